@@ -1,0 +1,24 @@
+// AgentLink: what an actor may ask of an agent. The real one speaks RPC (coordinator/rpc_server),
+// the test one lies.
+//
+// Calls return at once and promise nothing: an order to a node that is not connected is dropped,
+// since its next registration has the order made again (Job::standing).
+#pragma once
+
+#include "base/clock.hpp"
+#include "core/ids.hpp"
+#include "core/spec/job_spec.hpp"
+
+namespace muster::actors {
+
+class AgentLink {
+ public:
+  virtual ~AgentLink() = default;
+  virtual void launch(NodeId node, PodId pod, core::JobObjectPtr object) = 0;
+  // SIGTERM, SIGKILL after the grace; 0: SIGKILL at once.
+  virtual void kill(NodeId node, PodId pod, Millis grace_ms) = 0;
+  // Ends the connection of this incarnation: its agent must register anew.
+  virtual void drop(NodeId node) = 0;
+};
+
+}  // namespace muster::actors

@@ -1,0 +1,40 @@
+// ClusterActor: nodes, leases, slots, and what waits for them.
+//
+// The only writer of the nodes' rows. Keeps nothing durable about slots: free = registered - held,
+// where what is held is granted here, given back by the jobs, and told at a start. Its death ends
+// the process.
+//
+// Always holds: a node gets grants only between LinkUp and the loss of its link or lease; an
+// incarnation that was replaced or lost never gets one again; a name belongs to one work-dir until
+// its holder was silent for a full term.
+#pragma once
+
+#include "actors/interfaces.hpp"
+
+#include <caf/actor_system.hpp>
+
+#include <functional>
+#include <vector>
+
+namespace muster::actors {
+
+struct ClusterOptions {
+  std::string cluster_id;
+  uint64_t epoch = 0;
+  uint64_t nonce = 0;
+  Millis node_grace_ms = 40'000;
+  std::function<uint64_t()> last_commit;  // highest durable commit number
+  std::function<void(std::vector<core::NodeInfo>)>
+      show;  // what changed about nodes that is not durable
+  std::function<void(const std::string&)>
+      outdated;  // an agent knows more than our data-dir: a loud stop
+};
+
+// `registry` is asked for when it is first needed: the two know each other. `holds`: slots that the
+// folded jobs' open pods occupy.
+cluster_actor spawn_cluster(caf::actor_system& system, journal_actor journal,
+                            std::function<registry_actor()> registry, AgentLink& link,
+                            WallClock clock, ClusterOptions options,
+                            std::vector<core::NodeInfo> nodes, std::map<NodeId, uint32_t> holds);
+
+}  // namespace muster::actors

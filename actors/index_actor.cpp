@@ -1,0 +1,50 @@
+#include "actors/index_actor.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace muster::actors {
+
+namespace {
+constexpr std::chrono::seconds kAskAgain{10};
+}
+
+IndexActor::IndexActor(caf::actor_config& config, JobId job, AgentLink& link, WallClock clock)
+    : index_actor::base(config), job_(job), link_(link), clock_(std::move(clock)) {}
+
+IndexActor::behavior_type IndexActor::make_behavior() {
+  return {[this](const FollowLaunch& order) { follow(order); },
+          [this](const FollowKill& order) { end(order); },
+          [this](const FollowEnd& end) { close(end.pod); },
+          [this](const wake_atom&, uint64_t round) { ask_again(round); }};
+}
+
+void IndexActor::follow(const FollowLaunch& order) {
+  pods_[order.pod] = order.node;
+  link_.launch(order.node, {job_, order.pod.index, order.pod.attempt}, order.object);
+}
+
+void IndexActor::end(const FollowKill& order) {
+  pods_[order.pod] = order.node;
+  killing_[order.pod] = {order.node, order.deadline_ms};
+  link_.kill(order.node, {job_, order.pod.index, order.pod.attempt},
+             std::max<Millis>(0, order.deadline_ms - clock_()));
+  delayed_send(this, kAskAgain, wake_atom_v, ++round_);
+}
+
+void IndexActor::ask_again(uint64_t round) {
+  if (round != round_ || killing_.empty()) return;
+  for (const auto& [pod, k] : killing_)
+    link_.kill(k.node, {job_, pod.index, pod.attempt},
+               std::max<Millis>(0, k.deadline_ms - clock_()));
+  delayed_send(this, kAskAgain, wake_atom_v, round_);
+}
+
+void IndexActor::close(PodKey pod) {
+  pods_.erase(pod);
+  killing_.erase(pod);
+  if (pods_.empty()) quit();
+}
+
+}  // namespace muster::actors

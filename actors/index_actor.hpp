@@ -1,0 +1,40 @@
+// IndexActor: follows the pods of one index in flight, from bind to ack.
+//
+// Owns nothing durable: what it should do is in its job's state (Job::standing), so when it dies it
+// is spawned again and told. Supervised by its JobActor. Launches are idempotent by pod id; kills
+// are asked again until the end is there.
+#pragma once
+
+#include "actors/interfaces.hpp"
+
+#include <caf/actor_config.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <memory>
+
+namespace muster::actors {
+
+class IndexActor : public index_actor::base {
+ public:
+  IndexActor(caf::actor_config& config, JobId job, AgentLink& link, WallClock clock);
+  behavior_type make_behavior() override;
+
+ private:
+  struct Killing {
+    NodeId node;
+    Millis deadline_ms;
+  };
+  void follow(const FollowLaunch& order);
+  void end(const FollowKill& order);
+  void ask_again(uint64_t round);
+  void close(PodKey pod);
+
+  JobId job_;
+  AgentLink& link_;
+  WallClock clock_;
+  std::map<PodKey, NodeId> pods_;
+  std::map<PodKey, Killing> killing_;
+  uint64_t round_ = 0;  // of the re-asking timer; older wake-ups are stale
+};
+
+}  // namespace muster::actors

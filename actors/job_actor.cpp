@@ -1,0 +1,262 @@
+#include "actors/job_actor.hpp"
+
+#include "actors/index_actor.hpp"
+#include "base/log.hpp"
+#include "core/spec/annotations.hpp"
+#include "storage/rows.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace muster::actors {
+
+namespace {
+
+constexpr uint64_t kTailBytesMin = 256 * 1024;  // a shorter tail is never worth a snapshot
+constexpr size_t kDeathsMax = 5;                // of index actors, within kDeathsSpanMs
+constexpr Millis kDeathsSpanMs = 10'000;
+
+core::Knobs knobs_of(const core::Knobs& coordinator, const core::JobObject& object) {
+  core::JobAnnotations own = core::read_annotations(object.meta.annotations);
+  core::Knobs knobs = coordinator;
+  if (own.backoff_base_ms) knobs.backoff_base_ms = *own.backoff_base_ms;
+  if (own.backoff_max_ms) knobs.backoff_max_ms = *own.backoff_max_ms;
+  return knobs;
+}
+
+}  // namespace
+
+JobActor::JobActor(caf::actor_config& config, JobSurroundings around, core::Job job,
+                   uint64_t next_seq, uint64_t first_tail_seq, uint64_t tail_bytes)
+    : job_actor::base(config),
+      around_(std::move(around)),
+      job_(std::move(job)),
+      knobs_(knobs_of(around_.knobs, job_.object())),
+      next_seq_(next_seq),
+      first_tail_seq_(first_tail_seq),
+      tail_bytes_(tail_bytes) {}
+
+JobActor::behavior_type JobActor::make_behavior() {
+  set_down_handler([this](caf::down_msg& down) { respawn(down); });
+  for (core::Effect& effect : job_.standing(around_.clock()))
+    if (auto* ask = std::get_if<core::AskSlots>(&effect))
+      act(*ask);  // launches and kills wait for their nodes
+  take(core::TimePassed{});
+  return {
+      [this](const JobReport& m) {
+        core::PodsReported report = m.report;
+        report.token = remember(m.ack);
+        take(std::move(report));
+      },
+      [this](const JobDelete& m) {
+        take(core::JobDeletion{remember(m.ack), m.background});
+      },
+      [this](const JobReconcile& m) {
+        reconciles_.emplace_back(m.node, m.answered);
+        take(core::NodeRegistered{m.node, m.known});
+      },
+      [this](const NodeReadyNow& m) { take(core::NodeReady{m.node}); },
+      [this](const NodeIsLost& m) {
+        take(core::NodeLost{m.node, m.cause});
+      },
+      [this](const Granted& m) { take(core::SlotsGranted{m.slots}); },
+      [this](const sync_atom&) { step(); },
+      [this](const durable_atom&, uint64_t) { durable(); },
+      [this](const wake_atom&, uint64_t round) {
+        if (round == wake_round_) take(core::TimePassed{});
+      },
+      [this](const stop_atom&) {
+        stopping_ = true;
+        if (!writing_) step();
+        leave_if_idle();
+      },
+  };
+}
+
+void JobActor::on_exit() {
+  for (auto& [index, by] : followers_) send_exit(by.actor, caf::exit_reason::user_shutdown);
+  followers_.clear();
+  destroy(around_.journal);
+  destroy(around_.cluster);
+  destroy(around_.registry);
+}
+
+void JobActor::take(core::Event event) {
+  arrived_.push_back(std::move(event));
+  if (step_due_ || writing_) return;
+  step_due_ = true;
+  send(this, sync_atom_v);  // lands behind all that waits in the mailbox
+}
+
+void JobActor::step() {
+  step_due_ = false;
+  if (writing_ || arrived_.empty()) return;
+  // A Want tells of the grants that its decision knew, no later ones.
+  for (const core::Event& event : arrived_)
+    if (auto* granted = std::get_if<core::SlotsGranted>(&event))
+      for (auto [node, count] : granted->slots) slots_received_ += count;
+  core::Decision decision = core::decide(job_, arrived_, around_.clock(), knobs_);
+  arrived_.clear();
+  if (decision.records.empty()) {
+    for (const core::Effect& effect : decision.effects) perform(effect);
+    return leave_if_idle();
+  }
+  Append append;
+  append.rows = rows_of(decision);
+  append.records =
+      std::make_shared<core::JobRecords>(core::JobRecords{job_.id(), std::move(decision.records)});
+  append.done = [me = job_actor{this}](uint64_t commit) {
+    caf::anon_send(me, durable_atom_v, commit);
+  };
+  waiting_ = std::move(decision.effects);
+  writing_ = true;
+  send(around_.journal, std::move(append));
+}
+
+void JobActor::durable() {
+  writing_ = false;
+  for (const core::Effect& effect : std::exchange(waiting_, {})) perform(effect);
+  if (!arrived_.empty() && !step_due_) {
+    step_due_ = true;
+    send(this, sync_atom_v);
+  }
+  leave_if_idle();
+}
+
+// What was taken in is answered before the actor goes, or an agent would wait for an ack that never
+// comes.
+void JobActor::leave_if_idle() {
+  if (stopping_ && !writing_ && arrived_.empty()) quit();
+}
+
+std::vector<storage::Row> JobActor::rows_of(const core::Decision& decision) {
+  if (job_.state().forgotten)
+    return storage::forget_rows(job_.id(), next_seq_ - 1, first_tail_seq_);
+  uint64_t seq = next_seq_++;
+  std::vector<storage::Row> rows = storage::job_rows(job_.id(), seq, decision.records);
+  for (const storage::Row& row : rows) tail_bytes_ += row.value ? row.value->size() : 0;
+  // A snapshot when the tail is longer than it is worth: so much that writing it costs each record
+  // a constant.
+  if (tail_bytes_ < std::max(kTailBytesMin, 2 * snapshot_bytes_)) return rows;
+  snapshot_bytes_ = 0;
+  for (storage::Row& row : storage::snapshot_rows(job_.id(), job_.state(), seq, first_tail_seq_)) {
+    snapshot_bytes_ += row.value ? row.value->size() : 0;
+    rows.push_back(std::move(row));  // behind the append's own rows, so that its tail goes too
+  }
+  first_tail_seq_ = next_seq_;
+  tail_bytes_ = 0;
+  return rows;
+}
+
+void JobActor::perform(const core::Effect& effect) {
+  std::visit([this](const auto& order) { act(order); }, effect);
+}
+
+void JobActor::act(const core::LaunchPods& order) {
+  for (const auto& [pod, node] : order.pods) {
+    // An order that the same batch overtook (the pod was stopped or has ended since) is void.
+    auto it = job_.state().open.find(pod);
+    if (it == job_.state().open.end() || it->second.stopping_ms != 0) continue;
+    Follower& by = follower(pod.index);
+    by.pods.emplace(pod, false);
+    send(by.actor, FollowLaunch{pod, node, job_.object_ptr()});
+  }
+}
+
+void JobActor::act(const core::KillPods& order) {
+  for (const auto& [pod, node] : order.pods)
+    if (job_.state().open.contains(pod)) follow_kill(follower(pod.index), pod, node);
+}
+
+void JobActor::follow_kill(Follower& by, PodKey pod, NodeId node) {
+  by.pods[pod] = true;
+  Millis grace_ms = job_.spec().pod.termination_grace_s.value_or(30) * 1000;
+  send(by.actor, FollowKill{pod, node, job_.state().open.at(pod).stopping_ms + grace_ms});
+}
+
+void JobActor::act(const core::AskSlots& order) {
+  send(around_.cluster,
+       Want{job_.id(), order.wanted, slots_received_, job_.spec().pod.node_selector},
+       job_actor{this});
+}
+
+void JobActor::act(const core::FreeSlots& order) {
+  send(around_.cluster, Freed{order.slots});
+}
+
+void JobActor::act(const core::AnswerReconcile& order) {
+  auto it = std::find_if(reconciles_.begin(), reconciles_.end(),
+                         [&order](const auto& r) { return r.first == order.node; });
+  MUSTER_CHECK(it != reconciles_.end(), order.node);
+  it->second(order.end);
+  reconciles_.erase(it);
+}
+
+void JobActor::act(const core::WakeAt& order) {
+  Millis wait_ms = std::max<Millis>(0, order.at_ms - around_.clock());
+  delayed_send(this, std::chrono::milliseconds(wait_ms), wake_atom_v, ++wake_round_);
+}
+
+void JobActor::act(const core::PodsClosed& order) {
+  for (PodKey pod : order.pods) {
+    auto it = followers_.find(pod.index);
+    if (it == followers_.end() || it->second.pods.erase(pod) == 0) continue;
+    send(it->second.actor, FollowEnd{pod});
+    if (!it->second.pods.empty()) continue;
+    index_of_.erase(it->second.actor.address());  // it quits by itself
+    followers_.erase(it);
+  }
+}
+
+void JobActor::act(const core::JobOver& order) {
+  send(around_.registry, JobIsOver{job_.id(), order.forgotten, next_seq_ - 1, first_tail_seq_});
+}
+
+uint64_t JobActor::remember(AckPtr ack) {
+  acks_.emplace(++last_token_, std::move(ack));
+  return last_token_;
+}
+
+void JobActor::acknowledge(uint64_t token) {
+  auto it = acks_.find(token);
+  MUSTER_CHECK(it != acks_.end(), token);
+  it->second->part_done();
+  acks_.erase(it);
+}
+
+JobActor::Follower& JobActor::follower(uint32_t index) {
+  auto it = followers_.find(index);
+  if (it != followers_.end()) return it->second;
+  auto actor = spawn<IndexActor, caf::monitored>(job_.id(), *around_.link, around_.clock);
+  index_of_[actor.address()] = index;
+  return followers_.emplace(index, Follower{actor, {}}).first->second;
+}
+
+// The new one is told what its pods stand for, as far as that is durable.
+void JobActor::respawn(const caf::down_msg& down) {
+  auto it = index_of_.find(down.source);
+  if (it == index_of_.end()) return;
+  uint32_t index = it->second;
+  auto pods = std::move(followers_.at(index).pods);
+  index_of_.erase(it);
+  followers_.erase(index);
+  Millis now = around_.clock();
+  deaths_.push_back(now);
+  while (deaths_.front() < now - kDeathsSpanMs) deaths_.pop_front();
+  log::warn("j{}: the actor of index {} died ({}) and is spawned again", job_.id(), index,
+            caf::to_string(down.reason));
+  MUSTER_CHECK(deaths_.size() <= kDeathsMax, job_.id(), index);
+  for (auto [pod, killing] : pods) {
+    auto open = job_.state().open.find(pod);
+    if (open == job_.state().open.end()) continue;  // its end is being written
+    Follower& by = follower(index);
+    by.pods.emplace(pod, false);
+    if (killing)
+      follow_kill(by, pod, open->second.node);
+    else if (open->second.started_ms == 0)
+      send(by.actor, FollowLaunch{pod, open->second.node, job_.object_ptr()});
+  }
+}
+
+}  // namespace muster::actors

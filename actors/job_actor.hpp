@@ -1,0 +1,99 @@
+// JobActor: owns one core::Job and is the only writer of its records.
+//
+// Spawned by the RegistryActor; its death ends the process. Supervises the index actors of what it
+// has in flight and respawns one that dies with what its pods stand for; one that keeps dying ends
+// the process.
+//
+// Always holds: at most one batch is on its way to the journal, and nothing is decided meanwhile.
+// So all that arrived during a sync is one decision (natural batching), and a decision without
+// records may take effect at once: all it rests on is durable.
+#pragma once
+
+#include "actors/interfaces.hpp"
+#include "core/job/decide.hpp"
+#include "core/job/job.hpp"
+
+#include <caf/actor_addr.hpp>
+#include <caf/actor_config.hpp>
+#include <caf/typed_event_based_actor.hpp>
+
+#include <deque>
+#include <unordered_map>
+
+namespace muster::actors {
+
+// What job actors need of the rest.
+struct JobSurroundings {
+  journal_actor journal;
+  cluster_actor cluster;
+  registry_actor registry;
+  AgentLink* link = nullptr;
+  WallClock clock;
+  core::Knobs knobs;  // of the coordinator; a job's annotations go first
+};
+
+class JobActor : public job_actor::base {
+ public:
+  // `next_seq`: of its next append. `tail_bytes`: of the records since its last snapshot.
+  JobActor(caf::actor_config& config, JobSurroundings around, core::Job job, uint64_t next_seq,
+           uint64_t first_tail_seq, uint64_t tail_bytes);
+  behavior_type make_behavior() override;
+  void on_exit() override;
+
+ private:
+  // An index actor and the pods that it was told to follow.
+  struct Follower {
+    index_actor actor;
+    std::map<PodKey, bool> pods;  // -> whether its kill was asked for
+  };
+
+  void take(core::Event event);
+  void step();
+  void durable();
+  void leave_if_idle();
+  std::vector<storage::Row> rows_of(const core::Decision& decision);
+
+  void perform(const core::Effect& effect);
+  void act(const core::LaunchPods& order);
+  void act(const core::KillPods& order);
+  void act(const core::AckReport& order) { acknowledge(order.token); }
+  void act(const core::Answer& order) { acknowledge(order.token); }
+  void act(const core::AskSlots& order);
+  void act(const core::FreeSlots& order);
+  void act(const core::AnswerReconcile& order);
+  void act(const core::WakeAt& order);
+  void act(const core::PodsClosed& order);
+  void act(const core::JobOver& order);
+
+  uint64_t remember(AckPtr ack);
+  void acknowledge(uint64_t token);
+  Follower& follower(uint32_t index);
+  void follow_kill(Follower& by, PodKey pod, NodeId node);
+  void respawn(const caf::down_msg& down);
+
+  JobSurroundings around_;
+  core::Job job_;
+  core::Knobs knobs_;
+  uint64_t next_seq_;
+  uint64_t first_tail_seq_;
+  uint64_t tail_bytes_;
+  uint64_t snapshot_bytes_ = 0;  // size of the last snapshot written
+
+  std::vector<core::Event> arrived_;
+  bool step_due_ = false;
+  bool writing_ = false;
+  bool stopping_ = false;
+  std::vector<core::Effect> waiting_;  // for the batch that is being written
+
+  uint64_t last_token_ = 0;
+  std::unordered_map<uint64_t, AckPtr> acks_;
+  std::deque<std::pair<NodeId, std::function<void(std::vector<PodKey>)>>> reconciles_;
+  uint64_t slots_received_ = 0;
+  uint64_t wake_round_ = 0;
+
+  std::unordered_map<uint32_t, Follower> followers_;
+  std::map<caf::actor_addr, uint32_t> index_of_;
+  std::deque<Millis> deaths_;
+};
+
+}  // namespace muster::actors

@@ -1,0 +1,25 @@
+// JournalActor: group commit.
+//
+// Owns the journal; everything that arrived while the last sync ran goes into the next one.
+// Detached (a thread of its own) except in the simulation. Order of a commit: rows synced, then
+// shown, then each append's `done`, in order of arrival. A commit that fails ends the process:
+// nobody knows what is on disk, and the restart is the recovery.
+#pragma once
+
+#include "actors/interfaces.hpp"
+#include "storage/journal.hpp"
+
+#include <caf/actor_system.hpp>
+
+#include <functional>
+
+namespace muster::actors {
+
+// `show` hands a durable batch to the copy that is shown; `failed` is called with the reason when
+// the disk no longer writes, and must not return in production. `detached` false: runs on the
+// scheduler (simulation).
+journal_actor spawn_journal(caf::actor_system& system, storage::Journal& journal,
+                            std::function<void(core::Committed)> show,
+                            std::function<void(const std::string&)> failed, bool detached);
+
+}  // namespace muster::actors

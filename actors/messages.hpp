@@ -1,0 +1,213 @@
+// Messages: the plain structs that actors send each other. None ever leaves the process; all are
+// cheap to copy.
+#pragma once
+
+#include "base/result.hpp"
+#include "core/cluster/node_info.hpp"
+#include "core/job/batch.hpp"
+#include "core/job/event.hpp"
+#include "storage/journal.hpp"
+
+#include <caf/allowed_unsafe_message_type.hpp>
+#include <caf/atom.hpp>
+#include <caf/type_id.hpp>
+
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace muster::actors {
+
+// To the journal: rows of one writer. `done` runs on the journal's thread once they are durable and
+// shown.
+struct Append {
+  std::vector<storage::Row> rows;
+  std::shared_ptr<const core::JobRecords> records;  // for the copy that is shown; may be null
+  std::vector<core::NodeInfo> nodes;                // likewise
+  std::function<void(uint64_t commit)> done;
+};
+
+// To the registry: a validated job to store. `done` is called on some actor's thread.
+struct CreateJob {
+  core::JobObjectPtr object;
+  std::function<void(Status)> done;
+};
+
+struct DeleteJob {
+  std::string ns, name, uid;  // uid empty: any
+  bool background = true;
+  std::function<void(Status)> done;
+};
+
+// Counts the jobs that one list from outside concerns; calls back when the last has it on disk.
+// Used by actors on several threads, hence shared and atomic.
+class Ack {
+ public:
+  Ack(size_t parts, std::function<void()> done) : left_(parts), done_(std::move(done)) {}
+  void part_done() {
+    if (left_.fetch_sub(1) == 1) done_();
+  }
+
+ private:
+  std::atomic<size_t> left_;
+  std::function<void()> done_;
+};
+using AckPtr = std::shared_ptr<Ack>;
+
+// To the registry: an agent's report, split by job. `done` once every end in it is on disk.
+struct Report {
+  NodeId node = kNoNode;
+  std::map<JobId, core::PodsReported> jobs;
+  std::function<void()> done;
+};
+
+// From the registry to a job.
+struct JobReport {
+  core::PodsReported report;
+  AckPtr ack;
+};
+
+struct JobDelete {
+  bool background = true;
+  AckPtr ack;
+};
+
+// From the cluster to the registry, and on to the jobs: an incarnation registers with the pods it
+// knows. `answered` collects, from each job on its own thread, what the agent must end.
+struct Reconcile {
+  NodeId node = kNoNode;
+  std::map<JobId, std::set<PodKey>> known;
+  std::function<void(std::vector<PodId> end)> answered;  // once, when every job has answered
+};
+struct JobReconcile {
+  NodeId node = kNoNode;
+  std::set<PodKey> known;
+  std::function<void(std::vector<PodKey> end)> answered;
+};
+
+struct NodeReadyNow {
+  NodeId node = kNoNode;
+};
+struct NodeIsLost {
+  NodeId node = kNoNode;
+  core::EndCause cause = core::EndCause::node_lost;
+};
+
+// From a job to the registry: it has finished, or nothing is left of it.
+struct JobIsOver {
+  JobId job = 0;
+  bool forgotten = false;
+  uint64_t last_seq = 0;  // of its last append
+  uint64_t first_tail_seq = 1;
+};
+
+// From a job to the cluster: how many of its pods wait, and how many slots it has received in all.
+// What was granted and has not arrived yet counts against the first.
+struct Want {
+  JobId job = 0;
+  uint32_t pending = 0;
+  uint64_t received = 0;
+  core::StringMap node_selector;
+};
+// From a job to the cluster: slots that no longer hold a pod of it.
+struct Freed {
+  std::map<NodeId, uint32_t> slots;
+};
+// From the cluster to a job.
+struct Granted {
+  std::map<NodeId, uint32_t> slots;
+};
+
+// What an agent says of itself at registration (schema/agent.capnp, Hello).
+struct AgentHello {
+  uint64_t link = 0;  // the connection, as the RPC thread numbers them
+  std::string node, work_dir_id, boot_id, cluster_id;
+  uint64_t highest_epoch = 0, epoch_nonce = 0, highest_commit = 0;
+  uint32_t slots = 0;
+  uint64_t cpu_millis = 0, memory_bytes = 0;
+  core::StringMap labels;
+  std::string address;
+  std::vector<PodId> running, waiting, ended;
+};
+struct HelloAnswer {
+  enum class Kind { welcome, name_taken, other_cluster, invalid, not_serving };
+  Kind kind = Kind::welcome;
+  std::string message;
+  NodeId node = kNoNode;
+  std::vector<PodId> end;
+};
+struct RegisterAgent {
+  AgentHello hello;
+  std::function<void(HelloAnswer)> done;
+};
+// From the RPC thread: the agent of this link was sent its welcome; the link is of use now.
+struct LinkUp {
+  NodeId node = kNoNode;
+  uint64_t link = 0;
+};
+struct LinkDown {
+  NodeId node = kNoNode;
+  uint64_t link = 0;
+};
+struct Heartbeat {
+  NodeId node = kNoNode;
+  uint64_t link = 0;
+};
+struct AgentLeaves {
+  NodeId node = kNoNode;
+  uint64_t link = 0;
+};
+
+// From a job to one of its index actors.
+struct FollowLaunch {
+  PodKey pod;
+  NodeId node = kNoNode;
+  core::JobObjectPtr object;
+};
+struct FollowKill {
+  PodKey pod;
+  NodeId node = kNoNode;
+  Millis deadline_ms = 0;  // wall clock: SIGKILL then
+};
+struct FollowEnd {
+  PodKey pod;
+};
+
+}  // namespace muster::actors
+
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Append)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::CreateJob)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::DeleteJob)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Report)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobReport)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobDelete)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Reconcile)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobReconcile)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::NodeReadyNow)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::NodeIsLost)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobIsOver)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Want)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Freed)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Granted)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::RegisterAgent)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::LinkUp)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::LinkDown)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Heartbeat)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::AgentLeaves)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::FollowLaunch)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::FollowKill)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::FollowEnd)
+
+CAF_BEGIN_TYPE_ID_BLOCK(muster, caf::first_custom_type_id)
+CAF_ADD_ATOM(muster, muster::actors, commit_atom, "commit")
+CAF_ADD_ATOM(muster, muster::actors, sync_atom, "sync")
+CAF_ADD_ATOM(muster, muster::actors, durable_atom, "durable")
+CAF_ADD_ATOM(muster, muster::actors, wake_atom, "wake")
+CAF_ADD_ATOM(muster, muster::actors, beat_atom, "beat")
+CAF_ADD_ATOM(muster, muster::actors, place_atom, "place")
+CAF_ADD_ATOM(muster, muster::actors, stop_atom, "stopnow")
+CAF_END_TYPE_ID_BLOCK(muster)

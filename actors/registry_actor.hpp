@@ -1,0 +1,28 @@
+// RegistryActor: names and ids of jobs.
+//
+// Owns the table of all jobs that exist, spawns a JobActor for each that is not over, and hands on
+// what concerns jobs: reports, reconciling, lost nodes. Its death ends the process. A finished job
+// has no actor.
+//
+// Always holds: two creates of one name can't both win; a job id is durable before anything carries
+// it; a report that names a job which is gone is acked (its id was reserved, and there is no such
+// job).
+#pragma once
+
+#include "actors/interfaces.hpp"
+#include "actors/job_actor.hpp"
+#include "storage/recovery.hpp"
+
+#include <caf/actor_system.hpp>
+
+#include <unordered_map>
+
+namespace muster::actors {
+
+// `outdated`: an agent knows of more than our data-dir does; must not return in production.
+registry_actor spawn_registry(caf::actor_system& system, journal_actor journal,
+                              cluster_actor cluster, AgentLink& link, WallClock clock,
+                              core::Knobs knobs, std::vector<storage::RecoveredJob> jobs,
+                              JobId next_job, std::function<void(const std::string&)> outdated);
+
+}  // namespace muster::actors

@@ -1,0 +1,26 @@
+// Supervision: whose death ends the process.
+//
+// Every actor but an index actor is vital: a job folded again while its own appends are under way
+// would write two histories under the same keys, so nobody but a restart rebuilds anything.
+#pragma once
+
+#include "base/check.hpp"
+
+#include <caf/abstract_actor.hpp>
+#include <caf/actor_cast.hpp>
+#include <caf/actor_control_block.hpp>
+#include <caf/exit_reason.hpp>
+
+namespace muster::actors {
+
+// Ends the process when this actor dies of anything but its own quit() or a shutdown.
+template <class Handle>
+Handle vital(Handle actor) {
+  caf::actor_cast<caf::abstract_actor*>(actor)->attach_functor([](const caf::error& reason) {
+    bool wanted = !reason || reason == caf::exit_reason::user_shutdown;
+    MUSTER_CHECK(wanted, caf::to_string(reason));
+  });
+  return actor;
+}
+
+}  // namespace muster::actors

@@ -1,0 +1,132 @@
+#include "agent/agent.hpp"
+
+#include "agent/agent_loop.hpp"
+#include "agent/hollow_hands.hpp"
+#include "agent/keeper_hands.hpp"
+#include "agent/logs.hpp"
+#include "agent/work_dir.hpp"
+#include "base/check.hpp"
+
+#include <kj/async-io.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <sys/eventfd.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+namespace muster::agent {
+
+namespace {
+
+AgentOptions with_defaults(AgentOptions options) {
+  auto cpus = static_cast<uint32_t>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
+  if (options.slots == 0) options.slots = cpus;
+  if (options.cpu_millis == 0) options.cpu_millis = uint64_t{cpus} * 1000;
+  if (options.memory_bytes == 0) {
+    options.memory_bytes = static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) *
+                           static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  }
+  if (options.keeper_path.empty()) {
+    std::error_code error;
+    auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+    MUSTER_CHECK(!error, error.message());
+    options.keeper_path = self.replace_filename("muster-keeper").string();
+  }
+  return options;
+}
+
+kj::Promise<void> obey_signals(kj::UnixEventPort& port, Agent& agent, int signal) {
+  return port.onSignal(signal).then([&port, &agent, signal](siginfo_t&&) {
+    agent.obey(signal == SIGUSR2 ? AgentControl::Command::leave : AgentControl::Command::drain);
+    return obey_signals(port, agent, signal);
+  });
+}
+
+kj::Promise<void> obey_control(kj::UnixEventPort::FdObserver& seen, Agent& agent,
+                               AgentControl& control) {
+  agent.obey(control.take());
+  return seen.whenBecomesReadable().then(
+      [&seen, &agent, &control] { return obey_control(seen, agent, control); });
+}
+
+}  // namespace
+
+AgentControl::AgentControl() : fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  MUSTER_CHECK(fd_ >= 0, errno);
+}
+
+AgentControl::~AgentControl() {
+  close(fd_);
+}
+
+// 16 bits of the counter a command, so that none is lost when several are given before the first is
+// read.
+void AgentControl::order(Command command) {
+  eventfd_write(fd_, eventfd_t{1} << (16 * static_cast<int>(command)));
+}
+
+AgentControl::Command AgentControl::take() {
+  eventfd_t given = 0;
+  if (eventfd_read(fd_, &given) != 0) return Command::none;
+  for (Command command : {Command::kill, Command::leave, Command::drain}) {
+    if ((given >> (16 * static_cast<int>(command)) & 0xffff) != 0) return command;
+  }
+  return Command::none;
+}
+
+Result<int> run_agent(const AgentOptions& given, AgentControl* control) {
+  if (control == nullptr) {  // before there is any other thread
+    for (int signal : {SIGTERM, SIGINT, SIGUSR2}) kj::UnixEventPort::captureSignal(signal);
+  }
+  AgentOptions options = with_defaults(given);
+  MUSTER_CHECK(options.hollow || !options.work_dir.empty());
+  auto io = kj::setupAsyncIo();
+  auto work_dir = options.work_dir.empty() ? Result<WorkDir>(WorkDir::ephemeral(options.name))
+                                           : WorkDir::open(options.work_dir, options.name);
+  if (!work_dir) return work_dir.error();
+  LogStore logs(work_dir->path() + "/logs");
+  std::unique_ptr<Hands> hands;
+  if (options.hollow) {
+    hands = std::make_unique<HollowHands>(io.provider->getTimer(), options.hollow_duration_ms,
+                                          options.hollow_exit_code);
+  } else {
+    hands = std::make_unique<KeeperHands>(io.unixEventPort, *work_dir, logs, options.keeper_path);
+  }
+  Agent agent(io, options, *work_dir, logs, *hands);
+  auto left = agent.run();  // before anyone can give an order
+  kj::Maybe<kj::UnixEventPort::FdObserver> seen;
+  kj::Promise<void> obeying = nullptr;
+  if (control == nullptr) {
+    obeying = obey_signals(io.unixEventPort, agent, SIGTERM)
+                  .exclusiveJoin(obey_signals(io.unixEventPort, agent, SIGINT))
+                  .exclusiveJoin(obey_signals(io.unixEventPort, agent, SIGUSR2));
+  } else {
+    auto& observer =
+        seen.emplace(io.unixEventPort, control->fd(), kj::UnixEventPort::FdObserver::OBSERVE_READ);
+    obeying = obey_control(observer, agent, *control);
+  }
+  obeying = obeying.eagerlyEvaluate(
+      [](kj::Exception&& e) { MUSTER_CHECK(false, e.getDescription().cStr()); });
+  return left.wait(io.waitScope);
+}
+
+AgentThread::AgentThread(AgentOptions options)
+    : thread_([this, options = std::move(options)] { result_ = run_agent(options, &control_); }) {}
+
+AgentThread::~AgentThread() {
+  if (!thread_.joinable()) return;
+  stop_now(false);
+  thread_.join();
+}
+
+Result<int> AgentThread::join() {
+  if (thread_.joinable()) thread_.join();
+  return *result_;
+}
+
+}  // namespace muster::agent

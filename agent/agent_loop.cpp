@@ -1,0 +1,508 @@
+#include "agent/agent_loop.hpp"
+
+#include "agent/wire.hpp"
+#include "base/check.hpp"
+#include "base/log.hpp"
+
+#include <algorithm>
+#include <fcntl.h>
+#include <memory>
+#include <unistd.h>
+
+namespace muster::agent {
+
+namespace {
+
+constexpr Millis kPauseMinMs = 100, kPauseMaxMs = 5'000;
+constexpr Millis kRefusedPauseMs = 3'000, kNotServingPauseMs = 500;
+constexpr Millis kConnectMaxMs = 5'000;
+constexpr Millis kRegisterMaxMs = 60'000;  // it returns when every job is folded
+constexpr Millis kSilenceMinMs = 5'000;
+constexpr Millis kHandsPauseMs = 1'000;
+constexpr Millis kDrainLookMs = 50;
+constexpr Millis kDrainAloneMs =
+    5'000;  // ends are in the spool: no need to wait longer for the coordinator
+constexpr Millis kKillMaxMs = 2'000;
+constexpr Millis kSweepEachMs = 60'000, kSweepStepMs = 20;
+constexpr size_t kSweepEntries = 200;  // about a millisecond
+constexpr size_t kSocketPathMax = 107;
+constexpr uint32_t kLogChunkMax = 1 << 20;
+
+kj::Duration ms(Millis span) {
+  return span * kj::MILLISECONDS;
+}
+
+std::string text(const kj::Exception& exception) {
+  return {exception.getDescription().cStr(), exception.getDescription().size()};
+}
+
+core::node::Term term_of(uint64_t epoch, uint64_t nonce) {
+  return {epoch, nonce};
+}
+
+constexpr const char* kPastTerm =
+    "this agent serves a later epoch, or another coordinator of the same one";
+
+}  // namespace
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored \
+    "-Wnon-virtual-dtor"  // of generated servers: nobody deletes one by its base
+// What the coordinator may call. Each registration hands over a fresh one; it serves as long as its
+// link is the agent's.
+class Agent::Server final : public wire::Agent::Server {
+ public:
+  Server(Agent& agent, uint64_t link) : agent_(agent), link_(link) {}
+
+  kj::Promise<void> launch(LaunchContext context) override {
+    return when_welcome().then([this, context]() mutable {
+      agent_.launch(context.getParams());
+      context.releaseParams();
+    });
+  }
+  kj::Promise<void> kill(KillContext context) override {
+    return when_welcome().then([this, context]() mutable { agent_.kill(context.getParams()); });
+  }
+  kj::Promise<void> readLog(ReadLogContext context) override {
+    agent_.read_log(context.getParams(), context.getResults());
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> ping(PingContext) override { return kj::READY_NOW; }
+
+ private:
+  // What overtakes the answer to the registration waits for it.
+  kj::Promise<void> when_welcome() {
+    if (agent_.link_.get() == nullptr || agent_.link_->number != link_) {
+      return KJ_EXCEPTION(DISCONNECTED, "the agent has registered anew");
+    }
+    return agent_.link_->welcomed.addBranch();
+  }
+  Agent& agent_;
+  const uint64_t link_;
+};
+#pragma GCC diagnostic pop
+
+void Agent::Bug::taskFailed(kj::Exception&& exception) {
+  MUSTER_CHECK(false, text(exception));
+}
+
+void Agent::LinkLoss::taskFailed(kj::Exception&& exception) {
+  if (agent.link_.get() != nullptr) agent.link_->give_up(text(exception));
+}
+
+Agent::Agent(kj::AsyncIoContext& io, const AgentOptions& options, WorkDir& work_dir, LogStore& logs,
+             Hands& hands)
+    : io_(io),
+      timer_(io.provider->getTimer()),
+      options_(options),
+      work_dir_(work_dir),
+      logs_(logs),
+      hands_(hands),
+      node_(options.slots, work_dir.term()) {}
+
+kj::Promise<Result<int>> Agent::run() {
+  auto finished = kj::newPromiseAndFulfiller<void>();
+  finished_ = kj::mv(finished.fulfiller);
+  log::info("node {} with {} slots, work-dir {}", work_dir_.node_name(), options_.slots,
+            work_dir_.path());
+  take_hands();
+  // A first keeper that can't be had won't be had later.
+  if (!hands_ready_ && !result_) finish(Error{Errc::unavailable, said_});
+  if (!result_) {
+    tasks_.add(stay_connected());
+    if (!options_.hollow) tasks_.add(sweep_logs());
+  }
+  return finished.promise.then([this] {
+    if (link_.get() != nullptr) close_link("the agent leaves");
+    return *result_;
+  });
+}
+
+void Agent::finish(Result<int> result) {
+  if (result_) return;
+  result_ = std::move(result);
+  finished_->fulfill();
+}
+
+void Agent::say(const std::string& state) {
+  if (state == said_) return;
+  said_ = state;
+  log::warn("{}", state);
+}
+
+// --- the connection
+
+kj::Promise<void> Agent::stay_connected() {
+  return one_connection()
+      .catch_([this](kj::Exception&& exception) { close_link(text(exception)); })
+      .then([this] {
+        if (pause_ms_ == 0) pause_ms_ = kPauseMinMs;
+        Millis pause = std::uniform_int_distribution<Millis>(pause_ms_ / 2, pause_ms_)(chance_);
+        pause_ms_ = std::min(kPauseMaxMs, pause_ms_ * 2);
+        return timer_.afterDelay(ms(pause));
+      })
+      .then([this] { return stay_connected(); });
+}
+
+kj::Promise<void> Agent::one_connection() {
+  std::string address = options_.coordinator;
+  kj::AutoCloseFd folder;
+  constexpr std::string_view kUnix = "unix:";
+  if (address.starts_with(kUnix) && address.size() - kUnix.size() > kSocketPathMax) {
+    size_t slash = address.rfind('/');
+    std::string path = address.substr(kUnix.size(), slash - kUnix.size());
+    folder = kj::AutoCloseFd(open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    address = "unix:/proc/self/fd/" + std::to_string(folder.get()) + address.substr(slash);
+  }
+  auto connecting = io_.provider->getNetwork()
+                        .parseAddress(address.c_str())
+                        .then([](kj::Own<kj::NetworkAddress> at) {
+                          auto promise = at->connect();
+                          return promise.attach(kj::mv(at));
+                        })
+                        .attach(kj::mv(folder));
+  return timer_.timeoutAfter(ms(kConnectMaxMs), kj::mv(connecting))
+      .then([this](kj::Own<kj::AsyncIoStream> stream) { return connected(kj::mv(stream)); });
+}
+
+kj::Promise<void> Agent::connected(kj::Own<kj::AsyncIoStream> stream) {
+  link_ = kj::heap<Link>(++links_, kj::mv(stream), link_loss_.handler());
+  Link& link = *link_;
+  auto request = link.coordinator().registerRequest();
+  write_hello(request.initHello());
+  request.setAgent(kj::heap<Server>(*this, link.number));
+  Millis sent_at = boot_now();
+  auto registering =
+      timer_.timeoutAfter(ms(kRegisterMaxMs), request.send().dropPipeline())
+          .then([this, sent_at](capnp::Response<wire::Coordinator::RegisterResults>&& answer) {
+            return greeted(answer.getResult(), sent_at);
+          });
+  return registering.exclusiveJoin(link.net.onDisconnect()).then([this] {
+    close_link(link_->why.empty() ? "it closed the connection" : link_->why);
+  });
+}
+
+// Lasts as long as the connection does.
+kj::Promise<void> Agent::greeted(wire::Registered::Reader answer, Millis sent_at) {
+  if (answer.isWelcome()) {
+    welcome(answer.getWelcome().getWelcome(), answer.getWelcome().getSession(), sent_at);
+  } else {
+    refused(answer.getRefused());
+  }
+  return kj::mv(link_->loss);
+}
+
+void Agent::write_hello(wire::Hello::Builder hello) const {
+  hello.setProtocol(wire::PROTOCOL_VERSION);
+  hello.setNode(work_dir_.node_name());
+  hello.setWorkDirId(work_dir_.id());
+  hello.setBootId(boot_id());
+  hello.setClusterId(work_dir_.cluster_id());
+  hello.setHighestEpoch(node_.term().epoch);
+  hello.setEpochNonce(node_.term().nonce);
+  hello.setHighestCommit(work_dir_.commit());
+  hello.setSlots(options_.slots);
+  hello.setCpuMillis(options_.cpu_millis);
+  hello.setMemoryBytes(options_.memory_bytes);
+  auto labels = hello.initLabels(static_cast<unsigned>(options_.labels.size()));
+  unsigned i = 0;
+  for (const auto& [key, value] : options_.labels) {
+    labels[i].setKey(key);
+    labels[i++].setValue(value);
+  }
+  auto running = node_.running(), waiting = node_.waiting(), ended = node_.ended();
+  write_pods(running, hello.initRunning(static_cast<unsigned>(running.size())));
+  write_pods(waiting, hello.initWaiting(static_cast<unsigned>(waiting.size())));
+  write_pods(ended, hello.initEnded(static_cast<unsigned>(ended.size())));
+  hello.setPid(static_cast<uint32_t>(getpid()));
+  hello.setAddress(host_name());
+}
+
+// Makes the term durable before it is obeyed. False: it is not to be obeyed.
+bool Agent::told(const std::string& cluster_id, core::node::Term term) {
+  if (cluster_id != work_dir_.cluster_id()) {
+    if (!node_.empty() && !work_dir_.cluster_id().empty()) return false;
+    if (!work_dir_.cluster_id().empty()) node_.new_cluster();
+  }
+  core::node::Term had = node_.term();
+  bool past = term.epoch < had.epoch ||
+              (term.epoch == had.epoch && had.nonce != 0 && term.nonce != had.nonce);
+  if (past) return false;
+  if (Status kept = work_dir_.told(cluster_id, term); !kept) {
+    finish(kept.error());
+    return false;
+  }
+  return true;
+}
+
+void Agent::welcome(wire::Welcome::Reader from, wire::Session::Client session, Millis sent_at) {
+  core::node::Term term = term_of(from.getEpoch(), from.getNonce());
+  if (!told(to_string(from.getClusterId()), term) ||
+      !node_.registered({term, read_pods(from.getEnd()), static_cast<Millis>(from.getLeaseMs())},
+                        sent_at)) {
+    pause_ms_ = kRefusedPauseMs;
+    link_->give_up("its epoch " + std::to_string(term.epoch) +
+                   " can't be served: this node has served epoch " +
+                   std::to_string(node_.term().epoch) + " of cluster " + work_dir_.cluster_id() +
+                   ", so it has old data, a copy of another's, or is another cluster");
+    return;
+  }
+  work_dir_.told_commit(from.getCommit());
+  Link& link = *link_;
+  link.session = session;
+  link.heartbeat_ms = std::max<Millis>(1, static_cast<Millis>(from.getHeartbeatMs()));
+  link.silence_max_ms = std::max(kSilenceMinMs, static_cast<Millis>(from.getLeaseMs()));
+  link.answered_at = boot_now();
+  pause_ms_ = 0;
+  said_.clear();
+  log::info("registered with {} as node {} ({}), epoch {}", options_.coordinator,
+            work_dir_.node_name(), from.getNodeId(), term.epoch);
+  link.let_in->fulfill();
+  if (draining_) say_leave(link, session);
+  link.tasks.add(heartbeats(link));
+  schedule();
+}
+
+void Agent::refused(wire::Refusal::Reader from) {
+  std::string message = to_string(from.getMessage());
+  node_.fence(read_pods(from.getEnd()), boot_now());
+  pump();  // also what is to leave ends these first
+  switch (from.getWhy()) {
+    case wire::Refusal::Why::NAME_TAKEN:
+      pause_ms_ = kRefusedPauseMs;
+      break;
+    case wire::Refusal::Why::NOT_SERVING:
+      pause_ms_ = kNotServingPauseMs;
+      break;
+    case wire::Refusal::Why::OTHER_CLUSTER:
+    case wire::Refusal::Why::PROTOCOL:
+    case wire::Refusal::Why::INVALID:
+      finish(Error{Errc::invalid, options_.coordinator + " refuses node " + work_dir_.node_name() +
+                                      ": " + message});
+      break;
+  }
+  link_->give_up("it refuses node " + work_dir_.node_name() + ": " + message);
+}
+
+void Agent::close_link(const std::string& why) {
+  if (!result_) say("no connection to " + options_.coordinator + ": " + why + "; trying again");
+  link_ = nullptr;
+  saying_leave_ = false;
+  templates_.clear();  // the next registration brings them again
+  node_.disconnected();
+}
+
+kj::Promise<void> Agent::heartbeats(Link& link) {
+  Millis sent_at = boot_now();
+  if (sent_at - link.answered_at > link.silence_max_ms) {
+    link.give_up("no answer for " + std::to_string((sent_at - link.answered_at) / 1000) + " s");
+    return kj::READY_NOW;
+  }
+  auto request = KJ_ASSERT_NONNULL(link.session).heartbeatRequest(capnp::MessageSize{16, 0});
+  request.setSeq(++link.heartbeats);
+  link.tasks.add(request.send().then(
+      [this, &link, sent_at](capnp::Response<wire::Session::HeartbeatResults>&& a) {
+        core::node::Term term = term_of(a.getEpoch(), a.getNonce());
+        if (!told(work_dir_.cluster_id(), term) || !node_.heartbeat_answered(term, sent_at)) {
+          link.give_up("its epoch is a past one");
+          return;
+        }
+        link.answered_at = boot_now();
+        work_dir_.told_commit(a.getCommit());
+        schedule();  // the lease may let something start
+      }));
+  return timer_.afterDelay(ms(link.heartbeat_ms)).then([this, &link] { return heartbeats(link); });
+}
+
+void Agent::send(Link& link, wire::Session::Client session, const core::node::Report& report) {
+  auto request = session.reportRequest(size_of(report));
+  write_report(report, boot_now(), request);
+  link.tasks.add(request.send().then(
+      [this, id = report.id](capnp::Response<wire::Session::ReportResults>&& answer) {
+        node_.report_returned(id);
+        work_dir_.told_commit(answer.getCommit());
+        schedule();
+      }));
+}
+
+// --- what the coordinator calls
+
+void Agent::launch(wire::Agent::LaunchParams::Reader params) {
+  core::node::Term term = term_of(params.getEpoch(), params.getNonce());
+  KJ_REQUIRE(told(work_dir_.cluster_id(), term), kPastTerm);
+  for (auto job : params.getTemplates()) {
+    auto known = std::make_shared<const PodTemplate>(read_template(job));
+    templates_[{known->job, known->generation}] = known;
+  }
+  std::vector<core::node::Launch> launches;
+  std::vector<PodTemplatePtr> jobs;
+  launches.reserve(params.getPods().size());
+  jobs.reserve(params.getPods().size());
+  for (auto launch : params.getPods()) {
+    PodId pod = read_pod(launch.getPod());
+    auto job = templates_.find({pod.job, launch.getGeneration()});
+    KJ_REQUIRE(job != templates_.end(),
+               "no template of this job and generation came over this connection", pod.job,
+               launch.getGeneration());
+    launches.push_back({pod, job->second->grace_ms});
+    jobs.push_back(job->second);
+  }
+  KJ_REQUIRE(node_.launch(term, launches, boot_now()), kPastTerm);
+  for (size_t i = 0; i < launches.size(); ++i) {
+    if (node_.runs(launches[i].pod)) pods_.try_emplace(launches[i].pod, std::move(jobs[i]));
+  }
+  schedule();
+}
+
+void Agent::kill(wire::Agent::KillParams::Reader params) {
+  core::node::Term term = term_of(params.getEpoch(), params.getNonce());
+  KJ_REQUIRE(told(work_dir_.cluster_id(), term), kPastTerm);
+  std::vector<core::node::Kill> kills;
+  for (auto kill : params.getKills()) kills.push_back({read_pod(kill.getPod()), kill.getGraceMs()});
+  KJ_REQUIRE(node_.kill(term, kills, boot_now()), kPastTerm);
+  schedule();
+}
+
+void Agent::read_log(wire::Agent::ReadLogParams::Reader params,
+                     wire::Agent::ReadLogResults::Builder results) {
+  PodId pod = read_pod(params.getPod());
+  // Asked before the file is read: what a pod wrote until its end is then in what is read.
+  bool running = node_.runs(pod);
+  LogChunk chunk = logs_.read(
+      to_string(params.getTemplate().getJobUid()), to_string(params.getTemplate().getPodName()),
+      to_string(params.getContainer()), params.getStream() == wire::LogStream::STDERR,
+      params.getOffset(), std::min(params.getLimit(), kLogChunkMax));
+  results.setFound(chunk.found || running);
+  results.setData(
+      kj::arrayPtr(reinterpret_cast<const kj::byte*>(chunk.data.data()), chunk.data.size()));
+  results.setOffset(chunk.offset);
+  results.setSize(chunk.size);
+  results.setRunning(running);
+}
+
+// --- the hands
+
+void Agent::take_hands() {
+  auto known = hands_.connect(*this);
+  if (known) {
+    hands_ready_ = true;
+    node_.hands_connected(known->living, known->ended, boot_now());
+    schedule();
+    return;
+  }
+  say("no keeper: " + known.error().message);
+  if (known.error().code != Errc::unavailable) finish(known.error());
+}
+
+void Agent::on_started(const std::vector<core::node::ProcessStart>& started) {
+  for (const auto& start : started) node_.process_started(start);
+  schedule();
+}
+
+void Agent::on_ended(const std::vector<core::node::ProcessEnd>& ended) {
+  for (const auto& end : ended) node_.process_ended(end);
+  schedule();
+}
+
+void Agent::on_hands_gone(const std::string& why) {
+  hands_ready_ = false;
+  if (leaving_) return finish(0);
+  say("the keeper is gone: " + why + "; starting another");
+  take_hands();
+  if (!hands_ready_) {
+    tasks_.add(timer_.afterDelay(ms(kHandsPauseMs)).then([this, why] { on_hands_gone(why); }));
+  }
+}
+
+// --- what the node wants done
+
+void Agent::schedule() {
+  if (std::exchange(pumping_, true)) return;
+  tasks_.add(kj::evalLast([this] { pump(); }));
+}
+
+void Agent::pump() {
+  pumping_ = false;
+  if (leaving_ || !hands_ready_) return;
+  core::node::Orders orders = node_.next(boot_now());
+  if (!orders.kills.empty()) hands_.kill(orders.kills);
+  if (!orders.starts.empty()) {
+    std::vector<Hands::Start> starts;
+    starts.reserve(orders.starts.size());
+    for (const auto& order : orders.starts) starts.push_back({order, pods_.at(order.pod)});
+    hands_.start(starts);
+  }
+  for (const auto& report : orders.reports) {
+    // The node reports only while it is registered, and that is as long as there is a link with a
+    // session.
+    send(*link_, KJ_ASSERT_NONNULL(link_->session), report);
+  }
+  hands_.forget(orders.forget);
+  for (PodId pod : orders.over) pods_.erase(pod);
+}
+
+// --- leaving
+
+void Agent::obey(AgentControl::Command command) {
+  switch (command) {
+    case AgentControl::Command::none:
+      return;
+    case AgentControl::Command::drain:
+      return drain();
+    case AgentControl::Command::leave:
+      log::info("leaving; the pods stay");
+      leaving_ = true;
+      return finish(0);
+    case AgentControl::Command::kill:
+      if (std::exchange(leaving_, true)) return;
+      log::info("leaving; the pods are ended");
+      hands_.end_all();
+      if (!hands_ready_) return finish(0);
+      tasks_.add(timer_.afterDelay(ms(kKillMaxMs)).then([this] { finish(0); }));
+      return;
+  }
+}
+
+void Agent::drain() {
+  if (std::exchange(draining_, true)) return;
+  log::info("draining: {} pods run, {} wait", node_.running().size(), node_.waiting().size());
+  node_.stop(boot_now());
+  if (link_.get() != nullptr) {
+    KJ_IF_MAYBE (session, link_->session) {
+      say_leave(*link_, *session);
+    }
+  }
+  schedule();
+  tasks_.add(watch_drain(boot_now()));
+}
+
+void Agent::say_leave(Link& link, wire::Session::Client session) {
+  saying_leave_ = true;
+  link.tasks.add(session.leaveRequest().send().then(
+      [this](capnp::Response<wire::Session::LeaveResults>&&) { saying_leave_ = false; }));
+}
+
+kj::Promise<void> Agent::watch_drain(Millis alone_since) {
+  Millis now = boot_now();
+  bool heard = link_.get() != nullptr && link_->session != nullptr;
+  if (heard || !node_.idle()) alone_since = now;
+  if ((node_.empty() && !saying_leave_) || now - alone_since >= kDrainAloneMs) {
+    if (!node_.empty())
+      log::warn("{} ends wait in {} for the next agent", node_.unacked(), work_dir_.path());
+    finish(0);
+    return kj::READY_NOW;
+  }
+  return timer_.afterDelay(ms(kDrainLookMs)).then([this, alone_since] {
+    return watch_drain(alone_since);
+  });
+}
+
+kj::Promise<void> Agent::sweep_logs() {
+  bool done =
+      logs_.sweep({options_.log_keep_ms, options_.log_max_bytes}, wall_now(), kSweepEntries);
+  return timer_.afterDelay(ms(done ? kSweepEachMs : kSweepStepMs)).then([this] {
+    return sweep_logs();
+  });
+}
+
+}  // namespace muster::agent

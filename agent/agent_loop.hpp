@@ -1,0 +1,116 @@
+// Agent: the loop between the coordinator, core::node::Node and the hands.
+//
+// Whatever happens is told to the node at once, and what the node wants done is carried out at the
+// end of the same turn of the loop (pump): so everything that arrived in one turn is one batch, and
+// while reports are under way batches grow.
+//
+// A connection that breaks is made again for ever (100 ms to 5 s, with chance, so that a thousand
+// agents don't come in step). A refusal that another try may cure (the name is held by a living
+// node, not serving yet) is tried again; one that it can't ends the agent. Nothing of a term is
+// obeyed before the term is on disk.
+//
+// Belongs to one KJ thread.
+#pragma once
+
+#include "agent/agent.hpp"
+#include "agent/hands.hpp"
+#include "agent/link.hpp"
+#include "agent/logs.hpp"
+#include "agent/work_dir.hpp"
+#include "core/node/node.hpp"
+
+#include <kj/async-io.h>
+
+#include <map>
+#include <optional>
+#include <random>
+#include <schema/agent.capnp.h>
+#include <string>
+#include <utility>
+
+namespace muster::agent {
+
+class Agent final : private Hands::Listener {
+ public:
+  Agent(kj::AsyncIoContext& io, const AgentOptions& options, WorkDir& work_dir, LogStore& logs,
+        Hands& hands);
+  ~Agent() noexcept override = default;
+
+  // The exit code, or why it can't go on.
+  kj::Promise<Result<int>> run();
+  void obey(AgentControl::Command command);
+
+ private:
+  class Server;  // wire::Agent, for one link
+
+  // A task that fails is a bug...
+  struct Bug final : private kj::TaskSet::ErrorHandler {
+    kj::TaskSet::ErrorHandler& handler() { return *this; }
+    void taskFailed(kj::Exception&& exception) override;
+  };
+  // ...but those of a link, which fail when it breaks.
+  struct LinkLoss final : private kj::TaskSet::ErrorHandler {
+    kj::TaskSet::ErrorHandler& handler() { return *this; }
+    explicit LinkLoss(Agent& agent) : agent(agent) {}
+    void taskFailed(kj::Exception&& exception) override;
+    Agent& agent;
+  };
+
+  kj::Promise<void> stay_connected();
+  kj::Promise<void> one_connection();
+  kj::Promise<void> connected(kj::Own<kj::AsyncIoStream> stream);
+  kj::Promise<void> greeted(wire::Registered::Reader answer, Millis sent_at);
+  void welcome(wire::Welcome::Reader from, wire::Session::Client session, Millis sent_at);
+  void refused(wire::Refusal::Reader from);
+  void close_link(const std::string& why);
+  void write_hello(wire::Hello::Builder hello) const;
+  kj::Promise<void> heartbeats(Link& link);
+  bool told(const std::string& cluster_id, core::node::Term term);
+  void send(Link& link, wire::Session::Client session, const core::node::Report& report);
+
+  void launch(wire::Agent::LaunchParams::Reader params);
+  void kill(wire::Agent::KillParams::Reader params);
+  void read_log(wire::Agent::ReadLogParams::Reader params,
+                wire::Agent::ReadLogResults::Builder results);
+
+  void on_started(const std::vector<core::node::ProcessStart>& started) override;
+  void on_ended(const std::vector<core::node::ProcessEnd>& ended) override;
+  void on_hands_gone(const std::string& why) override;
+  void take_hands();
+
+  void schedule();
+  void pump();
+  void drain();
+  void say_leave(Link& link, wire::Session::Client session);
+  kj::Promise<void> watch_drain(Millis alone_since);
+  kj::Promise<void> sweep_logs();
+  void finish(Result<int> result);
+  void say(const std::string& state);  // once a change
+
+  kj::AsyncIoContext& io_;
+  kj::Timer& timer_;
+  const AgentOptions options_;
+  WorkDir& work_dir_;
+  LogStore& logs_;
+  Hands& hands_;
+  core::node::Node node_;
+  std::map<std::pair<JobId, int64_t>, PodTemplatePtr> templates_;  // that this connection brought
+  std::map<PodId, PodTemplatePtr> pods_;                           // that wait or run
+  std::mt19937_64 chance_{std::random_device{}()};
+  uint64_t links_ = 0;   // so far
+  Millis pause_ms_ = 0;  // before the next try to connect
+  std::string said_;
+  bool hands_ready_ = false;
+  bool draining_ = false;
+  bool saying_leave_ = false;  // the coordinator has not answered yet
+  bool leaving_ = false;       // nothing is done any more but to leave
+  bool pumping_ = false;
+  std::optional<Result<int>> result_;
+  kj::Own<kj::PromiseFulfiller<void>> finished_;
+  Bug bug_;
+  LinkLoss link_loss_{*this};
+  kj::Own<Link> link_;  // null: not connected
+  kj::TaskSet tasks_{bug_.handler()};
+};
+
+}  // namespace muster::agent

@@ -1,0 +1,48 @@
+// HollowHands: no process at all. Each pod "starts" at once and ends after a fixed time with a
+// fixed exit code, so that a scale test asks everything of the protocol and nothing of the machine.
+//
+// All last equally long, so they end in the order of their starts: a queue and one timer.
+#pragma once
+
+#include "agent/hands.hpp"
+
+#include <kj/async-io.h>
+
+#include <deque>
+#include <map>
+#include <vector>
+
+namespace muster::agent {
+
+class HollowHands final : public Hands, private kj::TaskSet::ErrorHandler {
+ public:
+  HollowHands(kj::Timer& timer, Millis duration_ms, int exit_code)
+      : timer_(timer), duration_ms_(duration_ms), exit_code_(exit_code), later_(*this) {}
+
+  ~HollowHands() noexcept override = default;
+  Result<Inventory> connect(Listener& listener) override;
+  void start(const std::vector<Start>& starts) override;
+  void kill(const std::vector<core::node::KillOrder>& kills) override;
+  void forget(const std::vector<uint64_t>&) override {}  // keeps nothing
+  void end_all() override;
+
+ private:
+  void wake(Millis delay_ms);
+  void tell();
+  void taskFailed(kj::Exception&& exception) override;
+
+  kj::Timer& timer_;
+  const Millis duration_ms_;
+  const int exit_code_;
+  Listener* listener_ = nullptr;
+  int last_pid_ = 0;
+  std::map<PodId, core::node::ProcessStart> living_;
+  std::deque<PodId> order_;                        // by start; may name pods that were killed
+  std::vector<core::node::ProcessStart> started_;  // to be told
+  std::vector<core::node::ProcessEnd> ended_;
+  bool waking_soon_ = false;
+  bool waking_later_ = false;
+  kj::TaskSet later_;
+};
+
+}  // namespace muster::agent

@@ -1,0 +1,382 @@
+#include "agent/keeper_client.hpp"
+
+#include "base/log.hpp"
+#include "keeper/protocol.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <memory>
+#include <optional>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char** environ;
+
+namespace muster::agent {
+namespace {
+
+constexpr Millis kConnectMs = 5'000;
+constexpr Millis kRetryMs = 3;
+constexpr size_t kReadBytes = 64u << 10;
+
+keeper::Key to_wire(const ProcessKey& key) {
+  return {key.pod.job, key.pod.index, key.pod.attempt, key.container, key.instance};
+}
+
+ProcessKey from_wire(const keeper::Key& key) {
+  return {{key.job, key.index, key.attempt}, key.container, key.instance};
+}
+
+ProcessStarted read_started(keeper::Reader& in) {
+  ProcessStarted started;
+  started.key = from_wire(keeper::Key::read(in));
+  started.pid = in.num<int32_t>();
+  started.age_ms = in.num<int64_t>();
+  return started;
+}
+
+ProcessEnded from_wire(const keeper::Ended& end) {
+  return {.key = from_wire(end.key),
+          .entry = end.entry,
+          .pid = end.pid,
+          .exit_code = end.exit_code,
+          .signal = end.signal,
+          .lost = end.lost,
+          .error = std::string(end.error),
+          .start_age_ms = end.start_age_ms,
+          .end_age_ms = end.end_age_ms,
+          .note = std::string(end.note)};
+}
+
+// The socket, through the opened directory: its path may be longer than an address. -1: nobody
+// listens.
+kj::AutoCloseFd dial(int dir_fd) {
+  kj::AutoCloseFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/socket", dir_fd);
+  if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) < 0) return nullptr;
+  return fd;
+}
+
+// Starts a keeper in a session of its own, so that it survives us. 0 and `why`: it cannot be had.
+pid_t start_keeper(const KeeperClient::Options& options, int dir_fd, std::string& why) {
+  kj::AutoCloseFd log(
+      openat(dir_fd, "keeper.log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (log.get() < 0) {
+    why = "keeper.log: " + std::string(std::strerror(errno));
+    return 0;
+  }
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_adddup2(&files, log.get(), 1);
+  posix_spawn_file_actions_adddup2(&files, log.get(), 2);
+  posix_spawnattr_t attributes;
+  posix_spawnattr_init(&attributes);
+  sigset_t none, all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  posix_spawnattr_setsigmask(&attributes, &none);  // KJ blocks some
+  posix_spawnattr_setsigdefault(&attributes, &all);
+  posix_spawnattr_setflags(&attributes,
+                           POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  std::string path = options.keeper_path, work_dir = options.work_dir, cluster = options.cluster_id;
+  std::array<char*, 4> argv{path.data(), work_dir.data(), cluster.data(), nullptr};
+  pid_t pid = 0;
+  int error = posix_spawn(&pid, path.c_str(), &files, &attributes, argv.data(), environ);
+  posix_spawnattr_destroy(&attributes);
+  posix_spawn_file_actions_destroy(&files);
+  if (error == 0) return pid;
+  why = path + ": " + std::strerror(error);
+  return 0;
+}
+
+// The last line of the keeper's log, for an error's text.
+std::string last_log_line(int dir_fd) {
+  kj::AutoCloseFd log(openat(dir_fd, "keeper.log", O_RDONLY | O_CLOEXEC));
+  std::array<char, 1024> bytes;
+  off_t size = lseek(log.get(), 0, SEEK_END);
+  off_t from = std::max<off_t>(0, size - static_cast<off_t>(bytes.size()));
+  ssize_t count = pread(log.get(), bytes.data(), bytes.size(), from);
+  std::string text(bytes.data(), static_cast<size_t>(std::max<ssize_t>(0, count)));
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  size_t line = text.rfind('\n');
+  return line == std::string::npos ? text : text.substr(line + 1);
+}
+
+class SocketKeeperClient final : public KeeperClient {
+ public:
+  SocketKeeperClient(kj::AutoCloseFd fd, pid_t child, Listener& listener)
+      : fd_(kj::mv(fd)), child_(child), listener_(listener) {}
+  ~SocketKeeperClient() noexcept(false) override {
+    *alive_ = false;
+    reap_child();
+  }
+
+  // Says hello and reads until the inventory is complete; blocks until the deadline. Empty: done.
+  std::string greet(const std::string& cluster_id, Millis deadline, Inventory& inventory);
+  bool refused() const { return refused_; }
+
+  // From here on the event loop does the work.
+  void watch(kj::UnixEventPort& port) {
+    observer_.emplace(port, fd_, kj::UnixEventPort::FdObserver::OBSERVE_READ_WRITE);
+    kj::Promise<void> reading = kj::evalLater([this]() { return read(); });
+    reading_ = reading.eagerlyEvaluate(nullptr);
+    flush();
+  }
+
+  void spawn(std::vector<SpawnOrder> orders) override {
+    for (const auto& order : orders) {
+      keeper::Frame frame(out_, keeper::Type::spawn);
+      to_wire(order.key).write(frame);
+      frame.text(order.note).text(order.cwd).text(order.stdout_path).text(order.stderr_path);
+      frame.num(static_cast<uint32_t>(order.argv.size()));
+      for (const auto& argument : order.argv) frame.text(argument);
+      frame.num(static_cast<uint32_t>(order.env.size()));
+      for (const auto& variable : order.env) frame.text(variable);
+    }
+    flush();
+  }
+  void kill(const ProcessKey& what, Millis grace_ms) override {
+    {
+      keeper::Frame frame(out_, keeper::Type::kill);
+      to_wire(what).write(frame);
+      frame.num(int64_t{grace_ms});
+    }
+    flush();
+  }
+  void forget(const std::vector<uint64_t>& entries) override {
+    for (uint64_t entry : entries) keeper::Frame(out_, keeper::Type::forget).num(entry);
+    flush();
+  }
+  void end_all() override {
+    keeper::Frame(out_, keeper::Type::end_all);
+    flush();
+  }
+
+ private:
+  kj::Promise<void> read();
+  void take_frames();
+  void take_greeting(Inventory& inventory);
+  void deliver();
+  void flush();
+  void gone(const std::string& why);
+  void reap_child() {
+    // A keeper that goes on is reaped by whoever adopts it; one that has left must not stay a
+    // zombie of ours.
+    if (child_ > 0 && waitpid(child_, nullptr, WNOHANG) == child_) child_ = 0;
+  }
+
+  kj::AutoCloseFd fd_;
+  pid_t child_;  // the keeper, if we started it
+  Listener& listener_;
+  std::optional<kj::UnixEventPort::FdObserver> observer_;
+  keeper::FrameBuffer in_;
+  std::string out_;
+  size_t out_done_ = 0;
+  bool greeted_ = false, refused_ = false, gone_ = false;
+  std::string gone_why_;
+
+  // What the listener is told in a turn of its own, so that it may destroy us from there.
+  std::vector<ProcessStarted> started_;
+  std::vector<ProcessEnded> ended_;
+  bool delivering_ = false;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+
+  kj::Promise<void> reading_ = kj::READY_NOW;
+  kj::Promise<void> writing_ = kj::READY_NOW;
+  bool awaiting_room_ = false;
+};
+
+std::string SocketKeeperClient::greet(const std::string& cluster_id, Millis deadline,
+                                      Inventory& inventory) {
+  inventory = {};
+  keeper::Frame(out_, keeper::Type::hello).num(keeper::kVersion).text(cluster_id);
+  flush();
+  std::vector<char> bytes(kReadBytes);
+  while (!greeted_ && !gone_) {
+    Millis left = deadline - boot_now();
+    if (left <= 0) return "the keeper does not answer";
+    pollfd poll_fd{fd_.get(), static_cast<short>(out_.empty() ? POLLIN : POLLIN | POLLOUT), 0};
+    poll(&poll_fd, 1, static_cast<int>(left));
+    flush();
+    ssize_t size = recv(fd_, bytes.data(), bytes.size(), 0);
+    if (size == 0) return "the keeper has left";
+    if (size < 0 && (errno == EAGAIN || errno == EINTR)) continue;
+    if (size < 0) return std::string("recv: ") + std::strerror(errno);
+    in_.append(bytes.data(), static_cast<size_t>(size));
+    take_greeting(inventory);
+  }
+  return gone_ ? gone_why_ : "";
+}
+
+void SocketKeeperClient::take_greeting(Inventory& inventory) {
+  keeper::Type type{};
+  std::string_view payload;
+  while (!greeted_ && in_.next(type, payload)) {
+    keeper::Reader in(payload);
+    if (type == keeper::Type::refused) {
+      refused_ = true;
+      gone(std::string(in.text()));
+      return;
+    } else if (type == keeper::Type::living) {
+      Inventory::Living living;
+      living.started = read_started(in);
+      living.killing = in.num<uint8_t>() != 0;
+      living.note = in.text();
+      inventory.living.push_back(std::move(living));
+    } else if (type == keeper::Type::ended) {
+      inventory.ended.push_back(from_wire(keeper::Ended::read(in)));
+    } else if (type == keeper::Type::inventory_done) {
+      greeted_ = true;
+    }
+  }
+}
+
+kj::Promise<void> SocketKeeperClient::read() {
+  std::vector<char> bytes(kReadBytes);
+  while (!gone_) {
+    ssize_t size = recv(fd_, bytes.data(), bytes.size(), 0);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && errno == EAGAIN) break;
+    if (size <= 0) {
+      gone(size == 0 ? "the keeper has left" : std::string("recv: ") + std::strerror(errno));
+      break;
+    }
+    in_.append(bytes.data(), static_cast<size_t>(size));
+    take_frames();
+  }
+  take_frames();  // what came behind the inventory, too
+  deliver();
+  if (gone_) return kj::READY_NOW;
+  return observer_->whenBecomesReadable().then([this]() { return read(); });
+}
+
+void SocketKeeperClient::take_frames() {
+  keeper::Type type{};
+  std::string_view payload;
+  while (in_.next(type, payload)) {
+    keeper::Reader in(payload);
+    if (type == keeper::Type::started) {
+      started_.push_back(read_started(in));
+    } else if (type == keeper::Type::ended) {
+      keeper::Ended end = keeper::Ended::read(in);
+      // What ends within milliseconds has its start in its end.
+      if (!end.start_told && end.pid != 0) {
+        started_.push_back({from_wire(end.key), end.pid, end.start_age_ms});
+      }
+      ended_.push_back(from_wire(end));
+    }
+  }
+  if (in_.broken()) gone("the keeper sends what is no frame");
+}
+
+void SocketKeeperClient::deliver() {
+  if (delivering_ || (started_.empty() && ended_.empty() && !gone_)) return;
+  delivering_ = true;
+  kj::evalLater([this, alive = alive_]() {
+    if (!*alive) return;
+    delivering_ = false;
+    if (auto started = std::exchange(started_, {}); !started.empty()) {
+      listener_.on_started(std::move(started));
+    }
+    if (!*alive) return;
+    if (auto ended = std::exchange(ended_, {}); !ended.empty()) {
+      listener_.on_ended(std::move(ended));
+    }
+    if (!*alive || !gone_ || gone_why_.empty()) return;
+    reap_child();
+    listener_.on_keeper_gone(std::exchange(gone_why_, {}));
+  }).detach([](kj::Exception&& exception) {
+    log::error("keeper client: a listener threw: {}", exception.getDescription().cStr());
+  });
+}
+
+void SocketKeeperClient::flush() {
+  while (out_done_ < out_.size() && !gone_) {
+    ssize_t size = send(fd_, out_.data() + out_done_, out_.size() - out_done_, MSG_NOSIGNAL);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && errno == EAGAIN) {
+      if (awaiting_room_ || !observer_) return;
+      awaiting_room_ = true;
+      writing_ = observer_->whenBecomesWritable()
+                     .then([this]() {
+                       awaiting_room_ = false;
+                       kj::evalLater([this, alive = alive_]() {
+                         if (*alive) flush();
+                       }).detach([](kj::Exception&&) {});
+                     })
+                     .eagerlyEvaluate(nullptr);
+      return;
+    }
+    if (size < 0) {
+      // What it sent before is still read; the end of that says that it is gone.
+      if (!observer_) gone(std::string("send: ") + std::strerror(errno));
+      break;
+    }
+    out_done_ += static_cast<size_t>(size);
+  }
+  out_.clear();
+  out_done_ = 0;
+}
+
+void SocketKeeperClient::gone(const std::string& why) {
+  gone_ = true;
+  if (gone_why_.empty()) gone_why_ = why;
+}
+
+}  // namespace
+
+Result<kj::Own<KeeperClient>> KeeperClient::connect(kj::UnixEventPort& port, Options options,
+                                                    Listener& listener, Inventory& inventory) {
+  Millis deadline = boot_now() + kConnectMs;
+  auto unavailable = [](std::string why) { return Error{Errc::unavailable, "keeper: " + why, {}}; };
+  std::string path = options.work_dir + "/keeper";
+  if (mkdir(path.c_str(), 0700) < 0 && errno != EEXIST) {
+    return unavailable(path + ": " + std::strerror(errno));
+  }
+  kj::AutoCloseFd dir(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (dir.get() < 0) return unavailable(path + ": " + std::strerror(errno));
+
+  pid_t child = 0;  // the keeper we started, until it has left
+  std::string why = "nobody listens";
+  while (true) {
+    if (kj::AutoCloseFd fd = dial(dir); fd.get() >= 0) {
+      auto client = kj::heap<SocketKeeperClient>(kj::mv(fd), child, listener);
+      why = client->greet(options.cluster_id, deadline, inventory);
+      if (why.empty()) {
+        client->watch(port);
+        return kj::Own<KeeperClient>(kj::mv(client));
+      }
+      if (client->refused()) return unavailable(why);
+    }
+    int status = 0;
+    if (child > 0 && waitpid(child, &status, WNOHANG) != 0) {
+      child = 0;
+      int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
+      if (code == keeper::kExitDamaged) return Error{Errc::invalid, last_log_line(dir), {}};
+      if (code == keeper::kExitFailed) return unavailable(last_log_line(dir));
+      why = code == keeper::kExitLocked ? "another one has the work-dir and does not answer"
+                                        : "it ended at once: " + last_log_line(dir);
+    } else if (child == 0) {
+      // One that finds the lock taken leaves: there are never two.
+      child = start_keeper(options, dir, why);
+      if (child == 0) return unavailable(why);
+    }
+    if (boot_now() >= deadline) return unavailable(why);
+    poll(nullptr, 0, static_cast<int>(kRetryMs));
+  }
+}
+
+}  // namespace muster::agent

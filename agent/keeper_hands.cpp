@@ -1,0 +1,160 @@
+#include "agent/keeper_hands.hpp"
+
+#include "base/check.hpp"
+#include "base/log.hpp"
+#include "core/pod_name.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace muster::agent {
+
+namespace {
+
+constexpr int kExitCannotStart = 126;
+
+ProcessKey key_of(PodId pod, core::node::Step step) {
+  return {pod, step.container, step.instance};
+}
+
+core::node::Step step_of(const ProcessKey& key) {
+  return {key.container, key.instance};
+}
+
+core::node::ProcessStart start_of(const ProcessStarted& started) {
+  return {started.key.pod, step_of(started.key), started.pid, boot_now() - started.age_ms};
+}
+
+}  // namespace
+
+Result<Hands::Inventory> KeeperHands::connect(Hands::Listener& listener) {
+  listener_ = &listener;
+  agent::Inventory known;
+  KeeperClient::Listener& self = *this;
+  auto options = [this] {
+    return KeeperClient::Options{work_dir_.path(), keeper_path_, work_dir_.cluster_id()};
+  };
+  auto keeper = KeeperClient::connect(port_, options(), self, known);
+  if (!keeper && keeper.error().code == Errc::invalid) {
+    log::error(
+        "the spool in {}/keeper is damaged ({}); it is moved away and this becomes another node",
+        work_dir_.path(), keeper.error().message);
+    if (Status renewed = work_dir_.renew_id(); !renewed) return renewed.error();
+    known = {};
+    keeper = KeeperClient::connect(port_, options(), self, known);
+  }
+  if (!keeper) return keeper.error();
+  keeper_ = kj::mv(*keeper);
+
+  Inventory inventory;
+  for (const auto& living : known.living) {
+    Note note = Note::parse(living.note);
+    logs_.adopt(note.job_uid, note.pod_name);
+    inventory.living.push_back({start_of(living.started), note.grace_ms, living.killing});
+  }
+  for (const auto& ended : known.ended) inventory.ended.push_back(end_of(ended));
+  return inventory;
+}
+
+Result<SpawnOrder> KeeperHands::spawn_order(const Start& start) {
+  const PodTemplate& job = *start.job;
+  PodId pod = start.order.pod;
+  if (start.order.step.container >= job.containers.size()) {
+    return Error{Errc::invalid, "the template has no container"};
+  }
+  const core::Container& container = job.containers[start.order.step.container];
+  auto command = command_of(job, container, pod, node_);
+  if (!command) return command.error();
+  std::string pod_name = core::pod_name(job.job_name, job.job_uid, job.indexed, pod.key());
+  auto files = logs_.open(job.job_uid, pod_name, container.name);
+  if (!files) return files.error();
+  return SpawnOrder{.key = key_of(pod, start.order.step),
+                    .argv = std::move(command->argv),
+                    .env = std::move(command->env),
+                    .cwd = std::move(command->cwd),
+                    .stdout_path = std::move(files->out),
+                    .stderr_path = std::move(files->err),
+                    .note = Note{job.grace_ms, job.job_uid, pod_name, container.name}.text()};
+}
+
+void KeeperHands::start(const std::vector<Start>& starts) {
+  if (keeper_.get() == nullptr) return;  // connect() tells the node that they are not there
+  std::vector<SpawnOrder> orders;
+  std::vector<core::node::ProcessEnd> refused;
+  for (const Start& start : starts) {
+    auto order = spawn_order(start);
+    if (order) {
+      orders.push_back(std::move(*order));
+    } else {
+      Millis now = boot_now();
+      refused.push_back({.pod = start.order.pod,
+                         .step = start.order.step,
+                         .exit_code = kExitCannotStart,
+                         .error = order.error().message,
+                         .started_at = now,
+                         .ended_at = now});
+    }
+  }
+  if (!orders.empty()) keeper_->spawn(std::move(orders));
+  if (!refused.empty()) {
+    later_.add(kj::evalLater([this, ends = std::move(refused)] { listener_->on_ended(ends); }));
+  }
+}
+
+void KeeperHands::kill(const std::vector<core::node::KillOrder>& kills) {
+  if (keeper_.get() == nullptr) return;  // the node orders it again when it hears of the process
+  for (const auto& order : kills) keeper_->kill(key_of(order.pod, order.step), order.grace_ms);
+}
+
+void KeeperHands::forget(const std::vector<uint64_t>& entries) {
+  if (keeper_.get() == nullptr || entries.empty()) return;  // told again, they are acked again
+  keeper_->forget(entries);
+}
+
+void KeeperHands::end_all() {
+  if (keeper_.get() != nullptr) keeper_->end_all();
+}
+
+core::node::ProcessEnd KeeperHands::end_of(const ProcessEnded& ended) {
+  Note note = Note::parse(ended.note);
+  logs_.close(note.job_uid, note.pod_name, note.container);
+  Millis now = boot_now();
+  return {.pod = ended.key.pod,
+          .step = step_of(ended.key),
+          .entry = ended.entry,
+          .pid = ended.pid,
+          .exit_code = ended.exit_code,
+          .signal = ended.signal,
+          .lost = ended.lost,
+          .error = ended.error,
+          .started_at = now - ended.start_age_ms,
+          .ended_at = now - ended.end_age_ms};
+}
+
+void KeeperHands::on_started(std::vector<ProcessStarted> started) {
+  std::vector<core::node::ProcessStart> starts;
+  starts.reserve(started.size());
+  for (const auto& one : started) starts.push_back(start_of(one));
+  listener_->on_started(starts);
+}
+
+void KeeperHands::on_ended(std::vector<ProcessEnded> ended) {
+  std::vector<core::node::ProcessEnd> ends;
+  ends.reserve(ended.size());
+  for (const auto& one : ended) ends.push_back(end_of(one));
+  listener_->on_ended(ends);
+}
+
+void KeeperHands::on_keeper_gone(std::string why) {
+  // Not from within the client's own call.
+  later_.add(kj::evalLater([this, why = std::move(why)] {
+    keeper_ = nullptr;
+    listener_->on_hands_gone(why);
+  }));
+}
+
+void KeeperHands::taskFailed(kj::Exception&& exception) {
+  MUSTER_CHECK(false, exception.getDescription().cStr());
+}
+
+}  // namespace muster::agent

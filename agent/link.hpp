@@ -1,0 +1,70 @@
+// Link: one connection to the coordinator, from connect to its loss.
+//
+// Everything that was asked over it dies with it; what it was for is in core::node::Node and goes
+// over the next one. Members die in reverse order, the stream last.
+#pragma once
+
+#include "base/clock.hpp"
+
+#include <capnp/message.h>
+#include <capnp/rpc-twoparty.h>
+#include <kj/async-io.h>
+
+#include <cstdint>
+#include <schema/agent.capnp.h>
+#include <string>
+
+namespace muster::agent {
+
+struct Link {
+  static capnp::ReaderOptions limits() {
+    capnp::ReaderOptions options;
+    options.traversalLimitInWords = (64u << 20) / sizeof(capnp::word);
+    return options;
+  }
+
+  Link(uint64_t nth, kj::Own<kj::AsyncIoStream> connected, kj::TaskSet::ErrorHandler& errors)
+      : number(nth),
+        stream(kj::mv(connected)),
+        net(*stream, capnp::rpc::twoparty::Side::CLIENT, limits()),
+        rpc(capnp::makeRpcClient(net)),
+        tasks(errors) {
+    auto lost = kj::newPromiseAndFulfiller<void>();
+    broken = kj::mv(lost.fulfiller);
+    loss = kj::mv(lost.promise);
+    auto in = kj::newPromiseAndFulfiller<void>();
+    let_in = kj::mv(in.fulfiller);
+    welcomed = in.promise.fork();
+  }
+
+  wire::Coordinator::Client coordinator() {
+    capnp::MallocMessageBuilder message(8);
+    auto vat = message.getRoot<capnp::rpc::twoparty::VatId>();
+    vat.setSide(capnp::rpc::twoparty::Side::SERVER);
+    return rpc.bootstrap(vat).castAs<wire::Coordinator>();
+  }
+
+  // Gives the connection up. The first reason counts.
+  void give_up(const std::string& reason) {
+    if (why.empty()) why = reason;
+    broken->fulfill();
+  }
+
+  const uint64_t number;
+  kj::Own<kj::AsyncIoStream> stream;
+  capnp::TwoPartyVatNetwork net;
+  capnp::RpcSystem<capnp::rpc::twoparty::VatId> rpc;
+  kj::Maybe<wire::Session::Client> session;  // none: not welcome yet
+  kj::Own<kj::PromiseFulfiller<void>> broken, let_in;
+  kj::Promise<void> loss = nullptr;
+  kj::ForkedPromise<void> welcomed =
+      nullptr;  // what the coordinator calls before that waits for it
+  std::string why;
+  uint64_t heartbeats = 0;
+  Millis answered_at = 0;  // boot time of the last answer
+  Millis heartbeat_ms = 0;
+  Millis silence_max_ms = 0;
+  kj::TaskSet tasks;  // heartbeats and reports
+};
+
+}  // namespace muster::agent

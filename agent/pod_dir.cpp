@@ -1,0 +1,190 @@
+#include "agent/pod_dir.hpp"
+
+#include "core/pod_name.hpp"
+
+#include <cstdlib>
+#include <map>
+#include <sstream>
+#include <unistd.h>
+#include <utility>
+
+namespace muster::agent {
+
+namespace {
+
+constexpr const char* kInherited[] = {"PATH",   "HOME",  "USER",           "LANG",
+                                      "TMPDIR", "SHELL", "LD_LIBRARY_PATH"};
+constexpr const char* kIndexKey = "batch.kubernetes.io/job-completion-index";
+constexpr std::string_view kNoteVersion = "1";
+
+// Variables in the order of their first appearance; setting one again replaces its value.
+class Environment {
+ public:
+  void set(const std::string& name, std::string value) {
+    auto [at, fresh] = where_.emplace(name, values_.size());
+    if (fresh) {
+      values_.emplace_back(name, std::move(value));
+    } else {
+      values_[at->second].second = std::move(value);
+    }
+  }
+  const std::string* find(const std::string& name) const {
+    auto at = where_.find(name);
+    return at == where_.end() ? nullptr : &values_[at->second].second;
+  }
+  std::vector<std::string> take() && {
+    std::vector<std::string> out;
+    out.reserve(values_.size());
+    for (auto& [name, value] : values_) out.push_back(name + "=" + value);
+    return out;
+  }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> values_;
+  std::map<std::string, size_t> where_;
+};
+
+struct Names {
+  std::string name, uid, hostname, index;
+};
+
+// The key of metadata.labels['key'], when `path` is of that form.
+bool subscript(std::string_view path, std::string_view field, std::string& key) {
+  if (!path.starts_with(field)) return false;
+  path.remove_prefix(field.size());
+  if (path.size() < 4 || !path.starts_with("['") || !path.ends_with("']")) return false;
+  key = path.substr(2, path.size() - 4);
+  return true;
+}
+
+std::string keyed(const core::StringMap& map, const std::string& key, const PodTemplate& job,
+                  const Names& names) {
+  if (auto found = map.find(key); found != map.end()) return found->second;
+  return job.indexed && key == kIndexKey ? names.index : "";
+}
+
+Result<std::string> field(const std::string& path, const PodTemplate& job, const Names& names,
+                          const NodeFacts& node) {
+  std::string key;
+  if (path == "metadata.name") return names.name;
+  if (path == "metadata.namespace") return job.ns;
+  if (path == "metadata.uid") return names.uid;
+  if (path == "spec.nodeName") return node.node_name;
+  if (subscript(path, "metadata.labels", key)) return keyed(job.labels, key, job, names);
+  if (subscript(path, "metadata.annotations", key)) return keyed(job.annotations, key, job, names);
+  return Error{Errc::invalid,
+               "fieldRef " + path +
+                   " is not known here (metadata.name, .namespace, .uid, .labels['KEY'], "
+                   ".annotations['KEY'], spec.nodeName)"};
+}
+
+}  // namespace
+
+NodeFacts NodeFacts::of_this_process(std::string node_name) {
+  NodeFacts facts{.node_name = std::move(node_name)};
+  char* dir = get_current_dir_name();
+  facts.start_dir = dir != nullptr ? dir : "/";
+  std::free(dir);
+  for (const char* name : kInherited) {
+    if (const char* value = std::getenv(name)) {
+      facts.inherited.push_back(std::string(name) + "=" + value);
+    }
+  }
+  return facts;
+}
+
+std::string expand(std::string_view text,
+                   const std::function<const std::string*(const std::string& name)>& find) {
+  std::string out;
+  for (size_t at = 0; at < text.size(); ++at) {
+    if (text[at] != '$' || at + 1 == text.size()) {
+      out += text[at];
+    } else if (text[at + 1] == '$') {
+      out += '$';
+      ++at;
+    } else if (size_t close;
+               text[at + 1] == '(' && (close = text.find(')', at)) != std::string_view::npos) {
+      std::string name(text.substr(at + 2, close - at - 2));
+      const std::string* value = find(name);
+      out += value != nullptr ? *value : "$(" + name + ")";
+      at = close;
+    } else {
+      out += '$';
+    }
+  }
+  return out;
+}
+
+Result<Command> command_of(const PodTemplate& job, const core::Container& container, PodId pod,
+                           const NodeFacts& node) {
+  Names names{core::pod_name(job.job_name, job.job_uid, job.indexed, pod.key()),
+              core::pod_uid(job.job_uid, pod.key()),
+              core::pod_hostname(job.job_name, job.job_uid, job.indexed, pod.key()),
+              std::to_string(pod.index)};
+  Environment all;   // what the process gets
+  Environment seen;  // what $(VAR) sees
+  for (const std::string& variable : node.inherited) {
+    size_t equals = variable.find('=');
+    all.set(variable.substr(0, equals), variable.substr(equals + 1));
+  }
+  all.set("HOSTNAME", names.hostname);
+  auto set = [&](const std::string& name, const std::string& value) {
+    all.set(name, value);
+    seen.set(name, value);
+  };
+  set("MUSTER_JOB_NAME", job.job_name);
+  set("MUSTER_JOB_UID", job.job_uid);
+  set("MUSTER_NAMESPACE", job.ns);
+  set("MUSTER_POD_NAME", names.name);
+  set("MUSTER_POD_UID", names.uid);
+  set("MUSTER_NODE_NAME", node.node_name);
+  set("MUSTER_ATTEMPT", std::to_string(pod.attempt));
+  set("MUSTER_COMPLETIONS", job.completions >= 0 ? std::to_string(job.completions) : "");
+  set("MUSTER_PARALLELISM", std::to_string(job.parallelism));
+  auto find = [&seen](const std::string& name) { return seen.find(name); };
+  bool has_index = false;
+  for (const core::EnvVar& variable : container.env) {
+    has_index |= variable.name == "JOB_COMPLETION_INDEX";
+    if (variable.field_path.empty()) {
+      set(variable.name, expand(variable.value, find));
+      continue;
+    }
+    auto value = field(variable.field_path, job, names, node);
+    if (!value) return Error{Errc::invalid, "env " + variable.name + ": " + value.error().message};
+    set(variable.name, *value);
+  }
+  if (job.indexed && !has_index) set("JOB_COMPLETION_INDEX", names.index);
+
+  Command command;
+  for (const auto* words : {&container.command, &container.args}) {
+    for (const std::string& word : *words) command.argv.push_back(expand(word, find));
+  }
+  if (command.argv.empty()) {
+    return Error{Errc::invalid, "container " + container.name + " has no command"};
+  }
+  command.env = std::move(all).take();
+  command.cwd = container.working_dir;
+  if (!command.cwd.starts_with('/')) {
+    command.cwd = node.start_dir + (command.cwd.empty() ? "" : "/" + command.cwd);
+  }
+  return command;
+}
+
+// "1 GRACE_MS JOB_UID POD_NAME CONTAINER"; none of them has a space.
+std::string Note::text() const {
+  return std::string(kNoteVersion) + " " + std::to_string(grace_ms) + " " + job_uid + " " +
+         pod_name + " " + container;
+}
+
+Note Note::parse(std::string_view text) {
+  std::istringstream in{std::string(text)};
+  std::string version;
+  Note note;
+  if (!(in >> version >> note.grace_ms >> note.job_uid >> note.pod_name >> note.container) ||
+      version != kNoteVersion) {
+    return {};
+  }
+  return note;
+}
+
+}  // namespace muster::agent

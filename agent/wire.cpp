@@ -1,0 +1,125 @@
+#include "agent/wire.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace muster::agent {
+
+namespace {
+
+using core::node::Cause;
+static_assert(static_cast<int>(Cause::exited) == static_cast<int>(wire::PodEnd::Cause::EXITED));
+static_assert(static_cast<int>(Cause::killed) == static_cast<int>(wire::PodEnd::Cause::KILLED));
+static_assert(static_cast<int>(Cause::never_started) ==
+              static_cast<int>(wire::PodEnd::Cause::NEVER_STARTED));
+static_assert(static_cast<int>(Cause::start_failed) ==
+              static_cast<int>(wire::PodEnd::Cause::START_FAILED));
+static_assert(static_cast<int>(Cause::keeper_lost) ==
+              static_cast<int>(wire::PodEnd::Cause::KEEPER_LOST));
+static_assert(static_cast<int>(Cause::agent_stopped) ==
+              static_cast<int>(wire::PodEnd::Cause::AGENT_STOPPED));
+static_assert(static_cast<int>(Cause::fenced) == static_cast<int>(wire::PodEnd::Cause::FENCED));
+static_assert(static_cast<int>(Cause::deadline) == static_cast<int>(wire::PodEnd::Cause::DEADLINE));
+static_assert(static_cast<int>(Cause::out_of_memory) ==
+              static_cast<int>(wire::PodEnd::Cause::OUT_OF_MEMORY));
+
+uint64_t age(Millis now, Millis at) {
+  return static_cast<uint64_t>(std::max<Millis>(0, now - at));
+}
+
+core::StringMap read_pairs(capnp::List<wire::Pair>::Reader in) {
+  core::StringMap out;
+  for (auto pair : in) out.emplace(to_string(pair.getKey()), to_string(pair.getValue()));
+  return out;
+}
+
+core::Container read_container(wire::Container::Reader in) {
+  core::Container out;
+  out.name = to_string(in.getName());
+  for (auto word : in.getCommand()) out.command.push_back(to_string(word));
+  for (auto word : in.getArgs()) out.args.push_back(to_string(word));
+  out.working_dir = to_string(in.getWorkingDir());
+  for (auto variable : in.getEnv()) {
+    out.env.push_back({to_string(variable.getName()), to_string(variable.getValue()),
+                       to_string(variable.getFieldPath())});
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string to_string(capnp::Text::Reader text) {
+  return {text.begin(), text.size()};
+}
+
+PodId read_pod(wire::PodId::Reader in) {
+  return {in.getJob(), in.getIndex(), in.getAttempt()};
+}
+
+void write_pod(PodId pod, wire::PodId::Builder out) {
+  out.setJob(pod.job);
+  out.setIndex(pod.index);
+  out.setAttempt(pod.attempt);
+}
+
+std::vector<PodId> read_pods(capnp::List<wire::PodId>::Reader in) {
+  std::vector<PodId> out;
+  out.reserve(in.size());
+  for (auto pod : in) out.push_back(read_pod(pod));
+  return out;
+}
+
+void write_pods(const std::vector<PodId>& pods, capnp::List<wire::PodId>::Builder out) {
+  for (unsigned i = 0; i < out.size(); ++i) write_pod(pods[i], out[i]);
+}
+
+PodTemplate read_template(wire::PodTemplate::Reader in) {
+  PodTemplate out{.job = in.getJob(),
+                  .generation = in.getGeneration(),
+                  .job_name = to_string(in.getJobName()),
+                  .job_uid = to_string(in.getJobUid()),
+                  .ns = to_string(in.getNamespace()),
+                  .indexed = in.getIndexed(),
+                  .completions = in.getCompletions(),
+                  .parallelism = in.getParallelism(),
+                  .grace_ms = in.getGraceMs(),
+                  .labels = read_pairs(in.getLabels()),
+                  .annotations = read_pairs(in.getAnnotations())};
+  for (auto container : in.getContainers()) out.containers.push_back(read_container(container));
+  return out;
+}
+
+capnp::MessageSize size_of(const core::node::Report& report) {
+  // Words of a call, of a start (3 + its pod's 2), of an end (8 + 2), and of the messages.
+  uint64_t words = 64 + report.starts.size() * 6 + report.ends.size() * 12;
+  for (const auto& end : report.ends) words += end.message.size() / 8 + 1;
+  return {words, 0};
+}
+
+void write_report(const core::node::Report& report, Millis now,
+                  wire::Session::ReportParams::Builder out) {
+  auto starts = out.initStarts(static_cast<unsigned>(report.starts.size()));
+  for (unsigned i = 0; i < starts.size(); ++i) {
+    const auto& from = report.starts[i];
+    write_pod(from.pod, starts[i].initPod());
+    starts[i].setPid(static_cast<uint32_t>(from.pid));
+    starts[i].setAgeMs(age(now, from.at));
+    starts[i].setRestarts(from.restarts);
+  }
+  auto ends = out.initEnds(static_cast<unsigned>(report.ends.size()));
+  for (unsigned i = 0; i < ends.size(); ++i) {
+    const auto& from = report.ends[i];
+    auto to = ends[i];
+    write_pod(from.pod, to.initPod());
+    to.setCause(static_cast<wire::PodEnd::Cause>(from.cause));
+    to.setExitCode(from.exit_code);
+    to.setSignal(from.signal);
+    if (!from.message.empty()) to.setMessage(from.message);
+    to.setStartAgeMs(age(now, from.started_at));
+    to.setEndAgeMs(age(now, from.ended_at));
+    to.setPid(static_cast<uint32_t>(from.pid));
+    to.setRestarts(from.restarts);
+  }
+}
+
+}  // namespace muster::agent

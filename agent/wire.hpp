@@ -1,0 +1,26 @@
+// Wire: agent.capnp <-> plain values. Times cross as ages, so no clock is compared across machines.
+#pragma once
+
+#include "agent/pod_dir.hpp"
+#include "core/node/node.hpp"
+
+#include <schema/agent.capnp.h>
+#include <string>
+#include <vector>
+
+namespace muster::agent {
+
+std::string to_string(capnp::Text::Reader text);
+PodId read_pod(wire::PodId::Reader in);
+void write_pod(PodId pod, wire::PodId::Builder out);
+std::vector<PodId> read_pods(capnp::List<wire::PodId>::Reader in);
+void write_pods(const std::vector<PodId>& pods, capnp::List<wire::PodId>::Builder out);
+
+PodTemplate read_template(wire::PodTemplate::Reader in);
+
+// What a message with this report takes: without a hint each call in flight costs 8 kB and more.
+capnp::MessageSize size_of(const core::node::Report& report);
+void write_report(const core::node::Report& report, Millis now,
+                  wire::Session::ReportParams::Builder out);
+
+}  // namespace muster::agent

@@ -1,0 +1,200 @@
+#include "agent/work_dir.hpp"
+
+#include "base/check.hpp"
+#include "base/clock.hpp"
+#include "base/log.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+
+namespace muster::agent {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string random_id() {
+  unsigned char bytes[16];
+  MUSTER_CHECK(getrandom(bytes, sizeof bytes, 0) == sizeof bytes, errno);
+  std::string out;
+  char hex[3];
+  for (unsigned char byte : bytes) {
+    std::snprintf(hex, sizeof hex, "%02x", byte);
+    out += hex;
+  }
+  return out;
+}
+
+Error failed(const std::string& what) {
+  return {Errc::unavailable, what + ": " + std::strerror(errno)};
+}
+
+// Inode and, where the filesystem knows it, the time of birth: inode numbers are used again.
+std::string inode_of(const std::string& path) {
+  struct statx st {};
+  MUSTER_CHECK(statx(AT_FDCWD, path.c_str(), 0, STATX_INO | STATX_BTIME, &st) == 0, path, errno);
+  std::string born = (st.stx_mask & STATX_BTIME) != 0 ? std::to_string(st.stx_btime.tv_sec) + "." +
+                                                            std::to_string(st.stx_btime.tv_nsec)
+                                                      : "0";
+  return std::to_string(st.stx_ino) + ":" + born;
+}
+
+uint64_t number(const std::string& text) {
+  return std::strtoull(text.c_str(), nullptr, 10);
+}
+
+}  // namespace
+
+std::string boot_id() {
+  std::ifstream in("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  in >> id;
+  MUSTER_CHECK(!id.empty());
+  return id;
+}
+
+std::string host_name() {
+  char name[256] = {};
+  if (gethostname(name, sizeof name - 1) != 0 || name[0] == 0) return "localhost";
+  std::string out = name;
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    if (c == '_') c = '-';  // not allowed in a node name
+  }
+  return out;
+}
+
+WorkDir WorkDir::ephemeral(const std::string& name) {
+  WorkDir dir;
+  dir.id_ = random_id();
+  dir.name_ = name.empty() ? host_name() : name;
+  return dir;
+}
+
+Result<WorkDir> WorkDir::open(const std::string& path, const std::string& name) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) {
+    return Error{Errc::unavailable, "cannot make work-dir " + path + ": " + error.message()};
+  }
+  WorkDir dir;
+  dir.path_ = fs::canonical(path, error).string();
+  if (error) return Error{Errc::unavailable, "work-dir " + path + ": " + error.message()};
+  if (chmod(dir.path_.c_str(), 0700) != 0)
+    return failed("cannot make work-dir " + dir.path_ + " private");
+  std::string lock = dir.path_ + "/lock";
+  dir.lock_ = kj::AutoCloseFd(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (dir.lock_.get() < 0) return failed("cannot open " + lock);
+  if (flock(dir.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK) return failed("cannot lock " + lock);
+    return Error{Errc::conflict, "another agent runs on work-dir " + dir.path_ +
+                                     "; give this one another --work-dir"};
+  }
+  if (Status loaded = dir.load(name); !loaded) return loaded.error();
+  return dir;
+}
+
+Status WorkDir::load(const std::string& wanted_name) {
+  std::map<std::string, std::string> kept;
+  std::ifstream in(path_ + "/identity");
+  for (std::string line; std::getline(in, line);) {
+    size_t space = line.find(' ');
+    if (space != std::string::npos) kept[line.substr(0, space)] = line.substr(space + 1);
+  }
+  if (in.is_open() && kept["muster-node"] != "1") {
+    return Error{Errc::invalid, path_ + "/identity has a format this version does not know (\"" +
+                                    kept["muster-node"] + "\", known: 1)"};
+  }
+  inode_ = inode_of(path_);
+  bool ours = !kept["id"].empty() && kept["inode"] == inode_;
+  if (ours) {
+    id_ = kept["id"];
+    name_ = kept["name"];
+    cluster_id_ = kept["cluster"];
+    term_ = {number(kept["epoch"]), number(kept["nonce"])};
+    if (!wanted_name.empty() && wanted_name != name_) {
+      return Error{Errc::conflict, "work-dir " + path_ + " belongs to node " + name_ + ", not " +
+                                       wanted_name + "; start it with --name " + name_ +
+                                       " or another --work-dir"};
+    }
+    std::ifstream commit(path_ + "/commit");
+    commit >> commit_;
+  } else {
+    if (!kept["id"].empty()) {
+      log::warn("work-dir {} is a copy of node {}'s; it becomes another node", path_, kept["name"]);
+      if (Status moved = move_keeper_away("copied"); !moved) return moved;
+    }
+    id_ = random_id();
+    name_ = wanted_name.empty() ? host_name() : wanted_name;
+    if (Status saved = save(); !saved) return saved;
+  }
+  std::string file = path_ + "/commit";
+  commit_file_ = kj::AutoCloseFd(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  if (commit_file_.get() < 0) return failed("cannot open " + file);
+  return Nothing{};
+}
+
+Status WorkDir::save() const {
+  std::ostringstream out;
+  out << "muster-node 1\nid " << id_ << "\ninode " << inode_ << "\nname " << name_ << "\ncluster "
+      << cluster_id_ << "\nepoch " << term_.epoch << "\nnonce " << term_.nonce << "\n";
+  std::string text = out.str(), file = path_ + "/identity", fresh = file + ".new";
+  kj::AutoCloseFd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  if (fd.get() < 0) return failed("cannot write " + fresh);
+  if (write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
+      fsync(fd.get()) != 0) {
+    return failed("cannot write " + fresh);
+  }
+  if (rename(fresh.c_str(), file.c_str()) != 0) return failed("cannot replace " + file);
+  kj::AutoCloseFd dir(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (dir.get() < 0 || fsync(dir.get()) != 0) return failed("cannot sync " + path_);
+  return Nothing{};
+}
+
+Status WorkDir::told(const std::string& cluster_id, core::node::Term term) {
+  if (cluster_id == cluster_id_ && term == term_) return Nothing{};
+  if (cluster_id != cluster_id_) commit_ = 0;  // numbers of another journal
+  cluster_id_ = cluster_id;
+  term_ = term;
+  return path_.empty() ? Status{Nothing{}} : save();
+}
+
+void WorkDir::told_commit(uint64_t commit) {
+  if (commit <= commit_) return;
+  commit_ = commit;
+  if (path_.empty()) return;
+  char text[24];
+  int length =
+      std::snprintf(text, sizeof text, "%020llu\n", static_cast<unsigned long long>(commit));
+  if (pwrite(commit_file_.get(), text, static_cast<size_t>(length), 0) != length) {
+    log::warn("cannot write {}/commit: {}", path_, std::strerror(errno));
+  }
+}
+
+Status WorkDir::move_keeper_away(const char* why) const {
+  std::string from = path_ + "/keeper", to = from + "." + why + "." + std::to_string(wall_now());
+  if (rename(from.c_str(), to.c_str()) != 0 && errno != ENOENT)
+    return failed("cannot move " + from + " away");
+  return Nothing{};
+}
+
+Status WorkDir::renew_id() {
+  if (Status moved = move_keeper_away("damaged"); !moved) return moved;
+  id_ = random_id();
+  return save();
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,164 @@
+#include "api/exchange.hpp"
+
+#include "api/status_object.hpp"
+
+#include <cerrno>
+#include <sys/socket.h>
+
+namespace muster::api {
+namespace {
+
+kj::StringPtr status_text(int code) {
+  switch (code) {
+    case 200:
+      return "OK";
+    case 201:
+      return "Created";
+    case 400:
+      return "Bad Request";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 409:
+      return "Conflict";
+    case 410:
+      return "Gone";
+    case 413:
+      return "Request Entity Too Large";
+    case 415:
+      return "Unsupported Media Type";
+    case 422:
+      return "Unprocessable Entity";
+    case 429:
+      return "Too Many Requests";
+    case 503:
+      return "Service Unavailable";
+    default:
+      return "Internal Server Error";
+  }
+}
+
+// A header's value may hold no line breaks.
+std::string one_line(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\') c = '\'';
+  return text;
+}
+
+}  // namespace
+
+kj::Promise<void> write_text(kj::AsyncOutputStream& out, std::string text) {
+  auto kept = kj::heap<std::string>(std::move(text));
+  auto promise = out.write(kept->data(), kept->size());
+  return promise.attach(kj::mv(kept));
+}
+
+Form Exchange::form() const {
+  return accept.find("as=Table") != std::string::npos ? Form::table : Form::plain;
+}
+
+bool Exchange::client_gone() const {
+  if (peer.fd < 0) return false;
+  char byte;
+  const ssize_t n = recv(peer.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
+kj::Promise<kj::Maybe<std::string>> Exchange::read_body() {
+  auto text = std::make_shared<std::string>();
+  KJ_IF_MAYBE (length, body_.tryGetLength()) {
+    if (*length > kBodyMax)
+      return send_status(413, "RequestEntityTooLarge", "the body is longer than 3 MiB")
+          .then([]() -> kj::Maybe<std::string> { return nullptr; });
+    text->reserve(*length);
+  }
+  return read_more(text).then([this, text](bool whole) -> kj::Promise<kj::Maybe<std::string>> {
+    if (!whole)
+      return send_status(413, "RequestEntityTooLarge", "the body is longer than 3 MiB")
+          .then([]() -> kj::Maybe<std::string> { return nullptr; });
+    if (text->empty()) return kj::Maybe<std::string>(std::string());
+    const std::string type = content_type.substr(0, content_type.find(';'));
+    if (type != "application/json" && type != "application/yaml" && type != "application/x-yaml" &&
+        type != "text/yaml" && type != "application/vnd.kubernetes.yaml")
+      return send_status(415, "UnsupportedMediaType",
+                         "a body has to be application/json or application/yaml, not \"" +
+                             content_type + "\"")
+          .then([]() -> kj::Maybe<std::string> { return nullptr; });
+    return kj::Maybe<std::string>(std::move(*text));
+  });
+}
+
+kj::Promise<bool> Exchange::read_more(std::shared_ptr<std::string> text) {
+  constexpr size_t kPiece = 64 * 1024;
+  const size_t had = text->size();
+  text->resize(had + kPiece);
+  return body_.tryRead(text->data() + had, 1, kPiece)
+      .then([this, text, had](size_t n) -> kj::Promise<bool> {
+        text->resize(had + n);
+        if (n == 0) return true;
+        if (text->size() > kBodyMax) return false;
+        return read_more(text);
+      });
+}
+
+kj::Promise<void> Exchange::send(int code, std::string text, const char* type) {
+  kj::HttpHeaders headers(table_);
+  headers.set(kj::HttpHeaderId::CONTENT_TYPE, type);
+  if (code == 503 || code == 429) headers.add("Retry-After", "1");
+  for (const std::string& warning : warnings) {
+    const std::string value = "299 - \"" + one_line(warning) + "\"";
+    headers.add("Warning", kj::str(value.c_str()));
+  }
+  started_ = true;
+  auto out = response_.send(static_cast<unsigned>(code), status_text(code), headers, text.size());
+  auto promise = write_text(*out, std::move(text));
+  return promise.attach(kj::mv(out));
+}
+
+kj::Promise<void> Exchange::send_status(int code, std::string_view reason, std::string_view message,
+                                        OrderedJson details) {
+  return send(code, dumped(status_json(code, reason, message, std::move(details))) + "\n");
+}
+
+kj::Promise<void> Exchange::send_error(const Error& error, const std::string& resource,
+                                       const std::string& name) {
+  const std::string group = resource == "jobs" ? "batch" : "";
+  const std::string what = resource + (group.empty() ? "" : "." + group) + " \"" + name + "\"";
+  OrderedJson details = {{"name", name}, {"kind", resource}};
+  if (!group.empty()) details["group"] = group;
+  switch (error.code) {
+    case Errc::invalid:
+      if (!error.violations.empty())
+        return send(422, invalid_status(name, error)
+                                 .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
+                             "\n");
+      return send_status(400, "BadRequest", error.message);
+    case Errc::not_found:
+      return send_status(404, "NotFound", what + " not found", std::move(details));
+    case Errc::exists:
+      return send_status(409, "AlreadyExists", what + " already exists", std::move(details));
+    case Errc::conflict:
+      return send_status(409, "Conflict",
+                         "Operation cannot be fulfilled on " + what + ": " + error.message,
+                         std::move(details));
+    case Errc::unavailable:
+      details["retryAfterSeconds"] = 1;
+      return send_status(503, "ServiceUnavailable", error.message, std::move(details));
+    case Errc::overloaded:
+      details["retryAfterSeconds"] = 1;
+      return send_status(429, "TooManyRequests", error.message, std::move(details));
+  }
+  return send_status(500, "InternalError", error.message);
+}
+
+kj::Own<kj::AsyncOutputStream> Exchange::open(const char* type) {
+  kj::HttpHeaders headers(table_);
+  headers.set(kj::HttpHeaderId::CONTENT_TYPE, type);
+  started_ = true;
+  return response_.send(200, "OK", headers);
+}
+
+}  // namespace muster::api

@@ -1,0 +1,22 @@
+// Fields: the names and types that Kubernetes' v1 Job knows, as a table, and the walk that checks a
+// document by it.
+//
+// Parts that muster only keeps (affinity, volumes, probes…) are known by name; what stands in them
+// is not looked at.
+#pragma once
+
+#include "base/result.hpp"
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster::api {
+
+// Brings `value` into the shape of `type` ("Job", "PodSpec"…): removes nulls and unknown fields,
+// and returns the paths of the latter. A quantity written as a number becomes a string. A wrong
+// type is an error with its path, what was found and what is expected.
+Result<std::vector<std::string>> conform(nlohmann::json& value, std::string_view type);
+
+}  // namespace muster::api

@@ -1,0 +1,274 @@
+#include "api/json.hpp"
+
+#include "base/check.hpp"
+#include "core/pod_name.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace muster::api {
+namespace {
+
+// Like std::to_chars, in base 16.
+std::string hex(uint64_t n) {
+  char text[17];
+  auto end = std::to_chars(text, text + sizeof text, n, 16).ptr;
+  return std::string(text, end);
+}
+
+OrderedJson conditions_json(const std::vector<core::Condition>& conditions) {
+  OrderedJson list = OrderedJson::array();
+  for (const core::Condition& c : conditions)
+    list.push_back({{"type", c.type},
+                    {"status", c.status ? "True" : "False"},
+                    {"lastProbeTime", time_text(c.at_ms)},
+                    {"lastTransitionTime", time_text(c.at_ms)},
+                    {"reason", c.reason},
+                    {"message", c.message}});
+  return list;
+}
+
+struct Ready {
+  const char* status;
+  const char* reason;
+  const char* message;
+};
+
+Ready ready(const core::NodeInfo& node) {
+  using Health = core::NodeInfo::Health;
+  switch (node.health) {
+    case Health::ready:
+      if (node.draining)
+        return {"False", "AgentDraining", "the agent is ending its pods and leaving"};
+      return {"True", "AgentReady", "the agent is connected"};
+    case Health::suspect:
+      return {"Unknown", "NodeStatusUnknown", "the agent's heartbeats are late"};
+    case Health::lost:
+      return {"Unknown", "NodeStatusUnknown", "the agent stopped posting heartbeats"};
+    case Health::unknown:
+      return {"Unknown", "NodeStatusNeverUpdated",
+              "the agent has not registered since the coordinator's start"};
+  }
+  return {"Unknown", "", ""};
+}
+
+}  // namespace
+
+std::string dumped(const OrderedJson& json) {
+  return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+void append_quoted(std::string& out, std::string_view text) {
+  const bool simple = std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+  });
+  if (simple) {
+    out += '"';
+    out += text;
+    out += '"';
+  } else {
+    out += dumped(std::string(text));
+  }
+}
+
+OrderedJson job_status(const core::Job& job) {
+  const core::JobState& s = job.state();
+  OrderedJson status = OrderedJson::object();
+  if (!s.conditions.empty()) status["conditions"] = conditions_json(s.conditions);
+  if (s.start_ms != 0) status["startTime"] = time_text(s.start_ms);
+  if (s.completion_ms != 0) status["completionTime"] = time_text(s.completion_ms);
+  if (job.active() != 0) status["active"] = job.active();
+  if (job.succeeded() != 0) status["succeeded"] = job.succeeded();
+  if (s.failed != 0) status["failed"] = s.failed;
+  if (job.indexed() && !s.completed.empty()) status["completedIndexes"] = s.completed.text();
+  if (s.synced) {
+    if (job.per_index()) status["failedIndexes"] = s.failed_indexes.text();
+    status["ready"] = job.ready();
+    status["terminating"] = job.terminating();
+    status["uncountedTerminatedPods"] = OrderedJson::object();
+  }
+  return status;
+}
+
+OrderedJson job_json(const core::Job& job, uint64_t version) {
+  const core::JobState& s = job.state();
+  OrderedJson json = OrderedJson::parse(job.object().json, nullptr, false);
+  MUSTER_CHECK(json.is_object(), job.id(), job.object().json);
+  OrderedJson& meta = json["metadata"];
+  meta["resourceVersion"] = std::to_string(version);
+  if (s.deleted_ms != 0) {
+    meta["deletionTimestamp"] = time_text(s.deleted_ms);
+    meta["deletionGracePeriodSeconds"] = 0;
+    if (!s.background_deleted) meta["finalizers"].push_back("foregroundDeletion");
+  }
+  json["status"] = job_status(job);
+  return json;
+}
+
+std::optional<std::string_view> node_label(const core::NodeInfo& node, std::string_view key) {
+  if (key == "kubernetes.io/hostname") return node.name;
+  if (key == "kubernetes.io/os") return "linux";
+  auto it = node.labels.find(std::string(key));
+  if (it == node.labels.end()) return std::nullopt;
+  return it->second;
+}
+
+OrderedJson node_json(const core::NodeInfo& node, uint64_t version) {
+  OrderedJson labels = OrderedJson::object();
+  for (const auto& [key, value] : node.labels) labels[key] = value;
+  labels["kubernetes.io/hostname"] = node.name;
+  labels["kubernetes.io/os"] = "linux";
+  const Ready r = ready(node);
+  const Millis beat = node.heartbeat_ms != 0 ? node.heartbeat_ms : node.created_ms;
+  const Millis since = node.changed_ms != 0 ? node.changed_ms : node.created_ms;
+  std::string cpu = node.cpu_millis % 1000 == 0 ? std::to_string(node.cpu_millis / 1000)
+                                                : std::to_string(node.cpu_millis) + "m";
+  const OrderedJson capacity = {{"cpu", cpu},
+                                {"memory", std::to_string(node.memory_bytes / 1024) + "Ki"},
+                                {"pods", std::to_string(node.slots)}};
+  OrderedJson spec = OrderedJson::object();
+  if (node.unschedulable) {
+    spec["unschedulable"] = true;
+    spec["taints"] = OrderedJson::array(
+        {OrderedJson{{"key", "node.kubernetes.io/unschedulable"}, {"effect", "NoSchedule"}}});
+  }
+  OrderedJson addresses = OrderedJson::array();
+  if (!node.address.empty())
+    addresses.push_back({{"type", "InternalIP"}, {"address", node.address}});
+  addresses.push_back({{"type", "Hostname"}, {"address", node.name}});
+  return {{"kind", "Node"},
+          {"apiVersion", "v1"},
+          {"metadata",
+           {{"name", node.name},
+            {"uid", node.work_dir_id},
+            {"resourceVersion", std::to_string(version)},
+            {"creationTimestamp", time_text(node.created_ms)},
+            {"labels", std::move(labels)}}},
+          {"spec", std::move(spec)},
+          {"status",
+           {{"capacity", capacity},
+            {"allocatable", capacity},
+            {"conditions", OrderedJson::array({OrderedJson{{"type", "Ready"},
+                                                           {"status", r.status},
+                                                           {"lastHeartbeatTime", time_text(beat)},
+                                                           {"lastTransitionTime", time_text(since)},
+                                                           {"reason", r.reason},
+                                                           {"message", r.message}}})},
+            {"addresses", std::move(addresses)},
+            {"nodeInfo",
+             {{"machineID", ""},
+              {"systemUUID", ""},
+              {"bootID", node.boot_id},
+              {"kernelVersion", ""},
+              {"osImage", ""},
+              {"containerRuntimeVersion", "muster://"},
+              {"kubeletVersion", ""},
+              {"kubeProxyVersion", ""},
+              {"operatingSystem", "linux"},
+              {"architecture", ""}}}}}};
+}
+
+std::string event_reason(const core::Job& job, const core::JobEvent& event) {
+  using Kind = core::JobEvent::Kind;
+  switch (event.kind) {
+    case Kind::successful_create:
+      return "SuccessfulCreate";
+    case Kind::successful_delete:
+      return "SuccessfulDelete";
+    case Kind::completed:
+      return "Completed";
+    case Kind::failed: {
+      const core::Condition* failed = job.condition("Failed");
+      return failed ? failed->reason : "Failed";
+    }
+    case Kind::suspended:
+      return "Suspended";
+    case Kind::resumed:
+      return "Resumed";
+    case Kind::too_many_succeeded:
+      return "TooManySucceededPods";
+  }
+  return {};
+}
+
+std::string event_message(const core::Job& job, const core::JobEvent& event) {
+  using Kind = core::JobEvent::Kind;
+  const core::JobMeta& meta = job.object().meta;
+  switch (event.kind) {
+    case Kind::successful_create:
+      return "Created pod: " + core::pod_name(meta.name, meta.uid, job.indexed(), event.pod);
+    case Kind::successful_delete:
+      return "Deleted pod: " + core::pod_name(meta.name, meta.uid, job.indexed(), event.pod);
+    case Kind::completed:
+      return "Job completed";
+    case Kind::failed: {
+      const core::Condition* failed = job.condition("Failed");
+      return failed ? failed->message : "";
+    }
+    case Kind::suspended:
+      return "Job suspended";
+    case Kind::resumed:
+      return "Job resumed";
+    case Kind::too_many_succeeded:
+      return "Too many succeeded pods running after completion count reached";
+  }
+  return {};
+}
+
+std::string event_name(const core::Job& job, const core::JobEvent& event) {
+  return job.object().meta.name + "." + hex(job.id()) + "-" + hex(event.nr);
+}
+
+std::optional<Key> parse_event_name(std::string_view name) {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return std::nullopt;
+  Key key{.kind = Kind::event};
+  const char* end = name.data() + name.size();
+  auto job = std::from_chars(name.data() + dot + 1, end, key.job, 16);
+  if (job.ec != std::errc{} || job.ptr == end || *job.ptr != '-') return std::nullopt;
+  auto nr = std::from_chars(job.ptr + 1, end, key.nr, 16);
+  if (nr.ec != std::errc{} || nr.ptr != end) return std::nullopt;
+  return key;
+}
+
+OrderedJson event_json(const core::Job& job, const core::JobEvent& event, uint64_t version) {
+  const core::JobMeta& meta = job.object().meta;
+  const std::string at = time_text(event.at_ms);
+  return {{"kind", "Event"},
+          {"apiVersion", "v1"},
+          {"metadata",
+           {{"name", event_name(job, event)},
+            {"namespace", meta.ns},
+            {"uid", core::pod_uid(meta.uid + "/events", {static_cast<uint32_t>(event.nr >> 32),
+                                                         static_cast<uint32_t>(event.nr)})},
+            {"resourceVersion", std::to_string(version)},
+            {"creationTimestamp", at}}},
+          {"involvedObject",
+           {{"kind", "Job"},
+            {"namespace", meta.ns},
+            {"name", meta.name},
+            {"uid", meta.uid},
+            {"apiVersion", "batch/v1"}}},
+          {"reason", event_reason(job, event)},
+          {"message", event_message(job, event)},
+          {"source", {{"component", "job-controller"}}},
+          {"firstTimestamp", at},
+          {"lastTimestamp", at},
+          {"count", 1},
+          {"type", event.warning() ? "Warning" : "Normal"},
+          {"eventTime", nullptr},
+          {"reportingComponent", "job-controller"},
+          {"reportingInstance", ""}};
+}
+
+OrderedJson status_json(int code, std::string_view reason, std::string_view message,
+                        OrderedJson details) {
+  OrderedJson json = {
+      {"kind", "Status"},    {"apiVersion", "v1"}, {"metadata", OrderedJson::object()},
+      {"status", "Failure"}, {"message", message}, {"reason", reason}};
+  if (!details.is_null()) json["details"] = std::move(details);
+  json["code"] = code;
+  return json;
+}
+
+}  // namespace muster::api

@@ -1,0 +1,146 @@
+#include "api/manifest.hpp"
+
+#include "api/fields.hpp"
+#include "api/job_values.hpp"
+#include "api/json_text.hpp"
+#include "api/refused_fields.hpp"
+#include "api/time_text.hpp"
+#include "core/spec/defaults.hpp"
+#include "core/spec/unsupported.hpp"
+#include "core/spec/validation.hpp"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace muster::api {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t kGeneratedBaseMax = 58;  // a DNS label less five characters
+
+Error bad_request(std::string message) {
+  return Error{Errc::invalid, std::move(message), {}};
+}
+
+// The job, once it keeps all rules; its values and its text say the same.
+core::JobObjectPtr seal(ParsedJob job) {
+  // Labels that were generated show on a job that has none (job-semantics 1.2, step 4).
+  core::apply_defaults(job.meta, job.spec);
+  write_values(job.meta, job.spec, job.document);
+  auto object = std::make_shared<core::JobObject>();
+  object->meta = std::move(job.meta);
+  object->spec = std::move(job.spec);
+  object->json = job.document.dump();
+  return object;
+}
+
+// Fields that are not supported are named only when nothing else is wrong: then they are what is
+// left to change.
+std::optional<Error> refusal(core::Violations found, const ParsedJob& job) {
+  if (found.empty()) {
+    found = core::unsupported_fields(job.spec);
+    found.append(refused_fields(job.document));
+  }
+  if (found.empty()) return std::nullopt;
+  return Error{Errc::invalid, "the job breaks rules", found.take()};
+}
+
+}  // namespace
+
+Result<ParsedJob> parse_job(std::string_view json_text, FieldValidation unknown_fields) {
+  auto text = parse_json(json_text);
+  if (!text) return text.error();
+  ParsedJob job;
+  job.document = std::move(text->value);
+  auto unknown = conform(job.document, "Job");
+  if (!unknown) return unknown.error();
+
+  std::vector<std::string> complaints;
+  for (const std::string& path : *unknown) complaints.push_back("unknown field \"" + path + "\"");
+  for (const std::string& path : text->duplicates)
+    complaints.push_back("duplicate field \"" + path + "\"");
+  if (unknown_fields == FieldValidation::strict && !complaints.empty()) {
+    std::string message = "strict decoding error: ";
+    for (size_t i = 0; i < complaints.size(); ++i) message += (i ? ", " : "") + complaints[i];
+    return bad_request(std::move(message));
+  }
+  if (unknown_fields == FieldValidation::warn) job.warnings = std::move(complaints);
+
+  std::string kind = job.document.value("kind", "Job");
+  std::string version = job.document.value("apiVersion", "batch/v1");
+  if (kind != "Job" || version != "batch/v1")
+    return bad_request("apiVersion and kind: found " + version + " " + kind +
+                       ", expected batch/v1 Job");
+  job.document["kind"] = kind;
+  job.document["apiVersion"] = version;
+  job.document.erase("status");
+  job.resource_version =
+      job.document.value(json::json_pointer("/metadata/resourceVersion"), std::string());
+  read_values(job.document, job.meta, job.spec);
+  return job;
+}
+
+Result<core::JobObjectPtr> admit_job(ParsedJob job, const Admission& admission) {
+  if (!job.meta.ns.empty() && job.meta.ns != admission.ns)
+    return bad_request("metadata.namespace: the namespace of the object (" + job.meta.ns +
+                       ") does not match the namespace of the request (" + admission.ns + ")");
+  if (!job.resource_version.empty())
+    return bad_request(
+        "metadata.resourceVersion: resourceVersion should not be set on objects to be created");
+  job.meta.ns = admission.ns;
+  job.meta.uid = admission.uid;
+  job.meta.generation = 1;
+  job.meta.created_ms = admission.now_ms - admission.now_ms % 1000;  // as its text will say
+  if (job.meta.name.empty() && !job.meta.generate_name.empty())
+    job.meta.name = job.meta.generate_name.substr(0, kGeneratedBaseMax) + admission.name_suffix;
+
+  core::apply_defaults(job.meta, job.spec);
+  core::generate_selector(job.meta, job.spec);
+  if (auto error = refusal(core::validate_create(job.meta, job.spec), job))
+    return *std::move(error);
+  return seal(std::move(job));
+}
+
+Result<core::JobObjectPtr> update_job(ParsedJob job, const core::JobObject& old_job,
+                                      const core::ObservedStatus& observed) {
+  const core::JobMeta& old_meta = old_job.meta;
+  if (job.meta.name.empty()) job.meta.name = old_meta.name;
+  if (job.meta.ns.empty()) job.meta.ns = old_meta.ns;
+  if (job.meta.name != old_meta.name || job.meta.ns != old_meta.ns)
+    return bad_request("metadata: the object (" + job.meta.ns + "/" + job.meta.name +
+                       ") is not the one of the request (" + old_meta.ns + "/" + old_meta.name +
+                       ")");
+  if (!job.meta.uid.empty() && job.meta.uid != old_meta.uid)
+    return Error{Errc::conflict,
+                 "metadata.uid: the uid in the precondition (" + job.meta.uid +
+                     ") is not the stored one (" + old_meta.uid + ")",
+                 {}};
+  job.meta.uid = old_meta.uid;
+  job.meta.generate_name = old_meta.generate_name;
+  job.meta.created_ms = old_meta.created_ms;
+  job.meta.generation = old_meta.generation;
+
+  core::apply_defaults(job.meta, job.spec);
+  if (auto error =
+          refusal(core::validate_update(old_meta, old_job.spec, job.meta, job.spec, observed), job))
+    return *std::move(error);
+  write_values(job.meta, job.spec, job.document);
+  if (job.document["spec"] != json::parse(old_job.json)["spec"]) ++job.meta.generation;
+  return seal(std::move(job));
+}
+
+core::JobObjectPtr load_job(std::string_view json_text) {
+  auto text = parse_json(json_text);
+  MUSTER_CHECK(text.ok(), json_text);
+  auto object = std::make_shared<core::JobObject>();
+  json document = std::move(text->value);
+  auto unknown = conform(document, "Job");
+  MUSTER_CHECK(unknown.ok(), unknown.error().message);
+  read_values(document, object->meta, object->spec);
+  object->json = json_text;
+  return object;
+}
+
+}  // namespace muster::api

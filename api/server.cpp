@@ -1,0 +1,270 @@
+#include "api/server.hpp"
+
+#include "api/discovery.hpp"
+#include "api/peer_uid.hpp"
+#include "api/routes.hpp"
+#include "base/check.hpp"
+#include "base/log.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+namespace muster::api {
+namespace {
+
+// "127.0.0.1:80" -> "127.0.0.1", "[::1]:80" -> "::1"
+std::string host_of(std::string_view authority) {
+  if (authority.starts_with('[')) return std::string(authority.substr(1, authority.find(']') - 1));
+  return std::string(authority.substr(0, authority.rfind(':')));
+}
+
+bool loopback_host(const std::string& host) {
+  if (host == "localhost") return true;
+  sockaddr_storage address = {};
+  auto& v4 = reinterpret_cast<sockaddr_in&>(address);
+  if (inet_pton(AF_INET, host.c_str(), &v4.sin_addr) == 1) {
+    address.ss_family = AF_INET;
+    return is_loopback(address);
+  }
+  auto& v6 = reinterpret_cast<sockaddr_in6&>(address);
+  if (inet_pton(AF_INET6, host.c_str(), &v6.sin6_addr) == 1) {
+    address.ss_family = AF_INET6;
+    return is_loopback(address);
+  }
+  return false;
+}
+
+// Our own address of a connection; empty when it is no IP connection.
+std::string local_host(int fd) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof address;
+  char text[INET6_ADDRSTRLEN] = "";
+  if (fd < 0 || getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
+  if (address.ss_family == AF_INET)
+    inet_ntop(AF_INET, &reinterpret_cast<sockaddr_in&>(address).sin_addr, text, sizeof text);
+  else if (address.ss_family == AF_INET6)
+    inet_ntop(AF_INET6, &reinterpret_cast<sockaddr_in6&>(address).sin6_addr, text, sizeof text);
+  return text;
+}
+
+std::string text_of(kj::Maybe<kj::StringPtr> header) {
+  KJ_IF_MAYBE (value, header) return std::string(value->begin(), value->size());
+  return {};
+}
+
+int fd_of(kj::AsyncIoStream& stream) {
+  KJ_IF_MAYBE (fd, stream.getFd()) return *fd;
+  return -1;
+}
+
+kj::HttpServerSettings settings(kj::HttpServerErrorHandler& errors) {
+  kj::HttpServerSettings settings;
+  settings.headerTimeout = 60 * kj::SECONDS;
+  settings.pipelineTimeout = 10 * kj::MINUTES;  // idle connections of clients that come back
+  // A body that is refused unread: take it in, so that the client gets to reading the answer.
+  settings.canceledUploadGracePeriod = 5 * kj::SECONDS;
+  settings.canceledUploadGraceBytes = 16u << 20;
+  settings.errorHandler = errors;
+  return settings;
+}
+
+}  // namespace
+
+class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpServerErrorHandler {
+ public:
+  Impl(kj::Timer& timer, View& view, Backend& backend, ServerOptions options)
+      : view_(view),
+        options_(std::move(options)),
+        renderer_(view, options_.now),
+        context_(timer, view, renderer_),
+        routes_(context_, view, backend, renderer_, options_),
+        http_(
+            timer, make_table(), [this](kj::AsyncIoStream& stream) { return service(stream); },
+            settings(*this)),
+        tasks_(*this) {
+    MUSTER_CHECK(options_.random != nullptr);
+    view_.on_change([this] { context_.wake(); });
+  }
+  ~Impl() noexcept(false) { view_.on_change({}); }
+
+  kj::Promise<void> accept(kj::ConnectionReceiver& port) {
+    return port.accept().then([this, &port](kj::Own<kj::AsyncIoStream> stream) {
+      if (options_.insecure || trusted(*stream))
+        tasks_.add(connection(kj::mv(stream)));
+      else
+        tasks_.add(refuse(kj::mv(stream)));
+      return accept(port);
+    });
+  }
+
+  kj::Promise<void> connection(kj::Own<kj::AsyncIoStream> stream) {
+    return http_.listenHttp(kj::mv(stream));
+  }
+
+  kj::Promise<void> drain() {
+    context_.draining = true;
+    context_.wake();
+    return http_.drain();
+  }
+
+  StreamContext& streams() { return context_; }
+  void set_ready(bool ready, std::string reason) {
+    ready_ = ready;
+    reason_ = std::move(reason);
+  }
+
+ private:
+  // One a connection.
+  class Service final : public kj::HttpService {
+   public:
+    Service(Impl& impl, Peer peer) : impl_(impl), peer_(std::move(peer)) {}
+    kj::Promise<void> request(kj::HttpMethod method, kj::StringPtr url,
+                              const kj::HttpHeaders& headers, kj::AsyncInputStream& body,
+                              Response& response) override {
+      return impl_.request(peer_, method, url, headers, body, response);
+    }
+
+   private:
+    Impl& impl_;
+    Peer peer_;
+  };
+
+  const kj::HttpHeaderTable& make_table() {
+    kj::HttpHeaderTable::Builder builder;
+    accept_id_ = builder.add("Accept");
+    origin_id_ = builder.add("Origin");
+    table_ = builder.build();
+    return *table_;
+  }
+
+  kj::Own<kj::HttpService> service(kj::AsyncIoStream& stream) {
+    Peer peer;
+    peer.fd = fd_of(stream);
+    peer.local_host = local_host(peer.fd);
+    return kj::heap<Service>(*this, std::move(peer));
+  }
+
+  bool trusted(kj::AsyncIoStream& stream) {
+    const int fd = fd_of(stream);
+    return fd >= 0 && peer_trusted(fd);
+  }
+
+  kj::Promise<void> refuse(kj::Own<kj::AsyncIoStream> stream) {
+    log::warn("refused a connection to the API: not from this user on this machine");
+    const std::string body =
+        dumped(
+            status_json(403, "Forbidden", "only the coordinator's own user and root are served")) +
+        "\n";
+    std::string text =
+        "HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\nConnection: "
+        "close\r\nContent-Length: " +
+        std::to_string(body.size()) + "\r\n\r\n" + body;
+    auto promise = context_.write(*stream, std::move(text));
+    return promise.then([&stream = *stream] { stream.shutdownWrite(); }).attach(kj::mv(stream));
+  }
+
+  kj::Promise<void> request(const Peer& peer, kj::HttpMethod method, kj::StringPtr url_text,
+                            const kj::HttpHeaders& headers, kj::AsyncInputStream& body,
+                            kj::HttpService::Response& response) {
+    // Copied: both are gone once the body is read.
+    auto url = Url::parse({url_text.begin(), url_text.size()});
+    const bool readable = url.has_value();
+    auto exchange =
+        kj::heap<Exchange>(*table_, method, url ? std::move(*url) : Url(), body, response, peer);
+    exchange->content_type = text_of(headers.get(kj::HttpHeaderId::CONTENT_TYPE));
+    exchange->accept = text_of(headers.get(accept_id_));
+    const std::string host = text_of(headers.get(kj::HttpHeaderId::HOST));
+    const std::string origin = text_of(headers.get(origin_id_));
+    Exchange& e = *exchange;
+    auto answer = kj::evalNow([&]() -> kj::Promise<void> {
+      if (!options_.insecure) {
+        if (!host.empty() && !loopback_host(host_of(host)) && host_of(host) != peer.local_host)
+          return e.send_status(403, "Forbidden", "the Host header names another host");
+        if (!origin.empty() && origin != "http://" + host)
+          return e.send_status(403, "Forbidden", "requests of web pages are refused");
+      }
+      if (!readable) return e.send_status(400, "BadRequest", "the URL has a broken percent escape");
+      return answer_to(e);
+    });
+    return answer
+        .catch_([&e](kj::Exception&& failure) -> kj::Promise<void> {
+          // Half an answer cannot be mended; a client that is gone needs none.
+          if (e.started() || failure.getType() == kj::Exception::Type::DISCONNECTED)
+            return kj::mv(failure);
+          log::error("a request failed: {}", failure.getDescription().cStr());
+          return e.send_status(500, "InternalError", "an internal error occurred");
+        })
+        .attach(kj::mv(exchange));
+  }
+
+  kj::Promise<void> answer_to(Exchange& e) {
+    const std::vector<std::string>& path = e.url.path;
+    const bool get = e.method == kj::HttpMethod::GET || e.method == kj::HttpMethod::HEAD;
+    if (path.size() == 1 && (path[0] == "healthz" || path[0] == "livez") && get)
+      return e.send(200, "ok", "text/plain");
+    if (path.size() == 1 && path[0] == "readyz" && get)
+      return ready_ ? e.send(200, "ok", "text/plain") : e.send(503, reason_ + "\n", "text/plain");
+    if (auto text = discovery(e.url, options_.version)) {
+      if (!get)
+        return e.send_status(405, "MethodNotAllowed", "the server does not allow this method here");
+      return e.send(200, *text + "\n");
+    }
+    auto target = Target::of(e.url);
+    if (!target)
+      return e.send_status(404, "NotFound", "the server could not find the requested resource");
+    if (!ready_)
+      return e.send_status(503, "ServiceUnavailable", reason_,
+                           OrderedJson{{"retryAfterSeconds", 1}});
+    return routes_.answer(e, std::move(*target));
+  }
+
+  void taskFailed(kj::Exception&& failure) override {
+    log::debug("an API connection ended: {}", failure.getDescription().cStr());
+  }
+
+  kj::Promise<void> handleApplicationError(kj::Exception failure,
+                                           kj::Maybe<kj::HttpService::Response&>) override {
+    log::debug("an API answer was cut: {}", failure.getDescription().cStr());
+    return kj::READY_NOW;
+  }
+
+  View& view_;
+  ServerOptions options_;
+  kj::Own<kj::HttpHeaderTable> table_;
+  kj::HttpHeaderId accept_id_, origin_id_;
+  Renderer renderer_;
+  StreamContext context_;
+  Routes routes_;
+  bool ready_ = false;
+  std::string reason_ = "starting";
+  kj::HttpServer http_;
+  kj::TaskSet tasks_;
+};
+
+Server::Server(kj::Timer& timer, View& view, Backend& backend, ServerOptions options)
+    : impl_(kj::heap<Impl>(timer, view, backend, std::move(options))) {}
+Server::~Server() noexcept(false) = default;
+
+void Server::set_ready(bool ready, std::string reason) {
+  impl_->set_ready(ready, std::move(reason));
+}
+
+kj::Promise<void> Server::serve(kj::Own<kj::ConnectionReceiver> port) {
+  auto promise = impl_->accept(*port);
+  return promise.attach(kj::mv(port));
+}
+
+kj::Promise<void> Server::serve_connection(kj::Own<kj::AsyncIoStream> stream) {
+  return impl_->connection(kj::mv(stream));
+}
+
+kj::Promise<void> Server::drain() {
+  return impl_->drain();
+}
+
+StreamContext& Server::streams() {
+  return impl_->streams();
+}
+
+}  // namespace muster::api

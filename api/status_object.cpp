@@ -1,0 +1,83 @@
+#include "api/status_object.hpp"
+
+#include <algorithm>
+#include <vector>
+
+namespace muster::api {
+namespace {
+
+using nlohmann::json;
+
+struct Kind {
+  const char* text;
+  const char* reason;
+};
+
+Kind kind_of(Violation::Kind kind) {
+  switch (kind) {
+    case Violation::Kind::required:
+      return {"Required value", "FieldValueRequired"};
+    case Violation::Kind::invalid:
+      return {"Invalid value", "FieldValueInvalid"};
+    case Violation::Kind::not_supported:
+      return {"Unsupported value", "FieldValueNotSupported"};
+    case Violation::Kind::duplicate:
+      return {"Duplicate value", "FieldValueDuplicate"};
+    case Violation::Kind::too_many:
+      return {"Too many", "FieldValueTooMany"};
+    case Violation::Kind::too_long:
+      return {"Too long", "FieldValueTooLong"};
+    case Violation::Kind::forbidden:
+      return {"Forbidden", "FieldValueForbidden"};
+  }
+  MUSTER_CHECK(false, static_cast<int>(kind));
+  return {};
+}
+
+// Without the path. An object's value is left out: it would hide the rule.
+std::string body(const Violation& violation) {
+  std::string text = kind_of(violation.kind).text;
+  if (!violation.value.empty()) text += ": " + violation.value;
+  if (!violation.detail.empty()) text += ": " + violation.detail;
+  return text;
+}
+
+}  // namespace
+
+std::string violation_text(const Violation& violation) {
+  return violation.path + ": " + body(violation);
+}
+
+json violation_cause(const Violation& violation) {
+  return {{"field", violation.path},
+          {"reason", kind_of(violation.kind).reason},
+          {"message", body(violation)}};
+}
+
+std::string invalid_message(std::string_view job_name, const Error& error) {
+  std::vector<std::string> texts;
+  for (const Violation& violation : error.violations) {
+    std::string text = violation_text(violation);
+    if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(text);
+  }
+  std::string joined;
+  for (const std::string& text : texts) joined += (joined.empty() ? "" : ", ") + text;
+  if (texts.size() > 1) joined = "[" + joined + "]";
+  return "Job.batch \"" + std::string(job_name) + "\" is invalid: " + joined;
+}
+
+json invalid_status(std::string_view job_name, const Error& error) {
+  json causes = json::array();
+  for (const Violation& violation : error.violations) causes.push_back(violation_cause(violation));
+  return {
+      {"kind", "Status"},
+      {"apiVersion", "v1"},
+      {"metadata", json::object()},
+      {"status", "Failure"},
+      {"message", invalid_message(job_name, error)},
+      {"reason", "Invalid"},
+      {"details", {{"name", job_name}, {"group", "batch"}, {"kind", "Job"}, {"causes", causes}}},
+      {"code", 422}};
+}
+
+}  // namespace muster::api

@@ -1,0 +1,24 @@
+// Status objects: how Kubernetes says that a request was refused.
+#pragma once
+
+#include "base/result.hpp"
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+namespace muster::api {
+
+// "spec.parallelism: Invalid value: -1: must be greater than or equal to 0"
+std::string violation_text(const Violation& violation);
+
+// An entry of details.causes: field, reason (FieldValueInvalid…) and message.
+nlohmann::json violation_cause(const Violation& violation);
+
+// `Job.batch "NAME" is invalid: [..]`; each text once, brackets only around several.
+std::string invalid_message(std::string_view job_name, const Error& error);
+
+// The Status of a 422: a job that breaks rules (error.violations is not empty).
+nlohmann::json invalid_status(std::string_view job_name, const Error& error);
+
+}  // namespace muster::api

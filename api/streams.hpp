@@ -1,0 +1,68 @@
+// Streams: answers that are made piece by piece: a list, a watch, a log.
+//
+// Each is an object on the API's loop that writes a piece, waits until the client has taken it, and
+// makes the next one then. So nothing queues up for a slow client: it is just further behind; one
+// that takes nothing for a minute is cut.
+#pragma once
+
+#include "api/backend.hpp"
+#include "api/exchange.hpp"
+#include "api/watch.hpp"
+
+#include <kj/async-io.h>
+#include <kj/timer.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace muster::api {
+
+// What all streams share; owned by the server.
+class StreamContext {
+ public:
+  StreamContext(kj::Timer& timer, const View& view, Renderer& renderer)
+      : timer(timer), view(view), renderer(renderer) {}
+  kj::Timer& timer;
+  const View& view;
+  Renderer& renderer;
+  bool draining = false;
+  kj::Duration watch_gap = 50 * kj::MILLISECONDS;  // between two rounds of events
+  kj::Duration watch_idle = 5 * kj::SECONDS;       // between two looks whether the client is there
+  kj::Duration log_gap = 200 * kj::MILLISECONDS;   // between two looks at a followed log
+  kj::Duration write_patience = 60 * kj::SECONDS;
+
+  kj::Promise<void> changed();  // resolves with the next change
+  void wake();                  // there was one
+
+  // Writes, with patience.
+  kj::Promise<void> write(kj::AsyncOutputStream& out, std::string text);
+
+ private:
+  std::vector<kj::Own<kj::PromiseFulfiller<void>>> waiting_;
+};
+
+// All objects that match, as they were at one version, each rendered when its turn comes.
+kj::Promise<void> stream_list(StreamContext& context, Exchange& exchange, const Query& query);
+
+struct WatchStart {
+  uint64_t from = 0;  // position in the ring
+  bool initial = false;
+  bool bookmarks = false;
+  bool initial_bookmark = false;  // one that ends the initial events (sendInitialEvents)
+  kj::Duration time = 0 * kj::SECONDS;
+};
+kj::Promise<void> stream_watch(StreamContext& context, Exchange& exchange, Query query,
+                               WatchStart start);
+
+struct LogQuery {
+  Key pod;
+  std::string ns, pod_name, container;
+  bool follow = false, out = true, err = true;
+  int64_t tail_lines = -1;   // -1: all
+  int64_t limit_bytes = -1;  // -1: all
+};
+kj::Promise<void> stream_log(StreamContext& context, Exchange& exchange, Backend& backend,
+                             LogQuery query);
+
+}  // namespace muster::api

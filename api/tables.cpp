@@ -1,0 +1,212 @@
+#include "api/tables.hpp"
+
+#include "core/pod_name.hpp"
+
+namespace muster::api {
+namespace {
+
+struct Column {
+  const char* name;
+  const char* type;
+  const char* format;
+  int priority;
+};
+
+OrderedJson columns(std::initializer_list<Column> list) {
+  OrderedJson found = OrderedJson::array();
+  for (const Column& c : list)
+    found.push_back({{"name", c.name},
+                     {"type", c.type},
+                     {"format", c.format},
+                     {"description", c.name},
+                     {"priority", c.priority}});
+  return found;
+}
+
+std::string joined(const std::vector<core::Container>& containers,
+                   std::string core::Container::*field) {
+  std::string text;
+  for (const core::Container& c : containers) {
+    if (!text.empty()) text += ',';
+    text += c.*field;
+  }
+  return text;
+}
+
+std::string job_state(const core::Job& job) {
+  if (job.condition("Complete")) return "Complete";
+  if (job.condition("Failed")) return "Failed";
+  if (job.state().deleted_ms != 0) return "Terminating";
+  if (job.condition("Suspended")) return "Suspended";
+  if (job.condition("FailureTarget")) return "FailureTarget";
+  if (job.condition("SuccessCriteriaMet")) return "SuccessCriteriaMet";
+  return "Running";
+}
+
+std::string completions(const core::Job& job) {
+  const std::string done = std::to_string(job.succeeded());
+  if (job.state().completions >= 0) return done + "/" + std::to_string(job.state().completions);
+  const int32_t parallelism = job.state().parallelism;
+  return parallelism > 1 ? done + "/1 of " + std::to_string(parallelism) : done + "/1";
+}
+
+std::string duration(const core::Job& job, Millis now_ms) {
+  const core::JobState& s = job.state();
+  if (s.start_ms == 0) return "";
+  Millis end_ms = now_ms;
+  if (s.completion_ms != 0)
+    end_ms = s.completion_ms;
+  else if (const core::Condition* failed = job.condition("Failed"))
+    end_ms = failed->at_ms;
+  return span_text(end_ms - s.start_ms);
+}
+
+OrderedJson job_cells(const core::Job& job, Millis now_ms) {
+  const core::JobObject& o = job.object();
+  std::string selector;
+  if (o.spec.selector)
+    for (const auto& [key, value] : o.spec.selector->match_labels)
+      selector += (selector.empty() ? "" : ",") + key + "=" + value;
+  return {o.meta.name,
+          job_state(job),
+          completions(job),
+          duration(job, now_ms),
+          span_text(now_ms - o.meta.created_ms),
+          joined(o.spec.pod.containers, &core::Container::name),
+          joined(o.spec.pod.containers, &core::Container::image),
+          selector.empty() ? "<none>" : selector};
+}
+
+std::string pod_state(const core::Pod& pod) {
+  using core::EndCause;
+  if (pod.terminating()) return "Terminating";
+  if (!pod.ended)
+    return pod.started_ms != 0 ? "Running" : pod.bound() ? "ContainerCreating" : "Pending";
+  switch (pod.end.cause) {
+    case EndCause::start_failed:
+      return "StartError";
+    case EndCause::out_of_memory:
+      return "OOMKilled";
+    case EndCause::deadline:
+      return "DeadlineExceeded";
+    case EndCause::node_lost:
+      return "NodeLost";
+    case EndCause::agent_stopped:
+      return "Terminated";
+    case EndCause::keeper_lost:
+    case EndCause::node_deleted:
+      return "ContainerStatusUnknown";
+    default:
+      return pod.end.succeeded() ? "Completed" : "Error";
+  }
+}
+
+OrderedJson pod_cells(const View& view, const Shown& shown, Millis now_ms) {
+  const core::Pod& pod = *shown.pod;
+  const core::JobMeta& meta = shown.job->object().meta;
+  const size_t all = shown.job->spec().pod.containers.size();
+  const bool running = !pod.ended && pod.started_ms != 0;
+  const std::string node = view.node_name(pod.node);
+  return {core::pod_name(meta.name, meta.uid, shown.job->indexed(), pod.key),
+          std::to_string(running ? all : 0) + "/" + std::to_string(all),
+          pod_state(pod),
+          std::to_string(pod.restarts),
+          span_text(now_ms - pod.created_ms),
+          "<none>",
+          node.empty() ? "<none>" : node,
+          "<none>",
+          "<none>"};
+}
+
+OrderedJson node_cells(const core::NodeInfo& node, Millis now_ms) {
+  std::string state = "NotReady";
+  if (node.health == core::NodeInfo::Health::ready && !node.draining) state = "Ready";
+  if (node.unschedulable) state += ",SchedulingDisabled";
+  return {node.name,  state,
+          "<none>",   span_text(now_ms - node.created_ms),
+          "",         node.address.empty() ? "<none>" : node.address,
+          node.slots, node.boot_id};
+}
+
+OrderedJson event_cells(const Shown& shown, Millis now_ms) {
+  return {span_text(now_ms - shown.event->at_ms),  shown.event->warning() ? "Warning" : "Normal",
+          event_reason(*shown.job, *shown.event),  "job/" + shown.job->object().meta.name,
+          event_message(*shown.job, *shown.event), "job-controller",
+          event_name(*shown.job, *shown.event)};
+}
+
+}  // namespace
+
+std::string span_text(Millis span_ms) {
+  const int64_t s = std::max<Millis>(span_ms, 0) / 1000;
+  auto two = [](int64_t a, const char* unit, int64_t b, const char* small) {
+    return std::to_string(a) + unit + (b > 0 ? std::to_string(b) + small : std::string());
+  };
+  if (s < 120) return std::to_string(s) + "s";
+  if (s < 600) return two(s / 60, "m", s % 60, "s");
+  if (s < 3 * 3600) return std::to_string(s / 60) + "m";
+  if (s < 8 * 3600) return two(s / 3600, "h", s / 60 % 60, "m");
+  if (s < 48 * 3600) return std::to_string(s / 3600) + "h";
+  const int64_t days = s / 86400;
+  if (days < 8) return two(days, "d", s / 3600 % 24, "h");
+  if (days < 2 * 365) return std::to_string(days) + "d";
+  return two(days / 365, "y", days % 365, "d");
+}
+
+OrderedJson table_columns(Kind kind) {
+  switch (kind) {
+    case Kind::job:
+      return columns({{"Name", "string", "name", 0},
+                      {"Status", "string", "", 0},
+                      {"Completions", "string", "", 0},
+                      {"Duration", "string", "", 0},
+                      {"Age", "string", "", 0},
+                      {"Containers", "string", "", 1},
+                      {"Images", "string", "", 1},
+                      {"Selector", "string", "", 1}});
+    case Kind::pod:
+      return columns({{"Name", "string", "name", 0},
+                      {"Ready", "string", "", 0},
+                      {"Status", "string", "", 0},
+                      {"Restarts", "string", "", 0},
+                      {"Age", "string", "", 0},
+                      {"IP", "string", "", 1},
+                      {"Node", "string", "", 1},
+                      {"Nominated Node", "string", "", 1},
+                      {"Readiness Gates", "string", "", 1}});
+    case Kind::node:
+      return columns({{"Name", "string", "name", 0},
+                      {"Status", "string", "", 0},
+                      {"Roles", "string", "", 0},
+                      {"Age", "string", "", 0},
+                      {"Version", "string", "", 0},
+                      {"Address", "string", "", 1},
+                      {"Slots", "integer", "", 1},
+                      {"Boot-ID", "string", "", 1}});
+    case Kind::event:
+      return columns({{"Last Seen", "string", "", 0},
+                      {"Type", "string", "", 0},
+                      {"Reason", "string", "", 0},
+                      {"Object", "string", "", 0},
+                      {"Message", "string", "", 0},
+                      {"Source", "string", "", 1},
+                      {"Name", "string", "name", 1}});
+  }
+  return {};
+}
+
+OrderedJson table_cells(const View& view, const Shown& shown, Millis now_ms) {
+  switch (shown.kind) {
+    case Kind::job:
+      return job_cells(*shown.job, now_ms);
+    case Kind::pod:
+      return pod_cells(view, shown, now_ms);
+    case Kind::node:
+      return node_cells(*shown.node, now_ms);
+    case Kind::event:
+      return event_cells(shown, now_ms);
+  }
+  return {};
+}
+
+}  // namespace muster::api

@@ -1,0 +1,22 @@
+// Url: a request's path and query, decoded.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster::api {
+
+struct Url {
+  std::vector<std::string> path;             // decoded parts; empty ones are left out
+  std::map<std::string, std::string> query;  // of a repeated name the last value
+
+  // Nothing: a broken percent escape.
+  static std::optional<Url> parse(std::string_view text);
+  std::string get(const std::string& name) const;
+  bool flag(const std::string& name) const;  // true, 1
+};
+
+}  // namespace muster::api

@@ -1,0 +1,383 @@
+#include "api/view.hpp"
+
+#include "api/json.hpp"
+#include "base/check.hpp"
+#include "core/pod_name.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+namespace muster::api {
+namespace {
+
+// The job as it was, without what can be long: for the DELETED of a watch.
+std::shared_ptr<const core::Job> slim(const core::Job& job) {
+  const core::JobState& s = job.state();
+  core::JobState t;
+  t.generation = s.generation;
+  t.parallelism = s.parallelism;
+  t.completions = s.completions;
+  t.admitted_ms = s.admitted_ms;
+  t.start_ms = s.start_ms;
+  t.completion_ms = s.completion_ms;
+  t.deleted_ms = s.deleted_ms;
+  t.last_record_ms = s.last_record_ms;
+  t.background_deleted = s.background_deleted;
+  t.forgotten = s.forgotten;
+  t.synced = s.synced;
+  t.conditions = s.conditions;
+  t.completed = s.completed;
+  t.failed_indexes = s.failed_indexes;
+  t.succeeded = s.succeeded;
+  t.failed = s.failed;
+  return std::make_shared<core::Job>(job.id(), job.object_ptr(), std::move(t));
+}
+
+// Does what a client sees of these two differ?
+bool same_shown(core::NodeInfo a, const core::NodeInfo& b) {
+  a.heartbeat_ms = b.heartbeat_ms;
+  return a == b;
+}
+
+}  // namespace
+
+void View::load(core::Job job) {
+  if (job.state().forgotten) return;
+  auto view = std::make_unique<JobView>(std::move(job));
+  const core::Job& j = view->job;
+  j.each_pod([&](const core::Pod& pod) {
+    if (shows(j, pod)) view->pods[pod.key] = 0;
+  });
+  by_name_.emplace(j.object().meta.ns, j.object().meta.name, j.id());
+  jobs_[j.id()] = std::move(view);
+}
+
+void View::loaded(uint64_t commit, std::vector<core::NodeInfo> nodes) {
+  commit_ = floor_ = commit;
+  for (auto& [id, view] : jobs_) {
+    view->version = view->loaded = commit;
+    for (auto& [key, version] : view->pods) version = commit;
+  }
+  for (core::NodeInfo& node : nodes) {
+    NodeView& named = node_names_[node.name];
+    named.id = std::max(named.id, node.id);
+    named.version = commit;
+    nodes_[node.id] = std::move(node);
+  }
+}
+
+void View::commit(const core::Committed& committed) {
+  MUSTER_CHECK(committed.commit > commit_, committed.commit, commit_);
+  commit_ = committed.commit;
+  for (const auto& batch : committed.jobs) {
+    auto it = jobs_.find(batch->job);
+    for (const core::Record& record : batch->records) {
+      if (const auto* admitted = std::get_if<core::JobAdmitted>(&record)) {
+        MUSTER_CHECK(it == jobs_.end(), batch->job);
+        MUSTER_CHECK(admitted->object != nullptr, batch->job);
+        auto view = std::make_unique<JobView>(core::Job(batch->job, admitted->object));
+        view->version = view->loaded = commit_;
+        const core::JobMeta& meta = admitted->object->meta;
+        by_name_.emplace(meta.ns, meta.name, batch->job);
+        it = jobs_.emplace(batch->job, std::move(view)).first;
+        push({.job = batch->job, .kind = Kind::job, .type = Change::Type::added});
+      }
+      MUSTER_CHECK(it != jobs_.end(), batch->job);
+      apply(*it->second, record);
+      if (it->second->job.state().forgotten) {
+        const core::JobMeta& meta = it->second->job.object().meta;
+        by_name_.erase({meta.ns, meta.name, batch->job});
+        jobs_.erase(it);
+        it = jobs_.end();
+      }
+    }
+  }
+  for (const core::NodeInfo& node : committed.nodes) merge(node, false);
+  if (listener_) listener_();
+}
+
+void View::nodes(const std::vector<core::NodeInfo>& nodes) {
+  for (const core::NodeInfo& node : nodes) merge(node, true);
+  if (listener_) listener_();
+}
+
+void View::apply(JobView& view, const core::Record& record) {
+  const bool was_hidden = view.job.hidden();
+  core::Touched what;
+  view.job.apply(record, &what);
+  touched(view, what);
+  const bool hidden = view.job.hidden();
+  if (!hidden && view.version != commit_) {
+    view.version = commit_;
+    push({.job = view.job.id(), .kind = Kind::job, .type = Change::Type::touched});
+  }
+  if (hidden && !was_hidden) {
+    auto gone = std::make_shared<Gone>();
+    gone->job = slim(view.job);
+    push({.job = view.job.id(),
+          .kind = Kind::job,
+          .type = Change::Type::removed,
+          .gone = std::move(gone)});
+  }
+  if ((hidden && !was_hidden) || view.job.state().forgotten) hide(view);
+}
+
+// The job is not shown any more: what it has finished goes with it, and at its very end all that is
+// left.
+void View::hide(JobView& view) {
+  std::vector<core::Pod> leaving;
+  for (const auto& [key, version] : view.pods) {
+    const core::Pod* pod = view.job.pod(key);
+    if (pod && (view.job.state().forgotten || !shows(view.job, *pod))) leaving.push_back(*pod);
+  }
+  std::sort(leaving.begin(), leaving.end(),
+            [](const auto& a, const auto& b) { return a.key < b.key; });
+  for (const core::Pod& pod : leaving) remove_pod(view, pod);
+}
+
+void View::touched(JobView& view, const core::Touched& what) {
+  for (PodKey key : what.pods) touch_pod(view, key);
+  for (const core::Pod& pod : what.removed) remove_pod(view, pod);
+  // Of a large batch only the newest events are still there.
+  const size_t skip =
+      what.events.size() > core::kEventsMax ? what.events.size() - core::kEventsMax : 0;
+  for (size_t i = skip; i < what.events.size(); ++i) {
+    view.events[what.events[i].nr] = commit_;
+    push({.job = view.job.id(),
+          .nr = what.events[i].nr,
+          .kind = Kind::event,
+          .type = Change::Type::added});
+  }
+  // Old events leave the fold without a word; their versions follow now and then.
+  if (view.events.size() > 2 * view.job.state().events.size() + 64) {
+    std::unordered_map<uint64_t, uint64_t> kept;
+    for (const core::JobEvent& event : view.job.state().events) {
+      auto it = view.events.find(event.nr);
+      if (it != view.events.end()) kept.insert(*it);
+    }
+    view.events = std::move(kept);
+  }
+}
+
+void View::touch_pod(JobView& view, PodKey key) {
+  const core::Pod* pod = view.job.pod(key);
+  if (!pod) return;  // removed by the same record: in Touched::removed
+  auto it = view.pods.find(key);
+  const bool added = it == view.pods.end();
+  if (!shows(view.job, *pod)) {
+    if (!added) remove_pod(view, core::Pod(*pod));
+    return;
+  }
+  if (!added && it->second == commit_) return;  // its change of this commit is in the ring already
+  view.pods[key] = commit_;
+  push({.job = view.job.id(),
+        .pod = key,
+        .kind = Kind::pod,
+        .type = added ? Change::Type::added : Change::Type::touched});
+}
+
+void View::remove_pod(JobView& view, const core::Pod& pod) {
+  if (view.pods.erase(pod.key) == 0) return;  // not shown any more
+  if (!view.stub || view.stub->object_ptr() != view.job.object_ptr())
+    view.stub = std::make_shared<core::Job>(view.job.id(), view.job.object_ptr());
+  auto gone = std::make_shared<Gone>();
+  gone->job = view.stub;
+  gone->pod = pod;
+  push({.job = view.job.id(),
+        .pod = pod.key,
+        .kind = Kind::pod,
+        .type = Change::Type::removed,
+        .gone = std::move(gone)});
+}
+
+void View::merge(core::NodeInfo node, bool passing) {
+  MUSTER_CHECK(node.id != kNoNode, node.name);
+  auto it = nodes_.find(node.id);
+  if (it != nodes_.end()) {
+    if (!passing && node.health == core::NodeInfo::Health::unknown) {  // a row: what passes is kept
+      node.health = it->second.health;
+      node.draining = it->second.draining;
+      node.heartbeat_ms = it->second.heartbeat_ms;
+      node.changed_ms = it->second.changed_ms;
+    }
+    const bool same = same_shown(it->second, node);
+    it->second = node;
+    if (same) return;
+  } else {
+    nodes_.emplace(node.id, node);
+  }
+  auto [named, added] = node_names_.try_emplace(node.name);
+  if (node.id < named->second.id) return;  // an earlier incarnation is not shown
+  named->second = {node.id, commit_};
+  push({.nr = node.id,
+        .kind = Kind::node,
+        .type = added ? Change::Type::added : Change::Type::touched,
+        .passing = passing});
+}
+
+void View::push(Change change) {
+  change.commit = commit_;
+  ring_.push_back(std::move(change));
+  while (ring_.size() > ring_max_) {
+    floor_ = ring_.front().commit;
+    ring_.pop_front();
+    ++ring_first_;
+  }
+}
+
+std::optional<uint64_t> View::after(uint64_t version) const {
+  if (version < floor_ || version > commit_) return std::nullopt;
+  // Passing changes carry the number of the commit that they follow: they may be seen twice, never
+  // missed.
+  auto it = std::partition_point(ring_.begin(), ring_.end(), [&](const Change& c) {
+    return c.commit < version || (c.commit == version && !c.passing);
+  });
+  return ring_first_ + static_cast<uint64_t>(it - ring_.begin());
+}
+
+const JobView* View::job_view(JobId id) const {
+  auto it = jobs_.find(id);
+  return it == jobs_.end() ? nullptr : it->second.get();
+}
+
+std::optional<Shown> View::job(std::string_view ns, std::string_view name) const {
+  for (auto it = by_name_.lower_bound(std::tuple(ns, name, JobId{0})); it != by_name_.end(); ++it) {
+    const auto& [its_ns, its_name, id] = *it;
+    if (its_ns != ns || its_name != name) break;
+    if (auto shown = find({Kind::job, id, 0, {}})) return shown;
+  }
+  return std::nullopt;
+}
+
+std::optional<Shown> View::pod(std::string_view ns, std::string_view name) const {
+  // JOB-INDEX-xxxxx or JOB-xxxxx, the job's name cut when it is long (core/pod_name.hpp): jobs
+  // whose name begins with what is left of the name, then the attempts of that index.
+  constexpr size_t kSuffix = 5;
+  if (name.size() <= kSuffix) return std::nullopt;
+  std::string_view base = name.substr(0, name.size() - kSuffix);
+  auto in_job = [&](const JobView& view, std::optional<uint32_t> index) -> std::optional<Shown> {
+    const core::JobMeta& meta = view.job.object().meta;
+    for (const auto& [key, version] : view.pods) {
+      if (index && key.index != *index) continue;
+      if (core::pod_name(meta.name, meta.uid, view.job.indexed(), key) == name)
+        return find({Kind::pod, view.job.id(), 0, key});
+    }
+    return std::nullopt;
+  };
+  auto in_jobs = [&](std::string_view prefix, bool cut, bool indexed,
+                     std::optional<uint32_t> index) -> std::optional<Shown> {
+    for (auto it = by_name_.lower_bound(std::tuple(ns, prefix, JobId{0})); it != by_name_.end();
+         ++it) {
+      const auto& [its_ns, its_name, id] = *it;
+      if (its_ns != ns || !its_name.starts_with(prefix)) break;
+      if (!cut && its_name != prefix) break;
+      const JobView& view = *jobs_.at(id);
+      if (view.job.indexed() != indexed) continue;
+      if (auto found = in_job(view, index)) return found;
+    }
+    return std::nullopt;
+  };
+  const bool cut = base.size() >= 58;
+  if (auto found =
+          in_jobs(base.ends_with('-') ? base.substr(0, base.size() - 1) : base, cut, false, {}))
+    return found;
+  if (!base.ends_with('-')) return std::nullopt;
+  base.remove_suffix(1);
+  const size_t dash = base.rfind('-');
+  if (dash == std::string_view::npos) return std::nullopt;
+  uint32_t index = 0;
+  const std::string_view digits = base.substr(dash + 1);
+  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+  if (error != std::errc{} || end != digits.data() + digits.size()) return std::nullopt;
+  return in_jobs(base.substr(0, dash), cut, true, index);
+}
+
+std::optional<Shown> View::node(std::string_view name) const {
+  auto it = node_names_.find(name);
+  if (it == node_names_.end()) return std::nullopt;
+  return Shown{
+      .kind = Kind::node, .node = &nodes_.at(it->second.id), .version = it->second.version};
+}
+
+std::optional<Shown> View::event(std::string_view ns, std::string_view name) const {
+  auto key = parse_event_name(name);
+  if (!key) return std::nullopt;
+  auto shown = find(*key);
+  if (!shown || shown->job->object().meta.ns != ns) return std::nullopt;
+  if (event_name(*shown->job, *shown->event) != name) return std::nullopt;
+  return shown;
+}
+
+std::optional<Shown> View::find(const Key& key) const {
+  if (key.kind == Kind::node) {
+    const core::NodeInfo* info = node_info(static_cast<NodeId>(key.nr));
+    return info ? node(info->name) : std::nullopt;
+  }
+  const JobView* view = job_view(key.job);
+  if (!view) return std::nullopt;
+  Shown shown{.kind = key.kind, .job = &view->job, .version = view->version};
+  if (key.kind == Kind::job) {
+    if (view->job.hidden()) return std::nullopt;
+  } else if (key.kind == Kind::pod) {
+    auto it = view->pods.find(key.pod);
+    if (it == view->pods.end()) return std::nullopt;
+    shown.version = it->second;
+    shown.pod = view->job.pod(key.pod);
+    MUSTER_CHECK(shown.pod != nullptr, key.job, to_string(key.pod));
+  } else {
+    const auto& events = view->job.state().events;
+    auto it = std::lower_bound(events.begin(), events.end(), key.nr,
+                               [](const core::JobEvent& e, uint64_t nr) { return e.nr < nr; });
+    if (it == events.end() || it->nr != key.nr) return std::nullopt;
+    shown.event = &*it;
+    auto version = view->events.find(key.nr);
+    shown.version = version == view->events.end() ? view->loaded : version->second;
+  }
+  return shown;
+}
+
+const core::NodeInfo* View::node_info(NodeId id) const {
+  auto it = nodes_.find(id);
+  return it == nodes_.end() ? nullptr : &it->second;
+}
+
+std::string View::node_name(NodeId id) const {
+  const core::NodeInfo* info = node_info(id);
+  return info ? info->name : std::string();
+}
+
+void View::each(Kind kind, std::string_view ns, const std::function<bool(const core::Job&)>& wanted,
+                const std::function<void(const Shown&)>& f) const {
+  if (kind == Kind::node) {
+    for (const auto& [name, named] : node_names_)
+      f(Shown{.kind = kind, .node = &nodes_.at(named.id), .version = named.version});
+    return;
+  }
+  auto it = ns.empty() ? by_name_.begin()
+                       : by_name_.lower_bound(std::tuple(ns, std::string_view(), JobId{0}));
+  for (; it != by_name_.end() && (ns.empty() || std::get<0>(*it) == ns); ++it) {
+    const JobView& view = *jobs_.at(std::get<2>(*it));
+    if (kind == Kind::job) {
+      if (!view.job.hidden()) f(Shown{.kind = kind, .job = &view.job, .version = view.version});
+      continue;
+    }
+    if (wanted && !wanted(view.job)) continue;
+    if (kind == Kind::pod) {
+      view.job.each_pod([&](const core::Pod& pod) {
+        auto shown = view.pods.find(pod.key);
+        if (shown == view.pods.end()) return;
+        f(Shown{.kind = kind, .job = &view.job, .pod = &pod, .version = shown->second});
+      });
+    } else {
+      for (const core::JobEvent& event : view.job.state().events) {
+        auto version = view.events.find(event.nr);
+        f(Shown{.kind = kind,
+                .job = &view.job,
+                .event = &event,
+                .version = version == view.events.end() ? view.loaded : version->second});
+      }
+    }
+  }
+}
+
+}  // namespace muster::api

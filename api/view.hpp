@@ -1,0 +1,177 @@
+// View: the copy that is shown.
+//
+// GET, list and watch read only this. The journal hands over each batch once it is on disk; here
+// the same records are applied to a copy of each job. So what is shown is durable by construction,
+// in commit order, and asks no actor. No JSON is made here: objects are rendered when somebody asks
+// for them.
+//
+// Beside the jobs the View keeps a bounded ring of changes since this start, for watches
+// (watch.hpp). A change says which object, not what it is now; only what is gone carries its last
+// state.
+//
+// Always holds: every shown pod has an entry in its job's `pods` (the commit of its last change),
+// and nothing else has; commits in the ring never fall; an object's newest `touched` change has the
+// object's version.
+#pragma once
+
+#include "core/cluster/node_info.hpp"
+#include "core/job/batch.hpp"
+#include "core/job/job.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <vector>
+
+namespace muster::api {
+
+enum class Kind : uint8_t { job, pod, node, event };
+
+// A job with the versions of what belongs to it.
+struct JobView {
+  explicit JobView(core::Job j) : job(std::move(j)) {}
+  core::Job job;
+  uint64_t version = 0;
+  std::unordered_map<PodKey, uint64_t> pods;  // shown pods
+  std::unordered_map<uint64_t, uint64_t>
+      events;           // event number -> version; those missing have `loaded`
+  uint64_t loaded = 0;  // the commit that this copy began with
+  std::shared_ptr<const core::Job>
+      stub;  // its object alone, for pods that are gone; made when needed
+};
+
+// The last state of something that is no longer shown.
+struct Gone {
+  std::shared_ptr<const core::Job> job;  // without pods and events; a pod's without status too
+  std::optional<core::Pod> pod;          // for a pod
+};
+
+struct Change {
+  enum class Type : uint8_t { added, touched, removed };
+  uint64_t commit = 0;
+  JobId job = 0;
+  uint64_t nr = 0;  // event: its number; node: its NodeId
+  PodKey pod;
+  Kind kind = Kind::job;
+  Type type = Type::touched;
+  bool passing = false;              // not durable: follows the commit with the same number
+  std::shared_ptr<const Gone> gone;  // removed: what it was
+};
+
+// What is shown of one object; the pointers are valid until the View changes.
+struct Shown {
+  Kind kind = Kind::job;
+  const core::Job* job = nullptr;  // job, pod and event
+  const core::Pod* pod = nullptr;
+  const core::NodeInfo* node = nullptr;
+  const core::JobEvent* event = nullptr;
+  uint64_t version = 0;
+};
+
+// The name of an object for as long as it lives; also when the View has changed.
+struct Key {
+  Kind kind = Kind::job;
+  JobId job = 0;
+  uint64_t nr = 0;
+  PodKey pod;
+  auto operator<=>(const Key&) const = default;
+};
+
+class View {
+ public:
+  // `ring_max`: changes kept for watches.
+  explicit View(size_t ring_max = 1u << 18) : ring_max_(ring_max) {}
+  View(const View&) = delete;
+  View& operator=(const View&) = delete;
+
+  // At the start: the recovered jobs and nodes, then the commit number that they stand for.
+  void load(core::Job job);
+  void loaded(uint64_t commit, std::vector<core::NodeInfo> nodes);
+
+  // A batch that is on disk.
+  void commit(const core::Committed& committed);
+  // Nodes whose passing part (health, draining) changed.
+  void nodes(const std::vector<core::NodeInfo>& nodes);
+  // Called after each of the two; set by the server.
+  void on_change(std::function<void()> listener) { listener_ = std::move(listener); }
+
+  uint64_t version() const { return commit_; }  // of a list
+  std::optional<Shown> job(std::string_view ns, std::string_view name) const;
+  std::optional<Shown> pod(std::string_view ns, std::string_view name) const;
+  std::optional<Shown> node(std::string_view name) const;
+  std::optional<Shown> event(std::string_view ns, std::string_view name) const;
+  // Also of a hidden job, as long as its fold lives (kind pod and event).
+  std::optional<Shown> find(const Key& key) const;
+  const core::NodeInfo* node_info(NodeId id) const;  // any incarnation; nullptr: unknown
+  std::string node_name(NodeId id) const;            // "" when unknown
+
+  // Calls f(const Shown&) for each shown object of this kind and namespace (empty: all);
+  // `wanted(job)` false skips all pods and events of a job.
+  void each(Kind kind, std::string_view ns, const std::function<bool(const core::Job&)>& wanted,
+            const std::function<void(const Shown&)>& f) const;
+
+  // The ring. Positions count changes since the start.
+  uint64_t ring_begin() const { return ring_first_; }
+  uint64_t ring_end() const { return ring_first_ + ring_.size(); }
+  const Change& change(uint64_t position) const { return ring_[position - ring_first_]; }
+  // The position of the first change after this version; nothing: too old, or not yet given.
+  std::optional<uint64_t> after(uint64_t version) const;
+
+ private:
+  using JobPtr = std::unique_ptr<JobView>;
+  void apply(JobView& view, const core::Record& record);
+  void touched(JobView& view, const core::Touched& touched);
+  void touch_pod(JobView& view, PodKey key);
+  void remove_pod(JobView& view, const core::Pod& pod);
+  void hide(JobView& view);
+  void merge(core::NodeInfo node, bool passing);
+  void push(Change change);
+  const JobView* job_view(JobId id) const;
+
+  size_t ring_max_;
+  uint64_t commit_ = 0;
+  uint64_t floor_ = 0;  // changes up to this commit are no longer all in the ring
+  std::map<JobId, JobPtr> jobs_;
+  std::set<std::tuple<std::string, std::string, JobId>, std::less<>> by_name_;  // hidden ones too
+  std::map<NodeId, core::NodeInfo> nodes_;
+  struct NodeView {
+    NodeId id = kNoNode;  // newest incarnation
+    uint64_t version = 0;
+  };
+  std::map<std::string, NodeView, std::less<>> node_names_;
+  std::deque<Change> ring_;
+  uint64_t ring_first_ = 0;
+  std::function<void()> listener_;
+};
+
+inline Key key_of(const Shown& s) {
+  switch (s.kind) {
+    case Kind::job:
+      return {Kind::job, s.job->id(), 0, {}};
+    case Kind::pod:
+      return {Kind::pod, s.job->id(), 0, s.pod->key};
+    case Kind::node:
+      return {Kind::node, 0, s.node->id, {}};
+    case Kind::event:
+      return {Kind::event, s.job->id(), s.event->nr, {}};
+  }
+  return {};
+}
+
+// Is a pod of this job an object that a client can see? One whose deletion was requested goes with
+// its end, as soon as it is judged; what a deleted job has finished goes with the job.
+inline bool shows(const core::Job& job, const core::Pod& pod) {
+  if (!pod.ended) return true;
+  if (job.hidden()) return false;
+  return pod.stopping_ms == 0 || pod.counted == core::Counted::not_yet;
+}
+
+}  // namespace muster::api

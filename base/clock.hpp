@@ -1,0 +1,32 @@
+// Clocks: where time comes from.
+//
+// core/ and actors/ never ask the system: time is an argument there, and in a simulation it is the
+// virtual one. Wall-clock instants are milliseconds since 1970 (UTC) and may jump; boot-time
+// instants count from the machine's boot, go on through a suspend, and never jump.
+#pragma once
+
+#include <cstdint>
+#include <ctime>
+#include <functional>
+
+namespace muster {
+
+using Millis = int64_t;  // an instant or a span, by the name of the variable
+
+// Wall clock, milliseconds since 1970.
+inline Millis wall_now() {
+  timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  return Millis{t.tv_sec} * 1000 + t.tv_nsec / 1'000'000;
+}
+
+// Milliseconds since boot, suspends included.
+inline Millis boot_now() {
+  timespec t;
+  clock_gettime(CLOCK_BOOTTIME, &t);
+  return Millis{t.tv_sec} * 1000 + t.tv_nsec / 1'000'000;
+}
+
+using WallClock = std::function<Millis()>;
+
+}  // namespace muster

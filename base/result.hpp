@@ -1,0 +1,74 @@
+// Result: an outcome that a caller can do something about.
+//
+// A function that may be refused returns Result<T>: either the value or an Error that says what the
+// caller may do about it (Errc) and why. Outcomes of jobs and pods are data, never errors; bugs end
+// the process (check.hpp).
+#pragma once
+
+#include "base/check.hpp"
+
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace muster {
+
+enum class Errc {
+  invalid,      // the request breaks rules; `violations` lists all of them, or `message` says which
+  not_found,    // no such object
+  exists,       // an object of that name is there already
+  conflict,     // the object changed since it was read
+  unavailable,  // not now: not serving yet, not connected, the disk is full
+  overloaded,   // too much of something; try again later
+};
+
+// One broken rule of a manifest. Kinds are those of job-semantics 1.6.
+struct Violation {
+  enum class Kind { required, invalid, not_supported, duplicate, too_many, too_long, forbidden };
+  std::string path;  // "spec.template.spec.containers[0].name"
+  Kind kind;
+  std::string value;  // as JSON would print it; empty for required, too_long and forbidden
+  std::string detail;
+
+  bool operator==(const Violation&) const = default;
+};
+
+struct Error {
+  Errc code;
+  std::string message;
+  std::vector<Violation> violations;
+};
+
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::move(value)) {}      // NOLINT: implicit on purpose
+  Result(Error error) : state_(std::move(error)) {}  // NOLINT
+  bool ok() const { return state_.index() == 0; }
+  explicit operator bool() const { return ok(); }
+  T& value() {
+    MUSTER_CHECK(ok());
+    return std::get<0>(state_);
+  }
+  const T& value() const {
+    MUSTER_CHECK(ok());
+    return std::get<0>(state_);
+  }
+  T& operator*() { return value(); }
+  const T& operator*() const { return value(); }
+  T* operator->() { return &value(); }
+  const T* operator->() const { return &value(); }
+  const Error& error() const {
+    MUSTER_CHECK(!ok());
+    return std::get<1>(state_);
+  }
+
+ private:
+  std::variant<T, Error> state_;
+};
+
+struct Nothing {};
+using Status = Result<Nothing>;
+
+}  // namespace muster

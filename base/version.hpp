@@ -1,0 +1,8 @@
+// The version of this build, as `muster version` and /version tell it.
+#pragma once
+
+namespace muster {
+
+inline constexpr char kVersion[] = "0.1.0";
+
+}  // namespace muster

@@ -1,0 +1,143 @@
+// muster-bench: pods a second, as a ratio to what the machine can spawn at all.
+//
+// Rates of different machines (or minutes) don't compare; so the raw spawn limit is measured right
+// before and after each run and its mean is the divisor. Each figure is the median of its
+// repetitions, each on a fresh coordinator and agent.
+#include "base/check.hpp"
+#include "bench/cluster.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+
+namespace muster::bench {
+namespace {
+
+constexpr double kRawSeconds = 1.0;  // of each measurement of the raw limit
+constexpr int kRawThreads = 2;
+
+struct Options {
+  uint32_t pods = 6'000;           // of a run with processes
+  uint32_t hollow_pods = 100'000;  // of a hollow run
+  int repeat = 3;
+  std::string only;
+};
+
+struct Figure {
+  double per_s = 0;
+  double raw_per_s = 0;
+  double coordinator_us = 0;  // CPU a pod
+  double agent_us = 0;
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+Figure median(const std::vector<Figure>& figures) {
+  auto of = [&figures](double Figure::*member) {
+    std::vector<double> values;
+    for (const Figure& figure : figures) values.push_back(figure.*member);
+    return median(values);
+  };
+  return {of(&Figure::per_s), of(&Figure::raw_per_s), of(&Figure::coordinator_us),
+          of(&Figure::agent_us)};
+}
+
+Figure measure(const std::string& bin_dir, const std::vector<std::string>& flags, uint32_t pods,
+               uint32_t parallelism, bool raw) {
+  Cluster cluster(bin_dir, flags);
+  double before = raw ? raw_spawns_per_s(kRawThreads, kRawSeconds) : 0;
+  JobRun run = cluster.run(pods, parallelism);
+  double after = raw ? raw_spawns_per_s(kRawThreads, kRawSeconds) : 0;
+  return {pods / run.seconds, (before + after) / 2, run.coordinator_cpu_s * 1e6 / pods,
+          run.agent_cpu_s * 1e6 / pods};
+}
+
+// Ratio of one repetition each, then the median: before and after belong to their run.
+void print(const std::string& name, const std::vector<Figure>& figures) {
+  Figure figure = median(figures);
+  std::vector<double> ratios;
+  for (const Figure& one : figures)
+    if (one.raw_per_s > 0) ratios.push_back(one.per_s / one.raw_per_s);
+  std::string ratio = "-", raw = "-";
+  char text[32];
+  if (!ratios.empty()) {
+    std::snprintf(text, sizeof text, "%.2f", median(ratios));
+    ratio = text;
+    std::snprintf(text, sizeof text, "%.0f", figure.raw_per_s);
+    raw = text;
+  }
+  std::printf("%-34s %10.0f %10s %7s %16.1f %12.1f\n", name.c_str(), figure.per_s, raw.c_str(),
+              ratio.c_str(), figure.coordinator_us, figure.agent_us);
+  std::fflush(stdout);
+}
+
+int usage(int code) {
+  std::fprintf(
+      code == 0 ? stdout : stderr,
+      "muster-bench [--pods N] [--hollow-pods N] [--repeat N] [--only NAME]\n"
+      "Pods per second of the muster beside this program, everything durable (on $TMPDIR).\n"
+      "  --pods N          pods of a run with /bin/true (default 6000)\n"
+      "  --hollow-pods N   pods of a run without processes (default 100000)\n"
+      "  --repeat N        repetitions, of which the median counts (default 3)\n"
+      "  --only NAME       2, 64 or hollow\n"
+      "Example: TMPDIR=/var/tmp build/release/bench/muster-bench --only 64 --repeat 5\n");
+  return code;
+}
+
+int run(const Options& options, const std::string& bin_dir) {
+  std::printf("%-34s %10s %10s %7s %16s %12s\n", "", "pods/s", "raw/s", "ratio", "coordinator µs",
+              "agent µs");
+  auto repeated = [&options](const std::function<Figure()>& once) {
+    std::vector<Figure> figures;
+    for (int i = 0; i < options.repeat; ++i) figures.push_back(once());
+    return figures;
+  };
+  for (uint32_t slots : {2u, 64u}) {
+    std::string name = std::to_string(slots);
+    if (!options.only.empty() && options.only != name) continue;
+    print("/bin/true, " + name + " slots", repeated([&options, &bin_dir, &name, slots] {
+            return measure(bin_dir, {"--slots", name}, options.pods, slots, true);
+          }));
+  }
+  if (options.only.empty() || options.only == "hollow")
+    print("hollow, parallelism 1000", repeated([&options, &bin_dir] {
+            return measure(bin_dir, {"--slots", "1000", "--hollow"}, options.hollow_pods, 1000,
+                           false);
+          }));
+  return 0;
+}
+
+}  // namespace
+}  // namespace muster::bench
+
+int main(int argc, char** argv) {
+  using namespace muster::bench;
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    std::string flag = argv[i];
+    if (flag == "--help") return usage(0);
+    if (i + 1 == argc) return usage(2);
+    std::string value = argv[++i];
+    long number = std::strtol(value.c_str(), nullptr, 10);
+    if (flag != "--only" && (number < 1 || number > 10'000'000)) return usage(2);
+    if (flag == "--pods")
+      options.pods = static_cast<uint32_t>(number);
+    else if (flag == "--hollow-pods")
+      options.hollow_pods = static_cast<uint32_t>(number);
+    else if (flag == "--repeat")
+      options.repeat = static_cast<int>(number);
+    else if (flag == "--only" && (value == "2" || value == "64" || value == "hollow"))
+      options.only = value;
+    else
+      return usage(2);
+  }
+  // This program is in BUILD/bench, the others in BUILD.
+  auto bin_dir = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
+  return run(options, bin_dir.string());
+}

@@ -1,0 +1,166 @@
+#include "bench/cluster.hpp"
+
+#include "base/check.hpp"
+
+#include <arpa/inet.h>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <netinet/in.h>
+#include <sstream>
+#include <sys/socket.h>
+#include <thread>
+#include <unistd.h>
+
+namespace muster::bench {
+
+namespace {
+
+constexpr double kStartPatience = 20;  // seconds
+constexpr double kJobPatience = 600;
+constexpr auto kPoll = std::chrono::milliseconds(5);
+
+std::string read_file(const std::string& path) {
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// The text after "KEY" and a colon, up to the closing quote. Enough for what our own daemons write.
+std::optional<std::string> quoted_after(const std::string& text, const std::string& key) {
+  auto at = text.find('"' + key + '"');
+  if (at == std::string::npos) return std::nullopt;
+  auto colon = text.find(':', at + key.size() + 2);
+  if (colon == std::string::npos) return std::nullopt;
+  auto open = text.find('"', colon);
+  if (open == std::string::npos) return std::nullopt;
+  auto close = text.find('"', open + 1);
+  if (close == std::string::npos) return std::nullopt;
+  return text.substr(open + 1, close - open - 1);
+}
+
+template <class F>
+void await(const char* what, double patience, const std::string& dir, F holds) {
+  double until = seconds_now() + patience;
+  while (!holds()) {
+    MUSTER_CHECK(seconds_now() < until, what, "the logs are in", dir);
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
+}  // namespace
+
+Cluster::Cluster(const std::string& bin_dir, const std::vector<std::string>& agent_flags) {
+  const char* tmp = std::getenv("TMPDIR");
+  std::string pattern = std::string(tmp ? tmp : "/tmp") + "/muster-bench-XXXXXX";
+  MUSTER_CHECK(mkdtemp(pattern.data()) != nullptr, strerror(errno));
+  dir_ = pattern;
+  coordinator_ = std::make_unique<Daemon>(
+      std::vector<std::string>{bin_dir + "/muster", "coordinator", "--data-dir", dir_ + "/data",
+                               "--api", "127.0.0.1:0", "--listen", "127.0.0.1:0"},
+      dir_ + "/coordinator.log");
+  std::string endpoints, listen;
+  await("endpoints.json", kStartPatience, dir_, [this, &endpoints] {
+    MUSTER_CHECK(coordinator_->running(), read_file(dir_ + "/coordinator.log"));
+    endpoints = read_file(dir_ + "/data/endpoints.json");
+    return endpoints.find('}') != std::string::npos;
+  });
+  std::string api = quoted_after(endpoints, "api").value_or("");
+  api_port_ = static_cast<uint16_t>(std::stoi(api.substr(api.rfind(':') + 1)));
+  std::vector<std::string> command{bin_dir + "/muster",
+                                   "agent",
+                                   "--coordinator",
+                                   quoted_after(endpoints, "listen").value_or(""),
+                                   "--name",
+                                   "bench",
+                                   "--work-dir",
+                                   dir_ + "/work"};
+  command.insert(command.end(), agent_flags.begin(), agent_flags.end());
+  agent_ = std::make_unique<Daemon>(command, dir_ + "/agent.log");
+  await("a node that is Ready", kStartPatience, dir_, [this] {
+    MUSTER_CHECK(agent_->running(), read_file(dir_ + "/agent.log"));
+    std::string node = get("/api/v1/nodes/bench");
+    auto ready = node.find("\"type\":\"Ready\"");
+    if (ready == std::string::npos) return false;
+    auto begin = node.rfind('{', ready), end = node.find('}', ready);
+    return node.substr(begin, end - begin).find("\"status\":\"True\"") != std::string::npos;
+  });
+}
+
+Cluster::~Cluster() {
+  agent_->end();
+  coordinator_->end();
+  std::error_code ignored;
+  std::filesystem::remove_all(dir_, ignored);
+}
+
+JobRun Cluster::run(uint32_t completions, uint32_t parallelism) {
+  std::string name = "bench-" + std::to_string(++jobs_);
+  std::string manifest = R"({"apiVersion":"batch/v1","kind":"Job","metadata":{"name":")" + name +
+                         R"("},"spec":{"completionMode":"Indexed","completions":)" +
+                         std::to_string(completions) +
+                         ",\"parallelism\":" + std::to_string(parallelism) +
+                         R"(,"template":{"spec":{"restartPolicy":"Never","containers":[)"
+                         R"({"name":"main","image":"none","command":["/bin/true"]}]}}}})";
+  std::string path = "/apis/batch/v1/namespaces/default/jobs";
+  double coordinator_cpu = coordinator_->cpu_s(), agent_cpu = agent_->cpu_s();
+  double begin = seconds_now();
+  std::string created = request("POST", path, manifest);
+  MUSTER_CHECK(created.starts_with("HTTP/1.1 201"), created);
+  await("a job that is Complete", kJobPatience, dir_, [this, &path, &name] {
+    std::string job = get(path + "/" + name);
+    MUSTER_CHECK(job.find("\"FailureTarget\"") == std::string::npos, job);
+    return job.find("\"type\":\"Complete\"") != std::string::npos;
+  });
+  JobRun run{seconds_now() - begin, coordinator_->cpu_s() - coordinator_cpu,
+             agent_->cpu_s() - agent_cpu};
+  return run;
+}
+
+std::string Cluster::get(const std::string& path) {
+  return request("GET", path, "");
+}
+
+std::string Cluster::request(const std::string& method, const std::string& path,
+                             const std::string& body) {
+  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  MUSTER_CHECK(fd >= 0, strerror(errno));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(api_port_);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  int connected = connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address);
+  MUSTER_CHECK(connected == 0, strerror(errno));
+  std::string text = method + " " + path +
+                     " HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(api_port_) +
+                     "\r\nConnection: close\r\nAccept: application/json\r\n";
+  if (!body.empty())
+    text +=
+        "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n";
+  text += "\r\n" + body;
+  for (size_t sent = 0; sent < text.size();) {
+    ssize_t n = send(fd, text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
+    MUSTER_CHECK(n > 0, strerror(errno));
+    sent += static_cast<size_t>(n);
+  }
+  // The answer ends with the connection, or with its Content-Length if the server keeps it open.
+  std::string answer;
+  char part[65536];
+  while (true) {
+    ssize_t n = recv(fd, part, sizeof part, 0);
+    if (n <= 0) break;
+    answer.append(part, static_cast<size_t>(n));
+    auto head = answer.find("\r\n\r\n");
+    auto length = answer.find("Content-Length: ");
+    if (head == std::string::npos || length == std::string::npos || length > head) continue;
+    if (answer.size() >= head + 4 + std::stoul(answer.substr(length + 16))) break;
+  }
+  close(fd);
+  return answer;
+}
+
+}  // namespace muster::bench

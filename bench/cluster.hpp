@@ -1,0 +1,43 @@
+// Cluster: a coordinator and an agent of this build on a temporary directory, driven over HTTP like
+// any other client's.
+//
+// The directory lies under $TMPDIR (else /tmp), which decides what "durable" costs: it should be a
+// real disk.
+#pragma once
+
+#include "bench/process.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace muster::bench {
+
+struct JobRun {
+  double seconds = 0;            // from the request to the terminal condition
+  double coordinator_cpu_s = 0;  // of the coordinator, meanwhile
+  double agent_cpu_s = 0;        // of the agent alone: neither keeper nor pods
+};
+
+class Cluster {
+ public:
+  // Programs are taken from `bin_dir`. Waits until the node is ready.
+  Cluster(const std::string& bin_dir, const std::vector<std::string>& agent_flags);
+  ~Cluster();
+
+  // Runs an Indexed job of `completions` /bin/true until it is Complete.
+  JobRun run(uint32_t completions, uint32_t parallelism);
+
+ private:
+  std::string get(const std::string& path);
+  std::string request(const std::string& method, const std::string& path, const std::string& body);
+
+  std::string dir_;
+  uint16_t api_port_ = 0;
+  std::unique_ptr<Daemon> coordinator_;
+  std::unique_ptr<Daemon> agent_;
+  int jobs_ = 0;
+};
+
+}  // namespace muster::bench

@@ -1,0 +1,105 @@
+#include "bench/process.hpp"
+
+#include "base/check.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+extern char** environ;
+
+namespace muster::bench {
+
+namespace {
+
+constexpr double kPatience = 10;  // seconds a daemon has to leave
+
+// The CPU clock of another process.
+double cpu_clock_s(pid_t pid) {
+  clockid_t clock;
+  timespec t;
+  if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &t) != 0) return 0;
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+}  // namespace
+
+double seconds_now() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+double raw_spawns_per_s(int threads, double seconds) {
+  std::atomic<uint64_t> spawned{0};
+  std::vector<std::thread> workers;
+  double begin = seconds_now(), until = begin + seconds;
+  for (int i = 0; i < threads; ++i) {
+    workers.emplace_back([&spawned, until] {
+      char path[] = "/bin/true";
+      char* const arguments[] = {path, nullptr};
+      while (seconds_now() < until) {
+        pid_t pid;
+        int failed = posix_spawn(&pid, path, nullptr, nullptr, arguments, environ);
+        MUSTER_CHECK(failed == 0, strerror(failed));
+        int status;
+        MUSTER_CHECK(wait4(pid, &status, 0, nullptr) == pid && status == 0, status);
+        ++spawned;
+      }
+    });
+  }
+  for (auto& worker : workers) worker.join();
+  return static_cast<double>(spawned) / (seconds_now() - begin);
+}
+
+Daemon::Daemon(const std::vector<std::string>& command, const std::string& log_path) {
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&files, 1, log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND,
+                                   0600);
+  posix_spawn_file_actions_adddup2(&files, 1, 2);
+  std::vector<char*> arguments;
+  for (const auto& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  int failed = posix_spawn(&pid_, arguments[0], &files, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&files);
+  MUSTER_CHECK(failed == 0, command[0], strerror(failed));
+}
+
+Daemon::~Daemon() {
+  end();
+}
+
+bool Daemon::running() {
+  if (pid_ == 0) return false;
+  if (waitpid(pid_, nullptr, WNOHANG) == 0) return true;
+  pid_ = 0;
+  return false;
+}
+
+double Daemon::cpu_s() const {
+  return pid_ == 0 ? 0 : cpu_clock_s(pid_);
+}
+
+void Daemon::end() {
+  if (!running()) return;
+  kill(pid_, SIGTERM);
+  double until = seconds_now() + kPatience;
+  while (running() && seconds_now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  if (pid_ == 0) return;
+  kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+  pid_ = 0;
+}
+
+}  // namespace muster::bench

@@ -1,0 +1,28 @@
+// muster coordinator: the daemon, until SIGTERM or SIGINT. Pods are not touched by its end.
+#include "coordinator/coordinator.hpp"
+
+#include "base/log.hpp"
+#include "cli/exit_codes.hpp"
+#include "cli/signals.hpp"
+#include "cli/verbs.hpp"
+
+#include <csignal>
+#include <iostream>
+
+namespace muster::cli {
+
+int execute(const CoordinatorOptions& options) {
+  Signals signals;  // before the first thread
+  log::setup("coordinator", options.log_level);
+  auto coordinator = coordinator::Coordinator::start(options.options);
+  if (!coordinator) return fail(coordinator.error(), "coordinator");
+  std::cout << "muster coordinator serves: api " << (*coordinator)->api_address() << ", agents "
+            << (*coordinator)->listen_address() << ", state in " << options.options.data_dir
+            << std::endl;
+  while (signals.next(Signals::kForever) == 0) {
+  }
+  (*coordinator)->stop();
+  return kDone;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,30 @@
+// muster delete: jobs go in the background: their names are free at once, their pods get SIGTERM
+// and their grace.
+#include "cli/discovery.hpp"
+#include "cli/exit_codes.hpp"
+#include "cli/objects.hpp"
+#include "cli/verbs.hpp"
+
+#include <iostream>
+
+namespace muster::cli {
+
+int execute(const DeleteOptions& options) {
+  auto client = connect(options.target.api);
+  if (!client) return fail(client.error());
+  int code = kDone;
+  for (const std::string& job : options.jobs) {
+    auto response = (*client)->remove(
+        object_path(Kind::job, options.target.ns, job),
+        R"({"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"})");
+    if (!response) return fail(response.error());
+    if (response->ok()) {
+      std::cout << "job.batch/" << job << " deleted" << std::endl;
+    } else {
+      code = fail(refusal(*response));
+    }
+  }
+  return code;
+}
+
+}  // namespace muster::cli

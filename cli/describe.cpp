@@ -1,0 +1,241 @@
+// muster describe: what a person needs when something failed, on one screen.
+#include "api/time_text.hpp"
+#include "cli/discovery.hpp"
+#include "cli/exit_codes.hpp"
+#include "cli/failures.hpp"
+#include "cli/objects.hpp"
+#include "cli/table.hpp"
+#include "cli/text.hpp"
+#include "cli/verbs.hpp"
+
+#include <algorithm>
+#include <iostream>
+
+namespace muster::cli {
+namespace {
+
+constexpr size_t kFailuresMax = 10, kLinesMax = 5, kEventsMax = 20, kPodsMax = 50;
+
+using Rows = std::vector<std::vector<std::string>>;
+
+std::string ago(const std::string& instant) {
+  const auto then = api::parse_time(instant);
+  return then ? short_span(wall_now() - *then) + " ago" : "";
+}
+
+std::string joined(const Json& map) {
+  std::string out;
+  for (const auto& [key, value] : map.items()) {
+    out += (out.empty() ? "" : ",") + key + "=" +
+           (value.is_string() ? value.get<std::string>() : dumped(value));
+  }
+  return out.empty() ? "<none>" : out;
+}
+
+std::string none_if_empty(const std::string& text) {
+  return text.empty() ? "<none>" : text;
+}
+
+void print_conditions(const Json& object) {
+  const Json& conditions = at(object, {"status", "conditions"});
+  if (!conditions.is_array() || conditions.empty()) return;
+  Rows rows = {{"TYPE", "STATUS", "SINCE", "REASON", "MESSAGE"}};
+  for (const Json& c : conditions) {
+    rows.push_back({text_at(c, {"type"}), text_at(c, {"status"}),
+                    none_if_empty(ago(text_at(c, {"lastTransitionTime"}))),
+                    none_if_empty(text_at(c, {"reason"})), text_at(c, {"message"})});
+  }
+  std::cout << "Conditions:\n" << aligned(rows, "  ");
+}
+
+void print_events(ApiClient& client, const std::string& ns, const std::string& job) {
+  auto list = object(client, object_path(Kind::event, ns) + "?fieldSelector=" +
+                                 url_encoded("involvedObject.kind=Job,involvedObject.name=" + job));
+  if (!list) return;
+  const Json& items = at(*list, {"items"});
+  if (!items.is_array() || items.empty()) {
+    std::cout << "Events: <none>\n";
+    return;
+  }
+  Rows rows = {{"AGE", "TYPE", "REASON", "MESSAGE"}};
+  const size_t skipped = items.size() > kEventsMax ? items.size() - kEventsMax : 0;
+  for (size_t i = skipped; i < items.size(); ++i) {
+    rows.push_back({none_if_empty(ago(text_at(items[i], {"lastTimestamp"}))),
+                    text_at(items[i], {"type"}), text_at(items[i], {"reason"}),
+                    text_at(items[i], {"message"})});
+  }
+  std::cout << "Events"
+            << (skipped > 0 ? " (the last " + std::to_string(kEventsMax) + " of " +
+                                  std::to_string(items.size()) + ")"
+                            : "")
+            << ":\n"
+            << aligned(rows, "  ");
+}
+
+std::string job_state(const Json& job) {
+  for (const char* type :
+       {"Failed", "Complete", "Suspended", "FailureTarget", "SuccessCriteriaMet"}) {
+    const Json& c = condition_of(job, type);
+    if (c.is_null()) continue;
+    const std::string reason = text_at(c, {"reason"}), message = text_at(c, {"message"});
+    return std::string(type) + (reason.empty() ? "" : ": " + reason) +
+           (message.empty() ? "" : ": " + message);
+  }
+  return number_at(job, {"status", "ready"}) > 0 ? "Running" : "Pending";
+}
+
+std::string number_or(const Json& json, std::initializer_list<const char*> keys,
+                      const char* otherwise) {
+  const Json& value = at(json, keys);
+  return value.is_number() ? dumped(value) : otherwise;
+}
+
+int describe_job(ApiClient& client, const DescribeOptions& options) {
+  const std::string& ns = options.target.ns;
+  auto found = object(client, object_path(Kind::job, ns, options.name));
+  if (!found) return fail(found.error());
+  const Json& job = *found;
+  const bool indexed = text_at(job, {"spec", "completionMode"}) == "Indexed";
+  const std::string started = text_at(job, {"status", "startTime"}),
+                    finished = text_at(job, {"status", "completionTime"});
+  Rows rows = {{"Name:", options.name},
+               {"Namespace:", ns},
+               {"Labels:", joined(at(job, {"metadata", "labels"}))},
+               {"State:", job_state(job)},
+               {"Completions:", number_or(job, {"spec", "completions"}, "<none>") +
+                                    (indexed ? " (Indexed)" : " (NonIndexed)")},
+               {"Parallelism:", number_or(job, {"spec", "parallelism"}, "1")}};
+  if (at(job, {"spec", "backoffLimitPerIndex"}).is_number()) {
+    rows.push_back({"Retries:", number_or(job, {"spec", "backoffLimitPerIndex"}, "") +
+                                    " per index, " +
+                                    number_or(job, {"spec", "maxFailedIndexes"}, "any number of") +
+                                    " indexes may fail"});
+  } else {
+    rows.push_back(
+        {"Retries:", number_or(job, {"spec", "backoffLimit"}, "6") + " for the whole job"});
+  }
+  if (!started.empty()) rows.push_back({"Started:", started + " (" + ago(started) + ")"});
+  if (!finished.empty()) {
+    const auto from = api::parse_time(started), to = api::parse_time(finished);
+    rows.push_back(
+        {"Finished:", finished + (from && to ? " (took " + short_span(*to - *from) + ")" : "")});
+  }
+  rows.push_back(
+      {"Pods:", std::to_string(number_at(job, {"status", "active"})) + " active (" +
+                    std::to_string(number_at(job, {"status", "ready"})) + " running), " +
+                    std::to_string(number_at(job, {"status", "terminating"})) + " terminating, " +
+                    std::to_string(number_at(job, {"status", "succeeded"})) + " succeeded, " +
+                    std::to_string(number_at(job, {"status", "failed"})) + " failed"});
+  if (indexed) {
+    rows.push_back({"Completed:", none_if_empty(text_at(job, {"status", "completedIndexes"}))});
+    if (at(job, {"status", "failedIndexes"}).is_string()) {
+      rows.push_back({"Failed:", none_if_empty(text_at(job, {"status", "failedIndexes"}))});
+    }
+  }
+  std::cout << aligned(rows, "");
+  print_conditions(job);
+  auto failures = failures_of(client, ns, options.name, kFailuresMax, kLinesMax);
+  if (!failures) return fail(failures.error());
+  if (failures->all > 0)
+    std::cout << "Failed pods (the first by their end):\n" << failures_text(*failures, "  ");
+  print_events(client, ns, options.name);
+  std::cout.flush();
+  return kDone;
+}
+
+int describe_pod(ApiClient& client, const DescribeOptions& options) {
+  const std::string& ns = options.target.ns;
+  auto found = object(client, object_path(Kind::pod, ns, options.name));
+  if (!found) return fail(found.error());
+  const Json& pod = *found;
+  const Json& owners = at(pod, {"metadata", "ownerReferences"});
+  const std::string job =
+      owners.is_array() && !owners.empty() ? text_at(owners.front(), {"name"}) : "";
+  const Json& containers = at(pod, {"spec", "containers"});
+  Rows rows = {{"Name:", options.name},
+               {"Namespace:", ns},
+               {"Job:", none_if_empty(job)},
+               {"Node:", none_if_empty(text_at(pod, {"spec", "nodeName"}))}};
+  if (index_of(pod) >= 0) {
+    const int64_t attempt = attempt_of(pod);
+    rows.push_back({"Index:", std::to_string(index_of(pod)) +
+                                  (attempt < 0 ? "" : ", attempt " + std::to_string(attempt))});
+  }
+  const std::string phase = text_at(pod, {"status", "phase"});
+  rows.push_back({"Phase:", phase + (phase == "Failed" ? ": " + cause_of(pod) : "")});
+  for (const Json& container : containers.is_array() ? containers : Json::array()) {
+    std::string command;
+    for (const char* key : {"command", "args"}) {
+      for (const Json& word : at(container, {key}))
+        command += (command.empty() ? "" : " ") +
+                   shell_quoted(word.is_string() ? word.get<std::string>() : "");
+    }
+    rows.push_back({"Command:", command});
+  }
+  if (const std::string pid = text_at(pod, {"metadata", "annotations", "muster.dev/pid"});
+      !pid.empty())
+    rows.push_back({"Pid:", pid});
+  if (const std::string at_time = text_at(pod, {"status", "startTime"}); !at_time.empty())
+    rows.push_back({"Started:", at_time + " (" + ago(at_time) + ")"});
+  if (const std::string ended = failure_of(pod).ended; !ended.empty())
+    rows.push_back({"Ended:", ended + " (" + ago(ended) + ")"});
+  std::cout << aligned(rows, "");
+  print_conditions(pod);
+  const auto words = last_words(client, ns, options.name, kLinesMax);
+  if (!words.empty()) std::cout << "Last lines (all: muster logs " << options.name << "):\n";
+  for (const std::string& line : words) std::cout << "  | " << line << "\n";
+  std::cout.flush();
+  return kDone;
+}
+
+int describe_node(ApiClient& client, const DescribeOptions& options) {
+  auto found = object(client, object_path(Kind::node, "", options.name));
+  if (!found) return fail(found.error());
+  const Json& node = *found;
+  const Json& unschedulable = at(node, {"spec", "unschedulable"});
+  Rows rows = {{"Name:", options.name},
+               {"Labels:", joined(at(node, {"metadata", "labels"}))},
+               {"Schedulable:",
+                unschedulable.is_boolean() && unschedulable.get<bool>() ? "no (cordoned)" : "yes"},
+               {"Capacity:", joined(at(node, {"status", "capacity"}))},
+               {"Boot id:", none_if_empty(text_at(node, {"status", "nodeInfo", "bootID"}))}};
+  std::cout << aligned(rows, "");
+  print_conditions(node);
+  auto list =
+      object(client, object_path(Kind::pod, "") + "?fieldSelector=" +
+                         url_encoded("spec.nodeName=" + options.name + ",status.phase=Running"));
+  if (!list) return fail(list.error());
+  const Json& items = at(*list, {"items"});
+  const size_t count = items.is_array() ? items.size() : 0;
+  std::cout << "Running pods: " << count << "\n";
+  Rows pods = {{"NAMESPACE", "NAME", "STARTED"}};
+  for (size_t i = 0; i < std::min(count, kPodsMax); ++i) {
+    pods.push_back({text_at(items[i], {"metadata", "namespace"}),
+                    text_at(items[i], {"metadata", "name"}),
+                    none_if_empty(ago(text_at(items[i], {"status", "startTime"})))});
+  }
+  if (count > 0) std::cout << aligned(pods, "  ");
+  if (count > kPodsMax) std::cout << "  ... and " << count - kPodsMax << " more\n";
+  std::cout.flush();
+  return kDone;
+}
+
+}  // namespace
+
+int execute(const DescribeOptions& options) {
+  auto client = connect(options.target.api);
+  if (!client) return fail(client.error());
+  switch (options.kind) {
+    case Kind::job:
+      return describe_job(**client, options);
+    case Kind::pod:
+      return describe_pod(**client, options);
+    case Kind::node:
+      return describe_node(**client, options);
+    case Kind::event:
+      break;
+  }
+  return fail(kUsage, "describe: job, pod or node");
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,85 @@
+#include "cli/follow.hpp"
+
+#include "api/time_text.hpp"
+#include "cli/failures.hpp"
+#include "cli/progress.hpp"
+#include "cli/text.hpp"
+
+#include <algorithm>
+
+namespace muster::cli {
+namespace {
+
+constexpr Millis kPauseFirst = 10, kPauseMax = 250;  // between two looks
+constexpr Millis kPatience = 60'000;                 // with a coordinator that was there and is not
+constexpr size_t kFailuresMax = 5, kLinesMax = 5;
+
+}  // namespace
+
+Follow follow(ApiClient& client, Signals& signals, const std::string& ns, const std::string& name,
+              Millis timeout_ms, const std::function<bool()>& stopped) {
+  const Millis begin = boot_now();
+  Millis answered = begin, pause = kPauseFirst;
+  Progress progress(begin);
+  Follow out;
+  for (;;) {
+    auto job = object(client, object_path(Kind::job, ns, name));
+    const Millis now = boot_now();
+    if (job) {
+      answered = now;
+      out.job = std::move(*job);
+      progress.show(standing_of(out.job), now);
+      const JobEnd end = end_of(out.job);
+      if (end != JobEnd::none) {
+        out.how = end == JobEnd::complete ? Followed::complete : Followed::failed;
+        return out;
+      }
+    } else {
+      out.error = job.error();
+      out.how = job.error().code == Errc::not_found ? Followed::gone : Followed::unreachable;
+      if (job.error().code != Errc::unavailable || now - answered > kPatience) return out;
+    }
+    if (stopped()) {
+      out.how = Followed::unreachable;
+      return out;
+    }
+    Millis rest = pause;
+    if (timeout_ms > 0) rest = std::clamp<Millis>(begin + timeout_ms - now, 0, pause);
+    if (signals.next(rest) != 0) {
+      out.how = Followed::interrupted;
+      return out;
+    }
+    if (timeout_ms > 0 && boot_now() - begin >= timeout_ms) {
+      out.how = Followed::timeout;
+      return out;
+    }
+    pause = std::min(pause * 3 / 2, kPauseMax);
+  }
+}
+
+std::string summary_text(ApiClient& client, const std::string& ns, const Json& job,
+                         const std::function<std::string(const Json& job)>& logs_hint) {
+  const Standing s = standing_of(job);
+  const std::string name = text_at(job, {"metadata", "name"});
+  const Json& failed = condition_of(job, "Failed");
+  std::string end = text_at(job, {"status", "completionTime"});
+  if (end.empty()) end = text_at(failed, {"lastTransitionTime"});
+  const auto from = api::parse_time(text_at(job, {"status", "startTime"})),
+             to = api::parse_time(end);
+  std::string counts = s.completions >= 0 ? std::to_string(s.succeeded) + "/" +
+                                                std::to_string(s.completions) + " succeeded"
+                                          : std::to_string(s.succeeded) + " succeeded";
+  if (s.failed > 0)
+    counts += ", " + std::to_string(s.failed) + (s.failed == 1 ? " failed pod" : " failed pods");
+  if (s.failed_index_count > 0) counts += ", failed indexes " + s.failed_indexes;
+  if (from && to) counts += ", took " + short_span(*to - *from);
+  if (failed.is_null()) return "job/" + name + " Complete: " + counts + "\n";
+
+  std::string out = "job/" + name + " Failed: " + text_at(failed, {"reason"}) + ": " +
+                    text_at(failed, {"message"}) + "\n  " + counts + "\n";
+  auto failures = failures_of(client, ns, name, kFailuresMax, kLinesMax);
+  if (failures && failures->all > 0) out += "\n" + failures_text(*failures, "  ") + "\n";
+  return out + "  " + logs_hint(job) + "\n";
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,34 @@
+// Following one job to its end, and what is said about it then. Shared by both forms of `muster
+// run`.
+#pragma once
+
+#include "cli/http.hpp"
+#include "cli/json.hpp"
+#include "cli/objects.hpp"
+#include "cli/signals.hpp"
+
+#include <functional>
+#include <string>
+
+namespace muster::cli {
+
+enum class Followed { complete, failed, interrupted, timeout, gone, unreachable };
+
+struct Follow {
+  Followed how = Followed::unreachable;
+  Json job;     // as last seen
+  Error error;  // of gone and unreachable
+};
+
+// Shows progress until the job has ended, a signal came, `timeout_ms` passed (0: none) or the
+// coordinator stayed away. It may restart meanwhile. `stopped` is asked now and then: true ends it
+// as unreachable (what served it here has left).
+Follow follow(ApiClient& client, Signals& signals, const std::string& ns, const std::string& name,
+              Millis timeout_ms, const std::function<bool()>& stopped);
+
+// Counts, duration, failed indexes; for a failed job the first failures. `logs_hint` says where to
+// read on: one line.
+std::string summary_text(ApiClient& client, const std::string& ns, const Json& job,
+                         const std::function<std::string(const Json& job)>& logs_hint);
+
+}  // namespace muster::cli

@@ -1,0 +1,18 @@
+// muster: one executable, a file a verb.
+#include "cli/app.hpp"
+#include "cli/exit_codes.hpp"
+#include "cli/verbs.hpp"
+
+#include <csignal>
+#include <unistd.h>
+
+int main(int argc, char** argv) {
+  // Daemons and `run` take signals in their own way; for all else Ctrl-C has one meaning and one
+  // exit code.
+  std::signal(SIGINT, [](int) { _exit(muster::cli::kInterrupted); });
+  std::signal(SIGPIPE, SIG_DFL);
+  const muster::cli::Parsed parsed = muster::cli::parse(argc, argv);
+  if (!parsed.options) return parsed.exit_code;
+  return std::visit([](const auto& options) { return muster::cli::execute(options); },
+                    *parsed.options);
+}

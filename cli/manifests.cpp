@@ -1,0 +1,89 @@
+#include "cli/manifests.hpp"
+
+#include "api/yaml.hpp"
+#include "cli/files.hpp"
+
+#include <cctype>
+
+namespace muster::cli {
+namespace {
+
+// What a name may be long, less the suffix and what pods append.
+constexpr size_t kBaseNameMax = 40;
+
+// "./My_Script.sh" -> "my-script-sh": letters, digits and single dashes, none at an end.
+std::string base_name(const std::string& command) {
+  std::string out;
+  for (const unsigned char c : command.substr(command.rfind('/') + 1)) {
+    if (std::isalnum(c) != 0) {
+      out += static_cast<char>(std::tolower(c));
+    } else if (!out.empty() && out.back() != '-') {
+      out += '-';
+    }
+    if (out.size() == kBaseNameMax) break;
+  }
+  while (!out.empty() && out.back() == '-') out.pop_back();
+  return out.empty() ? "job" : out;
+}
+
+Error invalid(std::string message) {
+  return Error{Errc::invalid, std::move(message), {}};
+}
+
+}  // namespace
+
+Result<std::vector<Document>> parse_manifests(const std::string& text, const std::string& path) {
+  auto documents = api::yaml_to_json(text);
+  if (!documents) return invalid(path + ": " + documents.error().message);
+  if (documents->empty()) return invalid(path + ": there is no manifest in it");
+  std::vector<Document> out;
+  for (std::string& json : *documents) {
+    const std::string where =
+        documents->size() == 1 ? path : path + ": document " + std::to_string(out.size() + 1);
+    const Json object = parse_json(json);
+    if (!object.is_object())
+      return invalid(where + ": is no object with apiVersion, kind, metadata and spec");
+    Document document{std::move(json), text_at(object, {"kind"}),
+                      text_at(object, {"metadata", "name"}),
+                      text_at(object, {"metadata", "namespace"})};
+    if (document.name.empty()) document.name = text_at(object, {"metadata", "generateName"});
+    const std::string version = text_at(object, {"apiVersion"});
+    if (document.kind != "Job" || version != "batch/v1") {
+      return invalid(where + ": is " +
+                     (document.kind.empty() ? "of no kind" : "a " + document.kind) +
+                     (version.empty() ? "" : " of " + version) +
+                     ", should be apiVersion: batch/v1, kind: Job");
+    }
+    out.push_back(std::move(document));
+  }
+  return out;
+}
+
+Result<std::vector<Document>> read_manifests(const std::string& path) {
+  auto text = read_file(path);
+  if (!text) return text.error();
+  return parse_manifests(*text, path == "-" ? "stdin" : path);
+}
+
+Json command_manifest(const CommandJob& job, const std::function<uint32_t(uint32_t)>& random) {
+  std::string name = job.name;
+  if (name.empty()) {
+    static constexpr std::string_view kLetters = "bcdfghjklmnpqrstvwxz2456789";
+    name = base_name(job.command.front()) + "-";
+    for (int i = 0; i < 5; ++i) name += kLetters[random(kLetters.size())];
+  }
+  Json spec = {{"completionMode", "Indexed"},
+               {"completions", job.completions},
+               {"parallelism", job.parallelism},
+               {"template",
+                {{"spec",
+                  {{"restartPolicy", "Never"},
+                   {"containers", Json::array({{{"name", "main"}, {"command", job.command}}})}}}}}};
+  if (job.retries) spec["backoffLimitPerIndex"] = *job.retries;
+  return {{"apiVersion", "batch/v1"},
+          {"kind", "Job"},
+          {"metadata", {{"name", name}}},
+          {"spec", std::move(spec)}};
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,111 @@
+// Options: what was asked on the command line, one plain struct a verb.
+//
+// The only file that knows the parser is app.cpp; a verb gets its struct filled in and judged as
+// far as the words alone allow (a duration that reads, a kind that exists).
+#pragma once
+
+#include "agent/agent.hpp"
+#include "base/clock.hpp"
+#include "coordinator/coordinator.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace muster::cli {
+
+// What clients of a coordinator have in common.
+struct Target {
+  std::string api;  // as given; empty: see discovery.hpp
+  std::string ns = "default";
+};
+
+enum class Kind { job, pod, node, event };
+enum class Output { table, wide, name, json, yaml };
+
+struct RunOptions {
+  Target target;
+  std::string file;  // the manifest; empty: the command form
+  int32_t completions = 0;
+  int32_t parallelism = 0;  // 0: as many as there are slots
+  std::string name;
+  std::optional<int32_t> retries;  // backoffLimitPerIndex
+  std::vector<std::string> command;
+  int slots = 0;  // 0: the CPUs
+  std::string data_dir;
+  bool keep = false;
+  Millis timeout_ms = 0;  // 0: none
+  std::string log_level = "error";
+};
+
+struct CoordinatorOptions {
+  coordinator::Options options;
+  std::string log_level = "info";
+};
+
+struct AgentOptions {
+  agent::AgentOptions options;
+  std::string log_level = "info";
+};
+
+struct CreateOptions {
+  Target target;
+  bool ns_given = false;  // else each manifest's own
+  std::vector<std::string> files;
+  bool dry_run = false;
+  Output output = Output::table;  // table: "job.batch/J created"
+};
+
+struct GetOptions {
+  Target target;
+  bool all_namespaces = false;
+  Kind kind = Kind::job;
+  std::vector<std::string> names;  // none: all
+  std::string selector;
+  Output output = Output::table;
+  bool watch = false;
+  bool headers = true;
+};
+
+struct DescribeOptions {
+  Target target;
+  Kind kind = Kind::job;
+  std::string name;
+};
+
+struct LogsOptions {
+  Target target;
+  std::string pod;  // or
+  std::string job;
+  std::optional<int64_t> index;
+  std::optional<int64_t> attempt;  // else the newest
+  bool follow = false;
+  int64_t tail = -1;  // lines of each stream; -1: all
+};
+
+struct WaitOptions {
+  Target target;
+  std::string job;
+  bool deleted = false;   // until it is gone
+  std::string condition;  // empty: until it is Complete or Failed
+  bool condition_value = true;
+  Millis timeout_ms = 0;  // 0: none
+};
+
+struct DeleteOptions {
+  Target target;
+  std::vector<std::string> jobs;
+};
+
+struct VersionOptions {
+  Target target;
+  bool client_only = false;
+};
+
+using Options =
+    std::variant<RunOptions, CoordinatorOptions, AgentOptions, CreateOptions, GetOptions,
+                 DescribeOptions, LogsOptions, WaitOptions, DeleteOptions, VersionOptions>;
+
+}  // namespace muster::cli

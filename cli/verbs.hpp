@@ -1,0 +1,19 @@
+// The verbs: each carries out its options and returns the exit code. A file a verb.
+#pragma once
+
+#include "cli/options.hpp"
+
+namespace muster::cli {
+
+int execute(const RunOptions& options);
+int execute(const CoordinatorOptions& options);
+int execute(const AgentOptions& options);
+int execute(const CreateOptions& options);
+int execute(const GetOptions& options);
+int execute(const DescribeOptions& options);
+int execute(const LogsOptions& options);
+int execute(const WaitOptions& options);
+int execute(const DeleteOptions& options);
+int execute(const VersionOptions& options);
+
+}  // namespace muster::cli

@@ -1,0 +1,159 @@
+#include "coordinator/api_thread.hpp"
+
+#include <sys/random.h>
+
+#include <future>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+#include <caf/send.hpp>
+#include <kj/async-io.h>
+
+#include "api/backend.hpp"
+#include "api/server.hpp"
+#include "api/view.hpp"
+#include "coordinator/inbox.hpp"
+
+namespace muster::coordinator {
+
+namespace {
+
+uint64_t random_number() {
+  uint64_t number = 0;
+  MUSTER_CHECK(getrandom(&number, sizeof number, 0) == sizeof number);
+  return number;
+}
+
+class Thread final : public ApiThread, public api::Backend {
+ public:
+  explicit Thread(ApiOptions options) : options_(std::move(options)) {}
+  ~Thread() override { stop(); }
+
+  Status start() {
+    std::promise<Status> bound;
+    auto result = bound.get_future();
+    thread_ = std::thread([this, bound = std::move(bound)]() mutable { run(bound); });
+    Status status = result.get();
+    if (!status) thread_.join();
+    return status;
+  }
+
+  std::string address() const override { return address_; }
+
+  void load(std::vector<core::Job> jobs, uint64_t commit, std::vector<core::NodeInfo> nodes) override {
+    post([this, jobs = std::move(jobs), commit, nodes = std::move(nodes)]() mutable {
+      for (core::Job& job : jobs) view_.load(std::move(job));
+      view_.loaded(commit, std::move(nodes));
+    });
+  }
+  void show(core::Committed batch) override {
+    post([this, batch = std::move(batch)] { view_.commit(batch); });
+  }
+  void show_nodes(std::vector<core::NodeInfo> nodes) override {
+    post([this, nodes = std::move(nodes)] { view_.nodes(nodes); });
+  }
+  void ready(actors::registry_actor registry, RpcServer& rpc) override {
+    post([this, registry, &rpc] {
+      registry_ = registry;
+      rpc_ = &rpc;
+      server_->set_ready(true, "");
+    });
+  }
+
+  void stop() override {
+    if (!thread_.joinable()) return;
+    post([this] { (*stopped_)->fulfill(); });
+    thread_.join();
+  }
+
+  // ---- api::Backend, on the API thread
+
+  void create_job(core::JobObjectPtr job, std::function<void(Status)> done) override {
+    caf::anon_send(registry_, actors::CreateJob{std::move(job), back(std::move(done))});
+  }
+
+  void delete_job(std::string ns, std::string name, std::string uid, bool background, std::function<void(Status)> done) override {
+    caf::anon_send(registry_, actors::DeleteJob{std::move(ns), std::move(name), std::move(uid), background, back(std::move(done))});
+  }
+
+  void read_log(api::LogRequest request, std::function<void(Result<api::LogChunk>)> done) override {
+    rpc_->read_log(std::move(request), [this, done = std::move(done)](Result<api::LogChunk> chunk) {
+      post([done, chunk = std::move(chunk)] { done(chunk); });
+    });
+  }
+
+ private:
+  // The answer of an actor, brought to this thread.
+  std::function<void(Status)> back(std::function<void(Status)> done) {
+    return [this, done = std::move(done)](Status status) { post([done, status = std::move(status)] { done(status); }); };
+  }
+
+  void post(std::function<void()> task) {
+    std::lock_guard lock(inbox_mutex_);
+    if (inbox_) inbox_->post(std::move(task));
+  }
+
+  void run(std::promise<Status>& bound) {
+    auto io = kj::setupAsyncIo();
+    Inbox inbox(io.unixEventPort);
+    kj::Own<kj::ConnectionReceiver> port;
+    auto failed = kj::runCatchingExceptions([&] {
+      port = io.provider->getNetwork().parseAddress(options_.address).wait(io.waitScope)->listen();
+    });
+    KJ_IF_MAYBE(e, failed) {
+      bound.set_value(Error{Errc::unavailable, "--api " + options_.address + ": " + e->getDescription().cStr(), {}});
+      return;
+    }
+    address_ = options_.address;
+    if (!options_.address.starts_with("unix:"))
+      address_ = options_.address.substr(0, options_.address.rfind(':')) + ":" + std::to_string(port->getPort());
+    api::ServerOptions server_options;
+    server_options.insecure = options_.insecure;
+    server_options.version = options_.version;
+    server_options.random = random_number;
+    api::Server server(io.provider->getTimer(), view_, *this, std::move(server_options));
+    server.set_ready(false, "recovering: folding the journal");
+    server_ = &server;
+    auto paf = kj::newPromiseAndFulfiller<void>();
+    stopped_ = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(paf.fulfiller));
+    {
+      std::lock_guard lock(inbox_mutex_);
+      inbox_ = &inbox;
+    }
+    auto tasks = inbox.run().eagerlyEvaluate([](kj::Exception&& e) { MUSTER_CHECK(false, e.getDescription().cStr()); });
+    auto serving = server.serve(kj::mv(port)).eagerlyEvaluate([](kj::Exception&& e) { MUSTER_CHECK(false, e.getDescription().cStr()); });
+    bound.set_value(Nothing{});
+    paf.promise.wait(io.waitScope);
+    serving = nullptr;
+    auto limit = io.provider->getTimer().afterDelay(2 * kj::SECONDS);
+    server.drain().exclusiveJoin(kj::mv(limit)).wait(io.waitScope);
+    std::lock_guard lock(inbox_mutex_);
+    inbox_ = nullptr;
+    tasks = nullptr;
+    registry_ = actors::registry_actor{};
+  }
+
+  ApiOptions options_;
+  std::thread thread_;
+  std::string address_;
+  std::mutex inbox_mutex_;
+  Inbox* inbox_ = nullptr;  // while the thread runs
+
+  // Of the API thread only:
+  std::shared_ptr<kj::Own<kj::PromiseFulfiller<void>>> stopped_;
+  api::View view_;
+  api::Server* server_ = nullptr;
+  actors::registry_actor registry_;
+  RpcServer* rpc_ = nullptr;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ApiThread>> ApiThread::start(ApiOptions options) {
+  auto thread = std::make_unique<Thread>(std::move(options));
+  if (Status status = thread->start(); !status) return status.error();
+  return std::unique_ptr<ApiThread>(std::move(thread));
+}
+
+}  // namespace muster::coordinator

@@ -1,0 +1,43 @@
+// ApiThread: the KJ thread of the HTTP API.
+//
+// Owns the View and the server. Batches come in through the inbox, in commit order; what changes something goes out to the
+// RegistryActor, what needs an agent to the RPC thread, and their answers come back through the inbox. Since a batch is posted
+// here before anybody is answered, a client that was told of a change finds it shown.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "actors/interfaces.hpp"
+#include "base/result.hpp"
+#include "coordinator/rpc_server.hpp"
+#include "core/job/batch.hpp"
+#include "core/job/job.hpp"
+
+namespace muster::coordinator {
+
+struct ApiOptions {
+  std::string address;  // HOST:PORT or unix:PATH
+  bool insecure = false;
+  std::string version;
+};
+
+class ApiThread {
+ public:
+  virtual ~ApiThread() = default;
+  // Binds and serves at once; until ready() objects are answered with 503 and the reason.
+  static Result<std::unique_ptr<ApiThread>> start(ApiOptions options);
+  virtual std::string address() const = 0;
+
+  // All from any thread.
+  virtual void load(std::vector<core::Job> jobs, uint64_t commit, std::vector<core::NodeInfo> nodes) = 0;
+  virtual void show(core::Committed batch) = 0;
+  virtual void show_nodes(std::vector<core::NodeInfo> nodes) = 0;
+  virtual void ready(actors::registry_actor registry, RpcServer& rpc) = 0;
+  // Ends watches and connections and joins the thread.
+  virtual void stop() = 0;
+};
+
+}  // namespace muster::coordinator

@@ -1,0 +1,192 @@
+#include "coordinator/coordinator.hpp"
+
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <thread>
+#include <utility>
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
+
+#include "actors/cluster_actor.hpp"
+#include "actors/journal_actor.hpp"
+#include "actors/registry_actor.hpp"
+#include "api/manifest.hpp"
+#include "base/log.hpp"
+#include "base/version.hpp"
+#include "coordinator/address.hpp"
+#include "coordinator/api_thread.hpp"
+#include "coordinator/rpc_server.hpp"
+#include "core/cluster/lease.hpp"
+#include "storage/recovery.hpp"
+#include "storage/rocksdb_journal.hpp"
+#include "storage/rows.hpp"
+
+namespace muster::coordinator {
+
+namespace {
+
+struct SystemConfig : caf::actor_system_config {
+  SystemConfig() {
+    add_message_types<caf::id_block::muster>();
+    set("scheduler.policy", caf::atom("sharing"));  // stealing collapses with many runnable actors
+    set("scheduler.max-threads", std::max<size_t>(2, std::thread::hardware_concurrency()));
+    set("scheduler.max-throughput", size_t{64});
+  }
+};
+
+uint64_t random_number() {
+  uint64_t number = 0;
+  MUSTER_CHECK(getrandom(&number, sizeof number, 0) == sizeof number);
+  return number;
+}
+
+// A reason that leaves nothing but to stop: what is on disk is right, what is in memory may not be.
+[[noreturn]] void stop_loudly(const std::string& why) {
+  log::error("{}", why);
+  spdlog::shutdown();
+  std::_Exit(1);
+}
+
+class Running final : public Coordinator {
+ public:
+  explicit Running(Options options) : options_(std::move(options)) {}
+  ~Running() override { stop(); }
+
+  std::string api_address() const override { return api_->address(); }
+  std::string listen_address() const override { return rpc_->address(); }
+
+  Status start() {
+    if (Status ok = check_address("--api", options_.api, options_.insecure); !ok) return ok;
+    if (Status ok = check_address("--listen", options_.listen, options_.insecure); !ok) return ok;
+    if (options_.insecure)
+      log::warn("--insecure: whoever reaches {} or {} can run programs as this user", options_.api, options_.listen);
+    auto journal = storage::RocksdbJournal::open(options_.data_dir);
+    if (!journal) return journal.error();
+    journal_ = std::move(*journal);
+    auto api = ApiThread::start({options_.api, options_.insecure, kVersion});
+    if (!api) return api.error();
+    api_ = std::move(*api);
+
+    auto recovered = storage::recover(*journal_, [](std::string_view json) { return api::load_job(json); });
+    if (!recovered) return recovered.error();
+    if (Status ok = begin_epoch(*recovered); !ok) return ok;
+    auto rpc = RpcServer::bind({options_.listen, options_.insecure, recovered->cluster_id, recovered->epoch, recovered->nonce,
+                                options_.node_grace_ms, [this] { return journal_->last_commit(); }});
+    if (!rpc) return rpc.error();
+    rpc_ = std::move(*rpc);
+    spawn(std::move(*recovered));
+    write_endpoints();
+    return Nothing{};
+  }
+
+  void stop() override {
+    if (std::exchange(stopped_, true)) return;
+    if (rpc_) rpc_->stop();
+    if (api_) api_->stop();
+    if (system_) {
+      {
+        caf::scoped_actor self{*system_};
+        caf::anon_send(registry_, actors::stop_atom_v);
+        caf::anon_send(cluster_, actors::stop_atom_v);
+        self->wait_for(registry_, cluster_);
+        caf::anon_send(writer_, actors::stop_atom_v);
+        self->wait_for(writer_);
+      }
+      registry_ = actors::registry_actor{};
+      cluster_ = actors::cluster_actor{};
+      writer_ = actors::journal_actor{};
+      system_.reset();
+    }
+    journal_.reset();
+  }
+
+ private:
+  // Each start has an epoch above all before, and a random number beside it: two coordinators on copies of one data-dir have
+  // the same epoch, but not the same number.
+  Status begin_epoch(storage::Recovered& recovered) {
+    std::vector<storage::Row> rows;
+    if (recovered.cluster_id.empty()) {
+      char id[17];
+      std::snprintf(id, sizeof id, "%016llx", static_cast<unsigned long long>(random_number()));
+      recovered.cluster_id = id;
+      rows.push_back(storage::cluster_row(recovered.cluster_id));
+    }
+    ++recovered.epoch;
+    do recovered.nonce = random_number();
+    while (recovered.nonce == 0);
+    rows.push_back(storage::epoch_row(recovered.epoch, recovered.nonce));
+    return journal_->commit(rows);
+  }
+
+  void spawn(storage::Recovered recovered) {
+    std::vector<core::Job> shown;
+    std::map<NodeId, uint32_t> holds;
+    for (const storage::RecoveredJob& r : recovered.jobs) {
+      for (const auto& [key, pod] : r.job.state().open)
+        if (pod.bound()) ++holds[pod.node];
+      if (!r.job.state().forgotten) shown.push_back(r.job);
+    }
+    log::info("epoch {}: {} jobs, {} nodes, commit {}", recovered.epoch, recovered.jobs.size(), recovered.nodes.size(),
+              journal_->last_commit());
+    api_->load(std::move(shown), journal_->last_commit(), recovered.nodes);
+
+    system_ = std::make_unique<caf::actor_system>(config_);
+    writer_ = actors::spawn_journal(
+        *system_, *journal_, [this](core::Committed batch) { api_->show(std::move(batch)); },
+        [](const std::string& why) { stop_loudly(why); }, true);
+    auto outdated = [](const std::string& why) {
+      stop_loudly(why + ": it is older than what was acknowledged. Start from the newest copy, or use `muster restore`");
+    };
+    actors::ClusterOptions cluster;
+    cluster.cluster_id = recovered.cluster_id;
+    cluster.epoch = recovered.epoch;
+    cluster.nonce = recovered.nonce;
+    cluster.node_grace_ms = options_.node_grace_ms;
+    cluster.last_commit = [this] { return journal_->last_commit(); };
+    cluster.show = [this](std::vector<core::NodeInfo> nodes) { api_->show_nodes(std::move(nodes)); };
+    cluster.outdated = outdated;
+    cluster_ = actors::spawn_cluster(
+        *system_, writer_, [this] { return registry_; }, *rpc_, wall_now, std::move(cluster), recovered.nodes, std::move(holds));
+    core::Knobs knobs{options_.backoff_base_ms, options_.backoff_max_ms};
+    registry_ = actors::spawn_registry(*system_, writer_, cluster_, *rpc_, wall_now, knobs, std::move(recovered.jobs),
+                                       std::max<JobId>(1, recovered.next_job_id), outdated);
+    rpc_->serve(cluster_, registry_);
+    api_->ready(registry_, *rpc_);
+  }
+
+  // Written beside and renamed: whoever reads it sees all of it.
+  void write_endpoints() const {
+    std::string path = options_.data_dir + "/endpoints.json";
+    std::ofstream(path + ".new") << "{\"api\": \"" << api_->address() << "\", \"listen\": \"" << rpc_->address()
+                                 << "\", \"pid\": " << getpid() << "}\n";
+    MUSTER_CHECK(std::rename((path + ".new").c_str(), path.c_str()) == 0, path);
+  }
+
+  Options options_;
+  SystemConfig config_;
+  bool stopped_ = false;
+  std::unique_ptr<storage::Journal> journal_;
+  std::unique_ptr<ApiThread> api_;
+  std::unique_ptr<RpcServer> rpc_;
+  std::unique_ptr<caf::actor_system> system_;
+  actors::journal_actor writer_;
+  actors::cluster_actor cluster_;
+  actors::registry_actor registry_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Coordinator>> Coordinator::start(Options options) {
+  auto running = std::make_unique<Running>(std::move(options));
+  if (Status status = running->start(); !status) return status.error();
+  return std::unique_ptr<Coordinator>(std::move(running));
+}
+
+}  // namespace muster::coordinator

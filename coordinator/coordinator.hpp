@@ -1,0 +1,38 @@
+// Coordinator: wires the actors, the journal, the agents' port and the API into one running whole.
+//
+// Threads: RPC (KJ, agents), API (KJ, HTTP), CAF workers (decide), journal (detached actor, the
+// only writer of RocksDB).
+#pragma once
+
+#include "base/clock.hpp"
+#include "base/result.hpp"
+
+#include <memory>
+#include <string>
+
+namespace muster::coordinator {
+
+struct Options {
+  std::string data_dir;
+  std::string api = "127.0.0.1:7117";     // HTTP; port 0 picks a free one
+  std::string listen = "127.0.0.1:7118";  // agents: HOST:PORT or unix:PATH
+  Millis backoff_base_ms = 10'000;
+  Millis backoff_max_ms = 600'000;
+  Millis node_grace_ms = 40'000;
+  bool insecure = false;  // serve other addresses and users than our own
+};
+
+class Coordinator {
+ public:
+  // Opens the data-dir (made with mode 0700 when missing), folds all jobs, serves, writes
+  // endpoints.json. Refusals: the data-dir is in use, has an unknown format, lost acknowledged
+  // data; an address is taken or not loopback.
+  static Result<std::unique_ptr<Coordinator>> start(Options options);
+  virtual ~Coordinator() = default;
+  virtual std::string api_address() const = 0;  // "127.0.0.1:41233"
+  virtual std::string listen_address() const = 0;
+  // Stops serving, finishes what is being written, closes the journal. Pods are not touched.
+  virtual void stop() = 0;
+};
+
+}  // namespace muster::coordinator

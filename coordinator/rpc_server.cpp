@@ -1,0 +1,505 @@
+#include "coordinator/rpc_server.hpp"
+
+#include "api/peer_uid.hpp"
+#include "base/log.hpp"
+#include "coordinator/inbox.hpp"
+#include "coordinator/wire_convert.hpp"
+#include "core/cluster/lease.hpp"
+#include "core/pod_name.hpp"
+
+#include <caf/send.hpp>
+#include <capnp/rpc-twoparty.h>
+#include <kj/async-io.h>
+
+#include <future>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace muster::coordinator {
+
+namespace {
+
+constexpr unsigned kListMax = 512;      // entries in one list
+constexpr unsigned kListsInFlight = 8;  // launches or kills that an agent has not accepted yet
+constexpr uint32_t kProtocol = 1;
+
+using RegisterContext =
+    capnp::CallContext<wire::Coordinator::RegisterParams, wire::Coordinator::RegisterResults>;
+
+class Server;
+
+// One connection; members die in reverse order, the stream last.
+struct Peer {
+  uint64_t link;
+  kj::Own<kj::AsyncIoStream> stream;
+  capnp::TwoPartyVatNetwork network;
+  capnp::RpcSystem<capnp::rpc::twoparty::VatId> rpc;
+  static capnp::ReaderOptions limits() {
+    capnp::ReaderOptions options;
+    options.traversalLimitInWords = (64u << 20) / 8;
+    return options;
+  }
+  Peer(uint64_t number, kj::Own<kj::AsyncIoStream> s, capnp::Capability::Client bootstrap)
+      : link(number),
+        stream(kj::mv(s)),
+        network(*stream, capnp::rpc::twoparty::Side::SERVER, limits()),
+        rpc(capnp::makeRpcServer(network, kj::mv(bootstrap))) {}
+};
+
+struct Order {
+  bool kill = false;
+  NodeId node = kNoNode;
+  PodId pod;
+  core::JobObjectPtr object;  // of a launch
+  Millis grace_ms = 0;        // of a kill
+};
+
+// A registered agent.
+struct Link {
+  Link(uint64_t n, wire::Agent::Client a) : number(n), agent(kj::mv(a)) {}
+  uint64_t number;
+  wire::Agent::Client agent;
+  std::set<std::pair<JobId, int64_t>> templates;  // that it was sent
+  std::vector<Order> orders;                      // not sent yet
+  unsigned in_flight = 0;
+};
+
+class Session final : public wire::Session::Server {
+ public:
+  Session(coordinator::Server& server, NodeId node, uint64_t link) : server_(server), node_(node), link_(link) {}
+  kj::Promise<void> heartbeat(HeartbeatContext context) override;
+  kj::Promise<void> report(ReportContext context) override;
+  kj::Promise<void> leave(LeaveContext context) override;
+
+ private:
+  void check_current();
+  coordinator::Server& server_;
+  NodeId node_;
+  uint64_t link_;
+};
+
+class Bootstrap final : public wire::Coordinator::Server {
+ public:
+  Bootstrap(coordinator::Server& server, uint64_t link) : server_(server), link_(link) {}
+  kj::Promise<void> register_(RegisterContext context) override;
+
+ private:
+  coordinator::Server& server_;
+  uint64_t link_;
+};
+
+class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
+ public:
+  explicit Server(RpcOptions options) : options_(std::move(options)) {}
+  ~Server() override { stop(); }
+
+  Status start() {
+    std::promise<Status> bound;
+    auto result = bound.get_future();
+    thread_ = std::thread([this, bound = std::move(bound)]() mutable { run(bound); });
+    Status status = result.get();
+    if (!status) thread_.join();
+    return status;
+  }
+
+  void serve(actors::cluster_actor cluster, actors::registry_actor registry) override {
+    post([this, cluster, registry] {
+      cluster_ = cluster;
+      registry_ = registry;
+      serving_ = true;
+      tasks_->add(accept());
+    });
+  }
+
+  std::string address() const override { return address_; }
+
+  void launch(NodeId node, PodId pod, core::JobObjectPtr object) override {
+    order({false, node, pod, std::move(object), 0});
+  }
+  void kill(NodeId node, PodId pod, Millis grace_ms) override {
+    order({true, node, pod, nullptr, grace_ms});
+  }
+  void drop(NodeId node) override {
+    post([this, node] { disconnect(node); });
+  }
+
+  void read_log(api::LogRequest request, std::function<void(Result<api::LogChunk>)> done) override {
+    post([this, request = std::move(request), done = std::move(done)] { ask_log(request, done); });
+  }
+
+  void stop() override {
+    if (!thread_.joinable()) return;
+    post([this] { (*stopped_)->fulfill(); });
+    thread_.join();
+  }
+
+  // ---- on the RPC thread
+
+  void post(std::function<void()> task) {
+    std::lock_guard lock(inbox_mutex_);
+    if (inbox_) inbox_->post(std::move(task));
+  }
+
+  kj::Promise<void> enroll(RegisterContext context, uint64_t number) {
+    auto params = context.getParams();
+    if (!serving_)
+      return refuse(context, wire::Refusal::Why::NOT_SERVING,
+                    "not serving yet: folding the journal", {});
+    if (params.getHello().getProtocol() != kProtocol)
+      return refuse(context, wire::Refusal::Why::PROTOCOL,
+                    "it speaks protocol " + std::to_string(params.getHello().getProtocol()) +
+                        ", this coordinator speaks " + std::to_string(kProtocol),
+                    {});
+    auto agent = params.getAgent();
+    actors::RegisterAgent ask{read_hello(params.getHello(), number), nullptr};
+    context.releaseParams();
+    auto paf = kj::newPromiseAndFulfiller<actors::HelloAnswer>();
+    auto fulfiller =
+        std::make_shared<kj::Own<kj::PromiseFulfiller<actors::HelloAnswer>>>(kj::mv(paf.fulfiller));
+    ask.done = [this, fulfiller](actors::HelloAnswer answer) {
+      post([fulfiller, answer = std::move(answer)]() mutable {
+        (*fulfiller)->fulfill(std::move(answer));
+      });
+    };
+    caf::anon_send(cluster_, std::move(ask));
+    return paf.promise.then([this, context, number, agent = kj::mv(agent)](
+                                actors::HelloAnswer answer) mutable -> kj::Promise<void> {
+      using Kind = actors::HelloAnswer::Kind;
+      switch (answer.kind) {
+        case Kind::welcome:
+          break;
+        case Kind::name_taken:
+          return refuse(context, wire::Refusal::Why::NAME_TAKEN, answer.message, answer.end);
+        case Kind::other_cluster:
+          return refuse(context, wire::Refusal::Why::OTHER_CLUSTER, answer.message, answer.end);
+        case Kind::invalid:
+          return refuse(context, wire::Refusal::Why::INVALID, answer.message, answer.end);
+        case Kind::not_serving:
+          return refuse(context, wire::Refusal::Why::NOT_SERVING, answer.message, answer.end);
+      }
+      auto out = context.getResults().initResult().initWelcome();
+      auto welcome = out.initWelcome();
+      welcome.setClusterId(options_.cluster_id);
+      welcome.setEpoch(options_.epoch);
+      welcome.setNonce(options_.nonce);
+      welcome.setNodeId(answer.node);
+      welcome.setHeartbeatMs(static_cast<uint64_t>(core::heartbeat_ms(options_.node_grace_ms)));
+      welcome.setLeaseMs(static_cast<uint64_t>(core::start_lease_ms(options_.node_grace_ms)));
+      welcome.setCommit(options_.last_commit());
+      auto end = welcome.initEnd(static_cast<unsigned>(answer.end.size()));
+      for (unsigned i = 0; i < answer.end.size(); ++i) write_pod(end[i], answer.end[i]);
+      out.setSession(kj::heap<Session>(*this, answer.node, number));
+      if (!peers_.contains(number)) return kj::READY_NOW;  // it has gone meanwhile
+      node_of_[number] = answer.node;
+      links_.erase(answer.node);
+      links_.emplace(answer.node, Link{number, kj::mv(agent)});
+      caf::anon_send(cluster_, actors::LinkUp{answer.node, number});
+      return kj::READY_NOW;
+    });
+  }
+
+  bool current(NodeId node, uint64_t number) const {
+    auto it = links_.find(node);
+    return it != links_.end() && it->second.number == number;
+  }
+  const RpcOptions& options() const { return options_; }
+  const actors::cluster_actor& cluster() const { return cluster_; }
+  const actors::registry_actor& registry() const { return registry_; }
+
+ private:
+  void run(std::promise<Status>& bound) {
+    auto io = kj::setupAsyncIo();
+    Inbox inbox(io.unixEventPort);
+    auto tasks = kj::heap<kj::TaskSet>(*this);
+    tasks_ = tasks.get();
+    kj::Own<kj::ConnectionReceiver> port;
+    auto failed = kj::runCatchingExceptions([&] {
+      port = io.provider->getNetwork().parseAddress(options_.listen).wait(io.waitScope)->listen();
+    });
+    KJ_IF_MAYBE (e, failed) {
+      bound.set_value(Error{Errc::unavailable,
+                            "--listen " + options_.listen + ": " + e->getDescription().cStr(),
+                            {}});
+      return;
+    }
+    port_ = port.get();
+    address_ = options_.listen;
+    if (!options_.listen.starts_with("unix:"))
+      address_ = options_.listen.substr(0, options_.listen.rfind(':')) + ":" +
+                 std::to_string(port->getPort());
+    auto paf = kj::newPromiseAndFulfiller<void>();
+    stopped_ = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(paf.fulfiller));
+    {
+      std::lock_guard lock(inbox_mutex_);
+      inbox_ = &inbox;
+    }
+    tasks->add(inbox.run());
+    bound.set_value(Nothing{});
+    paf.promise.wait(io.waitScope);
+    {
+      std::lock_guard lock(inbox_mutex_);
+      inbox_ = nullptr;
+    }
+    closing_.clear();
+    links_.clear();
+    tasks = nullptr;  // ends all connections
+    cluster_ = actors::cluster_actor{};
+    registry_ = actors::registry_actor{};
+  }
+
+  kj::Promise<void> accept() {
+    return port_->accept().then([this](kj::Own<kj::AsyncIoStream> stream) {
+      admit(kj::mv(stream));
+      return accept();
+    });
+  }
+
+  void admit(kj::Own<kj::AsyncIoStream> stream) {
+    KJ_IF_MAYBE (fd, stream->getFd()) {
+      if (!options_.insecure && !api::peer_trusted(*fd)) {
+        log::warn(
+            "a connection to the agents' port was refused: it is not of this user (--insecure "
+            "admits others)");
+        return;
+      }
+    }
+    uint64_t number = ++last_link_;
+    auto peer = kj::heap<Peer>(number, kj::mv(stream), kj::heap<Bootstrap>(*this, number));
+    peers_.insert(number);
+    auto closed = kj::newPromiseAndFulfiller<void>();
+    closing_.emplace(number, kj::mv(closed.fulfiller));
+    auto gone = peer->network.onDisconnect().exclusiveJoin(kj::mv(closed.promise));
+    tasks_->add(gone.then([this, number] { left(number); }).attach(kj::mv(peer)));
+  }
+
+  void left(uint64_t number) {
+    peers_.erase(number);
+    closing_.erase(number);
+    auto it = node_of_.find(number);
+    if (it == node_of_.end()) return;
+    NodeId node = it->second;
+    node_of_.erase(it);
+    if (current(node, number)) links_.erase(node);
+    caf::anon_send(cluster_, actors::LinkDown{node, number});
+  }
+
+  void disconnect(NodeId node) {
+    auto it = links_.find(node);
+    if (it == links_.end()) return;
+    auto closing = closing_.find(it->second.number);
+    links_.erase(it);
+    if (closing != closing_.end()) closing->second->fulfill();
+  }
+
+  static kj::Promise<void> refuse(RegisterContext context, wire::Refusal::Why why,
+                                  const std::string& message, const std::vector<PodId>& end) {
+    auto refused = context.getResults().initResult().initRefused();
+    refused.setWhy(why);
+    refused.setMessage(message);
+    auto pods = refused.initEnd(static_cast<unsigned>(end.size()));
+    for (unsigned i = 0; i < end.size(); ++i) write_pod(pods[i], end[i]);
+    return kj::READY_NOW;
+  }
+
+  // ---- orders
+
+  void order(Order order) {
+    bool first;
+    {
+      std::lock_guard lock(orders_mutex_);
+      first = orders_.empty();
+      orders_.push_back(std::move(order));
+    }
+    if (first) post([this] { deliver(); });
+  }
+
+  // All orders that arrived meanwhile, by node.
+  void deliver() {
+    std::vector<Order> orders;
+    {
+      std::lock_guard lock(orders_mutex_);
+      orders.swap(orders_);
+    }
+    std::set<NodeId> nodes;
+    for (Order& o : orders) {
+      auto it = links_.find(o.node);
+      if (it == links_.end()) continue;  // its next registration has the order made again
+      it->second.orders.push_back(std::move(o));
+      nodes.insert(it->first);
+    }
+    for (NodeId node : nodes) flush(node);
+  }
+
+  void flush(NodeId node) {
+    auto it = links_.find(node);
+    if (it == links_.end()) return;
+    Link& link = it->second;
+    size_t sent = 0;
+    while (sent < link.orders.size() && link.in_flight < kListsInFlight) {
+      bool kill = link.orders[sent].kill;  // in order: a run of launches, a run of kills
+      size_t end = sent;
+      while (end < link.orders.size() && end - sent < kListMax && link.orders[end].kill == kill)
+        ++end;
+      kj::ArrayPtr<const Order> run(link.orders.data() + sent, link.orders.data() + end);
+      auto done = kill ? send_kills(link, run) : send_launches(link, run);
+      ++link.in_flight;
+      tasks_->add(done.then([this, node, number = link.number] { accepted(node, number); },
+                            [this, node, number = link.number](kj::Exception&& e) {
+                              if (e.getType() != kj::Exception::Type::DISCONNECTED)
+                                log::warn("n{} refuses an order: {}", node,
+                                          e.getDescription().cStr());
+                              accepted(node, number);
+                            }));
+      sent = end;
+    }
+    link.orders.erase(link.orders.begin(), link.orders.begin() + static_cast<ptrdiff_t>(sent));
+  }
+
+  void accepted(NodeId node, uint64_t number) {
+    if (!current(node, number)) return;
+    Link& link = links_.at(node);
+    --link.in_flight;
+    if (!link.orders.empty()) flush(node);
+  }
+
+  kj::Promise<void> send_launches(Link& link, kj::ArrayPtr<const Order> run) {
+    std::vector<const Order*> fresh;
+    for (const Order& o : run)
+      if (link.templates.emplace(o.pod.job, o.object->meta.generation).second) fresh.push_back(&o);
+    auto request =
+        link.agent.launchRequest(capnp::MessageSize{64 + 6 * run.size() + 256 * fresh.size(), 1});
+    request.setEpoch(options_.epoch);
+    request.setNonce(options_.nonce);
+    auto templates = request.initTemplates(static_cast<unsigned>(fresh.size()));
+    for (unsigned i = 0; i < fresh.size(); ++i)
+      write_template(templates[i], fresh[i]->pod.job, *fresh[i]->object);
+    auto pods = request.initPods(static_cast<unsigned>(run.size()));
+    for (unsigned i = 0; i < run.size(); ++i) {
+      write_pod(pods[i].initPod(), run[i].pod);
+      pods[i].setGeneration(run[i].object->meta.generation);
+    }
+    return request.send().ignoreResult();
+  }
+
+  kj::Promise<void> send_kills(Link& link, kj::ArrayPtr<const Order> run) {
+    auto request = link.agent.killRequest(capnp::MessageSize{32 + 8 * run.size(), 1});
+    request.setEpoch(options_.epoch);
+    request.setNonce(options_.nonce);
+    auto kills = request.initKills(static_cast<unsigned>(run.size()));
+    for (unsigned i = 0; i < run.size(); ++i) {
+      write_pod(kills[i].initPod(), run[i].pod);
+      kills[i].setGraceMs(run[i].grace_ms);
+    }
+    return request.send().ignoreResult();
+  }
+
+  void ask_log(const api::LogRequest& ask, const std::function<void(Result<api::LogChunk>)>& done) {
+    auto it = links_.find(ask.node);
+    if (it == links_.end())
+      return done(Error{Errc::unavailable, "the node of this pod is not connected", {}});
+    auto request = it->second.agent.readLogRequest();
+    write_pod(request.initPod(), ask.pod);
+    request.setContainer(ask.container);
+    request.setStream(ask.stderr_stream ? wire::LogStream::STDERR : wire::LogStream::STDOUT);
+    request.setOffset(ask.offset);
+    request.setLimit(ask.limit);
+    auto name = request.initTemplate();
+    name.setJobUid(ask.job_uid);
+    name.setPodName(ask.pod_name);
+    tasks_->add(request.send().then(
+        [done](auto&& response) {
+          api::LogChunk chunk;
+          chunk.found = response.getFound();
+          chunk.data.assign(reinterpret_cast<const char*>(response.getData().begin()),
+                            response.getData().size());
+          chunk.offset = response.getOffset();
+          chunk.size = response.getSize();
+          chunk.running = response.getRunning();
+          done(std::move(chunk));
+        },
+        [done](kj::Exception&& e) {
+          done(Error{Errc::unavailable,
+                     std::string("the node did not answer: ") + e.getDescription().cStr(),
+                     {}});
+        }));
+  }
+
+  void taskFailed(kj::Exception&& e) override {
+    log::warn("agents' port: {}", e.getDescription().cStr());
+  }
+
+  RpcOptions options_;
+  std::thread thread_;
+  std::string address_;
+  std::mutex inbox_mutex_;
+  Inbox* inbox_ = nullptr;  // while the thread runs
+  std::mutex orders_mutex_;
+  std::vector<Order> orders_;
+
+  // Of the RPC thread only:
+  kj::TaskSet* tasks_ = nullptr;
+  kj::ConnectionReceiver* port_ = nullptr;
+  std::shared_ptr<kj::Own<kj::PromiseFulfiller<void>>> stopped_;
+  bool serving_ = false;
+  actors::cluster_actor cluster_;
+  actors::registry_actor registry_;
+  uint64_t last_link_ = 0;
+  std::set<uint64_t> peers_;
+  std::map<uint64_t, kj::Own<kj::PromiseFulfiller<void>>> closing_;
+  std::map<uint64_t, NodeId> node_of_;
+  std::map<NodeId, Link> links_;
+};
+
+void Session::check_current() {
+  KJ_REQUIRE(server_.current(node_, link_), "this session is over: register again");
+}
+
+kj::Promise<void> Session::heartbeat(HeartbeatContext context) {
+  check_current();
+  caf::anon_send(server_.cluster(), actors::Heartbeat{node_, link_});
+  auto results = context.getResults(capnp::MessageSize{8, 0});
+  results.setEpoch(server_.options().epoch);
+  results.setNonce(server_.options().nonce);
+  results.setCommit(server_.options().last_commit());
+  return kj::READY_NOW;
+}
+
+kj::Promise<void> Session::report(ReportContext context) {
+  check_current();
+  auto params = context.getParams();
+  actors::Report report{node_, read_report(node_, params.getStarts(), params.getEnds()), nullptr};
+  context.releaseParams();
+  auto paf = kj::newPromiseAndFulfiller<void>();
+  auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(paf.fulfiller));
+  report.done = [&server = server_, fulfiller] {
+    server.post([fulfiller] { (*fulfiller)->fulfill(); });
+  };
+  caf::anon_send(server_.registry(), std::move(report));
+  return paf.promise.then([&server = server_, context]() mutable {
+    context.getResults(capnp::MessageSize{4, 0}).setCommit(server.options().last_commit());
+  });
+}
+
+kj::Promise<void> Session::leave(LeaveContext) {
+  check_current();
+  caf::anon_send(server_.cluster(), actors::AgentLeaves{node_, link_});
+  return kj::READY_NOW;
+}
+
+kj::Promise<void> Bootstrap::register_(RegisterContext context) {
+  return server_.enroll(context, link_);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RpcServer>> RpcServer::bind(RpcOptions options) {
+  auto server = std::make_unique<Server>(std::move(options));
+  if (Status status = server->start(); !status) return status.error();
+  return std::unique_ptr<RpcServer>(std::move(server));
+}
+
+}  // namespace muster::coordinator

@@ -1,0 +1,48 @@
+// RpcServer: the agents' port, on a KJ thread of its own.
+//
+// Owns all connections of agents. Toward the actors it is the AgentLink: orders are gathered by
+// node and go out in lists. Toward the agents it is wire::Coordinator: registrations and heartbeats
+// go to the ClusterActor, reports to the RegistryActor, and a report returns when the journal has
+// it.
+//
+// Always holds: each registration hands over a fresh session; calls on an earlier one fail; orders
+// for a node that is not connected are dropped, since its next registration has them made again.
+#pragma once
+
+#include "actors/agent_link.hpp"
+#include "actors/interfaces.hpp"
+#include "api/backend.hpp"
+#include "base/result.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace muster::coordinator {
+
+struct RpcOptions {
+  std::string listen;  // HOST:PORT or unix:PATH
+  bool insecure = false;
+  std::string cluster_id;
+  uint64_t epoch = 0;
+  uint64_t nonce = 0;
+  Millis node_grace_ms = 40'000;
+  std::function<uint64_t()> last_commit;
+};
+
+class RpcServer : public actors::AgentLink {
+ public:
+  virtual ~RpcServer() = default;
+  // Binds and serves, on a new thread. The actors must be set by serve() before agents are let in.
+  // unavailable: the address.
+  static Result<std::unique_ptr<RpcServer>> bind(RpcOptions options);
+  virtual void serve(actors::cluster_actor cluster, actors::registry_actor registry) = 0;
+  virtual std::string address() const = 0;
+  // Any thread; `done` is called on the RPC thread.
+  virtual void read_log(api::LogRequest request,
+                        std::function<void(Result<api::LogChunk>)> done) = 0;
+  // Ends all connections and joins the thread.
+  virtual void stop() = 0;
+};
+
+}  // namespace muster::coordinator

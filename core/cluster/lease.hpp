@@ -1,0 +1,44 @@
+// Lease: is a node still there?
+//
+// An agent's heartbeat renews its node's lease. A late node is suspect and gets no new pods; a node
+// silent for a full term is lost and its pods are decided anew. The term is counted in our own
+// ticks: a coordinator that was frozen for an hour has seen one late tick, not an hour of silence,
+// and a start begins anew.
+//
+// Invariant: ready -> suspect -> lost, one step at a time; only a renewal goes back, and from lost
+// nothing does.
+#pragma once
+
+#include "base/clock.hpp"
+
+#include <cstdint>
+
+namespace muster::core {
+
+constexpr uint32_t kTicksPerTerm = 16;  // of the grace
+constexpr uint32_t kTicksSuspect = 6;   // an agent sends a heartbeat every other tick
+
+// How long a tick is, and how often an agent is to send a heartbeat, by the grace.
+constexpr Millis tick_ms(Millis grace_ms) {
+  return grace_ms / kTicksPerTerm > 0 ? grace_ms / kTicksPerTerm : 1;
+}
+constexpr Millis heartbeat_ms(Millis grace_ms) {
+  return 2 * tick_ms(grace_ms);
+}
+// An agent starts nothing later than this after it sent the last heartbeat that was answered.
+constexpr Millis start_lease_ms(Millis grace_ms) {
+  return grace_ms / 2;
+}
+
+class Lease {
+ public:
+  void renew() { silent_ = 0; }
+  void tick() { ++silent_; }
+  bool suspect() const { return silent_ >= kTicksSuspect; }
+  bool expired() const { return silent_ >= kTicksPerTerm; }
+
+ private:
+  uint32_t silent_ = 0;  // ticks since the last heartbeat
+};
+
+}  // namespace muster::core

@@ -1,0 +1,62 @@
+// IndexSet: a set of completion indexes, kept as sorted disjoint intervals.
+//
+// A job of 10^6 indexes finishes mostly in order, so its completed indexes are a handful of
+// intervals; the text of the set is also what the API shows ("1,3-5,7"). Every operation costs the
+// logarithm of the number of intervals (those that drop intervals: plus what they drop), and the
+// size is kept beside them.
+//
+// Invariant: intervals never touch: between the last of one and the first of the next an index is
+// missing.
+#pragma once
+
+#include "base/result.hpp"
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace muster::core {
+
+class IndexSet {
+ public:
+  using Intervals = std::map<uint32_t, uint32_t>;  // first -> last, both in the set
+
+  // The controller's lenient reading (job-semantics 2.4): a part that is no number is skipped, one
+  // that begins at or above `completions` ends the parse, a last number above is clipped.
+  static IndexSet parse_lenient(std::string_view text, int64_t completions);
+
+  // The API's strict reading: increasing, below `completions`, else an error that says what is
+  // wrong.
+  static Result<IndexSet> parse_strict(std::string_view text, int64_t completions);
+
+  // True if the index was not there before.
+  bool insert(uint32_t index);
+  // True if the index was there.
+  bool erase(uint32_t index);
+  void insert_range(uint32_t first, uint32_t last);
+  void insert_all(const IndexSet& other);
+  // Drops every index >= n.
+  void erase_from(uint32_t n);
+  void clear();
+
+  bool contains(uint32_t index) const;
+  bool empty() const { return size_ == 0; }
+  uint64_t size() const { return size_; }
+  // The first index >= from that is not in the set (2^32 if there is none).
+  uint64_t lowest_missing(uint64_t from = 0) const;
+  // The first index >= from that is in the set (2^32 if there is none).
+  uint64_t lowest(uint64_t from = 0) const;
+
+  const Intervals& intervals() const { return intervals_; }
+  // "1,3-5,7": a run of two is "3,4", one of three or more is "first-last".
+  std::string text() const;
+
+  bool operator==(const IndexSet&) const = default;
+
+ private:
+  Intervals intervals_;
+  uint64_t size_ = 0;
+};
+
+}  // namespace muster::core

@@ -1,0 +1,38 @@
+// Delays before a failed pod is replaced (job-semantics 5.2 and 5.3).
+#include "core/job/sync.hpp"
+
+namespace muster::core {
+
+Millis backoff_delay(const Knobs& knobs, uint32_t failures) {
+  if (failures == 0) return 0;
+  Millis delay = knobs.backoff_base_ms;
+  for (uint32_t i = 1; i < failures && delay < knobs.backoff_max_ms; ++i) delay *= 2;
+  return std::min(delay, knobs.backoff_max_ms);
+}
+
+std::pair<uint32_t, Millis> next_backoff(const JobState& state,
+                                         const std::vector<PodsEnded::One>& ends) {
+  Millis last_success = 0, last_failure = 0;
+  bool succeeded = false;
+  uint32_t failures = 0;
+  for (const auto& one : ends) {
+    // Pods that were counted before their end entered the record then, or were never failures.
+    const Pod& pod = state.open.at(one.pod);
+    if (pod.counted != Counted::not_yet) continue;
+    if (!one.end.succeeded()) continue;
+    succeeded = true;
+    last_success = std::max(last_success, one.end.ended_ms);
+  }
+  for (const auto& one : ends) {
+    const Pod& pod = state.open.at(one.pod);
+    if (pod.counted != Counted::not_yet || one.end.succeeded()) continue;
+    if (succeeded && one.end.ended_ms <= last_success) continue;
+    ++failures;
+    last_failure = std::max(last_failure, one.end.ended_ms);
+  }
+  if (succeeded) return {failures, last_failure};
+  if (failures == 0) return {state.backoff_failures, state.backoff_last_ms};
+  return {state.backoff_failures + failures, std::max(state.backoff_last_ms, last_failure)};
+}
+
+}  // namespace muster::core

@@ -1,0 +1,26 @@
+// Batch: what one commit made durable, as the journal hands it to the copy that is shown.
+#pragma once
+
+#include "core/cluster/node_info.hpp"
+#include "core/job/record.hpp"
+
+#include <memory>
+#include <vector>
+
+namespace muster::core {
+
+// The records of one job, in order. The first batch of a job begins with JobAdmitted, which carries
+// its object.
+struct JobRecords {
+  JobId job = 0;
+  std::vector<Record> records;
+};
+
+struct Committed {
+  uint64_t commit =
+      0;  // the commit number: rises by one a batch, also over restarts; the API's resourceVersion
+  std::vector<std::shared_ptr<const JobRecords>> jobs;  // in order; a job may occur more than once
+  std::vector<NodeInfo> nodes;                          // nodes whose durable part changed
+};
+
+}  // namespace muster::core

@@ -1,0 +1,73 @@
+// How an end counts (job-semantics 2.2, 5.5, 11.2, 11.3). Each pod is judged once: here, or before
+// its end (its job is failing), or later (held back until its replacement exists).
+#include "core/job/sync.hpp"
+
+namespace muster::core {
+
+namespace {
+
+struct Verdict {
+  Counted counted = Counted::not_yet;
+  bool fails_index = false;
+};
+
+Verdict judge(const Sync& sync, const Pod& pod, const PodEnd& end, const IndexSet& just_succeeded) {
+  const Job& job = sync.job;
+  const JobState& s = job.state();
+  uint32_t index = pod.key.index;
+  if (pod.counted != Counted::not_yet) return {};  // counted before its end
+  bool valid = !job.indexed() || static_cast<int64_t>(index) < s.completions;
+  if (!valid) return {Counted::released};
+  if (end.succeeded()) {
+    bool again = job.indexed() && (s.completed.contains(index) || just_succeeded.contains(index));
+    return {again ? Counted::released : Counted::succeeded};
+  }
+  if (!job.per_index() || job.decided()) return {Counted::failed};
+  if (s.completed.contains(index) || s.failed_indexes.contains(index) ||
+      just_succeeded.contains(index))
+    return {Counted::failed};
+  if (pod.failures >= *job.spec().backoff_limit_per_index) return {Counted::failed, true};
+  return {};  // held back until its replacement exists
+}
+
+// Whether another pod of this index lives, so that this end need not hand its failure count on.
+bool replaced(const Sync& sync, PodKey pod) {
+  const auto& open = sync.state().open;
+  for (auto it = open.lower_bound({pod.index, 0}); it != open.end() && it->first.index == pod.index;
+       ++it)
+    if (it->first != pod && it->second.active()) return true;
+  return false;
+}
+
+}  // namespace
+
+void judge_ends(Sync& sync) {
+  if (sync.ends.empty()) return;
+  PodsEnded record{sync.now, std::move(sync.ends), 0, 0};
+  sync.ends.clear();
+  IndexSet just_succeeded, just_held;
+  for (auto& one : record.ends) {
+    const Pod& pod = sync.state().open.at(one.pod);
+    Verdict verdict = judge(sync, pod, one.end, just_succeeded);
+    if (verdict.counted == Counted::succeeded && sync.job.indexed())
+      just_succeeded.insert(one.pod.index);
+    if (verdict.counted == Counted::not_yet && pod.counted == Counted::not_yet) {
+      // One pod an index is held back; an index that has a living pod, or one held back already,
+      // needs none.
+      if (replaced(sync, one.pod) || sync.state().held.contains(one.pod.index) ||
+          just_held.contains(one.pod.index))
+        verdict.counted = Counted::failed;
+      else
+        just_held.insert(one.pod.index);
+    }
+    one.counted = verdict.counted;
+    one.fails_index = verdict.fails_index;
+    if (pod.bound()) ++sync.freed[pod.node];
+    sync.closed.push_back(one.pod);
+  }
+  std::tie(record.backoff_failures, record.backoff_last_ms) =
+      next_backoff(sync.state(), record.ends);
+  sync.emit(std::move(record));
+}
+
+}  // namespace muster::core

@@ -1,0 +1,55 @@
+// The order of a sync (job-semantics 14); each rule is a file of its own.
+#include "core/job/decide.hpp"
+
+#include "core/job/sync.hpp"
+
+namespace muster::core {
+
+namespace {
+
+// What was to be launched when the sync began may have been stopped, or have ended, within it: only what is open and active
+// now is launched, and nodes that became ready hear of the state as it is now.
+void settle_launches(Sync& sync) {
+  const auto& open = sync.state().open;
+  for (Effect& effect : sync.out.effects)
+    if (auto* launch = std::get_if<LaunchPods>(&effect))
+      std::erase_if(launch->pods, [&open](const LaunchPods::One& one) {
+        auto it = open.find(one.pod);
+        return it == open.end() || !it->second.active();
+      });
+  std::erase_if(sync.out.effects, [](const Effect& effect) {
+    auto* launch = std::get_if<LaunchPods>(&effect);
+    return launch && launch->pods.empty();
+  });
+  for (NodeId node : sync.ready)
+    for (Effect& effect : sync.job.standing(sync.now, node)) sync.order(std::move(effect));
+}
+
+}  // namespace
+
+Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Knobs& knobs) {
+  Sync sync{job, std::max(now, job.state().last_record_ms), knobs};
+  size_t wanted_before = job.pending().size();
+  ingest(sync, events);
+  if (job.state().start_ms == 0 && job.state().deleted_ms == 0 && !job.finished())
+    sync.emit(JobStarted{sync.now});
+  judge_ends(sync);
+  delete_job(sync);
+  if (!job.finished() && job.state().deleted_ms == 0) {
+    if (!decide_finish(sync)) manage_pods(sync);
+    decide_completion(sync);
+  }
+  finish_when_empty(sync);
+  settle_launches(sync);
+
+  if (!sync.closed.empty()) sync.order(PodsClosed{std::move(sync.closed)});
+  if (!sync.freed.empty()) sync.order(FreeSlots{std::move(sync.freed)});
+  if (sync.granted || job.pending().size() != wanted_before)
+    sync.order(AskSlots{static_cast<uint32_t>(job.pending().size())});
+  if (sync.wake_ms != 0) sync.order(WakeAt{sync.wake_ms});
+  if (job.state().forgotten || (job.finished() && job.state().open.empty()))
+    sync.order(JobOver{job.state().forgotten});
+  return std::move(sync.out);
+}
+
+}  // namespace muster::core

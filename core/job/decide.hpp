@@ -1,0 +1,33 @@
+// decide: what a job makes of all that reached it meanwhile.
+//
+// One call is one Kubernetes sync (job-semantics 14): what arrived is taken in, ends are judged,
+// then the job's end is decided (3.4), then pods are removed or created (4), then the terminal
+// condition is added when nothing is left. A rule emits its records as it goes, and each is applied
+// to the job at once, so that the next rule sees it; what is returned, applied in order to a copy
+// of the job as it was, gives the same job. Pure: time and knobs are arguments.
+#pragma once
+
+#include "core/job/effect.hpp"
+#include "core/job/event.hpp"
+#include "core/job/job.hpp"
+#include "core/job/record.hpp"
+
+#include <vector>
+
+namespace muster::core {
+
+// Settings of the coordinator, or of the job's annotations where it has them.
+struct Knobs {
+  Millis backoff_base_ms = 10'000;
+  Millis backoff_max_ms = 600'000;
+};
+
+struct Decision {
+  std::vector<Record> records;  // already applied to the job
+  std::vector<Effect> effects;  // to be performed once the records are durable
+};
+
+// Brings `job` forward by what `events` say. `now` is raised to the job's last record.
+Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Knobs& knobs);
+
+}  // namespace muster::core

@@ -1,0 +1,72 @@
+// Effects: what the world must do once the records that were decided with them are durable. Orders.
+//
+// Launches, kills, timers and slots can be had again from the state alone (Job::standing), so none
+// is lost in a crash.
+#pragma once
+
+#include "core/job/pod.hpp"
+
+#include <map>
+#include <variant>
+#include <vector>
+
+namespace muster::core {
+
+struct LaunchPods {
+  struct One {
+    PodKey pod;
+    NodeId node = kNoNode;
+    bool operator==(const One&) const = default;
+  };
+  std::vector<One> pods;
+};
+
+struct KillPods {
+  std::vector<LaunchPods::One> pods;
+};
+
+// The report with this token is on disk.
+struct AckReport {
+  uint64_t token = 0;
+};
+
+// The request with this token (a deletion, say) is on disk.
+struct Answer {
+  uint64_t token = 0;
+};
+
+// To the cluster: how many pods wait for a slot. Absolute; sent when it changed.
+struct AskSlots {
+  uint32_t wanted = 0;
+};
+
+// Slots that were granted or held and are free again.
+struct FreeSlots {
+  std::map<NodeId, uint32_t> slots;
+};
+
+// What a registering agent must end, and that our part of the registration is durable.
+struct AnswerReconcile {
+  NodeId node = kNoNode;
+  std::vector<PodKey> end;
+};
+
+// Wake the job at this instant (wall clock), or for the index's own backoff.
+struct WakeAt {
+  Millis at_ms = 0;
+};
+
+// These pods' stories are over: their index actors may go.
+struct PodsClosed {
+  std::vector<PodKey> pods;
+};
+
+// The job has its terminal condition, or is gone: its actor may go.
+struct JobOver {
+  bool forgotten = false;
+};
+
+using Effect = std::variant<LaunchPods, KillPods, AckReport, Answer, AskSlots, FreeSlots,
+                            AnswerReconcile, WakeAt, PodsClosed, JobOver>;
+
+}  // namespace muster::core

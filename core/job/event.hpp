@@ -1,0 +1,75 @@
+// Events: what reached a job. All that arrived meanwhile is one sync (job-semantics 14).
+#pragma once
+
+#include "core/job/pod.hpp"
+#include "core/spec/job_spec.hpp"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <variant>
+#include <vector>
+
+namespace muster::core {
+
+// Slots that the cluster grants: `count` on each node. `total` of all grants ever made to this job
+// in this run of the coordinator, this one included.
+struct SlotsGranted {
+  std::map<NodeId, uint32_t> slots;
+};
+
+// An agent reports. Answered by AckReport with this token once durable.
+struct PodsReported {
+  struct Start {
+    PodKey pod;
+    int32_t pid = 0;
+    int32_t restarts = 0;
+    Millis age_ms = 0;
+  };
+  struct Ended {
+    PodKey pod;
+    EndCause cause = EndCause::exited;
+    int32_t exit_code = 0;
+    int32_t signal = 0;
+    int32_t pid = 0;  // 0: never started
+    int32_t restarts = 0;
+    Millis start_age_ms = 0;
+    Millis end_age_ms = 0;
+    std::string message;
+  };
+  uint64_t token = 0;
+  NodeId node = kNoNode;
+  std::vector<Start> starts;
+  std::vector<Ended> ends;
+};
+
+// Declared lost (or deleted by hand): every open pod there ends with this cause.
+struct NodeLost {
+  NodeId node = kNoNode;
+  EndCause cause = EndCause::node_lost;
+};
+
+// The agent of this incarnation registered and knows these pods of ours (running, waiting, ended).
+// Answered by AnswerReconcile with what it must end.
+struct NodeRegistered {
+  NodeId node = kNoNode;
+  std::set<PodKey> known;
+};
+
+// The node's agent has carried out what it must end: launches and kills may be sent (again).
+struct NodeReady {
+  NodeId node = kNoNode;
+};
+
+// Some instant that was waited for may have come; also the first event of a new job.
+struct TimePassed {};
+
+struct JobDeletion {
+  uint64_t token = 0;  // answered by Answer once durable
+  bool background = true;
+};
+
+using Event = std::variant<SlotsGranted, PodsReported, NodeLost, NodeRegistered, NodeReady,
+                           TimePassed, JobDeletion>;
+
+}  // namespace muster::core

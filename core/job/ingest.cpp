@@ -1,0 +1,121 @@
+// What reached the job becomes starts, ends and bindings. A report of a pod that is not open, or
+// not bound to the node that speaks, changes nothing: it was judged before, and is acked all the
+// same.
+#include "core/job/sync.hpp"
+
+#include <set>
+
+namespace muster::core {
+
+namespace {
+
+// An instant that an agent told as an age: never before the pod was bound, never after now.
+Millis instant(const Sync& sync, const Pod& pod, Millis age_ms) {
+  return std::clamp(sync.now - age_ms, std::min(pod.bound_ms, sync.now), sync.now);
+}
+
+void end_pod(Sync& sync, const Pod& pod, PodEnd end) {
+  PodsEnded::One one;
+  one.pod = pod.key;
+  one.end = std::move(end);
+  sync.ends.push_back(std::move(one));
+}
+
+struct Ingest {
+  Sync& sync;
+  std::set<PodKey> ended{};  // in this sync
+
+  const Pod* open_on(PodKey key, NodeId node) const {
+    auto it = sync.state().open.find(key);
+    return it == sync.state().open.end() || it->second.node != node ? nullptr : &it->second;
+  }
+
+  void operator()(const SlotsGranted& e) {
+    sync.granted = true;
+    PodsBound bound{sync.now, {}};
+    LaunchPods launch;
+    FreeSlots back;
+    auto next = sync.job.pending().begin();
+    for (auto [node, count] : e.slots) {
+      for (; count > 0 && next != sync.job.pending().end(); --count, ++next) {
+        bound.bindings.push_back({*next, node});
+        launch.pods.push_back({*next, node});
+      }
+      if (count > 0) back.slots[node] += count;
+    }
+    if (!bound.bindings.empty()) {
+      sync.emit(std::move(bound));
+      sync.order(std::move(launch));
+    }
+    if (!back.slots.empty()) sync.order(std::move(back));
+  }
+
+  void operator()(const PodsReported& e) {
+    std::map<PodKey, const PodsReported::Start*> unrecorded;
+    for (const auto& start : e.starts)
+      if (open_on(start.pod, e.node)) unrecorded[start.pod] = &start;
+    for (const auto& end : e.ends) {
+      const Pod* pod = open_on(end.pod, e.node);
+      if (!pod || !ended.insert(end.pod).second) continue;
+      PodsEnded::One one;
+      one.pod = end.pod;
+      one.end = {end.cause, end.exit_code, end.signal, instant(sync, *pod, end.end_age_ms),
+                 end.message};
+      if (end.pid != 0) {
+        one.pid = end.pid;
+        one.restarts = end.restarts;
+        one.started_ms = pod->started_ms
+                             ? pod->started_ms
+                             : std::min(instant(sync, *pod, end.start_age_ms), one.end.ended_ms);
+      }
+      sync.ends.push_back(std::move(one));
+      unrecorded.erase(end.pod);  // start and end that arrive together are one record
+    }
+    for (const auto& [key, start] : unrecorded) {
+      const Pod* pod = open_on(key, e.node);
+      if (pod->started_ms != 0 && pod->pid == start->pid && pod->restarts == start->restarts)
+        continue;
+      sync.starts.push_back({key, start->pid, start->restarts, instant(sync, *pod, start->age_ms)});
+    }
+    sync.order(AckReport{e.token});
+  }
+
+  void operator()(const NodeLost& e) {
+    for (const auto& [key, pod] : sync.state().open)
+      if (pod.node == e.node && ended.insert(key).second)
+        end_pod(sync, pod, {e.cause, 137, 0, sync.now, ""});
+  }
+
+  // design.md, "Reconciling": what the agent runs and is not open is ended; what is bound, was
+  // started and is unknown to it is lost; what is bound and was never started is launched again by
+  // NodeReady.
+  void operator()(const NodeRegistered& e) {
+    AnswerReconcile answer{e.node, {}};
+    for (PodKey key : e.known)
+      if (!open_on(key, e.node)) answer.end.push_back(key);
+    for (const auto& [key, pod] : sync.state().open)
+      if (pod.node == e.node && pod.started_ms != 0 && !e.known.contains(key) &&
+          ended.insert(key).second)
+        end_pod(sync, pod,
+                {EndCause::node_lost, 137, 0, sync.now, "the node no longer knows this pod"});
+    sync.order(std::move(answer));
+  }
+
+  void operator()(const NodeReady& e) { sync.ready.push_back(e.node); }
+
+  void operator()(const TimePassed&) {}
+
+  void operator()(const JobDeletion& e) { sync.deletions.push_back(e); }
+};
+
+}  // namespace
+
+void ingest(Sync& sync, const std::vector<Event>& events) {
+  Ingest ingest{sync};
+  for (const Event& event : events) std::visit(ingest, event);
+  // A pod whose end came in another report of this sync needs no start of its own.
+  std::erase_if(sync.starts, [&ingest](const auto& s) { return ingest.ended.contains(s.pod); });
+  if (!sync.starts.empty()) sync.emit(PodsStarted{sync.now, std::move(sync.starts)});
+}
+
+}  // namespace muster::core

@@ -1,0 +1,169 @@
+// Job: a fold over records.
+//
+// apply(record) is the only thing that changes a job, and it only keeps the books; what a rule came
+// to is in the record. decide.hpp looks at a job and returns records and effects. Running,
+// restarting and showing (the API's copy) use the same apply. standing() lists the effects that the
+// state calls for, so that none is lost between the disk and its doing.
+//
+// Always holds (job-semantics 1.5): active + terminating = open pods; ready <= active; an index is
+// in at most one of completed and failed; a counter moves only with the record that judges the pod,
+// and never for a pod judged before. The cost of a record is logarithmic in the size of the job.
+#pragma once
+
+#include "core/index_set.hpp"
+#include "core/job/effect.hpp"
+#include "core/job/pod.hpp"
+#include "core/job/record.hpp"
+#include "core/spec/job_spec.hpp"
+
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace muster::core {
+
+constexpr uint32_t kFinishedPodsMax =
+    10'000;                             // finished pods that stay Pods, a job; the oldest go first
+constexpr uint32_t kEventsMax = 1'000;  // events kept with their job, and as many warnings
+
+// A condition of the status (job-semantics 3).
+struct Condition {
+  std::string type;
+  bool status = true;
+  Millis at_ms = 0;
+  std::string reason;
+  std::string message;
+  bool operator==(const Condition&) const = default;
+};
+
+// An event of the job (job-semantics 13), as facts; its text is made when it is shown.
+struct JobEvent {
+  enum class Kind : uint8_t {
+    successful_create,
+    successful_delete,
+    completed,
+    failed,
+    suspended,
+    resumed,
+    too_many_succeeded
+  };
+  Kind kind = Kind::successful_create;
+  Millis at_ms = 0;
+  PodKey pod;       // of the first two
+  uint64_t nr = 0;  // grows by one an event of this job: its name
+  bool operator==(const JobEvent&) const = default;
+  bool warning() const { return kind == Kind::failed || kind == Kind::too_many_succeeded; }
+};
+
+// Everything durable about a job beside what its owner wrote; what a snapshot holds.
+struct JobState {
+  int64_t generation = 1;
+  int32_t parallelism = 1;
+  int32_t completions = -1;  // -1: absent
+  Millis admitted_ms = 0;
+  Millis start_ms = 0;       // startTime; 0: absent
+  Millis completion_ms = 0;  // completionTime; 0: absent
+  Millis deleted_ms = 0;     // deletionTimestamp; 0: not deleted
+  Millis last_record_ms = 0;
+  bool background_deleted = false;  // not shown any more
+  bool forgotten = false;
+  bool synced = false;  // a first sync has happened: status has ready, terminating, uncounted…
+  std::vector<Condition> conditions;
+  IndexSet completed;             // Indexed
+  IndexSet failed_indexes;        // with backoffLimitPerIndex
+  uint64_t succeeded = 0;         // NonIndexed: counted successes
+  uint64_t failed = 0;            // counted failed pods
+  uint32_t backoff_failures = 0;  // failures since the last success (5.2)
+  Millis backoff_last_ms = 0;
+  uint32_t attempt_floor = 0;  // an index without an entry in `attempts` starts here
+  uint32_t attempt_max = 0;    // highest attempt number ever given, plus 1
+  uint32_t next_number = 0;    // NonIndexed: the next pod's number
+  std::map<uint32_t, uint32_t>
+      attempts;                  // next attempt of indexes that had one and are not completed
+  std::map<PodKey, Pod> open;    // not ended
+  std::map<uint32_t, Pod> held;  // ended, held back until their replacement exists (11.3), by index
+  std::deque<Pod> finished;      // oldest first, at most kFinishedPodsMax
+  std::deque<JobEvent> events;  // oldest first, at most kEventsMax each of normal ones and warnings
+  uint64_t events_total = 0;
+  uint64_t pods_created = 0;
+  bool operator==(const JobState&) const = default;
+};
+
+// What a batch of records changed, for watches. Keys may repeat.
+struct Touched {
+  std::vector<PodKey> pods;      // created or changed
+  std::vector<Pod> removed;      // no longer shown, as they were last
+  std::vector<JobEvent> events;  // new ones
+};
+
+class Job {
+ public:
+  Job(JobId id, JobObjectPtr object);
+  // From a snapshot; `object` is the newest owner's row.
+  Job(JobId id, JobObjectPtr object, JobState state);
+
+  // The only way to change a job. Adds what changed to `touched` when given.
+  void apply(const Record& record, Touched* touched = nullptr);
+
+  // The effects that the state calls for now: launches and kills of bound pods (of one node when
+  // given), the next instant to wake at, the slots wanted.
+  std::vector<Effect> standing(Millis now, NodeId only = kNoNode) const;
+
+  JobId id() const { return id_; }
+  const JobState& state() const { return state_; }
+  const JobObject& object() const { return *object_; }
+  const JobObjectPtr& object_ptr() const { return object_; }
+  const JobSpec& spec() const { return object_->spec; }
+  bool indexed() const { return indexed_; }
+  bool per_index() const { return per_index_; }
+
+  // Status figures (2.1).
+  uint32_t active() const { return active_; }
+  uint32_t ready() const { return ready_; }
+  uint32_t terminating() const { return static_cast<uint32_t>(state_.open.size()) - active_; }
+  uint64_t succeeded() const { return indexed_ ? state_.completed.size() : state_.succeeded; }
+  const Condition* condition(const std::string& type) const;  // nullptr: not there
+  bool finished() const;                                      // Complete or Failed
+  bool decided() const;                                       // SuccessCriteriaMet or FailureTarget
+  bool hidden() const { return state_.background_deleted || state_.forgotten; }
+
+  // Any pod that is shown: open, held back or finished. nullptr: none.
+  const Pod* pod(PodKey key) const;
+  // Calls f(const Pod&) for each shown pod: open ones by key, held back ones, finished ones oldest
+  // first.
+  template <class F>
+  void each_pod(F f) const {
+    for (const auto& [key, pod] : state_.open) f(pod);
+    for (const auto& [index, pod] : state_.held) f(pod);
+    for (const Pod& pod : state_.finished) f(pod);
+  }
+
+  // For decide(): pods without a node, lowest index first; indexes that no new pod may take
+  // (completed, failed, held by an active pod and, in replace-only-failed mode, by a terminating
+  // one); the number of the next attempt of an index.
+  const std::set<PodKey>& pending() const { return pending_; }
+  const IndexSet& taken() const { return taken_; }
+  uint32_t next_attempt(uint32_t index) const;
+
+ private:
+  friend struct Applier;
+  void rebuild();
+  JobId id_;
+  JobObjectPtr object_;
+  bool indexed_;
+  bool per_index_;
+  JobState state_;
+  // Derived from state_, kept in step by apply():
+  uint32_t active_ = 0;
+  uint32_t ready_ = 0;
+  std::set<PodKey> pending_;
+  IndexSet taken_;
+  std::unordered_map<PodKey, uint64_t>
+      finished_at_;                // position of a finished pod, counted from the first ever
+  uint64_t finished_dropped_ = 0;  // how many have left the front
+};
+
+}  // namespace muster::core

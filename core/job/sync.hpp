@@ -1,0 +1,57 @@
+// Sync: one run of decide(), shared by its rules. Not for others.
+#pragma once
+
+#include "core/job/decide.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace muster::core {
+
+struct Sync {
+  Job& job;
+  Millis now;
+  const Knobs& knobs;
+  Decision out{};
+
+  // Gathered while events are taken in:
+  std::vector<PodsStarted::Start> starts{};
+  std::vector<PodsEnded::One> ends{};  // facts; judged by count.cpp
+  std::map<NodeId, uint32_t> freed{};  // slots that no longer hold a pod of ours
+  std::vector<PodKey> closed{};
+  std::vector<NodeId> ready{};             // nodes that may be told (again) what to launch and to kill
+  std::vector<JobDeletion> deletions{};
+  bool granted = false;  // slots arrived: the cluster's count of them is to be told
+  Millis wake_ms = 0;    // earliest instant to look again; 0: none
+
+  const JobState& state() const { return job.state(); }
+
+  void emit(Record record) {
+    job.apply(record);
+    out.records.push_back(std::move(record));
+  }
+  void order(Effect effect) { out.effects.push_back(std::move(effect)); }
+  void wake(Millis at) { wake_ms = wake_ms == 0 ? at : std::min(wake_ms, at); }
+};
+
+// ingest.cpp: events become starts, ends and bindings.
+void ingest(Sync& sync, const std::vector<Event>& events);
+// count.cpp: every end that arrived is judged, once.
+void judge_ends(Sync& sync);
+// backoff.cpp: the delays of 5.2 and 5.3.
+Millis backoff_delay(const Knobs& knobs, uint32_t failures);
+// The record of 5.2 after these ends, as (failures, last failure).
+std::pair<uint32_t, Millis> next_backoff(const JobState& state,
+                                         const std::vector<PodsEnded::One>& ends);
+// finish.cpp: the decisions of 3.4; true when the job is (now) decided.
+bool decide_finish(Sync& sync);
+bool decide_completion(Sync& sync);
+// The owner's deletions; what ended in this sync was judged before.
+void delete_job(Sync& sync);
+void finish_when_empty(Sync& sync);
+// pods.cpp: surplus and creation (4).
+void manage_pods(Sync& sync);
+
+}  // namespace muster::core

@@ -1,0 +1,41 @@
+#include "core/spec/annotations.hpp"
+
+#include "core/spec/duration.hpp"
+
+namespace muster::core {
+namespace {
+
+std::optional<Millis> read_duration(const StringMap& annotations, std::string_view key) {
+  auto it = annotations.find(std::string(key));
+  if (it == annotations.end()) return std::nullopt;
+  auto span = parse_duration(it->second);
+  return span ? std::optional<Millis>(*span) : std::nullopt;
+}
+
+}  // namespace
+
+JobAnnotations read_annotations(const StringMap& annotations) {
+  JobAnnotations read;
+  read.backoff_base_ms = read_duration(annotations, kBackoffBaseKey);
+  read.backoff_max_ms = read_duration(annotations, kBackoffMaxKey);
+  read.restart_delay_ms =
+      read_duration(annotations, kRestartDelayKey).value_or(read.restart_delay_ms);
+  auto gang = annotations.find(std::string(kGangKey));
+  read.gang = gang != annotations.end() && gang->second == "true";
+  return read;
+}
+
+void validate_annotations(const StringMap& annotations, Violations& found) {
+  for (std::string_view key : {kBackoffBaseKey, kBackoffMaxKey, kRestartDelayKey}) {
+    auto it = annotations.find(std::string(key));
+    if (it == annotations.end()) continue;
+    if (auto span = parse_duration(it->second); !span)
+      found.invalid("metadata.annotations[" + it->first + "]", it->second, span.error().message);
+  }
+  auto gang = annotations.find(std::string(kGangKey));
+  if (gang != annotations.end() && gang->second != "true" && gang->second != "false")
+    found.invalid("metadata.annotations[" + gang->first + "]", gang->second,
+                  "must be \"true\" or \"false\"");
+}
+
+}  // namespace muster::core

@@ -1,0 +1,31 @@
+// muster's own annotations on a Job: a different backoff, a different restart delay, and gangs.
+//
+// They are checked when a job is admitted; reading ignores what is malformed, so a stored job
+// always reads.
+#pragma once
+
+#include "core/spec/job_spec.hpp"
+#include "core/spec/violations.hpp"
+
+#include <optional>
+#include <string_view>
+
+namespace muster::core {
+
+constexpr std::string_view kBackoffBaseKey = "muster.dev/backoff-base";
+constexpr std::string_view kBackoffMaxKey = "muster.dev/backoff-max";
+constexpr std::string_view kRestartDelayKey = "muster.dev/restart-delay";
+constexpr std::string_view kGangKey = "muster.dev/gang";
+
+struct JobAnnotations {
+  std::optional<Millis> backoff_base_ms;  // none: the coordinator's
+  std::optional<Millis> backoff_max_ms;
+  Millis restart_delay_ms = 10'000;
+  bool gang = false;
+};
+
+JobAnnotations read_annotations(const StringMap& annotations);
+
+void validate_annotations(const StringMap& annotations, Violations& found);
+
+}  // namespace muster::core

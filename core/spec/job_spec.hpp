@@ -1,0 +1,162 @@
+// JobSpec: what a user asked for, as plain values (batch/v1 Job; job-semantics 1.1 to 1.4).
+//
+// Parsed from JSON at the API's edge (api/manifest.hpp), completed by defaults.hpp, judged by validation.hpp. Values are
+// kept as they were written, also wrong ones, so that validation can report all of them at once. Fields that mean
+// nothing for a process are not here: they live on in the owner's JSON text, which the API returns.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "core/ids.hpp"
+
+namespace muster::core {
+
+using StringMap = std::map<std::string, std::string>;
+
+struct EnvVar {
+  std::string name;
+  std::string value;
+  std::string field_path;  // valueFrom.fieldRef.fieldPath; empty when `value` is meant
+  bool operator==(const EnvVar&) const = default;
+};
+
+struct Resources {
+  StringMap requests;  // resource name -> quantity as written ("500m", "1Gi")
+  StringMap limits;
+  bool operator==(const Resources&) const = default;
+};
+
+struct Container {
+  std::string name;
+  std::string image;  // kept, never pulled
+  std::vector<std::string> command;
+  std::vector<std::string> args;
+  std::string working_dir;
+  std::vector<EnvVar> env;
+  Resources resources;
+  bool operator==(const Container&) const = default;
+};
+
+struct Toleration {
+  std::string key, op, value, effect;  // op: Exists or Equal (also when empty)
+  std::optional<int64_t> seconds;
+  bool operator==(const Toleration&) const = default;
+};
+
+struct PodTemplate {
+  StringMap labels;
+  StringMap annotations;
+  std::vector<std::string> finalizers;
+  std::string restart_policy;  // Never, OnFailure, or whatever was written
+  std::vector<Container> init_containers;
+  std::vector<Container> containers;
+  std::optional<int64_t> termination_grace_s;  // default 30 (defaults.hpp)
+  std::optional<int64_t> active_deadline_s;    // 1…2147483647
+  StringMap node_selector;
+  std::vector<Toleration> tolerations;
+  std::string priority_class_name;
+  std::optional<int32_t> priority;
+  std::string kept;  // canonical JSON of what is not read, so that an update sees it change
+  bool operator==(const PodTemplate&) const = default;
+};
+
+struct OnExitCodes {
+  std::string container_name;  // empty: any
+  std::string op;              // In, NotIn
+  std::vector<int32_t> values;
+  bool operator==(const OnExitCodes&) const = default;
+};
+
+struct PodConditionPattern {
+  std::string type;
+  std::string status;
+  bool operator==(const PodConditionPattern&) const = default;
+};
+
+struct FailureRule {
+  std::string action;  // Ignore, FailJob, FailIndex, Count
+  std::optional<OnExitCodes> on_exit_codes;
+  std::vector<PodConditionPattern> on_pod_conditions;
+  bool operator==(const FailureRule&) const = default;
+};
+
+struct FailurePolicy {
+  std::vector<FailureRule> rules;
+  bool operator==(const FailurePolicy&) const = default;
+};
+
+struct SuccessRule {
+  std::optional<std::string> succeeded_indexes;
+  std::optional<int32_t> succeeded_count;
+  bool operator==(const SuccessRule&) const = default;
+};
+
+struct SuccessPolicy {
+  std::vector<SuccessRule> rules;
+  bool operator==(const SuccessPolicy&) const = default;
+};
+
+struct SelectorRequirement {
+  std::string key, op;
+  std::vector<std::string> values;
+  bool operator==(const SelectorRequirement&) const = default;
+};
+
+struct LabelSelector {
+  StringMap match_labels;
+  std::vector<SelectorRequirement> match_expressions;
+  bool operator==(const LabelSelector&) const = default;
+};
+
+struct JobSpec {
+  std::optional<int32_t> parallelism;
+  std::optional<int32_t> completions;
+  std::string completion_mode;  // NonIndexed, Indexed
+  std::optional<int32_t> backoff_limit;
+  std::optional<int32_t> backoff_limit_per_index;
+  std::optional<int32_t> max_failed_indexes;
+  std::optional<FailurePolicy> pod_failure_policy;
+  std::optional<SuccessPolicy> success_policy;
+  std::optional<int64_t> active_deadline_s;
+  std::optional<int32_t> ttl_s;
+  std::optional<bool> suspend;
+  std::string pod_replacement_policy;  // TerminatingOrFailed, Failed
+  std::optional<std::string> managed_by;
+  std::optional<bool> manual_selector;
+  std::optional<LabelSelector> selector;
+  PodTemplate pod;
+
+  bool indexed() const { return completion_mode == "Indexed"; }
+  bool replace_only_failed() const { return pod_replacement_policy == "Failed"; }
+  bool operator==(const JobSpec&) const = default;
+};
+
+struct JobMeta {
+  std::string name;
+  std::string generate_name;
+  std::string ns;   // namespace
+  std::string uid;  // RFC 4122 text
+  StringMap labels;
+  StringMap annotations;
+  std::vector<std::string> finalizers;
+  int64_t generation = 1;
+  Millis created_ms = 0;
+  bool operator==(const JobMeta&) const = default;
+};
+
+// What the owner wrote, completed by defaults: the parsed values and the JSON text that the API returns (metadata
+// without resourceVersion, and spec; never status). Immutable once built; a change makes a new one.
+struct JobObject {
+  JobMeta meta;
+  JobSpec spec;
+  std::string json;
+};
+using JobObjectPtr = std::shared_ptr<const JobObject>;
+
+}  // namespace muster::core

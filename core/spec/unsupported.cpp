@@ -1,0 +1,42 @@
+#include "core/spec/unsupported.hpp"
+
+#include "core/spec/well_known.hpp"
+
+namespace muster::core {
+namespace {
+
+struct Row {
+  const char* path;
+  bool (*used)(const JobSpec&);
+};
+
+// A line a feature: it goes when the feature comes.
+constexpr Row kRows[] = {
+    {"spec.suspend", [](const JobSpec& s) { return s.suspend.value_or(false); }},
+    {"spec.activeDeadlineSeconds",
+     [](const JobSpec& s) { return s.active_deadline_s.has_value(); }},
+    {"spec.ttlSecondsAfterFinished", [](const JobSpec& s) { return s.ttl_s.has_value(); }},
+    {"spec.podFailurePolicy", [](const JobSpec& s) { return s.pod_failure_policy.has_value(); }},
+    {"spec.successPolicy", [](const JobSpec& s) { return s.success_policy.has_value(); }},
+    {"spec.managedBy",
+     [](const JobSpec& s) { return s.managed_by && *s.managed_by != kReservedManager; }},
+    {"spec.template.spec.restartPolicy",
+     [](const JobSpec& s) { return s.pod.restart_policy == "OnFailure"; }},
+    {"spec.template.spec.initContainers",
+     [](const JobSpec& s) { return !s.pod.init_containers.empty(); }},
+    {"spec.template.spec.containers[1]",
+     [](const JobSpec& s) { return s.pod.containers.size() > 1; }},
+    {"spec.template.spec.activeDeadlineSeconds",
+     [](const JobSpec& s) { return s.pod.active_deadline_s.has_value(); }},
+};
+
+}  // namespace
+
+Violations unsupported_fields(const JobSpec& spec) {
+  Violations found;
+  for (const Row& row : kRows)
+    if (row.used(spec)) found.forbidden(row.path, kNotSupported);
+  return found;
+}
+
+}  // namespace muster::core

@@ -1,0 +1,150 @@
+// Generic rules of the pod template (job-semantics 1.7).
+#include "core/spec/names.hpp"
+#include "core/spec/quantity.hpp"
+#include "core/spec/selector.hpp"
+#include "core/spec/validation.hpp"
+
+#include <limits>
+#include <optional>
+#include <set>
+
+namespace muster::core {
+namespace {
+
+constexpr size_t kAnnotationsMax = 256 * 1024;  // bytes, keys and values together
+
+std::string item(const std::string& path, size_t i) {
+  return path + "[" + std::to_string(i) + "]";
+}
+
+// The fields of its own pod that a process can be told.
+bool known_field_path(std::string_view path) {
+  auto subscript = [path](std::string_view map) {
+    return path.starts_with(map) && path.size() > map.size() + 4 &&
+           path.substr(map.size()).starts_with("['") && path.ends_with("']");
+  };
+  return path == "metadata.name" || path == "metadata.namespace" || path == "metadata.uid" ||
+         path == "spec.nodeName" || subscript("metadata.labels") ||
+         subscript("metadata.annotations");
+}
+
+void validate_env(const std::string& path, const std::vector<EnvVar>& env, Violations& found) {
+  for (size_t i = 0; i < env.size(); ++i) {
+    const std::string at = item(path, i);
+    if (env[i].name.empty()) {
+      found.required(at + ".name");
+    } else {
+      for (std::string& reason : env_name_errors(env[i].name))
+        found.invalid(at + ".name", env[i].name, std::move(reason));
+    }
+    if (env[i].field_path.empty()) continue;
+    if (!env[i].value.empty())
+      found.invalid_object(at + ".valueFrom", "may not be specified when `value` is not empty");
+    if (!known_field_path(env[i].field_path))
+      found.not_supported(at + ".valueFrom.fieldRef.fieldPath", env[i].field_path,
+                          {"metadata.annotations['<KEY>']", "metadata.labels['<KEY>']",
+                           "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName"});
+  }
+}
+
+std::map<std::string, int64_t> validate_quantities(const std::string& path,
+                                                   const StringMap& quantities, Violations& found) {
+  std::map<std::string, int64_t> parsed;
+  for (const auto& [resource, text] : quantities) {
+    const std::string at = path + "[" + resource + "]";
+    for (std::string& reason : qualified_name_errors(resource))
+      found.invalid(at, resource, std::move(reason));
+    auto milli = parse_quantity_milli(text);
+    if (!milli) {
+      found.invalid(at, text, milli.error().message);
+      continue;
+    }
+    if (*milli < 0) found.invalid(at, text, "must be greater than or equal to 0");
+    parsed.emplace(resource, *milli);
+  }
+  return parsed;
+}
+
+void validate_resources(const std::string& path, const Resources& resources, Violations& found) {
+  auto limits = validate_quantities(path + ".limits", resources.limits, found);
+  auto requests = validate_quantities(path + ".requests", resources.requests, found);
+  for (const auto& [resource, milli] : requests) {
+    auto limit = limits.find(resource);
+    if (limit != limits.end() && milli > limit->second)
+      found.invalid(path + ".requests", resources.requests.at(resource),
+                    "must be less than or equal to " + resource + " limit of " +
+                        resources.limits.at(resource));
+  }
+}
+
+void validate_containers(const std::string& path, const std::vector<Container>& containers,
+                         std::set<std::string>& names, Violations& found) {
+  for (size_t i = 0; i < containers.size(); ++i) {
+    const Container& container = containers[i];
+    const std::string at = item(path, i);
+    if (container.name.empty()) {
+      found.required(at + ".name");
+    } else {
+      for (std::string& reason : dns_label_errors(container.name))
+        found.invalid(at + ".name", container.name, std::move(reason));
+      if (!names.insert(container.name).second) found.duplicate(at + ".name", container.name);
+    }
+    validate_env(at + ".env", container.env, found);
+    validate_resources(at + ".resources", container.resources, found);
+  }
+}
+
+void validate_toleration(const std::string& path, const Toleration& toleration, Violations& found) {
+  const auto& [key, op, value, effect, seconds] = toleration;
+  if (!key.empty())
+    for (std::string& reason : qualified_name_errors(key))
+      found.invalid(path + ".key", key, std::move(reason));
+  if (key.empty() && op != "Exists")
+    found.invalid(path + ".operator", op,
+                  "operator must be Exists when `key` is empty, which means \"match all values and "
+                  "all keys\"");
+  if (seconds && effect != "NoExecute")
+    found.invalid(path + ".effect", effect,
+                  "effect must be 'NoExecute' when `tolerationSeconds` is set");
+  if (op.empty() || op == "Equal") {
+    for (std::string& reason : label_value_errors(value))
+      found.invalid(path + ".operator", value, std::move(reason));
+  } else if (op == "Exists") {
+    if (!value.empty())
+      found.invalid(path + ".operator", value, "value must be empty when `operator` is 'Exists'");
+  } else {
+    found.not_supported(path + ".operator", op, {"Equal", "Exists"});
+  }
+  if (!effect.empty() && effect != "NoSchedule" && effect != "PreferNoSchedule" &&
+      effect != "NoExecute")
+    found.not_supported(path + ".effect", effect, {"NoExecute", "NoSchedule", "PreferNoSchedule"});
+}
+
+}  // namespace
+
+void validate_template(const PodTemplate& pod, Violations& found) {
+  validate_labels("spec.template.labels", pod.labels, found);
+  size_t bytes = 0;
+  for (const auto& [key, value] : pod.annotations) {
+    bytes += key.size() + value.size();
+    for (std::string& reason : qualified_name_errors(key))
+      found.invalid("spec.template.annotations", key, std::move(reason));
+  }
+  if (bytes > kAnnotationsMax) found.too_long("spec.template.annotations", kAnnotationsMax);
+  const std::string path = "spec.template.spec";
+  if (pod.containers.empty()) found.required(path + ".containers");
+  std::set<std::string> names;
+  validate_containers(path + ".containers", pod.containers, names, found);
+  validate_containers(path + ".initContainers", pod.init_containers, names, found);
+  if (pod.active_deadline_s &&
+      (*pod.active_deadline_s < 1 || *pod.active_deadline_s > std::numeric_limits<int32_t>::max()))
+    found.invalid(path + ".activeDeadlineSeconds", *pod.active_deadline_s,
+                  "must be between 1 and 2147483647, inclusive");
+  if (pod.termination_grace_s)
+    found.nonnegative(path + ".terminationGracePeriodSeconds", *pod.termination_grace_s);
+  validate_labels(path + ".nodeSelector", pod.node_selector, found);
+  for (size_t i = 0; i < pod.tolerations.size(); ++i)
+    validate_toleration(item(path + ".tolerations", i), pod.tolerations[i], found);
+}
+
+}  // namespace muster::core

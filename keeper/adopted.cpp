@@ -1,0 +1,93 @@
+#include "keeper/adopted.hpp"
+
+#include "keeper/cgroup.hpp"
+#include "keeper/proc.hpp"
+
+#include <algorithm>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <unordered_set>
+
+namespace muster::keeper {
+namespace {
+
+constexpr int kLooks =
+    50;  // a millisecond each; one whose environment is empty for good is nobody's
+constexpr uint64_t kLeftoversNs = 4'000'000'000;  // the agent waits 5 s for us
+
+}  // namespace
+
+bool Adopted::reap() {
+  while (true) {
+    int pid = waitpid(-1, nullptr, WNOHANG | __WNOTHREAD | __WALL);  // of the main thread only
+    if (pid <= 0) return pid == 0;
+    owners_.erase(pid);
+  }
+}
+
+bool Adopted::scan(const std::function<uint64_t(int session)>& session_entry,
+                   const std::function<void(int pid, uint64_t entry)>& found) {
+  bool untold = false;
+  for (int pid : adopted_pids()) {
+    Owner& owner = owners_[pid];
+    if (owner.entry == 0 && owner.looks < kLooks) {
+      ++owner.looks;
+      ProcStat stat;
+      if (!read_stat(pid, stat) || stat.state == 'Z') continue;  // reaped next time
+      owner.entry = session_entry(stat.session);
+      Token token;
+      if (owner.entry == 0 && !read_token(pid, token)) untold = true;
+      if (token.keeper == keeper_) owner.entry = token.entry;
+    }
+    if (owner.entry != 0) found(pid, owner.entry);
+  }
+  return untold;
+}
+
+bool kill_leftovers_of(const std::vector<uint64_t>& keepers, const std::vector<Leader>& leaders) {
+  for (uint64_t keeper : keepers) {
+    Cgroups cgroups(keeper);
+    if (cgroups.open()) cgroups.kill_all();
+  }
+  std::unordered_set<int>
+      sessions;  // whose leader is, or was when we looked, the process that was started
+  for (const Leader& leader : leaders) {
+    ProcStat stat;
+    if (read_stat(leader.pid, stat) && stat.start_ticks == leader.start_ticks) {
+      sessions.insert(leader.pid);
+    }
+  }
+  uint64_t give_up = boot_ns() + kLeftoversNs;
+  int clean = 0;
+  while (clean < 2) {  // twice: one may fork or exec while we look
+    bool left = false;
+    for (int pid : all_pids()) {
+      ProcStat stat;
+      if (pid == getpid() || !read_stat(pid, stat) || stat.state == 'Z' || stat.state == 'X')
+        continue;
+      bool theirs = sessions.contains(stat.session);
+      if (!theirs) {
+        Token token;
+        read_token(pid, token);
+        theirs = token.keeper != 0 &&
+                 std::find(keepers.begin(), keepers.end(), token.keeper) != keepers.end();
+      }
+      if (!theirs) continue;
+      left = true;
+      kill_process(pid, stat.start_ticks);
+    }
+    clean = left ? 0 : clean + 1;
+    if (left && boot_ns() > give_up) return false;
+    usleep(left ? 1000 : 5000);
+  }
+  for (uint64_t keeper : keepers) {
+    Cgroups cgroups(keeper);
+    if (cgroups.open()) {
+      cgroups.kill_all();
+      cgroups.remove();
+    }
+  }
+  return true;
+}
+
+}  // namespace muster::keeper

@@ -1,0 +1,150 @@
+// Protocol: what agent and keeper say to each other on work_dir/keeper/socket.
+//
+//   frame   := length:u32 type:u8 payload        length counts type and payload
+//   agent   := hello (spawn | kill | forget | end_all)*
+//   keeper  := refused | welcome (living | ended)* inventory_done (started | ended)*
+//
+// One record a frame; lists are what arrives together. Times cross as ages in milliseconds, so no
+// clock is compared across processes. Numbers and texts are those of bytes.hpp.
+//
+// Always holds: the keeper outlives agents of other versions, so a new version only adds types, or
+// fields at the end of a payload; a reader ignores what follows the fields it knows. The client
+// speaks kVersion and the one before.
+#pragma once
+
+#include "keeper/bytes.hpp"
+
+#include <compare>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <string_view>
+
+namespace muster::keeper {
+
+constexpr uint32_t kVersion = 1;        // spoken by this keeper
+constexpr uint32_t kOldestVersion = 1;  // still understood
+constexpr uint32_t kFrameMax = 64u << 20;
+constexpr size_t kFrameHead = 4;
+
+// How the keeper's process ended, told to the one who started it.
+constexpr int kExitDamaged = 3;  // the spool is damaged beyond a torn tail
+constexpr int kExitLocked = 4;   // another keeper has this work-dir
+constexpr int kExitFailed = 5;   // the directory, socket or spool cannot be had; the log says why
+
+enum class Type : uint8_t {
+  hello = 1,       // version:u32 cluster_id:text
+  spawn,           // key note:text cwd stdout stderr:text argc:u32 argv:text* envc:u32 env:text*
+  kill,            // key grace_ms:i64
+  forget,          // entry:u64
+  end_all,         // -
+  welcome = 64,    // version:u32
+  refused,         // why:text
+  living,          // key pid:i32 age_ms:i64 killing:u8 note:text
+  inventory_done,  // -
+  started,         // key pid:i32 age_ms:i64
+  ended,           // see Ended
+};
+
+// A process: `instance` counts restarts in place.
+struct Key {
+  uint64_t job = 0;
+  uint32_t index = 0, attempt = 0;
+  uint16_t container = 0, instance = 0;
+  auto operator<=>(const Key&) const = default;
+
+  void write(Writer& out) const {
+    out.num(job).num(index).num(attempt).num(container).num(instance);
+  }
+  static Key read(Reader& in) {
+    Key key;
+    key.job = in.num<uint64_t>();
+    key.index = in.num<uint32_t>();
+    key.attempt = in.num<uint32_t>();
+    key.container = in.num<uint16_t>();
+    key.instance = in.num<uint16_t>();
+    return key;
+  }
+};
+
+// The end of a process. `start_told`: a started frame (or a living one) went before it on this
+// connection.
+struct Ended {
+  Key key;
+  uint64_t entry = 0;
+  int32_t pid = 0, exit_code = 0, signal = 0;
+  bool lost = false, start_told = false;
+  int64_t start_age_ms = 0, end_age_ms = 0;
+  std::string_view error, note;
+
+  void write(Writer& out) const {
+    key.write(out);
+    out.num(entry).num(pid).num(exit_code).num(signal);
+    out.num(uint8_t{lost}).num(uint8_t{start_told}).num(start_age_ms).num(end_age_ms);
+    out.text(error).text(note);
+  }
+  static Ended read(Reader& in) {
+    Ended end;
+    end.key = Key::read(in);
+    end.entry = in.num<uint64_t>();
+    end.pid = in.num<int32_t>();
+    end.exit_code = in.num<int32_t>();
+    end.signal = in.num<int32_t>();
+    end.lost = in.num<uint8_t>() != 0;
+    end.start_told = in.num<uint8_t>() != 0;
+    end.start_age_ms = in.num<int64_t>();
+    end.end_age_ms = in.num<int64_t>();
+    end.error = in.text();
+    end.note = in.text();
+    return end;
+  }
+};
+
+// One frame being written at the end of `out`; its length is filled in when it goes out of scope.
+class Frame : public Writer {
+ public:
+  Frame(std::string& out, Type type) : Writer(out), bytes_(out), start_(out.size()) {
+    num(uint32_t{0}).num(static_cast<uint8_t>(type));
+  }
+  ~Frame() {
+    auto length = static_cast<uint32_t>(bytes_.size() - start_ - kFrameHead);
+    std::memcpy(bytes_.data() + start_, &length, sizeof length);
+  }
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
+
+ private:
+  std::string& bytes_;
+  size_t start_;
+};
+
+// Received bytes, cut into frames.
+class FrameBuffer {
+ public:
+  void append(const char* bytes, size_t size) { bytes_.append(bytes, size); }
+  // False: no whole frame is there. The payload is valid until the next call of any method.
+  bool next(Type& type, std::string_view& payload) {
+    uint32_t length = 0;
+    if (bytes_.size() - done_ >= kFrameHead)
+      std::memcpy(&length, bytes_.data() + done_, sizeof length);
+    if (length == 0 || bytes_.size() - done_ - kFrameHead < length) {
+      broken_ =
+          broken_ || length > kFrameMax || (length == 0 && bytes_.size() - done_ >= kFrameHead);
+      bytes_.erase(0, done_);
+      done_ = 0;
+      return false;
+    }
+    type = static_cast<Type>(bytes_[done_ + kFrameHead]);
+    payload = std::string_view(bytes_).substr(done_ + kFrameHead + 1, length - 1);
+    done_ += kFrameHead + length;
+    return true;
+  }
+  bool broken() const { return broken_; }  // no frame could look like this
+
+ private:
+  std::string bytes_;
+  size_t done_ = 0;
+  bool broken_ = false;
+};
+
+}  // namespace muster::keeper

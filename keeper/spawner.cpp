@@ -1,0 +1,228 @@
+#include "keeper/spawner.hpp"
+
+#include "keeper/bytes.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+
+namespace muster::keeper {
+namespace {
+
+constexpr size_t kStackBytes = 64u << 10;
+constexpr char kDefaultPath[] = "/usr/local/bin:/usr/bin:/bin";
+
+struct ChildPlan {
+  const char* path = nullptr;
+  char* const* argv = nullptr;
+  char* const* envp = nullptr;
+  const char* cwd = nullptr;
+  int in = -1, out = -1, err = -1, cgroup = -1;
+  const rlimit* limit = nullptr;
+  // What failed, written by the child into our memory; null: it runs.
+  const char* volatile failed = nullptr;
+  volatile int error = 0;
+};
+
+// The child, between clone and exec, in our memory while our thread is suspended: system calls
+// only.
+__attribute__((no_sanitize("address", "undefined", "thread"))) int child_main(void* argument) {
+  auto* plan = static_cast<ChildPlan*>(argument);
+  auto fail = [plan](const char* what) {
+    plan->error = errno;
+    plan->failed = what;
+    _exit(127);
+  };
+  // Joining may be refused (the memory is full): then session and environment tell it apart, like
+  // elsewhere.
+  if (plan->cgroup >= 0 && write(plan->cgroup, "0", 1) < 0) errno = 0;
+  setsid();
+  setrlimit(RLIMIT_NOFILE, plan->limit);
+  if (dup2(plan->in, 0) < 0 || dup2(plan->out, 1) < 0 || dup2(plan->err, 2) < 0) fail("dup");
+  if (chdir(plan->cwd) < 0) fail("cwd");
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);  // handlers end with the exec, and none is SIG_IGN
+  execve(plan->path, plan->argv, plan->envp);
+  fail("exec");
+  return 127;
+}
+
+int code_of(int error) {
+  return error == ENOENT || error == ENOTDIR ? 127 : 126;
+}
+
+bool executable(const std::string& path, int& error) {
+  struct stat info {};
+  if (stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
+    if (access(path.c_str(), X_OK) == 0) return true;
+    error = EACCES;  // told only if no later directory has one
+  }
+  return false;
+}
+
+// Where execvp would find it.
+std::string look_up(const std::string& name, std::string_view cwd, std::string_view path,
+                    int& error) {
+  error = ENOENT;
+  while (true) {
+    size_t colon = path.find(':');
+    std::string dir(path.substr(0, colon));
+    if (dir.empty() || dir[0] != '/') dir = std::string(cwd) + "/" + dir;
+    std::string candidate = dir + "/" + name;
+    if (executable(candidate, error)) return candidate;
+    if (colon == std::string_view::npos) return "";
+    path.remove_prefix(colon + 1);
+  }
+}
+
+struct Fd {
+  int fd = -1;
+  ~Fd() {
+    if (fd >= 0) close(fd);
+  }
+};
+
+bool open_output(std::string_view path, Fd& out) {
+  out.fd = open(path.data(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
+  return out.fd >= 0;
+}
+
+size_t cores() {
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<size_t>(CPU_COUNT(&set));
+  return std::max(1u, std::thread::hardware_concurrency());
+}
+
+}  // namespace
+
+Spawner::Spawner(Cgroups* cgroups, rlimit limit)
+    : cgroups_(cgroups),
+      limit_(limit),
+      null_fd_(open("/dev/null", O_RDONLY | O_CLOEXEC)),
+      event_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+  for (size_t i = 0; i < cores(); ++i) std::thread([this] { work(); }).detach();
+}
+
+void Spawner::submit(std::vector<SpawnJob> jobs) {
+  std::lock_guard lock(mutex_);
+  for (auto& job : jobs) {
+    jobs_.push_back(std::move(job));
+    wake_.notify_one();
+  }
+}
+
+std::vector<Spawned> Spawner::take() {
+  eventfd_t count;
+  eventfd_read(event_fd_, &count);
+  std::lock_guard lock(mutex_);
+  return std::exchange(done_, {});
+}
+
+void Spawner::work() {
+  // No handler of ours may run in a child that still shares our memory.
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, nullptr);
+  std::vector<char> stack(kStackBytes);
+  std::unique_lock lock(mutex_);
+  while (true) {
+    wake_.wait(lock, [this] { return !jobs_.empty(); });
+    SpawnJob job = std::move(jobs_.front());
+    jobs_.pop_front();
+    lock.unlock();
+    Spawned result = spawn(job, stack.data());
+    lock.lock();
+    done_.push_back(std::move(result));
+    if (done_.size() == 1) eventfd_write(event_fd_, 1);
+  }
+}
+
+Spawned Spawner::spawn(const SpawnJob& job, char* stack) {
+  Spawned result;
+  result.entry = job.token.entry;
+  auto refused = [&result](int error, const std::string& what) {
+    result.exit_code = code_of(error);
+    result.error = what + ": " + std::strerror(error);
+    return std::move(result);
+  };
+  Reader in(job.order);
+  std::string_view cwd = in.text(), out_path = in.text(), err_path = in.text();
+  std::vector<char*> argv, envp;
+  for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count) {
+    argv.push_back(const_cast<char*>(in.text().data()));  // execve does not write to them
+  }
+  std::string token = job.token.text();
+  envp.push_back(token.data());
+  std::string_view path = kDefaultPath;
+  for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count) {
+    std::string_view variable = in.text();
+    if (variable.starts_with("PATH=")) path = variable.substr(5);
+    if (!variable.starts_with(kTokenName)) envp.push_back(const_cast<char*>(variable.data()));
+  }
+  if (!in.ok()) return refused(EBADMSG, "order");
+  if (argv.empty() || argv[0][0] == '\0') return refused(ENOENT, "exec: no command");
+  argv.push_back(nullptr);
+  envp.push_back(nullptr);
+
+  std::string program = argv[0];
+  if (program.find('/') == std::string::npos) {
+    int error = 0;
+    std::string found = look_up(program, cwd, path, error);
+    if (found.empty()) return refused(error, "exec " + program);
+    program = std::move(found);
+  }
+  auto unopenable = [&](std::string_view what) {
+    auto failed = refused(errno, "open " + std::string(what));
+    failed.exit_code = 126;  // what was asked for exists, we cannot give it its output
+    return failed;
+  };
+  Fd out, err, cgroup;
+  if (!open_output(out_path, out)) return unopenable(out_path);
+  if (err_path != out_path && !open_output(err_path, err)) return unopenable(err_path);
+  if (cgroups_ != nullptr) cgroup.fd = cgroups_->add(job.token.entry);
+  result.in_cgroup = cgroup.fd >= 0;
+
+  ChildPlan plan;
+  plan.path = program.c_str();
+  plan.argv = argv.data();
+  plan.envp = envp.data();
+  plan.cwd = cwd.data();
+  plan.in = null_fd_;
+  plan.out = out.fd;
+  plan.err = err.fd >= 0 ? err.fd : out.fd;
+  plan.cgroup = cgroup.fd;
+  plan.limit = &limit_;
+  result.start_ns = boot_ns();
+  int pidfd = -1;
+  int pid = clone(child_main, stack + kStackBytes, CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD,
+                  &plan, &pidfd);
+  if (pid < 0) {
+    int error = errno;
+    if (result.in_cgroup) cgroups_->remove_if_empty(job.token.entry);
+    return refused(error, "fork");
+  }
+  if (plan.failed != nullptr) {
+    waitpid(pid, nullptr, 0);
+    close(pidfd);
+    if (result.in_cgroup) cgroups_->remove_if_empty(job.token.entry);
+    bool cwd_failed = std::strcmp(plan.failed, "cwd") == 0;
+    auto failed = refused(
+        plan.error, std::string(plan.failed) + " " + (cwd_failed ? std::string(cwd) : program));
+    if (cwd_failed) failed.exit_code = 126;
+    return failed;
+  }
+  result.pid = pid;
+  result.pidfd = pidfd;
+  return result;
+}
+
+}  // namespace muster::keeper

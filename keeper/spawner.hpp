@@ -1,0 +1,62 @@
+// Spawner: the threads that start processes.
+//
+// A thread that starts a process is suspended until the exec, so there are as many as cores, and
+// the main thread, which must hear of ends meanwhile, is none of them. The child shares our memory
+// until its exec (vfork's way: the price does not grow with our size), on a small stack of its own.
+//
+// Always holds: workers live as long as the keeper, for a process's parent is the thread that
+// started it.
+#pragma once
+
+#include "keeper/cgroup.hpp"
+#include "keeper/proc.hpp"
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <mutex>
+#include <string>
+#include <sys/resource.h>
+#include <thread>
+#include <vector>
+
+namespace muster::keeper {
+
+struct SpawnJob {
+  Token token;
+  std::string order;  // the spawn frame after its note
+};
+
+struct Spawned {
+  uint64_t entry = 0;
+  int pid = 0;  // 0: it could not be started
+  int pidfd = -1;
+  uint64_t start_ns = 0;
+  int exit_code = 0;  // when it could not
+  std::string error;
+  bool in_cgroup = false;
+};
+
+class Spawner {
+ public:
+  // `cgroups` may be null. `limit`: the RLIMIT_NOFILE that processes get.
+  Spawner(Cgroups* cgroups, rlimit limit);
+  void submit(std::vector<SpawnJob> jobs);
+  std::vector<Spawned> take();
+  int event_fd() const { return event_fd_; }  // readable when take() has something
+
+ private:
+  void work();
+  Spawned spawn(const SpawnJob& job, char* stack);
+
+  Cgroups* const cgroups_;
+  const rlimit limit_;
+  const int null_fd_;
+  const int event_fd_;
+  std::mutex mutex_;  // of what follows
+  std::condition_variable wake_;
+  std::deque<SpawnJob> jobs_;
+  std::vector<Spawned> done_;
+};
+
+}  // namespace muster::keeper

@@ -1,0 +1,432 @@
+#include "keeper/spool.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace muster::keeper {
+namespace {
+
+constexpr uint32_t kSpoolVersion = 1;
+constexpr uint32_t kMark = 0x5053554d;  // "MUSP"
+constexpr size_t kEntryHead = 13;       // mark, length, crc, type
+constexpr size_t kHeaderRoom = 1024;    // of a segment; more than its header takes
+constexpr size_t kErrorMax = 400;
+constexpr size_t kEndRoom = 640;  // a start and an end with the longest error
+constexpr auto kSyncGather = std::chrono::milliseconds(300);
+
+enum class Kind : uint8_t { header = 1, intent, started, ended, forgot };
+
+std::string entry_of(Kind kind, std::string_view payload) {
+  std::string body(1, static_cast<char>(kind));
+  body.append(payload);
+  std::string entry;
+  Writer(entry).num(kMark).num(static_cast<uint32_t>(body.size())).num(crc32(body));
+  entry += body;
+  entry.resize((entry.size() + 7) & ~size_t{7}, '\0');
+  return entry;
+}
+
+// The entry at the beginning of `bytes`; size 0: there is no valid one.
+struct Entry {
+  size_t size = 0;  // with its padding
+  Kind kind{};
+  std::string_view payload;
+};
+Entry entry_at(std::string_view bytes) {
+  if (bytes.size() < kEntryHead) return {};
+  Reader in(bytes);
+  auto mark = in.num<uint32_t>();
+  auto length = in.num<uint32_t>();
+  auto crc = in.num<uint32_t>();
+  if (mark != kMark || length == 0 || in.rest().size() < length) return {};
+  std::string_view body = in.rest().substr(0, length);
+  if (crc32(body) != crc) return {};
+  size_t size = (kEntryHead - 1 + length + 7) & ~size_t{7};
+  if (bytes.size() < size) return {};
+  return {size, static_cast<Kind>(body[0]), body.substr(1)};
+}
+
+bool any_entry(std::string_view bytes, size_t from) {
+  for (size_t at = (from + 7) & ~size_t{7}; at < bytes.size(); at += 8) {
+    if (entry_at(bytes.substr(at)).size > 0) return true;
+  }
+  return false;
+}
+
+std::string segment_name(uint64_t number) {
+  char name[32];
+  std::snprintf(name, sizeof name, "%016" PRIx64 ".seg", number);
+  return name;
+}
+
+}  // namespace
+
+Spool::File::~File() {
+  close(fd);
+}
+
+Spool::Spool(std::string boot, uint64_t keeper, size_t segment_bytes)
+    : boot_(std::move(boot)), keeper_(keeper), segment_bytes_(segment_bytes) {
+  syncer_ = std::thread([this] { run_sync(); });
+}
+
+Spool::~Spool() {
+  {
+    std::lock_guard lock(mutex_);
+    done_ = true;
+  }
+  dirty_or_done_.notify_all();
+  syncer_.join();
+  if (dir_ >= 0) close(dir_);
+}
+
+Spool::Found Spool::open(int dir_fd, std::string cluster) {
+  Found found;
+  cluster_ = std::move(cluster);
+  auto failed = [&found](const std::string& why) {
+    found.opened = Opened::failed;
+    found.why = "spool: " + why + ": " + std::strerror(errno);
+    return found;
+  };
+  if (mkdirat(dir_fd, "spool", 0700) < 0 && errno != EEXIST) return failed("mkdir");
+  dir_ = openat(dir_fd, "spool", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int list_fd = dir_ < 0 ? -1 : openat(dir_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* list = list_fd < 0 ? nullptr : fdopendir(list_fd);
+  if (list == nullptr) return failed("open");
+  std::vector<uint64_t> numbers;
+  while (dirent* file = readdir(list)) {
+    std::string name = file->d_name;
+    uint64_t number = std::strtoull(name.c_str(), nullptr, 16);
+    if (number > 0 && name == segment_name(number)) numbers.push_back(number);
+  }
+  closedir(list);
+  std::sort(numbers.begin(), numbers.end());
+  if (!numbers.empty()) next_segment_ = numbers.back() + 1;
+  while (!numbers.empty()) {  // spares, still all zeros, and a header that was torn
+    std::string name = segment_name(numbers.back());
+    int fd = openat(dir_, name.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return failed(name);
+    char head[kHeaderRoom] = {};
+    ssize_t size = pread(fd, head, sizeof head, 0);
+    close(fd);
+    bool begun = entry_at({head, sizeof head}).size > 0;
+    bool zeros = std::all_of(head, head + sizeof head, [](char byte) { return byte == 0; });
+    if (size < 0 || begun) break;
+    if (!zeros && any_entry({head, sizeof head}, 8)) break;
+    unlinkat(dir_, name.c_str(), 0);
+    numbers.pop_back();
+  }
+  std::unordered_map<uint64_t, Record> records;
+  for (uint64_t number : numbers) {
+    found.why = read_segment(number, number == numbers.back(), records);
+    if (!found.why.empty()) {
+      found.opened = Opened::damaged;
+      break;
+    }
+    segments_.push_back({number, 0});
+  }
+  for (auto& [entry, record] : records) found.records.push_back(std::move(record));
+  std::sort(found.records.begin(), found.records.end(),
+            [](const Record& a, const Record& b) { return a.entry < b.entry; });
+  if (found.opened == Opened::fine) {
+    if (!make_spares(2)) return failed("no room for a segment");
+    begin_segment();
+    if (!flush()) return failed("write");
+  }
+  return found;
+}
+
+// Empty, or what is wrong with it.
+std::string Spool::read_segment(uint64_t number, bool last,
+                                std::unordered_map<uint64_t, Record>& records) {
+  std::string name = segment_name(number);
+  int fd = openat(dir_, name.c_str(), O_RDWR | O_CLOEXEC);
+  struct stat info {};
+  if (fd < 0 || fstat(fd, &info) < 0) return "spool: " + name + ": " + std::strerror(errno);
+  File file(fd);
+  std::string bytes(static_cast<size_t>(info.st_size), '\0');
+  size_t size = 0;
+  for (ssize_t n; size < bytes.size(); size += static_cast<size_t>(n)) {
+    n = pread(fd, bytes.data() + size, bytes.size() - size, static_cast<off_t>(size));
+    if (n <= 0) break;
+  }
+  bytes.resize(size);
+  auto damaged = [&name](size_t at) {
+    return "spool: " + name + " is damaged at byte " + std::to_string(at);
+  };
+  size_t at = 0;
+  bool this_boot = false;
+  for (Entry entry; (entry = entry_at(std::string_view(bytes).substr(at))).size > 0;
+       at += entry.size) {
+    Reader in(entry.payload);
+    if (at == 0) {
+      auto version = in.num<uint32_t>();
+      if (entry.kind != Kind::header) return damaged(at);
+      if (version != kSpoolVersion) {
+        return "spool: " + name + " has version " + std::to_string(version) + ", not " +
+               std::to_string(kSpoolVersion);
+      }
+      this_boot = in.text() == boot_;
+    } else if (entry.kind == Kind::forgot) {
+      while (in.rest().size() >= sizeof(uint64_t)) records.erase(in.num<uint64_t>());
+    } else if (entry.kind == Kind::intent) {
+      Record record;
+      record.entry = in.num<uint64_t>();
+      record.key = Key::read(in);
+      record.start_ns = in.num<uint64_t>();
+      if (!this_boot) record.start_ns = 0;
+      record.keeper = in.num<uint64_t>();
+      record.note = in.text();
+      record.segment = number;
+      record.this_boot = this_boot;
+      next_entry_ = std::max(next_entry_, record.entry);
+      records[record.entry] = std::move(record);
+    } else if (auto it = records.find(in.num<uint64_t>()); it != records.end()) {
+      Record& record = it->second;
+      record.pid = in.num<int32_t>();
+      if (entry.kind == Kind::started) {
+        record.start_ticks = in.num<uint64_t>();
+        record.start_ns = in.num<uint64_t>();
+      } else {
+        record.ended = true;
+        record.exit_code = in.num<int32_t>();
+        record.signal = in.num<int32_t>();
+        record.lost = in.num<uint8_t>() != 0;
+        record.start_ns = in.num<uint64_t>();
+        record.end_ns = in.num<uint64_t>();
+        record.error = in.text();
+      }
+      if (!this_boot)
+        record.start_ns = record.end_ns = 0;  // before this boot: as old as can be said
+    }
+    if (!in.ok()) return damaged(at);
+  }
+  if (at == bytes.size()) return "";
+  if (!last) return damaged(at);
+  bool zeros = std::all_of(bytes.begin() + static_cast<ptrdiff_t>(at), bytes.end(),
+                           [](char byte) { return byte == 0; });
+  // After a power loss pages that were not synced may be missing in any order; what ran then is
+  // gone with its machine. Without one, a valid entry behind an invalid one is no torn tail.
+  if (!zeros && (this_boot || at == 0) && any_entry(bytes, at + 8)) return damaged(at);
+  if (ftruncate(fd, static_cast<off_t>(at)) < 0)
+    return "spool: " + name + ": " + std::strerror(errno);
+  return "";
+}
+
+Spool::Segment* Spool::find(uint64_t number) {
+  for (auto& segment : segments_) {
+    if (segment.number == number) return &segment;
+  }
+  return nullptr;
+}
+
+size_t Spool::weight(const Record& record) {
+  return record.note.size() + kEndRoom;
+}
+
+void Spool::adopt(Record& record) {
+  live_[record.entry] = &record;
+  live_bytes_ += weight(record);
+  if (!record.ended) ++open_ends_;
+  if (Segment* segment = find(record.segment)) segment->live_bytes += weight(record);
+}
+
+bool Spool::make_spares(size_t count) {
+  while (spares_.size() < count) {
+    std::string name = segment_name(next_segment_);
+    int fd = openat(dir_, name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0) return false;
+    auto file = std::make_shared<File>(fd);
+    auto size = static_cast<off_t>(segment_bytes_);
+    // A filesystem that cannot allocate ahead gets no promise about a full disk.
+    if (fallocate(fd, 0, 0, size) < 0 && (errno != EOPNOTSUPP || ftruncate(fd, size) < 0)) {
+      int error = errno;
+      unlinkat(dir_, name.c_str(), 0);
+      errno = error;
+      return false;
+    }
+    spares_.emplace_back(next_segment_++, std::move(file));
+  }
+  return true;
+}
+
+void Spool::begin_segment() {
+  // Cut before the next one has a header: only the last segment may end in zeros.
+  if (file_ != nullptr && ftruncate(file_->fd, static_cast<off_t>(offset_)) < 0) {
+    std::perror("muster-keeper: spool: ftruncate");
+  }
+  segments_.push_back({spares_.front().first, 0});
+  file_ = std::move(spares_.front().second);
+  spares_.pop_front();
+  offset_ = 0;
+  std::string header;
+  Writer(header).num(kSpoolVersion).text(boot_).text(cluster_).num(keeper_);
+  pending_ = entry_of(Kind::header, header);
+}
+
+// Appends to what will be written, in a new segment if this one is full. Without a spare, or when
+// the disk does not take what is pending, the segment grows beyond its size instead.
+void Spool::put(std::string_view entry) {
+  bool full = offset_ + pending_.size() + entry.size() > segment_bytes_;
+  if (full && !spares_.empty() && flush()) begin_segment();
+  pending_.append(entry);
+}
+
+void Spool::write_intent(Record& record) {
+  std::string payload;
+  Writer out(payload);
+  out.num(record.entry);
+  record.key.write(out);
+  out.num(record.start_ns).num(record.keeper).text(record.note);
+  put(entry_of(Kind::intent, payload));
+  record.segment = segments_.back().number;
+  segments_.back().live_bytes += weight(record);
+}
+
+std::string Spool::intend(Record& record) {
+  record.entry = ++next_entry_;
+  record.keeper = keeper_;
+  if (record.note.size() > segment_bytes_ / 2) return "its note is too long";
+  size_t ends_a_segment = (segment_bytes_ - kHeaderRoom) / kEndRoom;
+  size_t spares = 1 + (open_ends_ + 1) / ends_a_segment;
+  bool full = offset_ + pending_.size() + weight(record) > segment_bytes_;
+  if (!make_spares(spares + full)) return std::strerror(errno);
+  write_intent(record);
+  live_[record.entry] = &record;
+  live_bytes_ += weight(record);
+  ++open_ends_;
+  return "";
+}
+
+void Spool::started(const Record& record) {
+  if (record.segment == 0) return;
+  std::string payload;
+  Writer(payload).num(record.entry).num(record.pid).num(record.start_ticks).num(record.start_ns);
+  put(entry_of(Kind::started, payload));
+}
+
+void Spool::ended(Record& record) {
+  if (record.error.size() > kErrorMax) record.error.resize(kErrorMax);
+  if (record.segment == 0) return;
+  --open_ends_;
+  end_entry(record);
+}
+
+void Spool::end_entry(const Record& record) {
+  std::string payload;
+  Writer(payload)
+      .num(record.entry)
+      .num(record.pid)
+      .num(record.exit_code)
+      .num(record.signal)
+      .num(uint8_t{record.lost})
+      .num(record.start_ns)
+      .num(record.end_ns)
+      .text(record.error);
+  put(entry_of(Kind::ended, payload));
+}
+
+void Spool::forget(const Record& record) {
+  if (live_.erase(record.entry) == 0) return;
+  live_bytes_ -= weight(record);
+  if (Segment* segment = find(record.segment)) segment->live_bytes -= weight(record);
+  forgotten_.push_back(record.entry);
+}
+
+void Spool::set_cluster(const std::string& cluster) {
+  if (cluster.empty() || cluster == cluster_) return;
+  cluster_ = cluster;
+  if (make_spares(2) && flush()) begin_segment();
+}
+
+void Spool::drop_old() {
+  may_drop_ = false;  // flush() comes by here
+  while (segments_.size() > 1) {
+    uint64_t number = segments_.front().number;
+    if (segments_.front().live_bytes > 0) {
+      if (segments_.size() <= 2 + 4 * live_bytes_ / segment_bytes_) break;
+      if (!make_spares(2 + live_bytes_ / segment_bytes_)) break;
+      for (auto& [entry, record] : live_) {
+        if (record->segment != number) continue;
+        write_intent(*record);
+        if (record->pid != 0 && !record->ended) started(*record);
+        if (record->ended) end_entry(*record);
+      }
+      segments_.front().live_bytes = 0;
+      if (!flush()) break;
+      sync();  // ends that were durable stay so
+    }
+    unlinkat(dir_, segment_name(number).c_str(), 0);
+    segments_.pop_front();
+  }
+  may_drop_ = true;
+}
+
+bool Spool::flush() {
+  if (!forgotten_.empty()) {
+    std::string payload;
+    Writer out(payload);
+    for (uint64_t entry : forgotten_) out.num(entry);
+    forgotten_.clear();
+    put(entry_of(Kind::forgot, payload));
+  }
+  if (pending_.empty()) {
+    if (may_drop_ && segments_.size() > 1 && segments_.front().live_bytes == 0) drop_old();
+    return true;
+  }
+  size_t done = 0;
+  while (done < pending_.size()) {
+    ssize_t n = pwrite(file_->fd, pending_.data() + done, pending_.size() - done,
+                       static_cast<off_t>(offset_ + done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) {
+      std::perror("muster-keeper: spool: write");
+      return false;  // all of it is written again, at the same place
+    }
+    done += static_cast<size_t>(n);
+  }
+  offset_ += done;
+  pending_.clear();
+  {
+    std::lock_guard lock(mutex_);
+    if (dirty_.empty() || dirty_.back() != file_) dirty_.push_back(file_);
+  }
+  dirty_or_done_.notify_one();
+  if (may_drop_ && segments_.size() > 1) drop_old();
+  return true;
+}
+
+void Spool::sync() {
+  std::vector<std::shared_ptr<File>> files;
+  {
+    std::lock_guard lock(mutex_);
+    files.swap(dirty_);
+  }
+  for (auto& file : files) fdatasync(file->fd);
+}
+
+void Spool::run_sync() {
+  std::unique_lock lock(mutex_);
+  while (!done_) {
+    dirty_or_done_.wait(lock, [this] { return done_ || !dirty_.empty(); });
+    dirty_or_done_.wait_for(lock, kSyncGather, [this] { return done_; });  // gather some more
+    auto files = std::move(dirty_);
+    dirty_.clear();
+    lock.unlock();
+    for (auto& file : files) fdatasync(file->fd);
+    if (!files.empty()) fsync(dir_);  // the segments' names
+    files.clear();
+    lock.lock();
+  }
+}
+
+}  // namespace muster::keeper

@@ -1,0 +1,295 @@
+#include "keeper/supervisor.hpp"
+
+#include "keeper/proc.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace muster::keeper {
+namespace {
+
+constexpr uint64_t kNsPerMs = 1'000'000;
+constexpr uint64_t kCheckNs = 500 * kNsPerMs;
+// A start is noted and told after this; what ends sooner has its start in its end, which saves it
+// two records.
+constexpr uint64_t kFreshNs = 5 * kNsPerMs;
+constexpr int kQuickLooks = 100;  // each millisecond, then each ten
+constexpr uint64_t kFarewellNs = 500 * kNsPerMs;
+
+constexpr uint64_t kListenEvent = ~uint64_t{0};
+constexpr uint64_t kSpawnedEvent = ~uint64_t{1};
+
+void watch(int epoll_fd, int operation, int fd, uint32_t events, uint64_t id) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = id;
+  if (epoll_ctl(epoll_fd, operation, fd, &event) < 0) std::perror("muster-keeper: epoll_ctl");
+}
+
+}  // namespace
+
+Supervisor::Supervisor(Options options, Spool& spool, Spawner& spawner, Cgroups* cgroups)
+    : options_(options),
+      spool_(spool),
+      spawner_(spawner),
+      cgroups_(cgroups),
+      adopted_(options.keeper),
+      epoll_fd_(epoll_create1(EPOLL_CLOEXEC)) {
+  watch(epoll_fd_, EPOLL_CTL_ADD, options_.listen_fd, EPOLLIN, kListenEvent);
+  watch(epoll_fd_, EPOLL_CTL_ADD, spawner_.event_fd(), EPOLLIN, kSpawnedEvent);
+  now_ns_ = idle_since_ns_ = boot_ns();
+}
+
+void Supervisor::adopt(Record record) {
+  auto process = std::make_unique<Process>();
+  static_cast<Record&>(*process) = std::move(record);
+  spool_.adopt(*process);
+  if (!process->ended) {
+    process->lost = true;
+    process->exit_code = 128 + SIGKILL;
+    process->signal = SIGKILL;
+    process->error = "its keeper died";
+    process->end_ns = process->this_boot ? now_ns_ : 0;
+    process->ended = true;
+    spool_.ended(*process);
+    ends_.push_back(process->entry);
+  } else {
+    process->committed = true;
+  }
+  process->state = State::ended;
+  by_key_[process->key] = process.get();
+  processes_[process->entry] = std::move(process);
+}
+
+void Supervisor::run() {
+  spool_.adopted_all();
+  std::array<epoll_event, 256> events;
+  while (true) {
+    int count = epoll_wait(epoll_fd_, events.data(), static_cast<int>(events.size()), timeout_ms());
+    now_ns_ = boot_ns();
+    for (int i = 0; i < count; ++i) {
+      uint64_t id = events[static_cast<size_t>(i)].data.u64;
+      if (id == kListenEvent) {
+        accept_agent();
+      } else if (id == kSpawnedEvent) {
+        for (auto& spawned : spawner_.take()) on_spawned(std::move(spawned));
+      } else if (id == kAgentEvent) {
+        if (events[static_cast<size_t>(i)].events & ~uint32_t{EPOLLOUT}) read_agent();
+      } else if (Process* process = find(id); process != nullptr) {
+        on_exit(*process);
+      }
+    }
+    run_timers();
+    look_for_leftovers();
+    check_idle();
+    bool written = commit();
+    send();
+    if (stopping_ && living_ == 0) {
+      if (stop_at_ns_ == 0) stop_at_ns_ = now_ns_ + kFarewellNs;
+      if ((written && (agent_fd_ < 0 || out_.empty())) || now_ns_ >= stop_at_ns_) break;
+    }
+  }
+  spool_.sync();
+}
+
+Supervisor::Process* Supervisor::find(uint64_t entry) {
+  auto it = processes_.find(entry);
+  return it == processes_.end() ? nullptr : it->second.get();
+}
+
+int Supervisor::timeout_ms() const {
+  uint64_t until = next_check_ns_;
+  if (!kills_.empty()) until = std::min(until, kills_.begin()->first);
+  uint64_t wait_ms = until > now_ns_ ? (until - now_ns_ + kNsPerMs - 1) / kNsPerMs : 0;
+  if (!fresh_.empty()) wait_ms = std::min<uint64_t>(wait_ms, kFreshNs / kNsPerMs);
+  if (unwritten_ || stop_at_ns_ != 0) wait_ms = std::min<uint64_t>(wait_ms, 20);
+  for (uint64_t entry : leaving_) {
+    int looks = processes_.at(entry)->looks;
+    wait_ms = std::min<uint64_t>(wait_ms, looks < kQuickLooks ? 1 : 10);
+  }
+  return static_cast<int>(wait_ms);
+}
+
+// ---- processes
+
+void Supervisor::on_spawned(Spawned spawned) {
+  Process* process = find(spawned.entry);
+  if (process == nullptr) return;
+  process->start_ns = now_ns_;
+  if (spawned.pid == 0) {
+    process->exit_code = spawned.exit_code;
+    process->error = std::move(spawned.error);
+    process->end_ns = now_ns_;
+    end(*process);
+    return;
+  }
+  process->start_ns = spawned.start_ns;
+  process->pid = spawned.pid;
+  process->pidfd = spawned.pidfd;
+  process->in_cgroup = spawned.in_cgroup;
+  process->state = State::running;
+  by_pid_[process->pid] = process->entry;
+  watch(epoll_fd_, EPOLL_CTL_ADD, process->pidfd, EPOLLIN, process->entry);
+  fresh_.push_back(process->entry);
+  if (process->killing) kill_group(*process, process->kill_at_ns <= now_ns_ ? SIGKILL : SIGTERM);
+}
+
+void Supervisor::on_exit(Process& process) {
+  if (process.state != State::running) return;
+  // Before it is reaped, while its number is certainly its own. Who forks now is killed before the
+  // fork is done.
+  kill_group(process, SIGKILL);
+  siginfo_t info{};
+  if (waitid(P_PIDFD, static_cast<id_t>(process.pidfd), &info, WEXITED | WNOHANG) < 0 ||
+      info.si_pid == 0) {
+    return;
+  }
+  // A copy of the descriptor may live on in a child that has not exec'ed yet: close() alone would
+  // leave the event.
+  epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, process.pidfd, nullptr);
+  close(process.pidfd);
+  process.pidfd = -1;
+  process.signal = info.si_code == CLD_EXITED ? 0 : info.si_status;
+  process.exit_code = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+  process.end_ns = now_ns_;
+  process.state = State::leaving;
+  leaving_.push_back(process.entry);
+}
+
+void Supervisor::look_for_leftovers() {
+  if (leaving_.empty()) return;
+  // The groups first: what they leave behind is adopted by the time we look at that.
+  std::vector<uint64_t> still, gone;
+  for (uint64_t entry : leaving_) {
+    Process& process = *find(entry);
+    ++process.looks;
+    bool left = ::kill(-process.pid, 0) == 0 || errno != ESRCH;
+    if (process.in_cgroup && !cgroups_->remove_if_empty(entry)) {
+      cgroups_->kill(entry);
+      left = true;
+    }
+    (left ? still : gone).push_back(entry);
+  }
+  if (adopted_.reap()) {
+    bool untold = adopted_.scan(
+        [this](int session) {
+          auto it = by_pid_.find(session);
+          return it == by_pid_.end() ? 0 : it->second;
+        },
+        [&](int pid, uint64_t entry) {
+          Process* process = find(entry);
+          if (process != nullptr && process->state == State::running) return;
+          ::kill(pid, SIGKILL);  // ours to reap, so the number is its own
+          if (auto it = std::find(gone.begin(), gone.end(), entry); it != gone.end()) {
+            gone.erase(it);
+            still.push_back(entry);
+          }
+        });
+    if (untold) {
+      still.insert(still.end(), gone.begin(), gone.end());
+      gone.clear();
+    }
+  }
+  leaving_ = std::move(still);
+  for (uint64_t entry : gone) end(*find(entry));
+}
+
+void Supervisor::end(Process& process) {
+  if (auto it = by_pid_.find(process.pid); it != by_pid_.end() && it->second == process.entry) {
+    by_pid_.erase(it);
+  }
+  if (process.killing) kills_.erase({process.kill_at_ns, process.entry});
+  process.state = State::ended;
+  process.ended = true;
+  --living_;
+  spool_.ended(process);
+  ends_.push_back(process.entry);
+}
+
+void Supervisor::kill_group(const Process& process, int signal) {
+  ::kill(-process.pid, signal);  // it leads its session, so it cannot leave its group
+  if (signal == SIGKILL && process.in_cgroup) cgroups_->kill(process.entry);
+}
+
+void Supervisor::kill(Process& process, int64_t grace_ms) {
+  if (process.state != State::starting && process.state != State::running) return;
+  constexpr int64_t kGraceMax = int64_t{1} << 40;
+  uint64_t at =
+      now_ns_ + static_cast<uint64_t>(std::clamp<int64_t>(grace_ms, 0, kGraceMax)) * kNsPerMs;
+  bool first = !process.killing;
+  if (!first && at >= process.kill_at_ns) return;
+  if (!first) kills_.erase({process.kill_at_ns, process.entry});
+  process.killing = true;
+  process.kill_at_ns = at;
+  kills_.emplace(at, process.entry);
+  if (first && grace_ms > 0 && process.state == State::running) kill_group(process, SIGTERM);
+}
+
+void Supervisor::run_timers() {
+  while (!kills_.empty() && kills_.begin()->first <= now_ns_) {
+    Process* process = find(kills_.begin()->second);
+    kills_.erase(kills_.begin());
+    if (process->state == State::running) kill_group(*process, SIGKILL);  // else on_spawned does
+  }
+  while (!fresh_.empty()) {
+    Process* process = find(fresh_.front());
+    if (process != nullptr && process->state == State::running) {
+      if (process->start_ns + kFreshNs > now_ns_) break;
+      ProcStat stat;
+      if (read_stat(process->pid, stat)) process->start_ticks = stat.start_ticks;
+      spool_.started(*process);
+      starts_.push_back(process->entry);
+    }
+    fresh_.pop_front();
+  }
+}
+
+void Supervisor::stop() {
+  if (stopping_) return;
+  stopping_ = true;
+  for (auto& [entry, process] : processes_) kill(*process, 0);
+  run_timers();
+}
+
+void Supervisor::check_idle() {
+  if (living_ > 0 || agent_fd_ >= 0) idle_since_ns_ = now_ns_;
+  if (now_ns_ < next_check_ns_) return;
+  next_check_ns_ = now_ns_ + std::min(kCheckNs, options_.idle_ns / 4 + kNsPerMs);
+  struct stat info {};
+  if (fstat(options_.dir_fd, &info) == 0 && info.st_nlink == 0) stop();  // our work-dir is gone
+  if (now_ns_ - idle_since_ns_ >= options_.idle_ns) stop();
+  if (leaving_.empty() && adopted_.reap()) {
+    // What shows up after its process has ended, from behind something that nobody could tell.
+    adopted_.scan([](int) { return uint64_t{0}; },
+                  [this](int pid, uint64_t entry) {
+                    Process* process = find(entry);
+                    if (process == nullptr || process->state == State::ended) ::kill(pid, SIGKILL);
+                  });
+  }
+}
+
+// What depends on the spool comes after it.
+bool Supervisor::commit() {
+  unwritten_ = !spool_.flush();
+  if (unwritten_) return false;
+  if (!jobs_.empty()) spawner_.submit(std::exchange(jobs_, {}));
+  for (uint64_t entry : std::exchange(starts_, {})) {
+    if (Process* process = find(entry); process != nullptr && !process->ended) tell_start(*process);
+  }
+  for (uint64_t entry : std::exchange(ends_, {})) {
+    if (Process* process = find(entry)) {
+      process->committed = true;
+      tell_end(*process);
+    }
+  }
+  return true;
+}
+
+}  // namespace muster::keeper

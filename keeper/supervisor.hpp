@@ -1,0 +1,112 @@
+// Supervisor: the keeper's loop. Starts what the agent orders, hears of ends, kills, and tells the
+// agent.
+//
+// A process is starting (its intent is in the spool, a worker has it), running, leaving (its main
+// process has ended, something of it may be left), ended, and gone once forgotten. Whatever a turn
+// of the loop came to is written to the spool in one write before anything is started or told.
+//
+// Always holds: a process is found by its entry in the spool, never by a descriptor's or a pid's
+// number; its pid is signalled only while we have not reaped it.
+#pragma once
+
+#include "keeper/adopted.hpp"
+#include "keeper/cgroup.hpp"
+#include "keeper/protocol.hpp"
+#include "keeper/spawner.hpp"
+#include "keeper/spool.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace muster::keeper {
+
+// Events of the loop are keyed by entry; this one is none.
+constexpr uint64_t kAgentEvent = ~uint64_t{2};
+
+class Supervisor {
+ public:
+  struct Options {
+    int dir_fd = -1;     // work_dir/keeper
+    int listen_fd = -1;  // its socket
+    uint64_t keeper = 0;
+    uint64_t idle_ns = 0;  // how long without processes and agent
+  };
+
+  Supervisor(Options options, Spool& spool, Spawner& spawner, Cgroups* cgroups);
+  // What an earlier keeper left in the spool; its end is written if it has none: lost.
+  void adopt(Record record);
+  void run();  // until nobody needs us
+
+ private:
+  enum class State { starting, running, leaving, ended };
+  struct Process : Record {
+    State state = State::starting;
+    int pidfd = -1;
+    bool in_cgroup = false;
+    bool killing = false;
+    uint64_t kill_at_ns = 0;  // SIGKILL, when killing
+    bool start_told = false;  // on this connection
+    bool committed = false;   // its end is in the spool
+    int looks = 0;            // while leaving
+  };
+
+  Process* find(uint64_t entry);
+  int timeout_ms() const;
+
+  void on_spawned(Spawned spawned);
+  void on_exit(Process& process);
+  void end(Process& process);
+  void kill(Process& process, int64_t grace_ms);
+  void kill_group(const Process& process, int signal);
+  void stop();  // kills all; run() returns when they are gone
+  void run_timers();
+  void look_for_leftovers();
+  void check_idle();
+  bool commit();
+
+  void accept_agent();
+  void drop_agent();
+  void read_agent();
+  void on_frame(Type type, std::string_view payload);
+  void on_hello(Reader in);
+  void on_spawn(Reader in);
+  void tell_start(Process& process);
+  void tell_end(Process& process);
+  void send();
+
+  const Options options_;
+  Spool& spool_;
+  Spawner& spawner_;
+  Cgroups* const cgroups_;
+  Adopted adopted_;
+  const int epoll_fd_;
+
+  uint64_t now_ns_ = 0;
+  std::unordered_map<uint64_t, std::unique_ptr<Process>> processes_;
+  std::map<Key, Process*> by_key_;
+  std::unordered_map<int, uint64_t> by_pid_;  // running and leaving: the sessions
+  size_t living_ = 0;                         // starting, running, leaving
+  std::vector<uint64_t> leaving_;
+  std::set<std::pair<uint64_t, uint64_t>> kills_;  // when, entry
+  std::deque<uint64_t> fresh_;                     // running, start neither told nor in the spool
+  std::vector<SpawnJob> jobs_;                     // for after the commit, as are:
+  std::vector<uint64_t> starts_, ends_;
+  bool unwritten_ = false;  // the disk refuses
+  bool stopping_ = false;
+  uint64_t next_check_ns_ = 0, idle_since_ns_ = 0, stop_at_ns_ = 0;
+
+  int agent_fd_ = -1;
+  bool greeted_ = false;
+  FrameBuffer in_;
+  std::string out_;
+  size_t out_done_ = 0;
+};
+
+}  // namespace muster::keeper

@@ -1,0 +1,186 @@
+// The supervisor's end of the agent's connection: one at a time, a new one replaces the old.
+#include "keeper/supervisor.hpp"
+
+#include <cerrno>
+#include <cstdio>
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace muster::keeper {
+namespace {
+
+constexpr size_t kReadBytes = 64u << 10;
+
+int64_t age_ms(uint64_t now_ns, uint64_t then_ns) {
+  return now_ns > then_ns ? static_cast<int64_t>((now_ns - then_ns) / 1'000'000) : 0;
+}
+
+}  // namespace
+
+void Supervisor::accept_agent() {
+  int fd = accept4(options_.listen_fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  if (fd < 0) return;
+  ucred peer{};
+  socklen_t size = sizeof peer;
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
+      (peer.uid != geteuid() && peer.uid != 0)) {
+    close(fd);
+    return;
+  }
+  if (agent_fd_ >= 0) read_agent();  // what it ordered before it died
+  drop_agent();
+  agent_fd_ = fd;
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLOUT | EPOLLET;
+  event.data.u64 = kAgentEvent;
+  if (epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event) < 0) std::perror("muster-keeper: epoll_ctl");
+}
+
+void Supervisor::drop_agent() {
+  if (agent_fd_ < 0) return;
+  epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, agent_fd_, nullptr);
+  close(agent_fd_);
+  agent_fd_ = -1;
+  greeted_ = false;
+  in_ = {};
+  out_.clear();
+  out_done_ = 0;
+  for (auto& [entry, process] : processes_) process->start_told = false;
+}
+
+void Supervisor::read_agent() {
+  char bytes[kReadBytes];
+  bool open = true;
+  while (open && agent_fd_ >= 0) {
+    ssize_t size = recv(agent_fd_, bytes, sizeof bytes, 0);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && errno == EAGAIN) return;
+    open = size > 0;
+    if (open) in_.append(bytes, static_cast<size_t>(size));
+    Type type{};
+    std::string_view payload;
+    while (open && in_.next(type, payload)) on_frame(type, payload);
+    if (in_.broken()) open = false;
+  }
+  drop_agent();
+}
+
+void Supervisor::on_frame(Type type, std::string_view payload) {
+  Reader in(payload);
+  if (type == Type::hello) return on_hello(in);
+  if (!greeted_) return;
+  if (type == Type::spawn) return on_spawn(in);
+  if (type == Type::kill) {
+    Key key = Key::read(in);
+    auto grace_ms = in.num<int64_t>();
+    auto it = by_key_.find(key);
+    if (in.ok() && it != by_key_.end()) kill(*it->second, grace_ms);
+  } else if (type == Type::forget) {
+    Process* process = find(in.num<uint64_t>());
+    if (process == nullptr || !process->committed) return;
+    spool_.forget(*process);
+    by_key_.erase(process->key);
+    processes_.erase(process->entry);
+  } else if (type == Type::end_all) {
+    stop();
+  }
+}
+
+void Supervisor::on_hello(Reader in) {
+  auto version = in.num<uint32_t>();
+  std::string cluster(in.text());
+  if (!in.ok() || version < kOldestVersion || version > kVersion) {
+    Frame(out_, Type::refused)
+        .text("the keeper speaks versions " + std::to_string(kOldestVersion) + " to " +
+              std::to_string(kVersion));
+    return;
+  }
+  spool_.set_cluster(cluster);
+  commit();
+  greeted_ = true;
+  Frame(out_, Type::welcome).num(version);
+  for (auto& [entry, process] : processes_) {
+    if (process->committed) {
+      tell_end(*process);
+      continue;
+    }
+    Frame frame(out_, Type::living);
+    process->key.write(frame);
+    frame.num(int32_t{process->pid})
+        .num(process->pid == 0 ? 0 : age_ms(now_ns_, process->start_ns));
+    frame.num(uint8_t{process->killing}).text(process->note);
+    process->start_told = process->pid != 0;
+  }
+  Frame(out_, Type::inventory_done);
+}
+
+void Supervisor::on_spawn(Reader in) {
+  Key key = Key::read(in);
+  std::string_view note = in.text();
+  if (!in.ok() || stopping_) return;
+  if (auto it = by_key_.find(key); it != by_key_.end()) {
+    if (it->second->committed) tell_end(*it->second);
+    return;
+  }
+  auto process = std::make_unique<Process>();
+  process->key = key;
+  process->note = note;
+  process->start_ns = now_ns_;
+  ++living_;
+  std::string refused = spool_.intend(*process);
+  Process& added = *process;
+  by_key_[key] = process.get();
+  processes_[added.entry] = std::move(process);
+  if (refused.empty()) {
+    jobs_.push_back({{options_.keeper, added.entry}, std::string(in.rest())});
+    return;
+  }
+  added.exit_code = 126;
+  added.error = "spool: " + refused;
+  added.end_ns = now_ns_;
+  end(added);
+}
+
+void Supervisor::tell_start(Process& process) {
+  if (!greeted_ || process.start_told) return;
+  process.start_told = true;
+  Frame frame(out_, Type::started);
+  process.key.write(frame);
+  frame.num(int32_t{process.pid}).num(age_ms(now_ns_, process.start_ns));
+}
+
+void Supervisor::tell_end(Process& process) {
+  if (!greeted_) return;
+  Ended end;
+  end.key = process.key;
+  end.entry = process.entry;
+  end.pid = process.pid;
+  end.exit_code = process.exit_code;
+  end.signal = process.signal;
+  end.lost = process.lost;
+  end.start_told = process.start_told;
+  end.start_age_ms = age_ms(now_ns_, process.start_ns);
+  end.end_age_ms = age_ms(now_ns_, process.end_ns);
+  end.error = process.error;
+  end.note = process.note;
+  Frame frame(out_, Type::ended);
+  end.write(frame);
+  process.start_told = true;
+}
+
+void Supervisor::send() {
+  while (agent_fd_ >= 0 && out_done_ < out_.size()) {
+    ssize_t size =
+        ::send(agent_fd_, out_.data() + out_done_, out_.size() - out_done_, MSG_NOSIGNAL);
+    if (size < 0 && errno == EINTR) continue;
+    if (size < 0 && errno == EAGAIN) return;  // an event tells when it takes more
+    if (size < 0) return drop_agent();
+    out_done_ += static_cast<size_t>(size);
+  }
+  out_.clear();
+  out_done_ = 0;
+}
+
+}  // namespace muster::keeper

@@ -1,0 +1,225 @@
+# What the journal holds: the values of its rows, packed. docs/formats.md has the keys and the rules.
+#
+# Each value begins with the version of its format; another one is refused, never guessed. Within a version fields and
+# union members are only added. Instants marked "coded" are UInt64: 0 is "absent", else 1 + zigzag(instant - base), in
+# milliseconds; near their base they pack to a byte or two.
+@0xe4f19b7c20d85a03;
+using Cxx = import "/capnp/c++.capnp";
+$Cxx.namespace("muster::wire");
+
+const journalFormat :UInt32 = 1;      # of the journal as a whole: keys and which rows there are
+const recordsVersion :UInt32 = 1;
+const snapshotVersion :UInt32 = 1;
+const nodeVersion :UInt32 = 1;
+
+enum Counted { notYet @0; succeeded @1; failed @2; ignored @3; released @4; }
+
+enum EndCause {
+  exited @0;
+  killed @1;
+  neverStarted @2;
+  startFailed @3;
+  keeperLost @4;
+  agentStopped @5;
+  fenced @6;
+  deadline @7;
+  outOfMemory @8;
+  nodeLost @9;
+  nodeDeleted @10;
+}
+
+# One append of one job.
+struct RecordList {
+  version @0 :UInt32;
+  records @1 :List(Record);
+}
+
+struct Record {
+  atMs @0 :Int64;
+  union {
+    jobAdmitted :group {              # the object is the owner's row; these are of the object then
+      generation @1 :Int64;
+      parallelism @2 :Int32;
+      completions @3 :Int32;         # -1: absent
+    }
+    jobSpecChanged :group {           # the owner's row is rewritten in the same batch
+      generation @4 :Int64;
+      parallelism @5 :Int32;
+      completions @6 :Int32;          # -1: absent
+    }
+    jobStarted @7 :Void;
+    podsCreated @8 :List(CreatedRun);
+    podsBound @9 :List(BoundRun);
+    podsStarted @10 :List(Start);
+    podsEnded :group {
+      ends @11 :List(End);
+      backoffFailures @12 :UInt32;
+      backoffLast @13 :UInt64;        # coded, base atMs
+    }
+    podsStopping @14 :List(StoppingRun);
+    finishDecided :group {
+      success @15 :Bool;
+      reason @16 :Text;
+      message @17 :Text;
+    }
+    jobFinished @18 :Void;
+    jobDeleted :group { background @19 :Bool; }
+    jobForgotten @20 :Void;
+  }
+}
+
+# Runs: `count` pods whose indexes follow each other and which agree in the rest.
+struct CreatedRun {
+  first @0 :UInt32;
+  count @1 :UInt32;
+  attempt @2 :UInt32;
+  failures @3 :Int32;
+  ignored @4 :Int32;
+  heldCounted @5 :Counted;
+}
+
+struct BoundRun {
+  first @0 :UInt32;
+  count @1 :UInt32;
+  attempt @2 :UInt32;
+  node @3 :UInt32;
+}
+
+struct StoppingRun {
+  first @0 :UInt32;
+  count @1 :UInt32;
+  attempt @2 :UInt32;
+  counted @3 :Counted;
+}
+
+struct Start {
+  index @0 :UInt32;
+  attempt @1 :UInt32;
+  pid @2 :Int32;
+  restarts @3 :Int32;
+  started @4 :UInt64;                 # coded, base atMs
+}
+
+struct End {
+  index @0 :UInt32;
+  attempt @1 :UInt32;
+  exitCode @2 :Int32;
+  signal @3 :Int32;
+  pid @4 :Int32;
+  restarts @5 :Int32;
+  ended @6 :UInt64;                   # coded, base atMs
+  started @7 :UInt64;                 # coded, base atMs
+  cause @8 :EndCause;
+  counted @9 :Counted;
+  failsIndex @10 :Bool;
+  message @11 :Text;
+}
+
+# The state of one job after its appends up to and with `sequence`. Instants are coded with base lastRecordMs.
+struct JobSnapshot {
+  version @0 :UInt32;
+  sequence @1 :UInt64;
+  generation @2 :Int64;
+  parallelism @3 :Int32;
+  completions @4 :Int32;
+  lastRecordMs @5 :Int64;
+  admitted @6 :UInt64;
+  start @7 :UInt64;
+  completion @8 :UInt64;
+  deleted @9 :UInt64;
+  backgroundDeleted @10 :Bool;
+  forgotten @11 :Bool;
+  synced @12 :Bool;
+  conditions @13 :List(Condition);
+  completed @14 :List(UInt32);        # intervals, see docs/formats.md
+  failedIndexes @15 :List(UInt32);    # intervals
+  succeeded @16 :UInt64;
+  failed @17 :UInt64;
+  backoffFailures @18 :UInt32;
+  backoffLast @19 :UInt64;
+  attemptFloor @20 :UInt32;
+  attemptMax @21 :UInt32;
+  nextNumber @22 :UInt32;
+  attempts @23 :List(AttemptRun);
+  open @24 :List(Pod);
+  held @25 :List(Pod);
+  finished @26 :List(Pod);            # oldest first
+  events @27 :List(Event);            # oldest first
+  eventsTotal @28 :UInt64;
+  podsCreated @29 :UInt64;
+}
+
+struct Condition {
+  type @0 :Text;
+  status @1 :Bool;
+  at @2 :UInt64;
+  reason @3 :Text;
+  message @4 :Text;
+}
+
+struct AttemptRun {
+  gap @0 :UInt32;                     # from the end of the run before (or from 0)
+  count @1 :UInt32;
+  next @2 :UInt32;                    # the next attempt of each of these indexes
+}
+
+# Instants: created has the base of the snapshot, the others have created as theirs.
+struct Pod {
+  index @0 :UInt32;
+  attempt @1 :UInt32;
+  created @2 :UInt64;
+  node @3 :UInt32;
+  bound @4 :UInt64;
+  started @5 :UInt64;
+  pid @6 :Int32;
+  restarts @7 :Int32;
+  failures @8 :Int32;
+  ignored @9 :Int32;
+  stopping @10 :UInt64;
+  counted @11 :Counted;
+  isEnded @12 :Bool;
+  cause @13 :EndCause;
+  exitCode @14 :Int32;
+  signal @15 :Int32;
+  ended @16 :UInt64;
+  message @17 :Text;
+}
+
+struct Event {
+  enum Kind {
+    successfulCreate @0;
+    successfulDelete @1;
+    completed @2;
+    failed @3;
+    suspended @4;
+    resumed @5;
+    tooManySucceeded @6;
+  }
+  kind @0 :Kind;
+  at @1 :UInt64;
+  index @2 :UInt32;
+  attempt @3 :UInt32;
+  number @4 :UInt64;
+}
+
+# The durable part of one incarnation of a node.
+struct NodeRow {
+  version @0 :UInt32;
+  id @1 :UInt32;
+  name @2 :Text;
+  workDirId @3 :Text;
+  bootId @4 :Text;
+  slots @5 :UInt32;
+  cpuMillis @6 :UInt64;
+  memoryBytes @7 :UInt64;
+  labels @8 :List(Label);
+  address @9 :Text;
+  createdMs @10 :Int64;
+  unschedulable @11 :Bool;
+  gone @12 :Bool;
+}
+
+struct Label {
+  key @0 :Text;
+  value @1 :Text;
+}

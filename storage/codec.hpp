@@ -1,0 +1,39 @@
+// Codec: core values as the bytes of journal rows, and back.
+//
+// Packed Cap'n Proto (schema/journal.capnp; docs/formats.md). decode(encode(x)) == x, save for the
+// objects of JobAdmitted and JobSpecChanged, which are a row of their own, and the part of NodeInfo
+// that is not durable. Of its object a JobAdmitted keeps what the fold starts from: generation,
+// parallelism and completions; it is decoded with an object that has only these. A decoder never
+// guesses: another version, a cut value or a number outside its enumeration is an Error that says
+// so.
+#pragma once
+
+#include "base/result.hpp"
+#include "core/cluster/node_info.hpp"
+#include "core/job/job.hpp"
+#include "core/job/record.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster::storage {
+
+// The records of one append.
+std::string encode_records(const std::vector<core::Record>& records);
+Result<std::vector<core::Record>> decode_records(std::string_view bytes);
+
+// A snapshot: the state of a job after its appends up to and with `sequence`.
+struct Snapshot {
+  core::JobState state;
+  uint64_t sequence = 0;
+};
+std::string encode_state(const core::JobState& state, uint64_t sequence);
+Result<Snapshot> decode_state(std::string_view bytes);
+
+// The durable part of a node.
+std::string encode_node(const core::NodeInfo& node);
+Result<core::NodeInfo> decode_node(std::string_view bytes);
+
+}  // namespace muster::storage

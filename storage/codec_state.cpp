@@ -1,0 +1,259 @@
+// Snapshots as bytes. Sets of indexes are gaps and lengths, attempts are runs, instants lie near
+// the last record.
+#include "storage/codec.hpp"
+#include "storage/codec_util.hpp"
+
+#include <algorithm>
+
+namespace muster::storage {
+namespace {
+
+using namespace codec;
+
+// An interval is two numbers: how many indexes lie between the last of the one before (or -1) and
+// its first, and its length less one.
+template <class Init>
+void write_set(const core::IndexSet& set, Init init) {
+  auto list = init(static_cast<uint32_t>(set.intervals().size() * 2));
+  uint32_t at = 0;
+  uint64_t next = 0;
+  for (const auto& [first, last] : set.intervals()) {
+    list.set(at++, static_cast<uint32_t>(first - next));
+    list.set(at++, last - first);
+    next = uint64_t{last} + 1;
+  }
+}
+
+core::IndexSet set_back(capnp::List<uint32_t>::Reader list) {
+  KJ_REQUIRE(list.size() % 2 == 0, "half an interval");
+  core::IndexSet set;
+  uint64_t next = 0;
+  for (uint32_t at = 0; at < list.size(); at += 2) {
+    uint64_t first = next + list[at];
+    uint64_t last = first + list[at + 1];
+    KJ_REQUIRE(last <= UINT32_MAX, "an interval beyond the indexes");
+    set.insert_range(static_cast<uint32_t>(first), static_cast<uint32_t>(last));
+    next = last + 1;
+  }
+  return set;
+}
+
+struct AttemptRun {
+  uint32_t first, count, next;
+};
+
+void write_attempts(const std::map<uint32_t, uint32_t>& attempts, wire::JobSnapshot::Builder out) {
+  std::vector<AttemptRun> runs;
+  for (const auto& [index, next] : attempts) {
+    if (!runs.empty() && uint64_t{runs.back().first} + runs.back().count == index &&
+        runs.back().next == next) {
+      ++runs.back().count;
+    } else {
+      runs.push_back({index, 1, next});
+    }
+  }
+  auto list = out.initAttempts(static_cast<uint32_t>(runs.size()));
+  uint64_t end = 0;
+  for (uint32_t i = 0; i < runs.size(); ++i) {
+    auto to = list[i];
+    to.setGap(static_cast<uint32_t>(runs[i].first - end));
+    to.setCount(runs[i].count);
+    to.setNext(runs[i].next);
+    end = uint64_t{runs[i].first} + runs[i].count;
+  }
+}
+
+std::map<uint32_t, uint32_t> attempts_back(wire::JobSnapshot::Reader in) {
+  std::map<uint32_t, uint32_t> attempts;
+  uint64_t index = 0;
+  for (auto run : in.getAttempts()) {
+    index += run.getGap();
+    KJ_REQUIRE(index + run.getCount() <= uint64_t{UINT32_MAX} + 1, "attempts beyond the indexes");
+    KJ_REQUIRE(attempts.size() + run.getCount() <= kPodsMax, "too many attempts");
+    for (uint32_t i = 0; i < run.getCount(); ++i, ++index) {
+      attempts.emplace_hint(attempts.end(), static_cast<uint32_t>(index), run.getNext());
+    }
+  }
+  return attempts;
+}
+
+void write_pod(const core::Pod& pod, Millis base_ms, wire::Pod::Builder to) {
+  // Fails to compile when a pod gets a member that is not written below.
+  [[maybe_unused]] const auto& [key, created, node, bound, started, pid, restarts, failures,
+                                ignored, stopping, counted, ended, end] = pod;
+  to.setIndex(pod.key.index);
+  to.setAttempt(pod.key.attempt);
+  to.setCreated(instant(pod.created_ms, base_ms));
+  to.setNode(pod.node);
+  to.setBound(instant(pod.bound_ms, pod.created_ms));
+  to.setStarted(instant(pod.started_ms, pod.created_ms));
+  to.setPid(pod.pid);
+  to.setRestarts(pod.restarts);
+  to.setFailures(pod.failures);
+  to.setIgnored(pod.ignored);
+  to.setStopping(instant(pod.stopping_ms, pod.created_ms));
+  to.setCounted(wire_enum<wire::Counted>(pod.counted));
+  to.setIsEnded(pod.ended);
+  to.setCause(wire_enum<wire::EndCause>(pod.end.cause));
+  to.setExitCode(pod.end.exit_code);
+  to.setSignal(pod.end.signal);
+  to.setEnded(instant(pod.end.ended_ms, pod.created_ms));
+  if (!pod.end.message.empty()) to.setMessage(text(pod.end.message));
+}
+
+core::Pod pod_back(wire::Pod::Reader in, Millis base_ms) {
+  core::Pod pod;
+  pod.key = {in.getIndex(), in.getAttempt()};
+  pod.created_ms = instant_back(in.getCreated(), base_ms);
+  pod.node = in.getNode();
+  pod.bound_ms = instant_back(in.getBound(), pod.created_ms);
+  pod.started_ms = instant_back(in.getStarted(), pod.created_ms);
+  pod.pid = in.getPid();
+  pod.restarts = in.getRestarts();
+  pod.failures = in.getFailures();
+  pod.ignored = in.getIgnored();
+  pod.stopping_ms = instant_back(in.getStopping(), pod.created_ms);
+  pod.counted = counted_back(in.getCounted());
+  pod.ended = in.getIsEnded();
+  pod.end = {.cause = cause_back(in.getCause()),
+             .exit_code = in.getExitCode(),
+             .signal = in.getSignal(),
+             .ended_ms = instant_back(in.getEnded(), pod.created_ms),
+             .message = text_back(in.getMessage())};
+  return pod;
+}
+
+void write_event(const core::JobEvent& event, Millis base_ms, wire::Event::Builder to) {
+  [[maybe_unused]] const auto& [kind, at_ms, pod, nr] = event;
+  static_assert(static_cast<int>(core::JobEvent::Kind::too_many_succeeded) ==
+                static_cast<int>(wire::Event::Kind::TOO_MANY_SUCCEEDED));
+  to.setKind(wire_enum<wire::Event::Kind>(event.kind));
+  to.setAt(instant(event.at_ms, base_ms));
+  to.setIndex(event.pod.index);
+  to.setAttempt(event.pod.attempt);
+  to.setNumber(event.nr);
+}
+
+core::JobEvent event_back(wire::Event::Reader in, Millis base_ms) {
+  return {.kind = core_enum(in.getKind(), core::JobEvent::Kind::too_many_succeeded),
+          .at_ms = instant_back(in.getAt(), base_ms),
+          .pod = {in.getIndex(), in.getAttempt()},
+          .nr = in.getNumber()};
+}
+
+core::JobState state_back(wire::JobSnapshot::Reader in) {
+  core::JobState s;
+  const Millis base_ms = s.last_record_ms = in.getLastRecordMs();
+  s.generation = in.getGeneration();
+  s.parallelism = in.getParallelism();
+  s.completions = in.getCompletions();
+  s.admitted_ms = instant_back(in.getAdmitted(), base_ms);
+  s.start_ms = instant_back(in.getStart(), base_ms);
+  s.completion_ms = instant_back(in.getCompletion(), base_ms);
+  s.deleted_ms = instant_back(in.getDeleted(), base_ms);
+  s.background_deleted = in.getBackgroundDeleted();
+  s.forgotten = in.getForgotten();
+  s.synced = in.getSynced();
+  for (auto condition : in.getConditions()) {
+    s.conditions.push_back({.type = text_back(condition.getType()),
+                            .status = condition.getStatus(),
+                            .at_ms = instant_back(condition.getAt(), base_ms),
+                            .reason = text_back(condition.getReason()),
+                            .message = text_back(condition.getMessage())});
+  }
+  s.completed = set_back(in.getCompleted());
+  s.failed_indexes = set_back(in.getFailedIndexes());
+  s.succeeded = in.getSucceeded();
+  s.failed = in.getFailed();
+  s.backoff_failures = in.getBackoffFailures();
+  s.backoff_last_ms = instant_back(in.getBackoffLast(), base_ms);
+  s.attempt_floor = in.getAttemptFloor();
+  s.attempt_max = in.getAttemptMax();
+  s.next_number = in.getNextNumber();
+  s.attempts = attempts_back(in);
+  for (auto from : in.getOpen()) {
+    core::Pod pod = pod_back(from, base_ms);
+    s.open.emplace_hint(s.open.end(), pod.key, std::move(pod));
+  }
+  for (auto from : in.getHeld()) {
+    core::Pod pod = pod_back(from, base_ms);
+    s.held.emplace_hint(s.held.end(), pod.key.index, std::move(pod));
+  }
+  for (auto from : in.getFinished()) s.finished.push_back(pod_back(from, base_ms));
+  for (auto from : in.getEvents()) s.events.push_back(event_back(from, base_ms));
+  s.events_total = in.getEventsTotal();
+  s.pods_created = in.getPodsCreated();
+  return s;
+}
+
+}  // namespace
+
+std::string encode_state(const core::JobState& state, uint64_t sequence) {
+  // Fails to compile when a job's state gets a member that is not written below.
+  [[maybe_unused]] const auto& [generation, parallelism, completions, admitted, start, completion,
+                                deleted, last_record, background_deleted, forgotten, synced,
+                                conditions, completed, failed_indexes, succeeded, failed,
+                                backoff_failures, backoff_last, attempt_floor, attempt_max,
+                                next_number, attempts, open, held, finished, events, events_total,
+                                pods_created] = state;
+  const Millis base_ms = state.last_record_ms;
+  capnp::MallocMessageBuilder message(4096);
+  auto out = message.initRoot<wire::JobSnapshot>();
+  out.setVersion(wire::SNAPSHOT_VERSION);
+  out.setSequence(sequence);
+  out.setGeneration(state.generation);
+  out.setParallelism(state.parallelism);
+  out.setCompletions(state.completions);
+  out.setLastRecordMs(base_ms);
+  out.setAdmitted(instant(state.admitted_ms, base_ms));
+  out.setStart(instant(state.start_ms, base_ms));
+  out.setCompletion(instant(state.completion_ms, base_ms));
+  out.setDeleted(instant(state.deleted_ms, base_ms));
+  out.setBackgroundDeleted(state.background_deleted);
+  out.setForgotten(state.forgotten);
+  out.setSynced(state.synced);
+  uint32_t i = 0;
+  auto conditions_out = out.initConditions(static_cast<uint32_t>(state.conditions.size()));
+  for (const auto& condition : state.conditions) {
+    auto to = conditions_out[i++];
+    to.setType(text(condition.type));
+    to.setStatus(condition.status);
+    to.setAt(instant(condition.at_ms, base_ms));
+    to.setReason(text(condition.reason));
+    to.setMessage(text(condition.message));
+  }
+  write_set(state.completed, [&out](uint32_t n) { return out.initCompleted(n); });
+  write_set(state.failed_indexes, [&out](uint32_t n) { return out.initFailedIndexes(n); });
+  out.setSucceeded(state.succeeded);
+  out.setFailed(state.failed);
+  out.setBackoffFailures(state.backoff_failures);
+  out.setBackoffLast(instant(state.backoff_last_ms, base_ms));
+  out.setAttemptFloor(state.attempt_floor);
+  out.setAttemptMax(state.attempt_max);
+  out.setNextNumber(state.next_number);
+  write_attempts(state.attempts, out);
+  i = 0;
+  auto open_out = out.initOpen(static_cast<uint32_t>(state.open.size()));
+  for (const auto& [key, pod] : state.open) write_pod(pod, base_ms, open_out[i++]);
+  i = 0;
+  auto held_out = out.initHeld(static_cast<uint32_t>(state.held.size()));
+  for (const auto& [index, pod] : state.held) write_pod(pod, base_ms, held_out[i++]);
+  i = 0;
+  auto finished_out = out.initFinished(static_cast<uint32_t>(state.finished.size()));
+  for (const auto& pod : state.finished) write_pod(pod, base_ms, finished_out[i++]);
+  i = 0;
+  auto events_out = out.initEvents(static_cast<uint32_t>(state.events.size()));
+  for (const auto& event : state.events) write_event(event, base_ms, events_out[i++]);
+  out.setEventsTotal(state.events_total);
+  out.setPodsCreated(state.pods_created);
+  return packed(message);
+}
+
+Result<Snapshot> decode_state(std::string_view bytes) {
+  return unpacked<wire::JobSnapshot, Snapshot>(
+      bytes, "a snapshot", wire::SNAPSHOT_VERSION, [](auto root) {
+        return Snapshot{state_back(root), root.getSequence()};
+      });
+}
+
+}  // namespace muster::storage

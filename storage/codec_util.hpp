@@ -1,0 +1,109 @@
+// What the codecs of storage/ share: packing, coded instants, checked enumerations. Included by
+// storage/codec*.cpp only.
+//
+// Inside a decoder a wrong value is thrown as kj::Exception, like what Cap'n Proto itself finds
+// wrong; unpacked() is the one place where both become an Error.
+#pragma once
+
+#include "base/clock.hpp"
+#include "base/result.hpp"
+#include "core/job/pod.hpp"
+#include "schema/journal.capnp.h"
+
+#include <capnp/message.h>
+#include <capnp/serialize-packed.h>
+#include <kj/exception.h>
+#include <kj/io.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace muster::storage::codec {
+
+// A run in a value stands for at most this many pods, so that a wrong count cannot eat the memory.
+constexpr uint64_t kPodsMax = uint64_t{1} << 24;
+
+// Two packed bytes can stand for 256 words of zeros, and a decoder may look at a list twice.
+// Without such a limit a wrong length in a damaged value allocates gigabytes.
+constexpr uint64_t kWordsPerByteMax = 2 * 128;
+
+inline std::string packed(capnp::MessageBuilder& message) {
+  kj::VectorOutputStream out(
+      capnp::computeSerializedSizeInWords(message) * sizeof(capnp::word) / 2 + 64);
+  capnp::writePackedMessage(out, message);
+  auto bytes = out.getArray();
+  return std::string(reinterpret_cast<const char*>(bytes.begin()), bytes.size());
+}
+
+// Reads `bytes` as a Root whose version must be `version`, and returns read(root).
+template <class Root, class T, class Read>
+Result<T> unpacked(std::string_view bytes, const char* what, uint32_t version, Read read) {
+  try {
+    kj::ArrayInputStream in(
+        kj::arrayPtr(reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()));
+    capnp::ReaderOptions limits;
+    limits.traversalLimitInWords = bytes.size() * kWordsPerByteMax + 1024;
+    capnp::PackedMessageReader message(in, limits);
+    auto root = message.getRoot<Root>();
+    if (root.getVersion() != version) {
+      return Error{Errc::invalid, std::string(what) + " of version " +
+                                      std::to_string(root.getVersion()) + "; this muster knows " +
+                                      std::to_string(version)};
+    }
+    T value = read(root);
+    KJ_REQUIRE(in.tryGetReadBuffer().size() == 0, "bytes after the end");
+    return value;
+  } catch (const kj::Exception& e) {
+    return Error{Errc::invalid, std::string(what) + " can't be read: " + e.getDescription().cStr()};
+  }
+}
+
+// Instants near a base; 0 (absent) stays 0. Differences wrap, so every instant but the one 2^63 ms
+// before the base has a code of its own.
+inline uint64_t instant(Millis at_ms, Millis base_ms) {
+  if (at_ms == 0) return 0;
+  uint64_t delta = static_cast<uint64_t>(at_ms) - static_cast<uint64_t>(base_ms);
+  return (delta << 1 ^ (delta >> 63 != 0 ? UINT64_MAX : 0)) + 1;
+}
+inline Millis instant_back(uint64_t code, Millis base_ms) {
+  if (code == 0) return 0;
+  --code;
+  uint64_t delta = code >> 1 ^ ((code & 1) != 0 ? UINT64_MAX : 0);
+  return static_cast<Millis>(static_cast<uint64_t>(base_ms) + delta);
+}
+
+inline capnp::Text::Reader text(const std::string& s) {
+  return {s.c_str(), s.size()};
+}
+inline std::string text_back(capnp::Text::Reader t) {
+  return std::string(t.begin(), t.size());
+}
+
+// Enumerations have the same numbers on both sides; the asserts hold them together.
+template <class Wire, class Core>
+Wire wire_enum(Core value) {
+  return static_cast<Wire>(value);
+}
+template <class Core, class Wire>
+Core core_enum(Wire value, Core last) {
+  KJ_REQUIRE(static_cast<uint16_t>(value) <= static_cast<uint16_t>(last), "unknown enumerant",
+             static_cast<uint16_t>(value));
+  return static_cast<Core>(value);
+}
+static_assert(static_cast<int>(core::Counted::released) ==
+              static_cast<int>(wire::Counted::RELEASED));
+static_assert(static_cast<int>(core::EndCause::out_of_memory) ==
+              static_cast<int>(wire::EndCause::OUT_OF_MEMORY));
+static_assert(static_cast<int>(core::EndCause::node_deleted) ==
+              static_cast<int>(wire::EndCause::NODE_DELETED));
+
+inline core::Counted counted_back(wire::Counted value) {
+  return core_enum(value, core::Counted::released);
+}
+inline core::EndCause cause_back(wire::EndCause value) {
+  return core_enum(value, core::EndCause::node_deleted);
+}
+
+}  // namespace muster::storage::codec

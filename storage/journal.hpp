@@ -1,0 +1,40 @@
+// Journal: rows that are on disk, a batch at a time.
+//
+// One writer. commit() is atomic and synced: when it returns, the rows survive power loss; when it
+// fails, nobody knows what is on disk, and the caller ends the process (the restart is the
+// recovery). Each batch has a commit number, one above the last; the highest synced one is also
+// kept in a small file beside the database, so that a log that lost acknowledged data in silence is
+// noticed at open.
+#pragma once
+
+#include "base/result.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster::storage {
+
+struct Row {
+  std::string key;
+  std::optional<std::string> value;  // nullopt: the row is removed
+};
+
+class Journal {
+ public:
+  virtual ~Journal() = default;
+  // Writes and syncs. `unavailable` when the disk is full or fails: nothing was acknowledged, and
+  // nothing may be.
+  virtual Status commit(const std::vector<Row>& rows) = 0;
+  // The number of the last commit; 0 for an empty journal.
+  virtual uint64_t last_commit() const = 0;
+  virtual std::optional<std::string> get(std::string_view key) = 0;
+  // Calls visit(key, value) for all keys with this prefix, ascending, until it returns false.
+  virtual void scan(std::string_view prefix,
+                    const std::function<bool(std::string_view, std::string_view)>& visit) = 0;
+};
+
+}  // namespace muster::storage

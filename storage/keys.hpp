@@ -1,0 +1,113 @@
+// Keys: what the rows of the journal are called.
+//
+//   key     = meta | node | owner | records | snapshot
+//   meta    = "m" name          name: "format" "commit" "cluster" "epoch" "next_job"; values are
+//   ASCII text node    = "n" u32           NodeId                  -> NodeRow
+//   (schema/journal.capnp) owner   = "o" u64           JobId                   -> JSON text, what
+//   the owner wrote records = "r" u64 u64       JobId, sequence         -> RecordList, one append
+//   snapshot= "s" u64           JobId                   -> JobSnapshot
+//
+// Numbers are big-endian, so a scan meets them in order. Sequences of a job begin at 1 and have no
+// gaps: a snapshot stands for all up to its own, and the rows after it follow one by one.
+#pragma once
+
+#include "core/ids.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace muster::storage::keys {
+
+constexpr std::string_view kFormat = "mformat";     // "1"
+constexpr std::string_view kCommit = "mcommit";     // number of the last batch, in that batch
+constexpr std::string_view kCluster = "mcluster";   // cluster id
+constexpr std::string_view kEpoch = "mepoch";       // "EPOCH NONCE"
+constexpr std::string_view kNextJob = "mnext_job";  // no job id at or above it was ever given
+constexpr std::string_view kNodes = "n";
+constexpr std::string_view kOwners = "o";
+constexpr std::string_view kRecords = "r";
+constexpr std::string_view kSnapshots = "s";
+
+template <class Number>
+void append_number(std::string& key, Number number) {
+  for (int shift = sizeof(Number) * 8 - 8; shift >= 0; shift -= 8) {
+    key.push_back(static_cast<char>(number >> shift & 0xff));
+  }
+}
+
+// The number at the front of `rest`, which loses it; nullopt when there are too few bytes.
+template <class Number>
+std::optional<Number> take_number(std::string_view& rest) {
+  if (rest.size() < sizeof(Number)) return std::nullopt;
+  Number number = 0;
+  for (size_t i = 0; i < sizeof(Number); ++i) {
+    number = static_cast<Number>(number << 8 | static_cast<uint8_t>(rest[i]));
+  }
+  rest.remove_prefix(sizeof(Number));
+  return number;
+}
+
+inline std::string node(NodeId id) {
+  std::string key(kNodes);
+  append_number(key, id);
+  return key;
+}
+
+inline std::string owner(JobId job) {
+  std::string key(kOwners);
+  append_number(key, job);
+  return key;
+}
+
+inline std::string snapshot(JobId job) {
+  std::string key(kSnapshots);
+  append_number(key, job);
+  return key;
+}
+
+// The prefix of all records of a job.
+inline std::string records_of(JobId job) {
+  std::string key(kRecords);
+  append_number(key, job);
+  return key;
+}
+
+inline std::string records(JobId job, uint64_t sequence) {
+  std::string key = records_of(job);
+  append_number(key, sequence);
+  return key;
+}
+
+struct RecordsKey {
+  JobId job = 0;
+  uint64_t sequence = 0;
+};
+
+// nullopt: not a key of that kind.
+inline std::optional<NodeId> parse_node(std::string_view key) {
+  if (key.substr(0, 1) != kNodes) return std::nullopt;
+  key.remove_prefix(1);
+  auto id = take_number<NodeId>(key);
+  return key.empty() ? id : std::nullopt;
+}
+
+// An owner's or a snapshot's key, by `kind` (kOwners, kSnapshots).
+inline std::optional<JobId> parse_job(std::string_view kind, std::string_view key) {
+  if (key.substr(0, 1) != kind) return std::nullopt;
+  key.remove_prefix(1);
+  auto id = take_number<JobId>(key);
+  return key.empty() ? id : std::nullopt;
+}
+
+inline std::optional<RecordsKey> parse_records(std::string_view key) {
+  if (key.substr(0, 1) != kRecords) return std::nullopt;
+  key.remove_prefix(1);
+  auto job = take_number<JobId>(key);
+  auto sequence = take_number<uint64_t>(key);
+  if (!job || !sequence || !key.empty()) return std::nullopt;
+  return RecordsKey{*job, *sequence};
+}
+
+}  // namespace muster::storage::keys

@@ -1,0 +1,58 @@
+#include "storage/memory_journal.hpp"
+
+#include <algorithm>
+
+namespace muster::storage {
+
+void MemoryJournal::write(Rows& to, const std::vector<Row>& rows) {
+  for (const Row& row : rows) {
+    if (row.value) {
+      to.insert_or_assign(row.key, *row.value);
+    } else {
+      to.erase(row.key);
+    }
+  }
+}
+
+Status MemoryJournal::commit(const std::vector<Row>& rows) {
+  if (fails_from_ && last_commit_ + 1 >= *fails_from_) {
+    return Error{Errc::unavailable, "no space left in memory journal: nothing was acknowledged"};
+  }
+  if (manual_) {
+    if (unsynced_.empty()) synced_rows_ = rows_;
+    unsynced_.push_back(rows);
+  }
+  write(rows_, rows);
+  ++last_commit_;
+  return Nothing{};
+}
+
+std::optional<std::string> MemoryJournal::get(std::string_view key) {
+  auto it = rows_.find(key);
+  if (it == rows_.end()) return std::nullopt;
+  return it->second;
+}
+
+void MemoryJournal::scan(std::string_view prefix,
+                         const std::function<bool(std::string_view, std::string_view)>& visit) {
+  for (auto it = rows_.lower_bound(prefix); it != rows_.end(); ++it) {
+    if (!it->first.starts_with(prefix) || !visit(it->first, it->second)) return;
+  }
+}
+
+void MemoryJournal::sync() {
+  unsynced_.clear();
+  synced_rows_.clear();
+}
+
+void MemoryJournal::crash(size_t kept) {
+  fails_from_.reset();
+  if (unsynced_.empty()) return;
+  kept = std::min(kept, unsynced_.size());
+  rows_ = std::move(synced_rows_);
+  for (size_t i = 0; i < kept; ++i) write(rows_, unsynced_[i]);
+  last_commit_ -= unsynced_.size() - kept;
+  sync();
+}
+
+}  // namespace muster::storage

@@ -1,0 +1,47 @@
+// MemoryJournal: a journal for tests and simulations, that forgets what was not synced.
+//
+// commit() writes and syncs, as the real one does. With set_manual_sync(true) it only writes: the
+// rows are visible at once, but crash() takes them back unless sync() was called in between. A copy
+// is a second disk with the same content, so that one history can be cut at every point.
+#pragma once
+
+#include "storage/journal.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace muster::storage {
+
+class MemoryJournal final : public Journal {
+ public:
+  Status commit(const std::vector<Row>& rows) override;
+  uint64_t last_commit() const override { return last_commit_; }
+  std::optional<std::string> get(std::string_view key) override;
+  void scan(std::string_view prefix,
+            const std::function<bool(std::string_view, std::string_view)>& visit) override;
+
+  void set_manual_sync(bool manual) { manual_ = manual; }
+  void sync();
+  // The machine loses power: the commits that were not synced are gone, save for the first `kept`
+  // of them (a disk may have written more than it was told to sync). Commits work again.
+  void crash(size_t kept = 0);
+  // The disk is full from the commit with this number on, until the next crash().
+  void fail_from(uint64_t commit) { fails_from_ = commit; }
+  size_t unsynced() const { return unsynced_.size(); }
+
+ private:
+  using Rows = std::map<std::string, std::string, std::less<>>;
+  static void write(Rows& to, const std::vector<Row>& rows);
+
+  Rows rows_;                               // what is seen
+  Rows synced_rows_;                        // what survives; kept only while commits are not synced
+  std::vector<std::vector<Row>> unsynced_;  // rows_ = synced_rows_ + these
+  uint64_t last_commit_ = 0;
+  std::optional<uint64_t> fails_from_;
+  bool manual_ = false;
+};
+
+}  // namespace muster::storage

@@ -1,0 +1,320 @@
+#include "storage/rocksdb_journal.hpp"
+
+#include "base/check.hpp"
+#include "base/log.hpp"
+#include "schema/journal.capnp.h"
+#include "storage/keys.hpp"
+#include "storage/text_number.hpp"
+#include "storage/watermark.hpp"
+
+#include <rocksdb/cache.h>
+#include <rocksdb/db.h>
+#include <rocksdb/table.h>
+#include <rocksdb/write_batch.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace muster::storage {
+namespace {
+
+constexpr size_t kCacheBytes = 8 << 20;
+constexpr size_t kMemtableBytes = 8 << 20;
+constexpr size_t kMemtablesBytes = 32 << 20;
+constexpr uint64_t kLogBytes = 64 << 20;
+constexpr int kOpenFiles = 256;
+constexpr uint64_t kRoomBytes = 1 << 20;  // free space that an open needs beside what it replays
+constexpr size_t kInfoLogBytes = 1 << 20;
+constexpr size_t kInfoLogs = 4;
+
+rocksdb::Options options() {
+  rocksdb::Options o;
+  o.create_if_missing = true;
+  o.wal_recovery_mode = rocksdb::WALRecoveryMode::kPointInTimeRecovery;
+  o.write_buffer_size = kMemtableBytes;
+  o.db_write_buffer_size = kMemtablesBytes;
+  o.max_total_wal_size = kLogBytes;
+  o.max_open_files = kOpenFiles;
+  o.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
+  o.max_log_file_size = kInfoLogBytes;
+  o.keep_log_file_num = kInfoLogs;
+  rocksdb::BlockBasedTableOptions table;
+  table.block_cache = rocksdb::NewLRUCache(kCacheBytes);
+  o.table_factory.reset(rocksdb::NewBlockBasedTableFactory(table));
+  return o;
+}
+
+rocksdb::Slice slice(std::string_view bytes) {
+  return {bytes.data(), bytes.size()};
+}
+std::string_view view(const rocksdb::Slice& bytes) {
+  return {bytes.data(), bytes.size()};
+}
+
+Error no_space(const std::string& dir) {
+  return {Errc::unavailable, "no space left in " + dir + ": nothing was acknowledged"};
+}
+
+Error system_error(const std::string& dir, const std::string& doing) {
+  if (errno == ENOSPC || errno == EDQUOT) return no_space(dir);
+  return {Errc::unavailable, dir + ": can't " + doing + ": " + strerror(errno)};
+}
+
+Error database_error(const std::string& dir, const rocksdb::Status& status) {
+  if (status.IsNoSpace()) return no_space(dir);
+  if (status.IsCorruption()) {
+    return {Errc::invalid, dir + ": the journal is damaged: " + status.ToString() +
+                               ". `muster restore` puts an earlier copy in its place"};
+  }
+  return {Errc::unavailable, dir + ": the journal can't be read or written: " + status.ToString()};
+}
+
+Status make_dirs(const std::string& dir) {
+  std::error_code failed;
+  auto parent = std::filesystem::path(dir).parent_path();
+  if (!parent.empty()) std::filesystem::create_directories(parent, failed);
+  for (const std::string& path : {dir, dir + "/db"}) {
+    if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return system_error(dir, "make " + path);
+  }
+  return Nothing{};
+}
+
+// Is there room to open the database? Opening writes a manifest and what the logs hold anew, and
+// where that meets a full disk, RocksDB as Debian builds it (7.8.3, with assertions) aborts without
+// a word on what is wrong.
+Status check_room(const std::string& dir) {
+  uint64_t bytes = kRoomBytes;
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator(dir + "/db", failed)) {
+    if (entry.path().extension() != ".log") continue;
+    uint64_t size = entry.file_size(failed);
+    if (!failed) bytes += size;
+  }
+  std::string path = dir + "/room";
+  int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) return system_error(dir, "make " + path);
+  int error = posix_fallocate(fd, 0, static_cast<off_t>(bytes));
+  close(fd);
+  unlink(path.c_str());
+  if (error == 0) return Nothing{};
+  errno = error;
+  return system_error(dir, "set aside " + std::to_string(bytes) + " bytes");
+}
+
+// Makes the names in a directory durable: what is acknowledged in a directory that is gone after a
+// power loss is lost.
+Status sync_dir(const std::string& path) {
+  int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return system_error(path, "open it");
+  Status status = Nothing{};
+  if (fsync(fd) != 0) status = system_error(path, "sync it");
+  close(fd);
+  return status;
+}
+
+std::string holder(int lock_fd) {
+  char text[32];
+  ssize_t n = pread(lock_fd, text, sizeof text, 0);
+  auto pid = n > 0 ? parse_number(std::string_view(text, static_cast<size_t>(n))) : std::nullopt;
+  return pid ? " (pid " + std::to_string(*pid) + ")" : "";
+}
+
+// The descriptor whose closing frees the lock.
+Result<int> lock_dir(const std::string& dir) {
+  std::string path = dir + "/lock";
+  int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  if (fd < 0) return system_error(dir, "open " + path);
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    Error error =
+        errno == EWOULDBLOCK
+            ? Error{Errc::conflict, dir + " is in use by another process" + holder(fd) +
+                                        ": a data directory serves one coordinator at a time"}
+            : system_error(dir, "lock " + path);
+    close(fd);
+    return error;
+  }
+  std::string pid = std::to_string(getpid());
+  if (ftruncate(fd, 0) != 0 ||
+      pwrite(fd, pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size())) {
+    Error error = system_error(dir, "write " + path);
+    close(fd);
+    return error;
+  }
+  return fd;
+}
+
+struct Found {
+  std::optional<std::string> format;  // nullopt: not a journal, or one that was never finished
+  uint64_t commit = 0;
+  bool empty = true;
+};
+
+// What the database holds. Changes nothing when it was opened for reading only.
+Result<Found> look(const std::string& dir, rocksdb::DB& db) {
+  Found found;
+  std::string value;
+  auto status = db.Get({}, slice(keys::kFormat), &value);
+  if (status.ok()) {
+    found.format = value;
+  } else if (!status.IsNotFound()) {
+    return database_error(dir, status);
+  }
+  status = db.Get({}, slice(keys::kCommit), &value);
+  if (status.ok()) {
+    auto commit = parse_number(value);
+    if (!commit)
+      return Error{Errc::invalid, dir + ": the commit number of the journal is \"" + value + "\""};
+    found.commit = *commit;
+  } else if (!status.IsNotFound()) {
+    return database_error(dir, status);
+  }
+  std::unique_ptr<rocksdb::Iterator> it(db.NewIterator({}));
+  it->SeekToFirst();
+  found.empty = !it->Valid();
+  if (!it->status().ok()) return database_error(dir, it->status());
+  return found;
+}
+
+Status judge(const std::string& dir, const Found& found, std::optional<uint64_t> acknowledged) {
+  if (found.format) {
+    auto format = parse_number(*found.format);
+    if (!format || *format > wire::JOURNAL_FORMAT) {
+      return Error{Errc::invalid, dir + ": written by a newer muster: format " + *found.format +
+                                      ", this one knows " + std::to_string(wire::JOURNAL_FORMAT)};
+    }
+    if (*format < wire::JOURNAL_FORMAT) {
+      return Error{Errc::invalid, dir + ": written by an older muster: format " + *found.format +
+                                      ", this one knows " + std::to_string(wire::JOURNAL_FORMAT)};
+    }
+  } else if (!found.empty) {
+    return Error{Errc::invalid, dir + "/db holds a database that is not a journal of muster"};
+  }
+  if (acknowledged.value_or(0) > found.commit) {
+    return Error{Errc::invalid,
+                 dir + ": ACKNOWLEDGED DATA IS MISSING: commit " + std::to_string(*acknowledged) +
+                     " was acknowledged, only " + std::to_string(found.commit) +
+                     " could be recovered. The database was damaged, cut or replaced by an older "
+                     "one. Nothing was changed "
+                     "and nothing is started from here, since what was promised after commit " +
+                     std::to_string(found.commit) +
+                     " would be broken in silence. If no better copy of the directory can be had, "
+                     "`muster restore` "
+                     "continues from what is left"};
+  }
+  return Nothing{};
+}
+
+// Looks at an existing database without changing it: opening it for writing would already drop what
+// follows a damage.
+Result<Found> look_first(const std::string& dir) {
+  if (access((dir + "/db/CURRENT").c_str(), F_OK) != 0) return Found{};
+  rocksdb::DB* opened = nullptr;
+  auto status = rocksdb::DB::OpenForReadOnly(options(), dir + "/db", &opened);
+  if (!status.ok()) return database_error(dir, status);
+  std::unique_ptr<rocksdb::DB> db(opened);
+  return look(dir, *db);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Journal>> RocksdbJournal::open(const std::string& data_dir) {
+  if (auto made = make_dirs(data_dir); !made.ok()) return made.error();
+  auto lock = lock_dir(data_dir);
+  if (!lock.ok()) return lock.error();
+  std::unique_ptr<RocksdbJournal> journal(new RocksdbJournal(data_dir, *lock));
+
+  auto acknowledged = Watermark::read(data_dir + "/commit");
+  auto found = look_first(data_dir);
+  if (!found.ok()) return found.error();
+  if (auto fine = judge(data_dir, *found, acknowledged); !fine.ok()) return fine.error();
+  if (!acknowledged && found->commit > 0) {
+    log::warn(
+        "{}/commit is missing or damaged: a loss of acknowledged data would go unnoticed at this "
+        "start",
+        data_dir);
+  }
+
+  if (auto room = check_room(data_dir); !room.ok()) return room.error();
+  rocksdb::DB* opened = nullptr;
+  auto status = rocksdb::DB::Open(options(), data_dir + "/db", &opened);
+  if (!status.ok()) return database_error(data_dir, status);
+  journal->db_.reset(opened);
+  if (!found->format) {
+    rocksdb::WriteOptions synced;
+    synced.sync = true;
+    status = opened->Put(synced, slice(keys::kFormat), std::to_string(wire::JOURNAL_FORMAT));
+    if (!status.ok()) return database_error(data_dir, status);
+  }
+  journal->last_commit_ = found->commit;
+
+  auto watermark = Watermark::open(data_dir + "/commit");
+  if (!watermark.ok()) return watermark.error();
+  journal->watermark_ = std::move(*watermark);
+  if (auto noted = journal->watermark_->note(found->commit); !noted.ok()) return noted.error();
+  auto parent = std::filesystem::path(data_dir).parent_path().string();
+  for (const std::string& path : {data_dir, parent.empty() ? std::string(".") : parent}) {
+    if (auto synced = sync_dir(path); !synced.ok()) return synced.error();
+  }
+  return std::unique_ptr<Journal>(std::move(journal));
+}
+
+RocksdbJournal::RocksdbJournal(std::string dir, int lock_fd)
+    : dir_(std::move(dir)), lock_fd_(lock_fd) {}
+
+RocksdbJournal::~RocksdbJournal() {
+  db_.reset();
+  watermark_.reset();
+  close(lock_fd_);  // last: the next process may open the rest from here
+}
+
+Status RocksdbJournal::commit(const std::vector<Row>& rows) {
+  if (failed_)
+    return Error{Errc::unavailable,
+                 dir_ + ": an earlier commit failed; the process must start again"};
+  const uint64_t number = last_commit_ + 1;
+  rocksdb::WriteBatch batch;
+  rocksdb::Status status;
+  for (const Row& row : rows) {
+    status = row.value ? batch.Put(row.key, *row.value) : batch.Delete(row.key);
+    MUSTER_CHECK(status.ok(), status.ToString());
+  }
+  status = batch.Put(slice(keys::kCommit), std::to_string(number));
+  MUSTER_CHECK(status.ok(), status.ToString());
+  rocksdb::WriteOptions synced;
+  synced.sync = true;
+  status = db_->Write(synced, &batch);
+  if (!status.ok()) {
+    failed_ = true;
+    return database_error(dir_, status);
+  }
+  if (auto noted = watermark_->note(number); !noted.ok()) {
+    failed_ = true;
+    return noted.error();
+  }
+  last_commit_ = number;
+  return Nothing{};
+}
+
+std::optional<std::string> RocksdbJournal::get(std::string_view key) {
+  std::string value;
+  auto status = db_->Get({}, slice(key), &value);
+  if (status.IsNotFound()) return std::nullopt;
+  MUSTER_CHECK(status.ok(), dir_, status.ToString());
+  return value;
+}
+
+void RocksdbJournal::scan(std::string_view prefix,
+                          const std::function<bool(std::string_view, std::string_view)>& visit) {
+  std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator({}));
+  for (it->Seek(slice(prefix)); it->Valid() && view(it->key()).starts_with(prefix); it->Next()) {
+    if (!visit(view(it->key()), view(it->value()))) return;
+  }
+  MUSTER_CHECK(it->status().ok(), dir_, it->status().ToString());
+}
+
+}  // namespace muster::storage

@@ -1,0 +1,55 @@
+// RocksdbJournal: the journal on disk.
+//
+//   DIR/lock    held (flock) while a process has the journal open; holds its pid
+//   DIR/commit  the watermark (watermark.hpp)
+//   DIR/db/     RocksDB
+//
+// RocksDB recovers to a point in time: a torn tail, as power loss leaves it, is dropped; but so is
+// everything after a damaged byte, without a word. So open() first reads the database without
+// changing it and compares its commit number with the watermark: less than was acknowledged is
+// refused, and the files stay as they were found.
+#pragma once
+
+#include "storage/journal.hpp"
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+namespace rocksdb {
+class DB;
+}
+
+namespace muster::storage {
+
+class Watermark;
+
+class RocksdbJournal final : public Journal {
+ public:
+  // Opens the journal in `data_dir`, made (0700) if need be. Refusals name the directory and what
+  // to do: `conflict` when another process has it open; `invalid` when its format is unknown or
+  // acknowledged data is missing; `unavailable` when the disk is full or fails.
+  static Result<std::unique_ptr<Journal>> open(const std::string& data_dir);
+
+  ~RocksdbJournal() override;
+  RocksdbJournal(const RocksdbJournal&) = delete;
+  RocksdbJournal& operator=(const RocksdbJournal&) = delete;
+
+  Status commit(const std::vector<Row>& rows) override;
+  uint64_t last_commit() const override { return last_commit_; }
+  std::optional<std::string> get(std::string_view key) override;
+  void scan(std::string_view prefix,
+            const std::function<bool(std::string_view, std::string_view)>& visit) override;
+
+ private:
+  RocksdbJournal(std::string dir, int lock_fd);
+
+  const std::string dir_;
+  const int lock_fd_;
+  std::unique_ptr<rocksdb::DB> db_;
+  std::unique_ptr<Watermark> watermark_;
+  std::atomic<uint64_t> last_commit_ = 0;  // read by any thread
+  bool failed_ = false;                    // a commit failed: nobody knows what is on disk
+};
+
+}  // namespace muster::storage

@@ -1,0 +1,41 @@
+// Rows: what is written, kind by kind, for Journal::commit(). recovery.hpp reads the same rows
+// back.
+//
+// What belongs together goes into one commit: a new job's owner row with its first records, a
+// changed owner row with JobSpecChanged, a snapshot with the removal of what it stands for.
+#pragma once
+
+#include "core/cluster/node_info.hpp"
+#include "core/job/job.hpp"
+#include "core/job/record.hpp"
+#include "storage/journal.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace muster::storage {
+
+// One append of a job. `sequence` is 1 for its first append and grows by one an append. Where
+// records carry an object (JobAdmitted, JobSpecChanged), the owner's row is written too, as the
+// last of them says.
+std::vector<Row> job_rows(JobId job, uint64_t sequence, const std::vector<core::Record>& records);
+
+// A snapshot that stands for all appends up to `sequence`, and the removal of the rows
+// first_tail…sequence (first_tail: the sequence after the snapshot before this one; 1 if there was
+// none).
+std::vector<Row> snapshot_rows(JobId job, const core::JobState& state, uint64_t sequence,
+                               uint64_t first_tail);
+
+// Removes all rows of a job, whose appends first_tail…sequence are still there.
+std::vector<Row> forget_rows(JobId job, uint64_t sequence, uint64_t first_tail);
+
+Row node_row(const core::NodeInfo& node);
+Row forget_node_row(NodeId node);
+
+Row cluster_row(const std::string& cluster_id);
+Row epoch_row(uint64_t epoch, uint64_t nonce);
+// Job ids below `end` may have been given.
+Row next_job_row(JobId end);
+
+}  // namespace muster::storage

@@ -1,0 +1,287 @@
+#!/usr/bin/env python3
+"""The command line against real daemons: exit codes, messages, `muster run` in both forms.
+
+MUSTER names the executable. Waits poll with a deadline.
+"""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+MUSTER = os.path.abspath(os.environ.get("MUSTER", "build/release/muster"))
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+DEADLINE = float(os.environ.get("DEADLINE", "30"))  # seconds
+
+JOB = """apiVersion: batch/v1
+kind: Job
+metadata: {name: %(name)s}
+spec:
+  completionMode: Indexed
+  completions: %(completions)d
+  parallelism: %(parallelism)d
+  backoffLimitPerIndex: 0
+  template:
+    spec:
+      restartPolicy: Never
+      terminationGracePeriodSeconds: 5
+      containers:
+      - name: main
+        command: [sh, -c, %(script)s]
+"""
+
+
+def manifest(name, script, completions=3, parallelism=3):
+    return JOB % {"name": name, "script": json.dumps(script), "completions": completions, "parallelism": parallelism}
+
+
+def poll(what, check):
+    end = time.monotonic() + DEADLINE
+    while True:
+        if result := check():
+            return result
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {DEADLINE:g} s: {what}")
+        time.sleep(0.02)
+
+
+def alive(marker):
+    """Processes whose command line has this marker."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            if any(marker.encode() in w for w in words) and b"muster" not in os.path.basename(words[0]):
+                found.append(int(entry.name))
+    return found
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.tmp = tempfile.TemporaryDirectory(prefix="muster-test-", ignore_cleanup_errors=True)
+        self.dir = pathlib.Path(self.tmp.name)
+        self.env = {k: v for k, v in os.environ.items() if k not in ("MUSTER_API", "XDG_CONFIG_HOME")}
+        (self.dir / "tmp").mkdir()
+        self.env.update(HOME=str(self.dir), TMPDIR=str(self.dir / "tmp"))
+
+    def tearDown(self):
+        self.tmp.cleanup()
+
+    def muster(self, *words, code=0, stdin=None, **env):
+        r = subprocess.run([MUSTER, *words], input=stdin, capture_output=True, text=True, timeout=2 * DEADLINE,
+                           env={**self.env, **env}, cwd=self.dir)
+        self.assertEqual(r.returncode, code, f"muster {' '.join(words)}\n{r.stdout}{r.stderr}")
+        return r
+
+    def start(self, *words, **popen):
+        p = subprocess.Popen([MUSTER, *words], env=self.env, cwd=self.dir, stdout=subprocess.PIPE,
+                             stderr=subprocess.STDOUT, text=True, **popen)
+        self.addCleanup(self.stop, p)
+        return p
+
+    def stop(self, p):
+        if p.poll() is None:
+            p.terminate()
+            try:
+                p.wait(DEADLINE)
+            except subprocess.TimeoutExpired:
+                p.kill()
+                p.wait()
+        p.stdout.close()
+
+    def file(self, name, text):
+        (self.dir / name).write_text(text)
+        return name
+
+    def left_in_tmp(self):
+        return sorted(p.name for p in (self.dir / "tmp").iterdir())
+
+
+class Run(Case):
+    def test_complete_leaves_nothing(self):
+        r = self.muster("run", "--slots", "4", "-n", "5", "--name", "hi", "--", "sh", "-c", "echo $JOB_COMPLETION_INDEX")
+        self.assertIn("job/hi Complete: 5/5 succeeded", r.stdout)
+        poll("the temporary directory is gone", lambda: not self.left_in_tmp())
+
+    def test_failed_says_what_and_keeps_the_state(self):
+        job = self.file("j.yaml", manifest("bad", '[ "$JOB_COMPLETION_INDEX" != 1 ] || { echo row 1 is bad >&2; exit 42; }'))
+        r = self.muster("run", "--slots", "2", job, code=1)
+        for part in ("job/bad Failed: FailedIndexes", "failed indexes 1", "exit 42", "| row 1 is bad", "kept in"):
+            self.assertIn(part, r.stdout)
+        self.assertEqual(len(self.left_in_tmp()), 1)
+
+    def test_command_that_does_not_exist(self):
+        r = self.muster("run", "-n", "1", "--retries", "0", "--", "/no/such/program", code=1)
+        self.assertIn("exit 127", r.stdout)
+        self.assertIn("/no/such/program", r.stdout)
+
+    def test_data_dir_goes_on_after_kill(self):
+        witness = self.dir / "witness"
+        job = self.file("j.yaml", manifest("long", f"echo $JOB_COMPLETION_INDEX >> {witness}; sleep 0.2", completions=8, parallelism=2))
+        p = self.start("run", "--data-dir", "d", "--slots", "2", job)
+        poll("two pods ran", lambda: witness.exists() and len(witness.read_text().split()) >= 2)
+        second = self.muster("run", "--data-dir", "d", job, code=5)
+        self.assertIn("d", second.stderr)
+        p.kill()
+        p.wait()
+        other = self.file("o.yaml", manifest("long", "true", completions=9))
+        self.assertIn("holds job/long already", self.muster("run", "--data-dir", "d", other, code=5).stderr)
+        self.assertIn("8/8 succeeded", self.muster("run", "--data-dir", "d", "--slots", "2", job).stdout)
+        self.assertEqual(sorted(map(int, witness.read_text().split())), list(range(8)))
+        self.assertIn("8/8 succeeded", self.muster("run", "--data-dir", "d", "--slots", "2", job).stdout)
+
+    def test_killed_run_without_data_dir_ends_its_pods(self):
+        marker = f"muster-cli-{os.getpid()}-killed"
+        job = self.file("j.yaml", manifest("x", f": {marker}; while :; do sleep 1; done"))
+        p = self.start("run", "--slots", "3", job)
+        poll("three pods run", lambda: len(alive(marker)) == 3)
+        p.kill()
+        p.wait()
+        poll("all are gone", lambda: not alive(marker))
+        poll("the temporary directory is gone", lambda: not self.left_in_tmp())
+
+    def test_interrupt_ends_the_pods(self):
+        marker = f"muster-cli-{os.getpid()}-interrupted"
+        job = self.file("j.yaml", manifest("x", f": {marker}; while :; do sleep 1; done"))
+        p = self.start("run", "--slots", "3", job)
+        poll("three pods run", lambda: len(alive(marker)) == 3)
+        p.send_signal(signal.SIGINT)
+        self.assertEqual(p.wait(DEADLINE), 130)
+        self.assertEqual(alive(marker), [])
+
+    def test_second_interrupt_kills(self):
+        marker = f"muster-cli-{os.getpid()}-stubborn"
+        script = f": {marker}; trap : TERM; touch ready-$JOB_COMPLETION_INDEX; while :; do sleep 0.1; done"
+        text = manifest("x", script).replace("Seconds: 5", "Seconds: 3600")
+        p = self.start("run", "--slots", "3", self.file("j.yaml", text))
+        poll("three pods run", lambda: len(list(self.dir.glob("ready-*"))) == 3)
+        p.send_signal(signal.SIGINT)
+        lines = []
+        while "stopped" not in "".join(lines):
+            lines.append(p.stdout.readline())
+            self.assertTrue(lines[-1], lines)
+        p.send_signal(signal.SIGINT)
+        self.assertEqual(p.wait(DEADLINE), 130)
+        poll("all are gone", lambda: not alive(marker))
+
+    def test_timeout(self):
+        r = self.muster("run", "--timeout", "1s", "-n", "1", "--", "sleep", "1000", code=124)
+        self.assertIn("--timeout passed", r.stderr)
+
+    def test_examples(self):
+        self.muster("run", str(ROOT / "examples/hello.yaml"))
+        self.muster("run", str(ROOT / "examples/nonindexed.yaml"))
+        r = self.muster("run", str(ROOT / "examples/backoff-per-index.yaml"), code=1)
+        self.assertIn("failed indexes 7", r.stdout)
+
+    def test_rejected(self):
+        bad = self.file("bad.yaml", manifest("x", "true").replace("parallelism: 3", "parallelism: -1"))
+        self.assertIn("spec.parallelism: ", self.muster("run", bad, code=5).stderr)
+        self.assertEqual(self.left_in_tmp(), [])
+        self.muster("run", "none.yaml", code=5)
+        self.muster("run", code=2)
+
+
+class Daemons(Case):
+    def setUp(self):
+        super().setUp()
+        self.coordinator = self.start("coordinator", "--data-dir", "c", "--api", "127.0.0.1:0", "--listen", "127.0.0.1:0",
+                                      "--log-level", "warn")
+        endpoints = self.dir / "c" / "endpoints.json"
+        poll("the coordinator serves", endpoints.exists)
+        addresses = json.loads(endpoints.read_text())
+        self.env["MUSTER_API"] = self.api = addresses["api"]
+        self.agent = self.start("agent", "--coordinator", addresses["listen"], "--work-dir", "a", "--name", "n1", "--slots", "4",
+                                "--log-level", "warn")
+        poll("the node is there", lambda: "n1" in self.muster("get", "nodes", "-o", "name").stdout)
+
+    def test_life_of_a_job(self):
+        text = manifest("j1", 'echo out $JOB_COMPLETION_INDEX; echo err >&2; [ $JOB_COMPLETION_INDEX != 2 ]')
+        self.assertEqual(self.muster("create", "-f", "-", stdin=text + "---\n" + manifest("j2", "true")).stdout,
+                         "job.batch/j1 created\njob.batch/j2 created\n")
+        self.assertIn("already exists", self.muster("create", "-f", "-", stdin=text, code=5).stderr)
+        self.muster("wait", "job/j2", "--for=condition=Complete", "--timeout", "30s")
+        self.assertIn("FailedIndexes", self.muster("wait", "job/j1", "--timeout", "30s", code=1).stderr)
+        table = self.muster("get", "jobs").stdout.splitlines()
+        self.assertEqual(table[0].split()[0], "NAME")
+        self.assertEqual(len(table), 3)
+        self.assertEqual(json.loads(self.muster("get", "job", "j1", "-o", "json").stdout)["status"]["failedIndexes"], "2")
+        self.assertIn("failedIndexes: \"2\"", self.muster("get", "job/j1", "-o", "yaml").stdout)
+        pods = self.muster("get", "pods", "-l", "batch.kubernetes.io/job-name=j1", "-o", "name").stdout.split()
+        self.assertEqual(len(pods), 3)
+        self.assertEqual(self.muster("logs", "job/j1", "--index", "1").stdout, "out 1\nerr\n")
+        self.assertEqual(self.muster("logs", "job/j1", "--index", "1", "--attempt", "0", "--tail", "1").stdout, "out 1\nerr\n")
+        self.muster("logs", "job/j1", "--index", "1", "--attempt", "5", code=3)
+        self.muster("logs", "job/j1", code=5)
+        described = self.muster("describe", "job", "j1").stdout
+        for part in ("FailedIndexes", "exit 1", "| err", "n1", "SuccessfulCreate"):
+            self.assertIn(part, described)
+        self.assertIn("Index:", self.muster("describe", pods[0]).stdout)
+        self.assertIn("Ready", self.muster("describe", "node", "n1").stdout)
+        self.assertIn("SuccessfulCreate", self.muster("get", "events").stdout)
+        self.assertIn("deleted", self.muster("delete", "job", "j1", "j2").stdout)
+        self.muster("wait", "job/j1", "--for=delete", "--timeout", "30s")
+        self.muster("get", "job", "j1", code=3)
+
+    def test_watch_over_a_restart(self):
+        watch = self.start("get", "jobs", "-w", "-o", "name")
+        self.coordinator.kill()
+        self.coordinator.wait()
+        self.coordinator = self.start("coordinator", "--data-dir", "c", "--api", self.api, "--listen", "127.0.0.1:0", "--log-level", "warn")
+        poll("it serves again", lambda: subprocess.run([MUSTER, "get", "jobs"], env=self.env, capture_output=True).returncode == 0)
+        self.muster("create", "-f", "-", stdin=manifest("later", "true"))
+        self.assertEqual(watch.stdout.readline(), "job.batch/later\n")
+
+    def test_run_there_and_detach(self):
+        job = self.file("j.yaml", manifest("there", "true"))
+        self.assertIn("job/there Complete", self.muster("run", job).stdout)
+        p = self.start("run", self.file("k.yaml", manifest("slow", "sleep 1000")))
+        poll("it was created", lambda: "slow" in self.muster("get", "jobs", "-o", "name").stdout)
+        p.send_signal(signal.SIGINT)
+        self.assertEqual(p.wait(DEADLINE), 130)
+        self.assertIn("goes on", p.stdout.read())
+        self.muster("get", "job", "slow")
+        self.muster("wait", "job/slow", "--timeout", "200ms", code=124)
+        self.muster("delete", "job/slow")
+
+    def test_refusals(self):
+        r = self.muster("create", "-f", "-", stdin=manifest("x", "true").replace("completions: 3", "completions: -3"), code=5)
+        self.assertIn("\n  spec.completions: ", r.stderr)
+        r = self.muster("create", "-f", "-", stdin=manifest("x", "true") + "  bogus: 1\n", code=5)
+        self.assertIn('unknown field "spec.bogus"', r.stderr)
+        r = self.muster("create", "-f", self.file("y.yaml", "a: b\n  c: [\n"), code=5)
+        self.assertIn("y.yaml: line", r.stderr)
+        self.muster("create", "-f", "missing.yaml", code=5)
+        self.muster("delete", "job", "nope", code=3)
+        self.muster("describe", "pod", "nope", code=3)
+        self.muster("get", "jobz", code=2)
+
+    def test_second_coordinator_is_refused(self):
+        r = self.muster("coordinator", "--data-dir", "c", "--api", "127.0.0.1:0", "--listen", "127.0.0.1:0", code=5)
+        self.assertEqual(r.stderr.count("\n"), 1, r.stderr)
+        r = self.muster("coordinator", "--data-dir", "c2", "--api", "0.0.0.0:0", code=5)
+        self.assertIn("--insecure", r.stderr)
+
+    def test_sigterm_ends_the_coordinator_well(self):
+        self.coordinator.terminate()
+        self.assertEqual(self.coordinator.wait(DEADLINE), 0)
+
+
+class Alone(Case):
+    def test_nobody_there(self):
+        r = self.muster("get", "jobs", "--api", "127.0.0.1:9", code=4)
+        self.assertEqual(r.stderr, "muster: cannot reach the coordinator at 127.0.0.1:9: connection refused (from --api)\n")
+
+    def test_version(self):
+        self.assertRegex(self.muster("version", "--client").stdout, r"^muster \d")
+
+
+if __name__ == "__main__":
+    sys.exit(0 if unittest.main(exit=False, verbosity=2).result.wasSuccessful() else 1)

@@ -1,0 +1,313 @@
+#!/usr/bin/python3
+"""Faults one by one, with real processes: lost keepers and nodes, doubled daemons, full disks, foreign data, bad input.
+
+    MUSTER=build/release/muster tests/e2e/faults.py [TEST…]
+"""
+import ctypes
+import ctypes.util
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+from world import (Cluster, Memory, World, condition, disruption, eventually, exit_code, finished, matches,  # noqa: E402
+                   parent, processes_of)
+
+UNTIL_GO = 'while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; code=0'
+
+
+class Processes(World):
+    def test_a_killed_keeper_ends_its_pods_as_disrupted(self):
+        cluster = self.cluster(agents=1, slots=4, grace="30s")
+        witness = self.witness(cluster)
+        self.submit(cluster, witness.job("keeper", "[ $a -ge 1 ] || sleep 300; code=0", 3))
+        memory = Memory(cluster, "keeper")
+        eventually(lambda: len(witness.starts()) == 3, "three pods run")
+        pods = [pid for _, _, _, pid in witness.starts()]
+        keepers = {parent(pid) for pid in pods}
+        self.assertEqual(len(keepers), 1, "one keeper a node")
+        os.kill(keepers.pop(), signal.SIGKILL)
+        job = cluster.wait("keeper", finished, 30)
+        memory.end(self)
+        self.assertEqual((job["status"].get("succeeded"), job["status"].get("failed")), (3, 3))
+        lost = [p for p in self.pods_of(cluster, "keeper") if p["status"]["phase"] == "Failed"]
+        self.assertEqual([(disruption(p), exit_code(p)) for p in lost], [("TerminationByKubelet", 137)] * 3)
+        self.assertEqual([pid for pid in pods if os.path.exists(f"/proc/{pid}") and pid in processes_of(witness.folder)], [])
+        starts = [(index, attempt) for index, attempt, _, _ in witness.starts()]
+        self.assertEqual(len(starts), len(set(starts)), "an attempt was started twice")
+        self.nothing_left(witness)
+
+    def test_keeper_and_agent_killed_together(self):
+        cluster = self.cluster(agents=1, slots=4, grace="30s")
+        witness = self.witness(cluster)
+        self.submit(cluster, witness.job("both", "[ $a -ge 1 ] || sleep 300; code=0", 2))
+        eventually(lambda: len(witness.starts()) == 2, "two pods run")
+        keeper = parent(witness.starts()[0][3])
+        cluster.kill_agent("node-0")
+        os.kill(keeper, signal.SIGKILL)
+        cluster.start_agent("node-0")
+        job = cluster.wait("both", finished, 30)
+        self.assertEqual((job["status"].get("succeeded"), job["status"].get("failed")), (2, 2))
+        self.nothing_left(witness)
+
+    def test_a_command_that_does_not_exist_is_a_failed_pod(self):
+        cluster = self.cluster(agents=1)
+        witness = self.witness(cluster)
+        for name, command, code in (("absent", "/no/such/command", 127), ("unfit", "/etc/passwd", 126)):
+            job = witness.job(name, "code=0", 1, backoffLimit=0)
+            job["spec"]["template"]["spec"]["containers"][0]["command"] = [command]
+            self.submit(cluster, job)
+            done = cluster.wait(name, finished)
+            self.assertEqual(condition(done, "Failed")["reason"], "BackoffLimitExceeded")
+            pods = self.pods_of(cluster, name)
+            self.assertEqual([exit_code(p) for p in pods], [code])
+            self.assertIn(command, json.dumps(pods[0]["status"]), "the reason names the command")
+            described = self.muster("describe", "job", name, cluster=cluster)
+            self.assertEqual(described.returncode, 0, described.stderr)
+            self.assertIn(command, described.stdout)
+            self.assertIn(str(code), described.stdout)
+
+
+class Nodes(World):
+    def test_agents_go_on_while_the_coordinator_is_away(self):
+        cluster = self.cluster(agents=2, slots=3, grace="3s")
+        witness = self.witness(cluster)
+        self.submit(cluster, witness.job("away", UNTIL_GO + "; [ $i -ne 4 ] || [ $a -ge 1 ] || code=9", 6))
+        eventually(lambda: len(witness.starts()) == 6, "six pods run")
+        eventually(lambda: cluster.api.job("away")["status"].get("ready") == 6, "all six are known to run")
+        cluster.kill_coordinator()
+        gone = time.monotonic()
+        (witness.folder / "go").touch()
+        eventually(lambda: len(witness.ends()) == 6, "they end without a coordinator")
+        # Longer than the grace: an absent coordinator must find nobody lost.
+        eventually(lambda: time.monotonic() - gone > 7, "seven seconds", 10)
+        for agent in cluster.agents.values():
+            self.assertIsNone(agent.poll(), "an agent left")
+        cluster.start_coordinator()
+        job = cluster.wait("away", finished)
+        witness.check(self)
+        self.assertEqual((job["status"].get("succeeded"), job["status"].get("failed")), (6, 1))
+        self.assertEqual([disruption(p) for p in self.pods_of(cluster, "away") if disruption(p)], [])
+        self.nothing_left(witness)
+
+    def test_a_lost_node_is_replaced_and_fenced_when_it_comes_back(self):
+        cluster = self.cluster(agents=1, slots=2, grace="2s")
+        witness = self.witness(cluster)
+        self.submit(cluster, witness.job("lost", UNTIL_GO, 2, backoffLimitPerIndex=2))
+        memory = Memory(cluster, "lost")
+        eventually(lambda: cluster.api.job("lost")["status"].get("ready") == 2, "both pods run on node-0")
+        old = [pid for _, _, _, pid in witness.starts()]
+        cluster.start_agent("node-1")
+        cluster.wait_nodes()
+        os.kill(cluster.agents["node-0"].pid, signal.SIGSTOP)
+        self.addCleanup(lambda: cluster.agents["node-0"].poll() is None and os.kill(cluster.agents["node-0"].pid, signal.SIGCONT))
+
+        eventually(lambda: len(witness.starts()) == 4, "both pods run again", 30)
+        lost = [p for p in self.pods_of(cluster, "lost") if p["status"]["phase"] == "Failed"]
+        self.assertEqual([disruption(p) for p in lost], ["DeletionByTaintManager"] * 2)
+        self.assertEqual({p["spec"]["nodeName"] for p in lost}, {"node-0"})
+        os.kill(cluster.agents["node-0"].pid, signal.SIGCONT)
+        eventually(lambda: not set(old) & set(processes_of(witness.folder)), "the old copies are ended")
+        cluster.wait_nodes()
+        (witness.folder / "go").touch()
+        job = cluster.wait("lost", finished)
+        memory.end(self)
+        self.assertEqual((job["status"].get("succeeded"), job["status"].get("failed")), (2, 2))
+        self.assertEqual(sorted((i, a) for i, a, _, _ in witness.starts()), [(0, 0), (0, 1), (1, 0), (1, 1)])
+        self.nothing_left(witness)
+
+    def test_a_name_that_is_taken(self):
+        cluster = self.cluster(agents=1, slots=2)
+        witness = self.witness(cluster)
+        other = subprocess.Popen([os.environ["MUSTER"], "agent", "--coordinator", cluster.listen, "--name", "node-0",
+                                  "--work-dir", str(cluster.dir / "other")], stdin=subprocess.DEVNULL,
+                                 stdout=open(cluster.dir / "other.log", "wb"), stderr=subprocess.STDOUT)
+        self.addCleanup(lambda: (other.kill(), other.wait()))
+        eventually(lambda: matches("node-0", cluster.log("other")) and
+                   matches("taken|in use|alive|held|holds|another|already", cluster.log("other")), "a refusal that names it")
+        self.submit(cluster, witness.job("mine", "code=0", 4))
+        self.assertEqual(cluster.wait("mine", finished)["status"]["succeeded"], 4)
+        self.assertEqual(len(cluster.api.call("GET", "/api/v1/nodes")[1]["items"]), 1)
+
+
+class DataDir(World):
+    def refused(self, cluster, *words):
+        """Another coordinator on this data-dir ends at once, and its message has these words."""
+        done = self.muster("coordinator", "--data-dir", str(cluster.dir / "coordinator"), "--api", "127.0.0.1:0", "--listen", "127.0.0.1:0")
+        self.assertNotEqual(done.returncode, 0)
+        for word in (str(cluster.dir / "coordinator"), *words):
+            self.assertIn(word, done.stderr)
+
+    def test_started_twice(self):
+        cluster = self.cluster(agents=1)
+        witness = self.witness(cluster)
+        self.refused(cluster, "in use", str(cluster.coord.pid))
+        self.submit(cluster, witness.job("still", "code=0", 2))
+        self.assertEqual(cluster.wait("still", finished)["status"]["succeeded"], 2)
+
+    def test_an_unknown_format_version(self):
+        cluster = self.cluster(agents=0)
+        cluster.kill_coordinator()
+        was = self.swap_format(cluster.dir / "coordinator" / "db", b"99")
+        self.refused(cluster, "format 99")
+        self.swap_format(cluster.dir / "coordinator" / "db", was)
+        cluster.start_coordinator()
+
+    def swap_format(self, path, value):
+        """Writes the journal's row "format" behind muster's back; the value it had."""
+        name = ctypes.util.find_library("rocksdb")
+        if not name:
+            self.skipTest("no librocksdb to write a foreign format with")
+        rocks = ctypes.CDLL(name)
+        for function in ("rocksdb_options_create", "rocksdb_open", "rocksdb_writeoptions_create", "rocksdb_readoptions_create", "rocksdb_get"):
+            getattr(rocks, function).restype = ctypes.c_void_p
+        error, size, key = ctypes.c_char_p(), ctypes.c_size_t(), b"mformat"
+        options = ctypes.c_void_p(rocks.rocksdb_options_create())
+        db = ctypes.c_void_p(rocks.rocksdb_open(options, str(path).encode(), ctypes.byref(error)))
+        self.assertIsNone(error.value)
+        read = ctypes.c_void_p(rocks.rocksdb_readoptions_create())
+        found = rocks.rocksdb_get(db, read, key, ctypes.c_size_t(len(key)), ctypes.byref(size), ctypes.byref(error))
+        was = ctypes.string_at(found, size.value)
+        write = ctypes.c_void_p(rocks.rocksdb_writeoptions_create())
+        rocks.rocksdb_put(db, write, key, ctypes.c_size_t(len(key)), value, ctypes.c_size_t(len(value)), ctypes.byref(error))
+        self.assertIsNone(error.value)
+        rocks.rocksdb_close(db)
+        return was
+
+    def test_a_full_disk(self):
+        class SmallDisk(Cluster):
+            """Its data-dir is a small file system of its own."""
+            mounted = False
+
+            def start_coordinator(self):
+                data = self.dir / "coordinator"
+                if not self.mounted:
+                    data.mkdir(mode=0o700)
+                    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=48m,mode=0700", "tmpfs", str(data)], capture_output=True).returncode:
+                        data.rmdir()
+                        raise unittest.SkipTest("no right to mount a small file system")
+                    self.mounted = True
+                super().start_coordinator()
+
+            def close(self):
+                coordinator, self.coord = self.coord, None
+                if coordinator is not None and coordinator.poll() is None:
+                    coordinator.kill()
+                    coordinator.wait()
+                if self.mounted:
+                    subprocess.run(["umount", "-l", str(self.dir / "coordinator")])
+                super().close()
+
+        cluster = self.cluster(agents=0, kind=SmallDisk)
+        witness = self.witness(cluster)
+        data = cluster.dir / "coordinator"
+        accepted = []
+
+        def create():
+            name = f"full-{len(accepted)}"
+            job = witness.job(name, "code=0", 1)
+            job["metadata"]["annotations"] = {"example.com/bulk": "x" * 200_000}
+            try:
+                code, answer = cluster.api.create(job)
+            except OSError as broken:
+                return str(broken)
+            if code == 201:
+                accepted.append(name)
+                return None
+            return json.dumps(answer)
+
+        self.assertIsNone(create())
+        with open(data / "filler", "wb") as filler:
+            try:
+                while True:
+                    filler.write(b"\0" * 65536)
+                    filler.flush()
+            except OSError:
+                pass
+        refusal = eventually(create, "a create that is refused")
+        eventually(lambda: matches("no space left", refusal + cluster.log("coordinator")), "a message that says why")
+        with open(data / "filler", "r+b") as filler:
+            filler.truncate(0)
+        if cluster.coord.poll() is None:
+            cluster.kill_coordinator()
+        cluster.start_coordinator()
+        for name in accepted:
+            cluster.api.job(name)
+        self.assertIsNone(create(), "with room again jobs are accepted")
+
+
+class BadInput(World):
+    GOOD = """apiVersion: batch/v1
+kind: Job
+metadata: {name: good}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - {name: main, command: ["true"]}
+"""
+    BROKEN = GOOD.replace("kind: Job", "kind: [Job")
+    TWO_WRONG = GOOD.replace("spec:\n  template", "spec:\n  parallelism: -1\n  completions: -2\n  backoffLimit: -3\n  template")
+    UNKNOWN = GOOD.replace("  template:", "  paralelism: 2\n  template:", 1)
+
+    def test_by_http(self):
+        cluster = self.cluster(agents=1)
+
+        def post(text):
+            code, answer = cluster.api.call("POST", cluster.api.jobs(), text.encode(), "application/yaml")
+            return code, answer
+
+        code, answer = post(self.BROKEN)
+        self.assertEqual((code, answer["kind"]), (400, "Status"))
+        self.assertTrue(matches(r"line \d+.*column \d+", answer["message"]), answer["message"])
+        code, answer = post(self.TWO_WRONG)
+        self.assertEqual(code, 422)
+        self.assertEqual({c["field"] for c in answer["details"]["causes"]}, {"spec.parallelism", "spec.completions", "spec.backoffLimit"})
+        code, answer = post(self.UNKNOWN)
+        self.assertEqual(code, 400)
+        self.assertIn("paralelism", answer["message"])
+        self.assertEqual(post(self.GOOD)[0], 201)
+        code, answer = post(self.GOOD)
+        self.assertEqual((code, answer["reason"]), (409, "AlreadyExists"))
+        self.assertEqual([j["metadata"]["name"] for j in cluster.api.call("GET", cluster.api.jobs())[1]["items"]], ["good"])
+
+    def test_by_command_line(self):
+        cluster = self.cluster(agents=1)
+
+        def create(text):
+            with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+                file.write(text)
+                file.flush()
+                return self.muster("create", "-f", file.name, cluster=cluster)
+
+        absent = self.muster("create", "-f", "/no/such/file.yaml", cluster=cluster)
+        self.assertEqual(absent.returncode, 5)
+        self.assertIn("/no/such/file.yaml", absent.stderr)
+        broken = create(self.BROKEN)
+        self.assertEqual(broken.returncode, 5)
+        self.assertTrue(matches(r"line \d+.*column \d+|:\d+:\d+", broken.stderr), broken.stderr)
+        wrong = create(self.TWO_WRONG)
+        self.assertEqual(wrong.returncode, 5)
+        for field in ("spec.parallelism", "spec.completions", "spec.backoffLimit"):
+            self.assertIn(field, wrong.stderr)
+        unknown = create(self.UNKNOWN)
+        self.assertEqual(unknown.returncode, 5)
+        self.assertIn("paralelism", unknown.stderr)
+        self.assertEqual(create(self.GOOD).returncode, 0)
+        again = create(self.GOOD)
+        self.assertEqual(again.returncode, 5)
+        self.assertIn("good", again.stderr)
+        self.assertEqual(self.muster("get", "jobs", "nobody", cluster=cluster).returncode, 3)
+        self.assertEqual(self.muster("get", "jobs", "--api", "127.0.0.1:1").returncode, 4)
+        self.assertEqual(self.muster("get").returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,237 @@
+"""What the end-to-end suites share: a cluster of real processes, a witness that its pods write, and a client that forgets nothing.
+
+The driver is the shared conformance/harness.py (MUSTER_SHARED, else ../shared beside the checkout); MUSTER names the executable.
+Everything that waits polls with a deadline.
+"""
+import contextlib
+import os
+import pathlib
+import re
+import sys
+import threading
+import time
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+SHARED = pathlib.Path(os.environ.get("MUSTER_SHARED") or ROOT.parent / "shared") / "conformance"
+os.environ.setdefault("MUSTER", str(ROOT / "build" / "release" / "muster"))
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(SHARED))
+try:
+    from harness import Cluster, condition, finished, sh_job  # noqa: F401
+except ImportError:
+    print(f"e2e: skipped: there is no {SHARED / 'harness.py'} (MUSTER_SHARED names the folder that holds conformance/)")
+    sys.exit(0)
+
+PAUSE = 0.02  # seconds between two looks
+
+
+def eventually(look, what, timeout=20):
+    """The first true answer of look(); an unreachable coordinator is no answer."""
+    deadline = time.monotonic() + timeout
+    answer = None
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError):
+            answer = look()
+            if answer:
+                return answer
+        time.sleep(PAUSE)
+    raise AssertionError(f"{what}: not in {timeout} s; last: {answer!r}")
+
+
+def indexes(text):
+    """The set that "1,3-5" means."""
+    found = set()
+    for part in filter(None, (text or "").split(",")):
+        first, _, last = part.partition("-")
+        found.update(range(int(first), int(last or first) + 1))
+    return found
+
+
+def processes_of(folder):
+    """Processes whose environment names this folder: those of the pods of one test."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            environment = pathlib.Path("/proc", pid, "environ").read_bytes().split(b"\0")
+            state = pathlib.Path("/proc", pid, "stat").read_text().rsplit(")", 1)[1].split()[0]
+            if f"WITNESS={folder}".encode() in environment and state != "Z":
+                found.append(int(pid))
+    return found
+
+
+def parent(pid):
+    return int(pathlib.Path("/proc", str(pid), "stat").read_text().rsplit(")", 1)[1].split()[1])
+
+
+class Witness:
+    """The ground truth, written by the pods themselves: a line at their start and one before their exit, each one append."""
+
+    SCRIPT = (
+        'i=${JOB_COMPLETION_INDEX:-$MUSTER_POD_NAME}; a=$MUSTER_ATTEMPT; '
+        'printf "%s %s start %s\\n" "$i" "$a" $$ >> "$WITNESS/lines"; '
+        "WORK; "
+        'printf "%s %s end %s\\n" "$i" "$a" "$code" >> "$WITNESS/lines"; exit "$code"'
+    )
+
+    def __init__(self, folder):
+        self.folder = pathlib.Path(folder)
+        self.folder.mkdir()
+        self.path = self.folder / "lines"
+
+    def job(self, name, work, completions, **spec):
+        """An Indexed job whose pods do `work`, which sets $code from $i and $a."""
+        job = sh_job(name, self.SCRIPT.replace("WORK", work), completions, **spec)
+        job["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "WITNESS", "value": str(self.folder)}]
+        return job
+
+    def lines(self):
+        """(index, attempt, "start" or "end", pid or exit code), in the order of their writing. A torn last line is not there yet."""
+        if not self.path.exists():
+            return []
+        whole = self.path.read_text().rpartition("\n")[0].splitlines()
+        return [(int(i), int(a), what, int(value)) for i, a, what, value in (line.split() for line in whole)]
+
+    def ends(self):
+        return [line for line in self.lines() if line[2] == "end"]
+
+    def starts(self):
+        return [line for line in self.lines() if line[2] == "start"]
+
+    def check(self, test):
+        """No attempt was started twice, and no index had two live pods."""
+        live, seen = {}, set()
+        for index, attempt, what, _ in self.lines():
+            if what == "start":
+                test.assertNotIn((index, attempt), seen, f"attempt {attempt} of index {index} was started twice")
+                test.assertNotIn(index, live, f"attempt {attempt} of index {index} began while {live.get(index)} was alive")
+                seen.add((index, attempt))
+                live[index] = attempt
+            else:
+                test.assertEqual(live.pop(index, None), attempt, f"index {index}")
+        test.assertEqual(live, {}, "started and never ended")
+
+
+class Memory(threading.Thread):
+    """A client that polls a job and remembers all it was told: nothing of that may ever be taken back."""
+
+    def __init__(self, cluster, name):
+        super().__init__(daemon=True)
+        self.cluster, self.name = cluster, name
+        self.stopping = threading.Event()
+        self.wrong = []
+        self.reads = 0
+        self.start()
+
+    def run(self):
+        before = {}
+        while not self.stopping.wait(PAUSE):
+            try:
+                code, job = self.cluster.api.call("GET", f"{self.cluster.api.jobs()}/{self.name}", timeout=5)
+            except OSError:
+                continue
+            if code == 503 or code == 429:
+                continue
+            if code != 200:
+                self.wrong.append(f"an accepted job answers {code}")
+                continue
+            self.reads += 1
+            before = self.compare(before, job)
+
+    def compare(self, before, job):
+        status = job.get("status", {})
+        now = {
+            "version": int(job["metadata"]["resourceVersion"]),
+            "succeeded": status.get("succeeded", 0),
+            "failed": status.get("failed", 0),
+            "completed": indexes(status.get("completedIndexes")),
+            "failed_indexes": indexes(status.get("failedIndexes")),
+            "start": status.get("startTime"),
+            "completion": status.get("completionTime"),
+            "conditions": {c["type"] for c in status.get("conditions") or [] if c["status"] == "True"},
+        }
+        for key, old in before.items():
+            new = now[key]
+            kept = (old is None or new == old) if key in ("start", "completion") else new >= old
+            if not kept:
+                self.wrong.append(f"{key} went from {old} to {new}")
+        if status.get("ready", 0) > status.get("active", 0):
+            self.wrong.append(f"ready {status.get('ready')} is above active {status.get('active')}")
+        if now["completed"] & now["failed_indexes"]:
+            self.wrong.append(f"completed and failed: {now['completed'] & now['failed_indexes']}")
+        return now
+
+    def end(self, test):
+        self.stopping.set()
+        self.join(10)
+        test.assertEqual(self.wrong, [])
+        test.assertGreater(self.reads, 0, "the job was never read")
+
+
+class World(unittest.TestCase):
+    """A test with a cluster of its own; a failure shows the end of every log."""
+
+    def cluster(self, *args, kind=Cluster, **kwargs):
+        made = kind(*args, **kwargs)
+        self.addCleanup(self.end, made)
+        made.wait_nodes()
+        return made
+
+    def end(self, cluster):
+        outcome = self._outcome.result
+        if any(test is self for test, _ in [*outcome.failures, *outcome.errors]):
+            for log in sorted(cluster.dir.glob("*.log")):
+                print(f"---- {log.name}\n{log.read_text(errors='replace')[-3000:]}")
+        folder = cluster.dir
+        cluster.close()
+        # Whatever a failed test left running.
+        for witness in folder.parent.glob(f"{folder.name}/witness*"):
+            self.sweep(witness)
+
+    @staticmethod
+    def sweep(witness):
+        for pid in processes_of(witness):
+            with contextlib.suppress(OSError):
+                os.kill(pid, 9)
+
+    def witness(self, cluster):
+        made = Witness(cluster.dir / "witness")
+        self.addCleanup(self.sweep, made.folder)
+        return made
+
+    def submit(self, cluster, job):
+        code, answer = cluster.api.create(job)
+        self.assertEqual(code, 201, answer)
+        return answer
+
+    def nothing_left(self, witness):
+        eventually(lambda: not processes_of(witness.folder), "no process of a pod is left", 10)
+
+    def pods_of(self, cluster, name):
+        return cluster.api.pods(f"batch.kubernetes.io/job-name={name}")
+
+    def muster(self, *args, cluster=None, **kwargs):
+        """The command line, against the cluster if given."""
+        import subprocess
+        api = ["--api", cluster.api_addr] if cluster else []
+        return subprocess.run([os.environ["MUSTER"], *args, *api], text=True, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=30, **kwargs)
+
+
+def disruption(pod):
+    """The reason of its DisruptionTarget, or None."""
+    for c in pod["status"].get("conditions") or []:
+        if c["type"] == "DisruptionTarget" and c["status"] == "True":
+            return c["reason"]
+    return None
+
+
+def exit_code(pod):
+    for container in pod["status"].get("containerStatuses") or []:
+        if "terminated" in container.get("state", {}):
+            return container["state"]["terminated"]["exitCode"]
+    return None
+
+
+def matches(pattern, text):
+    return re.search(pattern, text, re.S | re.I)

@@ -1,0 +1,84 @@
+#!/usr/bin/env python3
+"""Checks what a compiler does not: include arrows, opening comments. Prints each breach as FILE:LINE, exits with 1.
+
+The arrows are those of CONTRIBUTING.md: a folder may include what its row names, and itself.
+"""
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+
+BASE = {"base"}
+ARROWS = {  # a folder, or a file where it may more than its folder
+    "base": set(),
+    "core": BASE,
+    "keeper": set(),
+    "storage": BASE | {"core", "schema"},
+    "actors": BASE | {"core", "storage"},
+    "api": BASE | {"core", "actors/interfaces.hpp"},
+    "agent": BASE | {"core/node", "core/spec", "core/ids.hpp", "core/text.hpp", "core/pod_name.hpp", "schema",
+                     "keeper/protocol.hpp", "keeper/spool.hpp", "keeper/bytes.hpp"},
+    "coordinator": BASE | {"core", "storage", "actors", "api", "schema"},
+    # A client of the API, and the mains of the daemons.
+    "cli": BASE | {"core/spec", "core/index_set.hpp", "core/pod_name.hpp", "core/ids.hpp", "api/yaml.hpp",
+                   "api/time_text.hpp", "agent/agent.hpp", "coordinator/coordinator.hpp"},
+}
+# Within core these don't see each other.
+CORE_APART = {"job", "cluster", "node"}
+# … save for a plain value that a batch of records carries.
+CORE_VALUES = {"core/cluster/node_info.hpp"}
+# What core may not include, and what includes only one folder.
+THIRD_PARTY = re.compile(r"^(caf|capnp|kj|rocksdb|spdlog|fmt|nlohmann|yaml-cpp|CLI)/")
+ONLY_IN = {"caf": {"actors", "coordinator"}, "rocksdb": {"storage"}, "CLI": {"cli"}, "yaml-cpp": {"api"},
+           "spdlog": {"base"}, "kj": {"api", "agent", "coordinator", "cli", "storage"},
+           "capnp": {"agent", "coordinator", "storage"}, "nlohmann": {"api", "cli"}}
+INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
+
+
+def allowed(folder, target):
+    parts = target.split("/")
+    return parts[0] == folder or any("/".join(parts[:n]) in ARROWS[folder] for n in range(1, len(parts) + 1))
+
+
+def check_include(folder, sub, target, ours):
+    if ours or target.startswith("schema/"):
+        if "/" in target and not allowed(folder, target):
+            return f"{folder} may not include {target}"
+        other = target.split("/")[1] if target.startswith("core/") else None
+        if folder == "core" and sub in CORE_APART and other in CORE_APART - {sub} and target not in CORE_VALUES:
+            return f"core/{sub} may not include core/{other}"
+        return None
+    if match := THIRD_PARTY.match(target):
+        library = match.group(1)
+        if folder not in ONLY_IN.get(library, set(ARROWS)):
+            return f"{folder} may not include {library}"
+    return None
+
+
+def check(path):
+    relative = path.relative_to(ROOT)
+    folder = relative.parts[0]
+    sub = relative.parts[1] if len(relative.parts) > 2 else None
+    lines = path.read_text(errors="replace").splitlines()
+    if path.suffix == ".hpp" and not (lines and lines[0].startswith("//")):
+        yield f"{relative}:1: a header opens with what it is"
+    if path.suffix == ".hpp" and "#pragma once" not in lines:
+        yield f"{relative}:1: no #pragma once"
+    for number, line in enumerate(lines, 1):
+        if match := INCLUDE.match(line):
+            ours = match.group(1) is not None
+            if wrong := check_include(folder, sub, match.group(1) or match.group(2), ours):
+                yield f"{relative}:{number}: {wrong}"
+        if "TODO(now)" in line:
+            yield f"{relative}:{number}: TODO(now) does not land"
+
+
+def main():
+    wrong = [w for folder in ARROWS for path in sorted((ROOT / folder).rglob("*.?pp")) for w in check(path)]
+    print("\n".join(wrong), end="\n" if wrong else "")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

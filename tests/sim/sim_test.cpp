@@ -1,0 +1,82 @@
+// Simulations: random jobs under random faults. A failure prints its seed; `./dev sim SEED` plays it again.
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+
+#include "api/manifest.hpp"
+#include "tests/sim/world.hpp"
+
+namespace muster::sim {
+namespace {
+
+core::JobObjectPtr job_object(const std::string& name, int completions, int parallelism, int per_index, int limit) {
+  auto object = std::make_shared<core::JobObject>();
+  std::string spec = "\"completionMode\":\"Indexed\",\"completions\":" + std::to_string(completions) +
+                     ",\"parallelism\":" + std::to_string(parallelism) + ",\"backoffLimit\":" + std::to_string(limit);
+  if (per_index >= 0) spec += ",\"backoffLimitPerIndex\":" + std::to_string(per_index);
+  std::string json = "{\"apiVersion\":\"batch/v1\",\"kind\":\"Job\",\"metadata\":{\"name\":\"" + name +
+                     "\",\"namespace\":\"default\",\"uid\":\"00000000-0000-4000-8000-000000000001\",\"generation\":1," +
+                     "\"creationTimestamp\":\"2023-11-14T22:13:20Z\"},\"spec\":{" + spec +
+                     ",\"template\":{\"spec\":{\"restartPolicy\":\"Never\",\"containers\":[{\"name\":\"main\",\"command\":[\"true\"]}]}}}}";
+  return api::load_job(json);
+}
+
+// One history: everything that was promised must hold, whatever died.
+void play(uint64_t seed) {
+  SCOPED_TRACE("seed " + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  auto below = [&random](uint64_t n) { return random() % n; };
+  Plan plan;
+  plan.seed = seed;
+  plan.agents = 1 + static_cast<uint32_t>(below(3));
+  plan.slots = 1 + static_cast<uint32_t>(below(4));
+  plan.crashes = static_cast<int>(below(5));
+  plan.mid_commit = static_cast<int>(below(3));
+  plan.agent_restarts = static_cast<int>(below(4));
+  plan.breaks = static_cast<int>(below(6));
+  plan.silences = plan.agents > 1 ? static_cast<int>(below(2)) : 0;
+  plan.index_deaths = static_cast<int>(below(3));
+  plan.clock_jump_ms = below(4) == 0 ? static_cast<Millis>(below(7'200'000)) - 3'600'000 : 0;
+  World world(plan);
+  int completions = 1 + static_cast<int>(below(40)), parallelism = 1 + static_cast<int>(below(12));
+  int per_index = below(2) == 0 ? static_cast<int>(below(3)) : -1;
+  uint64_t salt = random();
+  // Without a limit per index, failures stop after a while, so that the job can complete.
+  world.exit_code = [salt, per_index](PodId pod) {
+    uint64_t h = (pod.index * 1'000'003u + pod.attempt) * 0x9e3779b97f4a7c15u ^ salt;
+    h ^= h >> 29;
+    return h % 4 == 0 && (per_index >= 0 || pod.attempt < 2) ? 1 + static_cast<int>(h % 5) : 0;
+  };
+  world.submit(job_object("one", completions, parallelism, per_index, 1'000'000));
+  auto done = [&world] {
+    const core::Job* job = world.shown("one");
+    return job && job->finished();
+  };
+  ASSERT_TRUE(world.run(done, 3'600'000)) << "the job did not finish";
+  for (const std::string& rule : world.broken) ADD_FAILURE() << rule;
+  const core::Job& job = *world.shown("one");
+  // Each pod that was ever created was judged once.
+  EXPECT_EQ(job.state().pods_created, job.succeeded() + job.state().failed);
+  EXPECT_EQ(job.succeeded() + job.state().failed_indexes.size(), static_cast<uint64_t>(completions));
+  // A success that is shown was witnessed; a witnessed success of an attempt that nobody declared lost is shown.
+  for (auto [first, last] : job.state().completed.intervals())
+    for (uint32_t i = first; i <= last; ++i) {
+      bool witnessed = false;
+      for (PodId pod : world.ended_ok) witnessed |= pod.index == i;
+      EXPECT_TRUE(witnessed) << "index " << i << " is shown as succeeded, and nobody saw it";
+    }
+  if (plan.silences == 0) {
+    EXPECT_EQ(job.state().failed, world.ended_bad.size());
+    EXPECT_EQ(job.succeeded(), world.ended_ok.size());
+  }
+}
+
+TEST(Simulation, NothingIsLostAndNothingCountedTwice) {
+  if (const char* seed = std::getenv("MUSTER_SEED")) return play(std::strtoull(seed, nullptr, 10));
+  const char* most = std::getenv("MUSTER_SIM_RUNS");
+  uint64_t runs = most ? std::strtoull(most, nullptr, 10) : 150;
+  for (uint64_t seed = 1; seed <= runs && !HasFailure(); ++seed) play(seed);
+}
+
+}  // namespace
+}  // namespace muster::sim

@@ -1,0 +1,485 @@
+#include "tests/sim/world.hpp"
+
+#include <stdexcept>
+
+#include <caf/send.hpp>
+
+#include "api/manifest.hpp"
+#include "base/log.hpp"
+#include "storage/recovery.hpp"
+#include "storage/rows.hpp"
+
+namespace muster::sim {
+
+namespace {
+constexpr Millis kGraceMs = 4'000;
+constexpr Millis kBeatMs = 500;
+}  // namespace
+
+struct World::Config : caf::actor_system_config {
+  Config() {
+    add_message_types<caf::id_block::muster>();
+    set("scheduler.policy", caf::atom("testing"));
+  }
+};
+
+// A disk that can take the process along in the middle of a commit: written, not synced, never answered.
+class World::Disk final : public storage::Journal {
+ public:
+  explicit Disk(World& world) : world_(world) {}
+  Status commit(const std::vector<storage::Row>& rows) override {
+    if (world_.crash_due_) return Error{Errc::unavailable, "the process is dead", {}};
+    if (world_.cut_at_ != 0 && world_.disk_.last_commit() + 1 >= world_.cut_at_) {
+      world_.cut_at_ = 0;
+      world_.disk_.set_manual_sync(true);
+      (void)world_.disk_.commit(rows);
+      world_.disk_.crash(world_.chance(0.5) ? 1 : 0);
+      world_.disk_.set_manual_sync(false);
+      world_.crash_due_ = true;
+      return Error{Errc::unavailable, "power is gone", {}};
+    }
+    return world_.disk_.commit(rows);
+  }
+  uint64_t last_commit() const override { return world_.disk_.last_commit(); }
+  std::optional<std::string> get(std::string_view key) override { return world_.disk_.get(key); }
+  void scan(std::string_view prefix, const std::function<bool(std::string_view, std::string_view)>& visit) override {
+    world_.disk_.scan(prefix, visit);
+  }
+
+ private:
+  World& world_;
+};
+
+struct World::Coordinator {
+  explicit Coordinator(World& world) : disk(world), system(config), scheduler(dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler())) {}
+  Config config;
+  Disk disk;
+  caf::actor_system system;
+  caf::scheduler::test_coordinator& scheduler;
+  actors::journal_actor journal;
+  actors::cluster_actor cluster;
+  actors::registry_actor registry;
+  std::map<NodeId, uint32_t> agent_of;  // whose link is up
+  uint64_t epoch = 0;
+};
+
+struct World::Agent {
+  uint32_t number = 0;
+  std::string name, dir_id;
+  std::unique_ptr<core::node::Node> node;  // dies with the agent process
+  struct Process {
+    Millis started_ms = 0;
+    bool killing = false;
+  };
+  // The keeper's: survive the agent.
+  std::map<PodId, Process> processes;
+  std::map<PodId, core::node::ProcessEnd> spool;
+  uint64_t last_entry = 0;
+  uint64_t connection = 0;  // number of the present one; 0: none
+  bool registered = false;
+  NodeId id = kNoNode;
+  Millis frozen_until_ms = 0;
+  std::string cluster;
+  // FIFO both ways.
+  Millis last_to_agent_ms = 0, last_to_coordinator_ms = 0;
+};
+
+class World::Link final : public actors::AgentLink {
+ public:
+  explicit Link(World& world) : world_(world) {}
+  void launch(NodeId node, PodId pod, core::JobObjectPtr) override {
+    if (!world_.calm_ && world_.index_deaths_left_ > 0 && world_.chance(0.02)) {
+      --world_.index_deaths_left_;
+      throw std::runtime_error("planted in an index actor");
+    }
+    core::node::Term term{world_.coordinator_->epoch, world_.coordinator_->epoch};
+    world_.to_agent(node, [this, term, pod](Agent& agent) { agent.node->launch(term, {{pod, 100}}, world_.boot_ms_); });
+  }
+  void kill(NodeId node, PodId pod, Millis grace_ms) override {
+    core::node::Term term{world_.coordinator_->epoch, world_.coordinator_->epoch};
+    world_.to_agent(node, [this, term, pod, grace_ms](Agent& agent) { agent.node->kill(term, {{pod, grace_ms}}, world_.boot_ms_); });
+  }
+  void drop(NodeId node) override {
+    world_.lost_.insert(node);
+    auto it = world_.coordinator_->agent_of.find(node);
+    if (it == world_.coordinator_->agent_of.end()) return;
+    uint32_t agent = it->second;
+    world_.at(0, [this, agent] { world_.break_link(agent); });
+  }
+
+ private:
+  World& world_;
+};
+
+World::World(Plan plan) : plan_(plan), random_(plan.seed), link_(std::make_unique<Link>(*this)), index_deaths_left_(plan.index_deaths) {
+  for (uint32_t i = 0; i < plan.agents; ++i) {
+    auto agent = std::make_unique<Agent>();
+    agent->number = i;
+    agent->name = "node-" + std::to_string(i);
+    agent->dir_id = "dir-" + std::to_string(i);
+    agent->node = std::make_unique<core::node::Node>(plan.slots);
+    agents_.push_back(std::move(agent));
+  }
+  boot();
+  for (uint32_t i = 0; i < plan.agents; ++i) {
+    connect(i);
+    beat(i);
+  }
+}
+
+World::~World() { crash(false); }
+
+void World::at(Millis after_ms, std::function<void()> what) { later_.emplace(boot_ms_ + after_ms, std::move(what)); }
+
+void World::boot() {
+  ++life_;
+  crash_due_ = false;
+  coordinator_ = std::make_unique<Coordinator>(*this);
+  Coordinator& c = *coordinator_;
+  auto recovered = storage::recover(c.disk, [](std::string_view json) { return api::load_job(json); });
+  MUSTER_CHECK(recovered.ok(), recovered.error().message);
+  c.epoch = recovered->epoch + 1;
+  MUSTER_CHECK(disk_.commit({storage::cluster_row("sim"), storage::epoch_row(c.epoch, c.epoch)}).ok());
+  view_ = std::make_unique<api::View>();
+  std::map<NodeId, uint32_t> holds;
+  for (const storage::RecoveredJob& r : recovered->jobs) {
+    for (const auto& [key, pod] : r.job.state().open)
+      if (pod.bound()) ++holds[pod.node];
+    if (!r.job.state().forgotten) view_->load(r.job);
+  }
+  view_->loaded(disk_.last_commit(), recovered->nodes);
+  WallClock clock = [this] { return now_ms_; };
+  auto outdated = [this](const std::string& why) { broken.push_back("outdated: " + why); };
+  c.journal = actors::spawn_journal(
+      c.system, c.disk,
+      [this](core::Committed batch) {
+        view_->commit(batch);
+        check_shown(batch);
+      },
+      [](const std::string&) {}, false);
+  actors::ClusterOptions options;
+  options.cluster_id = "sim";
+  options.epoch = options.nonce = c.epoch;
+  options.node_grace_ms = kGraceMs;
+  options.last_commit = [this] { return disk_.last_commit(); };
+  options.show = [this](std::vector<core::NodeInfo> nodes) { view_->nodes(nodes); };
+  options.outdated = outdated;
+  c.cluster = actors::spawn_cluster(c.system, c.journal, [&c] { return c.registry; }, *link_, clock, options, recovered->nodes, holds);
+  c.registry = actors::spawn_registry(c.system, c.journal, c.cluster, *link_, clock, {200, 1'000}, std::move(recovered->jobs),
+                                      std::max<JobId>(1, recovered->next_job_id), outdated);
+  if (plan_.mid_commit > 0 && !calm_) {
+    --plan_.mid_commit;
+    cut_at_ = disk_.last_commit() + 2 + below(60);
+  }
+}
+
+void World::crash(bool again) {
+  ++life_;
+  crash_due_ = true;  // nothing is written or shown any more
+  Coordinator& c = *coordinator_;
+  caf::anon_send(c.registry, actors::stop_atom_v);
+  caf::anon_send(c.cluster, actors::stop_atom_v);
+  caf::anon_send(c.journal, actors::stop_atom_v);
+  c.registry = actors::registry_actor{};
+  c.cluster = actors::cluster_actor{};
+  c.journal = actors::journal_actor{};
+  while (c.scheduler.run() > 0) {
+  }
+  for (auto& agent : agents_) break_link(agent->number);
+  coordinator_.reset();
+  if (again) boot();
+}
+
+void World::check_shown(const core::Committed& batch) {
+  for (const auto& records : batch.jobs) {
+    auto shown = view_->find({api::Kind::pod, records->job, 0, {}});
+    (void)shown;
+  }
+  view_->each(api::Kind::job, "", [](const core::Job&) { return true; }, [this](const api::Shown& shown) {
+    const core::Job& job = *shown.job;
+    Seen& seen = seen_[job.id()];
+    if (job.state().failed < seen.failed) broken.push_back("failed went back");
+    if (job.succeeded() < seen.succeeded) broken.push_back("succeeded went back");
+    seen.failed = job.state().failed;
+    seen.succeeded = job.succeeded();
+    if (job.ready() > job.active()) broken.push_back("ready > active");
+    std::set<std::string> now;
+    for (const core::Condition& condition : job.state().conditions) now.insert(condition.type);
+    for (const std::string& old : seen.conditions)
+      if (!now.contains(old)) broken.push_back("condition " + old + " went away");
+    if (now.contains("Complete") && now.contains("Failed")) broken.push_back("Complete and Failed");
+    if (job.finished() && (job.active() || job.terminating())) broken.push_back("finished with active or terminating pods");
+    seen.conditions = std::move(now);
+    std::map<uint32_t, int> live;
+    for (const auto& [key, pod] : job.state().open)
+      if (pod.active() && job.indexed() && ++live[key.index] > 1) broken.push_back("two active pods of an index");
+  });
+}
+
+void World::submit(core::JobObjectPtr object) {
+  submitted_.push_back(object);
+  auto answered = std::make_shared<bool>(false);
+  for (int tries = 0; !*answered && tries < 1000; ++tries) {
+    uint64_t life = life_;
+    caf::anon_send(coordinator_->registry, actors::CreateJob{object, [answered](Status s) {
+                                                               if (s.ok() || s.error().code == Errc::exists) *answered = true;
+                                                             }});
+    for (int i = 0; i < 10'000 && !*answered && life == life_; ++i) step();
+  }
+  MUSTER_CHECK(*answered);
+}
+
+const core::Job* World::shown(const std::string& name) const {
+  auto shown = view_->job("default", name);
+  return shown ? shown->job : nullptr;
+}
+
+// ---- the network
+
+void World::connect(uint32_t number) {
+  Agent& agent = *agents_[number];
+  static uint64_t connections = 0;
+  agent.connection = ++connections;
+  agent.registered = false;
+  actors::RegisterAgent ask;
+  ask.hello.link = agent.connection;
+  ask.hello.node = agent.name;
+  ask.hello.work_dir_id = agent.dir_id;
+  ask.hello.boot_id = "boot";
+  ask.hello.cluster_id = agent.cluster;
+  ask.hello.highest_epoch = agent.node->term().epoch;
+  ask.hello.epoch_nonce = agent.node->term().nonce;
+  ask.hello.slots = plan_.slots;
+  ask.hello.running = agent.node->running();
+  ask.hello.waiting = agent.node->waiting();
+  ask.hello.ended = agent.node->ended();
+  Millis sent = boot_ms_;
+  uint64_t life = life_, connection = agent.connection;
+  ask.done = [this, number, life, connection, sent](actors::HelloAnswer answer) {
+    at(1 + static_cast<Millis>(below(20)), [this, number, life, connection, sent, answer] {
+      Agent& a = *agents_[number];
+      if (life != life_ || a.connection != connection) return;
+      if (answer.kind != actors::HelloAnswer::Kind::welcome) return break_link(number);
+      a.registered = true;
+      a.id = answer.node;
+      a.cluster = "sim";
+      a.node->registered({{coordinator_->epoch, coordinator_->epoch}, answer.end, kGraceMs / 2}, sent);
+      pump(number);
+    });
+    if (life != life_ || answer.kind != actors::HelloAnswer::Kind::welcome) return;
+    at(0, [this, number, life, connection, node = answer.node] {
+      if (life != life_ || agents_[number]->connection != connection) return;
+      coordinator_->agent_of[node] = number;
+      caf::anon_send(coordinator_->cluster, actors::LinkUp{node, connection});
+    });
+  };
+  to_coordinator(number, [this, ask] { caf::anon_send(coordinator_->cluster, ask); });
+}
+
+void World::to_agent(NodeId node, std::function<void(Agent&)> what) {
+  auto it = coordinator_->agent_of.find(node);
+  if (it == coordinator_->agent_of.end()) return;
+  Agent& agent = *agents_[it->second];
+  uint64_t connection = agent.connection;
+  agent.last_to_agent_ms = std::max(agent.last_to_agent_ms, boot_ms_ + static_cast<Millis>(below(15)));
+  later_.emplace(agent.last_to_agent_ms, [this, number = agent.number, connection, what] {
+    Agent& a = *agents_[number];
+    if (a.connection != connection || !a.registered) return;
+    what(a);
+    pump(number);
+  });
+}
+
+void World::to_coordinator(uint32_t number, std::function<void()> what) {
+  Agent& agent = *agents_[number];
+  uint64_t life = life_, connection = agent.connection;
+  agent.last_to_coordinator_ms = std::max(agent.last_to_coordinator_ms, boot_ms_ + static_cast<Millis>(below(15)));
+  later_.emplace(agent.last_to_coordinator_ms, [this, number, life, connection, what] {
+    if (life == life_ && agents_[number]->connection == connection) what();
+  });
+}
+
+void World::break_link(uint32_t number) {
+  Agent& agent = *agents_[number];
+  if (agent.connection == 0) return;
+  if (coordinator_ && coordinator_->registry && agent.id != kNoNode) {
+    caf::anon_send(coordinator_->cluster, actors::LinkDown{agent.id, agent.connection});
+    coordinator_->agent_of.erase(agent.id);
+  }
+  agent.connection = 0;
+  agent.registered = false;
+  agent.node->disconnected();
+  at(10 + static_cast<Millis>(below(300)), [this, number] {
+    if (agents_[number]->connection == 0 && coordinator_) connect(number);
+  });
+}
+
+void World::beat(uint32_t number) {
+  at(kBeatMs, [this, number] { beat(number); });
+  Agent& agent = *agents_[number];
+  if (!agent.registered || boot_ms_ < agent.frozen_until_ms) return;
+  uint64_t connection = agent.connection;
+  to_coordinator(number, [this, number, connection, sent = boot_ms_] {
+    Agent& a = *agents_[number];
+    caf::anon_send(coordinator_->cluster, actors::Heartbeat{a.id, connection});
+    to_agent(a.id, [this, sent](Agent& to) { to.node->heartbeat_answered({coordinator_->epoch, coordinator_->epoch}, sent); });
+  });
+}
+
+// Carries out what the node wants.
+void World::pump(uint32_t number) {
+  Agent& agent = *agents_[number];
+  if (boot_ms_ < agent.frozen_until_ms) return;
+  core::node::Orders orders = agent.node->next(boot_ms_);
+  for (const auto& kill : orders.kills) {
+    auto it = agent.processes.find(kill.pod);
+    if (it == agent.processes.end() || it->second.killing) continue;
+    it->second.killing = true;
+    at(1 + static_cast<Millis>(below(50)), [this, number, pod = kill.pod] { process_ends(number, pod, 143); });
+  }
+  for (const auto& start : orders.starts) process_starts(number, start.pod);
+  for (uint64_t entry : orders.forget)
+    std::erase_if(agent.spool, [entry](const auto& item) { return item.second.entry == entry; });
+  for (const auto& report : orders.reports) {
+    actors::Report out;
+    out.node = agent.id;
+    for (const auto& start : report.starts) {
+      auto& part = out.jobs[start.pod.job];
+      part.node = agent.id;
+      part.starts.push_back({start.pod.key(), start.pid, 0, boot_ms_ - start.at});
+    }
+    for (const auto& end : report.ends) {
+      auto& part = out.jobs[end.pod.job];
+      part.node = agent.id;
+      part.ends.push_back({end.pod.key(), static_cast<core::EndCause>(end.cause), end.exit_code, end.signal, end.pid, 0,
+                           boot_ms_ - end.started_at, boot_ms_ - end.ended_at, end.message});
+    }
+    uint64_t life = life_, connection = agent.connection;
+    out.done = [this, number, life, connection, id = report.id] {
+      at(static_cast<Millis>(below(10)), [this, number, life, connection, id] {
+        Agent& a = *agents_[number];
+        if (life != life_ || a.connection != connection) return;
+        a.node->report_returned(id);
+        pump(number);
+      });
+    };
+    to_coordinator(number, [this, out] { caf::anon_send(coordinator_->registry, out); });
+  }
+}
+
+// ---- processes, and the witness
+
+void World::process_starts(uint32_t number, PodId pod) {
+  Agent& agent = *agents_[number];
+  if (agent.processes.contains(pod) || agent.spool.contains(pod)) return;  // the keeper is idempotent
+  if (++starts[pod] > 1) broken.push_back("started twice: " + to_string(pod));
+  for (const auto& [other, where] : live_[pod.job][pod.index])
+    if (!lost_.contains(agents_[where]->id) && agents_[where]->frozen_until_ms == 0)
+      broken.push_back("two live pods of an index: " + to_string(other) + " and " + to_string(pod));
+  live_[pod.job][pod.index].insert({pod, number});
+  agent.processes[pod] = {boot_ms_, false};
+  at(0, [this, number, pod, started = boot_ms_] {
+    agents_[number]->node->process_started({pod, {}, 4711, started});
+    pump(number);
+  });
+  at(1 + static_cast<Millis>(below(static_cast<uint64_t>(plan_.pod_ms_max))), [this, number, pod] { process_ends(number, pod, exit_code(pod)); });
+}
+
+void World::process_ends(uint32_t number, PodId pod, int code) {
+  Agent& agent = *agents_[number];
+  auto it = agent.processes.find(pod);
+  if (it == agent.processes.end()) return;
+  (code == 0 ? ended_ok : ended_bad).insert(pod);
+  live_[pod.job][pod.index].erase({pod, number});
+  core::node::ProcessEnd end;
+  end.pod = pod;
+  end.entry = ++agent.last_entry;
+  end.pid = 4711;
+  end.exit_code = code;
+  end.started_at = it->second.started_ms;
+  end.ended_at = boot_ms_;
+  agent.processes.erase(it);
+  agent.spool[pod] = end;
+  at(0, [this, number, pod] {
+    Agent& a = *agents_[number];
+    auto spooled = a.spool.find(pod);
+    if (spooled == a.spool.end()) return;
+    a.node->process_ended(spooled->second);
+    pump(number);
+  });
+}
+
+// ---- the loop
+
+void World::faults() {
+  if (plan_.crashes > 0 && chance(0.0015)) {
+    --plan_.crashes;
+    crash(true);
+  }
+  if (plan_.breaks > 0 && chance(0.002)) {
+    --plan_.breaks;
+    break_link(static_cast<uint32_t>(below(plan_.agents)));
+  }
+  if (plan_.clock_jump_ms != 0 && chance(0.001)) now_ms_ += std::exchange(plan_.clock_jump_ms, 0);
+  if (plan_.silences > 0 && chance(0.0007)) {
+    --plan_.silences;
+    Agent& agent = *agents_[below(plan_.agents)];
+    agent.frozen_until_ms = boot_ms_ + 3 * kGraceMs;
+    at(3 * kGraceMs, [this, number = agent.number] {
+      break_link(number);  // what it missed tells it that the connection is gone
+      pump(number);
+    });
+  }
+  if (plan_.agent_restarts > 0 && chance(0.001)) {
+    --plan_.agent_restarts;
+    Agent& agent = *agents_[below(plan_.agents)];
+    core::node::Term term = agent.node->term();
+    break_link(agent.number);
+    agent.node = std::make_unique<core::node::Node>(plan_.slots, term);
+    std::vector<core::node::Living> living;
+    for (const auto& [pod, process] : agent.processes)
+      living.push_back({{pod, {}, 4711, process.started_ms}, 100, process.killing});
+    std::vector<core::node::ProcessEnd> ended;
+    for (const auto& [pod, end] : agent.spool) ended.push_back(end);
+    agent.node->hands_connected(living, ended, boot_ms_);
+  }
+}
+
+void World::step() {
+  if (crash_due_) crash(true);
+  caf::scheduler::test_coordinator& scheduler = coordinator_->scheduler;
+  if (!calm_) faults();
+  if (!coordinator_->scheduler.jobs.empty() && chance(0.9)) {
+    auto& jobs = coordinator_->scheduler.jobs;
+    std::swap(jobs.front(), jobs[below(jobs.size())]);
+    coordinator_->scheduler.try_run_once();
+    return;
+  }
+  (void)scheduler;
+  if (!later_.empty() && later_.begin()->first <= boot_ms_) {
+    auto what = std::move(later_.begin()->second);
+    later_.erase(later_.begin());
+    what();
+    return;
+  }
+  Millis by = 1 + static_cast<Millis>(below(5));
+  if (coordinator_->scheduler.jobs.empty() && !later_.empty()) by = std::max<Millis>(1, std::min<Millis>(later_.begin()->first - boot_ms_, 50));
+  boot_ms_ += by;
+  now_ms_ += by;
+  coordinator_->scheduler.advance_time(std::chrono::milliseconds(by));
+}
+
+bool World::run(const std::function<bool()>& done, Millis limit_ms) {
+  Millis end = boot_ms_ + limit_ms;
+  // Faults for as long as there are any planned and the work goes on, then a calm in which everything must finish.
+  for (int i = 0; i < 60'000 && !done(); ++i) step();
+  calm_ = true;
+  cut_at_ = 0;
+  while (boot_ms_ < end) {
+    if (done()) return true;
+    for (int i = 0; i < 64; ++i) step();
+  }
+  return done();
+}
+
+}  // namespace muster::sim

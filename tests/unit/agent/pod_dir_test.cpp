@@ -1,0 +1,146 @@
+// What a pod is given: environment, expansion, directory, note.
+#include "agent/pod_dir.hpp"
+
+#include "core/pod_name.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+namespace muster::agent {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+const NodeFacts kNode{"n1", "/start", {"PATH=/bin", "HOME=/root"}};
+
+PodTemplate job(core::Container container) {
+  return {.job = 7,
+          .generation = 1,
+          .job_name = "sum",
+          .job_uid = "3f0c3c0e-6a3e-4c43-9d0c-0d2c5f5e7a11",
+          .ns = "default",
+          .indexed = true,
+          .completions = 5,
+          .parallelism = 2,
+          .grace_ms = 30'000,
+          .containers = {std::move(container)},
+          .labels = {{"team", "a"}},
+          .annotations = {{"note", "x y"}}};
+}
+
+Command run(const core::Container& container, bool indexed = true) {
+  PodTemplate t = job(container);
+  t.indexed = indexed;
+  auto command = command_of(t, t.containers[0], {7, 3, 1}, kNode);
+  EXPECT_TRUE(command.ok());
+  return *command;
+}
+
+TEST(Expand, AsKubernetesDoes) {
+  std::map<std::string, std::string> vars{{"A", "1"}, {"B", "$(A)"}, {"E", ""}};
+  auto find = [&vars](const std::string& name) {
+    auto at = vars.find(name);
+    return at == vars.end() ? nullptr : &at->second;
+  };
+  const std::pair<const char*, const char*> rows[] = {
+      {"$(A)", "1"},
+      {"x$(A)y$(A)", "x1y1"},
+      {"$(B)", "$(A)"},  // a value is not expanded again
+      {"$(E)", ""},
+      {"$(date +%s)", "$(date +%s)"},
+      {"$((1 + 2))", "$((1 + 2))"},
+      {"$$(A)", "$(A)"},
+      {"$$$(A)", "$1"},
+      {"$$", "$"},
+      {"$A ${A}", "$A ${A}"},
+      {"$(A", "$(A"},
+      {"$()", "$()"},
+      {"end$", "end$"},
+      {"", ""},
+  };
+  for (const auto& [in, out] : rows) EXPECT_EQ(expand(in, find), out) << in;
+}
+
+TEST(PodDir, Environment) {
+  Command c =
+      run({.name = "main", .command = {"true"}, .env = {{"X", "1", ""}, {"HOME", "/h", ""}}});
+  std::string uid = "3f0c3c0e-6a3e-4c43-9d0c-0d2c5f5e7a11";
+  EXPECT_THAT(c.env, ElementsAre("PATH=/bin", "HOME=/h", "HOSTNAME=sum-3", "MUSTER_JOB_NAME=sum",
+                                 "MUSTER_JOB_UID=" + uid, "MUSTER_NAMESPACE=default",
+                                 "MUSTER_POD_NAME=" + core::pod_name("sum", uid, true, {3, 1}),
+                                 "MUSTER_POD_UID=" + core::pod_uid(uid, {3, 1}),
+                                 "MUSTER_NODE_NAME=n1", "MUSTER_ATTEMPT=1", "MUSTER_COMPLETIONS=5",
+                                 "MUSTER_PARALLELISM=2", "X=1", "JOB_COMPLETION_INDEX=3"));
+}
+
+TEST(PodDir, IndexOnlyForIndexedAndOnlyIfTheContainerHasNone) {
+  EXPECT_THAT(run({.command = {"true"}}, false).env,
+              Not(Contains(StartsWith("JOB_COMPLETION_INDEX="))));
+  EXPECT_THAT(run({.command = {"true"}, .env = {{"JOB_COMPLETION_INDEX", "9", ""}}}).env,
+              Contains("JOB_COMPLETION_INDEX=9"));
+}
+
+TEST(PodDir, ExpandsCommandArgsAndEarlierVariables) {
+  Command c =
+      run({.command = {"echo", "$(JOB_COMPLETION_INDEX)"},
+           .args = {"$(A)$(B)", "$(HOME)", "$(MUSTER_JOB_NAME)"},
+           .env = {{"B", "<$(A)>", ""}, {"A", "a", ""}, {"C", "$(A)-$(MUSTER_ATTEMPT)", ""}}});
+  EXPECT_THAT(c.argv, ElementsAre("echo", "3", "a<$(A)>", "$(HOME)", "sum"));
+  EXPECT_THAT(c.env, Contains("C=a-1"));
+}
+
+TEST(PodDir, FieldRefs) {
+  Command c =
+      run({.command = {"true"},
+           .env = {{"NODE", "", "spec.nodeName"},
+                   {"NS", "", "metadata.namespace"},
+                   {"TEAM", "", "metadata.labels['team']"},
+                   {"NONE", "", "metadata.labels['none']"},
+                   {"NOTE", "", "metadata.annotations['note']"},
+                   {"I", "", "metadata.annotations['batch.kubernetes.io/job-completion-index']"},
+                   {"T2", "$(TEAM)$(TEAM)", ""}}});
+  for (const char* want :
+       {"NODE=n1", "NS=default", "TEAM=a", "NONE=", "NOTE=x y", "I=3", "T2=aa"}) {
+    EXPECT_THAT(c.env, Contains(want));
+  }
+}
+
+TEST(PodDir, RefusesWhatItCantGive) {
+  for (const core::Container& container :
+       {core::Container{.command = {"true"}, .env = {{"IP", "", "status.hostIP"}}},
+        core::Container{.command = {"true"}, .env = {{"IP", "", "metadata.labels"}}},
+        core::Container{.name = "main"}}) {
+    PodTemplate t = job(container);
+    auto command = command_of(t, t.containers[0], {7, 3, 1}, kNode);
+    ASSERT_FALSE(command.ok());
+    EXPECT_THAT(command.error().message,
+                testing::AnyOf(HasSubstr("env IP: fieldRef"), HasSubstr("no command")));
+  }
+}
+
+TEST(PodDir, Directory) {
+  EXPECT_EQ(run({.command = {"true"}}).cwd, "/start");
+  EXPECT_EQ(run({.command = {"true"}, .working_dir = "/data"}).cwd, "/data");
+  EXPECT_EQ(run({.command = {"true"}, .working_dir = "sub"}).cwd, "/start/sub");
+}
+
+TEST(Note, RoundTrip) {
+  Note note{30'000, "uid-1", "sum-3-bcdfg", "main"};
+  Note back = Note::parse(note.text());
+  EXPECT_EQ(back.grace_ms, note.grace_ms);
+  EXPECT_EQ(back.job_uid, note.job_uid);
+  EXPECT_EQ(back.pod_name, note.pod_name);
+  EXPECT_EQ(back.container, note.container);
+  for (const char* damaged : {"", "2 1 a b c", "1 x a b c", "1 5 a"}) {
+    EXPECT_EQ(Note::parse(damaged).job_uid, "") << damaged;
+  }
+}
+
+}  // namespace
+}  // namespace muster::agent

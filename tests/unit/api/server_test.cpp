@@ -1,0 +1,589 @@
+// The HTTP face, over a pipe or loopback, with a Backend that commits to the View at once.
+#include "api/server.hpp"
+
+#include "api/peer_uid.hpp"
+#include "view_fixture.hpp"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace muster::api {
+namespace {
+
+using namespace testing;
+
+class FakeBackend final : public Backend {
+ public:
+  FakeBackend(View& view, Feeder& feed) : view_(view), feed_(feed) {}
+  void create_job(core::JobObjectPtr job, std::function<void(Status)> done) override {
+    ++creates;
+    if (refuse) return done(*refuse);
+    feed_.admit(next_++, std::move(job));
+    done(Nothing{});
+  }
+  void delete_job(std::string ns, std::string name, std::string uid, bool background,
+                  std::function<void(Status)> done) override {
+    last_uid = uid;
+    if (refuse) return done(*refuse);
+    auto shown = view_.job(ns, name);
+    if (!shown) return done(Error{Errc::not_found, "", {}});
+    feed_.records(shown->job->id(), {core::JobDeleted{kStart, background}});
+    done(Nothing{});
+  }
+  void read_log(LogRequest request, std::function<void(Result<LogChunk>)> done) override {
+    ++reads;
+    if (refuse) return done(*refuse);
+    const std::string& text = request.stderr_stream ? err : out;
+    LogChunk chunk{.found = true, .size = static_cast<int64_t>(text.size()), .running = running};
+    chunk.offset = request.offset;
+    if (request.offset < 0) {
+      size_t at = text.size();
+      for (int64_t lines = request.offset; lines < 0 && at > 0; ++lines) {
+        const size_t end = text.rfind('\n', at - 1);
+        const size_t before =
+            end == std::string::npos || end == 0 ? std::string::npos : text.rfind('\n', end - 1);
+        at = before == std::string::npos ? 0 : before + 1;
+      }
+      chunk.offset = static_cast<int64_t>(at);
+    }
+    chunk.data = text.substr(static_cast<size_t>(chunk.offset), std::min<size_t>(request.limit, 7));
+    if (reads == grow_at) {
+      out += "grown\n";
+      running = false;
+    }
+    done(std::move(chunk));
+  }
+
+  std::optional<Error> refuse;
+  std::string out = "one\ntwo\nthree\n", err = "oops\n", last_uid;
+  bool running = false;
+  int creates = 0, reads = 0, grow_at = -1;
+
+ private:
+  View& view_;
+  Feeder& feed_;
+  JobId next_ = 100;
+};
+
+struct Answer {
+  int code = 0;
+  std::string head, body;
+  Json json() const { return Json::parse(body, nullptr, false); }
+  bool is_status(const char* reason) const {
+    const Json j = json();
+    return j.is_object() && j["kind"] == "Status" && j["status"] == "Failure" &&
+           j["reason"] == reason && j["code"] == code;
+  }
+};
+
+std::string dechunked(std::string_view raw) {
+  std::string body;
+  while (!raw.empty()) {
+    const size_t eol = raw.find("\r\n");
+    if (eol == std::string_view::npos) break;
+    const size_t n = std::stoul(std::string(raw.substr(0, eol)), nullptr, 16);
+    if (n == 0 || raw.size() < eol + 2 + n) break;
+    body += raw.substr(eol + 2, n);
+    raw.remove_prefix(std::min(raw.size(), eol + 4 + n));
+  }
+  return body;
+}
+
+Answer parsed(const std::string& raw) {
+  Answer answer;
+  const size_t end = raw.find("\r\n\r\n");
+  if (end == std::string::npos) return answer;
+  answer.head = raw.substr(0, end);
+  answer.code = std::stoi(answer.head.substr(9, 3));
+  answer.body = raw.substr(end + 4);
+  if (answer.head.find("chunked") != std::string::npos) answer.body = dechunked(answer.body);
+  return answer;
+}
+
+// Has this answer come whole? (KJ keeps the connection open, whatever the client says.)
+bool whole(const std::string& raw) {
+  const size_t end = raw.find("\r\n\r\n");
+  if (end == std::string::npos) return false;
+  const std::string head = raw.substr(0, end);
+  if (head.find("chunked") != std::string::npos)
+    return raw.ends_with("\r\n0\r\n\r\n") || raw.ends_with("\r\n\r\n0\r\n\r\n");
+  const size_t length = head.find("Content-Length: ");
+  return length != std::string::npos &&
+         raw.size() >= end + 4 + std::stoul(head.substr(length + 16));
+}
+
+// A client that reads while the loop turns.
+struct Client {
+  kj::Own<kj::AsyncIoStream> stream;
+  std::string raw;
+  char buffer[4096];
+  bool ended = false;
+
+  kj::Promise<void> read() {
+    return stream->tryRead(buffer, 1, sizeof buffer).then([this](size_t n) -> kj::Promise<void> {
+      raw.append(buffer, n);
+      ended = n == 0;
+      if (ended) return kj::READY_NOW;
+      return read();
+    });
+  }
+};
+
+const char* kManifest =
+    R"({"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"new"},"spec":{"completionMode":"Indexed","completions":2,)"
+    R"("parallelism":2,"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"main","command":["true"]}]}}}})";
+const std::string kJobs = "/apis/batch/v1/namespaces/default/jobs";
+const std::string kPods = "/api/v1/namespaces/default/pods";
+
+// All that lives on the loop. KJ's destructors may throw, a fixture's may not: it holds this by
+// pointer.
+struct Rig {
+  Rig() : server(io.provider->getTimer(), view, backend, options()) {
+    server.set_ready(true, "");
+    server.streams().log_gap = 1 * kj::MILLISECONDS;
+    server.streams().watch_gap = 1 * kj::MILLISECONDS;
+  }
+  ServerOptions options() {
+    ServerOptions o;
+    o.version = "1.2.3";
+    o.random = [this] { return random += 0x9e3779b97f4a7c15u; };
+    o.now = [] { return kStart; };
+    return o;
+  }
+  struct Quiet final : kj::TaskSet::ErrorHandler {
+    void taskFailed(kj::Exception&&) override {}  // a connection that the test has closed
+  };
+
+  kj::AsyncIoContext io = kj::setupAsyncIo();
+  View view;
+  Feeder feed{view};
+  FakeBackend backend{view, feed};
+  uint64_t random = 42;
+  Server server;
+  std::deque<std::string> sent;
+  Quiet quiet;
+  kj::TaskSet connections{quiet};
+};
+
+class ServerTest : public ::testing::Test {
+ protected:
+  ~ServerTest() override { delete rig_; }
+
+  kj::Own<Client> connect(const std::string& request) {
+    auto pipe = io.provider->newTwoWayPipe();
+    connections_.add(server.serve_connection(kj::mv(pipe.ends[0])));
+    auto client = kj::heap<Client>();
+    client->stream = kj::mv(pipe.ends[1]);
+    sent_.push_back(request);
+    connections_.add(client->stream->write(sent_.back().data(), sent_.back().size()));
+    return client;
+  }
+
+  static std::string request(const std::string& method, const std::string& path,
+                             const std::string& headers = "", const std::string& body = "") {
+    return method + " " + path + " HTTP/1.1\r\nHost: 127.0.0.1:7117\r\n" + headers +
+           (body.empty() ? "" : "Content-Length: " + std::to_string(body.size()) + "\r\n") +
+           "Connection: close\r\n\r\n" + body;
+  }
+
+  Answer call(const std::string& raw_request) {
+    auto client = connect(raw_request);
+    auto reading = client->read().eagerlyEvaluate([](kj::Exception&&) {});
+    EXPECT_TRUE(until([&] { return client->ended || whole(client->raw); }))
+        << raw_request.substr(0, 200);
+    return parsed(client->raw);
+  }
+  Answer get(const std::string& path, const std::string& headers = "") {
+    return call(request("GET", path, headers));
+  }
+  Answer post(const std::string& path, const std::string& body,
+              const std::string& type = "application/json") {
+    return call(request("POST", path, "Content-Type: " + type + "\r\n", body));
+  }
+
+  // Turns the loop until the test holds, for at most 10 s.
+  template <class F>
+  bool until(F test) {
+    const auto deadline = io.provider->getTimer().now() + 10 * kj::SECONDS;
+    while (!test()) {
+      if (io.provider->getTimer().now() > deadline) return false;
+      io.provider->getTimer().afterDelay(1 * kj::MILLISECONDS).wait(io.waitScope);
+    }
+    return true;
+  }
+
+  Rig* rig_ = new Rig;
+  kj::AsyncIoContext& io = rig_->io;
+  View& view = rig_->view;
+  Feeder& feed = rig_->feed;
+  FakeBackend& backend = rig_->backend;
+  Server& server = rig_->server;
+  std::deque<std::string>& sent_ = rig_->sent;
+  kj::TaskSet& connections_ = rig_->connections;
+};
+
+TEST_F(ServerTest, CreatesAndGets) {
+  const Answer created = post(kJobs, kManifest);
+  ASSERT_EQ(created.code, 201) << created.body;
+  const Json json = created.json();
+  EXPECT_EQ(json["metadata"]["name"], "new");
+  EXPECT_EQ(json["metadata"]["uid"].get<std::string>().size(), 36u);
+  EXPECT_EQ(json["status"], Json::object());
+  const Answer got = get(kJobs + "/new");
+  ASSERT_EQ(got.code, 200);
+  EXPECT_EQ(got.json(), json);
+  EXPECT_EQ(get(kJobs + "/new/status").code, 200);
+  EXPECT_NE(got.head.find("application/json"), std::string::npos);
+}
+
+TEST_F(ServerTest, CreatesFromYamlAndGeneratedNames) {
+  const Answer yaml =
+      post(kJobs,
+           "apiVersion: batch/v1\nkind: Job\nmetadata: {generateName: gen-}\nspec:\n  template:\n  "
+           "  spec:\n"
+           "      restartPolicy: Never\n      containers: [{name: main, command: [\"true\"]}]\n",
+           "application/yaml; charset=utf-8");
+  ASSERT_EQ(yaml.code, 201) << yaml.body;
+  EXPECT_EQ(yaml.json()["metadata"]["name"].get<std::string>().size(), 9u);
+  EXPECT_EQ(post(kJobs, "a: [", "application/yaml").code, 400);
+}
+
+TEST_F(ServerTest, DryRunStoresNothing) {
+  EXPECT_EQ(post(kJobs + "?dryRun=All", kManifest).code, 201);
+  EXPECT_EQ(backend.creates, 0);
+  EXPECT_EQ(get(kJobs + "/new").code, 404);
+  EXPECT_EQ(post(kJobs + "?dryRun=Some", kManifest).code, 400);
+}
+
+TEST_F(ServerTest, RefusesWithTheRightStatus) {
+  EXPECT_TRUE(get(kJobs + "/none").is_status("NotFound"));
+  EXPECT_TRUE(get("/nowhere").is_status("NotFound"));
+  EXPECT_TRUE(get("/api/v1/namespaces/default/jobs").is_status("NotFound"));
+  EXPECT_TRUE(call(request("PUT", kPods)).is_status("MethodNotAllowed"));
+  EXPECT_EQ(call(request("POST", "/version", "Content-Type: application/json\r\n", "{}")).code,
+            405);
+  EXPECT_TRUE(post(kJobs, kManifest, "text/plain").is_status("UnsupportedMediaType"));
+  EXPECT_EQ(call(request("POST", kJobs, "", kManifest)).code, 415) << "no type at all";
+  EXPECT_TRUE(post(kJobs, "{").is_status("BadRequest"));
+  EXPECT_TRUE(get(kPods + "?labelSelector=%3D").is_status("BadRequest"));
+  EXPECT_TRUE(get(kPods + "?fieldSelector=spec.x%3D1").is_status("BadRequest"));
+  EXPECT_TRUE(get(kPods + "/%zz").is_status("BadRequest"));
+  std::string invalid = kManifest;
+  invalid.replace(invalid.find("\"completions\":2"), 15, "\"completions\":-2");
+  const Answer a = post(kJobs, invalid);
+  EXPECT_EQ(a.code, 422);
+  EXPECT_TRUE(a.is_status("Invalid")) << a.body;
+  EXPECT_EQ(a.json()["details"]["causes"][0]["field"], "spec.completions");
+  std::string unknown = kManifest;
+  unknown.insert(unknown.find("\"completions\""), "\"colour\":\"red\",");
+  EXPECT_EQ(post(kJobs, unknown).code, 400);
+  const Answer warned = post(kJobs + "?fieldValidation=Warn", unknown);
+  EXPECT_EQ(warned.code, 201);
+  EXPECT_NE(warned.head.find("Warning: 299 - "), std::string::npos) << warned.head;
+  EXPECT_TRUE(post(kJobs, kManifest).is_status("AlreadyExists"));
+}
+
+TEST_F(ServerTest, PassesOnWhatTheBackendSays) {
+  backend.refuse = Error{Errc::unavailable, "the disk is full", {}};
+  const Answer a = post(kJobs, kManifest);
+  EXPECT_TRUE(a.is_status("ServiceUnavailable"));
+  EXPECT_NE(a.head.find("Retry-After"), std::string::npos);
+  backend.refuse = Error{Errc::overloaded, "too many jobs", {}};
+  EXPECT_TRUE(post(kJobs, kManifest).is_status("TooManyRequests"));
+  backend.refuse = Error{Errc::exists, "", {}};
+  EXPECT_TRUE(post(kJobs, kManifest).is_status("AlreadyExists"));
+}
+
+TEST_F(ServerTest, BodiesAreBounded) {
+  const std::string big(kBodyMax + 1, ' ');
+  EXPECT_TRUE(post(kJobs, big).is_status("RequestEntityTooLarge"));
+  std::string chunked =
+      "POST " + kJobs +
+      " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: "
+      "chunked\r\nConnection: close\r\n\r\n";
+  char size[16];
+  snprintf(size, sizeof size, "%zx\r\n", big.size());
+  chunked += size + big + "\r\n0\r\n\r\n";
+  EXPECT_TRUE(call(chunked).is_status("RequestEntityTooLarge"));
+}
+
+TEST_F(ServerTest, WebPagesAreRefused) {
+  auto with = [&](const std::string& headers) {
+    return call("GET " + kJobs + " HTTP/1.1\r\n" + headers + "Connection: close\r\n\r\n").code;
+  };
+  EXPECT_EQ(with("Host: 127.0.0.1:7117\r\n"), 200);
+  EXPECT_EQ(with("Host: localhost:7117\r\n"), 200);
+  EXPECT_EQ(with("Host: [::1]:7117\r\n"), 200);
+  EXPECT_EQ(with("Host: evil.example:7117\r\n"), 403);
+  EXPECT_EQ(with("Host: localhost.evil.example\r\n"), 403);
+  EXPECT_EQ(with("Host: 127.0.0.1:7117\r\nOrigin: http://127.0.0.1:7117\r\n"), 200);
+  EXPECT_EQ(with("Host: 127.0.0.1:7117\r\nOrigin: http://127.0.0.1:8080\r\n"), 403);
+  EXPECT_EQ(with("Host: 127.0.0.1:7117\r\nOrigin: null\r\n"), 403);
+}
+
+TEST_F(ServerTest, SaysWhenItIsNotReady) {
+  server.set_ready(false, "folding 12 jobs");
+  const Answer a = get(kJobs);
+  EXPECT_TRUE(a.is_status("ServiceUnavailable"));
+  EXPECT_EQ(a.json()["message"], "folding 12 jobs");
+  EXPECT_NE(a.head.find("Retry-After"), std::string::npos);
+  EXPECT_EQ(get("/readyz").code, 503);
+  EXPECT_EQ(get("/healthz").code, 200);
+  EXPECT_EQ(get("/version").code, 200);
+  server.set_ready(true, "");
+  EXPECT_EQ(get("/readyz").code, 200);
+}
+
+TEST_F(ServerTest, Discovery) {
+  for (const char* path : {"/version", "/api", "/apis", "/apis/batch", "/api/v1", "/apis/batch/v1",
+                           "/openapi/v3", "/openapi/v3/apis/batch/v1?hash=x"}) {
+    const Answer a = get(path);
+    EXPECT_EQ(a.code, 200) << path;
+    EXPECT_TRUE(a.json().is_object()) << path << a.body;
+  }
+  EXPECT_TRUE(get("/api").json()["versions"].is_array());
+  EXPECT_EQ(get("/api/v1").json()["resources"].size(), 4u);
+  EXPECT_EQ(get("/apis/batch/v1").json()["resources"][0]["verbs"].size(), 5u);
+}
+
+TEST_F(ServerTest, Lists) {
+  feed.node(make_node(1, "n1", core::NodeInfo::Health::ready));
+  feed.admit(1, make_job("a", uid_of(1), 500));
+  feed.admit(2, make_job("b", uid_of(2), 3, "", "other"));
+  feed.create(1, 0, 500);
+  feed.create(2, 0, 3);
+  const Json pods = get(kPods).json();
+  EXPECT_EQ(pods["kind"], "PodList");
+  EXPECT_EQ(pods["items"].size(), 500u);
+  EXPECT_EQ(pods["metadata"]["resourceVersion"], std::to_string(view.version()));
+  EXPECT_EQ(get("/api/v1/pods").json()["items"].size(), 503u);
+  EXPECT_EQ(get("/apis/batch/v1/jobs").json()["items"].size(), 2u);
+  EXPECT_EQ(get("/api/v1/nodes").json()["items"][0]["metadata"]["name"], "n1");
+  EXPECT_EQ(get("/api/v1/namespaces/other/events").json()["items"].size(), 3u);
+  EXPECT_EQ(get("/api/v1/pods?labelSelector=job-name%3Db").json()["items"].size(), 3u);
+  EXPECT_EQ(get(kPods + "?fieldSelector=status.phase%3DRunning").json()["items"], Json::array());
+  const Json table =
+      get(kPods, "Accept: application/json;as=Table;v=v1;g=meta.k8s.io,application/json\r\n")
+          .json();
+  EXPECT_EQ(table["kind"], "Table");
+  EXPECT_EQ(table["rows"].size(), 500u);
+  const std::string name = pods["items"][7]["metadata"]["name"];
+  EXPECT_EQ(get(kPods + "/" + name).json(), pods["items"][7]);
+}
+
+TEST_F(ServerTest, Deletes) {
+  feed.admit(1, make_job("a", uid_of(1)));
+  feed.admit(2, make_job("b", uid_of(2)));
+  auto remove = [&](const std::string& name, const std::string& body) {
+    return call(request("DELETE", kJobs + "/" + name,
+                        body.empty() ? "" : "Content-Type: application/json\r\n", body));
+  };
+  EXPECT_TRUE(remove("a", R"({"propagationPolicy":"Orphan"})").is_status("BadRequest"));
+  EXPECT_TRUE(remove("a", R"({"propagationPolicy":"Sideways"})").is_status("BadRequest"));
+  EXPECT_TRUE(remove("a", R"({"preconditions":{"uid":"x"}})").is_status("Conflict"));
+  EXPECT_EQ(remove("a", R"({"dryRun":["All"]})").code, 200);
+  EXPECT_EQ(get(kJobs + "/a").code, 200);
+  const Answer gone = remove(
+      "a", R"({"propagationPolicy":"Background","preconditions":{"uid":")" + uid_of(1) + R"("}})");
+  EXPECT_EQ(gone.code, 200);
+  EXPECT_EQ(gone.json()["status"], "Success");
+  EXPECT_EQ(backend.last_uid, uid_of(1));
+  EXPECT_EQ(get(kJobs + "/a").code, 404);
+  EXPECT_TRUE(remove("a", "").is_status("NotFound"));
+  const Answer leaving = call(request("DELETE", kJobs + "/b?propagationPolicy=Foreground"));
+  EXPECT_EQ(leaving.code, 200);
+  EXPECT_TRUE(leaving.json()["metadata"].contains("deletionTimestamp"));
+  EXPECT_EQ(get(kJobs + "/b").code, 200);
+}
+
+TEST_F(ServerTest, Watches) {
+  feed.admit(1, make_job("a", uid_of(1)));
+  feed.create(1, 0, 1);
+  auto client = connect(request("GET", kPods + "?watch=true&timeoutSeconds=60"));
+  auto reading = client->read().eagerlyEvaluate([](kj::Exception&&) {});
+  auto lines = [&] {
+    std::vector<Json> found;
+    const std::string body = parsed(client->raw).body;
+    for (size_t at = 0, end; (end = body.find('\n', at)) != std::string::npos; at = end + 1)
+      found.push_back(Json::parse(body.substr(at, end - at), nullptr, false));
+    return found;
+  };
+  ASSERT_TRUE(until([&] { return lines().size() == 1; })) << client->raw;
+  EXPECT_EQ(lines()[0]["type"], "ADDED");
+  feed.bind(1, {0, 0});
+  ASSERT_TRUE(until([&] { return lines().size() == 2; }));
+  EXPECT_EQ(lines()[1]["type"], "MODIFIED");
+  EXPECT_EQ(lines()[1]["object"]["metadata"]["resourceVersion"], "3");
+  feed.records(1, {core::PodsStopping{kStart, {{{0, 0}, core::Counted::released}}}});
+  feed.end(1, {0, 0}, 143, core::Counted::not_yet);
+  ASSERT_TRUE(until([&] { return lines().size() == 3 || (lines().size() == 4); }));
+  EXPECT_EQ(lines().back()["type"], "DELETED");
+  EXPECT_EQ(lines().back()["object"]["status"]["phase"], "Failed");
+}
+
+TEST_F(ServerTest, WatchesEndByTimeAndByDrain) {
+  const Answer a = get(kJobs + "?watch=true&timeoutSeconds=1");
+  EXPECT_EQ(a.code, 200);
+  EXPECT_EQ(a.body, "");
+  auto client = connect(request("GET", kJobs + "?watch=true"));
+  auto reading = client->read().eagerlyEvaluate([](kj::Exception&&) {});
+  ASSERT_TRUE(until([&] { return client->raw.find("\r\n\r\n") != std::string::npos; }))
+      << "the head comes at once";
+  auto drained = server.drain().eagerlyEvaluate(nullptr);
+  EXPECT_TRUE(until([&] { return client->ended; }));
+}
+
+TEST_F(ServerTest, WatchesTellTheirVersionAndRefuseOldOnes) {
+  feed.admit(1, make_job("a", uid_of(1)));
+  const std::string now = std::to_string(view.version());
+  server.streams().watch_idle = 1 * kj::MILLISECONDS;
+  auto client = connect(
+      request("GET", kJobs + "?watch=true&allowWatchBookmarks=true&resourceVersion=" + now));
+  auto reading = client->read().eagerlyEvaluate([](kj::Exception&&) {});
+  ASSERT_TRUE(until(
+      [&] { return client->raw.find("\n", client->raw.find("BOOKMARK")) != std::string::npos; }));
+  const std::string body = parsed(client->raw).body;
+  EXPECT_EQ(Json::parse(body.substr(0, body.find('\n')))["object"]["metadata"]["resourceVersion"],
+            now);
+  EXPECT_TRUE(get(kJobs + "?watch=true&resourceVersion=77").is_status("Expired"));
+  EXPECT_EQ(get(kJobs + "?watch=true&resourceVersion=x").code, 400);
+}
+
+TEST_F(ServerTest, AWatcherThatHasGoneIsNoticed) {
+  server.streams().watch_idle = 1 * kj::MILLISECONDS;
+  auto client = connect(request("GET", kJobs + "?watch=true"));
+  client = nullptr;
+  EXPECT_TRUE(until([&] { return connections_.isEmpty(); }));
+}
+
+TEST_F(ServerTest, Logs) {
+  feed.admit(1, make_job("a", uid_of(1)));
+  feed.create(1, 0, 2);
+  feed.bind(1, {0, 0});
+  feed.start(1, {0, 0});
+  auto name = [&](uint32_t i) {
+    Renderer renderer(view, [] { return kStart; });
+    std::string text;
+    renderer.object(text, *view.find({Kind::pod, 1, 0, {i, 0}}));
+    return Json::parse(text)["metadata"]["name"].get<std::string>();
+  };
+  const std::string log = kPods + "/" + name(0) + "/log";
+  EXPECT_EQ(get(log).body, "one\ntwo\nthree\noops\n");
+  EXPECT_NE(get(log).head.find("text/plain"), std::string::npos);
+  EXPECT_EQ(get(log + "?stream=Stdout").body, "one\ntwo\nthree\n");
+  EXPECT_EQ(get(log + "?stream=Stderr&container=main").body, "oops\n");
+  EXPECT_EQ(get(log + "?stream=Stdout&tailLines=1").body, "three\n");
+  EXPECT_EQ(get(log + "?stream=Stdout&tailLines=0").body, "");
+  EXPECT_EQ(get(log + "?stream=Stdout&limitBytes=5").body, "one\nt");
+  EXPECT_EQ(get(log + "?container=other").code, 400);
+  EXPECT_EQ(get(log + "?previous=true").code, 400);
+  EXPECT_EQ(get(log + "?tailLines=x").code, 400);
+  EXPECT_EQ(get(kPods + "/" + name(1) + "/log").code, 400) << "it has not started";
+  EXPECT_EQ(get(kPods + "/none/log").code, 404);
+  backend.running = true;
+  backend.grow_at = backend.reads + 6;
+  EXPECT_EQ(get(log + "?follow=true&stream=Stdout").body, "one\ntwo\nthree\ngrown\n");
+  backend.refuse = Error{Errc::unavailable, "node n1 is not connected", {}};
+  EXPECT_TRUE(get(log).is_status("ServiceUnavailable"));
+}
+
+TEST_F(ServerTest, KeepsConnectionsOpen) {
+  const std::string one = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  auto client = connect(one + one + one);
+  auto reading = client->read().eagerlyEvaluate([](kj::Exception&&) {});
+  auto answers = [&] {
+    size_t n = 0;
+    for (size_t at = 0; (at = client->raw.find("200 OK", at)) != std::string::npos; ++at) ++n;
+    return n;
+  };
+  EXPECT_TRUE(until([&] { return answers() == 3; })) << client->raw;
+}
+
+// A connected pair of TCP sockets on loopback, the client made under the given user.
+struct Pair {
+  int listener, client, server;
+  explicit Pair(std::optional<uid_t> as = {}) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    listener = socket(AF_INET, SOCK_STREAM, 0);
+    EXPECT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(listen(listener, 1), 0);
+    EXPECT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    if (as) {
+      EXPECT_EQ(seteuid(*as), 0);
+    }
+    client = socket(AF_INET, SOCK_STREAM, 0);
+    if (as) {
+      EXPECT_EQ(seteuid(0), 0);
+    }
+    EXPECT_EQ(connect(client, reinterpret_cast<sockaddr*>(&address), size), 0);
+    server = accept(listener, nullptr, nullptr);
+    EXPECT_GE(server, 0);
+  }
+  ~Pair() {
+    close(listener);
+    close(client);
+    close(server);
+  }
+};
+
+TEST(PeerUid, IsOurOwnOverLoopback) {
+  Pair pair;
+  EXPECT_EQ(peer_uid(pair.server), geteuid());
+  EXPECT_TRUE(peer_trusted(pair.server));
+  int unix_pair[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, unix_pair), 0);
+  EXPECT_EQ(peer_uid(unix_pair[0]), geteuid());
+  EXPECT_TRUE(peer_trusted(unix_pair[0]));
+  close(unix_pair[0]);
+  close(unix_pair[1]);
+  EXPECT_FALSE(peer_uid(-1));
+}
+
+TEST(PeerUid, AnotherUserIsSeenAndNotTrusted) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to be somebody else";
+  Pair pair(65534);
+  EXPECT_EQ(peer_uid(pair.server), 65534u);
+  EXPECT_FALSE(peer_trusted(pair.server));
+}
+
+TEST(PeerUid, NoSuchConnectionIsNobody) {
+  sockaddr_storage a = {}, b = {};
+  auto& in = reinterpret_cast<sockaddr_in&>(a);
+  in.sin_family = AF_INET;
+  in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  in.sin_port = htons(1);
+  b = a;
+  EXPECT_FALSE(tcp_socket_uid(a, b));
+  EXPECT_TRUE(is_loopback(a));
+  in.sin_addr.s_addr = htonl(0x0a000001);
+  EXPECT_FALSE(is_loopback(a));
+}
+
+TEST_F(ServerTest, ServesItsOwnUserOverLoopback) {
+  auto address = io.provider->getNetwork().parseAddress("127.0.0.1", 0).wait(io.waitScope);
+  auto port = address->listen();
+  const unsigned number = port->getPort();
+  auto serving = server.serve(kj::mv(port)).eagerlyEvaluate(nullptr);
+  auto client = kj::heap<Client>();
+  client->stream =
+      io.provider->getNetwork()
+          .parseAddress("127.0.0.1", number)
+          .then([](kj::Own<kj::NetworkAddress> a) { return a->connect().attach(kj::mv(a)); })
+          .wait(io.waitScope);
+  const std::string text = request("GET", kJobs);
+  client->stream->write(text.data(), text.size()).wait(io.waitScope);
+  auto reading = client->read().eagerlyEvaluate([](kj::Exception&&) {});
+  ASSERT_TRUE(until([&] { return whole(client->raw); }));
+  EXPECT_EQ(parsed(client->raw).code, 200);
+}
+
+}  // namespace
+}  // namespace muster::api

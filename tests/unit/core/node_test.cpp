@@ -1,0 +1,308 @@
+// Node under tables of events: what it orders after each.
+#include "core/node/node.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace muster::core::node {
+namespace {
+
+constexpr Term kTerm{3, 77};
+constexpr Millis kLease = 20'000;
+
+PodId pod(uint32_t index, uint32_t attempt = 0) {
+  return {1, index, attempt};
+}
+
+std::string cause_name(Cause cause) {
+  switch (cause) {
+    case Cause::exited:
+      return "exited";
+    case Cause::killed:
+      return "killed";
+    case Cause::never_started:
+      return "never_started";
+    case Cause::start_failed:
+      return "start_failed";
+    case Cause::keeper_lost:
+      return "keeper_lost";
+    case Cause::agent_stopped:
+      return "agent_stopped";
+    case Cause::fenced:
+      return "fenced";
+    case Cause::deadline:
+      return "deadline";
+    case Cause::out_of_memory:
+      return "out_of_memory";
+  }
+  return "?";
+}
+
+// Orders as one line: "kill j1/0#0 grace=0; start j1/1#0; report 1 +j1/1#0 -j1/0#0 killed/137;
+// forget 5".
+std::string text(const Orders& orders) {
+  std::string out;
+  auto add = [&out](const std::string& part) { out += (out.empty() ? "" : "; ") + part; };
+  for (const auto& k : orders.kills) {
+    add("kill " + to_string(k.pod) + " grace=" + std::to_string(k.grace_ms));
+  }
+  for (const auto& s : orders.starts) add("start " + to_string(s.pod));
+  for (const auto& r : orders.reports) {
+    std::string line = "report " + std::to_string(r.id);
+    for (const auto& s : r.starts) line += " +" + to_string(s.pod);
+    for (const auto& e : r.ends) {
+      line +=
+          " -" + to_string(e.pod) + " " + cause_name(e.cause) + "/" + std::to_string(e.exit_code);
+    }
+    add(line);
+  }
+  for (uint64_t entry : orders.forget) add("forget " + std::to_string(entry));
+  return out;
+}
+
+struct NodeTest : testing::Test {
+  Node node{2};
+  Millis now = 1000;
+
+  void welcome(std::vector<PodId> end = {}) {
+    ASSERT_TRUE(node.registered({kTerm, std::move(end), kLease}, now));
+  }
+  void launch(std::vector<uint32_t> indexes) {
+    std::vector<Launch> pods;
+    for (uint32_t i : indexes) pods.push_back({pod(i), 30'000});
+    ASSERT_TRUE(node.launch(kTerm, pods, now));
+  }
+  void started(uint32_t index) { node.process_started({pod(index), {}, 100 + int(index), now}); }
+  void ended(uint32_t index, int code, uint64_t entry) {
+    node.process_ended({.pod = pod(index),
+                        .entry = entry,
+                        .pid = 100 + int(index),
+                        .exit_code = code,
+                        .started_at = now,
+                        .ended_at = now});
+  }
+  std::string next() { return text(node.next(now)); }
+};
+
+TEST_F(NodeTest, RunsAtMostSlotsInLaunchOrder) {
+  welcome();
+  launch({4, 2, 9});
+  EXPECT_EQ(next(), "start j1/4#0; start j1/2#0");
+  started(4);
+  EXPECT_EQ(next(), "report 1 +j1/4#0");
+  ended(4, 0, 11);
+  EXPECT_EQ(next(), "start j1/9#0; report 2 -j1/4#0 exited/0");
+  node.report_returned(2);
+  EXPECT_EQ(next(), "forget 11");
+  EXPECT_FALSE(node.knows(pod(4)));
+}
+
+TEST_F(NodeTest, StartsNothingOutsideTheLease) {
+  launch({0});
+  EXPECT_EQ(next(), "") << "not registered yet";
+  welcome();
+  now += kLease;
+  EXPECT_EQ(next(), "") << "the lease is over";
+  EXPECT_TRUE(node.heartbeat_answered(kTerm, now - kLease));
+  EXPECT_EQ(next(), "") << "what counts is when it was sent";
+  EXPECT_TRUE(node.heartbeat_answered(kTerm, now - kLease + 1));
+  EXPECT_EQ(next(), "start j1/0#0");
+}
+
+TEST_F(NodeTest, LeaseOutlivesTheConnection) {
+  welcome();
+  node.disconnected();
+  launch({0});
+  now += kLease - 1;
+  EXPECT_EQ(next(), "start j1/0#0");
+}
+
+TEST_F(NodeTest, LaunchIsIdempotent) {
+  welcome();
+  launch({0, 0, 1, 2});
+  EXPECT_EQ(next(), "start j1/0#0; start j1/1#0");
+  launch({0, 1, 2});
+  ended(0, 0, 1);
+  launch({0});
+  EXPECT_EQ(next(), "start j1/2#0; report 1 -j1/0#0 exited/0");
+  launch({0});
+  ended(1, 0, 2);
+  EXPECT_EQ(next(), "report 2 -j1/1#0 exited/0");
+}
+
+TEST_F(NodeTest, KillIsAlwaysAnsweredByAnEnd) {
+  welcome();
+  launch({0, 1, 2});
+  EXPECT_EQ(next(), "start j1/0#0; start j1/1#0");
+  started(0);
+  EXPECT_TRUE(node.kill(kTerm, {{pod(0), 5000}, {pod(2), 5000}, {pod(7), 5000}}, now));
+  EXPECT_EQ(
+      next(),
+      "kill j1/0#0 grace=5000; report 1 +j1/0#0 -j1/2#0 never_started/0 -j1/7#0 never_started/0");
+  EXPECT_TRUE(node.kill(kTerm, {{pod(0), 9000}, {pod(7), 0}}, now));
+  EXPECT_EQ(next(), "") << "a longer grace, and an end that is under way";
+  EXPECT_TRUE(node.kill(kTerm, {{pod(0), 0}}, now));
+  EXPECT_EQ(next(), "kill j1/0#0 grace=0");
+  ended(0, 137, 4);
+  launch({7});
+  EXPECT_EQ(next(), "report 2 -j1/0#0 killed/137") << "a launch that its kill overtook";
+}
+
+TEST_F(NodeTest, KillThatOvertookTheStartIsRepeated) {
+  welcome();
+  launch({0});
+  next();
+  EXPECT_TRUE(node.kill(kTerm, {{pod(0), 10}}, now));
+  EXPECT_EQ(next(), "kill j1/0#0 grace=10");
+  started(0);
+  EXPECT_EQ(next(), "kill j1/0#0 grace=10; report 1 +j1/0#0");
+}
+
+TEST_F(NodeTest, NothingStartsWhileAFencedPodLives) {
+  welcome();
+  launch({0, 1, 2, 3});
+  next();
+  started(0);
+  node.disconnected();
+  welcome({pod(0), pod(2), pod(55)});
+  EXPECT_EQ(next(), "kill j1/0#0 grace=0; report 1 +j1/0#0 -j1/2#0 fenced/0");
+  ended(1, 0, 1);
+  EXPECT_EQ(next(), "report 2 -j1/1#0 exited/0") << "a slot is free, yet j1/0#0 lives";
+  ended(0, 137, 2);
+  EXPECT_EQ(next(), "start j1/3#0; report 3 -j1/0#0 fenced/137");
+}
+
+TEST_F(NodeTest, UnackedEndsAreReportedAgain) {
+  welcome();
+  launch({0, 1});
+  next();
+  ended(0, 3, 1);
+  EXPECT_EQ(next(), "report 1 -j1/0#0 exited/3");
+  ended(1, 4, 2);
+  EXPECT_EQ(next(), "report 2 -j1/1#0 exited/4");
+  node.disconnected();
+  EXPECT_EQ(next(), "");
+  node.report_returned(1);  // of the old session: says nothing any more
+  EXPECT_EQ(node.ended(), (std::vector<PodId>{pod(0), pod(1)}));
+  welcome();
+  EXPECT_EQ(next(), "report 3 -j1/0#0 exited/3 -j1/1#0 exited/4");
+  node.report_returned(3);
+  EXPECT_EQ(next(), "forget 1; forget 2");
+  EXPECT_TRUE(node.empty());
+}
+
+TEST_F(NodeTest, ListsAndReportsInFlightAreBounded) {
+  Node big(3000);
+  ASSERT_TRUE(big.registered({kTerm, {}, kLease}, now));
+  std::vector<Launch> pods;
+  for (uint32_t i = 0; i < 3000; ++i) pods.push_back({pod(i), 0});
+  ASSERT_TRUE(big.launch(kTerm, pods, now));
+  EXPECT_EQ(big.next(now).starts.size(), 3000u);
+  for (uint32_t i = 0; i < 3000; ++i) {
+    big.process_started({pod(i), {}, 1, now});
+    big.process_ended({.pod = pod(i), .entry = i + 1, .pid = 1});
+  }
+  auto orders = big.next(now);
+  ASSERT_EQ(orders.reports.size(), Node::kReportsMax);
+  for (const auto& report : orders.reports) {
+    EXPECT_EQ(report.ends.size(), Node::kListMax);
+    EXPECT_TRUE(report.starts.empty()) << "their ends are known";
+  }
+  big.report_returned(orders.reports[2].id);
+  orders = big.next(now);
+  EXPECT_EQ(orders.reports.size(), 1u);
+  EXPECT_EQ(orders.forget.size(), Node::kListMax);
+}
+
+TEST_F(NodeTest, ObeysNoOlderEpochAndNoTwin) {
+  struct Row {
+    Term term;
+    bool obeyed;
+  };
+  Node n(1, {5, 42});
+  for (const Row& row : {Row{{4, 42}, false},
+                         {{5, 43}, false},
+                         {{5, 42}, true},
+                         {{7, 1}, true},
+                         {{5, 42}, false},
+                         {{7, 2}, false},
+                         {{7, 1}, true}}) {
+    EXPECT_EQ(n.launch(row.term, {}, now), row.obeyed) << row.term.epoch << "/" << row.term.nonce;
+    EXPECT_EQ(n.kill(row.term, {}, now), row.obeyed);
+    EXPECT_EQ(n.heartbeat_answered(row.term, now), row.obeyed);
+    EXPECT_EQ(n.registered({row.term, {}, kLease}, now), row.obeyed);
+  }
+  EXPECT_EQ(n.term(), (Term{7, 1}));
+}
+
+TEST_F(NodeTest, StartThatFailed) {
+  welcome();
+  launch({0});
+  next();
+  node.process_ended(
+      {.pod = pod(0), .entry = 1, .pid = 0, .exit_code = 127, .error = "no such file"});
+  auto orders = node.next(now);
+  EXPECT_EQ(text(orders), "report 1 -j1/0#0 start_failed/127");
+  EXPECT_EQ(orders.reports[0].ends[0].message, "no such file");
+}
+
+TEST_F(NodeTest, DrainEndsAllAndTakesNothing) {
+  welcome();
+  launch({0, 1, 2});
+  next();
+  started(0);
+  next();
+  node.stop(now);
+  EXPECT_EQ(next(),
+            "kill j1/0#0 grace=30000; kill j1/1#0 grace=30000; report 2 -j1/2#0 agent_stopped/0");
+  launch({3});
+  EXPECT_EQ(next(), "report 3 -j1/3#0 agent_stopped/0");
+  ended(0, 143, 1);
+  ended(1, 0, 2);
+  EXPECT_EQ(next(), "report 4 -j1/0#0 agent_stopped/143 -j1/1#0 agent_stopped/0");
+  EXPECT_TRUE(node.idle());
+  EXPECT_FALSE(node.empty());
+}
+
+TEST_F(NodeTest, RestartedAgentTakesItsPodsBack) {
+  node.hands_connected({{{pod(0), {}, 100, 500}, 30'000, false}},
+                       {{.pod = pod(1), .entry = 8, .pid = 101, .exit_code = 2}}, now);
+  EXPECT_EQ(node.running(), std::vector<PodId>{pod(0)});
+  EXPECT_EQ(node.ended(), std::vector<PodId>{pod(1)});
+  welcome();
+  launch({0, 1, 2, 3});
+  EXPECT_EQ(next(), "start j1/2#0; report 1 +j1/0#0 -j1/1#0 exited/2");
+}
+
+TEST_F(NodeTest, NewKeeperSaysWhatTheOldOneLost) {
+  Node n(5);
+  ASSERT_TRUE(n.registered({kTerm, {}, kLease}, now));
+  ASSERT_TRUE(n.launch(kTerm, {{pod(0)}, {pod(1)}, {pod(2)}, {pod(3)}, {pod(4)}}, now));
+  n.next(now);
+  for (uint32_t i : {0u, 1u, 2u}) n.process_started({pod(i), {}, 1 + int(i), now});
+  n.next(now);
+  ASSERT_TRUE(n.kill(kTerm, {{pod(4), 0}}, now));
+  n.next(now);
+  // 0: lost, in the spool. 1: lives. 2: not even in the spool. 3, 4: their orders never arrived.
+  n.hands_connected({{{pod(1), {}, 2, now}, 0, false}},
+                    {{.pod = pod(0), .entry = 3, .pid = 1, .lost = true}}, now);
+  EXPECT_EQ(text(n.next(now)),
+            "start j1/3#0; report 2 -j1/0#0 keeper_lost/137 -j1/4#0 never_started/0 -j1/2#0 "
+            "keeper_lost/137");
+}
+
+TEST_F(NodeTest, AnEndToldTwiceIsReportedOnce) {
+  welcome();
+  launch({0});
+  next();
+  ended(0, 1, 5);
+  ended(0, 1, 5);
+  EXPECT_EQ(next(), "report 1 -j1/0#0 exited/1");
+  ended(0, 1, 6);  // a second entry of the same pod is forgotten with the first
+  node.report_returned(1);
+  EXPECT_EQ(next(), "forget 5; forget 6");
+}
+
+}  // namespace
+}  // namespace muster::core::node

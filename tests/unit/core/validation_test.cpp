@@ -1,0 +1,476 @@
+// A line for each row of job-semantics 1.6, in its order, and for the template rules of 1.7.
+#include "core/spec/validation.hpp"
+
+#include "core/spec/annotations.hpp"
+#include "core/spec/unsupported.hpp"
+#include "sample_job.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace muster::core {
+namespace {
+
+using Found = std::multiset<std::string>;
+using Edit = std::function<void(SampleJob&)>;
+
+struct Row {
+  const char* rule;
+  bool indexed;
+  Edit edit;  // of what the user wrote
+  Found expected;
+};
+
+FailureRule on_codes(std::string action, std::string op, std::vector<int32_t> values) {
+  return {std::move(action), OnExitCodes{"", std::move(op), std::move(values)}, {}};
+}
+FailureRule on_conditions(std::vector<PodConditionPattern> patterns) {
+  return {"Ignore", {}, std::move(patterns)};
+}
+Edit rules(std::vector<FailureRule> list) {
+  return [list](SampleJob& j) { j.spec.pod_failure_policy = FailurePolicy{list}; };
+}
+Edit success(std::vector<SuccessRule> list) {
+  return [list](SampleJob& j) { j.spec.success_policy = SuccessPolicy{list}; };
+}
+std::string many_indexes(uint32_t last) {
+  std::string text = "0";
+  for (uint32_t i = 2; i <= last; i += 2) text += "," + std::to_string(i);
+  return text;
+}
+
+const std::string kRule = "spec.podFailurePolicy.rules[0]";
+const std::string kSuccess = "spec.successPolicy.rules[0]";
+const std::string kMain = "spec.template.spec.containers[0]";
+
+std::vector<Row> rows() {
+  const bool N = false, I = true;
+  using J = SampleJob;
+  return {
+      {"1 no name", N, [](J& j) { j.meta.name = ""; }, {"metadata.name Required"}},
+      {"1 bad name", N, [](J& j) { j.meta.name = "A_b"; }, {"metadata.name Invalid"}},
+      {"2", N, [](J& j) { j.meta.uid = ""; }, {"metadata.uid Required"}},
+      {"3 other value",
+       N,
+       [](J& j) { j.spec.pod.labels["job-name"] = "other"; },
+       {"spec.template.metadata.labels[job-name] Invalid"}},
+      {"4",
+       N,
+       [](J& j) {
+         j.spec.selector.emplace().match_labels["a"] = "b";
+         j.spec.pod.labels["a"] = "b";
+       },
+       {"spec.selector Invalid"}},
+      {"5", N, [](J& j) { j.spec.parallelism = -1; }, {"spec.parallelism Invalid"}},
+      {"6", N, [](J& j) { j.spec.completions = -1; }, {"spec.completions Invalid"}},
+      {"7", N, [](J& j) { j.spec.active_deadline_s = -1; }, {"spec.activeDeadlineSeconds Invalid"}},
+      {"7 zero", N, [](J& j) { j.spec.active_deadline_s = 0; }, {}},
+      {"8", N, [](J& j) { j.spec.backoff_limit = -1; }, {"spec.backoffLimit Invalid"}},
+      {"9", N, [](J& j) { j.spec.ttl_s = -1; }, {"spec.ttlSecondsAfterFinished Invalid"}},
+      {"10",
+       I,
+       [](J& j) { j.spec.backoff_limit_per_index = -1; },
+       {"spec.backoffLimitPerIndex Invalid"}},
+      {"11",
+       I,
+       [](J& j) {
+         j.spec.backoff_limit_per_index = 1;
+         j.spec.max_failed_indexes = -1;
+       },
+       {"spec.maxFailedIndexes Invalid"}},
+      {"12",
+       I,
+       [](J& j) { j.spec.max_failed_indexes = 1; },
+       {"spec.backoffLimitPerIndex Required"}},
+      {"13 empty", N, [](J& j) { j.spec.managed_by = ""; }, {"spec.managedBy Required"}},
+      {"13 no slash",
+       N,
+       [](J& j) { j.spec.managed_by = "invalid custom controller name"; },
+       {"spec.managedBy Invalid"}},
+      {"13 bad domain", N, [](J& j) { j.spec.managed_by = "A/b"; }, {"spec.managedBy Invalid"}},
+      {"13 bad path", N, [](J& j) { j.spec.managed_by = "a/b c"; }, {"spec.managedBy Invalid"}},
+      {"13 fine", N, [](J& j) { j.spec.managed_by = "a.io/b/c%20"; }, {}},
+      {"14",
+       N,
+       [](J& j) { j.spec.managed_by = "a.io/" + std::string(59, 'x'); },
+       {"spec.managedBy TooLong"}},
+      {"15",
+       N,
+       [](J& j) { j.spec.completion_mode = "Ordered"; },
+       {"spec.completionMode NotSupported"}},
+      {"15 hides 23",
+       N,
+       [](J& j) {
+         j.spec.completion_mode = "Ordered";
+         j.spec.backoff_limit_per_index = 1;
+       },
+       {"spec.completionMode NotSupported"}},
+      {"16", I, [](J& j) { j.spec.completions.reset(); }, {"spec.completions Required"}},
+      {"17", I, [](J& j) { j.spec.parallelism = 100'001; }, {"spec.parallelism Invalid"}},
+      {"17 most", I, [](J& j) { j.spec.parallelism = 100'000; }, {}},
+      {"18",
+       I,
+       [](J& j) {
+         j.spec.backoff_limit_per_index = 1;
+         j.spec.max_failed_indexes = 6;
+       },
+       {"spec.maxFailedIndexes Invalid"}},
+      {"19 and 22",
+       I,
+       [](J& j) {
+         j.spec.completions = 200'000;
+         j.spec.backoff_limit_per_index = 1;
+         j.spec.max_failed_indexes = 100'001;
+       },
+       {"spec.maxFailedIndexes Invalid", "spec.maxFailedIndexes Invalid"}},
+      {"20",
+       I,
+       [](J& j) {
+         j.spec.completions = 100'001;
+         j.spec.backoff_limit_per_index = 1;
+       },
+       {"spec.maxFailedIndexes Required"}},
+      {"21",
+       I,
+       [](J& j) {
+         j.spec.completions = 100'001;
+         j.spec.backoff_limit_per_index = 1;
+         j.spec.max_failed_indexes = 1;
+         j.spec.parallelism = 10'001;
+       },
+       {"spec.parallelism Invalid"}},
+      {"22",
+       I,
+       [](J& j) {
+         j.spec.completions = 100'001;
+         j.spec.backoff_limit_per_index = 1;
+         j.spec.max_failed_indexes = 10'001;
+       },
+       {"spec.maxFailedIndexes Invalid"}},
+      {"20 to 22 at the threshold",
+       I,
+       [](J& j) {
+         j.spec.completions = 100'000;
+         j.spec.parallelism = 100'000;
+         j.spec.backoff_limit_per_index = 1;
+         j.spec.max_failed_indexes = 100'000;
+       },
+       {}},
+      {"23",
+       N,
+       [](J& j) { j.spec.backoff_limit_per_index = 1; },
+       {"spec.backoffLimitPerIndex Invalid"}},
+      {"24",
+       N,
+       [](J& j) {
+         j.spec.backoff_limit_per_index = 1;
+         j.spec.max_failed_indexes = 1;
+       },
+       {"spec.backoffLimitPerIndex Invalid", "spec.maxFailedIndexes Invalid"}},
+      {"25",
+       N,
+       rules(std::vector<FailureRule>(21, on_codes("Count", "In", {1}))),
+       {"spec.podFailurePolicy.rules TooMany"}},
+      {"25 none", N, rules({}), {}},
+      {"26", N, rules({on_codes("", "In", {1})}), {kRule + ".action Required"}},
+      {"27", N, rules({on_codes("FailIndex", "In", {1})}), {kRule + ".action Invalid"}},
+      {"28", N, rules({on_codes("Panic", "In", {1})}), {kRule + ".action NotSupported"}},
+      {"29 empty",
+       N,
+       rules({on_codes("Count", "", {1})}),
+       {kRule + ".onExitCodes.operator Required"}},
+      {"29",
+       N,
+       rules({on_codes("Count", "Exists", {1})}),
+       {kRule + ".onExitCodes.operator NotSupported"}},
+      {"30",
+       N,
+       rules({{"Count", OnExitCodes{"absent", "In", {1}}, {}}}),
+       {kRule + ".onExitCodes.containerName Invalid"}},
+      {"30 fine", N, rules({{"Count", OnExitCodes{"main", "In", {1}}, {}}}), {}},
+      {"31", N, rules({on_codes("Count", "In", {})}), {kRule + ".onExitCodes.values Invalid"}},
+      {"32",
+       N,
+       [](J& j) {
+         std::vector<int32_t> values(256);
+         for (int32_t i = 0; i < 256; ++i) values[static_cast<size_t>(i)] = i + 1;
+         rules({on_codes("Count", "In", values)})(j);
+       },
+       {kRule + ".onExitCodes.values TooMany"}},
+      {"33",
+       N,
+       rules({on_codes("Count", "In", {0, 1, 2})}),
+       {kRule + ".onExitCodes.values[0] Invalid"}},
+      {"33 NotIn, negative", N, rules({on_codes("Count", "NotIn", {-1, 0, 1})}), {}},
+      {"34",
+       N,
+       rules({on_codes("Count", "In", {11, 11})}),
+       {kRule + ".onExitCodes.values[1] Duplicate"}},
+      {"35",
+       N,
+       rules({on_codes("Count", "In", {13, 12})}),
+       {kRule + ".onExitCodes.values Invalid"}},
+      {"36",
+       N,
+       rules({on_conditions(std::vector<PodConditionPattern>(21, {"A", "True"}))}),
+       {kRule + ".onPodConditions TooMany"}},
+      {"37",
+       N,
+       rules({on_conditions({{"Invalid Condition Type", "True"}})}),
+       {kRule + ".onPodConditions[0].type Invalid"}},
+      {"37 prefix", N, rules({on_conditions({{"a.io/B_c.d", "True"}})}), {}},
+      {"38",
+       N,
+       rules({on_conditions({{"A", "Maybe"}})}),
+       {kRule + ".onPodConditions[0].status NotSupported"}},
+      {"39",
+       N,
+       rules({{"Ignore", OnExitCodes{"", "In", {2}}, {{"A", "True"}}}}),
+       {kRule + " Invalid"}},
+      {"40", N, rules({{"Ignore", {}, {}}}), {kRule + " Invalid"}},
+      {"41", N, success({{{}, 1}}), {"spec.successPolicy Invalid"}},
+      {"42", I, success({}), {"spec.successPolicy.rules Required"}},
+      {"43",
+       I,
+       success(std::vector<SuccessRule>(21, {{}, 1})),
+       {"spec.successPolicy.rules TooMany"}},
+      {"44", I, success({{}}), {kSuccess + " Required"}},
+      {"45",
+       I,
+       [](J& j) {
+         j.spec.completions = 100'000;
+         success({{many_indexes(30'000), {}}})(j);
+       },
+       {kSuccess + ".succeededIndexes TooLong"}},
+      {"46", I, success({{"3,1", {}}}), {kSuccess + ".succeededIndexes Invalid"}},
+      {"46 too large", I, success({{"5", {}}}), {kSuccess + ".succeededIndexes Invalid"}},
+      {"46 empty", I, success({{"", {}}}), {}},
+      {"47", I, success({{{}, -1}}), {kSuccess + ".succeededCount Invalid"}},
+      {"47 zero", I, success({{{}, 0}}), {}},
+      {"48", I, success({{{}, 6}}), {kSuccess + ".succeededCount Invalid"}},
+      {"49", I, success({{"0-2", 4}}), {kSuccess + ".succeededCount Invalid"}},
+      {"49 malformed",
+       I,
+       success({{"x", 1}}),
+       {kSuccess + ".succeededIndexes Invalid", kSuccess + ".succeededCount Invalid"}},
+      {"16 alone with successPolicy",
+       I,
+       [](J& j) {
+         j.spec.completions.reset();
+         success({{"0-2", 1}})(j);
+       },
+       {"spec.completions Required"}},
+      {"50",
+       N,
+       [](J& j) { j.spec.pod_replacement_policy = "Never"; },
+       {"spec.podReplacementPolicy NotSupported"}},
+      {"50 with a policy",
+       N,
+       [](J& j) {
+         rules({})(j);
+         j.spec.pod_replacement_policy = "TerminatingOrFailed";
+       },
+       {"spec.podReplacementPolicy NotSupported"}},
+      {"52",
+       N,
+       [](J& j) { j.spec.pod.restart_policy = "Always"; },
+       {"spec.template.spec.restartPolicy Required"}},
+      {"52 empty",
+       N,
+       [](J& j) { j.spec.pod.restart_policy = ""; },
+       {"spec.template.spec.restartPolicy Required"}},
+      {"53",
+       N,
+       [](J& j) { j.spec.pod.restart_policy = "Often"; },
+       {"spec.template.spec.restartPolicy NotSupported"}},
+      {"54",
+       N,
+       [](J& j) {
+         rules({})(j);
+         j.spec.pod.restart_policy = "OnFailure";
+       },
+       {"spec.template.spec.restartPolicy Invalid"}},
+      {"55 and 56",
+       N,
+       [](J& j) { j.spec.manual_selector = true; },
+       {"spec.selector Required", "spec.template.metadata.labels Invalid"}},
+      {"55 malformed",
+       N,
+       [](J& j) {
+         j.spec.manual_selector = true;
+         j.spec.selector.emplace().match_expressions = {{"a", "NotIn", {}}};
+       },
+       {"spec.selector.matchExpressions[0].values Required"}},
+      {"56",
+       N,
+       [](J& j) {
+         j.spec.manual_selector = true;
+         j.spec.selector.emplace().match_labels["a"] = "b";
+       },
+       {"spec.template.metadata.labels Invalid"}},
+      {"56 fine",
+       N,
+       [](J& j) {
+         j.spec.manual_selector = true;
+         j.spec.selector.emplace().match_labels["a"] = "b";
+         j.spec.pod.labels["a"] = "b";
+       },
+       {}},
+      {"57", I, [](J& j) { j.meta.name = std::string(62, 'a'); }, {"metadata.name Invalid"}},
+      {"57 longest", I, [](J& j) { j.meta.name = std::string(61, 'a'); }, {}},
+      {"57 dots", I, [](J& j) { j.meta.name = "a.b"; }, {"metadata.name Invalid"}},
+      {"57 not NonIndexed", N, [](J& j) { j.meta.name = "a.b"; }, {}},
+
+      {"no containers",
+       N,
+       [](J& j) { j.spec.pod.containers.clear(); },
+       {"spec.template.spec.containers Required"}},
+      {"no container name",
+       N,
+       [](J& j) { j.spec.pod.containers[0].name = ""; },
+       {kMain + ".name Required"}},
+      {"bad container name",
+       N,
+       [](J& j) { j.spec.pod.containers[0].name = "A"; },
+       {kMain + ".name Invalid"}},
+      {"same name",
+       N,
+       [](J& j) { j.spec.pod.containers.push_back(j.spec.pod.containers[0]); },
+       {"spec.template.spec.containers[1].name Duplicate"}},
+      {"same name, init",
+       N,
+       [](J& j) { j.spec.pod.init_containers.push_back(j.spec.pod.containers[0]); },
+       {"spec.template.spec.initContainers[0].name Duplicate"}},
+      {"env names",
+       N,
+       [](J& j) {
+         j.spec.pod.containers[0].env = {{"", "", ""}, {"A=B", "", ""}, {"A.b-c", "", ""}};
+       },
+       {kMain + ".env[0].name Required", kMain + ".env[1].name Invalid"}},
+      {"env field",
+       N,
+       [](J& j) {
+         j.spec.pod.containers[0].env = {{"A", "", "metadata.labels['a']"}, {"B", "", "spec.x"}};
+       },
+       {kMain + ".env[1].valueFrom.fieldRef.fieldPath NotSupported"}},
+      {"request above limit",
+       N,
+       [](J& j) {
+         j.spec.pod.containers[0].resources = {{{"cpu", "1100m"}}, {{"cpu", "1"}}};
+       },
+       {kMain + ".resources.requests Invalid"}},
+      {"negative",
+       N,
+       [](J& j) {
+         j.spec.pod.containers[0].resources = {{{"cpu", "-1"}}, {}};
+       },
+       {kMain + ".resources.requests[cpu] Invalid"}},
+      {"no quantity",
+       N,
+       [](J& j) {
+         j.spec.pod.containers[0].resources = {{}, {{"memory", "1Gb"}}};
+       },
+       {kMain + ".resources.limits[memory] Invalid"}},
+      {"pod deadline",
+       N,
+       [](J& j) { j.spec.pod.active_deadline_s = 0; },
+       {"spec.template.spec.activeDeadlineSeconds Invalid"}},
+      {"label value",
+       N,
+       [](J& j) { j.meta.name = std::string(64, 'a'); },
+       {"spec.template.labels Invalid", "spec.template.labels Invalid"}},  // two name labels
+      {"toleration",
+       N,
+       [](J& j) {
+         j.spec.pod.tolerations = {{"a", "Is", "", "Never", {}}};
+       },
+       {"spec.template.spec.tolerations[0].operator NotSupported",
+        "spec.template.spec.tolerations[0].effect NotSupported"}},
+      {"annotations",
+       N,
+       [](J& j) {
+         j.meta.annotations = {{"muster.dev/backoff-base", "100"},
+                               {"muster.dev/backoff-max", "1m"},
+                               {"muster.dev/restart-delay", "-1s"},
+                               {"muster.dev/gang", "yes"}};
+       },
+       {"metadata.annotations[muster.dev/backoff-base] Invalid",
+        "metadata.annotations[muster.dev/restart-delay] Invalid",
+        "metadata.annotations[muster.dev/gang] Invalid"}},
+      {"all together",
+       N,
+       [](J& j) {
+         j.spec.parallelism = -1;
+         j.spec.completions = -2;
+         j.spec.backoff_limit = -3;
+       },
+       {"spec.parallelism Invalid", "spec.completions Invalid", "spec.backoffLimit Invalid"}},
+  };
+}
+
+TEST(Validation, EveryRow) {
+  for (const Row& row : rows()) {
+    SampleJob job = SampleJob::bare(row.indexed);
+    row.edit(job);
+    job.admit();
+    EXPECT_EQ(summary(validate_create(job.meta, job.spec)), row.expected) << "row " << row.rule;
+  }
+}
+
+// Rows that defaults or generation hide.
+TEST(Validation, WhatBypassesDefaults) {
+  SampleJob job = SampleJob::bare();
+  rules({on_conditions({{"A", ""}})})(job);
+  job.spec.selector.emplace();
+  job.spec.pod_replacement_policy = "Failed";
+  job.spec.completion_mode = "NonIndexed";
+  Found labels;
+  for (const char* key : {"batch.kubernetes.io/controller-uid", "controller-uid",
+                          "batch.kubernetes.io/job-name", "job-name"})
+    labels.insert("spec.template.metadata.labels[" + std::string(key) + "] Required");
+  labels.insert(kRule + ".onPodConditions[0].status Required");
+  EXPECT_EQ(summary(validate_create(job.meta, job.spec)), labels);
+}
+
+TEST(Validation, SaysWhatIsWrong) {
+  SampleJob job = SampleJob::bare(true);
+  job.spec.parallelism = 100'001;
+  job.spec.completion_mode = "Indexed";
+  success({{"3,1", 9}})(job);
+  job.admit();
+  Violations found = validate_create(job.meta, job.spec);
+  ASSERT_EQ(found.list().size(), 4u);
+  using Kind = Violation::Kind;
+  EXPECT_EQ(found.list()[0],
+            (Violation{"spec.parallelism", Kind::invalid, "100001",
+                       "must be less than or equal to 100000 when completion mode is Indexed"}));
+  EXPECT_EQ(found.list()[1],
+            (Violation{kSuccess + ".succeededIndexes", Kind::invalid, "\"3,1\"",
+                       "error parsing succeededIndexes: non-increasing order, previous: 3, "
+                       "current: 1"}));
+  EXPECT_EQ(found.list()[2].detail,
+            "must be less than or equal to 5 (the number of specified completions)");
+  EXPECT_EQ(found.list()[3].detail,
+            "must be less than or equal to 0 (the number of indexes in the specified "
+            "succeededIndexes field)");
+}
+
+TEST(Annotations, AreRead) {
+  auto read = read_annotations({{"muster.dev/backoff-base", "100ms"}, {"muster.dev/gang", "true"}});
+  EXPECT_EQ(read.backoff_base_ms, 100);
+  EXPECT_FALSE(read.backoff_max_ms);
+  EXPECT_EQ(read.restart_delay_ms, 10'000);
+  EXPECT_TRUE(read.gang);
+}
+
+TEST(Unsupported, APlainJobHasNone) {
+  for (bool indexed : {false, true}) {
+    SampleJob job = SampleJob::bare(indexed);
+    job.admit();
+    EXPECT_EQ(summary(unsupported_fields(job.spec)), Found{});
+  }
+}
+
+}  // namespace
+}  // namespace muster::core

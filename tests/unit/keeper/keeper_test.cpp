@@ -1,0 +1,513 @@
+// The keeper and its client, with real processes: once telling what is left by session and
+// environment, once by cgroup.
+#include "agent/keeper_client.hpp"
+
+#include <gtest/gtest.h>
+#include <kj/async-io.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <dirent.h>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <memory>
+#include <sstream>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace muster::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr auto kDeadline = std::chrono::seconds(20);
+
+std::string read_file(const fs::path& path) {
+  std::ifstream file(path);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+bool is_alive(int pid) {
+  std::string line = read_file("/proc/" + std::to_string(pid) + "/stat");
+  size_t name_end = line.rfind(')');
+  return name_end != std::string::npos && line[name_end + 2] != 'Z' && line[name_end + 2] != 'X';
+}
+
+// The living processes with this text in their environment.
+std::vector<int> pids_with(const std::string& text) {
+  std::vector<int> pids;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    int pid = std::atoi(entry.path().filename().c_str());
+    if (pid <= 0 || !is_alive(pid)) continue;
+    if (read_file(entry.path() / "environ").find(text) != std::string::npos) pids.push_back(pid);
+  }
+  return pids;
+}
+
+// One agent: a client and what it heard.
+struct Agent final : KeeperClient::Listener {
+  ~Agent() noexcept override {}  // KJ's may throw
+  void on_started(std::vector<ProcessStarted> list) override {
+    for (auto& one : list) started.push_back(std::move(one));
+  }
+  void on_ended(std::vector<ProcessEnded> list) override {
+    for (auto& one : list) ended.push_back(std::move(one));
+  }
+  void on_keeper_gone(std::string why) override { gone = std::move(why); }
+
+  const ProcessEnded* end_of(const ProcessKey& key) const {
+    for (const auto& end : ended) {
+      if (end.key == key) return &end;
+    }
+    return nullptr;
+  }
+
+  kj::Own<KeeperClient> client;
+  Inventory inventory;
+  std::vector<ProcessStarted> started;
+  std::vector<ProcessEnded> ended;
+  std::string gone;
+};
+
+class KeeperTest : public testing::TestWithParam<const char*> {
+ protected:
+  ~KeeperTest() noexcept override {}
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "muster-keeper-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    root_ = pattern;
+    work_dir_ = root_ / "work";
+    fs::create_directory(work_dir_);
+    setenv("MUSTER_KEEPER_CGROUP", GetParam(), 1);
+    setenv("MUSTER_KEEPER_IDLE_MS", "300", 1);
+    unsetenv("MUSTER_KEEPER_SEGMENT_BYTES");
+  }
+  void TearDown() override {
+    if (agent_) {
+      agent_->client->end_all();
+      wait_for([this] { return !agent_->gone.empty(); });
+    }
+    agent_.reset();
+    fs::remove_all(root_);
+  }
+
+  Result<kj::Own<KeeperClient>> try_connect(Agent& agent) {
+    fs::path keeper = fs::read_symlink("/proc/self/exe").parent_path() / "muster-keeper";
+    return KeeperClient::connect(io_.unixEventPort, {work_dir_.string(), keeper.string(), "c1"},
+                                 agent, agent.inventory);
+  }
+  // A new agent, after the old one has gone away.
+  Agent& connect() {
+    agent_.reset();
+    agent_ = std::make_unique<Agent>();
+    auto client = try_connect(*agent_);
+    EXPECT_TRUE(client.ok()) << (client.ok() ? "" : client.error().message);
+    if (!client.ok()) std::exit(1);
+    agent_->client = kj::mv(*client);
+    return *agent_;
+  }
+  bool wait_for(const std::function<bool()>& what) {
+    auto deadline = std::chrono::steady_clock::now() + kDeadline;
+    while (!what()) {
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      io_.provider->getTimer().afterDelay(1 * kj::MILLISECONDS).wait(io_.waitScope);
+    }
+    return true;
+  }
+  SpawnOrder order(uint32_t index, std::vector<std::string> argv) {
+    SpawnOrder order;
+    order.key = {{7, index, 0}, 0, 0};
+    order.argv = std::move(argv);
+    order.env = {"PATH=/usr/local/bin:/usr/bin:/bin", mark(), "A=b"};
+    order.cwd = root_.string();
+    order.stdout_path = (root_ / ("out" + std::to_string(index))).string();
+    order.stderr_path = (root_ / ("err" + std::to_string(index))).string();
+    order.note = "note " + std::to_string(index);
+    return order;
+  }
+  SpawnOrder shell(uint32_t index, const std::string& script) {
+    return order(index, {"sh", "-c", script});
+  }
+  ProcessEnded run(SpawnOrder what) {
+    ProcessKey key = what.key;
+    agent_->client->spawn({std::move(what)});
+    EXPECT_TRUE(wait_for([&] { return agent_->end_of(key) != nullptr; }));
+    const ProcessEnded* end = agent_->end_of(key);
+    return end == nullptr ? ProcessEnded{} : *end;
+  }
+  // The pid that a process wrote into root/name.
+  int pid_in(const std::string& name) {
+    wait_for([&] { return read_file(root_ / name).find('\n') != std::string::npos; });
+    return std::atoi(read_file(root_ / name).c_str());
+  }
+  std::string mark() const { return "MUSTER_TEST=" + root_.string(); }
+  int keeper_pid() {
+    std::string dir = work_dir_.string();
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+      int pid = std::atoi(entry.path().filename().c_str());
+      std::string line = pid > 0 && is_alive(pid) ? read_file(entry.path() / "cmdline") : "";
+      if (line.find("muster-keeper") != std::string::npos && line.find(dir) != std::string::npos)
+        return pid;
+    }
+    return 0;
+  }
+  void kill_keeper() {
+    int pid = keeper_pid();
+    ASSERT_GT(pid, 0);
+    ::kill(pid, SIGKILL);
+    ASSERT_TRUE(wait_for([this] { return !agent_->gone.empty(); }));
+  }
+  fs::path last_segment() {
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(work_dir_ / "keeper/spool")) {
+      std::ifstream file(entry.path());
+      if (file.get() > 0) files.push_back(entry.path());  // spares are zeros
+    }
+    return *std::max_element(files.begin(), files.end());
+  }
+
+  fs::path root_, work_dir_;
+  kj::AsyncIoContext io_ = kj::setupAsyncIo();
+  std::unique_ptr<Agent> agent_;
+};
+
+TEST_P(KeeperTest, TellsExitCodesAndSignals) {
+  connect();
+  EXPECT_TRUE(agent_->inventory.living.empty());
+  EXPECT_EQ(run(shell(0, "exit 0")).exit_code, 0);
+  EXPECT_EQ(run(shell(1, "exit 42")).exit_code, 42);
+  ProcessEnded end = run(shell(2, "kill -SEGV $$"));
+  EXPECT_EQ(end.signal, SIGSEGV);
+  EXPECT_EQ(end.exit_code, 128 + SIGSEGV);
+  EXPECT_GT(end.pid, 0);
+  EXPECT_GE(end.start_age_ms, end.end_age_ms);
+  EXPECT_EQ(end.note, "note 2");
+  EXPECT_EQ(agent_->started.size(), 3u);
+}
+
+TEST_P(KeeperTest, GivesEachItsEnvironmentAndFiles) {
+  connect();
+  SpawnOrder what =
+      shell(0,
+            "echo $A; pwd; cat; echo wrong >&2; ls /proc/self/fd | wc -l; "
+            "grep -E 'Sig(Blk|Ign)' /proc/self/status; cut -d' ' -f5,6 /proc/self/stat; echo $$");
+  EXPECT_EQ(run(what).exit_code, 0);
+  std::string out = read_file(root_ / "out0");
+  EXPECT_EQ(out.substr(0, 2), "b\n");
+  EXPECT_NE(out.find(root_.string() + "\n4\n"), std::string::npos) << out;  // 0 1 2 and ls's own
+  EXPECT_NE(out.find("SigBlk:\t0000000000000000\n"), std::string::npos) << out;
+  EXPECT_NE(out.find("SigIgn:\t0000000000000000\n"), std::string::npos) << out;
+  std::string pid = std::to_string(agent_->ended[0].pid);
+  EXPECT_NE(out.find(pid + " " + pid + "\n" + pid + "\n"), std::string::npos) << out;
+  EXPECT_EQ(read_file(root_ / "err0"), "wrong\n");
+  struct stat info {};
+  ASSERT_EQ(stat((root_ / "out0").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+}
+
+TEST_P(KeeperTest, SaysWhyItCouldNotStart) {
+  connect();
+  ProcessEnded end = run(order(0, {"/no/such"}));
+  EXPECT_EQ(end.exit_code, 127);
+  EXPECT_EQ(end.pid, 0);
+  EXPECT_EQ(end.error, "exec /no/such: No such file or directory");
+  EXPECT_EQ(run(order(1, {"no-such-program"})).exit_code, 127);
+  EXPECT_EQ(run(order(2, {"/etc/passwd"})).exit_code, 126);
+  EXPECT_EQ(run(order(3, {"/etc/passwd/x"})).exit_code, 127);
+  std::ofstream(root_ / "text") << "neither ELF nor a script";
+  chmod((root_ / "text").c_str(), 0755);
+  EXPECT_EQ(run(order(4, {(root_ / "text").string()})).exit_code, 126);
+  SpawnOrder what = order(5, {"true"});
+  what.cwd = "/no/such";
+  end = run(what);
+  EXPECT_EQ(end.exit_code, 126);
+  EXPECT_EQ(end.error, "cwd /no/such: No such file or directory");
+  what = order(6, {"true"});
+  what.stdout_path = "/no/such/out";
+  end = run(what);
+  EXPECT_EQ(end.exit_code, 126);
+  EXPECT_EQ(end.error, "open /no/such/out: No such file or directory");
+  EXPECT_EQ(run(order(7, {})).exit_code, 127);
+  EXPECT_EQ(run(order(8, {"true"})).exit_code, 0);
+  EXPECT_EQ(agent_->started.size(), 1u);
+}
+
+TEST_P(KeeperTest, KillsAtOnceOrAfterTheGrace) {
+  connect();
+  agent_->client->spawn({shell(0, "trap '' TERM; echo up > t0; while :; do sleep 0.01; done"),
+                         shell(1, "trap 'exit 3' TERM; echo up > t1; while :; do sleep 0.01; done"),
+                         shell(2, "exec sleep 1000"),
+                         shell(3, "trap '' TERM; echo up > t3; while :; do sleep 0.01; done")});
+  ASSERT_TRUE(wait_for([this] {
+    return fs::exists(root_ / "t0") && fs::exists(root_ / "t1") && fs::exists(root_ / "t3");
+  }));
+  auto key = [](uint32_t index) { return ProcessKey{{7, index, 0}, 0, 0}; };
+  agent_->client->kill(key(0), 50);
+  agent_->client->kill(key(1), 600'000);
+  agent_->client->kill(key(2), 0);
+  agent_->client->kill(key(3), 600'000);
+  agent_->client->kill(key(3), 700'000);
+  agent_->client->kill(key(3), 60);  // shorter
+  agent_->client->kill(key(9), 0);   // unknown
+  ASSERT_TRUE(wait_for([this] { return agent_->ended.size() == 4; }));
+  EXPECT_EQ(agent_->end_of(key(0))->signal, SIGKILL);
+  EXPECT_EQ(agent_->end_of(key(1))->exit_code, 3);
+  EXPECT_EQ(agent_->end_of(key(2))->exit_code, 137);
+  EXPECT_EQ(agent_->end_of(key(3))->signal, SIGKILL);
+}
+
+TEST_P(KeeperTest, AKillOutlivesTheAgent) {
+  connect();
+  agent_->client->spawn({shell(0, "trap '' TERM; echo up > t0; while :; do sleep 0.01; done")});
+  ASSERT_TRUE(wait_for([this] { return fs::exists(root_ / "t0"); }));
+  agent_->client->kill({{7, 0, 0}, 0, 0}, 100);
+  connect();
+  if (agent_->inventory.ended.empty()) {
+    ASSERT_EQ(agent_->inventory.living.size(), 1u);
+    EXPECT_TRUE(agent_->inventory.living[0].killing);
+    ASSERT_TRUE(wait_for([this] { return !agent_->ended.empty(); }));
+    EXPECT_EQ(agent_->ended[0].signal, SIGKILL);
+  }
+}
+
+TEST_P(KeeperTest, LeavesNothingBehindAnEnd) {
+  connect();
+  const std::vector<std::string> scripts = {
+      "sleep 1000 & echo $! > p0; exit 5",                                              // its group
+      "setsid sh -c 'echo $$ > p1; exec sleep 1000' & while ! test -s p1; do :; done",  // a session
+                                                                                        // of its
+                                                                                        // own
+      "(setsid sh -c 'sleep 1000 & echo $! > p2; wait' &) ; while ! test -s p2; do :; done",  // and
+                                                                                              // a
+                                                                                              // child
+                                                                                              // there
+      "(trap '' TERM HUP; sleep 1000) & echo $! > p3",
+  };
+  for (uint32_t i = 0; i < scripts.size(); ++i) {
+    agent_->client->spawn({shell(i, scripts[i])});
+    ASSERT_TRUE(wait_for([&] {
+      return agent_->end_of({{7, i, 0}, 0, 0}) != nullptr;
+    })) << scripts[i];
+    int pid = pid_in("p" + std::to_string(i));
+    ASSERT_GT(pid, 0);
+    EXPECT_FALSE(is_alive(pid)) << scripts[i];
+  }
+  EXPECT_EQ(agent_->end_of({{7, 0, 0}, 0, 0})->exit_code, 5);
+  EXPECT_TRUE(pids_with(mark()).empty());
+}
+
+TEST_P(KeeperTest, LeavesOthersAloneWhenOneEnds) {
+  connect();
+  // Two containers of one pod: the escaped child of the first lives on while the second one ends.
+  SpawnOrder first =
+      shell(0, "setsid sh -c 'echo $$ > p0; exec sleep 1000' & wait; exec sleep 1000");
+  SpawnOrder second = shell(0, "setsid sleep 1000 & exit 0");
+  second.key.container = 1;
+  // A parent that ends makes it the keeper's child.
+  first.argv[2] = "(setsid sh -c 'echo $$ > p0; exec sleep 1000' &) ; exec sleep 1000";
+  agent_->client->spawn({first});
+  int pid = pid_in("p0");
+  EXPECT_EQ(run(second).exit_code, 0);
+  EXPECT_TRUE(is_alive(pid));
+  agent_->client->kill(first.key, 0);
+  ASSERT_TRUE(wait_for([&] { return agent_->end_of(first.key) != nullptr; }));
+  EXPECT_FALSE(is_alive(pid));
+}
+
+TEST_P(KeeperTest, OutlivesTheAgentAndTellsWhatItMissed) {
+  connect();
+  SpawnOrder large = shell(1, "exec sleep 1000");
+  large.note = std::string(1u << 20, 'n') + "end";
+  agent_->client->spawn({shell(0, "while ! test -f go; do sleep 0.01; done; exit 9"), large});
+  ASSERT_TRUE(wait_for([this] { return agent_->started.size() == 2; }));
+  agent_.reset();
+  std::ofstream(root_ / "go") << "go";
+  ASSERT_TRUE(wait_for([this] { return pids_with(mark()).size() == 1; }));
+  ASSERT_TRUE(wait_for([this] { return !connect().inventory.ended.empty(); }));
+  ASSERT_EQ(agent_->inventory.ended.size(), 1u);
+  EXPECT_EQ(agent_->inventory.ended[0].exit_code, 9);
+  EXPECT_EQ(agent_->inventory.ended[0].note, "note 0");
+  ASSERT_EQ(agent_->inventory.living.size(), 1u);
+  EXPECT_EQ(agent_->inventory.living[0].note, large.note);
+  EXPECT_GT(agent_->inventory.living[0].started.pid, 0);
+  agent_->client->forget({agent_->inventory.ended[0].entry});
+  connect();
+  EXPECT_TRUE(agent_->inventory.ended.empty());
+  EXPECT_EQ(agent_->inventory.living.size(), 1u);
+}
+
+TEST_P(KeeperTest, StartsOnceWhatIsOrderedTwice) {
+  connect();
+  SpawnOrder what = shell(0, "echo ran >> runs; while ! test -f go; do sleep 0.01; done");
+  agent_->client->spawn({what, what});
+  agent_->client->spawn({what});
+  ASSERT_TRUE(wait_for([this] { return fs::exists(root_ / "runs"); }));
+  std::ofstream(root_ / "go") << "go";
+  ASSERT_TRUE(wait_for([this] { return !agent_->ended.empty(); }));
+  agent_->client->spawn({what});  // its end is told again
+  ASSERT_TRUE(wait_for([this] { return agent_->ended.size() == 2; }));
+  EXPECT_EQ(agent_->ended[0].entry, agent_->ended[1].entry);
+  EXPECT_EQ(read_file(root_ / "runs"), "ran\n");
+}
+
+TEST_P(KeeperTest, ReportsAsLostWhatAKilledKeeperLeft) {
+  connect();
+  EXPECT_EQ(run(shell(0, "exit 4")).exit_code, 4);
+  EXPECT_EQ(run(shell(1, "exit 5")).exit_code, 5);
+  agent_->client->forget({agent_->end_of({{7, 1, 0}, 0, 0})->entry});
+  agent_->client->spawn({shell(2, "sleep 1000 & exec sleep 1000"),
+                         shell(3, "(setsid sleep 1000 &) ; exec env -i sleep 1000"),
+                         shell(4, "trap '' TERM HUP; while :; do sleep 0.01; done")});
+  ASSERT_TRUE(
+      wait_for([this] { return agent_->started.size() == 5 && pids_with(mark()).size() >= 4; }));
+  ASSERT_TRUE(wait_for([this] { return agent_->started.size() == 5; }));
+  kill_keeper();
+  std::vector<int> pids;
+  for (const auto& started : agent_->started) pids.push_back(started.pid);
+  connect();
+  EXPECT_TRUE(pids_with(mark()).empty());
+  for (int pid : pids) EXPECT_FALSE(is_alive(pid));
+  auto ended = [this] {
+    auto all = agent_->inventory.ended;
+    all.insert(all.end(), agent_->ended.begin(), agent_->ended.end());
+    return all;
+  };
+  ASSERT_TRUE(wait_for([&] { return ended().size() == 4; }));
+  EXPECT_TRUE(agent_->inventory.living.empty());
+  for (const auto& end : ended()) {
+    EXPECT_EQ(end.lost, end.key.pod.index != 0);
+    EXPECT_EQ(end.exit_code, end.lost ? 137 : 4);
+    EXPECT_EQ(end.note, "note " + std::to_string(end.key.pod.index));
+  }
+  kill_keeper();
+  connect();
+  EXPECT_EQ(agent_->inventory.ended.size(), 4u);  // lost for good, and told until forgotten
+}
+
+TEST_P(KeeperTest, CutsATornTail) {
+  connect();
+  EXPECT_EQ(run(shell(0, "exit 4")).exit_code, 4);
+  kill_keeper();
+  std::string bytes = read_file(last_segment());
+  size_t end = bytes.find_last_not_of('\0') + 1;
+  std::ofstream(last_segment(), std::ios::binary | std::ios::in)
+          .seekp(static_cast<std::streamoff>((end + 7) / 8 * 8 + 16))
+      << "MUSP torn";
+  connect();
+  ASSERT_EQ(agent_->inventory.ended.size(), 1u);
+  EXPECT_EQ(agent_->inventory.ended[0].exit_code, 4);
+  EXPECT_FALSE(agent_->inventory.ended[0].lost);
+}
+
+TEST_P(KeeperTest, RefusesASpoolDamagedInTheMiddle) {
+  connect();
+  EXPECT_EQ(run(shell(0, "exit 4")).exit_code, 4);
+  EXPECT_EQ(run(shell(1, "exit 5")).exit_code, 5);
+  agent_->client->spawn({shell(2, "exec sleep 1000")});
+  ASSERT_TRUE(wait_for([this] { return agent_->started.size() == 3; }));
+  kill_keeper();
+  std::string bytes = read_file(last_segment());
+  size_t at = bytes.find("note 1");
+  ASSERT_NE(at, std::string::npos);
+  std::ofstream(last_segment(), std::ios::binary | std::ios::in)
+          .seekp(static_cast<std::streamoff>(at))
+      << "N";
+  agent_.reset();
+  Agent agent;
+  auto client = try_connect(agent);
+  ASSERT_FALSE(client.ok());
+  EXPECT_EQ(client.error().code, Errc::invalid);
+  EXPECT_NE(client.error().message.find("damaged"), std::string::npos) << client.error().message;
+  EXPECT_TRUE(pids_with(mark()).empty());
+}
+
+TEST_P(KeeperTest, DropsSegmentsAndCarriesWhatLives) {
+  setenv("MUSTER_KEEPER_SEGMENT_BYTES", "65536", 1);
+  connect();
+  SpawnOrder living = shell(0, "exec sleep 1000");
+  agent_->client->spawn({living});
+  constexpr uint32_t kCount = 400;
+  for (uint32_t i = 1; i <= kCount; ++i) {
+    SpawnOrder what = order(i, {"true"});
+    what.note = std::string(4000, 'x');
+    agent_->client->spawn({what});
+  }
+  ASSERT_TRUE(wait_for([&] { return agent_->ended.size() == kCount; }));
+  std::vector<uint64_t> entries;
+  for (const auto& end : agent_->ended) entries.push_back(end.entry);
+  agent_->client->forget(entries);
+  ASSERT_TRUE(wait_for([this] {
+    auto files = fs::directory_iterator(work_dir_ / "keeper/spool");
+    return std::distance(begin(files), end(files)) <= 12;  // the spares included, of 30
+  }));
+  kill_keeper();
+  connect();
+  std::vector<ProcessEnded> all = agent_->inventory.ended;
+  ASSERT_TRUE(wait_for([&] { return !all.empty() || !agent_->ended.empty(); }));
+  all.insert(all.end(), agent_->ended.begin(), agent_->ended.end());
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(all[0].key, living.key);
+  EXPECT_TRUE(all[0].lost);
+  EXPECT_EQ(all[0].note, "note 0");
+}
+
+TEST_P(KeeperTest, WorksInALongPath) {
+  for (int i = 0; i < 4; ++i) work_dir_ /= std::string(60, 'd');
+  fs::create_directories(work_dir_);
+  connect();
+  EXPECT_EQ(run(shell(0, "exit 6")).exit_code, 6);
+}
+
+TEST_P(KeeperTest, ANewAgentReplacesTheOld) {
+  connect();
+  std::unique_ptr<Agent> old = std::move(agent_);
+  connect();
+  EXPECT_TRUE(wait_for([&] { return !old->gone.empty(); }));
+  EXPECT_EQ(run(shell(0, "exit 6")).exit_code, 6);
+}
+
+TEST_P(KeeperTest, LeavesWhenItsWorkDirIsGone) {
+  connect();
+  agent_->client->spawn({shell(0, "exec sleep 1000")});
+  ASSERT_TRUE(wait_for([this] { return agent_->started.size() == 1; }));
+  fs::remove_all(work_dir_);
+  EXPECT_TRUE(wait_for([this] { return !agent_->gone.empty(); }));
+  EXPECT_TRUE(pids_with(mark()).empty());
+  agent_.reset();
+}
+
+TEST_P(KeeperTest, LeavesWhenNobodyNeedsIt) {
+  connect();
+  EXPECT_EQ(run(shell(0, "exit 6")).exit_code, 6);
+  agent_.reset();
+  EXPECT_TRUE(wait_for([this] { return keeper_pid() == 0; }));
+  connect();  // another one, which knows the end
+  ASSERT_EQ(agent_->inventory.ended.size(), 1u);
+  EXPECT_EQ(agent_->inventory.ended[0].exit_code, 6);
+}
+
+TEST_P(KeeperTest, EndsAllWhenTold) {
+  connect();
+  agent_->client->spawn(
+      {shell(0, "trap '' TERM; sleep 1000 & sleep 1000"), shell(1, "exec sleep 1000")});
+  ASSERT_TRUE(wait_for([this] { return agent_->started.size() == 2; }));
+  agent_->client->end_all();
+  ASSERT_TRUE(wait_for([this] { return !agent_->gone.empty(); }));
+  EXPECT_EQ(agent_->ended.size(), 2u);
+  EXPECT_TRUE(pids_with(mark()).empty());
+  agent_.reset();
+}
+
+INSTANTIATE_TEST_SUITE_P(Leftovers, KeeperTest, testing::Values("off", "on"), [](const auto& info) {
+  return std::string(info.param) == "on" ? "ByCgroup" : "BySession";
+});
+
+}  // namespace
+}  // namespace muster::agent

@@ -1,0 +1,372 @@
+// Codec: what is written is what is read, small, and nothing else is taken for it.
+#include "storage/codec.hpp"
+
+#include "schema/journal.capnp.h"
+
+#include <capnp/message.h>
+#include <capnp/serialize-packed.h>
+#include <gtest/gtest.h>
+#include <kj/io.h>
+
+#include <random>
+
+namespace muster::storage {
+namespace {
+
+using namespace core;
+
+constexpr Millis kNow = 1'790'000'000'000;
+
+// Random values, small ones mostly, extremes now and then.
+class Chance {
+ public:
+  explicit Chance(uint64_t seed) : random_(seed) {}
+  uint64_t below(uint64_t n) { return std::uniform_int_distribution<uint64_t>(0, n - 1)(random_); }
+  bool flip() { return below(2) == 0; }
+  uint32_t u32() { return below(10) == 0 ? UINT32_MAX : static_cast<uint32_t>(below(5000)); }
+  uint64_t u64() { return below(10) == 0 ? UINT64_MAX : below(1'000'000); }
+  int32_t i32() {
+    if (below(10) == 0) return flip() ? INT32_MIN : INT32_MAX;
+    return static_cast<int32_t>(below(300)) - 20;
+  }
+  Millis at() {
+    if (below(8) == 0) return 0;
+    if (below(20) == 0) return flip() ? 1 : INT64_MAX / 4;
+    return kNow - static_cast<Millis>(below(100'000)) + 500;
+  }
+  std::string text() {
+    std::string s;
+    uint64_t length = below(5) == 0 ? below(300) : below(3);
+    for (uint64_t i = 0; i < length; ++i) s.push_back(static_cast<char>(below(256)));
+    return s;
+  }
+  Counted counted() { return static_cast<Counted>(below(5)); }
+  EndCause cause() { return static_cast<EndCause>(below(11)); }
+  PodKey pod() { return {u32(), u32()}; }
+  PodEnd end() { return {cause(), i32(), i32(), at(), text()}; }
+  Pod whole_pod(PodKey key) {
+    Pod pod{.key = key, .created_ms = at(), .node = u32(), .bound_ms = at(), .started_ms = at()};
+    pod.pid = i32();
+    pod.restarts = i32();
+    pod.failures = i32();
+    pod.ignored = i32();
+    pod.stopping_ms = at();
+    pod.counted = counted();
+    pod.ended = flip();
+    pod.end = end();
+    return pod;
+  }
+  IndexSet set() {
+    IndexSet set;
+    for (uint64_t i = below(20); i > 0; --i) {
+      uint32_t first = u32();
+      set.insert_range(first,
+                       first + static_cast<uint32_t>(below(uint64_t{UINT32_MAX} - first + 1) % 50));
+    }
+    return set;
+  }
+
+  Record record() {
+    const Millis now = below(20) == 0 ? 0 : kNow;
+    // Some lists run on from one pod to the next, as real ones do.
+    const uint32_t from = below(5) == 0 ? UINT32_MAX - 5 : static_cast<uint32_t>(below(1000));
+    const bool running_on = flip();
+    auto next_pod = [&](uint64_t i) {
+      if (running_on && from + i <= UINT32_MAX)
+        return PodKey{static_cast<uint32_t>(from + i), below(9) == 0 ? 1u : 0u};
+      return pod();
+    };
+    const uint64_t n = below(4) == 0 ? 0 : below(12);
+    switch (below(std::variant_size_v<Record>)) {
+      case 0: {
+        auto object = std::make_shared<JobObject>();
+        object->meta.generation = i32();
+        object->spec.parallelism = i32();
+        if (flip()) object->spec.completions = static_cast<int32_t>(below(INT32_MAX));
+        return JobAdmitted{now, object};
+      }
+      case 1:
+        return JobSpecChanged{now, static_cast<int64_t>(u64()), i32(), i32(), nullptr};
+      case 2:
+        return JobStarted{now};
+      case 3: {
+        PodsCreated r{.at_ms = now};
+        for (uint64_t i = 0; i < n; ++i)
+          r.runs.push_back({u32(), u32(), u32(), i32(), i32(), counted()});
+        return r;
+      }
+      case 4: {
+        PodsBound r{.at_ms = now};
+        for (uint64_t i = 0; i < n; ++i)
+          r.bindings.push_back({next_pod(i), below(4) == 0 ? u32() : 7});
+        return r;
+      }
+      case 5: {
+        PodsStarted r{.at_ms = now};
+        for (uint64_t i = 0; i < n; ++i) r.starts.push_back({next_pod(i), i32(), i32(), at()});
+        return r;
+      }
+      case 6: {
+        PodsEnded r{.at_ms = now, .backoff_failures = u32(), .backoff_last_ms = at()};
+        for (uint64_t i = 0; i < n; ++i) {
+          r.ends.push_back({next_pod(i), end(), i32(), i32(), at(), counted(), flip()});
+        }
+        return r;
+      }
+      case 7: {
+        PodsStopping r{.at_ms = now};
+        for (uint64_t i = 0; i < n; ++i)
+          r.pods.push_back({next_pod(i), below(4) == 0 ? counted() : Counted::released});
+        return r;
+      }
+      case 8:
+        return FinishDecided{now, flip(), text(), text()};
+      case 9:
+        return JobFinished{now};
+      case 10:
+        return JobDeleted{now, flip()};
+      default:
+        return JobForgotten{now};
+    }
+  }
+
+ private:
+  std::mt19937_64 random_;
+};
+
+struct Same {
+  const Record& other;
+  template <class R>
+  const R& as() const {
+    return std::get<R>(other);
+  }
+  bool operator()(const JobAdmitted& r) const {
+    const auto& a = *r.object;
+    const auto& b = *as<JobAdmitted>().object;
+    return a.meta.generation == b.meta.generation && a.spec.parallelism == b.spec.parallelism &&
+           a.spec.completions == b.spec.completions;
+  }
+  bool operator()(const JobSpecChanged& r) const {
+    const auto& o = as<JobSpecChanged>();
+    return r.generation == o.generation && r.parallelism == o.parallelism &&
+           r.completions == o.completions;
+  }
+  bool operator()(const PodsCreated& r) const { return r.runs == as<PodsCreated>().runs; }
+  bool operator()(const PodsBound& r) const { return r.bindings == as<PodsBound>().bindings; }
+  bool operator()(const PodsStarted& r) const { return r.starts == as<PodsStarted>().starts; }
+  bool operator()(const PodsEnded& r) const {
+    const auto& o = as<PodsEnded>();
+    return r.ends == o.ends && r.backoff_failures == o.backoff_failures &&
+           r.backoff_last_ms == o.backoff_last_ms;
+  }
+  bool operator()(const PodsStopping& r) const { return r.pods == as<PodsStopping>().pods; }
+  bool operator()(const FinishDecided& r) const {
+    const auto& o = as<FinishDecided>();
+    return r.success == o.success && r.reason == o.reason && r.message == o.message;
+  }
+  bool operator()(const JobDeleted& r) const { return r.background == as<JobDeleted>().background; }
+  bool operator()(const JobStarted&) const { return true; }
+  bool operator()(const JobFinished&) const { return true; }
+  bool operator()(const JobForgotten&) const { return true; }
+};
+
+bool same(const Record& a, const Record& b) {
+  return a.index() == b.index() && at(a) == at(b) && std::visit(Same{b}, a);
+}
+
+void expect_round_trip(const std::vector<Record>& records) {
+  auto back = decode_records(encode_records(records));
+  ASSERT_TRUE(back.ok()) << back.error().message;
+  ASSERT_EQ(back->size(), records.size());
+  for (size_t i = 0; i < records.size(); ++i) {
+    EXPECT_TRUE(same(records[i], (*back)[i]))
+        << "record " << i << " of kind " << records[i].index();
+  }
+}
+
+PodsEnded typical_ends(uint32_t n) {
+  Chance chance(1);
+  PodsEnded r{.at_ms = kNow, .backoff_failures = 3, .backoff_last_ms = kNow - 4000};
+  for (uint32_t i = 0; i < n; ++i) {
+    r.ends.push_back({.pod = {100'000 + i * 3, i % 5 == 0 ? 1u : 0u},
+                      .end = {.cause = EndCause::exited,
+                              .exit_code = i % 10 == 0 ? 1 : 0,
+                              .ended_ms = kNow - static_cast<Millis>(chance.below(100))},
+                      .pid = static_cast<int32_t>(1000 + chance.below(4'000'000)),
+                      .started_ms = kNow - 100 - static_cast<Millis>(chance.below(60'000)),
+                      .counted = i % 10 == 0 ? Counted::failed : Counted::succeeded});
+  }
+  return r;
+}
+
+TEST(Codec, RandomRecordsComeBack) {
+  for (uint64_t seed = 1; seed <= 300; ++seed) {
+    SCOPED_TRACE(seed);
+    Chance chance(seed);
+    std::vector<Record> records;
+    for (uint64_t i = chance.below(20); i > 0; --i) records.push_back(chance.record());
+    expect_round_trip(records);
+  }
+}
+
+TEST(Codec, NoRecordsAndManyComeBack) {
+  expect_round_trip({});
+  PodsBound bound{.at_ms = kNow};
+  PodsStopping stopping{.at_ms = kNow};
+  for (uint32_t i = 0; i < 200'000; ++i) {
+    bound.bindings.push_back({{i, i % 7 == 0 ? 1u : 0u}, i % 3 == 0 ? 1u : 2u});
+    stopping.pods.push_back({{i, 0}, Counted::released});
+  }
+  expect_round_trip({bound, stopping, typical_ends(50'000)});
+}
+
+TEST(Codec, RecordsAreSmall) {
+  size_t ends = encode_records({typical_ends(500)}).size();
+  EXPECT_LT(ends, 500 * 30) << "bytes of 500 ends";  // tens of bytes each
+  PodsBound bound{.at_ms = kNow};
+  for (uint32_t i = 0; i < 500; ++i) bound.bindings.push_back({{i, 0}, i / 250 + 1});
+  EXPECT_LT(encode_records({bound}).size(), 64u) << "500 bindings on two nodes are two runs";
+}
+
+TEST(Codec, RunsKeepTheOrderAndNeverPassTheLastIndex) {
+  PodsBound bound{.at_ms = kNow};
+  bound.bindings = {{{5, 0}, 1}, {{4, 0}, 1}, {{5, 1}, 1},          {{6, 1}, 1},
+                    {{6, 1}, 1}, {{7, 1}, 2}, {{UINT32_MAX, 0}, 1}, {{0, 0}, 1}};
+  expect_round_trip({bound});
+}
+
+TEST(Codec, AnUnknownVersionIsRefused) {
+  capnp::MallocMessageBuilder message;
+  message.initRoot<wire::RecordList>().setVersion(7);
+  kj::VectorOutputStream out;
+  capnp::writePackedMessage(out, message);
+  std::string bytes(reinterpret_cast<const char*>(out.getArray().begin()), out.getArray().size());
+  auto records = decode_records(bytes);
+  ASSERT_FALSE(records.ok());
+  EXPECT_EQ(records.error().message, "records of version 7; this muster knows 1");
+  auto snapshot = decode_state(bytes);
+  ASSERT_FALSE(snapshot.ok());
+  EXPECT_EQ(snapshot.error().message, "a snapshot of version 7; this muster knows 1");
+  auto node = decode_node(bytes);
+  ASSERT_FALSE(node.ok());
+  EXPECT_EQ(node.error().message, "a node of version 7; this muster knows 1");
+}
+
+TEST(Codec, DamagedBytesAreRefusedNotGuessed) {
+  EXPECT_FALSE(decode_records("").ok());
+  EXPECT_FALSE(decode_records("no such thing").ok());
+  const std::string good = encode_records({typical_ends(20)});
+  for (size_t length = 0; length < good.size(); ++length) {
+    EXPECT_FALSE(decode_records(good.substr(0, length)).ok()) << "cut to " << length;
+  }
+  EXPECT_FALSE(decode_records(good + "x").ok());
+  // Any flip is either refused or read as something: never a crash, never endless memory.
+  Chance chance(5);
+  for (int i = 0; i < 2000; ++i) {
+    std::string bad = good;
+    bad[chance.below(bad.size())] ^= static_cast<char>(1 << chance.below(8));
+    auto read = decode_records(bad);
+    EXPECT_TRUE(!read.ok() || read->size() < 100'000);
+  }
+}
+
+TEST(Codec, AnEnumerantOfLaterIsRefused) {
+  capnp::MallocMessageBuilder message;
+  auto root = message.initRoot<wire::RecordList>();
+  root.setVersion(wire::RECORDS_VERSION);
+  root.initRecords(1)[0].initPodsEnded().initEnds(1)[0].setCause(static_cast<wire::EndCause>(99));
+  kj::VectorOutputStream out;
+  capnp::writePackedMessage(out, message);
+  auto records = decode_records(
+      {reinterpret_cast<const char*>(out.getArray().begin()), out.getArray().size()});
+  ASSERT_FALSE(records.ok());
+  EXPECT_NE(records.error().message.find("unknown enumerant"), std::string::npos)
+      << records.error().message;
+}
+
+TEST(Codec, RandomStatesComeBack) {
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    Chance chance(seed);
+    JobState s;
+    s.generation = static_cast<int64_t>(chance.below(100));
+    s.parallelism = chance.i32();
+    s.completions = chance.i32();
+    s.admitted_ms = chance.at();
+    s.start_ms = chance.at();
+    s.completion_ms = chance.at();
+    s.deleted_ms = chance.at();
+    s.last_record_ms = chance.at();
+    s.background_deleted = chance.flip();
+    s.forgotten = chance.flip();
+    s.synced = chance.flip();
+    for (uint64_t i = chance.below(4); i > 0; --i) {
+      s.conditions.push_back(
+          {chance.text(), chance.flip(), chance.at(), chance.text(), chance.text()});
+    }
+    s.completed = chance.set();
+    s.failed_indexes = chance.set();
+    s.succeeded = chance.u64();
+    s.failed = chance.u64();
+    s.backoff_failures = chance.u32();
+    s.backoff_last_ms = chance.at();
+    s.attempt_floor = chance.u32();
+    s.attempt_max = chance.u32();
+    s.next_number = chance.u32();
+    for (uint64_t i = chance.below(50); i > 0; --i) {
+      s.attempts[chance.u32()] = static_cast<uint32_t>(chance.below(3));
+      s.attempts[static_cast<uint32_t>(chance.below(30))] = 2;
+    }
+    for (uint64_t i = chance.below(30); i > 0; --i) {
+      PodKey key = chance.pod();
+      s.open[key] = chance.whole_pod(key);
+      key = chance.pod();
+      s.held[key.index] = chance.whole_pod(key);
+      s.finished.push_back(chance.whole_pod(chance.pod()));
+      s.events.push_back(
+          {static_cast<JobEvent::Kind>(chance.below(7)), chance.at(), chance.pod(), chance.u64()});
+    }
+    s.events_total = chance.u64();
+    s.pods_created = chance.u64();
+    auto back = decode_state(encode_state(s, seed * 1000));
+    ASSERT_TRUE(back.ok()) << back.error().message;
+    EXPECT_EQ(back->sequence, seed * 1000);
+    EXPECT_TRUE(back->state == s) << "seed " << seed;
+  }
+}
+
+TEST(Codec, ABigStateIsSmall) {
+  JobState s;
+  s.last_record_ms = kNow;
+  s.completed.insert_range(0, UINT32_MAX);
+  EXPECT_TRUE(decode_state(encode_state(s, 1))->state == s);
+  s.completed.clear();
+  for (uint32_t i = 0; i < 300'000; i += 3) s.completed.insert_range(i, i + 1);  // 10^5 intervals
+  for (uint32_t i = 2; i < 300'000; i += 3) s.attempts[i] = 1;
+  std::string bytes = encode_state(s, 1);
+  EXPECT_LT(bytes.size(), 1'100'000u);
+  EXPECT_TRUE(decode_state(bytes)->state == s);
+}
+
+TEST(Codec, NodesComeBackWithoutWhatIsMemory) {
+  NodeInfo node{.id = 9,
+                .name = "node-a",
+                .work_dir_id = "w1",
+                .boot_id = "b1",
+                .slots = 8,
+                .cpu_millis = 8000};
+  node.memory_bytes = uint64_t{1} << 40;
+  node.labels = {{"a", "1"}, {"b/c", ""}};
+  node.address = "10.0.0.1:5";
+  node.created_ms = kNow;
+  node.unschedulable = node.gone = true;
+  NodeInfo seen = node;
+  seen.health = NodeInfo::Health::ready;
+  seen.draining = true;
+  seen.heartbeat_ms = seen.changed_ms = kNow;
+  auto back = decode_node(encode_node(seen));
+  ASSERT_TRUE(back.ok()) << back.error().message;
+  EXPECT_TRUE(*back == node);
+}
+
+}  // namespace
+}  // namespace muster::storage

@@ -1,0 +1,230 @@
+// Recovery: the fold of what the journal holds is the fold that was.
+#include "storage/recovery.hpp"
+
+#include "storage/keys.hpp"
+#include "storage/memory_journal.hpp"
+#include "storage/rows.hpp"
+
+#include <gmock/gmock.h>
+
+namespace muster::storage {
+namespace {
+
+using namespace core;
+using testing::HasSubstr;
+
+constexpr Millis kNow = 1'790'000'000'000;
+
+// Objects as text: "GENERATION PARALLELISM COMPLETIONS".
+JobObjectPtr load(std::string_view json) {
+  auto object = std::make_shared<JobObject>();
+  int generation = 0, parallelism = 0, completions = 0;
+  object->json = json;
+  if (sscanf(object->json.c_str(), "%d %d %d", &generation, &parallelism, &completions) != 3)
+    return nullptr;
+  object->meta.generation = generation;
+  object->meta.name = "test";
+  object->spec.completion_mode = "Indexed";
+  object->spec.parallelism = parallelism;
+  object->spec.completions = completions;
+  return object;
+}
+
+// A job whose every append goes to the journal, as an actor does it.
+struct Writer {
+  MemoryJournal& journal;
+  Job job;
+  uint64_t next_seq = 1;
+  uint64_t first_tail = 1;
+
+  Writer(MemoryJournal& to, JobId id, const std::string& json) : journal(to), job(id, load(json)) {
+    append({JobAdmitted{kNow, job.object_ptr()}, JobStarted{kNow}});
+  }
+  void append(const std::vector<Record>& records) {
+    for (const Record& record : records) job.apply(record);
+    ASSERT_TRUE(journal.commit(job_rows(job.id(), next_seq++, records)).ok());
+  }
+  void snapshot() {
+    ASSERT_TRUE(
+        journal.commit(snapshot_rows(job.id(), job.state(), next_seq - 1, first_tail)).ok());
+    first_tail = next_seq;
+  }
+};
+
+void run_pods(Writer& to, uint32_t first, uint32_t count, Millis at_ms) {
+  PodsCreated created{.at_ms = at_ms, .runs = {{.first = first, .count = count}}};
+  PodsBound bound{.at_ms = at_ms + 1};
+  PodsStarted started{.at_ms = at_ms + 2};
+  PodsEnded ended{.at_ms = at_ms + 3};
+  for (uint32_t i = first; i < first + count; ++i) {
+    bound.bindings.push_back({{i, 0}, 1});
+    started.starts.push_back({{i, 0}, 100 + static_cast<int32_t>(i), 0, at_ms + 2});
+    if (i + 1 < first + count) {  // the last one goes on
+      ended.ends.push_back(
+          {.pod = {i, 0}, .end = {.ended_ms = at_ms + 3}, .counted = Counted::succeeded});
+    }
+  }
+  to.append({created});
+  to.append({bound, started});
+  to.append({ended});
+}
+
+size_t rows_of(MemoryJournal& journal, std::string_view prefix) {
+  size_t rows = 0;
+  journal.scan(prefix, [&rows](auto, auto) {
+    ++rows;
+    return true;
+  });
+  return rows;
+}
+
+struct Fixture : testing::Test {
+  void SetUp() override {
+    ASSERT_TRUE(
+        journal.commit({cluster_row("c-1"), epoch_row(4, UINT64_MAX), next_job_row(100)}).ok());
+  }
+  MemoryJournal journal;
+};
+using RecoveryTest = Fixture;
+
+TEST(Recovery, ANewJournalIsEmpty) {
+  MemoryJournal journal;
+  auto recovered = recover(journal, load);
+  ASSERT_TRUE(recovered.ok());
+  EXPECT_EQ(recovered->cluster_id, "");
+  EXPECT_EQ(recovered->epoch, 0u);
+  EXPECT_EQ(recovered->commit, 0u);
+  EXPECT_TRUE(recovered->jobs.empty());
+}
+
+TEST_F(RecoveryTest, MetaAndNodesComeBack) {
+  NodeInfo a{.id = 1, .name = "a", .slots = 4}, b{.id = 300, .name = "b", .gone = true};
+  ASSERT_TRUE(journal.commit({node_row(b), node_row(a), node_row({.id = 7, .name = "left"})}).ok());
+  ASSERT_TRUE(journal.commit({forget_node_row(7)}).ok());
+  auto recovered = recover(journal, load);
+  ASSERT_TRUE(recovered.ok()) << recovered.error().message;
+  EXPECT_EQ(recovered->cluster_id, "c-1");
+  EXPECT_EQ(recovered->epoch, 4u);
+  EXPECT_EQ(recovered->nonce, UINT64_MAX);
+  EXPECT_EQ(recovered->next_job_id, 100u);
+  EXPECT_EQ(recovered->commit, 3u);
+  ASSERT_EQ(recovered->nodes.size(), 2u);
+  EXPECT_TRUE(recovered->nodes[0] == a);
+  EXPECT_TRUE(recovered->nodes[1] == b);
+}
+
+TEST_F(RecoveryTest, AJobIsTheSameAfterEveryAppendWithAndWithoutSnapshots) {
+  for (bool snapshots : {false, true}) {
+    MemoryJournal disk = journal;
+    Writer writer(disk, 5, "1 4 20");
+    auto expect_same = [&disk, &writer] {
+      auto recovered = recover(disk, load);
+      ASSERT_TRUE(recovered.ok()) << recovered.error().message;
+      ASSERT_EQ(recovered->jobs.size(), 1u);
+      const RecoveredJob& back = recovered->jobs[0];
+      EXPECT_TRUE(back.job.state() == writer.job.state());
+      EXPECT_EQ(back.job.active(), writer.job.active());
+      EXPECT_EQ(back.next_seq, writer.next_seq);
+      EXPECT_EQ(back.next_seq - back.tail_rows, writer.first_tail);
+    };
+    for (uint32_t i = 0; i < 4; ++i) {
+      run_pods(writer, i * 5, 5, kNow + 1000 * i);
+      expect_same();
+      if (snapshots) {
+        writer.snapshot();
+        EXPECT_EQ(rows_of(disk, keys::records_of(5)), 0u);
+        expect_same();
+      }
+    }
+    EXPECT_EQ(writer.job.succeeded(), 16u);
+  }
+}
+
+TEST_F(RecoveryTest, AScaleDownIsFoldedAgainFromTheObjectThatWasAdmitted) {
+  Writer writer(journal, 5, "1 4 20");
+  run_pods(writer, 0, 6, kNow);
+  JobSpecChanged changed{.at_ms = kNow + 10,
+                         .generation = 2,
+                         .parallelism = 2,
+                         .completions = 3,
+                         .object = load("2 2 3")};
+  writer.append({changed});
+  auto recovered = recover(journal, load);
+  ASSERT_TRUE(recovered.ok()) << recovered.error().message;
+  EXPECT_TRUE(recovered->jobs.at(0).job.state() == writer.job.state());
+  EXPECT_EQ(recovered->jobs[0].job.state().completed.text(), "0-2");
+  EXPECT_EQ(recovered->jobs[0].job.object().json, "2 2 3");
+  EXPECT_GT(recovered->jobs[0].job.state().attempt_floor, 0u);
+}
+
+TEST_F(RecoveryTest, JobsDontMix) {
+  Writer five(journal, 5, "1 4 20"), six(journal, 6, "1 1 2"), high(journal, 99, "3 1 1");
+  run_pods(five, 0, 3, kNow);
+  run_pods(six, 0, 2, kNow);
+  five.snapshot();
+  run_pods(five, 3, 3, kNow + 50);
+  auto recovered = recover(journal, load);
+  ASSERT_TRUE(recovered.ok()) << recovered.error().message;
+  ASSERT_EQ(recovered->jobs.size(), 3u);
+  EXPECT_TRUE(recovered->jobs[0].job.state() == five.job.state());
+  EXPECT_TRUE(recovered->jobs[1].job.state() == six.job.state());
+  EXPECT_TRUE(recovered->jobs[2].job.state() == high.job.state());
+}
+
+TEST_F(RecoveryTest, AForgottenJobLeavesNothing) {
+  Writer writer(journal, 5, "1 4 20"), other(journal, 6, "1 4 20");
+  run_pods(writer, 0, 3, kNow);
+  writer.snapshot();
+  run_pods(writer, 3, 3, kNow + 50);
+  ASSERT_TRUE(journal.commit(forget_rows(5, writer.next_seq - 1, writer.first_tail)).ok());
+  auto recovered = recover(journal, load);
+  ASSERT_TRUE(recovered.ok()) << recovered.error().message;
+  ASSERT_EQ(recovered->jobs.size(), 1u);
+  EXPECT_EQ(recovered->jobs[0].job.id(), 6u);
+  EXPECT_EQ(rows_of(journal, keys::records_of(5)) + rows_of(journal, keys::snapshot(5)), 0u);
+}
+
+TEST_F(RecoveryTest, WhatCantBeUnderstoodIsRefused) {
+  Writer writer(journal, 5, "1 4 20");
+  run_pods(writer, 0, 3, kNow);
+  auto refusal_with = [this](const std::vector<Row>& rows) {
+    MemoryJournal disk = journal;
+    EXPECT_TRUE(disk.commit(rows).ok());
+    auto recovered = recover(disk, load);
+    return recovered.ok() ? std::string("recovered") : recovered.error().message;
+  };
+  EXPECT_EQ(refusal_with({}), "recovered");
+  EXPECT_EQ(refusal_with({{keys::records(5, 3), std::nullopt}}),
+            "journal: job j5, append 4: append 3 is missing");
+  EXPECT_THAT(refusal_with({{keys::records(5, 3), "junk"}}),
+              HasSubstr("job j5, append 3: records can't be read"));
+  EXPECT_THAT(refusal_with({{keys::owner(5), std::nullopt}}),
+              HasSubstr("job j5: records without an owner's row"));
+  EXPECT_THAT(refusal_with({{keys::owner(5), "junk"}}),
+              HasSubstr("job j5: the owner's row can't be read"));
+  EXPECT_THAT(refusal_with({{keys::owner(8), "1 1 1"}}),
+              HasSubstr("job j8: an owner's row without records"));
+  EXPECT_THAT(refusal_with({{keys::snapshot(5), "junk"}}),
+              HasSubstr("job j5: a snapshot can't be read"));
+  EXPECT_THAT(refusal_with({{keys::node(3), "junk"}}), HasSubstr("node n3: a node can't be read"));
+  EXPECT_THAT(refusal_with({{std::string(keys::kEpoch), "4"}}), HasSubstr("epoch"));
+  EXPECT_THAT(refusal_with({{std::string(keys::kNextJob), "5"}}),
+              HasSubstr("job j5: its id was never reserved"));
+}
+
+TEST(Keys, AreInOrderAndParse) {
+  EXPECT_LT(keys::records(1, 255), keys::records(1, 256));
+  EXPECT_LT(keys::records(255, UINT64_MAX), keys::records(256, 0));
+  auto key = keys::parse_records(keys::records(77, 1u << 20));
+  ASSERT_TRUE(key);
+  EXPECT_EQ(key->job, 77u);
+  EXPECT_EQ(key->sequence, 1u << 20);
+  EXPECT_EQ(keys::parse_job(keys::kOwners, keys::owner(UINT64_MAX)), UINT64_MAX);
+  EXPECT_EQ(keys::parse_job(keys::kOwners, keys::snapshot(1)), std::nullopt);
+  EXPECT_EQ(keys::parse_node(keys::node(5)), 5u);
+  EXPECT_FALSE(keys::parse_records(keys::records_of(5)));
+  EXPECT_FALSE(keys::parse_node("n123"));
+}
+
+}  // namespace
+}  // namespace muster::storage

@@ -1,0 +1,192 @@
+// RocksdbJournal: what was committed is there again, and what it refuses it refuses loudly.
+#include "storage/rocksdb_journal.hpp"
+
+#include "storage/keys.hpp"
+#include "storage/watermark.hpp"
+
+#include <gmock/gmock.h>
+#include <rocksdb/db.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace muster::storage {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class RocksdbJournalTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    char path[] = "/tmp/muster-journal-XXXXXX";
+    ASSERT_NE(mkdtemp(path), nullptr);
+    top_ = path;
+    dir_ = top_ + "/data";
+  }
+  void TearDown() override { fs::remove_all(top_); }
+
+  std::unique_ptr<Journal> open() {
+    auto journal = RocksdbJournal::open(dir_);
+    EXPECT_TRUE(journal.ok()) << (journal.ok() ? "" : journal.error().message);
+    return journal.ok() ? std::move(*journal) : nullptr;
+  }
+  // The message of a refusal.
+  std::string refusal(Errc code) {
+    auto journal = RocksdbJournal::open(dir_);
+    if (journal.ok()) return "opened";
+    EXPECT_EQ(journal.error().code, code);
+    return journal.error().message;
+  }
+  void commit(Journal& journal, int from, int to) {
+    for (int i = from; i < to; ++i) {
+      auto status = journal.commit({{"t" + std::to_string(i), std::string(100, 'x')}});
+      ASSERT_TRUE(status.ok()) << status.error().message;
+    }
+  }
+  // The newest log of the database that is not empty.
+  fs::path log_file() {
+    fs::path newest;
+    for (const auto& entry : fs::directory_iterator(dir_ + "/db")) {
+      if (entry.path().extension() == ".log" && entry.file_size() > 0 && entry.path() > newest)
+        newest = entry.path();
+    }
+    return newest;
+  }
+
+  std::string top_, dir_;
+};
+
+TEST_F(RocksdbJournalTest, ReopenedItHasWhatWasCommitted) {
+  auto journal = open();
+  EXPECT_EQ(journal->last_commit(), 0u);
+  ASSERT_TRUE(journal->commit({{"tb", "2"}, {"ta", "1"}, {"u", "9"}}).ok());
+  ASSERT_TRUE(journal->commit({{"tc", "3"}, {"tb", std::nullopt}}).ok());
+  journal.reset();
+  journal = open();
+  EXPECT_EQ(journal->last_commit(), 2u);
+  EXPECT_EQ(journal->get("tb"), std::nullopt);
+  EXPECT_EQ(journal->get("u"), "9");
+  std::string seen;
+  journal->scan("t", [&seen](std::string_view key, std::string_view value) {
+    seen += std::string(key) + "=" + std::string(value) + " ";
+    return true;
+  });
+  EXPECT_EQ(seen, "ta=1 tc=3 ");
+  EXPECT_EQ(Watermark::read(dir_ + "/commit"), 2u);
+  struct stat s;
+  ASSERT_EQ(stat(dir_.c_str(), &s), 0);
+  EXPECT_EQ(s.st_mode & 0777, 0700u);
+}
+
+TEST_F(RocksdbJournalTest, ASecondOneIsRefusedAndToldWhoHoldsIt) {
+  auto journal = open();
+  std::string message = refusal(Errc::conflict);
+  EXPECT_THAT(message, HasSubstr(dir_ + " is in use by another process (pid " +
+                                 std::to_string(getpid()) + ")"));
+  journal.reset();
+  EXPECT_NE(open(), nullptr);
+}
+
+TEST_F(RocksdbJournalTest, AnotherFormatIsRefused) {
+  ASSERT_TRUE(open()->commit({{std::string(keys::kFormat), "2"}}).ok());
+  EXPECT_EQ(refusal(Errc::invalid),
+            dir_ + ": written by a newer muster: format 2, this one knows 1");
+}
+
+TEST_F(RocksdbJournalTest, AForeignDatabaseIsRefused) {
+  fs::create_directories(dir_ + "/db");
+  rocksdb::Options options;
+  options.create_if_missing = true;
+  rocksdb::DB* db = nullptr;
+  ASSERT_TRUE(rocksdb::DB::Open(options, dir_ + "/db", &db).ok());
+  ASSERT_TRUE(db->Put({}, "hello", "world").ok());
+  delete db;
+  EXPECT_THAT(refusal(Errc::invalid), HasSubstr("not a journal of muster"));
+}
+
+TEST_F(RocksdbJournalTest, ARemovedLogIsNoticed) {
+  commit(*open(), 0, 100);
+  fs::remove(log_file());
+  std::string message = refusal(Errc::invalid);
+  EXPECT_THAT(message, HasSubstr(dir_));
+  EXPECT_THAT(message, HasSubstr("commit 100 was acknowledged, only 0 could be recovered"));
+  EXPECT_THAT(message, HasSubstr("muster restore"));
+  EXPECT_EQ(refusal(Errc::invalid), message) << "the second try is as loud as the first";
+}
+
+TEST_F(RocksdbJournalTest, ACutLogIsNoticedAndLeftAsItIs) {
+  commit(*open(), 0, 100);
+  fs::path log = log_file();
+  fs::resize_file(log, fs::file_size(log) / 2);
+  auto size = fs::file_size(log);
+  std::string message = refusal(Errc::invalid);
+  EXPECT_THAT(message, HasSubstr("ACKNOWLEDGED DATA IS MISSING: commit 100 was acknowledged"));
+  EXPECT_EQ(refusal(Errc::invalid), message);
+  EXPECT_EQ(fs::file_size(log), size) << "evidence is kept";
+}
+
+TEST_F(RocksdbJournalTest, AFlippedByteInTheMiddleIsNoticed) {
+  commit(*open(), 0, 100);
+  fs::path log = log_file();
+  std::fstream file(log, std::ios::in | std::ios::out | std::ios::binary);
+  auto middle = static_cast<std::streamoff>(fs::file_size(log) / 2);
+  file.seekg(middle);
+  char byte = static_cast<char>(file.get());
+  file.seekp(middle);
+  file.put(static_cast<char>(byte ^ 0x40));
+  file.close();
+  EXPECT_THAT(refusal(Errc::invalid), HasSubstr("ACKNOWLEDGED DATA IS MISSING"));
+}
+
+TEST_F(RocksdbJournalTest, AMissingDatabaseIsNoticed) {
+  commit(*open(), 0, 3);
+  fs::remove_all(dir_ + "/db");
+  EXPECT_THAT(refusal(Errc::invalid),
+              HasSubstr("commit 3 was acknowledged, only 0 could be recovered"));
+}
+
+TEST_F(RocksdbJournalTest, ATornWatermarkCountsAsAbsent) {
+  commit(*open(), 0, 10);
+  std::ofstream(dir_ + "/commit") << "commit 000000000000000000";
+  EXPECT_EQ(Watermark::read(dir_ + "/commit"), std::nullopt);
+  EXPECT_EQ(open()->last_commit(), 10u);
+  EXPECT_EQ(Watermark::read(dir_ + "/commit"), 10u) << "written anew";
+}
+
+TEST_F(RocksdbJournalTest, AnUnacknowledgedCommitAboveTheWatermarkIsKept) {
+  commit(*open(), 0, 10);
+  auto watermark = Watermark::open(top_ + "/older");
+  ASSERT_TRUE(watermark.ok());
+  ASSERT_TRUE((*watermark)->note(9).ok());
+  fs::copy_file(top_ + "/older", dir_ + "/commit", fs::copy_options::overwrite_existing);
+  EXPECT_EQ(open()->last_commit(), 10u);
+}
+
+TEST_F(RocksdbJournalTest, ADirectoryThatCantBeMadeIsNamed) {
+  std::ofstream(top_ + "/file") << "x";
+  dir_ = top_ + "/file/data";
+  EXPECT_THAT(refusal(Errc::unavailable), HasSubstr(dir_));
+}
+
+TEST(Watermark, ATornSlotLeavesTheNumberBefore) {
+  std::string path = testing::TempDir() + "watermark-" + std::to_string(getpid());
+  {
+    auto watermark = Watermark::open(path);
+    ASSERT_TRUE(watermark.ok());
+    for (uint64_t i = 1; i <= 41; ++i) ASSERT_TRUE((*watermark)->note(i).ok());
+  }
+  EXPECT_EQ(Watermark::read(path), 41u);
+  std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(45 + 25);  // within slot 1, which holds 41
+  file.put('7');
+  file.close();
+  EXPECT_EQ(Watermark::read(path), 40u);
+  fs::remove(path);
+  EXPECT_EQ(Watermark::read(path), std::nullopt);
+}
+
+}  // namespace
+}  // namespace muster::storage
