@@ -14,7 +14,9 @@ namespace muster::actors {
 class AgentLink {
  public:
   virtual ~AgentLink() = default;
-  virtual void launch(NodeId node, PodId pod, core::JobObjectPtr object) = 0;
+  // Under another registration of the node than `link` the order is dropped: so a pod is launched
+  // at most once under each.
+  virtual void launch(NodeId node, uint64_t link, PodId pod, core::JobObjectPtr object) = 0;
   // SIGTERM, SIGKILL after the grace; 0: SIGKILL at once.
   virtual void kill(NodeId node, PodId pod, Millis grace_ms) = 0;
   // Ends the connection of this incarnation: its agent must register anew.

@@ -161,7 +161,7 @@ class Cluster : public cluster_actor::base {
   }
 
   void reconcile(const RegisterAgent& m, NodeId id) {
-    Reconcile ask{id, {}, nullptr};
+    Reconcile ask{id, m.hello.link, {}, nullptr};
     for (const auto* pods : {&m.hello.running, &m.hello.waiting, &m.hello.ended})
       for (PodId pod : *pods) ask.known[pod.job].insert(pod.key());
     auto end = std::make_shared<std::vector<PodId>>();
@@ -185,7 +185,7 @@ class Cluster : public cluster_actor::base {
     node->lease.renew();
     node->info.heartbeat_ms = clock_();
     set_health(*node, NodeInfo::Health::ready);
-    send(registry_(), NodeReadyNow{m.node});
+    send(registry_(), NodeReadyNow{m.node, m.link});
     place_soon();
   }
 
@@ -329,11 +329,13 @@ class Cluster : public cluster_actor::base {
     last_served_ = waiting.front().job;
     for (auto& [id, slots] : core::place(std::move(free), std::move(waiting))) {
       Waiting& w = jobs_.at(id);
+      std::map<NodeId, uint64_t> links;
       for (auto [node, count] : slots) {
         nodes_.at(node).used += count;
+        links[node] = nodes_.at(node).link;
         w.granted += count;
       }
-      send(w.actor, Granted{slots});
+      send(w.actor, Granted{slots, std::move(links)});
     }
   }
 

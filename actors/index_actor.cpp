@@ -22,7 +22,7 @@ IndexActor::behavior_type IndexActor::make_behavior() {
 
 void IndexActor::follow(const FollowLaunch& order) {
   pods_[order.pod] = order.node;
-  link_.launch(order.node, {job_, order.pod.index, order.pod.attempt}, order.object);
+  link_.launch(order.node, order.link, {job_, order.pod.index, order.pod.attempt}, order.object);
 }
 
 void IndexActor::end(const FollowKill& order) {

@@ -53,14 +53,17 @@ JobActor::behavior_type JobActor::make_behavior() {
         take(core::JobDeletion{remember(m.ack), m.background});
       },
       [this](const JobReconcile& m) {
+        known_[m.node] = {m.link, m.known};
         reconciles_.emplace_back(m.node, m.answered);
         take(core::NodeRegistered{m.node, m.known});
       },
-      [this](const NodeReadyNow& m) { take(core::NodeReady{m.node}); },
+      [this](const NodeReadyNow& m) { ready(m); },
       [this](const NodeIsLost& m) {
         take(core::NodeLost{m.node, m.cause});
       },
-      [this](const Granted& m) { take(core::SlotsGranted{m.slots}); },
+      [this](const Granted& m) {
+        take(core::SlotsGranted{m.slots, m.links});
+      },
       [this](const sync_atom&) { step(); },
       [this](const durable_atom&, uint64_t) { durable(); },
       [this](const wake_atom&, uint64_t round) {
@@ -87,6 +90,15 @@ void JobActor::take(core::Event event) {
   if (step_due_ || writing_) return;
   step_due_ = true;
   send(this, sync_atom_v);  // lands behind all that waits in the mailbox
+}
+
+// Of a node that this job was never asked about it has no pods, and of one that registered again
+// since, the next word follows.
+void JobActor::ready(const NodeReadyNow& m) {
+  auto it = known_.find(m.node);
+  if (it == known_.end() || it->second.first != m.link) return;
+  take(core::NodeReady{m.node, std::move(it->second.second), m.link});
+  known_.erase(it);
 }
 
 void JobActor::step() {
@@ -154,23 +166,23 @@ void JobActor::perform(const core::Effect& effect) {
 }
 
 void JobActor::act(const core::LaunchPods& order) {
-  for (const auto& [pod, node] : order.pods) {
+  for (const auto& [pod, node, link] : order.pods) {
     // An order that the same batch overtook (the pod was stopped or has ended since) is void.
     auto it = job_.state().open.find(pod);
     if (it == job_.state().open.end() || it->second.stopping_ms != 0) continue;
     Follower& by = follower(pod.index);
-    by.pods.emplace(pod, false);
-    send(by.actor, FollowLaunch{pod, node, job_.object_ptr()});
+    by.pods[pod] = {link, false};
+    send(by.actor, FollowLaunch{pod, node, link, job_.object_ptr()});
   }
 }
 
 void JobActor::act(const core::KillPods& order) {
-  for (const auto& [pod, node] : order.pods)
+  for (const auto& [pod, node, link] : order.pods)
     if (job_.state().open.contains(pod)) follow_kill(follower(pod.index), pod, node);
 }
 
 void JobActor::follow_kill(Follower& by, PodKey pod, NodeId node) {
-  by.pods[pod] = true;
+  by.pods[pod].killing = true;
   Millis grace_ms = job_.spec().pod.termination_grace_s.value_or(30) * 1000;
   send(by.actor, FollowKill{pod, node, job_.state().open.at(pod).stopping_ms + grace_ms});
 }
@@ -247,15 +259,15 @@ void JobActor::respawn(const caf::down_msg& down) {
   log::warn("j{}: the actor of index {} died ({}) and is spawned again", job_.id(), index,
             caf::to_string(down.reason));
   MUSTER_CHECK(deaths_.size() <= kDeathsMax, job_.id(), index);
-  for (auto [pod, killing] : pods) {
+  for (const auto& [pod, followed] : pods) {
     auto open = job_.state().open.find(pod);
     if (open == job_.state().open.end()) continue;  // its end is being written
     Follower& by = follower(index);
-    by.pods.emplace(pod, false);
-    if (killing)
+    by.pods[pod] = followed;
+    if (followed.killing)
       follow_kill(by, pod, open->second.node);
     else if (open->second.started_ms == 0)
-      send(by.actor, FollowLaunch{pod, open->second.node, job_.object_ptr()});
+      send(by.actor, FollowLaunch{pod, open->second.node, followed.link, job_.object_ptr()});
   }
 }
 

@@ -44,10 +44,15 @@ class JobActor : public job_actor::base {
   // An index actor and the pods that it was told to follow.
   struct Follower {
     index_actor actor;
-    std::map<PodKey, bool> pods;  // -> whether its kill was asked for
+    struct Pod {
+      uint64_t link = 0;     // that its launch was for
+      bool killing = false;  // its kill was asked for
+    };
+    std::map<PodKey, Pod> pods;
   };
 
   void take(core::Event event);
+  void ready(const NodeReadyNow& m);
   void step();
   void durable();
   void leave_if_idle();
@@ -88,6 +93,8 @@ class JobActor : public job_actor::base {
   uint64_t last_token_ = 0;
   std::unordered_map<uint64_t, AckPtr> acks_;
   std::deque<std::pair<NodeId, std::function<void(std::vector<PodKey>)>>> reconciles_;
+  // What a node's agent knew of this job when it registered, until it is welcomed: (link, pods).
+  std::map<NodeId, std::pair<uint64_t, std::set<PodKey>>> known_;
   uint64_t slots_received_ = 0;
   uint64_t wake_round_ = 0;
 

@@ -80,17 +80,20 @@ struct JobDelete {
 // knows. `answered` collects, from each job on its own thread, what the agent must end.
 struct Reconcile {
   NodeId node = kNoNode;
+  uint64_t link = 0;
   std::map<JobId, std::set<PodKey>> known;
   std::function<void(std::vector<PodId> end)> answered;  // once, when every job has answered
 };
 struct JobReconcile {
   NodeId node = kNoNode;
+  uint64_t link = 0;
   std::set<PodKey> known;
   std::function<void(std::vector<PodKey> end)> answered;
 };
 
 struct NodeReadyNow {
   NodeId node = kNoNode;
+  uint64_t link = 0;
 };
 struct NodeIsLost {
   NodeId node = kNoNode;
@@ -120,6 +123,7 @@ struct Freed {
 // From the cluster to a job.
 struct Granted {
   std::map<NodeId, uint32_t> slots;
+  std::map<NodeId, uint64_t> links;  // under which each node has them
 };
 
 // What an agent says of itself at registration (schema/agent.capnp, Hello).
@@ -166,6 +170,7 @@ struct AgentLeaves {
 struct FollowLaunch {
   PodKey pod;
   NodeId node = kNoNode;
+  uint64_t link = 0;
   core::JobObjectPtr object;
 };
 struct FollowKill {

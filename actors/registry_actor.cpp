@@ -17,12 +17,14 @@ class Registry : public registry_actor::base {
  public:
   Registry(caf::actor_config& config, journal_actor journal, cluster_actor cluster, AgentLink& link,
            WallClock clock, core::Knobs knobs, std::vector<storage::RecoveredJob> jobs,
-           JobId next_job, std::function<void(const std::string&)> outdated)
+           std::vector<NodeId> lost, JobId next_job,
+           std::function<void(const std::string&)> outdated)
       : registry_actor::base(config),
         around_{std::move(journal), std::move(cluster),
                 registry_actor{},   &link,
                 std::move(clock),   knobs},
         recovered_(std::move(jobs)),
+        lost_(std::move(lost)),
         next_job_(next_job),
         outdated_(std::move(outdated)) {}
 
@@ -30,6 +32,7 @@ class Registry : public registry_actor::base {
     around_.registry = registry_actor{this};
     for (storage::RecoveredJob& r : recovered_) adopt(std::move(r));
     recovered_.clear();
+    for (NodeId node : lost_) tell_all(NodeIsLost{node, core::EndCause::node_lost});
     return {
         [this](const CreateJob& m) { create(m); },
         [this](const DeleteJob& m) { remove(m); },
@@ -179,15 +182,16 @@ class Registry : public registry_actor::base {
         asked.size() + 1, [answers, answered = m.answered] { answered(std::move(answers->end)); });
     for (auto& [id, actor] : asked) {
       auto known = m.known.find(id);
-      send(actor, JobReconcile{m.node, known == m.known.end() ? std::set<PodKey>{} : known->second,
-                               [answers, ack, id = id](std::vector<PodKey> end) {
-                                 {
-                                   std::lock_guard lock(answers->mutex);
-                                   for (PodKey pod : end)
-                                     answers->end.push_back({id, pod.index, pod.attempt});
-                                 }
-                                 ack->part_done();
-                               }});
+      send(actor,
+           JobReconcile{m.node, m.link, known == m.known.end() ? std::set<PodKey>{} : known->second,
+                        [answers, ack, id = id](std::vector<PodKey> end) {
+                          {
+                            std::lock_guard lock(answers->mutex);
+                            for (PodKey pod : end)
+                              answers->end.push_back({id, pod.index, pod.attempt});
+                          }
+                          ack->part_done();
+                        }});
     }
     later({}, nullptr, [ack] { ack->part_done(); });
   }
@@ -241,6 +245,7 @@ class Registry : public registry_actor::base {
 
   JobSurroundings around_;
   std::vector<storage::RecoveredJob> recovered_;
+  std::vector<NodeId> lost_;
   JobId next_job_;
   std::function<void(const std::string&)> outdated_;
   std::map<FullName, JobId> names_;
@@ -251,13 +256,24 @@ class Registry : public registry_actor::base {
 
 }  // namespace
 
+Held held_slots(const storage::Recovered& recovered) {
+  Held held;
+  for (const storage::RecoveredJob& r : recovered.jobs)
+    for (const auto& [key, pod] : r.job.state().open)
+      if (pod.bound()) ++held.slots[pod.node];
+  for (const core::NodeInfo& node : recovered.nodes)
+    if (node.gone && held.slots.erase(node.id) > 0) held.lost.push_back(node.id);
+  return held;
+}
+
 registry_actor spawn_registry(caf::actor_system& system, journal_actor journal,
                               cluster_actor cluster, AgentLink& link, WallClock clock,
                               core::Knobs knobs, std::vector<storage::RecoveredJob> jobs,
-                              JobId next_job, std::function<void(const std::string&)> outdated) {
+                              std::vector<NodeId> lost, JobId next_job,
+                              std::function<void(const std::string&)> outdated) {
   return vital(registry_actor{system.spawn<Registry>(
       std::move(journal), std::move(cluster), std::ref(link), std::move(clock), knobs,
-      std::move(jobs), next_job, std::move(outdated))});
+      std::move(jobs), std::move(lost), next_job, std::move(outdated))});
 }
 
 }  // namespace muster::actors

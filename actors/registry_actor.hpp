@@ -19,10 +19,20 @@
 
 namespace muster::actors {
 
-// `outdated`: an agent knows of more than our data-dir does; must not return in production.
+// Where the open pods of all jobs are, and which of these nodes are gone: a crash may have come
+// between the loss of a node and its jobs' learning of it.
+struct Held {
+  std::map<NodeId, uint32_t> slots;
+  std::vector<NodeId> lost;
+};
+Held held_slots(const storage::Recovered& recovered);
+
+// Tells every job of the lost nodes before anything else. `outdated`: an agent knows of more than
+// our data-dir does; must not return in production.
 registry_actor spawn_registry(caf::actor_system& system, journal_actor journal,
                               cluster_actor cluster, AgentLink& link, WallClock clock,
                               core::Knobs knobs, std::vector<storage::RecoveredJob> jobs,
-                              JobId next_job, std::function<void(const std::string&)> outdated);
+                              std::vector<NodeId> lost, JobId next_job,
+                              std::function<void(const std::string&)> outdated);
 
 }  // namespace muster::actors

@@ -1,19 +1,18 @@
 #include "coordinator/api_thread.hpp"
 
-#include <sys/random.h>
-
-#include <future>
-#include <mutex>
-#include <thread>
-#include <utility>
-
-#include <caf/send.hpp>
-#include <kj/async-io.h>
-
 #include "api/backend.hpp"
 #include "api/server.hpp"
 #include "api/view.hpp"
 #include "coordinator/inbox.hpp"
+
+#include <caf/send.hpp>
+#include <kj/async-io.h>
+
+#include <future>
+#include <mutex>
+#include <sys/random.h>
+#include <thread>
+#include <utility>
 
 namespace muster::coordinator {
 
@@ -41,7 +40,8 @@ class Thread final : public ApiThread, public api::Backend {
 
   std::string address() const override { return address_; }
 
-  void load(std::vector<core::Job> jobs, uint64_t commit, std::vector<core::NodeInfo> nodes) override {
+  void load(std::vector<core::Job> jobs, uint64_t commit,
+            std::vector<core::NodeInfo> nodes) override {
     post([this, jobs = std::move(jobs), commit, nodes = std::move(nodes)]() mutable {
       for (core::Job& job : jobs) view_.load(std::move(job));
       view_.loaded(commit, std::move(nodes));
@@ -73,8 +73,10 @@ class Thread final : public ApiThread, public api::Backend {
     caf::anon_send(registry_, actors::CreateJob{std::move(job), back(std::move(done))});
   }
 
-  void delete_job(std::string ns, std::string name, std::string uid, bool background, std::function<void(Status)> done) override {
-    caf::anon_send(registry_, actors::DeleteJob{std::move(ns), std::move(name), std::move(uid), background, back(std::move(done))});
+  void delete_job(std::string ns, std::string name, std::string uid, bool background,
+                  std::function<void(Status)> done) override {
+    caf::anon_send(registry_, actors::DeleteJob{std::move(ns), std::move(name), std::move(uid),
+                                                background, back(std::move(done))});
   }
 
   void read_log(api::LogRequest request, std::function<void(Result<api::LogChunk>)> done) override {
@@ -86,7 +88,9 @@ class Thread final : public ApiThread, public api::Backend {
  private:
   // The answer of an actor, brought to this thread.
   std::function<void(Status)> back(std::function<void(Status)> done) {
-    return [this, done = std::move(done)](Status status) { post([done, status = std::move(status)] { done(status); }); };
+    return [this, done = std::move(done)](Status status) {
+      post([done, status = std::move(status)] { done(status); });
+    };
   }
 
   void post(std::function<void()> task) {
@@ -101,13 +105,15 @@ class Thread final : public ApiThread, public api::Backend {
     auto failed = kj::runCatchingExceptions([&] {
       port = io.provider->getNetwork().parseAddress(options_.address).wait(io.waitScope)->listen();
     });
-    KJ_IF_MAYBE(e, failed) {
-      bound.set_value(Error{Errc::unavailable, "--api " + options_.address + ": " + e->getDescription().cStr(), {}});
+    KJ_IF_MAYBE (e, failed) {
+      bound.set_value(Error{
+          Errc::unavailable, "--api " + options_.address + ": " + e->getDescription().cStr(), {}});
       return;
     }
     address_ = options_.address;
     if (!options_.address.starts_with("unix:"))
-      address_ = options_.address.substr(0, options_.address.rfind(':')) + ":" + std::to_string(port->getPort());
+      address_ = options_.address.substr(0, options_.address.rfind(':')) + ":" +
+                 std::to_string(port->getPort());
     api::ServerOptions server_options;
     server_options.insecure = options_.insecure;
     server_options.version = options_.version;
@@ -121,8 +127,11 @@ class Thread final : public ApiThread, public api::Backend {
       std::lock_guard lock(inbox_mutex_);
       inbox_ = &inbox;
     }
-    auto tasks = inbox.run().eagerlyEvaluate([](kj::Exception&& e) { MUSTER_CHECK(false, e.getDescription().cStr()); });
-    auto serving = server.serve(kj::mv(port)).eagerlyEvaluate([](kj::Exception&& e) { MUSTER_CHECK(false, e.getDescription().cStr()); });
+    auto tasks = inbox.run().eagerlyEvaluate(
+        [](kj::Exception&& e) { MUSTER_CHECK(false, e.getDescription().cStr()); });
+    auto serving = server.serve(kj::mv(port)).eagerlyEvaluate([](kj::Exception&& e) {
+      MUSTER_CHECK(false, e.getDescription().cStr());
+    });
     bound.set_value(Nothing{});
     paf.promise.wait(io.waitScope);
     serving = nullptr;

@@ -1,19 +1,5 @@
 #include "coordinator/coordinator.hpp"
 
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cstdio>
-#include <fstream>
-#include <thread>
-#include <utility>
-
-#include <caf/actor_system.hpp>
-#include <caf/actor_system_config.hpp>
-#include <caf/scoped_actor.hpp>
-#include <caf/send.hpp>
-
 #include "actors/cluster_actor.hpp"
 #include "actors/journal_actor.hpp"
 #include "actors/registry_actor.hpp"
@@ -27,6 +13,19 @@
 #include "storage/recovery.hpp"
 #include "storage/rocksdb_journal.hpp"
 #include "storage/rows.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/scoped_actor.hpp>
+#include <caf/send.hpp>
+
+#include <cstdio>
+#include <fstream>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
 
 namespace muster::coordinator {
 
@@ -66,7 +65,8 @@ class Running final : public Coordinator {
     if (Status ok = check_address("--api", options_.api, options_.insecure); !ok) return ok;
     if (Status ok = check_address("--listen", options_.listen, options_.insecure); !ok) return ok;
     if (options_.insecure)
-      log::warn("--insecure: whoever reaches {} or {} can run programs as this user", options_.api, options_.listen);
+      log::warn("--insecure: whoever reaches {} or {} can run programs as this user", options_.api,
+                options_.listen);
     auto journal = storage::RocksdbJournal::open(options_.data_dir);
     if (!journal) return journal.error();
     journal_ = std::move(*journal);
@@ -74,11 +74,13 @@ class Running final : public Coordinator {
     if (!api) return api.error();
     api_ = std::move(*api);
 
-    auto recovered = storage::recover(*journal_, [](std::string_view json) { return api::load_job(json); });
+    auto recovered =
+        storage::recover(*journal_, [](std::string_view json) { return api::load_job(json); });
     if (!recovered) return recovered.error();
     if (Status ok = begin_epoch(*recovered); !ok) return ok;
-    auto rpc = RpcServer::bind({options_.listen, options_.insecure, recovered->cluster_id, recovered->epoch, recovered->nonce,
-                                options_.node_grace_ms, [this] { return journal_->last_commit(); }});
+    auto rpc = RpcServer::bind({options_.listen, options_.insecure, recovered->cluster_id,
+                                recovered->epoch, recovered->nonce, options_.node_grace_ms,
+                                [this] { return journal_->last_commit(); }});
     if (!rpc) return rpc.error();
     rpc_ = std::move(*rpc);
     spawn(std::move(*recovered));
@@ -108,8 +110,8 @@ class Running final : public Coordinator {
   }
 
  private:
-  // Each start has an epoch above all before, and a random number beside it: two coordinators on copies of one data-dir have
-  // the same epoch, but not the same number.
+  // Each start has an epoch above all before, and a random number beside it: two coordinators on
+  // copies of one data-dir have the same epoch, but not the same number.
   Status begin_epoch(storage::Recovered& recovered) {
     std::vector<storage::Row> rows;
     if (recovered.cluster_id.empty()) {
@@ -127,14 +129,12 @@ class Running final : public Coordinator {
 
   void spawn(storage::Recovered recovered) {
     std::vector<core::Job> shown;
-    std::map<NodeId, uint32_t> holds;
+    actors::Held held = actors::held_slots(recovered);
     for (const storage::RecoveredJob& r : recovered.jobs) {
-      for (const auto& [key, pod] : r.job.state().open)
-        if (pod.bound()) ++holds[pod.node];
       if (!r.job.state().forgotten) shown.push_back(r.job);
     }
-    log::info("epoch {}: {} jobs, {} nodes, commit {}", recovered.epoch, recovered.jobs.size(), recovered.nodes.size(),
-              journal_->last_commit());
+    log::info("epoch {}: {} jobs, {} nodes, commit {}", recovered.epoch, recovered.jobs.size(),
+              recovered.nodes.size(), journal_->last_commit());
     api_->load(std::move(shown), journal_->last_commit(), recovered.nodes);
 
     system_ = std::make_unique<caf::actor_system>(config_);
@@ -142,7 +142,9 @@ class Running final : public Coordinator {
         *system_, *journal_, [this](core::Committed batch) { api_->show(std::move(batch)); },
         [](const std::string& why) { stop_loudly(why); }, true);
     auto outdated = [](const std::string& why) {
-      stop_loudly(why + ": it is older than what was acknowledged. Start from the newest copy, or use `muster restore`");
+      stop_loudly(why +
+                  ": it is older than what was acknowledged. Start from the newest copy, or use "
+                  "`muster restore`");
     };
     actors::ClusterOptions cluster;
     cluster.cluster_id = recovered.cluster_id;
@@ -150,12 +152,16 @@ class Running final : public Coordinator {
     cluster.nonce = recovered.nonce;
     cluster.node_grace_ms = options_.node_grace_ms;
     cluster.last_commit = [this] { return journal_->last_commit(); };
-    cluster.show = [this](std::vector<core::NodeInfo> nodes) { api_->show_nodes(std::move(nodes)); };
+    cluster.show = [this](std::vector<core::NodeInfo> nodes) {
+      api_->show_nodes(std::move(nodes));
+    };
     cluster.outdated = outdated;
     cluster_ = actors::spawn_cluster(
-        *system_, writer_, [this] { return registry_; }, *rpc_, wall_now, std::move(cluster), recovered.nodes, std::move(holds));
+        *system_, writer_, [this] { return registry_; }, *rpc_, wall_now, std::move(cluster),
+        recovered.nodes, std::move(held.slots));
     core::Knobs knobs{options_.backoff_base_ms, options_.backoff_max_ms};
-    registry_ = actors::spawn_registry(*system_, writer_, cluster_, *rpc_, wall_now, knobs, std::move(recovered.jobs),
+    registry_ = actors::spawn_registry(*system_, writer_, cluster_, *rpc_, wall_now, knobs,
+                                       std::move(recovered.jobs), std::move(held.lost),
                                        std::max<JobId>(1, recovered.next_job_id), outdated);
     rpc_->serve(cluster_, registry_);
     api_->ready(registry_, *rpc_);
@@ -164,8 +170,8 @@ class Running final : public Coordinator {
   // Written beside and renamed: whoever reads it sees all of it.
   void write_endpoints() const {
     std::string path = options_.data_dir + "/endpoints.json";
-    std::ofstream(path + ".new") << "{\"api\": \"" << api_->address() << "\", \"listen\": \"" << rpc_->address()
-                                 << "\", \"pid\": " << getpid() << "}\n";
+    std::ofstream(path + ".new") << "{\"api\": \"" << api_->address() << "\", \"listen\": \""
+                                 << rpc_->address() << "\", \"pid\": " << getpid() << "}\n";
     MUSTER_CHECK(std::rename((path + ".new").c_str(), path.c_str()) == 0, path);
   }
 

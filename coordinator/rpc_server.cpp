@@ -53,6 +53,7 @@ struct Peer {
 struct Order {
   bool kill = false;
   NodeId node = kNoNode;
+  uint64_t link = 0;  // of a launch: under another one it is void
   PodId pod;
   core::JobObjectPtr object;  // of a launch
   Millis grace_ms = 0;        // of a kill
@@ -70,7 +71,8 @@ struct Link {
 
 class Session final : public wire::Session::Server {
  public:
-  Session(coordinator::Server& server, NodeId node, uint64_t link) : server_(server), node_(node), link_(link) {}
+  Session(coordinator::Server& server, NodeId node, uint64_t link)
+      : server_(server), node_(node), link_(link) {}
   kj::Promise<void> heartbeat(HeartbeatContext context) override;
   kj::Promise<void> report(ReportContext context) override;
   kj::Promise<void> leave(LeaveContext context) override;
@@ -117,11 +119,11 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
 
   std::string address() const override { return address_; }
 
-  void launch(NodeId node, PodId pod, core::JobObjectPtr object) override {
-    order({false, node, pod, std::move(object), 0});
+  void launch(NodeId node, uint64_t link, PodId pod, core::JobObjectPtr object) override {
+    order({false, node, link, pod, std::move(object), 0});
   }
   void kill(NodeId node, PodId pod, Millis grace_ms) override {
-    order({true, node, pod, nullptr, grace_ms});
+    order({true, node, 0, pod, nullptr, grace_ms});
   }
   void drop(NodeId node) override {
     post([this, node] { disconnect(node); });
@@ -327,7 +329,8 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     std::set<NodeId> nodes;
     for (Order& o : orders) {
       auto it = links_.find(o.node);
-      if (it == links_.end()) continue;  // its next registration has the order made again
+      if (it == links_.end() || (!o.kill && o.link != it->second.number))
+        continue;  // its next registration has the order made again
       it->second.orders.push_back(std::move(o));
       nodes.insert(it->first);
     }

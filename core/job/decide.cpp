@@ -7,8 +7,9 @@ namespace muster::core {
 
 namespace {
 
-// What was to be launched when the sync began may have been stopped, or have ended, within it: only what is open and active
-// now is launched, and nodes that became ready hear of the state as it is now.
+// What was to be launched when the sync began may have been stopped, or have ended, within it: only
+// what is open and active now is launched, and nodes that became ready hear of the state as it is
+// now.
 void settle_launches(Sync& sync) {
   const auto& open = sync.state().open;
   for (Effect& effect : sync.out.effects)
@@ -21,8 +22,18 @@ void settle_launches(Sync& sync) {
     auto* launch = std::get_if<LaunchPods>(&effect);
     return launch && launch->pods.empty();
   });
-  for (NodeId node : sync.ready)
-    for (Effect& effect : sync.job.standing(sync.now, node)) sync.order(std::move(effect));
+  for (const NodeReady& ready : sync.ready) {
+    for (Effect& effect : sync.job.standing(sync.now, ready.node)) {
+      if (auto* launch = std::get_if<LaunchPods>(&effect)) {
+        std::erase_if(launch->pods, [&ready](const LaunchPods::One& one) {
+          return ready.known.contains(one.pod);
+        });
+        for (LaunchPods::One& one : launch->pods) one.registration = ready.registration;
+        if (launch->pods.empty()) continue;
+      }
+      sync.order(std::move(effect));
+    }
+  }
 }
 
 }  // namespace

@@ -16,6 +16,7 @@ struct LaunchPods {
   struct One {
     PodKey pod;
     NodeId node = kNoNode;
+    uint64_t registration = 0;  // of the node: under another one the order is void
     bool operator==(const One&) const = default;
   };
   std::vector<One> pods;

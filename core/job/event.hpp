@@ -12,10 +12,12 @@
 
 namespace muster::core {
 
-// Slots that the cluster grants: `count` on each node. `total` of all grants ever made to this job
-// in this run of the coordinator, this one included.
+// Slots that the cluster grants: how many on each node, and the registration under which each node
+// has them. A registration is one welcome of an agent; what is ordered under an earlier one never
+// arrives.
 struct SlotsGranted {
   std::map<NodeId, uint32_t> slots;
+  std::map<NodeId, uint64_t> registrations;
 };
 
 // An agent reports. Answered by AckReport with this token once durable.
@@ -56,9 +58,13 @@ struct NodeRegistered {
   std::set<PodKey> known;
 };
 
-// The node's agent has carried out what it must end: launches and kills may be sent (again).
+// The node's agent was welcomed: launches and kills may be sent (again). What the agent knew when
+// it registered is not launched again: its end may be on its way, and after the ack of that end the
+// agent would start it a second time.
 struct NodeReady {
   NodeId node = kNoNode;
+  std::set<PodKey> known;
+  uint64_t registration = 0;
 };
 
 // Some instant that was waited for may have come; also the first event of a new job.

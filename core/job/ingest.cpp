@@ -37,9 +37,11 @@ struct Ingest {
     FreeSlots back;
     auto next = sync.job.pending().begin();
     for (auto [node, count] : e.slots) {
+      auto under = e.registrations.find(node);
+      uint64_t registration = under == e.registrations.end() ? 0 : under->second;
       for (; count > 0 && next != sync.job.pending().end(); --count, ++next) {
         bound.bindings.push_back({*next, node});
-        launch.pods.push_back({*next, node});
+        launch.pods.push_back({*next, node, registration});
       }
       if (count > 0) back.slots[node] += count;
     }
@@ -101,7 +103,7 @@ struct Ingest {
     sync.order(std::move(answer));
   }
 
-  void operator()(const NodeReady& e) { sync.ready.push_back(e.node); }
+  void operator()(const NodeReady& e) { sync.ready.push_back(e); }
 
   void operator()(const TimePassed&) {}
 

@@ -21,7 +21,7 @@ struct Sync {
   std::vector<PodsEnded::One> ends{};  // facts; judged by count.cpp
   std::map<NodeId, uint32_t> freed{};  // slots that no longer hold a pod of ours
   std::vector<PodKey> closed{};
-  std::vector<NodeId> ready{};             // nodes that may be told (again) what to launch and to kill
+  std::vector<NodeReady> ready{};  // nodes that may be told (again) what to launch and to kill
   std::vector<JobDeletion> deletions{};
   bool granted = false;  // slots arrived: the cluster's count of them is to be told
   Millis wake_ms = 0;    // earliest instant to look again; 0: none

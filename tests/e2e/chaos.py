@@ -11,6 +11,7 @@ import sys
 import time
 import unittest
 
+sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 from world import Memory, World, condition, eventually, finished, indexes  # noqa: E402
 
@@ -149,4 +150,4 @@ class Chaos(World):
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    unittest.main(verbosity=2, warnings="ignore")

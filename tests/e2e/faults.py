@@ -5,6 +5,7 @@
 """
 import ctypes
 import ctypes.util
+import itertools
 import json
 import os
 import pathlib
@@ -15,6 +16,7 @@ import tempfile
 import time
 import unittest
 
+sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 from world import (Cluster, Memory, World, condition, disruption, eventually, exit_code, finished, matches,  # noqa: E402
                    parent, processes_of)
@@ -207,10 +209,11 @@ class DataDir(World):
         cluster = self.cluster(agents=0, kind=SmallDisk)
         witness = self.witness(cluster)
         data = cluster.dir / "coordinator"
-        accepted = []
+        accepted, names = [], itertools.count()
 
         def create():
-            name = f"full-{len(accepted)}"
+            # A name of its own each: what was refused for want of an answer may be there all the same.
+            name = f"full-{next(names)}"
             job = witness.job(name, "code=0", 1)
             job["metadata"]["annotations"] = {"example.com/bulk": "x" * 200_000}
             try:
@@ -310,4 +313,4 @@ spec:
 
 
 if __name__ == "__main__":
-    unittest.main(verbosity=2)
+    unittest.main(verbosity=2, warnings="ignore")

@@ -1,23 +1,30 @@
-// Simulations: random jobs under random faults. A failure prints its seed; `./dev sim SEED` plays it again.
-#include <cstdlib>
+// Simulations: random jobs under random faults. A failure prints its seed; `./dev sim SEED` plays
+// it again.
+#include "api/manifest.hpp"
+#include "tests/sim/world.hpp"
 
 #include <gtest/gtest.h>
 
-#include "api/manifest.hpp"
-#include "tests/sim/world.hpp"
+#include <cstdlib>
 
 namespace muster::sim {
 namespace {
 
-core::JobObjectPtr job_object(const std::string& name, int completions, int parallelism, int per_index, int limit) {
+core::JobObjectPtr job_object(const std::string& name, int completions, int parallelism,
+                              int per_index, int limit) {
   auto object = std::make_shared<core::JobObject>();
-  std::string spec = "\"completionMode\":\"Indexed\",\"completions\":" + std::to_string(completions) +
-                     ",\"parallelism\":" + std::to_string(parallelism) + ",\"backoffLimit\":" + std::to_string(limit);
+  std::string spec =
+      "\"completionMode\":\"Indexed\",\"completions\":" + std::to_string(completions) +
+      ",\"parallelism\":" + std::to_string(parallelism) +
+      ",\"backoffLimit\":" + std::to_string(limit);
   if (per_index >= 0) spec += ",\"backoffLimitPerIndex\":" + std::to_string(per_index);
-  std::string json = "{\"apiVersion\":\"batch/v1\",\"kind\":\"Job\",\"metadata\":{\"name\":\"" + name +
-                     "\",\"namespace\":\"default\",\"uid\":\"00000000-0000-4000-8000-000000000001\",\"generation\":1," +
+  std::string json = "{\"apiVersion\":\"batch/v1\",\"kind\":\"Job\",\"metadata\":{\"name\":\"" +
+                     name +
+                     "\",\"namespace\":\"default\",\"uid\":\"00000000-0000-4000-8000-"
+                     "000000000001\",\"generation\":1," +
                      "\"creationTimestamp\":\"2023-11-14T22:13:20Z\"},\"spec\":{" + spec +
-                     ",\"template\":{\"spec\":{\"restartPolicy\":\"Never\",\"containers\":[{\"name\":\"main\",\"command\":[\"true\"]}]}}}}";
+                     ",\"template\":{\"spec\":{\"restartPolicy\":\"Never\",\"containers\":[{"
+                     "\"name\":\"main\",\"command\":[\"true\"]}]}}}}";
   return api::load_job(json);
 }
 
@@ -52,13 +59,15 @@ void play(uint64_t seed) {
     const core::Job* job = world.shown("one");
     return job && job->finished();
   };
-  ASSERT_TRUE(world.run(done, 3'600'000)) << "the job did not finish";
+  ASSERT_TRUE(world.run(done, 3'600'000)) << "the job did not finish: " << world.picture("one");
   for (const std::string& rule : world.broken) ADD_FAILURE() << rule;
   const core::Job& job = *world.shown("one");
   // Each pod that was ever created was judged once.
   EXPECT_EQ(job.state().pods_created, job.succeeded() + job.state().failed);
-  EXPECT_EQ(job.succeeded() + job.state().failed_indexes.size(), static_cast<uint64_t>(completions));
-  // A success that is shown was witnessed; a witnessed success of an attempt that nobody declared lost is shown.
+  EXPECT_EQ(job.succeeded() + job.state().failed_indexes.size(),
+            static_cast<uint64_t>(completions));
+  // A success that is shown was witnessed; a witnessed success of an attempt that nobody declared
+  // lost is shown.
   for (auto [first, last] : job.state().completed.intervals())
     for (uint32_t i = first; i <= last; ++i) {
       bool witnessed = false;

@@ -1,13 +1,15 @@
 #include "tests/sim/world.hpp"
 
-#include <stdexcept>
-
-#include <caf/send.hpp>
-
 #include "api/manifest.hpp"
 #include "base/log.hpp"
 #include "storage/recovery.hpp"
 #include "storage/rows.hpp"
+
+#include <caf/send.hpp>
+
+#include <cstdio>
+#include <cstdlib>
+#include <stdexcept>
 
 namespace muster::sim {
 
@@ -23,7 +25,8 @@ struct World::Config : caf::actor_system_config {
   }
 };
 
-// A disk that can take the process along in the middle of a commit: written, not synced, never answered.
+// A disk that can take the process along in the middle of a commit: written, not synced, never
+// answered.
 class World::Disk final : public storage::Journal {
  public:
   explicit Disk(World& world) : world_(world) {}
@@ -42,7 +45,8 @@ class World::Disk final : public storage::Journal {
   }
   uint64_t last_commit() const override { return world_.disk_.last_commit(); }
   std::optional<std::string> get(std::string_view key) override { return world_.disk_.get(key); }
-  void scan(std::string_view prefix, const std::function<bool(std::string_view, std::string_view)>& visit) override {
+  void scan(std::string_view prefix,
+            const std::function<bool(std::string_view, std::string_view)>& visit) override {
     world_.disk_.scan(prefix, visit);
   }
 
@@ -51,7 +55,10 @@ class World::Disk final : public storage::Journal {
 };
 
 struct World::Coordinator {
-  explicit Coordinator(World& world) : disk(world), system(config), scheduler(dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler())) {}
+  explicit Coordinator(World& world)
+      : disk(world),
+        system(config),
+        scheduler(dynamic_cast<caf::scheduler::test_coordinator&>(system.scheduler())) {}
   Config config;
   Disk disk;
   caf::actor_system system;
@@ -87,17 +94,25 @@ struct World::Agent {
 class World::Link final : public actors::AgentLink {
  public:
   explicit Link(World& world) : world_(world) {}
-  void launch(NodeId node, PodId pod, core::JobObjectPtr) override {
+  void launch(NodeId node, uint64_t link, PodId pod, core::JobObjectPtr) override {
+    auto up = world_.coordinator_->agent_of.find(node);
+    if (up == world_.coordinator_->agent_of.end() || world_.agents_[up->second]->connection != link)
+      return;
     if (!world_.calm_ && world_.index_deaths_left_ > 0 && world_.chance(0.02)) {
       --world_.index_deaths_left_;
       throw std::runtime_error("planted in an index actor");
     }
+    world_.trace("launch " + to_string(pod) + " on n" + std::to_string(node));
     core::node::Term term{world_.coordinator_->epoch, world_.coordinator_->epoch};
-    world_.to_agent(node, [this, term, pod](Agent& agent) { agent.node->launch(term, {{pod, 100}}, world_.boot_ms_); });
+    world_.to_agent(node, [this, term, pod](Agent& agent) {
+      agent.node->launch(term, {{pod, 100}}, world_.boot_ms_);
+    });
   }
   void kill(NodeId node, PodId pod, Millis grace_ms) override {
     core::node::Term term{world_.coordinator_->epoch, world_.coordinator_->epoch};
-    world_.to_agent(node, [this, term, pod, grace_ms](Agent& agent) { agent.node->kill(term, {{pod, grace_ms}}, world_.boot_ms_); });
+    world_.to_agent(node, [this, term, pod, grace_ms](Agent& agent) {
+      agent.node->kill(term, {{pod, grace_ms}}, world_.boot_ms_);
+    });
   }
   void drop(NodeId node) override {
     world_.lost_.insert(node);
@@ -111,7 +126,11 @@ class World::Link final : public actors::AgentLink {
   World& world_;
 };
 
-World::World(Plan plan) : plan_(plan), random_(plan.seed), link_(std::make_unique<Link>(*this)), index_deaths_left_(plan.index_deaths) {
+World::World(Plan plan)
+    : plan_(plan),
+      random_(plan.seed),
+      link_(std::make_unique<Link>(*this)),
+      index_deaths_left_(plan.index_deaths) {
   for (uint32_t i = 0; i < plan.agents; ++i) {
     auto agent = std::make_unique<Agent>();
     agent->number = i;
@@ -127,24 +146,35 @@ World::World(Plan plan) : plan_(plan), random_(plan.seed), link_(std::make_uniqu
   }
 }
 
-World::~World() { crash(false); }
+World::~World() {
+  crash(false);
+}
 
-void World::at(Millis after_ms, std::function<void()> what) { later_.emplace(boot_ms_ + after_ms, std::move(what)); }
+// What happens to MUSTER_SIM_TRACE's pods ("j1/26#0") goes to stderr.
+void World::trace(const std::string& what) {
+  static const char* wanted = std::getenv("MUSTER_SIM_TRACE");
+  if (wanted && (what.find(wanted) != std::string::npos || what.starts_with('!')))
+    std::fprintf(stderr, "%lld %s\n", static_cast<long long>(boot_ms_), what.c_str());
+}
+
+void World::at(Millis after_ms, std::function<void()> what) {
+  later_.emplace(boot_ms_ + after_ms, std::move(what));
+}
 
 void World::boot() {
   ++life_;
   crash_due_ = false;
   coordinator_ = std::make_unique<Coordinator>(*this);
   Coordinator& c = *coordinator_;
-  auto recovered = storage::recover(c.disk, [](std::string_view json) { return api::load_job(json); });
+  auto recovered =
+      storage::recover(c.disk, [](std::string_view json) { return api::load_job(json); });
   MUSTER_CHECK(recovered.ok(), recovered.error().message);
   c.epoch = recovered->epoch + 1;
-  MUSTER_CHECK(disk_.commit({storage::cluster_row("sim"), storage::epoch_row(c.epoch, c.epoch)}).ok());
+  MUSTER_CHECK(
+      disk_.commit({storage::cluster_row("sim"), storage::epoch_row(c.epoch, c.epoch)}).ok());
   view_ = std::make_unique<api::View>();
-  std::map<NodeId, uint32_t> holds;
+  actors::Held held = actors::held_slots(*recovered);
   for (const storage::RecoveredJob& r : recovered->jobs) {
-    for (const auto& [key, pod] : r.job.state().open)
-      if (pod.bound()) ++holds[pod.node];
     if (!r.job.state().forgotten) view_->load(r.job);
   }
   view_->loaded(disk_.last_commit(), recovered->nodes);
@@ -164,8 +194,11 @@ void World::boot() {
   options.last_commit = [this] { return disk_.last_commit(); };
   options.show = [this](std::vector<core::NodeInfo> nodes) { view_->nodes(nodes); };
   options.outdated = outdated;
-  c.cluster = actors::spawn_cluster(c.system, c.journal, [&c] { return c.registry; }, *link_, clock, options, recovered->nodes, holds);
-  c.registry = actors::spawn_registry(c.system, c.journal, c.cluster, *link_, clock, {200, 1'000}, std::move(recovered->jobs),
+  c.cluster = actors::spawn_cluster(
+      c.system, c.journal, [&c] { return c.registry; }, *link_, clock, options, recovered->nodes,
+      std::move(held.slots));
+  c.registry = actors::spawn_registry(c.system, c.journal, c.cluster, *link_, clock, {200, 1'000},
+                                      std::move(recovered->jobs), std::move(held.lost),
                                       std::max<JobId>(1, recovered->next_job_id), outdated);
   if (plan_.mid_commit > 0 && !calm_) {
     --plan_.mid_commit;
@@ -174,6 +207,7 @@ void World::boot() {
 }
 
 void World::crash(bool again) {
+  trace("! crash");
   ++life_;
   crash_due_ = true;  // nothing is written or shown any more
   Coordinator& c = *coordinator_;
@@ -195,25 +229,30 @@ void World::check_shown(const core::Committed& batch) {
     auto shown = view_->find({api::Kind::pod, records->job, 0, {}});
     (void)shown;
   }
-  view_->each(api::Kind::job, "", [](const core::Job&) { return true; }, [this](const api::Shown& shown) {
-    const core::Job& job = *shown.job;
-    Seen& seen = seen_[job.id()];
-    if (job.state().failed < seen.failed) broken.push_back("failed went back");
-    if (job.succeeded() < seen.succeeded) broken.push_back("succeeded went back");
-    seen.failed = job.state().failed;
-    seen.succeeded = job.succeeded();
-    if (job.ready() > job.active()) broken.push_back("ready > active");
-    std::set<std::string> now;
-    for (const core::Condition& condition : job.state().conditions) now.insert(condition.type);
-    for (const std::string& old : seen.conditions)
-      if (!now.contains(old)) broken.push_back("condition " + old + " went away");
-    if (now.contains("Complete") && now.contains("Failed")) broken.push_back("Complete and Failed");
-    if (job.finished() && (job.active() || job.terminating())) broken.push_back("finished with active or terminating pods");
-    seen.conditions = std::move(now);
-    std::map<uint32_t, int> live;
-    for (const auto& [key, pod] : job.state().open)
-      if (pod.active() && job.indexed() && ++live[key.index] > 1) broken.push_back("two active pods of an index");
-  });
+  view_->each(
+      api::Kind::job, "", [](const core::Job&) { return true; },
+      [this](const api::Shown& shown) {
+        const core::Job& job = *shown.job;
+        Seen& seen = seen_[job.id()];
+        if (job.state().failed < seen.failed) broken.push_back("failed went back");
+        if (job.succeeded() < seen.succeeded) broken.push_back("succeeded went back");
+        seen.failed = job.state().failed;
+        seen.succeeded = job.succeeded();
+        if (job.ready() > job.active()) broken.push_back("ready > active");
+        std::set<std::string> now;
+        for (const core::Condition& condition : job.state().conditions) now.insert(condition.type);
+        for (const std::string& old : seen.conditions)
+          if (!now.contains(old)) broken.push_back("condition " + old + " went away");
+        if (now.contains("Complete") && now.contains("Failed"))
+          broken.push_back("Complete and Failed");
+        if (job.finished() && (job.active() || job.terminating()))
+          broken.push_back("finished with active or terminating pods");
+        seen.conditions = std::move(now);
+        std::map<uint32_t, int> live;
+        for (const auto& [key, pod] : job.state().open)
+          if (pod.active() && job.indexed() && ++live[key.index] > 1)
+            broken.push_back("two active pods of an index");
+      });
 }
 
 void World::submit(core::JobObjectPtr object) {
@@ -221,9 +260,11 @@ void World::submit(core::JobObjectPtr object) {
   auto answered = std::make_shared<bool>(false);
   for (int tries = 0; !*answered && tries < 1000; ++tries) {
     uint64_t life = life_;
-    caf::anon_send(coordinator_->registry, actors::CreateJob{object, [answered](Status s) {
-                                                               if (s.ok() || s.error().code == Errc::exists) *answered = true;
-                                                             }});
+    caf::anon_send(coordinator_->registry,
+                   actors::CreateJob{object, [answered](Status s) {
+                                       if (s.ok() || s.error().code == Errc::exists)
+                                         *answered = true;
+                                     }});
     for (int i = 0; i < 10'000 && !*answered && life == life_; ++i) step();
   }
   MUSTER_CHECK(*answered);
@@ -232,6 +273,28 @@ void World::submit(core::JobObjectPtr object) {
 const core::Job* World::shown(const std::string& name) const {
   auto shown = view_->job("default", name);
   return shown ? shown->job : nullptr;
+}
+
+std::string World::picture(const std::string& name) const {
+  const core::Job* job = shown(name);
+  if (!job) return "no such job";
+  std::string text = "succeeded " + std::to_string(job->succeeded()) + " failed " +
+                     std::to_string(job->state().failed) + " held " +
+                     std::to_string(job->state().held.size());
+  for (const auto& [key, pod] : job->state().open)
+    text += "\n  open " + to_string(key) + " n" + std::to_string(pod.node) +
+            (pod.started_ms ? " started" : "") + (pod.stopping_ms ? " stopping" : "");
+  for (const auto& agent : agents_) {
+    text += "\n  " + agent->name + " n" + std::to_string(agent->id) + " link " +
+            std::to_string(agent->connection) + (agent->registered ? " registered" : "") +
+            " unacked " + std::to_string(agent->node->unacked()) + " processes " +
+            std::to_string(agent->processes.size()) + " spool " +
+            std::to_string(agent->spool.size()) + " runs";
+    for (PodId pod : agent->node->running()) text += " " + to_string(pod);
+    text += " waits";
+    for (PodId pod : agent->node->waiting()) text += " " + to_string(pod);
+  }
+  return text + "\n  boot " + std::to_string(boot_ms_) + " events " + std::to_string(later_.size());
 }
 
 // ---- the network
@@ -256,14 +319,17 @@ void World::connect(uint32_t number) {
   Millis sent = boot_ms_;
   uint64_t life = life_, connection = agent.connection;
   ask.done = [this, number, life, connection, sent](actors::HelloAnswer answer) {
-    at(1 + static_cast<Millis>(below(20)), [this, number, life, connection, sent, answer] {
+    Agent& to = *agents_[number];
+    to.last_to_agent_ms = std::max(to.last_to_agent_ms, boot_ms_ + static_cast<Millis>(below(20)));
+    later_.emplace(to.last_to_agent_ms, [this, number, life, connection, sent, answer] {
       Agent& a = *agents_[number];
       if (life != life_ || a.connection != connection) return;
       if (answer.kind != actors::HelloAnswer::Kind::welcome) return break_link(number);
       a.registered = true;
       a.id = answer.node;
       a.cluster = "sim";
-      a.node->registered({{coordinator_->epoch, coordinator_->epoch}, answer.end, kGraceMs / 2}, sent);
+      a.node->registered({{coordinator_->epoch, coordinator_->epoch}, answer.end, kGraceMs / 2},
+                         sent);
       pump(number);
     });
     if (life != life_ || answer.kind != actors::HelloAnswer::Kind::welcome) return;
@@ -281,7 +347,8 @@ void World::to_agent(NodeId node, std::function<void(Agent&)> what) {
   if (it == coordinator_->agent_of.end()) return;
   Agent& agent = *agents_[it->second];
   uint64_t connection = agent.connection;
-  agent.last_to_agent_ms = std::max(agent.last_to_agent_ms, boot_ms_ + static_cast<Millis>(below(15)));
+  agent.last_to_agent_ms =
+      std::max(agent.last_to_agent_ms, boot_ms_ + static_cast<Millis>(below(15)));
   later_.emplace(agent.last_to_agent_ms, [this, number = agent.number, connection, what] {
     Agent& a = *agents_[number];
     if (a.connection != connection || !a.registered) return;
@@ -293,7 +360,8 @@ void World::to_agent(NodeId node, std::function<void(Agent&)> what) {
 void World::to_coordinator(uint32_t number, std::function<void()> what) {
   Agent& agent = *agents_[number];
   uint64_t life = life_, connection = agent.connection;
-  agent.last_to_coordinator_ms = std::max(agent.last_to_coordinator_ms, boot_ms_ + static_cast<Millis>(below(15)));
+  agent.last_to_coordinator_ms =
+      std::max(agent.last_to_coordinator_ms, boot_ms_ + static_cast<Millis>(below(15)));
   later_.emplace(agent.last_to_coordinator_ms, [this, number, life, connection, what] {
     if (life == life_ && agents_[number]->connection == connection) what();
   });
@@ -306,6 +374,7 @@ void World::break_link(uint32_t number) {
     caf::anon_send(coordinator_->cluster, actors::LinkDown{agent.id, agent.connection});
     coordinator_->agent_of.erase(agent.id);
   }
+  trace("! link of " + agent.name + " breaks");
   agent.connection = 0;
   agent.registered = false;
   agent.node->disconnected();
@@ -322,7 +391,9 @@ void World::beat(uint32_t number) {
   to_coordinator(number, [this, number, connection, sent = boot_ms_] {
     Agent& a = *agents_[number];
     caf::anon_send(coordinator_->cluster, actors::Heartbeat{a.id, connection});
-    to_agent(a.id, [this, sent](Agent& to) { to.node->heartbeat_answered({coordinator_->epoch, coordinator_->epoch}, sent); });
+    to_agent(a.id, [this, sent](Agent& to) {
+      to.node->heartbeat_answered({coordinator_->epoch, coordinator_->epoch}, sent);
+    });
   });
 }
 
@@ -335,12 +406,16 @@ void World::pump(uint32_t number) {
     auto it = agent.processes.find(kill.pod);
     if (it == agent.processes.end() || it->second.killing) continue;
     it->second.killing = true;
-    at(1 + static_cast<Millis>(below(50)), [this, number, pod = kill.pod] { process_ends(number, pod, 143); });
+    at(1 + static_cast<Millis>(below(50)),
+       [this, number, pod = kill.pod] { process_ends(number, pod, 143); });
   }
   for (const auto& start : orders.starts) process_starts(number, start.pod);
   for (uint64_t entry : orders.forget)
     std::erase_if(agent.spool, [entry](const auto& item) { return item.second.entry == entry; });
   for (const auto& report : orders.reports) {
+    for (const auto& end : report.ends)
+      trace("report end " + to_string(end.pod) + " cause " +
+            std::to_string(static_cast<int>(end.cause)));
     actors::Report out;
     out.node = agent.id;
     for (const auto& start : report.starts) {
@@ -351,14 +426,19 @@ void World::pump(uint32_t number) {
     for (const auto& end : report.ends) {
       auto& part = out.jobs[end.pod.job];
       part.node = agent.id;
-      part.ends.push_back({end.pod.key(), static_cast<core::EndCause>(end.cause), end.exit_code, end.signal, end.pid, 0,
-                           boot_ms_ - end.started_at, boot_ms_ - end.ended_at, end.message});
+      part.ends.push_back({end.pod.key(), static_cast<core::EndCause>(end.cause), end.exit_code,
+                           end.signal, end.pid, 0, boot_ms_ - end.started_at,
+                           boot_ms_ - end.ended_at, end.message});
     }
     uint64_t life = life_, connection = agent.connection;
     out.done = [this, number, life, connection, id = report.id] {
-      at(static_cast<Millis>(below(10)), [this, number, life, connection, id] {
+      Agent& to = *agents_[number];
+      to.last_to_agent_ms =
+          std::max(to.last_to_agent_ms, boot_ms_ + static_cast<Millis>(below(15)));
+      later_.emplace(to.last_to_agent_ms, [this, number, life, connection, id] {
         Agent& a = *agents_[number];
         if (life != life_ || a.connection != connection) return;
+        trace("! report returned to " + a.name);
         a.node->report_returned(id);
         pump(number);
       });
@@ -371,7 +451,9 @@ void World::pump(uint32_t number) {
 
 void World::process_starts(uint32_t number, PodId pod) {
   Agent& agent = *agents_[number];
-  if (agent.processes.contains(pod) || agent.spool.contains(pod)) return;  // the keeper is idempotent
+  if (agent.processes.contains(pod) || agent.spool.contains(pod))
+    return;  // the keeper is idempotent
+  trace("start " + to_string(pod) + " on " + agent.name);
   if (++starts[pod] > 1) broken.push_back("started twice: " + to_string(pod));
   for (const auto& [other, where] : live_[pod.job][pod.index])
     if (!lost_.contains(agents_[where]->id) && agents_[where]->frozen_until_ms == 0)
@@ -382,13 +464,15 @@ void World::process_starts(uint32_t number, PodId pod) {
     agents_[number]->node->process_started({pod, {}, 4711, started});
     pump(number);
   });
-  at(1 + static_cast<Millis>(below(static_cast<uint64_t>(plan_.pod_ms_max))), [this, number, pod] { process_ends(number, pod, exit_code(pod)); });
+  at(1 + static_cast<Millis>(below(static_cast<uint64_t>(plan_.pod_ms_max))),
+     [this, number, pod] { process_ends(number, pod, exit_code(pod)); });
 }
 
 void World::process_ends(uint32_t number, PodId pod, int code) {
   Agent& agent = *agents_[number];
   auto it = agent.processes.find(pod);
   if (it == agent.processes.end()) return;
+  trace("end " + to_string(pod) + " on " + agent.name + " code " + std::to_string(code));
   (code == 0 ? ended_ok : ended_bad).insert(pod);
   live_[pod.job][pod.index].erase({pod, number});
   core::node::ProcessEnd end;
@@ -434,6 +518,7 @@ void World::faults() {
     --plan_.agent_restarts;
     Agent& agent = *agents_[below(plan_.agents)];
     core::node::Term term = agent.node->term();
+    trace("! agent restarts: " + agent.name);
     break_link(agent.number);
     agent.node = std::make_unique<core::node::Node>(plan_.slots, term);
     std::vector<core::node::Living> living;
@@ -463,7 +548,8 @@ void World::step() {
     return;
   }
   Millis by = 1 + static_cast<Millis>(below(5));
-  if (coordinator_->scheduler.jobs.empty() && !later_.empty()) by = std::max<Millis>(1, std::min<Millis>(later_.begin()->first - boot_ms_, 50));
+  if (coordinator_->scheduler.jobs.empty() && !later_.empty())
+    by = std::max<Millis>(1, std::min<Millis>(later_.begin()->first - boot_ms_, 50));
   boot_ms_ += by;
   now_ms_ += by;
   coordinator_->scheduler.advance_time(std::chrono::milliseconds(by));
@@ -471,7 +557,8 @@ void World::step() {
 
 bool World::run(const std::function<bool()>& done, Millis limit_ms) {
   Millis end = boot_ms_ + limit_ms;
-  // Faults for as long as there are any planned and the work goes on, then a calm in which everything must finish.
+  // Faults for as long as there are any planned and the work goes on, then a calm in which
+  // everything must finish.
   for (int i = 0; i < 60'000 && !done(); ++i) step();
   calm_ = true;
   cut_at_ = 0;

@@ -1,12 +1,24 @@
 // World: a simulated cluster around the real actors.
 //
-// The actors run on CAF's test scheduler in an order that the seed chooses; time is virtual; the journal forgets what was
-// not synced; links deliver in order, late, and break; agents are core::node::Node with hands that pretend. Whatever may
-// die dies: the coordinator between any two messages or in the middle of a commit, agents, links, index actors, whole nodes
-// (silent for longer than the grace). The world itself is the witness: it knows every start and every end.
+// The actors run on CAF's test scheduler in an order that the seed chooses; time is virtual; the
+// journal forgets what was not synced; links deliver in order, late, and break; agents are
+// core::node::Node with hands that pretend. Whatever may die dies: the coordinator between any two
+// messages or in the middle of a commit, agents, links, index actors, whole nodes (silent for
+// longer than the grace). The world itself is the witness: it knows every start and every end.
 //
 // Deterministic: one seed, one history.
 #pragma once
+
+#include "actors/cluster_actor.hpp"
+#include "actors/journal_actor.hpp"
+#include "actors/registry_actor.hpp"
+#include "api/view.hpp"
+#include "core/node/node.hpp"
+#include "storage/memory_journal.hpp"
+
+#include <caf/actor_system.hpp>
+#include <caf/actor_system_config.hpp>
+#include <caf/scheduler/test_coordinator.hpp>
 
 #include <deque>
 #include <functional>
@@ -17,31 +29,20 @@
 #include <string>
 #include <vector>
 
-#include <caf/actor_system.hpp>
-#include <caf/actor_system_config.hpp>
-#include <caf/scheduler/test_coordinator.hpp>
-
-#include "actors/cluster_actor.hpp"
-#include "actors/journal_actor.hpp"
-#include "actors/registry_actor.hpp"
-#include "api/view.hpp"
-#include "core/node/node.hpp"
-#include "storage/memory_journal.hpp"
-
 namespace muster::sim {
 
 struct Plan {
   uint64_t seed = 1;
   uint32_t agents = 2;
   uint32_t slots = 3;
-  int crashes = 3;          // of the coordinator
-  int mid_commit = 1;       // of these, in the middle of a commit
-  int agent_restarts = 2;   // the keeper goes on
-  int breaks = 4;           // of links
-  int silences = 1;         // agents frozen for longer than the grace
-  int index_deaths = 2;     // exceptions in index actors
-  Millis pod_ms_max = 400;  // how long a pod runs
-  Millis clock_jump_ms = 0; // planted once, when not 0
+  int crashes = 3;           // of the coordinator
+  int mid_commit = 1;        // of these, in the middle of a commit
+  int agent_restarts = 2;    // the keeper goes on
+  int breaks = 4;            // of links
+  int silences = 1;          // agents frozen for longer than the grace
+  int index_deaths = 2;      // exceptions in index actors
+  Millis pod_ms_max = 400;   // how long a pod runs
+  Millis clock_jump_ms = 0;  // planted once, when not 0
 };
 
 class World {
@@ -53,10 +54,12 @@ class World {
   void submit(core::JobObjectPtr object);
   // Exit code of an attempt.
   std::function<int(PodId)> exit_code = [](PodId) { return 0; };
-  // Runs with faults, then without; false when `done` is not true within `limit_ms` of virtual time.
+  // Runs with faults, then without; false when `done` is not true within `limit_ms` of virtual
+  // time.
   bool run(const std::function<bool()>& done, Millis limit_ms);
 
   const core::Job* shown(const std::string& name) const;  // what a client sees
+  std::string picture(const std::string& name) const;     // of a job and the agents, for a failure
   // The witness.
   std::map<PodId, int> starts;          // processes ever started for an attempt
   std::set<PodId> ended_ok, ended_bad;  // by their true exit
@@ -72,6 +75,7 @@ class World {
   bool chance(double p) { return std::uniform_real_distribution<>(0, 1)(random_) < p; }
   uint64_t below(uint64_t n) { return std::uniform_int_distribution<uint64_t>(0, n - 1)(random_); }
   void at(Millis when_ms, std::function<void()> what);
+  void trace(const std::string& what);
   void boot();
   void crash(bool planned_mid_commit);
   void step();
@@ -96,7 +100,7 @@ class World {
   storage::MemoryJournal disk_;
   bool calm_ = false;  // no more faults
   bool crash_due_ = false;
-  uint64_t life_ = 0;  // of the coordinator; what belongs to an earlier one is void
+  uint64_t life_ = 0;    // of the coordinator; what belongs to an earlier one is void
   uint64_t cut_at_ = 0;  // commit at which the disk takes the process along; 0: none
   std::unique_ptr<Link> link_;
   std::unique_ptr<Coordinator> coordinator_;
@@ -108,7 +112,8 @@ class World {
   };
   std::map<JobId, Seen> seen_;
   std::vector<core::JobObjectPtr> submitted_;
-  std::map<JobId, std::map<uint32_t, std::set<std::pair<PodId, uint32_t>>>> live_;  // index -> (attempt, agent)
+  std::map<JobId, std::map<uint32_t, std::set<std::pair<PodId, uint32_t>>>>
+      live_;  // index -> (attempt, agent)
   std::set<NodeId> lost_;
   int index_deaths_left_ = 0;
 };

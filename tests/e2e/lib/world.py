@@ -15,7 +15,6 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SHARED = pathlib.Path(os.environ.get("MUSTER_SHARED") or ROOT.parent / "shared") / "conformance"
 os.environ.setdefault("MUSTER", str(ROOT / "build" / "release" / "muster"))
-sys.dont_write_bytecode = True
 sys.path.insert(0, str(SHARED))
 try:
     from harness import Cluster, condition, finished, sh_job  # noqa: F401
@@ -67,9 +66,10 @@ def parent(pid):
 class Witness:
     """The ground truth, written by the pods themselves: a line at their start and one before their exit, each one append."""
 
+    # $$ in a manifest is a $ for the shell.
     SCRIPT = (
         'i=${JOB_COMPLETION_INDEX:-$MUSTER_POD_NAME}; a=$MUSTER_ATTEMPT; '
-        'printf "%s %s start %s\\n" "$i" "$a" $$ >> "$WITNESS/lines"; '
+        'printf "%s %s start %s\\n" "$i" "$a" $$$$ >> "$WITNESS/lines"; '
         "WORK; "
         'printf "%s %s end %s\\n" "$i" "$a" "$code" >> "$WITNESS/lines"; exit "$code"'
     )

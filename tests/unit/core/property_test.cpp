@@ -22,7 +22,7 @@ namespace muster::core {
 
 namespace {
 
-constexpr uint64_t kHistories = 12000;
+constexpr uint64_t kHistories = 5000;
 constexpr int kFaultySteps = 160;
 constexpr int kCalmRounds = 4000;
 constexpr size_t kAgents = 3;
