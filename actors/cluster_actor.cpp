@@ -23,7 +23,7 @@ using core::NodeInfo;
 // A node is given as many pods beyond its slots as ended there within this span, about a round trip
 // with two syncs: so a slot that frees is filled at once where pods are short, and nothing waits
 // there where they run for seconds.
-constexpr Millis kLookAheadSpanMs = 10;
+constexpr Millis kLookAheadSpanMs = 50;
 
 class Cluster : public cluster_actor::base {
  public:

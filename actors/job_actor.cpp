@@ -14,6 +14,7 @@ namespace muster::actors {
 namespace {
 
 constexpr uint64_t kTailBytesMin = 256 * 1024;  // a shorter tail is never worth a snapshot
+constexpr uint32_t kManyActive = 16;            // pods: with fewer, a slot would be idle meanwhile
 constexpr size_t kDeathsMax = 5;                // of index actors, within kDeathsSpanMs
 constexpr Millis kDeathsSpanMs = 10'000;
 
@@ -121,6 +122,7 @@ void JobActor::step() {
   append.done = [me = job_actor{this}](uint64_t commit) {
     caf::anon_send(me, durable_atom_v, commit);
   };
+  append.may_wait = job_.active() >= kManyActive;
   waiting_ = std::move(decision.effects);
   writing_ = true;
   send(around_.journal, std::move(append));

@@ -5,6 +5,8 @@
 #include <caf/event_based_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <algorithm>
+#include <thread>
 #include <utility>
 
 namespace muster::actors {
@@ -15,14 +17,15 @@ class Journaling : public journal_actor::base {
  public:
   Journaling(caf::actor_config& config, storage::Journal& journal,
              std::function<void(core::Committed)> show,
-             std::function<void(const std::string&)> failed)
+             std::function<void(const std::string&)> failed, std::chrono::microseconds gather)
       : journal_actor::base(config),
         journal_(journal),
         show_(std::move(show)),
-        failed_(std::move(failed)) {}
+        failed_(std::move(failed)),
+        gather_(gather) {}
 
   behavior_type make_behavior() override {
-    return {[this](const Append& a) { take(a); }, [this](const commit_atom&) { commit(); },
+    return {[this](const Append& a) { take(a); }, [this](const commit_atom&) { gather(); },
             [this](const stop_atom&) {
               commit();
               quit();
@@ -36,6 +39,20 @@ class Journaling : public journal_actor::base {
     if (dead_) return;
     if (waiting_.empty()) send(this, commit_atom_v);
     waiting_.push_back(append);
+  }
+
+  // When the last commit has only just begun, more is on its way: waits for it, and lets the marker
+  // go once more to the end of the mailbox.
+  void gather() {
+    auto now = std::chrono::steady_clock::now();
+    bool may_wait =
+        std::all_of(waiting_.begin(), waiting_.end(), [](const Append& a) { return a.may_wait; });
+    if (gather_.count() > 0 && may_wait && now < begun_ + gather_) {
+      std::this_thread::sleep_until(begun_ + gather_);
+      return send(this, commit_atom_v);
+    }
+    begun_ = now;
+    commit();
   }
 
   void commit() {
@@ -65,16 +82,20 @@ class Journaling : public journal_actor::base {
   std::function<void(const std::string&)> failed_;
   std::vector<Append> waiting_;
   bool dead_ = false;
+  std::chrono::microseconds gather_;
+  std::chrono::steady_clock::time_point begun_{};  // of the last commit
 };
 
 }  // namespace
 
 journal_actor spawn_journal(caf::actor_system& system, storage::Journal& journal,
                             std::function<void(core::Committed)> show,
-                            std::function<void(const std::string&)> failed, bool detached) {
-  return detached ? vital(system.spawn<Journaling, caf::detached>(journal, std::move(show),
-                                                                  std::move(failed)))
-                  : vital(system.spawn<Journaling>(journal, std::move(show), std::move(failed)));
+                            std::function<void(const std::string&)> failed,
+                            std::chrono::microseconds gather, bool detached) {
+  return detached
+             ? vital(system.spawn<Journaling, caf::detached>(journal, std::move(show),
+                                                             std::move(failed), gather))
+             : vital(system.spawn<Journaling>(journal, std::move(show), std::move(failed), gather));
 }
 
 }  // namespace muster::actors

@@ -11,15 +11,19 @@
 
 #include <caf/actor_system.hpp>
 
+#include <chrono>
 #include <functional>
 
 namespace muster::actors {
 
 // `show` hands a durable batch to the copy that is shown; `failed` is called with the reason when
-// the disk no longer writes, and must not return in production. `detached` false: runs on the
-// scheduler (simulation).
+// the disk no longer writes, and must not return in production. `gather`: a commit begins no sooner
+// than this after the one before it if all that waits says may_wait, so that at high rates a sync
+// serves many and nobody waits for nothing. `detached` false: runs on the scheduler (simulation;
+// there gather is 0).
 journal_actor spawn_journal(caf::actor_system& system, storage::Journal& journal,
                             std::function<void(core::Committed)> show,
-                            std::function<void(const std::string&)> failed, bool detached);
+                            std::function<void(const std::string&)> failed,
+                            std::chrono::microseconds gather, bool detached);
 
 }  // namespace muster::actors

@@ -29,6 +29,7 @@ struct Append {
   std::shared_ptr<const core::JobRecords> records;  // for the copy that is shown; may be null
   std::vector<core::NodeInfo> nodes;                // likewise
   std::function<void(uint64_t commit)> done;
+  bool may_wait = false;  // so much is under way that this one had better share its sync
 };
 
 // To the registry: a validated job to store. `done` is called on some actor's thread.

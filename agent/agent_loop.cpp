@@ -19,6 +19,7 @@ constexpr Millis kConnectMaxMs = 5'000;
 constexpr Millis kRegisterMaxMs = 60'000;  // it returns when every job is folded
 constexpr Millis kSilenceMinMs = 5'000;
 constexpr Millis kHandsPauseMs = 1'000;
+constexpr Millis kGatherMs = 2;  // between two reports at high rates
 constexpr Millis kDrainLookMs = 50;
 constexpr Millis kDrainAloneMs =
     5'000;  // ends are in the spool: no need to wait longer for the coordinator
@@ -98,7 +99,7 @@ Agent::Agent(kj::AsyncIoContext& io, const AgentOptions& options, WorkDir& work_
       work_dir_(work_dir),
       logs_(logs),
       hands_(hands),
-      node_(options.slots, work_dir.term()) {}
+      node_(options.slots, work_dir.term(), kGatherMs) {}
 
 kj::Promise<Result<int>> Agent::run() {
   auto finished = kj::newPromiseAndFulfiller<void>();
@@ -138,7 +139,7 @@ kj::Promise<void> Agent::stay_connected() {
       .then([this] {
         if (pause_ms_ == 0) pause_ms_ = kPauseMinMs;
         Millis pause = std::uniform_int_distribution<Millis>(pause_ms_ / 2, pause_ms_)(chance_);
-        pause_ms_ = std::min(kPauseMaxMs, pause_ms_ * 2);
+        pause_ms_ = std::min(pause_max_ms_, pause_ms_ * 2);
         return timer_.afterDelay(ms(pause));
       })
       .then([this] { return stay_connected(); });
@@ -254,6 +255,8 @@ void Agent::welcome(wire::Welcome::Reader from, wire::Session::Client session, M
   link.silence_max_ms = std::max(kSilenceMinMs, static_cast<Millis>(from.getLeaseMs()));
   link.answered_at = boot_now();
   pause_ms_ = 0;
+  // A coordinator that starts anew waits for a grace, twice the lease: by then we must be back.
+  pause_max_ms_ = std::clamp(static_cast<Millis>(from.getLeaseMs()) / 2, kPauseMinMs, kPauseMaxMs);
   said_.clear();
   log::info("registered with {} as node {} ({}), epoch {}", options_.coordinator,
             work_dir_.node_name(), from.getNodeId(), term.epoch);
@@ -439,6 +442,11 @@ void Agent::pump() {
   }
   hands_.forget(orders.forget);
   for (PodId pod : orders.over) pods_.erase(pod);
+  if (orders.again_at == 0 || std::exchange(again_due_, true)) return;
+  tasks_.add(timer_.afterDelay(ms(std::max<Millis>(1, orders.again_at - boot_now()))).then([this] {
+    again_due_ = false;
+    schedule();
+  }));
 }
 
 // --- leaving

@@ -97,14 +97,16 @@ class Agent final : private Hands::Listener {
   std::map<std::pair<JobId, int64_t>, PodTemplatePtr> templates_;  // that this connection brought
   std::map<PodId, PodTemplatePtr> pods_;                           // that wait or run
   std::mt19937_64 chance_{std::random_device{}()};
-  uint64_t links_ = 0;   // so far
-  Millis pause_ms_ = 0;  // before the next try to connect
+  uint64_t links_ = 0;           // so far
+  Millis pause_ms_ = 0;          // before the next try to connect
+  Millis pause_max_ms_ = 1'000;  // 5 s at most, when the lease allows
   std::string said_;
   bool hands_ready_ = false;
   bool draining_ = false;
   bool saying_leave_ = false;  // the coordinator has not answered yet
   bool leaving_ = false;       // nothing is done any more but to leave
   bool pumping_ = false;
+  bool again_due_ = false;  // a timer will pump
   std::optional<Result<int>> result_;
   kj::Own<kj::PromiseFulfiller<void>> finished_;
   Bug bug_;

@@ -1,30 +1,34 @@
 // KeeperClient: the agent's end of the keeper's socket.
 //
-// The keeper (keeper/keeper.cpp) is the parent of all processes of this node's pods and outlives the agent. It knows
-// processes, not pods: a pod's containers, its init containers and restarts in place are each a process of their own.
-// This client starts a keeper when none lives, tells it what to spawn and to kill, and hears of starts and ends.
+// The keeper (keeper/keeper.cpp) is the parent of all processes of this node's pods and outlives
+// the agent. It knows processes, not pods: a pod's containers, its init containers and restarts in
+// place are each a process of their own. This client starts a keeper when none lives, tells it what
+// to spawn and to kill, and hears of starts and ends.
 //
-// Always holds: an end is told only when nothing of the process's session (or cgroup) is left; it is told again after
-// each (re)connect until forget() was called for it; a process whose spawn was ordered twice is started once.
+// Always holds: an end is told only when nothing of the process's session (or cgroup) is left; it
+// is told again after each (re)connect until forget() was called for it; a process whose spawn was
+// ordered twice is started once.
 //
-// Belongs to one KJ thread. Ages are milliseconds before "now", so no clock is compared across processes.
+// Belongs to one KJ thread. Ages are milliseconds before "now", so no clock is compared across
+// processes.
 #pragma once
+
+#include "base/clock.hpp"
+#include "base/result.hpp"
+#include "core/ids.hpp"
+
+#include <kj/async-io.h>
+#include <kj/async-unix.h>
 
 #include <compare>
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include <kj/async-unix.h>
-#include <kj/async-io.h>
-
-#include "base/clock.hpp"
-#include "base/result.hpp"
-#include "core/ids.hpp"
-
 namespace muster::agent {
 
-// One process of a pod: `instance` counts restarts in place, containers are numbered init containers first.
+// One process of a pod: `instance` counts restarts in place, containers are numbered init
+// containers first.
 struct ProcessKey {
   PodId pod;
   uint16_t container = 0;
@@ -38,7 +42,7 @@ struct SpawnOrder {
   std::vector<std::string> env;   // "NAME=value"
   std::string cwd;                // absolute
   std::string stdout_path, stderr_path;  // opened for append, created 0600; stdin is /dev/null
-  std::string note;               // opaque; kept in the spool and returned with the inventory
+  std::string note;  // opaque; kept in the spool and returned with the inventory
 };
 
 struct ProcessStarted {
@@ -49,12 +53,14 @@ struct ProcessStarted {
 
 struct ProcessEnded {
   ProcessKey key;
-  uint64_t entry = 0;   // for forget()
-  int pid = 0;          // 0: it never started
-  int exit_code = 0;    // 128+S for signal S; 127 not found, 126 not executable when it could not be started
-  int signal = 0;       // the signal that ended it, else 0
-  bool lost = false;    // the keeper that was its parent died: its exit code is unknown (137 is reported)
-  std::string error;    // why it could not be started ("exec /x: No such file or directory")
+  uint64_t entry = 0;  // for forget()
+  int pid = 0;         // 0: it never started
+  int exit_code =
+      0;  // 128+S for signal S; 127 not found, 126 not executable when it could not be started
+  int signal = 0;  // the signal that ended it, else 0
+  bool lost =
+      false;  // the keeper that was its parent died: its exit code is unknown (137 is reported)
+  std::string error;  // why it could not be started ("exec /x: No such file or directory")
   Millis start_age_ms = 0, end_age_ms = 0;
   std::string note;
 };
@@ -78,25 +84,29 @@ class KeeperClient {
     virtual ~Listener() = default;
     virtual void on_started(std::vector<ProcessStarted> started) = 0;
     virtual void on_ended(std::vector<ProcessEnded> ended) = 0;
-    // The connection broke. The agent ends itself or calls connect() of a new client: a new keeper reports what the old one lost.
+    // The connection broke. The agent ends itself or calls connect() of a new client: a new keeper
+    // reports what the old one lost.
     virtual void on_keeper_gone(std::string why) = 0;
   };
 
   struct Options {
-    std::string work_dir;       // 0700, exists; the keeper's lock, socket, spool and log lie in work_dir/keeper
-    std::string keeper_path;    // the muster-keeper executable
-    std::string cluster_id;     // written into each spool entry
+    std::string
+        work_dir;  // 0700, exists; the keeper's lock, socket, spool and log lie in work_dir/keeper
+    std::string keeper_path;  // the muster-keeper executable
+    std::string cluster_id;   // written into each spool entry
   };
 
-  // Connects to the living keeper of this work-dir, or starts one. Blocks for at most a few seconds. The inventory is
-  // complete when this returns. `unavailable` with a reason when no keeper can be had; `invalid` when the spool is
-  // damaged beyond a torn tail (the caller then makes a new work-dir id).
-  static Result<kj::Own<KeeperClient>> connect(kj::UnixEventPort& port, Options options, Listener& listener, Inventory& inventory);
+  // Connects to the living keeper of this work-dir, or starts one. Blocks for at most a few
+  // seconds. The inventory is complete when this returns. `unavailable` with a reason when no
+  // keeper can be had; `invalid` when the spool is damaged beyond a torn tail (the caller then
+  // makes a new work-dir id).
+  static Result<kj::Own<KeeperClient>> connect(kj::UnixEventPort& port, Options options,
+                                               Listener& listener, Inventory& inventory);
 
   virtual ~KeeperClient() noexcept(false) {}
   virtual void spawn(std::vector<SpawnOrder> orders) = 0;
-  // SIGTERM to the process group, SIGKILL to all that is left after the grace. grace_ms 0: SIGKILL at once. Repeating
-  // may only shorten the grace. `what` may be unknown or ended already: ignored.
+  // SIGTERM to the process group, SIGKILL to all that is left after the grace. grace_ms 0: SIGKILL
+  // at once. Repeating may only shorten the grace. `what` may be unknown or ended already: ignored.
   virtual void kill(const ProcessKey& what, Millis grace_ms) = 0;
   // The ends with these entries are on the coordinator's disk: their room may be used again.
   virtual void forget(const std::vector<uint64_t>& entries) = 0;

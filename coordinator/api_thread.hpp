@@ -1,20 +1,21 @@
 // ApiThread: the KJ thread of the HTTP API.
 //
-// Owns the View and the server. Batches come in through the inbox, in commit order; what changes something goes out to the
-// RegistryActor, what needs an agent to the RPC thread, and their answers come back through the inbox. Since a batch is posted
-// here before anybody is answered, a client that was told of a change finds it shown.
+// Owns the View and the server. Batches come in through the inbox, in commit order; what changes
+// something goes out to the RegistryActor, what needs an agent to the RPC thread, and their answers
+// come back through the inbox. Since a batch is posted here before anybody is answered, a client
+// that was told of a change finds it shown.
 #pragma once
-
-#include <functional>
-#include <memory>
-#include <string>
-#include <vector>
 
 #include "actors/interfaces.hpp"
 #include "base/result.hpp"
 #include "coordinator/rpc_server.hpp"
 #include "core/job/batch.hpp"
 #include "core/job/job.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
 
 namespace muster::coordinator {
 
@@ -32,7 +33,8 @@ class ApiThread {
   virtual std::string address() const = 0;
 
   // All from any thread.
-  virtual void load(std::vector<core::Job> jobs, uint64_t commit, std::vector<core::NodeInfo> nodes) = 0;
+  virtual void load(std::vector<core::Job> jobs, uint64_t commit,
+                    std::vector<core::NodeInfo> nodes) = 0;
   virtual void show(core::Committed batch) = 0;
   virtual void show_nodes(std::vector<core::NodeInfo> nodes) = 0;
   virtual void ready(actors::registry_actor registry, RpcServer& rpc) = 0;

@@ -19,6 +19,7 @@
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
+#include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <sys/random.h>
@@ -30,6 +31,8 @@
 namespace muster::coordinator {
 
 namespace {
+
+constexpr std::chrono::milliseconds kGather{2};  // between two commits at high rates
 
 struct SystemConfig : caf::actor_system_config {
   SystemConfig() {
@@ -140,7 +143,7 @@ class Running final : public Coordinator {
     system_ = std::make_unique<caf::actor_system>(config_);
     writer_ = actors::spawn_journal(
         *system_, *journal_, [this](core::Committed batch) { api_->show(std::move(batch)); },
-        [](const std::string& why) { stop_loudly(why); }, true);
+        [](const std::string& why) { stop_loudly(why); }, kGather, true);
     auto outdated = [](const std::string& why) {
       stop_loudly(why +
                   ": it is older than what was acknowledged. Start from the newest copy, or use "

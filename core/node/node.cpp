@@ -285,13 +285,24 @@ Orders Node::next(Millis now) {
     ++running_;
     orders.starts.push_back({id, pod->second.step});
   }
-  while (connected_ && flights_.size() < kReportsMax && (!starts_.empty() || !ends_.empty())) {
-    Report report = take_report();
-    if (!report.starts.empty() || !report.ends.empty()) orders.reports.push_back(std::move(report));
+  bool send_now =
+      starts_.size() + ends_.size() >= kListMax || pods_.size() + unacked_.size() < kGatherFrom;
+  if (now < reported_at_ + gather_ms_ && !send_now) {
+    if (!starts_.empty() || !ends_.empty()) orders.again_at = reported_at_ + gather_ms_;
+  } else {
+    take_reports(orders, now);
   }
   orders.forget = std::exchange(forget_, {});
   orders.over = std::exchange(over_, {});
   return orders;
+}
+
+void Node::take_reports(Orders& orders, Millis now) {
+  while (connected_ && flights_.size() < kReportsMax && (!starts_.empty() || !ends_.empty())) {
+    reported_at_ = now;
+    Report report = take_report();
+    if (!report.starts.empty() || !report.ends.empty()) orders.reports.push_back(std::move(report));
+  }
 }
 
 std::vector<PodId> Node::running() const {

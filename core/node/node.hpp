@@ -145,6 +145,7 @@ struct Orders {
   std::vector<Report> reports;
   std::vector<uint64_t> forget;  // entries of the spool whose ends are on the coordinator's disk
   std::vector<PodId> over;       // nothing of these will be started any more
+  Millis again_at = 0;           // ask again then, at the latest; 0: whenever something happens
 };
 
 struct Welcome {
@@ -157,8 +158,14 @@ class Node {
  public:
   static constexpr size_t kListMax = 512;   // entries of a list in a report
   static constexpr size_t kReportsMax = 4;  // in flight
+  static constexpr size_t kGatherFrom =
+      16;  // pods here or not acked: with fewer, a slot would be idle
 
-  explicit Node(uint32_t slots, Term highest = {}) : slots_(slots), term_(highest) {}
+  // `gather_ms`: a report that is not full waits until this long after the one before it. At high
+  // rates that makes lists of what would be single ends, each with a sync of its own; when little
+  // happens, or few pods are here, a report goes at once.
+  explicit Node(uint32_t slots, Term highest = {}, Millis gather_ms = 0)
+      : slots_(slots), gather_ms_(gather_ms), term_(highest) {}
 
   // --- what the coordinator says. False: it is not obeyed, its term is a past one.
   // `sent_at` is when the registration was sent; it counts as a heartbeat.
@@ -230,9 +237,12 @@ class Node {
   void finish(PodEnded end, std::vector<uint64_t> entries);
   void finish_unstarted(Pods::iterator pod, Cause why, Millis now);
   Report take_report();
+  void take_reports(Orders& orders, Millis now);
 
   const uint32_t slots_;
-  Term term_;  // highest seen
+  const Millis gather_ms_;
+  Millis reported_at_ = 0;  // when the last report was made
+  Term term_;               // highest seen
   bool connected_ = false;
   bool stopping_ = false;
   Millis lease_ms_ = 0;

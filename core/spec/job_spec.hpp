@@ -1,9 +1,13 @@
 // JobSpec: what a user asked for, as plain values (batch/v1 Job; job-semantics 1.1 to 1.4).
 //
-// Parsed from JSON at the API's edge (api/manifest.hpp), completed by defaults.hpp, judged by validation.hpp. Values are
-// kept as they were written, also wrong ones, so that validation can report all of them at once. Fields that mean
-// nothing for a process are not here: they live on in the owner's JSON text, which the API returns.
+// Parsed from JSON at the API's edge (api/manifest.hpp), completed by defaults.hpp, judged by
+// validation.hpp. Values are kept as they were written, also wrong ones, so that validation can
+// report all of them at once. Fields that mean nothing for a process are not here: they live on in
+// the owner's JSON text, which the API returns.
 #pragma once
+
+#include "base/clock.hpp"
+#include "core/ids.hpp"
 
 #include <cstdint>
 #include <map>
@@ -11,9 +15,6 @@
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "base/clock.hpp"
-#include "core/ids.hpp"
 
 namespace muster::core {
 
@@ -150,8 +151,9 @@ struct JobMeta {
   bool operator==(const JobMeta&) const = default;
 };
 
-// What the owner wrote, completed by defaults: the parsed values and the JSON text that the API returns (metadata
-// without resourceVersion, and spec; never status). Immutable once built; a change makes a new one.
+// What the owner wrote, completed by defaults: the parsed values and the JSON text that the API
+// returns (metadata without resourceVersion, and spec; never status). Immutable once built; a
+// change makes a new one.
 struct JobObject {
   JobMeta meta;
   JobSpec spec;

@@ -136,7 +136,7 @@ World::World(Plan plan)
     agent->number = i;
     agent->name = "node-" + std::to_string(i);
     agent->dir_id = "dir-" + std::to_string(i);
-    agent->node = std::make_unique<core::node::Node>(plan.slots);
+    agent->node = std::make_unique<core::node::Node>(plan.slots, core::node::Term{}, 2);
     agents_.push_back(std::move(agent));
   }
   boot();
@@ -186,7 +186,7 @@ void World::boot() {
         view_->commit(batch);
         check_shown(batch);
       },
-      [](const std::string&) {}, false);
+      [](const std::string&) {}, std::chrono::microseconds{0}, false);
   actors::ClusterOptions options;
   options.cluster_id = "sim";
   options.epoch = options.nonce = c.epoch;
@@ -410,6 +410,7 @@ void World::pump(uint32_t number) {
        [this, number, pod = kill.pod] { process_ends(number, pod, 143); });
   }
   for (const auto& start : orders.starts) process_starts(number, start.pod);
+  if (orders.again_at != 0) at(orders.again_at - boot_ms_, [this, number] { pump(number); });
   for (uint64_t entry : orders.forget)
     std::erase_if(agent.spool, [entry](const auto& item) { return item.second.entry == entry; });
   for (const auto& report : orders.reports) {
@@ -520,7 +521,7 @@ void World::faults() {
     core::node::Term term = agent.node->term();
     trace("! agent restarts: " + agent.name);
     break_link(agent.number);
-    agent.node = std::make_unique<core::node::Node>(plan_.slots, term);
+    agent.node = std::make_unique<core::node::Node>(plan_.slots, term, 2);
     std::vector<core::node::Living> living;
     for (const auto& [pod, process] : agent.processes)
       living.push_back({{pod, {}, 4711, process.started_ms}, 100, process.killing});
