@@ -231,13 +231,18 @@ class Daemons(Case):
         self.muster("get", "job", "j1", code=3)
 
     def test_watch_over_a_restart(self):
+        self.muster("create", "-f", "-", stdin=manifest("first", "true"))
         watch = self.start("get", "jobs", "-w", "-o", "name")
+        self.assertEqual(watch.stdout.readline(), "job.batch/first\n")
         self.coordinator.kill()
         self.coordinator.wait()
         self.coordinator = self.start("coordinator", "--data-dir", "c", "--api", self.api, "--listen", "127.0.0.1:0", "--log-level", "warn")
         poll("it serves again", lambda: subprocess.run([MUSTER, "get", "jobs"], env=self.env, capture_output=True).returncode == 0)
         self.muster("create", "-f", "-", stdin=manifest("later", "true"))
-        self.assertEqual(watch.stdout.readline(), "job.batch/later\n")
+        told = ""
+        while told != "job.batch/later\n":  # the first job may be told of again
+            told = watch.stdout.readline()
+            self.assertIn(told, ("job.batch/first\n", "job.batch/later\n"))
 
     def test_run_there_and_detach(self):
         job = self.file("j.yaml", manifest("there", "true"))

@@ -32,6 +32,7 @@ class Processes(World):
         memory = Memory(cluster, "keeper")
         eventually(lambda: len(witness.starts()) == 3, "three pods run")
         pods = [pid for _, _, _, pid in witness.starts()]
+        self.seen(witness, pods)
         keepers = {parent(pid) for pid in pods}
         self.assertEqual(len(keepers), 1, "one keeper a node")
         os.kill(keepers.pop(), signal.SIGKILL)
@@ -105,6 +106,7 @@ class Nodes(World):
         memory = Memory(cluster, "lost")
         eventually(lambda: cluster.api.job("lost")["status"].get("ready") == 2, "both pods run on node-0")
         old = [pid for _, _, _, pid in witness.starts()]
+        self.seen(witness, old)
         cluster.start_agent("node-1")
         cluster.wait_nodes()
         os.kill(cluster.agents["node-0"].pid, signal.SIGSTOP)

@@ -86,10 +86,14 @@ class Witness:
         return job
 
     def lines(self):
+        return self.read(self.path)
+
+    @staticmethod
+    def read(path):
         """(index, attempt, "start" or "end", pid or exit code), in the order of their writing. A torn last line is not there yet."""
-        if not self.path.exists():
+        if not path.exists():
             return []
-        whole = self.path.read_text().rpartition("\n")[0].splitlines()
+        whole = path.read_text().rpartition("\n")[0].splitlines()
         return [(int(i), int(a), what, int(value)) for i, a, what, value in (line.split() for line in whole)]
 
     def ends(self):
@@ -182,11 +186,26 @@ class World(unittest.TestCase):
         if any(test is self for test, _ in [*outcome.failures, *outcome.errors]):
             for log in sorted(cluster.dir.glob("*.log")):
                 print(f"---- {log.name}\n{log.read_text(errors='replace')[-3000:]}")
-        folder = cluster.dir
+            self.tell_open(cluster)
         cluster.close()
-        # Whatever a failed test left running.
-        for witness in folder.parent.glob(f"{folder.name}/witness*"):
-            self.sweep(witness)
+        self.sweep(cluster.dir / "witness")  # whatever a failed test left running
+
+    @staticmethod
+    def tell_open(cluster):
+        """What has not come to its end: by the witness, by /proc and by the API. Where the three differ something was lost."""
+        with contextlib.suppress(OSError, AssertionError):
+            for pod in cluster.api.pods():
+                if pod["status"]["phase"] in ("Pending", "Running"):
+                    print(f"open: pod {pod['metadata']['name']} {pod['status']['phase']} on {pod['spec'].get('nodeName')}, "
+                          f"pid {pod['metadata'].get('annotations', {}).get('muster.dev/pid')}")
+        folder = cluster.dir / "witness"
+        if folder.exists():
+            lines = Witness.read(folder / "lines")
+            ended = {line[:2] for line in lines if line[2] == "end"}
+            for index, attempt, what, pid in lines:
+                if what == "start" and (index, attempt) not in ended:
+                    print(f"open: index {index} attempt {attempt} wrote its start as pid {pid} and no end")
+            print(f"open: processes of pods: {processes_of(folder)}")
 
     @staticmethod
     def sweep(witness):
@@ -195,14 +214,16 @@ class World(unittest.TestCase):
                 os.kill(pid, 9)
 
     def witness(self, cluster):
-        made = Witness(cluster.dir / "witness")
-        self.addCleanup(self.sweep, made.folder)
-        return made
+        return Witness(cluster.dir / "witness")
 
     def submit(self, cluster, job):
         code, answer = cluster.api.create(job)
         self.assertEqual(code, 201, answer)
         return answer
+
+    def seen(self, witness, pids):
+        """The look at /proc finds these: else "nothing is left" would say nothing."""
+        self.assertLessEqual(set(pids), set(processes_of(witness.folder)))
 
     def nothing_left(self, witness):
         eventually(lambda: not processes_of(witness.folder), "no process of a pod is left", 10)
