@@ -13,9 +13,8 @@ namespace muster::actors {
 
 namespace {
 
-constexpr uint64_t kTailBytesMin = 256 * 1024;  // a shorter tail is never worth a snapshot
-constexpr uint32_t kManyActive = 16;            // pods: with fewer, a slot would be idle meanwhile
-constexpr size_t kDeathsMax = 5;                // of index actors, within kDeathsSpanMs
+constexpr uint32_t kManyActive = 16;  // pods: with fewer, a slot would be idle meanwhile
+constexpr size_t kDeathsMax = 5;      // of index actors, within kDeathsSpanMs
 constexpr Millis kDeathsSpanMs = 10'000;
 
 core::Knobs knobs_of(const core::Knobs& coordinator, const core::JobObject& object) {
@@ -152,7 +151,7 @@ std::vector<storage::Row> JobActor::rows_of(const core::Decision& decision) {
   for (const storage::Row& row : rows) tail_bytes_ += row.value ? row.value->size() : 0;
   // A snapshot when the tail is longer than it is worth: so much that writing it costs each record
   // a constant.
-  if (tail_bytes_ < std::max(kTailBytesMin, 2 * snapshot_bytes_)) return rows;
+  if (tail_bytes_ < std::max(around_.tail_bytes_min, 2 * snapshot_bytes_)) return rows;
   snapshot_bytes_ = 0;
   for (storage::Row& row : storage::snapshot_rows(job_.id(), job_.state(), seq, first_tail_seq_)) {
     snapshot_bytes_ += row.value ? row.value->size() : 0;

@@ -22,6 +22,9 @@
 
 namespace muster::actors {
 
+// Bytes of records since the last snapshot: a shorter tail is never worth a new one.
+constexpr uint64_t kTailBytesMin = 256 * 1024;
+
 // What job actors need of the rest.
 struct JobSurroundings {
   journal_actor journal;
@@ -30,6 +33,7 @@ struct JobSurroundings {
   AgentLink* link = nullptr;
   WallClock clock;
   core::Knobs knobs;  // of the coordinator; a job's annotations go first
+  uint64_t tail_bytes_min = kTailBytesMin;
 };
 
 class JobActor : public job_actor::base {

@@ -18,11 +18,12 @@ class Registry : public registry_actor::base {
   Registry(caf::actor_config& config, journal_actor journal, cluster_actor cluster, AgentLink& link,
            WallClock clock, core::Knobs knobs, std::vector<storage::RecoveredJob> jobs,
            std::vector<NodeId> lost, JobId next_job,
-           std::function<void(const std::string&)> outdated)
+           std::function<void(const std::string&)> outdated, uint64_t tail_bytes_min)
       : registry_actor::base(config),
         around_{std::move(journal), std::move(cluster),
                 registry_actor{},   &link,
-                std::move(clock),   knobs},
+                std::move(clock),   knobs,
+                tail_bytes_min},
         recovered_(std::move(jobs)),
         lost_(std::move(lost)),
         next_job_(next_job),
@@ -270,10 +271,11 @@ registry_actor spawn_registry(caf::actor_system& system, journal_actor journal,
                               cluster_actor cluster, AgentLink& link, WallClock clock,
                               core::Knobs knobs, std::vector<storage::RecoveredJob> jobs,
                               std::vector<NodeId> lost, JobId next_job,
-                              std::function<void(const std::string&)> outdated) {
+                              std::function<void(const std::string&)> outdated,
+                              uint64_t tail_bytes_min) {
   return vital(registry_actor{system.spawn<Registry>(
       std::move(journal), std::move(cluster), std::ref(link), std::move(clock), knobs,
-      std::move(jobs), std::move(lost), next_job, std::move(outdated))});
+      std::move(jobs), std::move(lost), next_job, std::move(outdated), tail_bytes_min)});
 }
 
 }  // namespace muster::actors

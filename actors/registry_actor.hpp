@@ -33,6 +33,7 @@ registry_actor spawn_registry(caf::actor_system& system, journal_actor journal,
                               cluster_actor cluster, AgentLink& link, WallClock clock,
                               core::Knobs knobs, std::vector<storage::RecoveredJob> jobs,
                               std::vector<NodeId> lost, JobId next_job,
-                              std::function<void(const std::string&)> outdated);
+                              std::function<void(const std::string&)> outdated,
+                              uint64_t tail_bytes_min = kTailBytesMin);
 
 }  // namespace muster::actors

@@ -184,7 +184,7 @@ void World::boot() {
       c.system, c.disk,
       [this](core::Committed batch) {
         view_->commit(batch);
-        check_shown(batch);
+        check_shown();
       },
       [](const std::string&) {}, std::chrono::microseconds{0}, false);
   actors::ClusterOptions options;
@@ -199,7 +199,8 @@ void World::boot() {
       std::move(held.slots));
   c.registry = actors::spawn_registry(c.system, c.journal, c.cluster, *link_, clock, {200, 1'000},
                                       std::move(recovered->jobs), std::move(held.lost),
-                                      std::max<JobId>(1, recovered->next_job_id), outdated);
+                                      std::max<JobId>(1, recovered->next_job_id), outdated,
+                                      600 /* snapshots now and then */);
   if (plan_.mid_commit > 0 && !calm_) {
     --plan_.mid_commit;
     cut_at_ = disk_.last_commit() + 2 + below(60);
@@ -224,11 +225,7 @@ void World::crash(bool again) {
   if (again) boot();
 }
 
-void World::check_shown(const core::Committed& batch) {
-  for (const auto& records : batch.jobs) {
-    auto shown = view_->find({api::Kind::pod, records->job, 0, {}});
-    (void)shown;
-  }
+void World::check_shown() {
   view_->each(
       api::Kind::job, "", [](const core::Job&) { return true; },
       [this](const api::Shown& shown) {
@@ -256,7 +253,6 @@ void World::check_shown(const core::Committed& batch) {
 }
 
 void World::submit(core::JobObjectPtr object) {
-  submitted_.push_back(object);
   auto answered = std::make_shared<bool>(false);
   for (int tries = 0; !*answered && tries < 1000; ++tries) {
     uint64_t life = life_;
@@ -533,7 +529,6 @@ void World::faults() {
 
 void World::step() {
   if (crash_due_) crash(true);
-  caf::scheduler::test_coordinator& scheduler = coordinator_->scheduler;
   if (!calm_) faults();
   if (!coordinator_->scheduler.jobs.empty() && chance(0.9)) {
     auto& jobs = coordinator_->scheduler.jobs;
@@ -541,7 +536,6 @@ void World::step() {
     coordinator_->scheduler.try_run_once();
     return;
   }
-  (void)scheduler;
   if (!later_.empty() && later_.begin()->first <= boot_ms_) {
     auto what = std::move(later_.begin()->second);
     later_.erase(later_.begin());

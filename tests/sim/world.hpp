@@ -80,7 +80,7 @@ class World {
   void crash(bool planned_mid_commit);
   void step();
   void faults();
-  void check_shown(const core::Committed& batch);
+  void check_shown();
   void process_starts(uint32_t agent, PodId pod);
   void process_ends(uint32_t agent, PodId pod, int code);
 
@@ -111,7 +111,6 @@ class World {
     std::set<std::string> conditions;
   };
   std::map<JobId, Seen> seen_;
-  std::vector<core::JobObjectPtr> submitted_;
   std::map<JobId, std::map<uint32_t, std::set<std::pair<PodId, uint32_t>>>>
       live_;  // index -> (attempt, agent)
   std::set<NodeId> lost_;
