@@ -81,7 +81,8 @@ void play(uint64_t seed) {
 }
 
 TEST(Simulation, NothingIsLostAndNothingCountedTwice) {
-  if (const char* seed = std::getenv("MUSTER_SEED")) return play(std::strtoull(seed, nullptr, 10));
+  if (const char* seed = std::getenv("MUSTER_SEED"); seed && *seed)
+    return play(std::strtoull(seed, nullptr, 10));
   const char* most = std::getenv("MUSTER_SIM_RUNS");
   uint64_t runs = most ? std::strtoull(most, nullptr, 10) : 150;
   for (uint64_t seed = 1; seed <= runs && !HasFailure(); ++seed) play(seed);
