@@ -130,24 +130,26 @@ Verb add_run(CLI::App& root, const std::vector<std::string>& tail) {
       "$JOB_COMPLETION_INDEX'\n"
       "  muster run --data-dir ./sweep job.yaml      # again after a crash: it goes on\n"
       "Exit code: 0 Complete, 1 Failed, 124 --timeout passed, 130 interrupted.");
-  return {app, [w, n, tail]() -> Judged {
-            RunOptions& o = w->o;
-            if (auto wrong = read_span("--timeout", w->timeout, o.timeout_ms)) return *wrong;
-            if (n->count() > 0) {
-              o.command = w->rest;
-              o.command.insert(o.command.end(), tail.begin(), tail.end());
-              if (!o.file.empty())
-                return Usage{"-n runs a command, -f a manifest: only one of them"};
-              if (o.command.empty())
-                return Usage{"-n needs a command: muster run -n 10 -- CMD ARG..."};
-              return o;
-            }
-            if (!tail.empty()) return Usage{"a command needs -n: muster run -n 10 -- CMD ARG..."};
-            if (w->rest.size() + (o.file.empty() ? 0 : 1) != 1)
-              return Usage{"needs one manifest, JOB.yaml, or -n N -- CMD"};
-            if (o.file.empty()) o.file = w->rest.front();
-            return o;
-          }};
+  return {
+      app, [w, n, tail]() -> Judged {
+        RunOptions& o = w->o;
+        if (auto wrong = read_span("--timeout", w->timeout, o.timeout_ms)) return *wrong;
+        if (n->count() > 0) {
+          if (!tail.empty() && !w->rest.empty()) {
+            return Usage{"`" + w->rest.front() + "` before `--`: the whole command comes after it"};
+          }
+          o.command = w->rest;
+          o.command.insert(o.command.end(), tail.begin(), tail.end());
+          if (!o.file.empty()) return Usage{"-n runs a command, -f a manifest: only one of them"};
+          if (o.command.empty()) return Usage{"-n needs a command: muster run -n 10 -- CMD ARG..."};
+          return o;
+        }
+        if (!tail.empty()) return Usage{"a command needs -n: muster run -n 10 -- CMD ARG..."};
+        if (w->rest.size() + (o.file.empty() ? 0 : 1) != 1)
+          return Usage{"needs one manifest, JOB.yaml, or -n N -- CMD"};
+        if (o.file.empty()) o.file = w->rest.front();
+        return o;
+      }};
 }
 
 Verb add_coordinator(CLI::App& root) {

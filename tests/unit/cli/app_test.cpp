@@ -65,6 +65,8 @@ TEST(App, RunWrong) {
   EXPECT_NE(complaint({"run", "--", "true"}).find("-n"), std::string::npos);
   EXPECT_NE(complaint({"run", "-n", "0", "--", "true"}), "");
   EXPECT_NE(complaint({"run", "-j", "2", "job.yaml"}), "");
+  EXPECT_NE(complaint({"run", "run", "-n", "2", "--", "true"}).find("before `--`"),
+            std::string::npos);
   EXPECT_NE(complaint({"run", "-n", "2", "-f", "job.yaml", "--", "true"}), "");
   EXPECT_NE(complaint({"run", "--timeout", "soon", "job.yaml"}).find("--timeout"),
             std::string::npos);
