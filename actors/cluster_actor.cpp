@@ -131,7 +131,7 @@ class Cluster : public cluster_actor::base {
     NodeId id = old;
     if (!same_dir || nodes_[old].info.boot_id != hello.boot_id) {
       id = ++last_node_;
-      if (old != kNoNode) changed.push_back(retire(old, NodeInfo::Health::lost));
+      if (old != kNoNode) changed.push_back(retire(old));
       by_name_[hello.node] = id;
       NodeInfo& info = nodes_[id].info;
       info.id = id;
@@ -234,7 +234,7 @@ class Cluster : public cluster_actor::base {
     log::warn(
         "node {} (n{}) is lost: silent for --node-grace; its pods fail and are placed elsewhere",
         nodes_[id].info.name, id);
-    std::vector<NodeInfo> changed{retire(id, NodeInfo::Health::lost)};
+    std::vector<NodeInfo> changed{retire(id)};
     link_.drop(id);
     later(std::move(changed), [this, id] {
       send(registry_(), NodeIsLost{id, core::EndCause::node_lost});
@@ -242,10 +242,10 @@ class Cluster : public cluster_actor::base {
   }
 
   // This incarnation gets nothing more, ever.
-  NodeInfo retire(NodeId id, NodeInfo::Health health) {
+  NodeInfo retire(NodeId id) {
     Node& node = nodes_[id];
     node.info.gone = true;
-    node.info.health = health;
+    node.info.health = NodeInfo::Health::lost;
     node.info.changed_ms = clock_();
     node.link = 0;
     node.used = 0;

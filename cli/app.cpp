@@ -1,10 +1,10 @@
 #include "cli/app.hpp"
 
+#include "base/version.hpp"
 #include "cli/coordinator_config.hpp"
 #include "cli/exit_codes.hpp"
 #include "cli/objects.hpp"
 #include "cli/text.hpp"
-#include "cli/version.hpp"
 #include "core/spec/duration.hpp"
 #include "core/spec/quantity.hpp"
 

@@ -1,5 +1,5 @@
 // muster version: of this executable, and of the coordinator if there is one.
-#include "cli/version.hpp"
+#include "base/version.hpp"
 
 #include "cli/discovery.hpp"
 #include "cli/exit_codes.hpp"

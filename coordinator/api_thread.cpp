@@ -4,25 +4,19 @@
 #include "api/server.hpp"
 #include "api/view.hpp"
 #include "coordinator/inbox.hpp"
+#include "coordinator/random.hpp"
 
 #include <caf/send.hpp>
 #include <kj/async-io.h>
 
 #include <future>
 #include <mutex>
-#include <sys/random.h>
 #include <thread>
 #include <utility>
 
 namespace muster::coordinator {
 
 namespace {
-
-uint64_t random_number() {
-  uint64_t number = 0;
-  MUSTER_CHECK(getrandom(&number, sizeof number, 0) == sizeof number);
-  return number;
-}
 
 class Thread final : public ApiThread, public api::Backend {
  public:

@@ -8,6 +8,7 @@
 #include "base/version.hpp"
 #include "coordinator/address.hpp"
 #include "coordinator/api_thread.hpp"
+#include "coordinator/random.hpp"
 #include "coordinator/rpc_server.hpp"
 #include "core/cluster/lease.hpp"
 #include "storage/recovery.hpp"
@@ -22,7 +23,6 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
@@ -42,12 +42,6 @@ struct SystemConfig : caf::actor_system_config {
     set("scheduler.max-throughput", size_t{64});
   }
 };
-
-uint64_t random_number() {
-  uint64_t number = 0;
-  MUSTER_CHECK(getrandom(&number, sizeof number, 0) == sizeof number);
-  return number;
-}
 
 // A reason that leaves nothing but to stop: what is on disk is right, what is in memory may not be.
 [[noreturn]] void stop_loudly(const std::string& why) {
