@@ -30,11 +30,17 @@ struct ClusterOptions {
       outdated;  // an agent knows more than our data-dir: a loud stop
 };
 
-// `registry` is asked for when it is first needed: the two know each other. `holds`: slots that the
-// folded jobs' open pods occupy.
+// Slots that the open pods of a job occupy, and what each of them asks for.
+struct HeldSlots {
+  core::JobObjectPtr object;
+  std::map<NodeId, uint32_t> slots;
+};
+
+// `registry` is asked for when it is first needed: the two know each other. `holds`: of the folded
+// jobs.
 cluster_actor spawn_cluster(caf::actor_system& system, journal_actor journal,
                             std::function<registry_actor()> registry, AgentLink& link,
                             WallClock clock, ClusterOptions options,
-                            std::vector<core::NodeInfo> nodes, std::map<NodeId, uint32_t> holds);
+                            std::vector<core::NodeInfo> nodes, std::map<JobId, HeldSlots> holds);
 
 }  // namespace muster::actors

@@ -33,6 +33,8 @@ using index_actor = caf::typed_actor<
 using job_actor = caf::typed_actor<
     caf::reacts_to<JobReport>,               // starts and ends of its pods; acked when durable
     caf::reacts_to<JobDelete>,               // the owner deletes it
+    caf::reacts_to<JobAsk>,                  // the owner changes it or its pods
+    caf::reacts_to<Preempt>,                 // from the cluster: pods of it give way
     caf::reacts_to<JobReconcile>,            // a node registers with these pods of it
     caf::reacts_to<NodeReadyNow>,            // launches and kills may be sent (again) to that node
     caf::reacts_to<NodeIsLost>,              // what was bound there is lost
@@ -44,14 +46,16 @@ using job_actor = caf::typed_actor<
     caf::reacts_to<stop_atom>>;
 
 using registry_actor =
-    caf::typed_actor<caf::reacts_to<CreateJob>, caf::reacts_to<DeleteJob>,
+    caf::typed_actor<caf::reacts_to<CreateJob>, caf::reacts_to<DeleteJob>, caf::reacts_to<AskJob>,
                      caf::reacts_to<Report>,                  // from agents, through the RPC thread
                      caf::reacts_to<Reconcile>,               // from the cluster: ask every job
                      caf::reacts_to<NodeReadyNow>,            // from the cluster: tell every job
                      caf::reacts_to<NodeIsLost>,              // likewise
                      caf::reacts_to<JobIsOver>,               // from a job: its actor may go
+                     caf::reacts_to<JobIsHidden>,             // from a job: its name is free
                      caf::reacts_to<durable_atom, uint64_t>,  // from the journal: what was asked
                                                               // with this number is durable
+                     caf::reacts_to<wake_atom, uint64_t>,     // to itself: a finished job is wanted
                      caf::reacts_to<stop_atom>>;
 
 using cluster_actor =
@@ -59,6 +63,8 @@ using cluster_actor =
                      caf::reacts_to<LinkDown>, caf::reacts_to<Heartbeat>,
                      caf::reacts_to<AgentLeaves>, caf::reacts_to<Want, job_actor>,  // from a job
                      caf::reacts_to<Freed>,                                         // from a job
+                     caf::reacts_to<JobLeft>,  // from the registry: it holds nothing any more
+                     caf::reacts_to<ChangeNode>, caf::reacts_to<DeleteNode>,
                      caf::reacts_to<durable_atom, uint64_t>,  // from the journal
                      caf::reacts_to<place_atom>,              // to itself: hand out free slots
                      caf::reacts_to<beat_atom>,               // to itself: a tick of the leases

@@ -33,6 +33,7 @@ JobActor::JobActor(caf::actor_config& config, JobSurroundings around, core::Job 
       around_(std::move(around)),
       job_(std::move(job)),
       knobs_(knobs_of(around_.knobs, job_.object())),
+      judged_object_(job_.object_ptr()),
       next_seq_(next_seq),
       first_tail_seq_(first_tail_seq),
       tail_bytes_(tail_bytes) {}
@@ -50,8 +51,10 @@ JobActor::behavior_type JobActor::make_behavior() {
         take(std::move(report));
       },
       [this](const JobDelete& m) {
-        take(core::JobDeletion{remember(m.ack), m.background});
+        take(core::JobDeletion{remember(m.ack), m.background, m.orphan});
       },
+      [this](const JobAsk& m) { take_ask(m); },
+      [this](const Preempt& m) { take(core::Preempted{m.slots}); },
       [this](const JobReconcile& m) {
         known_[m.node] = {m.link, m.known};
         reconciles_.emplace_back(m.node, m.answered);
@@ -67,7 +70,9 @@ JobActor::behavior_type JobActor::make_behavior() {
       [this](const sync_atom&) { step(); },
       [this](const durable_atom&, uint64_t) { durable(); },
       [this](const wake_atom&, uint64_t round) {
-        if (round == wake_round_) take(core::TimePassed{});
+        if (round != wake_round_) return;
+        wake_ms_ = 0;
+        take(core::TimePassed{});
       },
       [this](const stop_atom&) {
         stopping_ = true;
@@ -101,6 +106,18 @@ void JobActor::ready(const NodeReadyNow& m) {
   known_.erase(it);
 }
 
+void JobActor::take_ask(const JobAsk& m) {
+  uint64_t token = ++last_token_;
+  asks_.emplace(token, m.done);
+  core::Event event = m.event;
+  std::visit(
+      [token](auto& e) {
+        if constexpr (requires { e.token; }) e.token = token;
+      },
+      event);
+  take(std::move(event));
+}
+
 void JobActor::step() {
   step_due_ = false;
   if (writing_ || arrived_.empty()) return;
@@ -110,6 +127,12 @@ void JobActor::step() {
       for (auto [node, count] : granted->slots) slots_received_ += count;
   core::Decision decision = core::decide(job_, arrived_, around_.clock(), knobs_);
   arrived_.clear();
+  if (job_.object_ptr() != judged_object_) {
+    judged_object_ = job_.object_ptr();
+    knobs_ = knobs_of(around_.knobs, job_.object());
+    decision.effects.push_back(core::AskSlots{static_cast<uint32_t>(job_.pending().size())});
+    decision.effects.push_back(core::WakeAt{around_.clock()});  // the knobs may have changed
+  }
   if (decision.records.empty()) {
     for (const core::Effect& effect : decision.effects) perform(effect);
     return leave_if_idle();
@@ -129,6 +152,8 @@ void JobActor::step() {
 
 void JobActor::durable() {
   writing_ = false;
+  if (job_.hidden() && !std::exchange(hidden_told_, true))
+    send(around_.registry, JobIsHidden{job_.id()});  // before anybody is answered
   for (const core::Effect& effect : std::exchange(waiting_, {})) perform(effect);
   if (!arrived_.empty() && !step_due_) {
     step_due_ = true;
@@ -184,18 +209,19 @@ void JobActor::act(const core::KillPods& order) {
 
 void JobActor::follow_kill(Follower& by, PodKey pod, NodeId node) {
   by.pods[pod].killing = true;
-  Millis grace_ms = job_.spec().pod.termination_grace_s.value_or(30) * 1000;
-  send(by.actor, FollowKill{pod, node, job_.state().open.at(pod).stopping_ms + grace_ms});
+  const core::Pod& open = job_.state().open.at(pod);
+  Millis grace_ms =
+      open.grace_ms >= 0 ? open.grace_ms : job_.spec().pod.termination_grace_s.value_or(30) * 1000;
+  send(by.actor, FollowKill{pod, node, open.stopping_ms + grace_ms});
 }
 
 void JobActor::act(const core::AskSlots& order) {
-  send(around_.cluster,
-       Want{job_.id(), order.wanted, slots_received_, job_.spec().pod.node_selector},
+  send(around_.cluster, Want{job_.id(), order.wanted, slots_received_, job_.object_ptr()},
        job_actor{this});
 }
 
 void JobActor::act(const core::FreeSlots& order) {
-  send(around_.cluster, Freed{order.slots});
+  send(around_.cluster, Freed{job_.id(), order.slots});
 }
 
 void JobActor::act(const core::AnswerReconcile& order) {
@@ -207,6 +233,9 @@ void JobActor::act(const core::AnswerReconcile& order) {
 }
 
 void JobActor::act(const core::WakeAt& order) {
+  // An earlier waking looks at everything again, so a later one needs no timer of its own.
+  if (wake_ms_ != 0 && wake_ms_ <= order.at_ms) return;
+  wake_ms_ = order.at_ms;
   Millis wait_ms = std::max<Millis>(0, order.at_ms - around_.clock());
   delayed_send(this, std::chrono::milliseconds(wait_ms), wake_atom_v, ++wake_round_);
 }
@@ -223,7 +252,18 @@ void JobActor::act(const core::PodsClosed& order) {
 }
 
 void JobActor::act(const core::JobOver& order) {
-  send(around_.registry, JobIsOver{job_.id(), order.forgotten, next_seq_ - 1, first_tail_seq_});
+  send(around_.registry, JobIsOver{job_.id(), order.forgotten, order.wake_ms});
+}
+
+void JobActor::act(const core::Answer& order) {
+  auto ask = asks_.extract(order.token);
+  if (ask.empty()) return acknowledge(order.token);
+  using Outcome = core::Answer::Outcome;
+  if (order.outcome == Outcome::done) return ask.mapped()(Nothing{});
+  bool conflict = order.outcome == Outcome::conflict;
+  ask.mapped()(Error{conflict ? Errc::conflict : Errc::not_found,
+                     conflict ? "the object has been modified" : "there is no such object",
+                     {}});
 }
 
 uint64_t JobActor::remember(AckPtr ack) {

@@ -57,6 +57,7 @@ class JobActor : public job_actor::base {
 
   void take(core::Event event);
   void ready(const NodeReadyNow& m);
+  void take_ask(const JobAsk& m);
   void step();
   void durable();
   void leave_if_idle();
@@ -66,7 +67,7 @@ class JobActor : public job_actor::base {
   void act(const core::LaunchPods& order);
   void act(const core::KillPods& order);
   void act(const core::AckReport& order) { acknowledge(order.token); }
-  void act(const core::Answer& order) { acknowledge(order.token); }
+  void act(const core::Answer& order);
   void act(const core::AskSlots& order);
   void act(const core::FreeSlots& order);
   void act(const core::AnswerReconcile& order);
@@ -83,6 +84,7 @@ class JobActor : public job_actor::base {
   JobSurroundings around_;
   core::Job job_;
   core::Knobs knobs_;
+  core::JobObjectPtr judged_object_;  // that knobs_ and what the cluster knows are of
   uint64_t next_seq_;
   uint64_t first_tail_seq_;
   uint64_t tail_bytes_;
@@ -96,11 +98,14 @@ class JobActor : public job_actor::base {
 
   uint64_t last_token_ = 0;
   std::unordered_map<uint64_t, AckPtr> acks_;
+  std::unordered_map<uint64_t, std::function<void(Status)>> asks_;
   std::deque<std::pair<NodeId, std::function<void(std::vector<PodKey>)>>> reconciles_;
   // What a node's agent knew of this job when it registered, until it is welcomed: (link, pods).
   std::map<NodeId, std::pair<uint64_t, std::set<PodKey>>> known_;
   uint64_t slots_received_ = 0;
   uint64_t wake_round_ = 0;
+  Millis wake_ms_ = 0;  // that the timer is set for; 0: none
+  bool hidden_told_ = false;
 
   std::unordered_map<uint32_t, Follower> followers_;
   std::map<caf::actor_addr, uint32_t> index_of_;

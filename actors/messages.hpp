@@ -41,6 +41,18 @@ struct CreateJob {
 struct DeleteJob {
   std::string ns, name, uid;  // uid empty: any
   bool background = true;
+  bool orphan = false;  // implies background: the pods run on
+  std::function<void(Status)> done;
+};
+
+// To the registry: what an owner asks of a job that exists, by its uid. `event` is one of those
+// that core answers with its token (OwnerUpdate, PodsDeletion, PodConditionsWrite, StatusWrite),
+// which the JobActor sets. `done` is called on some actor's thread: not_found, conflict, or done
+// and durable.
+struct AskJob {
+  std::string ns, name, uid;  // uid empty: any. Name empty: the job `id`, also one not shown
+  JobId id = 0;
+  core::Event event;
   std::function<void(Status)> done;
 };
 
@@ -74,7 +86,14 @@ struct JobReport {
 
 struct JobDelete {
   bool background = true;
+  bool orphan = false;
   AckPtr ack;
+};
+
+// From the registry to a job.
+struct JobAsk {
+  core::Event event;
+  std::function<void(Status)> done;
 };
 
 // From the cluster to the registry, and on to the jobs: an incarnation registers with the pods it
@@ -105,8 +124,12 @@ struct NodeIsLost {
 struct JobIsOver {
   JobId job = 0;
   bool forgotten = false;
-  uint64_t last_seq = 0;  // of its last append
-  uint64_t first_tail_seq = 1;
+  Millis wake_ms = 0;  // wanted again then (wall clock); 0: never
+};
+
+// From a job to the registry: it is not shown any more, so its name is free.
+struct JobIsHidden {
+  JobId job = 0;
 };
 
 // From a job to the cluster: how many of its pods wait, and how many slots it has received in all.
@@ -115,10 +138,19 @@ struct Want {
   JobId job = 0;
   uint32_t pending = 0;
   uint64_t received = 0;
-  core::StringMap node_selector;
+  core::JobObjectPtr object;  // what its pods ask for: resources, selector, tolerations, priority
 };
 // From a job to the cluster: slots that no longer hold a pod of it.
 struct Freed {
+  JobId job = 0;
+  std::map<NodeId, uint32_t> slots;
+};
+// From the registry to the cluster: the actor of a job without open pods has gone.
+struct JobLeft {
+  JobId job = 0;
+};
+// From the cluster to a job: that many of its pods there give way to pods of a higher priority.
+struct Preempt {
   std::map<NodeId, uint32_t> slots;
 };
 // From the cluster to a job.
@@ -134,6 +166,7 @@ struct AgentHello {
   uint64_t highest_epoch = 0, epoch_nonce = 0, highest_commit = 0;
   uint32_t slots = 0;
   uint64_t cpu_millis = 0, memory_bytes = 0;
+  std::map<std::string, int64_t> resources;  // named ones
   core::StringMap labels;
   std::string address;
   std::vector<PodId> running, waiting, ended;
@@ -167,6 +200,18 @@ struct AgentLeaves {
   uint64_t link = 0;
 };
 
+// To the cluster: people change a node. `conflict` when its spec is not what was seen; not_found.
+struct ChangeNode {
+  std::string name;
+  core::NodeSpec seen, spec;
+  std::function<void(Status)> done;
+};
+// Its pods end with DisruptionTarget/DeletionByPodGC; an agent that is alive registers anew.
+struct DeleteNode {
+  std::string name;
+  std::function<void(Status)> done;
+};
+
 // From a job to one of its index actors.
 struct FollowLaunch {
   PodKey pod;
@@ -188,6 +233,11 @@ struct FollowEnd {
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Append)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::CreateJob)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::DeleteJob)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::AskJob)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobAsk)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Preempt)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::ChangeNode)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::DeleteNode)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Report)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobReport)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobDelete)
@@ -196,8 +246,10 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobReconcile)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::NodeReadyNow)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::NodeIsLost)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobIsOver)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobIsHidden)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Want)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Freed)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobLeft)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Granted)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::RegisterAgent)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::LinkUp)

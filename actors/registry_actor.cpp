@@ -4,9 +4,12 @@
 #include "base/log.hpp"
 #include "storage/rows.hpp"
 
+#include <caf/actor_addr.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
+#include <chrono>
 #include <mutex>
+#include <set>
 #include <utility>
 
 namespace muster::actors {
@@ -16,14 +19,15 @@ namespace {
 class Registry : public registry_actor::base {
  public:
   Registry(caf::actor_config& config, journal_actor journal, cluster_actor cluster, AgentLink& link,
-           WallClock clock, core::Knobs knobs, std::vector<storage::RecoveredJob> jobs,
-           std::vector<NodeId> lost, JobId next_job,
+           WallClock clock, core::Knobs knobs, LoadJob load_job,
+           std::vector<storage::RecoveredJob> jobs, std::vector<NodeId> lost, JobId next_job,
            std::function<void(const std::string&)> outdated, uint64_t tail_bytes_min)
       : registry_actor::base(config),
         around_{std::move(journal), std::move(cluster),
                 registry_actor{},   &link,
                 std::move(clock),   knobs,
                 tail_bytes_min},
+        load_job_(std::move(load_job)),
         recovered_(std::move(jobs)),
         lost_(std::move(lost)),
         next_job_(next_job),
@@ -31,18 +35,24 @@ class Registry : public registry_actor::base {
 
   behavior_type make_behavior() override {
     around_.registry = registry_actor{this};
+    set_down_handler([this](caf::down_msg& down) { left(down.source); });
     for (storage::RecoveredJob& r : recovered_) adopt(std::move(r));
     recovered_.clear();
     for (NodeId node : lost_) tell_all(NodeIsLost{node, core::EndCause::node_lost});
     return {
         [this](const CreateJob& m) { create(m); },
         [this](const DeleteJob& m) { remove(m); },
+        [this](const AskJob& m) { ask(m); },
         [this](const Report& m) { report(m); },
         [this](const Reconcile& m) { reconcile(m); },
         [this](const NodeReadyNow& m) { tell_all(m); },
         [this](const NodeIsLost& m) { tell_all(m); },
         [this](const JobIsOver& m) { over(m); },
+        [this](const JobIsHidden& m) { hidden(m); },
         [this](const durable_atom&, uint64_t asked) { durable(asked); },
+        [this](const wake_atom&, uint64_t round) {
+          if (round == wake_round_) expire();
+        },
         [this](const stop_atom&) {
           for (auto& [id, entry] : jobs_)
             if (entry.actor) send_exit(entry.actor, caf::exit_reason::user_shutdown);
@@ -60,13 +70,20 @@ class Registry : public registry_actor::base {
   }
 
  private:
+  // A job has an actor, or is leaving (its actor was told to stop and may still write), or is at
+  // rest on disk. What is asked of it meanwhile waits for the next actor.
+  struct Ask {
+    std::function<void(const job_actor&)> pass_on;
+    std::function<void()> gone;  // instead, when nothing is left of the job
+  };
   struct Entry {
     std::string ns, name, uid;
-    job_actor actor;        // none: finished
-    uint64_t last_seq = 0;  // of a finished job: what forget_rows() needs
-    uint64_t first_tail_seq = 1;
-    bool durable = true;             // false: being created
-    std::vector<DeleteJob> deletes;  // that arrived before the job was durable
+    job_actor actor;
+    caf::actor_addr leaving;
+    bool durable = true;  // false: being created
+    std::vector<Ask> asks;
+    Millis wake_ms = 0;  // of a job at rest: it is wanted again then; 0: never
+    bool at_rest() const { return !actor && !leaving && durable; }
   };
   using FullName = std::pair<std::string, std::string>;
 
@@ -79,16 +96,65 @@ class Registry : public registry_actor::base {
       append.rows = storage::forget_rows(id, r.next_seq - 1, first_tail);
       return send(around_.journal, std::move(append));
     }
-    Entry entry{meta.ns, meta.name, meta.uid, job_actor{}, r.next_seq - 1, first_tail, true, {}};
+    Entry entry{meta.ns, meta.name, meta.uid, job_actor{}, {}, true, {}, 0};
     if (!r.job.hidden()) names_[{meta.ns, meta.name}] = id;
-    bool over = r.job.finished() && r.job.state().open.empty() && r.job.state().deleted_ms == 0;
-    if (!over) entry.actor = spawn_job(std::move(r.job), r.next_seq, first_tail, r.tail_bytes);
+    const core::JobState& state = r.job.state();
+    bool over = state.open.empty() && (r.job.finished() || state.orphaned) &&
+                (state.deleted_ms == 0 || state.orphaned);
+    if (over)
+      rest(id, entry, core::expires_at(r.job));
+    else
+      entry.actor = spawn_job(std::move(r));
     jobs_.emplace(id, std::move(entry));
   }
 
-  job_actor spawn_job(core::Job job, uint64_t next_seq, uint64_t first_tail, uint64_t tail_bytes) {
-    return vital(job_actor{
-        system().spawn<JobActor>(around_, std::move(job), next_seq, first_tail, tail_bytes)});
+  job_actor spawn_job(storage::RecoveredJob r) {
+    uint64_t first_tail = r.next_seq - r.tail_rows;
+    job_actor actor{
+        system().spawn<JobActor>(around_, std::move(r.job), r.next_seq, first_tail, r.tail_bytes)};
+    monitor(actor);
+    return vital(actor);
+  }
+
+  // Passes this on to the job's actor; one at rest gets an actor again.
+  void with_actor(JobId id, Ask ask) {
+    Entry& entry = jobs_.at(id);
+    if (entry.actor) return ask.pass_on(entry.actor);
+    entry.asks.push_back(std::move(ask));
+    if (entry.at_rest()) wake(id, entry);
+  }
+
+  void wake(JobId id, Entry& entry) {
+    wakes_.erase({entry.wake_ms, id});
+    entry.wake_ms = 0;
+    entry.actor = spawn_job(load_job_(id));
+    for (const Ask& ask : std::exchange(entry.asks, {})) ask.pass_on(entry.actor);
+  }
+
+  void rest(JobId id, Entry& entry, Millis wake_ms) {
+    entry.wake_ms = wake_ms;
+    if (wake_ms == 0) return;
+    wakes_.insert({wake_ms, id});
+    arm();
+  }
+
+  // One timer, for the first job at rest that is wanted again.
+  void arm() {
+    if (wakes_.empty()) return;
+    Millis wait_ms = std::max<Millis>(0, wakes_.begin()->first - around_.clock());
+    delayed_send(this, std::chrono::milliseconds(wait_ms), wake_atom_v, ++wake_round_);
+  }
+
+  void expire() {
+    Millis now = around_.clock();
+    while (!wakes_.empty() && wakes_.begin()->first <= now) {
+      JobId id = wakes_.begin()->second;
+      wakes_.erase(wakes_.begin());
+      jobs_.at(id).wake_ms = 0;
+      // Its first sync sees what time it is.
+      with_actor(id, {[](const job_actor&) {}, [] {}});
+    }
+    arm();
   }
 
   void create(const CreateJob& m) {
@@ -108,50 +174,60 @@ class Registry : public registry_actor::base {
     records->records.push_back(core::JobAdmitted{around_.clock(), m.object});
     std::vector<storage::Row> rows = storage::job_rows(id, 1, records->records);
     rows.push_back(storage::next_job_row(next_job_));
-    core::Job job(id, m.object);
-    job.apply(records->records.front());
-    jobs_.emplace(id, Entry{meta.ns, meta.name, meta.uid, job_actor{}, 1, 1, false, {}});
+    storage::RecoveredJob fresh{.job = core::Job(id, m.object), .next_seq = 2};
+    fresh.job.apply(records->records.front());
+    jobs_.emplace(id, Entry{meta.ns, meta.name, meta.uid, job_actor{}, {}, false, {}, 0});
     log::info("j{} {}/{} created", id, meta.ns, meta.name);
-    later(std::move(rows), std::move(records), [this, id, job = std::move(job), done = m.done] {
-      auto it = jobs_.find(id);
-      it->second.actor = spawn_job(job, 2, 1, 0);
-      it->second.durable = true;
+    fresh.tail_rows = 1;
+    later(std::move(rows), std::move(records), [this, id, fresh = std::move(fresh), done = m.done] {
+      Entry& entry = jobs_.at(id);
+      entry.actor = spawn_job(fresh);
+      entry.durable = true;
       done(Nothing{});
-      for (const DeleteJob& waiting : std::exchange(it->second.deletes, {})) remove(waiting);
+      for (const Ask& ask : std::exchange(entry.asks, {})) ask.pass_on(entry.actor);
     });
   }
 
-  void remove(const DeleteJob& m) {
-    auto named = names_.find({m.ns, m.name});
-    if (named == names_.end())
-      return later({}, nullptr, [done = m.done, name = m.name] {
+  // The id of the job that is meant; 0 when it was answered with an error.
+  JobId find(const std::string& ns, const std::string& name, const std::string& uid,
+             const std::function<void(Status)>& done) {
+    auto named = names_.find({ns, name});
+    if (named == names_.end()) {
+      later({}, nullptr, [done, name] {
         done(Error{Errc::not_found, "jobs.batch \"" + name + "\" not found", {}});
       });
-    JobId id = named->second;
-    Entry& entry = jobs_.at(id);
-    if (!m.uid.empty() && m.uid != entry.uid)
-      return m.done(Error{Errc::conflict,
-                          "the UID in the precondition (" + m.uid +
-                              ") does not match the UID of the job (" + entry.uid + ")",
-                          {}});
-    if (!entry.durable) return entry.deletes.push_back(m);
-    log::info("j{} {}/{} deleted", id, entry.ns, entry.name);
-    if (entry.actor) {
-      if (m.background) names_.erase(named);
-      return send(
-          entry.actor,
-          JobDelete{m.background, std::make_shared<Ack>(1, [done = m.done] { done(Nothing{}); })});
+      return 0;
     }
-    // Finished: it has no actor and no pods.
-    names_.erase(named);
-    auto records = std::make_shared<core::JobRecords>();
-    records->job = id;
-    records->records = {core::JobDeleted{around_.clock(), true},
-                        core::JobForgotten{around_.clock()}};
-    auto rows = storage::forget_rows(id, entry.last_seq, entry.first_tail_seq);
-    jobs_.erase(id);
-    later(std::move(rows), std::move(records), [done = m.done] { done(Nothing{}); });
+    const Entry& entry = jobs_.at(named->second);
+    if (uid.empty() || uid == entry.uid) return named->second;
+    done(Error{Errc::conflict,
+               "the UID in the precondition (" + uid + ") does not match the UID of the job (" +
+                   entry.uid + ")",
+               {}});
+    return 0;
   }
+
+  void remove(const DeleteJob& m) {
+    JobId id = find(m.ns, m.name, m.uid, m.done);
+    if (id == 0) return;
+    log::info("j{} {}/{} deleted", id, m.ns, m.name);
+    auto ack = std::make_shared<Ack>(1, [done = m.done] { done(Nothing{}); });
+    with_actor(id, {[this, order = JobDelete{m.background, m.orphan, ack}](const auto& actor) {
+                      send(actor, order);
+                    },
+                    [done = m.done] { done(Nothing{}); }});
+  }
+
+  void ask(const AskJob& m) {
+    JobId id = m.name.empty() ? m.id : find(m.ns, m.name, m.uid, m.done);
+    if (id == 0) return;
+    if (!jobs_.contains(id)) return later({}, nullptr, [done = m.done] { done(job_is_gone()); });
+    with_actor(id,
+               {[this, order = JobAsk{m.event, m.done}](const auto& actor) { send(actor, order); },
+                [done = m.done] { done(job_is_gone()); }});
+  }
+
+  static Error job_is_gone() { return {Errc::not_found, "the job is gone", {}}; }
 
   void report(const Report& m) {
     size_t living = 0;
@@ -203,21 +279,44 @@ class Registry : public registry_actor::base {
       if (entry.actor) send(entry.actor, m);
   }
 
+  // Its actor may go. What was sent to it before this is answered before it goes.
   void over(const JobIsOver& m) {
     auto it = jobs_.find(m.job);
     if (it == jobs_.end()) return;
     Entry& entry = it->second;
-    if (!m.forgotten && !entry.actor) return;
-    log::info("j{} {}/{} {}", m.job, entry.ns, entry.name, m.forgotten ? "is gone" : "finished");
-    if (entry.actor) send(entry.actor, stop_atom_v);
-    entry.actor = job_actor{};
-    entry.last_seq = m.last_seq;
-    entry.first_tail_seq = m.first_tail_seq;
+    if (entry.actor) {
+      log::info("j{} {}/{} {}", m.job, entry.ns, entry.name, m.forgotten ? "is gone" : "is over");
+      send(entry.actor, stop_atom_v);
+      entry.leaving = entry.actor.address();
+      leaving_[entry.leaving] = m.job;
+      entry.actor = job_actor{};
+    }
+    wakes_.erase({entry.wake_ms, m.job});
+    rest(m.job, entry, m.wake_ms);
     if (!m.forgotten) return;
-    if (auto named = names_.find({entry.ns, entry.name});
-        named != names_.end() && named->second == m.job)
-      names_.erase(named);
+    free_name(m.job, entry);
+    for (const Ask& ask : entry.asks) ask.gone();
     jobs_.erase(it);
+  }
+
+  // Its name is free.
+  void hidden(const JobIsHidden& m) {
+    if (auto it = jobs_.find(m.job); it != jobs_.end()) free_name(m.job, it->second);
+  }
+
+  void free_name(JobId id, const Entry& entry) {
+    auto named = names_.find({entry.ns, entry.name});
+    if (named != names_.end() && named->second == id) names_.erase(named);
+  }
+
+  void left(const caf::actor_addr& actor) {
+    auto gone = leaving_.extract(actor);
+    if (gone.empty()) return;
+    send(around_.cluster, JobLeft{gone.mapped()});
+    auto it = jobs_.find(gone.mapped());
+    if (it == jobs_.end() || it->second.leaving != actor) return;
+    it->second.leaving = {};
+    if (!it->second.asks.empty()) wake(it->first, it->second);
   }
 
   job_actor actor_of(JobId id) const {
@@ -245,12 +344,16 @@ class Registry : public registry_actor::base {
   }
 
   JobSurroundings around_;
+  LoadJob load_job_;
   std::vector<storage::RecoveredJob> recovered_;
   std::vector<NodeId> lost_;
   JobId next_job_;
   std::function<void(const std::string&)> outdated_;
   std::map<FullName, JobId> names_;
   std::map<JobId, Entry> jobs_;
+  std::map<caf::actor_addr, JobId> leaving_;
+  std::set<std::pair<Millis, JobId>> wakes_;  // jobs at rest that are wanted again
+  uint64_t wake_round_ = 0;
   uint64_t last_asked_ = 0;
   std::unordered_map<uint64_t, std::function<void()>> asked_;
 };
@@ -259,23 +362,35 @@ class Registry : public registry_actor::base {
 
 Held held_slots(const storage::Recovered& recovered) {
   Held held;
-  for (const storage::RecoveredJob& r : recovered.jobs)
-    for (const auto& [key, pod] : r.job.state().open)
-      if (pod.bound()) ++held.slots[pod.node];
+  std::set<NodeId> gone;
   for (const core::NodeInfo& node : recovered.nodes)
-    if (node.gone && held.slots.erase(node.id) > 0) held.lost.push_back(node.id);
+    if (node.gone) gone.insert(node.id);
+  std::set<NodeId> lost;
+  for (const storage::RecoveredJob& r : recovered.jobs)
+    for (const auto& [key, pod] : r.job.state().open) {
+      if (!pod.bound()) continue;
+      if (gone.contains(pod.node)) {
+        lost.insert(pod.node);
+        continue;
+      }
+      HeldSlots& slots = held.slots[r.job.id()];
+      slots.object = r.job.object_ptr();
+      ++slots.slots[pod.node];
+    }
+  held.lost.assign(lost.begin(), lost.end());
   return held;
 }
 
 registry_actor spawn_registry(caf::actor_system& system, journal_actor journal,
                               cluster_actor cluster, AgentLink& link, WallClock clock,
-                              core::Knobs knobs, std::vector<storage::RecoveredJob> jobs,
-                              std::vector<NodeId> lost, JobId next_job,
-                              std::function<void(const std::string&)> outdated,
+                              core::Knobs knobs, LoadJob load_job,
+                              std::vector<storage::RecoveredJob> jobs, std::vector<NodeId> lost,
+                              JobId next_job, std::function<void(const std::string&)> outdated,
                               uint64_t tail_bytes_min) {
-  return vital(registry_actor{system.spawn<Registry>(
-      std::move(journal), std::move(cluster), std::ref(link), std::move(clock), knobs,
-      std::move(jobs), std::move(lost), next_job, std::move(outdated), tail_bytes_min)});
+  return vital(registry_actor{
+      system.spawn<Registry>(std::move(journal), std::move(cluster), std::ref(link),
+                             std::move(clock), knobs, std::move(load_job), std::move(jobs),
+                             std::move(lost), next_job, std::move(outdated), tail_bytes_min)});
 }
 
 }  // namespace muster::actors

@@ -6,12 +6,15 @@
 #pragma once
 
 #include "base/result.hpp"
+#include "core/cluster/node_info.hpp"
 #include "core/ids.hpp"
+#include "core/job/pod.hpp"
 #include "core/spec/job_spec.hpp"
 
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace muster::api {
 
@@ -32,6 +35,9 @@ struct LogChunk {
   bool running = false;  // the pod is not over: more may come
 };
 
+// What becomes of the pods of a job that is deleted (job-semantics 10.4).
+enum class Propagation { background, foreground, orphan };
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -40,8 +46,28 @@ class Backend {
   virtual void create_job(core::JobObjectPtr job, std::function<void(Status)> done) = 0;
   // Deletes the job of this namespace and name if its uid is `uid` (empty: any). not_found,
   // conflict (another uid).
-  virtual void delete_job(std::string ns, std::string name, std::string uid, bool background,
+  virtual void delete_job(std::string ns, std::string name, std::string uid,
+                          Propagation propagation, std::function<void(Status)> done) = 0;
+  // Stores `job` in the place of `seen`, which is what the View shows: metadata and spec, both
+  // judged. conflict: the job is not `seen` any more (look again, decide again); not_found.
+  virtual void update_job(core::JobObjectPtr seen, core::JobObjectPtr job,
                           std::function<void(Status)> done) = 0;
+  // The status of a job that another controller manages. not_found.
+  virtual void write_status(core::JobObjectPtr job, std::string status_json,
+                            std::function<void(Status)> done) = 0;
+  // Deletes pods of one job; `evict` sets their condition DisruptionTarget first. `grace_ms` -1:
+  // the template's. Those that have ended are not shown any more, the others end. not_found: none
+  // of them is there.
+  virtual void delete_pods(JobId job, std::vector<PodKey> pods, bool evict, Millis grace_ms,
+                           std::function<void(Status)> done) = 0;
+  // Sets conditions of a pod, beside those it has. not_found.
+  virtual void write_pod_conditions(PodId pod, std::vector<core::PodCondition> conditions,
+                                    std::function<void(Status)> done) = 0;
+  // Stores `spec` for the node in the place of `seen`. conflict, not_found.
+  virtual void change_node(std::string name, core::NodeSpec seen, core::NodeSpec spec,
+                           std::function<void(Status)> done) = 0;
+  // The node is forgotten and its pods end as disrupted. not_found.
+  virtual void delete_node(std::string name, std::function<void(Status)> done) = 0;
   // Reads a part of a pod's log from its node. unavailable: the node is not connected.
   virtual void read_log(LogRequest request, std::function<void(Result<LogChunk>)> done) = 0;
 };

@@ -16,6 +16,20 @@ OrderedJson resource(const char* name, const char* singular, bool namespaced, co
   return r;
 }
 
+// Subresources with a kind of another group.
+OrderedJson eviction() {
+  OrderedJson r = resource("pods/eviction", "", true, "Eviction", {"create"});
+  r["group"] = "policy";
+  r["version"] = "v1";
+  return r;
+}
+OrderedJson scale() {
+  OrderedJson r = resource("jobs/scale", "", true, "Scale", {"get", "patch", "update"});
+  r["group"] = "autoscaling";
+  r["version"] = "v1";
+  return r;
+}
+
 OrderedJson resource_list(const char* group_version, std::vector<OrderedJson> resources) {
   OrderedJson list = {
       {"kind", "APIResourceList"}, {"apiVersion", "v1"}, {"groupVersion", group_version}};
@@ -53,6 +67,8 @@ OrderedJson openapi_batch() {
   doc["paths"]["/apis/batch/v1/namespaces/{namespace}/jobs"]["post"] = operation("post");
   doc["paths"]["/apis/batch/v1/namespaces/{namespace}/jobs/{name}"]["patch"] = operation("patch");
   doc["components"]["schemas"]["io.k8s.api.batch.v1.Job"] = schema;
+  doc["paths"]["/apis/batch/v1/namespaces/{namespace}/jobs/{name}"]["put"] = operation("put");
+  doc["paths"]["/apis/batch/v1/namespaces/{namespace}/jobs/{name}"]["delete"] = operation("delete");
   return doc;
 }
 
@@ -95,15 +111,22 @@ std::optional<std::string> discovery(const Url& url, const std::string& version)
   }
   if (path == "/api/v1")
     return dumped(resource_list(
-        "v1", {resource("pods", "pod", true, "Pod", {"get", "list", "watch"}, {"po"}, {"all"}),
-               resource("pods/log", "", true, "Pod", {"get"}),
-               resource("nodes", "node", false, "Node", {"get", "list", "watch"}, {"no"}),
+        "v1", {resource("pods", "pod", true, "Pod",
+                        {"delete", "deletecollection", "get", "list", "patch", "update", "watch"},
+                        {"po"}, {"all"}),
+               eviction(), resource("pods/log", "", true, "Pod", {"get"}),
+               resource("pods/status", "", true, "Pod", {"get", "patch", "update"}),
+               resource("nodes", "node", false, "Node",
+                        {"delete", "get", "list", "patch", "update", "watch"}, {"no"}),
                resource("events", "event", true, "Event", {"get", "list", "watch"}, {"ev"})}));
   if (path == "/apis/batch/v1")
     return dumped(resource_list(
-        "batch/v1", {resource("jobs", "job", true, "Job",
-                              {"create", "delete", "get", "list", "watch"}, {}, {"all"}),
-                     resource("jobs/status", "", true, "Job", {"get"})}));
+        "batch/v1",
+        {resource(
+             "jobs", "job", true, "Job",
+             {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
+             {}, {"all"}),
+         resource("jobs/status", "", true, "Job", {"get", "patch", "update"}), scale()}));
   if (path == "/openapi/v3") {
     OrderedJson json;
     json["paths"]["apis/batch/v1"]["serverRelativeURL"] =

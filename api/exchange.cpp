@@ -1,6 +1,7 @@
 #include "api/exchange.hpp"
 
 #include "api/status_object.hpp"
+#include "api/write_options.hpp"
 
 #include <cerrno>
 #include <sys/socket.h>
@@ -40,6 +41,9 @@ kj::StringPtr status_text(int code) {
       return "Internal Server Error";
   }
 }
+
+constexpr const char* kModified =
+    "the object has been modified; please apply your changes to the latest version and try again";
 
 // A header's value may hold no line breaks.
 std::string one_line(std::string text) {
@@ -81,11 +85,18 @@ kj::Promise<kj::Maybe<std::string>> Exchange::read_body() {
           .then([]() -> kj::Maybe<std::string> { return nullptr; });
     if (text->empty()) return kj::Maybe<std::string>(std::string());
     const std::string type = content_type.substr(0, content_type.find(';'));
-    if (type != "application/json" && type != "application/yaml" && type != "application/x-yaml" &&
-        type != "text/yaml" && type != "application/vnd.kubernetes.yaml")
+    const bool patch = method == kj::HttpMethod::PATCH;
+    const bool object = type == "application/json" || type == "application/yaml" ||
+                        type == "application/x-yaml" || type == "text/yaml" ||
+                        type == "application/vnd.kubernetes.yaml";
+    if (patch ? !patch_type(content_type) : !object)
       return send_status(415, "UnsupportedMediaType",
-                         "a body has to be application/json or application/yaml, not \"" +
-                             content_type + "\"")
+                         std::string(patch ? "a patch has to be application/merge-patch+json, "
+                                             "application/strategic-merge-patch+json or "
+                                             "application/json-patch+json"
+                                           : "a body has to be application/json or "
+                                             "application/yaml") +
+                             ", not \"" + content_type + "\"")
           .then([]() -> kj::Maybe<std::string> { return nullptr; });
     return kj::Maybe<std::string>(std::move(*text));
   });
@@ -132,7 +143,7 @@ kj::Promise<void> Exchange::send_error(const Error& error, const std::string& re
   switch (error.code) {
     case Errc::invalid:
       if (!error.violations.empty())
-        return send(422, invalid_status(name, error)
+        return send(422, invalid_status(resource, name, error)
                                  .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
                              "\n");
       return send_status(400, "BadRequest", error.message);
@@ -142,7 +153,8 @@ kj::Promise<void> Exchange::send_error(const Error& error, const std::string& re
       return send_status(409, "AlreadyExists", what + " already exists", std::move(details));
     case Errc::conflict:
       return send_status(409, "Conflict",
-                         "Operation cannot be fulfilled on " + what + ": " + error.message,
+                         "Operation cannot be fulfilled on " + what + ": " +
+                             (error.message.empty() ? kModified : error.message),
                          std::move(details));
     case Errc::unavailable:
       details["retryAfterSeconds"] = 1;

@@ -73,6 +73,7 @@ void append_quoted(std::string& out, std::string_view text) {
 
 OrderedJson job_status(const core::Job& job) {
   const core::JobState& s = job.state();
+  if (!s.external_status.empty()) return OrderedJson::parse(s.external_status, nullptr, false);
   OrderedJson status = OrderedJson::object();
   if (!s.conditions.empty()) status["conditions"] = conditions_json(s.conditions);
   if (s.start_ms != 0) status["startTime"] = time_text(s.start_ms);
@@ -99,7 +100,9 @@ OrderedJson job_json(const core::Job& job, uint64_t version) {
   if (s.deleted_ms != 0) {
     meta["deletionTimestamp"] = time_text(s.deleted_ms);
     meta["deletionGracePeriodSeconds"] = 0;
-    if (!s.background_deleted) meta["finalizers"].push_back("foregroundDeletion");
+    // It leaves with the last pod; what stays then waits for a finalizer of somebody else.
+    if (!s.background_deleted && (!s.open.empty() || !meta.contains("finalizers")))
+      meta["finalizers"].push_back("foregroundDeletion");
   }
   json["status"] = job_status(job);
   return json;
@@ -108,30 +111,39 @@ OrderedJson job_json(const core::Job& job, uint64_t version) {
 std::optional<std::string_view> node_label(const core::NodeInfo& node, std::string_view key) {
   if (key == "kubernetes.io/hostname") return node.name;
   if (key == "kubernetes.io/os") return "linux";
-  auto it = node.labels.find(std::string(key));
-  if (it == node.labels.end()) return std::nullopt;
-  return it->second;
+  for (const core::StringMap* labels : {&node.spec.labels, &node.labels})
+    if (auto it = labels->find(std::string(key)); it != labels->end()) return it->second;
+  return std::nullopt;
 }
 
 OrderedJson node_json(const core::NodeInfo& node, uint64_t version) {
   OrderedJson labels = OrderedJson::object();
-  for (const auto& [key, value] : node.labels) labels[key] = value;
-  labels["kubernetes.io/hostname"] = node.name;
+  for (const auto& [key, value] : core::labels_of(node)) labels[key] = value;
   labels["kubernetes.io/os"] = "linux";
   const Ready r = ready(node);
   const Millis beat = node.heartbeat_ms != 0 ? node.heartbeat_ms : node.created_ms;
   const Millis since = node.changed_ms != 0 ? node.changed_ms : node.created_ms;
   std::string cpu = node.cpu_millis % 1000 == 0 ? std::to_string(node.cpu_millis / 1000)
                                                 : std::to_string(node.cpu_millis) + "m";
-  const OrderedJson capacity = {{"cpu", cpu},
-                                {"memory", std::to_string(node.memory_bytes / 1024) + "Ki"},
-                                {"pods", std::to_string(node.slots)}};
+  OrderedJson capacity = {{"cpu", cpu},
+                          {"memory", std::to_string(node.memory_bytes / 1024) + "Ki"},
+                          {"pods", std::to_string(node.slots)}};
+  for (const auto& [name, count] : node.resources) capacity[name] = std::to_string(count);
   OrderedJson spec = OrderedJson::object();
-  if (node.unschedulable) {
+  OrderedJson taints = OrderedJson::array();
+  if (node.spec.unschedulable) {
     spec["unschedulable"] = true;
-    spec["taints"] = OrderedJson::array(
-        {OrderedJson{{"key", "node.kubernetes.io/unschedulable"}, {"effect", "NoSchedule"}}});
+    taints.push_back({{"key", "node.kubernetes.io/unschedulable"}, {"effect", "NoSchedule"}});
   }
+  if (node.health == core::NodeInfo::Health::lost)
+    taints.push_back({{"key", "node.kubernetes.io/unreachable"}, {"effect", "NoExecute"}});
+  for (const core::Taint& t : node.spec.taints) {
+    OrderedJson taint = {{"key", t.key}};
+    if (!t.value.empty()) taint["value"] = t.value;
+    taint["effect"] = t.effect;
+    taints.push_back(std::move(taint));
+  }
+  if (!taints.empty()) spec["taints"] = std::move(taints);
   OrderedJson addresses = OrderedJson::array();
   if (!node.address.empty())
     addresses.push_back({{"type", "InternalIP"}, {"address", node.address}});
@@ -143,7 +155,8 @@ OrderedJson node_json(const core::NodeInfo& node, uint64_t version) {
             {"uid", node.work_dir_id},
             {"resourceVersion", std::to_string(version)},
             {"creationTimestamp", time_text(node.created_ms)},
-            {"labels", std::move(labels)}}},
+            {"labels", std::move(labels)},
+            {"annotations", node.spec.annotations}}},
           {"spec", std::move(spec)},
           {"status",
            {{"capacity", capacity},

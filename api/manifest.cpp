@@ -6,6 +6,7 @@
 #include "api/refused_fields.hpp"
 #include "api/time_text.hpp"
 #include "core/spec/defaults.hpp"
+#include "core/spec/gate_fields.hpp"
 #include "core/spec/unsupported.hpp"
 #include "core/spec/validation.hpp"
 
@@ -22,6 +23,11 @@ constexpr size_t kGeneratedBaseMax = 58;  // a DNS label less five characters
 
 Error bad_request(std::string message) {
   return Error{Errc::invalid, std::move(message), {}};
+}
+
+void drop_fields(ParsedJob& job, const core::Gates& gates, const core::JobSpec* old) {
+  for (const std::string& name : core::drop_gated(gates, job.spec, old))
+    job.document["spec"].erase(name);
 }
 
 // The job, once it keeps all rules; its values and its text say the same.
@@ -96,6 +102,7 @@ Result<core::JobObjectPtr> admit_job(ParsedJob job, const Admission& admission) 
   if (job.meta.name.empty() && !job.meta.generate_name.empty())
     job.meta.name = job.meta.generate_name.substr(0, kGeneratedBaseMax) + admission.name_suffix;
 
+  drop_fields(job, admission.gates, nullptr);
   core::apply_defaults(job.meta, job.spec);
   core::generate_selector(job.meta, job.spec);
   if (auto error = refusal(core::validate_create(job.meta, job.spec), job))
@@ -104,7 +111,8 @@ Result<core::JobObjectPtr> admit_job(ParsedJob job, const Admission& admission) 
 }
 
 Result<core::JobObjectPtr> update_job(ParsedJob job, const core::JobObject& old_job,
-                                      const core::ObservedStatus& observed) {
+                                      const core::ObservedStatus& observed,
+                                      const core::Gates& gates) {
   const core::JobMeta& old_meta = old_job.meta;
   if (job.meta.name.empty()) job.meta.name = old_meta.name;
   if (job.meta.ns.empty()) job.meta.ns = old_meta.ns;
@@ -122,10 +130,13 @@ Result<core::JobObjectPtr> update_job(ParsedJob job, const core::JobObject& old_
   job.meta.created_ms = old_meta.created_ms;
   job.meta.generation = old_meta.generation;
 
+  drop_fields(job, gates, &old_job.spec);
   core::apply_defaults(job.meta, job.spec);
-  if (auto error =
-          refusal(core::validate_update(old_meta, old_job.spec, job.meta, job.spec, observed), job))
-    return *std::move(error);
+  auto found = core::validate_update(old_meta, old_job.spec, job.meta, job.spec, observed);
+  if (!gates.elastic_indexed && job.spec.indexed() &&
+      job.spec.completions != old_job.spec.completions && job.spec.completions)
+    found.invalid("spec.completions", int64_t{*job.spec.completions}, "field is immutable");
+  if (auto error = refusal(std::move(found), job)) return *std::move(error);
   write_values(job.meta, job.spec, job.document);
   if (job.document["spec"] != json::parse(old_job.json)["spec"]) ++job.meta.generation;
   return seal(std::move(job));

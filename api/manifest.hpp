@@ -10,6 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
+#include "core/spec/gates.hpp"
 #include "core/spec/job_spec.hpp"
 #include "core/spec/update.hpp"
 
@@ -39,13 +40,15 @@ struct Admission {
   std::string uid;  // RFC 4122 text
   Millis now_ms = 0;
   std::string name_suffix;  // five characters, used with generateName
+  core::Gates gates{};
 };
 
 Result<core::JobObjectPtr> admit_job(ParsedJob job, const Admission& admission);
 
 // `generation` rises if the spec changed. The uid, if written, has to be the old one (conflict).
 Result<core::JobObjectPtr> update_job(ParsedJob job, const core::JobObject& old_job,
-                                      const core::ObservedStatus& observed);
+                                      const core::ObservedStatus& observed,
+                                      const core::Gates& gates = {});
 
 // Of a text that admit_job or update_job wrote.
 core::JobObjectPtr load_job(std::string_view json_text);

@@ -3,10 +3,12 @@
 #include "api/json.hpp"
 #include "api/selector.hpp"
 #include "base/check.hpp"
+#include "core/job/pod_conditions.hpp"
 #include "core/pod_name.hpp"
 #include "core/spec/well_known.hpp"
 
 #include <algorithm>
+#include <optional>
 
 namespace muster::api {
 namespace {
@@ -43,48 +45,20 @@ void add_members(std::string& out, std::string_view members) {
   out += members;
 }
 
-void add_condition(std::string& out, std::string_view type, bool status, Millis at_ms,
-                   std::string_view reason = {}, std::string_view message = {}) {
+void add_condition(std::string& out, const core::PodCondition& c) {
   add_comma(out);
   out += '{';
-  add(out, "type", type);
-  add(out, "status", status ? "True" : "False");
+  add(out, "type", c.type);
+  add(out, "status", c.status);
   add_raw(out, "lastProbeTime", "null");
-  add(out, "lastTransitionTime", time_text(at_ms));
-  if (!reason.empty()) add(out, "reason", reason);
-  if (!message.empty()) add(out, "message", message);
+  add(out, "lastTransitionTime", time_text(c.at_ms));
+  if (!c.reason.empty()) add(out, "reason", c.reason);
+  if (!c.message.empty()) add(out, "message", c.message);
   out += '}';
 }
 
-struct Disruption {
-  std::string_view reason, message;
-};
-
-// Ends that the platform caused (job-semantics 6.5).
-Disruption disruption(EndCause cause) {
+std::string_view container_reason(EndCause cause, int32_t exit_code) {
   switch (cause) {
-    case EndCause::keeper_lost:
-      return {"TerminationByKubelet", "the node's keeper was lost, and the exit code with it"};
-    case EndCause::agent_stopped:
-      return {"TerminationByKubelet", "the node's agent was shut down"};
-    case EndCause::node_lost:
-      return {"DeletionByTaintManager", "the node was declared lost"};
-    case EndCause::node_deleted:
-      return {"DeletionByPodGC", "the node was deleted"};
-    case EndCause::exited:
-    case EndCause::killed:
-    case EndCause::never_started:
-    case EndCause::start_failed:
-    case EndCause::fenced:
-    case EndCause::deadline:
-    case EndCause::out_of_memory:
-      break;
-  }
-  return {};
-}
-
-std::string_view container_reason(const core::PodEnd& end) {
-  switch (end.cause) {
     case EndCause::start_failed:
       return "StartError";
     case EndCause::out_of_memory:
@@ -94,7 +68,7 @@ std::string_view container_reason(const core::PodEnd& end) {
     case EndCause::node_deleted:
       return "ContainerStatusUnknown";
     default:
-      return end.exit_code == 0 ? "Completed" : "Error";
+      return exit_code == 0 ? "Completed" : "Error";
   }
 }
 
@@ -181,7 +155,8 @@ void PodWriter::metadata(std::string& out, const Shown& shown) const {
   add(out, "resourceVersion", std::to_string(shown.version));
   add(out, "creationTimestamp", time_text(pod.created_ms));
   if (pod.stopping_ms != 0) {
-    const int64_t grace = object_->spec.pod.termination_grace_s.value_or(30);
+    const int64_t grace = pod.grace_ms >= 0 ? pod.grace_ms / 1000
+                                            : object_->spec.pod.termination_grace_s.value_or(30);
     add(out, "deletionTimestamp", time_text(pod.stopping_ms + grace * 1000));
     add_raw(out, "deletionGracePeriodSeconds", std::to_string(grace));
   }
@@ -197,7 +172,7 @@ void PodWriter::metadata(std::string& out, const Shown& shown) const {
   }
   if (pod.pid != 0) add(out, "muster.dev/pid", std::to_string(pod.pid));
   out += '}';
-  add_raw(out, "ownerReferences", owner_);
+  if (!shown.job->state().orphaned) add_raw(out, "ownerReferences", owner_);
   if (pod.counted == core::Counted::not_yet) add_raw(out, "finalizers", finalizers_);
   out += '}';
 }
@@ -218,28 +193,11 @@ void PodWriter::pod(std::string& out, const View& view, const Shown& shown) cons
 
 void PodWriter::status(std::string& out, const View&, const Shown& shown) const {
   const core::Pod& pod = *shown.pod;
-  const bool running = !pod.ended && pod.started_ms != 0;
-  const Millis ready_ms = pod.ended ? pod.end.ended_ms : running ? pod.started_ms : pod.created_ms;
-  const std::string_view not_ready = !pod.ended            ? "ContainersNotReady"
-                                     : pod.end.succeeded() ? "PodCompleted"
-                                                           : "PodFailed";
   out += "\"status\":{";
   add(out, "phase", phase(pod));
   out += ",\"conditions\":[";
-  if (pod.ended && !disruption(pod.end.cause).reason.empty()) {
-    const Disruption d = disruption(pod.end.cause);
-    add_condition(out, "DisruptionTarget", true, pod.end.ended_ms, d.reason, d.message);
-  }
-  if (pod.bound()) {
-    add_condition(out, "Initialized", true, pod.bound_ms);
-    add_condition(out, "Ready", running, ready_ms, running ? std::string_view() : not_ready);
-    add_condition(out, "ContainersReady", running, ready_ms,
-                  running ? std::string_view() : not_ready);
-    add_condition(out, "PodScheduled", true, pod.bound_ms);
-  } else {
-    add_condition(out, "PodScheduled", false, pod.created_ms, "Unschedulable",
-                  "waiting for a free slot");
-  }
+  for (const core::PodCondition& condition : core::pod_conditions(pod))
+    add_condition(out, condition);
   out += ']';
   if (pod.ended) {
     if (const auto reason = pod_reason(pod.end.cause); !reason.empty()) add(out, "reason", reason);
@@ -248,40 +206,70 @@ void PodWriter::status(std::string& out, const View&, const Shown& shown) const 
   add(out, "hostIP", "");
   if (pod.bound()) {
     add(out, "startTime", time_text(pod.bound_ms));
-    containers(out, pod);
+    const size_t init = object_->spec.pod.init_containers.size();
+    if (init > 0)
+      containers(out, pod, "initContainerStatuses", object_->spec.pod.init_containers, 0);
+    containers(out, pod, "containerStatuses", object_->spec.pod.containers, init);
   }
   add(out, "qosClass", "BestEffort");
   out += '}';
 }
 
-void PodWriter::containers(std::string& out, const core::Pod& pod) const {
-  const bool running = !pod.ended && pod.started_ms != 0;
-  out += ",\"containerStatuses\":[";
-  for (const core::Container& container : object_->spec.pod.containers) {
+// `first`: of these in PodEnd::containers. While a pod runs it is told as a whole how far it is.
+void PodWriter::containers(std::string& out, const core::Pod& pod, std::string_view member,
+                           const std::vector<core::Container>& list, size_t first) const {
+  const bool several =
+      object_->spec.pod.init_containers.size() + object_->spec.pod.containers.size() > 1;
+  const bool init = member == "initContainerStatuses";
+  const bool initializing = pod.readiness == core::Readiness::initializing;
+  const bool running = !pod.ended && pod.started_ms != 0 && init == initializing;
+  out += ",\"";
+  out += member;
+  out += "\":[";
+  for (size_t i = 0; i < list.size(); ++i) {
+    // How this one ended: told, or as the pod did when it is the only one.
+    std::optional<core::ContainerEnd> end;
+    if (pod.ended && first + i < pod.end.containers.size()) {
+      end = pod.end.containers[first + i];
+      if (end->started_ms == 0 && end->cause != EndCause::start_failed) end.reset();
+    } else if (pod.ended && !init &&
+               (pod.started_ms != 0 || pod.end.cause == EndCause::start_failed)) {
+      end = {pod.end.cause, pod.end.exit_code, pod.end.signal,
+             pod.restarts,  pod.started_ms,    pod.end.ended_ms};
+    } else if (!pod.ended && init && pod.started_ms != 0 && !initializing) {
+      end = {EndCause::exited, 0, 0, 0, pod.started_ms, pod.started_ms};
+    }
+    const int32_t restarts = end && (pod.ended || init)       ? end->restarts
+                             : i == 0 && init == initializing ? pod.restarts
+                                                              : 0;
+    const bool ready = running && pod.readiness == core::Readiness::ready;
     add_comma(out);
     out += '{';
-    add(out, "name", container.name);
+    add(out, "name", list[i].name);
     out += ",\"state\":{";
-    if (running) {
+    if (end) {
+      out += "\"terminated\":{";
+      add_raw(out, "exitCode", std::to_string(end->exit_code));
+      if (end->signal != 0) add_raw(out, "signal", std::to_string(end->signal));
+      add(out, "reason", container_reason(end->cause, end->exit_code));
+      if (!pod.end.message.empty() && !several) add(out, "message", pod.end.message);
+      add(out, "startedAt", time_text(end->started_ms != 0 ? end->started_ms : end->ended_ms));
+      add(out, "finishedAt", time_text(end->ended_ms));
+      out += '}';
+    } else if (running && (several || pod.readiness != core::Readiness::not_ready)) {
       out += "\"running\":{";
       add(out, "startedAt", time_text(pod.started_ms));
       out += '}';
-    } else if (pod.ended && (pod.started_ms != 0 || pod.end.cause == EndCause::start_failed)) {
-      out += "\"terminated\":{";
-      add_raw(out, "exitCode", std::to_string(pod.end.exit_code));
-      if (pod.end.signal != 0) add_raw(out, "signal", std::to_string(pod.end.signal));
-      add(out, "reason", container_reason(pod.end));
-      if (!pod.end.message.empty()) add(out, "message", pod.end.message);
-      add(out, "startedAt", time_text(pod.started_ms != 0 ? pod.started_ms : pod.end.ended_ms));
-      add(out, "finishedAt", time_text(pod.end.ended_ms));
-      out += '}';
+    } else if (running) {
+      out += R"("waiting":{"reason":"CrashLoopBackOff"})";
     } else {
-      out += R"("waiting":{"reason":"ContainerCreating"})";
+      out += init || !initializing ? R"("waiting":{"reason":"ContainerCreating"})"
+                                   : R"("waiting":{"reason":"PodInitializing"})";
     }
     out += "},\"lastState\":{}";
-    add_raw(out, "ready", running ? "true" : "false");
-    add_raw(out, "restartCount", std::to_string(pod.restarts));
-    add(out, "image", container.image);
+    add_raw(out, "ready", ready || (init && end && end->exit_code == 0) ? "true" : "false");
+    add_raw(out, "restartCount", std::to_string(restarts));
+    add(out, "image", list[i].image);
     add(out, "imageID", "");
     add_raw(out, "started", running ? "true" : "false");
     out += '}';

@@ -27,7 +27,8 @@ class PodWriter {
 
  private:
   void status(std::string& out, const View& view, const Shown& shown) const;
-  void containers(std::string& out, const core::Pod& pod) const;
+  void containers(std::string& out, const core::Pod& pod, std::string_view member,
+                  const std::vector<core::Container>& list, size_t first) const;
 
   core::JobObjectPtr object_;
   std::string labels_, annotations_, finalizers_, owner_, spec_;  // inner texts, no outer braces

@@ -1,10 +1,17 @@
 // Routes: what the paths and methods of the objects' API do.
+//
+// Reading is in routes.cpp, writing in a file a kind (job_routes.cpp, pod_routes.cpp,
+// node_routes.cpp). Whoever changes an object reads it from the View, makes the new one, judges it
+// and hands both to the Backend, which refuses when the object is another one by then; a patch is
+// then made anew.
 #pragma once
 
 #include "api/backend.hpp"
 #include "api/exchange.hpp"
 #include "api/streams.hpp"
+#include "api/write_options.hpp"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,10 +25,17 @@ struct Target {
   Kind kind = Kind::job;
   std::string ns;    // empty: all namespaces, or a kind without
   std::string name;  // empty: the collection
-  std::string sub;   // "log", "status"
+  std::string sub;   // "log", "status", "scale", "eviction"
 
   static std::optional<Target> of(const Url& url);
 };
+
+// A call of the Backend as a promise.
+struct Call {
+  kj::Promise<Status> promise;
+  std::function<void(Status)> done;
+};
+Call new_call();
 
 class Routes {
  public:
@@ -32,16 +46,45 @@ class Routes {
   kj::Promise<void> answer(Exchange& exchange, Target target);
 
  private:
+  using Promise = kj::Promise<void>;
+  using Handler = Promise (Routes::*)(Exchange&, const Target&, const std::string& body);
+  // Makes the new object from the one that is there.
+  using MakeJob = std::function<Result<core::JobObjectPtr>(const core::Job& seen)>;
+  using MakeNode = std::function<Result<core::NodeSpec>(const Shown& seen)>;
+  // Answers once the change is shown (or pretended).
+  using Respond = std::function<Promise(const Shown&)>;
+
+  Promise with_body(Exchange& exchange, const Target& target, Handler handler);
+  Promise not_allowed(Exchange& exchange);
+  Promise respond(Exchange& exchange, const Shown& shown, int code = 200);
   std::optional<Shown> find(const Target& target) const;
-  kj::Promise<void> get(Exchange& exchange, const Target& target);
-  kj::Promise<void> list(Exchange& exchange, const Target& target);
-  kj::Promise<void> watch(Exchange& exchange, Query query);
-  kj::Promise<void> log(Exchange& exchange, const Target& target);
-  kj::Promise<void> create(Exchange& exchange, const Target& target);
-  kj::Promise<void> create_from(Exchange& exchange, const Target& target, const std::string& body);
-  kj::Promise<void> remove(Exchange& exchange, const Target& target);
-  kj::Promise<void> remove_by(Exchange& exchange, const Target& target, const std::string& body);
-  kj::Promise<void> removed(Exchange& exchange, const Target& target, const std::string& uid);
+  Promise get(Exchange& exchange, const Target& target);
+  Promise list(Exchange& exchange, const Target& target);
+  Promise watch(Exchange& exchange, Query query);
+  Promise log(Exchange& exchange, const Target& target);
+
+  Promise create(Exchange& exchange, const Target& target, const std::string& body);
+  Promise write_job(Exchange& exchange, const Target& target, const std::string& body);
+  Promise write_job_status(Exchange& exchange, const Target& target, const std::string& body);
+  Promise get_scale(Exchange& exchange, const Target& target);
+  Promise write_scale(Exchange& exchange, const Target& target, const std::string& body);
+  Promise remove_job(Exchange& exchange, const Target& target, const std::string& body);
+  Promise remove_all(Exchange& exchange, const Target& target, const std::string& body);
+  Promise change_job(Exchange& exchange, const Target& target, bool dry, MakeJob make,
+                     Respond respond, int tries);
+  Promise removed(Exchange& exchange, const Target& target, const std::string& uid);
+
+  Promise write_pod(Exchange& exchange, const Target& target, const std::string& body);
+  Promise remove_pod(Exchange& exchange, const Target& target, const std::string& body);
+  Promise evict(Exchange& exchange, const Target& target, const std::string& body);
+  Promise delete_pod(Exchange& exchange, const Target& target, const DeleteOptions& options,
+                     bool evict);
+  Promise pod_or_success(Exchange& exchange, const Target& target, const std::string& uid);
+
+  Promise write_node(Exchange& exchange, const Target& target, const std::string& body);
+  Promise remove_node(Exchange& exchange, const Target& target, const std::string& body);
+  Promise change_node(Exchange& exchange, const Target& target, bool dry, MakeNode make, int tries);
+
   std::string random_uid();
   std::string random_suffix();
 
@@ -51,5 +94,16 @@ class Routes {
   Renderer& renderer_;
   const ServerOptions& options_;
 };
+
+// The `{"kind": "Status", "status": "Success"}` of a deletion.
+OrderedJson success_json(const std::string& resource, const std::string& name,
+                         const std::string& uid);
+
+// What a PUT (the body itself) or a PATCH makes of `base`.
+Result<Json> written(const Exchange& exchange, const std::string& body, const Json& base);
+
+// A resourceVersion that the client wants: none, or one at which the object's own part was already
+// as it is now.
+bool version_holds(const std::string& wanted, uint64_t owner_version);
 
 }  // namespace muster::api

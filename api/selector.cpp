@@ -192,7 +192,8 @@ std::optional<std::string_view> Selector::only(std::string_view key) const {
 
 std::string_view phase(const core::Pod& pod) {
   if (pod.ended) return pod.end.succeeded() ? "Succeeded" : "Failed";
-  return pod.started_ms != 0 ? "Running" : "Pending";
+  const bool runs = pod.started_ms != 0 && pod.readiness != core::Readiness::initializing;
+  return runs ? "Running" : "Pending";
 }
 
 bool Query::matches(const View& view, const Shown& shown) const {
@@ -237,7 +238,7 @@ bool Query::matches(const View& view, const Shown& shown) const {
       return made = core::pod_name(meta->name, meta->uid, shown.job->indexed(), shown.pod->key);
     }
     if (shown.kind == Kind::node) {
-      if (key == "spec.unschedulable") return shown.node->unschedulable ? "true" : "false";
+      if (key == "spec.unschedulable") return shown.node->spec.unschedulable ? "true" : "false";
       return shown.node->name;
     }
     return meta->name;

@@ -205,6 +205,8 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       return e.send(200, "ok", "text/plain");
     if (path.size() == 1 && path[0] == "readyz" && get)
       return ready_ ? e.send(200, "ok", "text/plain") : e.send(503, reason_ + "\n", "text/plain");
+    if (path.size() == 1 && path[0] == "metrics" && get && options_.metrics)
+      return e.send(200, options_.metrics(), "text/plain; version=0.0.4; charset=utf-8");
     if (auto text = discovery(e.url, options_.version)) {
       if (!get)
         return e.send_status(405, "MethodNotAllowed", "the server does not allow this method here");

@@ -15,6 +15,7 @@
 #include "api/streams.hpp"
 #include "api/view.hpp"
 #include "base/clock.hpp"
+#include "core/spec/gates.hpp"
 
 #include <kj/async-io.h>
 #include <kj/compat/http.h>
@@ -32,6 +33,8 @@ struct ServerOptions {
   std::string version = "0.0.0";     // of muster
   std::function<uint64_t()> random;  // for uids and generated names; must be good
   WallClock now = wall_now;
+  core::Gates gates{};
+  std::function<std::string()> metrics;  // text of /metrics; none: not served
 };
 
 class Server {

@@ -42,6 +42,10 @@ std::string body(const Violation& violation) {
   return text;
 }
 
+const char* kind_of_resource(std::string_view resource) {
+  return resource == "pods" ? "Pod" : resource == "nodes" ? "Node" : "Job";
+}
+
 }  // namespace
 
 std::string violation_text(const Violation& violation) {
@@ -54,7 +58,7 @@ json violation_cause(const Violation& violation) {
           {"message", body(violation)}};
 }
 
-std::string invalid_message(std::string_view job_name, const Error& error) {
+std::string invalid_message(std::string_view resource, std::string_view name, const Error& error) {
   std::vector<std::string> texts;
   for (const Violation& violation : error.violations) {
     std::string text = violation_text(violation);
@@ -63,21 +67,23 @@ std::string invalid_message(std::string_view job_name, const Error& error) {
   std::string joined;
   for (const std::string& text : texts) joined += (joined.empty() ? "" : ", ") + text;
   if (texts.size() > 1) joined = "[" + joined + "]";
-  return "Job.batch \"" + std::string(job_name) + "\" is invalid: " + joined;
+  return std::string(kind_of_resource(resource)) + (resource == "jobs" ? ".batch" : "") + " \"" +
+         std::string(name) + "\" is invalid: " + joined;
 }
 
-json invalid_status(std::string_view job_name, const Error& error) {
+json invalid_status(std::string_view resource, std::string_view name, const Error& error) {
   json causes = json::array();
   for (const Violation& violation : error.violations) causes.push_back(violation_cause(violation));
-  return {
-      {"kind", "Status"},
-      {"apiVersion", "v1"},
-      {"metadata", json::object()},
-      {"status", "Failure"},
-      {"message", invalid_message(job_name, error)},
-      {"reason", "Invalid"},
-      {"details", {{"name", job_name}, {"group", "batch"}, {"kind", "Job"}, {"causes", causes}}},
-      {"code", 422}};
+  json details = {{"name", name}, {"kind", kind_of_resource(resource)}, {"causes", causes}};
+  if (resource == "jobs") details["group"] = "batch";
+  return {{"kind", "Status"},
+          {"apiVersion", "v1"},
+          {"metadata", json::object()},
+          {"status", "Failure"},
+          {"message", invalid_message(resource, name, error)},
+          {"reason", "Invalid"},
+          {"details", std::move(details)},
+          {"code", 422}};
 }
 
 }  // namespace muster::api

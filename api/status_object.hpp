@@ -15,10 +15,11 @@ std::string violation_text(const Violation& violation);
 // An entry of details.causes: field, reason (FieldValueInvalid…) and message.
 nlohmann::json violation_cause(const Violation& violation);
 
-// `Job.batch "NAME" is invalid: [..]`; each text once, brackets only around several.
-std::string invalid_message(std::string_view job_name, const Error& error);
+// `Job.batch "NAME" is invalid: [..]`; each text once, brackets only around several. `resource` is
+// jobs, pods or nodes.
+std::string invalid_message(std::string_view resource, std::string_view name, const Error& error);
 
-// The Status of a 422: a job that breaks rules (error.violations is not empty).
-nlohmann::json invalid_status(std::string_view job_name, const Error& error);
+// The Status of a 422: an object that breaks rules (error.violations is not empty).
+nlohmann::json invalid_status(std::string_view resource, std::string_view name, const Error& error);
 
 }  // namespace muster::api

@@ -59,6 +59,11 @@ void View::loaded(uint64_t commit, std::vector<core::NodeInfo> nodes) {
     for (auto& [key, version] : view->pods) version = commit;
   }
   for (core::NodeInfo& node : nodes) {
+    if (node.deleted) {
+      node_names_.erase(node.name);  // by id: what has the name after it comes later
+      nodes_[node.id] = std::move(node);
+      continue;
+    }
     NodeView& named = node_names_[node.name];
     named.id = std::max(named.id, node.id);
     named.version = commit;
@@ -107,6 +112,9 @@ void View::apply(JobView& view, const core::Record& record) {
   view.job.apply(record, &what);
   touched(view, what);
   const bool hidden = view.job.hidden();
+  if (std::holds_alternative<core::JobAdmitted>(record) ||
+      std::holds_alternative<core::JobSpecChanged>(record))
+    view.owner_version = commit_;
   if (!hidden && view.version != commit_) {
     view.version = commit_;
     push({.job = view.job.id(), .kind = Kind::job, .type = Change::Type::touched});
@@ -205,6 +213,17 @@ void View::merge(core::NodeInfo node, bool passing) {
     if (same) return;
   } else {
     nodes_.emplace(node.id, node);
+  }
+  if (node.deleted) {
+    auto shown = node_names_.find(node.name);
+    if (shown == node_names_.end() || shown->second.id != node.id) return;
+    node_names_.erase(shown);
+    auto gone = std::make_shared<Gone>();
+    gone->node = node;
+    return push({.nr = node.id,
+                 .kind = Kind::node,
+                 .type = Change::Type::removed,
+                 .gone = std::move(gone)});
   }
   auto [named, added] = node_names_.try_emplace(node.name);
   if (node.id < named->second.id) return;  // an earlier incarnation is not shown
@@ -339,6 +358,11 @@ std::optional<Shown> View::find(const Key& key) const {
 const core::NodeInfo* View::node_info(NodeId id) const {
   auto it = nodes_.find(id);
   return it == nodes_.end() ? nullptr : &it->second;
+}
+
+uint64_t View::owner_version(JobId id) const {
+  const JobView* view = job_view(id);
+  return view ? view->owner_version : 0;
 }
 
 std::string View::node_name(NodeId id) const {

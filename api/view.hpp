@@ -40,6 +40,7 @@ struct JobView {
   explicit JobView(core::Job j) : job(std::move(j)) {}
   core::Job job;
   uint64_t version = 0;
+  uint64_t owner_version = 0;                 // when metadata or spec changed last
   std::unordered_map<PodKey, uint64_t> pods;  // shown pods
   std::unordered_map<uint64_t, uint64_t>
       events;           // event number -> version; those missing have `loaded`
@@ -52,6 +53,7 @@ struct JobView {
 struct Gone {
   std::shared_ptr<const core::Job> job;  // without pods and events; a pod's without status too
   std::optional<core::Pod> pod;          // for a pod
+  std::optional<core::NodeInfo> node;    // for a node
 };
 
 struct Change {
@@ -110,6 +112,8 @@ class View {
   std::optional<Shown> event(std::string_view ns, std::string_view name) const;
   // Also of a hidden job, as long as its fold lives (kind pod and event).
   std::optional<Shown> find(const Key& key) const;
+  // The commit at which the metadata or spec of a job changed last; 0: before this start.
+  uint64_t owner_version(JobId id) const;
   const core::NodeInfo* node_info(NodeId id) const;  // any incarnation; nullptr: unknown
   std::string node_name(NodeId id) const;            // "" when unknown
 
@@ -167,10 +171,11 @@ inline Key key_of(const Shown& s) {
 }
 
 // Is a pod of this job an object that a client can see? One whose deletion was requested goes with
-// its end, as soon as it is judged; what a deleted job has finished goes with the job.
+// its end, as soon as it is judged; what a deleted job has finished goes with the job, unless it
+// was orphaned.
 inline bool shows(const core::Job& job, const core::Pod& pod) {
   if (!pod.ended) return true;
-  if (job.hidden()) return false;
+  if (job.hidden() && !job.state().orphaned) return false;
   return pod.stopping_ms == 0 || pod.counted == core::Counted::not_yet;
 }
 

@@ -47,9 +47,11 @@ class Thread final : public ApiThread, public api::Backend {
   void show_nodes(std::vector<core::NodeInfo> nodes) override {
     post([this, nodes = std::move(nodes)] { view_.nodes(nodes); });
   }
-  void ready(actors::registry_actor registry, RpcServer& rpc) override {
-    post([this, registry, &rpc] {
+  void ready(actors::registry_actor registry, actors::cluster_actor cluster,
+             RpcServer& rpc) override {
+    post([this, registry, cluster, &rpc] {
       registry_ = registry;
+      cluster_ = cluster;
       rpc_ = &rpc;
       server_->set_ready(true, "");
     });
@@ -67,10 +69,44 @@ class Thread final : public ApiThread, public api::Backend {
     caf::anon_send(registry_, actors::CreateJob{std::move(job), back(std::move(done))});
   }
 
-  void delete_job(std::string ns, std::string name, std::string uid, bool background,
+  void delete_job(std::string ns, std::string name, std::string uid, api::Propagation propagation,
                   std::function<void(Status)> done) override {
     caf::anon_send(registry_, actors::DeleteJob{std::move(ns), std::move(name), std::move(uid),
-                                                background, back(std::move(done))});
+                                                propagation != api::Propagation::foreground,
+                                                propagation == api::Propagation::orphan,
+                                                back(std::move(done))});
+  }
+
+  void update_job(core::JobObjectPtr seen, core::JobObjectPtr job,
+                  std::function<void(Status)> done) override {
+    const core::JobMeta meta = seen->meta;
+    ask(meta, core::OwnerUpdate{0, std::move(seen), std::move(job)}, std::move(done));
+  }
+
+  void write_status(core::JobObjectPtr job, std::string status_json,
+                    std::function<void(Status)> done) override {
+    ask(job->meta, core::StatusWrite{0, std::move(status_json)}, std::move(done));
+  }
+
+  void delete_pods(JobId job, std::vector<PodKey> pods, bool evict, Millis grace_ms,
+                   std::function<void(Status)> done) override {
+    auto why = evict ? core::PodsDeletion::Why::eviction : core::PodsDeletion::Why::owner;
+    ask(job, core::PodsDeletion{0, std::move(pods), why, grace_ms}, std::move(done));
+  }
+
+  void write_pod_conditions(PodId pod, std::vector<core::PodCondition> conditions,
+                            std::function<void(Status)> done) override {
+    ask(pod.job, core::PodConditionsWrite{0, pod.key(), std::move(conditions)}, std::move(done));
+  }
+
+  void change_node(std::string name, core::NodeSpec seen, core::NodeSpec spec,
+                   std::function<void(Status)> done) override {
+    caf::anon_send(cluster_, actors::ChangeNode{std::move(name), std::move(seen), std::move(spec),
+                                                back(std::move(done))});
+  }
+
+  void delete_node(std::string name, std::function<void(Status)> done) override {
+    caf::anon_send(cluster_, actors::DeleteNode{std::move(name), back(std::move(done))});
   }
 
   void read_log(api::LogRequest request, std::function<void(Result<api::LogChunk>)> done) override {
@@ -80,6 +116,15 @@ class Thread final : public ApiThread, public api::Backend {
   }
 
  private:
+  void ask(const core::JobMeta& meta, core::Event event, std::function<void(Status)> done) {
+    caf::anon_send(registry_, actors::AskJob{meta.ns, meta.name, meta.uid, 0, std::move(event),
+                                             back(std::move(done))});
+  }
+  void ask(JobId job, core::Event event, std::function<void(Status)> done) {
+    caf::anon_send(registry_,
+                   actors::AskJob{"", "", "", job, std::move(event), back(std::move(done))});
+  }
+
   // The answer of an actor, brought to this thread.
   std::function<void(Status)> back(std::function<void(Status)> done) {
     return [this, done = std::move(done)](Status status) {
@@ -135,6 +180,7 @@ class Thread final : public ApiThread, public api::Backend {
     inbox_ = nullptr;
     tasks = nullptr;
     registry_ = actors::registry_actor{};
+    cluster_ = actors::cluster_actor{};
   }
 
   ApiOptions options_;
@@ -148,6 +194,7 @@ class Thread final : public ApiThread, public api::Backend {
   api::View view_;
   api::Server* server_ = nullptr;
   actors::registry_actor registry_;
+  actors::cluster_actor cluster_;
   RpcServer* rpc_ = nullptr;
 };
 

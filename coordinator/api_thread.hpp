@@ -37,7 +37,8 @@ class ApiThread {
                     std::vector<core::NodeInfo> nodes) = 0;
   virtual void show(core::Committed batch) = 0;
   virtual void show_nodes(std::vector<core::NodeInfo> nodes) = 0;
-  virtual void ready(actors::registry_actor registry, RpcServer& rpc) = 0;
+  virtual void ready(actors::registry_actor registry, actors::cluster_actor cluster,
+                     RpcServer& rpc) = 0;
   // Ends watches and connections and joins the thread.
   virtual void stop() = 0;
 };

@@ -157,11 +157,18 @@ class Running final : public Coordinator {
         *system_, writer_, [this] { return registry_; }, *rpc_, wall_now, std::move(cluster),
         recovered.nodes, std::move(held.slots));
     core::Knobs knobs{options_.backoff_base_ms, options_.backoff_max_ms};
-    registry_ = actors::spawn_registry(*system_, writer_, cluster_, *rpc_, wall_now, knobs,
-                                       std::move(recovered.jobs), std::move(held.lost),
-                                       std::max<JobId>(1, recovered.next_job_id), outdated);
+    actors::LoadJob load_job = [this](JobId id) {
+      auto job = storage::recover_job(*journal_, id,
+                                      [](std::string_view json) { return api::load_job(json); });
+      if (!job) stop_loudly(job.error().message);
+      return std::move(*job);
+    };
+    registry_ =
+        actors::spawn_registry(*system_, writer_, cluster_, *rpc_, wall_now, knobs,
+                               std::move(load_job), std::move(recovered.jobs), std::move(held.lost),
+                               std::max<JobId>(1, recovered.next_job_id), outdated);
     rpc_->serve(cluster_, registry_);
-    api_->ready(registry_, *rpc_);
+    api_->ready(registry_, cluster_, *rpc_);
   }
 
   // Written beside and renamed: whoever reads it sees all of it.

@@ -65,6 +65,30 @@ std::string end_text(EndCause cause, int32_t exit_code, int32_t signal,
   return text;
 }
 
+std::string readiness_text(Readiness readiness) {
+  switch (readiness) {
+    case Readiness::ready:
+      return "";
+    case Readiness::initializing:
+      return " initializing";
+    case Readiness::not_ready:
+      return " not-ready";
+  }
+  return "";
+}
+
+std::string pods_text(JobId job, const std::vector<PodKey>& pods, std::string head) {
+  return listed(std::move(head), pods, [job](PodKey pod) { return pod_text(job, pod); });
+}
+
+std::string condition_text(const PodCondition& c) {
+  return " " + c.type + "=" + c.status + (c.reason.empty() ? "" : "/" + c.reason);
+}
+
+std::string grace_text(Millis grace_ms) {
+  return grace_ms < 0 ? "" : " grace=" + std::to_string(grace_ms) + "ms";
+}
+
 struct EventText {
   JobId job;
 
@@ -72,7 +96,8 @@ struct EventText {
   std::string operator()(const PodsReported& e) {
     std::string text = "PodsReported " + node_text(e.node) + " token=" + std::to_string(e.token);
     for (const auto& one : e.starts)
-      text += ", start " + pod_text(job, one.pod) + start_text(one.pid, one.restarts);
+      text += ", start " + pod_text(job, one.pod) + start_text(one.pid, one.restarts) +
+              readiness_text(one.readiness);
     for (const auto& one : e.ends)
       text += ", end " + pod_text(job, one.pod) +
               end_text(one.cause, one.exit_code, one.signal, one.message);
@@ -88,9 +113,31 @@ struct EventText {
   std::string operator()(const NodeReady& e) { return "NodeReady " + node_text(e.node); }
   std::string operator()(const TimePassed&) { return "TimePassed"; }
   std::string operator()(const JobDeletion& e) {
-    return std::string("JobDeletion ") + (e.background ? "background" : "foreground");
+    return std::string("JobDeletion ") + (e.orphan       ? "orphan"
+                                          : e.background ? "background"
+                                                         : "foreground");
   }
+  std::string operator()(const OwnerUpdate& e) {
+    return "OwnerUpdate generation=" + std::to_string(e.object->meta.generation);
+  }
+  std::string operator()(const PodsDeletion& e) {
+    constexpr const char* kWhy[] = {"", " eviction", " preemption"};
+    return pods_text(job, e.pods, "PodsDeletion") + kWhy[static_cast<int>(e.why)] +
+           grace_text(e.grace_ms);
+  }
+  std::string operator()(const Preempted& e) { return slots_text(e.slots, "Preempted"); }
+  std::string operator()(const PodConditionsWrite& e) {
+    std::string text = "PodConditionsWrite " + pod_text(job, e.pod);
+    for (const PodCondition& condition : e.conditions) text += condition_text(condition);
+    return text;
+  }
+  std::string operator()(const StatusWrite& e) { return "StatusWrite " + quoted(e.json); }
 };
+
+std::string action_text(FailureAction action) {
+  constexpr const char* kActions[] = {"", " Count", " Ignore", " FailIndex", " FailJob"};
+  return kActions[static_cast<int>(action)];
+}
 
 struct RecordText {
   JobId job;
@@ -125,14 +172,16 @@ struct RecordText {
   }
   std::string operator()(const PodsStarted& r) {
     return listed("PodsStarted", r.starts, [this](const PodsStarted::Start& one) {
-      return pod_text(job, one.pod) + start_text(one.pid, one.restarts);
+      return pod_text(job, one.pod) + start_text(one.pid, one.restarts) +
+             readiness_text(one.readiness);
     });
   }
   std::string operator()(const PodsEnded& r) {
     std::string text = listed("PodsEnded", r.ends, [this](const PodsEnded::One& one) {
       return pod_text(job, one.pod) + start_text(one.pid, one.restarts) +
              end_text(one.end.cause, one.end.exit_code, one.end.signal, one.end.message) +
-             " counted=" + std::string(name(one.counted)) + (one.fails_index ? " fails-index" : "");
+             " counted=" + std::string(name(one.counted)) +
+             (one.fails_index ? " fails-index" : "") + action_text(one.action);
     });
     if (r.backoff_failures != 0)
       text += "; backoff failures=" + std::to_string(r.backoff_failures) +
@@ -140,9 +189,21 @@ struct RecordText {
     return text;
   }
   std::string operator()(const PodsStopping& r) {
-    return listed("PodsStopping", r.pods, [this](const PodsStopping::One& one) {
-      return pod_text(job, one.pod) + " counted=" + std::string(name(one.counted));
-    });
+    return listed(r.by_job ? "PodsStopping" : "PodsStopping by others", r.pods,
+                  [this](const PodsStopping::One& one) {
+                    return pod_text(job, one.pod) + " counted=" + std::string(name(one.counted)) +
+                           (one.fails_index ? " fails-index" : "") + grace_text(one.grace_ms);
+                  });
+  }
+  std::string operator()(const PodConditionSet& r) {
+    return "PodConditionSet " + pod_text(job, r.pod) + condition_text(r.condition);
+  }
+  std::string operator()(const PodsRemoved& r) { return pods_text(job, r.pods, "PodsRemoved"); }
+  std::string operator()(const JobSuspended& r) {
+    return "JobSuspended " + this_job() + (r.suspended ? " True" : " False");
+  }
+  std::string operator()(const StatusWritten& r) {
+    return "StatusWritten " + this_job() + " " + quoted(r.json);
   }
   std::string operator()(const FinishDecided& r) {
     return "FinishDecided " + this_job() + (r.success ? " success " : " failure ") + r.reason +
@@ -150,7 +211,10 @@ struct RecordText {
   }
   std::string operator()(const JobFinished&) { return "JobFinished " + this_job(); }
   std::string operator()(const JobDeleted& r) {
-    return "JobDeleted " + this_job() + (r.background ? " background" : " foreground");
+    return "JobDeleted " + this_job() +
+           (r.orphan       ? " orphan"
+            : r.background ? " background"
+                           : " foreground");
   }
   std::string operator()(const JobForgotten&) { return "JobForgotten " + this_job(); }
 };
@@ -161,7 +225,10 @@ struct EffectText {
   std::string operator()(const LaunchPods& e) { return placed_text(job, e.pods, "LaunchPods"); }
   std::string operator()(const KillPods& e) { return placed_text(job, e.pods, "KillPods"); }
   std::string operator()(const AckReport& e) { return "AckReport " + std::to_string(e.token); }
-  std::string operator()(const Answer& e) { return "Answer " + std::to_string(e.token); }
+  std::string operator()(const Answer& e) {
+    constexpr const char* kOutcome[] = {"", " conflict", " not-found"};
+    return "Answer " + std::to_string(e.token) + kOutcome[static_cast<int>(e.outcome)];
+  }
   std::string operator()(const AskSlots& e) { return "AskSlots " + std::to_string(e.wanted); }
   std::string operator()(const FreeSlots& e) { return slots_text(e.slots, "FreeSlots"); }
   std::string operator()(const AnswerReconcile& e) {
@@ -173,7 +240,8 @@ struct EffectText {
     return listed("PodsClosed", e.pods, [this](PodKey pod) { return pod_text(job, pod); });
   }
   std::string operator()(const JobOver& e) {
-    return "JobOver j" + std::to_string(job) + (e.forgotten ? " forgotten" : "");
+    std::string text = "JobOver j" + std::to_string(job) + (e.forgotten ? " forgotten" : "");
+    return e.wake_ms == 0 ? text : text + " wake=" + instant_text(e.wake_ms);
   }
 };
 

@@ -14,6 +14,9 @@ const nodeVersion :UInt32 = 1;
 
 enum Counted { notYet @0; succeeded @1; failed @2; ignored @3; released @4; }
 
+enum FailureAction { none @0; count @1; ignore @2; failIndex @3; failJob @4; }
+enum Readiness { ready @0; initializing @1; notReady @2; }
+
 enum EndCause {
   exited @0;
   killed @1;
@@ -56,15 +59,31 @@ struct Record {
       backoffFailures @12 :UInt32;
       backoffLast @13 :UInt64;        # coded, base atMs
     }
-    podsStopping @14 :List(StoppingRun);
+    podsStopping :group {
+      runs @14 :List(StoppingRun);
+      byOthers @21 :Bool;             # not the job itself deletes them
+      backoffFailures @22 :UInt32;
+      backoffLast @23 :UInt64;        # coded, base atMs
+    }
     finishDecided :group {
       success @15 :Bool;
       reason @16 :Text;
       message @17 :Text;
     }
     jobFinished @18 :Void;
-    jobDeleted :group { background @19 :Bool; }
+    jobDeleted :group {
+      background @19 :Bool;
+      orphan @24 :Bool;
+    }
     jobForgotten @20 :Void;
+    podConditionSet :group {
+      index @25 :UInt32;
+      attempt @26 :UInt32;
+      condition @27 :PodCondition;
+    }
+    podsRemoved @28 :List(StoppingRun); # no more than which pods
+    jobSuspended @29 :Bool;
+    statusWritten @30 :Text;
   }
 }
 
@@ -90,6 +109,27 @@ struct StoppingRun {
   count @1 :UInt32;
   attempt @2 :UInt32;
   counted @3 :Counted;
+  failsIndex @4 :Bool;
+  grace @5 :UInt64;                   # milliseconds plus 1; 0: the template's
+}
+
+# `at` is coded; its base is the record's or the pod's creation.
+struct PodCondition {
+  type @0 :Text;
+  status @1 :Text;
+  at @2 :UInt64;
+  reason @3 :Text;
+  message @4 :Text;
+}
+
+# Instants are coded with the base of the end that it belongs to.
+struct ContainerEnd {
+  cause @0 :EndCause;
+  exitCode @1 :Int32;
+  signal @2 :Int32;
+  restarts @3 :Int32;
+  started @4 :UInt64;
+  ended @5 :UInt64;
 }
 
 struct Start {
@@ -98,6 +138,7 @@ struct Start {
   pid @2 :Int32;
   restarts @3 :Int32;
   started @4 :UInt64;                 # coded, base atMs
+  readiness @5 :Readiness;
 }
 
 struct End {
@@ -113,6 +154,8 @@ struct End {
   counted @9 :Counted;
   failsIndex @10 :Bool;
   message @11 :Text;
+  action @12 :FailureAction;
+  containers @13 :List(ContainerEnd);
 }
 
 # The state of one job after its appends up to and with `sequence`. Instants are coded with base lastRecordMs.
@@ -147,6 +190,8 @@ struct JobSnapshot {
   events @27 :List(Event);            # oldest first
   eventsTotal @28 :UInt64;
   podsCreated @29 :UInt64;
+  orphaned @30 :Bool;
+  externalStatus @31 :Text;
 }
 
 struct Condition {
@@ -183,6 +228,11 @@ struct Pod {
   signal @15 :Int32;
   ended @16 :UInt64;
   message @17 :Text;
+  readiness @18 :Readiness;
+  grace @19 :UInt64;                  # milliseconds plus 1; 0: the template's
+  action @20 :FailureAction;
+  conditions @21 :List(PodCondition);
+  containers @22 :List(ContainerEnd);
 }
 
 struct Event {
@@ -217,6 +267,22 @@ struct NodeRow {
   createdMs @10 :Int64;
   unschedulable @11 :Bool;
   gone @12 :Bool;
+  taints @13 :List(Taint);
+  ownLabels @14 :List(Label);         # those set by people
+  annotations @15 :List(Label);
+  resources @16 :List(Resource);
+  deleted @17 :Bool;
+}
+
+struct Taint {
+  key @0 :Text;
+  value @1 :Text;
+  effect @2 :Text;
+}
+
+struct Resource {
+  name @0 :Text;
+  count @1 :Int64;
 }
 
 struct Label {

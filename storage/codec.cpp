@@ -93,12 +93,14 @@ struct Writer {
     auto list = out.initPodsStarted(static_cast<uint32_t>(r.starts.size()));
     for (uint32_t i = 0; i < r.starts.size(); ++i) {
       const auto& start = r.starts[i];
+      [[maybe_unused]] const auto& [pod, pid, restarts, started_ms, readiness] = start;
       auto to = list[i];
       to.setIndex(start.pod.index);
       to.setAttempt(start.pod.attempt);
       to.setPid(start.pid);
       to.setRestarts(start.restarts);
       to.setStarted(instant(start.started_ms, r.at_ms));
+      to.setReadiness(wire_enum<wire::Readiness>(start.readiness));
     }
   }
   void operator()(const core::PodsEnded& r) {
@@ -108,6 +110,10 @@ struct Writer {
     auto list = ended.initEnds(static_cast<uint32_t>(r.ends.size()));
     for (uint32_t i = 0; i < r.ends.size(); ++i) {
       const auto& one = r.ends[i];
+      // Fail to compile when an end gets a member that is not written below.
+      [[maybe_unused]] const auto& [pod, end, pid, restarts, started_ms, counted, fails_index,
+                                    action] = one;
+      [[maybe_unused]] const auto& [cause, exit_code, signal, ended_ms, message, containers] = end;
       auto to = list[i];
       to.setIndex(one.pod.index);
       to.setAttempt(one.pod.attempt);
@@ -121,20 +127,46 @@ struct Writer {
       to.setCounted(wire_enum<wire::Counted>(one.counted));
       to.setFailsIndex(one.fails_index);
       if (!one.end.message.empty()) to.setMessage(text(one.end.message));
+      to.setAction(wire_enum<wire::FailureAction>(one.action));
+      write_containers(containers, r.at_ms, [&to](uint32_t n) { return to.initContainers(n); });
     }
   }
   void operator()(const core::PodsStopping& r) {
-    auto runs =
-        runs_of(r.pods, [](const auto& a, const auto& b) { return a.counted == b.counted; });
-    auto list = out.initPodsStopping(static_cast<uint32_t>(runs.size()));
+    auto runs = runs_of(r.pods, [](const auto& a, const auto& b) {
+      [[maybe_unused]] const auto& [pod, counted, fails_index, grace_ms] = a;
+      return counted == b.counted && fails_index == b.fails_index && grace_ms == b.grace_ms;
+    });
+    auto stopping = out.initPodsStopping();
+    stopping.setByOthers(!r.by_job);
+    stopping.setBackoffFailures(r.backoff_failures);
+    stopping.setBackoffLast(instant(r.backoff_last_ms, r.at_ms));
+    auto list = stopping.initRuns(static_cast<uint32_t>(runs.size()));
     for (uint32_t i = 0; i < runs.size(); ++i) {
       auto to = list[i];
       to.setFirst(runs[i].first->pod.index);
       to.setCount(runs[i].second);
       to.setAttempt(runs[i].first->pod.attempt);
       to.setCounted(wire_enum<wire::Counted>(runs[i].first->counted));
+      to.setFailsIndex(runs[i].first->fails_index);
+      to.setGrace(grace(runs[i].first->grace_ms));
     }
   }
+  void operator()(const core::PodConditionSet& r) {
+    auto set = out.initPodConditionSet();
+    set.setIndex(r.pod.index);
+    set.setAttempt(r.pod.attempt);
+    write_condition(r.condition, r.at_ms, set.initCondition());
+  }
+  void operator()(const core::PodsRemoved& r) {
+    auto list = out.initPodsRemoved(static_cast<uint32_t>(r.pods.size()));
+    for (uint32_t i = 0; i < r.pods.size(); ++i) {
+      list[i].setFirst(r.pods[i].index);
+      list[i].setCount(1);
+      list[i].setAttempt(r.pods[i].attempt);
+    }
+  }
+  void operator()(const core::JobSuspended& r) { out.setJobSuspended(r.suspended); }
+  void operator()(const core::StatusWritten& r) { out.setStatusWritten(text(r.json)); }
   void operator()(const core::FinishDecided& r) {
     auto decided = out.initFinishDecided();
     decided.setSuccess(r.success);
@@ -142,7 +174,11 @@ struct Writer {
     decided.setMessage(text(r.message));
   }
   void operator()(const core::JobFinished&) { out.setJobFinished(); }
-  void operator()(const core::JobDeleted& r) { out.initJobDeleted().setBackground(r.background); }
+  void operator()(const core::JobDeleted& r) {
+    auto deleted = out.initJobDeleted();
+    deleted.setBackground(r.background);
+    deleted.setOrphan(r.orphan);
+  }
   void operator()(const core::JobForgotten&) { out.setJobForgotten(); }
 };
 
@@ -190,7 +226,8 @@ core::PodsStarted started_back(wire::Record::Reader in) {
     r.starts.push_back({.pod = {start.getIndex(), start.getAttempt()},
                         .pid = start.getPid(),
                         .restarts = start.getRestarts(),
-                        .started_ms = instant_back(start.getStarted(), r.at_ms)});
+                        .started_ms = instant_back(start.getStarted(), r.at_ms),
+                        .readiness = readiness_back(start.getReadiness())});
   }
   return r;
 }
@@ -208,24 +245,41 @@ core::PodsEnded ended_back(wire::Record::Reader in) {
                               .exit_code = one.getExitCode(),
                               .signal = one.getSignal(),
                               .ended_ms = instant_back(one.getEnded(), r.at_ms),
-                              .message = text_back(one.getMessage())},
+                              .message = text_back(one.getMessage()),
+                              .containers = containers_back(one.getContainers(), r.at_ms)},
                       .pid = one.getPid(),
                       .restarts = one.getRestarts(),
                       .started_ms = instant_back(one.getStarted(), r.at_ms),
                       .counted = counted_back(one.getCounted()),
-                      .fails_index = one.getFailsIndex()});
+                      .fails_index = one.getFailsIndex(),
+                      .action = action_back(one.getAction())});
   }
   return r;
 }
 
 core::PodsStopping stopping_back(wire::Record::Reader in) {
-  core::PodsStopping r{.at_ms = in.getAtMs()};
+  auto stopping = in.getPodsStopping();
+  core::PodsStopping r{.at_ms = in.getAtMs(), .by_job = !stopping.getByOthers()};
+  r.backoff_failures = stopping.getBackoffFailures();
+  r.backoff_last_ms = instant_back(stopping.getBackoffLast(), r.at_ms);
   uint64_t pods = 0;
-  reserve_for(r.pods, in.getPodsStopping());
-  for (auto run : in.getPodsStopping()) {
-    auto counted = counted_back(run.getCounted());
-    unroll(run, pods, [&r, counted](PodKey pod) { r.pods.push_back({pod, counted}); });
+  reserve_for(r.pods, stopping.getRuns());
+  for (auto run : stopping.getRuns()) {
+    core::PodsStopping::One one{
+        {}, counted_back(run.getCounted()), run.getFailsIndex(), grace_back(run.getGrace())};
+    unroll(run, pods, [&r, &one](PodKey pod) {
+      one.pod = pod;
+      r.pods.push_back(one);
+    });
   }
+  return r;
+}
+
+core::PodsRemoved removed_back(wire::Record::Reader in) {
+  core::PodsRemoved r{.at_ms = in.getAtMs()};
+  uint64_t pods = 0;
+  for (auto run : in.getPodsRemoved())
+    unroll(run, pods, [&r](PodKey pod) { r.pods.push_back(pod); });
   return r;
 }
 
@@ -259,11 +313,37 @@ core::Record record_back(wire::Record::Reader in) {
     case wire::Record::JOB_FINISHED:
       return core::JobFinished{at_ms};
     case wire::Record::JOB_DELETED:
-      return core::JobDeleted{at_ms, in.getJobDeleted().getBackground()};
+      return core::JobDeleted{at_ms, in.getJobDeleted().getBackground(),
+                              in.getJobDeleted().getOrphan()};
+    case wire::Record::POD_CONDITION_SET: {
+      auto set = in.getPodConditionSet();
+      return core::PodConditionSet{
+          at_ms, {set.getIndex(), set.getAttempt()}, condition_back(set.getCondition(), at_ms)};
+    }
+    case wire::Record::PODS_REMOVED:
+      return removed_back(in);
+    case wire::Record::JOB_SUSPENDED:
+      return core::JobSuspended{at_ms, in.getJobSuspended()};
+    case wire::Record::STATUS_WRITTEN:
+      return core::StatusWritten{at_ms, text_back(in.getStatusWritten())};
     case wire::Record::JOB_FORGOTTEN:
       return core::JobForgotten{at_ms};
   }
   KJ_FAIL_REQUIRE("unknown kind of record", static_cast<uint16_t>(in.which()));
+}
+
+void write_labels(const core::StringMap& labels, capnp::List<wire::Label>::Builder out) {
+  uint32_t i = 0;
+  for (const auto& [key, value] : labels) {
+    out[i].setKey(text(key));
+    out[i++].setValue(text(value));
+  }
+}
+
+core::StringMap labels_back(capnp::List<wire::Label>::Reader list) {
+  core::StringMap labels;
+  for (auto label : list) labels[text_back(label.getKey())] = text_back(label.getValue());
+  return labels;
 }
 
 }  // namespace
@@ -293,6 +373,11 @@ Result<std::vector<core::Record>> decode_records(std::string_view bytes) {
 }
 
 std::string encode_node(const core::NodeInfo& node) {
+  // Fails to compile when a node gets a member that is neither written below nor only memory.
+  [[maybe_unused]] const auto& [id, name, work_dir_id, boot_id, slots, cpu_millis, memory_bytes,
+                                resources, node_labels, address, created_ms, spec, gone, deleted,
+                                health, draining, heartbeat_ms, changed_ms] = node;
+  [[maybe_unused]] const auto& [unschedulable, taints, own_labels, annotations] = spec;
   capnp::MallocMessageBuilder message;
   auto out = message.initRoot<wire::NodeRow>();
   out.setVersion(wire::NODE_VERSION);
@@ -303,17 +388,27 @@ std::string encode_node(const core::NodeInfo& node) {
   out.setSlots(node.slots);
   out.setCpuMillis(node.cpu_millis);
   out.setMemoryBytes(node.memory_bytes);
-  auto labels = out.initLabels(static_cast<uint32_t>(node.labels.size()));
+  write_labels(node.labels, out.initLabels(static_cast<uint32_t>(node.labels.size())));
+  write_labels(own_labels, out.initOwnLabels(static_cast<uint32_t>(own_labels.size())));
+  write_labels(annotations, out.initAnnotations(static_cast<uint32_t>(annotations.size())));
   uint32_t i = 0;
-  for (const auto& [key, value] : node.labels) {
-    labels[i].setKey(text(key));
-    labels[i].setValue(text(value));
-    ++i;
+  auto resources_out = out.initResources(static_cast<uint32_t>(resources.size()));
+  for (const auto& [resource, count] : resources) {
+    resources_out[i].setName(text(resource));
+    resources_out[i++].setCount(count);
+  }
+  i = 0;
+  auto taints_out = out.initTaints(static_cast<uint32_t>(taints.size()));
+  for (const auto& taint : taints) {
+    taints_out[i].setKey(text(taint.key));
+    taints_out[i].setValue(text(taint.value));
+    taints_out[i++].setEffect(text(taint.effect));
   }
   out.setAddress(text(node.address));
   out.setCreatedMs(node.created_ms);
-  out.setUnschedulable(node.unschedulable);
+  out.setUnschedulable(unschedulable);
   out.setGone(node.gone);
+  out.setDeleted(deleted);
   return packed(message);
 }
 
@@ -327,12 +422,18 @@ Result<core::NodeInfo> decode_node(std::string_view bytes) {
     node.slots = in.getSlots();
     node.cpu_millis = in.getCpuMillis();
     node.memory_bytes = in.getMemoryBytes();
-    for (auto label : in.getLabels())
-      node.labels[text_back(label.getKey())] = text_back(label.getValue());
+    node.labels = labels_back(in.getLabels());
+    node.spec.labels = labels_back(in.getOwnLabels());
+    node.spec.annotations = labels_back(in.getAnnotations());
+    for (auto one : in.getResources()) node.resources[text_back(one.getName())] = one.getCount();
+    for (auto one : in.getTaints())
+      node.spec.taints.push_back(
+          {text_back(one.getKey()), text_back(one.getValue()), text_back(one.getEffect())});
     node.address = text_back(in.getAddress());
     node.created_ms = in.getCreatedMs();
-    node.unschedulable = in.getUnschedulable();
+    node.spec.unschedulable = in.getUnschedulable();
     node.gone = in.getGone();
+    node.deleted = in.getDeleted();
     return node;
   });
 }

@@ -79,8 +79,9 @@ std::map<uint32_t, uint32_t> attempts_back(wire::JobSnapshot::Reader in) {
 
 void write_pod(const core::Pod& pod, Millis base_ms, wire::Pod::Builder to) {
   // Fails to compile when a pod gets a member that is not written below.
-  [[maybe_unused]] const auto& [key, created, node, bound, started, pid, restarts, failures,
-                                ignored, stopping, counted, ended, end] = pod;
+  [[maybe_unused]] const auto& [key, created, node, bound, started, pid, restarts, readiness,
+                                failures, ignored, stopping, grace_ms, counted, action, conditions,
+                                ended, end] = pod;
   to.setIndex(pod.key.index);
   to.setAttempt(pod.key.attempt);
   to.setCreated(instant(pod.created_ms, base_ms));
@@ -99,6 +100,15 @@ void write_pod(const core::Pod& pod, Millis base_ms, wire::Pod::Builder to) {
   to.setSignal(pod.end.signal);
   to.setEnded(instant(pod.end.ended_ms, pod.created_ms));
   if (!pod.end.message.empty()) to.setMessage(text(pod.end.message));
+  to.setReadiness(wire_enum<wire::Readiness>(readiness));
+  to.setGrace(grace(grace_ms));
+  to.setAction(wire_enum<wire::FailureAction>(action));
+  if (!conditions.empty()) {
+    auto list = to.initConditions(static_cast<uint32_t>(conditions.size()));
+    for (uint32_t i = 0; i < conditions.size(); ++i)
+      write_condition(conditions[i], created, list[i]);
+  }
+  write_containers(end.containers, created, [&to](uint32_t n) { return to.initContainers(n); });
 }
 
 core::Pod pod_back(wire::Pod::Reader in, Millis base_ms) {
@@ -119,7 +129,12 @@ core::Pod pod_back(wire::Pod::Reader in, Millis base_ms) {
              .exit_code = in.getExitCode(),
              .signal = in.getSignal(),
              .ended_ms = instant_back(in.getEnded(), pod.created_ms),
-             .message = text_back(in.getMessage())};
+             .message = text_back(in.getMessage()),
+             .containers = containers_back(in.getContainers(), pod.created_ms)};
+  pod.readiness = readiness_back(in.getReadiness());
+  pod.grace_ms = grace_back(in.getGrace());
+  pod.action = action_back(in.getAction());
+  for (auto one : in.getConditions()) pod.conditions.push_back(condition_back(one, pod.created_ms));
   return pod;
 }
 
@@ -152,6 +167,7 @@ core::JobState state_back(wire::JobSnapshot::Reader in) {
   s.completion_ms = instant_back(in.getCompletion(), base_ms);
   s.deleted_ms = instant_back(in.getDeleted(), base_ms);
   s.background_deleted = in.getBackgroundDeleted();
+  s.orphaned = in.getOrphaned();
   s.forgotten = in.getForgotten();
   s.synced = in.getSynced();
   for (auto condition : in.getConditions()) {
@@ -183,6 +199,7 @@ core::JobState state_back(wire::JobSnapshot::Reader in) {
   for (auto from : in.getEvents()) s.events.push_back(event_back(from, base_ms));
   s.events_total = in.getEventsTotal();
   s.pods_created = in.getPodsCreated();
+  s.external_status = text_back(in.getExternalStatus());
   return s;
 }
 
@@ -191,11 +208,11 @@ core::JobState state_back(wire::JobSnapshot::Reader in) {
 std::string encode_state(const core::JobState& state, uint64_t sequence) {
   // Fails to compile when a job's state gets a member that is not written below.
   [[maybe_unused]] const auto& [generation, parallelism, completions, admitted, start, completion,
-                                deleted, last_record, background_deleted, forgotten, synced,
-                                conditions, completed, failed_indexes, succeeded, failed,
+                                deleted, last_record, background_deleted, orphaned, forgotten,
+                                synced, conditions, completed, failed_indexes, succeeded, failed,
                                 backoff_failures, backoff_last, attempt_floor, attempt_max,
                                 next_number, attempts, open, held, finished, events, events_total,
-                                pods_created] = state;
+                                pods_created, external_status] = state;
   const Millis base_ms = state.last_record_ms;
   capnp::MallocMessageBuilder message(4096);
   auto out = message.initRoot<wire::JobSnapshot>();
@@ -210,6 +227,7 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
   out.setCompletion(instant(state.completion_ms, base_ms));
   out.setDeleted(instant(state.deleted_ms, base_ms));
   out.setBackgroundDeleted(state.background_deleted);
+  out.setOrphaned(state.orphaned);
   out.setForgotten(state.forgotten);
   out.setSynced(state.synced);
   uint32_t i = 0;
@@ -246,6 +264,7 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
   for (const auto& event : state.events) write_event(event, base_ms, events_out[i++]);
   out.setEventsTotal(state.events_total);
   out.setPodsCreated(state.pods_created);
+  if (!state.external_status.empty()) out.setExternalStatus(text(state.external_status));
   return packed(message);
 }
 

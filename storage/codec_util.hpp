@@ -19,6 +19,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace muster::storage::codec {
 
@@ -99,11 +100,71 @@ static_assert(static_cast<int>(core::EndCause::out_of_memory) ==
 static_assert(static_cast<int>(core::EndCause::node_deleted) ==
               static_cast<int>(wire::EndCause::NODE_DELETED));
 
+static_assert(static_cast<int>(core::FailureAction::fail_job) ==
+              static_cast<int>(wire::FailureAction::FAIL_JOB));
+static_assert(static_cast<int>(core::Readiness::not_ready) ==
+              static_cast<int>(wire::Readiness::NOT_READY));
+
+inline core::FailureAction action_back(wire::FailureAction value) {
+  return core_enum(value, core::FailureAction::fail_job);
+}
+inline core::Readiness readiness_back(wire::Readiness value) {
+  return core_enum(value, core::Readiness::not_ready);
+}
 inline core::Counted counted_back(wire::Counted value) {
   return core_enum(value, core::Counted::released);
 }
 inline core::EndCause cause_back(wire::EndCause value) {
   return core_enum(value, core::EndCause::node_deleted);
+}
+
+// A grace as a number that is 0 when it is the template's (-1).
+inline uint64_t grace(Millis grace_ms) {
+  return static_cast<uint64_t>(grace_ms + 1);
+}
+inline Millis grace_back(uint64_t code) {
+  return static_cast<Millis>(code) - 1;
+}
+
+inline void write_condition(const core::PodCondition& condition, Millis base_ms,
+                            wire::PodCondition::Builder to) {
+  [[maybe_unused]] const auto& [type, status, at_ms, reason, message] = condition;
+  to.setType(text(type));
+  to.setStatus(text(status));
+  to.setAt(instant(at_ms, base_ms));
+  to.setReason(text(reason));
+  to.setMessage(text(message));
+}
+inline core::PodCondition condition_back(wire::PodCondition::Reader in, Millis base_ms) {
+  return {text_back(in.getType()), text_back(in.getStatus()), instant_back(in.getAt(), base_ms),
+          text_back(in.getReason()), text_back(in.getMessage())};
+}
+
+// Of an end or of a pod, whose list of containers is `init(size)`.
+template <class Init>
+void write_containers(const std::vector<core::ContainerEnd>& ends, Millis base_ms, Init init) {
+  if (ends.empty()) return;
+  auto list = init(static_cast<uint32_t>(ends.size()));
+  for (uint32_t i = 0; i < ends.size(); ++i) {
+    [[maybe_unused]] const auto& [cause, exit_code, signal, restarts, started_ms, ended_ms] =
+        ends[i];
+    list[i].setCause(wire_enum<wire::EndCause>(cause));
+    list[i].setExitCode(exit_code);
+    list[i].setSignal(signal);
+    list[i].setRestarts(restarts);
+    list[i].setStarted(instant(started_ms, base_ms));
+    list[i].setEnded(instant(ended_ms, base_ms));
+  }
+}
+inline std::vector<core::ContainerEnd> containers_back(capnp::List<wire::ContainerEnd>::Reader list,
+                                                       Millis base_ms) {
+  std::vector<core::ContainerEnd> ends;
+  ends.reserve(list.size());
+  for (auto one : list)
+    ends.push_back({cause_back(one.getCause()), one.getExitCode(), one.getSignal(),
+                    one.getRestarts(), instant_back(one.getStarted(), base_ms),
+                    instant_back(one.getEnded(), base_ms)});
+  return ends;
 }
 
 }  // namespace muster::storage::codec

@@ -81,6 +81,14 @@ Result<std::map<JobId, core::JobObjectPtr>> owners(Journal& journal,
   return objects;
 }
 
+Result<RecoveredJob> of_snapshot(JobId id, const core::JobObjectPtr& object,
+                                 std::string_view value) {
+  auto snapshot = decode_state(value);
+  if (!snapshot.ok()) return broken(job_name(id), snapshot.error().message);
+  return RecoveredJob{.job = core::Job(id, object, std::move(snapshot->state)),
+                      .next_seq = snapshot->sequence + 1};
+}
+
 Result<std::map<JobId, RecoveredJob>> snapshots(
     Journal& journal, const std::map<JobId, core::JobObjectPtr>& objects) {
   std::map<JobId, RecoveredJob> jobs;
@@ -91,10 +99,9 @@ Result<std::map<JobId, RecoveredJob>> snapshots(
         auto object = objects.find(*id);
         if (object == objects.end())
           return broken(job_name(*id), "a snapshot without an owner's row");
-        auto snapshot = decode_state(value);
-        if (!snapshot.ok()) return broken(job_name(*id), snapshot.error().message);
-        core::Job job(*id, object->second, std::move(snapshot->state));
-        jobs.emplace(*id, RecoveredJob{.job = std::move(job), .next_seq = snapshot->sequence + 1});
+        auto job = of_snapshot(*id, object->second, value);
+        if (!job.ok()) return job.error();
+        jobs.emplace(*id, std::move(*job));
         return Nothing{};
       });
   if (!status.ok()) return status.error();
@@ -174,6 +181,28 @@ Result<Recovered> recover(Journal& journal, const LoadObject& load_object) {
     to.jobs.push_back(std::move(job));
   }
   return to;
+}
+
+Result<RecoveredJob> recover_job(Journal& journal, JobId id, const LoadObject& load_object) {
+  auto owner = journal.get(keys::owner(id));
+  if (!owner) return Error{Errc::not_found, "journal: there is no " + job_name(id), {}};
+  core::JobObjectPtr object = load_object(*owner);
+  if (object == nullptr) return broken(job_name(id), "the owner's row can't be read");
+  RecoveredJob job{.job = core::Job(id, object)};
+  if (auto row = journal.get(keys::snapshot(id))) {
+    auto from = of_snapshot(id, object, *row);
+    if (!from.ok()) return from.error();
+    job = std::move(*from);
+  }
+  auto status =
+      scan(journal, keys::records_of(id),
+           [&job, &object](std::string_view key, std::string_view value) -> Status {
+             auto at = keys::parse_records(key);
+             if (!at) return broken("records", "a key of " + std::to_string(key.size()) + " bytes");
+             return apply_append(job, at->sequence, value, object);
+           });
+  if (!status.ok()) return status.error();
+  return job;
 }
 
 }  // namespace muster::storage

@@ -8,10 +8,26 @@
 #include "core/ids.hpp"
 #include "core/spec/job_spec.hpp"
 
+#include <map>
 #include <string>
 #include <vector>
 
 namespace muster::core {
+
+struct Taint {
+  std::string key, value, effect;  // effect: NoSchedule, PreferNoSchedule, NoExecute
+  bool operator==(const Taint&) const = default;
+};
+
+// What people set on a Node through the API. It belongs to the name: the next incarnation has it
+// too.
+struct NodeSpec {
+  bool unschedulable = false;  // cordoned
+  std::vector<Taint> taints;
+  StringMap labels;  // beside those that the agent tells; of one key these count
+  StringMap annotations;
+  bool operator==(const NodeSpec&) const = default;
+};
 
 struct NodeInfo {
   // Durable.
@@ -22,12 +38,14 @@ struct NodeInfo {
   uint32_t slots = 0;
   uint64_t cpu_millis = 0;
   uint64_t memory_bytes = 0;
-  StringMap labels;
-  std::string address;  // for people
+  std::map<std::string, int64_t> resources;  // named ones (nvidia.com/gpu) and how many
+  StringMap labels;                          // that the agent tells
+  std::string address;                       // for people
   Millis created_ms = 0;
-  bool unschedulable = false;  // cordoned
+  NodeSpec spec;
   bool gone =
       false;  // replaced by a newer incarnation, or declared lost: nothing is bound to it any more
+  bool deleted = false;  // by hand, and gone with that: not shown
   // Not durable.
   enum class Health { unknown, ready, suspect, lost };
   Health health = Health::unknown;  // unknown: not heard of since the coordinator's start
@@ -36,5 +54,8 @@ struct NodeInfo {
   Millis changed_ms = 0;            // when health last changed
   bool operator==(const NodeInfo&) const = default;
 };
+
+// The agent's labels, those set by people, and kubernetes.io/hostname.
+StringMap labels_of(const NodeInfo& node);
 
 }  // namespace muster::core

@@ -1,5 +1,6 @@
 // How an end counts (job-semantics 2.2, 5.5, 11.2, 11.3). Each pod is judged once: here, or before
 // its end (its job is failing), or later (held back until its replacement exists).
+#include "core/job/failure_policy.hpp"
 #include "core/job/sync.hpp"
 
 namespace muster::core {
@@ -9,9 +10,18 @@ namespace {
 struct Verdict {
   Counted counted = Counted::not_yet;
   bool fails_index = false;
+  FailureAction action = FailureAction::none;
 };
 
-Verdict judge(const Sync& sync, const Pod& pod, const PodEnd& end, const IndexSet& just_succeeded) {
+PolicyMatch policy_verdict(const Sync& sync, const Pod& pod, const PodEnd& end) {
+  if (!sync.spec().pod_failure_policy || !sync.knobs.gates.pod_failure_policy) return {};
+  Pod ended = pod;
+  ended.ended = true;
+  ended.end = end;
+  return match_failure(sync.job, ended);
+}
+
+Verdict judge(Sync& sync, const Pod& pod, const PodEnd& end, const IndexSet& just_succeeded) {
   const Job& job = sync.job;
   const JobState& s = job.state();
   uint32_t index = pod.key.index;
@@ -22,12 +32,19 @@ Verdict judge(const Sync& sync, const Pod& pod, const PodEnd& end, const IndexSe
     bool again = job.indexed() && (s.completed.contains(index) || just_succeeded.contains(index));
     return {again ? Counted::released : Counted::succeeded};
   }
-  if (!job.per_index() || job.decided()) return {Counted::failed};
+  PolicyMatch match = policy_verdict(sync, pod, end);
+  bool ignored = match.action == FailureAction::ignore;
+  Verdict counts{ignored ? Counted::ignored : Counted::failed, false, match.action};
+  if (match.action == FailureAction::fail_job && sync.fail_job.empty())
+    sync.fail_job = match.message;
+  if (!sync.per_index() || job.decided()) return counts;
   if (s.completed.contains(index) || s.failed_indexes.contains(index) ||
       just_succeeded.contains(index))
-    return {Counted::failed};
-  if (pod.failures >= *job.spec().backoff_limit_per_index) return {Counted::failed, true};
-  return {};  // held back until its replacement exists
+    return counts;
+  counts.fails_index = match.action == FailureAction::fail_index ||
+                       (!ignored && pod.failures >= *job.spec().backoff_limit_per_index);
+  if (!counts.fails_index) counts.counted = Counted::not_yet;  // until its replacement exists
+  return counts;
 }
 
 // Whether another pod of this index lives, so that this end need not hand its failure count on.
@@ -51,17 +68,20 @@ void judge_ends(Sync& sync) {
     Verdict verdict = judge(sync, pod, one.end, just_succeeded);
     if (verdict.counted == Counted::succeeded && sync.job.indexed())
       just_succeeded.insert(one.pod.index);
+    sync.new_successes = sync.new_successes || verdict.counted == Counted::succeeded;
     if (verdict.counted == Counted::not_yet && pod.counted == Counted::not_yet) {
       // One pod an index is held back; an index that has a living pod, or one held back already,
       // needs none.
       if (replaced(sync, one.pod) || sync.state().held.contains(one.pod.index) ||
           just_held.contains(one.pod.index))
-        verdict.counted = Counted::failed;
+        verdict.counted =
+            verdict.action == FailureAction::ignore ? Counted::ignored : Counted::failed;
       else
         just_held.insert(one.pod.index);
     }
     one.counted = verdict.counted;
     one.fails_index = verdict.fails_index;
+    one.action = verdict.action;
     if (pod.bound()) ++sync.freed[pod.node];
     sync.closed.push_back(one.pod);
   }

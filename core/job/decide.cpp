@@ -2,6 +2,7 @@
 #include "core/job/decide.hpp"
 
 #include "core/job/sync.hpp"
+#include "core/spec/well_known.hpp"
 
 namespace muster::core {
 
@@ -36,19 +37,40 @@ void settle_launches(Sync& sync) {
   }
 }
 
+// A job that names another controller is only kept (4.7).
+bool managed(const Sync& sync) {
+  const auto& by = sync.spec().managed_by;
+  return !by || *by == kReservedManager || !sync.knobs.gates.managed_by;
+}
+
+// What ended and what is deleted is judged.
+void settle_pods(Sync& sync) {
+  judge_ends(sync);
+  delete_pods(sync);
+  judge_deleted(sync);
+}
+
+void run_job(Sync& sync) {
+  if (sync.state().deleted_ms != 0) return;
+  bool managed = !decide_finish(sync);
+  if (managed) manage_pods(sync);
+  if (!decide_completion(sync) && managed) keep_suspended(sync);
+}
+
 }  // namespace
 
 Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Knobs& knobs) {
   Sync sync{job, std::max(now, job.state().last_record_ms), knobs};
   size_t wanted_before = job.pending().size();
   ingest(sync, events);
-  if (job.state().start_ms == 0 && job.state().deleted_ms == 0 && !job.finished())
-    sync.emit(JobStarted{sync.now});
-  judge_ends(sync);
-  delete_job(sync);
-  if (!job.finished() && job.state().deleted_ms == 0) {
-    if (!decide_finish(sync)) manage_pods(sync);
-    decide_completion(sync);
+  if (managed(sync) && job.state().deleted_ms == 0 && !job.finished()) {
+    if (job.state().start_ms == 0 && !sync.wants_suspended()) sync.emit(JobStarted{sync.now});
+    settle_pods(sync);
+    delete_job(sync);
+    run_job(sync);
+  } else {
+    settle_pods(sync);
+    delete_job(sync);
   }
   finish_when_empty(sync);
   settle_launches(sync);
@@ -58,8 +80,9 @@ Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Kn
   if (sync.granted || job.pending().size() != wanted_before)
     sync.order(AskSlots{static_cast<uint32_t>(job.pending().size())});
   if (sync.wake_ms != 0) sync.order(WakeAt{sync.wake_ms});
-  if (job.state().forgotten || (job.finished() && job.state().open.empty()))
-    sync.order(JobOver{job.state().forgotten});
+  bool over = job.finished() || job.state().orphaned;
+  if (job.state().forgotten || (over && job.state().open.empty()))
+    sync.order(JobOver{job.state().forgotten, job.state().forgotten ? 0 : expires_at(job)});
   return std::move(sync.out);
 }
 

@@ -11,6 +11,7 @@
 #include "core/job/event.hpp"
 #include "core/job/job.hpp"
 #include "core/job/record.hpp"
+#include "core/spec/gates.hpp"
 
 #include <vector>
 
@@ -20,6 +21,7 @@ namespace muster::core {
 struct Knobs {
   Millis backoff_base_ms = 10'000;
   Millis backoff_max_ms = 600'000;
+  Gates gates{};
 };
 
 struct Decision {
@@ -29,5 +31,8 @@ struct Decision {
 
 // Brings `job` forward by what `events` say. `now` is raised to the job's last record.
 Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Knobs& knobs);
+
+// Of a finished job: when it is to be deleted (ttlSecondsAfterFinished); 0: never.
+Millis expires_at(const Job& job);
 
 }  // namespace muster::core

@@ -31,9 +31,15 @@ struct AckReport {
   uint64_t token = 0;
 };
 
-// The request with this token (a deletion, say) is on disk.
+// The request with this token (a deletion, say) is on disk, or can't be granted.
 struct Answer {
+  enum class Outcome : uint8_t {
+    done,
+    conflict,   // the job is not what the request was made for
+    not_found,  // there is no such pod
+  };
   uint64_t token = 0;
+  Outcome outcome = Outcome::done;
 };
 
 // To the cluster: how many pods wait for a slot. Absolute; sent when it changed.
@@ -62,9 +68,11 @@ struct PodsClosed {
   std::vector<PodKey> pods;
 };
 
-// The job has its terminal condition, or is gone: its actor may go.
+// The job has its terminal condition, or is gone: its actor may go. It is wanted again at `wake_ms`
+// (ttlSecondsAfterFinished; 0: never).
 struct JobOver {
   bool forgotten = false;
+  Millis wake_ms = 0;
 };
 
 using Effect = std::variant<LaunchPods, KillPods, AckReport, Answer, AskSlots, FreeSlots,

@@ -27,6 +27,7 @@ struct PodsReported {
     int32_t pid = 0;
     int32_t restarts = 0;
     Millis age_ms = 0;
+    Readiness readiness = Readiness::ready;
   };
   struct Ended {
     PodKey pod;
@@ -38,6 +39,7 @@ struct PodsReported {
     Millis start_age_ms = 0;
     Millis end_age_ms = 0;
     std::string message;
+    std::vector<ContainerEnd> containers{};  // as PodEnd::containers, but its instants are ages
   };
   uint64_t token = 0;
   NodeId node = kNoNode;
@@ -70,12 +72,56 @@ struct NodeReady {
 // Some instant that was waited for may have come; also the first event of a new job.
 struct TimePassed {};
 
+// What the owner asks for is answered by Answer with its token once durable.
+
+// Deletes the job. `orphan` implies background: the pods run on.
 struct JobDeletion {
-  uint64_t token = 0;  // answered by Answer once durable
+  uint64_t token = 0;
   bool background = true;
+  bool orphan = false;
+};
+
+// The owner changed metadata or spec. Made for the object that was seen: of another one a conflict.
+struct OwnerUpdate {
+  uint64_t token = 0;
+  JobObjectPtr seen;
+  JobObjectPtr object;
+};
+
+// Pods are to be deleted: by their owner, or because of a disruption, which is then told by their
+// condition DisruptionTarget. What is not there is passed over.
+struct PodsDeletion {
+  enum class Why : uint8_t {
+    owner,       // a plain delete
+    eviction,    // DisruptionTarget/EvictionByEvictionAPI
+    preemption,  // DisruptionTarget/PreemptionByScheduler
+  };
+  uint64_t token = 0;  // 0: nobody waits for an answer
+  std::vector<PodKey> pods;
+  Why why = Why::owner;
+  Millis grace_ms = -1;  // -1: the template's
+};
+
+// The cluster takes slots back on these nodes for pods of a higher priority.
+struct Preempted {
+  std::map<NodeId, uint32_t> slots;
+};
+
+// Conditions of a pod, through pods/status.
+struct PodConditionsWrite {
+  uint64_t token = 0;
+  PodKey pod;
+  std::vector<PodCondition> conditions;
+};
+
+// The status of a job that another controller manages, as JSON.
+struct StatusWrite {
+  uint64_t token = 0;
+  std::string json;
 };
 
 using Event = std::variant<SlotsGranted, PodsReported, NodeLost, NodeRegistered, NodeReady,
-                           TimePassed, JobDeletion>;
+                           TimePassed, JobDeletion, OwnerUpdate, PodsDeletion, Preempted,
+                           PodConditionsWrite, StatusWrite>;
 
 }  // namespace muster::core

@@ -1,18 +1,75 @@
 // When and how a job ends (job-semantics 3.3 and 3.4). A decision is final: once the interim
 // condition is written, the opposite outcome is impossible. The terminal condition waits until
 // every pod has ended.
+#include "core/job/failure_policy.hpp"
 #include "core/job/sync.hpp"
 
 namespace muster::core {
 
 namespace {
 
-void finish(Sync& sync, bool success, const char* reason, const char* message) {
+// Finalizers of others. Those of the deletion itself are ours to do.
+bool has_finalizers(const Job& job) {
+  for (const std::string& name : job.object().meta.finalizers)
+    if (name != "foregroundDeletion" && name != "orphan") return true;
+  return false;
+}
+
+// Killed pods go through the policy too, with the state they have then (6.6); where a deleted pod
+// is a failed pod, success does not change that. All others go by the decision itself.
+std::vector<PodsStopping::One> exceptions(const Sync& sync, bool success) {
+  std::vector<PodsStopping::One> found;
+  const JobState& s = sync.state();
+  if (success && !sync.spec().replace_only_failed())
+    for (PodKey key : sync.job.unjudged()) found.push_back({key, Counted::failed, false, -1});
+  if (!success && sync.spec().pod_failure_policy && sync.knobs.gates.pod_failure_policy)
+    for (const auto& [key, pod] : s.open)
+      if (pod.counted == Counted::not_yet &&
+          match_failure(sync.job, pod).action == FailureAction::ignore)
+        found.push_back({key, Counted::ignored, false, -1});
+  return found;
+}
+
+void finish(Sync& sync, bool success, std::string reason, std::string message) {
   KillPods kill;
   for (const auto& [key, pod] : sync.state().open)
     if (pod.bound() && pod.active()) kill.pods.push_back({key, pod.node});
-  sync.emit(FinishDecided{sync.now, success, reason, message});
+  if (auto first = exceptions(sync, success); !first.empty())
+    sync.emit(PodsStopping{sync.now, std::move(first), true, sync.state().backoff_failures,
+                           sync.state().backoff_last_ms});
+  sync.emit(FinishDecided{sync.now, success, std::move(reason), std::move(message)});
   if (!kill.pods.empty()) sync.order(std::move(kill));
+}
+
+// Decision 4. Held-back pods are tracked failures: they count here though `failed` lags (2.2).
+bool backoff_limit_exceeded(const Sync& sync) {
+  const Job& job = sync.job;
+  auto limit = static_cast<uint64_t>(sync.spec().backoff_limit.value_or(6));
+  uint64_t failed = job.state().failed + job.state().held.size() - job.held_ignored();
+  if (!sync.spec().replace_only_failed()) failed += job.unjudged().size();
+  if (failed > limit) return true;
+  // 5.4: restarts in place count against it too; limits 0 and 1 behave the same.
+  return sync.spec().pod.restart_policy == "OnFailure" &&
+         job.restarts() >= std::max<uint64_t>(limit, 1);
+}
+
+// Decision 5. A deadline that has not come is waited for.
+bool deadline_exceeded(Sync& sync) {
+  const auto& seconds = sync.spec().active_deadline_s;
+  if (!seconds || sync.wants_suspended() || sync.state().start_ms == 0) return false;
+  constexpr int64_t kFar = 1'000'000'000'000;  // seconds, beyond any clock: no overflow
+  Millis due = sync.state().start_ms + std::min(*seconds, kFar) * 1000;
+  if (sync.now >= due) return true;
+  sync.wake(due);
+  return false;
+}
+
+bool succeed_by_policy(Sync& sync) {
+  if (!sync.new_successes || !sync.knobs.gates.success_policy) return false;
+  auto rule = satisfied_rule(sync.job);
+  if (!rule) return false;
+  finish(sync, true, "SuccessPolicy", "Matched rules at index " + std::to_string(*rule));
+  return true;
 }
 
 }  // namespace
@@ -21,13 +78,19 @@ bool decide_finish(Sync& sync) {
   const Job& job = sync.job;
   const JobState& s = job.state();
   if (job.decided()) return true;
-  // Decision 4. Held-back pods are tracked failures: they count here though `failed` lags (2.2).
-  uint64_t failed = s.failed + s.held.size();
-  if (failed > static_cast<uint64_t>(job.spec().backoff_limit.value_or(6))) {
+  if (!sync.fail_job.empty()) {  // decision 3
+    finish(sync, false, "PodFailurePolicy", sync.fail_job);
+    return true;
+  }
+  if (backoff_limit_exceeded(sync)) {
     finish(sync, false, "BackoffLimitExceeded", "Job has reached the specified backoff limit");
     return true;
   }
-  if (!job.per_index()) return false;
+  if (deadline_exceeded(sync)) {
+    finish(sync, false, "DeadlineExceeded", "Job was active longer than specified deadline");
+    return true;
+  }
+  if (!sync.per_index()) return succeed_by_policy(sync);
   // Decisions 6 and 7.
   if (auto most = job.spec().max_failed_indexes;
       most && s.failed_indexes.size() > static_cast<uint64_t>(*most)) {
@@ -40,7 +103,7 @@ bool decide_finish(Sync& sync) {
     finish(sync, false, "FailedIndexes", "Job has failed indexes");
     return true;
   }
-  return false;
+  return succeed_by_policy(sync);  // decision 8
 }
 
 bool decide_completion(Sync& sync) {
@@ -57,15 +120,27 @@ bool decide_completion(Sync& sync) {
 void delete_job(Sync& sync) {
   for (const JobDeletion& deletion : sync.deletions) {
     const JobState& s = sync.state();
-    if (s.deleted_ms == 0 || (deletion.background && !s.background_deleted)) {
+    // While somebody's finalizer is on it, it stays and is shown.
+    bool background = (deletion.background || deletion.orphan) && !has_finalizers(sync.job);
+    bool orphan = deletion.orphan && background;
+    if (!s.forgotten && (s.deleted_ms == 0 || (background && !s.background_deleted))) {
       KillPods kill;
-      for (const auto& [key, pod] : s.open)
-        if (pod.bound() && pod.active()) kill.pods.push_back({key, pod.node});
-      sync.emit(JobDeleted{sync.now, deletion.background});
+      if (!orphan)
+        for (const auto& [key, pod] : s.open)
+          if (pod.bound() && pod.active()) kill.pods.push_back({key, pod.node});
+      sync.emit(JobDeleted{sync.now, background, orphan});
       if (!kill.pods.empty()) sync.order(std::move(kill));
     }
     sync.order(Answer{deletion.token});
   }
+}
+
+Millis expires_at(const Job& job) {
+  const auto& ttl = job.spec().ttl_s;
+  if (!ttl || job.state().deleted_ms != 0) return 0;
+  for (const Condition& c : job.state().conditions)
+    if (c.status && (c.type == "Complete" || c.type == "Failed")) return c.at_ms + *ttl * 1000LL;
+  return 0;
 }
 
 void finish_when_empty(Sync& sync) {
@@ -73,7 +148,11 @@ void finish_when_empty(Sync& sync) {
   if (s.forgotten) return;
   if (!sync.job.finished() && sync.job.decided() && s.open.empty())
     sync.emit(JobFinished{sync.now});
-  if (s.deleted_ms != 0 && s.open.empty()) sync.emit(JobForgotten{sync.now});
+  Millis due = expires_at(sync.job);
+  if (due != 0 && due <= sync.now) sync.emit(JobDeleted{sync.now, false, false});
+  bool gone = s.deleted_ms != 0 && s.open.empty() && !has_finalizers(sync.job) &&
+              (!s.orphaned || s.finished.empty());
+  if (gone) sync.emit(JobForgotten{sync.now});
 }
 
 }  // namespace muster::core

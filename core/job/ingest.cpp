@@ -25,6 +25,15 @@ struct Ingest {
   Sync& sync;
   std::set<PodKey> ended{};  // in this sync
 
+  std::vector<ContainerEnd> containers_of(const Pod& pod, const PodsReported::Ended& end) const {
+    std::vector<ContainerEnd> ends = end.containers;
+    for (ContainerEnd& one : ends) {
+      if (one.started_ms != 0) one.started_ms = instant(sync, pod, one.started_ms);
+      one.ended_ms = instant(sync, pod, one.ended_ms);
+    }
+    return ends;
+  }
+
   const Pod* open_on(PodKey key, NodeId node) const {
     auto it = sync.state().open.find(key);
     return it == sync.state().open.end() || it->second.node != node ? nullptr : &it->second;
@@ -61,8 +70,9 @@ struct Ingest {
       if (!pod || !ended.insert(end.pod).second) continue;
       PodsEnded::One one;
       one.pod = end.pod;
-      one.end = {end.cause, end.exit_code, end.signal, instant(sync, *pod, end.end_age_ms),
-                 end.message};
+      one.end = {end.cause,   end.exit_code,
+                 end.signal,  instant(sync, *pod, end.end_age_ms),
+                 end.message, containers_of(*pod, end)};
       if (end.pid != 0) {
         one.pid = end.pid;
         one.restarts = end.restarts;
@@ -75,9 +85,12 @@ struct Ingest {
     }
     for (const auto& [key, start] : unrecorded) {
       const Pod* pod = open_on(key, e.node);
-      if (pod->started_ms != 0 && pod->pid == start->pid && pod->restarts == start->restarts)
+      if (pod->started_ms != 0 && pod->pid == start->pid && pod->restarts == start->restarts &&
+          pod->readiness == start->readiness)
         continue;
-      sync.starts.push_back({key, start->pid, start->restarts, instant(sync, *pod, start->age_ms)});
+      // A report that was repeated may be older than what is known.
+      sync.starts.push_back({key, start->pid, std::max(pod->restarts, start->restarts),
+                             instant(sync, *pod, start->age_ms), start->readiness});
     }
     sync.order(AckReport{e.token});
   }
@@ -108,6 +121,11 @@ struct Ingest {
   void operator()(const TimePassed&) {}
 
   void operator()(const JobDeletion& e) { sync.deletions.push_back(e); }
+  void operator()(const OwnerUpdate& e) { take_update(sync, e); }
+  void operator()(const PodsDeletion& e) { sync.pod_deletions.push_back(e); }
+  void operator()(const Preempted& e) { choose_victims(sync, e); }
+  void operator()(const PodConditionsWrite& e) { take_conditions(sync, e); }
+  void operator()(const StatusWrite& e) { take_status(sync, e); }
 };
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include "base/check.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace muster::core {
@@ -46,6 +47,12 @@ struct Applier {
     return false;
   }
 
+  void fail_index(uint32_t index) {
+    s.failed_indexes.insert(index);
+    s.attempts.erase(index);
+    count_waiting(index);
+  }
+
   void retake(uint32_t index) {
     if (!job.indexed_) return;
     if (s.completed.contains(index) || s.failed_indexes.contains(index) || index_held(index))
@@ -68,35 +75,54 @@ struct Applier {
     }
   }
 
+  // A pod that is shown: open, held back or finished.
+  Pod* shown(PodKey key) { return const_cast<Pod*>(job.pod(key)); }
+
+  void show_no_more(Pod pod) {
+    if (touched) touched->removed.push_back(std::move(pod));
+  }
+
   // No longer open: shown on as a finished pod, held back, or gone.
   void retire(Pod pod) {
     touch(pod.key);
     if (pod.counted == Counted::not_yet && pod.ended) {
       uint32_t index = pod.key.index;
       MUSTER_CHECK(!s.held.contains(index), index);
+      if (pod.action == FailureAction::ignore) ++job.held_ignored_;
       s.held.emplace(index, std::move(pod));
       return;
     }
-    if (pod.stopping_ms != 0) {
-      if (touched) touched->removed.push_back(std::move(pod));
-      return;
-    }
-    job.finished_at_[pod.key] = job.finished_dropped_ + s.finished.size();
+    if (pod.stopping_ms != 0) return show_no_more(std::move(pod));
     s.finished.push_back(std::move(pod));
-    if (s.finished.size() <= kFinishedPodsMax) return;
-    job.finished_at_.erase(s.finished.front().key);
-    if (touched) touched->removed.push_back(std::move(s.finished.front()));
-    s.finished.pop_front();
-    ++job.finished_dropped_;
+    job.finished_at_[s.finished.back().key] = std::prev(s.finished.end());
+    if (s.finished.size() > kFinishedPodsMax) drop_finished(s.finished.front().key);
   }
 
-  void count_held(uint32_t index, Counted how) {
-    auto it = s.held.find(index);
-    if (it == s.held.end()) return;
-    Pod pod = std::move(it->second);
-    s.held.erase(it);
-    count(pod, how);
-    retire(std::move(pod));
+  void drop_finished(PodKey key) {
+    auto it = job.finished_at_.find(key);
+    if (it == job.finished_at_.end()) return;
+    show_no_more(std::move(*it->second));
+    s.finished.erase(it->second);
+    job.finished_at_.erase(it);
+  }
+
+  // The failed pod of this index that waits for its replacement: held back, or still ending.
+  void count_waiting(uint32_t index, std::optional<Counted> how = {}) {
+    if (auto it = s.held.find(index); it != s.held.end()) {
+      Pod pod = std::move(it->second);
+      s.held.erase(it);
+      if (pod.action == FailureAction::ignore) --job.held_ignored_;
+      count(pod,
+            how.value_or(pod.action == FailureAction::ignore ? Counted::ignored : Counted::failed));
+      return retire(std::move(pod));
+    }
+    auto it = job.unjudged_.lower_bound({index, 0});
+    if (!job.per_index_ || it == job.unjudged_.end() || it->index != index ||
+        job.spec().replace_only_failed())
+      return;
+    touch(*it);
+    count(s.open.at(*it), how.value_or(Counted::failed));
+    job.unjudged_.erase(it);
   }
 
   // Takes an open pod out of the figures and the map.
@@ -104,27 +130,30 @@ struct Applier {
     Pod pod = std::move(it->second);
     if (pod.active()) --job.active_;
     if (pod.ready()) --job.ready_;
-    if (!pod.bound()) job.pending_.erase(pod.key);
+    job.restarts_ -= static_cast<uint64_t>(pod.restarts);
+    job.pending_.erase(pod.key);
+    job.unjudged_.erase(pod.key);
     s.open.erase(it);
     return pod;
   }
 
-  // Deletion is requested. A pod that was never bound is gone at once.
+  // Deletion is requested, or its judgement is known. A counted pod that was never bound is gone at
+  // once.
   void stop(std::map<PodKey, Pod>::iterator it, Counted how) {
     Pod& pod = it->second;
-    bool was_active = pod.active();
-    if (was_active) {
+    if (pod.active()) {
       --job.active_;
       if (pod.ready()) --job.ready_;
       pod.stopping_ms = at;
+      job.pending_.erase(pod.key);
     }
     if (pod.counted == Counted::not_yet) count(pod, how);
+    if (pod.counted == Counted::not_yet)
+      job.unjudged_.insert(pod.key);
+    else
+      job.unjudged_.erase(pod.key);
     touch(pod.key);
-    if (pod.bound()) return;
-    job.pending_.erase(pod.key);
-    Pod gone = std::move(pod);
-    s.open.erase(it);
-    if (touched) touched->removed.push_back(std::move(gone));
+    if (!pod.bound() && pod.counted != Counted::not_yet) show_no_more(take(it));
   }
 
   void stop_all(Counted how, bool tell_each) {
@@ -134,7 +163,24 @@ struct Applier {
       stop(it, how);
       it = next;
     }
-    while (!s.held.empty()) count_held(s.held.begin()->first, Counted::failed);
+    count_all_held();
+  }
+
+  void count_all_held() {
+    while (!s.held.empty()) count_waiting(s.held.begin()->first);
+  }
+
+  // A condition of the status: changed in its place, or added unless it would be False
+  // (job-semantics 3.1).
+  bool ensure(const char* type, bool status, const char* reason, const char* message) {
+    for (Condition& c : s.conditions) {
+      if (c.type != type) continue;
+      if (c.status == status) return false;
+      c = {type, status, at, reason, message};
+      return true;
+    }
+    if (status) s.conditions.push_back({type, true, at, reason, message});
+    return status;
   }
 
   void operator()(const JobAdmitted& r) {
@@ -150,11 +196,13 @@ struct Applier {
     s.parallelism = r.parallelism;
     if (job.indexed_ && r.completions < s.completions) {
       // What was scaled away is forgotten, but none of its attempts may come again.
+      auto end = static_cast<uint32_t>(r.completions);
       s.attempt_floor = s.attempt_max;
-      s.completed.erase_from(static_cast<uint32_t>(r.completions));
-      s.failed_indexes.erase_from(static_cast<uint32_t>(r.completions));
-      s.attempts.erase(s.attempts.lower_bound(static_cast<uint32_t>(r.completions)),
-                       s.attempts.end());
+      s.completed.erase_from(end);
+      s.failed_indexes.erase_from(end);
+      s.attempts.erase(s.attempts.lower_bound(end), s.attempts.end());
+      while (!s.held.empty() && s.held.rbegin()->first >= end)
+        count_waiting(s.held.rbegin()->first, Counted::released);
     }
     s.completions = r.completions;
     job.rebuild();
@@ -173,7 +221,7 @@ struct Applier {
         pod.created_ms = r.at_ms;
         pod.failures = run.failures;
         pod.ignored = run.ignored;
-        if (run.held_counted != Counted::not_yet) count_held(pod.key.index, run.held_counted);
+        if (run.held_counted != Counted::not_yet) count_waiting(pod.key.index, run.held_counted);
         if (job.indexed_) {
           s.attempts[pod.key.index] = run.attempt + 1;
           s.attempt_max = std::max(s.attempt_max, run.attempt + 1);
@@ -209,10 +257,13 @@ struct Applier {
       if (it == s.open.end()) continue;
       Pod& pod = it->second;
       bool was_ready = pod.ready();
+      job.restarts_ += static_cast<uint64_t>(start.restarts) - static_cast<uint64_t>(pod.restarts);
       pod.pid = start.pid;
       pod.restarts = start.restarts;
+      pod.readiness = start.readiness;
       if (pod.started_ms == 0) pod.started_ms = start.started_ms;
       if (pod.ready() && !was_ready) ++job.ready_;
+      if (was_ready && !pod.ready()) --job.ready_;
       touch(start.pod);
     }
   }
@@ -229,13 +280,10 @@ struct Applier {
         pod.restarts = one.restarts;
         if (pod.started_ms == 0) pod.started_ms = one.started_ms;
       }
+      pod.action = one.action;
       count(pod, one.counted);
-      if (one.fails_index) {
-        s.failed_indexes.insert(pod.key.index);
-        s.attempts.erase(pod.key.index);
-      }
-      if (s.completed.contains(pod.key.index) || s.failed_indexes.contains(pod.key.index))
-        count_held(pod.key.index, Counted::failed);
+      if (one.fails_index) fail_index(pod.key.index);
+      if (s.completed.contains(pod.key.index)) count_waiting(pod.key.index);
       uint32_t index = pod.key.index;
       retire(std::move(pod));
       retake(index);
@@ -246,13 +294,49 @@ struct Applier {
 
   void operator()(const PodsStopping& r) {
     for (const auto& one : r.pods) {
-      auto it = s.open.find(one.pod);
-      MUSTER_CHECK(it != s.open.end(), to_string(one.pod));
-      tell(JobEvent::Kind::successful_delete, one.pod);
-      stop(it, one.counted);
+      Pod* pod = shown(one.pod);
+      MUSTER_CHECK(pod != nullptr, to_string(one.pod));
+      if (one.grace_ms >= 0) pod->grace_ms = one.grace_ms;
+      if (pod->ended) {  // held back: it lingers
+        pod->stopping_ms = r.at_ms;
+        touch(one.pod);
+        continue;
+      }
+      if (r.by_job && pod->active()) tell(JobEvent::Kind::successful_delete, one.pod);
+      stop(s.open.find(one.pod), one.counted);
+      if (one.fails_index) fail_index(one.pod.index);
       retake(one.pod.index);
     }
+    s.backoff_failures = r.backoff_failures;
+    s.backoff_last_ms = r.backoff_last_ms;
   }
+
+  void operator()(const PodConditionSet& r) {
+    Pod* pod = shown(r.pod);
+    MUSTER_CHECK(pod != nullptr, to_string(r.pod));
+    auto it = std::find_if(pod->conditions.begin(), pod->conditions.end(),
+                           [&r](const PodCondition& c) { return c.type == r.condition.type; });
+    if (it == pod->conditions.end())
+      pod->conditions.push_back(r.condition);
+    else
+      *it = r.condition;
+    touch(r.pod);
+  }
+
+  void operator()(const PodsRemoved& r) {
+    for (PodKey key : r.pods) drop_finished(key);
+  }
+
+  void operator()(const JobSuspended& r) {
+    bool changed = r.suspended ? ensure("Suspended", true, "JobSuspended", "Job suspended")
+                               : ensure("Suspended", false, "JobResumed", "Job resumed");
+    s.synced = true;
+    if (!changed) return;
+    s.start_ms = r.suspended ? 0 : r.at_ms;
+    tell(r.suspended ? JobEvent::Kind::suspended : JobEvent::Kind::resumed);
+  }
+
+  void operator()(const StatusWritten& r) { s.external_status = r.json; }
 
   void operator()(const FinishDecided& r) {
     s.conditions.push_back(
@@ -268,13 +352,31 @@ struct Applier {
     s.conditions.push_back(
         {terminal_type(interim->type), true, r.at_ms, interim->reason, interim->message});
     if (success) s.completion_ms = r.at_ms;
+    if (success && s.completions >= 0 && job.succeeded() > static_cast<uint64_t>(s.completions))
+      tell(JobEvent::Kind::too_many_succeeded);
     tell(success ? JobEvent::Kind::completed : JobEvent::Kind::failed);
   }
 
   void operator()(const JobDeleted& r) {
     if (s.deleted_ms == 0) s.deleted_ms = r.at_ms;
     s.background_deleted = s.background_deleted || r.background;
-    stop_all(Counted::released, false);
+    if (!r.orphan) {
+      s.orphaned = false;
+      return stop_all(Counted::released, false);
+    }
+    s.orphaned = true;
+    for (auto it = s.open.begin(); it != s.open.end();) {
+      auto next = std::next(it);
+      touch(it->first);
+      if (it->second.terminating())
+        stop(it, Counted::released);
+      else
+        count(it->second,
+              it->second.counted == Counted::not_yet ? Counted::released : Counted::not_yet);
+      it = next;
+    }
+    count_all_held();
+    for (const Pod& pod : s.finished) touch(pod.key);  // they have no owner any more
   }
 
   void operator()(const JobForgotten&) { s.forgotten = true; }
@@ -288,25 +390,31 @@ Job::Job(JobId id, JobObjectPtr object, JobState state)
       indexed_(object_->spec.indexed()),
       per_index_(object_->spec.backoff_limit_per_index.has_value()),
       state_(std::move(state)) {
-  for (size_t i = 0; i < state_.finished.size(); ++i) finished_at_[state_.finished[i].key] = i;
+  for (auto it = state_.finished.begin(); it != state_.finished.end(); ++it)
+    finished_at_[it->key] = it;
   rebuild();
 }
 
 void Job::rebuild() {
-  active_ = ready_ = 0;
+  active_ = ready_ = held_ignored_ = 0;
+  restarts_ = 0;
   pending_.clear();
+  unjudged_.clear();
   taken_ = IndexSet{};
   if (indexed_) {
-    for (const auto& [first, last] : state_.completed.intervals()) taken_.insert_range(first, last);
-    for (const auto& [first, last] : state_.failed_indexes.intervals())
-      taken_.insert_range(first, last);
+    taken_.insert_all(state_.completed);
+    taken_.insert_all(state_.failed_indexes);
   }
   for (const auto& [key, pod] : state_.open) {
     if (pod.active()) ++active_;
     if (pod.ready()) ++ready_;
-    if (!pod.bound()) pending_.insert(key);
+    restarts_ += static_cast<uint64_t>(pod.restarts);
+    if (!pod.bound() && pod.active()) pending_.insert(key);
+    if (pod.terminating() && pod.counted == Counted::not_yet) unjudged_.insert(key);
     if (indexed_ && (pod.active() || spec().replace_only_failed())) taken_.insert(key.index);
   }
+  for (const auto& [index, pod] : state_.held)
+    if (pod.action == FailureAction::ignore) ++held_ignored_;
 }
 
 void Job::apply(const Record& record, Touched* touched) {
@@ -350,8 +458,7 @@ const Pod* Job::pod(PodKey key) const {
   if (auto it = state_.open.find(key); it != state_.open.end()) return &it->second;
   if (auto it = state_.held.find(key.index); it != state_.held.end() && it->second.key == key)
     return &it->second;
-  if (auto it = finished_at_.find(key); it != finished_at_.end())
-    return &state_.finished[it->second - finished_dropped_];
+  if (auto it = finished_at_.find(key); it != finished_at_.end()) return &*it->second;
   return nullptr;
 }
 

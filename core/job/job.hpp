@@ -17,6 +17,7 @@
 #include "core/spec/job_spec.hpp"
 
 #include <deque>
+#include <list>
 #include <map>
 #include <set>
 #include <string>
@@ -69,6 +70,7 @@ struct JobState {
   Millis deleted_ms = 0;     // deletionTimestamp; 0: not deleted
   Millis last_record_ms = 0;
   bool background_deleted = false;  // not shown any more
+  bool orphaned = false;            // deleted, but its pods run on and are shown
   bool forgotten = false;
   bool synced = false;  // a first sync has happened: status has ready, terminating, uncounted…
   std::vector<Condition> conditions;
@@ -85,10 +87,11 @@ struct JobState {
       attempts;                  // next attempt of indexes that had one and are not completed
   std::map<PodKey, Pod> open;    // not ended
   std::map<uint32_t, Pod> held;  // ended, held back until their replacement exists (11.3), by index
-  std::deque<Pod> finished;      // oldest first, at most kFinishedPodsMax
+  std::list<Pod> finished;       // oldest first, at most kFinishedPodsMax
   std::deque<JobEvent> events;  // oldest first, at most kEventsMax each of normal ones and warnings
   uint64_t events_total = 0;
   uint64_t pods_created = 0;
+  std::string external_status;  // JSON, written by the controller that `managedBy` names
   bool operator==(const JobState&) const = default;
 };
 
@@ -104,6 +107,9 @@ class Job {
   Job(JobId id, JobObjectPtr object);
   // From a snapshot; `object` is the newest owner's row.
   Job(JobId id, JobObjectPtr object, JobState state);
+  Job(const Job& other) : Job(other.id_, other.object_, other.state_) {}
+  Job(Job&&) = default;
+  Job& operator=(Job&&) = default;
 
   // The only way to change a job. Adds what changed to `touched` when given.
   void apply(const Record& record, Touched* touched = nullptr);
@@ -128,6 +134,7 @@ class Job {
   const Condition* condition(const std::string& type) const;  // nullptr: not there
   bool finished() const;                                      // Complete or Failed
   bool decided() const;                                       // SuccessCriteriaMet or FailureTarget
+  bool suspended() const { return condition("Suspended"); }
   bool hidden() const { return state_.background_deleted || state_.forgotten; }
 
   // Any pod that is shown: open, held back or finished. nullptr: none.
@@ -146,6 +153,11 @@ class Job {
   // one); the number of the next attempt of an index.
   const std::set<PodKey>& pending() const { return pending_; }
   const IndexSet& taken() const { return taken_; }
+  // Open pods whose deletion was requested and that are not judged yet; held-back pods whose
+  // failure the policy ignores; restarts of all open pods.
+  const std::set<PodKey>& unjudged() const { return unjudged_; }
+  uint32_t held_ignored() const { return held_ignored_; }
+  uint64_t restarts() const { return restarts_; }
   uint32_t next_attempt(uint32_t index) const;
 
  private:
@@ -161,9 +173,10 @@ class Job {
   uint32_t ready_ = 0;
   std::set<PodKey> pending_;
   IndexSet taken_;
-  std::unordered_map<PodKey, uint64_t>
-      finished_at_;                // position of a finished pod, counted from the first ever
-  uint64_t finished_dropped_ = 0;  // how many have left the front
+  std::set<PodKey> unjudged_;
+  uint32_t held_ignored_ = 0;
+  uint64_t restarts_ = 0;
+  std::unordered_map<PodKey, std::list<Pod>::iterator> finished_at_;
 };
 
 }  // namespace muster::core

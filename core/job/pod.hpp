@@ -9,6 +9,7 @@
 #include "core/ids.hpp"
 
 #include <string>
+#include <vector>
 
 namespace muster::core {
 
@@ -21,6 +22,27 @@ enum class Counted : uint8_t {
   ignored,    // a failure that the pod failure policy ignores
   released,   // removed uncounted: success, scale-down, suspend, deletion, a second success, an
               // index out of range
+};
+
+// The first rule of the pod failure policy that a failure matched (job-semantics 6.3).
+enum class FailureAction : uint8_t { none, count, ignore, fail_index, fail_job };
+
+// How far a started pod is. Only `ready` counts as ready.
+enum class Readiness : uint8_t {
+  ready,         // every container of it runs
+  initializing,  // init containers run: the phase is still Pending
+  not_ready,     // a container has ended or waits to be started again
+};
+
+// A condition of a pod that was set from outside or before its end: DisruptionTarget by an eviction
+// or a preemption, or a user's own through pods/status.
+struct PodCondition {
+  std::string type;
+  std::string status;  // True, False, Unknown
+  Millis at_ms = 0;    // lastTransitionTime
+  std::string reason;
+  std::string message;
+  bool operator==(const PodCondition&) const = default;
 };
 
 // Why a pod's processes are no more.
@@ -38,12 +60,26 @@ enum class EndCause : uint8_t {
   node_deleted,   // its Node object was deleted: DisruptionTarget/DeletionByPodGC
 };
 
+// How one container of a pod ended; of one that never ran `started_ms` is 0.
+struct ContainerEnd {
+  EndCause cause = EndCause::exited;
+  int32_t exit_code = 0;
+  int32_t signal = 0;
+  int32_t restarts = 0;
+  Millis started_ms = 0;
+  Millis ended_ms = 0;
+  bool operator==(const ContainerEnd&) const = default;
+};
+
 struct PodEnd {
   EndCause cause = EndCause::exited;
   int32_t exit_code = 0;  // 128+S when signal S ended it
   int32_t signal = 0;
   Millis ended_ms = 0;
   std::string message;  // why it could not be started, and the like; usually empty
+  // Init containers first, in the order of the template. Empty: the pod has one container, which
+  // ended as the pod did, or none of it ever ran.
+  std::vector<ContainerEnd> containers{};
   bool operator==(const PodEnd&) const = default;
   bool succeeded() const {
     return exit_code == 0 && (cause == EndCause::exited || cause == EndCause::killed ||
@@ -56,20 +92,24 @@ struct Pod {
   Millis created_ms = 0;
   NodeId node = kNoNode;
   Millis bound_ms = 0;
-  Millis started_ms = 0;  // 0: not started
-  int32_t pid = 0;        // newest process of the first container; for people
-  int32_t restarts = 0;
-  int32_t failures = 0;    // job-index-failure-count at its creation
-  int32_t ignored = 0;     // job-index-ignored-failure-count
-  Millis stopping_ms = 0;  // when its deletion was requested; 0: not
+  Millis started_ms = 0;                   // 0: not started
+  int32_t pid = 0;                         // newest process of the first container; for people
+  int32_t restarts = 0;                    // restarts in place, of all its containers
+  Readiness readiness = Readiness::ready;  // once started
+  int32_t failures = 0;                    // job-index-failure-count at its creation
+  int32_t ignored = 0;                     // job-index-ignored-failure-count
+  Millis stopping_ms = 0;                  // when its deletion was requested; 0: not
+  Millis grace_ms = -1;  // of that deletion, when it asked for another than the template's
   Counted counted = Counted::not_yet;
+  FailureAction action = FailureAction::none;  // of a failed one that is held back
+  std::vector<PodCondition> conditions;        // set from outside; usually none
   bool ended = false;
   PodEnd end;  // valid when ended
 
   bool open() const { return !ended; }
   bool active() const { return !ended && stopping_ms == 0; }
   bool terminating() const { return !ended && stopping_ms != 0; }
-  bool ready() const { return active() && started_ms != 0; }
+  bool ready() const { return active() && started_ms != 0 && readiness == Readiness::ready; }
   bool bound() const { return node != kNoNode; }
   bool operator==(const Pod&) const = default;
 };

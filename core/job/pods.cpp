@@ -1,5 +1,5 @@
-// Which pods there should be (job-semantics 4): creation, lowest index first. Removal of a surplus
-// comes with scaling.
+// Which pods there should be (job-semantics 4): none while suspended, no surplus, else creation,
+// lowest index first. One sync either removes or creates.
 #include "core/job/sync.hpp"
 
 namespace muster::core {
@@ -16,15 +16,39 @@ uint32_t target(const Job& job) {
   return static_cast<uint32_t>(std::clamp<int64_t>(left, 0, s.parallelism));
 }
 
+// A pod of this index that was deleted by hand, is failed by that, and waits for its replacement.
+const Pod* deleted_pod(const Job& job, uint32_t index) {
+  if (!job.per_index() || job.spec().replace_only_failed()) return nullptr;
+  auto it = job.unjudged().lower_bound({index, 0});
+  if (it == job.unjudged().end() || it->index != index) return nullptr;
+  return &job.state().open.at(*it);
+}
+
 // The pod that an index gets next: after a held-back failure it inherits the failure count (4.6).
 PodsCreated::Run next_pod(const Job& job, uint32_t index) {
   PodsCreated::Run run{index, 1, job.next_attempt(index), 0, 0, Counted::not_yet};
   if (auto it = job.state().held.find(index); it != job.state().held.end()) {
-    run.failures = it->second.failures + 1;
-    run.ignored = it->second.ignored;
+    bool ignored = it->second.action == FailureAction::ignore;
+    run.failures = it->second.failures + (ignored ? 0 : 1);
+    run.ignored = it->second.ignored + (ignored ? 1 : 0);
+    run.held_counted = ignored ? Counted::ignored : Counted::failed;
+  } else if (const Pod* pod = deleted_pod(job, index)) {
+    run.failures = pod->failures + 1;
+    run.ignored = pod->ignored;
     run.held_counted = Counted::failed;
   }
   return run;
+}
+
+// Until when an index has to wait for its own sake (5.3); 0: not at all.
+Millis index_due(const Sync& sync, uint32_t index) {
+  const auto& held = sync.state().held;
+  auto it = held.find(index);
+  const Pod* pod = it != held.end() ? &it->second : deleted_pod(sync.job, index);
+  if (!pod) return 0;
+  Millis failed_ms = pod->ended ? pod->end.ended_ms : pod->stopping_ms;
+  return failed_ms +
+         backoff_delay(sync.knobs, static_cast<uint32_t>(pod->failures + pod->ignored) + 1);
 }
 
 bool extends(const PodsCreated::Run& run, const PodsCreated::Run& next) {
@@ -38,12 +62,19 @@ bool extends(const PodsCreated::Run& run, const PodsCreated::Run& next) {
 void manage_pods(Sync& sync) {
   const Job& job = sync.job;
   const JobState& s = job.state();
-  if (s.deleted_ms != 0) return;
+  if (sync.wants_suspended()) {
+    std::vector<PodsStopping::One> all;
+    for (const auto& [key, pod] : s.open)
+      if (pod.active()) all.push_back({key, Counted::released, false, -1});
+    return stop_pods(sync, std::move(all));
+  }
+  uint32_t want = target(job);
+  if (remove_surplus(sync, want)) return sync.wake(sync.now);
   uint32_t held_back = job.spec().replace_only_failed() ? job.terminating() : 0;
-  uint32_t want = target(job), have = job.active() + held_back;
+  uint32_t have = job.active() + held_back;
   if (want <= have) return;
   uint32_t number = want - have;
-  if (!job.per_index()) {
+  if (!sync.per_index()) {
     Millis due = s.backoff_last_ms + backoff_delay(sync.knobs, s.backoff_failures);
     if (s.backoff_failures > 0 && due > sync.now) return sync.wake(due);
   }
@@ -63,14 +94,7 @@ void manage_pods(Sync& sync) {
     uint64_t candidate = job.taken().lowest_missing(0);
     for (uint32_t i = 0; i < number && static_cast<int64_t>(candidate) < s.completions; ++i) {
       auto index = static_cast<uint32_t>(candidate);
-      auto held = s.held.find(index);
-      Millis due =
-          held == s.held.end()
-              ? 0
-              : held->second.end.ended_ms +
-                    backoff_delay(
-                        sync.knobs,
-                        static_cast<uint32_t>(held->second.failures + held->second.ignored) + 1);
+      Millis due = index_due(sync, index);
       if (due > sync.now)
         sync.wake(due);
       else
@@ -81,6 +105,11 @@ void manage_pods(Sync& sync) {
   if (created.runs.empty()) return;
   if (cut) sync.wake(sync.now);
   sync.emit(std::move(created));
+}
+
+void keep_suspended(Sync& sync) {
+  if (sync.wants_suspended() != sync.job.suspended())
+    sync.emit(JobSuspended{sync.now, sync.wants_suspended()});
 }
 
 }  // namespace muster::core

@@ -71,6 +71,7 @@ struct PodsStarted {
     int32_t pid = 0;
     int32_t restarts = 0;
     Millis started_ms = 0;
+    Readiness readiness = Readiness::ready;
     bool operator==(const Start&) const = default;
   };
   Millis at_ms = 0;
@@ -85,9 +86,10 @@ struct PodsEnded {
     PodEnd end;
     int32_t pid = 0;  // when its start was not reported before; else 0
     int32_t restarts = 0;
-    Millis started_ms = 0;               // as pid
-    Counted counted = Counted::not_yet;  // not_yet: held back, or counted before
-    bool fails_index = false;            // FailIndex, or the limit per index is spent
+    Millis started_ms = 0;                       // as pid
+    Counted counted = Counted::not_yet;          // not_yet: held back, or counted before
+    bool fails_index = false;                    // FailIndex, or the limit per index is spent
+    FailureAction action = FailureAction::none;  // of the first rule that a failure matched
     bool operator==(const One&) const = default;
   };
   Millis at_ms = 0;
@@ -96,17 +98,49 @@ struct PodsEnded {
   Millis backoff_last_ms = 0;
 };
 
-// Deletion of these pods was requested; those not bound are gone with this record. `counted` of
+// Deletion of these pods was requested, or what such a pod counts as is known now. `counted` of
 // each: released (uncounted deletion), failed (outside replace-only-failed mode a deleted pod is a
-// failed pod at once) or not_yet.
+// failed pod at once) or not_yet. Those that are not bound and counted are gone with this record;
+// the end of an unbound one that is not counted follows in the same batch. `backoff` is the record
+// of job-semantics 5.2 after this sync.
 struct PodsStopping {
   struct One {
     PodKey pod;
     Counted counted = Counted::not_yet;
+    bool fails_index = false;
+    Millis grace_ms = -1;  // -1: the template's
     bool operator==(const One&) const = default;
   };
   Millis at_ms = 0;
   std::vector<One> pods;
+  bool by_job = true;  // the job itself deletes them: an event for each
+  uint32_t backoff_failures = 0;
+  Millis backoff_last_ms = 0;
+};
+
+// The pod has this condition now; one of the same type is replaced in its place.
+struct PodConditionSet {
+  Millis at_ms = 0;
+  PodKey pod;
+  PodCondition condition;
+};
+
+// Their owner deleted these pods, which had ended and were counted: they are not shown any more.
+struct PodsRemoved {
+  Millis at_ms = 0;
+  std::vector<PodKey> pods;
+};
+
+// Suspended became True (startTime is cleared) or False.
+struct JobSuspended {
+  Millis at_ms = 0;
+  bool suspended = true;
+};
+
+// Another controller (managedBy) wrote the status of its job: the JSON that is shown from here on.
+struct StatusWritten {
+  Millis at_ms = 0;
+  std::string json;
 };
 
 // The job will succeed or fail (SuccessCriteriaMet or FailureTarget). All its pods are being
@@ -127,19 +161,23 @@ struct JobFinished {
 
 // The owner deleted the job: its pods are released and end. In the background its name is free from
 // here and it is not shown any more; in the foreground it is shown until its last pod has ended.
+// Orphaned (implies background), its pods run on and are shown without an owner.
 struct JobDeleted {
   Millis at_ms = 0;
   bool background = true;
+  bool orphan = false;
 };
 
-// The last pod of a deleted job has ended: nothing of it is kept.
+// The last pod of a deleted job has ended (of an orphaned one: was deleted too): nothing of it is
+// kept.
 struct JobForgotten {
   Millis at_ms = 0;
 };
 
 using Record =
     std::variant<JobAdmitted, JobSpecChanged, JobStarted, PodsCreated, PodsBound, PodsStarted,
-                 PodsEnded, PodsStopping, FinishDecided, JobFinished, JobDeleted, JobForgotten>;
+                 PodsEnded, PodsStopping, PodConditionSet, PodsRemoved, JobSuspended, StatusWritten,
+                 FinishDecided, JobFinished, JobDeleted, JobForgotten>;
 
 inline Millis at(const Record& record) {
   return std::visit([](const auto& r) { return r.at_ms; }, record);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -23,10 +25,16 @@ struct Sync {
   std::vector<PodKey> closed{};
   std::vector<NodeReady> ready{};  // nodes that may be told (again) what to launch and to kill
   std::vector<JobDeletion> deletions{};
-  bool granted = false;  // slots arrived: the cluster's count of them is to be told
-  Millis wake_ms = 0;    // earliest instant to look again; 0: none
+  std::vector<PodsDeletion> pod_deletions{};
+  std::string fail_job{};      // why, when a failed pod matched a FailJob rule
+  bool new_successes = false;  // or the rules of success may have changed
+  bool granted = false;        // slots arrived: the cluster's count of them is to be told
+  Millis wake_ms = 0;          // earliest instant to look again; 0: none
 
   const JobState& state() const { return job.state(); }
+  const JobSpec& spec() const { return job.spec(); }
+  bool per_index() const { return job.per_index() && knobs.gates.backoff_limit_per_index; }
+  bool wants_suspended() const { return spec().suspend.value_or(false); }
 
   void emit(Record record) {
     job.apply(record);
@@ -38,6 +46,15 @@ struct Sync {
 
 // ingest.cpp: events become starts, ends and bindings.
 void ingest(Sync& sync, const std::vector<Event>& events);
+// owner.cpp: what the owner changes, and what another controller writes; both are answered.
+void take_update(Sync& sync, const OwnerUpdate& update);
+void take_status(Sync& sync, const StatusWrite& write);
+void take_conditions(Sync& sync, const PodConditionsWrite& write);
+// deletion.cpp: deletions of pods by hand, by eviction and by preemption.
+void choose_victims(Sync& sync, const Preempted& preempted);
+void delete_pods(Sync& sync);
+// Outside replace-only-failed mode a pod is failed once its deletion is requested.
+void judge_deleted(Sync& sync);
 // count.cpp: every end that arrived is judged, once.
 void judge_ends(Sync& sync);
 // backoff.cpp: the delays of 5.2 and 5.3.
@@ -48,10 +65,18 @@ std::pair<uint32_t, Millis> next_backoff(const JobState& state,
 // finish.cpp: the decisions of 3.4; true when the job is (now) decided.
 bool decide_finish(Sync& sync);
 bool decide_completion(Sync& sync);
+// success_policy.cpp: the first rule that holds (7).
+std::optional<size_t> satisfied_rule(const Job& job);
 // The owner's deletions; what ended in this sync was judged before.
 void delete_job(Sync& sync);
 void finish_when_empty(Sync& sync);
-// pods.cpp: surplus and creation (4).
+// surplus.cpp: which pods go first when there are too many (4.3).
+void stop_pods(Sync& sync, std::vector<PodsStopping::One> pods);
+bool remove_surplus(Sync& sync, uint32_t target);
+std::vector<PodKey> removal_order(const Job& job, uint32_t number, NodeId only = kNoNode);
+// pods.cpp: suspension, surplus and creation (4).
 void manage_pods(Sync& sync);
+// The Suspended condition (3.5, 9).
+void keep_suspended(Sync& sync);
 
 }  // namespace muster::core

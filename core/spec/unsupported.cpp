@@ -12,14 +12,6 @@ struct Row {
 
 // A line a feature: it goes when the feature comes.
 constexpr Row kRows[] = {
-    {"spec.suspend", [](const JobSpec& s) { return s.suspend.value_or(false); }},
-    {"spec.activeDeadlineSeconds",
-     [](const JobSpec& s) { return s.active_deadline_s.has_value(); }},
-    {"spec.ttlSecondsAfterFinished", [](const JobSpec& s) { return s.ttl_s.has_value(); }},
-    {"spec.podFailurePolicy", [](const JobSpec& s) { return s.pod_failure_policy.has_value(); }},
-    {"spec.successPolicy", [](const JobSpec& s) { return s.success_policy.has_value(); }},
-    {"spec.managedBy",
-     [](const JobSpec& s) { return s.managed_by && *s.managed_by != kReservedManager; }},
     {"spec.template.spec.restartPolicy",
      [](const JobSpec& s) { return s.pod.restart_policy == "OnFailure"; }},
     {"spec.template.spec.initContainers",

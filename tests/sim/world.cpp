@@ -197,8 +197,14 @@ void World::boot() {
   c.cluster = actors::spawn_cluster(
       c.system, c.journal, [&c] { return c.registry; }, *link_, clock, options, recovered->nodes,
       std::move(held.slots));
+  auto load_job = [&c](JobId id) {
+    auto job =
+        storage::recover_job(c.disk, id, [](std::string_view json) { return api::load_job(json); });
+    MUSTER_CHECK(job.ok(), job.error().message);
+    return std::move(*job);
+  };
   c.registry = actors::spawn_registry(c.system, c.journal, c.cluster, *link_, clock, {200, 1'000},
-                                      std::move(recovered->jobs), std::move(held.lost),
+                                      load_job, std::move(recovered->jobs), std::move(held.lost),
                                       std::max<JobId>(1, recovered->next_job_id), outdated,
                                       600 /* snapshots now and then */);
   if (plan_.mid_commit > 0 && !calm_) {

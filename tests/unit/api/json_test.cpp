@@ -195,7 +195,7 @@ TEST_F(JsonTest, NodesAndEvents) {
   view.nodes({make_node(1, "n1", core::NodeInfo::Health::lost)});
   EXPECT_EQ(condition(get(view.node("n1")), "Ready")["status"], "Unknown");
   auto cordoned = make_node(1, "n1", core::NodeInfo::Health::ready);
-  cordoned.unschedulable = true;
+  cordoned.spec.unschedulable = true;
   feed.node(cordoned);
   node = get(view.node("n1"));
   EXPECT_EQ(node["spec"]["unschedulable"], true);

@@ -43,7 +43,7 @@ Result<core::JobObjectPtr> update(const core::JobObject& old_job, const char* pa
 std::string refusal(const Result<core::JobObjectPtr>& result) {
   if (result.ok()) return "accepted";
   if (result.error().violations.empty()) return result.error().message;
-  return invalid_message("v", result.error());
+  return invalid_message("jobs", "v", result.error());
 }
 
 TEST(Manifest, WritesDefaultsAndWhatTheServerGives) {
@@ -177,7 +177,7 @@ TEST(Manifest, BrokenRulesMakeA422) {
             "Job.batch \"v\" is invalid: spec.parallelism: Invalid value: -1: must be greater than "
             "or equal to 0");
   auto two = admit(patched(R"({"spec": {"parallelism": -1, "completionMode": "Ordered"}})"));
-  json status = invalid_status("v", two.error());
+  json status = invalid_status("jobs", "v", two.error());
   EXPECT_EQ(status["message"],
             "Job.batch \"v\" is invalid: [spec.parallelism: Invalid value: -1: must be greater "
             "than or equal to 0, spec.completionMode: Unsupported value: \"Ordered\": supported "

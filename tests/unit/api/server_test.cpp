@@ -26,13 +26,64 @@ class FakeBackend final : public Backend {
     feed_.admit(next_++, std::move(job));
     done(Nothing{});
   }
-  void delete_job(std::string ns, std::string name, std::string uid, bool background,
+  void delete_job(std::string ns, std::string name, std::string uid, Propagation propagation,
                   std::function<void(Status)> done) override {
     last_uid = uid;
+    last_propagation = propagation;
     if (refuse) return done(*refuse);
     auto shown = view_.job(ns, name);
     if (!shown) return done(Error{Errc::not_found, "", {}});
-    feed_.records(shown->job->id(), {core::JobDeleted{kStart, background}});
+    feed_.records(shown->job->id(),
+                  {core::JobDeleted{kStart, propagation != Propagation::foreground,
+                                    propagation == Propagation::orphan}});
+    done(Nothing{});
+  }
+  void update_job(core::JobObjectPtr seen, core::JobObjectPtr job,
+                  std::function<void(Status)> done) override {
+    ++updates;
+    auto shown = view_.job(seen->meta.ns, seen->meta.name);
+    if (!shown) return done(Error{Errc::not_found, "", {}});
+    const JobId id = shown->job->id();
+    if (before_update) std::exchange(before_update, nullptr)(id);
+    if (shown->job->object().json != seen->json) return done(Error{Errc::conflict, "", {}});
+    feed_.records(
+        id, {core::JobSpecChanged{kStart, job->meta.generation, job->spec.parallelism.value_or(1),
+                                  job->spec.completions.value_or(-1), job}});
+    done(Nothing{});
+  }
+  void write_status(core::JobObjectPtr job, std::string status_json,
+                    std::function<void(Status)> done) override {
+    auto shown = view_.job(job->meta.ns, job->meta.name);
+    feed_.records(shown->job->id(), {core::StatusWritten{kStart, std::move(status_json)}});
+    done(Nothing{});
+  }
+  void delete_pods(JobId job, std::vector<PodKey> pods, bool evict, Millis grace_ms,
+                   std::function<void(Status)> done) override {
+    last_evict = evict;
+    last_grace_ms = grace_ms;
+    core::PodsStopping stopping{.at_ms = kStart, .by_job = false};
+    for (PodKey pod : pods) stopping.pods.push_back({pod, core::Counted::failed, false, grace_ms});
+    feed_.records(job, {stopping});
+    done(Nothing{});
+  }
+  void write_pod_conditions(PodId pod, std::vector<core::PodCondition> conditions,
+                            std::function<void(Status)> done) override {
+    for (core::PodCondition& condition : conditions)
+      feed_.records(pod.job, {core::PodConditionSet{kStart, pod.key(), std::move(condition)}});
+    done(Nothing{});
+  }
+  void change_node(std::string name, core::NodeSpec seen, core::NodeSpec spec,
+                   std::function<void(Status)> done) override {
+    core::NodeInfo node = *view_.node(name)->node;
+    if (node.spec != seen) return done(Error{Errc::conflict, "", {}});
+    node.spec = std::move(spec);
+    feed_.node(std::move(node));
+    done(Nothing{});
+  }
+  void delete_node(std::string name, std::function<void(Status)> done) override {
+    core::NodeInfo node = *view_.node(name)->node;
+    node.gone = node.deleted = true;
+    feed_.node(std::move(node));
     done(Nothing{});
   }
   void read_log(LogRequest request, std::function<void(Result<LogChunk>)> done) override {
@@ -62,7 +113,11 @@ class FakeBackend final : public Backend {
   std::optional<Error> refuse;
   std::string out = "one\ntwo\nthree\n", err = "oops\n", last_uid;
   bool running = false;
-  int creates = 0, reads = 0, grow_at = -1;
+  int creates = 0, reads = 0, grow_at = -1, updates = 0;
+  Propagation last_propagation = Propagation::background;
+  bool last_evict = false;
+  Millis last_grace_ms = 0;
+  std::function<void(JobId)> before_update;  // once: what happens between look and write
 
  private:
   View& view_;
@@ -347,8 +402,8 @@ TEST_F(ServerTest, Discovery) {
     EXPECT_TRUE(a.json().is_object()) << path << a.body;
   }
   EXPECT_TRUE(get("/api").json()["versions"].is_array());
-  EXPECT_EQ(get("/api/v1").json()["resources"].size(), 4u);
-  EXPECT_EQ(get("/apis/batch/v1").json()["resources"][0]["verbs"].size(), 5u);
+  EXPECT_EQ(get("/api/v1").json()["resources"].size(), 6u);
+  EXPECT_EQ(get("/apis/batch/v1").json()["resources"][0]["verbs"].size(), 8u);
 }
 
 TEST_F(ServerTest, Lists) {
@@ -383,7 +438,6 @@ TEST_F(ServerTest, Deletes) {
     return call(request("DELETE", kJobs + "/" + name,
                         body.empty() ? "" : "Content-Type: application/json\r\n", body));
   };
-  EXPECT_TRUE(remove("a", R"({"propagationPolicy":"Orphan"})").is_status("BadRequest"));
   EXPECT_TRUE(remove("a", R"({"propagationPolicy":"Sideways"})").is_status("BadRequest"));
   EXPECT_TRUE(remove("a", R"({"preconditions":{"uid":"x"}})").is_status("Conflict"));
   EXPECT_EQ(remove("a", R"({"dryRun":["All"]})").code, 200);
@@ -399,6 +453,178 @@ TEST_F(ServerTest, Deletes) {
   EXPECT_EQ(leaving.code, 200);
   EXPECT_TRUE(leaving.json()["metadata"].contains("deletionTimestamp"));
   EXPECT_EQ(get(kJobs + "/b").code, 200);
+  EXPECT_EQ(backend.last_propagation, Propagation::foreground);
+  feed.admit(3, make_job("c", uid_of(3)));
+  EXPECT_EQ(remove("c", "").code, 200);
+  EXPECT_EQ(backend.last_propagation, Propagation::orphan) << "the raw API's default for batch/v1";
+}
+
+TEST_F(ServerTest, PatchesAJobInThreeWays) {
+  ASSERT_EQ(post(kJobs, kManifest).code, 201);
+  const std::string path = kJobs + "/new";
+  auto patch = [&](const std::string& type, const std::string& body,
+                   const std::string& query = "") {
+    return call(request("PATCH", path + query, "Content-Type: application/" + type + "\r\n", body));
+  };
+  const Answer merged = patch("merge-patch+json", R"({"spec":{"parallelism":1}})");
+  ASSERT_EQ(merged.code, 200) << merged.body;
+  EXPECT_EQ(merged.json()["spec"]["parallelism"], 1);
+  EXPECT_EQ(merged.json()["metadata"]["generation"], 2);
+  const Answer listed =
+      patch("json-patch+json", R"([{"op":"test","path":"/spec/parallelism","value":1},)"
+                               R"({"op":"replace","path":"/spec/parallelism","value":2}])");
+  ASSERT_EQ(listed.code, 200) << listed.body;
+  EXPECT_EQ(listed.json()["spec"]["parallelism"], 2);
+  EXPECT_EQ(
+      patch("json-patch+json", R"([{"op":"test","path":"/spec/parallelism","value":9}])").code,
+      400);
+  const Answer labelled =
+      patch("strategic-merge-patch+json", R"({"metadata":{"labels":{"a":"b"}}})");
+  ASSERT_EQ(labelled.code, 200) << labelled.body;
+  EXPECT_EQ(labelled.json()["metadata"]["labels"]["a"], "b");
+  EXPECT_EQ(labelled.json()["metadata"]["generation"], 3) << "metadata is no change of the spec";
+  const int before = backend.updates;
+  EXPECT_EQ(patch("merge-patch+json", R"({"spec":{"parallelism":2}})").code, 200);
+  EXPECT_EQ(patch("merge-patch+json", R"({"spec":{"parallelism":5}})", "?dryRun=All").code, 200);
+  EXPECT_EQ(backend.updates, before) << "nothing changed, or nothing was to be stored";
+  EXPECT_EQ(get(path).json()["spec"]["parallelism"], 2);
+  EXPECT_TRUE(patch("merge-patch+json", R"({"spec":{"completionMode":"NonIndexed"}})")
+                  .is_status("Invalid"));
+  EXPECT_TRUE(patch("merge-patch+json", R"({"spec":{"paralelism":1}})").is_status("BadRequest"));
+  EXPECT_EQ(patch("json", "{}").code, 415);
+  EXPECT_EQ(call(request("PATCH", kJobs + "/none", "Content-Type: application/merge-patch+json\r\n",
+                         "{}"))
+                .code,
+            404);
+}
+
+TEST_F(ServerTest, APatchIsMadeAnewWhenTheJobChangedMeanwhile) {
+  ASSERT_EQ(post(kJobs, kManifest).code, 201);
+  backend.before_update = [this](JobId id) {
+    auto object = std::make_shared<core::JobObject>(view.job("default", "new")->job->object());
+    Json json = Json::parse(object->json);
+    json["metadata"]["labels"]["other"] = "1";
+    object->json = json.dump();
+    object->meta.labels["other"] = "1";
+    feed.records(id, {core::JobSpecChanged{kStart, 1, 2, 2, object}});
+  };
+  const Answer patched =
+      call(request("PATCH", kJobs + "/new", "Content-Type: application/merge-patch+json\r\n",
+                   R"({"spec":{"parallelism":1}})"));
+  ASSERT_EQ(patched.code, 200) << patched.body;
+  EXPECT_EQ(backend.updates, 2);
+  EXPECT_EQ(patched.json()["metadata"]["labels"]["other"], "1") << "the other change is kept";
+  EXPECT_EQ(patched.json()["spec"]["parallelism"], 1);
+}
+
+TEST_F(ServerTest, ReplacesOnlyWhatWasSeen) {
+  ASSERT_EQ(post(kJobs, kManifest).code, 201);
+  Json json = get(kJobs + "/new").json();
+  auto put = [&] {
+    return call(request("PUT", kJobs + "/new", "Content-Type: application/json\r\n", json.dump()));
+  };
+  const JobId id = view.job("default", "new")->job->id();
+  feed.records(id, {core::JobStarted{kStart}});  // the status moves on: no conflict
+  json["spec"]["parallelism"] = 1;
+  ASSERT_EQ(put().code, 200);
+  json["spec"]["parallelism"] = 2;
+  const Answer late = put();
+  EXPECT_TRUE(late.is_status("Conflict"));
+  EXPECT_NE(late.body.find("the object has been modified; please apply your changes"),
+            std::string::npos);
+}
+
+TEST_F(ServerTest, ScalesByParallelism) {
+  ASSERT_EQ(post(kJobs, kManifest).code, 201);
+  EXPECT_EQ(get(kJobs + "/new/scale").json()["spec"]["replicas"], 2);
+  const Answer scaled =
+      call(request("PATCH", kJobs + "/new/scale", "Content-Type: application/merge-patch+json\r\n",
+                   R"({"spec":{"replicas":1}})"));
+  ASSERT_EQ(scaled.code, 200) << scaled.body;
+  EXPECT_EQ(scaled.json()["kind"], "Scale");
+  EXPECT_EQ(get(kJobs + "/new").json()["spec"]["parallelism"], 1);
+  EXPECT_TRUE(
+      call(request("PATCH", kJobs + "/new/scale", "Content-Type: application/merge-patch+json\r\n",
+                   R"({"spec":{"replicas":-1}})"))
+          .is_status("Invalid"));
+}
+
+TEST_F(ServerTest, TheStatusIsWrittenByWhoManagesTheJob) {
+  ASSERT_EQ(post(kJobs, kManifest).code, 201);
+  auto write = [&](const std::string& name, const std::string& body) {
+    return call(request("PATCH", kJobs + "/" + name + "/status",
+                        "Content-Type: application/merge-patch+json\r\n", body));
+  };
+  EXPECT_EQ(write("new", "{}").code, 200);
+  const Answer refused = write("new", R"({"status":{"succeeded":7}})");
+  EXPECT_TRUE(refused.is_status("Invalid"));
+  EXPECT_EQ(refused.json()["details"]["causes"][0]["field"], "status.succeeded");
+  Json other = Json::parse(kManifest);
+  other["metadata"]["name"] = "other";
+  other["spec"]["managedBy"] = "example.com/queue";
+  ASSERT_EQ(post(kJobs, other.dump()).code, 201);
+  const Answer written = write("other", R"({"status":{"active":2,"ready":1}})");
+  ASSERT_EQ(written.code, 200) << written.body;
+  EXPECT_EQ(get(kJobs + "/other").json()["status"], Json({{"active", 2}, {"ready", 1}}));
+  EXPECT_TRUE(write("other", R"({"status":{"ready":3}})").is_status("Invalid"))
+      << "more ready than active";
+}
+
+TEST_F(ServerTest, DeletesEvictsAndMarksPods) {
+  ASSERT_EQ(post(kJobs, kManifest).code, 201);
+  const JobId id = view.job("default", "new")->job->id();
+  feed.create(id, 0, 2);
+  feed.bind(id, {0, 0});
+  feed.bind(id, {1, 0});
+  std::vector<std::string> names;
+  const Json pods = get(kPods).json();
+  for (const Json& pod : pods["items"]) names.push_back(pod["metadata"]["name"]);
+  ASSERT_EQ(names.size(), 2u);
+  const Answer marked =
+      call(request("PATCH", kPods + "/" + names[0] + "/status",
+                   "Content-Type: application/strategic-merge-patch+json\r\n",
+                   R"({"status":{"conditions":[{"type":"ConfigIssue","status":"True"},)"
+                   R"({"type":"Ready","status":"True"}]}})"));
+  ASSERT_EQ(marked.code, 200) << marked.body;
+  ASSERT_EQ(view.pod("default", names[0])->pod->conditions.size(), 1u)
+      << "Ready follows from the pod's life";
+  EXPECT_EQ(view.pod("default", names[0])->pod->conditions[0].type, "ConfigIssue");
+  EXPECT_TRUE(call(request("PATCH", kPods + "/" + names[0],
+                           "Content-Type: application/merge-patch+json\r\n",
+                           R"({"metadata":{"finalizers":null}})"))
+                  .is_status("Invalid"));
+  const Answer removed = call(request("DELETE", kPods + "/" + names[0] + "?gracePeriodSeconds=3"));
+  ASSERT_EQ(removed.code, 200) << removed.body;
+  EXPECT_EQ(backend.last_grace_ms, 3000);
+  EXPECT_FALSE(backend.last_evict);
+  EXPECT_EQ(removed.json()["metadata"]["deletionGracePeriodSeconds"], 3);
+  const Answer evicted =
+      post(kPods + "/" + names[1] + "/eviction", R"({"apiVersion":"policy/v1","kind":"Eviction"})");
+  EXPECT_EQ(evicted.code, 201) << evicted.body;
+  EXPECT_TRUE(backend.last_evict);
+  EXPECT_EQ(call(request("DELETE", kPods + "/none")).code, 404);
+}
+
+TEST_F(ServerTest, CordonsTaintsAndDeletesNodes) {
+  core::NodeInfo node{.id = 1, .name = "n1", .slots = 4};
+  node.labels = {{"zone", "a"}};
+  feed.node(node);
+  auto patch = [&](const std::string& body) {
+    return call(request("PATCH", "/api/v1/nodes/n1",
+                        "Content-Type: application/strategic-merge-patch+json\r\n", body));
+  };
+  const Answer cordoned = patch(R"({"spec":{"unschedulable":true}})");
+  ASSERT_EQ(cordoned.code, 200) << cordoned.body;
+  EXPECT_EQ(cordoned.json()["spec"]["taints"][0]["key"], "node.kubernetes.io/unschedulable");
+  ASSERT_EQ(patch(R"({"spec":{"taints":[{"key":"k","effect":"NoSchedule"}]}})").code, 200);
+  ASSERT_EQ(patch(R"({"metadata":{"labels":{"mine":"1"}}})").code, 200);
+  const core::NodeSpec& spec = view.node("n1")->node->spec;
+  EXPECT_TRUE(spec.unschedulable);
+  EXPECT_EQ(spec.taints, (std::vector<core::Taint>{{"k", "", "NoSchedule"}}));
+  EXPECT_EQ(spec.labels, (core::StringMap{{"mine", "1"}})) << "the agent's labels stay its own";
+  EXPECT_TRUE(patch(R"({"spec":{"taints":[{"key":"k","effect":"Never"}]}})").is_status("Invalid"));
+  EXPECT_EQ(call(request("DELETE", "/api/v1/nodes/n1")).code, 200);
+  EXPECT_EQ(get("/api/v1/nodes/n1").code, 404);
 }
 
 TEST_F(ServerTest, Watches) {

@@ -134,11 +134,11 @@ TEST_F(ViewTest, NodesGoByNameAndNewestIncarnation) {
   view.nodes({beat});
   EXPECT_EQ(view.ring_end(), end + 1);
   auto row = make_node(2, "n", core::NodeInfo::Health::unknown);
-  row.unschedulable = true;
+  row.spec.unschedulable = true;
   feed.node(row);
   EXPECT_EQ(view.node("n")->node->health, core::NodeInfo::Health::suspect)
       << "a row knows no health";
-  EXPECT_TRUE(view.node("n")->node->unschedulable);
+  EXPECT_TRUE(view.node("n")->node->spec.unschedulable);
 }
 
 TEST_F(ViewTest, EventsAreFoundByName) {

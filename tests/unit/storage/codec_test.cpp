@@ -43,7 +43,17 @@ class Chance {
   Counted counted() { return static_cast<Counted>(below(5)); }
   EndCause cause() { return static_cast<EndCause>(below(11)); }
   PodKey pod() { return {u32(), u32()}; }
-  PodEnd end() { return {cause(), i32(), i32(), at(), text()}; }
+  FailureAction action() { return static_cast<FailureAction>(below(5)); }
+  Readiness readiness() { return static_cast<Readiness>(below(3)); }
+  Millis grace() { return flip() ? -1 : static_cast<Millis>(below(100'000)); }
+  PodCondition condition() { return {text(), flip() ? "True" : "False", at(), text(), text()}; }
+  PodEnd end() {
+    PodEnd end{cause(), i32(), i32(), at(), text()};
+    if (below(4) == 0)
+      for (uint64_t i = below(4); i > 0; --i)
+        end.containers.push_back({cause(), i32(), i32(), i32(), at(), at()});
+    return end;
+  }
   Pod whole_pod(PodKey key) {
     Pod pod{.key = key, .created_ms = at(), .node = u32(), .bound_ms = at(), .started_ms = at()};
     pod.pid = i32();
@@ -52,6 +62,10 @@ class Chance {
     pod.ignored = i32();
     pod.stopping_ms = at();
     pod.counted = counted();
+    pod.readiness = readiness();
+    pod.grace_ms = grace();
+    pod.action = action();
+    if (below(4) == 0) pod.conditions = {condition(), condition()};
     pod.ended = flip();
     pod.end = end();
     return pod;
@@ -103,20 +117,24 @@ class Chance {
       }
       case 5: {
         PodsStarted r{.at_ms = now};
-        for (uint64_t i = 0; i < n; ++i) r.starts.push_back({next_pod(i), i32(), i32(), at()});
+        for (uint64_t i = 0; i < n; ++i)
+          r.starts.push_back({next_pod(i), i32(), i32(), at(), readiness()});
         return r;
       }
       case 6: {
         PodsEnded r{.at_ms = now, .backoff_failures = u32(), .backoff_last_ms = at()};
         for (uint64_t i = 0; i < n; ++i) {
-          r.ends.push_back({next_pod(i), end(), i32(), i32(), at(), counted(), flip()});
+          r.ends.push_back({next_pod(i), end(), i32(), i32(), at(), counted(), flip(), action()});
         }
         return r;
       }
       case 7: {
-        PodsStopping r{.at_ms = now};
+        PodsStopping r{.at_ms = now, .by_job = flip()};
+        r.backoff_failures = u32();
+        r.backoff_last_ms = at();
         for (uint64_t i = 0; i < n; ++i)
-          r.pods.push_back({next_pod(i), below(4) == 0 ? counted() : Counted::released});
+          r.pods.push_back({next_pod(i), below(4) == 0 ? counted() : Counted::released,
+                            below(9) == 0, below(9) == 0 ? grace() : -1});
         return r;
       }
       case 8:
@@ -124,7 +142,18 @@ class Chance {
       case 9:
         return JobFinished{now};
       case 10:
-        return JobDeleted{now, flip()};
+        return JobDeleted{now, flip(), flip()};
+      case 11:
+        return PodConditionSet{now, pod(), condition()};
+      case 12: {
+        PodsRemoved r{.at_ms = now};
+        for (uint64_t i = 0; i < n; ++i) r.pods.push_back(next_pod(i));
+        return r;
+      }
+      case 13:
+        return JobSuspended{now, flip()};
+      case 14:
+        return StatusWritten{now, text()};
       default:
         return JobForgotten{now};
     }
@@ -159,12 +188,27 @@ struct Same {
     return r.ends == o.ends && r.backoff_failures == o.backoff_failures &&
            r.backoff_last_ms == o.backoff_last_ms;
   }
-  bool operator()(const PodsStopping& r) const { return r.pods == as<PodsStopping>().pods; }
+  bool operator()(const PodsStopping& r) const {
+    const auto& o = as<PodsStopping>();
+    return r.pods == o.pods && r.by_job == o.by_job && r.backoff_failures == o.backoff_failures &&
+           r.backoff_last_ms == o.backoff_last_ms;
+  }
+  bool operator()(const PodConditionSet& r) const {
+    const auto& o = as<PodConditionSet>();
+    return r.pod == o.pod && r.condition == o.condition;
+  }
+  bool operator()(const PodsRemoved& r) const { return r.pods == as<PodsRemoved>().pods; }
+  bool operator()(const JobSuspended& r) const {
+    return r.suspended == as<JobSuspended>().suspended;
+  }
+  bool operator()(const StatusWritten& r) const { return r.json == as<StatusWritten>().json; }
   bool operator()(const FinishDecided& r) const {
     const auto& o = as<FinishDecided>();
     return r.success == o.success && r.reason == o.reason && r.message == o.message;
   }
-  bool operator()(const JobDeleted& r) const { return r.background == as<JobDeleted>().background; }
+  bool operator()(const JobDeleted& r) const {
+    return r.background == as<JobDeleted>().background && r.orphan == as<JobDeleted>().orphan;
+  }
   bool operator()(const JobStarted&) const { return true; }
   bool operator()(const JobFinished&) const { return true; }
   bool operator()(const JobForgotten&) const { return true; }
@@ -299,6 +343,8 @@ TEST(Codec, RandomStatesComeBack) {
     s.background_deleted = chance.flip();
     s.forgotten = chance.flip();
     s.synced = chance.flip();
+    s.orphaned = chance.flip();
+    if (chance.flip()) s.external_status = chance.text();
     for (uint64_t i = chance.below(4); i > 0; --i) {
       s.conditions.push_back(
           {chance.text(), chance.flip(), chance.at(), chance.text(), chance.text()});
@@ -358,7 +404,11 @@ TEST(Codec, NodesComeBackWithoutWhatIsMemory) {
   node.labels = {{"a", "1"}, {"b/c", ""}};
   node.address = "10.0.0.1:5";
   node.created_ms = kNow;
-  node.unschedulable = node.gone = true;
+  node.spec.unschedulable = node.gone = node.deleted = true;
+  node.spec.taints = {{"a/b", "c", "NoSchedule"}, {"d", "", "NoExecute"}};
+  node.spec.labels = {{"zone", "1"}};
+  node.spec.annotations = {{"note", "x"}};
+  node.resources = {{"nvidia.com/gpu", 4}};
   NodeInfo seen = node;
   seen.health = NodeInfo::Health::ready;
   seen.draining = true;

@@ -1,0 +1,349 @@
+// Writing jobs: create, replace, patch, scale, status, delete.
+#include "api/manifest.hpp"
+#include "api/routes.hpp"
+#include "api/server.hpp"
+#include "api/status_rules.hpp"
+
+#include <charconv>
+
+namespace muster::api {
+namespace {
+
+constexpr int kTries = 20;  // of a patch against a job that changes meanwhile
+
+kj::Promise<void> bad(Exchange& exchange, std::string_view message) {
+  return exchange.send_status(400, "BadRequest", message);
+}
+
+core::ObservedStatus observed(const core::Job& job) {
+  return {job.suspended(), static_cast<int64_t>(job.active()), job.state().start_ms != 0};
+}
+
+OrderedJson scale_json(const core::Job& job, uint64_t version) {
+  const core::JobMeta& meta = job.object().meta;
+  std::string selector;
+  if (const auto& s = job.spec().selector)
+    for (const auto& [key, value] : s->match_labels)
+      selector += (selector.empty() ? "" : ",") + key + "=" + value;
+  return {{"kind", "Scale"},
+          {"apiVersion", "autoscaling/v1"},
+          {"metadata",
+           {{"name", meta.name},
+            {"namespace", meta.ns},
+            {"uid", meta.uid},
+            {"resourceVersion", std::to_string(version)},
+            {"creationTimestamp", job_json(job, version)["metadata"]["creationTimestamp"]}}},
+          {"spec", {{"replicas", job.state().parallelism}}},
+          {"status", {{"replicas", job.active()}, {"selector", selector}}}};
+}
+
+Error conflict() {
+  return {Errc::conflict, "", {}};
+}
+
+}  // namespace
+
+Call new_call() {
+  auto paf = kj::newPromiseAndFulfiller<Status>();
+  auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<Status>>>(kj::mv(paf.fulfiller));
+  return {kj::mv(paf.promise),
+          [fulfiller](Status status) { (*fulfiller)->fulfill(kj::mv(status)); }};
+}
+
+OrderedJson success_json(const std::string& resource, const std::string& name,
+                         const std::string& uid) {
+  OrderedJson json = {{"kind", "Status"},
+                      {"apiVersion", "v1"},
+                      {"metadata", OrderedJson::object()},
+                      {"status", "Success"}};
+  json["details"] = {{"name", name}};
+  if (resource == "jobs") json["details"]["group"] = "batch";
+  json["details"]["kind"] = resource;
+  json["details"]["uid"] = uid;
+  return json;
+}
+
+Result<Json> written(const Exchange& exchange, const std::string& body, const Json& base) {
+  auto text = exchange.method == kj::HttpMethod::PATCH ? Result<std::string>(body)
+                                                       : body_json(body, exchange.content_type);
+  if (!text.ok()) return text.error();
+  Json json = Json::parse(*text, nullptr, false);
+  if (json.is_discarded()) return Error{Errc::invalid, "the body is no valid JSON", {}};
+  if (exchange.method == kj::HttpMethod::PUT) {
+    if (!json.is_object()) return Error{Errc::invalid, "the body has to be an object", {}};
+    return json;
+  }
+  return apply_patch(*patch_type(exchange.content_type), base, json);
+}
+
+bool version_holds(const std::string& wanted, uint64_t owner_version) {
+  if (wanted.empty()) return true;
+  uint64_t n = 0;
+  auto [end, error] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), n);
+  return error == std::errc{} && end == wanted.data() + wanted.size() && n >= owner_version;
+}
+
+std::string Routes::random_uid() {
+  const uint64_t a = options_.random(), b = options_.random();
+  char text[37];
+  snprintf(text, sizeof text, "%08x-%04x-4%03x-%04x-%012llx", static_cast<unsigned>(a >> 32),
+           static_cast<unsigned>(a >> 16 & 0xffff), static_cast<unsigned>(a & 0xfff),
+           static_cast<unsigned>(0x8000 | (b >> 48 & 0x3fff)),
+           static_cast<unsigned long long>(b & 0xffffffffffffu));
+  return text;
+}
+
+std::string Routes::random_suffix() {
+  constexpr std::string_view kAlphabet = "bcdfghjklmnpqrstvwxz2456789";
+  uint64_t n = options_.random();
+  std::string text;
+  for (int i = 0; i < 5; ++i, n /= kAlphabet.size()) text += kAlphabet[n % kAlphabet.size()];
+  return text;
+}
+
+kj::Promise<void> Routes::respond(Exchange& exchange, const Shown& shown, int code) {
+  std::string text;
+  renderer_.whole(text, shown, exchange.form());
+  return exchange.send(code, text + "\n");
+}
+
+kj::Promise<void> Routes::create(Exchange& exchange, const Target& target,
+                                 const std::string& body) {
+  auto options = write_options(exchange.url);
+  if (!options.ok()) return bad(exchange, options.error().message);
+  auto text = body_json(body, exchange.content_type);
+  if (!text.ok()) return bad(exchange, text.error().message);
+  auto parsed = parse_job(*text, options->unknown_fields);
+  if (!parsed.ok()) return exchange.send_error(parsed.error(), "jobs", "");
+  exchange.warnings = parsed->warnings;
+  std::string name = parsed->meta.name.empty() ? parsed->meta.generate_name : parsed->meta.name;
+  auto admitted = admit_job(std::move(*parsed), {target.ns, random_uid(), options_.now(),
+                                                 random_suffix(), options_.gates});
+  if (!admitted.ok()) return exchange.send_error(admitted.error(), "jobs", name);
+  core::JobObjectPtr job = std::move(*admitted);
+  name = job->meta.name;
+  if (view_.job(target.ns, name)) return exchange.send_error({Errc::exists, "", {}}, "jobs", name);
+  if (options->dry) {
+    const core::Job pretended(0, job);
+    return respond(exchange, {.kind = Kind::job, .job = &pretended, .version = view_.version()},
+                   201);
+  }
+  Call call = new_call();
+  backend_.create_job(job, std::move(call.done));
+  return call.promise.then(
+      [this, &exchange, job, name, ns = target.ns](Status status) -> kj::Promise<void> {
+        if (!status.ok()) return exchange.send_error(status.error(), "jobs", name);
+        if (const auto shown = view_.job(ns, name);
+            shown && shown->job->object().meta.uid == job->meta.uid)
+          return respond(exchange, *shown, 201);
+        const core::Job was(0, job);  // somebody has deleted it already
+        return respond(exchange, {.kind = Kind::job, .job = &was, .version = view_.version()}, 201);
+      });
+}
+
+// One way for all changes of a job: look, make, judge, hand over; again when it changed meanwhile.
+kj::Promise<void> Routes::change_job(Exchange& exchange, const Target& target, bool dry,
+                                     MakeJob make, Respond respond, int tries) {
+  const auto shown = view_.job(target.ns, target.name);
+  if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "jobs", target.name);
+  core::JobObjectPtr seen = shown->job->object_ptr();
+  auto made = make(*shown->job);
+  if (!made.ok()) return exchange.send_error(made.error(), "jobs", target.name);
+  core::JobObjectPtr job = std::move(*made);
+  if (job->json == seen->json) return respond(*shown);
+  if (dry) {
+    const core::Job pretended(shown->job->id(), job, shown->job->state());
+    return respond({.kind = Kind::job, .job = &pretended, .version = shown->version});
+  }
+  Call call = new_call();
+  backend_.update_job(seen, job, std::move(call.done));
+  return call.promise.then([this, &exchange, target, job, make = std::move(make),
+                            respond = std::move(respond),
+                            tries](Status status) mutable -> kj::Promise<void> {
+    if (!status.ok() && status.error().code == Errc::conflict && tries > 1)
+      return change_job(exchange, target, false, std::move(make), std::move(respond), tries - 1);
+    if (!status.ok())
+      return exchange.send_error({status.error().code, "", {}}, "jobs", target.name);
+    if (const auto now = view_.job(target.ns, target.name);
+        now && now->job->object().meta.uid == job->meta.uid)
+      return respond(*now);
+    const core::Job was(0, job);  // somebody has deleted it already
+    return respond({.kind = Kind::job, .job = &was, .version = view_.version()});
+  });
+}
+
+kj::Promise<void> Routes::write_job(Exchange& exchange, const Target& target,
+                                    const std::string& body) {
+  auto options = write_options(exchange.url);
+  if (!options.ok()) return bad(exchange, options.error().message);
+  MakeJob make = [this, &exchange, target, body, unknown = options->unknown_fields](
+                     const core::Job& seen) -> Result<core::JobObjectPtr> {
+    const uint64_t version = view_.owner_version(seen.id());
+    Json base = Json::parse(seen.object().json);
+    base["metadata"]["resourceVersion"] = std::to_string(view_.version());
+    auto json = written(exchange, body, base);
+    if (!json.ok()) return json.error();
+    auto parsed = parse_job(json->dump(), unknown);
+    if (!parsed.ok()) return parsed.error();
+    if (!version_holds(parsed->resource_version, version)) return conflict();
+    exchange.warnings = parsed->warnings;
+    return update_job(std::move(*parsed), seen.object(), observed(seen), options_.gates);
+  };
+  return change_job(
+      exchange, target, options->dry, std::move(make),
+      [this, &exchange](const Shown& shown) { return respond(exchange, shown); }, kTries);
+}
+
+kj::Promise<void> Routes::get_scale(Exchange& exchange, const Target& target) {
+  const auto shown = view_.job(target.ns, target.name);
+  if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "jobs", target.name);
+  return exchange.send(200, dumped(scale_json(*shown->job, shown->version)) + "\n");
+}
+
+kj::Promise<void> Routes::write_scale(Exchange& exchange, const Target& target,
+                                      const std::string& body) {
+  auto options = write_options(exchange.url);
+  if (!options.ok()) return bad(exchange, options.error().message);
+  MakeJob make = [this, &exchange, body](const core::Job& seen) -> Result<core::JobObjectPtr> {
+    auto json = written(exchange, body, Json(scale_json(seen, view_.version())));
+    if (!json.ok()) return json.error();
+    const Json replicas = json->value(Json::json_pointer("/spec/replicas"), Json(0));
+    if (!replicas.is_number_integer())
+      return Error{Errc::invalid, "spec.replicas: has to be a whole number", {}};
+    const Json wanted = json->value(Json::json_pointer("/metadata/resourceVersion"), Json(""));
+    if (!wanted.is_string() ||
+        !version_holds(wanted.get<std::string>(), view_.owner_version(seen.id())))
+      return conflict();
+    Json document = Json::parse(seen.object().json);
+    document["spec"]["parallelism"] = replicas;
+    auto parsed = parse_job(document.dump(), FieldValidation::ignore);
+    if (!parsed.ok()) return parsed.error();
+    return update_job(std::move(*parsed), seen.object(), observed(seen), options_.gates);
+  };
+  return change_job(
+      exchange, target, options->dry, std::move(make),
+      [&exchange](const Shown& shown) {
+        return exchange.send(200, dumped(scale_json(*shown.job, shown.version)) + "\n");
+      },
+      kTries);
+}
+
+// Of its own jobs muster is the only writer of the status; of a job that names another controller
+// that one writes it, and the rules of job-semantics 1.5 are held against it.
+kj::Promise<void> Routes::write_job_status(Exchange& exchange, const Target& target,
+                                           const std::string& body) {
+  auto options = write_options(exchange.url);
+  if (!options.ok()) return bad(exchange, options.error().message);
+  const auto shown = view_.job(target.ns, target.name);
+  if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "jobs", target.name);
+  const core::Job& job = *shown->job;
+  const Json base(job_json(job, shown->version));
+  auto json = written(exchange, body, base);
+  if (!json.ok()) return bad(exchange, json.error().message);
+  const Json old_status = base.value("status", Json::object());
+  const Json status = json->value("status", Json::object());
+  if (status == old_status) return respond(exchange, *shown);
+  core::Violations found = managed_elsewhere(job.spec(), options_.gates)
+                               ? status_violations(job.spec(), old_status, status)
+                               : kept_by_us(old_status, status);
+  if (!found.empty())
+    return exchange.send_error({Errc::invalid, "the status breaks rules", found.take()}, "jobs",
+                               target.name);
+  if (options->dry) return exchange.send(200, json->dump() + "\n");
+  Call call = new_call();
+  backend_.write_status(job.object_ptr(), status.dump(), std::move(call.done));
+  return call.promise.then([this, &exchange, target](Status done) -> kj::Promise<void> {
+    const auto now = view_.job(target.ns, target.name);
+    if (!done.ok() || !now)
+      return exchange.send_error({Errc::not_found, "", {}}, "jobs", target.name);
+    return respond(exchange, *now);
+  });
+}
+
+kj::Promise<void> Routes::remove_job(Exchange& exchange, const Target& target,
+                                     const std::string& body) {
+  auto options = delete_options(exchange.url, body, exchange.content_type);
+  if (!options.ok()) return bad(exchange, options.error().message);
+  const auto shown = view_.job(target.ns, target.name);
+  if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "jobs", target.name);
+  const std::string uid = shown->job->object().meta.uid;
+  auto failed = [&](const std::string& what, const std::string& wanted, const std::string& is) {
+    return exchange.send_error({Errc::conflict,
+                                "Precondition failed: " + what + " in precondition: " + wanted +
+                                    ", " + what + " in object meta: " + is,
+                                {}},
+                               "jobs", target.name);
+  };
+  if (!options->uid.empty() && options->uid != uid) return failed("UID", options->uid, uid);
+  const std::string version = std::to_string(shown->version);
+  if (!version_holds(options->resource_version, view_.owner_version(shown->job->id())))
+    return failed("ResourceVersion", options->resource_version, version);
+  if (options->dry) return removed(exchange, target, uid);
+  Call call = new_call();
+  // The raw API's default for batch/v1 (job-semantics 10.4).
+  backend_.delete_job(target.ns, target.name, uid,
+                      options->propagation.value_or(Propagation::orphan), std::move(call.done));
+  return call.promise.then([this, &exchange, target, uid](Status status) -> kj::Promise<void> {
+    if (!status.ok()) return exchange.send_error(status.error(), "jobs", target.name);
+    return removed(exchange, target, uid);
+  });
+}
+
+// The object while it is still there (in the foreground), else that it is gone.
+kj::Promise<void> Routes::removed(Exchange& exchange, const Target& target,
+                                  const std::string& uid) {
+  const auto shown = view_.job(target.ns, target.name);
+  if (shown && shown->job->object().meta.uid == uid && shown->job->state().deleted_ms != 0)
+    return respond(exchange, *shown);
+  return exchange.send(200, dumped(success_json("jobs", target.name, uid)) + "\n");
+}
+
+// A whole collection, as its selectors say: each object as if it were deleted alone. Answers with
+// the list of what was there.
+kj::Promise<void> Routes::remove_all(Exchange& exchange, const Target& target,
+                                     const std::string& body) {
+  auto options = delete_options(exchange.url, body, exchange.content_type);
+  if (!options.ok()) return bad(exchange, options.error().message);
+  auto labels = Selector::labels(exchange.url.get("labelSelector"));
+  if (!labels.ok()) return bad(exchange, labels.error().message);
+  auto fields = Selector::fields(exchange.url.get("fieldSelector"), target.kind);
+  if (!fields.ok()) return bad(exchange, fields.error().message);
+  Query query{.kind = target.kind, .ns = target.ns};
+  query.labels = std::move(*labels);
+  query.fields = std::move(*fields);
+  std::string items;
+  std::vector<core::JobObjectPtr> jobs;
+  std::map<JobId, std::vector<PodKey>> pods;
+  view_.each(
+      query.kind, query.ns, [&query](const core::Job& job) { return query.wants(job); },
+      [&](const Shown& shown) {
+        if (!query.matches(view_, shown)) return;
+        if (!items.empty()) items += ",";
+        renderer_.object(items, shown);
+        if (target.kind == Kind::job)
+          jobs.push_back(shown.job->object_ptr());
+        else
+          pods[shown.job->id()].push_back(shown.pod->key);
+      });
+  std::string answer = renderer_.list_head(target.kind, Form::plain, view_.version()) + items +
+                       renderer_.list_tail();
+  if (options->dry) return exchange.send(200, std::move(answer));
+  kj::Vector<kj::Promise<void>> all;
+  for (const core::JobObjectPtr& job : jobs) {
+    Call call = new_call();
+    backend_.delete_job(job->meta.ns, job->meta.name, job->meta.uid,
+                        options->propagation.value_or(Propagation::orphan), std::move(call.done));
+    all.add(call.promise.ignoreResult());
+  }
+  for (auto& [job, keys] : pods) {
+    Call call = new_call();
+    backend_.delete_pods(job, std::move(keys), false, options->grace_ms, std::move(call.done));
+    all.add(call.promise.ignoreResult());
+  }
+  return kj::joinPromises(all.releaseAsArray())
+      .then([&exchange, answer = std::move(answer)]() mutable {
+        return exchange.send(200, std::move(answer));
+      });
+}
+
+}  // namespace muster::api

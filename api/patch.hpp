@@ -1,0 +1,22 @@
+// Patches: the three ways a client says what to change of an object. Pure.
+//
+//   merge      RFC 7386: members replace, null removes, lists are replaced whole
+//   JSON patch RFC 6902: a list of operations, all or nothing
+//   strategic  Kubernetes': as merge, but lists with a merge key (containers by name, conditions by
+//              type, …) are merged element by element, and $-directives say what to remove
+#pragma once
+
+#include "base/result.hpp"
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+namespace muster::api {
+
+enum class PatchType { merge, json, strategic };
+
+// `base` with the patch applied. `invalid` with a message that names what is wrong.
+Result<nlohmann::json> apply_patch(PatchType type, nlohmann::json base,
+                                   const nlohmann::json& patch);
+
+}  // namespace muster::api

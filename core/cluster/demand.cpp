@@ -1,0 +1,118 @@
+#include "core/cluster/demand.hpp"
+
+#include "core/spec/annotations.hpp"
+#include "core/spec/quantity.hpp"
+
+#include <algorithm>
+
+namespace muster::core {
+
+namespace {
+
+constexpr int32_t kClusterCritical = 2'000'000'000;
+constexpr int32_t kNodeCritical = 2'000'001'000;
+constexpr const char* kUnschedulable = "node.kubernetes.io/unschedulable";
+
+// Admission has checked the quantities; one that is malformed in a stored job counts as none.
+Amounts amounts_of(const Resources& resources) {
+  Amounts amounts;
+  auto take = [&amounts](const std::string& name, const std::string& text) {
+    auto milli = parse_quantity_milli(text);
+    if (!milli) return;
+    int64_t whole = (*milli + 999) / 1000;
+    if (name == "cpu")
+      amounts.cpu_millis = *milli;
+    else if (name == "memory")
+      amounts.memory_bytes = whole;
+    else if (name.find('/') != std::string::npos && whole > 0)
+      amounts.named[name] = whole;
+  };
+  for (const auto& [name, text] : resources.limits) take(name, text);
+  for (const auto& [name, text] : resources.requests) take(name, text);
+  return amounts;
+}
+
+void raise_to(Amounts& sum, const Amounts& one) {
+  sum.cpu_millis = std::max(sum.cpu_millis, one.cpu_millis);
+  sum.memory_bytes = std::max(sum.memory_bytes, one.memory_bytes);
+  for (const auto& [name, count] : one.named) sum.named[name] = std::max(sum.named[name], count);
+}
+
+bool tolerates(const Toleration& t, const Taint& taint) {
+  if (!t.effect.empty() && t.effect != taint.effect) return false;
+  if (t.key.empty()) return t.op == "Exists";
+  if (t.key != taint.key) return false;
+  return t.op == "Exists" || t.value == taint.value;
+}
+
+bool tolerated(const Demand& demand, const Taint& taint) {
+  return std::any_of(demand.tolerations.begin(), demand.tolerations.end(),
+                     [&taint](const Toleration& t) { return tolerates(t, taint); });
+}
+
+}  // namespace
+
+void Amounts::add(const Amounts& other, int64_t times) {
+  cpu_millis += other.cpu_millis * times;
+  memory_bytes += other.memory_bytes * times;
+  for (const auto& [name, count] : other.named) named[name] += count * times;
+}
+
+uint32_t times_in(const Amounts& room, const Amounts& each, uint32_t most) {
+  int64_t times = most;
+  auto limit = [&times](int64_t have, int64_t one) {
+    if (one > 0) times = std::min(times, std::max<int64_t>(have, 0) / one);
+  };
+  limit(room.cpu_millis, each.cpu_millis);
+  limit(room.memory_bytes, each.memory_bytes);
+  for (const auto& [name, count] : each.named) {
+    auto it = room.named.find(name);
+    limit(it == room.named.end() ? 0 : it->second, count);
+  }
+  return static_cast<uint32_t>(times);
+}
+
+Demand demand_of(const JobObject& object) {
+  const PodTemplate& pod = object.spec.pod;
+  Demand demand;
+  for (const Container& container : pod.containers)
+    demand.amounts.add(amounts_of(container.resources), 1);
+  for (const Container& container : pod.init_containers)
+    raise_to(demand.amounts, amounts_of(container.resources));
+  demand.node_selector = pod.node_selector;
+  demand.tolerations = pod.tolerations;
+  if (pod.priority_class_name == "system-cluster-critical")
+    demand.priority = kClusterCritical;
+  else if (pod.priority_class_name == "system-node-critical")
+    demand.priority = kNodeCritical;
+  else
+    demand.priority = pod.priority.value_or(0);
+  demand.gang = read_annotations(object.meta.annotations).gang;
+  return demand;
+}
+
+Amounts capacity_of(const NodeInfo& node) {
+  return {static_cast<int64_t>(node.cpu_millis), static_cast<int64_t>(node.memory_bytes),
+          node.resources};
+}
+
+bool admits(const NodeInfo& node, const StringMap& labels, const Demand& demand) {
+  for (const auto& [key, value] : demand.node_selector) {
+    auto it = labels.find(key);
+    if (it == labels.end() || it->second != value) return false;
+  }
+  if (node.spec.unschedulable && !tolerated(demand, {kUnschedulable, "", "NoSchedule"}))
+    return false;
+  return std::all_of(node.spec.taints.begin(), node.spec.taints.end(), [&](const Taint& taint) {
+    return taint.effect == "PreferNoSchedule" || tolerated(demand, taint);
+  });
+}
+
+uint32_t reluctance(const NodeInfo& node, const Demand& demand) {
+  return static_cast<uint32_t>(
+      std::count_if(node.spec.taints.begin(), node.spec.taints.end(), [&](const Taint& taint) {
+        return taint.effect == "PreferNoSchedule" && !tolerated(demand, taint);
+      }));
+}
+
+}  // namespace muster::core

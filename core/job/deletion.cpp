@@ -1,0 +1,121 @@
+// Deletion of pods by hand, by eviction and by preemption (job-semantics 0, 2.2, 4.5, 6.5).
+//
+// Outside replace-only-failed mode such a pod is a failed pod at once, whatever its process does
+// later; in that mode it is judged by its end. With a limit per index it is held back like any
+// other failure until its replacement exists.
+#include "core/job/sync.hpp"
+
+#include <set>
+
+namespace muster::core {
+
+namespace {
+
+PodCondition disruption(PodsDeletion::Why why, Millis now) {
+  if (why == PodsDeletion::Why::eviction)
+    return {"DisruptionTarget", "True", now, "EvictionByEvictionAPI", "Eviction API: evicting"};
+  return {"DisruptionTarget", "True", now, "PreemptionByScheduler",
+          "the scheduler preempts this pod to make room for a pod of a higher priority"};
+}
+
+// A second deletion may only shorten the grace.
+bool shortens(const Sync& sync, const Pod& pod, Millis grace_ms) {
+  Millis template_ms = sync.spec().pod.termination_grace_s.value_or(30) * 1000;
+  return grace_ms >= 0 && grace_ms < (pod.grace_ms >= 0 ? pod.grace_ms : template_ms);
+}
+
+struct Deleter {
+  Sync& sync;
+  PodsStopping stopping{sync.now, {}, false, 0, 0};
+  PodsRemoved removed{sync.now, {}};
+  KillPods kill{};
+  std::set<PodKey> seen{};
+
+  bool take(PodKey key, const PodsDeletion& deletion) {
+    const Pod* pod = sync.job.pod(key);
+    if (!pod) return false;
+    bool again = !seen.insert(key).second;
+    if (again) return true;
+    if (pod->ended && pod->counted != Counted::not_yet) {
+      removed.pods.push_back(key);
+      return true;
+    }
+    bool first = pod->stopping_ms == 0;
+    if (!first && (pod->ended || !shortens(sync, *pod, deletion.grace_ms))) return true;
+    if (first && deletion.why != PodsDeletion::Why::owner)
+      sync.emit(PodConditionSet{sync.now, key, disruption(deletion.why, sync.now)});
+    stopping.pods.push_back({key, Counted::not_yet, false, deletion.grace_ms});
+    if (pod->ended) return true;
+    if (pod->bound()) {
+      kill.pods.push_back({key, pod->node});
+    } else if (first) {
+      PodsEnded::One end;
+      end.pod = key;
+      end.end = {EndCause::never_started, 137, 0, sync.now, "", {}};
+      sync.ends.push_back(std::move(end));
+    }
+    return true;
+  }
+};
+
+bool has_active(const JobState& s, uint32_t index) {
+  for (auto it = s.open.lower_bound({index, 0}); it != s.open.end() && it->first.index == index;
+       ++it)
+    if (it->second.active()) return true;
+  return false;
+}
+
+}  // namespace
+
+void choose_victims(Sync& sync, const Preempted& preempted) {
+  PodsDeletion deletion;
+  deletion.why = PodsDeletion::Why::preemption;
+  for (auto [node, number] : preempted.slots)
+    for (PodKey key : removal_order(sync.job, number, node)) deletion.pods.push_back(key);
+  if (!deletion.pods.empty()) sync.pod_deletions.push_back(std::move(deletion));
+}
+
+void delete_pods(Sync& sync) {
+  if (sync.pod_deletions.empty()) return;
+  Deleter deleter{sync};
+  for (const PodsDeletion& deletion : sync.pod_deletions) {
+    bool found = false;
+    for (PodKey key : deletion.pods) found = deleter.take(key, deletion) || found;
+    if (deletion.token != 0)
+      sync.order(
+          Answer{deletion.token, found ? Answer::Outcome::done : Answer::Outcome::not_found});
+  }
+  if (!deleter.removed.pods.empty()) sync.emit(std::move(deleter.removed));
+  if (deleter.stopping.pods.empty()) return;
+  deleter.stopping.backoff_failures = sync.state().backoff_failures;
+  deleter.stopping.backoff_last_ms = sync.state().backoff_last_ms;
+  sync.emit(std::move(deleter.stopping));
+  if (!deleter.kill.pods.empty()) sync.order(std::move(deleter.kill));
+  judge_ends(sync);  // of those that were never bound
+}
+
+void judge_deleted(Sync& sync) {
+  const Job& job = sync.job;
+  const JobState& s = sync.state();
+  if (job.unjudged().empty() || sync.spec().replace_only_failed()) return;
+  PodsStopping judged{sync.now, {}, false, s.backoff_failures, s.backoff_last_ms};
+  for (PodKey key : job.unjudged()) {
+    const Pod& pod = s.open.at(key);
+    PodsStopping::One one{key, Counted::failed, false, -1};
+    if (job.indexed() && static_cast<int64_t>(key.index) >= s.completions) {
+      one.counted = Counted::released;
+    } else if (sync.per_index()) {
+      bool settled = s.completed.contains(key.index) || s.failed_indexes.contains(key.index);
+      one.fails_index = !settled && pod.failures >= *sync.spec().backoff_limit_per_index;
+      if (!settled && !one.fails_index && !has_active(s, key.index)) continue;  // held back
+    }
+    if (one.counted == Counted::failed) {
+      ++judged.backoff_failures;
+      judged.backoff_last_ms = std::max(judged.backoff_last_ms, pod.stopping_ms);
+    }
+    judged.pods.push_back(one);
+  }
+  if (!judged.pods.empty()) sync.emit(std::move(judged));
+}
+
+}  // namespace muster::core

@@ -1,0 +1,78 @@
+#include "core/job/pod_conditions.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace muster::core {
+
+namespace {
+
+struct Disruption {
+  const char* reason = nullptr;
+  const char* message = nullptr;
+};
+
+Disruption disruption(EndCause cause) {
+  switch (cause) {
+    case EndCause::keeper_lost:
+      return {"TerminationByKubelet", "the node's keeper was lost, and the exit code with it"};
+    case EndCause::agent_stopped:
+      return {"TerminationByKubelet", "the node's agent was shut down"};
+    case EndCause::node_lost:
+      return {"DeletionByTaintManager", "the node was declared lost"};
+    case EndCause::node_deleted:
+      return {"DeletionByPodGC", "the node was deleted"};
+    case EndCause::exited:
+    case EndCause::killed:
+    case EndCause::never_started:
+    case EndCause::start_failed:
+    case EndCause::fenced:
+    case EndCause::deadline:
+    case EndCause::out_of_memory:
+      break;
+  }
+  return {};
+}
+
+PodCondition condition(const char* type, bool status, Millis at_ms, const char* reason = "",
+                       const char* message = "") {
+  return {type, status ? "True" : "False", at_ms, reason, message};
+}
+
+}  // namespace
+
+std::vector<PodCondition> pod_conditions(const Pod& pod) {
+  std::vector<PodCondition> all;
+  if (pod.bound()) {
+    bool started = pod.started_ms != 0;
+    bool initialized = started && pod.readiness != Readiness::initializing;
+    bool ready = initialized && !pod.ended && pod.readiness == Readiness::ready;
+    Millis ready_ms = pod.ended ? pod.end.ended_ms : started ? pod.started_ms : pod.bound_ms;
+    const char* why = ready                 ? ""
+                      : !pod.ended          ? "ContainersNotReady"
+                      : pod.end.succeeded() ? "PodCompleted"
+                                            : "PodFailed";
+    bool init_done = initialized || !started || pod.end.succeeded();
+    all.push_back(condition("Initialized", init_done, pod.bound_ms,
+                            init_done ? "" : "ContainersNotInitialized"));
+    all.push_back(condition("Ready", ready, ready_ms, why));
+    all.push_back(condition("ContainersReady", ready, ready_ms, why));
+    all.push_back(condition("PodScheduled", true, pod.bound_ms));
+  } else {
+    all.push_back(condition("PodScheduled", false, pod.created_ms, "Unschedulable",
+                            "waiting for a free slot"));
+  }
+  all.insert(all.end(), pod.conditions.begin(), pod.conditions.end());
+  Disruption d = pod.ended ? disruption(pod.end.cause) : Disruption{};
+  if (d.reason && std::none_of(all.begin(), all.end(),
+                               [](const PodCondition& c) { return c.type == "DisruptionTarget"; }))
+    all.push_back(condition("DisruptionTarget", true, pod.end.ended_ms, d.reason, d.message));
+  return all;
+}
+
+bool derived_condition(const std::string& type) {
+  constexpr std::array kDerived = {"Initialized", "Ready", "ContainersReady", "PodScheduled"};
+  return std::find(kDerived.begin(), kDerived.end(), type) != kDerived.end();
+}
+
+}  // namespace muster::core

@@ -1,0 +1,66 @@
+// Removal of pods that are too many (job-semantics 4.3, 4.4): they are counted nowhere.
+#include "core/job/sync.hpp"
+
+#include <tuple>
+
+namespace muster::core {
+
+namespace {
+
+// Earlier goes first: not assigned to a node, not running, not ready, ready for a shorter time,
+// more restarts, newer. The rest of the key makes the order total.
+auto rank(const Pod& pod) {
+  return std::make_tuple(pod.bound(), pod.started_ms != 0, pod.ready(),
+                         pod.ready() ? -pod.started_ms : 0, -pod.restarts, -pod.created_ms,
+                         -static_cast<int64_t>(pod.key.index), pod.key);
+}
+
+}  // namespace
+
+std::vector<PodKey> removal_order(const Job& job, uint32_t number, NodeId only) {
+  std::vector<const Pod*> active;
+  for (const auto& [key, pod] : job.state().open)
+    if (pod.active() && (only == kNoNode || pod.node == only)) active.push_back(&pod);
+  auto cut = active.begin() + std::min<size_t>(number, active.size());
+  std::partial_sort(active.begin(), cut, active.end(),
+                    [](const Pod* a, const Pod* b) { return rank(*a) < rank(*b); });
+  std::vector<PodKey> keys;
+  for (auto it = active.begin(); it != cut; ++it) keys.push_back((*it)->key);
+  return keys;
+}
+
+void stop_pods(Sync& sync, std::vector<PodsStopping::One> pods) {
+  if (pods.empty()) return;
+  KillPods kill;
+  for (const auto& one : pods) {
+    const Pod& pod = sync.state().open.at(one.pod);
+    if (pod.bound()) kill.pods.push_back({one.pod, pod.node});
+  }
+  sync.emit(PodsStopping{sync.now, std::move(pods), true, sync.state().backoff_failures,
+                         sync.state().backoff_last_ms});
+  if (!kill.pods.empty()) sync.order(std::move(kill));
+}
+
+bool remove_surplus(Sync& sync, uint32_t target) {
+  const Job& job = sync.job;
+  const JobState& s = sync.state();
+  std::vector<PodsStopping::One> gone;
+  if (job.indexed())  // out of range: always
+    for (auto it = s.open.lower_bound({static_cast<uint32_t>(s.completions), 0});
+         it != s.open.end(); ++it)
+      if (it->second.active()) gone.push_back({it->first, Counted::released, false, -1});
+  stop_pods(sync, gone);
+  bool removed = !gone.empty();
+  if (job.active() > target) {
+    std::vector<PodsStopping::One> surplus;
+    for (PodKey key : removal_order(job, job.active() - target))
+      surplus.push_back({key, Counted::released, false, -1});
+    std::sort(surplus.begin(), surplus.end(),
+              [](const auto& a, const auto& b) { return a.pod < b.pod; });
+    stop_pods(sync, std::move(surplus));
+    removed = true;
+  }
+  return removed;
+}
+
+}  // namespace muster::core

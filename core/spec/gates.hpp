@@ -1,0 +1,34 @@
+// Gates: features that an operator may turn off (`--feature-gates Name=false,…`), for a roll-out
+// step by step. All are on by default.
+//
+// Read by admission (a field whose gate is off is dropped from a new job, kept in one that has it)
+// and by decide() alone, so records fold the same under any setting.
+#pragma once
+
+#include "base/result.hpp"
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace muster::core {
+
+struct Gates {
+  bool backoff_limit_per_index = true;  // JobBackoffLimitPerIndex
+  bool success_policy = true;           // JobSuccessPolicy
+  bool elastic_indexed = true;          // ElasticIndexedJob
+  bool pod_failure_policy = true;       // JobPodFailurePolicy
+  bool pod_replacement_policy = true;   // JobPodReplacementPolicy
+  bool managed_by = true;               // JobManagedBy
+  bool operator==(const Gates&) const = default;
+};
+
+// "JobSuccessPolicy=false,ElasticIndexedJob=true" on top of `gates`. An unknown name or a value
+// that is neither true nor false is `invalid` and names it and what would be right.
+Result<Gates> parse_gates(std::string_view text, Gates gates = {});
+
+// Each gate as (name, on), in the order above.
+std::vector<std::pair<std::string, bool>> list_gates(const Gates& gates);
+
+}  // namespace muster::core
