@@ -125,8 +125,13 @@ void JobActor::step() {
   for (const core::Event& event : arrived_)
     if (auto* granted = std::get_if<core::SlotsGranted>(&event))
       for (auto [node, count] : granted->slots) slots_received_ += count;
+  auto began = std::chrono::steady_clock::now();
   core::Decision decision = core::decide(job_, arrived_, around_.clock(), knobs_);
   arrived_.clear();
+  if (around_.synced) {
+    std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+    around_.synced(job_.indexed(), decision.action, took.count());
+  }
   if (job_.object_ptr() != judged_object_) {
     judged_object_ = job_.object_ptr();
     knobs_ = knobs_of(around_.knobs, job_.object());

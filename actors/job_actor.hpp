@@ -34,6 +34,8 @@ struct JobSurroundings {
   WallClock clock;
   core::Knobs knobs;  // of the coordinator; a job's annotations go first
   uint64_t tail_bytes_min = kTailBytesMin;
+  // Told of each decision, on the actor's thread; may be null.
+  std::function<void(bool indexed, core::SyncAction, double seconds)> synced;
 };
 
 class JobActor : public job_actor::base {

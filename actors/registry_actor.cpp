@@ -21,12 +21,13 @@ class Registry : public registry_actor::base {
   Registry(caf::actor_config& config, journal_actor journal, cluster_actor cluster, AgentLink& link,
            WallClock clock, core::Knobs knobs, LoadJob load_job,
            std::vector<storage::RecoveredJob> jobs, std::vector<NodeId> lost, JobId next_job,
-           std::function<void(const std::string&)> outdated, uint64_t tail_bytes_min)
+           std::function<void(const std::string&)> outdated, uint64_t tail_bytes_min,
+           decltype(JobSurroundings::synced) synced)
       : registry_actor::base(config),
         around_{std::move(journal), std::move(cluster),
                 registry_actor{},   &link,
                 std::move(clock),   knobs,
-                tail_bytes_min},
+                tail_bytes_min,     std::move(synced)},
         load_job_(std::move(load_job)),
         recovered_(std::move(jobs)),
         lost_(std::move(lost)),
@@ -386,11 +387,11 @@ registry_actor spawn_registry(caf::actor_system& system, journal_actor journal,
                               core::Knobs knobs, LoadJob load_job,
                               std::vector<storage::RecoveredJob> jobs, std::vector<NodeId> lost,
                               JobId next_job, std::function<void(const std::string&)> outdated,
-                              uint64_t tail_bytes_min) {
-  return vital(registry_actor{
-      system.spawn<Registry>(std::move(journal), std::move(cluster), std::ref(link),
-                             std::move(clock), knobs, std::move(load_job), std::move(jobs),
-                             std::move(lost), next_job, std::move(outdated), tail_bytes_min)});
+                              uint64_t tail_bytes_min, decltype(JobSurroundings::synced) synced) {
+  return vital(registry_actor{system.spawn<Registry>(
+      std::move(journal), std::move(cluster), std::ref(link), std::move(clock), knobs,
+      std::move(load_job), std::move(jobs), std::move(lost), next_job, std::move(outdated),
+      tail_bytes_min, std::move(synced))});
 }
 
 }  // namespace muster::actors

@@ -39,6 +39,7 @@ registry_actor spawn_registry(caf::actor_system& system, journal_actor journal,
                               core::Knobs knobs, LoadJob load_job,
                               std::vector<storage::RecoveredJob> jobs, std::vector<NodeId> lost,
                               JobId next_job, std::function<void(const std::string&)> outdated,
-                              uint64_t tail_bytes_min = kTailBytesMin);
+                              uint64_t tail_bytes_min = kTailBytesMin,
+                              decltype(JobSurroundings::synced) synced = nullptr);
 
 }  // namespace muster::actors

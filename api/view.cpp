@@ -74,6 +74,7 @@ void View::loaded(uint64_t commit, std::vector<core::NodeInfo> nodes) {
 void View::commit(const core::Committed& committed) {
   MUSTER_CHECK(committed.commit > commit_, committed.commit, commit_);
   commit_ = committed.commit;
+  ++commits_;
   for (const auto& batch : committed.jobs) {
     auto it = jobs_.find(batch->job);
     for (const core::Record& record : batch->records) {
@@ -109,7 +110,9 @@ void View::nodes(const std::vector<core::NodeInfo>& nodes) {
 void View::apply(JobView& view, const core::Record& record) {
   const bool was_hidden = view.job.hidden();
   core::Touched what;
+  if (observer_) observer_->before(view.job, record);
   view.job.apply(record, &what);
+  if (observer_) observer_->after(view.job, record);
   touched(view, what);
   const bool hidden = view.job.hidden();
   if (std::holds_alternative<core::JobAdmitted>(record) ||

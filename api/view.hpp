@@ -87,6 +87,14 @@ struct Key {
   auto operator<=>(const Key&) const = default;
 };
 
+// Sees each durable record as it is applied, with the job before and after it.
+class RecordObserver {
+ public:
+  virtual ~RecordObserver() = default;
+  virtual void before(const core::Job& job, const core::Record& record) = 0;
+  virtual void after(const core::Job& job, const core::Record& record) = 0;
+};
+
 class View {
  public:
   // `ring_max`: changes kept for watches.
@@ -104,6 +112,10 @@ class View {
   void nodes(const std::vector<core::NodeInfo>& nodes);
   // Called after each of the two; set by the server.
   void on_change(std::function<void()> listener) { listener_ = std::move(listener); }
+
+  // Outlives the View; recovered jobs are not told.
+  void observe(RecordObserver* observer) { observer_ = observer; }
+  uint64_t commits() const { return commits_; }  // since the start
 
   uint64_t version() const { return commit_; }  // of a list
   std::optional<Shown> job(std::string_view ns, std::string_view name) const;
@@ -154,6 +166,8 @@ class View {
   std::deque<Change> ring_;
   uint64_t ring_first_ = 0;
   std::function<void()> listener_;
+  RecordObserver* observer_ = nullptr;
+  uint64_t commits_ = 0;
 };
 
 inline Key key_of(const Shown& s) {

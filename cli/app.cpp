@@ -171,6 +171,10 @@ Verb add_coordinator(CLI::App& root) {
        "T");
   word("pod-failure-backoff-max", "and this long at most (10m)", "T");
   word("node-grace", "an agent silent this long is lost (40s)", "T");
+  word("feature-gates",
+       "turn features off (all are on): JobBackoffLimitPerIndex, JobSuccessPolicy, "
+       "ElasticIndexedJob, JobPodFailurePolicy, JobPodReplacementPolicy, JobManagedBy",
+       "NAME=false,...");
   word("log-level", "trace, debug, info, warn, error or off (info)", "LEVEL")
       ->check(CLI::IsMember(kLogLevels));
   app->add_flag("--insecure", *insecure, "serve other addresses than loopback, and other users");

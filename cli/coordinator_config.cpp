@@ -30,6 +30,11 @@ Status apply(CoordinatorOptions& all, const std::string& key, const std::string&
   if (key == "pod-failure-backoff-base") return span(o.backoff_base_ms);
   if (key == "pod-failure-backoff-max") return span(o.backoff_max_ms);
   if (key == "node-grace") return span(o.node_grace_ms);
+  if (key == "feature-gates") {
+    auto gates = core::parse_gates(value, o.gates);
+    if (!gates) return invalid(gates.error().message);
+    o.gates = *gates;
+  }
   if (key == "insecure") {
     if (value != "true" && value != "false") return invalid("must be true or false, is " + value);
     o.insecure = value == "true";
@@ -40,9 +45,15 @@ Status apply(CoordinatorOptions& all, const std::string& key, const std::string&
 }  // namespace
 
 const std::vector<std::string>& coordinator_words() {
-  static const std::vector<std::string> words = {
-      "data-dir",   "api",      "listen",   "pod-failure-backoff-base", "pod-failure-backoff-max",
-      "node-grace", "insecure", "log-level"};
+  static const std::vector<std::string> words = {"data-dir",
+                                                 "api",
+                                                 "listen",
+                                                 "pod-failure-backoff-base",
+                                                 "pod-failure-backoff-max",
+                                                 "node-grace",
+                                                 "insecure",
+                                                 "log-level",
+                                                 "feature-gates"};
   return words;
 }
 

@@ -1,6 +1,7 @@
 #include "coordinator/api_thread.hpp"
 
 #include "api/backend.hpp"
+#include "api/metrics.hpp"
 #include "api/server.hpp"
 #include "api/view.hpp"
 #include "coordinator/inbox.hpp"
@@ -20,7 +21,10 @@ namespace {
 
 class Thread final : public ApiThread, public api::Backend {
  public:
-  explicit Thread(ApiOptions options) : options_(std::move(options)) {}
+  explicit Thread(ApiOptions options)
+      : options_(std::move(options)), metrics_(options_.version, wall_now) {
+    view_.observe(&metrics_);
+  }
   ~Thread() override { stop(); }
 
   Status start() {
@@ -55,6 +59,11 @@ class Thread final : public ApiThread, public api::Backend {
       rpc_ = &rpc;
       server_->set_ready(true, "");
     });
+  }
+
+  void synced(bool indexed, core::SyncAction action, double seconds) override {
+    constexpr const char* kNames[] = {"tracking", "reconciling", "pods_created", "pods_deleted"};
+    metrics_.synced(indexed, kNames[static_cast<int>(action)], seconds);
   }
 
   void stop() override {
@@ -157,6 +166,8 @@ class Thread final : public ApiThread, public api::Backend {
     server_options.insecure = options_.insecure;
     server_options.version = options_.version;
     server_options.random = random_number;
+    server_options.gates = options_.gates;
+    server_options.metrics = [this] { return metrics_.text(view_); };
     api::Server server(io.provider->getTimer(), view_, *this, std::move(server_options));
     server.set_ready(false, "recovering: folding the journal");
     server_ = &server;
@@ -191,6 +202,7 @@ class Thread final : public ApiThread, public api::Backend {
 
   // Of the API thread only:
   std::shared_ptr<kj::Own<kj::PromiseFulfiller<void>>> stopped_;
+  api::Metrics metrics_;
   api::View view_;
   api::Server* server_ = nullptr;
   actors::registry_actor registry_;

@@ -10,6 +10,7 @@
 #include "base/result.hpp"
 #include "coordinator/rpc_server.hpp"
 #include "core/job/batch.hpp"
+#include "core/job/decide.hpp"
 #include "core/job/job.hpp"
 
 #include <functional>
@@ -23,6 +24,7 @@ struct ApiOptions {
   std::string address;  // HOST:PORT or unix:PATH
   bool insecure = false;
   std::string version;
+  core::Gates gates{};
 };
 
 class ApiThread {
@@ -39,6 +41,8 @@ class ApiThread {
   virtual void show_nodes(std::vector<core::NodeInfo> nodes) = 0;
   virtual void ready(actors::registry_actor registry, actors::cluster_actor cluster,
                      RpcServer& rpc) = 0;
+  // A job's decision, for the metrics.
+  virtual void synced(bool indexed, core::SyncAction action, double seconds) = 0;
   // Ends watches and connections and joins the thread.
   virtual void stop() = 0;
 };

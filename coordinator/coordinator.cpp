@@ -67,7 +67,7 @@ class Running final : public Coordinator {
     auto journal = storage::RocksdbJournal::open(options_.data_dir);
     if (!journal) return journal.error();
     journal_ = std::move(*journal);
-    auto api = ApiThread::start({options_.api, options_.insecure, kVersion});
+    auto api = ApiThread::start({options_.api, options_.insecure, kVersion, options_.gates});
     if (!api) return api.error();
     api_ = std::move(*api);
 
@@ -156,17 +156,20 @@ class Running final : public Coordinator {
     cluster_ = actors::spawn_cluster(
         *system_, writer_, [this] { return registry_; }, *rpc_, wall_now, std::move(cluster),
         recovered.nodes, std::move(held.slots));
-    core::Knobs knobs{options_.backoff_base_ms, options_.backoff_max_ms};
+    core::Knobs knobs{options_.backoff_base_ms, options_.backoff_max_ms, options_.gates};
     actors::LoadJob load_job = [this](JobId id) {
       auto job = storage::recover_job(*journal_, id,
                                       [](std::string_view json) { return api::load_job(json); });
       if (!job) stop_loudly(job.error().message);
       return std::move(*job);
     };
-    registry_ =
-        actors::spawn_registry(*system_, writer_, cluster_, *rpc_, wall_now, knobs,
-                               std::move(load_job), std::move(recovered.jobs), std::move(held.lost),
-                               std::max<JobId>(1, recovered.next_job_id), outdated);
+    registry_ = actors::spawn_registry(
+        *system_, writer_, cluster_, *rpc_, wall_now, knobs, std::move(load_job),
+        std::move(recovered.jobs), std::move(held.lost), std::max<JobId>(1, recovered.next_job_id),
+        outdated, actors::kTailBytesMin,
+        [this](bool indexed, core::SyncAction action, double took) {
+          api_->synced(indexed, action, took);
+        });
     rpc_->serve(cluster_, registry_);
     api_->ready(registry_, cluster_, *rpc_);
   }

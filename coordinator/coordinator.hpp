@@ -6,6 +6,7 @@
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
+#include "core/spec/gates.hpp"
 
 #include <memory>
 #include <string>
@@ -19,6 +20,7 @@ struct Options {
   Millis backoff_base_ms = 10'000;
   Millis backoff_max_ms = 600'000;
   Millis node_grace_ms = 40'000;
+  core::Gates gates{};
   bool insecure = false;  // serve other addresses and users than our own
 };
 

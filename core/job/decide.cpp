@@ -53,7 +53,10 @@ void settle_pods(Sync& sync) {
 void run_job(Sync& sync) {
   if (sync.state().deleted_ms != 0) return;
   bool managed = !decide_finish(sync);
-  if (managed) manage_pods(sync);
+  if (managed)
+    manage_pods(sync);
+  else
+    sync.out.action = SyncAction::reconciling;
   if (!decide_completion(sync) && managed) keep_suspended(sync);
 }
 

@@ -24,9 +24,13 @@ struct Knobs {
   Gates gates{};
 };
 
+// What a sync came to, for the metrics (job-semantics 12).
+enum class SyncAction : uint8_t { tracking, reconciling, pods_created, pods_deleted };
+
 struct Decision {
   std::vector<Record> records;  // already applied to the job
   std::vector<Effect> effects;  // to be performed once the records are durable
+  SyncAction action = SyncAction::tracking;
 };
 
 // Brings `job` forward by what `events` say. `now` is raised to the job's last record.

@@ -63,17 +63,22 @@ void manage_pods(Sync& sync) {
   const Job& job = sync.job;
   const JobState& s = job.state();
   if (sync.wants_suspended()) {
+    sync.out.action = SyncAction::pods_deleted;
     std::vector<PodsStopping::One> all;
     for (const auto& [key, pod] : s.open)
       if (pod.active()) all.push_back({key, Counted::released, false, -1});
     return stop_pods(sync, std::move(all));
   }
   uint32_t want = target(job);
-  if (remove_surplus(sync, want)) return sync.wake(sync.now);
+  if (remove_surplus(sync, want)) {
+    sync.out.action = SyncAction::pods_deleted;
+    return sync.wake(sync.now);
+  }
   uint32_t held_back = job.spec().replace_only_failed() ? job.terminating() : 0;
   uint32_t have = job.active() + held_back;
   if (want <= have) return;
   uint32_t number = want - have;
+  sync.out.action = SyncAction::pods_created;  // also while a backoff holds it up
   if (!sync.per_index()) {
     Millis due = s.backoff_last_ms + backoff_delay(sync.knobs, s.backoff_failures);
     if (s.backoff_failures > 0 && due > sync.now) return sync.wake(due);
