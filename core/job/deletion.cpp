@@ -48,7 +48,7 @@ struct Deleter {
     if (pod->ended) return true;
     if (pod->bound()) {
       kill.pods.push_back({key, pod->node});
-    } else if (first) {
+    } else if (first && pod->counted == Counted::not_yet) {
       PodsEnded::One end;
       end.pod = key;
       end.end = {EndCause::never_started, 137, 0, sync.now, "", {}};
