@@ -52,7 +52,8 @@ Error ApiClient::unreachable(std::string why) const {
 
 Result<Response> ApiClient::once(int method, const std::string& path, const char* accept,
                                  const std::string* body, bool fresh,
-                                 const std::function<bool(std::string_view)>* sink) {
+                                 const std::function<bool(std::string_view)>* sink,
+                                 const char* body_type) {
   Response answer;
   Loop& loop = *loop_;
   kj::WaitScope& wait = loop.io.waitScope;
@@ -72,7 +73,7 @@ Result<Response> ApiClient::once(int method, const std::string& path, const char
     headers.set(loop.accept, kj::StringPtr(accept));
     kj::Maybe<uint64_t> size;
     if (body != nullptr) {
-      headers.set(kj::HttpHeaderId::CONTENT_TYPE, kj::StringPtr(kJson));
+      headers.set(kj::HttpHeaderId::CONTENT_TYPE, kj::StringPtr(body_type));
       size = uint64_t{body->size()};
     }
     auto request =
@@ -115,6 +116,11 @@ Result<Response> ApiClient::get(const std::string& path, const char* accept) {
 
 Result<Response> ApiClient::post(const std::string& path, const std::string& body) {
   return once(static_cast<int>(kj::HttpMethod::POST), path, kJson, &body, true, nullptr);
+}
+
+Result<Response> ApiClient::patch(const std::string& path, const std::string& body) {
+  return once(static_cast<int>(kj::HttpMethod::PATCH), path, kJson, &body, true, nullptr,
+              kMergePatch);
 }
 
 Result<Response> ApiClient::remove(const std::string& path, const std::string& body) {

@@ -19,6 +19,7 @@
 namespace muster::cli {
 
 inline constexpr char kJson[] = "application/json";
+inline constexpr char kMergePatch[] = "application/merge-patch+json";
 inline constexpr char kTable[] = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
 struct Response {
@@ -41,6 +42,8 @@ class ApiClient {
 
   Result<Response> get(const std::string& path, const char* accept = kJson);
   Result<Response> post(const std::string& path, const std::string& body);
+  // A merge patch (RFC 7386).
+  Result<Response> patch(const std::string& path, const std::string& body);
   Result<Response> remove(const std::string& path, const std::string& body);
 
   // Hands the body over as it comes, until it ends or `sink` returns false. What is not 200 is
@@ -55,7 +58,8 @@ class ApiClient {
   struct Loop;
   Result<Response> once(int method, const std::string& path, const char* accept,
                         const std::string* body, bool fresh,
-                        const std::function<bool(std::string_view)>* sink);
+                        const std::function<bool(std::string_view)>* sink,
+                        const char* body_type = kJson);
   Error unreachable(std::string why) const;
 
   const std::string address_, origin_;

@@ -130,6 +130,13 @@ Result<std::vector<Json>> pods_of(ApiClient& client, const std::string& ns, cons
   return pods;
 }
 
+Result<Json> change_object(ApiClient& client, const std::string& path, const Json& patch) {
+  auto answer = client.patch(path, dumped(patch));
+  if (!answer) return answer.error();
+  if (!answer->ok()) return refusal(*answer);
+  return parse_json(answer->body);
+}
+
 Result<Json> create_job(ApiClient& client, const std::string& ns, const std::string& manifest,
                         bool dry_run) {
   std::string path = object_path(Kind::job, ns) + "?fieldManager=muster&fieldValidation=Strict";

@@ -34,6 +34,9 @@ Result<std::vector<Json>> pods_of(ApiClient& client, const std::string& ns, cons
 Result<Json> create_job(ApiClient& client, const std::string& ns, const std::string& manifest,
                         bool dry_run);
 
+// Changes an object by a merge patch: as it is then.
+Result<Json> change_object(ApiClient& client, const std::string& path, const Json& patch);
+
 // How a job ended: Complete, Failed, or nothing as long as it goes on.
 enum class JobEnd { none, complete, failed };
 JobEnd end_of(const Json& job);

@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <sched.h>
 #include <sys/stat.h>
@@ -132,6 +133,7 @@ class Run {
     if (!claimed) return claimed.error();
     if (there) {
       const std::string name = text_at(items.front(), {"metadata", "name"});
+      if (auto resumed = resume(client, dir, name); !resumed) return resumed.error();
       std::cerr << "job/" << name << " goes on" << std::endl;
       return name;
     }
@@ -142,6 +144,35 @@ class Run {
       return job.error();
     }
     return text_at(*job, {"metadata", "name"});
+  }
+
+  static std::string stopped_mark(const std::string& dir) { return dir + "/stopped"; }
+
+  // Ends the pods as a suspend does, counted nowhere, and waits for their ends. A mark says that it
+  // was us, so that the next run resumes and does not touch what the owner has suspended.
+  void suspend(ApiClient& client, Signals& signals, LocalAgent& agent, const std::string& dir,
+               const Json& job, const std::string& name) {
+    const std::string path = object_path(Kind::job, ns_, name);
+    if (at(job, {"spec", "suspend"}) != Json(true)) {
+      if (!std::ofstream(stopped_mark(dir)).put('\n')) return;
+      if (!change_object(client, path, {{"spec", {{"suspend", true}}}})) return;
+    }
+    while (!agent.left()) {
+      auto now = object(client, path);
+      if (!now || end_of(*now) != JobEnd::none) return;
+      const Json& status = at(*now, {"status"});
+      if (number_at(status, {"active"}) == 0 && number_at(status, {"terminating"}) == 0) return;
+      if (signals.next(kLook) != 0) return agent.kill();
+    }
+  }
+
+  Status resume(ApiClient& client, const std::string& dir, const std::string& name) {
+    if (!std::filesystem::exists(stopped_mark(dir))) return Nothing{};
+    auto resumed =
+        change_object(client, object_path(Kind::job, ns_, name), {{"spec", {{"suspend", false}}}});
+    if (!resumed) return resumed.error();
+    unlink(stopped_mark(dir).c_str());
+    return Nothing{};
   }
 
   int finish(ApiClient& client, Signals& signals, LocalAgent& agent, const std::string& dir,
@@ -161,6 +192,7 @@ class Run {
         std::cerr << (by_signal ? "interrupted" : "--timeout passed") << ": job/" << name
                   << " is stopped, its pods get SIGTERM and their grace; Ctrl-C kills them"
                   << std::endl;
+        suspend(client, signals, agent, dir, end.job, name);
         agent.drain();
         while (!agent.left()) {
           if (signals.next(kLook) != 0) agent.kill();

@@ -156,6 +156,21 @@ class Run(Case):
         self.assertEqual(p.wait(DEADLINE), 130)
         self.assertEqual(alive(marker), [])
 
+    def test_interrupt_counts_nowhere_and_the_next_run_goes_on(self):
+        marker = f"muster-cli-{os.getpid()}-goes-on"
+        script = f": {marker}; [ -e go ] || while :; do sleep 0.1; done"
+        job = self.file("j.yaml", manifest("x", script).replace("spec:", "spec:\n  backoffLimit: 0", 1))
+        p = self.start("run", "--slots", "3", "--data-dir", "d", job)
+        poll("three pods run", lambda: len(alive(marker)) == 3)
+        p.send_signal(signal.SIGINT)
+        self.assertEqual(p.wait(DEADLINE), 130)
+        self.assertEqual(alive(marker), [])
+        self.file("go", "")
+        r = self.muster("run", "--slots", "3", "--data-dir", "d", job)
+        self.assertIn("goes on", r.stderr)
+        self.assertIn("job/x Complete", r.stdout)
+        self.assertNotIn("failed", r.stdout.split("job/x Complete")[1].split("\n")[0].replace("0 failed", ""))
+
     def test_second_interrupt_kills(self):
         marker = f"muster-cli-{os.getpid()}-stubborn"
         script = f": {marker}; trap : TERM; touch ready-$JOB_COMPLETION_INDEX; while :; do sleep 0.1; done"
