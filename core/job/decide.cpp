@@ -76,6 +76,7 @@ Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Kn
     delete_job(sync);
   }
   finish_when_empty(sync);
+  check_status(job);
   settle_launches(sync);
 
   if (!sync.closed.empty()) sync.order(PodsClosed{std::move(sync.closed)});

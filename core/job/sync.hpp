@@ -74,6 +74,8 @@ void finish_when_empty(Sync& sync);
 void stop_pods(Sync& sync, std::vector<PodsStopping::One> pods);
 bool remove_surplus(Sync& sync, uint32_t target);
 std::vector<PodKey> removal_order(const Job& job, uint32_t number, NodeId only = kNoNode);
+// invariants.cpp: ends the process when the status breaks one of them.
+void check_status(const Job& job);
 // pods.cpp: suspension, surplus and creation (4).
 void manage_pods(Sync& sync);
 // The Suspended condition (3.5, 9).

@@ -1,0 +1,134 @@
+// Play: a job that a test drives call by call; one node with slots for all. For tests.
+#pragma once
+
+#include "core/job/decide.hpp"
+#include "core/spec/defaults.hpp"
+#include "core/text.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace muster::core {
+
+class Play {
+ public:
+  static constexpr NodeId kNode = 1;
+  static constexpr Millis kBegin = 1'767'225'600'000;
+
+  explicit Play(JobSpec spec, std::function<void(JobMeta&)> meta = nullptr) {
+    auto object = std::make_shared<JobObject>();
+    object->meta.name = "j";
+    object->meta.ns = "default";
+    object->meta.uid = "00000000-0000-4000-8000-000000000001";
+    if (meta) meta(object->meta);
+    if (spec.pod.containers.empty()) spec.pod.containers.resize(1);
+    if (spec.pod.containers[0].name.empty()) spec.pod.containers[0].name = "main";
+    object->spec = std::move(spec);
+    apply_defaults(object->meta, object->spec);
+    object->json = "0";
+    job_ = std::make_unique<Job>(1, object);
+    admitted_ = object;
+    apply(JobAdmitted{now_, object});
+  }
+
+  static JobSpec indexed(int32_t completions, int32_t parallelism) {
+    JobSpec spec;
+    spec.completion_mode = "Indexed";
+    spec.completions = completions;
+    spec.parallelism = parallelism;
+    spec.pod.restart_policy = "Never";
+    return spec;
+  }
+
+  // One sync with these events; then slots for whatever waits.
+  void sync(std::vector<Event> events = {TimePassed{}}) {
+    decide_now(std::move(events));
+    uint32_t waiting = static_cast<uint32_t>(job_->pending().size());
+    if (waiting > 0) decide_now({SlotsGranted{{{kNode, waiting}}, {{kNode, 7}}}});
+  }
+  void tick(Millis ms) {
+    now_ += ms;
+    sync();
+  }
+  static PodsReported::Ended ended(PodKey pod, int32_t code, EndCause cause = EndCause::exited) {
+    PodsReported::Ended end;
+    end.pod = pod;
+    end.exit_code = code;
+    end.cause = cause;
+    end.pid = 100;
+    return end;
+  }
+  void start(PodKey pod, int32_t restarts = 0) {
+    sync({PodsReported{1, kNode, {{pod, 100, restarts, 0}}, {}}});
+  }
+  void end(PodKey pod, int32_t code, EndCause cause = EndCause::exited) {
+    sync({PodsReported{1, kNode, {}, {ended(pod, code, cause)}}});
+  }
+  // The owner changes the spec.
+  void update(const std::function<void(JobSpec&)>& change) {
+    auto object = std::make_shared<JobObject>(job_->object());
+    change(object->spec);
+    object->json = std::to_string(++versions_);
+    ++object->meta.generation;
+    sync({OwnerUpdate{1, job_->object_ptr(), object}});
+  }
+  void remove(PodKey pod, PodsDeletion::Why why = PodsDeletion::Why::owner) {
+    sync({PodsDeletion{1, {pod}, why, -1}});
+  }
+
+  Job& job() { return *job_; }
+  const JobState& state() const { return job_->state(); }
+  const Pod* pod(PodKey key) const { return job_->pod(key); }
+  Knobs& knobs() { return knobs_; }
+  Millis now() const { return now_; }
+  const std::vector<Effect>& effects() const { return effects_; }  // of the last sync
+
+  // "Suspended=False/JobResumed Complete=True/CompletionsReached"
+  std::string conditions() const {
+    std::string text;
+    for (const Condition& c : state().conditions)
+      text += (text.empty() ? "" : " ") + c.type + (c.status ? "=True/" : "=False/") + c.reason;
+    return text;
+  }
+  std::string events() const {
+    std::string text;
+    constexpr const char* kKinds[] = {"create",    "delete",  "completed", "failed",
+                                      "suspended", "resumed", "too-many"};
+    for (const JobEvent& e : state().events)
+      text += (text.empty() ? "" : " ") + std::string(kKinds[static_cast<int>(e.kind)]);
+    return text;
+  }
+  // The same job, folded anew: what a restart makes of it.
+  void restart() {
+    auto again = std::make_unique<Job>(1, admitted_);
+    for (const Record& record : records_) again->apply(record);
+    EXPECT_TRUE(again->state() == state()) << "a restart gives another job";
+    job_ = std::move(again);
+    sync();
+  }
+
+ private:
+  void apply(Record record) {
+    job_->apply(record);
+    records_.push_back(std::move(record));
+  }
+  void decide_now(std::vector<Event> events) {
+    Decision decision = decide(*job_, events, now_, knobs_);
+    for (Record& record : decision.records) records_.push_back(std::move(record));
+    effects_ = std::move(decision.effects);
+  }
+
+  std::unique_ptr<Job> job_;
+  JobObjectPtr admitted_;
+  std::vector<Record> records_;
+  std::vector<Effect> effects_;
+  Knobs knobs_{100, 1000, {}};
+  Millis now_ = kBegin;
+  uint64_t versions_ = 0;
+};
+
+}  // namespace muster::core

@@ -1,0 +1,611 @@
+// The rules of a Job one by one: suspension, elastic jobs, policies, deadlines, deletions. Each
+// test names its section of the reference; chance is in property_test.cpp.
+#include "play.hpp"
+
+#include <algorithm>
+
+namespace muster::core {
+
+namespace {
+
+FailureRule on_exit(const char* action, std::vector<int32_t> codes, const char* op = "In",
+                    const char* container = "") {
+  FailureRule rule;
+  rule.action = action;
+  rule.on_exit_codes = OnExitCodes{container, op, std::move(codes)};
+  return rule;
+}
+
+FailureRule on_condition(const char* action, const char* type) {
+  FailureRule rule;
+  rule.action = action;
+  rule.on_pod_conditions = {{type, "True"}};
+  return rule;
+}
+
+JobSpec with_policy(JobSpec spec, std::vector<FailureRule> rules) {
+  spec.pod_failure_policy = FailurePolicy{std::move(rules)};
+  return spec;
+}
+
+// ---- 9: suspend and resume
+
+TEST(Suspend, RunningPodsCountNowhereAndTheClockStartsAfresh) {
+  Play play(Play::indexed(3, 2));
+  play.sync();
+  play.start({0, 0});
+  play.end({1, 0}, 0);
+  ASSERT_EQ(play.state().completed.text(), "1");
+  play.update([](JobSpec& spec) { spec.suspend = true; });
+  EXPECT_EQ(play.conditions(), "Suspended=True/JobSuspended");
+  EXPECT_EQ(play.state().start_ms, 0);
+  EXPECT_EQ(play.job().active(), 0u);
+  EXPECT_EQ(play.job().terminating(), 2u);
+  play.end({0, 0}, 0, EndCause::killed);
+  play.end({2, 0}, 143, EndCause::killed);
+  EXPECT_EQ(play.job().succeeded(), 1u) << "an exit 0 during that termination is no success";
+  EXPECT_EQ(play.state().failed, 0u);
+  play.tick(5000);
+  play.update([](JobSpec& spec) { spec.suspend = false; });
+  EXPECT_EQ(play.conditions(), "Suspended=False/JobResumed");
+  EXPECT_EQ(play.state().start_ms, play.now());
+  EXPECT_TRUE(play.pod({0, 1}) && play.pod({2, 1})) << "the same indexes, new attempts";
+  EXPECT_EQ(play.events(), "create create create delete delete suspended create create resumed");
+  play.restart();
+}
+
+TEST(Suspend, CreatedSuspendedHasNoStartTimeAndNoPods) {
+  JobSpec spec = Play::indexed(2, 2);
+  spec.suspend = true;
+  spec.active_deadline_s = 1;
+  Play play(spec);
+  play.sync();
+  EXPECT_EQ(play.conditions(), "Suspended=True/JobSuspended");
+  EXPECT_EQ(play.state().pods_created, 0u);
+  play.tick(60'000);
+  EXPECT_FALSE(play.job().decided()) << "the deadline never fires while suspended";
+  play.update([](JobSpec& s) { s.suspend = false; });
+  EXPECT_EQ(play.state().start_ms, play.now());
+  play.tick(1000);
+  EXPECT_EQ(play.conditions(), "Suspended=False/JobResumed FailureTarget=True/DeadlineExceeded");
+}
+
+TEST(Suspend, AHeldBackPodHandsItsCountOnAfterTheResume) {
+  JobSpec spec = Play::indexed(1, 1);
+  spec.backoff_limit_per_index = 3;
+  Play play(spec);
+  play.sync();
+  play.end({0, 0}, 1);
+  ASSERT_TRUE(play.state().held.contains(0));
+  play.update([](JobSpec& s) { s.suspend = true; });
+  EXPECT_TRUE(play.state().held.contains(0));
+  play.update([](JobSpec& s) { s.suspend = false; });
+  play.tick(1000);
+  ASSERT_TRUE(play.pod({0, 1}));
+  EXPECT_EQ(play.pod({0, 1})->failures, 1);
+  EXPECT_EQ(play.state().failed, 1u);
+}
+
+TEST(Suspend, AWorkQueueJobWithASuccessCompletesInsteadAndKeepsItsStart) {
+  JobSpec spec;
+  spec.parallelism = 2;
+  Play play(spec);
+  play.sync();
+  play.end({0, 0}, 0);
+  Millis started = play.state().start_ms;
+  play.update([](JobSpec& s) { s.suspend = true; });
+  EXPECT_EQ(play.conditions(), "SuccessCriteriaMet=True/CompletionsReached");
+  EXPECT_EQ(play.state().start_ms, started);
+}
+
+TEST(Suspend, NoCompletionsCompleteASuspendedJob) {
+  JobSpec spec = Play::indexed(0, 1);
+  spec.suspend = true;
+  Play play(spec);
+  play.sync();
+  EXPECT_EQ(play.conditions(),
+            "SuccessCriteriaMet=True/CompletionsReached Complete=True/CompletionsReached");
+  EXPECT_EQ(play.state().start_ms, 0);
+}
+
+// ---- 4.3 and 8: surplus, elastic jobs
+
+TEST(Elastic, DownForgetsWhatIsOutOfRangeAndUpRunsItAgain) {
+  Play play(Play::indexed(4, 4));
+  play.sync();
+  play.end({3, 0}, 0);
+  play.end({1, 0}, 0);
+  auto scale = [&play](int32_t n) {
+    play.update([n](JobSpec& s) { s.completions = s.parallelism = n; });
+  };
+  scale(2);
+  EXPECT_EQ(play.state().completed.text(), "1") << "3 vanished";
+  EXPECT_FALSE(play.pod({2, 0})->active());
+  EXPECT_TRUE(play.pod({0, 0})->active());
+  play.end({2, 0}, 1, EndCause::killed);
+  EXPECT_EQ(play.state().failed, 0u);
+  scale(4);
+  const Pod* again = nullptr;
+  play.job().each_pod([&again](const Pod& pod) {
+    if (pod.key.index == 3 && pod.open()) again = &pod;
+  });
+  ASSERT_TRUE(again);
+  EXPECT_GT(again->key.attempt, 0u) << "never an attempt twice";
+  scale(0);
+  EXPECT_TRUE(play.job().condition("SuccessCriteriaMet"));
+  EXPECT_FALSE(play.job().finished()) << "not before its pods have ended";
+}
+
+TEST(Elastic, AHeldBackPodOutOfRangeIsReleasedUncounted) {
+  JobSpec spec = Play::indexed(2, 2);
+  spec.backoff_limit_per_index = 2;
+  Play play(spec);
+  play.sync();
+  play.end({1, 0}, 1);
+  play.update([](JobSpec& s) { s.completions = s.parallelism = 1; });
+  EXPECT_EQ(play.state().failed, 0u);
+  EXPECT_TRUE(play.state().held.empty());
+  play.update([](JobSpec& s) { s.completions = s.parallelism = 2; });
+  const Pod* fresh = play.pod({1, 1});
+  ASSERT_TRUE(fresh);
+  EXPECT_EQ(fresh->failures, 0) << "with a fresh failure count";
+}
+
+TEST(Surplus, TheLeastAdvancedGoFirst) {
+  Play play(Play::indexed(4, 4));
+  play.sync();
+  play.start({0, 0});
+  play.tick(1000);
+  play.start({2, 0});
+  play.update([](JobSpec& s) { s.parallelism = 2; });
+  EXPECT_TRUE(play.pod({0, 0})->active() && play.pod({2, 0})->active()) << "what runs stays";
+  EXPECT_FALSE(play.pod({1, 0})->active() || play.pod({3, 0})->active());
+  play.update([](JobSpec& s) { s.parallelism = 1; });
+  EXPECT_TRUE(play.pod({0, 0})->active()) << "ready for longer";
+  EXPECT_EQ(play.state().failed, 0u);
+}
+
+TEST(Surplus, NotOfAWorkQueueAfterItsFirstSuccess) {
+  JobSpec spec;
+  spec.parallelism = 3;
+  Play play(spec);
+  play.sync();
+  play.end({0, 0}, 0);
+  play.update([](JobSpec& s) { s.parallelism = 1; });
+  EXPECT_EQ(play.job().active(), 2u);
+}
+
+// ---- 6: pod failure policy
+
+TEST(FailurePolicy, FailJobSaysWhichPodAndWhy) {
+  Play play(with_policy(Play::indexed(3, 3), {on_exit("FailJob", {42})}));
+  play.sync();
+  play.end({1, 0}, 42);
+  EXPECT_EQ(play.conditions(), "FailureTarget=True/PodFailurePolicy");
+  const std::string message = play.state().conditions[0].message;
+  EXPECT_TRUE(message.starts_with("Container main for pod default/j-1-")) << message;
+  EXPECT_TRUE(message.ends_with(" failed with exit code 42 matching FailJob rule at index 0"));
+  EXPECT_EQ(play.state().failed, 3u) << "killed pods count at once";
+  play.end({0, 0}, 0, EndCause::killed);
+  play.end({2, 0}, 143, EndCause::killed);
+  EXPECT_EQ(play.state().failed, 3u);
+  EXPECT_EQ(play.state().conditions[1].message, message);
+}
+
+TEST(FailurePolicy, IgnoreCountsNowhereButSlowsDown) {
+  Play play(with_policy(Play::indexed(1, 1), {on_exit("Ignore", {1, 2}, "NotIn")}));
+  play.sync();
+  play.end({0, 0}, 9);
+  EXPECT_EQ(play.state().failed, 0u);
+  EXPECT_EQ(play.state().backoff_failures, 1u);
+  EXPECT_EQ(play.job().active(), 0u);
+  play.tick(100);
+  play.end({0, 1}, 2);
+  EXPECT_EQ(play.state().failed, 1u) << "2 is in the list, NotIn does not match";
+}
+
+TEST(FailurePolicy, PerIndexIgnoredFailuresAreHandedOnApart) {
+  JobSpec spec = with_policy(Play::indexed(1, 1), {on_exit("Ignore", {7})});
+  spec.backoff_limit_per_index = 0;
+  Play play(spec);
+  play.sync();
+  play.end({0, 0}, 7);
+  ASSERT_TRUE(play.state().held.contains(0));
+  EXPECT_EQ(play.job().held_ignored(), 1u);
+  play.tick(100);
+  ASSERT_TRUE(play.pod({0, 1}));
+  EXPECT_EQ(play.pod({0, 1})->failures, 0);
+  EXPECT_EQ(play.pod({0, 1})->ignored, 1);
+  EXPECT_EQ(play.state().failed, 0u);
+  play.tick(0);
+  play.end({0, 1}, 1);
+  EXPECT_EQ(play.state().failed_indexes.text(), "0");
+  EXPECT_TRUE(play.job().condition("Failed"));
+}
+
+TEST(FailurePolicy, FailIndexFailsItAtOnce) {
+  JobSpec spec = with_policy(Play::indexed(2, 2), {on_exit("FailIndex", {3})});
+  spec.backoff_limit_per_index = 5;
+  Play play(spec);
+  play.sync();
+  play.end({1, 0}, 3);
+  EXPECT_EQ(play.state().failed_indexes.text(), "1");
+  EXPECT_EQ(play.state().failed, 1u);
+  play.end({0, 0}, 0);
+  EXPECT_EQ(play.conditions(), "FailureTarget=True/FailedIndexes Failed=True/FailedIndexes");
+}
+
+TEST(FailurePolicy, TheFirstMatchingRuleDecides) {
+  Play play(with_policy(Play::indexed(1, 1),
+                        {on_condition("Ignore", "DisruptionTarget"), on_exit("FailJob", {143})}));
+  play.sync();
+  play.remove({0, 0}, PodsDeletion::Why::eviction);
+  ASSERT_EQ(play.pod({0, 0})->conditions.size(), 1u);
+  EXPECT_EQ(play.pod({0, 0})->conditions[0].reason, "EvictionByEvictionAPI");
+  play.end({0, 0}, 143, EndCause::killed);
+  EXPECT_FALSE(play.job().decided());
+  EXPECT_EQ(play.state().failed, 0u);
+}
+
+TEST(FailurePolicy, AConditionOfTheUsersOwnMatches) {
+  Play play(with_policy(Play::indexed(1, 1), {on_condition("FailJob", "ConfigIssue")}));
+  play.sync();
+  play.sync({PodConditionsWrite{1, {0, 0}, {{"ConfigIssue", "True", 0, "Bad", ""}}}});
+  EXPECT_FALSE(play.job().decided()) << "only a failed pod is judged";
+  play.end({0, 0}, 1);
+  EXPECT_EQ(play.conditions(), "FailureTarget=True/PodFailurePolicy Failed=True/PodFailurePolicy");
+  EXPECT_TRUE(play.state().conditions[0].message.ends_with(
+      " has condition ConfigIssue matching FailJob rule at index 0"));
+}
+
+TEST(FailurePolicy, ContainersAreLookedAtAppsFirst) {
+  JobSpec spec = with_policy(Play::indexed(1, 1),
+                             {on_exit("FailJob", {5}, "In", "side"), on_exit("Ignore", {1})});
+  spec.pod.containers.resize(2);
+  spec.pod.containers[1].name = "side";
+  spec.pod.init_containers.resize(1);
+  spec.pod.init_containers[0].name = "init";
+  Play play(spec);
+  play.sync();
+  PodsReported::Ended end = Play::ended({0, 0}, 1);
+  end.containers = {{EndCause::exited, 0, 0, 0, 1, 1},
+                    {EndCause::exited, 1, 0, 0, 1, 1},
+                    {EndCause::exited, 5, 0, 0, 1, 1}};
+  play.sync({PodsReported{1, Play::kNode, {}, {end}}});
+  ASSERT_TRUE(play.job().condition("Failed"));
+  EXPECT_TRUE(play.state().conditions[0].message.starts_with("Container side for pod"));
+}
+
+TEST(FailurePolicy, APodThatIsEvictedWhileTheJobFailsIsStillIgnored) {
+  Play play(with_policy(Play::indexed(2, 2),
+                        {on_condition("Ignore", "DisruptionTarget"), on_exit("FailJob", {1})}));
+  play.sync();
+  play.remove({0, 0}, PodsDeletion::Why::eviction);
+  play.end({1, 0}, 1);
+  EXPECT_TRUE(play.job().condition("FailureTarget"));
+  EXPECT_EQ(play.state().failed, 1u);
+}
+
+// ---- 7 and 3.4: success policy, order of decisions
+
+TEST(SuccessPolicy, ByIndexesAndByCount) {
+  JobSpec spec = Play::indexed(5, 5);
+  SuccessRule first, second;
+  first.succeeded_indexes = "0,2";
+  second.succeeded_indexes = "1-4";
+  second.succeeded_count = 2;
+  spec.success_policy = SuccessPolicy{{first, second}};
+  Play play(spec);
+  play.sync();
+  play.end({2, 0}, 0);
+  EXPECT_FALSE(play.job().decided());
+  play.end({3, 0}, 0);
+  EXPECT_EQ(play.conditions(), "SuccessCriteriaMet=True/SuccessPolicy");
+  EXPECT_EQ(play.state().conditions[0].message, "Matched rules at index 1");
+  for (uint32_t i : {0u, 1u, 4u}) play.end({i, 0}, i == 0 ? 0 : 143, EndCause::killed);
+  EXPECT_EQ(play.job().succeeded(), 2u) << "lingering pods count nowhere";
+  EXPECT_EQ(play.state().failed, 0u);
+  EXPECT_TRUE(play.job().condition("Complete"));
+}
+
+TEST(SuccessPolicy, AnEmptySetNeverMatchesAndAllIndexesBeatPlainCompletion) {
+  JobSpec spec = Play::indexed(1, 1);
+  SuccessRule empty, all;
+  empty.succeeded_indexes = "";
+  all.succeeded_indexes = "0";
+  spec.success_policy = SuccessPolicy{{empty, all}};
+  Play play(spec);
+  play.sync();
+  play.end({0, 0}, 0);
+  EXPECT_EQ(play.state().conditions[0].message, "Matched rules at index 1");
+  EXPECT_EQ(play.conditions(), "SuccessCriteriaMet=True/SuccessPolicy Complete=True/SuccessPolicy");
+}
+
+TEST(SuccessPolicy, LosesWhenTheSameSyncFinishesAllIndexesAndOneFailed) {
+  JobSpec spec = Play::indexed(2, 2);
+  spec.backoff_limit_per_index = 0;
+  SuccessRule rule;
+  rule.succeeded_indexes = "0";
+  spec.success_policy = SuccessPolicy{{rule}};
+  Play play(spec);
+  play.sync();
+  play.sync({PodsReported{1, Play::kNode, {}, {Play::ended({0, 0}, 0), Play::ended({1, 0}, 1)}}});
+  EXPECT_EQ(play.conditions(), "FailureTarget=True/FailedIndexes Failed=True/FailedIndexes");
+}
+
+TEST(Order, AFailureBeatsASuccessOfTheSameSyncAndTheDeadlineBeatsTheLastSuccess) {
+  JobSpec spec = Play::indexed(2, 2);
+  spec.backoff_limit = 0;
+  Play both(spec);
+  both.sync();
+  both.sync({PodsReported{1, Play::kNode, {}, {Play::ended({0, 0}, 0), Play::ended({1, 0}, 1)}}});
+  EXPECT_EQ(both.conditions(),
+            "FailureTarget=True/BackoffLimitExceeded Failed=True/BackoffLimitExceeded");
+  JobSpec late = Play::indexed(1, 1);
+  late.active_deadline_s = 0;
+  Play never(late);
+  never.sync();
+  EXPECT_EQ(never.state().pods_created, 0u);
+  EXPECT_EQ(never.conditions(), "FailureTarget=True/DeadlineExceeded Failed=True/DeadlineExceeded");
+}
+
+// ---- 5.4: restarts in place
+
+TEST(OnFailure, FailsWhenRestartsReachTheLimit) {
+  for (auto [limit, restarts, fails] :
+       {std::tuple{2, 1, false}, {2, 2, true}, {0, 1, true}, {1, 1, true}, {0, 0, false}}) {
+    SCOPED_TRACE(std::to_string(limit) + " " + std::to_string(restarts));
+    JobSpec spec = Play::indexed(2, 2);
+    spec.backoff_limit = limit;
+    spec.pod.restart_policy = "OnFailure";
+    Play play(spec);
+    play.sync();
+    play.start({0, 0}, restarts);
+    EXPECT_EQ(play.job().decided(), fails);
+    EXPECT_EQ(play.state().failed, fails ? 2u : 0u);
+  }
+}
+
+// ---- 0, 2.2, 4.5: pods that are deleted by hand
+
+TEST(Deletion, CountsAtOnceUnlessOnlyFailedPodsAreReplaced) {
+  Play now(Play::indexed(1, 1));
+  now.sync();
+  now.start({0, 0});
+  now.remove({0, 0});
+  EXPECT_EQ(now.state().failed, 1u);
+  EXPECT_EQ(now.job().terminating(), 1u);
+  now.tick(100);
+  EXPECT_TRUE(now.pod({0, 1})) << "replaced while the old one ends";
+  now.end({0, 0}, 0, EndCause::killed);
+  EXPECT_EQ(now.job().succeeded(), 0u);
+  EXPECT_FALSE(now.pod({0, 0})) << "a deleted pod is not shown after its end";
+
+  JobSpec spec = Play::indexed(1, 1);
+  spec.pod_replacement_policy = "Failed";
+  Play later(spec);
+  later.sync();
+  later.remove({0, 0});
+  EXPECT_EQ(later.state().failed, 0u);
+  later.tick(10'000);
+  EXPECT_FALSE(later.pod({0, 1})) << "not before the old one has ended";
+  later.end({0, 0}, 0, EndCause::killed);
+  EXPECT_EQ(later.job().succeeded(), 1u) << "judged by its real exit code";
+}
+
+TEST(Deletion, PerIndexItIsHeldBackUntilItsReplacementExists) {
+  JobSpec spec = Play::indexed(1, 1);
+  spec.backoff_limit_per_index = 2;
+  Play play(spec);
+  play.sync();
+  play.remove({0, 0});
+  EXPECT_EQ(play.state().failed, 0u);
+  EXPECT_EQ(play.pod({0, 0})->counted, Counted::not_yet) << "it keeps its finalizer";
+  play.tick(100);
+  ASSERT_TRUE(play.pod({0, 1}));
+  EXPECT_EQ(play.pod({0, 1})->failures, 1);
+  EXPECT_EQ(play.state().failed, 1u);
+  play.end({0, 0}, 143, EndCause::killed);
+  EXPECT_EQ(play.state().failed, 1u);
+}
+
+TEST(Deletion, OfAFinishedPodRemovesTheRecordAndNothingElse) {
+  Play play(Play::indexed(2, 2));
+  play.sync();
+  play.end({0, 0}, 0);
+  ASSERT_TRUE(play.pod({0, 0}));
+  play.remove({0, 0});
+  EXPECT_FALSE(play.pod({0, 0}));
+  EXPECT_EQ(play.job().succeeded(), 1u);
+  play.restart();
+  EXPECT_EQ(play.job().succeeded(), 1u);
+}
+
+TEST(Deletion, PreemptionSaysSo) {
+  Play play(Play::indexed(2, 2));
+  play.sync();
+  play.sync({Preempted{{{Play::kNode, 1}}}});
+  int preempted = 0;
+  for (const auto& [key, pod] : play.state().open)
+    for (const PodCondition& c : pod.conditions) preempted += c.reason == "PreemptionByScheduler";
+  EXPECT_EQ(preempted, 1);
+  EXPECT_EQ(play.job().active(), 1u);
+}
+
+TEST(Deletion, OrphansRunOn) {
+  Play play(Play::indexed(1, 1));
+  play.sync();
+  play.start({0, 0});
+  play.sync({JobDeletion{1, true, true}});
+  EXPECT_TRUE(play.job().hidden());
+  EXPECT_TRUE(play.pod({0, 0})->active());
+  play.end({0, 0}, 0);
+  ASSERT_TRUE(play.pod({0, 0})) << "shown until somebody deletes it";
+  EXPECT_EQ(play.pod({0, 0})->counted, Counted::released);
+  EXPECT_FALSE(play.state().forgotten);
+  play.remove({0, 0});
+  EXPECT_TRUE(play.state().forgotten);
+}
+
+TEST(Deletion, AForeignFinalizerKeepsTheJob) {
+  Play play(Play::indexed(1, 1), [](JobMeta& meta) { meta.finalizers = {"example.com/audit"}; });
+  play.sync();
+  play.sync({JobDeletion{1, true, false}});
+  EXPECT_FALSE(play.job().hidden());
+  play.end({0, 0}, 143, EndCause::killed);
+  EXPECT_FALSE(play.state().forgotten);
+  auto object = std::make_shared<JobObject>(play.job().object());
+  object->meta.finalizers.clear();
+  object->json = "without";
+  play.sync({OwnerUpdate{1, play.job().object_ptr(), object}});
+  EXPECT_TRUE(play.state().forgotten);
+}
+
+// ---- 10.3 and 4.7
+
+TEST(Ttl, DeletesAFinishedJobWhenItsTimeIsOver) {
+  JobSpec spec = Play::indexed(1, 1);
+  spec.ttl_s = 10;
+  Play play(spec);
+  play.sync();
+  play.end({0, 0}, 0);
+  ASSERT_TRUE(play.job().finished());
+  EXPECT_EQ(expires_at(play.job()), play.now() + 10'000);
+  play.tick(9'999);
+  EXPECT_FALSE(play.state().forgotten);
+  play.update([](JobSpec& s) { s.ttl_s = 20; });
+  play.tick(1);
+  EXPECT_FALSE(play.state().forgotten) << "an update in time extends its life";
+  play.tick(10'000);
+  EXPECT_TRUE(play.state().forgotten);
+}
+
+TEST(ManagedBy, AForeignControllersJobIsLeftAlone) {
+  JobSpec spec = Play::indexed(1, 1);
+  spec.managed_by = "example.com/queue";
+  Play play(spec);
+  play.sync();
+  EXPECT_FALSE(play.state().synced);
+  EXPECT_EQ(play.state().pods_created, 0u);
+  play.sync({StatusWrite{1, "{\"active\":1}"}});
+  EXPECT_EQ(play.state().external_status, "{\"active\":1}");
+  play.restart();
+}
+
+TEST(OwnerUpdate, ForAnotherObjectThanTheOneThatIsThereIsAConflict) {
+  Play play(Play::indexed(1, 1));
+  play.sync();
+  auto seen = std::make_shared<JobObject>(play.job().object());
+  seen->json = "older";
+  play.sync({OwnerUpdate{9, seen, seen}});
+  bool conflict = false;
+  for (const Effect& effect : play.effects())
+    if (auto* answer = std::get_if<Answer>(&effect))
+      conflict = answer->outcome == Answer::Outcome::conflict;
+  EXPECT_TRUE(conflict);
+}
+
+TEST(Gates, OffTurnsARuleOffForJobsThatAreThere) {
+  JobSpec spec = Play::indexed(2, 2);
+  spec.backoff_limit_per_index = 0;
+  spec.backoff_limit = 10;
+  Play play(spec);
+  play.knobs().gates.backoff_limit_per_index = false;
+  play.sync();
+  play.end({0, 0}, 1);
+  EXPECT_TRUE(play.state().failed_indexes.empty());
+  EXPECT_EQ(play.state().failed, 1u);
+  play.knobs().gates.backoff_limit_per_index = true;
+  play.tick(1000);
+  play.end({0, 1}, 1);
+  EXPECT_EQ(play.state().failed_indexes.text(), "0") << "and on again for what fails from then on";
+  play.restart();
+}
+
+// ---- published faults of the Kubernetes Job controller
+
+// #105200: a pod whose end was seen twice was counted more than once.
+TEST(Regression, K105200AnEndThatIsReportedTwiceCountsOnce) {
+  Play play(Play::indexed(2, 2));
+  play.sync();
+  PodsReported report{1, Play::kNode, {}, {Play::ended({0, 0}, 1)}};
+  play.sync({report, report});
+  play.sync({report});
+  play.restart();
+  play.sync({report});
+  EXPECT_EQ(play.state().failed, 1u);
+}
+
+// #109485: pods beyond what one sync handles kept their finalizers for ever.
+TEST(Regression, K109485NoFinalizerIsLeftHoweverManyPodsEndAtOnce) {
+  Play play(Play::indexed(1500, 1500));
+  for (int i = 0; i < 5; ++i) play.sync();
+  PodsReported report{1, Play::kNode, {}, {}};
+  for (uint32_t i = 0; i < 1500; ++i) report.ends.push_back(Play::ended({i, 0}, 0));
+  play.sync({report});
+  EXPECT_TRUE(play.job().condition("Complete"));
+  play.job().each_pod([](const Pod& pod) { EXPECT_NE(pod.counted, Counted::not_yet); });
+}
+
+// #125410: a uid that was listed twice among the uncounted pods stuck the job.
+TEST(Regression, K125410APodThatIsInTwoListsAtOnceDoesNotStickTheJob) {
+  JobSpec spec = Play::indexed(1, 1);
+  spec.backoff_limit_per_index = 1;
+  Play play(spec);
+  play.sync();
+  PodsReported report{1, Play::kNode, {}, {Play::ended({0, 0}, 1)}};
+  // Its end, its loss and its deletion in one sync.
+  play.sync({report, NodeLost{Play::kNode}, PodsDeletion{2, {{0, 0}}, PodsDeletion::Why::owner, -1},
+             report});
+  play.tick(1000);
+  EXPECT_EQ(play.state().failed, 1u);
+  play.end({0, 1}, 0);
+  EXPECT_TRUE(play.job().condition("Complete"));
+}
+
+// #130103: two pods of an index from a view that did not show the first yet.
+TEST(Regression, K130103ASecondSyncDoesNotCreateASecondPod) {
+  Play play(Play::indexed(1, 1));
+  play.sync({TimePassed{}, TimePassed{}});
+  play.sync();
+  play.restart();
+  EXPECT_EQ(play.state().pods_created, 1u);
+}
+
+// #123775: a job was finished while ready or terminating were not 0 yet.
+TEST(Regression, K123775FinishedOnlyWhenNothingIsReadyOrTerminating) {
+  JobSpec spec = Play::indexed(2, 2);
+  spec.backoff_limit = 0;
+  Play play(spec);
+  play.sync();
+  play.start({1, 0});
+  play.end({0, 0}, 1);
+  EXPECT_TRUE(play.job().condition("FailureTarget"));
+  EXPECT_FALSE(play.job().finished());
+  EXPECT_EQ(play.job().terminating(), 1u);
+  play.end({1, 0}, 143, EndCause::killed);
+  EXPECT_TRUE(play.job().finished());
+  EXPECT_EQ(play.job().ready() + play.job().terminating(), 0u);
+}
+
+// #28486: counts went back when finished pods were removed.
+TEST(Regression, K28486CountsDoNotRelyOnPodsStayingAround) {
+  Play play(Play::indexed(3, 1));
+  play.sync();
+  play.end({0, 0}, 1);
+  play.tick(100);
+  play.end({0, 1}, 0);
+  play.remove({0, 0});
+  play.remove({0, 1});
+  play.restart();
+  EXPECT_EQ(play.state().failed, 1u);
+  EXPECT_EQ(play.job().succeeded(), 1u);
+  play.end({1, 0}, 0);
+  play.end({2, 0}, 0);
+  EXPECT_EQ(play.job().succeeded(), 3u);
+  EXPECT_TRUE(play.job().condition("Complete"));
+}
+
+}  // namespace
+
+}  // namespace muster::core
