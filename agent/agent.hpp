@@ -17,11 +17,12 @@
 namespace muster::agent {
 
 struct AgentOptions {
-  std::string coordinator;    // "HOST:PORT" or "unix:PATH"
-  std::string name;           // empty: the work-dir's, else the host's
-  uint32_t slots = 0;         // 0: the CPUs
-  uint64_t cpu_millis = 0;    // 0: 1000 a CPU
-  uint64_t memory_bytes = 0;  // 0: all of it
+  std::string coordinator;                    // "HOST:PORT" or "unix:PATH"
+  std::string name;                           // empty: the work-dir's, else the host's
+  uint32_t slots = 0;                         // 0: the CPUs
+  uint64_t cpu_millis = 0;                    // 0: 1000 a CPU
+  uint64_t memory_bytes = 0;                  // 0: all of it
+  std::map<std::string, uint32_t> resources;  // named ones (nvidia.com/gpu) and how many
   std::map<std::string, std::string> labels;
   std::string work_dir;     // may be empty only when hollow: then nothing is kept
   std::string keeper_path;  // empty: muster-keeper beside this executable

@@ -99,7 +99,7 @@ Agent::Agent(kj::AsyncIoContext& io, const AgentOptions& options, WorkDir& work_
       work_dir_(work_dir),
       logs_(logs),
       hands_(hands),
-      node_(options.slots, work_dir.term(), kGatherMs) {}
+      node_(options.slots, work_dir.term(), kGatherMs, options.resources) {}
 
 kj::Promise<Result<int>> Agent::run() {
   auto finished = kj::newPromiseAndFulfiller<void>();
@@ -210,6 +210,12 @@ void Agent::write_hello(wire::Hello::Builder hello) const {
   for (const auto& [key, value] : options_.labels) {
     labels[i].setKey(key);
     labels[i++].setValue(value);
+  }
+  auto resources = hello.initResources(static_cast<unsigned>(options_.resources.size()));
+  i = 0;
+  for (const auto& [name, count] : options_.resources) {
+    resources[i].setName(name);
+    resources[i++].setCount(count);
   }
   auto running = node_.running(), waiting = node_.waiting(), ended = node_.ended();
   write_pods(running, hello.initRunning(static_cast<unsigned>(running.size())));
@@ -347,7 +353,7 @@ void Agent::launch(wire::Agent::LaunchParams::Reader params) {
     KJ_REQUIRE(job != templates_.end(),
                "no template of this job and generation came over this connection", pod.job,
                launch.getGeneration());
-    launches.push_back({pod, job->second->grace_ms});
+    launches.push_back({pod, job->second->grace_ms, job->second->plan});
     jobs.push_back(job->second);
   }
   KJ_REQUIRE(node_.launch(term, launches, boot_now()), kPastTerm);
@@ -389,6 +395,7 @@ void Agent::take_hands() {
   auto known = hands_.connect(*this);
   if (known) {
     hands_ready_ = true;
+    pods_.insert(known->templates.begin(), known->templates.end());
     node_.hands_connected(known->living, known->ended, boot_now());
     schedule();
     return;

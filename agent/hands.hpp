@@ -6,9 +6,10 @@
 #pragma once
 
 #include "agent/logs.hpp"
-#include "agent/pod_dir.hpp"
+#include "agent/pod_template.hpp"
 #include "core/node/node.hpp"
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,7 @@ class Hands {
   struct Inventory {
     std::vector<core::node::Living> living;
     std::vector<core::node::ProcessEnd> ended;
+    std::map<PodId, PodTemplatePtr> templates;  // of pods that may need another process
   };
   struct Start {
     core::node::StartOrder order;

@@ -23,8 +23,9 @@ void HollowHands::start(const std::vector<Start>& starts) {
   for (const Start& start : starts) {
     last_pid_ = last_pid_ % kPidMax + 1;
     core::node::ProcessStart process{start.order.pod, start.order.step, last_pid_, now};
-    if (!living_.emplace(process.pod, process).second) continue;
-    order_.push_back(process.pod);
+    Key key{process.pod, process.step};
+    if (!living_.emplace(key, process).second) continue;
+    order_.push_back(key);
     started_.push_back(process);
   }
   wake(0);
@@ -32,7 +33,7 @@ void HollowHands::start(const std::vector<Start>& starts) {
 
 void HollowHands::kill(const std::vector<core::node::KillOrder>& kills) {
   for (const auto& order : kills) {
-    auto found = living_.find(order.pod);
+    auto found = living_.find({order.pod, order.step});
     if (found == living_.end()) continue;
     int signal = order.grace_ms == 0 ? SIGKILL : SIGTERM;
     ended_.push_back({.pod = order.pod,

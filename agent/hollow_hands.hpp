@@ -1,5 +1,6 @@
-// HollowHands: no process at all. Each pod "starts" at once and ends after a fixed time with a
-// fixed exit code, so that a scale test asks everything of the protocol and nothing of the machine.
+// HollowHands: no process at all. Each container "starts" at once and ends after a fixed time with
+// a fixed exit code, so that a scale test asks everything of the protocol and nothing of the
+// machine.
 //
 // All last equally long, so they end in the order of their starts: a queue and one timer.
 #pragma once
@@ -10,6 +11,7 @@
 
 #include <deque>
 #include <map>
+#include <utility>
 #include <vector>
 
 namespace muster::agent {
@@ -36,8 +38,9 @@ class HollowHands final : public Hands, private kj::TaskSet::ErrorHandler {
   const int exit_code_;
   Listener* listener_ = nullptr;
   int last_pid_ = 0;
-  std::map<PodId, core::node::ProcessStart> living_;
-  std::deque<PodId> order_;                        // by start; may name pods that were killed
+  using Key = std::pair<PodId, core::node::Step>;
+  std::map<Key, core::node::ProcessStart> living_;
+  std::deque<Key> order_;                          // by start; may name what was killed
   std::vector<core::node::ProcessStart> started_;  // to be told
   std::vector<core::node::ProcessEnd> ended_;
   bool waking_soon_ = false;

@@ -55,7 +55,8 @@ ProcessEnded from_wire(const keeper::Ended& end) {
           .error = std::string(end.error),
           .start_age_ms = end.start_age_ms,
           .end_age_ms = end.end_age_ms,
-          .note = std::string(end.note)};
+          .note = std::string(end.note),
+          .out_of_memory = end.out_of_memory};
 }
 
 // The socket, through the opened directory: its path may be longer than an address. -1: nobody
@@ -127,6 +128,7 @@ class SocketKeeperClient final : public KeeperClient {
   // Says hello and reads until the inventory is complete; blocks until the deadline. Empty: done.
   std::string greet(const std::string& cluster_id, Millis deadline, Inventory& inventory);
   bool refused() const { return refused_; }
+  Abilities abilities() const override { return abilities_; }
 
   // From here on the event loop does the work.
   void watch(kj::UnixEventPort& port) {
@@ -145,6 +147,8 @@ class SocketKeeperClient final : public KeeperClient {
       for (const auto& argument : order.argv) frame.text(argument);
       frame.num(static_cast<uint32_t>(order.env.size()));
       for (const auto& variable : order.env) frame.text(variable);
+      frame.num(order.memory_limit_bytes).num(order.cpu_limit_millis);
+      frame.num(uint8_t{order.contained});
     }
     flush();
   }
@@ -192,6 +196,8 @@ class SocketKeeperClient final : public KeeperClient {
   std::vector<ProcessStarted> started_;
   std::vector<ProcessEnded> ended_;
   bool delivering_ = false;
+  uint32_t version_ = keeper::kVersion;
+  Abilities abilities_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 
   kj::Promise<void> reading_ = kj::READY_NOW;
@@ -202,7 +208,7 @@ class SocketKeeperClient final : public KeeperClient {
 std::string SocketKeeperClient::greet(const std::string& cluster_id, Millis deadline,
                                       Inventory& inventory) {
   inventory = {};
-  keeper::Frame(out_, keeper::Type::hello).num(keeper::kVersion).text(cluster_id);
+  keeper::Frame(out_, keeper::Type::hello).num(version_).text(cluster_id);
   flush();
   std::vector<char> bytes(kReadBytes);
   while (!greeted_ && !gone_) {
@@ -217,6 +223,13 @@ std::string SocketKeeperClient::greet(const std::string& cluster_id, Millis dead
     if (size < 0) return std::string("recv: ") + std::strerror(errno);
     in_.append(bytes.data(), static_cast<size_t>(size));
     take_greeting(inventory);
+    if (refused_ && version_ > keeper::kOldestVersion) {  // a keeper of an earlier version
+      refused_ = gone_ = false;
+      gone_why_.clear();
+      --version_;
+      keeper::Frame(out_, keeper::Type::hello).num(version_).text(cluster_id);
+      flush();
+    }
   }
   return gone_ ? gone_why_ : "";
 }
@@ -230,6 +243,11 @@ void SocketKeeperClient::take_greeting(Inventory& inventory) {
       refused_ = true;
       gone(std::string(in.text()));
       return;
+    } else if (type == keeper::Type::welcome) {
+      in.num<uint32_t>();
+      auto can = in.num<uint8_t>();  // none from a keeper of version 1
+      abilities_ = {(can & keeper::kCanCgroup) != 0, (can & keeper::kCanLimitMemory) != 0,
+                    (can & keeper::kCanLimitCpu) != 0};
     } else if (type == keeper::Type::living) {
       Inventory::Living living;
       living.started = read_started(in);

@@ -42,7 +42,10 @@ struct SpawnOrder {
   std::vector<std::string> env;   // "NAME=value"
   std::string cwd;                // absolute
   std::string stdout_path, stderr_path;  // opened for append, created 0600; stdin is /dev/null
-  std::string note;  // opaque; kept in the spool and returned with the inventory
+  std::string note;                 // opaque; kept in the spool and returned with the inventory
+  uint64_t memory_limit_bytes = 0;  // of its cgroup, where it can have one; 0: none
+  uint64_t cpu_limit_millis = 0;
+  bool contained = false;  // wants a cgroup also without limits, where it can have one
 };
 
 struct ProcessStarted {
@@ -63,6 +66,7 @@ struct ProcessEnded {
   std::string error;  // why it could not be started ("exec /x: No such file or directory")
   Millis start_age_ms = 0, end_age_ms = 0;
   std::string note;
+  bool out_of_memory = false;  // its memory limit ended it
 };
 
 // What the keeper knows at (re)connect: living processes and ends that were not forgotten.
@@ -103,7 +107,15 @@ class KeeperClient {
   static Result<kj::Own<KeeperClient>> connect(kj::UnixEventPort& port, Options options,
                                                Listener& listener, Inventory& inventory);
 
+  // What the keeper can do on this machine.
+  struct Abilities {
+    bool cgroups = false;       // else what sheds its session and its environment escapes
+    bool memory_limit = false;  // else such limits are not enforced
+    bool cpu_limit = false;
+  };
+
   virtual ~KeeperClient() noexcept(false) {}
+  virtual Abilities abilities() const = 0;
   virtual void spawn(std::vector<SpawnOrder> orders) = 0;
   // SIGTERM to the process group, SIGKILL to all that is left after the grace. grace_ms 0: SIGKILL
   // at once. Repeating may only shorten the grace. `what` may be unknown or ended already: ignored.

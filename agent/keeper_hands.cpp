@@ -50,10 +50,49 @@ Result<Hands::Inventory> KeeperHands::connect(Hands::Listener& listener) {
   for (const auto& living : known.living) {
     Note note = Note::parse(living.note);
     logs_.adopt(note.job_uid, note.pod_name);
-    inventory.living.push_back({start_of(living.started), note.grace_ms, living.killing});
+    inventory.living.push_back({start_of(living.started), note.grace_ms, living.killing,
+                                origin_of(living.started.key.pod, note, inventory)});
   }
-  for (const auto& ended : known.ended) inventory.ended.push_back(end_of(ended));
+  for (const auto& ended : known.ended) {
+    Note note = Note::parse(ended.note);
+    inventory.ended.push_back(end_of(ended, note));
+    inventory.ended.back().origin = origin_of(ended.key.pod, note, inventory);
+  }
+  templates_.sweep();
   return inventory;
+}
+
+// Where a pod of several processes stands. Without its template it can't go on, so the end of its
+// process is its end.
+core::node::Origin KeeperHands::origin_of(PodId pod, const Note& note, Inventory& inventory) {
+  core::node::Origin origin{.grace_ms = note.grace_ms};
+  if (!note.planned) return origin;
+  origin.devices = note.devices;
+  origin.pod_started_at = note.pod_started_at;
+  origin.level = note.level;
+  PodTemplatePtr job = templates_.load(note.job_uid, note.generation);
+  if (job == nullptr) {
+    log::warn("the template of {} is not in {}/templates: it ends with the process that runs",
+              note.pod_name, work_dir_.path());
+    return origin;
+  }
+  origin.plan = job->plan;
+  inventory.templates.emplace(pod, std::move(job));
+  return origin;
+}
+
+void KeeperHands::say_what_is_not_enforced(const Container& container) {
+  KeeperClient::Abilities can = keeper_->abilities();
+  auto say = [](const char* what, bool& said) {
+    if (!std::exchange(said, true)) {
+      log::warn(
+          "{} limits of containers are not enforced on this node: that takes a cgroup v2 with the "
+          "{} controller that the agent may write to",
+          what, what);
+    }
+  };
+  if (container.memory_limit_bytes > 0 && !can.memory_limit) say("memory", said_memory_);
+  if (container.cpu_limit_millis > 0 && !can.cpu_limit) say("cpu", said_cpu_);
 }
 
 Result<SpawnOrder> KeeperHands::spawn_order(const Start& start) {
@@ -62,19 +101,37 @@ Result<SpawnOrder> KeeperHands::spawn_order(const Start& start) {
   if (start.order.step.container >= job.containers.size()) {
     return Error{Errc::invalid, "the template has no container"};
   }
-  const core::Container& container = job.containers[start.order.step.container];
-  auto command = command_of(job, container, pod, node_);
+  const Container& limits = job.containers[start.order.step.container];
+  const core::Container& container = limits.what;
+  core::node::DeviceMap devices;
+  if (start.order.devices) {
+    devices = devices_of(job, start.order.step.container, *start.order.devices);
+  }
+  auto command = command_of(job, container, pod, node_, devices);
   if (!command) return command.error();
-  std::string pod_name = core::pod_name(job.job_name, job.job_uid, job.indexed, pod.key());
-  auto files = logs_.open(job.job_uid, pod_name, container.name);
+  Note note{job.grace_ms, job.job_uid, "", container.name};
+  if (job.plan != nullptr) {
+    if (Status kept = templates_.keep(start.job); !kept) return kept.error();
+    note.planned = true;
+    note.generation = job.generation;
+    note.level = start.order.level;
+    note.pod_started_at = start.order.pod_started_at;
+    note.devices = start.order.devices;
+  }
+  note.pod_name = core::pod_name(job.job_name, job.job_uid, job.indexed, pod.key());
+  auto files = logs_.open(job.job_uid, note.pod_name, container.name);
   if (!files) return files.error();
+  say_what_is_not_enforced(limits);
   return SpawnOrder{.key = key_of(pod, start.order.step),
                     .argv = std::move(command->argv),
                     .env = std::move(command->env),
                     .cwd = std::move(command->cwd),
                     .stdout_path = std::move(files->out),
                     .stderr_path = std::move(files->err),
-                    .note = Note{job.grace_ms, job.job_uid, pod_name, container.name}.text()};
+                    .note = note.text(),
+                    .memory_limit_bytes = limits.memory_limit_bytes,
+                    .cpu_limit_millis = limits.cpu_limit_millis,
+                    .contained = job.plan != nullptr};
 }
 
 void KeeperHands::start(const std::vector<Start>& starts) {
@@ -115,8 +172,7 @@ void KeeperHands::end_all() {
   if (keeper_.get() != nullptr) keeper_->end_all();
 }
 
-core::node::ProcessEnd KeeperHands::end_of(const ProcessEnded& ended) {
-  Note note = Note::parse(ended.note);
+core::node::ProcessEnd KeeperHands::end_of(const ProcessEnded& ended, const Note& note) {
   logs_.close(note.job_uid, note.pod_name, note.container);
   Millis now = boot_now();
   return {.pod = ended.key.pod,
@@ -128,7 +184,8 @@ core::node::ProcessEnd KeeperHands::end_of(const ProcessEnded& ended) {
           .lost = ended.lost,
           .error = ended.error,
           .started_at = now - ended.start_age_ms,
-          .ended_at = now - ended.end_age_ms};
+          .ended_at = now - ended.end_age_ms,
+          .out_of_memory = ended.out_of_memory};
 }
 
 void KeeperHands::on_started(std::vector<ProcessStarted> started) {
@@ -141,7 +198,7 @@ void KeeperHands::on_started(std::vector<ProcessStarted> started) {
 void KeeperHands::on_ended(std::vector<ProcessEnded> ended) {
   std::vector<core::node::ProcessEnd> ends;
   ends.reserve(ended.size());
-  for (const auto& one : ended) ends.push_back(end_of(one));
+  for (const auto& one : ended) ends.push_back(end_of(one, Note::parse(one.note)));
   listener_->on_ended(ends);
 }
 

@@ -1,12 +1,15 @@
 // KeeperHands: real processes, by way of the keeper.
 //
-// Builds each pod's command, environment and log files, and leaves in the keeper's note what a
-// restarted agent needs. A pod whose command can't be built ends with 126 as if its start had
-// failed.
+// Builds the command, environment and log files of each process, and leaves in the keeper's note,
+// and in a kept template, what a restarted agent needs to go on with its pod. A process whose
+// command can't be built ends with 126 as if its start had failed.
 #pragma once
 
 #include "agent/hands.hpp"
 #include "agent/keeper_client.hpp"
+#include "agent/note.hpp"
+#include "agent/pod_dir.hpp"
+#include "agent/template_store.hpp"
 #include "agent/work_dir.hpp"
 
 #include <kj/async-io.h>
@@ -25,6 +28,7 @@ class KeeperHands final : public Hands,
         work_dir_(work_dir),
         logs_(logs),
         keeper_path_(std::move(keeper_path)),
+        templates_(work_dir.path() + "/templates"),
         node_(NodeFacts::of_this_process(work_dir.node_name())),
         later_(*this) {}
 
@@ -42,15 +46,19 @@ class KeeperHands final : public Hands,
   void taskFailed(kj::Exception&& exception) override;
 
   Result<SpawnOrder> spawn_order(const Start& start);
-  core::node::ProcessEnd end_of(const ProcessEnded& ended);
+  core::node::ProcessEnd end_of(const ProcessEnded& ended, const Note& note);
+  core::node::Origin origin_of(PodId pod, const Note& note, Inventory& inventory);
+  void say_what_is_not_enforced(const Container& container);
 
   kj::UnixEventPort& port_;
   WorkDir& work_dir_;
   LogStore& logs_;
   const std::string keeper_path_;
+  TemplateStore templates_;
   const NodeFacts node_;
   Hands::Listener* listener_ = nullptr;
-  kj::Own<KeeperClient> keeper_;  // null: gone
+  kj::Own<KeeperClient> keeper_;                 // null: gone
+  bool said_memory_ = false, said_cpu_ = false;  // that such limits are not enforced here
   kj::TaskSet later_;
 };
 

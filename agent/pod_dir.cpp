@@ -2,9 +2,9 @@
 
 #include "core/pod_name.hpp"
 
+#include <cctype>
 #include <cstdlib>
 #include <map>
-#include <sstream>
 #include <unistd.h>
 #include <utility>
 
@@ -15,7 +15,6 @@ namespace {
 constexpr const char* kInherited[] = {"PATH",   "HOME",  "USER",           "LANG",
                                       "TMPDIR", "SHELL", "LD_LIBRARY_PATH"};
 constexpr const char* kIndexKey = "batch.kubernetes.io/job-completion-index";
-constexpr std::string_view kNoteVersion = "1";
 
 // Variables in the order of their first appearance; setting one again replaces its value.
 class Environment {
@@ -78,6 +77,21 @@ Result<std::string> field(const std::string& path, const PodTemplate& job, const
                    ".annotations['KEY'], spec.nodeName)"};
 }
 
+// What tells a program which devices are its own.
+std::vector<std::string> variables_of(const std::string& resource) {
+  std::string name = "MUSTER_RESOURCE_";
+  for (char c : resource) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  if (resource == "nvidia.com/gpu") return {name, "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES"};
+  if (resource == "amd.com/gpu") return {name, "ROCR_VISIBLE_DEVICES"};
+  return {name};
+}
+
+std::string list_of(const std::vector<uint32_t>& numbers) {
+  std::string out;
+  for (uint32_t n : numbers) out += (out.empty() ? "" : ",") + std::to_string(n);
+  return out;
+}
+
 }  // namespace
 
 NodeFacts NodeFacts::of_this_process(std::string node_name) {
@@ -116,7 +130,7 @@ std::string expand(std::string_view text,
 }
 
 Result<Command> command_of(const PodTemplate& job, const core::Container& container, PodId pod,
-                           const NodeFacts& node) {
+                           const NodeFacts& node, const core::node::DeviceMap& devices) {
   Names names{core::pod_name(job.job_name, job.job_uid, job.indexed, pod.key()),
               core::pod_uid(job.job_uid, pod.key()),
               core::pod_hostname(job.job_name, job.job_uid, job.indexed, pod.key()),
@@ -141,6 +155,10 @@ Result<Command> command_of(const PodTemplate& job, const core::Container& contai
   set("MUSTER_ATTEMPT", std::to_string(pod.attempt));
   set("MUSTER_COMPLETIONS", job.completions >= 0 ? std::to_string(job.completions) : "");
   set("MUSTER_PARALLELISM", std::to_string(job.parallelism));
+  for (const auto& [resource, numbers] : devices) {
+    std::string list = list_of(numbers);
+    for (const std::string& name : variables_of(resource)) set(name, list);
+  }
   auto find = [&seen](const std::string& name) { return seen.find(name); };
   bool has_index = false;
   for (const core::EnvVar& variable : container.env) {
@@ -168,23 +186,6 @@ Result<Command> command_of(const PodTemplate& job, const core::Container& contai
     command.cwd = node.start_dir + (command.cwd.empty() ? "" : "/" + command.cwd);
   }
   return command;
-}
-
-// "1 GRACE_MS JOB_UID POD_NAME CONTAINER"; none of them has a space.
-std::string Note::text() const {
-  return std::string(kNoteVersion) + " " + std::to_string(grace_ms) + " " + job_uid + " " +
-         pod_name + " " + container;
-}
-
-Note Note::parse(std::string_view text) {
-  std::istringstream in{std::string(text)};
-  std::string version;
-  Note note;
-  if (!(in >> version >> note.grace_ms >> note.job_uid >> note.pod_name >> note.container) ||
-      version != kNoteVersion) {
-    return {};
-  }
-  return note;
 }
 
 }  // namespace muster::agent

@@ -1,44 +1,25 @@
 // PodDir: what a pod is given: names, environment, command line, directory.
 //
 // The environment is small and ordered; a later one of the same name wins: what a process needs to
-// find its way (PATH, HOME, …; inherited from the agent), HOSTNAME and MUSTER_*, the template's
-// own, and JOB_COMPLETION_INDEX last, if the container has none itself. $(VAR) is replaced as by
-// Kubernetes (job-semantics 1.4): it sees MUSTER_* and the container's variables, in a variable's
-// value only the ones before it; what is inherited is not seen, so that a shell's $(HOME) stays as
-// it was written.
+// find its way (PATH, HOME, …; inherited from the agent), HOSTNAME and MUSTER_*, the devices it may
+// use, the template's own, and JOB_COMPLETION_INDEX last, if the container has none itself. $(VAR)
+// is replaced as by Kubernetes (job-semantics 1.4): it sees MUSTER_* and the container's variables,
+// in a variable's value only the ones before it; what is inherited is not seen, so that a shell's
+// $(HOME) stays as it was written.
 //
 // Pure, but for NodeFacts::of_this_process.
 #pragma once
 
+#include "agent/pod_template.hpp"
 #include "base/result.hpp"
 #include "core/ids.hpp"
-#include "core/spec/job_spec.hpp"
 
-#include <cstdint>
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace muster::agent {
-
-// What all pods of a job have in common (wire::PodTemplate).
-struct PodTemplate {
-  JobId job = 0;
-  int64_t generation = 0;
-  std::string job_name;
-  std::string job_uid;
-  std::string ns;
-  bool indexed = false;
-  int32_t completions = -1;  // -1: absent
-  int32_t parallelism = 0;
-  Millis grace_ms = 0;
-  std::vector<core::Container> containers;
-  core::StringMap labels;
-  core::StringMap annotations;
-};
-using PodTemplatePtr = std::shared_ptr<const PodTemplate>;
 
 // The same for each pod of this agent.
 struct NodeFacts {
@@ -60,20 +41,9 @@ struct Command {
 std::string expand(std::string_view text,
                    const std::function<const std::string*(const std::string& name)>& find);
 
-// `invalid` names what cannot be had: a fieldRef that muster does not know, no command at all.
+// `devices`: those that the container gets. `invalid` names what cannot be had: a fieldRef that
+// muster does not know, no command at all.
 Result<Command> command_of(const PodTemplate& job, const core::Container& container, PodId pod,
-                           const NodeFacts& node);
-
-// What the keeper keeps beside a process, so that a restarted agent takes it back.
-struct Note {
-  Millis grace_ms = 0;
-  std::string job_uid;
-  std::string pod_name;
-  std::string container;
-
-  std::string text() const;
-  // Of a damaged or unknown note the fields are empty.
-  static Note parse(std::string_view text);
-};
+                           const NodeFacts& node, const core::node::DeviceMap& devices = {});
 
 }  // namespace muster::agent

@@ -1,6 +1,10 @@
 #include "agent/wire.hpp"
 
+#include <capnp/message.h>
+#include <capnp/serialize.h>
+
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace muster::agent {
@@ -22,6 +26,13 @@ static_assert(static_cast<int>(Cause::fenced) == static_cast<int>(wire::PodEnd::
 static_assert(static_cast<int>(Cause::deadline) == static_cast<int>(wire::PodEnd::Cause::DEADLINE));
 static_assert(static_cast<int>(Cause::out_of_memory) ==
               static_cast<int>(wire::PodEnd::Cause::OUT_OF_MEMORY));
+using core::node::Readiness;
+static_assert(static_cast<int>(Readiness::ready) ==
+              static_cast<int>(wire::PodStart::Readiness::READY));
+static_assert(static_cast<int>(Readiness::initializing) ==
+              static_cast<int>(wire::PodStart::Readiness::INITIALIZING));
+static_assert(static_cast<int>(Readiness::not_ready) ==
+              static_cast<int>(wire::PodStart::Readiness::NOT_READY));
 
 uint64_t age(Millis now, Millis at) {
   return static_cast<uint64_t>(std::max<Millis>(0, now - at));
@@ -33,8 +44,9 @@ core::StringMap read_pairs(capnp::List<wire::Pair>::Reader in) {
   return out;
 }
 
-core::Container read_container(wire::Container::Reader in) {
-  core::Container out;
+Container read_container(wire::Container::Reader in) {
+  Container container;
+  core::Container& out = container.what;
   out.name = to_string(in.getName());
   for (auto word : in.getCommand()) out.command.push_back(to_string(word));
   for (auto word : in.getArgs()) out.args.push_back(to_string(word));
@@ -43,7 +55,34 @@ core::Container read_container(wire::Container::Reader in) {
     out.env.push_back({to_string(variable.getName()), to_string(variable.getValue()),
                        to_string(variable.getFieldPath())});
   }
-  return out;
+  container.memory_limit_bytes = in.getMemoryLimitBytes();
+  container.cpu_limit_millis = in.getCpuLimitMillis();
+  for (auto one : in.getResources()) {
+    constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
+    container.devices[to_string(one.getName())] =
+        static_cast<uint32_t>(std::min(one.getCount(), kMost));
+  }
+  return container;
+}
+
+void write_container_end(const core::node::ContainerEnd& from, Millis now,
+                         wire::ContainerEnd::Builder to) {
+  to.setCause(static_cast<wire::PodEnd::Cause>(from.cause));
+  to.setExitCode(from.exit_code);
+  to.setSignal(from.signal);
+  to.setRestarts(from.restarts);
+  to.setRan(from.started_at != 0);
+  to.setStartAgeMs(age(now, from.started_at));
+  to.setEndAgeMs(age(now, from.ended_at));
+}
+
+// As bytes of one message.
+std::string message_of(wire::PodTemplate::Reader in) {
+  capnp::MallocMessageBuilder message(static_cast<unsigned>(in.totalSize().wordCount + 1));
+  message.setRoot(in);
+  auto words = capnp::messageToFlatArray(message);
+  auto bytes = words.asChars();
+  return {bytes.begin(), bytes.size()};
 }
 
 }  // namespace
@@ -83,16 +122,26 @@ PodTemplate read_template(wire::PodTemplate::Reader in) {
                   .completions = in.getCompletions(),
                   .parallelism = in.getParallelism(),
                   .grace_ms = in.getGraceMs(),
+                  .restarts = in.getRestartPolicy() == "OnFailure",
+                  .restart_delay_ms = in.getRestartDelayMs(),
+                  .active_deadline_ms = in.getActiveDeadlineMs(),
+                  .init_containers = in.getInitContainers().size(),
                   .labels = read_pairs(in.getLabels()),
                   .annotations = read_pairs(in.getAnnotations())};
+  for (auto container : in.getInitContainers()) out.containers.push_back(read_container(container));
   for (auto container : in.getContainers()) out.containers.push_back(read_container(container));
+  out.plan = plan_of(out);
+  if (out.plan != nullptr) out.wire = message_of(in);
   return out;
 }
 
 capnp::MessageSize size_of(const core::node::Report& report) {
-  // Words of a call, of a start (3 + its pod's 2), of an end (8 + 2), and of the messages.
-  uint64_t words = 64 + report.starts.size() * 6 + report.ends.size() * 12;
-  for (const auto& end : report.ends) words += end.message.size() / 8 + 1;
+  // Words of a call, of a start (4 + its pod's 2), of an end (9 + 2), of the messages, and of
+  // containers.
+  uint64_t words = 64 + report.starts.size() * 7 + report.ends.size() * 13;
+  for (const auto& end : report.ends) {
+    words += end.message.size() / 8 + 1 + end.containers.size() * 6;
+  }
   return {words, 0};
 }
 
@@ -105,6 +154,7 @@ void write_report(const core::node::Report& report, Millis now,
     starts[i].setPid(static_cast<uint32_t>(from.pid));
     starts[i].setAgeMs(age(now, from.at));
     starts[i].setRestarts(from.restarts);
+    starts[i].setReadiness(static_cast<wire::PodStart::Readiness>(from.readiness));
   }
   auto ends = out.initEnds(static_cast<unsigned>(report.ends.size()));
   for (unsigned i = 0; i < ends.size(); ++i) {
@@ -119,6 +169,11 @@ void write_report(const core::node::Report& report, Millis now,
     to.setEndAgeMs(age(now, from.ended_at));
     to.setPid(static_cast<uint32_t>(from.pid));
     to.setRestarts(from.restarts);
+    if (from.containers.empty()) continue;
+    auto containers = to.initContainers(static_cast<unsigned>(from.containers.size()));
+    for (unsigned c = 0; c < containers.size(); ++c) {
+      write_container_end(from.containers[c], now, containers[c]);
+    }
   }
 }
 

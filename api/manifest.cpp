@@ -7,7 +7,6 @@
 #include "api/time_text.hpp"
 #include "core/spec/defaults.hpp"
 #include "core/spec/gate_fields.hpp"
-#include "core/spec/unsupported.hpp"
 #include "core/spec/validation.hpp"
 
 #include <memory>
@@ -46,8 +45,7 @@ core::JobObjectPtr seal(ParsedJob job) {
 // left to change.
 std::optional<Error> refusal(core::Violations found, const ParsedJob& job) {
   if (found.empty()) {
-    found = core::unsupported_fields(job.spec);
-    found.append(refused_fields(job.document));
+    found = refused_fields(job.document);
   }
   if (found.empty()) return std::nullopt;
   return Error{Errc::invalid, "the job breaks rules", found.take()};

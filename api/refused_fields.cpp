@@ -1,7 +1,5 @@
 #include "api/refused_fields.hpp"
 
-#include "core/spec/unsupported.hpp"
-
 #include <string>
 
 namespace muster::api {
@@ -26,6 +24,8 @@ constexpr const char* kOfContainer[] = {
 constexpr const char* kOfEnvSource[] = {"resourceFieldRef", "configMapKeyRef", "secretKeyRef",
                                         "fileKeyRef"};
 
+constexpr const char* kNotSupported = "not supported by this version of muster";
+
 bool written(const json& object, const char* name) {
   auto it = object.find(name);
   if (it == object.end()) return false;
@@ -34,7 +34,7 @@ bool written(const json& object, const char* name) {
 }
 
 void refuse(const std::string& path, core::Violations& found) {
-  found.forbidden(path, core::kNotSupported);
+  found.forbidden(path, kNotSupported);
 }
 
 // Each setting asks for something that is not done, save one that is false: that asks for nothing.
@@ -81,6 +81,15 @@ core::Violations refused_fields(const json& job) {
   if (!pod.value("hostUsers", true)) refuse(path + ".hostUsers", found);
   if (pod.value("schedulerName", "default-scheduler") != "default-scheduler")
     refuse(path + ".schedulerName", found);
+  // There are no PriorityClass objects: Kubernetes' own two, or `priority` itself.
+  const std::string priority = pod.value("priorityClassName", "");
+  if (!priority.empty() && priority != "system-cluster-critical" &&
+      priority != "system-node-critical")
+    found.forbidden(path + ".priorityClassName",
+                    "there are no priority classes here but system-cluster-critical and "
+                    "system-node-critical: write the number as priority");
+  if (pod.value("preemptionPolicy", "PreemptLowerPriority") != "PreemptLowerPriority")
+    refuse(path + ".preemptionPolicy", found);
   refuse_security(pod, path, found);
   for (const char* list : {"containers", "initContainers"}) {
     auto containers = pod.find(list);

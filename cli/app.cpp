@@ -9,10 +9,13 @@
 #include "core/spec/quantity.hpp"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <iostream>
 
 namespace muster::cli {
 namespace {
+
+constexpr uint32_t kDevicesMax = 100'000;  // of one name; more is a slip
 
 // What is wrong with words that parse; becomes one line and exit code 2.
 struct Usage {
@@ -207,7 +210,7 @@ Verb add_agent(CLI::App& root) {
   struct Words {
     AgentOptions o;
     std::string cpu, memory, log_keep, log_max, hollow_duration;
-    std::vector<std::string> labels;
+    std::vector<std::string> labels, resources;
   };
   auto w = std::make_shared<Words>();
   w->o.options.coordinator = "127.0.0.1:7118";
@@ -225,6 +228,11 @@ Verb add_agent(CLI::App& root) {
   app->add_option("--memory", w->memory,
                   "memory that pods may request, such as 16Gi (default: all)")
       ->type_name("Q");
+  app->add_option(
+         "--resource", w->resources,
+         "devices that pods may request by name, such as nvidia.com/gpu=4, may be repeated")
+      ->type_name("NAME=COUNT")
+      ->take_all();
   app->add_option("--label", w->labels, "a label of this node, may be repeated")
       ->type_name("k=v")
       ->take_all();
@@ -267,6 +275,20 @@ Verb add_agent(CLI::App& root) {
         if (auto wrong = quantity("--cpu", w->cpu, 1, a.cpu_millis)) return *wrong;
         if (auto wrong = quantity("--memory", w->memory, 1000, a.memory_bytes)) return *wrong;
         if (auto wrong = quantity("--log-max", w->log_max, 1000, a.log_max_bytes)) return *wrong;
+        for (const std::string& resource : w->resources) {
+          const size_t equals = resource.find('=');
+          const std::string name = resource.substr(0, equals);
+          const std::string count = equals == std::string::npos ? "" : resource.substr(equals + 1);
+          const char* end = count.data() + count.size();
+          uint32_t number = 0;
+          const auto read = std::from_chars(count.data(), end, number);
+          if (name.find('/') == std::string::npos || read.ec != std::errc{} || read.ptr != end ||
+              number == 0 || number > kDevicesMax)
+            return Usage{"--resource: `" + resource +
+                         "`: must be NAME=COUNT, such as nvidia.com/gpu=4: a name with a `/` and a "
+                         "whole number of at least 1"};
+          a.resources[name] = number;
+        }
         for (const std::string& label : w->labels) {
           const size_t equals = label.find('=');
           if (equals == std::string::npos || equals == 0)
@@ -477,6 +499,79 @@ Verb add_wait(CLI::App& root) {
       }};
 }
 
+Verb add_change(CLI::App& root, ChangeOptions::What change, const char* name, const char* help,
+                const char* example) {
+  auto o = std::make_shared<ChangeOptions>();
+  o->what = change;
+  const bool node =
+      change == ChangeOptions::What::cordon || change == ChangeOptions::What::uncordon;
+  auto what = std::make_shared<std::vector<std::string>>();
+  CLI::App* app = root.add_subcommand(name, help);
+  app->add_option("what", *what, node ? "nodes" : "jobs, as job/NAME or NAME")
+      ->type_name(node ? "NODE..." : "job/NAME...")
+      ->required();
+  if (change == ChangeOptions::What::scale) {
+    app->add_option("--completions", o->completions,
+                    "that many indexes, all at a time (elastic: parallelism moves along)")
+        ->type_name("N")
+        ->check(CLI::NonNegativeNumber);
+    app->add_option("--parallelism,--replicas", o->parallelism, "that many pods at a time")
+        ->type_name("N")
+        ->check(CLI::NonNegativeNumber);
+  }
+  add_target(*app, o->target, node ? "" : "-n,--namespace");
+  app->footer(std::string("Example:\n  ") + example);
+  return {app, [o, what, node]() -> Judged {
+            if (o->what == ChangeOptions::What::scale && !o->completions && !o->parallelism)
+              return Usage{"scale to what? --completions N or --parallelism N"};
+            for (std::string word : *what) {
+              if (node && word.starts_with("node/")) word.erase(0, 5);
+              if (node) {
+                o->names.push_back(word);
+                continue;
+              }
+              if (word == "job" && what->size() > 1) continue;
+              auto job = job_name(word);
+              if (auto* wrong = std::get_if<Usage>(&job)) return *wrong;
+              o->names.push_back(std::get<std::string>(job));
+            }
+            return *o;
+          }};
+}
+
+Verb add_drain(CLI::App& root) {
+  struct Words {
+    DrainOptions o;
+    std::string deadline;
+  };
+  auto w = std::make_shared<Words>();
+  CLI::App* app = root.add_subcommand(
+      "drain", "cordon a node and wait for what runs there; evict it with --now or --deadline");
+  app->add_option("node", w->o.node, "the node")->type_name("NODE")->required();
+  app->add_flag("--now", w->o.now, "evict at once: SIGTERM, the grace, and elsewhere again");
+  app->add_option("--deadline", w->deadline, "evict what still runs after this time")
+      ->type_name("T");
+  app->add_option("--api", w->o.api, "the coordinator, HOST:PORT")->type_name("ADDR");
+  app->footer("Examples:\n  muster drain node-a\n  muster drain node-a --deadline 2h");
+  return {app, [w]() -> Judged {
+            if (w->o.node.starts_with("node/")) w->o.node.erase(0, 5);
+            if (auto wrong = read_span("--deadline", w->deadline, w->o.deadline_ms)) return *wrong;
+            return w->o;
+          }};
+}
+
+Verb add_apply(CLI::App& root) {
+  auto o = std::make_shared<ApplyOptions>();
+  CLI::App* app =
+      root.add_subcommand("apply", "create jobs, or change them to what their manifests say");
+  app->add_option("-f,--filename", o->files, "a manifest, - for stdin; again for more")
+      ->type_name("F")
+      ->required();
+  add_target(*app, o->target);
+  app->footer("Example:\n  muster apply -f sweep.yaml");
+  return {app, [o]() -> Judged { return *o; }};
+}
+
 Verb add_delete(CLI::App& root) {
   auto o = std::make_shared<DeleteOptions>();
   auto what = std::make_shared<std::vector<std::string>>();
@@ -546,10 +641,30 @@ Parsed parse(int argc, const char* const* argv) {
       "4 coordinator not reachable, 5 rejected, 124 --timeout passed, 130 interrupted.");
   root.require_subcommand(0, 1);
   root.set_help_flag("-h,--help", "this text");
-  const std::vector<Verb> verbs = {add_run(root, tail), add_coordinator(root), add_agent(root),
-                                   add_create(root),    add_get(root),         add_describe(root),
-                                   add_logs(root),      add_wait(root),        add_delete(root),
-                                   add_version(root)};
+  using What = ChangeOptions::What;
+  const std::vector<Verb> verbs = {
+      add_run(root, tail),
+      add_coordinator(root),
+      add_agent(root),
+      add_create(root),
+      add_get(root),
+      add_describe(root),
+      add_logs(root),
+      add_wait(root),
+      add_delete(root),
+      add_change(root, What::suspend, "suspend",
+                 "end a job's pods, counted nowhere, until it is resumed",
+                 "muster suspend job/sweep"),
+      add_change(root, What::resume, "resume", "let a suspended job go on",
+                 "muster resume job/sweep"),
+      add_change(root, What::scale, "scale", "change how many indexes a job has, or runs at a time",
+                 "muster scale job/sweep --completions 200"),
+      add_change(root, What::cordon, "cordon", "give a node no new pods", "muster cordon node-a"),
+      add_change(root, What::uncordon, "uncordon", "give a node pods again",
+                 "muster uncordon node-a"),
+      add_drain(root),
+      add_apply(root),
+      add_version(root)};
   const std::string meant = meant_verb(own, argv);
   std::vector<std::string> names;
   for (const Verb& verb : verbs) names.push_back(verb.app->get_name());

@@ -99,13 +99,35 @@ struct DeleteOptions {
   std::vector<std::string> jobs;
 };
 
+// suspend, resume, scale (jobs), cordon, uncordon (nodes).
+struct ChangeOptions {
+  enum class What { suspend, resume, scale, cordon, uncordon };
+  What what = What::suspend;
+  Target target;
+  std::vector<std::string> names;
+  std::optional<int32_t> completions;  // of scale; parallelism moves along
+  std::optional<int32_t> parallelism;
+};
+
+struct DrainOptions {
+  std::string api;
+  std::string node;
+  bool now = false;        // evict at once
+  Millis deadline_ms = 0;  // evict then; 0: never
+};
+
+struct ApplyOptions {
+  Target target;
+  std::vector<std::string> files;
+};
+
 struct VersionOptions {
   Target target;
   bool client_only = false;
 };
 
-using Options =
-    std::variant<RunOptions, CoordinatorOptions, AgentOptions, CreateOptions, GetOptions,
-                 DescribeOptions, LogsOptions, WaitOptions, DeleteOptions, VersionOptions>;
+using Options = std::variant<RunOptions, CoordinatorOptions, AgentOptions, CreateOptions,
+                             GetOptions, DescribeOptions, LogsOptions, WaitOptions, DeleteOptions,
+                             ChangeOptions, DrainOptions, ApplyOptions, VersionOptions>;
 
 }  // namespace muster::cli

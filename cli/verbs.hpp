@@ -14,6 +14,9 @@ int execute(const DescribeOptions& options);
 int execute(const LogsOptions& options);
 int execute(const WaitOptions& options);
 int execute(const DeleteOptions& options);
+int execute(const ChangeOptions& options);
+int execute(const DrainOptions& options);
+int execute(const ApplyOptions& options);
 int execute(const VersionOptions& options);
 
 }  // namespace muster::cli

@@ -1,8 +1,10 @@
 #include "coordinator/wire_convert.hpp"
 
 #include "core/spec/annotations.hpp"
+#include "core/spec/quantity.hpp"
 
 #include <algorithm>
+#include <limits>
 
 namespace muster::coordinator {
 
@@ -32,6 +34,18 @@ core::EndCause cause_of(wire::PodEnd::Cause cause) {
   return core::EndCause::exited;
 }
 
+core::Readiness readiness_of(wire::PodStart::Readiness readiness) {
+  switch (readiness) {
+    case wire::PodStart::Readiness::READY:
+      return core::Readiness::ready;
+    case wire::PodStart::Readiness::INITIALIZING:
+      return core::Readiness::initializing;
+    case wire::PodStart::Readiness::NOT_READY:
+      return core::Readiness::not_ready;
+  }
+  return core::Readiness::ready;
+}
+
 std::vector<PodId> read_pods(capnp::List<wire::PodId>::Reader pods) {
   std::vector<PodId> out;
   out.reserve(pods.size());
@@ -42,6 +56,18 @@ std::vector<PodId> read_pods(capnp::List<wire::PodId>::Reader pods) {
 // An age as a span that fits and cannot be negative.
 Millis age(uint64_t ms) {
   return static_cast<Millis>(std::min<uint64_t>(ms, uint64_t{1} << 50));
+}
+
+// Its instants are ages; a start at 0 says that it never ran.
+core::ContainerEnd read_container_end(wire::ContainerEnd::Reader end) {
+  core::ContainerEnd out;
+  out.cause = cause_of(end.getCause());
+  out.exit_code = end.getExitCode();
+  out.signal = end.getSignal();
+  out.restarts = static_cast<int32_t>(end.getRestarts());
+  out.started_ms = end.getRan() ? std::max<Millis>(1, age(end.getStartAgeMs())) : 0;
+  out.ended_ms = age(end.getEndAgeMs());
+  return out;
 }
 
 void write_texts(capnp::List<capnp::Text>::Builder out, const std::vector<std::string>& texts) {
@@ -56,6 +82,27 @@ void write_pairs(capnp::List<wire::Pair>::Builder out, const core::StringMap& pa
   }
 }
 
+// In thousandths; 0: there is none, or it can't be read (admission has checked them).
+int64_t amount(const core::StringMap& amounts, const char* name) {
+  auto found = amounts.find(name);
+  if (found == amounts.end()) return 0;
+  auto milli = core::parse_quantity_milli(found->second);
+  return milli ? std::max<int64_t>(0, *milli) : 0;
+}
+
+// Named resources that a container requests; a limit counts where there is no request.
+std::map<std::string, uint64_t> named(const core::Resources& resources) {
+  std::map<std::string, uint64_t> counts;
+  for (const auto* amounts : {&resources.limits, &resources.requests}) {
+    for (const auto& [name, text] : *amounts) {
+      if (name.find('/') == std::string::npos) continue;
+      counts[name] = static_cast<uint64_t>((amount(*amounts, name.c_str()) + 999) / 1000);
+    }
+  }
+  std::erase_if(counts, [](const auto& one) { return one.second == 0; });
+  return counts;
+}
+
 void write_container(wire::Container::Builder out, const core::Container& container) {
   out.setName(container.name);
   write_texts(out.initCommand(static_cast<unsigned>(container.command.size())), container.command);
@@ -66,6 +113,16 @@ void write_container(wire::Container::Builder out, const core::Container& contai
     env[i].setName(container.env[i].name);
     env[i].setValue(container.env[i].value);
     env[i].setFieldPath(container.env[i].field_path);
+  }
+  const core::StringMap& limits = container.resources.limits;
+  out.setMemoryLimitBytes(static_cast<uint64_t>((amount(limits, "memory") + 999) / 1000));
+  out.setCpuLimitMillis(static_cast<uint64_t>(amount(limits, "cpu")));
+  auto counts = named(container.resources);
+  auto resources = out.initResources(static_cast<unsigned>(counts.size()));
+  unsigned next = 0;
+  for (const auto& [name, count] : counts) {
+    resources[next].setName(name);
+    resources[next++].setCount(count);
   }
 }
 
@@ -84,6 +141,10 @@ actors::AgentHello read_hello(wire::Hello::Reader hello, uint64_t link) {
   out.slots = hello.getSlots();
   out.cpu_millis = hello.getCpuMillis();
   out.memory_bytes = hello.getMemoryBytes();
+  for (auto resource : hello.getResources()) {
+    constexpr uint64_t kMost = std::numeric_limits<int32_t>::max();
+    out.resources[resource.getName()] = static_cast<int64_t>(std::min(resource.getCount(), kMost));
+  }
   for (auto label : hello.getLabels()) out.labels[label.getKey()] = label.getValue();
   out.address = hello.getAddress();
   out.running = read_pods(hello.getRunning());
@@ -104,8 +165,8 @@ std::map<JobId, core::PodsReported> read_report(NodeId node,
   for (auto start : starts) {
     PodId pod = read_pod(start.getPod());
     of(pod.job).starts.push_back({pod.key(), static_cast<int32_t>(start.getPid()),
-                                  static_cast<int32_t>(start.getRestarts()),
-                                  age(start.getAgeMs())});
+                                  static_cast<int32_t>(start.getRestarts()), age(start.getAgeMs()),
+                                  readiness_of(start.getReadiness())});
   }
   for (auto end : ends) {
     PodId pod = read_pod(end.getPod());
@@ -119,6 +180,7 @@ std::map<JobId, core::PodsReported> read_report(NodeId node,
     out.start_age_ms = age(end.getStartAgeMs());
     out.end_age_ms = age(end.getEndAgeMs());
     out.message = end.getMessage();
+    for (auto one : end.getContainers()) out.containers.push_back(read_container_end(one));
     of(pod.job).ends.push_back(std::move(out));
   }
   return jobs;

@@ -1,5 +1,7 @@
 #include "keeper/cgroup.hpp"
 
+#include "keeper/protocol.hpp"
+
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
@@ -10,10 +12,14 @@
 #include <sstream>
 #include <string_view>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
+#include <utility>
 
 namespace muster::keeper {
 namespace {
+
+constexpr uint64_t kCpuPeriodUs = 100'000;
 
 // Our own cgroup's directory; empty: cgroup v2 is not mounted.
 std::string own_cgroup() {
@@ -34,83 +40,209 @@ std::string own_cgroup() {
   return own == "/" ? mount : mount + own;
 }
 
-std::string name_of(uint64_t entry) {
-  char name[32];
-  std::snprintf(name, sizeof name, "%" PRIx64, entry);
-  return name;
+// systemd's mark of a cgroup that it leaves to others.
+bool is_delegated(const std::string& path) {
+  char value = 0;
+  for (const char* mark : {"trusted.delegate", "user.delegate"}) {
+    if (getxattr(path.c_str(), mark, &value, 1) == 1 && value == '1') return true;
+  }
+  return false;
 }
 
-bool write_one(int dir, const std::string& path) {
+bool write_to(int dir, const std::string& path, std::string_view value) {
   int fd = openat(dir, path.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return false;
-  bool written = write(fd, "1", 1) == 1;
+  bool written = write(fd, value.data(), value.size()) == static_cast<ssize_t>(value.size());
   close(fd);
   return written;
 }
 
+std::string read_from(int dir, const std::string& path) {
+  int fd = openat(dir, path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return "";
+  char text[1024];
+  ssize_t size = read(fd, text, sizeof text);
+  close(fd);
+  return {text, static_cast<size_t>(size > 0 ? size : 0)};
+}
+
+// "populated 0\nfrozen 0\n". Of a cgroup that was removed nothing can be read: it is empty.
+std::string_view events_of(const Cgroup& group, char (&text)[256]) {
+  ssize_t size = pread(group.events, text, sizeof text, 0);
+  return size > 0 ? std::string_view(text, static_cast<size_t>(size)) : "populated 0";
+}
+
+void remove_below(int dir, const std::string& name) {
+  if (unlinkat(dir, name.c_str(), AT_REMOVEDIR) == 0) return;
+  int list_fd = openat(dir, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* list = list_fd < 0 ? nullptr : fdopendir(list_fd);
+  if (list == nullptr) return;
+  while (dirent* entry = readdir(list)) {
+    if (entry->d_type == DT_DIR && entry->d_name[0] != '.') remove_below(list_fd, entry->d_name);
+  }
+  closedir(list);
+  unlinkat(dir, name.c_str(), AT_REMOVEDIR);
+}
+
 }  // namespace
+
+Cgroup::~Cgroup() {
+  for (int fd : {dir, procs, events, kill}) {
+    if (fd >= 0) close(fd);
+  }
+}
 
 Cgroups::Cgroups(uint64_t keeper) {
   std::string own = own_cgroup();
+  if (own.empty()) return;
   char name[40];
   std::snprintf(name, sizeof name, "/muster-%016" PRIx64, keeper);
-  if (!own.empty()) path_ = own + name;
+  std::string above = own.substr(0, own.rfind('/'));
+  if (is_delegated(above)) paths_.push_back(above + name);
+  paths_.push_back(own + name);
 }
 
 Cgroups::~Cgroups() {
+  pool_.clear();
   if (dir_ >= 0) close(dir_);
 }
 
 bool Cgroups::open() {
-  if (path_.empty()) return false;
-  dir_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  return dir_ >= 0;
-}
-
-bool Cgroups::create() {
-  if (path_.empty() || mkdir(path_.c_str(), 0755) < 0 || !open()) return false;
-  if (faccessat(dir_, "cgroup.kill", W_OK, 0) == 0) return true;  // Linux 5.14
-  remove();
+  for (const std::string& path : paths_) {
+    dir_ = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir_ < 0) continue;
+    path_ = path;
+    return true;
+  }
   return false;
 }
 
-int Cgroups::add(uint64_t entry) {
-  std::string name = name_of(entry);
-  if (mkdirat(dir_, name.c_str(), 0755) < 0) return -1;
-  int fd = openat(dir_, (name + "/cgroup.procs").c_str(), O_WRONLY | O_CLOEXEC);
-  if (fd < 0) unlinkat(dir_, name.c_str(), AT_REMOVEDIR);
-  return fd;
-}
-
-void Cgroups::kill(uint64_t entry) {
-  write_one(dir_, name_of(entry) + "/cgroup.kill");
-}
-
-bool Cgroups::remove_if_empty(uint64_t entry) {
-  std::string name = name_of(entry);
-  if (unlinkat(dir_, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return true;
-  // It has children of its own if a pod made some: they are empty of processes once it is.
-  int fd = openat(dir_, (name + "/cgroup.events").c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return true;
-  char text[256];
-  ssize_t size = read(fd, text, sizeof text - 1);
-  close(fd);
-  if (size <= 0 || !std::string_view(text, static_cast<size_t>(size)).starts_with("populated 0")) {
-    return false;
+bool Cgroups::create(size_t most) {
+  most_ = most;
+  for (const std::string& path : paths_) {
+    std::string above = path.substr(0, path.rfind('/'));
+    // Refused where we may not, or where processes are; then there is no such controller below.
+    for (const char* controller : {"+memory", "+cpu"}) {
+      write_to(AT_FDCWD, above + "/cgroup.subtree_control", controller);
+    }
+    if (mkdir(path.c_str(), 0755) < 0) continue;
+    dir_ = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    path_ = path;
+    if (dir_ >= 0 && faccessat(dir_, "cgroup.kill", W_OK, 0) == 0) {  // Linux 5.14
+      can_ = kCanCgroup;
+      if (write_to(dir_, "cgroup.subtree_control", "+memory")) can_ |= kCanLimitMemory;
+      if (write_to(dir_, "cgroup.subtree_control", "+cpu")) can_ |= kCanLimitCpu;
+      return true;
+    }
+    if (dir_ >= 0) close(dir_);
+    dir_ = -1;
+    remove();
   }
-  unlinkat(dir_, name.c_str(), AT_REMOVEDIR);  // it may have become empty since
-  return true;
+  return false;
+}
+
+bool Cgroups::set(const std::string& name, const char* file, const std::string& value) const {
+  return write_to(dir_, name + "/" + file, value);
+}
+
+std::unique_ptr<Cgroup> Cgroups::make(const Limits& limits) {
+  auto group = std::make_unique<Cgroup>();
+  group->limited = limits.any();
+  {
+    std::lock_guard lock(mutex_);
+    group->name = (group->limited ? "l" : "p") + std::to_string(++last_);
+  }
+  if (mkdirat(dir_, group->name.c_str(), 0755) < 0) return nullptr;
+  auto file = [this, &group](const char* name, int flags) {
+    return openat(dir_, (group->name + "/" + name).c_str(), flags | O_CLOEXEC);
+  };
+  group->dir = openat(dir_, group->name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  group->procs = file("cgroup.procs", O_WRONLY);
+  group->events = file("cgroup.events", O_RDONLY);
+  group->kill = file("cgroup.kill", O_WRONLY);
+  if (group->dir < 0 || group->procs < 0 || group->events < 0 || group->kill < 0) {
+    unlinkat(dir_, group->name.c_str(), AT_REMOVEDIR);
+    return nullptr;
+  }
+  if (limits.memory_bytes > 0) {
+    set(group->name, "memory.max", std::to_string(limits.memory_bytes));
+    set(group->name, "memory.swap.max", "0");   // else it would only begin to swap
+    set(group->name, "memory.oom.group", "1");  // all of the container, or none of it
+  }
+  if (limits.cpu_millis > 0) {
+    set(group->name, "cpu.max",
+        std::to_string(limits.cpu_millis * kCpuPeriodUs / 1000) + " " +
+            std::to_string(kCpuPeriodUs));
+  }
+  return group;
+}
+
+std::unique_ptr<Cgroup> Cgroups::take(Limits limits) {
+  // What can't be enforced needs no cgroup of its own.
+  if ((can_ & kCanLimitMemory) == 0) limits.memory_bytes = 0;
+  if ((can_ & kCanLimitCpu) == 0) limits.cpu_millis = 0;
+  std::unique_ptr<Cgroup> group;
+  {
+    std::lock_guard lock(mutex_);
+    if (out_ >= most_) return nullptr;
+    ++out_;
+    if (!limits.any() && !pool_.empty()) {
+      group = std::move(pool_.back());
+      pool_.pop_back();
+    }
+  }
+  if (group == nullptr) group = make(limits);
+  if (group == nullptr) {
+    std::lock_guard lock(mutex_);
+    --out_;
+  }
+  return group;
+}
+
+void Cgroups::give_back(std::unique_ptr<Cgroup> group) {
+  struct stat info {};
+  char text[256];
+  // What a pod has left in it, such as cgroups of its own, is not for the next one, nor is a kill:
+  // what is born in a cgroup that was killed once may be taken for one that was meant.
+  bool as_new = !group->limited && !group->killed &&
+                events_of(*group, text).starts_with("populated 0\nfrozen 0\n") &&
+                fstatat(dir_, group->name.c_str(), &info, 0) == 0 && info.st_nlink <= 2;
+  std::lock_guard lock(mutex_);
+  --out_;
+  if (as_new) {
+    pool_.push_back(std::move(group));
+  } else {
+    remove_below(dir_, group->name);
+  }
+}
+
+bool Cgroups::is_empty(const Cgroup& group) {
+  char text[256];
+  return events_of(group, text).starts_with("populated 0");
+}
+
+void Cgroups::kill(Cgroup& group) {
+  group.killed = true;
+  if (write(group.kill, "1", 1) < 0) errno = 0;  // it was removed: nothing is in it
+}
+
+bool Cgroups::out_of_memory(const Cgroup& group) const {
+  if (!group.limited) return false;
+  std::istringstream events(read_from(dir_, group.name + "/memory.events"));
+  std::string name;
+  for (uint64_t count = 0; events >> name >> count;) {
+    if (name == "oom_kill" && count > 0) return true;
+  }
+  return false;
 }
 
 void Cgroups::kill_all() {
-  write_one(dir_, "cgroup.kill");
+  write_to(dir_, "cgroup.kill", "1");
   int list_fd = openat(dir_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR* list = list_fd < 0 ? nullptr : fdopendir(list_fd);
   if (list == nullptr) return;
   while (dirent* entry = readdir(list)) {
-    if (entry->d_type == DT_DIR && entry->d_name[0] != '.') {
-      unlinkat(dir_, entry->d_name, AT_REMOVEDIR);
-    }
+    if (entry->d_type == DT_DIR && entry->d_name[0] != '.') remove_below(list_fd, entry->d_name);
   }
   closedir(list);
 }

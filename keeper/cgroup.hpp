@@ -1,15 +1,47 @@
 // Cgroups: a cgroup v2 for each process, where we may make them.
 //
-// It catches what sheds both its session and its environment. Without, sessions and MUSTER_PROCESS
-// do the work.
+// It catches what sheds both its session and its environment, and it is what limits of memory and
+// CPU need. Making and removing one costs as much as starting /bin/true, so those without limits
+// are used again: one that is empty goes back to a pool.
 //
-// Always holds: whatever fails here makes the keeper work without, in silence.
+//   OWN/muster-<keeper>/p<number>      of the pool
+//   OWN/muster-<keeper>/l<number>      with limits, for one process
+//
+// OWN is our own cgroup, or the one above when that was delegated to us (systemd's Delegate= with
+// DelegateSubgroup=): controllers can be had only where no process is.
+//
+// Always holds: whatever fails here makes the keeper work without, in silence; what cannot be had
+// is told by can(). A cgroup is given out only when nothing is in it.
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 namespace muster::keeper {
+
+struct Limits {
+  uint64_t memory_bytes = 0;  // 0: none
+  uint64_t cpu_millis = 0;
+  bool any() const { return memory_bytes != 0 || cpu_millis != 0; }
+};
+
+// One cgroup, while a process has it.
+struct Cgroup {
+  std::string name;
+  bool limited = false;
+  bool killed = false;
+  int dir = -1;     // for a process that is born in it
+  int procs = -1;   // cgroup.procs: write "0" to join
+  int events = -1;  // cgroup.events
+  int kill = -1;    // cgroup.kill
+  Cgroup() = default;
+  ~Cgroup();
+  Cgroup(const Cgroup&) = delete;
+  Cgroup& operator=(const Cgroup&) = delete;
+};
 
 class Cgroups {
  public:
@@ -19,19 +51,37 @@ class Cgroups {
   Cgroups(const Cgroups&) = delete;
   Cgroups& operator=(const Cgroups&) = delete;
 
-  bool create();  // false: there are none to be had here
-  bool open();    // those of a keeper that died; false: it had none
-  // Makes one. Returns an open cgroup.procs (write "0" to join), or -1.
-  int add(uint64_t entry);
-  void kill(uint64_t entry);
-  // Removes it if nothing is left in it. False: something is.
-  bool remove_if_empty(uint64_t entry);
+  // False: there are none to be had here. At most `most` at a time: each has four descriptors.
+  bool create(size_t most);
+  bool open();  // those of a keeper that died; false: it had none
+  // kCanCgroup and so on (protocol.hpp).
+  uint8_t can() const { return can_; }
+
+  // Any thread. Null: none can be had now. Limits that can() has not are passed over.
+  std::unique_ptr<Cgroup> take(Limits limits);
+  // It is not needed any more. Its processes are gone, or were told to.
+  void give_back(std::unique_ptr<Cgroup> group);
+  static bool is_empty(const Cgroup& group);
+  static void kill(Cgroup& group);
+  // Whether its memory limit has killed something.
+  bool out_of_memory(const Cgroup& group) const;
+
   void kill_all();  // and removes those that are empty
   void remove();
 
  private:
+  std::unique_ptr<Cgroup> make(const Limits& limits);
+  bool set(const std::string& name, const char* file, const std::string& value) const;
+
+  std::vector<std::string> paths_;  // where it may be
   std::string path_;
   int dir_ = -1;
+  uint8_t can_ = 0;
+  size_t most_ = 0;
+  std::mutex mutex_;  // of what follows
+  std::vector<std::unique_ptr<Cgroup>> pool_;
+  size_t out_ = 0;  // given out
+  uint64_t last_ = 0;
 };
 
 }  // namespace muster::keeper

@@ -4,8 +4,9 @@
 //
 // Started by the agent, and outlives it. Keeps its lock, socket, spool and log in WORK_DIR/keeper;
 // leaves when it has had neither processes nor an agent for a minute, or when the directory is
-// gone. MUSTER_KEEPER_IDLE_MS changes the minute, MUSTER_KEEPER_CGROUP=on|off whether processes get
-// cgroups, MUSTER_KEEPER_SEGMENT_BYTES the spool's segments.
+// gone. MUSTER_KEEPER_IDLE_MS changes the minute, MUSTER_KEEPER_SEGMENT_BYTES the spool's segments.
+// A process gets a cgroup when it has limits or its agent asks for one; with
+// MUSTER_KEEPER_CGROUP=on each does, with off none.
 //
 // Always holds: never two on a work-dir (the lock).
 #include "keeper/adopted.hpp"
@@ -41,6 +42,8 @@ namespace {
 
 constexpr uint64_t kIdleMs = 60'000;
 constexpr uint64_t kSegmentBytes = 4u << 20;
+// A process has a pidfd and four descriptors of its cgroup; those are to take half at most.
+constexpr uint64_t kDescriptorsEach = 10;
 constexpr uint64_t kSegmentBytesMin = 64u << 10;
 
 uint64_t number_of(const char* variable, uint64_t otherwise) {
@@ -156,16 +159,14 @@ void end_lost(uint64_t keeper_before, const std::vector<Record>& records) {
   if (found.opened == Spool::Opened::damaged) leave(found.why, kExitDamaged);
   if (found.opened == Spool::Opened::failed) leave(found.why, kExitFailed);
 
-  // Only when asked for: making, joining and removing a cgroup takes 20 to 30 % of the starts a
-  // second of /bin/true from two threads (measured on Linux 6.18), and sessions and environment
-  // catch all but what sheds both.
   std::unique_ptr<Cgroups> cgroups;
   const char* wanted = std::getenv("MUSTER_KEEPER_CGROUP");
-  if (wanted != nullptr && std::strcmp(wanted, "on") == 0) {
+  bool for_all = wanted != nullptr && std::strcmp(wanted, "on") == 0;
+  if (wanted == nullptr || std::strcmp(wanted, "off") != 0) {
     cgroups = std::make_unique<Cgroups>(keeper);
-    if (!cgroups->create()) cgroups.reset();
+    if (!cgroups->create(limit.rlim_max / kDescriptorsEach)) cgroups.reset();
   }
-  Spawner spawner(cgroups.get(), limit);
+  Spawner spawner(cgroups.get(), for_all, limit);
   Supervisor supervisor({.dir_fd = dir_fd,
                          .listen_fd = listen_at(dir_fd),
                          .keeper = keeper,

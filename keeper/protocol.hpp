@@ -22,12 +22,17 @@
 
 namespace muster::keeper {
 
-constexpr uint32_t kVersion = 1;        // spoken by this keeper
+constexpr uint32_t kVersion = 2;        // spoken by this keeper
 constexpr uint32_t kOldestVersion = 1;  // still understood
 constexpr uint32_t kFrameMax = 64u << 20;
 constexpr size_t kFrameHead = 4;
 
 // How the keeper's process ended, told to the one who started it.
+// What a keeper can do on its machine, in its welcome.
+constexpr uint8_t kCanCgroup = 1;
+constexpr uint8_t kCanLimitMemory = 2;
+constexpr uint8_t kCanLimitCpu = 4;
+
 constexpr int kExitDamaged = 3;  // the spool is damaged beyond a torn tail
 constexpr int kExitLocked = 4;   // another keeper has this work-dir
 constexpr int kExitFailed = 5;   // the directory, socket or spool cannot be had; the log says why
@@ -35,10 +40,11 @@ constexpr int kExitFailed = 5;   // the directory, socket or spool cannot be had
 enum class Type : uint8_t {
   hello = 1,       // version:u32 cluster_id:text
   spawn,           // key note:text cwd stdout stderr:text argc:u32 argv:text* envc:u32 env:text*
+                   // memory_bytes:u64 cpu_millis:u64 contained:u8 (since version 2; 0: no limit)
   kill,            // key grace_ms:i64
   forget,          // entry:u64
   end_all,         // -
-  welcome = 64,    // version:u32
+  welcome = 64,    // version:u32 can:u8 (since version 2)
   refused,         // why:text
   living,          // key pid:i32 age_ms:i64 killing:u8 note:text
   inventory_done,  // -
@@ -76,12 +82,13 @@ struct Ended {
   bool lost = false, start_told = false;
   int64_t start_age_ms = 0, end_age_ms = 0;
   std::string_view error, note;
+  bool out_of_memory = false;  // since version 2
 
   void write(Writer& out) const {
     key.write(out);
     out.num(entry).num(pid).num(exit_code).num(signal);
     out.num(uint8_t{lost}).num(uint8_t{start_told}).num(start_age_ms).num(end_age_ms);
-    out.text(error).text(note);
+    out.text(error).text(note).num(uint8_t{out_of_memory});
   }
   static Ended read(Reader& in) {
     Ended end;
@@ -96,6 +103,7 @@ struct Ended {
     end.end_age_ms = in.num<int64_t>();
     end.error = in.text();
     end.note = in.text();
+    end.out_of_memory = !in.rest().empty() && in.num<uint8_t>() != 0;
     return end;
   }
 };

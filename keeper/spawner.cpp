@@ -7,9 +7,11 @@
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
+#include <linux/sched.h>
 #include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
@@ -18,6 +20,7 @@ namespace muster::keeper {
 namespace {
 
 constexpr size_t kStackBytes = 64u << 10;
+constexpr uint64_t kCloneFlags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD;
 constexpr char kDefaultPath[] = "/usr/local/bin:/usr/bin:/bin";
 
 struct ChildPlan {
@@ -54,6 +57,65 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int child_main(vo
   execve(plan->path, plan->argv, plan->envp);
   fail("exec");
   return 127;
+}
+
+// Starts `entry`, which does not return, in a cgroup. To be born in it costs less than to join it,
+// which stops all forks of the machine for a moment; the C library has no call for it. -1: it can't
+// be had.
+int clone_into(int cgroup_dir, int (*entry)(void*), void* argument, char* stack, int* pidfd) {
+#if defined(__x86_64__)
+  struct {  // clone_args, version 2
+    uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid,
+        set_tid_size, cgroup;
+  } args{};
+  args.flags = kCloneFlags | CLONE_INTO_CGROUP;
+  args.pidfd = reinterpret_cast<uintptr_t>(pidfd);
+  args.exit_signal = SIGCHLD;
+  args.stack = reinterpret_cast<uintptr_t>(stack);
+  args.stack_size = kStackBytes;
+  args.cgroup = static_cast<uint64_t>(cgroup_dir);
+  long result = SYS_clone3;
+  register auto child_entry asm("r12") = entry;
+  register void* child_argument asm("r13") = argument;
+  // In the child, on its own stack: entry(argument).
+  asm volatile(
+      "syscall\n\t"
+      "test %%rax, %%rax\n\t"
+      "jnz 1f\n\t"
+      "xor %%ebp, %%ebp\n\t"
+      "mov %%r13, %%rdi\n\t"
+      "call *%%r12\n\t"
+      "hlt\n"
+      "1:"
+      : "+a"(result)
+      : "D"(&args), "S"(sizeof args), "r"(child_entry), "r"(child_argument)
+      : "rcx", "r11", "memory", "cc");
+  return result > 0 ? static_cast<int>(result) : -1;
+#else
+  static_cast<void>(cgroup_dir), static_cast<void>(entry), static_cast<void>(argument);
+  static_cast<void>(stack), static_cast<void>(pidfd);
+  return -1;
+#endif
+}
+
+__attribute__((no_sanitize("address", "undefined", "thread"))) int child_that_ends(void*) {
+  _exit(0);
+}
+
+// A kernel may take what is born in another cgroup for something that an earlier cgroup.kill of
+// ours had meant, and end it at once (seen on Linux 6.18.44).
+bool born_alive(Cgroups& cgroups) {
+  auto group = cgroups.take({});
+  if (group == nullptr) return false;
+  std::vector<char> stack(kStackBytes);
+  int pidfd = -1, status = -1;
+  int pid = clone_into(group->dir, child_that_ends, nullptr, stack.data(), &pidfd);
+  if (pid > 0) {
+    waitpid(pid, &status, 0);
+    close(pidfd);
+  }
+  cgroups.give_back(std::move(group));
+  return pid > 0 && WIFEXITED(status);
 }
 
 int code_of(int error) {
@@ -104,8 +166,10 @@ size_t cores() {
 
 }  // namespace
 
-Spawner::Spawner(Cgroups* cgroups, rlimit limit)
+Spawner::Spawner(Cgroups* cgroups, bool for_all, rlimit limit)
     : cgroups_(cgroups),
+      cgroups_for_all_(for_all),
+      born_in_cgroup_(cgroups != nullptr && born_alive(*cgroups)),
       limit_(limit),
       null_fd_(open("/dev/null", O_RDONLY | O_CLOEXEC)),
       event_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
@@ -168,6 +232,13 @@ Spawned Spawner::spawn(const SpawnJob& job, char* stack) {
     if (variable.starts_with("PATH=")) path = variable.substr(5);
     if (!variable.starts_with(kTokenName)) envp.push_back(const_cast<char*>(variable.data()));
   }
+  bool contained = cgroups_for_all_;
+  Limits limits;  // from an agent of version 1 there are none
+  if (!in.rest().empty()) {
+    limits.memory_bytes = in.num<uint64_t>();
+    limits.cpu_millis = in.num<uint64_t>();
+    contained = contained || limits.any() || in.num<uint8_t>() != 0;
+  }
   if (!in.ok()) return refused(EBADMSG, "order");
   if (argv.empty() || argv[0][0] == '\0') return refused(ENOENT, "exec: no command");
   argv.push_back(nullptr);
@@ -185,11 +256,10 @@ Spawned Spawner::spawn(const SpawnJob& job, char* stack) {
     failed.exit_code = 126;  // what was asked for exists, we cannot give it its output
     return failed;
   };
-  Fd out, err, cgroup;
+  Fd out, err;
   if (!open_output(out_path, out)) return unopenable(out_path);
   if (err_path != out_path && !open_output(err_path, err)) return unopenable(err_path);
-  if (cgroups_ != nullptr) cgroup.fd = cgroups_->add(job.token.entry);
-  result.in_cgroup = cgroup.fd >= 0;
+  if (cgroups_ != nullptr && contained) result.cgroup = cgroups_->take(limits);
 
   ChildPlan plan;
   plan.path = program.c_str();
@@ -199,21 +269,28 @@ Spawned Spawner::spawn(const SpawnJob& job, char* stack) {
   plan.in = null_fd_;
   plan.out = out.fd;
   plan.err = err.fd >= 0 ? err.fd : out.fd;
-  plan.cgroup = cgroup.fd;
   plan.limit = &limit_;
   result.start_ns = boot_ns();
   int pidfd = -1;
-  int pid = clone(child_main, stack + kStackBytes, CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD,
-                  &plan, &pidfd);
+  int pid = -1;
+  if (result.cgroup != nullptr && born_in_cgroup_) {
+    plan.cgroup = -1;
+    pid = clone_into(result.cgroup->dir, child_main, &plan, stack, &pidfd);
+  }
+  if (pid < 0) {
+    plan.cgroup = result.cgroup != nullptr ? result.cgroup->procs : -1;
+    pid = clone(child_main, stack + kStackBytes, static_cast<int>(kCloneFlags) | SIGCHLD, &plan,
+                &pidfd);
+  }
   if (pid < 0) {
     int error = errno;
-    if (result.in_cgroup) cgroups_->remove_if_empty(job.token.entry);
+    if (result.cgroup != nullptr) cgroups_->give_back(std::move(result.cgroup));
     return refused(error, "fork");
   }
   if (plan.failed != nullptr) {
     waitpid(pid, nullptr, 0);
     close(pidfd);
-    if (result.in_cgroup) cgroups_->remove_if_empty(job.token.entry);
+    if (result.cgroup != nullptr) cgroups_->give_back(std::move(result.cgroup));
     bool cwd_failed = std::strcmp(plan.failed, "cwd") == 0;
     auto failed = refused(
         plan.error, std::string(plan.failed) + " " + (cwd_failed ? std::string(cwd) : program));

@@ -14,6 +14,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <sys/resource.h>
@@ -34,13 +35,14 @@ struct Spawned {
   uint64_t start_ns = 0;
   int exit_code = 0;  // when it could not
   std::string error;
-  bool in_cgroup = false;
+  std::unique_ptr<Cgroup> cgroup{};  // null: it has none
 };
 
 class Spawner {
  public:
-  // `cgroups` may be null. `limit`: the RLIMIT_NOFILE that processes get.
-  Spawner(Cgroups* cgroups, rlimit limit);
+  // `cgroups` may be null; `for_all`: also for those who don't ask for one. `limit`: the
+  // RLIMIT_NOFILE that processes get.
+  Spawner(Cgroups* cgroups, bool for_all, rlimit limit);
   void submit(std::vector<SpawnJob> jobs);
   std::vector<Spawned> take();
   int event_fd() const { return event_fd_; }  // readable when take() has something
@@ -50,6 +52,8 @@ class Spawner {
   Spawned spawn(const SpawnJob& job, char* stack);
 
   Cgroups* const cgroups_;
+  const bool cgroups_for_all_;
+  const bool born_in_cgroup_;  // else a process joins its cgroup
   const rlimit limit_;
   const int null_fd_;
   const int event_fd_;

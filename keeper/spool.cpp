@@ -204,6 +204,7 @@ std::string Spool::read_segment(uint64_t number, bool last,
         record.start_ns = in.num<uint64_t>();
         record.end_ns = in.num<uint64_t>();
         record.error = in.text();
+        record.out_of_memory = !in.rest().empty() && in.num<uint8_t>() != 0;
       }
       if (!this_boot)
         record.start_ns = record.end_ns = 0;  // before this boot: as old as can be said
@@ -331,7 +332,8 @@ void Spool::end_entry(const Record& record) {
       .num(uint8_t{record.lost})
       .num(record.start_ns)
       .num(record.end_ns)
-      .text(record.error);
+      .text(record.error)
+      .num(uint8_t{record.out_of_memory});
   put(entry_of(Kind::ended, payload));
 }
 

@@ -9,7 +9,7 @@
 //   intent  := entry:u64 key time:u64 keeper:u64 note:text          before the process is started
 //   started := entry:u64 pid:i32 start_ticks:u64 time:u64
 //   ended   := entry:u64 pid:i32 exit:i32 signal:i32 lost:u8 started:u64 ended:u64 error:text
-//   forgot  := entry:u64*                                           need not reach the disk
+//   oom:u8 forgot  := entry:u64*                                           need not reach the disk
 //
 // Times are CLOCK_BOOTTIME nanoseconds. Entries go to the file in one write() a turn of the
 // keeper's loop, which survives the death of the keeper; a thread of its own syncs what was written
@@ -44,7 +44,7 @@ struct Record {
   int pid = 0;  // 0: not started
   uint64_t start_ticks = 0;
   uint64_t start_ns = 0, end_ns = 0;
-  bool ended = false, lost = false;
+  bool ended = false, lost = false, out_of_memory = false;
   int exit_code = 0, signal = 0;
   std::string error, note;
   uint64_t segment = 0;  // where its intent is; 0: not in the spool

@@ -133,7 +133,7 @@ void Supervisor::on_spawned(Spawned spawned) {
   process->start_ns = spawned.start_ns;
   process->pid = spawned.pid;
   process->pidfd = spawned.pidfd;
-  process->in_cgroup = spawned.in_cgroup;
+  process->cgroup = std::move(spawned.cgroup);
   process->state = State::running;
   by_pid_[process->pid] = process->entry;
   watch(epoll_fd_, EPOLL_CTL_ADD, process->pidfd, EPOLLIN, process->entry);
@@ -144,8 +144,8 @@ void Supervisor::on_spawned(Spawned spawned) {
 void Supervisor::on_exit(Process& process) {
   if (process.state != State::running) return;
   // Before it is reaped, while its number is certainly its own. Who forks now is killed before the
-  // fork is done.
-  kill_group(process, SIGKILL);
+  // fork is done. What is left in its cgroup is killed when it is looked for.
+  ::kill(-process.pid, SIGKILL);
   siginfo_t info{};
   if (waitid(P_PIDFD, static_cast<id_t>(process.pidfd), &info, WEXITED | WNOHANG) < 0 ||
       info.si_pid == 0) {
@@ -171,8 +171,8 @@ void Supervisor::look_for_leftovers() {
     Process& process = *find(entry);
     ++process.looks;
     bool left = ::kill(-process.pid, 0) == 0 || errno != ESRCH;
-    if (process.in_cgroup && !cgroups_->remove_if_empty(entry)) {
-      cgroups_->kill(entry);
+    if (process.cgroup != nullptr && !Cgroups::is_empty(*process.cgroup)) {
+      Cgroups::kill(*process.cgroup);
       left = true;
     }
     (left ? still : gone).push_back(entry);
@@ -206,6 +206,10 @@ void Supervisor::end(Process& process) {
     by_pid_.erase(it);
   }
   if (process.killing) kills_.erase({process.kill_at_ns, process.entry});
+  if (process.cgroup != nullptr) {
+    process.out_of_memory = process.signal == SIGKILL && cgroups_->out_of_memory(*process.cgroup);
+    cgroups_->give_back(std::move(process.cgroup));
+  }
   process.state = State::ended;
   process.ended = true;
   --living_;
@@ -215,7 +219,7 @@ void Supervisor::end(Process& process) {
 
 void Supervisor::kill_group(const Process& process, int signal) {
   ::kill(-process.pid, signal);  // it leads its session, so it cannot leave its group
-  if (signal == SIGKILL && process.in_cgroup) cgroups_->kill(process.entry);
+  if (signal == SIGKILL && process.cgroup != nullptr) Cgroups::kill(*process.cgroup);
 }
 
 void Supervisor::kill(Process& process, int64_t grace_ms) {

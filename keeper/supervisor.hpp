@@ -49,7 +49,7 @@ class Supervisor {
   struct Process : Record {
     State state = State::starting;
     int pidfd = -1;
-    bool in_cgroup = false;
+    std::unique_ptr<Cgroup> cgroup{};
     bool killing = false;
     uint64_t kill_at_ns = 0;  // SIGKILL, when killing
     bool start_told = false;  // on this connection

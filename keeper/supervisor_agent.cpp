@@ -100,7 +100,7 @@ void Supervisor::on_hello(Reader in) {
   spool_.set_cluster(cluster);
   commit();
   greeted_ = true;
-  Frame(out_, Type::welcome).num(version);
+  Frame(out_, Type::welcome).num(version).num(cgroups_ != nullptr ? cgroups_->can() : uint8_t{0});
   for (auto& [entry, process] : processes_) {
     if (process->committed) {
       tell_end(*process);
@@ -165,6 +165,7 @@ void Supervisor::tell_end(Process& process) {
   end.end_age_ms = age_ms(now_ns_, process.end_ns);
   end.error = process.error;
   end.note = process.note;
+  end.out_of_memory = process.out_of_memory;
   Frame frame(out_, Type::ended);
   end.write(frame);
   process.start_told = true;

@@ -28,6 +28,7 @@ struct Hello {
   pid @14 :UInt32;             # of the agent
   address @15 :Text;           # for people
   epochNonce @16 :UInt64;      # beside highestEpoch: two coordinators on copies of one data-dir differ in it
+  resources @17 :List(T.Count); # named ones (nvidia.com/gpu) and how many
 }
 
 struct Welcome {
@@ -60,11 +61,18 @@ struct Registered {
   }
 }
 
+# Told when a pod has started, and again whenever any of this changes.
 struct PodStart {
   pod @0 :T.PodId;
   pid @1 :UInt32;              # of the first container's newest process
   ageMs @2 :UInt64;
   restarts @3 :UInt32;         # restarts in place so far, all containers
+  readiness @4 :Readiness;
+  enum Readiness {
+    ready @0;                  # every container runs
+    initializing @1;           # init containers run
+    notReady @2;               # a container has ended, or waits to be started again
+  }
 }
 
 struct PodEnd {
@@ -88,6 +96,17 @@ struct PodEnd {
   endAgeMs @6 :UInt64;         # since it ended
   pid @7 :UInt32;              # 0: never started
   restarts @8 :UInt32;
+  containers @9 :List(ContainerEnd); # init containers first; empty: one container, which ended as the pod did
+}
+
+struct ContainerEnd {
+  cause @0 :PodEnd.Cause;
+  exitCode @1 :Int32;
+  signal @2 :Int32;
+  restarts @3 :UInt32;
+  ran @4 :Bool;                # else it never ran, and the start age says nothing
+  startAgeMs @5 :UInt64;       # of its newest instance
+  endAgeMs @6 :UInt64;
 }
 
 interface Session {

@@ -22,6 +22,14 @@ struct Container {
   args @2 :List(Text);
   workingDir @3 :Text;
   env @4 :List(EnvVar);
+  memoryLimitBytes @5 :UInt64; # resources.limits; 0: none
+  cpuLimitMillis @6 :UInt64;
+  resources @7 :List(Count);   # named ones that it requests
+}
+
+struct Count {
+  name @0 :Text;
+  count @1 :UInt64;
 }
 
 struct Pair {

@@ -42,8 +42,8 @@ using LoadObject = std::function<core::JobObjectPtr(std::string_view json)>;
 // skipped or repaired.
 Result<Recovered> recover(Journal& journal, const LoadObject& load_object);
 
-// One job alone, as it is on disk now: it has no actor, so nothing of it is being written. `invalid`
-// as above; not_found: there is no such job.
+// One job alone, as it is on disk now: it has no actor, so nothing of it is being written.
+// `invalid` as above; not_found: there is no such job.
 Result<RecoveredJob> recover_job(Journal& journal, JobId id, const LoadObject& load_object);
 
 }  // namespace muster::storage

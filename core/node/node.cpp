@@ -8,8 +8,10 @@
 namespace muster::core::node {
 
 namespace {
-constexpr int kExitKilled = 137;  // 128 + SIGKILL: what is said of an exit code that nobody knows
-}
+
+constexpr int kExitCannotStart = 126;
+
+}  // namespace
 
 bool Node::obeys(Term term) {
   if (term.epoch < term_.epoch) return false;
@@ -51,9 +53,11 @@ bool Node::launch(Term term, const std::vector<Launch>& pods, Millis now) {
   if (!obeys(term)) return false;
   for (const Launch& launch : pods) {
     if (knows(launch.pod)) continue;
-    auto pod = pods_.emplace(launch.pod, Pod{.grace_ms = launch.grace_ms}).first;
+    auto pod = pods_.try_emplace(launch.pod, launch.plan, launch.grace_ms).first;
     if (stopping_) {
-      finish_unstarted(pod, Cause::agent_stopped, now);
+      stop_pod(pod, Cause::agent_stopped, 0, now);
+    } else if (launch.plan && !devices_.has(launch.plan->devices)) {
+      refuse(pod, now);
     } else {
       waiting_.push_back(launch.pod);
     }
@@ -83,8 +87,9 @@ bool Node::heartbeat_answered(Term term, Millis sent_at) {
 void Node::report_returned(uint64_t id) {
   auto flight = flights_.find(id);
   if (flight == flights_.end()) return;
-  for (PodId pod : flight->second.starts) {
-    if (auto found = pods_.find(pod); found != pods_.end()) found->second.start_acked = true;
+  for (auto [pod, version] : flight->second.starts) {
+    auto found = pods_.find(pod);
+    if (found != pods_.end()) found->second.acked = std::max(found->second.acked, version);
   }
   for (PodId pod : flight->second.ends) {
     auto found = unacked_.find(pod);
@@ -99,7 +104,9 @@ void Node::disconnected() {
   // Oldest first, so that what ended first is reported first again.
   for (auto flight = flights_.rbegin(); flight != flights_.rend(); ++flight) {
     const auto& [starts, ends] = flight->second;
-    starts_.insert(starts_.begin(), starts.begin(), starts.end());
+    for (auto start = starts.rbegin(); start != starts.rend(); ++start) {
+      starts_.push_front(start->first);
+    }
     ends_.insert(ends_.begin(), ends.begin(), ends.end());
   }
   flights_.clear();
@@ -107,8 +114,6 @@ void Node::disconnected() {
 
 void Node::stop_pod(Pods::iterator pod, Cause why, Millis grace_ms, Millis now) {
   Pod& p = pod->second;
-  if (!p.running)
-    return finish_unstarted(pod, why == Cause::killed ? Cause::never_started : why, now);
   if (p.stop) {
     if (why == Cause::fenced) p.stop = why;
     if (grace_ms >= p.stop_grace_ms) return;  // a repeated kill may only shorten the grace
@@ -116,16 +121,41 @@ void Node::stop_pod(Pods::iterator pod, Cause why, Millis grace_ms, Millis now) 
     p.stop = why;
   }
   p.stop_grace_ms = grace_ms;
-  kills_.push_back({pod->first, p.step, grace_ms});
+  if (!p.run.advance(true)) return finish(pod, now);  // it waits: for its slot or for a restart
+  set_timer(pod->first, p);
+  order_kills(pod->first, p);
 }
 
-void Node::finish_unstarted(Pods::iterator pod, Cause why, Millis now) {
-  PodId id = pod->first;
-  auto entries = std::move(pod->second.entries);
-  if (pod->second.running) --running_;
+void Node::order_kills(PodId id, const Pod& pod) {
+  for (Step step : pod.run.living()) kills_.push_back({id, step, pod.stop_grace_ms});
+}
+
+// More devices than there are here: nothing would ever start it.
+void Node::refuse(Pods::iterator pod, Millis now) {
+  std::string wanted;
+  for (const auto& [name, count] : pod->second.run.plan()->devices) {
+    wanted += (wanted.empty() ? "" : ", ") + std::to_string(count) + " " + name;
+  }
+  PodEnded end{.pod = pod->first,
+               .cause = Cause::start_failed,
+               .exit_code = kExitCannotStart,
+               .message = "this node does not have " + wanted,
+               .ended_at = now};
   pods_.erase(pod);
-  fencing_.erase(id);
-  finish({.pod = id, .cause = why, .ended_at = now}, std::move(entries));
+  finish(std::move(end), {});
+}
+
+// The pod is over: nothing of it lives, and nothing will be started.
+void Node::finish(Pods::iterator pod, Millis now) {
+  Pod& p = pod->second;
+  PodEnded end = p.run.result(pod->first, p.stop, now);
+  auto entries = p.run.entries();
+  release(p);
+  if (p.timer_at != 0) timers_.erase({p.timer_at, pod->first});
+  due_.erase(pod->first);
+  fencing_.erase(pod->first);
+  pods_.erase(pod);
+  finish(std::move(end), std::move(entries));
 }
 
 void Node::finish(PodEnded end, std::vector<uint64_t> entries) {
@@ -135,109 +165,232 @@ void Node::finish(PodEnded end, std::vector<uint64_t> entries) {
   over_.push_back(id);
 }
 
+// Its slot and its devices.
+void Node::release(Pod& pod) {
+  if (std::exchange(pod.running, false)) --running_;
+  if (pod.devices) devices_.release(*std::exchange(pod.devices, nullptr));
+}
+
+// After one of its processes has ended.
+void Node::go_on(Pods::iterator pod, Millis now) {
+  Pod& p = pod->second;
+  if (!p.run.advance(p.stop.has_value())) return finish(pod, now);
+  changed_.push_back(pod->first);
+  set_timer(pod->first, p);
+}
+
+// When activeDeadlineSeconds of a pod that has started are over.
+std::optional<Millis> Node::deadline_of(const Pod& pod) {
+  const PodPlan* plan = pod.run.plan();
+  if (plan == nullptr || plan->deadline_ms <= 0 || pod.run.started_at() == 0) return std::nullopt;
+  return pod.run.started_at() + plan->deadline_ms;
+}
+
+// The next instant at which something is to be done for the pod by itself.
+void Node::set_timer(PodId id, Pod& pod) {
+  Millis at = 0;
+  if (!pod.stop) {
+    auto next = due_.contains(id) ? std::nullopt : pod.run.next_due();
+    if (next) at = std::max<Millis>(1, *next);
+    if (auto deadline = deadline_of(pod)) at = at == 0 ? *deadline : std::min(at, *deadline);
+  }
+  if (at == pod.timer_at) return;
+  if (pod.timer_at != 0) timers_.erase({pod.timer_at, id});
+  pod.timer_at = at;
+  if (at != 0) timers_.emplace(at, id);
+}
+
+void Node::run_timers(Millis now) {
+  while (!timers_.empty() && timers_.begin()->first <= now) {
+    PodId id = timers_.begin()->second;
+    timers_.erase(timers_.begin());
+    auto pod = pods_.find(id);
+    Pod& p = pod->second;
+    p.timer_at = 0;
+    if (auto deadline = deadline_of(p); deadline && now >= *deadline) {
+      stop_pod(pod, Cause::deadline, p.grace_ms, now);
+    } else {
+      due_.insert(id);  // it stays there until it may be started
+      set_timer(id, p);
+    }
+  }
+}
+
+void Node::start_due(Orders& orders, Millis now) {
+  if (!may_start(now)) return;
+  for (PodId id : std::exchange(due_, {})) {
+    Pod& pod = pods_.at(id);
+    if (pod.stop) continue;
+    size_t before = orders.starts.size();
+    pod.run.take_due(id, now, orders.starts);
+    for (; before < orders.starts.size(); ++before) orders.starts[before].devices = pod.devices;
+    set_timer(id, pod);
+  }
+}
+
+void Node::start_waiting(Orders& orders, Millis now) {
+  std::vector<PodId> passed;  // their devices are held by others
+  while (running_ < slots_ && !waiting_.empty() && may_start(now)) {
+    PodId id = waiting_.front();
+    waiting_.pop_front();
+    auto found = pods_.find(id);
+    if (found == pods_.end() || found->second.running) continue;
+    Pod& pod = found->second;
+    if (pod.run.plan() != nullptr && !pod.run.plan()->devices.empty()) {
+      pod.devices = devices_.take(pod.run.plan()->devices);
+      if (!pod.devices) {
+        passed.push_back(id);
+        continue;
+      }
+    }
+    pod.running = true;
+    ++running_;
+    pod.run.advance(false);
+    size_t first = orders.starts.size();
+    pod.run.take_due(id, now, orders.starts);
+    for (; first < orders.starts.size(); ++first) orders.starts[first].devices = pod.devices;
+  }
+  waiting_.insert(waiting_.begin(), passed.begin(), passed.end());
+}
+
+// What is shown of a pod is looked at once it is known what was started, so that a restart without
+// a delay is one report.
+void Node::tell_changes() {
+  for (PodId id : std::exchange(changed_, {})) {
+    auto found = pods_.find(id);
+    if (found == pods_.end()) continue;
+    Pod& pod = found->second;
+    PodRun::Shown shown = pod.run.shown();
+    if ((shown.pid == 0 && shown.restarts == 0) || (pod.told != 0 && shown == pod.shown)) continue;
+    pod.shown = shown;
+    ++pod.told;
+    starts_.push_back(id);
+  }
+}
+
 void Node::process_started(const ProcessStart& start) {
   auto found = pods_.find(start.pod);
-  if (found == pods_.end() || !found->second.running || found->second.step != start.step) return;
+  if (found == pods_.end() || !found->second.running) return;
   Pod& pod = found->second;
-  if (pod.pid == 0) pod.started_at = start.at;
-  if (pod.pid != start.pid) {
-    pod.pid = start.pid;
-    pod.start_acked = false;
-    starts_.push_back(start.pod);
-  }
+  if (!pod.run.started(start, forget_)) return;
+  changed_.push_back(start.pod);
+  if (pod.run.planned()) set_timer(start.pod, pod);
   // The kill may have overtaken the start; ordered twice it does no harm.
-  if (pod.stop) kills_.push_back({start.pod, pod.step, pod.stop_grace_ms});
+  if (pod.stop) kills_.push_back({start.pod, start.step, pod.stop_grace_ms});
 }
 
 void Node::process_ended(const ProcessEnd& end) {
-  PodEnded pod_end{.pod = end.pod,
-                   .cause = Cause::exited,
-                   .exit_code = end.lost ? kExitKilled : end.exit_code,
-                   .signal = end.signal,
-                   .message = end.error,
-                   .started_at = end.started_at,
-                   .ended_at = end.ended_at,
-                   .pid = end.pid};
-  std::vector<uint64_t> entries;
-  std::optional<Cause> stop;
-  auto found = pods_.find(end.pod);
-  if (found != pods_.end()) {
-    Pod& pod = found->second;
-    stop = pod.stop;
-    entries = std::move(pod.entries);
-    pod_end.restarts = pod.restarts;
-    if (pod.running) --running_;
-    pods_.erase(found);
-    fencing_.erase(end.pod);
-  } else if (auto known = unacked_.find(end.pod); known != unacked_.end()) {
-    // Told again after a reconnect of the hands, or an end beside the one that counted: to be
-    // forgotten with it.
-    auto& had = known->second.entries;
-    if (end.entry != 0 && std::find(had.begin(), had.end(), end.entry) == had.end()) {
-      had.push_back(end.entry);
+  auto pod = pods_.find(end.pod);
+  if (pod == pods_.end()) {
+    if (auto known = unacked_.find(end.pod); known != unacked_.end()) {
+      // Told again after a reconnect of the hands, or an end beside the one that counted: to be
+      // forgotten with it.
+      auto& had = known->second.entries;
+      if (end.entry != 0 && std::find(had.begin(), had.end(), end.entry) == had.end()) {
+        had.push_back(end.entry);
+      }
+      return;
     }
-    return;
+    if (end.step.container != 0) return forget_.push_back(end.entry);  // of no plan that we know
+    pod = adopt(end.pod, {}, 0);
   }
-  if (end.entry != 0) entries.push_back(end.entry);
-  if (stop == Cause::fenced) {
-    pod_end.cause = Cause::fenced;
-  } else if (end.lost) {
-    pod_end.cause = Cause::keeper_lost;
-  } else if (end.pid == 0 && !stop) {
-    pod_end.cause = Cause::start_failed;
-  } else if (end.pid == 0 && stop == Cause::killed) {
-    pod_end.cause = Cause::never_started;
-  } else {
-    pod_end.cause = stop.value_or(Cause::exited);
+  Pod& p = pod->second;
+  if (!p.run.ended(end, p.stop, forget_)) return;
+  if (end.lost && !p.stop) {
+    // The others have lost their keeper, too.
+    p.stop = Cause::keeper_lost;
+    order_kills(end.pod, p);
   }
-  finish(std::move(pod_end), std::move(entries));
+  go_on(pod, end.ended_at);
+}
+
+// A pod that an earlier agent started.
+Node::Pods::iterator Node::adopt(PodId id, const Origin& origin, Millis grace_ms) {
+  auto [pod, fresh] = pods_.try_emplace(id, origin.plan, grace_ms);
+  Pod& p = pod->second;
+  p.adopted = p.adopted || fresh;
+  if (!std::exchange(p.running, true)) ++running_;
+  if (!p.devices && origin.devices) {
+    devices_.adopt(*origin.devices);
+    p.devices = origin.devices;
+  }
+  return pod;
 }
 
 void Node::hands_connected(const std::vector<Living>& living, const std::vector<ProcessEnd>& ended,
                            Millis now) {
-  for (const ProcessEnd& end : ended) process_ended(end);
-  std::set<PodId> alive;
+  std::set<PodId> taken_back;  // told of by the hands before we knew them: all first, then go on
+  for (const ProcessEnd& end : ended) {
+    if (unacked_.contains(end.pod) || (pods_.contains(end.pod) && !taken_back.contains(end.pod))) {
+      process_ended(end);
+      continue;
+    }
+    taken_back.insert(end.pod);
+    Pod& pod = adopt(end.pod, end.origin, end.origin.grace_ms)->second;
+    pod.run.take_origin(end.origin, end.step.container);
+    pod.run.ended(end, pod.stop, forget_);
+    if (end.lost) pod.stop = Cause::keeper_lost;
+  }
+  std::set<std::pair<PodId, uint16_t>> alive;
   for (const Living& l : living) {
-    alive.insert(l.process.pod);
-    auto [pod, fresh] = pods_.try_emplace(l.process.pod);
-    if (fresh) {
-      pod->second.adopted = true;
-      pod->second.grace_ms = l.grace_ms;
-    }
-    if (!pod->second.running) {
-      pod->second.running = true;
-      pod->second.step = l.process.step;
-      ++running_;
-    }
-    if (l.killing && !pod->second.stop) {
-      pod->second.stop = Cause::killed;
-      pod->second.stop_grace_ms = l.grace_ms;  // not known; the keeper lets it only shrink
+    PodId id = l.process.pod;
+    alive.emplace(id, l.process.step.container);
+    if (!pods_.contains(id)) taken_back.insert(id);
+    Pod& pod = adopt(id, l.origin, l.grace_ms)->second;
+    if (taken_back.contains(id)) pod.run.take_origin(l.origin, l.process.step.container);
+    if (l.killing && !pod.stop) {
+      pod.stop = Cause::killed;
+      pod.stop_grace_ms = l.grace_ms;  // not known; the keeper lets it only shrink
     }
     process_started(l.process);
+    auto deadline = deadline_of(pod);  // nobody but us orders that kill, and it was noted nowhere
+    if (pod.stop == Cause::killed && deadline && now >= *deadline) pod.stop = Cause::deadline;
   }
-  std::vector<PodId> lost;
+  for (PodId id : taken_back) go_on(pods_.find(id), now);
+  lose_what_is_not(alive, now);
+}
+
+// Of what was under way with earlier hands, what had not reached them waits again, and the rest is
+// lost.
+void Node::lose_what_is_not(const std::set<std::pair<PodId, uint16_t>>& alive, Millis now) {
+  std::vector<PodId> all, again;
   for (const auto& [id, pod] : pods_) {
-    if (pod.running && !alive.contains(id)) lost.push_back(id);
+    if (pod.running) all.push_back(id);
   }
-  for (auto id = lost.rbegin(); id != lost.rend(); ++id) {
-    auto pod = pods_.find(*id);
+  for (PodId id : all) {
+    auto pod = pods_.find(id);
     Pod& p = pod->second;
-    if (p.pid != 0 || p.adopted) {
-      process_ended({.pod = *id,
-                     .step = p.step,
-                     .pid = p.pid,
+    bool changed = false;
+    for (Step step : p.run.living()) {
+      if (alive.contains({id, step.container})) continue;
+      changed = true;
+      if (p.run.runs(step.container) || (p.adopted && !p.run.planned())) {
+        p.run.ended({.pod = id,
+                     .step = step,
+                     .pid = p.run.shown().pid,
                      .lost = true,
                      .error = "the keeper of its process is gone",
-                     .started_at = p.started_at,
-                     .ended_at = now});
-    } else if (p.stop) {
-      finish_unstarted(pod, *p.stop == Cause::killed ? Cause::never_started : *p.stop, now);
-    } else {  // the order had not reached the old hands
-      p.running = false;
-      --running_;
-      waiting_.push_front(*id);
+                     .started_at = p.run.started_at(),
+                     .ended_at = now},
+                    p.stop, forget_);
+        if (!p.stop) {
+          p.stop = Cause::keeper_lost;
+          order_kills(id, p);
+        }
+      } else {
+        p.run.unstart(step.container, p.stop.has_value());
+      }
+    }
+    if (!changed) continue;
+    if (!p.stop && !p.run.ran()) {  // none of it had reached the old hands
+      p.run.reset();
+      release(p);
+      again.push_back(id);
+    } else {
+      go_on(pod, now);
     }
   }
+  waiting_.insert(waiting_.begin(), again.begin(), again.end());
 }
 
 void Node::stop(Millis now) {
@@ -256,10 +409,12 @@ Report Node::take_report() {
   while (!starts_.empty() && flight.starts.size() < kListMax) {
     PodId id = starts_.front();
     starts_.pop_front();
-    auto pod = pods_.find(id);
-    if (pod == pods_.end() || pod->second.pid == 0 || pod->second.start_acked) continue;
-    flight.starts.push_back(id);
-    report.starts.push_back({id, pod->second.pid, pod->second.started_at, pod->second.restarts});
+    auto found = pods_.find(id);
+    if (found == pods_.end() || found->second.acked == found->second.told) continue;
+    const Pod& pod = found->second;
+    flight.starts.emplace_back(id, pod.told);
+    report.starts.push_back(
+        {id, pod.shown.pid, pod.run.started_at(), pod.shown.restarts, pod.shown.readiness});
   }
   while (!ends_.empty() && flight.ends.size() < kListMax) {
     PodId id = ends_.front();
@@ -275,22 +430,21 @@ Report Node::take_report() {
 
 Orders Node::next(Millis now) {
   Orders orders;
+  run_timers(now);
   orders.kills = std::exchange(kills_, {});
-  while (running_ < slots_ && !waiting_.empty() && may_start(now)) {
-    PodId id = waiting_.front();
-    waiting_.pop_front();
-    auto pod = pods_.find(id);
-    if (pod == pods_.end() || pod->second.running) continue;
-    pod->second.running = true;
-    ++running_;
-    orders.starts.push_back({id, pod->second.step});
-  }
+  start_due(orders, now);
+  start_waiting(orders, now);
+  tell_changes();
   bool send_now =
       starts_.size() + ends_.size() >= kListMax || pods_.size() + unacked_.size() < kGatherFrom;
   if (now < reported_at_ + gather_ms_ && !send_now) {
     if (!starts_.empty() || !ends_.empty()) orders.again_at = reported_at_ + gather_ms_;
   } else {
     take_reports(orders, now);
+  }
+  if (!timers_.empty()) {
+    Millis at = timers_.begin()->first;
+    orders.again_at = orders.again_at == 0 ? at : std::min(orders.again_at, at);
   }
   orders.forget = std::exchange(forget_, {});
   orders.over = std::exchange(over_, {});

@@ -9,150 +9,31 @@
 //  - at most `slots` pods run, the others wait in the order of their launch;
 //  - nothing is started outside the lease, nor while a pod that the coordinator disowned (fenced)
 //  is still alive;
-//  - a pod id is started once; a kill is answered by an end, also for a pod that waits or was never
-//  heard of;
+//  - a pod id is begun once; a kill is answered by an end, also for a pod that waits, that is
+//  between two of its processes, or that was never heard of;
 //  - an end is kept, and reported again after each registration, until the report that carried it
 //  has returned;
 //  - no order of an older epoch is obeyed, nor of an equal one with another nonce (two coordinators
-//  on copies of one
-//    data-dir).
+//  on copies of one data-dir).
 //
-// A pod is a sequence of processes; `Step` names the one that runs. Today the first step is the
-// only one: the end of the process is the end of the pod.
+// A pod is a sequence of processes, told apart by their Step; which comes when is PodRun's. It
+// holds its slot, and its devices, from its first process to its end, between two of them too.
 //
 // Pure: no I/O, no clock. Instants are boot-time milliseconds. O(log n) an event.
 #pragma once
 
-#include "base/clock.hpp"
-#include "core/ids.hpp"
+#include "core/node/devices.hpp"
+#include "core/node/pod_run.hpp"
+#include "core/node/values.hpp"
 
-#include <compare>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
 #include <set>
-#include <string>
 #include <vector>
 
 namespace muster::core::node {
-
-// One process of a pod. Containers are numbered init containers first; `instance` counts restarts
-// in place.
-struct Step {
-  uint16_t container = 0;
-  uint16_t instance = 0;
-  auto operator<=>(const Step&) const = default;
-};
-
-// Whose orders: `nonce` tells two coordinators apart that came to the same epoch on copies of one
-// data-dir.
-struct Term {
-  uint64_t epoch = 0;
-  uint64_t nonce = 0;
-  bool operator==(const Term&) const = default;
-};
-
-struct Launch {
-  PodId pod;
-  Millis grace_ms = 0;  // between SIGTERM and SIGKILL, when the agent itself has to end it
-};
-
-struct Kill {
-  PodId pod;
-  Millis grace_ms = 0;  // 0: SIGKILL at once
-};
-
-struct ProcessStart {
-  PodId pod;
-  Step step;
-  int pid = 0;
-  Millis at = 0;
-};
-
-struct ProcessEnd {
-  PodId pod;
-  Step step;
-  uint64_t entry = 0;  // in the keeper's spool; 0: none
-  int pid = 0;         // 0: it never started
-  int exit_code = 0;
-  int signal = 0;
-  bool lost = false;  // its keeper died: the exit code is unknown
-  std::string error;  // why it could not be started
-  Millis started_at = 0;
-  Millis ended_at = 0;
-};
-
-// A living process that the hands know, at their (re)connect.
-struct Living {
-  ProcessStart process;
-  Millis grace_ms = 0;
-  bool killing = false;  // a kill was ordered already
-};
-
-enum class Cause : uint8_t {  // as wire::PodEnd::Cause, in the same order
-  exited,
-  killed,
-  never_started,
-  start_failed,
-  keeper_lost,
-  agent_stopped,
-  fenced,
-  deadline,
-  out_of_memory,
-};
-
-struct PodStarted {
-  PodId pod;
-  int pid = 0;
-  Millis at = 0;
-  uint32_t restarts = 0;
-};
-
-struct PodEnded {
-  PodId pod;
-  Cause cause = Cause::exited;
-  int exit_code = 0;
-  int signal = 0;
-  std::string message;
-  Millis started_at = 0;  // meaningless when pid is 0
-  Millis ended_at = 0;
-  int pid = 0;  // 0: never started
-  uint32_t restarts = 0;
-};
-
-struct Report {
-  uint64_t id = 0;
-  std::vector<PodStarted> starts;  // without those whose end is known already
-  std::vector<PodEnded> ends;
-};
-
-struct StartOrder {
-  PodId pod;
-  Step step;
-};
-
-struct KillOrder {
-  PodId pod;
-  Step step;
-  Millis grace_ms = 0;
-};
-
-// To be carried out in this order: kills before starts.
-struct Orders {
-  std::vector<KillOrder> kills;
-  std::vector<StartOrder> starts;
-  std::vector<Report> reports;
-  std::vector<uint64_t> forget;  // entries of the spool whose ends are on the coordinator's disk
-  std::vector<PodId> over;       // nothing of these will be started any more
-  Millis again_at = 0;           // ask again then, at the latest; 0: whenever something happens
-};
-
-struct Welcome {
-  Term term;
-  std::vector<PodId> end;  // not open for this node
-  Millis lease_ms = 0;
-};
 
 class Node {
  public:
@@ -164,8 +45,9 @@ class Node {
   // `gather_ms`: a report that is not full waits until this long after the one before it. At high
   // rates that makes lists of what would be single ends, each with a sync of its own; when little
   // happens, or few pods are here, a report goes at once.
-  explicit Node(uint32_t slots, Term highest = {}, Millis gather_ms = 0)
-      : slots_(slots), gather_ms_(gather_ms), term_(highest) {}
+  explicit Node(uint32_t slots, Term highest = {}, Millis gather_ms = 0,
+                const DeviceCounts& devices = {})
+      : slots_(slots), gather_ms_(gather_ms), term_(highest), devices_(devices) {}
 
   // --- what the coordinator says. False: it is not obeyed, its term is a past one.
   // `sent_at` is when the registration was sent; it counts as a heartbeat.
@@ -210,32 +92,45 @@ class Node {
 
  private:
   struct Pod {
-    bool running = false;  // ordered to start; else it waits
-    bool adopted = false;  // heard of from the hands, never launched here: it can't be started
-    Step step;
+    explicit Pod(PodPlanPtr plan, Millis grace) : run(std::move(plan)), grace_ms(grace) {}
+    PodRun run;
+    bool running = false;  // it has a slot; else it waits
+    bool adopted = false;  // heard of from the hands, never launched here
     Millis grace_ms = 0;
-    int pid = 0;  // of the newest process; 0: not known to have started
-    Millis started_at = 0;
-    uint32_t restarts = 0;
-    bool start_acked = false;
-    std::optional<Cause> stop;  // ordered to end, and why
+    DeviceMapPtr devices{};
+    PodRun::Shown shown{};         // what was told, or is about to be
+    uint32_t told = 0, acked = 0;  // versions of it
+    std::optional<Cause> stop{};   // ordered to end, and why
     Millis stop_grace_ms = 0;
-    std::vector<uint64_t> entries;  // of its earlier processes
+    Millis timer_at = 0;  // in timers_; 0: not
   };
   struct Unacked {
     PodEnded end;
     std::vector<uint64_t> entries;
   };
   struct Flight {
-    std::vector<PodId> starts, ends;
+    std::vector<std::pair<PodId, uint32_t>> starts;  // and which version of it
+    std::vector<PodId> ends;
   };
   using Pods = std::map<PodId, Pod>;
 
   bool obeys(Term term);
   bool may_start(Millis now) const;
+  Pods::iterator adopt(PodId id, const Origin& origin, Millis grace_ms);
   void stop_pod(Pods::iterator pod, Cause why, Millis grace_ms, Millis now);
+  void order_kills(PodId id, const Pod& pod);
+  void refuse(Pods::iterator pod, Millis now);
+  void go_on(Pods::iterator pod, Millis now);
+  void finish(Pods::iterator pod, Millis now);
   void finish(PodEnded end, std::vector<uint64_t> entries);
-  void finish_unstarted(Pods::iterator pod, Cause why, Millis now);
+  void release(Pod& pod);
+  void lose_what_is_not(const std::set<std::pair<PodId, uint16_t>>& alive, Millis now);
+  static std::optional<Millis> deadline_of(const Pod& pod);
+  void set_timer(PodId id, Pod& pod);
+  void run_timers(Millis now);
+  void start_due(Orders& orders, Millis now);
+  void start_waiting(Orders& orders, Millis now);
+  void tell_changes();
   Report take_report();
   void take_reports(Orders& orders, Millis now);
 
@@ -248,12 +143,16 @@ class Node {
   Millis lease_ms_ = 0;
   Millis lease_until_ = 0;  // nothing is started from then on
   uint32_t running_ = 0;
+  Devices devices_;
   Pods pods_;
   std::map<PodId, Unacked> unacked_;
-  std::set<PodId> fencing_;    // fenced and not yet dead
-  std::deque<PodId> waiting_;  // may name pods that wait no longer
-  std::deque<PodId> starts_;   // to be reported; may name pods that have ended
-  std::deque<PodId> ends_;     // to be reported
+  std::set<PodId> fencing_;                    // fenced and not yet dead
+  std::deque<PodId> waiting_;                  // may name pods that wait no longer
+  std::set<std::pair<Millis, PodId>> timers_;  // restarts and deadlines, of pods with a slot
+  std::set<PodId> due_;                        // something of these is to be started now
+  std::vector<PodId> changed_;                 // what is shown of these may have
+  std::deque<PodId> starts_;                   // to be reported; may name pods that have ended
+  std::deque<PodId> ends_;                     // to be reported
   std::map<uint64_t, Flight> flights_;
   uint64_t last_report_ = 0;
   std::vector<KillOrder> kills_;

@@ -271,6 +271,45 @@ class Daemons(Case):
         self.muster("wait", "job/slow", "--timeout", "200ms", code=124)
         self.muster("delete", "job/slow")
 
+    def test_suspend_resume_and_scale(self):
+        self.muster("create", "-f", "-", stdin=manifest("wide", "sleep 1000"))
+        poll("three run", lambda: self.status("wide").get("ready") == 3)
+        self.assertIn("suspended", self.muster("suspend", "job/wide").stdout)
+        poll("none runs", lambda: not self.status("wide").get("active") and not self.status("wide")["terminating"])
+        self.assertNotIn("failed", self.status("wide"))
+        self.muster("resume", "job/wide")
+        poll("three run again", lambda: self.status("wide").get("ready") == 3)
+        self.muster("scale", "job/wide", "--completions", "1")
+        poll("one is left", lambda: self.status("wide").get("active") == 1)
+        self.muster("scale", "job/wide", code=2)
+        self.muster("scale", "job/nope", "--parallelism", "1", code=3)
+        self.muster("delete", "job/wide")
+
+    def test_apply(self):
+        text = manifest("applied", "sleep 1000")
+        self.assertIn("created", self.muster("apply", "-f", "-", stdin=text).stdout)
+        self.assertIn("unchanged", self.muster("apply", "-f", "-", stdin=text).stdout)
+        self.assertIn("configured", self.muster("apply", "-f", "-", stdin=text.replace("parallelism: 3", "parallelism: 2")).stdout)
+        poll("two run", lambda: self.status("applied").get("active") == 2)
+        self.muster("apply", "-f", "-", stdin=text.replace("Indexed", "NonIndexed"), code=5)
+        self.muster("delete", "job/applied")
+
+    def test_cordon_and_drain(self):
+        node = self.muster("get", "nodes", "-o", "name").stdout.strip().split("/")[1]
+        self.muster("create", "-f", "-", stdin=manifest("stays", "sleep 1000", 1, 1))
+        poll("it runs", lambda: self.status("stays").get("ready") == 1)
+        self.muster("cordon", node)
+        self.assertIn("SchedulingDisabled", self.muster("get", "nodes").stdout)
+        r = self.muster("drain", node, "--now")
+        self.assertIn("drained", r.stdout)
+        self.muster("uncordon", node)
+        self.assertNotIn("SchedulingDisabled", self.muster("get", "nodes").stdout)
+        self.muster("cordon", "nope", code=3)
+        self.muster("delete", "job/stays")
+
+    def status(self, job):
+        return json.loads(self.muster("get", "job", job, "-o", "json").stdout)["status"]
+
     def test_refusals(self):
         r = self.muster("create", "-f", "-", stdin=manifest("x", "true").replace("completions: 3", "completions: -3"), code=5)
         self.assertIn("\n  spec.completions: ", r.stderr)

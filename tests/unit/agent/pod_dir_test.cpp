@@ -1,6 +1,7 @@
 // What a pod is given: environment, expansion, directory, note.
 #include "agent/pod_dir.hpp"
 
+#include "agent/note.hpp"
 #include "core/pod_name.hpp"
 
 #include <gmock/gmock.h>
@@ -29,7 +30,7 @@ PodTemplate job(core::Container container) {
           .completions = 5,
           .parallelism = 2,
           .grace_ms = 30'000,
-          .containers = {std::move(container)},
+          .containers = {Container{.what = std::move(container)}},
           .labels = {{"team", "a"}},
           .annotations = {{"note", "x y"}}};
 }
@@ -37,7 +38,7 @@ PodTemplate job(core::Container container) {
 Command run(const core::Container& container, bool indexed = true) {
   PodTemplate t = job(container);
   t.indexed = indexed;
-  auto command = command_of(t, t.containers[0], {7, 3, 1}, kNode);
+  auto command = command_of(t, t.containers[0].what, {7, 3, 1}, kNode);
   EXPECT_TRUE(command.ok());
   return *command;
 }
@@ -117,7 +118,7 @@ TEST(PodDir, RefusesWhatItCantGive) {
         core::Container{.command = {"true"}, .env = {{"IP", "", "metadata.labels"}}},
         core::Container{.name = "main"}}) {
     PodTemplate t = job(container);
-    auto command = command_of(t, t.containers[0], {7, 3, 1}, kNode);
+    auto command = command_of(t, t.containers[0].what, {7, 3, 1}, kNode);
     ASSERT_FALSE(command.ok());
     EXPECT_THAT(command.error().message,
                 testing::AnyOf(HasSubstr("env IP: fieldRef"), HasSubstr("no command")));
@@ -137,9 +138,57 @@ TEST(Note, RoundTrip) {
   EXPECT_EQ(back.job_uid, note.job_uid);
   EXPECT_EQ(back.pod_name, note.pod_name);
   EXPECT_EQ(back.container, note.container);
-  for (const char* damaged : {"", "2 1 a b c", "1 x a b c", "1 5 a"}) {
+  for (const char* damaged : {"", "2 1 a b c", "3 1 a b c", "1 x a b c", "1 5 a"}) {
     EXPECT_EQ(Note::parse(damaged).job_uid, "") << damaged;
   }
+}
+
+TEST(Note, OfAPodOfSeveralProcesses) {
+  auto devices = std::make_shared<const core::node::DeviceMap>(
+      core::node::DeviceMap{{"amd.com/gpu", {1}}, {"nvidia.com/gpu", {0, 12}}});
+  for (const auto& held : {core::node::DeviceMapPtr{}, core::node::DeviceMapPtr{devices}}) {
+    Note note{30'000, "uid-1", "sum-3-bcdfg", "main", true, 4, 7, 123'456, held};
+    Note back = Note::parse(note.text());
+    EXPECT_EQ(back.container, "main");
+    EXPECT_TRUE(back.planned);
+    EXPECT_EQ(back.generation, 4);
+    EXPECT_EQ(back.level, 7);
+    EXPECT_EQ(back.pod_started_at, 123'456);
+    ASSERT_EQ(back.devices != nullptr, held != nullptr);
+    if (held) {
+      EXPECT_EQ(*back.devices, *held);
+    }
+  }
+}
+
+TEST(PodDir, Devices) {
+  core::node::DeviceMap devices{{"nvidia.com/gpu", {0, 2}}, {"example.org/x-1", {3}}};
+  PodTemplate t = job({.command = {"true"}});
+  auto command = command_of(t, t.containers[0].what, {7, 3, 1}, kNode, devices);
+  ASSERT_TRUE(command.ok());
+  for (const char* want : {"MUSTER_RESOURCE_nvidia_com_gpu=0,2", "CUDA_VISIBLE_DEVICES=0,2",
+                           "NVIDIA_VISIBLE_DEVICES=0,2", "MUSTER_RESOURCE_example_org_x_1=3"}) {
+    EXPECT_THAT(command->env, Contains(want));
+  }
+}
+
+TEST(PodTemplate, PlansAndSharesDevices) {
+  PodTemplate t = job({.command = {"true"}});
+  EXPECT_EQ(plan_of(t), nullptr) << "the usual pod needs none";
+  t.init_containers = 1;
+  t.containers = {Container{.devices = {{"gpu", 3}}}, Container{.devices = {{"gpu", 1}}},
+                  Container{.devices = {}}, Container{.devices = {{"gpu", 1}}}};
+  auto plan = plan_of(t);
+  ASSERT_NE(plan, nullptr);
+  EXPECT_EQ(plan->init_containers, 1);
+  EXPECT_EQ(plan->containers, 3);
+  EXPECT_EQ(plan->devices, (core::node::DeviceCounts{{"gpu", 3}}))
+      << "the largest init container, or all others together";
+  core::node::DeviceMap held{{"gpu", {1, 2, 5}}};
+  EXPECT_EQ(devices_of(t, 0, held), held);
+  EXPECT_EQ(devices_of(t, 1, held), (core::node::DeviceMap{{"gpu", {1}}}));
+  EXPECT_EQ(devices_of(t, 2, held), core::node::DeviceMap{});
+  EXPECT_EQ(devices_of(t, 3, held), (core::node::DeviceMap{{"gpu", {2}}}));
 }
 
 }  // namespace

@@ -166,7 +166,7 @@ TEST_F(NodeTest, NothingStartsWhileAFencedPodLives) {
   started(0);
   node.disconnected();
   welcome({pod(0), pod(2), pod(55)});
-  EXPECT_EQ(next(), "kill j1/0#0 grace=0; report 1 +j1/0#0 -j1/2#0 fenced/0");
+  EXPECT_EQ(next(), "kill j1/0#0 grace=0; report 1 +j1/0#0 -j1/2#0 fenced/137");
   ended(1, 0, 1);
   EXPECT_EQ(next(), "report 2 -j1/1#0 exited/0") << "a slot is free, yet j1/0#0 lives";
   ended(0, 137, 2);
@@ -255,9 +255,9 @@ TEST_F(NodeTest, DrainEndsAllAndTakesNothing) {
   next();
   node.stop(now);
   EXPECT_EQ(next(),
-            "kill j1/0#0 grace=30000; kill j1/1#0 grace=30000; report 2 -j1/2#0 agent_stopped/0");
+            "kill j1/0#0 grace=30000; kill j1/1#0 grace=30000; report 2 -j1/2#0 agent_stopped/137");
   launch({3});
-  EXPECT_EQ(next(), "report 3 -j1/3#0 agent_stopped/0");
+  EXPECT_EQ(next(), "report 3 -j1/3#0 agent_stopped/137");
   ended(0, 143, 1);
   ended(1, 0, 2);
   EXPECT_EQ(next(), "report 4 -j1/0#0 agent_stopped/143 -j1/1#0 agent_stopped/0");
@@ -288,8 +288,8 @@ TEST_F(NodeTest, NewKeeperSaysWhatTheOldOneLost) {
   n.hands_connected({{{pod(1), {}, 2, now}, 0, false}},
                     {{.pod = pod(0), .entry = 3, .pid = 1, .lost = true}}, now);
   EXPECT_EQ(text(n.next(now)),
-            "start j1/3#0; report 2 -j1/0#0 keeper_lost/137 -j1/4#0 never_started/0 -j1/2#0 "
-            "keeper_lost/137");
+            "start j1/3#0; report 2 -j1/0#0 keeper_lost/137 -j1/2#0 keeper_lost/137 -j1/4#0 "
+            "never_started/0");
 }
 
 TEST_F(NodeTest, AnEndToldTwiceIsReportedOnce) {

@@ -2,7 +2,6 @@
 #include "core/spec/validation.hpp"
 
 #include "core/spec/annotations.hpp"
-#include "core/spec/unsupported.hpp"
 #include "sample_job.hpp"
 
 #include <gtest/gtest.h>
@@ -462,14 +461,6 @@ TEST(Annotations, AreRead) {
   EXPECT_FALSE(read.backoff_max_ms);
   EXPECT_EQ(read.restart_delay_ms, 10'000);
   EXPECT_TRUE(read.gang);
-}
-
-TEST(Unsupported, APlainJobHasNone) {
-  for (bool indexed : {false, true}) {
-    SampleJob job = SampleJob::bare(indexed);
-    job.admit();
-    EXPECT_EQ(summary(unsupported_fields(job.spec)), Found{});
-  }
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The keeper and its client, with real processes: once telling what is left by session and
 // environment, once by cgroup.
 #include "agent/keeper_client.hpp"
+#include "keeper/protocol.hpp"
 
 #include <gtest/gtest.h>
 #include <kj/async-io.h>
@@ -10,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
 #include <filesystem>
@@ -17,7 +19,9 @@
 #include <functional>
 #include <memory>
 #include <sstream>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 namespace muster::agent {
@@ -319,6 +323,84 @@ TEST_P(KeeperTest, LeavesOthersAloneWhenOneEnds) {
   agent_->client->kill(first.key, 0);
   ASSERT_TRUE(wait_for([&] { return agent_->end_of(first.key) != nullptr; }));
   EXPECT_FALSE(is_alive(pid));
+}
+
+// The cgroup below our own in which a process is, or "".
+std::string cgroup_of(int pid) {
+  std::istringstream lines(read_file("/proc/" + std::to_string(pid) + "/cgroup"));
+  for (std::string line; std::getline(lines, line);) {
+    size_t at = line.find("/muster-");
+    if (line.starts_with("0::") && at != std::string::npos) return line.substr(at);
+  }
+  return "";
+}
+
+TEST_P(KeeperTest, GivesCgroupsOutAgainButNotOnesWithLimitsOrKilled) {
+  connect();
+  if (!agent_->client->abilities().cgroups) GTEST_SKIP() << "no cgroup v2 that we may write to";
+  std::vector<std::string> names;
+  enum { plain, limited, killed };
+  uint32_t index = 0;
+  for (int kind : {plain, plain, limited, plain, killed, plain}) {
+    SpawnOrder what =
+        shell(index, "until test -e go" + std::to_string(index) + "; do sleep 0.01; done");
+    if (kind == limited) what.memory_limit_bytes = 1u << 30;
+    agent_->client->spawn({what});
+    ASSERT_TRUE(wait_for([&] { return agent_->started.size() > index; }));
+    names.push_back(cgroup_of(agent_->started.back().pid));
+    if (kind == killed) {
+      agent_->client->kill(what.key, 0);
+    } else {
+      std::ofstream(root_ / ("go" + std::to_string(index)));
+    }
+    ASSERT_TRUE(wait_for([&] { return agent_->end_of(what.key) != nullptr; }));
+    EXPECT_EQ(agent_->end_of(what.key)->exit_code, kind == killed ? 137 : 0);
+    ++index;
+  }
+  EXPECT_NE(names[0], "");
+  EXPECT_EQ(names[1], names[0]);
+  EXPECT_EQ(names[2] != names[0], agent_->client->abilities().memory_limit);
+  EXPECT_EQ(names[3], names[0]);
+  EXPECT_EQ(names[4], names[0]);
+  EXPECT_NE(names[5], names[0]) << "that one was killed";
+}
+
+TEST_P(KeeperTest, SpeaksThePreviousVersionToo) {
+  connect();
+  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::string path = (work_dir_ / "keeper/socket").string();
+  ASSERT_LT(path.size(), sizeof address.sun_path);
+  std::memcpy(address.sun_path, path.data(), path.size());
+  ASSERT_EQ(::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  std::string out, note = "n", cwd = root_.string(), log = (root_ / "log").string();
+  keeper::Frame(out, keeper::Type::hello).num(uint32_t{1}).text("c1");
+  {
+    keeper::Frame frame(out, keeper::Type::spawn);  // without limits, as version 1 had none
+    keeper::Key{9, 0, 0, 0, 0}.write(frame);
+    frame.text(note).text(cwd).text(log).text(log);
+    frame.num(uint32_t{3}).text("sh").text("-c").text("exit 6").num(uint32_t{0});
+  }
+  ASSERT_EQ(send(fd, out.data(), out.size(), MSG_NOSIGNAL), static_cast<ssize_t>(out.size()));
+  keeper::FrameBuffer in;
+  keeper::Type type{};
+  std::string_view payload;
+  int code = -1;
+  while (code < 0) {
+    char bytes[4096];
+    ssize_t size = recv(fd, bytes, sizeof bytes, 0);
+    ASSERT_GT(size, 0);
+    in.append(bytes, static_cast<size_t>(size));
+    while (in.next(type, payload)) {
+      ASSERT_NE(type, keeper::Type::refused);
+      keeper::Reader reader(payload);
+      if (type == keeper::Type::ended) code = keeper::Ended::read(reader).exit_code;
+    }
+  }
+  EXPECT_EQ(code, 6);
+  close(fd);
+  connect();
 }
 
 TEST_P(KeeperTest, OutlivesTheAgentAndTellsWhatItMissed) {

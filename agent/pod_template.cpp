@@ -1,0 +1,53 @@
+#include "agent/pod_template.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace muster::agent {
+
+using core::node::DeviceCounts;
+using core::node::DeviceMap;
+using core::node::PodPlan;
+
+core::node::PodPlanPtr plan_of(const PodTemplate& job) {
+  DeviceCounts devices;
+  for (size_t i = job.init_containers; i < job.containers.size(); ++i) {
+    for (const auto& [name, count] : job.containers[i].devices) devices[name] += count;
+  }
+  for (size_t i = 0; i < job.init_containers && i < job.containers.size(); ++i) {
+    for (const auto& [name, count] : job.containers[i].devices) {
+      devices[name] = std::max(devices[name], count);
+    }
+  }
+  bool plain = !job.restarts && job.init_containers == 0 && job.containers.size() <= 1 &&
+               job.active_deadline_ms == 0 && devices.empty();
+  if (plain) return nullptr;
+  return std::make_shared<const PodPlan>(
+      PodPlan{.init_containers = static_cast<uint16_t>(job.init_containers),
+              .containers = static_cast<uint16_t>(job.containers.size() - job.init_containers),
+              .restarts = job.restarts,
+              .restart_delay_ms = job.restart_delay_ms,
+              .deadline_ms = job.active_deadline_ms,
+              .devices = std::move(devices)});
+}
+
+DeviceMap devices_of(const PodTemplate& job, size_t container, const DeviceMap& of_pod) {
+  DeviceMap out;
+  for (const auto& [name, count] : job.containers[container].devices) {
+    auto held = of_pod.find(name);
+    if (held == of_pod.end()) continue;
+    size_t from = 0;
+    for (size_t i = job.init_containers; i < container; ++i) {
+      auto other = job.containers[i].devices.find(name);
+      if (other != job.containers[i].devices.end()) from += other->second;
+    }
+    const auto& numbers = held->second;
+    from = std::min(from, numbers.size());
+    size_t to = std::min(from + count, numbers.size());
+    out[name].assign(numbers.begin() + static_cast<ptrdiff_t>(from),
+                     numbers.begin() + static_cast<ptrdiff_t>(to));
+  }
+  return out;
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,52 @@
+// PodTemplate: what all pods of a job have in common (wire::PodTemplate), and what of it
+// core::node goes by.
+#pragma once
+
+#include "core/node/values.hpp"
+#include "core/spec/job_spec.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace muster::agent {
+
+struct Container {
+  core::Container what;
+  uint64_t memory_limit_bytes = 0;   // 0: none
+  uint64_t cpu_limit_millis = 0;     // 0: none
+  core::node::DeviceCounts devices;  // named resources that it requests
+};
+
+struct PodTemplate {
+  JobId job = 0;
+  int64_t generation = 0;
+  std::string job_name;
+  std::string job_uid;
+  std::string ns;
+  bool indexed = false;
+  int32_t completions = -1;  // -1: absent
+  int32_t parallelism = 0;
+  Millis grace_ms = 0;
+  bool restarts = false;  // restartPolicy OnFailure
+  Millis restart_delay_ms = 0;
+  Millis active_deadline_ms = 0;  // 0: none
+  size_t init_containers = 0;
+  std::vector<Container> containers;  // init containers first
+  core::StringMap labels;
+  core::StringMap annotations;
+  core::node::PodPlanPtr plan;  // null: one process, never restarted
+  std::string wire;  // with a plan: the message, for an agent that is restarted (TemplateStore)
+};
+using PodTemplatePtr = std::shared_ptr<const PodTemplate>;
+
+// The plan of its pods; null when they need none.
+core::node::PodPlanPtr plan_of(const PodTemplate& job);
+
+// Those of the devices of a pod that one of its containers gets. Containers that run at the same
+// time share none; each init container takes from the first on.
+core::node::DeviceMap devices_of(const PodTemplate& job, size_t container,
+                                 const core::node::DeviceMap& of_pod);
+
+}  // namespace muster::agent

@@ -1,0 +1,86 @@
+// muster drain: a node gets no new pods, and what runs there may end; it says what it waits for.
+// --now, or a --deadline that passes, evicts the rest: these pods fail with
+// DisruptionTarget/EvictionByEvictionAPI and their jobs run them elsewhere.
+#include "cli/discovery.hpp"
+#include "cli/exit_codes.hpp"
+#include "cli/objects.hpp"
+#include "cli/signals.hpp"
+#include "cli/text.hpp"
+#include "cli/verbs.hpp"
+
+#include <iostream>
+
+namespace muster::cli {
+namespace {
+
+constexpr Millis kLook = 500;  // between two looks at what runs
+constexpr size_t kNamed = 5;   // pods that a line names
+
+Result<std::vector<Json>> running_on(ApiClient& client, const std::string& node) {
+  auto list = object(client, "/api/v1/pods?fieldSelector=" + url_encoded("spec.nodeName=" + node));
+  if (!list) return list.error();
+  std::vector<Json> running;
+  for (const Json& pod : at(*list, {"items"})) {
+    const std::string phase = text_at(pod, {"status", "phase"});
+    if (phase != "Succeeded" && phase != "Failed") running.push_back(pod);
+  }
+  return running;
+}
+
+std::string names_of(const std::vector<Json>& pods) {
+  std::string text;
+  for (size_t i = 0; i < pods.size() && i < kNamed; ++i)
+    text += (i ? ", " : "") + text_at(pods[i], {"metadata", "name"});
+  if (pods.size() > kNamed) text += " and " + std::to_string(pods.size() - kNamed) + " more";
+  return text;
+}
+
+// Those that are being deleted already end by themselves.
+Status evict(ApiClient& client, const std::vector<Json>& pods) {
+  for (const Json& pod : pods) {
+    if (!text_at(pod, {"metadata", "deletionTimestamp"}).empty()) continue;
+    auto answer = client.post(object_path(Kind::pod, text_at(pod, {"metadata", "namespace"}),
+                                          text_at(pod, {"metadata", "name"})) +
+                                  "/eviction",
+                              R"({"apiVersion":"policy/v1","kind":"Eviction"})");
+    if (!answer) return answer.error();
+    if (!answer->ok() && answer->status != 404) return refusal(*answer);
+  }
+  return Nothing{};
+}
+
+}  // namespace
+
+int execute(const DrainOptions& options) {
+  Signals signals;
+  auto client = connect(options.api);
+  if (!client) return fail(client.error());
+  auto cordoned = change_object(**client, object_path(Kind::node, "", options.node),
+                                {{"spec", {{"unschedulable", true}}}});
+  if (!cordoned) return fail(cordoned.error());
+  std::cout << "node/" << options.node << " cordoned: it gets no new pods" << std::endl;
+  const Millis begin = boot_now();
+  std::string said;
+  for (bool evicted = false;;) {
+    auto pods = running_on(**client, options.node);
+    if (!pods) return fail(pods.error());
+    if (pods->empty()) break;
+    const bool late = options.deadline_ms > 0 && boot_now() - begin >= options.deadline_ms;
+    if ((options.now || late) && !evicted) {
+      std::cout << (late ? "the deadline has passed: evicting " : "evicting ") << pods->size()
+                << " pods" << std::endl;
+      if (Status done = evict(**client, *pods); !done) return fail(done.error());
+      evicted = true;
+    }
+    const std::string line =
+        "waiting for " + std::to_string(pods->size()) + " pods: " + names_of(*pods);
+    if (line != said) std::cout << line << std::endl;
+    said = line;
+    if (signals.next(kLook) != 0)
+      return fail(kInterrupted, "interrupted: node/" + options.node + " stays cordoned");
+  }
+  std::cout << "node/" << options.node << " drained: nothing runs there" << std::endl;
+  return kDone;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,265 @@
+#include "core/node/pod_run.hpp"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+namespace muster::core::node {
+
+namespace {
+
+constexpr int kExitKilled = 137;  // 128 + SIGKILL: what is said of an exit code that nobody knows
+
+}  // namespace
+
+void PodRun::make() {
+  if (containers_.empty()) containers_.resize(count());
+}
+
+// Gives a failed container its next instance, unless the pod's policy or the numbers don't.
+bool PodRun::restart(Container& container) {
+  if (!plan_ || !plan_->restarts) return false;
+  if (container.end_instance == std::numeric_limits<uint16_t>::max()) return false;
+  if (container.end.ended_at - container.end.started_at >= kHealthyMs) container.level = 0;
+  Millis delay = 0;
+  if (container.level > 0) {
+    delay = std::max<Millis>(0, plan_->restart_delay_ms);
+    for (uint16_t n = 1; n < container.level && delay < kDelayMaxMs; ++n) delay *= 2;
+    delay = std::min(delay, kDelayMaxMs);
+  }
+  if (container.level < std::numeric_limits<uint16_t>::max()) ++container.level;
+  container.instance = static_cast<uint16_t>(container.end_instance + 1);
+  container.due_at = container.end.ended_at + delay;
+  container.state = State::waiting;
+  return true;
+}
+
+bool PodRun::advance(bool stopping) {
+  make();
+  if (stopping) {
+    return std::any_of(containers_.begin(), containers_.end(),
+                       [](const Container& c) { return c.lives(); });
+  }
+  for (size_t i = 0; i < inits(); ++i) {
+    Container& init = containers_[i];
+    if (init.succeeded()) continue;
+    if (init.state == State::unborn) init.state = State::waiting;
+    return init.state != State::ended || restart(init);
+  }
+  bool over = true;
+  for (size_t i = inits(); i < containers_.size(); ++i) {
+    Container& app = containers_[i];
+    if (app.state == State::unborn) app.state = State::waiting;
+    if (app.state == State::ended && !app.succeeded()) restart(app);
+    over = over && app.state == State::ended;
+  }
+  return !over;
+}
+
+void PodRun::take_due(PodId pod, Millis now, std::vector<StartOrder>& orders) {
+  for (size_t i = 0; i < containers_.size(); ++i) {
+    Container& container = containers_[i];
+    if (container.state != State::waiting || container.due_at > now) continue;
+    container.state = State::starting;
+    orders.push_back({pod,
+                      {static_cast<uint16_t>(i), container.instance},
+                      container.level,
+                      started_at_,
+                      nullptr});
+  }
+}
+
+std::optional<Millis> PodRun::next_due() const {
+  std::optional<Millis> next;
+  for (const Container& container : containers_) {
+    if (container.state != State::waiting) continue;
+    next = std::min(next.value_or(container.due_at), container.due_at);
+  }
+  return next;
+}
+
+bool PodRun::started(const ProcessStart& start, std::vector<uint64_t>& forget) {
+  make();
+  if (start.step.container >= containers_.size()) return false;
+  Container& container = containers_[start.step.container];
+  if (start.step.instance < container.instance) return false;
+  if (container.has_end && start.step.instance <= container.end_instance) return false;
+  container.instance = start.step.instance;
+  if (start.pid == 0) {  // the hands have it, and it will be
+    container.state = State::starting;
+    return true;
+  }
+  container.state = State::running;
+  container.pid = start.pid;
+  container.restarts = start.step.instance;
+  container.started_at = start.at;
+  if (started_at_ == 0) started_at_ = start.at;
+  if (container.entry != 0) forget.push_back(std::exchange(container.entry, 0));
+  return true;
+}
+
+bool PodRun::ended(const ProcessEnd& end, std::optional<Cause> stop,
+                   std::vector<uint64_t>& forget) {
+  make();
+  if (end.step.container >= containers_.size()) {  // of a plan that could not be read any more
+    if (end.entry != 0) forget.push_back(end.entry);
+    return false;
+  }
+  Container& container = containers_[end.step.container];
+  bool old = end.step.instance < container.instance ||
+             (container.has_end && end.step.instance <= container.end_instance);
+  if (old) {
+    if (end.entry != 0 && end.entry != container.entry) forget.push_back(end.entry);
+    return false;
+  }
+  if (container.entry != 0) forget.push_back(container.entry);
+  container.entry = end.entry;
+  container.instance = container.end_instance = end.step.instance;
+  container.restarts = end.step.instance;
+  container.has_end = true;
+  container.lost = end.lost;
+  if (end.pid != 0) container.pid = end.pid;
+  container.state = State::ended;
+  container.message = end.error;
+  container.end = {.exit_code = end.lost ? kExitKilled : end.exit_code,
+                   .signal = end.signal,
+                   .restarts = container.restarts,
+                   .started_at = end.started_at,
+                   .ended_at = end.ended_at};
+  if (end.pid != 0 && started_at_ == 0) started_at_ = end.started_at;
+  if (stop == Cause::fenced) {
+    container.end.cause = Cause::fenced;
+  } else if (end.lost) {
+    container.end.cause = Cause::keeper_lost;
+  } else if (stop) {
+    container.end.cause = end.pid == 0 && stop == Cause::killed ? Cause::never_started : *stop;
+  } else if (end.pid == 0) {
+    container.end.cause = Cause::start_failed;
+  } else {
+    container.end.cause = end.out_of_memory ? Cause::out_of_memory : Cause::exited;
+  }
+  return true;
+}
+
+void PodRun::take_origin(const Origin& origin, uint16_t container) {
+  make();
+  if (origin.pod_started_at != 0) started_at_ = origin.pod_started_at;
+  if (container < containers_.size()) {
+    auto& level = containers_[container].level;
+    level = std::max(level, origin.level);
+  }
+}
+
+void PodRun::unstart(uint16_t container, bool stopping) {
+  Container& c = containers_[container];
+  if (!stopping) {
+    c.state = State::waiting;
+    c.due_at = 0;
+  } else {
+    c.state = c.has_end ? State::ended : State::unborn;
+  }
+}
+
+std::vector<Step> PodRun::living() const {
+  std::vector<Step> steps;
+  for (size_t i = 0; i < containers_.size(); ++i) {
+    if (containers_[i].lives()) {
+      steps.push_back({static_cast<uint16_t>(i), containers_[i].instance});
+    }
+  }
+  return steps;
+}
+
+bool PodRun::runs(uint16_t container) const {
+  return container < containers_.size() && containers_[container].state == State::running;
+}
+
+bool PodRun::ran() const {
+  return std::any_of(containers_.begin(), containers_.end(),
+                     [](const Container& c) { return c.pid != 0 || c.has_end; });
+}
+
+PodRun::Shown PodRun::shown() const {
+  Shown shown;
+  bool born = false, all_run = true;
+  for (const Container& container : containers_) shown.restarts += container.restarts;
+  for (size_t i = 0; i < containers_.size(); ++i) {
+    const Container& container = containers_[i];
+    if (i < inits()) {
+      if (container.pid != 0) shown.pid = container.pid;
+      continue;
+    }
+    born = born || container.state != State::unborn;
+    all_run = all_run && container.lives();
+  }
+  // The first container's; until that is known, that of another one, or of the last init container.
+  for (size_t i = inits(); i < containers_.size(); ++i) {
+    if (containers_[i].pid == 0) continue;
+    shown.pid = containers_[i].pid;
+    break;
+  }
+  shown.readiness = !born     ? Readiness::initializing
+                    : all_run ? Readiness::ready
+                              : Readiness::not_ready;
+  return shown;
+}
+
+// The container whose failure is the pod's: the first of the app containers, else of the init ones.
+const PodRun::Container* PodRun::decisive() const {
+  for (size_t i = inits(); i < containers_.size(); ++i) {
+    if (containers_[i].failed()) return &containers_[i];
+  }
+  for (size_t i = 0; i < inits() && i < containers_.size(); ++i) {
+    if (containers_[i].failed()) return &containers_[i];
+  }
+  return nullptr;
+}
+
+PodEnded PodRun::result(PodId pod, std::optional<Cause> stop, Millis now) const {
+  Shown last = shown();
+  PodEnded end{.pod = pod, .started_at = started_at_, .pid = last.pid, .restarts = last.restarts};
+  bool lost = false, unfinished = containers_.empty();
+  for (size_t i = 0; i < containers_.size(); ++i) {
+    const Container& container = containers_[i];
+    lost = lost || container.lost;
+    unfinished = unfinished || (i >= inits() && !container.has_end);
+    if (container.has_end) end.ended_at = std::max(end.ended_at, container.end.ended_at);
+  }
+  if (end.ended_at == 0) end.ended_at = now;
+  const Container* failed = decisive();
+  if (failed != nullptr) {
+    end.exit_code = failed->end.exit_code;
+    end.signal = failed->end.signal;
+    end.message = failed->message;
+  } else if (unfinished && (ran() || stop != Cause::killed)) {
+    end.exit_code = kExitKilled;  // what has not run has not succeeded
+  }
+  if (stop == Cause::fenced) {
+    end.cause = Cause::fenced;
+  } else if (lost) {
+    end.cause = Cause::keeper_lost;
+  } else if (stop) {
+    end.cause = stop == Cause::killed && end.pid == 0 ? Cause::never_started : *stop;
+  } else {
+    end.cause = failed == nullptr ? Cause::exited : failed->end.cause;
+  }
+  if ((containers_.size() > 1 && ran()) || end.restarts > 0) {
+    for (const Container& container : containers_) {
+      end.containers.push_back(container.has_end ? container.end
+                                                 : ContainerEnd{.cause = Cause::never_started,
+                                                                .restarts = container.restarts,
+                                                                .ended_at = end.ended_at});
+    }
+  }
+  return end;
+}
+
+std::vector<uint64_t> PodRun::entries() const {
+  std::vector<uint64_t> entries;
+  for (const Container& container : containers_) {
+    if (container.entry != 0) entries.push_back(container.entry);
+  }
+  return entries;
+}
+
+}  // namespace muster::core::node

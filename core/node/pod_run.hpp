@@ -1,0 +1,104 @@
+// PodRun: the containers of one pod that has a slot: which of them run, which wait, what comes
+// next.
+//
+// Init containers run one after another, each until it ended with 0; then all others run together,
+// and when they have ended so has the pod. With restartPolicy OnFailure a container that failed is
+// started again in its place: at once, then after a delay that doubles each time and is forgotten
+// after kHealthyMs of running. With Never a failed init container ends the pod.
+//
+// Always holds: a container has at most one process; of its ends the newest is kept, with its entry
+// in the spool, until the pod's end is acked: what was needed to come here is in the spool, so a
+// restarted agent comes here, too.
+//
+// Pure. A pod of one process, the usual case, is one container without a plan.
+#pragma once
+
+#include "core/node/values.hpp"
+
+#include <optional>
+
+namespace muster::core::node {
+
+class PodRun {
+ public:
+  static constexpr Millis kDelayMaxMs = 300'000;
+  static constexpr Millis kHealthyMs = 600'000;
+
+  explicit PodRun(PodPlanPtr plan) : plan_(std::move(plan)) {}
+
+  // What a report says of it while it runs.
+  struct Shown {
+    int pid = 0;
+    uint32_t restarts = 0;
+    Readiness readiness = Readiness::ready;
+    bool operator==(const Shown&) const = default;
+  };
+
+  // Decides what is to be started next, now or later. False: the pod is over. With `stopping`
+  // nothing is: it is over when nothing of it lives.
+  bool advance(bool stopping);
+  // What advance() found and has become due: from here on it is being started.
+  void take_due(PodId pod, Millis now, std::vector<StartOrder>& orders);
+  // When the next container is due; none: nothing waits for its time.
+  std::optional<Millis> next_due() const;
+
+  // False: of a process that is not its container's newest one. Entries that are of no use any more
+  // are added to `forget`.
+  bool started(const ProcessStart& start, std::vector<uint64_t>& forget);
+  bool ended(const ProcessEnd& end, std::optional<Cause> stop, std::vector<uint64_t>& forget);
+  // What an earlier agent noted.
+  void take_origin(const Origin& origin, uint16_t container);
+  // The order to start this did not reach the hands: it is due again, or with `stopping` not any
+  // more.
+  void unstart(uint16_t container, bool stopping);
+  void reset() { containers_.clear(); }
+
+  std::vector<Step> living() const;     // being started, or running
+  bool runs(uint16_t container) const;  // it has a process, for sure
+  bool ran() const;                     // something of it was ever started, or tried to
+  bool planned() const { return plan_ != nullptr; }
+  const PodPlan* plan() const { return plan_.get(); }
+  Millis started_at() const { return started_at_; }  // 0: not yet
+  Shown shown() const;
+  PodEnded result(PodId pod, std::optional<Cause> stop, Millis now) const;
+  std::vector<uint64_t> entries() const;
+
+ private:
+  enum class State : uint8_t {
+    unborn,    // its turn has not come
+    waiting,   // for due_at
+    starting,  // ordered
+    running,
+    ended,
+  };
+  struct Container {
+    State state = State::unborn;
+    bool has_end = false;
+    bool lost = false;
+    uint16_t instance = 0;  // of its newest process, or of the one that waits
+    uint16_t level = 0;
+    int pid = 0;  // of the newest process that was started
+    uint32_t restarts = 0;
+    Millis started_at = 0, due_at = 0;
+    ContainerEnd end;  // when has_end: of end_instance
+    uint16_t end_instance = 0;
+    uint64_t entry = 0;  // of that end in the spool
+    std::string message;
+
+    bool succeeded() const { return state == State::ended && has_end && end.exit_code == 0; }
+    bool failed() const { return has_end && end.exit_code != 0 && state != State::running; }
+    bool lives() const { return state == State::starting || state == State::running; }
+  };
+
+  size_t inits() const { return plan_ ? plan_->init_containers : 0; }
+  size_t count() const { return plan_ ? inits() + plan_->containers : 1; }
+  void make();
+  bool restart(Container& container);
+  const Container* decisive() const;
+
+  PodPlanPtr plan_;
+  std::vector<Container> containers_;  // empty: nothing of it has begun
+  Millis started_at_ = 0;
+};
+
+}  // namespace muster::core::node

@@ -1,0 +1,232 @@
+// The coordinator that a test plays to a real agent, over a real connection.
+#pragma once
+
+#include "agent/agent.hpp"
+#include "agent/wire.hpp"
+#include "base/clock.hpp"
+#include "tests/unit/agent/temp_dir.hpp"
+
+#include <capnp/rpc-twoparty.h>
+#include <gtest/gtest.h>
+#include <kj/async-io.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <schema/agent.capnp.h>
+#include <set>
+#include <string>
+#include <vector>
+
+#pragma GCC diagnostic ignored \
+    "-Wnon-virtual-dtor"  // of generated servers: nobody deletes one by its base
+
+namespace muster::agent {
+
+inline constexpr Millis kDeadline = 20'000;
+
+struct Seen {  // of one registration
+  std::string node, work_dir_id;
+  std::set<PodId> running, waiting, ended;
+  uint64_t epoch = 0;
+};
+
+// What the test's coordinator knows and how it is to behave.
+struct World {
+  std::vector<Seen> registrations;
+  std::map<PodId, int> ends;  // how often each was told
+  std::map<PodId, wire::PodEnd::Cause> causes;
+  std::set<PodId> starts;
+  std::vector<std::string> told;            // starts: "#INDEX restarts=1 ready"
+  std::map<PodId, int> pids;                // the newest
+  std::map<PodId, std::string> containers;  // of the ends: "0,3 x2,-" (- never ran)
+  std::map<PodId, int> codes;
+  std::map<std::string, uint64_t> resources;  // of the newest hello
+  int code = -1;                              // exit code of the last end
+  int heartbeats = 0, left = 0;
+  size_t list_max = 0;
+  bool ack = true;  // else reports never return
+  std::string refuse;
+  wire::Refusal::Why why = wire::Refusal::Why::NOT_SERVING;
+  uint64_t epoch = 3, nonce = 11;
+  std::vector<PodId> end;
+  kj::Maybe<wire::Agent::Client> agent;  // of the newest registration
+};
+
+class FakeSession final : public wire::Session::Server {
+ public:
+  explicit FakeSession(World& world) : world_(world) {}
+  kj::Promise<void> heartbeat(HeartbeatContext context) override {
+    ++world_.heartbeats;
+    auto results = context.getResults();
+    results.setEpoch(world_.epoch);
+    results.setNonce(world_.nonce);
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> report(ReportContext context) override {
+    auto params = context.getParams();
+    for (auto start : params.getStarts()) {
+      constexpr const char* kReadiness[] = {"ready", "initializing", "not_ready"};
+      PodId pod = read_pod(start.getPod());
+      world_.starts.insert(pod);
+      world_.pids[pod] = static_cast<int>(start.getPid());
+      world_.told.push_back("#" + std::to_string(pod.index) +
+                            " restarts=" + std::to_string(start.getRestarts()) + " " +
+                            kReadiness[static_cast<size_t>(start.getReadiness())]);
+    }
+    for (auto end : params.getEnds()) {
+      PodId pod = read_pod(end.getPod());
+      ++world_.ends[pod];
+      world_.causes[pod] = end.getCause();
+      world_.code = world_.codes[pod] = end.getExitCode();
+      std::string ends;
+      for (auto one : end.getContainers()) {
+        ends +=
+            (ends.empty() ? "" : ",") + (one.getRan() ? std::to_string(one.getExitCode()) : "-");
+        if (one.getRestarts() > 0) ends += " x" + std::to_string(one.getRestarts());
+      }
+      world_.containers[pod] = ends;
+    }
+    world_.list_max = std::max<size_t>(world_.list_max, params.getEnds().size());
+    if (world_.ack) return kj::READY_NOW;
+    return kj::NEVER_DONE;
+  }
+  kj::Promise<void> leave(LeaveContext) override {
+    ++world_.left;
+    return kj::READY_NOW;
+  }
+
+ private:
+  World& world_;
+};
+
+class FakeCoordinator final : public wire::Coordinator::Server {
+ public:
+  explicit FakeCoordinator(World& world) : world_(world) {}
+  kj::Promise<void> register_(RegisterContext context) override {
+    auto hello = context.getParams().getHello();
+    world_.resources.clear();
+    for (auto one : hello.getResources()) {
+      world_.resources[to_string(one.getName())] = one.getCount();
+    }
+    auto set = [](capnp::List<wire::PodId>::Reader in) {
+      auto pods = read_pods(in);
+      return std::set<PodId>(pods.begin(), pods.end());
+    };
+    world_.registrations.push_back({to_string(hello.getNode()), to_string(hello.getWorkDirId()),
+                                    set(hello.getRunning()), set(hello.getWaiting()),
+                                    set(hello.getEnded()), hello.getHighestEpoch()});
+    auto result = context.getResults().initResult();
+    if (!world_.refuse.empty()) {
+      auto refused = result.initRefused();
+      refused.setWhy(world_.why);
+      refused.setMessage(world_.refuse);
+      return kj::READY_NOW;
+    }
+    world_.agent = context.getParams().getAgent();
+    auto in = result.initWelcome();
+    in.setSession(kj::heap<FakeSession>(world_));
+    auto welcome = in.initWelcome();
+    welcome.setClusterId("c1");
+    welcome.setEpoch(world_.epoch);
+    welcome.setNonce(world_.nonce);
+    welcome.setNodeId(1);
+    welcome.setHeartbeatMs(50);
+    welcome.setLeaseMs(20'000);
+    write_pods(world_.end, welcome.initEnd(static_cast<unsigned>(world_.end.size())));
+    return kj::READY_NOW;
+  }
+
+ private:
+  World& world_;
+};
+
+struct Peer {
+  kj::Own<kj::AsyncIoStream> stream;
+  capnp::TwoPartyVatNetwork net;
+  capnp::RpcSystem<capnp::rpc::twoparty::VatId> rpc;
+  Peer(kj::Own<kj::AsyncIoStream> s, capnp::Capability::Client boot)
+      : stream(kj::mv(s)),
+        net(*stream, capnp::rpc::twoparty::Side::SERVER),
+        rpc(capnp::makeRpcServer(net, kj::mv(boot))) {}
+};
+
+class FakeCoordinatorTest : public testing::Test {
+ protected:
+  ~FakeCoordinatorTest() noexcept override = default;
+
+  void SetUp() override {
+    auto address = io.provider->getNetwork()
+                       .parseAddress(("unix:" + temp / "socket").c_str())
+                       .wait(io.waitScope);
+    port = address->listen();
+    accepting = accept().eagerlyEvaluate(nullptr);
+  }
+
+  AgentOptions options() {
+    return {.coordinator = "unix:" + temp / "socket",
+            .name = "n1",
+            .slots = 50,
+            .work_dir = temp / "work",
+            .hollow = true,
+            .hollow_exit_code = 3};
+  }
+
+  kj::Promise<void> accept() {
+    return port->accept().then([this](kj::Own<kj::AsyncIoStream> stream) {
+      peers.push_back(kj::heap<Peer>(kj::mv(stream), kj::heap<FakeCoordinator>(world)));
+      return accept();
+    });
+  }
+
+  // The loop runs until it holds, or the test fails.
+  void wait_for(const char* what, const std::function<bool()>& holds) {
+    Millis deadline = boot_now() + kDeadline;
+    while (!holds()) {
+      ASSERT_LT(boot_now(), deadline) << what;
+      io.provider->getTimer().afterDelay(1 * kj::MILLISECONDS).wait(io.waitScope);
+    }
+  }
+
+  void launch(uint32_t from, uint32_t count, uint64_t epoch = 3, uint64_t nonce = 11) {
+    launch(
+        from, count, [](wire::PodTemplate::Builder) {}, epoch, nonce);
+  }
+
+  // `edit` makes of the template what the test wants.
+  void launch(uint32_t from, uint32_t count,
+              const std::function<void(wire::PodTemplate::Builder)>& edit, uint64_t epoch = 3,
+              uint64_t nonce = 11) {
+    auto request = KJ_ASSERT_NONNULL(world.agent).launchRequest();
+    request.setEpoch(epoch);
+    request.setNonce(nonce);
+    auto job = request.initTemplates(1)[0];
+    job.setJob(7);
+    job.setGeneration(1);
+    job.setJobName("j");
+    job.setJobUid("u");
+    job.setGraceMs(30'000);
+    job.initContainers(1)[0].initCommand(1).set(0, "true");
+    edit(job);
+    auto pods = request.initPods(count);
+    for (uint32_t i = 0; i < count; ++i) {
+      write_pod({7, from + i, 0}, pods[i].initPod());
+      pods[i].setGeneration(1);
+    }
+    request.send().wait(io.waitScope);
+  }
+
+  void disconnect() {
+    world.agent = nullptr;
+    peers.clear();
+  }
+
+  TempDir temp;
+  kj::AsyncIoContext io = kj::setupAsyncIo();
+  World world;
+  kj::Own<kj::ConnectionReceiver> port;
+  std::vector<kj::Own<Peer>> peers;
+  kj::Promise<void> accepting = nullptr;
+};
+
+}  // namespace muster::agent

@@ -1,0 +1,451 @@
+// Pods of several processes under Node, as transcripts: restarts in place, init containers, several
+// containers, deadlines, devices, and an agent that is restarted in between.
+#include "core/node/node.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+namespace muster::core::node {
+namespace {
+
+constexpr Term kTerm{3, 77};
+constexpr Millis kLease = 1'000'000'000;
+
+std::string name(Cause cause) {
+  constexpr const char* kNames[] = {"exited",       "killed",      "never_started",
+                                    "start_failed", "keeper_lost", "agent_stopped",
+                                    "fenced",       "deadline",    "out_of_memory"};
+  return kNames[static_cast<size_t>(cause)];
+}
+
+std::string name(Readiness readiness) {
+  constexpr const char* kNames[] = {"ready", "initializing", "not_ready"};
+  return kNames[static_cast<size_t>(readiness)];
+}
+
+std::string text(Step step) {
+  return std::to_string(step.container) + "." + std::to_string(step.instance);
+}
+
+// "kill 0.1 grace=5; start 1.0 [gpu=0,1]; + pid=100 restarts=1 ready; - exited/3 pid=100 restarts=1
+// (exited/3 x1, never_started/0)"
+std::string text(const Orders& orders) {
+  std::string out;
+  auto add = [&out](const std::string& part) { out += (out.empty() ? "" : "; ") + part; };
+  for (const auto& k : orders.kills) {
+    add("kill " + text(k.step) + " grace=" + std::to_string(k.grace_ms));
+  }
+  for (const auto& s : orders.starts) {
+    std::string line = "start " + text(s.step);
+    if (s.devices) {
+      for (const auto& [resource, numbers] : *s.devices) {
+        line += " " + resource + "=";
+        for (size_t i = 0; i < numbers.size(); ++i) {
+          line += (i == 0 ? "" : ",") + std::to_string(numbers[i]);
+        }
+      }
+    }
+    add(line);
+  }
+  for (const auto& r : orders.reports) {
+    for (const auto& s : r.starts) {
+      add("+ pid=" + std::to_string(s.pid) + " restarts=" + std::to_string(s.restarts) + " " +
+          name(s.readiness));
+    }
+    for (const auto& e : r.ends) {
+      std::string line = "- " + name(e.cause) + "/" + std::to_string(e.exit_code) +
+                         " pid=" + std::to_string(e.pid) +
+                         " restarts=" + std::to_string(e.restarts);
+      for (size_t i = 0; i < e.containers.size(); ++i) {
+        const auto& c = e.containers[i];
+        line += (i == 0 ? " (" : ", ") + name(c.cause) + "/" + std::to_string(c.exit_code);
+        if (c.restarts > 0) line += " x" + std::to_string(c.restarts);
+      }
+      add(line + (e.containers.empty() ? "" : ")"));
+    }
+  }
+  for (uint64_t entry : orders.forget) add("forget " + std::to_string(entry));
+  return out;
+}
+
+PodPlanPtr plan(PodPlan plan) {
+  return std::make_shared<const PodPlan>(std::move(plan));
+}
+
+struct PodRunTest : testing::Test {
+  std::unique_ptr<Node> node = std::make_unique<Node>(4);
+  Millis now = 1000;
+  uint32_t job = 1;
+
+  PodId pod(uint32_t index = 0) const { return {job, index, 0}; }
+  void welcome() { ASSERT_TRUE(node->registered({kTerm, {}, kLease}, now)); }
+  void launch(const PodPlanPtr& with, uint32_t index = 0) {
+    ASSERT_TRUE(node->launch(kTerm, {{pod(index), 30'000, with}}, now));
+  }
+  void begin(PodPlan with) {
+    welcome();
+    launch(plan(std::move(with)));
+  }
+  ProcessStart start(Step step, int pid) const { return {pod(), step, pid, now}; }
+  void started(Step step, int pid) { node->process_started(start(step, pid)); }
+  ProcessEnd end(Step step, int code, uint64_t entry, Millis ran = 1) const {
+    return {.pod = pod(),
+            .step = step,
+            .entry = entry,
+            .pid = 100 + step.container * 10 + step.instance,
+            .exit_code = code,
+            .started_at = now - ran,
+            .ended_at = now};
+  }
+  void ended(Step step, int code, uint64_t entry, Millis ran = 1) {
+    node->process_ended(end(step, code, entry, ran));
+  }
+  // Reports of starts alone return at once.
+  std::string next() {
+    Orders orders = node->next(now);
+    for (const auto& report : orders.reports) {
+      if (report.ends.empty()) node->report_returned(report.id);
+    }
+    return text(orders);
+  }
+};
+
+TEST_F(PodRunTest, FirstRestartAtOnceThenDelaysThatDouble) {
+  begin({.restarts = true, .restart_delay_ms = 100'000});
+  EXPECT_EQ(next(), "start 0.0");
+  started({0, 0}, 100);
+  EXPECT_EQ(next(), "+ pid=100 restarts=0 ready");
+  ended({0, 0}, 1, 1);
+  EXPECT_EQ(next(), "start 0.1") << "the restart counts when the instance has started";
+  started({0, 1}, 101);
+  EXPECT_EQ(next(), "+ pid=101 restarts=1 ready; forget 1");
+  Millis delay = 100'000;
+  for (uint16_t n = 1; n < 5; ++n, delay = std::min<Millis>(delay * 2, 300'000)) {
+    ended({0, n}, 1, n + 1);
+    EXPECT_EQ(next(),
+              "+ pid=" + std::to_string(100 + n) + " restarts=" + std::to_string(n) + " not_ready");
+    now += delay - 1;
+    Orders early = node->next(now);
+    EXPECT_EQ(text(early), "") << n;
+    EXPECT_EQ(early.again_at, now + 1);
+    now += 1;
+    EXPECT_EQ(next(), "start 0." + std::to_string(n + 1));
+    started({0, static_cast<uint16_t>(n + 1)}, 101 + n);
+    EXPECT_EQ(next(), "+ pid=" + std::to_string(101 + n) + " restarts=" + std::to_string(n + 1) +
+                          " ready; forget " + std::to_string(n + 1));
+  }
+  now += 600'000;
+  ended({0, 5}, 1, 6, 600'000);
+  EXPECT_EQ(next(), "start 0.6") << "ten minutes of running forget the delay";
+  started({0, 6}, 106);
+  ended({0, 6}, 0, 7);
+  EXPECT_EQ(next(), "- exited/0 pid=106 restarts=6 (exited/0 x6); forget 6");
+  EXPECT_TRUE(node->idle());
+}
+
+TEST_F(PodRunTest, NothingIsRestartedOutsideTheLease) {
+  ASSERT_TRUE(node->registered({kTerm, {}, 5'000}, now));
+  launch(plan({.restarts = true}));
+  next();
+  started({0, 0}, 100);
+  next();
+  now += 5'000;
+  ended({0, 0}, 1, 1);
+  EXPECT_EQ(next(), "+ pid=100 restarts=0 not_ready");
+  EXPECT_EQ(node->next(now).again_at, 0) << "no busy loop";
+  ASSERT_TRUE(node->heartbeat_answered(kTerm, now));
+  EXPECT_EQ(next(), "start 0.1");
+}
+
+TEST_F(PodRunTest, KilledWhileItWaitsForARestartEndsAtOnce) {
+  begin({.restarts = true});
+  next();
+  started({0, 0}, 100);
+  ended({0, 0}, 7, 1);
+  next();
+  started({0, 1}, 101);
+  ended({0, 1}, 8, 2);
+  next();
+  ASSERT_TRUE(node->kill(kTerm, {{pod(), 30'000}}, now));
+  Orders orders = node->next(now);
+  EXPECT_EQ(text(orders), "- killed/8 pid=101 restarts=1 (exited/8 x1)");
+  node->report_returned(orders.reports.at(0).id);
+  EXPECT_EQ(next(), "forget 2");
+  now += 100'000;
+  EXPECT_EQ(next(), "");
+}
+
+TEST_F(PodRunTest, ACommandThatCannotBeStartedIsTriedAgain) {
+  begin({.restarts = true});
+  next();
+  node->process_ended({.pod = pod(), .entry = 1, .exit_code = 127, .error = "no such file"});
+  EXPECT_EQ(next(), "start 0.1");
+  node->process_ended({.pod = pod(),
+                       .step = {0, 1},
+                       .entry = 2,
+                       .exit_code = 127,
+                       .error = "no such file",
+                       .started_at = now,
+                       .ended_at = now});
+  EXPECT_EQ(next(), "+ pid=0 restarts=1 not_ready; forget 1")
+      << "told, so that the job's backoffLimit can end it";
+}
+
+TEST_F(PodRunTest, InitContainersRunOneAfterAnother) {
+  begin({.init_containers = 2, .containers = 2});
+  EXPECT_EQ(next(), "start 0.0");
+  started({0, 0}, 100);
+  EXPECT_EQ(next(), "+ pid=100 restarts=0 initializing");
+  ended({0, 0}, 0, 1);
+  EXPECT_EQ(next(), "start 1.0");
+  started({1, 0}, 110);
+  EXPECT_EQ(next(), "+ pid=110 restarts=0 initializing");
+  ended({1, 0}, 0, 2);
+  EXPECT_EQ(next(), "start 2.0; start 3.0; + pid=110 restarts=0 ready");
+  started({3, 0}, 130);
+  started({2, 0}, 120);
+  EXPECT_EQ(next(), "+ pid=120 restarts=0 ready");
+  ended({3, 0}, 9, 3);
+  EXPECT_EQ(next(), "+ pid=120 restarts=0 not_ready") << "the other goes on";
+  ended({2, 0}, 0, 4);
+  Orders orders = node->next(now);
+  EXPECT_EQ(text(orders), "- exited/9 pid=120 restarts=0 (exited/0, exited/0, exited/0, exited/9)");
+  node->report_returned(orders.reports.at(0).id);
+  EXPECT_EQ(next(), "forget 1; forget 2; forget 4; forget 3");
+}
+
+TEST_F(PodRunTest, AFailedInitContainerFailsThePod) {
+  begin({.init_containers = 1, .containers = 1});
+  next();
+  started({0, 0}, 100);
+  ended({0, 0}, 5, 1);
+  EXPECT_EQ(next(), "- exited/5 pid=100 restarts=0 (exited/5, never_started/0)");
+}
+
+TEST_F(PodRunTest, AFailedInitContainerIsRestartedInPlace) {
+  begin({.init_containers = 1, .containers = 1, .restarts = true, .restart_delay_ms = 10});
+  next();
+  started({0, 0}, 100);
+  ended({0, 0}, 5, 1);
+  EXPECT_EQ(next(), "start 0.1; + pid=100 restarts=0 initializing");
+  started({0, 1}, 101);
+  ended({0, 1}, 0, 2);
+  EXPECT_EQ(next(), "start 1.0; + pid=101 restarts=1 ready; forget 1");
+  started({1, 0}, 110);
+  ended({1, 0}, 0, 3);
+  EXPECT_EQ(next(), "- exited/0 pid=110 restarts=1 (exited/0 x1, exited/0)");
+}
+
+TEST_F(PodRunTest, TheFirstContainerThatFailedNamesTheExitCode) {
+  begin({.containers = 3});
+  EXPECT_EQ(next(), "start 0.0; start 1.0; start 2.0");
+  for (uint16_t c : {0, 1, 2}) started({c, 0}, 100 + 10 * c);
+  ended({2, 0}, 3, 1);
+  ended({1, 0}, 2, 2);
+  ended({0, 0}, 0, 3);
+  EXPECT_EQ(next(), "- exited/2 pid=100 restarts=0 (exited/0, exited/2, exited/3)");
+}
+
+TEST_F(PodRunTest, AKillReachesEveryContainer) {
+  begin({.containers = 2, .restarts = true});
+  next();
+  started({0, 0}, 100);
+  started({1, 0}, 110);
+  next();
+  ASSERT_TRUE(node->kill(kTerm, {{pod(), 500}}, now));
+  EXPECT_EQ(next(), "kill 0.0 grace=500; kill 1.0 grace=500");
+  ended({0, 0}, 143, 1);
+  EXPECT_EQ(next(), "+ pid=100 restarts=0 not_ready") << "no restart of a pod that is killed";
+  ended({1, 0}, 0, 2);
+  EXPECT_EQ(next(), "- killed/143 pid=100 restarts=0 (killed/143, killed/0)");
+}
+
+TEST_F(PodRunTest, KilledBetweenItsInitContainersIsNoSuccess) {
+  begin({.init_containers = 1, .containers = 1});
+  next();
+  started({0, 0}, 100);
+  ASSERT_TRUE(node->kill(kTerm, {{pod(), 500}}, now));
+  ended({0, 0}, 0, 1);
+  EXPECT_EQ(next(),
+            "kill 0.0 grace=500; - killed/137 pid=100 restarts=0 (killed/0, "
+            "never_started/0)");
+}
+
+TEST_F(PodRunTest, TheDeadlineRunsFromTheFirstProcess) {
+  begin({.init_containers = 1, .containers = 1, .deadline_ms = 5'000});
+  next();
+  started({0, 0}, 100);
+  next();
+  now += 4'000;
+  ended({0, 0}, 0, 1);
+  next();
+  started({1, 0}, 110);
+  Orders orders = node->next(now);
+  EXPECT_EQ(orders.again_at, 6'000);
+  now += 999;
+  EXPECT_EQ(next(), "");
+  now += 1;
+  EXPECT_EQ(next(), "kill 1.0 grace=30000");
+  ended({1, 0}, 143, 2);
+  EXPECT_EQ(next(), "- deadline/143 pid=110 restarts=0 (exited/0, deadline/143)");
+}
+
+TEST_F(PodRunTest, TheDeadlineAlsoEndsWhatWaitsForARestart) {
+  begin({.restarts = true, .restart_delay_ms = 100'000, .deadline_ms = 5'000});
+  next();
+  started({0, 0}, 100);
+  ended({0, 0}, 1, 1);
+  next();
+  started({0, 1}, 101);
+  ended({0, 1}, 4, 2);
+  EXPECT_EQ(node->next(now).again_at, 6'000);
+  now += 5'000;
+  EXPECT_EQ(next(), "- deadline/4 pid=101 restarts=1 (exited/4 x1)");
+}
+
+TEST_F(PodRunTest, AMemoryLimitIsTold) {
+  begin({});
+  next();
+  started({0, 0}, 100);
+  ProcessEnd killed = end({0, 0}, 137, 1);
+  killed.signal = 9;
+  killed.out_of_memory = true;
+  node->process_ended(killed);
+  EXPECT_EQ(next(), "- out_of_memory/137 pid=100 restarts=0");
+}
+
+TEST_F(PodRunTest, AChangeThatAReportCrossesIsToldAgain) {
+  begin({.restarts = true});
+  next();
+  started({0, 0}, 100);
+  Orders first = node->next(now);
+  ended({0, 0}, 1, 1);
+  next();
+  started({0, 1}, 101);
+  node->report_returned(first.reports.at(0).id);  // of the first instance
+  Orders second = node->next(now);
+  EXPECT_EQ(text(second), "+ pid=101 restarts=1 ready; forget 1");
+  node->disconnected();
+  welcome();
+  EXPECT_EQ(next(), "+ pid=101 restarts=1 ready") << "it was not acked";
+}
+
+TEST_F(PodRunTest, DevicesAreHeldUntilThePodEnds) {
+  node = std::make_unique<Node>(4, Term{}, 0, DeviceCounts{{"gpu", 3}});
+  welcome();
+  auto two = plan({.restarts = true, .devices = {{"gpu", 2}}});
+  auto one = plan({.devices = {{"gpu", 1}}});
+  launch(two, 0);
+  launch(two, 1);
+  launch(one, 2);
+  launch(nullptr, 3);
+  launch(plan({.devices = {{"gpu", 4}}}), 4);
+  EXPECT_EQ(next(),
+            "start 0.0 gpu=0,1; start 0.0 gpu=2; start 0.0; - start_failed/126 pid=0 restarts=0");
+  started({0, 0}, 100);
+  ended({0, 0}, 1, 1);
+  EXPECT_EQ(next(), "start 0.1 gpu=0,1; + pid=100 restarts=0 ready")
+      << "between two processes, too";
+  started({0, 1}, 101);
+  ended({0, 1}, 0, 2);
+  EXPECT_EQ(next(), "start 0.0 gpu=0,1; - exited/0 pid=101 restarts=1 (exited/0 x1); forget 1");
+}
+
+// An agent that is restarted: what the spool tells of the pod, and how it goes on.
+TEST_F(PodRunTest, ARestartedAgentGoesOnWithTheDelay) {
+  auto with = plan({.restarts = true, .restart_delay_ms = 1'000});
+  ProcessEnd last = end({0, 2}, 1, 5);
+  last.origin = {with, 30'000, 400, 2, nullptr};
+  node->hands_connected({}, {last}, now);
+  EXPECT_EQ(node->running(), std::vector<PodId>{pod()});
+  welcome();
+  EXPECT_EQ(next(), "+ pid=102 restarts=2 not_ready");
+  now += 1'999;
+  EXPECT_EQ(next(), "");
+  now += 1;
+  Orders orders = node->next(now);
+  EXPECT_EQ(text(orders), "start 0.3");
+  EXPECT_EQ(orders.starts.at(0).level, 3);
+  EXPECT_EQ(orders.starts.at(0).pod_started_at, 400);
+}
+
+TEST_F(PodRunTest, ARestartedAgentGoesOnFromWhereThePodIs) {
+  auto with = plan({.init_containers = 1, .containers = 2, .deadline_ms = 10'000});
+  ProcessEnd init = end({0, 0}, 0, 5), app = end({1, 0}, 4, 6);
+  init.origin = {with, 30'000, 0, 0, nullptr};
+  app.origin = {with, 30'000, 200, 0, nullptr};
+  for (bool init_first : {true, false}) {
+    node = std::make_unique<Node>(4);
+    Living other{start({2, 0}, 120), 30'000, false, {with, 30'000, 200, 0, nullptr}};
+    std::vector<ProcessEnd> ends = {init_first ? init : app, init_first ? app : init};
+    node->hands_connected({other}, ends, now);
+    welcome();
+    Orders orders = node->next(now);
+    EXPECT_EQ(text(orders), "+ pid=110 restarts=0 not_ready");
+    EXPECT_EQ(orders.again_at, 10'200) << "the deadline counts from the pod's start";
+    ended({2, 0}, 0, 7);
+    EXPECT_EQ(next(), "- exited/4 pid=110 restarts=0 (exited/0, exited/4, exited/0)");
+  }
+  node = std::make_unique<Node>(4);
+  node->hands_connected({}, {init}, now);
+  welcome();
+  EXPECT_EQ(next(), "start 1.0; start 2.0; + pid=100 restarts=0 ready")
+      << "it had died between the init container and the others";
+}
+
+TEST_F(PodRunTest, ARestartedAgentForgetsWhatAnEarlierInstanceLeft) {
+  auto with = plan({.restarts = true, .devices = {{"gpu", 1}}});
+  auto held = std::make_shared<const DeviceMap>(DeviceMap{{"gpu", {0}}});
+  node = std::make_unique<Node>(4, Term{}, 0, DeviceCounts{{"gpu", 2}});
+  ProcessEnd old = end({0, 0}, 1, 5);
+  old.origin = {with, 30'000, 0, 0, held};
+  Living living{start({0, 1}, 101), 30'000, false, {with, 30'000, 300, 1, held}};
+  node->hands_connected({living}, {old}, now);
+  welcome();
+  launch(plan({.devices = {{"gpu", 1}}}), 1);
+  EXPECT_EQ(next(), "start 0.0 gpu=1; + pid=101 restarts=1 ready; forget 5");
+}
+
+TEST_F(PodRunTest, ADeadlineIsKnownAgainAfterARestart) {
+  auto with = plan({.deadline_ms = 5'000});
+  Living living{start({0, 0}, 100), 30'000, true, {with, 30'000, 0, 0, nullptr}};
+  now += 5'000;
+  node->hands_connected({living}, {}, now);
+  welcome();
+  next();
+  ended({0, 0}, 143, 1);
+  EXPECT_EQ(next(), "- deadline/143 pid=100 restarts=0");
+}
+
+TEST_F(PodRunTest, ALostKeeperEndsAPodOfSeveral) {
+  begin({.containers = 2, .restarts = true});
+  next();
+  started({0, 0}, 100);
+  started({1, 0}, 110);
+  next();
+  ProcessEnd lost = end({0, 0}, 137, 1);
+  lost.lost = true;
+  ProcessEnd other = end({1, 0}, 137, 2);
+  other.lost = true;
+  node->hands_connected({}, {lost, other}, now);
+  EXPECT_EQ(next(),
+            "kill 1.0 grace=0; - keeper_lost/137 pid=100 restarts=0 (keeper_lost/137, "
+            "keeper_lost/137)");
+}
+
+TEST_F(PodRunTest, ARestartThatDidNotReachTheOldKeeperIsOrderedAgain) {
+  begin({.restarts = true});
+  next();
+  started({0, 0}, 100);
+  next();
+  ProcessEnd failed = end({0, 0}, 1, 1);
+  node->process_ended(failed);
+  EXPECT_EQ(next(), "start 0.1");
+  node->hands_connected({}, {failed}, now);  // a new keeper has only the old end
+  EXPECT_EQ(next(), "start 0.1");
+}
+
+}  // namespace
+}  // namespace muster::core::node
