@@ -41,7 +41,7 @@ class Registry : public registry_actor::base {
     recovered_.clear();
     for (NodeId node : lost_) tell_all(NodeIsLost{node, core::EndCause::node_lost});
     return {
-        [this](const CreateJob& m) { create(m); },
+        [this](const CreateJob& m) { create(m, false); },
         [this](const DeleteJob& m) { remove(m); },
         [this](const AskJob& m) { ask(m); },
         [this](const Report& m) { report(m); },
@@ -158,10 +158,15 @@ class Registry : public registry_actor::base {
     arm();
   }
 
-  void create(const CreateJob& m) {
+  // `looked`: the job that has the name was asked, so it is not about to go.
+  void create(const CreateJob& m, bool looked) {
     const core::JobMeta& meta = m.object->meta;
     FullName full{meta.ns, meta.name};
-    if (names_.contains(full)) {
+    if (auto named = names_.find(full); named != names_.end()) {
+      // What clients see may be ahead of us: it may be gone already, with the word of that on its
+      // way from its actor. A job at rest is not going anywhere.
+      const Entry& entry = jobs_.at(named->second);
+      if (!looked && entry.durable && !entry.at_rest()) return create_after(named->second, m);
       // The job that has the name may itself not be on disk yet: a refusal tells of it, so it waits
       // for it.
       return later({}, nullptr, [done = m.done, name = meta.name] {
@@ -187,6 +192,20 @@ class Registry : public registry_actor::base {
       done(Nothing{});
       for (const Ask& ask : std::exchange(entry.asks, {})) ask.pass_on(entry.actor);
     });
+  }
+
+  // Looks again when the job that has the name has done what it was about to do.
+  void create_after(JobId id, const CreateJob& m) {
+    uint64_t number = ++last_asked_;
+    asked_.emplace(number, [this, m] { create(m, true); });
+    auto again = [me = registry_actor{this}, number] {
+      caf::anon_send(me, durable_atom_v, number);
+    };
+    with_actor(id, {[this, again](const auto& actor) {
+                      // Asks for nothing, and is answered in its turn.
+                      send(actor, JobAsk{core::PodsDeletion{}, [again](Status) { again(); }});
+                    },
+                    again});
   }
 
   // The id of the job that is meant; 0 when it was answered with an error.

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 
 namespace muster::sim {
 namespace {
@@ -78,6 +79,132 @@ void play(uint64_t seed) {
     EXPECT_EQ(job.state().failed, world.ended_bad.size());
     EXPECT_EQ(job.succeeded(), world.ended_ok.size());
   }
+}
+
+// An object with these members of its spec, and a version that tells it from all others.
+core::JobObjectPtr changed(const core::JobObject& from, const nlohmann::json& spec, int version) {
+  nlohmann::json json = nlohmann::json::parse(from.json);
+  json["spec"].merge_patch(spec);
+  json["metadata"]["annotations"]["version"] = std::to_string(version);
+  json["metadata"]["generation"] = json["metadata"]["generation"].get<int>() + 1;
+  return api::load_job(json.dump());
+}
+
+int version_of(const core::Job& job) {
+  const auto& annotations = job.object().meta.annotations;
+  auto it = annotations.find("version");
+  return it == annotations.end() ? 0 : std::stoi(it->second);
+}
+
+// The owner suspends, resumes, scales, deletes and evicts while things die. What he was told
+// survives; the job goes to its end; at rest it still answers, and its name is free when it is
+// gone.
+void play_owner(uint64_t seed) {
+  SCOPED_TRACE("owner, seed " + std::to_string(seed));
+  std::mt19937_64 random(seed * 7919);
+  auto below = [&random](uint64_t n) { return random() % n; };
+  Plan plan;
+  plan.seed = seed;
+  plan.agents = 1 + static_cast<uint32_t>(below(3));
+  plan.slots = 1 + static_cast<uint32_t>(below(4));
+  plan.crashes = static_cast<int>(below(5));
+  plan.mid_commit = static_cast<int>(below(3));
+  plan.agent_restarts = static_cast<int>(below(3));
+  plan.breaks = static_cast<int>(below(5));
+  plan.silences = plan.agents > 1 ? static_cast<int>(below(2)) : 0;
+  plan.index_deaths = static_cast<int>(below(3));
+  plan.owner_acts = 12;
+  World world(plan);
+  world.may_scale = true;
+  uint64_t salt = random();
+  world.exit_code = [salt](PodId pod) {
+    return ((pod.index * 31u + pod.attempt) ^ salt) % 5 == 0 && pod.attempt < 2 ? 1 : 0;
+  };
+  int versions = 0, told = 0;  // the newest version that the owner was told of
+  auto update = [&](const nlohmann::json& spec) {
+    const core::Job* job = world.shown("one");
+    if (!job) return;
+    int version = ++versions;
+    auto object = changed(job->object(), spec, version);
+    world.ask("one", core::OwnerUpdate{0, job->object_ptr(), object}, [&told, version](Status s) {
+      if (s.ok()) told = std::max(told, version);
+    });
+  };
+  auto check_told = [&] {
+    const core::Job* job = world.shown("one");
+    EXPECT_TRUE(!job || version_of(*job) >= told) << "the owner was told of a change that is gone";
+  };
+  world.owner = [&] {
+    check_told();
+    const core::Job* job = world.shown("one");
+    if (!job) return;
+    const int n = static_cast<int>(1 + below(12));
+    switch (below(6)) {
+      case 0:
+        return update({{"suspend", true}});
+      case 1:
+        return update({{"suspend", false}});
+      case 2:
+        return update({{"completions", n}, {"parallelism", n}});
+      case 3:
+        return update({{"parallelism", n}});
+      default: {
+        std::vector<PodKey> keys;
+        job->each_pod([&keys](const core::Pod& pod) { keys.push_back(pod.key); });
+        if (keys.empty()) return;
+        auto why =
+            below(2) == 0 ? core::PodsDeletion::Why::owner : core::PodsDeletion::Why::eviction;
+        return world.ask("one", core::PodsDeletion{0, {keys[below(keys.size())]}, why, -1});
+      }
+    }
+  };
+  core::JobObjectPtr first = job_object("one", 8, 8, -1, 1'000'000);
+  first = changed(*first, {{"podReplacementPolicy", "Failed"}}, 0);
+  world.submit(first);
+  Millis look = 0;
+  auto done = [&] {
+    const core::Job* job = world.shown("one");
+    if (!job) return false;
+    // When the faults are over, the owner wants it to run.
+    if (++look % 500 == 0 && (job->spec().suspend.value_or(false) || !job->spec().parallelism))
+      update({{"suspend", false}});
+    return job->finished();
+  };
+  ASSERT_TRUE(world.run(done, 3'600'000)) << "the job did not finish: " << world.picture("one");
+  check_told();
+  // At rest: it still takes changes, and goes when its time to live is over.
+  auto changes = [&](const nlohmann::json& spec) {
+    int wanted = versions + 1;
+    return [&, spec, wanted, n = 0]() mutable {
+      if (n++ % 300 == 0 && world.shown("one")) update(spec);
+      return !world.shown("one") || version_of(*world.shown("one")) >= wanted;
+    };
+  };
+  ASSERT_TRUE(world.run(changes({{"backoffLimit", 7}}), 600'000)) << world.picture("one");
+  if (below(2) == 0) {
+    ASSERT_TRUE(world.run(changes({{"ttlSecondsAfterFinished", 3}}), 600'000));
+    ASSERT_TRUE(world.run([&] { return !world.shown("one"); }, 600'000)) << "its ttl is over";
+  } else {
+    int n = 0;
+    auto gone = [&] {
+      if (n++ % 300 == 0 && world.shown("one")) world.remove("one", below(2) == 0, false);
+      return !world.shown("one");
+    };
+    ASSERT_TRUE(world.run(gone, 600'000)) << world.picture("one");
+  }
+  // Its name is free.
+  world.submit(job_object("one", 2, 2, -1, 1'000'000));
+  auto again = [&] { return world.shown("one") && world.shown("one")->finished(); };
+  ASSERT_TRUE(world.run(again, 600'000)) << world.picture("one");
+  for (const std::string& rule : world.broken) ADD_FAILURE() << rule;
+}
+
+TEST(Simulation, OwnersChangeTheirMinds) {
+  if (const char* seed = std::getenv("MUSTER_SEED"); seed && *seed)
+    return play_owner(std::strtoull(seed, nullptr, 10));
+  const char* most = std::getenv("MUSTER_SIM_RUNS");
+  uint64_t runs = most ? std::strtoull(most, nullptr, 10) : 150;
+  for (uint64_t seed = 1; seed <= runs && !HasFailure(); ++seed) play_owner(seed);
 }
 
 TEST(Simulation, NothingIsLostAndNothingCountedTwice) {

@@ -41,6 +41,7 @@ struct Plan {
   int breaks = 4;            // of links
   int silences = 1;          // agents frozen for longer than the grace
   int index_deaths = 2;      // exceptions in index actors
+  int owner_acts = 0;        // times that `owner` is called, among the faults
   Millis pod_ms_max = 400;   // how long a pod runs
   Millis clock_jump_ms = 0;  // planted once, when not 0
 };
@@ -54,6 +55,15 @@ class World {
   void submit(core::JobObjectPtr object);
   // Exit code of an attempt.
   std::function<int(PodId)> exit_code = [](PodId) { return 0; };
+  // Called while there are faults: what the owner of a job does.
+  std::function<void()> owner;
+  // Asks something of a job (its token is set on the way). `done` hears whether it was granted; a
+  // crash may swallow that.
+  void ask(const std::string& name, core::Event event, std::function<void(Status)> done = nullptr);
+  void remove(const std::string& name, bool background, bool orphan,
+              std::function<void(Status)> done = nullptr);
+  bool may_scale = false;  // then `succeeded` may fall
+
   // Runs with faults, then without; false when `done` is not true within `limit_ms` of virtual
   // time.
   bool run(const std::function<bool()>& done, Millis limit_ms);
