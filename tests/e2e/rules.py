@@ -1,0 +1,175 @@
+#!/usr/bin/python3
+"""Rules that need more than one job, node or coordinator: feature gates over restarts, priorities, taints, devices, orphans.
+
+    MUSTER=build/release/muster tests/e2e/rules.py [TEST…]
+"""
+import pathlib
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+from world import World, condition, eventually, finished  # noqa: E402
+
+UNTIL_GO = 'while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; code=0'
+
+
+class Gates(World):
+    """A cluster whose coordinator is started again with other gates; jobs are in flight all the while."""
+
+    def with_gates(self, cluster, gates):
+        cluster.kill_coordinator()
+        cluster.extra = ["--feature-gates", gates] if gates else []
+        cluster.start_coordinator()
+        cluster.wait_nodes()
+
+    def test_on_off_on_with_a_job_in_flight(self):
+        cluster = self.cluster(agents=1, slots=8)
+        witness = self.witness(cluster)
+        # Index 0 fails for ever, the others wait for the word.
+        work = 'code=0; if [ "$i" = 0 ]; then code=1; else while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; fi'
+        self.submit(cluster, witness.job("flight", work, 3, backoffLimitPerIndex=1, backoffLimit=1000,
+                                         successPolicy={"rules": [{"succeededIndexes": "1,2"}]}))
+        eventually(lambda: cluster.api.job("flight")["status"].get("failedIndexes") == "0", "index 0 has failed")
+        failed = cluster.api.job("flight")["status"]["failed"]
+        self.with_gates(cluster, "JobBackoffLimitPerIndex=false,JobSuccessPolicy=false")
+        # Off: a new job loses the fields, the one that has them keeps them, and what was decided stays.
+        dropped = self.submit(cluster, witness.job("dropped", "code=0", 1, backoffLimitPerIndex=1,
+                                                   successPolicy={"rules": [{"succeededCount": 1}]}))
+        self.assertNotIn("backoffLimitPerIndex", dropped["spec"])
+        self.assertNotIn("successPolicy", dropped["spec"])
+        cluster.wait("dropped", finished, 20)
+        kept = cluster.api.job("flight")
+        self.assertEqual(kept["spec"]["backoffLimitPerIndex"], 1)
+        self.assertEqual((kept["status"]["failedIndexes"], kept["status"]["failed"]), ("0", failed))
+        self.assertEqual(len(witness.starts()), len(set(witness.starts())))
+        (witness.folder / "go").touch()
+        eventually(lambda: cluster.api.job("flight")["status"].get("succeeded") == 2, "both have succeeded")
+        # What ends a job is decided with the success that is shown.
+        self.assertFalse(finished(cluster.api.job("flight")), "off: no rule of success ends it, nor do its failed indexes")
+        self.with_gates(cluster, "")
+        # On again: the rules look at the whole state, not at what has happened since.
+        job = cluster.wait("flight", finished, 20)
+        self.assertEqual(condition(job, "Failed")["reason"], "FailedIndexes")
+        self.assertEqual(job["status"]["failed"], failed)
+
+    def test_elastic_off_makes_completions_immutable(self):
+        cluster = self.cluster(agents=1, slots=4, extra=["--feature-gates", "ElasticIndexedJob=false"])
+        witness = self.witness(cluster)
+        self.submit(cluster, witness.job("fixed", UNTIL_GO, 2))
+        patch = {"spec": {"completions": 1, "parallelism": 1}}
+        code, answer = cluster.api.patch("fixed", patch)
+        self.assertEqual(code, 422, answer)
+        self.assertIn("field is immutable", str(answer))
+        self.with_gates(cluster, "ElasticIndexedJob=true")
+        code, answer = cluster.api.patch("fixed", patch)
+        self.assertEqual(code, 200, answer)
+        (witness.folder / "go").touch()
+        job = cluster.wait("fixed", finished, 20)
+        self.assertEqual(job["status"]["completedIndexes"], "0")
+
+    def test_a_gate_that_does_not_exist_is_named(self):
+        done = self.muster("coordinator", "--data-dir", "/nonexistent", "--feature-gates", "JobSucessPolicy=false")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn('there is no feature gate "JobSucessPolicy"', done.stderr)
+
+
+class Placement(World):
+    def template(self, job, **spec):
+        job["spec"]["template"]["spec"].update(spec)
+        return job
+
+    def test_a_higher_priority_takes_the_place_of_a_lower_one(self):
+        cluster = self.cluster(agents=1, slots=2)
+        witness = self.witness(cluster)
+        low = witness.job("low", UNTIL_GO, 2)
+        low["spec"]["podFailurePolicy"] = {"rules": [
+            {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]}
+        self.submit(cluster, self.template(low, terminationGracePeriodSeconds=1))
+        eventually(lambda: cluster.api.job("low")["status"].get("ready") == 2, "the slots are taken")
+        self.submit(cluster, self.template(witness.job("high", "code=0", 1), priority=100))
+        cluster.wait("high", finished, 20)
+        reasons = [c["reason"] for p in self.pods_of(cluster, "low") for c in p["status"].get("conditions", [])
+                   if c["type"] == "DisruptionTarget"]
+        self.assertLessEqual(set(reasons), {"PreemptionByScheduler"})
+        (witness.folder / "go").touch()
+        job = cluster.wait("low", finished, 20)
+        self.assertTrue(condition(job, "Complete"))
+        self.assertNotIn("failed", job["status"], "a preempted pod is ignored by its policy")
+        started = [index for index, _, what, _ in witness.lines() if what == "start"]
+        self.assertGreaterEqual(len(started), 4, "one of the low ones ran twice")
+
+    def test_taints_selectors_and_cordon(self):
+        cluster = self.cluster(agents=2, slots=4)
+        witness = self.witness(cluster)
+        call = cluster.api.call
+        merge = "application/merge-patch+json"
+        nodes = [n["metadata"]["name"] for n in call("GET", "/api/v1/nodes")[1]["items"]]
+        call("PATCH", f"/api/v1/nodes/{nodes[0]}", {"spec": {"taints": [{"key": "gpu", "effect": "NoSchedule"}]},
+                                                   "metadata": {"labels": {"disk": "fast"}}}, merge)
+        self.submit(cluster, witness.job("plain", "code=0", 4))
+        cluster.wait("plain", finished, 20)
+        self.assertEqual({p["spec"]["nodeName"] for p in self.pods_of(cluster, "plain")}, {nodes[1]})
+        tolerant = self.template(witness.job("tolerant", "code=0", 2), nodeSelector={"disk": "fast"},
+                                 tolerations=[{"key": "gpu", "operator": "Exists"}])
+        self.submit(cluster, tolerant)
+        cluster.wait("tolerant", finished, 20)
+        self.assertEqual({p["spec"]["nodeName"] for p in self.pods_of(cluster, "tolerant")}, {nodes[0]})
+        # What people set survives the coordinator.
+        cluster.restart_coordinator()
+        cluster.wait_nodes()
+        node = call("GET", f"/api/v1/nodes/{nodes[0]}")[1]
+        self.assertEqual(node["spec"]["taints"], [{"key": "gpu", "effect": "NoSchedule"}])
+
+    def test_a_deleted_nodes_pods_are_disrupted_and_run_again(self):
+        cluster = self.cluster(agents=2, slots=2)
+        witness = self.witness(cluster)
+        work = '[ "$a" -ge 1 ] || while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; code=0'
+        self.submit(cluster, witness.job("moved", work, 4))
+        eventually(lambda: cluster.api.job("moved")["status"].get("ready") == 4, "all run")
+        victim = self.pods_of(cluster, "moved")[0]["spec"]["nodeName"]
+        code, answer = cluster.api.call("DELETE", f"/api/v1/nodes/{victim}")
+        self.assertEqual(code, 200, answer)
+        eventually(lambda: cluster.api.job("moved")["status"].get("failed") == 2, "its pods are lost")
+        lost = [p for p in self.pods_of(cluster, "moved") if p["status"]["phase"] == "Failed"]
+        self.assertEqual({c["reason"] for p in lost for c in p["status"]["conditions"] if c["type"] == "DisruptionTarget"},
+                         {"DeletionByPodGC"})
+        eventually(lambda: victim in [n["metadata"]["name"] for n in cluster.api.call("GET", "/api/v1/nodes")[1]["items"]],
+                   "its agent, which is alive, registers anew")
+        (witness.folder / "go").touch()
+        job = cluster.wait("moved", finished, 30)
+        self.assertEqual((job["status"]["succeeded"], job["status"]["failed"]), (4, 2))
+        self.nothing_left(witness)
+
+    def test_devices_are_never_shared(self):
+        cluster = self.cluster(agents=1, slots=8, agent_extra=["--resource", "nvidia.com/gpu=3"])
+        witness = self.witness(cluster)
+        work = 'd="$WITNESS/gpu-$CUDA_VISIBLE_DEVICES"; mkdir "$d" && sleep 0.2 && rmdir "$d"; code=$?'
+        job = witness.job("gpus", work, 9)
+        job["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {"nvidia.com/gpu": "1"}}
+        self.submit(cluster, job)
+        done = cluster.wait("gpus", finished, 30)
+        self.assertTrue(condition(done, "Complete"), done["status"])
+        self.assertNotIn("failed", done["status"])
+
+    def test_orphans_run_on_without_their_job(self):
+        cluster = self.cluster(agents=1, slots=4)
+        witness = self.witness(cluster)
+        self.submit(cluster, witness.job("parent", UNTIL_GO, 2))
+        eventually(lambda: cluster.api.job("parent")["status"].get("ready") == 2, "both run")
+        cluster.api.delete("parent", "Orphan")
+        self.assertEqual(cluster.api.call("GET", "/apis/batch/v1/namespaces/default/jobs/parent")[0], 404)
+        cluster.restart_coordinator()
+        cluster.wait_nodes()
+        pods = self.pods_of(cluster, "parent")
+        self.assertEqual([p["status"]["phase"] for p in pods], ["Running"] * 2)
+        self.assertTrue(all("ownerReferences" not in p["metadata"] for p in pods))
+        (witness.folder / "go").touch()
+        eventually(lambda: [p["status"]["phase"] for p in self.pods_of(cluster, "parent")] == ["Succeeded"] * 2, "both end")
+        for pod in pods:
+            cluster.api.call("DELETE", f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}")
+        eventually(lambda: not self.pods_of(cluster, "parent"), "they are gone when they are deleted")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2, warnings="ignore")
