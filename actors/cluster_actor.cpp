@@ -3,14 +3,13 @@
 #include "actors/supervise.hpp"
 #include "base/log.hpp"
 #include "core/cluster/lease.hpp"
-#include "core/cluster/placement.hpp"
+#include "core/cluster/slots.hpp"
 #include "storage/rows.hpp"
 
 #include <caf/typed_event_based_actor.hpp>
 
 #include <algorithm>
 #include <chrono>
-#include <deque>
 #include <unordered_map>
 #include <utility>
 
@@ -19,14 +18,6 @@ namespace muster::actors {
 namespace {
 
 using core::NodeInfo;
-
-// A node is given as many pods beyond its slots as ended there within this span, about a round trip
-// with two syncs: so a slot that frees is filled at once where pods are short, and nothing waits
-// there where they run for seconds.
-constexpr Millis kLookAheadSpanMs = 50;
-// Slots that a job was asked to give back are counted on for so long: SIGTERM, a usual grace, and
-// the report.
-constexpr Millis kPreemptionMs = 60'000;
 
 class Cluster : public cluster_actor::base {
  public:
@@ -43,13 +34,12 @@ class Cluster : public cluster_actor::base {
     for (NodeInfo& info : nodes) {
       last_node_ = std::max(last_node_, info.id);
       if (!info.gone) by_name_[info.name] = info.id;
-      set_info(nodes_[info.id], std::move(info));
+      if (!info.gone) slots_.set_node(info);
+      Node& node = nodes_[info.id];
+      node.durable_spec = info.spec;
+      node.info = std::move(info);
     }
-    for (const auto& [id, slots] : holds) {
-      Client& job = jobs_[id];
-      learn(job, slots.object);
-      for (auto [node, count] : slots.slots) hold(job, node, count);
-    }
+    for (const auto& [id, held] : holds) slots_.hold(id, held.object, held.slots);
   }
 
   behavior_type make_behavior() override {
@@ -61,8 +51,14 @@ class Cluster : public cluster_actor::base {
         [this](const Heartbeat& m) { heartbeat(m); },
         [this](const AgentLeaves& m) { leaves(m); },
         [this](const Want& m, const job_actor& job) { want(m, job); },
-        [this](const Freed& m) { freed(m); },
-        [this](const JobLeft& m) { left(m); },
+        [this](const Freed& m) {
+          slots_.freed(m.job, m.slots, uptime());
+          moved(m.job);
+        },
+        [this](const JobLeft& m) {
+          slots_.left(m.job);
+          moved(m.job);
+        },
         [this](const ChangeNode& m) { change(m); },
         [this](const DeleteNode& m) { remove(m); },
         [this](const durable_atom&, uint64_t asked) { durable(asked); },
@@ -73,7 +69,7 @@ class Cluster : public cluster_actor::base {
   }
 
   void on_exit() override {
-    jobs_.clear();
+    actors_.clear();
     asked_.clear();
     registry_ = nullptr;
     destroy(journal_);
@@ -81,35 +77,19 @@ class Cluster : public cluster_actor::base {
 
  private:
   struct Node {
-    NodeInfo info;
-    core::StringMap labels;  // labels_of(info)
+    NodeInfo info;                // as it was asked to be; what is placed goes by this
+    core::NodeSpec durable_spec;  // what may be shown
     core::Lease lease;
-    uint64_t link = 0;                             // 0: not connected
-    uint32_t used = 0;                             // slots that are granted or hold a pod
-    core::Amounts taken;                           // resources of these
-    std::deque<std::pair<Millis, uint32_t>> ends;  // within kLookAheadSpanMs
-  };
-  // A job that waits for slots or holds some; forgotten when it does neither.
-  struct Client {
-    job_actor actor;
-    core::JobObjectPtr object;
-    core::Demand demand;
-    uint32_t pending = 0;
-    uint64_t received = 0;
-    uint64_t granted = 0;
-    std::map<NodeId, uint32_t> held;
-    // Slots it was told to give up, and until when that is waited for.
-    std::map<NodeId, std::pair<uint32_t, Millis>> leaving;
-    // What was granted and has not arrived yet counts against what is wanted.
-    uint32_t wanted() const {
-      uint64_t coming = granted - received;
-      return pending > coming ? static_cast<uint32_t>(pending - coming) : 0;
-    }
-    bool idle() const { return pending == 0 && held.empty() && granted == received; }
+    uint64_t link = 0;  // 0: not connected
   };
 
   std::chrono::milliseconds tick() const {
     return std::chrono::milliseconds(core::tick_ms(options_.node_grace_ms));
+  }
+  // Milliseconds of a clock that only rises.
+  Millis uptime() {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(clock().now().time_since_epoch())
+        .count();
   }
 
   // ---- registration
@@ -158,7 +138,10 @@ class Cluster : public cluster_actor::base {
       info.name = hello.node;
       info.created_ms = info.changed_ms = clock_();
       // What people set belongs to the name.
-      if (before != kNoNode) info.spec = nodes_[before].info.spec;
+      if (before != kNoNode) {
+        info.spec = nodes_[before].info.spec;
+        nodes_[id].durable_spec = nodes_[before].durable_spec;
+      }
     }
     Node& node = nodes_[id];
     node.link = 0;
@@ -170,14 +153,15 @@ class Cluster : public cluster_actor::base {
     node.info.memory_bytes = hello.memory_bytes;
     node.info.resources = hello.resources;
     node.info.labels = hello.labels;
-    node.labels = core::labels_of(node.info);
     node.info.address = hello.address;
     node.info.draining = false;
+    slots_.set_node(node.info);
     changed.push_back(node.info);
     log::info("node {} registers (n{}, {} slots, {} running, {} waiting, {} ended)", hello.node, id,
               hello.slots, hello.running.size(), hello.waiting.size(), hello.ended.size());
     bool replaced = old != kNoNode && old != id;
-    later(std::move(changed), [this, m, id, old, replaced] {
+    later(std::move(changed), [this, m, id, old, replaced, spec = node.info.spec] {
+      nodes_[id].durable_spec = spec;
       if (replaced) send(registry_(), NodeIsLost{old, core::EndCause::node_lost});
       reconcile(m, id);
     });
@@ -208,6 +192,7 @@ class Cluster : public cluster_actor::base {
     node->lease.renew();
     node->info.heartbeat_ms = clock_();
     set_health(*node, NodeInfo::Health::ready);
+    show(*node);  // it drains no more
     send(registry_(), NodeReadyNow{m.node, m.link});
     place_soon();
   }
@@ -234,7 +219,7 @@ class Cluster : public cluster_actor::base {
     if (!node || node->link != m.link) return;
     log::info("node {} (n{}) drains", node->info.name, m.node);
     node->info.draining = true;
-    options_.show({node->info});
+    show(*node);
   }
 
   void beat() {
@@ -271,13 +256,8 @@ class Cluster : public cluster_actor::base {
     node.info.health = NodeInfo::Health::lost;
     node.info.changed_ms = clock_();
     node.link = 0;
-    for (auto it = jobs_.begin(); it != jobs_.end();) {
-      it->second.held.erase(id);
-      it->second.leaving.erase(id);
-      it = it->second.idle() ? jobs_.erase(it) : std::next(it);
-    }
-    node.used = 0;
-    node.taken = {};
+    slots_.remove_node(id);
+    std::erase_if(actors_, [this](const auto& one) { return !slots_.knows(one.first); });
     if (auto named = by_name_.find(node.info.name); named != by_name_.end() && named->second == id)
       by_name_.erase(named);
     return node.info;
@@ -289,7 +269,13 @@ class Cluster : public cluster_actor::base {
               health == NodeInfo::Health::ready ? "ready" : "not heard of");
     node.info.health = health;
     node.info.changed_ms = clock_();
-    options_.show({node.info});
+    show(node);
+  }
+
+  void show(const Node& node) {
+    NodeInfo info = node.info;
+    info.spec = node.durable_spec;
+    options_.show({std::move(info)});
   }
 
   Node* find(NodeId id) {
@@ -298,11 +284,6 @@ class Cluster : public cluster_actor::base {
   }
 
   // ---- what people change
-
-  void set_info(Node& node, NodeInfo info) {
-    node.info = std::move(info);
-    node.labels = core::labels_of(node.info);
-  }
 
   // The newest incarnation of this name; kNoNode: there is none, or it was deleted.
   NodeId newest(const std::string& name) const {
@@ -318,10 +299,11 @@ class Cluster : public cluster_actor::base {
     if (node.info.spec != m.seen)
       return m.done(Error{Errc::conflict, "the node has been modified", {}});
     node.info.spec = m.spec;
-    node.labels = core::labels_of(node.info);
+    if (!node.info.gone) slots_.set_node(node.info);
     log::info("node {} (n{}) is changed{}", m.name, id,
               m.spec.unschedulable ? ": it is cordoned" : "");
-    later({node.info}, [this, done = m.done] {
+    later({node.info}, [this, id, spec = m.spec, done = m.done] {
+      nodes_[id].durable_spec = spec;
       done(Nothing{});
       place_soon();
     });
@@ -348,88 +330,15 @@ class Cluster : public cluster_actor::base {
 
   // ---- slots
 
-  void learn(Client& job, const core::JobObjectPtr& object) {
-    if (job.object == object) return;
-    // What it holds was taken by the old demand.
-    core::Demand demand = core::demand_of(*object);
-    if (job.object && demand.amounts != job.demand.amounts)
-      for (auto [node, count] : job.held) {
-        nodes_[node].taken.add(job.demand.amounts, -int64_t{count});
-        nodes_[node].taken.add(demand.amounts, count);
-      }
-    job.object = object;
-    job.demand = std::move(demand);
-  }
-
-  void hold(Client& job, NodeId id, uint32_t count) {
-    Node& node = nodes_[id];
-    node.used += count;
-    if (!job.demand.amounts.none()) node.taken.add(job.demand.amounts, count);
-    job.held[id] += count;
-  }
-
-  void release(Client& job, NodeId id, uint32_t count) {
-    auto held = job.held.find(id);
-    if (held == job.held.end()) return;
-    count = std::min(count, held->second);
-    Node& node = nodes_[id];
-    node.used -= count;
-    if (!job.demand.amounts.none()) node.taken.add(job.demand.amounts, -int64_t{count});
-    if ((held->second -= count) == 0) job.held.erase(held);
-    auto leaving = job.leaving.find(id);
-    if (leaving == job.leaving.end()) return;
-    leaving->second.first -= std::min(leaving->second.first, count);
-    if (leaving->second.first == 0) job.leaving.erase(leaving);
-  }
-
   void want(const Want& m, const job_actor& actor) {
-    if (m.pending == 0 && !jobs_.contains(m.job)) return;
-    auto [it, fresh] = jobs_.try_emplace(m.job);
-    Client& job = it->second;
-    if (fresh) job.granted = m.received;  // it was forgotten when nothing was on its way
-    job.actor = actor;
-    learn(job, m.object);
-    job.pending = m.pending;
-    job.received = m.received;
-    forget_idle(m.job);
+    slots_.want(m.job, m.pending, m.received, m.object);
+    if (slots_.knows(m.job)) actors_[m.job] = actor;
+    moved(m.job);
+  }
+
+  void moved(JobId job) {
+    if (!slots_.knows(job)) actors_.erase(job);
     place_soon();
-  }
-
-  void freed(const Freed& m) {
-    auto it = jobs_.find(m.job);
-    if (it == jobs_.end()) return;
-    Millis now = clock_();
-    for (auto [id, count] : m.slots) {
-      Node* node = find(id);
-      if (!node || node->info.gone) continue;
-      release(it->second, id, count);
-      node->ends.emplace_back(now, count);
-    }
-    forget_idle(m.job);
-    place_soon();
-  }
-
-  // Its actor is gone and it has no open pod: what was granted last never arrived.
-  void left(const JobLeft& m) {
-    auto it = jobs_.find(m.job);
-    if (it == jobs_.end()) return;
-    while (!it->second.held.empty())
-      release(it->second, it->second.held.begin()->first, UINT32_MAX);
-    jobs_.erase(it);
-    place_soon();
-  }
-
-  void forget_idle(JobId id) {
-    auto it = jobs_.find(id);
-    if (it != jobs_.end() && it->second.idle()) jobs_.erase(it);
-  }
-
-  uint32_t look_ahead(Node& node, Millis now) {
-    while (!node.ends.empty() && node.ends.front().first + kLookAheadSpanMs < now)
-      node.ends.pop_front();
-    uint32_t recent = 0;
-    for (auto [at, count] : node.ends) recent += count;
-    return std::min(recent, 4 * node.info.slots + 16);
   }
 
   void place_soon() {
@@ -440,118 +349,36 @@ class Cluster : public cluster_actor::base {
 
   void place() {
     place_due_ = false;
-    Millis now = clock_();
-    std::vector<core::FreeNode> free, ahead;
-    bool any_free = false;
-    for (auto& [id, node] : nodes_) {
-      bool usable = node.link != 0 && !node.info.gone &&
-                    node.info.health == NodeInfo::Health::ready && !node.info.draining;
-      if (!usable) continue;
-      uint32_t slots = node.info.slots;
-      core::FreeNode entry{
-          id, slots > node.used ? slots - node.used : 0, {}, &node.info, &node.labels};
-      entry.room = core::capacity_of(node.info);
-      entry.room.add(node.taken, -1);
-      uint32_t room = slots + look_ahead(node, now);
-      any_free |= entry.free > 0;
-      free.push_back(entry);
-      entry.free = room > std::max(node.used, slots) ? room - std::max(node.used, slots) : 0;
-      if (entry.free > 0) ahead.push_back(std::move(entry));
-    }
-    std::vector<core::WaitingJob> waiting = waiting_jobs();
-    if (waiting.empty() || free.empty()) return;
-    last_served_ = waiting.front().job;
-    int32_t top = waiting.front().demand->priority, low = top;
-    for (const core::WaitingJob& job : waiting) top = std::max(top, job.demand->priority);
-    if (any_free) grant(core::place(free, std::move(waiting)));
-    if (!ahead.empty()) {
-      waiting = waiting_jobs();
-      // No look-ahead of gangs, nor where resources are counted; lower priority gives way.
-      std::erase_if(waiting, [top](const core::WaitingJob& job) {
-        return job.demand->gang || !job.demand->amounts.none() || job.demand->priority < top;
-      });
-      if (!waiting.empty()) grant(core::place(std::move(ahead), std::move(waiting)));
-    }
-    for (const auto& [id, job] : jobs_)
-      if (!job.held.empty()) low = std::min(low, job.demand.priority);
-    if (low < top) preempt(now);
-  }
-
-  std::vector<core::WaitingJob> waiting_jobs() const {
-    std::vector<core::WaitingJob> waiting;
-    auto add = [&waiting](JobId id, const Client& job) {
-      if (job.wanted() > 0) waiting.push_back({id, job.wanted(), &job.demand});
-    };
-    auto first = jobs_.upper_bound(last_served_);
-    for (auto it = first; it != jobs_.end(); ++it) add(it->first, it->second);
-    for (auto it = jobs_.begin(); it != first; ++it) add(it->first, it->second);
-    return waiting;
-  }
-
-  void grant(const core::Grants& grants) {
-    for (const auto& [id, slots] : grants) {
-      Client& job = jobs_.at(id);
+    for (auto& [id, node] : nodes_)
+      if (!node.info.gone)
+        slots_.set_usable(id, node.link != 0 && node.info.health == NodeInfo::Health::ready &&
+                                  !node.info.draining);
+    Millis now = uptime();
+    core::Slots::Round round = slots_.place(now);
+    for (const auto& [job, slots] : round.grants) {
       std::map<NodeId, uint64_t> links;
-      for (auto [node, count] : slots) {
-        hold(job, node, count);
-        links[node] = nodes_.at(node).link;
-        job.granted += count;
-      }
-      send(job.actor, Granted{slots, std::move(links)});
+      for (auto [node, count] : slots) links[node] = nodes_.at(node).link;
+      send(actors_.at(job), Granted{slots, std::move(links)});
     }
-  }
-
-  // Takes slots back from lower priorities for the job of the highest that waits. What was asked
-  // back and has not come yet counts as free, so nobody is asked twice for one need; it goes to the
-  // highest that waits when it comes. All of this is memory: a crash decides it anew.
-  void preempt(Millis now) {
-    std::vector<core::WaitingJob> waiting = waiting_jobs();
-    if (waiting.empty()) return;
-    auto neediest = std::max_element(waiting.begin(), waiting.end(),
-                                     [](const core::WaitingJob& a, const core::WaitingJob& b) {
-                                       return a.demand->priority < b.demand->priority;
-                                     });
-    std::map<NodeId, core::FreeNode> nodes;
-    for (auto& [id, node] : nodes_) {
-      if (node.link == 0 || node.info.gone || node.info.draining) continue;
-      uint32_t slots = node.info.slots;
-      core::FreeNode entry{
-          id, slots > node.used ? slots - node.used : 0, {}, &node.info, &node.labels};
-      entry.room = core::capacity_of(node.info);
-      entry.room.add(node.taken, -1);
-      nodes.emplace(id, std::move(entry));
+    for (const auto& [job, slots] : round.victims) {
+      for (auto [node, count] : slots)
+        log::info("j{} gives {} slots of n{} to a job of higher priority", job, count, node);
+      send(actors_.at(job), Preempt{slots});
     }
-    std::vector<core::Holder> holders;
-    for (auto& [id, job] : jobs_) {
-      std::erase_if(job.leaving, [now](const auto& one) { return one.second.second < now; });
-      for (auto [node, count] : job.held) {
-        auto entry = nodes.find(node);
-        if (entry == nodes.end() || !job.actor) continue;
-        auto asked = job.leaving.find(node);
-        uint32_t leaving = asked == job.leaving.end() ? 0 : std::min(asked->second.first, count);
-        entry->second.free += leaving;
-        entry->second.room.add(job.demand.amounts, leaving);
-        holders.push_back({id, node, count - leaving, &job.demand});
-      }
-    }
-    std::vector<core::FreeNode> room;
-    for (auto& [id, entry] : nodes) room.push_back(std::move(entry));
-    for (const auto& [id, slots] : core::preempt(std::move(room), *neediest, std::move(holders))) {
-      Client& job = jobs_.at(id);
-      for (auto [node, count] : slots) {
-        log::info("j{} gives {} slots of n{} to a job of higher priority", id, count, node);
-        auto& leaving = job.leaving[node];
-        leaving = {leaving.first + count, now + kPreemptionMs};
-      }
-      send(job.actor, Preempt{slots});
-    }
+    if (round.again_ms == 0 || again_at_ > now) return;
+    again_at_ = now + round.again_ms;
+    delayed_send(this, std::chrono::milliseconds(round.again_ms), place_atom_v);
   }
 
   // ---- the journal
 
   void later(std::vector<NodeInfo> changed, std::function<void()> then) {
     Append append;
-    for (const NodeInfo& info : changed) append.rows.push_back(storage::node_row(info));
+    for (NodeInfo& info : changed) {
+      append.rows.push_back(storage::node_row(info));
+      // What passes may be newer by then than it is now; the copy that is shown keeps its own.
+      if (!info.gone) info.health = NodeInfo::Health::unknown;
+    }
     append.nodes = std::move(changed);
     uint64_t number = ++last_asked_;
     asked_.emplace(number, std::move(then));
@@ -574,9 +401,10 @@ class Cluster : public cluster_actor::base {
   std::map<NodeId, Node> nodes_;
   std::map<std::string, NodeId> by_name_;  // living incarnations
   NodeId last_node_ = 0;
-  std::map<JobId, Client> jobs_;
-  JobId last_served_ = 0;
+  core::Slots slots_;
+  std::map<JobId, job_actor> actors_;  // of the jobs that wait for slots or hold some
   bool place_due_ = false;
+  Millis again_at_ = 0;  // uptime: place() comes by itself then
   uint64_t last_asked_ = 0;
   std::unordered_map<uint64_t, std::function<void()>> asked_;
 };

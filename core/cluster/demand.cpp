@@ -12,6 +12,8 @@ namespace {
 constexpr int32_t kClusterCritical = 2'000'000'000;
 constexpr int32_t kNodeCritical = 2'000'001'000;
 constexpr const char* kUnschedulable = "node.kubernetes.io/unschedulable";
+// More than any node has, and so little that a thousand of it still fit into 64 bits.
+constexpr int64_t kMost = int64_t{1} << 52;
 
 // Admission has checked the quantities; one that is malformed in a stored job counts as none.
 Amounts amounts_of(const Resources& resources) {
@@ -19,16 +21,17 @@ Amounts amounts_of(const Resources& resources) {
   auto take = [&amounts](const std::string& name, const std::string& text) {
     auto milli = parse_quantity_milli(text);
     if (!milli) return;
-    int64_t whole = (*milli + 999) / 1000;
+    int64_t whole = std::min(*milli / 1000 + (*milli % 1000 > 0), kMost);
     if (name == "cpu")
-      amounts.cpu_millis = *milli;
+      amounts.cpu_millis = std::min(*milli, kMost);
     else if (name == "memory")
       amounts.memory_bytes = whole;
-    else if (name.find('/') != std::string::npos && whole > 0)
+    else if (name.find('/') != std::string::npos)
       amounts.named[name] = whole;
   };
   for (const auto& [name, text] : resources.limits) take(name, text);
   for (const auto& [name, text] : resources.requests) take(name, text);
+  std::erase_if(amounts.named, [](const auto& one) { return one.second <= 0; });
   return amounts;
 }
 
@@ -79,6 +82,9 @@ Demand demand_of(const JobObject& object) {
     demand.amounts.add(amounts_of(container.resources), 1);
   for (const Container& container : pod.init_containers)
     raise_to(demand.amounts, amounts_of(container.resources));
+  demand.amounts.cpu_millis = std::min(demand.amounts.cpu_millis, kMost);
+  demand.amounts.memory_bytes = std::min(demand.amounts.memory_bytes, kMost);
+  for (auto& [name, count] : demand.amounts.named) count = std::min(count, kMost);
   demand.node_selector = pod.node_selector;
   demand.tolerations = pod.tolerations;
   if (pod.priority_class_name == "system-cluster-critical")
@@ -87,8 +93,15 @@ Demand demand_of(const JobObject& object) {
     demand.priority = kNodeCritical;
   else
     demand.priority = pod.priority.value_or(0);
+  // In the kept text a name's quotes are bare only where it is a name.
+  demand.preempts = pod.kept.find(R"("preemptionPolicy":"Never")") == std::string::npos;
   demand.gang = read_annotations(object.meta.annotations).gang;
   return demand;
+}
+
+bool alike(const Demand& a, const Demand& b) {
+  return a.amounts == b.amounts && a.node_selector == b.node_selector &&
+         a.tolerations == b.tolerations;
 }
 
 Amounts capacity_of(const NodeInfo& node) {

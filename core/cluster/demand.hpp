@@ -29,8 +29,12 @@ struct Demand {
   StringMap node_selector;
   std::vector<Toleration> tolerations;
   int32_t priority = 0;  // higher goes first, and may take the place of lower ones
+  bool preempts = true;  // not with preemptionPolicy Never: it goes first, and takes nobody's place
   bool gang = false;     // the pods that wait start together or not at all
 };
+
+// Whether what has room for a pod of the one has room for a pod of the other.
+bool alike(const Demand& a, const Demand& b);
 
 // A pod's request is that of all its containers together, or of its largest init container if that
 // is more. priorityClassName knows Kubernetes' two own classes; else `priority` itself counts.

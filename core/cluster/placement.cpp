@@ -1,82 +1,102 @@
 #include "core/cluster/placement.hpp"
 
 #include <algorithm>
-#include <span>
 
 namespace muster::core {
 
 namespace {
 
-const Demand kPlain;
+// So many demands that fit nowhere any more are remembered, so that like ones need no look.
+constexpr size_t kStuckMax = 16;
 
-const Demand& demand_of(const WaitingJob& job) {
-  return job.demand ? *job.demand : kPlain;
-}
-
-uint32_t room_for(const FreeNode& node, const Demand& demand, uint64_t most) {
-  auto count = static_cast<uint32_t>(std::min<uint64_t>(most, node.free));
-  if (count == 0) return 0;
-  if (node.info && node.labels && !admits(*node.info, *node.labels, demand)) return 0;
-  return demand.amounts.none() ? count : times_in(node.room, demand.amounts, count);
+// How many of `wanted` pods fit on all nodes together, as far as that is known before it is enough.
+bool has_room_for_all(const std::vector<FreeNode>& nodes, const Demand& demand, uint64_t wanted) {
+  uint64_t room = 0;
+  for (const FreeNode& node : nodes) {
+    room += room_for(node, demand, wanted - room);
+    if (room >= wanted) return true;
+  }
+  return false;
 }
 
 struct Placer {
   std::vector<FreeNode> nodes;
-  Grants grants{};
   uint64_t free = 0;
+  Grants grants{};
+  size_t first = 0;                    // nodes before it have no slot left
+  std::vector<const Demand*> stuck{};  // no pod of these fits any more: room only shrinks
 
-  void take(FreeNode& node, WaitingJob& job, uint32_t count) {
-    grants[job.job][node.node] += count;
-    node.free -= count;
-    if (!demand_of(job).amounts.none()) node.room.add(demand_of(job).amounts, -int64_t{count});
-    job.wanted -= count;
-    free -= count;
+  bool is_stuck(const WaitingJob& job) const {
+    return std::any_of(stuck.begin(), stuck.end(),
+                       [&job](const Demand* one) { return alike(*one, demand_of(job)); });
   }
 
-  // Up to `most` slots for this job; how many it got.
+  // Up to `most` slots for this job; how many it got. Fewer: no more fit.
   uint64_t fill(WaitingJob& job, uint64_t most) {
+    if (most == 0 || is_stuck(job)) return 0;
+    const Demand& demand = demand_of(job);
     uint64_t left = most;
     bool reluctant = false;
-    for (FreeNode& node : nodes) {
-      if (left == 0) return most;
-      if (node.info && reluctance(*node.info, demand_of(job)) > 0) {
+    auto take = [&](FreeNode& node) {
+      uint32_t count = room_for(node, demand, left);
+      if (count == 0) return;
+      grants[job.job][node.node] += count;
+      occupy(node, demand, count);
+      job.wanted -= count;
+      free -= count;
+      left -= count;
+    };
+    while (first < nodes.size() && nodes[first].free == 0) ++first;
+    for (size_t i = first; i < nodes.size() && left > 0; ++i) {
+      if (nodes[i].info && reluctance(*nodes[i].info, demand) > 0)
         reluctant = true;
-        continue;
-      }
-      if (uint32_t count = room_for(node, demand_of(job), left); count > 0) {
-        take(node, job, count);
-        left -= count;
-      }
+      else
+        take(nodes[i]);
     }
-    if (!reluctant) return most - left;
-    for (FreeNode& node : nodes) {
-      if (left == 0) return most;
-      if (uint32_t count = room_for(node, demand_of(job), left); count > 0) {
-        take(node, job, count);
-        left -= count;
-      }
-    }
+    for (size_t i = first; reluctant && i < nodes.size() && left > 0; ++i) take(nodes[i]);
+    if (left > 0 && stuck.size() < kStuckMax) stuck.push_back(&demand);
     return most - left;
   }
 
-  bool has_room_for_all(const WaitingJob& job) const {
-    uint64_t room = 0;
-    for (const FreeNode& node : nodes) room += room_for(node, demand_of(job), job.wanted - room);
-    return room >= job.wanted;
+  // Sets aside what the job's claim names and it could not take yet.
+  void set_aside(const WaitingJob& job) {
+    auto mine = grants.find(job.job);
+    uint32_t left = job.wanted;
+    for (FreeNode& node : nodes) {
+      auto place = job.claim->find(node.node);
+      if (left == 0 || place == job.claim->end()) continue;
+      uint32_t count = place->second;
+      if (mine != grants.end())
+        if (auto got = mine->second.find(node.node); got != mine->second.end())
+          count -= std::min(count, got->second);
+      count = std::min(count, left);
+      left -= count;
+      free -= std::min(node.free, count);
+      occupy(node, demand_of(job), count);
+    }
   }
 
   // Jobs of one priority.
   void serve(std::vector<WaitingJob> jobs) {
-    for (WaitingJob& job : jobs)
-      if (demand_of(job).gang && has_room_for_all(job)) fill(job, job.wanted);
+    std::stable_partition(jobs.begin(), jobs.end(), [](const WaitingJob& j) { return j.claim; });
+    for (WaitingJob& job : jobs) {
+      if (demand_of(job).gang) {
+        if (job.wanted <= free && has_room_for_all(nodes, demand_of(job), job.wanted))
+          fill(job, job.wanted);
+      } else if (job.claim) {
+        uint64_t places = 0;
+        for (auto [node, count] : *job.claim) places += count;
+        fill(job, std::min<uint64_t>(places, job.wanted));
+      }
+      if (job.claim) set_aside(job);
+    }
     std::erase_if(jobs, [](const WaitingJob& j) { return j.wanted == 0 || demand_of(j).gang; });
-    bool progress = true;
-    while (progress && free > 0 && !jobs.empty()) {
-      progress = false;
+    while (free > 0 && !jobs.empty()) {
       uint64_t share = std::max<uint64_t>(1, free / jobs.size());
-      for (WaitingJob& job : jobs)
-        if (fill(job, std::min<uint64_t>({share, job.wanted, free})) > 0) progress = true;
-      std::erase_if(jobs, [](const WaitingJob& j) { return j.wanted == 0; });
+      std::erase_if(jobs, [&](WaitingJob& job) {
+        uint64_t most = std::min<uint64_t>({share, job.wanted, free});
+        return fill(job, most) < most || job.wanted == 0;
+      });
     }
   }
 };
@@ -102,43 +122,19 @@ Grants place(std::vector<FreeNode> nodes, std::vector<WaitingJob> jobs) {
   return std::move(placer.grants);
 }
 
-Grants preempt(std::vector<FreeNode> nodes, const WaitingJob& waiting,
-               std::vector<Holder> holders) {
+Claim claim_for(const std::vector<FreeNode>& nodes, const WaitingJob& waiting) {
   const Demand& demand = demand_of(waiting);
-  std::erase_if(holders, [&demand](const Holder& h) {
-    return h.slots == 0 || (h.demand ? h.demand->priority : 0) >= demand.priority;
-  });
-  std::stable_sort(holders.begin(), holders.end(), [](const Holder& a, const Holder& b) {
-    return (a.demand ? a.demand->priority : 0) < (b.demand ? b.demand->priority : 0);
-  });
-  Grants victims;
-  uint64_t left = waiting.wanted;
-  for (FreeNode& node : nodes) {
+  uint64_t left = demand.gang ? waiting.wanted : std::min<uint32_t>(waiting.wanted, 1);
+  Claim claim;
+  for (const FreeNode& node : nodes) {
     if (left == 0) break;
-    uint32_t have = room_for(node, demand, left);
-    left -= have;
-    node.free -= have;
-    node.room.add(demand.amounts, -int64_t{have});
-    if (node.info && node.labels && !admits(*node.info, *node.labels, demand)) continue;
-    // One victim after the other until one more fits; what did not lead to a place is not taken.
-    std::map<JobId, uint32_t> taken;
-    for (Holder& holder : holders) {
-      while (holder.node == node.node && holder.slots > 0 && left > 0) {
-        --holder.slots;
-        ++taken[holder.job];
-        ++node.free;
-        if (holder.demand) node.room.add(holder.demand->amounts, 1);
-        if (room_for(node, demand, 1) == 0) continue;
-        --left;
-        --node.free;
-        node.room.add(demand.amounts, -1);
-        for (auto [job, count] : taken) victims[job][node.node] += count;
-        taken.clear();
-      }
-    }
+    uint32_t count = room_for(node, demand, left);
+    if (count == 0) continue;
+    claim[node.node] = count;
+    left -= count;
   }
-  if (demand.gang && left > 0) return {};
-  return victims;
+  if (left > 0) return {};
+  return claim;
 }
 
 }  // namespace muster::core

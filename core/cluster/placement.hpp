@@ -7,48 +7,28 @@
 // that it waits for or nothing, so two gangs never hold parts and wait for each other. A job that
 // fits nowhere keeps nobody else waiting.
 //
-// preempt() says which pods of lower priority have to go so that one of a higher priority fits.
+// A claim is the exception: places on named nodes are set aside for a job, as they become free,
+// from all that are served after it: lower priorities, and equal ones. It comes from a preemption
+// (preemption.hpp), so that the room goes to him for whom it was made, or from claim_for(), so that
+// a job which needs much at once does not starve behind small ones that take every slot first.
+//
+// Always holds: nothing is granted twice or beyond what is free; a slot stays idle only if nobody
+// who waits could take it, or for a claim.
 #pragma once
 
-#include "core/cluster/demand.hpp"
-#include "core/ids.hpp"
+#include "core/cluster/free_node.hpp"
 
-#include <cstdint>
-#include <map>
 #include <vector>
 
 namespace muster::core {
 
-struct FreeNode {
-  NodeId node = kNoNode;
-  uint32_t free = 0;               // slots
-  Amounts room;                    // free resources
-  const NodeInfo* info = nullptr;  // its taints; none: admits everybody
-  const StringMap* labels = nullptr;
-};
-
-struct WaitingJob {
-  JobId job = 0;
-  uint32_t wanted = 0;
-  const Demand* demand = nullptr;  // none: nothing but slots
-};
-
-using Grants = std::map<JobId, std::map<NodeId, uint32_t>>;
-
 // For each job that gets any: how many slots on which node. Jobs of one priority are served in the
-// order given, which the caller rotates so that a remainder does not always fall to the same one.
+// order given (those with a claim first), which the caller rotates so that a remainder does not
+// always fall to the same one.
 Grants place(std::vector<FreeNode> nodes, std::vector<WaitingJob> jobs);
 
-// Slots that a job holds on a node.
-struct Holder {
-  JobId job = 0;
-  NodeId node = kNoNode;
-  uint32_t slots = 0;
-  const Demand* demand = nullptr;
-};
-
-// Slots of lower priority to take back, by job and node, so that `waiting` fits; lowest priorities
-// first, nothing when it would not help. `nodes` has what is free, or will be without this.
-Grants preempt(std::vector<FreeNode> nodes, const WaitingJob& waiting, std::vector<Holder> holders);
+// The places to set aside for a job that has waited long: of a gang all, else one. `nodes` have
+// what could become free for it; earlier ones are taken first. Empty: it would not fit even so.
+Claim claim_for(const std::vector<FreeNode>& nodes, const WaitingJob& waiting);
 
 }  // namespace muster::core

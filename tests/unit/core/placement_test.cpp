@@ -1,4 +1,4 @@
-// Who gets which slots: demands, placement, preemption.
+// Who gets which slots: demands and placement.
 #include "core/cluster/placement.hpp"
 
 #include <gtest/gtest.h>
@@ -36,6 +36,31 @@ TEST(Demand, IsTheContainersTogetherOrTheLargestInitContainer) {
   EXPECT_EQ(demand.amounts.memory_bytes, int64_t{1} << 30);
   EXPECT_EQ(demand.amounts.named.at("nvidia.com/gpu"), 1);
   EXPECT_TRUE(demand_of(object({})).amounts.none());
+}
+
+TEST(Demand, QuantitiesThatAreTooLargeFitNowhereAndOverflowNothing) {
+  JobObject job = object({{"cpu", "9E"}, {"memory", "8Ei"}, {"x/gpu", "9E"}});
+  for (int i = 0; i < 100; ++i) job.spec.pod.containers.push_back(job.spec.pod.containers.front());
+  Demand demand = demand_of(job);
+  EXPECT_EQ(times_in({1'000'000'000, int64_t{1} << 50, {{"x/gpu", 1'000'000}}}, demand.amounts, 9),
+            0u);
+  Amounts room;
+  room.add(demand.amounts, -1000);
+  EXPECT_LT(room.memory_bytes, 0);
+}
+
+TEST(Demand, Priorities) {
+  JobObject job = object({});
+  EXPECT_EQ(demand_of(job).priority, 0);
+  EXPECT_TRUE(demand_of(job).preempts);
+  job.spec.pod.priority = -7;
+  EXPECT_EQ(demand_of(job).priority, -7);
+  job.spec.pod.priority_class_name = "system-node-critical";
+  EXPECT_EQ(demand_of(job).priority, 2'000'001'000);
+  job.spec.pod.kept = R"({"spec":{"command":"\"preemptionPolicy\":\"Never\""}})";
+  EXPECT_TRUE(demand_of(job).preempts) << "a text that looks like it is not it";
+  job.spec.pod.kept = R"({"spec":{"preemptionPolicy":"Never"}})";
+  EXPECT_FALSE(demand_of(job).preempts);
 }
 
 TEST(Demand, TaintsSelectorsAndCordons) {
@@ -138,22 +163,45 @@ TEST(Placement, RandomCasesNeverOverAllocate) {
   }
 }
 
-TEST(Preemption, TakesTheLowestAndNoMoreThanHelps) {
-  Demand high, low, lowest;
-  high.priority = 10;
-  high.amounts.cpu_millis = 2000;
-  low.priority = 5;
-  low.amounts.cpu_millis = 1000;
-  lowest.priority = 0;
-  lowest.amounts.cpu_millis = 1000;
-  FreeNode full{1, 0, {}, nullptr, nullptr};
-  Grants victims = preempt({full}, {9, 1, &high}, {{1, 1, 2, &low}, {2, 1, 2, &lowest}});
-  EXPECT_EQ(granted(victims, 2), 2u) << "two pods of one CPU make room for one of two";
-  EXPECT_EQ(granted(victims, 1), 0u);
-  EXPECT_TRUE(preempt({full}, {9, 1, &lowest}, {{1, 1, 2, &low}}).empty()) << "never upwards";
-  EXPECT_TRUE(preempt({full}, {9, 1, &high}, {{2, 1, 1, &lowest}}).empty()) << "it would not help";
-  FreeNode room{1, 1, {2000, 0, {}}, nullptr, nullptr};
-  EXPECT_TRUE(preempt({room}, {9, 1, &high}, {{2, 1, 2, &lowest}}).empty()) << "there is room";
+TEST(Placement, AClaimIsKeptFromEqualsAndLowerOnesButNotFromHigherOnes) {
+  Demand gang, high;
+  gang.gang = true;
+  gang.priority = 5;
+  high.priority = 9;
+  Claim claim = {{1, 2}, {2, 2}};
+  std::vector<FreeNode> nodes = {{1, 2, {}, nullptr, nullptr}, {2, 1, {}, nullptr, nullptr}};
+  Demand equal;
+  equal.priority = 5;
+  Grants grants = place(nodes, {{1, 9, &equal}, {2, 4, &gang, &claim}, {3, 9, nullptr}});
+  EXPECT_TRUE(grants.empty()) << "three of four places are free, and kept";
+  grants = place(nodes, {{1, 9, &high}, {2, 4, &gang, &claim}});
+  EXPECT_EQ(granted(grants, 1), 3u);
+  nodes.push_back({3, 2, {}, nullptr, nullptr});
+  grants = place(nodes, {{1, 9, &equal}, {2, 4, &gang, &claim}});
+  EXPECT_EQ(granted(grants, 2), 4u) << "it takes what fits, claimed or not";
+  EXPECT_EQ(granted(grants, 1), 1u);
+}
+
+TEST(Placement, AClaimKeepsResourcesToo) {
+  Demand large, small;
+  large.amounts.cpu_millis = 4000;
+  small.amounts.cpu_millis = 1000;
+  Claim claim = {{1, 1}};
+  std::vector<FreeNode> nodes = {{1, 8, {3000, 0, {}}, nullptr, nullptr}};
+  Grants grants = place(nodes, {{1, 9, &small}, {2, 1, &large, &claim}, {3, 9, nullptr}});
+  EXPECT_EQ(granted(grants, 1), 0u) << "its CPUs would come from what is set aside";
+  EXPECT_EQ(granted(grants, 3), 7u) << "who asks for none of them takes the other slots";
+}
+
+TEST(Placement, WhatCouldNeverBeTakenIsNotSetAside) {
+  Demand gang;
+  gang.gang = true;
+  std::vector<FreeNode> nodes = {{1, 2, {}, nullptr, nullptr}, {2, 2, {}, nullptr, nullptr}};
+  EXPECT_EQ(claim_for(nodes, {1, 3, &gang}), (Claim{{1, 2}, {2, 1}}));
+  EXPECT_TRUE(claim_for(nodes, {1, 5, &gang}).empty());
+  Demand large;
+  large.amounts.cpu_millis = 1;
+  EXPECT_TRUE(claim_for(nodes, {1, 1, &large}).empty());
 }
 
 }  // namespace

@@ -1,0 +1,362 @@
+#include "core/cluster/slots.hpp"
+
+#include <algorithm>
+
+namespace muster::core {
+
+namespace {
+
+// About a round trip with two syncs: so a slot that frees is filled at once where pods are short,
+// and nothing waits there where they run for seconds.
+constexpr Millis kLookAheadSpanMs = 50;
+// Beyond a pod's grace, until what was told to go is no longer waited for: SIGKILL and the report.
+constexpr Millis kReportMs = 30'000;
+// So many jobs for which no room can be made are looked at in one round.
+constexpr int kVainMax = 64;
+
+}  // namespace
+
+// ---- nodes
+
+Slots::Site* Slots::site(NodeId node) {
+  auto it = sites_.find(node);
+  return it == sites_.end() ? nullptr : &it->second;
+}
+
+void Slots::set_node(const NodeInfo& info) {
+  Site& site = sites_[info.id];
+  site.info = info;
+  site.labels = labels_of(info);
+}
+
+void Slots::set_usable(NodeId node, bool usable) {
+  if (Site* s = site(node)) s->usable = usable;
+}
+
+void Slots::remove_node(NodeId node) {
+  if (sites_.erase(node) == 0) return;
+  for (auto it = clients_.begin(); it != clients_.end();) {
+    it->second.held.erase(node);
+    it->second.leaving.erase(node);
+    it->second.claim.erase(node);
+    it = it->second.idle() ? clients_.erase(it) : std::next(it);
+  }
+}
+
+uint32_t Slots::used(NodeId node) const {
+  auto it = sites_.find(node);
+  return it == sites_.end() ? 0 : it->second.used;
+}
+
+// ---- jobs
+
+void Slots::learn(Client& client, const JobObjectPtr& object) {
+  if (client.object == object) return;
+  Demand demand = demand_of(*object);
+  if (client.object && demand.amounts != client.demand.amounts)  // what it holds was taken by these
+    for (auto [node, count] : client.held)
+      if (Site* s = site(node)) {
+        s->taken.add(client.demand.amounts, -int64_t{count});
+        s->taken.add(demand.amounts, count);
+      }
+  client.object = object;
+  client.demand = std::move(demand);
+}
+
+void Slots::take(Client& client, NodeId node, uint32_t count) {
+  Site* s = site(node);
+  if (!s) return;
+  s->used += count;
+  if (!client.demand.amounts.none()) s->taken.add(client.demand.amounts, count);
+  client.held[node] += count;
+}
+
+// How many of them went because they were told to.
+uint32_t Slots::release(Client& client, NodeId node, uint32_t count) {
+  auto held = client.held.find(node);
+  if (held == client.held.end()) return 0;
+  count = std::min(count, held->second);
+  if (Site* s = site(node)) {
+    s->used -= count;
+    if (!client.demand.amounts.none()) s->taken.add(client.demand.amounts, -int64_t{count});
+  }
+  if ((held->second -= count) == 0) client.held.erase(held);
+  auto leaving = client.leaving.find(node);
+  if (leaving == client.leaving.end()) return 0;
+  uint32_t told = std::min(leaving->second.first, count);
+  leaving->second.first -= told;
+  if (leaving->second.first == 0) client.leaving.erase(leaving);
+  return told;
+}
+
+void Slots::hold(JobId job, const JobObjectPtr& object, const std::map<NodeId, uint32_t>& slots) {
+  Client& client = clients_[job];
+  learn(client, object);
+  for (auto [node, count] : slots) take(client, node, count);
+  forget_idle(job);
+}
+
+void Slots::want(JobId job, uint32_t pending, uint64_t received, const JobObjectPtr& object) {
+  if (pending == 0 && !clients_.contains(job)) return;
+  auto [it, fresh] = clients_.try_emplace(job);
+  Client& client = it->second;
+  if (fresh) client.granted = received;  // it was forgotten when nothing was on its way
+  client.asked = true;
+  learn(client, object);
+  client.pending = pending;
+  client.received = received;
+  if (client.wanted() == 0) {
+    client.claim.clear();
+    client.short_since.reset();
+  }
+  forget_idle(job);
+}
+
+void Slots::freed(JobId job, const std::map<NodeId, uint32_t>& slots, Millis now) {
+  auto it = clients_.find(job);
+  if (it == clients_.end()) return;
+  for (auto [node, count] : slots) {
+    uint32_t told = release(it->second, node, count);
+    if (Site* s = site(node); s && count > told) s->ends.emplace_back(now, count - told);
+  }
+  forget_idle(job);
+}
+
+void Slots::left(JobId job) {
+  auto it = clients_.find(job);
+  if (it == clients_.end()) return;
+  while (!it->second.held.empty()) release(it->second, it->second.held.begin()->first, UINT32_MAX);
+  clients_.erase(it);
+}
+
+void Slots::forget_idle(JobId job) {
+  auto it = clients_.find(job);
+  if (it != clients_.end() && it->second.idle()) clients_.erase(it);
+}
+
+// ---- who gets what is free
+
+FreeNode Slots::free_node(NodeId node, const Site& site) const {
+  uint32_t slots = site.info.slots;
+  FreeNode entry{node, slots > site.used ? slots - site.used : 0, capacity_of(site.info),
+                 &site.info, &site.labels};
+  entry.room.add(site.taken, -1);
+  return entry;
+}
+
+uint32_t Slots::look_ahead(Site& site, Millis now) const {
+  while (!site.ends.empty() && site.ends.front().first + kLookAheadSpanMs < now)
+    site.ends.pop_front();
+  uint32_t recent = 0;
+  for (auto [at, count] : site.ends) recent += count;
+  return std::min(recent, 4 * site.info.slots + 16);
+}
+
+std::vector<WaitingJob> Slots::waiting() const {
+  std::vector<WaitingJob> jobs;
+  auto add = [&jobs](JobId id, const Client& client) {
+    if (client.wanted() == 0) return;
+    jobs.push_back(
+        {id, client.wanted(), &client.demand, client.claim.empty() ? nullptr : &client.claim});
+  };
+  auto first = clients_.upper_bound(last_served_);
+  for (auto it = first; it != clients_.end(); ++it) add(it->first, it->second);
+  for (auto it = clients_.begin(); it != first; ++it) add(it->first, it->second);
+  return jobs;
+}
+
+void Slots::grant(const Grants& grants, Round& round) {
+  for (const auto& [job, slots] : grants) {
+    Client& client = clients_.at(job);
+    for (auto [node, count] : slots) {
+      take(client, node, count);
+      client.granted += count;
+      round.grants[job][node] += count;
+      if (auto place = client.claim.find(node); place != client.claim.end()) {
+        place->second -= std::min(place->second, count);
+        if (place->second == 0) client.claim.erase(place);
+      }
+    }
+    client.short_since.reset();
+    if (client.wanted() == 0 || job == patient_) client.claim.clear();
+    if (job == patient_) patient_ = 0;  // it has what it waited for
+  }
+}
+
+Slots::Round Slots::place(Millis now) {
+  Round round;
+  std::vector<FreeNode> free, ahead;
+  for (auto& [id, site] : sites_) {
+    uint32_t most = look_ahead(site, now);
+    if (!site.usable) continue;
+    uint32_t beyond = site.used > site.info.slots ? site.used - site.info.slots : 0;
+    if (site.used >= site.info.slots && most <= beyond) continue;
+    FreeNode entry = free_node(id, site);
+    if (entry.free > 0) free.push_back(entry);
+    entry.free = most - std::min(most, beyond);
+    if (entry.free > 0) ahead.push_back(std::move(entry));
+  }
+  std::vector<WaitingJob> jobs = waiting();
+  if (jobs.empty()) return round;
+  last_served_ = jobs.front().job;
+  if (!free.empty()) {
+    grant(core::place(std::move(free), std::move(jobs)), round);
+    jobs = waiting();
+  }
+  be_patient(jobs, now);
+  preempt(std::move(jobs), now, round);
+  if (!ahead.empty()) place_ahead(std::move(ahead), round);
+  return round;
+}
+
+// ---- patience
+
+// Whether all places that are set aside for it still are ones.
+bool Slots::still_good(const Client& client) const {
+  uint64_t places = 0;
+  for (auto [node, count] : client.claim) {
+    auto it = sites_.find(node);
+    if (it == sites_.end() || !it->second.usable ||
+        !admits(it->second.info, it->second.labels, client.demand))
+      return false;
+    places += count;
+  }
+  return places > 0 && (!client.demand.gang || places == client.wanted());
+}
+
+// One job at a time has places set aside because of its patience: of the highest priority, and of
+// these who waits longest. It is served before its equals, so they can't take its places again.
+void Slots::be_patient(const std::vector<WaitingJob>& waiting, Millis now) {
+  if (auto it = clients_.find(patient_); it == clients_.end() || !still_good(it->second)) {
+    if (it != clients_.end()) it->second.claim.clear();
+    patient_ = 0;
+  }
+  JobId longest = 0;
+  for (const WaitingJob& job : waiting) {
+    Client& client = clients_.at(job.job);
+    if (!client.short_since) client.short_since = now;
+    bool needs_much = client.demand.gang || !client.demand.amounts.none();
+    if (!needs_much || now - *client.short_since < kPatienceMs) continue;
+    if (longest != 0) {
+      const Client& other = clients_.at(longest);
+      if (std::pair(-other.demand.priority, *other.short_since) <=
+          std::pair(-client.demand.priority, *client.short_since))
+        continue;
+    }
+    longest = job.job;
+  }
+  if (longest == 0 || patient_ != 0) return;
+  Client& client = clients_.at(longest);
+  // All that could become free for it: what others hold, too.
+  std::vector<std::pair<uint32_t, FreeNode>> nodes;
+  for (const auto& [id, site] : sites_) {
+    if (!site.usable) continue;
+    FreeNode node = free_node(id, site);
+    uint32_t free = node.free;
+    auto held = client.held.find(id);
+    uint32_t own = held == client.held.end() ? 0 : held->second;
+    node.free = site.info.slots - std::min(site.info.slots, own);
+    node.room = capacity_of(site.info);
+    node.room.add(client.demand.amounts, -int64_t{own});
+    nodes.emplace_back(free, std::move(node));
+  }
+  std::stable_sort(nodes.begin(), nodes.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<FreeNode> order;
+  for (auto& [free, node] : nodes) order.push_back(std::move(node));
+  client.claim = claim_for(order, {longest, client.wanted(), &client.demand});
+  if (client.claim.empty())
+    client.short_since = now;  // these nodes can't ever take it: another's turn
+  else
+    patient_ = longest;
+}
+
+// ---- preemption
+
+void Slots::preempt(std::vector<WaitingJob> waiting, Millis now, Round& round) {
+  if (waiting.empty()) return;
+  int32_t lowest = INT32_MAX;
+  for (const auto& [id, client] : clients_)
+    if (client.asked && !client.held.empty()) lowest = std::min(lowest, client.demand.priority);
+  std::erase_if(waiting, [lowest](const WaitingJob& job) {
+    return !job.demand->preempts || job.demand->priority <= lowest;
+  });
+  if (!waiting.empty() && preempted_ms_ && now < *preempted_ms_ + kPreemptEveryMs) {
+    round.again_ms = *preempted_ms_ + kPreemptEveryMs - now;
+    return;
+  }
+  for (auto& [id, client] : clients_)
+    if (id != patient_) client.claim.clear();
+  if (waiting.empty()) return;
+  preempted_ms_ = now;
+
+  std::map<NodeId, int64_t> leaving;
+  std::map<NodeId, Amounts> freeing;
+  std::vector<Holder> holders;
+  for (auto& [id, client] : clients_) {
+    std::erase_if(client.leaving, [now](const auto& one) { return one.second.second < now; });
+    for (auto [node, count] : client.held) {
+      auto going = client.leaving.find(node);
+      uint32_t gone = going == client.leaving.end() ? 0 : std::min(going->second.first, count);
+      if (gone > 0) {
+        leaving[node] += gone;
+        freeing[node].add(client.demand.amounts, gone);
+      }
+      if (client.asked && count > gone) holders.push_back({id, node, count - gone, &client.demand});
+    }
+  }
+  std::vector<FreeNode> nodes;
+  for (const auto& [id, site] : sites_) {
+    if (!site.usable) continue;
+    FreeNode node = free_node(id, site);
+    int64_t free = int64_t{site.info.slots} - site.used;
+    if (auto it = leaving.find(id); it != leaving.end()) {
+      free += it->second;
+      node.room.add(freeing[id], 1);
+    }
+    node.free = free > 0 ? static_cast<uint32_t>(free) : 0;
+    node.over = free < 0 ? static_cast<uint32_t>(-free) : 0;
+    nodes.push_back(std::move(node));
+  }
+  std::stable_sort(waiting.begin(), waiting.end(), [](const WaitingJob& a, const WaitingJob& b) {
+    return a.demand->priority > b.demand->priority;
+  });
+  Preemption preemption(std::move(nodes), std::move(holders));
+  int in_vain = 0;
+  for (const WaitingJob& job : waiting) {
+    MadeRoom made = preemption.make_room(job);
+    if (made.places.empty()) {
+      if (++in_vain == kVainMax) break;
+      continue;
+    }
+    clients_.at(job.job).claim = std::move(made.places);
+    for (const auto& [victim, slots] : made.victims) {
+      Client& client = clients_.at(victim);
+      Millis grace_ms = client.object->spec.pod.termination_grace_s.value_or(30) * 1000;
+      for (auto [node, count] : slots) {
+        auto& going = client.leaving[node];
+        going = {going.first + count, now + grace_ms + kReportMs};
+        round.victims[victim][node] += count;
+      }
+    }
+  }
+}
+
+// ---- look-ahead
+
+void Slots::place_ahead(std::vector<FreeNode> nodes, Round& round) {
+  std::vector<WaitingJob> jobs = waiting();
+  if (jobs.empty()) return;
+  int32_t top = INT32_MIN;
+  for (const WaitingJob& job : jobs) {
+    top = std::max(top, job.demand->priority);
+    if (!job.claim) continue;
+    std::erase_if(nodes, [&job](const FreeNode& n) { return job.claim->contains(n.node); });
+  }
+  std::erase_if(jobs, [top](const WaitingJob& job) {
+    return job.demand->gang || !job.demand->amounts.none() || job.demand->priority < top;
+  });
+  if (!jobs.empty() && !nodes.empty()) grant(core::place(std::move(nodes), std::move(jobs)), round);
+}
+
+}  // namespace muster::core

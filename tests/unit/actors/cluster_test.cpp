@@ -1,0 +1,337 @@
+// The ClusterActor under CAF's test scheduler: registration, leases, what people change, slots.
+#include "actors/cluster_actor.hpp"
+#include "actors/journal_actor.hpp"
+#include "storage/memory_journal.hpp"
+
+#include <caf/actor_system_config.hpp>
+#include <caf/scheduler/test_coordinator.hpp>
+#include <caf/send.hpp>
+#include <caf/typed_event_based_actor.hpp>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <optional>
+
+namespace muster::actors {
+
+namespace {
+
+using core::NodeInfo;
+
+constexpr Millis kGraceMs = 16'000;
+
+struct Config : caf::actor_system_config {
+  Config() {
+    add_message_types<caf::id_block::muster>();
+    set("scheduler.policy", caf::atom("testing"));
+  }
+};
+
+// What the registry and the jobs were told.
+struct Told {
+  std::vector<NodeId> ready;
+  std::vector<std::pair<NodeId, core::EndCause>> lost;
+  std::map<JobId, std::map<NodeId, uint32_t>> granted, preempted;
+  std::vector<std::string> order;
+};
+
+struct Links final : AgentLink {
+  void launch(NodeId, uint64_t, PodId, core::JobObjectPtr) override {}
+  void kill(NodeId, PodId, Millis) override {}
+  void drop(NodeId node) override { dropped.push_back(node); }
+  std::vector<NodeId> dropped;
+};
+
+registry_actor::behavior_type registry(registry_actor::pointer, Told* told) {
+  return {
+      [](const CreateJob&) {},
+      [](const DeleteJob&) {},
+      [](const AskJob&) {},
+      [](const Report&) {},
+      [told](const Reconcile& m) {
+        told->order.push_back("reconcile n" + std::to_string(m.node));
+        m.answered({PodId{7, 1, 0}});
+      },
+      [told](const NodeReadyNow& m) { told->ready.push_back(m.node); },
+      [told](const NodeIsLost& m) {
+        told->lost.emplace_back(m.node, m.cause);
+        told->order.push_back("lost n" + std::to_string(m.node));
+      },
+      [](const JobIsOver&) {},
+      [](const JobIsHidden&) {},
+      [](const durable_atom&, uint64_t) {},
+      [](const wake_atom&, uint64_t) {},
+      [](const stop_atom&) {},
+  };
+}
+
+job_actor::behavior_type job(job_actor::pointer, Told* told, JobId id) {
+  return {
+      [](const JobReport&) {},
+      [](const JobDelete&) {},
+      [](const JobAsk&) {},
+      [told, id](const Preempt& m) {
+        for (auto [node, count] : m.slots) told->preempted[id][node] += count;
+      },
+      [](const JobReconcile&) {},
+      [](const NodeReadyNow&) {},
+      [](const NodeIsLost&) {},
+      [told, id](const Granted& m) {
+        for (auto [node, count] : m.slots) told->granted[id][node] += count;
+      },
+      [](const sync_atom&) {},
+      [](const durable_atom&, uint64_t) {},
+      [](const wake_atom&, uint64_t) {},
+      [](const stop_atom&) {},
+  };
+}
+
+class ClusterTest : public testing::Test {
+ protected:
+  ClusterTest()
+      : system_(config_),
+        scheduler_(dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler())),
+        registry_(system_.spawn(registry, &told_)) {
+    journal_ = spawn_journal(
+        system_, disk_, [this](core::Committed batch) { seen(batch.nodes, true); },
+        [](const std::string& why) { FAIL() << why; }, std::chrono::microseconds{0}, false);
+    ClusterOptions options;
+    options.cluster_id = "test";
+    options.epoch = options.nonce = 1;
+    options.node_grace_ms = kGraceMs;
+    options.last_commit = [this] { return disk_.last_commit(); };
+    options.show = [this](std::vector<NodeInfo> nodes) { seen(nodes, false); };
+    options.outdated = [](const std::string& why) { FAIL() << why; };
+    cluster_ = spawn_cluster(
+        system_, journal_, [this] { return registry_; }, links_, [this] { return now_ms_; },
+        options, {}, {});
+    run();
+  }
+  ~ClusterTest() override {
+    caf::anon_send(cluster_, stop_atom_v);
+    caf::anon_send(journal_, stop_atom_v);
+    run();
+    caf::anon_send_exit(registry_, caf::exit_reason::user_shutdown);
+    for (auto& [id, actor] : jobs_) caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+    run();
+  }
+
+  // A row keeps what passes when it does not know it (as the copy that is shown does).
+  void seen(const std::vector<NodeInfo>& nodes, bool row) {
+    for (NodeInfo node : nodes) {
+      auto it = shown_.find(node.id);
+      if (row && it != shown_.end() && node.health == NodeInfo::Health::unknown)
+        node.health = it->second.health;
+      if (row) durable_[node.id] = node;
+      shown_[node.id] = node;
+      EXPECT_TRUE(durable_.contains(node.id));
+      EXPECT_EQ(node.spec, durable_[node.id].spec) << "shown before it was durable";
+    }
+  }
+
+  void run() {
+    while (scheduler_.run() > 0) {
+    }
+  }
+  void pass(Millis ms, const std::vector<NodeId>& alive) {
+    for (; ms > 0; ms -= 500) {
+      for (NodeId node : alive) caf::anon_send(cluster_, Heartbeat{node, link_of_[node]});
+      now_ms_ += 500;
+      scheduler_.advance_time(std::chrono::milliseconds(500));
+      run();
+    }
+  }
+  HelloAnswer hello(const std::string& name, const std::string& dir, const std::string& boot,
+                    uint32_t slots = 2) {
+    RegisterAgent ask;
+    ask.hello.link = ++last_link_;
+    ask.hello.node = name;
+    ask.hello.work_dir_id = dir;
+    ask.hello.boot_id = boot;
+    ask.hello.slots = slots;
+    ask.hello.resources = {{"nvidia.com/gpu", 2}};
+    std::optional<HelloAnswer> answer;
+    ask.done = [&answer](HelloAnswer a) { answer = std::move(a); };
+    caf::anon_send(cluster_, ask);
+    run();
+    EXPECT_TRUE(answer.has_value());
+    return answer.value_or(HelloAnswer{});
+  }
+  // Registers and is ready.
+  NodeId join(const std::string& name, const std::string& dir, const std::string& boot = "b1",
+              uint32_t slots = 2) {
+    HelloAnswer answer = hello(name, dir, boot, slots);
+    EXPECT_EQ(answer.kind, HelloAnswer::Kind::welcome) << answer.message;
+    EXPECT_EQ(answer.end, (std::vector<PodId>{{7, 1, 0}})) << "what it is to end first";
+    link_of_[answer.node] = last_link_;
+    caf::anon_send(cluster_, LinkUp{answer.node, last_link_});
+    run();
+    return answer.node;
+  }
+  void want(JobId id, uint32_t pending, uint64_t received, core::JobObjectPtr object = nullptr) {
+    if (!jobs_.contains(id)) jobs_[id] = system_.spawn(job, &told_, id);
+    if (object) objects_[id] = std::move(object);
+    if (!objects_[id]) objects_[id] = std::make_shared<core::JobObject>();
+    caf::anon_send(cluster_, Want{id, pending, received, objects_[id]}, jobs_[id]);
+    run();
+  }
+  Status change(const std::string& name, const core::NodeSpec& seen, const core::NodeSpec& spec) {
+    std::optional<Status> answer;
+    caf::anon_send(cluster_, ChangeNode{name, seen, spec, [&answer](Status s) { answer = s; }});
+    run();
+    EXPECT_TRUE(answer.has_value());
+    return *answer;
+  }
+  Status remove(const std::string& name) {
+    std::optional<Status> answer;
+    caf::anon_send(cluster_, DeleteNode{name, [&answer](Status s) { answer = s; }});
+    run();
+    EXPECT_TRUE(answer.has_value());
+    return *answer;
+  }
+  static core::JobObjectPtr with_priority(int32_t priority) {
+    auto object = std::make_shared<core::JobObject>();
+    object->spec.pod.priority = priority;
+    return object;
+  }
+
+  Config config_;
+  caf::actor_system system_;
+  caf::scheduler::test_coordinator& scheduler_;
+  storage::MemoryJournal disk_;
+  Links links_;
+  Told told_;
+  registry_actor registry_;
+  journal_actor journal_;
+  cluster_actor cluster_;
+  std::map<JobId, job_actor> jobs_;
+  std::map<JobId, core::JobObjectPtr> objects_;
+  std::map<NodeId, NodeInfo> shown_, durable_;
+  std::map<NodeId, uint64_t> link_of_;
+  uint64_t last_link_ = 0;
+  Millis now_ms_ = 1'700'000'000'000;
+};
+
+TEST_F(ClusterTest, ANodeGetsGrantsOnceItsLinkIsUp) {
+  want(1, 3, 0);
+  HelloAnswer answer = hello("a", "d1", "b1");
+  EXPECT_TRUE(told_.granted.empty());
+  caf::anon_send(cluster_, LinkUp{answer.node, last_link_});
+  run();
+  EXPECT_EQ(told_.granted[1][answer.node], 2u);
+  EXPECT_EQ(shown_[answer.node].resources.at("nvidia.com/gpu"), 2);
+  caf::anon_send(cluster_, Freed{1, {{answer.node, 1}}});
+  run();
+  EXPECT_EQ(told_.granted[1][answer.node], 3u);
+}
+
+TEST_F(ClusterTest, WhileNobodyIsHealthyNobodyIsLost) {
+  NodeId a = join("a", "d1"), b = join("b", "d2");
+  pass(3 * kGraceMs, {});
+  EXPECT_TRUE(told_.lost.empty());
+  pass(kGraceMs / 2, {b});
+  EXPECT_EQ(told_.lost,
+            (std::vector<std::pair<NodeId, core::EndCause>>{{a, core::EndCause::node_lost}}));
+  EXPECT_EQ(links_.dropped, std::vector<NodeId>{a});
+}
+
+TEST_F(ClusterTest, ACordonedNodeGetsNothingAndItsNextIncarnationIsCordonedToo) {
+  NodeId a = join("a", "d1");
+  core::NodeSpec cordoned;
+  cordoned.unschedulable = true;
+  EXPECT_TRUE(change("a", {}, cordoned).ok());
+  EXPECT_TRUE(shown_[a].spec.unschedulable);
+  Status again = change("a", {}, cordoned);
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.error().code, Errc::conflict);
+  Status other = change("b", {}, cordoned);
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.error().code, Errc::not_found);
+  want(1, 5, 0);
+  EXPECT_TRUE(told_.granted.empty());
+  NodeId next = join("a", "d1", "b2");
+  EXPECT_NE(next, a);
+  EXPECT_TRUE(shown_[next].spec.unschedulable);
+  EXPECT_TRUE(told_.granted.empty());
+  EXPECT_TRUE(change("a", cordoned, {}).ok());
+  EXPECT_EQ(told_.granted[1][next], 2u);
+}
+
+TEST_F(ClusterTest, AChangeThatIsUnderWayIsNeitherShownNorLost) {
+  NodeId a = join("a", "d1");
+  core::NodeSpec cordoned;
+  cordoned.unschedulable = true;
+  bool changed = false;
+  caf::anon_send(cluster_, ChangeNode{"a", {}, cordoned, [&changed](Status s) {
+                                        EXPECT_TRUE(s.ok());
+                                        changed = true;
+                                      }});
+  caf::anon_send(cluster_, LinkUp{a, link_of_[a]});  // shows the node, before the disk has it
+  NodeId next = join("a", "d1", "b2");
+  EXPECT_TRUE(changed);
+  EXPECT_TRUE(shown_[next].spec.unschedulable);
+}
+
+TEST_F(ClusterTest, ADeletedNodesPodsAreLostAndItsNameIsFree) {
+  NodeId a = join("a", "d1");
+  core::NodeSpec cordoned;
+  cordoned.unschedulable = true;
+  EXPECT_TRUE(change("a", {}, cordoned).ok());
+  EXPECT_TRUE(remove("a").ok());
+  EXPECT_EQ(told_.lost,
+            (std::vector<std::pair<NodeId, core::EndCause>>{{a, core::EndCause::node_deleted}}));
+  EXPECT_EQ(links_.dropped, std::vector<NodeId>{a});
+  EXPECT_TRUE(shown_[a].deleted);
+  Status again = remove("a");
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.error().code, Errc::not_found);
+  // What is late of the old link changes nothing.
+  caf::anon_send(cluster_, Heartbeat{a, link_of_[a]});
+  caf::anon_send(cluster_, LinkUp{a, link_of_[a]});
+  want(1, 9, 0);
+  EXPECT_TRUE(told_.granted.empty());
+  // Its agent comes again, or another one, at once.
+  NodeId next = join("a", "another dir");
+  EXPECT_NE(next, a);
+  EXPECT_FALSE(shown_[next].spec.unschedulable);
+  EXPECT_EQ(told_.granted[1][next], 2u);
+  EXPECT_EQ(told_.order, (std::vector<std::string>{"reconcile n1", "lost n1", "reconcile n2"}));
+}
+
+TEST_F(ClusterTest, ALivingNameBelongsToItsWorkDir) {
+  NodeId a = join("a", "d1");
+  EXPECT_EQ(hello("a", "d2", "b1").kind, HelloAnswer::Kind::name_taken);
+  EXPECT_EQ(join("a", "d1"), a) << "the same work-dir and boot is the same incarnation";
+}
+
+TEST_F(ClusterTest, AHigherPriorityTakesThePlaceOfALowerOneOnce) {
+  NodeId a = join("a", "d1");
+  want(1, 4, 0);
+  EXPECT_EQ(told_.granted[1][a], 2u);
+  want(1, 2, 2);
+  want(2, 1, 0, with_priority(10));
+  EXPECT_EQ(told_.preempted[1][a], 1u);
+  pass(2'000, {a});
+  EXPECT_EQ(told_.preempted[1][a], 1u);
+  caf::anon_send(cluster_, Freed{1, {{a, 1}}});
+  want(1, 3, 2);
+  EXPECT_EQ(told_.granted[2][a], 1u);
+  EXPECT_EQ(told_.granted[1][a], 2u);
+}
+
+TEST_F(ClusterTest, RoomIsMadeAlsoWhenNothingElseHappens) {
+  NodeId a = join("a", "d1");
+  want(1, 2, 0);
+  want(1, 0, 2);
+  want(2, 1, 0, with_priority(10));
+  want(3, 1, 0, with_priority(5));  // within the pause after the first preemption
+  EXPECT_EQ(told_.preempted[1][a], 1u);
+  pass(500, {a});
+  EXPECT_EQ(told_.preempted[1][a], 2u);
+}
+
+}  // namespace
+
+}  // namespace muster::actors

@@ -1,0 +1,335 @@
+// Slots over time: nothing is given twice, room that was made goes to him for whom it was made,
+// and nobody starves.
+#include "core/cluster/slots.hpp"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <random>
+#include <string>
+
+namespace muster::core {
+
+namespace {
+
+// A cluster of nodes and jobs, each of which has so many pods that wait and run.
+struct Play {
+  struct JobState {
+    JobObjectPtr object;
+    uint32_t pending = 0;
+    uint64_t received = 0;
+    std::map<NodeId, uint32_t> runs;
+  };
+  Slots slots;
+  std::map<NodeId, NodeInfo> nodes;
+  std::map<JobId, JobState> jobs;
+  Millis now = 1000;
+  bool deaf = false;  // victims do not go at once
+  std::map<JobId, std::map<NodeId, uint32_t>> told;
+
+  void node(NodeId id, uint32_t count, uint64_t cpu_millis = 0) {
+    NodeInfo info;
+    info.id = id;
+    info.name = "n" + std::to_string(id);
+    info.slots = count;
+    info.cpu_millis = cpu_millis;
+    nodes[id] = info;
+    slots.set_node(info);
+    slots.set_usable(id, true);
+  }
+  void job(JobId id, uint32_t pods, int32_t priority = 0, bool gang = false,
+           const std::string& cpu = "") {
+    auto object = std::make_shared<JobObject>();
+    object->spec.pod.priority = priority;
+    Container container;
+    if (!cpu.empty()) container.resources.requests["cpu"] = cpu;
+    object->spec.pod.containers.push_back(container);
+    if (gang) object->meta.annotations["muster.dev/gang"] = "true";
+    jobs[id] = {object, pods, 0, {}};
+    want(id);
+  }
+  void want(JobId id) {
+    const JobState& job = jobs.at(id);
+    slots.want(id, job.pending, job.received, job.object);
+  }
+  void receive(JobId id, const std::map<NodeId, uint32_t>& granted) {
+    JobState& job = jobs.at(id);
+    std::map<NodeId, uint32_t> back;
+    for (auto [node, count] : granted) {
+      job.received += count;
+      uint32_t used = std::min(count, job.pending);
+      job.pending -= used;
+      if (used > 0) job.runs[node] += used;
+      if (count > used) back[node] = count - used;
+    }
+    want(id);
+    if (!back.empty()) slots.freed(id, back, now);
+  }
+  void end(JobId id, NodeId node, uint32_t count, bool again) {
+    JobState& job = jobs.at(id);
+    ASSERT_GE(job.runs[node], count);
+    if ((job.runs[node] -= count) == 0) job.runs.erase(node);
+    if (again) job.pending += count;
+    want(id);
+    slots.freed(id, {{node, count}}, now);
+  }
+  Slots::Round round(Millis later = 100) {
+    now += later;
+    Slots::Round round = slots.place(now);
+    for (const auto& [id, granted] : round.grants) receive(id, granted);
+    for (const auto& [id, victims] : round.victims)
+      for (auto [node, count] : victims) {
+        told[id][node] += count;
+        if (!deaf) end(id, node, count, true);
+      }
+    return round;
+  }
+  uint64_t running(JobId id) const {
+    uint64_t n = 0;
+    for (auto [node, count] : jobs.at(id).runs) n += count;
+    return n;
+  }
+  uint64_t victims(JobId id) const {
+    uint64_t n = 0;
+    if (auto it = told.find(id); it != told.end())
+      for (auto [node, count] : it->second) n += count;
+    return n;
+  }
+};
+
+TEST(Slots, AJobThatNeitherWaitsNorHoldsIsForgotten) {
+  Play play;
+  play.node(1, 2);
+  play.job(1, 2);
+  play.round();
+  EXPECT_EQ(play.running(1), 2u);
+  EXPECT_TRUE(play.slots.knows(1));
+  play.end(1, 1, 2, false);
+  EXPECT_FALSE(play.slots.knows(1));
+  EXPECT_EQ(play.slots.used(1), 0u);
+  play.job(2, 1);
+  play.jobs.at(2).pending = 0;
+  play.want(2);
+  EXPECT_FALSE(play.slots.knows(2));
+}
+
+TEST(Slots, WhatIsHeldAtAStartIsNotFree) {
+  Play play;
+  play.node(1, 2);
+  play.job(1, 0);
+  play.slots.hold(1, play.jobs.at(1).object, {{1, 2}, {77, 1}});
+  play.jobs.at(1).runs[1] = 2;
+  play.job(2, 1);
+  play.round();
+  EXPECT_EQ(play.running(2), 0u);
+  play.end(1, 1, 2, false);
+  play.round();
+  EXPECT_EQ(play.running(2), 1u);
+}
+
+TEST(Slots, ANodeThatIsGoneHoldsNothing) {
+  Play play;
+  play.node(1, 2);
+  play.job(1, 2);
+  play.round();
+  play.slots.remove_node(1);
+  EXPECT_FALSE(play.slots.knows(1));
+  play.slots.freed(1, {{1, 2}}, play.now);  // too late, and nobody minds
+  play.node(2, 1);
+  play.job(2, 1);
+  play.round();
+  EXPECT_EQ(play.running(2), 1u);
+}
+
+TEST(Slots, RoomThatWasMadeGoesToHimForWhomItWasMade) {
+  Play play;
+  play.node(1, 4, 4000);
+  play.job(1, 100, 0, false, "1");
+  play.round();
+  ASSERT_EQ(play.running(1), 4u);
+  play.job(2, 1, 10, false, "3");
+  play.deaf = true;
+  play.round();
+  EXPECT_EQ(play.victims(1), 3u);
+  for (int i = 0; i < 3; ++i) {  // its victims go one after the other, and would come back
+    play.round();
+    play.end(1, 1, 1, true);
+    play.round();
+    EXPECT_EQ(play.running(1), 3u - static_cast<unsigned>(i));
+  }
+  play.round();
+  EXPECT_EQ(play.running(2), 1u);
+  EXPECT_EQ(play.running(1), 1u);
+  EXPECT_EQ(play.victims(1), 3u) << "nobody was told twice for one need";
+}
+
+TEST(Slots, AGangOfHigherPriorityGetsAllItsRoom) {
+  Play play;
+  play.node(1, 2);
+  play.node(2, 2);
+  play.job(1, 100);
+  play.round();
+  play.job(2, 3, 10, true);
+  play.deaf = true;
+  play.round();
+  ASSERT_EQ(play.victims(1), 3u);
+  for (auto [node, count] : play.told[1])
+    for (uint32_t i = 0; i < count; ++i) {
+      play.end(1, node, 1, true);
+      play.round();
+    }
+  EXPECT_EQ(play.running(2), 3u);
+  EXPECT_EQ(play.victims(1), 3u);
+}
+
+TEST(Slots, PreemptionPolicyNeverWaits) {
+  Play play;
+  play.node(1, 1);
+  play.job(1, 2);
+  play.round();
+  play.job(2, 1, 10);
+  auto patient = std::make_shared<JobObject>(*play.jobs.at(2).object);
+  patient->spec.pod.kept = R"({"spec":{"preemptionPolicy":"Never"}})";
+  play.jobs.at(2).object = patient;
+  play.want(2);
+  play.round();
+  EXPECT_EQ(play.victims(1), 0u);
+  play.end(1, 1, 1, false);
+  play.round();
+  EXPECT_EQ(play.running(2), 1u) << "but it goes first";
+}
+
+TEST(Slots, AJobForWhichNoRoomCanBeMadeKeepsNobodyFromIt) {
+  Play play;
+  play.node(1, 1, 1000);
+  play.job(1, 2);
+  play.round();
+  play.job(2, 1, 10, false, "64");
+  play.job(3, 1, 5);
+  play.round();
+  play.round();
+  EXPECT_EQ(play.victims(1), 1u);
+  EXPECT_EQ(play.running(3), 1u);
+}
+
+TEST(Slots, AGangDoesNotStarveBehindSmallJobs) {
+  Play play;
+  play.node(1, 4);
+  play.node(2, 4);
+  play.job(1, 1'000'000);
+  play.round();
+  play.job(2, 8, 0, true);
+  Millis began = play.now;
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 2000 && play.running(2) == 0; ++i) {  // one pod ends at a time
+    NodeId node = static_cast<NodeId>(1 + random() % 2);
+    if (play.jobs.at(1).runs.contains(node)) play.end(1, node, 1, true);
+    play.round();
+  }
+  EXPECT_EQ(play.running(2), 8u);
+  EXPECT_GE(play.now - began, Slots::kPatienceMs) << "the small ones had their chance";
+}
+
+TEST(Slots, OneGangAtATimeHasPlacesSetAside) {
+  Play play;
+  play.node(1, 4);
+  play.job(1, 1'000'000);
+  play.round();
+  play.job(2, 3, 0, true);
+  play.job(3, 3, 0, true);
+  play.job(4, 5, 0, true);  // never fits
+  for (int i = 0; i < 3000 && play.running(2) + play.running(3) < 6; ++i) {
+    for (JobId id : {2, 3})
+      if (play.running(id) == 3) play.end(id, 1, 3, false);
+    if (play.jobs.at(1).runs.contains(1)) play.end(1, 1, 1, true);
+    play.round();
+    if (play.jobs.at(2).pending == 0 && play.jobs.at(3).pending == 0) break;
+  }
+  EXPECT_EQ(play.jobs.at(2).pending, 0u);
+  EXPECT_EQ(play.jobs.at(3).pending, 0u);
+  EXPECT_EQ(play.running(4), 0u);
+}
+
+TEST(Slots, LookAheadOnlyForPlainJobsOfTheHighestPriority) {
+  auto ahead = [](int32_t other, bool gang, const std::string& cpu) {
+    Play play;
+    play.node(1, 4, 100'000);
+    play.job(1, 100, 0, gang, cpu);
+    if (gang) play.jobs.at(1).pending = 4;
+    play.want(1);
+    play.round();
+    if (other != 0) {
+      play.job(2, 1, other, false, "1000");  // waits for what no node has
+      play.round();
+    }
+    for (int i = 0; i < 4; ++i) play.end(1, 1, 1, true);
+    play.round(10);
+    return play.slots.used(1);
+  };
+  EXPECT_EQ(ahead(0, false, ""), 8u);
+  EXPECT_EQ(ahead(0, true, ""), 4u);
+  EXPECT_EQ(ahead(0, false, "1"), 4u);
+  EXPECT_EQ(ahead(5, false, ""), 4u);
+}
+
+// Random histories: jobs of all kinds come, run and end. No node ever holds more than it has, and
+// when nothing more comes, all of them get done. (Rounds are too far apart for look-ahead.)
+TEST(Slots, RandomHistoriesEndAndNeverGiveTwice) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937_64 random(seed);
+    auto pick = [&random](uint64_t n) { return random() % n; };
+    Play play;
+    play.deaf = true;
+    uint32_t all_slots = 0;
+    for (NodeId id = 1; id <= 2 + pick(3); ++id) {
+      uint32_t count = static_cast<uint32_t>(2 + pick(4));
+      play.node(id, count, 4000);
+      all_slots += count;
+    }
+    JobId last = 0;
+    for (int step = 0; step < 20'000; ++step) {
+      if (last < 12 && pick(20) == 0) {
+        bool gang = pick(4) == 0;
+        uint32_t pods = static_cast<uint32_t>(1 + pick(gang ? all_slots : 30));
+        play.job(++last, pods, static_cast<int32_t>(pick(3)), gang,
+                 !gang && pick(3) == 0 ? std::to_string(1 + pick(4)) : "");
+      }
+      // Victims go sooner or later; else a random pod ends.
+      for (auto& [id, on] : play.told)
+        for (auto& [node, count] : on) {
+          auto runs = play.jobs.at(id).runs.find(node);
+          count = std::min(count, runs == play.jobs.at(id).runs.end() ? 0 : runs->second);
+          if (count > 0 && pick(4) == 0) {
+            --count;
+            play.end(id, node, 1, true);
+          }
+        }
+      for (auto& [id, job] : play.jobs)
+        if (!job.runs.empty() && pick(10) == 0) play.end(id, job.runs.begin()->first, 1, false);
+      play.round(static_cast<Millis>(60 + pick(500)));
+      bool done = last == 12;
+      std::map<NodeId, std::pair<uint32_t, int64_t>> on;
+      for (const auto& [id, job] : play.jobs) {
+        Demand demand = demand_of(*job.object);
+        for (auto [node, count] : job.runs) {
+          on[node].first += count;
+          on[node].second += count * demand.amounts.cpu_millis;
+        }
+        done &= job.pending == 0 && job.runs.empty();
+      }
+      for (auto [node, held] : on) {
+        ASSERT_EQ(held.first, play.slots.used(node));
+        ASSERT_LE(held.first, play.nodes.at(node).slots);
+        ASSERT_LE(held.second, 4000);
+      }
+      if (done) break;
+      ASSERT_LT(step, 19'999) << "somebody waits for ever";
+    }
+    for (const auto& [id, job] : play.jobs) ASSERT_FALSE(play.slots.knows(id));
+  }
+}
+
+}  // namespace
+
+}  // namespace muster::core
