@@ -1,140 +1,119 @@
 #include "api/discovery.hpp"
 
 #include "api/json.hpp"
+#include "api/openapi.hpp"
+#include "api/resources.hpp"
+
+#include <cstdint>
 
 namespace muster::api {
 namespace {
 
-OrderedJson resource(const char* name, const char* singular, bool namespaced, const char* kind,
-                     std::vector<std::string> verbs, std::vector<std::string> short_names = {},
-                     std::vector<std::string> categories = {}) {
-  OrderedJson r = {
-      {"name", name}, {"singularName", singular}, {"namespaced", namespaced}, {"kind", kind}};
-  r["verbs"] = std::move(verbs);
-  if (!short_names.empty()) r["shortNames"] = std::move(short_names);
-  if (!categories.empty()) r["categories"] = std::move(categories);
-  return r;
+// Asked for with an '@' in the place of the last '.' but one, which no answer may have.
+constexpr const char* kProtobuf = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+
+OrderedJson resource_json(const Resource& resource) {
+  OrderedJson json = {{"name", resource.name},
+                      {"singularName", resource.singular},
+                      {"namespaced", resource.namespaced}};
+  if (const std::string_view of = resource.kind_group_version; !of.empty()) {
+    json["group"] = of.substr(0, of.find('/'));
+    json["version"] = of.substr(of.find('/') + 1);
+  }
+  json["kind"] = resource.kind;
+  json["verbs"] = words(resource.verbs);
+  if (!resource.short_names.empty()) json["shortNames"] = words(resource.short_names);
+  if (!resource.category.empty()) json["categories"] = words(resource.category);
+  return json;
 }
 
-// Subresources with a kind of another group.
-OrderedJson eviction() {
-  OrderedJson r = resource("pods/eviction", "", true, "Eviction", {"create"});
-  r["group"] = "policy";
-  r["version"] = "v1";
-  return r;
-}
-OrderedJson scale() {
-  OrderedJson r = resource("jobs/scale", "", true, "Scale", {"get", "patch", "update"});
-  r["group"] = "autoscaling";
-  r["version"] = "v1";
-  return r;
-}
-
-OrderedJson resource_list(const char* group_version, std::vector<OrderedJson> resources) {
+OrderedJson resource_list(const std::string& group_version) {
   OrderedJson list = {
       {"kind", "APIResourceList"}, {"apiVersion", "v1"}, {"groupVersion", group_version}};
-  list["resources"] = std::move(resources);
+  list["resources"] = OrderedJson::array();
+  for (const Resource& resource : resources())
+    if (resource.group_version() == group_version)
+      list["resources"].push_back(resource_json(resource));
   return list;
 }
 
-OrderedJson group() {
-  const OrderedJson version = {{"groupVersion", "batch/v1"}, {"version", "v1"}};
-  OrderedJson json = {{"name", "batch"}};
+std::string group_version(const Group& group) {
+  return std::string(group.name) + "/" + std::string(group.version);
+}
+
+OrderedJson group_json(const Group& group) {
+  const OrderedJson version = {{"groupVersion", group_version(group)}, {"version", group.version}};
+  OrderedJson json = {{"name", group.name}};
   json["versions"] = OrderedJson::array({version});
   json["preferredVersion"] = version;
   return json;
 }
 
-OrderedJson query_parameter(const char* name) {
-  return {{"name", name}, {"in", "query"}, {"schema", {{"type", "string"}, {"uniqueItems", true}}}};
+// FNV-1a: tells one text from another, which is all that a client's cache wants.
+std::string hash_of(std::string_view text) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3;
+  constexpr const char* kDigits = "0123456789ABCDEF";
+  std::string digits;
+  for (int shift = 60; shift >= 0; shift -= 4) digits += kDigits[hash >> shift & 15];
+  return digits;
 }
 
-// Just what kubectl looks for: the kinds, and that the operations know fieldValidation and dryRun.
-OrderedJson openapi_batch() {
-  const OrderedJson kind = {{"group", "batch"}, {"kind", "Job"}, {"version", "v1"}};
-  auto operation = [&](const char* action) {
-    OrderedJson op = {{"x-kubernetes-action", action}, {"x-kubernetes-group-version-kind", kind}};
-    op["parameters"] =
-        OrderedJson::array({query_parameter("dryRun"), query_parameter("fieldManager"),
-                            query_parameter("fieldValidation")});
-    op["responses"] = {{"200", {{"description", "OK"}}}};
-    return op;
-  };
-  OrderedJson schema = {{"type", "object"},
-                        {"description", "Job represents the configuration of a single job."}};
-  schema["x-kubernetes-group-version-kind"] = OrderedJson::array({kind});
-  OrderedJson doc = {{"openapi", "3.0.0"}, {"info", {{"title", "muster"}, {"version", "v1"}}}};
-  doc["paths"]["/apis/batch/v1/namespaces/{namespace}/jobs"]["post"] = operation("post");
-  doc["paths"]["/apis/batch/v1/namespaces/{namespace}/jobs/{name}"]["patch"] = operation("patch");
-  doc["components"]["schemas"]["io.k8s.api.batch.v1.Job"] = schema;
-  doc["paths"]["/apis/batch/v1/namespaces/{namespace}/jobs/{name}"]["put"] = operation("put");
-  doc["paths"]["/apis/batch/v1/namespaces/{namespace}/jobs/{name}"]["delete"] = operation("delete");
-  return doc;
+Document kept(std::string text, const char* type = "application/json") {
+  std::string etag = "\"" + hash_of(text) + "\"";
+  return {std::move(text), type, std::move(etag)};
 }
 
-std::string joined(const Url& url) {
-  std::string path;
-  for (const std::string& part : url.path) path += "/" + part;
-  return path;
+// By path.
+std::map<std::string, Document> documents(const std::string& version) {
+  std::map<std::string, Document> all;
+  all["/version"] = {dumped({{"major", "1"},
+                             {"minor", "32"},
+                             {"gitVersion", "v1.32.0+muster." + version},
+                             {"gitCommit", ""},
+                             {"gitTreeState", ""},
+                             {"buildDate", ""},
+                             {"goVersion", ""},
+                             {"compiler", ""},
+                             {"platform", "linux"}})};
+  OrderedJson versions = {{"kind", "APIVersions"}};
+  versions["versions"] = OrderedJson::array({"v1"});
+  versions["serverAddressByClientCIDRs"] = OrderedJson::array();
+  all["/api"] = {dumped(versions)};
+  all["/api/v1"] = {dumped(resource_list("v1"))};
+
+  OrderedJson list = {{"kind", "APIGroupList"}, {"apiVersion", "v1"}};
+  list["groups"] = OrderedJson::array();
+  for (const Group& group : groups()) {
+    OrderedJson json = group_json(group);
+    list["groups"].push_back(json);
+    json["kind"] = "APIGroup";
+    json["apiVersion"] = "v1";
+    all["/apis/" + std::string(group.name)] = {dumped(json)};
+    all["/apis/" + group_version(group)] = {dumped(resource_list(group_version(group)))};
+  }
+  all["/apis"] = {dumped(list)};
+
+  OrderedJson index;
+  for (const std::string& path : openapi_paths()) {
+    Document document = kept(dumped(openapi_v3(path, version)));
+    const std::string hash = document.etag.substr(1, document.etag.size() - 2);
+    index["paths"][path]["serverRelativeURL"] = "/openapi/v3/" + path + "?hash=" + hash;
+    all["/openapi/v3/" + path] = std::move(document);
+  }
+  all["/openapi/v3"] = {dumped(index)};
+  all["/openapi/v2"] = kept(openapi_v2(version), kProtobuf);
+  return all;
 }
 
 }  // namespace
 
-std::optional<std::string> discovery(const Url& url, const std::string& version) {
-  const std::string path = joined(url);
-  if (path == "/version")
-    return dumped({{"major", "1"},
-                   {"minor", "32"},
-                   {"gitVersion", "v1.32.0+muster." + version},
-                   {"gitCommit", ""},
-                   {"gitTreeState", ""},
-                   {"buildDate", ""},
-                   {"goVersion", ""},
-                   {"compiler", ""},
-                   {"platform", "linux"}});
-  if (path == "/api") {
-    OrderedJson json = {{"kind", "APIVersions"}};
-    json["versions"] = OrderedJson::array({"v1"});
-    json["serverAddressByClientCIDRs"] = OrderedJson::array();
-    return dumped(json);
-  }
-  if (path == "/apis") {
-    OrderedJson json = {{"kind", "APIGroupList"}, {"apiVersion", "v1"}};
-    json["groups"] = OrderedJson::array({group()});
-    return dumped(json);
-  }
-  if (path == "/apis/batch") {
-    OrderedJson json = group();
-    json["kind"] = "APIGroup";
-    json["apiVersion"] = "v1";
-    return dumped(json);
-  }
-  if (path == "/api/v1")
-    return dumped(resource_list(
-        "v1", {resource("pods", "pod", true, "Pod",
-                        {"delete", "deletecollection", "get", "list", "patch", "update", "watch"},
-                        {"po"}, {"all"}),
-               eviction(), resource("pods/log", "", true, "Pod", {"get"}),
-               resource("pods/status", "", true, "Pod", {"get", "patch", "update"}),
-               resource("nodes", "node", false, "Node",
-                        {"delete", "get", "list", "patch", "update", "watch"}, {"no"}),
-               resource("events", "event", true, "Event", {"get", "list", "watch"}, {"ev"})}));
-  if (path == "/apis/batch/v1")
-    return dumped(resource_list(
-        "batch/v1",
-        {resource(
-             "jobs", "job", true, "Job",
-             {"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
-             {}, {"all"}),
-         resource("jobs/status", "", true, "Job", {"get", "patch", "update"}), scale()}));
-  if (path == "/openapi/v3") {
-    OrderedJson json;
-    json["paths"]["apis/batch/v1"]["serverRelativeURL"] =
-        "/openapi/v3/apis/batch/v1?hash=" + version;
-    return dumped(json);
-  }
-  if (path == "/openapi/v3/apis/batch/v1") return dumped(openapi_batch());
-  return std::nullopt;
+const Document* Discovery::find(const Url& url) {
+  if (all_.empty()) all_ = documents(version_);
+  std::string path;
+  for (const std::string& part : url.path) path += "/" + part;
+  const auto found = all_.find(path);
+  return found == all_.end() ? nullptr : &found->second;
 }
 
 }  // namespace muster::api

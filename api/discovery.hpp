@@ -1,15 +1,31 @@
-// Discovery: how a client learns what is served here: groups, resources, and the OpenAPI document
-// that kubectl asks for before it lets the server validate (reference: what kubectl 1.32 needs).
+// Discovery: how a client learns what is served here: versions, groups, resources, and the OpenAPI
+// documents.
 #pragma once
 
 #include "api/url.hpp"
 
-#include <optional>
+#include <map>
 #include <string>
+#include <utility>
 
 namespace muster::api {
 
-// The JSON of a discovery path, or nothing if it is no such path. `version`: of muster.
-std::optional<std::string> discovery(const Url& url, const std::string& version);
+struct Document {
+  std::string text;
+  const char* content_type = "application/json";
+  std::string etag{};  // of those that a client keeps; else empty
+};
+
+class Discovery {
+ public:
+  // `version`: of muster.
+  explicit Discovery(std::string version) : version_(std::move(version)) {}
+  // What stands at a discovery path; null if it is no such path.
+  const Document* find(const Url& url);
+
+ private:
+  std::string version_;
+  std::map<std::string, Document> all_;  // by path; made when the first is asked for
+};
 
 }  // namespace muster::api

@@ -1,5 +1,6 @@
 #include "api/exchange.hpp"
 
+#include "api/protobuf.hpp"
 #include "api/status_object.hpp"
 #include "api/write_options.hpp"
 
@@ -15,6 +16,8 @@ kj::StringPtr status_text(int code) {
       return "OK";
     case 201:
       return "Created";
+    case 304:
+      return "Not Modified";
     case 400:
       return "Bad Request";
     case 403:
@@ -23,6 +26,8 @@ kj::StringPtr status_text(int code) {
       return "Not Found";
     case 405:
       return "Method Not Allowed";
+    case 406:
+      return "Not Acceptable";
     case 409:
       return "Conflict";
     case 410:
@@ -45,11 +50,14 @@ kj::StringPtr status_text(int code) {
 constexpr const char* kModified =
     "the object has been modified; please apply your changes to the latest version and try again";
 
-// A header's value may hold no line breaks.
-std::string one_line(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\') c = '\'';
-  return text;
+// As a quoted string of a header, which may hold no line breaks.
+std::string quoted_string(std::string_view text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return out + '"';
 }
 
 }  // namespace
@@ -86,6 +94,14 @@ kj::Promise<kj::Maybe<std::string>> Exchange::read_body() {
     if (text->empty()) return kj::Maybe<std::string>(std::string());
     const std::string type = content_type.substr(0, content_type.find(';'));
     const bool patch = method == kj::HttpMethod::PATCH;
+    if (!patch && type == kProtobufType) {
+      auto json = protobuf_to_json(*text);
+      if (!json.ok())
+        return send_status(400, "BadRequest", json.error().message)
+            .then([]() -> kj::Maybe<std::string> { return nullptr; });
+      content_type = "application/json";
+      return kj::Maybe<std::string>(std::move(*json));
+    }
     const bool object = type == "application/json" || type == "application/yaml" ||
                         type == "application/x-yaml" || type == "text/yaml" ||
                         type == "application/vnd.kubernetes.yaml";
@@ -119,12 +135,11 @@ kj::Promise<void> Exchange::send(int code, std::string text, const char* type) {
   kj::HttpHeaders headers(table_);
   headers.set(kj::HttpHeaderId::CONTENT_TYPE, type);
   if (code == 503 || code == 429) headers.add("Retry-After", "1");
-  for (const std::string& warning : warnings) {
-    const std::string value = "299 - \"" + one_line(warning) + "\"";
-    headers.add("Warning", kj::str(value.c_str()));
-  }
+  add_warnings(headers);
+  for (const auto& [name, value] : this->headers) headers.add(name, kj::str(value.c_str()));
   started_ = true;
   auto out = response_.send(static_cast<unsigned>(code), status_text(code), headers, text.size());
+  if (text.empty()) return kj::READY_NOW;
   auto promise = write_text(*out, std::move(text));
   return promise.attach(kj::mv(out));
 }
@@ -166,9 +181,17 @@ kj::Promise<void> Exchange::send_error(const Error& error, const std::string& re
   return send_status(500, "InternalError", error.message);
 }
 
+void Exchange::add_warnings(kj::HttpHeaders& headers) const {
+  for (const std::string& warning : warnings) {
+    const std::string value = "299 - " + quoted_string(warning);
+    headers.add("Warning", kj::str(value.c_str()));
+  }
+}
+
 kj::Own<kj::AsyncOutputStream> Exchange::open(const char* type) {
   kj::HttpHeaders headers(table_);
   headers.set(kj::HttpHeaderId::CONTENT_TYPE, type);
+  add_warnings(headers);
   started_ = true;
   return response_.send(200, "OK", headers);
 }

@@ -191,4 +191,8 @@ Result<std::vector<std::string>> conform(json& value, std::string_view type) {
   return std::move(walk.unknown);
 }
 
+const std::map<std::string_view, std::string_view>& known_fields(std::string_view type) {
+  return fields_of(type);
+}
+
 }  // namespace muster::api

@@ -7,6 +7,7 @@
 
 #include "base/result.hpp"
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -18,5 +19,9 @@ namespace muster::api {
 // and returns the paths of the latter. A quantity written as a number becomes a string. A wrong
 // type is an error with its path, what was found and what is expected.
 Result<std::vector<std::string>> conform(nlohmann::json& value, std::string_view type);
+
+// The fields of a type and the types of those, as they are written in the table: "int32",
+// "[]Container", "{}string".
+const std::map<std::string_view, std::string_view>& known_fields(std::string_view type);
 
 }  // namespace muster::api

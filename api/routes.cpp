@@ -19,6 +19,25 @@ kj::Promise<void> bad(Exchange& exchange, std::string_view message) {
   return exchange.send_status(400, "BadRequest", message);
 }
 
+// The instant that sinceSeconds or sinceTime names; 0: none.
+Result<Millis> log_since(const Url& url, Millis now_ms) {
+  const std::string seconds = url.get("sinceSeconds"), time = url.get("sinceTime");
+  if (!seconds.empty() && !time.empty())
+    return Error{Errc::invalid, "at most one of sinceTime or sinceSeconds may be specified", {}};
+  if (!seconds.empty()) {
+    const auto n = number<int64_t>(seconds);
+    if (!n || *n <= 0 || *n > now_ms / 1000)
+      return Error{Errc::invalid, "sinceSeconds: not a number above 0: \"" + seconds + "\"", {}};
+    return now_ms - *n * 1000;
+  }
+  if (time.empty()) return Millis{0};
+  const auto instant = parse_time(time);
+  if (!instant)
+    return Error{
+        Errc::invalid, "sinceTime: not a time as 2026-03-01T12:00:00Z: \"" + time + "\"", {}};
+  return *instant;
+}
+
 }  // namespace
 
 std::optional<Target> Target::of(const Url& url) {
@@ -213,6 +232,17 @@ kj::Promise<void> Routes::log(Exchange& exchange, const Target& target) {
     if (!n || *n < 0) return bad(exchange, std::string(name) + ": not a number: \"" + text + "\"");
     *field = *n;
   }
+  if (url.flag("timestamps"))
+    return bad(exchange,
+               "timestamps: muster keeps what a pod wrote as it is, without the time of each line");
+  const auto since = log_since(url, options_.now());
+  if (!since.ok()) return bad(exchange, since.error().message);
+  const core::Pod& pod = *shown->pod;
+  if (pod.ended && pod.end.ended_ms < *since)
+    return exchange.send(200, "", "text/plain; charset=utf-8");
+  if (pod.started_ms != 0 && pod.started_ms < *since)
+    exchange.warnings.push_back(
+        "the time of each line is not known: this is all that the pod has written");
   return stream_log(context_, exchange, backend_, std::move(query));
 }
 

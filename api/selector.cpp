@@ -48,11 +48,12 @@ Error unreadable(std::string_view text) {
 }
 
 std::span<const std::string_view> fields_of(Kind kind) {
-  static constexpr std::array<std::string_view, 2> kJob{"metadata.name", "metadata.namespace"};
+  static constexpr std::array<std::string_view, 3> kJob{"metadata.name", "metadata.namespace",
+                                                        "status.successful"};
   static constexpr std::array<std::string_view, 4> kPod{"metadata.name", "metadata.namespace",
                                                         "spec.nodeName", "status.phase"};
   static constexpr std::array<std::string_view, 2> kNode{"metadata.name", "spec.unschedulable"};
-  static constexpr std::array<std::string_view, 11> kEvent{"metadata.name",
+  static constexpr std::array<std::string_view, 13> kEvent{"metadata.name",
                                                            "metadata.namespace",
                                                            "involvedObject.kind",
                                                            "involvedObject.namespace",
@@ -62,6 +63,8 @@ std::span<const std::string_view> fields_of(Kind kind) {
                                                            "involvedObject.resourceVersion",
                                                            "involvedObject.fieldPath",
                                                            "reason",
+                                                           "reportingComponent",
+                                                           "source",
                                                            "type"};
   switch (kind) {
     case Kind::job:
@@ -228,6 +231,7 @@ bool Query::matches(const View& view, const Shown& shown) const {
       if (key == "involvedObject.uid") return meta->uid;
       if (key == "involvedObject.apiVersion") return "batch/v1";
       if (key == "reason") return made = event_reason(*shown.job, *shown.event);
+      if (key == "source" || key == "reportingComponent") return "job-controller";
       if (key == "type") return shown.event->warning() ? "Warning" : "Normal";
       if (key == "metadata.name") return made = event_name(*shown.job, *shown.event);
       return "";
@@ -241,6 +245,7 @@ bool Query::matches(const View& view, const Shown& shown) const {
       if (key == "spec.unschedulable") return shown.node->spec.unschedulable ? "true" : "false";
       return shown.node->name;
     }
+    if (key == "status.successful") return made = std::to_string(shown.job->succeeded());
     return meta->name;
   });
 }
@@ -262,7 +267,8 @@ bool Query::wants(const core::Job& job) const {
 bool Query::may_turn() const {
   if (kind == Kind::pod) return fields.mentions("spec.nodeName") || fields.mentions("status.phase");
   if (kind == Kind::event) return false;
-  return !labels.empty() || fields.mentions("spec.unschedulable");
+  return !labels.empty() || fields.mentions("spec.unschedulable") ||
+         fields.mentions("status.successful");
 }
 
 }  // namespace muster::api

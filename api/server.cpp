@@ -1,6 +1,10 @@
 #include "api/server.hpp"
 
+#include "api/access_review.hpp"
 #include "api/discovery.hpp"
+#include "api/empty_lists.hpp"
+#include "api/namespaces.hpp"
+#include "api/not_served.hpp"
 #include "api/peer_uid.hpp"
 #include "api/routes.hpp"
 #include "base/check.hpp"
@@ -76,6 +80,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   Impl(kj::Timer& timer, View& view, Backend& backend, ServerOptions options)
       : view_(view),
         options_(std::move(options)),
+        discovery_(options_.version),
         renderer_(view, options_.now),
         context_(timer, view, renderer_),
         routes_(context_, view, backend, renderer_, options_),
@@ -134,6 +139,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     kj::HttpHeaderTable::Builder builder;
     accept_id_ = builder.add("Accept");
     origin_id_ = builder.add("Origin");
+    if_none_match_id_ = builder.add("If-None-Match");
     table_ = builder.build();
     return *table_;
   }
@@ -174,6 +180,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
         kj::heap<Exchange>(*table_, method, url ? std::move(*url) : Url(), body, response, peer);
     exchange->content_type = text_of(headers.get(kj::HttpHeaderId::CONTENT_TYPE));
     exchange->accept = text_of(headers.get(accept_id_));
+    exchange->if_none_match = text_of(headers.get(if_none_match_id_));
     const std::string host = text_of(headers.get(kj::HttpHeaderId::HOST));
     const std::string origin = text_of(headers.get(origin_id_));
     Exchange& e = *exchange;
@@ -207,18 +214,39 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       return ready_ ? e.send(200, "ok", "text/plain") : e.send(503, reason_ + "\n", "text/plain");
     if (path.size() == 1 && path[0] == "metrics" && get && options_.metrics)
       return e.send(200, options_.metrics(), "text/plain; version=0.0.4; charset=utf-8");
-    if (auto text = discovery(e.url, options_.version)) {
+    if (const Document* document = discovery_.find(e.url)) {
       if (!get)
         return e.send_status(405, "MethodNotAllowed", "the server does not allow this method here");
-      return e.send(200, *text + "\n");
+      return send_document(e, *document);
     }
+    if (is_access_review(e.url)) return answer_access_review(e);
+    if (const std::string why = not_served(e.method, e.url); !why.empty())
+      return e.send_status(405, "MethodNotAllowed", why);
+    if (is_empty_list(e.url)) return answer_empty_list(e, view_.version());
     auto target = Target::of(e.url);
-    if (!target)
+    const bool names = is_namespaces(e.url);
+    if (!target && !names)
       return e.send_status(404, "NotFound", "the server could not find the requested resource");
     if (!ready_)
       return e.send_status(503, "ServiceUnavailable", reason_,
                            OrderedJson{{"retryAfterSeconds", 1}});
+    if (names) return answer_namespaces(e, view_, options_.now());
     return routes_.answer(e, std::move(*target));
+  }
+
+  // A client that has it already gets no second copy.
+  static kj::Promise<void> send_document(Exchange& e, const Document& document) {
+    const bool json = std::string_view(document.content_type) == "application/json";
+    const bool any = e.accept.empty() || e.accept.find("*/*") != std::string::npos;
+    if (!json && !any && e.accept.find("protobuf") == std::string::npos)
+      return e.send_status(
+          406, "NotAcceptable",
+          std::string("only the following media type is accepted: ") + document.content_type);
+    if (!document.etag.empty()) {
+      e.headers.emplace_back("ETag", document.etag);
+      if (e.if_none_match == document.etag) return e.send(304, "");
+    }
+    return e.send(200, json ? document.text + "\n" : document.text, document.content_type);
   }
 
   void taskFailed(kj::Exception&& failure) override {
@@ -234,7 +262,8 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   View& view_;
   ServerOptions options_;
   kj::Own<kj::HttpHeaderTable> table_;
-  kj::HttpHeaderId accept_id_, origin_id_;
+  kj::HttpHeaderId accept_id_, origin_id_, if_none_match_id_;
+  Discovery discovery_;
   Renderer renderer_;
   StreamContext context_;
   Routes routes_;

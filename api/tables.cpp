@@ -77,11 +77,25 @@ OrderedJson job_cells(const core::Job& job, Millis now_ms) {
           selector.empty() ? "<none>" : selector};
 }
 
-std::string pod_state(const core::Pod& pod) {
+std::string running_state(const core::Pod& pod, bool several) {
+  switch (pod.readiness) {
+    case core::Readiness::initializing:
+      return "PodInitializing";
+    case core::Readiness::not_ready:
+      return several ? "NotReady" : "CrashLoopBackOff";
+    case core::Readiness::ready:
+      break;
+  }
+  return "Running";
+}
+
+std::string pod_state(const core::Pod& pod, bool several) {
   using core::EndCause;
   if (pod.terminating()) return "Terminating";
   if (!pod.ended)
-    return pod.started_ms != 0 ? "Running" : pod.bound() ? "ContainerCreating" : "Pending";
+    return pod.started_ms != 0 ? running_state(pod, several)
+           : pod.bound()       ? "ContainerCreating"
+                               : "Pending";
   switch (pod.end.cause) {
     case EndCause::start_failed:
       return "StartError";
@@ -105,11 +119,11 @@ OrderedJson pod_cells(const View& view, const Shown& shown, Millis now_ms) {
   const core::Pod& pod = *shown.pod;
   const core::JobMeta& meta = shown.job->object().meta;
   const size_t all = shown.job->spec().pod.containers.size();
-  const bool running = !pod.ended && pod.started_ms != 0;
+  const bool ready = !pod.ended && pod.started_ms != 0 && pod.readiness == core::Readiness::ready;
   const std::string node = view.node_name(pod.node);
   return {core::pod_name(meta.name, meta.uid, shown.job->indexed(), pod.key),
-          std::to_string(running ? all : 0) + "/" + std::to_string(all),
-          pod_state(pod),
+          std::to_string(ready ? all : 0) + "/" + std::to_string(all),
+          pod_state(pod, all > 1),
           std::to_string(pod.restarts),
           span_text(now_ms - pod.created_ms),
           "<none>",

@@ -165,6 +165,7 @@ bool whole(const std::string& raw) {
   const size_t end = raw.find("\r\n\r\n");
   if (end == std::string::npos) return false;
   const std::string head = raw.substr(0, end);
+  if (head.starts_with("HTTP/1.1 304")) return true;  // never has a body
   if (head.find("chunked") != std::string::npos)
     return raw.ends_with("\r\n0\r\n\r\n") || raw.ends_with("\r\n\r\n0\r\n\r\n");
   const size_t length = head.find("Content-Length: ");
@@ -402,8 +403,72 @@ TEST_F(ServerTest, Discovery) {
     EXPECT_TRUE(a.json().is_object()) << path << a.body;
   }
   EXPECT_TRUE(get("/api").json()["versions"].is_array());
-  EXPECT_EQ(get("/api/v1").json()["resources"].size(), 6u);
+  EXPECT_EQ(get("/api/v1").json()["resources"].size(), 8u);
   EXPECT_EQ(get("/apis/batch/v1").json()["resources"][0]["verbs"].size(), 8u);
+}
+
+TEST_F(ServerTest, AClientThatHasADocumentGetsNoSecondCopy) {
+  const std::string path = "/openapi/v3/apis/batch/v1";
+  const Answer first = get(path);
+  const size_t at = first.head.find("ETag: ");
+  ASSERT_NE(at, std::string::npos) << first.head;
+  const std::string etag = first.head.substr(at + 6, first.head.find('\r', at) - at - 6);
+  EXPECT_EQ(get(path, "If-None-Match: " + etag + "\r\n").code, 304);
+  EXPECT_EQ(get(path, "If-None-Match: \"other\"\r\n").code, 200);
+}
+
+TEST_F(ServerTest, TheOldOpenApiIsProtobufOnly) {
+  EXPECT_EQ(get("/openapi/v2", "Accept: application/json\r\n").code, 406);
+  const char* protobuf = "Accept: application/com.github.proto-openapi.spec.v2@v1.0+protobuf\r\n";
+  EXPECT_EQ(get("/openapi/v2", protobuf).code, 200);
+}
+
+TEST_F(ServerTest, Namespaces) {
+  feed.admit(1, make_job("a", uid_of(1), 1, "", "blue"));
+  const auto names = [this](const std::string& query) {
+    std::string text;
+    const Json list = get("/api/v1/namespaces" + query).json();
+    for (const Json& item : list["items"])
+      text += item["metadata"]["name"].get<std::string>() + " ";
+    return text;
+  };
+  EXPECT_EQ(names(""), "blue default ");
+  EXPECT_EQ(names("?fieldSelector=metadata.name%3Dblue"), "blue ");
+  EXPECT_EQ(names("?labelSelector=kubernetes.io/metadata.name%21%3Dblue"), "default ");
+  EXPECT_EQ(get("/api/v1/namespaces/any").json()["status"]["phase"], "Active");
+  EXPECT_EQ(get("/api/v1/namespaces?watch=true").code, 405);
+  EXPECT_EQ(post("/api/v1/namespaces", "{}").code, 409);
+  EXPECT_EQ(call(request("DELETE", "/api/v1/namespaces/blue")).code, 405);
+  EXPECT_EQ(
+      get("/api/v1/namespaces", "Accept: application/json;as=Table\r\n").json()["rows"].size(), 2u);
+}
+
+TEST_F(ServerTest, WhatThereNeverIsCanBeListed) {
+  EXPECT_EQ(get("/api/v1/namespaces/default/services").json()["kind"], "ServiceList");
+  EXPECT_EQ(get("/api/v1/services/x").code, 404);
+  EXPECT_EQ(get("/apis/policy/v1/poddisruptionbudgets").json()["items"].size(), 0u);
+  EXPECT_EQ(post("/apis/policy/v1/namespaces/default/poddisruptionbudgets", "{}").code, 405);
+  EXPECT_EQ(get("/api/v1/secrets").code, 404);
+}
+
+TEST_F(ServerTest, WhoeverAsksMayDoIt) {
+  const std::string reviews = "/apis/authorization.k8s.io/v1/";
+  const Answer one = post(reviews + "selfsubjectaccessreviews", "{}");
+  EXPECT_EQ(one.code, 201);
+  EXPECT_EQ(one.json()["status"]["allowed"], true);
+  EXPECT_EQ(post(reviews + "selfsubjectrulesreviews", "{}").json()["status"]["incomplete"], false);
+  EXPECT_EQ(get(reviews + "selfsubjectaccessreviews").code, 405);
+}
+
+TEST_F(ServerTest, WhatIsNotServedSaysWhatThereIsInstead) {
+  const std::string pods = "/api/v1/namespaces/default/pods";
+  for (const auto& [method, path] :
+       {std::pair{"POST", pods}, {"POST", pods + "/x/exec"}, {"GET", pods + "/x/portforward"}}) {
+    const Answer a = call(request(method, path));
+    EXPECT_EQ(a.code, 405) << path;
+    EXPECT_GT(a.json()["message"].get<std::string>().size(), 20u) << path;
+  }
+  EXPECT_NE(post(pods, "{}").body.find("kubectl create job"), std::string::npos);
 }
 
 TEST_F(ServerTest, Lists) {

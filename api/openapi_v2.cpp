@@ -1,0 +1,114 @@
+// The OpenAPI document of version 2, written in protobuf by hand: a field is its number and kind,
+// then a length and the bytes. Names of messages and numbers are those of gnostic's
+// OpenAPIv2.proto.
+#include "api/api_types.hpp"
+#include "api/openapi.hpp"
+
+#include <cstdint>
+
+namespace muster::api {
+namespace {
+
+void add_varint(std::string& out, uint64_t n) {
+  for (; n >= 0x80; n >>= 7) out += static_cast<char>((n & 0x7f) | 0x80);
+  out += static_cast<char>(n);
+}
+
+// A string or a message.
+void add(std::string& out, unsigned number, std::string_view bytes) {
+  constexpr unsigned kLengthDelimited = 2;
+  add_varint(out, number << 3 | kLengthDelimited);
+  add_varint(out, bytes.size());
+  out += bytes;
+}
+
+std::string named(std::string_view name, std::string_view value) {
+  std::string out;  // NamedSchema, NamedAny
+  add(out, 1, name);
+  add(out, 2, value);
+  return out;
+}
+
+// A vendor extension; `yaml` is its value as YAML, so JSON will do.
+std::string extension(std::string_view name, std::string_view yaml) {
+  std::string any;
+  add(any, 2, yaml);
+  return named(name, any);
+}
+
+// Field numbers of Schema.
+constexpr unsigned kRef = 1, kFormat = 2, kDescription = 4, kRequired = 19, kAdditional = 21,
+                   kType = 22, kItems = 23, kProperties = 25, kVendorExtension = 31;
+
+void add_type(std::string& out, std::string_view type) {
+  std::string item;
+  add(item, 1, type);
+  add(out, kType, item);
+}
+
+void add_value(std::string& out, const std::string& type) {
+  if (is_api_type(type))
+    return add(out, kRef, "#/definitions/" + api_types().find(type)->second.schema);
+  if (type == "int32" || type == "int64" || type == "time")
+    add(out, kFormat, type == "time" ? "date-time" : type);
+  add_type(out, type == "int32" || type == "int64" ? "integer"
+                : type == "bool"                   ? "boolean"
+                : type == "any"                    ? "object"
+                                                   : "string");
+}
+
+std::string field_schema(const ApiField& field) {
+  std::string out, inner, item;
+  add(out, kDescription, field.about);
+  if (!field.list && !field.map) {
+    add_value(out, field.type);
+    return out;
+  }
+  add_value(inner, field.type);
+  add(item, 1, inner);
+  add(out, field.list ? kItems : kAdditional, item);
+  add_type(out, field.list ? "array" : "object");
+  if (!field.keys.empty())
+    add(out, kVendorExtension, extension("x-kubernetes-patch-merge-key", field.keys.front()));
+  if (field.merged) add(out, kVendorExtension, extension("x-kubernetes-patch-strategy", "merge"));
+  return out;
+}
+
+std::string type_schema(const ApiType& type) {
+  std::string out, properties;
+  add(out, kDescription, type.about);
+  for (const ApiField& field : type.fields) {
+    if (field.required) add(out, kRequired, field.name);
+    add(properties, 1, named(field.name, field_schema(field)));
+  }
+  add_type(out, "object");
+  add(out, kProperties, properties);
+  if (!type.group_version.empty()) {
+    const size_t slash = type.group_version.find('/');
+    const bool core = slash == std::string::npos;
+    const OrderedJson kind = {{"group", core ? "" : type.group_version.substr(0, slash)},
+                              {"kind", type.name},
+                              {"version", type.group_version.substr(core ? 0 : slash + 1)}};
+    add(out, kVendorExtension,
+        extension("x-kubernetes-group-version-kind", dumped(OrderedJson::array({kind}))));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string openapi_v2(const std::string& version) {
+  std::string info, definitions, document;
+  add(info, 1, "muster");
+  add(info, 2, version);
+  for (const auto& [name, type] : api_types())
+    add(definitions, 1, named(type.schema, type_schema(type)));
+  constexpr unsigned kSwagger = 1, kInfo = 2, kPaths = 8, kDefinitions = 9;
+  add(document, kSwagger, "2.0");
+  add(document, kInfo, info);
+  add(document, kPaths, "");
+  add(document, kDefinitions, definitions);
+  return document;
+}
+
+}  // namespace muster::api
