@@ -70,7 +70,8 @@ std::string Url::get(const std::string& name) const {
 
 bool Url::flag(const std::string& name) const {
   const std::string value = get(name);
-  return value == "true" || value == "1";
+  return value == "true" || value == "True" || value == "TRUE" || value == "t" || value == "T" ||
+         value == "1";
 }
 
 }  // namespace muster::api

@@ -16,7 +16,7 @@ struct Url {
   // Nothing: a broken percent escape.
   static std::optional<Url> parse(std::string_view text);
   std::string get(const std::string& name) const;
-  bool flag(const std::string& name) const;  // true, 1
+  bool flag(const std::string& name) const;  // true, 1 and so on, as Go reads it
 };
 
 }  // namespace muster::api
