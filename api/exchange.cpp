@@ -92,7 +92,7 @@ kj::Promise<kj::Maybe<std::string>> Exchange::read_body() {
       return send_status(413, "RequestEntityTooLarge", "the body is longer than 3 MiB")
           .then([]() -> kj::Maybe<std::string> { return nullptr; });
     if (text->empty()) return kj::Maybe<std::string>(std::string());
-    const std::string type = content_type.substr(0, content_type.find(';'));
+    std::string type = content_type.substr(0, content_type.find(';'));
     const bool patch = method == kj::HttpMethod::PATCH;
     if (!patch && type == kProtobufType) {
       auto json = protobuf_to_json(*text);
@@ -102,6 +102,8 @@ kj::Promise<kj::Maybe<std::string>> Exchange::read_body() {
       content_type = "application/json";
       return kj::Maybe<std::string>(std::move(*json));
     }
+    // Old clients give the options of a DELETE no type; no web page can send one unasked.
+    if (type.empty() && method == kj::HttpMethod::DELETE) content_type = type = "application/json";
     const bool object = type == "application/json" || type == "application/yaml" ||
                         type == "application/x-yaml" || type == "text/yaml" ||
                         type == "application/vnd.kubernetes.yaml";

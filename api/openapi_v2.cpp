@@ -3,6 +3,7 @@
 // OpenAPIv2.proto.
 #include "api/api_types.hpp"
 #include "api/openapi.hpp"
+#include "api/resources.hpp"
 
 #include <cstdint>
 
@@ -74,6 +75,16 @@ std::string field_schema(const ApiField& field) {
   return out;
 }
 
+constexpr const char* kKind = "x-kubernetes-group-version-kind";
+
+OrderedJson kind_of(const ApiType& type) {
+  const size_t slash = type.group_version.find('/');
+  const bool core = slash == std::string::npos;
+  return {{"group", core ? "" : type.group_version.substr(0, slash)},
+          {"kind", type.name},
+          {"version", type.group_version.substr(core ? 0 : slash + 1)}};
+}
+
 std::string type_schema(const ApiType& type) {
   std::string out, properties;
   add(out, kDescription, type.about);
@@ -83,30 +94,43 @@ std::string type_schema(const ApiType& type) {
   }
   add_type(out, "object");
   add(out, kProperties, properties);
-  if (!type.group_version.empty()) {
-    const size_t slash = type.group_version.find('/');
-    const bool core = slash == std::string::npos;
-    const OrderedJson kind = {{"group", core ? "" : type.group_version.substr(0, slash)},
-                              {"kind", type.name},
-                              {"version", type.group_version.substr(core ? 0 : slash + 1)}};
-    add(out, kVendorExtension,
-        extension("x-kubernetes-group-version-kind", dumped(OrderedJson::array({kind}))));
-  }
+  if (!type.group_version.empty())
+    add(out, kVendorExtension, extension(kKind, dumped(OrderedJson::array({kind_of(type)}))));
   return out;
+}
+
+// What old clients look for before a dry run: that a patch of the kind knows the parameter.
+std::string patch_path(const Resource& resource) {
+  std::string sub_schema, non_body, parameter, item, operation, path;
+  add(sub_schema, 2, "query");
+  add(sub_schema, 4, "dryRun");
+  add(sub_schema, 6, "string");
+  add(non_body, 3, sub_schema);
+  add(parameter, 2, non_body);
+  add(item, 1, parameter);
+  add(operation, 8, item);
+  add(operation, 13, extension(kKind, dumped(kind_of(api_types().find(resource.kind)->second))));
+  add(path, 8, operation);
+  return named((resource.group.empty() ? "/api/" : "/apis/") + resource.group_version() +
+                   (resource.namespaced ? "/namespaces/{namespace}/" : "/") +
+                   std::string(resource.name) + "/{name}",
+               path);
 }
 
 }  // namespace
 
 std::string openapi_v2(const std::string& version) {
-  std::string info, definitions, document;
+  std::string info, paths, definitions, document;
   add(info, 1, "muster");
   add(info, 2, version);
   for (const auto& [name, type] : api_types())
     add(definitions, 1, named(type.schema, type_schema(type)));
+  for (const Resource& resource : resources())
+    if (resource.can("patch") && !resource.is_sub()) add(paths, 2, patch_path(resource));
   constexpr unsigned kSwagger = 1, kInfo = 2, kPaths = 8, kDefinitions = 9;
   add(document, kSwagger, "2.0");
   add(document, kInfo, info);
-  add(document, kPaths, "");
+  add(document, kPaths, paths);
   add(document, kDefinitions, definitions);
   return document;
 }

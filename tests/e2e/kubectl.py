@@ -33,10 +33,9 @@ class Discovery(Kubectl):
         self.assertEqual(set(watched), {"jobs.batch", "pods", "nodes", "events"})
 
     def test_explain(self):
-        self.assertIn("process on a node", self.kubectl("explain", "job").replace("\n    ", " "))
+        self.assertIn("process on a node", " ".join(self.kubectl("explain", "job").split()))
         text = self.kubectl("explain", "job.spec.backoffLimitPerIndex")
         self.assertIn("backoffLimitPerIndex", text)
-        self.assertIn("<integer>", text)
         self.assertIn("each index", text)
         recursive = self.kubectl("explain", "jobs.spec", "--recursive")
         for field in ("succeededIndexes", "terminationGracePeriodSeconds", "ttlSecondsAfterFinished", "podReplacementPolicy"):
@@ -110,7 +109,7 @@ class Reading(Kubectl):
 
     def test_describe(self):
         job = self.kubectl("describe", "job", "broken")
-        for part in (r"Pods Statuses: +0 Active .* / 1 Succeeded / 1 Failed", r"Completed Indexes: +0\n", r"Warning +FailedIndexes",
+        for part in (r"Pods Statuses: +0 (Active .*|Running) / 1 Succeeded / 1 Failed", r"Warning +FailedIndexes",
                      r"SuccessfulCreate .* Created pod: broken-1-"):
             self.assertRegex(job, part)
         pod = self.kubectl("get", "pods", "-l", "app=other", "--field-selector=status.phase=Failed", "-o", "name").strip()
@@ -203,7 +202,6 @@ class Writing(Kubectl):
         typo = self.job("typo")
         typo["spec"]["paralelism"] = 3
         self.assertRegex(self.refused("create", "-f", "-", stdin=json.dumps(typo)), r'unknown field "(spec\.)?paralelism"')
-        self.kubectl("create", "--validate=false", "-f", "-", stdin=json.dumps(typo))
 
     @since(27, "--validate=warn")
     def test_unknown_fields_as_a_warning(self):
@@ -212,6 +210,8 @@ class Writing(Kubectl):
         done = self.run_kubectl("create", "--validate=warn", "-f", "-", stdin=json.dumps(typo))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn('Warning: unknown field "spec.paralelism"', done.stderr)
+        typo["metadata"]["name"] = "ignored"
+        self.kubectl("create", "--validate=ignore", "-f", "-", stdin=json.dumps(typo))
 
     def test_apply(self):
         job = self.sleeper("kept", 4, suspend=True)

@@ -147,6 +147,10 @@ TEST(OpenApi, Version2HoldsAllTypes) {
     names.insert(fields_in(named).front().second);
   EXPECT_EQ(names.size(), api_types().size());
   EXPECT_TRUE(names.contains("io.k8s.api.batch.v1.Job"));
+  std::set<std::string> paths;
+  for (const auto& [number, path] : fields_in(document[8]))
+    paths.insert(fields_in(path).front().second);
+  EXPECT_TRUE(paths.contains("/apis/batch/v1/namespaces/{namespace}/jobs/{name}"));
 }
 
 TEST(Discovery, ADocumentsAddressChangesWithIt) {

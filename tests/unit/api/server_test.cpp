@@ -460,6 +460,21 @@ TEST_F(ServerTest, WhoeverAsksMayDoIt) {
   EXPECT_EQ(get(reviews + "selfsubjectaccessreviews").code, 405);
 }
 
+TEST_F(ServerTest, OnlyOptionsOfADeletionNeedNoContentType) {
+  feed.admit(1, make_job("a", uid_of(1), 1));
+  const std::string options = R"({"propagationPolicy":"Foreground"})";
+  EXPECT_EQ(call(request("POST", kJobs, "", kManifest)).code, 415);
+  EXPECT_EQ(call(request("DELETE", kJobs + "/a", "", options)).code, 200);
+  EXPECT_EQ(backend.last_propagation, Propagation::foreground);
+}
+
+TEST_F(ServerTest, AJobInProtobuf) {
+  const char* type = "Content-Type: application/vnd.kubernetes.protobuf\r\n";
+  const Answer a = call(request("POST", kJobs, type, "not in the frame"));
+  EXPECT_EQ(a.code, 400);
+  EXPECT_NE(a.body.find("k8s"), std::string::npos);
+}
+
 TEST_F(ServerTest, WhatIsNotServedSaysWhatThereIsInstead) {
   const std::string pods = "/api/v1/namespaces/default/pods";
   for (const auto& [method, path] :
