@@ -314,17 +314,15 @@ kj::Promise<void> Routes::remove_all(Exchange& exchange, const Target& target,
   std::string items;
   std::vector<core::JobObjectPtr> jobs;
   std::map<JobId, std::vector<PodKey>> pods;
-  view_.each(
-      query.kind, query.ns, [&query](const core::Job& job) { return query.wants(job); },
-      [&](const Shown& shown) {
-        if (!query.matches(view_, shown)) return;
-        if (!items.empty()) items += ",";
-        renderer_.object(items, shown);
-        if (target.kind == Kind::job)
-          jobs.push_back(shown.job->object_ptr());
-        else
-          pods[shown.job->id()].push_back(shown.pod->key);
-      });
+  view_.each(query.kind, query.ns, query.wanted(), [&](const Shown& shown) {
+    if (!query.matches(view_, shown)) return;
+    if (!items.empty()) items += ",";
+    renderer_.object(items, shown);
+    if (target.kind == Kind::job)
+      jobs.push_back(shown.job->object_ptr());
+    else
+      pods[shown.job->id()].push_back(shown.pod->key);
+  });
   std::string answer = renderer_.list_head(target.kind, Form::plain, view_.version()) + items +
                        renderer_.list_tail();
   if (options->dry) return exchange.send(200, std::move(answer));

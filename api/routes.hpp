@@ -45,6 +45,10 @@ class Routes {
 
   kj::Promise<void> answer(Exchange& exchange, Target target);
 
+  // Group muster.dev/v1 (muster_routes.cpp).
+  static bool is_muster(const Url& url);
+  kj::Promise<void> answer_muster(Exchange& exchange);
+
  private:
   using Promise = kj::Promise<void>;
   using Handler = Promise (Routes::*)(Exchange&, const Target&, const std::string& body);
@@ -62,6 +66,11 @@ class Routes {
   Promise list(Exchange& exchange, const Target& target);
   Promise watch(Exchange& exchange, Query query);
   Promise log(Exchange& exchange, const Target& target);
+  Promise pod_log(Exchange& exchange, const Shown& shown, const std::string& name);
+  Promise attempts(Exchange& exchange, const Shown& shown);
+  Promise attempt_log(Exchange& exchange, const Shown& shown);
+  Promise why(Exchange& exchange, const Shown& shown);
+  Result<std::optional<core::Pod>> last_attempt(const core::Job& job, uint32_t index);
 
   Promise create(Exchange& exchange, const Target& target, const std::string& body);
   Promise write_job(Exchange& exchange, const Target& target, const std::string& body);

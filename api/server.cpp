@@ -212,13 +212,14 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
         return e.send_status(405, "MethodNotAllowed", "the server does not allow this method here");
       return e.send(200, *text + "\n");
     }
+    const bool ours = Routes::is_muster(e.url);
     auto target = Target::of(e.url);
-    if (!target)
+    if (!target && !ours)
       return e.send_status(404, "NotFound", "the server could not find the requested resource");
     if (!ready_)
       return e.send_status(503, "ServiceUnavailable", reason_,
                            OrderedJson{{"retryAfterSeconds", 1}});
-    return routes_.answer(e, std::move(*target));
+    return ours ? routes_.answer_muster(e) : routes_.answer(e, std::move(*target));
   }
 
   void taskFailed(kj::Exception&& failure) override {

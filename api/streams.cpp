@@ -13,11 +13,9 @@ class ListStream {
   ListStream(StreamContext& context, Exchange& exchange, const Query& query)
       : context_(context), query_(query), form_(exchange.form()) {
     const View& view = context_.view;
-    view.each(
-        query.kind, query.ns, [&](const core::Job& job) { return query.wants(job); },
-        [&](const Shown& shown) {
-          if (query.matches(view, shown)) keys_.push_back(key_of(shown));
-        });
+    view.each(query.kind, query.ns, query.wanted(), [&](const Shown& shown) {
+      if (query.matches(view, shown)) keys_.push_back(key_of(shown));
+    });
     piece_ = context_.renderer.list_head(query.kind, form_, view.version());
     out_ = exchange.open("application/json");
   }
@@ -169,6 +167,10 @@ class LogStream {
   }
 
   kj::Promise<void> run() {
+    if (query_.ended_on) {
+      node_ = *query_.ended_on;
+      return node_ == kNoNode ? finish() : next(0);
+    }
     const auto shown = context_.view.find(query_.pod);
     if (shown && !shown->pod->bound() && !shown->pod->ended) {
       if (!query_.follow)
@@ -182,7 +184,6 @@ class LogStream {
     if (!shown) return finish();
     node_ = shown->pod->node;
     if (node_ == kNoNode) return finish();
-    job_uid_ = shown->job->object().meta.uid;
     return next(0);
   }
 
@@ -247,7 +248,7 @@ class LogStream {
     LogRequest request;
     request.node = node_;
     request.pod = {query_.pod.job, query_.pod.pod.index, query_.pod.pod.attempt};
-    request.job_uid = job_uid_;
+    request.job_uid = query_.job_uid;
     request.pod_name = query_.pod_name;
     request.container = query_.container;
     request.stderr_stream = part.err;
@@ -283,7 +284,6 @@ class LogStream {
   Backend& backend_;
   LogQuery query_;
   NodeId node_ = kNoNode;
-  std::string job_uid_;
   int64_t left_ = 0;
   std::vector<Part> parts_;
   kj::Own<kj::AsyncOutputStream> out_;

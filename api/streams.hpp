@@ -13,6 +13,7 @@
 #include <kj/timer.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,7 +58,8 @@ kj::Promise<void> stream_watch(StreamContext& context, Exchange& exchange, Query
 
 struct LogQuery {
   Key pod;
-  std::string ns, pod_name, container;
+  std::optional<NodeId> ended_on;  // the pod is over, and may not be shown any more
+  std::string job_uid, pod_name, container;
   bool follow = false, out = true, err = true;
   int64_t tail_lines = -1;   // -1: all
   int64_t limit_bytes = -1;  // -1: all

@@ -14,13 +14,11 @@ Key key_of(const Change& change) {
 Watch::Watch(const View& view, Query query, uint64_t from, bool initial)
     : view_(view), query_(std::move(query)), position_(from), tracking_(query_.may_turn()) {
   if (!initial && !tracking_) return;
-  view_.each(
-      query_.kind, query_.ns, [&](const core::Job& job) { return query_.wants(job); },
-      [&](const Shown& shown) {
-        if (!match(shown)) return;
-        if (initial) initial_.push_back(api::key_of(shown));
-        if (tracking_ && !initial) matched_.insert(api::key_of(shown));
-      });
+  view_.each(query_.kind, query_.ns, query_.wanted(), [&](const Shown& shown) {
+    if (!match(shown)) return;
+    if (initial) initial_.push_back(api::key_of(shown));
+    if (tracking_ && !initial) matched_.insert(api::key_of(shown));
+  });
   std::reverse(initial_.begin(), initial_.end());
   if (initial) return;
   // What was there at `from` and has changed since may have matched then; what came since has not

@@ -110,6 +110,19 @@ class FakeBackend final : public Backend {
     done(std::move(chunk));
   }
 
+  Result<AttemptPage> read_attempts(const AttemptRequest& request) override {
+    AttemptPage page;
+    for (size_t i = request.from.first; i < closed.size(); ++i) {
+      if (page.attempts.size() == request.limit) {
+        page.next = std::pair(uint64_t{i}, 0u);
+        break;
+      }
+      if (request.wanted(closed[i])) page.attempts.push_back(closed[i]);
+    }
+    return page;
+  }
+
+  std::vector<core::Pod> closed;
   std::optional<Error> refuse;
   std::string out = "one\ntwo\nthree\n", err = "oops\n", last_uid;
   bool running = false;
@@ -759,6 +772,79 @@ struct Pair {
     close(server);
   }
 };
+
+const std::string kOurs = "/apis/muster.dev/v1/namespaces/default/jobs/";
+
+TEST_F(ServerTest, TellsTheHistoryOfAttempts) {
+  feed.admit(1, make_job("a", uid_of(1)));
+  for (uint32_t i = 0; i < 3; ++i) {
+    core::Pod pod;
+    pod.key = {i, i == 2 ? 1u : 0u};
+    pod.node = 1;
+    pod.created_ms = pod.bound_ms = pod.started_ms = kStart;
+    pod.ended = true;
+    pod.end = {.exit_code = i == 0 ? 0 : 137, .signal = i == 0 ? 0 : 9, .ended_ms = kStart + 1500};
+    pod.counted = i == 0 ? core::Counted::succeeded : core::Counted::failed;
+    backend.closed.push_back(pod);
+  }
+  Json list = get(kOurs + "a/attempts").json();
+  ASSERT_EQ(list["items"].size(), 3u);
+  EXPECT_EQ(list["kind"], "AttemptList");
+  const Json& last = list["items"][2];
+  EXPECT_EQ(last["index"], 2);
+  EXPECT_EQ(last["attempt"], 1);
+  EXPECT_EQ(last["exitCode"], 137);
+  EXPECT_EQ(last["signal"], 9);
+  EXPECT_EQ(last["counted"], "failed");
+  EXPECT_EQ(last["ended"], "2023-11-14T22:13:21.500Z");
+  EXPECT_EQ(get(kOurs + "a/attempts?failed=true").json()["items"].size(), 2u);
+  EXPECT_EQ(get(kOurs + "a/attempts?index=0-1").json()["items"].size(), 2u);
+  list = get(kOurs + "a/attempts?limit=2").json();
+  EXPECT_EQ(list["items"].size(), 2u);
+  const std::string token = list["metadata"]["continue"].get<std::string>();
+  list = get(kOurs + "a/attempts?limit=2&continue=" + token).json();
+  EXPECT_EQ(list["items"].size(), 1u);
+  EXPECT_FALSE(list["metadata"].contains("continue"));
+  EXPECT_EQ(get(kOurs + "a/attempts?index=3-1").code, 400);
+  EXPECT_EQ(get(kOurs + "a/attempts?limit=0").code, 400);
+  EXPECT_EQ(get(kOurs + "a/attempts?continue=x").code, 400);
+  EXPECT_EQ(get(kOurs + "none/attempts").code, 404);
+  EXPECT_EQ(post(kOurs + "a/attempts", "{}").code, 405);
+  EXPECT_EQ(get(kOurs + "a/log?index=2&attempt=1&stream=Stdout").body, "one\ntwo\nthree\n")
+      << "though its Pod is gone";
+  EXPECT_EQ(get(kOurs + "a/log?index=2&attempt=5").code, 404);
+  EXPECT_EQ(get(kOurs + "a/log?index=2").code, 400);
+}
+
+TEST_F(ServerTest, SaysWhatAJobWaitsFor) {
+  feed.admit(1, make_job("a", uid_of(1), 3, R"(,"backoffLimitPerIndex":1)"));
+  auto why = [&](const std::string& query = "") { return get(kOurs + "a/why" + query).json(); };
+  EXPECT_EQ(why()["state"], "Waiting");
+  EXPECT_EQ(why("?index=1")["state"], "Waiting");
+  feed.create(1, 0, 3);
+  EXPECT_EQ(why()["state"], "Pending");
+  EXPECT_EQ(why("?index=1")["summary"],
+            "attempt 0 waits for a place: there is no node (start an agent)");
+  auto node = make_node(1, "n1", core::NodeInfo::Health::ready);
+  node.spec.unschedulable = true;
+  feed.node(node);
+  EXPECT_EQ(why("?index=1")["details"][0], "1 node: cordoned (n1)");
+  feed.bind(1, {1, 0});
+  feed.start(1, {1, 0});
+  EXPECT_EQ(why()["state"], "Running");
+  EXPECT_EQ(why("?index=1")["state"], "Running");
+  feed.records(1, {core::PodsEnded{
+                      kStart + 3000, {Feeder::end_of({1, 0}, 3, core::Counted::not_yet)}, 0, 0}});
+  const Json backoff = why("?index=1");
+  EXPECT_EQ(backoff["state"], "Backoff") << backoff;
+  EXPECT_EQ(backoff["until"], "2023-11-14T22:13:33.000Z");
+  EXPECT_EQ(backoff["details"][0], "attempt 0: exit 3; counted once its replacement exists");
+  feed.bind(1, {0, 0});
+  feed.end(1, {0, 0}, 0);
+  EXPECT_EQ(why("?index=0")["state"], "Succeeded");
+  EXPECT_EQ(get(kOurs + "a/why?index=3").code, 400);
+  EXPECT_EQ(get(kOurs + "a/why?index=x").code, 400);
+}
 
 TEST(PeerUid, IsOurOwnOverLoopback) {
   Pair pair;
