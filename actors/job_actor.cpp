@@ -2,7 +2,6 @@
 
 #include "actors/index_actor.hpp"
 #include "base/log.hpp"
-#include "core/spec/annotations.hpp"
 #include "storage/rows.hpp"
 
 #include <algorithm>
@@ -16,14 +15,6 @@ namespace {
 constexpr uint32_t kManyActive = 16;  // pods: with fewer, a slot would be idle meanwhile
 constexpr size_t kDeathsMax = 5;      // of index actors, within kDeathsSpanMs
 constexpr Millis kDeathsSpanMs = 10'000;
-
-core::Knobs knobs_of(const core::Knobs& coordinator, const core::JobObject& object) {
-  core::JobAnnotations own = core::read_annotations(object.meta.annotations);
-  core::Knobs knobs = coordinator;
-  if (own.backoff_base_ms) knobs.backoff_base_ms = *own.backoff_base_ms;
-  if (own.backoff_max_ms) knobs.backoff_max_ms = *own.backoff_max_ms;
-  return knobs;
-}
 
 }  // namespace
 

@@ -1,13 +1,43 @@
 // Delays before a failed pod is replaced (job-semantics 5.2 and 5.3).
 #include "core/job/sync.hpp"
+#include "core/spec/annotations.hpp"
 
 namespace muster::core {
+
+Knobs knobs_of(const Knobs& coordinator, const JobObject& object) {
+  const JobAnnotations own = read_annotations(object.meta.annotations);
+  Knobs knobs = coordinator;
+  if (own.backoff_base_ms) knobs.backoff_base_ms = *own.backoff_base_ms;
+  if (own.backoff_max_ms) knobs.backoff_max_ms = *own.backoff_max_ms;
+  return knobs;
+}
 
 Millis backoff_delay(const Knobs& knobs, uint32_t failures) {
   if (failures == 0) return 0;
   Millis delay = knobs.backoff_base_ms;
   for (uint32_t i = 1; i < failures && delay < knobs.backoff_max_ms; ++i) delay *= 2;
   return std::min(delay, knobs.backoff_max_ms);
+}
+
+Millis job_due(const JobState& state, const Knobs& knobs) {
+  if (state.backoff_failures == 0) return 0;
+  return state.backoff_last_ms + backoff_delay(knobs, state.backoff_failures);
+}
+
+const Pod* deleted_pod(const Job& job, uint32_t index) {
+  if (!job.per_index() || job.spec().replace_only_failed()) return nullptr;
+  auto it = job.unjudged().lower_bound({index, 0});
+  if (it == job.unjudged().end() || it->index != index) return nullptr;
+  return &job.state().open.at(*it);
+}
+
+Millis index_due(const Job& job, const Knobs& knobs, uint32_t index) {
+  const auto& held = job.state().held;
+  auto it = held.find(index);
+  const Pod* pod = it != held.end() ? &it->second : deleted_pod(job, index);
+  if (!pod) return 0;
+  Millis failed_ms = pod->ended ? pod->end.ended_ms : pod->stopping_ms;
+  return failed_ms + backoff_delay(knobs, static_cast<uint32_t>(pod->failures + pod->ignored) + 1);
 }
 
 std::pair<uint32_t, Millis> next_backoff(const JobState& state,

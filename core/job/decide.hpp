@@ -24,6 +24,9 @@ struct Knobs {
   Gates gates{};
 };
 
+// The coordinator's, with what the job's annotations say instead.
+Knobs knobs_of(const Knobs& coordinator, const JobObject& object);
+
 // What a sync came to, for the metrics (job-semantics 12).
 enum class SyncAction : uint8_t { tracking, reconciling, pods_created, pods_deleted };
 

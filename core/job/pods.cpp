@@ -16,14 +16,6 @@ uint32_t target(const Job& job) {
   return static_cast<uint32_t>(std::clamp<int64_t>(left, 0, s.parallelism));
 }
 
-// A pod of this index that was deleted by hand, is failed by that, and waits for its replacement.
-const Pod* deleted_pod(const Job& job, uint32_t index) {
-  if (!job.per_index() || job.spec().replace_only_failed()) return nullptr;
-  auto it = job.unjudged().lower_bound({index, 0});
-  if (it == job.unjudged().end() || it->index != index) return nullptr;
-  return &job.state().open.at(*it);
-}
-
 // The pod that an index gets next: after a held-back failure it inherits the failure count (4.6).
 PodsCreated::Run next_pod(const Job& job, uint32_t index) {
   PodsCreated::Run run{index, 1, job.next_attempt(index), 0, 0, Counted::not_yet};
@@ -38,17 +30,6 @@ PodsCreated::Run next_pod(const Job& job, uint32_t index) {
     run.held_counted = Counted::failed;
   }
   return run;
-}
-
-// Until when an index has to wait for its own sake (5.3); 0: not at all.
-Millis index_due(const Sync& sync, uint32_t index) {
-  const auto& held = sync.state().held;
-  auto it = held.find(index);
-  const Pod* pod = it != held.end() ? &it->second : deleted_pod(sync.job, index);
-  if (!pod) return 0;
-  Millis failed_ms = pod->ended ? pod->end.ended_ms : pod->stopping_ms;
-  return failed_ms +
-         backoff_delay(sync.knobs, static_cast<uint32_t>(pod->failures + pod->ignored) + 1);
 }
 
 bool extends(const PodsCreated::Run& run, const PodsCreated::Run& next) {
@@ -80,8 +61,7 @@ void manage_pods(Sync& sync) {
   uint32_t number = want - have;
   sync.out.action = SyncAction::pods_created;  // also while a backoff holds it up
   if (!sync.per_index()) {
-    Millis due = s.backoff_last_ms + backoff_delay(sync.knobs, s.backoff_failures);
-    if (s.backoff_failures > 0 && due > sync.now) return sync.wake(due);
+    if (Millis due = job_due(s, sync.knobs); due > sync.now) return sync.wake(due);
   }
   bool cut = number > kCreateMax;
   number = std::min(number, kCreateMax);
@@ -99,7 +79,7 @@ void manage_pods(Sync& sync) {
     uint64_t candidate = job.taken().lowest_missing(0);
     for (uint32_t i = 0; i < number && static_cast<int64_t>(candidate) < s.completions; ++i) {
       auto index = static_cast<uint32_t>(candidate);
-      Millis due = index_due(sync, index);
+      Millis due = index_due(job, sync.knobs, index);
       if (due > sync.now)
         sync.wake(due);
       else

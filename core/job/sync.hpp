@@ -59,6 +59,12 @@ void judge_deleted(Sync& sync);
 void judge_ends(Sync& sync);
 // backoff.cpp: the delays of 5.2 and 5.3.
 Millis backoff_delay(const Knobs& knobs, uint32_t failures);
+// Until when a job without limits per index creates no pod (5.2); 0: it may.
+Millis job_due(const JobState& state, const Knobs& knobs);
+// Until when an index has to wait for its own sake (5.3); 0: not at all.
+Millis index_due(const Job& job, const Knobs& knobs, uint32_t index);
+// A pod of this index that was deleted by hand, is failed by that, and waits for its replacement.
+const Pod* deleted_pod(const Job& job, uint32_t index);
 // The record of 5.2 after these ends, as (failures, last failure).
 std::pair<uint32_t, Millis> next_backoff(const JobState& state,
                                          const std::vector<PodsEnded::One>& ends);
