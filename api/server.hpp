@@ -34,6 +34,8 @@ struct ServerOptions {
   std::function<uint64_t()> random;  // for uids and generated names; must be good
   WallClock now = wall_now;
   core::Gates gates{};
+  Millis backoff_base_ms = 10'000;  // the coordinator's; a job's annotations go first
+  Millis backoff_max_ms = 600'000;
   std::function<std::string()> metrics;  // text of /metrics; none: not served
 };
 

@@ -167,6 +167,8 @@ class Thread final : public ApiThread, public api::Backend {
     server_options.version = options_.version;
     server_options.random = random_number;
     server_options.gates = options_.gates;
+    server_options.backoff_base_ms = options_.backoff_base_ms;
+    server_options.backoff_max_ms = options_.backoff_max_ms;
     server_options.metrics = [this] { return metrics_.text(view_); };
     api::Server server(io.provider->getTimer(), view_, *this, std::move(server_options));
     server.set_ready(false, "recovering: folding the journal");

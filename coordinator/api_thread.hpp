@@ -25,6 +25,8 @@ struct ApiOptions {
   bool insecure = false;
   std::string version;
   core::Gates gates{};
+  Millis backoff_base_ms = 10'000;
+  Millis backoff_max_ms = 600'000;
 };
 
 class ApiThread {

@@ -67,7 +67,8 @@ class Running final : public Coordinator {
     auto journal = storage::RocksdbJournal::open(options_.data_dir);
     if (!journal) return journal.error();
     journal_ = std::move(*journal);
-    auto api = ApiThread::start({options_.api, options_.insecure, kVersion, options_.gates});
+    auto api = ApiThread::start({options_.api, options_.insecure, kVersion, options_.gates,
+                                 options_.backoff_base_ms, options_.backoff_max_ms});
     if (!api) return api.error();
     api_ = std::move(*api);
 
