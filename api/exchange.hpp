@@ -40,8 +40,9 @@ class Exchange {
   const kj::HttpMethod method;
   const Url url;
   const Peer peer;
-  std::string content_type, accept;   // as sent
-  std::vector<std::string> warnings;  // go into the answer's head
+  std::string content_type, accept, if_none_match;           // as sent
+  std::vector<std::string> warnings;                         // go into the answer's head
+  std::vector<std::pair<const char*, std::string>> headers;  // and so do these
 
   Form form() const;
   bool started() const { return started_; }

@@ -1,9 +1,9 @@
 // Routes: what the paths and methods of the objects' API do.
 //
-// Reading is in routes.cpp, writing in a file a kind (job_routes.cpp, pod_routes.cpp,
-// node_routes.cpp). Whoever changes an object reads it from the View, makes the new one, judges it
-// and hands both to the Backend, which refuses when the object is another one by then; a patch is
-// then made anew.
+// Reading is in routes.cpp (what is muster's own in muster_routes.cpp), writing in a file a kind
+// (job_routes.cpp, pod_routes.cpp, node_routes.cpp). Whoever changes an object reads it from the
+// View, makes the new one, judges it and hands both to the Backend, which refuses when the object
+// is another one by then; a patch is then made anew.
 #pragma once
 
 #include "api/backend.hpp"
@@ -30,6 +30,14 @@ struct Target {
   static std::optional<Target> of(const Url& url);
 };
 
+// What a path of the group muster.dev/v1 names: something beyond Kubernetes' own objects.
+struct MusterTarget {
+  std::string ns, job;  // empty: of no job
+  std::string what;     // the last word of the path: "indexes"
+
+  static std::optional<MusterTarget> of(const Url& url);
+};
+
 // A call of the Backend as a promise.
 struct Call {
   kj::Promise<Status> promise;
@@ -44,10 +52,7 @@ class Routes {
       : context_(context), view_(view), backend_(backend), renderer_(renderer), options_(options) {}
 
   kj::Promise<void> answer(Exchange& exchange, Target target);
-
-  // Group muster.dev/v1 (muster_routes.cpp).
-  static bool is_muster(const Url& url);
-  kj::Promise<void> answer_muster(Exchange& exchange);
+  kj::Promise<void> answer_own(Exchange& exchange, const MusterTarget& target);
 
  private:
   using Promise = kj::Promise<void>;
@@ -71,6 +76,9 @@ class Routes {
   Promise attempt_log(Exchange& exchange, const Shown& shown);
   Promise why(Exchange& exchange, const Shown& shown);
   Result<std::optional<core::Pod>> last_attempt(const core::Job& job, uint32_t index);
+
+  Promise indexes(Exchange& exchange, const Shown& job);
+  Promise node_use(Exchange& exchange);
 
   Promise create(Exchange& exchange, const Target& target, const std::string& body);
   Promise write_job(Exchange& exchange, const Target& target, const std::string& body);

@@ -1,6 +1,7 @@
 #include "api/server.hpp"
 
 #include "api/discovery.hpp"
+#include "api/page.hpp"
 #include "api/peer_uid.hpp"
 #include "api/routes.hpp"
 #include "base/check.hpp"
@@ -134,6 +135,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     kj::HttpHeaderTable::Builder builder;
     accept_id_ = builder.add("Accept");
     origin_id_ = builder.add("Origin");
+    if_none_match_id_ = builder.add("If-None-Match");
     table_ = builder.build();
     return *table_;
   }
@@ -174,6 +176,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
         kj::heap<Exchange>(*table_, method, url ? std::move(*url) : Url(), body, response, peer);
     exchange->content_type = text_of(headers.get(kj::HttpHeaderId::CONTENT_TYPE));
     exchange->accept = text_of(headers.get(accept_id_));
+    exchange->if_none_match = text_of(headers.get(if_none_match_id_));
     const std::string host = text_of(headers.get(kj::HttpHeaderId::HOST));
     const std::string origin = text_of(headers.get(origin_id_));
     Exchange& e = *exchange;
@@ -207,19 +210,25 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       return ready_ ? e.send(200, "ok", "text/plain") : e.send(503, reason_ + "\n", "text/plain");
     if (path.size() == 1 && path[0] == "metrics" && get && options_.metrics)
       return e.send(200, options_.metrics(), "text/plain; version=0.0.4; charset=utf-8");
+    if ((path.empty() || (path.size() == 1 && path[0] == "index.html")) && wants_page(e)) {
+      if (!get)
+        return e.send_status(405, "MethodNotAllowed", "the server does not allow this method here");
+      return send_page(e);
+    }
     if (auto text = discovery(e.url, options_.version)) {
       if (!get)
         return e.send_status(405, "MethodNotAllowed", "the server does not allow this method here");
       return e.send(200, *text + "\n");
     }
-    const bool ours = Routes::is_muster(e.url);
     auto target = Target::of(e.url);
-    if (!target && !ours)
+    const auto own = MusterTarget::of(e.url);
+    if (!target && !own)
       return e.send_status(404, "NotFound", "the server could not find the requested resource");
     if (!ready_)
       return e.send_status(503, "ServiceUnavailable", reason_,
                            OrderedJson{{"retryAfterSeconds", 1}});
-    return ours ? routes_.answer_muster(e) : routes_.answer(e, std::move(*target));
+    if (own) return routes_.answer_own(e, *own);
+    return routes_.answer(e, std::move(*target));
   }
 
   void taskFailed(kj::Exception&& failure) override {
@@ -235,7 +244,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   View& view_;
   ServerOptions options_;
   kj::Own<kj::HttpHeaderTable> table_;
-  kj::HttpHeaderId accept_id_, origin_id_;
+  kj::HttpHeaderId accept_id_, origin_id_, if_none_match_id_;
   Renderer renderer_;
   StreamContext context_;
   Routes routes_;

@@ -1,6 +1,7 @@
 // The HTTP face, over a pipe or loopback, with a Backend that commits to the View at once.
 #include "api/server.hpp"
 
+#include "api/page.hpp"
 #include "api/peer_uid.hpp"
 #include "view_fixture.hpp"
 
@@ -326,6 +327,97 @@ TEST_F(ServerTest, DryRunStoresNothing) {
   EXPECT_EQ(backend.creates, 0);
   EXPECT_EQ(get(kJobs + "/new").code, 404);
   EXPECT_EQ(post(kJobs + "?dryRun=Some", kManifest).code, 400);
+}
+
+TEST_F(ServerTest, ShowsThePageToWhoeverWantsOne) {
+  const Answer page = get("/", "Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\n");
+  EXPECT_EQ(page.code, 200);
+  EXPECT_EQ(page.body, kPage);
+  EXPECT_TRUE(page.body.starts_with("<!doctype html>"));
+  EXPECT_TRUE(page.body.ends_with("</html>\n")) << "whole";
+  for (const char* line : {"Content-Type: text/html; charset=utf-8", "Cache-Control: no-cache",
+                           "Content-Security-Policy: default-src 'none';", "connect-src 'self'",
+                           "frame-ancestors 'none'", "X-Content-Type-Options: nosniff"})
+    EXPECT_NE(page.head.find(line), std::string::npos) << line;
+  EXPECT_EQ(get("/").body, kPage) << "a client that names nothing";
+  EXPECT_EQ(get("/index.html").body, kPage);
+  EXPECT_TRUE(get("/", "Accept: application/json, */*\r\n").is_status("NotFound"))
+      << "a client of the API";
+  EXPECT_TRUE(call(request("POST", "/", "Content-Type: application/json\r\n", "{}"))
+                  .is_status("MethodNotAllowed"));
+  EXPECT_TRUE(call("GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
+                  .is_status("Forbidden"));
+  server.set_ready(false, "recovering");
+  EXPECT_EQ(get("/").code, 200) << "the page itself tells what it waits for";
+}
+
+TEST_F(ServerTest, APageThatIsKnownIsNotSentAgain) {
+  const Answer page = get("/");
+  const size_t at = page.head.find("ETag: ");
+  ASSERT_NE(at, std::string::npos);
+  const std::string etag = page.head.substr(at + 6, page.head.find('\r', at) - at - 6);
+  EXPECT_EQ(etag, "\"" + std::string(kPageHash) + "\"");
+  auto client = connect(request("GET", "/", "If-None-Match: W/\"x\", " + etag + "\r\n"));
+  auto reading = client->read().eagerlyEvaluate([](kj::Exception&&) {});
+  ASSERT_TRUE(until([&] { return client->raw.find("\r\n\r\n") != std::string::npos; }));
+  EXPECT_TRUE(client->raw.starts_with("HTTP/1.1 304 ")) << client->raw;
+  EXPECT_TRUE(client->raw.ends_with("\r\n\r\n")) << "no body";
+  EXPECT_EQ(get("/", "If-None-Match: \"other\"\r\n").code, 200);
+}
+
+TEST_F(ServerTest, TellsWhereEachIndexStands) {
+  const std::string path = "/apis/muster.dev/v1/namespaces/default/jobs/a/indexes";
+  feed.admit(1, make_job("a", uid_of(1), 9));
+  feed.create(1, 0, 4);
+  feed.bind(1, {0, 0});
+  feed.start(1, {0, 0});
+  feed.end(1, {0, 0}, 0);
+  feed.bind(1, {2, 0});
+  const uint64_t version = feed.start(1, {2, 0});
+  const Answer map = get(path);
+  ASSERT_EQ(map.code, 200) << map.body;
+  EXPECT_EQ(map.json(), (Json{{"kind", "IndexMap"},
+                              {"apiVersion", "muster.dev/v1"},
+                              {"metadata",
+                               {{"name", "a"},
+                                {"namespace", "default"},
+                                {"uid", uid_of(1)},
+                                {"resourceVersion", std::to_string(version)}}},
+                              {"completions", 9},
+                              {"succeeded", "0"},
+                              {"failed", ""},
+                              {"running", "2"},
+                              {"pending", "1,3"},
+                              {"backoff", ""}}));
+  EXPECT_TRUE(call(request("POST", path, "Content-Type: application/json\r\n", "{}"))
+                  .is_status("MethodNotAllowed"));
+  const Answer none = get("/apis/muster.dev/v1/namespaces/default/jobs/b/indexes");
+  EXPECT_TRUE(none.is_status("NotFound"));
+  EXPECT_EQ(none.json()["message"], "jobs.batch \"b\" not found");
+  for (const char* nowhere : {"/apis/muster.dev/v1/namespaces/default/jobs/a/other",
+                              "/apis/muster.dev/v1/namespaces/default/jobs/a",
+                              "/apis/muster.dev/v1/namespaces/default/pods/a/indexes",
+                              "/apis/muster.dev/v1/namespaces/default/jobs/a/indexes/1",
+                              "/apis/muster.dev/v1/jobs", "/apis/muster.dev/v2/nodes"})
+    EXPECT_TRUE(get(nowhere).is_status("NotFound")) << nowhere;
+  server.set_ready(false, "recovering");
+  EXPECT_TRUE(get(path).is_status("ServiceUnavailable"));
+}
+
+TEST_F(ServerTest, TellsWhatEachNodeRuns) {
+  feed.node(make_node(1, "n1", core::NodeInfo::Health::ready));
+  feed.node(make_node(2, "n2", core::NodeInfo::Health::ready));
+  feed.admit(1, make_job("a", uid_of(1), 4));
+  feed.create(1, 0, 4);
+  for (uint32_t i = 0; i < 3; ++i) feed.bind(1, {i, 0});
+  feed.start(1, {0, 0});
+  feed.start(1, {1, 0});
+  feed.end(1, {1, 0}, 0);
+  const Answer use = get("/apis/muster.dev/v1/nodes");
+  ASSERT_EQ(use.code, 200) << use.body;
+  EXPECT_EQ(use.json()["kind"], "NodeUseList");
+  EXPECT_EQ(use.json()["items"], (Json::array({{{"name", "n1"}, {"running", 1}, {"waiting", 1}},
+                                               {{"name", "n2"}, {"running", 0}, {"waiting", 0}}})));
 }
 
 TEST_F(ServerTest, RefusesWithTheRightStatus) {
