@@ -386,7 +386,7 @@ def lightness(colour):
 def screenshot(path):
     """A job of several states beside some others."""
     cluster = Cluster(agents=2, slots=24, base="10m", top="10m")
-    browser = new_browser(1180, 980)
+    browser = new_browser(1520, 950)
     witness = Witness(cluster.dir / "witness")
     try:
         cluster.wait_nodes()
@@ -405,6 +405,8 @@ def screenshot(path):
         canvas.send_keys("f")
         canvas.send_keys("f")
         eventually(lambda: browser.execute_script("return document.querySelectorAll('#pods tbody tr td').length > 1"), "the pods of an index")
+        nodes = "return [...document.querySelectorAll('#nodes-table tbody tr')].map(r => r.cells[3].textContent.split(' ')[0])"
+        eventually(lambda: browser.execute_script(nodes) == ["24", "24"], "the pods of the nodes")
         browser.execute_script("document.activeElement.blur(); scrollTo(0, 0)")
         browser.save_screenshot(str(path))
         print(f"{path}: {path.stat().st_size} bytes")
