@@ -35,6 +35,9 @@ struct ServerOptions {
   WallClock now = wall_now;
   core::Gates gates{};
   std::function<std::string()> metrics;  // text of /metrics; none: not served
+  // Of a client: to send a request's head whole, and between two pieces of its body.
+  kj::Duration head_patience = 15 * kj::SECONDS, body_patience = 30 * kj::SECONDS;
+  size_t connections_max = 4096;  // at a time; the next one is told that there are too many
 };
 
 class Server {
