@@ -4,6 +4,7 @@
 #include "api/write_options.hpp"
 
 #include <cerrno>
+#include <cstdint>
 #include <sys/socket.h>
 
 namespace muster::api {
@@ -25,6 +26,8 @@ kj::StringPtr status_text(int code) {
       return "Not Found";
     case 405:
       return "Method Not Allowed";
+    case 408:
+      return "Request Timeout";
     case 409:
       return "Conflict";
     case 410:
@@ -37,6 +40,8 @@ kj::StringPtr status_text(int code) {
       return "Unprocessable Entity";
     case 429:
       return "Too Many Requests";
+    case 504:
+      return "Gateway Timeout";
     case 503:
       return "Service Unavailable";
     default:
@@ -46,6 +51,14 @@ kj::StringPtr status_text(int code) {
 
 constexpr const char* kModified =
     "the object has been modified; please apply your changes to the latest version and try again";
+
+OrderedJson conflict_details(const Error& error) {
+  OrderedJson causes = OrderedJson::array();
+  for (const Violation& one : error.violations)
+    causes.push_back(
+        {{"reason", "FieldManagerConflict"}, {"message", one.detail}, {"field", one.path}});
+  return {{"causes", std::move(causes)}};
+}
 
 // A header's value may hold no line breaks.
 std::string one_line(std::string text) {
@@ -81,9 +94,11 @@ kj::Promise<kj::Maybe<std::string>> Exchange::read_body() {
           .then([]() -> kj::Maybe<std::string> { return nullptr; });
     text->reserve(*length);
   }
-  return read_more(text).then([this, text](bool whole) -> kj::Promise<kj::Maybe<std::string>> {
-    if (!whole)
-      return send_status(413, "RequestEntityTooLarge", "the body is longer than 3 MiB")
+  return read_more(text).then([this, text](Body body) -> kj::Promise<kj::Maybe<std::string>> {
+    if (body != Body::whole)
+      return (body == Body::too_long
+                  ? send_status(413, "RequestEntityTooLarge", "the body is longer than 3 MiB")
+                  : send_status(408, "Timeout", "the body did not come in time"))
           .then([]() -> kj::Maybe<std::string> { return nullptr; });
     if (text->empty()) return kj::Maybe<std::string>(std::string());
     const std::string type = content_type.substr(0, content_type.find(';'));
@@ -94,8 +109,9 @@ kj::Promise<kj::Maybe<std::string>> Exchange::read_body() {
     if (patch ? !patch_type(content_type) : !object)
       return send_status(415, "UnsupportedMediaType",
                          std::string(patch ? "a patch has to be application/merge-patch+json, "
-                                             "application/strategic-merge-patch+json or "
-                                             "application/json-patch+json"
+                                             "application/strategic-merge-patch+json, "
+                                             "application/json-patch+json or "
+                                             "application/apply-patch+yaml"
                                            : "a body has to be application/json or "
                                              "application/yaml") +
                              ", not \"" + content_type + "\"")
@@ -104,23 +120,29 @@ kj::Promise<kj::Maybe<std::string>> Exchange::read_body() {
   });
 }
 
-kj::Promise<bool> Exchange::read_more(std::shared_ptr<std::string> text) {
+kj::Promise<Exchange::Body> Exchange::read_more(std::shared_ptr<std::string> text) {
   constexpr size_t kPiece = 64 * 1024;
+  constexpr size_t kLate = SIZE_MAX;
   const size_t had = text->size();
   text->resize(had + kPiece);
-  return body_.tryRead(text->data() + had, 1, kPiece)
-      .then([this, text, had](size_t n) -> kj::Promise<bool> {
-        text->resize(had + n);
-        if (n == 0) return true;
-        if (text->size() > kBodyMax) return false;
-        return read_more(text);
-      });
+  auto reading = body_.tryRead(text->data() + had, 1, kPiece);
+  if (timer_)
+    reading = reading.exclusiveJoin(
+        timer_->afterDelay(body_patience_).then([]() -> size_t { return kLate; }));
+  return reading.then([this, text, had](size_t n) -> kj::Promise<Body> {
+    if (n == kLate) return Body::too_slow;
+    text->resize(had + n);
+    if (n == 0) return Body::whole;
+    if (text->size() > kBodyMax) return Body::too_long;
+    return read_more(text);
+  });
 }
 
 kj::Promise<void> Exchange::send(int code, std::string text, const char* type) {
   kj::HttpHeaders headers(table_);
   headers.set(kj::HttpHeaderId::CONTENT_TYPE, type);
   if (code == 503 || code == 429) headers.add("Retry-After", "1");
+  if (code == 405 && !allow.empty()) headers.add("Allow", kj::str(allow.c_str()));
   for (const std::string& warning : warnings) {
     const std::string value = "299 - \"" + one_line(warning) + "\"";
     headers.add("Warning", kj::str(value.c_str()));
@@ -156,6 +178,8 @@ kj::Promise<void> Exchange::send_error(const Error& error, const std::string& re
     case Errc::exists:
       return send_status(409, "AlreadyExists", what + " already exists", std::move(details));
     case Errc::conflict:
+      if (!error.violations.empty())  // of an apply: field by field
+        return send_status(409, "Conflict", error.message, conflict_details(error));
       return send_status(409, "Conflict",
                          "Operation cannot be fulfilled on " + what + ": " +
                              (error.message.empty() ? kModified : error.message),

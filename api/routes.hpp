@@ -8,6 +8,7 @@
 
 #include "api/backend.hpp"
 #include "api/exchange.hpp"
+#include "api/managed_fields.hpp"
 #include "api/streams.hpp"
 #include "api/write_options.hpp"
 
@@ -64,11 +65,12 @@ class Routes {
   using Respond = std::function<Promise(const Shown&)>;
 
   Promise with_body(Exchange& exchange, const Target& target, Handler handler);
-  Promise not_allowed(Exchange& exchange);
+  Promise not_allowed(Exchange& exchange, const Target& target);
   Promise respond(Exchange& exchange, const Shown& shown, int code = 200);
   std::optional<Shown> find(const Target& target) const;
   Promise get(Exchange& exchange, const Target& target);
   Promise list(Exchange& exchange, const Target& target);
+  std::optional<Promise> refuse_version(Exchange& exchange);
   Promise watch(Exchange& exchange, Query query);
   Promise log(Exchange& exchange, const Target& target);
   Promise pod_log(Exchange& exchange, const Shown& shown, const std::string& name);
@@ -81,6 +83,11 @@ class Routes {
   Promise node_use(Exchange& exchange);
 
   Promise create(Exchange& exchange, const Target& target, const std::string& body);
+  // A parsed job, as `writer` wrote it (its managers are known already when it was applied).
+  Promise admit(Exchange& exchange, const Target& target, ParsedJob parsed, bool dry,
+                const Writer& writer, std::function<Promise()> when_exists);
+  Promise apply_job(Exchange& exchange, const Target& target, const std::string& body);
+  Promise apply_node(Exchange& exchange, const Target& target, const std::string& body);
   Promise write_job(Exchange& exchange, const Target& target, const std::string& body);
   Promise write_job_status(Exchange& exchange, const Target& target, const std::string& body);
   Promise get_scale(Exchange& exchange, const Target& target);
@@ -102,6 +109,8 @@ class Routes {
   Promise remove_node(Exchange& exchange, const Target& target, const std::string& body);
   Promise change_node(Exchange& exchange, const Target& target, bool dry, MakeNode make, int tries);
 
+  Writer writer(const Exchange& exchange, const WriteOptions& options, Kind kind,
+                const std::string& subresource = "") const;
   std::string random_uid();
   std::string random_suffix();
 
@@ -116,9 +125,24 @@ class Routes {
 OrderedJson success_json(const std::string& resource, const std::string& name,
                          const std::string& uid);
 
+// What the rules of an update look at in the status.
+core::ObservedStatus observed(const core::Job& job);
+
 // What a PUT (the body itself) or a PATCH makes of `base`.
 Result<Json> written(const Exchange& exchange, const std::string& body, const Json& base);
 
+// The same job, with the managers that it has once this writer made it of what was there (empty:
+// nothing, it is new).
+core::JobObjectPtr tracked(core::JobObjectPtr job, const std::string& before, const Writer& writer);
+
+// The same for what people set of a node. `said`: the node as it was written.
+core::NodeSpec tracked(core::NodeSpec spec, const Shown& seen, const Json& said,
+                       const Writer& writer);
+// What people may set of a written Node. Labels that the agent tells stay its own.
+Result<core::NodeSpec> node_spec(const Json& json, const core::NodeInfo& node);
+
+// The metadata.resourceVersion that an object names; empty: none.
+std::string version_text(const Json& object);
 // A resourceVersion that the client wants: none, or one at which the object's own part was already
 // as it is now.
 bool version_holds(const std::string& wanted, uint64_t owner_version);

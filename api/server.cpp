@@ -59,9 +59,11 @@ int fd_of(kj::AsyncIoStream& stream) {
   return -1;
 }
 
-kj::HttpServerSettings settings(kj::HttpServerErrorHandler& errors) {
+constexpr kj::Duration kAcceptPause = 100 * kj::MILLISECONDS;  // after accept() has failed
+
+kj::HttpServerSettings settings(const ServerOptions& options, kj::HttpServerErrorHandler& errors) {
   kj::HttpServerSettings settings;
-  settings.headerTimeout = 60 * kj::SECONDS;
+  settings.headerTimeout = options.head_patience;
   settings.pipelineTimeout = 10 * kj::MINUTES;  // idle connections of clients that come back
   // A body that is refused unread: take it in, so that the client gets to reading the answer.
   settings.canceledUploadGracePeriod = 5 * kj::SECONDS;
@@ -82,7 +84,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
         routes_(context_, view, backend, renderer_, options_),
         http_(
             timer, make_table(), [this](kj::AsyncIoStream& stream) { return service(stream); },
-            settings(*this)),
+            settings(options_, *this)),
         tasks_(*this) {
     MUSTER_CHECK(options_.random != nullptr);
     view_.on_change([this] { context_.wake(); });
@@ -90,17 +92,23 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   ~Impl() noexcept(false) { view_.on_change({}); }
 
   kj::Promise<void> accept(kj::ConnectionReceiver& port) {
-    return port.accept().then([this, &port](kj::Own<kj::AsyncIoStream> stream) {
-      if (options_.insecure || trusted(*stream))
-        tasks_.add(connection(kj::mv(stream)));
-      else
-        tasks_.add(refuse(kj::mv(stream)));
-      return accept(port);
-    });
+    return port.accept().then(
+        [this, &port](kj::Own<kj::AsyncIoStream> stream) {
+          tasks_.add(take(kj::mv(stream)));
+          return accept(port);
+        },
+        [this, &port](kj::Exception&& failure) {
+          // No file descriptor is left, most likely: those that there are will be given back.
+          log::warn("no connection could be accepted: {}", failure.getDescription().cStr());
+          return context_.timer.afterDelay(kAcceptPause).then([this, &port] {
+            return accept(port);
+          });
+        });
   }
 
   kj::Promise<void> connection(kj::Own<kj::AsyncIoStream> stream) {
-    return http_.listenHttp(kj::mv(stream));
+    ++connections_;
+    return http_.listenHttp(kj::mv(stream)).attach(kj::defer([this] { --connections_; }));
   }
 
   kj::Promise<void> drain() {
@@ -136,6 +144,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     accept_id_ = builder.add("Accept");
     origin_id_ = builder.add("Origin");
     if_none_match_id_ = builder.add("If-None-Match");
+    user_agent_id_ = builder.add("User-Agent");
     table_ = builder.build();
     return *table_;
   }
@@ -152,15 +161,28 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     return fd >= 0 && peer_trusted(fd);
   }
 
-  kj::Promise<void> refuse(kj::Own<kj::AsyncIoStream> stream) {
-    log::warn("refused a connection to the API: not from this user on this machine");
-    const std::string body =
-        dumped(
-            status_json(403, "Forbidden", "only the coordinator's own user and root are served")) +
-        "\n";
+  kj::Promise<void> take(kj::Own<kj::AsyncIoStream> stream) {
+    if (!options_.insecure && !trusted(*stream)) {
+      log::warn("refused a connection to the API: not from this user on this machine");
+      return refuse(
+          kj::mv(stream), "403 Forbidden",
+          status_json(403, "Forbidden", "only the coordinator's own user and root are served"));
+    }
+    if (connections_ >= options_.connections_max)
+      return refuse(kj::mv(stream), "503 Service Unavailable\r\nRetry-After: 1",
+                    status_json(503, "ServiceUnavailable",
+                                "there are " + std::to_string(connections_) +
+                                    " connections already, as many as are served; try again later",
+                                {{"retryAfterSeconds", 1}}));
+    return connection(kj::mv(stream));
+  }
+
+  kj::Promise<void> refuse(kj::Own<kj::AsyncIoStream> stream, const char* head,
+                           const OrderedJson& status) {
+    const std::string body = dumped(status) + "\n";
     std::string text =
-        "HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\nConnection: "
-        "close\r\nContent-Length: " +
+        std::string("HTTP/1.1 ") + head +
+        "\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: " +
         std::to_string(body.size()) + "\r\n\r\n" + body;
     auto promise = context_.write(*stream, std::move(text));
     return promise.then([&stream = *stream] { stream.shutdownWrite(); }).attach(kj::mv(stream));
@@ -174,9 +196,11 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     const bool readable = url.has_value();
     auto exchange =
         kj::heap<Exchange>(*table_, method, url ? std::move(*url) : Url(), body, response, peer);
+    exchange->impatient(context_.timer, options_.body_patience);
     exchange->content_type = text_of(headers.get(kj::HttpHeaderId::CONTENT_TYPE));
     exchange->accept = text_of(headers.get(accept_id_));
     exchange->if_none_match = text_of(headers.get(if_none_match_id_));
+    exchange->user_agent = text_of(headers.get(user_agent_id_));
     const std::string host = text_of(headers.get(kj::HttpHeaderId::HOST));
     const std::string origin = text_of(headers.get(origin_id_));
     Exchange& e = *exchange;
@@ -216,6 +240,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       return send_page(e);
     }
     if (auto text = discovery(e.url, options_.version)) {
+      if (!get) e.allow = "GET, HEAD";
       if (!get)
         return e.send_status(405, "MethodNotAllowed", "the server does not allow this method here");
       return e.send(200, *text + "\n");
@@ -235,6 +260,19 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     log::debug("an API connection ended: {}", failure.getDescription().cStr());
   }
 
+  // What is no HTTP at all.
+  kj::Promise<void> handleClientProtocolError(kj::HttpHeaders::ProtocolError error,
+                                              kj::HttpService::Response& response) override {
+    kj::HttpHeaders headers(*table_);
+    headers.set(kj::HttpHeaderId::CONTENT_TYPE, "application/json");
+    const int code = static_cast<int>(error.statusCode);
+    std::string text =
+        dumped(status_json(code, "BadRequest", std::string(error.description.cStr()))) + "\n";
+    auto out = response.send(error.statusCode, error.statusMessage, headers, text.size());
+    auto promise = context_.write(*out, std::move(text));
+    return promise.attach(kj::mv(out));
+  }
+
   kj::Promise<void> handleApplicationError(kj::Exception failure,
                                            kj::Maybe<kj::HttpService::Response&>) override {
     log::debug("an API answer was cut: {}", failure.getDescription().cStr());
@@ -244,10 +282,11 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   View& view_;
   ServerOptions options_;
   kj::Own<kj::HttpHeaderTable> table_;
-  kj::HttpHeaderId accept_id_, origin_id_, if_none_match_id_;
+  kj::HttpHeaderId accept_id_, origin_id_, if_none_match_id_, user_agent_id_;
   Renderer renderer_;
   StreamContext context_;
   Routes routes_;
+  size_t connections_ = 0;
   bool ready_ = false;
   std::string reason_ = "starting";
   kj::HttpServer http_;

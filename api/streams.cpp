@@ -5,54 +5,7 @@
 namespace muster::api {
 namespace {
 
-constexpr size_t kPiece = 256 * 1024;   // bytes written at once, about
 constexpr size_t kChangesARound = 512;  // changes of a watch rendered in one turn of the loop
-
-class ListStream {
- public:
-  ListStream(StreamContext& context, Exchange& exchange, const Query& query)
-      : context_(context), query_(query), form_(exchange.form()) {
-    const View& view = context_.view;
-    view.each(query.kind, query.ns, query.wanted(), [&](const Shown& shown) {
-      if (query.matches(view, shown)) keys_.push_back(key_of(shown));
-    });
-    piece_ = context_.renderer.list_head(query.kind, form_, view.version());
-    out_ = exchange.open("application/json");
-  }
-
-  kj::Promise<void> run() {
-    for (; next_ < keys_.size() && piece_.size() < kPiece; ++next_) {
-      // What has gone meanwhile is left out: a watch from the list's version tells that it was
-      // there.
-      const auto shown = context_.view.find(keys_[next_]);
-      if (!shown) continue;
-      if (!first_) piece_ += ',';
-      first_ = false;
-      if (form_ == Form::table)
-        context_.renderer.row(piece_, *shown);
-      else
-        context_.renderer.object(piece_, *shown);
-    }
-    const bool last = next_ == keys_.size();
-    if (last) piece_ += context_.renderer.list_tail();
-    std::string piece;
-    piece.swap(piece_);
-    return context_.write(*out_, std::move(piece)).then([this, last]() -> kj::Promise<void> {
-      if (last) return kj::READY_NOW;
-      return run();
-    });
-  }
-
- private:
-  StreamContext& context_;
-  Query query_;
-  Form form_;
-  std::vector<Key> keys_;
-  size_t next_ = 0;
-  bool first_ = true;
-  std::string piece_;
-  kj::Own<kj::AsyncOutputStream> out_;
-};
 
 class WatchStream {
  public:
@@ -317,10 +270,6 @@ void StreamContext::wake() {
 kj::Promise<void> StreamContext::write(kj::AsyncOutputStream& out, std::string text) {
   if (text.empty()) return kj::READY_NOW;
   return timer.timeoutAfter(write_patience, write_text(out, std::move(text)));
-}
-
-kj::Promise<void> stream_list(StreamContext& context, Exchange& exchange, const Query& query) {
-  return running(kj::heap<ListStream>(context, exchange, query));
 }
 
 kj::Promise<void> stream_watch(StreamContext& context, Exchange& exchange, Query query,

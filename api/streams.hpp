@@ -1,4 +1,4 @@
-// Streams: answers that are made piece by piece: a list, a watch, a log.
+// Streams: answers that are made piece by piece: a watch, a log (lists: list_stream.hpp).
 //
 // Each is an object on the API's loop that writes a piece, waits until the client has taken it, and
 // makes the next one then. So nothing queues up for a slow client: it is just further behind; one
@@ -42,9 +42,6 @@ class StreamContext {
  private:
   std::vector<kj::Own<kj::PromiseFulfiller<void>>> waiting_;
 };
-
-// All objects that match, as they were at one version, each rendered when its turn comes.
-kj::Promise<void> stream_list(StreamContext& context, Exchange& exchange, const Query& query);
 
 struct WatchStart {
   uint64_t from = 0;  // position in the ring

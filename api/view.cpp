@@ -370,6 +370,17 @@ std::pair<size_t, size_t> View::resting() const {
   return {complete, resting_.size() - complete};
 }
 
+void View::each_job_name(
+    std::string_view ns,
+    const std::function<void(const std::string& ns, const std::string& name, JobId id)>& f) const {
+  auto it = ns.empty() ? by_name_.begin()
+                       : by_name_.lower_bound(std::tuple(ns, std::string_view(), JobId{0}));
+  for (; it != by_name_.end() && (ns.empty() || std::get<0>(*it) == ns); ++it) {
+    const auto& [its_ns, its_name, id] = *it;
+    if (resting_.contains(id) || !jobs_.at(id)->job.hidden()) f(its_ns, its_name, id);
+  }
+}
+
 void View::each_active_job(const std::function<void(const core::Job&)>& f) const {
   for (const auto& [id, view] : jobs_)
     if (!resting_.contains(id)) f(view->job);
@@ -499,7 +510,7 @@ void View::each(Kind kind, std::string_view ns, const Wanted& wanted,
   for (; it != by_name_.end() && (ns.empty() || std::get<0>(*it) == ns); ++it) {
     const auto& [its_ns, its_name, id] = *it;
     if (auto rest = resting_.find(id);
-        rest != resting_.end() && wanted.named && !wanted.named(its_name, rest->second))
+        rest != resting_.end() && wanted.named && !wanted.named(its_ns, its_name, rest->second))
       continue;
     const JobView* found = job_view(id);
     if (!found) continue;

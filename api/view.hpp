@@ -70,10 +70,10 @@ struct Wanted {
   template <std::invocable<const core::Job&> F>
   Wanted(F f) : job(std::move(f)) {}
   Wanted(std::function<bool(const core::Job&)> j,
-         std::function<bool(std::string_view name, const RestingJob&)> n)
+         std::function<bool(const std::string& ns, const std::string& name, const RestingJob&)> n)
       : job(std::move(j)), named(std::move(n)) {}
   std::function<bool(const core::Job&)> job;
-  std::function<bool(std::string_view name, const RestingJob&)> named;
+  std::function<bool(const std::string& ns, const std::string& name, const RestingJob&)> named;
 };
 
 // The last state of something that is no longer shown.
@@ -170,6 +170,10 @@ class View {
   // valid until f returns; `wanted` skips all pods and events of a job.
   void each(Kind kind, std::string_view ns, const Wanted& wanted,
             const std::function<void(const Shown&)>& f) const;
+  // Calls f for each shown job of this namespace (empty: all), by namespace and name.
+  void each_job_name(
+      std::string_view ns,
+      const std::function<void(const std::string& ns, const std::string& name, JobId id)>& f) const;
   // Calls f for each job that is not at rest.
   void each_active_job(const std::function<void(const core::Job&)>& f) const;
   // Jobs at rest, as (complete, failed).

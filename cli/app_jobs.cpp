@@ -125,6 +125,35 @@ Verb add_apply(CLI::App& root) {
   return verb;
 }
 
+Verb add_retry(CLI::App& root) {
+  auto o = std::make_shared<RetryOptions>();
+  auto what = std::make_shared<std::string>();
+  Verb verb =
+      new_verb(root, "Jobs", "retry", "another round of a job's indexes, as a job of its own");
+  CLI::App* app = verb.app;
+  app->add_option("job", *what, "the job; it stays as it is")->type_name("job/J")->required();
+  auto* failed = app->add_flag("--failed", o->failed, "the indexes that failed");
+  app->add_option("--index", o->index, "these indexes (default: all that did not succeed)")
+      ->type_name("SET")
+      ->excludes(failed);
+  app->add_option("--name", o->name, "of the new job (default: J-r2, J-r3, ...)")
+      ->type_name("NAME");
+  app->add_flag("--wait", o->wait, "until the round is Complete or Failed");
+  add_target(verb);
+  app->footer(
+      "Examples:\n  muster retry job/sweep --failed\n  muster retry job/sweep --index 3,7-9 "
+      "--wait\n"
+      "Budgets are fresh, indexes keep their numbers; JOB_COMPLETION_INDEX is what it was.");
+  verb.finish = [o, what](const Settings&, const Target& target) -> Judged {
+    o->target = target;
+    auto name = job_name(*what);
+    if (auto* wrong = std::get_if<Usage>(&name)) return *wrong;
+    o->job = std::get<std::string>(name);
+    return *o;
+  };
+  return verb;
+}
+
 Verb add_delete(CLI::App& root) {
   auto o = std::make_shared<DeleteOptions>();
   auto what = std::make_shared<std::vector<std::string>>();
@@ -225,6 +254,7 @@ std::vector<Verb> job_verbs(CLI::App& root, const std::vector<std::string>& tail
       add_run(root, tail),
       add_create(root),
       add_apply(root),
+      add_retry(root),
       add_delete(root),
       add_change(root, What::suspend, "suspend",
                  "end a job's pods, counted nowhere, until it is resumed",

@@ -2,6 +2,7 @@
 #include "cli/objects.hpp"
 #include "cli/parser.hpp"
 #include "cli/text.hpp"
+#include "core/index_set.hpp"
 
 #include <strings.h>
 
@@ -10,16 +11,47 @@ namespace {
 
 constexpr int64_t kIndexMax = 4294967294;
 
+// A set of indexes as it is written everywhere: "3,7-9".
+std::optional<Usage> check_set(const std::string& flag, const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  auto set = core::IndexSet::parse_strict(text, kIndexMax + 1);
+  if (!set.ok()) return Usage{flag + ": " + set.error().message + "; write a set like 3,7-9"};
+  return std::nullopt;
+}
+
+// "attempts job/J", after its first word.
+Judged read_attempts(const std::vector<std::string>& what, const GetOptions& get,
+                     const std::string& index, bool failed, const Settings& settings,
+                     bool headers) {
+  AttemptsOptions o;
+  o.target = get.target;
+  if (what.size() != 2) return Usage{"attempts of which job? muster get attempts job/NAME"};
+  auto name = job_name(what[1]);
+  if (auto* wrong = std::get_if<Usage>(&name)) return *wrong;
+  if (get.watch || get.all_namespaces || !get.selector.empty())
+    return Usage{"attempts are of one job, and are not watched: no -w, -A or -l"};
+  o.job = std::get<std::string>(name);
+  o.index = index;
+  o.failed = failed;
+  o.output = read_output(settings.text("output"));
+  o.headers = headers;
+  return o;
+}
+
 Verb add_get(CLI::App& root) {
   struct Words {
     GetOptions o;
     std::vector<std::string> what;
+    std::string index;
+    bool failed = false;
     bool no_headers = false;
   };
   auto w = std::make_shared<Words>();
-  Verb verb = new_verb(root, "Jobs", "get", "list jobs, pods, nodes or events");
+  Verb verb =
+      new_verb(root, "Jobs", "get", "list jobs, pods, nodes, events, or the attempts of a job");
   CLI::App* app = verb.app;
-  app->add_option("what", w->what, "jobs, pods, nodes or events; names; or KIND/NAME")
+  app->add_option("what", w->what,
+                  "jobs, pods, nodes or events; names; or KIND/NAME; or attempts job/NAME")
       ->type_name("KIND [NAME...]")
       ->required();
   add_key(verb, *find_key(Section::client, "output"), "-o,--output");
@@ -28,14 +60,22 @@ Verb add_get(CLI::App& root) {
   app->add_flag("-w,--watch", w->o.watch, "go on with what becomes of them");
   app->add_flag("-A,--all-namespaces", w->o.all_namespaces, "of all namespaces");
   app->add_flag("--no-headers", w->no_headers, "no header line");
+  app->add_option("--index", w->index, "attempts of these indexes alone")->type_name("SET");
+  app->add_flag("--failed", w->failed, "attempts that failed alone");
   add_target(verb);
   app->footer(
       "Examples:\n  muster get jobs\n  muster get pods -l batch.kubernetes.io/job-name=sweep -o "
-      "wide\n  muster get job sweep -w\n  muster get events -w");
+      "wide\n  muster get job sweep -w\n  muster get events -w\n"
+      "  muster get attempts job/sweep --index 3,7-9 --failed");
   verb.finish = [w](const Settings& settings, const Target& target) -> Judged {
     GetOptions& o = w->o;
     o.target = target;
     const std::string first = w->what.front();
+    if (auto wrong = check_set("--index", w->index)) return *wrong;
+    if (first == "attempts" || first == "attempt")
+      return read_attempts(w->what, o, w->index, w->failed, settings, !w->no_headers);
+    if (!w->index.empty() || w->failed)
+      return Usage{"--index and --failed are of attempts: muster get attempts job/NAME"};
     const size_t slash = first.find('/');
     const auto kind = parse_kind(first.substr(0, slash));
     if (!kind) return unknown_kind(first.substr(0, slash));
@@ -97,14 +137,14 @@ Verb add_describe(CLI::App& root) {
 Verb add_logs(CLI::App& root) {
   auto o = std::make_shared<LogsOptions>();
   auto what = std::make_shared<std::string>();
-  Verb verb = new_verb(root, "Jobs", "logs", "what a pod wrote, also after its end");
+  Verb verb = new_verb(root, "Jobs", "logs", "what pods wrote, also after their end");
   CLI::App* app = verb.app;
-  app->add_option("what", *what, "a pod, or a job with --index")
-      ->type_name("POD | job/J")
-      ->required();
-  auto* index = app->add_option("--index", o->index, "of the job: the pod of this index")
-                    ->type_name("I")
-                    ->check(whole(0, kIndexMax));
+  app->add_option("what", *what, "a pod, or a job")->type_name("POD | job/J")->required();
+  auto* index = app->add_option("--index", o->indexes,
+                                "of the job: these indexes; of several each line is led by its own")
+                    ->type_name("SET");
+  app->add_flag("--failed", o->failed, "of the job: the last lines of each index that failed")
+      ->excludes(index);
   app->add_option("--attempt", o->attempt, "its attempt, counted from 0 (default: the newest)")
       ->type_name("K")
       ->check(whole(0, kIndexMax))
@@ -115,7 +155,8 @@ Verb add_logs(CLI::App& root) {
       ->check(whole(0, std::numeric_limits<int32_t>::max()));
   add_target(verb);
   app->footer(
-      "Examples:\n  muster logs job/sweep --index 7\n  muster logs job/sweep --index 7 --attempt 0 "
+      "Examples:\n  muster logs job/sweep --failed\n  muster logs job/sweep --index 3,7-9\n  "
+      "muster logs job/sweep --index 7 --attempt 0 "
       "--tail 20\n  muster logs -f sweep-7-x2bqd");
   verb.finish = [o, what](const Settings&, const Target& target) -> Judged {
     o->target = target;
@@ -126,9 +167,9 @@ Verb add_logs(CLI::App& root) {
     const std::string name = slash == std::string::npos ? *what : what->substr(slash + 1);
     if ((kind != Kind::pod && kind != Kind::job) || name.empty())
       return Usage{"`" + *what + "`: must be POD, pod/POD or job/J"};
-    if (kind == Kind::pod && o->index)
-      return Usage{"--index is of a job: muster logs job/" + name + " --index " +
-                   std::to_string(*o->index)};
+    if (kind == Kind::pod && (!o->indexes.empty() || o->failed))
+      return Usage{"--index and --failed are of a job: muster logs job/J --index 3,7-9"};
+    if (auto wrong = check_set("--index", o->indexes)) return *wrong;
     (kind == Kind::pod ? o->pod : o->job) = name;
     return *o;
   };
@@ -198,10 +239,41 @@ Verb add_wait(CLI::App& root) {
   return verb;
 }
 
+Verb add_why(CLI::App& root) {
+  auto o = std::make_shared<WhyOptions>();
+  auto what = std::make_shared<std::string>();
+  Verb verb = new_verb(root, "Jobs", "why", "what a job or an index waits for, or how it ended");
+  verb.app->add_option("what", *what, "the job, or one index of it")
+      ->type_name("job/J[/INDEX]")
+      ->required();
+  add_key(verb, *find_key(Section::client, "output"), "-o,--output");
+  add_target(verb);
+  verb.app->footer("Examples:\n  muster why job/sweep\n  muster why job/sweep/950");
+  verb.finish = [o, what](const Settings& settings, const Target& target) -> Judged {
+    o->target = target;
+    o->output = read_output(settings.text("output"));
+    std::string word = *what;
+    const size_t last = word.rfind('/');
+    const bool kind_first = parse_kind(word.substr(0, word.find('/'))).has_value();
+    if (last != std::string::npos && (!kind_first || word.find('/') != last)) {
+      auto set = core::IndexSet::parse_strict(word.substr(last + 1), kIndexMax + 1);
+      if (!set.ok() || set->size() != 1)
+        return Usage{"`" + word + "`: must be job/J or job/J/INDEX, one index"};
+      o->index = static_cast<int64_t>(set->lowest());
+      word.resize(last);
+    }
+    auto name = job_name(word);
+    if (auto* wrong = std::get_if<Usage>(&name)) return *wrong;
+    o->job = std::get<std::string>(name);
+    return *o;
+  };
+  return verb;
+}
+
 }  // namespace
 
 std::vector<Verb> show_verbs(CLI::App& root) {
-  return {add_get(root), add_describe(root), add_logs(root), add_wait(root)};
+  return {add_get(root), add_describe(root), add_why(root), add_logs(root), add_wait(root)};
 }
 
 }  // namespace muster::cli

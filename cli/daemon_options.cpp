@@ -105,6 +105,9 @@ Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
   read.span("pod-failure-backoff-base", o.backoff_base_ms);
   read.span("pod-failure-backoff-max", o.backoff_max_ms);
   read.span("node-grace", o.node_grace_ms);
+  read.whole("finished-jobs-max", 0, std::numeric_limits<int64_t>::max(), o.finished_jobs_max);
+  read.span("attempts-keep", o.attempts_keep_ms);
+  read.whole("attempts-max", 0, std::numeric_limits<int64_t>::max(), o.attempts_max);
   read.toggle("insecure", o.insecure);
   if (const std::string text = settings.text("feature-gates"); !text.empty()) {
     auto gates = core::parse_gates(text, o.gates);
@@ -139,6 +142,10 @@ Result<AgentOptions> agent_options(const Settings& settings) {
   read.quantity("cpu", 1, o.cpu_millis);
   read.quantity("memory", 1000, o.memory_bytes);
   read.quantity("log-max", 1000, o.log_max_bytes);
+  if (settings.text("evict-memory") == "0")
+    o.evict_below_bytes = 0;
+  else
+    read.quantity("evict-memory", 1000, o.evict_below_bytes);
   read.span("log-keep", o.log_keep_ms);
   read.toggle("hollow", o.hollow);
   read.span("hollow-duration", o.hollow_duration_ms);

@@ -24,12 +24,6 @@ const Json& terminated(const Json& pod) {
                                                   : kNoState;
 }
 
-// "SIGKILL"; of a number without a name "signal 42".
-std::string signal_name(int64_t signal) {
-  const char* name = sigabbrev_np(static_cast<int>(signal));
-  return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(signal);
-}
-
 bool earlier(const Failure& a, const Failure& b) {
   return std::tie(a.ended, a.index, a.attempt, a.pod) <
          std::tie(b.ended, b.index, b.attempt, b.pod);
@@ -50,6 +44,11 @@ void keep_telling(std::vector<Failure>& all, const core::IndexSet& failed) {
 }
 
 }  // namespace
+
+std::string signal_name(int64_t signal) {
+  const char* name = sigabbrev_np(static_cast<int>(signal));
+  return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(signal);
+}
 
 std::string cause_of(const Json& pod) {
   const Json& end = terminated(pod);

@@ -23,6 +23,9 @@ struct Failures {
   size_t all = 0;
 };
 
+// "SIGKILL"; of a number without a name "signal 42".
+std::string signal_name(int64_t signal);
+
 // "exit 1", "SIGKILL (exit 137), OOMKilled", "exit 127: exec ./run: No such file or directory",
 // "DeletionByTaintManager: …".
 std::string cause_of(const Json& pod);

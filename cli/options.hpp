@@ -85,7 +85,8 @@ struct LogsOptions {
   Target target;
   std::string pod;  // or
   std::string job;
-  std::optional<int64_t> index;
+  std::string indexes;             // "3,7-9"; empty: all there are
+  bool failed = false;             // of the job: those that failed
   std::optional<int64_t> attempt;  // else the newest
   bool follow = false;
   int64_t tail = -1;  // lines of each stream; -1: all
@@ -127,6 +128,32 @@ struct ApplyOptions {
   std::vector<std::string> files;
 };
 
+// get attempts
+struct AttemptsOptions {
+  Target target;
+  std::string job;
+  std::string index;  // "3,7-9"; empty: all
+  bool failed = false;
+  Output output = Output::table;
+  bool headers = true;
+};
+
+struct WhyOptions {
+  Target target;
+  std::string job;
+  std::optional<int64_t> index;
+  Output output = Output::table;
+};
+
+struct RetryOptions {
+  Target target;
+  std::string job;
+  bool failed = false;  // the indexes that failed
+  std::string index;    // or these; neither: all that did not succeed
+  std::string name;     // of the new job; empty: JOB-rN
+  bool wait = false;
+};
+
 struct VersionOptions {
   Target target;
   bool client_only = false;
@@ -149,9 +176,10 @@ struct KubeconfigOptions {
   Target target;
 };
 
-using Options = std::variant<RunOptions, CoordinatorOptions, AgentOptions, CreateOptions,
-                             GetOptions, DescribeOptions, LogsOptions, WaitOptions, DeleteOptions,
-                             ChangeOptions, DrainOptions, ApplyOptions, VersionOptions,
-                             ConfigOptions, CompletionOptions, KubeconfigOptions>;
+using Options =
+    std::variant<RunOptions, CoordinatorOptions, AgentOptions, CreateOptions, GetOptions,
+                 DescribeOptions, LogsOptions, WaitOptions, DeleteOptions, AttemptsOptions,
+                 WhyOptions, RetryOptions, ChangeOptions, DrainOptions, ApplyOptions,
+                 VersionOptions, ConfigOptions, CompletionOptions, KubeconfigOptions>;
 
 }  // namespace muster::cli

@@ -11,14 +11,25 @@
 #include <caf/send.hpp>
 #include <kj/async-io.h>
 
+#include <algorithm>
 #include <future>
 #include <mutex>
+#include <sys/resource.h>
 #include <thread>
 #include <utility>
 
 namespace muster::coordinator {
 
 namespace {
+
+// As many connections as leave enough file descriptors for the journal and the agents.
+size_t connections_max(size_t wanted) {
+  constexpr size_t kOthers = 512;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
+  const size_t all = limit.rlim_cur;
+  return std::min(wanted, all > 2 * kOthers ? all - kOthers : all / 2);
+}
 
 class Thread final : public ApiThread, public api::Backend {
  public:
@@ -184,6 +195,7 @@ class Thread final : public ApiThread, public api::Backend {
     server_options.gates = options_.knobs.gates;
     server_options.backoff_base_ms = options_.knobs.backoff_base_ms;
     server_options.backoff_max_ms = options_.knobs.backoff_max_ms;
+    server_options.connections_max = connections_max(server_options.connections_max);
     server_options.metrics = [this] { return metrics_.text(view_); };
     api::Server server(io.provider->getTimer(), view_, *this, std::move(server_options));
     server.set_ready(false, "recovering: folding the journal");

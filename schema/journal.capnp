@@ -281,6 +281,7 @@ struct NodeRow {
   annotations @15 :List(Label);
   resources @16 :List(Resource);
   deleted @17 :Bool;
+  managers @18 :Text;                 # JSON: metadata.managedFields
 }
 
 struct Taint {

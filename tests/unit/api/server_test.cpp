@@ -1,6 +1,7 @@
 // The HTTP face, over a pipe or loopback, with a Backend that commits to the View at once.
 #include "api/server.hpp"
 
+#include "api/list_page.hpp"
 #include "api/page.hpp"
 #include "api/peer_uid.hpp"
 #include "view_fixture.hpp"
@@ -537,6 +538,74 @@ TEST_F(ServerTest, Lists) {
   EXPECT_EQ(get(kPods + "/" + name).json(), pods["items"][7]);
 }
 
+TEST_F(ServerTest, ListsInPages) {
+  feed.admit(1, make_job("b", uid_of(1), 10));
+  feed.admit(2, make_job("a", uid_of(2), 10));
+  feed.create(1, 0, 10);
+  feed.create(2, 0, 10);
+  const Json whole = get(kPods).json();
+  EXPECT_FALSE(whole["metadata"].contains("continue"));
+  Json items = Json::array();
+  std::string token;
+  do {
+    const Json page = get(kPods + "?limit=3" + (token.empty() ? "" : "&continue=" + token)).json();
+    ASSERT_EQ(page["kind"], "PodList") << page.dump();
+    ASSERT_LE(page["items"].size(), 3u);
+    for (const Json& item : page["items"]) items.push_back(item);
+    token = page["metadata"].value("continue", "");
+    EXPECT_EQ(page["metadata"].value("remainingItemCount", size_t{0}), 20 - items.size());
+    // What changes between two pages does not move the version: a watch from there tells of it.
+    EXPECT_EQ(page["metadata"]["resourceVersion"], whole["metadata"]["resourceVersion"]);
+    feed.records(1, {core::JobStarted{kStart}});
+  } while (!token.empty());
+  ASSERT_EQ(items.size(), 20u);
+  for (size_t i = 0; i < 20; ++i)
+    EXPECT_EQ(items[i]["metadata"]["name"], whole["items"][i]["metadata"]["name"]);
+  EXPECT_EQ(items[0]["metadata"]["labels"]["batch.kubernetes.io/job-name"], "a");
+
+  const Json selected = get(kPods + "?limit=9&labelSelector=job-name%3Db").json();
+  EXPECT_FALSE(selected["metadata"].contains("remainingItemCount"));
+  const std::string rest = selected["metadata"]["continue"];
+  EXPECT_EQ(
+      get(kPods + "?limit=9&labelSelector=job-name%3Db&continue=" + rest).json()["items"].size(),
+      1u);
+  EXPECT_FALSE(
+      get(kPods + "?limit=10&labelSelector=job-name%3Db").json()["metadata"].contains("continue"));
+  EXPECT_TRUE(get(kPods + "?limit=-1").is_status("BadRequest"));
+  EXPECT_TRUE(get(kPods + "?continue=nonsense").is_status("BadRequest"));
+  EXPECT_TRUE(get(kPods + "?resourceVersion=5&continue=" + rest).is_status("BadRequest"));
+  EXPECT_EQ(get(kPods + "?resourceVersion=999").code, 504);
+}
+
+TEST_F(ServerTest, ATokenOfAnotherStartIsTooOld) {
+  ListPage page{.limit = 1};
+  page.version = 7;
+  feed.admit(1, make_job("a", uid_of(1)));
+  view.loaded(1000, {});
+  const Answer late = get(kPods + "?continue=" + continue_token(page, {"default", "a", 1, {}, 0}));
+  EXPECT_EQ(late.code, 410);
+  EXPECT_TRUE(late.is_status("Expired"));
+}
+
+TEST_F(ServerTest, SaysWhichMethodsThereAre) {
+  const Answer a = call(request("PUT", kPods));
+  EXPECT_TRUE(a.is_status("MethodNotAllowed"));
+  EXPECT_NE(a.head.find("Allow: DELETE, GET\r\n"), std::string::npos) << a.head;
+}
+
+TEST_F(ServerTest, AWatcherThatStopsReadingIsCut) {
+  feed.admit(1, make_job("a", uid_of(1), 200));
+  feed.create(1, 0, 200);
+  server.streams().write_patience = 20 * kj::MILLISECONDS;
+  auto client = connect(request("GET", kPods + "?watch=true&resourceVersion=0"));
+  auto gone = client->stream->whenWriteDisconnected()
+                  .then([] { return true; })
+                  .eagerlyEvaluate([](kj::Exception&&) { return true; });
+  bool cut = false;
+  auto seen = gone.then([&cut](bool) { cut = true; }).eagerlyEvaluate([](kj::Exception&&) {});
+  EXPECT_TRUE(until([&cut] { return cut; })) << "its pipe holds nothing that nobody reads";
+}
+
 TEST_F(ServerTest, Deletes) {
   feed.admit(1, make_job("a", uid_of(1)));
   feed.admit(2, make_job("b", uid_of(2)));
@@ -602,6 +671,142 @@ TEST_F(ServerTest, PatchesAJobInThreeWays) {
                          "{}"))
                 .code,
             404);
+}
+
+TEST_F(ServerTest, AppliesAJob) {
+  const std::string path = kJobs + "/new";
+  auto apply = [&](const std::string& who, const std::string& body, const std::string& query = "") {
+    return call(request("PATCH", path + "?fieldManager=" + who + query,
+                        "Content-Type: application/apply-patch+yaml\r\n", body));
+  };
+  auto manifest = [](const std::string& parallelism, const std::string& more = "") {
+    return "apiVersion: batch/v1\nkind: Job\nmetadata: {name: new" + more +
+           "}\nspec:\n  completionMode: Indexed\n  completions: 2\n  parallelism: " + parallelism +
+           "\n  template:\n    spec:\n      restartPolicy: Never\n"
+           "      containers: [{name: main, command: [\"true\"]}]\n";
+  };
+  EXPECT_EQ(apply("", manifest("2")).code, 400) << "no fieldManager";
+  EXPECT_EQ(apply("me", "{}").code, 400);
+  EXPECT_EQ(apply("me", "[").code, 400);
+  EXPECT_EQ(apply("me", manifest("2", ", resourceVersion: '7'")).code, 409);
+  EXPECT_EQ(apply("me", manifest("2"), "&dryRun=All").code, 201);
+  EXPECT_EQ(backend.creates, 0);
+  const Answer created = apply("me", manifest("2"));
+  ASSERT_EQ(created.code, 201) << created.body;
+  EXPECT_EQ(created.json()["metadata"]["managedFields"].size(), 1u);
+  EXPECT_EQ(created.json()["metadata"]["generation"], 1);
+  const Json owned = created.json()["metadata"]["managedFields"][0];
+  EXPECT_EQ(owned["manager"], "me");
+  EXPECT_EQ(owned["operation"], "Apply");
+  EXPECT_EQ(owned["apiVersion"], "batch/v1");
+  EXPECT_EQ(owned["time"], "2023-11-14T22:13:20Z");
+  EXPECT_TRUE(owned["fieldsV1"]["f:spec"].contains("f:parallelism"));
+  EXPECT_FALSE(owned["fieldsV1"]["f:spec"].contains("f:backoffLimit")) << "a default";
+
+  const int before = backend.updates;
+  EXPECT_EQ(apply("me", manifest("2")).code, 200);
+  EXPECT_EQ(backend.updates, before) << "nothing changed";
+
+  const Answer scaled =
+      call(request("PATCH", path + "/scale",
+                   "Content-Type: application/merge-patch+json\r\nUser-Agent: kubectl/v1.32\r\n",
+                   R"({"spec":{"replicas":1}})"));
+  ASSERT_EQ(scaled.code, 200) << scaled.body;
+  const Answer refused = apply("me", manifest("2"));
+  ASSERT_EQ(refused.code, 409) << refused.body;
+  EXPECT_TRUE(refused.is_status("Conflict"));
+  EXPECT_EQ(refused.json()["message"],
+            "Apply failed with 1 conflict: conflict with \"kubectl\" with subresource \"scale\" "
+            "using batch/v1: .spec.parallelism");
+  const Json cause = refused.json()["details"]["causes"][0];
+  EXPECT_EQ(cause["reason"], "FieldManagerConflict");
+  EXPECT_EQ(cause["field"], ".spec.parallelism");
+  const Answer forced = apply("me", manifest("2"), "&force=true");
+  ASSERT_EQ(forced.code, 200) << forced.body;
+  EXPECT_EQ(forced.json()["spec"]["parallelism"], 2);
+  EXPECT_EQ(forced.json()["metadata"]["managedFields"].size(), 1u) << "the scaler has nothing left";
+
+  // What changes nothing but the managers is no new generation.
+  const auto generation = forced.json()["metadata"]["generation"];
+  const Answer shared = apply("you", manifest("2"));
+  ASSERT_EQ(shared.code, 200) << shared.body;
+  EXPECT_EQ(shared.json()["metadata"]["managedFields"].size(), 2u);
+  EXPECT_EQ(shared.json()["metadata"]["generation"], generation);
+  EXPECT_TRUE(apply("me", manifest("-1"), "&force=true").is_status("Invalid"));
+  EXPECT_EQ(apply("me", manifest("2", ", colour: red")).code, 400) << "strict by default";
+  EXPECT_EQ(call(request("PATCH", path + "/status?fieldManager=x",
+                         "Content-Type: application/apply-patch+yaml\r\n", "{}"))
+                .code,
+            415);
+}
+
+TEST_F(ServerTest, WhoWroteAJobIsKept) {
+  auto managers = [&] {
+    std::vector<std::string> found;
+    const Json job = get(kJobs + "/new").json();
+    for (const Json& one : job["metadata"]["managedFields"]) found.push_back(one["manager"]);
+    return found;
+  };
+  ASSERT_EQ(
+      call(request("POST", kJobs, "Content-Type: application/json\r\nUser-Agent: maker/1.0 (x)\r\n",
+                   kManifest))
+          .code,
+      201);
+  const Json fields = get(kJobs + "/new").json()["metadata"]["managedFields"][0]["fieldsV1"];
+  EXPECT_EQ(managers(), std::vector<std::string>{"maker"});
+  EXPECT_TRUE(fields["f:spec"].contains("f:backoffLimit")) << "who creates has the defaults too";
+  EXPECT_FALSE(fields["f:spec"].contains("f:selector")) << "the server's";
+  EXPECT_FALSE(fields["f:spec"]["f:template"].contains("f:metadata")) << "generated labels";
+  ASSERT_EQ(call(request("PATCH", kJobs + "/new?fieldManager=labeller",
+                         "Content-Type: application/merge-patch+json\r\n",
+                         R"({"metadata":{"labels":{"a":"b"}}})"))
+                .code,
+            200);
+  EXPECT_EQ(managers(), (std::vector<std::string>{"labeller", "maker"}));
+  Json json = get(kJobs + "/new").json();
+  json["metadata"].erase("managedFields");  // a client that knows nothing of it
+  json["spec"]["parallelism"] = 1;
+  ASSERT_EQ(call(request("PUT", kJobs + "/new?fieldManager=putter",
+                         "Content-Type: application/json\r\n", json.dump()))
+                .code,
+            200);
+  EXPECT_EQ(managers(), (std::vector<std::string>{"labeller", "maker", "putter"}));
+  EXPECT_EQ(call(request("PATCH", kJobs + "/new?fieldManager=" + std::string(129, 'x'),
+                         "Content-Type: application/merge-patch+json\r\n", "{}"))
+                .code,
+            400);
+  EXPECT_EQ(call(request("PATCH", kJobs + "/new?fieldManager=%07",
+                         "Content-Type: application/merge-patch+json\r\n", "{}"))
+                .code,
+            400);
+}
+
+TEST_F(ServerTest, AppliesANode) {
+  feed.node(make_node(1, "n1", core::NodeInfo::Health::ready));
+  auto apply = [&](const std::string& name, const std::string& body,
+                   const std::string& query = "") {
+    return call(request("PATCH", "/api/v1/nodes/" + name + "?fieldManager=me" + query,
+                        "Content-Type: application/apply-patch+yaml\r\n", body));
+  };
+  const std::string head = R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"n1")";
+  const Answer labelled =
+      apply("n1", head + R"(,"labels":{"disk":"ssd"}},"spec":{"unschedulable":true}})");
+  ASSERT_EQ(labelled.code, 200) << labelled.body;
+  EXPECT_EQ(labelled.json()["metadata"]["labels"]["disk"], "ssd");
+  EXPECT_EQ(labelled.json()["metadata"]["labels"]["zone"], "a");
+  EXPECT_EQ(labelled.json()["spec"]["unschedulable"], true);
+  EXPECT_EQ(labelled.json()["metadata"]["managedFields"][0]["manager"], "me");
+  ASSERT_EQ(call(request("PATCH", "/api/v1/nodes/n1?fieldManager=other",
+                         "Content-Type: application/merge-patch+json\r\n",
+                         R"({"metadata":{"labels":{"disk":"hdd"}}})"))
+                .code,
+            200);
+  EXPECT_EQ(apply("n1", head + R"(,"labels":{"disk":"ssd"}}})").code, 409);
+  const Answer forced = apply("n1", head + R"(,"labels":{"disk":"ssd"}}})", "&force=true");
+  ASSERT_EQ(forced.code, 200) << forced.body;
+  EXPECT_FALSE(forced.json()["spec"].contains("unschedulable")) << "left out, so taken back";
+  EXPECT_EQ(apply("n2", head + "}}").code, 404);
+  EXPECT_EQ(apply("n1", head + R"(},"spec":{"colour":1}})").code, 400);
 }
 
 TEST_F(ServerTest, APatchIsMadeAnewWhenTheJobChangedMeanwhile) {
