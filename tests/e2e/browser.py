@@ -411,7 +411,7 @@ def lightness(colour):
 
 def screenshot(path):
     """A job of several states beside some others."""
-    cluster = Cluster(agents=2, slots=24, base="10m", top="10m")
+    cluster = Cluster(agents=1, slots=48, base="10m", top="10m")
     browser = new_browser(1520, 950)
     witness = Witness(cluster.dir / "witness")
     try:
@@ -432,7 +432,7 @@ def screenshot(path):
         canvas.send_keys("f")
         eventually(lambda: browser.execute_script("return document.querySelectorAll('#pods tbody tr td').length > 1"), "the pods of an index")
         nodes = "return [...document.querySelectorAll('#nodes-table tbody tr')].map(r => r.cells[3].textContent.split(' ')[0])"
-        eventually(lambda: browser.execute_script(nodes) == ["24", "24"], "the pods of the nodes")
+        eventually(lambda: browser.execute_script(nodes) == ["48"], "the pods of the node")
         browser.execute_script("document.activeElement.blur(); scrollTo(0, 0)")
         browser.save_screenshot(str(path))
         print(f"{path}: {path.stat().st_size} bytes")
