@@ -1,4 +1,6 @@
-// The words of the verbs that show something: get, describe, logs, wait.
+// The words of the verbs that show something (get, describe, why, logs, wait), of the daemons, and
+// of what is about muster itself (config, completion, kubeconfig, version).
+#include "cli/daemon_options.hpp"
 #include "cli/objects.hpp"
 #include "cli/parser.hpp"
 #include "cli/text.hpp"
@@ -270,10 +272,140 @@ Verb add_why(CLI::App& root) {
   return verb;
 }
 
+Verb add_coordinator(CLI::App& root) {
+  Verb verb =
+      new_verb(root, "Daemons", "coordinator", "the daemon that decides: API, jobs, nodes, state");
+  verb.section = Section::coordinator;
+  for (const Key& key : keys_of(Section::coordinator)) add_key(verb, key);
+  verb.app
+      ->add_option("--config", *verb.given_file,
+                   "a YAML file with these flags as keys (data-dir: D); a flag wins")
+      ->type_name("F.yaml");
+  verb.app->footer(
+      "Example:\n  muster coordinator --data-dir /var/lib/muster\n"
+      "When it serves, D/endpoints.json holds its addresses and pid.");
+  verb.finish = [](const Settings& settings, const Target&) -> Judged {
+    auto options = coordinator_options(settings);
+    if (!options) return Usage{options.error().message};
+    return *options;
+  };
+  return verb;
+}
+
+Verb add_agent(CLI::App& root) {
+  Verb verb = new_verb(root, "Daemons", "agent", "the daemon of a node: runs pods as processes");
+  verb.section = Section::agent;
+  for (const Key& key : keys_of(Section::agent)) add_key(verb, key);
+  verb.app
+      ->add_option("--config", *verb.given_file,
+                   "a YAML file with these flags as keys (work-dir: D); a flag wins")
+      ->type_name("F.yaml");
+  verb.app->footer(
+      "Examples:\n  muster agent --coordinator 127.0.0.1:7118 --work-dir /var/lib/muster-agent "
+      "--slots 8 --label disk=ssd\n"
+      "  muster agent --hollow --slots 1000 --hollow-duration 100ms\n"
+      "SIGTERM drains: pods get SIGTERM and their grace. SIGUSR2 leaves at once, the pods stay.");
+  verb.finish = [](const Settings& settings, const Target&) -> Judged {
+    auto options = agent_options(settings);
+    if (!options) return Usage{options.error().message};
+    return *options;
+  };
+  return verb;
+}
+
+Verb add_config(CLI::App& root, const Config& config) {
+  struct Words {
+    std::string what, output;
+  };
+  auto w = std::make_shared<Words>();
+  Verb verb = new_verb(root, "About", "config", "which settings hold, and who said so");
+  verb.app
+      ->add_option("what", w->what, "view: each setting and where it comes from; path: the files")
+      ->type_name("view | path")
+      ->check(one_of({"view", "path"}))
+      ->required();
+  verb.app->add_option("-o,--output", w->output, "wide, json or yaml")
+      ->check(one_of({"wide", "json", "yaml"}))
+      ->type_name("FORM");
+  add_target(verb);
+  verb.app->footer(
+      "Examples:\n  muster config view\n  muster config view -o yaml\n  muster config path\n"
+      "The first that names a key wins it: flag, MUSTER_* variable, the user's file, the system's "
+      "file, what is built in.");
+  verb.finish = [w, config](const Settings& client, const Target&) -> Judged {
+    ConfigOptions o;
+    o.what = w->what == "path" ? ConfigOptions::What::path : ConfigOptions::What::view;
+    o.output = read_output(w->output);
+    o.user_path = config.user_path();
+    o.system_path = config.system_path();
+    o.settings = client.all();
+    for (const Section section : {Section::coordinator, Section::agent}) {
+      auto settings = config.resolve(section, {});
+      if (!settings) return Usage{settings.error().message};
+      o.settings.insert(o.settings.end(), settings->all().begin(), settings->all().end());
+    }
+    return o;
+  };
+  return verb;
+}
+
+Verb add_completion(CLI::App& root) {
+  auto o = std::make_shared<CompletionOptions>();
+  Verb verb = new_verb(root, "About", "completion", "a script that completes muster's words");
+  verb.app->add_option("shell", o->shell, "for this shell")
+      ->type_name("bash | zsh | fish")
+      ->check(one_of({"bash", "zsh", "fish"}))
+      ->required();
+  verb.app->footer(
+      "Examples:\n  source <(muster completion bash)      # now; in ~/.bashrc for good\n"
+      "  muster completion fish > ~/.config/fish/completions/muster.fish\n"
+      "  muster completion zsh > ~/.zfunc/_muster   # with ~/.zfunc in fpath");
+  verb.configured = false;
+  verb.finish = [o](const Settings&, const Target&) -> Judged { return *o; };
+  return verb;
+}
+
+Verb add_kubeconfig(CLI::App& root) {
+  auto o = std::make_shared<KubeconfigOptions>();
+  Verb verb = new_verb(root, "About", "kubeconfig", "a configuration for kubectl, on stdout");
+  add_target(verb);
+  verb.app->footer(
+      "Examples:\n  kubectl --kubeconfig <(muster kubeconfig) get jobs\n"
+      "  muster kubeconfig --api mgmt1:7117 > ~/.kube/muster");
+  verb.finish = [o](const Settings&, const Target& target) -> Judged {
+    o->target = target;
+    return *o;
+  };
+  return verb;
+}
+
+Verb add_version(CLI::App& root) {
+  struct Words {
+    VersionOptions o;
+    std::string output;
+  };
+  auto w = std::make_shared<Words>();
+  Verb verb = new_verb(root, "About", "version", "of this executable and of the coordinator");
+  verb.app->add_flag("--client", w->o.client_only, "do not ask the coordinator");
+  verb.app->add_option("-o,--output", w->output, "wide, json or yaml")
+      ->check(one_of({"wide", "json", "yaml"}))
+      ->type_name("FORM");
+  add_target(verb, "");
+  verb.app->footer("Examples:\n  muster version --client\n  muster version -o yaml");
+  verb.finish = [w](const Settings&, const Target& target) -> Judged {
+    w->o.target = target;
+    w->o.output = read_output(w->output);
+    return w->o;
+  };
+  return verb;
+}
+
 }  // namespace
 
-std::vector<Verb> show_verbs(CLI::App& root) {
-  return {add_get(root), add_describe(root), add_why(root), add_logs(root), add_wait(root)};
+std::vector<Verb> show_verbs(CLI::App& root, const Config& config) {
+  return {add_get(root),        add_describe(root),    add_why(root),    add_logs(root),
+          add_wait(root),       add_coordinator(root), add_agent(root),  add_config(root, config),
+          add_completion(root), add_kubeconfig(root),  add_version(root)};
 }
 
 }  // namespace muster::cli

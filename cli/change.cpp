@@ -67,6 +67,11 @@ int execute(const ChangeOptions& options) {
         change_object(*client, object_path(kind, options.target.ns, name), patch_of(options));
     if (!changed) {
       code = fail(changed.error());
+      if (options.completions && changed.error().code == Errc::invalid)
+        std::cerr
+            << "  completions change only of an Indexed job that runs all its indexes at once;\n"
+               "  try: muster scale job/"
+            << name << " --parallelism N\n";
       if (changed.error().code == Errc::unavailable) return code;
       continue;
     }

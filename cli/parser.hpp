@@ -50,6 +50,6 @@ void add_log_level(CLI::App& app, std::string& level);
 
 // The verbs, an area a file.
 std::vector<Verb> job_verbs(CLI::App& root, const std::vector<std::string>& tail);
-std::vector<Verb> show_verbs(CLI::App& root);
+std::vector<Verb> show_verbs(CLI::App& root, const Config& config);
 
 }  // namespace muster::cli

@@ -2,6 +2,7 @@
 // that is there already.
 #include "cli/discovery.hpp"
 #include "cli/exit_codes.hpp"
+#include "cli/files.hpp"
 #include "cli/follow.hpp"
 #include "cli/manifests.hpp"
 #include "cli/run_here.hpp"
@@ -42,7 +43,7 @@ Result<Wanted> wanted(const RunOptions& options, int64_t slots) {
   if (!documents) return documents.error();
   if (documents->size() != 1) {
     return Error{Errc::invalid,
-                 options.file + ": holds " + std::to_string(documents->size()) +
+                 shown_path(options.file) + ": holds " + std::to_string(documents->size()) +
                      " documents, run takes one job",
                  {}};
   }
@@ -71,7 +72,8 @@ int run_there(const RunOptions& options) {
   Signals signals;
   auto created = create_job(*client, job->ns, job->text, false);
   if (!created)
-    return fail(created.error(), created.error().code == Errc::unavailable ? "" : options.file);
+    return fail(created.error(),
+                created.error().code == Errc::unavailable ? "" : shown_path(options.file));
   const std::string name = text_at(*created, {"metadata", "name"});
   std::cerr << "job/" << name << " created on " << client->address() << std::endl;
   const Follow end = follow(*client, signals, job->ns, name, options.timeout_ms,

@@ -4,6 +4,7 @@
 #include "base/log.hpp"
 #include "cli/ephemeral.hpp"
 #include "cli/exit_codes.hpp"
+#include "cli/files.hpp"
 #include "cli/follow.hpp"
 #include "cli/text.hpp"
 #include "coordinator/coordinator.hpp"
@@ -89,7 +90,8 @@ class Run {
     if (const int code = wait_ready(client, signals); code != kDone) return code;
     auto name = begin(client, dir);
     if (!name)
-      return fail(name.error(), name.error().code == Errc::unavailable ? "" : options_.file);
+      return fail(name.error(),
+                  name.error().code == Errc::unavailable ? "" : shown_path(options_.file));
 
     agent::AgentOptions agent_options;
     agent_options.coordinator = (*coordinator)->listen_address();

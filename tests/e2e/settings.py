@@ -104,7 +104,7 @@ class Completion(Bash, cli.Case):
         self.assertEqual(sorted(self.complete("muster create -f job")), ["job-state", "job.yaml"])
         self.assertIn("job.yaml", self.complete("muster run jo"))
         self.assertEqual(self.complete("muster coordinator --data-dir jo"), ["job-state"])
-        self.assertEqual(self.complete("muster run -n 3 -- ./jo"), ["./job-state", "./job.yaml"])
+        self.assertEqual(sorted(self.complete("muster run -n 3 -- ./jo")), ["./job-state", "./job.yaml"])
 
     def test_nobody_there_is_silent(self):
         self.env["MUSTER_API"] = "127.0.0.1:9"

@@ -3,12 +3,15 @@
 
 MUSTER names the executable. Waits poll with a deadline.
 """
+import fcntl
 import os
 import pty
 import re
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import threading
 import unittest
 
@@ -22,13 +25,19 @@ class Terminal:
 
     def __init__(self, case, *words, **env):
         ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 200, 0, 0))  # wide: nothing is cut
         self.process = subprocess.Popen([cli.MUSTER, *words], stdin=theirs, stdout=theirs, stderr=theirs, cwd=case.dir,
                                         env={**case.env, "TERM": "xterm", **env})
         os.close(theirs)
         self.text = ""
         self.reader = threading.Thread(target=self.read, args=(ours,), daemon=True)
         self.reader.start()
-        case.addCleanup(case.stop, self.process)
+        case.addCleanup(self.stop)
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
 
     def read(self, fd):
         try:
