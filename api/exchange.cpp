@@ -16,6 +16,8 @@ kj::StringPtr status_text(int code) {
       return "OK";
     case 201:
       return "Created";
+    case 304:
+      return "Not Modified";
     case 400:
       return "Bad Request";
     case 403:
@@ -140,13 +142,14 @@ kj::Promise<void> Exchange::send(int code, std::string text, const char* type) {
   kj::HttpHeaders headers(table_);
   headers.set(kj::HttpHeaderId::CONTENT_TYPE, type);
   if (code == 503 || code == 429) headers.add("Retry-After", "1");
-  if (code == 405 && !allow.empty()) headers.add("Allow", kj::str(allow.c_str()));
   for (const std::string& warning : warnings) {
     const std::string value = "299 - \"" + one_line(warning) + "\"";
     headers.add("Warning", kj::str(value.c_str()));
   }
+  for (const auto& [name, value] : this->headers) headers.add(name, kj::str(value.c_str()));
   started_ = true;
   auto out = response_.send(static_cast<unsigned>(code), status_text(code), headers, text.size());
+  if (text.empty()) return kj::READY_NOW;
   auto promise = write_text(*out, std::move(text));
   return promise.attach(kj::mv(out));
 }

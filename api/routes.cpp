@@ -97,7 +97,7 @@ kj::Promise<void> Routes::answer(Exchange& exchange, Target target) {
     return with_body(exchange, target, &Routes::evict);
   if (method == Method::DELETE && whole && !event) {
     if (!one && (target.kind == Kind::node || target.ns.empty()))
-      return not_allowed(exchange, target);
+      return not_allowed(exchange, allowed(target));
     if (!one) return with_body(exchange, target, &Routes::remove_all);
     return with_body(exchange, target,
                      job                        ? &Routes::remove_job
@@ -120,11 +120,11 @@ kj::Promise<void> Routes::answer(Exchange& exchange, Target target) {
       return with_body(exchange, target, &Routes::write_pod);
     if (target.kind == Kind::node && whole) return with_body(exchange, target, &Routes::write_node);
   }
-  return not_allowed(exchange, target);
+  return not_allowed(exchange, allowed(target));
 }
 
-kj::Promise<void> Routes::not_allowed(Exchange& exchange, const Target& target) {
-  exchange.allow = allowed(target);
+kj::Promise<void> Routes::not_allowed(Exchange& exchange, std::string methods) {
+  exchange.headers.push_back({"Allow", std::move(methods)});
   return exchange.send_status(405, "MethodNotAllowed",
                               "the server does not allow this method on the requested resource");
 }
@@ -238,23 +238,28 @@ kj::Promise<void> Routes::watch(Exchange& exchange, Query query) {
 kj::Promise<void> Routes::log(Exchange& exchange, const Target& target) {
   const auto shown = view_.pod(target.ns, target.name);
   if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "pods", target.name);
+  return pod_log(exchange, *shown, target.name);
+}
+
+kj::Promise<void> Routes::pod_log(Exchange& exchange, const Shown& shown, const std::string& name) {
   const Url& url = exchange.url;
   LogQuery query;
-  query.pod = key_of(*shown);
-  query.ns = target.ns;
-  query.pod_name = target.name;
+  query.pod = key_of(shown);
+  if (shown.pod->ended) query.ended_on = shown.pod->node;
+  query.job_uid = shown.job->object().meta.uid;
+  query.pod_name = name;
   query.container = url.get("container");
-  const auto& containers = shown->job->spec().pod.containers;
+  const auto& containers = shown.job->spec().pod.containers;
   if (query.container.empty() && !containers.empty()) query.container = containers.front().name;
   bool known = false;
   for (const auto& c : containers) known = known || c.name == query.container;
-  for (const auto& c : shown->job->spec().pod.init_containers)
+  for (const auto& c : shown.job->spec().pod.init_containers)
     known = known || c.name == query.container;
   if (!known)
-    return bad(exchange, "container " + query.container + " is not valid for pod " + target.name);
+    return bad(exchange, "container " + query.container + " is not valid for pod " + name);
   if (url.flag("previous"))
     return bad(exchange, "previous terminated container \"" + query.container + "\" in pod \"" +
-                             target.name + "\" not found");
+                             name + "\" not found");
   query.follow = url.flag("follow");
   const std::string stream = url.get("stream");
   if (!stream.empty() && stream != "All" && stream != "Stdout" && stream != "Stderr")

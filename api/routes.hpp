@@ -1,9 +1,9 @@
 // Routes: what the paths and methods of the objects' API do.
 //
-// Reading is in routes.cpp, writing in a file a kind (job_routes.cpp, pod_routes.cpp,
-// node_routes.cpp). Whoever changes an object reads it from the View, makes the new one, judges it
-// and hands both to the Backend, which refuses when the object is another one by then; a patch is
-// then made anew.
+// Reading is in routes.cpp (what is muster's own in muster_routes.cpp), writing in a file a kind
+// (job_routes.cpp, pod_routes.cpp, node_routes.cpp). Whoever changes an object reads it from the
+// View, makes the new one, judges it and hands both to the Backend, which refuses when the object
+// is another one by then; a patch is then made anew.
 #pragma once
 
 #include "api/backend.hpp"
@@ -31,6 +31,14 @@ struct Target {
   static std::optional<Target> of(const Url& url);
 };
 
+// What a path of the group muster.dev/v1 names: something beyond Kubernetes' own objects.
+struct MusterTarget {
+  std::string ns, job;  // empty: of no job
+  std::string what;     // the last word of the path: "indexes"
+
+  static std::optional<MusterTarget> of(const Url& url);
+};
+
 // A call of the Backend as a promise.
 struct Call {
   kj::Promise<Status> promise;
@@ -45,6 +53,7 @@ class Routes {
       : context_(context), view_(view), backend_(backend), renderer_(renderer), options_(options) {}
 
   kj::Promise<void> answer(Exchange& exchange, Target target);
+  kj::Promise<void> answer_own(Exchange& exchange, const MusterTarget& target);
 
  private:
   using Promise = kj::Promise<void>;
@@ -56,7 +65,7 @@ class Routes {
   using Respond = std::function<Promise(const Shown&)>;
 
   Promise with_body(Exchange& exchange, const Target& target, Handler handler);
-  Promise not_allowed(Exchange& exchange, const Target& target);
+  Promise not_allowed(Exchange& exchange, std::string methods);
   Promise respond(Exchange& exchange, const Shown& shown, int code = 200);
   std::optional<Shown> find(const Target& target) const;
   Promise get(Exchange& exchange, const Target& target);
@@ -64,6 +73,14 @@ class Routes {
   std::optional<Promise> refuse_version(Exchange& exchange);
   Promise watch(Exchange& exchange, Query query);
   Promise log(Exchange& exchange, const Target& target);
+  Promise pod_log(Exchange& exchange, const Shown& shown, const std::string& name);
+  Promise attempts(Exchange& exchange, const Shown& shown);
+  Promise attempt_log(Exchange& exchange, const Shown& shown);
+  Promise why(Exchange& exchange, const Shown& shown);
+  Result<std::optional<core::Pod>> last_attempt(const core::Job& job, uint32_t index);
+
+  Promise indexes(Exchange& exchange, const Shown& job);
+  Promise node_use(Exchange& exchange);
 
   Promise create(Exchange& exchange, const Target& target, const std::string& body);
   // A parsed job, as `writer` wrote it (its managers are known already when it was applied).
@@ -117,6 +134,9 @@ Result<Json> written(const Exchange& exchange, const std::string& body, const Js
 // The same job, with the managers that it has once this writer made it of what was there (empty:
 // nothing, it is new).
 core::JobObjectPtr tracked(core::JobObjectPtr job, const std::string& before, const Writer& writer);
+
+// The same of a new job, made of what was `said`.
+core::JobObjectPtr tracked_new(core::JobObjectPtr job, const Json& said, const Writer& writer);
 
 // The same for what people set of a node. `said`: the node as it was written.
 core::NodeSpec tracked(core::NodeSpec spec, const Shown& seen, const Json& said,

@@ -45,7 +45,7 @@ std::string job_state(const core::Job& job) {
 
 std::string completions(const core::Job& job) {
   const std::string done = std::to_string(job.succeeded());
-  if (job.state().completions >= 0) return done + "/" + std::to_string(job.state().completions);
+  if (job.state().completions >= 0) return done + "/" + std::to_string(job.needed());
   const int32_t parallelism = job.state().parallelism;
   return parallelism > 1 ? done + "/1 of " + std::to_string(parallelism) : done + "/1";
 }

@@ -4,6 +4,7 @@
 #include "core/job/decide.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -37,7 +38,9 @@ struct Sync {
   bool wants_suspended() const { return spec().suspend.value_or(false); }
 
   void emit(Record record) {
-    job.apply(record);
+    Touched touched;
+    job.apply(record, &touched);
+    std::move(touched.closed.begin(), touched.closed.end(), std::back_inserter(out.closed));
     out.records.push_back(std::move(record));
   }
   void order(Effect effect) { out.effects.push_back(std::move(effect)); }

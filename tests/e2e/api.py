@@ -178,7 +178,9 @@ class Lists(ApiWorld):
         self.assertEqual(self.call(cluster, "GET", f"{PODS}?resourceVersion=x")[0], 400)
 
     def test_a_long_list_is_never_in_memory(self):
-        cluster = self.hollow(MANY)
+        cluster = self.hollow(duration="1h", slots=10)
+        self.submit(cluster, sh_job("many", "true", MANY))
+        eventually(lambda: cluster.api.job("many")["status"].get("active") == MANY, "all pods are there", 60)
         # Once, so that what is kept for all lists is there.
         connection = http.client.HTTPConnection(cluster.api_addr, timeout=60)
         connection.request("GET", PODS)

@@ -2,6 +2,7 @@
 #include "api/server.hpp"
 
 #include "api/list_page.hpp"
+#include "api/page.hpp"
 #include "api/peer_uid.hpp"
 #include "view_fixture.hpp"
 
@@ -111,6 +112,19 @@ class FakeBackend final : public Backend {
     done(std::move(chunk));
   }
 
+  Result<AttemptPage> read_attempts(const AttemptRequest& request) override {
+    AttemptPage page;
+    for (size_t i = request.from.first; i < closed.size(); ++i) {
+      if (page.attempts.size() == request.limit) {
+        page.next = std::pair(uint64_t{i}, 0u);
+        break;
+      }
+      if (request.wanted(closed[i])) page.attempts.push_back(closed[i]);
+    }
+    return page;
+  }
+
+  std::vector<core::Pod> closed;
   std::optional<Error> refuse;
   std::string out = "one\ntwo\nthree\n", err = "oops\n", last_uid;
   bool running = false;
@@ -316,6 +330,97 @@ TEST_F(ServerTest, DryRunStoresNothing) {
   EXPECT_EQ(post(kJobs + "?dryRun=Some", kManifest).code, 400);
 }
 
+TEST_F(ServerTest, ShowsThePageToWhoeverWantsOne) {
+  const Answer page = get("/", "Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\n");
+  EXPECT_EQ(page.code, 200);
+  EXPECT_EQ(page.body, kPage);
+  EXPECT_TRUE(page.body.starts_with("<!doctype html>"));
+  EXPECT_TRUE(page.body.ends_with("</html>\n")) << "whole";
+  for (const char* line : {"Content-Type: text/html; charset=utf-8", "Cache-Control: no-cache",
+                           "Content-Security-Policy: default-src 'none';", "connect-src 'self'",
+                           "frame-ancestors 'none'", "X-Content-Type-Options: nosniff"})
+    EXPECT_NE(page.head.find(line), std::string::npos) << line;
+  EXPECT_EQ(get("/").body, kPage) << "a client that names nothing";
+  EXPECT_EQ(get("/index.html").body, kPage);
+  EXPECT_TRUE(get("/", "Accept: application/json, */*\r\n").is_status("NotFound"))
+      << "a client of the API";
+  EXPECT_TRUE(call(request("POST", "/", "Content-Type: application/json\r\n", "{}"))
+                  .is_status("MethodNotAllowed"));
+  EXPECT_TRUE(call("GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
+                  .is_status("Forbidden"));
+  server.set_ready(false, "recovering");
+  EXPECT_EQ(get("/").code, 200) << "the page itself tells what it waits for";
+}
+
+TEST_F(ServerTest, APageThatIsKnownIsNotSentAgain) {
+  const Answer page = get("/");
+  const size_t at = page.head.find("ETag: ");
+  ASSERT_NE(at, std::string::npos);
+  const std::string etag = page.head.substr(at + 6, page.head.find('\r', at) - at - 6);
+  EXPECT_EQ(etag, "\"" + std::string(kPageHash) + "\"");
+  auto client = connect(request("GET", "/", "If-None-Match: W/\"x\", " + etag + "\r\n"));
+  auto reading = client->read().eagerlyEvaluate([](kj::Exception&&) {});
+  ASSERT_TRUE(until([&] { return client->raw.find("\r\n\r\n") != std::string::npos; }));
+  EXPECT_TRUE(client->raw.starts_with("HTTP/1.1 304 ")) << client->raw;
+  EXPECT_TRUE(client->raw.ends_with("\r\n\r\n")) << "no body";
+  EXPECT_EQ(get("/", "If-None-Match: \"other\"\r\n").code, 200);
+}
+
+TEST_F(ServerTest, TellsWhereEachIndexStands) {
+  const std::string path = "/apis/muster.dev/v1/namespaces/default/jobs/a/indexes";
+  feed.admit(1, make_job("a", uid_of(1), 9));
+  feed.create(1, 0, 4);
+  feed.bind(1, {0, 0});
+  feed.start(1, {0, 0});
+  feed.end(1, {0, 0}, 0);
+  feed.bind(1, {2, 0});
+  const uint64_t version = feed.start(1, {2, 0});
+  const Answer map = get(path);
+  ASSERT_EQ(map.code, 200) << map.body;
+  EXPECT_EQ(map.json(), (Json{{"kind", "IndexMap"},
+                              {"apiVersion", "muster.dev/v1"},
+                              {"metadata",
+                               {{"name", "a"},
+                                {"namespace", "default"},
+                                {"uid", uid_of(1)},
+                                {"resourceVersion", std::to_string(version)}}},
+                              {"completions", 9},
+                              {"succeeded", "0"},
+                              {"failed", ""},
+                              {"running", "2"},
+                              {"pending", "1,3"},
+                              {"backoff", ""}}));
+  EXPECT_TRUE(call(request("POST", path, "Content-Type: application/json\r\n", "{}"))
+                  .is_status("MethodNotAllowed"));
+  const Answer none = get("/apis/muster.dev/v1/namespaces/default/jobs/b/indexes");
+  EXPECT_TRUE(none.is_status("NotFound"));
+  EXPECT_EQ(none.json()["message"], "jobs.batch \"b\" not found");
+  for (const char* nowhere : {"/apis/muster.dev/v1/namespaces/default/jobs/a/other",
+                              "/apis/muster.dev/v1/namespaces/default/jobs/a",
+                              "/apis/muster.dev/v1/namespaces/default/pods/a/indexes",
+                              "/apis/muster.dev/v1/namespaces/default/jobs/a/indexes/1",
+                              "/apis/muster.dev/v1/jobs", "/apis/muster.dev/v2/nodes"})
+    EXPECT_TRUE(get(nowhere).is_status("NotFound")) << nowhere;
+  server.set_ready(false, "recovering");
+  EXPECT_TRUE(get(path).is_status("ServiceUnavailable"));
+}
+
+TEST_F(ServerTest, TellsWhatEachNodeRuns) {
+  feed.node(make_node(1, "n1", core::NodeInfo::Health::ready));
+  feed.node(make_node(2, "n2", core::NodeInfo::Health::ready));
+  feed.admit(1, make_job("a", uid_of(1), 4));
+  feed.create(1, 0, 4);
+  for (uint32_t i = 0; i < 3; ++i) feed.bind(1, {i, 0});
+  feed.start(1, {0, 0});
+  feed.start(1, {1, 0});
+  feed.end(1, {1, 0}, 0);
+  const Answer use = get("/apis/muster.dev/v1/nodes");
+  ASSERT_EQ(use.code, 200) << use.body;
+  EXPECT_EQ(use.json()["kind"], "NodeUseList");
+  EXPECT_EQ(use.json()["items"], (Json::array({{{"name", "n1"}, {"running", 1}, {"waiting", 1}},
+                                               {{"name", "n2"}, {"running", 0}, {"waiting", 0}}})));
+}
+
 TEST_F(ServerTest, RefusesWithTheRightStatus) {
   EXPECT_TRUE(get(kJobs + "/none").is_status("NotFound"));
   EXPECT_TRUE(get("/nowhere").is_status("NotFound"));
@@ -484,7 +589,7 @@ TEST_F(ServerTest, ATokenOfAnotherStartIsTooOld) {
 TEST_F(ServerTest, SaysWhichMethodsThereAre) {
   const Answer a = call(request("PUT", kPods));
   EXPECT_TRUE(a.is_status("MethodNotAllowed"));
-  EXPECT_NE(a.head.find("Allow: DELETE, GET\r\n"), std::string::npos) << a.head;
+  EXPECT_NE(a.head.find("Allow: DELETE, GET"), std::string::npos) << a.head;
 }
 
 TEST_F(ServerTest, AWatcherThatStopsReadingIsCut) {
@@ -699,7 +804,8 @@ TEST_F(ServerTest, AppliesANode) {
   const Answer forced = apply("n1", head + R"(,"labels":{"disk":"ssd"}}})", "&force=true");
   ASSERT_EQ(forced.code, 200) << forced.body;
   EXPECT_FALSE(forced.json()["spec"].contains("unschedulable")) << "left out, so taken back";
-  EXPECT_EQ(apply("n2", head + "}}").code, 404);
+  EXPECT_EQ(apply("n2", head + "}}").code, 400) << "another name than the path's";
+  EXPECT_EQ(apply("n2", R"({"apiVersion":"v1","kind":"Node"})").code, 404);
   EXPECT_EQ(apply("n1", head + R"(},"spec":{"colour":1}})").code, 400);
 }
 
@@ -964,6 +1070,79 @@ struct Pair {
     close(server);
   }
 };
+
+const std::string kOurs = "/apis/muster.dev/v1/namespaces/default/jobs/";
+
+TEST_F(ServerTest, TellsTheHistoryOfAttempts) {
+  feed.admit(1, make_job("a", uid_of(1)));
+  for (uint32_t i = 0; i < 3; ++i) {
+    core::Pod pod;
+    pod.key = {i, i == 2 ? 1u : 0u};
+    pod.node = 1;
+    pod.created_ms = pod.bound_ms = pod.started_ms = kStart;
+    pod.ended = true;
+    pod.end = {.exit_code = i == 0 ? 0 : 137, .signal = i == 0 ? 0 : 9, .ended_ms = kStart + 1500};
+    pod.counted = i == 0 ? core::Counted::succeeded : core::Counted::failed;
+    backend.closed.push_back(pod);
+  }
+  Json list = get(kOurs + "a/attempts").json();
+  ASSERT_EQ(list["items"].size(), 3u);
+  EXPECT_EQ(list["kind"], "AttemptList");
+  const Json& last = list["items"][2];
+  EXPECT_EQ(last["index"], 2);
+  EXPECT_EQ(last["attempt"], 1);
+  EXPECT_EQ(last["exitCode"], 137);
+  EXPECT_EQ(last["signal"], 9);
+  EXPECT_EQ(last["counted"], "failed");
+  EXPECT_EQ(last["ended"], "2023-11-14T22:13:21.500Z");
+  EXPECT_EQ(get(kOurs + "a/attempts?failed=true").json()["items"].size(), 2u);
+  EXPECT_EQ(get(kOurs + "a/attempts?index=0-1").json()["items"].size(), 2u);
+  list = get(kOurs + "a/attempts?limit=2").json();
+  EXPECT_EQ(list["items"].size(), 2u);
+  const std::string token = list["metadata"]["continue"].get<std::string>();
+  list = get(kOurs + "a/attempts?limit=2&continue=" + token).json();
+  EXPECT_EQ(list["items"].size(), 1u);
+  EXPECT_FALSE(list["metadata"].contains("continue"));
+  EXPECT_EQ(get(kOurs + "a/attempts?index=3-1").code, 400);
+  EXPECT_EQ(get(kOurs + "a/attempts?limit=0").code, 400);
+  EXPECT_EQ(get(kOurs + "a/attempts?continue=x").code, 400);
+  EXPECT_EQ(get(kOurs + "none/attempts").code, 404);
+  EXPECT_EQ(post(kOurs + "a/attempts", "{}").code, 405);
+  EXPECT_EQ(get(kOurs + "a/log?index=2&attempt=1&stream=Stdout").body, "one\ntwo\nthree\n")
+      << "though its Pod is gone";
+  EXPECT_EQ(get(kOurs + "a/log?index=2&attempt=5").code, 404);
+  EXPECT_EQ(get(kOurs + "a/log?index=2").code, 400);
+}
+
+TEST_F(ServerTest, SaysWhatAJobWaitsFor) {
+  feed.admit(1, make_job("a", uid_of(1), 3, R"(,"backoffLimitPerIndex":1)"));
+  auto why = [&](const std::string& query = "") { return get(kOurs + "a/why" + query).json(); };
+  EXPECT_EQ(why()["state"], "Waiting");
+  EXPECT_EQ(why("?index=1")["state"], "Waiting");
+  feed.create(1, 0, 3);
+  EXPECT_EQ(why()["state"], "Pending");
+  EXPECT_EQ(why("?index=1")["summary"],
+            "attempt 0 waits for a place: there is no node (start an agent)");
+  auto node = make_node(1, "n1", core::NodeInfo::Health::ready);
+  node.spec.unschedulable = true;
+  feed.node(node);
+  EXPECT_EQ(why("?index=1")["details"][0], "1 node: cordoned (n1)");
+  feed.bind(1, {1, 0});
+  feed.start(1, {1, 0});
+  EXPECT_EQ(why()["state"], "Running");
+  EXPECT_EQ(why("?index=1")["state"], "Running");
+  feed.records(1, {core::PodsEnded{
+                      kStart + 3000, {Feeder::end_of({1, 0}, 3, core::Counted::not_yet)}, 0, 0}});
+  const Json backoff = why("?index=1");
+  EXPECT_EQ(backoff["state"], "Backoff") << backoff;
+  EXPECT_EQ(backoff["until"], "2023-11-14T22:13:33.000Z");
+  EXPECT_EQ(backoff["details"][0], "attempt 0: exit 3; counted once its replacement exists");
+  feed.bind(1, {0, 0});
+  feed.end(1, {0, 0}, 0);
+  EXPECT_EQ(why("?index=0")["state"], "Succeeded");
+  EXPECT_EQ(get(kOurs + "a/why?index=3").code, 400);
+  EXPECT_EQ(get(kOurs + "a/why?index=x").code, 400);
+}
 
 TEST(PeerUid, IsOurOwnOverLoopback) {
   Pair pair;

@@ -606,6 +606,69 @@ TEST(Regression, K28486CountsDoNotRelyOnPodsStayingAround) {
   EXPECT_TRUE(play.job().condition("Complete"));
 }
 
+// muster.dev/indexes: another round of some indexes.
+JobSpec round_spec() {
+  JobSpec spec = Play::indexed(10, 2);
+  spec.backoff_limit_per_index = 0;
+  return spec;
+}
+void only_2_5_6(JobMeta& meta) {
+  meta.annotations["muster.dev/indexes"] = "2,5-6";
+}
+
+TEST(Round, RunsTheNamedIndexesAlone) {
+  Play play(round_spec(), only_2_5_6);
+  play.sync();
+  EXPECT_EQ(play.state().open.size(), 2u);
+  play.end({2, 0}, 0);
+  play.end({5, 0}, 0);
+  play.restart();
+  EXPECT_EQ(play.job().active(), 1u);
+  play.end({6, 0}, 0);
+  EXPECT_EQ(play.state().completed.text(), "2,5,6");
+  EXPECT_EQ(play.conditions(),
+            "SuccessCriteriaMet=True/CompletionsReached Complete=True/CompletionsReached");
+}
+
+TEST(Round, FailsWhenAllOfThemAreDone) {
+  Play play(round_spec(), only_2_5_6);
+  play.sync();
+  play.end({2, 0}, 0);
+  play.end({5, 0}, 1);
+  EXPECT_FALSE(play.job().decided());
+  play.end({6, 0}, 0);
+  EXPECT_EQ(play.conditions(), "FailureTarget=True/FailedIndexes Failed=True/FailedIndexes");
+  EXPECT_EQ(play.state().failed_indexes.text(), "5");
+}
+
+TEST(Round, NeedsFewerWhenItIsScaledDown) {
+  Play play(round_spec(), only_2_5_6);
+  play.sync();
+  play.end({2, 0}, 0);
+  play.update([](JobSpec& spec) { spec.completions = spec.parallelism = 5; });
+  play.end({5, 0}, 143, EndCause::killed);
+  EXPECT_EQ(play.job().needed(), 1);
+  play.end({6, 0}, 143, EndCause::killed);
+  EXPECT_TRUE(play.job().condition("Complete")) << play.conditions();
+}
+
+// The history of attempts: each once, when nothing will change it any more.
+TEST(Attempts, AreClosedOnceWithTheirJudgement) {
+  JobSpec spec = Play::indexed(2, 2);
+  spec.backoff_limit_per_index = 1;
+  Play play(spec);
+  play.sync();
+  play.end({0, 0}, 0);
+  EXPECT_EQ(play.closed(), "0#0 succeeded");
+  play.end({1, 0}, 1);
+  EXPECT_EQ(play.closed(), "0#0 succeeded") << "held back until its replacement exists";
+  play.tick(1000);
+  EXPECT_EQ(play.closed(), "0#0 succeeded, 1#0 failed");
+  play.update([](JobSpec& s) { s.suspend = true; });
+  play.end({1, 1}, 143, EndCause::killed);
+  EXPECT_EQ(play.closed(), "0#0 succeeded, 1#0 failed, 1#1 released");
+}
+
 }  // namespace
 
 }  // namespace muster::core
