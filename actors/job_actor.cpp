@@ -48,6 +48,7 @@ JobActor::behavior_type JobActor::make_behavior() {
       },
       [this](const JobAsk& m) { take_ask(m); },
       [this](const Preempt& m) { take(core::Preempted{m.slots}); },
+      [this](const LeaveNodes& m) { take(core::Tainted{m.nodes}); },
       [this](const JobReconcile& m) {
         known_[m.node] = {m.link, m.known};
         reconciles_.emplace_back(m.node, m.answered);

@@ -93,6 +93,8 @@ std::string pod_state(const core::Pod& pod) {
       return "NodeLost";
     case EndCause::agent_stopped:
       return "Terminated";
+    case EndCause::evicted:
+      return "Evicted";
     case EndCause::keeper_lost:
     case EndCause::node_deleted:
       return "ContainerStatusUnknown";

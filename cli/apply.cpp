@@ -32,8 +32,7 @@ Json patch_to(const Json& wanted, const Json& last) {
 }  // namespace
 
 int execute(const ApplyOptions& options) {
-  auto client = connect(options.target.api);
-  if (!client) return fail(client.error());
+  const auto client = connect(options.target);
   for (const std::string& file : options.files) {
     auto documents = read_manifests(file);
     if (!documents) return fail(documents.error());
@@ -44,19 +43,19 @@ int execute(const ApplyOptions& options) {
             kRejected,
             file + ": metadata.name: apply needs a name, generateName gives a new one each time");
       const std::string path = object_path(Kind::job, ns, document.name);
-      auto there = object(**client, path);
+      auto there = object(*client, path);
       if (!there && there.error().code != Errc::not_found) return fail(there.error());
       Json wanted = parse_json(document.json);
       const std::string applied = dumped(wanted);
       wanted["metadata"]["annotations"][kLastApplied] = applied;
       if (!there) {
-        auto job = create_job(**client, ns, dumped(wanted), false);
+        auto job = create_job(*client, ns, dumped(wanted), false);
         if (!job) return fail(job.error(), job.error().code == Errc::unavailable ? "" : file);
         std::cout << "job.batch/" << document.name << " created" << std::endl;
         continue;
       }
       const Json last = parse_json(text_at(*there, {"metadata", "annotations", kLastApplied}));
-      auto job = change_object(**client, path, patch_to(wanted, last));
+      auto job = change_object(*client, path, patch_to(wanted, last));
       if (!job) return fail(job.error(), job.error().code == Errc::unavailable ? "" : file);
       const bool same = text_at(*job, {"metadata", "resourceVersion"}) ==
                         text_at(*there, {"metadata", "resourceVersion"});

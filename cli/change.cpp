@@ -58,14 +58,13 @@ const char* done_word(What what) {
 }  // namespace
 
 int execute(const ChangeOptions& options) {
-  auto client = connect(options.target.api);
-  if (!client) return fail(client.error());
+  const auto client = connect(options.target);
   const bool node = options.what == What::cordon || options.what == What::uncordon;
   const Kind kind = node ? Kind::node : Kind::job;
   int code = kDone;
   for (const std::string& name : options.names) {
     auto changed =
-        change_object(**client, object_path(kind, options.target.ns, name), patch_of(options));
+        change_object(*client, object_path(kind, options.target.ns, name), patch_of(options));
     if (!changed) {
       code = fail(changed.error());
       if (changed.error().code == Errc::unavailable) return code;

@@ -34,8 +34,7 @@ void print_created(const Json& job, const CreateOptions& options) {
 }  // namespace
 
 int execute(const CreateOptions& options) {
-  auto client = connect(options.target.api);
-  if (!client) return fail(client.error());
+  const auto client = connect(options.target);
   for (const std::string& file : options.files) {
     auto documents = read_manifests(file);
     if (!documents) return fail(documents.error());
@@ -45,7 +44,7 @@ int execute(const CreateOptions& options) {
                                    options.target.ns);
       }
       const std::string ns = document.ns.empty() ? options.target.ns : document.ns;
-      auto job = create_job(**client, ns, document.json, options.dry_run);
+      auto job = create_job(*client, ns, document.json, options.dry_run);
       if (!job) return fail(job.error(), job.error().code == Errc::unavailable ? "" : file);
       print_created(*job, options);
     }

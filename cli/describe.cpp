@@ -134,10 +134,12 @@ int describe_job(ApiClient& client, const DescribeOptions& options) {
   }
   std::cout << aligned(rows, "");
   print_conditions(job);
-  auto failures = failures_of(client, ns, options.name, kFailuresMax, kLinesMax);
+  auto failures = failures_of(client, ns, job, kFailuresMax, kLinesMax);
   if (!failures) return fail(failures.error());
   if (failures->all > 0)
-    std::cout << "Failed pods (the first by their end):\n" << failures_text(*failures, "  ");
+    std::cout << "Failures:\n"
+              << failures_text(*failures, "  ") << "  " << more_text(*failures, options.name, ns)
+              << "\n";
   print_events(client, ns, options.name);
   std::cout.flush();
   return kDone;
@@ -223,15 +225,14 @@ int describe_node(ApiClient& client, const DescribeOptions& options) {
 }  // namespace
 
 int execute(const DescribeOptions& options) {
-  auto client = connect(options.target.api);
-  if (!client) return fail(client.error());
+  const auto client = connect(options.target);
   switch (options.kind) {
     case Kind::job:
-      return describe_job(**client, options);
+      return describe_job(*client, options);
     case Kind::pod:
-      return describe_pod(**client, options);
+      return describe_pod(*client, options);
     case Kind::node:
-      return describe_node(**client, options);
+      return describe_node(*client, options);
     case Kind::event:
       break;
   }

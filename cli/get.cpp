@@ -168,9 +168,8 @@ class Getter {
 }  // namespace
 
 int execute(const GetOptions& options) {
-  auto client = connect(options.target.api);
-  if (!client) return fail(client.error());
-  return Getter(options, **client).run();
+  const auto client = connect(options.target);
+  return Getter(options, *client).run();
 }
 
 }  // namespace muster::cli

@@ -49,7 +49,12 @@ void ApiClient::set_timeout(Millis timeout_ms) {
 
 Error ApiClient::unreachable(std::string why) const {
   std::string message = "cannot reach the coordinator at " + address_ + ": " + why;
-  if (!origin_.empty()) message += " (" + origin_ + ")";
+  if (!origin_.empty()) {
+    message += " (" + origin_ +
+               ")\n  running jobs are not affected; what was accepted goes on"
+               "\n  check: is the coordinator up there, and is this its --api address? "
+               "endpoints.json in its data-dir tells";
+  }
   return Error{Errc::unavailable, std::move(message), {}};
 }
 

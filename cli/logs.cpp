@@ -59,14 +59,13 @@ Result<std::string> find_pod(ApiClient& client, const LogsOptions& options) {
 }  // namespace
 
 int execute(const LogsOptions& options) {
-  auto client = connect(options.target.api);
-  if (!client) return fail(client.error());
-  auto pod = find_pod(**client, options);
+  const auto client = connect(options.target);
+  auto pod = find_pod(*client, options);
   if (!pod) return fail(pod.error());
   std::string path = object_path(Kind::pod, options.target.ns, *pod) + "/log?stream=All";
   if (options.follow) path += "&follow=true";
   if (options.tail >= 0) path += "&tailLines=" + std::to_string(options.tail);
-  auto response = (*client)->stream(path, "*/*", [](std::string_view part) {
+  auto response = client->stream(path, "*/*", [](std::string_view part) {
     std::cout.write(part.data(), static_cast<std::streamsize>(part.size())).flush();
     return static_cast<bool>(std::cout);
   });

@@ -97,8 +97,8 @@ class Run {
     agent_options.work_dir = dir + "/agent";
     LocalAgent agent(agent_options);
 
-    Follow end =
-        follow(client, signals, ns_, *name, options_.timeout_ms, [&agent] { return agent.left(); });
+    Follow end = follow(client, signals, ns_, *name, options_.timeout_ms, options_.target.color,
+                        [&agent] { return agent.left(); });
     const int code = finish(client, signals, agent, dir, *name, end);
     // Nothing is left to run: the keeper goes as well.
     if (!agent.left()) agent.kill();
@@ -181,9 +181,11 @@ class Run {
       case Followed::complete:
       case Followed::failed:
         keep_ = options_.keep || end.how == Followed::failed;
-        std::cout << summary_text(client, ns_, end.job, [&dir](const Json& job) {
-          return "all of their output: " + logs_of(dir, job);
-        }) << std::flush;
+        std::cout << summary_text(client, ns_, end.job, Paint(options_.target.color, STDOUT_FILENO),
+                                  [&](const Failures&) {
+                                    return "all of their output: " + logs_of(dir, end.job);
+                                  })
+                  << std::flush;
         return end.how == Followed::complete ? kDone : kFailed;
       case Followed::interrupted:
       case Followed::timeout: {

@@ -18,5 +18,8 @@ int execute(const ChangeOptions& options);
 int execute(const DrainOptions& options);
 int execute(const ApplyOptions& options);
 int execute(const VersionOptions& options);
+int execute(const ConfigOptions& options);
+int execute(const CompletionOptions& options);
+int execute(const KubeconfigOptions& options);
 
 }  // namespace muster::cli

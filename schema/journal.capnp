@@ -30,6 +30,7 @@ enum EndCause {
   outOfMemory @8;
   nodeLost @9;
   nodeDeleted @10;
+  evicted @11;
 }
 
 # One append of one job.

@@ -55,6 +55,7 @@ void take_status(Sync& sync, const StatusWrite& write);
 void take_conditions(Sync& sync, const PodConditionsWrite& write);
 // deletion.cpp: deletions of pods by hand, by eviction and by preemption.
 void choose_victims(Sync& sync, const Preempted& preempted);
+void leave_nodes(Sync& sync, const Tainted& tainted);
 void delete_pods(Sync& sync);
 // Outside replace-only-failed mode a pod is failed once its deletion is requested.
 void judge_deleted(Sync& sync);

@@ -210,6 +210,32 @@ class Page(World):
         (witness.folder / "go").touch()
         self.clean()
 
+    def test_a_job_that_is_scaled_deleted_and_made_anew(self):
+        cluster = self.cluster(agents=1, slots=8)
+        witness = self.witness(cluster)
+        self.submit(cluster, witness.job("turns", UNTIL_GO, 2))
+        self.open(cluster, "turns")
+        eventually(lambda: self.states() == ["running"] * 2, "both run")
+        code, answer = cluster.api.patch("turns", {"spec": {"completions": 5, "parallelism": 5}})
+        self.assertEqual(code, 200, answer)
+        eventually(lambda: self.states() == ["running"] * 5, "five of them")
+        cluster.api.delete("turns")
+        self.see("#detail-status", "deleted")
+        self.see("#jobs-table", "no job")
+        # Another one of the same name, without indexes.
+        self.submit(cluster, sh_job("turns", "exit 0", 3, completionMode="NonIndexed", parallelism=1))
+        self.see("#detail-status", "3 of 3 succeeded")
+        self.assertFalse(self.browser.find_element(By.ID, "map").is_displayed(), "no index, no map")
+        self.see("#job-events", "Completed")
+        self.assertIn("default", self.text("#jobs-table"))
+        self.browser.find_element(By.ID, "close").click()
+        self.see("#events", "since this page was opened")
+        self.assertFalse(self.browser.find_element(By.ID, "detail").is_displayed())
+        self.browser.back()
+        self.see("#detail-title", "default/turns")
+        (witness.folder / "go").touch()
+        self.clean()
+
     def test_a_killed_coordinator_comes_back(self):
         cluster = self.cluster(agents=1, slots=4)
         witness = self.witness(cluster)
@@ -386,7 +412,7 @@ def lightness(colour):
 def screenshot(path):
     """A job of several states beside some others."""
     cluster = Cluster(agents=2, slots=24, base="10m", top="10m")
-    browser = new_browser(1180, 980)
+    browser = new_browser(1520, 950)
     witness = Witness(cluster.dir / "witness")
     try:
         cluster.wait_nodes()
@@ -405,6 +431,8 @@ def screenshot(path):
         canvas.send_keys("f")
         canvas.send_keys("f")
         eventually(lambda: browser.execute_script("return document.querySelectorAll('#pods tbody tr td').length > 1"), "the pods of an index")
+        nodes = "return [...document.querySelectorAll('#nodes-table tbody tr')].map(r => r.cells[3].textContent.split(' ')[0])"
+        eventually(lambda: browser.execute_script(nodes) == ["24", "24"], "the pods of the nodes")
         browser.execute_script("document.activeElement.blur(); scrollTo(0, 0)")
         browser.save_screenshot(str(path))
         print(f"{path}: {path.stat().st_size} bytes")

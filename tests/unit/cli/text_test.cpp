@@ -110,7 +110,7 @@ TEST(Failures, Causes) {
   };
   EXPECT_EQ(ended(R"({"exitCode":1,"reason":"Error"})"), "exit 1");
   EXPECT_EQ(ended(R"({"exitCode":137,"signal":9,"reason":"OOMKilled"})"),
-            "signal 9 (exit 137), OOMKilled");
+            "SIGKILL (exit 137), OOMKilled");
   EXPECT_EQ(
       ended(
           R"({"exitCode":127,"reason":"StartError","message":"exec ./run: No such file or directory"})"),

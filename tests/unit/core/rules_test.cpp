@@ -606,6 +606,23 @@ TEST(Regression, K28486CountsDoNotRelyOnPodsStayingAround) {
   EXPECT_TRUE(play.job().condition("Complete"));
 }
 
+TEST(Disruption, ATaintDrivesPodsOffTheNode) {
+  JobSpec spec = Play::indexed(2, 2);
+  spec.pod_replacement_policy = "Failed";
+  spec.pod_failure_policy =
+      FailurePolicy{{{.action = "Ignore", .on_pod_conditions = {{"DisruptionTarget", "True"}}}}};
+  Play play(spec);
+  play.sync();
+  play.sync({Tainted{{7}}});
+  EXPECT_EQ(play.job().terminating(), 0u) << "another node";
+  play.sync({Tainted{{Play::kNode}}});
+  EXPECT_EQ(play.job().terminating(), 2u);
+  EXPECT_EQ(play.pod({0, 0})->conditions.at(0).reason, "DeletionByTaintManager");
+  play.end({0, 0}, 143, EndCause::killed);
+  play.end({1, 0}, 143, EndCause::killed);
+  EXPECT_EQ(play.state().failed, 0u);
+}
+
 // muster.dev/indexes: another round of some indexes.
 JobSpec round_spec() {
   JobSpec spec = Play::indexed(10, 2);
