@@ -263,11 +263,10 @@ kj::Promise<void> running(kj::Own<Stream> stream) {
 }  // namespace
 
 kj::Promise<void> StreamContext::changed() {
-  if (waiting_.size() > 64)  // those that stopped waiting go
-    waiting_.erase(
-        std::remove_if(waiting_.begin(), waiting_.end(),
-                       [](kj::Own<kj::PromiseFulfiller<void>>& f) { return !f->isWaiting(); }),
-        waiting_.end());
+  if (waiting_.size() >= waiting_max_) {  // those that stopped waiting go, seldom
+    std::erase_if(waiting_, [](auto& fulfiller) { return !fulfiller->isWaiting(); });
+    waiting_max_ = std::max<size_t>(64, 2 * waiting_.size());
+  }
   auto paf = kj::newPromiseAndFulfiller<void>();
   waiting_.push_back(kj::mv(paf.fulfiller));
   return kj::mv(paf.promise);

@@ -53,6 +53,7 @@ class StreamContext {
   kj::Promise<void> give_turn(std::chrono::steady_clock::time_point until);
 
   std::vector<kj::Own<kj::PromiseFulfiller<void>>> waiting_;
+  size_t waiting_max_ = 64;  // then it is looked through
   std::deque<kj::Own<kj::PromiseFulfiller<void>>> turns_;
   kj::Promise<void> giving_ = kj::READY_NOW;
   bool gives_ = false;

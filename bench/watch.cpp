@@ -62,7 +62,7 @@ class Watchers {
                  strerror(errno));
     const std::string text =
         "GET " + path +
-        "?watch=true&timeoutSeconds=3600 HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(port) +
+        "&watch=true&timeoutSeconds=3600 HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(port) +
         "\r\nAccept: application/json\r\n\r\n";
     MUSTER_CHECK(send(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()));
     epoll_event event{.events = EPOLLIN, .data = {.fd = fd}};
@@ -108,7 +108,8 @@ void measure(Cluster& cluster, const Options& options, const std::string& name,
   for (int i = 0; i < options.repeat; ++i) {
     alone.push_back(options.pods / cluster.run(options.pods, kParallelism).seconds);
     memory_before = std::max(memory_before, cluster.coordinator_mb());
-    Watchers watchers(cluster.api_port(), options.watchers, path);
+    Watchers watchers(cluster.api_port(), options.watchers,
+                      path + "?resourceVersion=" + cluster.version());
     watched.push_back(options.pods / cluster.run(options.pods, kParallelism).seconds);
     ratios.push_back(watched.back() / alone.back());
     memory_most = std::max(memory_most, cluster.coordinator_mb());

@@ -397,7 +397,9 @@ class BadInput(ApiWorld):
         self.submit(cluster, sh_job("kept", "while :; do sleep 1; done", 2))
         before = cluster.api.job("kept")
         merge, ops, strategic = (f"application/{kind}+json" for kind in ("merge-patch", "json-patch", "strategic-merge-patch"))
+        deep = '{"a":' * 100_000 + "1" + "}" * 100_000
         for path, ctype, patch in [
+                ("", merge, deep), ("", strategic, deep), ("/status", merge, deep), ("", ops, deep), ("?fieldManager=x", "application/apply-patch+yaml", deep),
                 ("", ops, [{"op": "replace", "path": "", "value": 7}]), ("", ops, {"op": "x"}), ("", ops, [7]), ("", ops, [{"op": "add"}]),
                 ("", ops, [{"op": "test", "path": "/spec/parallelism", "value": 9}]), ("", ops, [{"op": "remove", "path": "/nothing"}]),
                 ("", merge, 7), ("", merge, {"metadata": []}), ("", merge, {"spec": 7}), ("", merge, {"metadata": {"resourceVersion": 7}}),

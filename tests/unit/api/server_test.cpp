@@ -880,6 +880,13 @@ TEST_F(ServerTest, TheStatusIsWrittenByWhoManagesTheJob) {
   EXPECT_EQ(get(kJobs + "/other").json()["status"], Json({{"active", 2}, {"ready", 1}}));
   EXPECT_TRUE(write("other", R"({"status":{"ready":3}})").is_status("Invalid"))
       << "more ready than active";
+  for (const char* shape :
+       {R"({"conditions":7})", R"({"conditions":[7]})", R"({"conditions":[{"type":7}]})",
+        R"({"conditions":[{"type":"Complete","status":true}]})", R"({"startTime":7})",
+        R"({"uncountedTerminatedPods":[]})", R"({"completedIndexes":7})", R"({"active":"x"})"})
+    EXPECT_TRUE(write("other", std::string(R"({"status":)") + shape + "}").is_status("Invalid"))
+        << shape;
+  EXPECT_TRUE(write("other", R"({"status":7})").is_status("BadRequest"));
 }
 
 TEST_F(ServerTest, DeletesEvictsAndMarksPods) {
