@@ -51,6 +51,26 @@ std::string managers_text(const Json& object) {
   return list ? list->dump(-1, ' ', false, Json::error_handler_t::replace) : "";
 }
 
+// What the server added to a new job by itself, as an object: selector and generated labels.
+// Defaults are the creator's.
+std::string generated_parts(const core::JobObject& job, const Json& said) {
+  const Json whole = Json::parse(job.json);
+  Json parts = Json::object();
+  if (const Json* selector = find_path(whole, {"spec", "selector"});
+      selector && !find_path(said, {"spec", "selector"}))
+    parts["spec"]["selector"] = *selector;
+  auto labels = [](const Json& object, Json& to, const Json* written) {
+    const Json* all = find_path(object, {"metadata", "labels"});
+    if (!all) return;
+    for (const auto& [key, value] : all->items())
+      if (!written || !written->contains(key)) to["metadata"]["labels"][key] = value;
+  };
+  labels(whole, parts, find_path(said, {"metadata", "labels"}));
+  labels(whole["spec"]["template"], parts["spec"]["template"],
+         find_path(said, {"spec", "template", "metadata", "labels"}));
+  return parts.dump();
+}
+
 }  // namespace
 
 Writer Routes::writer(const Exchange& exchange, const WriteOptions& options, Kind kind,
@@ -67,6 +87,10 @@ core::JobObjectPtr tracked(core::JobObjectPtr job, const std::string& before,
   auto with = std::make_shared<core::JobObject>(*job);
   with->json = document.dump();
   return with;
+}
+
+core::JobObjectPtr tracked_new(core::JobObjectPtr job, const Json& said, const Writer& writer) {
+  return tracked(job, generated_parts(*job, said), writer);
 }
 
 core::NodeSpec tracked(core::NodeSpec spec, const Shown& seen, const Json& said,

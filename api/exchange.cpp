@@ -142,7 +142,6 @@ kj::Promise<void> Exchange::send(int code, std::string text, const char* type) {
   kj::HttpHeaders headers(table_);
   headers.set(kj::HttpHeaderId::CONTENT_TYPE, type);
   if (code == 503 || code == 429) headers.add("Retry-After", "1");
-  if (code == 405 && !allow.empty()) headers.add("Allow", kj::str(allow.c_str()));
   for (const std::string& warning : warnings) {
     const std::string value = "299 - \"" + one_line(warning) + "\"";
     headers.add("Warning", kj::str(value.c_str()));

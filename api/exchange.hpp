@@ -41,10 +41,9 @@ class Exchange {
   const kj::HttpMethod method;
   const Url url;
   const Peer peer;
-  std::string content_type, accept, if_none_match, user_agent;  // as sent
+  std::string content_type, accept, user_agent, if_none_match;  // as sent
   std::vector<std::string> warnings;                            // go into the answer's head
   std::vector<std::pair<const char*, std::string>> headers;     // and so do these
-  std::string allow;  // with a 405: the methods that there are
 
   Form form() const;
   bool started() const { return started_; }

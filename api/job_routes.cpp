@@ -10,7 +10,8 @@
 namespace muster::api {
 namespace {
 
-constexpr int kTries = 20;  // of a patch against a job that changes meanwhile
+constexpr size_t kListMax = 4u << 20;  // bytes of what was deleted, in the answer
+constexpr int kTries = 20;             // of a patch against a job that changes meanwhile
 
 kj::Promise<void> bad(Exchange& exchange, std::string_view message) {
   return exchange.send_status(400, "BadRequest", message);
@@ -36,26 +37,6 @@ OrderedJson scale_json(const core::Job& job, uint64_t version) {
 
 Error conflict() {
   return {Errc::conflict, "", {}};
-}
-
-// What the server added to a new job by itself, as an object: selector and generated labels.
-// Defaults are the creator's.
-std::string generated_parts(const core::JobObject& job, const Json& said) {
-  const Json whole = Json::parse(job.json);
-  Json parts = Json::object();
-  if (const Json* selector = find_path(whole, {"spec", "selector"});
-      selector && !find_path(said, {"spec", "selector"}))
-    parts["spec"]["selector"] = *selector;
-  auto labels = [](const Json& object, Json& to, const Json* written) {
-    const Json* all = find_path(object, {"metadata", "labels"});
-    if (!all) return;
-    for (const auto& [key, value] : all->items())
-      if (!written || !written->contains(key)) to["metadata"]["labels"][key] = value;
-  };
-  labels(whole, parts, find_path(said, {"metadata", "labels"}));
-  labels(whole["spec"]["template"], parts["spec"]["template"],
-         find_path(said, {"spec", "template", "metadata", "labels"}));
-  return parts.dump();
 }
 
 }  // namespace
@@ -183,8 +164,7 @@ kj::Promise<void> Routes::admit(Exchange& exchange, const Target& target, Parsed
                                                 random_suffix(), options_.gates});
   if (!admitted.ok()) return exchange.send_error(admitted.error(), "jobs", name);
   core::JobObjectPtr job = std::move(*admitted);
-  if (exchange.method == kj::HttpMethod::POST)
-    job = tracked(job, generated_parts(*job, said), writer);
+  if (exchange.method == kj::HttpMethod::POST) job = tracked_new(job, said, writer);
   name = job->meta.name;
   if (view_.job(target.ns, name)) return when_exists();
   if (dry) {
@@ -369,7 +349,7 @@ kj::Promise<void> Routes::removed(Exchange& exchange, const Target& target,
 }
 
 // A whole collection, as its selectors say: each object as if it were deleted alone. Answers with
-// the list of what was there.
+// the list of what was there, or just that it is done when that list is a long one.
 kj::Promise<void> Routes::remove_all(Exchange& exchange, const Target& target,
                                      const std::string& body) {
   auto options = delete_options(exchange.url, body, exchange.content_type);
@@ -386,15 +366,19 @@ kj::Promise<void> Routes::remove_all(Exchange& exchange, const Target& target,
   std::map<JobId, std::vector<PodKey>> pods;
   view_.each(query.kind, query.ns, query.wanted(), [&](const Shown& shown) {
     if (!query.matches(view_, shown)) return;
-    if (!items.empty()) items += ",";
-    renderer_.object(items, shown);
+    if (items.size() <= kListMax) {
+      if (!items.empty()) items += ",";
+      renderer_.object(items, shown);
+    }
     if (target.kind == Kind::job)
       jobs.push_back(shown.job->object_ptr());
     else
       pods[shown.job->id()].push_back(shown.pod->key);
   });
-  std::string answer = renderer_.list_head(target.kind, Form::plain, {view_.version(), "", 0}) +
-                       items + renderer_.list_tail();
+  std::string answer = items.size() > kListMax
+                           ? dumped(success_json(resource_name(target.kind), "", "")) + "\n"
+                           : renderer_.list_head(target.kind, Form::plain) + items +
+                                 renderer_.list_tail({view_.version(), "", 0});
   if (options->dry) return exchange.send(200, std::move(answer));
   kj::Vector<kj::Promise<void>> all;
   for (const core::JobObjectPtr& job : jobs) {

@@ -1,9 +1,9 @@
 // ListStream: a list, or a page of it, rendered object by object as the client takes it.
 //
-// At the beginning it is settled which objects are told (a few bytes each); each is rendered when
+// It goes job by job and keeps the names of one job's objects only; each object is rendered when
 // its turn comes, as it is then, and what has gone meanwhile is left out: a watch from the list's
 // version tells of it. So the answer never stands in memory, however long the list and however
-// slow the client.
+// slow the client. Hence the metadata stands behind the items: what comes next is known at the end.
 #pragma once
 
 #include "api/exchange.hpp"

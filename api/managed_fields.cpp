@@ -20,6 +20,11 @@ const json* managed_list(const json& object) {
   return list == meta->end() || !list->is_array() ? nullptr : &*list;
 }
 
+void forget_managers(json& object) {
+  auto meta = object.find("metadata");
+  if (meta != object.end() && meta->is_object()) meta->erase("managedFields");
+}
+
 bool resets(const json& object) {
   const json* list = managed_list(object);
   return list && list->size() == 1 && list->front() == json::object();
@@ -217,7 +222,7 @@ void write_managers(json& object, std::vector<Manager> managers) {
     list.push_back(std::move(entry));
   }
   if (list.empty())
-    object["metadata"].erase("managedFields");
+    forget_managers(object);
   else
     object["metadata"]["managedFields"] = std::move(list);
 }
@@ -283,7 +288,7 @@ Result<json> applied(std::string_view type_name, const json& live, const json& w
   if (old != result || last != mine.fields) mine.time = writer.now;
   if (writer.name == "kubectl" && last_applied(result)) {
     json said = wanted;
-    said["metadata"].erase("managedFields");
+    forget_managers(said);
     result["metadata"]["annotations"][kLastApplied] =
         said.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
   }

@@ -32,11 +32,7 @@ std::optional<MusterTarget> MusterTarget::of(const Url& url) {
 }
 
 kj::Promise<void> Routes::answer_own(Exchange& exchange, const MusterTarget& target) {
-  if (exchange.method != kj::HttpMethod::GET) {
-    exchange.allow = "GET";
-    return exchange.send_status(405, "MethodNotAllowed",
-                                "the server does not allow this method on the requested resource");
-  }
+  if (exchange.method != kj::HttpMethod::GET) return not_allowed(exchange, "GET");
   if (target.job.empty()) return node_use(exchange);
   const auto job = view_.job(target.ns, target.job);
   if (!job) return exchange.send_error({Errc::not_found, "", {}}, "jobs", target.job);

@@ -27,8 +27,8 @@ class Renderer {
     std::string token;       // of the next page; empty: there is none
     uint64_t remaining = 0;  // objects after this page; 0: not said
   };
-  std::string list_head(Kind kind, Form form, const ListMeta& meta) const;
-  std::string list_tail() const { return "]}\n"; }
+  std::string list_head(Kind kind, Form form) const;
+  std::string list_tail(const ListMeta& meta) const;
   // An object of this kind that holds nothing but a version, for a bookmark.
   std::string bookmark(Kind kind, Form form, uint64_t version) const;
 

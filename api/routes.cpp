@@ -97,7 +97,7 @@ kj::Promise<void> Routes::answer(Exchange& exchange, Target target) {
     return with_body(exchange, target, &Routes::evict);
   if (method == Method::DELETE && whole && !event) {
     if (!one && (target.kind == Kind::node || target.ns.empty()))
-      return not_allowed(exchange, target);
+      return not_allowed(exchange, allowed(target));
     if (!one) return with_body(exchange, target, &Routes::remove_all);
     return with_body(exchange, target,
                      job                        ? &Routes::remove_job
@@ -120,11 +120,11 @@ kj::Promise<void> Routes::answer(Exchange& exchange, Target target) {
       return with_body(exchange, target, &Routes::write_pod);
     if (target.kind == Kind::node && whole) return with_body(exchange, target, &Routes::write_node);
   }
-  return not_allowed(exchange, target);
+  return not_allowed(exchange, allowed(target));
 }
 
-kj::Promise<void> Routes::not_allowed(Exchange& exchange, const Target& target) {
-  exchange.allow = allowed(target);
+kj::Promise<void> Routes::not_allowed(Exchange& exchange, std::string methods) {
+  exchange.headers.push_back({"Allow", std::move(methods)});
   return exchange.send_status(405, "MethodNotAllowed",
                               "the server does not allow this method on the requested resource");
 }

@@ -65,7 +65,7 @@ class Routes {
   using Respond = std::function<Promise(const Shown&)>;
 
   Promise with_body(Exchange& exchange, const Target& target, Handler handler);
-  Promise not_allowed(Exchange& exchange, const Target& target);
+  Promise not_allowed(Exchange& exchange, std::string methods);
   Promise respond(Exchange& exchange, const Shown& shown, int code = 200);
   std::optional<Shown> find(const Target& target) const;
   Promise get(Exchange& exchange, const Target& target);
@@ -134,6 +134,9 @@ Result<Json> written(const Exchange& exchange, const std::string& body, const Js
 // The same job, with the managers that it has once this writer made it of what was there (empty:
 // nothing, it is new).
 core::JobObjectPtr tracked(core::JobObjectPtr job, const std::string& before, const Writer& writer);
+
+// The same of a new job, made of what was `said`.
+core::JobObjectPtr tracked_new(core::JobObjectPtr job, const Json& said, const Writer& writer);
 
 // The same for what people set of a node. `said`: the node as it was written.
 core::NodeSpec tracked(core::NodeSpec spec, const Shown& seen, const Json& said,

@@ -281,10 +281,9 @@ bool Query::wants_resting(std::string_view name, const RestingJob& job) const {
 }
 
 Wanted Query::wanted() const {
-  return {[this](const core::Job& job) { return wants(job); },
-          [this](const std::string&, const std::string& name, const RestingJob& job) {
-            return wants_resting(name, job);
-          }};
+  return {
+      [this](const core::Job& job) { return wants(job); },
+      [this](std::string_view name, const RestingJob& job) { return wants_resting(name, job); }};
 }
 
 bool Query::may_turn() const {

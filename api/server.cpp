@@ -143,8 +143,8 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     kj::HttpHeaderTable::Builder builder;
     accept_id_ = builder.add("Accept");
     origin_id_ = builder.add("Origin");
-    if_none_match_id_ = builder.add("If-None-Match");
     user_agent_id_ = builder.add("User-Agent");
+    if_none_match_id_ = builder.add("If-None-Match");
     table_ = builder.build();
     return *table_;
   }
@@ -199,8 +199,8 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     exchange->impatient(context_.timer, options_.body_patience);
     exchange->content_type = text_of(headers.get(kj::HttpHeaderId::CONTENT_TYPE));
     exchange->accept = text_of(headers.get(accept_id_));
-    exchange->if_none_match = text_of(headers.get(if_none_match_id_));
     exchange->user_agent = text_of(headers.get(user_agent_id_));
+    exchange->if_none_match = text_of(headers.get(if_none_match_id_));
     const std::string host = text_of(headers.get(kj::HttpHeaderId::HOST));
     const std::string origin = text_of(headers.get(origin_id_));
     Exchange& e = *exchange;
@@ -235,14 +235,11 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     if (path.size() == 1 && path[0] == "metrics" && get && options_.metrics)
       return e.send(200, options_.metrics(), "text/plain; version=0.0.4; charset=utf-8");
     if ((path.empty() || (path.size() == 1 && path[0] == "index.html")) && wants_page(e)) {
-      if (!get)
-        return e.send_status(405, "MethodNotAllowed", "the server does not allow this method here");
+      if (!get) return not_allowed(e);
       return send_page(e);
     }
     if (auto text = discovery(e.url, options_.version)) {
-      if (!get) e.allow = "GET, HEAD";
-      if (!get)
-        return e.send_status(405, "MethodNotAllowed", "the server does not allow this method here");
+      if (!get) return not_allowed(e);
       return e.send(200, *text + "\n");
     }
     auto target = Target::of(e.url);
@@ -254,6 +251,11 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
                            OrderedJson{{"retryAfterSeconds", 1}});
     if (own) return routes_.answer_own(e, *own);
     return routes_.answer(e, std::move(*target));
+  }
+
+  static kj::Promise<void> not_allowed(Exchange& e) {
+    e.headers.push_back({"Allow", "GET, HEAD"});
+    return e.send_status(405, "MethodNotAllowed", "the server does not allow this method here");
   }
 
   void taskFailed(kj::Exception&& failure) override {
@@ -282,7 +284,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   View& view_;
   ServerOptions options_;
   kj::Own<kj::HttpHeaderTable> table_;
-  kj::HttpHeaderId accept_id_, origin_id_, if_none_match_id_, user_agent_id_;
+  kj::HttpHeaderId accept_id_, origin_id_, user_agent_id_, if_none_match_id_;
   Renderer renderer_;
   StreamContext context_;
   Routes routes_;

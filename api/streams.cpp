@@ -1,11 +1,14 @@
 #include "api/streams.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 namespace muster::api {
 namespace {
 
-constexpr size_t kChangesARound = 512;  // changes of a watch rendered in one turn of the loop
+constexpr size_t kPiece = 64 * 1024;   // bytes of a watch made in one turn, about
+constexpr size_t kEventsAtFirst = 32;  // in a piece, until their size is known
+constexpr auto kTurnsAtOnce = std::chrono::milliseconds(4);
 
 class WatchStream {
  public:
@@ -27,17 +30,24 @@ class WatchStream {
  private:
   kj::Promise<void> round() {
     if (context_.draining || context_.timer.now() >= ends_) return kj::READY_NOW;
+    return context_.turn().then([this] { return piece(); });
+  }
+
+  kj::Promise<void> piece() {
     std::string text;
+    size_t events = 0;
     const bool in_time = watch_.pull(
         [&](std::string_view type, const Shown& shown) {
           text += "{\"type\":\"";
           text += type;
           text += "\",\"object\":";
-          context_.renderer.whole(text, shown, form_, columns_);
+          context_.told.append(text, shown, form_, columns_);
           columns_ = false;
           text += "}\n";
+          ++events;
         },
-        kChangesARound);
+        events_max_);
+    if (events != 0) events_max_ = std::max<size_t>(1, kPiece * events / text.size());
     if (!in_time) {
       text +=
           "{\"type\":\"ERROR\",\"object\":" +
@@ -52,13 +62,14 @@ class WatchStream {
     if (text.empty()) return idle();
     last_told_ = context_.timer.now();
     return context_.write(*out_, std::move(text)).then([this]() -> kj::Promise<void> {
-      if (watch_.behind() && !start_.initial_bookmark) return pause();
-      return idle();
+      return watch_.behind() ? pause() : idle();
     });
   }
 
-  // An object that changes on and on is told once in a while, as it is then.
+  // Whoever is far behind goes on at once; else an object that changes on and on is told once in a
+  // while, as it is then.
   kj::Promise<void> pause() {
+    if (watch_.far_behind(events_max_)) return round();
     return context_.timer.afterDelay(context_.watch_gap).then([this] { return round(); });
   }
 
@@ -103,6 +114,7 @@ class WatchStream {
   kj::TimePoint ends_;
   kj::TimePoint last_told_ = kj::origin<kj::TimePoint>();
   bool columns_ = true;
+  size_t events_max_ = kEventsAtFirst;
   kj::Own<kj::AsyncOutputStream> out_;
 };
 
@@ -251,11 +263,10 @@ kj::Promise<void> running(kj::Own<Stream> stream) {
 }  // namespace
 
 kj::Promise<void> StreamContext::changed() {
-  if (waiting_.size() > 64)  // those that stopped waiting go
-    waiting_.erase(
-        std::remove_if(waiting_.begin(), waiting_.end(),
-                       [](kj::Own<kj::PromiseFulfiller<void>>& f) { return !f->isWaiting(); }),
-        waiting_.end());
+  if (waiting_.size() >= waiting_max_) {  // those that stopped waiting go, seldom
+    std::erase_if(waiting_, [](auto& fulfiller) { return !fulfiller->isWaiting(); });
+    waiting_max_ = std::max<size_t>(64, 2 * waiting_.size());
+  }
   auto paf = kj::newPromiseAndFulfiller<void>();
   waiting_.push_back(kj::mv(paf.fulfiller));
   return kj::mv(paf.promise);
@@ -265,6 +276,37 @@ void StreamContext::wake() {
   std::vector<kj::Own<kj::PromiseFulfiller<void>>> woken;
   woken.swap(waiting_);
   for (auto& fulfiller : woken) fulfiller->fulfill();
+}
+
+kj::Promise<void> StreamContext::turn() {
+  auto paf = kj::newPromiseAndFulfiller<void>();
+  turns_.push_back(kj::mv(paf.fulfiller));
+  if (!gives_) {
+    gives_ = true;
+    giving_ = give_turns().eagerlyEvaluate(nullptr);
+  }
+  return kj::mv(paf.promise);
+}
+
+kj::Promise<void> StreamContext::give_turns() {
+  const auto until = std::chrono::steady_clock::now() + kTurnsAtOnce;
+  return give_turn(until).then([this]() -> kj::Promise<void> {
+    if (turns_.empty()) {
+      gives_ = false;
+      return kj::READY_NOW;
+    }
+    // A timer, so that the loop looks at what has come from outside.
+    return timer.afterDelay(0 * kj::SECONDS).then([this] { return give_turns(); });
+  });
+}
+
+// One after the other, each once the one before has done its piece.
+kj::Promise<void> StreamContext::give_turn(std::chrono::steady_clock::time_point until) {
+  while (!turns_.empty() && !turns_.front()->isWaiting()) turns_.pop_front();
+  if (turns_.empty() || std::chrono::steady_clock::now() >= until) return kj::READY_NOW;
+  turns_.front()->fulfill();
+  turns_.pop_front();
+  return kj::evalLast([this, until] { return give_turn(until); });
 }
 
 kj::Promise<void> StreamContext::write(kj::AsyncOutputStream& out, std::string text) {

@@ -7,11 +7,14 @@
 
 #include "api/backend.hpp"
 #include "api/exchange.hpp"
+#include "api/render_cache.hpp"
 #include "api/watch.hpp"
 
 #include <kj/async-io.h>
 #include <kj/timer.h>
 
+#include <chrono>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,10 +26,11 @@ namespace muster::api {
 class StreamContext {
  public:
   StreamContext(kj::Timer& timer, const View& view, Renderer& renderer)
-      : timer(timer), view(view), renderer(renderer) {}
+      : timer(timer), view(view), renderer(renderer), told(renderer) {}
   kj::Timer& timer;
   const View& view;
   Renderer& renderer;
+  RenderCache told;  // by watches
   bool draining = false;
   kj::Duration watch_gap = 50 * kj::MILLISECONDS;  // between two rounds of events
   kj::Duration watch_idle = 5 * kj::SECONDS;       // between two looks whether the client is there
@@ -36,11 +40,23 @@ class StreamContext {
   kj::Promise<void> changed();  // resolves with the next change
   void wake();                  // there was one
 
+  // Resolves when it is the caller's turn to render a piece. Turns are given one after the other,
+  // and after some milliseconds of work the loop looks at its sockets and its inbox first: however
+  // many lists and watches there are, requests and commits wait for a moment only.
+  kj::Promise<void> turn();
+
   // Writes, with patience.
   kj::Promise<void> write(kj::AsyncOutputStream& out, std::string text);
 
  private:
+  kj::Promise<void> give_turns();
+  kj::Promise<void> give_turn(std::chrono::steady_clock::time_point until);
+
   std::vector<kj::Own<kj::PromiseFulfiller<void>>> waiting_;
+  size_t waiting_max_ = 64;  // then it is looked through
+  std::deque<kj::Own<kj::PromiseFulfiller<void>>> turns_;
+  kj::Promise<void> giving_ = kj::READY_NOW;
+  bool gives_ = false;
 };
 
 struct WatchStart {

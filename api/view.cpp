@@ -276,9 +276,13 @@ void View::merge(core::NodeInfo node, bool passing) {
 
 void View::push(Change change) {
   change.commit = commit_;
+  of_kind_[static_cast<size_t>(change.kind)].push_back(ring_end());
   ring_.push_back(std::move(change));
   while (ring_.size() > ring_max_) {
     floor_ = ring_.front().commit;
+    const auto kind = static_cast<size_t>(ring_.front().kind);
+    of_kind_[kind].pop_front();
+    begin_of_kind_[kind] = ring_first_ + 1;
     ring_.pop_front();
     ++ring_first_;
   }
@@ -368,17 +372,6 @@ std::pair<size_t, size_t> View::resting() const {
   size_t complete = 0;
   for (const auto& [id, job] : resting_) complete += job.complete;
   return {complete, resting_.size() - complete};
-}
-
-void View::each_job_name(
-    std::string_view ns,
-    const std::function<void(const std::string& ns, const std::string& name, JobId id)>& f) const {
-  auto it = ns.empty() ? by_name_.begin()
-                       : by_name_.lower_bound(std::tuple(ns, std::string_view(), JobId{0}));
-  for (; it != by_name_.end() && (ns.empty() || std::get<0>(*it) == ns); ++it) {
-    const auto& [its_ns, its_name, id] = *it;
-    if (resting_.contains(id) || !jobs_.at(id)->job.hidden()) f(its_ns, its_name, id);
-  }
 }
 
 void View::each_active_job(const std::function<void(const core::Job&)>& f) const {
@@ -505,37 +498,79 @@ void View::each(Kind kind, std::string_view ns, const Wanted& wanted,
       f(Shown{.kind = kind, .node = &nodes_.at(named.id), .version = named.version});
     return;
   }
-  auto it = ns.empty() ? by_name_.begin()
-                       : by_name_.lower_bound(std::tuple(ns, std::string_view(), JobId{0}));
-  for (; it != by_name_.end() && (ns.empty() || std::get<0>(*it) == ns); ++it) {
-    const auto& [its_ns, its_name, id] = *it;
-    if (auto rest = resting_.find(id);
-        rest != resting_.end() && wanted.named && !wanted.named(its_ns, its_name, rest->second))
-      continue;
-    const JobView* found = job_view(id);
-    if (!found) continue;
-    const JobView& view = *found;
-    if (kind == Kind::job) {
-      if (!view.job.hidden()) f(Shown{.kind = kind, .job = &view.job, .version = view.version});
-      continue;
-    }
-    if (wanted.job && !wanted.job(view.job)) continue;
-    if (kind == Kind::pod) {
-      view.job.each_pod([&](const core::Pod& pod) {
-        auto shown = view.pods.find(pod.key);
-        if (shown == view.pods.end()) return;
-        f(Shown{.kind = kind, .job = &view.job, .pod = &pod, .version = shown->second});
-      });
-    } else {
-      for (const core::JobEvent& event : view.job.state().events) {
-        auto version = view.events.find(event.nr);
-        f(Shown{.kind = kind,
-                .job = &view.job,
-                .event = &event,
-                .version = version == view.events.end() ? view.loaded : version->second});
-      }
-    }
+  Place at{ns, "", 0};
+  for (auto it = by_name_.lower_bound(at);
+       it != by_name_.end() && (ns.empty() || std::get<0>(*it) == ns); ++it)
+    each_of(kind, *it, wanted, f);
+}
+
+void View::each_of(Kind kind, const Place& job, const Wanted& wanted,
+                   const std::function<void(const Shown&)>& f) const {
+  const auto& [ns, name, id] = job;
+  if (auto rest = resting_.find(id);
+      rest != resting_.end() && wanted.named && !wanted.named(name, rest->second))
+    return;
+  const JobView* found = job_view(id);
+  if (!found) return;
+  const JobView& view = *found;
+  if (kind == Kind::job) {
+    if (!view.job.hidden()) f(Shown{.kind = kind, .job = &view.job, .version = view.version});
+    return;
   }
+  if (wanted.job && !wanted.job(view.job)) return;
+  if (kind == Kind::pod) {
+    view.job.each_pod([&](const core::Pod& pod) {
+      auto shown = view.pods.find(pod.key);
+      if (shown == view.pods.end()) return;
+      f(Shown{.kind = kind, .job = &view.job, .pod = &pod, .version = shown->second});
+    });
+    return;
+  }
+  for (const core::JobEvent& event : view.job.state().events) {
+    auto version = view.events.find(event.nr);
+    f(Shown{.kind = kind,
+            .job = &view.job,
+            .event = &event,
+            .version = version == view.events.end() ? view.loaded : version->second});
+  }
+}
+
+std::optional<View::Place> View::next_job(std::string_view ns, const Place& after) const {
+  auto it = by_name_.upper_bound(after);
+  if (it == by_name_.end() || (!ns.empty() && std::get<0>(*it) != ns)) return std::nullopt;
+  return *it;
+}
+
+std::optional<uint64_t> View::count_after(Kind kind, std::string_view ns,
+                                          const Place& after) const {
+  uint64_t count = 0;
+  for (auto it = by_name_.upper_bound(after);
+       it != by_name_.end() && (ns.empty() || std::get<0>(*it) == ns); ++it) {
+    const JobId id = std::get<JobId>(*it);
+    if (kind == Kind::job && resting_.contains(id)) {
+      ++count;
+      continue;
+    }
+    auto found = jobs_.find(id);
+    if (found == jobs_.end()) return std::nullopt;
+    const JobView& view = *found->second;
+    count += kind == Kind::job   ? !view.job.hidden()
+             : kind == Kind::pod ? view.pods.size()
+                                 : view.job.state().events.size();
+  }
+  return count;
+}
+
+size_t View::count_of(Kind kind, uint64_t position) const {
+  const auto& positions = of_kind_[static_cast<size_t>(kind)];
+  return static_cast<size_t>(positions.end() -
+                             std::lower_bound(positions.begin(), positions.end(), position));
+}
+
+uint64_t View::next_of(Kind kind, uint64_t position) const {
+  const auto& positions = of_kind_[static_cast<size_t>(kind)];
+  auto it = std::lower_bound(positions.begin(), positions.end(), position);
+  return it == positions.end() ? ring_end() : *it;
 }
 
 }  // namespace muster::api

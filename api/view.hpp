@@ -21,6 +21,7 @@
 #include "core/job/batch.hpp"
 #include "core/job/job.hpp"
 
+#include <array>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
@@ -70,10 +71,10 @@ struct Wanted {
   template <std::invocable<const core::Job&> F>
   Wanted(F f) : job(std::move(f)) {}
   Wanted(std::function<bool(const core::Job&)> j,
-         std::function<bool(const std::string& ns, const std::string& name, const RestingJob&)> n)
+         std::function<bool(std::string_view name, const RestingJob&)> n)
       : job(std::move(j)), named(std::move(n)) {}
   std::function<bool(const core::Job&)> job;
-  std::function<bool(const std::string& ns, const std::string& name, const RestingJob&)> named;
+  std::function<bool(std::string_view name, const RestingJob&)> named;
 };
 
 // The last state of something that is no longer shown.
@@ -102,7 +103,8 @@ struct Shown {
   const core::Pod* pod = nullptr;
   const core::NodeInfo* node = nullptr;
   const core::JobEvent* event = nullptr;
-  uint64_t version = 0;
+  uint64_t version = 0;      // as it is told
+  uint64_t own_version = 0;  // of the object, where a watch tells another; 0: the same
 };
 
 // The name of an object for as long as it lives; also when the View has changed.
@@ -170,10 +172,15 @@ class View {
   // valid until f returns; `wanted` skips all pods and events of a job.
   void each(Kind kind, std::string_view ns, const Wanted& wanted,
             const std::function<void(const Shown&)>& f) const;
-  // Calls f for each shown job of this namespace (empty: all), by namespace and name.
-  void each_job_name(
-      std::string_view ns,
-      const std::function<void(const std::string& ns, const std::string& name, JobId id)>& f) const;
+  // The jobs of a namespace (empty: all), hidden ones too, one after the other by namespace, name
+  // and id: the first one after a place. Nothing is loaded for that.
+  using Place = std::tuple<std::string, std::string, JobId>;
+  std::optional<Place> next_job(std::string_view ns, const Place& after) const;
+  // As each(), of one job.
+  void each_of(Kind kind, const Place& job, const Wanted& wanted,
+               const std::function<void(const Shown&)>& f) const;
+  // How many objects of this kind the jobs after a place have; nothing: not known without loading.
+  std::optional<uint64_t> count_after(Kind kind, std::string_view ns, const Place& after) const;
   // Calls f for each job that is not at rest.
   void each_active_job(const std::function<void(const core::Job&)>& f) const;
   // Jobs at rest, as (complete, failed).
@@ -183,6 +190,13 @@ class View {
   uint64_t ring_begin() const { return ring_first_; }
   uint64_t ring_end() const { return ring_first_ + ring_.size(); }
   const Change& change(uint64_t position) const { return ring_[position - ring_first_]; }
+  // The position of the first change of this kind at or after a position; ring_end(): there is
+  // none.
+  uint64_t next_of(Kind kind, uint64_t position) const;
+  // How many changes of this kind there are from a position on.
+  size_t count_of(Kind kind, uint64_t position) const;
+  // All changes of this kind from this position on are still in the ring.
+  uint64_t begin_of(Kind kind) const { return begin_of_kind_[static_cast<size_t>(kind)]; }
   // The position of the first change after this version; nothing: too old, or not yet given.
   std::optional<uint64_t> after(uint64_t version) const;
 
@@ -218,6 +232,8 @@ class View {
   std::map<std::string, NodeView, std::less<>> node_names_;
   std::deque<Change> ring_;
   uint64_t ring_first_ = 0;
+  std::array<std::deque<uint64_t>, 4> of_kind_;  // positions of the changes in the ring
+  std::array<uint64_t, 4> begin_of_kind_{};
   std::function<void()> listener_;
   RecordObserver* observer_ = nullptr;
   uint64_t commits_ = 0;

@@ -1,5 +1,7 @@
 #include "cli/http.hpp"
 
+#include "base/version.hpp"
+
 #include <kj/async-io.h>
 #include <kj/compat/http.h>
 
@@ -30,6 +32,7 @@ struct ApiClient::Loop {
   kj::AsyncIoContext io = kj::setupAsyncIo();
   kj::HttpHeaderTable::Builder builder;
   kj::HttpHeaderId accept = builder.add("Accept");
+  kj::HttpHeaderId user_agent = builder.add("User-Agent");
   kj::Own<kj::HttpHeaderTable> table = builder.build();
   kj::Own<kj::NetworkAddress> address;  // null: not resolved yet
   kj::Own<kj::HttpClient> kept;         // for GETs; null: none yet
@@ -76,6 +79,7 @@ Result<Response> ApiClient::once(int method, const std::string& path, const char
     kj::HttpHeaders headers(*loop.table);
     headers.set(kj::HttpHeaderId::HOST, kj::StringPtr(address_.c_str()));
     headers.set(loop.accept, kj::StringPtr(accept));
+    headers.set(loop.user_agent, kj::str("muster/", kVersion));
     kj::Maybe<uint64_t> size;
     if (body != nullptr) {
       headers.set(kj::HttpHeaderId::CONTENT_TYPE, kj::StringPtr(body_type));

@@ -2,8 +2,9 @@
 // that decodes to the same.
 //
 // The input is a byte that says which, then the row.
-#include "base/check.hpp"
 #include "storage/codec.hpp"
+
+#include "base/check.hpp"
 
 #include <cstddef>
 #include <cstdint>

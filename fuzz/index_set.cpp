@@ -1,8 +1,9 @@
 // Fuzz target: index sets from text, leniently and strictly; the text of what was read reads back.
 //
 // The input is the number of completions (four bytes, little endian), then the text.
-#include "base/check.hpp"
 #include "core/index_set.hpp"
+
+#include "base/check.hpp"
 
 #include <cstddef>
 #include <cstdint>

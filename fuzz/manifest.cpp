@@ -3,6 +3,7 @@
 // Whatever is admitted keeps its meaning: its text loads again, and written back as it is it is no
 // change.
 #include "api/manifest.hpp"
+
 #include "api/yaml.hpp"
 
 #include <cstddef>

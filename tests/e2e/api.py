@@ -178,7 +178,9 @@ class Lists(ApiWorld):
         self.assertEqual(self.call(cluster, "GET", f"{PODS}?resourceVersion=x")[0], 400)
 
     def test_a_long_list_is_never_in_memory(self):
-        cluster = self.hollow(MANY)
+        cluster = self.hollow(duration="1h", slots=10)
+        self.submit(cluster, sh_job("many", "true", MANY))
+        eventually(lambda: cluster.api.job("many")["status"].get("active") == MANY, "all pods are there", 60)
         # Once, so that what is kept for all lists is there.
         connection = http.client.HTTPConnection(cluster.api_addr, timeout=60)
         connection.request("GET", PODS)
@@ -395,7 +397,9 @@ class BadInput(ApiWorld):
         self.submit(cluster, sh_job("kept", "while :; do sleep 1; done", 2))
         before = cluster.api.job("kept")
         merge, ops, strategic = (f"application/{kind}+json" for kind in ("merge-patch", "json-patch", "strategic-merge-patch"))
+        deep = '{"a":' * 100_000 + "1" + "}" * 100_000
         for path, ctype, patch in [
+                ("", merge, deep), ("", strategic, deep), ("/status", merge, deep), ("", ops, deep), ("?fieldManager=x", "application/apply-patch+yaml", deep),
                 ("", ops, [{"op": "replace", "path": "", "value": 7}]), ("", ops, {"op": "x"}), ("", ops, [7]), ("", ops, [{"op": "add"}]),
                 ("", ops, [{"op": "test", "path": "/spec/parallelism", "value": 9}]), ("", ops, [{"op": "remove", "path": "/nothing"}]),
                 ("", merge, 7), ("", merge, {"metadata": []}), ("", merge, {"spec": 7}), ("", merge, {"metadata": {"resourceVersion": 7}}),

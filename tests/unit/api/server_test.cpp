@@ -590,7 +590,7 @@ TEST_F(ServerTest, ATokenOfAnotherStartIsTooOld) {
 TEST_F(ServerTest, SaysWhichMethodsThereAre) {
   const Answer a = call(request("PUT", kPods));
   EXPECT_TRUE(a.is_status("MethodNotAllowed"));
-  EXPECT_NE(a.head.find("Allow: DELETE, GET\r\n"), std::string::npos) << a.head;
+  EXPECT_NE(a.head.find("Allow: DELETE, GET"), std::string::npos) << a.head;
 }
 
 TEST_F(ServerTest, AWatcherThatStopsReadingIsCut) {
@@ -805,7 +805,8 @@ TEST_F(ServerTest, AppliesANode) {
   const Answer forced = apply("n1", head + R"(,"labels":{"disk":"ssd"}}})", "&force=true");
   ASSERT_EQ(forced.code, 200) << forced.body;
   EXPECT_FALSE(forced.json()["spec"].contains("unschedulable")) << "left out, so taken back";
-  EXPECT_EQ(apply("n2", head + "}}").code, 404);
+  EXPECT_EQ(apply("n2", head + "}}").code, 400) << "another name than the path's";
+  EXPECT_EQ(apply("n2", R"({"apiVersion":"v1","kind":"Node"})").code, 404);
   EXPECT_EQ(apply("n1", head + R"(},"spec":{"colour":1}})").code, 400);
 }
 
@@ -879,6 +880,13 @@ TEST_F(ServerTest, TheStatusIsWrittenByWhoManagesTheJob) {
   EXPECT_EQ(get(kJobs + "/other").json()["status"], Json({{"active", 2}, {"ready", 1}}));
   EXPECT_TRUE(write("other", R"({"status":{"ready":3}})").is_status("Invalid"))
       << "more ready than active";
+  for (const char* shape :
+       {R"({"conditions":7})", R"({"conditions":[7]})", R"({"conditions":[{"type":7}]})",
+        R"({"conditions":[{"type":"Complete","status":true}]})", R"({"startTime":7})",
+        R"({"uncountedTerminatedPods":[]})", R"({"completedIndexes":7})", R"({"active":"x"})"})
+    EXPECT_TRUE(write("other", std::string(R"({"status":)") + shape + "}").is_status("Invalid"))
+        << shape;
+  EXPECT_TRUE(write("other", R"({"status":7})").is_status("BadRequest"));
 }
 
 TEST_F(ServerTest, DeletesEvictsAndMarksPods) {
