@@ -365,6 +365,7 @@ class Cluster : public cluster_actor::base {
         log::info("j{} gives {} slots of n{} to a job of higher priority", job, count, node);
       send(actors_.at(job), Preempt{slots});
     }
+    for (const auto& [job, left] : round.tainted) send(actors_.at(job), LeaveNodes{left});
     if (round.again_ms == 0 || again_at_ > now) return;
     again_at_ = now + round.again_ms;
     delayed_send(this, std::chrono::milliseconds(round.again_ms), place_atom_v);

@@ -35,6 +35,7 @@ using job_actor = caf::typed_actor<
     caf::reacts_to<JobDelete>,               // the owner deletes it
     caf::reacts_to<JobAsk>,                  // the owner changes it or its pods
     caf::reacts_to<Preempt>,                 // from the cluster: pods of it give way
+    caf::reacts_to<LeaveNodes>,              // from the cluster: its pods must leave these nodes
     caf::reacts_to<JobReconcile>,            // a node registers with these pods of it
     caf::reacts_to<NodeReadyNow>,            // launches and kills may be sent (again) to that node
     caf::reacts_to<NodeIsLost>,              // what was bound there is lost

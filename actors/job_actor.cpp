@@ -2,7 +2,8 @@
 
 #include "actors/index_actor.hpp"
 #include "base/log.hpp"
-#include "core/spec/annotations.hpp"
+#include "core/job/waiting.hpp"
+#include "storage/attempts.hpp"
 #include "storage/rows.hpp"
 
 #include <algorithm>
@@ -17,14 +18,6 @@ constexpr uint32_t kManyActive = 16;  // pods: with fewer, a slot would be idle 
 constexpr size_t kDeathsMax = 5;      // of index actors, within kDeathsSpanMs
 constexpr Millis kDeathsSpanMs = 10'000;
 
-core::Knobs knobs_of(const core::Knobs& coordinator, const core::JobObject& object) {
-  core::JobAnnotations own = core::read_annotations(object.meta.annotations);
-  core::Knobs knobs = coordinator;
-  if (own.backoff_base_ms) knobs.backoff_base_ms = *own.backoff_base_ms;
-  if (own.backoff_max_ms) knobs.backoff_max_ms = *own.backoff_max_ms;
-  return knobs;
-}
-
 }  // namespace
 
 JobActor::JobActor(caf::actor_config& config, JobSurroundings around, core::Job job,
@@ -32,7 +25,7 @@ JobActor::JobActor(caf::actor_config& config, JobSurroundings around, core::Job 
     : job_actor::base(config),
       around_(std::move(around)),
       job_(std::move(job)),
-      knobs_(knobs_of(around_.knobs, job_.object())),
+      knobs_(core::knobs_of(around_.knobs, job_.object())),
       judged_object_(job_.object_ptr()),
       next_seq_(next_seq),
       first_tail_seq_(first_tail_seq),
@@ -55,6 +48,7 @@ JobActor::behavior_type JobActor::make_behavior() {
       },
       [this](const JobAsk& m) { take_ask(m); },
       [this](const Preempt& m) { take(core::Preempted{m.slots}); },
+      [this](const LeaveNodes& m) { take(core::Tainted{m.nodes}); },
       [this](const JobReconcile& m) {
         known_[m.node] = {m.link, m.known};
         reconciles_.emplace_back(m.node, m.answered);
@@ -125,6 +119,8 @@ void JobActor::step() {
   for (const core::Event& event : arrived_)
     if (auto* granted = std::get_if<core::SlotsGranted>(&event))
       for (auto [node, count] : granted->slots) slots_received_ += count;
+  std::shared_ptr<const core::Job> before;
+  if (job_.finished()) before = std::make_shared<core::Job>(job_);
   auto began = std::chrono::steady_clock::now();
   core::Decision decision = core::decide(job_, arrived_, around_.clock(), knobs_);
   arrived_.clear();
@@ -134,7 +130,7 @@ void JobActor::step() {
   }
   if (job_.object_ptr() != judged_object_) {
     judged_object_ = job_.object_ptr();
-    knobs_ = knobs_of(around_.knobs, job_.object());
+    knobs_ = core::knobs_of(around_.knobs, job_.object());
     decision.effects.push_back(core::AskSlots{static_cast<uint32_t>(job_.pending().size())});
     decision.effects.push_back(core::WakeAt{around_.clock()});  // the knobs may have changed
   }
@@ -144,8 +140,8 @@ void JobActor::step() {
   }
   Append append;
   append.rows = rows_of(decision);
-  append.records =
-      std::make_shared<core::JobRecords>(core::JobRecords{job_.id(), std::move(decision.records)});
+  append.records = std::make_shared<core::JobRecords>(
+      core::JobRecords{job_.id(), std::move(decision.records), std::move(before)});
   append.done = [me = job_actor{this}](uint64_t commit) {
     caf::anon_send(me, durable_atom_v, commit);
   };
@@ -179,6 +175,9 @@ std::vector<storage::Row> JobActor::rows_of(const core::Decision& decision) {
   uint64_t seq = next_seq_++;
   std::vector<storage::Row> rows = storage::job_rows(job_.id(), seq, decision.records);
   for (const storage::Row& row : rows) tail_bytes_ += row.value ? row.value->size() : 0;
+  if (!decision.closed.empty())
+    rows.push_back(
+        storage::attempts_row(job_.id(), seq, job_.state().last_record_ms, decision.closed));
   // A snapshot when the tail is longer than it is worth: so much that writing it costs each record
   // a constant.
   if (tail_bytes_ < std::max(around_.tail_bytes_min, 2 * snapshot_bytes_)) return rows;

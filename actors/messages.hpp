@@ -153,6 +153,10 @@ struct JobLeft {
 struct Preempt {
   std::map<NodeId, uint32_t> slots;
 };
+// From the cluster to a job: its pods must leave these nodes (taint NoExecute).
+struct LeaveNodes {
+  std::vector<NodeId> nodes;
+};
 // From the cluster to a job.
 struct Granted {
   std::map<NodeId, uint32_t> slots;
@@ -236,6 +240,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::DeleteJob)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::AskJob)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobAsk)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Preempt)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::LeaveNodes)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::ChangeNode)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::DeleteNode)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Report)

@@ -19,27 +19,26 @@ namespace {
 class Registry : public registry_actor::base {
  public:
   Registry(caf::actor_config& config, journal_actor journal, cluster_actor cluster, AgentLink& link,
-           WallClock clock, core::Knobs knobs, LoadJob load_job,
-           std::vector<storage::RecoveredJob> jobs, std::vector<NodeId> lost, JobId next_job,
-           std::function<void(const std::string&)> outdated, uint64_t tail_bytes_min,
-           decltype(JobSurroundings::synced) synced)
+           RegistryStart start, RegistryOptions options)
       : registry_actor::base(config),
-        around_{std::move(journal), std::move(cluster),
-                registry_actor{},   &link,
-                std::move(clock),   knobs,
-                tail_bytes_min,     std::move(synced)},
-        load_job_(std::move(load_job)),
-        recovered_(std::move(jobs)),
-        lost_(std::move(lost)),
-        next_job_(next_job),
-        outdated_(std::move(outdated)) {}
+        around_{std::move(journal),     std::move(cluster),
+                registry_actor{},       &link,
+                options.clock,          options.knobs,
+                options.tail_bytes_min, std::move(options.synced)},
+        load_job_(std::move(options.load_job)),
+        start_(std::move(start)),
+        next_job_(start_.next_job),
+        outdated_(std::move(options.outdated)),
+        finished_jobs_max_(options.finished_jobs_max) {}
 
   behavior_type make_behavior() override {
     around_.registry = registry_actor{this};
     set_down_handler([this](caf::down_msg& down) { left(down.source); });
-    for (storage::RecoveredJob& r : recovered_) adopt(std::move(r));
-    recovered_.clear();
-    for (NodeId node : lost_) tell_all(NodeIsLost{node, core::EndCause::node_lost});
+    for (RestingJob& r : start_.resting) adopt(std::move(r));
+    for (storage::RecoveredJob& r : start_.jobs) adopt(std::move(r));
+    for (NodeId node : start_.lost) tell_all(NodeIsLost{node, core::EndCause::node_lost});
+    start_ = {};
+    bound_finished();
     return {
         [this](const CreateJob& m) { create(m, false); },
         [this](const DeleteJob& m) { remove(m); },
@@ -83,7 +82,8 @@ class Registry : public registry_actor::base {
     caf::actor_addr leaving;
     bool durable = true;  // false: being created
     std::vector<Ask> asks;
-    Millis wake_ms = 0;  // of a job at rest: it is wanted again then; 0: never
+    Millis wake_ms = 0;      // of a job at rest: it is wanted again then; 0: never
+    Millis finished_ms = 0;  // it is in finished_; 0: it is not
     bool at_rest() const { return !actor && !leaving && durable; }
   };
   using FullName = std::pair<std::string, std::string>;
@@ -97,16 +97,28 @@ class Registry : public registry_actor::base {
       append.rows = storage::forget_rows(id, r.next_seq - 1, first_tail);
       return send(around_.journal, std::move(append));
     }
-    Entry entry{meta.ns, meta.name, meta.uid, job_actor{}, {}, true, {}, 0};
+    Entry entry{meta.ns, meta.name, meta.uid, job_actor{}, {}, true, {}, 0, 0};
     if (!r.job.hidden()) names_[{meta.ns, meta.name}] = id;
     const core::JobState& state = r.job.state();
     bool over = state.open.empty() && (r.job.finished() || state.orphaned) &&
                 (state.deleted_ms == 0 || state.orphaned);
-    if (over)
+    if (over) {
+      entry.finished_ms = resting_job(r.job).finished_ms;
+      finished_.insert({entry.finished_ms, id});
       rest(id, entry, core::expires_at(r.job));
-    else
+    } else {
       entry.actor = spawn_job(std::move(r));
+    }
     jobs_.emplace(id, std::move(entry));
+  }
+
+  void adopt(RestingJob r) {
+    names_[{r.ns, r.name}] = r.id;
+    Entry entry{std::move(r.ns), std::move(r.name), std::move(r.uid), job_actor{}, {}, true, {}, 0,
+                r.finished_ms};
+    finished_.insert({r.finished_ms, r.id});
+    rest(r.id, entry, r.wake_ms);
+    jobs_.emplace(r.id, std::move(entry));
   }
 
   job_actor spawn_job(storage::RecoveredJob r) {
@@ -182,7 +194,7 @@ class Registry : public registry_actor::base {
     rows.push_back(storage::next_job_row(next_job_));
     storage::RecoveredJob fresh{.job = core::Job(id, m.object), .next_seq = 2};
     fresh.job.apply(records->records.front());
-    jobs_.emplace(id, Entry{meta.ns, meta.name, meta.uid, job_actor{}, {}, false, {}, 0});
+    jobs_.emplace(id, Entry{meta.ns, meta.name, meta.uid, job_actor{}, {}, false, {}, 0, 0});
     log::info("j{} {}/{} created", id, meta.ns, meta.name);
     fresh.tail_rows = 1;
     later(std::move(rows), std::move(records), [this, id, fresh = std::move(fresh), done = m.done] {
@@ -313,10 +325,30 @@ class Registry : public registry_actor::base {
     }
     wakes_.erase({entry.wake_ms, m.job});
     rest(m.job, entry, m.wake_ms);
-    if (!m.forgotten) return;
+    if (!m.forgotten) {
+      if (entry.finished_ms == 0) {
+        entry.finished_ms = std::max<Millis>(1, around_.clock());
+        finished_.insert({entry.finished_ms, m.job});
+      }
+      return bound_finished();
+    }
+    finished_.erase({entry.finished_ms, m.job});
     free_name(m.job, entry);
     for (const Ask& ask : entry.asks) ask.gone();
     jobs_.erase(it);
+  }
+
+  // The jobs that finished first go when there are too many.
+  void bound_finished() {
+    while (finished_.size() > finished_jobs_max_) {
+      JobId id = finished_.begin()->second;
+      finished_.erase(finished_.begin());
+      log::info("j{} is deleted: {} finished jobs are kept", id, finished_jobs_max_);
+      with_actor(id, {[this](const auto& actor) {
+                        send(actor, JobDelete{true, false, std::make_shared<Ack>(1, [] {})});
+                      },
+                      [] {}});
+    }
   }
 
   // Its name is free.
@@ -365,10 +397,12 @@ class Registry : public registry_actor::base {
 
   JobSurroundings around_;
   LoadJob load_job_;
-  std::vector<storage::RecoveredJob> recovered_;
-  std::vector<NodeId> lost_;
+  RegistryStart start_;
   JobId next_job_;
   std::function<void(const std::string&)> outdated_;
+  uint64_t finished_jobs_max_;
+  std::set<std::pair<Millis, JobId>>
+      finished_;  // by when they finished, while they may be too many
   std::map<FullName, JobId> names_;
   std::map<JobId, Entry> jobs_;
   std::map<caf::actor_addr, JobId> leaving_;
@@ -401,16 +435,19 @@ Held held_slots(const storage::Recovered& recovered) {
   return held;
 }
 
+RestingJob resting_job(const core::Job& job) {
+  const core::JobMeta& meta = job.object().meta;
+  const core::Condition* end = job.condition("Complete");
+  if (!end) end = job.condition("Failed");
+  return {job.id(), meta.ns, meta.name, meta.uid, end ? end->at_ms : 1, core::expires_at(job)};
+}
+
 registry_actor spawn_registry(caf::actor_system& system, journal_actor journal,
-                              cluster_actor cluster, AgentLink& link, WallClock clock,
-                              core::Knobs knobs, LoadJob load_job,
-                              std::vector<storage::RecoveredJob> jobs, std::vector<NodeId> lost,
-                              JobId next_job, std::function<void(const std::string&)> outdated,
-                              uint64_t tail_bytes_min, decltype(JobSurroundings::synced) synced) {
-  return vital(registry_actor{system.spawn<Registry>(
-      std::move(journal), std::move(cluster), std::ref(link), std::move(clock), knobs,
-      std::move(load_job), std::move(jobs), std::move(lost), next_job, std::move(outdated),
-      tail_bytes_min, std::move(synced))});
+                              cluster_actor cluster, AgentLink& link, RegistryStart start,
+                              RegistryOptions options) {
+  return vital(
+      registry_actor{system.spawn<Registry>(std::move(journal), std::move(cluster), std::ref(link),
+                                            std::move(start), std::move(options))});
 }
 
 }  // namespace muster::actors

@@ -32,14 +32,36 @@ Held held_slots(const storage::Recovered& recovered);
 // Reads a job that has no actor back from disk.
 using LoadJob = std::function<storage::RecoveredJob(JobId)>;
 
-// Tells every job of the lost nodes before anything else. `outdated`: an agent knows of more than
-// our data-dir does; must not return in production.
+// A job that is at rest at the start.
+struct RestingJob {
+  JobId id = 0;
+  std::string ns, name, uid;
+  Millis finished_ms = 0;
+  Millis wake_ms = 0;  // when its time to live is over; 0: never
+};
+RestingJob resting_job(const core::Job& job);
+
+// What was there at the start. Every job is told of the lost nodes before anything else.
+struct RegistryStart {
+  std::vector<storage::RecoveredJob> jobs;
+  std::vector<RestingJob> resting;
+  std::vector<NodeId> lost;
+  JobId next_job = 1;
+};
+
+struct RegistryOptions {
+  WallClock clock;
+  core::Knobs knobs;
+  LoadJob load_job;
+  // An agent knows of more than our data-dir does; must not return in production.
+  std::function<void(const std::string&)> outdated;
+  uint64_t finished_jobs_max = UINT64_MAX;  // that are kept; the oldest are deleted beyond it
+  uint64_t tail_bytes_min = kTailBytesMin;
+  decltype(JobSurroundings::synced) synced = nullptr;
+};
+
 registry_actor spawn_registry(caf::actor_system& system, journal_actor journal,
-                              cluster_actor cluster, AgentLink& link, WallClock clock,
-                              core::Knobs knobs, LoadJob load_job,
-                              std::vector<storage::RecoveredJob> jobs, std::vector<NodeId> lost,
-                              JobId next_job, std::function<void(const std::string&)> outdated,
-                              uint64_t tail_bytes_min = kTailBytesMin,
-                              decltype(JobSurroundings::synced) synced = nullptr);
+                              cluster_actor cluster, AgentLink& link, RegistryStart start,
+                              RegistryOptions options);
 
 }  // namespace muster::actors

@@ -28,6 +28,7 @@ struct AgentOptions {
   std::string keeper_path;  // empty: muster-keeper beside this executable
   Millis log_keep_ms = 7ll * 24 * 3600 * 1000;
   uint64_t log_max_bytes = 10ull << 30;
+  uint64_t evict_below_bytes = 100ull << 20;  // of the node's memory available; 0: nobody goes
   bool hollow = false;
   Millis hollow_duration_ms = 0;
   int hollow_exit_code = 0;

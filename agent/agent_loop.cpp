@@ -1,5 +1,6 @@
 #include "agent/agent_loop.hpp"
 
+#include "agent/memory.hpp"
 #include "agent/wire.hpp"
 #include "base/check.hpp"
 #include "base/log.hpp"
@@ -25,7 +26,8 @@ constexpr Millis kDrainAloneMs =
     5'000;  // ends are in the spool: no need to wait longer for the coordinator
 constexpr Millis kKillMaxMs = 2'000;
 constexpr Millis kSweepEachMs = 60'000, kSweepStepMs = 20;
-constexpr size_t kSweepEntries = 200;  // about a millisecond
+constexpr Millis kMemoryEachMs = 1'000, kMemoryAfterMs = 3'000;  // until what went is given back
+constexpr size_t kSweepEntries = 200;                            // about a millisecond
 constexpr size_t kSocketPathMax = 107;
 constexpr uint32_t kLogChunkMax = 1 << 20;
 
@@ -112,6 +114,7 @@ kj::Promise<Result<int>> Agent::run() {
   if (!result_) {
     tasks_.add(stay_connected());
     if (!options_.hollow) tasks_.add(sweep_logs());
+    if (!options_.hollow && options_.evict_below_bytes > 0) tasks_.add(watch_memory());
   }
   return finished.promise.then([this] {
     if (link_.get() != nullptr) close_link("the agent leaves");
@@ -518,6 +521,32 @@ kj::Promise<void> Agent::sweep_logs() {
   return timer_.afterDelay(ms(done ? kSweepEachMs : kSweepStepMs)).then([this] {
     return sweep_logs();
   });
+}
+
+// While the node is short of memory the pod that uses most ends, one after another: better one of
+// them than whom the kernel picks, which may be the keeper.
+kj::Promise<void> Agent::watch_memory() {
+  auto available = available_memory();
+  Millis pause = kMemoryEachMs;
+  if (available && *available < options_.evict_below_bytes) {
+    const auto used = memory_by_group();
+    std::optional<PodId> largest;
+    uint64_t most = 0;
+    for (const auto& [id, pids] : node_.processes()) {
+      uint64_t bytes = 0;
+      for (int pid : pids)
+        if (auto it = used.find(pid); it != used.end()) bytes += it->second;
+      if (!largest || bytes > most) largest = id, most = bytes;
+    }
+    if (largest) {
+      log::warn("{} MiB of memory are left: {} is evicted, it uses {} MiB", *available >> 20,
+                to_string(*largest), most >> 20);
+      node_.evict(*largest, boot_now());
+      schedule();
+      pause = kMemoryAfterMs;
+    }
+  }
+  return timer_.afterDelay(ms(pause)).then([this] { return watch_memory(); });
 }
 
 }  // namespace muster::agent

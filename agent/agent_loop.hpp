@@ -84,6 +84,7 @@ class Agent final : private Hands::Listener {
   void say_leave(Link& link, wire::Session::Client session);
   kj::Promise<void> watch_drain(Millis alone_since);
   kj::Promise<void> sweep_logs();
+  kj::Promise<void> watch_memory();
   void finish(Result<int> result);
   void say(const std::string& state);  // once a change
 

@@ -32,8 +32,10 @@ bool is_access_review(const Url& url) {
 }
 
 kj::Promise<void> answer_access_review(Exchange& exchange) {
-  if (exchange.method != kj::HttpMethod::POST)
+  if (exchange.method != kj::HttpMethod::POST) {
+    exchange.headers.push_back({"Allow", "POST"});
     return exchange.send_status(405, "MethodNotAllowed", "an access review can only be created");
+  }
   const bool rules = exchange.url.path[3] == "selfsubjectrulesreviews";
   const OrderedJson answer =
       rules ? review("SelfSubjectRulesReview", all_rules())

@@ -13,7 +13,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace muster::api {
@@ -37,6 +39,18 @@ struct LogChunk {
 
 // What becomes of the pods of a job that is deleted (job-semantics 10.4).
 enum class Propagation { background, foreground, orphan };
+
+struct AttemptRequest {
+  JobId job = 0;
+  std::pair<uint64_t, uint32_t> from{};  // as an earlier page's `next`
+  size_t limit = 500;
+  std::function<bool(const core::Pod&)> wanted;
+};
+
+struct AttemptPage {
+  std::vector<core::Pod> attempts;
+  std::optional<std::pair<uint64_t, uint32_t>> next;  // nothing: this was the last page
+};
 
 class Backend {
  public:
@@ -70,6 +84,9 @@ class Backend {
   virtual void delete_node(std::string name, std::function<void(Status)> done) = 0;
   // Reads a part of a pod's log from its node. unavailable: the node is not connected.
   virtual void read_log(LogRequest request, std::function<void(Result<LogChunk>)> done) = 0;
+  // One page of a job's attempts that are over, in the order in which they were closed; read from
+  // disk here and now.
+  virtual Result<AttemptPage> read_attempts(const AttemptRequest& request) = 0;
 };
 
 }  // namespace muster::api

@@ -35,9 +35,11 @@ bool is_empty_list(const Url& url) {
 kj::Promise<void> answer_empty_list(Exchange& exchange, uint64_t version) {
   const auto [row, name] = row_of(exchange.url);
   const std::string resource(row->resource);
-  if (exchange.method != kj::HttpMethod::GET || exchange.url.flag("watch"))
+  if (exchange.method != kj::HttpMethod::GET || exchange.url.flag("watch")) {
+    exchange.headers.push_back({"Allow", "GET"});
     return exchange.send_status(405, "MethodNotAllowed",
                                 "there are no " + resource + " here: they can only be listed");
+  }
   if (!name.empty()) return exchange.send_error({Errc::not_found, "", {}}, resource, name);
   OrderedJson list = {{"kind", std::string(row->kind) + "List"},
                       {"apiVersion", row->root.substr(row->root.find('/', 1) + 1)},

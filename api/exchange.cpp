@@ -5,6 +5,7 @@
 #include "api/write_options.hpp"
 
 #include <cerrno>
+#include <cstdint>
 #include <sys/socket.h>
 
 namespace muster::api {
@@ -28,6 +29,8 @@ kj::StringPtr status_text(int code) {
       return "Method Not Allowed";
     case 406:
       return "Not Acceptable";
+    case 408:
+      return "Request Timeout";
     case 409:
       return "Conflict";
     case 410:
@@ -40,6 +43,8 @@ kj::StringPtr status_text(int code) {
       return "Unprocessable Entity";
     case 429:
       return "Too Many Requests";
+    case 504:
+      return "Gateway Timeout";
     case 503:
       return "Service Unavailable";
     default:
@@ -49,6 +54,14 @@ kj::StringPtr status_text(int code) {
 
 constexpr const char* kModified =
     "the object has been modified; please apply your changes to the latest version and try again";
+
+OrderedJson conflict_details(const Error& error) {
+  OrderedJson causes = OrderedJson::array();
+  for (const Violation& one : error.violations)
+    causes.push_back(
+        {{"reason", "FieldManagerConflict"}, {"message", one.detail}, {"field", one.path}});
+  return {{"causes", std::move(causes)}};
+}
 
 // As a quoted string of a header, which may hold no line breaks.
 std::string quoted_string(std::string_view text) {
@@ -87,9 +100,11 @@ kj::Promise<kj::Maybe<std::string>> Exchange::read_body() {
           .then([]() -> kj::Maybe<std::string> { return nullptr; });
     text->reserve(*length);
   }
-  return read_more(text).then([this, text](bool whole) -> kj::Promise<kj::Maybe<std::string>> {
-    if (!whole)
-      return send_status(413, "RequestEntityTooLarge", "the body is longer than 3 MiB")
+  return read_more(text).then([this, text](Body body) -> kj::Promise<kj::Maybe<std::string>> {
+    if (body != Body::whole)
+      return (body == Body::too_long
+                  ? send_status(413, "RequestEntityTooLarge", "the body is longer than 3 MiB")
+                  : send_status(408, "Timeout", "the body did not come in time"))
           .then([]() -> kj::Maybe<std::string> { return nullptr; });
     if (text->empty()) return kj::Maybe<std::string>(std::string());
     std::string type = content_type.substr(0, content_type.find(';'));
@@ -110,8 +125,9 @@ kj::Promise<kj::Maybe<std::string>> Exchange::read_body() {
     if (patch ? !patch_type(content_type) : !object)
       return send_status(415, "UnsupportedMediaType",
                          std::string(patch ? "a patch has to be application/merge-patch+json, "
-                                             "application/strategic-merge-patch+json or "
-                                             "application/json-patch+json"
+                                             "application/strategic-merge-patch+json, "
+                                             "application/json-patch+json or "
+                                             "application/apply-patch+yaml"
                                            : "a body has to be application/json or "
                                              "application/yaml") +
                              ", not \"" + content_type + "\"")
@@ -120,17 +136,22 @@ kj::Promise<kj::Maybe<std::string>> Exchange::read_body() {
   });
 }
 
-kj::Promise<bool> Exchange::read_more(std::shared_ptr<std::string> text) {
+kj::Promise<Exchange::Body> Exchange::read_more(std::shared_ptr<std::string> text) {
   constexpr size_t kPiece = 64 * 1024;
+  constexpr size_t kLate = SIZE_MAX;
   const size_t had = text->size();
   text->resize(had + kPiece);
-  return body_.tryRead(text->data() + had, 1, kPiece)
-      .then([this, text, had](size_t n) -> kj::Promise<bool> {
-        text->resize(had + n);
-        if (n == 0) return true;
-        if (text->size() > kBodyMax) return false;
-        return read_more(text);
-      });
+  auto reading = body_.tryRead(text->data() + had, 1, kPiece);
+  if (timer_)
+    reading = reading.exclusiveJoin(
+        timer_->afterDelay(body_patience_).then([]() -> size_t { return kLate; }));
+  return reading.then([this, text, had](size_t n) -> kj::Promise<Body> {
+    if (n == kLate) return Body::too_slow;
+    text->resize(had + n);
+    if (n == 0) return Body::whole;
+    if (text->size() > kBodyMax) return Body::too_long;
+    return read_more(text);
+  });
 }
 
 kj::Promise<void> Exchange::send(int code, std::string text, const char* type) {
@@ -169,6 +190,8 @@ kj::Promise<void> Exchange::send_error(const Error& error, const std::string& re
     case Errc::exists:
       return send_status(409, "AlreadyExists", what + " already exists", std::move(details));
     case Errc::conflict:
+      if (!error.violations.empty())  // of an apply: field by field
+        return send_status(409, "Conflict", error.message, conflict_details(error));
       return send_status(409, "Conflict",
                          "Operation cannot be fulfilled on " + what + ": " +
                              (error.message.empty() ? kModified : error.message),

@@ -12,6 +12,7 @@
 
 #include <kj/async-io.h>
 #include <kj/compat/http.h>
+#include <kj/timer.h>
 
 #include <memory>
 #include <string>
@@ -40,15 +41,20 @@ class Exchange {
   const kj::HttpMethod method;
   const Url url;
   const Peer peer;
-  std::string content_type, accept, if_none_match;           // as sent
-  std::vector<std::string> warnings;                         // go into the answer's head
-  std::vector<std::pair<const char*, std::string>> headers;  // and so do these
+  std::string content_type, accept, user_agent, if_none_match;  // as sent
+  std::vector<std::string> warnings;                            // go into the answer's head
+  std::vector<std::pair<const char*, std::string>> headers;     // and so do these
 
   Form form() const;
   bool started() const { return started_; }
   // The client has closed its end. KJ does not notice that on an answer that is idle.
   bool client_gone() const;
 
+  // How long to wait for the next piece of the body; without it, for ever.
+  void impatient(kj::Timer& timer, kj::Duration patience) {
+    timer_ = &timer;
+    body_patience_ = patience;
+  }
   // The body as text; an Error that has been answered already is nothing.
   kj::Promise<kj::Maybe<std::string>> read_body();
 
@@ -63,11 +69,14 @@ class Exchange {
 
  private:
   void add_warnings(kj::HttpHeaders& headers) const;
-  kj::Promise<bool> read_more(std::shared_ptr<std::string> text);
+  enum class Body { whole, too_long, too_slow };
+  kj::Promise<Body> read_more(std::shared_ptr<std::string> text);
 
   const kj::HttpHeaderTable& table_;
   kj::AsyncInputStream& body_;
   kj::HttpService::Response& response_;
+  kj::Timer* timer_ = nullptr;
+  kj::Duration body_patience_ = 0 * kj::SECONDS;
   bool started_ = false;
 };
 

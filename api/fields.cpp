@@ -67,6 +67,11 @@ constexpr TypeRow kTypes[] = {
     {"FieldRef", "apiVersion:string fieldPath:string"},
     {"Resources", "limits:{}quantity requests:{}quantity claims:[]any"},
     {"Toleration", "key:string operator:string value:string effect:string tolerationSeconds:int64"},
+    {"Node", "apiVersion:string kind:string metadata:ObjectMeta spec:NodeSpec status:any"},
+    {"NodeSpec",
+     "unschedulable:bool taints:[]Taint podCIDR:string podCIDRs:[]string providerID:string "
+     "externalID:string configSource:any"},
+    {"Taint", "key:string value:string effect:string timeAdded:string"},
 };
 
 using Fields = std::map<std::string_view, std::string_view>;
@@ -183,6 +188,15 @@ class Walk {
 };
 
 }  // namespace
+
+std::string_view field_type(std::string_view type, std::string_view field) {
+  if (type == "string" || type == "bool" || type == "any" || type == "quantity" ||
+      type.starts_with("int") || type.starts_with("[]") || type.starts_with("{}"))
+    return {};
+  const Fields& fields = fields_of(type);
+  auto it = fields.find(field);
+  return it == fields.end() ? std::string_view() : it->second;
+}
 
 Result<std::vector<std::string>> conform(json& value, std::string_view type) {
   Walk walk;

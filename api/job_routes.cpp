@@ -1,4 +1,5 @@
 // Writing jobs: create, replace, patch, scale, status, delete.
+#include "api/json_text.hpp"
 #include "api/manifest.hpp"
 #include "api/routes.hpp"
 #include "api/server.hpp"
@@ -9,14 +10,11 @@
 namespace muster::api {
 namespace {
 
-constexpr int kTries = 20;  // of a patch against a job that changes meanwhile
+constexpr size_t kListMax = 4u << 20;  // bytes of what was deleted, in the answer
+constexpr int kTries = 20;             // of a patch against a job that changes meanwhile
 
 kj::Promise<void> bad(Exchange& exchange, std::string_view message) {
   return exchange.send_status(400, "BadRequest", message);
-}
-
-core::ObservedStatus observed(const core::Job& job) {
-  return {job.suspended(), static_cast<int64_t>(job.active()), job.state().start_ms != 0};
 }
 
 OrderedJson scale_json(const core::Job& job, uint64_t version) {
@@ -43,6 +41,10 @@ Error conflict() {
 
 }  // namespace
 
+core::ObservedStatus observed(const core::Job& job) {
+  return {job.suspended(), static_cast<int64_t>(job.active()), job.state().start_ms != 0};
+}
+
 Call new_call() {
   auto paf = kj::newPromiseAndFulfiller<Status>();
   auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<Status>>>(kj::mv(paf.fulfiller));
@@ -63,17 +65,45 @@ OrderedJson success_json(const std::string& resource, const std::string& name,
   return json;
 }
 
-Result<Json> written(const Exchange& exchange, const std::string& body, const Json& base) {
+namespace {
+
+Result<Json> read_written(const Exchange& exchange, const std::string& body, const Json& base) {
   auto text = exchange.method == kj::HttpMethod::PATCH ? Result<std::string>(body)
                                                        : body_json(body, exchange.content_type);
   if (!text.ok()) return text.error();
-  Json json = Json::parse(*text, nullptr, false);
-  if (json.is_discarded()) return Error{Errc::invalid, "the body is no valid JSON", {}};
+  auto parsed = parse_json(*text);
+  if (!parsed.ok()) return parsed.error();
+  Json json = std::move(parsed->value);
   if (exchange.method == kj::HttpMethod::PUT) {
     if (!json.is_object()) return Error{Errc::invalid, "the body has to be an object", {}};
     return json;
   }
-  return apply_patch(*patch_type(exchange.content_type), base, json);
+  auto patched = apply_patch(*patch_type(exchange.content_type), base, json);
+  if (!patched.ok()) return patched.error();
+  if (!patched->is_object()) return Error{Errc::invalid, "the patch leaves no object", {}};
+  return std::move(*patched);
+}
+
+}  // namespace
+
+Result<Json> written(const Exchange& exchange, const std::string& body, const Json& base) {
+  auto json = read_written(exchange, body, base);
+  if (!json.ok()) return json.error();
+  for (const char* part : {"metadata", "spec", "status"}) {
+    auto it = json->find(part);
+    if (it == json->end()) continue;
+    if (it->is_null())
+      json->erase(it);
+    else if (!it->is_object())
+      return Error{Errc::invalid, std::string(part) + ": has to be an object", {}};
+  }
+  return json;
+}
+
+std::string version_text(const Json& object) {
+  const Json* version = find_path(object, {"metadata", "resourceVersion"});
+  if (!version || version->is_null()) return "";
+  return version->is_string() ? version->get<std::string>() : "none";
 }
 
 bool version_holds(const std::string& wanted, uint64_t owner_version) {
@@ -115,15 +145,29 @@ kj::Promise<void> Routes::create(Exchange& exchange, const Target& target,
   if (!text.ok()) return bad(exchange, text.error().message);
   auto parsed = parse_job(*text, options->unknown_fields);
   if (!parsed.ok()) return exchange.send_error(parsed.error(), "jobs", "");
-  exchange.warnings = parsed->warnings;
-  std::string name = parsed->meta.name.empty() ? parsed->meta.generate_name : parsed->meta.name;
-  auto admitted = admit_job(std::move(*parsed), {target.ns, random_uid(), options_.now(),
-                                                 random_suffix(), options_.gates});
+  const std::string name =
+      parsed->meta.name.empty() ? parsed->meta.generate_name : parsed->meta.name;
+  auto exists = [&exchange, name] {
+    return exchange.send_error({Errc::exists, "", {}}, "jobs", name);
+  };
+  return admit(exchange, target, std::move(*parsed), options->dry,
+               writer(exchange, *options, Kind::job), std::move(exists));
+}
+
+kj::Promise<void> Routes::admit(Exchange& exchange, const Target& target, ParsedJob parsed,
+                                bool dry, const Writer& writer,
+                                std::function<Promise()> when_exists) {
+  exchange.warnings = parsed.warnings;
+  std::string name = parsed.meta.name.empty() ? parsed.meta.generate_name : parsed.meta.name;
+  const Json said = parsed.document;
+  auto admitted = admit_job(std::move(parsed), {target.ns, random_uid(), options_.now(),
+                                                random_suffix(), options_.gates});
   if (!admitted.ok()) return exchange.send_error(admitted.error(), "jobs", name);
   core::JobObjectPtr job = std::move(*admitted);
+  if (exchange.method == kj::HttpMethod::POST) job = tracked_new(job, said, writer);
   name = job->meta.name;
-  if (view_.job(target.ns, name)) return exchange.send_error({Errc::exists, "", {}}, "jobs", name);
-  if (options->dry) {
+  if (view_.job(target.ns, name)) return when_exists();
+  if (dry) {
     const core::Job pretended(0, job);
     return respond(exchange, {.kind = Kind::job, .job = &pretended, .version = view_.version()},
                    201);
@@ -131,7 +175,9 @@ kj::Promise<void> Routes::create(Exchange& exchange, const Target& target,
   Call call = new_call();
   backend_.create_job(job, std::move(call.done));
   return call.promise.then(
-      [this, &exchange, job, name, ns = target.ns](Status status) -> kj::Promise<void> {
+      [this, &exchange, job, name, ns = target.ns,
+       when_exists = std::move(when_exists)](Status status) mutable -> kj::Promise<void> {
+        if (!status.ok() && status.error().code == Errc::exists) return when_exists();
         if (!status.ok()) return exchange.send_error(status.error(), "jobs", name);
         if (const auto shown = view_.job(ns, name);
             shown && shown->job->object().meta.uid == job->meta.uid)
@@ -176,7 +222,8 @@ kj::Promise<void> Routes::write_job(Exchange& exchange, const Target& target,
                                     const std::string& body) {
   auto options = write_options(exchange.url);
   if (!options.ok()) return bad(exchange, options.error().message);
-  MakeJob make = [this, &exchange, target, body, unknown = options->unknown_fields](
+  MakeJob make = [this, &exchange, target, body, unknown = options->unknown_fields,
+                  writer = writer(exchange, *options, Kind::job)](
                      const core::Job& seen) -> Result<core::JobObjectPtr> {
     const uint64_t version = view_.owner_version(seen.id());
     Json base = Json::parse(seen.object().json);
@@ -187,7 +234,9 @@ kj::Promise<void> Routes::write_job(Exchange& exchange, const Target& target,
     if (!parsed.ok()) return parsed.error();
     if (!version_holds(parsed->resource_version, version)) return conflict();
     exchange.warnings = parsed->warnings;
-    return update_job(std::move(*parsed), seen.object(), observed(seen), options_.gates);
+    auto job = update_job(std::move(*parsed), seen.object(), observed(seen), options_.gates);
+    if (!job.ok()) return job.error();
+    return tracked(*job, seen.object().json, writer);
   };
   return change_job(
       exchange, target, options->dry, std::move(make),
@@ -204,21 +253,22 @@ kj::Promise<void> Routes::write_scale(Exchange& exchange, const Target& target,
                                       const std::string& body) {
   auto options = write_options(exchange.url);
   if (!options.ok()) return bad(exchange, options.error().message);
-  MakeJob make = [this, &exchange, body](const core::Job& seen) -> Result<core::JobObjectPtr> {
+  MakeJob make = [this, &exchange, body, writer = writer(exchange, *options, Kind::job, "scale")](
+                     const core::Job& seen) -> Result<core::JobObjectPtr> {
     auto json = written(exchange, body, Json(scale_json(seen, view_.version())));
     if (!json.ok()) return json.error();
-    const Json replicas = json->value(Json::json_pointer("/spec/replicas"), Json(0));
+    const Json* said = find_path(*json, {"spec", "replicas"});
+    const Json replicas = said ? *said : Json(0);
     if (!replicas.is_number_integer())
       return Error{Errc::invalid, "spec.replicas: has to be a whole number", {}};
-    const Json wanted = json->value(Json::json_pointer("/metadata/resourceVersion"), Json(""));
-    if (!wanted.is_string() ||
-        !version_holds(wanted.get<std::string>(), view_.owner_version(seen.id())))
-      return conflict();
+    if (!version_holds(version_text(*json), view_.owner_version(seen.id()))) return conflict();
     Json document = Json::parse(seen.object().json);
     document["spec"]["parallelism"] = replicas;
     auto parsed = parse_job(document.dump(), FieldValidation::ignore);
     if (!parsed.ok()) return parsed.error();
-    return update_job(std::move(*parsed), seen.object(), observed(seen), options_.gates);
+    auto job = update_job(std::move(*parsed), seen.object(), observed(seen), options_.gates);
+    if (!job.ok()) return job.error();
+    return tracked(*job, seen.object().json, writer);
   };
   return change_job(
       exchange, target, options->dry, std::move(make),
@@ -299,7 +349,7 @@ kj::Promise<void> Routes::removed(Exchange& exchange, const Target& target,
 }
 
 // A whole collection, as its selectors say: each object as if it were deleted alone. Answers with
-// the list of what was there.
+// the list of what was there, or just that it is done when that list is a long one.
 kj::Promise<void> Routes::remove_all(Exchange& exchange, const Target& target,
                                      const std::string& body) {
   auto options = delete_options(exchange.url, body, exchange.content_type);
@@ -314,19 +364,21 @@ kj::Promise<void> Routes::remove_all(Exchange& exchange, const Target& target,
   std::string items;
   std::vector<core::JobObjectPtr> jobs;
   std::map<JobId, std::vector<PodKey>> pods;
-  view_.each(
-      query.kind, query.ns, [&query](const core::Job& job) { return query.wants(job); },
-      [&](const Shown& shown) {
-        if (!query.matches(view_, shown)) return;
-        if (!items.empty()) items += ",";
-        renderer_.object(items, shown);
-        if (target.kind == Kind::job)
-          jobs.push_back(shown.job->object_ptr());
-        else
-          pods[shown.job->id()].push_back(shown.pod->key);
-      });
-  std::string answer = renderer_.list_head(target.kind, Form::plain, view_.version()) + items +
-                       renderer_.list_tail();
+  view_.each(query.kind, query.ns, query.wanted(), [&](const Shown& shown) {
+    if (!query.matches(view_, shown)) return;
+    if (items.size() <= kListMax) {
+      if (!items.empty()) items += ",";
+      renderer_.object(items, shown);
+    }
+    if (target.kind == Kind::job)
+      jobs.push_back(shown.job->object_ptr());
+    else
+      pods[shown.job->id()].push_back(shown.pod->key);
+  });
+  std::string answer = items.size() > kListMax
+                           ? dumped(success_json(resource_name(target.kind), "", "")) + "\n"
+                           : renderer_.list_head(target.kind, Form::plain) + items +
+                                 renderer_.list_tail({view_.version(), "", 0});
   if (options->dry) return exchange.send(200, std::move(answer));
   kj::Vector<kj::Promise<void>> all;
   for (const core::JobObjectPtr& job : jobs) {

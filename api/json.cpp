@@ -54,6 +54,17 @@ Ready ready(const core::NodeInfo& node) {
 
 }  // namespace
 
+const Json* find_path(const Json& json, std::initializer_list<const char*> names) {
+  const Json* at = &json;
+  for (const char* name : names) {
+    if (!at->is_object()) return nullptr;
+    auto it = at->find(name);
+    if (it == at->end()) return nullptr;
+    at = &*it;
+  }
+  return at;
+}
+
 std::string dumped(const OrderedJson& json) {
   return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
@@ -148,15 +159,17 @@ OrderedJson node_json(const core::NodeInfo& node, uint64_t version) {
   if (!node.address.empty())
     addresses.push_back({{"type", "InternalIP"}, {"address", node.address}});
   addresses.push_back({{"type", "Hostname"}, {"address", node.name}});
+  OrderedJson meta = {{"name", node.name},
+                      {"uid", node.work_dir_id},
+                      {"resourceVersion", std::to_string(version)},
+                      {"creationTimestamp", time_text(node.created_ms)},
+                      {"labels", std::move(labels)},
+                      {"annotations", node.spec.annotations}};
+  if (!node.spec.managers.empty())
+    meta["managedFields"] = OrderedJson::parse(node.spec.managers, nullptr, false);
   return {{"kind", "Node"},
           {"apiVersion", "v1"},
-          {"metadata",
-           {{"name", node.name},
-            {"uid", node.work_dir_id},
-            {"resourceVersion", std::to_string(version)},
-            {"creationTimestamp", time_text(node.created_ms)},
-            {"labels", std::move(labels)},
-            {"annotations", node.spec.annotations}}},
+          {"metadata", std::move(meta)},
           {"spec", std::move(spec)},
           {"status",
            {{"capacity", capacity},

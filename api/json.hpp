@@ -9,6 +9,7 @@
 #include "api/view.hpp"
 #include "base/result.hpp"
 
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -19,6 +20,8 @@ namespace muster::api {
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
+// The value below these members; nullptr: there is none, or something on the way is no object.
+const Json* find_path(const Json& json, std::initializer_list<const char*> names);
 // Appends a JSON string, quotes included; bytes that are no UTF-8 become U+FFFD.
 void append_quoted(std::string& out, std::string_view text);
 // As JSON text that never fails.

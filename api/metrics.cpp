@@ -271,9 +271,11 @@ std::string Metrics::text(const View& view) {
   m.nodes.Add({{"ready", "true"}}).Set(ready);
   m.nodes.Add({{"ready", "false"}}).Set(not_ready);
   m.slots.Set(slots);
-  double running = 0, suspended = 0, complete = 0, failed = 0;
-  view.each(Kind::job, "", nullptr, [&](const Shown& shown) {
-    const core::Job& job = *shown.job;
+  const auto at_rest = view.resting();
+  double running = 0, suspended = 0, complete = static_cast<double>(at_rest.first),
+         failed = static_cast<double>(at_rest.second);
+  view.each_active_job([&](const core::Job& job) {
+    if (job.hidden()) return;
     (job.condition("Complete") ? complete
      : job.condition("Failed") ? failed
      : job.suspended()         ? suspended

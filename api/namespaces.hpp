@@ -11,6 +11,6 @@ namespace muster::api {
 
 // The collection or one of its names.
 bool is_namespaces(const Url& url);
-kj::Promise<void> answer_namespaces(Exchange& exchange, const View& view, Millis now_ms);
+kj::Promise<void> answer_namespaces(Exchange& exchange, const View& view);
 
 }  // namespace muster::api

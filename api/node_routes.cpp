@@ -49,7 +49,8 @@ std::vector<core::Taint> taints(const Json& list, core::Violations& found) {
   return all;
 }
 
-// What people may set of a written Node. Labels that the agent tells stay its own.
+}  // namespace
+
 Result<core::NodeSpec> node_spec(const Json& json, const core::NodeInfo& node) {
   core::Violations found;
   core::NodeSpec spec;
@@ -74,20 +75,19 @@ Result<core::NodeSpec> node_spec(const Json& json, const core::NodeInfo& node) {
   return spec;
 }
 
-}  // namespace
-
 kj::Promise<void> Routes::write_node(Exchange& exchange, const Target& target,
                                      const std::string& body) {
   auto options = write_options(exchange.url);
   if (!options.ok()) return bad(exchange, options.error().message);
-  MakeNode make = [&exchange, body](const Shown& seen) -> Result<core::NodeSpec> {
+  MakeNode make = [&exchange, body, writer = writer(exchange, *options, Kind::node)](
+                      const Shown& seen) -> Result<core::NodeSpec> {
     const Json base(node_json(*seen.node, seen.version));
     auto json = written(exchange, body, base);
     if (!json.ok()) return json.error();
-    const Json wanted = json->value(Json::json_pointer("/metadata/resourceVersion"), Json(""));
-    if (!wanted.is_string() || !version_holds(wanted.get<std::string>(), seen.version))
-      return Error{Errc::conflict, "", {}};
-    return node_spec(*json, *seen.node);
+    if (!version_holds(version_text(*json), seen.version)) return Error{Errc::conflict, "", {}};
+    auto spec = node_spec(*json, *seen.node);
+    if (!spec.ok()) return spec.error();
+    return tracked(std::move(*spec), seen, *json, writer);
   };
   return change_node(exchange, target, options->dry, std::move(make), kTries);
 }

@@ -1,6 +1,7 @@
 #include "api/not_served.hpp"
 
-#include <string_view>
+#include <string>
+#include <vector>
 
 namespace muster::api {
 namespace {
@@ -24,21 +25,23 @@ constexpr Row kOfPod[] = {
 
 }  // namespace
 
-std::string not_served(kj::HttpMethod method, const Url& url) {
+std::optional<NotServed> not_served(kj::HttpMethod method, const Url& url) {
   const std::vector<std::string>& p = url.path;
-  if (p.size() < 3 || p[0] != "api" || p[1] != "v1") return {};
+  if (p.size() < 3 || p[0] != "api" || p[1] != "v1") return std::nullopt;
   const bool one_namespace = p[2] == "namespaces" && p.size() > 4;
   const size_t at = one_namespace ? 4 : 2;
-  if (p[at] == "nodes" && p.size() == at + 1 && method == kj::HttpMethod::POST)
-    return "nodes are made by the agents that register: muster agent --coordinator ADDR:PORT";
-  if (p[at] == "events" && method == kj::HttpMethod::POST) return "events are made by muster";
-  if (p[at] != "pods") return {};
-  if (p.size() == at + 1 && method == kj::HttpMethod::POST)
-    return "pods are made by jobs: kubectl create job NAME --image=none -- COMMAND";
-  if (p.size() < at + 3) return {};
+  const bool made = p.size() == at + 1 && method == kj::HttpMethod::POST;
+  if (made && p[at] == "nodes")
+    return NotServed{
+        "nodes are made by the agents that register: muster agent --coordinator ADDR:PORT", "GET"};
+  if (made && p[at] == "events") return NotServed{"events are made by muster", "GET"};
+  if (made && p[at] == "pods")
+    return NotServed{"pods are made by jobs: kubectl create job NAME --image=none -- COMMAND",
+                     one_namespace ? "DELETE, GET" : "GET"};
+  if (p[at] != "pods" || p.size() < at + 3) return std::nullopt;
   for (const Row& row : kOfPod)
-    if (p[at + 2] == row.sub) return std::string(row.message);
-  return {};
+    if (p[at + 2] == row.sub) return NotServed{row.message, ""};
+  return std::nullopt;
 }
 
 }  // namespace muster::api

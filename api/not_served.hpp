@@ -6,11 +6,17 @@
 
 #include <kj/compat/http.h>
 
-#include <string>
+#include <optional>
+#include <string_view>
 
 namespace muster::api {
 
-// The message for the client; empty if it is none of these.
-std::string not_served(kj::HttpMethod method, const Url& url);
+struct NotServed {
+  std::string_view message;
+  const char* allow;  // the methods that there are
+};
+
+// Nothing: it is none of these.
+std::optional<NotServed> not_served(kj::HttpMethod method, const Url& url);
 
 }  // namespace muster::api

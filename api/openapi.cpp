@@ -152,9 +152,10 @@ OrderedJson operation(const Resource& resource, std::string_view verb) {
         {"content", content({"application/json", "application/yaml"}, reference(kind.schema))}};
   if (verb == "patch")
     op["requestBody"] = {
-        {"content", content({"application/json-patch+json", "application/merge-patch+json",
-                             "application/strategic-merge-patch+json"},
-                            OrderedJson{{"type", "object"}})}};
+        {"content",
+         content({"application/apply-patch+yaml", "application/json-patch+json",
+                  "application/merge-patch+json", "application/strategic-merge-patch+json"},
+                 OrderedJson{{"type", "object"}})}};
   if (verb == "delete" || verb == "deletecollection")
     op["requestBody"] = {{"content", content({"application/json"}, value_json("DeleteOptions"))}};
   const bool text = resource.name == "pods/log";

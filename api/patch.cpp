@@ -150,6 +150,7 @@ Result<json> apply_operations(const json& base, const json& patch) {
 }  // namespace
 
 Result<json> apply_patch(PatchType type, json base, const json& patch) {
+  MUSTER_CHECK(type != PatchType::apply);
   if (type == PatchType::json) return apply_operations(base, patch);
   if (!patch.is_object()) return wrong("a patch has to be an object");
   if (type == PatchType::merge) {

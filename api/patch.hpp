@@ -13,9 +13,11 @@
 
 namespace muster::api {
 
-enum class PatchType { merge, json, strategic };
+// apply: server-side apply, which needs the object's managers too (managed_fields.hpp).
+enum class PatchType { merge, json, strategic, apply };
 
-// `base` with the patch applied. `invalid` with a message that names what is wrong.
+// `base` with the patch applied, which is no apply. `invalid` with a message that names what is
+// wrong.
 Result<nlohmann::json> apply_patch(PatchType type, nlohmann::json base,
                                    const nlohmann::json& patch);
 

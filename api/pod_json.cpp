@@ -80,6 +80,8 @@ std::string_view pod_reason(EndCause cause) {
       return "NodeLost";
     case EndCause::agent_stopped:
       return "Terminated";
+    case EndCause::evicted:
+      return "Evicted";
     default:
       return {};
   }

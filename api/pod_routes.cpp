@@ -25,7 +25,8 @@ std::string text_of(const Json& object, const char* name) {
 // life are muster's: what is written there has no effect.
 Result<std::vector<core::PodCondition>> changed_conditions(const Json& before, const Json& after) {
   auto list = [](const Json& pod) {
-    return pod.value(Json::json_pointer("/status/conditions"), Json::array());
+    const Json* found = find_path(pod, {"status", "conditions"});
+    return found && !found->is_null() ? *found : Json::array();
   };
   core::Violations found;
   std::vector<core::PodCondition> changed;

@@ -80,13 +80,19 @@ void Renderer::whole(std::string& out, const Shown& shown, Form form, bool colum
   out += "]}";
 }
 
-std::string Renderer::list_head(Kind kind, Form form, uint64_t version) const {
-  const std::string meta = "\"metadata\":{\"resourceVersion\":\"" + std::to_string(version) + "\"}";
+std::string Renderer::list_head(Kind kind, Form form) const {
   if (form == Form::table)
-    return R"({"kind":"Table","apiVersion":"meta.k8s.io/v1",)" + meta +
-           ",\"columnDefinitions\":" + dumped(table_columns(kind)) + ",\"rows\":[";
+    return R"({"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":)" +
+           dumped(table_columns(kind)) + ",\"rows\":[";
   return std::string("{\"kind\":\"") + kind_name(kind) + "List\",\"apiVersion\":\"" +
-         api_version(kind) + "\"," + meta + ",\"items\":[";
+         api_version(kind) + "\",\"items\":[";
+}
+
+std::string Renderer::list_tail(const ListMeta& list) const {
+  std::string meta = "],\"metadata\":{\"resourceVersion\":\"" + std::to_string(list.version) + "\"";
+  if (!list.token.empty()) meta += ",\"continue\":\"" + list.token + "\"";
+  if (list.remaining != 0) meta += ",\"remainingItemCount\":" + std::to_string(list.remaining);
+  return meta + "}}\n";
 }
 
 std::string Renderer::bookmark(Kind kind, Form form, uint64_t version) const {

@@ -22,8 +22,13 @@ class Renderer {
   // The object in this form: itself, or a table of one row. `columns`: with the table's columns.
   void whole(std::string& out, const Shown& shown, Form form, bool columns = true);
   // What stands before and after the items (rows) of a list.
-  std::string list_head(Kind kind, Form form, uint64_t version) const;
-  std::string list_tail() const { return "]}\n"; }
+  struct ListMeta {
+    uint64_t version = 0;
+    std::string token;       // of the next page; empty: there is none
+    uint64_t remaining = 0;  // objects after this page; 0: not said
+  };
+  std::string list_head(Kind kind, Form form) const;
+  std::string list_tail(const ListMeta& meta) const;
   // An object of this kind that holds nothing but a version, for a bookmark.
   std::string bookmark(Kind kind, Form form, uint64_t version) const;
 

@@ -1,5 +1,6 @@
 #include "api/routes.hpp"
 
+#include "api/list_stream.hpp"
 #include "api/server.hpp"
 
 #include <charconv>
@@ -15,8 +16,25 @@ std::optional<Int> number(std::string_view text) {
   return n;
 }
 
+std::string not_a_version(const std::string& text) {
+  return "resourceVersion: Invalid value: \"" + text + "\": not a version of this server";
+}
+
 kj::Promise<void> bad(Exchange& exchange, std::string_view message) {
   return exchange.send_status(400, "BadRequest", message);
+}
+
+// The methods of a resource, for people whose method is none of them.
+std::string allowed(const Target& target) {
+  const bool job = target.kind == Kind::job, pod = target.kind == Kind::pod;
+  if (target.sub == "log") return "GET";
+  if (target.sub == "eviction") return "POST";
+  if (target.sub == "status" && target.kind == Kind::node) return "GET";
+  if (!target.sub.empty()) return "GET, PATCH, PUT";
+  if (target.kind == Kind::event) return "GET";
+  if (!target.name.empty()) return "DELETE, GET, PATCH, PUT";
+  if (target.ns.empty()) return "GET";
+  return job ? "DELETE, GET, POST" : pod ? "DELETE, GET" : "GET";
 }
 
 // The instant that sinceSeconds or sinceTime names; 0: none.
@@ -97,12 +115,21 @@ kj::Promise<void> Routes::answer(Exchange& exchange, Target target) {
   if (method == Method::POST && target.sub == "eviction")
     return with_body(exchange, target, &Routes::evict);
   if (method == Method::DELETE && whole && !event) {
-    if (!one && (target.kind == Kind::node || target.ns.empty())) return not_allowed(exchange);
+    if (!one && (target.kind == Kind::node || target.ns.empty()))
+      return not_allowed(exchange, allowed(target));
     if (!one) return with_body(exchange, target, &Routes::remove_all);
     return with_body(exchange, target,
                      job                        ? &Routes::remove_job
                      : target.kind == Kind::pod ? &Routes::remove_pod
                                                 : &Routes::remove_node);
+  }
+  if (method == Method::PATCH && one && patch_type(exchange.content_type) == PatchType::apply) {
+    if (job && whole) return with_body(exchange, target, &Routes::apply_job);
+    if (target.kind == Kind::node && whole) return with_body(exchange, target, &Routes::apply_node);
+    if (!event)
+      return exchange.send_status(415, "UnsupportedMediaType",
+                                  "only jobs and nodes are applied; of other resources change a "
+                                  "part with application/merge-patch+json");
   }
   if ((method == Method::PUT || method == Method::PATCH) && one && !event) {
     if (target.sub == "scale") return with_body(exchange, target, &Routes::write_scale);
@@ -112,10 +139,11 @@ kj::Promise<void> Routes::answer(Exchange& exchange, Target target) {
       return with_body(exchange, target, &Routes::write_pod);
     if (target.kind == Kind::node && whole) return with_body(exchange, target, &Routes::write_node);
   }
-  return not_allowed(exchange);
+  return not_allowed(exchange, allowed(target));
 }
 
-kj::Promise<void> Routes::not_allowed(Exchange& exchange) {
+kj::Promise<void> Routes::not_allowed(Exchange& exchange, std::string methods) {
+  exchange.headers.push_back({"Allow", std::move(methods)});
   return exchange.send_status(405, "MethodNotAllowed",
                               "the server does not allow this method on the requested resource");
 }
@@ -160,7 +188,38 @@ kj::Promise<void> Routes::list(Exchange& exchange, const Target& target) {
   query.labels = std::move(*labels);
   query.fields = std::move(*fields);
   if (exchange.url.flag("watch")) return watch(exchange, std::move(query));
-  return stream_list(context_, exchange, query);
+  auto page = page_of(exchange.url);
+  if (!page.ok()) return bad(exchange, page.error().message);
+  if (page->resumed && !view_.after(page->version))
+    return exchange.send_status(
+        410, "Expired",
+        "The provided continue parameter is too old to display a consistent list result. You "
+        "must start a new list without the continue parameter.");
+  if (auto refused = refuse_version(exchange)) return kj::mv(*refused);
+  return stream_list(context_, exchange, query, std::move(*page));
+}
+
+// A list shows what is there now. A client that wants an older state, or one that is still to come,
+// can't have it.
+std::optional<kj::Promise<void>> Routes::refuse_version(Exchange& exchange) {
+  const std::string text = exchange.url.get("resourceVersion"),
+                    match = exchange.url.get("resourceVersionMatch");
+  if (!match.empty() && match != "Exact" && match != "NotOlderThan")
+    return bad(exchange, "resourceVersionMatch: Unsupported value: \"" + match +
+                             "\": supported values: \"Exact\", \"NotOlderThan\"");
+  if (!match.empty() && text.empty())
+    return bad(exchange, "resourceVersionMatch: Forbidden: needs a resourceVersion");
+  if (text.empty() || text == "0") return std::nullopt;
+  const auto version = number<uint64_t>(text);
+  if (!version) return bad(exchange, not_a_version(text));
+  const std::string now = std::to_string(view_.version());
+  if (*version > view_.version())
+    return exchange.send_status(504, "Timeout",
+                                "Too large resource version: " + text + ", current: " + now);
+  if (match == "Exact" && *version != view_.version())
+    return exchange.send_status(410, "Expired",
+                                "too old resource version: " + text + " (" + now + ")");
+  return std::nullopt;
 }
 
 kj::Promise<void> Routes::watch(Exchange& exchange, Query query) {
@@ -185,9 +244,7 @@ kj::Promise<void> Routes::watch(Exchange& exchange, Query query) {
     return stream_watch(context_, exchange, std::move(query), start);
   }
   const auto n = number<uint64_t>(version);
-  if (!n)
-    return bad(exchange,
-               "resourceVersion: Invalid value: \"" + version + "\": not a version of this server");
+  if (!n) return bad(exchange, not_a_version(version));
   const auto from = view_.after(*n);
   if (!from)
     return exchange.send_status(
@@ -200,23 +257,28 @@ kj::Promise<void> Routes::watch(Exchange& exchange, Query query) {
 kj::Promise<void> Routes::log(Exchange& exchange, const Target& target) {
   const auto shown = view_.pod(target.ns, target.name);
   if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "pods", target.name);
+  return pod_log(exchange, *shown, target.name);
+}
+
+kj::Promise<void> Routes::pod_log(Exchange& exchange, const Shown& shown, const std::string& name) {
   const Url& url = exchange.url;
   LogQuery query;
-  query.pod = key_of(*shown);
-  query.ns = target.ns;
-  query.pod_name = target.name;
+  query.pod = key_of(shown);
+  if (shown.pod->ended) query.ended_on = shown.pod->node;
+  query.job_uid = shown.job->object().meta.uid;
+  query.pod_name = name;
   query.container = url.get("container");
-  const auto& containers = shown->job->spec().pod.containers;
+  const auto& containers = shown.job->spec().pod.containers;
   if (query.container.empty() && !containers.empty()) query.container = containers.front().name;
   bool known = false;
   for (const auto& c : containers) known = known || c.name == query.container;
-  for (const auto& c : shown->job->spec().pod.init_containers)
+  for (const auto& c : shown.job->spec().pod.init_containers)
     known = known || c.name == query.container;
   if (!known)
-    return bad(exchange, "container " + query.container + " is not valid for pod " + target.name);
+    return bad(exchange, "container " + query.container + " is not valid for pod " + name);
   if (url.flag("previous"))
     return bad(exchange, "previous terminated container \"" + query.container + "\" in pod \"" +
-                             target.name + "\" not found");
+                             name + "\" not found");
   query.follow = url.flag("follow");
   const std::string stream = url.get("stream");
   if (!stream.empty() && stream != "All" && stream != "Stdout" && stream != "Stderr")
@@ -237,7 +299,7 @@ kj::Promise<void> Routes::log(Exchange& exchange, const Target& target) {
                "timestamps: muster keeps what a pod wrote as it is, without the time of each line");
   const auto since = log_since(url, options_.now());
   if (!since.ok()) return bad(exchange, since.error().message);
-  const core::Pod& pod = *shown->pod;
+  const core::Pod& pod = *shown.pod;
   if (pod.ended && pod.end.ended_ms < *since)
     return exchange.send(200, "", "text/plain; charset=utf-8");
   if (pod.started_ms != 0 && pod.started_ms < *since)

@@ -1,13 +1,14 @@
 // Routes: what the paths and methods of the objects' API do.
 //
-// Reading is in routes.cpp, writing in a file a kind (job_routes.cpp, pod_routes.cpp,
-// node_routes.cpp). Whoever changes an object reads it from the View, makes the new one, judges it
-// and hands both to the Backend, which refuses when the object is another one by then; a patch is
-// then made anew.
+// Reading is in routes.cpp (what is muster's own in muster_routes.cpp), writing in a file a kind
+// (job_routes.cpp, pod_routes.cpp, node_routes.cpp). Whoever changes an object reads it from the
+// View, makes the new one, judges it and hands both to the Backend, which refuses when the object
+// is another one by then; a patch is then made anew.
 #pragma once
 
 #include "api/backend.hpp"
 #include "api/exchange.hpp"
+#include "api/managed_fields.hpp"
 #include "api/streams.hpp"
 #include "api/write_options.hpp"
 
@@ -30,6 +31,14 @@ struct Target {
   static std::optional<Target> of(const Url& url);
 };
 
+// What a path of the group muster.dev/v1 names: something beyond Kubernetes' own objects.
+struct MusterTarget {
+  std::string ns, job;  // empty: of no job
+  std::string what;     // the last word of the path: "indexes"
+
+  static std::optional<MusterTarget> of(const Url& url);
+};
+
 // A call of the Backend as a promise.
 struct Call {
   kj::Promise<Status> promise;
@@ -44,6 +53,7 @@ class Routes {
       : context_(context), view_(view), backend_(backend), renderer_(renderer), options_(options) {}
 
   kj::Promise<void> answer(Exchange& exchange, Target target);
+  kj::Promise<void> answer_own(Exchange& exchange, const MusterTarget& target);
 
  private:
   using Promise = kj::Promise<void>;
@@ -55,15 +65,29 @@ class Routes {
   using Respond = std::function<Promise(const Shown&)>;
 
   Promise with_body(Exchange& exchange, const Target& target, Handler handler);
-  Promise not_allowed(Exchange& exchange);
+  Promise not_allowed(Exchange& exchange, std::string methods);
   Promise respond(Exchange& exchange, const Shown& shown, int code = 200);
   std::optional<Shown> find(const Target& target) const;
   Promise get(Exchange& exchange, const Target& target);
   Promise list(Exchange& exchange, const Target& target);
+  std::optional<Promise> refuse_version(Exchange& exchange);
   Promise watch(Exchange& exchange, Query query);
   Promise log(Exchange& exchange, const Target& target);
+  Promise pod_log(Exchange& exchange, const Shown& shown, const std::string& name);
+  Promise attempts(Exchange& exchange, const Shown& shown);
+  Promise attempt_log(Exchange& exchange, const Shown& shown);
+  Promise why(Exchange& exchange, const Shown& shown);
+  Result<std::optional<core::Pod>> last_attempt(const core::Job& job, uint32_t index);
+
+  Promise indexes(Exchange& exchange, const Shown& job);
+  Promise node_use(Exchange& exchange);
 
   Promise create(Exchange& exchange, const Target& target, const std::string& body);
+  // A parsed job, as `writer` wrote it (its managers are known already when it was applied).
+  Promise admit(Exchange& exchange, const Target& target, ParsedJob parsed, bool dry,
+                const Writer& writer, std::function<Promise()> when_exists);
+  Promise apply_job(Exchange& exchange, const Target& target, const std::string& body);
+  Promise apply_node(Exchange& exchange, const Target& target, const std::string& body);
   Promise write_job(Exchange& exchange, const Target& target, const std::string& body);
   Promise write_job_status(Exchange& exchange, const Target& target, const std::string& body);
   Promise get_scale(Exchange& exchange, const Target& target);
@@ -85,6 +109,8 @@ class Routes {
   Promise remove_node(Exchange& exchange, const Target& target, const std::string& body);
   Promise change_node(Exchange& exchange, const Target& target, bool dry, MakeNode make, int tries);
 
+  Writer writer(const Exchange& exchange, const WriteOptions& options, Kind kind,
+                const std::string& subresource = "") const;
   std::string random_uid();
   std::string random_suffix();
 
@@ -99,9 +125,27 @@ class Routes {
 OrderedJson success_json(const std::string& resource, const std::string& name,
                          const std::string& uid);
 
+// What the rules of an update look at in the status.
+core::ObservedStatus observed(const core::Job& job);
+
 // What a PUT (the body itself) or a PATCH makes of `base`.
 Result<Json> written(const Exchange& exchange, const std::string& body, const Json& base);
 
+// The same job, with the managers that it has once this writer made it of what was there (empty:
+// nothing, it is new).
+core::JobObjectPtr tracked(core::JobObjectPtr job, const std::string& before, const Writer& writer);
+
+// The same of a new job, made of what was `said`.
+core::JobObjectPtr tracked_new(core::JobObjectPtr job, const Json& said, const Writer& writer);
+
+// The same for what people set of a node. `said`: the node as it was written.
+core::NodeSpec tracked(core::NodeSpec spec, const Shown& seen, const Json& said,
+                       const Writer& writer);
+// What people may set of a written Node. Labels that the agent tells stay its own.
+Result<core::NodeSpec> node_spec(const Json& json, const core::NodeInfo& node);
+
+// The metadata.resourceVersion that an object names; empty: none.
+std::string version_text(const Json& object);
 // A resourceVersion that the client wants: none, or one at which the object's own part was already
 // as it is now.
 bool version_holds(const std::string& wanted, uint64_t owner_version);

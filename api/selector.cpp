@@ -264,6 +264,33 @@ bool Query::wants(const core::Job& job) const {
   });
 }
 
+bool Query::wants_resting(std::string_view name, const RestingJob& job) const {
+  auto fits = [](std::optional<std::string_view> only, std::string_view is) {
+    return !only || *only == is;
+  };
+  switch (kind) {
+    case Kind::job:
+      return fits(fields.only("metadata.name"), name);
+    case Kind::event:
+      return fits(fields.only("involvedObject.name"), name) &&
+             fits(fields.only("involvedObject.uid"), job.uid);
+    case Kind::pod:
+      return !job.named_pods || (fits(labels.only(core::kJobNameLabel), name) &&
+                                 fits(labels.only(core::kLegacyJobNameLabel), name) &&
+                                 fits(labels.only(core::kControllerUidLabel), job.uid) &&
+                                 fits(labels.only(core::kLegacyControllerUidLabel), job.uid));
+    case Kind::node:
+      break;
+  }
+  return true;
+}
+
+Wanted Query::wanted() const {
+  return {
+      [this](const core::Job& job) { return wants(job); },
+      [this](std::string_view name, const RestingJob& job) { return wants_resting(name, job); }};
+}
+
 bool Query::may_turn() const {
   if (kind == Kind::pod) return fields.mentions("spec.nodeName") || fields.mentions("status.phase");
   if (kind == Kind::event) return false;

@@ -51,6 +51,9 @@ struct Query {
   bool matches(const View& view, const Shown& shown) const;
   // May this job have pods or events that match?
   bool wants(const core::Job& job) const;
+  bool wants_resting(std::string_view name, const RestingJob& job) const;
+  // Both together; the Query outlives it.
+  Wanted wanted() const;
   // Can an object begin or cease to match while it lives?
   bool may_turn() const;
 };

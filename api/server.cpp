@@ -5,6 +5,7 @@
 #include "api/empty_lists.hpp"
 #include "api/namespaces.hpp"
 #include "api/not_served.hpp"
+#include "api/page.hpp"
 #include "api/peer_uid.hpp"
 #include "api/routes.hpp"
 #include "base/check.hpp"
@@ -62,9 +63,11 @@ int fd_of(kj::AsyncIoStream& stream) {
   return -1;
 }
 
-kj::HttpServerSettings settings(kj::HttpServerErrorHandler& errors) {
+constexpr kj::Duration kAcceptPause = 100 * kj::MILLISECONDS;  // after accept() has failed
+
+kj::HttpServerSettings settings(const ServerOptions& options, kj::HttpServerErrorHandler& errors) {
   kj::HttpServerSettings settings;
-  settings.headerTimeout = 60 * kj::SECONDS;
+  settings.headerTimeout = options.head_patience;
   settings.pipelineTimeout = 10 * kj::MINUTES;  // idle connections of clients that come back
   // A body that is refused unread: take it in, so that the client gets to reading the answer.
   settings.canceledUploadGracePeriod = 5 * kj::SECONDS;
@@ -86,7 +89,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
         routes_(context_, view, backend, renderer_, options_),
         http_(
             timer, make_table(), [this](kj::AsyncIoStream& stream) { return service(stream); },
-            settings(*this)),
+            settings(options_, *this)),
         tasks_(*this) {
     MUSTER_CHECK(options_.random != nullptr);
     view_.on_change([this] { context_.wake(); });
@@ -94,17 +97,23 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   ~Impl() noexcept(false) { view_.on_change({}); }
 
   kj::Promise<void> accept(kj::ConnectionReceiver& port) {
-    return port.accept().then([this, &port](kj::Own<kj::AsyncIoStream> stream) {
-      if (options_.insecure || trusted(*stream))
-        tasks_.add(connection(kj::mv(stream)));
-      else
-        tasks_.add(refuse(kj::mv(stream)));
-      return accept(port);
-    });
+    return port.accept().then(
+        [this, &port](kj::Own<kj::AsyncIoStream> stream) {
+          tasks_.add(take(kj::mv(stream)));
+          return accept(port);
+        },
+        [this, &port](kj::Exception&& failure) {
+          // No file descriptor is left, most likely: those that there are will be given back.
+          log::warn("no connection could be accepted: {}", failure.getDescription().cStr());
+          return context_.timer.afterDelay(kAcceptPause).then([this, &port] {
+            return accept(port);
+          });
+        });
   }
 
   kj::Promise<void> connection(kj::Own<kj::AsyncIoStream> stream) {
-    return http_.listenHttp(kj::mv(stream));
+    ++connections_;
+    return http_.listenHttp(kj::mv(stream)).attach(kj::defer([this] { --connections_; }));
   }
 
   kj::Promise<void> drain() {
@@ -139,6 +148,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     kj::HttpHeaderTable::Builder builder;
     accept_id_ = builder.add("Accept");
     origin_id_ = builder.add("Origin");
+    user_agent_id_ = builder.add("User-Agent");
     if_none_match_id_ = builder.add("If-None-Match");
     table_ = builder.build();
     return *table_;
@@ -156,15 +166,28 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     return fd >= 0 && peer_trusted(fd);
   }
 
-  kj::Promise<void> refuse(kj::Own<kj::AsyncIoStream> stream) {
-    log::warn("refused a connection to the API: not from this user on this machine");
-    const std::string body =
-        dumped(
-            status_json(403, "Forbidden", "only the coordinator's own user and root are served")) +
-        "\n";
+  kj::Promise<void> take(kj::Own<kj::AsyncIoStream> stream) {
+    if (!options_.insecure && !trusted(*stream)) {
+      log::warn("refused a connection to the API: not from this user on this machine");
+      return refuse(
+          kj::mv(stream), "403 Forbidden",
+          status_json(403, "Forbidden", "only the coordinator's own user and root are served"));
+    }
+    if (connections_ >= options_.connections_max)
+      return refuse(kj::mv(stream), "503 Service Unavailable\r\nRetry-After: 1",
+                    status_json(503, "ServiceUnavailable",
+                                "there are " + std::to_string(connections_) +
+                                    " connections already, as many as are served; try again later",
+                                {{"retryAfterSeconds", 1}}));
+    return connection(kj::mv(stream));
+  }
+
+  kj::Promise<void> refuse(kj::Own<kj::AsyncIoStream> stream, const char* head,
+                           const OrderedJson& status) {
+    const std::string body = dumped(status) + "\n";
     std::string text =
-        "HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\nConnection: "
-        "close\r\nContent-Length: " +
+        std::string("HTTP/1.1 ") + head +
+        "\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: " +
         std::to_string(body.size()) + "\r\n\r\n" + body;
     auto promise = context_.write(*stream, std::move(text));
     return promise.then([&stream = *stream] { stream.shutdownWrite(); }).attach(kj::mv(stream));
@@ -178,8 +201,10 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     const bool readable = url.has_value();
     auto exchange =
         kj::heap<Exchange>(*table_, method, url ? std::move(*url) : Url(), body, response, peer);
+    exchange->impatient(context_.timer, options_.body_patience);
     exchange->content_type = text_of(headers.get(kj::HttpHeaderId::CONTENT_TYPE));
     exchange->accept = text_of(headers.get(accept_id_));
+    exchange->user_agent = text_of(headers.get(user_agent_id_));
     exchange->if_none_match = text_of(headers.get(if_none_match_id_));
     const std::string host = text_of(headers.get(kj::HttpHeaderId::HOST));
     const std::string origin = text_of(headers.get(origin_id_));
@@ -214,23 +239,30 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       return ready_ ? e.send(200, "ok", "text/plain") : e.send(503, reason_ + "\n", "text/plain");
     if (path.size() == 1 && path[0] == "metrics" && get && options_.metrics)
       return e.send(200, options_.metrics(), "text/plain; version=0.0.4; charset=utf-8");
+    if ((path.empty() || (path.size() == 1 && path[0] == "index.html")) && wants_page(e)) {
+      if (!get) return not_allowed(e);
+      return send_page(e);
+    }
     if (const Document* document = discovery_.find(e.url)) {
-      if (!get)
-        return e.send_status(405, "MethodNotAllowed", "the server does not allow this method here");
+      if (!get) return not_allowed(e);
       return send_document(e, *document);
     }
     if (is_access_review(e.url)) return answer_access_review(e);
-    if (const std::string why = not_served(e.method, e.url); !why.empty())
-      return e.send_status(405, "MethodNotAllowed", why);
+    if (const auto why = not_served(e.method, e.url)) {
+      e.headers.push_back({"Allow", why->allow});
+      return e.send_status(405, "MethodNotAllowed", why->message);
+    }
     if (is_empty_list(e.url)) return answer_empty_list(e, view_.version());
     auto target = Target::of(e.url);
+    const auto own = MusterTarget::of(e.url);
     const bool names = is_namespaces(e.url);
-    if (!target && !names)
+    if (!target && !own && !names)
       return e.send_status(404, "NotFound", "the server could not find the requested resource");
     if (!ready_)
       return e.send_status(503, "ServiceUnavailable", reason_,
                            OrderedJson{{"retryAfterSeconds", 1}});
-    if (names) return answer_namespaces(e, view_, options_.now());
+    if (own) return routes_.answer_own(e, *own);
+    if (names) return answer_namespaces(e, view_);
     return routes_.answer(e, std::move(*target));
   }
 
@@ -249,8 +281,26 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     return e.send(200, json ? document.text + "\n" : document.text, document.content_type);
   }
 
+  static kj::Promise<void> not_allowed(Exchange& e) {
+    e.headers.push_back({"Allow", "GET, HEAD"});
+    return e.send_status(405, "MethodNotAllowed", "the server does not allow this method here");
+  }
+
   void taskFailed(kj::Exception&& failure) override {
     log::debug("an API connection ended: {}", failure.getDescription().cStr());
+  }
+
+  // What is no HTTP at all.
+  kj::Promise<void> handleClientProtocolError(kj::HttpHeaders::ProtocolError error,
+                                              kj::HttpService::Response& response) override {
+    kj::HttpHeaders headers(*table_);
+    headers.set(kj::HttpHeaderId::CONTENT_TYPE, "application/json");
+    const int code = static_cast<int>(error.statusCode);
+    std::string text =
+        dumped(status_json(code, "BadRequest", std::string(error.description.cStr()))) + "\n";
+    auto out = response.send(error.statusCode, error.statusMessage, headers, text.size());
+    auto promise = context_.write(*out, std::move(text));
+    return promise.attach(kj::mv(out));
   }
 
   kj::Promise<void> handleApplicationError(kj::Exception failure,
@@ -262,11 +312,12 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   View& view_;
   ServerOptions options_;
   kj::Own<kj::HttpHeaderTable> table_;
-  kj::HttpHeaderId accept_id_, origin_id_, if_none_match_id_;
+  kj::HttpHeaderId accept_id_, origin_id_, user_agent_id_, if_none_match_id_;
   Discovery discovery_;
   Renderer renderer_;
   StreamContext context_;
   Routes routes_;
+  size_t connections_ = 0;
   bool ready_ = false;
   std::string reason_ = "starting";
   kj::HttpServer http_;

@@ -34,7 +34,12 @@ struct ServerOptions {
   std::function<uint64_t()> random;  // for uids and generated names; must be good
   WallClock now = wall_now;
   core::Gates gates{};
+  Millis backoff_base_ms = 10'000;  // of pod failures, for jobs that say nothing of it
+  Millis backoff_max_ms = 600'000;
   std::function<std::string()> metrics;  // text of /metrics; none: not served
+  // Of a client: to send a request's head whole, and between two pieces of its body.
+  kj::Duration head_patience = 15 * kj::SECONDS, body_patience = 30 * kj::SECONDS;
+  size_t connections_max = 4096;  // at a time; the next one is told that there are too many
 };
 
 class Server {

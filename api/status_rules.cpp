@@ -3,6 +3,7 @@
 #include "core/index_set.hpp"
 #include "core/spec/well_known.hpp"
 
+#include <algorithm>
 #include <set>
 #include <string>
 
@@ -20,8 +21,7 @@ struct Rules {
   static bool is_true(const json& status, const char* type) {
     if (!status.contains("conditions") || !status["conditions"].is_array()) return false;
     for (const json& c : status["conditions"])
-      if (c.is_object() && c.value("type", "") == type && c.value("status", "") == "True")
-        return true;
+      if (c.is_object() && text(c, "type") == type && text(c, "status") == "True") return true;
     return false;
   }
   static int64_t number(const json& status, const char* name) {
@@ -31,6 +31,26 @@ struct Rules {
   static std::string text(const json& status, const char* name) {
     auto it = status.find(name);
     return it != status.end() && it->is_string() ? it->get<std::string>() : std::string();
+  }
+
+  // What stands there is of the right kind: the rules below look no further.
+  void kinds() {
+    auto conditions = now.find("conditions");
+    if (conditions != now.end()) {
+      const bool good =
+          conditions->is_array() &&
+          std::all_of(conditions->begin(), conditions->end(), [](const json& c) {
+            return c.is_object() && !text(c, "type").empty() && !text(c, "status").empty();
+          });
+      if (!good)
+        found.invalid_object("status.conditions",
+                             "has to be a list of objects with a type and a status");
+    }
+    for (const char* name : {"startTime", "completionTime", "completedIndexes", "failedIndexes"})
+      if (now.contains(name) && !now[name].is_string())
+        found.invalid_object(std::string("status.") + name, "has to be a text");
+    if (now.contains("uncountedTerminatedPods") && !now["uncountedTerminatedPods"].is_object())
+      found.invalid_object("status.uncountedTerminatedPods", "has to be an object");
   }
 
   void counters() {
@@ -54,9 +74,10 @@ struct Rules {
   // Whether any UID is listed.
   bool uncounted() {
     std::set<std::string> seen;
-    const json lists = now.value("uncountedTerminatedPods", json::object());
+    const json lists = now.value("uncountedTerminatedPods", json());
     for (const char* name : {"succeeded", "failed"}) {
-      const json list = lists.value(name, json::array());
+      const json list = lists.is_object() ? lists.value(name, json()) : json();
+      if (!list.is_array()) continue;
       for (size_t i = 0; i < list.size(); ++i) {
         const std::string path =
             std::string("status.uncountedTerminatedPods.") + name + "[" + std::to_string(i) + "]";
@@ -184,6 +205,7 @@ core::Violations status_violations(const core::JobSpec& spec, const json& old_st
     rules.found.invalid_object("status", "has to be an object");
     return std::move(rules.found);
   }
+  rules.kinds();
   rules.counters();
   bool any_uncounted = rules.uncounted();
   rules.conditions();

@@ -1,60 +1,14 @@
 #include "api/streams.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 namespace muster::api {
 namespace {
 
-constexpr size_t kPiece = 256 * 1024;   // bytes written at once, about
-constexpr size_t kChangesARound = 512;  // changes of a watch rendered in one turn of the loop
-
-class ListStream {
- public:
-  ListStream(StreamContext& context, Exchange& exchange, const Query& query)
-      : context_(context), query_(query), form_(exchange.form()) {
-    const View& view = context_.view;
-    view.each(
-        query.kind, query.ns, [&](const core::Job& job) { return query.wants(job); },
-        [&](const Shown& shown) {
-          if (query.matches(view, shown)) keys_.push_back(key_of(shown));
-        });
-    piece_ = context_.renderer.list_head(query.kind, form_, view.version());
-    out_ = exchange.open("application/json");
-  }
-
-  kj::Promise<void> run() {
-    for (; next_ < keys_.size() && piece_.size() < kPiece; ++next_) {
-      // What has gone meanwhile is left out: a watch from the list's version tells that it was
-      // there.
-      const auto shown = context_.view.find(keys_[next_]);
-      if (!shown) continue;
-      if (!first_) piece_ += ',';
-      first_ = false;
-      if (form_ == Form::table)
-        context_.renderer.row(piece_, *shown);
-      else
-        context_.renderer.object(piece_, *shown);
-    }
-    const bool last = next_ == keys_.size();
-    if (last) piece_ += context_.renderer.list_tail();
-    std::string piece;
-    piece.swap(piece_);
-    return context_.write(*out_, std::move(piece)).then([this, last]() -> kj::Promise<void> {
-      if (last) return kj::READY_NOW;
-      return run();
-    });
-  }
-
- private:
-  StreamContext& context_;
-  Query query_;
-  Form form_;
-  std::vector<Key> keys_;
-  size_t next_ = 0;
-  bool first_ = true;
-  std::string piece_;
-  kj::Own<kj::AsyncOutputStream> out_;
-};
+constexpr size_t kPiece = 64 * 1024;   // bytes of a watch made in one turn, about
+constexpr size_t kEventsAtFirst = 32;  // in a piece, until their size is known
+constexpr auto kTurnsAtOnce = std::chrono::milliseconds(4);
 
 class WatchStream {
  public:
@@ -76,17 +30,24 @@ class WatchStream {
  private:
   kj::Promise<void> round() {
     if (context_.draining || context_.timer.now() >= ends_) return kj::READY_NOW;
+    return context_.turn().then([this] { return piece(); });
+  }
+
+  kj::Promise<void> piece() {
     std::string text;
+    size_t events = 0;
     const bool in_time = watch_.pull(
         [&](std::string_view type, const Shown& shown) {
           text += "{\"type\":\"";
           text += type;
           text += "\",\"object\":";
-          context_.renderer.whole(text, shown, form_, columns_);
+          context_.told.append(text, shown, form_, columns_);
           columns_ = false;
           text += "}\n";
+          ++events;
         },
-        kChangesARound);
+        events_max_);
+    if (events != 0) events_max_ = std::max<size_t>(1, kPiece * events / text.size());
     if (!in_time) {
       text +=
           "{\"type\":\"ERROR\",\"object\":" +
@@ -101,13 +62,14 @@ class WatchStream {
     if (text.empty()) return idle();
     last_told_ = context_.timer.now();
     return context_.write(*out_, std::move(text)).then([this]() -> kj::Promise<void> {
-      if (watch_.behind() && !start_.initial_bookmark) return pause();
-      return idle();
+      return watch_.behind() ? pause() : idle();
     });
   }
 
-  // An object that changes on and on is told once in a while, as it is then.
+  // Whoever is far behind goes on at once; else an object that changes on and on is told once in a
+  // while, as it is then.
   kj::Promise<void> pause() {
+    if (watch_.far_behind(events_max_)) return round();
     return context_.timer.afterDelay(context_.watch_gap).then([this] { return round(); });
   }
 
@@ -152,6 +114,7 @@ class WatchStream {
   kj::TimePoint ends_;
   kj::TimePoint last_told_ = kj::origin<kj::TimePoint>();
   bool columns_ = true;
+  size_t events_max_ = kEventsAtFirst;
   kj::Own<kj::AsyncOutputStream> out_;
 };
 
@@ -169,6 +132,10 @@ class LogStream {
   }
 
   kj::Promise<void> run() {
+    if (query_.ended_on) {
+      node_ = *query_.ended_on;
+      return node_ == kNoNode ? finish() : next(0);
+    }
     const auto shown = context_.view.find(query_.pod);
     if (shown && !shown->pod->bound() && !shown->pod->ended) {
       if (!query_.follow)
@@ -182,7 +149,6 @@ class LogStream {
     if (!shown) return finish();
     node_ = shown->pod->node;
     if (node_ == kNoNode) return finish();
-    job_uid_ = shown->job->object().meta.uid;
     return next(0);
   }
 
@@ -247,7 +213,7 @@ class LogStream {
     LogRequest request;
     request.node = node_;
     request.pod = {query_.pod.job, query_.pod.pod.index, query_.pod.pod.attempt};
-    request.job_uid = job_uid_;
+    request.job_uid = query_.job_uid;
     request.pod_name = query_.pod_name;
     request.container = query_.container;
     request.stderr_stream = part.err;
@@ -283,7 +249,6 @@ class LogStream {
   Backend& backend_;
   LogQuery query_;
   NodeId node_ = kNoNode;
-  std::string job_uid_;
   int64_t left_ = 0;
   std::vector<Part> parts_;
   kj::Own<kj::AsyncOutputStream> out_;
@@ -298,11 +263,10 @@ kj::Promise<void> running(kj::Own<Stream> stream) {
 }  // namespace
 
 kj::Promise<void> StreamContext::changed() {
-  if (waiting_.size() > 64)  // those that stopped waiting go
-    waiting_.erase(
-        std::remove_if(waiting_.begin(), waiting_.end(),
-                       [](kj::Own<kj::PromiseFulfiller<void>>& f) { return !f->isWaiting(); }),
-        waiting_.end());
+  if (waiting_.size() >= waiting_max_) {  // those that stopped waiting go, seldom
+    std::erase_if(waiting_, [](auto& fulfiller) { return !fulfiller->isWaiting(); });
+    waiting_max_ = std::max<size_t>(64, 2 * waiting_.size());
+  }
   auto paf = kj::newPromiseAndFulfiller<void>();
   waiting_.push_back(kj::mv(paf.fulfiller));
   return kj::mv(paf.promise);
@@ -314,13 +278,40 @@ void StreamContext::wake() {
   for (auto& fulfiller : woken) fulfiller->fulfill();
 }
 
+kj::Promise<void> StreamContext::turn() {
+  auto paf = kj::newPromiseAndFulfiller<void>();
+  turns_.push_back(kj::mv(paf.fulfiller));
+  if (!gives_) {
+    gives_ = true;
+    giving_ = give_turns().eagerlyEvaluate(nullptr);
+  }
+  return kj::mv(paf.promise);
+}
+
+kj::Promise<void> StreamContext::give_turns() {
+  const auto until = std::chrono::steady_clock::now() + kTurnsAtOnce;
+  return give_turn(until).then([this]() -> kj::Promise<void> {
+    if (turns_.empty()) {
+      gives_ = false;
+      return kj::READY_NOW;
+    }
+    // A timer, so that the loop looks at what has come from outside.
+    return timer.afterDelay(0 * kj::SECONDS).then([this] { return give_turns(); });
+  });
+}
+
+// One after the other, each once the one before has done its piece.
+kj::Promise<void> StreamContext::give_turn(std::chrono::steady_clock::time_point until) {
+  while (!turns_.empty() && !turns_.front()->isWaiting()) turns_.pop_front();
+  if (turns_.empty() || std::chrono::steady_clock::now() >= until) return kj::READY_NOW;
+  turns_.front()->fulfill();
+  turns_.pop_front();
+  return kj::evalLast([this, until] { return give_turn(until); });
+}
+
 kj::Promise<void> StreamContext::write(kj::AsyncOutputStream& out, std::string text) {
   if (text.empty()) return kj::READY_NOW;
   return timer.timeoutAfter(write_patience, write_text(out, std::move(text)));
-}
-
-kj::Promise<void> stream_list(StreamContext& context, Exchange& exchange, const Query& query) {
-  return running(kj::heap<ListStream>(context, exchange, query));
 }
 
 kj::Promise<void> stream_watch(StreamContext& context, Exchange& exchange, Query query,

@@ -1,4 +1,4 @@
-// Streams: answers that are made piece by piece: a list, a watch, a log.
+// Streams: answers that are made piece by piece: a watch, a log (lists: list_stream.hpp).
 //
 // Each is an object on the API's loop that writes a piece, waits until the client has taken it, and
 // makes the next one then. So nothing queues up for a slow client: it is just further behind; one
@@ -7,12 +7,16 @@
 
 #include "api/backend.hpp"
 #include "api/exchange.hpp"
+#include "api/render_cache.hpp"
 #include "api/watch.hpp"
 
 #include <kj/async-io.h>
 #include <kj/timer.h>
 
+#include <chrono>
+#include <deque>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,10 +26,11 @@ namespace muster::api {
 class StreamContext {
  public:
   StreamContext(kj::Timer& timer, const View& view, Renderer& renderer)
-      : timer(timer), view(view), renderer(renderer) {}
+      : timer(timer), view(view), renderer(renderer), told(renderer) {}
   kj::Timer& timer;
   const View& view;
   Renderer& renderer;
+  RenderCache told;  // by watches
   bool draining = false;
   kj::Duration watch_gap = 50 * kj::MILLISECONDS;  // between two rounds of events
   kj::Duration watch_idle = 5 * kj::SECONDS;       // between two looks whether the client is there
@@ -35,15 +40,24 @@ class StreamContext {
   kj::Promise<void> changed();  // resolves with the next change
   void wake();                  // there was one
 
+  // Resolves when it is the caller's turn to render a piece. Turns are given one after the other,
+  // and after some milliseconds of work the loop looks at its sockets and its inbox first: however
+  // many lists and watches there are, requests and commits wait for a moment only.
+  kj::Promise<void> turn();
+
   // Writes, with patience.
   kj::Promise<void> write(kj::AsyncOutputStream& out, std::string text);
 
  private:
-  std::vector<kj::Own<kj::PromiseFulfiller<void>>> waiting_;
-};
+  kj::Promise<void> give_turns();
+  kj::Promise<void> give_turn(std::chrono::steady_clock::time_point until);
 
-// All objects that match, as they were at one version, each rendered when its turn comes.
-kj::Promise<void> stream_list(StreamContext& context, Exchange& exchange, const Query& query);
+  std::vector<kj::Own<kj::PromiseFulfiller<void>>> waiting_;
+  size_t waiting_max_ = 64;  // then it is looked through
+  std::deque<kj::Own<kj::PromiseFulfiller<void>>> turns_;
+  kj::Promise<void> giving_ = kj::READY_NOW;
+  bool gives_ = false;
+};
 
 struct WatchStart {
   uint64_t from = 0;  // position in the ring
@@ -57,7 +71,8 @@ kj::Promise<void> stream_watch(StreamContext& context, Exchange& exchange, Query
 
 struct LogQuery {
   Key pod;
-  std::string ns, pod_name, container;
+  std::optional<NodeId> ended_on;  // the pod is over, and may not be shown any more
+  std::string job_uid, pod_name, container;
   bool follow = false, out = true, err = true;
   int64_t tail_lines = -1;   // -1: all
   int64_t limit_bytes = -1;  // -1: all

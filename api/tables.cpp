@@ -45,7 +45,7 @@ std::string job_state(const core::Job& job) {
 
 std::string completions(const core::Job& job) {
   const std::string done = std::to_string(job.succeeded());
-  if (job.state().completions >= 0) return done + "/" + std::to_string(job.state().completions);
+  if (job.state().completions >= 0) return done + "/" + std::to_string(job.needed());
   const int32_t parallelism = job.state().parallelism;
   return parallelism > 1 ? done + "/1 of " + std::to_string(parallelism) : done + "/1";
 }
@@ -107,6 +107,8 @@ std::string pod_state(const core::Pod& pod, bool several) {
       return "NodeLost";
     case EndCause::agent_stopped:
       return "Terminated";
+    case EndCause::evicted:
+      return "Evicted";
     case EndCause::keeper_lost:
     case EndCause::node_deleted:
       return "ContainerStatusUnknown";

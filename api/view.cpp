@@ -3,6 +3,7 @@
 #include "api/json.hpp"
 #include "base/check.hpp"
 #include "core/pod_name.hpp"
+#include "core/spec/well_known.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -33,6 +34,25 @@ std::shared_ptr<const core::Job> slim(const core::Job& job) {
   return std::make_shared<core::Job>(job.id(), job.object_ptr(), std::move(t));
 }
 
+// Of jobs at rest that stay in memory: so many pods and events of them.
+constexpr uint64_t kRecentWeightMax = 200'000;
+constexpr size_t kRecentMin = 4;  // the last lookups stay valid
+
+uint64_t weight(const core::Job& job) {
+  return 1 + job.state().finished.size() + job.state().events.size();
+}
+
+bool named_pods(const core::JobObject& object) {
+  auto has = [&object](std::string_view key, const std::string& value) {
+    auto it = object.spec.pod.labels.find(std::string(key));
+    return it != object.spec.pod.labels.end() && it->second == value;
+  };
+  return has(core::kJobNameLabel, object.meta.name) &&
+         has(core::kLegacyJobNameLabel, object.meta.name) &&
+         has(core::kControllerUidLabel, object.meta.uid) &&
+         has(core::kLegacyControllerUidLabel, object.meta.uid);
+}
+
 // Does what a client sees of these two differ?
 bool same_shown(core::NodeInfo a, const core::NodeInfo& b) {
   a.heartbeat_ms = b.heartbeat_ms;
@@ -40,6 +60,17 @@ bool same_shown(core::NodeInfo a, const core::NodeInfo& b) {
 }
 
 }  // namespace
+
+RestingJob resting_entry(const core::Job& job) {
+  return {.uid = job.object().meta.uid,
+          .complete = job.condition("Complete") != nullptr,
+          .named_pods = named_pods(job.object())};
+}
+
+void View::load_resting(JobId id, const std::string& ns, const std::string& name, RestingJob job) {
+  by_name_.emplace(ns, name, id);
+  resting_.emplace(id, std::move(job));
+}
 
 void View::load(core::Job job) {
   if (job.state().forgotten) return;
@@ -58,6 +89,7 @@ void View::loaded(uint64_t commit, std::vector<core::NodeInfo> nodes) {
     view->version = view->loaded = commit;
     for (auto& [key, version] : view->pods) version = commit;
   }
+  for (auto& [id, job] : resting_) job.version = commit;
   for (core::NodeInfo& node : nodes) {
     if (node.deleted) {
       node_names_.erase(node.name);  // by id: what has the name after it comes later
@@ -88,6 +120,10 @@ void View::commit(const core::Committed& committed) {
         it = jobs_.emplace(batch->job, std::move(view)).first;
         push({.job = batch->job, .kind = Kind::job, .type = Change::Type::added});
       }
+      if (&record == &batch->records.front() && resting_.contains(batch->job)) {
+        awake(batch->job, *batch);
+        it = jobs_.find(batch->job);
+      }
       MUSTER_CHECK(it != jobs_.end(), batch->job);
       apply(*it->second, record);
       if (it->second->job.state().forgotten) {
@@ -97,6 +133,7 @@ void View::commit(const core::Committed& committed) {
         it = jobs_.end();
       }
     }
+    if (it != jobs_.end() && it->second->job.at_rest()) rest(batch->job);
   }
   for (const core::NodeInfo& node : committed.nodes) merge(node, false);
   if (listener_) listener_();
@@ -239,9 +276,13 @@ void View::merge(core::NodeInfo node, bool passing) {
 
 void View::push(Change change) {
   change.commit = commit_;
+  of_kind_[static_cast<size_t>(change.kind)].push_back(ring_end());
   ring_.push_back(std::move(change));
   while (ring_.size() > ring_max_) {
     floor_ = ring_.front().commit;
+    const auto kind = static_cast<size_t>(ring_.front().kind);
+    of_kind_[kind].pop_front();
+    begin_of_kind_[kind] = ring_first_ + 1;
     ring_.pop_front();
     ++ring_first_;
   }
@@ -259,7 +300,83 @@ std::optional<uint64_t> View::after(uint64_t version) const {
 
 const JobView* View::job_view(JobId id) const {
   auto it = jobs_.find(id);
-  return it == jobs_.end() ? nullptr : it->second.get();
+  auto at_rest = resting_.find(id);
+  if (at_rest == resting_.end()) return it == jobs_.end() ? nullptr : it->second.get();
+  if (it == jobs_.end()) {
+    auto job = load_job_(id);
+    if (!job) return nullptr;  // its end is on disk, and about to be shown
+    auto view = std::make_unique<JobView>(std::move(*job));
+    view->version = view->loaded = at_rest->second.version;
+    view->owner_version = at_rest->second.owner_version;
+    view->job.each_pod([&](const core::Pod& pod) {
+      if (shows(view->job, pod)) view->pods[pod.key] = view->version;
+    });
+    recent_weight_ += weight(view->job);
+    it = jobs_.emplace(id, std::move(view)).first;
+  } else {
+    recent_.erase(it->second->used);
+  }
+  it->second->used = ++uses_;
+  recent_.emplace(uses_, id);
+  keep_few(id);
+  return it->second.get();
+}
+
+// Those that were not asked for in a while leave the memory.
+void View::keep_few(JobId newest) const {
+  while (recent_.size() > kRecentMin &&
+         (recent_.size() > recent_max_ || recent_weight_ > kRecentWeightMax)) {
+    auto oldest = recent_.begin();
+    auto it = jobs_.find(oldest->second);
+    MUSTER_CHECK(it != jobs_.end() && it->first != newest, newest);
+    recent_weight_ -= weight(it->second->job);
+    jobs_.erase(it);
+    recent_.erase(oldest);
+  }
+}
+
+// A job at rest changes: from here on it is in memory, as it was before this batch. What was loaded
+// from disk may be ahead of us.
+JobView& View::awake(JobId id, const core::JobRecords& batch) {
+  MUSTER_CHECK(batch.before != nullptr, id);
+  if (auto it = jobs_.find(id); it != jobs_.end()) {
+    recent_weight_ -= weight(it->second->job);
+    recent_.erase(it->second->used);
+    jobs_.erase(it);
+  }
+  const RestingJob& entry = resting_.at(id);
+  auto view = std::make_unique<JobView>(core::Job(*batch.before));
+  view->version = view->loaded = entry.version;
+  view->owner_version = entry.owner_version;
+  view->job.each_pod([&](const core::Pod& pod) {
+    if (shows(view->job, pod)) view->pods[pod.key] = view->version;
+  });
+  resting_.erase(id);
+  return *jobs_.emplace(id, std::move(view)).first->second;
+}
+
+void View::rest(JobId id) {
+  if (!load_job_) return;
+  JobView& view = *jobs_.at(id);
+  RestingJob entry = resting_entry(view.job);
+  entry.version = view.version;
+  entry.owner_version = view.owner_version;
+  resting_.emplace(id, std::move(entry));
+  recent_weight_ += weight(view.job);
+  view.used = ++uses_;
+  recent_.emplace(uses_, id);
+  keep_few(id);
+}
+
+std::pair<size_t, size_t> View::resting() const {
+  size_t complete = 0;
+  for (const auto& [id, job] : resting_) complete += job.complete;
+  return {complete, resting_.size() - complete};
+}
+
+void View::each_active_job(const std::function<void(const core::Job&)>& f) const {
+  for (const auto& [id, view] : jobs_)
+    if (!resting_.contains(id)) f(view->job);
 }
 
 std::optional<Shown> View::job(std::string_view ns, std::string_view name) const {
@@ -293,9 +410,9 @@ std::optional<Shown> View::pod(std::string_view ns, std::string_view name) const
       const auto& [its_ns, its_name, id] = *it;
       if (its_ns != ns || !its_name.starts_with(prefix)) break;
       if (!cut && its_name != prefix) break;
-      const JobView& view = *jobs_.at(id);
-      if (view.job.indexed() != indexed) continue;
-      if (auto found = in_job(view, index)) return found;
+      const JobView* view = job_view(id);
+      if (!view || view->job.indexed() != indexed) continue;
+      if (auto found = in_job(*view, index)) return found;
     }
     return std::nullopt;
   };
@@ -364,8 +481,9 @@ const core::NodeInfo* View::node_info(NodeId id) const {
 }
 
 uint64_t View::owner_version(JobId id) const {
-  const JobView* view = job_view(id);
-  return view ? view->owner_version : 0;
+  if (auto it = resting_.find(id); it != resting_.end()) return it->second.owner_version;
+  auto it = jobs_.find(id);
+  return it == jobs_.end() ? 0 : it->second->owner_version;
 }
 
 std::string View::node_name(NodeId id) const {
@@ -373,38 +491,86 @@ std::string View::node_name(NodeId id) const {
   return info ? info->name : std::string();
 }
 
-void View::each(Kind kind, std::string_view ns, const std::function<bool(const core::Job&)>& wanted,
+void View::each(Kind kind, std::string_view ns, const Wanted& wanted,
                 const std::function<void(const Shown&)>& f) const {
   if (kind == Kind::node) {
     for (const auto& [name, named] : node_names_)
       f(Shown{.kind = kind, .node = &nodes_.at(named.id), .version = named.version});
     return;
   }
-  auto it = ns.empty() ? by_name_.begin()
-                       : by_name_.lower_bound(std::tuple(ns, std::string_view(), JobId{0}));
-  for (; it != by_name_.end() && (ns.empty() || std::get<0>(*it) == ns); ++it) {
-    const JobView& view = *jobs_.at(std::get<2>(*it));
-    if (kind == Kind::job) {
-      if (!view.job.hidden()) f(Shown{.kind = kind, .job = &view.job, .version = view.version});
+  Place at{ns, "", 0};
+  for (auto it = by_name_.lower_bound(at);
+       it != by_name_.end() && (ns.empty() || std::get<0>(*it) == ns); ++it)
+    each_of(kind, *it, wanted, f);
+}
+
+void View::each_of(Kind kind, const Place& job, const Wanted& wanted,
+                   const std::function<void(const Shown&)>& f) const {
+  const auto& [ns, name, id] = job;
+  if (auto rest = resting_.find(id);
+      rest != resting_.end() && wanted.named && !wanted.named(name, rest->second))
+    return;
+  const JobView* found = job_view(id);
+  if (!found) return;
+  const JobView& view = *found;
+  if (kind == Kind::job) {
+    if (!view.job.hidden()) f(Shown{.kind = kind, .job = &view.job, .version = view.version});
+    return;
+  }
+  if (wanted.job && !wanted.job(view.job)) return;
+  if (kind == Kind::pod) {
+    view.job.each_pod([&](const core::Pod& pod) {
+      auto shown = view.pods.find(pod.key);
+      if (shown == view.pods.end()) return;
+      f(Shown{.kind = kind, .job = &view.job, .pod = &pod, .version = shown->second});
+    });
+    return;
+  }
+  for (const core::JobEvent& event : view.job.state().events) {
+    auto version = view.events.find(event.nr);
+    f(Shown{.kind = kind,
+            .job = &view.job,
+            .event = &event,
+            .version = version == view.events.end() ? view.loaded : version->second});
+  }
+}
+
+std::optional<View::Place> View::next_job(std::string_view ns, const Place& after) const {
+  auto it = by_name_.upper_bound(after);
+  if (it == by_name_.end() || (!ns.empty() && std::get<0>(*it) != ns)) return std::nullopt;
+  return *it;
+}
+
+std::optional<uint64_t> View::count_after(Kind kind, std::string_view ns,
+                                          const Place& after) const {
+  uint64_t count = 0;
+  for (auto it = by_name_.upper_bound(after);
+       it != by_name_.end() && (ns.empty() || std::get<0>(*it) == ns); ++it) {
+    const JobId id = std::get<JobId>(*it);
+    if (kind == Kind::job && resting_.contains(id)) {
+      ++count;
       continue;
     }
-    if (wanted && !wanted(view.job)) continue;
-    if (kind == Kind::pod) {
-      view.job.each_pod([&](const core::Pod& pod) {
-        auto shown = view.pods.find(pod.key);
-        if (shown == view.pods.end()) return;
-        f(Shown{.kind = kind, .job = &view.job, .pod = &pod, .version = shown->second});
-      });
-    } else {
-      for (const core::JobEvent& event : view.job.state().events) {
-        auto version = view.events.find(event.nr);
-        f(Shown{.kind = kind,
-                .job = &view.job,
-                .event = &event,
-                .version = version == view.events.end() ? view.loaded : version->second});
-      }
-    }
+    auto found = jobs_.find(id);
+    if (found == jobs_.end()) return std::nullopt;
+    const JobView& view = *found->second;
+    count += kind == Kind::job   ? !view.job.hidden()
+             : kind == Kind::pod ? view.pods.size()
+                                 : view.job.state().events.size();
   }
+  return count;
+}
+
+size_t View::count_of(Kind kind, uint64_t position) const {
+  const auto& positions = of_kind_[static_cast<size_t>(kind)];
+  return static_cast<size_t>(positions.end() -
+                             std::lower_bound(positions.begin(), positions.end(), position));
+}
+
+uint64_t View::next_of(Kind kind, uint64_t position) const {
+  const auto& positions = of_kind_[static_cast<size_t>(kind)];
+  auto it = std::lower_bound(positions.begin(), positions.end(), position);
+  return it == positions.end() ? ring_end() : *it;
 }
 
 }  // namespace muster::api

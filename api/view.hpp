@@ -5,6 +5,9 @@
 // in commit order, and asks no actor. No JSON is made here: objects are rendered when somebody asks
 // for them.
 //
+// A finished job is at rest: an entry of an index, and its fold on disk, from where it is loaded
+// when somebody asks. The ones that were asked for last stay in memory, within a bound.
+//
 // Beside the jobs the View keeps a bounded ring of changes since this start, for watches
 // (watch.hpp). A change says which object, not what it is now; only what is gone carries its last
 // state.
@@ -18,6 +21,9 @@
 #include "core/job/batch.hpp"
 #include "core/job/job.hpp"
 
+#include <array>
+#include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -46,7 +52,29 @@ struct JobView {
       events;           // event number -> version; those missing have `loaded`
   uint64_t loaded = 0;  // the commit that this copy began with
   std::shared_ptr<const core::Job>
-      stub;  // its object alone, for pods that are gone; made when needed
+      stub;           // its object alone, for pods that are gone; made when needed
+  uint64_t used = 0;  // of a job at rest: when it was asked for last
+};
+
+// What is in memory of a job at rest.
+struct RestingJob {
+  std::string uid;
+  uint64_t version = 0;
+  uint64_t owner_version = 0;
+  bool complete = false;    // else Failed
+  bool named_pods = false;  // its pods carry its own name and uid as labels
+};
+
+// Which jobs' objects are meant. `named` may refuse a job at rest without loading it.
+struct Wanted {
+  Wanted(std::nullptr_t) {}
+  template <std::invocable<const core::Job&> F>
+  Wanted(F f) : job(std::move(f)) {}
+  Wanted(std::function<bool(const core::Job&)> j,
+         std::function<bool(std::string_view name, const RestingJob&)> n)
+      : job(std::move(j)), named(std::move(n)) {}
+  std::function<bool(const core::Job&)> job;
+  std::function<bool(std::string_view name, const RestingJob&)> named;
 };
 
 // The last state of something that is no longer shown.
@@ -75,7 +103,8 @@ struct Shown {
   const core::Pod* pod = nullptr;
   const core::NodeInfo* node = nullptr;
   const core::JobEvent* event = nullptr;
-  uint64_t version = 0;
+  uint64_t version = 0;      // as it is told
+  uint64_t own_version = 0;  // of the object, where a watch tells another; 0: the same
 };
 
 // The name of an object for as long as it lives; also when the View has changed.
@@ -102,8 +131,18 @@ class View {
   View(const View&) = delete;
   View& operator=(const View&) = delete;
 
+  // Loads a job at rest from disk; nothing: it is gone. Without one no job is ever at rest. So many
+  // of them stay in memory: those that were asked for last.
+  using LoadJob = std::function<std::optional<core::Job>(JobId)>;
+  void rest_with(LoadJob load, size_t recent_max = 1'000) {
+    load_job_ = std::move(load);
+    recent_max_ = recent_max;
+  }
+
   // At the start: the recovered jobs and nodes, then the commit number that they stand for.
   void load(core::Job job);
+  // One that is at rest.
+  void load_resting(JobId id, const std::string& ns, const std::string& name, RestingJob job);
   void loaded(uint64_t commit, std::vector<core::NodeInfo> nodes);
 
   // A batch that is on disk.
@@ -129,15 +168,35 @@ class View {
   const core::NodeInfo* node_info(NodeId id) const;  // any incarnation; nullptr: unknown
   std::string node_name(NodeId id) const;            // "" when unknown
 
-  // Calls f(const Shown&) for each shown object of this kind and namespace (empty: all);
-  // `wanted(job)` false skips all pods and events of a job.
-  void each(Kind kind, std::string_view ns, const std::function<bool(const core::Job&)>& wanted,
+  // Calls f(const Shown&) for each shown object of this kind and namespace (empty: all), which is
+  // valid until f returns; `wanted` skips all pods and events of a job.
+  void each(Kind kind, std::string_view ns, const Wanted& wanted,
             const std::function<void(const Shown&)>& f) const;
+  // The jobs of a namespace (empty: all), hidden ones too, one after the other by namespace, name
+  // and id: the first one after a place. Nothing is loaded for that.
+  using Place = std::tuple<std::string, std::string, JobId>;
+  std::optional<Place> next_job(std::string_view ns, const Place& after) const;
+  // As each(), of one job.
+  void each_of(Kind kind, const Place& job, const Wanted& wanted,
+               const std::function<void(const Shown&)>& f) const;
+  // How many objects of this kind the jobs after a place have; nothing: not known without loading.
+  std::optional<uint64_t> count_after(Kind kind, std::string_view ns, const Place& after) const;
+  // Calls f for each job that is not at rest.
+  void each_active_job(const std::function<void(const core::Job&)>& f) const;
+  // Jobs at rest, as (complete, failed).
+  std::pair<size_t, size_t> resting() const;
 
   // The ring. Positions count changes since the start.
   uint64_t ring_begin() const { return ring_first_; }
   uint64_t ring_end() const { return ring_first_ + ring_.size(); }
   const Change& change(uint64_t position) const { return ring_[position - ring_first_]; }
+  // The position of the first change of this kind at or after a position; ring_end(): there is
+  // none.
+  uint64_t next_of(Kind kind, uint64_t position) const;
+  // How many changes of this kind there are from a position on.
+  size_t count_of(Kind kind, uint64_t position) const;
+  // All changes of this kind from this position on are still in the ring.
+  uint64_t begin_of(Kind kind) const { return begin_of_kind_[static_cast<size_t>(kind)]; }
   // The position of the first change after this version; nothing: too old, or not yet given.
   std::optional<uint64_t> after(uint64_t version) const;
 
@@ -151,11 +210,19 @@ class View {
   void merge(core::NodeInfo node, bool passing);
   void push(Change change);
   const JobView* job_view(JobId id) const;
+  JobView& awake(JobId id, const core::JobRecords& batch);
+  void rest(JobId id);
+  void keep_few(JobId newest) const;
 
   size_t ring_max_;
   uint64_t commit_ = 0;
   uint64_t floor_ = 0;  // changes up to this commit are no longer all in the ring
-  std::map<JobId, JobPtr> jobs_;
+  LoadJob load_job_;
+  size_t recent_max_ = 0;
+  mutable std::map<JobId, JobPtr> jobs_;  // those not at rest, and of the others some
+  std::unordered_map<JobId, RestingJob> resting_;
+  mutable std::map<uint64_t, JobId> recent_;  // of the latter in jobs_, by their `used`
+  mutable uint64_t uses_ = 0, recent_weight_ = 0;
   std::set<std::tuple<std::string, std::string, JobId>, std::less<>> by_name_;  // hidden ones too
   std::map<NodeId, core::NodeInfo> nodes_;
   struct NodeView {
@@ -165,10 +232,15 @@ class View {
   std::map<std::string, NodeView, std::less<>> node_names_;
   std::deque<Change> ring_;
   uint64_t ring_first_ = 0;
+  std::array<std::deque<uint64_t>, 4> of_kind_;  // positions of the changes in the ring
+  std::array<uint64_t, 4> begin_of_kind_{};
   std::function<void()> listener_;
   RecordObserver* observer_ = nullptr;
   uint64_t commits_ = 0;
 };
+
+// The entry of a job at rest, without its versions.
+RestingJob resting_entry(const core::Job& job);
 
 inline Key key_of(const Shown& s) {
   switch (s.kind) {

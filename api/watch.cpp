@@ -14,13 +14,11 @@ Key key_of(const Change& change) {
 Watch::Watch(const View& view, Query query, uint64_t from, bool initial)
     : view_(view), query_(std::move(query)), position_(from), tracking_(query_.may_turn()) {
   if (!initial && !tracking_) return;
-  view_.each(
-      query_.kind, query_.ns, [&](const core::Job& job) { return query_.wants(job); },
-      [&](const Shown& shown) {
-        if (!match(shown)) return;
-        if (initial) initial_.push_back(api::key_of(shown));
-        if (tracking_ && !initial) matched_.insert(api::key_of(shown));
-      });
+  view_.each(query_.kind, query_.ns, query_.wanted(), [&](const Shown& shown) {
+    if (!match(shown)) return;
+    if (initial) initial_.push_back(api::key_of(shown));
+    if (tracking_ && !initial) matched_.insert(api::key_of(shown));
+  });
   std::reverse(initial_.begin(), initial_.end());
   if (initial) return;
   // What was there at `from` and has changed since may have matched then; what came since has not
@@ -37,9 +35,12 @@ Watch::Watch(const View& view, Query query, uint64_t from, bool initial)
 }
 
 uint64_t Watch::version() const {
-  return position_ < view_.ring_end() && position_ >= view_.ring_begin()
-             ? view_.change(position_).commit - 1
-             : view_.version();
+  const uint64_t next = view_.next_of(query_.kind, position_);
+  return next == view_.ring_end() ? view_.version() : view_.change(next).commit - 1;
+}
+
+bool Watch::far_behind(size_t many) const {
+  return !initial_.empty() || view_.count_of(query_.kind, position_) > many;
 }
 
 bool Watch::pull(const Sink& sink, size_t max) {
@@ -56,19 +57,15 @@ bool Watch::pull(const Sink& sink, size_t max) {
     if (tracking_) matched_.insert(key);
   }
   if (!initial_.empty()) return true;
-  if (position_ < view_.ring_begin()) return false;
+  if (position_ < view_.begin_of(query_.kind)) return false;
   std::set<Key> told;
-  for (; max > 0 && position_ < view_.ring_end(); --max, ++position_) {
+  for (; max > 0; --max, ++position_) {
+    position_ = view_.next_of(query_.kind, position_);
+    if (position_ == view_.ring_end()) break;
     const Change& change = view_.change(position_);
-    if (change.kind != query_.kind) {
-      ++max;  // free of charge
-      continue;
-    }
-    bool last = true;  // of this commit, as far as this watcher sees
-    for (uint64_t next = position_ + 1; last && next < view_.ring_end(); ++next) {
-      if (view_.change(next).commit != change.commit) break;
-      last = view_.change(next).kind != query_.kind;
-    }
+    const uint64_t next = view_.next_of(query_.kind, position_ + 1);
+    // The last of its commit, as far as this watcher sees?
+    const bool last = next == view_.ring_end() || view_.change(next).commit != change.commit;
     tell(change, last ? change.commit : change.commit - 1, told, sink);
   }
   return true;
@@ -91,6 +88,7 @@ void Watch::tell(const Change& change, uint64_t version, std::set<Key>& told, co
   const bool matches = match(*shown);
   const bool had = tracking_ ? matched_.contains(key) : change.type == Change::Type::touched;
   if (!matches && !(tracking_ && had)) return;
+  shown->own_version = shown->version;
   shown->version = version;
   if (!matches) {
     matched_.erase(key);

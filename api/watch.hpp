@@ -30,7 +30,11 @@ class Watch {
   // not told yet.
   bool pull(const Sink& sink, size_t max);
   // Is there anything to pull?
-  bool behind() const { return !initial_.empty() || position_ < view_.ring_end(); }
+  bool behind() const {
+    return !initial_.empty() || view_.next_of(query_.kind, position_) < view_.ring_end();
+  }
+  // Are there more than so many changes of its kind to pull?
+  bool far_behind(size_t many) const;
   // All changes up to this version have been told.
   uint64_t version() const;
 

@@ -1,8 +1,10 @@
 #include "api/write_options.hpp"
 
 #include "api/json.hpp"
+#include "api/json_text.hpp"
 #include "api/yaml.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace muster::api {
@@ -29,7 +31,19 @@ Result<Millis> grace(int64_t seconds) {
   return seconds * 1000;
 }
 
+bool printable(std::string_view text) {
+  return std::none_of(text.begin(), text.end(),
+                      [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+}
+
 }  // namespace
+
+std::string manager_name(const WriteOptions& options, const std::string& user_agent) {
+  if (!options.field_manager.empty()) return options.field_manager;
+  std::string name = user_agent.substr(0, std::min(user_agent.find('/'), kManagerNameMax));
+  std::erase_if(name, [](char c) { return !printable({&c, 1}); });
+  return name.empty() ? "unknown" : name;
+}
 
 Result<std::string> body_json(const std::string& body, const std::string& content_type) {
   if (content_type.find("yaml") == std::string::npos) return body;
@@ -52,6 +66,13 @@ Result<WriteOptions> write_options(const Url& url) {
     return unsupported("fieldValidation", strictness, "\"Ignore\", \"Strict\", \"Warn\"");
   if (!dry.empty() && dry != "All") return unsupported("dryRun", dry, "\"All\"");
   options.dry = !dry.empty();
+  options.field_manager = url.get("fieldManager");
+  options.force = url.flag("force");
+  if (options.field_manager.size() > kManagerNameMax)
+    return invalid("fieldManager: Too long: may not be more than " +
+                   std::to_string(kManagerNameMax) + " bytes");
+  if (!printable(options.field_manager))
+    return invalid("fieldManager: Invalid value: should only contain printable characters");
   return options;
 }
 
@@ -72,7 +93,9 @@ Result<DeleteOptions> delete_options(const Url& url, const std::string& body,
   if (!body.empty()) {
     auto text = body_json(body, content_type);
     if (!text.ok()) return text.error();
-    Json json = Json::parse(*text, nullptr, false);
+    auto parsed = parse_json(*text);
+    if (!parsed.ok()) return parsed.error();
+    Json json = std::move(parsed->value);
     if (!json.is_object()) return invalid("the body is no DeleteOptions object");
     // An Eviction carries them one level down.
     if (json.contains("deleteOptions") && json["deleteOptions"].is_object())
@@ -113,6 +136,7 @@ std::optional<PatchType> patch_type(const std::string& content_type) {
   if (type == "application/merge-patch+json") return PatchType::merge;
   if (type == "application/json-patch+json") return PatchType::json;
   if (type == "application/strategic-merge-patch+json") return PatchType::strategic;
+  if (type == "application/apply-patch+yaml") return PatchType::apply;
   return std::nullopt;
 }
 

@@ -16,8 +16,14 @@ namespace muster::api {
 struct WriteOptions {
   bool dry = false;  // ?dryRun=All
   FieldValidation unknown_fields = FieldValidation::strict;
+  std::string field_manager;  // empty: not said
+  bool force = false;         // an apply takes fields from other managers
 };
+constexpr size_t kManagerNameMax = 128;  // bytes
 Result<WriteOptions> write_options(const Url& url);
+
+// Whose fields these are: as the client says, else the name of its program.
+std::string manager_name(const WriteOptions& options, const std::string& user_agent);
 
 struct DeleteOptions {
   std::optional<Propagation> propagation;  // none: the kind's own default

@@ -28,6 +28,9 @@ class Cluster {
 
   // Runs an Indexed job of `completions` /bin/true until it is Complete.
   JobRun run(uint32_t completions, uint32_t parallelism);
+  uint16_t api_port() const { return api_port_; }
+  std::string version();  // of what is shown now
+  double coordinator_mb() const { return coordinator_->resident_mb(); }
 
  private:
   std::string get(const std::string& path);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
+#include <fstream>
 #include <spawn.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -84,6 +85,13 @@ bool Daemon::running() {
   if (waitpid(pid_, nullptr, WNOHANG) == 0) return true;
   pid_ = 0;
   return false;
+}
+
+double Daemon::resident_mb() const {
+  std::ifstream in("/proc/" + std::to_string(pid_) + "/statm");
+  double pages = 0, resident = 0;
+  in >> pages >> resident;
+  return resident * static_cast<double>(sysconf(_SC_PAGESIZE)) / 1e6;
 }
 
 double Daemon::cpu_s() const {

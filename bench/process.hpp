@@ -25,6 +25,7 @@ class Daemon {
   Daemon& operator=(const Daemon&) = delete;
   bool running();
   double cpu_s() const;  // of this process alone, user and system
+  double resident_mb() const;
   void end();            // SIGTERM, and SIGKILL after a while
 
  private:

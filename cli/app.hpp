@@ -1,6 +1,7 @@
-// App: words of the command line -> Options. The only file that includes the parser.
+// App: words of the command line and the configuration -> Options.
 #pragma once
 
+#include "cli/config.hpp"
 #include "cli/options.hpp"
 
 #include <optional>
@@ -13,6 +14,6 @@ struct Parsed {
   int exit_code = 0;
 };
 
-Parsed parse(int argc, const char* const* argv);
+Parsed parse(int argc, const char* const* argv, const Config& config = {});
 
 }  // namespace muster::cli

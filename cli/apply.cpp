@@ -5,6 +5,7 @@
 // stays.
 #include "cli/discovery.hpp"
 #include "cli/exit_codes.hpp"
+#include "cli/files.hpp"
 #include "cli/manifests.hpp"
 #include "cli/objects.hpp"
 #include "cli/verbs.hpp"
@@ -29,11 +30,15 @@ Json patch_to(const Json& wanted, const Json& last) {
   return patch;
 }
 
+// What an owner writes of a job; the rest, and so its version, changes by itself.
+Json owned(const Json& job) {
+  return {at(job, {"spec"}), at(job, {"metadata", "labels"}), at(job, {"metadata", "annotations"})};
+}
+
 }  // namespace
 
 int execute(const ApplyOptions& options) {
-  auto client = connect(options.target.api);
-  if (!client) return fail(client.error());
+  const auto client = connect(options.target);
   for (const std::string& file : options.files) {
     auto documents = read_manifests(file);
     if (!documents) return fail(documents.error());
@@ -42,24 +47,26 @@ int execute(const ApplyOptions& options) {
       if (document.name.empty())
         return fail(
             kRejected,
-            file + ": metadata.name: apply needs a name, generateName gives a new one each time");
+            shown_path(file) +
+                ": metadata.name: apply needs a name, generateName gives a new one each time");
       const std::string path = object_path(Kind::job, ns, document.name);
-      auto there = object(**client, path);
+      auto there = object(*client, path);
       if (!there && there.error().code != Errc::not_found) return fail(there.error());
       Json wanted = parse_json(document.json);
       const std::string applied = dumped(wanted);
       wanted["metadata"]["annotations"][kLastApplied] = applied;
       if (!there) {
-        auto job = create_job(**client, ns, dumped(wanted), false);
-        if (!job) return fail(job.error(), job.error().code == Errc::unavailable ? "" : file);
+        auto job = create_job(*client, ns, dumped(wanted), false);
+        if (!job)
+          return fail(job.error(), job.error().code == Errc::unavailable ? "" : shown_path(file));
         std::cout << "job.batch/" << document.name << " created" << std::endl;
         continue;
       }
       const Json last = parse_json(text_at(*there, {"metadata", "annotations", kLastApplied}));
-      auto job = change_object(**client, path, patch_to(wanted, last));
-      if (!job) return fail(job.error(), job.error().code == Errc::unavailable ? "" : file);
-      const bool same = text_at(*job, {"metadata", "resourceVersion"}) ==
-                        text_at(*there, {"metadata", "resourceVersion"});
+      auto job = change_object(*client, path, patch_to(wanted, last));
+      if (!job)
+        return fail(job.error(), job.error().code == Errc::unavailable ? "" : shown_path(file));
+      const bool same = owned(*job) == owned(*there);
       std::cout << "job.batch/" << document.name << (same ? " unchanged" : " configured")
                 << std::endl;
     }

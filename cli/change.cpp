@@ -58,16 +58,20 @@ const char* done_word(What what) {
 }  // namespace
 
 int execute(const ChangeOptions& options) {
-  auto client = connect(options.target.api);
-  if (!client) return fail(client.error());
+  const auto client = connect(options.target);
   const bool node = options.what == What::cordon || options.what == What::uncordon;
   const Kind kind = node ? Kind::node : Kind::job;
   int code = kDone;
   for (const std::string& name : options.names) {
     auto changed =
-        change_object(**client, object_path(kind, options.target.ns, name), patch_of(options));
+        change_object(*client, object_path(kind, options.target.ns, name), patch_of(options));
     if (!changed) {
       code = fail(changed.error());
+      if (options.completions && changed.error().code == Errc::invalid)
+        std::cerr
+            << "  completions change only of an Indexed job that runs all its indexes at once;\n"
+               "  try: muster scale job/"
+            << name << " --parallelism N\n";
       if (changed.error().code == Errc::unavailable) return code;
       continue;
     }

@@ -2,6 +2,7 @@
 // what was created stays.
 #include "cli/discovery.hpp"
 #include "cli/exit_codes.hpp"
+#include "cli/files.hpp"
 #include "cli/manifests.hpp"
 #include "cli/objects.hpp"
 #include "cli/verbs.hpp"
@@ -34,19 +35,19 @@ void print_created(const Json& job, const CreateOptions& options) {
 }  // namespace
 
 int execute(const CreateOptions& options) {
-  auto client = connect(options.target.api);
-  if (!client) return fail(client.error());
+  const auto client = connect(options.target);
   for (const std::string& file : options.files) {
     auto documents = read_manifests(file);
     if (!documents) return fail(documents.error());
     for (const Document& document : *documents) {
       if (options.ns_given && !document.ns.empty() && document.ns != options.target.ns) {
-        return fail(kRejected, file + ": metadata.namespace is " + document.ns + ", but -n says " +
-                                   options.target.ns);
+        return fail(kRejected, shown_path(file) + ": metadata.namespace is " + document.ns +
+                                   ", but -n says " + options.target.ns);
       }
       const std::string ns = document.ns.empty() ? options.target.ns : document.ns;
-      auto job = create_job(**client, ns, document.json, options.dry_run);
-      if (!job) return fail(job.error(), job.error().code == Errc::unavailable ? "" : file);
+      auto job = create_job(*client, ns, document.json, options.dry_run);
+      if (!job)
+        return fail(job.error(), job.error().code == Errc::unavailable ? "" : shown_path(file));
       print_created(*job, options);
     }
   }

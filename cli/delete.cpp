@@ -10,11 +10,10 @@
 namespace muster::cli {
 
 int execute(const DeleteOptions& options) {
-  auto client = connect(options.target.api);
-  if (!client) return fail(client.error());
+  const auto client = connect(options.target);
   int code = kDone;
   for (const std::string& job : options.jobs) {
-    auto response = (*client)->remove(
+    auto response = client->remove(
         object_path(Kind::job, options.target.ns, job),
         R"({"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"})");
     if (!response) return fail(response.error());

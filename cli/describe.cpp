@@ -4,6 +4,8 @@
 #include "cli/exit_codes.hpp"
 #include "cli/failures.hpp"
 #include "cli/objects.hpp"
+#include "cli/policy_text.hpp"
+#include "cli/progress.hpp"
 #include "cli/table.hpp"
 #include "cli/text.hpp"
 #include "cli/verbs.hpp"
@@ -15,6 +17,7 @@ namespace muster::cli {
 namespace {
 
 constexpr size_t kFailuresMax = 10, kLinesMax = 5, kEventsMax = 20, kPodsMax = 50;
+constexpr size_t kSetMax = 60;  // characters of an index set
 
 using Rows = std::vector<std::vector<std::string>>;
 
@@ -90,6 +93,20 @@ std::string number_or(const Json& json, std::initializer_list<const char*> keys,
   return value.is_number() ? dumped(value) : otherwise;
 }
 
+// What runs, waits and is in backoff, as index sets; nothing of a job that is over, or from a
+// coordinator that has no such map.
+void add_index_map(ApiClient& client, const std::string& ns, const std::string& job, Rows& rows) {
+  auto map = object(client, "/apis/muster.dev/v1/namespaces/" + url_encoded(ns) + "/jobs/" +
+                                url_encoded(job) + "/indexes");
+  if (!map) return;
+  const std::pair<const char*, const char*> sets[] = {
+      {"Running:", "running"}, {"Pending:", "pending"}, {"In backoff:", "backoff"}};
+  for (const auto& [name, key] : sets) {
+    if (const std::string set = text_at(*map, {key}); !set.empty())
+      rows.push_back({name, cut_set(set, kSetMax)});
+  }
+}
+
 int describe_job(ApiClient& client, const DescribeOptions& options) {
   const std::string& ns = options.target.ns;
   auto found = object(client, object_path(Kind::job, ns, options.name));
@@ -105,15 +122,7 @@ int describe_job(ApiClient& client, const DescribeOptions& options) {
                {"Completions:", number_or(job, {"spec", "completions"}, "<none>") +
                                     (indexed ? " (Indexed)" : " (NonIndexed)")},
                {"Parallelism:", number_or(job, {"spec", "parallelism"}, "1")}};
-  if (at(job, {"spec", "backoffLimitPerIndex"}).is_number()) {
-    rows.push_back({"Retries:", number_or(job, {"spec", "backoffLimitPerIndex"}, "") +
-                                    " per index, " +
-                                    number_or(job, {"spec", "maxFailedIndexes"}, "any number of") +
-                                    " indexes may fail"});
-  } else {
-    rows.push_back(
-        {"Retries:", number_or(job, {"spec", "backoffLimit"}, "6") + " for the whole job"});
-  }
+  for (auto& [name, text] : policy_rows(at(job, {"spec"}))) rows.push_back({name, text});
   if (!started.empty()) rows.push_back({"Started:", started + " (" + ago(started) + ")"});
   if (!finished.empty()) {
     const auto from = api::parse_time(started), to = api::parse_time(finished);
@@ -126,18 +135,30 @@ int describe_job(ApiClient& client, const DescribeOptions& options) {
                     std::to_string(number_at(job, {"status", "terminating"})) + " terminating, " +
                     std::to_string(number_at(job, {"status", "succeeded"})) + " succeeded, " +
                     std::to_string(number_at(job, {"status", "failed"})) + " failed"});
+  if (end_of(job) == JobEnd::none) {
+    const Standing standing = standing_of(job);
+    const auto from = api::parse_time(started);
+    const std::string pace =
+        from ? pace_text(standing.succeeded, standing.completions - standing.settled(),
+                         wall_now() - *from)
+             : "";
+    if (!pace.empty()) rows.push_back({"Pace:", pace});
+  }
   if (indexed) {
     rows.push_back({"Completed:", none_if_empty(text_at(job, {"status", "completedIndexes"}))});
     if (at(job, {"status", "failedIndexes"}).is_string()) {
       rows.push_back({"Failed:", none_if_empty(text_at(job, {"status", "failedIndexes"}))});
     }
+    add_index_map(client, ns, options.name, rows);
   }
   std::cout << aligned(rows, "");
   print_conditions(job);
-  auto failures = failures_of(client, ns, options.name, kFailuresMax, kLinesMax);
+  auto failures = failures_of(client, ns, job, kFailuresMax, kLinesMax);
   if (!failures) return fail(failures.error());
   if (failures->all > 0)
-    std::cout << "Failed pods (the first by their end):\n" << failures_text(*failures, "  ");
+    std::cout << "Failures:\n"
+              << failures_text(*failures, "  ") << "  " << more_text(*failures, options.name, ns)
+              << "\n";
   print_events(client, ns, options.name);
   std::cout.flush();
   return kDone;
@@ -223,15 +244,14 @@ int describe_node(ApiClient& client, const DescribeOptions& options) {
 }  // namespace
 
 int execute(const DescribeOptions& options) {
-  auto client = connect(options.target.api);
-  if (!client) return fail(client.error());
+  const auto client = connect(options.target);
   switch (options.kind) {
     case Kind::job:
-      return describe_job(**client, options);
+      return describe_job(*client, options);
     case Kind::pod:
-      return describe_pod(**client, options);
+      return describe_pod(*client, options);
     case Kind::node:
-      return describe_node(**client, options);
+      return describe_node(*client, options);
     case Kind::event:
       break;
   }

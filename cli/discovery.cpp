@@ -1,29 +1,14 @@
 #include "cli/discovery.hpp"
 
-#include "api/yaml.hpp"
-#include "cli/files.hpp"
-#include "cli/json.hpp"
+#include "core/spec/duration.hpp"
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 
 namespace muster::cli {
 namespace {
 
 Error invalid(std::string message) {
   return Error{Errc::invalid, std::move(message), {}};
-}
-
-Result<std::string> api_of_config(const std::string& path) {
-  auto text = read_file(path);
-  if (!text) return text.error();
-  auto documents = api::yaml_to_json(*text);
-  if (!documents) return invalid(path + ": " + documents.error().message);
-  if (documents->empty()) return std::string();
-  const Json config = parse_json(documents->front());
-  if (!config.is_object()) return invalid(path + ": must be a map such as `api: 127.0.0.1:7117`");
-  return text_at(config, {"api"});
 }
 
 }  // namespace
@@ -48,38 +33,29 @@ Result<std::string> normal_address(const std::string& text) {
   return address;
 }
 
-Result<Endpoint> discover(const std::string& flag,
-                          const std::function<const char*(const char*)>& env) {
-  std::string address, origin;
-  if (!flag.empty()) {
-    address = flag, origin = "--api";
-  } else if (const char* api = env("MUSTER_API"); api != nullptr && *api != '\0') {
-    address = api, origin = "MUSTER_API";
-  } else {
-    const char* base = env("XDG_CONFIG_HOME");
-    const char* home = env("HOME");
-    std::string dir = base != nullptr && *base != '\0' ? base
-                      : home != nullptr                ? std::string(home) + "/.config"
-                                                       : "";
-    const std::string path = dir + "/muster/config.yaml";
-    std::error_code ignored;
-    if (!dir.empty() && std::filesystem::exists(path, ignored)) {
-      auto api = api_of_config(path);
-      if (!api) return api.error();
-      if (!api->empty()) address = *api, origin = path;
-    }
-  }
-  if (address.empty())
-    return Endpoint{kDefaultApi, "the default; --api or MUSTER_API name another"};
-  auto normal = normal_address(address);
-  if (!normal) return invalid(origin + ": " + normal.error().message);
-  return Endpoint{*normal, "from " + origin};
+Result<Target> target_of(const Settings& client) {
+  Target target;
+  const Setting& api = client["api"];
+  auto address = normal_address(api.text());
+  if (!address) return invalid(api.place() + ": " + address.error().message);
+  target.api = *address;
+  target.named = api.layer == Layer::flag || api.layer == Layer::variable;
+  target.origin = api.layer == Layer::built_in ? "the default; --api or MUSTER_API name another"
+                                               : "from " + api.from;
+  target.ns = client.text("namespace");
+  const Setting& timeout = client["request-timeout"];
+  auto span = core::parse_duration(timeout.text());
+  if (!span) return invalid(timeout.place() + ": " + span.error().message);
+  if (*span < 1) return invalid(timeout.place() + ": must be more than 0s");
+  target.request_timeout_ms = *span;
+  target.color = parse_when(client.text("color"));
+  return target;
 }
 
-Result<std::unique_ptr<ApiClient>> connect(const std::string& flag) {
-  auto endpoint = discover(flag, [](const char* name) -> const char* { return std::getenv(name); });
-  if (!endpoint) return endpoint.error();
-  return std::make_unique<ApiClient>(endpoint->address, endpoint->origin);
+std::unique_ptr<ApiClient> connect(const Target& target) {
+  auto client = std::make_unique<ApiClient>(target.api, target.origin);
+  client->set_timeout(target.request_timeout_ms);
+  return client;
 }
 
 }  // namespace muster::cli

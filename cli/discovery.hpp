@@ -1,31 +1,26 @@
-// Discovery: where the coordinator is.
+// Discovery: where the coordinator is, of the client's settings.
 //
-// --api, else MUSTER_API, else the key `api` of ~/.config/muster/config.yaml, else 127.0.0.1:7117.
-// An address is HOST:PORT, http://HOST:PORT or a port of this machine alone.
+// --api, else MUSTER_API, else the key `api` of a configuration file, else 127.0.0.1:7117. An
+// address is HOST:PORT, http://HOST:PORT or a port of this machine alone.
 #pragma once
 
 #include "base/result.hpp"
+#include "cli/config.hpp"
 #include "cli/http.hpp"
+#include "cli/options.hpp"
 
-#include <functional>
+#include <memory>
 #include <string>
 
 namespace muster::cli {
-
-struct Endpoint {
-  std::string address;  // HOST:PORT
-  std::string origin;   // "from --api"
-};
 
 inline constexpr char kDefaultApi[] = "127.0.0.1:7117";
 
 Result<std::string> normal_address(const std::string& text);
 
-// `env` as getenv; invalid: an address or the config file cannot be read.
-Result<Endpoint> discover(const std::string& flag,
-                          const std::function<const char*(const char*)>& env);
+// What the client's settings say; invalid: an address or a span cannot be read.
+Result<Target> target_of(const Settings& client);
 
-// Of this process's environment.
-Result<std::unique_ptr<ApiClient>> connect(const std::string& flag);
+std::unique_ptr<ApiClient> connect(const Target& target);
 
 }  // namespace muster::cli

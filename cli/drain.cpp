@@ -5,9 +5,11 @@
 #include "cli/exit_codes.hpp"
 #include "cli/objects.hpp"
 #include "cli/signals.hpp"
+#include "cli/status_line.hpp"
 #include "cli/text.hpp"
 #include "cli/verbs.hpp"
 
+#include <algorithm>
 #include <iostream>
 
 namespace muster::cli {
@@ -15,6 +17,7 @@ namespace {
 
 constexpr Millis kLook = 500;  // between two looks at what runs
 constexpr size_t kNamed = 5;   // pods that a line names
+constexpr size_t kBar = 20;    // columns
 
 Result<std::vector<Json>> running_on(ApiClient& client, const std::string& node) {
   auto list = object(client, "/api/v1/pods?fieldSelector=" + url_encoded("spec.nodeName=" + node));
@@ -35,6 +38,21 @@ std::string names_of(const std::vector<Json>& pods) {
   return text;
 }
 
+std::string pods_text(size_t count) {
+  return std::to_string(count) + (count == 1 ? " pod" : " pods");
+}
+
+// "waiting for 2 pods: a-1-x, a-2-y  00:12", on a terminal behind a bar of those that have left.
+std::string waiting_text(const std::vector<Json>& pods, size_t most, Millis elapsed_ms, bool bar) {
+  std::string text;
+  if (bar) {
+    const size_t full = kBar * (most - pods.size()) / most;
+    text = "[" + std::string(full, '#') + std::string(kBar - full, '-') + "] ";
+  }
+  return text + "waiting for " + pods_text(pods.size()) + ": " + names_of(pods) + "  " +
+         clock_span(elapsed_ms);
+}
+
 // Those that are being deleted already end by themselves.
 Status evict(ApiClient& client, const std::vector<Json>& pods) {
   for (const Json& pod : pods) {
@@ -53,33 +71,44 @@ Status evict(ApiClient& client, const std::vector<Json>& pods) {
 
 int execute(const DrainOptions& options) {
   Signals signals;
-  auto client = connect(options.api);
-  if (!client) return fail(client.error());
-  auto cordoned = change_object(**client, object_path(Kind::node, "", options.node),
+  const auto client = connect(options.target);
+  auto cordoned = change_object(*client, object_path(Kind::node, "", options.node),
                                 {{"spec", {{"unschedulable", true}}}});
   if (!cordoned) return fail(cordoned.error());
-  std::cout << "node/" << options.node << " cordoned: it gets no new pods" << std::endl;
+  const std::string node = "node/" + options.node;
+  std::cout << node << " cordoned: it gets no new pods" << std::endl;
   const Millis begin = boot_now();
-  std::string said;
+  StatusLine line(begin, options.target.color);
+  size_t most = 0;
   for (bool evicted = false;;) {
-    auto pods = running_on(**client, options.node);
-    if (!pods) return fail(pods.error());
+    auto pods = running_on(*client, options.node);
+    if (!pods) {
+      line.clear();
+      return fail(pods.error());
+    }
     if (pods->empty()) break;
     const bool late = options.deadline_ms > 0 && boot_now() - begin >= options.deadline_ms;
     if ((options.now || late) && !evicted) {
-      std::cout << (late ? "the deadline has passed: evicting " : "evicting ") << pods->size()
-                << " pods" << std::endl;
-      if (Status done = evict(**client, *pods); !done) return fail(done.error());
+      line.clear();
+      std::cout << (late ? "the deadline has passed: evicting " : "evicting ")
+                << pods_text(pods->size()) << std::endl;
+      if (Status done = evict(*client, *pods); !done) return fail(done.error());
       evicted = true;
     }
-    const std::string line =
-        "waiting for " + std::to_string(pods->size()) + " pods: " + names_of(*pods);
-    if (line != said) std::cout << line << std::endl;
-    said = line;
-    if (signals.next(kLook) != 0)
-      return fail(kInterrupted, "interrupted: node/" + options.node + " stays cordoned");
+    most = std::max(most, pods->size());
+    const Millis now = boot_now();
+    line.show(now, names_of(*pods),
+              [&] { return waiting_text(*pods, most, line.elapsed(now), line.terminal()); });
+    if (signals.next(kLook) != 0) {
+      line.clear();
+      return fail(kInterrupted, "interrupted: " + node + " stays cordoned, " +
+                                    pods_text(pods->size()) + " still there" +
+                                    "\n  undo:    muster uncordon " + options.node +
+                                    "\n  go on:   muster drain " + options.node);
+    }
   }
-  std::cout << "node/" << options.node << " drained: nothing runs there" << std::endl;
+  line.clear();
+  std::cout << node << " drained: nothing runs there" << std::endl;
   return kDone;
 }
 

@@ -34,6 +34,10 @@ Result<std::string> read_file(const std::string& path) {
   return text;
 }
 
+std::string shown_path(const std::string& path) {
+  return path == "-" ? "stdin" : path;
+}
+
 Status write_file(const std::string& path, const std::string& text) {
   const std::string next = path + ".new";
   const int fd = open(next.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);

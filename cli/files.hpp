@@ -11,6 +11,9 @@ namespace muster::cli {
 // "-" is stdin. invalid: "F: no such file or directory" and the like.
 Result<std::string> read_file(const std::string& path);
 
+// The path as a message names it: "-" is stdin.
+std::string shown_path(const std::string& path);
+
 // Replaces the file as a whole, durable when it returns.
 Status write_file(const std::string& path, const std::string& text);
 

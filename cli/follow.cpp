@@ -1,7 +1,6 @@
 #include "cli/follow.hpp"
 
 #include "api/time_text.hpp"
-#include "cli/failures.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
 
@@ -17,10 +16,10 @@ constexpr size_t kFailuresMax = 5, kLinesMax = 5;
 }  // namespace
 
 Follow follow(ApiClient& client, Signals& signals, const std::string& ns, const std::string& name,
-              Millis timeout_ms, const std::function<bool()>& stopped) {
+              Millis timeout_ms, When color, const std::function<bool()>& stopped) {
   const Millis begin = boot_now();
   Millis answered = begin, pause = kPauseFirst;
-  Progress progress(begin);
+  Progress progress(begin, color);
   Follow out;
   for (;;) {
     auto job = object(client, object_path(Kind::job, ns, name));
@@ -57,10 +56,10 @@ Follow follow(ApiClient& client, Signals& signals, const std::string& ns, const 
   }
 }
 
-std::string summary_text(ApiClient& client, const std::string& ns, const Json& job,
-                         const std::function<std::string(const Json& job)>& logs_hint) {
+namespace {
+
+std::string counts_text(const Json& job) {
   const Standing s = standing_of(job);
-  const std::string name = text_at(job, {"metadata", "name"});
   const Json& failed = condition_of(job, "Failed");
   std::string end = text_at(job, {"status", "completionTime"});
   if (end.empty()) end = text_at(failed, {"lastTransitionTime"});
@@ -73,13 +72,30 @@ std::string summary_text(ApiClient& client, const std::string& ns, const Json& j
     counts += ", " + std::to_string(s.failed) + (s.failed == 1 ? " failed pod" : " failed pods");
   if (s.failed_index_count > 0) counts += ", failed indexes " + s.failed_indexes;
   if (from && to) counts += ", took " + short_span(*to - *from);
-  if (failed.is_null()) return "job/" + name + " Complete: " + counts + "\n";
+  return counts;
+}
 
-  std::string out = "job/" + name + " Failed: " + text_at(failed, {"reason"}) + ": " +
-                    text_at(failed, {"message"}) + "\n  " + counts + "\n";
-  auto failures = failures_of(client, ns, name, kFailuresMax, kLinesMax);
-  if (failures && failures->all > 0) out += "\n" + failures_text(*failures, "  ") + "\n";
-  return out + "  " + logs_hint(job) + "\n";
+}  // namespace
+
+std::string failure_details(ApiClient& client, const std::string& ns, const Json& job,
+                            const Hint& hint) {
+  std::string out;
+  if (const std::string rule = rule_text(job); !rule.empty()) out += "  by " + rule + "\n";
+  out += "  " + counts_text(job) + "\n";
+  auto failures = failures_of(client, ns, job, kFailuresMax, kLinesMax);
+  if (!failures) return out;
+  if (failures->all > 0) out += "\n" + failures_text(*failures, "  ") + "\n";
+  return out + "  " + hint(*failures) + "\n";
+}
+
+std::string summary_text(ApiClient& client, const std::string& ns, const Json& job,
+                         const Paint& paint, const Hint& hint) {
+  const std::string name = "job/" + text_at(job, {"metadata", "name"});
+  const Json& failed = condition_of(job, "Failed");
+  if (failed.is_null())
+    return name + " " + paint.green("Complete") + ": " + counts_text(job) + "\n";
+  return name + " " + paint.red("Failed") + ": " + text_at(failed, {"reason"}) + ": " +
+         text_at(failed, {"message"}) + "\n" + failure_details(client, ns, job, hint);
 }
 
 }  // namespace muster::cli

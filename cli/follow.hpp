@@ -1,7 +1,9 @@
 // Following one job to its end, and what is said about it then. Shared by both forms of `muster
-// run`.
+// run`; `muster wait` says the same of a job that failed.
 #pragma once
 
+#include "cli/color.hpp"
+#include "cli/failures.hpp"
 #include "cli/http.hpp"
 #include "cli/json.hpp"
 #include "cli/objects.hpp"
@@ -24,11 +26,17 @@ struct Follow {
 // coordinator stayed away. It may restart meanwhile. `stopped` is asked now and then: true ends it
 // as unreachable (what served it here has left).
 Follow follow(ApiClient& client, Signals& signals, const std::string& ns, const std::string& name,
-              Millis timeout_ms, const std::function<bool()>& stopped);
+              Millis timeout_ms, When color, const std::function<bool()>& stopped);
 
-// Counts, duration, failed indexes; for a failed job the first failures. `logs_hint` says where to
-// read on: one line.
+// Says where to read on: one line.
+using Hint = std::function<std::string(const Failures& failures)>;
+
+// Counts, duration, failed indexes; for a failed job by which rule, and the first failures.
 std::string summary_text(ApiClient& client, const std::string& ns, const Json& job,
-                         const std::function<std::string(const Json& job)>& logs_hint);
+                         const Paint& paint, const Hint& hint);
+
+// Of a failed job, below its first line.
+std::string failure_details(ApiClient& client, const std::string& ns, const Json& job,
+                            const Hint& hint);
 
 }  // namespace muster::cli

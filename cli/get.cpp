@@ -128,6 +128,18 @@ class Getter {
     return fail(kUnreachable, "the coordinator at " + client_.address() + " does not serve");
   }
 
+  // Without what only programs read (who manages which field), as kubectl shows it.
+  static Json shown(Json answer) {
+    auto strip = [](Json& object) {
+      if (object.is_object() && object.contains("metadata") && object["metadata"].is_object())
+        object["metadata"].erase("managedFields");
+    };
+    strip(answer);
+    if (answer.is_object() && answer.contains("items"))
+      for (Json& one : answer["items"]) strip(one);
+    return answer;
+  }
+
   void print(const Json& answer) {
     if (as_table()) {
       std::cout << table_.lines(answer);
@@ -138,10 +150,10 @@ class Getter {
                   << "\n";
       }
     } else if (options_.output == Output::json) {
-      std::cout << dumped(answer, 4) << "\n";
+      std::cout << dumped(shown(answer), 4) << "\n";
     } else {
       if (printed_) std::cout << "---\n";
-      std::cout << to_yaml(answer);
+      std::cout << to_yaml(shown(answer));
     }
     printed_ = true;
     std::cout.flush();
@@ -156,9 +168,8 @@ class Getter {
 }  // namespace
 
 int execute(const GetOptions& options) {
-  auto client = connect(options.target.api);
-  if (!client) return fail(client.error());
-  return Getter(options, **client).run();
+  const auto client = connect(options.target);
+  return Getter(options, *client).run();
 }
 
 }  // namespace muster::cli

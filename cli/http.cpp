@@ -1,5 +1,7 @@
 #include "cli/http.hpp"
 
+#include "base/version.hpp"
+
 #include <kj/async-io.h>
 #include <kj/compat/http.h>
 
@@ -30,6 +32,7 @@ struct ApiClient::Loop {
   kj::AsyncIoContext io = kj::setupAsyncIo();
   kj::HttpHeaderTable::Builder builder;
   kj::HttpHeaderId accept = builder.add("Accept");
+  kj::HttpHeaderId user_agent = builder.add("User-Agent");
   kj::Own<kj::HttpHeaderTable> table = builder.build();
   kj::Own<kj::NetworkAddress> address;  // null: not resolved yet
   kj::Own<kj::HttpClient> kept;         // for GETs; null: none yet
@@ -46,7 +49,12 @@ void ApiClient::set_timeout(Millis timeout_ms) {
 
 Error ApiClient::unreachable(std::string why) const {
   std::string message = "cannot reach the coordinator at " + address_ + ": " + why;
-  if (!origin_.empty()) message += " (" + origin_ + ")";
+  if (!origin_.empty()) {
+    message += " (" + origin_ +
+               ")\n  running jobs are not affected; what was accepted goes on"
+               "\n  check: is the coordinator up there, and is this its --api address? "
+               "endpoints.json in its data-dir tells";
+  }
   return Error{Errc::unavailable, std::move(message), {}};
 }
 
@@ -71,6 +79,7 @@ Result<Response> ApiClient::once(int method, const std::string& path, const char
     kj::HttpHeaders headers(*loop.table);
     headers.set(kj::HttpHeaderId::HOST, kj::StringPtr(address_.c_str()));
     headers.set(loop.accept, kj::StringPtr(accept));
+    headers.set(loop.user_agent, kj::str("muster/", kVersion));
     kj::Maybe<uint64_t> size;
     if (body != nullptr) {
       headers.set(kj::HttpHeaderId::CONTENT_TYPE, kj::StringPtr(body_type));

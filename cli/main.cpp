@@ -11,7 +11,8 @@ int main(int argc, char** argv) {
   // exit code.
   std::signal(SIGINT, [](int) { _exit(muster::cli::kInterrupted); });
   std::signal(SIGPIPE, SIG_DFL);
-  const muster::cli::Parsed parsed = muster::cli::parse(argc, argv);
+  const muster::cli::Parsed parsed =
+      muster::cli::parse(argc, argv, muster::cli::Config::of_process());
   if (!parsed.options) return parsed.exit_code;
   return std::visit([](const auto& options) { return muster::cli::execute(options); },
                     *parsed.options);

@@ -62,7 +62,7 @@ Result<std::vector<Document>> parse_manifests(const std::string& text, const std
 Result<std::vector<Document>> read_manifests(const std::string& path) {
   auto text = read_file(path);
   if (!text) return text.error();
-  return parse_manifests(*text, path == "-" ? "stdin" : path);
+  return parse_manifests(*text, shown_path(path));
 }
 
 Json command_manifest(const CommandJob& job, const std::function<uint32_t(uint32_t)>& random) {

@@ -1,11 +1,13 @@
 // Options: what was asked on the command line, one plain struct a verb.
 //
-// The only file that knows the parser is app.cpp; a verb gets its struct filled in and judged as
-// far as the words alone allow (a duration that reads, a kind that exists).
+// The parser is behind parser.hpp; a verb gets its struct filled in and judged as far as the words
+// and the configuration allow (a duration that reads, a kind that exists).
 #pragma once
 
 #include "agent/agent.hpp"
 #include "base/clock.hpp"
+#include "cli/color.hpp"
+#include "cli/config.hpp"
 #include "coordinator/coordinator.hpp"
 
 #include <cstdint>
@@ -16,10 +18,14 @@
 
 namespace muster::cli {
 
-// What clients of a coordinator have in common.
+// What clients of a coordinator have in common, made of their settings (discovery.hpp).
 struct Target {
-  std::string api;  // as given; empty: see discovery.hpp
+  std::string api = "127.0.0.1:7117";  // HOST:PORT
+  std::string origin;                  // who said so: "from --api"
+  bool named = false;                  // by --api or MUSTER_API: a job is to go there
   std::string ns = "default";
+  Millis request_timeout_ms = 30'000;
+  When color = When::automatic;
 };
 
 enum class Kind { job, pod, node, event };
@@ -79,7 +85,8 @@ struct LogsOptions {
   Target target;
   std::string pod;  // or
   std::string job;
-  std::optional<int64_t> index;
+  std::string indexes;             // "3,7-9"; empty: all there are
+  bool failed = false;             // of the job: those that failed
   std::optional<int64_t> attempt;  // else the newest
   bool follow = false;
   int64_t tail = -1;  // lines of each stream; -1: all
@@ -87,7 +94,7 @@ struct LogsOptions {
 
 struct WaitOptions {
   Target target;
-  std::string job;
+  std::vector<std::string> jobs;
   bool deleted = false;   // until it is gone
   std::string condition;  // empty: until it is Complete or Failed
   bool condition_value = true;
@@ -110,7 +117,7 @@ struct ChangeOptions {
 };
 
 struct DrainOptions {
-  std::string api;
+  Target target;
   std::string node;
   bool now = false;        // evict at once
   Millis deadline_ms = 0;  // evict then; 0: never
@@ -121,13 +128,58 @@ struct ApplyOptions {
   std::vector<std::string> files;
 };
 
+// get attempts
+struct AttemptsOptions {
+  Target target;
+  std::string job;
+  std::string index;  // "3,7-9"; empty: all
+  bool failed = false;
+  Output output = Output::table;
+  bool headers = true;
+};
+
+struct WhyOptions {
+  Target target;
+  std::string job;
+  std::optional<int64_t> index;
+  Output output = Output::table;
+};
+
+struct RetryOptions {
+  Target target;
+  std::string job;
+  bool failed = false;  // the indexes that failed
+  std::string index;    // or these; neither: all that did not succeed
+  std::string name;     // of the new job; empty: JOB-rN
+  bool wait = false;
+};
+
 struct VersionOptions {
   Target target;
   bool client_only = false;
+  Output output = Output::table;
 };
 
-using Options = std::variant<RunOptions, CoordinatorOptions, AgentOptions, CreateOptions,
-                             GetOptions, DescribeOptions, LogsOptions, WaitOptions, DeleteOptions,
-                             ChangeOptions, DrainOptions, ApplyOptions, VersionOptions>;
+struct ConfigOptions {
+  enum class What { view, path };
+  What what = What::view;
+  std::vector<Setting> settings;  // of all sections
+  std::string user_path, system_path;
+  Output output = Output::table;
+};
+
+struct CompletionOptions {
+  std::string shell;  // bash, zsh, fish
+};
+
+struct KubeconfigOptions {
+  Target target;
+};
+
+using Options =
+    std::variant<RunOptions, CoordinatorOptions, AgentOptions, CreateOptions, GetOptions,
+                 DescribeOptions, LogsOptions, WaitOptions, DeleteOptions, AttemptsOptions,
+                 WhyOptions, RetryOptions, ChangeOptions, DrainOptions, ApplyOptions,
+                 VersionOptions, ConfigOptions, CompletionOptions, KubeconfigOptions>;
 
 }  // namespace muster::cli

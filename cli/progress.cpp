@@ -1,28 +1,18 @@
 #include "cli/progress.hpp"
 
+#include "cli/objects.hpp"
 #include "cli/text.hpp"
 #include "core/index_set.hpp"
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <iostream>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 namespace muster::cli {
 namespace {
 
-constexpr Millis kWindow = 30'000;                     // of the rate
-constexpr Millis kRedraw = 100;                        // of the updating line
-constexpr Millis kLineMin = 1'000, kLineMax = 60'000;  // between two plain lines
-constexpr size_t kBar = 20;                            // columns
-constexpr size_t kIndexesMax = 24;                     // characters
-
-size_t terminal_width() {
-  winsize size{};
-  return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
-}
+constexpr Millis kWindow = 30'000;  // of the rate
+constexpr size_t kBar = 20;         // columns
+constexpr size_t kIndexesMax = 24;  // characters
 
 }  // namespace
 
@@ -39,6 +29,8 @@ Standing standing_of(const Json& job) {
     s.failed_index_count =
         static_cast<int64_t>(core::IndexSet::parse_lenient(s.failed_indexes, s.completions).size());
   }
+  s.suspended = !condition_of(job, "Suspended").is_null();
+  s.jobs_over = end_of(job) == JobEnd::none ? 0 : 1;
   return s;
 }
 
@@ -70,9 +62,12 @@ std::string progress_text(const Standing& s, double per_second, Millis elapsed_m
   if (s.active > s.running) out += "  waiting " + std::to_string(s.active - s.running);
   if (s.terminating > 0) out += "  ending " + std::to_string(s.terminating);
   if (s.failed > 0) out += "  failed pods " + std::to_string(s.failed);
-  if (s.failed_index_count > 0)
-    out += "  failed indexes " + std::to_string(s.failed_index_count) + " (" +
-           cut(s.failed_indexes, kIndexesMax) + ")";
+  if (s.failed_index_count > 0) {
+    out += "  failed indexes " + std::to_string(s.failed_index_count);
+    if (!s.failed_indexes.empty()) out += " (" + cut_set(s.failed_indexes, kIndexesMax) + ")";
+  }
+  if (s.suspended) out += "  suspended";
+  if (s.jobs > 1) out += "  jobs " + std::to_string(s.jobs_over) + "/" + std::to_string(s.jobs);
   if (per_second > 0) {
     char rate[32];
     std::snprintf(rate, sizeof rate, per_second < 10 ? "  %.1f/s" : "  %.0f/s", per_second);
@@ -85,34 +80,34 @@ std::string progress_text(const Standing& s, double per_second, Millis elapsed_m
   return out + "  " + clock_span(elapsed_ms);
 }
 
-Progress::Progress(Millis now)
-    : begin_(now),
-      terminal_(isatty(STDERR_FILENO) == 1 &&
-                std::string(std::getenv("TERM") ? std::getenv("TERM") : "") != "dumb") {}
+std::string cut_set(const std::string& indexes, size_t width) {
+  if (indexes.size() <= width) return indexes;
+  const size_t comma = indexes.rfind(',', width > 4 ? width - 4 : 0);
+  return comma == std::string::npos ? cut(indexes, width) : indexes.substr(0, comma + 1) + "...";
+}
+
+void Standing::add(const Standing& other) {
+  completions = completions < 0 || other.completions < 0 ? -1 : completions + other.completions;
+  succeeded += other.succeeded;
+  failed += other.failed;
+  running += other.running;
+  active += other.active;
+  terminating += other.terminating;
+  failed_index_count += other.failed_index_count;
+  failed_indexes.clear();
+  suspended = suspended && other.suspended;
+  jobs += other.jobs;
+  jobs_over += other.jobs_over;
+}
 
 void Progress::show(const Standing& standing, Millis now) {
   rate_.add(now, standing.settled());
-  const Millis elapsed = now - begin_;
-  const bool first = shown_at_ == 0;
-  if (terminal_) {
-    if (!first && now - shown_at_ < kRedraw) return;
-    std::cerr << "\r\033[K"
-              << cut(progress_text(standing, rate_.per_second(), elapsed, kBar),
-                     terminal_width() - 1)
-              << std::flush;
-    dirty_ = true;
-  } else {
-    const Millis pause = std::clamp(elapsed / 20, kLineMin, kLineMax);
-    if (!first && (standing == shown_ || now - shown_at_ < pause)) return;
-    std::cerr << progress_text(standing, rate_.per_second(), elapsed, 0) << std::endl;
-  }
-  shown_ = standing;
-  shown_at_ = now;
-}
-
-void Progress::clear() {
-  if (dirty_) std::cerr << "\r\033[K" << std::flush;
-  dirty_ = false;
+  // The times and rates of a plain line change by themselves and are no reason for another one.
+  const std::string facts = progress_text(standing, 0, 0, 0);
+  line_.show(now, facts, [&] {
+    return progress_text(standing, rate_.per_second(), line_.elapsed(now),
+                         line_.terminal() ? kBar : 0);
+  });
 }
 
 }  // namespace muster::cli

@@ -1,11 +1,10 @@
-// Progress: how far a job is, for a person who watches.
-//
-// On a terminal one line that is written over; elsewhere plain lines when something changed, the
-// rarer the longer it takes. The texts are pure functions of what was seen.
+// Progress: how far jobs are, for a person who watches. The texts are pure functions of what was
+// seen; status_line.hpp has how they are shown.
 #pragma once
 
 #include "base/clock.hpp"
 #include "cli/json.hpp"
+#include "cli/status_line.hpp"
 
 #include <cstdint>
 #include <deque>
@@ -13,7 +12,7 @@
 
 namespace muster::cli {
 
-// What a Job object says about how far it is.
+// What Job objects say about how far they are; of several, the sum.
 struct Standing {
   int64_t completions = -1;  // -1: as many as it takes (NonIndexed without completions)
   int64_t succeeded = 0;     // pods; of an Indexed job: indexes
@@ -22,10 +21,13 @@ struct Standing {
   int64_t active = 0;        // running ones and those that wait for a slot
   int64_t terminating = 0;
   int64_t failed_index_count = 0;
-  std::string failed_indexes;
+  std::string failed_indexes;  // empty also when they are of several jobs
+  bool suspended = false;
+  int64_t jobs = 1, jobs_over = 0;
   bool operator==(const Standing&) const = default;
 
   int64_t settled() const { return succeeded + failed_index_count; }
+  void add(const Standing& other);
 };
 
 Standing standing_of(const Json& job);
@@ -40,26 +42,24 @@ class Rate {
   std::deque<std::pair<Millis, int64_t>> seen_;
 };
 
-// "12/20  running 4  failed 3 (index 7)  2.1/s  eta 00:04  00:07"; `bar` columns of a bar before
-// it, 0 for none.
+// "12/20  running 4  failed indexes 3 (7,9-10)  2.1/s  eta 00:04  00:07"; `bar` columns of a bar
+// before it, 0 for none.
 std::string progress_text(const Standing& standing, double per_second, Millis elapsed_ms,
                           size_t bar);
 
+// An index set in at most `width` characters: whole intervals, then "...".
+std::string cut_set(const std::string& indexes, size_t width);
+
 class Progress {
  public:
-  explicit Progress(Millis now);
-  ~Progress() { clear(); }
+  Progress(Millis now, When color) : line_(now, color) {}
   void show(const Standing& standing, Millis now);
   // Takes the updating line away, so that something else can be printed.
-  void clear();
+  void clear() { line_.clear(); }
 
  private:
-  const Millis begin_;
-  const bool terminal_;
+  StatusLine line_;
   Rate rate_;
-  Standing shown_;
-  Millis shown_at_ = 0;  // 0: not yet
-  bool dirty_ = false;   // there is an updating line
 };
 
 }  // namespace muster::cli

@@ -2,6 +2,7 @@
 // that is there already.
 #include "cli/discovery.hpp"
 #include "cli/exit_codes.hpp"
+#include "cli/files.hpp"
 #include "cli/follow.hpp"
 #include "cli/manifests.hpp"
 #include "cli/run_here.hpp"
@@ -11,6 +12,7 @@
 #include <cstdlib>
 #include <iostream>
 #include <random>
+#include <unistd.h>
 
 namespace muster::cli {
 namespace {
@@ -41,7 +43,7 @@ Result<Wanted> wanted(const RunOptions& options, int64_t slots) {
   if (!documents) return documents.error();
   if (documents->size() != 1) {
     return Error{Errc::invalid,
-                 options.file + ": holds " + std::to_string(documents->size()) +
+                 shown_path(options.file) + ": holds " + std::to_string(documents->size()) +
                      " documents, run takes one job",
                  {}};
   }
@@ -63,34 +65,36 @@ int64_t slots_of(ApiClient& client) {
 }
 
 int run_there(const RunOptions& options) {
-  auto client = connect(options.target.api);
-  if (!client) return fail(client.error());
+  const auto client = connect(options.target);
   auto job =
-      wanted(options, options.completions > 0 && options.parallelism == 0 ? slots_of(**client) : 1);
+      wanted(options, options.completions > 0 && options.parallelism == 0 ? slots_of(*client) : 1);
   if (!job) return fail(job.error());
   Signals signals;
-  auto created = create_job(**client, job->ns, job->text, false);
+  auto created = create_job(*client, job->ns, job->text, false);
   if (!created)
-    return fail(created.error(), created.error().code == Errc::unavailable ? "" : options.file);
+    return fail(created.error(),
+                created.error().code == Errc::unavailable ? "" : shown_path(options.file));
   const std::string name = text_at(*created, {"metadata", "name"});
-  std::cerr << "job/" << name << " created on " << (*client)->address() << std::endl;
-  const Follow end =
-      follow(**client, signals, job->ns, name, options.timeout_ms, [] { return false; });
+  std::cerr << "job/" << name << " created on " << client->address() << std::endl;
+  const Follow end = follow(*client, signals, job->ns, name, options.timeout_ms,
+                            options.target.color, [] { return false; });
   const std::string ns_flag = job->ns == "default" ? "" : " -n " + job->ns;
+  const std::string back = "\n  come back: muster wait job/" + name + ns_flag +
+                           "\n  end it:    muster delete job/" + name + ns_flag;
   switch (end.how) {
     case Followed::complete:
     case Followed::failed:
-      std::cout << summary_text(**client, job->ns, end.job, [&](const Json&) {
-        return "more: muster describe job " + name + ns_flag + "; muster logs job/" + name +
-               " --index I --attempt K" + ns_flag;
-      }) << std::flush;
+      std::cout << summary_text(
+                       *client, job->ns, end.job, Paint(options.target.color, STDOUT_FILENO),
+                       [&](const Failures& failures) { return more_text(failures, name, job->ns); })
+                << std::flush;
       return end.how == Followed::complete ? kDone : kFailed;
     case Followed::interrupted:
-      return fail(kInterrupted, "detached: job/" + name + " goes on; muster wait job/" + name +
-                                    ns_flag + " waits for it");
+      return fail(kInterrupted,
+                  "detached: job/" + name + " goes on on " + client->address() + back);
     case Followed::timeout:
-      return fail(kTimeout, "--timeout passed: job/" + name + " goes on; muster wait job/" + name +
-                                ns_flag + " waits for it");
+      return fail(kTimeout,
+                  "--timeout passed: job/" + name + " goes on on " + client->address() + back);
     case Followed::gone:
       return fail(kNotFound, "job/" + name + " was deleted");
     case Followed::unreachable:
@@ -102,8 +106,7 @@ int run_there(const RunOptions& options) {
 }  // namespace
 
 int execute(const RunOptions& options) {
-  const char* api = std::getenv("MUSTER_API");
-  if (!options.target.api.empty() || (api != nullptr && *api != '\0')) {
+  if (options.target.named) {
     if (!options.data_dir.empty() || options.slots > 0 || options.keep) {
       return fail(kUsage,
                   "run: --data-dir, --slots and --keep are for a run on this machine; --api and "

@@ -4,6 +4,7 @@
 #include "base/log.hpp"
 #include "cli/ephemeral.hpp"
 #include "cli/exit_codes.hpp"
+#include "cli/files.hpp"
 #include "cli/follow.hpp"
 #include "cli/text.hpp"
 #include "coordinator/coordinator.hpp"
@@ -89,7 +90,8 @@ class Run {
     if (const int code = wait_ready(client, signals); code != kDone) return code;
     auto name = begin(client, dir);
     if (!name)
-      return fail(name.error(), name.error().code == Errc::unavailable ? "" : options_.file);
+      return fail(name.error(),
+                  name.error().code == Errc::unavailable ? "" : shown_path(options_.file));
 
     agent::AgentOptions agent_options;
     agent_options.coordinator = (*coordinator)->listen_address();
@@ -97,8 +99,8 @@ class Run {
     agent_options.work_dir = dir + "/agent";
     LocalAgent agent(agent_options);
 
-    Follow end =
-        follow(client, signals, ns_, *name, options_.timeout_ms, [&agent] { return agent.left(); });
+    Follow end = follow(client, signals, ns_, *name, options_.timeout_ms, options_.target.color,
+                        [&agent] { return agent.left(); });
     const int code = finish(client, signals, agent, dir, *name, end);
     // Nothing is left to run: the keeper goes as well.
     if (!agent.left()) agent.kill();
@@ -181,9 +183,11 @@ class Run {
       case Followed::complete:
       case Followed::failed:
         keep_ = options_.keep || end.how == Followed::failed;
-        std::cout << summary_text(client, ns_, end.job, [&dir](const Json& job) {
-          return "all of their output: " + logs_of(dir, job);
-        }) << std::flush;
+        std::cout << summary_text(client, ns_, end.job, Paint(options_.target.color, STDOUT_FILENO),
+                                  [&](const Failures&) {
+                                    return "all of their output: " + logs_of(dir, end.job);
+                                  })
+                  << std::flush;
         return end.how == Followed::complete ? kDone : kFailed;
       case Followed::interrupted:
       case Followed::timeout: {

@@ -109,6 +109,10 @@ std::string cut(std::string_view text, size_t width) {
   return std::string(text.substr(0, width - 3)) + "...";
 }
 
+std::string one_line(std::string_view text) {
+  return std::string(text.substr(0, text.find('\n')));
+}
+
 std::vector<std::string> last_lines(std::string_view text, size_t count) {
   while (!text.empty() && text.back() == '\n') text.remove_suffix(1);
   std::vector<std::string> lines;

@@ -30,6 +30,9 @@ std::string shell_quoted(std::string_view word);
 // At most `width` characters, the last ones "..." when something was left out.
 std::string cut(std::string_view text, size_t width);
 
+// The first line: what is said without its details.
+std::string one_line(std::string_view text);
+
 // The last `count` lines, without the final line break.
 std::vector<std::string> last_lines(std::string_view text, size_t count);
 

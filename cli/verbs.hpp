@@ -12,11 +12,17 @@ int execute(const CreateOptions& options);
 int execute(const GetOptions& options);
 int execute(const DescribeOptions& options);
 int execute(const LogsOptions& options);
+int execute(const AttemptsOptions& options);
+int execute(const WhyOptions& options);
+int execute(const RetryOptions& options);
 int execute(const WaitOptions& options);
 int execute(const DeleteOptions& options);
 int execute(const ChangeOptions& options);
 int execute(const DrainOptions& options);
 int execute(const ApplyOptions& options);
 int execute(const VersionOptions& options);
+int execute(const ConfigOptions& options);
+int execute(const CompletionOptions& options);
+int execute(const KubeconfigOptions& options);
 
 }  // namespace muster::cli

@@ -6,12 +6,15 @@
 #include "api/view.hpp"
 #include "coordinator/inbox.hpp"
 #include "coordinator/random.hpp"
+#include "storage/attempts.hpp"
 
 #include <caf/send.hpp>
 #include <kj/async-io.h>
 
+#include <algorithm>
 #include <future>
 #include <mutex>
+#include <sys/resource.h>
 #include <thread>
 #include <utility>
 
@@ -19,11 +22,21 @@ namespace muster::coordinator {
 
 namespace {
 
+// As many connections as leave enough file descriptors for the journal and the agents.
+size_t connections_max(size_t wanted) {
+  constexpr size_t kOthers = 512;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
+  const size_t all = limit.rlim_cur;
+  return std::min(wanted, all > 2 * kOthers ? all - kOthers : all / 2);
+}
+
 class Thread final : public ApiThread, public api::Backend {
  public:
   explicit Thread(ApiOptions options)
       : options_(std::move(options)), metrics_(options_.version, wall_now) {
     view_.observe(&metrics_);
+    view_.rest_with(options_.load_job);
   }
   ~Thread() override { stop(); }
 
@@ -38,10 +51,13 @@ class Thread final : public ApiThread, public api::Backend {
 
   std::string address() const override { return address_; }
 
-  void load(std::vector<core::Job> jobs, uint64_t commit,
+  void load(std::vector<core::Job> jobs, std::vector<ShownAtRest> at_rest, uint64_t commit,
             std::vector<core::NodeInfo> nodes) override {
-    post([this, jobs = std::move(jobs), commit, nodes = std::move(nodes)]() mutable {
+    post([this, jobs = std::move(jobs), at_rest = std::move(at_rest), commit,
+          nodes = std::move(nodes)]() mutable {
       for (core::Job& job : jobs) view_.load(std::move(job));
+      for (ShownAtRest& job : at_rest)
+        view_.load_resting(job.id, job.ns, job.name, std::move(job.entry));
       view_.loaded(commit, std::move(nodes));
     });
   }
@@ -124,6 +140,16 @@ class Thread final : public ApiThread, public api::Backend {
     });
   }
 
+  Result<api::AttemptPage> read_attempts(const api::AttemptRequest& request) override {
+    auto page = storage::read_attempts(options_.journal, request.job,
+                                       {request.from.first, request.from.second}, request.limit,
+                                       request.wanted);
+    if (!page) return page.error();
+    api::AttemptPage out{std::move(page->attempts), {}};
+    if (page->next) out.next = std::pair(page->next->sequence, page->next->skip);
+    return out;
+  }
+
  private:
   void ask(const core::JobMeta& meta, core::Event event, std::function<void(Status)> done) {
     caf::anon_send(registry_, actors::AskJob{meta.ns, meta.name, meta.uid, 0, std::move(event),
@@ -166,7 +192,10 @@ class Thread final : public ApiThread, public api::Backend {
     server_options.insecure = options_.insecure;
     server_options.version = options_.version;
     server_options.random = random_number;
-    server_options.gates = options_.gates;
+    server_options.gates = options_.knobs.gates;
+    server_options.backoff_base_ms = options_.knobs.backoff_base_ms;
+    server_options.backoff_max_ms = options_.knobs.backoff_max_ms;
+    server_options.connections_max = connections_max(server_options.connections_max);
     server_options.metrics = [this] { return metrics_.text(view_); };
     api::Server server(io.provider->getTimer(), view_, *this, std::move(server_options));
     server.set_ready(false, "recovering: folding the journal");

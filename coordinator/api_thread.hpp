@@ -7,14 +7,17 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
+#include "api/view.hpp"
 #include "base/result.hpp"
 #include "coordinator/rpc_server.hpp"
 #include "core/job/batch.hpp"
 #include "core/job/decide.hpp"
 #include "core/job/job.hpp"
+#include "storage/journal.hpp"
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,7 +27,16 @@ struct ApiOptions {
   std::string address;  // HOST:PORT or unix:PATH
   bool insecure = false;
   std::string version;
-  core::Gates gates{};
+  core::Knobs knobs{};
+  storage::Journal& journal;                                // for reading
+  std::function<std::optional<core::Job>(JobId)> load_job;  // one at rest; nothing: it is gone
+};
+
+// A job at rest at the start.
+struct ShownAtRest {
+  JobId id = 0;
+  std::string ns, name;
+  api::RestingJob entry;
 };
 
 class ApiThread {
@@ -35,7 +47,7 @@ class ApiThread {
   virtual std::string address() const = 0;
 
   // All from any thread.
-  virtual void load(std::vector<core::Job> jobs, uint64_t commit,
+  virtual void load(std::vector<core::Job> jobs, std::vector<ShownAtRest> at_rest, uint64_t commit,
                     std::vector<core::NodeInfo> nodes) = 0;
   virtual void show(core::Committed batch) = 0;
   virtual void show_nodes(std::vector<core::NodeInfo> nodes) = 0;

@@ -1,6 +1,7 @@
 #include "coordinator/coordinator.hpp"
 
 #include "actors/cluster_actor.hpp"
+#include "actors/history_actor.hpp"
 #include "actors/journal_actor.hpp"
 #include "actors/registry_actor.hpp"
 #include "api/manifest.hpp"
@@ -50,6 +51,16 @@ struct SystemConfig : caf::actor_system_config {
   std::_Exit(1);
 }
 
+core::JobObjectPtr load_object(std::string_view json) {
+  return api::load_job(json);
+}
+
+// The jobs at rest, as the registry and as the API know them.
+struct Resting {
+  std::vector<actors::RestingJob> jobs;
+  std::vector<api::RestingJob> shown;
+};
+
 class Running final : public Coordinator {
  public:
   explicit Running(Options options) : options_(std::move(options)) {}
@@ -67,12 +78,23 @@ class Running final : public Coordinator {
     auto journal = storage::RocksdbJournal::open(options_.data_dir);
     if (!journal) return journal.error();
     journal_ = std::move(*journal);
-    auto api = ApiThread::start({options_.api, options_.insecure, kVersion, options_.gates});
+    ApiOptions api_options{options_.api, options_.insecure, kVersion, knobs(), *journal_};
+    api_options.load_job = [this](JobId id) -> std::optional<core::Job> {
+      auto job = storage::recover_job(*journal_, id, load_object);
+      if (job) return std::move(job->job);
+      if (job.error().code != Errc::not_found) stop_loudly(job.error().message);
+      return std::nullopt;
+    };
+    auto api = ApiThread::start(std::move(api_options));
     if (!api) return api.error();
     api_ = std::move(*api);
 
+    Resting resting;
     auto recovered =
-        storage::recover(*journal_, [](std::string_view json) { return api::load_job(json); });
+        storage::recover(*journal_, load_object, [&resting](const storage::RecoveredJob& r) {
+          resting.jobs.push_back(actors::resting_job(r.job));
+          resting.shown.push_back(api::resting_entry(r.job));
+        });
     if (!recovered) return recovered.error();
     if (Status ok = begin_epoch(*recovered); !ok) return ok;
     auto rpc = RpcServer::bind({options_.listen, options_.insecure, recovered->cluster_id,
@@ -80,7 +102,7 @@ class Running final : public Coordinator {
                                 [this] { return journal_->last_commit(); }});
     if (!rpc) return rpc.error();
     rpc_ = std::move(*rpc);
-    spawn(std::move(*recovered));
+    spawn(std::move(*recovered), std::move(resting));
     write_endpoints();
     return Nothing{};
   }
@@ -94,12 +116,14 @@ class Running final : public Coordinator {
         caf::scoped_actor self{*system_};
         caf::anon_send(registry_, actors::stop_atom_v);
         caf::anon_send(cluster_, actors::stop_atom_v);
-        self->wait_for(registry_, cluster_);
+        caf::anon_send(history_, actors::stop_atom_v);
+        self->wait_for(registry_, cluster_, history_);
         caf::anon_send(writer_, actors::stop_atom_v);
         self->wait_for(writer_);
       }
       registry_ = actors::registry_actor{};
       cluster_ = actors::cluster_actor{};
+      history_ = actors::history_actor{};
       writer_ = actors::journal_actor{};
       system_.reset();
     }
@@ -124,15 +148,24 @@ class Running final : public Coordinator {
     return journal_->commit(rows);
   }
 
-  void spawn(storage::Recovered recovered) {
+  core::Knobs knobs() const {
+    return {options_.backoff_base_ms, options_.backoff_max_ms, options_.gates};
+  }
+
+  void spawn(storage::Recovered recovered, Resting resting) {
     std::vector<core::Job> shown;
     actors::Held held = actors::held_slots(recovered);
     for (const storage::RecoveredJob& r : recovered.jobs) {
       if (!r.job.state().forgotten) shown.push_back(r.job);
     }
-    log::info("epoch {}: {} jobs, {} nodes, commit {}", recovered.epoch, recovered.jobs.size(),
+    log::info("epoch {}: {} jobs, {} of them finished, {} nodes, commit {}", recovered.epoch,
+              recovered.jobs.size() + resting.jobs.size(), resting.jobs.size(),
               recovered.nodes.size(), journal_->last_commit());
-    api_->load(std::move(shown), journal_->last_commit(), recovered.nodes);
+    std::vector<ShownAtRest> at_rest;
+    for (size_t i = 0; i < resting.jobs.size(); ++i)
+      at_rest.push_back({resting.jobs[i].id, resting.jobs[i].ns, resting.jobs[i].name,
+                         std::move(resting.shown[i])});
+    api_->load(std::move(shown), std::move(at_rest), journal_->last_commit(), recovered.nodes);
 
     system_ = std::make_unique<caf::actor_system>(config_);
     writer_ = actors::spawn_journal(
@@ -156,20 +189,26 @@ class Running final : public Coordinator {
     cluster_ = actors::spawn_cluster(
         *system_, writer_, [this] { return registry_; }, *rpc_, wall_now, std::move(cluster),
         recovered.nodes, std::move(held.slots));
-    core::Knobs knobs{options_.backoff_base_ms, options_.backoff_max_ms, options_.gates};
-    actors::LoadJob load_job = [this](JobId id) {
-      auto job = storage::recover_job(*journal_, id,
-                                      [](std::string_view json) { return api::load_job(json); });
+    actors::RegistryOptions registry;
+    registry.clock = wall_now;
+    registry.knobs = knobs();
+    registry.load_job = [this](JobId id) {
+      auto job = storage::recover_job(*journal_, id, load_object);
       if (!job) stop_loudly(job.error().message);
       return std::move(*job);
     };
-    registry_ = actors::spawn_registry(
-        *system_, writer_, cluster_, *rpc_, wall_now, knobs, std::move(load_job),
-        std::move(recovered.jobs), std::move(held.lost), std::max<JobId>(1, recovered.next_job_id),
-        outdated, actors::kTailBytesMin,
-        [this](bool indexed, core::SyncAction action, double took) {
-          api_->synced(indexed, action, took);
-        });
+    registry.outdated = outdated;
+    registry.finished_jobs_max = options_.finished_jobs_max;
+    registry.synced = [this](bool indexed, core::SyncAction action, double took) {
+      api_->synced(indexed, action, took);
+    };
+    registry_ =
+        actors::spawn_registry(*system_, writer_, cluster_, *rpc_,
+                               {std::move(recovered.jobs), std::move(resting.jobs),
+                                std::move(held.lost), std::max<JobId>(1, recovered.next_job_id)},
+                               std::move(registry));
+    history_ = actors::spawn_history(*system_, writer_, *journal_, wall_now,
+                                     {options_.attempts_keep_ms, options_.attempts_max});
     rpc_->serve(cluster_, registry_);
     api_->ready(registry_, cluster_, *rpc_);
   }
@@ -192,6 +231,7 @@ class Running final : public Coordinator {
   actors::journal_actor writer_;
   actors::cluster_actor cluster_;
   actors::registry_actor registry_;
+  actors::history_actor history_;
 };
 
 }  // namespace

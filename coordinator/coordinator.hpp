@@ -8,6 +8,7 @@
 #include "base/result.hpp"
 #include "core/spec/gates.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -21,6 +22,9 @@ struct Options {
   Millis backoff_max_ms = 600'000;
   Millis node_grace_ms = 40'000;
   core::Gates gates{};
+  uint64_t finished_jobs_max = UINT64_MAX;            // that are kept; the oldest go first
+  Millis attempts_keep_ms = Millis{30} * 86'400'000;  // history of attempts: so long
+  uint64_t attempts_max = 1'000'000;                  // and so many
   bool insecure = false;  // serve other addresses and users than our own
 };
 

@@ -30,6 +30,8 @@ core::EndCause cause_of(wire::PodEnd::Cause cause) {
       return core::EndCause::deadline;
     case wire::PodEnd::Cause::OUT_OF_MEMORY:
       return core::EndCause::out_of_memory;
+    case wire::PodEnd::Cause::EVICTED:
+      return core::EndCause::evicted;
   }
   return core::EndCause::exited;
 }

@@ -121,11 +121,16 @@ struct EventText {
     return "OwnerUpdate generation=" + std::to_string(e.object->meta.generation);
   }
   std::string operator()(const PodsDeletion& e) {
-    constexpr const char* kWhy[] = {"", " eviction", " preemption"};
+    constexpr const char* kWhy[] = {"", " eviction", " preemption", " taint"};
     return pods_text(job, e.pods, "PodsDeletion") + kWhy[static_cast<int>(e.why)] +
            grace_text(e.grace_ms);
   }
   std::string operator()(const Preempted& e) { return slots_text(e.slots, "Preempted"); }
+  std::string operator()(const Tainted& e) {
+    std::string text = "Tainted";
+    for (NodeId node : e.nodes) text += " n" + std::to_string(node);
+    return text;
+  }
   std::string operator()(const PodConditionsWrite& e) {
     std::string text = "PodConditionsWrite " + pod_text(job, e.pod);
     for (const PodCondition& condition : e.conditions) text += condition_text(condition);
@@ -314,6 +319,8 @@ std::string_view name(EndCause cause) {
       return "node-lost";
     case EndCause::node_deleted:
       return "node-deleted";
+    case EndCause::evicted:
+      return "evicted";
   }
   return "unknown";
 }

@@ -24,6 +24,7 @@ namespace muster::keeper {
 
 constexpr uint32_t kVersion = 2;        // spoken by this keeper
 constexpr uint32_t kOldestVersion = 1;  // still understood
+constexpr uint32_t kSpoolVersion = 1;   // of the spool's segments (spool.hpp)
 constexpr uint32_t kFrameMax = 64u << 20;
 constexpr size_t kFrameHead = 4;
 

@@ -15,7 +15,6 @@
 namespace muster::keeper {
 namespace {
 
-constexpr uint32_t kSpoolVersion = 1;
 constexpr uint32_t kMark = 0x5053554d;  // "MUSP"
 constexpr size_t kEntryHead = 13;       // mark, length, crc, type
 constexpr size_t kHeaderRoom = 1024;    // of a segment; more than its header takes

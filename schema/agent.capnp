@@ -86,6 +86,7 @@ struct PodEnd {
     fenced @6;                 # ended because the coordinator said at registration that it is not open here
     deadline @7;               # activeDeadlineSeconds of the pod
     outOfMemory @8;            # OOMKilled
+    evicted @9;                # the node was short of memory: DisruptionTarget/TerminationByKubelet
   }
   pod @0 :T.PodId;
   cause @1 :Cause;

@@ -11,6 +11,7 @@ const journalFormat :UInt32 = 1;      # of the journal as a whole: keys and whic
 const recordsVersion :UInt32 = 1;
 const snapshotVersion :UInt32 = 1;
 const nodeVersion :UInt32 = 1;
+const attemptsVersion :UInt32 = 1;
 
 enum Counted { notYet @0; succeeded @1; failed @2; ignored @3; released @4; }
 
@@ -29,6 +30,7 @@ enum EndCause {
   outOfMemory @8;
   nodeLost @9;
   nodeDeleted @10;
+  evicted @11;
 }
 
 # One append of one job.
@@ -235,6 +237,13 @@ struct Pod {
   containers @22 :List(ContainerEnd);
 }
 
+# Attempts that are over, as one append of their job closed them. Created has the base of the list.
+struct AttemptList {
+  version @0 :UInt32;
+  atMs @1 :Int64;                     # of that append
+  pods @2 :List(Pod);
+}
+
 struct Event {
   enum Kind {
     successfulCreate @0;
@@ -272,6 +281,7 @@ struct NodeRow {
   annotations @15 :List(Label);
   resources @16 :List(Resource);
   deleted @17 :Bool;
+  managers @18 :Text;                 # JSON: metadata.managedFields
 }
 
 struct Taint {

@@ -377,7 +377,7 @@ std::string encode_node(const core::NodeInfo& node) {
   [[maybe_unused]] const auto& [id, name, work_dir_id, boot_id, slots, cpu_millis, memory_bytes,
                                 resources, node_labels, address, created_ms, spec, gone, deleted,
                                 health, draining, heartbeat_ms, changed_ms] = node;
-  [[maybe_unused]] const auto& [unschedulable, taints, own_labels, annotations] = spec;
+  [[maybe_unused]] const auto& [unschedulable, taints, own_labels, annotations, managers] = spec;
   capnp::MallocMessageBuilder message;
   auto out = message.initRoot<wire::NodeRow>();
   out.setVersion(wire::NODE_VERSION);
@@ -407,6 +407,7 @@ std::string encode_node(const core::NodeInfo& node) {
   out.setAddress(text(node.address));
   out.setCreatedMs(node.created_ms);
   out.setUnschedulable(unschedulable);
+  out.setManagers(text(managers));
   out.setGone(node.gone);
   out.setDeleted(deleted);
   return packed(message);
@@ -432,6 +433,7 @@ Result<core::NodeInfo> decode_node(std::string_view bytes) {
     node.address = text_back(in.getAddress());
     node.created_ms = in.getCreatedMs();
     node.spec.unschedulable = in.getUnschedulable();
+    node.spec.managers = text_back(in.getManagers());
     node.gone = in.getGone();
     node.deleted = in.getDeleted();
     return node;

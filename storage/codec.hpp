@@ -32,6 +32,19 @@ struct Snapshot {
 std::string encode_state(const core::JobState& state, uint64_t sequence);
 Result<Snapshot> decode_state(std::string_view bytes);
 
+// Attempts that are over: ended and judged, closed by one append at `at_ms`.
+struct ClosedAttempts {
+  Millis at_ms = 0;
+  std::vector<core::Pod> pods;
+};
+std::string encode_attempts(const ClosedAttempts& attempts);
+Result<ClosedAttempts> decode_attempts(std::string_view bytes);
+struct AttemptsHead {
+  Millis at_ms = 0;
+  uint32_t count = 0;
+};
+Result<AttemptsHead> attempts_head(std::string_view bytes);
+
 // The durable part of a node.
 std::string encode_node(const core::NodeInfo& node);
 Result<core::NodeInfo> decode_node(std::string_view bytes);

@@ -275,4 +275,31 @@ Result<Snapshot> decode_state(std::string_view bytes) {
       });
 }
 
+std::string encode_attempts(const ClosedAttempts& attempts) {
+  capnp::MallocMessageBuilder message;
+  auto out = message.initRoot<wire::AttemptList>();
+  out.setVersion(wire::ATTEMPTS_VERSION);
+  out.setAtMs(attempts.at_ms);
+  auto pods = out.initPods(static_cast<uint32_t>(attempts.pods.size()));
+  uint32_t i = 0;
+  for (const core::Pod& pod : attempts.pods) write_pod(pod, attempts.at_ms, pods[i++]);
+  return packed(message);
+}
+
+Result<ClosedAttempts> decode_attempts(std::string_view bytes) {
+  return unpacked<wire::AttemptList, ClosedAttempts>(
+      bytes, "a list of attempts", wire::ATTEMPTS_VERSION, [](auto root) {
+        ClosedAttempts attempts{root.getAtMs(), {}};
+        for (auto pod : root.getPods()) attempts.pods.push_back(pod_back(pod, attempts.at_ms));
+        return attempts;
+      });
+}
+
+Result<AttemptsHead> attempts_head(std::string_view bytes) {
+  return unpacked<wire::AttemptList, AttemptsHead>(
+      bytes, "a list of attempts", wire::ATTEMPTS_VERSION, [](auto root) {
+        return AttemptsHead{root.getAtMs(), root.getPods().size()};
+      });
+}
+
 }  // namespace muster::storage

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,18 +24,27 @@ struct Row {
   std::optional<std::string> value;  // nullopt: the row is removed
 };
 
-class Journal {
+// Reading is for any thread, also during a commit.
+class Rows {
  public:
-  virtual ~Journal() = default;
+  virtual ~Rows() = default;
+  virtual std::optional<std::string> get(std::string_view key) = 0;
+  // Calls visit(key, value) for all keys with this prefix, ascending, until it returns false.
+  using Visit = std::function<bool(std::string_view key, std::string_view value)>;
+  void scan(std::string_view prefix, const Visit& visit) { scan_from(prefix, prefix, visit); }
+  // Likewise, from this key on.
+  virtual void scan_from(std::string_view prefix, std::string_view from, const Visit& visit) = 0;
+};
+
+class Journal : public Rows {
+ public:
   // Writes and syncs. `unavailable` when the disk is full or fails: nothing was acknowledged, and
   // nothing may be.
   virtual Status commit(const std::vector<Row>& rows) = 0;
   // The number of the last commit; 0 for an empty journal.
   virtual uint64_t last_commit() const = 0;
-  virtual std::optional<std::string> get(std::string_view key) = 0;
-  // Calls visit(key, value) for all keys with this prefix, ascending, until it returns false.
-  virtual void scan(std::string_view prefix,
-                    const std::function<bool(std::string_view, std::string_view)>& visit) = 0;
+  // All rows as they are now, whatever is committed later. The journal outlives it.
+  virtual std::unique_ptr<Rows> frozen() = 0;
 };
 
 }  // namespace muster::storage

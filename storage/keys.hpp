@@ -1,11 +1,12 @@
 // Keys: what the rows of the journal are called.
 //
-//   key     = meta | node | owner | records | snapshot
+//   key     = meta | node | owner | records | snapshot | attempts
 //   meta    = "m" name          name: "format" "commit" "cluster" "epoch" "next_job"; values are
 //   ASCII text node    = "n" u32           NodeId                  -> NodeRow
 //   (schema/journal.capnp) owner   = "o" u64           JobId                   -> JSON text, what
 //   the owner wrote records = "r" u64 u64       JobId, sequence         -> RecordList, one append
 //   snapshot= "s" u64           JobId                   -> JobSnapshot
+//   attempts= "a" u64 u64       JobId, sequence         -> AttemptList, what that append closed
 //
 // Numbers are big-endian, so a scan meets them in order. Sequences of a job begin at 1 and have no
 // gaps: a snapshot stands for all up to its own, and the rows after it follow one by one.
@@ -29,6 +30,7 @@ constexpr std::string_view kNodes = "n";
 constexpr std::string_view kOwners = "o";
 constexpr std::string_view kRecords = "r";
 constexpr std::string_view kSnapshots = "s";
+constexpr std::string_view kAttempts = "a";
 
 template <class Number>
 void append_number(std::string& key, Number number) {
@@ -80,6 +82,19 @@ inline std::string records(JobId job, uint64_t sequence) {
   return key;
 }
 
+// The prefix of all attempts of a job.
+inline std::string attempts_of(JobId job) {
+  std::string key(kAttempts);
+  append_number(key, job);
+  return key;
+}
+
+inline std::string attempts(JobId job, uint64_t sequence) {
+  std::string key = attempts_of(job);
+  append_number(key, sequence);
+  return key;
+}
+
 struct RecordsKey {
   JobId job = 0;
   uint64_t sequence = 0;
@@ -101,8 +116,10 @@ inline std::optional<JobId> parse_job(std::string_view kind, std::string_view ke
   return key.empty() ? id : std::nullopt;
 }
 
-inline std::optional<RecordsKey> parse_records(std::string_view key) {
-  if (key.substr(0, 1) != kRecords) return std::nullopt;
+// A key of records or of attempts, by `kind` (kRecords, kAttempts).
+inline std::optional<RecordsKey> parse_records(std::string_view key,
+                                               std::string_view kind = kRecords) {
+  if (key.substr(0, 1) != kind) return std::nullopt;
   key.remove_prefix(1);
   auto job = take_number<JobId>(key);
   auto sequence = take_number<uint64_t>(key);

@@ -33,11 +33,14 @@ std::optional<std::string> MemoryJournal::get(std::string_view key) {
   return it->second;
 }
 
-void MemoryJournal::scan(std::string_view prefix,
-                         const std::function<bool(std::string_view, std::string_view)>& visit) {
-  for (auto it = rows_.lower_bound(prefix); it != rows_.end(); ++it) {
+void MemoryJournal::scan_from(std::string_view prefix, std::string_view from, const Visit& visit) {
+  for (auto it = rows_.lower_bound(from); it != rows_.end(); ++it) {
     if (!it->first.starts_with(prefix) || !visit(it->first, it->second)) return;
   }
+}
+
+std::unique_ptr<Rows> MemoryJournal::frozen() {
+  return std::make_unique<MemoryJournal>(*this);
 }
 
 void MemoryJournal::sync() {

@@ -20,8 +20,8 @@ class MemoryJournal final : public Journal {
   Status commit(const std::vector<Row>& rows) override;
   uint64_t last_commit() const override { return last_commit_; }
   std::optional<std::string> get(std::string_view key) override;
-  void scan(std::string_view prefix,
-            const std::function<bool(std::string_view, std::string_view)>& visit) override;
+  void scan_from(std::string_view prefix, std::string_view from, const Visit& visit) override;
+  std::unique_ptr<Rows> frozen() override;
 
   void set_manual_sync(bool manual) { manual_ = manual; }
   void sync();

@@ -4,8 +4,8 @@
 #include "storage/keys.hpp"
 #include "storage/text_number.hpp"
 
-#include <map>
 #include <optional>
+#include <set>
 #include <variant>
 
 namespace muster::storage {
@@ -41,9 +41,9 @@ Status recover_meta(Journal& journal, Recovered& to) {
 
 // Calls visit(key, value) for each row with this prefix until it returns an error.
 template <class Visit>
-Status scan(Journal& journal, std::string_view prefix, Visit visit) {
+Status scan(Rows& rows, std::string_view prefix, Visit visit) {
   Status status = Nothing{};
-  journal.scan(prefix, [&status, &visit](std::string_view key, std::string_view value) {
+  rows.scan(prefix, [&status, &visit](std::string_view key, std::string_view value) {
     status = visit(key, value);
     return status.ok();
   });
@@ -64,48 +64,12 @@ Status recover_nodes(Journal& journal, Recovered& to) {
   });
 }
 
-// The owner's rows: which jobs there are.
-Result<std::map<JobId, core::JobObjectPtr>> owners(Journal& journal,
-                                                   const LoadObject& load_object) {
-  std::map<JobId, core::JobObjectPtr> objects;
-  auto status =
-      scan(journal, keys::kOwners, [&](std::string_view key, std::string_view value) -> Status {
-        auto id = keys::parse_job(keys::kOwners, key);
-        if (!id) return broken("owner's row", "a key of " + std::to_string(key.size()) + " bytes");
-        core::JobObjectPtr object = load_object(value);
-        if (object == nullptr) return broken(job_name(*id), "the owner's row can't be read");
-        objects.emplace_hint(objects.end(), *id, std::move(object));
-        return Nothing{};
-      });
-  if (!status.ok()) return status.error();
-  return objects;
-}
-
 Result<RecoveredJob> of_snapshot(JobId id, const core::JobObjectPtr& object,
                                  std::string_view value) {
   auto snapshot = decode_state(value);
   if (!snapshot.ok()) return broken(job_name(id), snapshot.error().message);
   return RecoveredJob{.job = core::Job(id, object, std::move(snapshot->state)),
                       .next_seq = snapshot->sequence + 1};
-}
-
-Result<std::map<JobId, RecoveredJob>> snapshots(
-    Journal& journal, const std::map<JobId, core::JobObjectPtr>& objects) {
-  std::map<JobId, RecoveredJob> jobs;
-  auto status =
-      scan(journal, keys::kSnapshots, [&](std::string_view key, std::string_view value) -> Status {
-        auto id = keys::parse_job(keys::kSnapshots, key);
-        if (!id) return broken("snapshot", "a key of " + std::to_string(key.size()) + " bytes");
-        auto object = objects.find(*id);
-        if (object == objects.end())
-          return broken(job_name(*id), "a snapshot without an owner's row");
-        auto job = of_snapshot(*id, object->second, value);
-        if (!job.ok()) return job.error();
-        jobs.emplace(*id, std::move(*job));
-        return Nothing{};
-      });
-  if (!status.ok()) return status.error();
-  return jobs;
 }
 
 // The object as it was when the job was admitted, as far as the fold looks at it. Were the newest
@@ -150,59 +114,84 @@ Status apply_append(RecoveredJob& to, uint64_t sequence, std::string_view value,
   return Nothing{};
 }
 
-}  // namespace
-
-Result<Recovered> recover(Journal& journal, const LoadObject& load_object) {
-  Recovered to;
-  if (auto status = recover_meta(journal, to); !status.ok()) return status.error();
-  if (auto status = recover_nodes(journal, to); !status.ok()) return status.error();
-  auto objects = owners(journal, load_object);
-  if (!objects.ok()) return objects.error();
-  auto jobs = snapshots(journal, *objects);
-  if (!jobs.ok()) return jobs.error();
-  for (const auto& [id, object] : *objects) {
-    jobs->try_emplace(id, RecoveredJob{.job = core::Job(id, object)});
-  }
-  auto status =
-      scan(journal, keys::kRecords,
-           [&jobs, &objects](std::string_view key, std::string_view value) -> Status {
-             auto at = keys::parse_records(key);
-             if (!at) return broken("records", "a key of " + std::to_string(key.size()) + " bytes");
-             auto job = jobs->find(at->job);
-             if (job == jobs->end())
-               return broken(job_name(at->job), "records without an owner's row");
-             return apply_append(job->second, at->sequence, value, objects->at(at->job));
-           });
-  if (!status.ok()) return status.error();
-  to.jobs.reserve(jobs->size());
-  for (auto& [id, job] : *jobs) {
-    if (job.next_seq == 1) return broken(job_name(id), "an owner's row without records");
-    if (id >= to.next_job_id) return broken(job_name(id), "its id was never reserved");
-    to.jobs.push_back(std::move(job));
-  }
-  return to;
-}
-
-Result<RecoveredJob> recover_job(Journal& journal, JobId id, const LoadObject& load_object) {
-  auto owner = journal.get(keys::owner(id));
-  if (!owner) return Error{Errc::not_found, "journal: there is no " + job_name(id), {}};
-  core::JobObjectPtr object = load_object(*owner);
+// The job of this owner's row: its snapshot and what came after.
+Result<RecoveredJob> fold(Rows& rows, JobId id, std::string_view owner,
+                          const LoadObject& load_object) {
+  core::JobObjectPtr object = load_object(owner);
   if (object == nullptr) return broken(job_name(id), "the owner's row can't be read");
   RecoveredJob job{.job = core::Job(id, object)};
-  if (auto row = journal.get(keys::snapshot(id))) {
+  if (auto row = rows.get(keys::snapshot(id))) {
     auto from = of_snapshot(id, object, *row);
     if (!from.ok()) return from.error();
     job = std::move(*from);
   }
   auto status =
-      scan(journal, keys::records_of(id),
+      scan(rows, keys::records_of(id),
            [&job, &object](std::string_view key, std::string_view value) -> Status {
              auto at = keys::parse_records(key);
              if (!at) return broken("records", "a key of " + std::to_string(key.size()) + " bytes");
              return apply_append(job, at->sequence, value, object);
            });
   if (!status.ok()) return status.error();
+  if (job.next_seq == 1) return broken(job_name(id), "an owner's row without records");
   return job;
+}
+
+// Rows of this kind that belong to no job would be a fold that somebody lost.
+Status check_owners(Rows& rows, std::string_view kind, const std::set<JobId>& jobs) {
+  std::string from(kind);
+  for (bool more = true; more;) {
+    more = false;
+    std::optional<JobId> job;
+    rows.scan_from(kind, from, [&](std::string_view key, std::string_view) {
+      key.remove_prefix(kind.size());
+      job = keys::take_number<JobId>(key);
+      more = true;
+      return false;
+    });
+    if (!more) return Nothing{};
+    if (!job || !jobs.contains(*job))
+      return broken(job_name(job.value_or(0)), "its rows are there without an owner's row");
+    if (*job == UINT64_MAX) return Nothing{};
+    from = std::string(kind);
+    keys::append_number(from, *job + 1);
+  }
+  return Nothing{};
+}
+
+}  // namespace
+
+Result<Recovered> recover(Journal& journal, const LoadObject& load_object,
+                          const std::function<void(const RecoveredJob&)>& at_rest) {
+  Recovered to;
+  if (auto status = recover_meta(journal, to); !status.ok()) return status.error();
+  if (auto status = recover_nodes(journal, to); !status.ok()) return status.error();
+  std::set<JobId> jobs;
+  auto status =
+      scan(journal, keys::kOwners, [&](std::string_view key, std::string_view value) -> Status {
+        auto id = keys::parse_job(keys::kOwners, key);
+        if (!id) return broken("owner's row", "a key of " + std::to_string(key.size()) + " bytes");
+        if (*id >= to.next_job_id) return broken(job_name(*id), "its id was never reserved");
+        jobs.insert(jobs.end(), *id);
+        auto job = fold(journal, *id, value, load_object);
+        if (!job.ok()) return job.error();
+        if (at_rest && job->job.at_rest())
+          at_rest(*job);
+        else
+          to.jobs.push_back(std::move(*job));
+        return Nothing{};
+      });
+  if (!status.ok()) return status.error();
+  for (std::string_view kind : {keys::kSnapshots, keys::kRecords})
+    if (Status owned = check_owners(journal, kind, jobs); !owned.ok()) return owned.error();
+  return to;
+}
+
+Result<RecoveredJob> recover_job(Journal& journal, JobId id, const LoadObject& load_object) {
+  auto rows = journal.frozen();
+  auto owner = rows->get(keys::owner(id));
+  if (!owner) return Error{Errc::not_found, "journal: there is no " + job_name(id), {}};
+  return fold(*rows, id, *owner, load_object);
 }
 
 }  // namespace muster::storage

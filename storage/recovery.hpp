@@ -39,10 +39,12 @@ struct Recovered {
 using LoadObject = std::function<core::JobObjectPtr(std::string_view json)>;
 
 // `invalid`, with the row and the reason, when a row can't be understood: nothing is guessed,
-// skipped or repaired.
-Result<Recovered> recover(Journal& journal, const LoadObject& load_object);
+// skipped or repaired. `at_rest` is given each job that is (Job::at_rest), one after another, and
+// these are not among `jobs` then: so they never are in memory together.
+Result<Recovered> recover(Journal& journal, const LoadObject& load_object,
+                          const std::function<void(const RecoveredJob&)>& at_rest = nullptr);
 
-// One job alone, as it is on disk now: it has no actor, so nothing of it is being written.
+// One job alone, as it is on disk now; from any thread.
 // `invalid` as above; not_found: there is no such job.
 Result<RecoveredJob> recover_job(Journal& journal, JobId id, const LoadObject& load_object);
 

@@ -300,21 +300,56 @@ Status RocksdbJournal::commit(const std::vector<Row>& rows) {
   return Nothing{};
 }
 
-std::optional<std::string> RocksdbJournal::get(std::string_view key) {
+namespace {
+
+std::optional<std::string> get_row(rocksdb::DB& db, const rocksdb::ReadOptions& options,
+                                   std::string_view key) {
   std::string value;
-  auto status = db_->Get({}, slice(key), &value);
+  auto status = db.Get(options, slice(key), &value);
   if (status.IsNotFound()) return std::nullopt;
-  MUSTER_CHECK(status.ok(), dir_, status.ToString());
+  MUSTER_CHECK(status.ok(), status.ToString());
   return value;
 }
 
-void RocksdbJournal::scan(std::string_view prefix,
-                          const std::function<bool(std::string_view, std::string_view)>& visit) {
-  std::unique_ptr<rocksdb::Iterator> it(db_->NewIterator({}));
-  for (it->Seek(slice(prefix)); it->Valid() && view(it->key()).starts_with(prefix); it->Next()) {
+void scan_rows(rocksdb::DB& db, const rocksdb::ReadOptions& options, std::string_view prefix,
+               std::string_view from, const Rows::Visit& visit) {
+  std::unique_ptr<rocksdb::Iterator> it(db.NewIterator(options));
+  for (it->Seek(slice(from)); it->Valid() && view(it->key()).starts_with(prefix); it->Next()) {
     if (!visit(view(it->key()), view(it->value()))) return;
   }
-  MUSTER_CHECK(it->status().ok(), dir_, it->status().ToString());
+  MUSTER_CHECK(it->status().ok(), it->status().ToString());
+}
+
+class Frozen final : public Rows {
+ public:
+  explicit Frozen(rocksdb::DB& db) : db_(db) { options_.snapshot = db.GetSnapshot(); }
+  ~Frozen() override { db_.ReleaseSnapshot(options_.snapshot); }
+  Frozen(const Frozen&) = delete;
+  Frozen& operator=(const Frozen&) = delete;
+  std::optional<std::string> get(std::string_view key) override {
+    return get_row(db_, options_, key);
+  }
+  void scan_from(std::string_view prefix, std::string_view from, const Visit& visit) override {
+    scan_rows(db_, options_, prefix, from, visit);
+  }
+
+ private:
+  rocksdb::DB& db_;
+  rocksdb::ReadOptions options_;
+};
+
+}  // namespace
+
+std::optional<std::string> RocksdbJournal::get(std::string_view key) {
+  return get_row(*db_, {}, key);
+}
+
+void RocksdbJournal::scan_from(std::string_view prefix, std::string_view from, const Visit& visit) {
+  scan_rows(*db_, {}, prefix, from, visit);
+}
+
+std::unique_ptr<Rows> RocksdbJournal::frozen() {
+  return std::make_unique<Frozen>(*db_);
 }
 
 }  // namespace muster::storage

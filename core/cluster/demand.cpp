@@ -121,6 +121,24 @@ bool admits(const NodeInfo& node, const StringMap& labels, const Demand& demand)
   });
 }
 
+std::optional<Millis> may_stay(const NodeInfo& node, const Demand& demand) {
+  constexpr int64_t kFar = 1'000'000'000;  // seconds
+  std::optional<Millis> least;
+  for (const Taint& taint : node.spec.taints) {
+    if (taint.effect != "NoExecute") continue;
+    bool found = false;
+    for (const Toleration& t : demand.tolerations) {
+      if (!tolerates(t, taint)) continue;
+      found = true;
+      if (!t.seconds) continue;
+      Millis span = std::clamp<int64_t>(*t.seconds, 0, kFar) * 1000;
+      least = std::min(least.value_or(span), span);
+    }
+    if (!found) return 0;
+  }
+  return least;
+}
+
 uint32_t reluctance(const NodeInfo& node, const Demand& demand) {
   return static_cast<uint32_t>(
       std::count_if(node.spec.taints.begin(), node.spec.taints.end(), [&](const Taint& taint) {

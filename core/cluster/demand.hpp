@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,9 @@ Amounts capacity_of(const NodeInfo& node);
 // Whether its labels, taints and cordon let such a pod onto the node. PreferNoSchedule does not
 // keep it off.
 bool admits(const NodeInfo& node, const StringMap& labels, const Demand& demand);
+// How long such a pod may stay on the node once its NoExecute taints are there, in milliseconds: 0
+// where one is not tolerated, the least tolerationSeconds of those that are; nothing: for ever.
+std::optional<Millis> may_stay(const NodeInfo& node, const Demand& demand);
 // How many PreferNoSchedule taints it does not tolerate: nodes with more are filled later.
 uint32_t reluctance(const NodeInfo& node, const Demand& demand);
 

@@ -26,6 +26,7 @@ struct NodeSpec {
   std::vector<Taint> taints;
   StringMap labels;  // beside those that the agent tells; of one key these count
   StringMap annotations;
+  std::string managers;  // JSON: metadata.managedFields; empty: none
   bool operator==(const NodeSpec&) const = default;
 };
 

@@ -27,6 +27,14 @@ void Slots::set_node(const NodeInfo& info) {
   Site& site = sites_[info.id];
   site.info = info;
   site.labels = labels_of(info);
+  std::vector<Taint> taints;
+  for (const Taint& taint : info.spec.taints)
+    if (taint.effect == "NoExecute") taints.push_back(taint);
+  if (taints == site.taints) return;
+  tainted_ += !taints.empty();
+  tainted_ -= !site.taints.empty();
+  site.taints = std::move(taints);
+  site.tainted_ms = 0;  // the next round says since when
 }
 
 void Slots::set_usable(NodeId node, bool usable) {
@@ -34,7 +42,10 @@ void Slots::set_usable(NodeId node, bool usable) {
 }
 
 void Slots::remove_node(NodeId node) {
-  if (sites_.erase(node) == 0) return;
+  Site* gone = site(node);
+  if (!gone) return;
+  tainted_ -= !gone->taints.empty();
+  sites_.erase(node);
   for (auto it = clients_.begin(); it != clients_.end();) {
     it->second.held.erase(node);
     it->second.leaving.erase(node);
@@ -183,8 +194,34 @@ void Slots::grant(const Grants& grants, Round& round) {
   }
 }
 
+// Who was told and has not gone yet is told again: its pods may have come since.
+void Slots::leave_tainted(Millis now, Round& round) {
+  constexpr Millis kTellAgainMs = 1'000;
+  auto again_in = [&round](Millis ms) {
+    round.again_ms = round.again_ms == 0 ? ms : std::min(round.again_ms, ms);
+  };
+  for (auto& [id, site] : sites_) {
+    if (site.taints.empty()) continue;
+    if (site.tainted_ms == 0) site.tainted_ms = now;
+    for (auto& [job, client] : clients_) {
+      if (!client.asked || !client.held.contains(id)) continue;
+      auto stay = may_stay(site.info, client.demand);
+      if (!stay) continue;
+      Millis due = std::max(site.tainted_ms + *stay, client.tainted_told_ms + kTellAgainMs);
+      if (due > now) {
+        again_in(due - now);
+        continue;
+      }
+      round.tainted[job].push_back(id);
+      again_in(kTellAgainMs);
+    }
+  }
+  for (const auto& [job, nodes] : round.tainted) clients_.at(job).tainted_told_ms = now;
+}
+
 Slots::Round Slots::place(Millis now) {
   Round round;
+  if (tainted_ > 0) leave_tainted(now, round);
   std::vector<FreeNode> free, ahead;
   for (auto& [id, site] : sites_) {
     uint32_t most = look_ahead(site, now);
@@ -282,7 +319,8 @@ void Slots::preempt(std::vector<WaitingJob> waiting, Millis now, Round& round) {
     return !job.demand->preempts || job.demand->priority <= lowest;
   });
   if (!waiting.empty() && preempted_ms_ && now < *preempted_ms_ + kPreemptEveryMs) {
-    round.again_ms = *preempted_ms_ + kPreemptEveryMs - now;
+    Millis again_ms = *preempted_ms_ + kPreemptEveryMs - now;
+    round.again_ms = round.again_ms == 0 ? again_ms : std::min(round.again_ms, again_ms);
     return;
   }
   for (auto& [id, client] : clients_)

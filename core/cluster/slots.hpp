@@ -9,6 +9,7 @@
 //  - a job of a higher priority has pods of lower ones told to go, and what they leave is set aside
 //    for it until it has it; what was told to go and has not gone yet counts as free to come, so
 //    nobody is told twice for one need;
+//  - from a node with a taint NoExecute those must go that do not tolerate it, or no longer;
 //  - look-ahead: a node is given as many pods beyond its slots as ended there of late, so that a
 //    slot that frees is filled at once. Never of gangs nor where resources are counted, and only of
 //    the highest priority that waits.
@@ -54,7 +55,8 @@ class Slots {
 
   struct Round {
     Grants grants;
-    Grants victims;       // slots to take back
+    Grants victims;                                // slots to take back
+    std::map<JobId, std::vector<NodeId>> tainted;  // nodes that a job's pods must leave
     Millis again_ms = 0;  // another round is due after so long, whatever happens; 0: none
   };
   // `now` only ever rises (no wall clock).
@@ -68,6 +70,8 @@ class Slots {
     uint32_t used = 0;
     Amounts taken;                                 // resources of these
     std::deque<std::pair<Millis, uint32_t>> ends;  // of late, by themselves
+    std::vector<Taint> taints;                     // NoExecute ones, and since when it has them
+    Millis tainted_ms = 0;
   };
   struct Client {
     JobObjectPtr object;
@@ -79,6 +83,7 @@ class Slots {
     std::map<NodeId, uint32_t> held;
     std::map<NodeId, std::pair<uint32_t, Millis>> leaving;  // told to go, waited for until then
     Claim claim;
+    Millis tainted_told_ms = 0;         // when it was last told to leave tainted nodes
     std::optional<Millis> short_since;  // it waits, and got nothing since
 
     // What was granted and has not arrived yet counts against what is wanted.
@@ -102,12 +107,14 @@ class Slots {
   void be_patient(const std::vector<WaitingJob>& waiting, Millis now);
   void preempt(std::vector<WaitingJob> waiting, Millis now, Round& round);
   void place_ahead(std::vector<FreeNode> nodes, Round& round);
+  void leave_tainted(Millis now, Round& round);
 
   std::map<NodeId, Site> sites_;
   std::map<JobId, Client> clients_;
   JobId last_served_ = 0;
   JobId patient_ = 0;  // the job that has places set aside because it has waited long; 0: none
   std::optional<Millis> preempted_ms_;  // when room was last made
+  size_t tainted_ = 0;                  // nodes with NoExecute taints
 };
 
 }  // namespace muster::core

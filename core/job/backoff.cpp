@@ -1,5 +1,7 @@
 // Delays before a failed pod is replaced (job-semantics 5.2 and 5.3).
 #include "core/job/sync.hpp"
+#include "core/job/waiting.hpp"
+#include "core/spec/annotations.hpp"
 
 namespace muster::core {
 
@@ -33,6 +35,14 @@ std::pair<uint32_t, Millis> next_backoff(const JobState& state,
   if (succeeded) return {failures, last_failure};
   if (failures == 0) return {state.backoff_failures, state.backoff_last_ms};
   return {state.backoff_failures + failures, std::max(state.backoff_last_ms, last_failure)};
+}
+
+Knobs knobs_of(const Knobs& coordinator, const JobObject& object) {
+  JobAnnotations own = read_annotations(object.meta.annotations);
+  Knobs knobs = coordinator;
+  if (own.backoff_base_ms) knobs.backoff_base_ms = *own.backoff_base_ms;
+  if (own.backoff_max_ms) knobs.backoff_max_ms = *own.backoff_max_ms;
+  return knobs;
 }
 
 }  // namespace muster::core

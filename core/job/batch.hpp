@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/cluster/node_info.hpp"
+#include "core/job/job.hpp"
 #include "core/job/record.hpp"
 
 #include <memory>
@@ -14,6 +15,7 @@ namespace muster::core {
 struct JobRecords {
   JobId job = 0;
   std::vector<Record> records;
+  std::shared_ptr<const Job> before;  // of a job that had finished: as it was before these
 };
 
 struct Committed {

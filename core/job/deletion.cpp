@@ -1,4 +1,5 @@
-// Deletion of pods by hand, by eviction and by preemption (job-semantics 0, 2.2, 4.5, 6.5).
+// Deletion of pods by hand, by eviction, by taints and by preemption (job-semantics
+// 0, 2.2, 4.5, 6.5).
 //
 // Outside replace-only-failed mode such a pod is a failed pod at once, whatever its process does
 // later; in that mode it is judged by its end. With a limit per index it is held back like any
@@ -14,6 +15,9 @@ namespace {
 PodCondition disruption(PodsDeletion::Why why, Millis now) {
   if (why == PodsDeletion::Why::eviction)
     return {"DisruptionTarget", "True", now, "EvictionByEvictionAPI", "Eviction API: evicting"};
+  if (why == PodsDeletion::Why::taint)
+    return {"DisruptionTarget", "True", now, "DeletionByTaintManager",
+            "Taint manager: deleting due to NoExecute taint"};
   return {"DisruptionTarget", "True", now, "PreemptionByScheduler",
           "the scheduler preempts this pod to make room for a pod of a higher priority"};
 }
@@ -72,6 +76,16 @@ void choose_victims(Sync& sync, const Preempted& preempted) {
   deletion.why = PodsDeletion::Why::preemption;
   for (auto [node, number] : preempted.slots)
     for (PodKey key : removal_order(sync.job, number, node)) deletion.pods.push_back(key);
+  if (!deletion.pods.empty()) sync.pod_deletions.push_back(std::move(deletion));
+}
+
+void leave_nodes(Sync& sync, const Tainted& tainted) {
+  PodsDeletion deletion;
+  deletion.why = PodsDeletion::Why::taint;
+  for (const auto& [key, pod] : sync.state().open)
+    if (pod.active() &&
+        std::find(tainted.nodes.begin(), tainted.nodes.end(), pod.node) != tainted.nodes.end())
+      deletion.pods.push_back(key);
   if (!deletion.pods.empty()) sync.pod_deletions.push_back(std::move(deletion));
 }
 

@@ -95,6 +95,7 @@ struct PodsDeletion {
     owner,       // a plain delete
     eviction,    // DisruptionTarget/EvictionByEvictionAPI
     preemption,  // DisruptionTarget/PreemptionByScheduler
+    taint,       // DisruptionTarget/DeletionByTaintManager
   };
   uint64_t token = 0;  // 0: nobody waits for an answer
   std::vector<PodKey> pods;
@@ -105,6 +106,11 @@ struct PodsDeletion {
 // The cluster takes slots back on these nodes for pods of a higher priority.
 struct Preempted {
   std::map<NodeId, uint32_t> slots;
+};
+
+// All its pods on these nodes must go: a taint NoExecute is there that they do not tolerate.
+struct Tainted {
+  std::vector<NodeId> nodes;
 };
 
 // Conditions of a pod, through pods/status.
@@ -121,7 +127,7 @@ struct StatusWrite {
 };
 
 using Event = std::variant<SlotsGranted, PodsReported, NodeLost, NodeRegistered, NodeReady,
-                           TimePassed, JobDeletion, OwnerUpdate, PodsDeletion, Preempted,
+                           TimePassed, JobDeletion, OwnerUpdate, PodsDeletion, Preempted, Tainted,
                            PodConditionsWrite, StatusWrite>;
 
 }  // namespace muster::core

@@ -98,8 +98,9 @@ bool decide_finish(Sync& sync) {
            "Job has exceeded the specified maximal number of failed indexes");
     return true;
   }
-  if (s.failed_indexes.size() > 0 && s.failed_indexes.size() + s.completed.size() >=
-                                         static_cast<uint64_t>(std::max(s.completions, 0))) {
+  if (s.failed_indexes.size() > 0 &&
+      s.failed_indexes.size() + s.completed.size() >=
+          static_cast<uint64_t>(std::max<int64_t>(job.needed(), 0))) {
     finish(sync, false, "FailedIndexes", "Job has failed indexes");
     return true;
   }
@@ -110,7 +111,7 @@ bool decide_completion(Sync& sync) {
   const Job& job = sync.job;
   const JobState& s = job.state();
   if (job.decided()) return true;
-  bool enough = s.completions >= 0 ? job.succeeded() >= static_cast<uint64_t>(s.completions)
+  bool enough = s.completions >= 0 ? job.succeeded() >= static_cast<uint64_t>(job.needed())
                                    : job.succeeded() > 0;
   if (!enough || job.active() > 0) return false;
   finish(sync, true, "CompletionsReached", "Reached expected number of succeeded pods");

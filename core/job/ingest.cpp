@@ -124,6 +124,7 @@ struct Ingest {
   void operator()(const OwnerUpdate& e) { take_update(sync, e); }
   void operator()(const PodsDeletion& e) { sync.pod_deletions.push_back(e); }
   void operator()(const Preempted& e) { choose_victims(sync, e); }
+  void operator()(const Tainted& e) { leave_nodes(sync, e); }
   void operator()(const PodConditionsWrite& e) { take_conditions(sync, e); }
   void operator()(const StatusWrite& e) { take_status(sync, e); }
 };

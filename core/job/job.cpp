@@ -1,6 +1,7 @@
 #include "core/job/job.hpp"
 
 #include "base/check.hpp"
+#include "core/spec/annotations.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -92,6 +93,7 @@ struct Applier {
       s.held.emplace(index, std::move(pod));
       return;
     }
+    if (touched && pod.ended && pod.bound()) touched->closed.push_back(pod);
     if (pod.stopping_ms != 0) return show_no_more(std::move(pod));
     s.finished.push_back(std::move(pod));
     job.finished_at_[s.finished.back().key] = std::prev(s.finished.end());
@@ -188,6 +190,7 @@ struct Applier {
     s.generation = job.object_->meta.generation;
     s.parallelism = job.spec().parallelism.value_or(1);
     s.completions = job.spec().completions.value_or(-1);
+    job.rebuild();
   }
 
   void operator()(const JobSpecChanged& r) {
@@ -400,8 +403,10 @@ void Job::rebuild() {
   restarts_ = 0;
   pending_.clear();
   unjudged_.clear();
-  taken_ = IndexSet{};
+  left_out_ = taken_ = IndexSet{};
   if (indexed_) {
+    leave_out();
+    taken_.insert_all(left_out_);
     taken_.insert_all(state_.completed);
     taken_.insert_all(state_.failed_indexes);
   }
@@ -415,6 +420,24 @@ void Job::rebuild() {
   }
   for (const auto& [index, pod] : state_.held)
     if (pod.action == FailureAction::ignore) ++held_ignored_;
+}
+
+void Job::leave_out() {
+  auto indexes = read_annotations(object_->meta.annotations).indexes;
+  if (!indexes) return;
+  uint64_t end = static_cast<uint64_t>(std::max(state_.completions, 0)), next = 0;
+  for (const auto& [first, last] : indexes->intervals()) {
+    if (first >= end) break;
+    if (first > next) left_out_.insert_range(static_cast<uint32_t>(next), first - 1);
+    next = uint64_t{last} + 1;
+  }
+  if (next < end)
+    left_out_.insert_range(static_cast<uint32_t>(next), static_cast<uint32_t>(end - 1));
+}
+
+int64_t Job::needed() const {
+  if (state_.completions < 0) return -1;
+  return state_.completions - static_cast<int64_t>(left_out_.size());
 }
 
 void Job::apply(const Record& record, Touched* touched) {

@@ -100,6 +100,7 @@ struct Touched {
   std::vector<PodKey> pods;      // created or changed
   std::vector<Pod> removed;      // no longer shown, as they were last
   std::vector<JobEvent> events;  // new ones
+  std::vector<Pod> closed;       // ended and judged: nothing will change them any more
 };
 
 class Job {
@@ -135,6 +136,8 @@ class Job {
   bool finished() const;                                      // Complete or Failed
   bool decided() const;                                       // SuccessCriteriaMet or FailureTarget
   bool suspended() const { return condition("Suspended"); }
+  // Finished, and nothing will happen to it by itself: it may be kept on disk alone.
+  bool at_rest() const { return finished() && state_.open.empty() && state_.deleted_ms == 0; }
   bool hidden() const { return state_.background_deleted || state_.forgotten; }
 
   // Any pod that is shown: open, held back or finished. nullptr: none.
@@ -149,8 +152,8 @@ class Job {
   }
 
   // For decide(): pods without a node, lowest index first; indexes that no new pod may take
-  // (completed, failed, held by an active pod and, in replace-only-failed mode, by a terminating
-  // one); the number of the next attempt of an index.
+  // (completed, failed, left out, held by an active pod and, in replace-only-failed mode, by a
+  // terminating one); the number of the next attempt of an index.
   const std::set<PodKey>& pending() const { return pending_; }
   const IndexSet& taken() const { return taken_; }
   // Open pods whose deletion was requested and that are not judged yet; held-back pods whose
@@ -159,10 +162,15 @@ class Job {
   uint32_t held_ignored() const { return held_ignored_; }
   uint64_t restarts() const { return restarts_; }
   uint32_t next_attempt(uint32_t index) const;
+  // How many successes complete the job: its completions, or those of them that muster.dev/indexes
+  // names; -1: any one.
+  int64_t needed() const;
+  const IndexSet& left_out() const { return left_out_; }  // indexes that are not to run
 
  private:
   friend struct Applier;
   void rebuild();
+  void leave_out();
   JobId id_;
   JobObjectPtr object_;
   bool indexed_;
@@ -173,6 +181,7 @@ class Job {
   uint32_t ready_ = 0;
   std::set<PodKey> pending_;
   IndexSet taken_;
+  IndexSet left_out_;
   std::set<PodKey> unjudged_;
   uint32_t held_ignored_ = 0;
   uint64_t restarts_ = 0;

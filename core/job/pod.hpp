@@ -58,6 +58,7 @@ enum class EndCause : uint8_t {
   out_of_memory,  // OOMKilled
   node_lost,      // its node was declared lost: DisruptionTarget/DeletionByTaintManager
   node_deleted,   // its Node object was deleted: DisruptionTarget/DeletionByPodGC
+  evicted,        // the node was short of memory: DisruptionTarget/TerminationByKubelet
 };
 
 // How one container of a pod ended; of one that never ran `started_ms` is 0.

@@ -22,6 +22,8 @@ Disruption disruption(EndCause cause) {
       return {"DeletionByTaintManager", "the node was declared lost"};
     case EndCause::node_deleted:
       return {"DeletionByPodGC", "the node was deleted"};
+    case EndCause::evicted:
+      return {"TerminationByKubelet", "The node was low on resource: memory."};
     case EndCause::exited:
     case EndCause::killed:
     case EndCause::never_started:

@@ -1,6 +1,7 @@
 // Which pods there should be (job-semantics 4): none while suspended, no surplus, else creation,
 // lowest index first. One sync either removes or creates.
 #include "core/job/sync.hpp"
+#include "core/job/waiting.hpp"
 
 namespace muster::core {
 
@@ -12,7 +13,7 @@ uint32_t target(const Job& job) {
   const JobState& s = job.state();
   if (s.completions < 0)
     return job.succeeded() == 0 ? static_cast<uint32_t>(s.parallelism) : job.active();
-  int64_t left = static_cast<int64_t>(s.completions) - static_cast<int64_t>(job.succeeded());
+  int64_t left = job.needed() - static_cast<int64_t>(job.succeeded());
   return static_cast<uint32_t>(std::clamp<int64_t>(left, 0, s.parallelism));
 }
 
@@ -40,17 +41,6 @@ PodsCreated::Run next_pod(const Job& job, uint32_t index) {
   return run;
 }
 
-// Until when an index has to wait for its own sake (5.3); 0: not at all.
-Millis index_due(const Sync& sync, uint32_t index) {
-  const auto& held = sync.state().held;
-  auto it = held.find(index);
-  const Pod* pod = it != held.end() ? &it->second : deleted_pod(sync.job, index);
-  if (!pod) return 0;
-  Millis failed_ms = pod->ended ? pod->end.ended_ms : pod->stopping_ms;
-  return failed_ms +
-         backoff_delay(sync.knobs, static_cast<uint32_t>(pod->failures + pod->ignored) + 1);
-}
-
 bool extends(const PodsCreated::Run& run, const PodsCreated::Run& next) {
   return next.first == run.first + run.count && next.attempt == run.attempt &&
          run.held_counted == Counted::not_yet && next.held_counted == Counted::not_yet &&
@@ -58,6 +48,22 @@ bool extends(const PodsCreated::Run& run, const PodsCreated::Run& next) {
 }
 
 }  // namespace
+
+Millis index_due(const Job& job, const Knobs& knobs, uint32_t index) {
+  const auto& held = job.state().held;
+  auto it = held.find(index);
+  const Pod* pod = it != held.end() ? &it->second : deleted_pod(job, index);
+  if (!pod) return 0;
+  Millis failed_ms = pod->ended ? pod->end.ended_ms : pod->stopping_ms;
+  return failed_ms + backoff_delay(knobs, static_cast<uint32_t>(pod->failures + pod->ignored) + 1);
+}
+
+Millis job_due(const Job& job, const Knobs& knobs) {
+  const JobState& s = job.state();
+  bool per_index = job.per_index() && knobs.gates.backoff_limit_per_index;
+  if (per_index || s.backoff_failures == 0) return 0;
+  return s.backoff_last_ms + backoff_delay(knobs, s.backoff_failures);
+}
 
 void manage_pods(Sync& sync) {
   const Job& job = sync.job;
@@ -79,10 +85,7 @@ void manage_pods(Sync& sync) {
   if (want <= have) return;
   uint32_t number = want - have;
   sync.out.action = SyncAction::pods_created;  // also while a backoff holds it up
-  if (!sync.per_index()) {
-    Millis due = s.backoff_last_ms + backoff_delay(sync.knobs, s.backoff_failures);
-    if (s.backoff_failures > 0 && due > sync.now) return sync.wake(due);
-  }
+  if (Millis due = job_due(job, sync.knobs); due > sync.now) return sync.wake(due);
   bool cut = number > kCreateMax;
   number = std::min(number, kCreateMax);
   PodsCreated created{sync.now, {}};
@@ -99,7 +102,7 @@ void manage_pods(Sync& sync) {
     uint64_t candidate = job.taken().lowest_missing(0);
     for (uint32_t i = 0; i < number && static_cast<int64_t>(candidate) < s.completions; ++i) {
       auto index = static_cast<uint32_t>(candidate);
-      Millis due = index_due(sync, index);
+      Millis due = index_due(job, sync.knobs, index);
       if (due > sync.now)
         sync.wake(due);
       else

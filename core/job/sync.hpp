@@ -4,6 +4,7 @@
 #include "core/job/decide.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -37,7 +38,9 @@ struct Sync {
   bool wants_suspended() const { return spec().suspend.value_or(false); }
 
   void emit(Record record) {
-    job.apply(record);
+    Touched touched;
+    job.apply(record, &touched);
+    std::move(touched.closed.begin(), touched.closed.end(), std::back_inserter(out.closed));
     out.records.push_back(std::move(record));
   }
   void order(Effect effect) { out.effects.push_back(std::move(effect)); }
@@ -52,6 +55,7 @@ void take_status(Sync& sync, const StatusWrite& write);
 void take_conditions(Sync& sync, const PodConditionsWrite& write);
 // deletion.cpp: deletions of pods by hand, by eviction and by preemption.
 void choose_victims(Sync& sync, const Preempted& preempted);
+void leave_nodes(Sync& sync, const Tainted& tainted);
 void delete_pods(Sync& sync);
 // Outside replace-only-failed mode a pod is failed once its deletion is requested.
 void judge_deleted(Sync& sync);

@@ -393,6 +393,19 @@ void Node::lose_what_is_not(const std::set<std::pair<PodId, uint16_t>>& alive, M
   waiting_.insert(waiting_.begin(), again.begin(), again.end());
 }
 
+std::vector<std::pair<PodId, std::vector<int>>> Node::processes() const {
+  std::vector<std::pair<PodId, std::vector<int>>> all;
+  for (const auto& [id, pod] : pods_) {
+    if (pod.stop) continue;
+    if (auto pids = pod.run.pids(); !pids.empty()) all.emplace_back(id, std::move(pids));
+  }
+  return all;
+}
+
+void Node::evict(PodId id, Millis now) {
+  if (auto pod = pods_.find(id); pod != pods_.end()) stop_pod(pod, Cause::evicted, 0, now);
+}
+
 void Node::stop(Millis now) {
   stopping_ = true;
   std::vector<PodId> all;

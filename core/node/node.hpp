@@ -72,6 +72,8 @@ class Node {
   void hands_connected(const std::vector<Living>& living, const std::vector<ProcessEnd>& ended,
                        Millis now);
 
+  // The node is short of memory: this pod ends at once (hard eviction).
+  void evict(PodId pod, Millis now);
   // The agent drains: every pod is ended with its grace, whatever comes is turned away.
   void stop(Millis now);
 
@@ -86,6 +88,8 @@ class Node {
 
   bool knows(PodId pod) const { return pods_.contains(pod) || unacked_.contains(pod); }
   bool runs(PodId pod) const { return pods_.contains(pod); }  // or waits
+  // Pods that run and were not told to end, with the pids of their containers' first processes.
+  std::vector<std::pair<PodId, std::vector<int>>> processes() const;
   bool idle() const { return pods_.empty(); }
   bool empty() const { return pods_.empty() && unacked_.empty(); }
   size_t unacked() const { return unacked_.size(); }

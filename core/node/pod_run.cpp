@@ -160,6 +160,13 @@ void PodRun::unstart(uint16_t container, bool stopping) {
   }
 }
 
+std::vector<int> PodRun::pids() const {
+  std::vector<int> pids;
+  for (const Container& container : containers_)
+    if (container.state == State::running && container.pid > 0) pids.push_back(container.pid);
+  return pids;
+}
+
 std::vector<Step> PodRun::living() const {
   std::vector<Step> steps;
   for (size_t i = 0; i < containers_.size(); ++i) {

@@ -54,6 +54,7 @@ class PodRun {
   void reset() { containers_.clear(); }
 
   std::vector<Step> living() const;     // being started, or running
+  std::vector<int> pids() const;        // of the processes that run
   bool runs(uint16_t container) const;  // it has a process, for sure
   bool ran() const;                     // something of it was ever started, or tried to
   bool planned() const { return plan_ != nullptr; }

@@ -104,6 +104,7 @@ enum class Cause : uint8_t {  // as wire::PodEnd::Cause, in the same order
   fenced,
   deadline,
   out_of_memory,
+  evicted,
 };
 
 enum class Readiness : uint8_t {  // as wire::PodStart::Readiness, in the same order

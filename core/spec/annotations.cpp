@@ -5,6 +5,8 @@
 namespace muster::core {
 namespace {
 
+constexpr int64_t kAnyIndex = int64_t{1} << 31;
+
 std::optional<Millis> read_duration(const StringMap& annotations, std::string_view key) {
   auto it = annotations.find(std::string(key));
   if (it == annotations.end()) return std::nullopt;
@@ -22,6 +24,9 @@ JobAnnotations read_annotations(const StringMap& annotations) {
       read_duration(annotations, kRestartDelayKey).value_or(read.restart_delay_ms);
   auto gang = annotations.find(std::string(kGangKey));
   read.gang = gang != annotations.end() && gang->second == "true";
+  if (auto set = annotations.find(std::string(kIndexesKey)); set != annotations.end())
+    if (auto indexes = IndexSet::parse_strict(set->second, kAnyIndex); indexes.ok())
+      read.indexes = std::move(*indexes);
   return read;
 }
 
@@ -36,6 +41,18 @@ void validate_annotations(const StringMap& annotations, Violations& found) {
   if (gang != annotations.end() && gang->second != "true" && gang->second != "false")
     found.invalid("metadata.annotations[" + gang->first + "]", gang->second,
                   "must be \"true\" or \"false\"");
+}
+
+void validate_indexes(const StringMap& annotations, const JobSpec& spec, Violations& found) {
+  auto set = annotations.find(std::string(kIndexesKey));
+  if (set == annotations.end()) return;
+  const std::string path = "metadata.annotations[" + set->first + "]";
+  if (!spec.indexed()) return found.invalid(path, set->second, "requires indexed completion mode");
+  auto indexes = IndexSet::parse_strict(set->second, spec.completions.value_or(0));
+  if (!indexes.ok())
+    found.invalid(path, set->second, indexes.error().message);
+  else if (indexes->empty())
+    found.invalid(path, set->second, "must name at least one index");
 }
 
 }  // namespace muster::core

@@ -4,6 +4,7 @@
 // always reads.
 #pragma once
 
+#include "core/index_set.hpp"
 #include "core/spec/job_spec.hpp"
 #include "core/spec/violations.hpp"
 
@@ -16,16 +17,21 @@ constexpr std::string_view kBackoffBaseKey = "muster.dev/backoff-base";
 constexpr std::string_view kBackoffMaxKey = "muster.dev/backoff-max";
 constexpr std::string_view kRestartDelayKey = "muster.dev/restart-delay";
 constexpr std::string_view kGangKey = "muster.dev/gang";
+// Only these indexes of the job run ("3,7-9"); for another round of some indexes of a job.
+constexpr std::string_view kIndexesKey = "muster.dev/indexes";
 
 struct JobAnnotations {
   std::optional<Millis> backoff_base_ms;  // none: the coordinator's
   std::optional<Millis> backoff_max_ms;
   Millis restart_delay_ms = 10'000;
   bool gang = false;
+  std::optional<IndexSet> indexes;  // none: all
 };
 
 JobAnnotations read_annotations(const StringMap& annotations);
 
 void validate_annotations(const StringMap& annotations, Violations& found);
+// muster.dev/indexes: a set below the completions, of an Indexed job.
+void validate_indexes(const StringMap& annotations, const JobSpec& spec, Violations& found);
 
 }  // namespace muster::core

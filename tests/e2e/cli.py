@@ -67,9 +67,9 @@ class Case(unittest.TestCase):
     def setUp(self):
         self.tmp = tempfile.TemporaryDirectory(prefix="muster-test-", ignore_cleanup_errors=True)
         self.dir = pathlib.Path(self.tmp.name)
-        self.env = {k: v for k, v in os.environ.items() if k not in ("MUSTER_API", "XDG_CONFIG_HOME")}
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith("MUSTER_") and k not in ("XDG_CONFIG_HOME", "NO_COLOR")}
         (self.dir / "tmp").mkdir()
-        self.env.update(HOME=str(self.dir), TMPDIR=str(self.dir / "tmp"))
+        self.env.update(HOME=str(self.dir), TMPDIR=str(self.dir / "tmp"), MUSTER_SYSTEM_CONFIG=str(self.dir / "system.yaml"))
 
     def tearDown(self):
         self.tmp.cleanup()
@@ -204,7 +204,9 @@ class Run(Case):
         self.muster("run", code=2)
 
 
-class Daemons(Case):
+class Cluster(Case):
+    """A coordinator and a node of 4 slots."""
+
     def setUp(self):
         super().setUp()
         self.coordinator = self.start("coordinator", "--data-dir", "c", "--api", "127.0.0.1:0", "--listen", "127.0.0.1:0",
@@ -214,9 +216,14 @@ class Daemons(Case):
         addresses = json.loads(endpoints.read_text())
         self.env["MUSTER_API"] = self.api = addresses["api"]
         self.agent = self.start("agent", "--coordinator", addresses["listen"], "--work-dir", "a", "--name", "n1", "--slots", "4",
-                                "--log-level", "warn")
+                                "--cpu", "4", "--memory", "8Gi", "--log-level", "warn")
         poll("the node is there", lambda: "n1" in self.muster("get", "nodes", "-o", "name").stdout)
 
+    def status(self, job):
+        return json.loads(self.muster("get", "job", job, "-o", "json").stdout)["status"]
+
+
+class Daemons(Cluster):
     def test_life_of_a_job(self):
         text = manifest("j1", 'echo out $JOB_COMPLETION_INDEX; echo err >&2; [ $JOB_COMPLETION_INDEX != 2 ]')
         self.assertEqual(self.muster("create", "-f", "-", stdin=text + "---\n" + manifest("j2", "true")).stdout,
@@ -307,9 +314,6 @@ class Daemons(Case):
         self.muster("cordon", "nope", code=3)
         self.muster("delete", "job/stays")
 
-    def status(self, job):
-        return json.loads(self.muster("get", "job", job, "-o", "json").stdout)["status"]
-
     def test_refusals(self):
         r = self.muster("create", "-f", "-", stdin=manifest("x", "true").replace("completions: 3", "completions: -3"), code=5)
         self.assertIn("\n  spec.completions: ", r.stderr)
@@ -336,7 +340,9 @@ class Daemons(Case):
 class Alone(Case):
     def test_nobody_there(self):
         r = self.muster("get", "jobs", "--api", "127.0.0.1:9", code=4)
-        self.assertEqual(r.stderr, "muster: cannot reach the coordinator at 127.0.0.1:9: connection refused (from --api)\n")
+        self.assertTrue(r.stderr.startswith(
+            "muster: cannot reach the coordinator at 127.0.0.1:9: connection refused (from --api)\n"
+            "  running jobs are not affected"), r.stderr)
 
     def test_version(self):
         self.assertRegex(self.muster("version", "--client").stdout, r"^muster \d")

@@ -45,10 +45,10 @@ class World::Disk final : public storage::Journal {
   }
   uint64_t last_commit() const override { return world_.disk_.last_commit(); }
   std::optional<std::string> get(std::string_view key) override { return world_.disk_.get(key); }
-  void scan(std::string_view prefix,
-            const std::function<bool(std::string_view, std::string_view)>& visit) override {
-    world_.disk_.scan(prefix, visit);
+  void scan_from(std::string_view prefix, std::string_view from, const Visit& visit) override {
+    world_.disk_.scan_from(prefix, from, visit);
   }
+  std::unique_ptr<storage::Rows> frozen() override { return world_.disk_.frozen(); }
 
  private:
   World& world_;
@@ -166,13 +166,26 @@ void World::boot() {
   crash_due_ = false;
   coordinator_ = std::make_unique<Coordinator>(*this);
   Coordinator& c = *coordinator_;
-  auto recovered =
-      storage::recover(c.disk, [](std::string_view json) { return api::load_job(json); });
+  auto load = [](std::string_view json) { return api::load_job(json); };
+  view_ = std::make_unique<api::View>();
+  view_->rest_with(
+      [&disk = c.disk, load](JobId id) -> std::optional<core::Job> {
+        auto job = storage::recover_job(disk, id, load);
+        if (job.ok()) return std::move(job->job);
+        MUSTER_CHECK(job.error().code == Errc::not_found, job.error().message);
+        return std::nullopt;
+      },
+      1 /* so they are loaded again and again */);
+  std::vector<actors::RestingJob> resting;
+  auto recovered = storage::recover(c.disk, load, [&](const storage::RecoveredJob& r) {
+    resting.push_back(actors::resting_job(r.job));
+    view_->load_resting(r.job.id(), resting.back().ns, resting.back().name,
+                        api::resting_entry(r.job));
+  });
   MUSTER_CHECK(recovered.ok(), recovered.error().message);
   c.epoch = recovered->epoch + 1;
   MUSTER_CHECK(
       disk_.commit({storage::cluster_row("sim"), storage::epoch_row(c.epoch, c.epoch)}).ok());
-  view_ = std::make_unique<api::View>();
   actors::Held held = actors::held_slots(*recovered);
   for (const storage::RecoveredJob& r : recovered->jobs) {
     if (!r.job.state().forgotten) view_->load(r.job);
@@ -197,16 +210,21 @@ void World::boot() {
   c.cluster = actors::spawn_cluster(
       c.system, c.journal, [&c] { return c.registry; }, *link_, clock, options, recovered->nodes,
       std::move(held.slots));
-  auto load_job = [&c](JobId id) {
-    auto job =
-        storage::recover_job(c.disk, id, [](std::string_view json) { return api::load_job(json); });
+  actors::RegistryOptions registry;
+  registry.clock = clock;
+  registry.knobs = {200, 1'000};
+  registry.load_job = [&c, load](JobId id) {
+    auto job = storage::recover_job(c.disk, id, load);
     MUSTER_CHECK(job.ok(), job.error().message);
     return std::move(*job);
   };
-  c.registry = actors::spawn_registry(c.system, c.journal, c.cluster, *link_, clock, {200, 1'000},
-                                      load_job, std::move(recovered->jobs), std::move(held.lost),
-                                      std::max<JobId>(1, recovered->next_job_id), outdated,
-                                      600 /* snapshots now and then */);
+  registry.outdated = outdated;
+  registry.tail_bytes_min = 600;  // snapshots now and then
+  c.registry =
+      actors::spawn_registry(c.system, c.journal, c.cluster, *link_,
+                             {std::move(recovered->jobs), std::move(resting), std::move(held.lost),
+                              std::max<JobId>(1, recovered->next_job_id)},
+                             std::move(registry));
   if (plan_.mid_commit > 0 && !calm_) {
     --plan_.mid_commit;
     cut_at_ = disk_.last_commit() + 2 + below(60);

@@ -75,6 +75,7 @@ job_actor::behavior_type job(job_actor::pointer, Told* told, JobId id) {
       [told, id](const Preempt& m) {
         for (auto [node, count] : m.slots) told->preempted[id][node] += count;
       },
+      [](const LeaveNodes&) {},
       [](const JobReconcile&) {},
       [](const NodeReadyNow&) {},
       [](const NodeIsLost&) {},

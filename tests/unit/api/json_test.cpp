@@ -155,6 +155,7 @@ TEST_F(JsonTest, EndsHaveTheirReasons) {
       {EndCause::agent_stopped, "TerminationByKubelet", "Error"},
       {EndCause::node_lost, "DeletionByTaintManager", "ContainerStatusUnknown"},
       {EndCause::node_deleted, "DeletionByPodGC", "ContainerStatusUnknown"},
+      {EndCause::evicted, "TerminationByKubelet", "Error"},
   };
   feed.admit(1, make_job("a", uid_of(1), 10));
   feed.create(1, 0, 10);

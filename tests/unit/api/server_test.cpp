@@ -1,6 +1,8 @@
 // The HTTP face, over a pipe or loopback, with a Backend that commits to the View at once.
 #include "api/server.hpp"
 
+#include "api/list_page.hpp"
+#include "api/page.hpp"
 #include "api/peer_uid.hpp"
 #include "view_fixture.hpp"
 
@@ -110,6 +112,19 @@ class FakeBackend final : public Backend {
     done(std::move(chunk));
   }
 
+  Result<AttemptPage> read_attempts(const AttemptRequest& request) override {
+    AttemptPage page;
+    for (size_t i = request.from.first; i < closed.size(); ++i) {
+      if (page.attempts.size() == request.limit) {
+        page.next = std::pair(uint64_t{i}, 0u);
+        break;
+      }
+      if (request.wanted(closed[i])) page.attempts.push_back(closed[i]);
+    }
+    return page;
+  }
+
+  std::vector<core::Pod> closed;
   std::optional<Error> refuse;
   std::string out = "one\ntwo\nthree\n", err = "oops\n", last_uid;
   bool running = false;
@@ -316,6 +331,98 @@ TEST_F(ServerTest, DryRunStoresNothing) {
   EXPECT_EQ(post(kJobs + "?dryRun=Some", kManifest).code, 400);
 }
 
+TEST_F(ServerTest, ShowsThePageToWhoeverWantsOne) {
+  const Answer page = get("/", "Accept: text/html,application/xhtml+xml,*/*;q=0.8\r\n");
+  EXPECT_EQ(page.code, 200);
+  EXPECT_EQ(page.body, kPage);
+  EXPECT_TRUE(page.body.starts_with("<!doctype html>"));
+  EXPECT_TRUE(page.body.ends_with("</html>\n")) << "whole";
+  for (const char* line : {"Content-Type: text/html; charset=utf-8", "Cache-Control: no-cache",
+                           "Content-Security-Policy: default-src 'none';", "connect-src 'self'",
+                           "frame-ancestors 'none'", "X-Content-Type-Options: nosniff"})
+    EXPECT_NE(page.head.find(line), std::string::npos) << line;
+  EXPECT_EQ(get("/").body, kPage) << "a client that names nothing";
+  EXPECT_EQ(get("/index.html").body, kPage);
+  const Answer api = get("/", "Accept: application/json, */*\r\n");
+  EXPECT_NE(api.head.find("Content-Type: application/json"), std::string::npos)
+      << "a client of the API";
+  EXPECT_TRUE(call(request("POST", "/", "Content-Type: application/json\r\n", "{}"))
+                  .is_status("MethodNotAllowed"));
+  EXPECT_TRUE(call("GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n")
+                  .is_status("Forbidden"));
+  server.set_ready(false, "recovering");
+  EXPECT_EQ(get("/").code, 200) << "the page itself tells what it waits for";
+}
+
+TEST_F(ServerTest, APageThatIsKnownIsNotSentAgain) {
+  const Answer page = get("/");
+  const size_t at = page.head.find("ETag: ");
+  ASSERT_NE(at, std::string::npos);
+  const std::string etag = page.head.substr(at + 6, page.head.find('\r', at) - at - 6);
+  EXPECT_EQ(etag, "\"" + std::string(kPageHash) + "\"");
+  auto client = connect(request("GET", "/", "If-None-Match: W/\"x\", " + etag + "\r\n"));
+  auto reading = client->read().eagerlyEvaluate([](kj::Exception&&) {});
+  ASSERT_TRUE(until([&] { return client->raw.find("\r\n\r\n") != std::string::npos; }));
+  EXPECT_TRUE(client->raw.starts_with("HTTP/1.1 304 ")) << client->raw;
+  EXPECT_TRUE(client->raw.ends_with("\r\n\r\n")) << "no body";
+  EXPECT_EQ(get("/", "If-None-Match: \"other\"\r\n").code, 200);
+}
+
+TEST_F(ServerTest, TellsWhereEachIndexStands) {
+  const std::string path = "/apis/muster.dev/v1/namespaces/default/jobs/a/indexes";
+  feed.admit(1, make_job("a", uid_of(1), 9));
+  feed.create(1, 0, 4);
+  feed.bind(1, {0, 0});
+  feed.start(1, {0, 0});
+  feed.end(1, {0, 0}, 0);
+  feed.bind(1, {2, 0});
+  const uint64_t version = feed.start(1, {2, 0});
+  const Answer map = get(path);
+  ASSERT_EQ(map.code, 200) << map.body;
+  EXPECT_EQ(map.json(), (Json{{"kind", "IndexMap"},
+                              {"apiVersion", "muster.dev/v1"},
+                              {"metadata",
+                               {{"name", "a"},
+                                {"namespace", "default"},
+                                {"uid", uid_of(1)},
+                                {"resourceVersion", std::to_string(version)}}},
+                              {"completions", 9},
+                              {"succeeded", "0"},
+                              {"failed", ""},
+                              {"running", "2"},
+                              {"pending", "1,3"},
+                              {"backoff", ""}}));
+  EXPECT_TRUE(call(request("POST", path, "Content-Type: application/json\r\n", "{}"))
+                  .is_status("MethodNotAllowed"));
+  const Answer none = get("/apis/muster.dev/v1/namespaces/default/jobs/b/indexes");
+  EXPECT_TRUE(none.is_status("NotFound"));
+  EXPECT_EQ(none.json()["message"], "jobs.batch \"b\" not found");
+  for (const char* nowhere : {"/apis/muster.dev/v1/namespaces/default/jobs/a/other",
+                              "/apis/muster.dev/v1/namespaces/default/jobs/a",
+                              "/apis/muster.dev/v1/namespaces/default/pods/a/indexes",
+                              "/apis/muster.dev/v1/namespaces/default/jobs/a/indexes/1",
+                              "/apis/muster.dev/v1/jobs", "/apis/muster.dev/v2/nodes"})
+    EXPECT_TRUE(get(nowhere).is_status("NotFound")) << nowhere;
+  server.set_ready(false, "recovering");
+  EXPECT_TRUE(get(path).is_status("ServiceUnavailable"));
+}
+
+TEST_F(ServerTest, TellsWhatEachNodeRuns) {
+  feed.node(make_node(1, "n1", core::NodeInfo::Health::ready));
+  feed.node(make_node(2, "n2", core::NodeInfo::Health::ready));
+  feed.admit(1, make_job("a", uid_of(1), 4));
+  feed.create(1, 0, 4);
+  for (uint32_t i = 0; i < 3; ++i) feed.bind(1, {i, 0});
+  feed.start(1, {0, 0});
+  feed.start(1, {1, 0});
+  feed.end(1, {1, 0}, 0);
+  const Answer use = get("/apis/muster.dev/v1/nodes");
+  ASSERT_EQ(use.code, 200) << use.body;
+  EXPECT_EQ(use.json()["kind"], "NodeUseList");
+  EXPECT_EQ(use.json()["items"], (Json::array({{{"name", "n1"}, {"running", 1}, {"waiting", 1}},
+                                               {{"name", "n2"}, {"running", 0}, {"waiting", 0}}})));
+}
+
 TEST_F(ServerTest, RefusesWithTheRightStatus) {
   EXPECT_TRUE(get(kJobs + "/none").is_status("NotFound"));
   EXPECT_TRUE(get("/nowhere").is_status("NotFound"));
@@ -511,6 +618,74 @@ TEST_F(ServerTest, Lists) {
   EXPECT_EQ(get(kPods + "/" + name).json(), pods["items"][7]);
 }
 
+TEST_F(ServerTest, ListsInPages) {
+  feed.admit(1, make_job("b", uid_of(1), 10));
+  feed.admit(2, make_job("a", uid_of(2), 10));
+  feed.create(1, 0, 10);
+  feed.create(2, 0, 10);
+  const Json whole = get(kPods).json();
+  EXPECT_FALSE(whole["metadata"].contains("continue"));
+  Json items = Json::array();
+  std::string token;
+  do {
+    const Json page = get(kPods + "?limit=3" + (token.empty() ? "" : "&continue=" + token)).json();
+    ASSERT_EQ(page["kind"], "PodList") << page.dump();
+    ASSERT_LE(page["items"].size(), 3u);
+    for (const Json& item : page["items"]) items.push_back(item);
+    token = page["metadata"].value("continue", "");
+    EXPECT_EQ(page["metadata"].value("remainingItemCount", size_t{0}), 20 - items.size());
+    // What changes between two pages does not move the version: a watch from there tells of it.
+    EXPECT_EQ(page["metadata"]["resourceVersion"], whole["metadata"]["resourceVersion"]);
+    feed.records(1, {core::JobStarted{kStart}});
+  } while (!token.empty());
+  ASSERT_EQ(items.size(), 20u);
+  for (size_t i = 0; i < 20; ++i)
+    EXPECT_EQ(items[i]["metadata"]["name"], whole["items"][i]["metadata"]["name"]);
+  EXPECT_EQ(items[0]["metadata"]["labels"]["batch.kubernetes.io/job-name"], "a");
+
+  const Json selected = get(kPods + "?limit=9&labelSelector=job-name%3Db").json();
+  EXPECT_FALSE(selected["metadata"].contains("remainingItemCount"));
+  const std::string rest = selected["metadata"]["continue"];
+  EXPECT_EQ(
+      get(kPods + "?limit=9&labelSelector=job-name%3Db&continue=" + rest).json()["items"].size(),
+      1u);
+  EXPECT_FALSE(
+      get(kPods + "?limit=10&labelSelector=job-name%3Db").json()["metadata"].contains("continue"));
+  EXPECT_TRUE(get(kPods + "?limit=-1").is_status("BadRequest"));
+  EXPECT_TRUE(get(kPods + "?continue=nonsense").is_status("BadRequest"));
+  EXPECT_TRUE(get(kPods + "?resourceVersion=5&continue=" + rest).is_status("BadRequest"));
+  EXPECT_EQ(get(kPods + "?resourceVersion=999").code, 504);
+}
+
+TEST_F(ServerTest, ATokenOfAnotherStartIsTooOld) {
+  ListPage page{.limit = 1};
+  page.version = 7;
+  feed.admit(1, make_job("a", uid_of(1)));
+  view.loaded(1000, {});
+  const Answer late = get(kPods + "?continue=" + continue_token(page, {"default", "a", 1, {}, 0}));
+  EXPECT_EQ(late.code, 410);
+  EXPECT_TRUE(late.is_status("Expired"));
+}
+
+TEST_F(ServerTest, SaysWhichMethodsThereAre) {
+  const Answer a = call(request("PUT", kPods));
+  EXPECT_TRUE(a.is_status("MethodNotAllowed"));
+  EXPECT_NE(a.head.find("Allow: DELETE, GET"), std::string::npos) << a.head;
+}
+
+TEST_F(ServerTest, AWatcherThatStopsReadingIsCut) {
+  feed.admit(1, make_job("a", uid_of(1), 200));
+  feed.create(1, 0, 200);
+  server.streams().write_patience = 20 * kj::MILLISECONDS;
+  auto client = connect(request("GET", kPods + "?watch=true&resourceVersion=0"));
+  auto gone = client->stream->whenWriteDisconnected()
+                  .then([] { return true; })
+                  .eagerlyEvaluate([](kj::Exception&&) { return true; });
+  bool cut = false;
+  auto seen = gone.then([&cut](bool) { cut = true; }).eagerlyEvaluate([](kj::Exception&&) {});
+  EXPECT_TRUE(until([&cut] { return cut; })) << "its pipe holds nothing that nobody reads";
+}
+
 TEST_F(ServerTest, Deletes) {
   feed.admit(1, make_job("a", uid_of(1)));
   feed.admit(2, make_job("b", uid_of(2)));
@@ -576,6 +751,143 @@ TEST_F(ServerTest, PatchesAJobInThreeWays) {
                          "{}"))
                 .code,
             404);
+}
+
+TEST_F(ServerTest, AppliesAJob) {
+  const std::string path = kJobs + "/new";
+  auto apply = [&](const std::string& who, const std::string& body, const std::string& query = "") {
+    return call(request("PATCH", path + "?fieldManager=" + who + query,
+                        "Content-Type: application/apply-patch+yaml\r\n", body));
+  };
+  auto manifest = [](const std::string& parallelism, const std::string& more = "") {
+    return "apiVersion: batch/v1\nkind: Job\nmetadata: {name: new" + more +
+           "}\nspec:\n  completionMode: Indexed\n  completions: 2\n  parallelism: " + parallelism +
+           "\n  template:\n    spec:\n      restartPolicy: Never\n"
+           "      containers: [{name: main, command: [\"true\"]}]\n";
+  };
+  EXPECT_EQ(apply("", manifest("2")).code, 400) << "no fieldManager";
+  EXPECT_EQ(apply("me", "{}").code, 400);
+  EXPECT_EQ(apply("me", "[").code, 400);
+  EXPECT_EQ(apply("me", manifest("2", ", resourceVersion: '7'")).code, 409);
+  EXPECT_EQ(apply("me", manifest("2"), "&dryRun=All").code, 201);
+  EXPECT_EQ(backend.creates, 0);
+  const Answer created = apply("me", manifest("2"));
+  ASSERT_EQ(created.code, 201) << created.body;
+  EXPECT_EQ(created.json()["metadata"]["managedFields"].size(), 1u);
+  EXPECT_EQ(created.json()["metadata"]["generation"], 1);
+  const Json owned = created.json()["metadata"]["managedFields"][0];
+  EXPECT_EQ(owned["manager"], "me");
+  EXPECT_EQ(owned["operation"], "Apply");
+  EXPECT_EQ(owned["apiVersion"], "batch/v1");
+  EXPECT_EQ(owned["time"], "2023-11-14T22:13:20Z");
+  EXPECT_TRUE(owned["fieldsV1"]["f:spec"].contains("f:parallelism"));
+  EXPECT_FALSE(owned["fieldsV1"]["f:spec"].contains("f:backoffLimit")) << "a default";
+
+  const int before = backend.updates;
+  EXPECT_EQ(apply("me", manifest("2")).code, 200);
+  EXPECT_EQ(backend.updates, before) << "nothing changed";
+
+  const Answer scaled =
+      call(request("PATCH", path + "/scale",
+                   "Content-Type: application/merge-patch+json\r\nUser-Agent: kubectl/v1.32\r\n",
+                   R"({"spec":{"replicas":1}})"));
+  ASSERT_EQ(scaled.code, 200) << scaled.body;
+  const Answer refused = apply("me", manifest("2"));
+  ASSERT_EQ(refused.code, 409) << refused.body;
+  EXPECT_TRUE(refused.is_status("Conflict"));
+  EXPECT_EQ(refused.json()["message"],
+            "Apply failed with 1 conflict: conflict with \"kubectl\" with subresource \"scale\" "
+            "using batch/v1: .spec.parallelism");
+  const Json cause = refused.json()["details"]["causes"][0];
+  EXPECT_EQ(cause["reason"], "FieldManagerConflict");
+  EXPECT_EQ(cause["field"], ".spec.parallelism");
+  const Answer forced = apply("me", manifest("2"), "&force=true");
+  ASSERT_EQ(forced.code, 200) << forced.body;
+  EXPECT_EQ(forced.json()["spec"]["parallelism"], 2);
+  EXPECT_EQ(forced.json()["metadata"]["managedFields"].size(), 1u) << "the scaler has nothing left";
+
+  // What changes nothing but the managers is no new generation.
+  const auto generation = forced.json()["metadata"]["generation"];
+  const Answer shared = apply("you", manifest("2"));
+  ASSERT_EQ(shared.code, 200) << shared.body;
+  EXPECT_EQ(shared.json()["metadata"]["managedFields"].size(), 2u);
+  EXPECT_EQ(shared.json()["metadata"]["generation"], generation);
+  EXPECT_TRUE(apply("me", manifest("-1"), "&force=true").is_status("Invalid"));
+  EXPECT_EQ(apply("me", manifest("2", ", colour: red")).code, 400) << "strict by default";
+  EXPECT_EQ(call(request("PATCH", path + "/status?fieldManager=x",
+                         "Content-Type: application/apply-patch+yaml\r\n", "{}"))
+                .code,
+            415);
+}
+
+TEST_F(ServerTest, WhoWroteAJobIsKept) {
+  auto managers = [&] {
+    std::vector<std::string> found;
+    const Json job = get(kJobs + "/new").json();
+    for (const Json& one : job["metadata"]["managedFields"]) found.push_back(one["manager"]);
+    return found;
+  };
+  ASSERT_EQ(
+      call(request("POST", kJobs, "Content-Type: application/json\r\nUser-Agent: maker/1.0 (x)\r\n",
+                   kManifest))
+          .code,
+      201);
+  const Json fields = get(kJobs + "/new").json()["metadata"]["managedFields"][0]["fieldsV1"];
+  EXPECT_EQ(managers(), std::vector<std::string>{"maker"});
+  EXPECT_TRUE(fields["f:spec"].contains("f:backoffLimit")) << "who creates has the defaults too";
+  EXPECT_FALSE(fields["f:spec"].contains("f:selector")) << "the server's";
+  EXPECT_FALSE(fields["f:spec"]["f:template"].contains("f:metadata")) << "generated labels";
+  ASSERT_EQ(call(request("PATCH", kJobs + "/new?fieldManager=labeller",
+                         "Content-Type: application/merge-patch+json\r\n",
+                         R"({"metadata":{"labels":{"a":"b"}}})"))
+                .code,
+            200);
+  EXPECT_EQ(managers(), (std::vector<std::string>{"labeller", "maker"}));
+  Json json = get(kJobs + "/new").json();
+  json["metadata"].erase("managedFields");  // a client that knows nothing of it
+  json["spec"]["parallelism"] = 1;
+  ASSERT_EQ(call(request("PUT", kJobs + "/new?fieldManager=putter",
+                         "Content-Type: application/json\r\n", json.dump()))
+                .code,
+            200);
+  EXPECT_EQ(managers(), (std::vector<std::string>{"labeller", "maker", "putter"}));
+  EXPECT_EQ(call(request("PATCH", kJobs + "/new?fieldManager=" + std::string(129, 'x'),
+                         "Content-Type: application/merge-patch+json\r\n", "{}"))
+                .code,
+            400);
+  EXPECT_EQ(call(request("PATCH", kJobs + "/new?fieldManager=%07",
+                         "Content-Type: application/merge-patch+json\r\n", "{}"))
+                .code,
+            400);
+}
+
+TEST_F(ServerTest, AppliesANode) {
+  feed.node(make_node(1, "n1", core::NodeInfo::Health::ready));
+  auto apply = [&](const std::string& name, const std::string& body,
+                   const std::string& query = "") {
+    return call(request("PATCH", "/api/v1/nodes/" + name + "?fieldManager=me" + query,
+                        "Content-Type: application/apply-patch+yaml\r\n", body));
+  };
+  const std::string head = R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"n1")";
+  const Answer labelled =
+      apply("n1", head + R"(,"labels":{"disk":"ssd"}},"spec":{"unschedulable":true}})");
+  ASSERT_EQ(labelled.code, 200) << labelled.body;
+  EXPECT_EQ(labelled.json()["metadata"]["labels"]["disk"], "ssd");
+  EXPECT_EQ(labelled.json()["metadata"]["labels"]["zone"], "a");
+  EXPECT_EQ(labelled.json()["spec"]["unschedulable"], true);
+  EXPECT_EQ(labelled.json()["metadata"]["managedFields"][0]["manager"], "me");
+  ASSERT_EQ(call(request("PATCH", "/api/v1/nodes/n1?fieldManager=other",
+                         "Content-Type: application/merge-patch+json\r\n",
+                         R"({"metadata":{"labels":{"disk":"hdd"}}})"))
+                .code,
+            200);
+  EXPECT_EQ(apply("n1", head + R"(,"labels":{"disk":"ssd"}}})").code, 409);
+  const Answer forced = apply("n1", head + R"(,"labels":{"disk":"ssd"}}})", "&force=true");
+  ASSERT_EQ(forced.code, 200) << forced.body;
+  EXPECT_FALSE(forced.json()["spec"].contains("unschedulable")) << "left out, so taken back";
+  EXPECT_EQ(apply("n2", head + "}}").code, 400) << "another name than the path's";
+  EXPECT_EQ(apply("n2", R"({"apiVersion":"v1","kind":"Node"})").code, 404);
+  EXPECT_EQ(apply("n1", head + R"(},"spec":{"colour":1}})").code, 400);
 }
 
 TEST_F(ServerTest, APatchIsMadeAnewWhenTheJobChangedMeanwhile) {
@@ -648,6 +960,13 @@ TEST_F(ServerTest, TheStatusIsWrittenByWhoManagesTheJob) {
   EXPECT_EQ(get(kJobs + "/other").json()["status"], Json({{"active", 2}, {"ready", 1}}));
   EXPECT_TRUE(write("other", R"({"status":{"ready":3}})").is_status("Invalid"))
       << "more ready than active";
+  for (const char* shape :
+       {R"({"conditions":7})", R"({"conditions":[7]})", R"({"conditions":[{"type":7}]})",
+        R"({"conditions":[{"type":"Complete","status":true}]})", R"({"startTime":7})",
+        R"({"uncountedTerminatedPods":[]})", R"({"completedIndexes":7})", R"({"active":"x"})"})
+    EXPECT_TRUE(write("other", std::string(R"({"status":)") + shape + "}").is_status("Invalid"))
+        << shape;
+  EXPECT_TRUE(write("other", R"({"status":7})").is_status("BadRequest"));
 }
 
 TEST_F(ServerTest, DeletesEvictsAndMarksPods) {
@@ -839,6 +1158,79 @@ struct Pair {
     close(server);
   }
 };
+
+const std::string kOurs = "/apis/muster.dev/v1/namespaces/default/jobs/";
+
+TEST_F(ServerTest, TellsTheHistoryOfAttempts) {
+  feed.admit(1, make_job("a", uid_of(1)));
+  for (uint32_t i = 0; i < 3; ++i) {
+    core::Pod pod;
+    pod.key = {i, i == 2 ? 1u : 0u};
+    pod.node = 1;
+    pod.created_ms = pod.bound_ms = pod.started_ms = kStart;
+    pod.ended = true;
+    pod.end = {.exit_code = i == 0 ? 0 : 137, .signal = i == 0 ? 0 : 9, .ended_ms = kStart + 1500};
+    pod.counted = i == 0 ? core::Counted::succeeded : core::Counted::failed;
+    backend.closed.push_back(pod);
+  }
+  Json list = get(kOurs + "a/attempts").json();
+  ASSERT_EQ(list["items"].size(), 3u);
+  EXPECT_EQ(list["kind"], "AttemptList");
+  const Json& last = list["items"][2];
+  EXPECT_EQ(last["index"], 2);
+  EXPECT_EQ(last["attempt"], 1);
+  EXPECT_EQ(last["exitCode"], 137);
+  EXPECT_EQ(last["signal"], 9);
+  EXPECT_EQ(last["counted"], "failed");
+  EXPECT_EQ(last["ended"], "2023-11-14T22:13:21.500Z");
+  EXPECT_EQ(get(kOurs + "a/attempts?failed=true").json()["items"].size(), 2u);
+  EXPECT_EQ(get(kOurs + "a/attempts?index=0-1").json()["items"].size(), 2u);
+  list = get(kOurs + "a/attempts?limit=2").json();
+  EXPECT_EQ(list["items"].size(), 2u);
+  const std::string token = list["metadata"]["continue"].get<std::string>();
+  list = get(kOurs + "a/attempts?limit=2&continue=" + token).json();
+  EXPECT_EQ(list["items"].size(), 1u);
+  EXPECT_FALSE(list["metadata"].contains("continue"));
+  EXPECT_EQ(get(kOurs + "a/attempts?index=3-1").code, 400);
+  EXPECT_EQ(get(kOurs + "a/attempts?limit=0").code, 400);
+  EXPECT_EQ(get(kOurs + "a/attempts?continue=x").code, 400);
+  EXPECT_EQ(get(kOurs + "none/attempts").code, 404);
+  EXPECT_EQ(post(kOurs + "a/attempts", "{}").code, 405);
+  EXPECT_EQ(get(kOurs + "a/log?index=2&attempt=1&stream=Stdout").body, "one\ntwo\nthree\n")
+      << "though its Pod is gone";
+  EXPECT_EQ(get(kOurs + "a/log?index=2&attempt=5").code, 404);
+  EXPECT_EQ(get(kOurs + "a/log?index=2").code, 400);
+}
+
+TEST_F(ServerTest, SaysWhatAJobWaitsFor) {
+  feed.admit(1, make_job("a", uid_of(1), 3, R"(,"backoffLimitPerIndex":1)"));
+  auto why = [&](const std::string& query = "") { return get(kOurs + "a/why" + query).json(); };
+  EXPECT_EQ(why()["state"], "Waiting");
+  EXPECT_EQ(why("?index=1")["state"], "Waiting");
+  feed.create(1, 0, 3);
+  EXPECT_EQ(why()["state"], "Pending");
+  EXPECT_EQ(why("?index=1")["summary"],
+            "attempt 0 waits for a place: there is no node (start an agent)");
+  auto node = make_node(1, "n1", core::NodeInfo::Health::ready);
+  node.spec.unschedulable = true;
+  feed.node(node);
+  EXPECT_EQ(why("?index=1")["details"][0], "1 node: cordoned (n1)");
+  feed.bind(1, {1, 0});
+  feed.start(1, {1, 0});
+  EXPECT_EQ(why()["state"], "Running");
+  EXPECT_EQ(why("?index=1")["state"], "Running");
+  feed.records(1, {core::PodsEnded{
+                      kStart + 3000, {Feeder::end_of({1, 0}, 3, core::Counted::not_yet)}, 0, 0}});
+  const Json backoff = why("?index=1");
+  EXPECT_EQ(backoff["state"], "Backoff") << backoff;
+  EXPECT_EQ(backoff["until"], "2023-11-14T22:13:33.000Z");
+  EXPECT_EQ(backoff["details"][0], "attempt 0: exit 3; counted once its replacement exists");
+  feed.bind(1, {0, 0});
+  feed.end(1, {0, 0}, 0);
+  EXPECT_EQ(why("?index=0")["state"], "Succeeded");
+  EXPECT_EQ(get(kOurs + "a/why?index=3").code, 400);
+  EXPECT_EQ(get(kOurs + "a/why?index=x").code, 400);
+}
 
 TEST(PeerUid, IsOurOwnOverLoopback) {
   Pair pair;

@@ -1,6 +1,7 @@
 // The copy that is shown: names, versions, what is hidden and when.
 #include "api/view.hpp"
 
+#include "api/selector.hpp"
 #include "core/pod_name.hpp"
 #include "view_fixture.hpp"
 
@@ -177,6 +178,110 @@ TEST_F(ViewTest, LoadedJobsHaveTheVersionOfTheStart) {
   EXPECT_FALSE(loaded.after(39));
   EXPECT_TRUE(loaded.after(40));
   EXPECT_TRUE(loaded.node("n"));
+}
+
+// Jobs at rest.
+class RestTest : public ViewTest {
+ protected:
+  RestTest() {
+    view.rest_with(
+        [this](JobId id) -> std::optional<core::Job> {
+          ++loads;
+          auto it = disk.find(id);
+          if (it == disk.end()) return std::nullopt;
+          return it->second;
+        },
+        1);
+  }
+  // Admits, runs and finishes a job of one pod; what is on disk of it is kept.
+  void finish(JobId id, const std::string& name) {
+    auto object = make_job(name, uid_of(static_cast<int>(id)), 1);
+    core::Job job(id, object);
+    auto take = [&](core::Record record) {
+      job.apply(record);
+      feed.records(id, {std::move(record)});
+    };
+    take(core::JobAdmitted{kStart, object});
+    take(core::JobStarted{kStart});
+    take(core::PodsCreated{kStart, {{.first = 0}}});
+    take(core::PodsBound{kStart, {{{0, 0}, 1}}});
+    take(core::PodsEnded{kStart + 1, {Feeder::end_of({0, 0}, 0)}, 0, 0});
+    take(core::FinishDecided{kStart + 2, true, "CompletionsReached", ""});
+    disk.emplace(id, job);
+    disk.at(id).apply(core::JobFinished{kStart + 3});
+    last = feed.records(id, {core::JobFinished{kStart + 3}});
+  }
+  std::map<JobId, core::Job> disk;
+  int loads = 0;
+  uint64_t last = 0;
+};
+
+TEST_F(RestTest, AFinishedJobIsReadFromDisk) {
+  for (JobId id = 1; id <= 20; ++id) finish(id, "j" + std::to_string(id));
+  EXPECT_EQ(loads, 0) << "nobody asked";
+  EXPECT_EQ(view.resting(), std::pair(size_t{20}, size_t{0}));
+  auto shown = view.job("default", "j20");
+  ASSERT_TRUE(shown);
+  EXPECT_EQ(loads, 0) << "it has only just finished";
+  EXPECT_EQ(shown->version, last);
+  shown = view.job("default", "j1");
+  ASSERT_TRUE(shown);
+  EXPECT_EQ(loads, 1);
+  EXPECT_TRUE(shown->job->condition("Complete"));
+  EXPECT_TRUE(view.pod("default", pod_name("j1", 1, {0, 0})));
+  EXPECT_EQ(loads, 1) << "it stays for a while";
+  EXPECT_EQ(count(Kind::job), 20u);
+  EXPECT_EQ(count(Kind::pod), 20u);
+}
+
+TEST_F(RestTest, WhoseNameIsNotAskedForIsNotRead) {
+  for (JobId id = 1; id <= 20; ++id) finish(id, "j" + std::to_string(id));
+  loads = 0;
+  Query query{.kind = Kind::pod};
+  query.labels = *Selector::labels("job-name=j3");
+  size_t n = 0;
+  view.each(query.kind, "", query.wanted(), [&](const Shown&) { ++n; });
+  EXPECT_EQ(n, 1u);
+  EXPECT_EQ(loads, 1);
+  query.labels = *Selector::labels("batch.kubernetes.io/controller-uid=" + uid_of(4));
+  view.each(query.kind, "", query.wanted(), [&](const Shown&) { ++n; });
+  EXPECT_EQ(n, 2u);
+  EXPECT_EQ(loads, 2);
+}
+
+TEST_F(RestTest, AChangeWakesItAsItWasBefore) {
+  finish(1, "a");
+  const core::Job before = disk.at(1);
+  const uint64_t version = last;
+  auto changed = std::make_shared<core::JobObject>(before.object());
+  changed->meta.labels["x"] = "y";
+  core::JobSpecChanged record{kStart + 9, 1, 1, 1, changed};
+  disk.at(1).apply(record);  // the disk is ahead of what is shown
+  finish(2, "b");
+  ASSERT_TRUE(view.job("default", "a"));
+  core::Committed committed;
+  committed.commit = last + 1;
+  auto batch = std::make_shared<core::JobRecords>();
+  batch->job = 1;
+  batch->records = {record};
+  batch->before = std::make_shared<core::Job>(before);
+  committed.jobs.push_back(batch);
+  view.commit(committed);
+  auto shown = view.job("default", "a");
+  ASSERT_TRUE(shown);
+  EXPECT_EQ(shown->version, committed.commit);
+  EXPECT_EQ(view.owner_version(1), committed.commit);
+  EXPECT_EQ(shown->job->object().meta.labels.at("x"), "y");
+  EXPECT_EQ(view.find({Kind::pod, 1, 0, {0, 0}})->version, version);
+  EXPECT_EQ(view.resting().first, 2u) << "it is at rest again";
+}
+
+TEST_F(RestTest, WhatIsGoneFromDiskIsNotShown) {
+  finish(1, "a");
+  for (JobId id = 2; id < 20; ++id) finish(id, "j" + std::to_string(id));
+  disk.erase(1);
+  EXPECT_FALSE(view.job("default", "a"));
+  EXPECT_EQ(count(Kind::job), 18u);
 }
 
 }  // namespace

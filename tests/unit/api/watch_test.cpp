@@ -1,6 +1,7 @@
 // What a watcher is told, as transcripts: "ADDED a-0 Pending v3".
 #include "api/watch.hpp"
 
+#include "api/render_cache.hpp"
 #include "core/pod_name.hpp"
 #include "view_fixture.hpp"
 
@@ -182,6 +183,46 @@ TEST_F(WatchTest, OneThatIsTooSlowIsTold) {
   feeder.admit(1, make_job("a", uid_of(1), 20));
   feeder.create(1, 0, 20);
   EXPECT_FALSE(watch.pull([](std::string_view, const Shown&) {}, 100));
+}
+
+TEST(WatchOfASmallRing, OnlyChangesOfItsKindMakeItTooSlow) {
+  View view{4};
+  Feeder feed{view};
+  Query jobs{.kind = Kind::job}, nodes{.kind = Kind::node}, pods{.kind = Kind::pod};
+  Watch node_watch(view, nodes, 0, false), pod_watch(view, pods, 0, false);
+  feed.node(make_node(1, "n1", core::NodeInfo::Health::ready));
+  feed.admit(1, make_job("a", uid_of(1), 9));
+  EXPECT_EQ(pull(node_watch), Lines{"ADDED n1 v1"});
+  feed.create(1, 0, 9);  // more than the ring holds
+  EXPECT_EQ(pull(node_watch), Lines{}) << "no node has changed since";
+  EXPECT_FALSE(node_watch.behind());
+  EXPECT_EQ(node_watch.version(), view.version());
+  EXPECT_FALSE(pod_watch.pull([](std::string_view, const Shown&) {}, 100));
+  feed.node(make_node(2, "n2", core::NodeInfo::Health::ready));
+  EXPECT_TRUE(node_watch.behind());
+  EXPECT_EQ(pull(node_watch), Lines{"ADDED n2 v" + std::to_string(view.version())});
+}
+
+TEST_F(WatchTest, TextsAreMadeOnceForAll) {
+  feed.admit(1, make_job("a", uid_of(1)));
+  feed.create(1, 0, 2);
+  Renderer renderer(view, [] { return kStart; });
+  RenderCache cache(renderer);
+  Watch one(view, query(Kind::pod), 0, false), two(view, query(Kind::pod), 0, false);
+  auto told = [&](Watch& watch, Form form) {
+    std::string text;
+    watch.pull([&](std::string_view, const Shown& s) { cache.append(text, s, form, false); }, 100);
+    return text;
+  };
+  const std::string first = told(one, Form::plain);
+  EXPECT_EQ(told(two, Form::plain), first);
+  // The last of a commit carries its number, the others the one before: not one text for both.
+  EXPECT_NE(first.find("\"resourceVersion\":\"1\""), std::string::npos);
+  EXPECT_NE(first.find("\"resourceVersion\":\"2\""), std::string::npos);
+  feed.bind(1, {0, 0});
+  EXPECT_NE(told(one, Form::plain).find("\"resourceVersion\":\"3\""), std::string::npos)
+      << "a newer one";
+  EXPECT_EQ(told(two, Form::table).find("{\"kind\":\"Table\""), 0u);
 }
 
 }  // namespace

@@ -146,6 +146,8 @@ TEST(App, LogsWaitDeleteDescribe) {
   EXPECT_FALSE(
       options<WaitOptions>({"wait", "j", "--for=condition=Suspended=false"}).condition_value);
   EXPECT_EQ(options<WaitOptions>({"wait", "j"}).condition, "");
+  EXPECT_EQ(options<WaitOptions>({"wait", "job/a", "job/b"}).jobs,
+            (std::vector<std::string>{"a", "b"}));
   EXPECT_NE(complaint({"wait", "pod/p"}), "");
   EXPECT_NE(complaint({"wait", "j", "--for=ready"}), "");
 

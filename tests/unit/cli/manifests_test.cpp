@@ -1,8 +1,6 @@
-// Manifests, the coordinator's config file, where the coordinator is, whose a data-dir is.
+// Manifests, and whose a data-dir is.
 #include "cli/manifests.hpp"
 
-#include "cli/coordinator_config.hpp"
-#include "cli/discovery.hpp"
 #include "cli/files.hpp"
 #include "cli/run_identity.hpp"
 
@@ -63,52 +61,6 @@ TEST(Manifests, OfACommand) {
   job = command_manifest({1, 1, "given", {}, {"true"}}, zero);
   EXPECT_EQ(text_at(job, {"metadata", "name"}), "given");
   EXPECT_FALSE(job["spec"].contains("backoffLimitPerIndex"));
-}
-
-TEST(CoordinatorConfig, FileAndFlags) {
-  auto file = parse_config("data-dir: /d\nnode-grace: 5s\ninsecure: true\n", "c.yaml");
-  ASSERT_TRUE(file.ok());
-  auto options = coordinator_options({{"node-grace", "7s"}}, *file);
-  ASSERT_TRUE(options.ok());
-  EXPECT_EQ(options->options.data_dir, "/d");
-  EXPECT_EQ(options->options.node_grace_ms, 7'000);
-  EXPECT_TRUE(options->options.insecure);
-}
-
-TEST(CoordinatorConfig, Refusals) {
-  const auto wrong = [](const char* text) {
-    auto file = parse_config(text, "c.yaml");
-    EXPECT_FALSE(file.ok()) << text;
-    return file.ok() ? "" : file.error().message;
-  };
-  EXPECT_EQ(wrong("node-grce: 5s"), "c.yaml: unknown key node-grce; did you mean node-grace?");
-  EXPECT_NE(wrong("- a").find("map"), std::string::npos);
-  EXPECT_NE(wrong("api: [1]").find("single value"), std::string::npos);
-  EXPECT_NE(coordinator_options({}, {{"data-dir", "d"}, {"node-grace", "x"}})
-                .error()
-                .message.find("--config: node-grace"),
-            std::string::npos);
-  EXPECT_FALSE(
-      coordinator_options({{"data-dir", "d"}, {"pod-failure-backoff-max", "1s"}}, {}).ok());
-}
-
-TEST(Discovery, InItsOrder) {
-  TempDir home;
-  std::filesystem::create_directories(home.path + "/.config/muster");
-  std::map<std::string, std::string> values = {{"HOME", home.path}, {"MUSTER_API", "a:1"}};
-  const auto env = [&values](const char* name) {
-    return values.contains(name) ? values[name].c_str() : nullptr;
-  };
-  EXPECT_EQ(discover("http://b:2/", env)->address, "b:2");
-  EXPECT_EQ(discover("", env)->address, "a:1");
-  values.erase("MUSTER_API");
-  EXPECT_EQ(discover("", env)->address, kDefaultApi);
-  std::ofstream(home.path + "/.config/muster/config.yaml") << "api: c:3\n";
-  EXPECT_EQ(discover("", env)->address, "c:3");
-  EXPECT_EQ(discover("7200", env)->address, "127.0.0.1:7200");
-  for (const char* wrong : {"host", "host:", "host:0", "host:99999", "https://h:1", "a:1/path"}) {
-    EXPECT_FALSE(discover(wrong, env).ok()) << wrong;
-  }
 }
 
 TEST(RunIdentity, ADirectoryHoldsOneJob) {

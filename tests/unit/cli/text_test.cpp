@@ -4,6 +4,7 @@
 #include "api/yaml.hpp"
 #include "cli/failures.hpp"
 #include "cli/json.hpp"
+#include "cli/policy_text.hpp"
 #include "cli/progress.hpp"
 #include "cli/table.hpp"
 
@@ -101,6 +102,49 @@ TEST(Progress, RateForgetsWhatIsOld) {
   EXPECT_DOUBLE_EQ(rate.per_second(), 0);
 }
 
+TEST(Progress, IndexSetsAreCutBetweenIntervals) {
+  EXPECT_EQ(cut_set("1,3-5", 5), "1,3-5");
+  EXPECT_EQ(cut_set("1,3-5,7,9-11", 9), "1,3-5,...");
+  EXPECT_EQ(cut_set("100000-200000", 8), "10000...");
+}
+
+TEST(Policy, InWords) {
+  const auto rows = [](const char* spec) {
+    std::string text;
+    for (const auto& [name, what] : policy_rows(parse_json(spec))) text += name + " " + what + "\n";
+    return text;
+  };
+  EXPECT_EQ(rows("{}"), "Retries: 6 for the whole job\n");
+  EXPECT_EQ(rows(R"({"backoffLimitPerIndex":2,"maxFailedIndexes":10,"activeDeadlineSeconds":60,
+      "podFailurePolicy":{"rules":[
+        {"action":"FailIndex","onExitCodes":{"operator":"In","values":[42,43]}},
+        {"action":"Ignore","onPodConditions":[{"type":"DisruptionTarget","status":"True"}]}]},
+      "successPolicy":{"rules":[{"succeededIndexes":"0-9","succeededCount":3},
+        {"succeededIndexes":"0"}]}})"),
+            "Retries: 2 per index, 10 indexes may fail\n"
+            "On failure: exit code in 42,43: FailIndex; DisruptionTarget: Ignore; else it counts\n"
+            "Success: as soon as any 3 of 0-9; all of 0 succeeded\n"
+            "Deadline: active for at most 60s\n");
+}
+
+TEST(Policy, Pace) {
+  EXPECT_EQ(pace_text(0, 5, 1'000), "");
+  EXPECT_EQ(pace_text(20, 180, 60'000), "20 indexes/min, about 9m left");
+  EXPECT_EQ(pace_text(1, 0, 60'000), "1.0 indexes/min");
+}
+
+TEST(Failures, OfAFailedJobWhatItFailedOf) {
+  EXPECT_EQ(rule_text(parse_json(
+                R"({"spec":{"activeDeadlineSeconds":5},"status":{"conditions":
+                [{"type":"Failed","status":"True","reason":"DeadlineExceeded"}]}})")),
+            "spec.activeDeadlineSeconds: 5, the job was active for longer");
+  EXPECT_EQ(rule_text(parse_json("{}")), "");
+  Failures f;
+  EXPECT_EQ(more_text(f, "j", "default"), "more: muster describe job j");
+  f.shown = {{"j-7-x", "n1", "exit 1", 7, 2, "", {}}};
+  EXPECT_EQ(more_text(f, "j", "lab"), "more: muster logs job/j --index 7 --attempt 2 -n lab");
+}
+
 TEST(Failures, Causes) {
   const auto cause = [](const char* status) {
     return cause_of(parse_json(std::string(R"({"status":)") + status + "}"));
@@ -110,7 +154,7 @@ TEST(Failures, Causes) {
   };
   EXPECT_EQ(ended(R"({"exitCode":1,"reason":"Error"})"), "exit 1");
   EXPECT_EQ(ended(R"({"exitCode":137,"signal":9,"reason":"OOMKilled"})"),
-            "signal 9 (exit 137), OOMKilled");
+            "SIGKILL (exit 137), OOMKilled");
   EXPECT_EQ(
       ended(
           R"({"exitCode":127,"reason":"StartError","message":"exec ./run: No such file or directory"})"),

@@ -198,7 +198,8 @@ TEST(Decide, HowAnEndCounts) {
                     {EndCause::killed, 0, true},         {EndCause::killed, 143, false},
                     {EndCause::never_started, 0, false}, {EndCause::start_failed, 127, false},
                     {EndCause::keeper_lost, 137, false}, {EndCause::agent_stopped, 0, true},
-                    {EndCause::deadline, 0, false},      {EndCause::out_of_memory, 137, false}};
+                    {EndCause::deadline, 0, false},      {EndCause::out_of_memory, 137, false},
+                    {EndCause::evicted, 137, false}};
   for (const auto& row : rows) {
     Job job = admitted(indexed(2, 1));
     decide(job, {TimePassed{}}, kNow, {});

@@ -35,6 +35,8 @@ std::string cause_name(Cause cause) {
       return "deadline";
     case Cause::out_of_memory:
       return "out_of_memory";
+    case Cause::evicted:
+      return "evicted";
   }
   return "?";
 }
@@ -245,6 +247,23 @@ TEST_F(NodeTest, StartThatFailed) {
   auto orders = node.next(now);
   EXPECT_EQ(text(orders), "report 1 -j1/0#0 start_failed/127");
   EXPECT_EQ(orders.reports[0].ends[0].message, "no such file");
+}
+
+TEST_F(NodeTest, AnEvictedPodEndsAtOnce) {
+  welcome();
+  launch({0, 1});
+  next();
+  started(0);
+  started(1);
+  next();
+  ASSERT_EQ(node.processes().size(), 2u);
+  EXPECT_EQ(node.processes()[0].first, pod(0));
+  node.evict(pod(0), now);
+  node.evict(pod(7), now);
+  EXPECT_EQ(next(), "kill j1/0#0 grace=0");
+  EXPECT_EQ(node.processes().size(), 1u) << "one that goes is not chosen again";
+  ended(0, 137, 1);
+  EXPECT_EQ(next(), "report 2 -j1/0#0 evicted/137");
 }
 
 TEST_F(NodeTest, DrainEndsAllAndTakesNothing) {

@@ -102,6 +102,8 @@ class Play {
       text += (text.empty() ? "" : " ") + std::string(kKinds[static_cast<int>(e.kind)]);
     return text;
   }
+  // "1#0 failed, 0#0 succeeded": attempts that are over.
+  const std::string& closed() const { return closed_; }
   // The same job, folded anew: what a restart makes of it.
   void restart() {
     auto again = std::make_unique<Job>(1, admitted_);
@@ -120,12 +122,16 @@ class Play {
     Decision decision = decide(*job_, events, now_, knobs_);
     for (Record& record : decision.records) records_.push_back(std::move(record));
     effects_ = std::move(decision.effects);
+    for (const Pod& pod : decision.closed)
+      closed_ +=
+          (closed_.empty() ? "" : ", ") + to_string(pod.key) + " " + std::string(name(pod.counted));
   }
 
   std::unique_ptr<Job> job_;
   JobObjectPtr admitted_;
   std::vector<Record> records_;
   std::vector<Effect> effects_;
+  std::string closed_;
   Knobs knobs_{100, 1000, {}};
   Millis now_ = kBegin;
   uint64_t versions_ = 0;

@@ -7,6 +7,8 @@
 // count of its own over the records. A failure prints its seed; MUSTER_SEED=4711 plays that history
 // alone.
 #include "core/job/decide.hpp"
+#include "core/job/index_map.hpp"
+#include "core/job/waiting.hpp"
 #include "core/spec/defaults.hpp"
 #include "core/text.hpp"
 
@@ -686,7 +688,34 @@ class World {
                    scaled_once_,
                "an index has two open pods");
       }
+    check_index_map();
     check_counts();
+  }
+
+  // An index is in one set at most, and its pod says in which.
+  void check_index_map() {
+    const Job& job = *shown_;
+    const JobState& s = job.state();
+    const IndexMap map = index_map(job, now_, {100, 1000});
+    IndexSet all;
+    uint64_t size = 0;
+    for (const IndexSet* set :
+         {&map.succeeded, &map.failed, &map.running, &map.pending, &map.backoff}) {
+      all.insert_all(*set);
+      size += set->size();
+    }
+    expect(all.size() == size, "an index is in two sets of the map");
+    if (!job.indexed()) return expect(all.empty(), "a map without indexes");
+    expect(all.lowest(static_cast<uint64_t>(std::max(s.completions, 0))) > UINT32_MAX,
+           "an index out of range in the map");
+    expect(map.succeeded == s.completed, "the map's successes");
+    for (const auto& [key, pod] : s.open) {
+      const uint32_t i = key.index;
+      if (!pod.active() || static_cast<int64_t>(i) >= s.completions) continue;
+      expect(map.succeeded.contains(i) || map.failed.contains(i) || map.running.contains(i) ||
+                 (map.pending.contains(i) && !pod.ready()),
+             "an active pod's index in the map");
+    }
   }
 
   // Every end once, by a count of its own: from exit codes and orders of records, not from their

@@ -606,6 +606,86 @@ TEST(Regression, K28486CountsDoNotRelyOnPodsStayingAround) {
   EXPECT_TRUE(play.job().condition("Complete"));
 }
 
+TEST(Disruption, ATaintDrivesPodsOffTheNode) {
+  JobSpec spec = Play::indexed(2, 2);
+  spec.pod_replacement_policy = "Failed";
+  spec.pod_failure_policy =
+      FailurePolicy{{{.action = "Ignore", .on_pod_conditions = {{"DisruptionTarget", "True"}}}}};
+  Play play(spec);
+  play.sync();
+  play.sync({Tainted{{7}}});
+  EXPECT_EQ(play.job().terminating(), 0u) << "another node";
+  play.sync({Tainted{{Play::kNode}}});
+  EXPECT_EQ(play.job().terminating(), 2u);
+  EXPECT_EQ(play.pod({0, 0})->conditions.at(0).reason, "DeletionByTaintManager");
+  play.end({0, 0}, 143, EndCause::killed);
+  play.end({1, 0}, 143, EndCause::killed);
+  EXPECT_EQ(play.state().failed, 0u);
+}
+
+// muster.dev/indexes: another round of some indexes.
+JobSpec round_spec() {
+  JobSpec spec = Play::indexed(10, 2);
+  spec.backoff_limit_per_index = 0;
+  return spec;
+}
+void only_2_5_6(JobMeta& meta) {
+  meta.annotations["muster.dev/indexes"] = "2,5-6";
+}
+
+TEST(Round, RunsTheNamedIndexesAlone) {
+  Play play(round_spec(), only_2_5_6);
+  play.sync();
+  EXPECT_EQ(play.state().open.size(), 2u);
+  play.end({2, 0}, 0);
+  play.end({5, 0}, 0);
+  play.restart();
+  EXPECT_EQ(play.job().active(), 1u);
+  play.end({6, 0}, 0);
+  EXPECT_EQ(play.state().completed.text(), "2,5,6");
+  EXPECT_EQ(play.conditions(),
+            "SuccessCriteriaMet=True/CompletionsReached Complete=True/CompletionsReached");
+}
+
+TEST(Round, FailsWhenAllOfThemAreDone) {
+  Play play(round_spec(), only_2_5_6);
+  play.sync();
+  play.end({2, 0}, 0);
+  play.end({5, 0}, 1);
+  EXPECT_FALSE(play.job().decided());
+  play.end({6, 0}, 0);
+  EXPECT_EQ(play.conditions(), "FailureTarget=True/FailedIndexes Failed=True/FailedIndexes");
+  EXPECT_EQ(play.state().failed_indexes.text(), "5");
+}
+
+TEST(Round, NeedsFewerWhenItIsScaledDown) {
+  Play play(round_spec(), only_2_5_6);
+  play.sync();
+  play.end({2, 0}, 0);
+  play.update([](JobSpec& spec) { spec.completions = spec.parallelism = 5; });
+  play.end({5, 0}, 143, EndCause::killed);
+  EXPECT_EQ(play.job().needed(), 1);
+  play.end({6, 0}, 143, EndCause::killed);
+  EXPECT_TRUE(play.job().condition("Complete")) << play.conditions();
+}
+
+// The history of attempts: each once, when nothing will change it any more.
+TEST(Attempts, AreClosedOnceWithTheirJudgement) {
+  JobSpec spec = Play::indexed(2, 2);
+  spec.backoff_limit_per_index = 1;
+  Play play(spec);
+  play.sync();
+  play.end({0, 0}, 0);
+  EXPECT_EQ(play.closed(), "0#0 succeeded");
+  play.end({1, 0}, 1);
+  EXPECT_EQ(play.closed(), "0#0 succeeded") << "held back until its replacement exists";
+  play.tick(1000);
+  EXPECT_EQ(play.closed(), "0#0 succeeded, 1#0 failed");
+  play.update([](JobSpec& s) { s.suspend = true; });
+  play.end({1, 1}, 143, EndCause::killed);
+  EXPECT_EQ(play.closed(), "0#0 succeeded, 1#0 failed, 1#1 released");
+}
+
 }  // namespace
 
 }  // namespace muster::core

@@ -330,6 +330,33 @@ TEST(Slots, RandomHistoriesEndAndNeverGiveTwice) {
   }
 }
 
+TEST(Slots, NoExecuteTaintsDriveOutWhoDoesNotTolerateThem) {
+  Play play;
+  play.node(1, 4);
+  play.job(1, 2);
+  play.job(2, 1);
+  auto tolerant = std::make_shared<JobObject>(*play.jobs[2].object);
+  tolerant->spec.pod.tolerations.push_back({"gpu", "Exists", "", "NoExecute", 5});
+  play.jobs[2].object = tolerant;
+  play.want(2);
+  Slots::Round round = play.slots.place(play.now);
+  EXPECT_EQ(round.grants.size(), 2u);
+  for (auto& [job, slots] : round.grants) play.receive(job, slots);
+  NodeInfo node = play.nodes[1];
+  node.spec.taints = {{"gpu", "broken", "NoExecute"}};
+  play.slots.set_node(node);
+  round = play.slots.place(play.now += 10);
+  EXPECT_EQ(round.tainted, (std::map<JobId, std::vector<NodeId>>{{1, {1}}}));
+  EXPECT_GT(round.again_ms, 0);
+  round = play.slots.place(play.now += 10);
+  EXPECT_TRUE(round.tainted.empty()) << "it was told just now";
+  round = play.slots.place(play.now += 5000);
+  EXPECT_EQ(round.tainted.size(), 2u) << "the toleration of the other is over, too";
+  node.spec.taints.clear();
+  play.slots.set_node(node);
+  EXPECT_TRUE(play.slots.place(play.now += 5000).tainted.empty());
+}
+
 }  // namespace
 
 }  // namespace muster::core

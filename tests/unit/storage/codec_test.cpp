@@ -408,6 +408,7 @@ TEST(Codec, NodesComeBackWithoutWhatIsMemory) {
   node.spec.taints = {{"a/b", "c", "NoSchedule"}, {"d", "", "NoExecute"}};
   node.spec.labels = {{"zone", "1"}};
   node.spec.annotations = {{"note", "x"}};
+  node.spec.managers = R"([{"manager":"me"}])";
   node.resources = {{"nvidia.com/gpu", 4}};
   NodeInfo seen = node;
   seen.health = NodeInfo::Health::ready;

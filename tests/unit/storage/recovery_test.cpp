@@ -199,7 +199,7 @@ TEST_F(RecoveryTest, WhatCantBeUnderstoodIsRefused) {
   EXPECT_THAT(refusal_with({{keys::records(5, 3), "junk"}}),
               HasSubstr("job j5, append 3: records can't be read"));
   EXPECT_THAT(refusal_with({{keys::owner(5), std::nullopt}}),
-              HasSubstr("job j5: records without an owner's row"));
+              HasSubstr("job j5: its rows are there without an owner's row"));
   EXPECT_THAT(refusal_with({{keys::owner(5), "junk"}}),
               HasSubstr("job j5: the owner's row can't be read"));
   EXPECT_THAT(refusal_with({{keys::owner(8), "1 1 1"}}),

@@ -1,0 +1,187 @@
+// Server-side apply, and who manages which field after any write.
+#include "api/fields.hpp"
+#include "api/json_text.hpp"
+#include "api/routes.hpp"
+#include "api/server.hpp"
+
+namespace muster::api {
+namespace {
+
+constexpr int kTries = 20;  // of an apply to an object that changes meanwhile
+
+kj::Promise<void> bad(Exchange& exchange, std::string_view message) {
+  return exchange.send_status(400, "BadRequest", message);
+}
+
+// The options of an apply and the object that is applied.
+struct Wanted {
+  WriteOptions options;
+  std::string json;
+};
+
+Result<Wanted> wanted_of(const Exchange& exchange, const std::string& body) {
+  auto options = write_options(exchange.url);
+  if (!options.ok()) return options.error();
+  if (options->field_manager.empty())
+    return Error{Errc::invalid, "fieldManager: Required value: is required for apply patch", {}};
+  auto text = body_json(body, "application/yaml");
+  if (!text.ok()) return text.error();
+  auto parsed = parse_json(*text);
+  if (!parsed.ok()) return parsed.error();
+  const Json& json = parsed->value;
+  if (!json.is_object())
+    return Error{Errc::invalid, "the body has to be one object, as YAML or JSON", {}};
+  for (const char* name : {"apiVersion", "kind"})
+    if (!json.contains(name))
+      return Error{Errc::invalid, std::string(name) + ": Required value: of an applied object", {}};
+  if (const Json* managed = find_path(json, {"metadata", "managedFields"});
+      managed && !managed->is_null() && *managed != Json::array())
+    return Error{Errc::invalid, "metadata.managedFields must be nil", {}};
+  return Wanted{std::move(*options), std::move(*text)};
+}
+
+Json node_document(const Shown& shown) {
+  Json json(node_json(*shown.node, shown.version));
+  json.erase("status");
+  return json;
+}
+
+std::string managers_text(const Json& object) {
+  const Json* list = find_path(object, {"metadata", "managedFields"});
+  return list ? list->dump(-1, ' ', false, Json::error_handler_t::replace) : "";
+}
+
+// What the server added to a new job by itself, as an object: selector and generated labels.
+// Defaults are the creator's.
+std::string generated_parts(const core::JobObject& job, const Json& said) {
+  const Json whole = Json::parse(job.json);
+  Json parts = Json::object();
+  if (const Json* selector = find_path(whole, {"spec", "selector"});
+      selector && !find_path(said, {"spec", "selector"}))
+    parts["spec"]["selector"] = *selector;
+  auto labels = [](const Json& object, Json& to, const Json* written) {
+    const Json* all = find_path(object, {"metadata", "labels"});
+    if (!all) return;
+    for (const auto& [key, value] : all->items())
+      if (!written || !written->contains(key)) to["metadata"]["labels"][key] = value;
+  };
+  labels(whole, parts, find_path(said, {"metadata", "labels"}));
+  labels(whole["spec"]["template"], parts["spec"]["template"],
+         find_path(said, {"spec", "template", "metadata", "labels"}));
+  return parts.dump();
+}
+
+}  // namespace
+
+Writer Routes::writer(const Exchange& exchange, const WriteOptions& options, Kind kind,
+                      const std::string& subresource) const {
+  return {manager_name(options, exchange.user_agent), api_version(kind), time_text(options_.now()),
+          subresource};
+}
+
+core::JobObjectPtr tracked(core::JobObjectPtr job, const std::string& before,
+                           const Writer& writer) {
+  if (job->json == before) return job;
+  Json document = Json::parse(job->json);
+  track_update("Job", Json::parse(before, nullptr, false), document, writer);
+  auto with = std::make_shared<core::JobObject>(*job);
+  with->json = document.dump();
+  return with;
+}
+
+core::JobObjectPtr tracked_new(core::JobObjectPtr job, const Json& said, const Writer& writer) {
+  return tracked(job, generated_parts(*job, said), writer);
+}
+
+core::NodeSpec tracked(core::NodeSpec spec, const Shown& seen, const Json& said,
+                       const Writer& writer) {
+  core::NodeInfo changed = *seen.node;
+  changed.spec = spec;
+  Shown shown = seen;
+  shown.node = &changed;
+  Json after = node_document(shown);
+  if (const Json* managers = find_path(said, {"metadata", "managedFields"}))
+    after["metadata"]["managedFields"] = *managers;
+  track_update("Node", node_document(seen), after, writer);
+  spec.managers = managers_text(after);
+  return spec;
+}
+
+kj::Promise<void> Routes::apply_job(Exchange& exchange, const Target& target,
+                                    const std::string& body) {
+  auto wanted = wanted_of(exchange, body);
+  if (!wanted.ok()) return bad(exchange, wanted.error().message);
+  auto parsed = parse_job(wanted->json, wanted->options.unknown_fields);
+  if (!parsed.ok()) return bad(exchange, parsed.error().message);
+  exchange.warnings = parsed->warnings;
+  if (parsed->meta.name.empty()) parsed->document["metadata"]["name"] = target.name;
+  const Writer writer = this->writer(exchange, wanted->options, Kind::job);
+  const bool dry = wanted->options.dry, force = wanted->options.force;
+  const std::string version = parsed->resource_version;
+  const Json config = parsed->document;
+
+  if (!view_.job(target.ns, target.name)) {
+    if (config["metadata"]["name"] != target.name)
+      return bad(exchange, "metadata.name: the name of the object (" + parsed->meta.name +
+                               ") is not the one of the request (" + target.name + ")");
+    if (!version.empty() || !parsed->meta.uid.empty())
+      return exchange.send_error(
+          {Errc::conflict, "the object names a version or uid, and there is no such object", {}},
+          "jobs", target.name);
+    auto made = applied("Job", Json::object(), config, writer, force);
+    if (!made.ok()) return exchange.send_error(made.error(), "jobs", target.name);
+    auto job = parse_job(made->dump(), FieldValidation::ignore);
+    if (!job.ok()) return bad(exchange, job.error().message);
+    job->warnings = exchange.warnings;
+    return admit(exchange, target, std::move(*job), dry, writer,
+                 [this, &exchange, target, body] { return apply_job(exchange, target, body); });
+  }
+
+  MakeJob make = [this, config, writer, force,
+                  version](const core::Job& seen) -> Result<core::JobObjectPtr> {
+    if (!version_holds(version, view_.owner_version(seen.id())))
+      return Error{Errc::conflict, "", {}};
+    auto made = applied("Job", Json::parse(seen.object().json), config, writer, force);
+    if (!made.ok()) return made.error();
+    // uid, name and namespace are judged as they were written.
+    for (const char* name : {"uid", "name", "namespace"})
+      if (config["metadata"].contains(name)) (*made)["metadata"][name] = config["metadata"][name];
+    auto job = parse_job(made->dump(), FieldValidation::ignore);
+    if (!job.ok()) return job.error();
+    return update_job(std::move(*job), seen.object(), observed(seen), options_.gates);
+  };
+  return change_job(
+      exchange, target, dry, std::move(make),
+      [this, &exchange](const Shown& shown) { return respond(exchange, shown); }, kTries);
+}
+
+kj::Promise<void> Routes::apply_node(Exchange& exchange, const Target& target,
+                                     const std::string& body) {
+  auto wanted = wanted_of(exchange, body);
+  if (!wanted.ok()) return bad(exchange, wanted.error().message);
+  Json config = Json::parse(wanted->json);
+  auto unknown = conform(config, "Node");
+  if (!unknown.ok()) return bad(exchange, unknown.error().message);
+  if (!unknown->empty() && wanted->options.unknown_fields == FieldValidation::strict)
+    return bad(exchange, "strict decoding error: unknown field \"" + unknown->front() + "\"");
+  if (config["kind"] != "Node" || config["apiVersion"] != "v1")
+    return bad(exchange, "apiVersion and kind: expected v1 Node");
+  const Json* name = find_path(config, {"metadata", "name"});
+  if (name && *name != target.name)
+    return bad(exchange,
+               "metadata.name: the object is not the one of the request (" + target.name + ")");
+  MakeNode make = [config, force = wanted->options.force,
+                   writer = writer(exchange, wanted->options, Kind::node)](
+                      const Shown& seen) -> Result<core::NodeSpec> {
+    if (!version_holds(version_text(config), seen.version)) return Error{Errc::conflict, "", {}};
+    auto made = applied("Node", node_document(seen), config, writer, force);
+    if (!made.ok()) return made.error();
+    auto spec = node_spec(*made, *seen.node);
+    if (!spec.ok()) return spec.error();
+    spec->managers = managers_text(*made);
+    return spec;
+  };
+  return change_node(exchange, target, wanted->options.dry, std::move(make), kTries);
+}
+
+}  // namespace muster::api

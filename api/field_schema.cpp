@@ -1,0 +1,254 @@
+#include "api/field_schema.hpp"
+
+#include "api/fields.hpp"
+
+#include <set>
+
+namespace muster::api {
+namespace {
+
+using nlohmann::json;
+
+struct ListRow {
+  std::string_view owner, field, keys;
+};
+constexpr std::string_view kSet = "=";
+constexpr ListRow kLists[] = {
+    {"PodSpec", "containers", "name"},
+    {"PodSpec", "initContainers", "name"},
+    {"PodSpec", "ephemeralContainers", "name"},
+    {"PodSpec", "volumes", "name"},
+    {"PodSpec", "imagePullSecrets", "name"},
+    {"PodSpec", "hostAliases", "ip"},
+    {"PodSpec", "topologySpreadConstraints", "topologyKey,whenUnsatisfiable"},
+    {"PodSpec", "schedulingGates", "name"},
+    {"PodSpec", "resourceClaims", "name"},
+    {"Container", "env", "name"},
+    {"Container", "ports", "containerPort,protocol"},
+    {"Container", "volumeMounts", "mountPath"},
+    {"Container", "volumeDevices", "devicePath"},
+    {"Resources", "claims", "name"},
+    {"ObjectMeta", "ownerReferences", "uid"},
+    {"ObjectMeta", "finalizers", kSet},
+    {"OnExitCodes", "values", kSet},
+};
+
+struct WholeRow {
+  std::string_view owner, field;
+};
+constexpr WholeRow kWholes[] = {
+    {"JobSpec", "selector"},          {"PodSpec", "nodeSelector"},
+    {"EnvVarSource", "fieldRef"},     {"EnvVarSource", "resourceFieldRef"},
+    {"EnvVarSource", "secretKeyRef"}, {"EnvVarSource", "configMapKeyRef"},
+    {"ObjectMeta", "managedFields"},
+};
+
+std::string dumped(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+// The key members of an element; null when one is missing.
+json keys_of(std::string_view keys, const json& element) {
+  if (!element.is_object()) return nullptr;
+  json found = json::object();
+  while (!keys.empty()) {
+    const std::string key(keys.substr(0, keys.find(',')));
+    keys.remove_prefix(std::min(keys.size(), key.size() + 1));
+    if (auto it = element.find(key); it != element.end() && it->is_primitive())
+      found[key] = *it;
+    else if (key == "protocol")
+      found[key] = "TCP";  // of a port, its default
+    else
+      return nullptr;
+  }
+  return found;
+}
+
+// Walks the members of two values that have the same shape. f(path element, type, a, b); null
+// pointers where one has none.
+template <class F>
+void each_pair(const FieldType& type, Shape shape, const json& a, const json& b, F f) {
+  if (shape == Shape::map) {
+    for (const auto& [name, value] : a.items()) {
+      auto other = b.find(name);
+      f("f:" + name, type.member(name), &value, other == b.end() ? nullptr : &*other);
+    }
+    for (const auto& [name, value] : b.items())
+      if (!a.contains(name)) f("f:" + name, type.member(name), nullptr, &value);
+    return;
+  }
+  std::map<std::string, const json*> in_b;
+  for (const json& one : b) in_b[element_of(type, one)] = &one;
+  for (const json& one : a) {
+    const std::string element = element_of(type, one);
+    auto other = in_b.find(element);
+    f(element, type.element(), &one, other == in_b.end() ? nullptr : other->second);
+    if (other != in_b.end()) in_b.erase(other);
+  }
+  for (const auto& [element, one] : in_b) f(element, type.element(), nullptr, one);
+}
+
+void collect(const FieldType& type, const json& value, FieldSet& at) {
+  const Shape shape = shape_of(type, value);
+  if (shape == Shape::leaf || value.empty()) {
+    at.member = true;
+    return;
+  }
+  static const json kNothing = json::object(), kNone = json::array();
+  each_pair(type, shape, value, shape == Shape::map ? kNothing : kNone,
+            [&](const std::string& element, const FieldType& inner, const json* one, const json*) {
+              FieldSet& child = at.children[element];
+              if (shape != Shape::map) child.member = true;
+              if (shape != Shape::set) collect(inner, *one, child);
+            });
+}
+
+void compare(const FieldType& type, const json& before, const json& after, FieldSet& added,
+             FieldSet& modified, FieldSet& removed) {
+  if (before == after) return;
+  const Shape shape = shape_of(type, before);
+  if (shape == Shape::leaf || shape != shape_of(type, after)) {
+    modified.member = true;
+    return;
+  }
+  each_pair(type, shape, before, after,
+            [&](const std::string& element, const FieldType& inner, const json* a, const json* b) {
+              if (a && b) {
+                compare(inner, *a, *b, added.children[element], modified.children[element],
+                        removed.children[element]);
+                return;
+              }
+              FieldSet& place = a ? removed.children[element] : added.children[element];
+              if (shape != Shape::map) place.member = true;
+              if (shape != Shape::set) collect(inner, a ? *a : *b, place);
+            });
+}
+
+// Both orders as far as they agree; where they don't, the wanted one.
+json merged_list(const FieldType& type, Shape shape, const json& live, const json& wanted) {
+  std::map<std::string, const json*> in_live;
+  std::set<std::string> in_wanted, placed;
+  for (const json& one : live) in_live[element_of(type, one)] = &one;
+  for (const json& one : wanted) in_wanted.insert(element_of(type, one));
+  json list = json::array();
+  auto next = live.begin();
+  auto take_unwanted = [&] {
+    for (; next != live.end(); ++next) {
+      const std::string element = element_of(type, *next);
+      if (placed.contains(element)) continue;
+      if (in_wanted.contains(element)) break;
+      list.push_back(*next);
+    }
+  };
+  for (const json& one : wanted) {
+    take_unwanted();
+    const std::string element = element_of(type, one);
+    auto old = in_live.find(element);
+    list.push_back(old == in_live.end() || shape == Shape::set
+                       ? one
+                       : merged(type.element(), *old->second, one));
+    placed.insert(element);
+  }
+  take_unwanted();
+  return list;
+}
+
+}  // namespace
+
+FieldType FieldType::member(std::string_view name) const {
+  if (type.starts_with("{}")) return {type.substr(2)};
+  const std::string_view found = field_type(type, name);
+  if (found.empty()) return {};
+  FieldType inner{found};
+  for (const ListRow& row : kLists)
+    if (row.owner == type && row.field == name) inner.keys = row.keys;
+  for (const WholeRow& row : kWholes)
+    inner.atomic = inner.atomic || (row.owner == type && row.field == name);
+  return inner;
+}
+
+FieldType FieldType::element() const {
+  return {type.starts_with("[]") ? type.substr(2) : "any"};
+}
+
+Shape shape_of(const FieldType& type, const json& value) {
+  if (type.atomic) return Shape::leaf;
+  if (value.is_object()) return Shape::map;
+  if (!value.is_array() || type.keys.empty()) return Shape::leaf;
+  std::set<std::string> seen;
+  for (const json& one : value) {
+    if (type.keys == kSet ? !one.is_primitive() : keys_of(type.keys, one).is_null())
+      return Shape::leaf;
+    if (!seen.insert(element_of(type, one)).second) return Shape::leaf;
+  }
+  return type.keys == kSet ? Shape::set : Shape::keyed;
+}
+
+std::string element_of(const FieldType& list, const json& element) {
+  if (list.keys == kSet) return "v:" + dumped(element);
+  return "k:" + dumped(keys_of(list.keys, element));
+}
+
+FieldSet fields_of(const FieldType& type, const json& value) {
+  FieldSet set;
+  collect(type, value, set);
+  set.member = false;
+  return set;
+}
+
+Comparison compared(const FieldType& type, const json& before, const json& after) {
+  Comparison found;
+  compare(type, before, after, found.added, found.modified, found.removed);
+  for (FieldSet* set : {&found.added, &found.modified, &found.removed}) {
+    set->member = false;
+    set->prune();
+  }
+  return found;
+}
+
+json merged(const FieldType& type, json live, const json& wanted) {
+  const Shape shape = shape_of(type, wanted);
+  if (shape == Shape::leaf || shape != shape_of(type, live)) return wanted;
+  if (shape != Shape::map) return merged_list(type, shape, live, wanted);
+  for (const auto& [name, value] : wanted.items()) {
+    auto old = live.find(name);
+    if (old == live.end())
+      live[name] = value;
+    else
+      *old = merged(type.member(name), std::move(*old), value);
+  }
+  return live;
+}
+
+json disowned(const FieldType& type, json value, const FieldSet& last, const FieldSet& owned) {
+  const Shape shape = shape_of(type, value);
+  if (shape == Shape::leaf || last.children.empty()) return value;
+  if (shape == Shape::map) {
+    const bool fields = !type.type.starts_with("{}");  // else the keys of a map
+    for (auto it = value.begin(); it != value.end();) {
+      const std::string element = "f:" + it.key();
+      const FieldSet &was = last.below(element), &is = owned.below(element);
+      const bool spoken = was.member || (fields && !was.children.empty());
+      const bool held = is.member || (fields && !is.children.empty());
+      if (spoken && !held) {
+        it = value.erase(it);
+        continue;
+      }
+      const bool had = it->is_structured() && !it->empty();
+      *it = disowned(type.member(it.key()), std::move(*it), was, is);
+      const bool emptied = had && it->is_structured() && it->empty() && !is.member;
+      it = emptied ? value.erase(it) : std::next(it);
+    }
+    return value;
+  }
+  json kept = json::array();
+  for (json& one : value) {
+    const std::string element = element_of(type, one);
+    const FieldSet &was = last.below(element), &is = owned.below(element);
+    if (was.member && !is.member) continue;
+    kept.push_back(disowned(type.element(), std::move(one), was, is));
+  }
+  return kept;
+}
+
+}  // namespace muster::api

@@ -1,0 +1,30 @@
+#include "api/page.hpp"
+
+namespace muster::api {
+namespace {
+
+constexpr const char* kPolicy =
+    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src "
+    "'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+}  // namespace
+
+bool wants_page(const Exchange& exchange) {
+  const std::string& accept = exchange.accept;
+  return accept.find("json") == std::string::npos || accept.find("text/html") != std::string::npos;
+}
+
+kj::Promise<void> send_page(Exchange& exchange) {
+  const std::string etag = "\"" + std::string(kPageHash) + "\"";
+  exchange.headers = {{"ETag", etag},
+                      {"Cache-Control", "no-cache"},
+                      {"Content-Security-Policy", kPolicy},
+                      {"X-Content-Type-Options", "nosniff"},
+                      {"Referrer-Policy", "no-referrer"},
+                      {"Vary", "Accept"}};
+  const bool known = exchange.if_none_match.find(etag) != std::string::npos;
+  return exchange.send(known ? 304 : 200, known ? std::string() : std::string(kPage),
+                       "text/html; charset=utf-8");
+}
+
+}  // namespace muster::api

@@ -1,0 +1,292 @@
+#include "api/why.hpp"
+
+#include "core/cluster/free_node.hpp"
+#include "core/job/pod_conditions.hpp"
+#include "core/job/waiting.hpp"
+#include "core/spec/well_known.hpp"
+#include "core/text.hpp"
+
+#include <map>
+
+namespace muster::api {
+namespace {
+
+std::string count(uint64_t n, const std::string& what) {
+  return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+}
+
+std::string span_text(Millis ms) {
+  const Millis s = (ms + 999) / 1000;
+  if (s < 120) return std::to_string(s) + "s";
+  if (s < 7200) return std::to_string(s / 60) + "m";
+  return std::to_string(s / 3600) + "h";
+}
+
+std::string attempt_name(PodKey key) {
+  return "attempt " + std::to_string(key.attempt);
+}
+
+// "exit 1", "signal 9 (exit 137), DeletionByTaintManager: …".
+std::string end_text(const core::Pod& pod) {
+  const core::PodEnd& end = pod.end;
+  std::string text = end.signal != 0 ? "signal " + std::to_string(end.signal) + " (exit " +
+                                           std::to_string(end.exit_code) + ")"
+                                     : "exit " + std::to_string(end.exit_code);
+  if (end.cause == core::EndCause::out_of_memory) text += ", OOMKilled";
+  for (const core::PodCondition& c : core::pod_conditions(pod))
+    if (c.type == "DisruptionTarget" && c.status == "True") text += ", " + c.reason;
+  if (!end.message.empty()) text += ": " + end.message;
+  return text;
+}
+
+std::string counted_text(const core::Pod& pod) {
+  switch (pod.action) {
+    case core::FailureAction::ignore:
+      return "ignored by the pod failure policy";
+    case core::FailureAction::fail_index:
+      return "the pod failure policy says FailIndex";
+    case core::FailureAction::fail_job:
+      return "the pod failure policy says FailJob";
+    default:
+      break;
+  }
+  switch (pod.counted) {
+    case core::Counted::succeeded:
+      return "counted as a success";
+    case core::Counted::failed:
+      return "counted as a failure";
+    case core::Counted::ignored:
+      return "not counted: ignored by the pod failure policy";
+    case core::Counted::released:
+      return "not counted: it was removed";
+    case core::Counted::not_yet:
+      return "counted once its replacement exists";
+  }
+  return {};
+}
+
+// Why a node does not take one more such pod now; "" when it would.
+std::string refusal(const core::NodeInfo& node, uint32_t used, const core::Amounts& taken,
+                    const core::Demand& demand) {
+  if (node.health != core::NodeInfo::Health::ready) return "not ready";
+  if (node.draining) return "its agent is leaving";
+  if (node.spec.unschedulable) return "cordoned";
+  if (!core::admits(node, core::labels_of(node), demand))
+    return demand.node_selector.empty() ? "it has taints that the job does not tolerate"
+                                        : "its labels or taints do not fit the job";
+  core::Amounts room = core::capacity_of(node);
+  if (!demand.amounts.none() && core::times_in(room, demand.amounts, 1) == 0)
+    return "too small for what the pod requests";
+  if (used >= node.slots) return "all " + count(node.slots, "slot") + " are in use";
+  room.add(taken, -1);
+  if (!demand.amounts.none() && core::times_in(room, demand.amounts, 1) == 0)
+    return "not enough of what the pod requests is free";
+  return {};
+}
+
+// What keeps a pod that has no node from getting one.
+void explain_place(const View& view, const core::Job& job, Explanation& out) {
+  std::map<NodeId, uint32_t> used;
+  std::map<NodeId, core::Amounts> taken;
+  view.each_active_job([&](const core::Job& other) {
+    const core::Demand demand = core::demand_of(other.object());
+    for (const auto& [key, pod] : other.state().open) {
+      if (!pod.bound()) continue;
+      ++used[pod.node];
+      taken[pod.node].add(demand.amounts, 1);
+    }
+  });
+  const core::Demand demand = core::demand_of(job.object());
+  std::map<std::string, std::vector<std::string>> reasons;
+  size_t nodes = 0;
+  view.each(Kind::node, "", nullptr, [&](const Shown& shown) {
+    ++nodes;
+    const core::NodeInfo& node = *shown.node;
+    std::string why = refusal(node, used[node.id], taken[node.id], demand);
+    if (why.empty()) why = "it is about to get it, or it is kept for a job that goes first";
+    reasons[why].push_back(node.name);
+  });
+  out.summary += nodes == 0 ? ": there is no node (start an agent)"
+                            : ": none of " + count(nodes, "node") + " takes it now";
+  for (const auto& [why, names] : reasons) {
+    std::string line = count(names.size(), "node") + ": " + why + " (";
+    for (size_t i = 0; i < names.size() && i < 5; ++i) line += (i ? ", " : "") + names[i];
+    if (names.size() > 5) line += ", …";
+    out.details.push_back(line + ")");
+  }
+  if (demand.gang) out.details.push_back("a gang: its pods start together or not at all");
+}
+
+const core::Condition* terminal(const core::Job& job) {
+  const core::Condition* found = job.condition("Complete");
+  return found ? found : job.condition("Failed");
+}
+
+// Some words for all indexes alike; true when nothing of this job can start.
+bool explain_whole(const core::Job& job, Millis now, const core::Knobs& knobs, Explanation& out) {
+  const core::JobState& s = job.state();
+  if (const core::Condition* end = terminal(job)) {
+    out.state = end->type == "Complete" ? "Succeeded" : "Failed";
+    out.summary = "the job is " + end->type + ": " + end->reason + ": " + end->message;
+    return true;
+  }
+  if (s.deleted_ms != 0) {
+    out.state = "Deleted";
+    out.summary = "the job is being deleted; " + count(s.open.size(), "pod") + " must end first";
+    return true;
+  }
+  if (const auto& by = job.spec().managed_by; by && *by != core::kReservedManager) {
+    out.state = "External";
+    out.summary = "spec.managedBy names " + *by + ", so muster only keeps the job";
+    return true;
+  }
+  const core::Condition* decided = job.condition("FailureTarget");
+  if (!decided) decided = job.condition("SuccessCriteriaMet");
+  if (decided) {
+    out.state = "Stopping";
+    out.summary = "the job's end is decided (" + decided->reason + ": " + decided->message + "); " +
+                  count(s.open.size(), "pod") + " must end first";
+    return true;
+  }
+  if (job.spec().suspend.value_or(false)) {
+    out.state = "Suspended";
+    out.summary = "the job is suspended; go on with: muster resume job/" + job.object().meta.name;
+    return true;
+  }
+  if (Millis due = core::job_due(job, knobs); due > now) {
+    out.state = "Backoff";
+    out.until_ms = due;
+    out.summary = "new pods wait " + span_text(due - now) + " more after " +
+                  count(s.backoff_failures, "failure") + " in a row (until " +
+                  core::instant_text(due) + ")";
+    return true;
+  }
+  return false;
+}
+
+std::string running_text(const View& view, const core::Pod& pod, Millis now) {
+  std::string text = attempt_name(pod.key);
+  if (pod.stopping_ms != 0)
+    return text + " was told to stop " + span_text(now - pod.stopping_ms) + " ago, on node " +
+           view.node_name(pod.node);
+  if (pod.started_ms != 0)
+    return text + " runs on node " + view.node_name(pod.node) + " for " +
+           span_text(now - pod.started_ms);
+  return text + " is on its way to node " + view.node_name(pod.node);
+}
+
+}  // namespace
+
+Explanation why_job(const View& view, const core::Job& job, Millis now,
+                    const core::Knobs& coordinator) {
+  const core::Knobs knobs = core::knobs_of(coordinator, job.object());
+  const core::JobState& s = job.state();
+  Explanation out;
+  const bool whole = explain_whole(job, now, knobs, out);
+  const size_t pending = job.pending().size();
+  uint64_t delayed = 0;
+  Millis next = 0;
+  for (const auto& [index, pod] : s.held) {
+    const Millis due = core::index_due(job, knobs, index);
+    if (due <= now) continue;
+    ++delayed;
+    next = next == 0 ? due : std::min(next, due);
+  }
+  if (!whole && job.active() > pending) {
+    out.state = "Running";
+    out.summary = count(job.active() - pending, "pod") + " of at most " +
+                  std::to_string(s.parallelism) + " run";
+  } else if (!whole && pending > 0) {
+    out.state = "Pending";
+    out.summary = count(pending, "pod") + " wait for a place";
+    explain_place(view, job, out);
+  } else if (!whole && delayed > 0) {
+    out.state = "Backoff";
+    out.until_ms = next;
+    out.summary = (delayed == 1 ? "1 index waits" : std::to_string(delayed) + " indexes wait") +
+                  " after a failure, the next one " + span_text(next - now) + " more";
+  } else if (!whole) {
+    out.state = "Waiting";
+    out.summary = s.parallelism == 0 ? "spec.parallelism is 0: no pod may run"
+                                     : "its pods are about to be created";
+  }
+  if (out.state == "Running" && pending > 0)
+    out.details.push_back(count(pending, "pod") + " wait for a place on a node");
+  if (delayed > 0 && out.state != "Backoff")
+    out.details.push_back("waiting after a failure: " + std::to_string(delayed) +
+                          " (the next one " + span_text(next - now) + " more)");
+  if (!s.failed_indexes.empty())
+    out.details.push_back("failed indexes: " + s.failed_indexes.text());
+  return out;
+}
+
+Explanation why_index(const View& view, const core::Job& job, uint32_t index,
+                      const std::optional<core::Pod>& last, Millis now,
+                      const core::Knobs& coordinator) {
+  const core::Knobs knobs = core::knobs_of(coordinator, job.object());
+  const core::JobState& s = job.state();
+  Explanation out;
+  auto tell_last = [&] {
+    if (!last) return;
+    out.details.push_back(attempt_name(last->key) + " on node " + view.node_name(last->node) +
+                          " ended " + span_text(std::max<Millis>(0, now - last->end.ended_ms)) +
+                          " ago: " + end_text(*last) + "; " + counted_text(*last));
+  };
+  if (s.completed.contains(index)) {
+    out.state = "Succeeded";
+    out.summary = "the index has succeeded";
+    tell_last();
+    return out;
+  }
+  if (s.failed_indexes.contains(index)) {
+    out.state = "Failed";
+    const bool by_rule = last && last->action == core::FailureAction::fail_index;
+    out.summary = by_rule
+                      ? "the index has failed: a FailIndex rule of the pod failure policy matched"
+                      : "the index has failed: its failures exceed backoffLimitPerIndex (" +
+                            std::to_string(job.spec().backoff_limit_per_index.value_or(0)) + ")";
+    tell_last();
+    return out;
+  }
+  const core::Pod* open = nullptr;
+  for (auto it = s.open.lower_bound({index, 0}); it != s.open.end() && it->first.index == index;
+       ++it)
+    if (!open || it->second.active()) open = &it->second;
+  if (open && open->bound()) {
+    out.state = open->terminating() ? "Stopping" : "Running";
+    out.summary = running_text(view, *open, now);
+    tell_last();
+    return out;
+  }
+  if (explain_whole(job, now, knobs, out)) {
+    if (terminal(job)) out.summary = "the index never succeeded, and " + out.summary;
+    tell_last();
+    return out;
+  }
+  if (open) {
+    out.state = "Pending";
+    out.summary = attempt_name(open->key) + " waits for a place";
+    explain_place(view, job, out);
+    tell_last();
+    return out;
+  }
+  if (Millis due = core::index_due(job, knobs, index); due > now) {
+    out.state = "Backoff";
+    out.until_ms = due;
+    out.summary = attempt_name({index, job.next_attempt(index)}) + " may start in " +
+                  span_text(due - now) + " (" + core::instant_text(due) + ")";
+    if (auto held = s.held.find(index); held != s.held.end())
+      out.details.push_back(attempt_name(held->second.key) + ": " + end_text(held->second) + "; " +
+                            counted_text(held->second));
+    return out;
+  }
+  out.state = "Waiting";
+  out.summary = s.parallelism == 0
+                    ? "spec.parallelism is 0: no pod may run"
+                    : "it waits for its turn: " + std::to_string(job.active()) + " of at most " +
+                          std::to_string(s.parallelism) + " pods are there, lower indexes go first";
+  tell_last();
+  return out;
+}
+
+}  // namespace muster::api

@@ -1,0 +1,272 @@
+// The words of the verbs that make and change something: run, create, apply, delete, suspend,
+// resume, scale, cordon, uncordon, drain.
+#include "cli/objects.hpp"
+#include "cli/parser.hpp"
+
+namespace muster::cli {
+namespace {
+
+constexpr int64_t kNumberMax = std::numeric_limits<int32_t>::max();
+
+Verb add_run(CLI::App& root, const std::vector<std::string>& tail) {
+  struct Words {
+    RunOptions o;
+    std::vector<std::string> rest;
+    std::string timeout;
+  };
+  auto w = std::make_shared<Words>();
+  Verb verb = new_verb(root, "Jobs", "run", "run one job to its end, here or on a coordinator");
+  CLI::App* app = verb.app;
+  app->add_option("job", w->rest, "the manifest, or after `--` a command")
+      ->type_name("JOB.yaml | -- CMD ARG...");
+  app->add_option("-f,--file", w->o.file, "the manifest (- is stdin)")->type_name("JOB.yaml");
+  auto* n = app->add_option("-n,--completions", w->o.completions,
+                            "run CMD this often, JOB_COMPLETION_INDEX 0 to N-1")
+                ->type_name("N")
+                ->check(whole(1, kNumberMax));
+  app->add_option("-j,--parallelism", w->o.parallelism, "so many at a time (default: one a slot)")
+      ->type_name("P")
+      ->check(whole(1, kNumberMax))
+      ->needs(n);
+  app->add_option("--name", w->o.name, "the job's name (default: of the command)")
+      ->type_name("J")
+      ->needs(n);
+  app->add_option("--retries,--backoff-limit-per-index", w->o.retries,
+                  "how often an index that failed is tried again; an index that "
+                  "has none left fails alone, the others go on")
+      ->type_name("R")
+      ->check(whole(0, kNumberMax))
+      ->needs(n);
+  app->add_option("--slots", w->o.slots, "pods at a time on this machine (default: its CPUs)")
+      ->type_name("N")
+      ->check(whole(1, kNumberMax));
+  app->add_option(
+         "--data-dir", w->o.data_dir,
+         "keep state and logs in D; run again with the same D after any crash and it goes on")
+      ->type_name("D");
+  app->add_flag("--keep", w->o.keep,
+                "without --data-dir: keep state and logs also when the job is Complete");
+  app->add_option("--timeout", w->timeout, "stop waiting after this long (10m, 1h30m)")
+      ->type_name("T");
+  add_log_level(*app, w->o.log_level);
+  add_target(verb, "--namespace");
+  app->footer(
+      "Examples:\n  muster run job.yaml\n  muster run -n 20 -j 4 --retries 2 -- sh -c 'echo "
+      "$JOB_COMPLETION_INDEX'\n"
+      "  muster run --data-dir ./sweep job.yaml      # again after a crash: it goes on\n"
+      "Exit code: 0 Complete, 1 Failed, 124 --timeout passed, 130 interrupted.");
+  verb.finish = [w, n, tail](const Settings&, const Target& target) -> Judged {
+    RunOptions& o = w->o;
+    o.target = target;
+    if (auto wrong = read_span("--timeout", w->timeout, o.timeout_ms)) return *wrong;
+    if (n->count() > 0) {
+      if (!tail.empty() && !w->rest.empty()) {
+        return Usage{"`" + w->rest.front() + "` before `--`: the whole command comes after it"};
+      }
+      o.command = w->rest;
+      o.command.insert(o.command.end(), tail.begin(), tail.end());
+      if (!o.file.empty()) return Usage{"-n runs a command, -f a manifest: only one of them"};
+      if (o.command.empty()) return Usage{"-n needs a command: muster run -n 10 -- CMD ARG..."};
+      return o;
+    }
+    if (!tail.empty()) return Usage{"a command needs -n: muster run -n 10 -- CMD ARG..."};
+    if (w->rest.size() + (o.file.empty() ? 0 : 1) != 1)
+      return Usage{"needs one manifest, JOB.yaml, or -n N -- CMD"};
+    if (o.file.empty()) o.file = w->rest.front();
+    return o;
+  };
+  return verb;
+}
+
+Verb add_create(CLI::App& root) {
+  struct Words {
+    CreateOptions o;
+    std::string output;
+  };
+  auto w = std::make_shared<Words>();
+  Verb verb = new_verb(root, "Jobs", "create", "create jobs from manifests");
+  CLI::App* app = verb.app;
+  app->add_option("-f,--file,--filename", w->o.files,
+                  "a manifest, - is stdin; may hold several documents")
+      ->type_name("F")
+      ->required()
+      ->take_all();
+  app->add_option("-o,--output", w->output, "name, json or yaml")
+      ->check(one_of({"name", "json", "yaml"}))
+      ->type_name("FORM");
+  app->add_flag("--dry-run", w->o.dry_run, "let the coordinator judge it and store nothing");
+  add_target(verb);
+  app->footer("Examples:\n  muster create -f job.yaml\n  cat *.yaml | muster create -f -");
+  verb.finish = [w, flags = verb.flags](const Settings&, const Target& target) -> Judged {
+    w->o.target = target;
+    w->o.output = read_output(w->output);
+    w->o.ns_given = flags->contains("namespace");
+    return w->o;
+  };
+  return verb;
+}
+
+Verb add_apply(CLI::App& root) {
+  auto o = std::make_shared<ApplyOptions>();
+  Verb verb =
+      new_verb(root, "Jobs", "apply", "create jobs, or change them to what their manifests say");
+  verb.app
+      ->add_option("-f,--file,--filename", o->files,
+                   "a manifest, - is stdin; may hold several documents")
+      ->type_name("F")
+      ->required()
+      ->take_all();
+  add_target(verb);
+  verb.app->footer("Example:\n  muster apply -f sweep.yaml");
+  verb.finish = [o](const Settings&, const Target& target) -> Judged {
+    o->target = target;
+    return *o;
+  };
+  return verb;
+}
+
+Verb add_retry(CLI::App& root) {
+  auto o = std::make_shared<RetryOptions>();
+  auto what = std::make_shared<std::string>();
+  Verb verb =
+      new_verb(root, "Jobs", "retry", "another round of a job's indexes, as a job of its own");
+  CLI::App* app = verb.app;
+  app->add_option("job", *what, "the job; it stays as it is")->type_name("job/J")->required();
+  auto* failed = app->add_flag("--failed", o->failed, "the indexes that failed");
+  app->add_option("--index", o->index, "these indexes (default: all that did not succeed)")
+      ->type_name("SET")
+      ->excludes(failed);
+  app->add_option("--name", o->name, "of the new job (default: J-r2, J-r3, ...)")
+      ->type_name("NAME");
+  app->add_flag("--wait", o->wait, "until the round is Complete or Failed");
+  add_target(verb);
+  app->footer(
+      "Examples:\n  muster retry job/sweep --failed\n  muster retry job/sweep --index 3,7-9 "
+      "--wait\n"
+      "Budgets are fresh, indexes keep their numbers; JOB_COMPLETION_INDEX is what it was.");
+  verb.finish = [o, what](const Settings&, const Target& target) -> Judged {
+    o->target = target;
+    auto name = job_name(*what);
+    if (auto* wrong = std::get_if<Usage>(&name)) return *wrong;
+    o->job = std::get<std::string>(name);
+    return *o;
+  };
+  return verb;
+}
+
+Verb add_delete(CLI::App& root) {
+  auto o = std::make_shared<DeleteOptions>();
+  auto what = std::make_shared<std::vector<std::string>>();
+  Verb verb =
+      new_verb(root, "Jobs", "delete", "delete jobs; their pods get SIGTERM and their grace");
+  verb.app->add_option("what", *what, "job and names, or job/NAME")
+      ->type_name("job NAME... | job/NAME...")
+      ->required();
+  add_target(verb);
+  verb.app->footer("Examples:\n  muster delete job sweep\n  muster delete job/sweep job/train");
+  verb.finish = [o, what](const Settings&, const Target& target) -> Judged {
+    o->target = target;
+    const std::string& first = what->front();
+    if (first.find('/') == std::string::npos) {
+      if (parse_kind(first) != Kind::job)
+        return Usage{"`" + first + "`: only jobs can be deleted: muster delete job NAME"};
+      if (what->size() == 1) return Usage{"which job? muster delete job NAME"};
+    }
+    auto names = job_names(*what);
+    if (auto* wrong = std::get_if<Usage>(&names)) return *wrong;
+    o->jobs = std::get<std::vector<std::string>>(names);
+    return *o;
+  };
+  return verb;
+}
+
+Verb add_change(CLI::App& root, ChangeOptions::What change, const char* name, const char* help,
+                const char* example) {
+  auto o = std::make_shared<ChangeOptions>();
+  o->what = change;
+  const bool node =
+      change == ChangeOptions::What::cordon || change == ChangeOptions::What::uncordon;
+  auto what = std::make_shared<std::vector<std::string>>();
+  Verb verb = new_verb(root, node ? "Nodes" : "Jobs", name, help);
+  CLI::App* app = verb.app;
+  app->add_option("what", *what, node ? "nodes" : "jobs, as job/NAME or NAME")
+      ->type_name(node ? "NODE..." : "job/NAME...")
+      ->required();
+  if (change == ChangeOptions::What::scale) {
+    app->add_option("--completions", o->completions,
+                    "that many indexes, all at a time (elastic: parallelism moves along)")
+        ->type_name("N")
+        ->check(whole(0, kNumberMax));
+    app->add_option("--parallelism,--replicas", o->parallelism, "that many pods at a time")
+        ->type_name("N")
+        ->check(whole(0, kNumberMax));
+  }
+  add_target(verb, node ? "" : "-n,--namespace");
+  app->footer(std::string("Example:\n  ") + example);
+  verb.finish = [o, what, node](const Settings&, const Target& target) -> Judged {
+    o->target = target;
+    if (o->what == ChangeOptions::What::scale && !o->completions && !o->parallelism)
+      return Usage{"scale to what? --completions N or --parallelism N"};
+    if (node) {
+      for (const std::string& word : *what) o->names.push_back(node_name(word));
+      return *o;
+    }
+    auto names = job_names(*what);
+    if (auto* wrong = std::get_if<Usage>(&names)) return *wrong;
+    o->names = std::get<std::vector<std::string>>(names);
+    return *o;
+  };
+  return verb;
+}
+
+Verb add_drain(CLI::App& root) {
+  struct Words {
+    DrainOptions o;
+    std::string deadline;
+  };
+  auto w = std::make_shared<Words>();
+  Verb verb =
+      new_verb(root, "Nodes", "drain",
+               "cordon a node and wait for what runs there; evict it with --now or --deadline");
+  CLI::App* app = verb.app;
+  app->add_option("node", w->o.node, "the node")->type_name("NODE")->required();
+  app->add_flag("--now", w->o.now, "evict at once: SIGTERM, the grace, and elsewhere again");
+  app->add_option("--deadline", w->deadline, "evict what still runs after this time")
+      ->type_name("T");
+  add_target(verb, "");
+  app->footer(
+      "Examples:\n  muster drain node-a\n  muster drain node-a --deadline 2h\n"
+      "Exit code: 0 nothing runs there, 130 interrupted (the node stays cordoned).");
+  verb.finish = [w](const Settings&, const Target& target) -> Judged {
+    w->o.target = target;
+    w->o.node = node_name(w->o.node);
+    if (auto wrong = read_span("--deadline", w->deadline, w->o.deadline_ms)) return *wrong;
+    return w->o;
+  };
+  return verb;
+}
+
+}  // namespace
+
+std::vector<Verb> job_verbs(CLI::App& root, const std::vector<std::string>& tail) {
+  using What = ChangeOptions::What;
+  return {
+      add_run(root, tail),
+      add_create(root),
+      add_apply(root),
+      add_retry(root),
+      add_delete(root),
+      add_change(root, What::suspend, "suspend",
+                 "end a job's pods, counted nowhere, until it is resumed",
+                 "muster suspend job/sweep"),
+      add_change(root, What::resume, "resume", "let a suspended job go on",
+                 "muster resume job/sweep"),
+      add_change(root, What::scale, "scale", "change how many indexes a job has, or runs at a time",
+                 "muster scale job/sweep --completions 200"),
+      add_change(root, What::cordon, "cordon", "give a node no new pods", "muster cordon node-a"),
+      add_change(root, What::uncordon, "uncordon", "give a node pods again",
+                 "muster uncordon node-a"),
+      add_drain(root)};
+}
+
+}  // namespace muster::cli

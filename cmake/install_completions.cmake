@@ -1,0 +1,11 @@
+# At `cmake --install`: the completion scripts, as MUSTER prints them, to where each shell looks.
+function(install_completion shell path)
+  set(file "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/${path}")
+  get_filename_component(folder "${file}" DIRECTORY)
+  file(MAKE_DIRECTORY "${folder}")
+  execute_process(COMMAND "${MUSTER}" completion ${shell} OUTPUT_FILE "${file}" COMMAND_ERROR_IS_FATAL ANY)
+  message(STATUS "Installing: ${file}")
+endfunction()
+install_completion(bash share/bash-completion/completions/muster)
+install_completion(zsh share/zsh/site-functions/_muster)
+install_completion(fish share/fish/vendor_completions.d/muster.fish)

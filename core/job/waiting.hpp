@@ -1,0 +1,19 @@
+// Until when something of a job waits for the delay after a failure (job-semantics 5.2, 5.3).
+#pragma once
+
+#include "core/job/decide.hpp"
+#include "core/job/job.hpp"
+
+namespace muster::core {
+
+// The coordinator's knobs with the job's own annotations before them.
+Knobs knobs_of(const Knobs& coordinator, const JobObject& object);
+
+// When the next pod of this index may be created: after the delay of its last failure that waits
+// for a replacement. 0: it does not wait for that.
+Millis index_due(const Job& job, const Knobs& knobs, uint32_t index);
+
+// Likewise for all pods of a job without backoffLimitPerIndex.
+Millis job_due(const Job& job, const Knobs& knobs);
+
+}  // namespace muster::core

@@ -1,0 +1,87 @@
+// Writes rows of each kind as seeds for the fuzz target codec: fuzz_codec_seeds FOLDER.
+#include "base/check.hpp"
+#include "storage/codec.hpp"
+
+#include <fstream>
+#include <memory>
+#include <string>
+
+namespace {
+
+using namespace muster;
+
+constexpr Millis kNow = 1'700'000'000'000;
+
+// Each record alone, then all of them together.
+std::vector<core::Record> records() {
+  auto object = std::make_shared<core::JobObject>();
+  object->spec.parallelism = 3;
+  object->spec.completions = 9;
+  core::PodsStarted started{.at_ms = kNow};
+  started.starts.push_back({{0, 0}, 4711, 0, kNow});
+  core::PodsEnded ended{.at_ms = kNow, .backoff_failures = 1, .backoff_last_ms = kNow};
+  core::PodsEnded::One end;
+  end.pod = {0, 0};
+  end.end.exit_code = 3;
+  end.end.ended_ms = kNow;
+  end.end.message = "boo";
+  ended.ends.push_back(end);
+  core::PodsStopping stopping{.at_ms = kNow, .by_job = true};
+  stopping.pods.push_back({{1, 0}, core::Counted::released});
+  return {core::JobAdmitted{kNow, object},
+          core::JobSpecChanged{kNow, 2, 4, 9, nullptr},
+          core::JobStarted{kNow},
+          core::PodsCreated{kNow, {{.first = 0, .count = 3, .attempt = 0}}},
+          core::PodsBound{kNow, {{{0, 0}, 1}, {{1, 0}, 1}}},
+          started,
+          ended,
+          stopping,
+          core::PodConditionSet{kNow, {0, 0}, {"Custom", "True", kNow, "Reason", "words"}},
+          core::JobSuspended{kNow, true},
+          core::FinishDecided{kNow, false, "BackoffLimitExceeded", "too often"},
+          core::StatusWritten{kNow, "{}"},
+          core::JobFinished{kNow},
+          core::JobDeleted{kNow, true, false},
+          core::JobForgotten{kNow}};
+}
+
+core::JobState state() {
+  core::JobState s;
+  s.generation = 2;
+  s.parallelism = 3;
+  s.completions = 9;
+  s.admitted_ms = s.start_ms = s.last_record_ms = kNow;
+  s.completed.insert_range(1, 4);
+  s.failed_indexes.insert(7);
+  s.succeeded = 4;
+  s.failed = 1;
+  core::Pod pod{.key = {8, 1}, .created_ms = kNow, .node = 1, .bound_ms = kNow};
+  s.open[pod.key] = pod;
+  pod.key = {7, 0};
+  pod.ended = true;
+  s.finished.push_back(pod);
+  return s;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  MUSTER_CHECK(argc == 2, "which folder?");
+  int number = 0;
+  auto write = [&](char which, const std::string& row) {
+    std::ofstream(std::string(argv[1]) + "/" + std::to_string(number++)) << which << row;
+  };
+  const auto all = records();
+  for (const core::Record& record : all) write('\0', storage::encode_records({record}));
+  write('\0', storage::encode_records(all));
+  write('\1', storage::encode_state(state(), 12));
+  core::NodeInfo node;
+  node.id = 1;
+  node.name = "n1";
+  node.slots = 4;
+  node.resources["nvidia.com/gpu"] = 2;
+  node.spec.taints.push_back({"key", "value", "NoSchedule"});
+  node.spec.labels["disk"] = "ssd";
+  write('\2', storage::encode_node(node));
+  return 0;
+}

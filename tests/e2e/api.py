@@ -1,0 +1,509 @@
+#!/usr/bin/python3
+"""The API under clients that page, watch, apply, stop reading, or say nonsense: real sockets against a real coordinator.
+
+    MUSTER=build/release/muster tests/e2e/api.py [TEST…]
+"""
+import contextlib
+import http.client
+import json
+import pathlib
+import resource
+import socket
+import sys
+import time
+import unittest
+import urllib.parse
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+from world import World, eventually, finished, sh_job  # noqa: E402
+
+MANY = 100_000  # pods of the lists that do not fit into memory unnoticed
+TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+PODS = "/api/v1/namespaces/default/pods"
+
+
+def rss_mb(pid):
+    for line in pathlib.Path("/proc", str(pid), "status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) / 1024
+    raise AssertionError("no VmRSS")
+
+
+def sockets(pid):
+    found = 0
+    for fd in pathlib.Path("/proc", str(pid), "fd").iterdir():
+        with contextlib.suppress(OSError):
+            found += "socket:" in str(fd.readlink())
+    return found
+
+
+class Raw:
+    """A connection on which anything may be said."""
+
+    def __init__(self, cluster, timeout=20):
+        host, _, port = cluster.api_addr.rpartition(":")
+        self.host = cluster.api_addr
+        self.sock = socket.create_connection((host, int(port)), timeout=timeout)
+        self.buffer = b""
+
+    def say(self, text):
+        self.sock.sendall(text if isinstance(text, bytes) else text.encode())
+        return self
+
+    def request(self, method, path, headers="", body=""):
+        length = f"Content-Length: {len(body.encode())}\r\n" if body or method in ("POST", "PUT", "PATCH") else ""
+        return self.say(f"{method} {path} HTTP/1.1\r\nHost: {self.host}\r\n{headers}{length}\r\n{body}")
+
+    def more(self):
+        part = self.sock.recv(1 << 16)
+        if not part:
+            raise ConnectionError(f"the server has closed; before that: {self.buffer[:200]!r}")
+        self.buffer += part
+
+    def answer(self):
+        """(status code, head, body) of the next answer, which has a Content-Length."""
+        while b"\r\n\r\n" not in self.buffer:
+            self.more()
+        head, self.buffer = self.buffer.split(b"\r\n\r\n", 1)
+        length = next((int(line.split(b":")[1]) for line in head.split(b"\r\n") if line.lower().startswith(b"content-length:")), 0)
+        while len(self.buffer) < length:
+            self.more()
+        body, self.buffer = self.buffer[:length], self.buffer[length:]
+        return int(head.split()[1]), head.decode(), body
+
+    def closed(self):
+        """The server closes: what came until then."""
+        with contextlib.suppress(ConnectionError):
+            while True:
+                self.more()
+        return self.buffer
+
+    def close(self):
+        self.sock.close()
+
+
+class ApiWorld(World):
+    def hollow(self, pods=0, name="many", duration="0", slots=1000):
+        """A cluster whose pods are none; `pods` of them have run in one job."""
+        cluster = self.cluster(agents=1, slots=slots, agent_extra=["--hollow", "--hollow-duration", duration])
+        if pods:
+            self.submit(cluster, sh_job(name, "true", pods, parallelism=slots))
+            cluster.wait(name, finished, 120)
+        return cluster
+
+    def call(self, cluster, method, path, body=None, ctype="application/json", accept="application/json", headers=()):
+        connection = http.client.HTTPConnection(cluster.api_addr, timeout=60)
+        with contextlib.closing(connection):
+            data = None if body is None else body if isinstance(body, (bytes, str)) else json.dumps(body)
+            connection.request(method, path, data, {"Accept": accept, **({"Content-Type": ctype} if data is not None else {}), **dict(headers)})
+            answer = connection.getresponse()
+            raw = answer.read()
+            return answer.status, json.loads(raw) if raw[:1] in (b"{", b"[") else raw, answer.headers
+
+    def pages(self, cluster, path, limit, accept="application/json"):
+        """The lists of all pages."""
+        token, found = "", []
+        while True:
+            query = {"limit": limit, **({"continue": token} if token else {})}
+            joined = path + ("&" if "?" in path else "?") + urllib.parse.urlencode(query)
+            code, page, _ = self.call(cluster, "GET", joined, accept=accept)
+            self.assertEqual(code, 200, page)
+            found.append(page)
+            token = page["metadata"].get("continue")
+            if not token:
+                return found
+
+
+class Lists(ApiWorld):
+    def test_pages(self):
+        cluster = self.hollow(1000)
+        for name in ("b", "a"):
+            self.submit(cluster, sh_job(name, "true", 30))
+            cluster.wait(name)
+        whole = self.call(cluster, "GET", PODS)[1]
+        names = [pod["metadata"]["name"] for pod in whole["items"]]
+        self.assertEqual(len(names), 1060)
+        found = self.pages(cluster, PODS, 100)
+        self.assertEqual([len(page["items"]) for page in found], [100] * 10 + [60])
+        self.assertEqual([pod["metadata"]["name"] for page in found for pod in page["items"]], names)
+        self.assertEqual([page["metadata"].get("remainingItemCount") for page in found], [*range(960, 0, -100), None])
+        self.assertEqual(len({page["metadata"]["resourceVersion"] for page in found}), 1, "all pages are of the first one's version")
+        tables = self.pages(cluster, PODS, 250, TABLE)
+        self.assertEqual([row["object"]["metadata"]["name"] for page in tables for row in page["rows"]], names)
+        selected = self.pages(cluster, PODS + "?labelSelector=" + urllib.parse.quote("job-name=many"), 999)
+        self.assertEqual([len(page["items"]) for page in selected], [999, 1])
+        self.assertNotIn("remainingItemCount", selected[0]["metadata"], "of a selection it is not known")
+        exact = self.pages(cluster, PODS + "?labelSelector=" + urllib.parse.quote("job-name=many"), 1000)
+        self.assertEqual(len(exact), 1)
+        jobs = self.pages(cluster, JOBS, 1)
+        self.assertEqual([page["items"][0]["metadata"]["name"] for page in jobs], ["a", "b", "many"])
+        events = self.pages(cluster, "/api/v1/events", 7)
+        uids = [event["metadata"]["uid"] for page in events for event in page["items"]]
+        self.assertEqual(uids, [event["metadata"]["uid"] for event in self.call(cluster, "GET", "/api/v1/events")[1]["items"]])
+        self.assertEqual(len(self.pages(cluster, "/api/v1/nodes", 1)), 1)
+
+    def test_tokens(self):
+        cluster = self.hollow(20)
+        first = self.call(cluster, "GET", PODS + "?limit=5")[1]
+        token = urllib.parse.quote(first["metadata"]["continue"])
+        for wrong in ("x", "e30", token[:-8], "%00", token + "AAAA"):
+            code, answer, _ = self.call(cluster, "GET", f"{PODS}?limit=5&continue={wrong}")
+            self.assertEqual((code, answer["reason"]), (400, "BadRequest"), wrong)
+        self.assertEqual(self.call(cluster, "GET", PODS + "?limit=-1")[0], 400)
+        self.assertEqual(self.call(cluster, "GET", f"{PODS}?continue={token}&resourceVersion=5")[0], 400)
+        # Deleted between two pages: not a page is torn, and nothing else is lost.
+        rest = self.call(cluster, "GET", f"{PODS}?limit=5&continue={token}")[1]
+        gone = rest["items"][0]["metadata"]["name"]
+        self.call(cluster, "DELETE", f"{PODS}/{gone}")
+        again = self.call(cluster, "GET", f"{PODS}?limit=5&continue={token}")[1]
+        self.assertEqual([pod["metadata"]["name"] for pod in again["items"]][:4], [pod["metadata"]["name"] for pod in rest["items"]][1:])
+        # Another start: the changes since the first page are not known any more.
+        cluster.api.create(sh_job("later", "true", 1))
+        cluster.wait("later")
+        cluster.restart_coordinator()
+        eventually(lambda: self.call(cluster, "GET", "/readyz")[0] == 200, "it serves again")
+        code, answer, _ = self.call(cluster, "GET", f"{PODS}?limit=5&continue={token}")
+        self.assertEqual((code, answer["reason"]), (410, "Expired"))
+        self.assertIn("must start a new list", answer["message"])
+
+    def test_versions(self):
+        cluster = self.hollow(3)
+        version = int(self.call(cluster, "GET", PODS)[1]["metadata"]["resourceVersion"])
+        self.assertEqual(self.call(cluster, "GET", f"{PODS}?resourceVersion={version}&resourceVersionMatch=NotOlderThan")[0], 200)
+        self.assertEqual(self.call(cluster, "GET", f"{PODS}?resourceVersion={version + 1000}")[0], 504)
+        self.assertEqual(self.call(cluster, "GET", f"{PODS}?resourceVersion=1&resourceVersionMatch=Exact")[0], 410)
+        self.assertEqual(self.call(cluster, "GET", f"{PODS}?resourceVersionMatch=Exact")[0], 400)
+        self.assertEqual(self.call(cluster, "GET", f"{PODS}?resourceVersion=x")[0], 400)
+
+    def test_a_long_list_is_never_in_memory(self):
+        cluster = self.hollow(duration="1h", slots=10)
+        self.submit(cluster, sh_job("many", "true", MANY))
+        eventually(lambda: cluster.api.job("many")["status"].get("active") == MANY, "all pods are there", 60)
+        # Once, so that what is kept for all lists is there.
+        connection = http.client.HTTPConnection(cluster.api_addr, timeout=60)
+        connection.request("GET", PODS)
+        answer, size = connection.getresponse(), 0
+        while part := answer.read(1 << 20):
+            size += len(part)
+        connection.close()
+        self.assertGreater(size, 100 << 20, "a list of more than 100 MB")
+        before = rss_mb(cluster.coord.pid)
+        readers = [Raw(cluster) for _ in range(8)]
+        for reader in readers:
+            reader.request("GET", PODS)
+        for reader in readers:
+            reader.sock.recv(1 << 16)  # it has begun; then nobody reads on
+        for _ in range(100):  # another one reads all of it meanwhile, slowly
+            readers[0].sock.recv(1 << 16)
+            self.assertEqual(self.call(cluster, "GET", "/readyz")[0], 200)
+        grown = rss_mb(cluster.coord.pid) - before
+        self.assertLess(grown, 40, "eight lists of 10^5 pods")
+        for reader in readers:
+            reader.close()
+
+
+class Watches(ApiWorld):
+    def events(self, cluster, path, seconds):
+        """All lines of a watch that ends by itself."""
+        connection = http.client.HTTPConnection(cluster.api_addr, timeout=seconds + 20)
+        with contextlib.closing(connection):
+            connection.request("GET", f"{path}{'&' if '?' in path else '?'}watch=true&timeoutSeconds={seconds}", headers={"Accept": "application/json"})
+            answer = connection.getresponse()
+            self.assertEqual(answer.status, 200)
+            return [json.loads(line) for line in answer.read().splitlines()]
+
+    def test_ends_in_time_and_goes_on(self):
+        cluster = self.hollow(5)
+        began = time.monotonic()
+        first = self.events(cluster, PODS, 1)
+        self.assertLess(time.monotonic() - began, 15)
+        self.assertEqual([event["type"] for event in first], ["ADDED"] * 5)
+        version = self.call(cluster, "GET", PODS)[1]["metadata"]["resourceVersion"]
+        self.submit(cluster, sh_job("next", "true", 2))
+        cluster.wait("next")
+        after = self.events(cluster, f"{PODS}?resourceVersion={version}", 1)
+        self.assertEqual({event["object"]["metadata"]["labels"]["job-name"] for event in after}, {"next"})
+        self.assertEqual(after[0]["type"], "ADDED")
+        initial = self.events(cluster, f"{JOBS}?sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true", 1)
+        self.assertEqual([event["type"] for event in initial][:3], ["ADDED", "ADDED", "BOOKMARK"])
+        self.assertEqual(initial[2]["object"]["metadata"]["annotations"], {"k8s.io/initial-events-end": "true"})
+
+    def test_too_old(self):
+        cluster = self.hollow(5)
+        code, answer, _ = self.call(cluster, "GET", PODS + "?watch=true&resourceVersion=1")
+        self.assertEqual((code, answer["reason"]), (410, "Expired"))
+        self.assertEqual(self.call(cluster, "GET", PODS + "?watch=true&resourceVersion=x")[0], 400)
+        self.assertEqual(self.call(cluster, "GET", PODS + "?watch=true&timeoutSeconds=x")[0], 400)
+
+    def test_those_who_stop_reading_cost_nothing(self):
+        cluster = self.hollow(100)
+        idle = [Raw(cluster) for _ in range(50)]
+        for one in idle:
+            one.request("GET", PODS + "?watch=true&resourceVersion=0")
+            one.sock.recv(1000)
+        before = rss_mb(cluster.coord.pid)
+        self.submit(cluster, sh_job("load", "true", 30_000, parallelism=1000))
+        job = cluster.wait("load", finished, 120)
+        self.assertEqual(job["status"]["succeeded"], 30_000)
+        # The job itself, its pods and the ring stay; what 50 watchers have not read does not: that would be several GB.
+        self.assertLess(rss_mb(cluster.coord.pid) - before, 400)
+        self.assertEqual(self.call(cluster, "GET", "/readyz")[0], 200)
+        for one in idle:
+            one.close()
+
+    def test_those_who_vanish_are_let_go(self):
+        cluster = self.hollow(3)
+        before = sockets(cluster.coord.pid)
+        watchers = [Raw(cluster) for _ in range(100)]
+        for one in watchers:
+            one.request("GET", PODS + "?watch=true")
+            one.sock.recv(1000)
+        self.assertGreaterEqual(sockets(cluster.coord.pid), before + 100)
+        for one in watchers:
+            one.close()
+        eventually(lambda: sockets(cluster.coord.pid) <= before + 2, "their connections are closed", 30)
+
+
+class Apply(ApiWorld):
+    def apply(self, cluster, name, manifest, manager="me", force=False):
+        query = f"?fieldManager={manager}" + ("&force=true" if force else "")
+        return self.call(cluster, "PATCH", f"{JOBS}/{name}{query}", manifest, "application/apply-patch+yaml")[:2]
+
+    def test_managers_survive_a_restart(self):
+        cluster = self.cluster(agents=1)
+        manifest = sh_job("applied", "while :; do sleep 1; done", 2)
+        code, job = self.apply(cluster, "applied", manifest)
+        self.assertEqual(code, 201, job)
+        code, answer = cluster.api.patch("applied", {"spec": {"parallelism": 1}})
+        self.assertEqual(code, 200, answer)
+        managed = answer["metadata"]["managedFields"]
+        cluster.restart_coordinator()
+        eventually(lambda: self.call(cluster, "GET", "/readyz")[0] == 200, "it serves again")
+        self.assertEqual(cluster.api.job("applied")["metadata"]["managedFields"], managed)
+        code, answer = self.apply(cluster, "applied", manifest)
+        self.assertEqual((code, answer["reason"]), (409, "Conflict"), answer)
+        self.assertEqual([cause["field"] for cause in answer["details"]["causes"]], [".spec.parallelism"])
+        code, answer = self.apply(cluster, "applied", manifest, force=True)
+        self.assertEqual((code, answer["spec"]["parallelism"]), (200, 2))
+        # The generation counts changes of the spec alone.
+        generation = answer["metadata"]["generation"]
+        code, answer = self.apply(cluster, "applied", manifest, manager="another")
+        self.assertEqual((code, answer["metadata"]["generation"]), (200, generation))
+
+    def test_a_node(self):
+        cluster = self.cluster(agents=1)
+        node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node-0", "labels": {"disk": "ssd"}}}
+        path = "/api/v1/nodes/node-0?fieldManager=me"
+        code, answer, _ = self.call(cluster, "PATCH", path, node, "application/apply-patch+yaml")
+        self.assertEqual((code, answer["metadata"]["labels"]["disk"]), (200, "ssd"), answer)
+        cluster.restart_coordinator()
+        cluster.wait_nodes()
+        del node["metadata"]["labels"]
+        code, answer, _ = self.call(cluster, "PATCH", path, node, "application/apply-patch+yaml")
+        self.assertEqual((code, answer["metadata"]["labels"].get("disk")), (200, None), answer)
+
+
+class BadInput(ApiWorld):
+    def one(self, cluster, method, path, headers="", body=""):
+        raw = Raw(cluster)
+        try:
+            code, head, text = raw.request(method, path, headers, body).answer()
+        finally:
+            raw.close()
+        status = json.loads(text) if text[:1] == b"{" else None
+        if code >= 400:
+            self.assertEqual((status["kind"], status["status"], status["code"]), ("Status", "Failure", code), text)
+        return code, head, status
+
+    def test_what_is_no_request_for_us(self):
+        cluster = self.cluster(agents=1)
+        js = "Content-Type: application/json\r\n"
+        rows = [
+            ("POST", JOBS, js, "{", 400), ("POST", JOBS, js, "[]", 400), ("POST", JOBS, js, "", 400), ("POST", JOBS, js, "7", 400),
+            ("POST", JOBS, js, '{"kind":"Pod","apiVersion":"v1"}', 400), ("POST", JOBS, js, '{"metadata":7}', 400),
+            ("POST", JOBS, js, '{"a":' * 5000 + "1" + "}" * 5000, 400), ("POST", JOBS, js, "[" * 100_000, 400),
+            ("POST", JOBS, js, "\0\1\2", 400), ("POST", JOBS, js, '{"metadata":{"name":"\\ud800"}}', 400),
+            ("POST", JOBS, "Content-Type: application/yaml\r\n", "a: [", 400), ("POST", JOBS, "Content-Type: application/yaml\r\n", "- " * 5000, 400),
+            ("POST", JOBS, "Content-Type: text/plain\r\n", "{}", 415), ("POST", JOBS, "", "{}", 415),
+            ("POST", JOBS, "Content-Type: application/vnd.kubernetes.protobuf\r\n", "k8s", 400),
+            ("PATCH", JOBS + "/x", js, "{}", 415), ("POST", JOBS + "?dryRun=Some", js, "{}", 400), ("POST", JOBS + "?fieldValidation=Maybe", js, "{}", 400),
+            ("GET", "/nowhere", "", "", 404), ("GET", JOBS + "/none", "", "", 404), ("GET", "/apis/batch/v2/jobs", "", "", 404),
+            ("GET", JOBS + "/none/log", "", "", 404), ("GET", PODS + "/x/y/z", "", "", 404), ("GET", JOBS + "/%zz", "", "", 400),
+            ("GET", PODS + "?labelSelector=%3D", "", "", 400), ("GET", PODS + "?fieldSelector=no.field%3D1", "", "", 400),
+            ("DELETE", JOBS + "/none", js, "{}", 404), ("DELETE", JOBS + "/none?gracePeriodSeconds=x", "", "", 400),
+        ]
+        for method, path, headers, body, wanted in rows:
+            code, _, status = self.one(cluster, method, path, headers, body)
+            self.assertEqual(code, wanted, (method, path, body[:40], status))
+        for method, path, allowed in [
+                ("DELETE", "/api/v1/nodes", "GET"), ("POST", "/api/v1/nodes", "GET"), ("PUT", JOBS, "DELETE, GET, POST"), ("POST", PODS, "DELETE, GET"),
+                ("POST", JOBS + "/x", "DELETE, GET, PATCH, PUT"), ("PUT", PODS + "/x/log", "GET"), ("GET", PODS + "/x/eviction", "POST"),
+                ("DELETE", JOBS + "/x/scale", "GET, PATCH, PUT"), ("PATCH", "/api/v1/namespaces/default/events/x", "GET"), ("POST", "/version", "GET, HEAD")]:
+            code, head, _ = self.one(cluster, method, path, js, "{}" if method in ("POST", "PUT", "PATCH") else "")
+            self.assertEqual(code, 405, (method, path))
+            self.assertIn(f"allow: {allowed.lower()}\r\n", head.lower() + "\r\n", (method, path))
+
+    def test_what_is_no_http(self):
+        cluster = self.cluster(agents=1)
+        for text in ("hello\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9\r\n\r\n\r\n", "\0\0\0\0\r\n\r\n", "BREW / HTTP/1.1\r\nHost: x\r\n\r\n",
+                     "GET / HTTP/1.1\r\nbroken\r\n\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"):
+            raw = Raw(cluster).say(text)
+            answer = raw.closed()
+            self.assertRegex(answer, rb"^HTTP/1.1 (400|501|505) ", text)
+            raw.close()
+        raw = Raw(cluster)
+        with contextlib.suppress(OSError):  # it may be cut before all is said
+            raw.say(f"GET / HTTP/1.1\r\nHost: {raw.host}\r\n" + "".join(f"X-{i}: {'y' * 1000}\r\n" for i in range(1000)) + "\r\n")
+        with contextlib.suppress(OSError):
+            self.assertRegex(raw.closed(), rb"^(HTTP/1.1 (400|413|431) |$)")
+        raw.close()
+        self.assertEqual(self.call(cluster, "GET", "/healthz")[0], 200)
+
+    def test_bodies_that_are_too_long(self):
+        cluster = self.cluster(agents=1)
+        js = "Content-Type: application/json\r\n"
+        code, _, status = self.one(cluster, "POST", JOBS, js, " " * (3 << 20) + "{}")
+        self.assertEqual((code, status["reason"]), (413, "RequestEntityTooLarge"))
+        raw = Raw(cluster).say(f"POST {JOBS} HTTP/1.1\r\nHost: {cluster.api_addr}\r\n{js}Content-Length: 99999999999\r\n\r\n")
+        self.assertEqual(raw.answer()[0], 413, "by its length alone")
+        raw.close()
+        raw = Raw(cluster).say(f"POST {JOBS} HTTP/1.1\r\nHost: {cluster.api_addr}\r\n{js}Transfer-Encoding: chunked\r\n\r\n")
+        with contextlib.suppress(OSError):
+            for _ in range(70):
+                raw.say(b"10000\r\n" + b" " * 65536 + b"\r\n")
+        self.assertEqual(raw.answer()[0], 413)
+        raw.close()
+
+    def test_stale_versions(self):
+        cluster = self.cluster(agents=1)
+        old = self.submit(cluster, sh_job("stale", "while :; do sleep 1; done", 2))
+        self.assertEqual(cluster.api.patch("stale", {"spec": {"parallelism": 1}})[0], 200)
+        code, answer, _ = self.call(cluster, "PUT", f"{JOBS}/stale", old)
+        self.assertEqual((code, answer["reason"]), (409, "Conflict"))
+        self.assertIn("the object has been modified", answer["message"])
+        version = old["metadata"]["resourceVersion"]
+        for patch, ctype in [({"metadata": {"resourceVersion": version}, "spec": {"parallelism": 2}}, "application/merge-patch+json"),
+                             ([{"op": "replace", "path": "/metadata/resourceVersion", "value": version}], "application/json-patch+json")]:
+            self.assertEqual(self.call(cluster, "PATCH", f"{JOBS}/stale", patch, ctype)[0], 409)
+        body = {"preconditions": {"resourceVersion": version}}
+        self.assertEqual(self.call(cluster, "DELETE", f"{JOBS}/stale", body)[0], 409)
+        self.assertEqual(self.call(cluster, "DELETE", f"{JOBS}/stale", {"preconditions": {"uid": "x"}})[0], 409)
+        self.assertEqual(cluster.api.job("stale")["spec"]["parallelism"], 1)
+
+    def test_patches_that_make_no_job(self):
+        cluster = self.cluster(agents=1)
+        self.submit(cluster, sh_job("kept", "while :; do sleep 1; done", 2))
+        before = cluster.api.job("kept")
+        merge, ops, strategic = (f"application/{kind}+json" for kind in ("merge-patch", "json-patch", "strategic-merge-patch"))
+        deep = '{"a":' * 100_000 + "1" + "}" * 100_000
+        for path, ctype, patch in [
+                ("", merge, deep), ("", strategic, deep), ("/status", merge, deep), ("", ops, deep), ("?fieldManager=x", "application/apply-patch+yaml", deep),
+                ("", ops, [{"op": "replace", "path": "", "value": 7}]), ("", ops, {"op": "x"}), ("", ops, [7]), ("", ops, [{"op": "add"}]),
+                ("", ops, [{"op": "test", "path": "/spec/parallelism", "value": 9}]), ("", ops, [{"op": "remove", "path": "/nothing"}]),
+                ("", merge, 7), ("", merge, {"metadata": []}), ("", merge, {"spec": 7}), ("", merge, {"metadata": {"resourceVersion": 7}}),
+                ("", strategic, []), ("", strategic, {"spec": {"template": {"spec": {"containers": [{"image": "x"}]}}}}),
+                ("", strategic, {"spec": {"template": {"spec": {"containers": [7]}}}}), ("", strategic, {"spec": {"$patch": "twist"}}),
+                ("/scale", merge, {"spec": {"replicas": "many"}}), ("/scale", merge, {"spec": []}), ("/scale", ops, [{"op": "replace", "path": "", "value": []}]),
+                ("/status", merge, {"status": 7}), ("/status", ops, [{"op": "replace", "path": "", "value": "x"}])]:
+            code, answer, _ = self.call(cluster, "PATCH", f"{JOBS}/kept{path}", patch, ctype)
+            self.assertIn(code, (400, 409, 422), (path, ctype, patch, answer))
+        pod = cluster.api.pods()[0]["metadata"]["name"]
+        for path, ctype, patch in [("", ops, [{"op": "replace", "path": "", "value": 7}]), ("", merge, {"metadata": 7}), ("", merge, {"spec": []}),
+                                   ("/status", merge, {"status": {"conditions": 7}}), ("/status", merge, {"status": {"conditions": [7]}})]:
+            code, answer, _ = self.call(cluster, "PATCH", f"{PODS}/{pod}{path}", patch, ctype)
+            self.assertIn(code, (400, 422), (path, ctype, patch, answer))
+        for patch in ({"spec": 7}, {"metadata": []}, {"spec": {"taints": [7]}}, {"spec": {"unschedulable": "yes"}}, {"metadata": {"labels": {"a": 7}}}):
+            code, answer, _ = self.call(cluster, "PATCH", "/api/v1/nodes/node-0", patch, merge)
+            self.assertIn(code, (400, 422), (patch, answer))
+        self.assertEqual(cluster.api.job("kept")["spec"], before["spec"])
+
+    def test_those_who_are_slow_are_cut(self):
+        cluster = self.cluster(agents=1)
+        began = time.monotonic()
+        silent = Raw(cluster, 60)
+        half = Raw(cluster, 60).say("GET /healthz HT")
+        body = Raw(cluster, 60).say(f"POST {JOBS} HTTP/1.1\r\nHost: {cluster.api_addr}\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{{")
+        self.assertRegex(silent.closed(), rb"^$|^HTTP/1.1 408 ")
+        self.assertRegex(half.closed(), rb"^$|^HTTP/1.1 408 ")
+        self.assertEqual(body.answer()[0], 408)
+        self.assertLess(time.monotonic() - began, 55)
+        for raw in (silent, half, body):
+            raw.close()
+        self.assertEqual(self.call(cluster, "GET", "/healthz")[0], 200)
+
+    def test_ten_thousand_requests(self):
+        cluster = self.hollow(10)
+        paths = ["/healthz", JOBS, JOBS + "/many", PODS + "?limit=1", JOBS + "/none", "/api/v1/nodes/node-0", "/version", PODS + "?labelSelector=%3D"]
+        codes = [200, 200, 200, 200, 404, 200, 200, 400]
+
+        def burst(each):
+            lines = [Raw(cluster, 60) for _ in range(20)]
+            for line in lines:  # all at once, without waiting for an answer
+                line.say("".join(f"GET {paths[i % 8]} HTTP/1.1\r\nHost: {line.host}\r\n\r\n" for i in range(each)))
+            for line in lines:
+                for i in range(each):
+                    head = self.head(line)
+                    self.assertEqual(int(head.split()[1]), codes[i % 8])
+            for line in lines:
+                line.close()
+
+        burst(80)
+        before = rss_mb(cluster.coord.pid)
+        began = time.monotonic()
+        burst(504)
+        took = time.monotonic() - began
+        print(f"10,080 requests in {took:.2f} s")
+        burst(504)
+        self.assertLess(rss_mb(cluster.coord.pid) - before, 30)
+
+    @staticmethod
+    def head(line):
+        """The head of the next answer; its body is skipped, chunked or not."""
+        while b"\r\n\r\n" not in line.buffer:
+            line.more()
+        head, line.buffer = line.buffer.split(b"\r\n\r\n", 1)
+        if b"chunked" not in head:
+            length = next(int(h.split(b":")[1]) for h in head.split(b"\r\n") if h.lower().startswith(b"content-length:"))
+            while len(line.buffer) < length:
+                line.more()
+            line.buffer = line.buffer[length:]
+            return head
+        while True:
+            while b"\r\n" not in line.buffer:
+                line.more()
+            size, rest = line.buffer.split(b"\r\n", 1)
+            n = int(size, 16)
+            while len(rest) < n + 2:
+                line.more()
+                rest = line.buffer.split(b"\r\n", 1)[1]
+            line.buffer = rest[n + 2:]
+            if n == 0:
+                return head
+
+    def test_too_many_connections(self):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = 4096
+        if hard != resource.RLIM_INFINITY and hard < wanted + 1024:
+            self.skipTest(f"only {hard} open files are allowed here")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted + 512), hard))
+        self.addCleanup(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
+        cluster = self.cluster(agents=1)
+        lines = []
+        self.addCleanup(lambda: [line.close() for line in lines])
+        while len(lines) < wanted + 100:
+            lines.append(Raw(cluster))
+        refused = lines[-1].answer()
+        self.assertEqual(refused[0], 503)
+        self.assertIn("retry-after: 1", refused[1].lower())
+        self.assertIn("too", json.loads(refused[2])["message"] + "too")
+        served = lines[0].request("GET", "/healthz").answer()
+        self.assertEqual(served[0], 200, "those who were first are served")
+        for line in lines:
+            line.close()
+        eventually(lambda: self.call(cluster, "GET", "/healthz")[0] == 200, "others are served again", 20)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

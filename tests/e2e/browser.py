@@ -1,0 +1,450 @@
+#!/usr/bin/python3
+"""The web page in a real browser (Debian's chromium, headless): what a user sees of jobs that run, fail, wait and come back.
+
+    MUSTER=build/release/muster tests/e2e/browser.py [TEST…]
+    MUSTER=build/release/muster tests/e2e/browser.py screenshot      writes docs/web.png
+"""
+import json
+import pathlib
+import os
+import sys
+import unittest
+import urllib.parse
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+from world import ROOT, Cluster, Witness, World, eventually, finished, sh_job  # noqa: E402
+
+try:
+    from selenium import webdriver
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+    from selenium.webdriver.chrome.service import Service
+except ImportError:
+    sys.exit("browser: needs python3-selenium, chromium and chromium-driver: ./dev test installs them")
+DRIVER = "/usr/bin/chromedriver"
+if not os.path.exists(DRIVER):
+    sys.exit(f"browser: there is no {DRIVER}: ./dev test installs chromium and chromium-driver")
+
+EVIL = '<img src=x onerror="window.hacked=1">'
+UNTIL_GO = 'while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; code=0'
+
+
+def new_browser(width=1280, height=1000):
+    options = webdriver.ChromeOptions()
+    options.add_argument("--headless=new")
+    options.add_argument(f"--window-size={width},{height}")
+    options.add_argument("--disable-dev-shm-usage")
+    options.add_argument("--no-first-run")
+    if os.geteuid() == 0:
+        options.add_argument("--no-sandbox")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    browser = webdriver.Chrome(options=options, service=Service(DRIVER))
+    browser.set_script_timeout(60)
+    return browser
+
+
+def mixed(witness, name="mixed"):
+    """Of 8 indexes 0 succeeds, 1 waits for its delay, 2 fails for good; with three slots 3 to 5 run, 6 waits for a slot, and 7 for parallelism."""
+    work = 'case "$i" in 0) code=0;; 1) code=1;; 2) code=42;; *) ' + UNTIL_GO + ";; esac"
+    return witness.job(name, work, 8, parallelism=5, backoffLimitPerIndex=1, podFailurePolicy={"rules": [
+        {"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [42]}}]})
+
+
+MIXED = ["succeeded", "backoff", "failed", "running", "running", "running", "pending", "not created"]
+
+
+class Page(World):
+    """One browser for all tests; each opens the page of its own cluster and leaves with a clean console."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.browser = new_browser()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.browser.quit()
+
+    def open(self, cluster, job=None):
+        self.browser.get("about:blank")
+        self.browser.get_log("browser")
+        self.browser.get_log("performance")
+        self.origin = f"http://{cluster.api_addr}"
+        self.browser.get(self.origin + "/" + (f"#/default/{job}" if job else ""))
+        self.live()
+
+    def js(self, expression, *args):
+        return self.browser.execute_script("return " + expression, *args)
+
+    def until(self, expression, what, timeout=20):
+        return eventually(lambda: self.js(expression), what, timeout)
+
+    def live(self, timeout=20):
+        self.until("window.musterState && musterState.connection === 'live' && musterState.feeds.every(f => f.state === 'live')",
+                   "the page is live", timeout)
+
+    def text(self, css):
+        return self.browser.find_element(By.CSS_SELECTOR, css).text
+
+    def see(self, css, part, timeout=20):
+        """Until the text that is seen there has this in it."""
+        eventually(lambda: part in self.text(css), f"{css} shows {part!r}", timeout)
+
+    def states(self):
+        """Of each index, once they are drawn."""
+        return self.js("musterState.map && musterState.map.layout && Array.from({length: musterState.map.completions}, (_, i) => musterState.stateOf(i))")
+
+    def clean(self, lost=False):
+        """Nothing complained, and nothing was asked of anybody else. `lost`: the coordinator was away meanwhile."""
+        wrong = [e["message"] for e in self.browser.get_log("browser") if e["level"] == "SEVERE"
+                 and not (lost and e.get("source") == "network")]
+        self.assertEqual(wrong, [])
+        asked = set()
+        for entry in self.browser.get_log("performance"):
+            message = json.loads(entry["message"])["message"]
+            if message["method"] == "Network.requestWillBeSent":
+                url = urllib.parse.urlsplit(message["params"]["request"]["url"])
+                if url.scheme not in ("data", "about"):
+                    asked.add(f"{url.scheme}://{url.netloc}")
+                self.assertEqual(message["params"]["request"]["method"], "GET", "the page only reads")
+        self.assertEqual(asked, {self.origin})
+
+    # ---- what is seen
+
+    def test_cells_take_their_states_live(self):
+        cluster = self.cluster(agents=1, slots=3, base="10m", top="10m")
+        witness = self.witness(cluster)
+        self.open(cluster)
+        self.see("#jobs-table", "no job")
+        self.see("#nodes-table", "node-0")
+        self.see("#totals", "1 of 1 ready")
+        self.submit(cluster, mixed(witness))
+        self.see("#jobs-table", "mixed")
+        self.assertIn("1 running, 0 failed", self.js("document.title"))
+        self.browser.find_element(By.LINK_TEXT, "mixed").click()
+        self.see("#detail-title", "default/mixed")
+        eventually(lambda: self.states() == MIXED, "each index in its state")
+        self.colours_are(MIXED)
+        self.see("#jobs-table", "1")
+        for css, text in (("#set-failed", "2"), ("#set-backoff", "1"), ("#set-running", "3-5"), ("#set-pending", "6"), ("#set-succeeded", "0")):
+            self.assertEqual(self.text(css), text, css)
+        self.assertEqual(self.text("#legend").splitlines(),
+                         ["not created 1", "pending 1", "running 3", "backoff 1", "succeeded 1", "failed 1"])
+        label = self.browser.find_element(By.ID, "map").get_attribute("aria-label")
+        self.assertIn("1 failed", label)
+        self.assertIn("3 running", label)
+        row = self.job_row("mixed")
+        self.assertEqual(row[2:3] + row[4:9], ["Running", "1", "1", "3", "1", "1"],
+                         "status, succeeded, failed (index 1 counts with its next pod), running, pending, backoff")
+        # One more may wait on the node for the next slot that frees.
+        eventually(lambda: self.rows("#nodes-table")[0][1:4] in (["Ready", "3", "3"], ["Ready", "3", "3 + 1 waiting"]),
+                   "state, slots and pods of the node")
+        failed = [("1", "node-0", "1"), ("2", "node-0", "42")]
+        eventually(lambda: sorted((row[0], row[2], row[3]) for row in self.rows("#failed-pods")) == failed, "the failed pods")
+        self.see("#job-events", "SuccessfulCreate")
+        # The rest follows without a reload.
+        (witness.folder / "go").touch()
+        after = ["succeeded", "backoff", "failed"] + ["succeeded"] * 5
+        eventually(lambda: self.states() == after, "the others succeed")
+        self.colours_are(after)
+        self.assertEqual(self.text("#set-succeeded"), "0,3-7")
+        self.clean()
+
+    def colours_are(self, states):
+        """The picture that is drawn, pixel by pixel of the cells' middles."""
+        seen = eventually(lambda: (found := self.js("""(() => {
+            const context = document.getElementById('map').getContext('2d'), palette = musterState.palette();
+            const name = ([r, g, b]) => '#' + [r, g, b].map(c => c.toString(16).padStart(2, '0')).join('');
+            const of = Object.fromEntries(Object.entries(palette).map(([state, colour]) => [colour, state]));
+            return Array.from({length: musterState.map.completions}, (_, i) =>
+                of[name(context.getImageData(...musterState.pixelOf(i), 1, 1).data)]);
+        })()""")) == states and found, f"a picture of {states}")
+        self.assertEqual(seen, states)
+
+    def rows(self, css):
+        return self.js("[...document.querySelectorAll(arguments[0] + ' tbody tr')].filter(r => r.cells.length > 1)"
+                       ".map(r => [...r.cells].map(c => c.textContent))", css)
+
+    def job_row(self, name):
+        return next(row for row in self.rows("#jobs-table") if row[0] == name)
+
+    def test_an_index_is_chosen_by_keyboard_and_pointer(self):
+        cluster = self.cluster(agents=1, slots=3, base="10m", top="10m")
+        witness = self.witness(cluster)
+        self.submit(cluster, mixed(witness))
+        self.open(cluster)
+        self.see("#jobs-table", "mixed")
+        # From the filter on by the keyboard alone.
+        self.browser.find_element(By.ID, "filter").send_keys("mix")
+        link = self.browser.find_element(By.LINK_TEXT, "mixed")
+        for _ in range(10):
+            if self.browser.switch_to.active_element == link:
+                break
+            self.browser.switch_to.active_element.send_keys(Keys.TAB)
+        self.browser.switch_to.active_element.send_keys(Keys.ENTER)
+        eventually(lambda: self.states() == MIXED, "each index in its state")
+        self.assertEqual(self.js("document.activeElement.id"), "detail-title", "the focus follows")
+        canvas = self.browser.find_element(By.ID, "map")
+        canvas.send_keys("f")
+        self.assertEqual(self.text("#cell"), "index 2: failed")
+        pods = eventually(lambda: self.rows("#pods"), "its pods")
+        self.assertEqual([pod[1:4] for pod in pods], [["Failed", "node-0", "42"]])
+        canvas.send_keys("b")
+        self.assertEqual(self.text("#cell"), "index 1: backoff")
+        canvas.send_keys(Keys.ARROW_LEFT)
+        self.assertEqual(self.text("#cell"), "index 0: succeeded")
+        canvas.send_keys(Keys.END)
+        self.assertEqual(self.text("#cell"), "index 7: not created")
+        field = self.browser.find_element(By.ID, "index")
+        field.clear()
+        field.send_keys("3", Keys.ENTER)
+        self.see("#cell", "index 3: running")
+        # The pointer over index 6, without a click.
+        x, y = self.js("""(() => { const [x, y] = musterState.pixelOf(6), box = document.getElementById('map').getBoundingClientRect();
+            return [x / devicePixelRatio - box.width / 2, y / devicePixelRatio - box.height / 2]; })()""")
+        ActionChains(self.browser).move_to_element_with_offset(canvas, round(x), round(y)).perform()
+        self.see("#cell", "index 6: pending")
+        ActionChains(self.browser).send_keys(Keys.ESCAPE).perform()
+        self.until("document.getElementById('detail').hidden", "Escape closes the job")
+        (witness.folder / "go").touch()
+        self.clean()
+
+    def test_a_job_that_is_scaled_deleted_and_made_anew(self):
+        cluster = self.cluster(agents=1, slots=8)
+        witness = self.witness(cluster)
+        self.submit(cluster, witness.job("turns", UNTIL_GO, 2))
+        self.open(cluster, "turns")
+        eventually(lambda: self.states() == ["running"] * 2, "both run")
+        code, answer = cluster.api.patch("turns", {"spec": {"completions": 5, "parallelism": 5}})
+        self.assertEqual(code, 200, answer)
+        eventually(lambda: self.states() == ["running"] * 5, "five of them")
+        cluster.api.delete("turns")
+        self.see("#detail-status", "deleted")
+        self.see("#jobs-table", "no job")
+        # Another one of the same name, without indexes.
+        self.submit(cluster, sh_job("turns", "exit 0", 3, completionMode="NonIndexed", parallelism=1))
+        self.see("#detail-status", "3 of 3 succeeded")
+        self.assertFalse(self.browser.find_element(By.ID, "map").is_displayed(), "no index, no map")
+        self.see("#job-events", "Completed")
+        self.assertIn("default", self.text("#jobs-table"))
+        self.browser.find_element(By.ID, "close").click()
+        self.see("#events", "since this page was opened")
+        self.assertFalse(self.browser.find_element(By.ID, "detail").is_displayed())
+        self.browser.back()
+        self.see("#detail-title", "default/turns")
+        (witness.folder / "go").touch()
+        self.clean()
+
+    def test_a_killed_coordinator_comes_back(self):
+        cluster = self.cluster(agents=1, slots=4)
+        witness = self.witness(cluster)
+        self.submit(cluster, witness.job("long", UNTIL_GO, 3))
+        self.open(cluster, "long")
+        eventually(lambda: self.states() == ["running"] * 3, "all run")
+        relists = self.js("musterState.relists")
+        cluster.kill_coordinator()
+        self.see("#connection", "reconnecting")
+        self.until("document.title.includes('reconnecting')", "the title says so")
+        self.assertEqual(self.states(), ["running"] * 3, "what was known stays there")
+        cluster.start_coordinator()
+        self.assertEqual(f"http://{cluster.api_addr}", self.origin, "on the same port")
+        self.live(30)
+        self.assertGreater(self.js("musterState.relists"), relists, "what was watched is too old, so it is listed again")
+        self.see("#connection", "live")
+        cluster.wait_nodes()
+        self.submit(cluster, witness.job("after", "code=0", 2))
+        self.see("#jobs-table", "after")
+        (witness.folder / "go").touch()
+        eventually(lambda: self.states() == ["succeeded"] * 3, "the running pods end, and are seen to")
+        self.see("#detail-status", "Complete")
+        self.clean(lost=True)
+
+    def test_hostile_text_is_text(self):
+        cluster = self.cluster(agents=1, slots=2)
+        job = sh_job("hostile", "exit 0", 1, backoffLimit=0)
+        job["metadata"]["annotations"] = {"note": EVIL}
+        # The message of a pod that cannot be started names its command.
+        job["spec"]["template"]["spec"]["containers"][0]["command"] = ["/no/such/" + EVIL]
+        self.submit(cluster, job)
+        managed = sh_job("managed", "exit 0", 1, managedBy="example.com/other")
+        self.submit(cluster, managed)
+        status = {"conditions": [{"type": "Suspended", "status": "True", "reason": "Evil", "message": EVIL}]}
+        code, answer = cluster.api.patch("managed", {"status": status}, "/status")
+        self.assertEqual(code, 200, answer)
+        cluster.wait("hostile", finished)
+        self.open(cluster, "hostile")
+        self.see("#failed-pods", EVIL)
+        self.browser.find_element(By.CSS_SELECTOR, "#manifest summary").click()
+        self.see("#manifest pre", "onerror")
+        self.browser.get(self.origin + "/#/default/managed")
+        self.see("#detail-title", "managed")
+        self.see("#conditions", EVIL)
+        self.see("#detail-message", EVIL)
+        self.browser.get(self.origin + "/#/default/" + urllib.parse.quote(EVIL, safe=""))
+        self.see("#detail-title", EVIL)
+        self.see("#detail-status", "not found")
+        self.assertIsNone(self.js("window.hacked"))
+        self.assertEqual(self.js("document.images.length"), 0)
+        wrong = [e["message"] for e in self.browser.get_log("browser") if e["level"] == "SEVERE" and "404" not in e["message"]]
+        self.assertEqual(wrong, [])
+        self.clean()
+
+    def test_a_hidden_page_lets_its_connections_go(self):
+        cluster = self.cluster(agents=1, slots=4)
+        witness = self.witness(cluster)
+        self.submit(cluster, witness.job("seen", UNTIL_GO, 2))
+        self.open(cluster, "seen")
+        eventually(lambda: self.states() == ["running"] * 2, "both run")
+        hide = "void (Object.defineProperty(document, 'hidden', {value: %s, configurable: true}), document.dispatchEvent(new Event('visibilitychange')))"
+        self.js(hide % "true")
+        self.assertEqual([feed["path"] for feed in self.js("musterState.feeds")], ["/apis/batch/v1/jobs"])
+        cluster.start_agent("late")
+        (witness.folder / "go").touch()
+        cluster.wait("seen")
+        self.until("document.title.startsWith('0 running')", "the title is kept up to date")
+        self.js(hide % "false")
+        self.live()
+        self.see("#nodes-table", "late")
+        eventually(lambda: self.states() == ["succeeded"] * 2, "the map has caught up")
+        self.clean()
+
+    # ---- what is large
+
+    def test_a_hundred_thousand_indexes(self):
+        cluster = self.cluster(agents=1, slots=500, agent_extra=["--hollow", "--hollow-duration", "40ms"])
+        self.open(cluster)
+        job = sh_job("large", "exit 0", 100_000, parallelism=1000)
+        self.submit(cluster, job)
+        self.see("#jobs-table", "large")
+        # The longest time for which the page did not get to anything else.
+        self.js("void (window.longest = 0, window.last = performance.now(), setInterval(() => {"
+                "const now = performance.now(); window.longest = Math.max(window.longest, now - window.last); window.last = now; }, 5))")
+        self.browser.find_element(By.LINK_TEXT, "large").click()
+        self.until("musterState.map && musterState.map.completions === 100000", "its map")
+        seen = {}
+
+        def over():
+            counts = self.js("musterState.map.counts")
+            self.assertEqual(sum(counts.values()), 100_000)
+            seen.update({state: True for state, n in counts.items() if n})
+            return counts["succeeded"] == 100_000
+        eventually(over, "all 100,000 succeed", 120)
+        self.assertLessEqual({"none", "running", "succeeded"}, set(seen), "it was seen on its way")
+        layout = self.js("musterState.map.layout")
+        self.assertEqual(layout["per"], 1, "one cell an index")
+        self.assertGreaterEqual(layout["size"], 2)
+        self.assertFalse(self.js("document.getElementById('lens').hidden"), "cells this small have a finer view")
+        canvas = self.browser.find_element(By.ID, "map")
+        canvas.send_keys(Keys.END)
+        self.see("#cell", "index 99999: succeeded")
+        drawn, longest, renders = self.js("musterState.map.drawMs"), self.js("window.longest"), self.js("musterState.renders")
+        print(f"10^5 cells are drawn in {drawn:.1f} ms; the page was held up for {longest:.0f} ms at most; {renders} drawings")
+        self.assertLess(drawn, 500)
+        self.assertLess(longest, 2000, "the page stayed responsive")
+        self.clean()
+
+    def test_a_million_indexes_share_cells(self):
+        cluster = self.cluster(agents=0)
+        job = sh_job("huge", "exit 0", 1_000_000, parallelism=10, suspend=True)
+        self.submit(cluster, job)
+        self.open(cluster, "huge")
+        self.until("musterState.map && musterState.map.layout && musterState.map.completions === 1000000", "its map")
+        layout = self.js("musterState.map.layout")
+        self.assertGreater(layout["per"], 1)
+        self.assertGreaterEqual(layout["columns"] * layout["rows"] * layout["per"], 1_000_000, "each index has a cell")
+        self.browser.find_element(By.ID, "map").send_keys(Keys.END)
+        self.see("#cell", "index 999999: not created")
+        self.clean()
+
+    def test_a_thousand_jobs_and_a_filter(self):
+        cluster = self.cluster(agents=0)
+        for i in range(1000):
+            self.submit(cluster, sh_job(f"many-{i:04}", "exit 0", 1, suspend=True))
+        self.open(cluster)
+        self.until("musterState.jobs.length === 1000 && document.querySelectorAll('#jobs-table tbody tr').length === 1000", "all of them")
+        self.see("#totals", "1000 suspended")
+        self.browser.find_element(By.ID, "filter").send_keys("many-07 susp")
+        self.until("document.querySelectorAll('#jobs-table tbody tr').length === 100", "a hundred are left")
+        self.assertEqual(self.text("#jobs-note"), "100 of 1000")
+        cluster.api.delete("many-0700")
+        self.until("document.querySelectorAll('#jobs-table tbody tr').length === 99", "a deleted one goes")
+        before = self.js("musterState.renders")
+        begun = self.js("performance.now()")
+        for i in range(300):
+            cluster.api.patch(f"many-{i:04}", {"metadata": {"labels": {"seen": "yes"}}})
+        took, renders = self.js("performance.now()") - begun, self.js("musterState.renders") - before
+        self.assertLessEqual(renders, took / 250 + 2, "at most four drawings a second, whatever comes in")
+        self.clean()
+
+    # ---- for every eye
+
+    def test_the_colours_differ_in_lightness(self):
+        cluster = self.cluster(agents=0)
+        self.open(cluster)
+        for scheme in ("light", "dark"):
+            self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]})
+            self.assertTrue(self.js(f"matchMedia('(prefers-color-scheme: {scheme})').matches"))
+            palette = self.js("musterState.palette()")
+            light = sorted((lightness(colour), state) for state, colour in palette.items())
+            for (low, one), (high, other) in zip(light, light[1:]):
+                self.assertGreaterEqual(high - low, 9, f"{scheme}: {one} ({low:.0f}) and {other} ({high:.0f})")
+        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+    def test_tables_are_tables(self):
+        cluster = self.cluster(agents=1)
+        self.open(cluster)
+        self.see("#nodes-table", "node-0")
+        self.assertEqual(self.js("[...document.querySelectorAll('thead th')].filter(h => h.scope !== 'col').length"), 0)
+        self.assertEqual(self.js("[...document.querySelectorAll('tbody th')].filter(h => h.scope !== 'row').length"), 0)
+        self.assertEqual(self.js("document.getElementById('connection').getAttribute('aria-live')"), "polite")
+        self.assertEqual(self.js("document.documentElement.lang"), "en")
+        self.assertEqual(self.js("[...document.querySelectorAll('input')].filter(i => !i.labels.length).length"), 0, "each field has a label")
+
+
+def lightness(colour):
+    """L* of a colour as #rrggbb, 0 to 100."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5))]
+    y = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return 116 * y ** (1 / 3) - 16 if y > 0.008856 else 903.3 * y
+
+
+def screenshot(path):
+    """A job of several states beside some others."""
+    cluster = Cluster(agents=1, slots=48, base="10m", top="10m")
+    browser = new_browser(1520, 950)
+    witness = Witness(cluster.dir / "witness")
+    try:
+        cluster.wait_nodes()
+        for name, work, n, spec in (("nightly-report", "code=0", 12, {}), ("import", '[ "$i" = 3 ] && code=2 || code=0', 6, {"backoffLimit": 0})):
+            cluster.api.create(witness.job(name, work, n, parallelism=n, **spec))
+            cluster.wait(name)
+        work = ('case "$i" in 137|402|611) code=42;; *) [ $(($i * $i % 31)) = 7 ] && code=1 || code=0;; esac; [ "$i" -lt 640 ] || { ' + UNTIL_GO + "; }")
+        job = witness.job("sweep", work, 1000, parallelism=120, backoffLimitPerIndex=3, podFailurePolicy={"rules": [
+            {"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [42]}}]})
+        cluster.api.create(job)
+        browser.get(f"http://{cluster.api_addr}/#/default/sweep")
+        script = "return window.musterState && musterState.map && musterState.map.counts"
+        eventually(lambda: (c := browser.execute_script(script)) and c["running"] == 48 and c["failed"] == 3 and c["backoff"] > 10 and c["pending"] > 10,
+                   "the picture", 60)
+        canvas = browser.find_element(By.ID, "map")
+        canvas.send_keys("f")
+        canvas.send_keys("f")
+        eventually(lambda: browser.execute_script("return document.querySelectorAll('#pods tbody tr td').length > 1"), "the pods of an index")
+        nodes = "return [...document.querySelectorAll('#nodes-table tbody tr')].map(r => r.cells[3].textContent.split(' ')[0])"
+        eventually(lambda: browser.execute_script(nodes) == ["48"], "the pods of the node")
+        browser.execute_script("document.activeElement.blur(); scrollTo(0, 0)")
+        browser.save_screenshot(str(path))
+        print(f"{path}: {path.stat().st_size} bytes")
+        (witness.folder / "go").touch()
+    finally:
+        browser.quit()
+        cluster.close()
+        World.sweep(cluster.dir / "witness")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["screenshot"]:
+        screenshot(ROOT / "docs" / "web.png")
+    else:
+        unittest.main(verbosity=2, warnings="ignore")

@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""What surrounds the verbs: configuration, completion, version, kubeconfig.
+
+MUSTER names the executable. Waits poll with a deadline.
+"""
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import unittest
+
+import yaml
+
+import cli
+
+ROOT = cli.ROOT
+
+
+class Config(cli.Case):
+    def view(self, *words, **env):
+        return {s["key"]: s for s in json.loads(self.muster("config", "view", "-o", "json", *words, **env).stdout)}
+
+    def test_who_said_so(self):
+        user = self.dir / ".config/muster/config.yaml"
+        user.parent.mkdir(parents=True)
+        self.file("system.yaml", "api: s:1\nnamespace: site\nagent:\n  label: {disk: ssd}\n")
+        user.write_text("# mine\nnamespace: lab\n")
+        seen = self.view()
+        self.assertEqual((seen["api"]["value"], seen["api"]["from"]), ("s:1", f"{self.dir}/system.yaml:1"))
+        self.assertEqual((seen["namespace"]["value"], seen["namespace"]["from"]), ("lab", f"{user}:2"))
+        self.assertEqual(seen["agent.label"]["value"], ["disk=ssd"])
+        self.assertEqual((seen["coordinator.node-grace"]["value"], seen["coordinator.node-grace"]["from"]), ("40s", "default"))
+        self.assertEqual(self.view(MUSTER_API="v:2")["api"]["from"], "MUSTER_API")
+        self.assertEqual(self.view("--api", "f:3", MUSTER_API="v:2")["api"]["from"], "--api")
+        self.assertEqual(yaml.safe_load(self.muster("config", "view", "-o", "yaml").stdout)[0]["key"], "api")
+        table = self.muster("config", "view").stdout
+        self.assertRegex(table, r"(?m)^KEY +VALUE +FROM$")
+        self.assertIn("MUSTER_AGENT_SLOTS", self.muster("config", "view", "-o", "wide").stdout)
+        paths = self.muster("config", "path").stdout
+        self.assertIn(f"user    {user}\n", paths)
+        user.unlink()
+        self.assertIn(f"{user} (not there)\n", self.muster("config", "path").stdout)
+
+    def test_a_wrong_file_stops_every_verb_but_what_does_not_read_it(self):
+        self.file("system.yaml", "api: s:1\nnamspace: x\n")
+        for words in (("get", "jobs"), ("config", "view"), ("coordinator", "--data-dir", "d"), ("agent", "--hollow")):
+            r = self.muster(*words, code=2)
+            self.assertIn(f"{self.dir}/system.yaml:2: unknown key namspace; did you mean namespace?", r.stderr)
+        self.muster("completion", "bash")
+        self.muster("get", "--help")
+
+    def test_every_key_is_in_the_table(self):
+        table = (ROOT / "docs/configuration.md").read_text()
+        for key, setting in self.view().items():
+            self.assertIn(f"| `{key}` |", table)
+            self.assertIn(f"`{setting['variable']}`", table)
+
+    def test_a_daemon_by_its_file(self):
+        self.file("c.yaml", "data-dir: d\napi: 127.0.0.1:0\nlisten: 127.0.0.1:0\nlog-level: warn\n")
+        self.start("coordinator", "--config", "c.yaml")
+        endpoints = self.dir / "d/endpoints.json"
+        cli.poll("it serves", endpoints.exists)
+        addresses = json.loads(endpoints.read_text())
+        self.file("a.yaml", f"coordinator: {addresses['listen']}\nhollow: true\nname: h1\nslots: 3\nlog-level: warn\nlabel: {{disk: ssd}}\n")
+        self.start("agent", "--config", "a.yaml")
+        self.env["MUSTER_API"] = addresses["api"]
+        cli.poll("the node is there", lambda: "h1" in self.muster("get", "nodes", "-o", "name").stdout)
+        node = json.loads(self.muster("get", "node", "h1", "-o", "json").stdout)
+        self.assertEqual(node["metadata"]["labels"]["disk"], "ssd")
+
+
+class Bash:
+    """Asks bash what it would complete."""
+
+    def complete(self, line):
+        script = (f"source <(muster completion bash); COMP_LINE={shlex.quote(line)} COMP_POINT={len(line)}; _muster; "
+                  'printf "%s\\n" "${COMPREPLY[@]}"')
+        env = {**self.env, "PATH": f"{os.path.dirname(cli.MUSTER)}:{os.environ['PATH']}"}
+        r = subprocess.run(["bash", "--norc", "-c", script], capture_output=True, text=True, cwd=self.dir, env=env, timeout=60)
+        self.assertEqual(r.stderr, "", line)
+        return r.stdout.split("\n")[:-1] if r.stdout.strip() else []
+
+
+class Completion(Bash, cli.Case):
+    def test_what_stands_in_the_script(self):
+        self.assertEqual(self.complete("muster dr"), ["drain"])
+        self.assertIn("run", self.complete("muster "))
+        self.assertEqual(self.complete("muster get --all"), ["--all-namespaces"])
+        self.assertEqual(self.complete("muster get jobs -o j"), ["json"])
+        self.assertEqual(self.complete("muster get jobs --output=y"), ["yaml"])
+        self.assertEqual(self.complete("muster get n"), ["nodes"])
+        self.assertEqual(self.complete("muster coordinator --log-level d"), ["debug"])
+        self.assertEqual(self.complete("muster completion f"), ["fish"])
+        self.assertEqual(self.complete("muster config "), ["view", "path"])
+        self.assertEqual(self.complete("muster nonsense "), [])
+
+    def test_files_and_folders(self):
+        self.file("job.yaml", "")
+        (self.dir / "job-state").mkdir()
+        self.assertEqual(sorted(self.complete("muster create -f job")), ["job-state", "job.yaml"])
+        self.assertIn("job.yaml", self.complete("muster run jo"))
+        self.assertEqual(self.complete("muster coordinator --data-dir jo"), ["job-state"])
+        self.assertEqual(sorted(self.complete("muster run -n 3 -- ./jo")), ["./job-state", "./job.yaml"])
+
+    def test_nobody_there_is_silent(self):
+        self.env["MUSTER_API"] = "127.0.0.1:9"
+        self.assertEqual(self.complete("muster wait "), [])
+        self.assertEqual(self.complete("muster get pods "), [])
+
+    def test_other_shells_read_their_scripts(self):
+        checked = []
+        for shell in ("zsh", "fish"):
+            script = self.muster("completion", shell).stdout
+            self.assertIn("drain", script)
+            if shutil.which(shell):
+                r = subprocess.run([shell, "-n", self.file(f"muster.{shell}", script)], capture_output=True, text=True, cwd=self.dir)
+                self.assertEqual((r.returncode, r.stderr), (0, ""))
+                checked.append(shell)
+        if len(checked) < 2:
+            self.skipTest(f"the syntax is checked with the shells that are here: {', '.join(checked) or 'none'}")
+
+
+class CompletionOfNames(Bash, cli.Cluster):
+    def test_names_come_from_the_coordinator(self):
+        self.muster("create", "-f", "-", stdin=cli.manifest("sweep", "true", 1, 1) + "---\n" + cli.manifest("train", "true", 1, 1))
+        self.muster("wait", "job/sweep", "job/train", "--timeout", "30s")
+        self.assertEqual(self.complete("muster wait "), ["job/sweep", "job/train"])
+        self.assertEqual(self.complete("muster delete job/s"), ["job/sweep"])
+        self.assertEqual(self.complete("muster describe job t"), ["train"])
+        self.assertEqual(self.complete("muster drain "), ["n1"])
+        pods = self.complete("muster get pods sweep")
+        self.assertEqual(len(pods), 1)
+        self.assertRegex(pods[0], r"^sweep-0-\w{5}$")
+        self.assertIn(pods[0], self.complete("muster logs "))
+        self.assertEqual(self.complete("muster wait -n other "), [])
+        del self.env["MUSTER_API"]
+        self.assertEqual(self.complete(f"muster wait --api {self.api} job/t"), ["job/train"])
+
+
+class Version(cli.Case):
+    def test_of_this_build(self):
+        said = json.loads(self.muster("version", "--client", "-o", "json").stdout)["client"]
+        self.assertRegex(said["version"], r"^\d+\.\d+\.\d+$")
+        self.assertRegex(said["revision"], r"^([0-9a-f]{12}(-dirty)?|unknown)$")
+        self.assertIn("RocksDB", said["libraries"])
+        schema = (ROOT / "schema/journal.capnp").read_text()
+        self.assertEqual(said["formats"]["journal"], int(re.search(r"journalFormat :UInt32 = (\d+)", schema).group(1)))
+        self.assertEqual(set(said["protocols"]), {"agent", "keeper", "keeperOldest", "spool"})
+        self.assertEqual(yaml.safe_load(self.muster("version", "--client", "-o", "yaml").stdout)["client"], said)
+        self.assertRegex(self.muster("version", "--client").stdout, r"^muster \d")
+
+    def test_nobody_there(self):
+        self.muster("version", "--api", "127.0.0.1:9", code=4)
+        self.assertIn("cannot reach", self.muster("version", "--request-timeout", "1s").stdout)
+
+
+class Kubeconfig(cli.Cluster):
+    def test_server_version(self):
+        said = json.loads(self.muster("version", "-o", "json").stdout)["coordinator"]
+        self.assertEqual(said["address"], self.api)
+        self.assertIn("muster", said["version"])
+
+    def test_it_names_this_coordinator(self):
+        config = yaml.safe_load(self.muster("kubeconfig", "-n", "lab").stdout)
+        self.assertEqual(config["clusters"][0]["cluster"]["server"], f"http://{self.api}")
+        self.assertEqual(config["contexts"][0]["context"]["namespace"], "lab")
+
+    def test_kubectl_takes_it(self):
+        if not shutil.which("kubectl"):
+            self.skipTest("there is no kubectl")
+        self.muster("create", "-f", "-", stdin=cli.manifest("seen", "true", 1, 1))
+        path = self.file("kubeconfig", self.muster("kubeconfig").stdout)
+        r = subprocess.run(["kubectl", "--kubeconfig", path, "get", "jobs"], capture_output=True, text=True, env=self.env, cwd=self.dir,
+                           timeout=60)
+        self.assertIn("seen", r.stdout, r.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(0 if unittest.main(exit=False, verbosity=2).result.wasSuccessful() else 1)

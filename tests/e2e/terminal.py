@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Progress as a person sees it: one line written over on a terminal, plain lines elsewhere; what Ctrl-C says.
+
+MUSTER names the executable. Waits poll with a deadline.
+"""
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import threading
+import unittest
+
+import cli
+
+CLEAR = "\r\x1b[K"
+
+
+class Terminal:
+    """A muster on a pseudo-terminal, and all that it has written there."""
+
+    def __init__(self, case, *words, **env):
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 200, 0, 0))  # wide: nothing is cut
+        self.process = subprocess.Popen([cli.MUSTER, *words], stdin=theirs, stdout=theirs, stderr=theirs, cwd=case.dir,
+                                        env={**case.env, "TERM": "xterm", **env})
+        os.close(theirs)
+        self.text = ""
+        self.reader = threading.Thread(target=self.read, args=(ours,), daemon=True)
+        self.reader.start()
+        case.addCleanup(self.stop)
+
+    def stop(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+
+    def read(self, fd):
+        try:
+            while part := os.read(fd, 4096):
+                self.text += part.decode(errors="replace")
+        except OSError:  # all have closed it
+            pass
+        os.close(fd)
+
+    def end(self):
+        code = self.process.wait(cli.DEADLINE)
+        self.reader.join(cli.DEADLINE)
+        return code
+
+
+class OnATerminal(cli.Cluster):
+    def setUp(self):
+        super().setUp()
+        script = '[ $JOB_COMPLETION_INDEX != 1 ] || exit 3; until [ -e go ]; do sleep 0.02; done'
+        text = cli.manifest("seen", script, 4, 4).replace("- name: main", f"- name: main\n        workingDir: {self.dir}")
+        self.file("j.yaml", text)
+
+    def test_one_line_is_written_over(self):
+        t = Terminal(self, "run", "j.yaml", NO_COLOR="1")
+        cli.poll("the failed index is named", lambda: re.search(r"\[#{5}-{15}\] 0/4  running 3  failed pods 1  failed indexes 1 \(1\)", t.text))
+        self.file("go", "")
+        self.assertEqual(t.end(), 1)
+        drawn = t.text.split(CLEAR)
+        self.assertGreater(len(drawn), 2)
+        self.assertTrue(all("\n" not in line for line in drawn[1:-1]), "a drawn line never scrolls")
+        self.assertTrue(drawn[-1].startswith("job/seen Failed"), drawn[-1])
+        self.assertNotIn("\x1b[3", t.text, "no colours with NO_COLOR")
+
+    def test_colours(self):
+        t = Terminal(self, "run", "j.yaml")
+        cli.poll("the failed index is red", lambda: "\x1b[31mfailed indexes 1 (1)" in t.text)
+        self.file("go", "")
+        self.assertEqual(t.end(), 1)
+        self.assertIn("job/seen \x1b[31mFailed\x1b[0m", t.text)
+
+    def test_a_dumb_terminal_gets_plain_lines(self):
+        t = Terminal(self, "run", "j.yaml", TERM="dumb")
+        cli.poll("it runs", lambda: "running" in t.text)
+        self.file("go", "")
+        self.assertEqual(t.end(), 1)
+        self.assertNotIn("\x1b", t.text)
+
+    def test_elsewhere_a_line_for_each_change(self):
+        p = subprocess.Popen([cli.MUSTER, "run", "j.yaml"], env=self.env, cwd=self.dir, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(p.wait)
+        cli.poll("three run", lambda: self.muster("get", "jobs", "-o", "name").stdout and self.status("seen").get("failed") == 1)
+        self.file("go", "")
+        out, err = p.communicate(timeout=cli.DEADLINE)
+        lines = [re.sub(r"  (eta )?[\d:]+$|  [\d.]+/s", "", x) for x in err.splitlines() if "  running " in x]
+        self.assertTrue(lines)
+        self.assertTrue(all(a != b for a, b in zip(lines, lines[1:])), lines)
+        self.assertNotIn("\x1b", out + err)
+        self.assertNotIn("\r", out + err)
+
+    def test_interrupted_run_and_wait_say_how_to_come_back(self):
+        t = Terminal(self, "run", "j.yaml", NO_COLOR="1")
+        cli.poll("three run", lambda: "running 3" in t.text)
+        t.process.send_signal(signal.SIGINT)
+        self.assertEqual(t.end(), 130)
+        self.assertIn("detached: job/seen goes on", t.text)
+        self.assertIn("muster wait job/seen", t.text)
+        w = Terminal(self, "wait", "job/seen", NO_COLOR="1")
+        cli.poll("the line is there", lambda: "running 3" in w.text)
+        w.process.send_signal(signal.SIGINT)
+        self.assertEqual(w.end(), 130)
+        self.assertIn("goes on", w.text)
+        again = Terminal(self, "wait", "job/seen", NO_COLOR="1")
+        self.file("go", "")
+        self.assertEqual(again.end(), 1)
+        for part in ("Failed: FailedIndexes", "exit 3", "muster logs job/seen --index 1 --attempt 0"):
+            self.assertIn(part, again.text)
+
+    def test_drain_says_what_it_waits_for(self):
+        self.muster("create", "-f", "j.yaml")
+        cli.poll("three run", lambda: self.status("seen").get("ready") == 3)
+        t = Terminal(self, "drain", "n1", NO_COLOR="1")
+        cli.poll("it waits", lambda: re.search(r"\[-{20}\] waiting for 3 pods: seen-0-\w{5}, seen-2-\w{5}, seen-3-\w{5}", t.text))
+        t.process.send_signal(signal.SIGINT)
+        self.assertEqual(t.end(), 130)
+        self.assertIn("muster uncordon n1", t.text)
+        plain = self.start("drain", "n1")
+        self.assertIn("cordoned", plain.stdout.readline())
+        self.assertRegex(plain.stdout.readline(), r"^waiting for 3 pods: ")
+        self.file("go", "")
+        self.assertEqual(plain.wait(cli.DEADLINE), 0)
+        self.assertIn("drained", plain.stdout.read())
+
+
+class Several(cli.Cluster):
+    def test_the_worst_of_several_jobs_is_the_exit_code(self):
+        self.muster("create", "-f", "-", stdin=cli.manifest("good", "true", 1, 1) + "---\n" + cli.manifest("bad", "exit 9", 1, 1))
+        r = self.muster("wait", "job/good", "job/bad", "--timeout", "30s", code=1)
+        self.assertIn("job.batch/good Complete\n", r.stdout)
+        self.assertIn("job.batch/bad Failed: FailedIndexes", r.stderr)
+        self.assertIn("exit 9", r.stderr)
+        r = self.muster("wait", "job/good", "job/nope", code=3)
+        self.assertIn("job.batch/good Complete\n", r.stdout)
+
+
+if __name__ == "__main__":
+    sys.exit(0 if unittest.main(exit=False, verbosity=2).result.wasSuccessful() else 1)
