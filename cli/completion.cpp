@@ -86,22 +86,39 @@ _muster_names() { # KIND PREFIX: asks the coordinator that the line names
     esac
   done
   names=(${(f)"$(muster get "$1" -o name --request-timeout 1s $target 2>/dev/null </dev/null)"})
-  compadd -- "$2"${^names#*/
+  compadd -- "$2"${^names#*/}
 }
+_muster_jobs() {
+  _muster_names jobs job/
 }
-_muster_jobs(){_muster_names jobs job / } _muster_pods(){_muster_names pods '' } _muster_nodes(){
-    _muster_names nodes '' } _muster_kinds() {
-  if ((CURRENT == 2))
-    ;
-  then compadd jobs pods nodes events;
-  else _muster_names "${words[2]}" '';
+_muster_pods() {
+  _muster_names pods ''
+}
+_muster_nodes() {
+  _muster_names nodes ''
+}
+_muster_kinds() {
+  if ((CURRENT == 2)); then
+    compadd jobs pods nodes events
+  else
+    _muster_names "${words[2]}" ''
   fi
 }
 )sh";
 
 constexpr char kFishHead[] = R"sh(# fish completion of muster: muster completion fish
 function __muster_names # KIND PREFIX: asks the coordinator
-    muster get $argv[1] -o name --request-timeout 1s 2>/dev/null </dev/null | string replace -r '^[^/]*/' $argv[2]
+    set -l target
+    set -l words (commandline -opc)
+    for i in (seq (count $words))
+        switch $words[$i]
+            case --api --namespace -n
+                set -a target $words[$i] $words[(math $i + 1)]
+            case '--api=*' '--namespace=*'
+                set -a target $words[$i]
+        end
+    end
+    muster get $argv[1] -o name --request-timeout 1s $target 2>/dev/null </dev/null | string replace -r '^[^/]*/' $argv[2]
 end
 function __muster_kinds
     set -l words (commandline -opc)

@@ -3,6 +3,7 @@
 #include "cli/text.hpp"
 #include "core/pod_name.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -89,6 +90,10 @@ Error refusal(const Response& response) {
     if (!status.is_object() && !response.body.empty())
       error.message += ": " + cut(response.body, 200);
   }
+  const std::string plural = text_at(status, {"details", "kind"});
+  const auto& plurals = kind_words();
+  if (response.status == 404 && std::find(plurals.begin(), plurals.end(), plural) != plurals.end())
+    error.message += "\n  see: muster get " + plural + (plural == "nodes" ? "" : " -A");
   const Json& causes = at(status, {"details", "causes"});
   if (response.status == 422 && !causes.empty()) {
     // The message repeats all causes in one long line; they stand below it one by one.

@@ -120,6 +120,10 @@ class Completion(Bash, cli.Case):
                 r = subprocess.run([shell, "-n", self.file(f"muster.{shell}", script)], capture_output=True, text=True, cwd=self.dir)
                 self.assertEqual((r.returncode, r.stderr), (0, ""))
                 checked.append(shell)
+        if "fish" in checked:
+            r = subprocess.run(["fish", "--no-config", "-c", 'source muster.fish; complete -C "muster dr"'], capture_output=True,
+                               text=True, cwd=self.dir, env=self.env)
+            self.assertTrue(r.stdout.startswith("drain\t"), r.stdout + r.stderr)
         if len(checked) < 2:
             self.skipTest(f"the syntax is checked with the shells that are here: {', '.join(checked) or 'none'}")
 
