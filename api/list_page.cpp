@@ -72,7 +72,8 @@ Result<ListPage> page_of(const Url& url) {
   if (token.empty()) return page;
   if (!version.empty() && version != "0")
     return invalid("specifying resource version is not allowed when using continue");
-  if (!read_token(token, page)) return invalid("continue key is not valid: not a token of a list");
+  if (!read_token(token, page) || continue_token(page, page.after) != token)
+    return invalid("continue key is not valid: not a token of a list");
   return page;
 }
 

@@ -69,13 +69,22 @@ class ListStream {
   }
 
   void take(const Shown& shown) {
-    if (page_.resumed && position_of(shown) <= page_.after) return;
+    if (page_.resumed && told_before(shown)) return;
     if (query_.matches(context_.view, shown)) items_.push_back(key_of(shown));
+  }
+
+  // On an earlier page. Jobs before the last one's are not even looked at.
+  bool told_before(const Shown& shown) const {
+    if (shown.kind == Kind::node) return shown.node->name <= page_.after.name;
+    if (shown.job->id() != page_.after.job) return false;
+    if (shown.kind == Kind::pod) return shown.pod->key <= page_.after.pod;
+    return shown.kind == Kind::job || shown.event->nr <= page_.after.nr;
   }
 
   // A job's pods come in the order of their lives.
   void sort() {
-    if (query_.kind == Kind::pod) std::sort(items_.begin(), items_.end());
+    if (query_.kind == Kind::pod && !std::is_sorted(items_.begin(), items_.end()))
+      std::sort(items_.begin(), items_.end());
   }
 
   void tell(const Shown& shown) {

@@ -258,6 +258,7 @@ Result<json> applied(std::string_view type_name, const json& live, const json& w
   const FieldType type{type_name};
   const json config = stripped(wanted), old = stripped(live);
   std::vector<Manager> managers = read_managers(live).value_or(std::vector<Manager>());
+  drop_idle(managers);
   if (managers.empty() && !old.empty())
     managers.push_back(
         {"before-first-apply", writer.api_version, writer.now, "", false, owned_fields(type, old)});

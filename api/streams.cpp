@@ -20,7 +20,11 @@ class WatchStream {
         start_(start),
         watch_(context.view, std::move(query), start.from, start.initial),
         ends_(context.timer.now() + start.time),
-        out_(exchange.open("application/json")) {}
+        out_(exchange.open("application/json")) {
+    ++context_.watches;
+  }
+  ~WatchStream() { --context_.watches; }
+  KJ_DISALLOW_COPY(WatchStream);
 
   kj::Promise<void> run() {
     // The head goes out at once, so that a client of a silent watch knows that it stands.
@@ -70,7 +74,7 @@ class WatchStream {
   // while, as it is then.
   kj::Promise<void> pause() {
     if (watch_.far_behind(events_max_)) return round();
-    return context_.timer.afterDelay(context_.watch_gap).then([this] { return round(); });
+    return context_.timer.afterDelay(context_.gap()).then([this] { return round(); });
   }
 
   kj::Promise<void> idle() {
@@ -90,7 +94,7 @@ class WatchStream {
 
   // Right after a change if the last event lies back far enough, else when it does.
   kj::Promise<void> settle() {
-    const kj::TimePoint due = last_told_ + context_.watch_gap;
+    const kj::TimePoint due = last_told_ + context_.gap();
     if (context_.timer.now() >= due) return round();
     return context_.timer.atTime(due).then([this] { return round(); });
   }

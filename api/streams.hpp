@@ -13,6 +13,7 @@
 #include <kj/async-io.h>
 #include <kj/timer.h>
 
+#include <algorithm>
 #include <chrono>
 #include <deque>
 #include <memory>
@@ -32,10 +33,18 @@ class StreamContext {
   Renderer& renderer;
   RenderCache told;  // by watches
   bool draining = false;
-  kj::Duration watch_gap = 50 * kj::MILLISECONDS;  // between two rounds of events
+  kj::Duration watch_gap = 50 * kj::MILLISECONDS;  // between two rounds of events, at least
   kj::Duration watch_idle = 5 * kj::SECONDS;       // between two looks whether the client is there
   kj::Duration log_gap = 200 * kj::MILLISECONDS;   // between two looks at a followed log
   kj::Duration write_patience = 60 * kj::SECONDS;
+
+  size_t watches = 0;  // that stand
+  // Between two rounds of one watch: longer when there are many, so that all rounds together leave
+  // the loop time for requests and commits.
+  kj::Duration gap() const {
+    constexpr kj::Duration kShare = 250 * kj::MICROSECONDS;  // of each watch
+    return std::max(watch_gap, static_cast<int64_t>(watches) * kShare);
+  }
 
   kj::Promise<void> changed();  // resolves with the next change
   void wake();                  // there was one

@@ -8,8 +8,10 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <string_view>
 #include <utility>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 namespace muster::api {
@@ -213,6 +215,40 @@ class Writer {
   }
 };
 
+// Looks where documents begin, and at nothing else.
+class Beginnings : public YAML::EventHandler {
+ public:
+  YAML::Mark last = YAML::Mark::null_mark();
+  bool stuck = false;  // a document began where the one before did
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    stuck = !last.is_null() && mark.pos <= last.pos;
+    last = mark;
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
+// Before a text that begins with what begins no value (", a") the library finds empty documents
+// without end.
+std::optional<Error> endless(const std::string& text) {
+  std::istringstream in(text);
+  YAML::Parser parser(in);
+  Beginnings seen;
+  while (parser.HandleNextDocument(seen))
+    if (seen.stuck) return Error{Errc::invalid, place(seen.last) + "no value begins like this", {}};
+  return std::nullopt;
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> yaml_to_json(const std::string& text) {
@@ -227,6 +263,7 @@ Result<std::vector<std::string>> yaml_to_json(const std::string& text) {
   size_t bytes = 0;
   // The library throws on malformed text; nothing of that leaves this function.
   try {
+    if (auto error = endless(text)) return *std::move(error);
     for (const YAML::Node& node : YAML::LoadAll(text)) {
       if (!node.IsDefined() || node.IsNull()) continue;
       Writer writer;

@@ -29,7 +29,7 @@ class Cluster {
   // Runs an Indexed job of `completions` /bin/true until it is Complete.
   JobRun run(uint32_t completions, uint32_t parallelism);
   uint16_t api_port() const { return api_port_; }
-  std::string version();  // of what is shown now
+  std::string version();  // of the last run's job as it ended
   double coordinator_mb() const { return coordinator_->resident_mb(); }
 
  private:

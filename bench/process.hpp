@@ -26,7 +26,7 @@ class Daemon {
   bool running();
   double cpu_s() const;  // of this process alone, user and system
   double resident_mb() const;
-  void end();            // SIGTERM, and SIGKILL after a while
+  void end();  // SIGTERM, and SIGKILL after a while
 
  private:
   pid_t pid_;

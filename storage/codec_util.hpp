@@ -41,6 +41,10 @@ inline std::string packed(capnp::MessageBuilder& message) {
 // Reads `bytes` as a Root whose version must be `version`, and returns read(root).
 template <class Root, class T, class Read>
 Result<T> unpacked(std::string_view bytes, const char* what, uint32_t version, Read read) {
+  // Returned from outside: readers throw in their destructors too, and a value that is on its way
+  // out then would be lost.
+  T value{};
+  std::string problem;
   try {
     kj::ArrayInputStream in(
         kj::arrayPtr(reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()));
@@ -49,16 +53,18 @@ Result<T> unpacked(std::string_view bytes, const char* what, uint32_t version, R
     capnp::PackedMessageReader message(in, limits);
     auto root = message.getRoot<Root>();
     if (root.getVersion() != version) {
-      return Error{Errc::invalid, std::string(what) + " of version " +
-                                      std::to_string(root.getVersion()) + "; this muster knows " +
-                                      std::to_string(version)};
+      problem = std::string(what) + " of version " + std::to_string(root.getVersion()) +
+                "; this muster knows " + std::to_string(version);
+    } else {
+      value = read(root);
+      KJ_REQUIRE(in.tryGetReadBuffer().size() == 0, "bytes after the end");
     }
-    T value = read(root);
-    KJ_REQUIRE(in.tryGetReadBuffer().size() == 0, "bytes after the end");
-    return value;
   } catch (const kj::Exception& e) {
-    return Error{Errc::invalid, std::string(what) + " can't be read: " + e.getDescription().cStr()};
+    if (problem.empty())
+      problem = std::string(what) + " can't be read: " + e.getDescription().cStr();
   }
+  if (!problem.empty()) return Error{Errc::invalid, std::move(problem), {}};
+  return value;
 }
 
 // Instants near a base; 0 (absent) stays 0. Differences wrap, so every instant but the one 2^63 ms

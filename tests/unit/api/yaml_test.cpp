@@ -92,5 +92,11 @@ TEST(Yaml, WhatGrowsWithoutBoundIsRefused) {
   EXPECT_FALSE(yaml_to_json("a: " + std::string(200, '[') + std::string(200, ']')));
 }
 
+TEST(Yaml, DocumentsWithoutEndAreRefused) {
+  for (const char* text : {", a", ", three at a time:  x\nmetadata:\n  name: y", "a: b\n---\n, c"})
+    EXPECT_FALSE(yaml_to_json(text)) << text;
+  EXPECT_EQ(yaml_to_json("---\n---\n---\na: 1\n---\n").value().size(), 1u);
+}
+
 }  // namespace
 }  // namespace muster::api
