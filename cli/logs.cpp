@@ -84,6 +84,8 @@ class JobLogs {
   Result<Chosen> newest() {
     Chosen chosen;
     const core::IndexSet wanted = set_of(o_.indexes);
+    if (o_.attempt && wanted.size() == 1)
+      return Chosen{{static_cast<int64_t>(wanted.lowest()), *o_.attempt}};
     auto take = [&](int64_t index, int64_t attempt) {
       if (index < 0 || attempt < 0 || (o_.attempt && attempt != *o_.attempt)) return;
       if (!o_.indexes.empty() && !wanted.contains(static_cast<uint32_t>(index))) return;

@@ -105,7 +105,7 @@ Json next_round(const RetryOptions& o, const Json& job, const std::string& index
   Json spec = at(job, {"spec"});
   const bool manual = spec.contains("manualSelector") && spec["manualSelector"] == true;
   if (!manual) {
-    constexpr auto kOurs = {"controller-uid", "job-name", "batch.kubernetes.io/controller-uid",
+    const std::initializer_list<const char*> kOurs = {"controller-uid", "job-name", "batch.kubernetes.io/controller-uid",
                             "batch.kubernetes.io/job-name"};
     erase(labels, kOurs);
     erase(spec, {"selector"});

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tables, messages and exit codes of the verbs against a coordinator: tests/golden/verbs.txt, a transcript.
+"""Tables, messages and exit codes of the verbs against a coordinator: tests/golden/cli/verbs.txt, a transcript.
 
 What differs from run to run (ages, random names, addresses) is written as a word. MUSTER_GOLDEN_WRITE=1 rewrites it (`./dev golden`).
 """
@@ -12,7 +12,7 @@ import unittest
 
 import cli
 
-GOLDEN = cli.ROOT / "tests/golden/verbs.txt"
+GOLDEN = cli.ROOT / "tests/golden/cli/verbs.txt"
 
 FAILS = """apiVersion: batch/v1
 kind: Job
@@ -133,7 +133,7 @@ class Verbs(cli.Cluster):
         wanted = GOLDEN.read_text()
         if text != wanted:
             self.fail("`./dev golden` rewrites it\n" + "".join(difflib.unified_diff(
-                wanted.splitlines(True), text.splitlines(True), "tests/golden/verbs.txt", "now")))
+                wanted.splitlines(True), text.splitlines(True), "tests/golden/cli/verbs.txt", "now")))
 
 
 if __name__ == "__main__":

@@ -127,16 +127,41 @@ TEST(App, Get) {
   EXPECT_NE(complaint({"get"}), "");
 }
 
+TEST(App, AttemptsWhyAndRetry) {
+  const auto attempts = options<AttemptsOptions>({"get", "attempts", "job/j", "--index", "1,4"});
+  EXPECT_EQ(attempts.job, "j");
+  EXPECT_EQ(attempts.index, "1,4");
+  EXPECT_TRUE(options<AttemptsOptions>({"get", "attempts", "j", "--failed"}).failed);
+  EXPECT_NE(complaint({"get", "attempts"}), "");
+  EXPECT_NE(complaint({"get", "attempts", "job/j", "-w"}), "");
+  EXPECT_NE(complaint({"get", "pods", "--failed"}), "");
+  EXPECT_EQ(options<WhyOptions>({"why", "job/j"}).job, "j");
+  EXPECT_FALSE(options<WhyOptions>({"why", "j"}).index);
+  EXPECT_EQ(options<WhyOptions>({"why", "job/j/950"}).index, 950);
+  EXPECT_EQ(options<WhyOptions>({"why", "j/950"}).job, "j");
+  EXPECT_NE(complaint({"why", "job/j/x"}), "");
+  EXPECT_NE(complaint({"why", "job/j/1,2"}), "");
+  EXPECT_NE(complaint({"why", "pod/p"}), "");
+  const auto retry = options<RetryOptions>({"retry", "job/j", "--failed", "--wait"});
+  EXPECT_TRUE(retry.failed && retry.wait);
+  EXPECT_NE(complaint({"retry", "job/j", "--failed", "--index", "1"}), "");
+}
+
 TEST(App, LogsWaitDeleteDescribe) {
   const auto logs = options<LogsOptions>(
       {"logs", "job/j", "--index", "7", "--attempt", "0", "--tail", "3", "-f"});
   EXPECT_EQ(logs.job, "j");
-  EXPECT_EQ(logs.index, 7);
+  EXPECT_EQ(logs.indexes, "7");
   EXPECT_EQ(logs.attempt, 0);
   EXPECT_EQ(logs.tail, 3);
   EXPECT_EQ(options<LogsOptions>({"logs", "p-1-x"}).pod, "p-1-x");
   EXPECT_NE(complaint({"logs", "p", "--index", "1"}), "");
   EXPECT_NE(complaint({"logs", "job/j", "--attempt", "1"}), "");
+  EXPECT_EQ(options<LogsOptions>({"logs", "job/j", "--index", "3,7-9"}).indexes, "3,7-9");
+  EXPECT_TRUE(options<LogsOptions>({"logs", "job/j", "--failed"}).failed);
+  EXPECT_NE(complaint({"logs", "job/j", "--index", "9-7"}), "");
+  EXPECT_NE(complaint({"logs", "job/j", "--index", "1", "--failed"}), "");
+  EXPECT_NE(complaint({"logs", "p", "--failed"}), "");
 
   const auto wait =
       options<WaitOptions>({"wait", "job/j", "--for=condition=complete", "--timeout", "60s"});

@@ -332,22 +332,20 @@ TEST_F(VerbsTest, AWatchGoesOnWhereItBroke) {
   EXPECT_NE(requests[2].find("resourceVersion=9"), std::string::npos);
 }
 
-TEST_F(VerbsTest, LogsOfAnAttemptAskForThatPod) {
-  const std::string uid = "0f2ad3b4-5c6d-4e7f-8a9b-0c1d2e3f4a5b";
-  const std::string pod = core::pod_name("j", uid, true, {7, 2});
-  server.answer(
-      kJobPath, 200,
-      R"({"metadata":{"name":"j","uid":")" + uid + R"("},"spec":{"completionMode":"Indexed"}})");
-  server.answer("GET /api/v1/namespaces/default/pods/" + pod + "/log", 200, "bad row 7\n");
+TEST_F(VerbsTest, LogsOfAnAttemptAskForIt) {
+  server.answer(kJobPath, 200, R"({"metadata":{"name":"j"},"spec":{"completionMode":"Indexed"}})");
+  server.answer("GET /apis/muster.dev/v1/namespaces/default/jobs/j/log", 200, "bad row 7\n");
   LogsOptions logs;
   logs.target = target();
   logs.job = "j";
-  logs.index = 7;
+  logs.indexes = "7";
   logs.attempt = 2;
   logs.tail = 3;
   EXPECT_EQ(run(logs), kDone);
   EXPECT_EQ(out, "bad row 7\n");
-  EXPECT_NE(server.requests().back().find("tailLines=3"), std::string::npos);
+  const std::string asked = server.requests().back();
+  EXPECT_NE(asked.find("index=7&attempt=2"), std::string::npos) << asked;
+  EXPECT_NE(asked.find("tailLines=3"), std::string::npos) << asked;
 }
 
 }  // namespace

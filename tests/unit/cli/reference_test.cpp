@@ -129,7 +129,7 @@ TEST(Golden, WrongWords) {
   };
   std::string text = "# Words that are wrong, what is said about them, and the exit code.\n";
   for (const auto& words : lines) text += "\n" + transcript(words);
-  expect_file("tests/golden/usage.txt", text);
+  expect_file("tests/golden/cli/usage.txt", text);
 }
 
 TEST(Golden, ManualPages) {

@@ -1,0 +1,136 @@
+#!/usr/bin/python3
+"""The history of attempts, logs of any of them, why, and rounds: over restarts of the coordinator, and after their pods are gone.
+
+    MUSTER=build/release/muster tests/e2e/history.py [TEST…]
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+from world import World, eventually, finished, sh_job  # noqa: E402
+
+WORK = ('echo "out of $JOB_COMPLETION_INDEX#$MUSTER_ATTEMPT"; echo "err of $JOB_COMPLETION_INDEX#$MUSTER_ATTEMPT" >&2; '
+        '[ -e "$OK" ] || case $JOB_COMPLETION_INDEX in 1|3) exit 7;; esac')
+
+
+class History(World):
+    def setUp(self):
+        self.it = self.cluster(agents=1, slots=8)
+        self.ok = self.it.dir / "ok"
+
+    def muster(self, *args):
+        return subprocess.run([os.environ["MUSTER"], *map(str, args)], text=True, capture_output=True, timeout=60,
+                              env={**os.environ, "MUSTER_API": self.it.api_addr, "NO_COLOR": "1"})
+
+    def says(self, *args, code=0):
+        done = self.muster(*args)
+        self.assertEqual(done.returncode, code, f"muster {args}\n{done.stdout}\n{done.stderr}")
+        return done.stdout if code == 0 else done.stderr
+
+    def failed_job(self, name="sweep", **spec):
+        job = sh_job(name, WORK, 5, backoffLimitPerIndex=1, **spec)
+        job["metadata"].setdefault("annotations", {})["muster.dev/backoff-base"] = "10ms"
+        job["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "OK", "value": str(self.ok)}]
+        self.it.api.create(job)
+        return self.it.wait(name, finished, 30)
+
+    def attempts(self, *flags):
+        return json.loads(self.says("get", "attempts", "job/sweep", "-o", "json", *flags))["items"]
+
+    def test_every_attempt_is_told_and_survives(self):
+        self.failed_job()
+        seen = self.attempts()
+        keys = sorted((a["index"], a["attempt"], a["exitCode"], a["counted"]) for a in seen)
+        self.assertEqual(keys, [(0, 0, 0, "succeeded"), (1, 0, 7, "failed"), (1, 1, 7, "failed"), (2, 0, 0, "succeeded"),
+                                (3, 0, 7, "failed"), (3, 1, 7, "failed"), (4, 0, 0, "succeeded")])
+        for pod in self.it.api.pods():
+            self.it.api.call("DELETE", f"/api/v1/namespaces/default/pods/{pod['metadata']['name']}")
+        eventually(lambda: self.it.api.pods() == [], "the pods are gone")
+        self.it.kill_coordinator()
+        self.it.start_coordinator()
+        self.it.wait_nodes()
+        self.assertEqual(self.attempts(), seen)
+        self.assertEqual({(a["index"], a["attempt"]) for a in self.attempts("--index", "1,4", "--failed")}, {(1, 0), (1, 1)})
+        table = self.says("get", "attempts", "job/sweep", "--index", "1").splitlines()
+        self.assertEqual(table[0].split(), ["INDEX", "ATTEMPT", "NODE", "STARTED", "RAN", "COUNTED", "AS", "CAUSE"])
+        self.assertTrue(table[1].endswith("failure   exit 7"), table)
+        # The logs are there without their pods.
+        self.assertEqual(self.says("logs", "job/sweep", "--index", "1", "--attempt", "0"), "out of 1#0\nerr of 1#0\n")
+        self.assertEqual(self.says("logs", "job/sweep", "--index", "0,2"), "0#0 | out of 0#0\n0#0 | err of 0#0\n2#0 | out of 2#0\n2#0 | err of 2#0\n")
+        self.assertEqual(self.says("logs", "job/sweep", "--failed", "--tail", "1"),
+                         "1#1 | out of 1#1\n1#1 | err of 1#1\n3#1 | out of 3#1\n3#1 | err of 3#1\n")
+        self.assertIn("not found", self.says("logs", "job/sweep", "--index", "1", "--attempt", "9", code=3))
+        self.assertIn("no pod yet", self.says("logs", "job/sweep", "--index", "1,2", "--attempt", "9", code=3))
+        self.assertIn("write a set like 3,7-9", self.says("logs", "job/sweep", "--index", "3-1", code=2))
+        self.assertIn("attempts of which job", self.says("get", "attempts", code=2))
+
+    def test_why_says_what_an_index_waits_for(self):
+        self.failed_job()
+        why = self.says("why", "job/sweep/1")
+        self.assertIn("job/sweep/1 Failed: the index has failed: its failures exceed backoffLimitPerIndex (1)", why)
+        self.assertIn("attempt 1 on node", why)
+        self.assertIn("Succeeded", self.says("why", "job/sweep/0"))
+        self.assertIn("the job is Failed: FailedIndexes", self.says("why", "job/sweep"))
+        self.assertIn("not one of 0-4", self.says("why", "job/sweep/5", code=5))
+        self.says("why", "job/none", code=3)
+        waiting = sh_job("waits", "true", 1)
+        waiting["spec"]["template"]["spec"]["nodeSelector"] = {"disk": "ssd"}
+        self.it.api.create(waiting)
+        eventually(lambda: "Pending" in self.says("why", "job/waits/0"), "it waits for a node")
+        self.assertIn("its labels or taints do not fit", self.says("why", "job/waits"))
+        slow = sh_job("slow", "exit 3", 1, backoffLimitPerIndex=3)
+        slow["metadata"].setdefault("annotations", {})["muster.dev/backoff-base"] = "10m"
+        self.it.api.create(slow)
+        eventually(lambda: "Backoff" in self.says("why", "job/slow/0"), "it is in its backoff")
+        told = json.loads(self.says("why", "job/slow/0", "-o", "json"))
+        self.assertEqual(told["state"], "Backoff")
+        self.assertIn("until", told)
+        self.assertIn("exit 3", told["details"][0])
+
+    def test_a_round_runs_what_failed_and_nothing_else(self):
+        before = self.failed_job()
+        self.ok.touch()
+        said = self.says("retry", "job/sweep", "--failed", "--wait")
+        self.assertIn("job.batch/sweep-r2 created: round 2 of job/sweep, index 1,3", said)
+        self.assertIn("sweep-r2 Complete", said)
+        again = self.it.api.job("sweep-r2")
+        self.assertEqual(again["status"]["completedIndexes"], "1,3")
+        self.assertEqual(again["spec"]["completions"], 5)
+        self.assertEqual(again["metadata"]["annotations"]["muster.dev/retry-of"], "sweep")
+        self.assertEqual(self.it.api.job("sweep")["status"], before["status"], "the job that failed stays as it is")
+        self.assertEqual({p["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"]
+                          for p in self.it.api.pods() if "sweep-r2" in p["metadata"]["name"]}, {"1", "3"})
+        self.assertIn("2/2", self.says("get", "job", "sweep-r2"))
+        self.assertIn("all of its indexes have succeeded", self.says("retry", "job/sweep-r2", code=5))
+        self.assertIn("already exists", self.says("retry", "job/sweep", "--failed", code=5))
+        self.assertIn("it has no index 7", self.says("retry", "job/sweep", "--index", "7", code=5))
+        self.assertIn("sweep-r3", self.says("retry", "job/sweep-r2", "--index", "3"))
+        code, answer = self.it.api.patch("sweep-r2", {"metadata": {"annotations": {"muster.dev/indexes": "2"}}})
+        self.assertEqual(code, 422, answer)
+
+    def test_finished_jobs_are_read_from_disk_and_bounded(self):
+        self.it.kill_coordinator()
+        self.it.extra = ["--finished-jobs-max", "3"]
+        self.it.start_coordinator()
+        self.it.wait_nodes()
+        for n in range(6):
+            self.it.api.create(sh_job(f"small-{n}", "true", 1))
+            self.it.wait(f"small-{n}", finished, 20)
+        names = lambda: [j["metadata"]["name"] for j in self.it.api.call("GET", self.it.api.jobs())[1]["items"]]
+        eventually(lambda: names() == ["small-3", "small-4", "small-5"], "the oldest are gone")
+        self.it.kill_coordinator()
+        self.it.start_coordinator()
+        self.it.wait_nodes()
+        self.assertEqual(names(), ["small-3", "small-4", "small-5"])
+        code, changed = self.it.api.patch("small-4", {"metadata": {"labels": {"kept": "yes"}}})
+        self.assertEqual((code, changed["metadata"]["labels"]["kept"]), (200, "yes"))
+        self.assertEqual(self.it.api.job("small-4")["status"]["succeeded"], 1)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
