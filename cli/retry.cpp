@@ -105,8 +105,9 @@ Json next_round(const RetryOptions& o, const Json& job, const std::string& index
   Json spec = at(job, {"spec"});
   const bool manual = spec.contains("manualSelector") && spec["manualSelector"] == true;
   if (!manual) {
-    const std::initializer_list<const char*> kOurs = {"controller-uid", "job-name", "batch.kubernetes.io/controller-uid",
-                            "batch.kubernetes.io/job-name"};
+    static constexpr auto kOurs = {"controller-uid", "job-name",
+                                   "batch.kubernetes.io/controller-uid",
+                                   "batch.kubernetes.io/job-name"};
     erase(labels, kOurs);
     erase(spec, {"selector"});
     if (spec["template"].contains("metadata") && spec["template"]["metadata"].contains("labels"))
