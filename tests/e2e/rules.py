@@ -121,6 +121,44 @@ class Placement(World):
         node = call("GET", f"/api/v1/nodes/{nodes[0]}")[1]
         self.assertEqual(node["spec"]["taints"], [{"key": "gpu", "effect": "NoSchedule"}])
 
+    def disruptions(self, cluster, job):
+        return [(c["reason"], c["message"]) for p in self.pods_of(cluster, job) for c in p["status"].get("conditions", [])
+                if c["type"] == "DisruptionTarget"]
+
+    def test_a_taint_no_execute_drives_pods_off(self):
+        cluster = self.cluster(agents=2, slots=2)
+        witness = self.witness(cluster)
+        work = '[ "$a" -ge 1 ] || while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; code=0'
+        job = self.template(witness.job("driven", work, 4, backoffLimit=0), terminationGracePeriodSeconds=1)
+        job["spec"]["podFailurePolicy"] = {"rules": [
+            {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]}]}
+        self.submit(cluster, job)
+        eventually(lambda: cluster.api.job("driven")["status"].get("ready") == 4, "all run")
+        node = self.pods_of(cluster, "driven")[0]["spec"]["nodeName"]
+        taint = {"spec": {"taints": [{"key": "broken", "effect": "NoExecute"}]}}
+        code, answer = cluster.api.call("PATCH", f"/api/v1/nodes/{node}", taint, "application/merge-patch+json")
+        self.assertEqual(code, 200, answer)
+        eventually(lambda: self.disruptions(cluster, "driven") and
+                   cluster.api.job("driven")["status"].get("ready") == 2, "those of that node are gone")
+        self.assertEqual(set(self.disruptions(cluster, "driven")),
+                         {("DeletionByTaintManager", "Taint manager: deleting due to NoExecute taint")})
+        (witness.folder / "go").touch()
+        done = cluster.wait("driven", finished, 30)
+        self.assertTrue(condition(done, "Complete"), done["status"])
+        self.assertNotIn("failed", done["status"])
+        self.nothing_left(witness)
+
+    def test_a_node_short_of_memory_evicts(self):
+        # More than any machine has: the node is always short of it.
+        cluster = self.cluster(agents=1, slots=2, agent_extra=["--evict-memory", "1000Ti"])
+        witness = self.witness(cluster)
+        self.submit(cluster, witness.job("large", UNTIL_GO, 1, backoffLimit=0))
+        done = cluster.wait("large", finished, 30)
+        self.assertEqual(condition(done, "Failed")["reason"], "BackoffLimitExceeded")
+        self.assertEqual(self.disruptions(cluster, "large"), [("TerminationByKubelet", "The node was low on resource: memory.")])
+        self.assertEqual(self.pods_of(cluster, "large")[0]["status"]["reason"], "Evicted")
+        self.nothing_left(witness)
+
     def test_a_deleted_nodes_pods_are_disrupted_and_run_again(self):
         cluster = self.cluster(agents=2, slots=2)
         witness = self.witness(cluster)
