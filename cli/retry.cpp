@@ -122,39 +122,45 @@ Json next_round(const RetryOptions& o, const Json& job, const std::string& index
   return next;
 }
 
-}  // namespace
-
-int execute(const RetryOptions& options) {
+// Creates the round and says so: its name.
+Result<std::string> create_round(const RetryOptions& options) {
   const auto client = connect(options.target);
   auto job = object(*client, object_path(Kind::job, options.target.ns, options.job));
-  if (!job) return fail(job.error());
+  if (!job) return job.error();
   std::string indexes;
   Json next;
   if (text_at(*job, {"spec", "completionMode"}) == "Indexed") {
     auto set = chosen(options, *job);
-    if (!set) return fail(set.error());
+    if (!set) return set.error();
     indexes = set->text();
     next = next_round(options, *job, indexes);
   } else {
-    if (!options.index.empty())
-      return fail(refuse(options.job, "it is NonIndexed: it has no --index"));
+    if (!options.index.empty()) return refuse(options.job, "it is NonIndexed: it has no --index");
+    if (end_of(*job) != JobEnd::failed) return refuse(options.job, "it has not failed");
+    next = next_round(options, *job, "");
     const int64_t left =
         number_at(*job, {"spec", "completions"}) - number_at(*job, {"status", "succeeded"});
-    if (end_of(*job) != JobEnd::failed) return fail(refuse(options.job, "it has not failed"));
-    next = next_round(options, *job, "");
     if (left > 0) next["spec"]["completions"] = left;
   }
   auto made = create_job(*client, options.target.ns, next.dump(), false);
-  if (!made) return fail(made.error());
+  if (!made) return made.error();
   const std::string name = text_at(*made, {"metadata", "name"});
   std::cout << "job.batch/" << name << " created: round " << annotation(*made, kRound) << " of job/"
             << annotation(*made, kRetryOf);
   if (!indexes.empty()) std::cout << ", index " << indexes;
-  std::cout << "\n";
+  std::cout << std::endl;
+  return name;
+}
+
+}  // namespace
+
+int execute(const RetryOptions& options) {
+  auto name = create_round(options);  // its client is gone by now: a thread has one
+  if (!name) return fail(name.error());
   if (!options.wait) return kDone;
   WaitOptions wait;
   wait.target = options.target;
-  wait.jobs = {name};
+  wait.jobs = {*name};
   return execute(wait);
 }
 
