@@ -70,7 +70,8 @@ class Logs(Kubectl):
         pod = self.pod("pair")
         self.assertEqual(self.kubectl("logs", pod, "-c", "side"), "from side\n")
         self.assertEqual(self.kubectl("logs", pod, "-c", "first"), "from first\n")
-        self.assertEqual(self.kubectl("logs", pod, "--all-containers").splitlines(), ["from first", "from main", "from side"])
+        # kubectl asks for them in any order.
+        self.assertEqual(sorted(self.kubectl("logs", pod, "--all-containers").splitlines()), ["from first", "from main", "from side"])
 
     def test_follow(self):
         go = self.it.dir / "go"
