@@ -122,6 +122,11 @@ int describe_job(ApiClient& client, const DescribeOptions& options) {
                {"Completions:", number_or(job, {"spec", "completions"}, "<none>") +
                                     (indexed ? " (Indexed)" : " (NonIndexed)")},
                {"Parallelism:", number_or(job, {"spec", "parallelism"}, "1")}};
+  const Json& notes = at(job, {"metadata", "annotations"});
+  if (const std::string root = text_at(notes, {"muster.dev/retry-of"}); !root.empty())
+    rows.push_back({"Round:", text_at(notes, {"muster.dev/round"}) + " of job/" + root});
+  if (const std::string some = text_at(notes, {"muster.dev/indexes"}); !some.empty())
+    rows.push_back({"Indexes:", some + " alone"});
   for (auto& [name, text] : policy_rows(at(job, {"spec"}))) rows.push_back({name, text});
   if (!started.empty()) rows.push_back({"Started:", started + " (" + ago(started) + ")"});
   if (!finished.empty()) {

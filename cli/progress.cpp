@@ -30,6 +30,10 @@ Standing standing_of(const Json& job) {
         static_cast<int64_t>(core::IndexSet::parse_lenient(s.failed_indexes, s.completions).size());
   }
   s.suspended = !condition_of(job, "Suspended").is_null();
+  // A round runs some of its indexes only; all that is counted is of these.
+  if (const std::string some = text_at(job, {"metadata", "annotations", "muster.dev/indexes"});
+      !some.empty() && s.completions > 0)
+    s.completions = static_cast<int64_t>(core::IndexSet::parse_lenient(some, s.completions).size());
   s.jobs_over = end_of(job) == JobEnd::none ? 0 : 1;
   return s;
 }
