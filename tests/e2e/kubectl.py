@@ -162,10 +162,12 @@ class Waiting(Kubectl):
         self.kubectl("wait", "job/bad", "--for=condition=Failed", "--timeout=30s")
         self.create(self.sleeper("long"))
         self.assertIn("timed out", self.refused("wait", "job/long", "--for=condition=Complete", "--timeout=1s"))
-        waiting = self.start("wait", "job/long", "--for=delete", "--timeout=30s")
+        waiting = self.start("wait", "job/long", "--for=delete", "--timeout=30s", "-v=6")
+        while "watch=true" not in (line := waiting.stderr.readline()):
+            self.assertTrue(line, "it ended before it watched")
         self.kubectl("delete", "job", "long")
-        self.assertEqual(waiting.wait(30), 0, waiting.communicate())
-        waiting.communicate()
+        told = waiting.communicate(timeout=30)
+        self.assertEqual(waiting.returncode, 0, told)
 
     @since(23, "wait for a jsonpath")
     def test_wait_for_a_value(self):
