@@ -241,8 +241,6 @@ class Writing(Kubectl):
     def test_apply_at_the_server(self):
         job = self.sleeper("shared", 4, suspend=True)
         done = self.run_kubectl("apply", "--server-side", "-f", "-", stdin=json.dumps(job))
-        if "not available on the server" in done.stderr:
-            self.skipTest("this server takes no apply patches yet")
         self.assertEqual((done.returncode, done.stdout), (0, "job.batch/shared serverside-applied\n"), done.stderr)
         self.kubectl("patch", "job", "shared", "--type=merge", "-p", '{"spec":{"parallelism":2}}')
         conflict = self.refused("apply", "--server-side", "-f", "-", stdin=json.dumps(job))
