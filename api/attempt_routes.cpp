@@ -9,8 +9,6 @@
 #include "core/pod_name.hpp"
 #include "core/text.hpp"
 
-#include <charconv>
-
 namespace muster::api {
 namespace {
 
@@ -20,14 +18,6 @@ kj::Promise<void> bad(Exchange& exchange, std::string_view message) {
   return exchange.send_status(400, "BadRequest", message);
 }
 
-template <class Int>
-std::optional<Int> number(std::string_view text) {
-  Int n = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return n;
-}
-
 std::string token_text(const std::pair<uint64_t, uint32_t>& next) {
   return std::to_string(next.first) + "." + std::to_string(next.second);
 }
@@ -35,26 +25,10 @@ std::string token_text(const std::pair<uint64_t, uint32_t>& next) {
 std::optional<std::pair<uint64_t, uint32_t>> token_of(const std::string& text) {
   const size_t dot = text.find('.');
   if (dot == std::string::npos) return std::nullopt;
-  auto sequence = number<uint64_t>(std::string_view(text).substr(0, dot));
-  auto skip = number<uint32_t>(std::string_view(text).substr(dot + 1));
+  auto sequence = whole_number<uint64_t>(std::string_view(text).substr(0, dot));
+  auto skip = whole_number<uint32_t>(std::string_view(text).substr(dot + 1));
   if (!sequence || !skip) return std::nullopt;
   return std::pair(*sequence, *skip);
-}
-
-const char* action_text(core::FailureAction action) {
-  switch (action) {
-    case core::FailureAction::none:
-      return "";
-    case core::FailureAction::count:
-      return "Count";
-    case core::FailureAction::ignore:
-      return "Ignore";
-    case core::FailureAction::fail_index:
-      return "FailIndex";
-    case core::FailureAction::fail_job:
-      return "FailJob";
-  }
-  return "";
 }
 
 OrderedJson attempt_json(const View& view, const core::Job& job, const core::Pod& pod) {
@@ -73,7 +47,7 @@ OrderedJson attempt_json(const View& view, const core::Job& job, const core::Pod
       out["disruption"] = condition.reason;
   if (!pod.end.message.empty()) out["message"] = pod.end.message;
   out["counted"] = core::name(pod.counted);
-  if (pod.action != core::FailureAction::none) out["rule"] = action_text(pod.action);
+  if (pod.action != core::FailureAction::none) out["rule"] = core::name(pod.action);
   if (pod.restarts != 0) out["restarts"] = pod.restarts;
   out["created"] = core::instant_text(pod.created_ms);
   out["bound"] = core::instant_text(pod.bound_ms);
@@ -96,7 +70,7 @@ kj::Promise<void> Routes::attempts(Exchange& exchange, const Shown& shown) {
     indexes = std::move(*parsed);
   }
   if (const std::string limit = url.get("limit"); !limit.empty()) {
-    auto n = number<size_t>(limit);
+    auto n = whole_number<size_t>(limit);
     if (!n || *n == 0) return bad(exchange, "limit: not a number above 0: \"" + limit + "\"");
     request.limit = std::min(*n, kPageMax);
   }
@@ -126,8 +100,8 @@ kj::Promise<void> Routes::attempts(Exchange& exchange, const Shown& shown) {
 // `index` (of a NonIndexed job: the pod's number) and `attempt` say which; the rest as a pod's log.
 kj::Promise<void> Routes::attempt_log(Exchange& exchange, const Shown& shown) {
   const core::Job& job = *shown.job;
-  auto index = number<uint32_t>(exchange.url.get("index"));
-  auto attempt = number<uint32_t>(exchange.url.get("attempt"));
+  auto index = whole_number<uint32_t>(exchange.url.get("index"));
+  auto attempt = whole_number<uint32_t>(exchange.url.get("attempt"));
   if (!index || !attempt) return bad(exchange, "index and attempt: each must be a number");
   const PodKey key{*index, *attempt};
   const core::JobMeta& meta = job.object().meta;
@@ -175,7 +149,7 @@ kj::Promise<void> Routes::why(Exchange& exchange, const Shown& shown) {
     why = why_job(view_, job, options_.now(), knobs);
   } else {
     if (!job.indexed()) return bad(exchange, "index: the job is not Indexed");
-    auto index = number<uint32_t>(text);
+    auto index = whole_number<uint32_t>(text);
     if (!index || int64_t{*index} >= job.state().completions)
       return bad(exchange, "index: \"" + text + "\" is not one of 0-" +
                                std::to_string(job.state().completions - 1));

@@ -2,6 +2,7 @@
 
 #include "core/job/decide.hpp"
 #include "core/spec/well_known.hpp"
+#include "core/text.hpp"
 
 #include <cstdio>
 #include <dirent.h>
@@ -35,22 +36,6 @@ Histogram::BucketBoundaries doubling(double first, int count) {
 
 std::string mode_of(const core::Job& job) {
   return job.indexed() ? "Indexed" : "NonIndexed";
-}
-
-const char* name_of(core::FailureAction action) {
-  switch (action) {
-    case core::FailureAction::none:
-      return "";
-    case core::FailureAction::count:
-      return "Count";
-    case core::FailureAction::ignore:
-      return "Ignore";
-    case core::FailureAction::fail_index:
-      return "FailIndex";
-    case core::FailureAction::fail_job:
-      return "FailJob";
-  }
-  return "";
 }
 
 int64_t open_files() {
@@ -161,7 +146,8 @@ struct Metrics::Impl {
   }
 
   void handled(core::FailureAction action) {
-    if (action != core::FailureAction::none) raise(policy, {{"action", name_of(action)}}, 1);
+    if (action != core::FailureAction::none)
+      raise(policy, {{"action", std::string(core::name(action))}}, 1);
   }
 
   void ended(const core::Job& job, const core::PodsEnded& r) {

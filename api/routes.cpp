@@ -3,18 +3,8 @@
 #include "api/list_stream.hpp"
 #include "api/server.hpp"
 
-#include <charconv>
-
 namespace muster::api {
 namespace {
-
-template <class Int>
-std::optional<Int> number(std::string_view text) {
-  Int n = 0;
-  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
-  return n;
-}
 
 std::string not_a_version(const std::string& text) {
   return "resourceVersion: Invalid value: \"" + text + "\": not a version of this server";
@@ -43,7 +33,7 @@ Result<Millis> log_since(const Url& url, Millis now_ms) {
   if (!seconds.empty() && !time.empty())
     return Error{Errc::invalid, "at most one of sinceTime or sinceSeconds may be specified", {}};
   if (!seconds.empty()) {
-    const auto n = number<int64_t>(seconds);
+    const auto n = whole_number<int64_t>(seconds);
     if (!n || *n <= 0 || *n > now_ms / 1000)
       return Error{Errc::invalid, "sinceSeconds: not a number above 0: \"" + seconds + "\"", {}};
     return now_ms - *n * 1000;
@@ -210,7 +200,7 @@ std::optional<kj::Promise<void>> Routes::refuse_version(Exchange& exchange) {
   if (!match.empty() && text.empty())
     return bad(exchange, "resourceVersionMatch: Forbidden: needs a resourceVersion");
   if (text.empty() || text == "0") return std::nullopt;
-  const auto version = number<uint64_t>(text);
+  const auto version = whole_number<uint64_t>(text);
   if (!version) return bad(exchange, not_a_version(text));
   const std::string now = std::to_string(view_.version());
   if (*version > view_.version())
@@ -229,7 +219,7 @@ kj::Promise<void> Routes::watch(Exchange& exchange, Query query) {
   // As Kubernetes: half an hour to an hour when the client names no time.
   int64_t seconds = 1800 + static_cast<int64_t>(options_.random() % 1800);
   if (const std::string text = url.get("timeoutSeconds"); !text.empty()) {
-    auto n = number<int64_t>(text);
+    auto n = whole_number<int64_t>(text);
     if (!n || *n < 0)
       return bad(exchange, "timeoutSeconds: not a number of seconds: \"" + text + "\"");
     if (*n > 0) seconds = std::min<int64_t>(*n, 7 * 86400);
@@ -243,7 +233,7 @@ kj::Promise<void> Routes::watch(Exchange& exchange, Query query) {
     start.from = view_.ring_end();
     return stream_watch(context_, exchange, std::move(query), start);
   }
-  const auto n = number<uint64_t>(version);
+  const auto n = whole_number<uint64_t>(version);
   if (!n) return bad(exchange, not_a_version(version));
   const auto from = view_.after(*n);
   if (!from)
@@ -290,7 +280,7 @@ kj::Promise<void> Routes::pod_log(Exchange& exchange, const Shown& shown, const 
        {std::pair{"tailLines", &query.tail_lines}, {"limitBytes", &query.limit_bytes}}) {
     const std::string text = url.get(name);
     if (text.empty()) continue;
-    const auto n = number<int64_t>(text);
+    const auto n = whole_number<int64_t>(text);
     if (!n || *n < 0) return bad(exchange, std::string(name) + ": not a number: \"" + text + "\"");
     *field = *n;
   }

@@ -1,6 +1,7 @@
 // Url: a request's path and query, decoded.
 #pragma once
 
+#include <charconv>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,5 +19,14 @@ struct Url {
   std::string get(const std::string& name) const;
   bool flag(const std::string& name) const;  // true, 1 and so on, as Go reads it
 };
+
+// A whole number and nothing else; nothing: it is none, or too large.
+template <class Int>
+std::optional<Int> whole_number(std::string_view text) {
+  Int n = 0;
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return n;
+}
 
 }  // namespace muster::api

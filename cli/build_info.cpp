@@ -33,6 +33,7 @@ Json build_info() {
            {{"journal", wire::JOURNAL_FORMAT},
             {"records", wire::RECORDS_VERSION},
             {"snapshot", wire::SNAPSHOT_VERSION},
+            {"attempts", wire::ATTEMPTS_VERSION},
             {"node", wire::NODE_VERSION}}},
           {"protocols", protocols()}};
 }

@@ -279,6 +279,22 @@ std::string instant_text(Millis at_ms) {
   return text.data();
 }
 
+std::string_view name(FailureAction action) {
+  switch (action) {
+    case FailureAction::none:
+      return "";
+    case FailureAction::count:
+      return "Count";
+    case FailureAction::ignore:
+      return "Ignore";
+    case FailureAction::fail_index:
+      return "FailIndex";
+    case FailureAction::fail_job:
+      return "FailJob";
+  }
+  return "";
+}
+
 std::string_view name(Counted counted) {
   switch (counted) {
     case Counted::not_yet:
