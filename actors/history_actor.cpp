@@ -12,6 +12,7 @@ namespace muster::actors {
 
 namespace {
 
+constexpr std::chrono::minutes kFirst{1};  // a start has better things to do
 constexpr std::chrono::minutes kEvery{10};
 constexpr size_t kRowsMax = 10'000;  // removed in one batch
 
@@ -26,7 +27,7 @@ class History : public history_actor::base {
         bounds_(bounds) {}
 
   behavior_type make_behavior() override {
-    send(this, wake_atom_v);
+    delayed_send(this, kFirst, wake_atom_v);
     return {[this](const wake_atom&) { look(); },
             [this](const durable_atom&, uint64_t) { send(this, wake_atom_v); },
             [this](const stop_atom&) { quit(); }};

@@ -13,8 +13,9 @@ constexpr size_t kLookedAtMax = 4096;  // attempts, a page
 
 }  // namespace
 
-Row attempts_row(JobId job, uint64_t sequence, Millis at_ms, std::vector<core::Pod> closed) {
-  return {keys::attempts(job, sequence), encode_attempts({at_ms, std::move(closed)})};
+Row attempts_row(JobId job, uint64_t sequence, Millis at_ms,
+                 const std::vector<core::Pod>& closed) {
+  return {keys::attempts(job, sequence), encode_attempts(at_ms, closed)};
 }
 
 Result<AttemptPage> read_attempts(Rows& rows, JobId job, AttemptCursor from, size_t limit,

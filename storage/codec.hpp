@@ -37,7 +37,7 @@ struct ClosedAttempts {
   Millis at_ms = 0;
   std::vector<core::Pod> pods;
 };
-std::string encode_attempts(const ClosedAttempts& attempts);
+std::string encode_attempts(Millis at_ms, const std::vector<core::Pod>& pods);
 Result<ClosedAttempts> decode_attempts(std::string_view bytes);
 struct AttemptsHead {
   Millis at_ms = 0;

@@ -275,14 +275,14 @@ Result<Snapshot> decode_state(std::string_view bytes) {
       });
 }
 
-std::string encode_attempts(const ClosedAttempts& attempts) {
+std::string encode_attempts(Millis at_ms, const std::vector<core::Pod>& closed) {
   capnp::MallocMessageBuilder message;
   auto out = message.initRoot<wire::AttemptList>();
   out.setVersion(wire::ATTEMPTS_VERSION);
-  out.setAtMs(attempts.at_ms);
-  auto pods = out.initPods(static_cast<uint32_t>(attempts.pods.size()));
+  out.setAtMs(at_ms);
+  auto pods = out.initPods(static_cast<uint32_t>(closed.size()));
   uint32_t i = 0;
-  for (const core::Pod& pod : attempts.pods) write_pod(pod, attempts.at_ms, pods[i++]);
+  for (const core::Pod& pod : closed) write_pod(pod, at_ms, pods[i++]);
   return packed(message);
 }
 

@@ -31,7 +31,7 @@ struct Decision {
   std::vector<Record> records;  // already applied to the job
   std::vector<Effect> effects;  // to be performed once the records are durable
   SyncAction action = SyncAction::tracking;
-  std::vector<Pod> closed;  // attempts that are over: they were on a node, ended, and are judged
+  std::vector<Pod> closed;  // attempts that these records end for good (Job::apply)
 };
 
 // Brings `job` forward by what `events` say. `now` is raised to the job's last record.

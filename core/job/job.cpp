@@ -22,6 +22,7 @@ struct Applier {
   Job& job;
   JobState& s;
   Touched* touched;
+  std::vector<Pod>* closed;
   Millis at = 0;
 
   void touch(PodKey key) {
@@ -93,7 +94,7 @@ struct Applier {
       s.held.emplace(index, std::move(pod));
       return;
     }
-    if (touched && pod.ended && pod.bound()) touched->closed.push_back(pod);
+    if (closed && pod.ended && pod.bound()) closed->push_back(pod);
     if (pod.stopping_ms != 0) return show_no_more(std::move(pod));
     s.finished.push_back(std::move(pod));
     job.finished_at_[s.finished.back().key] = std::prev(s.finished.end());
@@ -440,8 +441,8 @@ int64_t Job::needed() const {
   return state_.completions - static_cast<int64_t>(left_out_.size());
 }
 
-void Job::apply(const Record& record, Touched* touched) {
-  Applier applier{*this, state_, touched, at(record)};
+void Job::apply(const Record& record, Touched* touched, std::vector<Pod>* closed) {
+  Applier applier{*this, state_, touched, closed, at(record)};
   state_.last_record_ms = std::max(state_.last_record_ms, applier.at);
   std::visit(applier, record);
 }

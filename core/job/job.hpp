@@ -100,7 +100,6 @@ struct Touched {
   std::vector<PodKey> pods;      // created or changed
   std::vector<Pod> removed;      // no longer shown, as they were last
   std::vector<JobEvent> events;  // new ones
-  std::vector<Pod> closed;       // ended and judged: nothing will change them any more
 };
 
 class Job {
@@ -112,8 +111,9 @@ class Job {
   Job(Job&&) = default;
   Job& operator=(Job&&) = default;
 
-  // The only way to change a job. Adds what changed to `touched` when given.
-  void apply(const Record& record, Touched* touched = nullptr);
+  // The only way to change a job. Adds what changed to `touched` when given, and to `closed` the
+  // attempts that are over: they were on a node, ended, are judged, and nothing will change them.
+  void apply(const Record& record, Touched* touched = nullptr, std::vector<Pod>* closed = nullptr);
 
   // The effects that the state calls for now: launches and kills of bound pods (of one node when
   // given), the next instant to wake at, the slots wanted.

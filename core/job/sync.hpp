@@ -4,7 +4,6 @@
 #include "core/job/decide.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -38,9 +37,7 @@ struct Sync {
   bool wants_suspended() const { return spec().suspend.value_or(false); }
 
   void emit(Record record) {
-    Touched touched;
-    job.apply(record, &touched);
-    std::move(touched.closed.begin(), touched.closed.end(), std::back_inserter(out.closed));
+    job.apply(record, nullptr, &out.closed);
     out.records.push_back(std::move(record));
   }
   void order(Effect effect) { out.effects.push_back(std::move(effect)); }
