@@ -173,7 +173,7 @@ void KeeperHands::end_all() {
 }
 
 core::node::ProcessEnd KeeperHands::end_of(const ProcessEnded& ended, const Note& note) {
-  logs_.close(note.job_uid, note.pod_name, note.container);
+  logs_.close(note.job_uid, note.pod_name);
   Millis now = boot_now();
   return {.pod = ended.key.pod,
           .step = step_of(ended.key),

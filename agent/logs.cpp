@@ -56,6 +56,10 @@ LogChunk read_log_file(const std::string& path, int64_t offset, size_t limit) {
   chunk.data.resize(std::min(limit, static_cast<size_t>(st.st_size - chunk.offset)));
   ssize_t n = pread(fd.get(), chunk.data.data(), chunk.data.size(), chunk.offset);
   chunk.data.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  // An empty file may have become another pod's while we had it open, and what we read that pod's.
+  struct stat now {};
+  if (stat(path.c_str(), &now) != 0 || now.st_ino != st.st_ino || now.st_dev != st.st_dev)
+    return {};
   return chunk;
 }
 
@@ -88,16 +92,9 @@ void LogStore::adopt(const std::string& job_uid, const std::string& pod_name) {
   running_.insert(job_uid + "/" + pod_name);
 }
 
-void LogStore::close(const std::string& job_uid, const std::string& pod_name,
-                     const std::string& container) {
-  if (!is_file_name(job_uid) || !is_file_name(pod_name) || !is_file_name(container)) return;
+void LogStore::close(const std::string& job_uid, const std::string& pod_name) {
   if (auto one = running_.find(job_uid + "/" + pod_name); one != running_.end())
     running_.erase(one);
-  Paths both = paths(job_uid, pod_name, container);
-  for (const std::string& path : {both.out, both.err}) {
-    struct stat st {};
-    if (stat(path.c_str(), &st) == 0 && st.st_size == 0) unlink(path.c_str());
-  }
 }
 
 LogChunk LogStore::read(const std::string& job_uid, const std::string& pod_name,
@@ -134,7 +131,8 @@ void LogStore::look_at(Limits limits, Millis wall_now, const char* name) {
   struct stat st {};
   if (stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return;
   bool running = runs(job, name);
-  if (!running && modified_ms(st) + limits.keep_ms <= wall_now) {
+  // Empty ones that the keeper did not come to remove, or will use again when they are there.
+  if (!running && (st.st_size == 0 || modified_ms(st) + limits.keep_ms <= wall_now)) {
     unlink(path.c_str());
     return;
   }

@@ -3,8 +3,9 @@
 // DIR/<job uid>/<pod name>.<container>.stdout and .stderr: found by the job's uid and the pod's
 // name alone, so they can be read when the job is long forgotten. They are removed when they are
 // older than `keep`, and the oldest first while all together are larger than `max`; never those of
-// a running pod. Files that stayed empty go at the pod's end. A job's folder stays as long as its
-// files would have, so that an empty log of a known job differs from an unknown one.
+// a running pod. Files that stayed empty are the keeper's to use for other pods or to remove
+// (keeper/outputs.hpp). A job's folder stays as long as its files would have, so that an empty log
+// of a known job differs from an unknown one.
 //
 // sweep() walks in small steps: 10^6 files must not hold up a heartbeat.
 #pragma once
@@ -49,7 +50,7 @@ class LogStore {
                      const std::string& container);
   // A pod that runs already (the agent was restarted).
   void adopt(const std::string& job_uid, const std::string& pod_name);
-  void close(const std::string& job_uid, const std::string& pod_name, const std::string& container);
+  void close(const std::string& job_uid, const std::string& pod_name);
   LogChunk read(const std::string& job_uid, const std::string& pod_name,
                 const std::string& container, bool err, int64_t offset, size_t limit) const;
 

@@ -166,12 +166,13 @@ void end_lost(uint64_t keeper_before, const std::vector<Record>& records) {
     cgroups = std::make_unique<Cgroups>(keeper);
     if (!cgroups->create(limit.rlim_max / kDescriptorsEach)) cgroups.reset();
   }
-  Spawner spawner(cgroups.get(), for_all, limit);
+  Outputs outputs;
+  Spawner spawner(outputs, cgroups.get(), for_all, limit);
   Supervisor supervisor({.dir_fd = dir_fd,
                          .listen_fd = listen_at(dir_fd),
                          .keeper = keeper,
                          .idle_ns = number_of("MUSTER_KEEPER_IDLE_MS", kIdleMs) * 1'000'000},
-                        spool, spawner, cgroups.get());
+                        spool, outputs, spawner, cgroups.get());
   for (auto& record : found.records) supervisor.adopt(std::move(record));
   supervisor.run();
   if (cgroups != nullptr) {

@@ -153,11 +153,6 @@ struct Fd {
   }
 };
 
-bool open_output(std::string_view path, Fd& out) {
-  out.fd = open(path.data(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
-  return out.fd >= 0;
-}
-
 size_t cores() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<size_t>(CPU_COUNT(&set));
@@ -166,8 +161,9 @@ size_t cores() {
 
 }  // namespace
 
-Spawner::Spawner(Cgroups* cgroups, bool for_all, rlimit limit)
-    : cgroups_(cgroups),
+Spawner::Spawner(Outputs& outputs, Cgroups* cgroups, bool for_all, rlimit limit)
+    : outputs_(outputs),
+      cgroups_(cgroups),
       cgroups_for_all_(for_all),
       born_in_cgroup_(cgroups != nullptr && born_alive(*cgroups)),
       limit_(limit),
@@ -255,6 +251,13 @@ Spawned Spawner::spawn(const SpawnJob& job, char* stack) {
     auto failed = refused(errno, "open " + std::string(what));
     failed.exit_code = 126;  // what was asked for exists, we cannot give it its output
     return failed;
+  };
+  auto open_output = [&](std::string_view path, Fd& output) {
+    std::string name(path);
+    output.fd = outputs_.open(name);
+    if (output.fd < 0) return false;
+    result.outputs.push_back(std::move(name));
+    return true;
   };
   Fd out, err;
   if (!open_output(out_path, out)) return unopenable(out_path);

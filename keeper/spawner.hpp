@@ -9,6 +9,7 @@
 #pragma once
 
 #include "keeper/cgroup.hpp"
+#include "keeper/outputs.hpp"
 #include "keeper/proc.hpp"
 
 #include <condition_variable>
@@ -35,14 +36,15 @@ struct Spawned {
   uint64_t start_ns = 0;
   int exit_code = 0;  // when it could not
   std::string error;
-  std::unique_ptr<Cgroup> cgroup{};  // null: it has none
+  std::unique_ptr<Cgroup> cgroup{};    // null: it has none
+  std::vector<std::string> outputs{};  // opened for it
 };
 
 class Spawner {
  public:
   // `cgroups` may be null; `for_all`: also for those who don't ask for one. `limit`: the
   // RLIMIT_NOFILE that processes get.
-  Spawner(Cgroups* cgroups, bool for_all, rlimit limit);
+  Spawner(Outputs& outputs, Cgroups* cgroups, bool for_all, rlimit limit);
   void submit(std::vector<SpawnJob> jobs);
   std::vector<Spawned> take();
   int event_fd() const { return event_fd_; }  // readable when take() has something
@@ -51,6 +53,7 @@ class Spawner {
   void work();
   Spawned spawn(const SpawnJob& job, char* stack);
 
+  Outputs& outputs_;
   Cgroups* const cgroups_;
   const bool cgroups_for_all_;
   const bool born_in_cgroup_;  // else a process joins its cgroup

@@ -35,9 +35,11 @@ void watch(int epoll_fd, int operation, int fd, uint32_t events, uint64_t id) {
 
 }  // namespace
 
-Supervisor::Supervisor(Options options, Spool& spool, Spawner& spawner, Cgroups* cgroups)
+Supervisor::Supervisor(Options options, Spool& spool, Outputs& outputs, Spawner& spawner,
+                       Cgroups* cgroups)
     : options_(options),
       spool_(spool),
+      outputs_(outputs),
       spawner_(spawner),
       cgroups_(cgroups),
       adopted_(options.keeper),
@@ -97,6 +99,7 @@ void Supervisor::run() {
     }
   }
   spool_.sync();
+  outputs_.remove_spares();
 }
 
 Supervisor::Process* Supervisor::find(uint64_t entry) {
@@ -123,6 +126,7 @@ void Supervisor::on_spawned(Spawned spawned) {
   Process* process = find(spawned.entry);
   if (process == nullptr) return;
   process->start_ns = now_ns_;
+  process->outputs = std::move(spawned.outputs);
   if (spawned.pid == 0) {
     process->exit_code = spawned.exit_code;
     process->error = std::move(spawned.error);
@@ -210,6 +214,7 @@ void Supervisor::end(Process& process) {
     process.out_of_memory = process.signal == SIGKILL && cgroups_->out_of_memory(*process.cgroup);
     cgroups_->give_back(std::move(process.cgroup));
   }
+  for (const std::string& path : std::exchange(process.outputs, {})) outputs_.close(path);
   process.state = State::ended;
   process.ended = true;
   --living_;
@@ -269,6 +274,7 @@ void Supervisor::check_idle() {
   struct stat info {};
   if (fstat(options_.dir_fd, &info) == 0 && info.st_nlink == 0) stop();  // our work-dir is gone
   if (now_ns_ - idle_since_ns_ >= options_.idle_ns) stop();
+  outputs_.trim();
   if (leaving_.empty() && adopted_.reap()) {
     // What shows up after its process has ended, from behind something that nobody could tell.
     adopted_.scan([](int) { return uint64_t{0}; },

@@ -39,7 +39,7 @@ class Supervisor {
     uint64_t idle_ns = 0;  // how long without processes and agent
   };
 
-  Supervisor(Options options, Spool& spool, Spawner& spawner, Cgroups* cgroups);
+  Supervisor(Options options, Spool& spool, Outputs& outputs, Spawner& spawner, Cgroups* cgroups);
   // What an earlier keeper left in the spool; its end is written if it has none: lost.
   void adopt(Record record);
   void run();  // until nobody needs us
@@ -50,6 +50,7 @@ class Supervisor {
     State state = State::starting;
     int pidfd = -1;
     std::unique_ptr<Cgroup> cgroup{};
+    std::vector<std::string> outputs{};
     bool killing = false;
     uint64_t kill_at_ns = 0;  // SIGKILL, when killing
     bool start_told = false;  // on this connection
@@ -83,6 +84,7 @@ class Supervisor {
 
   const Options options_;
   Spool& spool_;
+  Outputs& outputs_;
   Spawner& spawner_;
   Cgroups* const cgroups_;
   Adopted adopted_;

@@ -5,10 +5,12 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <sys/stat.h>
 #include <sys/time.h>
+#include <thread>
 
 namespace muster::agent {
 namespace {
@@ -79,14 +81,38 @@ TEST(ReadLogFile, LinesAcrossBlocks) {
   EXPECT_EQ(static_cast<size_t>(chunk.offset), all.size() - last.size());
 }
 
-TEST(LogStore, EmptyFilesGoAtTheEnd) {
+// The keeper gives an empty file to another pod by renaming it: a reader that has just opened it
+// must not take the other's output for this one's.
+TEST(ReadLogFile, NothingOfThePodThatGotTheFileNext) {
+  TempDir temp;
+  std::string mine = temp / "mine", other = temp / "other";
+  std::atomic<bool> done{false};
+  std::thread keeper([&] {
+    for (int i = 0; i < 3'000; ++i) {
+      write_file(mine, 0, 0);
+      std::filesystem::rename(mine, other);
+      write_file(other, 5, 0);
+      std::filesystem::remove(other);
+    }
+    done = true;
+  });
+  size_t foreign = 0;
+  while (!done) foreign += read_log_file(mine, 0, 10).data.size();
+  keeper.join();
+  EXPECT_EQ(foreign, 0u);
+}
+
+TEST(LogStore, EmptyFilesGo) {
   TempDir temp;
   LogStore logs(temp / "logs");
   auto files = logs.open("u1", "p-1.x", "main");
   ASSERT_TRUE(files.ok());
   write_file(files->out, 0, 0);
   write_file(files->err, 3, 0);
-  logs.close("u1", "p-1.x", "main");
+  sweep(logs, kNoLimits);
+  EXPECT_TRUE(exists(files->out)) << "it may still be written to";
+  logs.close("u1", "p-1.x");
+  sweep(logs, kNoLimits);
   EXPECT_FALSE(exists(files->out));
   EXPECT_TRUE(exists(files->err));
   LogChunk out = logs.read("u1", "p-1.x", "main", false, 0, 10);
@@ -115,8 +141,8 @@ TEST(LogStore, OldFilesGoRunningOnesStay) {
   write_file(fresh->out, 5, 3000);
   write_file(running->out, 5, 9000);
   write_file(gone->out, 5, 9000);
-  for (const char* pod : {"old", "fresh"}) logs.close("u1", pod, "main");
-  logs.close("u3", "gone", "main");
+  for (const char* pod : {"old", "fresh"}) logs.close("u1", pod);
+  logs.close("u3", "gone");
   sweep(logs, {4000, ~0ull});
   EXPECT_FALSE(exists(old->out));
   EXPECT_TRUE(exists(fresh->out));
@@ -132,7 +158,7 @@ TEST(LogStore, EmptyFoldersGoWhenOld) {
     timeval times[2] = {{1, 0}, {1, 0}};
     ASSERT_EQ(utimes((temp / "logs/" + job).c_str(), times), 0);
   }
-  logs.close("u1", "p", "main");
+  logs.close("u1", "p");
   sweep(logs, {4000, ~0ull});
   EXPECT_FALSE(exists(temp / "logs/u1"));
   EXPECT_TRUE(exists(temp / "logs/u2")) << "a pod runs there";
@@ -150,7 +176,7 @@ TEST(LogStore, OldestGoFirstWhenThereIsTooMuch) {
     auto paths = logs.open("u" + std::to_string(i % 2), pod, "main");
     files.push_back(paths->out);
     write_file(paths->out, 100, 10'000 - 1000 * i);
-    if (i != 0) logs.close("u" + std::to_string(i % 2), pod, "main");
+    if (i != 0) logs.close("u" + std::to_string(i % 2), pod);
   }
   sweep(logs, {kNoLimits.keep_ms, 350});
   EXPECT_TRUE(exists(files[0])) << "the oldest, yet it runs";
