@@ -69,9 +69,12 @@ void set_signals() {
     syscall(SYS_rt_sigaction, signal, kDefault, nullptr, NSIG / 8);
   }
   for (int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE}) std::signal(signal, [](int) {});
-  sigset_t none;
-  sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);
+  // Ends are heard of by descriptor. A signal for each would break off what the main thread sleeps
+  // in: one that the thread which started the process blocks is not ignored but goes to another.
+  sigset_t ends;
+  sigemptyset(&ends);
+  sigaddset(&ends, SIGCHLD);
+  sigprocmask(SIG_SETMASK, &ends, nullptr);
 }
 
 // Raises our own limit of descriptors, one a process; returns what processes get.

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <ctime>
 #include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -16,6 +17,8 @@ namespace muster::keeper {
 namespace {
 
 constexpr uint64_t kNsPerMs = 1'000'000;
+constexpr uint64_t kGatherNs = 2 * kNsPerMs;  // between two turns
+constexpr size_t kGatherFrom = 16;            // processes that live
 constexpr uint64_t kCheckNs = 500 * kNsPerMs;
 // A start is noted and told after this; what ends sooner has its start in its end, which saves it
 // two records.
@@ -74,6 +77,7 @@ void Supervisor::run() {
   spool_.adopted_all();
   std::array<epoll_event, 256> events;
   while (true) {
+    gather();
     int count = epoll_wait(epoll_fd_, events.data(), static_cast<int>(events.size()), timeout_ms());
     now_ns_ = boot_ns();
     for (int i = 0; i < count; ++i) {
@@ -100,6 +104,15 @@ void Supervisor::run() {
   }
   spool_.sync();
   outputs_.remove_spares();
+}
+
+// Ends, starts and orders then come several at a time, which saves us, the agent and the spool the
+// switch that each of them would be. What comes after a pause is seen at once.
+void Supervisor::gather() {
+  uint64_t until = now_ns_ + kGatherNs;
+  if (living_ < kGatherFrom || boot_ns() >= until) return;
+  timespec at{static_cast<time_t>(until / 1'000'000'000), static_cast<long>(until % 1'000'000'000)};
+  clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &at, nullptr);
 }
 
 Supervisor::Process* Supervisor::find(uint64_t entry) {

@@ -58,6 +58,7 @@ class Supervisor {
     int looks = 0;            // while leaving
   };
 
+  void gather();
   Process* find(uint64_t entry);
   int timeout_ms() const;
 
