@@ -452,11 +452,14 @@ void Agent::pump() {
   }
   hands_.forget(orders.forget);
   for (PodId pod : orders.over) pods_.erase(pod);
-  if (orders.again_at == 0 || std::exchange(again_due_, true)) return;
-  tasks_.add(timer_.afterDelay(ms(std::max<Millis>(1, orders.again_at - boot_now()))).then([this] {
-    again_due_ = false;
-    schedule();
-  }));
+  if (orders.again_at == 0 || (again_at_ != 0 && again_at_ <= orders.again_at)) return;
+  again_at_ = orders.again_at;  // the later one is asked for again then
+  again_ = timer_.afterDelay(ms(std::max<Millis>(1, again_at_ - boot_now())))
+               .then([this] {
+                 again_at_ = 0;
+                 schedule();
+               })
+               .eagerlyEvaluate([](kj::Exception&& e) { MUSTER_CHECK(false, text(e)); });
 }
 
 // --- leaving

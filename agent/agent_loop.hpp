@@ -107,7 +107,8 @@ class Agent final : private Hands::Listener {
   bool saying_leave_ = false;  // the coordinator has not answered yet
   bool leaving_ = false;       // nothing is done any more but to leave
   bool pumping_ = false;
-  bool again_due_ = false;  // a timer will pump
+  Millis again_at_ = 0;  // a timer pumps then; 0: none
+  kj::Promise<void> again_ = kj::READY_NOW;
   std::optional<Result<int>> result_;
   kj::Own<kj::PromiseFulfiller<void>> finished_;
   Bug bug_;

@@ -13,8 +13,7 @@ constexpr size_t kLookedAtMax = 4096;  // attempts, a page
 
 }  // namespace
 
-Row attempts_row(JobId job, uint64_t sequence, Millis at_ms,
-                 const std::vector<core::Pod>& closed) {
+Row attempts_row(JobId job, uint64_t sequence, Millis at_ms, const std::vector<core::Pod>& closed) {
   return {keys::attempts(job, sequence), encode_attempts(at_ms, closed)};
 }
 

@@ -15,8 +15,7 @@
 
 namespace muster::storage {
 
-Row attempts_row(JobId job, uint64_t sequence, Millis at_ms,
-                 const std::vector<core::Pod>& closed);
+Row attempts_row(JobId job, uint64_t sequence, Millis at_ms, const std::vector<core::Pod>& closed);
 
 // Where a page begins: at an append, after so many of its attempts.
 struct AttemptCursor {
