@@ -52,7 +52,7 @@ class Cluster : public cluster_actor::base {
         [this](const AgentLeaves& m) { leaves(m); },
         [this](const Want& m, const job_actor& job) { want(m, job); },
         [this](const Freed& m) {
-          slots_.freed(m.job, m.slots, uptime());
+          slots_.freed(m.job, m.slots, m.quick, uptime());
           moved(m.job);
         },
         [this](const JobLeft& m) {

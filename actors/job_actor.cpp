@@ -225,7 +225,7 @@ void JobActor::act(const core::AskSlots& order) {
 }
 
 void JobActor::act(const core::FreeSlots& order) {
-  send(around_.cluster, Freed{job_.id(), order.slots});
+  send(around_.cluster, Freed{job_.id(), order.slots, order.quick});
 }
 
 void JobActor::act(const core::AnswerReconcile& order) {

@@ -144,6 +144,7 @@ struct Want {
 struct Freed {
   JobId job = 0;
   std::map<NodeId, uint32_t> slots;
+  std::map<NodeId, uint32_t> quick{};  // of these, by pods that ran for a moment only
 };
 // From the registry to the cluster: the actor of a job without open pods has gone.
 struct JobLeft {

@@ -27,6 +27,8 @@ static_assert(static_cast<int>(Cause::deadline) == static_cast<int>(wire::PodEnd
 static_assert(static_cast<int>(Cause::out_of_memory) ==
               static_cast<int>(wire::PodEnd::Cause::OUT_OF_MEMORY));
 static_assert(static_cast<int>(Cause::evicted) == static_cast<int>(wire::PodEnd::Cause::EVICTED));
+static_assert(static_cast<int>(Cause::given_back) ==
+              static_cast<int>(wire::PodEnd::Cause::GIVEN_BACK));
 using core::node::Readiness;
 static_assert(static_cast<int>(Readiness::ready) ==
               static_cast<int>(wire::PodStart::Readiness::READY));

@@ -131,7 +131,7 @@ struct Metrics::Impl {
 
   void created(const core::Job& job, const core::PodsCreated& r) {
     const core::JobState& s = job.state();
-    uint64_t failed_total = s.failed + s.held.size() - job.held_ignored();
+    uint64_t failed_total = s.failed + s.held.size() - job.held_not_failed();
     const char* reason = "new";
     if (job.spec().replace_only_failed() && failed_total > 0)
       reason = "recreate_failed";

@@ -32,6 +32,8 @@ core::EndCause cause_of(wire::PodEnd::Cause cause) {
       return core::EndCause::out_of_memory;
     case wire::PodEnd::Cause::EVICTED:
       return core::EndCause::evicted;
+    case wire::PodEnd::Cause::GIVEN_BACK:
+      return core::EndCause::given_back;
   }
   return core::EndCause::exited;
 }

@@ -337,6 +337,8 @@ std::string_view name(EndCause cause) {
       return "node-deleted";
     case EndCause::evicted:
       return "evicted";
+    case EndCause::given_back:
+      return "given_back";
   }
   return "unknown";
 }

@@ -87,6 +87,7 @@ struct PodEnd {
     deadline @7;               # activeDeadlineSeconds of the pod
     outOfMemory @8;            # OOMKilled
     evicted @9;                # the node was short of memory: DisruptionTarget/TerminationByKubelet
+    givenBack @10;             # it waited for a slot for long and never ran; counts nowhere, another takes its place
   }
   pod @0 :T.PodId;
   cause @1 :Cause;

@@ -31,6 +31,7 @@ enum EndCause {
   nodeLost @9;
   nodeDeleted @10;
   evicted @11;
+  givenBack @12;
 }
 
 # One append of one job.

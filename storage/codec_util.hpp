@@ -107,6 +107,8 @@ static_assert(static_cast<int>(core::EndCause::node_deleted) ==
               static_cast<int>(wire::EndCause::NODE_DELETED));
 static_assert(static_cast<int>(core::EndCause::evicted) ==
               static_cast<int>(wire::EndCause::EVICTED));
+static_assert(static_cast<int>(core::EndCause::given_back) ==
+              static_cast<int>(wire::EndCause::GIVEN_BACK));
 
 static_assert(static_cast<int>(core::FailureAction::fail_job) ==
               static_cast<int>(wire::FailureAction::FAIL_JOB));
@@ -123,7 +125,7 @@ inline core::Counted counted_back(wire::Counted value) {
   return core_enum(value, core::Counted::released);
 }
 inline core::EndCause cause_back(wire::EndCause value) {
-  return core_enum(value, core::EndCause::evicted);
+  return core_enum(value, core::EndCause::given_back);
 }
 
 // A grace as a number that is 0 when it is the template's (-1).

@@ -82,10 +82,9 @@ void Slots::take(Client& client, NodeId node, uint32_t count) {
   client.held[node] += count;
 }
 
-// How many of them went because they were told to.
-uint32_t Slots::release(Client& client, NodeId node, uint32_t count) {
+void Slots::release(Client& client, NodeId node, uint32_t count) {
   auto held = client.held.find(node);
-  if (held == client.held.end()) return 0;
+  if (held == client.held.end()) return;
   count = std::min(count, held->second);
   if (Site* s = site(node)) {
     s->used -= count;
@@ -93,11 +92,9 @@ uint32_t Slots::release(Client& client, NodeId node, uint32_t count) {
   }
   if ((held->second -= count) == 0) client.held.erase(held);
   auto leaving = client.leaving.find(node);
-  if (leaving == client.leaving.end()) return 0;
-  uint32_t told = std::min(leaving->second.first, count);
-  leaving->second.first -= told;
+  if (leaving == client.leaving.end()) return;
+  leaving->second.first -= std::min(leaving->second.first, count);
   if (leaving->second.first == 0) client.leaving.erase(leaving);
-  return told;
 }
 
 void Slots::hold(JobId job, const JobObjectPtr& object, const std::map<NodeId, uint32_t>& slots) {
@@ -123,13 +120,13 @@ void Slots::want(JobId job, uint32_t pending, uint64_t received, const JobObject
   forget_idle(job);
 }
 
-void Slots::freed(JobId job, const std::map<NodeId, uint32_t>& slots, Millis now) {
+void Slots::freed(JobId job, const std::map<NodeId, uint32_t>& slots,
+                  const std::map<NodeId, uint32_t>& quick, Millis now) {
   auto it = clients_.find(job);
   if (it == clients_.end()) return;
-  for (auto [node, count] : slots) {
-    uint32_t told = release(it->second, node, count);
-    if (Site* s = site(node); s && count > told) s->ends.emplace_back(now, count - told);
-  }
+  for (auto [node, count] : slots) release(it->second, node, count);
+  for (auto [node, count] : quick)
+    if (Site* s = site(node)) s->quick.emplace_back(now, count);
   forget_idle(job);
 }
 
@@ -156,10 +153,10 @@ FreeNode Slots::free_node(NodeId node, const Site& site) const {
 }
 
 uint32_t Slots::look_ahead(Site& site, Millis now) const {
-  while (!site.ends.empty() && site.ends.front().first + kLookAheadSpanMs < now)
-    site.ends.pop_front();
+  while (!site.quick.empty() && site.quick.front().first + kLookAheadSpanMs < now)
+    site.quick.pop_front();
   uint32_t recent = 0;
-  for (auto [at, count] : site.ends) recent += count;
+  for (auto [at, count] : site.quick) recent += count;
   return std::min(recent, 4 * site.info.slots + 16);
 }
 

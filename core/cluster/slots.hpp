@@ -10,9 +10,10 @@
 //    for it until it has it; what was told to go and has not gone yet counts as free to come, so
 //    nobody is told twice for one need;
 //  - from a node with a taint NoExecute those must go that do not tolerate it, or no longer;
-//  - look-ahead: a node is given as many pods beyond its slots as ended there of late, so that a
-//    slot that frees is filled at once. Never of gangs nor where resources are counted, and only of
-//    the highest priority that waits.
+//  - look-ahead: a node is given as many pods beyond its slots as short ones ended there of late,
+//    so that a slot that frees is filled at once. Never of gangs nor where resources are counted,
+//    and only of the highest priority that waits. What has waited there for long the node gives
+//    back.
 //
 // Always holds: on no node more is held than it has, save for look-ahead and for what was held
 // before it shrank.
@@ -47,7 +48,9 @@ class Slots {
   void hold(JobId job, const JobObjectPtr& object, const std::map<NodeId, uint32_t>& slots);
   // `pending` pods wait; of all that was ever granted, `received` slots are not on their way.
   void want(JobId job, uint32_t pending, uint64_t received, const JobObjectPtr& object);
-  void freed(JobId job, const std::map<NodeId, uint32_t>& slots, Millis now);
+  // `quick` of them by pods that ran for a moment only: look-ahead goes by these.
+  void freed(JobId job, const std::map<NodeId, uint32_t>& slots,
+             const std::map<NodeId, uint32_t>& quick, Millis now);
   void left(JobId job);  // it has no pods any more
   bool knows(JobId job) const { return clients_.contains(job); }
   // Slots that are granted or hold a pod.
@@ -68,9 +71,9 @@ class Slots {
     StringMap labels;
     bool usable = false;
     uint32_t used = 0;
-    Amounts taken;                                 // resources of these
-    std::deque<std::pair<Millis, uint32_t>> ends;  // of late, by themselves
-    std::vector<Taint> taints;                     // NoExecute ones, and since when it has them
+    Amounts taken;                                  // resources of these
+    std::deque<std::pair<Millis, uint32_t>> quick;  // ends of short pods, of late
+    std::vector<Taint> taints;                      // NoExecute ones, and since when it has them
     Millis tainted_ms = 0;
   };
   struct Client {
@@ -97,7 +100,7 @@ class Slots {
   Site* site(NodeId node);
   void learn(Client& client, const JobObjectPtr& object);
   void take(Client& client, NodeId node, uint32_t count);
-  uint32_t release(Client& client, NodeId node, uint32_t count);
+  void release(Client& client, NodeId node, uint32_t count);
   void forget_idle(JobId job);
   FreeNode free_node(NodeId node, const Site& site) const;
   uint32_t look_ahead(Site& site, Millis now) const;

@@ -11,6 +11,7 @@ struct Verdict {
   Counted counted = Counted::not_yet;
   bool fails_index = false;
   FailureAction action = FailureAction::none;
+  Counted if_not_held = Counted::failed;  // when counted is not_yet
 };
 
 PolicyMatch policy_verdict(const Sync& sync, const Pod& pod, const PodEnd& end) {
@@ -32,17 +33,22 @@ Verdict judge(Sync& sync, const Pod& pod, const PodEnd& end, const IndexSet& jus
     bool again = job.indexed() && (s.completed.contains(index) || just_succeeded.contains(index));
     return {again ? Counted::released : Counted::succeeded};
   }
-  PolicyMatch match = policy_verdict(sync, pod, end);
+  bool given_back = end.cause == EndCause::given_back;
+  PolicyMatch match = given_back ? PolicyMatch{} : policy_verdict(sync, pod, end);
   bool ignored = match.action == FailureAction::ignore;
-  Verdict counts{ignored ? Counted::ignored : Counted::failed, false, match.action};
+  Verdict counts{Counted::failed, false, match.action};
+  if (ignored) counts.counted = Counted::ignored;
+  if (given_back) counts.counted = Counted::released;  // but what it inherited is handed on
+  counts.if_not_held = counts.counted;
   if (match.action == FailureAction::fail_job && sync.fail_job.empty())
     sync.fail_job = match.message;
   if (!sync.per_index() || job.decided()) return counts;
   if (s.completed.contains(index) || s.failed_indexes.contains(index) ||
       just_succeeded.contains(index))
     return counts;
-  counts.fails_index = match.action == FailureAction::fail_index ||
-                       (!ignored && pod.failures >= *job.spec().backoff_limit_per_index);
+  counts.fails_index =
+      match.action == FailureAction::fail_index ||
+      (counts.counted == Counted::failed && pod.failures >= *job.spec().backoff_limit_per_index);
   if (!counts.fails_index) counts.counted = Counted::not_yet;  // until its replacement exists
   return counts;
 }
@@ -54,6 +60,12 @@ bool replaced(const Sync& sync, PodKey pod) {
        ++it)
     if (it->first != pod && it->second.active()) return true;
   return false;
+}
+
+bool was_quick(const Pod& pod, const PodsEnded::One& one) {
+  Millis started_ms = pod.started_ms != 0 ? pod.started_ms : one.started_ms;
+  return pod.bound() && one.end.cause == EndCause::exited && started_ms != 0 &&
+         one.end.ended_ms - started_ms < kQuickMs;
 }
 
 }  // namespace
@@ -74,8 +86,7 @@ void judge_ends(Sync& sync) {
       // needs none.
       if (replaced(sync, one.pod) || sync.state().held.contains(one.pod.index) ||
           just_held.contains(one.pod.index))
-        verdict.counted =
-            verdict.action == FailureAction::ignore ? Counted::ignored : Counted::failed;
+        verdict.counted = verdict.if_not_held;
       else
         just_held.insert(one.pod.index);
     }
@@ -83,6 +94,7 @@ void judge_ends(Sync& sync) {
     one.fails_index = verdict.fails_index;
     one.action = verdict.action;
     if (pod.bound()) ++sync.freed[pod.node];
+    if (was_quick(pod, one)) ++sync.freed_quickly[pod.node];
     sync.closed.push_back(one.pod);
   }
   std::tie(record.backoff_failures, record.backoff_last_ms) =

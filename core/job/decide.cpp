@@ -80,7 +80,8 @@ Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Kn
   settle_launches(sync);
 
   if (!sync.closed.empty()) sync.order(PodsClosed{std::move(sync.closed)});
-  if (!sync.freed.empty()) sync.order(FreeSlots{std::move(sync.freed)});
+  if (!sync.freed.empty())
+    sync.order(FreeSlots{std::move(sync.freed), std::move(sync.freed_quickly)});
   if (sync.granted || job.pending().size() != wanted_before)
     sync.order(AskSlots{static_cast<uint32_t>(job.pending().size())});
   if (sync.wake_ms != 0) sync.order(WakeAt{sync.wake_ms});

@@ -47,9 +47,12 @@ struct AskSlots {
   uint32_t wanted = 0;
 };
 
-// Slots that were granted or held and are free again.
+// Slots that were granted or held and are free again; `quick` of them by pods that ended by
+// themselves within kQuickMs of their start.
+constexpr Millis kQuickMs = 500;
 struct FreeSlots {
   std::map<NodeId, uint32_t> slots;
+  std::map<NodeId, uint32_t> quick{};
 };
 
 // What a registering agent must end, and that our part of the registration is durable.

@@ -73,6 +73,9 @@ struct Ingest {
       one.end = {end.cause,   end.exit_code,
                  end.signal,  instant(sync, *pod, end.end_age_ms),
                  end.message, containers_of(*pod, end)};
+      // Its deletion was under way: that is how it ends.
+      if (end.cause == EndCause::given_back && !pod->active())
+        one.end.cause = EndCause::never_started;
       if (end.pid != 0) {
         one.pid = end.pid;
         one.restarts = end.restarts;

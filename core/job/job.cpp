@@ -90,12 +90,13 @@ struct Applier {
     if (pod.counted == Counted::not_yet && pod.ended) {
       uint32_t index = pod.key.index;
       MUSTER_CHECK(!s.held.contains(index), index);
-      if (pod.action == FailureAction::ignore) ++job.held_ignored_;
+      if (pod.counts_when_replaced() != Counted::failed) ++job.held_not_failed_;
       s.held.emplace(index, std::move(pod));
       return;
     }
-    if (closed && pod.ended && pod.bound()) closed->push_back(pod);
-    if (pod.stopping_ms != 0) return show_no_more(std::move(pod));
+    bool given_back = pod.ended && pod.end.cause == EndCause::given_back;
+    if (closed && pod.ended && pod.bound() && !given_back) closed->push_back(pod);
+    if (pod.stopping_ms != 0 || (given_back && !s.orphaned)) return show_no_more(std::move(pod));
     s.finished.push_back(std::move(pod));
     job.finished_at_[s.finished.back().key] = std::prev(s.finished.end());
     if (s.finished.size() > kFinishedPodsMax) drop_finished(s.finished.front().key);
@@ -114,9 +115,9 @@ struct Applier {
     if (auto it = s.held.find(index); it != s.held.end()) {
       Pod pod = std::move(it->second);
       s.held.erase(it);
-      if (pod.action == FailureAction::ignore) --job.held_ignored_;
-      count(pod,
-            how.value_or(pod.action == FailureAction::ignore ? Counted::ignored : Counted::failed));
+      Counted counts = pod.counts_when_replaced();
+      if (counts != Counted::failed) --job.held_not_failed_;
+      count(pod, how.value_or(counts));
       return retire(std::move(pod));
     }
     auto it = job.unjudged_.lower_bound({index, 0});
@@ -400,7 +401,7 @@ Job::Job(JobId id, JobObjectPtr object, JobState state)
 }
 
 void Job::rebuild() {
-  active_ = ready_ = held_ignored_ = 0;
+  active_ = ready_ = held_not_failed_ = 0;
   restarts_ = 0;
   pending_.clear();
   unjudged_.clear();
@@ -420,7 +421,7 @@ void Job::rebuild() {
     if (indexed_ && (pod.active() || spec().replace_only_failed())) taken_.insert(key.index);
   }
   for (const auto& [index, pod] : state_.held)
-    if (pod.action == FailureAction::ignore) ++held_ignored_;
+    if (pod.counts_when_replaced() != Counted::failed) ++held_not_failed_;
 }
 
 void Job::leave_out() {

@@ -159,7 +159,7 @@ class Job {
   // Open pods whose deletion was requested and that are not judged yet; held-back pods whose
   // failure the policy ignores; restarts of all open pods.
   const std::set<PodKey>& unjudged() const { return unjudged_; }
-  uint32_t held_ignored() const { return held_ignored_; }
+  uint32_t held_not_failed() const { return held_not_failed_; }
   uint64_t restarts() const { return restarts_; }
   uint32_t next_attempt(uint32_t index) const;
   // How many successes complete the job: its completions, or those of them that muster.dev/indexes
@@ -183,7 +183,7 @@ class Job {
   IndexSet taken_;
   IndexSet left_out_;
   std::set<PodKey> unjudged_;
-  uint32_t held_ignored_ = 0;
+  uint32_t held_not_failed_ = 0;
   uint64_t restarts_ = 0;
   std::unordered_map<PodKey, std::list<Pod>::iterator> finished_at_;
 };

@@ -21,7 +21,7 @@ enum class Counted : uint8_t {
   failed,     // in `failed`
   ignored,    // a failure that the pod failure policy ignores
   released,   // removed uncounted: success, scale-down, suspend, deletion, a second success, an
-              // index out of range
+              // index out of range, given back by its node
 };
 
 // The first rule of the pod failure policy that a failure matched (job-semantics 6.3).
@@ -59,6 +59,7 @@ enum class EndCause : uint8_t {
   node_lost,      // its node was declared lost: DisruptionTarget/DeletionByTaintManager
   node_deleted,   // its Node object was deleted: DisruptionTarget/DeletionByPodGC
   evicted,        // the node was short of memory: DisruptionTarget/TerminationByKubelet
+  given_back,     // its node had no slot for it: it never ran, and another pod takes its place
 };
 
 // How one container of a pod ended; of one that never ran `started_ms` is 0.
@@ -113,6 +114,11 @@ struct Pod {
   bool ready() const { return active() && started_ms != 0 && readiness == Readiness::ready; }
   bool bound() const { return node != kNoNode; }
   bool operator==(const Pod&) const = default;
+  // What it counts as if it is held back until its replacement exists.
+  Counted counts_when_replaced() const {
+    if (ended && end.cause == EndCause::given_back) return Counted::released;
+    return action == FailureAction::ignore ? Counted::ignored : Counted::failed;
+  }
 };
 
 }  // namespace muster::core

@@ -25,14 +25,14 @@ const Pod* deleted_pod(const Job& job, uint32_t index) {
   return &job.state().open.at(*it);
 }
 
-// The pod that an index gets next: after a held-back failure it inherits the failure count (4.6).
+// The pod that an index gets next: after a held-back pod it inherits the failure count (4.6).
 PodsCreated::Run next_pod(const Job& job, uint32_t index) {
   PodsCreated::Run run{index, 1, job.next_attempt(index), 0, 0, Counted::not_yet};
   if (auto it = job.state().held.find(index); it != job.state().held.end()) {
-    bool ignored = it->second.action == FailureAction::ignore;
-    run.failures = it->second.failures + (ignored ? 0 : 1);
-    run.ignored = it->second.ignored + (ignored ? 1 : 0);
-    run.held_counted = ignored ? Counted::ignored : Counted::failed;
+    const Pod& held = it->second;
+    run.held_counted = held.counts_when_replaced();
+    run.failures = held.failures + (run.held_counted == Counted::failed ? 1 : 0);
+    run.ignored = held.ignored + (run.held_counted == Counted::ignored ? 1 : 0);
   } else if (const Pod* pod = deleted_pod(job, index)) {
     run.failures = pod->failures + 1;
     run.ignored = pod->ignored;
@@ -53,7 +53,7 @@ Millis index_due(const Job& job, const Knobs& knobs, uint32_t index) {
   const auto& held = job.state().held;
   auto it = held.find(index);
   const Pod* pod = it != held.end() ? &it->second : deleted_pod(job, index);
-  if (!pod) return 0;
+  if (!pod || pod->counts_when_replaced() == Counted::released) return 0;
   Millis failed_ms = pod->ended ? pod->end.ended_ms : pod->stopping_ms;
   return failed_ms + backoff_delay(knobs, static_cast<uint32_t>(pod->failures + pod->ignored) + 1);
 }

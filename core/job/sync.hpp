@@ -20,8 +20,9 @@ struct Sync {
 
   // Gathered while events are taken in:
   std::vector<PodsStarted::Start> starts{};
-  std::vector<PodsEnded::One> ends{};  // facts; judged by count.cpp
-  std::map<NodeId, uint32_t> freed{};  // slots that no longer hold a pod of ours
+  std::vector<PodsEnded::One> ends{};          // facts; judged by count.cpp
+  std::map<NodeId, uint32_t> freed{};          // slots that no longer hold a pod of ours
+  std::map<NodeId, uint32_t> freed_quickly{};  // of these, by short pods that ended by themselves
   std::vector<PodKey> closed{};
   std::vector<NodeReady> ready{};  // nodes that may be told (again) what to launch and to kill
   std::vector<JobDeletion> deletions{};

@@ -59,6 +59,7 @@ bool Node::launch(Term term, const std::vector<Launch>& pods, Millis now) {
     } else if (launch.plan && !devices_.has(launch.plan->devices)) {
       refuse(pod, now);
     } else {
+      pod->second.launched_at = now;
       waiting_.push_back(launch.pod);
     }
   }
@@ -251,6 +252,25 @@ void Node::start_waiting(Orders& orders, Millis now) {
     for (; first < orders.starts.size(); ++first) orders.starts[first].devices = pod.devices;
   }
   waiting_.insert(waiting_.begin(), passed.begin(), passed.end());
+}
+
+// Gives back the pods that wait for a slot too long. Returns when to look again; 0: when something
+// happens.
+Millis Node::give_back(Millis now) {
+  if (!connected_ || !may_start(now) || running_ < slots_) return 0;
+  for (; !waiting_.empty(); waiting_.pop_front()) {
+    auto pod = pods_.find(waiting_.front());
+    if (pod == pods_.end() || pod->second.running) continue;
+    Millis due = pod->second.launched_at + kWaitMaxMs;
+    if (now < due) return due;
+    PodEnded end{.pod = pod->first,
+                 .cause = Cause::given_back,
+                 .message = "it waited in vain for a slot of its node",
+                 .ended_at = now};
+    pods_.erase(pod);
+    finish(std::move(end), {});
+  }
+  return 0;
 }
 
 // What is shown of a pod is looked at once it is known what was started, so that a restart without
@@ -447,6 +467,7 @@ Orders Node::next(Millis now) {
   orders.kills = std::exchange(kills_, {});
   start_due(orders, now);
   start_waiting(orders, now);
+  Millis wait_until = give_back(now);
   tell_changes();
   bool send_now =
       starts_.size() + ends_.size() >= kListMax || pods_.size() + unacked_.size() < kGatherFrom;
@@ -455,10 +476,11 @@ Orders Node::next(Millis now) {
   } else {
     take_reports(orders, now);
   }
-  if (!timers_.empty()) {
-    Millis at = timers_.begin()->first;
+  auto again_at = [&orders](Millis at) {
     orders.again_at = orders.again_at == 0 ? at : std::min(orders.again_at, at);
-  }
+  };
+  if (!timers_.empty()) again_at(timers_.begin()->first);
+  if (wait_until != 0) again_at(wait_until);
   orders.forget = std::exchange(forget_, {});
   orders.over = std::exchange(over_, {});
   return orders;

@@ -6,7 +6,8 @@
 // What arrived between two next() is one batch.
 //
 // Always holds:
-//  - at most `slots` pods run, the others wait in the order of their launch;
+//  - at most `slots` pods run, the others wait in the order of their launch, and those that waited
+//  for long are given back;
 //  - nothing is started outside the lease, nor while a pod that the coordinator disowned (fenced)
 //  is still alive;
 //  - a pod id is begun once; a kill is answered by an end, also for a pod that waits, that is
@@ -39,6 +40,8 @@ class Node {
  public:
   static constexpr size_t kListMax = 512;   // entries of a list in a report
   static constexpr size_t kReportsMax = 4;  // in flight
+  // So long a pod waits here while all slots are taken; then other nodes may have some.
+  static constexpr Millis kWaitMaxMs = 2'000;
   static constexpr size_t kGatherFrom =
       16;  // pods here or not acked: with fewer, a slot would be idle
 
@@ -101,6 +104,7 @@ class Node {
     bool running = false;  // it has a slot; else it waits
     bool adopted = false;  // heard of from the hands, never launched here
     Millis grace_ms = 0;
+    Millis launched_at = 0;
     DeviceMapPtr devices{};
     PodRun::Shown shown{};         // what was told, or is about to be
     uint32_t told = 0, acked = 0;  // versions of it
@@ -134,6 +138,7 @@ class Node {
   void run_timers(Millis now);
   void start_due(Orders& orders, Millis now);
   void start_waiting(Orders& orders, Millis now);
+  Millis give_back(Millis now);
   void tell_changes();
   Report take_report();
   void take_reports(Orders& orders, Millis now);

@@ -105,6 +105,7 @@ enum class Cause : uint8_t {  // as wire::PodEnd::Cause, in the same order
   deadline,
   out_of_memory,
   evicted,
+  given_back,
 };
 
 enum class Readiness : uint8_t {  // as wire::PodStart::Readiness, in the same order

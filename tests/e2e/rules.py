@@ -99,6 +99,20 @@ class Placement(World):
         started = [index for index, _, what, _ in witness.lines() if what == "start"]
         self.assertGreaterEqual(len(started), 4, "one of the low ones ran twice")
 
+    def test_long_pods_behind_short_ones_find_the_free_slots(self):
+        """Short pods have more of them sent ahead to a node than it has slots; when long ones come, they do not wait there
+        while another node is idle."""
+        cluster = self.cluster(agents=2, slots=8)
+        witness = self.witness(cluster)
+        work = 'code=0; if [ "$i" -ge 400 ]; then while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; fi'
+        self.submit(cluster, witness.job("mixed", work, 416, parallelism=100, backoffLimitPerIndex=0))
+        eventually(lambda: cluster.api.job("mixed")["status"].get("ready") == 16, "each slot has a long one", 30)
+        (witness.folder / "go").touch()
+        job = cluster.wait("mixed", finished, 30)
+        self.assertTrue(condition(job, "Complete"), job["status"])
+        self.assertNotIn("failed", job["status"], "what was given back counts nowhere")
+        witness.check(self)
+
     def test_taints_selectors_and_cordon(self):
         cluster = self.cluster(agents=2, slots=4)
         witness = self.witness(cluster)

@@ -37,6 +37,8 @@ std::string cause_name(Cause cause) {
       return "out_of_memory";
     case Cause::evicted:
       return "evicted";
+    case Cause::given_back:
+      return "given_back";
   }
   return "?";
 }
@@ -98,6 +100,37 @@ TEST_F(NodeTest, RunsAtMostSlotsInLaunchOrder) {
   node.report_returned(2);
   EXPECT_EQ(next(), "forget 11");
   EXPECT_FALSE(node.knows(pod(4)));
+}
+
+TEST_F(NodeTest, GivesBackWhatWaitsForASlotTooLong) {
+  welcome();
+  launch({0, 1, 2});
+  EXPECT_EQ(next(), "start j1/0#0; start j1/1#0");
+  now += Node::kWaitMaxMs / 2;
+  node.heartbeat_answered(kTerm, now);
+  launch({3, 4});
+  now += Node::kWaitMaxMs / 2;
+  node.heartbeat_answered(kTerm, now);
+  Orders orders = node.next(now - 1);
+  EXPECT_EQ(text(orders), "");
+  EXPECT_EQ(orders.again_at, now);
+  EXPECT_EQ(next(), "report 1 -j1/2#0 given_back/0") << "the others came later";
+  launch({2});
+  ended(0, 0, 7);
+  EXPECT_EQ(next(), "start j1/3#0; report 2 -j1/0#0 exited/0") << "it is not begun after all";
+  node.report_returned(1);
+  EXPECT_FALSE(node.knows(pod(2)));
+  now += Node::kWaitMaxMs;
+  node.heartbeat_answered(kTerm, now);
+  node.disconnected();
+  EXPECT_EQ(next(), "") << "nobody would take it";
+}
+
+TEST_F(NodeTest, KeepsWhatWaitsWhileThereAreSlots) {
+  launch({0});
+  now += 2 * Node::kWaitMaxMs;
+  welcome({});
+  EXPECT_EQ(next(), "start j1/0#0") << "it waited for the lease";
 }
 
 TEST_F(NodeTest, StartsNothingOutsideTheLease) {

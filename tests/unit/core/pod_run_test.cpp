@@ -15,8 +15,8 @@ constexpr Millis kLease = 1'000'000'000;
 
 std::string name(Cause cause) {
   constexpr const char* kNames[] = {
-      "exited",        "killed", "never_started", "start_failed",  "keeper_lost",
-      "agent_stopped", "fenced", "deadline",      "out_of_memory", "evicted"};
+      "exited", "killed",   "never_started", "start_failed", "keeper_lost", "agent_stopped",
+      "fenced", "deadline", "out_of_memory", "evicted",      "given_back"};
   return kNames[static_cast<size_t>(cause)];
 }
 

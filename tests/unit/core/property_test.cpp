@@ -244,7 +244,7 @@ class World {
 
   void random_step() {
     Agent& agent = agents_[pick(kAgents)];
-    switch (pick(17)) {
+    switch (pick(18)) {
       case 0:
         now_ += pick(400);
         break;
@@ -281,6 +281,9 @@ class World {
         break;
       case 16:
         if (chance(50)) owner();
+        break;
+      case 17:
+        if (chance(30)) give_back_one(agent);
         break;
       case 14:
         if (chance(20))
@@ -579,6 +582,14 @@ class World {
     }
   }
 
+  void give_back_one(Agent& agent) {
+    for (auto& [key, process] : agent.pods) {
+      if (process.state != Process::State::waiting) continue;
+      finish(key, process, EndCause::given_back, 0);
+      return;
+    }
+  }
+
   void finish(PodKey key, Process& process, EndCause cause, int32_t exit_code) {
     process.end.pid = process.state == Process::State::running ? 100 : 0;
     process.state = Process::State::ended;
@@ -586,7 +597,8 @@ class World {
     process.end.cause = cause;
     process.end.exit_code = exit_code;
     process.end.restarts = process.restarts;
-    truth_[key] = exit_code == 0 && cause != EndCause::never_started;
+    truth_[key] =
+        exit_code == 0 && cause != EndCause::never_started && cause != EndCause::given_back;
   }
 
   void report(Agent& agent) {
@@ -731,7 +743,7 @@ class World {
     for (; judged_ < durable_.size(); ++judged_)
       std::visit([this](const auto& r) { tally(r); }, durable_[judged_]);
     const JobState& s = shown_->state();
-    uint64_t held = s.held.size() - shown_->held_ignored();
+    uint64_t held = s.held.size() - shown_->held_not_failed();
     expect(s.failed + held == failed_, "failed is " + std::to_string(s.failed) + " and " +
                                            std::to_string(held) + " held, the model says " +
                                            std::to_string(failed_));
@@ -767,7 +779,8 @@ class World {
     auto end = static_cast<uint32_t>(r.completions);
     completed_.erase(completed_.lower_bound(end), completed_.end());
     for (const auto& [index, pod] : before_->held)
-      if (index >= end && dropped_.insert(pod.key).second && pod.action != FailureAction::ignore)
+      if (index >= end && dropped_.insert(pod.key).second &&
+          pod.counts_when_replaced() == Counted::failed)
         --failed_;
   }
   void tally(const JobSuspended&) { suspended_once_ = true; }
@@ -817,6 +830,9 @@ class World {
       } else if (success) {
         completed_.insert(one.pod.index);
         ++succeeded_;
+      } else if (one.end.cause == EndCause::given_back) {
+        expect(one.counted == Counted::released || one.counted == Counted::not_yet,
+               "counted though it never ran: " + to_string(one.pod));
       } else if (!ignores(one)) {
         ++failed_;
       }

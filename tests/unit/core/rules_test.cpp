@@ -151,6 +151,66 @@ TEST(Elastic, AHeldBackPodOutOfRangeIsReleasedUncounted) {
   EXPECT_EQ(fresh->failures, 0) << "with a fresh failure count";
 }
 
+// ---- given back by a node that had no slot for it: as if it had never been bound
+
+TEST(GivenBack, CountsNowhereAndIsReplacedAtOnce) {
+  JobSpec spec = Play::indexed(2, 2);
+  spec.backoff_limit = 0;
+  Play play(spec);
+  play.sync();
+  play.end({1, 0}, 0, EndCause::given_back);
+  EXPECT_FALSE(play.pod({1, 0})) << "nothing of it is shown";
+  ASSERT_TRUE(play.pod({1, 1}));
+  EXPECT_TRUE(play.pod({1, 1})->active());
+  EXPECT_EQ(play.state().failed, 0u);
+  EXPECT_EQ(play.state().backoff_failures, 0u);
+  EXPECT_EQ(play.closed(), "") << "it is no attempt";
+  play.end({0, 0}, 0);
+  play.end({1, 1}, 0);
+  EXPECT_TRUE(play.job().condition("Complete"));
+}
+
+TEST(GivenBack, HandsOnTheFailuresOfItsIndexWithoutADelay) {
+  JobSpec spec = Play::indexed(1, 1);
+  spec.backoff_limit_per_index = 1;
+  Play play(spec);
+  play.sync();
+  play.end({0, 0}, 5);
+  play.tick(100);
+  play.end({0, 1}, 0, EndCause::given_back);
+  ASSERT_TRUE(play.pod({0, 2})) << "no delay: that of the failure is over";
+  EXPECT_EQ(play.pod({0, 2})->failures, 1);
+  EXPECT_EQ(play.state().failed, 1u);
+  play.end({0, 2}, 5);
+  EXPECT_EQ(play.state().failed_indexes.text(), "0") << "the limit is 1";
+  EXPECT_EQ(play.state().failed, 2u);
+}
+
+TEST(GivenBack, AtTheEndOfAFailingJobItIsNoFailure) {
+  JobSpec spec = Play::indexed(3, 3);
+  spec.backoff_limit_per_index = 0;
+  spec.max_failed_indexes = 0;
+  Play play(spec);
+  play.sync();
+  play.sync({PodsReported{
+      1, Play::kNode, {}, {Play::ended({2, 0}, 0, EndCause::given_back), Play::ended({0, 0}, 1)}}});
+  EXPECT_EQ(play.conditions(), "FailureTarget=True/MaxFailedIndexesExceeded");
+  EXPECT_EQ(play.state().failed, 2u) << "0, and 1 that is killed";
+}
+
+TEST(GivenBack, OneThatIsBeingDeletedJustEnds) {
+  JobSpec spec = Play::indexed(1, 1);
+  spec.pod_replacement_policy = "Failed";
+  Play play(spec);
+  play.sync();
+  play.remove({0, 0});
+  EXPECT_FALSE(play.pod({0, 1}));
+  play.end({0, 0}, 0, EndCause::given_back);
+  EXPECT_EQ(play.state().failed, 1u) << "a deleted pod is a failure";
+  play.tick(100);
+  EXPECT_TRUE(play.pod({0, 1}));
+}
+
 TEST(Surplus, TheLeastAdvancedGoFirst) {
   Play play(Play::indexed(4, 4));
   play.sync();
@@ -211,7 +271,7 @@ TEST(FailurePolicy, PerIndexIgnoredFailuresAreHandedOnApart) {
   play.sync();
   play.end({0, 0}, 7);
   ASSERT_TRUE(play.state().held.contains(0));
-  EXPECT_EQ(play.job().held_ignored(), 1u);
+  EXPECT_EQ(play.job().held_not_failed(), 1u);
   play.tick(100);
   ASSERT_TRUE(play.pod({0, 1}));
   EXPECT_EQ(play.pod({0, 1})->failures, 0);

@@ -63,15 +63,16 @@ struct Play {
       if (count > used) back[node] = count - used;
     }
     want(id);
-    if (!back.empty()) slots.freed(id, back, now);
+    if (!back.empty()) slots.freed(id, back, {}, now);
   }
-  void end(JobId id, NodeId node, uint32_t count, bool again) {
+  void end(JobId id, NodeId node, uint32_t count, bool again, bool quick = true) {
     JobState& job = jobs.at(id);
     ASSERT_GE(job.runs[node], count);
     if ((job.runs[node] -= count) == 0) job.runs.erase(node);
     if (again) job.pending += count;
     want(id);
-    slots.freed(id, {{node, count}}, now);
+    std::map<NodeId, uint32_t> freed{{node, count}};
+    slots.freed(id, freed, quick ? freed : std::map<NodeId, uint32_t>{}, now);
   }
   Slots::Round round(Millis later = 100) {
     now += later;
@@ -134,7 +135,7 @@ TEST(Slots, ANodeThatIsGoneHoldsNothing) {
   play.round();
   play.slots.remove_node(1);
   EXPECT_FALSE(play.slots.knows(1));
-  play.slots.freed(1, {{1, 2}}, play.now);  // too late, and nobody minds
+  play.slots.freed(1, {{1, 2}}, {}, play.now);  // too late, and nobody minds
   play.node(2, 1);
   play.job(2, 1);
   play.round();
@@ -270,6 +271,22 @@ TEST(Slots, LookAheadOnlyForPlainJobsOfTheHighestPriority) {
   EXPECT_EQ(ahead(0, true, ""), 4u);
   EXPECT_EQ(ahead(0, false, "1"), 4u);
   EXPECT_EQ(ahead(5, false, ""), 4u);
+}
+
+// Long pods that end all at once, or pods that were given back, say nothing of what comes next:
+// what was given ahead would wait here while another node is idle.
+TEST(Slots, LookAheadOnlyAfterShortPods) {
+  auto ahead = [](bool quick) {
+    Play play;
+    play.node(1, 4);
+    play.job(1, 100);
+    play.round();
+    play.end(1, 1, 4, true, quick);
+    play.round(10);
+    return play.slots.used(1);
+  };
+  EXPECT_EQ(ahead(true), 8u);
+  EXPECT_EQ(ahead(false), 4u);
 }
 
 // Random histories: jobs of all kinds come, run and end. No node ever holds more than it has, and
