@@ -397,11 +397,13 @@ bool Spool::flush() {
   }
   offset_ += done;
   pending_.clear();
+  bool first = false;  // else the thread that syncs gathers already
   {
     std::lock_guard lock(mutex_);
-    if (dirty_.empty() || dirty_.back() != file_) dirty_.push_back(file_);
+    first = dirty_.empty();
+    if (first || dirty_.back() != file_) dirty_.push_back(file_);
   }
-  dirty_or_done_.notify_one();
+  if (first) dirty_or_done_.notify_one();
   if (may_drop_ && segments_.size() > 1) drop_old();
   return true;
 }
