@@ -8,7 +8,9 @@
 #include <fstream>
 #include <sstream>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
+#include <vector>
 
 namespace muster::keeper {
 namespace {
@@ -109,6 +111,28 @@ TEST_F(OutputsTest, ASpareThatIsGoneIsNoHarm) {
   unlink(path("a").c_str());
   run("b", "b");
   EXPECT_EQ(text("b"), "b");
+}
+
+TEST_F(OutputsTest, ThreadsOpenWhatAnotherCloses) {
+  constexpr int kThreads = 3, kEach = 300;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([this, t] {
+      for (int i = 0; i < kEach; ++i) {
+        std::string name = std::to_string(t) + "-" + std::to_string(i);
+        run(name, i % 3 == 0 ? name : "");
+        if (i % 50 == 0) outputs_.trim();
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  outputs_.remove_spares();
+  size_t files = 0;
+  for (const auto& file : std::filesystem::directory_iterator(dir_)) {
+    EXPECT_EQ(text(file.path().filename()), file.path().filename().string());
+    ++files;
+  }
+  EXPECT_EQ(files, size_t{kThreads} * kEach / 3);
 }
 
 TEST_F(OutputsTest, WhatCannotBeOpenedTellsWhy) {
