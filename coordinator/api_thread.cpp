@@ -6,6 +6,7 @@
 #include "api/view.hpp"
 #include "coordinator/inbox.hpp"
 #include "coordinator/random.hpp"
+#include "coordinator/replies.hpp"
 #include "storage/attempts.hpp"
 
 #include <caf/send.hpp>
@@ -13,7 +14,7 @@
 
 #include <algorithm>
 #include <future>
-#include <mutex>
+#include <memory>
 #include <sys/resource.h>
 #include <thread>
 #include <utility>
@@ -135,9 +136,7 @@ class Thread final : public ApiThread, public api::Backend {
   }
 
   void read_log(api::LogRequest request, std::function<void(Result<api::LogChunk>)> done) override {
-    rpc_->read_log(std::move(request), [this, done = std::move(done)](Result<api::LogChunk> chunk) {
-      post([done, chunk = std::move(chunk)] { done(chunk); });
-    });
+    rpc_->read_log(std::move(request), replies_.across(std::move(done)));
   }
 
   Result<api::AttemptPage> read_attempts(const api::AttemptRequest& request) override {
@@ -162,15 +161,10 @@ class Thread final : public ApiThread, public api::Backend {
 
   // The answer of an actor, brought to this thread.
   std::function<void(Status)> back(std::function<void(Status)> done) {
-    return [this, done = std::move(done)](Status status) {
-      post([done, status = std::move(status)] { done(status); });
-    };
+    return replies_.across(std::move(done));
   }
 
-  void post(std::function<void()> task) {
-    std::lock_guard lock(inbox_mutex_);
-    if (inbox_) inbox_->post(std::move(task));
-  }
+  void post(std::function<void()> task) { door_->post(std::move(task)); }
 
   void run(std::promise<Status>& bound) {
     auto io = kj::setupAsyncIo();
@@ -202,10 +196,7 @@ class Thread final : public ApiThread, public api::Backend {
     server_ = &server;
     auto paf = kj::newPromiseAndFulfiller<void>();
     stopped_ = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(paf.fulfiller));
-    {
-      std::lock_guard lock(inbox_mutex_);
-      inbox_ = &inbox;
-    }
+    door_->open(inbox);
     auto tasks = inbox.run().eagerlyEvaluate(
         [](kj::Exception&& e) { MUSTER_CHECK(false, e.getDescription().cStr()); });
     auto serving = server.serve(kj::mv(port)).eagerlyEvaluate([](kj::Exception&& e) {
@@ -216,9 +207,9 @@ class Thread final : public ApiThread, public api::Backend {
     serving = nullptr;
     auto limit = io.provider->getTimer().afterDelay(2 * kj::SECONDS);
     server.drain().exclusiveJoin(kj::mv(limit)).wait(io.waitScope);
-    std::lock_guard lock(inbox_mutex_);
-    inbox_ = nullptr;
+    door_->shut();
     tasks = nullptr;
+    replies_.clear();
     registry_ = actors::registry_actor{};
     cluster_ = actors::cluster_actor{};
   }
@@ -226,11 +217,11 @@ class Thread final : public ApiThread, public api::Backend {
   ApiOptions options_;
   std::thread thread_;
   std::string address_;
-  std::mutex inbox_mutex_;
-  Inbox* inbox_ = nullptr;  // while the thread runs
+  std::shared_ptr<Door> door_ = std::make_shared<Door>();
 
   // Of the API thread only:
   std::shared_ptr<kj::Own<kj::PromiseFulfiller<void>>> stopped_;
+  Replies replies_{door_};
   api::Metrics metrics_;
   api::View view_;
   api::Server* server_ = nullptr;

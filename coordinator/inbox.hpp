@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <mutex>
+#include <utility>
 #include <vector>
 
 namespace muster::coordinator {
@@ -25,6 +26,27 @@ class Inbox {
   kj::UnixEventPort::FdObserver seen_;
   std::mutex mutex_;
   std::vector<std::function<void()>> tasks_;
+};
+
+// Door: what other threads hold of an inbox. Shut, what they post is dropped.
+class Door {
+ public:
+  void open(Inbox& inbox) {
+    std::lock_guard lock(mutex_);
+    inbox_ = &inbox;
+  }
+  void shut() {
+    std::lock_guard lock(mutex_);
+    inbox_ = nullptr;
+  }
+  void post(std::function<void()> task) {
+    std::lock_guard lock(mutex_);
+    if (inbox_ != nullptr) inbox_->post(std::move(task));
+  }
+
+ private:
+  std::mutex mutex_;
+  Inbox* inbox_ = nullptr;
 };
 
 }  // namespace muster::coordinator

@@ -3,6 +3,7 @@
 #include "api/peer_uid.hpp"
 #include "base/log.hpp"
 #include "coordinator/inbox.hpp"
+#include "coordinator/replies.hpp"
 #include "coordinator/wire_convert.hpp"
 #include "core/cluster/lease.hpp"
 #include "core/pod_name.hpp"
@@ -141,10 +142,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
 
   // ---- on the RPC thread
 
-  void post(std::function<void()> task) {
-    std::lock_guard lock(inbox_mutex_);
-    if (inbox_) inbox_->post(std::move(task));
-  }
+  void post(std::function<void()> task) { door_->post(std::move(task)); }
 
   kj::Promise<void> enroll(RegisterContext context, uint64_t number) {
     auto params = context.getParams();
@@ -162,11 +160,8 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     auto paf = kj::newPromiseAndFulfiller<actors::HelloAnswer>();
     auto fulfiller =
         std::make_shared<kj::Own<kj::PromiseFulfiller<actors::HelloAnswer>>>(kj::mv(paf.fulfiller));
-    ask.done = [this, fulfiller](actors::HelloAnswer answer) {
-      post([fulfiller, answer = std::move(answer)]() mutable {
-        (*fulfiller)->fulfill(std::move(answer));
-      });
-    };
+    ask.done = replies_.across<actors::HelloAnswer>(
+        [fulfiller](actors::HelloAnswer answer) { (*fulfiller)->fulfill(std::move(answer)); });
     caf::anon_send(cluster_, std::move(ask));
     return paf.promise.then([this, context, number, agent = kj::mv(agent)](
                                 actors::HelloAnswer answer) mutable -> kj::Promise<void> {
@@ -209,6 +204,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     return it != links_.end() && it->second.number == number;
   }
   const RpcOptions& options() const { return options_; }
+  Replies& replies() { return replies_; }
   const actors::cluster_actor& cluster() const { return cluster_; }
   const actors::registry_actor& registry() const { return registry_; }
 
@@ -235,20 +231,15 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
                  std::to_string(port->getPort());
     auto paf = kj::newPromiseAndFulfiller<void>();
     stopped_ = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(paf.fulfiller));
-    {
-      std::lock_guard lock(inbox_mutex_);
-      inbox_ = &inbox;
-    }
+    door_->open(inbox);
     tasks->add(inbox.run());
     bound.set_value(Nothing{});
     paf.promise.wait(io.waitScope);
-    {
-      std::lock_guard lock(inbox_mutex_);
-      inbox_ = nullptr;
-    }
+    door_->shut();
     closing_.clear();
     links_.clear();
     tasks = nullptr;  // ends all connections
+    replies_.clear();
     cluster_ = actors::cluster_actor{};
     registry_ = actors::registry_actor{};
   }
@@ -438,12 +429,12 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
   RpcOptions options_;
   std::thread thread_;
   std::string address_;
-  std::mutex inbox_mutex_;
-  Inbox* inbox_ = nullptr;  // while the thread runs
+  std::shared_ptr<Door> door_ = std::make_shared<Door>();
   std::mutex orders_mutex_;
   std::vector<Order> orders_;
 
   // Of the RPC thread only:
+  Replies replies_{door_};
   kj::TaskSet* tasks_ = nullptr;
   kj::ConnectionReceiver* port_ = nullptr;
   std::shared_ptr<kj::Own<kj::PromiseFulfiller<void>>> stopped_;
@@ -478,9 +469,8 @@ kj::Promise<void> Session::report(ReportContext context) {
   context.releaseParams();
   auto paf = kj::newPromiseAndFulfiller<void>();
   auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(paf.fulfiller));
-  report.done = [&server = server_, fulfiller] {
-    server.post([fulfiller] { (*fulfiller)->fulfill(); });
-  };
+  report.done = [done = server_.replies().across<Nothing>(
+                     [fulfiller](Nothing) { (*fulfiller)->fulfill(); })] { done({}); };
   caf::anon_send(server_.registry(), std::move(report));
   return paf.promise.then([&server = server_, context]() mutable {
     context.getResults(capnp::MessageSize{4, 0}).setCommit(server.options().last_commit());
