@@ -9,10 +9,6 @@ namespace {
 
 constexpr int kTries = 20;  // of an apply to an object that changes meanwhile
 
-kj::Promise<void> bad(Exchange& exchange, std::string_view message) {
-  return exchange.send_status(400, "BadRequest", message);
-}
-
 // The options of an apply and the object that is applied.
 struct Wanted {
   WriteOptions options;
@@ -110,9 +106,9 @@ core::NodeSpec tracked(core::NodeSpec spec, const Shown& seen, const Json& said,
 kj::Promise<void> Routes::apply_job(Exchange& exchange, const Target& target,
                                     const std::string& body) {
   auto wanted = wanted_of(exchange, body);
-  if (!wanted.ok()) return bad(exchange, wanted.error().message);
+  if (!wanted.ok()) return exchange.bad(wanted.error().message);
   auto parsed = parse_job(wanted->json, wanted->options.unknown_fields);
-  if (!parsed.ok()) return bad(exchange, parsed.error().message);
+  if (!parsed.ok()) return exchange.bad(parsed.error().message);
   exchange.warnings = parsed->warnings;
   if (parsed->meta.name.empty()) parsed->document["metadata"]["name"] = target.name;
   const Writer writer = this->writer(exchange, wanted->options, Kind::job);
@@ -122,8 +118,8 @@ kj::Promise<void> Routes::apply_job(Exchange& exchange, const Target& target,
 
   if (!view_.job(target.ns, target.name)) {
     if (config["metadata"]["name"] != target.name)
-      return bad(exchange, "metadata.name: the name of the object (" + parsed->meta.name +
-                               ") is not the one of the request (" + target.name + ")");
+      return exchange.bad("metadata.name: the name of the object (" + parsed->meta.name +
+                          ") is not the one of the request (" + target.name + ")");
     if (!version.empty() || !parsed->meta.uid.empty())
       return exchange.send_error(
           {Errc::conflict, "the object names a version or uid, and there is no such object", {}},
@@ -131,7 +127,7 @@ kj::Promise<void> Routes::apply_job(Exchange& exchange, const Target& target,
     auto made = applied("Job", Json::object(), config, writer, force);
     if (!made.ok()) return exchange.send_error(made.error(), "jobs", target.name);
     auto job = parse_job(made->dump(), FieldValidation::ignore);
-    if (!job.ok()) return bad(exchange, job.error().message);
+    if (!job.ok()) return exchange.bad(job.error().message);
     job->warnings = exchange.warnings;
     return admit(exchange, target, std::move(*job), dry, writer,
                  [this, &exchange, target, body] { return apply_job(exchange, target, body); });
@@ -148,7 +144,7 @@ kj::Promise<void> Routes::apply_job(Exchange& exchange, const Target& target,
       if (config["metadata"].contains(name)) (*made)["metadata"][name] = config["metadata"][name];
     auto job = parse_job(made->dump(), FieldValidation::ignore);
     if (!job.ok()) return job.error();
-    return update_job(std::move(*job), seen.object(), observed(seen), options_.gates);
+    return update_job(std::move(*job), seen.object(), observed(seen), options_.knobs.gates);
   };
   return change_job(
       exchange, target, dry, std::move(make),
@@ -158,18 +154,18 @@ kj::Promise<void> Routes::apply_job(Exchange& exchange, const Target& target,
 kj::Promise<void> Routes::apply_node(Exchange& exchange, const Target& target,
                                      const std::string& body) {
   auto wanted = wanted_of(exchange, body);
-  if (!wanted.ok()) return bad(exchange, wanted.error().message);
+  if (!wanted.ok()) return exchange.bad(wanted.error().message);
   Json config = Json::parse(wanted->json);
   auto unknown = conform(config, "Node");
-  if (!unknown.ok()) return bad(exchange, unknown.error().message);
+  if (!unknown.ok()) return exchange.bad(unknown.error().message);
   if (!unknown->empty() && wanted->options.unknown_fields == FieldValidation::strict)
-    return bad(exchange, "strict decoding error: unknown field \"" + unknown->front() + "\"");
+    return exchange.bad("strict decoding error: unknown field \"" + unknown->front() + "\"");
   if (config["kind"] != "Node" || config["apiVersion"] != "v1")
-    return bad(exchange, "apiVersion and kind: expected v1 Node");
+    return exchange.bad("apiVersion and kind: expected v1 Node");
   const Json* name = find_path(config, {"metadata", "name"});
   if (name && *name != target.name)
-    return bad(exchange,
-               "metadata.name: the object is not the one of the request (" + target.name + ")");
+    return exchange.bad("metadata.name: the object is not the one of the request (" + target.name +
+                        ")");
   MakeNode make = [config, force = wanted->options.force,
                    writer = writer(exchange, wanted->options, Kind::node)](
                       const Shown& seen) -> Result<core::NodeSpec> {

@@ -14,10 +14,6 @@ namespace {
 
 constexpr size_t kPageMax = 1000, kPageDefault = 500;
 
-kj::Promise<void> bad(Exchange& exchange, std::string_view message) {
-  return exchange.send_status(400, "BadRequest", message);
-}
-
 std::string token_text(const std::pair<uint64_t, uint32_t>& next) {
   return std::to_string(next.first) + "." + std::to_string(next.second);
 }
@@ -66,17 +62,17 @@ kj::Promise<void> Routes::attempts(Exchange& exchange, const Shown& shown) {
   const std::string set = url.get("index");
   if (!set.empty()) {
     auto parsed = core::IndexSet::parse_strict(set, int64_t{1} << 31);
-    if (!parsed.ok()) return bad(exchange, "index: " + parsed.error().message);
+    if (!parsed.ok()) return exchange.bad("index: " + parsed.error().message);
     indexes = std::move(*parsed);
   }
   if (const std::string limit = url.get("limit"); !limit.empty()) {
     auto n = whole_number<size_t>(limit);
-    if (!n || *n == 0) return bad(exchange, "limit: not a number above 0: \"" + limit + "\"");
+    if (!n || *n == 0) return exchange.bad("limit: not a number above 0: \"" + limit + "\"");
     request.limit = std::min(*n, kPageMax);
   }
   if (const std::string token = url.get("continue"); !token.empty()) {
     auto from = token_of(token);
-    if (!from) return bad(exchange, "continue: not a token of this server: \"" + token + "\"");
+    if (!from) return exchange.bad("continue: not a token of this server: \"" + token + "\"");
     request.from = *from;
   }
   const bool failed = url.flag("failed");
@@ -102,7 +98,7 @@ kj::Promise<void> Routes::attempt_log(Exchange& exchange, const Shown& shown) {
   const core::Job& job = *shown.job;
   auto index = whole_number<uint32_t>(exchange.url.get("index"));
   auto attempt = whole_number<uint32_t>(exchange.url.get("attempt"));
-  if (!index || !attempt) return bad(exchange, "index and attempt: each must be a number");
+  if (!index || !attempt) return exchange.bad("index and attempt: each must be a number");
   const PodKey key{*index, *attempt};
   const core::JobMeta& meta = job.object().meta;
   const std::string name = core::pod_name(meta.name, meta.uid, job.indexed(), key);
@@ -142,20 +138,19 @@ Result<std::optional<core::Pod>> Routes::last_attempt(const core::Job& job, uint
 
 kj::Promise<void> Routes::why(Exchange& exchange, const Shown& shown) {
   const core::Job& job = *shown.job;
-  const core::Knobs knobs{options_.backoff_base_ms, options_.backoff_max_ms, options_.gates};
   Explanation why;
   const std::string text = exchange.url.get("index");
   if (text.empty()) {
-    why = why_job(view_, job, options_.now(), knobs);
+    why = why_job(view_, job, options_.now(), options_.knobs);
   } else {
-    if (!job.indexed()) return bad(exchange, "index: the job is not Indexed");
+    if (!job.indexed()) return exchange.bad("index: the job is not Indexed");
     auto index = whole_number<uint32_t>(text);
     if (!index || int64_t{*index} >= job.state().completions)
-      return bad(exchange, "index: \"" + text + "\" is not one of 0-" +
-                               std::to_string(job.state().completions - 1));
+      return exchange.bad("index: \"" + text + "\" is not one of 0-" +
+                          std::to_string(job.state().completions - 1));
     auto last = last_attempt(job, *index);
     if (!last.ok()) return exchange.send_error(last.error(), "jobs", job.object().meta.name);
-    why = why_index(view_, job, *index, *last, options_.now(), knobs);
+    why = why_index(view_, job, *index, *last, options_.now(), options_.knobs);
   }
   OrderedJson out;
   out["kind"] = "Explanation";

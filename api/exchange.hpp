@@ -61,6 +61,9 @@ class Exchange {
   kj::Promise<void> send(int code, std::string text, const char* content_type = "application/json");
   kj::Promise<void> send_status(int code, std::string_view reason, std::string_view message,
                                 OrderedJson details = nullptr);
+  kj::Promise<void> bad(std::string_view message) {
+    return send_status(400, "BadRequest", message);
+  }
   // As the error's kind says; `name` and `resource` go into the details.
   kj::Promise<void> send_error(const Error& error, const std::string& resource,
                                const std::string& name);

@@ -13,10 +13,6 @@ namespace {
 constexpr size_t kListMax = 4u << 20;  // bytes of what was deleted, in the answer
 constexpr int kTries = 20;             // of a patch against a job that changes meanwhile
 
-kj::Promise<void> bad(Exchange& exchange, std::string_view message) {
-  return exchange.send_status(400, "BadRequest", message);
-}
-
 OrderedJson scale_json(const core::Job& job, uint64_t version) {
   const core::JobMeta& meta = job.object().meta;
   std::string selector;
@@ -140,9 +136,9 @@ kj::Promise<void> Routes::respond(Exchange& exchange, const Shown& shown, int co
 kj::Promise<void> Routes::create(Exchange& exchange, const Target& target,
                                  const std::string& body) {
   auto options = write_options(exchange.url);
-  if (!options.ok()) return bad(exchange, options.error().message);
+  if (!options.ok()) return exchange.bad(options.error().message);
   auto text = body_json(body, exchange.content_type);
-  if (!text.ok()) return bad(exchange, text.error().message);
+  if (!text.ok()) return exchange.bad(text.error().message);
   auto parsed = parse_job(*text, options->unknown_fields);
   if (!parsed.ok()) return exchange.send_error(parsed.error(), "jobs", "");
   const std::string name =
@@ -161,7 +157,7 @@ kj::Promise<void> Routes::admit(Exchange& exchange, const Target& target, Parsed
   std::string name = parsed.meta.name.empty() ? parsed.meta.generate_name : parsed.meta.name;
   const Json said = parsed.document;
   auto admitted = admit_job(std::move(parsed), {target.ns, random_uid(), options_.now(),
-                                                random_suffix(), options_.gates});
+                                                random_suffix(), options_.knobs.gates});
   if (!admitted.ok()) return exchange.send_error(admitted.error(), "jobs", name);
   core::JobObjectPtr job = std::move(*admitted);
   if (exchange.method == kj::HttpMethod::POST) job = tracked_new(job, said, writer);
@@ -221,7 +217,7 @@ kj::Promise<void> Routes::change_job(Exchange& exchange, const Target& target, b
 kj::Promise<void> Routes::write_job(Exchange& exchange, const Target& target,
                                     const std::string& body) {
   auto options = write_options(exchange.url);
-  if (!options.ok()) return bad(exchange, options.error().message);
+  if (!options.ok()) return exchange.bad(options.error().message);
   MakeJob make = [this, &exchange, target, body, unknown = options->unknown_fields,
                   writer = writer(exchange, *options, Kind::job)](
                      const core::Job& seen) -> Result<core::JobObjectPtr> {
@@ -234,7 +230,7 @@ kj::Promise<void> Routes::write_job(Exchange& exchange, const Target& target,
     if (!parsed.ok()) return parsed.error();
     if (!version_holds(parsed->resource_version, version)) return conflict();
     exchange.warnings = parsed->warnings;
-    auto job = update_job(std::move(*parsed), seen.object(), observed(seen), options_.gates);
+    auto job = update_job(std::move(*parsed), seen.object(), observed(seen), options_.knobs.gates);
     if (!job.ok()) return job.error();
     return tracked(*job, seen.object().json, writer);
   };
@@ -252,7 +248,7 @@ kj::Promise<void> Routes::get_scale(Exchange& exchange, const Target& target) {
 kj::Promise<void> Routes::write_scale(Exchange& exchange, const Target& target,
                                       const std::string& body) {
   auto options = write_options(exchange.url);
-  if (!options.ok()) return bad(exchange, options.error().message);
+  if (!options.ok()) return exchange.bad(options.error().message);
   MakeJob make = [this, &exchange, body, writer = writer(exchange, *options, Kind::job, "scale")](
                      const core::Job& seen) -> Result<core::JobObjectPtr> {
     auto json = written(exchange, body, Json(scale_json(seen, view_.version())));
@@ -266,7 +262,7 @@ kj::Promise<void> Routes::write_scale(Exchange& exchange, const Target& target,
     document["spec"]["parallelism"] = replicas;
     auto parsed = parse_job(document.dump(), FieldValidation::ignore);
     if (!parsed.ok()) return parsed.error();
-    auto job = update_job(std::move(*parsed), seen.object(), observed(seen), options_.gates);
+    auto job = update_job(std::move(*parsed), seen.object(), observed(seen), options_.knobs.gates);
     if (!job.ok()) return job.error();
     return tracked(*job, seen.object().json, writer);
   };
@@ -283,17 +279,17 @@ kj::Promise<void> Routes::write_scale(Exchange& exchange, const Target& target,
 kj::Promise<void> Routes::write_job_status(Exchange& exchange, const Target& target,
                                            const std::string& body) {
   auto options = write_options(exchange.url);
-  if (!options.ok()) return bad(exchange, options.error().message);
+  if (!options.ok()) return exchange.bad(options.error().message);
   const auto shown = view_.job(target.ns, target.name);
   if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "jobs", target.name);
   const core::Job& job = *shown->job;
   const Json base(job_json(job, shown->version));
   auto json = written(exchange, body, base);
-  if (!json.ok()) return bad(exchange, json.error().message);
+  if (!json.ok()) return exchange.bad(json.error().message);
   const Json old_status = base.value("status", Json::object());
   const Json status = json->value("status", Json::object());
   if (status == old_status) return respond(exchange, *shown);
-  core::Violations found = managed_elsewhere(job.spec(), options_.gates)
+  core::Violations found = managed_elsewhere(job.spec(), options_.knobs.gates)
                                ? status_violations(job.spec(), old_status, status)
                                : kept_by_us(old_status, status);
   if (!found.empty())
@@ -313,7 +309,7 @@ kj::Promise<void> Routes::write_job_status(Exchange& exchange, const Target& tar
 kj::Promise<void> Routes::remove_job(Exchange& exchange, const Target& target,
                                      const std::string& body) {
   auto options = delete_options(exchange.url, body, exchange.content_type);
-  if (!options.ok()) return bad(exchange, options.error().message);
+  if (!options.ok()) return exchange.bad(options.error().message);
   const auto shown = view_.job(target.ns, target.name);
   if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "jobs", target.name);
   const std::string uid = shown->job->object().meta.uid;
@@ -353,11 +349,11 @@ kj::Promise<void> Routes::removed(Exchange& exchange, const Target& target,
 kj::Promise<void> Routes::remove_all(Exchange& exchange, const Target& target,
                                      const std::string& body) {
   auto options = delete_options(exchange.url, body, exchange.content_type);
-  if (!options.ok()) return bad(exchange, options.error().message);
+  if (!options.ok()) return exchange.bad(options.error().message);
   auto labels = Selector::labels(exchange.url.get("labelSelector"));
-  if (!labels.ok()) return bad(exchange, labels.error().message);
+  if (!labels.ok()) return exchange.bad(labels.error().message);
   auto fields = Selector::fields(exchange.url.get("fieldSelector"), target.kind);
-  if (!fields.ok()) return bad(exchange, fields.error().message);
+  if (!fields.ok()) return exchange.bad(fields.error().message);
   Query query{.kind = target.kind, .ns = target.ns};
   query.labels = std::move(*labels);
   query.fields = std::move(*fields);

@@ -59,7 +59,7 @@ bool same_manager(const Manager& a, const Manager& b) {
 }
 
 // What nobody manages: what names the object, and what is the server's.
-FieldSet nobodys() {
+FieldSet make_nobodys() {
   FieldSet set;
   for (const char* name : {"apiVersion", "kind", "status"})
     set.children["f:" + std::string(name)].member = true;
@@ -72,10 +72,15 @@ FieldSet nobodys() {
   return set;
 }
 
+const FieldSet& nobodys() {
+  static const FieldSet set = make_nobodys();
+  return set;
+}
+
 // A copy without what nobody manages.
 json stripped(json object) {
   if (!object.is_object()) return json::object();
-  const FieldSet out = nobodys();
+  const FieldSet& out = nobodys();
   for (const auto& [element, child] : out.children)
     if (child.children.empty()) object.erase(element.substr(2));
   if (auto meta = object.find("metadata"); meta != object.end() && meta->is_object())

@@ -45,9 +45,8 @@ kj::Promise<void> Routes::answer_own(Exchange& exchange, const MusterTarget& tar
 kj::Promise<void> Routes::indexes(Exchange& exchange, const Shown& shown) {
   const core::Job& job = *shown.job;
   const core::JobMeta& meta = job.object().meta;
-  const core::Knobs knobs{options_.backoff_base_ms, options_.backoff_max_ms, options_.gates};
   const core::IndexMap map =
-      core::index_map(job, options_.now(), core::knobs_of(knobs, job.object()));
+      core::index_map(job, options_.now(), core::knobs_of(options_.knobs, job.object()));
   OrderedJson json = {{"kind", "IndexMap"},
                       {"apiVersion", "muster.dev/v1"},
                       {"metadata",

@@ -8,10 +8,6 @@ namespace {
 
 constexpr int kTries = 20;  // of a patch against a node that changes meanwhile
 
-kj::Promise<void> bad(Exchange& exchange, std::string_view message) {
-  return exchange.send_status(400, "BadRequest", message);
-}
-
 core::StringMap strings(const Json& object, const std::string& path, core::Violations& found) {
   core::StringMap map;
   if (!object.is_object()) return map;
@@ -78,7 +74,7 @@ Result<core::NodeSpec> node_spec(const Json& json, const core::NodeInfo& node) {
 kj::Promise<void> Routes::write_node(Exchange& exchange, const Target& target,
                                      const std::string& body) {
   auto options = write_options(exchange.url);
-  if (!options.ok()) return bad(exchange, options.error().message);
+  if (!options.ok()) return exchange.bad(options.error().message);
   MakeNode make = [&exchange, body, writer = writer(exchange, *options, Kind::node)](
                       const Shown& seen) -> Result<core::NodeSpec> {
     const Json base(node_json(*seen.node, seen.version));
@@ -121,7 +117,7 @@ kj::Promise<void> Routes::change_node(Exchange& exchange, const Target& target, 
 kj::Promise<void> Routes::remove_node(Exchange& exchange, const Target& target,
                                       const std::string& body) {
   auto options = delete_options(exchange.url, body, exchange.content_type);
-  if (!options.ok()) return bad(exchange, options.error().message);
+  if (!options.ok()) return exchange.bad(options.error().message);
   const auto shown = view_.node(target.name);
   if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "nodes", target.name);
   const std::string uid = shown->node->work_dir_id;

@@ -8,10 +8,6 @@
 namespace muster::api {
 namespace {
 
-kj::Promise<void> bad(Exchange& exchange, std::string_view message) {
-  return exchange.send_status(400, "BadRequest", message);
-}
-
 std::string uid_of(const Shown& shown) {
   return core::pod_uid(shown.job->object().meta.uid, shown.pod->key);
 }
@@ -53,14 +49,14 @@ Result<std::vector<core::PodCondition>> changed_conditions(const Json& before, c
 kj::Promise<void> Routes::write_pod(Exchange& exchange, const Target& target,
                                     const std::string& body) {
   auto options = write_options(exchange.url);
-  if (!options.ok()) return bad(exchange, options.error().message);
+  if (!options.ok()) return exchange.bad(options.error().message);
   const auto shown = view_.pod(target.ns, target.name);
   if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "pods", target.name);
   std::string text;
   renderer_.object(text, *shown);
   const Json base = Json::parse(text);
   auto json = written(exchange, body, base);
-  if (!json.ok()) return bad(exchange, json.error().message);
+  if (!json.ok()) return exchange.bad(json.error().message);
   if (target.sub.empty()) {
     core::Violations found;
     for (const char* part : {"metadata", "spec"}) {
@@ -90,13 +86,13 @@ kj::Promise<void> Routes::write_pod(Exchange& exchange, const Target& target,
 kj::Promise<void> Routes::remove_pod(Exchange& exchange, const Target& target,
                                      const std::string& body) {
   auto options = delete_options(exchange.url, body, exchange.content_type);
-  if (!options.ok()) return bad(exchange, options.error().message);
+  if (!options.ok()) return exchange.bad(options.error().message);
   return delete_pod(exchange, target, *options, false);
 }
 
 kj::Promise<void> Routes::evict(Exchange& exchange, const Target& target, const std::string& body) {
   auto options = delete_options(exchange.url, body, exchange.content_type);
-  if (!options.ok()) return bad(exchange, options.error().message);
+  if (!options.ok()) return exchange.bad(options.error().message);
   return delete_pod(exchange, target, *options, true);
 }
 

@@ -10,10 +10,6 @@ std::string not_a_version(const std::string& text) {
   return "resourceVersion: Invalid value: \"" + text + "\": not a version of this server";
 }
 
-kj::Promise<void> bad(Exchange& exchange, std::string_view message) {
-  return exchange.send_status(400, "BadRequest", message);
-}
-
 // The methods of a resource, for people whose method is none of them.
 std::string allowed(const Target& target) {
   const bool job = target.kind == Kind::job, pod = target.kind == Kind::pod;
@@ -172,14 +168,14 @@ kj::Promise<void> Routes::get(Exchange& exchange, const Target& target) {
 kj::Promise<void> Routes::list(Exchange& exchange, const Target& target) {
   Query query{.kind = target.kind, .ns = target.ns};
   auto labels = Selector::labels(exchange.url.get("labelSelector"));
-  if (!labels.ok()) return bad(exchange, labels.error().message);
+  if (!labels.ok()) return exchange.bad(labels.error().message);
   auto fields = Selector::fields(exchange.url.get("fieldSelector"), target.kind);
-  if (!fields.ok()) return bad(exchange, fields.error().message);
+  if (!fields.ok()) return exchange.bad(fields.error().message);
   query.labels = std::move(*labels);
   query.fields = std::move(*fields);
   if (exchange.url.flag("watch")) return watch(exchange, std::move(query));
   auto page = page_of(exchange.url);
-  if (!page.ok()) return bad(exchange, page.error().message);
+  if (!page.ok()) return exchange.bad(page.error().message);
   if (page->resumed && !view_.after(page->version))
     return exchange.send_status(
         410, "Expired",
@@ -195,13 +191,13 @@ std::optional<kj::Promise<void>> Routes::refuse_version(Exchange& exchange) {
   const std::string text = exchange.url.get("resourceVersion"),
                     match = exchange.url.get("resourceVersionMatch");
   if (!match.empty() && match != "Exact" && match != "NotOlderThan")
-    return bad(exchange, "resourceVersionMatch: Unsupported value: \"" + match +
-                             "\": supported values: \"Exact\", \"NotOlderThan\"");
+    return exchange.bad("resourceVersionMatch: Unsupported value: \"" + match +
+                        "\": supported values: \"Exact\", \"NotOlderThan\"");
   if (!match.empty() && text.empty())
-    return bad(exchange, "resourceVersionMatch: Forbidden: needs a resourceVersion");
+    return exchange.bad("resourceVersionMatch: Forbidden: needs a resourceVersion");
   if (text.empty() || text == "0") return std::nullopt;
   const auto version = whole_number<uint64_t>(text);
-  if (!version) return bad(exchange, not_a_version(text));
+  if (!version) return exchange.bad(not_a_version(text));
   const std::string now = std::to_string(view_.version());
   if (*version > view_.version())
     return exchange.send_status(504, "Timeout",
@@ -221,7 +217,7 @@ kj::Promise<void> Routes::watch(Exchange& exchange, Query query) {
   if (const std::string text = url.get("timeoutSeconds"); !text.empty()) {
     auto n = whole_number<int64_t>(text);
     if (!n || *n < 0)
-      return bad(exchange, "timeoutSeconds: not a number of seconds: \"" + text + "\"");
+      return exchange.bad("timeoutSeconds: not a number of seconds: \"" + text + "\"");
     if (*n > 0) seconds = std::min<int64_t>(*n, 7 * 86400);
   }
   start.time = seconds * kj::SECONDS;
@@ -234,7 +230,7 @@ kj::Promise<void> Routes::watch(Exchange& exchange, Query query) {
     return stream_watch(context_, exchange, std::move(query), start);
   }
   const auto n = whole_number<uint64_t>(version);
-  if (!n) return bad(exchange, not_a_version(version));
+  if (!n) return exchange.bad(not_a_version(version));
   const auto from = view_.after(*n);
   if (!from)
     return exchange.send_status(
@@ -264,16 +260,15 @@ kj::Promise<void> Routes::pod_log(Exchange& exchange, const Shown& shown, const 
   for (const auto& c : containers) known = known || c.name == query.container;
   for (const auto& c : shown.job->spec().pod.init_containers)
     known = known || c.name == query.container;
-  if (!known)
-    return bad(exchange, "container " + query.container + " is not valid for pod " + name);
+  if (!known) return exchange.bad("container " + query.container + " is not valid for pod " + name);
   if (url.flag("previous"))
-    return bad(exchange, "previous terminated container \"" + query.container + "\" in pod \"" +
-                             name + "\" not found");
+    return exchange.bad("previous terminated container \"" + query.container + "\" in pod \"" +
+                        name + "\" not found");
   query.follow = url.flag("follow");
   const std::string stream = url.get("stream");
   if (!stream.empty() && stream != "All" && stream != "Stdout" && stream != "Stderr")
-    return bad(exchange, "stream: Unsupported value: \"" + stream +
-                             "\": supported values: \"All\", \"Stdout\", \"Stderr\"");
+    return exchange.bad("stream: Unsupported value: \"" + stream +
+                        "\": supported values: \"All\", \"Stdout\", \"Stderr\"");
   query.out = stream != "Stderr";
   query.err = stream != "Stdout";
   for (auto [name, field] :
@@ -281,14 +276,14 @@ kj::Promise<void> Routes::pod_log(Exchange& exchange, const Shown& shown, const 
     const std::string text = url.get(name);
     if (text.empty()) continue;
     const auto n = whole_number<int64_t>(text);
-    if (!n || *n < 0) return bad(exchange, std::string(name) + ": not a number: \"" + text + "\"");
+    if (!n || *n < 0) return exchange.bad(std::string(name) + ": not a number: \"" + text + "\"");
     *field = *n;
   }
   if (url.flag("timestamps"))
-    return bad(exchange,
-               "timestamps: muster keeps what a pod wrote as it is, without the time of each line");
+    return exchange.bad(
+        "timestamps: muster keeps what a pod wrote as it is, without the time of each line");
   const auto since = log_since(url, options_.now());
-  if (!since.ok()) return bad(exchange, since.error().message);
+  if (!since.ok()) return exchange.bad(since.error().message);
   const core::Pod& pod = *shown.pod;
   if (pod.ended && pod.end.ended_ms < *since)
     return exchange.send(200, "", "text/plain; charset=utf-8");

@@ -15,7 +15,7 @@
 #include "api/streams.hpp"
 #include "api/view.hpp"
 #include "base/clock.hpp"
-#include "core/spec/gates.hpp"
+#include "core/job/decide.hpp"
 
 #include <kj/async-io.h>
 #include <kj/compat/http.h>
@@ -33,9 +33,7 @@ struct ServerOptions {
   std::string version = "0.0.0";     // of muster
   std::function<uint64_t()> random;  // for uids and generated names; must be good
   WallClock now = wall_now;
-  core::Gates gates{};
-  Millis backoff_base_ms = 10'000;  // of pod failures, for jobs that say nothing of it
-  Millis backoff_max_ms = 600'000;
+  core::Knobs knobs{};                   // for jobs that say nothing of them
   std::function<std::string()> metrics;  // text of /metrics; none: not served
   // Of a client: to send a request's head whole, and between two pieces of its body.
   kj::Duration head_patience = 15 * kj::SECONDS, body_patience = 30 * kj::SECONDS;

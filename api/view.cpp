@@ -53,6 +53,16 @@ bool named_pods(const core::JobObject& object) {
          has(core::kLegacyControllerUidLabel, object.meta.uid);
 }
 
+// A copy that begins with this commit.
+std::unique_ptr<JobView> view_of(core::Job job, uint64_t commit) {
+  auto view = std::make_unique<JobView>(std::move(job));
+  view->version = view->loaded = commit;
+  view->job.each_pod([&](const core::Pod& pod) {
+    if (shows(view->job, pod)) view->pods[pod.key] = commit;
+  });
+  return view;
+}
+
 // Does what a client sees of these two differ?
 bool same_shown(core::NodeInfo a, const core::NodeInfo& b) {
   a.heartbeat_ms = b.heartbeat_ms;
@@ -74,11 +84,8 @@ void View::load_resting(JobId id, const std::string& ns, const std::string& name
 
 void View::load(core::Job job) {
   if (job.state().forgotten) return;
-  auto view = std::make_unique<JobView>(std::move(job));
+  auto view = view_of(std::move(job), 0);
   const core::Job& j = view->job;
-  j.each_pod([&](const core::Pod& pod) {
-    if (shows(j, pod)) view->pods[pod.key] = 0;
-  });
   by_name_.emplace(j.object().meta.ns, j.object().meta.name, j.id());
   jobs_[j.id()] = std::move(view);
 }
@@ -108,6 +115,7 @@ void View::commit(const core::Committed& committed) {
   commit_ = committed.commit;
   ++commits_;
   for (const auto& batch : committed.jobs) {
+    if (resting_.contains(batch->job)) awake(batch->job, *batch);
     auto it = jobs_.find(batch->job);
     for (const core::Record& record : batch->records) {
       if (const auto* admitted = std::get_if<core::JobAdmitted>(&record)) {
@@ -119,10 +127,6 @@ void View::commit(const core::Committed& committed) {
         by_name_.emplace(meta.ns, meta.name, batch->job);
         it = jobs_.emplace(batch->job, std::move(view)).first;
         push({.job = batch->job, .kind = Kind::job, .type = Change::Type::added});
-      }
-      if (&record == &batch->records.front() && resting_.contains(batch->job)) {
-        awake(batch->job, *batch);
-        it = jobs_.find(batch->job);
       }
       MUSTER_CHECK(it != jobs_.end(), batch->job);
       apply(*it->second, record);
@@ -305,12 +309,8 @@ const JobView* View::job_view(JobId id) const {
   if (it == jobs_.end()) {
     auto job = load_job_(id);
     if (!job) return nullptr;  // its end is on disk, and about to be shown
-    auto view = std::make_unique<JobView>(std::move(*job));
-    view->version = view->loaded = at_rest->second.version;
+    auto view = view_of(std::move(*job), at_rest->second.version);
     view->owner_version = at_rest->second.owner_version;
-    view->job.each_pod([&](const core::Pod& pod) {
-      if (shows(view->job, pod)) view->pods[pod.key] = view->version;
-    });
     recent_weight_ += weight(view->job);
     it = jobs_.emplace(id, std::move(view)).first;
   } else {
@@ -337,7 +337,7 @@ void View::keep_few(JobId newest) const {
 
 // A job at rest changes: from here on it is in memory, as it was before this batch. What was loaded
 // from disk may be ahead of us.
-JobView& View::awake(JobId id, const core::JobRecords& batch) {
+void View::awake(JobId id, const core::JobRecords& batch) {
   MUSTER_CHECK(batch.before != nullptr, id);
   if (auto it = jobs_.find(id); it != jobs_.end()) {
     recent_weight_ -= weight(it->second->job);
@@ -345,14 +345,10 @@ JobView& View::awake(JobId id, const core::JobRecords& batch) {
     jobs_.erase(it);
   }
   const RestingJob& entry = resting_.at(id);
-  auto view = std::make_unique<JobView>(core::Job(*batch.before));
-  view->version = view->loaded = entry.version;
+  auto view = view_of(core::Job(*batch.before), entry.version);
   view->owner_version = entry.owner_version;
-  view->job.each_pod([&](const core::Pod& pod) {
-    if (shows(view->job, pod)) view->pods[pod.key] = view->version;
-  });
   resting_.erase(id);
-  return *jobs_.emplace(id, std::move(view)).first->second;
+  jobs_.emplace(id, std::move(view));
 }
 
 void View::rest(JobId id) {

@@ -210,7 +210,7 @@ class View {
   void merge(core::NodeInfo node, bool passing);
   void push(Change change);
   const JobView* job_view(JobId id) const;
-  JobView& awake(JobId id, const core::JobRecords& batch);
+  void awake(JobId id, const core::JobRecords& batch);
   void rest(JobId id);
   void keep_few(JobId newest) const;
 

@@ -1,5 +1,6 @@
 #include "api/why.hpp"
 
+#include "api/tables.hpp"
 #include "core/cluster/free_node.hpp"
 #include "core/job/pod_conditions.hpp"
 #include "core/job/waiting.hpp"
@@ -15,12 +16,7 @@ std::string count(uint64_t n, const std::string& what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
 }
 
-std::string span_text(Millis ms) {
-  const Millis s = (ms + 999) / 1000;
-  if (s < 120) return std::to_string(s) + "s";
-  if (s < 7200) return std::to_string(s / 60) + "m";
-  return std::to_string(s / 3600) + "h";
-}
+constexpr Millis kRoundUpMs = 999;  // what is still to come is told in whole seconds, rounded up
 
 std::string attempt_name(PodKey key) {
   return "attempt " + std::to_string(key.attempt);
@@ -156,7 +152,7 @@ bool explain_whole(const core::Job& job, Millis now, const core::Knobs& knobs, E
   if (Millis due = core::job_due(job, knobs); due > now) {
     out.state = "Backoff";
     out.until_ms = due;
-    out.summary = "new pods wait " + span_text(due - now) + " more after " +
+    out.summary = "new pods wait " + span_text(due - now + kRoundUpMs) + " more after " +
                   count(s.backoff_failures, "failure") + " in a row (until " +
                   core::instant_text(due) + ")";
     return true;
@@ -204,7 +200,7 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
     out.state = "Backoff";
     out.until_ms = next;
     out.summary = (delayed == 1 ? "1 index waits" : std::to_string(delayed) + " indexes wait") +
-                  " after a failure, the next one " + span_text(next - now) + " more";
+                  " after a failure, the next one " + span_text(next - now + kRoundUpMs) + " more";
   } else if (!whole) {
     out.state = "Waiting";
     out.summary = s.parallelism == 0 ? "spec.parallelism is 0: no pod may run"
@@ -214,7 +210,7 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
     out.details.push_back(count(pending, "pod") + " wait for a place on a node");
   if (delayed > 0 && out.state != "Backoff")
     out.details.push_back("waiting after a failure: " + std::to_string(delayed) +
-                          " (the next one " + span_text(next - now) + " more)");
+                          " (the next one " + span_text(next - now + kRoundUpMs) + " more)");
   if (!s.failed_indexes.empty())
     out.details.push_back("failed indexes: " + s.failed_indexes.text());
   return out;
@@ -274,7 +270,7 @@ Explanation why_index(const View& view, const core::Job& job, uint32_t index,
     out.state = "Backoff";
     out.until_ms = due;
     out.summary = attempt_name({index, job.next_attempt(index)}) + " may start in " +
-                  span_text(due - now) + " (" + core::instant_text(due) + ")";
+                  span_text(due - now + kRoundUpMs) + " (" + core::instant_text(due) + ")";
     if (auto held = s.held.find(index); held != s.held.end())
       out.details.push_back(attempt_name(held->second.key) + ": " + end_text(held->second) + "; " +
                             counted_text(held->second));

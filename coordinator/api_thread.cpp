@@ -186,9 +186,7 @@ class Thread final : public ApiThread, public api::Backend {
     server_options.insecure = options_.insecure;
     server_options.version = options_.version;
     server_options.random = random_number;
-    server_options.gates = options_.knobs.gates;
-    server_options.backoff_base_ms = options_.knobs.backoff_base_ms;
-    server_options.backoff_max_ms = options_.knobs.backoff_max_ms;
+    server_options.knobs = options_.knobs;
     server_options.connections_max = connections_max(server_options.connections_max);
     server_options.metrics = [this] { return metrics_.text(view_); };
     api::Server server(io.provider->getTimer(), view_, *this, std::move(server_options));
