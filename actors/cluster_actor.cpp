@@ -2,6 +2,7 @@
 
 #include "actors/supervise.hpp"
 #include "base/log.hpp"
+#include "base/secret.hpp"
 #include "core/cluster/lease.hpp"
 #include "core/cluster/slots.hpp"
 #include "storage/rows.hpp"
@@ -100,31 +101,28 @@ class Cluster : public cluster_actor::base {
       m.done({kind, std::move(why), kNoNode, {}});
     };
     bool holds = !hello.running.empty() || !hello.waiting.empty() || !hello.ended.empty();
-    if (!hello.cluster_id.empty() && hello.cluster_id != options_.cluster_id && holds)
+    bool ours = hello.cluster_id == options_.cluster_id;
+    if (!ours && holds)
       return refuse(HelloAnswer::Kind::other_cluster,
-                    "its work-dir holds pods of cluster " + hello.cluster_id +
+                    "its work-dir holds pods of " +
+                        (hello.cluster_id.empty() ? "no cluster" : "cluster " + hello.cluster_id) +
                         ", this is cluster " + options_.cluster_id +
                         ": give it another --work-dir, or end them there first");
-    if (hello.cluster_id == options_.cluster_id) {
-      bool epoch_ahead = hello.highest_epoch > options_.epoch ||
-                         (hello.highest_epoch == options_.epoch && hello.epoch_nonce != 0 &&
-                          hello.epoch_nonce != options_.nonce);
-      if (epoch_ahead || hello.highest_commit > options_.last_commit())
-        return options_.outdated(
-            "node " + hello.node + " was told of epoch " + std::to_string(hello.highest_epoch) +
-            " and commit " + std::to_string(hello.highest_commit) +
-            ", but this data-dir is at epoch " + std::to_string(options_.epoch) + " and commit " +
-            std::to_string(options_.last_commit()));
-    }
     NodeId old = kNoNode;
     if (auto named = by_name_.find(hello.node); named != by_name_.end()) old = named->second;
-    bool same_dir = old != kNoNode && nodes_[old].info.work_dir_id == hello.work_dir_id;
+    bool same_dir = old != kNoNode && is_of(hello, nodes_[old].info);
+    if (std::string beyond = ours ? beyond_ours(hello) : ""; !beyond.empty()) {
+      if (proves_us(hello)) return options_.outdated(beyond);
+      log::error("{}; it is refused, since it can't prove that it served this cluster", beyond);
+      return refuse(HelloAnswer::Kind::other_cluster,
+                    "it knows more than this coordinator and can't prove that it served it: give "
+                    "it another --work-dir");
+    }
     if (old != kNoNode && !same_dir && !nodes_[old].lease.expired())
       return refuse(HelloAnswer::Kind::name_taken,
-                    "the name " + hello.node + " belongs to another agent (work-dir id " +
-                        nodes_[old].info.work_dir_id +
-                        ") that was heard of within --node-grace: choose another --name, or use "
-                        "its work-dir");
+                    "the name " + hello.node +
+                        " belongs to another agent that was heard of within --node-grace: choose "
+                        "another --name, or use its work-dir");
 
     std::vector<NodeInfo> changed;
     NodeId id = old;
@@ -147,6 +145,7 @@ class Cluster : public cluster_actor::base {
     node.link = 0;
     node.lease.renew();
     node.info.work_dir_id = hello.work_dir_id;
+    node.info.secret = hello.secret;
     node.info.boot_id = hello.boot_id;
     node.info.slots = hello.slots;
     node.info.cpu_millis = hello.cpu_millis;
@@ -165,6 +164,41 @@ class Cluster : public cluster_actor::base {
       if (replaced) send(registry_(), NodeIsLost{old, core::EndCause::node_lost});
       reconcile(m, id);
     });
+  }
+
+  // Does it come from the work-dir of this node? A row of an earlier version has no secret and
+  // takes the first one.
+  static bool is_of(const AgentHello& hello, const NodeInfo& info) {
+    return info.work_dir_id == hello.work_dir_id &&
+           (info.secret.empty() || same_secret(info.secret, hello.secret));
+  }
+
+  // Only who was here before may say that our data-dir is old, for that stops the coordinator. A
+  // node that is younger than a copy of the data-dir is not in it; the cluster's key is.
+  bool proves_us(const AgentHello& hello) const {
+    return same_secret(options_.cluster_key, hello.cluster_key) ||
+           std::any_of(nodes_.begin(), nodes_.end(),
+                       [&hello](const auto& node) { return is_of(hello, node.second.info); });
+  }
+
+  // What it knows that our data-dir does not, as a sentence; empty: nothing.
+  std::string beyond_ours(const AgentHello& hello) const {
+    bool epoch_ahead = hello.highest_epoch > options_.epoch ||
+                       (hello.highest_epoch == options_.epoch && hello.epoch_nonce != 0 &&
+                        hello.epoch_nonce != options_.nonce);
+    if (epoch_ahead || hello.highest_commit > options_.last_commit())
+      return "node " + hello.node + " was told of epoch " + std::to_string(hello.highest_epoch) +
+             " and commit " + std::to_string(hello.highest_commit) +
+             ", but this data-dir is at epoch " + std::to_string(options_.epoch) + " and commit " +
+             std::to_string(options_.last_commit());
+    if (!options_.next_job) return "";
+    JobId end = *options_.next_job;
+    for (const auto* pods : {&hello.running, &hello.waiting, &hello.ended})
+      for (PodId pod : *pods)
+        if (pod.job >= end)
+          return "node " + hello.node + " has pods of job j" + std::to_string(pod.job) +
+                 ", but this data-dir never gave that id";
+    return "";
   }
 
   void reconcile(const RegisterAgent& m, NodeId id) {

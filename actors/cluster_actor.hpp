@@ -5,29 +5,34 @@
 // the process.
 //
 // Always holds: a node gets grants only between LinkUp and the loss of its link or lease; an
-// incarnation that was replaced or lost never gets one again; a name belongs to one work-dir until
-// its holder was silent for a full term.
+// incarnation that was replaced or lost never gets one again; a name belongs to one work-dir, and
+// to who has its secret, until its holder was silent for a full term; nobody stops the coordinator
+// who can't prove to have served it.
 #pragma once
 
 #include "actors/interfaces.hpp"
 
 #include <caf/actor_system.hpp>
 
+#include <atomic>
 #include <functional>
+#include <memory>
 #include <vector>
 
 namespace muster::actors {
 
 struct ClusterOptions {
   std::string cluster_id;
+  std::string cluster_key;  // given to agents that register; one that has it was here before
   uint64_t epoch = 0;
   uint64_t nonce = 0;
   Millis node_grace_ms = 40'000;
   std::function<uint64_t()> last_commit;  // highest durable commit number
   std::function<void(std::vector<core::NodeInfo>)>
       show;  // what changed about nodes that is not durable
+  std::shared_ptr<const std::atomic<JobId>> next_job;  // no job has this id or a higher one
   std::function<void(const std::string&)>
-      outdated;  // an agent knows more than our data-dir: a loud stop
+      outdated;  // an agent knows more than our data-dir, and proves it: a loud stop
 };
 
 // Slots that the open pods of a job occupy, and what each of them asks for.

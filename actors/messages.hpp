@@ -168,6 +168,7 @@ struct Granted {
 struct AgentHello {
   uint64_t link = 0;  // the connection, as the RPC thread numbers them
   std::string node, work_dir_id, boot_id, cluster_id;
+  std::string secret, cluster_key;  // that prove the work-dir, and that it served this cluster
   uint64_t highest_epoch = 0, epoch_nonce = 0, highest_commit = 0;
   uint32_t slots = 0;
   uint64_t cpu_millis = 0, memory_bytes = 0;

@@ -28,8 +28,10 @@ class Registry : public registry_actor::base {
         load_job_(std::move(options.load_job)),
         start_(std::move(start)),
         next_job_(start_.next_job),
-        outdated_(std::move(options.outdated)),
-        finished_jobs_max_(options.finished_jobs_max) {}
+        next_job_told_(std::move(options.next_job)),
+        finished_jobs_max_(options.finished_jobs_max) {
+    tell_next_job();
+  }
 
   behavior_type make_behavior() override {
     around_.registry = registry_actor{this};
@@ -186,6 +188,7 @@ class Registry : public registry_actor::base {
       });
     }
     JobId id = next_job_++;
+    tell_next_job();
     names_[full] = id;
     auto records = std::make_shared<core::JobRecords>();
     records->job = id;
@@ -259,6 +262,10 @@ class Registry : public registry_actor::base {
                 [done = m.done] { done(job_is_gone()); }});
   }
 
+  void tell_next_job() {
+    if (next_job_told_) *next_job_told_ = next_job_;
+  }
+
   static Error job_is_gone() { return {Errc::not_found, "the job is gone", {}}; }
 
   void report(const Report& m) {
@@ -281,9 +288,6 @@ class Registry : public registry_actor::base {
     std::vector<std::pair<JobId, job_actor>> asked;
     for (const auto& [id, entry] : jobs_)
       if (entry.actor) asked.emplace_back(id, entry.actor);
-    if (!m.known.empty() && m.known.rbegin()->first >= next_job_)
-      return outdated_("a node runs pods of job j" + std::to_string(m.known.rbegin()->first) +
-                       ", but this data-dir never gave that id");
     for (const auto& [id, pods] : m.known)
       if (!actor_of(id))
         for (PodKey pod : pods) answers->end.push_back({id, pod.index, pod.attempt});
@@ -399,7 +403,7 @@ class Registry : public registry_actor::base {
   LoadJob load_job_;
   RegistryStart start_;
   JobId next_job_;
-  std::function<void(const std::string&)> outdated_;
+  std::shared_ptr<std::atomic<JobId>> next_job_told_;
   uint64_t finished_jobs_max_;
   std::set<std::pair<Millis, JobId>>
       finished_;  // by when they finished, while they may be too many

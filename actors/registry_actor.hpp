@@ -53,9 +53,8 @@ struct RegistryOptions {
   WallClock clock;
   core::Knobs knobs;
   LoadJob load_job;
-  // An agent knows of more than our data-dir does; must not return in production.
-  std::function<void(const std::string&)> outdated;
-  uint64_t finished_jobs_max = UINT64_MAX;  // that are kept; the oldest are deleted beyond it
+  std::shared_ptr<std::atomic<JobId>> next_job;  // told of each id that is given; may be null
+  uint64_t finished_jobs_max = UINT64_MAX;       // that are kept; the oldest are deleted beyond it
   uint64_t tail_bytes_min = kTailBytesMin;
   decltype(JobSurroundings::synced) synced = nullptr;
 };

@@ -4,6 +4,7 @@
 #include "agent/wire.hpp"
 #include "base/check.hpp"
 #include "base/log.hpp"
+#include "base/secret.hpp"
 
 #include <algorithm>
 #include <fcntl.h>
@@ -41,6 +42,14 @@ std::string text(const kj::Exception& exception) {
 
 core::node::Term term_of(uint64_t epoch, uint64_t nonce) {
   return {epoch, nonce};
+}
+
+// What is kept as a line of a file: hex digits, or nothing.
+std::string key_of(capnp::Text::Reader text) {
+  std::string key = to_string(text);
+  bool hex = key.size() <= 2 * kSecretBytes &&
+             key.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return hex ? key : "";
 }
 
 constexpr const char* kPastTerm =
@@ -201,7 +210,9 @@ void Agent::write_hello(wire::Hello::Builder hello) const {
   hello.setNode(work_dir_.node_name());
   hello.setWorkDirId(work_dir_.id());
   hello.setBootId(boot_id());
+  hello.setSecret(work_dir_.secret());
   hello.setClusterId(work_dir_.cluster_id());
+  hello.setClusterKey(work_dir_.cluster_key());
   hello.setHighestEpoch(node_.term().epoch);
   hello.setEpochNonce(node_.term().nonce);
   hello.setHighestCommit(work_dir_.commit());
@@ -229,7 +240,8 @@ void Agent::write_hello(wire::Hello::Builder hello) const {
 }
 
 // Makes the term durable before it is obeyed. False: it is not to be obeyed.
-bool Agent::told(const std::string& cluster_id, core::node::Term term) {
+bool Agent::told(const std::string& cluster_id, core::node::Term term,
+                 const std::string& cluster_key) {
   if (cluster_id != work_dir_.cluster_id()) {
     if (!node_.empty() && !work_dir_.cluster_id().empty()) return false;
     if (!work_dir_.cluster_id().empty()) node_.new_cluster();
@@ -238,7 +250,7 @@ bool Agent::told(const std::string& cluster_id, core::node::Term term) {
   bool past = term.epoch < had.epoch ||
               (term.epoch == had.epoch && had.nonce != 0 && term.nonce != had.nonce);
   if (past) return false;
-  if (Status kept = work_dir_.told(cluster_id, term); !kept) {
+  if (Status kept = work_dir_.told(cluster_id, term, cluster_key); !kept) {
     finish(kept.error());
     return false;
   }
@@ -247,7 +259,7 @@ bool Agent::told(const std::string& cluster_id, core::node::Term term) {
 
 void Agent::welcome(wire::Welcome::Reader from, wire::Session::Client session, Millis sent_at) {
   core::node::Term term = term_of(from.getEpoch(), from.getNonce());
-  if (!told(to_string(from.getClusterId()), term) ||
+  if (!told(to_string(from.getClusterId()), term, key_of(from.getClusterKey())) ||
       !node_.registered({term, read_pods(from.getEnd()), static_cast<Millis>(from.getLeaseMs())},
                         sent_at)) {
     pause_ms_ = kRefusedPauseMs;

@@ -65,7 +65,8 @@ class Agent final : private Hands::Listener {
   void close_link(const std::string& why);
   void write_hello(wire::Hello::Builder hello) const;
   kj::Promise<void> heartbeats(Link& link);
-  bool told(const std::string& cluster_id, core::node::Term term);
+  bool told(const std::string& cluster_id, core::node::Term term,
+            const std::string& cluster_key = "");
   void send(Link& link, wire::Session::Client session, const core::node::Report& report);
 
   void launch(wire::Agent::LaunchParams::Reader params);

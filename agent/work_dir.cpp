@@ -3,6 +3,7 @@
 #include "base/check.hpp"
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "base/secret.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -15,7 +16,6 @@
 #include <map>
 #include <sstream>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
@@ -26,17 +26,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string random_id() {
-  unsigned char bytes[16];
-  MUSTER_CHECK(getrandom(bytes, sizeof bytes, 0) == sizeof bytes, errno);
-  std::string out;
-  char hex[3];
-  for (unsigned char byte : bytes) {
-    std::snprintf(hex, sizeof hex, "%02x", byte);
-    out += hex;
-  }
-  return out;
-}
+constexpr size_t kIdBytes = 16;
 
 Error failed(const std::string& what) {
   return {Errc::unavailable, what + ": " + std::strerror(errno)};
@@ -79,7 +69,8 @@ std::string host_name() {
 
 WorkDir WorkDir::ephemeral(const std::string& name) {
   WorkDir dir;
-  dir.id_ = random_id();
+  dir.id_ = random_hex(kIdBytes);
+  dir.secret_ = random_hex(kSecretBytes);
   dir.name_ = name.empty() ? host_name() : name;
   return dir;
 }
@@ -123,7 +114,9 @@ Status WorkDir::load(const std::string& wanted_name) {
   if (ours) {
     id_ = kept["id"];
     name_ = kept["name"];
+    secret_ = kept["secret"];
     cluster_id_ = kept["cluster"];
+    cluster_key_ = kept["cluster-key"];
     term_ = {number(kept["epoch"]), number(kept["nonce"])};
     if (!wanted_name.empty() && wanted_name != name_) {
       return Error{Errc::conflict, "work-dir " + path_ + " belongs to node " + name_ + ", not " +
@@ -132,12 +125,17 @@ Status WorkDir::load(const std::string& wanted_name) {
     }
     std::ifstream commit(path_ + "/commit");
     commit >> commit_;
+    if (secret_.empty()) {  // of an earlier version
+      secret_ = random_hex(kSecretBytes);
+      if (Status saved = save(); !saved) return saved;
+    }
   } else {
     if (!kept["id"].empty()) {
       log::warn("work-dir {} is a copy of node {}'s; it becomes another node", path_, kept["name"]);
       if (Status moved = move_keeper_away("copied"); !moved) return moved;
     }
-    id_ = random_id();
+    id_ = random_hex(kIdBytes);
+    secret_ = random_hex(kSecretBytes);
     name_ = wanted_name.empty() ? host_name() : wanted_name;
     if (Status saved = save(); !saved) return saved;
   }
@@ -149,8 +147,9 @@ Status WorkDir::load(const std::string& wanted_name) {
 
 Status WorkDir::save() const {
   std::ostringstream out;
-  out << "muster-node 1\nid " << id_ << "\ninode " << inode_ << "\nname " << name_ << "\ncluster "
-      << cluster_id_ << "\nepoch " << term_.epoch << "\nnonce " << term_.nonce << "\n";
+  out << "muster-node 1\nid " << id_ << "\nsecret " << secret_ << "\ninode " << inode_ << "\nname "
+      << name_ << "\ncluster " << cluster_id_ << "\ncluster-key " << cluster_key_ << "\nepoch "
+      << term_.epoch << "\nnonce " << term_.nonce << "\n";
   std::string text = out.str(), file = path_ + "/identity", fresh = file + ".new";
   kj::AutoCloseFd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   if (fd.get() < 0) return failed("cannot write " + fresh);
@@ -164,9 +163,15 @@ Status WorkDir::save() const {
   return Nothing{};
 }
 
-Status WorkDir::told(const std::string& cluster_id, core::node::Term term) {
-  if (cluster_id == cluster_id_ && term == term_) return Nothing{};
-  if (cluster_id != cluster_id_) commit_ = 0;  // numbers of another journal
+Status WorkDir::told(const std::string& cluster_id, core::node::Term term,
+                     const std::string& cluster_key) {
+  bool key_told = !cluster_key.empty() && cluster_key != cluster_key_;
+  if (cluster_id == cluster_id_ && term == term_ && !key_told) return Nothing{};
+  if (cluster_id != cluster_id_) {  // numbers and key of another journal
+    commit_ = 0;
+    cluster_key_.clear();
+  }
+  if (key_told) cluster_key_ = cluster_key;
   cluster_id_ = cluster_id;
   term_ = term;
   return path_.empty() ? Status{Nothing{}} : save();
@@ -193,7 +198,8 @@ Status WorkDir::move_keeper_away(const char* why) const {
 
 Status WorkDir::renew_id() {
   if (Status moved = move_keeper_away("damaged"); !moved) return moved;
-  id_ = random_id();
+  id_ = random_hex(kIdBytes);
+  secret_ = random_hex(kSecretBytes);
   return save();
 }
 

@@ -6,10 +6,13 @@
 // term durably (before anything of that term is obeyed), the highest commit number without a sync,
 // for a lost one says less and nothing wrong.
 //
+// Its secret proves to the coordinator that an agent is this work-dir's: who knows the id alone
+// can't take the node over. It goes to the coordinator and nowhere else.
+//
 // One agent at a time: the lock goes with the process. The directory is 0700.
 //
-// identity: lines "KEY VALUE", KEY one of muster-node (the format, 1), id, inode, name, cluster,
-// epoch, nonce. commit:   one decimal number, 20 digits.
+// identity: lines "KEY VALUE", KEY one of muster-node (the format, 1), id, secret, inode, name,
+// cluster, cluster-key, epoch, nonce. commit: one decimal number, 20 digits.
 #pragma once
 
 #include "base/result.hpp"
@@ -33,12 +36,15 @@ class WorkDir {
   const std::string& path() const { return path_; }  // absolute; empty: ephemeral
   const std::string& id() const { return id_; }
   const std::string& node_name() const { return name_; }
+  const std::string& secret() const { return secret_; }
   const std::string& cluster_id() const { return cluster_id_; }
+  const std::string& cluster_key() const { return cluster_key_; }  // of that cluster
   core::node::Term term() const { return term_; }
   uint64_t commit() const { return commit_; }
 
-  // Durable when it returns.
-  Status told(const std::string& cluster_id, core::node::Term term);
+  // Durable when it returns. `cluster_key` empty: as it was.
+  Status told(const std::string& cluster_id, core::node::Term term,
+              const std::string& cluster_key = "");
   void told_commit(uint64_t commit);
   // The keeper's spool is damaged: what is in it can't be spoken for any more, so this is another
   // node from now on.
@@ -51,7 +57,7 @@ class WorkDir {
 
   std::string path_;
   kj::AutoCloseFd lock_, commit_file_;
-  std::string id_, inode_, name_, cluster_id_;
+  std::string id_, secret_, inode_, name_, cluster_id_, cluster_key_;
   core::node::Term term_;
   uint64_t commit_ = 0;
 };

@@ -6,6 +6,7 @@
 #include "actors/registry_actor.hpp"
 #include "api/manifest.hpp"
 #include "base/log.hpp"
+#include "base/secret.hpp"
 #include "base/version.hpp"
 #include "coordinator/address.hpp"
 #include "coordinator/api_thread.hpp"
@@ -21,6 +22,7 @@
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
@@ -97,9 +99,10 @@ class Running final : public Coordinator {
         });
     if (!recovered) return recovered.error();
     if (Status ok = begin_epoch(*recovered); !ok) return ok;
-    auto rpc = RpcServer::bind({options_.listen, options_.insecure, recovered->cluster_id,
-                                recovered->epoch, recovered->nonce, options_.node_grace_ms,
-                                [this] { return journal_->last_commit(); }});
+    auto rpc =
+        RpcServer::bind({options_.listen, options_.insecure, recovered->cluster_id,
+                         recovered->cluster_key, recovered->epoch, recovered->nonce,
+                         options_.node_grace_ms, [this] { return journal_->last_commit(); }});
     if (!rpc) return rpc.error();
     rpc_ = std::move(*rpc);
     spawn(std::move(*recovered), std::move(resting));
@@ -141,6 +144,10 @@ class Running final : public Coordinator {
       recovered.cluster_id = id;
       rows.push_back(storage::cluster_row(recovered.cluster_id));
     }
+    if (recovered.cluster_key.empty()) {
+      recovered.cluster_key = random_hex(kSecretBytes);
+      rows.push_back(storage::cluster_key_row(recovered.cluster_key));
+    }
     ++recovered.epoch;
     do recovered.nonce = random_number();
     while (recovered.nonce == 0);
@@ -171,13 +178,11 @@ class Running final : public Coordinator {
     writer_ = actors::spawn_journal(
         *system_, *journal_, [this](core::Committed batch) { api_->show(std::move(batch)); },
         [](const std::string& why) { stop_loudly(why); }, kGather, true);
-    auto outdated = [](const std::string& why) {
-      stop_loudly(why +
-                  ": it is older than what was acknowledged. Start from the newest copy, or use "
-                  "`muster restore`");
-    };
     actors::ClusterOptions cluster;
     cluster.cluster_id = recovered.cluster_id;
+    cluster.cluster_key = recovered.cluster_key;
+    auto next_job = std::make_shared<std::atomic<JobId>>(0);
+    cluster.next_job = next_job;
     cluster.epoch = recovered.epoch;
     cluster.nonce = recovered.nonce;
     cluster.node_grace_ms = options_.node_grace_ms;
@@ -185,7 +190,11 @@ class Running final : public Coordinator {
     cluster.show = [this](std::vector<core::NodeInfo> nodes) {
       api_->show_nodes(std::move(nodes));
     };
-    cluster.outdated = outdated;
+    cluster.outdated = [](const std::string& why) {
+      stop_loudly(why +
+                  ": it is older than what was acknowledged. Start from the newest copy, or use "
+                  "`muster restore`");
+    };
     cluster_ = actors::spawn_cluster(
         *system_, writer_, [this] { return registry_; }, *rpc_, wall_now, std::move(cluster),
         recovered.nodes, std::move(held.slots));
@@ -197,7 +206,7 @@ class Running final : public Coordinator {
       if (!job) stop_loudly(job.error().message);
       return std::move(*job);
     };
-    registry.outdated = outdated;
+    registry.next_job = next_job;
     registry.finished_jobs_max = options_.finished_jobs_max;
     registry.synced = [this](bool indexed, core::SyncAction action, double took) {
       api_->synced(indexed, action, took);

@@ -181,6 +181,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
       auto out = context.getResults().initResult().initWelcome();
       auto welcome = out.initWelcome();
       welcome.setClusterId(options_.cluster_id);
+      welcome.setClusterKey(options_.cluster_key);
       welcome.setEpoch(options_.epoch);
       welcome.setNonce(options_.nonce);
       welcome.setNodeId(answer.node);

@@ -24,6 +24,7 @@ struct RpcOptions {
   std::string listen;  // HOST:PORT or unix:PATH
   bool insecure = false;
   std::string cluster_id;
+  std::string cluster_key;
   uint64_t epoch = 0;
   uint64_t nonce = 0;
   Millis node_grace_ms = 40'000;

@@ -139,6 +139,8 @@ actors::AgentHello read_hello(wire::Hello::Reader hello, uint64_t link) {
   out.work_dir_id = hello.getWorkDirId();
   out.boot_id = hello.getBootId();
   out.cluster_id = hello.getClusterId();
+  out.secret = hello.getSecret();
+  out.cluster_key = hello.getClusterKey();
   out.highest_epoch = hello.getHighestEpoch();
   out.epoch_nonce = hello.getEpochNonce();
   out.highest_commit = hello.getHighestCommit();

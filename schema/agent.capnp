@@ -29,6 +29,8 @@ struct Hello {
   address @15 :Text;           # for people
   epochNonce @16 :UInt64;      # beside highestEpoch: two coordinators on copies of one data-dir differ in it
   resources @17 :List(T.Count); # named ones (nvidia.com/gpu) and how many
+  secret @18 :Text;            # of the work-dir, 256 bits in hex: what proves that this is its agent
+  clusterKey @19 :Text;        # as Welcome gave it: what proves that it served this cluster
 }
 
 struct Welcome {
@@ -40,6 +42,7 @@ struct Welcome {
   heartbeatMs @5 :UInt64;      # send one this often
   leaseMs @6 :UInt64;          # start nothing later than this after sending the last answered heartbeat
   commit @7 :UInt64;           # highest durable commit number
+  clusterKey @8 :Text;         # 256 bits in hex; to be kept and presented at each registration
 }
 
 struct Refusal {

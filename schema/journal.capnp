@@ -283,6 +283,7 @@ struct NodeRow {
   resources @16 :List(Resource);
   deleted @17 :Bool;
   managers @18 :Text;                 # JSON: metadata.managedFields
+  secret @19 :Text;                   # of the work-dir; empty: of an agent that had none
 }
 
 struct Taint {

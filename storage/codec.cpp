@@ -374,9 +374,9 @@ Result<std::vector<core::Record>> decode_records(std::string_view bytes) {
 
 std::string encode_node(const core::NodeInfo& node) {
   // Fails to compile when a node gets a member that is neither written below nor only memory.
-  [[maybe_unused]] const auto& [id, name, work_dir_id, boot_id, slots, cpu_millis, memory_bytes,
-                                resources, node_labels, address, created_ms, spec, gone, deleted,
-                                health, draining, heartbeat_ms, changed_ms] = node;
+  [[maybe_unused]] const auto& [id, name, work_dir_id, boot_id, secret, slots, cpu_millis,
+                                memory_bytes, resources, node_labels, address, created_ms, spec,
+                                gone, deleted, health, draining, heartbeat_ms, changed_ms] = node;
   [[maybe_unused]] const auto& [unschedulable, taints, own_labels, annotations, managers] = spec;
   capnp::MallocMessageBuilder message;
   auto out = message.initRoot<wire::NodeRow>();
@@ -385,6 +385,7 @@ std::string encode_node(const core::NodeInfo& node) {
   out.setName(text(node.name));
   out.setWorkDirId(text(node.work_dir_id));
   out.setBootId(text(node.boot_id));
+  out.setSecret(text(node.secret));
   out.setSlots(node.slots);
   out.setCpuMillis(node.cpu_millis);
   out.setMemoryBytes(node.memory_bytes);
@@ -420,6 +421,7 @@ Result<core::NodeInfo> decode_node(std::string_view bytes) {
     node.name = text_back(in.getName());
     node.work_dir_id = text_back(in.getWorkDirId());
     node.boot_id = text_back(in.getBootId());
+    node.secret = text_back(in.getSecret());
     node.slots = in.getSlots();
     node.cpu_millis = in.getCpuMillis();
     node.memory_bytes = in.getMemoryBytes();

@@ -1,8 +1,8 @@
 // Keys: what the rows of the journal are called.
 //
 //   key     = meta | node | owner | records | snapshot | attempts
-//   meta    = "m" name          name: "format" "commit" "cluster" "epoch" "next_job"; values are
-//   ASCII text node    = "n" u32           NodeId                  -> NodeRow
+//   meta    = "m" name          name: "format" "commit" "cluster" "cluster_key" "epoch" "next_job";
+//   values are ASCII text node    = "n" u32           NodeId                  -> NodeRow
 //   (schema/journal.capnp) owner   = "o" u64           JobId                   -> JSON text, what
 //   the owner wrote records = "r" u64 u64       JobId, sequence         -> RecordList, one append
 //   snapshot= "s" u64           JobId                   -> JobSnapshot
@@ -21,11 +21,12 @@
 
 namespace muster::storage::keys {
 
-constexpr std::string_view kFormat = "mformat";     // "1"
-constexpr std::string_view kCommit = "mcommit";     // number of the last batch, in that batch
-constexpr std::string_view kCluster = "mcluster";   // cluster id
-constexpr std::string_view kEpoch = "mepoch";       // "EPOCH NONCE"
-constexpr std::string_view kNextJob = "mnext_job";  // no job id at or above it was ever given
+constexpr std::string_view kFormat = "mformat";           // "1"
+constexpr std::string_view kCommit = "mcommit";           // number of the last batch, in that batch
+constexpr std::string_view kCluster = "mcluster";         // cluster id
+constexpr std::string_view kClusterKey = "mcluster_key";  // that agents present as proof
+constexpr std::string_view kEpoch = "mepoch";             // "EPOCH NONCE"
+constexpr std::string_view kNextJob = "mnext_job";        // no job id at or above it was ever given
 constexpr std::string_view kNodes = "n";
 constexpr std::string_view kOwners = "o";
 constexpr std::string_view kRecords = "r";

@@ -22,6 +22,7 @@ std::string job_name(JobId job) {
 Status recover_meta(Journal& journal, Recovered& to) {
   to.commit = journal.last_commit();
   to.cluster_id = journal.get(keys::kCluster).value_or("");
+  to.cluster_key = journal.get(keys::kClusterKey).value_or("");
   if (auto row = journal.get(keys::kEpoch)) {
     std::string_view text = *row;
     size_t space = text.find(' ');

@@ -26,7 +26,8 @@ struct RecoveredJob {
 };
 
 struct Recovered {
-  std::string cluster_id;  // empty: a new journal
+  std::string cluster_id;   // empty: a new journal
+  std::string cluster_key;  // empty: a new journal, or an earlier version's
   uint64_t epoch = 0;
   uint64_t nonce = 0;
   JobId next_job_id = 0;  // end of the reserved block: no id at or above it was ever given

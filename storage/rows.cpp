@@ -58,6 +58,10 @@ Row cluster_row(const std::string& cluster_id) {
   return {std::string(keys::kCluster), cluster_id};
 }
 
+Row cluster_key_row(const std::string& key) {
+  return {std::string(keys::kClusterKey), key};
+}
+
 Row epoch_row(uint64_t epoch, uint64_t nonce) {
   return {std::string(keys::kEpoch), std::to_string(epoch) + " " + std::to_string(nonce)};
 }

@@ -34,6 +34,7 @@ Row node_row(const core::NodeInfo& node);
 Row forget_node_row(NodeId node);
 
 Row cluster_row(const std::string& cluster_id);
+Row cluster_key_row(const std::string& key);
 Row epoch_row(uint64_t epoch, uint64_t nonce);
 // Job ids below `end` may have been given.
 Row next_job_row(JobId end);

@@ -36,6 +36,7 @@ struct NodeInfo {
   std::string name;
   std::string work_dir_id;
   std::string boot_id;
+  std::string secret;  // of the work-dir; never shown
   uint32_t slots = 0;
   uint64_t cpu_millis = 0;
   uint64_t memory_bytes = 0;

@@ -192,7 +192,6 @@ void World::boot() {
   }
   view_->loaded(disk_.last_commit(), recovered->nodes);
   WallClock clock = [this] { return now_ms_; };
-  auto outdated = [this](const std::string& why) { broken.push_back("outdated: " + why); };
   c.journal = actors::spawn_journal(
       c.system, c.disk,
       [this](core::Committed batch) {
@@ -202,11 +201,14 @@ void World::boot() {
       [](const std::string&) {}, std::chrono::microseconds{0}, false);
   actors::ClusterOptions options;
   options.cluster_id = "sim";
+  options.cluster_key = "key";
   options.epoch = options.nonce = c.epoch;
   options.node_grace_ms = kGraceMs;
   options.last_commit = [this] { return disk_.last_commit(); };
   options.show = [this](std::vector<core::NodeInfo> nodes) { view_->nodes(nodes); };
-  options.outdated = outdated;
+  options.outdated = [this](const std::string& why) { broken.push_back("outdated: " + why); };
+  auto next_job = std::make_shared<std::atomic<JobId>>(0);
+  options.next_job = next_job;
   c.cluster = actors::spawn_cluster(
       c.system, c.journal, [&c] { return c.registry; }, *link_, clock, options, recovered->nodes,
       std::move(held.slots));
@@ -218,7 +220,7 @@ void World::boot() {
     MUSTER_CHECK(job.ok(), job.error().message);
     return std::move(*job);
   };
-  registry.outdated = outdated;
+  registry.next_job = next_job;
   registry.tail_bytes_min = 600;  // snapshots now and then
   c.registry =
       actors::spawn_registry(c.system, c.journal, c.cluster, *link_,
@@ -345,8 +347,10 @@ void World::connect(uint32_t number) {
   ask.hello.link = agent.connection;
   ask.hello.node = agent.name;
   ask.hello.work_dir_id = agent.dir_id;
+  ask.hello.secret = "secret of " + agent.dir_id;
   ask.hello.boot_id = "boot";
   ask.hello.cluster_id = agent.cluster;
+  if (!agent.cluster.empty()) ask.hello.cluster_key = "key";
   ask.hello.highest_epoch = agent.node->term().epoch;
   ask.hello.epoch_nonce = agent.node->term().nonce;
   ask.hello.slots = plan_.slots;

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -21,6 +22,7 @@ namespace {
 using core::NodeInfo;
 
 constexpr Millis kGraceMs = 16'000;
+constexpr const char* kKey = "the cluster's key";
 
 struct Config : caf::actor_system_config {
   Config() {
@@ -104,13 +106,16 @@ class ClusterTest : public testing::Test {
     options.node_grace_ms = kGraceMs;
     options.last_commit = [this] { return disk_.last_commit(); };
     options.show = [this](std::vector<NodeInfo> nodes) { seen(nodes, false); };
-    options.outdated = [](const std::string& why) { FAIL() << why; };
+    options.cluster_key = kKey;
+    options.next_job = std::make_shared<std::atomic<JobId>>(8);
+    options.outdated = [this](const std::string& why) { outdated_.push_back(why); };
     cluster_ = spawn_cluster(
         system_, journal_, [this] { return registry_; }, links_, [this] { return now_ms_; },
         options, {}, {});
     run();
   }
   ~ClusterTest() override {
+    EXPECT_EQ(outdated_, stops_);
     caf::anon_send(cluster_, stop_atom_v);
     caf::anon_send(journal_, stop_atom_v);
     run();
@@ -145,7 +150,7 @@ class ClusterTest : public testing::Test {
     }
   }
   HelloAnswer hello(const std::string& name, const std::string& dir, const std::string& boot,
-                    uint32_t slots = 2) {
+                    uint32_t slots = 2, const std::function<void(AgentHello&)>& edit = nullptr) {
     RegisterAgent ask;
     ask.hello.link = ++last_link_;
     ask.hello.node = name;
@@ -153,11 +158,12 @@ class ClusterTest : public testing::Test {
     ask.hello.boot_id = boot;
     ask.hello.slots = slots;
     ask.hello.resources = {{"nvidia.com/gpu", 2}};
+    if (edit) edit(ask.hello);
     std::optional<HelloAnswer> answer;
     ask.done = [&answer](HelloAnswer a) { answer = std::move(a); };
     caf::anon_send(cluster_, ask);
     run();
-    EXPECT_TRUE(answer.has_value());
+    EXPECT_TRUE(answer.has_value() || !outdated_.empty());
     return answer.value_or(HelloAnswer{});
   }
   // Registers and is ready.
@@ -212,6 +218,7 @@ class ClusterTest : public testing::Test {
   std::map<NodeId, NodeInfo> shown_, durable_;
   std::map<NodeId, uint64_t> link_of_;
   uint64_t last_link_ = 0;
+  std::vector<std::string> outdated_, stops_;  // what would have stopped us, and what was to
   Millis now_ms_ = 1'700'000'000'000;
 };
 
@@ -331,6 +338,82 @@ TEST_F(ClusterTest, RoomIsMadeAlsoWhenNothingElseHappens) {
   EXPECT_EQ(told_.preempted[1][a], 1u);
   pass(500, {a});
   EXPECT_EQ(told_.preempted[1][a], 2u);
+}
+
+class P02StrangersHello : public ClusterTest {};
+
+TEST_F(P02StrangersHello, WithPodsOfNoClusterIsRefused) {
+  for (const char* cluster : {"", "another"})
+    for (JobId job : {JobId{7}, JobId{8}, JobId{1} << 63}) {
+      HelloAnswer answer = hello("a", "d1", "b1", 2, [&](AgentHello& hello) {
+        hello.cluster_id = cluster;
+        hello.running = {{job, 0, 0}};
+      });
+      EXPECT_EQ(answer.kind, HelloAnswer::Kind::other_cluster) << cluster << job;
+      EXPECT_TRUE(answer.end.empty()) << "its job ids mean other jobs";
+    }
+  EXPECT_TRUE(shown_.empty());
+}
+
+TEST_F(P02StrangersHello, ThatKnowsOurIdAndNothingElseIsRefused) {
+  join("a", "d1");
+  for (int what = 0; what < 4; ++what) {
+    HelloAnswer answer = hello("b", "d2", "b1", 2, [&](AgentHello& hello) {
+      hello.cluster_id = "test";
+      if (what == 0) hello.running = {{8, 0, 0}};
+      if (what == 1) hello.ended = {{9, 0, 0}};
+      if (what == 2) hello.highest_epoch = 2;
+      if (what == 3) hello.highest_commit = 1'000;
+      hello.cluster_key = "not the cluster's";
+    });
+    EXPECT_EQ(answer.kind, HelloAnswer::Kind::other_cluster) << what;
+  }
+}
+
+TEST_F(P02StrangersHello, WhoWasHereBeforeStopsAnOldCopy) {
+  // A node that the copy knows...
+  hello("a", "d1", "b1", 2, [](AgentHello& hello) { hello.secret = "s1"; });
+  hello("a", "d1", "b1", 2, [](AgentHello& hello) {
+    hello.cluster_id = "test";
+    hello.secret = "s1";
+    hello.running = {{8, 0, 0}};
+  });
+  stops_ = {"node a has pods of job j8, but this data-dir never gave that id"};
+  EXPECT_EQ(outdated_, stops_);
+  // ...and one that is younger than it.
+  hello("b", "d2", "b1", 2, [](AgentHello& hello) {
+    hello.cluster_id = "test";
+    hello.cluster_key = kKey;
+    hello.running = {{9, 0, 0}};
+  });
+  stops_.push_back("node b has pods of job j9, but this data-dir never gave that id");
+  EXPECT_EQ(outdated_, stops_);
+}
+
+class P03NodeName : public ClusterTest {
+ protected:
+  static std::function<void(AgentHello&)> with(const std::string& secret) {
+    return [secret](AgentHello& hello) { hello.secret = secret; };
+  }
+};
+
+TEST_F(P03NodeName, IsTakenOverOnlyWithTheSecret) {
+  HelloAnswer first = hello("a", "d1", "b1", 2, with("s1"));
+  for (const char* secret : {"", "s2", "s11"}) {
+    HelloAnswer answer = hello("a", "d1", "b1", 2, with(secret));
+    EXPECT_EQ(answer.kind, HelloAnswer::Kind::name_taken) << secret;
+    EXPECT_EQ(answer.message.find("d1"), std::string::npos) << answer.message;
+    EXPECT_EQ(answer.message.find("s1"), std::string::npos) << answer.message;
+  }
+  EXPECT_EQ(hello("a", "d1", "b1", 2, with("s1")).node, first.node);
+  EXPECT_EQ(durable_[first.node].secret, "s1");
+}
+
+TEST_F(P03NodeName, OfARowWithoutASecretTakesTheFirst) {
+  NodeId a = join("a", "d1");
+  EXPECT_EQ(hello("a", "d1", "b1", 2, with("s1")).node, a);
+  EXPECT_EQ(hello("a", "d1", "b1", 2, with("s2")).kind, HelloAnswer::Kind::name_taken);
+  EXPECT_EQ(hello("a", "d1", "b1", 2, with("s1")).node, a);
 }
 
 }  // namespace

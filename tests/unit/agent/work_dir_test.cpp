@@ -40,6 +40,51 @@ TEST(WorkDir, KeepsIdNameAndWhatItWasTold) {
   EXPECT_EQ(st.st_mode & 0777, 0700u);
 }
 
+TEST(P03NodeName, TheWorkDirKeepsASecretThatACopyDoesNotHave) {
+  TempDir temp;
+  std::string secret, id;
+  {
+    auto dir = WorkDir::open(temp / "one", "n1");
+    ASSERT_TRUE(dir.ok());
+    secret = dir->secret();
+    id = dir->id();
+    EXPECT_EQ(secret.size(), 64u);
+    ASSERT_TRUE(dir->told("c1", {1, 2}, "key of c1").ok());
+    ASSERT_TRUE(dir->told("c1", {2, 3}).ok());
+  }
+  struct stat st {};
+  ASSERT_EQ(stat((temp / "one/identity").c_str(), &st), 0);
+  EXPECT_EQ(st.st_mode & 0777, 0600u);
+  std::filesystem::copy(temp / "one", temp / "two");
+  auto copy = WorkDir::open(temp / "two", "n2");
+  ASSERT_TRUE(copy.ok());
+  EXPECT_NE(copy->secret(), secret);
+  EXPECT_EQ(copy->cluster_key(), "");
+  {
+    auto dir = WorkDir::open(temp / "one", "");
+    ASSERT_TRUE(dir.ok());
+    EXPECT_EQ(dir->secret(), secret);
+    EXPECT_EQ(dir->cluster_key(), "key of c1");
+    ASSERT_TRUE(dir->told("c2", {1, 1}).ok());
+    EXPECT_EQ(dir->cluster_key(), "") << "another cluster's";
+  }
+  // One of an earlier version gets a secret and stays the same node.
+  std::ifstream in(temp / "one/identity");
+  std::string kept;
+  for (std::string line; std::getline(in, line);)
+    if (!line.starts_with("secret ") && !line.starts_with("cluster-key ")) kept += line + "\n";
+  std::ofstream(temp / "one/identity") << kept;
+  std::string given;
+  {
+    auto dir = WorkDir::open(temp / "one", "");
+    ASSERT_TRUE(dir.ok());
+    EXPECT_EQ(dir->id(), id);
+    given = dir->secret();
+    EXPECT_EQ(given.size(), 64u);
+  }
+  EXPECT_EQ(WorkDir::open(temp / "one", "")->secret(), given);
+}
+
 TEST(WorkDir, RefusesAnotherName) {
   TempDir temp;
   ASSERT_TRUE(WorkDir::open(temp.path(), "n1").ok());

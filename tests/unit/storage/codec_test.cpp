@@ -413,6 +413,7 @@ TEST(Codec, NodesComeBackWithoutWhatIsMemory) {
                 .name = "node-a",
                 .work_dir_id = "w1",
                 .boot_id = "b1",
+                .secret = "5ec2e7",
                 .slots = 8,
                 .cpu_millis = 8000};
   node.memory_bytes = uint64_t{1} << 40;
