@@ -56,7 +56,8 @@ ProcessEnded from_wire(const keeper::Ended& end) {
           .start_age_ms = end.start_age_ms,
           .end_age_ms = end.end_age_ms,
           .note = std::string(end.note),
-          .out_of_memory = end.out_of_memory};
+          .out_of_memory = end.out_of_memory,
+          .unstarted = end.unstarted};
 }
 
 // The socket, through the opened directory: its path may be longer than an address. -1: nobody
@@ -148,7 +149,7 @@ class SocketKeeperClient final : public KeeperClient {
       frame.num(static_cast<uint32_t>(order.env.size()));
       for (const auto& variable : order.env) frame.text(variable);
       frame.num(order.memory_limit_bytes).num(order.cpu_limit_millis);
-      frame.num(uint8_t{order.contained});
+      frame.num(uint8_t{order.contained}).num(int64_t{order.not_after});
     }
     flush();
   }

@@ -6,8 +6,8 @@
 // to spawn and to kill, and hears of starts and ends.
 //
 // Always holds: an end is told only when nothing of the process's session (or cgroup) is left; it
-// is told again after each (re)connect until forget() was called for it; a process whose spawn was
-// ordered twice is started once.
+// is told again after each (re)connect until forget() was called for it (save for one that was not
+// started in time: told once); a process whose spawn was ordered twice is started once.
 //
 // Belongs to one KJ thread. Ages are milliseconds before "now", so no clock is compared across
 // processes.
@@ -46,6 +46,7 @@ struct SpawnOrder {
   uint64_t memory_limit_bytes = 0;  // of its cgroup, where it can have one; 0: none
   uint64_t cpu_limit_millis = 0;
   bool contained = false;  // wants a cgroup also without limits, where it can have one
+  Millis not_after = 0;    // boot time from which on it must not be started any more; 0: none
 };
 
 struct ProcessStarted {
@@ -67,6 +68,9 @@ struct ProcessEnded {
   Millis start_age_ms = 0, end_age_ms = 0;
   std::string note;
   bool out_of_memory = false;  // its memory limit ended it
+  // It has not run and won't; the keeper has forgotten it and would start it if it was ordered
+  // again.
+  bool unstarted = false;
 };
 
 // What the keeper knows at (re)connect: living processes and ends that were not forgotten.

@@ -131,7 +131,8 @@ Result<SpawnOrder> KeeperHands::spawn_order(const Start& start) {
                     .note = note.text(),
                     .memory_limit_bytes = limits.memory_limit_bytes,
                     .cpu_limit_millis = limits.cpu_limit_millis,
-                    .contained = job.plan != nullptr};
+                    .contained = job.plan != nullptr,
+                    .not_after = start.order.not_after};
 }
 
 void KeeperHands::start(const std::vector<Start>& starts) {
@@ -185,7 +186,8 @@ core::node::ProcessEnd KeeperHands::end_of(const ProcessEnded& ended, const Note
           .error = ended.error,
           .started_at = now - ended.start_age_ms,
           .ended_at = now - ended.end_age_ms,
-          .out_of_memory = ended.out_of_memory};
+          .out_of_memory = ended.out_of_memory,
+          .unstarted = ended.unstarted};
 }
 
 void KeeperHands::on_started(std::vector<ProcessStarted> started) {

@@ -4,8 +4,10 @@
 //   agent   := hello (spawn | kill | forget | end_all)*
 //   keeper  := refused | welcome (living | ended)* inventory_done (started | ended)*
 //
-// One record a frame; lists are what arrives together. Times cross as ages in milliseconds, so no
-// clock is compared across processes. Numbers and texts are those of bytes.hpp.
+// One record a frame; lists are what arrives together. Times cross as ages in milliseconds, save
+// for not_after, an instant of CLOCK_BOOTTIME, which is one for all processes of a machine: an age
+// would grow stale in the socket of a process that is frozen. Numbers and texts are those of
+// bytes.hpp.
 //
 // Always holds: the keeper outlives agents of other versions, so a new version only adds types, or
 // fields at the end of a payload; a reader ignores what follows the fields it knows. The client
@@ -22,7 +24,7 @@
 
 namespace muster::keeper {
 
-constexpr uint32_t kVersion = 2;        // spoken by this keeper
+constexpr uint32_t kVersion = 3;        // spoken by this keeper
 constexpr uint32_t kOldestVersion = 1;  // still understood
 constexpr uint32_t kSpoolVersion = 1;   // of the spool's segments (spool.hpp)
 constexpr uint32_t kFrameMax = 64u << 20;
@@ -42,6 +44,7 @@ enum class Type : uint8_t {
   hello = 1,       // version:u32 cluster_id:text
   spawn,           // key note:text cwd stdout stderr:text argc:u32 argv:text* envc:u32 env:text*
                    // memory_bytes:u64 cpu_millis:u64 contained:u8 (since version 2; 0: no limit)
+                   // not_after_ms:i64 (since version 3; 0: none)
   kill,            // key grace_ms:i64
   forget,          // entry:u64
   end_all,         // -
@@ -84,12 +87,15 @@ struct Ended {
   int64_t start_age_ms = 0, end_age_ms = 0;
   std::string_view error, note;
   bool out_of_memory = false;  // since version 2
+  // Since version 3: it was not started, will not be, and nothing is kept of it: there is no entry
+  // to forget, and it may be ordered again. To an earlier agent it is lost.
+  bool unstarted = false;
 
   void write(Writer& out) const {
     key.write(out);
     out.num(entry).num(pid).num(exit_code).num(signal);
     out.num(uint8_t{lost}).num(uint8_t{start_told}).num(start_age_ms).num(end_age_ms);
-    out.text(error).text(note).num(uint8_t{out_of_memory});
+    out.text(error).text(note).num(uint8_t{out_of_memory}).num(uint8_t{unstarted});
   }
   static Ended read(Reader& in) {
     Ended end;
@@ -105,6 +111,7 @@ struct Ended {
     end.error = in.text();
     end.note = in.text();
     end.out_of_memory = !in.rest().empty() && in.num<uint8_t>() != 0;
+    end.unstarted = !in.rest().empty() && in.num<uint8_t>() != 0;
     return end;
   }
 };

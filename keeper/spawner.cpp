@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <sched.h>
@@ -30,10 +31,13 @@ struct ChildPlan {
   const char* cwd = nullptr;
   int in = -1, out = -1, err = -1, cgroup = -1;
   const rlimit* limit = nullptr;
+  int64_t not_after_ms = 0;  // boot time; 0: none
   // What failed, written by the child into our memory; null: it runs.
   const char* volatile failed = nullptr;
   volatile int error = 0;
 };
+
+constexpr char kLate[] = "late";
 
 // The child, between clone and exec, in our memory while our thread is suspended: system calls
 // only.
@@ -54,6 +58,12 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int child_main(vo
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);  // handlers end with the exec, and none is SIG_IGN
+  // Last of all: everything before may have waited for a disk, or for us to be thawed.
+  if (plan->not_after_ms != 0) {
+    timespec now{};
+    syscall(SYS_clock_gettime, CLOCK_BOOTTIME, &now);
+    if (int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000 >= plan->not_after_ms) fail(kLate);
+  }
   execve(plan->path, plan->argv, plan->envp);
   fail("exec");
   return 127;
@@ -238,11 +248,14 @@ Spawned Spawner::spawn(const SpawnJob& job, char* stack) {
   }
   bool contained = cgroups_for_all_;
   Limits limits;  // from an agent of version 1 there are none
+  int64_t not_after_ms = 0;
   if (!in.rest().empty()) {
     limits.memory_bytes = in.num<uint64_t>();
     limits.cpu_millis = in.num<uint64_t>();
-    contained = contained || limits.any() || in.num<uint8_t>() != 0;
+    bool asks = in.num<uint8_t>() != 0;
+    contained = contained || limits.any() || asks;
   }
+  if (!in.rest().empty()) not_after_ms = in.num<int64_t>();
   if (!in.ok()) return refused(EBADMSG, "order");
   if (argv.empty() || argv[0][0] == '\0') return refused(ENOENT, "exec: no command");
   argv.push_back(nullptr);
@@ -281,6 +294,7 @@ Spawned Spawner::spawn(const SpawnJob& job, char* stack) {
   plan.out = out.fd;
   plan.err = err.fd >= 0 ? err.fd : out.fd;
   plan.limit = &limit_;
+  plan.not_after_ms = not_after_ms;
   result.start_ns = boot_ns();
   int pidfd = -1;
   int pid = -1;
@@ -303,6 +317,7 @@ Spawned Spawner::spawn(const SpawnJob& job, char* stack) {
     waitpid(pid, nullptr, 0);
     close(pidfd);
     if (result.cgroup != nullptr) cgroups_->give_back(std::move(result.cgroup));
+    result.late = plan.failed == kLate;
     bool cwd_failed = std::strcmp(plan.failed, "cwd") == 0;
     auto failed = refused(
         plan.error, std::string(plan.failed) + " " + (cwd_failed ? std::string(cwd) : program));

@@ -5,7 +5,8 @@
 // until its exec (vfork's way: the price does not grow with our size), on a small stack of its own.
 //
 // Always holds: workers live as long as the keeper, for a process's parent is the thread that
-// started it.
+// started it; nothing is executed at or after the order's not_after. The child itself looks at the
+// clock, and only its exec comes after that.
 #pragma once
 
 #include "keeper/cgroup.hpp"
@@ -34,6 +35,7 @@ struct Spawned {
   int pid = 0;  // 0: it could not be started
   int pidfd = -1;
   uint64_t start_ns = 0;
+  bool late = false;  // it could not because of its not_after
   int exit_code = 0;  // when it could not
   std::string error;
   std::unique_ptr<Cgroup> cgroup{};    // null: it has none

@@ -321,6 +321,12 @@ void Spool::ended(Record& record) {
   end_entry(record);
 }
 
+void Spool::withdraw(const Record& record) {
+  if (!live_.contains(record.entry)) return;
+  --open_ends_;
+  forget(record);
+}
+
 void Spool::end_entry(const Record& record) {
   std::string payload;
   Writer(payload)

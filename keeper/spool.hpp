@@ -74,6 +74,8 @@ class Spool {
   std::string intend(Record& record);
   void started(const Record& record);
   void ended(Record& record);
+  // It was not started, and nothing is to be remembered of it.
+  void withdraw(const Record& record);
   void forget(const Record& record);
   void set_cluster(const std::string& cluster);
 

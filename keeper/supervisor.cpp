@@ -140,6 +140,9 @@ void Supervisor::on_spawned(Spawned spawned) {
   if (process == nullptr) return;
   process->start_ns = now_ns_;
   process->outputs = std::move(spawned.outputs);
+  if (spawned.late) {
+    return turn_away(*process, "it could not be started while its node's lease lasted");
+  }
   if (spawned.pid == 0) {
     process->exit_code = spawned.exit_code;
     process->error = std::move(spawned.error);
@@ -218,7 +221,7 @@ void Supervisor::look_for_leftovers() {
   for (uint64_t entry : gone) end(*find(entry));
 }
 
-void Supervisor::end(Process& process) {
+void Supervisor::settle(Process& process) {
   if (auto it = by_pid_.find(process.pid); it != by_pid_.end() && it->second == process.entry) {
     by_pid_.erase(it);
   }
@@ -231,8 +234,21 @@ void Supervisor::end(Process& process) {
   process.state = State::ended;
   process.ended = true;
   --living_;
-  spool_.ended(process);
   ends_.push_back(process.entry);
+}
+
+void Supervisor::end(Process& process) {
+  settle(process);
+  spool_.ended(process);
+}
+
+void Supervisor::turn_away(Process& process, std::string why) {
+  std::fprintf(stderr, "muster-keeper: not started: %s: %s\n", process.note.c_str(), why.c_str());
+  process.unstarted = true;
+  process.error = std::move(why);
+  process.end_ns = now_ns_;
+  settle(process);
+  spool_.withdraw(process);
 }
 
 void Supervisor::kill_group(const Process& process, int signal) {
@@ -310,6 +326,7 @@ bool Supervisor::commit() {
     if (Process* process = find(entry)) {
       process->committed = true;
       tell_end(*process);
+      if (process->unstarted) remove(*process);
     }
   }
   return true;

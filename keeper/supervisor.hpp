@@ -2,8 +2,9 @@
 // agent.
 //
 // A process is starting (its intent is in the spool, a worker has it), running, leaving (its main
-// process has ended, something of it may be left), ended, and gone once forgotten. Whatever a turn
-// of the loop came to is written to the spool in one write before anything is started or told.
+// process has ended, something of it may be left), ended, and gone once forgotten. One that was not
+// started for it came too late is gone as soon as that is told. Whatever a turn of the loop came to
+// is written to the spool in one write before anything is started or told.
 //
 // Always holds: a process is found by its entry in the spool, never by a descriptor's or a pid's
 // number; its pid is signalled only while we have not reaped it.
@@ -55,6 +56,7 @@ class Supervisor {
     uint64_t kill_at_ns = 0;  // SIGKILL, when killing
     bool start_told = false;  // on this connection
     bool committed = false;   // its end is in the spool
+    bool unstarted = false;   // as in protocol.hpp
     int looks = 0;            // while leaving
   };
 
@@ -64,7 +66,9 @@ class Supervisor {
 
   void on_spawned(Spawned spawned);
   void on_exit(Process& process);
+  void settle(Process& process);
   void end(Process& process);
+  void turn_away(Process& process, std::string why);
   void kill(Process& process, int64_t grace_ms);
   void kill_group(const Process& process, int signal);
   void stop();  // kills all; run() returns when they are gone
@@ -79,6 +83,7 @@ class Supervisor {
   void on_frame(Type type, std::string_view payload);
   void on_hello(Reader in);
   void on_spawn(Reader in);
+  void remove(const Process& process);
   void tell_start(Process& process);
   void tell_end(Process& process);
   void send();

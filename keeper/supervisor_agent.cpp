@@ -81,8 +81,7 @@ void Supervisor::on_frame(Type type, std::string_view payload) {
     Process* process = find(in.num<uint64_t>());
     if (process == nullptr || !process->committed) return;
     spool_.forget(*process);
-    by_key_.erase(process->key);
-    processes_.erase(process->entry);
+    remove(*process);
   } else if (type == Type::end_all) {
     stop();
   }
@@ -143,6 +142,11 @@ void Supervisor::on_spawn(Reader in) {
   end(added);
 }
 
+void Supervisor::remove(const Process& process) {
+  by_key_.erase(process.key);
+  processes_.erase(uint64_t{process.entry});
+}
+
 void Supervisor::tell_start(Process& process) {
   if (!greeted_ || process.start_told) return;
   process.start_told = true;
@@ -159,13 +163,14 @@ void Supervisor::tell_end(Process& process) {
   end.pid = process.pid;
   end.exit_code = process.exit_code;
   end.signal = process.signal;
-  end.lost = process.lost;
+  end.lost = process.lost || process.unstarted;
   end.start_told = process.start_told;
   end.start_age_ms = age_ms(now_ns_, process.start_ns);
   end.end_age_ms = age_ms(now_ns_, process.end_ns);
   end.error = process.error;
   end.note = process.note;
   end.out_of_memory = process.out_of_memory;
+  end.unstarted = process.unstarted;
   Frame frame(out_, Type::ended);
   end.write(frame);
   process.start_told = true;

@@ -149,7 +149,11 @@ void Node::refuse(Pods::iterator pod, Millis now) {
 // The pod is over: nothing of it lives, and nothing will be started.
 void Node::finish(Pods::iterator pod, Millis now) {
   Pod& p = pod->second;
-  PodEnded end = p.run.result(pod->first, p.stop, now);
+  finish(pod, p.run.result(pod->first, p.stop, now));
+}
+
+void Node::finish(Pods::iterator pod, PodEnded end) {
+  Pod& p = pod->second;
   auto entries = p.run.entries();
   release(p);
   if (p.timer_at != 0) timers_.erase({p.timer_at, pod->first});
@@ -217,6 +221,13 @@ void Node::run_timers(Millis now) {
   }
 }
 
+void Node::complete(Orders& orders, size_t from, const Pod& pod) const {
+  for (; from < orders.starts.size(); ++from) {
+    orders.starts[from].devices = pod.devices;
+    orders.starts[from].not_after = lease_until_;
+  }
+}
+
 void Node::start_due(Orders& orders, Millis now) {
   if (!may_start(now)) return;
   for (PodId id : std::exchange(due_, {})) {
@@ -224,7 +235,7 @@ void Node::start_due(Orders& orders, Millis now) {
     if (pod.stop) continue;
     size_t before = orders.starts.size();
     pod.run.take_due(id, now, orders.starts);
-    for (; before < orders.starts.size(); ++before) orders.starts[before].devices = pod.devices;
+    complete(orders, before, pod);
     set_timer(id, pod);
   }
 }
@@ -249,7 +260,7 @@ void Node::start_waiting(Orders& orders, Millis now) {
     pod.run.advance(false);
     size_t first = orders.starts.size();
     pod.run.take_due(id, now, orders.starts);
-    for (; first < orders.starts.size(); ++first) orders.starts[first].devices = pod.devices;
+    complete(orders, first, pod);
   }
   waiting_.insert(waiting_.begin(), passed.begin(), passed.end());
 }
@@ -301,6 +312,10 @@ void Node::process_started(const ProcessStart& start) {
 
 void Node::process_ended(const ProcessEnd& end) {
   auto pod = pods_.find(end.pod);
+  if (end.unstarted) {
+    if (pod != pods_.end()) not_started(pod, end);
+    return;
+  }
   if (pod == pods_.end()) {
     if (auto known = unacked_.find(end.pod); known != unacked_.end()) {
       // Told again after a reconnect of the hands, or an end beside the one that counted: to be
@@ -322,6 +337,33 @@ void Node::process_ended(const ProcessEnd& end) {
     order_kills(end.pod, p);
   }
   go_on(pod, end.ended_at);
+}
+
+// The hands were too late with a process of it. It starts when there is a lease again, unless the
+// coordinator wants it no more by then.
+void Node::not_started(Pods::iterator pod, const ProcessEnd& end) {
+  Pod& p = pod->second;
+  if (!p.run.starting(end.step)) return;
+  p.run.unstart(end.step.container, p.stop.has_value());
+  if (p.stop || p.run.ran() || !p.run.living().empty()) return go_on(pod, end.ended_at);
+  if (!p.adopted || p.run.planned()) return wait_again(pod);
+  // What an earlier agent was told to start, and this one was not told how.
+  PodEnded back{.pod = pod->first,
+                .cause = Cause::given_back,
+                .message = end.error,
+                .ended_at = end.ended_at};
+  p.run.reset();
+  finish(pod, std::move(back));
+}
+
+// Nothing of it ever ran.
+void Node::wait_again(Pods::iterator pod) {
+  Pod& p = pod->second;
+  p.run.reset();
+  release(p);
+  if (p.timer_at != 0) timers_.erase({std::exchange(p.timer_at, 0), pod->first});
+  due_.erase(pod->first);
+  waiting_.push_front(pod->first);
 }
 
 // A pod that an earlier agent started.
@@ -403,14 +445,12 @@ void Node::lose_what_is_not(const std::set<std::pair<PodId, uint16_t>>& alive, M
     }
     if (!changed) continue;
     if (!p.stop && !p.run.ran()) {  // none of it had reached the old hands
-      p.run.reset();
-      release(p);
       again.push_back(id);
     } else {
       go_on(pod, now);
     }
   }
-  waiting_.insert(waiting_.begin(), again.begin(), again.end());
+  for (auto id = again.rbegin(); id != again.rend(); ++id) wait_again(pods_.find(*id));
 }
 
 std::vector<std::pair<PodId, std::vector<int>>> Node::processes() const {

@@ -9,7 +9,8 @@
 //  - at most `slots` pods run, the others wait in the order of their launch, and those that waited
 //  for long are given back;
 //  - nothing is started outside the lease, nor while a pod that the coordinator disowned (fenced)
-//  is still alive;
+//  is still alive; an order to start carries the lease's end, and what the hands did not start for
+//  it waits here for the next lease;
 //  - a pod id is begun once; a kill is answered by an end, also for a pod that waits, that is
 //  between two of its processes, or that was never heard of;
 //  - an end is kept, and reported again after each registration, until the report that carried it
@@ -128,8 +129,12 @@ class Node {
   void stop_pod(Pods::iterator pod, Cause why, Millis grace_ms, Millis now);
   void order_kills(PodId id, const Pod& pod);
   void refuse(Pods::iterator pod, Millis now);
+  void not_started(Pods::iterator pod, const ProcessEnd& end);
+  void wait_again(Pods::iterator pod);
+  void complete(Orders& orders, size_t from, const Pod& pod) const;
   void go_on(Pods::iterator pod, Millis now);
   void finish(Pods::iterator pod, Millis now);
+  void finish(Pods::iterator pod, PodEnded end);
   void finish(PodEnded end, std::vector<uint64_t> entries);
   void release(Pod& pod);
   void lose_what_is_not(const std::set<std::pair<PodId, uint16_t>>& alive, Millis now);

@@ -181,6 +181,12 @@ bool PodRun::runs(uint16_t container) const {
   return container < containers_.size() && containers_[container].state == State::running;
 }
 
+bool PodRun::starting(Step step) const {
+  return step.container < containers_.size() &&
+         containers_[step.container].state == State::starting &&
+         containers_[step.container].instance == step.instance;
+}
+
 bool PodRun::ran() const {
   return std::any_of(containers_.begin(), containers_.end(),
                      [](const Container& c) { return c.pid != 0 || c.has_end; });

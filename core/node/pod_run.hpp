@@ -56,6 +56,7 @@ class PodRun {
   std::vector<Step> living() const;     // being started, or running
   std::vector<int> pids() const;        // of the processes that run
   bool runs(uint16_t container) const;  // it has a process, for sure
+  bool starting(Step step) const;       // ordered, and not heard of
   bool ran() const;                     // something of it was ever started, or tried to
   bool planned() const { return plan_ != nullptr; }
   const PodPlan* plan() const { return plan_.get(); }

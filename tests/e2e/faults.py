@@ -126,6 +126,52 @@ class Nodes(World):
         self.assertEqual(sorted((i, a) for i, a, _, _ in witness.starts()), [(0, 0), (0, 1), (1, 0), (1, 1)])
         self.nothing_left(witness)
 
+    def keeper_of(self, cluster, node):
+        """The pid of its keeper."""
+        work_dir = str(cluster.dir / node)
+        found = [int(pid) for pid in filter(str.isdigit, os.listdir("/proc"))
+                 if (words := self.command_line(pid)) and words[0].endswith("muster-keeper") and words[1].startswith(work_dir)]
+        self.assertEqual(len(found), 1, f"one keeper below {work_dir}")
+        return found[0]
+
+    @staticmethod
+    def command_line(pid):
+        try:
+            return pathlib.Path("/proc", pid, "cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
+        except OSError:
+            return []
+
+    def freeze(self, pid):
+        os.kill(pid, signal.SIGSTOP)
+        self.addCleanup(lambda: os.path.exists(f"/proc/{pid}") and os.kill(pid, signal.SIGCONT))
+
+    def test_p12_a_frozen_node_starts_nothing_late(self):
+        cluster = self.cluster(agents=1, slots=2, grace="2s")
+        witness = self.witness(cluster)
+        self.submit(cluster, witness.job("warm", "code=0", 2))
+        cluster.wait("warm", finished)
+        os.remove(witness.path)
+        keeper = self.keeper_of(cluster, "node-0")
+        self.freeze(keeper)
+        self.submit(cluster, witness.job("late", UNTIL_GO, 2, backoffLimitPerIndex=2))
+        eventually(lambda: [p["spec"].get("nodeName") for p in self.pods_of(cluster, "late")] == ["node-0"] * 2, "both are bound to node-0")
+        bound = time.monotonic()
+        eventually(lambda: time.monotonic() - bound > 0.5, "the agent has ordered the starts")
+        self.freeze(cluster.agents["node-0"].pid)
+        cluster.start_agent("node-1")
+        eventually(lambda: len(witness.starts()) == 2, "both pods run on node-1", 30)
+        os.kill(keeper, signal.SIGCONT)
+        log = next(cluster.dir.glob("node-0*/**/keeper.log"))
+        eventually(lambda: log.read_text().count("not started") == 2, "the keeper has refused both starts")
+        os.kill(cluster.agents["node-0"].pid, signal.SIGCONT)
+        cluster.wait_nodes()
+        (witness.folder / "go").touch()
+        job = cluster.wait("late", finished)
+        witness.check(self)
+        self.assertEqual(sorted((i, a) for i, a, _, _ in witness.starts()), [(0, 1), (1, 1)])
+        self.assertEqual((job["status"].get("succeeded"), job["status"].get("failed")), (2, 2))
+        self.nothing_left(witness)
+
     def test_a_name_that_is_taken(self):
         cluster = self.cluster(agents=1, slots=2)
         witness = self.witness(cluster)

@@ -16,6 +16,7 @@ namespace muster::sim {
 namespace {
 constexpr Millis kGraceMs = 4'000;
 constexpr Millis kBeatMs = 500;
+constexpr uint64_t kHandsMs = 40;  // that an order spends with the hands, at most
 }  // namespace
 
 struct World::Config : caf::actor_system_config {
@@ -79,6 +80,7 @@ struct World::Agent {
     bool killing = false;
   };
   // The keeper's: survive the agent.
+  std::set<PodId> ordered;  // a start is under way
   std::map<PodId, Process> processes;
   std::map<PodId, core::node::ProcessEnd> spool;
   uint64_t last_entry = 0;
@@ -183,6 +185,10 @@ void World::boot() {
                         api::resting_entry(r.job));
   });
   MUSTER_CHECK(recovered.ok(), recovered.error().message);
+  for (const core::NodeInfo& node : recovered->nodes)
+    if (!node.gone) lost_.erase(node.id);  // that it was lost had not reached the disk
+  MUSTER_CHECK(recovered->damaged.empty(), recovered->damaged.front().why);
+  MUSTER_CHECK(recovered->index_rows.empty(), "a job at rest without an index row, or the reverse");
   c.epoch = recovered->epoch + 1;
   MUSTER_CHECK(
       disk_.commit({storage::cluster_row("sim"), storage::epoch_row(c.epoch, c.epoch)}).ok());
@@ -450,7 +456,14 @@ void World::pump(uint32_t number) {
     at(1 + static_cast<Millis>(below(50)),
        [this, number, pod = kill.pod] { process_ends(number, pod, 143); });
   }
-  for (const auto& start : orders.starts) process_starts(number, start.pod);
+  for (const auto& start : orders.starts) {
+    PodId pod = start.pod;
+    if (agent.processes.contains(pod) || agent.spool.contains(pod)) continue;
+    if (!agent.ordered.insert(pod).second) continue;  // the keeper is idempotent
+    at(static_cast<Millis>(below(kHandsMs)), [this, number, pod, not_after = start.not_after] {
+      process_starts(number, pod, not_after);
+    });
+  }
   if (orders.again_at != 0) at(orders.again_at - boot_ms_, [this, number] { pump(number); });
   for (uint64_t entry : orders.forget)
     std::erase_if(agent.spool, [entry](const auto& item) { return item.second.entry == entry; });
@@ -491,10 +504,22 @@ void World::pump(uint32_t number) {
 
 // ---- processes, and the witness
 
-void World::process_starts(uint32_t number, PodId pod) {
+// The keeper's: it outlives the agent, and freezes with the node.
+void World::process_starts(uint32_t number, PodId pod, Millis not_after) {
   Agent& agent = *agents_[number];
-  if (agent.processes.contains(pod) || agent.spool.contains(pod))
-    return;  // the keeper is idempotent
+  if (boot_ms_ < agent.frozen_until_ms)
+    return at(agent.frozen_until_ms - boot_ms_,
+              [this, number, pod, not_after] { process_starts(number, pod, not_after); });
+  agent.ordered.erase(pod);
+  if (boot_ms_ >= not_after) {
+    trace("too late for " + to_string(pod) + " on " + agent.name);
+    return at(0, [this, number, pod] {
+      agents_[number]->node->process_ended({.pod = pod, .ended_at = boot_ms_, .unstarted = true});
+      pump(number);
+    });
+  }
+  if (lost_.contains(agent.id))
+    broken.push_back("started on a node that was declared lost: " + to_string(pod));
   trace("start " + to_string(pod) + " on " + agent.name);
   if (++starts[pod] > 1) broken.push_back("started twice: " + to_string(pod));
   for (const auto& [other, where] : live_[pod.job][pod.index])
@@ -570,6 +595,7 @@ void World::faults() {
     std::vector<core::node::Living> living;
     for (const auto& [pod, process] : agent.processes)
       living.push_back({{pod, {}, 4711, process.started_ms}, 100, process.killing});
+    for (PodId pod : agent.ordered) living.push_back({{pod, {}, 0, boot_ms_}, 100, false});
     std::vector<core::node::ProcessEnd> ended;
     for (const auto& [pod, end] : agent.spool) ended.push_back(end);
     agent.node->hands_connected(living, ended, boot_ms_);

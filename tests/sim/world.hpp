@@ -39,7 +39,7 @@ struct Plan {
   int mid_commit = 1;        // of these, in the middle of a commit
   int agent_restarts = 2;    // the keeper goes on
   int breaks = 4;            // of links
-  int silences = 1;          // agents frozen for longer than the grace
+  int silences = 1;          // nodes frozen for longer than the grace, with starts under way
   int index_deaths = 2;      // exceptions in index actors
   int owner_acts = 0;        // times that `owner` is called, among the faults
   Millis pod_ms_max = 400;   // how long a pod runs
@@ -91,7 +91,7 @@ class World {
   void step();
   void faults();
   void check_shown();
-  void process_starts(uint32_t agent, PodId pod);
+  void process_starts(uint32_t agent, PodId pod, Millis not_after);
   void process_ends(uint32_t agent, PodId pod, int code);
 
   // Agents' side of the network.

@@ -145,6 +145,85 @@ TEST_F(NodeTest, StartsNothingOutsideTheLease) {
   EXPECT_EQ(next(), "start j1/0#0");
 }
 
+struct P12NotAfter : NodeTest {
+  // The hands say that they were too late.
+  void unstarted(uint32_t index, Step step = {}) {
+    node.process_ended({.pod = pod(index), .step = step, .ended_at = now, .unstarted = true});
+  }
+};
+
+TEST_F(P12NotAfter, AnOrderCarriesTheEndOfTheLease) {
+  welcome();
+  launch({0, 1});
+  now += 5;
+  ASSERT_TRUE(node.heartbeat_answered(kTerm, now - 3));
+  Orders orders = node.next(now);
+  ASSERT_EQ(orders.starts.size(), 2u);
+  for (const auto& start : orders.starts) EXPECT_EQ(start.not_after, now - 3 + kLease);
+}
+
+TEST_F(P12NotAfter, WhatCameTooLateWaitsForALeaseInItsPlace) {
+  welcome();
+  launch({0, 1});
+  EXPECT_EQ(next(), "start j1/0#0; start j1/1#0");
+  started(1);
+  EXPECT_EQ(next(), "report 1 +j1/1#0");
+  now += kLease;
+  unstarted(0);
+  unstarted(0);  // told twice
+  EXPECT_EQ(next(), "") << "no lease, and nothing to tell: it has neither started nor failed";
+  EXPECT_EQ(node.waiting(), std::vector<PodId>{pod(0)});
+  ASSERT_TRUE(node.heartbeat_answered(kTerm, now));
+  EXPECT_EQ(next(), "start j1/0#0");
+  unstarted(1);
+  EXPECT_EQ(next(), "") << "that one runs";
+}
+
+TEST_F(P12NotAfter, WhatCameTooLateAndIsFencedOrKilledNeverRuns) {
+  welcome();
+  launch({0, 1});
+  EXPECT_EQ(next(), "start j1/0#0; start j1/1#0");
+  now += kLease;
+  ASSERT_TRUE(node.kill(kTerm, {{pod(1), 0}}, now));
+  node.disconnected();
+  welcome({pod(0)});
+  EXPECT_EQ(next(), "kill j1/1#0 grace=0; kill j1/0#0 grace=0");
+  unstarted(0);
+  unstarted(1);
+  EXPECT_EQ(next(), "report 1 -j1/0#0 fenced/137 -j1/1#0 never_started/0");
+  EXPECT_TRUE(node.idle());
+}
+
+TEST_F(P12NotAfter, WhatAnEarlierAgentOrderedIsGivenBack) {
+  node.hands_connected({{{pod(0), {}, 0, 0}, 30'000}}, {}, now);
+  welcome();
+  EXPECT_EQ(next(), "");
+  unstarted(0);
+  EXPECT_EQ(next(), "report 1 -j1/0#0 given_back/0") << "how it is started is not known here";
+}
+
+TEST_F(P12NotAfter, ARestartInPlaceWaitsForALeaseToo) {
+  welcome();
+  auto plan = std::make_shared<PodPlan>();
+  plan->restarts = true;
+  ASSERT_TRUE(node.launch(kTerm, {{pod(0), 30'000, plan}}, now));
+  EXPECT_EQ(next(), "start j1/0#0");
+  started(0);
+  ended(0, 1, 5);
+  Orders orders = node.next(now);
+  ASSERT_EQ(orders.starts.size(), 1u);
+  EXPECT_EQ(orders.starts[0].step.instance, 1);
+  EXPECT_EQ(orders.starts[0].not_after, now + kLease);
+  now += kLease;
+  unstarted(0, {0, 1});
+  EXPECT_TRUE(node.next(now).starts.empty());
+  EXPECT_EQ(node.running(), std::vector<PodId>{pod(0)}) << "it keeps its slot";
+  ASSERT_TRUE(node.heartbeat_answered(kTerm, now));
+  orders = node.next(now);
+  ASSERT_EQ(orders.starts.size(), 1u);
+  EXPECT_EQ(orders.starts[0].step.instance, 1);
+}
+
 TEST_F(NodeTest, LeaseOutlivesTheConnection) {
   welcome();
   node.disconnected();

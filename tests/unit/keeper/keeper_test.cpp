@@ -1,6 +1,7 @@
 // The keeper and its client, with real processes: once telling what is left by session and
 // environment, once by cgroup.
 #include "agent/keeper_client.hpp"
+#include "base/clock.hpp"
 #include "keeper/protocol.hpp"
 
 #include <gtest/gtest.h>
@@ -125,6 +126,7 @@ class KeeperTest : public testing::TestWithParam<const char*> {
     }
     return true;
   }
+  void speak(uint32_t version);  // as an agent of that time
   SpawnOrder order(uint32_t index, std::vector<std::string> argv) {
     SpawnOrder order;
     order.key = {{7, index, 0}, 0, 0};
@@ -366,6 +368,13 @@ TEST_P(KeeperTest, GivesCgroupsOutAgainButNotOnesWithLimitsOrKilled) {
 }
 
 TEST_P(KeeperTest, SpeaksThePreviousVersionToo) {
+  for (uint32_t version = keeper::kOldestVersion; version < keeper::kVersion; ++version) {
+    SCOPED_TRACE(version);
+    speak(version);
+  }
+}
+
+void KeeperTest::speak(uint32_t version) {
   connect();
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_un address{};
@@ -375,12 +384,13 @@ TEST_P(KeeperTest, SpeaksThePreviousVersionToo) {
   std::memcpy(address.sun_path, path.data(), path.size());
   ASSERT_EQ(::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
   std::string out, note = "n", cwd = root_.string(), log = (root_ / "log").string();
-  keeper::Frame(out, keeper::Type::hello).num(uint32_t{1}).text("c1");
+  keeper::Frame(out, keeper::Type::hello).num(version).text("c1");
   {
-    keeper::Frame frame(out, keeper::Type::spawn);  // without limits, as version 1 had none
-    keeper::Key{9, 0, 0, 0, 0}.write(frame);
+    keeper::Frame frame(out, keeper::Type::spawn);
+    keeper::Key{9, version, 0, 0, 0}.write(frame);
     frame.text(note).text(cwd).text(log).text(log);
     frame.num(uint32_t{3}).text("sh").text("-c").text("exit 6").num(uint32_t{0});
+    if (version >= 2) frame.num(uint64_t{0}).num(uint64_t{0}).num(uint8_t{0});  // limits
   }
   ASSERT_EQ(send(fd, out.data(), out.size(), MSG_NOSIGNAL), static_cast<ssize_t>(out.size()));
   keeper::FrameBuffer in;
@@ -395,7 +405,9 @@ TEST_P(KeeperTest, SpeaksThePreviousVersionToo) {
     while (in.next(type, payload)) {
       ASSERT_NE(type, keeper::Type::refused);
       keeper::Reader reader(payload);
-      if (type == keeper::Type::ended) code = keeper::Ended::read(reader).exit_code;
+      if (type != keeper::Type::ended) continue;
+      auto end = keeper::Ended::read(reader);
+      if (end.key.index == version) code = end.exit_code;
     }
   }
   EXPECT_EQ(code, 6);
@@ -587,9 +599,74 @@ TEST_P(KeeperTest, EndsAllWhenTold) {
   agent_.reset();
 }
 
+class P12NotAfter : public KeeperTest {
+ protected:
+  ~P12NotAfter() noexcept override {}
+  bool told_unstarted(uint32_t index) {
+    return wait_for([&] {
+      const ProcessEnded* end = agent_->end_of({{7, index, 0}, 0, 0});
+      return end != nullptr && end->unstarted && end->pid == 0;
+    });
+  }
+};
+
+TEST_P(P12NotAfter, KeeperRefusesALateStart) {
+  connect();
+  SpawnOrder what = shell(0, "echo ran > ran; exit 0");
+  what.not_after = boot_now() - 1;
+  agent_->client->spawn({what});
+  EXPECT_TRUE(told_unstarted(0));
+  EXPECT_FALSE(fs::exists(root_ / "ran"));
+  kill_keeper();
+  connect();
+  EXPECT_TRUE(agent_->inventory.ended.empty()) << "of what never ran nothing is lost";
+  EXPECT_TRUE(agent_->inventory.living.empty());
+  what.not_after = boot_now() + 60'000;
+  EXPECT_EQ(run(what).exit_code, 0) << "it is like new";
+  EXPECT_TRUE(fs::exists(root_ / "ran"));
+}
+
+TEST_P(P12NotAfter, AFrozenKeeperStartsNothingLate) {
+  connect();
+  EXPECT_EQ(run(shell(9, "exit 0")).exit_code, 0);
+  int keeper = keeper_pid();
+  ASSERT_GT(keeper, 0);
+  ::kill(keeper, SIGSTOP);
+  std::vector<SpawnOrder> orders;
+  for (uint32_t i = 0; i < 4; ++i) {
+    orders.push_back(shell(i, "echo ran > ran; exit 0"));
+    orders.back().not_after = boot_now() + 50;
+  }
+  agent_->client->spawn(orders);
+  Millis until = orders.back().not_after;
+  EXPECT_TRUE(wait_for([&] { return boot_now() >= until; }));
+  ::kill(keeper, SIGCONT);
+  for (uint32_t i = 0; i < 4; ++i) EXPECT_TRUE(told_unstarted(i)) << i;
+  EXPECT_FALSE(fs::exists(root_ / "ran"));
+}
+
+// A worker that hangs in the file system, here in a pipe that nobody reads yet.
+TEST_P(P12NotAfter, AWorkerThatHungStartsNothingLate) {
+  connect();
+  SpawnOrder what = shell(0, "echo ran > ran; exit 0");
+  ASSERT_EQ(mkfifo(what.stdout_path.c_str(), 0600), 0);
+  what.not_after = boot_now() + 50;
+  agent_->client->spawn({what});
+  EXPECT_TRUE(wait_for([&] { return boot_now() >= what.not_after; }));
+  EXPECT_TRUE(agent_->ended.empty());
+  int reader = open(what.stdout_path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  EXPECT_TRUE(told_unstarted(0));
+  close(reader);
+  EXPECT_FALSE(fs::exists(root_ / "ran"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Leftovers, KeeperTest, testing::Values("off", "on"), [](const auto& info) {
   return std::string(info.param) == "on" ? "ByCgroup" : "BySession";
 });
+INSTANTIATE_TEST_SUITE_P(Leftovers, P12NotAfter, testing::Values("off", "on"),
+                         [](const auto& info) {
+                           return std::string(info.param) == "on" ? "ByCgroup" : "BySession";
+                         });
 
 }  // namespace
 }  // namespace muster::agent
