@@ -153,6 +153,8 @@ class Cluster : public cluster_actor::base {
     node.info.resources = hello.resources;
     node.info.labels = hello.labels;
     node.info.address = hello.address;
+    node.info.limits = hello.limits;
+    node.info.limits.required = options_.require_limits;
     node.info.draining = false;
     slots_.set_node(node.info);
     changed.push_back(node.info);

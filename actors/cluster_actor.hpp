@@ -27,6 +27,7 @@ struct ClusterOptions {
   uint64_t epoch = 0;
   uint64_t nonce = 0;
   Millis node_grace_ms = 40'000;
+  bool require_limits = false;  // keep pods with limits off nodes that do not enforce them
   std::function<uint64_t()> last_commit;  // highest durable commit number
   std::function<void(std::vector<core::NodeInfo>)>
       show;  // what changed about nodes that is not durable

@@ -175,6 +175,7 @@ struct AgentHello {
   std::map<std::string, int64_t> resources;  // named ones
   core::StringMap labels;
   std::string address;
+  core::LimitSupport limits{};
   std::vector<PodId> running, waiting, ended;
 };
 struct HelloAnswer {

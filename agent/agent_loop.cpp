@@ -237,6 +237,10 @@ void Agent::write_hello(wire::Hello::Builder hello) const {
   write_pods(ended, hello.initEnded(static_cast<unsigned>(ended.size())));
   hello.setPid(static_cast<uint32_t>(getpid()));
   hello.setAddress(host_name());
+  Hands::Limits limits = hands_.limits();
+  hello.setEnforcesMemory(limits.memory);
+  hello.setEnforcesCpu(limits.cpu);
+  if (!limits.memory || !limits.cpu) hello.setNoLimits(limits.why);
 }
 
 // Makes the term durable before it is obeyed. False: it is not to be obeyed.
@@ -410,6 +414,7 @@ void Agent::take_hands() {
   auto known = hands_.connect(*this);
   if (known) {
     hands_ready_ = true;
+    say_limits();
     pods_.insert(known->templates.begin(), known->templates.end());
     node_.hands_connected(known->living, known->ended, boot_now());
     schedule();
@@ -417,6 +422,19 @@ void Agent::take_hands() {
   }
   say("no keeper: " + known.error().message);
   if (known.error().code != Errc::unavailable) finish(known.error());
+}
+
+void Agent::say_limits() {
+  if (options_.hollow) return;
+  const Hands::Limits limits = hands_.limits();
+  if (limits.memory && limits.cpu)
+    log::info("memory and cpu limits of containers are enforced");
+  else
+    log::warn("{} limits of containers are not enforced: {}",
+              limits.cpu      ? "memory"
+              : limits.memory ? "cpu"
+                              : "memory and cpu",
+              limits.why);
 }
 
 void Agent::on_started(const std::vector<core::node::ProcessStart>& started) {

@@ -58,6 +58,7 @@ class Agent final : private Hands::Listener {
 
   kj::Promise<void> stay_connected();
   kj::Promise<void> one_connection();
+  void say_limits();  // which limits of containers are enforced here
   kj::Promise<void> connected(kj::Own<kj::AsyncIoStream> stream);
   kj::Promise<void> greeted(wire::Registered::Reader answer, Millis sent_at);
   void welcome(wire::Welcome::Reader from, wire::Session::Client session, Millis sent_at);

@@ -35,10 +35,17 @@ class Hands {
     PodTemplatePtr job;
   };
 
+  // Which limits of containers are enforced here, and why not all; valid while connected.
+  struct Limits {
+    bool memory = false, cpu = false;
+    std::string why;
+  };
+
   virtual ~Hands() noexcept(false) = default;
   // To be called first, and after on_hands_gone. May block for a few seconds. `unavailable`: try
   // again; any other error ends the agent.
   virtual Result<Inventory> connect(Listener& listener) = 0;
+  virtual Limits limits() const = 0;
   virtual void start(const std::vector<Start>& starts) = 0;
   virtual void kill(const std::vector<core::node::KillOrder>& kills) = 0;
   virtual void forget(const std::vector<uint64_t>& entries) = 0;

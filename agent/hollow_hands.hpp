@@ -23,6 +23,7 @@ class HollowHands final : public Hands, private kj::TaskSet::ErrorHandler {
 
   ~HollowHands() noexcept override = default;
   Result<Inventory> connect(Listener& listener) override;
+  Limits limits() const override { return {false, false, "a hollow node starts no processes"}; }
   void start(const std::vector<Start>& starts) override;
   void kill(const std::vector<core::node::KillOrder>& kills) override;
   void forget(const std::vector<uint64_t>&) override {}  // keeps nothing

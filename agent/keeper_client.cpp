@@ -248,7 +248,8 @@ void SocketKeeperClient::take_greeting(Inventory& inventory) {
       in.num<uint32_t>();
       auto can = in.num<uint8_t>();  // none from a keeper of version 1
       abilities_ = {(can & keeper::kCanCgroup) != 0, (can & keeper::kCanLimitMemory) != 0,
-                    (can & keeper::kCanLimitCpu) != 0};
+                    (can & keeper::kCanLimitCpu) != 0,
+                    in.rest().empty() ? "" : std::string(in.text())};
     } else if (type == keeper::Type::living) {
       Inventory::Living living;
       living.started = read_started(in);

@@ -116,6 +116,7 @@ class KeeperClient {
     bool cgroups = false;       // else what sheds its session and its environment escapes
     bool memory_limit = false;  // else such limits are not enforced
     bool cpu_limit = false;
+    std::string no_limits{};  // why one of the two is missing
   };
 
   virtual ~KeeperClient() noexcept(false) {}

@@ -81,18 +81,10 @@ core::node::Origin KeeperHands::origin_of(PodId pod, const Note& note, Inventory
   return origin;
 }
 
-void KeeperHands::say_what_is_not_enforced(const Container& container) {
+Hands::Limits KeeperHands::limits() const {
+  if (keeper_ == nullptr) return {false, false, "the keeper is not there"};
   KeeperClient::Abilities can = keeper_->abilities();
-  auto say = [](const char* what, bool& said) {
-    if (!std::exchange(said, true)) {
-      log::warn(
-          "{} limits of containers are not enforced on this node: that takes a cgroup v2 with the "
-          "{} controller that the agent may write to",
-          what, what);
-    }
-  };
-  if (container.memory_limit_bytes > 0 && !can.memory_limit) say("memory", said_memory_);
-  if (container.cpu_limit_millis > 0 && !can.cpu_limit) say("cpu", said_cpu_);
+  return {can.memory_limit, can.cpu_limit, can.no_limits};
 }
 
 Result<SpawnOrder> KeeperHands::spawn_order(const Start& start) {
@@ -121,7 +113,6 @@ Result<SpawnOrder> KeeperHands::spawn_order(const Start& start) {
   note.pod_name = core::pod_name(job.job_name, job.job_uid, job.indexed, pod.key());
   auto files = logs_.open(job.job_uid, note.pod_name, container.name);
   if (!files) return files.error();
-  say_what_is_not_enforced(limits);
   return SpawnOrder{.key = key_of(pod, start.order.step),
                     .argv = std::move(command->argv),
                     .env = std::move(command->env),

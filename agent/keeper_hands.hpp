@@ -34,6 +34,7 @@ class KeeperHands final : public Hands,
 
   ~KeeperHands() noexcept override = default;
   Result<Inventory> connect(Hands::Listener& listener) override;
+  Limits limits() const override;
   void start(const std::vector<Start>& starts) override;
   void kill(const std::vector<core::node::KillOrder>& kills) override;
   void forget(const std::vector<uint64_t>& entries) override;
@@ -48,7 +49,6 @@ class KeeperHands final : public Hands,
   Result<SpawnOrder> spawn_order(const Start& start);
   core::node::ProcessEnd end_of(const ProcessEnded& ended, const Note& note);
   core::node::Origin origin_of(PodId pod, const Note& note, Inventory& inventory);
-  void say_what_is_not_enforced(const Container& container);
 
   kj::UnixEventPort& port_;
   WorkDir& work_dir_;
@@ -57,8 +57,7 @@ class KeeperHands final : public Hands,
   TemplateStore templates_;
   const NodeFacts node_;
   Hands::Listener* listener_ = nullptr;
-  kj::Own<KeeperClient> keeper_;                 // null: gone
-  bool said_memory_ = false, said_cpu_ = false;  // that such limits are not enforced here
+  kj::Own<KeeperClient> keeper_;  // null: gone
   kj::TaskSet later_;
 };
 

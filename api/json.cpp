@@ -52,6 +52,30 @@ Ready ready(const core::NodeInfo& node) {
   return {"Unknown", "", ""};
 }
 
+// Whether the node enforces the limits of containers.
+OrderedJson limits_condition(const core::NodeInfo& node, const std::string& since) {
+  const core::LimitSupport& limits = node.limits;
+  OrderedJson condition = {{"type", "LimitsEnforced"}};
+  if (node.health == core::NodeInfo::Health::unknown) {
+    condition.update({{"status", "Unknown"},
+                      {"reason", "NodeStatusNeverUpdated"},
+                      {"message", "the agent has not registered since the coordinator's start"}});
+  } else if (limits.memory && limits.cpu) {
+    condition.update({{"status", "True"},
+                      {"reason", "CgroupControllersAvailable"},
+                      {"message", "memory and cpu limits are enforced"}});
+  } else {
+    const char* missing = limits.cpu      ? "memory limits are"
+                          : limits.memory ? "cpu limits are"
+                                          : "memory and cpu limits are";
+    condition.update({{"status", "False"},
+                      {"reason", "CgroupControllersUnavailable"},
+                      {"message", std::string(missing) + " not enforced: " + limits.why}});
+  }
+  condition["lastTransitionTime"] = since;
+  return condition;
+}
+
 }  // namespace
 
 const Json* find_path(const Json& json, std::initializer_list<const char*> names) {
@@ -179,7 +203,8 @@ OrderedJson node_json(const core::NodeInfo& node, uint64_t version) {
                                                            {"lastHeartbeatTime", time_text(beat)},
                                                            {"lastTransitionTime", time_text(since)},
                                                            {"reason", r.reason},
-                                                           {"message", r.message}}})},
+                                                           {"message", r.message}},
+                                               limits_condition(node, time_text(since))})},
             {"addresses", std::move(addresses)},
             {"nodeInfo",
              {{"machineID", ""},

@@ -67,6 +67,8 @@ std::string refusal(const core::NodeInfo& node, uint32_t used, const core::Amoun
   if (node.health != core::NodeInfo::Health::ready) return "not ready";
   if (node.draining) return "its agent is leaving";
   if (node.spec.unschedulable) return "cordoned";
+  if (!core::enforces(node, demand))
+    return "it does not enforce the pod's limits (--require-limits)";
   if (!core::admits(node, core::labels_of(node), demand))
     return demand.node_selector.empty() ? "it has taints that the job does not tolerate"
                                         : "its labels or taints do not fit the job";

@@ -108,6 +108,7 @@ Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
   read.whole("finished-jobs-max", 0, std::numeric_limits<int64_t>::max(), o.finished_jobs_max);
   read.span("attempts-keep", o.attempts_keep_ms);
   read.whole("attempts-max", 0, std::numeric_limits<int64_t>::max(), o.attempts_max);
+  read.toggle("require-limits", o.require_limits);
   read.toggle("insecure", o.insecure);
   if (const std::string text = settings.text("feature-gates"); !text.empty()) {
     auto gates = core::parse_gates(text, o.gates);

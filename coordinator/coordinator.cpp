@@ -186,6 +186,7 @@ class Running final : public Coordinator {
     cluster.epoch = recovered.epoch;
     cluster.nonce = recovered.nonce;
     cluster.node_grace_ms = options_.node_grace_ms;
+    cluster.require_limits = options_.require_limits;
     cluster.last_commit = [this] { return journal_->last_commit(); };
     cluster.show = [this](std::vector<core::NodeInfo> nodes) {
       api_->show_nodes(std::move(nodes));

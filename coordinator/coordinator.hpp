@@ -25,7 +25,8 @@ struct Options {
   uint64_t finished_jobs_max = UINT64_MAX;            // that are kept; the oldest go first
   Millis attempts_keep_ms = Millis{30} * 86'400'000;  // history of attempts: so long
   uint64_t attempts_max = 1'000'000;                  // and so many
-  bool insecure = false;  // serve other addresses and users than our own
+  bool require_limits = false;  // keep pods with limits off nodes that do not enforce them
+  bool insecure = false;        // serve other addresses and users than our own
 };
 
 class Coordinator {

@@ -153,6 +153,7 @@ actors::AgentHello read_hello(wire::Hello::Reader hello, uint64_t link) {
   }
   for (auto label : hello.getLabels()) out.labels[label.getKey()] = label.getValue();
   out.address = hello.getAddress();
+  out.limits = {hello.getEnforcesMemory(), hello.getEnforcesCpu(), hello.getNoLimits()};
   out.running = read_pods(hello.getRunning());
   out.waiting = read_pods(hello.getWaiting());
   out.ended = read_pods(hello.getEnded());

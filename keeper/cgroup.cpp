@@ -6,13 +6,12 @@
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
-#include <fstream>
 #include <sstream>
 #include <string_view>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 #include <utility>
 
@@ -20,34 +19,6 @@ namespace muster::keeper {
 namespace {
 
 constexpr uint64_t kCpuPeriodUs = 100'000;
-
-// Our own cgroup's directory; empty: cgroup v2 is not mounted.
-std::string own_cgroup() {
-  std::string mount, own, line;
-  std::ifstream mounts("/proc/self/mountinfo");
-  while (std::getline(mounts, line)) {
-    // id parent dev root mountpoint options... - type source options
-    std::istringstream fields(line);
-    std::string skip, root, point;
-    fields >> skip >> skip >> skip >> root >> point;
-    if (line.find(" - cgroup2 ") != std::string::npos && root == "/") mount = point;
-  }
-  std::ifstream groups("/proc/self/cgroup");
-  while (std::getline(groups, line)) {
-    if (line.starts_with("0::")) own = line.substr(3);
-  }
-  if (mount.empty() || own.empty()) return "";
-  return own == "/" ? mount : mount + own;
-}
-
-// systemd's mark of a cgroup that it leaves to others.
-bool is_delegated(const std::string& path) {
-  char value = 0;
-  for (const char* mark : {"trusted.delegate", "user.delegate"}) {
-    if (getxattr(path.c_str(), mark, &value, 1) == 1 && value == '1') return true;
-  }
-  return false;
-}
 
 bool write_to(int dir, const std::string& path, std::string_view value) {
   int fd = openat(dir, path.c_str(), O_WRONLY | O_CLOEXEC);
@@ -92,14 +63,10 @@ Cgroup::~Cgroup() {
   }
 }
 
-Cgroups::Cgroups(uint64_t keeper) {
-  std::string own = own_cgroup();
-  if (own.empty()) return;
+Cgroups::Cgroups(uint64_t keeper) : homes_(cgroup_homes()) {
   char name[40];
   std::snprintf(name, sizeof name, "/muster-%016" PRIx64, keeper);
-  std::string above = own.substr(0, own.rfind('/'));
-  if (is_delegated(above)) paths_.push_back(above + name);
-  paths_.push_back(own + name);
+  name_ = name;
 }
 
 Cgroups::~Cgroups() {
@@ -108,36 +75,48 @@ Cgroups::~Cgroups() {
 }
 
 bool Cgroups::open() {
-  for (const std::string& path : paths_) {
-    dir_ = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (dir_ < 0) continue;
-    path_ = path;
-    return true;
+  for (const CgroupHome& home : homes_) {
+    path_ = home.path + name_;
+    dir_ = ::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (dir_ >= 0) return true;
   }
   return false;
 }
 
 bool Cgroups::create(size_t most) {
   most_ = most;
-  for (const std::string& path : paths_) {
-    std::string above = path.substr(0, path.rfind('/'));
-    // Refused where we may not, or where processes are; then there is no such controller below.
-    for (const char* controller : {"+memory", "+cpu"}) {
-      write_to(AT_FDCWD, above + "/cgroup.subtree_control", controller);
-    }
-    if (mkdir(path.c_str(), 0755) < 0) continue;
-    dir_ = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    path_ = path;
-    if (dir_ >= 0 && faccessat(dir_, "cgroup.kill", W_OK, 0) == 0) {  // Linux 5.14
-      can_ = kCanCgroup;
-      if (write_to(dir_, "cgroup.subtree_control", "+memory")) can_ |= kCanLimitMemory;
-      if (write_to(dir_, "cgroup.subtree_control", "+cpu")) can_ |= kCanLimitCpu;
-      return true;
-    }
-    if (dir_ >= 0) close(dir_);
-    dir_ = -1;
-    remove();
+  why_ = "cgroup v2 is not mounted";
+  // A home with controllers is the best, but one without them still tells what is left of a pod.
+  std::vector<CgroupHome> with, without;
+  for (const CgroupHome& home : homes_) {
+    std::string why = with.empty() ? enable_controllers(home) : "";
+    (why.empty() ? with : without).push_back(home);
+    if (!why.empty() && without.size() == 1) why_ = why;
   }
+  with.insert(with.end(), without.begin(), without.end());
+  for (const CgroupHome& home : with) {
+    if (make_below(home.path + name_)) return true;
+  }
+  return false;
+}
+
+bool Cgroups::make_below(const std::string& path) {
+  if (mkdir(path.c_str(), 0755) < 0) {
+    why_ = path + ": " + std::strerror(errno);
+    return false;
+  }
+  path_ = path;
+  dir_ = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (dir_ >= 0 && faccessat(dir_, "cgroup.kill", W_OK, 0) == 0) {
+    can_ = kCanCgroup;
+    if (write_to(dir_, "cgroup.subtree_control", "+memory")) can_ |= kCanLimitMemory;
+    if (write_to(dir_, "cgroup.subtree_control", "+cpu")) can_ |= kCanLimitCpu;
+    return true;
+  }
+  why_ = path + "/cgroup.kill: " + std::strerror(errno) + " (Linux 5.14 or newer has it)";
+  if (dir_ >= 0) close(dir_);
+  dir_ = -1;
+  remove();
   return false;
 }
 

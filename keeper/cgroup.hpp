@@ -4,15 +4,16 @@
 // CPU need. Making and removing one costs as much as starting /bin/true, so those without limits
 // are used again: one that is empty goes back to a pool.
 //
-//   OWN/muster-<keeper>/p<number>      of the pool
-//   OWN/muster-<keeper>/l<number>      with limits, for one process
+//   HOME/muster-<keeper>/p<number>      of the pool
+//   HOME/muster-<keeper>/l<number>      with limits, for one process
 //
-// OWN is our own cgroup, or the one above when that was delegated to us (systemd's Delegate= with
-// DelegateSubgroup=): controllers can be had only where no process is.
+// HOME is found, and freed of our own processes, by cgroup_home.hpp.
 //
 // Always holds: whatever fails here makes the keeper work without, in silence; what cannot be had
 // is told by can(). A cgroup is given out only when nothing is in it.
 #pragma once
+
+#include "keeper/cgroup_home.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -56,6 +57,8 @@ class Cgroups {
   bool open();  // those of a keeper that died; false: it had none
   // kCanCgroup and so on (protocol.hpp).
   uint8_t can() const { return can_; }
+  // Why a limit cannot be enforced; of no meaning when can() has both.
+  const std::string& why() const { return why_; }
 
   // Any thread. Null: none can be had now. Limits that can() has not are passed over.
   std::unique_ptr<Cgroup> take(Limits limits);
@@ -73,8 +76,12 @@ class Cgroups {
   std::unique_ptr<Cgroup> make(const Limits& limits);
   bool set(const std::string& name, const char* file, const std::string& value) const;
 
-  std::vector<std::string> paths_;  // where it may be
+  bool make_below(const std::string& path);
+
+  std::vector<CgroupHome> homes_;
+  std::string name_;  // below a home: "/muster-<keeper>"
   std::string path_;
+  std::string why_;
   int dir_ = -1;
   uint8_t can_ = 0;
   size_t most_ = 0;

@@ -163,17 +163,21 @@ void end_lost(uint64_t keeper_before, const std::vector<Record>& records) {
   if (found.opened == Spool::Opened::failed) leave(found.why, kExitFailed);
 
   std::unique_ptr<Cgroups> cgroups;
+  std::string no_limits = "MUSTER_KEEPER_CGROUP=off";
   const char* wanted = std::getenv("MUSTER_KEEPER_CGROUP");
   bool for_all = wanted != nullptr && std::strcmp(wanted, "on") == 0;
   if (wanted == nullptr || std::strcmp(wanted, "off") != 0) {
     cgroups = std::make_unique<Cgroups>(keeper);
-    if (!cgroups->create(limit.rlim_max / kDescriptorsEach)) cgroups.reset();
+    const bool created = cgroups->create(limit.rlim_max / kDescriptorsEach);
+    no_limits = cgroups->why();
+    if (!created) cgroups.reset();
   }
   Outputs outputs;
   Spawner spawner(outputs, cgroups.get(), for_all, limit);
   Supervisor supervisor({.dir_fd = dir_fd,
                          .listen_fd = listen_at(dir_fd),
                          .keeper = keeper,
+                         .no_limits = std::move(no_limits),
                          .idle_ns = number_of("MUSTER_KEEPER_IDLE_MS", kIdleMs) * 1'000'000},
                         spool, outputs, spawner, cgroups.get());
   for (auto& record : found.records) supervisor.adopt(std::move(record));

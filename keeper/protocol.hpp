@@ -49,6 +49,7 @@ enum class Type : uint8_t {
   forget,          // entry:u64
   end_all,         // -
   welcome = 64,    // version:u32 can:u8 (since version 2)
+                   // no_limits:text (why can lacks one; may be absent)
   refused,         // why:text
   living,          // key pid:i32 age_ms:i64 killing:u8 note:text
   inventory_done,  // -

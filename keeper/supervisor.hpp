@@ -37,7 +37,8 @@ class Supervisor {
     int dir_fd = -1;     // work_dir/keeper
     int listen_fd = -1;  // its socket
     uint64_t keeper = 0;
-    uint64_t idle_ns = 0;  // how long without processes and agent
+    std::string no_limits{};  // why limits are not enforced, where they are not
+    uint64_t idle_ns = 0;     // how long without processes and agent
   };
 
   Supervisor(Options options, Spool& spool, Outputs& outputs, Spawner& spawner, Cgroups* cgroups);

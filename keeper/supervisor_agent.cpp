@@ -99,7 +99,10 @@ void Supervisor::on_hello(Reader in) {
   spool_.set_cluster(cluster);
   commit();
   greeted_ = true;
-  Frame(out_, Type::welcome).num(version).num(cgroups_ != nullptr ? cgroups_->can() : uint8_t{0});
+  Frame(out_, Type::welcome)
+      .num(version)
+      .num(cgroups_ != nullptr ? cgroups_->can() : uint8_t{0})
+      .text(options_.no_limits);
   for (auto& [entry, process] : processes_) {
     if (process->committed) {
       tell_end(*process);

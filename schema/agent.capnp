@@ -31,6 +31,9 @@ struct Hello {
   resources @17 :List(T.Count); # named ones (nvidia.com/gpu) and how many
   secret @18 :Text;            # of the work-dir, 256 bits in hex: what proves that this is its agent
   clusterKey @19 :Text;        # as Welcome gave it: what proves that it served this cluster
+  enforcesMemory @20 :Bool;    # resources.limits of containers
+  enforcesCpu @21 :Bool;
+  noLimits @22 :Text;          # why one of the two is not enforced
 }
 
 struct Welcome {

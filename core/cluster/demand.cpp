@@ -95,13 +95,20 @@ Demand demand_of(const JobObject& object) {
     demand.priority = pod.priority.value_or(0);
   // In the kept text a name's quotes are bare only where it is a name.
   demand.preempts = pod.kept.find(R"("preemptionPolicy":"Never")") == std::string::npos;
+  auto limited = [&demand](const Container& container) {
+    demand.memory_limit |= container.resources.limits.contains("memory");
+    demand.cpu_limit |= container.resources.limits.contains("cpu");
+  };
+  for (const Container& container : pod.containers) limited(container);
+  for (const Container& container : pod.init_containers) limited(container);
   demand.gang = read_annotations(object.meta.annotations).gang;
   return demand;
 }
 
 bool alike(const Demand& a, const Demand& b) {
   return a.amounts == b.amounts && a.node_selector == b.node_selector &&
-         a.tolerations == b.tolerations;
+         a.tolerations == b.tolerations && a.memory_limit == b.memory_limit &&
+         a.cpu_limit == b.cpu_limit;
 }
 
 Amounts capacity_of(const NodeInfo& node) {
@@ -114,11 +121,18 @@ bool admits(const NodeInfo& node, const StringMap& labels, const Demand& demand)
     auto it = labels.find(key);
     if (it == labels.end() || it->second != value) return false;
   }
+  if (!enforces(node, demand)) return false;
   if (node.spec.unschedulable && !tolerated(demand, {kUnschedulable, "", "NoSchedule"}))
     return false;
   return std::all_of(node.spec.taints.begin(), node.spec.taints.end(), [&](const Taint& taint) {
     return taint.effect == "PreferNoSchedule" || tolerated(demand, taint);
   });
+}
+
+bool enforces(const NodeInfo& node, const Demand& demand) {
+  const LimitSupport& limits = node.limits;
+  return !limits.required ||
+         ((limits.memory || !demand.memory_limit) && (limits.cpu || !demand.cpu_limit));
 }
 
 std::optional<Millis> may_stay(const NodeInfo& node, const Demand& demand) {

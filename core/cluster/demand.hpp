@@ -32,6 +32,8 @@ struct Demand {
   int32_t priority = 0;  // higher goes first, and may take the place of lower ones
   bool preempts = true;  // not with preemptionPolicy Never: it goes first, and takes nobody's place
   bool gang = false;     // the pods that wait start together or not at all
+  bool memory_limit = false;  // a container of it has such a limit
+  bool cpu_limit = false;
 };
 
 // Whether what has room for a pod of the one has room for a pod of the other.
@@ -44,9 +46,11 @@ Demand demand_of(const JobObject& object);
 // What a node has for pods. 0 CPUs or bytes: it did not say, and no request for them fits.
 Amounts capacity_of(const NodeInfo& node);
 
-// Whether its labels, taints and cordon let such a pod onto the node. PreferNoSchedule does not
-// keep it off.
+// Whether its labels, taints, cordon and limits let such a pod onto the node. PreferNoSchedule does
+// not keep it off.
 bool admits(const NodeInfo& node, const StringMap& labels, const Demand& demand);
+// Whether the node enforces the limits of such a pod, or need not (LimitSupport::required).
+bool enforces(const NodeInfo& node, const Demand& demand);
 // How long such a pod may stay on the node once its NoExecute taints are there, in milliseconds: 0
 // where one is not tolerated, the least tolerationSeconds of those that are; nothing: for ever.
 std::optional<Millis> may_stay(const NodeInfo& node, const Demand& demand);

@@ -30,6 +30,16 @@ struct NodeSpec {
   bool operator==(const NodeSpec&) const = default;
 };
 
+// Which limits of containers (resources.limits) the node enforces, as its agent said when it
+// registered. One that it does not enforce is passed over, unless limits are required.
+struct LimitSupport {
+  bool memory = false;
+  bool cpu = false;
+  std::string why;        // one of them is missing
+  bool required = false;  // --require-limits: pods with a limit that is missing are kept off
+  bool operator==(const LimitSupport&) const = default;
+};
+
 struct NodeInfo {
   // Durable.
   NodeId id = kNoNode;
@@ -54,6 +64,7 @@ struct NodeInfo {
   bool draining = false;            // its agent is leaving
   Millis heartbeat_ms = 0;          // wall clock of the last one
   Millis changed_ms = 0;            // when health last changed
+  LimitSupport limits{};            // known once its agent has registered
   bool operator==(const NodeInfo&) const = default;
 };
 

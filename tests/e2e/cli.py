@@ -67,7 +67,7 @@ class Case(unittest.TestCase):
     def setUp(self):
         self.tmp = tempfile.TemporaryDirectory(prefix="muster-test-", ignore_cleanup_errors=True)
         self.dir = pathlib.Path(self.tmp.name)
-        self.env = {k: v for k, v in os.environ.items() if not k.startswith("MUSTER_") and k not in ("XDG_CONFIG_HOME", "NO_COLOR")}
+        self.env = {k: v for k, v in os.environ.items() if (not k.startswith("MUSTER_") or k == "MUSTER_KEEPER_CGROUP") and k not in ("XDG_CONFIG_HOME", "NO_COLOR")}
         (self.dir / "tmp").mkdir()
         self.env.update(HOME=str(self.dir), TMPDIR=str(self.dir / "tmp"), MUSTER_SYSTEM_CONFIG=str(self.dir / "system.yaml"))
 

@@ -50,6 +50,9 @@ def job(name, script, **spec):
             f"      containers:\n      - name: main\n        command: {script}\n")
 
 
+os.environ["MUSTER_KEEPER_CGROUP"] = "off"  # what limits a node enforces is then the same on every machine
+
+
 class Verbs(cli.Cluster):
     maxDiff = None
 

@@ -9,7 +9,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
-from world import World, condition, eventually, finished  # noqa: E402
+from world import World, condition, eventually, finished, sh_job  # noqa: E402
 
 UNTIL_GO = 'while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; code=0'
 
@@ -112,6 +112,26 @@ class Placement(World):
         self.assertTrue(condition(job, "Complete"), job["status"])
         self.assertNotIn("failed", job["status"], "what was given back counts nowhere")
         witness.check(self)
+
+    def test_p18_required_limits_keep_pods_off_nodes_that_do_not_enforce_them(self):
+        """`./dev vm limits` shows nodes that do. This one does not, whatever the machine offers."""
+        os.environ["MUSTER_KEEPER_CGROUP"] = "off"
+        self.addCleanup(os.environ.pop, "MUSTER_KEEPER_CGROUP")
+        cluster = self.cluster(agents=1, slots=2, extra=["--require-limits"])
+        node = cluster.api.call("GET", "/api/v1/nodes")[1]["items"][0]
+        limits = next(c for c in node["status"]["conditions"] if c["type"] == "LimitsEnforced")
+        self.assertEqual((limits["status"], limits["reason"]), ("False", "CgroupControllersUnavailable"))
+        self.assertIn("MUSTER_KEEPER_CGROUP=off", limits["message"])
+        self.assertIn("memory and cpu limits of containers are not enforced: MUSTER_KEEPER_CGROUP=off",
+                      "".join(log.read_text() for log in cluster.dir.glob("node-*.log")))
+        limited = sh_job("limited", "true", 1)
+        limited["spec"]["template"]["spec"]["containers"][0]["resources"] = {"limits": {"memory": "64Mi"}}
+        self.submit(cluster, limited)
+        self.submit(cluster, sh_job("free", "true", 1))
+        cluster.wait("free", finished, 20)
+        self.assertEqual(cluster.api.job("limited")["status"].get("ready"), 0, "it was not placed")
+        self.assertIn("does not enforce the pod's limits (--require-limits)",
+                      self.muster("why", "job/limited/0", cluster=cluster).stdout)
 
     def test_taints_selectors_and_cordon(self):
         cluster = self.cluster(agents=2, slots=4)

@@ -63,6 +63,33 @@ TEST(Demand, Priorities) {
   EXPECT_FALSE(demand_of(job).preempts);
 }
 
+TEST(P18Limits, RequiredLimitsKeepPodsOffNodesThatDoNotEnforceThem) {
+  struct Row {
+    bool memory_limit, cpu_limit;  // of the pod
+    bool memory, cpu, required;    // of the node
+    bool admitted;
+  };
+  for (const Row& row : std::vector<Row>{
+           {true, true, false, false, false, true},  // not required: the limit is passed over
+           {true, false, false, true, true, false},
+           {true, false, true, false, true, true},
+           {false, true, true, false, true, false},
+           {false, true, false, true, true, true},
+           {true, true, true, true, true, true},
+           {false, false, false, false, true, true},
+       }) {
+    JobObject job = object({});
+    Resources& first = job.spec.pod.containers.front().resources;
+    first = {};
+    if (row.memory_limit) first.limits["memory"] = "64Mi";
+    if (row.cpu_limit) first.limits["cpu"] = "1";
+    NodeInfo node;
+    node.limits = {row.memory, row.cpu, "", row.required};
+    EXPECT_EQ(admits(node, {}, demand_of(job)), row.admitted)
+        << row.memory_limit << row.cpu_limit << row.memory << row.cpu << row.required;
+  }
+}
+
 TEST(Demand, TaintsSelectorsAndCordons) {
   NodeInfo node;
   StringMap labels = {{"zone", "a"}};

@@ -1,0 +1,36 @@
+# What scenarios share: checks, a coordinator, agents.
+
+check() {  # check NAME COMMAND...: holds when the command succeeds
+  name=$1
+  shift
+  if "$@"; then echo "ok $name"; else echo "FAIL $name: $*"; fi
+}
+
+eventually() {  # eventually COMMAND...: tries for two minutes
+  tries=0
+  until "$@" >/dev/null 2>&1; do
+    tries=$((tries + 1))
+    [ "$tries" -lt 240 ] || return 1
+    usleep 500000
+  done
+}
+
+modules() {
+  for module in inet_diag tcp_diag; do insmod "/lib/modules/$module.ko"; done
+}
+
+coordinator() {  # coordinator DIR [FLAGS]: on the default ports
+  dir=$1
+  shift
+  muster coordinator --data-dir "$dir" "$@" >"$dir.log" 2>&1 &
+  coordinator_pid=$!
+  eventually test -s "$dir/endpoints.json" || cat "$dir.log"
+}
+
+node_is() {  # node_is NODE JSONPATH-LIKE TEXT: the Node object, as YAML, has this text
+  muster get nodes "$1" -o yaml | grep -q "$2"
+}
+
+show() {  # of a check that failed
+  sed 's/^/    /' "$@"
+}

@@ -1,0 +1,122 @@
+"""A small virtual machine for what a container cannot show: cgroup v2 with all controllers, a kernel without tcp_diag.
+
+    vm.py SCENARIO      runs tests/vm/SCENARIO.sh in the guest; exit code 0 when every check of it held
+
+The guest is Debian's cloud kernel with an initramfs that holds busybox, the release build of muster and what it links, and the scenario.
+QEMU emulates the processor (KVM may be absent, or hang when nested), so the guest runs 10 to 20 times slower than the host:
+its deadlines are generous, and nothing in it measures time. The scenario prints a line `ok NAME` or `FAIL NAME: WHY` for each check
+and `done` at its end; a guest that never prints `done` has failed.
+"""
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+BUILD = ROOT / "build" / "vm"
+MUSTER = pathlib.Path(os.environ.get("MUSTER") or ROOT / "build" / "release" / "muster")
+TIMEOUT = float(os.environ.get("VM_TIMEOUT", "300"))
+MODULES = ["net/ipv4/inet_diag.ko", "net/ipv4/tcp_diag.ko"]  # in the order in which they load
+
+
+def output(*command, **options):
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, **options).stdout
+
+
+def kernel():
+    """The unpacked package of Debian's cloud kernel; it is not installed, as that would touch the host's /boot."""
+    found = sorted((BUILD / "kernel").glob("boot/vmlinuz-*"))
+    if not found:
+        depends = output("apt-cache", "depends", "linux-image-cloud-amd64")
+        package = re.search(r"Depends: (\S+)", depends).group(1)
+        BUILD.mkdir(parents=True, exist_ok=True)
+        subprocess.run(["apt-get", "download", package], check=True, cwd=BUILD, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        archive = next(BUILD.glob(package + "_*.deb"))
+        subprocess.run(["dpkg-deb", "-x", str(archive), str(BUILD / "kernel")], check=True)
+        archive.unlink()
+        found = sorted((BUILD / "kernel").glob("boot/vmlinuz-*"))
+    return found[-1]
+
+
+def libraries(executable):
+    """The shared libraries of an executable and its loader, with their paths."""
+    return re.findall(r"(/\S+) \(0x", output("ldd", str(executable)))
+
+
+def stage(image, scenario, root):
+    """Lays out the guest's root directory."""
+    shutil.rmtree(root, ignore_errors=True)
+    for folder in ("bin", "dev", "proc", "sys", "tmp", "etc", "lib/modules", "muster"):
+        (root / folder).mkdir(parents=True)
+    shutil.copy("/bin/busybox", root / "bin")
+    for applet in output("/bin/busybox", "--list").split():
+        link = root / "bin" / applet
+        if not link.exists():
+            link.symlink_to("busybox")
+    (root / "etc/passwd").write_text("root:x:0:0:root:/:/bin/sh\nalice:x:1000:1000::/tmp:/bin/sh\n")
+    (root / "etc/group").write_text("root:x:0:\nalice:x:1000:\n")
+    (root / "etc/hosts").write_text("127.0.0.1 localhost\n")
+    for name in ("muster", "muster-keeper"):
+        subprocess.run(["strip", "-o", str(root / "bin" / name), str(MUSTER.parent / name)], check=True)
+    for path in libraries(MUSTER) + libraries(MUSTER.parent / "muster-keeper"):
+        target = root / path.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, target)
+    modules = next((BUILD / "kernel/lib/modules").iterdir()) / "kernel"
+    for module in MODULES:
+        shutil.copy(modules / module, root / "lib/modules")
+    for script in ("init", "lib.sh"):
+        shutil.copy(HERE / script, root / "muster")
+    shutil.copy(HERE / f"{scenario}.sh", root / "muster" / "scenario.sh")
+    (root / "init").symlink_to("muster/init")
+    os.chmod(root / "muster/init", 0o755)
+    names = output("find", ".", cwd=root)
+    with open(image, "wb") as archive:
+        subprocess.run(["cpio", "-o", "-H", "newc", "--quiet", "-R", "0:0"], check=True, cwd=root, input=names.encode(), stdout=archive)
+
+
+def run(scenario):
+    vmlinuz = kernel()
+    image = BUILD / f"{scenario}.cpio"
+    stage(image, scenario, BUILD / "root")
+    command = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024", "-nographic", "-no-reboot",
+               "-nic", "none", "-kernel", str(vmlinuz), "-initrd", str(image), "-append", "console=ttyS0 quiet panic=-1"]
+    deadline = time.monotonic() + TIMEOUT
+    held, failed, done = 0, 0, False
+    guest = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        os.set_blocking(guest.stdout.fileno(), False)
+        rest = b""
+        while time.monotonic() < deadline and not done:
+            chunk = guest.stdout.read()
+            if chunk is None:
+                if guest.poll() is not None:
+                    break
+                time.sleep(0.05)
+                continue
+            if not chunk:
+                break
+            *lines, rest = (rest + chunk).split(b"\n")
+            for raw in lines:
+                line = raw.decode(errors="replace").rstrip("\r")
+                print(line, flush=True)
+                held += line.startswith("ok ")
+                failed += line.startswith("FAIL ")
+                done = done or line == "done"
+    finally:
+        guest.kill()
+        guest.wait()
+    if not done:
+        print(f"vm: {scenario} did not come to its end in {TIMEOUT:.0f} s")
+    return 0 if done and held and not failed else 1
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2 or not (HERE / f"{sys.argv[1]}.sh").exists():
+        names = ", ".join(sorted(path.stem for path in HERE.glob("*.sh") if path.stem != "lib"))
+        sys.exit(f"usage: vm.py SCENARIO; there are: {names}")
+    sys.exit(run(sys.argv[1]))
