@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <unordered_map>
 #include <utility>
 
@@ -35,6 +36,7 @@ class Cluster : public cluster_actor::base {
     for (NodeInfo& info : nodes) {
       last_node_ = std::max(last_node_, info.id);
       if (!info.gone) by_name_[info.name] = info.id;
+      if (!info.gone) awaited_.insert(info.name);
       if (!info.gone) slots_.set_node(info);
       Node& node = nodes_[info.id];
       node.durable_spec = info.spec;
@@ -111,7 +113,8 @@ class Cluster : public cluster_actor::base {
     NodeId old = kNoNode;
     if (auto named = by_name_.find(hello.node); named != by_name_.end()) old = named->second;
     bool same_dir = old != kNoNode && is_of(hello, nodes_[old].info);
-    if (std::string beyond = ours ? beyond_ours(hello) : ""; !beyond.empty()) {
+    const bool restored = ours && standing(hello) == core::EpochLine::Standing::restored;
+    if (std::string beyond = ours && !restored ? beyond_ours(hello) : ""; !beyond.empty()) {
       if (proves_us(hello)) return options_.outdated(beyond);
       log::error("{}; it is refused, since it can't prove that it served this cluster", beyond);
       return refuse(HelloAnswer::Kind::other_cluster,
@@ -161,10 +164,11 @@ class Cluster : public cluster_actor::base {
     log::info("node {} registers (n{}, {} slots, {} running, {} waiting, {} ended)", hello.node, id,
               hello.slots, hello.running.size(), hello.waiting.size(), hello.ended.size());
     bool replaced = old != kNoNode && old != id;
-    later(std::move(changed), [this, m, id, old, replaced, spec = node.info.spec] {
+    if (awaited_.erase(hello.node) > 0 && awaited_.empty()) options_.all_here();
+    later(std::move(changed), [this, m, id, old, replaced, restored, spec = node.info.spec] {
       nodes_[id].durable_spec = spec;
       if (replaced) send(registry_(), NodeIsLost{old, core::EndCause::node_lost});
-      reconcile(m, id);
+      reconcile(m, id, restored);
     });
   }
 
@@ -183,16 +187,20 @@ class Cluster : public cluster_actor::base {
                        [&hello](const auto& node) { return is_of(hello, node.second.info); });
   }
 
+  core::EpochLine::Standing standing(const AgentHello& hello) const {
+    return options_.line.judge({hello.highest_epoch, hello.epoch_nonce, hello.highest_commit},
+                               options_.last_commit());
+  }
+
   // What it knows that our data-dir does not, as a sentence; empty: nothing.
   std::string beyond_ours(const AgentHello& hello) const {
-    bool epoch_ahead = hello.highest_epoch > options_.epoch ||
-                       (hello.highest_epoch == options_.epoch && hello.epoch_nonce != 0 &&
-                        hello.epoch_nonce != options_.nonce);
-    if (epoch_ahead || hello.highest_commit > options_.last_commit())
+    using Standing = core::EpochLine::Standing;
+    const Standing history = standing(hello);
+    if (history == Standing::older || history == Standing::diverged)
       return "node " + hello.node + " was told of epoch " + std::to_string(hello.highest_epoch) +
              " and commit " + std::to_string(hello.highest_commit) +
-             ", but this data-dir is at epoch " + std::to_string(options_.epoch) + " and commit " +
-             std::to_string(options_.last_commit());
+             ", and this data-dir, at epoch " + std::to_string(options_.line.last().epoch) +
+             " and commit " + std::to_string(options_.last_commit()) + ", does not contain that";
     if (!options_.next_job) return "";
     JobId end = *options_.next_job;
     for (const auto* pods : {&hello.running, &hello.waiting, &hello.ended})
@@ -203,8 +211,8 @@ class Cluster : public cluster_actor::base {
     return "";
   }
 
-  void reconcile(const RegisterAgent& m, NodeId id) {
-    Reconcile ask{id, m.hello.link, {}, nullptr};
+  void reconcile(const RegisterAgent& m, NodeId id, bool restored) {
+    Reconcile ask{id, m.hello.link, {}, restored, nullptr};
     for (const auto* pods : {&m.hello.running, &m.hello.waiting, &m.hello.ended})
       for (PodId pod : *pods) ask.known[pod.job].insert(pod.key());
     auto end = std::make_shared<std::vector<PodId>>();
@@ -437,6 +445,7 @@ class Cluster : public cluster_actor::base {
   ClusterOptions options_;
   std::map<NodeId, Node> nodes_;
   std::map<std::string, NodeId> by_name_;  // living incarnations
+  std::set<std::string> awaited_;  // nodes on record that have not registered since the start
   NodeId last_node_ = 0;
   core::Slots slots_;
   std::map<JobId, job_actor> actors_;  // of the jobs that wait for slots or hold some

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
+#include "core/cluster/epoch_line.hpp"
 
 #include <caf/actor_system.hpp>
 
@@ -24,8 +25,7 @@ namespace muster::actors {
 struct ClusterOptions {
   std::string cluster_id;
   std::string cluster_key;  // given to agents that register; one that has it was here before
-  uint64_t epoch = 0;
-  uint64_t nonce = 0;
+  core::EpochLine line;     // ends with this start
   Millis node_grace_ms = 40'000;
   bool require_limits = false;  // keep pods with limits off nodes that do not enforce them
   std::function<uint64_t()> last_commit;  // highest durable commit number
@@ -34,6 +34,9 @@ struct ClusterOptions {
   std::shared_ptr<const std::atomic<JobId>> next_job;  // no job has this id or a higher one
   std::function<void(const std::string&)>
       outdated;  // an agent knows more than our data-dir, and proves it: a loud stop
+  // Once, when each node on record has registered with nothing that speaks against our data-dir.
+  // Not called when there is none.
+  std::function<void()> all_here = [] {};
 };
 
 // Slots that the open pods of a job occupy, and what each of them asks for.

@@ -22,6 +22,7 @@ using journal_actor =
     caf::typed_actor<caf::reacts_to<Append>,       // write with what else arrived meanwhile
                      caf::reacts_to<commit_atom>,  // to itself: all that was in the mailbox is in
                                                    // the batch
+                     caf::reacts_to<begin_atom>,   // what was held back may be written
                      caf::reacts_to<stop_atom>>;
 
 using index_actor = caf::typed_actor<

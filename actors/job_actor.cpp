@@ -52,7 +52,7 @@ JobActor::behavior_type JobActor::make_behavior() {
       [this](const JobReconcile& m) {
         known_[m.node] = {m.link, m.known};
         reconciles_.emplace_back(m.node, m.answered);
-        take(core::NodeRegistered{m.node, m.known});
+        take(core::NodeRegistered{m.node, m.known, m.restored});
       },
       [this](const NodeReadyNow& m) { ready(m); },
       [this](const NodeIsLost& m) {

@@ -17,17 +17,23 @@ class Journaling : public journal_actor::base {
  public:
   Journaling(caf::actor_config& config, storage::Journal& journal,
              std::function<void(core::Committed)> show,
-             std::function<void(const std::string&)> failed, std::chrono::microseconds gather)
+             std::function<void(const std::string&)> failed, std::chrono::microseconds gather,
+             bool held)
       : journal_actor::base(config),
         journal_(journal),
         show_(std::move(show)),
         failed_(std::move(failed)),
-        gather_(gather) {}
+        gather_(gather),
+        held_(held) {}
 
   behavior_type make_behavior() override {
     return {[this](const Append& a) { take(a); }, [this](const commit_atom&) { gather(); },
+            [this](const begin_atom&) {
+              held_ = false;
+              if (!waiting_.empty()) send(this, commit_atom_v);
+            },
             [this](const stop_atom&) {
-              commit();
+              if (!held_) commit();
               quit();
             }};
   }
@@ -37,7 +43,7 @@ class Journaling : public journal_actor::base {
   // already.
   void take(const Append& append) {
     if (dead_) return;
-    if (waiting_.empty()) send(this, commit_atom_v);
+    if (waiting_.empty() && !held_) send(this, commit_atom_v);
     waiting_.push_back(append);
   }
 
@@ -83,6 +89,7 @@ class Journaling : public journal_actor::base {
   std::vector<Append> waiting_;
   bool dead_ = false;
   std::chrono::microseconds gather_;
+  bool held_;
   std::chrono::steady_clock::time_point begun_{};  // of the last commit
 };
 
@@ -91,11 +98,11 @@ class Journaling : public journal_actor::base {
 journal_actor spawn_journal(caf::actor_system& system, storage::Journal& journal,
                             std::function<void(core::Committed)> show,
                             std::function<void(const std::string&)> failed,
-                            std::chrono::microseconds gather, bool detached) {
-  return detached
-             ? vital(system.spawn<Journaling, caf::detached>(journal, std::move(show),
-                                                             std::move(failed), gather))
-             : vital(system.spawn<Journaling>(journal, std::move(show), std::move(failed), gather));
+                            std::chrono::microseconds gather, bool detached, bool held) {
+  return detached ? vital(system.spawn<Journaling, caf::detached>(journal, std::move(show),
+                                                                  std::move(failed), gather, held))
+                  : vital(system.spawn<Journaling>(journal, std::move(show), std::move(failed),
+                                                   gather, held));
 }
 
 }  // namespace muster::actors

@@ -4,6 +4,9 @@
 // Detached (a thread of its own) except in the simulation. Order of a commit: rows synced, then
 // shown, then each append's `done`, in order of arrival. A commit that fails ends the process:
 // nobody knows what is on disk, and the restart is the recovery.
+//
+// A start that may yet prove to be one on old data holds everything back until begin_atom: when it
+// ends before that, nothing was written.
 #pragma once
 
 #include "actors/interfaces.hpp"
@@ -24,6 +27,6 @@ namespace muster::actors {
 journal_actor spawn_journal(caf::actor_system& system, storage::Journal& journal,
                             std::function<void(core::Committed)> show,
                             std::function<void(const std::string&)> failed,
-                            std::chrono::microseconds gather, bool detached);
+                            std::chrono::microseconds gather, bool detached, bool held = false);
 
 }  // namespace muster::actors

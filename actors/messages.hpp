@@ -102,12 +102,14 @@ struct Reconcile {
   NodeId node = kNoNode;
   uint64_t link = 0;
   std::map<JobId, std::set<PodKey>> known;
+  bool restored = false;                                 // what it knows is from before a restore
   std::function<void(std::vector<PodId> end)> answered;  // once, when every job has answered
 };
 struct JobReconcile {
   NodeId node = kNoNode;
   uint64_t link = 0;
   std::set<PodKey> known;
+  bool restored = false;
   std::function<void(std::vector<PodKey> end)> answered;
 };
 
@@ -270,6 +272,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::FollowEnd)
 
 CAF_BEGIN_TYPE_ID_BLOCK(muster, caf::first_custom_type_id)
 CAF_ADD_ATOM(muster, muster::actors, commit_atom, "commit")
+CAF_ADD_ATOM(muster, muster::actors, begin_atom, "begin")
 CAF_ADD_ATOM(muster, muster::actors, sync_atom, "sync")
 CAF_ADD_ATOM(muster, muster::actors, durable_atom, "durable")
 CAF_ADD_ATOM(muster, muster::actors, wake_atom, "wake")

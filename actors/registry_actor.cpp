@@ -297,7 +297,7 @@ class Registry : public registry_actor::base {
       auto known = m.known.find(id);
       send(actor,
            JobReconcile{m.node, m.link, known == m.known.end() ? std::set<PodKey>{} : known->second,
-                        [answers, ack, id = id](std::vector<PodKey> end) {
+                        m.restored, [answers, ack, id = id](std::vector<PodKey> end) {
                           {
                             std::lock_guard lock(answers->mutex);
                             for (PodKey pod : end)

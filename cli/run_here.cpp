@@ -84,7 +84,10 @@ class Run {
     Signals signals;  // before the first thread
     log::setup("run", options_.log_level);
     auto coordinator = coordinator::Coordinator::start(
-        {.data_dir = dir, .api = "127.0.0.1:0", .listen = "127.0.0.1:0"});
+        {.data_dir = dir,
+         .api = "127.0.0.1:0",
+         .listen = "127.0.0.1:0",
+         .wait_for_nodes = false});  // its one agent starts after it
     if (!coordinator) return fail(coordinator.error());
     ApiClient client((*coordinator)->api_address());
     if (const int code = wait_ready(client, signals); code != kDone) return code;

@@ -22,10 +22,13 @@
 #include <caf/scoped_actor.hpp>
 #include <caf/send.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <future>
+#include <memory>
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
@@ -77,7 +80,7 @@ class Running final : public Coordinator {
     if (options_.insecure)
       log::warn("--insecure: whoever reaches {} or {} can run programs as this user", options_.api,
                 options_.listen);
-    auto journal = storage::RocksdbJournal::open(options_.data_dir);
+    auto journal = storage::RocksdbJournal::open_to_read(options_.data_dir);
     if (!journal) return journal.error();
     journal_ = std::move(*journal);
     ApiOptions api_options{options_.api, options_.insecure, kVersion, knobs(), *journal_};
@@ -98,16 +101,23 @@ class Running final : public Coordinator {
           resting.shown.push_back(api::resting_entry(r.job));
         });
     if (!recovered) return recovered.error();
-    if (Status ok = begin_epoch(*recovered); !ok) return ok;
+    std::vector<storage::Row> epoch = begin_epoch(*recovered);
     auto rpc =
         RpcServer::bind({options_.listen, options_.insecure, recovered->cluster_id,
                          recovered->cluster_key, recovered->epoch, recovered->nonce,
                          options_.node_grace_ms, [this] { return journal_->last_commit(); }});
     if (!rpc) return rpc.error();
     rpc_ = std::move(*rpc);
-    spawn(std::move(*recovered), std::move(resting));
-    write_endpoints();
-    return Nothing{};
+    const bool wait = options_.wait_for_nodes && has_nodes(*recovered);
+    auto all_here = std::make_shared<std::promise<void>>();
+    auto here = all_here->get_future();
+    spawn(std::move(*recovered), std::move(resting), [all_here] { all_here->set_value(); });
+    actors::Append first;
+    first.rows = std::move(epoch);
+    caf::anon_send(writer_, std::move(first));
+    rpc_->serve(cluster_, registry_);
+    if (wait) wait_for_nodes(here);
+    return serve();
   }
 
   void stop() override {
@@ -136,7 +146,8 @@ class Running final : public Coordinator {
  private:
   // Each start has an epoch above all before, and a random number beside it: two coordinators on
   // copies of one data-dir have the same epoch, but not the same number.
-  Status begin_epoch(storage::Recovered& recovered) {
+  // The rows go out with the first commit.
+  static std::vector<storage::Row> begin_epoch(storage::Recovered& recovered) {
     std::vector<storage::Row> rows;
     if (recovered.cluster_id.empty()) {
       char id[17];
@@ -148,18 +159,48 @@ class Running final : public Coordinator {
       recovered.cluster_key = random_hex(kSecretBytes);
       rows.push_back(storage::cluster_key_row(recovered.cluster_key));
     }
+    for (uint64_t outdated : recovered.outdated_line)
+      rows.push_back(storage::forget_line_row(outdated));
+    for (const core::EpochEntry& entry : recovered.line.entries())
+      if (entry.first_commit == 0) rows.push_back(storage::line_row(entry));
     ++recovered.epoch;
     do recovered.nonce = random_number();
     while (recovered.nonce == 0);
+    for (const core::EpochEntry& dropped :
+         recovered.line.add({recovered.epoch, recovered.nonce, recovered.commit + 1}))
+      rows.push_back(storage::forget_line_row(dropped.epoch));
+    rows.push_back(storage::line_row(recovered.line.last()));
     rows.push_back(storage::epoch_row(recovered.epoch, recovered.nonce));
-    return journal_->commit(rows);
+    return rows;
+  }
+
+  static bool has_nodes(const storage::Recovered& recovered) {
+    return std::any_of(recovered.nodes.begin(), recovered.nodes.end(),
+                       [](const core::NodeInfo& node) { return !node.gone; });
+  }
+
+  // Each agent is judged as it registers. One that contradicts our data-dir ends the process here,
+  // before anything was written or shown; those that are away do not keep the service down.
+  void wait_for_nodes(std::future<void>& all_here) const {
+    Millis wait_ms = std::min(core::back_within_ms(options_.node_grace_ms),
+                              std::max<Millis>(1, options_.node_grace_ms / 2));
+    if (all_here.wait_for(std::chrono::milliseconds(wait_ms)) == std::future_status::ready) return;
+    log::info("not all nodes on record are back after {} ms; serving without them", wait_ms);
+  }
+
+  Status serve() {
+    if (Status ok = journal_->begin_writing(); !ok) return ok;
+    caf::anon_send(writer_, actors::begin_atom_v);
+    api_->ready(registry_, cluster_, *rpc_);
+    write_endpoints();
+    return Nothing{};
   }
 
   core::Knobs knobs() const {
     return {options_.backoff_base_ms, options_.backoff_max_ms, options_.gates};
   }
 
-  void spawn(storage::Recovered recovered, Resting resting) {
+  void spawn(storage::Recovered recovered, Resting resting, std::function<void()> all_here) {
     std::vector<core::Job> shown;
     actors::Held held = actors::held_slots(recovered);
     for (const storage::RecoveredJob& r : recovered.jobs) {
@@ -177,14 +218,13 @@ class Running final : public Coordinator {
     system_ = std::make_unique<caf::actor_system>(config_);
     writer_ = actors::spawn_journal(
         *system_, *journal_, [this](core::Committed batch) { api_->show(std::move(batch)); },
-        [](const std::string& why) { stop_loudly(why); }, kGather, true);
+        [](const std::string& why) { stop_loudly(why); }, kGather, true, true);
     actors::ClusterOptions cluster;
     cluster.cluster_id = recovered.cluster_id;
     cluster.cluster_key = recovered.cluster_key;
     auto next_job = std::make_shared<std::atomic<JobId>>(0);
     cluster.next_job = next_job;
-    cluster.epoch = recovered.epoch;
-    cluster.nonce = recovered.nonce;
+    cluster.line = recovered.line;
     cluster.node_grace_ms = options_.node_grace_ms;
     cluster.require_limits = options_.require_limits;
     cluster.last_commit = [this] { return journal_->last_commit(); };
@@ -193,9 +233,11 @@ class Running final : public Coordinator {
     };
     cluster.outdated = [](const std::string& why) {
       stop_loudly(why +
-                  ": it is older than what was acknowledged. Start from the newest copy, or use "
-                  "`muster restore`");
+                  ": the data-dir is an older copy, or one that went its own way, and what was "
+                  "acknowledged since is not in it. Start from the newest copy; if there is none, "
+                  "`muster restore` goes on from a backup");
     };
+    cluster.all_here = std::move(all_here);
     cluster_ = actors::spawn_cluster(
         *system_, writer_, [this] { return registry_; }, *rpc_, wall_now, std::move(cluster),
         recovered.nodes, std::move(held.slots));
@@ -219,8 +261,6 @@ class Running final : public Coordinator {
                                std::move(registry));
     history_ = actors::spawn_history(*system_, writer_, *journal_, wall_now,
                                      {options_.attempts_keep_ms, options_.attempts_max});
-    rpc_->serve(cluster_, registry_);
-    api_->ready(registry_, cluster_, *rpc_);
   }
 
   // Written beside and renamed: whoever reads it sees all of it.

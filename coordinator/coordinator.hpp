@@ -27,13 +27,18 @@ struct Options {
   uint64_t attempts_max = 1'000'000;                  // and so many
   bool require_limits = false;  // keep pods with limits off nodes that do not enforce them
   bool insecure = false;        // serve other addresses and users than our own
+  // At a start, wait for the nodes on record before anything is written or shown: what they were
+  // told may prove that the data-dir is older than what was acknowledged.
+  bool wait_for_nodes = true;
 };
 
 class Coordinator {
  public:
-  // Opens the data-dir (made with mode 0700 when missing), folds all jobs, serves, writes
-  // endpoints.json. Refusals: the data-dir is in use, has an unknown format, lost acknowledged
-  // data; an address is taken or not loopback.
+  // Opens the data-dir (made with mode 0700 when missing), folds all jobs, waits for the nodes on
+  // record (or until those that are alive would have come), serves, writes endpoints.json. Until
+  // then the journal is as it was. Refusals: the data-dir is in use, has an unknown format, lost
+  // acknowledged data; an address is taken or not loopback. A node that was told of what the
+  // data-dir does not contain ends the process, whenever it comes.
   static Result<std::unique_ptr<Coordinator>> start(Options options);
   virtual ~Coordinator() = default;
   virtual std::string api_address() const = 0;  // "127.0.0.1:41233"

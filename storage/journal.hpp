@@ -41,6 +41,9 @@ class Journal : public Rows {
   // Writes and syncs. `unavailable` when the disk is full or fails: nothing was acknowledged, and
   // nothing may be.
   virtual Status commit(const std::vector<Row>& rows) = 0;
+  // What the first commit would do by itself: until then one that was opened to be read has changed
+  // nothing on disk.
+  virtual Status begin_writing() { return Nothing{}; }
   // The number of the last commit; 0 for an empty journal.
   virtual uint64_t last_commit() const = 0;
   // All rows as they are now, whatever is committed later. The journal outlives it.

@@ -1,12 +1,14 @@
 // Keys: what the rows of the journal are called.
 //
-//   key     = meta | node | owner | records | snapshot | attempts
+//   key     = meta | node | owner | records | snapshot | attempts | epochs
 //   meta    = "m" name          name: "format" "commit" "cluster" "cluster_key" "epoch" "next_job";
 //   values are ASCII text node    = "n" u32           NodeId                  -> NodeRow
 //   (schema/journal.capnp) owner   = "o" u64           JobId                   -> JSON text, what
 //   the owner wrote records = "r" u64 u64       JobId, sequence         -> RecordList, one append
 //   snapshot= "s" u64           JobId                   -> JobSnapshot
 //   attempts= "a" u64 u64       JobId, sequence         -> AttemptList, what that append closed
+//   epochs  = "e" u64           epoch                   -> "NONCE FIRST_COMMIT" or
+//                                  "NONCE FIRST_COMMIT restored": a start that served
 //
 // Numbers are big-endian, so a scan meets them in order. Sequences of a job begin at 1 and have no
 // gaps: a snapshot stands for all up to its own, and the rows after it follow one by one.
@@ -32,6 +34,7 @@ constexpr std::string_view kOwners = "o";
 constexpr std::string_view kRecords = "r";
 constexpr std::string_view kSnapshots = "s";
 constexpr std::string_view kAttempts = "a";
+constexpr std::string_view kEpochs = "e";  // the line of epochs
 
 template <class Number>
 void append_number(std::string& key, Number number) {
@@ -55,6 +58,12 @@ std::optional<Number> take_number(std::string_view& rest) {
 inline std::string node(NodeId id) {
   std::string key(kNodes);
   append_number(key, id);
+  return key;
+}
+
+inline std::string epoch(uint64_t number) {
+  std::string key(kEpochs);
+  append_number(key, number);
   return key;
 }
 

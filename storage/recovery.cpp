@@ -51,6 +51,45 @@ Status scan(Rows& rows, std::string_view prefix, Visit visit) {
   return status;
 }
 
+std::optional<core::EpochEntry> parse_entry(uint64_t epoch, std::string_view text) {
+  constexpr std::string_view kRestored = " restored";
+  core::EpochEntry entry{.epoch = epoch};
+  if (text.ends_with(kRestored)) {
+    entry.restored = true;
+    text.remove_suffix(kRestored.size());
+  }
+  size_t space = text.find(' ');
+  if (space == text.npos) return std::nullopt;
+  auto nonce = parse_number(text.substr(0, space)), first = parse_number(text.substr(space + 1));
+  if (!nonce || !first) return std::nullopt;
+  entry.nonce = *nonce;
+  entry.first_commit = *first;
+  return entry;
+}
+
+// The line ends with the present epoch. Where it does not, a version that knows no line has written
+// that, and the line begins anew with it.
+Status recover_line(Journal& journal, Recovered& to) {
+  std::vector<core::EpochEntry> entries;
+  auto status =
+      scan(journal, keys::kEpochs, [&](std::string_view key, std::string_view value) -> Status {
+        key.remove_prefix(keys::kEpochs.size());
+        auto epoch = keys::take_number<uint64_t>(key);
+        auto entry = epoch && key.empty() ? parse_entry(*epoch, value) : std::nullopt;
+        if (!entry) return broken("line of epochs", "a row is \"" + std::string(value) + "\"");
+        entries.push_back(*entry);
+        return Nothing{};
+      });
+  if (!status.ok()) return status;
+  if (to.epoch == 0 && entries.empty()) return Nothing{};
+  if (entries.empty() || entries.back().epoch != to.epoch || entries.back().nonce != to.nonce) {
+    for (const core::EpochEntry& entry : entries) to.outdated_line.push_back(entry.epoch);
+    entries = {{to.epoch, to.nonce, 0}};
+  }
+  to.line = core::EpochLine(std::move(entries));
+  return Nothing{};
+}
+
 Status recover_nodes(Journal& journal, Recovered& to) {
   return scan(journal, keys::kNodes, [&to](std::string_view key, std::string_view value) -> Status {
     auto id = keys::parse_node(key);
@@ -166,6 +205,7 @@ Result<Recovered> recover(Journal& journal, const LoadObject& load_object,
                           const std::function<void(const RecoveredJob&)>& at_rest) {
   Recovered to;
   if (auto status = recover_meta(journal, to); !status.ok()) return status.error();
+  if (auto status = recover_line(journal, to); !status.ok()) return status.error();
   if (auto status = recover_nodes(journal, to); !status.ok()) return status.error();
   std::set<JobId> jobs;
   auto status =

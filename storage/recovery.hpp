@@ -2,6 +2,7 @@
 #pragma once
 
 #include "base/result.hpp"
+#include "core/cluster/epoch_line.hpp"
 #include "core/cluster/node_info.hpp"
 #include "core/job/job.hpp"
 #include "storage/journal.hpp"
@@ -30,6 +31,9 @@ struct Recovered {
   std::string cluster_key;  // empty: a new journal, or an earlier version's
   uint64_t epoch = 0;
   uint64_t nonce = 0;
+  core::EpochLine line;  // ends with the epoch above
+  // Line rows to remove: a version that knows no line has served since.
+  std::vector<uint64_t> outdated_line;
   JobId next_job_id = 0;  // end of the reserved block: no id at or above it was ever given
   std::vector<core::NodeInfo> nodes;  // by id
   std::vector<RecoveredJob> jobs;     // by id

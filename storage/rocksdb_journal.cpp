@@ -209,58 +209,87 @@ Status judge(const std::string& dir, const Found& found, std::optional<uint64_t>
   return Nothing{};
 }
 
-// Looks at an existing database without changing it: opening it for writing would already drop what
-// follows a damage.
-Result<Found> look_first(const std::string& dir) {
-  if (access((dir + "/db/CURRENT").c_str(), F_OK) != 0) return Found{};
+// An existing database, opened without changing it: opening it for writing would already drop what
+// follows a damage. nullptr: there is none.
+Result<std::shared_ptr<rocksdb::DB>> open_for_reading(const std::string& dir) {
+  if (access((dir + "/db/CURRENT").c_str(), F_OK) != 0) return std::shared_ptr<rocksdb::DB>();
   rocksdb::DB* opened = nullptr;
   auto status = rocksdb::DB::OpenForReadOnly(options(), dir + "/db", &opened);
   if (!status.ok()) return database_error(dir, status);
-  std::unique_ptr<rocksdb::DB> db(opened);
-  return look(dir, *db);
+  return std::shared_ptr<rocksdb::DB>(opened);
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Journal>> RocksdbJournal::open(const std::string& data_dir) {
+  auto journal = open_to_read(data_dir);
+  if (!journal.ok()) return journal.error();
+  if (auto begun = (*journal)->begin_writing(); !begun.ok()) return begun.error();
+  return journal;
+}
+
+Result<std::unique_ptr<Journal>> RocksdbJournal::open_to_read(const std::string& data_dir) {
   if (auto made = make_dirs(data_dir); !made.ok()) return made.error();
   auto lock = lock_dir(data_dir);
   if (!lock.ok()) return lock.error();
   std::unique_ptr<RocksdbJournal> journal(new RocksdbJournal(data_dir, *lock));
 
   auto acknowledged = Watermark::read(data_dir + "/commit");
-  auto found = look_first(data_dir);
-  if (!found.ok()) return found.error();
-  if (auto fine = judge(data_dir, *found, acknowledged); !fine.ok()) return fine.error();
-  if (!acknowledged && found->commit > 0) {
+  auto db = open_for_reading(data_dir);
+  if (!db.ok()) return db.error();
+  Found found;
+  if (*db != nullptr) {
+    auto looked = look(data_dir, **db);
+    if (!looked.ok()) return looked.error();
+    found = *looked;
+  }
+  if (auto fine = judge(data_dir, found, acknowledged); !fine.ok()) return fine.error();
+  if (!acknowledged && found.commit > 0) {
     log::warn(
         "{}/commit is missing or damaged: a loss of acknowledged data would go unnoticed at this "
         "start",
         data_dir);
   }
-
   if (auto room = check_room(data_dir); !room.ok()) return room.error();
-  rocksdb::DB* opened = nullptr;
-  auto status = rocksdb::DB::Open(options(), data_dir + "/db", &opened);
-  if (!status.ok()) return database_error(data_dir, status);
-  journal->db_.reset(opened);
-  if (!found->format) {
-    rocksdb::WriteOptions synced;
-    synced.sync = true;
-    status = opened->Put(synced, slice(keys::kFormat), std::to_string(wire::JOURNAL_FORMAT));
-    if (!status.ok()) return database_error(data_dir, status);
-  }
-  journal->last_commit_ = found->commit;
-
-  auto watermark = Watermark::open(data_dir + "/commit");
-  if (!watermark.ok()) return watermark.error();
-  journal->watermark_ = std::move(*watermark);
-  if (auto noted = journal->watermark_->note(found->commit); !noted.ok()) return noted.error();
-  auto parent = std::filesystem::path(data_dir).parent_path().string();
-  for (const std::string& path : {data_dir, parent.empty() ? std::string(".") : parent}) {
-    if (auto synced = sync_dir(path); !synced.ok()) return synced.error();
+  journal->db_ = std::move(*db);
+  journal->formatted_ = found.format.has_value();
+  journal->last_commit_ = found.commit;
+  if (journal->db_ == nullptr) {
+    if (auto begun = journal->begin_writing(); !begun.ok()) return begun.error();
   }
   return std::unique_ptr<Journal>(std::move(journal));
+}
+
+Status RocksdbJournal::begin_writing() {
+  if (watermark_) return Nothing{};
+  rocksdb::DB* opened = nullptr;
+  auto status = rocksdb::DB::Open(options(), dir_ + "/db", &opened);
+  if (!status.ok()) return database_error(dir_, status);
+  std::shared_ptr<rocksdb::DB> db(opened);
+  if (!formatted_) {
+    rocksdb::WriteOptions synced;
+    synced.sync = true;
+    status = db->Put(synced, slice(keys::kFormat), std::to_string(wire::JOURNAL_FORMAT));
+    if (!status.ok()) return database_error(dir_, status);
+  }
+  auto watermark = Watermark::open(dir_ + "/commit");
+  if (!watermark.ok()) return watermark.error();
+  if (auto noted = (*watermark)->note(last_commit_); !noted.ok()) return noted.error();
+  auto parent = std::filesystem::path(dir_).parent_path().string();
+  for (const std::string& path : {dir_, parent.empty() ? std::string(".") : parent}) {
+    if (auto synced = sync_dir(path); !synced.ok()) return synced.error();
+  }
+  {
+    std::lock_guard lock(db_mutex_);
+    db_.swap(db);  // whoever still reads from the other one keeps it for so long
+  }
+  watermark_ = std::move(*watermark);
+  return Nothing{};
+}
+
+std::shared_ptr<rocksdb::DB> RocksdbJournal::db() const {
+  std::lock_guard lock(db_mutex_);
+  return db_;
 }
 
 RocksdbJournal::RocksdbJournal(std::string dir, int lock_fd)
@@ -276,6 +305,10 @@ Status RocksdbJournal::commit(const std::vector<Row>& rows) {
   if (failed_)
     return Error{Errc::unavailable,
                  dir_ + ": an earlier commit failed; the process must start again"};
+  if (auto begun = begin_writing(); !begun.ok()) {
+    failed_ = true;
+    return begun;
+  }
   const uint64_t number = last_commit_ + 1;
   rocksdb::WriteBatch batch;
   rocksdb::Status status;
@@ -322,34 +355,36 @@ void scan_rows(rocksdb::DB& db, const rocksdb::ReadOptions& options, std::string
 
 class Frozen final : public Rows {
  public:
-  explicit Frozen(rocksdb::DB& db) : db_(db) { options_.snapshot = db.GetSnapshot(); }
-  ~Frozen() override { db_.ReleaseSnapshot(options_.snapshot); }
+  explicit Frozen(std::shared_ptr<rocksdb::DB> db) : db_(std::move(db)) {
+    options_.snapshot = db_->GetSnapshot();
+  }
+  ~Frozen() override { db_->ReleaseSnapshot(options_.snapshot); }
   Frozen(const Frozen&) = delete;
   Frozen& operator=(const Frozen&) = delete;
   std::optional<std::string> get(std::string_view key) override {
-    return get_row(db_, options_, key);
+    return get_row(*db_, options_, key);
   }
   void scan_from(std::string_view prefix, std::string_view from, const Visit& visit) override {
-    scan_rows(db_, options_, prefix, from, visit);
+    scan_rows(*db_, options_, prefix, from, visit);
   }
 
  private:
-  rocksdb::DB& db_;
+  std::shared_ptr<rocksdb::DB> db_;
   rocksdb::ReadOptions options_;
 };
 
 }  // namespace
 
 std::optional<std::string> RocksdbJournal::get(std::string_view key) {
-  return get_row(*db_, {}, key);
+  return get_row(*db(), {}, key);
 }
 
 void RocksdbJournal::scan_from(std::string_view prefix, std::string_view from, const Visit& visit) {
-  scan_rows(*db_, {}, prefix, from, visit);
+  scan_rows(*db(), {}, prefix, from, visit);
 }
 
 std::unique_ptr<Rows> RocksdbJournal::frozen() {
-  return std::make_unique<Frozen>(*db_);
+  return std::make_unique<Frozen>(db());
 }
 
 }  // namespace muster::storage

@@ -14,6 +14,7 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 
 namespace rocksdb {
@@ -30,12 +31,16 @@ class RocksdbJournal final : public Journal {
   // to do: `conflict` when another process has it open; `invalid` when its format is unknown or
   // acknowledged data is missing; `unavailable` when the disk is full or fails.
   static Result<std::unique_ptr<Journal>> open(const std::string& data_dir);
+  // Likewise, but the database of a journal that is there stays as it is until begin_writing() or
+  // the first commit: who finds out meanwhile that it must not be served leaves no trace in it.
+  static Result<std::unique_ptr<Journal>> open_to_read(const std::string& data_dir);
 
   ~RocksdbJournal() override;
   RocksdbJournal(const RocksdbJournal&) = delete;
   RocksdbJournal& operator=(const RocksdbJournal&) = delete;
 
   Status commit(const std::vector<Row>& rows) override;
+  Status begin_writing() override;
   uint64_t last_commit() const override { return last_commit_; }
   std::optional<std::string> get(std::string_view key) override;
   void scan_from(std::string_view prefix, std::string_view from, const Visit& visit) override;
@@ -43,11 +48,14 @@ class RocksdbJournal final : public Journal {
 
  private:
   RocksdbJournal(std::string dir, int lock_fd);
+  std::shared_ptr<rocksdb::DB> db() const;
 
   const std::string dir_;
   const int lock_fd_;
-  std::unique_ptr<rocksdb::DB> db_;
-  std::unique_ptr<Watermark> watermark_;
+  mutable std::mutex db_mutex_;            // over which database db_ is
+  std::shared_ptr<rocksdb::DB> db_;        // one for reading only while there is no watermark_
+  bool formatted_ = false;                 // the row "format" is there
+  std::unique_ptr<Watermark> watermark_;   // of the writer; null: begin_writing() is to come
   std::atomic<uint64_t> last_commit_ = 0;  // read by any thread
   bool failed_ = false;                    // a commit failed: nobody knows what is on disk
 };

@@ -66,6 +66,16 @@ Row epoch_row(uint64_t epoch, uint64_t nonce) {
   return {std::string(keys::kEpoch), std::to_string(epoch) + " " + std::to_string(nonce)};
 }
 
+Row line_row(const core::EpochEntry& entry) {
+  return {keys::epoch(entry.epoch), std::to_string(entry.nonce) + " " +
+                                        std::to_string(entry.first_commit) +
+                                        (entry.restored ? " restored" : "")};
+}
+
+Row forget_line_row(uint64_t epoch) {
+  return {keys::epoch(epoch), std::nullopt};
+}
+
 Row next_job_row(JobId end) {
   return {std::string(keys::kNextJob), std::to_string(end)};
 }

@@ -5,6 +5,7 @@
 // changed owner row with JobSpecChanged, a snapshot with the removal of what it stands for.
 #pragma once
 
+#include "core/cluster/epoch_line.hpp"
 #include "core/cluster/node_info.hpp"
 #include "core/job/job.hpp"
 #include "core/job/record.hpp"
@@ -36,6 +37,8 @@ Row forget_node_row(NodeId node);
 Row cluster_row(const std::string& cluster_id);
 Row cluster_key_row(const std::string& key);
 Row epoch_row(uint64_t epoch, uint64_t nonce);
+Row line_row(const core::EpochEntry& entry);
+Row forget_line_row(uint64_t epoch);
 // Job ids below `end` may have been given.
 Row next_job_row(JobId end);
 

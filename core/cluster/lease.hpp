@@ -30,6 +30,13 @@ constexpr Millis start_lease_ms(Millis grace_ms) {
   return grace_ms / 2;
 }
 
+// An agent that is alive is back with a coordinator that starts within this: its longest pause
+// between two tries (agent_loop.cpp), and some time to connect.
+constexpr Millis back_within_ms(Millis grace_ms) {
+  Millis pause = start_lease_ms(grace_ms) / 2;
+  return (pause < 5'000 ? pause : 5'000) + 1'000;
+}
+
 class Lease {
  public:
   void renew() { silent_ = 0; }

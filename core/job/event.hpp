@@ -58,6 +58,9 @@ struct NodeLost {
 struct NodeRegistered {
   NodeId node = kNoNode;
   std::set<PodKey> known;
+  // What the agent knows is from before a restore. Then what is bound to it and was never started
+  // here may have run and ended since the backup was made: it is not launched a second time.
+  bool restored = false;
 };
 
 // The node's agent was welcomed: launches and kills may be sent (again). What the agent knew when

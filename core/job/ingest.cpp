@@ -112,7 +112,7 @@ struct Ingest {
     for (PodKey key : e.known)
       if (!open_on(key, e.node)) answer.end.push_back(key);
     for (const auto& [key, pod] : sync.state().open)
-      if (pod.node == e.node && pod.started_ms != 0 && !e.known.contains(key) &&
+      if (pod.node == e.node && (pod.started_ms != 0 || e.restored) && !e.known.contains(key) &&
           ended.insert(key).second)
         end_pod(sync, pod,
                 {EndCause::node_lost, 137, 0, sync.now, "the node no longer knows this pod"});

@@ -89,6 +89,7 @@ struct World::Agent {
   NodeId id = kNoNode;
   Millis frozen_until_ms = 0;
   std::string cluster;
+  uint64_t commit = 0;  // highest it was told of; kept, as its work-dir does
   // FIFO both ways.
   Millis last_to_agent_ms = 0, last_to_coordinator_ms = 0;
 };
@@ -190,8 +191,12 @@ void World::boot() {
   MUSTER_CHECK(recovered->damaged.empty(), recovered->damaged.front().why);
   MUSTER_CHECK(recovered->index_rows.empty(), "a job at rest without an index row, or the reverse");
   c.epoch = recovered->epoch + 1;
-  MUSTER_CHECK(
-      disk_.commit({storage::cluster_row("sim"), storage::epoch_row(c.epoch, c.epoch)}).ok());
+  recovered->line.add({c.epoch, c.epoch, disk_.last_commit() + 1});
+  MUSTER_CHECK(recovered->line.broken().empty(), recovered->line.broken());
+  MUSTER_CHECK(disk_
+                   .commit({storage::cluster_row("sim"), storage::epoch_row(c.epoch, c.epoch),
+                            storage::line_row(recovered->line.last())})
+                   .ok());
   actors::Held held = actors::held_slots(*recovered);
   for (const storage::RecoveredJob& r : recovered->jobs) {
     if (!r.job.state().forgotten) view_->load(r.job);
@@ -208,7 +213,7 @@ void World::boot() {
   actors::ClusterOptions options;
   options.cluster_id = "sim";
   options.cluster_key = "key";
-  options.epoch = options.nonce = c.epoch;
+  options.line = recovered->line;
   options.node_grace_ms = kGraceMs;
   options.last_commit = [this] { return disk_.last_commit(); };
   options.show = [this](std::vector<core::NodeInfo> nodes) { view_->nodes(nodes); };
@@ -359,6 +364,7 @@ void World::connect(uint32_t number) {
   if (!agent.cluster.empty()) ask.hello.cluster_key = "key";
   ask.hello.highest_epoch = agent.node->term().epoch;
   ask.hello.epoch_nonce = agent.node->term().nonce;
+  ask.hello.highest_commit = agent.commit;
   ask.hello.slots = plan_.slots;
   ask.hello.running = agent.node->running();
   ask.hello.waiting = agent.node->waiting();
@@ -438,7 +444,8 @@ void World::beat(uint32_t number) {
   to_coordinator(number, [this, number, connection, sent = boot_ms_] {
     Agent& a = *agents_[number];
     caf::anon_send(coordinator_->cluster, actors::Heartbeat{a.id, connection});
-    to_agent(a.id, [this, sent](Agent& to) {
+    to_agent(a.id, [this, sent, commit = disk_.last_commit()](Agent& to) {
+      to.commit = std::max(to.commit, commit);
       to.node->heartbeat_answered({coordinator_->epoch, coordinator_->epoch}, sent);
     });
   });

@@ -102,7 +102,7 @@ class ClusterTest : public testing::Test {
         [](const std::string& why) { FAIL() << why; }, std::chrono::microseconds{0}, false);
     ClusterOptions options;
     options.cluster_id = "test";
-    options.epoch = options.nonce = 1;
+    options.line.add({1, 1, 1});
     options.node_grace_ms = kGraceMs;
     options.last_commit = [this] { return disk_.last_commit(); };
     options.show = [this](std::vector<NodeInfo> nodes) { seen(nodes, false); };

@@ -1,0 +1,51 @@
+#include "core/cluster/epoch_line.hpp"
+
+#include <algorithm>
+#include <iterator>
+
+namespace muster::core {
+
+std::vector<EpochEntry> EpochLine::add(EpochEntry entry) {
+  entries_.push_back(entry);
+  std::vector<EpochEntry> dropped;
+  if (entries_.size() <= kMax) return dropped;
+  auto kept = entries_.end() - static_cast<std::ptrdiff_t>(kMax);
+  dropped.assign(entries_.begin(), kept);
+  entries_.erase(entries_.begin(), kept);
+  return dropped;
+}
+
+EpochLine::Standing EpochLine::judge(const ToldHistory& told, uint64_t last_commit) const {
+  if (told.epoch == 0) return told.commit <= last_commit ? Standing::ours : Standing::older;
+  auto later =
+      std::upper_bound(entries_.begin(), entries_.end(), told.epoch,
+                       [](uint64_t epoch, const EpochEntry& entry) { return epoch < entry.epoch; });
+  if (std::any_of(later, entries_.end(), [](const EpochEntry& e) { return e.restored; }))
+    return Standing::restored;
+  if (later == entries_.begin()) {
+    // From before the line: all that can be seen is that it was told of a commit of ours.
+    if (later == entries_.end()) return Standing::older;
+    bool possible = later->first_commit == 0 || told.commit < later->first_commit;
+    return possible ? Standing::ours : Standing::older;
+  }
+  const EpochEntry& entry = *std::prev(later);
+  if (entry.epoch != told.epoch)
+    return later == entries_.end() ? Standing::older : Standing::diverged;
+  if (told.nonce != 0 && told.nonce != entry.nonce) return Standing::diverged;
+  uint64_t end = later == entries_.end() ? last_commit : later->first_commit - 1;
+  return told.commit <= end ? Standing::ours : Standing::older;
+}
+
+std::string EpochLine::broken() const {
+  for (size_t i = 1; i < entries_.size(); ++i) {
+    const EpochEntry &before = entries_[i - 1], &entry = entries_[i];
+    if (entry.epoch <= before.epoch || entry.first_commit <= before.first_commit)
+      return "epoch " + std::to_string(entry.epoch) + " from commit " +
+             std::to_string(entry.first_commit) + " on follows epoch " +
+             std::to_string(before.epoch) + " from commit " + std::to_string(before.first_commit) +
+             " on";
+  }
+  return "";
+}
+
+}  // namespace muster::core
