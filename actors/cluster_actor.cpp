@@ -138,6 +138,8 @@ class Cluster : public cluster_actor::base {
       info.id = id;
       info.name = hello.node;
       info.created_ms = info.changed_ms = clock_();
+      if (before != kNoNode && nodes_[before].info.work_dir_id == hello.work_dir_id)
+        info.strangers = nodes_[before].info.strangers;
       // What people set belongs to the name.
       if (before != kNoNode) {
         info.spec = nodes_[before].info.spec;
@@ -159,6 +161,9 @@ class Cluster : public cluster_actor::base {
     node.info.limits = hello.limits;
     node.info.limits.required = options_.require_limits;
     node.info.draining = false;
+    std::erase_if(node.info.strangers, [&hello](PodId pod) {
+      return std::find(hello.running.begin(), hello.running.end(), pod) == hello.running.end();
+    });
     slots_.set_node(node.info);
     changed.push_back(node.info);
     log::info("node {} registers (n{}, {} slots, {} running, {} waiting, {} ended)", hello.node, id,
@@ -213,18 +218,43 @@ class Cluster : public cluster_actor::base {
 
   void reconcile(const RegisterAgent& m, NodeId id, bool restored) {
     Reconcile ask{id, m.hello.link, {}, restored, nullptr};
+    const std::vector<PodId>& strangers = nodes_[id].info.strangers;
+    const std::set<PodId> known_strangers(strangers.begin(), strangers.end());
     for (const auto* pods : {&m.hello.running, &m.hello.waiting, &m.hello.ended})
-      for (PodId pod : *pods) ask.known[pod.job].insert(pod.key());
+      for (PodId pod : *pods)
+        if (!known_strangers.contains(pod)) ask.known[pod.job].insert(pod.key());
     auto end = std::make_shared<std::vector<PodId>>();
     uint64_t number = ++last_asked_;
-    asked_.emplace(number, [id, end, done = m.done] {
-      done({HelloAnswer::Kind::welcome, "", id, std::move(*end)});
+    asked_.emplace(number, [this, id, end, restored, running = m.hello.running, done = m.done] {
+      if (!restored) return done({HelloAnswer::Kind::welcome, "", id, std::move(*end)});
+      spare(id, running, std::move(*end), done);
     });
     ask.answered = [me = cluster_actor{this}, number, end](std::vector<PodId> pods) {
       *end = std::move(pods);
       caf::anon_send(me, durable_atom_v, number);
     };
     send(registry_(), std::move(ask));
+  }
+
+  // What runs on a node from before a restore and is not open here may be the work of days, begun
+  // after the backup: it is left alone and listed, for people to look at.
+  void spare(NodeId id, const std::vector<PodId>& running, std::vector<PodId> end,
+             const std::function<void(HelloAnswer)>& done) {
+    const std::set<PodId> runs(running.begin(), running.end());
+    std::vector<PodId>& strangers = nodes_[id].info.strangers;
+    const size_t before = strangers.size();
+    std::erase_if(end, [&](PodId pod) {
+      if (!runs.contains(pod)) return false;
+      strangers.push_back(pod);
+      log::warn("node {} (n{}) runs {}, which the restored state does not know: it is left alone",
+                nodes_[id].info.name, id, to_string(pod));
+      return true;
+    });
+    auto answer = [id, end = std::move(end), done] {
+      done({HelloAnswer::Kind::welcome, "", id, end});
+    };
+    if (strangers.size() == before) return answer();
+    later({nodes_[id].info}, answer);
   }
 
   // ---- life of a node

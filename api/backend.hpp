@@ -52,6 +52,16 @@ struct AttemptPage {
   std::optional<std::pair<uint64_t, uint32_t>> next;  // nothing: this was the last page
 };
 
+struct BackupMade {
+  uint64_t commit = 0, files = 0, bytes = 0;
+};
+
+// What a recount of all jobs came to.
+struct Verification {
+  uint64_t commit = 0, jobs = 0, attempts = 0, counted = 0;
+  std::vector<std::string> mismatches;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -87,6 +97,18 @@ class Backend {
   // One page of a job's attempts that are over, in the order in which they were closed; read from
   // disk here and now.
   virtual Result<AttemptPage> read_attempts(const AttemptRequest& request) = 0;
+  // Makes `dir`, an absolute path that is not there, a backup of the state. conflict, invalid,
+  // unavailable: also when a backup or a recount is under way.
+  virtual void back_up(std::string dir, std::function<void(Result<BackupMade>)> done);
+  // Reads the whole state again and recounts it.
+  virtual void verify(std::function<void(Result<Verification>)> done);
 };
+
+inline void Backend::back_up(std::string, std::function<void(Result<BackupMade>)> done) {
+  done(Error{Errc::unavailable, "there is no state on disk", {}});
+}
+inline void Backend::verify(std::function<void(Result<Verification>)> done) {
+  done(Error{Errc::unavailable, "there is no state on disk", {}});
+}
 
 }  // namespace muster::api

@@ -151,6 +151,24 @@ std::optional<std::string_view> node_label(const core::NodeInfo& node, std::stri
   return std::nullopt;
 }
 
+// What runs there and a restored state does not know: for people, since nobody else can tell what
+// is to become of it.
+OrderedJson strangers_json(const core::NodeInfo& node) {
+  constexpr size_t kNamed = 20;
+  std::string pods;
+  for (size_t i = 0; i < std::min(kNamed, node.strangers.size()); ++i)
+    pods += (i > 0 ? ", " : "") + to_string(node.strangers[i]);
+  if (node.strangers.size() > kNamed)
+    pods += " and " + std::to_string(node.strangers.size() - kNamed) + " more";
+  return {{"type", "UnknownPods"},
+          {"status", "True"},
+          {"reason", "RestoredFromBackup"},
+          {"message",
+           "pods run here that were begun after the backup from which the state was "
+           "restored; they are left alone and count nowhere: " +
+               pods}};
+}
+
 OrderedJson node_json(const core::NodeInfo& node, uint64_t version) {
   OrderedJson labels = OrderedJson::object();
   for (const auto& [key, value] : core::labels_of(node)) labels[key] = value;
@@ -191,32 +209,35 @@ OrderedJson node_json(const core::NodeInfo& node, uint64_t version) {
                       {"annotations", node.spec.annotations}};
   if (!node.spec.managers.empty())
     meta["managedFields"] = OrderedJson::parse(node.spec.managers, nullptr, false);
-  return {{"kind", "Node"},
-          {"apiVersion", "v1"},
-          {"metadata", std::move(meta)},
-          {"spec", std::move(spec)},
-          {"status",
-           {{"capacity", capacity},
-            {"allocatable", capacity},
-            {"conditions", OrderedJson::array({OrderedJson{{"type", "Ready"},
-                                                           {"status", r.status},
-                                                           {"lastHeartbeatTime", time_text(beat)},
-                                                           {"lastTransitionTime", time_text(since)},
-                                                           {"reason", r.reason},
-                                                           {"message", r.message}},
-                                               limits_condition(node, time_text(since))})},
-            {"addresses", std::move(addresses)},
-            {"nodeInfo",
-             {{"machineID", ""},
-              {"systemUUID", ""},
-              {"bootID", node.boot_id},
-              {"kernelVersion", ""},
-              {"osImage", ""},
-              {"containerRuntimeVersion", "muster://"},
-              {"kubeletVersion", ""},
-              {"kubeProxyVersion", ""},
-              {"operatingSystem", "linux"},
-              {"architecture", ""}}}}}};
+  OrderedJson json = {
+      {"kind", "Node"},
+      {"apiVersion", "v1"},
+      {"metadata", std::move(meta)},
+      {"spec", std::move(spec)},
+      {"status",
+       {{"capacity", capacity},
+        {"allocatable", capacity},
+        {"conditions", OrderedJson::array({OrderedJson{{"type", "Ready"},
+                                                       {"status", r.status},
+                                                       {"lastHeartbeatTime", time_text(beat)},
+                                                       {"lastTransitionTime", time_text(since)},
+                                                       {"reason", r.reason},
+                                                       {"message", r.message}},
+                                           limits_condition(node, time_text(since))})},
+        {"addresses", std::move(addresses)},
+        {"nodeInfo",
+         {{"machineID", ""},
+          {"systemUUID", ""},
+          {"bootID", node.boot_id},
+          {"kernelVersion", ""},
+          {"osImage", ""},
+          {"containerRuntimeVersion", "muster://"},
+          {"kubeletVersion", ""},
+          {"kubeProxyVersion", ""},
+          {"operatingSystem", "linux"},
+          {"architecture", ""}}}}}};
+  if (!node.strangers.empty()) json["status"]["conditions"].push_back(strangers_json(node));
+  return json;
 }
 
 std::string event_reason(const core::Job& job, const core::JobEvent& event) {

@@ -22,7 +22,8 @@ std::optional<MusterTarget> MusterTarget::of(const Url& url) {
   if (p.size() < 4 || p[0] != "apis" || p[1] != "muster.dev" || p[2] != "v1") return std::nullopt;
   MusterTarget target;
   target.what = p.back();
-  if (p.size() == 4 && target.what == "nodes") return target;
+  for (const char* what : {"nodes", "backups", "verification"})
+    if (p.size() == 4 && target.what == what) return target;
   if (p.size() != 8 || p[3] != "namespaces" || p[5] != "jobs") return std::nullopt;
   target.ns = p[4];
   target.job = p[6];
@@ -32,7 +33,12 @@ std::optional<MusterTarget> MusterTarget::of(const Url& url) {
 }
 
 kj::Promise<void> Routes::answer_own(Exchange& exchange, const MusterTarget& target) {
+  if (target.what == "backups") {
+    if (exchange.method != kj::HttpMethod::POST) return not_allowed(exchange, "POST");
+    return with_body(exchange, {}, &Routes::back_up);
+  }
   if (exchange.method != kj::HttpMethod::GET) return not_allowed(exchange, "GET");
+  if (target.what == "verification") return verification(exchange);
   if (target.job.empty()) return node_use(exchange);
   const auto job = view_.job(target.ns, target.job);
   if (!job) return exchange.send_error({Errc::not_found, "", {}}, "jobs", target.job);
@@ -62,6 +68,45 @@ kj::Promise<void> Routes::indexes(Exchange& exchange, const Shown& shown) {
   json["backoff"] = map.backoff.text();
   if (!job.left_out().empty()) json["leftOut"] = job.left_out().text();
   return exchange.send(200, dumped(json) + "\n");
+}
+
+kj::Promise<void> Routes::back_up(Exchange& exchange, const Target&, const std::string& body) {
+  const Json json = Json::parse(body, nullptr, false);
+  const bool named = json.is_object() && json.contains("dir") && json["dir"].is_string();
+  const std::string dir = named ? json["dir"].get<std::string>() : "";
+  if (dir.empty() || dir.front() != '/')
+    return exchange.bad("dir: Required value: the absolute path of a directory to make");
+  auto paf = kj::newPromiseAndFulfiller<Result<BackupMade>>();
+  auto fulfiller =
+      std::make_shared<kj::Own<kj::PromiseFulfiller<Result<BackupMade>>>>(kj::mv(paf.fulfiller));
+  backend_.back_up(dir,
+                   [fulfiller](Result<BackupMade> made) { (*fulfiller)->fulfill(kj::mv(made)); });
+  return paf.promise.then([&exchange, dir](Result<BackupMade> made) {
+    if (!made.ok()) return exchange.send_error(made.error(), "backups", dir);
+    const OrderedJson answer = {{"kind", "Backup"},     {"apiVersion", "muster.dev/v1"},
+                                {"dir", dir},           {"commit", made->commit},
+                                {"files", made->files}, {"bytes", made->bytes}};
+    return exchange.send(201, dumped(answer) + "\n");
+  });
+}
+
+kj::Promise<void> Routes::verification(Exchange& exchange) {
+  auto paf = kj::newPromiseAndFulfiller<Result<Verification>>();
+  auto fulfiller =
+      std::make_shared<kj::Own<kj::PromiseFulfiller<Result<Verification>>>>(kj::mv(paf.fulfiller));
+  backend_.verify([fulfiller](Result<Verification> v) { (*fulfiller)->fulfill(kj::mv(v)); });
+  return paf.promise.then([&exchange](Result<Verification> v) {
+    if (!v.ok()) return exchange.send_error(v.error(), "verification", "");
+    OrderedJson answer = {{"kind", "Verification"},
+                          {"apiVersion", "muster.dev/v1"},
+                          {"commit", v->commit},
+                          {"jobs", v->jobs},
+                          {"attempts", v->attempts},
+                          {"counted", v->counted},
+                          {"mismatches", OrderedJson::array()}};
+    for (const std::string& line : v->mismatches) answer["mismatches"].push_back(line);
+    return exchange.send(200, dumped(answer) + "\n");
+  });
 }
 
 // What runs and waits on each node that is shown, whatever job it belongs to.

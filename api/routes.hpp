@@ -81,6 +81,8 @@ class Routes {
 
   Promise indexes(Exchange& exchange, const Shown& job);
   Promise node_use(Exchange& exchange);
+  Promise back_up(Exchange& exchange, const Target&, const std::string& body);
+  Promise verification(Exchange& exchange);
 
   Promise create(Exchange& exchange, const Target& target, const std::string& body);
   // A parsed job, as `writer` wrote it (its managers are known already when it was applied).

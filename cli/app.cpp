@@ -35,6 +35,7 @@ std::vector<Verb> all_verbs(CLI::App& root, const std::vector<std::string>& tail
                             const Config& config) {
   std::vector<Verb> verbs = job_verbs(root, tail);
   for (Verb& verb : show_verbs(root, config)) verbs.push_back(std::move(verb));
+  for (Verb& verb : state_verbs(root)) verbs.push_back(std::move(verb));
   return verbs;
 }
 

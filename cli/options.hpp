@@ -168,6 +168,24 @@ struct ConfigOptions {
   Output output = Output::table;
 };
 
+struct BackupOptions {
+  Target target;
+  std::string dir;
+  std::string data_dir;  // empty: through the coordinator
+  Millis timeout_ms = 3'600'000;
+};
+
+struct RestoreOptions {
+  std::string dir;
+  std::string data_dir;
+};
+
+struct VerifyOptions {
+  Target target;
+  std::string data_dir;  // empty: through the coordinator
+  Millis timeout_ms = 3'600'000;
+};
+
 struct CompletionOptions {
   std::string shell;  // bash, zsh, fish
 };
@@ -176,10 +194,10 @@ struct KubeconfigOptions {
   Target target;
 };
 
-using Options =
-    std::variant<RunOptions, CoordinatorOptions, AgentOptions, CreateOptions, GetOptions,
-                 DescribeOptions, LogsOptions, WaitOptions, DeleteOptions, AttemptsOptions,
-                 WhyOptions, RetryOptions, ChangeOptions, DrainOptions, ApplyOptions,
-                 VersionOptions, ConfigOptions, CompletionOptions, KubeconfigOptions>;
+using Options = std::variant<RunOptions, CoordinatorOptions, AgentOptions, CreateOptions,
+                             GetOptions, DescribeOptions, LogsOptions, WaitOptions, DeleteOptions,
+                             AttemptsOptions, WhyOptions, RetryOptions, ChangeOptions, DrainOptions,
+                             ApplyOptions, BackupOptions, RestoreOptions, VerifyOptions,
+                             VersionOptions, ConfigOptions, CompletionOptions, KubeconfigOptions>;
 
 }  // namespace muster::cli

@@ -1,5 +1,5 @@
-// Parser: what the files that declare verbs to CLI11 share. Only app.cpp, app_jobs.cpp and
-// app_show.cpp include it: the library is slow to compile.
+// Parser: what the files that declare verbs to CLI11 share. Only app.cpp, app_jobs.cpp,
+// app_show.cpp and app_state.cpp include it: the library is slow to compile.
 //
 // A verb declares its flags and afterwards makes its options of what was found. Flags that are
 // configuration keys go into `flags`; what holds for the section's keys is resolved before `finish`
@@ -51,5 +51,6 @@ void add_log_level(CLI::App& app, std::string& level);
 // The verbs, an area a file.
 std::vector<Verb> job_verbs(CLI::App& root, const std::vector<std::string>& tail);
 std::vector<Verb> show_verbs(CLI::App& root, const Config& config);
+std::vector<Verb> state_verbs(CLI::App& root);
 
 }  // namespace muster::cli

@@ -4,15 +4,19 @@
 #include "api/metrics.hpp"
 #include "api/server.hpp"
 #include "api/view.hpp"
+#include "base/log.hpp"
 #include "coordinator/inbox.hpp"
 #include "coordinator/random.hpp"
 #include "coordinator/replies.hpp"
 #include "storage/attempts.hpp"
+#include "storage/backup.hpp"
+#include "storage/verify.hpp"
 
 #include <caf/send.hpp>
 #include <kj/async-io.h>
 
 #include <algorithm>
+#include <atomic>
 #include <future>
 #include <memory>
 #include <sys/resource.h>
@@ -68,6 +72,9 @@ class Thread final : public ApiThread, public api::Backend {
   void show_nodes(std::vector<core::NodeInfo> nodes) override {
     post([this, nodes = std::move(nodes)] { view_.nodes(nodes); });
   }
+  void waits(std::string reason) override {
+    post([this, reason = std::move(reason)] { server_->set_ready(false, reason); });
+  }
   void ready(actors::registry_actor registry, actors::cluster_actor cluster,
              RpcServer& rpc) override {
     post([this, registry, cluster, &rpc] {
@@ -87,6 +94,7 @@ class Thread final : public ApiThread, public api::Backend {
     if (!thread_.joinable()) return;
     post([this] { (*stopped_)->fulfill(); });
     thread_.join();
+    if (reader_.joinable()) reader_.join();
   }
 
   // ---- api::Backend, on the API thread
@@ -149,7 +157,38 @@ class Thread final : public ApiThread, public api::Backend {
     return out;
   }
 
+  void back_up(std::string dir, std::function<void(Result<api::BackupMade>)> done) override {
+    read_all<api::BackupMade>(std::move(done),
+                              [this, dir = std::move(dir)]() -> Result<api::BackupMade> {
+                                auto made = storage::make_backup(options_.journal, dir);
+                                if (!made.ok()) return made.error();
+                                log::info("backup of commit {} in {}", made->commit, dir);
+                                return api::BackupMade{made->commit, made->files, made->bytes};
+                              });
+  }
+
+  void verify(std::function<void(Result<api::Verification>)> done) override {
+    read_all<api::Verification>(std::move(done), [this]() -> Result<api::Verification> {
+      auto v = storage::verify(options_.journal, options_.load_object);
+      for (const std::string& mismatch : v.mismatches) log::error("verify: {}", mismatch);
+      return api::Verification{v.commit, v.jobs, v.attempts, v.counted, std::move(v.mismatches)};
+    });
+  }
+
  private:
+  // Reads all of the state on a thread of its own; one at a time.
+  template <class T>
+  void read_all(std::function<void(Result<T>)> done, std::function<Result<T>()> read) {
+    if (reading_.exchange(true))
+      return done(Error{Errc::unavailable, "a backup or a verification is under way", {}});
+    if (reader_.joinable()) reader_.join();  // it has ended
+    reader_ = std::thread([this, read = std::move(read), tell = replies_.across(std::move(done))] {
+      Result<T> result = read();
+      reading_ = false;
+      tell(std::move(result));
+    });
+  }
+
   void ask(const core::JobMeta& meta, core::Event event, std::function<void(Status)> done) {
     caf::anon_send(registry_, actors::AskJob{meta.ns, meta.name, meta.uid, 0, std::move(event),
                                              back(std::move(done))});
@@ -214,6 +253,8 @@ class Thread final : public ApiThread, public api::Backend {
 
   ApiOptions options_;
   std::thread thread_;
+  std::thread reader_;  // of read_all(); made and joined on the API thread, and after its end
+  std::atomic<bool> reading_{false};
   std::string address_;
   std::shared_ptr<Door> door_ = std::make_shared<Door>();
 

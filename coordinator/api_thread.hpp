@@ -14,6 +14,7 @@
 #include "core/job/decide.hpp"
 #include "core/job/job.hpp"
 #include "storage/journal.hpp"
+#include "storage/recovery.hpp"
 
 #include <functional>
 #include <memory>
@@ -30,6 +31,7 @@ struct ApiOptions {
   core::Knobs knobs{};
   storage::Journal& journal;                                // for reading
   std::function<std::optional<core::Job>(JobId)> load_job;  // one at rest; nothing: it is gone
+  storage::LoadObject load_object{};
 };
 
 // A job at rest at the start.
@@ -49,6 +51,8 @@ class ApiThread {
   // All from any thread.
   virtual void load(std::vector<core::Job> jobs, std::vector<ShownAtRest> at_rest, uint64_t commit,
                     std::vector<core::NodeInfo> nodes) = 0;
+  // Why nothing is served yet.
+  virtual void waits(std::string reason) = 0;
   virtual void show(core::Committed batch) = 0;
   virtual void show_nodes(std::vector<core::NodeInfo> nodes) = 0;
   virtual void ready(actors::registry_actor registry, actors::cluster_actor cluster,

@@ -90,6 +90,7 @@ class Running final : public Coordinator {
       if (job.error().code != Errc::not_found) stop_loudly(job.error().message);
       return std::nullopt;
     };
+    api_options.load_object = load_object;
     auto api = ApiThread::start(std::move(api_options));
     if (!api) return api.error();
     api_ = std::move(*api);
@@ -184,6 +185,8 @@ class Running final : public Coordinator {
   void wait_for_nodes(std::future<void>& all_here) const {
     Millis wait_ms = std::min(core::back_within_ms(options_.node_grace_ms),
                               std::max<Millis>(1, options_.node_grace_ms / 2));
+    api_->waits(
+        "waiting for the nodes on record, which may know that this data-dir is an old copy");
     if (all_here.wait_for(std::chrono::milliseconds(wait_ms)) == std::future_status::ready) return;
     log::info("not all nodes on record are back after {} ms; serving without them", wait_ms);
   }

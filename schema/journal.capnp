@@ -284,6 +284,13 @@ struct NodeRow {
   deleted @17 :Bool;
   managers @18 :Text;                 # JSON: metadata.managedFields
   secret @19 :Text;                   # of the work-dir; empty: of an agent that had none
+  strangers @20 :List(Stranger);      # pods there that a restored state does not know
+}
+
+struct Stranger {
+  job @0 :UInt64;
+  index @1 :UInt32;
+  attempt @2 :UInt32;
 }
 
 struct Taint {

@@ -375,9 +375,9 @@ Result<std::vector<core::Record>> decode_records(std::string_view bytes) {
 std::string encode_node(const core::NodeInfo& node) {
   // Fails to compile when a node gets a member that is neither written below nor only memory.
   [[maybe_unused]] const auto& [id, name, work_dir_id, boot_id, secret, slots, cpu_millis,
-                                memory_bytes, resources, node_labels, address, created_ms, spec,
-                                gone, deleted, health, draining, heartbeat_ms, changed_ms,
-                                limits] = node;
+                                memory_bytes, resources, node_labels, address, strangers,
+                                created_ms, spec, gone, deleted, health, draining, heartbeat_ms,
+                                changed_ms, limits] = node;
   [[maybe_unused]] const auto& [unschedulable, taints, own_labels, annotations, managers] = spec;
   capnp::MallocMessageBuilder message;
   auto out = message.initRoot<wire::NodeRow>();
@@ -406,6 +406,13 @@ std::string encode_node(const core::NodeInfo& node) {
     taints_out[i].setValue(text(taint.value));
     taints_out[i++].setEffect(text(taint.effect));
   }
+  i = 0;
+  auto strangers_out = out.initStrangers(static_cast<uint32_t>(strangers.size()));
+  for (const PodId& pod : strangers) {
+    strangers_out[i].setJob(pod.job);
+    strangers_out[i].setIndex(pod.index);
+    strangers_out[i++].setAttempt(pod.attempt);
+  }
   out.setAddress(text(node.address));
   out.setCreatedMs(node.created_ms);
   out.setUnschedulable(unschedulable);
@@ -433,6 +440,8 @@ Result<core::NodeInfo> decode_node(std::string_view bytes) {
     for (auto one : in.getTaints())
       node.spec.taints.push_back(
           {text_back(one.getKey()), text_back(one.getValue()), text_back(one.getEffect())});
+    for (auto one : in.getStrangers())
+      node.strangers.push_back({one.getJob(), one.getIndex(), one.getAttempt()});
     node.address = text_back(in.getAddress());
     node.created_ms = in.getCreatedMs();
     node.spec.unschedulable = in.getUnschedulable();

@@ -44,6 +44,14 @@ class Journal : public Rows {
   // What the first commit would do by itself: until then one that was opened to be read has changed
   // nothing on disk.
   virtual Status begin_writing() { return Nothing{}; }
+  // From any thread: makes `dir`, which must not be there, a copy of the database as it is.
+  virtual Status checkpoint(const std::string& dir) {
+    return Error{Errc::unavailable, "can't copy it to " + dir + ": it is not on disk", {}};
+  }
+  // From any thread: reads every byte. `invalid`: something is damaged.
+  virtual Status check() { return Nothing{}; }
+  // The next commit gets this number.
+  virtual Status go_on_at(uint64_t commit) = 0;
   // The number of the last commit; 0 for an empty journal.
   virtual uint64_t last_commit() const = 0;
   // All rows as they are now, whatever is committed later. The journal outlives it.

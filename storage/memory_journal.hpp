@@ -18,6 +18,10 @@ namespace muster::storage {
 class MemoryJournal final : public Journal {
  public:
   Status commit(const std::vector<Row>& rows) override;
+  Status go_on_at(uint64_t commit) override {
+    last_commit_ = commit - 1;
+    return Nothing{};
+  }
   uint64_t last_commit() const override { return last_commit_; }
   std::optional<std::string> get(std::string_view key) override;
   void scan_from(std::string_view prefix, std::string_view from, const Visit& visit) override;

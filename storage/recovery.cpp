@@ -201,12 +201,19 @@ Status check_owners(Rows& rows, std::string_view kind, const std::set<JobId>& jo
 
 }  // namespace
 
-Result<Recovered> recover(Journal& journal, const LoadObject& load_object,
-                          const std::function<void(const RecoveredJob&)>& at_rest) {
+Result<Recovered> recover_head(Journal& journal) {
   Recovered to;
   if (auto status = recover_meta(journal, to); !status.ok()) return status.error();
   if (auto status = recover_line(journal, to); !status.ok()) return status.error();
   if (auto status = recover_nodes(journal, to); !status.ok()) return status.error();
+  return to;
+}
+
+Result<Recovered> recover(Journal& journal, const LoadObject& load_object,
+                          const std::function<void(const RecoveredJob&)>& at_rest) {
+  auto head = recover_head(journal);
+  if (!head.ok()) return head.error();
+  Recovered to = std::move(*head);
   std::set<JobId> jobs;
   auto status =
       scan(journal, keys::kOwners, [&](std::string_view key, std::string_view value) -> Status {
@@ -229,10 +236,13 @@ Result<Recovered> recover(Journal& journal, const LoadObject& load_object,
 }
 
 Result<RecoveredJob> recover_job(Journal& journal, JobId id, const LoadObject& load_object) {
-  auto rows = journal.frozen();
-  auto owner = rows->get(keys::owner(id));
+  return recover_job(*journal.frozen(), id, load_object);
+}
+
+Result<RecoveredJob> recover_job(Rows& rows, JobId id, const LoadObject& load_object) {
+  auto owner = rows.get(keys::owner(id));
   if (!owner) return Error{Errc::not_found, "journal: there is no " + job_name(id), {}};
-  return fold(*rows, id, *owner, load_object);
+  return fold(rows, id, *owner, load_object);
 }
 
 }  // namespace muster::storage

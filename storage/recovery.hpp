@@ -49,8 +49,13 @@ using LoadObject = std::function<core::JobObjectPtr(std::string_view json)>;
 Result<Recovered> recover(Journal& journal, const LoadObject& load_object,
                           const std::function<void(const RecoveredJob&)>& at_rest = nullptr);
 
+// The same without the jobs.
+Result<Recovered> recover_head(Journal& journal);
+
 // One job alone, as it is on disk now; from any thread.
 // `invalid` as above; not_found: there is no such job.
 Result<RecoveredJob> recover_job(Journal& journal, JobId id, const LoadObject& load_object);
+// The same, as these rows have it.
+Result<RecoveredJob> recover_job(Rows& rows, JobId id, const LoadObject& load_object);
 
 }  // namespace muster::storage

@@ -10,6 +10,7 @@
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
 #include <rocksdb/table.h>
+#include <rocksdb/utilities/checkpoint.h>
 #include <rocksdb/write_batch.h>
 
 #include <cerrno>
@@ -330,6 +331,29 @@ Status RocksdbJournal::commit(const std::vector<Row>& rows) {
     return noted.error();
   }
   last_commit_ = number;
+  return Nothing{};
+}
+
+Status RocksdbJournal::checkpoint(const std::string& dir) {
+  auto db = this->db();
+  rocksdb::Checkpoint* made = nullptr;
+  auto status = rocksdb::Checkpoint::Create(db.get(), &made);
+  if (!status.ok()) return database_error(dir_, status);
+  std::unique_ptr<rocksdb::Checkpoint> checkpoint(made);
+  status = checkpoint->CreateCheckpoint(dir);
+  if (!status.ok()) return database_error(dir_, status);
+  return Nothing{};
+}
+
+Status RocksdbJournal::check() {
+  auto status = db()->VerifyChecksum();
+  if (!status.ok()) return database_error(dir_, status);
+  return Nothing{};
+}
+
+Status RocksdbJournal::go_on_at(uint64_t commit) {
+  MUSTER_CHECK(commit > last_commit_, commit, last_commit_.load());
+  last_commit_ = commit - 1;
   return Nothing{};
 }
 

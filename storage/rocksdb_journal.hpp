@@ -41,6 +41,9 @@ class RocksdbJournal final : public Journal {
 
   Status commit(const std::vector<Row>& rows) override;
   Status begin_writing() override;
+  Status checkpoint(const std::string& dir) override;
+  Status check() override;
+  Status go_on_at(uint64_t commit) override;
   uint64_t last_commit() const override { return last_commit_; }
   std::optional<std::string> get(std::string_view key) override;
   void scan_from(std::string_view prefix, std::string_view from, const Visit& visit) override;

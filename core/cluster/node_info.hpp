@@ -53,6 +53,9 @@ struct NodeInfo {
   std::map<std::string, int64_t> resources;  // named ones (nvidia.com/gpu) and how many
   StringMap labels;                          // that the agent tells
   std::string address;                       // for people
+  // Pods that run there and that a restored state does not know: they are left alone. As of its
+  // last registration.
+  std::vector<PodId> strangers;
   Millis created_ms = 0;
   NodeSpec spec;
   bool gone =

@@ -106,7 +106,8 @@ struct Ingest {
 
   // design.md, "Reconciling": what the agent runs and is not open is ended; what is bound, was
   // started and is unknown to it is lost; what is bound and was never started is launched again by
-  // NodeReady.
+  // NodeReady. After a restore nobody knows how such a pod ended, or whether it ever ran: it counts
+  // nowhere, and another takes its place.
   void operator()(const NodeRegistered& e) {
     AnswerReconcile answer{e.node, {}};
     for (PodKey key : e.known)
@@ -115,7 +116,8 @@ struct Ingest {
       if (pod.node == e.node && (pod.started_ms != 0 || e.restored) && !e.known.contains(key) &&
           ended.insert(key).second)
         end_pod(sync, pod,
-                {EndCause::node_lost, 137, 0, sync.now, "the node no longer knows this pod"});
+                {e.restored && pod.active() ? EndCause::given_back : EndCause::node_lost, 137, 0,
+                 sync.now, "the node no longer knows this pod"});
     sync.order(std::move(answer));
   }
 

@@ -1,32 +1,42 @@
-// What always holds of a job's status (job-semantics 1.5), asserted after every sync: a status that
-// broke one of these must never become durable. Cheap: nothing here grows with the job.
+// Asserted after every sync: a status that broke one of these must never become durable. `muster
+// verify` looks at them too.
+#include "core/job/invariants.hpp"
+
 #include "base/check.hpp"
 #include "core/job/sync.hpp"
 
 namespace muster::core {
 
-void check_status(const Job& job) {
+std::string broken_rule(const Job& job) {
   const JobState& s = job.state();
   bool complete = job.condition("Complete"), failed = job.condition("Failed");
   bool met = job.condition("SuccessCriteriaMet"), target = job.condition("FailureTarget");
-  MUSTER_CHECK(!(complete && (failed || target)), job.id());
-  MUSTER_CHECK(!(met && (failed || target)), job.id());
-  MUSTER_CHECK(!complete || met, job.id());
-  MUSTER_CHECK(!failed || target, job.id());
-  MUSTER_CHECK(complete == (s.completion_ms != 0), job.id());
-  MUSTER_CHECK(s.completion_ms == 0 || s.completion_ms >= s.start_ms, job.id());
-  MUSTER_CHECK(job.ready() <= job.active() && job.active() <= s.open.size(), job.id());
-  if (complete || failed) {
-    MUSTER_CHECK(s.open.empty() && s.held.empty(), job.id());
-  }
-  MUSTER_CHECK(s.completed.empty() || job.indexed(), job.id());
-  MUSTER_CHECK(s.failed_indexes.empty() || job.per_index(), job.id());
+  if (complete && (failed || target)) return "it is Complete and has failed";
+  if (met && (failed || target)) return "it has met its success criteria and has failed";
+  if (complete && !met) return "it is Complete without SuccessCriteriaMet";
+  if (failed && !target) return "it is Failed without FailureTarget";
+  if (complete != (s.completion_ms != 0)) return "Complete and completionTime do not agree";
+  if (s.completion_ms != 0 && s.completion_ms < s.start_ms) return "it completed before it began";
+  if (job.ready() > job.active() || job.active() > s.open.size())
+    return "ready <= active <= open pods does not hold";
+  if ((complete || failed) && !(s.open.empty() && s.held.empty()))
+    return "it is finished and has pods that are not";
+  if (!s.completed.empty() && !job.indexed()) return "it is NonIndexed and has completed indexes";
+  if (!s.failed_indexes.empty() && !job.per_index())
+    return "it has failed indexes and no backoff limit per index";
   if (job.indexed()) {
     auto end = static_cast<uint64_t>(std::max(s.completions, 0));
-    MUSTER_CHECK(s.completed.lowest(end) > UINT32_MAX, job.id());
-    MUSTER_CHECK(s.failed_indexes.lowest(end) > UINT32_MAX, job.id());
-    MUSTER_CHECK(s.completed.size() + s.failed_indexes.size() <= end, job.id());
+    if (s.completed.lowest(end) <= UINT32_MAX) return "an index beyond its completions completed";
+    if (s.failed_indexes.lowest(end) <= UINT32_MAX) return "an index beyond its completions failed";
+    if (s.completed.size() + s.failed_indexes.size() > end)
+      return "more indexes are completed and failed than there are";
   }
+  return "";
+}
+
+void check_status(const Job& job) {
+  const std::string broken = broken_rule(job);
+  MUSTER_CHECK(broken.empty(), job.id(), broken);
 }
 
 }  // namespace muster::core

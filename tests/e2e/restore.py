@@ -128,5 +128,121 @@ class OldCopies(World):
         self.assertIn("serving without them", cluster.log("coordinator"))
 
 
+class Restore(World):
+    def backup(self, cluster, name="backup", **kwargs):
+        folder = cluster.dir / name
+        made = self.muster("backup", str(folder), cluster=cluster, **kwargs)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.sound(folder)
+        return folder
+
+    def sound(self, folder):
+        verified = self.muster("verify", "--data-dir", str(folder))
+        self.assertEqual(verified.returncode, 0, verified.stdout + verified.stderr)
+        self.assertIn("sound: ", verified.stdout)
+
+    def restored(self, cluster, backup):
+        """The cluster's data-dir, after the coordinator was killed: made of this backup."""
+        cluster.kill_coordinator()
+        data = cluster.dir / "coordinator"
+        data.rename(cluster.dir / "before")
+        done = self.muster("restore", str(backup), "--data-dir", str(data))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.sound(data)
+        cluster.start_coordinator()
+
+    def test_p11_a_backup_under_load_is_restored_and_the_job_finishes(self):
+        cluster = self.cluster(agents=2, slots=4)
+        witness = self.witness(cluster)
+        self.submit(cluster, sh_job("load", "sleep 0.03", 400, parallelism=8))
+        self.submit(cluster, witness.job("long", UNTIL_GO, 3))
+        eventually(lambda: len(witness.starts()) == 3, "three pods run")
+        eventually(lambda: cluster.api.job("long")["status"].get("ready") == 3, "all three are known to run")
+        eventually(lambda: cluster.api.job("load")["status"].get("succeeded", 0) >= 50, "the load is under way")
+        version = int(cluster.api.job("long")["metadata"]["resourceVersion"])
+        backup = self.backup(cluster)
+        live = self.muster("verify", cluster=cluster)
+        self.assertEqual(live.returncode, 0, live.stdout + live.stderr)
+        done = cluster.wait("load", finished)
+        self.assertEqual(done["status"]["succeeded"], 400)
+        cluster.wait_nodes()
+
+        self.restored(cluster, backup)
+        self.assertGreater(int(cluster.api.job("long")["metadata"]["resourceVersion"]), version)
+        again = cluster.wait("load", finished, 60)
+        self.assertEqual((again["status"]["succeeded"], again["status"]["completedIndexes"]), (400, "0-399"))
+        cluster.wait_nodes()
+        self.assertEqual(cluster.api.job("long")["status"].get("ready"), 3, "what ran before the backup was taken back")
+        (witness.folder / "go").touch()
+        self.assertEqual(cluster.wait("long", finished)["status"]["succeeded"], 3)
+        witness.check(self)  # each of them ran once
+        self.sound_live(cluster)
+        self.nothing_left(witness)
+
+    def sound_live(self, cluster):
+        live = self.muster("verify", cluster=cluster)
+        self.assertEqual((live.returncode, "sound: " in live.stdout), (0, True), live.stdout + live.stderr)
+
+    def test_p11_what_a_restored_state_does_not_know_is_listed_and_left_alone(self):
+        cluster = self.cluster(agents=1, slots=4)
+        witness = self.witness(cluster)
+        backup = self.backup(cluster)
+        self.submit(cluster, witness.job("unknown", UNTIL_GO, 2))
+        eventually(lambda: cluster.api.job("unknown")["status"].get("ready") == 2, "two pods run")
+        cluster.wait_nodes()
+        running = [pid for _, _, _, pid in witness.starts()]
+
+        self.restored(cluster, backup)
+        self.assertEqual(cluster.api.call("GET", f"{cluster.api.jobs()}/unknown")[0], 404)
+
+        def strangers():
+            node = cluster.api.call("GET", "/api/v1/nodes/node-0")[1]
+            return next((c["message"] for c in node["status"]["conditions"] if c["type"] == "UnknownPods"), "")
+        self.assertRegex(eventually(strangers, "they are listed"), r"j\d+/0#0, j\d+/1#0")
+        # They stay listed, and alive, when everything starts again.
+        cluster.restart_coordinator()
+        cluster.kill_agent("node-0")
+        cluster.start_agent("node-0")
+        cluster.wait_nodes()
+        eventually(strangers, "they are still listed")
+        self.seen(witness, running)
+        # A new job under the same name is another job: its pods are new ones, whatever still runs there.
+        self.submit(cluster, sh_job("unknown", "true", 2))
+        self.assertEqual(cluster.wait("unknown", finished)["status"]["succeeded"], 2)
+        self.seen(witness, running)
+        (witness.folder / "go").touch()
+        self.nothing_left(witness)
+        witness.check(self)
+        cluster.kill_agent("node-0")
+        cluster.start_agent("node-0")
+        eventually(lambda: not strangers(), "none is left")
+
+    def test_p11_backup_restore_and_verify_refuse_what_they_must(self):
+        cluster = self.cluster(agents=0)
+        backup = self.backup(cluster)
+        again = self.muster("backup", str(backup), cluster=cluster)
+        self.assertEqual(again.returncode, 5, again.stdout)
+        self.assertIn("is there already", again.stderr)
+        data = cluster.dir / "coordinator"
+        busy = self.muster("verify", "--data-dir", str(data))
+        self.assertEqual(busy.returncode, 5, busy.stdout)
+        self.assertIn("in use", busy.stderr)
+        cluster.kill_coordinator()
+        occupied = self.muster("restore", str(backup), "--data-dir", str(data))
+        self.assertEqual(occupied.returncode, 5)
+        self.assertIn("is not empty", occupied.stderr)
+        nothing = self.muster("restore", str(cluster.dir / "nothing"), "--data-dir", str(cluster.dir / "new"))
+        self.assertEqual(nothing.returncode, 3, nothing.stderr)
+        offline = self.muster("backup", str(cluster.dir / "offline"), "--data-dir", str(data))
+        self.assertEqual(offline.returncode, 0, offline.stderr)
+        self.sound(cluster.dir / "offline")
+        manifest = backup / "manifest"
+        manifest.write_text(manifest.read_text().replace("commit ", "commit 1", 1).replace("file ", "file 1", 1))
+        damaged = self.muster("verify", "--data-dir", str(backup))
+        self.assertEqual(damaged.returncode, 1)
+        self.assertIn("the backup is damaged", damaged.stdout)
+        self.assertNotEqual(self.muster("restore", str(backup), "--data-dir", str(cluster.dir / "new")).returncode, 0)
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)

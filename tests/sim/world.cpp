@@ -44,6 +44,7 @@ class World::Disk final : public storage::Journal {
     }
     return world_.disk_.commit(rows);
   }
+  Status go_on_at(uint64_t commit) override { return world_.disk_.go_on_at(commit); }
   uint64_t last_commit() const override { return world_.disk_.last_commit(); }
   std::optional<std::string> get(std::string_view key) override { return world_.disk_.get(key); }
   void scan_from(std::string_view prefix, std::string_view from, const Visit& visit) override {

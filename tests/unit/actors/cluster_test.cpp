@@ -37,6 +37,7 @@ struct Told {
   std::vector<std::pair<NodeId, core::EndCause>> lost;
   std::map<JobId, std::map<NodeId, uint32_t>> granted, preempted;
   std::vector<std::string> order;
+  std::map<JobId, std::set<PodKey>> known;  // by the last Reconcile
 };
 
 struct Links final : AgentLink {
@@ -54,6 +55,7 @@ registry_actor::behavior_type registry(registry_actor::pointer, Told* told) {
       [](const Report&) {},
       [told](const Reconcile& m) {
         told->order.push_back("reconcile n" + std::to_string(m.node));
+        told->known = m.known;
         m.answered({PodId{7, 1, 0}});
       },
       [told](const NodeReadyNow& m) { told->ready.push_back(m.node); },
@@ -93,7 +95,7 @@ job_actor::behavior_type job(job_actor::pointer, Told* told, JobId id) {
 
 class ClusterTest : public testing::Test {
  protected:
-  ClusterTest()
+  explicit ClusterTest(const std::vector<core::EpochEntry>& line = {{1, 1, 1}})
       : system_(config_),
         scheduler_(dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler())),
         registry_(system_.spawn(registry, &told_)) {
@@ -102,7 +104,7 @@ class ClusterTest : public testing::Test {
         [](const std::string& why) { FAIL() << why; }, std::chrono::microseconds{0}, false);
     ClusterOptions options;
     options.cluster_id = "test";
-    options.line.add({1, 1, 1});
+    options.line = core::EpochLine(line);
     options.node_grace_ms = kGraceMs;
     options.last_commit = [this] { return disk_.last_commit(); };
     options.show = [this](std::vector<NodeInfo> nodes) { seen(nodes, false); };
@@ -338,6 +340,44 @@ TEST_F(ClusterTest, RoomIsMadeAlsoWhenNothingElseHappens) {
   EXPECT_EQ(told_.preempted[1][a], 1u);
   pass(500, {a});
   EXPECT_EQ(told_.preempted[1][a], 2u);
+}
+
+class P11Restored : public ClusterTest {
+ protected:
+  P11Restored() : ClusterTest({{1, 1, 1}, {100, 10, 50, true}, {101, 11, 51}}) {}
+  HelloAnswer told(uint64_t epoch, uint64_t nonce, std::vector<PodId> running) {
+    return hello("a", "d1", "b1", 2, [&](AgentHello& hello) {
+      hello.cluster_id = "test";
+      hello.cluster_key = kKey;
+      hello.highest_epoch = epoch;
+      hello.epoch_nonce = nonce;
+      hello.running = std::move(running);
+    });
+  }
+};
+
+TEST_F(P11Restored, WhatRunsFromBeforeItIsKeptAndNotAskedForAgain) {
+  const PodId stranger{7, 1, 0};  // the registry has every agent end it
+  HelloAnswer first = told(2, 99, {stranger, {7, 2, 0}});
+  EXPECT_EQ(first.kind, HelloAnswer::Kind::welcome);
+  EXPECT_TRUE(first.end.empty()) << "it was begun after the backup: nobody may end it";
+  EXPECT_EQ(durable_[first.node].strangers, std::vector<PodId>{stranger});
+  EXPECT_TRUE(told_.known[7].contains(stranger.key()));
+
+  HelloAnswer again = told(101, 11, {stranger, {7, 2, 0}});
+  EXPECT_EQ(again.node, first.node);
+  EXPECT_EQ(told_.known[7], (std::set<PodKey>{{2, 0}})) << "no job is asked about it any more";
+  EXPECT_EQ(durable_[first.node].strangers, std::vector<PodId>{stranger});
+
+  told(101, 11, {{7, 2, 0}});
+  EXPECT_TRUE(durable_[first.node].strangers.empty()) << "it has ended";
+}
+
+TEST_F(P11Restored, AnotherHistoryStillStopsUs) {
+  told(101, 12, {});
+  ASSERT_EQ(outdated_.size(), 1u);
+  EXPECT_NE(outdated_[0].find("was told of epoch 101"), std::string::npos);
+  stops_ = outdated_;
 }
 
 class P02StrangersHello : public ClusterTest {};

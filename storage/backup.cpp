@@ -1,0 +1,310 @@
+#include "storage/backup.hpp"
+
+#include "core/job/restored.hpp"
+#include "storage/keys.hpp"
+#include "storage/rocksdb_journal.hpp"
+#include "storage/rows.hpp"
+#include "storage/text_number.hpp"
+#include "storage/watermark.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace muster::storage {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kHead = "muster-backup 1";
+constexpr size_t kRowsMax = 2'000;  // of one commit of a restore
+
+Error failed(const std::string& what) {
+  return {errno == ENOSPC || errno == EDQUOT ? Errc::unavailable : Errc::unavailable,
+          what + ": " + std::strerror(errno)};
+}
+
+Status sync_path(const std::string& path) {
+  int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return failed("can't open " + path);
+  Status status = Nothing{};
+  if (fsync(fd) != 0) status = failed("can't sync " + path);
+  close(fd);
+  return status;
+}
+
+struct Sum {
+  uint64_t size = 0;
+  uint64_t hash = 0xcbf29ce484222325;
+};
+
+Result<Sum> sum_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return failed("can't read " + path);
+  Sum sum;
+  std::array<char, 1 << 16> bytes;
+  while (in.read(bytes.data(), bytes.size()) || in.gcount() > 0) {
+    sum.size += static_cast<uint64_t>(in.gcount());
+    for (std::streamsize i = 0; i < in.gcount(); ++i)
+      sum.hash = (sum.hash ^ static_cast<uint8_t>(bytes[static_cast<size_t>(i)])) * 0x100000001b3;
+  }
+  if (in.bad()) return failed("can't read " + path);
+  return sum;
+}
+
+std::string hex(uint64_t number) {
+  char text[17];
+  std::snprintf(text, sizeof text, "%016llx", static_cast<unsigned long long>(number));
+  return text;
+}
+
+// Names of the files of a backup, in order, without the manifest.
+Result<std::vector<std::string>> files_of(const std::string& dir) {
+  std::vector<std::string> names{"commit"};
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(dir + "/db", error))
+    names.push_back("db/" + entry.path().filename().string());
+  if (error) return Error{Errc::unavailable, "can't list " + dir + "/db: " + error.message()};
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// A directory that is being made, removed when it does not come to that.
+class Part {
+ public:
+  static Result<Part> make(const std::string& dir) {
+    if (access(dir.c_str(), F_OK) == 0)
+      return Error{Errc::conflict, dir + " is there already: name a new directory"};
+    Part part(dir);
+    std::error_code ignored;
+    fs::remove_all(part.path_, ignored);  // of an attempt that was cut off
+    if (mkdir(part.path_.c_str(), 0700) != 0) return failed("can't make " + part.path_);
+    return part;
+  }
+  Part(Part&& other) noexcept
+      : dir_(std::exchange(other.dir_, "")), path_(std::exchange(other.path_, "")) {}
+  Part(const Part&) = delete;
+  Part& operator=(const Part&) = delete;
+  Part& operator=(Part&&) = delete;
+  ~Part() {
+    std::error_code ignored;
+    if (!path_.empty()) fs::remove_all(path_, ignored);
+  }
+  const std::string& path() const { return path_; }
+
+  // Makes all of it durable, and gives it its name.
+  Status finish() {
+    std::error_code error;
+    for (const auto& entry : fs::recursive_directory_iterator(path_, error)) {
+      mode_t mode = entry.is_directory() ? 0700 : 0600;
+      if (chmod(entry.path().c_str(), mode) != 0) return failed("can't make it private");
+      if (Status synced = sync_path(entry.path()); !synced.ok()) return synced;
+    }
+    if (error) return Error{Errc::unavailable, "can't list " + path_ + ": " + error.message()};
+    if (Status synced = sync_path(path_); !synced.ok()) return synced;
+    if (rename(path_.c_str(), dir_.c_str()) != 0) return failed("can't rename it to " + dir_);
+    path_.clear();
+    std::string parent = fs::path(dir_).parent_path();
+    return sync_path(parent.empty() ? "." : parent);
+  }
+
+ private:
+  explicit Part(const std::string& dir) : dir_(dir), path_(dir + ".part") {}
+  std::string dir_, path_;
+};
+
+Status copy_database(const std::string& from, const std::string& to) {
+  std::error_code error;
+  if (mkdir((to + "/db").c_str(), 0700) != 0) return failed("can't make " + to + "/db");
+  for (const auto& entry : fs::directory_iterator(from + "/db", error)) {
+    const std::string name = entry.path().filename();
+    if (!entry.is_regular_file() || name == "LOCK" || name.starts_with("LOG")) continue;
+    fs::copy_file(entry.path(), to + "/db/" + name, error);
+    if (error)
+      return Error{Errc::unavailable,
+                   "can't copy " + entry.path().string() + ": " + error.message()};
+  }
+  if (error) return Error{Errc::unavailable, "can't read " + from + "/db: " + error.message()};
+  return Nothing{};
+}
+
+// The database is in `dir`: reads all of it and adds the rest.
+Result<BackupInfo> finish_backup(const std::string& dir) {
+  BackupInfo info;
+  {
+    auto journal = RocksdbJournal::open_to_read(dir);
+    if (!journal.ok()) return journal.error();
+    if (Status sound = (*journal)->check(); !sound.ok())
+      return Error{Errc::invalid, sound.error().message +
+                                      "; a copy of this is no backup. `muster verify` says "
+                                      "what is damaged"};
+    auto head = recover_head(**journal);
+    if (!head.ok()) return head.error();
+    info.cluster_id = head->cluster_id;
+    info.epoch = head->epoch;
+    info.commit = head->commit;
+  }
+  for (const char* name : {"/lock", "/db/LOCK", "/commit"}) unlink((dir + name).c_str());
+  {
+    auto watermark = Watermark::open(dir + "/commit");
+    if (!watermark.ok()) return watermark.error();
+    if (Status noted = (*watermark)->note(info.commit); !noted.ok()) return noted.error();
+  }
+  auto names = files_of(dir);
+  if (!names.ok()) return names.error();
+  std::ostringstream manifest;
+  manifest << kHead << "\ncluster " << info.cluster_id << "\nepoch " << info.epoch << "\ncommit "
+           << info.commit << "\n";
+  for (const std::string& name : *names) {
+    auto sum = sum_of(dir + "/" + name);
+    if (!sum.ok()) return sum.error();
+    manifest << "file " << sum->size << " " << hex(sum->hash) << " " << name << "\n";
+    ++info.files;
+    info.bytes += sum->size;
+  }
+  std::ofstream out(dir + "/manifest", std::ios::binary);
+  out << manifest.str() << std::flush;
+  if (!out) return failed("can't write " + dir + "/manifest");
+  return info;
+}
+
+// Is there anything in it?
+bool occupied(const std::string& dir) {
+  std::error_code error;
+  return access(dir.c_str(), F_OK) == 0 && !fs::is_empty(dir, error);
+}
+
+}  // namespace
+
+Result<BackupInfo> make_backup(Journal& journal, const std::string& dir) {
+  auto part = Part::make(dir);
+  if (!part.ok()) return part.error();
+  if (Status copied = journal.checkpoint(part->path() + "/db"); !copied.ok()) return copied.error();
+  auto info = finish_backup(part->path());
+  if (!info.ok()) return info.error();
+  if (Status finished = part->finish(); !finished.ok()) return finished.error();
+  return info;
+}
+
+Result<BackupInfo> copy_backup(const std::string& data_dir, const std::string& dir) {
+  if (access((data_dir + "/db/CURRENT").c_str(), F_OK) != 0)
+    return Error{Errc::not_found, data_dir + " is no data-dir: there is no database in it"};
+  // Holds the lock, and refuses a journal that lost acknowledged data.
+  auto journal = RocksdbJournal::open_to_read(data_dir);
+  if (!journal.ok()) return journal.error();
+  auto part = Part::make(dir);
+  if (!part.ok()) return part.error();
+  if (Status copied = copy_database(data_dir, part->path()); !copied.ok()) return copied.error();
+  auto info = finish_backup(part->path());
+  if (!info.ok()) return info.error();
+  if (Status finished = part->finish(); !finished.ok()) return finished.error();
+  return info;
+}
+
+Result<BackupInfo> check_backup(const std::string& dir) {
+  std::ifstream in(dir + "/manifest");
+  std::string line;
+  if (!in) return Error{Errc::not_found, dir + " has no manifest: it is no backup"};
+  auto broken = [&dir](const std::string& why) {
+    return Error{Errc::invalid, dir + ": the backup is damaged: " + why};
+  };
+  if (!std::getline(in, line) || line != kHead)
+    return Error{Errc::invalid, dir + "/manifest: its first line is \"" + line + "\", must be \"" +
+                                    std::string(kHead) + "\""};
+  BackupInfo info;
+  std::vector<std::string> told;
+  while (std::getline(in, line)) {
+    std::istringstream words(line);
+    std::string word;
+    words >> word;
+    if (word == "cluster") words >> info.cluster_id;
+    if (word == "epoch") words >> info.epoch;
+    if (word == "commit") words >> info.commit;
+    if (word != "file") continue;
+    uint64_t size = 0;
+    std::string hash, name;
+    if (!(words >> size >> hash >> name))
+      return broken("a line of the manifest is \"" + line + "\"");
+    auto sum = sum_of(dir + "/" + name);
+    if (!sum.ok()) return broken(sum.error().message);
+    if (sum->size != size || hex(sum->hash) != hash)
+      return broken(name + " is not as it was written");
+    told.push_back(name);
+    ++info.files;
+    info.bytes += size;
+  }
+  auto names = files_of(dir);
+  if (!names.ok()) return names.error();
+  for (const std::string& name : *names)
+    if (!std::binary_search(told.begin(), told.end(), name) && name != "db/LOCK" &&
+        !name.starts_with("db/LOG"))
+      return broken(name + " is not in the manifest");
+  return info;
+}
+
+Result<Restored> restore(const std::string& from, const std::string& data_dir, RestoreNow now,
+                         const LoadObject& load_object) {
+  if (access((from + "/db/CURRENT").c_str(), F_OK) != 0)
+    return Error{Errc::not_found,
+                 from + " is neither a backup nor a data-dir: there is no database in it"};
+  if (occupied(data_dir))
+    return Error{Errc::conflict, data_dir +
+                                     " is not empty: a restore makes a new data-dir. Move the old "
+                                     "one away, do not delete it before all is well"};
+  Restored done;
+  auto checked = check_backup(from);
+  if (!checked.ok() && checked.error().code != Errc::not_found) return checked.error();
+  done.checked = checked.ok();
+  rmdir(data_dir.c_str());  // an empty one
+  auto part = Part::make(data_dir);
+  if (!part.ok()) return part.error();
+  if (Status copied = copy_database(from, part->path()); !copied.ok()) return copied.error();
+  {
+    auto journal = RocksdbJournal::open(part->path());
+    if (!journal.ok()) return journal.error();
+    if (Status sound = (*journal)->check(); !sound.ok()) return sound.error();
+    auto recovered = recover(**journal, load_object, [](const RecoveredJob&) {});
+    if (!recovered.ok()) return recovered.error();
+    done.from = {recovered->cluster_id, recovered->epoch, recovered->commit, 0, 0};
+    // Far above what can have been given since: microseconds since 1970 grow faster than commits
+    // and jobs do, milliseconds faster than starts.
+    const auto micros = static_cast<uint64_t>(now.now_ms) * 1000;
+    done.epoch = std::max(recovered->epoch + 1'000, static_cast<uint64_t>(now.now_ms));
+    done.commit = std::max(recovered->commit + 1'000'000, micros);
+    const JobId next_job = std::max<JobId>(recovered->next_job_id + 1'000'000, micros);
+    if (Status moved = (*journal)->go_on_at(done.commit); !moved.ok()) return moved.error();
+    std::vector<Row> rows;
+    for (uint64_t outdated : recovered->outdated_line) rows.push_back(forget_line_row(outdated));
+    for (const core::EpochEntry& entry : recovered->line.entries())
+      if (entry.first_commit == 0) rows.push_back(line_row(entry));
+    rows.push_back(line_row({done.epoch, now.nonce, done.commit, true}));
+    rows.push_back(epoch_row(done.epoch, now.nonce));
+    rows.push_back(next_job_row(next_job));
+    const uint32_t base = core::restored_base(now.now_ms);
+    for (const RecoveredJob& r : recovered->jobs) {
+      if (r.job.state().forgotten) continue;
+      ++done.jobs;
+      auto more = snapshot_rows(r.job.id(), core::restored(r.job.state(), r.job.indexed(), base),
+                                r.next_seq - 1, r.next_seq - r.tail_rows);
+      std::move(more.begin(), more.end(), std::back_inserter(rows));
+      if (rows.size() < kRowsMax) continue;
+      if (Status written = (*journal)->commit(rows); !written.ok()) return written.error();
+      rows.clear();
+    }
+    if (Status written = (*journal)->commit(rows); !written.ok()) return written.error();
+    done.commit = (*journal)->last_commit();
+  }
+  if (Status finished = part->finish(); !finished.ok()) return finished.error();
+  return done;
+}
+
+}  // namespace muster::storage

@@ -1,0 +1,193 @@
+#include "storage/verify.hpp"
+
+#include "core/job/invariants.hpp"
+#include "storage/attempts.hpp"
+#include "storage/backup.hpp"
+#include "storage/codec.hpp"
+#include "storage/keys.hpp"
+#include "storage/resting.hpp"
+#include "storage/rocksdb_journal.hpp"
+#include "storage/text_number.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <unistd.h>
+
+namespace muster::storage {
+namespace {
+
+constexpr size_t kPage = 1'000;
+
+// The rows as they were at one instant, to be recovered from while the journal goes on.
+class Still final : public Journal {
+ public:
+  explicit Still(Journal& journal) : rows_(journal.frozen()) {}
+  Status commit(const std::vector<Row>&) override { return read_only(); }
+  Status go_on_at(uint64_t) override { return read_only(); }
+  uint64_t last_commit() const override {
+    auto row = rows_->get(keys::kCommit);
+    return row.ok() && *row ? parse_number(**row).value_or(0) : 0;
+  }
+  std::unique_ptr<Rows> frozen() override { return nullptr; }
+  Result<std::optional<std::string>> get(std::string_view key) override { return rows_->get(key); }
+  Status walk(std::string_view prefix, std::string_view from, const Walk& visit) override {
+    return rows_->walk(prefix, from, visit);
+  }
+
+ private:
+  static Status read_only() { return Error{Errc::unavailable, "this is a view", {}}; }
+  std::unique_ptr<Rows> rows_;
+};
+
+class Verifier {
+ public:
+  Verifier(Rows& rows, const LoadObject& load_object, Verified& to)
+      : rows_(rows), load_object_(load_object), to_(to) {}
+
+  void jobs(const Recovered& recovered) {
+    std::set<JobId> ids;
+    Status read = rows_.scan(keys::kOwners, [&ids](std::string_view key, std::string_view) {
+      if (auto id = keys::parse_job(keys::kOwners, key)) ids.insert(ids.end(), *id);
+      return true;
+    });
+    if (!read.ok()) say("journal: owners' rows: " + read.error().message);
+    for (const DamagedJob& damaged : recovered.damaged)
+      if (!ids.contains(damaged.id)) say(damaged.why);
+    for (JobId id : ids) job(id);
+  }
+
+  void say(std::string mismatch) {
+    if (to_.mismatches.size() < kMismatchesMax) to_.mismatches.push_back(std::move(mismatch));
+  }
+
+ private:
+  void job(JobId id) {
+    ++to_.jobs;
+    auto recovered = recover_job(rows_, id, load_object_);
+    if (!recovered.ok()) return say(recovered.error().message);
+    const core::Job& job = recovered->job;
+    std::vector<core::Pod> attempts;
+    AttemptCursor from;
+    for (bool more = true; more;) {
+      auto page = read_attempts(rows_, id, from, kPage, [](const core::Pod&) { return true; });
+      if (!page.ok()) return say(page.error().message);
+      for (core::Pod& pod : page->attempts) attempts.push_back(std::move(pod));
+      more = page->next.has_value();
+      if (more) from = *page->next;
+    }
+    to_.attempts += attempts.size();
+    bool whole = false;
+    const core::JobMeta& meta = job.object().meta;
+    for (std::string& why : recount(job, attempts, whole))
+      say("job j" + std::to_string(id) + " " + meta.ns + "/" + meta.name + ": " + why);
+    if (whole) ++to_.counted;
+    if (!job.at_rest()) return;
+    auto row = rows_.get(keys::resting(id));
+    if (!row.ok()) return say(row.error().message);
+    if (!*row) return;  // an older version's: the next start writes it
+    auto told = decode_resting(id, **row);
+    if (!told.ok()) return say("job j" + std::to_string(id) + ": " + told.error().message);
+    const core::Resting is = core::resting(job);
+    if (told->ns != is.ns || told->name != is.name || told->uid != is.uid ||
+        told->complete != is.complete || told->finished_ms != is.finished_ms)
+      say("job j" + std::to_string(id) + " " + meta.ns + "/" + meta.name +
+          ": its index row tells of another end than its records");
+  }
+
+  Rows& rows_;
+  const LoadObject& load_object_;
+  Verified& to_;
+};
+
+}  // namespace
+
+std::vector<std::string> recount(const core::Job& job, const std::vector<core::Pod>& attempts,
+                                 bool& whole) {
+  std::vector<std::string> out;
+  if (std::string rule = core::broken_rule(job); !rule.empty()) out.push_back(rule);
+  const core::JobState& s = job.state();
+  uint64_t failed = 0, succeeded = 0, later = 0;
+  std::set<PodKey> seen;
+  std::set<uint32_t> indexes;
+  for (const core::Pod& pod : attempts) {
+    if (!seen.insert(pod.key).second)
+      out.push_back("attempt " + to_string(pod.key) + " is twice in its history");
+    if (s.open.contains(pod.key))
+      out.push_back("attempt " + to_string(pod.key) +
+                    " is over in its history and open in its state");
+    if (pod.counted == core::Counted::failed) ++failed;
+    if (pod.counted != core::Counted::succeeded) continue;
+    ++succeeded;
+    if (!job.indexed()) continue;
+    indexes.insert(pod.key.index);
+    // Not completed, though it succeeded: only a scale-down takes that back.
+    if (!s.completed.contains(pod.key.index)) ++later;
+  }
+  // One that is being deleted may count before it has ended.
+  const auto counted_early =
+      static_cast<uint64_t>(std::count_if(s.open.begin(), s.open.end(), [](const auto& one) {
+        return one.second.counted == core::Counted::failed;
+      }));
+  const uint64_t not_over = s.open.size() + s.held.size();
+  whole = attempts.size() + not_over == s.pods_created && s.deleted_ms == 0;
+  if (failed > s.failed)
+    out.push_back("its history has " + std::to_string(failed) +
+                  " failed attempts, its status counts " + std::to_string(s.failed));
+  else if (whole && failed + counted_early != s.failed)
+    out.push_back("its status counts " + std::to_string(s.failed) +
+                  " failed pods, its history, which is whole, has " + std::to_string(failed));
+  if (s.generation != 1) return out;  // what was scaled has other completions than it had
+  if (job.indexed()) {
+    if (later > 0)
+      out.push_back(std::to_string(later) + " attempts succeeded whose index is not completed");
+    if (whole && indexes.size() != s.completed.size())
+      out.push_back("its status has " + std::to_string(s.completed.size()) +
+                    " completed indexes, its history, which is whole, has " +
+                    std::to_string(indexes.size()));
+  } else if (succeeded > s.succeeded || (whole && succeeded != s.succeeded)) {
+    out.push_back("its status counts " + std::to_string(s.succeeded) +
+                  " succeeded pods, its history has " + std::to_string(succeeded));
+  }
+  return out;
+}
+
+Verified verify(Journal& journal, const LoadObject& load_object) {
+  Verified to;
+  Still still(journal);
+  to.commit = still.last_commit();
+  Verifier verifier(still, load_object, to);
+  if (Status sound = journal.check(); !sound.ok()) verifier.say(sound.error().message);
+  // Finished jobs are folded one at a time, below.
+  auto recovered = recover(still, load_object, [](const core::Resting&) {});
+  if (!recovered.ok()) {
+    verifier.say(recovered.error().message);
+    return to;
+  }
+  if (std::string broken = recovered->line.broken(); !broken.empty())
+    verifier.say("line of epochs: " + broken);
+  verifier.jobs(*recovered);
+  return to;
+}
+
+Result<Verified> verify_dir(const std::string& dir, const LoadObject& load_object) {
+  if (access((dir + "/db/CURRENT").c_str(), F_OK) != 0)
+    return Error{Errc::not_found,
+                 dir + " is neither a data-dir nor a backup: there is no database in it"};
+  std::optional<Error> manifest;
+  if (auto checked = check_backup(dir); !checked.ok() && checked.error().code != Errc::not_found)
+    manifest = checked.error();
+  Result<Verified> verified = Verified{};
+  {
+    auto journal = RocksdbJournal::open_to_read(dir);  // compares it with its watermark
+    if (!journal.ok() && journal.error().code != Errc::invalid) return journal.error();
+    if (journal.ok())
+      verified = verify(**journal, load_object);
+    else
+      verified->mismatches.push_back(journal.error().message);
+  }
+  if (manifest) verified->mismatches.insert(verified->mismatches.begin(), manifest->message);
+  return verified;
+}
+
+}  // namespace muster::storage

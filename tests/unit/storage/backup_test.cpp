@@ -1,0 +1,247 @@
+// Backup, restore and verify: what was written comes back, and what was tampered with is found.
+#include "storage/backup.hpp"
+
+#include "core/job/restored.hpp"
+#include "storage/attempts.hpp"
+#include "storage/keys.hpp"
+#include "storage/rocksdb_journal.hpp"
+#include "storage/rows.hpp"
+#include "storage/verify.hpp"
+
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sys/stat.h>
+
+namespace muster::storage {
+namespace {
+
+using namespace core;
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr Millis kNow = 1'790'000'000'000;
+constexpr JobId kJob = 5;
+
+// An Indexed job of this many completions.
+JobObjectPtr load(std::string_view json) {
+  auto object = std::make_shared<JobObject>();
+  object->json = json;
+  object->meta.generation = 1;
+  object->meta.ns = "default";
+  object->meta.name = "test";
+  object->spec.completion_mode = "Indexed";
+  object->spec.parallelism = object->spec.completions = std::stoi(object->json);
+  return object;
+}
+
+class P11Backup : public testing::Test {
+ protected:
+  void SetUp() override {
+    char path[] = "/tmp/muster-backup-XXXXXX";
+    ASSERT_NE(mkdtemp(path), nullptr);
+    top_ = path;
+    auto opened = RocksdbJournal::open(top_ + "/data");
+    ASSERT_TRUE(opened.ok()) << opened.error().message;
+    journal_ = std::move(*opened);
+    write({cluster_row("c-1"), epoch_row(4, 44), line_row({4, 44, 1}), next_job_row(6)});
+  }
+  void TearDown() override {
+    journal_.reset();
+    fs::remove_all(top_);
+  }
+
+  void write(const std::vector<Row>& rows) {
+    auto status = journal_->commit(rows);
+    ASSERT_TRUE(status.ok()) << status.error().message;
+  }
+  // Of a job of 4 indexes: 0 succeeded, 1 failed and waits for a node again, 2 runs, 3 waits.
+  void write_job() {
+    Job job(kJob, load("4"));
+    std::vector<Pod> closed;
+    uint64_t sequence = 0;
+    auto append = [&](const std::vector<Record>& records) {
+      closed.clear();
+      for (const Record& record : records) job.apply(record, nullptr, &closed);
+      std::vector<Row> rows = job_rows(kJob, ++sequence, records);
+      if (!closed.empty()) rows.push_back(attempts_row(kJob, sequence, kNow, closed));
+      write(rows);
+    };
+    append({JobAdmitted{kNow, job.object_ptr()}, JobStarted{kNow}});
+    append({PodsCreated{.at_ms = kNow, .runs = {{.first = 0, .count = 4}}}});
+    append({PodsBound{kNow, {{{0, 0}, 1}, {{1, 0}, 1}, {{2, 0}, 1}}},
+            PodsStarted{kNow, {{{0, 0}, 100}, {{1, 0}, 101}, {{2, 0}, 102}}}});
+    append({PodsEnded{
+                .at_ms = kNow,
+                .ends = {{.pod = {0, 0}, .end = {.ended_ms = kNow}, .counted = Counted::succeeded},
+                         {.pod = {1, 0},
+                          .end = {.exit_code = 1, .ended_ms = kNow},
+                          .counted = Counted::failed}}},
+            PodsCreated{.at_ms = kNow, .runs = {{.first = 1, .attempt = 1, .failures = 1}}}});
+  }
+  std::string backed_up() {
+    auto made = make_backup(*journal_, top_ + "/backup");
+    EXPECT_TRUE(made.ok()) << made.error().message;
+    return top_ + "/backup";
+  }
+  std::vector<std::string> mismatches() { return verify(*journal_, load).mismatches; }
+
+  std::string top_;
+  std::unique_ptr<Journal> journal_;
+};
+
+TEST_F(P11Backup, IsWholePrivateAndSound) {
+  write_job();
+  const uint64_t commit = journal_->last_commit();
+  const std::string dir = backed_up();
+  write({{"t1", "later"}});
+  auto checked = check_backup(dir);
+  ASSERT_TRUE(checked.ok()) << checked.error().message;
+  EXPECT_EQ(checked->cluster_id, "c-1");
+  EXPECT_EQ(checked->epoch, 4u);
+  EXPECT_EQ(checked->commit, commit);
+  for (const auto& entry : fs::recursive_directory_iterator(dir)) {
+    struct stat st {};
+    ASSERT_EQ(stat(entry.path().c_str(), &st), 0);
+    EXPECT_EQ(st.st_mode & 0777, entry.is_directory() ? 0700u : 0600u) << entry.path();
+  }
+  auto verified = verify_dir(dir, load);
+  ASSERT_TRUE(verified.ok()) << verified.error().message;
+  EXPECT_THAT(verified->mismatches, IsEmpty());
+  EXPECT_EQ(verified->commit, commit);
+  EXPECT_EQ(verified->jobs, 1u);
+  EXPECT_EQ(verified->attempts, 2u);
+  EXPECT_FALSE(fs::exists(dir + ".part"));
+  auto again = make_backup(*journal_, dir);
+  ASSERT_FALSE(again.ok());
+  EXPECT_EQ(again.error().code, Errc::conflict);
+}
+
+TEST_F(P11Backup, OfADataDirThatNobodyHasOpen) {
+  write_job();
+  auto held = copy_backup(top_ + "/data", top_ + "/backup");
+  ASSERT_FALSE(held.ok());
+  EXPECT_EQ(held.error().code, Errc::conflict) << held.error().message;
+  journal_.reset();
+  auto made = copy_backup(top_ + "/data", top_ + "/backup");
+  ASSERT_TRUE(made.ok()) << made.error().message;
+  EXPECT_TRUE(check_backup(top_ + "/backup").ok());
+  EXPECT_THAT(verify_dir(top_ + "/backup", load)->mismatches, IsEmpty());
+}
+
+TEST_F(P11Backup, AFlippedByteIsFound) {
+  write_job();
+  const std::string dir = backed_up();
+  fs::path table;
+  for (const auto& entry : fs::directory_iterator(dir + "/db"))
+    if (entry.path().extension() == ".sst") table = entry.path();
+  ASSERT_FALSE(table.empty());
+  fs::path copy = top_ + "/copy.sst";  // the backup's file is the journal's own: a hard link
+  fs::copy_file(table, copy);
+  std::fstream file(copy, std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(20);
+  file.put('\x7f');
+  file.close();
+  fs::rename(copy, table);
+  auto checked = check_backup(dir);
+  ASSERT_FALSE(checked.ok());
+  EXPECT_THAT(checked.error().message, HasSubstr(table.filename().string()));
+  auto verified = verify_dir(dir, load);
+  ASSERT_TRUE(verified.ok()) << verified.error().message;
+  EXPECT_FALSE(verified->mismatches.empty());
+  EXPECT_FALSE(restore(dir, top_ + "/new", {kNow, 7}, load).ok());
+  EXPECT_FALSE(fs::exists(top_ + "/new"));
+}
+
+TEST_F(P11Backup, RestoreGivesNothingASecondTime) {
+  write_job();
+  const uint64_t commit = journal_->last_commit();
+  const std::string dir = backed_up();
+  auto done = restore(dir, top_ + "/new", {kNow, 7}, load);
+  ASSERT_TRUE(done.ok()) << done.error().message;
+  EXPECT_TRUE(done->checked);
+  EXPECT_EQ(done->jobs, 1u);
+  auto journal = RocksdbJournal::open_to_read(top_ + "/new");
+  ASSERT_TRUE(journal.ok()) << journal.error().message;
+  auto recovered = recover(**journal, load);
+  ASSERT_TRUE(recovered.ok()) << recovered.error().message;
+  EXPECT_EQ(recovered->cluster_id, "c-1");
+  EXPECT_GT(recovered->commit, commit + 1'000'000);
+  EXPECT_GT(recovered->next_job_id, 1'000'000u);
+  EXPECT_EQ(recovered->line.broken(), "");
+  EXPECT_TRUE(recovered->line.last().restored);
+  EXPECT_EQ(recovered->line.last().epoch, recovered->epoch);
+  EXPECT_EQ(recovered->line.judge({4, 44, commit + 500}, recovered->commit),
+            EpochLine::Standing::restored);
+
+  ASSERT_EQ(recovered->jobs.size(), 1u);
+  const Job& job = recovered->jobs[0].job;
+  EXPECT_EQ(job.succeeded(), 1u);
+  EXPECT_EQ(job.state().failed, 1u);
+  const uint32_t base = restored_base(kNow);
+  ASSERT_EQ(job.state().open.size(), 3u);
+  EXPECT_TRUE(job.pod({2, 0})) << "it runs: its agent may have it";
+  const Pod* again = job.pod({1, base});
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->failures, 1) << "what its backoff goes by";
+  EXPECT_TRUE(job.pod({3, base}));
+  EXPECT_EQ(job.next_attempt(0), base);
+  EXPECT_EQ(job.next_attempt(1), base + 1);
+  EXPECT_EQ(job.next_attempt(2), base);
+  EXPECT_THAT(verify(**journal, load).mismatches, IsEmpty());
+
+  auto occupied = restore(dir, top_ + "/new", {kNow, 7}, load);
+  ASSERT_FALSE(occupied.ok());
+  EXPECT_EQ(occupied.error().code, Errc::conflict);
+}
+
+TEST_F(P11Backup, TwoRestoresOfOneBackupAreTwoHistories) {
+  const std::string dir = backed_up();
+  ASSERT_TRUE(restore(dir, top_ + "/a", {kNow, 7}, load).ok());
+  ASSERT_TRUE(restore(dir, top_ + "/b", {kNow + 60'000, 8}, load).ok());
+  auto a = RocksdbJournal::open_to_read(top_ + "/a"), b = RocksdbJournal::open_to_read(top_ + "/b");
+  auto first = recover_head(**a), second = recover_head(**b);
+  const EpochEntry last = first->line.last();
+  EXPECT_EQ(second->line.judge({last.epoch + 5, 99, last.first_commit + 9}, second->commit),
+            EpochLine::Standing::restored)
+      << "the second restore is the deliberate one";
+  const EpochEntry later = second->line.last();
+  EXPECT_EQ(first->line.judge({later.epoch, later.nonce, later.first_commit}, first->commit),
+            EpochLine::Standing::older);
+}
+
+TEST_F(P11Backup, VerifyCountsJobsAgainstTheirHistory) {
+  write_job();
+  EXPECT_THAT(mismatches(), IsEmpty());
+  EXPECT_EQ(verify(*journal_, load).counted, 1u);
+  // A count that was lost: the state says one failure less than its history.
+  auto job = recover_job(*journal_, kJob, load);
+  JobState state = job->job.state();
+  state.failed = 0;
+  write(snapshot_rows(kJob, state, job->next_seq - 1, 1));
+  EXPECT_THAT(mismatches(), ElementsAre(HasSubstr("its history has 1 failed attempts")));
+  state.failed = 2;
+  write(snapshot_rows(kJob, state, job->next_seq - 1, job->next_seq));
+  EXPECT_THAT(mismatches(), ElementsAre(HasSubstr("counts 2 failed pods")));
+  state.failed = 1;
+  state.completed = IndexSet{};
+  write(snapshot_rows(kJob, state, job->next_seq - 1, job->next_seq));
+  EXPECT_THAT(mismatches(), ElementsAre(HasSubstr("1 attempts succeeded whose index is not"),
+                                        HasSubstr("0 completed indexes")));
+}
+
+TEST_F(P11Backup, VerifyFindsWhatBelongsToNobody) {
+  write_job();
+  write({{keys::records(kJob, 9), "x"}});
+  EXPECT_THAT(mismatches(), ElementsAre(HasSubstr("append 9")));
+  write({{keys::records(kJob, 9), std::nullopt}, line_row({9, 1, 0})});
+  EXPECT_THAT(mismatches(), IsEmpty()) << "a line that another version left begins anew";
+  write({line_row({9, 1, 0}), epoch_row(9, 1)});
+  EXPECT_THAT(mismatches(), ElementsAre(HasSubstr("line of epochs")));
+}
+
+}  // namespace
+}  // namespace muster::storage
