@@ -61,6 +61,10 @@ class AgentControl {
 // `control` it listens to signals.
 Result<int> run_agent(const AgentOptions& options, AgentControl* control = nullptr);
 
+// Removes from this process what neither its keeper nor its pods get (environment.hpp), also from
+// what /proc shows of it. Before the first thread.
+void forget_environment();
+
 // An agent on a thread of its own, for `muster run`.
 class AgentThread {
  public:

@@ -1,5 +1,6 @@
 #include "agent/keeper_client.hpp"
 
+#include "agent/environment.hpp"
 #include "base/log.hpp"
 #include "keeper/protocol.hpp"
 
@@ -19,8 +20,6 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-extern char** environ;
 
 namespace muster::agent {
 namespace {
@@ -74,7 +73,7 @@ kj::AutoCloseFd dial(int dir_fd) {
 // Starts a keeper in a session of its own, so that it survives us. 0 and `why`: it cannot be had.
 pid_t start_keeper(const KeeperClient::Options& options, int dir_fd, std::string& why) {
   kj::AutoCloseFd log(
-      openat(dir_fd, "keeper.log", O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+      openat(dir_fd, "keeper.log", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (log.get() < 0) {
     why = "keeper.log: " + std::string(std::strerror(errno));
     return 0;
@@ -95,8 +94,12 @@ pid_t start_keeper(const KeeperClient::Options& options, int dir_fd, std::string
                            POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
   std::string path = options.keeper_path, work_dir = options.work_dir, cluster = options.cluster_id;
   std::array<char*, 4> argv{path.data(), work_dir.data(), cluster.data(), nullptr};
+  std::vector<std::string> variables = keeper_environment();
+  std::vector<char*> env;
+  for (auto& variable : variables) env.push_back(variable.data());
+  env.push_back(nullptr);
   pid_t pid = 0;
-  int error = posix_spawn(&pid, path.c_str(), &files, &attributes, argv.data(), environ);
+  int error = posix_spawn(&pid, path.c_str(), &files, &attributes, argv.data(), env.data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&files);
   if (error == 0) return pid;
@@ -366,7 +369,7 @@ Result<kj::Own<KeeperClient>> KeeperClient::connect(kj::UnixEventPort& port, Opt
   if (mkdir(path.c_str(), 0700) < 0 && errno != EEXIST) {
     return unavailable(path + ": " + std::strerror(errno));
   }
-  kj::AutoCloseFd dir(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  kj::AutoCloseFd dir(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (dir.get() < 0) return unavailable(path + ": " + std::strerror(errno));
 
   pid_t child = 0;  // the keeper we started, until it has left

@@ -1,5 +1,6 @@
 #include "agent/pod_dir.hpp"
 
+#include "agent/environment.hpp"
 #include "core/pod_name.hpp"
 
 #include <cctype>
@@ -12,21 +13,28 @@ namespace muster::agent {
 
 namespace {
 
-constexpr const char* kInherited[] = {"PATH",   "HOME",  "USER",           "LANG",
-                                      "TMPDIR", "SHELL", "LD_LIBRARY_PATH"};
 constexpr const char* kIndexKey = "batch.kubernetes.io/job-completion-index";
+
+// What exec counts of a string of this length: its end and the pointer to it too.
+constexpr size_t cost(size_t length) {
+  return length + 1 + sizeof(char*);
+}
 
 // Variables in the order of their first appearance; setting one again replaces its value.
 class Environment {
  public:
   void set(const std::string& name, std::string value) {
     auto [at, fresh] = where_.emplace(name, values_.size());
+    cost_ += cost(name.size() + 1 + value.size());
     if (fresh) {
       values_.emplace_back(name, std::move(value));
     } else {
-      values_[at->second].second = std::move(value);
+      std::string& old = values_[at->second].second;
+      cost_ -= cost(name.size() + 1 + old.size());
+      old = std::move(value);
     }
   }
+  size_t cost_of_all() const { return cost_; }
   const std::string* find(const std::string& name) const {
     auto at = where_.find(name);
     return at == where_.end() ? nullptr : &values_[at->second].second;
@@ -41,7 +49,19 @@ class Environment {
  private:
   std::vector<std::pair<std::string, std::string>> values_;
   std::map<std::string, size_t> where_;
+  size_t cost_ = 0;
 };
+
+Error too_long(const std::string& what) {
+  return {Errc::invalid, what + ": longer than " + std::to_string(kStringMax >> 10) +
+                             " KiB, the longest that a program can be given"};
+}
+
+Error too_much(const std::string& what) {
+  return {Errc::invalid, what + ": with it the environment and the command line are longer than " +
+                             std::to_string(kStringsMax >> 20) +
+                             " MiB, the most that a program can be given"};
+}
 
 struct Names {
   std::string name, uid, hostname, index;
@@ -99,18 +119,16 @@ NodeFacts NodeFacts::of_this_process(std::string node_name) {
   char* dir = get_current_dir_name();
   facts.start_dir = dir != nullptr ? dir : "/";
   std::free(dir);
-  for (const char* name : kInherited) {
-    if (const char* value = std::getenv(name)) {
-      facts.inherited.push_back(std::string(name) + "=" + value);
-    }
-  }
+  facts.inherited = pod_environment();
   return facts;
 }
 
-std::string expand(std::string_view text,
-                   const std::function<const std::string*(const std::string& name)>& find) {
+std::optional<std::string> expand(
+    std::string_view text, const std::function<const std::string*(const std::string& name)>& find,
+    size_t max) {
   std::string out;
   for (size_t at = 0; at < text.size(); ++at) {
+    if (out.size() > max) return std::nullopt;
     if (text[at] != '$' || at + 1 == text.size()) {
       out += text[at];
     } else if (text[at + 1] == '$') {
@@ -120,12 +138,14 @@ std::string expand(std::string_view text,
                text[at + 1] == '(' && (close = text.find(')', at)) != std::string_view::npos) {
       std::string name(text.substr(at + 2, close - at - 2));
       const std::string* value = find(name);
+      if (value != nullptr && value->size() > max - out.size()) return std::nullopt;
       out += value != nullptr ? *value : "$(" + name + ")";
       at = close;
     } else {
       out += '$';
     }
   }
+  if (out.size() > max) return std::nullopt;
   return out;
 }
 
@@ -163,19 +183,35 @@ Result<Command> command_of(const PodTemplate& job, const core::Container& contai
   bool has_index = false;
   for (const core::EnvVar& variable : container.env) {
     has_index |= variable.name == "JOB_COMPLETION_INDEX";
+    const std::string what = "env " + variable.name;
+    size_t overhead = variable.name.size() + 2;  // "=" and the end
+    if (overhead >= kStringMax) return too_long("env");
+    std::optional<std::string> value;
     if (variable.field_path.empty()) {
-      set(variable.name, expand(variable.value, find));
-      continue;
+      value = expand(variable.value, find, kStringMax - overhead);
+    } else {
+      auto known = field(variable.field_path, job, names, node);
+      if (!known) return Error{Errc::invalid, what + ": " + known.error().message};
+      if (known->size() <= kStringMax - overhead) value = std::move(*known);
     }
-    auto value = field(variable.field_path, job, names, node);
-    if (!value) return Error{Errc::invalid, "env " + variable.name + ": " + value.error().message};
+    if (!value) return too_long(what);
     set(variable.name, *value);
+    if (all.cost_of_all() > kStringsMax) return too_much(what);
   }
   if (job.indexed && !has_index) set("JOB_COMPLETION_INDEX", names.index);
 
   Command command;
+  size_t used = all.cost_of_all();
   for (const auto* words : {&container.command, &container.args}) {
-    for (const std::string& word : *words) command.argv.push_back(expand(word, find));
+    for (const std::string& word : *words) {
+      const std::string what =
+          "word " + std::to_string(command.argv.size() + 1) + " of the command";
+      auto expanded = expand(word, find, kStringMax - 1);
+      if (!expanded) return too_long(what);
+      used += cost(expanded->size());
+      if (used > kStringsMax) return too_much(what);
+      command.argv.push_back(std::move(*expanded));
+    }
   }
   if (command.argv.empty()) {
     return Error{Errc::invalid, "container " + container.name + " has no command"};

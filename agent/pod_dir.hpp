@@ -7,6 +7,10 @@
 // in a variable's value only the ones before it; what is inherited is not seen, so that a shell's
 // $(HOME) stays as it was written.
 //
+// What a pod is given is bounded as exec bounds it: one string, and all of them together. Expansion
+// stops at the bound, for variables that double each other would fill the memory before anything is
+// refused.
+//
 // Pure, but for NodeFacts::of_this_process.
 #pragma once
 
@@ -15,6 +19,7 @@
 #include "core/ids.hpp"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,13 +41,17 @@ struct Command {
   std::string cwd;               // absolute
 };
 
+inline constexpr size_t kStringMax = 128 << 10;  // of "NAME=value" or a word, as MAX_ARG_STRLEN
+inline constexpr size_t kStringsMax = 2 << 20;   // of all, with their pointers, as ARG_MAX
+
 // Text with each $(NAME) replaced by find(NAME); what find does not know (null) stays as it was
-// written, and $$ is $.
-std::string expand(std::string_view text,
-                   const std::function<const std::string*(const std::string& name)>& find);
+// written, and $$ is $. nullopt: it would be longer than `max`.
+std::optional<std::string> expand(
+    std::string_view text, const std::function<const std::string*(const std::string& name)>& find,
+    size_t max = kStringMax);
 
 // `devices`: those that the container gets. `invalid` names what cannot be had: a fieldRef that
-// muster does not know, no command at all.
+// muster does not know, no command at all, a variable or word that is too long.
 Result<Command> command_of(const PodTemplate& job, const core::Container& container, PodId pod,
                            const NodeFacts& node, const core::node::DeviceMap& devices = {});
 

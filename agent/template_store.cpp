@@ -50,7 +50,9 @@ Status TemplateStore::keep(const PodTemplatePtr& job) {
   }
   if (mkdir(dir_.c_str(), 0700) != 0 && errno != EEXIST) return failed("make the folder of");
   std::string fresh = path(".new");
-  kj::AutoCloseFd fd(open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+  unlink(fresh.c_str());  // what an earlier agent left, or a link of somebody
+  kj::AutoCloseFd fd(
+      open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (fd.get() < 0) return failed("write");
   if (write(fd.get(), job->wire.data(), job->wire.size()) !=
       static_cast<ssize_t>(job->wire.size())) {

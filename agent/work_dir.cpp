@@ -33,9 +33,9 @@ Error failed(const std::string& what) {
 }
 
 // Inode and, where the filesystem knows it, the time of birth: inode numbers are used again.
-std::string inode_of(const std::string& path) {
+std::string inode_of(int dir) {
   struct statx st {};
-  MUSTER_CHECK(statx(AT_FDCWD, path.c_str(), 0, STATX_INO | STATX_BTIME, &st) == 0, path, errno);
+  MUSTER_CHECK(statx(dir, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &st) == 0, errno);
   std::string born = (st.stx_mask & STATX_BTIME) != 0 ? std::to_string(st.stx_btime.tv_sec) + "." +
                                                             std::to_string(st.stx_btime.tv_nsec)
                                                       : "0";
@@ -76,18 +76,15 @@ WorkDir WorkDir::ephemeral(const std::string& name) {
 }
 
 Result<WorkDir> WorkDir::open(const std::string& path, const std::string& name) {
-  std::error_code error;
-  fs::create_directories(path, error);
-  if (error) {
-    return Error{Errc::unavailable, "cannot make work-dir " + path + ": " + error.message()};
-  }
+  auto opened = open_private_dir(path, "work-dir");
+  if (!opened) return opened.error();
   WorkDir dir;
+  dir.dir_ = std::move(*opened);
+  std::error_code error;
   dir.path_ = fs::canonical(path, error).string();
   if (error) return Error{Errc::unavailable, "work-dir " + path + ": " + error.message()};
-  if (chmod(dir.path_.c_str(), 0700) != 0)
-    return failed("cannot make work-dir " + dir.path_ + " private");
   std::string lock = dir.path_ + "/lock";
-  dir.lock_ = kj::AutoCloseFd(::open(lock.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  dir.lock_ = open_private_file(dir.dir_.get(), "lock", O_RDWR | O_CREAT);
   if (dir.lock_.get() < 0) return failed("cannot open " + lock);
   if (flock(dir.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return failed("cannot lock " + lock);
@@ -100,16 +97,18 @@ Result<WorkDir> WorkDir::open(const std::string& path, const std::string& name) 
 
 Status WorkDir::load(const std::string& wanted_name) {
   std::map<std::string, std::string> kept;
-  std::ifstream in(path_ + "/identity");
+  auto identity = read_private_file(dir_.get(), "identity");
+  if (!identity && errno != ENOENT) return failed("cannot read " + path_ + "/identity");
+  std::istringstream in(identity.value_or(""));
   for (std::string line; std::getline(in, line);) {
     size_t space = line.find(' ');
     if (space != std::string::npos) kept[line.substr(0, space)] = line.substr(space + 1);
   }
-  if (in.is_open() && kept["muster-node"] != "1") {
+  if (identity && kept["muster-node"] != "1") {
     return Error{Errc::invalid, path_ + "/identity has a format this version does not know (\"" +
                                     kept["muster-node"] + "\", known: 1)"};
   }
-  inode_ = inode_of(path_);
+  inode_ = inode_of(dir_.get());
   bool ours = !kept["id"].empty() && kept["inode"] == inode_;
   if (ours) {
     id_ = kept["id"];
@@ -123,8 +122,7 @@ Status WorkDir::load(const std::string& wanted_name) {
                                        wanted_name + "; start it with --name " + name_ +
                                        " or another --work-dir"};
     }
-    std::ifstream commit(path_ + "/commit");
-    commit >> commit_;
+    commit_ = number(read_private_file(dir_.get(), "commit").value_or("0"));
     if (secret_.empty()) {  // of an earlier version
       secret_ = random_hex(kSecretBytes);
       if (Status saved = save(); !saved) return saved;
@@ -139,9 +137,8 @@ Status WorkDir::load(const std::string& wanted_name) {
     name_ = wanted_name.empty() ? host_name() : wanted_name;
     if (Status saved = save(); !saved) return saved;
   }
-  std::string file = path_ + "/commit";
-  commit_file_ = kj::AutoCloseFd(::open(file.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-  if (commit_file_.get() < 0) return failed("cannot open " + file);
+  commit_file_ = open_private_file(dir_.get(), "commit", O_WRONLY | O_CREAT);
+  if (commit_file_.get() < 0) return failed("cannot open " + path_ + "/commit");
   return Nothing{};
 }
 
@@ -150,17 +147,9 @@ Status WorkDir::save() const {
   out << "muster-node 1\nid " << id_ << "\nsecret " << secret_ << "\ninode " << inode_ << "\nname "
       << name_ << "\ncluster " << cluster_id_ << "\ncluster-key " << cluster_key_ << "\nepoch "
       << term_.epoch << "\nnonce " << term_.nonce << "\n";
-  std::string text = out.str(), file = path_ + "/identity", fresh = file + ".new";
-  kj::AutoCloseFd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (fd.get() < 0) return failed("cannot write " + fresh);
-  if (write(fd.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size()) ||
-      fsync(fd.get()) != 0) {
-    return failed("cannot write " + fresh);
-  }
-  if (rename(fresh.c_str(), file.c_str()) != 0) return failed("cannot replace " + file);
-  kj::AutoCloseFd dir(::open(path_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (dir.get() < 0 || fsync(dir.get()) != 0) return failed("cannot sync " + path_);
-  return Nothing{};
+  Status saved = replace_private_file(dir_.get(), "identity", out.str());
+  if (!saved) return Error{saved.error().code, "work-dir " + path_ + ": " + saved.error().message};
+  return saved;
 }
 
 Status WorkDir::told(const std::string& cluster_id, core::node::Term term,

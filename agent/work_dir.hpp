@@ -9,16 +9,16 @@
 // Its secret proves to the coordinator that an agent is this work-dir's: who knows the id alone
 // can't take the node over. It goes to the coordinator and nowhere else.
 //
-// One agent at a time: the lock goes with the process. The directory is 0700.
+// One agent at a time: the lock goes with the process. The directory is 0700 and ours, its files
+// are 0600, and no link that somebody put there is followed (base/private_files.hpp).
 //
 // identity: lines "KEY VALUE", KEY one of muster-node (the format, 1), id, secret, inode, name,
 // cluster, cluster-key, epoch, nonce. commit: one decimal number, 20 digits.
 #pragma once
 
+#include "base/private_files.hpp"
 #include "base/result.hpp"
 #include "core/node/node.hpp"
-
-#include <kj/io.h>
 
 #include <cstdint>
 #include <string>
@@ -56,7 +56,7 @@ class WorkDir {
   Status move_keeper_away(const char* why) const;
 
   std::string path_;
-  kj::AutoCloseFd lock_, commit_file_;
+  Fd dir_, lock_, commit_file_;
   std::string id_, secret_, inode_, name_, cluster_id_, cluster_key_;
   core::node::Term term_;
   uint64_t commit_ = 0;

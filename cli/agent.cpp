@@ -2,6 +2,7 @@
 #include "agent/agent.hpp"
 
 #include "base/log.hpp"
+#include "base/private_files.hpp"
 #include "cli/exit_codes.hpp"
 #include "cli/verbs.hpp"
 
@@ -11,6 +12,8 @@ namespace muster::cli {
 
 int execute(const AgentOptions& options) {
   std::signal(SIGINT, SIG_DFL);
+  close_umask();
+  agent::forget_environment();
   log::setup("agent", options.log_level);
   auto code = agent::run_agent(options.options);
   if (!code) return fail(code.error(), "agent");

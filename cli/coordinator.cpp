@@ -2,6 +2,7 @@
 #include "coordinator/coordinator.hpp"
 
 #include "base/log.hpp"
+#include "base/private_files.hpp"
 #include "cli/exit_codes.hpp"
 #include "cli/signals.hpp"
 #include "cli/verbs.hpp"
@@ -26,6 +27,7 @@ void raise_open_files() {
 
 int execute(const CoordinatorOptions& options) {
   Signals signals;  // before the first thread
+  close_umask();
   log::setup("coordinator", options.log_level);
   raise_open_files();
   auto coordinator = coordinator::Coordinator::start(options.options);

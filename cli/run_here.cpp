@@ -2,6 +2,7 @@
 
 #include "agent/agent.hpp"
 #include "base/log.hpp"
+#include "base/private_files.hpp"
 #include "cli/ephemeral.hpp"
 #include "cli/exit_codes.hpp"
 #include "cli/files.hpp"
@@ -12,7 +13,6 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <sched.h>
 #include <sys/stat.h>
@@ -82,6 +82,7 @@ class Run {
  private:
   int run_in(const std::string& dir) {
     Signals signals;  // before the first thread
+    close_umask();
     log::setup("run", options_.log_level);
     auto coordinator = coordinator::Coordinator::start(
         {.data_dir = dir,
@@ -159,7 +160,7 @@ class Run {
                const Json& job, const std::string& name) {
     const std::string path = object_path(Kind::job, ns_, name);
     if (at(job, {"spec", "suspend"}) != Json(true)) {
-      if (!std::ofstream(stopped_mark(dir)).put('\n')) return;
+      if (!write_file(stopped_mark(dir), "\n")) return;
       if (!change_object(client, path, {{"spec", {{"suspend", true}}}})) return;
     }
     while (!agent.left()) {

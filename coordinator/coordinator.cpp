@@ -6,6 +6,7 @@
 #include "actors/registry_actor.hpp"
 #include "api/manifest.hpp"
 #include "base/log.hpp"
+#include "base/private_files.hpp"
 #include "base/secret.hpp"
 #include "base/version.hpp"
 #include "coordinator/address.hpp"
@@ -26,10 +27,8 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
-#include <fstream>
 #include <future>
 #include <memory>
-#include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
 #include <utility>
@@ -195,8 +194,7 @@ class Running final : public Coordinator {
     if (Status ok = journal_->begin_writing(); !ok) return ok;
     caf::anon_send(writer_, actors::begin_atom_v);
     api_->ready(registry_, cluster_, *rpc_);
-    write_endpoints();
-    return Nothing{};
+    return write_endpoints();
   }
 
   core::Knobs knobs() const {
@@ -266,12 +264,13 @@ class Running final : public Coordinator {
                                      {options_.attempts_keep_ms, options_.attempts_max});
   }
 
-  // Written beside and renamed: whoever reads it sees all of it.
-  void write_endpoints() const {
-    std::string path = options_.data_dir + "/endpoints.json";
-    std::ofstream(path + ".new") << "{\"api\": \"" << api_->address() << "\", \"listen\": \""
-                                 << rpc_->address() << "\", \"pid\": " << getpid() << "}\n";
-    MUSTER_CHECK(std::rename((path + ".new").c_str(), path.c_str()) == 0, path);
+  Status write_endpoints() const {
+    auto dir = open_private_dir(options_.data_dir, "data-dir");
+    if (!dir) return dir.error();
+    return replace_private_file(dir->get(), "endpoints.json",
+                                "{\"api\": \"" + api_->address() + "\", \"listen\": \"" +
+                                    rpc_->address() + "\", \"pid\": " + std::to_string(getpid()) +
+                                    "}\n");
   }
 
   Options options_;

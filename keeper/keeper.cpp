@@ -5,6 +5,7 @@
 // Started by the agent, and outlives it. Keeps its lock, socket, spool and log in WORK_DIR/keeper;
 // leaves when it has had neither processes nor an agent for a minute, or when the directory is
 // gone. MUSTER_KEEPER_IDLE_MS changes the minute, MUSTER_KEEPER_SEGMENT_BYTES the spool's segments.
+// MUSTER_KEEPER_UMASK (octal) is the umask of processes; without it they get ours.
 // A process gets a cgroup when it has limits or its agent asks for one; with
 // MUSTER_KEEPER_CGROUP=on each does, with off none.
 //
@@ -46,9 +47,9 @@ constexpr uint64_t kSegmentBytes = 4u << 20;
 constexpr uint64_t kDescriptorsEach = 10;
 constexpr uint64_t kSegmentBytesMin = 64u << 10;
 
-uint64_t number_of(const char* variable, uint64_t otherwise) {
+uint64_t number_of(const char* variable, uint64_t otherwise, int base = 10) {
   const char* value = std::getenv(variable);
-  return value == nullptr ? otherwise : std::strtoull(value, nullptr, 10);
+  return value == nullptr ? otherwise : std::strtoull(value, nullptr, base);
 }
 
 [[noreturn]] void leave(const std::string& why, int code) {
@@ -141,14 +142,16 @@ void end_lost(uint64_t keeper_before, const std::vector<Record>& records) {
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   prctl(PR_SET_NAME, "muster-keeper");
   rlimit limit = raise_descriptors();
+  mode_t inherited = umask(077);
+  auto pods_umask = static_cast<mode_t>(number_of("MUSTER_KEEPER_UMASK", inherited, 8));
 
   int work_fd = open(work_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (work_fd < 0 || (mkdirat(work_fd, "keeper", 0700) < 0 && errno != EEXIST)) fail(work_dir);
-  int dir_fd = openat(work_fd, "keeper", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int dir_fd = openat(work_fd, "keeper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (dir_fd < 0) fail(work_dir);
   close(work_fd);
   if (chdir("/") < 0) fail("/");  // pins no file system
-  int lock_fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  int lock_fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (lock_fd < 0) fail("lock");
   if (flock(lock_fd, LOCK_EX | LOCK_NB) < 0) _exit(kExitLocked);
 
@@ -173,7 +176,7 @@ void end_lost(uint64_t keeper_before, const std::vector<Record>& records) {
     if (!created) cgroups.reset();
   }
   Outputs outputs;
-  Spawner spawner(outputs, cgroups.get(), for_all, limit);
+  Spawner spawner(outputs, cgroups.get(), for_all, limit, pods_umask & 0777);
   Supervisor supervisor({.dir_fd = dir_fd,
                          .listen_fd = listen_at(dir_fd),
                          .keeper = keeper,

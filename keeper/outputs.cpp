@@ -35,7 +35,8 @@ int Outputs::open(const std::string& path) {
     ++users_[path];
     if (spares_.erase(path) == 0) take_spare_for(path);
   }
-  int fd = ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
+  int fd =
+      ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0600);
   if (fd < 0) {
     int error = errno;
     close(path);

@@ -32,6 +32,7 @@ struct ChildPlan {
   int in = -1, out = -1, err = -1, cgroup = -1;
   const rlimit* limit = nullptr;
   int64_t not_after_ms = 0;  // boot time; 0: none
+  mode_t mask = 0;
   // What failed, written by the child into our memory; null: it runs.
   const char* volatile failed = nullptr;
   volatile int error = 0;
@@ -53,6 +54,7 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int child_main(vo
   if (plan->cgroup >= 0 && write(plan->cgroup, "0", 1) < 0) errno = 0;
   setsid();
   setrlimit(RLIMIT_NOFILE, plan->limit);
+  umask(plan->mask);
   if (dup2(plan->in, 0) < 0 || dup2(plan->out, 1) < 0 || dup2(plan->err, 2) < 0) fail("dup");
   if (chdir(plan->cwd) < 0) fail("cwd");
   sigset_t none;
@@ -179,12 +181,13 @@ size_t cores() {
 
 }  // namespace
 
-Spawner::Spawner(Outputs& outputs, Cgroups* cgroups, bool for_all, rlimit limit)
+Spawner::Spawner(Outputs& outputs, Cgroups* cgroups, bool for_all, rlimit limit, mode_t mask)
     : outputs_(outputs),
       cgroups_(cgroups),
       cgroups_for_all_(for_all),
       born_in_cgroup_(cgroups != nullptr && born_alive(*cgroups)),
       limit_(limit),
+      mask_(mask),
       null_fd_(open("/dev/null", O_RDONLY | O_CLOEXEC)),
       event_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   for (size_t i = 0; i < cores(); ++i) std::thread([this] { work(); }).detach();
@@ -295,6 +298,7 @@ Spawned Spawner::spawn(const SpawnJob& job, char* stack) {
   plan.err = err.fd >= 0 ? err.fd : out.fd;
   plan.limit = &limit_;
   plan.not_after_ms = not_after_ms;
+  plan.mask = mask_;
   result.start_ns = boot_ns();
   int pidfd = -1;
   int pid = -1;

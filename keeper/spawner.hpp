@@ -46,7 +46,7 @@ class Spawner {
  public:
   // `cgroups` may be null; `for_all`: also for those who don't ask for one. `limit`: the
   // RLIMIT_NOFILE that processes get.
-  Spawner(Outputs& outputs, Cgroups* cgroups, bool for_all, rlimit limit);
+  Spawner(Outputs& outputs, Cgroups* cgroups, bool for_all, rlimit limit, mode_t mask);
   void submit(std::vector<SpawnJob> jobs);
   std::vector<Spawned> take();
   int event_fd() const { return event_fd_; }  // readable when take() has something
@@ -60,6 +60,7 @@ class Spawner {
   const bool cgroups_for_all_;
   const bool born_in_cgroup_;  // else a process joins its cgroup
   const rlimit limit_;
+  const mode_t mask_;
   const int null_fd_;
   const int event_fd_;
   std::mutex mutex_;  // of what follows

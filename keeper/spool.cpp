@@ -97,7 +97,7 @@ Spool::Found Spool::open(int dir_fd, std::string cluster) {
     return found;
   };
   if (mkdirat(dir_fd, "spool", 0700) < 0 && errno != EEXIST) return failed("mkdir");
-  dir_ = openat(dir_fd, "spool", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  dir_ = openat(dir_fd, "spool", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   int list_fd = dir_ < 0 ? -1 : openat(dir_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR* list = list_fd < 0 ? nullptr : fdopendir(list_fd);
   if (list == nullptr) return failed("open");

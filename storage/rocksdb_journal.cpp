@@ -2,6 +2,7 @@
 
 #include "base/check.hpp"
 #include "base/log.hpp"
+#include "base/private_files.hpp"
 #include "schema/journal.capnp.h"
 #include "storage/keys.hpp"
 #include "storage/text_number.hpp"
@@ -76,12 +77,8 @@ Error database_error(const std::string& dir, const rocksdb::Status& status) {
 }
 
 Status make_dirs(const std::string& dir) {
-  std::error_code failed;
-  auto parent = std::filesystem::path(dir).parent_path();
-  if (!parent.empty()) std::filesystem::create_directories(parent, failed);
-  for (const std::string& path : {dir, dir + "/db"}) {
-    if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return system_error(dir, "make " + path);
-  }
+  for (const std::string& path : {dir, dir + "/db"})
+    if (auto opened = open_private_dir(path, "data-dir"); !opened) return opened.error();
   return Nothing{};
 }
 
@@ -97,7 +94,8 @@ Status check_room(const std::string& dir) {
     if (!failed) bytes += size;
   }
   std::string path = dir + "/room";
-  int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  unlink(path.c_str());
+  int fd = open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return system_error(dir, "make " + path);
   int error = posix_fallocate(fd, 0, static_cast<off_t>(bytes));
   close(fd);
@@ -128,7 +126,7 @@ std::string holder(int lock_fd) {
 // The descriptor whose closing frees the lock.
 Result<int> lock_dir(const std::string& dir) {
   std::string path = dir + "/lock";
-  int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  int fd = open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return system_error(dir, "open " + path);
   if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
     Error error =

@@ -49,7 +49,7 @@ std::string reason(const std::string& path, const char* doing) {
 }  // namespace
 
 std::optional<uint64_t> Watermark::read(const std::string& path) {
-  int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  int fd = ::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return std::nullopt;
   char bytes[2 * kSlotBytes];
   ssize_t n = pread(fd, bytes, sizeof bytes, 0);
@@ -63,7 +63,7 @@ std::optional<uint64_t> Watermark::read(const std::string& path) {
 }
 
 Result<std::unique_ptr<Watermark>> Watermark::open(const std::string& path) {
-  int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return Error{Errc::unavailable, reason(path, "open")};
   return std::unique_ptr<Watermark>(new Watermark(fd, path));
 }

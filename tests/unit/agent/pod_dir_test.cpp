@@ -96,6 +96,55 @@ TEST(PodDir, ExpandsCommandArgsAndEarlierVariables) {
   EXPECT_THAT(c.env, Contains("C=a-1"));
 }
 
+// Each is twice the one before, with `first` bytes at first.
+std::vector<core::EnvVar> doubling(size_t count, size_t first) {
+  std::vector<core::EnvVar> env{{"V0", std::string(first, 'x'), ""}};
+  for (size_t i = 1; i < count; ++i) {
+    std::string before = "$(V" + std::to_string(i - 1) + ")";
+    env.push_back({"V" + std::to_string(i), before + before, ""});
+  }
+  return env;
+}
+
+std::string refusal(const core::Container& container) {
+  PodTemplate t = job(container);
+  auto command = command_of(t, t.containers[0].what, {7, 3, 1}, kNode);
+  return command.ok() ? "" : command.error().message;
+}
+
+TEST(P05Expansion, StopsAtTheLengthOfAString) {
+  // Without a bound the last of these has 2^40 bytes.
+  EXPECT_THAT(refusal({.command = {"true"}, .env = doubling(41, 1)}),
+              testing::StartsWith("env V17: longer than 128 KiB"));
+  core::Container container{.command = {"true", "$(V16)$(V16)"}, .env = doubling(17, 1)};
+  EXPECT_THAT(refusal(container), testing::StartsWith("word 2 of the command: longer than"));
+  container.command[1] = "$(V16)";
+  EXPECT_EQ(refusal(container), "");
+  // As much as fits: "A=" and the end count.
+  std::string most(kStringMax - 3, 'x');
+  EXPECT_EQ(refusal({.command = {"true"}, .env = {{"A", most, ""}}}), "");
+  EXPECT_THAT(refusal({.command = {"true"}, .env = {{"A", most + "x", ""}}}),
+              testing::StartsWith("env A: longer than"));
+}
+
+TEST(P05Expansion, StopsAtTheLengthOfAll) {
+  auto find = [](const std::string&) -> const std::string* { return nullptr; };
+  EXPECT_EQ(expand("12345", find, 5), "12345");
+  EXPECT_EQ(expand("12345", find, 4), std::nullopt);
+  core::Container container{.command = {"true"}, .env = doubling(17, 1)};  // 128 KiB together
+  for (int i = 0; i < 29; ++i)
+    container.env.push_back({"W" + std::to_string(i), "$(V16)", ""});  // 64 KiB each
+  EXPECT_EQ(refusal(container), "");
+  container.env.push_back({"LAST", "$(V16)", ""});
+  container.env.push_back({"LAST", "$(V16)", ""});  // replaces it
+  EXPECT_EQ(refusal(container), "");
+  container.env.push_back({"MORE", "$(V16)", ""});
+  EXPECT_THAT(refusal(container), testing::StartsWith("env MORE: with it the environment"));
+  container.env.pop_back();
+  container.args = {"$(V16)"};
+  EXPECT_THAT(refusal(container), testing::StartsWith("word 2 of the command: with it"));
+}
+
 TEST(PodDir, FieldRefs) {
   Command c =
       run({.command = {"true"},

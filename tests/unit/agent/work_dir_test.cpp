@@ -8,7 +8,9 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace muster::agent {
 namespace {
@@ -83,6 +85,73 @@ TEST(P03NodeName, TheWorkDirKeepsASecretThatACopyDoesNotHave) {
     EXPECT_EQ(given.size(), 64u);
   }
   EXPECT_EQ(WorkDir::open(temp / "one", "")->secret(), given);
+}
+
+mode_t mode_of(const std::string& path) {
+  struct stat st {};
+  EXPECT_EQ(lstat(path.c_str(), &st), 0) << path;
+  return st.st_mode & 07777;
+}
+
+std::string text_of(const std::string& path) {
+  std::ifstream in(path);
+  std::string text((std::istreambuf_iterator<char>(in)), {});
+  return text;
+}
+
+TEST(P07WorkDir, FollowsNoLinkThatWasPutThere) {
+  TempDir temp;
+  for (const char* name : {"identity", "identity.new", "lock", "commit"}) {
+    std::string dir = temp / std::string("of-") + name, victim = temp / "victim";
+    std::filesystem::create_directory(dir);
+    std::ofstream(victim) << "precious";
+    std::filesystem::create_symlink(victim, dir + "/" + name);
+    auto opened = WorkDir::open(dir, "n1");
+    EXPECT_EQ(opened.ok(), std::string(name) == "identity.new") << name;
+    EXPECT_EQ(text_of(victim), "precious") << name;
+  }
+  std::filesystem::create_directory(temp / "real");
+  std::filesystem::create_directory_symlink(temp / "real", temp / "link");
+  for (const char* path : {"link", "link/", "link//"}) {
+    auto opened = WorkDir::open(temp / path, "n1");
+    ASSERT_FALSE(opened.ok()) << path;
+    EXPECT_THAT(opened.error().message, HasSubstr("is a symbolic link"));
+  }
+}
+
+TEST(P07WorkDir, IsPrivateWhateverTheUmaskAndTheModeBefore) {
+  TempDir temp;
+  mode_t before = umask(0);
+  std::filesystem::create_directory(temp / "one");
+  ASSERT_EQ(chmod((temp / "one").c_str(), 0777), 0);
+  std::ofstream(temp / "one/commit") << "1";
+  {
+    auto dir = WorkDir::open(temp / "one", "n1");
+    ASSERT_TRUE(dir.ok()) << dir.error().message;
+    ASSERT_TRUE(dir->told("c1", {1, 2}).ok());
+    dir->told_commit(5);
+  }
+  umask(before);
+  EXPECT_EQ(mode_of(temp / "one"), 0700u);
+  for (const auto& file : std::filesystem::directory_iterator(temp / "one"))
+    EXPECT_EQ(mode_of(file.path().string()), 0600u) << file.path();
+}
+
+TEST(P07WorkDir, OfAnotherOwnerOrWithFilesOfOneIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
+  TempDir temp;
+  constexpr uid_t kNobody = 65534;
+  std::filesystem::create_directory(temp / "one");
+  ASSERT_EQ(chown((temp / "one").c_str(), kNobody, kNobody), 0);
+  auto theirs = WorkDir::open(temp / "one", "n1");
+  ASSERT_FALSE(theirs.ok());
+  EXPECT_THAT(theirs.error().message, HasSubstr("belongs to user 65534"));
+  std::filesystem::create_directories(temp / "two/templates");
+  ASSERT_EQ(chmod((temp / "two").c_str(), 0777), 0);
+  ASSERT_EQ(chown((temp / "two/templates").c_str(), kNobody, kNobody), 0);
+  auto open = WorkDir::open(temp / "two", "n1");
+  ASSERT_FALSE(open.ok());
+  EXPECT_THAT(open.error().message, HasSubstr("was open to others, and "));
 }
 
 TEST(WorkDir, RefusesAnotherName) {

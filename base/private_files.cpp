@@ -1,0 +1,148 @@
+#include "base/private_files.hpp"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+namespace muster {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr mode_t kOthers = 077, kOthersWrite = 022, kFileMode = 0600, kDirMode = 0700;
+
+std::optional<mode_t> before;
+
+Error invalid(const std::string& why) {
+  return {Errc::invalid, why, {}};
+}
+
+Error failed(const std::string& what) {
+  return {Errc::unavailable, what + ": " + std::strerror(errno), {}};
+}
+
+// Others could write here: whatever they put there may be read or followed by us later.
+Status nothing_of_others(const std::string& path, const std::string& what) {
+  std::error_code error;
+  for (const auto& entry : fs::recursive_directory_iterator(path, error)) {
+    struct stat st {};
+    if (lstat(entry.path().c_str(), &st) != 0) continue;
+    if (st.st_uid != geteuid())
+      return invalid(what + " " + path + " was open to others, and " + entry.path().string() +
+                     " belongs to user " + std::to_string(st.st_uid) +
+                     ": remove it, or give another directory");
+  }
+  if (error) return Error{Errc::unavailable, what + " " + path + ": " + error.message(), {}};
+  return Nothing{};
+}
+
+}  // namespace
+
+Fd::~Fd() {
+  if (fd_ >= 0) close(fd_);
+}
+
+Fd& Fd::operator=(Fd&& other) noexcept {
+  if (this != &other) {
+    if (fd_ >= 0) close(fd_);
+    fd_ = other.release();
+  }
+  return *this;
+}
+
+int Fd::release() {
+  return std::exchange(fd_, -1);
+}
+
+Result<Fd> open_private_dir(const std::string& given, const std::string& what) {
+  std::string path = given;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();  // it would follow a link
+  std::error_code error;
+  auto parent = fs::path(path).parent_path();
+  if (!parent.empty()) fs::create_directories(parent, error);
+  if (mkdir(path.c_str(), kDirMode) != 0 && errno != EEXIST)
+    return failed("cannot make " + what + " " + path);
+  Fd dir(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (dir.get() < 0) {
+    int why = errno;
+    struct stat st {};
+    if (lstat(path.c_str(), &st) == 0 && S_ISLNK(st.st_mode))
+      return invalid(what + " " + path + " is a symbolic link: give the directory itself");
+    errno = why;
+    return failed(what + " " + path);
+  }
+  struct stat st {};
+  if (fstat(dir.get(), &st) != 0) return failed(what + " " + path);
+  if (st.st_uid != geteuid())
+    return invalid(what + " " + path + " belongs to user " + std::to_string(st.st_uid) +
+                   ", this process runs as user " + std::to_string(geteuid()) +
+                   ": give it a directory of its own");
+  if ((st.st_mode & 07777) != kDirMode && fchmod(dir.get(), kDirMode) != 0)
+    return failed("cannot close " + what + " " + path + " to others");
+  if ((st.st_mode & kOthersWrite) != 0)
+    if (Status ours = nothing_of_others(path, what); !ours) return ours.error();
+  return dir;
+}
+
+Fd open_private_file(int dir_fd, const std::string& name, int flags) {
+  // O_NONBLOCK: a FIFO that was put there does not hold us.
+  Fd fd(openat(dir_fd, name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
+               kFileMode));
+  if (fd.get() < 0) return fd;
+  struct stat st {};
+  if (fstat(fd.get(), &st) != 0) return Fd();
+  if (st.st_uid != geteuid() || !S_ISREG(st.st_mode)) {
+    errno = EPERM;
+    return Fd();
+  }
+  if ((st.st_mode & kOthers) != 0 || (st.st_mode & kFileMode) != kFileMode)
+    if (fchmod(fd.get(), kFileMode) != 0) return Fd();
+  return fd;
+}
+
+std::optional<std::string> read_private_file(int dir_fd, const std::string& name) {
+  Fd fd = open_private_file(dir_fd, name, O_RDONLY);
+  if (fd.get() < 0) return std::nullopt;
+  std::string text;
+  char bytes[4096];
+  ssize_t n;
+  while ((n = read(fd.get(), bytes, sizeof bytes)) > 0 || (n < 0 && errno == EINTR))
+    if (n > 0) text.append(bytes, static_cast<size_t>(n));
+  if (n < 0) return std::nullopt;
+  return text;
+}
+
+Status replace_private_file(int dir_fd, const std::string& name, const std::string& text) {
+  std::string fresh = name + ".new";
+  unlinkat(dir_fd, fresh.c_str(), 0);  // what an earlier process left, or a link of somebody
+  Fd fd = open_private_file(dir_fd, fresh, O_WRONLY | O_CREAT | O_EXCL);
+  if (fd.get() < 0) return failed("cannot write " + fresh);
+  for (size_t done = 0; done < text.size();) {
+    ssize_t n = write(fd.get(), text.data() + done, text.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return failed("cannot write " + fresh);
+    done += static_cast<size_t>(n);
+  }
+  if (fsync(fd.get()) != 0) return failed("cannot write " + fresh);
+  if (renameat(dir_fd, fresh.c_str(), dir_fd, name.c_str()) != 0)
+    return failed("cannot replace " + name);
+  if (fsync(dir_fd) != 0) return failed("cannot sync the directory of " + name);
+  return Nothing{};
+}
+
+void close_umask() {
+  mode_t old = umask(kOthers);
+  if (!before) before = old;
+}
+
+std::optional<mode_t> umask_before() {
+  return before;
+}
+
+}  // namespace muster
