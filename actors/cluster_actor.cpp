@@ -3,6 +3,7 @@
 #include "actors/supervise.hpp"
 #include "base/log.hpp"
 #include "base/secret.hpp"
+#include "base/seldom.hpp"
 #include "core/cluster/lease.hpp"
 #include "core/cluster/slots.hpp"
 #include "storage/rows.hpp"
@@ -116,7 +117,9 @@ class Cluster : public cluster_actor::base {
     const bool restored = ours && standing(hello) == core::EpochLine::Standing::restored;
     if (std::string beyond = ours && !restored ? beyond_ours(hello) : ""; !beyond.empty()) {
       if (proves_us(hello)) return options_.outdated(beyond);
-      log::error("{}; it is refused, since it can't prove that it served this cluster", beyond);
+      if (auto more = unproven_.due(uptime()))
+        log::error("{}; it is refused, since it can't prove that it served this cluster{}", beyond,
+                   *more);
       return refuse(HelloAnswer::Kind::other_cluster,
                     "it knows more than this coordinator and can't prove that it served it: give "
                     "it another --work-dir");
@@ -481,6 +484,7 @@ class Cluster : public cluster_actor::base {
   std::map<JobId, job_actor> actors_;  // of the jobs that wait for slots or hold some
   bool place_due_ = false;
   Millis again_at_ = 0;  // uptime: place() comes by itself then
+  Seldom unproven_;
   uint64_t last_asked_ = 0;
   std::unordered_map<uint64_t, std::function<void()>> asked_;
 };

@@ -2,7 +2,10 @@
 
 #include "api/peer_uid.hpp"
 #include "base/log.hpp"
+#include "base/printable.hpp"
+#include "base/seldom.hpp"
 #include "coordinator/inbox.hpp"
+#include "coordinator/metered.hpp"
 #include "coordinator/replies.hpp"
 #include "coordinator/wire_convert.hpp"
 #include "core/cluster/lease.hpp"
@@ -24,9 +27,20 @@ namespace muster::coordinator {
 
 namespace {
 
-constexpr unsigned kListMax = 512;      // entries in one list
 constexpr unsigned kListsInFlight = 8;  // launches or kills that an agent has not accepted yet
+constexpr unsigned kRefusedMax = 4;     // registrations of one connection; then it is closed
 constexpr uint32_t kProtocol = 1;
+constexpr size_t kReasonMax = 64;  // bytes of what an agent says of its node
+
+std::string text_of(capnp::Text::Reader text, size_t most) {
+  return utf8_prefix({text.begin(), text.size()}, most);
+}
+
+// What an exception says; an agent may have written it.
+std::string short_text(const kj::Exception& exception) {
+  return utf8_prefix({exception.getDescription().cStr(), exception.getDescription().size()},
+                     kMessageMax);
+}
 
 using RegisterContext =
     capnp::CallContext<wire::Coordinator::RegisterParams, wire::Coordinator::RegisterResults>;
@@ -146,16 +160,23 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
 
   kj::Promise<void> enroll(RegisterContext context, uint64_t number) {
     auto params = context.getParams();
+    auto caller = callers_.find(number);
+    KJ_REQUIRE(caller != callers_.end() && !caller->second.registers,
+               "a connection registers once");
+    caller->second.registers = true;
     if (!serving_)
-      return refuse(context, wire::Refusal::Why::NOT_SERVING,
+      return refuse(context, number, wire::Refusal::Why::NOT_SERVING,
                     "not serving yet: folding the journal", {});
     if (params.getHello().getProtocol() != kProtocol)
-      return refuse(context, wire::Refusal::Why::PROTOCOL,
+      return refuse(context, number, wire::Refusal::Why::PROTOCOL,
                     "it speaks protocol " + std::to_string(params.getHello().getProtocol()) +
                         ", this coordinator speaks " + std::to_string(kProtocol),
                     {});
+    auto hello = read_hello(params.getHello(), number);
+    if (!hello)
+      return refuse(context, number, wire::Refusal::Why::INVALID, hello.error().message, {});
     auto agent = params.getAgent();
-    actors::RegisterAgent ask{read_hello(params.getHello(), number), nullptr};
+    actors::RegisterAgent ask{std::move(*hello), nullptr};
     context.releaseParams();
     auto paf = kj::newPromiseAndFulfiller<actors::HelloAnswer>();
     auto fulfiller =
@@ -170,13 +191,16 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
         case Kind::welcome:
           break;
         case Kind::name_taken:
-          return refuse(context, wire::Refusal::Why::NAME_TAKEN, answer.message, answer.end);
+          return refuse(context, number, wire::Refusal::Why::NAME_TAKEN, answer.message,
+                        answer.end);
         case Kind::other_cluster:
-          return refuse(context, wire::Refusal::Why::OTHER_CLUSTER, answer.message, answer.end);
+          return refuse(context, number, wire::Refusal::Why::OTHER_CLUSTER, answer.message,
+                        answer.end);
         case Kind::invalid:
-          return refuse(context, wire::Refusal::Why::INVALID, answer.message, answer.end);
+          return refuse(context, number, wire::Refusal::Why::INVALID, answer.message, answer.end);
         case Kind::not_serving:
-          return refuse(context, wire::Refusal::Why::NOT_SERVING, answer.message, answer.end);
+          return refuse(context, number, wire::Refusal::Why::NOT_SERVING, answer.message,
+                        answer.end);
       }
       auto out = context.getResults().initResult().initWelcome();
       auto welcome = out.initWelcome();
@@ -192,6 +216,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
       for (unsigned i = 0; i < answer.end.size(); ++i) write_pod(end[i], answer.end[i]);
       out.setSession(kj::heap<Session>(*this, answer.node, number));
       if (!peers_.contains(number)) return kj::READY_NOW;  // it has gone meanwhile
+      if (auto in = callers_.find(number); in != callers_.end()) in->second.meter->stop();
       node_of_[number] = answer.node;
       links_.erase(answer.node);
       links_.emplace(answer.node, Link{number, kj::mv(agent)});
@@ -262,7 +287,10 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
       }
     }
     uint64_t number = ++last_link_;
-    auto peer = kj::heap<Peer>(number, kj::mv(stream), kj::heap<Bootstrap>(*this, number));
+    auto meter = std::make_shared<Meter>(unregistered_);
+    callers_.emplace(number, Caller{meter});
+    auto peer = kj::heap<Peer>(number, metered(kj::mv(stream), std::move(meter)),
+                               kj::heap<Bootstrap>(*this, number));
     peers_.insert(number);
     auto closed = kj::newPromiseAndFulfiller<void>();
     closing_.emplace(number, kj::mv(closed.fulfiller));
@@ -272,6 +300,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
 
   void left(uint64_t number) {
     peers_.erase(number);
+    callers_.erase(number);
     closing_.erase(number);
     auto it = node_of_.find(number);
     if (it == node_of_.end()) return;
@@ -289,8 +318,15 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     if (closing != closing_.end()) closing->second->fulfill();
   }
 
-  static kj::Promise<void> refuse(RegisterContext context, wire::Refusal::Why why,
-                                  const std::string& message, const std::vector<PodId>& end) {
+  kj::Promise<void> refuse(RegisterContext context, uint64_t number, wire::Refusal::Why why,
+                           const std::string& message, const std::vector<PodId>& end) {
+    if (why != wire::Refusal::Why::NOT_SERVING)
+      if (auto more = refusals_.due(boot_now()))
+        log::warn("an agent is refused: {}{}", message, *more);
+    if (auto caller = callers_.find(number); caller != callers_.end()) {
+      caller->second.registers = false;
+      if (++caller->second.refused > kRefusedMax) closing_.at(number)->fulfill();
+    }
     auto refused = context.getResults().initResult().initRefused();
     refused.setWhy(why);
     refused.setMessage(message);
@@ -345,8 +381,9 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
       tasks_->add(done.then([this, node, number = link.number] { accepted(node, number); },
                             [this, node, number = link.number](kj::Exception&& e) {
                               if (e.getType() != kj::Exception::Type::DISCONNECTED)
-                                log::warn("n{} refuses an order: {}", node,
-                                          e.getDescription().cStr());
+                                if (auto more = refused_orders_.due(boot_now()))
+                                  log::warn("n{} refuses an order: {}{}", node, short_text(e),
+                                            *more);
                               accepted(node, number);
                             }));
       sent = end;
@@ -392,6 +429,25 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     return request.send().ignoreResult();
   }
 
+  // An agent that is not connected will be asked again when it is.
+  void ask_ended(NodeId node, JobId job, uint64_t question) {
+    auto it = links_.find(node);
+    if (it == links_.end()) return;
+    auto request = it->second.agent.pingRequest();
+    request.setJob(job);
+    auto answered = [this, node, job, question, number = it->second.number](auto&& answer) {
+      if (!current(node, number)) return;
+      actors::JobHears hears{job, {node, question, {}}};
+      for (auto pod : answer.getEnded()) hears.heard.ended.insert(read_pod(pod).key());
+      caf::anon_send(registry_, std::move(hears));
+    };
+    tasks_->add(request.send().then(std::move(answered), [this, node](kj::Exception&& e) {
+      if (e.getType() != kj::Exception::Type::DISCONNECTED)
+        if (auto more = refused_orders_.due(boot_now()))
+          log::warn("n{} does not say what has ended there: {}{}", node, short_text(e), *more);
+    }));
+  }
+
   void ask_log(const api::LogRequest& ask, const std::function<void(Result<api::LogChunk>)>& done) {
     auto it = links_.find(ask.node);
     if (it == links_.end())
@@ -424,7 +480,8 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
   }
 
   void taskFailed(kj::Exception&& e) override {
-    log::warn("agents' port: {}", e.getDescription().cStr());
+    if (auto more = failures_.due(boot_now()))
+      log::warn("agents' port: {}{}", short_text(e), *more);
   }
 
   RpcOptions options_;
@@ -444,6 +501,14 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
   actors::registry_actor registry_;
   uint64_t last_link_ = 0;
   std::set<uint64_t> peers_;
+  struct Caller {  // a connection, as far as it registers
+    std::shared_ptr<Meter> meter;
+    bool registers = false;  // it is being judged, or is in
+    unsigned refused = 0;
+  };
+  Unregistered unregistered_;
+  std::map<uint64_t, Caller> callers_;
+  Seldom refusals_, refused_orders_, failures_;
   std::map<uint64_t, kj::Own<kj::PromiseFulfiller<void>>> closing_;
   std::map<uint64_t, NodeId> node_of_;
   std::map<NodeId, Link> links_;
@@ -466,6 +531,8 @@ kj::Promise<void> Session::heartbeat(HeartbeatContext context) {
 kj::Promise<void> Session::report(ReportContext context) {
   check_current();
   auto params = context.getParams();
+  KJ_REQUIRE(params.getStarts().size() <= kListMax && params.getEnds().size() <= kListMax,
+             "a list has 512 entries at most");
   actors::Report report{node_, read_report(node_, params.getStarts(), params.getEnds()), nullptr};
   context.releaseParams();
   auto paf = kj::newPromiseAndFulfiller<void>();

@@ -1,5 +1,7 @@
 #include "coordinator/wire_convert.hpp"
 
+#include "base/printable.hpp"
+#include "core/cluster/node_rules.hpp"
 #include "core/spec/annotations.hpp"
 #include "core/spec/quantity.hpp"
 
@@ -62,13 +64,17 @@ Millis age(uint64_t ms) {
   return static_cast<Millis>(std::min<uint64_t>(ms, uint64_t{1} << 50));
 }
 
+int32_t number(uint32_t told) {
+  return static_cast<int32_t>(std::min<uint32_t>(told, std::numeric_limits<int32_t>::max()));
+}
+
 // Its instants are ages; a start at 0 says that it never ran.
 core::ContainerEnd read_container_end(wire::ContainerEnd::Reader end) {
   core::ContainerEnd out;
   out.cause = cause_of(end.getCause());
   out.exit_code = end.getExitCode();
   out.signal = end.getSignal();
-  out.restarts = static_cast<int32_t>(end.getRestarts());
+  out.restarts = number(end.getRestarts());
   out.started_ms = end.getRan() ? std::max<Millis>(1, age(end.getStartAgeMs())) : 0;
   out.ended_ms = age(end.getEndAgeMs());
   return out;
@@ -132,7 +138,17 @@ void write_container(wire::Container::Builder out, const core::Container& contai
 
 }  // namespace
 
-actors::AgentHello read_hello(wire::Hello::Reader hello, uint64_t link) {
+Result<actors::AgentHello> read_hello(wire::Hello::Reader hello, uint64_t link) {
+  for (unsigned size :
+       {hello.getRunning().size(), hello.getWaiting().size(), hello.getEnded().size()})
+    if (size > kHelloPodsMax)
+      return Error{Errc::invalid,
+                   "it names " + std::to_string(size) + " pods in one list: at most " +
+                       std::to_string(kHelloPodsMax) + " are possible",
+                   {}};
+  if (hello.getLabels().size() > core::kNodeLabelsMax ||
+      hello.getResources().size() > core::kNodeResourcesMax)
+    return Error{Errc::invalid, "it has too many labels or named resources", {}};
   actors::AgentHello out;
   out.link = link;
   out.node = hello.getNode();
@@ -153,7 +169,21 @@ actors::AgentHello read_hello(wire::Hello::Reader hello, uint64_t link) {
   }
   for (auto label : hello.getLabels()) out.labels[label.getKey()] = label.getValue();
   out.address = hello.getAddress();
-  out.limits = {hello.getEnforcesMemory(), hello.getEnforcesCpu(), hello.getNoLimits()};
+  auto no_limits = hello.getNoLimits();
+  out.limits = {hello.getEnforcesMemory(), hello.getEnforcesCpu(),
+                utf8_prefix({no_limits.begin(), no_limits.size()}, kMessageMax)};
+  core::NodeInfo told{.name = out.node,
+                      .work_dir_id = out.work_dir_id,
+                      .boot_id = out.boot_id,
+                      .secret = out.secret,
+                      .slots = out.slots,
+                      .resources = out.resources,
+                      .labels = out.labels,
+                      .address = out.address};
+  if (std::string wrong = core::node_error(told); !wrong.empty())
+    return Error{Errc::invalid, wrong, {}};
+  if (out.cluster_id.size() > core::kNodeIdMax || out.cluster_key.size() > core::kNodeIdMax)
+    return Error{Errc::invalid, "the cluster id or key is not valid", {}};
   out.running = read_pods(hello.getRunning());
   out.waiting = read_pods(hello.getWaiting());
   out.ended = read_pods(hello.getEnded());
@@ -171,9 +201,8 @@ std::map<JobId, core::PodsReported> read_report(NodeId node,
   };
   for (auto start : starts) {
     PodId pod = read_pod(start.getPod());
-    of(pod.job).starts.push_back({pod.key(), static_cast<int32_t>(start.getPid()),
-                                  static_cast<int32_t>(start.getRestarts()), age(start.getAgeMs()),
-                                  readiness_of(start.getReadiness())});
+    of(pod.job).starts.push_back({pod.key(), number(start.getPid()), number(start.getRestarts()),
+                                  age(start.getAgeMs()), readiness_of(start.getReadiness())});
   }
   for (auto end : ends) {
     PodId pod = read_pod(end.getPod());
@@ -182,12 +211,15 @@ std::map<JobId, core::PodsReported> read_report(NodeId node,
     out.cause = cause_of(end.getCause());
     out.exit_code = end.getExitCode();
     out.signal = end.getSignal();
-    out.pid = static_cast<int32_t>(end.getPid());
-    out.restarts = static_cast<int32_t>(end.getRestarts());
+    out.pid = number(end.getPid());
+    out.restarts = number(end.getRestarts());
     out.start_age_ms = age(end.getStartAgeMs());
     out.end_age_ms = age(end.getEndAgeMs());
-    out.message = end.getMessage();
-    for (auto one : end.getContainers()) out.containers.push_back(read_container_end(one));
+    auto message = end.getMessage();
+    out.message = utf8_prefix({message.begin(), message.size()}, kMessageMax);
+    auto containers = end.getContainers();
+    for (unsigned i = 0; i < std::min(containers.size(), kContainersMax); ++i)
+      out.containers.push_back(read_container_end(containers[i]));
     of(pod.job).ends.push_back(std::move(out));
   }
   return jobs;

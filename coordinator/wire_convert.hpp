@@ -6,8 +6,14 @@
 
 namespace muster::coordinator {
 
-actors::AgentHello read_hello(wire::Hello::Reader hello, uint64_t link);
-// A report, split by job.
+inline constexpr unsigned kListMax = 512;             // entries of one list, of orders or a report
+inline constexpr unsigned kHelloPodsMax = 1'000'000;  // of each list of a registration
+inline constexpr unsigned kContainersMax = 256;       // of one pod
+inline constexpr size_t kMessageMax = 4 << 10;        // bytes; what is longer is cut
+
+// `invalid`: it says what no agent may say (core/cluster/node_rules.hpp).
+Result<actors::AgentHello> read_hello(wire::Hello::Reader hello, uint64_t link);
+// A report, split by job. Its lists have kListMax entries at most.
 std::map<JobId, core::PodsReported> read_report(NodeId node,
                                                 capnp::List<wire::PodStart>::Reader starts,
                                                 capnp::List<wire::PodEnd>::Reader ends);

@@ -8,9 +8,11 @@
 #include <kj/async-io.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <vector>
 
 #pragma GCC diagnostic ignored \
     "-Wnon-virtual-dtor"  // of generated servers: nobody deletes one by its base
@@ -122,6 +124,108 @@ TEST_F(P03NodeName, IsNotGivenToWhoLacksTheSecret) {
     EXPECT_EQ(message.find("dir of n1"), std::string::npos) << message;
   }
   EXPECT_TRUE(call("n1", secret("abc")).getResult().isWelcome());
+}
+
+class P08AgentsPort : public AgentsPortTest {
+ protected:
+  // The bytes of a message of so many, of which fewer come.
+  void send_part(kj::AsyncIoStream& stream, uint32_t whole, size_t part) {
+    uint32_t head[2] = {0, whole / 8};  // one segment
+    stream.write(head, sizeof head).wait(io_.waitScope);
+    auto bytes = kj::heapArray<kj::byte>(part);
+    memset(bytes.begin(), 0, part);
+    // Nobody reads any more of a connection that was given up.
+    kj::runCatchingExceptions([&] { stream.write(bytes.begin(), part).wait(io_.waitScope); });
+  }
+  kj::Own<kj::AsyncIoStream> connect() {
+    auto address =
+        io_.provider->getNetwork().parseAddress(coordinator_->listen_address()).wait(io_.waitScope);
+    return address->connect().wait(io_.waitScope);
+  }
+  // Does the other end close it? What it said before is passed over.
+  bool closes(kj::AsyncIoStream& stream) {
+    bool late = false;
+    auto deadline =
+        io_.provider->getTimer().afterDelay(20 * kj::SECONDS).then([&late] { late = true; });
+    end_of(stream)
+        .catch_([](kj::Exception&&) {})  // it was reset
+        .exclusiveJoin(kj::mv(deadline))
+        .wait(io_.waitScope);
+    return !late;
+  }
+
+ private:
+  kj::Promise<void> end_of(kj::AsyncIoStream& stream) {
+    return stream.tryRead(bytes_, 1, sizeof bytes_)
+        .then([this, &stream](size_t n) -> kj::Promise<void> {
+          if (n == 0) return kj::READY_NOW;
+          return end_of(stream);
+        });
+  }
+  char bytes_[1024];
+};
+
+TEST_F(P08AgentsPort, RefusesWhatNoAgentMaySay) {
+  const std::function<void(wire::Hello::Builder)> edits[] = {
+      [](wire::Hello::Builder hello) { hello.setNode("not\na name"); },
+      [](wire::Hello::Builder hello) { hello.setNode(std::string(100'000, 'a')); },
+      [](wire::Hello::Builder hello) { hello.setWorkDirId(std::string(1'000, 'a')); },
+      [](wire::Hello::Builder hello) { hello.initLabels(1)[0].setKey("a b"); },
+      [](wire::Hello::Builder hello) { hello.initLabels(100'000); },
+      [](wire::Hello::Builder hello) { hello.setClusterId(std::string(1'000, 'a')); },
+      [](wire::Hello::Builder hello) { hello.initRunning(1'000'001); },
+  };
+  for (const auto& edit : edits) {
+    auto answer = call("n1", edit);
+    ASSERT_TRUE(answer.getResult().isRefused());
+    EXPECT_EQ(answer.getResult().getRefused().getWhy(), Why::INVALID);
+    EXPECT_LT(answer.getResult().getRefused().getMessage().size(), 500u);
+  }
+  auto many = call("n1", [](wire::Hello::Builder hello) { hello.initRunning(100'000); });
+  EXPECT_EQ(many.getResult().getRefused().getWhy(), Why::OTHER_CLUSTER) << "a large one is read";
+}
+
+TEST_F(P08AgentsPort, OneRegistrationAConnectionAndFewRefused) {
+  Caller one = caller();
+  ASSERT_TRUE(call(one, "n1").getResult().isWelcome());
+  EXPECT_ANY_THROW(call(one, "n2"));
+  Caller other = caller();
+  auto wrong = [](wire::Hello::Builder hello) { hello.setNode("WRONG"); };
+  int refused = 0;
+  auto failed = kj::runCatchingExceptions([&] {
+    for (; refused < 100; ++refused) ASSERT_TRUE(call(other, "n3", wrong).getResult().isRefused());
+  });
+  EXPECT_TRUE(failed != nullptr);
+  EXPECT_GE(refused, 4);
+  EXPECT_LE(refused, 5);
+}
+
+TEST_F(P08AgentsPort, ListsOfAReportAreBounded) {
+  Caller one = caller();
+  auto session = call(one, "n1").getResult().getWelcome().getSession();
+  for (unsigned size : {512u, 513u}) {
+    auto request = session.reportRequest();
+    request.initStarts(size);
+    auto sent = kj::runCatchingExceptions([&] { request.send().wait(io_.waitScope); });
+    EXPECT_EQ(sent == nullptr, size == 512) << size;
+  }
+}
+
+TEST_F(P08AgentsPort, UnfinishedMessagesOfStrangersAreBoundedTogether) {
+  std::vector<kj::Own<kj::AsyncIoStream>> streams;
+  for (int i = 0; i < 3; ++i) {
+    streams.push_back(connect());
+    send_part(*streams.back(), 60 << 20, 20 << 20);
+  }
+  // 60 MiB are held. The next is too much, and alone would be, too.
+  streams.push_back(connect());
+  send_part(*streams.back(), 60 << 20, 20 << 20);
+  EXPECT_TRUE(closes(*streams.back()));
+  streams.clear();  // their bytes are free
+  auto alone = connect();
+  send_part(*alone, 60 << 20, 40 << 20);
+  EXPECT_TRUE(closes(*alone));
+  EXPECT_TRUE(call("n1").getResult().isWelcome());
 }
 
 }  // namespace

@@ -1,0 +1,19 @@
+// Node rules: what a node may be called and what it may say of itself.
+#pragma once
+
+#include "core/cluster/node_info.hpp"
+
+#include <string>
+
+namespace muster::core {
+
+inline constexpr size_t kNodeLabelsMax = 1'000;
+inline constexpr size_t kNodeResourcesMax = 100;
+inline constexpr size_t kNodeIdMax = 128;       // bytes of its ids and of its secret
+inline constexpr size_t kNodeAddressMax = 253;  // bytes
+inline constexpr uint32_t kNodeSlotsMax = 1'000'000;
+
+// The first rule that what an agent told of its node breaks, and what would be right; empty: none.
+std::string node_error(const NodeInfo& node);
+
+}  // namespace muster::core
