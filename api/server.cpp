@@ -1,5 +1,3 @@
-#include "api/server.hpp"
-
 #include "api/access_review.hpp"
 #include "api/discovery.hpp"
 #include "api/empty_lists.hpp"
@@ -8,6 +6,7 @@
 #include "api/page.hpp"
 #include "api/peer_uid.hpp"
 #include "api/routes.hpp"
+#include "api/server.hpp"
 #include "base/check.hpp"
 #include "base/log.hpp"
 
@@ -30,12 +29,12 @@ bool loopback_host(const std::string& host) {
   auto& v4 = reinterpret_cast<sockaddr_in&>(address);
   if (inet_pton(AF_INET, host.c_str(), &v4.sin_addr) == 1) {
     address.ss_family = AF_INET;
-    return is_loopback(address);
+    return TcpEnd::of(address)->loopback();
   }
   auto& v6 = reinterpret_cast<sockaddr_in6&>(address);
   if (inet_pton(AF_INET6, host.c_str(), &v6.sin6_addr) == 1) {
     address.ss_family = AF_INET6;
-    return is_loopback(address);
+    return TcpEnd::of(address)->loopback();
   }
   return false;
 }
@@ -161,14 +160,13 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     return kj::heap<Service>(*this, std::move(peer));
   }
 
-  bool trusted(kj::AsyncIoStream& stream) {
-    const int fd = fd_of(stream);
-    return fd >= 0 && peer_trusted(fd);
-  }
-
   kj::Promise<void> take(kj::Own<kj::AsyncIoStream> stream) {
-    if (!options_.insecure && !trusted(*stream)) {
-      log::warn("refused a connection to the API: not from this user on this machine");
+    const Verdict peer = peers_.judge(fd_of(*stream));
+    if (!options_.insecure && peer.kind != Verdict::Kind::trusted) {
+      log::warn("refused a connection to the API: {}", peer.why);
+      if (peer.kind == Verdict::Kind::unknown)
+        return refuse(kj::mv(stream), "503 Service Unavailable\r\nRetry-After: 1",
+                      status_json(503, "ServiceUnavailable", peer.why, {{"retryAfterSeconds", 1}}));
       return refuse(
           kj::mv(stream), "403 Forbidden",
           status_json(403, "Forbidden", "only the coordinator's own user and root are served"));
@@ -321,6 +319,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   bool ready_ = false;
   std::string reason_ = "starting";
   kj::HttpServer http_;
+  PeerLookup peers_;
   kj::TaskSet tasks_;
 };
 

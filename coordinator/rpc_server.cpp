@@ -1,5 +1,3 @@
-#include "coordinator/rpc_server.hpp"
-
 #include "api/peer_uid.hpp"
 #include "base/log.hpp"
 #include "base/printable.hpp"
@@ -7,6 +5,7 @@
 #include "coordinator/inbox.hpp"
 #include "coordinator/metered.hpp"
 #include "coordinator/replies.hpp"
+#include "coordinator/rpc_server.hpp"
 #include "coordinator/wire_convert.hpp"
 #include "core/cluster/lease.hpp"
 #include "core/pod_name.hpp"
@@ -278,13 +277,12 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
   }
 
   void admit(kj::Own<kj::AsyncIoStream> stream) {
-    KJ_IF_MAYBE (fd, stream->getFd()) {
-      if (!options_.insecure && !api::peer_trusted(*fd)) {
-        log::warn(
-            "a connection to the agents' port was refused: it is not of this user (--insecure "
-            "admits others)");
-        return;
-      }
+    int fd = -1;
+    KJ_IF_MAYBE (known, stream->getFd()) fd = *known;
+    const api::Verdict who = lookup_.judge(fd);
+    if (!options_.insecure && who.kind != api::Verdict::Kind::trusted) {
+      log::warn("refused a connection to the agents' port: {} (--insecure admits others)", who.why);
+      return;
     }
     uint64_t number = ++last_link_;
     auto meter = std::make_shared<Meter>(unregistered_);
@@ -495,6 +493,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
   Replies replies_{door_};
   kj::TaskSet* tasks_ = nullptr;
   kj::ConnectionReceiver* port_ = nullptr;
+  api::PeerLookup lookup_;
   std::shared_ptr<kj::Own<kj::PromiseFulfiller<void>>> stopped_;
   bool serving_ = false;
   actors::cluster_actor cluster_;

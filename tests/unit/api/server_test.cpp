@@ -1,17 +1,12 @@
 // The HTTP face, over a pipe or loopback, with a Backend that commits to the View at once.
-#include "api/server.hpp"
-
 #include "api/list_page.hpp"
 #include "api/page.hpp"
-#include "api/peer_uid.hpp"
+#include "api/server.hpp"
 #include "view_fixture.hpp"
 
 #include <gtest/gtest.h>
 
 #include <deque>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 namespace muster::api {
@@ -1129,36 +1124,6 @@ TEST_F(ServerTest, KeepsConnectionsOpen) {
   EXPECT_TRUE(until([&] { return answers() == 3; })) << client->raw;
 }
 
-// A connected pair of TCP sockets on loopback, the client made under the given user.
-struct Pair {
-  int listener, client, server;
-  explicit Pair(std::optional<uid_t> as = {}) {
-    sockaddr_in address = {};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    listener = socket(AF_INET, SOCK_STREAM, 0);
-    EXPECT_EQ(bind(listener, reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(listen(listener, 1), 0);
-    EXPECT_EQ(getsockname(listener, reinterpret_cast<sockaddr*>(&address), &size), 0);
-    if (as) {
-      EXPECT_EQ(seteuid(*as), 0);
-    }
-    client = socket(AF_INET, SOCK_STREAM, 0);
-    if (as) {
-      EXPECT_EQ(seteuid(0), 0);
-    }
-    EXPECT_EQ(connect(client, reinterpret_cast<sockaddr*>(&address), size), 0);
-    server = accept(listener, nullptr, nullptr);
-    EXPECT_GE(server, 0);
-  }
-  ~Pair() {
-    close(listener);
-    close(client);
-    close(server);
-  }
-};
-
 const std::string kOurs = "/apis/muster.dev/v1/namespaces/default/jobs/";
 
 TEST_F(ServerTest, TellsTheHistoryOfAttempts) {
@@ -1230,39 +1195,6 @@ TEST_F(ServerTest, SaysWhatAJobWaitsFor) {
   EXPECT_EQ(why("?index=0")["state"], "Succeeded");
   EXPECT_EQ(get(kOurs + "a/why?index=3").code, 400);
   EXPECT_EQ(get(kOurs + "a/why?index=x").code, 400);
-}
-
-TEST(PeerUid, IsOurOwnOverLoopback) {
-  Pair pair;
-  EXPECT_EQ(peer_uid(pair.server), geteuid());
-  EXPECT_TRUE(peer_trusted(pair.server));
-  int unix_pair[2];
-  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, unix_pair), 0);
-  EXPECT_EQ(peer_uid(unix_pair[0]), geteuid());
-  EXPECT_TRUE(peer_trusted(unix_pair[0]));
-  close(unix_pair[0]);
-  close(unix_pair[1]);
-  EXPECT_FALSE(peer_uid(-1));
-}
-
-TEST(PeerUid, AnotherUserIsSeenAndNotTrusted) {
-  if (geteuid() != 0) GTEST_SKIP() << "needs root to be somebody else";
-  Pair pair(65534);
-  EXPECT_EQ(peer_uid(pair.server), 65534u);
-  EXPECT_FALSE(peer_trusted(pair.server));
-}
-
-TEST(PeerUid, NoSuchConnectionIsNobody) {
-  sockaddr_storage a = {}, b = {};
-  auto& in = reinterpret_cast<sockaddr_in&>(a);
-  in.sin_family = AF_INET;
-  in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  in.sin_port = htons(1);
-  b = a;
-  EXPECT_FALSE(tcp_socket_uid(a, b));
-  EXPECT_TRUE(is_loopback(a));
-  in.sin_addr.s_addr = htonl(0x0a000001);
-  EXPECT_FALSE(is_loopback(a));
 }
 
 TEST_F(ServerTest, ServesItsOwnUserOverLoopback) {

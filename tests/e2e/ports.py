@@ -1,0 +1,105 @@
+#!/usr/bin/python3
+"""The two ports of a coordinator against other users, web pages and a lack of descriptors.
+
+    MUSTER=build/release/muster tests/e2e/ports.py [TEST…]
+"""
+import contextlib
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+from world import World, sh_job  # noqa: E402
+
+NOBODY = 65534
+TRIES = 300
+
+# Creates jobs, each on a connection that is closed at once.
+HIT_AND_RUN = """
+import json, os, socket, sys
+host, port, tries, uid = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+if uid:
+    os.setgroups([]); os.setgid(uid); os.setuid(uid)
+for i in range(tries):
+    body = json.dumps({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": f"taken-{i}"}, "spec": {"suspend": True,
+        "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none", "command": ["id"]}]}}}})
+    with socket.create_connection((host, port)) as s:
+        s.sendall((f"POST /apis/batch/v1/namespaces/default/jobs HTTP/1.1\\r\\nHost: {host}:{port}\\r\\n"
+                   f"Content-Type: application/json\\r\\nContent-Length: {len(body)}\\r\\n\\r\\n{body}").encode())
+"""
+
+
+def split(address):
+    host, _, port = address.rpartition(":")
+    return host, int(port)
+
+
+def ask(address, text, half_close=False, timeout=10):
+    """What comes back for these bytes until the other side closes or falls silent after a whole answer."""
+    with socket.create_connection(split(address), timeout=timeout) as s:
+        s.sendall(text.encode())
+        if half_close:
+            s.shutdown(socket.SHUT_WR)
+        raw = b""
+        with contextlib.suppress(ConnectionResetError):
+            while part := s.recv(65536):
+                raw += part
+                head, whole, body = raw.partition(b"\r\n\r\n")
+                length = re.search(rb"Content-Length: (\d+)", head)
+                if whole and length and len(body) >= int(length[1]):
+                    break
+        return raw.decode(errors="replace")
+
+
+def code(answer):
+    found = re.match(r"HTTP/1.1 (\d+) ", answer)
+    return int(found[1]) if found else None
+
+
+class Users(World):
+    def test_p01_a_user_who_closes_at_once_is_not_root(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root to be somebody else")
+        cluster = self.cluster(agents=0)
+        host, port = split(cluster.api_addr)
+        # All have closed before the first is looked at.
+        os.kill(cluster.coord.pid, signal.SIGSTOP)
+        try:
+            subprocess.run([sys.executable, "-c", HIT_AND_RUN, host, str(port), str(TRIES), str(NOBODY)], check=True, timeout=60)
+        finally:
+            os.kill(cluster.coord.pid, signal.SIGCONT)
+        # Whatever was in the queue is through when a request that came after it is answered.
+        self.assertEqual(cluster.api.call("GET", "/healthz")[0], 200)
+        jobs = cluster.api.call("GET", cluster.api.jobs())[1]["items"]
+        self.assertEqual(len(jobs), 0, f"of {TRIES} jobs of another user so many were accepted")
+        log = cluster.log("coordinator")
+        self.assertIn("refused a connection to the API", log)
+
+    def test_p01_another_user_cannot_register_an_agent(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root to be somebody else")
+        cluster = self.cluster(agents=0)
+        host, port = split(cluster.listen)
+        waits = ("import os, socket, sys\nos.setgroups([]); os.setgid(65534); os.setuid(65534)\n"
+                 "s = socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=20)\n"
+                 "sys.exit(0 if s.recv(1) == b'' else 1)")
+        subprocess.run([sys.executable, "-c", waits, host, str(port)], check=True, timeout=60)
+        self.assertIn("refused a connection to the agents' port: it is of uid 65534", cluster.log("coordinator"))
+
+    def test_p01_a_half_closed_client_is_served(self):
+        cluster = self.cluster(agents=0)
+        body = json.dumps(sh_job("half", "true", 1, suspend=True))
+        answer = ask(cluster.api_addr, f"POST {cluster.api.jobs()} HTTP/1.1\r\nHost: {cluster.api_addr}\r\n"
+                     f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}", half_close=True)
+        self.assertEqual(code(answer), 201, answer)
+
+
+if __name__ == "__main__":
+    sys.exit(0 if unittest.main(exit=False, verbosity=2).result.wasSuccessful() else 1)
