@@ -286,9 +286,23 @@ class Cluster : public cluster_actor::base {
     if (!node || node->link != m.link || node->info.gone) return;
     node->lease.renew();
     node->info.heartbeat_ms = clock_();
-    if (node->info.health == NodeInfo::Health::ready) return;
+    const bool changed = node->info.trouble != m.trouble;
+    if (!changed && node->info.health == NodeInfo::Health::ready) return;
+    if (changed) set_trouble(*node, m.trouble);
     set_health(*node, NodeInfo::Health::ready);
     place_soon();
+  }
+
+  // Its lease is renewed all the same: what runs there runs on, and is told when it ends.
+  void set_trouble(Node& node, const core::NodeTrouble& trouble) {
+    if (trouble)
+      log::warn("node {} (n{}) gets no new pods: {}: {}", node.info.name, node.info.id,
+                trouble.reason, trouble.message);
+    else
+      log::info("node {} (n{}) is well again", node.info.name, node.info.id);
+    node.info.trouble = trouble;
+    node.info.changed_ms = clock_();
+    show(node);
   }
 
   void leaves(const AgentLeaves& m) {
@@ -427,9 +441,7 @@ class Cluster : public cluster_actor::base {
   void place() {
     place_due_ = false;
     for (auto& [id, node] : nodes_)
-      if (!node.info.gone)
-        slots_.set_usable(id, node.link != 0 && node.info.health == NodeInfo::Health::ready &&
-                                  !node.info.draining);
+      if (!node.info.gone) slots_.set_usable(id, node.link != 0 && core::is_ready(node.info));
     Millis now = uptime();
     core::Slots::Round round = slots_.place(now);
     for (const auto& [job, slots] : round.grants) {

@@ -203,6 +203,7 @@ struct LinkDown {
 struct Heartbeat {
   NodeId node = kNoNode;
   uint64_t link = 0;
+  core::NodeTrouble trouble{};
 };
 struct AgentLeaves {
   NodeId node = kNoNode;

@@ -6,6 +6,8 @@
 #include "base/log.hpp"
 #include "base/secret.hpp"
 
+#include <kj/io.h>
+
 #include <algorithm>
 #include <fcntl.h>
 #include <memory>
@@ -20,7 +22,7 @@ constexpr Millis kRefusedPauseMs = 3'000, kNotServingPauseMs = 500;
 constexpr Millis kConnectMaxMs = 5'000;
 constexpr Millis kRegisterMaxMs = 60'000;  // it returns when every job is folded
 constexpr Millis kSilenceMinMs = 5'000;
-constexpr Millis kHandsPauseMs = 1'000;
+constexpr Millis kHandsPauseMs = 1'000, kHandsLookMs = 1'000;
 constexpr Millis kGatherMs = 2;  // between two reports at high rates
 constexpr Millis kDrainLookMs = 50;
 constexpr Millis kDrainAloneMs =
@@ -122,6 +124,7 @@ kj::Promise<Result<int>> Agent::run() {
   if (!hands_ready_ && !result_) finish(Error{Errc::unavailable, said_});
   if (!result_) {
     tasks_.add(stay_connected());
+    tasks_.add(watch_hands());
     if (!options_.hollow) tasks_.add(sweep_logs());
     if (!options_.hollow && options_.evict_below_bytes > 0) tasks_.add(watch_memory());
   }
@@ -326,7 +329,19 @@ kj::Promise<void> Agent::heartbeats(Link& link) {
     link.give_up("no answer for " + std::to_string((sent_at - link.answered_at) / 1000) + " s");
     return kj::READY_NOW;
   }
-  auto request = KJ_ASSERT_NONNULL(link.session).heartbeatRequest(capnp::MessageSize{16, 0});
+  send_heartbeat(link);
+  return timer_.afterDelay(ms(link.heartbeat_ms)).then([this, &link] { return heartbeats(link); });
+}
+
+void Agent::send_heartbeat(Link& link) {
+  Millis sent_at = boot_now();
+  size_t words = 16 + (trouble_.reason.size() + trouble_.message.size()) / 8 + 2;
+  auto request = KJ_ASSERT_NONNULL(link.session).heartbeatRequest(capnp::MessageSize{words, 0});
+  if (trouble_) {
+    auto trouble = request.initTrouble();
+    trouble.setReason(trouble_.reason);
+    trouble.setMessage(trouble_.message);
+  }
   request.setSeq(++link.heartbeats);
   link.tasks.add(request.send().then(
       [this, &link, sent_at](capnp::Response<wire::Session::HeartbeatResults>&& a) {
@@ -339,7 +354,6 @@ kj::Promise<void> Agent::heartbeats(Link& link) {
         work_dir_.told_commit(a.getCommit());
         schedule();  // the lease may let something start
       }));
-  return timer_.afterDelay(ms(link.heartbeat_ms)).then([this, &link] { return heartbeats(link); });
 }
 
 void Agent::send(Link& link, wire::Session::Client session, const core::node::Report& report) {
@@ -415,12 +429,14 @@ void Agent::take_hands() {
   if (known) {
     hands_ready_ = true;
     say_limits();
+    hands_gone_.clear();
     pods_.insert(known->templates.begin(), known->templates.end());
     node_.hands_connected(known->living, known->ended, boot_now());
     schedule();
     return;
   }
-  say("no keeper: " + known.error().message);
+  hands_gone_ = known.error().message;
+  say("no keeper: " + hands_gone_);
   if (known.error().code != Errc::unavailable) finish(known.error());
 }
 
@@ -435,6 +451,23 @@ void Agent::say_limits() {
               : limits.memory ? "cpu"
                               : "memory and cpu",
               limits.why);
+}
+
+// The node's condition; the pods that are here stay as they are.
+kj::Promise<void> Agent::watch_hands() {
+  core::node::Trouble trouble =
+      hands_ready_ ? hands_.check() : core::node::Trouble{"KeeperNotRunning", hands_gone_};
+  if (trouble != trouble_) {
+    if (trouble)
+      log::warn("{}: {}", trouble.reason, trouble.message);
+    else
+      log::info("the keeper is well again");
+    trouble_ = std::move(trouble);
+    node_.hands_in_trouble(static_cast<bool>(trouble_));
+    schedule();
+    if (link_.get() != nullptr && link_->session != nullptr) send_heartbeat(*link_);
+  }
+  return timer_.afterDelay(ms(kHandsLookMs)).then([this] { return watch_hands(); });
 }
 
 void Agent::on_started(const std::vector<core::node::ProcessStart>& started) {

@@ -66,6 +66,7 @@ class Agent final : private Hands::Listener {
   void close_link(const std::string& why);
   void write_hello(wire::Hello::Builder hello) const;
   kj::Promise<void> heartbeats(Link& link);
+  void send_heartbeat(Link& link);
   bool told(const std::string& cluster_id, core::node::Term term,
             const std::string& cluster_key = "");
   void send(Link& link, wire::Session::Client session, const core::node::Report& report);
@@ -79,6 +80,7 @@ class Agent final : private Hands::Listener {
   void on_ended(const std::vector<core::node::ProcessEnd>& ended) override;
   void on_hands_gone(const std::string& why) override;
   void take_hands();
+  kj::Promise<void> watch_hands();
 
   void schedule();
   void pump();
@@ -105,6 +107,8 @@ class Agent final : private Hands::Listener {
   Millis pause_max_ms_ = 1'000;  // 5 s at most, when the lease allows
   std::string said_;
   bool hands_ready_ = false;
+  std::string hands_gone_;       // why, when not ready
+  core::node::Trouble trouble_;  // of the hands, as the coordinator is told
   bool draining_ = false;
   bool saying_leave_ = false;  // the coordinator has not answered yet
   bool leaving_ = false;       // nothing is done any more but to leave

@@ -8,6 +8,7 @@
 #include "agent/logs.hpp"
 #include "agent/pod_template.hpp"
 #include "core/node/node.hpp"
+#include "core/node/pulse.hpp"
 
 #include <map>
 #include <string>
@@ -46,6 +47,9 @@ class Hands {
   // again; any other error ends the agent.
   virtual Result<Inventory> connect(Listener& listener) = 0;
   virtual Limits limits() const = 0;
+  // To be called once a second while they are connected: what keeps them from their work, if
+  // anything does.
+  virtual core::node::Trouble check() { return {}; }
   virtual void start(const std::vector<Start>& starts) = 0;
   virtual void kill(const std::vector<core::node::KillOrder>& kills) = 0;
   virtual void forget(const std::vector<uint64_t>& entries) = 0;

@@ -27,6 +27,7 @@ namespace {
 constexpr Millis kConnectMs = 5'000;
 constexpr Millis kRetryMs = 3;
 constexpr size_t kReadBytes = 64u << 10;
+constexpr uint32_t kAnswersPings = 3;  // keepers from this version on
 
 keeper::Key to_wire(const ProcessKey& key) {
   return {key.pod.job, key.pod.index, key.pod.attempt, key.container, key.instance};
@@ -142,6 +143,14 @@ class SocketKeeperClient final : public KeeperClient {
     flush();
   }
 
+  core::node::Trouble check() override {
+    if (version_ < kAnswersPings) return {};
+    core::node::Trouble trouble = pulse_.trouble();
+    pulse_.asked();
+    if (out_.empty()) keeper::Frame(out_, keeper::Type::ping);  // else others wait to be read
+    flush();
+    return trouble;
+  }
   void spawn(std::vector<SpawnOrder> orders) override {
     for (const auto& order : orders) {
       keeper::Frame frame(out_, keeper::Type::spawn);
@@ -202,6 +211,7 @@ class SocketKeeperClient final : public KeeperClient {
   bool delivering_ = false;
   uint32_t version_ = keeper::kVersion;
   Abilities abilities_;
+  core::node::Pulse pulse_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 
   kj::Promise<void> reading_ = kj::READY_NOW;
@@ -300,6 +310,8 @@ void SocketKeeperClient::take_frames() {
         started_.push_back({from_wire(end.key), end.pid, end.start_age_ms});
       }
       ended_.push_back(from_wire(end));
+    } else if (type == keeper::Type::pong) {
+      pulse_.answered(std::string(in.text()));
     }
   }
   if (in_.broken()) gone("the keeper sends what is no frame");

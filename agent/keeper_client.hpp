@@ -16,6 +16,7 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "core/ids.hpp"
+#include "core/node/pulse.hpp"
 
 #include <kj/async-io.h>
 #include <kj/async-unix.h>
@@ -121,6 +122,9 @@ class KeeperClient {
 
   virtual ~KeeperClient() noexcept(false) {}
   virtual Abilities abilities() const = 0;
+  // To be called once a second: asks it whether it is well, and returns what is known of that. One
+  // of a version that cannot be asked is taken to be well.
+  virtual core::node::Trouble check() = 0;
   virtual void spawn(std::vector<SpawnOrder> orders) = 0;
   // SIGTERM to the process group, SIGKILL to all that is left after the grace. grace_ms 0: SIGKILL
   // at once. Repeating may only shorten the grace. `what` may be unknown or ended already: ignored.

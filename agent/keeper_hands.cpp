@@ -126,6 +126,10 @@ Result<SpawnOrder> KeeperHands::spawn_order(const Start& start) {
                     .not_after = start.order.not_after};
 }
 
+core::node::Trouble KeeperHands::check() {
+  return keeper_.get() == nullptr ? core::node::Trouble{} : keeper_->check();
+}
+
 void KeeperHands::start(const std::vector<Start>& starts) {
   if (keeper_.get() == nullptr) return;  // connect() tells the node that they are not there
   std::vector<SpawnOrder> orders;

@@ -35,6 +35,7 @@ class KeeperHands final : public Hands,
   ~KeeperHands() noexcept override = default;
   Result<Inventory> connect(Hands::Listener& listener) override;
   Limits limits() const override;
+  core::node::Trouble check() override;
   void start(const std::vector<Start>& starts) override;
   void kill(const std::vector<core::node::KillOrder>& kills) override;
   void forget(const std::vector<uint64_t>& entries) override;

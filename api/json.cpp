@@ -30,8 +30,8 @@ OrderedJson conditions_json(const std::vector<core::Condition>& conditions) {
 
 struct Ready {
   const char* status;
-  const char* reason;
-  const char* message;
+  std::string reason;
+  std::string message;
 };
 
 Ready ready(const core::NodeInfo& node) {
@@ -40,6 +40,7 @@ Ready ready(const core::NodeInfo& node) {
     case Health::ready:
       if (node.draining)
         return {"False", "AgentDraining", "the agent is ending its pods and leaving"};
+      if (node.trouble) return {"False", node.trouble.reason, node.trouble.message};
       return {"True", "AgentReady", "the agent is connected"};
     case Health::suspect:
       return {"Unknown", "NodeStatusUnknown", "the agent's heartbeats are late"};

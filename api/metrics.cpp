@@ -250,7 +250,7 @@ std::string Metrics::text(const View& view) {
   m.commits.Increment(static_cast<double>(view.commits()) - m.commits.Value());
   double ready = 0, not_ready = 0, slots = 0;
   view.each(Kind::node, "", nullptr, [&](const Shown& shown) {
-    bool is_ready = shown.node->health == core::NodeInfo::Health::ready && !shown.node->draining;
+    const bool is_ready = core::is_ready(*shown.node);
     (is_ready ? ready : not_ready) += 1;
     if (is_ready) slots += shown.node->slots;
   });

@@ -135,8 +135,7 @@ OrderedJson pod_cells(const View& view, const Shown& shown, Millis now_ms) {
 }
 
 OrderedJson node_cells(const core::NodeInfo& node, Millis now_ms) {
-  std::string state = "NotReady";
-  if (node.health == core::NodeInfo::Health::ready && !node.draining) state = "Ready";
+  std::string state = core::is_ready(node) ? "Ready" : "NotReady";
   if (node.spec.unschedulable) state += ",SchedulingDisabled";
   return {node.name,  state,
           "<none>",   span_text(now_ms - node.created_ms),

@@ -249,6 +249,7 @@ void View::merge(core::NodeInfo node, bool passing) {
     if (!passing && node.health == core::NodeInfo::Health::unknown) {  // a row: what passes is kept
       node.health = it->second.health;
       node.draining = it->second.draining;
+      node.trouble = it->second.trouble;
       node.heartbeat_ms = it->second.heartbeat_ms;
       node.changed_ms = it->second.changed_ms;
     }

@@ -8,6 +8,8 @@
 #include "core/text.hpp"
 
 #include <map>
+#include <optional>
+#include <set>
 
 namespace muster::api {
 namespace {
@@ -66,6 +68,7 @@ std::string refusal(const core::NodeInfo& node, uint32_t used, const core::Amoun
                     const core::Demand& demand) {
   if (node.health != core::NodeInfo::Health::ready) return "not ready";
   if (node.draining) return "its agent is leaving";
+  if (node.trouble) return node.trouble.reason + ": " + node.trouble.message;
   if (node.spec.unschedulable) return "cordoned";
   if (!core::enforces(node, demand))
     return "it does not enforce the pod's limits (--require-limits)";
@@ -173,6 +176,20 @@ std::string running_text(const View& view, const core::Pod& pod, Millis now) {
   return text + " is on its way to node " + view.node_name(pod.node);
 }
 
+// What keeps a node with pods of the job from its work; with an index, of that.
+void tell_trouble(const View& view, const core::Job& job, std::optional<uint32_t> index,
+                  Explanation& out) {
+  std::set<NodeId> told;
+  for (const auto& [key, pod] : job.state().open) {
+    if (!pod.bound() || (index && key.index != *index) || !told.insert(pod.node).second) continue;
+    const auto shown = view.node(view.node_name(pod.node));
+    if (!shown || shown->node->id != pod.node || !shown->node->trouble) continue;
+    const core::NodeTrouble& trouble = shown->node->trouble;
+    out.details.push_back("node " + shown->node->name + " is not ready: " + trouble.reason + ": " +
+                          trouble.message);
+  }
+}
+
 }  // namespace
 
 Explanation why_job(const View& view, const core::Job& job, Millis now,
@@ -210,6 +227,7 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
   }
   if (out.state == "Running" && pending > 0)
     out.details.push_back(count(pending, "pod") + " wait for a place on a node");
+  tell_trouble(view, job, std::nullopt, out);
   if (delayed > 0 && out.state != "Backoff")
     out.details.push_back("waiting after a failure: " + std::to_string(delayed) +
                           " (the next one " + span_text(next - now + kRoundUpMs) + " more)");
@@ -253,6 +271,7 @@ Explanation why_index(const View& view, const core::Job& job, uint32_t index,
   if (open && open->bound()) {
     out.state = open->terminating() ? "Stopping" : "Running";
     out.summary = running_text(view, *open, now);
+    tell_trouble(view, job, index, out);
     tell_last();
     return out;
   }

@@ -14,6 +14,7 @@
 #include <capnp/rpc-twoparty.h>
 #include <kj/async-io.h>
 
+#include <algorithm>
 #include <future>
 #include <map>
 #include <mutex>
@@ -29,10 +30,10 @@ namespace {
 constexpr unsigned kListsInFlight = 8;  // launches or kills that an agent has not accepted yet
 constexpr unsigned kRefusedMax = 4;     // registrations of one connection; then it is closed
 constexpr uint32_t kProtocol = 1;
-constexpr size_t kReasonMax = 64;  // bytes of what an agent says of its node
+constexpr size_t kReasonMax = 64, kMessageMax = 1024;  // bytes of what an agent says of its node
 
 std::string text_of(capnp::Text::Reader text, size_t most) {
-  return utf8_prefix({text.begin(), text.size()}, most);
+  return {text.begin(), std::min<size_t>(text.size(), most)};
 }
 
 // What an exception says; an agent may have written it.
@@ -519,7 +520,12 @@ void Session::check_current() {
 
 kj::Promise<void> Session::heartbeat(HeartbeatContext context) {
   check_current();
-  caf::anon_send(server_.cluster(), actors::Heartbeat{node_, link_});
+  auto trouble = context.getParams().getTrouble();
+  caf::anon_send(server_.cluster(),
+                 actors::Heartbeat{node_,
+                                   link_,
+                                   {text_of(trouble.getReason(), kReasonMax),
+                                    text_of(trouble.getMessage(), kMessageMax)}});
   auto results = context.getResults(capnp::MessageSize{8, 0});
   results.setEpoch(server_.options().epoch);
   results.setNonce(server_.options().nonce);

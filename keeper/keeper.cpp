@@ -69,7 +69,8 @@ void set_signals() {
   for (int signal = 1; signal < NSIG; ++signal) {
     syscall(SYS_rt_sigaction, signal, kDefault, nullptr, NSIG / 8);
   }
-  for (int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE}) std::signal(signal, [](int) {});
+  for (int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGXFSZ})
+    std::signal(signal, [](int) {});
   // Ends are heard of by descriptor. A signal for each would break off what the main thread sleeps
   // in: one that the thread which started the process blocks is not ignored but goes to another.
   sigset_t ends;

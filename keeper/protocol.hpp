@@ -1,8 +1,8 @@
 // Protocol: what agent and keeper say to each other on work_dir/keeper/socket.
 //
 //   frame   := length:u32 type:u8 payload        length counts type and payload
-//   agent   := hello (spawn | kill | forget | end_all)*
-//   keeper  := refused | welcome (living | ended)* inventory_done (started | ended)*
+//   agent   := hello (spawn | kill | forget | end_all | ping)*
+//   keeper  := refused | welcome (living | ended)* inventory_done (started | ended | pong)*
 //
 // One record a frame; lists are what arrives together. Times cross as ages in milliseconds, save
 // for not_after, an instant of CLOCK_BOOTTIME, which is one for all processes of a machine: an age
@@ -48,6 +48,7 @@ enum class Type : uint8_t {
   kill,            // key grace_ms:i64
   forget,          // entry:u64
   end_all,         // -
+  ping,            // - (since version 3)
   welcome = 64,    // version:u32 can:u8 (since version 2)
                    // no_limits:text (why can lacks one; may be absent)
   refused,         // why:text
@@ -55,6 +56,7 @@ enum class Type : uint8_t {
   inventory_done,  // -
   started,         // key pid:i32 age_ms:i64
   ended,           // see Ended
+  pong,            // unwritten:text (since version 3)
 };
 
 // A process: `instance` counts restarts in place.

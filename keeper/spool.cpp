@@ -1,5 +1,7 @@
 #include "keeper/spool.hpp"
 
+#include "keeper/proc.hpp"
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -21,6 +23,7 @@ constexpr size_t kHeaderRoom = 1024;    // of a segment; more than its header ta
 constexpr size_t kErrorMax = 400;
 constexpr size_t kEndRoom = 640;  // a start and an end with the longest error
 constexpr auto kSyncGather = std::chrono::milliseconds(300);
+constexpr uint64_t kSyncMaxNs = 5'000'000'000;  // a disk that takes longer hangs
 
 enum class Kind : uint8_t { header = 1, intent, started, ended, forgot };
 
@@ -295,11 +298,15 @@ void Spool::write_intent(Record& record) {
 std::string Spool::intend(Record& record) {
   record.entry = ++next_entry_;
   record.keeper = keeper_;
-  if (record.note.size() > segment_bytes_ / 2) return "its note is too long";
   size_t ends_a_segment = (segment_bytes_ - kHeaderRoom) / kEndRoom;
   size_t spares = 1 + (open_ends_ + 1) / ends_a_segment;
   bool full = offset_ + pending_.size() + weight(record) > segment_bytes_;
-  if (!make_spares(spares + full)) return std::strerror(errno);
+  if (!make_spares(spares + full)) {
+    room_error_ = errno;
+    room_wanted_ = spares + full;
+    return std::strerror(room_error_);
+  }
+  room_error_ = 0;
   write_intent(record);
   live_[record.entry] = &record;
   live_bytes_ += weight(record);
@@ -396,11 +403,16 @@ bool Spool::flush() {
                        static_cast<off_t>(offset_ + done));
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
-      std::perror("muster-keeper: spool: write");
+      int error = n < 0 ? errno : ENOSPC;
+      if (error != write_error_)  // else it was said
+        std::fprintf(stderr, "muster-keeper: spool: write: %s\n", std::strerror(error));
+      write_error_ = error;
       return false;  // all of it is written again, at the same place
     }
     done += static_cast<size_t>(n);
   }
+  if (write_error_ != 0) std::fprintf(stderr, "muster-keeper: spool: it is written again\n");
+  write_error_ = 0;
   offset_ += done;
   pending_.clear();
   bool first = false;  // else the thread that syncs gathers already
@@ -412,6 +424,19 @@ bool Spool::flush() {
   if (first) dirty_or_done_.notify_one();
   if (may_drop_ && segments_.size() > 1) drop_old();
   return true;
+}
+
+std::string Spool::trouble() {
+  auto text = [](const char* what, int error) {
+    return std::string("spool: ") + what + ": " + std::strerror(error);
+  };
+  if (write_error_ != 0) return text("write", write_error_);
+  if (room_error_ != 0 && make_spares(room_wanted_)) room_error_ = 0;
+  if (room_error_ != 0) return text("no room for another segment", room_error_);
+  if (int error = sync_error_; error != 0) return text("sync", error);
+  uint64_t since = sync_since_ns_;
+  if (since != 0 && boot_ns() > since + kSyncMaxNs) return "spool: a sync does not return";
+  return "";
 }
 
 void Spool::sync() {
@@ -431,10 +456,20 @@ void Spool::run_sync() {
     auto files = std::move(dirty_);
     dirty_.clear();
     lock.unlock();
-    for (auto& file : files) fdatasync(file->fd);
+    sync_since_ns_ = boot_ns();
+    std::vector<std::shared_ptr<File>> failed;
+    int error = 0;
+    for (auto& file : files) {
+      if (fdatasync(file->fd) == 0) continue;
+      error = errno;
+      failed.push_back(file);
+    }
     if (!files.empty()) fsync(dir_);  // the segments' names
+    sync_since_ns_ = 0;
+    if (!files.empty()) sync_error_ = error;
     files.clear();
     lock.lock();
+    dirty_.insert(dirty_.begin(), failed.begin(), failed.end());
   }
 }
 

@@ -16,15 +16,17 @@
 // a few times a second, which survives that of the machine.
 //
 // Segments are allocated ahead: a start is refused while the spares could not take the ends of all
-// that run, so a full disk refuses starts and loses no end. Only the oldest segment is ever
-// dropped; what is alive in it is written again at the front. So the entries after an intent are
-// always there when the intent is.
+// that run, so a full disk refuses starts and loses no end. What the disk does not take stays in
+// memory and is written again, at the same place, until it does; trouble() says why. Only the
+// oldest segment is ever dropped; what is alive in it is written again at the front. So the entries
+// after an intent are always there when the intent is.
 //
 // Always holds: one keeper writes (the lock); each keeper begins a segment of its own.
 #pragma once
 
 #include "keeper/protocol.hpp"
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -70,7 +72,8 @@ class Spool {
   void adopt(Record& record);
   void adopted_all() { may_drop_ = true; }
 
-  // The record's address must stay until forget(). Empty, or why there is no room for it.
+  size_t note_max() const { return segment_bytes_ / 2; }
+  // The record's address must stay until forget(). Empty, or why there is no room for it now.
   std::string intend(Record& record);
   void started(const Record& record);
   void ended(Record& record);
@@ -83,6 +86,9 @@ class Spool {
   // be done yet.
   bool flush();
   void sync();  // waits for the disk
+
+  // Why the disk does not take what is noted; empty: it does. Looks for room again if that lacked.
+  std::string trouble();
 
  private:
   struct File {
@@ -126,6 +132,11 @@ class Spool {
   std::unordered_map<uint64_t, Record*> live_;
   std::vector<uint64_t> forgotten_;
   bool may_drop_ = false;
+  int write_error_ = 0;  // of the last flush; 0: it was written
+  int room_error_ = 0;   // of the last intend(): there was no room for spares
+  size_t room_wanted_ = 0;
+  std::atomic<int> sync_error_ = 0;          // of the last sync
+  std::atomic<uint64_t> sync_since_ns_ = 0;  // boot time; 0: none is under way
 
   std::mutex mutex_;  // of what follows
   std::condition_variable dirty_or_done_;

@@ -96,6 +96,7 @@ void Supervisor::run() {
     look_for_leftovers();
     check_idle();
     bool written = commit();
+    if (std::exchange(pinged_, false)) Frame(out_, Type::pong).text(spool_.trouble());
     send();
     if (stopping_ && living_ == 0) {
       if (stop_at_ns_ == 0) stop_at_ns_ = now_ns_ + kFarewellNs;
@@ -297,7 +298,7 @@ void Supervisor::stop() {
 }
 
 void Supervisor::check_idle() {
-  if (living_ > 0 || agent_fd_ >= 0) idle_since_ns_ = now_ns_;
+  if (living_ > 0 || agent_fd_ >= 0 || unwritten_) idle_since_ns_ = now_ns_;
   if (now_ns_ < next_check_ns_) return;
   next_check_ns_ = now_ns_ + std::min(kCheckNs, options_.idle_ns / 4 + kNsPerMs);
   struct stat info {};

@@ -6,6 +6,9 @@
 // started for it came too late is gone as soon as that is told. Whatever a turn of the loop came to
 // is written to the spool in one write before anything is started or told.
 //
+// What the spool does not take is kept and offered again: ends are told once they are in it. A ping
+// is answered by this same loop, after its write: a loop that hangs answers nothing.
+//
 // Always holds: a process is found by its entry in the spool, never by a descriptor's or a pid's
 // number; its pid is signalled only while we have not reaped it.
 #pragma once
@@ -113,6 +116,7 @@ class Supervisor {
 
   int agent_fd_ = -1;
   bool greeted_ = false;
+  bool pinged_ = false;
   FrameBuffer in_;
   std::string out_;
   size_t out_done_ = 0;

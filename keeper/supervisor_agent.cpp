@@ -43,7 +43,7 @@ void Supervisor::drop_agent() {
   epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, agent_fd_, nullptr);
   close(agent_fd_);
   agent_fd_ = -1;
-  greeted_ = false;
+  greeted_ = pinged_ = false;
   in_ = {};
   out_.clear();
   out_done_ = 0;
@@ -84,6 +84,8 @@ void Supervisor::on_frame(Type type, std::string_view payload) {
     remove(*process);
   } else if (type == Type::end_all) {
     stop();
+  } else if (type == Type::ping) {
+    pinged_ = true;
   }
 }
 
@@ -131,7 +133,8 @@ void Supervisor::on_spawn(Reader in) {
   process->note = note;
   process->start_ns = now_ns_;
   ++living_;
-  std::string refused = spool_.intend(*process);
+  bool noteable = process->note.size() <= spool_.note_max();
+  std::string refused = noteable ? spool_.intend(*process) : "its note is too long";
   Process& added = *process;
   by_key_[key] = process.get();
   processes_[added.entry] = std::move(process);
@@ -139,8 +142,10 @@ void Supervisor::on_spawn(Reader in) {
     jobs_.push_back({{options_.keeper, added.entry}, std::string(in.rest())});
     return;
   }
+  refused.insert(0, "spool: ");
+  if (noteable) return turn_away(added, refused);  // until there is room
   added.exit_code = 126;
-  added.error = "spool: " + refused;
+  added.error = refused;
   added.end_ns = now_ns_;
   end(added);
 }

@@ -117,9 +117,15 @@ struct ContainerEnd {
   endAgeMs @6 :UInt64;
 }
 
+# What keeps a node from its work, as its condition Ready says it; no reason: nothing does.
+struct NodeTrouble {
+  reason @0 :Text;             # one word (KeeperNotResponding)
+  message @1 :Text;
+}
+
 interface Session {
   # Valid until the agent registers again; then every call on it fails.
-  heartbeat @0 (seq :UInt64) -> (epoch :UInt64, nonce :UInt64, commit :UInt64);
+  heartbeat @0 (seq :UInt64, trouble :NodeTrouble) -> (epoch :UInt64, nonce :UInt64, commit :UInt64);
   # Renews the lease. DISCONNECTED: register again.
 
   report @1 (starts :List(PodStart), ends :List(PodEnd)) -> (commit :UInt64);

@@ -376,8 +376,8 @@ std::string encode_node(const core::NodeInfo& node) {
   // Fails to compile when a node gets a member that is neither written below nor only memory.
   [[maybe_unused]] const auto& [id, name, work_dir_id, boot_id, secret, slots, cpu_millis,
                                 memory_bytes, resources, node_labels, address, strangers,
-                                created_ms, spec, gone, deleted, health, draining, heartbeat_ms,
-                                changed_ms, limits] = node;
+                                created_ms, spec, gone, deleted, health, draining, trouble,
+                                heartbeat_ms, changed_ms, limits] = node;
   [[maybe_unused]] const auto& [unschedulable, taints, own_labels, annotations, managers] = spec;
   capnp::MallocMessageBuilder message;
   auto out = message.initRoot<wire::NodeRow>();

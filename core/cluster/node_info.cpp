@@ -1,7 +1,11 @@
-// The labels that selectors see.
+// Which nodes are ready, and the labels that selectors see.
 #include "core/cluster/node_info.hpp"
 
 namespace muster::core {
+
+bool is_ready(const NodeInfo& node) {
+  return node.health == NodeInfo::Health::ready && !node.draining && !node.trouble;
+}
 
 StringMap labels_of(const NodeInfo& node) {
   StringMap labels = node.spec.labels;

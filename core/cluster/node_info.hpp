@@ -40,6 +40,15 @@ struct LimitSupport {
   bool operator==(const LimitSupport&) const = default;
 };
 
+// What the agent says keeps the node from its work: it is heard of, and its pods stay, but it gets
+// no new ones. No reason: nothing does.
+struct NodeTrouble {
+  std::string reason;  // one word, as in a condition
+  std::string message;
+  explicit operator bool() const { return !reason.empty(); }
+  bool operator==(const NodeTrouble&) const = default;
+};
+
 struct NodeInfo {
   // Durable.
   NodeId id = kNoNode;
@@ -65,11 +74,15 @@ struct NodeInfo {
   enum class Health { unknown, ready, suspect, lost };
   Health health = Health::unknown;  // unknown: not heard of since the coordinator's start
   bool draining = false;            // its agent is leaving
-  Millis heartbeat_ms = 0;          // wall clock of the last one
-  Millis changed_ms = 0;            // when health last changed
-  LimitSupport limits{};            // known once its agent has registered
+  NodeTrouble trouble;
+  Millis heartbeat_ms = 0;  // wall clock of the last one
+  Millis changed_ms = 0;    // when health last changed
+  LimitSupport limits{};    // known once its agent has registered
   bool operator==(const NodeInfo&) const = default;
 };
+
+// It may be given pods, if nobody has set anything against that: its condition Ready is True.
+bool is_ready(const NodeInfo& node);
 
 // The agent's labels, those set by people, and kubernetes.io/hostname.
 StringMap labels_of(const NodeInfo& node);

@@ -20,8 +20,12 @@ bool Node::obeys(Term term) {
   return true;
 }
 
-bool Node::may_start(Millis now) const {
+bool Node::in_charge(Millis now) const {
   return !stopping_ && now < lease_until_ && fencing_.empty();
+}
+
+bool Node::may_start(Millis now) const {
+  return in_charge(now) && !hands_in_trouble_ && now >= hold_until_;
 }
 
 bool Node::registered(const Welcome& welcome, Millis sent_at) {
@@ -265,10 +269,10 @@ void Node::start_waiting(Orders& orders, Millis now) {
   waiting_.insert(waiting_.begin(), passed.begin(), passed.end());
 }
 
-// Gives back the pods that wait for a slot too long. Returns when to look again; 0: when something
-// happens.
+// Gives back the pods that wait too long for a slot, or for the hands. Returns when to look again;
+// 0: when something happens.
 Millis Node::give_back(Millis now) {
-  if (!connected_ || !may_start(now) || running_ < slots_) return 0;
+  if (!connected_ || !in_charge(now) || (running_ < slots_ && !hands_in_trouble_)) return 0;
   for (; !waiting_.empty(); waiting_.pop_front()) {
     auto pod = pods_.find(waiting_.front());
     if (pod == pods_.end() || pod->second.running) continue;
@@ -276,7 +280,8 @@ Millis Node::give_back(Millis now) {
     if (now < due) return due;
     PodEnded end{.pod = pod->first,
                  .cause = Cause::given_back,
-                 .message = "it waited in vain for a slot of its node",
+                 .message = hands_in_trouble_ ? "its node cannot start it"
+                                              : "it waited in vain for a slot of its node",
                  .ended_at = now};
     pods_.erase(pod);
     finish(std::move(end), {});
@@ -344,6 +349,7 @@ void Node::process_ended(const ProcessEnd& end) {
 void Node::not_started(Pods::iterator pod, const ProcessEnd& end) {
   Pod& p = pod->second;
   if (!p.run.starting(end.step)) return;
+  hold_until_ = std::max(hold_until_, end.ended_at + kHoldMs);
   p.run.unstart(end.step.container, p.stop.has_value());
   if (p.stop || p.run.ran() || !p.run.living().empty()) return go_on(pod, end.ended_at);
   if (!p.adopted || p.run.planned()) return wait_again(pod);
@@ -521,6 +527,7 @@ Orders Node::next(Millis now) {
   };
   if (!timers_.empty()) again_at(timers_.begin()->first);
   if (wait_until != 0) again_at(wait_until);
+  if (now < hold_until_) again_at(hold_until_);
   orders.forget = std::exchange(forget_, {});
   orders.over = std::exchange(over_, {});
   return orders;

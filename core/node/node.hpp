@@ -11,6 +11,7 @@
 //  - nothing is started outside the lease, nor while a pod that the coordinator disowned (fenced)
 //  is still alive; an order to start carries the lease's end, and what the hands did not start for
 //  it waits here for the next lease;
+//  - while the hands are in trouble (pulse.hpp) nothing is started, and what waits is given back;
 //  - a pod id is begun once; a kill is answered by an end, also for a pod that waits, that is
 //  between two of its processes, or that was never heard of;
 //  - an end is kept, and reported again after each registration, until the report that carried it
@@ -43,6 +44,8 @@ class Node {
   static constexpr size_t kReportsMax = 4;  // in flight
   // So long a pod waits here while all slots are taken; then other nodes may have some.
   static constexpr Millis kWaitMaxMs = 2'000;
+  // The hands are left alone for so long after they could not start something.
+  static constexpr Millis kHoldMs = 1'000;
   static constexpr size_t kGatherFrom =
       16;  // pods here or not acked: with fewer, a slot would be idle
 
@@ -75,6 +78,9 @@ class Node {
   // when it had not been started, else it is lost.
   void hands_connected(const std::vector<Living>& living, const std::vector<ProcessEnd>& ended,
                        Millis now);
+
+  // Whether they are in trouble: they do not answer, or cannot note what they do.
+  void hands_in_trouble(bool trouble) { hands_in_trouble_ = trouble; }
 
   // The node is short of memory: this pod ends at once (hard eviction).
   void evict(PodId pod, Millis now);
@@ -124,6 +130,7 @@ class Node {
   using Pods = std::map<PodId, Pod>;
 
   bool obeys(Term term);
+  bool in_charge(Millis now) const;
   bool may_start(Millis now) const;
   Pods::iterator adopt(PodId id, const Origin& origin, Millis grace_ms);
   void stop_pod(Pods::iterator pod, Cause why, Millis grace_ms, Millis now);
@@ -154,6 +161,8 @@ class Node {
   Term term_;               // highest seen
   bool connected_ = false;
   bool stopping_ = false;
+  bool hands_in_trouble_ = false;
+  Millis hold_until_ = 0;  // nothing is started before
   Millis lease_ms_ = 0;
   Millis lease_until_ = 0;  // nothing is started from then on
   uint32_t running_ = 0;

@@ -9,6 +9,7 @@ import itertools
 import json
 import os
 import pathlib
+import resource
 import signal
 import subprocess
 import sys
@@ -170,6 +171,65 @@ class Nodes(World):
         witness.check(self)
         self.assertEqual(sorted((i, a) for i, a, _, _ in witness.starts()), [(0, 1), (1, 1)])
         self.assertEqual((job["status"].get("succeeded"), job["status"].get("failed")), (2, 2))
+        self.nothing_left(witness)
+
+    def ready(self, cluster, node):
+        """Status and reason of its condition Ready."""
+        conditions = cluster.api.call("GET", f"/api/v1/nodes/{node}")[1]["status"]["conditions"]
+        found = next(c for c in conditions if c["type"] == "Ready")
+        return found["status"], found["reason"]
+
+    def in_trouble(self, cluster, witness, reason):
+        """While the only node is in this trouble, and pods of the job "held" are there: everybody says so, and nothing starts."""
+        eventually(lambda: self.ready(cluster, "node-0") == ("False", reason), f"Ready is False: {reason}")
+        self.assertTrue(matches(r"node-0\s+NotReady", self.muster("get", "nodes", cluster=cluster).stdout))
+        self.assertIn(reason, self.muster("describe", "node", "node-0", cluster=cluster).stdout)
+        self.assertIn(reason, self.muster("why", "job/held", cluster=cluster).stdout)
+        self.assertIn(reason, self.muster("why", "job/held/0", cluster=cluster).stdout)
+        name = f"waits-{reason.lower()}"
+        self.submit(cluster, witness.job(name, "code=0", 1))
+        eventually(lambda: self.pods_of(cluster, name), "its pod is there")
+        why = self.muster("why", f"job/{name}", cluster=cluster)
+        self.assertIn(reason, why.stdout)
+        self.assertNotIn("nodeName", self.pods_of(cluster, name)[0]["spec"])
+        job = cluster.api.job("held")["status"]
+        self.assertEqual((job.get("active"), job.get("failed")), (2, None), "its pods are neither lost nor failed")
+        return name
+
+    def test_p13_a_keeper_that_cannot_write_hides_no_end(self):
+        cluster = self.cluster(agents=1, slots=4, grace="2s")
+        witness = self.witness(cluster)
+        self.submit(cluster, witness.job("held", UNTIL_GO, 2, backoffLimit=0))
+        memory = Memory(cluster, "held")
+        eventually(lambda: cluster.api.job("held")["status"].get("ready") == 2, "both pods run")
+        keeper = self.keeper_of(cluster, "node-0")
+        _, most = resource.prlimit(keeper, resource.RLIMIT_FSIZE)
+        resource.prlimit(keeper, resource.RLIMIT_FSIZE, (0, most))
+        (witness.folder / "go").touch()
+        eventually(lambda: len(witness.ends()) == 2, "both pods have ended")
+        waits = self.in_trouble(cluster, witness, "SpoolNotWritable")
+        resource.prlimit(keeper, resource.RLIMIT_FSIZE, (most, most))
+        job = cluster.wait("held", finished)
+        memory.end(self)
+        self.assertEqual((job["status"].get("succeeded"), job["status"].get("failed")), (2, None))
+        eventually(lambda: self.ready(cluster, "node-0") == ("True", "AgentReady"), "the node is ready again")
+        self.assertEqual(cluster.wait(waits, finished)["status"]["succeeded"], 1)
+        self.nothing_left(witness)
+
+    def test_p13_a_keeper_that_hangs_hides_no_end(self):
+        cluster = self.cluster(agents=1, slots=4, grace="2s")
+        witness = self.witness(cluster)
+        self.submit(cluster, witness.job("held", UNTIL_GO, 2, backoffLimit=0))
+        eventually(lambda: cluster.api.job("held")["status"].get("ready") == 2, "both pods run")
+        keeper = self.keeper_of(cluster, "node-0")
+        self.freeze(keeper)
+        (witness.folder / "go").touch()
+        waits = self.in_trouble(cluster, witness, "KeeperNotResponding")
+        os.kill(keeper, signal.SIGCONT)
+        job = cluster.wait("held", finished)
+        self.assertEqual((job["status"].get("succeeded"), job["status"].get("failed")), (2, None))
+        self.assertEqual(cluster.wait(waits, finished)["status"]["succeeded"], 1)
+        eventually(lambda: self.ready(cluster, "node-0") == ("True", "AgentReady"), "the node is ready again")
         self.nothing_left(witness)
 
     def test_a_name_that_is_taken(self):

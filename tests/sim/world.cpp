@@ -16,7 +16,8 @@ namespace muster::sim {
 namespace {
 constexpr Millis kGraceMs = 4'000;
 constexpr Millis kBeatMs = 500;
-constexpr uint64_t kHandsMs = 40;  // that an order spends with the hands, at most
+// That an order spends with the hands, at most: as a rule, and when a disk is slow.
+constexpr uint64_t kHandsMs = 40, kSlowHandsMs = 1'500;
 }  // namespace
 
 struct World::Config : caf::actor_system_config {
@@ -468,7 +469,8 @@ void World::pump(uint32_t number) {
     PodId pod = start.pod;
     if (agent.processes.contains(pod) || agent.spool.contains(pod)) continue;
     if (!agent.ordered.insert(pod).second) continue;  // the keeper is idempotent
-    at(static_cast<Millis>(below(kHandsMs)), [this, number, pod, not_after = start.not_after] {
+    const uint64_t held_up_ms = chance(0.1) ? kSlowHandsMs : kHandsMs;
+    at(static_cast<Millis>(below(held_up_ms)), [this, number, pod, not_after = start.not_after] {
       process_starts(number, pod, not_after);
     });
   }

@@ -247,6 +247,27 @@ TEST_F(ClusterTest, WhileNobodyIsHealthyNobodyIsLost) {
   EXPECT_EQ(links_.dropped, std::vector<NodeId>{a});
 }
 
+TEST_F(ClusterTest, P13ANodeInTroubleGetsNoPodsAndIsNotLost) {
+  NodeId a = join("a", "d1"), b = join("b", "d2");
+  core::NodeTrouble trouble{"KeeperNotResponding", "the keeper has not answered for 5 s"};
+  for (Millis ms = 0; ms < 2 * kGraceMs; ms += 500) {
+    caf::anon_send(cluster_, Heartbeat{a, link_of_[a], trouble});
+    pass(500, {b});
+  }
+  EXPECT_TRUE(told_.lost.empty()) << "it is heard of";
+  EXPECT_EQ(shown_[a].health, NodeInfo::Health::ready);
+  EXPECT_EQ(shown_[a].trouble, trouble);
+  EXPECT_FALSE(core::is_ready(shown_[a]));
+  want(1, 9, 0);
+  EXPECT_EQ(told_.granted[1], (std::map<NodeId, uint32_t>{{b, 2}}));
+  EXPECT_EQ(join("a", "d1"), a) << "its agent has registered again";
+  EXPECT_EQ(told_.granted[1].count(a), 0u);
+  caf::anon_send(cluster_, Heartbeat{a, link_of_[a]});
+  run();
+  EXPECT_TRUE(core::is_ready(shown_[a]));
+  EXPECT_EQ(told_.granted[1][a], 2u);
+}
+
 TEST_F(ClusterTest, ACordonedNodeGetsNothingAndItsNextIncarnationIsCordonedToo) {
   NodeId a = join("a", "d1");
   core::NodeSpec cordoned;

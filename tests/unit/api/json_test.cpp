@@ -195,6 +195,13 @@ TEST_F(JsonTest, NodesAndEvents) {
   EXPECT_EQ(node["metadata"]["labels"]["zone"], "a");
   view.nodes({make_node(1, "n1", core::NodeInfo::Health::lost)});
   EXPECT_EQ(condition(get(view.node("n1")), "Ready")["status"], "Unknown");
+  auto troubled = make_node(1, "n1", core::NodeInfo::Health::ready);
+  troubled.trouble = {"SpoolNotWritable", "spool: write: No space left on device"};
+  view.nodes({troubled});
+  const Json ready = condition(get(view.node("n1")), "Ready");
+  EXPECT_EQ(ready["status"], "False") << "p13";
+  EXPECT_EQ(ready["reason"], "SpoolNotWritable");
+  EXPECT_EQ(ready["message"], "spool: write: No space left on device");
   auto cordoned = make_node(1, "n1", core::NodeInfo::Health::ready);
   cordoned.spec.unschedulable = true;
   feed.node(cordoned);

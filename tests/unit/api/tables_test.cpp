@@ -77,6 +77,9 @@ class Tables : public ::testing::Test {
     auto leaving = make_node(4, "n4", core::NodeInfo::Health::ready);
     leaving.draining = true;
     feed.node(leaving);
+    auto troubled = make_node(5, "n5", core::NodeInfo::Health::ready);
+    troubled.trouble = {"KeeperNotResponding", "it is silent"};
+    feed.node(troubled);
     feed.admit(1, make_job("mixed", uid_of(1), 6));
     feed.records(1, {core::JobStarted{kStart}});
     feed.create(1, 0, 6);

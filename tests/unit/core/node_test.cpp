@@ -1,6 +1,8 @@
 // Node under tables of events: what it orders after each.
 #include "core/node/node.hpp"
 
+#include "core/node/pulse.hpp"
+
 #include <gtest/gtest.h>
 
 #include <string>
@@ -173,6 +175,7 @@ TEST_F(P12NotAfter, WhatCameTooLateWaitsForALeaseInItsPlace) {
   unstarted(0);  // told twice
   EXPECT_EQ(next(), "") << "no lease, and nothing to tell: it has neither started nor failed";
   EXPECT_EQ(node.waiting(), std::vector<PodId>{pod(0)});
+  now += Node::kHoldMs;
   ASSERT_TRUE(node.heartbeat_answered(kTerm, now));
   EXPECT_EQ(next(), "start j1/0#0");
   unstarted(1);
@@ -218,10 +221,62 @@ TEST_F(P12NotAfter, ARestartInPlaceWaitsForALeaseToo) {
   unstarted(0, {0, 1});
   EXPECT_TRUE(node.next(now).starts.empty());
   EXPECT_EQ(node.running(), std::vector<PodId>{pod(0)}) << "it keeps its slot";
+  now += Node::kHoldMs;
   ASSERT_TRUE(node.heartbeat_answered(kTerm, now));
   orders = node.next(now);
   ASSERT_EQ(orders.starts.size(), 1u);
   EXPECT_EQ(orders.starts[0].step.instance, 1);
+}
+
+TEST(P13Pulse, SilenceIsCountedInQuestions) {
+  Pulse pulse;
+  for (uint32_t i = 0; i < Pulse::kSilentMax; ++i) {
+    EXPECT_FALSE(pulse.trouble()) << i;
+    pulse.asked();
+  }
+  EXPECT_EQ(pulse.trouble().reason, "KeeperNotResponding");
+  pulse.answered("spool: write: No space left on device");
+  EXPECT_EQ(pulse.trouble().reason, "SpoolNotWritable");
+  EXPECT_NE(pulse.trouble().message.find("No space left"), std::string::npos);
+  pulse.asked();
+  EXPECT_EQ(pulse.trouble().reason, "SpoolNotWritable") << "the newest answer counts";
+  pulse.answered("");
+  EXPECT_FALSE(pulse.trouble());
+}
+
+TEST_F(NodeTest, P13NothingStartsWhileTheHandsAreInTroubleAndWhatWaitsIsGivenBack) {
+  welcome();
+  launch({0});
+  EXPECT_EQ(next(), "start j1/0#0");
+  started(0);
+  EXPECT_EQ(next(), "report 1 +j1/0#0");
+  node.hands_in_trouble(true);
+  launch({1});
+  EXPECT_EQ(next(), "");
+  node.hands_in_trouble(false);
+  EXPECT_EQ(next(), "start j1/1#0") << "it was short";
+  started(1);
+  EXPECT_EQ(next(), "report 2 +j1/1#0");
+  ended(1, 0, 5);
+  EXPECT_EQ(next(), "report 3 -j1/1#0 exited/0");
+  node.hands_in_trouble(true);
+  launch({2});
+  now += Node::kWaitMaxMs;
+  EXPECT_EQ(next(), "report 4 -j1/2#0 given_back/0") << "though a slot is free";
+  EXPECT_EQ(node.running(), std::vector<PodId>{pod(0)}) << "what runs stays";
+}
+
+TEST_F(NodeTest, P13HandsThatCouldNotStartAreLeftAloneForAMoment) {
+  welcome();
+  launch({0});
+  EXPECT_EQ(next(), "start j1/0#0");
+  node.process_ended(
+      {.pod = pod(0), .error = "spool: no room", .ended_at = now, .unstarted = true});
+  Orders orders = node.next(now);
+  EXPECT_EQ(text(orders), "");
+  EXPECT_EQ(orders.again_at, now + Node::kHoldMs);
+  now += Node::kHoldMs;
+  EXPECT_EQ(next(), "start j1/0#0");
 }
 
 TEST_F(NodeTest, LeaseOutlivesTheConnection) {

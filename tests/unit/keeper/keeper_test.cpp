@@ -20,6 +20,7 @@
 #include <functional>
 #include <memory>
 #include <sstream>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -660,7 +661,100 @@ TEST_P(P12NotAfter, AWorkerThatHungStartsNothingLate) {
   EXPECT_FALSE(fs::exists(root_ / "ran"));
 }
 
+class P13Keeper : public KeeperTest {
+ protected:
+  ~P13Keeper() noexcept override {}
+  // Asks again and again until the answers say this of it.
+  bool wait_for_trouble(const std::string& reason) {
+    auto deadline = std::chrono::steady_clock::now() + kDeadline;
+    while (true) {
+      trouble_ = agent_->client->check();
+      if (trouble_.reason == reason) return true;
+      if (std::chrono::steady_clock::now() > deadline) return false;
+      io_.provider->getTimer().afterDelay(100 * kj::MILLISECONDS).wait(io_.waitScope);
+    }
+  }
+  // Of the files that it writes to: what lies behind fails.
+  void limit_files(rlim_t bytes) {
+    rlimit limit{};
+    ASSERT_EQ(prlimit(keeper_pid(), RLIMIT_FSIZE, nullptr, &limit), 0);
+    limit.rlim_cur = bytes;
+    ASSERT_EQ(prlimit(keeper_pid(), RLIMIT_FSIZE, &limit, nullptr), 0);
+  }
+  core::node::Trouble trouble_;
+};
+
+TEST_P(P13Keeper, EndsThatCannotBeWrittenAreToldWhenTheyCan) {
+  connect();
+  agent_->client->spawn({shell(0, "while ! test -f go; do sleep 0.01; done; exit 0"),
+                         shell(1, "while ! test -f go; do sleep 0.01; done; exit 3")});
+  ASSERT_TRUE(wait_for([this] { return agent_->started.size() == 2; }));
+  EXPECT_TRUE(wait_for_trouble(""));
+  limit_files(0);
+  std::ofstream(root_ / "go") << "go";
+  EXPECT_TRUE(wait_for_trouble("SpoolNotWritable"));
+  EXPECT_NE(trouble_.message.find("spool: write: File too large"), std::string::npos)
+      << trouble_.message;
+  EXPECT_TRUE(wait_for([this] { return pids_with(mark()).empty(); }));
+  SpawnOrder late = shell(2, "echo ran > ran");
+  late.not_after = boot_now() + 50;
+  agent_->client->spawn({late});
+  EXPECT_TRUE(wait_for([&] { return boot_now() >= late.not_after; }));
+  connect();  // what another agent is told
+  EXPECT_TRUE(wait_for_trouble("SpoolNotWritable"));
+  EXPECT_TRUE(agent_->inventory.ended.empty());
+  EXPECT_EQ(agent_->inventory.living.size(), 3u);
+  EXPECT_TRUE(agent_->ended.empty());
+  limit_files(RLIM_INFINITY);
+  EXPECT_TRUE(wait_for_trouble(""));
+  ASSERT_TRUE(wait_for([this] { return agent_->ended.size() == 3; }));
+  EXPECT_EQ(agent_->end_of({{7, 0, 0}, 0, 0})->exit_code, 0);
+  EXPECT_EQ(agent_->end_of({{7, 1, 0}, 0, 0})->exit_code, 3);
+  EXPECT_FALSE(agent_->end_of({{7, 0, 0}, 0, 0})->lost);
+  EXPECT_TRUE(agent_->end_of({{7, 2, 0}, 0, 0})->unstarted);
+  EXPECT_FALSE(fs::exists(root_ / "ran"));
+}
+
+TEST_P(P13Keeper, WithoutRoomForAnEndNothingStartsNorFails) {
+  setenv("MUSTER_KEEPER_SEGMENT_BYTES", "65536", 1);
+  connect();
+  EXPECT_EQ(run(shell(9, "exit 0")).exit_code, 0);
+  limit_files(65'000);  // entries can be written, another segment can't be made
+  std::vector<SpawnOrder> orders;
+  for (uint32_t i = 0; i < 4; ++i) {
+    orders.push_back(shell(i, "while ! test -f go; do sleep 0.01; done; exit 0"));
+    orders.back().note = std::string(20'000, 'n');
+  }
+  agent_->client->spawn(orders);
+  auto end_of = [this](uint32_t index) { return agent_->end_of({{7, index, 0}, 0, 0}); };
+  ASSERT_TRUE(wait_for([&] { return end_of(3) != nullptr; }));
+  EXPECT_TRUE(end_of(3)->unstarted);
+  EXPECT_EQ(end_of(3)->error, "spool: File too large");
+  EXPECT_TRUE(wait_for_trouble("SpoolNotWritable"));
+  EXPECT_NE(trouble_.message.find("no room"), std::string::npos) << trouble_.message;
+  std::ofstream(root_ / "go") << "go";
+  ASSERT_TRUE(wait_for([&] { return end_of(0) && end_of(1) && end_of(2); })) << "as before";
+  EXPECT_EQ(end_of(2)->exit_code, 0);
+  limit_files(RLIM_INFINITY);
+  EXPECT_TRUE(wait_for_trouble(""));
+  connect();
+  EXPECT_EQ(run(orders[3]).exit_code, 0);
+}
+
+TEST_P(P13Keeper, AFrozenKeeperIsNoticed) {
+  connect();
+  EXPECT_TRUE(wait_for_trouble(""));
+  int keeper = keeper_pid();
+  ::kill(keeper, SIGSTOP);
+  EXPECT_TRUE(wait_for_trouble("KeeperNotResponding"));
+  ::kill(keeper, SIGCONT);
+  EXPECT_TRUE(wait_for_trouble(""));
+}
+
 INSTANTIATE_TEST_SUITE_P(Leftovers, KeeperTest, testing::Values("off", "on"), [](const auto& info) {
+  return std::string(info.param) == "on" ? "ByCgroup" : "BySession";
+});
+INSTANTIATE_TEST_SUITE_P(Leftovers, P13Keeper, testing::Values("off", "on"), [](const auto& info) {
   return std::string(info.param) == "on" ? "ByCgroup" : "BySession";
 });
 INSTANTIATE_TEST_SUITE_P(Leftovers, P12NotAfter, testing::Values("off", "on"),
