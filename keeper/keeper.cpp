@@ -3,11 +3,11 @@
 //   muster-keeper WORK_DIR CLUSTER_ID
 //
 // Started by the agent, and outlives it. Keeps its lock, socket, spool and log in WORK_DIR/keeper;
-// leaves when it has had neither processes nor an agent for a minute, or when the directory is
-// gone. MUSTER_KEEPER_IDLE_MS changes the minute, MUSTER_KEEPER_SEGMENT_BYTES the spool's segments.
-// MUSTER_KEEPER_UMASK (octal) is the umask of processes; without it they get ours.
-// A process gets a cgroup when it has limits or its agent asks for one; with
-// MUSTER_KEEPER_CGROUP=on each does, with off none.
+// leaves when it has had neither processes nor an agent for a minute, when the directory is gone,
+// or by SIGTERM while nothing runs. MUSTER_KEEPER_IDLE_MS changes the minute,
+// MUSTER_KEEPER_SEGMENT_BYTES the spool's segments. MUSTER_KEEPER_UMASK (octal) is the umask of
+// processes; without it they get ours. A process gets a cgroup when it has limits or its agent asks
+// for one; with MUSTER_KEEPER_CGROUP=on each does, with off none.
 //
 // Always holds: never two on a work-dir (the lock).
 #include "keeper/adopted.hpp"
@@ -61,6 +61,8 @@ uint64_t number_of(const char* variable, uint64_t otherwise, int base = 10) {
   leave(what + ": " + std::strerror(errno), kExitFailed);
 }
 
+volatile std::sig_atomic_t told_to_end = 0;  // so often by SIGTERM
+
 // Processes begin with default dispositions: a handler ends with the exec, an ignored signal would
 // not.
 void set_signals() {
@@ -69,8 +71,8 @@ void set_signals() {
   for (int signal = 1; signal < NSIG; ++signal) {
     syscall(SYS_rt_sigaction, signal, kDefault, nullptr, NSIG / 8);
   }
-  for (int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGPIPE, SIGXFSZ})
-    std::signal(signal, [](int) {});
+  for (int signal : {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGXFSZ}) std::signal(signal, [](int) {});
+  std::signal(SIGTERM, [](int) { told_to_end = told_to_end + 1; });
   // Ends are heard of by descriptor. A signal for each would break off what the main thread sleeps
   // in: one that the thread which started the process blocks is not ignored but goes to another.
   sigset_t ends;
@@ -182,7 +184,8 @@ void end_lost(uint64_t keeper_before, const std::vector<Record>& records) {
                          .listen_fd = listen_at(dir_fd),
                          .keeper = keeper,
                          .no_limits = std::move(no_limits),
-                         .idle_ns = number_of("MUSTER_KEEPER_IDLE_MS", kIdleMs) * 1'000'000},
+                         .idle_ns = number_of("MUSTER_KEEPER_IDLE_MS", kIdleMs) * 1'000'000,
+                         .told_to_end = &told_to_end},
                         spool, outputs, spawner, cgroups.get());
   for (auto& record : found.records) supervisor.adopt(std::move(record));
   supervisor.run();

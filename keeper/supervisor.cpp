@@ -95,6 +95,7 @@ void Supervisor::run() {
     run_timers();
     look_for_leftovers();
     check_idle();
+    check_told_to_end();
     bool written = commit();
     if (std::exchange(pinged_, false)) Frame(out_, Type::pong).text(spool_.trouble());
     send();
@@ -313,6 +314,17 @@ void Supervisor::check_idle() {
                     if (process == nullptr || process->state == State::ended) ::kill(pid, SIGKILL);
                   });
   }
+}
+
+// SIGTERM asks us to leave when nothing would be lost by it: not while something runs, nor with an
+// end that is nowhere but in our memory.
+void Supervisor::check_told_to_end() {
+  if (std::exchange(told_, *options_.told_to_end) == *options_.told_to_end) return;
+  if (living_ == 0 && !unwritten_) return stop();
+  if (living_ > 0)
+    std::fprintf(stderr, "muster-keeper: SIGTERM is ignored: %zu processes run\n", living_);
+  else
+    std::fprintf(stderr, "muster-keeper: SIGTERM is ignored: the spool is not written\n");
 }
 
 // What depends on the spool comes after it.

@@ -19,6 +19,7 @@
 #include "keeper/spawner.hpp"
 #include "keeper/spool.hpp"
 
+#include <csignal>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -42,6 +43,7 @@ class Supervisor {
     uint64_t keeper = 0;
     std::string no_limits{};  // why limits are not enforced, where they are not
     uint64_t idle_ns = 0;     // how long without processes and agent
+    const volatile std::sig_atomic_t* told_to_end = nullptr;  // by SIGTERM: so often
   };
 
   Supervisor(Options options, Spool& spool, Outputs& outputs, Spawner& spawner, Cgroups* cgroups);
@@ -79,6 +81,7 @@ class Supervisor {
   void run_timers();
   void look_for_leftovers();
   void check_idle();
+  void check_told_to_end();
   bool commit();
 
   void accept_agent();
@@ -112,6 +115,7 @@ class Supervisor {
   std::vector<uint64_t> starts_, ends_;
   bool unwritten_ = false;  // the disk refuses
   bool stopping_ = false;
+  std::sig_atomic_t told_ = 0;  // what was seen of told_to_end
   uint64_t next_check_ns_ = 0, idle_since_ns_ = 0, stop_at_ns_ = 0;
 
   int agent_fd_ = -1;

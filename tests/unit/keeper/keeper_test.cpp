@@ -700,7 +700,8 @@ TEST_P(P13Keeper, EndsThatCannotBeWrittenAreToldWhenTheyCan) {
   late.not_after = boot_now() + 50;
   agent_->client->spawn({late});
   EXPECT_TRUE(wait_for([&] { return boot_now() >= late.not_after; }));
-  connect();  // what another agent is told
+  ::kill(keeper_pid(), SIGTERM);  // not with ends in its memory only
+  connect();                      // what another agent is told
   EXPECT_TRUE(wait_for_trouble("SpoolNotWritable"));
   EXPECT_TRUE(agent_->inventory.ended.empty());
   EXPECT_EQ(agent_->inventory.living.size(), 3u);
@@ -749,6 +750,26 @@ TEST_P(P13Keeper, AFrozenKeeperIsNoticed) {
   EXPECT_TRUE(wait_for_trouble("KeeperNotResponding"));
   ::kill(keeper, SIGCONT);
   EXPECT_TRUE(wait_for_trouble(""));
+}
+
+TEST_P(KeeperTest, P30EndsOnSigtermWhenNothingRuns) {
+  connect();
+  agent_->client->spawn({shell(0, "while ! test -f go; do sleep 0.01; done; exit 6")});
+  ASSERT_TRUE(wait_for([this] { return agent_->started.size() == 1; }));
+  int keeper = keeper_pid();
+  ::kill(keeper, SIGTERM);
+  fs::path log = work_dir_ / "keeper/keeper.log";
+  EXPECT_TRUE(wait_for([&] {
+    return read_file(log).find("SIGTERM is ignored: 1 processes run") != std::string::npos;
+  }));
+  EXPECT_EQ(run(shell(1, "exit 0")).exit_code, 0) << "it goes on";
+  std::ofstream(root_ / "go") << "go";
+  ASSERT_TRUE(wait_for([this] { return agent_->ended.size() == 2; }));
+  EXPECT_EQ(keeper_pid(), keeper);
+  ::kill(keeper, SIGTERM);
+  EXPECT_TRUE(wait_for([this] { return !agent_->gone.empty() && keeper_pid() == 0; }));
+  connect();
+  EXPECT_EQ(agent_->inventory.ended.size(), 2u) << "the next keeper knows what was not forgotten";
 }
 
 INSTANTIATE_TEST_SUITE_P(Leftovers, KeeperTest, testing::Values("off", "on"), [](const auto& info) {
