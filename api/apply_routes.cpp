@@ -126,7 +126,7 @@ kj::Promise<void> Routes::apply_job(Exchange& exchange, const Target& target,
           "jobs", target.name);
     auto made = applied("Job", Json::object(), config, writer, force);
     if (!made.ok()) return exchange.send_error(made.error(), "jobs", target.name);
-    auto job = parse_job(made->dump(), FieldValidation::ignore);
+    auto job = parse_job(JsonText{std::move(*made), {}}, FieldValidation::ignore);
     if (!job.ok()) return exchange.bad(job.error().message);
     job->warnings = exchange.warnings;
     return admit(exchange, target, std::move(*job), dry, writer,
@@ -142,7 +142,7 @@ kj::Promise<void> Routes::apply_job(Exchange& exchange, const Target& target,
     // uid, name and namespace are judged as they were written.
     for (const char* name : {"uid", "name", "namespace"})
       if (config["metadata"].contains(name)) (*made)["metadata"][name] = config["metadata"][name];
-    auto job = parse_job(made->dump(), FieldValidation::ignore);
+    auto job = parse_job(JsonText{std::move(*made), {}}, FieldValidation::ignore);
     if (!job.ok()) return job.error();
     return update_job(std::move(*job), seen.object(), observed(seen), options_.knobs.gates);
   };

@@ -3,6 +3,7 @@
 #include "api/fields.hpp"
 
 #include <set>
+#include <vector>
 
 namespace muster::api {
 namespace {
@@ -105,10 +106,10 @@ void collect(const FieldType& type, const json& value, FieldSet& at) {
 
 void compare(const FieldType& type, const json& before, const json& after, FieldSet& added,
              FieldSet& modified, FieldSet& removed) {
-  if (before == after) return;
+  // What has a shape is not compared as a whole: that would look at everything again at each level.
   const Shape shape = shape_of(type, before);
   if (shape == Shape::leaf || shape != shape_of(type, after)) {
-    modified.member = true;
+    if (before != after) modified.member = true;
     return;
   }
   each_pair(type, shape, before, after,
@@ -128,16 +129,19 @@ void compare(const FieldType& type, const json& before, const json& after, Field
 json merged_list(const FieldType& type, Shape shape, const json& live, const json& wanted) {
   std::map<std::string, const json*> in_live;
   std::set<std::string> in_wanted, placed;
-  for (const json& one : live) in_live[element_of(type, one)] = &one;
+  std::vector<std::string> elements;  // of live
+  for (const json& one : live) in_live[elements.emplace_back(element_of(type, one))] = &one;
   for (const json& one : wanted) in_wanted.insert(element_of(type, one));
+  std::vector<bool> stays;  // of live: wanted too, so it stands where the wanted one does
+  for (const std::string& element : elements) stays.push_back(in_wanted.contains(element));
   json list = json::array();
-  auto next = live.begin();
+  size_t next = 0;
   auto take_unwanted = [&] {
-    for (; next != live.end(); ++next) {
-      const std::string element = element_of(type, *next);
-      if (placed.contains(element)) continue;
-      if (in_wanted.contains(element)) break;
-      list.push_back(*next);
+    for (; next < live.size(); ++next) {
+      if (!stays[next])
+        list.push_back(live[next]);
+      else if (!placed.contains(elements[next]))
+        break;
     }
   };
   for (const json& one : wanted) {

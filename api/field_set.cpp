@@ -16,17 +16,23 @@ std::string element_text(std::string_view element) {
   if (element.starts_with("f:")) return "." + std::string(rest);
   if (element.starts_with("v:")) return "[=" + std::string(rest) + "]";
   std::string text;
-  const json keys = json::parse(rest, nullptr, false);
+  const json keys = json::parse(rest, nullptr, false);  // flat: good_element has looked
   if (keys.is_object())
     for (const auto& [name, value] : keys.items())
       text += (text.empty() ? "" : ",") + name + "=" + dumped(value);
   return "[" + text + "]";
 }
 
-void walk_paths(const FieldSet& set, const std::string& path, std::vector<std::string>& found) {
+void walk_paths(const FieldSet& set, const std::string& path, size_t most,
+                std::vector<std::string>& found) {
+  constexpr size_t kShown = 1024;  // bytes: a longer path is cut, since all below it repeat it
   if (set.member) found.push_back(path);
-  for (const auto& [element, child] : set.children)
-    walk_paths(child, path + element_text(element), found);
+  for (const auto& [element, child] : set.children) {
+    if (found.size() >= most) return;
+    std::string text = path.size() < kShown ? path + element_text(element) : path;
+    if (path.size() < kShown && text.size() > kShown) text = text.substr(0, kShown) + "…";
+    walk_paths(child, text, most, found);
+  }
 }
 
 // Elements of other makers (i:INDEX) are none of ours: whoever speaks by position speaks for
@@ -36,7 +42,18 @@ bool good_element(std::string_view element) {
   const bool key = element.starts_with("k:");
   if (!key && !element.starts_with("v:")) return false;
   const json value = json::parse(element.substr(2), nullptr, false);
-  return key ? value.is_object() && !value.empty() : !value.is_discarded() && value.is_primitive();
+  if (!key) return !value.is_discarded() && value.is_primitive();
+  return value.is_object() && !value.empty() &&
+         std::all_of(value.begin(), value.end(),
+                     [](const json& one) { return one.is_primitive(); });
+}
+
+// What is below has been looked through already: a set is as deep as 128 levels, and doing that at
+// each of them again would count.
+void drop_nothing(FieldSet& set) {
+  std::erase_if(set.children, [](const auto& child) {
+    return !child.second.member && child.second.children.empty();
+  });
 }
 
 bool read(const json& from, FieldSet& to) {
@@ -61,11 +78,8 @@ bool FieldSet::empty() const {
 }
 
 void FieldSet::prune() {
-  for (auto it = children.begin(); it != children.end();) {
-    it->second.prune();
-    const bool nothing = !it->second.member && it->second.children.empty();
-    it = nothing ? children.erase(it) : std::next(it);
-  }
+  for (auto& [element, child] : children) child.prune();
+  drop_nothing(*this);
 }
 
 const FieldSet& FieldSet::below(std::string_view element) const {
@@ -89,7 +103,7 @@ FieldSet common(const FieldSet& a, const FieldSet& b) {
   for (const auto& [element, child] : a.children)
     if (auto it = b.children.find(element); it != b.children.end())
       both.children[element] = common(child, it->second);
-  both.prune();
+  drop_nothing(both);
   return both;
 }
 
@@ -98,20 +112,22 @@ FieldSet without(FieldSet a, const FieldSet& b) {
   for (auto& [element, child] : a.children)
     if (auto it = b.children.find(element); it != b.children.end())
       child = without(std::move(child), it->second);
-  a.prune();
+  drop_nothing(a);
   return a;
 }
 
-std::vector<std::string> paths(const FieldSet& set) {
+std::vector<std::string> paths(const FieldSet& set, size_t most) {
   std::vector<std::string> found;
-  walk_paths(set, "", found);
+  walk_paths(set, "", most, found);
   return found;
 }
 
 json to_fields_v1(const FieldSet& set) {
   json out = json::object();
-  for (const auto& [element, child] : set.children)
-    if (!child.empty()) out[element] = to_fields_v1(child);
+  for (const auto& [element, child] : set.children) {
+    json below = to_fields_v1(child);
+    if (child.member || !below.empty()) out[element] = std::move(below);
+  }
   if (set.member && !out.empty()) out["."] = json::object();
   return out;
 }

@@ -10,6 +10,8 @@
 // member without children is {}, one with children has a "." beside them. Pure.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -34,8 +36,9 @@ FieldSet united(FieldSet a, const FieldSet& b);
 FieldSet common(const FieldSet& a, const FieldSet& b);
 FieldSet without(FieldSet a, const FieldSet& b);
 
-// As Kubernetes prints a path: `.spec.template.spec.containers[name="main"].image`.
-std::vector<std::string> paths(const FieldSet& set);
+// As Kubernetes prints a path: `.spec.template.spec.containers[name="main"].image`. At most so
+// many, the longest cut.
+std::vector<std::string> paths(const FieldSet& set, size_t most = SIZE_MAX);
 
 nlohmann::json to_fields_v1(const FieldSet& set);
 // Nothing: no such text.

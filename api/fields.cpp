@@ -113,22 +113,37 @@ std::string found_text(const json& value) {
   return (value.is_string() ? "the string " : value.is_number() ? "the number " : "") + text;
 }
 
+// Where the walk is. Its text is made only when something is wrong there.
+struct Place {
+  const Place* above = nullptr;
+  enum class Kind { member, element, entry } kind = Kind::member;  // a.b, a[0], a[key]
+  std::string_view name{};
+  size_t index = 0;
+
+  std::string text() const {
+    const std::string before = above ? above->text() : "";
+    if (kind == Kind::element) return before + "[" + std::to_string(index) + "]";
+    if (kind == Kind::entry) return before + "[" + std::string(name) + "]";
+    return name.empty() ? before : join_path(before, name);
+  }
+};
+
 class Walk {
  public:
   std::vector<std::string> unknown;
   std::string problem;  // the first wrong type
 
-  void visit(json& value, std::string_view type, const std::string& path) {
+  void visit(json& value, std::string_view type, const Place& path) {
     if (!problem.empty()) return;
     if (type.starts_with("[]")) {
       if (!value.is_array()) return wrong(path, value, "a list");
       for (size_t i = 0; i < value.size(); ++i)
-        visit(value[i], type.substr(2), path + "[" + std::to_string(i) + "]");
+        visit(value[i], type.substr(2), {&path, Place::Kind::element, {}, i});
     } else if (type.starts_with("{}")) {
       if (!value.is_object()) return wrong(path, value, "a map");
       drop_own_nulls(value);
       for (auto it = value.begin(); it != value.end(); ++it)
-        visit(*it, type.substr(2), path + "[" + it.key() + "]");
+        visit(*it, type.substr(2), {&path, Place::Kind::entry, it.key()});
     } else if (type == "any") {
       drop_nulls(value);
     } else if (type == "string") {
@@ -148,15 +163,15 @@ class Walk {
   }
 
  private:
-  void object(json& value, std::string_view type, const std::string& path) {
+  void object(json& value, std::string_view type, const Place& path) {
     if (!value.is_object()) return wrong(path, value, "an object");
     drop_own_nulls(value);
     const Fields& fields = fields_of(type);
     for (auto it = value.begin(); it != value.end();) {
       auto field = fields.find(it.key());
-      const std::string at = join_path(path, it.key());
+      const Place at{&path, Place::Kind::member, it.key()};
       if (field == fields.end()) {
-        unknown.push_back(at);
+        if (unknown.size() < kDuplicatesMax) unknown.push_back(at.text());
         it = value.erase(it);
         continue;
       }
@@ -166,17 +181,18 @@ class Walk {
   }
 
   template <class Int>
-  void integer(const json& value, const std::string& path, const char* type) {
+  void integer(const json& value, const Place& path, const char* type) {
     if (!value.is_number_integer())
       return wrong(path, value, std::string("an integer (") + type + ")");
     bool fits = value.is_number_unsigned()
                     ? value.get<uint64_t>() <= uint64_t{std::numeric_limits<Int>::max()}
                     : value.get<int64_t>() >= std::numeric_limits<Int>::min() &&
                           value.get<int64_t>() <= std::numeric_limits<Int>::max();
-    if (!fits) problem = path + ": " + value.dump() + " is out of range for " + type;
+    if (!fits) problem = path.text() + ": " + value.dump() + " is out of range for " + type;
   }
 
-  void wrong(const std::string& path, const json& value, const std::string& expected) {
+  void wrong(const Place& place, const json& value, const std::string& expected) {
+    const std::string path = place.text();
     problem = (path.empty() ? "the document" : path) + ": found " + found_text(value) +
               ", expected " + expected;
   }
@@ -200,7 +216,7 @@ std::string_view field_type(std::string_view type, std::string_view field) {
 
 Result<std::vector<std::string>> conform(json& value, std::string_view type) {
   Walk walk;
-  walk.visit(value, type, "");
+  walk.visit(value, type, {});
   if (!walk.problem.empty()) return Error{Errc::invalid, std::move(walk.problem), {}};
   return std::move(walk.unknown);
 }

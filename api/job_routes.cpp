@@ -5,6 +5,7 @@
 #include "api/server.hpp"
 #include "api/status_rules.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace muster::api {
@@ -109,6 +110,26 @@ bool version_holds(const std::string& wanted, uint64_t owner_version) {
   return error == std::errc{} && end == wanted.data() + wanted.size() && n >= owner_version;
 }
 
+std::optional<std::string> beyond_bounds(const std::string& json, size_t before) {
+  if (json.size() > std::max(kObjectMax, before))
+    return "the object would take " + std::to_string(json.size()) +
+           " bytes with its managed fields; at most " + std::to_string(kObjectMax) + " are kept";
+  const JsonShape shape = json_shape(json);
+  if (shape.members > kRequestLimits.members && json.size() > before)
+    return "the object would have " + std::to_string(shape.members) +
+           " members with its managed fields; at most " + std::to_string(kRequestLimits.members) +
+           " are kept";
+  // Fields that are managed are listed some levels deeper than they stand.
+  if (shape.depth > kJsonDepthMax)
+    return "the object would nest deeper than " + std::to_string(kJsonDepthMax) +
+           " levels with its managed fields";
+  return std::nullopt;
+}
+
+kj::Promise<void> too_large(Exchange& exchange, const std::string& why) {
+  return exchange.send_status(413, "RequestEntityTooLarge", why);
+}
+
 std::string Routes::random_uid() {
   const uint64_t a = options_.random(), b = options_.random();
   char text[37];
@@ -161,6 +182,7 @@ kj::Promise<void> Routes::admit(Exchange& exchange, const Target& target, Parsed
   if (!admitted.ok()) return exchange.send_error(admitted.error(), "jobs", name);
   core::JobObjectPtr job = std::move(*admitted);
   if (exchange.method == kj::HttpMethod::POST) job = tracked_new(job, said, writer);
+  if (const auto why = beyond_bounds(job->json)) return too_large(exchange, *why);
   name = job->meta.name;
   if (view_.job(target.ns, name)) return when_exists();
   if (dry) {
@@ -193,6 +215,8 @@ kj::Promise<void> Routes::change_job(Exchange& exchange, const Target& target, b
   if (!made.ok()) return exchange.send_error(made.error(), "jobs", target.name);
   core::JobObjectPtr job = std::move(*made);
   if (job->json == seen->json) return respond(*shown);
+  if (const auto why = beyond_bounds(job->json, seen->json.size()))
+    return too_large(exchange, *why);
   if (dry) {
     const core::Job pretended(shown->job->id(), job, shown->job->state());
     return respond({.kind = Kind::job, .job = &pretended, .version = shown->version});
@@ -226,7 +250,7 @@ kj::Promise<void> Routes::write_job(Exchange& exchange, const Target& target,
     base["metadata"]["resourceVersion"] = std::to_string(view_.version());
     auto json = written(exchange, body, base);
     if (!json.ok()) return json.error();
-    auto parsed = parse_job(json->dump(), unknown);
+    auto parsed = parse_job(JsonText{std::move(*json), {}}, unknown);
     if (!parsed.ok()) return parsed.error();
     if (!version_holds(parsed->resource_version, version)) return conflict();
     exchange.warnings = parsed->warnings;
@@ -260,7 +284,7 @@ kj::Promise<void> Routes::write_scale(Exchange& exchange, const Target& target,
     if (!version_holds(version_text(*json), view_.owner_version(seen.id()))) return conflict();
     Json document = Json::parse(seen.object().json);
     document["spec"]["parallelism"] = replicas;
-    auto parsed = parse_job(document.dump(), FieldValidation::ignore);
+    auto parsed = parse_job(JsonText{std::move(document), {}}, FieldValidation::ignore);
     if (!parsed.ok()) return parsed.error();
     auto job = update_job(std::move(*parsed), seen.object(), observed(seen), options_.knobs.gates);
     if (!job.ok()) return job.error();
@@ -295,9 +319,12 @@ kj::Promise<void> Routes::write_job_status(Exchange& exchange, const Target& tar
   if (!found.empty())
     return exchange.send_error({Errc::invalid, "the status breaks rules", found.take()}, "jobs",
                                target.name);
+  std::string text = status.dump();
+  if (const auto why = beyond_bounds(text, job.state().external_status.size()))
+    return too_large(exchange, *why);
   if (options->dry) return exchange.send(200, json->dump() + "\n");
   Call call = new_call();
-  backend_.write_status(job.object_ptr(), status.dump(), std::move(call.done));
+  backend_.write_status(job.object_ptr(), std::move(text), std::move(call.done));
   return call.promise.then([this, &exchange, target](Status done) -> kj::Promise<void> {
     const auto now = view_.job(target.ns, target.name);
     if (!done.ok() || !now)

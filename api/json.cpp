@@ -28,6 +28,64 @@ OrderedJson conditions_json(const std::vector<core::Condition>& conditions) {
   return list;
 }
 
+// Appends what the parser finds. Only the innermost open container grows, so the pointers stay
+// good.
+class OrderedBuilder : public nlohmann::json_sax<OrderedJson> {
+ public:
+  OrderedJson take() { return std::move(root_); }
+
+  bool null() override { return put(nullptr) != nullptr; }
+  bool boolean(bool value) override { return put(value) != nullptr; }
+  bool number_integer(number_integer_t value) override { return put(value) != nullptr; }
+  bool number_unsigned(number_unsigned_t value) override { return put(value) != nullptr; }
+  bool number_float(number_float_t value, const string_t&) override {
+    return put(value) != nullptr;
+  }
+  bool string(string_t& value) override { return put(std::move(value)) != nullptr; }
+  bool binary(binary_t&) override { return false; }  // has no JSON text
+  bool start_object(size_t) override {
+    open_.push_back(put(OrderedJson::object()));
+    return true;
+  }
+  bool start_array(size_t) override {
+    open_.push_back(put(OrderedJson::array()));
+    return true;
+  }
+  bool key(string_t& name) override {
+    key_ = std::move(name);
+    return true;
+  }
+  bool end_object() override { return close(); }
+  bool end_array() override { return close(); }
+  bool parse_error(size_t, const std::string&, const nlohmann::json::exception&) override {
+    return false;
+  }
+
+ private:
+  OrderedJson* put(OrderedJson value) {
+    if (open_.empty()) {
+      root_ = std::move(value);
+      return &root_;
+    }
+    OrderedJson& in = *open_.back();
+    if (in.is_array()) {
+      in.push_back(std::move(value));
+      return &in.back();
+    }
+    auto& members = in.get_ref<OrderedJson::object_t&>();
+    members.emplace_back(std::move(key_), std::move(value));
+    return &members.back().second;
+  }
+  bool close() {
+    open_.pop_back();
+    return true;
+  }
+
+  OrderedJson root_;
+  std::vector<OrderedJson*> open_;
+  std::string key_;
+};
+
 struct Ready {
   const char* status;
   std::string reason;
@@ -90,6 +148,13 @@ const Json* find_path(const Json& json, std::initializer_list<const char*> names
   return at;
 }
 
+OrderedJson parse_ordered(std::string_view text) {
+  OrderedBuilder builder;
+  if (!OrderedJson::sax_parse(text.begin(), text.end(), &builder))
+    return OrderedJson(OrderedJson::value_t::discarded);
+  return builder.take();
+}
+
 std::string dumped(const OrderedJson& json) {
   return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
@@ -109,7 +174,7 @@ void append_quoted(std::string& out, std::string_view text) {
 
 OrderedJson job_status(const core::Job& job) {
   const core::JobState& s = job.state();
-  if (!s.external_status.empty()) return OrderedJson::parse(s.external_status, nullptr, false);
+  if (!s.external_status.empty()) return parse_ordered(s.external_status);
   OrderedJson status = OrderedJson::object();
   if (!s.conditions.empty()) status["conditions"] = conditions_json(s.conditions);
   if (s.start_ms != 0) status["startTime"] = time_text(s.start_ms);
@@ -129,7 +194,7 @@ OrderedJson job_status(const core::Job& job) {
 
 OrderedJson job_json(const core::Job& job, uint64_t version) {
   const core::JobState& s = job.state();
-  OrderedJson json = OrderedJson::parse(job.object().json, nullptr, false);
+  OrderedJson json = parse_ordered(job.object().json);
   MUSTER_CHECK(json.is_object(), job.id(), job.object().json);
   OrderedJson& meta = json["metadata"];
   meta["resourceVersion"] = std::to_string(version);
@@ -171,9 +236,9 @@ OrderedJson strangers_json(const core::NodeInfo& node) {
 }
 
 OrderedJson node_json(const core::NodeInfo& node, uint64_t version) {
-  OrderedJson labels = OrderedJson::object();
-  for (const auto& [key, value] : core::labels_of(node)) labels[key] = value;
-  labels["kubernetes.io/os"] = "linux";
+  core::StringMap all = core::labels_of(node);
+  all["kubernetes.io/os"] = "linux";
+  OrderedJson labels = ordered(all);
   const Ready r = ready(node);
   const Millis beat = node.heartbeat_ms != 0 ? node.heartbeat_ms : node.created_ms;
   const Millis since = node.changed_ms != 0 ? node.changed_ms : node.created_ms;
@@ -207,9 +272,8 @@ OrderedJson node_json(const core::NodeInfo& node, uint64_t version) {
                       {"resourceVersion", std::to_string(version)},
                       {"creationTimestamp", time_text(node.created_ms)},
                       {"labels", std::move(labels)},
-                      {"annotations", node.spec.annotations}};
-  if (!node.spec.managers.empty())
-    meta["managedFields"] = OrderedJson::parse(node.spec.managers, nullptr, false);
+                      {"annotations", ordered(node.spec.annotations)}};
+  if (!node.spec.managers.empty()) meta["managedFields"] = parse_ordered(node.spec.managers);
   OrderedJson json = {
       {"kind", "Node"},
       {"apiVersion", "v1"},

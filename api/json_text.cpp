@@ -1,5 +1,6 @@
 #include "api/json_text.hpp"
 
+#include <algorithm>
 #include <utility>
 
 namespace muster::api {
@@ -12,6 +13,8 @@ using nlohmann::json;
 // one grows.
 class Builder : public nlohmann::json_sax<json> {
  public:
+  explicit Builder(const JsonLimits& limits) : limits_(limits) {}
+
   JsonText take() { return {std::move(root_), std::move(duplicates_)}; }
   const std::string& problem() const { return problem_; }
 
@@ -31,7 +34,9 @@ class Builder : public nlohmann::json_sax<json> {
 
   bool key(string_t& name) override {
     Frame& frame = open_.back();
-    if (frame.value->contains(name)) duplicates_.push_back(join_path(path(), name));
+    if (members_++ == limits_.members) return too_many(limits_.members, "members");
+    if (duplicates_.size() < kDuplicatesMax && frame.value->contains(name))
+      duplicates_.push_back(join_path(path(), name));
     frame.key = std::move(name);
     return true;
   }
@@ -50,7 +55,16 @@ class Builder : public nlohmann::json_sax<json> {
     std::string key;  // of an object
   };
 
+  bool too_many(size_t most, const char* what) {
+    problem_ = "more than " + std::to_string(most) + " " + what;
+    return false;
+  }
+
   json* put(json value) {
+    if (values_++ == limits_.values) {
+      too_many(limits_.values, "values");
+      return nullptr;
+    }
     if (open_.empty()) {
       root_ = std::move(value);
       return &root_;
@@ -66,11 +80,12 @@ class Builder : public nlohmann::json_sax<json> {
   }
 
   bool open(json value) {
-    if (open_.size() >= kJsonDepthMax) {
-      problem_ = "nested deeper than " + std::to_string(kJsonDepthMax) + " levels";
+    if (open_.size() >= limits_.depth) {
+      problem_ = "nested deeper than " + std::to_string(limits_.depth) + " levels";
       return false;
     }
     json* place = put(std::move(value));
+    if (!place) return false;
     open_.push_back({place, ""});
     return true;
   }
@@ -80,10 +95,12 @@ class Builder : public nlohmann::json_sax<json> {
     return true;
   }
 
-  // Of the innermost open container.
+  // Of the innermost open container; a long one is cut, since each duplicate repeats it.
   std::string path() const {
+    constexpr size_t kShown = 1024;  // bytes
     std::string text;
     for (size_t i = 0; i + 1 < open_.size(); ++i) {
+      if (text.size() > kShown) return text.substr(0, kShown) + "…";
       const Frame& frame = open_[i];
       if (frame.value->is_array()) {
         text += "[" + std::to_string(frame.value->size() - 1) + "]";
@@ -94,6 +111,8 @@ class Builder : public nlohmann::json_sax<json> {
     return text;
   }
 
+  const JsonLimits limits_;
+  size_t members_ = 0, values_ = 0;
   json root_;
   std::vector<Frame> open_;
   std::vector<std::string> duplicates_;
@@ -102,12 +121,34 @@ class Builder : public nlohmann::json_sax<json> {
 
 }  // namespace
 
+JsonShape json_shape(std::string_view text) {
+  JsonShape shape;
+  size_t depth = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quoted) {
+      if (c == '\\') ++i;
+      if (c == '"') quoted = false;
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == '{' || c == '[') {
+      shape.depth = std::max(shape.depth, ++depth);
+    } else if (c == ':') {
+      ++shape.members;
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+  return shape;
+}
+
 std::string join_path(const std::string& path, std::string_view name) {
   return path.empty() ? std::string(name) : path + "." + std::string(name);
 }
 
-Result<JsonText> parse_json(std::string_view text) {
-  Builder builder;
+Result<JsonText> parse_json(std::string_view text, const JsonLimits& limits) {
+  Builder builder(limits);
   if (!json::sax_parse(text.begin(), text.end(), &builder))
     return Error{Errc::invalid, "not a JSON document: " + builder.problem(), {}};
   return builder.take();

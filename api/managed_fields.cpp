@@ -1,7 +1,10 @@
 #include "api/managed_fields.hpp"
 
+#include "api/json_text.hpp"
+
 #include <algorithm>
 #include <array>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -166,10 +169,13 @@ Error conflict_error(const std::vector<Conflict>& conflicts) {
 std::vector<Conflict> conflicts_of(const std::vector<Manager>& managers, const Manager& writer,
                                    const Comparison& change, const FieldSet& but) {
   std::vector<Conflict> found;
+  constexpr size_t kConflictsMax = 1000;  // told
   const FieldSet set = united(change.added, change.modified);
   for (const Manager& one : managers) {
     if (same_manager(one, writer)) continue;
-    for (std::string& path : paths(without(common(one.fields, set), but)))
+    if (found.size() >= kConflictsMax) break;
+    for (std::string& path :
+         paths(without(common(one.fields, set), but), kConflictsMax - found.size()))
       found.push_back({manager_text(one), std::move(path)});
   }
   std::stable_sort(found.begin(), found.end(),
@@ -188,7 +194,9 @@ const json* last_applied(const json& object) {
 FieldSet still_applied(const FieldType& type, const json& live) {
   const json* text = last_applied(live);
   if (!text) return {};
-  const json last = stripped(json::parse(text->get_ref<const std::string&>(), nullptr, false));
+  auto parsed = parse_json(text->get_ref<const std::string&>());
+  if (!parsed.ok()) return {};
+  const json last = stripped(std::move(parsed->value));
   const Comparison since = compared(type, last, live);
   return without(without(fields_of(type, last), since.modified), since.removed);
 }
@@ -199,11 +207,12 @@ std::optional<std::vector<Manager>> read_managers(const json& object) {
   const json* list = managed_list(object);
   if (!list || list->empty()) return std::nullopt;
   std::vector<Manager> managers;
+  std::set<std::tuple<std::string, bool, std::string>> seen;
   for (const json& one : *list) {
     Manager manager;
     if (!read_manager(one, manager)) return std::nullopt;
-    for (const Manager& other : managers)
-      if (same_manager(other, manager)) return std::nullopt;
+    if (!seen.emplace(manager.name, manager.applies, manager.subresource).second)
+      return std::nullopt;
     managers.push_back(std::move(manager));
   }
   return managers;

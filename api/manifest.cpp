@@ -56,14 +56,18 @@ std::optional<Error> refusal(core::Violations found, const ParsedJob& job) {
 Result<ParsedJob> parse_job(std::string_view json_text, FieldValidation unknown_fields) {
   auto text = parse_json(json_text);
   if (!text) return text.error();
+  return parse_job(std::move(*text), unknown_fields);
+}
+
+Result<ParsedJob> parse_job(JsonText text, FieldValidation unknown_fields) {
   ParsedJob job;
-  job.document = std::move(text->value);
+  job.document = std::move(text.value);
   auto unknown = conform(job.document, "Job");
   if (!unknown) return unknown.error();
 
   std::vector<std::string> complaints;
   for (const std::string& path : *unknown) complaints.push_back("unknown field \"" + path + "\"");
-  for (const std::string& path : text->duplicates)
+  for (const std::string& path : text.duplicates)
     complaints.push_back("duplicate field \"" + path + "\"");
   if (unknown_fields == FieldValidation::strict && !complaints.empty()) {
     std::string message = "strict decoding error: ";
@@ -141,7 +145,7 @@ Result<core::JobObjectPtr> update_job(ParsedJob job, const core::JobObject& old_
 }
 
 core::JobObjectPtr load_job(std::string_view json_text) {
-  auto text = parse_json(json_text);
+  auto text = parse_json(json_text, kNoLimits);
   MUSTER_CHECK(text.ok(), json_text);
   auto object = std::make_shared<core::JobObject>();
   json document = std::move(text->value);

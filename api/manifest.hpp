@@ -8,6 +8,7 @@
 // An Error with violations is a 422; one without is a 400 whose message names the field.
 #pragma once
 
+#include "api/json_text.hpp"
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "core/spec/gates.hpp"
@@ -33,6 +34,8 @@ struct ParsedJob {
 };
 
 Result<ParsedJob> parse_job(std::string_view json_text, FieldValidation unknown_fields);
+// The same of what was parsed before.
+Result<ParsedJob> parse_job(JsonText text, FieldValidation unknown_fields);
 
 // What the server gives to a new job.
 struct Admission {

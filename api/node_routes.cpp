@@ -95,9 +95,11 @@ kj::Promise<void> Routes::change_node(Exchange& exchange, const Target& target, 
   auto spec = make(*shown);
   if (!spec.ok()) return exchange.send_error(spec.error(), "nodes", target.name);
   if (*spec == shown->node->spec) return respond(exchange, *shown);
+  core::NodeInfo pretended = *shown->node;
+  pretended.spec = *spec;
+  if (const auto why = beyond_bounds(dumped(node_json(pretended, shown->version))))
+    return too_large(exchange, *why);
   if (dry) {
-    core::NodeInfo pretended = *shown->node;
-    pretended.spec = *spec;
     return respond(exchange, {.kind = Kind::node, .node = &pretended, .version = shown->version});
   }
   Call call = new_call();

@@ -1,7 +1,13 @@
 #include "api/patch.hpp"
 
+#include "api/json_patch.hpp"
+
 #include <algorithm>
+#include <map>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace muster::api {
 namespace {
@@ -28,6 +34,7 @@ constexpr ListRow kLists[] = {
     {"imagePullSecrets", "name"},
     {"hostAliases", "ip"},
     {"topologySpreadConstraints", "topologyKey"},
+    {"schedulingGates", "name"},
     {"conditions", "type"},
     {"ownerReferences", "uid"},
     {"addresses", "type"},
@@ -48,40 +55,42 @@ Error wrong(std::string message) {
 struct Strategic {
   std::string problem{};
 
-  static std::string directive(const json& value) {
+  static std::string_view directive(const json& value) {
     if (!value.is_object()) return "";
     auto it = value.find("$patch");
-    return it == value.end() || !it->is_string() ? "" : it->get<std::string>();
+    if (it == value.end() || !it->is_string()) return "";
+    return it->get_ref<const std::string&>();
   }
 
-  json merge(json base, json patch) {
+  json merge(json base, const json& patch) {
     if (!patch.is_object()) return patch;
-    std::string how = directive(patch);
-    patch.erase("$patch");
-    if (how == "replace") return patch;
+    const std::string_view how = directive(patch);
+    if (how == "replace") {
+      json whole = patch;
+      whole.erase("$patch");
+      return whole;
+    }
     if (how == "delete") return json::object();
-    if (!how.empty() && how != "merge") problem = "$patch: \"" + how + "\" is no directive";
+    if (!how.empty() && how != "merge")
+      problem = "$patch: \"" + std::string(how) + "\" is no directive";
     if (!base.is_object()) base = json::object();
     if (auto keep = patch.find("$retainKeys"); keep != patch.end()) {
+      const std::set<json> kept(keep->begin(), keep->end());
       for (auto it = base.begin(); it != base.end();)
-        it = std::find(keep->begin(), keep->end(), it.key()) == keep->end() ? base.erase(it)
-                                                                            : std::next(it);
-      patch.erase(keep);
+        it = kept.contains(it.key()) ? std::next(it) : base.erase(it);
     }
-    for (auto& [name, value] : patch.items()) {
-      if (name.starts_with(kOrder)) continue;
+    for (const auto& [name, value] : patch.items()) {
+      if (name == "$patch" || name == "$retainKeys" || name.starts_with(kOrder)) continue;
       if (name.starts_with(kDeleteFrom)) {
         take_out(base, name.substr(kDeleteFrom.size()), value);
-      } else if (value.is_null()) {
-        base.erase(name);
-      } else if (directive(value) == "delete") {
+      } else if (value.is_null() || directive(value) == "delete") {
         base.erase(name);
       } else if (value.is_object()) {
-        json old = base.contains(name) ? base[name] : json();
-        base[name] = merge(std::move(old), value);
-      } else if (value.is_array() && list_row(name)) {
-        json old = base.contains(name) ? base[name] : json::array();
-        base[name] = merge_list(std::move(old), value, *list_row(name));
+        json& member = base[name];
+        member = merge(std::move(member), value);
+      } else if (const ListRow* row = value.is_array() ? list_row(name) : nullptr) {
+        json& member = base[name];
+        member = merge_list(std::move(member), value, *row);
       } else {
         base[name] = value;
       }
@@ -92,9 +101,10 @@ struct Strategic {
   static void take_out(json& base, const std::string& field, const json& values) {
     auto list = base.find(field);
     if (list == base.end() || !list->is_array() || !values.is_array()) return;
+    const std::set<json> out(values.begin(), values.end());
     json kept = json::array();
-    for (const json& one : *list)
-      if (std::find(values.begin(), values.end(), one) == values.end()) kept.push_back(one);
+    for (json& one : *list)
+      if (!out.contains(one)) kept.push_back(std::move(one));
     *list = std::move(kept);
   }
 
@@ -108,50 +118,62 @@ struct Strategic {
         if (directive(one) != "replace") list.push_back(one);
       return list;
     }
-    for (const json& one : patch) {
-      if (row.key.empty()) {
-        if (std::find(base.begin(), base.end(), one) == base.end()) base.push_back(one);
-        continue;
-      }
-      const std::string key(row.key);
-      if (!one.is_object() || !one.contains(key)) {
-        problem = "map: " + one.dump(-1, ' ', false, json::error_handler_t::replace) +
-                  " does not contain declared merge key: " + key;
-        continue;
-      }
-      auto same = std::find_if(base.begin(), base.end(), [&one, &key](const json& old) {
-        return old.is_object() && old.contains(key) && old[key] == one[key];
-      });
-      if (directive(one) == "delete") {
-        if (same != base.end()) base.erase(same);
-      } else if (same != base.end()) {
-        *same = merge(*same, one);
-      } else {
-        base.push_back(merge(json::object(), one));
-      }
-    }
+    return row.key.empty() ? merge_set(std::move(base), patch)
+                           : merge_keyed(std::move(base), patch, std::string(row.key));
+  }
+
+  static json merge_set(json base, const json& patch) {
+    std::set<json> there(base.begin(), base.end());
+    for (const json& one : patch)
+      if (there.insert(one).second) base.push_back(one);
     return base;
   }
-};
 
-Result<json> apply_operations(const json& base, const json& patch) {
-  if (!patch.is_array()) return wrong("a JSON patch has to be a list of operations (RFC 6902)");
-  // The library tells what is wrong by throwing; this is where that ends.
-  try {
-    return base.patch(patch);
-  } catch (const json::exception& e) {
-    std::string text = e.what();
-    size_t end = text.find("] ");
-    return wrong("the JSON patch can't be applied: " +
-                 (end == std::string::npos ? text : text.substr(end + 2)));
+  json merge_keyed(json base, const json& patch, const std::string& key) {
+    std::map<json, size_t> places;  // of each key's first element
+    for (size_t i = 0; i < base.size(); ++i)
+      if (base[i].is_object() && base[i].contains(key)) places.emplace(base[i][key], i);
+    std::vector<bool> gone(base.size());
+    for (const json& one : patch) {
+      if (!one.is_object() || !one.contains(key)) {
+        if (problem.empty()) problem = "map: " + short_text(one) + kNoKey + key;
+        continue;
+      }
+      auto same = places.find(one[key]);
+      if (directive(one) == "delete") {
+        if (same == places.end()) continue;
+        gone[same->second] = true;
+        places.erase(same);
+      } else if (same != places.end()) {
+        json& old = base[same->second];
+        old = merge(std::move(old), one);
+      } else {
+        places.emplace(one[key], base.size());
+        base.push_back(merge(json::object(), one));
+        gone.push_back(false);
+      }
+    }
+    json kept = json::array();
+    for (size_t i = 0; i < base.size(); ++i)
+      if (!gone[i]) kept.push_back(std::move(base[i]));
+    return kept;
   }
-}
+
+  static constexpr const char* kNoKey = " does not contain declared merge key: ";
+
+  static std::string short_text(const json& value) {
+    constexpr size_t kShown = 1024;  // bytes
+    std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+    if (text.size() > kShown) text = text.substr(0, kShown) + "…";
+    return text;
+  }
+};
 
 }  // namespace
 
 Result<json> apply_patch(PatchType type, json base, const json& patch) {
   MUSTER_CHECK(type != PatchType::apply);
-  if (type == PatchType::json) return apply_operations(base, patch);
+  if (type == PatchType::json) return apply_operations(std::move(base), patch);
   if (!patch.is_object()) return wrong("a patch has to be an object");
   if (type == PatchType::merge) {
     base.merge_patch(patch);

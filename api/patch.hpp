@@ -4,6 +4,9 @@
 //   JSON patch RFC 6902: a list of operations, all or nothing
 //   strategic  Kubernetes': as merge, but lists with a merge key (containers by name, conditions by
 //              type, …) are merged element by element, and $-directives say what to remove
+//
+// None takes more time than n log n of what the two texts hold; json_patch.hpp has the bounds that
+// this needs.
 #pragma once
 
 #include "base/result.hpp"
@@ -17,7 +20,7 @@ namespace muster::api {
 enum class PatchType { merge, json, strategic, apply };
 
 // `base` with the patch applied, which is no apply. `invalid` with a message that names what is
-// wrong.
+// wrong; with a violation too if the patch is beyond a bound.
 Result<nlohmann::json> apply_patch(PatchType type, nlohmann::json base,
                                    const nlohmann::json& patch);
 

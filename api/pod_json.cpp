@@ -110,16 +110,15 @@ PodWriter::PodWriter(core::JobObjectPtr object) : object_(std::move(object)) {
   const core::JobMeta& meta = object_->meta;
   const core::PodTemplate& pod = object_->spec.pod;
   const bool indexed = object_->spec.indexed();
-  OrderedJson labels = OrderedJson::object();
-  for (const auto& [key, value] : pod.labels)
-    if (!indexed || key != core::kCompletionIndexKey) labels[key] = value;
-  labels_ = inner(labels);
-  OrderedJson annotations = OrderedJson::object();
-  for (const auto& [key, value] : pod.annotations)
-    if (key != core::kCompletionIndexKey && key != core::kIndexFailureCountKey &&
-        key != core::kIndexIgnoredFailureCountKey && key != "muster.dev/pid")
-      annotations[key] = value;
-  annotations_ = inner(annotations);
+  core::StringMap labels = pod.labels;
+  if (indexed) labels.erase(std::string(core::kCompletionIndexKey));
+  labels_ = inner(ordered(labels));
+  core::StringMap annotations = pod.annotations;
+  for (std::string_view own :
+       {std::string_view(core::kCompletionIndexKey), std::string_view(core::kIndexFailureCountKey),
+        std::string_view(core::kIndexIgnoredFailureCountKey), std::string_view("muster.dev/pid")})
+    annotations.erase(std::string(own));
+  annotations_ = inner(ordered(annotations));
   OrderedJson finalizers = OrderedJson::array();
   for (const std::string& finalizer : pod.finalizers) finalizers.push_back(finalizer);
   finalizers.push_back(core::kTrackingFinalizer);
@@ -132,7 +131,7 @@ PodWriter::PodWriter(core::JobObjectPtr object) : object_(std::move(object)) {
                                                             {"blockOwnerDeletion", true}}});
   owner_ = dumped(owner);
   OrderedJson spec = OrderedJson::object();
-  const OrderedJson job = OrderedJson::parse(object_->json, nullptr, false);
+  const OrderedJson job = parse_ordered(object_->json);
   MUSTER_CHECK(!job.is_discarded(), meta.name);
   const OrderedJson::json_pointer path("/spec/template/spec");
   if (job.contains(path) && job.at(path).is_object()) spec = job.at(path);

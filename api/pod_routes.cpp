@@ -8,6 +8,8 @@
 namespace muster::api {
 namespace {
 
+constexpr size_t kConditionsMax = 100;  // of a pod: each is a record, and looked at one by one
+
 std::string uid_of(const Shown& shown) {
   return core::pod_uid(shown.job->object().meta.uid, shown.pod->key);
 }
@@ -28,6 +30,10 @@ Result<std::vector<core::PodCondition>> changed_conditions(const Json& before, c
   std::vector<core::PodCondition> changed;
   const Json old = list(before), now = list(after);
   if (!now.is_array()) return Error{Errc::invalid, "status.conditions: has to be a list", {}};
+  if (now.size() > kConditionsMax) {
+    found.too_many("status.conditions", now.size(), kConditionsMax);
+    return Error{Errc::invalid, "the status breaks rules", found.take()};
+  }
   for (size_t i = 0; i < now.size(); ++i) {
     const std::string path = "status.conditions[" + std::to_string(i) + "]";
     if (!now[i].is_object()) return Error{Errc::invalid, path + ": has to be an object", {}};

@@ -79,13 +79,13 @@ class Walk {
  public:
   std::string problem;
 
-  OrderedJson message(std::string_view bytes, const ApiType& type, const std::string& path,
-                      int depth) {
-    OrderedJson json = OrderedJson::object();
+  Json message(std::string_view bytes, const ApiType& type, const std::string& path, int depth) {
+    Json json = Json::object();
     Reader reader(bytes);
     while (problem.empty() && !reader.done()) {
       const auto wire = reader.next();
       if (!wire || depth > kDepthMax) return broken(path);
+      if (!counted()) return nullptr;
       const auto field = std::find_if(type.fields.begin(), type.fields.end(),
                                       [&](const ApiField& f) { return f.number == wire->number; });
       if (field == type.fields.end()) continue;
@@ -95,24 +95,31 @@ class Walk {
   }
 
  private:
-  OrderedJson broken(const std::string& path) {
+  Json broken(const std::string& path) {
     if (problem.empty()) problem = (path.empty() ? "the body" : path) + ": the protobuf is broken";
     return nullptr;
   }
 
-  void add(OrderedJson& json, const Wire& wire, const ApiField& field, const std::string& path,
+  // Fields of two bytes make values: as many as a JSON text may hold.
+  bool counted() {
+    if (++values_ > kRequestLimits.values && problem.empty())
+      problem = "the body: more than " + std::to_string(kRequestLimits.values) + " values";
+    return problem.empty();
+  }
+
+  void add(Json& json, const Wire& wire, const ApiField& field, const std::string& path,
            int depth) {
     if (field.map) {
       add_entry(json[field.name], wire, field, path, depth);
     } else if (field.list) {
-      OrderedJson& list = json[field.name];
-      if (list.is_null()) list = OrderedJson::array();
+      Json& list = json[field.name];
+      if (list.is_null()) list = Json::array();
       if (wire.is_bytes && !wire_is_bytes(field.type))
         add_packed(list, wire.bytes, field, path, depth);
       else
         list.push_back(value(wire, field.type, path, depth));
     } else {
-      OrderedJson one = value(wire, field.type, path, depth);
+      Json one = value(wire, field.type, path, depth);
       // Texts that are not there are written as empty ones.
       const bool empty = one.is_null() || (one.is_string() && one.get_ref<std::string&>().empty());
       if (!empty) json[field.name] = std::move(one);
@@ -123,7 +130,7 @@ class Walk {
     return type != "bool" && type != "int32" && type != "int64";
   }
 
-  void add_packed(OrderedJson& list, std::string_view bytes, const ApiField& field,
+  void add_packed(Json& list, std::string_view bytes, const ApiField& field,
                   const std::string& path, int depth) {
     // The same numbers without a tag each: read as if each had one.
     while (!bytes.empty() && problem.empty()) {
@@ -134,16 +141,16 @@ class Walk {
       const std::string tagged = "\x08" + std::string(bytes.substr(0, end + 1));
       const auto wire = Reader(tagged).next();
       if (!wire) return void(broken(path));
+      if (!counted()) return;
       list.push_back(value(*wire, field.type, path, depth));
       bytes.remove_prefix(end + 1);
     }
   }
 
-  void add_entry(OrderedJson& map, const Wire& wire, const ApiField& field, const std::string& path,
+  void add_entry(Json& map, const Wire& wire, const ApiField& field, const std::string& path,
                  int depth) {
     std::string key;
-    OrderedJson found =
-        field.type == "string" || field.type == "quantity" ? OrderedJson("") : OrderedJson();
+    Json found = field.type == "string" || field.type == "quantity" ? Json("") : Json();
     Reader reader(wire.bytes);
     while (problem.empty() && !reader.done()) {
       const auto part = reader.next();
@@ -154,7 +161,7 @@ class Walk {
     map[key] = std::move(found);
   }
 
-  OrderedJson value(const Wire& wire, const std::string& type, const std::string& path, int depth) {
+  Json value(const Wire& wire, const std::string& type, const std::string& path, int depth) {
     if (wire.is_bytes != wire_is_bytes(type)) return broken(path);
     if (type == "string") return std::string(wire.bytes);
     if (type == "bool") return wire.value != 0;
@@ -169,7 +176,7 @@ class Walk {
     return message(wire.bytes, api_types().find(type)->second, path, depth + 1);
   }
 
-  OrderedJson quantity(std::string_view bytes, const std::string& path) {
+  Json quantity(std::string_view bytes, const std::string& path) {
     std::string text;
     Reader reader(bytes);
     while (!reader.done()) {
@@ -181,7 +188,7 @@ class Walk {
   }
 
   // Seconds since 1970; none is no time.
-  OrderedJson time(std::string_view bytes, const std::string& path) {
+  Json time(std::string_view bytes, const std::string& path) {
     int64_t seconds = 0;
     Reader reader(bytes);
     while (!reader.done()) {
@@ -191,8 +198,10 @@ class Walk {
     }
     constexpr int64_t kYear9999 = 253'402'300'799;
     if (seconds < -kYear9999 || seconds > kYear9999) return broken(path);
-    return seconds <= 0 ? OrderedJson() : OrderedJson(time_text(seconds * 1000));
+    return seconds <= 0 ? Json() : Json(time_text(seconds * 1000));
   }
+
+  size_t values_ = 0;
 };
 
 Error wrong(std::string message) {
@@ -226,11 +235,11 @@ Result<std::string> protobuf_to_json(std::string_view framed) {
                                     [](const ApiField& field) { return field.number != 0; });
   if (!readable) return wrong("objects of kind \"" + kind + "\" are taken in JSON only");
   Walk walk;
-  OrderedJson json = walk.message(object, type->second, "", 0);
+  Json json = walk.message(object, type->second, "", 0);
   if (!walk.problem.empty()) return wrong(walk.problem);
   json["apiVersion"] = api_version;
   json["kind"] = kind;
-  return dumped(json);
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace muster::api

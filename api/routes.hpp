@@ -127,6 +127,12 @@ class Routes {
 OrderedJson success_json(const std::string& resource, const std::string& name,
                          const std::string& uid);
 
+// As etcd bounds a request: an object with its managed fields, or the status of one.
+constexpr size_t kObjectMax = 3u << 19;  // bytes
+// Why an object is not kept; nothing: it is. One that was too large `before` may only shrink.
+std::optional<std::string> beyond_bounds(const std::string& json, size_t before = 0);
+kj::Promise<void> too_large(Exchange& exchange, const std::string& why);
+
 // What the rules of an update look at in the status.
 core::ObservedStatus observed(const core::Job& job);
 

@@ -1,6 +1,6 @@
 #include "api/status_object.hpp"
 
-#include <algorithm>
+#include <set>
 #include <vector>
 
 namespace muster::api {
@@ -60,9 +60,10 @@ json violation_cause(const Violation& violation) {
 
 std::string invalid_message(std::string_view resource, std::string_view name, const Error& error) {
   std::vector<std::string> texts;
+  std::set<std::string> seen;
   for (const Violation& violation : error.violations) {
     std::string text = violation_text(violation);
-    if (std::find(texts.begin(), texts.end(), text) == texts.end()) texts.push_back(text);
+    if (seen.insert(text).second) texts.push_back(text);
   }
   std::string joined;
   for (const std::string& text : texts) joined += (joined.empty() ? "" : ", ") + text;

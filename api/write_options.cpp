@@ -47,7 +47,9 @@ std::string manager_name(const WriteOptions& options, const std::string& user_ag
 
 Result<std::string> body_json(const std::string& body, const std::string& content_type) {
   if (content_type.find("yaml") == std::string::npos) return body;
-  auto documents = yaml_to_json(body);
+  if (is_json_object(body)) return body;  // whoever reads it says what is wrong with it
+  if (auto fits = check_yaml_body(body); !fits.ok()) return fits.error();
+  auto documents = yaml_to_json(body, {.json_bytes = 1u << 20, .visits = 4 * kYamlTokensMax});
   if (!documents.ok()) return documents.error();
   if (documents->size() != 1)
     return invalid("the body has to be one object, not " + std::to_string(documents->size()) +

@@ -10,6 +10,7 @@
 #include <optional>
 #include <sstream>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
@@ -18,9 +19,6 @@ namespace muster::api {
 namespace {
 
 using nlohmann::json;
-
-// An alias stands for all that it names; a small text can name a huge one.
-constexpr size_t kJsonMax = 4 << 20;  // bytes of all documents, more than any API server takes
 
 std::string place(const YAML::Mark& mark) {
   if (mark.is_null()) return "";
@@ -101,12 +99,15 @@ std::optional<double> float_of(std::string_view text) {
 
 class Writer {
  public:
+  explicit Writer(const YamlLimits& limits) : limits_(limits) {}
+
   std::string out;
   std::string problem;  // the first one
 
   bool write(const YAML::Node& node, size_t depth) {
     if (depth > kJsonDepthMax) return fail(node, "nested too deep");
-    if (out.size() > kJsonMax) return fail(node, "aliases make this document too large");
+    if (out.size() > limits_.json_bytes) return fail(node, "aliases make this document too large");
+    if (!visit(node)) return false;
     switch (node.Type()) {
       case YAML::NodeType::Undefined:
       case YAML::NodeType::Null:
@@ -123,6 +124,13 @@ class Writer {
   }
 
  private:
+  using Names = std::unordered_set<std::string>;
+
+  bool visit(const YAML::Node& node) {
+    return ++visits_ <= limits_.visits ||
+           fail(node, "aliases and merge keys make this document too large");
+  }
+
   bool fail(const YAML::Node& node, const std::string& what) {
     if (problem.empty()) problem = place(node.Mark()) + what;
     return false;
@@ -134,7 +142,7 @@ class Writer {
 
   bool write_scalar(const YAML::Node& node) {
     const std::string& text = node.Scalar();
-    if (out.size() + text.size() > kJsonMax) return fail(node, "the text is too large");
+    if (out.size() + text.size() > limits_.json_bytes) return fail(node, "the text is too large");
     const std::string& tag = node.Tag();
     // "!" is what is quoted or a block, "?" what is plain.
     if (tag == "!" || tag == "tag:yaml.org,2002:str") {
@@ -173,7 +181,7 @@ class Writer {
   }
 
   bool write_map(const YAML::Node& node, size_t depth) {
-    std::vector<std::string> written;
+    Names written;
     std::vector<YAML::Node> merged;
     out += '{';
     for (const auto& entry : node) {
@@ -182,7 +190,10 @@ class Writer {
       if (!key.IsScalar() && !key.IsNull()) return fail(key, "a key must be a plain text");
       if (key.IsScalar() && key.Scalar() == "<<" && key.Tag() != "!") {
         if (value.IsSequence()) {
-          for (const YAML::Node& each : value) merged.push_back(each);
+          for (const YAML::Node& each : value) {
+            if (!visit(each)) return false;
+            merged.push_back(each);
+          }
         } else {
           merged.push_back(value);
         }
@@ -196,8 +207,9 @@ class Writer {
       if (!map.IsMap()) return fail(map, "a merge key (<<) must name a map");
       for (const auto& entry : map) {
         const YAML::Node& key = entry.first;
+        if (!visit(key)) return false;
         if (!key.IsScalar()) return fail(key, "a key must be a plain text");
-        if (std::find(written.begin(), written.end(), key.Scalar()) != written.end()) continue;
+        if (written.contains(key.Scalar())) continue;
         if (!write_member(key.Scalar(), entry.second, written, depth)) return false;
       }
     }
@@ -205,14 +217,17 @@ class Writer {
     return true;
   }
 
-  bool write_member(const std::string& name, const YAML::Node& value,
-                    std::vector<std::string>& written, size_t depth) {
+  bool write_member(const std::string& name, const YAML::Node& value, Names& written,
+                    size_t depth) {
     if (!written.empty()) out += ',';
-    written.push_back(name);
+    written.insert(name);
     write_text(name);
     out += ':';
     return write(value, depth + 1);
   }
+
+  const YamlLimits limits_;
+  size_t visits_ = 0;
 };
 
 // Looks where documents begin, and at nothing else.
@@ -251,10 +266,28 @@ std::optional<Error> endless(const std::string& text) {
 
 }  // namespace
 
-Result<std::vector<std::string>> yaml_to_json(const std::string& text) {
-  size_t begin = text.find_first_not_of(" \t\r\n");
-  // JSON, unless it is the first of several documents.
-  if (begin != std::string::npos && text[begin] == '{' && text.find("\n---") == std::string::npos) {
+bool is_json_object(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  return begin != std::string_view::npos && text[begin] == '{' &&
+         text.find("\n---") == std::string_view::npos;
+}
+
+Status check_yaml_body(std::string_view text) {
+  constexpr std::string_view kMayBegin = "\n,:-?[{&*!|>";
+  const auto tokens = std::count_if(text.begin(), text.end(), [&kMayBegin](char c) {
+    return kMayBegin.find(c) != std::string_view::npos;
+  });
+  if (text.size() > kYamlBodyMax || static_cast<size_t>(tokens) > kYamlTokensMax)
+    return Error{Errc::invalid,
+                 "the body is too large for YAML (more than 64 KiB, or than " +
+                     std::to_string(kYamlTokensMax) +
+                     " marks such as ':' and line breaks); send JSON",
+                 {}};
+  return Nothing{};
+}
+
+Result<std::vector<std::string>> yaml_to_json(const std::string& text, const YamlLimits& limits) {
+  if (is_json_object(text)) {
     auto parsed = parse_json(text);
     if (!parsed) return parsed.error();
     return std::vector<std::string>{text};
@@ -266,10 +299,10 @@ Result<std::vector<std::string>> yaml_to_json(const std::string& text) {
     if (auto error = endless(text)) return *std::move(error);
     for (const YAML::Node& node : YAML::LoadAll(text)) {
       if (!node.IsDefined() || node.IsNull()) continue;
-      Writer writer;
+      Writer writer(limits);
       if (!writer.write(node, 0)) return Error{Errc::invalid, std::move(writer.problem), {}};
       bytes += writer.out.size();
-      if (bytes > kJsonMax) return Error{Errc::invalid, "the text is too large", {}};
+      if (bytes > limits.json_bytes) return Error{Errc::invalid, "the text is too large", {}};
       documents.push_back(std::move(writer.out));
     }
   } catch (const YAML::Exception& error) {

@@ -43,6 +43,8 @@ void validate_meta(const JobMeta& meta, Violations& found) {
   }
   if (bytes > kAnnotationsMax) found.too_long("metadata.annotations", kAnnotationsMax);
   validate_annotations(meta.annotations, found);
+  if (meta.finalizers.size() > kFinalizersMax)
+    found.too_many("metadata.finalizers", meta.finalizers.size(), kFinalizersMax);
   for (size_t i = 0; i < meta.finalizers.size(); ++i)
     for (std::string& reason : qualified_name_errors(meta.finalizers[i]))
       found.invalid("metadata.finalizers[" + std::to_string(i) + "]", meta.finalizers[i],

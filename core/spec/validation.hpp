@@ -11,6 +11,8 @@
 
 namespace muster::core {
 
+constexpr size_t kFinalizersMax = 256;  // each is looked through at every write of the job
+
 Violations validate_create(const JobMeta& meta, const JobSpec& spec);
 
 // Rows 5 to 56: what a changed spec has to keep as well.

@@ -131,6 +131,8 @@ void validate_template(const PodTemplate& pod, Violations& found) {
       found.invalid("spec.template.annotations", key, std::move(reason));
   }
   if (bytes > kAnnotationsMax) found.too_long("spec.template.annotations", kAnnotationsMax);
+  if (pod.finalizers.size() > kFinalizersMax)
+    found.too_many("spec.template.finalizers", pod.finalizers.size(), kFinalizersMax);
   const std::string path = "spec.template.spec";
   if (pod.containers.empty()) found.required(path + ".containers");
   std::set<std::string> names;

@@ -31,21 +31,24 @@ void validate_action(const std::string& path, const JobSpec& spec, const Failure
   }
 }
 
-bool has_container(const PodTemplate& pod, const std::string& name) {
-  auto named = [&name](const Container& c) { return c.name == name; };
-  return std::any_of(pod.containers.begin(), pod.containers.end(), named) ||
-         std::any_of(pod.init_containers.begin(), pod.init_containers.end(), named);
+using Names = std::set<std::string_view>;
+
+Names container_names(const PodTemplate& pod) {
+  Names names;
+  for (const auto* list : {&pod.containers, &pod.init_containers})
+    for (const Container& container : *list) names.insert(container.name);
+  return names;
 }
 
 // Rows 29 to 35.
-void validate_exit_codes(const std::string& path, const PodTemplate& pod, const OnExitCodes& codes,
+void validate_exit_codes(const std::string& path, const Names& containers, const OnExitCodes& codes,
                          Violations& found) {
   if (codes.op.empty()) {
     found.required(path + ".operator", "valid values: \"In\", \"NotIn\"");
   } else if (codes.op != "In" && codes.op != "NotIn") {
     found.not_supported(path + ".operator", codes.op, {"In", "NotIn"});
   }
-  if (!codes.container_name.empty() && !has_container(pod, codes.container_name))
+  if (!codes.container_name.empty() && !containers.contains(codes.container_name))
     found.invalid(path + ".containerName", codes.container_name,
                   "must be one of the container or initContainer names in the pod template");
   const std::string values = path + ".values";
@@ -121,12 +124,13 @@ void validate_failure_policy(const JobSpec& spec, Violations& found) {
   const std::string rules = "spec.podFailurePolicy.rules";
   const auto& list = spec.pod_failure_policy->rules;
   if (list.size() > kRulesMax) found.too_many(rules, list.size(), kRulesMax);
+  const Names containers = container_names(spec.pod);
   for (size_t i = 0; i < list.size(); ++i) {
     const FailureRule& rule = list[i];
     const std::string path = item(rules, i);
     validate_action(path + ".action", spec, rule, found);
     if (rule.on_exit_codes)
-      validate_exit_codes(path + ".onExitCodes", spec.pod, *rule.on_exit_codes, found);
+      validate_exit_codes(path + ".onExitCodes", containers, *rule.on_exit_codes, found);
     validate_conditions(path + ".onPodConditions", rule.on_pod_conditions, found);
     if (rule.on_exit_codes && !rule.on_pod_conditions.empty())
       found.invalid_object(path,

@@ -1,8 +1,17 @@
 #include "core/spec/violations.hpp"
 
+#include <algorithm>
+#include <cstddef>
 #include <iterator>
 
 namespace muster::core {
+namespace {
+
+// A manifest with more mistakes is no use to anybody line by line; an answer that repeats it is a
+// load.
+constexpr size_t kToldMax = 100;
+
+}  // namespace
 
 std::string json_quoted(std::string_view text) {
   constexpr char kHex[] = "0123456789abcdef";
@@ -29,6 +38,7 @@ std::string json_quoted(std::string_view text) {
 
 void Violations::add(std::string path, Violation::Kind kind, std::string value,
                      std::string detail) {
+  if (list_.size() >= kToldMax) return;
   list_.push_back({std::move(path), kind, std::move(value), std::move(detail)});
 }
 
@@ -85,8 +95,9 @@ void Violations::nonnegative(std::string path, int64_t value) {
 }
 
 void Violations::append(Violations other) {
+  const size_t more = std::min(other.list_.size(), kToldMax - list_.size());
   list_.insert(list_.end(), std::make_move_iterator(other.list_.begin()),
-               std::make_move_iterator(other.list_.end()));
+               std::make_move_iterator(other.list_.begin() + static_cast<ptrdiff_t>(more)));
 }
 
 }  // namespace muster::core

@@ -310,6 +310,58 @@ class Apply(ApiWorld):
         self.assertEqual((code, answer["metadata"]["labels"].get("disk")), (200, None), answer)
 
 
+class OthersWrite(ApiWorld):
+    """What others write of a job's status and of a pod is kept as if it were muster's own."""
+
+    def test_p21_p22_conditions_and_labels_survive_a_restart(self):
+        cluster = self.cluster(agents=1)
+        self.submit(cluster, sh_job("kept", "while :; do sleep 1; done", 2))
+        strategic, merge = "application/strategic-merge-patch+json", "application/merge-patch+json"
+        quota = {"status": {"conditions": [{"type": "Quota", "status": "True", "reason": "Reserved"}]}}
+        code, answer, _ = self.call(cluster, "PATCH", f"{JOBS}/kept/status", quota, strategic)
+        self.assertEqual(code, 200, answer)
+        complete = {"status": {"conditions": [{"type": "Complete", "status": "True"}]}}
+        code, answer, _ = self.call(cluster, "PATCH", f"{JOBS}/kept/status", complete, strategic)
+        self.assertEqual((code, answer["details"]["causes"][0]["field"]), (422, "status.conditions[Complete]"))
+        eventually(lambda: len(cluster.api.pods()) == 2, "both pods are there")
+        first, second = sorted(p["metadata"]["name"] for p in cluster.api.pods())
+        meta = {"metadata": {"labels": {"queue": "fast"}, "annotations": {"note": "n"}}}
+        code, answer, _ = self.call(cluster, "PATCH", f"{PODS}/{first}", meta, merge)
+        self.assertEqual(code, 200, answer)
+        code, answer, _ = self.call(cluster, "PATCH", f"{PODS}/{second}/status", {"status": {"phase": "Failed"}}, merge)
+        self.assertEqual((code, answer["details"]["causes"][0]["field"]), (422, "status.phase"))
+        cluster.restart_coordinator()
+        eventually(lambda: self.call(cluster, "GET", "/readyz")[0] == 200, "it serves again")
+        self.assertIn("Quota", [c["type"] for c in cluster.api.job("kept")["status"]["conditions"]])
+        found = self.call(cluster, "GET", f"{PODS}?labelSelector=queue%3Dfast")[1]["items"]
+        self.assertEqual([(p["metadata"]["name"], p["metadata"]["annotations"]["note"]) for p in found], [(first, "n")])
+
+
+class Attacks(ApiWorld):
+    """Requests that would hold up the API are answered, and so is the next one."""
+
+    def test_p04_one_request(self):
+        cluster = self.cluster(agents=1)
+        self.submit(cluster, sh_job("target", "while :; do sleep 1; done", 1))
+        ops, strategic = "application/json-patch+json", "application/strategic-merge-patch+json"
+        note = "/metadata/annotations/a"
+        doubling = [{"op": "add", "path": "/metadata/annotations", "value": {"a": {"b": "0123456789"}}}]
+        doubling += [{"op": "copy", "from": note, "path": f"{note}/{i}"} for i in range(60)]
+        moves = [{"op": "add", "path": "/metadata/annotations", "value": {"a": list(range(50_000))}}]
+        moves += [{"op": "move", "from": f"{note}/0", "path": f"{note}/49999"}] * 9_000
+        finalizers = {"metadata": {"finalizers": [f"example.com/{i}" for i in range(120_000)]}}
+        few = {"metadata": {"finalizers": [f"example.com/{i}" for i in range(300)]}}
+        large = {"metadata": {"annotations": {f"k{i}": "x" * 100_000 for i in range(20)}}}
+        for patch, ctype, wanted in [(doubling, ops, 422), (moves, ops, 422), (finalizers, strategic, 422), (few, strategic, 422),
+                                     (large, strategic, 422)]:
+            code, answer, _ = self.call(cluster, "PATCH", f"{JOBS}/target", patch, ctype)
+            self.assertEqual(code, wanted, json.dumps(answer)[:300])
+        yaml = "a: &a {" + "".join(f"k{i}: 1," for i in range(20_000)) + "}\nb: {<<: [" + "*a," * 20_000 + "]}\n"
+        code, answer, _ = self.call(cluster, "POST", JOBS, yaml, "application/yaml")
+        self.assertEqual(code, 400, answer)
+        self.assertEqual(cluster.api.job("target")["metadata"]["name"], "target")
+
+
 class BadInput(ApiWorld):
     def one(self, cluster, method, path, headers="", body=""):
         raw = Raw(cluster)
