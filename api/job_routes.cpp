@@ -4,6 +4,7 @@
 #include "api/routes.hpp"
 #include "api/server.hpp"
 #include "api/status_rules.hpp"
+#include "core/spec/warnings.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -11,6 +12,10 @@
 namespace muster::api {
 namespace {
 
+// What Kubernetes says when a deletion leaves the fate of the pods to the default of batch/v1.
+constexpr const char* kOrphansByDefault =
+    "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background "
+    "to remove them or set propagationPolicy=Orphan to suppress this warning";
 constexpr size_t kListMax = 4u << 20;  // bytes of what was deleted, in the answer
 constexpr int kTries = 20;             // of a patch against a job that changes meanwhile
 
@@ -185,6 +190,8 @@ kj::Promise<void> Routes::admit(Exchange& exchange, const Target& target, Parsed
   if (const auto why = beyond_bounds(job->json)) return too_large(exchange, *why);
   name = job->meta.name;
   if (view_.job(target.ns, name)) return when_exists();
+  for (std::string& warning : core::creation_warnings(job->meta, job->spec))
+    exchange.warnings.push_back(std::move(warning));
   if (dry) {
     const core::Job pretended(0, job);
     return respond(exchange, {.kind = Kind::job, .job = &pretended, .version = view_.version()},
@@ -214,6 +221,10 @@ kj::Promise<void> Routes::change_job(Exchange& exchange, const Target& target, b
   auto made = make(*shown->job);
   if (!made.ok()) return exchange.send_error(made.error(), "jobs", target.name);
   core::JobObjectPtr job = std::move(*made);
+  auto& warnings = exchange.warnings;
+  for (std::string& warning : core::update_warnings(seen->meta, job->meta, job->spec))
+    if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
+      warnings.push_back(std::move(warning));
   if (job->json == seen->json) return respond(*shown);
   if (const auto why = beyond_bounds(job->json, seen->json.size()))
     return too_large(exchange, *why);
@@ -351,6 +362,7 @@ kj::Promise<void> Routes::remove_job(Exchange& exchange, const Target& target,
   const std::string version = std::to_string(shown->version);
   if (!version_holds(options->resource_version, view_.owner_version(shown->job->id())))
     return failed("ResourceVersion", options->resource_version, version);
+  if (!options->propagation) exchange.warnings = {kOrphansByDefault};
   if (options->dry) return removed(exchange, target, uid);
   Call call = new_call();
   // The raw API's default for batch/v1 (job-semantics 10.4).
@@ -379,6 +391,7 @@ kj::Promise<void> Routes::remove_all(Exchange& exchange, const Target& target,
   if (!options.ok()) return exchange.bad(options.error().message);
   auto labels = Selector::labels(exchange.url.get("labelSelector"));
   if (!labels.ok()) return exchange.bad(labels.error().message);
+  if (target.kind == Kind::job && !options->propagation) exchange.warnings = {kOrphansByDefault};
   auto fields = Selector::fields(exchange.url.get("fieldSelector"), target.kind);
   if (!fields.ok()) return exchange.bad(fields.error().message);
   Query query{.kind = target.kind, .ns = target.ns};

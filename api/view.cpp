@@ -29,6 +29,7 @@ std::shared_ptr<const core::Job> slim(const core::Job& job) {
   t.conditions = s.conditions;
   t.completed = s.completed;
   t.failed_indexes = s.failed_indexes;
+  t.index_limits_off = s.index_limits_off;
   t.succeeded = s.succeeded;
   t.failed = s.failed;
   return std::make_shared<core::Job>(job.id(), job.object_ptr(), std::move(t));

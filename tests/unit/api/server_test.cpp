@@ -709,6 +709,28 @@ TEST_F(ServerTest, Deletes) {
   EXPECT_EQ(backend.last_propagation, Propagation::orphan) << "the raw API's default for batch/v1";
 }
 
+TEST_F(ServerTest, P20WarnsAsKubernetesDoes) {
+  const std::string orphans = "Warning: 299 - \"child pods are preserved by default";
+  feed.admit(1, make_job("a", uid_of(1)));
+  feed.admit(2, make_job("b", uid_of(2)));
+  auto remove = [&](const std::string& name, const std::string& body) {
+    return call(request("DELETE", kJobs + "/" + name,
+                        body.empty() ? "" : "Content-Type: application/json\r\n", body));
+  };
+  EXPECT_NE(remove("a", "").head.find(orphans), std::string::npos);
+  EXPECT_EQ(remove("b", R"({"propagationPolicy":"Orphan"})").head.find(orphans), std::string::npos);
+  EXPECT_NE(call(request("DELETE", kJobs)).head.find(orphans), std::string::npos) << "all of them";
+  std::string dotted = kManifest;
+  dotted.replace(dotted.find("\"new\""), 5, "\"new.one\"");
+  dotted.replace(dotted.find("Indexed"), 7, "NonIndexed");  // an index is part of a host name
+  const Answer created = post(kJobs, dotted);
+  EXPECT_EQ(created.code, 201) << created.body;
+  EXPECT_NE(created.head.find("a DNS label is recommended: [must not contain dots]"),
+            std::string::npos)
+      << created.head;
+  EXPECT_EQ(post(kJobs, kManifest).head.find("Warning:"), std::string::npos);
+}
+
 TEST_F(ServerTest, PatchesAJobInThreeWays) {
   ASSERT_EQ(post(kJobs, kManifest).code, 201);
   const std::string path = kJobs + "/new";
