@@ -19,6 +19,9 @@ class AgentLink {
   virtual void launch(NodeId node, uint64_t link, PodId pod, core::JobObjectPtr object) = 0;
   // SIGTERM, SIGKILL after the grace; 0: SIGKILL at once.
   virtual void kill(NodeId node, PodId pod, Millis grace_ms) = 0;
+  // Asks what of this job has ended there and was not acknowledged. The answer goes to the
+  // registry, as JobHears.
+  virtual void ask(NodeId node, JobId job, uint64_t question) = 0;
   // Ends the connection of this incarnation: its agent must register anew.
   virtual void drop(NodeId node) = 0;
 };

@@ -41,6 +41,7 @@ using job_actor = caf::typed_actor<
     caf::reacts_to<NodeReadyNow>,            // launches and kills may be sent (again) to that node
     caf::reacts_to<NodeIsLost>,              // what was bound there is lost
     caf::reacts_to<Granted>,                 // slots for its pods
+    caf::reacts_to<JobHears>,                // an agent answers what has ended there
     caf::reacts_to<sync_atom>,               // to itself: decide on all that arrived
     caf::reacts_to<durable_atom, uint64_t>,  // from the journal: the batch is durable, perform its
                                              // effects
@@ -53,6 +54,7 @@ using registry_actor =
                      caf::reacts_to<Reconcile>,               // from the cluster: ask every job
                      caf::reacts_to<NodeReadyNow>,            // from the cluster: tell every job
                      caf::reacts_to<NodeIsLost>,              // likewise
+                     caf::reacts_to<JobHears>,                // from the RPC thread: on to the job
                      caf::reacts_to<JobIsOver>,               // from a job: its actor may go
                      caf::reacts_to<JobIsHidden>,             // from a job: its name is free
                      caf::reacts_to<durable_atom, uint64_t>,  // from the journal: what was asked

@@ -20,10 +20,11 @@ constexpr Millis kDeathsSpanMs = 10'000;
 
 }  // namespace
 
-JobActor::JobActor(caf::actor_config& config, JobSurroundings around, core::Job job,
-                   uint64_t next_seq, uint64_t first_tail_seq, uint64_t tail_bytes)
+JobActor::JobActor(caf::actor_config& config, JobSurroundings around, core::JobClock clock,
+                   core::Job job, uint64_t next_seq, uint64_t first_tail_seq, uint64_t tail_bytes)
     : job_actor::base(config),
       around_(std::move(around)),
+      clock_(clock),
       job_(std::move(job)),
       knobs_(core::knobs_of(around_.knobs, job_.object())),
       judged_object_(job_.object_ptr()),
@@ -33,7 +34,7 @@ JobActor::JobActor(caf::actor_config& config, JobSurroundings around, core::Job 
 
 JobActor::behavior_type JobActor::make_behavior() {
   set_down_handler([this](caf::down_msg& down) { respawn(down); });
-  for (core::Effect& effect : job_.standing(around_.clock()))
+  for (core::Effect& effect : job_.standing(now()))
     if (auto* ask = std::get_if<core::AskSlots>(&effect))
       act(*ask);  // launches and kills wait for their nodes
   take(core::TimePassed{});
@@ -61,6 +62,7 @@ JobActor::behavior_type JobActor::make_behavior() {
       [this](const Granted& m) {
         take(core::SlotsGranted{m.slots, m.links});
       },
+      [this](const JobHears& m) { take(m.heard); },
       [this](const sync_atom&) { step(); },
       [this](const durable_atom&, uint64_t) { durable(); },
       [this](const wake_atom&, uint64_t round) {
@@ -122,7 +124,7 @@ void JobActor::step() {
   std::shared_ptr<const core::Job> before;
   if (job_.finished()) before = std::make_shared<core::Job>(job_);
   auto began = std::chrono::steady_clock::now();
-  core::Decision decision = core::decide(job_, arrived_, around_.clock(), knobs_);
+  core::Decision decision = core::decide(job_, arrived_, now(), knobs_, hearing_);
   arrived_.clear();
   if (around_.synced) {
     std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
@@ -131,8 +133,8 @@ void JobActor::step() {
   if (job_.object_ptr() != judged_object_) {
     judged_object_ = job_.object_ptr();
     knobs_ = core::knobs_of(around_.knobs, job_.object());
-    decision.effects.push_back(core::AskSlots{static_cast<uint32_t>(job_.pending().size())});
-    decision.effects.push_back(core::WakeAt{around_.clock()});  // the knobs may have changed
+    decision.effects.push_back(core::AskSlots{job_.slots_wanted()});
+    decision.effects.push_back(core::WakeAt{now()});  // the knobs may have changed
   }
   if (decision.records.empty()) {
     for (const core::Effect& effect : decision.effects) perform(effect);
@@ -236,11 +238,15 @@ void JobActor::act(const core::AnswerReconcile& order) {
   reconciles_.erase(it);
 }
 
+void JobActor::act(const core::AskNodes& order) {
+  for (const auto& [node, question] : order.nodes) around_.link->ask(node, job_.id(), question);
+}
+
 void JobActor::act(const core::WakeAt& order) {
   // An earlier waking looks at everything again, so a later one needs no timer of its own.
   if (wake_ms_ != 0 && wake_ms_ <= order.at_ms) return;
   wake_ms_ = order.at_ms;
-  Millis wait_ms = std::max<Millis>(0, order.at_ms - around_.clock());
+  Millis wait_ms = std::max<Millis>(0, order.at_ms - now());
   delayed_send(this, std::chrono::milliseconds(wait_ms), wake_atom_v, ++wake_round_);
 }
 
@@ -285,7 +291,9 @@ void JobActor::acknowledge(uint64_t token) {
 JobActor::Follower& JobActor::follower(uint32_t index) {
   auto it = followers_.find(index);
   if (it != followers_.end()) return it->second;
-  auto actor = spawn<IndexActor, caf::monitored>(job_.id(), *around_.link, around_.clock);
+  auto actor = spawn<IndexActor, caf::monitored>(
+      job_.id(), *around_.link,
+      [clock = clock_, elapsed = around_.elapsed] { return clock.now(elapsed()); });
   index_of_[actor.address()] = index;
   return followers_.emplace(index, Follower{actor, {}}).first->second;
 }
@@ -298,7 +306,7 @@ void JobActor::respawn(const caf::down_msg& down) {
   auto pods = std::move(followers_.at(index).pods);
   index_of_.erase(it);
   followers_.erase(index);
-  Millis now = around_.clock();
+  Millis now = around_.elapsed();
   deaths_.push_back(now);
   while (deaths_.front() < now - kDeathsSpanMs) deaths_.pop_front();
   log::warn("j{}: the actor of index {} died ({}) and is spawned again", job_.id(), index,

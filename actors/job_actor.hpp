@@ -12,6 +12,7 @@
 #include "actors/interfaces.hpp"
 #include "core/job/decide.hpp"
 #include "core/job/job.hpp"
+#include "core/job/job_clock.hpp"
 
 #include <caf/actor_addr.hpp>
 #include <caf/actor_config.hpp>
@@ -32,6 +33,7 @@ struct JobSurroundings {
   registry_actor registry;
   AgentLink* link = nullptr;
   WallClock clock;
+  ElapsedClock elapsed;
   core::Knobs knobs;  // of the coordinator; a job's annotations go first
   uint64_t tail_bytes_min = kTailBytesMin;
   // Told of each decision, on the actor's thread; may be null.
@@ -41,8 +43,8 @@ struct JobSurroundings {
 class JobActor : public job_actor::base {
  public:
   // `next_seq`: of its next append. `tail_bytes`: of the records since its last snapshot.
-  JobActor(caf::actor_config& config, JobSurroundings around, core::Job job, uint64_t next_seq,
-           uint64_t first_tail_seq, uint64_t tail_bytes);
+  JobActor(caf::actor_config& config, JobSurroundings around, core::JobClock clock, core::Job job,
+           uint64_t next_seq, uint64_t first_tail_seq, uint64_t tail_bytes);
   behavior_type make_behavior() override;
   void on_exit() override;
 
@@ -73,6 +75,7 @@ class JobActor : public job_actor::base {
   void act(const core::AskSlots& order);
   void act(const core::FreeSlots& order);
   void act(const core::AnswerReconcile& order);
+  void act(const core::AskNodes& order);
   void act(const core::WakeAt& order);
   void act(const core::PodsClosed& order);
   void act(const core::JobOver& order);
@@ -83,8 +86,12 @@ class JobActor : public job_actor::base {
   void follow_kill(Follower& by, PodKey pod, NodeId node);
   void respawn(const caf::down_msg& down);
 
+  Millis now() const { return clock_.now(around_.elapsed()); }
+
   JobSurroundings around_;
+  core::JobClock clock_;
   core::Job job_;
+  core::Hearing hearing_;
   core::Knobs knobs_;
   core::JobObjectPtr judged_object_;  // that knobs_ and what the cluster knows are of
   uint64_t next_seq_;

@@ -122,6 +122,14 @@ struct NodeIsLost {
   core::EndCause cause = core::EndCause::node_lost;
 };
 
+// The agent of a node answers a job's question (core::AskNodes): what of it has ended there and was
+// not acknowledged. From the RPC thread to the registry, behind all reports that came before, and
+// on to the job.
+struct JobHears {
+  JobId job = 0;
+  core::NodeHeard heard;
+};
+
 // From a job to the registry: it has finished, or nothing is left of it.
 struct JobIsOver {
   JobId job = 0;
@@ -256,6 +264,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Reconcile)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobReconcile)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::NodeReadyNow)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::NodeIsLost)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobHears)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobIsOver)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobIsHidden)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Want)

@@ -21,10 +21,15 @@ class Registry : public registry_actor::base {
   Registry(caf::actor_config& config, journal_actor journal, cluster_actor cluster, AgentLink& link,
            RegistryStart start, RegistryOptions options)
       : registry_actor::base(config),
-        around_{std::move(journal),     std::move(cluster),
-                registry_actor{},       &link,
-                options.clock,          options.knobs,
-                options.tail_bytes_min, std::move(options.synced)},
+        around_{std::move(journal),
+                std::move(cluster),
+                registry_actor{},
+                &link,
+                options.clock,
+                options.elapsed,
+                options.knobs,
+                options.tail_bytes_min,
+                std::move(options.synced)},
         load_job_(std::move(options.load_job)),
         start_(std::move(start)),
         next_job_(start_.next_job),
@@ -49,6 +54,9 @@ class Registry : public registry_actor::base {
         [this](const Reconcile& m) { reconcile(m); },
         [this](const NodeReadyNow& m) { tell_all(m); },
         [this](const NodeIsLost& m) { tell_all(m); },
+        [this](const JobHears& m) {
+          if (job_actor actor = actor_of(m.job)) send(actor, m);
+        },
         [this](const JobIsOver& m) { over(m); },
         [this](const JobIsHidden& m) { hidden(m); },
         [this](const durable_atom&, uint64_t asked) { durable(asked); },
@@ -84,8 +92,9 @@ class Registry : public registry_actor::base {
     caf::actor_addr leaving;
     bool durable = true;  // false: being created
     std::vector<Ask> asks;
-    Millis wake_ms = 0;      // of a job at rest: it is wanted again then; 0: never
+    Millis wake_at = 0;      // of a job at rest: it is wanted again then (elapsed); 0: never
     Millis finished_ms = 0;  // it is in finished_; 0: it is not
+    core::JobClock clock{};  // also of the actors that it gets later in this run
     bool at_rest() const { return !actor && !leaving && durable; }
   };
   using FullName = std::pair<std::string, std::string>;
@@ -99,7 +108,8 @@ class Registry : public registry_actor::base {
       append.rows = storage::forget_rows(id, r.next_seq - 1, first_tail);
       return send(around_.journal, std::move(append));
     }
-    Entry entry{meta.ns, meta.name, meta.uid, job_actor{}, {}, true, {}, 0, 0};
+    Entry entry{meta.ns, meta.name, meta.uid, job_actor{}, {}, true, {}, 0, 0, {}};
+    entry.clock = clock_from(r.job.state().last_record_ms);
     if (!r.job.hidden()) names_[{meta.ns, meta.name}] = id;
     const core::JobState& state = r.job.state();
     bool over = state.open.empty() && (r.job.finished() || state.orphaned) &&
@@ -109,24 +119,29 @@ class Registry : public registry_actor::base {
       finished_.insert({entry.finished_ms, id});
       rest(id, entry, core::expires_at(r.job));
     } else {
-      entry.actor = spawn_job(std::move(r));
+      entry.actor = spawn_job(std::move(r), entry.clock);
     }
     jobs_.emplace(id, std::move(entry));
   }
 
   void adopt(RestingJob r) {
     names_[{r.ns, r.name}] = r.id;
-    Entry entry{std::move(r.ns), std::move(r.name), std::move(r.uid), job_actor{}, {}, true, {}, 0,
-                r.finished_ms};
+    Entry entry{
+        std::move(r.ns), std::move(r.name),        std::move(r.uid), job_actor{}, {}, true, {}, 0,
+        r.finished_ms,   clock_from(r.finished_ms)};
     finished_.insert({r.finished_ms, r.id});
     rest(r.id, entry, r.wake_ms);
     jobs_.emplace(r.id, std::move(entry));
   }
 
-  job_actor spawn_job(storage::RecoveredJob r) {
+  core::JobClock clock_from(Millis last_record_ms) const {
+    return {around_.clock(), around_.elapsed(), last_record_ms};
+  }
+
+  job_actor spawn_job(storage::RecoveredJob r, core::JobClock clock) {
     uint64_t first_tail = r.next_seq - r.tail_rows;
-    job_actor actor{
-        system().spawn<JobActor>(around_, std::move(r.job), r.next_seq, first_tail, r.tail_bytes)};
+    job_actor actor{system().spawn<JobActor>(around_, clock, std::move(r.job), r.next_seq,
+                                             first_tail, r.tail_bytes)};
     monitor(actor);
     return vital(actor);
   }
@@ -140,32 +155,36 @@ class Registry : public registry_actor::base {
   }
 
   void wake(JobId id, Entry& entry) {
-    wakes_.erase({entry.wake_ms, id});
-    entry.wake_ms = 0;
-    entry.actor = spawn_job(load_job_(id));
+    wakes_.erase({entry.wake_at, id});
+    entry.wake_at = 0;
+    entry.actor = spawn_job(load_job_(id), entry.clock);
     for (const Ask& ask : std::exchange(entry.asks, {})) ask.pass_on(entry.actor);
   }
 
+  // `wake_ms`: in the job's own time; 0: never.
   void rest(JobId id, Entry& entry, Millis wake_ms) {
-    entry.wake_ms = wake_ms;
+    entry.wake_at = 0;
     if (wake_ms == 0) return;
-    wakes_.insert({wake_ms, id});
+    Millis elapsed = around_.elapsed();
+    entry.wake_at =
+        std::max<Millis>(1, elapsed + std::max<Millis>(0, wake_ms - entry.clock.now(elapsed)));
+    wakes_.insert({entry.wake_at, id});
     arm();
   }
 
   // One timer, for the first job at rest that is wanted again.
   void arm() {
     if (wakes_.empty()) return;
-    Millis wait_ms = std::max<Millis>(0, wakes_.begin()->first - around_.clock());
+    Millis wait_ms = std::max<Millis>(0, wakes_.begin()->first - around_.elapsed());
     delayed_send(this, std::chrono::milliseconds(wait_ms), wake_atom_v, ++wake_round_);
   }
 
   void expire() {
-    Millis now = around_.clock();
+    Millis now = around_.elapsed();
     while (!wakes_.empty() && wakes_.begin()->first <= now) {
       JobId id = wakes_.begin()->second;
       wakes_.erase(wakes_.begin());
-      jobs_.at(id).wake_ms = 0;
+      jobs_.at(id).wake_at = 0;
       // Its first sync sees what time it is.
       with_actor(id, {[](const job_actor&) {}, [] {}});
     }
@@ -197,12 +216,21 @@ class Registry : public registry_actor::base {
     rows.push_back(storage::next_job_row(next_job_));
     storage::RecoveredJob fresh{.job = core::Job(id, m.object), .next_seq = 2};
     fresh.job.apply(records->records.front());
-    jobs_.emplace(id, Entry{meta.ns, meta.name, meta.uid, job_actor{}, {}, false, {}, 0, 0});
+    jobs_.emplace(id, Entry{meta.ns,
+                            meta.name,
+                            meta.uid,
+                            job_actor{},
+                            {},
+                            false,
+                            {},
+                            0,
+                            0,
+                            clock_from(fresh.job.state().last_record_ms)});
     log::info("j{} {}/{} created", id, meta.ns, meta.name);
     fresh.tail_rows = 1;
     later(std::move(rows), std::move(records), [this, id, fresh = std::move(fresh), done = m.done] {
       Entry& entry = jobs_.at(id);
-      entry.actor = spawn_job(fresh);
+      entry.actor = spawn_job(fresh, entry.clock);
       entry.durable = true;
       done(Nothing{});
       for (const Ask& ask : std::exchange(entry.asks, {})) ask.pass_on(entry.actor);
@@ -327,7 +355,7 @@ class Registry : public registry_actor::base {
       leaving_[entry.leaving] = m.job;
       entry.actor = job_actor{};
     }
-    wakes_.erase({entry.wake_ms, m.job});
+    wakes_.erase({entry.wake_at, m.job});
     rest(m.job, entry, m.wake_ms);
     if (!m.forgotten) {
       if (entry.finished_ms == 0) {
@@ -410,7 +438,7 @@ class Registry : public registry_actor::base {
   std::map<FullName, JobId> names_;
   std::map<JobId, Entry> jobs_;
   std::map<caf::actor_addr, JobId> leaving_;
-  std::set<std::pair<Millis, JobId>> wakes_;  // jobs at rest that are wanted again
+  std::set<std::pair<Millis, JobId>> wakes_;  // jobs at rest that are wanted again (elapsed)
   uint64_t wake_round_ = 0;
   uint64_t last_asked_ = 0;
   std::unordered_map<uint64_t, std::function<void()>> asked_;

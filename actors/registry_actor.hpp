@@ -51,6 +51,7 @@ struct RegistryStart {
 
 struct RegistryOptions {
   WallClock clock;
+  ElapsedClock elapsed;
   core::Knobs knobs;
   LoadJob load_job;
   std::shared_ptr<std::atomic<JobId>> next_job;  // told of each id that is given; may be null

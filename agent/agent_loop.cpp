@@ -81,7 +81,14 @@ class Agent::Server final : public wire::Agent::Server {
     agent_.read_log(context.getParams(), context.getResults());
     return kj::READY_NOW;
   }
-  kj::Promise<void> ping(PingContext) override { return kj::READY_NOW; }
+  kj::Promise<void> ping(PingContext context) override {
+    return when_welcome().then([this, context]() mutable {
+      std::vector<PodId> ended;
+      for (PodId pod : agent_.node_.ended())
+        if (pod.job == context.getParams().getJob()) ended.push_back(pod);
+      write_pods(ended, context.getResults().initEnded(static_cast<unsigned>(ended.size())));
+    });
+  }
 
  private:
   // What overtakes the answer to the registration waits for it.

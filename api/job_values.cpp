@@ -79,8 +79,8 @@ std::string kept_text(json pod_template) {
   pod_template.erase("metadata");
   json& pod = pod_template["spec"];
   if (pod.is_object()) {
-    for (const char* name :
-         {"nodeSelector", "tolerations", "terminationGracePeriodSeconds", "restartPolicy"})
+    for (const char* name : {"nodeSelector", "tolerations", "schedulingGates",
+                             "terminationGracePeriodSeconds", "restartPolicy"})
       pod.erase(name);
     for (const char* list : {"containers", "initContainers"})
       if (auto it = pod.find(list); it != pod.end())
@@ -103,6 +103,9 @@ void read_template(const json& from, core::PodTemplate& pod) {
   read(spec, "activeDeadlineSeconds", pod.active_deadline_s);
   read(spec, "nodeSelector", pod.node_selector);
   pod.tolerations = read_list<core::Toleration>(spec, "tolerations", read_toleration);
+  pod.scheduling_gates =
+      read_list<std::string>(spec, "schedulingGates",
+                             [](const json& gate, std::string& name) { read(gate, "name", name); });
   read(spec, "priorityClassName", pod.priority_class_name);
   read(spec, "priority", pod.priority);
   pod.kept = kept_text(from);

@@ -179,14 +179,15 @@ OrderedJson job_status(const core::Job& job) {
   if (!s.conditions.empty()) status["conditions"] = conditions_json(s.conditions);
   if (s.start_ms != 0) status["startTime"] = time_text(s.start_ms);
   if (s.completion_ms != 0) status["completionTime"] = time_text(s.completion_ms);
-  if (job.active() != 0) status["active"] = job.active();
+  // The pods of an orphaned job are not its own any more.
+  if (job.active() != 0 && !s.orphaned) status["active"] = job.active();
   if (job.succeeded() != 0) status["succeeded"] = job.succeeded();
   if (s.failed != 0) status["failed"] = s.failed;
   if (job.indexed() && !s.completed.empty()) status["completedIndexes"] = s.completed.text();
   if (s.synced) {
-    if (job.per_index()) status["failedIndexes"] = s.failed_indexes.text();
-    status["ready"] = job.ready();
-    status["terminating"] = job.terminating();
+    if (job.per_index() && !s.index_limits_off) status["failedIndexes"] = s.failed_indexes.text();
+    status["ready"] = s.orphaned ? 0 : job.ready();
+    status["terminating"] = s.orphaned ? 0 : job.terminating();
     status["uncountedTerminatedPods"] = OrderedJson::object();
   }
   return status;
@@ -202,7 +203,8 @@ OrderedJson job_json(const core::Job& job, uint64_t version) {
     meta["deletionTimestamp"] = time_text(s.deleted_ms);
     meta["deletionGracePeriodSeconds"] = 0;
     // It leaves with the last pod; what stays then waits for a finalizer of somebody else.
-    if (!s.background_deleted && (!s.open.empty() || !meta.contains("finalizers")))
+    bool foreground = !s.background_deleted && !s.orphaned && !s.deletion_waits;
+    if (foreground && (!s.open.empty() || !meta.contains("finalizers")))
       meta["finalizers"].push_back("foregroundDeletion");
   }
   json["status"] = job_status(job);

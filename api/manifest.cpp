@@ -25,8 +25,17 @@ Error bad_request(std::string message) {
 }
 
 void drop_fields(ParsedJob& job, const core::Gates& gates, const core::JobSpec* old) {
-  for (const std::string& name : core::drop_gated(gates, job.spec, old))
-    job.document["spec"].erase(name);
+  json& spec = job.document["spec"];
+  for (const std::string& name : core::drop_gated(gates, job.spec, old)) {
+    if (name != core::kFailIndexRules) {
+      spec.erase(name);
+      continue;
+    }
+    json kept = json::array();
+    for (json& rule : spec["podFailurePolicy"]["rules"])
+      if (rule.value("action", "") != "FailIndex") kept.push_back(std::move(rule));
+    spec["podFailurePolicy"]["rules"] = std::move(kept);
+  }
 }
 
 // The job, once it keeps all rules; its values and its text say the same.

@@ -197,7 +197,7 @@ void PodWriter::status(std::string& out, const View&, const Shown& shown) const 
   out += "\"status\":{";
   add(out, "phase", phase(pod));
   out += ",\"conditions\":[";
-  for (const core::PodCondition& condition : core::pod_conditions(pod))
+  for (const core::PodCondition& condition : core::pod_conditions(pod, shown.job->gated()))
     add_condition(out, condition);
   out += ']';
   if (pod.ended) {

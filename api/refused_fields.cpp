@@ -9,10 +9,10 @@ using nlohmann::json;
 
 // Refused when written with anything but an empty list, object or text.
 constexpr const char* kOfPod[] = {
-    "volumes",         "ephemeralContainers", "nodeName",
-    "affinity",        "runtimeClassName",    "topologySpreadConstraints",
-    "schedulingGates", "resourceClaims",      "resources",
-    "readinessGates",  "workloadRef",         "schedulingGroup",
+    "volumes",        "ephemeralContainers", "nodeName",
+    "affinity",       "runtimeClassName",    "topologySpreadConstraints",
+    "resourceClaims", "resources",           "readinessGates",
+    "workloadRef",    "schedulingGroup",
 };
 // Refused when true: a process shares the machine's network anyway, but is not shown as its
 // namespaces' owner.

@@ -89,12 +89,13 @@ std::string running_state(const core::Pod& pod, bool several) {
   return "Running";
 }
 
-std::string pod_state(const core::Pod& pod, bool several) {
+std::string pod_state(const core::Pod& pod, bool several, bool gated) {
   using core::EndCause;
   if (pod.terminating()) return "Terminating";
   if (!pod.ended)
     return pod.started_ms != 0 ? running_state(pod, several)
            : pod.bound()       ? "ContainerCreating"
+           : gated             ? "SchedulingGated"
                                : "Pending";
   switch (pod.end.cause) {
     case EndCause::start_failed:
@@ -125,7 +126,7 @@ OrderedJson pod_cells(const View& view, const Shown& shown, Millis now_ms) {
   const std::string node = view.node_name(pod.node);
   return {core::pod_name(meta.name, meta.uid, shown.job->indexed(), pod.key),
           std::to_string(ready ? all : 0) + "/" + std::to_string(all),
-          pod_state(pod, all > 1),
+          pod_state(pod, all > 1, shown.job->gated()),
           std::to_string(pod.restarts),
           span_text(now_ms - pod.created_ms),
           "<none>",

@@ -133,7 +133,14 @@ bool explain_whole(const core::Job& job, Millis now, const core::Knobs& knobs, E
   }
   if (s.deleted_ms != 0) {
     out.state = "Deleted";
-    out.summary = "the job is being deleted; " + count(s.open.size(), "pod") + " must end first";
+    std::string held_by;
+    for (const std::string& name : job.object().meta.finalizers)
+      held_by += (held_by.empty() ? "" : ", ") + name;
+    if (s.orphaned || s.deletion_waits)
+      out.summary = "the job is deleted but has finalizers (" + held_by + "); its pods run on" +
+                    (s.orphaned ? "" : " until these are removed");
+    else
+      out.summary = "the job is being deleted; " + count(s.open.size(), "pod") + " must end first";
     return true;
   }
   if (const auto& by = job.spec().managed_by; by && *by != core::kReservedManager) {
@@ -152,6 +159,16 @@ bool explain_whole(const core::Job& job, Millis now, const core::Knobs& knobs, E
   if (job.spec().suspend.value_or(false)) {
     out.state = "Suspended";
     out.summary = "the job is suspended; go on with: muster resume job/" + job.object().meta.name;
+    return true;
+  }
+  if (job.gated() && job.active() == job.pending().size()) {
+    std::string names;
+    for (const std::string& gate : job.spec().pod.scheduling_gates)
+      names += (names.empty() ? "" : ", ") + gate;
+    out.state = "SchedulingGated";
+    out.summary = "its pods have scheduling gates (" + names +
+                  ") and are not bound; suspend the job, remove spec.template.spec."
+                  "schedulingGates and resume it";
     return true;
   }
   if (Millis due = core::job_due(job, knobs); due > now) {

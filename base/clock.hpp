@@ -28,5 +28,6 @@ inline Millis boot_now() {
 }
 
 using WallClock = std::function<Millis()>;
+using ElapsedClock = std::function<Millis()>;  // boot time, or another clock that never jumps
 
 }  // namespace muster

@@ -243,6 +243,7 @@ class Running final : public Coordinator {
         *system_, writer_, [this] { return registry_; }, *rpc_, wall_now, std::move(cluster),
         recovered.nodes, std::move(held.slots));
     actors::RegistryOptions registry;
+    registry.elapsed = boot_now;
     registry.clock = wall_now;
     registry.knobs = knobs();
     registry.load_job = [this](JobId id) {

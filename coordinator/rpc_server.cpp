@@ -140,6 +140,9 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
   void kill(NodeId node, PodId pod, Millis grace_ms) override {
     order({true, node, 0, pod, nullptr, grace_ms});
   }
+  void ask(NodeId node, JobId job, uint64_t question) override {
+    post([this, node, job, question] { ask_ended(node, job, question); });
+  }
   void drop(NodeId node) override {
     post([this, node] { disconnect(node); });
   }
@@ -440,10 +443,9 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
       for (auto pod : answer.getEnded()) hears.heard.ended.insert(read_pod(pod).key());
       caf::anon_send(registry_, std::move(hears));
     };
-    tasks_->add(request.send().then(std::move(answered), [this, node](kj::Exception&& e) {
+    tasks_->add(request.send().then(std::move(answered), [node](kj::Exception&& e) {
       if (e.getType() != kj::Exception::Type::DISCONNECTED)
-        if (auto more = refused_orders_.due(boot_now()))
-          log::warn("n{} does not say what has ended there: {}{}", node, short_text(e), *more);
+        log::warn("n{} does not say what has ended there: {}", node, e.getDescription().cStr());
     }));
   }
 

@@ -111,6 +111,10 @@ struct EventText {
                   [this](PodKey pod) { return pod_text(job, pod); });
   }
   std::string operator()(const NodeReady& e) { return "NodeReady " + node_text(e.node); }
+  std::string operator()(const NodeHeard& e) {
+    return listed("NodeHeard " + node_text(e.node) + " ended", e.ended,
+                  [this](PodKey pod) { return pod_text(job, pod); });
+  }
   std::string operator()(const TimePassed&) { return "TimePassed"; }
   std::string operator()(const JobDeletion& e) {
     return std::string("JobDeletion ") + (e.orphan       ? "orphan"
@@ -218,10 +222,14 @@ struct RecordText {
   std::string operator()(const JobDeleted& r) {
     return "JobDeleted " + this_job() +
            (r.orphan       ? " orphan"
+            : r.waits      ? " waits"
             : r.background ? " background"
                            : " foreground");
   }
   std::string operator()(const JobForgotten&) { return "JobForgotten " + this_job(); }
+  std::string operator()(const IndexLimitsSet& r) {
+    return "IndexLimitsSet " + this_job() + (r.on ? " on" : " off");
+  }
 };
 
 struct EffectText {
@@ -239,6 +247,10 @@ struct EffectText {
   std::string operator()(const AnswerReconcile& e) {
     return listed("AnswerReconcile " + node_text(e.node) + " end", e.end,
                   [this](PodKey pod) { return pod_text(job, pod); });
+  }
+  std::string operator()(const AskNodes& e) {
+    return listed("AskNodes", e.nodes,
+                  [](const AskNodes::One& one) { return node_text(one.node); });
   }
   std::string operator()(const WakeAt& e) { return "WakeAt " + instant_text(e.at_ms); }
   std::string operator()(const PodsClosed& e) {

@@ -157,7 +157,9 @@ interface Agent {
   # At most `limit` bytes (at most 1 MiB) from `offset`; a negative offset counts from the end in lines (-10: the last
   # ten lines). The returned offset is where `data` begins. `running` false: no more will come.
 
-  ping @3 () -> ();
+  ping @3 (job :UInt64) -> (ended :List(T.PodId));
+  # Of this job (0: of none): what has ended here and was not acknowledged. Asked before the job decides what would count
+  # these pods as killed.
 }
 
 enum LogStream { stdout @0; stderr @1; }

@@ -77,6 +77,7 @@ struct Record {
     jobDeleted :group {
       background @19 :Bool;
       orphan @24 :Bool;
+      waits @31 :Bool;                # a finalizer is on it: its pods run on until that is gone
     }
     jobForgotten @20 :Void;
     podConditionSet :group {
@@ -87,6 +88,7 @@ struct Record {
     podsRemoved @28 :List(StoppingRun); # no more than which pods
     jobSuspended @29 :Bool;
     statusWritten @30 :Text;
+    indexLimitsSet @32 :Bool;
   }
 }
 
@@ -195,6 +197,8 @@ struct JobSnapshot {
   podsCreated @29 :UInt64;
   orphaned @30 :Bool;
   externalStatus @31 :Text;
+  deletionWaits @32 :Bool;
+  indexLimitsOff @33 :Bool;
 }
 
 struct Condition {

@@ -178,8 +178,10 @@ struct Writer {
     auto deleted = out.initJobDeleted();
     deleted.setBackground(r.background);
     deleted.setOrphan(r.orphan);
+    deleted.setWaits(r.waits);
   }
   void operator()(const core::JobForgotten&) { out.setJobForgotten(); }
+  void operator()(const core::IndexLimitsSet& r) { out.setIndexLimitsSet(r.on); }
 };
 
 core::JobAdmitted admitted_back(wire::Record::Reader in) {
@@ -314,7 +316,7 @@ core::Record record_back(wire::Record::Reader in) {
       return core::JobFinished{at_ms};
     case wire::Record::JOB_DELETED:
       return core::JobDeleted{at_ms, in.getJobDeleted().getBackground(),
-                              in.getJobDeleted().getOrphan()};
+                              in.getJobDeleted().getOrphan(), in.getJobDeleted().getWaits()};
     case wire::Record::POD_CONDITION_SET: {
       auto set = in.getPodConditionSet();
       return core::PodConditionSet{
@@ -326,6 +328,8 @@ core::Record record_back(wire::Record::Reader in) {
       return core::JobSuspended{at_ms, in.getJobSuspended()};
     case wire::Record::STATUS_WRITTEN:
       return core::StatusWritten{at_ms, text_back(in.getStatusWritten())};
+    case wire::Record::INDEX_LIMITS_SET:
+      return core::IndexLimitsSet{at_ms, in.getIndexLimitsSet()};
     case wire::Record::JOB_FORGOTTEN:
       return core::JobForgotten{at_ms};
   }

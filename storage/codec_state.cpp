@@ -168,6 +168,8 @@ core::JobState state_back(wire::JobSnapshot::Reader in) {
   s.deleted_ms = instant_back(in.getDeleted(), base_ms);
   s.background_deleted = in.getBackgroundDeleted();
   s.orphaned = in.getOrphaned();
+  s.deletion_waits = in.getDeletionWaits();
+  s.index_limits_off = in.getIndexLimitsOff();
   s.forgotten = in.getForgotten();
   s.synced = in.getSynced();
   for (auto condition : in.getConditions()) {
@@ -208,11 +210,12 @@ core::JobState state_back(wire::JobSnapshot::Reader in) {
 std::string encode_state(const core::JobState& state, uint64_t sequence) {
   // Fails to compile when a job's state gets a member that is not written below.
   [[maybe_unused]] const auto& [generation, parallelism, completions, admitted, start, completion,
-                                deleted, last_record, background_deleted, orphaned, forgotten,
-                                synced, conditions, completed, failed_indexes, succeeded, failed,
-                                backoff_failures, backoff_last, attempt_floor, attempt_max,
-                                next_number, attempts, open, held, finished, events, events_total,
-                                pods_created, external_status] = state;
+                                deleted, last_record, background_deleted, orphaned, deletion_waits,
+                                forgotten, synced, conditions, completed, failed_indexes,
+                                index_limits_off, succeeded, failed, backoff_failures, backoff_last,
+                                attempt_floor, attempt_max, next_number, attempts, open, held,
+                                finished, events, events_total, pods_created, external_status] =
+      state;
   const Millis base_ms = state.last_record_ms;
   capnp::MallocMessageBuilder message(4096);
   auto out = message.initRoot<wire::JobSnapshot>();
@@ -228,6 +231,8 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
   out.setDeleted(instant(state.deleted_ms, base_ms));
   out.setBackgroundDeleted(state.background_deleted);
   out.setOrphaned(state.orphaned);
+  out.setDeletionWaits(state.deletion_waits);
+  out.setIndexLimitsOff(state.index_limits_off);
   out.setForgotten(state.forgotten);
   out.setSynced(state.synced);
   uint32_t i = 0;

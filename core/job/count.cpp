@@ -19,7 +19,7 @@ PolicyMatch policy_verdict(const Sync& sync, const Pod& pod, const PodEnd& end) 
   Pod ended = pod;
   ended.ended = true;
   ended.end = end;
-  return match_failure(sync.job, ended);
+  return match_failure(sync.job, ended, sync.knobs.gates);
 }
 
 Verdict judge(Sync& sync, const Pod& pod, const PodEnd& end, const IndexSet& just_succeeded) {

@@ -1,6 +1,7 @@
 // The order of a sync (job-semantics 14); each rule is a file of its own.
 #include "core/job/decide.hpp"
 
+#include "core/job/failure_policy.hpp"
 #include "core/job/sync.hpp"
 #include "core/spec/well_known.hpp"
 
@@ -50,24 +51,55 @@ void settle_pods(Sync& sync) {
   judge_deleted(sync);
 }
 
+// A decision had to wait, or gates were off: what is new then is everything.
+void look_again(Sync& sync) {
+  if (!sync.hearing.look_again()) return;
+  sync.new_successes = true;
+  auto look = [&sync](const Pod& pod) {
+    if (sync.fail_job.empty() && pod.action == FailureAction::fail_job)
+      sync.fail_job = match_failure(sync.job, pod, sync.knobs.gates).message;
+  };
+  for (const auto& [index, pod] : sync.state().held) look(pod);
+  for (const Pod& pod : sync.state().finished) look(pod);
+}
+
 void run_job(Sync& sync) {
+  look_again(sync);
+  if (sync.state().deletion_waits) {  // it is still judged, but gets no pods (10.4)
+    if (!decide_finish(sync)) decide_completion(sync);
+    return;
+  }
   if (sync.state().deleted_ms != 0) return;
   bool managed = !decide_finish(sync);
   if (managed)
     manage_pods(sync);
   else
     sync.out.action = SyncAction::reconciling;
-  if (!decide_completion(sync) && managed) keep_suspended(sync);
+  bool ended = decide_completion(sync);
+  // While something waits the job may be resumed (it has its startTime), but is not suspended yet.
+  bool settled = managed && !ended;
+  if (sync.waits) settled = !sync.job.decided() && !sync.wants_suspended();
+  if (settled) keep_suspended(sync);
 }
 
 }  // namespace
 
 Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Knobs& knobs) {
-  Sync sync{job, std::max(now, job.state().last_record_ms), knobs};
-  size_t wanted_before = job.pending().size();
+  Hearing hearing = Hearing::all_known();
+  return decide(job, events, now, knobs, hearing);
+}
+
+Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Knobs& knobs,
+                Hearing& hearing) {
+  Sync sync{job, std::max(now, job.state().last_record_ms), knobs, hearing};
+  uint32_t wanted_before = job.slots_wanted();
   ingest(sync, events);
-  if (managed(sync) && job.state().deleted_ms == 0 && !job.finished()) {
-    if (job.state().start_ms == 0 && !sync.wants_suspended()) sync.emit(JobStarted{sync.now});
+  bool deleted = job.state().deleted_ms != 0;
+  if (managed(sync) && (!deleted || job.state().deletion_waits) && !job.finished()) {
+    if (!deleted && job.state().start_ms == 0 && !sync.wants_suspended())
+      sync.emit(JobStarted{sync.now});
+    if (job.per_index() && sync.per_index() == job.state().index_limits_off)
+      sync.emit(IndexLimitsSet{sync.now, sync.per_index()});
     settle_pods(sync);
     delete_job(sync);
     run_job(sync);
@@ -78,12 +110,15 @@ Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Kn
   finish_when_empty(sync);
   check_status(job);
   settle_launches(sync);
+  if (auto ask = hearing.settle(sync.waits); !ask.empty()) {
+    // Before any kill: what it ends is not what had ended.
+    sync.out.effects.insert(sync.out.effects.begin(), AskNodes{std::move(ask)});
+  }
 
   if (!sync.closed.empty()) sync.order(PodsClosed{std::move(sync.closed)});
   if (!sync.freed.empty())
     sync.order(FreeSlots{std::move(sync.freed), std::move(sync.freed_quickly)});
-  if (sync.granted || job.pending().size() != wanted_before)
-    sync.order(AskSlots{static_cast<uint32_t>(job.pending().size())});
+  if (sync.granted || job.slots_wanted() != wanted_before) sync.order(AskSlots{job.slots_wanted()});
   if (sync.wake_ms != 0) sync.order(WakeAt{sync.wake_ms});
   bool over = job.finished() || job.state().orphaned;
   if (job.state().forgotten || (over && job.state().open.empty()))

@@ -9,6 +9,7 @@
 
 #include "core/job/effect.hpp"
 #include "core/job/event.hpp"
+#include "core/job/hearing.hpp"
 #include "core/job/job.hpp"
 #include "core/job/record.hpp"
 #include "core/spec/gates.hpp"
@@ -34,7 +35,11 @@ struct Decision {
   std::vector<Pod> closed;  // attempts that these records end for good (Job::apply)
 };
 
-// Brings `job` forward by what `events` say. `now` is raised to the job's last record.
+// Brings `job` forward by what `events` say. `now` is raised to the job's last record. `hearing`
+// lives as long as the job is in memory.
+Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Knobs& knobs,
+                Hearing& hearing);
+// The same of a job whose nodes need not be asked: nothing ends there unseen.
 Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Knobs& knobs);
 
 // Of a finished job: when it is to be deleted (ttlSecondsAfterFinished); 0: never.

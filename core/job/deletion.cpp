@@ -115,6 +115,8 @@ void judge_deleted(Sync& sync) {
   PodsStopping judged{sync.now, {}, false, s.backoff_failures, s.backoff_last_ms};
   for (PodKey key : job.unjudged()) {
     const Pod& pod = s.open.at(key);
+    // It may have ended before; then it counts by how it ended.
+    if (pod.bound() && !sync.knows_ends({pod.node})) continue;
     PodsStopping::One one{key, Counted::failed, false, -1};
     if (job.indexed() && static_cast<int64_t>(key.index) >= s.completions) {
       one.counted = Counted::released;

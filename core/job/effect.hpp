@@ -55,6 +55,17 @@ struct FreeSlots {
   std::map<NodeId, uint32_t> quick{};
 };
 
+// To agents: what of this job has ended there and was not acknowledged yet? Each is answered by
+// NodeHeard; where there is no connection nothing comes, and the next NodeReady has it asked again.
+struct AskNodes {
+  struct One {
+    NodeId node = kNoNode;
+    uint64_t question = 0;
+    bool operator==(const One&) const = default;
+  };
+  std::vector<One> nodes;
+};
+
 // What a registering agent must end, and that our part of the registration is durable.
 struct AnswerReconcile {
   NodeId node = kNoNode;
@@ -79,6 +90,6 @@ struct JobOver {
 };
 
 using Effect = std::variant<LaunchPods, KillPods, AckReport, Answer, AskSlots, FreeSlots,
-                            AnswerReconcile, WakeAt, PodsClosed, JobOver>;
+                            AnswerReconcile, WakeAt, PodsClosed, JobOver, AskNodes>;
 
 }  // namespace muster::core

@@ -72,6 +72,14 @@ struct NodeReady {
   uint64_t registration = 0;
 };
 
+// The agent of this node answers a question (AskNodes): of ours, these had ended there and were not
+// acknowledged yet.
+struct NodeHeard {
+  NodeId node = kNoNode;
+  uint64_t question = 0;
+  std::set<PodKey> ended;
+};
+
 // Some instant that was waited for may have come; also the first event of a new job.
 struct TimePassed {};
 
@@ -131,6 +139,6 @@ struct StatusWrite {
 
 using Event = std::variant<SlotsGranted, PodsReported, NodeLost, NodeRegistered, NodeReady,
                            TimePassed, JobDeletion, OwnerUpdate, PodsDeletion, Preempted, Tainted,
-                           PodConditionsWrite, StatusWrite>;
+                           PodConditionsWrite, StatusWrite, NodeHeard>;
 
 }  // namespace muster::core

@@ -68,7 +68,7 @@ FailureAction action_of(const std::string& text) {
 
 }  // namespace
 
-PolicyMatch match_failure(const Job& job, const Pod& pod) {
+PolicyMatch match_failure(const Job& job, const Pod& pod, const Gates& gates) {
   const auto& policy = job.spec().pod_failure_policy;
   if (!policy) return {};
   const JobMeta& meta = job.object().meta;
@@ -78,6 +78,7 @@ PolicyMatch match_failure(const Job& job, const Pod& pod) {
     const FailureRule& rule = policy->rules[i];
     FailureAction action = action_of(rule.action);
     if (action == FailureAction::none) continue;
+    if (action == FailureAction::fail_index && !gates.backoff_limit_per_index) continue;
     std::string found;
     if (rule.on_exit_codes) {
       const Exit* exit = matching(*rule.on_exit_codes, exits);

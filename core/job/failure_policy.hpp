@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/job/job.hpp"
+#include "core/spec/gates.hpp"
 
 #include <string>
 
@@ -12,7 +13,8 @@ struct PolicyMatch {
   std::string message;                         // of FailJob (6.4)
 };
 
-// Of this pod with the state that it has now. The first rule that matches decides.
-PolicyMatch match_failure(const Job& job, const Pod& pod);
+// Of this pod with the state that it has now. The first rule that matches decides; FailIndex rules
+// are passed over while there are no limits per index.
+PolicyMatch match_failure(const Job& job, const Pod& pod, const Gates& gates);
 
 }  // namespace muster::core

@@ -4,6 +4,8 @@
 #include "core/job/failure_policy.hpp"
 #include "core/job/sync.hpp"
 
+#include <set>
+
 namespace muster::core {
 
 namespace {
@@ -25,13 +27,18 @@ std::vector<PodsStopping::One> exceptions(const Sync& sync, bool success) {
   if (!success && sync.spec().pod_failure_policy && sync.knobs.gates.pod_failure_policy)
     for (const auto& [key, pod] : s.open)
       if (pod.counted == Counted::not_yet &&
-          match_failure(sync.job, pod).action == FailureAction::ignore)
+          match_failure(sync.job, pod, sync.knobs.gates).action == FailureAction::ignore)
         found.push_back({key, Counted::ignored, false, -1});
   return found;
 }
 
+// Not before it is known which of its pods have ended by themselves.
 void finish(Sync& sync, bool success, std::string reason, std::string message) {
   KillPods kill;
+  std::set<NodeId> nodes;
+  for (const auto& [key, pod] : sync.state().open)
+    if (pod.bound() && pod.counted == Counted::not_yet) nodes.insert(pod.node);
+  if (!sync.knows_ends(nodes)) return;
   for (const auto& [key, pod] : sync.state().open)
     if (pod.bound() && pod.active()) kill.pods.push_back({key, pod.node});
   if (auto first = exceptions(sync, success); !first.empty())
@@ -74,6 +81,7 @@ bool succeed_by_policy(Sync& sync) {
 
 }  // namespace
 
+// True as well while a decision waits.
 bool decide_finish(Sync& sync) {
   const Job& job = sync.job;
   const JobState& s = job.state();
@@ -118,22 +126,38 @@ bool decide_completion(Sync& sync) {
   return true;
 }
 
+namespace {
+
+void delete_now(Sync& sync, JobDeleted how) {
+  KillPods kill;
+  if (!how.orphan && !how.waits)
+    for (const auto& [key, pod] : sync.state().open)
+      if (pod.bound() && pod.active()) kill.pods.push_back({key, pod.node});
+  how.at_ms = sync.now;
+  sync.emit(std::move(how));
+  if (!kill.pods.empty()) sync.order(std::move(kill));
+}
+
+}  // namespace
+
+// While somebody's finalizer is on it, a deleted job stays and is shown, and so do its pods: only a
+// deletion in the foreground takes them first. What was orphaned stays so, whoever deletes again.
 void delete_job(Sync& sync) {
+  const JobState& s = sync.state();
   for (const JobDeletion& deletion : sync.deletions) {
-    const JobState& s = sync.state();
-    // While somebody's finalizer is on it, it stays and is shown.
-    bool background = (deletion.background || deletion.orphan) && !has_finalizers(sync.job);
-    bool orphan = deletion.orphan && background;
-    if (!s.forgotten && (s.deleted_ms == 0 || (background && !s.background_deleted))) {
-      KillPods kill;
-      if (!orphan)
-        for (const auto& [key, pod] : s.open)
-          if (pod.bound() && pod.active()) kill.pods.push_back({key, pod.node});
-      sync.emit(JobDeleted{sync.now, background, orphan});
-      if (!kill.pods.empty()) sync.order(std::move(kill));
-    }
+    bool orphan = deletion.orphan || s.orphaned;
+    bool background = deletion.background || orphan;
+    bool gone = background && !has_finalizers(sync.job);
+    bool waits = background && !orphan && !gone;
+    bool changes =
+        s.deleted_ms == 0 || (gone && !s.background_deleted) || (s.deletion_waits && !waits);
+    if (!s.forgotten && changes) delete_now(sync, {0, gone, orphan, waits});
     sync.order(Answer{deletion.token});
   }
+  // The last finalizer is off: what was asked for can be done.
+  bool held_up = s.deletion_waits || (s.orphaned && !s.background_deleted);
+  if (held_up && !s.forgotten && !has_finalizers(sync.job))
+    delete_now(sync, {0, true, s.orphaned, false});
 }
 
 Millis expires_at(const Job& job) {

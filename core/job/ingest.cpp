@@ -44,7 +44,8 @@ struct Ingest {
     PodsBound bound{sync.now, {}};
     LaunchPods launch;
     FreeSlots back;
-    auto next = sync.job.pending().begin();
+    // Of a job with scheduling gates nothing is bound.
+    auto next = sync.job.gated() ? sync.job.pending().end() : sync.job.pending().begin();
     for (auto [node, count] : e.slots) {
       auto under = e.registrations.find(node);
       uint64_t registration = under == e.registrations.end() ? 0 : under->second;
@@ -121,7 +122,11 @@ struct Ingest {
     sync.order(std::move(answer));
   }
 
-  void operator()(const NodeReady& e) { sync.ready.push_back(e); }
+  void operator()(const NodeReady& e) {
+    sync.hearing.reconnected(e.node);
+    sync.ready.push_back(e);
+  }
+  void operator()(const NodeHeard& e) { sync.hearing.answered(e); }
 
   void operator()(const TimePassed&) {}
 

@@ -365,11 +365,12 @@ struct Applier {
   void operator()(const JobDeleted& r) {
     if (s.deleted_ms == 0) s.deleted_ms = r.at_ms;
     s.background_deleted = s.background_deleted || r.background;
-    if (!r.orphan) {
+    s.deletion_waits = r.waits;
+    if (!r.orphan && !r.waits) {
       s.orphaned = false;
       return stop_all(Counted::released, false);
     }
-    s.orphaned = true;
+    s.orphaned = r.orphan;
     for (auto it = s.open.begin(); it != s.open.end();) {
       auto next = std::next(it);
       touch(it->first);
@@ -381,10 +382,19 @@ struct Applier {
       it = next;
     }
     count_all_held();
-    for (const Pod& pod : s.finished) touch(pod.key);  // they have no owner any more
+    if (r.orphan)
+      for (const Pod& pod : s.finished) touch(pod.key);  // they have no owner any more
   }
 
   void operator()(const JobForgotten&) { s.forgotten = true; }
+
+  void operator()(const IndexLimitsSet& r) {
+    s.index_limits_off = !r.on;
+    if (r.on || s.failed_indexes.empty()) return;
+    s.attempt_floor = s.attempt_max;  // none of their attempts may come again
+    s.failed_indexes = IndexSet{};
+    job.rebuild();
+  }
 };
 
 Job::Job(JobId id, JobObjectPtr object) : Job(id, std::move(object), JobState{}) {}
@@ -461,7 +471,7 @@ std::vector<Effect> Job::standing(Millis, NodeId only) const {
   std::vector<Effect> effects;
   if (!launch.pods.empty()) effects.push_back(std::move(launch));
   if (!kill.pods.empty()) effects.push_back(std::move(kill));
-  if (only == kNoNode) effects.push_back(AskSlots{static_cast<uint32_t>(pending_.size())});
+  if (only == kNoNode) effects.push_back(AskSlots{slots_wanted()});
   return effects;
 }
 

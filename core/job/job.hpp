@@ -71,11 +71,13 @@ struct JobState {
   Millis last_record_ms = 0;
   bool background_deleted = false;  // not shown any more
   bool orphaned = false;            // deleted, but its pods run on and are shown
+  bool deletion_waits = false;      // deleted, but its pods run on while a finalizer is on it
   bool forgotten = false;
   bool synced = false;  // a first sync has happened: status has ready, terminating, uncounted…
   std::vector<Condition> conditions;
   IndexSet completed;             // Indexed
   IndexSet failed_indexes;        // with backoffLimitPerIndex
+  bool index_limits_off = false;  // its rules are not in force: their gate is off
   uint64_t succeeded = 0;         // NonIndexed: counted successes
   uint64_t failed = 0;            // counted failed pods
   uint32_t backoff_failures = 0;  // failures since the last success (5.2)
@@ -155,6 +157,9 @@ class Job {
   // (completed, failed, left out, held by an active pod and, in replace-only-failed mode, by a
   // terminating one); the number of the next attempt of an index.
   const std::set<PodKey>& pending() const { return pending_; }
+  // Its pods have scheduling gates: they exist and are bound nowhere.
+  bool gated() const { return !spec().pod.scheduling_gates.empty(); }
+  uint32_t slots_wanted() const { return gated() ? 0 : static_cast<uint32_t>(pending_.size()); }
   const IndexSet& taken() const { return taken_; }
   // Open pods whose deletion was requested and that are not judged yet; held-back pods whose
   // failure the policy ignores; restarts of all open pods.

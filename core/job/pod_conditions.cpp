@@ -44,7 +44,7 @@ PodCondition condition(const char* type, bool status, Millis at_ms, const char* 
 
 }  // namespace
 
-std::vector<PodCondition> pod_conditions(const Pod& pod) {
+std::vector<PodCondition> pod_conditions(const Pod& pod, bool gated) {
   std::vector<PodCondition> all;
   if (pod.bound()) {
     bool started = pod.started_ms != 0;
@@ -61,6 +61,9 @@ std::vector<PodCondition> pod_conditions(const Pod& pod) {
     all.push_back(condition("Ready", ready, ready_ms, why));
     all.push_back(condition("ContainersReady", ready, ready_ms, why));
     all.push_back(condition("PodScheduled", true, pod.bound_ms));
+  } else if (gated) {
+    all.push_back(condition("PodScheduled", false, pod.created_ms, "SchedulingGated",
+                            "Scheduling is blocked due to non-empty scheduling gates"));
   } else {
     all.push_back(condition("PodScheduled", false, pod.created_ms, "Unschedulable",
                             "waiting for a free slot"));

@@ -9,8 +9,8 @@ namespace muster::core {
 
 // In pod order (job-semantics 6.2): Initialized, Ready, ContainersReady and PodScheduled as they
 // follow from the pod's life, those set from outside, DisruptionTarget when the platform ended it
-// (6.5). An instant of 0 is unknown.
-std::vector<PodCondition> pod_conditions(const Pod& pod);
+// (6.5). An instant of 0 is unknown. `gated`: by scheduling gates.
+std::vector<PodCondition> pod_conditions(const Pod& pod, bool gated = false);
 
 // Types that follow from the pod's life: nobody sets them from outside.
 bool derived_condition(const std::string& type);

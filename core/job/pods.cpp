@@ -70,6 +70,7 @@ void manage_pods(Sync& sync) {
   const JobState& s = job.state();
   if (sync.wants_suspended()) {
     sync.out.action = SyncAction::pods_deleted;
+    if (!sync.knows_ends(nodes_of_active(job))) return;
     std::vector<PodsStopping::One> all;
     for (const auto& [key, pod] : s.open)
       if (pod.active()) all.push_back({key, Counted::released, false, -1});
@@ -80,6 +81,7 @@ void manage_pods(Sync& sync) {
     sync.out.action = SyncAction::pods_deleted;
     return sync.wake(sync.now);
   }
+  if (sync.waits) return;
   uint32_t held_back = job.spec().replace_only_failed() ? job.terminating() : 0;
   uint32_t have = job.active() + held_back;
   if (want <= have) return;

@@ -159,13 +159,22 @@ struct JobFinished {
   Millis at_ms = 0;
 };
 
+// The rules of backoffLimitPerIndex are in force for this job (again), or not any more: then no
+// index is failed, and those that were run again.
+struct IndexLimitsSet {
+  Millis at_ms = 0;
+  bool on = true;
+};
+
 // The owner deleted the job: its pods are released and end. In the background its name is free from
 // here and it is not shown any more; in the foreground it is shown until its last pod has ended.
-// Orphaned (implies background), its pods run on and are shown without an owner.
+// Orphaned, its pods run on and are shown without an owner. `waits`: somebody's finalizer is on it,
+// so its pods run on until that is gone; another of these records says so.
 struct JobDeleted {
   Millis at_ms = 0;
   bool background = true;
   bool orphan = false;
+  bool waits = false;
 };
 
 // The last pod of a deleted job has ended (of an orphaned one: was deleted too): nothing of it is
@@ -177,7 +186,7 @@ struct JobForgotten {
 using Record =
     std::variant<JobAdmitted, JobSpecChanged, JobStarted, PodsCreated, PodsBound, PodsStarted,
                  PodsEnded, PodsStopping, PodConditionSet, PodsRemoved, JobSuspended, StatusWritten,
-                 FinishDecided, JobFinished, JobDeleted, JobForgotten>;
+                 FinishDecided, JobFinished, JobDeleted, JobForgotten, IndexLimitsSet>;
 
 inline Millis at(const Record& record) {
   return std::visit([](const auto& r) { return r.at_ms; }, record);

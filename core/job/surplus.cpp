@@ -29,6 +29,13 @@ std::vector<PodKey> removal_order(const Job& job, uint32_t number, NodeId only) 
   return keys;
 }
 
+std::set<NodeId> nodes_of_active(const Job& job) {
+  std::set<NodeId> nodes;
+  for (const auto& [key, pod] : job.state().open)
+    if (pod.bound() && pod.active()) nodes.insert(pod.node);
+  return nodes;
+}
+
 void stop_pods(Sync& sync, std::vector<PodsStopping::One> pods) {
   if (pods.empty()) return;
   KillPods kill;
@@ -49,6 +56,9 @@ bool remove_surplus(Sync& sync, uint32_t target) {
     for (auto it = s.open.lower_bound({static_cast<uint32_t>(s.completions), 0});
          it != s.open.end(); ++it)
       if (it->second.active()) gone.push_back({it->first, Counted::released, false, -1});
+  // A surplus pod that has ended by itself is none.
+  if ((!gone.empty() || job.active() > target) && !sync.knows_ends(nodes_of_active(job)))
+    return false;
   stop_pods(sync, gone);
   bool removed = !gone.empty();
   if (job.active() > target) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@ struct Sync {
   Job& job;
   Millis now;
   const Knobs& knobs;
+  Hearing& hearing;
   Decision out{};
 
   // Gathered while events are taken in:
@@ -29,6 +31,7 @@ struct Sync {
   std::vector<PodsDeletion> pod_deletions{};
   std::string fail_job{};      // why, when a failed pod matched a FailJob rule
   bool new_successes = false;  // or the rules of success may have changed
+  bool waits = false;          // a decision waits until its nodes were heard
   bool granted = false;        // slots arrived: the cluster's count of them is to be told
   Millis wake_ms = 0;          // earliest instant to look again; 0: none
 
@@ -42,6 +45,12 @@ struct Sync {
     out.records.push_back(std::move(record));
   }
   void order(Effect effect) { out.effects.push_back(std::move(effect)); }
+  // Whether all that has ended on these nodes is known; if not, what rests on it waits.
+  bool knows_ends(const std::set<NodeId>& nodes) {
+    bool known = hearing.knows(job, nodes);
+    waits = waits || !known;
+    return known;
+  }
   void wake(Millis at) { wake_ms = wake_ms == 0 ? at : std::min(wake_ms, at); }
 };
 
@@ -75,6 +84,8 @@ void finish_when_empty(Sync& sync);
 // surplus.cpp: which pods go first when there are too many (4.3).
 void stop_pods(Sync& sync, std::vector<PodsStopping::One> pods);
 bool remove_surplus(Sync& sync, uint32_t target);
+// Where its active pods are.
+std::set<NodeId> nodes_of_active(const Job& job);
 std::vector<PodKey> removal_order(const Job& job, uint32_t number, NodeId only = kNoNode);
 // invariants.cpp: ends the process when the status breaks one of them.
 void check_status(const Job& job);

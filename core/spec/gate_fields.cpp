@@ -13,6 +13,12 @@ std::vector<std::string> drop_gated(const Gates& gates, JobSpec& spec, const Job
        old && old->backoff_limit_per_index, "backoffLimitPerIndex");
   drop(gates.backoff_limit_per_index, spec.max_failed_indexes, old && old->max_failed_indexes,
        "maxFailedIndexes");
+  // Its action goes with it. A job that exists keeps its policy, which may not change.
+  if (!gates.backoff_limit_per_index && !old && spec.pod_failure_policy) {
+    auto& rules = spec.pod_failure_policy->rules;
+    if (std::erase_if(rules, [](const FailureRule& rule) { return rule.action == "FailIndex"; }))
+      dropped.emplace_back(kFailIndexRules);
+  }
   drop(gates.success_policy, spec.success_policy, old && old->success_policy, "successPolicy");
   drop(gates.pod_failure_policy, spec.pod_failure_policy, old && old->pod_failure_policy,
        "podFailurePolicy");

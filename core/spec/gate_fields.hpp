@@ -10,6 +10,9 @@
 
 namespace muster::core {
 
+// Stands for the rules of the pod failure policy whose action is FailIndex.
+inline constexpr const char* kFailIndexRules = "podFailurePolicy.rules[FailIndex]";
+
 // Drops them from `spec`; `old` is the job before an update, or nullptr. Returns the names of the
 // fields of spec that were dropped ("backoffLimitPerIndex"), so that the text can follow.
 std::vector<std::string> drop_gated(const Gates& gates, JobSpec& spec, const JobSpec* old);

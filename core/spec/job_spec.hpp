@@ -61,6 +61,7 @@ struct PodTemplate {
   std::optional<int64_t> active_deadline_s;    // 1…2147483647
   StringMap node_selector;
   std::vector<Toleration> tolerations;
+  std::vector<std::string> scheduling_gates;  // names; while there are any, no pod is bound
   std::string priority_class_name;
   std::optional<int32_t> priority;
   std::string kept;  // canonical JSON of what is not read, so that an update sees it change

@@ -49,6 +49,7 @@ void validate_template_change(const PodTemplate& old_pod, const PodTemplate& new
   rest.finalizers = old_pod.finalizers;
   rest.node_selector = old_pod.node_selector;
   rest.tolerations = old_pod.tolerations;
+  rest.scheduling_gates = old_pod.scheduling_gates;
   take_resources(rest.containers, old_pod.containers);
   take_resources(rest.init_containers, old_pod.init_containers);
   if (rest != old_pod) found.invalid_object("spec.template.spec", kImmutable);

@@ -147,6 +147,13 @@ void validate_template(const PodTemplate& pod, Violations& found) {
   validate_labels(path + ".nodeSelector", pod.node_selector, found);
   for (size_t i = 0; i < pod.tolerations.size(); ++i)
     validate_toleration(item(path + ".tolerations", i), pod.tolerations[i], found);
+  std::set<std::string> gates;
+  for (size_t i = 0; i < pod.scheduling_gates.size(); ++i) {
+    const std::string& name = pod.scheduling_gates[i];
+    for (std::string& reason : qualified_name_errors(name))
+      found.invalid(item(path + ".schedulingGates", i), name, std::move(reason));
+    if (!gates.insert(name).second) found.duplicate(item(path + ".schedulingGates", i), name);
+  }
 }
 
 }  // namespace muster::core

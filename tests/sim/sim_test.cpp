@@ -60,11 +60,13 @@ void play(uint64_t seed) {
     const core::Job* job = world.shown("one");
     return job && job->finished();
   };
-  ASSERT_TRUE(world.run(done, 3'600'000)) << "the job did not finish: " << world.picture("one");
+  // A clock that jumps by up to an hour holds nothing up.
+  ASSERT_TRUE(world.run(done, 1'200'000)) << "the job did not finish: " << world.picture("one");
   for (const std::string& rule : world.broken) ADD_FAILURE() << rule;
   const core::Job& job = *world.shown("one");
   // Each pod that was ever created was judged once.
-  EXPECT_EQ(job.state().pods_created, job.succeeded() + job.state().failed);
+  EXPECT_EQ(job.state().pods_created,
+            job.succeeded() + job.state().failed + world.given_back.size());
   EXPECT_EQ(job.succeeded() + job.state().failed_indexes.size(),
             static_cast<uint64_t>(completions));
   // A success that is shown was witnessed; a witnessed success of an attempt that nobody declared
@@ -197,6 +199,43 @@ void play_owner(uint64_t seed) {
   auto again = [&] { return world.shown("one") && world.shown("one")->finished(); };
   ASSERT_TRUE(world.run(again, 600'000)) << world.picture("one");
   for (const std::string& rule : world.broken) ADD_FAILURE() << rule;
+}
+
+// Jobs that fail by their deadline, or by their limit, while things die: the world judges that no
+// success is counted as a kill.
+void play_deadline(uint64_t seed) {
+  SCOPED_TRACE("deadline, seed " + std::to_string(seed));
+  std::mt19937_64 random(seed * 104'729);
+  auto below = [&random](uint64_t n) { return random() % n; };
+  Plan plan;
+  plan.seed = seed;
+  plan.agents = 1 + static_cast<uint32_t>(below(3));
+  plan.slots = 2 + static_cast<uint32_t>(below(3));
+  plan.crashes = static_cast<int>(below(4));
+  plan.mid_commit = static_cast<int>(below(2));
+  plan.agent_restarts = static_cast<int>(below(3));
+  plan.breaks = static_cast<int>(below(6));
+  plan.silences = plan.agents > 1 ? static_cast<int>(below(2)) : 0;
+  World world(plan);
+  uint64_t salt = random();
+  world.exit_code = [salt](PodId pod) { return ((pod.index * 31u) ^ salt) % 3 == 0 ? 1 : 0; };
+  core::JobObjectPtr object = job_object("one", 60, 8, -1, 3 + static_cast<int>(below(40)));
+  nlohmann::json spec = {{"activeDeadlineSeconds", 1 + below(3)}};
+  world.submit(changed(*object, spec, 0));
+  auto done = [&world] {
+    const core::Job* job = world.shown("one");
+    return job && job->finished();
+  };
+  ASSERT_TRUE(world.run(done, 1'200'000)) << "the job did not finish: " << world.picture("one");
+  for (const std::string& rule : world.broken) ADD_FAILURE() << rule;
+}
+
+TEST(Simulation, P15NoSuccessIsCountedAsAKill) {
+  if (const char* seed = std::getenv("MUSTER_SEED"); seed && *seed)
+    return play_deadline(std::strtoull(seed, nullptr, 10));
+  const char* most = std::getenv("MUSTER_SIM_RUNS");
+  uint64_t runs = most ? std::strtoull(most, nullptr, 10) : 100;
+  for (uint64_t seed = 1; seed <= runs && !HasFailure(); ++seed) play_deadline(seed);
 }
 
 TEST(Simulation, OwnersChangeTheirMinds) {

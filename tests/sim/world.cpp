@@ -16,6 +16,12 @@ namespace muster::sim {
 namespace {
 constexpr Millis kGraceMs = 4'000;
 constexpr Millis kBeatMs = 500;
+
+core::EndCause cause_of(core::node::Cause cause) {
+  if (cause == core::node::Cause::evicted) return core::EndCause::evicted;
+  if (cause == core::node::Cause::given_back) return core::EndCause::given_back;
+  return static_cast<core::EndCause>(cause);  // up to there the two agree
+}
 // That an order spends with the hands, at most: as a rule, and when a disk is slow.
 constexpr uint64_t kHandsMs = 40, kSlowHandsMs = 1'500;
 }  // namespace
@@ -117,6 +123,17 @@ class World::Link final : public actors::AgentLink {
     core::node::Term term{world_.coordinator_->epoch, world_.coordinator_->epoch};
     world_.to_agent(node, [this, term, pod, grace_ms](Agent& agent) {
       agent.node->kill(term, {{pod, grace_ms}}, world_.boot_ms_);
+    });
+  }
+  void ask(NodeId node, JobId job, uint64_t question) override {
+    world_.to_agent(node, [this, node, job, question](Agent& agent) {
+      world_.answered_at_[node] = world_.boot_ms_;
+      actors::JobHears hears{job, {node, question, {}}};
+      for (PodId pod : agent.node->ended())
+        if (pod.job == job) hears.heard.ended.insert(pod.key());
+      world_.to_coordinator(agent.number, [this, hears = std::move(hears)] {
+        caf::anon_send(world_.coordinator_->registry, hears);
+      });
     });
   }
   void drop(NodeId node) override {
@@ -227,6 +244,7 @@ void World::boot() {
       std::move(held.slots));
   actors::RegistryOptions registry;
   registry.clock = clock;
+  registry.elapsed = [this] { return boot_ms_; };
   registry.knobs = {200, 1'000};
   registry.load_job = [&c, load](JobId id) {
     auto job = storage::recover_job(c.disk, id, load);
@@ -288,6 +306,17 @@ void World::check_shown() {
         for (const auto& [key, pod] : job.state().open)
           if (pod.active() && job.indexed() && ++live[key.index] > 1)
             broken.push_back("two active pods of an index");
+        // A pod that is counted as failed before its end had not ended with 0 when its node was
+        // asked.
+        for (const auto& [key, pod] : job.state().open) {
+          PodId id{job.id(), key.index, key.attempt};
+          if (pod.counted != core::Counted::failed || !judged_.insert(id).second) continue;
+          auto ended = ended_ok_at_.find(id);
+          if (ended == ended_ok_at_.end()) continue;
+          auto answered = answered_at_.find(pod.node);
+          if (answered == answered_at_.end() || answered->second > ended->second)
+            broken.push_back("ended with 0 and counted as killed: " + to_string(id));
+        }
       });
 }
 
@@ -489,11 +518,11 @@ void World::pump(uint32_t number) {
       part.starts.push_back({start.pod.key(), start.pid, 0, boot_ms_ - start.at});
     }
     for (const auto& end : report.ends) {
+      if (end.cause == core::node::Cause::given_back) given_back.insert(end.pod);
       auto& part = out.jobs[end.pod.job];
       part.node = agent.id;
-      part.ends.push_back({end.pod.key(), static_cast<core::EndCause>(end.cause), end.exit_code,
-                           end.signal, end.pid, 0, boot_ms_ - end.started_at,
-                           boot_ms_ - end.ended_at, end.message});
+      part.ends.push_back({end.pod.key(), cause_of(end.cause), end.exit_code, end.signal, end.pid,
+                           0, boot_ms_ - end.started_at, boot_ms_ - end.ended_at, end.message});
     }
     uint64_t life = life_, connection = agent.connection;
     out.done = [this, number, life, connection, id = report.id] {
@@ -551,6 +580,7 @@ void World::process_ends(uint32_t number, PodId pod, int code) {
   if (it == agent.processes.end()) return;
   trace("end " + to_string(pod) + " on " + agent.name + " code " + std::to_string(code));
   (code == 0 ? ended_ok : ended_bad).insert(pod);
+  if (code == 0) ended_ok_at_[pod] = boot_ms_;
   live_[pod.job][pod.index].erase({pod, number});
   core::node::ProcessEnd end;
   end.pod = pod;

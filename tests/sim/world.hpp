@@ -73,6 +73,7 @@ class World {
   // The witness.
   std::map<PodId, int> starts;          // processes ever started for an attempt
   std::set<PodId> ended_ok, ended_bad;  // by their true exit
+  std::set<PodId> given_back;           // by their agents; they never ran
   std::vector<std::string> broken;      // rules that were seen broken
 
  private:
@@ -124,6 +125,10 @@ class World {
   std::map<JobId, std::map<uint32_t, std::set<std::pair<PodId, uint32_t>>>>
       live_;  // index -> (attempt, agent)
   std::set<NodeId> lost_;
+  std::set<PodId> judged_;               // seen counted as failed before their end
+  std::map<PodId, Millis> ended_ok_at_;  // boot time
+  std::map<NodeId, Millis>
+      answered_at_;  // boot time at which an agent answered what had ended there
   int index_deaths_left_ = 0;
 };
 

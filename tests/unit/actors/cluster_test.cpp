@@ -43,6 +43,7 @@ struct Told {
 struct Links final : AgentLink {
   void launch(NodeId, uint64_t, PodId, core::JobObjectPtr) override {}
   void kill(NodeId, PodId, Millis) override {}
+  void ask(NodeId, JobId, uint64_t) override {}
   void drop(NodeId node) override { dropped.push_back(node); }
   std::vector<NodeId> dropped;
 };
@@ -63,6 +64,7 @@ registry_actor::behavior_type registry(registry_actor::pointer, Told* told) {
         told->lost.emplace_back(m.node, m.cause);
         told->order.push_back("lost n" + std::to_string(m.node));
       },
+      [](const JobHears&) {},
       [](const JobIsOver&) {},
       [](const JobIsHidden&) {},
       [](const durable_atom&, uint64_t) {},
@@ -86,6 +88,7 @@ job_actor::behavior_type job(job_actor::pointer, Told* told, JobId id) {
       [told, id](const Granted& m) {
         for (auto [node, count] : m.slots) told->granted[id][node] += count;
       },
+      [](const JobHears&) {},
       [](const sync_atom&) {},
       [](const durable_atom&, uint64_t) {},
       [](const wake_atom&, uint64_t) {},

@@ -9,7 +9,9 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace muster::core {
@@ -80,6 +82,15 @@ class Play {
     sync({PodsDeletion{1, {pod}, why, -1}});
   }
 
+  // From here on nodes must be asked what has ended there.
+  void ask_nodes() { hearing_ = Hearing{}; }
+  // Whether a question is open.
+  bool asks() const { return question_ != 0; }
+  // The node answers the open question: of this job these have ended there and were not acked.
+  void answer(std::set<PodKey> ended) {
+    sync({NodeHeard{kNode, std::exchange(question_, 0), std::move(ended)}});
+  }
+
   Job& job() { return *job_; }
   const JobState& state() const { return job_->state(); }
   const Pod* pod(PodKey key) const { return job_->pod(key); }
@@ -119,7 +130,9 @@ class Play {
     records_.push_back(std::move(record));
   }
   void decide_now(std::vector<Event> events) {
-    Decision decision = decide(*job_, events, now_, knobs_);
+    Decision decision = decide(*job_, events, now_, knobs_, hearing_);
+    for (const Effect& effect : decision.effects)
+      if (auto* ask = std::get_if<AskNodes>(&effect)) question_ = ask->nodes.back().question;
     for (Record& record : decision.records) records_.push_back(std::move(record));
     effects_ = std::move(decision.effects);
     for (const Pod& pod : decision.closed)
@@ -133,6 +146,8 @@ class Play {
   std::vector<Effect> effects_;
   std::string closed_;
   Knobs knobs_{100, 1000, {}};
+  Hearing hearing_ = Hearing::all_known();
+  uint64_t question_ = 0;
   Millis now_ = kBegin;
   uint64_t versions_ = 0;
 };

@@ -41,10 +41,10 @@ struct Process {
 
 // What the coordinator sends to an agent; in order, until the connection breaks.
 struct Message {
-  enum class Kind { launch, kill, ack };
+  enum class Kind { launch, kill, ack, question };
   Kind kind;
   PodKey pod;
-  uint64_t token = 0;
+  uint64_t token = 0;  // of a question: its number
 };
 
 struct Agent {
@@ -149,6 +149,7 @@ class World {
     if (pick(6) == 0) spec.active_deadline_s = 1 + pick(60);
     if (pick(8) == 0) spec.ttl_s = static_cast<int32_t>(pick(3));
     if (pick(8) == 0) spec.suspend = true;
+    if (pick(6) == 0) object->meta.finalizers = {"example.com/audit"};
     Container main;
     main.name = "main";
     spec.pod.containers.push_back(main);
@@ -192,6 +193,7 @@ class World {
     auto object = std::make_shared<JobObject>(shown_->object());
     object->json = std::to_string(++versions_);
     JobSpec& spec = object->spec;
+    if (chance(10)) object->meta.finalizers.clear();
     switch (pick(8)) {
       case 0:
       case 1:
@@ -233,11 +235,13 @@ class World {
   // The owner wants the job to run to its end.
   void calm_owner() {
     const JobSpec& now = shown_->spec();
-    if (shown_->hidden() || (!now.suspend.value_or(false) && now.parallelism.value_or(1) > 0))
-      return;
+    bool runs = !now.suspend.value_or(false) && now.parallelism.value_or(1) > 0;
+    bool held_up = shown_->state().deleted_ms != 0 && !shown_->object().meta.finalizers.empty();
+    if (shown_->hidden() || (runs && !held_up)) return;
     auto object = std::make_shared<JobObject>(shown_->object());
     object->json = std::to_string(++versions_);
     object->spec.suspend = false;
+    if (held_up) object->meta.finalizers.clear();
     if (object->spec.parallelism.value_or(1) == 0) object->spec.parallelism = 2;
     arrived_.push_back(OwnerUpdate{++tokens_, shown_->object_ptr(), object});
   }
@@ -331,7 +335,7 @@ class World {
       events.push_back(std::move(arrived_.front()));
       arrived_.pop_front();
     }
-    Decision decision = decide(*live_, events, now_, {100, 1000});
+    Decision decision = decide(*live_, events, now_, {100, 1000}, hearing_);
     unsynced_.push_back({std::move(decision.records), std::move(decision.effects)});
   }
 
@@ -354,6 +358,7 @@ class World {
     unsynced_.clear();
     arrived_.clear();
     wakes_.clear();
+    hearing_ = Hearing{};
     // From a snapshot and the records after it.
     size_t cut = pick(static_cast<uint32_t>(durable_.size()) + 1);
     Job until(1, object_);
@@ -438,6 +443,9 @@ class World {
       expect(agent->free <= agent->slots, "more slots given back than there are");
     }
   }
+  void act(const AskNodes& e) {
+    for (const auto& one : e.nodes) send(one.node, {Message::Kind::question, {}, one.question});
+  }
   void act(const AnswerReconcile& e) {
     Agent* agent = agent_of(e.node);
     if (!agent || !agent->connected || agent->ready) return;
@@ -451,7 +459,8 @@ class World {
       expect(!shown_->state().open.contains(key), "closed though open: " + to_string(key));
   }
   void act(const JobOver& e) {
-    expect(e.forgotten ? shown_->state().forgotten : shown_->finished() || shown_->hidden(),
+    expect(e.forgotten ? shown_->state().forgotten
+                       : shown_->finished() || shown_->hidden() || shown_->state().orphaned,
            "over too early");
     if (e.wake_ms != 0) wakes_.insert(e.wake_ms);
   }
@@ -512,6 +521,13 @@ class World {
       case Message::Kind::launch:
         if (it == agent.pods.end()) agent.pods[message.pod];
         break;
+      case Message::Kind::question: {
+        NodeHeard heard{agent.id, message.token, {}};
+        for (const auto& [key, process] : agent.pods)
+          if (process.state == Process::State::ended) heard.ended.insert(key);
+        arrived_.push_back(std::move(heard));
+        break;
+      }
       case Message::Kind::kill: {
         Process& process = agent.pods[message.pod];
         if (process.state == Process::State::waiting)
@@ -680,8 +696,12 @@ class World {
     if (complete || failed) expect(s.open.empty() && s.held.empty(), "finished with pods left");
     if (s.completions >= 0 && !job.indexed())
       expect(s.succeeded <= static_cast<uint64_t>(s.completions), "too many successes");
+    // A surplus may have to wait until its nodes were heard, but does not grow.
+    uint32_t active_before = 0;
+    for (const auto& [key, pod] : before.open) active_before += pod.active();
     if (s.completions >= 0 && !s.orphaned)
-      expect(job.active() <= static_cast<uint32_t>(s.parallelism), "more active than parallelism");
+      expect(job.active() <= std::max(active_before, static_cast<uint32_t>(s.parallelism)),
+             "more active than parallelism");
     std::map<uint32_t, int> active, open;
     uint64_t restarts = 0;
     for (const auto& [key, pod] : s.open) {
@@ -859,6 +879,7 @@ class World {
   uint32_t fail_percent_ = 0;
   JobObjectPtr object_;
   std::unique_ptr<Job> live_;   // runs ahead of the disk
+  Hearing hearing_;             // of live_
   std::unique_ptr<Job> shown_;  // the fold of what is on disk
   std::vector<Record> durable_;
   std::vector<Batch> unsynced_;

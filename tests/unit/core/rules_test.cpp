@@ -1,5 +1,8 @@
 // The rules of a Job one by one: suspension, elastic jobs, policies, deadlines, deletions. Each
 // test names its section of the reference; chance is in property_test.cpp.
+#include "core/job/pod_conditions.hpp"
+#include "core/spec/gate_fields.hpp"
+#include "core/spec/warnings.hpp"
 #include "play.hpp"
 
 #include <algorithm>
@@ -507,6 +510,13 @@ TEST(Deletion, OrphansRunOn) {
   EXPECT_TRUE(play.state().forgotten);
 }
 
+void without_finalizers(Play& play) {
+  auto object = std::make_shared<JobObject>(play.job().object());
+  object->meta.finalizers.clear();
+  object->json = "without";
+  play.sync({OwnerUpdate{1, play.job().object_ptr(), object}});
+}
+
 TEST(Deletion, AForeignFinalizerKeepsTheJob) {
   Play play(Play::indexed(1, 1), [](JobMeta& meta) { meta.finalizers = {"example.com/audit"}; });
   play.sync();
@@ -514,11 +524,197 @@ TEST(Deletion, AForeignFinalizerKeepsTheJob) {
   EXPECT_FALSE(play.job().hidden());
   play.end({0, 0}, 143, EndCause::killed);
   EXPECT_FALSE(play.state().forgotten);
-  auto object = std::make_shared<JobObject>(play.job().object());
-  object->meta.finalizers.clear();
-  object->json = "without";
-  play.sync({OwnerUpdate{1, play.job().object_ptr(), object}});
+  without_finalizers(play);
   EXPECT_TRUE(play.state().forgotten);
+}
+
+bool kills(const Play& play) {
+  return std::any_of(play.effects().begin(), play.effects().end(),
+                     [](const Effect& effect) { return std::holds_alternative<KillPods>(effect); });
+}
+
+void audited(JobMeta& meta) {
+  meta.finalizers = {"example.com/audit"};
+}
+
+TEST(P20Deletion, InTheBackgroundPodsRunUntilTheFinalizerIsGone) {
+  Play play(Play::indexed(3, 2), audited);
+  play.sync();
+  play.start({0, 0});
+  play.sync({JobDeletion{1, true, false}});
+  EXPECT_FALSE(kills(play));
+  EXPECT_FALSE(play.job().hidden());
+  EXPECT_NE(play.state().deleted_ms, 0);
+  EXPECT_EQ(play.job().active(), 2u);
+  play.restart();
+  play.end({1, 0}, 0);
+  EXPECT_EQ(play.job().succeeded(), 0u) << "its pods were released with the deletion";
+  ASSERT_TRUE(play.pod({1, 0}));
+  EXPECT_FALSE(play.pod({2, 0})) << "a deleted job gets no pods";
+  play.sync({JobDeletion{2, true, false}});
+  EXPECT_FALSE(kills(play)) << "asked for again";
+  without_finalizers(play);
+  EXPECT_TRUE(kills(play));
+  EXPECT_TRUE(play.job().hidden());
+  play.end({0, 0}, 143, EndCause::killed);
+  EXPECT_TRUE(play.state().forgotten);
+}
+
+TEST(P20Deletion, OrphanedPodsRunOnWhoeverDeletesAgain) {
+  Play play(Play::indexed(1, 1), audited);
+  play.sync();
+  play.start({0, 0});
+  play.sync({JobDeletion{1, true, true}});
+  EXPECT_FALSE(kills(play));
+  EXPECT_FALSE(play.job().hidden()) << "the finalizer keeps the job";
+  EXPECT_TRUE(play.state().orphaned);
+  for (bool background : {true, false}) {
+    play.sync({JobDeletion{2, background, false}});
+    EXPECT_FALSE(kills(play));
+  }
+  play.restart();
+  without_finalizers(play);
+  EXPECT_FALSE(kills(play));
+  EXPECT_TRUE(play.job().hidden());
+  EXPECT_TRUE(play.pod({0, 0})->active());
+  play.end({0, 0}, 0);
+  EXPECT_TRUE(play.pod({0, 0})) << "shown until somebody deletes it";
+}
+
+TEST(P20Deletion, TheForegroundTakesThePodsFirst) {
+  for (bool after_background : {false, true}) {
+    Play play(Play::indexed(1, 1), audited);
+    play.sync();
+    if (after_background) play.sync({JobDeletion{1, true, false}});
+    play.sync({JobDeletion{2, false, false}});
+    EXPECT_TRUE(kills(play)) << after_background;
+    EXPECT_FALSE(play.job().hidden());
+    play.end({0, 0}, 143, EndCause::killed);
+    EXPECT_FALSE(play.state().forgotten);
+    without_finalizers(play);
+    EXPECT_TRUE(play.state().forgotten);
+  }
+}
+
+TEST(P20Deletion, ADeadlineStillEndsAJobThatWaitsForItsFinalizer) {
+  JobSpec spec = Play::indexed(1, 1);
+  spec.active_deadline_s = 5;
+  Play play(spec, audited);
+  play.sync();
+  play.sync({JobDeletion{1, true, false}});
+  play.tick(5'000);
+  EXPECT_TRUE(kills(play));
+  play.end({0, 0}, 143, EndCause::killed);
+  EXPECT_EQ(play.conditions(), "FailureTarget=True/DeadlineExceeded Failed=True/DeadlineExceeded");
+  EXPECT_EQ(play.state().failed, 0u) << "running pods were released with the deletion";
+}
+
+TEST(P20Warnings, AreThoseOfKubernetes) {
+  JobMeta meta;
+  JobSpec spec = Play::indexed(100'001, 10'001);
+  meta.name = "a-b";
+  EXPECT_EQ(creation_warnings(meta, Play::indexed(100'001, 10'000)), std::vector<std::string>{});
+  meta.name = "a.b";
+  auto all = creation_warnings(meta, spec);
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0],
+            "metadata.name: this is used in Pod names and hostnames, which can result in "
+            "surprising behavior; a DNS label is recommended: [must not contain dots]");
+  EXPECT_TRUE(all[1].starts_with("spec: In Indexed Jobs with a number of completions higher"));
+  JobMeta later = meta;
+  EXPECT_EQ(update_warnings(meta, later, spec), std::vector<std::string>{});
+  ++later.generation;
+  EXPECT_EQ(update_warnings(meta, later, spec).size(), 1u) << "the name was warned of before";
+}
+
+// ---- 1.5 and 9: scheduling gates
+
+TEST(P19Gates, APodWithSchedulingGatesIsNotBound) {
+  JobSpec spec = Play::indexed(2, 2);
+  spec.pod.scheduling_gates = {"example.com/quota"};
+  Play play(spec);
+  play.sync();  // offers slots for both
+  EXPECT_EQ(play.job().active(), 2u);
+  EXPECT_EQ(play.job().pending().size(), 2u);
+  EXPECT_EQ(play.job().slots_wanted(), 0u);
+  EXPECT_EQ(pod_conditions(*play.pod({0, 0}), play.job().gated())[0].reason, "SchedulingGated");
+  play.update([](JobSpec& s) { s.suspend = true; });
+  EXPECT_EQ(play.job().active(), 0u);
+  play.update([](JobSpec& s) { s.pod.scheduling_gates.clear(); });
+  play.update([](JobSpec& s) { s.suspend = false; });
+  EXPECT_EQ(play.job().active(), 2u);
+  EXPECT_TRUE(play.job().pending().empty()) << "bound";
+}
+
+// ---- gates
+
+TEST(P23Gates, IndexesThatFailedRunAgainWithoutLimitsPerIndex) {
+  JobSpec spec = Play::indexed(2, 2);
+  spec.backoff_limit_per_index = 0;
+  Play play(spec);
+  play.sync();
+  play.end({0, 0}, 1);
+  EXPECT_TRUE(play.state().failed_indexes.contains(0));
+  EXPECT_EQ(play.job().active(), 1u);
+  play.knobs().gates.backoff_limit_per_index = false;
+  play.tick(100);
+  EXPECT_TRUE(play.state().failed_indexes.empty());
+  EXPECT_TRUE(play.state().index_limits_off);
+  EXPECT_EQ(play.job().active(), 2u);
+  ASSERT_TRUE(play.pod({0, 1})) << "none of its attempts comes again";
+  play.end({0, 1}, 1);
+  EXPECT_TRUE(play.state().failed_indexes.empty()) << "the limit is not in force";
+  EXPECT_EQ(play.state().failed, 2u);
+  play.tick(10'000);
+  EXPECT_TRUE(play.pod({0, 2}));
+  play.restart();
+  play.knobs().gates.backoff_limit_per_index = true;
+  play.sync();
+  EXPECT_FALSE(play.state().index_limits_off);
+  play.end({0, 2}, 1);
+  EXPECT_TRUE(play.state().failed_indexes.contains(0)) << "in force again";
+  play.end({1, 0}, 0);
+  EXPECT_EQ(play.conditions(), "FailureTarget=True/FailedIndexes Failed=True/FailedIndexes");
+}
+
+TEST(P23Gates, ASuccessPolicyIsJudgedAgainWhenItsGateIsOnAgain) {
+  JobSpec spec = Play::indexed(3, 3);
+  spec.success_policy.emplace().rules.push_back({{}, 2});
+  Play play(spec);
+  play.knobs().gates.success_policy = false;
+  play.sync();
+  play.end({0, 0}, 0);
+  play.end({1, 0}, 0);
+  EXPECT_FALSE(play.job().decided());
+  play.knobs().gates.success_policy = true;
+  play.ask_nodes();  // a new run of the coordinator
+  play.sync();
+  EXPECT_TRUE(play.asks());
+  play.answer({});
+  EXPECT_EQ(play.conditions(), "SuccessCriteriaMet=True/SuccessPolicy");
+}
+
+TEST(P23Gates, RulesThatFailAnIndexArePassedOverWithoutLimitsPerIndex) {
+  JobSpec spec = Play::indexed(1, 1);
+  spec.backoff_limit_per_index = 3;
+  auto& rules = spec.pod_failure_policy.emplace().rules;
+  rules.push_back({"FailIndex", OnExitCodes{"", "In", {7}}, {}});
+  rules.push_back({"Ignore", OnExitCodes{"", "In", {7}}, {}});
+  {
+    Gates gates;
+    gates.backoff_limit_per_index = false;
+    JobSpec fresh = spec;
+    auto dropped = drop_gated(gates, fresh, nullptr);
+    EXPECT_EQ(dropped, (std::vector<std::string>{"backoffLimitPerIndex", kFailIndexRules}));
+    ASSERT_EQ(fresh.pod_failure_policy->rules.size(), 1u);
+    EXPECT_EQ(fresh.pod_failure_policy->rules[0].action, "Ignore");
+  }
+  Play play(spec);
+  play.knobs().gates.backoff_limit_per_index = false;
+  play.sync();
+  play.end({0, 0}, 7);
+  EXPECT_EQ(play.pod({0, 0})->counted, Counted::ignored);
+  EXPECT_TRUE(play.state().failed_indexes.empty());
 }
 
 // ---- 10.3 and 4.7

@@ -142,7 +142,7 @@ class Chance {
       case 9:
         return JobFinished{now};
       case 10:
-        return JobDeleted{now, flip(), flip()};
+        return JobDeleted{now, flip(), flip(), flip()};
       case 11:
         return PodConditionSet{now, pod(), condition()};
       case 12: {
@@ -154,6 +154,8 @@ class Chance {
         return JobSuspended{now, flip()};
       case 14:
         return StatusWritten{now, text()};
+      case 15:
+        return IndexLimitsSet{now, flip()};
       default:
         return JobForgotten{now};
     }
@@ -207,11 +209,13 @@ struct Same {
     return r.success == o.success && r.reason == o.reason && r.message == o.message;
   }
   bool operator()(const JobDeleted& r) const {
-    return r.background == as<JobDeleted>().background && r.orphan == as<JobDeleted>().orphan;
+    const auto& o = as<JobDeleted>();
+    return r.background == o.background && r.orphan == o.orphan && r.waits == o.waits;
   }
   bool operator()(const JobStarted&) const { return true; }
   bool operator()(const JobFinished&) const { return true; }
   bool operator()(const JobForgotten&) const { return true; }
+  bool operator()(const IndexLimitsSet& r) const { return r.on == as<IndexLimitsSet>().on; }
 };
 
 bool same(const Record& a, const Record& b) {
@@ -359,6 +363,8 @@ TEST(Codec, RandomStatesComeBack) {
     s.forgotten = chance.flip();
     s.synced = chance.flip();
     s.orphaned = chance.flip();
+    s.deletion_waits = chance.flip();
+    s.index_limits_off = chance.flip();
     if (chance.flip()) s.external_status = chance.text();
     for (uint64_t i = chance.below(4); i > 0; --i) {
       s.conditions.push_back(
