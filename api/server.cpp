@@ -1,4 +1,7 @@
+#include "api/server.hpp"
+
 #include "api/access_review.hpp"
+#include "api/admission.hpp"
 #include "api/discovery.hpp"
 #include "api/empty_lists.hpp"
 #include "api/namespaces.hpp"
@@ -6,9 +9,9 @@
 #include "api/page.hpp"
 #include "api/peer_uid.hpp"
 #include "api/routes.hpp"
-#include "api/server.hpp"
 #include "base/check.hpp"
 #include "base/log.hpp"
+#include "base/seldom.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -62,7 +65,9 @@ int fd_of(kj::AsyncIoStream& stream) {
   return -1;
 }
 
-constexpr kj::Duration kAcceptPause = 100 * kj::MILLISECONDS;  // after accept() has failed
+// How the answer to a connection that is not served begins.
+constexpr const char* kRefusedHead = "403 Forbidden";
+constexpr const char* kBusyHead = "503 Service Unavailable\r\nRetry-After: 1";
 
 kj::HttpServerSettings settings(const ServerOptions& options, kj::HttpServerErrorHandler& errors) {
   kj::HttpServerSettings settings;
@@ -89,30 +94,29 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
         http_(
             timer, make_table(), [this](kj::AsyncIoStream& stream) { return service(stream); },
             settings(options_, *this)),
+        crowd_(options_.connections_max),
+        acceptor_(timer, "the API",
+                  [this](kj::Own<kj::AsyncIoStream> stream) { tasks_.add(take(kj::mv(stream))); }),
         tasks_(*this) {
     MUSTER_CHECK(options_.random != nullptr);
     view_.on_change([this] { context_.wake(); });
   }
   ~Impl() noexcept(false) { view_.on_change({}); }
 
-  kj::Promise<void> accept(kj::ConnectionReceiver& port) {
-    return port.accept().then(
-        [this, &port](kj::Own<kj::AsyncIoStream> stream) {
-          tasks_.add(take(kj::mv(stream)));
-          return accept(port);
-        },
-        [this, &port](kj::Exception&& failure) {
-          // No file descriptor is left, most likely: those that there are will be given back.
-          log::warn("no connection could be accepted: {}", failure.getDescription().cStr());
-          return context_.timer.afterDelay(kAcceptPause).then([this, &port] {
-            return accept(port);
-          });
-        });
-  }
+  kj::Promise<void> accept(kj::ConnectionReceiver& port) { return acceptor_.run(port); }
 
-  kj::Promise<void> connection(kj::Own<kj::AsyncIoStream> stream) {
-    ++connections_;
-    return http_.listenHttp(kj::mv(stream)).attach(kj::defer([this] { --connections_; }));
+  kj::Promise<void> connection(kj::Own<kj::AsyncIoStream> stream, const std::string& who) {
+    const uint64_t id = ++last_id_;
+    auto closed = kj::newPromiseAndFulfiller<void>();
+    closing_.emplace(id, kj::mv(closed.fulfiller));
+    crowd_.enter(id, who);
+    entering_ = id;  // for service(), which listenHttp() calls
+    return http_.listenHttp(kj::mv(stream))
+        .exclusiveJoin(kj::mv(closed.promise))
+        .attach(kj::defer([this, id] {
+          crowd_.leave(id);
+          closing_.erase(id);
+        }));
   }
 
   kj::Promise<void> drain() {
@@ -131,16 +135,19 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   // One a connection.
   class Service final : public kj::HttpService {
    public:
-    Service(Impl& impl, Peer peer) : impl_(impl), peer_(std::move(peer)) {}
+    Service(Impl& impl, Peer peer, uint64_t id) : impl_(impl), peer_(std::move(peer)), id_(id) {}
     kj::Promise<void> request(kj::HttpMethod method, kj::StringPtr url,
                               const kj::HttpHeaders& headers, kj::AsyncInputStream& body,
                               Response& response) override {
-      return impl_.request(peer_, method, url, headers, body, response);
+      impl_.crowd_.busy(id_);
+      auto answer = impl_.request(peer_, method, url, headers, body, response);
+      return answer.attach(kj::defer([&crowd = impl_.crowd_, id = id_] { crowd.idle(id); }));
     }
 
    private:
     Impl& impl_;
     Peer peer_;
+    uint64_t id_;
   };
 
   const kj::HttpHeaderTable& make_table() {
@@ -157,27 +164,35 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     Peer peer;
     peer.fd = fd_of(stream);
     peer.local_host = local_host(peer.fd);
-    return kj::heap<Service>(*this, std::move(peer));
+    return kj::heap<Service>(*this, std::move(peer), entering_);
   }
 
   kj::Promise<void> take(kj::Own<kj::AsyncIoStream> stream) {
     const Verdict peer = peers_.judge(fd_of(*stream));
     if (!options_.insecure && peer.kind != Verdict::Kind::trusted) {
-      log::warn("refused a connection to the API: {}", peer.why);
+      if (const auto more = strangers_.due(boot_now()))
+        log::warn("refused a connection to the API: {}{}", peer.why, *more);
       if (peer.kind == Verdict::Kind::unknown)
-        return refuse(kj::mv(stream), "503 Service Unavailable\r\nRetry-After: 1",
+        return refuse(kj::mv(stream), kBusyHead,
                       status_json(503, "ServiceUnavailable", peer.why, {{"retryAfterSeconds", 1}}));
       return refuse(
-          kj::mv(stream), "403 Forbidden",
+          kj::mv(stream), kRefusedHead,
           status_json(403, "Forbidden", "only the coordinator's own user and root are served"));
     }
-    if (connections_ >= options_.connections_max)
-      return refuse(kj::mv(stream), "503 Service Unavailable\r\nRetry-After: 1",
+    const auto room = crowd_.make_room(peer.who);
+    if (room.instead)
+      if (const auto it = closing_.find(*room.instead); it != closing_.end()) it->second->fulfill();
+    if (!room.ok) {
+      if (const auto more = turned_away_.due(boot_now()))
+        log::warn("the API serves {} connections, as many as it may: {} is turned away{}",
+                  crowd_.size(), peer.who, *more);
+      return refuse(kj::mv(stream), kBusyHead,
                     status_json(503, "ServiceUnavailable",
-                                "there are " + std::to_string(connections_) +
+                                "there are " + std::to_string(crowd_.size()) +
                                     " connections already, as many as are served; try again later",
                                 {{"retryAfterSeconds", 1}}));
-    return connection(kj::mv(stream));
+    }
+    return connection(kj::mv(stream), peer.who);
   }
 
   kj::Promise<void> refuse(kj::Own<kj::AsyncIoStream> stream, const char* head,
@@ -315,11 +330,15 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   Renderer renderer_;
   StreamContext context_;
   Routes routes_;
-  size_t connections_ = 0;
   bool ready_ = false;
   std::string reason_ = "starting";
   kj::HttpServer http_;
   PeerLookup peers_;
+  Crowd crowd_;
+  Acceptor acceptor_;
+  Seldom strangers_, turned_away_;
+  uint64_t last_id_ = 0, entering_ = 0;
+  std::map<uint64_t, kj::Own<kj::PromiseFulfiller<void>>> closing_;
   kj::TaskSet tasks_;
 };
 
@@ -337,7 +356,7 @@ kj::Promise<void> Server::serve(kj::Own<kj::ConnectionReceiver> port) {
 }
 
 kj::Promise<void> Server::serve_connection(kj::Own<kj::AsyncIoStream> stream) {
-  return impl_->connection(kj::mv(stream));
+  return impl_->connection(kj::mv(stream), "trusted");
 }
 
 kj::Promise<void> Server::drain() {

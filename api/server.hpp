@@ -37,7 +37,9 @@ struct ServerOptions {
   std::function<std::string()> metrics;  // text of /metrics; none: not served
   // Of a client: to send a request's head whole, and between two pieces of its body.
   kj::Duration head_patience = 15 * kj::SECONDS, body_patience = 30 * kj::SECONDS;
-  size_t connections_max = 4096;  // at a time; the next one is told that there are too many
+  // At a time. The next one takes the place of one that waits for a request; when there is none, it
+  // is told that there are too many.
+  size_t connections_max = 4096;
 };
 
 class Server {

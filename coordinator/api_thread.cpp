@@ -5,6 +5,7 @@
 #include "api/server.hpp"
 #include "api/view.hpp"
 #include "base/log.hpp"
+#include "coordinator/descriptors.hpp"
 #include "coordinator/inbox.hpp"
 #include "coordinator/random.hpp"
 #include "coordinator/replies.hpp"
@@ -19,22 +20,12 @@
 #include <atomic>
 #include <future>
 #include <memory>
-#include <sys/resource.h>
 #include <thread>
 #include <utility>
 
 namespace muster::coordinator {
 
 namespace {
-
-// As many connections as leave enough file descriptors for the journal and the agents.
-size_t connections_max(size_t wanted) {
-  constexpr size_t kOthers = 512;
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
-  const size_t all = limit.rlim_cur;
-  return std::min(wanted, all > 2 * kOthers ? all - kOthers : all / 2);
-}
 
 class Thread final : public ApiThread, public api::Backend {
  public:
@@ -226,7 +217,7 @@ class Thread final : public ApiThread, public api::Backend {
     server_options.version = options_.version;
     server_options.random = random_number;
     server_options.knobs = options_.knobs;
-    server_options.connections_max = connections_max(server_options.connections_max);
+    server_options.connections_max = Descriptors::of_process().api;
     server_options.metrics = [this] { return metrics_.text(view_); };
     api::Server server(io.provider->getTimer(), view_, *this, std::move(server_options));
     server.set_ready(false, "recovering: folding the journal");

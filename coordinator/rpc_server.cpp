@@ -1,11 +1,14 @@
+#include "coordinator/rpc_server.hpp"
+
+#include "api/admission.hpp"
 #include "api/peer_uid.hpp"
 #include "base/log.hpp"
 #include "base/printable.hpp"
 #include "base/seldom.hpp"
+#include "coordinator/descriptors.hpp"
 #include "coordinator/inbox.hpp"
 #include "coordinator/metered.hpp"
 #include "coordinator/replies.hpp"
-#include "coordinator/rpc_server.hpp"
 #include "coordinator/wire_convert.hpp"
 #include "core/cluster/lease.hpp"
 #include "core/pod_name.hpp"
@@ -128,7 +131,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
       cluster_ = cluster;
       registry_ = registry;
       serving_ = true;
-      tasks_->add(accept());
+      tasks_->add(acceptor_->run(*port_));
     });
   }
 
@@ -221,6 +224,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
       if (!peers_.contains(number)) return kj::READY_NOW;  // it has gone meanwhile
       if (auto in = callers_.find(number); in != callers_.end()) in->second.meter->stop();
       node_of_[number] = answer.node;
+      crowd_.busy(number);
       links_.erase(answer.node);
       links_.emplace(answer.node, Link{number, kj::mv(agent)});
       caf::anon_send(cluster_, actors::LinkUp{answer.node, number});
@@ -243,6 +247,10 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     Inbox inbox(io.unixEventPort);
     auto tasks = kj::heap<kj::TaskSet>(*this);
     tasks_ = tasks.get();
+    timer_ = &io.provider->getTimer();
+    auto acceptor = kj::heap<api::Acceptor>(
+        *timer_, "the agents' port", [this](kj::Own<kj::AsyncIoStream> s) { admit(kj::mv(s)); });
+    acceptor_ = acceptor.get();
     kj::Own<kj::ConnectionReceiver> port;
     auto failed = kj::runCatchingExceptions([&] {
       port = io.provider->getNetwork().parseAddress(options_.listen).wait(io.waitScope)->listen();
@@ -273,22 +281,27 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     registry_ = actors::registry_actor{};
   }
 
-  kj::Promise<void> accept() {
-    return port_->accept().then([this](kj::Own<kj::AsyncIoStream> stream) {
-      admit(kj::mv(stream));
-      return accept();
-    });
-  }
-
+  // Dropping the stream closes the connection.
   void admit(kj::Own<kj::AsyncIoStream> stream) {
     int fd = -1;
     KJ_IF_MAYBE (known, stream->getFd()) fd = *known;
     const api::Verdict who = lookup_.judge(fd);
     if (!options_.insecure && who.kind != api::Verdict::Kind::trusted) {
-      log::warn("refused a connection to the agents' port: {} (--insecure admits others)", who.why);
+      if (const auto more = strangers_.due(boot_now()))
+        log::warn("refused a connection to the agents' port: {}; --insecure admits others{}",
+                  who.why, *more);
+      return;
+    }
+    const auto room = crowd_.make_room(who.who);
+    if (room.instead) hang_up(*room.instead);
+    if (!room.ok) {
+      if (const auto more = turned_away_.due(boot_now()))
+        log::warn("the agents' port serves {} agents, as many as it may: {} is turned away{}",
+                  crowd_.size(), who.who, *more);
       return;
     }
     uint64_t number = ++last_link_;
+    crowd_.enter(number, who.who);
     auto meter = std::make_shared<Meter>(unregistered_);
     callers_.emplace(number, Caller{meter});
     auto peer = kj::heap<Peer>(number, metered(kj::mv(stream), std::move(meter)),
@@ -296,11 +309,28 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     peers_.insert(number);
     auto closed = kj::newPromiseAndFulfiller<void>();
     closing_.emplace(number, kj::mv(closed.fulfiller));
-    auto gone = peer->network.onDisconnect().exclusiveJoin(kj::mv(closed.promise));
+    auto gone = peer->network.onDisconnect()
+                    .exclusiveJoin(kj::mv(closed.promise))
+                    .exclusiveJoin(silent(number));
     tasks_->add(gone.then([this, number] { left(number); }).attach(kj::mv(peer)));
   }
 
+  // Resolves when a connection has not become an agent's in time.
+  kj::Promise<void> silent(uint64_t number) {
+    return timer_->afterDelay(options_.register_patience_ms * kj::MILLISECONDS)
+        .then([this, number]() -> kj::Promise<void> {
+          if (node_of_.contains(number)) return kj::NEVER_DONE;
+          log::debug("a connection to the agents' port has not registered in time: closed");
+          return kj::READY_NOW;
+        });
+  }
+
+  void hang_up(uint64_t number) {
+    if (const auto it = closing_.find(number); it != closing_.end()) it->second->fulfill();
+  }
+
   void left(uint64_t number) {
+    crowd_.leave(number);
     peers_.erase(number);
     callers_.erase(number);
     closing_.erase(number);
@@ -315,9 +345,9 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
   void disconnect(NodeId node) {
     auto it = links_.find(node);
     if (it == links_.end()) return;
-    auto closing = closing_.find(it->second.number);
+    const uint64_t number = it->second.number;
     links_.erase(it);
-    if (closing != closing_.end()) closing->second->fulfill();
+    hang_up(number);
   }
 
   kj::Promise<void> refuse(RegisterContext context, uint64_t number, wire::Refusal::Why why,
@@ -495,8 +525,11 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
   // Of the RPC thread only:
   Replies replies_{door_};
   kj::TaskSet* tasks_ = nullptr;
+  kj::Timer* timer_ = nullptr;
   kj::ConnectionReceiver* port_ = nullptr;
+  api::Acceptor* acceptor_ = nullptr;
   api::PeerLookup lookup_;
+  api::Crowd crowd_{Descriptors::of_process().agents};
   std::shared_ptr<kj::Own<kj::PromiseFulfiller<void>>> stopped_;
   bool serving_ = false;
   actors::cluster_actor cluster_;
@@ -510,7 +543,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
   };
   Unregistered unregistered_;
   std::map<uint64_t, Caller> callers_;
-  Seldom refusals_, refused_orders_, failures_;
+  Seldom strangers_, turned_away_, refusals_, refused_orders_, failures_;
   std::map<uint64_t, kj::Own<kj::PromiseFulfiller<void>>> closing_;
   std::map<uint64_t, NodeId> node_of_;
   std::map<NodeId, Link> links_;

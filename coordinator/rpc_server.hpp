@@ -29,6 +29,7 @@ struct RpcOptions {
   uint64_t nonce = 0;
   Millis node_grace_ms = 40'000;
   std::function<uint64_t()> last_commit;
+  Millis register_patience_ms = 30'000;  // of a connection, until its agent is registered
 };
 
 class RpcServer : public actors::AgentLink {

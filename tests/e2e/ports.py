@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -16,10 +17,11 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
-from world import World, sh_job  # noqa: E402
+from world import Cluster, World, eventually, finished, sh_job  # noqa: E402
 
 NOBODY = 65534
 TRIES = 300
+LOW = 160  # descriptors
 
 # Creates jobs, each on a connection that is closed at once.
 HIT_AND_RUN = """
@@ -81,6 +83,7 @@ class Users(World):
         self.assertEqual(len(jobs), 0, f"of {TRIES} jobs of another user so many were accepted")
         log = cluster.log("coordinator")
         self.assertIn("refused a connection to the API", log)
+        self.assertLess(log.count("refused a connection"), 10, "it is logged at a rate")
 
     def test_p01_another_user_cannot_register_an_agent(self):
         if os.geteuid() != 0:
@@ -99,6 +102,88 @@ class Users(World):
         answer = ask(cluster.api_addr, f"POST {cluster.api.jobs()} HTTP/1.1\r\nHost: {cluster.api_addr}\r\n"
                      f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}", half_close=True)
         self.assertEqual(code(answer), 201, answer)
+
+
+class Descriptors(World):
+    def hold(self, address, count):
+        """So many connections that say nothing; those that could be made."""
+        held = []
+        self.addCleanup(lambda: [s.close() for s in held])
+        for _ in range(count):
+            s = socket.socket()
+            s.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                s.connect(split(address))
+            held.append(s)
+        return held
+
+    def lives(self, cluster, what):
+        self.assertIsNone(cluster.coord.poll(), f"{what}: the coordinator has ended: {cluster.log('coordinator')[-800:]}")
+
+    def test_p06_no_descriptor_is_left(self):
+        # The limit falls below what is open while it runs: no bound holds, accept() itself fails.
+        cluster = self.cluster(agents=0)
+        hard = resource.prlimit(cluster.coord.pid, resource.RLIMIT_NOFILE)[1]
+        self.assertEqual(cluster.api.call("GET", "/healthz")[0], 200)
+        in_use = 1 + max(int(fd) for fd in os.listdir(f"/proc/{cluster.coord.pid}/fd"))
+        resource.prlimit(cluster.coord.pid, resource.RLIMIT_NOFILE, (in_use, hard))
+        for address in (cluster.api_addr, cluster.listen):
+            self.hold(address, 20)
+        for port in ("the API", "the agents' port"):
+            eventually(lambda port=port: f"{port}: no connection can be accepted" in cluster.log("coordinator"), f"{port} says so")
+        self.lives(cluster, "without descriptors")
+        resource.prlimit(cluster.coord.pid, resource.RLIMIT_NOFILE, (hard, hard))
+        cluster.start_agent("node-0")
+        cluster.wait_nodes()
+        self.assertEqual(cluster.api.create(sh_job("after", "true", 2))[0], 201)
+        cluster.wait("after", finished)
+        self.assertNotIn("refused", cluster.log("coordinator"), "nobody was called a stranger")
+
+    def test_p06_connections_are_bounded_and_the_idle_make_room(self):
+        cluster = self.cluster(agents=0, kind=Low)
+        # Ports full of connections that say nothing.
+        for address in (cluster.api_addr, cluster.listen):
+            self.hold(address, 2 * LOW)
+        cluster.start_agent("node-0")
+        cluster.wait_nodes()
+        self.assertEqual(cluster.api.create(sh_job("among", "true", 2))[0], 201)
+        cluster.wait("among", finished)
+        in_use = len(os.listdir(f"/proc/{cluster.coord.pid}/fd"))
+        self.assertLess(in_use, LOW - 20, "a part is kept for the disk")
+        self.lives(cluster, "with full ports")
+
+    def test_p06_watches_may_use_up_one_port_and_nothing_else(self):
+        cluster = self.cluster(agents=1, kind=Low)
+        watch = f"GET {cluster.api.jobs()}?watch=true HTTP/1.1\r\nHost: {cluster.api_addr}\r\n\r\n"
+        held = self.hold(cluster.api_addr, LOW)
+        standing = 0
+        for s in held:
+            s.settimeout(20)
+            with contextlib.suppress(OSError):  # closed already, to make room
+                s.sendall(watch.encode())
+                standing += s.recv(4096).startswith(b"HTTP/1.1 200")
+        self.assertGreater(standing, 10)
+        answer = eventually(lambda: (a := ask(cluster.api_addr, f"GET /healthz HTTP/1.1\r\nHost: {cluster.api_addr}\r\n\r\n"))
+                            and code(a) == 503 and a, "one more is turned away")
+        self.assertIn("as many as are served", answer)
+        self.lives(cluster, "with watches only")
+        for s in held:
+            s.close()
+        eventually(lambda: cluster.api.create(sh_job("after", "true", 2))[0] == 201, "it serves again")
+        cluster.wait("after", finished)
+
+
+class Low(Cluster):
+    """Its coordinator may open few files."""
+
+    def _spawn(self, name, args):
+        if name != "coordinator":
+            return super()._spawn(name, args)
+        binary, self.bin = self.bin, "prlimit"  # which becomes the coordinator
+        try:
+            return super()._spawn(name, [f"--nofile={LOW}:{LOW}", binary, *args])
+        finally:
+            self.bin = binary
 
 
 if __name__ == "__main__":

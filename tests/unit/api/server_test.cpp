@@ -1,7 +1,8 @@
 // The HTTP face, over a pipe or loopback, with a Backend that commits to the View at once.
+#include "api/server.hpp"
+
 #include "api/list_page.hpp"
 #include "api/page.hpp"
-#include "api/server.hpp"
 #include "view_fixture.hpp"
 
 #include <gtest/gtest.h>
@@ -219,6 +220,7 @@ struct Rig {
     o.version = "1.2.3";
     o.random = [this] { return random += 0x9e3779b97f4a7c15u; };
     o.now = [] { return kStart; };
+    o.connections_max = 8;
     return o;
   }
   struct Quiet final : kj::TaskSet::ErrorHandler {
@@ -1235,6 +1237,46 @@ TEST_F(ServerTest, ServesItsOwnUserOverLoopback) {
   auto reading = client->read().eagerlyEvaluate([](kj::Exception&&) {});
   ASSERT_TRUE(until([&] { return whole(client->raw); }));
   EXPECT_EQ(parsed(client->raw).code, 200);
+}
+
+TEST_F(ServerTest, P06AnIdleConnectionMakesRoomForANewOne) {
+  std::vector<kj::Own<Client>> idle;
+  std::vector<kj::Promise<void>> reading;
+  auto address = io.provider->getNetwork().parseAddress("127.0.0.1", 0).wait(io.waitScope);
+  auto port = address->listen();
+  const unsigned number = port->getPort();
+  auto serving = server.serve(kj::mv(port)).eagerlyEvaluate(nullptr);
+  auto open = [&](const std::string& text) {
+    auto client = kj::heap<Client>();
+    client->stream =
+        io.provider->getNetwork()
+            .parseAddress("127.0.0.1", number)
+            .then([](kj::Own<kj::NetworkAddress> a) { return a->connect().attach(kj::mv(a)); })
+            .wait(io.waitScope);
+    if (!text.empty()) client->stream->write(text.data(), text.size()).wait(io.waitScope);
+    reading.push_back(client->read().eagerlyEvaluate([](kj::Exception&&) {}));
+    idle.push_back(kj::mv(client));
+    return idle.back().get();
+  };
+  const std::string watch = request("GET", kJobs + "?watch=true&timeoutSeconds=60");
+  Client* watcher = open(watch);
+  ASSERT_TRUE(until([&] { return watcher->raw.find("200 OK") != std::string::npos; }));
+  Client* first = open("");
+  for (int i = 0; i < 10; ++i) open("");
+  Client* last = open(request("GET", "/healthz"));
+  EXPECT_TRUE(until([&] { return whole(last->raw); })) << "it got the place of a silent one";
+  EXPECT_TRUE(until([&] { return first->ended; })) << "that one has waited longest";
+  EXPECT_FALSE(watcher->ended) << "one in use stays";
+  for (int i = 0; i < 5; ++i) {
+    Client* more = open(watch);
+    ASSERT_TRUE(until([&] { return more->raw.find("200 OK") != std::string::npos; })) << i;
+  }
+  Client* beyond = open(watch);
+  EXPECT_TRUE(until([&] { return beyond->raw.find("503 Service") != std::string::npos; }))
+      << "all that one user may have are in use";
+  EXPECT_FALSE(watcher->ended);
+  reading.clear();
+  idle.clear();
 }
 
 }  // namespace
