@@ -4,6 +4,8 @@
 #include "api/status_object.hpp"
 #include "api/write_options.hpp"
 
+#include <kj/debug.h>
+
 #include <cerrno>
 #include <cstdint>
 #include <sys/socket.h>
@@ -101,6 +103,14 @@ kj::Promise<kj::Maybe<std::string>> Exchange::read_body() {
     text->reserve(*length);
   }
   return read_more(text).then([this, text](Body body) -> kj::Promise<kj::Maybe<std::string>> {
+    if (body == Body::unreadable) {
+      // What follows on this connection can't be told from the rest of the body.
+      unreadable_ = true;
+      return send_status(400, "BadRequest", "the size of a chunk of the body is not a number")
+          .then([]() -> kj::Maybe<std::string> {
+            kj::throwFatalException(KJ_EXCEPTION(FAILED, "unreadable body"));
+          });
+    }
     if (body != Body::whole)
       return (body == Body::too_long
                   ? send_status(413, "RequestEntityTooLarge", "the body is longer than 3 MiB")
@@ -141,12 +151,19 @@ kj::Promise<Exchange::Body> Exchange::read_more(std::shared_ptr<std::string> tex
   constexpr size_t kLate = SIZE_MAX;
   const size_t had = text->size();
   text->resize(had + kPiece);
-  auto reading = body_.tryRead(text->data() + had, 1, kPiece);
+  constexpr size_t kUnreadable = SIZE_MAX - 1;
+  auto reading = kj::evalNow([&] {
+                   return body_.tryRead(text->data() + had, 1, kPiece);
+                 }).catch_([](kj::Exception&& failure) -> kj::Promise<size_t> {
+    if (failure.getType() == kj::Exception::Type::FAILED) return kUnreadable;
+    return kj::mv(failure);
+  });
   if (timer_)
     reading = reading.exclusiveJoin(
         timer_->afterDelay(body_patience_).then([]() -> size_t { return kLate; }));
   return reading.then([this, text, had](size_t n) -> kj::Promise<Body> {
     if (n == kLate) return Body::too_slow;
+    if (n == kUnreadable) return Body::unreadable;
     text->resize(had + n);
     if (n == 0) return Body::whole;
     if (text->size() > kBodyMax) return Body::too_long;
@@ -157,6 +174,7 @@ kj::Promise<Exchange::Body> Exchange::read_more(std::shared_ptr<std::string> tex
 kj::Promise<void> Exchange::send(int code, std::string text, const char* type) {
   kj::HttpHeaders headers(table_);
   headers.set(kj::HttpHeaderId::CONTENT_TYPE, type);
+  headers.add("X-Content-Type-Options", "nosniff");
   if (code == 503 || code == 429) headers.add("Retry-After", "1");
   add_warnings(headers);
   for (const auto& [name, value] : this->headers) headers.add(name, kj::str(value.c_str()));
@@ -216,6 +234,7 @@ void Exchange::add_warnings(kj::HttpHeaders& headers) const {
 kj::Own<kj::AsyncOutputStream> Exchange::open(const char* type) {
   kj::HttpHeaders headers(table_);
   headers.set(kj::HttpHeaderId::CONTENT_TYPE, type);
+  headers.add("X-Content-Type-Options", "nosniff");
   add_warnings(headers);
   started_ = true;
   return response_.send(200, "OK", headers);

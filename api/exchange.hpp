@@ -47,6 +47,8 @@ class Exchange {
 
   Form form() const;
   bool started() const { return started_; }
+  // The body broke the rules of HTTP; that has been answered, and the connection must end.
+  bool unreadable() const { return unreadable_; }
   // The client has closed its end. KJ does not notice that on an answer that is idle.
   bool client_gone() const;
 
@@ -72,7 +74,7 @@ class Exchange {
 
  private:
   void add_warnings(kj::HttpHeaders& headers) const;
-  enum class Body { whole, too_long, too_slow };
+  enum class Body { whole, too_long, too_slow, unreadable };
   kj::Promise<Body> read_more(std::shared_ptr<std::string> text);
 
   const kj::HttpHeaderTable& table_;
@@ -80,7 +82,7 @@ class Exchange {
   kj::HttpService::Response& response_;
   kj::Timer* timer_ = nullptr;
   kj::Duration body_patience_ = 0 * kj::SECONDS;
-  bool started_ = false;
+  bool started_ = false, unreadable_ = false;
 };
 
 // `text` stays alive until it is written.

@@ -20,28 +20,6 @@
 namespace muster::api {
 namespace {
 
-// "127.0.0.1:80" -> "127.0.0.1", "[::1]:80" -> "::1"
-std::string host_of(std::string_view authority) {
-  if (authority.starts_with('[')) return std::string(authority.substr(1, authority.find(']') - 1));
-  return std::string(authority.substr(0, authority.rfind(':')));
-}
-
-bool loopback_host(const std::string& host) {
-  if (host == "localhost") return true;
-  sockaddr_storage address = {};
-  auto& v4 = reinterpret_cast<sockaddr_in&>(address);
-  if (inet_pton(AF_INET, host.c_str(), &v4.sin_addr) == 1) {
-    address.ss_family = AF_INET;
-    return TcpEnd::of(address)->loopback();
-  }
-  auto& v6 = reinterpret_cast<sockaddr_in6&>(address);
-  if (inet_pton(AF_INET6, host.c_str(), &v6.sin6_addr) == 1) {
-    address.ss_family = AF_INET6;
-    return TcpEnd::of(address)->loopback();
-  }
-  return false;
-}
-
 // Our own address of a connection; empty when it is no IP connection.
 std::string local_host(int fd) {
   sockaddr_storage address = {};
@@ -156,6 +134,9 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     origin_id_ = builder.add("Origin");
     user_agent_id_ = builder.add("User-Agent");
     if_none_match_id_ = builder.add("If-None-Match");
+    fetch_site_id_ = builder.add("Sec-Fetch-Site");
+    fetch_mode_id_ = builder.add("Sec-Fetch-Mode");
+    fetch_dest_id_ = builder.add("Sec-Fetch-Dest");
     table_ = builder.build();
     return *table_;
   }
@@ -198,10 +179,10 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   kj::Promise<void> refuse(kj::Own<kj::AsyncIoStream> stream, const char* head,
                            const OrderedJson& status) {
     const std::string body = dumped(status) + "\n";
-    std::string text =
-        std::string("HTTP/1.1 ") + head +
-        "\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: " +
-        std::to_string(body.size()) + "\r\n\r\n" + body;
+    std::string text = std::string("HTTP/1.1 ") + head +
+                       "\r\nContent-Type: application/json\r\nX-Content-Type-Options: nosniff\r\n"
+                       "Connection: close\r\nContent-Length: " +
+                       std::to_string(body.size()) + "\r\n\r\n" + body;
     auto promise = context_.write(*stream, std::move(text));
     return promise.then([&stream = *stream] { stream.shutdownWrite(); }).attach(kj::mv(stream));
   }
@@ -219,23 +200,23 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     exchange->accept = text_of(headers.get(accept_id_));
     exchange->user_agent = text_of(headers.get(user_agent_id_));
     exchange->if_none_match = text_of(headers.get(if_none_match_id_));
-    const std::string host = text_of(headers.get(kj::HttpHeaderId::HOST));
-    const std::string origin = text_of(headers.get(origin_id_));
+    const WebHeaders web{text_of(headers.get(kj::HttpHeaderId::HOST)),
+                         text_of(headers.get(origin_id_)), text_of(headers.get(fetch_site_id_)),
+                         text_of(headers.get(fetch_mode_id_)),
+                         text_of(headers.get(fetch_dest_id_))};
     Exchange& e = *exchange;
     auto answer = kj::evalNow([&]() -> kj::Promise<void> {
-      if (!options_.insecure) {
-        if (!host.empty() && !loopback_host(host_of(host)) && host_of(host) != peer.local_host)
-          return e.send_status(403, "Forbidden", "the Host header names another host");
-        if (!origin.empty() && origin != "http://" + host)
-          return e.send_status(403, "Forbidden", "requests of web pages are refused");
-      }
+      const bool shows_page = method == kj::HttpMethod::GET && is_page(e.url) && wants_page(e);
+      if (auto why = refused_for_web(options_.hosts, peer.local_host, web, shows_page))
+        return e.send_status(403, "Forbidden", *why);
       if (!readable) return e.send_status(400, "BadRequest", "the URL has a broken percent escape");
       return answer_to(e);
     });
     return answer
         .catch_([&e](kj::Exception&& failure) -> kj::Promise<void> {
           // Half an answer cannot be mended; a client that is gone needs none.
-          if (e.started() || failure.getType() == kj::Exception::Type::DISCONNECTED)
+          if (e.started() || e.unreadable() ||
+              failure.getType() == kj::Exception::Type::DISCONNECTED)
             return kj::mv(failure);
           log::error("a request failed: {}", failure.getDescription().cStr());
           return e.send_status(500, "InternalError", "an internal error occurred");
@@ -252,7 +233,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       return ready_ ? e.send(200, "ok", "text/plain") : e.send(503, reason_ + "\n", "text/plain");
     if (path.size() == 1 && path[0] == "metrics" && get && options_.metrics)
       return e.send(200, options_.metrics(), "text/plain; version=0.0.4; charset=utf-8");
-    if ((path.empty() || (path.size() == 1 && path[0] == "index.html")) && wants_page(e)) {
+    if (is_page(e.url) && wants_page(e)) {
       if (!get) return not_allowed(e);
       return send_page(e);
     }
@@ -308,6 +289,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
                                               kj::HttpService::Response& response) override {
     kj::HttpHeaders headers(*table_);
     headers.set(kj::HttpHeaderId::CONTENT_TYPE, "application/json");
+    headers.add("X-Content-Type-Options", "nosniff");
     const int code = static_cast<int>(error.statusCode);
     std::string text =
         dumped(status_json(code, "BadRequest", std::string(error.description.cStr()))) + "\n";
@@ -316,16 +298,25 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     return promise.attach(kj::mv(out));
   }
 
-  kj::Promise<void> handleApplicationError(kj::Exception failure,
-                                           kj::Maybe<kj::HttpService::Response&>) override {
+  // Our own failures are answered in request(), so what failed before an answer has begun is the
+  // request: a length that is no number, an encoding that there is not.
+  kj::Promise<void> handleApplicationError(
+      kj::Exception failure, kj::Maybe<kj::HttpService::Response&> response) override {
     log::debug("an API answer was cut: {}", failure.getDescription().cStr());
+    if (failure.getType() != kj::Exception::Type::DISCONNECTED) {
+      KJ_IF_MAYBE (open, response)
+        return handleClientProtocolError(
+            {400, "Bad Request", "the length or the encoding of the body cannot be read", nullptr},
+            *open);
+    }
     return kj::READY_NOW;
   }
 
   View& view_;
   ServerOptions options_;
   kj::Own<kj::HttpHeaderTable> table_;
-  kj::HttpHeaderId accept_id_, origin_id_, user_agent_id_, if_none_match_id_;
+  kj::HttpHeaderId accept_id_, origin_id_, user_agent_id_, if_none_match_id_, fetch_site_id_,
+      fetch_mode_id_, fetch_dest_id_;
   Discovery discovery_;
   Renderer renderer_;
   StreamContext context_;

@@ -5,15 +5,16 @@
 // insides in it.
 //
 // Trust: unless insecure, only root and our own user are served, over loopback or a Unix socket
-// (the kernel tells the uid of the peer); and so that no web page in the user's browser can reach
-// us, a Host that is not ours and a foreign Origin are refused, and a body has to say that it is
-// JSON or YAML.
+// (the kernel tells the uid of the peer). And so that no web page in the user's browser can use us,
+// insecure or not, a Host that is not ours, a foreign Origin and what a browser marks as another
+// site's are refused, and a body has to say that it is JSON or YAML.
 #pragma once
 
 #include "api/backend.hpp"
 #include "api/exchange.hpp"
 #include "api/streams.hpp"
 #include "api/view.hpp"
+#include "api/web_guard.hpp"
 #include "base/clock.hpp"
 #include "core/job/decide.hpp"
 
@@ -29,7 +30,8 @@
 namespace muster::api {
 
 struct ServerOptions {
-  bool insecure = false;             // serve other users, addresses and hosts too
+  bool insecure = false;             // serve other users and machines too
+  HostRules hosts;                   // what we may be called
   std::string version = "0.0.0";     // of muster
   std::function<uint64_t()> random;  // for uids and generated names; must be good
   WallClock now = wall_now;

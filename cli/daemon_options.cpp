@@ -83,6 +83,14 @@ void read_resources(Reader& read, std::map<std::string, uint32_t>& resources) {
   }
 }
 
+void read_hosts(Reader& read, std::vector<std::string>& hosts) {
+  for (const std::string& host : read.setting("api-host").values) {
+    if (host.empty() || host.find_first_of(":/ ") != std::string::npos)
+      return read.fail("api-host", "`" + host + "`: must be a name without a port");
+    hosts.push_back(host);
+  }
+}
+
 void read_labels(Reader& read, std::map<std::string, std::string>& labels) {
   for (const std::string& label : read.setting("label").values) {
     const size_t equals = label.find('=');
@@ -101,6 +109,7 @@ Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
   read.text("data-dir", o.data_dir);
   read.text("api", o.api);
   read.text("listen", o.listen);
+  read_hosts(read, o.api_hosts);
   read.text("log-level", all.log_level);
   read.span("pod-failure-backoff-base", o.backoff_base_ms);
   read.span("pod-failure-backoff-max", o.backoff_max_ms);

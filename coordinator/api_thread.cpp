@@ -5,6 +5,7 @@
 #include "api/server.hpp"
 #include "api/view.hpp"
 #include "base/log.hpp"
+#include "coordinator/address.hpp"
 #include "coordinator/descriptors.hpp"
 #include "coordinator/inbox.hpp"
 #include "coordinator/random.hpp"
@@ -18,14 +19,33 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cctype>
 #include <future>
 #include <memory>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 
 namespace muster::coordinator {
 
 namespace {
+
+// What the API may be called: what the user says, the host of its own address, and, for others than
+// this machine, any IP address and this machine's name.
+api::HostRules host_rules(const ApiOptions& options) {
+  api::HostRules rules;
+  auto add = [&rules](std::string name) {
+    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    rules.names.insert(std::move(name));
+  };
+  for (const std::string& name : options.hosts) add(name);
+  if (!options.address.starts_with("unix:")) add(host_of(options.address));
+  if (!options.insecure) return rules;
+  rules.any_address = true;
+  char name[256] = "";
+  if (gethostname(name, sizeof name - 1) == 0 && name[0] != '\0') add(name);
+  return rules;
+}
 
 class Thread final : public ApiThread, public api::Backend {
  public:
@@ -214,6 +234,7 @@ class Thread final : public ApiThread, public api::Backend {
                  std::to_string(port->getPort());
     api::ServerOptions server_options;
     server_options.insecure = options_.insecure;
+    server_options.hosts = host_rules(options_);
     server_options.version = options_.version;
     server_options.random = random_number;
     server_options.knobs = options_.knobs;

@@ -30,6 +30,7 @@ struct ApiOptions {
   std::string version;
   core::Knobs knobs{};
   storage::Journal& journal;                                // for reading
+  std::vector<std::string> hosts;                           // names that clients may call it by
   std::function<std::optional<core::Job>(JobId)> load_job;  // one at rest; nothing: it is gone
   storage::LoadObject load_object{};
 };

@@ -83,6 +83,7 @@ class Running final : public Coordinator {
     if (!journal) return journal.error();
     journal_ = std::move(*journal);
     ApiOptions api_options{options_.api, options_.insecure, kVersion, knobs(), *journal_};
+    api_options.hosts = options_.api_hosts;
     api_options.load_job = [this](JobId id) -> std::optional<core::Job> {
       auto job = storage::recover_job(*journal_, id, load_object);
       if (job) return std::move(job->job);

@@ -11,12 +11,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace muster::coordinator {
 
 struct Options {
   std::string data_dir;
   std::string api = "127.0.0.1:7117";     // HTTP; port 0 picks a free one
+  std::vector<std::string> api_hosts;     // more names by which clients may call it
   std::string listen = "127.0.0.1:7118";  // agents: HOST:PORT or unix:PATH
   Millis backoff_base_ms = 10'000;
   Millis backoff_max_ms = 600'000;

@@ -3,7 +3,9 @@
 
     MUSTER=build/release/muster tests/e2e/ports.py [TEST…]
 """
+import base64
 import contextlib
+import hashlib
 import json
 import os
 import pathlib
@@ -55,7 +57,7 @@ def ask(address, text, half_close=False, timeout=10):
                 raw += part
                 head, whole, body = raw.partition(b"\r\n\r\n")
                 length = re.search(rb"Content-Length: (\d+)", head)
-                if whole and length and len(body) >= int(length[1]):
+                if whole and (len(body) >= int(length[1]) if length else body.endswith(b"0\r\n\r\n")):
                     break
         return raw.decode(errors="replace")
 
@@ -184,6 +186,40 @@ class Low(Cluster):
             return super()._spawn(name, [f"--nofile={LOW}:{LOW}", binary, *args])
         finally:
             self.bin = binary
+
+
+class WebPages(World):
+    def get(self, cluster, path, host=None, **headers):
+        lines = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
+        return ask(cluster.api_addr, f"GET {path} HTTP/1.1\r\nHost: {host or cluster.api_addr}\r\n{lines}\r\n")
+
+    def test_p09_insecure_keeps_the_checks(self):
+        cluster = self.cluster(agents=0, extra=["--insecure", "--api-host", "Muster.example"])
+        jobs, port = cluster.api.jobs(), split(cluster.api_addr)[1]
+        for host in (cluster.api_addr, f"localhost:{port}", f"10.1.2.3:{port}", f"{socket.gethostname()}:{port}", "muster.example"):
+            self.assertEqual(code(self.get(cluster, jobs, host)), 200, host)
+        for host in (f"evil.example:{port}", f"{socket.gethostname()}.evil.example", "localhost:evil"):
+            self.assertEqual(code(self.get(cluster, jobs, host)), 403, host)
+        self.assertEqual(code(self.get(cluster, jobs, Origin="http://evil.example")), 403)
+        self.assertEqual(code(self.get(cluster, jobs, Origin=f"http://{cluster.api_addr}")), 200)
+        self.assertEqual(code(self.get(cluster, jobs, Sec_Fetch_Site="cross-site")), 403)
+
+    def test_p09_a_malformed_chunk_is_a_bad_request(self):
+        cluster = self.cluster(agents=0)
+        head = (f"POST {cluster.api.jobs()} HTTP/1.1\r\nHost: {cluster.api_addr}\r\nContent-Type: application/json\r\n"
+                "Transfer-Encoding: chunked\r\n\r\n")
+        for body in ("-1\r\n{}\r\n0\r\n\r\n", "5;x=y\r\n{}\r\n0\r\n\r\n", "0x2\r\n{}\r\n0\r\n\r\n"):
+            answer = ask(cluster.api_addr, head + body)
+            self.assertEqual(code(answer), 400, answer)
+            self.assertIn("X-Content-Type-Options: nosniff", answer)
+        self.assertIsNone(cluster.coord.poll())
+
+    def test_p09_the_pages_policy_names_its_script(self):
+        cluster = self.cluster(agents=0)
+        head, _, page = self.get(cluster, "/").partition("\r\n\r\n")
+        script = page.split("<script>", 1)[1].split("</script>", 1)[0]
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        self.assertIn(f"script-src 'sha256-{digest}';", head)
 
 
 if __name__ == "__main__":

@@ -486,6 +486,71 @@ TEST_F(ServerTest, WebPagesAreRefused) {
   EXPECT_EQ(with("Host: 127.0.0.1:7117\r\nOrigin: null\r\n"), 403);
 }
 
+TEST_F(ServerTest, P09WebPagesAreRefusedToo) {
+  auto code = [&](const std::string& path, const std::string& headers) {
+    return call("GET " + path + " HTTP/1.1\r\n" + headers + "Connection: close\r\n\r\n").code;
+  };
+  const std::string host = "Host: 127.0.0.1:7117\r\n";
+  for (const char* evil : {"localhost:evil", "localhost:", "localhost:0", "localhost:65536",
+                           "localhost:-1", "localhost:7117:7117", "a@localhost",
+                           "127.0.0.1.evil.example", "[::1", "[::1]evil", "[evil]:7117"})
+    EXPECT_EQ(code(kJobs, std::string("Host: ") + evil + "\r\n"), 403) << evil;
+  const std::string navigates = "Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n";
+  for (const char* site : {"cross-site", "same-site", "another"}) {
+    const std::string from = host + "Sec-Fetch-Site: " + site + "\r\n";
+    EXPECT_EQ(code(kJobs, from), 403) << site;
+    EXPECT_EQ(code(kJobs, from + navigates + "Accept: text/html\r\n"), 403) << "the API, by a link";
+    EXPECT_EQ(code("/", from), 403) << "the page, by a script";
+    EXPECT_EQ(code("/", from + "Sec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: iframe\r\n"), 403);
+    EXPECT_EQ(code("/", from + navigates + "Accept: text/html\r\n"), 200) << "the page, by a link";
+  }
+  for (const char* site : {"none", "same-origin"})
+    EXPECT_EQ(code(kJobs, host + "Sec-Fetch-Site: " + site + "\r\n"), 200) << site;
+}
+
+TEST_F(ServerTest, P09AMalformedBodyIsABadRequestAndEndsTheConnection) {
+  const std::string head =
+      "POST " + kJobs + " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n";
+  const std::string next = "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  const std::string chunked = "Transfer-Encoding: chunked\r\n\r\n";
+  for (const std::string& rest :
+       {chunked + "-1\r\n{}\r\n0\r\n\r\n", chunked + "zz\r\n{}\r\n0\r\n\r\n",
+        chunked + "\r\n{}\r\n0\r\n\r\n", chunked + "2\r\n{}--\r\n0\r\n\r\n",
+        std::string("Content-Length: many\r\n\r\n{}"),
+        std::string("Transfer-Encoding: gzip\r\n\r\n{}")}) {
+    auto client = connect(head + rest + next);
+    auto reading = client->read().eagerlyEvaluate([](kj::Exception&&) {});
+    ASSERT_TRUE(until([&] { return client->ended; })) << rest;
+    const Answer answer = parsed(client->raw);
+    EXPECT_TRUE(answer.is_status("BadRequest")) << rest << "\n" << client->raw;
+    EXPECT_NE(answer.head.find("X-Content-Type-Options: nosniff"), std::string::npos) << rest;
+    EXPECT_EQ(client->raw.find("200 OK"), std::string::npos)
+        << "nothing after it is read: " << rest;
+  }
+  EXPECT_EQ(backend.creates, 0);
+}
+
+TEST_F(ServerTest, P09NoAnswerIsSniffed) {
+  auto marked = [&](const std::string& raw) {
+    return call(raw).head.find("X-Content-Type-Options: nosniff") != std::string::npos;
+  };
+  for (const char* path : {"/", "/healthz", "/version", "/nowhere", "/openapi/v2", "/apis"})
+    EXPECT_TRUE(marked(request("GET", path))) << path;
+  EXPECT_TRUE(marked(request("GET", kJobs)));
+  EXPECT_TRUE(marked(request("GET", kJobs + "?watch=true&timeoutSeconds=1"))) << "a stream";
+  EXPECT_TRUE(marked(request("POST", kJobs, "", kManifest))) << "a refusal";
+  EXPECT_TRUE(marked("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n"));
+  EXPECT_TRUE(marked("NONSENSE\r\n\r\n")) << "no HTTP";
+}
+
+TEST_F(ServerTest, P09ThePagesScriptIsNamedByItsHash) {
+  const Answer page = get("/");
+  EXPECT_NE(page.head.find("script-src '" + std::string(kPageScriptHash) + "';"),
+            std::string::npos);
+  EXPECT_EQ(page.head.find("script-src 'unsafe-inline'"), std::string::npos);
+  EXPECT_EQ(kPageScriptHash.size(), std::string("sha256-").size() + 44);
+}
+
 TEST_F(ServerTest, SaysWhenItIsNotReady) {
   server.set_ready(false, "folding 12 jobs");
   const Answer a = get(kJobs);
