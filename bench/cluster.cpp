@@ -54,31 +54,16 @@ void await(const char* what, double patience, const std::string& dir, F holds) {
 
 }  // namespace
 
-Cluster::Cluster(const std::string& bin_dir, const std::vector<std::string>& agent_flags) {
+Cluster::Cluster(const std::string& bin_dir, const std::vector<std::string>& agent_flags)
+    : bin_dir_(bin_dir) {
   const char* tmp = std::getenv("TMPDIR");
   std::string pattern = std::string(tmp ? tmp : "/tmp") + "/muster-bench-XXXXXX";
   MUSTER_CHECK(mkdtemp(pattern.data()) != nullptr, strerror(errno));
   dir_ = pattern;
-  coordinator_ = std::make_unique<Daemon>(
-      std::vector<std::string>{bin_dir + "/muster", "coordinator", "--data-dir", dir_ + "/data",
-                               "--api", "127.0.0.1:0", "--listen", "127.0.0.1:0"},
-      dir_ + "/coordinator.log");
-  std::string endpoints, listen;
-  await("endpoints.json", kStartPatience, dir_, [this, &endpoints] {
-    MUSTER_CHECK(coordinator_->running(), read_file(dir_ + "/coordinator.log"));
-    endpoints = read_file(dir_ + "/data/endpoints.json");
-    return endpoints.find('}') != std::string::npos;
-  });
-  std::string api = quoted_after(endpoints, "api").value_or("");
-  api_port_ = static_cast<uint16_t>(std::stoi(api.substr(api.rfind(':') + 1)));
-  std::vector<std::string> command{bin_dir + "/muster",
-                                   "agent",
-                                   "--coordinator",
-                                   quoted_after(endpoints, "listen").value_or(""),
-                                   "--name",
-                                   "bench",
-                                   "--work-dir",
-                                   dir_ + "/work"};
+  const std::string listen = start_coordinator();
+  std::vector<std::string> command{
+      bin_dir + "/muster", "agent",       "--coordinator", listen, "--name", "bench",
+      "--work-dir",        dir_ + "/work"};
   command.insert(command.end(), agent_flags.begin(), agent_flags.end());
   agent_ = std::make_unique<Daemon>(command, dir_ + "/agent.log");
   await("a node that is Ready", kStartPatience, dir_, [this] {
@@ -89,6 +74,41 @@ Cluster::Cluster(const std::string& bin_dir, const std::vector<std::string>& age
     auto begin = node.rfind('{', ready), end = node.find('}', ready);
     return node.substr(begin, end - begin).find("\"status\":\"True\"") != std::string::npos;
   });
+}
+
+// Waits until it has bound its ports; returns the agents' one.
+std::string Cluster::start_coordinator() {
+  coordinator_ = std::make_unique<Daemon>(
+      std::vector<std::string>{bin_dir_ + "/muster", "coordinator", "--data-dir", dir_ + "/data",
+                               "--api", "127.0.0.1:0", "--listen", listen_},
+      dir_ + "/coordinator.log");
+  std::string endpoints;
+  await("endpoints.json", kStartPatience, dir_, [this, &endpoints] {
+    MUSTER_CHECK(coordinator_->running(), read_file(dir_ + "/coordinator.log"));
+    endpoints = read_file(dir_ + "/data/endpoints.json");
+    return endpoints.find('}') != std::string::npos;
+  });
+  std::string api = quoted_after(endpoints, "api").value_or("");
+  api_port_ = static_cast<uint16_t>(std::stoi(api.substr(api.rfind(':') + 1)));
+  listen_ = quoted_after(endpoints, "listen").value_or("");
+  return listen_;
+}
+
+void Cluster::leave() {
+  agent_->end();
+  std::string deleted = request("DELETE", "/api/v1/nodes/bench", "");
+  MUSTER_CHECK(deleted.starts_with("HTTP/1.1 200"), deleted);
+}
+
+double Cluster::restart() {
+  coordinator_->end();
+  coordinator_.reset();
+  std::filesystem::remove(dir_ + "/data/endpoints.json");
+  double begin = seconds_now();
+  start_coordinator();
+  await("a coordinator that is ready", kJobPatience, dir_,
+        [this] { return get("/readyz").starts_with("HTTP/1.1 200"); });
+  return seconds_now() - begin;
 }
 
 Cluster::~Cluster() {
@@ -153,7 +173,8 @@ std::string Cluster::request(const std::string& method, const std::string& path,
     MUSTER_CHECK(n > 0, strerror(errno));
     sent += static_cast<size_t>(n);
   }
-  // The answer ends with the connection, or with its Content-Length if the server keeps it open.
+  // The answer ends with the connection, or with its Content-Length or last chunk if the server
+  // keeps it open.
   std::string answer;
   char part[65536];
   while (true) {
@@ -161,6 +182,10 @@ std::string Cluster::request(const std::string& method, const std::string& path,
     if (n <= 0) break;
     answer.append(part, static_cast<size_t>(n));
     auto head = answer.find("\r\n\r\n");
+    if (answer.find("Transfer-Encoding: chunked") < head) {
+      if (answer.ends_with("\r\n0\r\n\r\n")) break;
+      continue;
+    }
     auto length = answer.find("Content-Length: ");
     if (head == std::string::npos || length == std::string::npos || length > head) continue;
     if (answer.size() >= head + 4 + std::stoul(answer.substr(length + 16))) break;

@@ -28,14 +28,22 @@ class Cluster {
 
   // Runs an Indexed job of `completions` /bin/true until it is Complete.
   JobRun run(uint32_t completions, uint32_t parallelism);
+  // Ends the agent and deletes its node: no start waits for it.
+  void leave();
+  // Ends the coordinator and starts it again; seconds until it is ready.
+  double restart();
+  // The answer, headers included.
+  std::string get(const std::string& path);
+  std::string request(const std::string& method, const std::string& path, const std::string& body);
   uint16_t api_port() const { return api_port_; }
   std::string version();  // of the last run's job as it ended
   double coordinator_mb() const { return coordinator_->resident_mb(); }
 
  private:
-  std::string get(const std::string& path);
-  std::string request(const std::string& method, const std::string& path, const std::string& body);
+  std::string start_coordinator();
 
+  const std::string bin_dir_;
+  std::string listen_ = "127.0.0.1:0";
   std::string dir_;
   uint16_t api_port_ = 0;
   std::unique_ptr<Daemon> coordinator_;

@@ -1,0 +1,122 @@
+// muster-bench-recovery: start and lists with many finished jobs.
+//
+// Jobs of one index run on a hollow agent until all are Complete; then the coordinator is started
+// again, and everything is listed, at once and in pages as kubectl asks for them. Each figure is
+// the median of its repetitions.
+#include "base/check.hpp"
+#include "bench/cluster.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace muster::bench {
+namespace {
+
+constexpr const char* kJobs = "/apis/batch/v1/namespaces/default/jobs";
+constexpr int kClients = 16;
+constexpr int kPage = 500;
+
+struct Options {
+  uint32_t jobs = 20'000;
+  int repeat = 3;
+};
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+std::string manifest(uint32_t number) {
+  char name[16];
+  std::snprintf(name, sizeof name, "job-%06u", number);
+  return R"({"apiVersion":"batch/v1","kind":"Job","metadata":{"name":")" + std::string(name) +
+         R"("},"spec":{"completionMode":"Indexed","completions":1,"parallelism":1,)"
+         R"("template":{"spec":{"restartPolicy":"Never","tolerations":[)"
+         R"({"key":"muster.dev/hollow","operator":"Exists"}],"containers":[)"
+         R"({"name":"main","image":"none","command":["/bin/true"]}]}}}})";
+}
+
+void fill(Cluster& cluster, uint32_t jobs) {
+  std::atomic<uint32_t> next = 0;
+  std::vector<std::thread> clients;
+  for (int i = 0; i < kClients; ++i)
+    clients.emplace_back([&cluster, &next, jobs] {
+      for (uint32_t number; (number = next++) < jobs;) {
+        const std::string answer = cluster.request("POST", kJobs, manifest(number));
+        MUSTER_CHECK(answer.starts_with("HTTP/1.1 201"), answer);
+      }
+    });
+  for (std::thread& client : clients) client.join();
+  const std::string line = "muster_jobs{state=\"complete\"} " + std::to_string(jobs) + "\n";
+  while (cluster.get("/metrics").find(line) == std::string::npos)
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+}
+
+// The seconds that a list of everything takes.
+double list(Cluster& cluster, const std::string& limit) {
+  const double begin = seconds_now();
+  for (std::string next;;) {
+    const std::string answer = cluster.get(kJobs + limit + next);
+    MUSTER_CHECK(answer.starts_with("HTTP/1.1 200"), answer.substr(0, 300));
+    const std::string key = "\"continue\":\"";
+    const auto at = answer.rfind(key);
+    if (at == std::string::npos) return seconds_now() - begin;
+    const auto from = at + key.size();
+    next = "&continue=" + answer.substr(from, answer.find('"', from) - from);
+  }
+}
+
+int usage(int code) {
+  std::fprintf(
+      code == 0 ? stdout : stderr,
+      "muster-bench-recovery [--jobs N] [--repeat N]\n"
+      "Seconds until a coordinator with finished jobs of one index is ready, and of lists.\n"
+      "  --jobs N      finished jobs (default 20000)\n"
+      "  --repeat N    starts, median (default 3)\n");
+  return code;
+}
+
+int main(int argc, char** argv) {
+  Options options;
+  for (int i = 1; i < argc; ++i) {
+    const std::string flag = argv[i];
+    if (flag == "--help") return usage(0);
+    const long n = i + 1 < argc ? std::strtol(argv[i + 1], nullptr, 10) : 0;
+    if (n <= 0) return usage(2);
+    ++i;
+    if (flag == "--jobs")
+      options.jobs = static_cast<uint32_t>(n);
+    else if (flag == "--repeat")
+      options.repeat = static_cast<int>(n);
+    else
+      return usage(2);
+  }
+  const auto bench = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+  Cluster cluster(bench.parent_path().string(), {"--hollow", "--slots", "1000"});
+  fill(cluster, options.jobs);
+  cluster.leave();
+  std::vector<double> start, whole, paged;
+  for (int i = 0; i < options.repeat; ++i) {
+    start.push_back(cluster.restart());
+    whole.push_back(list(cluster, ""));
+    paged.push_back(list(cluster, "?limit=" + std::to_string(kPage)));
+  }
+  std::printf("%10s %10s %10s %14s\n", "jobs", "start s", "list s", "in pages s");
+  std::printf("%10u %10.2f %10.2f %14.2f\n", options.jobs, median(start), median(whole),
+              median(paged));
+  return 0;
+}
+
+}  // namespace
+}  // namespace muster::bench
+
+int main(int argc, char** argv) {
+  return muster::bench::main(argc, argv);
+}
