@@ -4,6 +4,7 @@
 #include "base/log.hpp"
 #include "core/job/waiting.hpp"
 #include "storage/attempts.hpp"
+#include "storage/resting.hpp"
 #include "storage/rows.hpp"
 
 #include <algorithm>
@@ -27,6 +28,7 @@ JobActor::JobActor(caf::actor_config& config, JobSurroundings around, core::JobC
       clock_(clock),
       job_(std::move(job)),
       knobs_(core::knobs_of(around_.knobs, job_.object())),
+      has_resting_row_(job_.at_rest()),
       judged_object_(job_.object_ptr()),
       next_seq_(next_seq),
       first_tail_seq_(first_tail_seq),
@@ -180,6 +182,11 @@ std::vector<storage::Row> JobActor::rows_of(const core::Decision& decision) {
   if (!decision.closed.empty())
     rows.push_back(
         storage::attempts_row(job_.id(), seq, job_.state().last_record_ms, decision.closed));
+  if (job_.at_rest())
+    rows.push_back(storage::resting_row(job_));
+  else if (has_resting_row_)
+    rows.push_back(storage::forget_resting_row(job_.id()));
+  has_resting_row_ = job_.at_rest();
   // A snapshot when the tail is longer than it is worth: so much that writing it costs each record
   // a constant.
   if (tail_bytes_ < std::max(around_.tail_bytes_min, 2 * snapshot_bytes_)) return rows;

@@ -71,11 +71,12 @@ class Ack {
 };
 using AckPtr = std::shared_ptr<Ack>;
 
-// To the registry: an agent's report, split by job. `done` once every end in it is on disk.
+// To the registry: an agent's report, split by job. `done` once every end in it is on disk, save
+// for those of `kept`, whose jobs are set aside: the agent is to keep them.
 struct Report {
   NodeId node = kNoNode;
   std::map<JobId, core::PodsReported> jobs;
-  std::function<void()> done;
+  std::function<void(std::vector<PodId> kept)> done;
 };
 
 // From the registry to a job.

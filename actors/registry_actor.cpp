@@ -41,8 +41,9 @@ class Registry : public registry_actor::base {
   behavior_type make_behavior() override {
     around_.registry = registry_actor{this};
     set_down_handler([this](caf::down_msg& down) { left(down.source); });
-    for (RestingJob& r : start_.resting) adopt(std::move(r));
+    for (core::Resting& r : start_.resting) adopt(std::move(r));
     for (storage::RecoveredJob& r : start_.jobs) adopt(std::move(r));
+    for (const storage::DamagedJob& d : start_.damaged) set_aside(d);
     for (NodeId node : start_.lost) tell_all(NodeIsLost{node, core::EndCause::node_lost});
     start_ = {};
     bound_finished();
@@ -81,10 +82,11 @@ class Registry : public registry_actor::base {
 
  private:
   // A job has an actor, or is leaving (its actor was told to stop and may still write), or is at
-  // rest on disk. What is asked of it meanwhile waits for the next actor.
+  // rest on disk, or is set aside. What is asked of it meanwhile waits for the next actor.
   struct Ask {
     std::function<void(const job_actor&)> pass_on;
-    std::function<void()> gone;  // instead, when nothing is left of the job
+    // Instead, when nothing is left of the job, or with an error when it is set aside.
+    std::function<void(const Status&)> otherwise;
   };
   struct Entry {
     std::string ns, name, uid;
@@ -95,6 +97,7 @@ class Registry : public registry_actor::base {
     Millis wake_at = 0;      // of a job at rest: it is wanted again then (elapsed); 0: never
     Millis finished_ms = 0;  // it is in finished_; 0: it is not
     core::JobClock clock{};  // also of the actors that it gets later in this run
+    std::string damage{};    // why it is set aside; empty: it is not
     bool at_rest() const { return !actor && !leaving && durable; }
   };
   using FullName = std::pair<std::string, std::string>;
@@ -115,7 +118,7 @@ class Registry : public registry_actor::base {
     bool over = state.open.empty() && (r.job.finished() || state.orphaned) &&
                 (state.deleted_ms == 0 || state.orphaned);
     if (over) {
-      entry.finished_ms = resting_job(r.job).finished_ms;
+      entry.finished_ms = core::resting(r.job).finished_ms;
       finished_.insert({entry.finished_ms, id});
       rest(id, entry, core::expires_at(r.job));
     } else {
@@ -124,7 +127,7 @@ class Registry : public registry_actor::base {
     jobs_.emplace(id, std::move(entry));
   }
 
-  void adopt(RestingJob r) {
+  void adopt(core::Resting r) {
     names_[{r.ns, r.name}] = r.id;
     Entry entry{
         std::move(r.ns), std::move(r.name),        std::move(r.uid), job_actor{}, {}, true, {}, 0,
@@ -136,6 +139,23 @@ class Registry : public registry_actor::base {
 
   core::JobClock clock_from(Millis last_record_ms) const {
     return {around_.clock(), around_.elapsed(), last_record_ms};
+  }
+
+  // One that could not be recovered. Whether it has pods is not known.
+  void set_aside(const storage::DamagedJob& d) {
+    set_aside_.insert(d.id);
+    if (!d.object) return;
+    const core::JobMeta& meta = d.object->meta;
+    names_[{meta.ns, meta.name}] = d.id;
+    Entry entry{meta.ns, meta.name, meta.uid, job_actor{}, {}, true, {}, 0, 0};
+    entry.damage = d.why;
+    jobs_.emplace(d.id, std::move(entry));
+  }
+
+  static Error damage_of(const Entry& entry) {
+    return {Errc::unavailable,
+            "job " + entry.ns + "/" + entry.name + " is damaged: " + entry.damage,
+            {}};
   }
 
   job_actor spawn_job(storage::RecoveredJob r, core::JobClock clock) {
@@ -150,6 +170,7 @@ class Registry : public registry_actor::base {
   void with_actor(JobId id, Ask ask) {
     Entry& entry = jobs_.at(id);
     if (entry.actor) return ask.pass_on(entry.actor);
+    if (!entry.damage.empty()) return ask.otherwise(damage_of(entry));
     entry.asks.push_back(std::move(ask));
     if (entry.at_rest()) wake(id, entry);
   }
@@ -157,7 +178,14 @@ class Registry : public registry_actor::base {
   void wake(JobId id, Entry& entry) {
     wakes_.erase({entry.wake_at, id});
     entry.wake_at = 0;
-    entry.actor = spawn_job(load_job_(id), entry.clock);
+    auto loaded = load_job_(id);
+    if (!loaded) {
+      log::error("j{} {}/{} is set aside: {}", id, entry.ns, entry.name, loaded.error().message);
+      entry.damage = loaded.error().message;
+      for (const Ask& ask : std::exchange(entry.asks, {})) ask.otherwise(damage_of(entry));
+      return;
+    }
+    entry.actor = spawn_job(std::move(*loaded), entry.clock);
     for (const Ask& ask : std::exchange(entry.asks, {})) ask.pass_on(entry.actor);
   }
 
@@ -186,7 +214,7 @@ class Registry : public registry_actor::base {
       wakes_.erase(wakes_.begin());
       jobs_.at(id).wake_at = 0;
       // Its first sync sees what time it is.
-      with_actor(id, {[](const job_actor&) {}, [] {}});
+      with_actor(id, {[](const job_actor&) {}, [](const Status&) {}});
     }
     arm();
   }
@@ -248,7 +276,7 @@ class Registry : public registry_actor::base {
                       // Asks for nothing, and is answered in its turn.
                       send(actor, JobAsk{core::PodsDeletion{}, [again](Status) { again(); }});
                     },
-                    again});
+                    [again](const Status&) { again(); }});
   }
 
   // The id of the job that is meant; 0 when it was answered with an error.
@@ -278,7 +306,7 @@ class Registry : public registry_actor::base {
     with_actor(id, {[this, order = JobDelete{m.background, m.orphan, ack}](const auto& actor) {
                       send(actor, order);
                     },
-                    [done = m.done] { done(Nothing{}); }});
+                    m.done});
   }
 
   void ask(const AskJob& m) {
@@ -287,7 +315,7 @@ class Registry : public registry_actor::base {
     if (!jobs_.contains(id)) return later({}, nullptr, [done = m.done] { done(job_is_gone()); });
     with_actor(id,
                {[this, order = JobAsk{m.event, m.done}](const auto& actor) { send(actor, order); },
-                [done = m.done] { done(job_is_gone()); }});
+                [done = m.done](const Status& why) { done(why ? Status(job_is_gone()) : why); }});
   }
 
   void tell_next_job() {
@@ -298,10 +326,15 @@ class Registry : public registry_actor::base {
 
   void report(const Report& m) {
     size_t living = 0;
-    for (const auto& [id, part] : m.jobs)
+    std::vector<PodId> kept;
+    for (const auto& [id, part] : m.jobs) {
       if (actor_of(id)) ++living;
-    if (living == 0) return later({}, nullptr, m.done);
-    auto ack = std::make_shared<Ack>(living, m.done);
+      if (!set_aside_.contains(id)) continue;
+      for (const auto& end : part.ends) kept.push_back({id, end.pod.index, end.pod.attempt});
+    }
+    auto done = [kept = std::move(kept), answer = m.done] { answer(kept); };
+    if (living == 0) return later({}, nullptr, std::move(done));
+    auto ack = std::make_shared<Ack>(living, std::move(done));
     for (const auto& [id, part] : m.jobs)
       if (job_actor actor = actor_of(id)) send(actor, JobReport{part, ack});
   }
@@ -317,7 +350,7 @@ class Registry : public registry_actor::base {
     for (const auto& [id, entry] : jobs_)
       if (entry.actor) asked.emplace_back(id, entry.actor);
     for (const auto& [id, pods] : m.known)
-      if (!actor_of(id))
+      if (!actor_of(id) && !set_aside_.contains(id))
         for (PodKey pod : pods) answers->end.push_back({id, pod.index, pod.attempt});
     auto ack = std::make_shared<Ack>(
         asked.size() + 1, [answers, answered = m.answered] { answered(std::move(answers->end)); });
@@ -366,7 +399,7 @@ class Registry : public registry_actor::base {
     }
     finished_.erase({entry.finished_ms, m.job});
     free_name(m.job, entry);
-    for (const Ask& ask : entry.asks) ask.gone();
+    for (const Ask& ask : entry.asks) ask.otherwise(Nothing{});
     jobs_.erase(it);
   }
 
@@ -379,7 +412,7 @@ class Registry : public registry_actor::base {
       with_actor(id, {[this](const auto& actor) {
                         send(actor, JobDelete{true, false, std::make_shared<Ack>(1, [] {})});
                       },
-                      [] {}});
+                      [](const Status&) {}});
     }
   }
 
@@ -437,6 +470,7 @@ class Registry : public registry_actor::base {
       finished_;  // by when they finished, while they may be too many
   std::map<FullName, JobId> names_;
   std::map<JobId, Entry> jobs_;
+  std::set<JobId> set_aside_;  // since the start: they may have pods
   std::map<caf::actor_addr, JobId> leaving_;
   std::set<std::pair<Millis, JobId>> wakes_;  // jobs at rest that are wanted again (elapsed)
   uint64_t wake_round_ = 0;
@@ -465,13 +499,6 @@ Held held_slots(const storage::Recovered& recovered) {
     }
   held.lost.assign(lost.begin(), lost.end());
   return held;
-}
-
-RestingJob resting_job(const core::Job& job) {
-  const core::JobMeta& meta = job.object().meta;
-  const core::Condition* end = job.condition("Complete");
-  if (!end) end = job.condition("Failed");
-  return {job.id(), meta.ns, meta.name, meta.uid, end ? end->at_ms : 1, core::expires_at(job)};
 }
 
 registry_actor spawn_registry(caf::actor_system& system, journal_actor journal,

@@ -7,7 +7,11 @@
 //
 // Always holds: two creates of one name can't both win; a job id is durable before anything carries
 // it; a report that names a job which is gone is acked (its id was reserved, and there is no such
-// job).
+// job), unless the job is set aside.
+//
+// A job whose rows can't be read is set aside: its name stays taken, whatever is asked of it is
+// answered with the damage, and agents are told neither to end its pods nor that their ends were
+// taken.
 #pragma once
 
 #include "actors/cluster_actor.hpp"
@@ -29,22 +33,14 @@ struct Held {
 };
 Held held_slots(const storage::Recovered& recovered);
 
-// Reads a job that has no actor back from disk.
-using LoadJob = std::function<storage::RecoveredJob(JobId)>;
-
-// A job that is at rest at the start.
-struct RestingJob {
-  JobId id = 0;
-  std::string ns, name, uid;
-  Millis finished_ms = 0;
-  Millis wake_ms = 0;  // when its time to live is over; 0: never
-};
-RestingJob resting_job(const core::Job& job);
+// Reads a job that has no actor back from disk; an error sets it aside.
+using LoadJob = std::function<Result<storage::RecoveredJob>(JobId)>;
 
 // What was there at the start. Every job is told of the lost nodes before anything else.
 struct RegistryStart {
   std::vector<storage::RecoveredJob> jobs;
-  std::vector<RestingJob> resting;
+  std::vector<storage::DamagedJob> damaged;
+  std::vector<core::Resting> resting;
   std::vector<NodeId> lost;
   JobId next_job = 1;
 };

@@ -368,7 +368,7 @@ void Agent::send(Link& link, wire::Session::Client session, const core::node::Re
   write_report(report, boot_now(), request);
   link.tasks.add(request.send().then(
       [this, id = report.id](capnp::Response<wire::Session::ReportResults>&& answer) {
-        node_.report_returned(id);
+        node_.report_returned(id, read_pods(answer.getKept()));
         work_dir_.told_commit(answer.getCommit());
         schedule();
       }));

@@ -81,7 +81,7 @@ kj::Promise<void> Routes::attempts(Exchange& exchange, const Shown& shown) {
     return set.empty() || indexes.contains(pod.key.index);
   };
   auto page = backend_.read_attempts(request);
-  if (!page.ok()) return exchange.send_error(page.error(), "jobs", job.object().meta.name);
+  if (!page.ok()) return exchange.send_status(500, "InternalError", page.error().message);
   OrderedJson list;
   list["kind"] = "AttemptList";
   list["apiVersion"] = "muster.dev/v1";
@@ -108,7 +108,7 @@ kj::Promise<void> Routes::attempt_log(Exchange& exchange, const Shown& shown) {
   request.wanted = [key](const core::Pod& pod) { return pod.key == key; };
   for (;;) {
     auto page = backend_.read_attempts(request);
-    if (!page.ok()) return exchange.send_error(page.error(), "jobs", meta.name);
+    if (!page.ok()) return exchange.send_status(500, "InternalError", page.error().message);
     if (!page->attempts.empty())
       return pod_log(exchange, Shown{.kind = Kind::pod, .job = &job, .pod = &page->attempts[0]},
                      name);
@@ -149,7 +149,7 @@ kj::Promise<void> Routes::why(Exchange& exchange, const Shown& shown) {
       return exchange.bad("index: \"" + text + "\" is not one of 0-" +
                           std::to_string(job.state().completions - 1));
     auto last = last_attempt(job, *index);
-    if (!last.ok()) return exchange.send_error(last.error(), "jobs", job.object().meta.name);
+    if (!last.ok()) return exchange.send_status(500, "InternalError", last.error().message);
     why = why_index(view_, job, *index, *last, options_.now(), options_.knobs);
   }
   OrderedJson out;

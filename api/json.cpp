@@ -1,5 +1,6 @@
 #include "api/json.hpp"
 
+#include "api/job_text.hpp"
 #include "base/check.hpp"
 #include "core/pod_name.hpp"
 
@@ -14,18 +15,6 @@ std::string hex(uint64_t n) {
   char text[17];
   auto end = std::to_chars(text, text + sizeof text, n, 16).ptr;
   return std::string(text, end);
-}
-
-OrderedJson conditions_json(const std::vector<core::Condition>& conditions) {
-  OrderedJson list = OrderedJson::array();
-  for (const core::Condition& c : conditions)
-    list.push_back({{"type", c.type},
-                    {"status", c.status ? "True" : "False"},
-                    {"lastProbeTime", time_text(c.at_ms)},
-                    {"lastTransitionTime", time_text(c.at_ms)},
-                    {"reason", c.reason},
-                    {"message", c.message}});
-  return list;
 }
 
 // Appends what the parser finds. Only the innermost open container grows, so the pointers stay
@@ -173,24 +162,9 @@ void append_quoted(std::string& out, std::string_view text) {
 }
 
 OrderedJson job_status(const core::Job& job) {
-  const core::JobState& s = job.state();
-  if (!s.external_status.empty()) return parse_ordered(s.external_status);
-  OrderedJson status = OrderedJson::object();
-  if (!s.conditions.empty()) status["conditions"] = conditions_json(s.conditions);
-  if (s.start_ms != 0) status["startTime"] = time_text(s.start_ms);
-  if (s.completion_ms != 0) status["completionTime"] = time_text(s.completion_ms);
-  // The pods of an orphaned job are not its own any more.
-  if (job.active() != 0 && !s.orphaned) status["active"] = job.active();
-  if (job.succeeded() != 0) status["succeeded"] = job.succeeded();
-  if (s.failed != 0) status["failed"] = s.failed;
-  if (job.indexed() && !s.completed.empty()) status["completedIndexes"] = s.completed.text();
-  if (s.synced) {
-    if (job.per_index() && !s.index_limits_off) status["failedIndexes"] = s.failed_indexes.text();
-    status["ready"] = s.orphaned ? 0 : job.ready();
-    status["terminating"] = s.orphaned ? 0 : job.terminating();
-    status["uncountedTerminatedPods"] = OrderedJson::object();
-  }
-  return status;
+  std::string text;
+  append_job_status(text, job);
+  return parse_ordered(text);
 }
 
 OrderedJson job_json(const core::Job& job, uint64_t version) {

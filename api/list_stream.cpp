@@ -39,7 +39,7 @@ class ListStream {
     while (!over() && piece_.size() < kPiece) {
       // What has gone meanwhile is left out: a watch from the list's version tells that it was
       // there.
-      if (const auto shown = context_.view.find(items_.front())) tell(*shown);
+      if (const auto shown = context_.view.listed(items_.front())) tell(*shown);
       items_.pop_front();
       if (items_.empty()) next_job();
     }

@@ -155,11 +155,11 @@ Result<core::JobObjectPtr> update_job(ParsedJob job, const core::JobObject& old_
 
 core::JobObjectPtr load_job(std::string_view json_text) {
   auto text = parse_json(json_text, kNoLimits);
-  MUSTER_CHECK(text.ok(), json_text);
+  if (!text.ok()) return nullptr;
   auto object = std::make_shared<core::JobObject>();
   json document = std::move(text->value);
   auto unknown = conform(document, "Job");
-  MUSTER_CHECK(unknown.ok(), unknown.error().message);
+  if (!unknown.ok()) return nullptr;
   read_values(document, object->meta, object->spec);
   object->json = json_text;
   return object;

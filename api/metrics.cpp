@@ -258,10 +258,11 @@ std::string Metrics::text(const View& view) {
   m.nodes.Add({{"ready", "false"}}).Set(not_ready);
   m.slots.Set(slots);
   const auto at_rest = view.resting();
-  double running = 0, suspended = 0, complete = static_cast<double>(at_rest.first),
+  double running = 0, damaged = static_cast<double>(view.damaged()), suspended = 0,
+         complete = static_cast<double>(at_rest.first),
          failed = static_cast<double>(at_rest.second);
   view.each_active_job([&](const core::Job& job) {
-    if (job.hidden()) return;
+    if (job.hidden() || job.condition(kDamaged)) return;
     (job.condition("Complete") ? complete
      : job.condition("Failed") ? failed
      : job.suspended()         ? suspended
@@ -271,6 +272,7 @@ std::string Metrics::text(const View& view) {
   m.jobs.Add({{"state", "suspended"}}).Set(suspended);
   m.jobs.Add({{"state", "complete"}}).Set(complete);
   m.jobs.Add({{"state", "failed"}}).Set(failed);
+  m.jobs.Add({{"state", "damaged"}}).Set(damaged);
   m.memory.Set(resident_bytes());
   m.cpu.Set(cpu_seconds());
   m.files.Set(static_cast<double>(open_files()));

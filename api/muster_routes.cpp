@@ -41,6 +41,9 @@ kj::Promise<void> Routes::answer_own(Exchange& exchange, const MusterTarget& tar
   if (target.what == "verification") return verification(exchange);
   if (target.job.empty()) return node_use(exchange);
   const auto job = view_.job(target.ns, target.job);
+  const bool of_state = target.what == "indexes" || target.what == "log";
+  if (const auto why = damage({Kind::job, target.ns, target.job, ""}, !of_state))
+    return exchange.send_status(500, "InternalError", *why);
   if (!job) return exchange.send_error({Errc::not_found, "", {}}, "jobs", target.job);
   if (target.what == "attempts") return attempts(exchange, *job);
   if (target.what == "log") return attempt_log(exchange, *job);

@@ -1,5 +1,6 @@
 #include "api/render.hpp"
 
+#include "api/job_text.hpp"
 #include "api/json.hpp"
 #include "api/tables.hpp"
 
@@ -40,7 +41,7 @@ const char* resource_name(Kind kind) {
 void Renderer::object(std::string& out, const Shown& shown) {
   switch (shown.kind) {
     case Kind::job:
-      out += dumped(job_json(*shown.job, shown.version));
+      append_job(out, *shown.job, shown.version);
       return;
     case Kind::pod:
       writers_.of(*shown.job).pod(out, view_, shown);
@@ -60,9 +61,11 @@ void Renderer::row(std::string& out, const Shown& shown) {
   out += R"(,"object":{"kind":"PartialObjectMetadata","apiVersion":"meta.k8s.io/v1",)";
   if (shown.kind == Kind::pod) {
     writers_.of(*shown.job).metadata(out, shown);
+  } else if (shown.kind == Kind::job) {
+    out += "\"metadata\":";
+    append_job_metadata(out, *shown.job, shown.version);
   } else {
-    const OrderedJson whole = shown.kind == Kind::job ? job_json(*shown.job, shown.version)
-                              : shown.kind == Kind::node
+    const OrderedJson whole = shown.kind == Kind::node
                                   ? node_json(*shown.node, shown.version)
                                   : event_json(*shown.job, *shown.event, shown.version);
     out += "\"metadata\":" + dumped(whole.at("metadata"));

@@ -91,6 +91,8 @@ kj::Promise<void> Routes::answer(Exchange& exchange, Target target) {
   const Method method = exchange.method;
   const bool one = !target.name.empty(), whole = target.sub.empty();
   const bool event = target.kind == Kind::event, job = target.kind == Kind::job;
+  if (const auto why = damage(target, method == Method::GET); one && why)
+    return exchange.send_status(500, "InternalError", *why);
   if (method == Method::GET && target.sub != "eviction") {
     if (target.sub == "log") return log(exchange, target);
     if (target.sub == "scale") return get_scale(exchange, target);
@@ -154,6 +156,16 @@ std::optional<Shown> Routes::find(const Target& target) const {
       return view_.event(target.ns, target.name);
   }
   return std::nullopt;
+}
+
+// Why an object can't be told, or is not to be changed.
+std::optional<std::string> Routes::damage(const Target& target, bool reads) const {
+  if (target.name.empty() || view_.damaged() == 0) return std::nullopt;
+  const auto shown = find(target);
+  const core::Condition* found = shown && shown->job ? shown->job->condition(kDamaged) : nullptr;
+  if (found && !reads) return "the job is set aside: " + found->message;
+  if (shown) return std::nullopt;
+  return view_.damage(target.kind, target.ns, target.name);
 }
 
 kj::Promise<void> Routes::get(Exchange& exchange, const Target& target) {

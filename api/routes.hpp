@@ -68,6 +68,7 @@ class Routes {
   Promise not_allowed(Exchange& exchange, std::string methods);
   Promise respond(Exchange& exchange, const Shown& shown, int code = 200);
   std::optional<Shown> find(const Target& target) const;
+  std::optional<std::string> damage(const Target& target, bool reads) const;
   Promise get(Exchange& exchange, const Target& target);
   Promise list(Exchange& exchange, const Target& target);
   std::optional<Promise> refuse_version(Exchange& exchange);

@@ -34,6 +34,7 @@ std::string joined(const std::vector<core::Container>& containers,
 }
 
 std::string job_state(const core::Job& job) {
+  if (job.condition(kDamaged)) return "Damaged";
   if (job.condition("Complete")) return "Complete";
   if (job.condition("Failed")) return "Failed";
   if (job.state().deleted_ms != 0) return "Terminating";

@@ -3,7 +3,6 @@
 #include "api/json.hpp"
 #include "base/check.hpp"
 #include "core/pod_name.hpp"
-#include "core/spec/well_known.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -43,15 +42,9 @@ uint64_t weight(const core::Job& job) {
   return 1 + job.state().finished.size() + job.state().events.size();
 }
 
-bool named_pods(const core::JobObject& object) {
-  auto has = [&object](std::string_view key, const std::string& value) {
-    auto it = object.spec.pod.labels.find(std::string(key));
-    return it != object.spec.pod.labels.end() && it->second == value;
-  };
-  return has(core::kJobNameLabel, object.meta.name) &&
-         has(core::kLegacyJobNameLabel, object.meta.name) &&
-         has(core::kControllerUidLabel, object.meta.uid) &&
-         has(core::kLegacyControllerUidLabel, object.meta.uid);
+// Without its versions.
+RestingJob entry_of(const core::Resting& job) {
+  return {.uid = job.uid, .complete = job.complete, .named_pods = job.named_pods};
 }
 
 // A copy that begins with this commit.
@@ -72,15 +65,9 @@ bool same_shown(core::NodeInfo a, const core::NodeInfo& b) {
 
 }  // namespace
 
-RestingJob resting_entry(const core::Job& job) {
-  return {.uid = job.object().meta.uid,
-          .complete = job.condition("Complete") != nullptr,
-          .named_pods = named_pods(job.object())};
-}
-
-void View::load_resting(JobId id, const std::string& ns, const std::string& name, RestingJob job) {
-  by_name_.emplace(ns, name, id);
-  resting_.emplace(id, std::move(job));
+void View::load_resting(const core::Resting& job) {
+  by_name_.emplace(job.ns, job.name, job.id);
+  resting_.emplace(job.id, entry_of(job));
 }
 
 void View::load(core::Job job) {
@@ -89,6 +76,18 @@ void View::load(core::Job job) {
   const core::Job& j = view->job;
   by_name_.emplace(j.object().meta.ns, j.object().meta.name, j.id());
   jobs_[j.id()] = std::move(view);
+}
+
+void View::load_damaged(JobId id, core::JobObjectPtr object, const std::string& why, Millis at_ms) {
+  set_aside_.insert(id);
+  if (!object) return;
+  core::JobState state;
+  state.generation = object->meta.generation;
+  state.parallelism = object->spec.parallelism.value_or(1);
+  state.completions = object->spec.completions.value_or(-1);
+  state.admitted_ms = object->meta.created_ms;
+  state.conditions.push_back({kDamaged, true, at_ms, "Unreadable", why});
+  load(core::Job(id, std::move(object), std::move(state)));
 }
 
 void View::loaded(uint64_t commit, std::vector<core::NodeInfo> nodes) {
@@ -115,6 +114,7 @@ void View::commit(const core::Committed& committed) {
   MUSTER_CHECK(committed.commit > commit_, committed.commit, commit_);
   commit_ = committed.commit;
   ++commits_;
+  brief_.reset();
   for (const auto& batch : committed.jobs) {
     if (resting_.contains(batch->job)) awake(batch->job, *batch);
     auto it = jobs_.find(batch->job);
@@ -310,7 +310,12 @@ const JobView* View::job_view(JobId id) const {
   if (at_rest == resting_.end()) return it == jobs_.end() ? nullptr : it->second.get();
   if (it == jobs_.end()) {
     auto job = load_job_(id);
-    if (!job) return nullptr;  // its end is on disk, and about to be shown
+    if (!job) {
+      // Its end is on disk, and about to be shown; or it can't be read.
+      if (job.error().code != Errc::not_found) unreadable_[id] = job.error().message;
+      return nullptr;
+    }
+    unreadable_.erase(id);
     auto view = view_of(std::move(*job), at_rest->second.version);
     view->owner_version = at_rest->second.owner_version;
     recent_weight_ += weight(view->job);
@@ -350,13 +355,14 @@ void View::awake(JobId id, const core::JobRecords& batch) {
   auto view = view_of(core::Job(*batch.before), entry.version);
   view->owner_version = entry.owner_version;
   resting_.erase(id);
+  unreadable_.erase(id);
   jobs_.emplace(id, std::move(view));
 }
 
 void View::rest(JobId id) {
   if (!load_job_) return;
   JobView& view = *jobs_.at(id);
-  RestingJob entry = resting_entry(view.job);
+  RestingJob entry = entry_of(core::resting(view.job));
   entry.version = view.version;
   entry.owner_version = view.owner_version;
   resting_.emplace(id, std::move(entry));
@@ -364,6 +370,19 @@ void View::rest(JobId id) {
   view.used = ++uses_;
   recent_.emplace(uses_, id);
   keep_few(id);
+}
+
+std::optional<std::string> View::damage(Kind kind, std::string_view ns,
+                                        std::string_view name) const {
+  for (const auto& [id, why] : unreadable_) {
+    auto is_it = [&, id = id](const Place& job) {
+      const std::string& its = std::get<1>(job);
+      if (std::get<JobId>(job) != id || std::get<0>(job) != ns) return false;
+      return kind == Kind::job ? its == name : name.starts_with(its);
+    };
+    if (std::any_of(by_name_.begin(), by_name_.end(), is_it)) return why;
+  }
+  return std::nullopt;
 }
 
 std::pair<size_t, size_t> View::resting() const {
@@ -473,6 +492,31 @@ std::optional<Shown> View::find(const Key& key) const {
   return shown;
 }
 
+std::optional<Shown> View::listed(const Key& key) const {
+  if (key.kind == Kind::job)
+    if (auto shown = brief(key.job)) return shown;
+  return find(key);
+}
+
+// A job at rest that is not in memory, as lists tell it.
+std::optional<Shown> View::brief(JobId id) const {
+  auto at_rest = resting_.find(id);
+  if (!load_brief_ || at_rest == resting_.end() || jobs_.contains(id)) return std::nullopt;
+  if (!brief_ || brief_->id() != id) {
+    brief_.reset();
+    auto job = load_brief_(id);
+    if (!job) return std::nullopt;
+    brief_ = std::move(*job);
+    if (auto damage = unreadable_.find(id); damage != unreadable_.end()) {
+      core::JobState state = brief_->state();
+      state.conditions.push_back(
+          {kDamaged, true, state.last_record_ms, "Unreadable", damage->second});
+      brief_ = core::Job(id, brief_->object_ptr(), std::move(state));
+    }
+  }
+  return Shown{.kind = Kind::job, .job = &*brief_, .version = at_rest->second.version};
+}
+
 const core::NodeInfo* View::node_info(NodeId id) const {
   auto it = nodes_.find(id);
   return it == nodes_.end() ? nullptr : &it->second;
@@ -508,6 +552,8 @@ void View::each_of(Kind kind, const Place& job, const Wanted& wanted,
   if (auto rest = resting_.find(id);
       rest != resting_.end() && wanted.named && !wanted.named(name, rest->second))
     return;
+  if (kind == Kind::job)
+    if (const auto shown = brief(id)) return f(*shown);
   const JobView* found = job_view(id);
   if (!found) return;
   const JobView& view = *found;

@@ -17,9 +17,11 @@
 // object's version.
 #pragma once
 
+#include "base/result.hpp"
 #include "core/cluster/node_info.hpp"
 #include "core/job/batch.hpp"
 #include "core/job/job.hpp"
+#include "core/job/resting.hpp"
 
 #include <array>
 #include <concepts>
@@ -40,6 +42,9 @@
 namespace muster::api {
 
 enum class Kind : uint8_t { job, pod, node, event };
+
+// The condition of a job whose state can't be read from disk (docs/api.md).
+constexpr const char* kDamaged = "muster.dev/Damaged";
 
 // A job with the versions of what belongs to it.
 struct JobView {
@@ -131,18 +136,23 @@ class View {
   View(const View&) = delete;
   View& operator=(const View&) = delete;
 
-  // Loads a job at rest from disk; nothing: it is gone. Without one no job is ever at rest. So many
-  // of them stay in memory: those that were asked for last.
-  using LoadJob = std::function<std::optional<core::Job>(JobId)>;
+  // Loads a job at rest from disk; not_found: it is gone; another error: it can't be read. Without
+  // one no job is ever at rest. So many of them stay in memory: those that were asked for last.
+  using LoadJob = std::function<Result<core::Job>(JobId)>;
   void rest_with(LoadJob load, size_t recent_max = 1'000) {
     load_job_ = std::move(load);
     recent_max_ = recent_max;
   }
 
+  // Loads one as lists tell it (core::brief), which is much cheaper; any error: it is loaded whole.
+  void brief_with(LoadJob load) { load_brief_ = std::move(load); }
+
   // At the start: the recovered jobs and nodes, then the commit number that they stand for.
   void load(core::Job job);
   // One that is at rest.
-  void load_resting(JobId id, const std::string& ns, const std::string& name, RestingJob job);
+  void load_resting(const core::Resting& job);
+  // One that is set aside, for this reason; `object` may be nullptr: then nothing of it is shown.
+  void load_damaged(JobId id, core::JobObjectPtr object, const std::string& why, Millis at_ms);
   void loaded(uint64_t commit, std::vector<core::NodeInfo> nodes);
 
   // A batch that is on disk.
@@ -163,13 +173,16 @@ class View {
   std::optional<Shown> event(std::string_view ns, std::string_view name) const;
   // Also of a hidden job, as long as its fold lives (kind pod and event).
   std::optional<Shown> find(const Key& key) const;
+  // As find(), for whoever goes through a list: of a job at rest only what lists tell.
+  std::optional<Shown> listed(const Key& key) const;
   // The commit at which the metadata or spec of a job changed last; 0: before this start.
   uint64_t owner_version(JobId id) const;
   const core::NodeInfo* node_info(NodeId id) const;  // any incarnation; nullptr: unknown
   std::string node_name(NodeId id) const;            // "" when unknown
 
   // Calls f(const Shown&) for each shown object of this kind and namespace (empty: all), which is
-  // valid until f returns; `wanted` skips all pods and events of a job.
+  // valid until f returns; `wanted` skips all pods and events of a job. Jobs at rest come as lists
+  // tell them.
   void each(Kind kind, std::string_view ns, const Wanted& wanted,
             const std::function<void(const Shown&)>& f) const;
   // The jobs of a namespace (empty: all), hidden ones too, one after the other by namespace, name
@@ -185,6 +198,11 @@ class View {
   void each_active_job(const std::function<void(const core::Job&)>& f) const;
   // Jobs at rest, as (complete, failed).
   std::pair<size_t, size_t> resting() const;
+
+  // Jobs that are set aside, or whose rows could not be read when somebody asked.
+  size_t damaged() const { return set_aside_.size() + unreadable_.size(); }
+  // Why an object of this name, or what belongs to a job of this name, could not be read just now.
+  std::optional<std::string> damage(Kind kind, std::string_view ns, std::string_view name) const;
 
   // The ring. Positions count changes since the start.
   uint64_t ring_begin() const { return ring_first_; }
@@ -210,6 +228,7 @@ class View {
   void merge(core::NodeInfo node, bool passing);
   void push(Change change);
   const JobView* job_view(JobId id) const;
+  std::optional<Shown> brief(JobId id) const;
   void awake(JobId id, const core::JobRecords& batch);
   void rest(JobId id);
   void keep_few(JobId newest) const;
@@ -217,12 +236,15 @@ class View {
   size_t ring_max_;
   uint64_t commit_ = 0;
   uint64_t floor_ = 0;  // changes up to this commit are no longer all in the ring
-  LoadJob load_job_;
+  LoadJob load_job_, load_brief_;
+  mutable std::optional<core::Job> brief_;  // the last one of those
   size_t recent_max_ = 0;
   mutable std::map<JobId, JobPtr> jobs_;  // those not at rest, and of the others some
   std::unordered_map<JobId, RestingJob> resting_;
   mutable std::map<uint64_t, JobId> recent_;  // of the latter in jobs_, by their `used`
   mutable uint64_t uses_ = 0, recent_weight_ = 0;
+  std::set<JobId> set_aside_;
+  mutable std::map<JobId, std::string> unreadable_;  // of those at rest, and why
   std::set<std::tuple<std::string, std::string, JobId>, std::less<>> by_name_;  // hidden ones too
   std::map<NodeId, core::NodeInfo> nodes_;
   struct NodeView {
@@ -238,9 +260,6 @@ class View {
   RecordObserver* observer_ = nullptr;
   uint64_t commits_ = 0;
 };
-
-// The entry of a job at rest, without its versions.
-RestingJob resting_entry(const core::Job& job);
 
 inline Key key_of(const Shown& s) {
   switch (s.kind) {

@@ -47,7 +47,7 @@ bool Watch::pull(const Sink& sink, size_t max) {
   for (; max > 0 && !initial_.empty(); --max) {
     const Key key = initial_.back();
     initial_.pop_back();
-    auto shown = view_.find(key);
+    auto shown = view_.listed(key);
     if (!shown) {
       owed_.insert(key);  // gone meanwhile: its removal lies before us in the ring
       continue;

@@ -126,6 +126,11 @@ const core::Condition* terminal(const core::Job& job) {
 // Some words for all indexes alike; true when nothing of this job can start.
 bool explain_whole(const core::Job& job, Millis now, const core::Knobs& knobs, Explanation& out) {
   const core::JobState& s = job.state();
+  if (const core::Condition* damage = job.condition(kDamaged)) {
+    out.state = "Damaged";
+    out.summary = "the job is set aside, since its state can't be read: " + damage->message;
+    return true;
+  }
   if (const core::Condition* end = terminal(job)) {
     out.state = end->type == "Complete" ? "Succeeded" : "Failed";
     out.summary = "the job is " + end->type + ": " + end->reason + ": " + end->message;

@@ -76,8 +76,8 @@ void print_events(ApiClient& client, const std::string& ns, const std::string& j
 }
 
 std::string job_state(const Json& job) {
-  for (const char* type :
-       {"Failed", "Complete", "Suspended", "FailureTarget", "SuccessCriteriaMet"}) {
+  for (const char* type : {"muster.dev/Damaged", "Failed", "Complete", "Suspended", "FailureTarget",
+                           "SuccessCriteriaMet"}) {
     const Json& c = condition_of(job, type);
     if (c.is_null()) continue;
     const std::string reason = text_at(c, {"reason"}), message = text_at(c, {"message"});

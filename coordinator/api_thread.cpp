@@ -53,6 +53,7 @@ class Thread final : public ApiThread, public api::Backend {
       : options_(std::move(options)), metrics_(options_.version, wall_now) {
     view_.observe(&metrics_);
     view_.rest_with(options_.load_job);
+    view_.brief_with(options_.load_brief);
   }
   ~Thread() override { stop(); }
 
@@ -67,13 +68,15 @@ class Thread final : public ApiThread, public api::Backend {
 
   std::string address() const override { return address_; }
 
-  void load(std::vector<core::Job> jobs, std::vector<ShownAtRest> at_rest, uint64_t commit,
+  void load(std::vector<core::Job> jobs, std::vector<core::Resting> at_rest,
+            std::vector<storage::DamagedJob> damaged, uint64_t commit,
             std::vector<core::NodeInfo> nodes) override {
-    post([this, jobs = std::move(jobs), at_rest = std::move(at_rest), commit,
-          nodes = std::move(nodes)]() mutable {
+    post([this, jobs = std::move(jobs), at_rest = std::move(at_rest), damaged = std::move(damaged),
+          commit, nodes = std::move(nodes)]() mutable {
       for (core::Job& job : jobs) view_.load(std::move(job));
-      for (ShownAtRest& job : at_rest)
-        view_.load_resting(job.id, job.ns, job.name, std::move(job.entry));
+      for (const core::Resting& job : at_rest) view_.load_resting(job);
+      for (storage::DamagedJob& job : damaged)
+        view_.load_damaged(job.id, std::move(job.object), job.why, wall_now());
       view_.loaded(commit, std::move(nodes));
     });
   }

@@ -13,7 +13,6 @@
 #include "core/job/batch.hpp"
 #include "core/job/decide.hpp"
 #include "core/job/job.hpp"
-#include "storage/journal.hpp"
 #include "storage/recovery.hpp"
 
 #include <functional>
@@ -29,17 +28,11 @@ struct ApiOptions {
   bool insecure = false;
   std::string version;
   core::Knobs knobs{};
-  storage::Journal& journal;                                // for reading
-  std::vector<std::string> hosts;                           // names that clients may call it by
-  std::function<std::optional<core::Job>(JobId)> load_job;  // one at rest; nothing: it is gone
+  storage::Journal& journal;                           // for reading
+  std::vector<std::string> hosts;                      // names that clients may call it by
+  std::function<Result<core::Job>(JobId)> load_job;    // one at rest, as the View loads it
+  std::function<Result<core::Job>(JobId)> load_brief;  // and as lists tell it
   storage::LoadObject load_object{};
-};
-
-// A job at rest at the start.
-struct ShownAtRest {
-  JobId id = 0;
-  std::string ns, name;
-  api::RestingJob entry;
 };
 
 class ApiThread {
@@ -50,7 +43,8 @@ class ApiThread {
   virtual std::string address() const = 0;
 
   // All from any thread.
-  virtual void load(std::vector<core::Job> jobs, std::vector<ShownAtRest> at_rest, uint64_t commit,
+  virtual void load(std::vector<core::Job> jobs, std::vector<core::Resting> at_rest,
+                    std::vector<storage::DamagedJob> damaged, uint64_t commit,
                     std::vector<core::NodeInfo> nodes) = 0;
   // Why nothing is served yet.
   virtual void waits(std::string reason) = 0;

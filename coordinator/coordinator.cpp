@@ -15,6 +15,7 @@
 #include "coordinator/rpc_server.hpp"
 #include "core/cluster/lease.hpp"
 #include "storage/recovery.hpp"
+#include "storage/resting.hpp"
 #include "storage/rocksdb_journal.hpp"
 #include "storage/rows.hpp"
 
@@ -59,12 +60,6 @@ core::JobObjectPtr load_object(std::string_view json) {
   return api::load_job(json);
 }
 
-// The jobs at rest, as the registry and as the API know them.
-struct Resting {
-  std::vector<actors::RestingJob> jobs;
-  std::vector<api::RestingJob> shown;
-};
-
 class Running final : public Coordinator {
  public:
   explicit Running(Options options) : options_(std::move(options)) {}
@@ -84,25 +79,32 @@ class Running final : public Coordinator {
     journal_ = std::move(*journal);
     ApiOptions api_options{options_.api, options_.insecure, kVersion, knobs(), *journal_};
     api_options.hosts = options_.api_hosts;
-    api_options.load_job = [this](JobId id) -> std::optional<core::Job> {
+    api_options.load_job = [this](JobId id) -> Result<core::Job> {
       auto job = storage::recover_job(*journal_, id, load_object);
       if (job) return std::move(job->job);
-      if (job.error().code != Errc::not_found) stop_loudly(job.error().message);
-      return std::nullopt;
+      if (job.error().code != Errc::not_found) log::error("{}", job.error().message);
+      return job.error();
     };
     api_options.load_object = load_object;
+    api_options.load_brief = [this](JobId id) { return storage::brief_job(*journal_, id); };
     auto api = ApiThread::start(std::move(api_options));
     if (!api) return api.error();
     api_ = std::move(*api);
 
-    Resting resting;
-    auto recovered =
-        storage::recover(*journal_, load_object, [&resting](const storage::RecoveredJob& r) {
-          resting.jobs.push_back(actors::resting_job(r.job));
-          resting.shown.push_back(api::resting_entry(r.job));
-        });
+    std::vector<core::Resting> resting;
+    auto recovered = storage::recover(*journal_, load_object, [&resting](core::Resting job) {
+      resting.push_back(std::move(job));
+    });
     if (!recovered) return recovered.error();
-    std::vector<storage::Row> epoch = begin_epoch(*recovered);
+    const std::string noted = storage::RocksdbJournal::noted_cluster(options_.data_dir);
+    if (!noted.empty() && !recovered->cluster_id.empty() && noted != recovered->cluster_id)
+      return Error{Errc::invalid,
+                   options_.data_dir + "/cluster-id says that this is the state of cluster " +
+                       noted + ", but the database is of cluster " + recovered->cluster_id +
+                       ": they were put together from two directories",
+                   {}};
+    std::vector<storage::Row> epoch = begin_epoch(*recovered, noted);
+    const std::string cluster_id = recovered->cluster_id;
     auto rpc =
         RpcServer::bind({options_.listen, options_.insecure, recovered->cluster_id,
                          recovered->cluster_key, recovered->epoch, recovered->nonce,
@@ -118,7 +120,7 @@ class Running final : public Coordinator {
     caf::anon_send(writer_, std::move(first));
     rpc_->serve(cluster_, registry_);
     if (wait) wait_for_nodes(here);
-    return serve();
+    return serve(cluster_id);
   }
 
   void stop() override {
@@ -148,12 +150,13 @@ class Running final : public Coordinator {
   // Each start has an epoch above all before, and a random number beside it: two coordinators on
   // copies of one data-dir have the same epoch, but not the same number.
   // The rows go out with the first commit.
-  static std::vector<storage::Row> begin_epoch(storage::Recovered& recovered) {
-    std::vector<storage::Row> rows;
+  static std::vector<storage::Row> begin_epoch(storage::Recovered& recovered,
+                                               const std::string& noted_cluster) {
+    std::vector<storage::Row> rows = std::move(recovered.index_rows);
     if (recovered.cluster_id.empty()) {
       char id[17];
       std::snprintf(id, sizeof id, "%016llx", static_cast<unsigned long long>(random_number()));
-      recovered.cluster_id = id;
+      recovered.cluster_id = noted_cluster.empty() ? id : noted_cluster;  // a start was cut off
       rows.push_back(storage::cluster_row(recovered.cluster_id));
     }
     if (recovered.cluster_key.empty()) {
@@ -191,8 +194,10 @@ class Running final : public Coordinator {
     log::info("not all nodes on record are back after {} ms; serving without them", wait_ms);
   }
 
-  Status serve() {
+  Status serve(const std::string& cluster_id) {
     if (Status ok = journal_->begin_writing(); !ok) return ok;
+    if (Status ok = storage::RocksdbJournal::note_cluster(options_.data_dir, cluster_id); !ok)
+      return ok;
     caf::anon_send(writer_, actors::begin_atom_v);
     api_->ready(registry_, cluster_, *rpc_);
     return write_endpoints();
@@ -202,20 +207,26 @@ class Running final : public Coordinator {
     return {options_.backoff_base_ms, options_.backoff_max_ms, options_.gates};
   }
 
-  void spawn(storage::Recovered recovered, Resting resting, std::function<void()> all_here) {
+  void spawn(storage::Recovered recovered, std::vector<core::Resting> resting,
+             std::function<void()> all_here) {
     std::vector<core::Job> shown;
     actors::Held held = actors::held_slots(recovered);
     for (const storage::RecoveredJob& r : recovered.jobs) {
       if (!r.job.state().forgotten) shown.push_back(r.job);
     }
     log::info("epoch {}: {} jobs, {} of them finished, {} nodes, commit {}", recovered.epoch,
-              recovered.jobs.size() + resting.jobs.size(), resting.jobs.size(),
-              recovered.nodes.size(), journal_->last_commit());
-    std::vector<ShownAtRest> at_rest;
-    for (size_t i = 0; i < resting.jobs.size(); ++i)
-      at_rest.push_back({resting.jobs[i].id, resting.jobs[i].ns, resting.jobs[i].name,
-                         std::move(resting.shown[i])});
-    api_->load(std::move(shown), std::move(at_rest), journal_->last_commit(), recovered.nodes);
+              recovered.jobs.size() + resting.size(), resting.size(), recovered.nodes.size(),
+              journal_->last_commit());
+    for (const storage::DamagedJob& job : recovered.damaged) {
+      const std::string name =
+          job.object ? job.object->meta.ns + "/" + job.object->meta.name : "(its name is lost)";
+      log::error(
+          "j{} {} IS SET ASIDE, it does not run and its pods are left alone: {}. `muster "
+          "restore` puts an earlier copy in its place",
+          job.id, name, job.why);
+    }
+    api_->load(std::move(shown), resting, recovered.damaged, journal_->last_commit(),
+               recovered.nodes);
 
     system_ = std::make_unique<caf::actor_system>(config_);
     writer_ = actors::spawn_journal(
@@ -248,20 +259,18 @@ class Running final : public Coordinator {
     registry.clock = wall_now;
     registry.knobs = knobs();
     registry.load_job = [this](JobId id) {
-      auto job = storage::recover_job(*journal_, id, load_object);
-      if (!job) stop_loudly(job.error().message);
-      return std::move(*job);
+      return storage::recover_job(*journal_, id, load_object);
     };
     registry.next_job = next_job;
     registry.finished_jobs_max = options_.finished_jobs_max;
     registry.synced = [this](bool indexed, core::SyncAction action, double took) {
       api_->synced(indexed, action, took);
     };
-    registry_ =
-        actors::spawn_registry(*system_, writer_, cluster_, *rpc_,
-                               {std::move(recovered.jobs), std::move(resting.jobs),
-                                std::move(held.lost), std::max<JobId>(1, recovered.next_job_id)},
-                               std::move(registry));
+    registry_ = actors::spawn_registry(
+        *system_, writer_, cluster_, *rpc_,
+        {std::move(recovered.jobs), std::move(recovered.damaged), std::move(resting),
+         std::move(held.lost), std::max<JobId>(1, recovered.next_job_id)},
+        std::move(registry));
     history_ = actors::spawn_history(*system_, writer_, *journal_, wall_now,
                                      {options_.attempts_keep_ms, options_.attempts_max});
   }

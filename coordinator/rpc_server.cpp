@@ -575,13 +575,18 @@ kj::Promise<void> Session::report(ReportContext context) {
              "a list has 512 entries at most");
   actors::Report report{node_, read_report(node_, params.getStarts(), params.getEnds()), nullptr};
   context.releaseParams();
-  auto paf = kj::newPromiseAndFulfiller<void>();
-  auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(paf.fulfiller));
-  report.done = [done = server_.replies().across<Nothing>(
-                     [fulfiller](Nothing) { (*fulfiller)->fulfill(); })] { done({}); };
+  using Pods = std::vector<PodId>;
+  auto paf = kj::newPromiseAndFulfiller<Pods>();
+  auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<Pods>>>(kj::mv(paf.fulfiller));
+  report.done = server_.replies().across<Pods>(
+      [fulfiller](Pods kept) { (*fulfiller)->fulfill(kj::mv(kept)); });
   caf::anon_send(server_.registry(), std::move(report));
-  return paf.promise.then([&server = server_, context]() mutable {
-    context.getResults(capnp::MessageSize{4, 0}).setCommit(server.options().last_commit());
+  return paf.promise.then([&server = server_, context](Pods kept) mutable {
+    auto results = context.getResults(capnp::MessageSize{8 + 3 * kept.size(), 0});
+    results.setCommit(server.options().last_commit());
+    if (kept.empty()) return;
+    auto pods = results.initKept(static_cast<unsigned>(kept.size()));
+    for (unsigned i = 0; i < kept.size(); ++i) write_pod(pods[i], kept[i]);
   });
 }
 

@@ -128,8 +128,10 @@ interface Session {
   heartbeat @0 (seq :UInt64, trouble :NodeTrouble) -> (epoch :UInt64, nonce :UInt64, commit :UInt64);
   # Renews the lease. DISCONNECTED: register again.
 
-  report @1 (starts :List(PodStart), ends :List(PodEnd)) -> (commit :UInt64);
-  # Returns once each end is on disk, and waits for nothing else; the return is the ack. An agent repeats what it has
+  report @1 (starts :List(PodStart), ends :List(PodEnd)) -> (commit :UInt64, kept :List(T.PodId));
+  # Returns once each end is on disk, and waits for nothing else; the return is the ack. Not of the ends of `kept`,
+  # whose jobs can't be read just now: an agent keeps these, and reports them again after its next registration.
+  # An agent repeats what it has
   # not seen return, so an end may arrive twice and is judged once. DISCONNECTED: register, then report again.
 
   leave @2 () -> ();

@@ -12,6 +12,7 @@ const recordsVersion :UInt32 = 1;
 const snapshotVersion :UInt32 = 1;
 const nodeVersion :UInt32 = 1;
 const attemptsVersion :UInt32 = 1;
+const restingVersion :UInt32 = 1;
 
 enum Counted { notYet @0; succeeded @1; failed @2; ignored @3; released @4; }
 
@@ -240,6 +241,30 @@ struct Pod {
   action @20 :FailureAction;
   conditions @21 :List(PodCondition);
   containers @22 :List(ContainerEnd);
+}
+
+# A finished job at rest, as a start and a list know it.
+struct RestingRow {
+  version @0 :UInt32;
+  namespace @1 :Text;
+  name @2 :Text;
+  uid @3 :Text;
+  finishedMs @4 :Int64;
+  wakeMs @5 :Int64;                   # when its time to live is over; 0: never
+  complete @6 :Bool;                  # else Failed
+  namedPods @7 :Bool;                 # its pods carry its own name and uid as labels
+  # What a list tells or selects by, beside the owner's row.
+  generation @8 :Int64;
+  createdMs @9 :Int64;
+  labels @10 :List(Label);
+  someIndexes @11 :Bool;              # it is annotated with those that are to run
+  indexes @12 :Text;
+  completionMode @13 :Text;
+  perIndex @14 :Bool;                 # backoffLimitPerIndex is set
+  hasSelector @15 :Bool;
+  selector @16 :List(Label);
+  containers @17 :List(Label);        # name and image
+  state @18 :Data;                    # a JobSnapshot without pods, events and attempts; empty: it would be too long
 }
 
 # Attempts that are over, as one append of their job closed them. Created has the base of the list.

@@ -10,6 +10,7 @@ namespace muster::storage {
 namespace {
 
 constexpr size_t kLookedAtMax = 4096;  // attempts, a page
+constexpr JobId kJobsPassed = 10'000;  // in search of one that can be read
 
 }  // namespace
 
@@ -22,7 +23,7 @@ Result<AttemptPage> read_attempts(Rows& rows, JobId job, AttemptCursor from, siz
   AttemptPage page;
   std::optional<Error> broken;
   size_t looked_at = 0;
-  rows.scan_from(
+  Status read = rows.scan_from(
       keys::attempts_of(job), keys::attempts(job, from.sequence),
       [&](std::string_view key, std::string_view value) {
         auto at = keys::parse_records(key, keys::kAttempts);
@@ -41,9 +42,11 @@ Result<AttemptPage> read_attempts(Rows& rows, JobId job, AttemptCursor from, siz
         }
         return true;
       });
+  if (!broken && !read) broken = read.error();
   if (broken)
     return Error{broken->code,
-                 "journal: attempts of job j" + std::to_string(job) + ": " + broken->message};
+                 "journal: attempts of job j" + std::to_string(job) + ": " + broken->message,
+                 {}};
   return page;
 }
 
@@ -58,12 +61,13 @@ std::vector<Row> outdated_attempts(Rows& rows, Millis before_ms, uint64_t keep, 
   uint64_t total = 0;
   JobId job = 0;
   bool there = false;
-  rows.scan(keys::kAttempts, [&](std::string_view key, std::string_view value) {
+  auto visit = [&](std::string_view key, std::string_view value) {
     auto at = keys::parse_records(key, keys::kAttempts);
     auto head = attempts_head(value);
     if (at && at->job != job) {
       job = at->job;
-      there = rows.get(keys::owner(job)).has_value();
+      auto owner = rows.get(keys::owner(job));
+      there = !owner || owner->has_value();  // what can't be read may be there
     }
     if (!at || !there || !head.ok() || head->at_ms < before_ms) {
       out.push_back({std::string(key), std::nullopt});
@@ -72,7 +76,11 @@ std::vector<Row> outdated_attempts(Rows& rows, Millis before_ms, uint64_t keep, 
       total += head->count;
     }
     return out.size() < rows_max;
-  });
+  };
+  // What can't be read stays; what lies behind it is looked at as soon as a job of it can be read.
+  Status read = rows.scan(keys::kAttempts, visit);
+  for (JobId from = job + 1; !read && from <= job + kJobsPassed; from = std::max(from, job) + 1)
+    read = rows.scan_from(keys::kAttempts, keys::attempts_of(from), visit);
   if (out.size() >= rows_max || total <= keep) return out;
   std::sort(lists.begin(), lists.end(),
             [](const List& a, const List& b) { return a.at_ms < b.at_ms; });

@@ -38,13 +38,15 @@ inline std::string packed(capnp::MessageBuilder& message) {
   return std::string(reinterpret_cast<const char*>(bytes.begin()), bytes.size());
 }
 
-// Reads `bytes` as a Root whose version must be `version`, and returns read(root).
+// Reads `bytes` as a Root whose version must be `version`, and returns read(root). `conflict`: it
+// has another version; `invalid`: it is damaged.
 template <class Root, class T, class Read>
 Result<T> unpacked(std::string_view bytes, const char* what, uint32_t version, Read read) {
   // Returned from outside: readers throw in their destructors too, and a value that is on its way
   // out then would be lost.
   T value{};
   std::string problem;
+  bool other_version = false;
   try {
     kj::ArrayInputStream in(
         kj::arrayPtr(reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()));
@@ -53,6 +55,7 @@ Result<T> unpacked(std::string_view bytes, const char* what, uint32_t version, R
     capnp::PackedMessageReader message(in, limits);
     auto root = message.getRoot<Root>();
     if (root.getVersion() != version) {
+      other_version = true;
       problem = std::string(what) + " of version " + std::to_string(root.getVersion()) +
                 "; this muster knows " + std::to_string(version);
     } else {
@@ -63,7 +66,8 @@ Result<T> unpacked(std::string_view bytes, const char* what, uint32_t version, R
     if (problem.empty())
       problem = std::string(what) + " can't be read: " + e.getDescription().cStr();
   }
-  if (!problem.empty()) return Error{Errc::invalid, std::move(problem), {}};
+  if (!problem.empty())
+    return Error{other_version ? Errc::conflict : Errc::invalid, std::move(problem), {}};
   return value;
 }
 

@@ -24,16 +24,25 @@ struct Row {
   std::optional<std::string> value;  // nullopt: the row is removed
 };
 
-// Reading is for any thread, also during a commit.
+// Reading is for any thread, also during a commit. Each reader returns an error when the disk can't
+// give what was asked for: `invalid` when it is damaged, `unavailable` when it can't be read.
 class Rows {
  public:
   virtual ~Rows() = default;
-  virtual std::optional<std::string> get(std::string_view key) = 0;
-  // Calls visit(key, value) for all keys with this prefix, ascending, until it returns false.
+  virtual Result<std::optional<std::string>> get(std::string_view key) = 0;
+  // Calls visit(key, value) for all keys with this prefix, ascending, until it returns false. What
+  // was visited before an error is sound.
   using Visit = std::function<bool(std::string_view key, std::string_view value)>;
-  void scan(std::string_view prefix, const Visit& visit) { scan_from(prefix, prefix, visit); }
+  Status scan(std::string_view prefix, const Visit& visit) {
+    return scan_from(prefix, prefix, visit);
+  }
   // Likewise, from this key on.
-  virtual void scan_from(std::string_view prefix, std::string_view from, const Visit& visit) = 0;
+  Status scan_from(std::string_view prefix, std::string_view from, const Visit& visit);
+  // Likewise, for visitors that know where to go on: at the next key that is at or above the one
+  // that they return ("": just the next one); nullopt ends the walk.
+  using Walk =
+      std::function<std::optional<std::string>(std::string_view key, std::string_view value)>;
+  virtual Status walk(std::string_view prefix, std::string_view from, const Walk& visit) = 0;
 };
 
 class Journal : public Rows {
@@ -57,5 +66,11 @@ class Journal : public Rows {
   // All rows as they are now, whatever is committed later. The journal outlives it.
   virtual std::unique_ptr<Rows> frozen() = 0;
 };
+
+inline Status Rows::scan_from(std::string_view prefix, std::string_view from, const Visit& visit) {
+  return walk(prefix, from, [&visit](std::string_view key, std::string_view value) {
+    return visit(key, value) ? std::optional<std::string>("") : std::nullopt;
+  });
+}
 
 }  // namespace muster::storage

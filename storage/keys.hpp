@@ -1,14 +1,16 @@
 // Keys: what the rows of the journal are called.
 //
-//   key     = meta | node | owner | records | snapshot | attempts | epochs
-//   meta    = "m" name          name: "format" "commit" "cluster" "cluster_key" "epoch" "next_job";
-//   values are ASCII text node    = "n" u32           NodeId                  -> NodeRow
-//   (schema/journal.capnp) owner   = "o" u64           JobId                   -> JSON text, what
-//   the owner wrote records = "r" u64 u64       JobId, sequence         -> RecordList, one append
-//   snapshot= "s" u64           JobId                   -> JobSnapshot
-//   attempts= "a" u64 u64       JobId, sequence         -> AttemptList, what that append closed
-//   epochs  = "e" u64           epoch                   -> "NONCE FIRST_COMMIT" or
-//                                  "NONCE FIRST_COMMIT restored": a start that served
+//   key      = meta | node | owner | records | snapshot | attempts | resting | epochs
+//   meta     = "m" name       names: "format" "commit" "cluster" "cluster_key" "epoch" "next_job";
+//                             values are ASCII text
+//   node     = "n" u32        NodeId           -> NodeRow (schema/journal.capnp)
+//   owner    = "o" u64        JobId            -> JSON text, what the owner wrote
+//   records  = "r" u64 u64    JobId, sequence  -> RecordList, one append
+//   snapshot = "s" u64        JobId            -> JobSnapshot
+//   attempts = "a" u64 u64    JobId, sequence  -> AttemptList, what that append closed
+//   resting  = "i" u64        JobId            -> RestingRow, of a finished job at rest
+//   epochs   = "e" u64        epoch            -> "NONCE FIRST_COMMIT" or
+//                             "NONCE FIRST_COMMIT restored": a start that served
 //
 // Numbers are big-endian, so a scan meets them in order. Sequences of a job begin at 1 and have no
 // gaps: a snapshot stands for all up to its own, and the rows after it follow one by one.
@@ -35,6 +37,7 @@ constexpr std::string_view kRecords = "r";
 constexpr std::string_view kSnapshots = "s";
 constexpr std::string_view kAttempts = "a";
 constexpr std::string_view kEpochs = "e";  // the line of epochs
+constexpr std::string_view kResting = "i";
 
 template <class Number>
 void append_number(std::string& key, Number number) {
@@ -69,6 +72,12 @@ inline std::string epoch(uint64_t number) {
 
 inline std::string owner(JobId job) {
   std::string key(kOwners);
+  append_number(key, job);
+  return key;
+}
+
+inline std::string resting(JobId job) {
+  std::string key(kResting);
   append_number(key, job);
   return key;
 }

@@ -27,16 +27,22 @@ Status MemoryJournal::commit(const std::vector<Row>& rows) {
   return Nothing{};
 }
 
-std::optional<std::string> MemoryJournal::get(std::string_view key) {
+Result<std::optional<std::string>> MemoryJournal::get(std::string_view key) {
+  if (damaged_.contains(key)) return Error{Errc::invalid, "memory journal: a damaged block", {}};
   auto it = rows_.find(key);
-  if (it == rows_.end()) return std::nullopt;
-  return it->second;
+  if (it == rows_.end()) return std::optional<std::string>();
+  return std::optional(it->second);
 }
 
-void MemoryJournal::scan_from(std::string_view prefix, std::string_view from, const Visit& visit) {
-  for (auto it = rows_.lower_bound(from); it != rows_.end(); ++it) {
-    if (!it->first.starts_with(prefix) || !visit(it->first, it->second)) return;
+Status MemoryJournal::walk(std::string_view prefix, std::string_view from, const Walk& visit) {
+  for (auto it = rows_.lower_bound(from); it != rows_.end() && it->first.starts_with(prefix);) {
+    if (damaged_.contains(it->first))
+      return Error{Errc::invalid, "memory journal: a damaged block", {}};
+    auto next = visit(it->first, it->second);
+    if (!next) break;
+    it = *next > it->first ? rows_.lower_bound(*next) : std::next(it);
   }
+  return Nothing{};
 }
 
 std::unique_ptr<Rows> MemoryJournal::frozen() {

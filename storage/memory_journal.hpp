@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,8 @@ class MemoryJournal final : public Journal {
     return Nothing{};
   }
   uint64_t last_commit() const override { return last_commit_; }
-  std::optional<std::string> get(std::string_view key) override;
-  void scan_from(std::string_view prefix, std::string_view from, const Visit& visit) override;
+  Result<std::optional<std::string>> get(std::string_view key) override;
+  Status walk(std::string_view prefix, std::string_view from, const Walk& visit) override;
   std::unique_ptr<Rows> frozen() override;
 
   void set_manual_sync(bool manual) { manual_ = manual; }
@@ -35,6 +36,8 @@ class MemoryJournal final : public Journal {
   // The disk is full from the commit with this number on, until the next crash().
   void fail_from(uint64_t commit) { fails_from_ = commit; }
   size_t unsynced() const { return unsynced_.size(); }
+  // Whoever reads this row meets a damaged block.
+  void damage(const std::string& key) { damaged_.insert(key); }
 
  private:
   using Rows = std::map<std::string, std::string, std::less<>>;
@@ -46,6 +49,7 @@ class MemoryJournal final : public Journal {
   uint64_t last_commit_ = 0;
   std::optional<uint64_t> fails_from_;
   bool manual_ = false;
+  std::set<std::string, std::less<>> damaged_;
 };
 
 }  // namespace muster::storage

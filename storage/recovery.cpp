@@ -2,8 +2,11 @@
 
 #include "storage/codec.hpp"
 #include "storage/keys.hpp"
+#include "storage/resting.hpp"
 #include "storage/text_number.hpp"
 
+#include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <variant>
@@ -12,18 +15,38 @@ namespace muster::storage {
 namespace {
 
 Error broken(const std::string& what, const std::string& why) {
-  return {Errc::invalid, "journal: " + what + ": " + why};
+  return {Errc::invalid, "journal: " + what + ": " + why, {}};
+}
+Error broken(const std::string& what, const Error& why) {
+  return {why.code, "journal: " + what + ": " + why.message, {}};
+}
+
+// Of what belongs to all jobs: there is no service without it.
+Error beyond_use(const std::string& what, const Error& why) {
+  return broken(what, why.message + ". `muster restore` puts an earlier copy in its place");
 }
 
 std::string job_name(JobId job) {
   return "job j" + std::to_string(job);
 }
 
+std::string key_of(std::string_view kind, JobId job) {
+  std::string key(kind);
+  keys::append_number(key, job);
+  return key;
+}
+
 Status recover_meta(Journal& journal, Recovered& to) {
   to.commit = journal.last_commit();
-  to.cluster_id = journal.get(keys::kCluster).value_or("");
-  to.cluster_key = journal.get(keys::kClusterKey).value_or("");
-  if (auto row = journal.get(keys::kEpoch)) {
+  auto cluster = journal.get(keys::kCluster);
+  if (!cluster) return beyond_use("cluster id", cluster.error());
+  to.cluster_id = cluster->value_or("");
+  auto key = journal.get(keys::kClusterKey);
+  if (!key) return beyond_use("cluster key", key.error());
+  to.cluster_key = key->value_or("");
+  auto epoch_row = journal.get(keys::kEpoch);
+  if (!epoch_row) return beyond_use("epoch", epoch_row.error());
+  if (const auto& row = *epoch_row) {
     std::string_view text = *row;
     size_t space = text.find(' ');
     auto epoch = parse_number(text.substr(0, space));
@@ -32,7 +55,9 @@ Status recover_meta(Journal& journal, Recovered& to) {
     to.epoch = *epoch;
     to.nonce = *nonce;
   }
-  if (auto row = journal.get(keys::kNextJob)) {
+  auto next_job = journal.get(keys::kNextJob);
+  if (!next_job) return beyond_use("next job id", next_job.error());
+  if (const auto& row = *next_job) {
     auto next = parse_number(*row);
     if (!next) return broken("next job id", "the row is \"" + *row + "\"");
     to.next_job_id = *next;
@@ -44,11 +69,36 @@ Status recover_meta(Journal& journal, Recovered& to) {
 template <class Visit>
 Status scan(Rows& rows, std::string_view prefix, Visit visit) {
   Status status = Nothing{};
-  rows.scan(prefix, [&status, &visit](std::string_view key, std::string_view value) {
+  Status read = rows.scan(prefix, [&status, &visit](std::string_view key, std::string_view value) {
     status = visit(key, value);
     return status.ok();
   });
-  return status;
+  return read.ok() ? status : read;
+}
+
+// Calls visit(job, key, value) for the rows of this kind, of jobs below `end`; it returns the key
+// to go on at ("": the next one), or nothing when it has seen enough. What can't be read is stepped
+// over, job by job; `lost` is told of each job that may have had a row there.
+void walk_jobs(Rows& rows, std::string_view kind, JobId end,
+               const std::function<std::optional<std::string>(JobId, std::string_view)>& visit,
+               const std::function<void(JobId, const Error&)>& lost) {
+  JobId next = 1;  // all below it are done with
+  for (bool first = true;; first = false) {
+    const JobId before = next;
+    bool enough = false;
+    Status read = rows.walk(kind, first ? std::string(kind) : key_of(kind, next),
+                            [&](std::string_view key, std::string_view value) {
+                              key.remove_prefix(kind.size());
+                              JobId job = keys::take_number<JobId>(key).value_or(0);
+                              next = std::max(next, job + 1);
+                              auto go_on = visit(job, value);
+                              enough = !go_on;
+                              return go_on;
+                            });
+    if (read.ok() || enough) return;
+    if (next >= end) return;  // the damage lies behind what we look for
+    if (next == before) lost(next++, read.error());
+  }
 }
 
 std::optional<core::EpochEntry> parse_entry(uint64_t epoch, std::string_view text) {
@@ -91,23 +141,26 @@ Status recover_line(Journal& journal, Recovered& to) {
 }
 
 Status recover_nodes(Journal& journal, Recovered& to) {
-  return scan(journal, keys::kNodes, [&to](std::string_view key, std::string_view value) -> Status {
-    auto id = keys::parse_node(key);
-    if (!id) return broken("node", "a key of " + std::to_string(key.size()) + " bytes");
-    auto node = decode_node(value);
-    if (!node.ok()) return broken("node n" + std::to_string(*id), node.error().message);
-    if (node->id != *id)
-      return broken("node n" + std::to_string(*id),
-                    "the row is n" + std::to_string(node->id) + "'s");
-    to.nodes.push_back(std::move(*node));
-    return Nothing{};
-  });
+  Status status =
+      scan(journal, keys::kNodes, [&to](std::string_view key, std::string_view value) -> Status {
+        auto id = keys::parse_node(key);
+        if (!id) return broken("node", "a key of " + std::to_string(key.size()) + " bytes");
+        auto node = decode_node(value);
+        if (!node.ok()) return broken("node n" + std::to_string(*id), node.error().message);
+        if (node->id != *id)
+          return broken("node n" + std::to_string(*id),
+                        "the row is n" + std::to_string(node->id) + "'s");
+        to.nodes.push_back(std::move(*node));
+        return Nothing{};
+      });
+  if (status.ok() || status.error().message.starts_with("journal: ")) return status;
+  return beyond_use("nodes", status.error());
 }
 
 Result<RecoveredJob> of_snapshot(JobId id, const core::JobObjectPtr& object,
                                  std::string_view value) {
   auto snapshot = decode_state(value);
-  if (!snapshot.ok()) return broken(job_name(id), snapshot.error().message);
+  if (!snapshot.ok()) return broken(job_name(id), snapshot.error());
   return RecoveredJob{.job = core::Job(id, object, std::move(snapshot->state)),
                       .next_seq = snapshot->sequence + 1};
 }
@@ -141,7 +194,7 @@ Status apply_append(RecoveredJob& to, uint64_t sequence, std::string_view value,
   if (sequence != to.next_seq)
     return broken(what, "append " + std::to_string(to.next_seq) + " is missing");
   auto records = decode_records(value);
-  if (!records.ok()) return broken(what, records.error().message);
+  if (!records.ok()) return broken(what, records.error());
   if (sequence == 1 &&
       (records->empty() || !std::holds_alternative<core::JobAdmitted>(records->front()))) {
     return broken(what, "a job that does not begin with JobAdmitted");
@@ -160,43 +213,75 @@ Result<RecoveredJob> fold(Rows& rows, JobId id, std::string_view owner,
   core::JobObjectPtr object = load_object(owner);
   if (object == nullptr) return broken(job_name(id), "the owner's row can't be read");
   RecoveredJob job{.job = core::Job(id, object)};
-  if (auto row = rows.get(keys::snapshot(id))) {
-    auto from = of_snapshot(id, object, *row);
+  auto row = rows.get(keys::snapshot(id));
+  if (!row) return broken(job_name(id) + ", snapshot", row.error());
+  if (*row) {
+    auto from = of_snapshot(id, object, **row);
     if (!from.ok()) return from.error();
     job = std::move(*from);
   }
-  auto status =
-      scan(rows, keys::records_of(id),
-           [&job, &object](std::string_view key, std::string_view value) -> Status {
-             auto at = keys::parse_records(key);
-             if (!at) return broken("records", "a key of " + std::to_string(key.size()) + " bytes");
-             return apply_append(job, at->sequence, value, object);
-           });
+  Status status = Nothing{};
+  // From the first append on: a key between two jobs may lead to the block before it.
+  auto visit = [&](std::string_view key, std::string_view value) {
+    auto at = keys::parse_records(key);
+    status = at ? apply_append(job, at->sequence, value, object)
+                : broken("records", "a key of " + std::to_string(key.size()) + " bytes");
+    return status.ok();
+  };
+  Status read = rows.scan_from(keys::records_of(id), keys::records(id, 1), visit);
   if (!status.ok()) return status.error();
+  if (!read.ok()) return broken(job_name(id) + ", records", read.error());
   if (job.next_seq == 1) return broken(job_name(id), "an owner's row without records");
   return job;
 }
 
-// Rows of this kind that belong to no job would be a fold that somebody lost.
-Status check_owners(Rows& rows, std::string_view kind, const std::set<JobId>& jobs) {
-  std::string from(kind);
-  for (bool more = true; more;) {
-    more = false;
-    std::optional<JobId> job;
-    rows.scan_from(kind, from, [&](std::string_view key, std::string_view) {
-      key.remove_prefix(kind.size());
-      job = keys::take_number<JobId>(key);
-      more = true;
-      return false;
-    });
-    if (!more) return Nothing{};
-    if (!job || !jobs.contains(*job))
-      return broken(job_name(job.value_or(0)), "its rows are there without an owner's row");
-    if (*job == UINT64_MAX) return Nothing{};
-    from = std::string(kind);
-    keys::append_number(from, *job + 1);
-  }
-  return Nothing{};
+// May this job be there, of which no owner's row can be read? One that is has records or a
+// snapshot.
+bool may_exist(Rows& rows, JobId id) {
+  auto snapshot = rows.get(keys::snapshot(id));
+  if (!snapshot || *snapshot) return true;
+  bool found = false;
+  Status read = rows.scan(keys::records_of(id), [&found](auto, auto) {
+    found = true;
+    return false;
+  });
+  return found || !read;
+}
+
+// What is folded from the owners' rows, and which jobs there are.
+struct Owners {
+  std::set<JobId> jobs;
+  std::map<JobId, DamagedJob> damaged;
+  Status refused = Nothing{};
+};
+
+// What the index rows say. A job whose row can't be read is folded as one that has none.
+std::map<JobId, core::Resting> read_resting(Rows& rows, JobId end) {
+  std::map<JobId, core::Resting> found;
+  auto visit = [&found](JobId job, std::string_view value) -> std::optional<std::string> {
+    auto resting = decode_resting(job, value);
+    if (resting) found.emplace_hint(found.end(), job, std::move(*resting));
+    return "";
+  };
+  walk_jobs(rows, keys::kResting, end, visit, [](JobId, const Error&) {});
+  return found;
+}
+
+// Rows of this kind that belong to no owner's row are a fold whose object is lost.
+void find_orphans(Rows& rows, std::string_view kind, JobId end, Owners& owners) {
+  auto visit = [&](JobId job, std::string_view) -> std::optional<std::string> {
+    if (job >= end) {
+      owners.refused = broken(job_name(job), "its id was never reserved");
+      return std::nullopt;
+    }
+    if (!owners.jobs.contains(job)) {
+      std::string why = broken(job_name(job), "its rows are there without an owner's row").message;
+      owners.damaged.try_emplace(job, DamagedJob{job, nullptr, std::move(why)});
+    }
+    return key_of(kind, job + 1);
+  };
+  // What can't be read here and has an owner's row was met when it was folded.
+  walk_jobs(rows, kind, end, visit, [](JobId, const Error&) {});
 }
 
 }  // namespace
@@ -210,28 +295,52 @@ Result<Recovered> recover_head(Journal& journal) {
 }
 
 Result<Recovered> recover(Journal& journal, const LoadObject& load_object,
-                          const std::function<void(const RecoveredJob&)>& at_rest) {
+                          const std::function<void(core::Resting)>& at_rest) {
   auto head = recover_head(journal);
   if (!head.ok()) return head.error();
   Recovered to = std::move(*head);
-  std::set<JobId> jobs;
-  auto status =
-      scan(journal, keys::kOwners, [&](std::string_view key, std::string_view value) -> Status {
-        auto id = keys::parse_job(keys::kOwners, key);
-        if (!id) return broken("owner's row", "a key of " + std::to_string(key.size()) + " bytes");
-        if (*id >= to.next_job_id) return broken(job_name(*id), "its id was never reserved");
-        jobs.insert(jobs.end(), *id);
-        auto job = fold(journal, *id, value, load_object);
-        if (!job.ok()) return job.error();
-        if (at_rest && job->job.at_rest())
-          at_rest(*job);
-        else
-          to.jobs.push_back(std::move(*job));
-        return Nothing{};
-      });
-  if (!status.ok()) return status.error();
+  std::map<JobId, core::Resting> resting;
+  if (at_rest) resting = read_resting(journal, to.next_job_id);
+  Owners owners;
+  auto owner = [&](JobId id, std::string_view value) -> std::optional<std::string> {
+    if (id >= to.next_job_id) {
+      owners.refused = broken(job_name(id), "its id was never reserved");
+      return std::nullopt;
+    }
+    owners.jobs.insert(owners.jobs.end(), id);
+    if (resting.contains(id)) return "";
+    auto job = fold(journal, id, value, load_object);
+    if (!job.ok() && job.error().code == Errc::conflict) {
+      owners.refused = job.error();
+      return std::nullopt;
+    }
+    if (!job.ok())
+      owners.damaged.emplace(id, DamagedJob{id, load_object(value), job.error().message});
+    else if (at_rest && job->job.at_rest()) {
+      resting.emplace(id, core::resting(job->job));
+      to.index_rows.push_back(resting_row(job->job));
+    } else
+      to.jobs.push_back(std::move(*job));
+    return "";
+  };
+  auto lost = [&](JobId id, const Error& why) {
+    if (!may_exist(journal, id)) return;
+    owners.jobs.insert(owners.jobs.end(), id);
+    if (resting.contains(id)) return;
+    owners.damaged.emplace(
+        id, DamagedJob{id, nullptr, broken(job_name(id) + ", owner's row", why).message});
+  };
+  walk_jobs(journal, keys::kOwners, to.next_job_id, owner, lost);
   for (std::string_view kind : {keys::kSnapshots, keys::kRecords})
-    if (Status owned = check_owners(journal, kind, jobs); !owned.ok()) return owned.error();
+    if (owners.refused.ok()) find_orphans(journal, kind, to.next_job_id, owners);
+  if (!owners.refused.ok()) return owners.refused.error();
+  for (auto& [id, entry] : resting) {
+    if (owners.jobs.contains(id))
+      at_rest(std::move(entry));
+    else
+      to.index_rows.push_back(forget_resting_row(id));  // of a job that an older muster removed
+  }
+  for (auto& [id, job] : owners.damaged) to.damaged.push_back(std::move(job));
   return to;
 }
 
@@ -241,8 +350,9 @@ Result<RecoveredJob> recover_job(Journal& journal, JobId id, const LoadObject& l
 
 Result<RecoveredJob> recover_job(Rows& rows, JobId id, const LoadObject& load_object) {
   auto owner = rows.get(keys::owner(id));
-  if (!owner) return Error{Errc::not_found, "journal: there is no " + job_name(id), {}};
-  return fold(rows, id, *owner, load_object);
+  if (!owner) return broken(job_name(id) + ", owner's row", owner.error());
+  if (!*owner) return Error{Errc::not_found, "journal: there is no " + job_name(id), {}};
+  return fold(rows, id, **owner, load_object);
 }
 
 }  // namespace muster::storage

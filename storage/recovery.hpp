@@ -5,6 +5,7 @@
 #include "core/cluster/epoch_line.hpp"
 #include "core/cluster/node_info.hpp"
 #include "core/job/job.hpp"
+#include "core/job/resting.hpp"
 #include "storage/journal.hpp"
 
 #include <cstdint>
@@ -26,6 +27,14 @@ struct RecoveredJob {
   uint64_t tail_bytes = 0;    // bytes of their values
 };
 
+// A job whose state can't be read, or makes no sense. Nothing is decided about it, and nobody is
+// told that it is gone.
+struct DamagedJob {
+  JobId id = 0;
+  core::JobObjectPtr object;  // nullptr: what its owner wrote can't be read either
+  std::string why;
+};
+
 struct Recovered {
   std::string cluster_id;   // empty: a new journal
   std::string cluster_key;  // empty: a new journal, or an earlier version's
@@ -37,23 +46,27 @@ struct Recovered {
   JobId next_job_id = 0;  // end of the reserved block: no id at or above it was ever given
   std::vector<core::NodeInfo> nodes;  // by id
   std::vector<RecoveredJob> jobs;     // by id
+  std::vector<DamagedJob> damaged;    // by id
+  std::vector<Row> index_rows;        // to be written: what an older muster did not write
   uint64_t commit = 0;
 };
 
 // The object of an owner's row; nullptr: the text can't be read.
 using LoadObject = std::function<core::JobObjectPtr(std::string_view json)>;
 
-// `invalid`, with the row and the reason, when a row can't be understood: nothing is guessed,
-// skipped or repaired. `at_rest` is given each job that is (Job::at_rest), one after another, and
-// these are not among `jobs` then: so they never are in memory together.
+// A row of a job that can't be read or understood sets that job aside, with the row and the reason:
+// nothing is guessed or repaired, and the others are not concerned. `invalid` when such a row is of
+// a node or of the cluster itself, or when another version wrote it. `at_rest` is
+// given each job that is (Job::at_rest), by id, and these are not among `jobs` then. One with an
+// index row is not looked at further: its damage is met when somebody asks for it.
 Result<Recovered> recover(Journal& journal, const LoadObject& load_object,
-                          const std::function<void(const RecoveredJob&)>& at_rest = nullptr);
+                          const std::function<void(core::Resting)>& at_rest = nullptr);
 
 // The same without the jobs.
 Result<Recovered> recover_head(Journal& journal);
 
 // One job alone, as it is on disk now; from any thread.
-// `invalid` as above; not_found: there is no such job.
+// `invalid`: its rows can't be read or understood; not_found: there is no such job.
 Result<RecoveredJob> recover_job(Journal& journal, JobId id, const LoadObject& load_object);
 // The same, as these rows have it.
 Result<RecoveredJob> recover_job(Rows& rows, JobId id, const LoadObject& load_object);

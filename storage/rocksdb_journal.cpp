@@ -10,6 +10,7 @@
 
 #include <rocksdb/cache.h>
 #include <rocksdb/db.h>
+#include <rocksdb/listener.h>
 #include <rocksdb/table.h>
 #include <rocksdb/utilities/checkpoint.h>
 #include <rocksdb/write_batch.h>
@@ -18,11 +19,30 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <fstream>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 namespace muster::storage {
+
+// RocksDB stops writing when a compaction meets a damaged block. For us that block concerns whoever
+// needs its rows: the tables stay as they are, and what is new is written on.
+class RocksdbJournal::Damage final : public rocksdb::EventListener {
+ public:
+  void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* status) override {
+    if (reason != rocksdb::BackgroundErrorReason::kCompaction || !status->IsCorruption()) return;
+    if (!met_.exchange(true))
+      log::error("a block of the database is damaged, so its tables are merged no longer: {}",
+                 status->ToString());
+    *status = rocksdb::Status::OK();
+  }
+  bool met() const { return met_; }
+
+ private:
+  std::atomic<bool> met_ = false;
+};
+
 namespace {
 
 constexpr size_t kCacheBytes = 8 << 20;
@@ -150,7 +170,7 @@ Result<int> lock_dir(const std::string& dir) {
 struct Found {
   std::optional<std::string> format;  // nullopt: not a journal, or one that was never finished
   uint64_t commit = 0;
-  bool empty = true;
+  bool empty = true;  // of one without a format
 };
 
 // What the database holds. Changes nothing when it was opened for reading only.
@@ -172,6 +192,7 @@ Result<Found> look(const std::string& dir, rocksdb::DB& db) {
   } else if (!status.IsNotFound()) {
     return database_error(dir, status);
   }
+  if (found.format) return found;
   std::unique_ptr<rocksdb::Iterator> it(db.NewIterator({}));
   it->SeekToFirst();
   found.empty = !it->Valid();
@@ -206,6 +227,10 @@ Status judge(const std::string& dir, const Found& found, std::optional<uint64_t>
                      "continues from what is left"};
   }
   return Nothing{};
+}
+
+std::string cluster_file(const std::string& dir) {
+  return dir + "/cluster-id";
 }
 
 // An existing database, opened without changing it: opening it for writing would already drop what
@@ -243,6 +268,15 @@ Result<std::unique_ptr<Journal>> RocksdbJournal::open_to_read(const std::string&
     found = *looked;
   }
   if (auto fine = judge(data_dir, found, acknowledged); !fine.ok()) return fine.error();
+  if (const std::string id = noted_cluster(data_dir); !found.format && !id.empty()) {
+    return Error{Errc::invalid,
+                 cluster_file(data_dir) + " says that this is the state of cluster " + id +
+                     ", but there is no database in " + data_dir +
+                     "/db. It is not started as an empty cluster. Put the directory back, or let "
+                     "`muster restore` continue from a backup; to give the cluster up, remove all "
+                     "of the directory",
+                 {}};
+  }
   if (!acknowledged && found.commit > 0) {
     log::warn(
         "{}/commit is missing or damaged: a loss of acknowledged data would go unnoticed at this "
@@ -259,10 +293,35 @@ Result<std::unique_ptr<Journal>> RocksdbJournal::open_to_read(const std::string&
   return std::unique_ptr<Journal>(std::move(journal));
 }
 
+std::string RocksdbJournal::noted_cluster(const std::string& data_dir) {
+  std::ifstream in(cluster_file(data_dir));
+  std::string id;
+  in >> id;
+  return id;
+}
+
+Status RocksdbJournal::note_cluster(const std::string& data_dir, const std::string& cluster_id) {
+  if (!noted_cluster(data_dir).empty()) return Nothing{};
+  const std::string path = cluster_file(data_dir), fresh = path + ".new";
+  unlink(fresh.c_str());
+  int fd = ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+  if (fd < 0) return system_error(data_dir, "make " + fresh);
+  const std::string line = cluster_id + "\n";
+  const bool written =
+      write(fd, line.data(), line.size()) == static_cast<ssize_t>(line.size()) && fsync(fd) == 0;
+  close(fd);
+  if (!written || rename(fresh.c_str(), path.c_str()) != 0)
+    return system_error(data_dir, "write " + path);
+  return sync_dir(data_dir);
+}
+
 Status RocksdbJournal::begin_writing() {
   if (watermark_) return Nothing{};
   rocksdb::DB* opened = nullptr;
-  auto status = rocksdb::DB::Open(options(), dir_ + "/db", &opened);
+  damage_ = std::make_shared<Damage>();
+  auto with_damage = options();
+  with_damage.listeners.push_back(damage_);
+  auto status = rocksdb::DB::Open(with_damage, dir_ + "/db", &opened);
   if (!status.ok()) return database_error(dir_, status);
   std::shared_ptr<rocksdb::DB> db(opened);
   if (!formatted_) {
@@ -311,6 +370,11 @@ Status RocksdbJournal::commit(const std::vector<Row>& rows) {
   const uint64_t number = last_commit_ + 1;
   rocksdb::WriteBatch batch;
   rocksdb::Status status;
+  if (merges_ && damage_->met()) {  // else it would try again and again
+    merges_ = false;
+    status = db_->SetOptions({{"disable_auto_compactions", "true"}});
+    if (!status.ok()) log::warn("the database goes on merging its tables: {}", status.ToString());
+  }
   for (const Row& row : rows) {
     status = row.value ? batch.Put(row.key, *row.value) : batch.Delete(row.key);
     MUSTER_CHECK(status.ok(), status.ToString());
@@ -357,22 +421,48 @@ Status RocksdbJournal::go_on_at(uint64_t commit) {
 
 namespace {
 
-std::optional<std::string> get_row(rocksdb::DB& db, const rocksdb::ReadOptions& options,
-                                   std::string_view key) {
-  std::string value;
-  auto status = db.Get(options, slice(key), &value);
-  if (status.IsNotFound()) return std::nullopt;
-  MUSTER_CHECK(status.ok(), status.ToString());
-  return value;
+constexpr int kStepsMax = 8;  // to a key that is near; a seek costs about as much
+
+// A block that is damaged is an error for whoever needs it, and for nobody else.
+Error read_error(const rocksdb::Status& status) {
+  if (status.IsCorruption())
+    return {Errc::invalid, "a block of the database is damaged: " + status.ToString(), {}};
+  return {Errc::unavailable, "the database can't be read: " + status.ToString(), {}};
 }
 
-void scan_rows(rocksdb::DB& db, const rocksdb::ReadOptions& options, std::string_view prefix,
-               std::string_view from, const Rows::Visit& visit) {
-  std::unique_ptr<rocksdb::Iterator> it(db.NewIterator(options));
-  for (it->Seek(slice(from)); it->Valid() && view(it->key()).starts_with(prefix); it->Next()) {
-    if (!visit(view(it->key()), view(it->value()))) return;
+Result<std::optional<std::string>> get_row(rocksdb::DB& db, const rocksdb::ReadOptions& options,
+                                           std::string_view key) {
+  std::string value;
+  auto status = db.Get(options, slice(key), &value);
+  if (status.IsNotFound()) return std::optional<std::string>();
+  if (!status.ok()) return read_error(status);
+  return std::optional(std::move(value));
+}
+
+Status walk_rows(rocksdb::DB& db, const rocksdb::ReadOptions& options, std::string_view prefix,
+                 std::string_view from, const Rows::Walk& visit) {
+  // With a bound the block behind the last of these rows is not read, and its damage not met.
+  std::string end(prefix);
+  while (!end.empty() && end.back() == '\xff') end.pop_back();
+  if (!end.empty()) ++end.back();
+  const rocksdb::Slice bound(end);
+  rocksdb::ReadOptions bounded = options;
+  if (!end.empty()) bounded.iterate_upper_bound = &bound;
+  std::unique_ptr<rocksdb::Iterator> it(db.NewIterator(bounded));
+  it->Seek(slice(from));
+  while (it->Valid() && view(it->key()).starts_with(prefix)) {
+    auto next = visit(view(it->key()), view(it->value()));
+    if (!next) return Nothing{};
+    it->Next();
+    for (int steps = 0; it->Valid() && view(it->key()) < *next; ++steps) {
+      if (steps < kStepsMax)
+        it->Next();
+      else
+        it->Seek(*next);
+    }
   }
-  MUSTER_CHECK(it->status().ok(), it->status().ToString());
+  if (!it->status().ok()) return read_error(it->status());
+  return Nothing{};
 }
 
 class Frozen final : public Rows {
@@ -383,11 +473,11 @@ class Frozen final : public Rows {
   ~Frozen() override { db_->ReleaseSnapshot(options_.snapshot); }
   Frozen(const Frozen&) = delete;
   Frozen& operator=(const Frozen&) = delete;
-  std::optional<std::string> get(std::string_view key) override {
+  Result<std::optional<std::string>> get(std::string_view key) override {
     return get_row(*db_, options_, key);
   }
-  void scan_from(std::string_view prefix, std::string_view from, const Visit& visit) override {
-    scan_rows(*db_, options_, prefix, from, visit);
+  Status walk(std::string_view prefix, std::string_view from, const Walk& visit) override {
+    return walk_rows(*db_, options_, prefix, from, visit);
   }
 
  private:
@@ -397,12 +487,12 @@ class Frozen final : public Rows {
 
 }  // namespace
 
-std::optional<std::string> RocksdbJournal::get(std::string_view key) {
+Result<std::optional<std::string>> RocksdbJournal::get(std::string_view key) {
   return get_row(*db(), {}, key);
 }
 
-void RocksdbJournal::scan_from(std::string_view prefix, std::string_view from, const Visit& visit) {
-  scan_rows(*db(), {}, prefix, from, visit);
+Status RocksdbJournal::walk(std::string_view prefix, std::string_view from, const Walk& visit) {
+  return walk_rows(*db(), {}, prefix, from, visit);
 }
 
 std::unique_ptr<Rows> RocksdbJournal::frozen() {

@@ -2,6 +2,8 @@
 //
 //   DIR/lock    held (flock) while a process has the journal open; holds its pid
 //   DIR/commit  the watermark (watermark.hpp)
+//   DIR/cluster-id  which cluster's state this is; so that a database that is gone is not taken for
+//               one that never was
 //   DIR/db/     RocksDB
 //
 // RocksDB recovers to a point in time: a torn tail, as power loss leaves it, is dropped; but so is
@@ -35,6 +37,11 @@ class RocksdbJournal final : public Journal {
   // the first commit: who finds out meanwhile that it must not be served leaves no trace in it.
   static Result<std::unique_ptr<Journal>> open_to_read(const std::string& data_dir);
 
+  // The id in DIR/cluster-id; empty: there is none.
+  static std::string noted_cluster(const std::string& data_dir);
+  // Writes it, durably, unless it is there.
+  static Status note_cluster(const std::string& data_dir, const std::string& cluster_id);
+
   ~RocksdbJournal() override;
   RocksdbJournal(const RocksdbJournal&) = delete;
   RocksdbJournal& operator=(const RocksdbJournal&) = delete;
@@ -45,20 +52,23 @@ class RocksdbJournal final : public Journal {
   Status check() override;
   Status go_on_at(uint64_t commit) override;
   uint64_t last_commit() const override { return last_commit_; }
-  std::optional<std::string> get(std::string_view key) override;
-  void scan_from(std::string_view prefix, std::string_view from, const Visit& visit) override;
+  Result<std::optional<std::string>> get(std::string_view key) override;
+  Status walk(std::string_view prefix, std::string_view from, const Walk& visit) override;
   std::unique_ptr<Rows> frozen() override;
 
  private:
+  class Damage;
   RocksdbJournal(std::string dir, int lock_fd);
   std::shared_ptr<rocksdb::DB> db() const;
 
   const std::string dir_;
   const int lock_fd_;
-  mutable std::mutex db_mutex_;            // over which database db_ is
-  std::shared_ptr<rocksdb::DB> db_;        // one for reading only while there is no watermark_
-  bool formatted_ = false;                 // the row "format" is there
-  std::unique_ptr<Watermark> watermark_;   // of the writer; null: begin_writing() is to come
+  mutable std::mutex db_mutex_;           // over which database db_ is
+  std::shared_ptr<rocksdb::DB> db_;       // one for reading only while there is no watermark_
+  bool formatted_ = false;                // the row "format" is there
+  std::unique_ptr<Watermark> watermark_;  // of the writer; null: begin_writing() is to come
+  std::shared_ptr<Damage> damage_;        // that the writer's database has met
+  bool merges_ = true;
   std::atomic<uint64_t> last_commit_ = 0;  // read by any thread
   bool failed_ = false;                    // a commit failed: nobody knows what is on disk
 };

@@ -89,14 +89,19 @@ bool Node::heartbeat_answered(Term term, Millis sent_at) {
   return true;
 }
 
-void Node::report_returned(uint64_t id) {
+void Node::report_returned(uint64_t id, const std::vector<PodId>& kept) {
   auto flight = flights_.find(id);
   if (flight == flights_.end()) return;
   for (auto [pod, version] : flight->second.starts) {
     auto found = pods_.find(pod);
     if (found != pods_.end()) found->second.acked = std::max(found->second.acked, version);
   }
+  const std::set<PodId> stay(kept.begin(), kept.end());
   for (PodId pod : flight->second.ends) {
+    if (stay.contains(pod)) {
+      kept_.push_back(pod);
+      continue;
+    }
     auto found = unacked_.find(pod);
     forget_.insert(forget_.end(), found->second.entries.begin(), found->second.entries.end());
     unacked_.erase(found);
@@ -115,6 +120,8 @@ void Node::disconnected() {
     ends_.insert(ends_.begin(), ends.begin(), ends.end());
   }
   flights_.clear();
+  ends_.insert(ends_.end(), kept_.begin(), kept_.end());
+  kept_.clear();
 }
 
 void Node::stop_pod(Pods::iterator pod, Cause why, Millis grace_ms, Millis now) {

@@ -15,7 +15,7 @@
 //  - a pod id is begun once; a kill is answered by an end, also for a pod that waits, that is
 //  between two of its processes, or that was never heard of;
 //  - an end is kept, and reported again after each registration, until the report that carried it
-//  has returned;
+//  has returned and did not name it as one to keep;
 //  - no order of an older epoch is obeyed, nor of an equal one with another nonce (two coordinators
 //  on copies of one data-dir).
 //
@@ -62,7 +62,8 @@ class Node {
   bool launch(Term term, const std::vector<Launch>& pods, Millis now);
   bool kill(Term term, const std::vector<Kill>& kills, Millis now);
   bool heartbeat_answered(Term term, Millis sent_at);
-  void report_returned(uint64_t id);
+  // `kept`: ends that were not taken; they are kept for the next registration.
+  void report_returned(uint64_t id, const std::vector<PodId>& kept = {});
   // The connection is gone, or the registration was superseded: what was under way will be reported
   // again.
   void disconnected();
@@ -176,6 +177,7 @@ class Node {
   std::vector<PodId> changed_;                 // what is shown of these may have
   std::deque<PodId> starts_;                   // to be reported; may name pods that have ended
   std::deque<PodId> ends_;                     // to be reported
+  std::vector<PodId> kept_;                    // to be reported after the next registration
   std::map<uint64_t, Flight> flights_;
   uint64_t last_report_ = 0;
   std::vector<KillOrder> kills_;

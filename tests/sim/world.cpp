@@ -3,6 +3,7 @@
 #include "api/manifest.hpp"
 #include "base/log.hpp"
 #include "storage/recovery.hpp"
+#include "storage/resting.hpp"
 #include "storage/rows.hpp"
 
 #include <caf/send.hpp>
@@ -53,9 +54,11 @@ class World::Disk final : public storage::Journal {
   }
   Status go_on_at(uint64_t commit) override { return world_.disk_.go_on_at(commit); }
   uint64_t last_commit() const override { return world_.disk_.last_commit(); }
-  std::optional<std::string> get(std::string_view key) override { return world_.disk_.get(key); }
-  void scan_from(std::string_view prefix, std::string_view from, const Visit& visit) override {
-    world_.disk_.scan_from(prefix, from, visit);
+  Result<std::optional<std::string>> get(std::string_view key) override {
+    return world_.disk_.get(key);
+  }
+  Status walk(std::string_view prefix, std::string_view from, const Walk& visit) override {
+    return world_.disk_.walk(prefix, from, visit);
   }
   std::unique_ptr<storage::Rows> frozen() override { return world_.disk_.frozen(); }
 
@@ -191,22 +194,20 @@ void World::boot() {
   auto load = [](std::string_view json) { return api::load_job(json); };
   view_ = std::make_unique<api::View>();
   view_->rest_with(
-      [&disk = c.disk, load](JobId id) -> std::optional<core::Job> {
+      [&disk = c.disk, load](JobId id) -> Result<core::Job> {
         auto job = storage::recover_job(disk, id, load);
         if (job.ok()) return std::move(job->job);
         MUSTER_CHECK(job.error().code == Errc::not_found, job.error().message);
-        return std::nullopt;
+        return job.error();
       },
       1 /* so they are loaded again and again */);
-  std::vector<actors::RestingJob> resting;
-  auto recovered = storage::recover(c.disk, load, [&](const storage::RecoveredJob& r) {
-    resting.push_back(actors::resting_job(r.job));
-    view_->load_resting(r.job.id(), resting.back().ns, resting.back().name,
-                        api::resting_entry(r.job));
+  view_->brief_with([&disk = c.disk](JobId id) { return storage::brief_job(disk, id); });
+  std::vector<core::Resting> resting;
+  auto recovered = storage::recover(c.disk, load, [&](core::Resting job) {
+    view_->load_resting(job);
+    resting.push_back(std::move(job));
   });
   MUSTER_CHECK(recovered.ok(), recovered.error().message);
-  for (const core::NodeInfo& node : recovered->nodes)
-    if (!node.gone) lost_.erase(node.id);  // that it was lost had not reached the disk
   MUSTER_CHECK(recovered->damaged.empty(), recovered->damaged.front().why);
   MUSTER_CHECK(recovered->index_rows.empty(), "a job at rest without an index row, or the reverse");
   c.epoch = recovered->epoch + 1;
@@ -249,15 +250,17 @@ void World::boot() {
   registry.load_job = [&c, load](JobId id) {
     auto job = storage::recover_job(c.disk, id, load);
     MUSTER_CHECK(job.ok(), job.error().message);
-    return std::move(*job);
+    return job;
   };
   registry.next_job = next_job;
   registry.tail_bytes_min = 600;  // snapshots now and then
-  c.registry =
-      actors::spawn_registry(c.system, c.journal, c.cluster, *link_,
-                             {std::move(recovered->jobs), std::move(resting), std::move(held.lost),
-                              std::max<JobId>(1, recovered->next_job_id)},
-                             std::move(registry));
+  c.registry = actors::spawn_registry(c.system, c.journal, c.cluster, *link_,
+                                      {std::move(recovered->jobs),
+                                       {},
+                                       std::move(resting),
+                                       std::move(held.lost),
+                                       std::max<JobId>(1, recovered->next_job_id)},
+                                      std::move(registry));
   if (plan_.mid_commit > 0 && !calm_) {
     --plan_.mid_commit;
     cut_at_ = disk_.last_commit() + 2 + below(60);
@@ -525,15 +528,15 @@ void World::pump(uint32_t number) {
                            0, boot_ms_ - end.started_at, boot_ms_ - end.ended_at, end.message});
     }
     uint64_t life = life_, connection = agent.connection;
-    out.done = [this, number, life, connection, id = report.id] {
+    out.done = [this, number, life, connection, id = report.id](std::vector<PodId> kept) {
       Agent& to = *agents_[number];
       to.last_to_agent_ms =
           std::max(to.last_to_agent_ms, boot_ms_ + static_cast<Millis>(below(15)));
-      later_.emplace(to.last_to_agent_ms, [this, number, life, connection, id] {
+      later_.emplace(to.last_to_agent_ms, [this, number, life, connection, id, kept] {
         Agent& a = *agents_[number];
         if (life != life_ || a.connection != connection) return;
         trace("! report returned to " + a.name);
-        a.node->report_returned(id);
+        a.node->report_returned(id, kept);
         pump(number);
       });
     };

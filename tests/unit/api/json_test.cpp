@@ -1,6 +1,7 @@
 // What objects look like, and what tables print.
 #include "api/json.hpp"
 
+#include "api/job_text.hpp"
 #include "api/render.hpp"
 #include "api/tables.hpp"
 #include "core/pod_name.hpp"
@@ -45,6 +46,64 @@ TEST_F(JsonTest, AFreshJobHasAnEmptyStatus) {
   EXPECT_EQ(json["metadata"]["uid"], uid_of(1));
   EXPECT_EQ(json["metadata"]["creationTimestamp"], "2023-11-14T22:13:20Z");
   EXPECT_EQ(json["spec"]["completions"], 3);
+}
+
+// The owner's text with what is added to it, and that text parsed: the same bytes.
+TEST_F(JsonTest, P17AJobsTextIsMadeWithoutParsingIt) {
+  auto same = [this](const core::Job& job) {
+    std::string text, metadata, row;
+    append_job(text, job, 42);
+    append_job_metadata(metadata, job, 42);
+    const OrderedJson parsed = job_json(job, 42);
+    EXPECT_EQ(text, dumped(parsed));
+    EXPECT_EQ(metadata, dumped(parsed["metadata"]));
+  };
+  feed.admit(1, make_job("a", uid_of(1)));
+  same(*view.job("default", "a")->job);
+  feed.records(1, {core::JobStarted{kStart}});
+  feed.create(1, 0, 3);
+  feed.bind(1, {0, 0});
+  feed.end(1, {0, 0}, 0);
+  feed.records(1, {core::FinishDecided{kStart + 2, false, "Because", "a \"message\"\n\xff"}});
+  same(*view.job("default", "a")->job);
+  auto object = [](std::string json) {
+    auto made = std::make_shared<core::JobObject>();
+    made->json = std::move(json);
+    return core::Job(1, made);
+  };
+  same(object(R"({"metadata":{}})"));
+  same(object(R"({"kind":"Job","metadata":{"name":"x"},"spec":{"metadata":{"y":"}"}}})"));
+  same(object(
+      R"({"spec":{"metadata":{"status":"a\\\"metadata\":{"}},"metadata":{"labels":{"metadata":"{"}}})"));
+  same(object(R"({"metadata":{"resourceVersion":"7","name":"x"}})"));
+  same(object(R"({ "metadata" : {"name":"x"} })"));
+  same(object(R"({"metadata":{"name":"x"},"status":{"old":1}})"));
+}
+
+TEST_F(JsonTest, P17ABriefJobTellsWhatTheWholeOneTells) {
+  const auto object = make_job("a", uid_of(1), 3, R"(,"backoffLimitPerIndex":1)");
+  core::JobState state;
+  state.completions = 3;
+  state.start_ms = kStart;
+  state.completion_ms = kStart + 5000;
+  state.synced = true;
+  state.conditions.push_back({"Complete", true, kStart + 5000, "CompletionsReached", "all"});
+  state.own_conditions = R"([{"type":"example.com/Seen","status":"True"}])";
+  state.completed.insert_range(0, 1);
+  state.failed_indexes.insert(2);
+  state.failed = 4;
+  auto text = [](const core::Job& job) {
+    std::string out;
+    append_job(out, job, 7);
+    return out;
+  };
+  auto brief = std::make_shared<core::JobObject>(core::brief(*object));
+  brief->json = object->json;
+  const std::string whole = text(core::Job(1, object, state));
+  EXPECT_NE(whole.find("example.com/Seen"), std::string::npos);
+  EXPECT_EQ(text(core::Job(1, brief, core::brief(state))), whole);
+  state.external_status = R"({"active":1})";
+  EXPECT_EQ(text(core::Job(1, brief, core::brief(state))), text(core::Job(1, object, state)));
 }
 
 TEST_F(JsonTest, ZerosAreLeftOutAsInKubernetes) {

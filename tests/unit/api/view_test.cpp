@@ -185,10 +185,11 @@ class RestTest : public ViewTest {
  protected:
   RestTest() {
     view.rest_with(
-        [this](JobId id) -> std::optional<core::Job> {
+        [this](JobId id) -> Result<core::Job> {
           ++loads;
+          if (id == damaged) return Error{Errc::invalid, "job j3: damaged", {}};
           auto it = disk.find(id);
-          if (it == disk.end()) return std::nullopt;
+          if (it == disk.end()) return Error{Errc::not_found, "", {}};
           return it->second;
         },
         1);
@@ -213,6 +214,7 @@ class RestTest : public ViewTest {
   }
   std::map<JobId, core::Job> disk;
   int loads = 0;
+  JobId damaged = 0;
   uint64_t last = 0;
 };
 
@@ -247,6 +249,57 @@ TEST_F(RestTest, WhoseNameIsNotAskedForIsNotRead) {
   view.each(query.kind, "", query.wanted(), [&](const Shown&) { ++n; });
   EXPECT_EQ(n, 2u);
   EXPECT_EQ(loads, 2);
+}
+
+TEST_F(RestTest, P14OneThatCantBeReadFailsAlone) {
+  for (JobId id = 1; id <= 20; ++id) finish(id, "j" + std::to_string(id));
+  damaged = 3;
+  EXPECT_FALSE(view.job("default", "j3"));
+  EXPECT_EQ(view.damage(Kind::job, "default", "j3"), "job j3: damaged");
+  EXPECT_EQ(view.damage(Kind::pod, "default", pod_name("j3", 3, {0, 0})), "job j3: damaged");
+  EXPECT_FALSE(view.damage(Kind::job, "default", "j4"));
+  EXPECT_FALSE(view.damage(Kind::job, "other", "j3"));
+  EXPECT_EQ(view.damaged(), 1u);
+  EXPECT_TRUE(view.job("default", "j4"));
+  EXPECT_EQ(count(Kind::job), 19u) << "a list goes on without it";
+  EXPECT_EQ(count(Kind::pod), 19u);
+  damaged = 0;
+  EXPECT_TRUE(view.job("default", "j3")) << "the disk was repaired";
+  EXPECT_EQ(view.damaged(), 0u);
+}
+
+TEST_F(RestTest, P14OneThatIsSetAsideSaysSo) {
+  view.load_damaged(7, make_job("broken", uid_of(7)), "its records are gone", kStart);
+  view.load_damaged(8, nullptr, "all of it is gone", kStart);
+  auto shown = view.job("default", "broken");
+  ASSERT_TRUE(shown);
+  const core::Condition* said = shown->job->condition(kDamaged);
+  ASSERT_TRUE(said);
+  EXPECT_EQ(said->message, "its records are gone");
+  EXPECT_EQ(view.damaged(), 2u);
+}
+
+TEST_F(RestTest, P17AListReadsWhatItTellsAndNoMore) {
+  int briefs = 0;
+  view.brief_with([&](JobId id) -> Result<core::Job> {
+    ++briefs;
+    const core::Job& job = disk.at(id);
+    auto object = core::brief(job.object());
+    object.json = job.object().json;
+    return core::Job(id, std::make_shared<core::JobObject>(object), core::brief(job.state()));
+  });
+  for (JobId id = 1; id <= 20; ++id) finish(id, "j" + std::to_string(id));
+  loads = 0;
+  view.each(Kind::job, "", nullptr, [&](const Shown& shown) {
+    auto listed = view.listed(key_of(shown));
+    ASSERT_TRUE(listed);
+    EXPECT_EQ(listed->job->condition("Complete") != nullptr, true);
+    EXPECT_EQ(listed->version, shown.version);
+  });
+  EXPECT_EQ(loads, 0);
+  EXPECT_LE(briefs, 20) << "once each; the last ones are in memory";
+  EXPECT_GE(briefs, 16);
+  EXPECT_TRUE(view.job("default", "j1")->job->pod({0, 0})) << "who asks for one gets all of it";
 }
 
 TEST_F(RestTest, AChangeWakesItAsItWasBefore) {

@@ -361,6 +361,24 @@ TEST_F(NodeTest, UnackedEndsAreReportedAgain) {
   EXPECT_TRUE(node.empty());
 }
 
+TEST_F(NodeTest, P14EndsThatWereNotTakenAreToldAtTheNextRegistration) {
+  welcome();
+  launch({0, 1});
+  next();
+  ended(0, 3, 1);
+  ended(1, 0, 2);
+  EXPECT_EQ(next(), "report 1 -j1/0#0 exited/3 -j1/1#0 exited/0");
+  node.report_returned(1, {pod(0)});
+  EXPECT_EQ(next(), "forget 2") << "nobody would take the other one now";
+  EXPECT_EQ(node.ended(), (std::vector<PodId>{pod(0)}));
+  node.disconnected();
+  welcome();
+  EXPECT_EQ(next(), "report 2 -j1/0#0 exited/3");
+  node.report_returned(2);
+  EXPECT_EQ(next(), "forget 1");
+  EXPECT_TRUE(node.empty());
+}
+
 TEST_F(NodeTest, ListsAndReportsInFlightAreBounded) {
   Node big(3000);
   ASSERT_TRUE(big.registered({kTerm, {}, kLease}, now));

@@ -8,7 +8,7 @@ namespace {
 
 std::string all(Journal& journal, std::string_view prefix) {
   std::string text;
-  journal.scan(prefix, [&text](std::string_view key, std::string_view value) {
+  (void)journal.scan(prefix, [&text](std::string_view key, std::string_view value) {
     text += std::string(key) + "=" + std::string(value) + " ";
     return true;
   });
@@ -22,9 +22,9 @@ TEST(MemoryJournal, ScansAPrefixInOrderUntilToldToStop) {
   ASSERT_TRUE(journal.commit({{"a", std::nullopt}, {"b3", "w"}}).ok());
   EXPECT_EQ(journal.last_commit(), 2u);
   EXPECT_EQ(all(journal, "b"), "b1=x b2=y b3=w ");
-  EXPECT_EQ(journal.get("a"), std::nullopt);
+  EXPECT_EQ(*journal.get("a"), std::nullopt);
   int seen = 0;
-  journal.scan("b", [&seen](auto, auto) { return ++seen < 2; });
+  (void)journal.scan("b", [&seen](auto, auto) { return ++seen < 2; });
   EXPECT_EQ(seen, 2);
 }
 

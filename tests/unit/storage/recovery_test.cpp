@@ -1,8 +1,10 @@
 // Recovery: the fold of what the journal holds is the fold that was.
 #include "storage/recovery.hpp"
 
+#include "storage/codec.hpp"
 #include "storage/keys.hpp"
 #include "storage/memory_journal.hpp"
+#include "storage/resting.hpp"
 #include "storage/rows.hpp"
 
 #include <gmock/gmock.h>
@@ -71,7 +73,7 @@ void run_pods(Writer& to, uint32_t first, uint32_t count, Millis at_ms) {
 
 size_t rows_of(MemoryJournal& journal, std::string_view prefix) {
   size_t rows = 0;
-  journal.scan(prefix, [&rows](auto, auto) {
+  (void)journal.scan(prefix, [&rows](auto, auto) {
     ++rows;
     return true;
   });
@@ -79,8 +81,8 @@ size_t rows_of(MemoryJournal& journal, std::string_view prefix) {
 }
 
 struct Fixture : testing::Test {
-  void SetUp() override {
-    ASSERT_TRUE(
+  Fixture() {
+    EXPECT_TRUE(
         journal.commit({cluster_row("c-1"), epoch_row(4, UINT64_MAX), next_job_row(100)}).ok());
   }
   MemoryJournal journal;
@@ -184,32 +186,164 @@ TEST_F(RecoveryTest, AForgottenJobLeavesNothing) {
   EXPECT_EQ(rows_of(journal, keys::records_of(5)) + rows_of(journal, keys::snapshot(5)), 0u);
 }
 
-TEST_F(RecoveryTest, WhatCantBeUnderstoodIsRefused) {
-  Writer writer(journal, 5, "1 4 20");
-  run_pods(writer, 0, 3, kNow);
-  auto refusal_with = [this](const std::vector<Row>& rows) {
+// What becomes of a journal with these rows changed: "recovered", why job 5 or 8 is set aside, or
+// why nothing starts.
+struct DamageTest : Fixture {
+  std::string after(const std::vector<Row>& rows) {
     MemoryJournal disk = journal;
     EXPECT_TRUE(disk.commit(rows).ok());
     auto recovered = recover(disk, load);
-    return recovered.ok() ? std::string("recovered") : recovered.error().message;
-  };
-  EXPECT_EQ(refusal_with({}), "recovered");
-  EXPECT_EQ(refusal_with({{keys::records(5, 3), std::nullopt}}),
-            "journal: job j5, append 4: append 3 is missing");
-  EXPECT_THAT(refusal_with({{keys::records(5, 3), "junk"}}),
-              HasSubstr("job j5, append 3: records can't be read"));
-  EXPECT_THAT(refusal_with({{keys::owner(5), std::nullopt}}),
-              HasSubstr("job j5: its rows are there without an owner's row"));
-  EXPECT_THAT(refusal_with({{keys::owner(5), "junk"}}),
-              HasSubstr("job j5: the owner's row can't be read"));
-  EXPECT_THAT(refusal_with({{keys::owner(8), "1 1 1"}}),
-              HasSubstr("job j8: an owner's row without records"));
-  EXPECT_THAT(refusal_with({{keys::snapshot(5), "junk"}}),
-              HasSubstr("job j5: a snapshot can't be read"));
-  EXPECT_THAT(refusal_with({{keys::node(3), "junk"}}), HasSubstr("node n3: a node can't be read"));
-  EXPECT_THAT(refusal_with({{std::string(keys::kEpoch), "4"}}), HasSubstr("epoch"));
-  EXPECT_THAT(refusal_with({{std::string(keys::kNextJob), "5"}}),
-              HasSubstr("job j5: its id was never reserved"));
+    if (!recovered.ok()) return "refused: " + recovered.error().message;
+    if (recovered->damaged.empty()) return "recovered";
+    EXPECT_EQ(recovered->damaged.size(), 1u);
+    return "set aside: " + recovered->damaged.front().why;
+  }
+};
+
+TEST_F(DamageTest, AJobThatCantBeUnderstoodIsSetAside) {
+  Writer writer(journal, 5, "1 4 20");
+  run_pods(writer, 0, 3, kNow);
+  EXPECT_EQ(after({}), "recovered");
+  EXPECT_EQ(after({{keys::records(5, 3), std::nullopt}}),
+            "set aside: journal: job j5, append 4: append 3 is missing");
+  EXPECT_THAT(after({{keys::records(5, 3), "junk"}}),
+              HasSubstr("set aside: journal: job j5, append 3: records can't be read"));
+  EXPECT_THAT(after({{keys::owner(5), std::nullopt}}),
+              HasSubstr("set aside: journal: job j5: its rows are there without an owner's row"));
+  EXPECT_THAT(after({{keys::owner(5), "junk"}}),
+              HasSubstr("set aside: journal: job j5: the owner's row can't be read"));
+  EXPECT_THAT(after({{keys::owner(8), "1 1 1"}}),
+              HasSubstr("set aside: journal: job j8: an owner's row without records"));
+  EXPECT_THAT(after({{keys::snapshot(5), "junk"}}),
+              HasSubstr("set aside: journal: job j5: a snapshot can't be read"));
+}
+
+TEST_F(DamageTest, WhatBelongsToAllIsRefused) {
+  Writer writer(journal, 5, "1 4 20");
+  EXPECT_THAT(after({{keys::node(3), "junk"}}),
+              HasSubstr("refused: journal: node n3: a node can't be read"));
+  EXPECT_THAT(after({{std::string(keys::kEpoch), "4"}}), HasSubstr("refused: journal: epoch"));
+  EXPECT_THAT(after({{std::string(keys::kNextJob), "5"}}),
+              HasSubstr("refused: journal: job j5: its id was never reserved"));
+  std::string newer = encode_records({JobStarted{kNow}});
+  ASSERT_EQ(newer[5], 1) << "where the packed version is";
+  newer[5] = 2;
+  EXPECT_THAT(after({{keys::records(5, 2), newer}}),
+              HasSubstr("refused: journal: job j5, append 2: records of version 2"));
+}
+
+TEST_F(DamageTest, P14OfBlocksThatCantBeReadOnlyTheirJobsAreSetAside) {
+  Writer five(journal, 5, "1 4 20"), six(journal, 6, "1 4 20"), seven(journal, 7, "1 4 20"),
+      eight(journal, 8, "1 4 20"), nine(journal, 9, "1 4 20");
+  for (Writer* writer : {&five, &six, &seven, &eight}) run_pods(*writer, 0, 3, kNow);
+  seven.snapshot();
+  journal.damage(keys::records(5, 3));
+  journal.damage(keys::owner(6));
+  journal.damage(keys::snapshot(7));
+  auto recovered = recover(journal, load);
+  ASSERT_TRUE(recovered.ok()) << recovered.error().message;
+  std::vector<JobId> sound, damaged;
+  for (const RecoveredJob& job : recovered->jobs) sound.push_back(job.job.id());
+  for (const DamagedJob& job : recovered->damaged) damaged.push_back(job.id);
+  EXPECT_EQ(sound, (std::vector<JobId>{8, 9}));
+  EXPECT_TRUE(recovered->jobs[0].job.state() == eight.job.state());
+  EXPECT_EQ(damaged, (std::vector<JobId>{5, 6, 7})) << "1-4 never were, and nobody invents them";
+  EXPECT_THAT(recovered->damaged[0].why, HasSubstr("job j5, records: memory journal: a damaged"));
+  EXPECT_TRUE(recovered->damaged[0].object);
+  EXPECT_FALSE(recovered->damaged[1].object) << "what its owner wrote is lost";
+  EXPECT_TRUE(recovered->damaged[2].object);
+  EXPECT_EQ(recover_job(journal, 5, load).error().code, Errc::invalid);
+  EXPECT_EQ(recover_job(journal, 4, load).error().code, Errc::not_found);
+  EXPECT_TRUE(recover_job(journal, 8, load).ok());
+
+  journal.damage(std::string(keys::kEpoch));
+  EXPECT_THAT(recover(journal, load).error().message, HasSubstr("muster restore"));
+}
+
+// Jobs at rest: 5 with an index row, as their actor writes it; 6 as an older muster left it.
+struct RestingTest : Fixture {
+  RestingTest() : five(journal, 5, "1 4 1"), six(journal, 6, "1 4 1"), seven(journal, 7, "1 4 1") {
+    for (Writer* writer : {&five, &six}) {
+      writer->append({PodsCreated{kNow, {{.first = 0, .count = 1}}}});
+      writer->append({PodsBound{kNow, {{{0, 0}, 1}}}});
+      PodsEnded ended{.at_ms = kNow + 1};
+      ended.ends.push_back({.pod = {0, 0}, .counted = Counted::succeeded});
+      writer->append(
+          {ended, FinishDecided{kNow + 2, true, "CompletionsReached", ""}, JobFinished{kNow + 3}});
+      EXPECT_TRUE(writer->job.at_rest());
+    }
+    EXPECT_TRUE(journal.commit({resting_row(five.job)}).ok());
+  }
+  Result<Recovered> again() {
+    loads = 0;
+    resting.clear();
+    auto counted = [this](std::string_view json) {
+      ++loads;
+      return load(json);
+    };
+    return recover(journal, counted, [this](Resting job) { resting.push_back(std::move(job)); });
+  }
+  Writer five, six, seven;
+  int loads = 0;
+  std::vector<Resting> resting;
+};
+
+TEST_F(RestingTest, P17NoObjectOfAJobAtRestIsReadAtAStart) {
+  auto recovered = again();
+  ASSERT_TRUE(recovered.ok()) << recovered.error().message;
+  ASSERT_EQ(recovered->jobs.size(), 1u);
+  EXPECT_EQ(recovered->jobs[0].job.id(), 7u);
+  ASSERT_EQ(resting.size(), 2u);
+  EXPECT_EQ(loads, 2) << "of six, which has no index row, and of seven";
+  ASSERT_EQ(recovered->index_rows.size(), 1u);
+  ASSERT_TRUE(journal.commit(recovered->index_rows).ok());
+  ASSERT_TRUE(again().ok());
+  EXPECT_EQ(loads, 1) << "an index row is made once";
+  for (JobId id : {5u, 6u}) {
+    const Resting& entry = resting.at(id - 5);
+    EXPECT_EQ(entry.id, id);
+    EXPECT_EQ(entry.name, "test");
+    EXPECT_EQ(entry.finished_ms, kNow + 3);
+    EXPECT_TRUE(entry.complete);
+  }
+}
+
+TEST_F(RestingTest, P17ABriefJobIsWhatAListTells) {
+  auto job = brief_job(journal, 5);
+  ASSERT_TRUE(job.ok()) << job.error().message;
+  EXPECT_TRUE(job->state() == brief(five.job.state()));
+  EXPECT_EQ(job->object().json, "1 4 1");
+  EXPECT_EQ(job->succeeded(), 1u);
+  EXPECT_TRUE(job->condition("Complete"));
+  EXPECT_EQ(brief_job(journal, 6).error().code, Errc::not_found);
+}
+
+TEST_F(RestingTest, P17AnIndexRowThatIsWrongIsMadeAnew) {
+  ASSERT_TRUE(journal.commit({{keys::resting(5), "junk"}, {keys::resting(4), "junk"}}).ok());
+  auto recovered = again();
+  ASSERT_TRUE(recovered.ok()) << recovered.error().message;
+  EXPECT_EQ(resting.size(), 2u);
+  EXPECT_EQ(recovered->index_rows.size(), 2u);
+  // An older muster removed the job and left its row.
+  ASSERT_TRUE(journal.commit(recovered->index_rows).ok());
+  ASSERT_TRUE(journal.commit({{keys::owner(5), std::nullopt}}).ok());
+  for (uint64_t sequence = 1; sequence < five.next_seq; ++sequence)
+    ASSERT_TRUE(journal.commit({{keys::records(5, sequence), std::nullopt}}).ok());
+  recovered = again();
+  ASSERT_TRUE(recovered.ok()) << recovered.error().message;
+  EXPECT_EQ(resting.size(), 1u);
+  ASSERT_EQ(recovered->index_rows.size(), 1u);
+  EXPECT_FALSE(recovered->index_rows[0].value);
+}
+
+TEST_F(RestingTest, P14ItsDamageIsMetWhenSomebodyAsks) {
+  journal.damage(keys::owner(5));
+  auto recovered = again();
+  ASSERT_TRUE(recovered.ok()) << recovered.error().message;
+  EXPECT_TRUE(recovered->damaged.empty());
+  EXPECT_EQ(resting.size(), 2u) << "its name stays known, and taken";
+  EXPECT_EQ(recover_job(journal, 5, load).error().code, Errc::invalid);
+  EXPECT_EQ(brief_job(journal, 5).error().code, Errc::invalid);
 }
 
 TEST(Keys, AreInOrderAndParse) {

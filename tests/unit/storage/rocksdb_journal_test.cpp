@@ -67,13 +67,14 @@ TEST_F(RocksdbJournalTest, ReopenedItHasWhatWasCommitted) {
   journal.reset();
   journal = open();
   EXPECT_EQ(journal->last_commit(), 2u);
-  EXPECT_EQ(journal->get("tb"), std::nullopt);
-  EXPECT_EQ(journal->get("u"), "9");
+  EXPECT_EQ(*journal->get("tb"), std::nullopt);
+  EXPECT_EQ(*journal->get("u"), "9");
   std::string seen;
-  journal->scan("t", [&seen](std::string_view key, std::string_view value) {
+  Status read = journal->scan("t", [&seen](std::string_view key, std::string_view value) {
     seen += std::string(key) + "=" + std::string(value) + " ";
     return true;
   });
+  EXPECT_TRUE(read.ok());
   EXPECT_EQ(seen, "ta=1 tc=3 ");
   EXPECT_EQ(Watermark::read(dir_ + "/commit"), 2u);
   struct stat s;
@@ -186,6 +187,114 @@ TEST(Watermark, ATornSlotLeavesTheNumberBefore) {
   EXPECT_EQ(Watermark::read(path), 40u);
   fs::remove(path);
   EXPECT_EQ(Watermark::read(path), std::nullopt);
+}
+
+TEST_F(RocksdbJournalTest, P14ADatabaseThatIsGoneIsNotAnEmptyOne) {
+  ASSERT_TRUE(open()->commit({{"ta", "1"}}).ok());
+  EXPECT_EQ(RocksdbJournal::noted_cluster(dir_), "");
+  ASSERT_TRUE(RocksdbJournal::note_cluster(dir_, "c-1").ok());
+  EXPECT_EQ(RocksdbJournal::noted_cluster(dir_), "c-1");
+  EXPECT_NE(open(), nullptr);
+  fs::remove_all(dir_ + "/db");
+  fs::remove(dir_ + "/commit");
+  std::string message = refusal(Errc::invalid);
+  EXPECT_THAT(message, HasSubstr(dir_ + "/cluster-id says that this is the state of cluster c-1"));
+  EXPECT_THAT(message, HasSubstr("muster restore"));
+  EXPECT_EQ(refusal(Errc::invalid), message);
+  EXPECT_FALSE(fs::exists(dir_ + "/db/CURRENT"));
+}
+
+// A database with all rows in a file of its own kind, one of whose data blocks is damaged.
+class DamagedBlockTest : public RocksdbJournalTest {
+ protected:
+  // As the disk is after some time: no log, one table.
+  void settle() {
+    rocksdb::DB* db = nullptr;
+    ASSERT_TRUE(rocksdb::DB::Open({}, dir_ + "/db", &db).ok());
+    rocksdb::CompactRangeOptions all;
+    all.bottommost_level_compaction = rocksdb::BottommostLevelCompaction::kForce;
+    ASSERT_TRUE(db->Flush({}).ok());
+    ASSERT_TRUE(db->CompactRange(all, nullptr, nullptr).ok());
+    delete db;
+  }
+  // Flips a bit in the block that has this text.
+  void damage(const std::string& text) {
+    for (const auto& entry : fs::directory_iterator(dir_ + "/db")) {
+      if (entry.path().extension() != ".sst") continue;
+      std::ifstream in(entry.path(), std::ios::binary);
+      std::string bytes(std::istreambuf_iterator<char>(in), {});
+      const size_t at = bytes.find(text);
+      if (at == std::string::npos) continue;
+      bytes[at] = static_cast<char>(bytes[at] ^ 0x40);
+      std::ofstream(entry.path(), std::ios::binary) << bytes;
+      return;
+    }
+    FAIL() << text << " is in no table";
+  }
+  // Text that compression leaves as it is.
+  static std::string noise(int seed) {
+    std::string text = "noise-" + std::to_string(seed) + "-";
+    uint32_t state = static_cast<uint32_t>(seed) * 2654435761u + 1;
+    while (text.size() < 6'000) {
+      state = state * 1664525u + 1013904223u;
+      text += static_cast<char>(state >> 24);
+    }
+    return text;
+  }
+};
+
+TEST_F(DamagedBlockTest, P14IsAnErrorForWhoeverNeedsItAndForNobodyElse) {
+  auto journal = open();
+  for (int i = 0; i < 9; ++i)
+    ASSERT_TRUE(journal->commit({{"t" + std::to_string(i), noise(i)}}).ok());
+  journal.reset();
+  settle();
+  damage("noise-4-");
+  journal = open();
+  ASSERT_TRUE(journal);
+  EXPECT_EQ(**journal->get("t3"), noise(3));
+  auto got = journal->get("t4");
+  ASSERT_FALSE(got.ok());
+  EXPECT_EQ(got.error().code, Errc::invalid);
+  EXPECT_THAT(got.error().message, HasSubstr("a block of the database is damaged"));
+  std::string seen;
+  auto visit = [&seen](std::string_view key, std::string_view) {
+    seen += key;
+    return true;
+  };
+  EXPECT_FALSE(journal->scan("t", visit).ok());
+  EXPECT_EQ(seen, "t0t1t2t3");
+  EXPECT_TRUE(journal->scan_from("t", "t5", visit).ok());
+  EXPECT_EQ(seen, "t0t1t2t3t5t6t7t8");
+  EXPECT_FALSE(journal->frozen()->get("t4").ok());
+  EXPECT_TRUE(journal->commit({{"t9", "9"}}).ok()) << "the rest goes on";
+}
+
+TEST_F(DamagedBlockTest, P14AtTheFrontIsNotTakenForAForeignDatabase) {
+  auto journal = open();
+  for (int i = 0; i < 3; ++i)
+    ASSERT_TRUE(journal->commit({{"a" + std::to_string(i), noise(i)}}).ok());
+  journal.reset();
+  settle();
+  damage("noise-0-");
+  EXPECT_NE(open(), nullptr);
+}
+
+TEST_F(DamagedBlockTest, P14ACompactionThatMeetsItEndsNothing) {
+  auto journal = open();
+  for (int i = 0; i < 3; ++i)
+    ASSERT_TRUE(journal->commit({{"t" + std::to_string(i), noise(i)}}).ok());
+  journal.reset();
+  settle();
+  damage("noise-1-");
+  // Each start flushes what is in the log; after some of them RocksDB merges the tables.
+  for (int i = 0; i < 12; ++i) {
+    journal = open();
+    ASSERT_TRUE(journal) << i;
+    for (int k = 0; k < 3; ++k)
+      ASSERT_TRUE(journal->commit({{"t" + std::to_string(k), noise(10 * i + k)}}).ok()) << i;
+    journal.reset();
+  }
 }
 
 }  // namespace

@@ -1,0 +1,26 @@
+// Resting: what is known of a finished job at rest (Job::at_rest) without folding its records or
+// reading its object.
+#pragma once
+
+#include "core/job/job.hpp"
+
+#include <string>
+
+namespace muster::core {
+
+struct Resting {
+  JobId id = 0;
+  std::string ns, name, uid;
+  Millis finished_ms = 0;
+  Millis wake_ms = 0;       // when its time to live is over; 0: never
+  bool complete = false;    // else Failed
+  bool named_pods = false;  // its pods carry its own name and uid as labels
+};
+Resting resting(const Job& job);
+
+// The job as lists tell it: of its object the values that a list may select or show by, and the
+// text; of its state all but pods, events and attempts.
+JobObject brief(const JobObject& object);
+JobState brief(const JobState& state);
+
+}  // namespace muster::core

@@ -1,0 +1,163 @@
+#!/usr/bin/python3
+"""Damage in the database: a block of a table that can't be read, a database that is gone.
+
+    MUSTER=build/release/muster tests/e2e/damage.py [TEST…]
+"""
+import http.client
+import os
+import pathlib
+import random
+import shutil
+import string
+import sys
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+from world import World, condition, eventually, finished  # noqa: E402
+
+UNTIL_GO = 'while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; code=0'
+
+
+def noise(seed, size=9000):
+    """Text that compression leaves as it is, and that fills a block (4 KiB) of its own."""
+    return "".join(random.Random(seed).choices(string.ascii_letters + string.digits, k=size))
+
+
+class Damage(World):
+    def settle(self, cluster):
+        """All rows are in a table: each start empties the log into one."""
+        cluster.restart_coordinator()
+        cluster.kill_coordinator()
+
+    def damage(self, cluster, text):
+        """Flips a bit in the first block that has this text; returns what takes it back."""
+        for path in sorted((cluster.dir / "coordinator" / "db").glob("*.sst")):
+            whole = path.read_bytes()
+            at = whole.find(text[:40].encode())
+            if at < 0:
+                continue
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 0x40]) + whole[at + 1:])
+            return lambda: path.write_bytes(whole)
+        self.fail("the text is in no table")
+
+    def wide(self, job, text):
+        """The job with this text in what its owner wrote."""
+        job["metadata"].setdefault("annotations", {})["example.com/wide"] = text
+        return job
+
+    def call(self, cluster, method, path, body=None, kind="application/json"):
+        return cluster.api.call(method, path, body, kind)
+
+    def test_p14_attempts_that_cannot_be_read_fail_one_request(self):
+        cluster = self.cluster(agents=1)
+        witness = self.witness(cluster)
+        text = noise(1, 200)
+        job = witness.job("hist", "code=0", 60, backoffLimitPerIndex=0)
+        job["spec"]["template"]["spec"]["containers"][0]["command"] = ["/no/such/" + text]
+        self.submit(cluster, job)
+        self.submit(cluster, witness.job("other", "code=0", 1))
+        cluster.wait("hist", finished)
+        cluster.wait("other", finished)
+        self.settle(cluster)
+        self.damage(cluster, text)  # attempts are the first rows of a table
+        cluster.start_coordinator()
+        path = "/apis/muster.dev/v1/namespaces/default/jobs/{}/attempts"
+        code, answer = self.call(cluster, "GET", path.format("hist"))
+        self.assertEqual((code, answer["kind"], answer["reason"]), (500, "Status", "InternalError"))
+        self.assertIn("attempts of job", answer["message"])
+        self.assertIn("damaged", answer["message"])
+        code, answer = self.call(cluster, "GET", path.format("other"))
+        self.assertEqual((code, len(answer["items"])), (200, 1))
+        self.submit(cluster, witness.job("later", "code=0", 1))
+        cluster.wait("later", finished)
+
+    def test_p14_a_job_that_cannot_be_read_is_set_aside_and_its_pods_live(self):
+        cluster = self.cluster(agents=1, slots=4)
+        witness = self.witness(cluster)
+        for name, seed in (("before", 2), ("victim", 3), ("after", 4)):
+            self.submit(cluster, self.wide(witness.job(name, UNTIL_GO, 1), noise(seed)))
+        eventually(lambda: len(witness.starts()) == 3, "three pods run")
+        eventually(lambda: all(cluster.api.job(n)["status"].get("ready") == 1 for n in ("before", "victim", "after")), "all ready")
+        self.settle(cluster)
+        undo = self.damage(cluster, noise(3))
+        cluster.start_coordinator()
+        cluster.wait_nodes()
+        self.assertIn("IS SET ASIDE", cluster.log("coordinator"))
+        self.assertEqual(self.call(cluster, "GET", cluster.api.jobs() + "/victim")[0], 404, "its name is lost with the row")
+        self.assertEqual(self.call(cluster, "GET", cluster.api.jobs() + "/before")[0], 200)
+        self.assertEqual(self.damaged(cluster), 1)
+        (witness.folder / "go").touch()
+        cluster.wait("before", finished)
+        cluster.wait("after", finished)
+        self.nothing_left(witness)
+        self.assertEqual(sorted(code for *_, code in witness.ends()), [0, 0, 0], "all ended by themselves")
+        # What was kept of it is told as soon as the job can be read again.
+        cluster.kill_coordinator()
+        undo()
+        cluster.start_coordinator()
+        job = cluster.wait("victim", finished)
+        self.assertIsNotNone(condition(job, "Complete"), job["status"])
+        self.assertEqual(job["status"]["succeeded"], 1)
+        self.assertEqual(len(witness.starts()), 3, "nothing ran twice")
+
+    def damaged(self, cluster):
+        host, _, port = cluster.api_addr.rpartition(":")
+        connection = http.client.HTTPConnection(host, int(port), timeout=10)
+        connection.request("GET", "/metrics")
+        text = connection.getresponse().read().decode()
+        connection.close()
+        return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith('muster_jobs{state="damaged"}'))
+
+    def test_p14_a_job_whose_state_is_damaged_says_so(self):
+        cluster = self.cluster(agents=1)
+        witness = self.witness(cluster)
+        for name in ("before", "victim"):
+            job = witness.job(name, "code=0", 1, managedBy="example.com/other")
+            self.submit(cluster, job)
+            # A state of its own that fills a block.
+            status = {"conditions": [{"type": "example.com/Said", "status": "True", "reason": "Said", "message": noise(name)}]}
+            code, answer = self.call(cluster, "PATCH", cluster.api.jobs() + f"/{name}/status", {"status": status},
+                                     "application/merge-patch+json")
+            self.assertEqual(code, 200, answer)
+        self.submit(cluster, witness.job("after", "code=0", 1))
+        cluster.wait("after", finished)
+        self.settle(cluster)
+        self.damage(cluster, noise("victim"))
+        cluster.start_coordinator()
+        cluster.wait_nodes()
+        job = cluster.api.job("victim")
+        said = condition(job, "muster.dev/Damaged")
+        self.assertEqual((said["status"], said["reason"]), ("True", "Unreadable"))
+        self.assertIn("damaged", said["message"])
+        self.assertIsNotNone(condition(cluster.api.job("after"), "Complete"))
+        self.assertIsNone(condition(cluster.api.job("before"), "muster.dev/Damaged"))
+        self.assertEqual(self.damaged(cluster), 1)
+        self.assertIn("Damaged", self.muster("get", "jobs", cluster=cluster).stdout)
+        self.assertIn("muster.dev/Damaged: Unreadable", self.muster("describe", "job", "victim", cluster=cluster).stdout)
+        for method, body in (("PATCH", {"metadata": {"labels": {"a": "b"}}}), ("DELETE", {})):
+            code, answer = self.call(cluster, method, cluster.api.jobs() + "/victim", body, "application/merge-patch+json"
+                                     if method == "PATCH" else "application/json")
+            self.assertEqual(code, 500, answer)
+            self.assertIn("set aside", answer["message"])
+        code, answer = cluster.api.create(witness.job("victim", "code=0", 1))
+        self.assertEqual(code, 409, "its name is taken")
+        self.submit(cluster, witness.job("new", "code=0", 1))
+        cluster.wait("new", finished)
+
+    def test_p14_a_database_that_is_gone_is_no_empty_cluster(self):
+        cluster = self.cluster(agents=1)
+        cluster.kill_coordinator()
+        data = cluster.dir / "coordinator"
+        shutil.rmtree(data / "db")
+        os.unlink(data / "commit")
+        with self.assertRaises(Exception):
+            cluster.start_coordinator()
+        said = cluster.log("coordinator")
+        self.assertIn("cluster-id", said)
+        self.assertIn("muster restore", said)
+        self.assertFalse((data / "db" / "CURRENT").exists(), "a refused start makes no database")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
