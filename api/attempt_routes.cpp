@@ -87,6 +87,7 @@ kj::Promise<void> Routes::attempts(Exchange& exchange, const Shown& shown) {
   list["apiVersion"] = "muster.dev/v1";
   list["metadata"] = OrderedJson::object();
   if (page->next) list["metadata"]["continue"] = token_text(*page->next);
+  list["metadata"]["next"] = token_text(page->end);
   list["items"] = OrderedJson::array();
   for (const core::Pod& pod : page->attempts)
     list["items"].push_back(attempt_json(view_, job, pod));

@@ -50,6 +50,7 @@ struct AttemptRequest {
 struct AttemptPage {
   std::vector<core::Pod> attempts;
   std::optional<std::pair<uint64_t, uint32_t>> next;  // nothing: this was the last page
+  std::pair<uint64_t, uint32_t> end{};                // where what is closed later will stand
 };
 
 struct BackupMade {

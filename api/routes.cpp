@@ -283,14 +283,17 @@ kj::Promise<void> Routes::pod_log(Exchange& exchange, const Shown& shown, const 
                         "\": supported values: \"All\", \"Stdout\", \"Stderr\"");
   query.out = stream != "Stderr";
   query.err = stream != "Stdout";
-  for (auto [name, field] :
-       {std::pair{"tailLines", &query.tail_lines}, {"limitBytes", &query.limit_bytes}}) {
+  for (auto [name, field] : {std::pair{"tailLines", &query.tail_lines},
+                             {"limitBytes", &query.limit_bytes},
+                             {"offset", &query.offset}}) {
     const std::string text = url.get(name);
     if (text.empty()) continue;
     const auto n = whole_number<int64_t>(text);
     if (!n || *n < 0) return exchange.bad(std::string(name) + ": not a number: \"" + text + "\"");
     *field = *n;
   }
+  if (query.offset > 0 && (query.tail_lines >= 0 || (query.out && query.err)))
+    return exchange.bad("offset: needs one stream, Stdout or Stderr, and no tailLines");
   if (url.flag("timestamps"))
     return exchange.bad(
         "timestamps: muster keeps what a pod wrote as it is, without the time of each line");

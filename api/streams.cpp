@@ -130,7 +130,7 @@ class LogStream {
     if (query_.err) parts_.push_back({.err = true});
     left_ = query_.limit_bytes < 0 ? INT64_MAX : query_.limit_bytes;
     for (Part& part : parts_) {
-      part.offset = query_.tail_lines > 0 ? -query_.tail_lines : 0;
+      part.offset = query_.tail_lines > 0 ? -query_.tail_lines : query_.offset;
       part.seek_end = query_.tail_lines == 0;
     }
   }

@@ -85,6 +85,7 @@ struct LogQuery {
   bool follow = false, out = true, err = true;
   int64_t tail_lines = -1;   // -1: all
   int64_t limit_bytes = -1;  // -1: all
+  int64_t offset = 0;        // bytes of the stream to leave out; with one stream only
 };
 kj::Promise<void> stream_log(StreamContext& context, Exchange& exchange, Backend& backend,
                              LogQuery query);

@@ -166,7 +166,7 @@ class Thread final : public ApiThread, public api::Backend {
                                        {request.from.first, request.from.second}, request.limit,
                                        request.wanted);
     if (!page) return page.error();
-    api::AttemptPage out{std::move(page->attempts), {}};
+    api::AttemptPage out{std::move(page->attempts), {}, {page->end.sequence, page->end.skip}};
     if (page->next) out.next = std::pair(page->next->sequence, page->next->skip);
     return out;
   }

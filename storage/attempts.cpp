@@ -20,7 +20,7 @@ Row attempts_row(JobId job, uint64_t sequence, Millis at_ms, const std::vector<c
 
 Result<AttemptPage> read_attempts(Rows& rows, JobId job, AttemptCursor from, size_t limit,
                                   const std::function<bool(const core::Pod&)>& wanted) {
-  AttemptPage page;
+  AttemptPage page{.attempts = {}, .next = {}, .end = from};
   std::optional<Error> broken;
   size_t looked_at = 0;
   Status read = rows.scan_from(
@@ -35,11 +35,12 @@ Result<AttemptPage> read_attempts(Rows& rows, JobId job, AttemptCursor from, siz
         uint32_t i = at->sequence == from.sequence ? from.skip : 0;
         for (; i < list->pods.size(); ++i, ++looked_at) {
           if (page.attempts.size() == limit || looked_at == kLookedAtMax) {
-            page.next = AttemptCursor{at->sequence, i};
+            page.next = page.end = AttemptCursor{at->sequence, i};
             return false;
           }
           if (wanted(list->pods[i])) page.attempts.push_back(std::move(list->pods[i]));
         }
+        page.end = {at->sequence, i};
         return true;
       });
   if (!broken && !read) broken = read.error();

@@ -26,6 +26,7 @@ struct AttemptCursor {
 struct AttemptPage {
   std::vector<core::Pod> attempts;    // in the order in which they were closed
   std::optional<AttemptCursor> next;  // more may follow
+  AttemptCursor end;                  // after all that was looked at: what is closed later
 };
 
 // At most `limit` attempts that `wanted` names, and no more than a few thousand looked at: a page

@@ -116,6 +116,7 @@ class FakeBackend final : public Backend {
         break;
       }
       if (request.wanted(closed[i])) page.attempts.push_back(closed[i]);
+      page.end = {i + 1, 0};
     }
     return page;
   }

@@ -59,6 +59,21 @@ TEST_F(AttemptsTest, ComeBackAsTheyWere) {
   EXPECT_FALSE(page->next);
 }
 
+TEST_F(AttemptsTest, TheEndIsWhereLaterOnesStand) {
+  AttemptCursor from;
+  auto read = [&] {
+    auto page = read_attempts(journal, 1, from, 10, [](const auto&) { return true; });
+    EXPECT_TRUE(page.ok());
+    from = page->end;
+    return page->attempts.size();
+  };
+  EXPECT_EQ(read(), 4u);
+  EXPECT_EQ(read(), 0u);
+  add(1, 12, {closed(2, 1, 0)});
+  EXPECT_EQ(read(), 1u);
+  EXPECT_EQ(read(), 0u);
+}
+
 TEST_F(AttemptsTest, PagesGoOnWhereTheLastEnded) {
   AttemptCursor from;
   EXPECT_EQ(page(1, from, 2), "0#0 1#0 ");
