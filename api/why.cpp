@@ -44,7 +44,9 @@ std::string counted_text(const core::Pod& pod) {
     case core::FailureAction::fail_index:
       return "the pod failure policy says FailIndex";
     case core::FailureAction::fail_job:
-      return "the pod failure policy says FailJob";
+      return pod.end.cause == core::EndCause::start_failed
+                 ? "a command that cannot be started ends this job"
+                 : "the pod failure policy says FailJob";
     default:
       break;
   }

@@ -2,6 +2,7 @@
 // its end (its job is failing), or later (held back until its replacement exists).
 #include "core/job/failure_policy.hpp"
 #include "core/job/sync.hpp"
+#include "core/spec/annotations.hpp"
 
 namespace muster::core {
 
@@ -22,6 +23,12 @@ PolicyMatch policy_verdict(const Sync& sync, const Pod& pod, const PodEnd& end) 
   return match_failure(sync.job, ended, sync.knobs.gates);
 }
 
+// Set by the job's annotation: a command that cannot be started now could not be an hour later.
+bool start_failure_ends_job(const Sync& sync, const PodEnd& end) {
+  return end.cause == EndCause::start_failed &&
+         start_failure_fails_job(sync.job.object().meta.annotations);
+}
+
 Verdict judge(Sync& sync, const Pod& pod, const PodEnd& end, const IndexSet& just_succeeded) {
   const Job& job = sync.job;
   const JobState& s = job.state();
@@ -40,6 +47,13 @@ Verdict judge(Sync& sync, const Pod& pod, const PodEnd& end, const IndexSet& jus
   if (ignored) counts.counted = Counted::ignored;
   if (given_back) counts.counted = Counted::released;  // but what it inherited is handed on
   counts.if_not_held = counts.counted;
+  if (start_failure_ends_job(sync, end)) {
+    counts.action = match.action = FailureAction::fail_job;
+    if (sync.fail_job.empty()) {
+      sync.fail_job = "The command cannot be started: " + end.message;
+      sync.fail_job_reason = "StartFailure";
+    }
+  }
   if (match.action == FailureAction::fail_job && sync.fail_job.empty())
     sync.fail_job = match.message;
   if (!sync.per_index() || job.decided()) return counts;

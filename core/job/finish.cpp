@@ -87,7 +87,7 @@ bool decide_finish(Sync& sync) {
   const JobState& s = job.state();
   if (job.decided()) return true;
   if (!sync.fail_job.empty()) {  // decision 3
-    finish(sync, false, "PodFailurePolicy", sync.fail_job);
+    finish(sync, false, sync.fail_job_reason, sync.fail_job);
     return true;
   }
   if (backoff_limit_exceeded(sync)) {

@@ -29,7 +29,8 @@ struct Sync {
   std::vector<NodeReady> ready{};  // nodes that may be told (again) what to launch and to kill
   std::vector<JobDeletion> deletions{};
   std::vector<PodsDeletion> pod_deletions{};
-  std::string fail_job{};      // why, when a failed pod matched a FailJob rule
+  std::string fail_job{};  // why, when a failed pod matched a FailJob rule
+  const char* fail_job_reason = "PodFailurePolicy";
   bool new_successes = false;  // or the rules of success may have changed
   bool waits = false;          // a decision waits until its nodes were heard
   bool granted = false;        // slots arrived: the cluster's count of them is to be told

@@ -24,10 +24,16 @@ JobAnnotations read_annotations(const StringMap& annotations) {
       read_duration(annotations, kRestartDelayKey).value_or(read.restart_delay_ms);
   auto gang = annotations.find(std::string(kGangKey));
   read.gang = gang != annotations.end() && gang->second == "true";
+  read.start_failure_fails_job = start_failure_fails_job(annotations);
   if (auto set = annotations.find(std::string(kIndexesKey)); set != annotations.end())
     if (auto indexes = IndexSet::parse_strict(set->second, kAnyIndex); indexes.ok())
       read.indexes = std::move(*indexes);
   return read;
+}
+
+bool start_failure_fails_job(const StringMap& annotations) {
+  auto action = annotations.find(std::string(kStartFailureKey));
+  return action != annotations.end() && action->second == "FailJob";
 }
 
 void validate_annotations(const StringMap& annotations, Violations& found) {
@@ -41,6 +47,10 @@ void validate_annotations(const StringMap& annotations, Violations& found) {
   if (gang != annotations.end() && gang->second != "true" && gang->second != "false")
     found.invalid("metadata.annotations[" + gang->first + "]", gang->second,
                   "must be \"true\" or \"false\"");
+  auto action = annotations.find(std::string(kStartFailureKey));
+  if (action != annotations.end() && action->second != "FailJob" && action->second != "Count")
+    found.invalid("metadata.annotations[" + action->first + "]", action->second,
+                  "must be \"FailJob\" or \"Count\"");
 }
 
 void validate_indexes(const StringMap& annotations, const JobSpec& spec, Violations& found) {

@@ -925,6 +925,31 @@ TEST(Round, NeedsFewerWhenItIsScaledDown) {
   EXPECT_TRUE(play.job().condition("Complete")) << play.conditions();
 }
 
+// A command that cannot be started, with muster's own annotation.
+TEST(P26StartFailure, EndsTheJobThatSaysSo) {
+  const auto fail_job = [](JobMeta& meta) {
+    meta.annotations["muster.dev/start-failure"] = "FailJob";
+  };
+  JobSpec spec = Play::indexed(9, 2);
+  spec.backoff_limit_per_index = 3;
+  Play play(spec, fail_job);
+  play.sync();
+  play.end({0, 0}, 127, EndCause::start_failed);
+  EXPECT_EQ(play.conditions(), "FailureTarget=True/StartFailure") << "the other pod still ends";
+  play.end({1, 0}, 143, EndCause::killed);
+  EXPECT_EQ(play.conditions(), "FailureTarget=True/StartFailure Failed=True/StartFailure");
+  play.restart();
+
+  Play own_code(spec, fail_job);
+  own_code.sync();
+  own_code.end({0, 0}, 127);
+  EXPECT_EQ(own_code.conditions(), "") << "a command that ran and ended with 127 was started";
+  Play plain(spec);
+  plain.sync();
+  plain.end({0, 0}, 127, EndCause::start_failed);
+  EXPECT_EQ(plain.conditions(), "") << "a manifest is as it is written";
+}
+
 // The history of attempts: each once, when nothing will change it any more.
 TEST(Attempts, AreClosedOnceWithTheirJudgement) {
   JobSpec spec = Play::indexed(2, 2);
