@@ -3,16 +3,43 @@
 #include "cli/objects.hpp"
 #include "cli/parser.hpp"
 
+#include <filesystem>
+
 namespace muster::cli {
 namespace {
 
 constexpr int64_t kNumberMax = std::numeric_limits<int32_t>::max();
 
+RunOptions::Shown shown_of(const std::string& text) {
+  using Shown = RunOptions::Shown;
+  if (text == "prefix") return Shown::prefixed;
+  if (text == "raw") return Shown::raw;
+  return text == "none" ? Shown::none : Shown::automatic;
+}
+
+std::optional<Usage> read_surroundings(const std::string& names,
+                                       const std::vector<std::string>& variables,
+                                       const std::string& dir, RunOptions& o) {
+  auto wanted = parse_export(names.empty() ? "ALL" : names);
+  if (!wanted) return Usage{"--export: " + wanted.error().message};
+  o.exported = *wanted;
+  for (const std::string& text : variables) {
+    auto variable = parse_variable(text);
+    if (!variable) return Usage{"--env: " + variable.error().message};
+    o.environment[variable->first] = variable->second;
+  }
+  if (dir.empty()) return std::nullopt;
+  std::error_code error;
+  o.dir = std::filesystem::absolute(dir, error).lexically_normal().string();
+  if (o.dir.size() > 1 && o.dir.ends_with('/')) o.dir.pop_back();
+  return std::nullopt;
+}
+
 Verb add_run(CLI::App& root, const std::vector<std::string>& tail) {
   struct Words {
     RunOptions o;
-    std::vector<std::string> rest;
-    std::string timeout;
+    std::vector<std::string> rest, variables;
+    std::string timeout, exported, dir, shown;
   };
   auto w = std::make_shared<Words>();
   Verb verb = new_verb(root, "Jobs", "run", "run one job to its end, here or on a coordinator");
@@ -21,10 +48,11 @@ Verb add_run(CLI::App& root, const std::vector<std::string>& tail) {
       ->type_name("JOB.yaml | -- CMD ARG...");
   app->add_option("-f,--file", w->o.file, "the manifest (- is stdin)")->type_name("JOB.yaml");
   auto* n = app->add_option("-n,--completions", w->o.completions,
-                            "run CMD this often, JOB_COMPLETION_INDEX 0 to N-1")
+                            "number of indexes to run CMD for, JOB_COMPLETION_INDEX 0 to N-1")
                 ->type_name("N")
                 ->check(whole(1, kNumberMax));
-  app->add_option("-j,--parallelism", w->o.parallelism, "so many at a time (default: one a slot)")
+  app->add_option("-j,--parallelism", w->o.parallelism,
+                  "maximum running at once (default: one a slot)")
       ->type_name("P")
       ->check(whole(1, kNumberMax))
       ->needs(n);
@@ -32,12 +60,32 @@ Verb add_run(CLI::App& root, const std::vector<std::string>& tail) {
       ->type_name("J")
       ->needs(n);
   app->add_option("--retries,--backoff-limit-per-index", w->o.retries,
-                  "how often an index that failed is tried again; an index that "
-                  "has none left fails alone, the others go on")
+                  "retries per index (default 0); an index that exhausts them fails without "
+                  "affecting others")
       ->type_name("R")
       ->check(whole(0, kNumberMax))
       ->needs(n);
-  app->add_option("--slots", w->o.slots, "pods at a time on this machine (default: its CPUs)")
+  app->add_option("--export", w->exported,
+                  "variables of this shell that CMD gets: ALL (default), NONE or NAME,NAME...; "
+                  "they are stored with the job")
+      ->type_name("NAMES")
+      ->needs(n);
+  app->add_option("--env", w->variables, "set a variable for CMD; may be given several times")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false)
+      ->take_all()
+      ->needs(n);
+  app->add_option("--chdir", w->dir, "directory that CMD runs in (default: the current one)")
+      ->type_name("DIR")
+      ->needs(n);
+  app->add_option(
+         "--output", w->shown,
+         "show what pods print: prefix (each line after its index; default of several), raw "
+         "(default of one) or none")
+      ->check(one_of({"prefix", "raw", "none"}))
+      ->type_name("HOW");
+  app->add_option("--slots", w->o.slots,
+                  "pods at a time on this machine (default: P of -j, else its CPUs)")
       ->type_name("N")
       ->check(whole(1, kNumberMax));
   app->add_option(
@@ -54,12 +102,17 @@ Verb add_run(CLI::App& root, const std::vector<std::string>& tail) {
       "Examples:\n  muster run job.yaml\n  muster run -n 20 -j 4 --retries 2 -- sh -c 'echo "
       "$JOB_COMPLETION_INDEX'\n"
       "  muster run --data-dir ./sweep job.yaml      # again after a crash: it goes on\n"
-      "Exit code: 0 Complete, 1 Failed, 124 --timeout passed, 130 interrupted.");
+      "CMD runs as typed, with this shell's environment and directory. A command that cannot be "
+      "started ends the job.\n"
+      "Exit code: 0 Complete, 1 Failed, 124 --timeout passed, 130 interrupted; with -n 1 the "
+      "command's own.");
   verb.finish = [w, n, tail](const Settings&, const Target& target) -> Judged {
     RunOptions& o = w->o;
     o.target = target;
     if (auto wrong = read_span("--timeout", w->timeout, o.timeout_ms)) return *wrong;
+    o.shown = shown_of(w->shown);
     if (n->count() > 0) {
+      if (auto wrong = read_surroundings(w->exported, w->variables, w->dir, o)) return *wrong;
       if (!tail.empty() && !w->rest.empty()) {
         return Usage{"`" + w->rest.front() + "` before `--`: the whole command comes after it"};
       }

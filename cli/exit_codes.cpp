@@ -4,7 +4,7 @@
 
 namespace muster::cli {
 
-int fail(Exit code, const std::string& message) {
+int fail(int code, const std::string& message) {
   std::cout.flush();
   std::cerr << "muster: " << message << "\n";
   return code;

@@ -22,7 +22,7 @@ enum Exit : int {
 };
 
 // Prints "muster: MESSAGE" and returns the code.
-int fail(Exit code, const std::string& message);
+int fail(int code, const std::string& message);
 
 // The same for a refusal, its violations below it; `what` (a file, a verb's object) leads the
 // message when it is not empty.

@@ -1,6 +1,8 @@
 #include "cli/follow.hpp"
 
 #include "api/time_text.hpp"
+#include "cli/attempt_feed.hpp"
+#include "cli/failure_news.hpp"
 #include "cli/progress.hpp"
 #include "cli/text.hpp"
 
@@ -16,10 +18,14 @@ constexpr size_t kFailuresMax = 5, kLinesMax = 5;
 }  // namespace
 
 Follow follow(ApiClient& client, Signals& signals, const std::string& ns, const std::string& name,
-              Millis timeout_ms, When color, const std::function<bool()>& stopped) {
-  const Millis begin = boot_now();
+              const FollowWishes& wishes) {
+  const Millis begin = boot_now(), timeout_ms = wishes.timeout_ms;
   Millis answered = begin, pause = kPauseFirst;
-  Progress progress(begin, color);
+  const Millis pause_max = wishes.output != nullptr ? wishes.output->pause_max() : kPauseMax;
+  Progress progress(begin, wishes.color);
+  const bool all = wishes.output != nullptr && wishes.output->wants_ended();
+  AttemptFeed feed(client, ns, name, all);
+  FailureNews news(client, ns, name);
   Follow out;
   for (;;) {
     auto job = object(client, object_path(Kind::job, ns, name));
@@ -27,8 +33,16 @@ Follow follow(ApiClient& client, Signals& signals, const std::string& ns, const 
     if (job) {
       answered = now;
       out.job = std::move(*job);
-      progress.show(standing_of(out.job), now);
       const JobEnd end = end_of(out.job);
+      std::vector<EndedAttempt> ended;
+      if (all || (end == JobEnd::none && !news.enough())) ended = feed.look(out.job);
+      const auto clear = [&progress] { progress.clear(); };
+      if (wishes.output != nullptr) {
+        wishes.output->look(out.job, ended, end != JobEnd::none);
+        wishes.output->flush(clear);
+      }
+      if (end == JobEnd::none) news.tell(ended, clear);  // else the summary tells
+      progress.show(standing_of(out.job), now);
       if (end != JobEnd::none) {
         out.how = end == JobEnd::complete ? Followed::complete : Followed::failed;
         return out;
@@ -38,7 +52,7 @@ Follow follow(ApiClient& client, Signals& signals, const std::string& ns, const 
       out.how = job.error().code == Errc::not_found ? Followed::gone : Followed::unreachable;
       if (job.error().code != Errc::unavailable || now - answered > kPatience) return out;
     }
-    if (stopped()) {
+    if (wishes.stopped && wishes.stopped()) {
       out.how = Followed::unreachable;
       return out;
     }
@@ -52,7 +66,7 @@ Follow follow(ApiClient& client, Signals& signals, const std::string& ns, const 
       out.how = Followed::timeout;
       return out;
     }
-    pause = std::min(pause * 3 / 2, kPauseMax);
+    pause = std::min(pause * 3 / 2, pause_max);
   }
 }
 

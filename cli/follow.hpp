@@ -7,6 +7,7 @@
 #include "cli/http.hpp"
 #include "cli/json.hpp"
 #include "cli/objects.hpp"
+#include "cli/pod_output.hpp"
 #include "cli/signals.hpp"
 
 #include <functional>
@@ -22,11 +23,17 @@ struct Follow {
   Error error;  // of gone and unreachable
 };
 
-// Shows progress until the job has ended, a signal came, `timeout_ms` passed (0: none) or the
-// coordinator stayed away. It may restart meanwhile. `stopped` is asked now and then: true ends it
-// as unreachable (what served it here has left).
+struct FollowWishes {
+  Millis timeout_ms = 0;  // 0: none
+  When color = When::automatic;
+  PodOutput* output = nullptr;              // null: what pods print is not shown
+  std::function<bool()> stopped = nullptr;  // what served it here has left; ends it as unreachable
+};
+
+// Shows progress, what pods print, and the first failure of each kind, until the job has ended, a
+// signal came, the time has passed or the coordinator stayed away. It may restart meanwhile.
 Follow follow(ApiClient& client, Signals& signals, const std::string& ns, const std::string& name,
-              Millis timeout_ms, When color, const std::function<bool()>& stopped);
+              const FollowWishes& wishes);
 
 // Says where to read on: one line.
 using Hint = std::function<std::string(const Failures& failures)>;

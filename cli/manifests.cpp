@@ -2,8 +2,10 @@
 
 #include "api/yaml.hpp"
 #include "cli/files.hpp"
+#include "core/spec/annotations.hpp"
 
 #include <cctype>
+#include <map>
 
 namespace muster::cli {
 namespace {
@@ -72,18 +74,37 @@ Json command_manifest(const CommandJob& job, const std::function<uint32_t(uint32
     name = base_name(job.command.front()) + "-";
     for (int i = 0; i < 5; ++i) name += kLetters[random(kLetters.size())];
   }
+  Json words = Json::array();
+  for (const std::string& word : job.command) words.push_back(unexpanded(word));
   Json spec = {{"completionMode", "Indexed"},
                {"completions", job.completions},
                {"parallelism", job.parallelism},
+               {"backoffLimitPerIndex", job.retries},
                {"template",
                 {{"spec",
                   {{"restartPolicy", "Never"},
-                   {"containers", Json::array({{{"name", "main"}, {"command", job.command}}})}}}}}};
-  if (job.retries) spec["backoffLimitPerIndex"] = *job.retries;
-  return {{"apiVersion", "batch/v1"},
-          {"kind", "Job"},
-          {"metadata", {{"name", name}}},
-          {"spec", std::move(spec)}};
+                   {"containers", Json::array({{{"name", "main"}, {"command", words}}})}}}}}};
+  const Json metadata = {{"name", name},
+                         {"annotations", {{std::string(core::kStartFailureKey), "FailJob"}}}};
+  return with_surroundings({{"apiVersion", "batch/v1"},
+                            {"kind", "Job"},
+                            {"metadata", metadata},
+                            {"spec", std::move(spec)}},
+                           job.environment, job.dir);
+}
+
+Json with_surroundings(Json manifest, const Variables& environment, const std::string& dir) {
+  Json& container = manifest["spec"]["template"]["spec"]["containers"][0];
+  if (!dir.empty() && !container.contains("workingDir")) container["workingDir"] = dir;
+  std::map<std::string, Json> variables;
+  for (const auto& [name, value] : environment)
+    variables[name] = {{"name", name}, {"value", unexpanded(value)}};
+  if (container.contains("env")) {
+    for (const Json& own : container["env"]) variables[text_at(own, {"name"})] = own;
+  }
+  if (!variables.empty()) container["env"] = Json::array();
+  for (auto& [name, variable] : variables) container["env"].push_back(std::move(variable));
+  return manifest;
 }
 
 }  // namespace muster::cli

@@ -3,9 +3,9 @@
 
 #include "base/result.hpp"
 #include "cli/json.hpp"
+#include "cli/submitter.hpp"
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,12 +25,19 @@ Result<std::vector<Document>> parse_manifests(const std::string& text, const std
 struct CommandJob {
   int32_t completions = 0;
   int32_t parallelism = 0;
-  std::string name;  // empty: of the command and a few random characters
-  std::optional<int32_t> retries;
+  std::string name;     // empty: of the command and a few random characters
+  int32_t retries = 0;  // of each index
   std::vector<std::string> command;
+  Variables environment;
+  std::string dir;  // empty: the node's own
 };
 
-// `random` gives numbers below its argument.
+// The command runs as it was typed: nothing in it, nor in its environment, is expanded. It ends the
+// job when it cannot be started. `random` gives numbers below its argument.
 Json command_manifest(const CommandJob& job, const std::function<uint32_t(uint32_t)>& random);
+
+// What a command_manifest() has beside its own environment and directory: those of the shell that
+// it was typed in. Where it says something itself, it wins.
+Json with_surroundings(Json manifest, const Variables& environment, const std::string& dir);
 
 }  // namespace muster::cli

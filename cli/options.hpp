@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "cli/color.hpp"
 #include "cli/config.hpp"
+#include "cli/submitter.hpp"
 #include "coordinator/coordinator.hpp"
 
 #include <cstdint>
@@ -39,7 +40,12 @@ struct RunOptions {
   std::string name;
   std::optional<int32_t> retries;  // backoffLimitPerIndex
   std::vector<std::string> command;
-  int slots = 0;  // 0: the CPUs
+  Export exported;        // of the command form
+  Variables environment;  // --env
+  std::string dir;        // --chdir, absolute; empty: the present one
+  enum class Shown { automatic, prefixed, raw, none };
+  Shown shown = Shown::automatic;  // what pods print
+  int slots = 0;                   // 0: `parallelism`, else the CPUs
   std::string data_dir;
   bool keep = false;
   Millis timeout_ms = 0;  // 0: none

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <random>
 #include <unistd.h>
@@ -23,20 +24,40 @@ struct Wanted {
   std::string ns;
 };
 
+Status words_are_text(const std::vector<std::string>& command) {
+  for (size_t i = 0; i < command.size(); ++i) {
+    if (!is_utf8(command[i]))
+      return Error{Errc::invalid,
+                   "word " + std::to_string(i + 1) +
+                       " of the command is not UTF-8: put the command into a script",
+                   {}};
+  }
+  return Nothing{};
+}
+
 // `slots`: how many may run at once.
 Result<Wanted> wanted(const RunOptions& options, int64_t slots) {
   Wanted out{{}, "", options.target.ns};
   if (options.completions > 0) {
+    std::error_code ignored;
     const int32_t parallelism =
         options.parallelism > 0
             ? options.parallelism
             : static_cast<int32_t>(std::clamp<int64_t>(slots, 1, options.completions));
+    if (Status readable = words_are_text(options.command); !readable) return readable.error();
+    std::string here = options.dir;
+    if (here.empty()) here = std::filesystem::current_path(ignored).string();
+    auto environment = exported(environ, options.exported, here);
+    if (!environment) return environment.error();
+    out.job.environment = std::move(*environment);
+    out.job.dir = std::move(here);
     std::random_device random;
     out.job.manifest = command_manifest(
-        {options.completions, parallelism, options.name, options.retries, options.command},
+        {options.completions, parallelism, options.name, options.retries.value_or(0),
+         options.command, options.environment, options.dir},
         [&random](uint32_t below) { return random() % below; });
     out.job.name_given = !options.name.empty();
-    out.text = dumped(out.job.manifest);
+    out.text = dumped(with_surroundings(out.job.manifest, out.job.environment, out.job.dir));
     return out;
   }
   auto documents = read_manifests(options.file);
@@ -76,19 +97,25 @@ int run_there(const RunOptions& options) {
                 created.error().code == Errc::unavailable ? "" : shown_path(options.file));
   const std::string name = text_at(*created, {"metadata", "name"});
   std::cerr << "job/" << name << " created on " << client->address() << std::endl;
-  const Follow end = follow(*client, signals, job->ns, name, options.timeout_ms,
-                            options.target.color, [] { return false; });
+  std::unique_ptr<PodOutput> output;
+  if (options.shown != RunOptions::Shown::none)
+    output = output_of_api(*client, job->ns, *created, prefixed(options.shown, *created));
+  const Follow end = follow(
+      *client, signals, job->ns, name,
+      {.timeout_ms = options.timeout_ms, .color = options.target.color, .output = output.get()});
   const std::string ns_flag = job->ns == "default" ? "" : " -n " + job->ns;
   const std::string back = "\n  come back: muster wait job/" + name + ns_flag +
                            "\n  end it:    muster delete job/" + name + ns_flag;
   switch (end.how) {
     case Followed::complete:
     case Followed::failed:
+      if (const auto why = start_failure(end.job); why && options.completions > 0)
+        return fail(exit_code_of(options, *client, job->ns, end), *why);
       std::cout << summary_text(
                        *client, job->ns, end.job, Paint(options.target.color, STDOUT_FILENO),
                        [&](const Failures& failures) { return more_text(failures, name, job->ns); })
                 << std::flush;
-      return end.how == Followed::complete ? kDone : kFailed;
+      return exit_code_of(options, *client, job->ns, end);
     case Followed::interrupted:
       return fail(kInterrupted,
                   "detached: job/" + name + " goes on on " + client->address() + back);

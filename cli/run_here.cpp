@@ -3,10 +3,12 @@
 #include "agent/agent.hpp"
 #include "base/log.hpp"
 #include "base/private_files.hpp"
+#include "cli/attempts.hpp"
 #include "cli/ephemeral.hpp"
 #include "cli/exit_codes.hpp"
 #include "cli/files.hpp"
 #include "cli/follow.hpp"
+#include "cli/manifests.hpp"
 #include "cli/text.hpp"
 #include "coordinator/coordinator.hpp"
 
@@ -51,6 +53,10 @@ class LocalAgent {
   std::thread joiner_;
 };
 
+std::string command_text(const RunIdentity& job) {
+  return dumped(with_surroundings(job.manifest, job.environment, job.dir));
+}
+
 std::string logs_of(const std::string& dir, const Json& job) {
   return dir + "/agent/logs/" + text_at(job, {"metadata", "uid"});
 }
@@ -92,20 +98,27 @@ class Run {
     if (!coordinator) return fail(coordinator.error());
     ApiClient client((*coordinator)->api_address());
     if (const int code = wait_ready(client, signals); code != kDone) return code;
-    auto name = begin(client, dir);
-    if (!name)
-      return fail(name.error(),
-                  name.error().code == Errc::unavailable ? "" : shown_path(options_.file));
+    auto job = begin(client, dir);
+    if (!job)
+      return fail(job.error(),
+                  job.error().code == Errc::unavailable ? "" : shown_path(options_.file));
+    const std::string name = text_at(*job, {"metadata", "name"});
+    if (Status open = open_output(dir, *job); !open) return fail(open.error());
 
     agent::AgentOptions agent_options;
     agent_options.coordinator = (*coordinator)->listen_address();
-    agent_options.slots = static_cast<uint32_t>(options_.slots > 0 ? options_.slots : cpu_count());
+    agent_options.slots = static_cast<uint32_t>(options_.slots > 0         ? options_.slots
+                                                : options_.parallelism > 0 ? options_.parallelism
+                                                                           : cpu_count());
     agent_options.work_dir = dir + "/agent";
     LocalAgent agent(agent_options);
 
-    Follow end = follow(client, signals, ns_, *name, options_.timeout_ms, options_.target.color,
-                        [&agent] { return agent.left(); });
-    const int code = finish(client, signals, agent, dir, *name, end);
+    Follow end = follow(client, signals, ns_, name,
+                        {.timeout_ms = options_.timeout_ms,
+                         .color = options_.target.color,
+                         .output = output_.get(),
+                         .stopped = [&agent] { return agent.left(); }});
+    const int code = finish(client, signals, agent, dir, name, end);
     // Nothing is left to run: the keeper goes as well.
     if (!agent.left()) agent.kill();
     while (!agent.left()) signals.next(kLook);
@@ -123,8 +136,25 @@ class Run {
     }
   }
 
-  // Creates the job, or finds it: its name.
-  Result<std::string> begin(ApiClient& client, const std::string& dir) {
+  // Before the agent starts: what its pods print is seen from the first byte.
+  Status open_output(const std::string& dir, const Json& job) {
+    if (options_.shown == RunOptions::Shown::none) return Nothing{};
+    const std::string logs = logs_of(dir, job);
+    std::error_code error;
+    std::filesystem::create_directories(logs, error);
+    if (error) return Error{Errc::unavailable, "cannot make " + logs + ": " + error.message(), {}};
+    output_ = output_of_files(logs, job, prefixed(options_.shown, job));
+    return Nothing{};
+  }
+
+  void show_rest(const Json& job) {
+    if (output_ == nullptr) return;
+    output_->look(job, {}, true);
+    output_->flush({});
+  }
+
+  // Creates the job, or finds it.
+  Result<Json> begin(ApiClient& client, const std::string& dir) {
     auto jobs = object(client, object_path(Kind::job, ""));
     if (!jobs) return jobs.error();
     const Json& items = at(*jobs, {"items"});
@@ -141,15 +171,15 @@ class Run {
       const std::string name = text_at(items.front(), {"metadata", "name"});
       if (auto resumed = resume(client, dir, name); !resumed) return resumed.error();
       std::cerr << "job/" << name << " goes on" << std::endl;
-      return name;
+      return items.front();
     }
-    auto job = create_job(client, ns_, text_.empty() ? dumped(claimed->manifest) : text_, false);
+    auto job = create_job(client, ns_, text_.empty() ? command_text(*claimed) : text_, false);
     if (!job) {
       // What was refused was not begun: the directory is free for a better manifest.
       if (job.error().code != Errc::unavailable) unlink((dir + "/run.json").c_str());
       return job.error();
     }
-    return text_at(*job, {"metadata", "name"});
+    return *job;
   }
 
   static std::string stopped_mark(const std::string& dir) { return dir + "/stopped"; }
@@ -187,12 +217,16 @@ class Run {
       case Followed::complete:
       case Followed::failed:
         keep_ = options_.keep || end.how == Followed::failed;
+        if (const auto why = start_failure(end.job); why && options_.completions > 0) {
+          keep_ = options_.keep;
+          return fail(exit_code_of(options_, client, ns_, end), *why);
+        }
         std::cout << summary_text(client, ns_, end.job, Paint(options_.target.color, STDOUT_FILENO),
                                   [&](const Failures&) {
                                     return "all of their output: " + logs_of(dir, end.job);
                                   })
                   << std::flush;
-        return end.how == Followed::complete ? kDone : kFailed;
+        return exit_code_of(options_, client, ns_, end);
       case Followed::interrupted:
       case Followed::timeout: {
         keep_ = true;
@@ -205,6 +239,7 @@ class Run {
         while (!agent.left()) {
           if (signals.next(kLook) != 0) agent.kill();
         }
+        show_rest(end.job);
         std::cerr << "run it again with --data-dir " << shell_quoted(dir) << " and it goes on"
                   << std::endl;
         return by_signal ? kInterrupted : kTimeout;
@@ -223,6 +258,7 @@ class Run {
   const std::string ns_;
   const RunIdentity job_;
   const std::string text_;
+  std::unique_ptr<PodOutput> output_;  // null: not shown
   std::optional<Ephemeral> temporary_;
   bool keep_ = false;  // of a temporary directory
 };
@@ -232,6 +268,25 @@ class Run {
 int run_here(const RunOptions& options, const std::string& ns, RunIdentity job,
              const std::string& text) {
   return Run(options, ns, std::move(job), text).run();
+}
+
+int exit_code_of(const RunOptions& options, ApiClient& client, const std::string& ns,
+                 const Follow& end) {
+  if (end.how == Followed::complete) return kDone;
+  if (options.completions != 1) return kFailed;
+  int64_t code = 0;
+  const std::string name = text_at(end.job, {"metadata", "name"});
+  (void)each_attempt(client, ns, name, "failed=true",
+                     [&code](const Json& attempt) { code = number_at(attempt, {"exitCode"}); });
+  return code > 0 && code < 256 ? static_cast<int>(code) : static_cast<int>(kFailed);
+}
+
+std::optional<std::string> start_failure(const Json& job) {
+  const Json& failed = condition_of(job, "Failed");
+  if (text_at(failed, {"reason"}) != "StartFailure") return std::nullopt;
+  std::string message = text_at(failed, {"message"});
+  if (!message.empty()) message[0] = static_cast<char>(std::tolower(message[0]));
+  return "job/" + text_at(job, {"metadata", "name"}) + " Failed: " + message;
 }
 
 int cpu_count() {

@@ -6,6 +6,7 @@
 
 #include "base/result.hpp"
 #include "cli/json.hpp"
+#include "cli/submitter.hpp"
 
 #include <string>
 
@@ -14,6 +15,10 @@ namespace muster::cli {
 struct RunIdentity {
   Json manifest;
   bool name_given = true;  // false: the name was made of the command and chance
+  // Of the shell that a command was typed in. No part of what a directory belongs to: the next run
+  // may come from another shell, and the job keeps what it was created with.
+  Variables environment{};
+  std::string dir{};
 };
 
 // What to run in this directory: `wanted`, or, when it was begun there earlier, the same with the

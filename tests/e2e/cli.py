@@ -117,11 +117,6 @@ class Run(Case):
             self.assertIn(part, r.stdout)
         self.assertEqual(len(self.left_in_tmp()), 1)
 
-    def test_command_that_does_not_exist(self):
-        r = self.muster("run", "-n", "1", "--retries", "0", "--", "/no/such/program", code=1)
-        self.assertIn("exit 127", r.stdout)
-        self.assertIn("/no/such/program", r.stdout)
-
     def test_data_dir_goes_on_after_kill(self):
         witness = self.dir / "witness"
         job = self.file("j.yaml", manifest("long", f"echo $JOB_COMPLETION_INDEX >> {witness}; sleep 0.2", completions=8, parallelism=2))
@@ -204,6 +199,97 @@ class Run(Case):
         self.muster("run", code=2)
 
 
+class FirstMinutes:
+    """What a person types first; here (Here) and on a coordinator (There)."""
+
+    def test_p25_what_was_typed_is_what_runs(self):
+        r = self.muster("run", "-n", "2", "--name", "typed", "--", "sh", "-c", 'echo "/tmp/work.$$" "$(MUSTER_JOB_NAME)" $((1+1))',
+                        "sh")
+        lines = [line for line in r.stdout.splitlines() if " | " in line]
+        self.assertEqual(sorted(line.split(" | ")[0] for line in lines), ["0", "1"], r.stdout)
+        files = {line.split()[2] for line in lines}
+        self.assertEqual(len(files), 2, "each shell has a number of its own")
+        for line in lines:
+            self.assertRegex(line, r"^\d \| /tmp/work\.\d+  2$")
+
+    def test_p26_a_command_that_cannot_be_started_ends_the_run(self):
+        begin = time.monotonic()
+        r = self.muster("run", "-n", "3", "-j", "1", "--retries", "5", "--", "/no/such/program", code=1)
+        self.assertLess(time.monotonic() - begin, 8, "before the first retry")
+        self.assertRegex(r.stderr, r"(?m)^muster: job/\S+ Failed: the command cannot be started: .*/no/such/program: No such file")
+        self.muster("run", "-n", "1", "--", "/no/such/program", code=127)
+        self.muster("run", "-n", "1", "--", "/etc/passwd", code=126)
+        self.muster("run", "-n", "2", "--", "sh", "-c", "exit 127", code=1)
+
+    def test_p26_the_first_failure_of_a_kind_is_told_at_once(self):
+        p = self.start("run", "-n", "3", "-j", "3", "--timeout", f"{DEADLINE:g}s", "--retries", "3", "--output", "none", "--", "sh", "-c",
+                       "[ $JOB_COMPLETION_INDEX != 1 ] || { echo row 1 is bad >&2; exit 42; }; sleep 1000")
+        told = []
+        while "| row 1 is bad" not in "".join(told):
+            told.append(p.stdout.readline())
+            self.assertNotEqual(told[-1], "", told)
+        self.assertRegex("".join(told), r"muster: index 1 failed: exit 42 \(attempt 0, node \S+\); attempt 1 may start in \d+s\n")
+        p.send_signal(signal.SIGINT)
+        self.assertEqual(p.wait(DEADLINE), 130)
+
+    def test_p27_one_bad_index_stops_nobody(self):
+        r = self.muster("run", "-n", "30", "-j", "4", "--", "sh", "-c", "[ $JOB_COMPLETION_INDEX != 3 ]", code=1)
+        self.assertIn("29/30 succeeded, 1 failed pod, failed indexes 3", r.stdout)
+
+    def test_p27_one_command_exits_with_its_own_code(self):
+        self.muster("run", "-n", "1", "--", "sh", "-c", "exit 42", code=42)
+        self.muster("run", "-n", "1", "--", "sh", "-c", "kill -9 $$", code=137)
+
+    def test_p28_environment_and_directory_go_along(self):
+        (self.dir / "there").mkdir()
+        show = ["--", "sh", "-c", "printf '%s,%s,%s,%s\n' \"$PWD\" \"$TYPED\" \"$MUSTER_PLANT\" \"$JOB_COMPLETION_INDEX\""]
+        env = {"TYPED": "a $(HOME) $$ 'b", "MUSTER_PLANT": "x", "JOB_COMPLETION_INDEX": "77"}
+        here = str(self.dir.resolve())
+        self.assertIn(here + ",a $(HOME) $$ 'b,,0\n", self.muster("run", "-n", "1", *show, **env).stdout)
+        self.assertIn(here + ",,,0\n", self.muster("run", "-n", "1", "--export", "NONE", *show, **env).stdout)
+        self.assertIn(here + ",a $(HOME) $$ 'b,,0\n", self.muster("run", "-n", "1", "--export", "TYPED,HOME", *show, **env).stdout)
+        self.assertIn(here + "/there,other,,0\n",
+                      self.muster("run", "-n", "1", "--chdir", "there", "--env", "TYPED=other", *show, **env).stdout)
+        self.muster("run", "-n", "1", "--export", "NOT_SET", *show, code=5)
+        self.muster("run", "-n", "1", "--env", "novalue", *show, code=2)
+
+    def test_p29_what_pods_print_is_shown(self):
+        script = "echo out; echo more; echo err >&2; printf 'no line break'"
+        r = self.muster("run", "-n", "2", "--", "sh", "-c", script)
+        for index in "01":
+            mine = [line for line in r.stdout.splitlines() if line.startswith(index + " | ")]
+            self.assertEqual(mine, [f"{index} | {text}" for text in ("out", "more", "no line break")])
+            self.assertIn(f"{index} | err\n", r.stderr)
+            self.assertNotIn(f"{index} | out", r.stderr)
+        r = self.muster("run", "-n", "1", "--", "sh", "-c", script)
+        self.assertTrue(r.stdout.startswith("out\nmore\nno line break"), r.stdout)
+        self.assertIn("err\n", r.stderr)
+        self.assertNotIn("out", self.muster("run", "-n", "2", "--output", "none", "--", "sh", "-c", script).stdout)
+        self.assertIn("0 | out", self.muster("run", "-n", "1", "--output", "prefix", "--", "sh", "-c", script).stdout)
+        job = self.file("j.yaml", manifest("printer", "echo index $JOB_COMPLETION_INDEX"))
+        self.assertIn("2 | index 2\n", self.muster("run", job).stdout)
+
+    def test_p29_while_it_runs(self):
+        p = self.start("run", "-n", "1", "--timeout", f"{DEADLINE:g}s", "--", "sh", "-c", "echo first; sleep 1000")
+        while (line := p.stdout.readline()) != "first\n":
+            self.assertNotEqual(line, "")
+        p.send_signal(signal.SIGINT)
+        self.assertEqual(p.wait(DEADLINE), 130)
+
+    def test_p29_nothing_is_lost_of_many(self):
+        r = self.muster("run", "-n", "300", "-j", "8", "--", "sh", "-c", "echo a $JOB_COMPLETION_INDEX; echo b $JOB_COMPLETION_INDEX")
+        shown = [line for line in r.stdout.splitlines() if " | " in line]
+        self.assertEqual(sorted(shown), sorted(f"{i} | {x} {i}" for i in range(300) for x in "ab"))
+
+
+class FirstMinutesHere(FirstMinutes, Case):
+    def test_p28_another_shell_goes_on_with_the_run(self):
+        run = ["run", "-n", "2", "--data-dir", "d", "--", "sh", "-c", "echo $WHO"]
+        self.assertIn("0 | first\n", self.muster(*run, WHO="first").stdout)
+        self.assertIn("goes on", self.muster(*run, WHO="second").stderr)
+        self.muster("run", "-n", "2", "--data-dir", "d", "--env", "A=1", "--", "sh", "-c", "echo $WHO", code=5)
+
+
 class Cluster(Case):
     """A coordinator and a node of 4 slots."""
 
@@ -221,6 +307,10 @@ class Cluster(Case):
 
     def status(self, job):
         return json.loads(self.muster("get", "job", job, "-o", "json").stdout)["status"]
+
+
+class FirstMinutesThere(FirstMinutes, Cluster):
+    pass
 
 
 class Daemons(Cluster):

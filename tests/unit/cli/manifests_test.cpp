@@ -50,17 +50,67 @@ TEST(Manifests, RefusalsNameFileAndPlace) {
 
 TEST(Manifests, OfACommand) {
   const auto zero = [](uint32_t) { return 0u; };
-  Json job = command_manifest({20, 8, "", 1, {"./My_Script.sh", "a b"}}, zero);
+  Json job = command_manifest({20, 8, "", 1, {"./My_Script.sh", "a b"}, {}, ""}, zero);
   EXPECT_EQ(text_at(job, {"metadata", "name"}), "my-script-sh-bbbbb");
   EXPECT_EQ(
       dumped(job["spec"]),
       R"({"backoffLimitPerIndex":1,"completionMode":"Indexed","completions":20,"parallelism":8,"template":{"spec":)"
       R"({"containers":[{"command":["./My_Script.sh","a b"],"name":"main"}],"restartPolicy":"Never"}}})");
-  EXPECT_EQ(text_at(command_manifest({1, 1, "", {}, {"/"}}, zero), {"metadata", "name"}),
+  EXPECT_EQ(text_at(command_manifest({1, 1, "", 0, {"/"}, {}, ""}, zero), {"metadata", "name"}),
             "job-bbbbb");
-  job = command_manifest({1, 1, "given", {}, {"true"}}, zero);
+  job = command_manifest({1, 1, "given", 0, {"true"}, {}, ""}, zero);
   EXPECT_EQ(text_at(job, {"metadata", "name"}), "given");
-  EXPECT_FALSE(job["spec"].contains("backoffLimitPerIndex"));
+}
+
+Json container_of(const Json& job) {
+  return job["spec"]["template"]["spec"]["containers"][0];
+}
+
+TEST(P25AsTyped, NothingOfACommandIsExpanded) {
+  const Json job = command_manifest({1, 1, "j", 0, {"$$", "$(HOME)", "a$b", "$"}, {}, ""},
+                                    [](uint32_t) { return 0u; });
+  EXPECT_EQ(dumped(container_of(job)["command"]), R"json(["$$$$","$$(HOME)","a$$b","$$"])json");
+}
+
+TEST(P27Budget, EachIndexHasItsOwn) {
+  const auto zero = [](uint32_t) { return 0u; };
+  EXPECT_EQ(command_manifest({9, 1, "j", 0, {"a"}, {}, ""}, zero)["spec"]["backoffLimitPerIndex"],
+            0);
+  EXPECT_EQ(command_manifest({9, 1, "j", 3, {"a"}, {}, ""}, zero)["spec"]["backoffLimitPerIndex"],
+            3);
+}
+
+TEST(P28Surroundings, OwnOnesWinAndNothingIsExpanded) {
+  const auto zero = [](uint32_t) { return 0u; };
+  const Json job = command_manifest({1, 1, "j", 0, {"a"}, {{"A", "own"}}, ""}, zero);
+  const Json whole = with_surroundings(job, {{"A", "shell"}, {"B", "$(A)$$"}}, "/work");
+  EXPECT_EQ(dumped(container_of(whole)["env"]),
+            R"([{"name":"A","value":"own"},{"name":"B","value":"$$(A)$$$$"}])");
+  EXPECT_EQ(text_at(container_of(whole), {"workingDir"}), "/work");
+  const Json placed = command_manifest({1, 1, "j", 0, {"a"}, {}, "/own"}, zero);
+  EXPECT_EQ(text_at(container_of(with_surroundings(placed, {}, "/work")), {"workingDir"}), "/own");
+  EXPECT_FALSE(container_of(with_surroundings(placed, {}, "/work")).contains("env"));
+}
+
+TEST(P28Surroundings, WhatGoesAlong) {
+  const char* const environ[] = {"A=1",        "B=x=y",          "MUSTER_JOB_NAME=outer",
+                                 "_=/bin/x",   "HOSTNAME=outer", "JOB_COMPLETION_INDEX=7",
+                                 "LATIN=\xe4", "PWD=/old",       "BASH_FUNC_f%%=() {  :; }",
+                                 "nothing",    nullptr};
+  auto all = exported(environ, {}, "/new");
+  ASSERT_TRUE(all.ok());
+  EXPECT_EQ(*all, (Variables{
+                      {"A", "1"}, {"B", "x=y"}, {"BASH_FUNC_f%%", "() {  :; }"}, {"PWD", "/new"}}));
+  EXPECT_TRUE(exported(environ, *parse_export("NONE"), "/new")->empty());
+  EXPECT_EQ(*exported(environ, *parse_export("A,HOSTNAME"), "/new"),
+            (Variables{{"A", "1"}, {"HOSTNAME", "outer"}}));
+  EXPECT_EQ(exported(environ, *parse_export("A,C"), "").error().message, "--export: C is not set");
+  EXPECT_FALSE(exported(environ, *parse_export("LATIN"), "").ok());
+  EXPECT_FALSE(parse_export("A,,B").ok());
+  EXPECT_FALSE(parse_export("A=1").ok());
+  EXPECT_FALSE(parse_variable("A").ok());
+  EXPECT_FALSE(parse_variable("=1").ok());
+  EXPECT_EQ(parse_variable("A=b=c")->second, "b=c");
 }
 
 TEST(RunIdentity, ADirectoryHoldsOneJob) {
