@@ -11,6 +11,14 @@ Error invalid(std::string message) {
   return Error{Errc::invalid, std::move(message), {}};
 }
 
+// On this machine, where it may have been started a moment ago.
+bool is_here(const std::string& address) {
+  return address.starts_with("127.") || address.starts_with("localhost:") ||
+         address.starts_with("[::1]:");
+}
+
+constexpr Millis kPatience = 5'000;
+
 }  // namespace
 
 Result<std::string> normal_address(const std::string& text) {
@@ -55,6 +63,9 @@ Result<Target> target_of(const Settings& client) {
 std::unique_ptr<ApiClient> connect(const Target& target) {
   auto client = std::make_unique<ApiClient>(target.api, target.origin);
   client->set_timeout(target.request_timeout_ms);
+  // Who asks for a quick answer, as completion does, gets one.
+  if (is_here(target.api) && target.request_timeout_ms >= kPatience)
+    client->set_patience(kPatience);
   return client;
 }
 

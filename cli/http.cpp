@@ -5,10 +5,18 @@
 #include <kj/async-io.h>
 #include <kj/compat/http.h>
 
+#include <iostream>
+#include <unistd.h>
+#include <utility>
+
 namespace muster::cli {
 namespace {
 
 constexpr size_t kBodyMax = size_t{2} << 30;  // bytes; a list of 10^6 pods has 1.4 GB
+
+constexpr Millis kNextTry = 50;     // between two tries of a coordinator that is starting
+constexpr Millis kSilence = 1'000;  // before a person is told of the wait
+constexpr char kRefused[] = "connection refused";
 
 // "connect(fd, addr, addrlen): Connection refused" -> "connection refused"; of several lines the
 // first.
@@ -108,37 +116,67 @@ Result<Response> ApiClient::once(int method, const std::string& path, const char
     if (exception->getType() == kj::Exception::Type::OVERLOADED) {  // the timer's
       return unreachable("no answer within " + std::to_string(timeout_ms_ / 1000) + " s");
     }
-    return unreachable(reason_of(*exception));
+    const std::string reason = reason_of(*exception);
+    refused_ = reason == kRefused;
+    return unreachable(reason);
   }
+  refused_ = false;
   // A stream that was left early may not be used again.
   if (sink != nullptr) loop.kept = nullptr;
   return answer;
 }
 
+// Nothing was done yet where nothing listens or where 503 is the answer: asking again is safe.
+Result<Response> ApiClient::patiently(const std::function<Result<Response>()>& ask) {
+  const Millis begin = boot_now();
+  for (bool told = false;;) {
+    auto answer = ask();
+    const bool starting = answer ? answer->status == 503 : refused_;
+    const Millis waited = boot_now() - begin;
+    if (!starting || waited >= patience_ms_) {
+      patience_ms_ = 0;
+      return answer;
+    }
+    if (waited >= kSilence && !std::exchange(told, true) && isatty(STDERR_FILENO) == 1)
+      std::cerr << "muster: waiting for a coordinator to serve at " << address_ << std::endl;
+    usleep(kNextTry * 1000);
+  }
+}
+
 Result<Response> ApiClient::get(const std::string& path, const char* accept) {
-  const bool kept = loop_->kept.get() != nullptr;
-  auto answer = once(static_cast<int>(kj::HttpMethod::GET), path, accept, nullptr, false, nullptr);
-  if (!answer && kept)
-    return once(static_cast<int>(kj::HttpMethod::GET), path, accept, nullptr, true, nullptr);
-  return answer;
+  constexpr int kGet = static_cast<int>(kj::HttpMethod::GET);
+  return patiently([&] {
+    const bool kept = loop_->kept.get() != nullptr;
+    auto answer = once(kGet, path, accept, nullptr, false, nullptr);
+    if (!answer && kept) return once(kGet, path, accept, nullptr, true, nullptr);
+    return answer;
+  });
 }
 
 Result<Response> ApiClient::post(const std::string& path, const std::string& body) {
-  return once(static_cast<int>(kj::HttpMethod::POST), path, kJson, &body, true, nullptr);
+  return patiently([&] {
+    return once(static_cast<int>(kj::HttpMethod::POST), path, kJson, &body, true, nullptr);
+  });
 }
 
 Result<Response> ApiClient::patch(const std::string& path, const std::string& body) {
-  return once(static_cast<int>(kj::HttpMethod::PATCH), path, kJson, &body, true, nullptr,
-              kMergePatch);
+  return patiently([&] {
+    return once(static_cast<int>(kj::HttpMethod::PATCH), path, kJson, &body, true, nullptr,
+                kMergePatch);
+  });
 }
 
 Result<Response> ApiClient::remove(const std::string& path, const std::string& body) {
-  return once(static_cast<int>(kj::HttpMethod::DELETE), path, kJson, &body, true, nullptr);
+  return patiently([&] {
+    return once(static_cast<int>(kj::HttpMethod::DELETE), path, kJson, &body, true, nullptr);
+  });
 }
 
 Result<Response> ApiClient::stream(const std::string& path, const char* accept,
                                    const std::function<bool(std::string_view)>& sink) {
-  return once(static_cast<int>(kj::HttpMethod::GET), path, accept, nullptr, true, &sink);
+  return patiently([&] {
+    return once(static_cast<int>(kj::HttpMethod::GET), path, accept, nullptr, true, &sink);
+  });
 }
 
 Result<Response> ApiClient::lines(const std::string& path, const char* accept,

@@ -36,6 +36,9 @@ class ApiClient {
   ApiClient(const ApiClient&) = delete;
   ApiClient& operator=(const ApiClient&) = delete;
 
+  // How long to wait for a coordinator that does not serve yet: nothing listens at its address, or
+  // it answers that it is starting. Ends with the first answer; 0: no wait.
+  void set_patience(Millis patience_ms) { patience_ms_ = patience_ms; }
   // An answer takes this long at most; a stream is bounded until it begins.
   void set_timeout(Millis timeout_ms);
   const std::string& address() const { return address_; }
@@ -60,10 +63,12 @@ class ApiClient {
                         const std::string* body, bool fresh,
                         const std::function<bool(std::string_view)>* sink,
                         const char* body_type = kJson);
+  Result<Response> patiently(const std::function<Result<Response>()>& ask);
   Error unreachable(std::string why) const;
 
   const std::string address_, origin_;
-  Millis timeout_ms_ = 30'000;
+  Millis timeout_ms_ = 30'000, patience_ms_ = 0;
+  bool refused_ = false;  // the last try: nothing listens there
   std::unique_ptr<Loop> loop_;
 };
 

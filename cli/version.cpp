@@ -50,6 +50,7 @@ int execute(const VersionOptions& options) {
   if (!options.client_only) {
     const auto client = connect(options.target);
     client->set_timeout(std::min(options.target.request_timeout_ms, kPatience));
+    client->set_patience(0);
     auto version = object(*client, "/version");
     info["coordinator"] = {{"address", client->address()}};
     if (version) {
