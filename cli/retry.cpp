@@ -18,6 +18,7 @@ constexpr char kIndexes[] = "muster.dev/indexes";
 constexpr char kRetryOf[] = "muster.dev/retry-of";
 constexpr char kRound[] = "muster.dev/round";
 constexpr int64_t kAnyIndex = int64_t{1} << 31;
+constexpr int kRoundsMax = 1'000;  // names that are tried
 
 core::IndexSet set_of(const std::string& text) {
   return core::IndexSet::parse_lenient(text, kAnyIndex);
@@ -89,11 +90,19 @@ void erase(Json& object, std::initializer_list<const char*> names) {
   for (const char* name : names) object.erase(name);
 }
 
-// The Job of the next round, as it is created.
-Json next_round(const RetryOptions& o, const Json& job, const std::string& indexes) {
-  const std::string root = annotation(job, kRetryOf).empty() ? o.job : annotation(job, kRetryOf);
-  const std::string before = annotation(job, kRound);
-  const int round = (before.empty() ? 1 : std::atoi(before.c_str())) + 1;
+std::string root_of(const RetryOptions& o, const Json& job) {
+  const std::string root = annotation(job, kRetryOf);
+  return root.empty() ? o.job : root;
+}
+
+int round_after(const Json& job) {
+  const std::string round = annotation(job, kRound);
+  return (round.empty() ? 1 : std::atoi(round.c_str())) + 1;
+}
+
+// The Job of this round, as it is created.
+Json next_round(const RetryOptions& o, const Json& job, const std::string& indexes, int round) {
+  const std::string root = root_of(o, job);
   Json next = {{"apiVersion", "batch/v1"}, {"kind", "Job"}};
   Json annotations = at(job, {"metadata", "annotations"});
   if (!annotations.is_object()) annotations = Json::object();
@@ -129,20 +138,28 @@ Result<std::string> create_round(const RetryOptions& options) {
   if (!job) return job.error();
   std::string indexes;
   Json next;
+  int round = round_after(*job);
   if (text_at(*job, {"spec", "completionMode"}) == "Indexed") {
     auto set = chosen(options, *job);
     if (!set) return set.error();
     indexes = set->text();
-    next = next_round(options, *job, indexes);
+    next = next_round(options, *job, indexes, round);
   } else {
     if (!options.index.empty()) return refuse(options.job, "it is NonIndexed: it has no --index");
     if (end_of(*job) != JobEnd::failed) return refuse(options.job, "it has not failed");
-    next = next_round(options, *job, "");
+    next = next_round(options, *job, "", round);
     const int64_t left =
         number_at(*job, {"spec", "completions"}) - number_at(*job, {"status", "succeeded"});
     if (left > 0) next["spec"]["completions"] = left;
   }
   auto made = create_job(*client, options.target.ns, next.dump(), false);
+  // An earlier round of the same job has the name: this one is a later round.
+  while (!made && made.error().code == Errc::exists && options.name.empty() &&
+         ++round < kRoundsMax) {
+    next["metadata"]["name"] = root_of(options, *job) + "-r" + std::to_string(round);
+    next["metadata"]["annotations"][kRound] = std::to_string(round);
+    made = create_job(*client, options.target.ns, next.dump(), false);
+  }
   if (!made) return made.error();
   const std::string name = text_at(*made, {"metadata", "name"});
   std::cout << "job.batch/" << name << " created: round " << annotation(*made, kRound) << " of job/"

@@ -110,7 +110,7 @@ class History(World):
                           for p in self.it.api.pods() if "sweep-r2" in p["metadata"]["name"]}, {"1", "3"})
         self.assertIn("2/2", self.says("get", "job", "sweep-r2"))
         self.assertIn("all of its indexes have succeeded", self.says("retry", "job/sweep-r2", code=5))
-        self.assertIn("already exists", self.says("retry", "job/sweep", "--failed", code=5))
+        self.assertIn("already exists", self.says("retry", "job/sweep", "--failed", "--name", "sweep-r2", code=5))
         self.assertIn("it has no index 7", self.says("retry", "job/sweep", "--index", "7", code=5))
         self.assertIn("sweep-r3", self.says("retry", "job/sweep-r2", "--index", "3"))
         code, answer = self.it.api.patch("sweep-r2", {"metadata": {"annotations": {"muster.dev/indexes": "2"}}})
