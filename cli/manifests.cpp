@@ -32,6 +32,53 @@ Error invalid(std::string message) {
   return Error{Errc::invalid, std::move(message), {}};
 }
 
+void erase(Json& object, std::initializer_list<const char*> names) {
+  if (!object.is_object()) return;
+  for (const char* name : names) object.erase(name);
+}
+
+// A job as a coordinator told of it, without what the coordinator has set: as its owner wrote it.
+Json as_written(Json job) {
+  static constexpr auto kLabels = {"controller-uid", "job-name",
+                                   "batch.kubernetes.io/controller-uid",
+                                   "batch.kubernetes.io/job-name"};
+  erase(job, {"status"});
+  erase(job["metadata"],
+        {"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink",
+         "deletionTimestamp", "deletionGracePeriodSeconds"});
+  if (!job.contains("spec") || !job["spec"].is_object()) return job;
+  Json& spec = job["spec"];
+  if (at(spec, {"manualSelector"}) != Json(true)) {
+    erase(spec, {"selector"});
+    if (job["metadata"].contains("labels")) erase(job["metadata"]["labels"], kLabels);
+    if (at(spec, {"template", "metadata", "labels"}).is_object()) {
+      erase(spec["template"]["metadata"]["labels"], kLabels);
+      if (spec["template"]["metadata"]["labels"].empty())
+        erase(spec["template"]["metadata"], {"labels"});
+    }
+  }
+  return job;
+}
+
+Status add_document(std::vector<Document>& out, std::string json, const Json& object,
+                    const std::string& where) {
+  if (!object.is_object())
+    return invalid(where + ": is no object with apiVersion, kind, metadata and spec");
+  const std::string kind = text_at(object, {"kind"}), version = text_at(object, {"apiVersion"});
+  if (kind != "Job" || version != "batch/v1") {
+    return invalid(where + ": is " + (kind.empty() ? "of no kind" : "a " + kind) +
+                   (version.empty() ? "" : " of " + version) +
+                   ", should be apiVersion: batch/v1, kind: Job");
+  }
+  // Only a coordinator gives a uid. What a person wrote goes on as it is.
+  if (!text_at(object, {"metadata", "uid"}).empty()) json = dumped(as_written(object));
+  Document document{std::move(json), kind, text_at(object, {"metadata", "name"}),
+                    text_at(object, {"metadata", "namespace"})};
+  if (document.name.empty()) document.name = text_at(object, {"metadata", "generateName"});
+  out.push_back(std::move(document));
+  return Nothing{};
+}
+
 }  // namespace
 
 Result<std::vector<Document>> parse_manifests(const std::string& text, const std::string& path) {
@@ -39,25 +86,26 @@ Result<std::vector<Document>> parse_manifests(const std::string& text, const std
   if (!documents) return invalid(path + ": " + documents.error().message);
   if (documents->empty()) return invalid(path + ": there is no manifest in it");
   std::vector<Document> out;
-  for (std::string& json : *documents) {
+  for (size_t i = 0; i < documents->size(); ++i) {
     const std::string where =
-        documents->size() == 1 ? path : path + ": document " + std::to_string(out.size() + 1);
+        documents->size() == 1 ? path : path + ": document " + std::to_string(i + 1);
+    std::string& json = (*documents)[i];
     const Json object = parse_json(json);
-    if (!object.is_object())
-      return invalid(where + ": is no object with apiVersion, kind, metadata and spec");
-    Document document{std::move(json), text_at(object, {"kind"}),
-                      text_at(object, {"metadata", "name"}),
-                      text_at(object, {"metadata", "namespace"})};
-    if (document.name.empty()) document.name = text_at(object, {"metadata", "generateName"});
-    const std::string version = text_at(object, {"apiVersion"});
-    if (document.kind != "Job" || version != "batch/v1") {
-      return invalid(where + ": is " +
-                     (document.kind.empty() ? "of no kind" : "a " + document.kind) +
-                     (version.empty() ? "" : " of " + version) +
-                     ", should be apiVersion: batch/v1, kind: Job");
+    const bool list = text_at(object, {"kind"}) == "List" || text_at(object, {"kind"}) == "JobList";
+    if (!list) {
+      if (Status s = add_document(out, std::move(json), object, where); !s) return s.error();
+      continue;
     }
-    out.push_back(std::move(document));
+    size_t number = 0;
+    for (const Json& item : at(object, {"items"})) {
+      const std::string at_item = where + ": items[" + std::to_string(number++) + "]";
+      Json job = item;  // in a JobList, items do not say what they are
+      if (text_at(object, {"kind"}) == "JobList")
+        job.update({{"apiVersion", "batch/v1"}, {"kind", "Job"}});
+      if (Status s = add_document(out, dumped(job), job, at_item); !s) return s.error();
+    }
   }
+  if (out.empty()) return invalid(path + ": there is no manifest in it");
   return out;
 }
 

@@ -17,8 +17,9 @@ struct Document {
   std::string kind, name, ns;
 };
 
-// All documents of a file ("-": stdin). invalid, with file, line and column: cannot be read, no
-// YAML, none in it, or a document that is no batch/v1 Job.
+// All documents of a file ("-": stdin), and the items of its lists. Of a job that a coordinator
+// told of (`muster get -o yaml`) what the coordinator has set is left out. invalid, with file, line
+// and column: cannot be read, no YAML, none in it, or a document that is no batch/v1 Job.
 Result<std::vector<Document>> read_manifests(const std::string& path);
 Result<std::vector<Document>> parse_manifests(const std::string& text, const std::string& path);
 
