@@ -15,9 +15,10 @@
 namespace muster::cli {
 namespace {
 
-constexpr Millis kLook = 500;  // between two looks at what runs
-constexpr size_t kNamed = 5;   // pods that a line names
-constexpr size_t kBar = 20;    // columns
+constexpr Millis kLook = 500;         // between two looks at what runs
+constexpr Millis kPatience = 60'000;  // with a coordinator that was there and is not
+constexpr size_t kNamed = 5;          // pods that a line names
+constexpr size_t kBar = 20;           // columns
 
 Result<std::vector<Json>> running_on(ApiClient& client, const std::string& node) {
   auto list = object(client, "/api/v1/pods?fieldSelector=" + url_encoded("spec.nodeName=" + node));
@@ -67,6 +68,13 @@ Status evict(ApiClient& client, const std::vector<Json>& pods) {
   return Nothing{};
 }
 
+int interrupted(StatusLine& line, const std::string& node, const std::string& left) {
+  line.clear();
+  return fail(kInterrupted, "interrupted: node/" + node + " stays cordoned, " + left +
+                                " still there" + "\n  undo:    muster uncordon " + node +
+                                "\n  go on:   muster drain " + node);
+}
+
 }  // namespace
 
 int execute(const DrainOptions& options) {
@@ -80,32 +88,35 @@ int execute(const DrainOptions& options) {
   const Millis begin = boot_now();
   StatusLine line(begin, options.target.color);
   size_t most = 0;
+  Millis answered = begin;
   for (bool evicted = false;;) {
     auto pods = running_on(*client, options.node);
     if (!pods) {
-      line.clear();
-      return fail(pods.error());
+      // A coordinator that restarts is sat out.
+      const bool away = pods.error().code == Errc::unavailable;
+      if (!away || boot_now() - answered > kPatience) {
+        line.clear();
+        return fail(pods.error());
+      }
+      if (signals.next(kLook) != 0) return interrupted(line, options.node, "pods");
+      continue;
     }
+    answered = boot_now();
     if (pods->empty()) break;
     const bool late = options.deadline_ms > 0 && boot_now() - begin >= options.deadline_ms;
     if ((options.now || late) && !evicted) {
       line.clear();
       std::cout << (late ? "the deadline has passed: evicting " : "evicting ")
                 << pods_text(pods->size()) << std::endl;
-      if (Status done = evict(*client, *pods); !done) return fail(done.error());
-      evicted = true;
+      Status done = evict(*client, *pods);
+      if (!done && done.error().code != Errc::unavailable) return fail(done.error());
+      evicted = static_cast<bool>(done);  // else again, those that are left
     }
     most = std::max(most, pods->size());
     const Millis now = boot_now();
     line.show(now, names_of(*pods),
               [&] { return waiting_text(*pods, most, line.elapsed(now), line.terminal()); });
-    if (signals.next(kLook) != 0) {
-      line.clear();
-      return fail(kInterrupted, "interrupted: " + node + " stays cordoned, " +
-                                    pods_text(pods->size()) + " still there" +
-                                    "\n  undo:    muster uncordon " + options.node +
-                                    "\n  go on:   muster drain " + options.node);
-    }
+    if (signals.next(kLook) != 0) return interrupted(line, options.node, pods_text(pods->size()));
   }
   line.clear();
   std::cout << node << " drained: nothing runs there" << std::endl;
