@@ -1,17 +1,27 @@
 #include "cli/ephemeral.hpp"
 
+#include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 namespace muster::cli {
 namespace {
+
+constexpr char kPrefix[] = "muster-run-";
+constexpr char kKeepMark[] = "/keep";  // a file: --keep was given
+constexpr auto kKeepDead = std::chrono::hours(24);
+constexpr size_t kDeadMax = 100;  // directories that are looked at, a run
 
 // Pods may go on writing for as long as the keeper has not ended them.
 void remove_tree(const std::string& path) {
@@ -25,6 +35,57 @@ void remove_tree(const std::string& path) {
   }
 }
 
+using std::chrono::file_clock;
+
+std::vector<std::filesystem::path> entries_of(const std::string& dir) {
+  std::vector<std::filesystem::path> found;
+  std::error_code error;
+  for (std::filesystem::directory_iterator at(dir, error), end; !error && at != end;
+       at.increment(error))
+    found.push_back(at->path());
+  return found;
+}
+
+// The newest change of what a run writes: its own files, its journal's, its agent's.
+file_clock::time_point last_change(const std::string& path) {
+  std::error_code error;
+  file_clock::time_point newest = std::filesystem::last_write_time(path, error);
+  for (const char* below : {"", "/db", "/agent"}) {
+    for (const auto& entry : entries_of(path + below)) {
+      const auto time = std::filesystem::last_write_time(entry, error);
+      if (!error) newest = std::max(newest, time);
+    }
+  }
+  return newest;
+}
+
+// Only what is ours, is a directory and no link to one, and has no run that lives: a run holds the
+// lock of its journal.
+void remove_if_dead(const std::string& path) {
+  const int dir = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (dir < 0) return;
+  struct stat st {};
+  const bool ours = fstat(dir, &st) == 0 && st.st_uid == geteuid();
+  const int lock = ours ? openat(dir, "lock", O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
+  const bool dead = lock < 0 ? ours && errno == ENOENT : flock(lock, LOCK_EX | LOCK_NB) == 0;
+  std::error_code error;
+  const bool wanted = access((path + kKeepMark).c_str(), F_OK) == 0;
+  if (dead && !wanted && last_change(path) + kKeepDead < file_clock::now())
+    std::filesystem::remove_all(path, error);
+  if (lock >= 0) close(lock);
+  close(dir);
+}
+
+void remove_dead(const std::string& base) {
+  size_t looked_at = 0;
+  for (const auto& entry : entries_of(base)) {
+    const std::string name = entry.filename().string();
+    if (name.starts_with(kPrefix) && name.size() == sizeof kPrefix - 1 + 6 &&
+        ++looked_at <= kDeadMax)
+      remove_if_dead(entry.string());
+  }
+}
+
 [[noreturn]] void watch(int pipe, const std::string& path) {
   setsid();
   for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) std::signal(signal, SIG_IGN);
@@ -32,6 +93,7 @@ void remove_tree(const std::string& path) {
   for (int fd = 0; fd < 3 && null >= 0; ++fd) dup2(null, fd);
   if (dup2(pipe, 3) != 3 || chdir("/") != 0) _exit(1);
   close_range(4, ~0u, 0);
+  remove_dead(std::filesystem::path(path).parent_path().string());
   char said;
   ssize_t n;
   while ((n = read(3, &said, 1)) < 0 && errno == EINTR) {
@@ -45,7 +107,7 @@ void remove_tree(const std::string& path) {
 Result<Ephemeral> Ephemeral::make() {
   const char* base = std::getenv("TMPDIR");
   std::string path =
-      std::string(base != nullptr && *base != '\0' ? base : "/tmp") + "/muster-run-XXXXXX";
+      std::string(base != nullptr && *base != '\0' ? base : "/tmp") + "/" + kPrefix + "XXXXXX";
   if (mkdtemp(path.data()) == nullptr) {
     return Error{
         Errc::unavailable, "cannot make a directory " + path + ": " + std::strerror(errno), {}};
@@ -74,8 +136,9 @@ Ephemeral::~Ephemeral() {
   if (pipe_ >= 0) remove();
 }
 
-void Ephemeral::keep() {
+void Ephemeral::keep(bool for_good) {
   if (pipe_ < 0) return;
+  if (for_good) close(open((path_ + kKeepMark).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
   const char done = 'd';
   while (write(pipe_, &done, 1) < 0 && errno == EINTR) {
   }

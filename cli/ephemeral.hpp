@@ -16,7 +16,7 @@ namespace muster::cli {
 class Ephemeral {
  public:
   // Makes the directory under $TMPDIR (else /tmp), 0700. Forks: to be called before the first
-  // thread.
+  // thread. Those of runs that are dead for a day, kept for a look at what failed, are removed.
   static Result<Ephemeral> make();
   Ephemeral(Ephemeral&& other) noexcept;
   Ephemeral(const Ephemeral&) = delete;
@@ -24,8 +24,8 @@ class Ephemeral {
   ~Ephemeral();
 
   const std::string& path() const { return path_; }
-  // From here the directory stays, whatever becomes of this process.
-  void keep();
+  // From here the directory stays, whatever becomes of this process: for a day, or for good.
+  void keep(bool for_good);
   // Removes it now.
   void remove();
 

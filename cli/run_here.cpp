@@ -79,8 +79,9 @@ class Run {
     }
     const int code = run_in(dir);
     if (temporary_ && keep_) {
-      temporary_->keep();
-      std::cout << "state and logs are kept in " << dir << std::endl;
+      temporary_->keep(options_.keep);
+      std::cout << "state and logs are kept in " << dir << (options_.keep ? "" : " for a day")
+                << std::endl;
     }
     return code;
   }
