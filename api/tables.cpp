@@ -41,6 +41,8 @@ std::string job_state(const core::Job& job) {
   if (job.condition("Suspended")) return "Suspended";
   if (job.condition("FailureTarget")) return "FailureTarget";
   if (job.condition("SuccessCriteriaMet")) return "SuccessCriteriaMet";
+  // All of its pods wait for a place on a node.
+  if (job.active() > 0 && job.active() == job.pending().size()) return "Pending";
   return "Running";
 }
 
