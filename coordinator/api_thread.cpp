@@ -8,6 +8,7 @@
 #include "coordinator/address.hpp"
 #include "coordinator/descriptors.hpp"
 #include "coordinator/inbox.hpp"
+#include "coordinator/listen_error.hpp"
 #include "coordinator/random.hpp"
 #include "coordinator/replies.hpp"
 #include "storage/attempts.hpp"
@@ -227,8 +228,7 @@ class Thread final : public ApiThread, public api::Backend {
       port = io.provider->getNetwork().parseAddress(options_.address).wait(io.waitScope)->listen();
     });
     KJ_IF_MAYBE (e, failed) {
-      bound.set_value(Error{
-          Errc::unavailable, "--api " + options_.address + ": " + e->getDescription().cStr(), {}});
+      bound.set_value(listen_error("--api", options_.address, *e));
       return;
     }
     address_ = options_.address;

@@ -7,6 +7,7 @@
 #include "base/seldom.hpp"
 #include "coordinator/descriptors.hpp"
 #include "coordinator/inbox.hpp"
+#include "coordinator/listen_error.hpp"
 #include "coordinator/metered.hpp"
 #include "coordinator/replies.hpp"
 #include "coordinator/wire_convert.hpp"
@@ -256,9 +257,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
       port = io.provider->getNetwork().parseAddress(options_.listen).wait(io.waitScope)->listen();
     });
     KJ_IF_MAYBE (e, failed) {
-      bound.set_value(Error{Errc::unavailable,
-                            "--listen " + options_.listen + ": " + e->getDescription().cStr(),
-                            {}});
+      bound.set_value(listen_error("--listen", options_.listen, *e));
       return;
     }
     port_ = port.get();
