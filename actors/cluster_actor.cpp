@@ -4,6 +4,7 @@
 #include "base/log.hpp"
 #include "base/secret.hpp"
 #include "base/seldom.hpp"
+#include "core/cluster/hollow.hpp"
 #include "core/cluster/lease.hpp"
 #include "core/cluster/slots.hpp"
 #include "storage/rows.hpp"
@@ -130,6 +131,9 @@ class Cluster : public cluster_actor::base {
                         " belongs to another agent that was heard of within --node-grace: choose "
                         "another --name, or use its work-dir");
 
+    const NodeId known = newest(hello.node);
+    const bool was_hollow =
+        known != kNoNode && nodes_[known].info.labels.contains(std::string(core::kHollowKey));
     std::vector<NodeInfo> changed;
     NodeId id = old;
     if (!same_dir || nodes_[old].info.boot_id != hello.boot_id) {
@@ -159,7 +163,7 @@ class Cluster : public cluster_actor::base {
     node.info.cpu_millis = hello.cpu_millis;
     node.info.memory_bytes = hello.memory_bytes;
     node.info.resources = hello.resources;
-    node.info.labels = hello.labels;
+    core::take_labels(node.info, hello.labels, was_hollow);
     node.info.address = hello.address;
     node.info.limits = hello.limits;
     node.info.limits.required = options_.require_limits;

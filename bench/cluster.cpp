@@ -124,7 +124,8 @@ JobRun Cluster::run(uint32_t completions, uint32_t parallelism) {
                          R"("},"spec":{"completionMode":"Indexed","completions":)" +
                          std::to_string(completions) +
                          ",\"parallelism\":" + std::to_string(parallelism) +
-                         R"(,"template":{"spec":{"restartPolicy":"Never","containers":[)"
+                         R"(,"template":{"spec":{"restartPolicy":"Never","tolerations":[)"
+                         R"({"key":"muster.dev/hollow","operator":"Exists"}],"containers":[)"
                          R"({"name":"main","image":"none","command":["/bin/true"]}]}}}})";
   std::string path = "/apis/batch/v1/namespaces/default/jobs";
   double coordinator_cpu = coordinator_->cpu_s(), agent_cpu = agent_->cpu_s();

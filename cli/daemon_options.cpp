@@ -2,6 +2,7 @@
 
 #include "core/spec/duration.hpp"
 #include "core/spec/quantity.hpp"
+#include "core/spec/well_known.hpp"
 
 #include <charconv>
 #include <limits>
@@ -162,6 +163,7 @@ Result<AgentOptions> agent_options(const Settings& settings) {
   read.whole("hollow-exit-code", 0, 255, o.hollow_exit_code);
   read_resources(read, o.resources);
   read_labels(read, o.labels);
+  if (o.hollow) o.labels[std::string(core::kHollowKey)] = "true";
   if (Status s = read.status(); !s) return s.error();
   if (o.work_dir.empty() && !o.hollow)
     return invalid("--work-dir D is needed: a directory on a local disk, for this node alone");

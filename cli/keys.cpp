@@ -131,7 +131,7 @@ const std::vector<Key> kAgent = {
      Form::toggle,
      "",
      "false",
-     "start no process: each pod just ends (for scale tests)",
+     "start no process: each pod just ends (for scale tests); jobs must tolerate muster.dev/hollow",
      {}},
     {"hollow-duration", Form::text, "T", "0s", "after this long", {}},
     {"hollow-exit-code", Form::text, "N", "0", "with this exit code", {}},

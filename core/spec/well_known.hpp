@@ -15,6 +15,8 @@ constexpr std::string_view kJobNameLabel = "batch.kubernetes.io/job-name";
 constexpr std::string_view kLegacyJobNameLabel = "job-name";
 constexpr std::string_view kControllerUidLabel = "batch.kubernetes.io/controller-uid";
 constexpr std::string_view kLegacyControllerUidLabel = "controller-uid";
+// Label and taint of a node that starts no process (core/cluster/hollow.hpp).
+constexpr std::string_view kHollowKey = "muster.dev/hollow";
 constexpr std::string_view kReservedManager = "kubernetes.io/job-controller";
 
 }  // namespace muster::core

@@ -16,7 +16,7 @@ import urllib.parse
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
-from world import World, eventually, finished, sh_job  # noqa: E402
+from world import World, eventually, finished, sh_job, untaint  # noqa: E402
 
 MANY = 100_000  # pods of the lists that do not fit into memory unnoticed
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
@@ -88,6 +88,7 @@ class ApiWorld(World):
     def hollow(self, pods=0, name="many", duration="0", slots=1000):
         """A cluster whose pods are none; `pods` of them have run in one job."""
         cluster = self.cluster(agents=1, slots=slots, agent_extra=["--hollow", "--hollow-duration", duration])
+        untaint(cluster)
         if pods:
             self.submit(cluster, sh_job(name, "true", pods, parallelism=slots))
             cluster.wait(name, finished, 120)

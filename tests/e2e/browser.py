@@ -13,7 +13,7 @@ import urllib.parse
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
-from world import ROOT, Cluster, Witness, World, eventually, finished, sh_job  # noqa: E402
+from world import ROOT, Cluster, Witness, World, eventually, finished, sh_job, untaint  # noqa: E402
 
 try:
     from selenium import webdriver
@@ -313,6 +313,7 @@ class Page(World):
 
     def test_a_hundred_thousand_indexes(self):
         cluster = self.cluster(agents=1, slots=500, agent_extra=["--hollow", "--hollow-duration", "40ms"])
+        untaint(cluster)
         self.open(cluster)
         job = sh_job("large", "exit 0", 100_000, parallelism=1000)
         self.submit(cluster, job)

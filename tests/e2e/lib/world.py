@@ -47,6 +47,13 @@ def indexes(text):
     return found
 
 
+def untaint(cluster):
+    """Lets any job onto the hollow nodes."""
+    for node in eventually(lambda: cluster.api.call("GET", "/api/v1/nodes")[1]["items"], "a node"):
+        cluster.api.call("PATCH", f"/api/v1/nodes/{node['metadata']['name']}", {"spec": {"taints": None}},
+                         "application/merge-patch+json")
+
+
 def processes_of(folder):
     """Processes whose environment names this folder: those of the pods of one test."""
     found = []

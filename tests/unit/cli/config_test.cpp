@@ -74,7 +74,8 @@ TEST_F(ConfigTest, ADaemonsKeysStandBelowItsName) {
   EXPECT_EQ(agent->options.name, "n");
   EXPECT_TRUE(agent->options.hollow);
   EXPECT_EQ(agent->options.labels,
-            (std::map<std::string, std::string>{{"disk", "ssd"}, {"zone", "a"}}));
+            (std::map<std::string, std::string>{
+                {"disk", "ssd"}, {"muster.dev/hollow", "true"}, {"zone", "a"}}));
   auto coordinator = coordinator_options(*config().resolve(Section::coordinator, {}));
   ASSERT_TRUE(coordinator.ok()) << coordinator.error().message;
   EXPECT_EQ(coordinator->options.node_grace_ms, 5'000);

@@ -1,6 +1,8 @@
 // Who gets which slots: demands and placement.
 #include "core/cluster/placement.hpp"
 
+#include "core/cluster/hollow.hpp"
+
 #include <gtest/gtest.h>
 
 #include <random>
@@ -111,6 +113,24 @@ TEST(Demand, TaintsSelectorsAndCordons) {
   EXPECT_FALSE(admits(node, labels, demand));
   demand.tolerations = {{"", "Exists", "", "", {}}};
   EXPECT_TRUE(admits(node, labels, demand));
+}
+
+TEST(P30Hollow, ANodeThatRunsNothingIsTainted) {
+  NodeInfo node;
+  Demand demand;
+  const Taint own = {"gpu", "yes", "PreferNoSchedule"};
+  node.spec.taints = {own};
+  const StringMap told = {{"muster.dev/hollow", "true"}};
+  take_labels(node, told, false);
+  EXPECT_FALSE(admits(node, labels_of(node), demand));
+  demand.tolerations = {{"muster.dev/hollow", "Exists", "", "", {}}};
+  EXPECT_TRUE(admits(node, labels_of(node), demand));
+  node.spec.taints = {own};  // by hand
+  take_labels(node, told, true);
+  EXPECT_EQ(node.spec.taints, std::vector{own}) << "what people do stays";
+  take_labels(node, told, false);
+  take_labels(node, {}, true);
+  EXPECT_EQ(node.spec.taints, std::vector{own}) << "a real one by the same name";
 }
 
 TEST(Placement, HigherPriorityFirstEqualOnesFairly) {

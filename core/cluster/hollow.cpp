@@ -1,0 +1,13 @@
+#include "core/cluster/hollow.hpp"
+
+namespace muster::core {
+
+void take_labels(NodeInfo& node, const StringMap& told, bool was_hollow) {
+  node.labels = told;
+  const bool hollow = told.contains(std::string(kHollowKey));
+  if (hollow == was_hollow) return;
+  std::erase_if(node.spec.taints, [](const Taint& taint) { return taint.key == kHollowKey; });
+  if (hollow) node.spec.taints.push_back({std::string(kHollowKey), "true", "NoSchedule"});
+}
+
+}  // namespace muster::core
