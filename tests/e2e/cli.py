@@ -3,10 +3,12 @@
 
 MUSTER names the executable. Waits poll with a deadline.
 """
+import fcntl
 import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -301,6 +303,7 @@ class Cluster(Case):
         poll("the coordinator serves", endpoints.exists)
         addresses = json.loads(endpoints.read_text())
         self.env["MUSTER_API"] = self.api = addresses["api"]
+        self.listen = addresses["listen"]
         self.agent = self.start("agent", "--coordinator", addresses["listen"], "--work-dir", "a", "--name", "n1", "--slots", "4",
                                 "--cpu", "4", "--memory", "8Gi", "--log-level", "warn")
         poll("the node is there", lambda: "n1" in self.muster("get", "nodes", "-o", "name").stdout)
@@ -416,6 +419,70 @@ class Daemons(Cluster):
         self.muster("describe", "pod", "nope", code=3)
         self.muster("get", "jobz", code=2)
 
+    def test_p30_a_second_retry_takes_the_next_name(self):
+        self.muster("create", "-f", "-", stdin=manifest("again", "exit 1"))
+        self.muster("wait", "job/again", code=1)
+        for n in (2, 3):
+            r = self.muster("retry", "job/again", "--failed")
+            self.assertIn(f"job.batch/again-r{n} created: round {n} of job/again", r.stdout)
+        self.muster("retry", "job/again", "--failed", "--name", "again-r2", code=5)
+
+    def test_p30_a_job_that_fits_nowhere_is_pending(self):
+        text = manifest("huge", "true").replace("- name: main\n", "- name: main\n        resources: {requests: {cpu: 1000}}\n")
+        self.muster("create", "-f", "-", stdin=text)
+        poll("it is Pending", lambda: self.muster("get", "job", "huge", "--no-headers").stdout.split()[1:2] == ["Pending"])
+        self.muster("delete", "job/huge")
+
+    def test_p30_what_get_prints_feeds_apply_and_create(self):
+        self.muster("create", "-f", "-", stdin=manifest("one", "true") + "---\n" + manifest("two", "exit 0; : $$ 'x'"))
+        self.muster("wait", "job/one", "job/two")
+        for form in ("yaml", "json"):
+            both = self.muster("get", "jobs", "-o", form).stdout
+            self.muster("apply", "-f", "-", stdin=both)
+            self.assertEqual(self.muster("apply", "-f", "-", stdin=both).stdout.count("unchanged"), 2)
+        self.muster("delete", "job", "one", "two")
+        self.muster("wait", "job/one", "job/two", "--for=delete")
+        self.assertEqual(self.muster("create", "-f", "-", stdin=both).stdout, "job.batch/one created\njob.batch/two created\n")
+        self.muster("wait", "job/one", "job/two")
+        one = self.muster("get", "job", "one", "-o", "yaml").stdout
+        self.assertIn("already exists", self.muster("create", "-f", "-", stdin=one, code=5).stderr)
+
+    def test_p30_drain_survives_a_restart_of_the_coordinator(self):
+        go = self.dir / "go"
+        self.muster("create", "-f", "-", stdin=manifest("held", f"until [ -e {go} ]; do sleep 0.05; done", 1, 1))
+        poll("it runs", lambda: self.status("held").get("ready") == 1)
+        drain = self.start("drain", "n1")
+        self.assertIn("cordoned", drain.stdout.readline())
+        self.assertIn("waiting for 1 pod", drain.stdout.readline())
+        self.coordinator.kill()
+        self.coordinator.wait()
+        host, port = self.api.split(":")
+        with socket.create_server((host, int(port))) as nobody:  # it is asked, and does not answer
+            nobody.settimeout(DEADLINE)
+            nobody.accept()[0].close()
+        self.coordinator = self.start("coordinator", "--data-dir", "c", "--api", self.api, "--listen", self.listen, "--log-level", "warn")
+        go.touch()
+        self.assertEqual(drain.wait(DEADLINE), 0, "drained over a restart")
+        self.assertIn("drained: nothing runs there", drain.stdout.read())
+
+    def test_p30_a_hollow_node_takes_nobody_who_does_not_ask(self):
+        self.start("agent", "--coordinator", self.listen, "--hollow", "--name", "h1", "--slots", "100", "--log-level", "warn")
+        poll("the node is there", lambda: "h1" in self.muster("get", "nodes", "-o", "name").stdout)
+        text = manifest("picky", "exit 3", 8, 8)
+        self.muster("create", "-f", "-", stdin=text)
+        self.muster("wait", "job/picky", code=1)
+        self.assertNotIn("h1", self.muster("get", "attempts", "job/picky").stdout)
+        tolerant = text.replace("name: picky", "name: tolerant").replace(
+            "      containers:", "      nodeSelector: {muster.dev/hollow: 'true'}\n      tolerations: [{key: muster.dev/hollow, operator: Exists}]\n      containers:")
+        self.muster("create", "-f", "-", stdin=tolerant)
+        self.muster("wait", "job/tolerant")
+
+    def test_p30_a_port_in_use_is_told_as_such(self):
+        for flag, address in (("--api", self.api), ("--listen", self.listen)):
+            free = {"--api": "127.0.0.1:0", "--listen": "127.0.0.1:0", flag: address}
+            r = self.muster("coordinator", "--data-dir", "other", *(word for pair in free.items() for word in pair), code=4)
+            self.assertIn(f"{flag} {address}: address already in use; choose another port", r.stderr)
+
     def test_second_coordinator_is_refused(self):
         r = self.muster("coordinator", "--data-dir", "c", "--api", "127.0.0.1:0", "--listen", "127.0.0.1:0", code=5)
         self.assertEqual(r.stderr.count("\n"), 1, r.stderr)
@@ -428,6 +495,38 @@ class Daemons(Cluster):
 
 
 class Alone(Case):
+    def test_p30_a_client_waits_for_a_coordinator_that_starts(self):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            address = "127.0.0.1:%d" % s.getsockname()[1]
+        client = self.start("create", "-f", self.file("j.yaml", manifest("early", "true")), "--api", address)
+        self.start("coordinator", "--data-dir", "c", "--api", address, "--listen", "127.0.0.1:0", "--log-level", "warn")
+        self.assertEqual(client.wait(DEADLINE), 0)
+        self.assertEqual(client.stdout.read(), "job.batch/early created\n")
+
+    def test_p30_dead_runs_are_removed_after_a_day(self):
+        tmp, outside = self.dir / "tmp", self.dir / "outside"
+        outside.mkdir()
+        (outside / "file").touch()
+        old = time.time() - 90_000
+        for name in ("dead00", "young0", "wanted", "living"):
+            run = tmp / f"muster-run-{name}"
+            (run / "db").mkdir(parents=True)
+            for path in (run / "lock", run / "db/CURRENT", *([run / "keep"] if name == "wanted" else [])):
+                path.touch()
+            for path in (run / "db/CURRENT", run / "lock", run / "keep", run / "db", run):
+                if path.exists() and name != "young0":
+                    os.utime(path, (old, old))
+        (tmp / "muster-run-linked").symlink_to(outside)
+        os.utime(tmp / "muster-run-linked", (old, old), follow_symlinks=False)
+        os.utime(outside, (old, old))
+        with open(tmp / "muster-run-living/lock") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            self.muster("run", "-n", "1", "--", "true")
+            poll("the dead one is gone", lambda: "muster-run-dead00" not in self.left_in_tmp())
+            self.assertEqual(self.left_in_tmp(), [f"muster-run-{name}" for name in ("linked", "living", "wanted", "young0")])
+            self.assertTrue((outside / "file").exists())
+
     def test_nobody_there(self):
         r = self.muster("get", "jobs", "--api", "127.0.0.1:9", code=4)
         self.assertTrue(r.stderr.startswith(
