@@ -50,9 +50,25 @@ core::JobObjectPtr seal(ParsedJob job) {
   return object;
 }
 
+// Where a field is left out its default counts; an empty text is a value, and none that there is.
+void refuse_empty(const ParsedJob& job, core::Violations& found) {
+  auto written = [&job](const char* name) {
+    const json* spec = job.document.contains("spec") ? &job.document["spec"] : nullptr;
+    return spec && spec->contains(name) && (*spec)[name] == "";
+  };
+  if (written("completionMode"))
+    found.not_supported("spec.completionMode", "", {"Indexed", "NonIndexed"});
+  if (!written("podReplacementPolicy")) return;
+  if (job.spec.pod_failure_policy)
+    found.not_supported("spec.podReplacementPolicy", "", {"Failed"});
+  else
+    found.not_supported("spec.podReplacementPolicy", "", {"Failed", "TerminatingOrFailed"});
+}
+
 // Fields that are not supported are named only when nothing else is wrong: then they are what is
 // left to change.
 std::optional<Error> refusal(core::Violations found, const ParsedJob& job) {
+  refuse_empty(job, found);
   if (found.empty()) {
     found = refused_fields(job.document);
   }

@@ -293,5 +293,35 @@ TEST(TimeText, WholeSecondsInUtc) {
     EXPECT_FALSE(parse_time(bad)) << bad;
 }
 
+TEST(P19EmptyTexts, AreValuesThatAreNotSupported) {
+  struct {
+    json spec;
+    const char* text;
+  } rows[] = {
+      {{{"podReplacementPolicy", ""}},
+       "spec.podReplacementPolicy: Unsupported value: \"\": supported values: \"Failed\", "
+       "\"TerminatingOrFailed\""},
+      {{{"completionMode", ""}},
+       "spec.completionMode: Unsupported value: \"\": supported values: \"Indexed\", "
+       "\"NonIndexed\""},
+  };
+  for (const auto& [spec, text] : rows) {
+    json document = {{"metadata", {{"name", "j"}}}, {"spec", spec}};
+    document["spec"]["template"]["spec"] = {{"restartPolicy", "Never"},
+                                            {"containers", {{{"name", "main"}}}}};
+    auto parsed = parse_job(document.dump(), FieldValidation::strict);
+    ASSERT_TRUE(parsed.ok()) << parsed.error().message;
+    auto admitted = admit_job(std::move(*parsed), {"default", "u", 0, "abcde"});
+    ASSERT_FALSE(admitted.ok()) << text;
+    ASSERT_EQ(admitted.error().violations.size(), 1u);
+    EXPECT_EQ(violation_text(admitted.error().violations[0]), text);
+    for (auto& [name, value] : document["spec"].items())
+      if (value == "") value = nullptr;
+    auto absent = parse_job(document.dump(), FieldValidation::strict);
+    ASSERT_TRUE(absent.ok());
+    EXPECT_TRUE(admit_job(std::move(*absent), {"default", "u", 0, "abcde"}).ok()) << "left out";
+  }
+}
+
 }  // namespace
 }  // namespace muster::api
