@@ -8,6 +8,7 @@
 #include "base/result.hpp"
 #include "core/cluster/node_info.hpp"
 #include "core/ids.hpp"
+#include "core/job/event.hpp"
 #include "core/job/pod.hpp"
 #include "core/spec/job_spec.hpp"
 
@@ -77,17 +78,17 @@ class Backend {
   // judged. conflict: the job is not `seen` any more (look again, decide again); not_found.
   virtual void update_job(core::JobObjectPtr seen, core::JobObjectPtr job,
                           std::function<void(Status)> done) = 0;
-  // The status of a job that another controller manages. not_found.
-  virtual void write_status(core::JobObjectPtr job, std::string status_json,
-                            std::function<void(Status)> done) = 0;
+  // The status of the job `write.seen`, as far as others write it. conflict: something of it was
+  // written since; not_found.
+  virtual void write_status(core::StatusWrite write, std::function<void(Status)> done) = 0;
   // Deletes pods of one job; `evict` sets their condition DisruptionTarget first. `grace_ms` -1:
   // the template's. Those that have ended are not shown any more, the others end. not_found: none
   // of them is there.
   virtual void delete_pods(JobId job, std::vector<PodKey> pods, bool evict, Millis grace_ms,
                            std::function<void(Status)> done) = 0;
-  // Sets conditions of a pod, beside those it has. not_found.
-  virtual void write_pod_conditions(PodId pod, std::vector<core::PodCondition> conditions,
-                                    std::function<void(Status)> done) = 0;
+  // Sets conditions, labels and annotations of a pod, beside those it has. not_found.
+  virtual void write_pod(JobId job, core::PodConditionsWrite write,
+                         std::function<void(Status)> done) = 0;
   // Stores `spec` for the node in the place of `seen`. conflict, not_found.
   virtual void change_node(std::string name, core::NodeSpec seen, core::NodeSpec spec,
                            std::function<void(Status)> done) = 0;

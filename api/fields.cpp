@@ -32,6 +32,15 @@ constexpr TypeRow kTypes[] = {
      "manualSelector:bool template:PodTemplateSpec ttlSecondsAfterFinished:int32 "
      "completionMode:string suspend:bool podReplacementPolicy:string managedBy:string "
      "scheduling:any"},
+    {"StatusOfJob", "status:JobStatus"},
+    {"JobStatus",
+     "conditions:[]JobCondition startTime:string completionTime:string active:int32 "
+     "succeeded:int32 failed:int32 terminating:int32 completedIndexes:string failedIndexes:string "
+     "uncountedTerminatedPods:UncountedPods ready:int32"},
+    {"JobCondition",
+     "type:string status:string lastProbeTime:string lastTransitionTime:string reason:string "
+     "message:string"},
+    {"UncountedPods", "succeeded:[]string failed:[]string"},
     {"PodFailurePolicy", "rules:[]PodFailureRule"},
     {"PodFailureRule",
      "action:string onExitCodes:OnExitCodes onPodConditions:[]PodConditionPattern"},

@@ -3,7 +3,6 @@
 #include "api/manifest.hpp"
 #include "api/routes.hpp"
 #include "api/server.hpp"
-#include "api/status_rules.hpp"
 #include "core/spec/warnings.hpp"
 
 #include <algorithm>
@@ -307,41 +306,6 @@ kj::Promise<void> Routes::write_scale(Exchange& exchange, const Target& target,
         return exchange.send(200, dumped(scale_json(*shown.job, shown.version)) + "\n");
       },
       kTries);
-}
-
-// Of its own jobs muster is the only writer of the status; of a job that names another controller
-// that one writes it, and the rules of job-semantics 1.5 are held against it.
-kj::Promise<void> Routes::write_job_status(Exchange& exchange, const Target& target,
-                                           const std::string& body) {
-  auto options = write_options(exchange.url);
-  if (!options.ok()) return exchange.bad(options.error().message);
-  const auto shown = view_.job(target.ns, target.name);
-  if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "jobs", target.name);
-  const core::Job& job = *shown->job;
-  const Json base(job_json(job, shown->version));
-  auto json = written(exchange, body, base);
-  if (!json.ok()) return exchange.bad(json.error().message);
-  const Json old_status = base.value("status", Json::object());
-  const Json status = json->value("status", Json::object());
-  if (status == old_status) return respond(exchange, *shown);
-  core::Violations found = managed_elsewhere(job.spec(), options_.knobs.gates)
-                               ? status_violations(job.spec(), old_status, status)
-                               : kept_by_us(old_status, status);
-  if (!found.empty())
-    return exchange.send_error({Errc::invalid, "the status breaks rules", found.take()}, "jobs",
-                               target.name);
-  std::string text = status.dump();
-  if (const auto why = beyond_bounds(text, job.state().external_status.size()))
-    return too_large(exchange, *why);
-  if (options->dry) return exchange.send(200, json->dump() + "\n");
-  Call call = new_call();
-  backend_.write_status(job.object_ptr(), std::move(text), std::move(call.done));
-  return call.promise.then([this, &exchange, target](Status done) -> kj::Promise<void> {
-    const auto now = view_.job(target.ns, target.name);
-    if (!done.ok() || !now)
-      return exchange.send_error({Errc::not_found, "", {}}, "jobs", target.name);
-    return respond(exchange, *now);
-  });
 }
 
 kj::Promise<void> Routes::remove_job(Exchange& exchange, const Target& target,

@@ -85,7 +85,9 @@ class Members {
   bool more_ = false;
 };
 
-void append_conditions(std::string& out, const std::vector<core::Condition>& conditions) {
+// `others`: those that are not muster's, as JSON text of a list, or nothing.
+void append_conditions(std::string& out, const std::vector<core::Condition>& conditions,
+                       std::string_view others) {
   out += '[';
   for (const core::Condition& c : conditions) {
     if (out.back() != '[') out += ',';
@@ -98,6 +100,10 @@ void append_conditions(std::string& out, const std::vector<core::Condition>& con
     members.text("reason", c.reason);
     members.text("message", c.message);
     members.end();
+  }
+  if (!others.empty()) {
+    if (out.back() != '[') out += ',';
+    out += others.substr(1, others.size() - 2);
   }
   out += ']';
 }
@@ -137,7 +143,8 @@ void append_job_status(std::string& out, const core::Job& job) {
     return;
   }
   Members status(out);
-  if (!s.conditions.empty()) append_conditions(status.key("conditions"), s.conditions);
+  if (!s.conditions.empty() || !s.own_conditions.empty())
+    append_conditions(status.key("conditions"), s.conditions, s.own_conditions);
   if (s.start_ms != 0) status.text("startTime", time_text(s.start_ms));
   if (s.completion_ms != 0) status.text("completionTime", time_text(s.completion_ms));
   // The pods of an orphaned job are not its own any more.

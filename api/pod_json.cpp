@@ -110,15 +110,8 @@ PodWriter::PodWriter(core::JobObjectPtr object) : object_(std::move(object)) {
   const core::JobMeta& meta = object_->meta;
   const core::PodTemplate& pod = object_->spec.pod;
   const bool indexed = object_->spec.indexed();
-  core::StringMap labels = pod.labels;
-  if (indexed) labels.erase(std::string(core::kCompletionIndexKey));
-  labels_ = inner(ordered(labels));
-  core::StringMap annotations = pod.annotations;
-  for (std::string_view own :
-       {std::string_view(core::kCompletionIndexKey), std::string_view(core::kIndexFailureCountKey),
-        std::string_view(core::kIndexIgnoredFailureCountKey), std::string_view("muster.dev/pid")})
-    annotations.erase(std::string(own));
-  annotations_ = inner(ordered(annotations));
+  labels_ = members(true, {});
+  annotations_ = members(false, {});
   OrderedJson finalizers = OrderedJson::array();
   for (const std::string& finalizer : pod.finalizers) finalizers.push_back(finalizer);
   finalizers.push_back(core::kTrackingFinalizer);
@@ -144,6 +137,25 @@ PodWriter::PodWriter(core::JobObjectPtr object) : object_(std::move(object)) {
   spec_ = inner(spec);
 }
 
+std::string PodWriter::members(bool labels, const std::vector<core::PodMetaChange>& changes) const {
+  const core::PodTemplate& pod = object_->spec.pod;
+  core::StringMap map = labels ? pod.labels : pod.annotations;
+  for (const core::PodMetaChange& change : changes) {
+    if (change.label != labels) continue;
+    if (change.value)
+      map[change.key] = *change.value;
+    else
+      map.erase(change.key);
+  }
+  // What each pod has by itself.
+  if (labels) {
+    if (object_->spec.indexed()) map.erase(std::string(core::kCompletionIndexKey));
+  } else {
+    for (std::string_view own : kOwnAnnotations) map.erase(std::string(own));
+  }
+  return inner(ordered(map));
+}
+
 void PodWriter::metadata(std::string& out, const Shown& shown) const {
   const core::JobMeta& meta = object_->meta;
   const core::Pod& pod = *shown.pod;
@@ -162,10 +174,10 @@ void PodWriter::metadata(std::string& out, const Shown& shown) const {
     add_raw(out, "deletionGracePeriodSeconds", std::to_string(grace));
   }
   out += ",\"labels\":{";
-  add_members(out, labels_);
+  add_members(out, pod.meta.empty() ? labels_ : members(true, pod.meta));
   if (indexed) add(out, core::kCompletionIndexKey, index);
   out += "},\"annotations\":{";
-  add_members(out, annotations_);
+  add_members(out, pod.meta.empty() ? annotations_ : members(false, pod.meta));
   if (indexed) add(out, core::kCompletionIndexKey, index);
   if (shown.job->per_index()) {
     add(out, core::kIndexFailureCountKey, std::to_string(pod.failures));

@@ -7,13 +7,21 @@
 #pragma once
 
 #include "api/view.hpp"
+#include "core/spec/well_known.hpp"
 
 #include <list>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
+#include <vector>
 
 namespace muster::api {
+
+// What muster itself says of each pod.
+constexpr std::string_view kOwnAnnotations[] = {
+    core::kCompletionIndexKey, core::kIndexFailureCountKey, core::kIndexIgnoredFailureCountKey,
+    "muster.dev/pid"};
 
 class PodWriter {
  public:
@@ -29,6 +37,9 @@ class PodWriter {
   void status(std::string& out, const View& view, const Shown& shown) const;
   void containers(std::string& out, const core::Pod& pod, std::string_view member,
                   const std::vector<core::Container>& list, size_t first) const;
+
+  // Labels or annotations of the template with these changes, without what a pod has by itself.
+  std::string members(bool labels, const std::vector<core::PodMetaChange>& changes) const;
 
   core::JobObjectPtr object_;
   std::string labels_, annotations_, finalizers_, owner_, spec_;  // inner texts, no outer braces

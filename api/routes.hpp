@@ -1,9 +1,9 @@
 // Routes: what the paths and methods of the objects' API do.
 //
 // Reading is in routes.cpp (what is muster's own in muster_routes.cpp), writing in a file a kind
-// (job_routes.cpp, pod_routes.cpp, node_routes.cpp). Whoever changes an object reads it from the
-// View, makes the new one, judges it and hands both to the Backend, which refuses when the object
-// is another one by then; a patch is then made anew.
+// (job_routes.cpp, status_routes.cpp, pod_routes.cpp, node_routes.cpp). Whoever changes an object
+// reads it from the View, makes the new one, judges it and hands both to the Backend, which refuses
+// when the object is another one by then; a patch is then made anew.
 #pragma once
 
 #include "api/backend.hpp"
@@ -93,6 +93,8 @@ class Routes {
   Promise apply_node(Exchange& exchange, const Target& target, const std::string& body);
   Promise write_job(Exchange& exchange, const Target& target, const std::string& body);
   Promise write_job_status(Exchange& exchange, const Target& target, const std::string& body);
+  Promise change_status(Exchange& exchange, const Target& target, const std::string& body,
+                        const WriteOptions& options, int tries);
   Promise get_scale(Exchange& exchange, const Target& target);
   Promise write_scale(Exchange& exchange, const Target& target, const std::string& body);
   Promise remove_job(Exchange& exchange, const Target& target, const std::string& body);

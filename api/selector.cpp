@@ -181,6 +181,12 @@ bool Selector::matches_but(std::string_view key, const Lookup& lookup) const {
   });
 }
 
+bool Selector::only_on(std::initializer_list<std::string_view> keys) const {
+  return std::all_of(rules_.begin(), rules_.end(), [&keys](const Rule& rule) {
+    return std::find(keys.begin(), keys.end(), rule.key) != keys.end();
+  });
+}
+
 bool Selector::mentions(std::string_view key) const {
   return std::any_of(rules_.begin(), rules_.end(),
                      [&](const Rule& rule) { return rule.key == key; });
@@ -216,6 +222,8 @@ bool Query::matches(const View& view, const Shown& shown) const {
           made = std::to_string(shown.pod->key.index);
           return made;
         }
+        for (const core::PodMetaChange& change : shown.pod->meta)
+          if (change.label && change.key == key) return change.value;
         return in_map(shown.job->spec().pod.labels, key);
     }
     return std::nullopt;
@@ -258,7 +266,7 @@ bool Query::wants(const core::Job& job) const {
     auto uid = fields.only("involvedObject.uid");
     return (!name || *name == meta.name) && (!uid || *uid == meta.uid);
   }
-  if (kind != Kind::pod) return true;
+  if (kind != Kind::pod || job.relabeled()) return true;
   return labels.matches_but(core::kCompletionIndexKey, [&](std::string_view key) {
     return in_map(job.spec().pod.labels, key);
   });
@@ -292,7 +300,11 @@ Wanted Query::wanted() const {
 }
 
 bool Query::may_turn() const {
-  if (kind == Kind::pod) return fields.mentions("spec.nodeName") || fields.mentions("status.phase");
+  if (kind == Kind::pod)
+    return fields.mentions("spec.nodeName") || fields.mentions("status.phase") ||
+           !labels.only_on({core::kCompletionIndexKey, core::kJobNameLabel,
+                            core::kLegacyJobNameLabel, core::kControllerUidLabel,
+                            core::kLegacyControllerUidLabel});
   if (kind == Kind::event) return false;
   return !labels.empty() || fields.mentions("spec.unschedulable") ||
          fields.mentions("status.successful");

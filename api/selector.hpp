@@ -10,6 +10,7 @@
 #include "base/result.hpp"
 
 #include <functional>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,6 +29,8 @@ class Selector {
   bool matches_but(std::string_view key, const Lookup& lookup) const;
   bool empty() const { return rules_.empty(); }
   bool mentions(std::string_view key) const;
+  // Whether all its rules are on these keys.
+  bool only_on(std::initializer_list<std::string_view> keys) const;
   // The only value that this key may have; nothing: several.
   std::optional<std::string_view> only(std::string_view key) const;
 

@@ -29,9 +29,22 @@ Watch::Watch(const View& view, Query query, uint64_t from, bool initial)
     if (change.kind != query_.kind || !seen.insert(key_of(change)).second) continue;
     if (change.type == Change::Type::added)
       matched_.erase(key_of(change));
-    else
+    else if (may_have_matched(change))
       matched_.insert(key_of(change));
   }
+}
+
+// Labels of a pod are its template's, unless somebody has changed some of that job.
+bool Watch::may_have_matched(const Change& change) const {
+  if (query_.kind != Kind::pod || !query_.fields.empty()) return true;
+  if (change.gone) {
+    const Shown gone{.kind = change.kind,
+                     .job = change.gone->job.get(),
+                     .pod = change.gone->pod ? &*change.gone->pod : nullptr};
+    return !gone.job || !gone.pod || gone.job->relabeled() || match(gone);
+  }
+  const auto shown = view_.find(key_of(change));
+  return !shown || !shown->job || shown->job->relabeled() || match(*shown);
 }
 
 uint64_t Watch::version() const {

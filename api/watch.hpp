@@ -40,6 +40,7 @@ class Watch {
 
  private:
   bool match(const Shown& shown) const { return query_.matches(view_, shown); }
+  bool may_have_matched(const Change& change) const;
   void tell(const Change& change, uint64_t version, std::set<Key>& told, const Sink& sink);
   void tell_removed(const Change& change, const Key& key, uint64_t version, const Sink& sink);
 

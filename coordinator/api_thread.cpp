@@ -132,9 +132,9 @@ class Thread final : public ApiThread, public api::Backend {
     ask(meta, core::OwnerUpdate{0, std::move(seen), std::move(job)}, std::move(done));
   }
 
-  void write_status(core::JobObjectPtr job, std::string status_json,
-                    std::function<void(Status)> done) override {
-    ask(job->meta, core::StatusWrite{0, std::move(status_json)}, std::move(done));
+  void write_status(core::StatusWrite write, std::function<void(Status)> done) override {
+    const core::JobMeta meta = write.seen->meta;
+    ask(meta, std::move(write), std::move(done));
   }
 
   void delete_pods(JobId job, std::vector<PodKey> pods, bool evict, Millis grace_ms,
@@ -143,9 +143,9 @@ class Thread final : public ApiThread, public api::Backend {
     ask(job, core::PodsDeletion{0, std::move(pods), why, grace_ms}, std::move(done));
   }
 
-  void write_pod_conditions(PodId pod, std::vector<core::PodCondition> conditions,
-                            std::function<void(Status)> done) override {
-    ask(pod.job, core::PodConditionsWrite{0, pod.key(), std::move(conditions)}, std::move(done));
+  void write_pod(JobId job, core::PodConditionsWrite write,
+                 std::function<void(Status)> done) override {
+    ask(job, std::move(write), std::move(done));
   }
 
   void change_node(std::string name, core::NodeSpec seen, core::NodeSpec spec,

@@ -89,6 +89,11 @@ std::string grace_text(Millis grace_ms) {
   return grace_ms < 0 ? "" : " grace=" + std::to_string(grace_ms) + "ms";
 }
 
+std::string meta_text(const PodMetaChange& change) {
+  return std::string(change.label ? " label " : " annotation ") + change.key +
+         (change.value ? "=" + quoted(*change.value) : std::string("-"));
+}
+
 struct EventText {
   JobId job;
 
@@ -138,9 +143,12 @@ struct EventText {
   std::string operator()(const PodConditionsWrite& e) {
     std::string text = "PodConditionsWrite " + pod_text(job, e.pod);
     for (const PodCondition& condition : e.conditions) text += condition_text(condition);
+    for (const PodMetaChange& change : e.meta) text += meta_text(change);
     return text;
   }
-  std::string operator()(const StatusWrite& e) { return "StatusWrite " + quoted(e.json); }
+  std::string operator()(const StatusWrite& e) {
+    return (e.conditions ? "StatusWrite conditions " : "StatusWrite ") + quoted(e.json);
+  }
 };
 
 std::string action_text(FailureAction action) {
@@ -213,6 +221,14 @@ struct RecordText {
   }
   std::string operator()(const StatusWritten& r) {
     return "StatusWritten " + this_job() + " " + quoted(r.json);
+  }
+  std::string operator()(const ConditionsWritten& r) {
+    return "ConditionsWritten " + this_job() + " " + quoted(r.json);
+  }
+  std::string operator()(const PodMetaSet& r) {
+    std::string text = "PodMetaSet " + pod_text(job, r.pod);
+    for (const PodMetaChange& change : r.changes) text += meta_text(change);
+    return text;
   }
   std::string operator()(const FinishDecided& r) {
     return "FinishDecided " + this_job() + (r.success ? " success " : " failure ") + r.reason +

@@ -37,6 +37,8 @@ std::vector<core::Record> records() {
           ended,
           stopping,
           core::PodConditionSet{kNow, {0, 0}, {"Custom", "True", kNow, "Reason", "words"}},
+          core::PodMetaSet{kNow, {0, 0}, {{true, "queue", "fast"}, {false, "note", std::nullopt}}},
+          core::ConditionsWritten{kNow, R"([{"type":"Quota","status":"True"}])"},
           core::JobSuspended{kNow, true},
           core::FinishDecided{kNow, false, "BackoffLimitExceeded", "too often"},
           core::StatusWritten{kNow, "{}"},

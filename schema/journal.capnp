@@ -90,6 +90,12 @@ struct Record {
     jobSuspended @29 :Bool;
     statusWritten @30 :Text;
     indexLimitsSet @32 :Bool;
+    conditionsWritten @33 :Text;
+    podMetaSet :group {
+      index @34 :UInt32;
+      attempt @35 :UInt32;
+      changes @36 :List(PodMetaChange);
+    }
   }
 }
 
@@ -126,6 +132,14 @@ struct PodCondition {
   at @2 :UInt64;
   reason @3 :Text;
   message @4 :Text;
+}
+
+# A label or annotation of a pod that is not as its template has it.
+struct PodMetaChange {
+  label @0 :Bool;                     # else an annotation
+  key @1 :Text;
+  value @2 :Text;
+  removed @3 :Bool;                   # there is none of this key
 }
 
 # Instants are coded with the base of the end that it belongs to.
@@ -200,6 +214,7 @@ struct JobSnapshot {
   externalStatus @31 :Text;
   deletionWaits @32 :Bool;
   indexLimitsOff @33 :Bool;
+  ownConditions @34 :Text;
 }
 
 struct Condition {
@@ -241,6 +256,7 @@ struct Pod {
   action @20 :FailureAction;
   conditions @21 :List(PodCondition);
   containers @22 :List(ContainerEnd);
+  meta @23 :List(PodMetaChange);
 }
 
 # A finished job at rest, as a start and a list know it.

@@ -167,6 +167,13 @@ struct Writer {
   }
   void operator()(const core::JobSuspended& r) { out.setJobSuspended(r.suspended); }
   void operator()(const core::StatusWritten& r) { out.setStatusWritten(text(r.json)); }
+  void operator()(const core::ConditionsWritten& r) { out.setConditionsWritten(text(r.json)); }
+  void operator()(const core::PodMetaSet& r) {
+    auto set = out.initPodMetaSet();
+    set.setIndex(r.pod.index);
+    set.setAttempt(r.pod.attempt);
+    write_meta(r.changes, [&set](uint32_t n) { return set.initChanges(n); });
+  }
   void operator()(const core::FinishDecided& r) {
     auto decided = out.initFinishDecided();
     decided.setSuccess(r.success);
@@ -330,6 +337,13 @@ core::Record record_back(wire::Record::Reader in) {
       return core::StatusWritten{at_ms, text_back(in.getStatusWritten())};
     case wire::Record::INDEX_LIMITS_SET:
       return core::IndexLimitsSet{at_ms, in.getIndexLimitsSet()};
+    case wire::Record::CONDITIONS_WRITTEN:
+      return core::ConditionsWritten{at_ms, text_back(in.getConditionsWritten())};
+    case wire::Record::POD_META_SET: {
+      auto set = in.getPodMetaSet();
+      return core::PodMetaSet{
+          at_ms, {set.getIndex(), set.getAttempt()}, meta_back(set.getChanges())};
+    }
     case wire::Record::JOB_FORGOTTEN:
       return core::JobForgotten{at_ms};
   }

@@ -81,7 +81,7 @@ void write_pod(const core::Pod& pod, Millis base_ms, wire::Pod::Builder to) {
   // Fails to compile when a pod gets a member that is not written below.
   [[maybe_unused]] const auto& [key, created, node, bound, started, pid, restarts, readiness,
                                 failures, ignored, stopping, grace_ms, counted, action, conditions,
-                                ended, end] = pod;
+                                meta, ended, end] = pod;
   to.setIndex(pod.key.index);
   to.setAttempt(pod.key.attempt);
   to.setCreated(instant(pod.created_ms, base_ms));
@@ -108,6 +108,7 @@ void write_pod(const core::Pod& pod, Millis base_ms, wire::Pod::Builder to) {
     for (uint32_t i = 0; i < conditions.size(); ++i)
       write_condition(conditions[i], created, list[i]);
   }
+  write_meta(meta, [&to](uint32_t n) { return to.initMeta(n); });
   write_containers(end.containers, created, [&to](uint32_t n) { return to.initContainers(n); });
 }
 
@@ -135,6 +136,7 @@ core::Pod pod_back(wire::Pod::Reader in, Millis base_ms) {
   pod.grace_ms = grace_back(in.getGrace());
   pod.action = action_back(in.getAction());
   for (auto one : in.getConditions()) pod.conditions.push_back(condition_back(one, pod.created_ms));
+  pod.meta = meta_back(in.getMeta());
   return pod;
 }
 
@@ -202,6 +204,7 @@ core::JobState state_back(wire::JobSnapshot::Reader in) {
   s.events_total = in.getEventsTotal();
   s.pods_created = in.getPodsCreated();
   s.external_status = text_back(in.getExternalStatus());
+  s.own_conditions = text_back(in.getOwnConditions());
   return s;
 }
 
@@ -214,8 +217,8 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
                                 forgotten, synced, conditions, completed, failed_indexes,
                                 index_limits_off, succeeded, failed, backoff_failures, backoff_last,
                                 attempt_floor, attempt_max, next_number, attempts, open, held,
-                                finished, events, events_total, pods_created, external_status] =
-      state;
+                                finished, events, events_total, pods_created, external_status,
+                                own_conditions] = state;
   const Millis base_ms = state.last_record_ms;
   capnp::MallocMessageBuilder message(4096);
   auto out = message.initRoot<wire::JobSnapshot>();
@@ -270,6 +273,7 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
   out.setEventsTotal(state.events_total);
   out.setPodsCreated(state.pods_created);
   if (!state.external_status.empty()) out.setExternalStatus(text(state.external_status));
+  if (!state.own_conditions.empty()) out.setOwnConditions(text(state.own_conditions));
   return packed(message);
 }
 

@@ -149,6 +149,29 @@ inline void write_condition(const core::PodCondition& condition, Millis base_ms,
   to.setReason(text(reason));
   to.setMessage(text(message));
 }
+template <class Init>
+void write_meta(const std::vector<core::PodMetaChange>& changes, Init init) {
+  if (changes.empty()) return;
+  auto list = init(static_cast<uint32_t>(changes.size()));
+  for (uint32_t i = 0; i < changes.size(); ++i) {
+    list[i].setLabel(changes[i].label);
+    list[i].setKey(text(changes[i].key));
+    list[i].setRemoved(!changes[i].value);
+    if (changes[i].value) list[i].setValue(text(*changes[i].value));
+  }
+}
+
+inline std::vector<core::PodMetaChange> meta_back(capnp::List<wire::PodMetaChange>::Reader list) {
+  std::vector<core::PodMetaChange> changes;
+  for (auto one : list) {
+    core::PodMetaChange& change = changes.emplace_back();
+    change.label = one.getLabel();
+    change.key = text_back(one.getKey());
+    if (!one.getRemoved()) change.value = text_back(one.getValue());
+  }
+  return changes;
+}
+
 inline core::PodCondition condition_back(wire::PodCondition::Reader in, Millis base_ms) {
   return {text_back(in.getType()), text_back(in.getStatus()), instant_back(in.getAt(), base_ms),
           text_back(in.getReason()), text_back(in.getMessage())};

@@ -124,17 +124,24 @@ struct Tainted {
   std::vector<NodeId> nodes;
 };
 
-// Conditions of a pod, through pods/status.
+// Conditions, labels and annotations of a pod.
 struct PodConditionsWrite {
   uint64_t token = 0;
   PodKey pod;
   std::vector<PodCondition> conditions;
+  std::vector<PodMetaChange> meta{};
 };
 
-// The status of a job that another controller manages, as JSON.
+// The status of a job that another controller manages, as JSON; of a job of ours the list of the
+// conditions that are not ours. Made for the object and the JSON that were seen: of others a
+// conflict.
 struct StatusWrite {
   uint64_t token = 0;
   std::string json;
+  bool conditions = false;  // of a job of ours
+  JobObjectPtr seen{};      // none: whatever is there
+  std::string seen_json{};  // with `seen`
+  JobObjectPtr object{};    // with `seen`: the metadata that was written along
 };
 
 using Event = std::variant<SlotsGranted, PodsReported, NodeLost, NodeRegistered, NodeReady,

@@ -342,8 +342,26 @@ struct Applier {
   }
 
   void operator()(const StatusWritten& r) { s.external_status = r.json; }
+  void operator()(const ConditionsWritten& r) { s.own_conditions = r.json; }
+
+  void operator()(const PodMetaSet& r) {
+    Pod* pod = shown(r.pod);
+    MUSTER_CHECK(pod != nullptr, to_string(r.pod));
+    for (const PodMetaChange& change : r.changes) {
+      auto it = std::find_if(pod->meta.begin(), pod->meta.end(), [&change](const PodMetaChange& c) {
+        return c.label == change.label && c.key == change.key;
+      });
+      if (it == pod->meta.end())
+        pod->meta.push_back(change);
+      else
+        *it = change;
+    }
+    job.relabeled_ = true;
+    touch(r.pod);
+  }
 
   void operator()(const FinishDecided& r) {
+    s.synced = true;
     s.conditions.push_back(
         {r.success ? "SuccessCriteriaMet" : "FailureTarget", true, r.at_ms, r.reason, r.message});
     stop_all(r.success ? Counted::released : Counted::failed, true);
@@ -432,6 +450,7 @@ void Job::rebuild() {
   }
   for (const auto& [index, pod] : state_.held)
     if (pod.counts_when_replaced() != Counted::failed) ++held_not_failed_;
+  each_pod([this](const Pod& pod) { relabeled_ = relabeled_ || !pod.meta.empty(); });
 }
 
 void Job::leave_out() {

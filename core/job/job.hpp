@@ -94,6 +94,7 @@ struct JobState {
   uint64_t events_total = 0;
   uint64_t pods_created = 0;
   std::string external_status;  // JSON, written by the controller that `managedBy` names
+  std::string own_conditions;   // JSON, a list: conditions of a job of ours that are not ours
   bool operator==(const JobState&) const = default;
 };
 
@@ -166,6 +167,8 @@ class Job {
   const std::set<PodKey>& unjudged() const { return unjudged_; }
   uint32_t held_not_failed() const { return held_not_failed_; }
   uint64_t restarts() const { return restarts_; }
+  // Whether a pod may have labels that are not its template's.
+  bool relabeled() const { return relabeled_; }
   uint32_t next_attempt(uint32_t index) const;
   // How many successes complete the job: its completions, or those of them that muster.dev/indexes
   // names; -1: any one.
@@ -190,6 +193,7 @@ class Job {
   std::set<PodKey> unjudged_;
   uint32_t held_not_failed_ = 0;
   uint64_t restarts_ = 0;
+  bool relabeled_ = false;
   std::unordered_map<PodKey, std::list<Pod>::iterator> finished_at_;
 };
 

@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "core/ids.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,14 @@ struct PodCondition {
   std::string reason;
   std::string message;
   bool operator==(const PodCondition&) const = default;
+};
+
+// A label or an annotation that its owner set or removed (no value) after the pod's creation.
+struct PodMetaChange {
+  bool label = true;  // else an annotation
+  std::string key;
+  std::optional<std::string> value;
+  bool operator==(const PodMetaChange&) const = default;
 };
 
 // Why a pod's processes are no more.
@@ -105,6 +114,7 @@ struct Pod {
   Counted counted = Counted::not_yet;
   FailureAction action = FailureAction::none;  // of a failed one that is held back
   std::vector<PodCondition> conditions;        // set from outside; usually none
+  std::vector<PodMetaChange> meta;             // not as in its template; usually none
   bool ended = false;
   PodEnd end;  // valid when ended
 

@@ -177,16 +177,29 @@ struct JobDeleted {
   bool waits = false;
 };
 
+// These labels and annotations of the pod are not as its template has them, from here on.
+struct PodMetaSet {
+  Millis at_ms = 0;
+  PodKey pod;
+  std::vector<PodMetaChange> changes;
+};
+
+// The conditions of a job of ours that are not ours, all of them, as they are shown: JSON, a list.
+struct ConditionsWritten {
+  Millis at_ms = 0;
+  std::string json;
+};
+
 // The last pod of a deleted job has ended (of an orphaned one: was deleted too): nothing of it is
 // kept.
 struct JobForgotten {
   Millis at_ms = 0;
 };
 
-using Record =
-    std::variant<JobAdmitted, JobSpecChanged, JobStarted, PodsCreated, PodsBound, PodsStarted,
-                 PodsEnded, PodsStopping, PodConditionSet, PodsRemoved, JobSuspended, StatusWritten,
-                 FinishDecided, JobFinished, JobDeleted, JobForgotten, IndexLimitsSet>;
+using Record = std::variant<JobAdmitted, JobSpecChanged, JobStarted, PodsCreated, PodsBound,
+                            PodsStarted, PodsEnded, PodsStopping, PodConditionSet, PodsRemoved,
+                            JobSuspended, StatusWritten, FinishDecided, JobFinished, JobDeleted,
+                            JobForgotten, IndexLimitsSet, PodMetaSet, ConditionsWritten>;
 
 inline Millis at(const Record& record) {
   return std::visit([](const auto& r) { return r.at_ms; }, record);

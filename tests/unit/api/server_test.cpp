@@ -49,10 +49,24 @@ class FakeBackend final : public Backend {
                                   job->spec.completions.value_or(-1), job}});
     done(Nothing{});
   }
-  void write_status(core::JobObjectPtr job, std::string status_json,
-                    std::function<void(Status)> done) override {
-    auto shown = view_.job(job->meta.ns, job->meta.name);
-    feed_.records(shown->job->id(), {core::StatusWritten{kStart, std::move(status_json)}});
+  void write_status(core::StatusWrite write, std::function<void(Status)> done) override {
+    ++updates;
+    auto shown = view_.job(write.seen->meta.ns, write.seen->meta.name);
+    const JobId id = shown->job->id();
+    if (before_update) std::exchange(before_update, nullptr)(id);
+    const core::JobState& state =
+        view_.job(write.seen->meta.ns, write.seen->meta.name)->job->state();
+    if (write.seen_json != (write.conditions ? state.own_conditions : state.external_status))
+      return done(Error{Errc::conflict, "", {}});
+    if (write.conditions)
+      feed_.records(id, {core::ConditionsWritten{kStart, std::move(write.json)}});
+    else
+      feed_.records(id, {core::StatusWritten{kStart, std::move(write.json)}});
+    if (write.object)
+      feed_.records(
+          id, {core::JobSpecChanged{kStart, write.object->meta.generation,
+                                    write.object->spec.parallelism.value_or(1),
+                                    write.object->spec.completions.value_or(-1), write.object}});
     done(Nothing{});
   }
   void delete_pods(JobId job, std::vector<PodKey> pods, bool evict, Millis grace_ms,
@@ -64,10 +78,12 @@ class FakeBackend final : public Backend {
     feed_.records(job, {stopping});
     done(Nothing{});
   }
-  void write_pod_conditions(PodId pod, std::vector<core::PodCondition> conditions,
-                            std::function<void(Status)> done) override {
-    for (core::PodCondition& condition : conditions)
-      feed_.records(pod.job, {core::PodConditionSet{kStart, pod.key(), std::move(condition)}});
+  void write_pod(JobId job, core::PodConditionsWrite write,
+                 std::function<void(Status)> done) override {
+    for (core::PodCondition& condition : write.conditions)
+      feed_.records(job, {core::PodConditionSet{kStart, write.pod, std::move(condition)}});
+    if (!write.meta.empty())
+      feed_.records(job, {core::PodMetaSet{kStart, write.pod, std::move(write.meta)}});
     done(Nothing{});
   }
   void change_node(std::string name, core::NodeSpec seen, core::NodeSpec spec,
@@ -1049,9 +1065,190 @@ TEST_F(ServerTest, TheStatusIsWrittenByWhoManagesTheJob) {
        {R"({"conditions":7})", R"({"conditions":[7]})", R"({"conditions":[{"type":7}]})",
         R"({"conditions":[{"type":"Complete","status":true}]})", R"({"startTime":7})",
         R"({"uncountedTerminatedPods":[]})", R"({"completedIndexes":7})", R"({"active":"x"})"})
-    EXPECT_TRUE(write("other", std::string(R"({"status":)") + shape + "}").is_status("Invalid"))
+    EXPECT_TRUE(write("other", std::string(R"({"status":)") + shape + "}").is_status("BadRequest"))
         << shape;
   EXPECT_TRUE(write("other", R"({"status":7})").is_status("BadRequest"));
+}
+
+// A job of another controller, with this in its spec, and a way to write its status.
+class P21Status : public ServerTest {
+ protected:
+  void foreign(const std::string& name, const Json& spec = Json::object()) {
+    Json job = Json::parse(kManifest);
+    job["metadata"]["name"] = name;
+    job["spec"]["managedBy"] = "example.com/queue";
+    job["spec"].update(spec);
+    const Answer created = post(kJobs, job.dump());
+    ASSERT_EQ(created.code, 201) << created.body;
+  }
+  Answer merge(const std::string& name, const std::string& body, const std::string& query = "") {
+    return call(request("PATCH", kJobs + "/" + name + "/status" + query,
+                        "Content-Type: application/merge-patch+json\r\n", body));
+  }
+  Answer put(const Json& job) {
+    return call(request("PUT", kJobs + "/" + job["metadata"]["name"].get<std::string>() + "/status",
+                        "Content-Type: application/json\r\n", job.dump()));
+  }
+  Json status(const std::string& name) { return get(kJobs + "/" + name).json()["status"]; }
+};
+
+TEST_F(P21Status, AStaleVersionIsAConflict) {
+  foreign("other");
+  Json first = get(kJobs + "/other").json(), second = first;
+  first["status"]["active"] = 1;
+  second["status"]["ready"] = 0;
+  ASSERT_EQ(put(first).code, 200);
+  EXPECT_TRUE(put(second).is_status("Conflict")) << "the first write would be lost";
+  EXPECT_EQ(status("other"), Json({{"active", 1}}));
+  const std::string version = second["metadata"]["resourceVersion"];
+  EXPECT_TRUE(merge("other", R"({"metadata":{"resourceVersion":")" + version +
+                                 R"("},"status":{"active":2}})")
+                  .is_status("Conflict"));
+  // A patch without a version is made anew when something else is written meanwhile.
+  backend.before_update = [this](JobId id) {
+    feed.records(id, {core::StatusWritten{kStart, R"({"active":1,"failed":3})"}});
+  };
+  ASSERT_EQ(merge("other", R"({"status":{"active":2}})").code, 200);
+  EXPECT_EQ(status("other"), Json({{"active", 2}, {"failed", 3}}));
+}
+
+TEST_F(P21Status, OnlyWhatAWriteChangesIsJudged) {
+  foreign("other", {{"completionMode", "Indexed"}, {"completions", 5}, {"parallelism", 5}});
+  ASSERT_EQ(merge("other", R"({"status":{"active":1,"completedIndexes":"0-4"}})").code, 200);
+  ASSERT_EQ(
+      call(request("PATCH", kJobs + "/other", "Content-Type: application/merge-patch+json\r\n",
+                   R"({"spec":{"completions":3,"parallelism":3}})"))
+          .code,
+      200);
+  const Answer later = merge("other", R"({"status":{"active":2}})");
+  EXPECT_EQ(later.code, 200) << later.body;
+  EXPECT_TRUE(merge("other", R"({"status":{"completedIndexes":"0-3"}})").is_status("Invalid"));
+  EXPECT_EQ(merge("other", R"({"status":{"completedIndexes":"0-2"}})").code, 200);
+}
+
+TEST_F(P21Status, TimesAreInstants) {
+  foreign("other");
+  const Answer bad = merge("other", R"({"status":{"startTime":"yesterday"}})");
+  EXPECT_TRUE(bad.is_status("BadRequest"));
+  EXPECT_NE(bad.body.find("status.startTime: not a time"), std::string::npos);
+  ASSERT_EQ(merge("other", R"({"status":{"startTime":"2026-03-01T12:00:00Z"}})").code, 200);
+  // The same instant elsewhere is no change; a completion that reads earlier may be later.
+  EXPECT_EQ(merge("other", R"({"status":{"startTime":"2026-03-01T14:00:00+02:00"}})").code, 200);
+  const Answer done = merge(
+      "other",
+      R"({"status":{"completionTime":"2026-03-01T08:00:00-05:00","conditions":[)"
+      R"({"type":"SuccessCriteriaMet","status":"True"},{"type":"Complete","status":"True"}]}})");
+  ASSERT_EQ(done.code, 200) << done.body;
+  EXPECT_EQ(status("other")["completionTime"], "2026-03-01T13:00:00Z");
+}
+
+TEST_F(P21Status, UnknownFieldsGoByFieldValidation) {
+  foreign("other");
+  const std::string body = R"({"status":{"active":1,"bogus":7}})";
+  const Answer strict = merge("other", body, "?fieldValidation=Strict");
+  EXPECT_TRUE(strict.is_status("BadRequest"));
+  EXPECT_NE(strict.body.find("unknown field \\\"status.bogus\\\""), std::string::npos);
+  ASSERT_EQ(merge("other", body, "?fieldValidation=Ignore").code, 200);
+  EXPECT_EQ(status("other"), Json({{"active", 1}}));
+}
+
+TEST_F(P21Status, MetadataIsTakenAlong) {
+  foreign("other");
+  const Answer written =
+      merge("other", R"({"metadata":{"annotations":{"note":"n"},"labels":{"queue":"fast"}},)"
+                     R"("spec":{"parallelism":1},"status":{"active":1}})");
+  ASSERT_EQ(written.code, 200) << written.body;
+  const Json job = get(kJobs + "/other").json();
+  EXPECT_EQ(job["metadata"]["annotations"]["note"], "n");
+  EXPECT_EQ(job["metadata"]["labels"]["queue"], "fast");
+  EXPECT_EQ(job["status"], Json({{"active", 1}}));
+  EXPECT_EQ(job["spec"]["parallelism"], 2) << "the spec is not written here";
+}
+
+TEST_F(P21Status, AConditionOfTheUsersOwnIsKeptOnAJobOfOurs) {
+  ASSERT_EQ(post(kJobs, kManifest).code, 201);
+  const JobId id = view.job("default", "new")->job->id();
+  feed.records(id, {core::JobStarted{kStart}});
+  auto strategic = [&](const std::string& body) {
+    return call(request("PATCH", kJobs + "/new/status",
+                        "Content-Type: application/strategic-merge-patch+json\r\n", body));
+  };
+  const Answer set = strategic(R"({"status":{"conditions":[{"type":"Quota","status":"True"}]}})");
+  ASSERT_EQ(set.code, 200) << set.body;
+  feed.records(id, {core::JobSuspended{kStart, true}});
+  const Json conditions = status("new")["conditions"];
+  ASSERT_EQ(conditions.size(), 2u) << "it stays while the controller goes on";
+  EXPECT_EQ(conditions[0]["type"], "Suspended");
+  EXPECT_EQ(conditions[1], Json({{"type", "Quota"}, {"status", "True"}}));
+  for (const char* type : {"Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"}) {
+    const Answer refused = strategic(std::string(R"({"status":{"conditions":[{"type":")") + type +
+                                     R"(","status":"True"}]}})");
+    EXPECT_TRUE(refused.is_status("Invalid"));
+    EXPECT_EQ(refused.json()["details"]["causes"][0]["field"],
+              std::string("status.conditions[") + type + "]");
+  }
+  EXPECT_TRUE(strategic(R"({"status":{"conditions":[{"type":"Suspended","status":"False"}]}})")
+                  .is_status("Invalid"));
+  EXPECT_TRUE(strategic(R"({"status":{"conditions":[{"type":"Quota","status":"Maybe"}]}})")
+                  .is_status("Invalid"));
+  ASSERT_EQ(strategic(R"({"status":{"conditions":[{"$patch":"delete","type":"Quota"}]}})").code,
+            200);
+  EXPECT_EQ(status("new")["conditions"].size(), 1u);
+}
+
+class P22Pods : public ServerTest {
+ protected:
+  // The first pod of a job of two, by name.
+  std::string pod() {
+    EXPECT_EQ(post(kJobs, kManifest).code, 201);
+    const JobId id = view.job("default", "new")->job->id();
+    feed.create(id, 0, 2);
+    feed.bind(id, {0, 0});
+    return get(kPods).json()["items"][0]["metadata"]["name"];
+  }
+  Answer merge(const std::string& path, const std::string& body) {
+    return call(request("PATCH", kPods + "/" + path,
+                        "Content-Type: application/merge-patch+json\r\n", body));
+  }
+};
+
+TEST_F(P22Pods, WhatIsNotDoneIsNotAnswered200) {
+  const std::string name = pod();
+  const Answer phase = merge(name + "/status", R"({"status":{"phase":"Failed"}})");
+  EXPECT_TRUE(phase.is_status("Invalid"));
+  EXPECT_EQ(phase.json()["details"]["causes"][0]["field"], "status.phase");
+  const Answer ready =
+      call(request("PATCH", kPods + "/" + name + "/status",
+                   "Content-Type: application/strategic-merge-patch+json\r\n",
+                   R"({"status":{"conditions":[{"type":"Ready","status":"True"}]}})"));
+  EXPECT_TRUE(ready.is_status("Invalid"));
+  EXPECT_EQ(ready.json()["details"]["causes"][0]["field"], "status.conditions[Ready]");
+  EXPECT_EQ(merge(name + "/status", "{}").code, 200);
+  EXPECT_TRUE(merge(name, R"({"spec":{"nodeName":"x"}})").is_status("Invalid"));
+  EXPECT_TRUE(merge(name, R"({"metadata":{"resourceVersion":"1","labels":{"a":"b"}}})")
+                  .is_status("Conflict"));
+}
+
+TEST_F(P22Pods, LabelsAndAnnotationsArePatched) {
+  const std::string name = pod();
+  const Answer patched =
+      merge(name, R"({"metadata":{"labels":{"queue":"fast"},"annotations":{"note":"n"}}})");
+  ASSERT_EQ(patched.code, 200) << patched.body;
+  const Json meta = get(kPods + "/" + name).json()["metadata"];
+  EXPECT_EQ(meta["labels"]["queue"], "fast");
+  EXPECT_EQ(meta["annotations"]["note"], "n");
+  EXPECT_EQ(meta["labels"]["job-name"], "new") << "what it had it keeps";
+  auto found = [this](const std::string& selector) {
+    return get(kPods + "?labelSelector=" + selector).json()["items"].size();
+  };
+  EXPECT_EQ(found("queue%3Dfast"), 1u);
+  EXPECT_EQ(found("queue!%3Dfast"), 1u);
+  ASSERT_EQ(merge(name, R"({"metadata":{"labels":{"queue":null}}})").code, 200);
+  EXPECT_EQ(found("queue"), 0u);
+  const Answer own = merge(name, R"({"metadata":{"labels":{"job-name":"x"}}})");
+  EXPECT_TRUE(own.is_status("Invalid"));
+  EXPECT_EQ(own.json()["details"]["causes"][0]["field"], "metadata.labels[job-name]");
+  EXPECT_TRUE(merge(name, R"({"metadata":{"labels":{"-":"x"}}})").is_status("Invalid"));
 }
 
 TEST_F(ServerTest, DeletesEvictsAndMarksPods) {
@@ -1067,11 +1264,9 @@ TEST_F(ServerTest, DeletesEvictsAndMarksPods) {
   const Answer marked =
       call(request("PATCH", kPods + "/" + names[0] + "/status",
                    "Content-Type: application/strategic-merge-patch+json\r\n",
-                   R"({"status":{"conditions":[{"type":"ConfigIssue","status":"True"},)"
-                   R"({"type":"Ready","status":"True"}]}})"));
+                   R"({"status":{"conditions":[{"type":"ConfigIssue","status":"True"}]}})"));
   ASSERT_EQ(marked.code, 200) << marked.body;
-  ASSERT_EQ(view.pod("default", names[0])->pod->conditions.size(), 1u)
-      << "Ready follows from the pod's life";
+  ASSERT_EQ(view.pod("default", names[0])->pod->conditions.size(), 1u);
   EXPECT_EQ(view.pod("default", names[0])->pod->conditions[0].type, "ConfigIssue");
   EXPECT_TRUE(call(request("PATCH", kPods + "/" + names[0],
                            "Content-Type: application/merge-patch+json\r\n",

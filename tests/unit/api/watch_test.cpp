@@ -66,6 +66,18 @@ TEST_F(WatchTest, TellsTheLifeOfAPod) {
   EXPECT_EQ(pull(watch), Lines{});
 }
 
+TEST_F(WatchTest, P22SeesALabelComeAndGo) {
+  feed.admit(1, make_job("a", uid_of(1)));
+  feed.create(1, 0, 2);
+  Watch watch(view, query(Kind::pod, "queue=fast"), view.ring_end(), false);
+  feed.records(1, {core::PodMetaSet{kStart, {0, 0}, {{true, "queue", "fast"}}}});
+  EXPECT_EQ(pull(watch), Lines{"ADDED a/0#0 Pending v3"});
+  feed.bind(1, {0, 0});
+  EXPECT_EQ(pull(watch), Lines{"MODIFIED a/0#0 Pending v4"});
+  feed.records(1, {core::PodMetaSet{kStart, {0, 0}, {{true, "queue", std::nullopt}}}});
+  EXPECT_EQ(pull(watch), Lines{"DELETED a/0#0 Pending v5"});
+}
+
 TEST_F(WatchTest, NeverSkipsThatAPodWasThere) {
   Watch watch(view, query(Kind::pod), view.ring_end(), false);
   feed.admit(1, make_job("a", uid_of(1)));

@@ -748,6 +748,47 @@ TEST(ManagedBy, AForeignControllersJobIsLeftAlone) {
   play.restart();
 }
 
+TEST(P19FirstSync, AJobThatCompletesBeforeItShowsItsCounts) {
+  JobSpec spec = Play::indexed(0, 1);
+  spec.suspend = true;
+  Play play(spec);
+  play.sync();
+  EXPECT_TRUE(play.job().finished());
+  EXPECT_TRUE(play.state().synced) << "ready, terminating and uncountedTerminatedPods are shown";
+}
+
+TEST(P21Conditions, OfOthersAreKeptAndTheFirstWriteIsNotLost) {
+  Play play(Play::indexed(1, 1));
+  play.sync();
+  const JobObjectPtr seen = play.job().object_ptr();
+  StatusWrite write{1, R"([{"type":"Quota"}])", true, seen};
+  play.sync({write});
+  EXPECT_EQ(play.state().own_conditions, write.json);
+  play.restart();
+  EXPECT_EQ(play.state().own_conditions, write.json);
+  StatusWrite late{2, R"([{"type":"Late"}])", true, seen};  // saw none
+  play.sync({late});
+  EXPECT_EQ(play.state().own_conditions, write.json);
+  bool conflict = false;
+  for (const Effect& effect : play.effects())
+    if (const auto* answer = std::get_if<Answer>(&effect))
+      conflict = conflict || answer->outcome == Answer::Outcome::conflict;
+  EXPECT_TRUE(conflict);
+}
+
+TEST(P22Pods, LabelsOfAPodAreARecord) {
+  Play play(Play::indexed(1, 1));
+  play.sync();
+  EXPECT_FALSE(play.job().relabeled());
+  play.sync({PodConditionsWrite{1, {0, 0}, {}, {{true, "queue", "fast"}, {false, "a", "b"}}}});
+  play.sync({PodConditionsWrite{2, {0, 0}, {}, {{true, "queue", std::nullopt}}}});
+  play.restart();
+  ASSERT_EQ(play.pod({0, 0})->meta.size(), 2u);
+  EXPECT_EQ(play.pod({0, 0})->meta[0], (PodMetaChange{true, "queue", std::nullopt}));
+  EXPECT_EQ(play.pod({0, 0})->meta[1], (PodMetaChange{false, "a", "b"}));
+  EXPECT_TRUE(play.job().relabeled());
+}
+
 TEST(OwnerUpdate, ForAnotherObjectThanTheOneThatIsThereIsAConflict) {
   Play play(Play::indexed(1, 1));
   play.sync();

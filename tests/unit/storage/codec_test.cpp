@@ -54,6 +54,7 @@ class Chance {
         end.containers.push_back({cause(), i32(), i32(), i32(), at(), at()});
     return end;
   }
+  PodMetaChange meta() { return {flip(), text(), flip() ? std::optional(text()) : std::nullopt}; }
   Pod whole_pod(PodKey key) {
     Pod pod{.key = key, .created_ms = at(), .node = u32(), .bound_ms = at(), .started_ms = at()};
     pod.pid = i32();
@@ -66,6 +67,7 @@ class Chance {
     pod.grace_ms = grace();
     pod.action = action();
     if (below(4) == 0) pod.conditions = {condition(), condition()};
+    if (below(4) == 0) pod.meta = {meta(), meta()};
     pod.ended = flip();
     pod.end = end();
     return pod;
@@ -156,6 +158,10 @@ class Chance {
         return StatusWritten{now, text()};
       case 15:
         return IndexLimitsSet{now, flip()};
+      case 16:
+        return ConditionsWritten{now, text()};
+      case 17:
+        return PodMetaSet{now, pod(), {meta(), meta()}};
       default:
         return JobForgotten{now};
     }
@@ -204,6 +210,13 @@ struct Same {
     return r.suspended == as<JobSuspended>().suspended;
   }
   bool operator()(const StatusWritten& r) const { return r.json == as<StatusWritten>().json; }
+  bool operator()(const ConditionsWritten& r) const {
+    return r.json == as<ConditionsWritten>().json;
+  }
+  bool operator()(const PodMetaSet& r) const {
+    const auto& o = as<PodMetaSet>();
+    return r.pod == o.pod && r.changes == o.changes;
+  }
   bool operator()(const FinishDecided& r) const {
     const auto& o = as<FinishDecided>();
     return r.success == o.success && r.reason == o.reason && r.message == o.message;
@@ -366,6 +379,7 @@ TEST(Codec, RandomStatesComeBack) {
     s.deletion_waits = chance.flip();
     s.index_limits_off = chance.flip();
     if (chance.flip()) s.external_status = chance.text();
+    if (chance.flip()) s.own_conditions = chance.text();
     for (uint64_t i = chance.below(4); i > 0; --i) {
       s.conditions.push_back(
           {chance.text(), chance.flip(), chance.at(), chance.text(), chance.text()});
