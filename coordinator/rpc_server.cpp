@@ -34,10 +34,10 @@ namespace {
 constexpr unsigned kListsInFlight = 8;  // launches or kills that an agent has not accepted yet
 constexpr unsigned kRefusedMax = 4;     // registrations of one connection; then it is closed
 constexpr uint32_t kProtocol = 1;
-constexpr size_t kReasonMax = 64, kMessageMax = 1024;  // bytes of what an agent says of its node
+constexpr size_t kReasonMax = 64;  // bytes of what an agent says of its node
 
 std::string text_of(capnp::Text::Reader text, size_t most) {
-  return {text.begin(), std::min<size_t>(text.size(), most)};
+  return utf8_prefix({text.begin(), text.size()}, most);
 }
 
 // What an exception says; an agent may have written it.
@@ -472,9 +472,10 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
       for (auto pod : answer.getEnded()) hears.heard.ended.insert(read_pod(pod).key());
       caf::anon_send(registry_, std::move(hears));
     };
-    tasks_->add(request.send().then(std::move(answered), [node](kj::Exception&& e) {
+    tasks_->add(request.send().then(std::move(answered), [this, node](kj::Exception&& e) {
       if (e.getType() != kj::Exception::Type::DISCONNECTED)
-        log::warn("n{} does not say what has ended there: {}", node, e.getDescription().cStr());
+        if (auto more = refused_orders_.due(boot_now()))
+          log::warn("n{} does not say what has ended there: {}{}", node, short_text(e), *more);
     }));
   }
 

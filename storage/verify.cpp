@@ -45,17 +45,15 @@ class Verifier {
   Verifier(Rows& rows, const LoadObject& load_object, Verified& to)
       : rows_(rows), load_object_(load_object), to_(to) {}
 
-  void jobs(const Recovered& head) {
-    std::vector<JobId> ids;
-    Status read = rows_.scan(keys::kOwners, [&](std::string_view key, std::string_view) {
-      auto id = keys::parse_job(keys::kOwners, key);
-      if (id) ids.push_back(*id);
-      if (!id) say("an owner's row has a key of " + std::to_string(key.size()) + " bytes");
-      if (id && *id >= head.next_job_id)
-        say("job j" + std::to_string(*id) + ": its id was never reserved");
+  void jobs(const Recovered& recovered) {
+    std::set<JobId> ids;
+    Status read = rows_.scan(keys::kOwners, [&ids](std::string_view key, std::string_view) {
+      if (auto id = keys::parse_job(keys::kOwners, key)) ids.insert(ids.end(), *id);
       return true;
     });
-    if (!read.ok()) say("owners' rows: " + read.error().message);
+    if (!read.ok()) say("journal: owners' rows: " + read.error().message);
+    for (const DamagedJob& damaged : recovered.damaged)
+      if (!ids.contains(damaged.id)) say(damaged.why);
     for (JobId id : ids) job(id);
   }
 

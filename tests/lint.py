@@ -22,7 +22,7 @@ ARROWS = {  # a folder, or a file where it may more than its folder
     "coordinator": BASE | {"core", "storage", "actors", "api", "schema"},
     # A client of the API, and the mains of the daemons.
     "cli": BASE | {"core/spec", "core/index_set.hpp", "core/pod_name.hpp", "core/ids.hpp", "api/yaml.hpp", "api/time_text.hpp",
-                   "api/yaml_entries.hpp", "api/time_text.hpp", "agent/agent.hpp", "coordinator/coordinator.hpp",
+                   "api/yaml_entries.hpp", "agent/agent.hpp", "agent/environment.hpp", "coordinator/coordinator.hpp",
                    "coordinator/offline.hpp", "schema", "keeper/protocol.hpp"},
 }
 # Within core these don't see each other.

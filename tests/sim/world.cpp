@@ -208,6 +208,8 @@ void World::boot() {
     resting.push_back(std::move(job));
   });
   MUSTER_CHECK(recovered.ok(), recovered.error().message);
+  for (const core::NodeInfo& node : recovered->nodes)
+    if (!node.gone) lost_.erase(node.id);  // that it was lost had not reached the disk
   MUSTER_CHECK(recovered->damaged.empty(), recovered->damaged.front().why);
   MUSTER_CHECK(recovered->index_rows.empty(), "a job at rest without an index row, or the reverse");
   c.epoch = recovered->epoch + 1;
