@@ -32,6 +32,8 @@ class Processes(World):
         self.submit(cluster, witness.job("keeper", "[ $a -ge 1 ] || sleep 300; code=0", 3))
         memory = Memory(cluster, "keeper")
         eventually(lambda: len(witness.starts()) == 3, "three pods run")
+        # A keeper that dies before it noted a start leaves a pod that never had a container.
+        eventually(lambda: cluster.api.job("keeper")["status"].get("ready") == 3, "their starts are noted")
         pods = [pid for _, _, _, pid in witness.starts()]
         self.seen(witness, pods)
         keepers = {parent(pid) for pid in pods}
