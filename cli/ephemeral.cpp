@@ -59,9 +59,13 @@ file_clock::time_point last_change(const std::string& path) {
   return newest;
 }
 
-// Only what is ours, is a directory and no link to one, and has no run that lives: a run holds the
-// lock of its journal.
+bool is_old(const std::string& path) { return last_change(path) + kKeepDead < file_clock::now(); }
+
+// Only what is ours, is a directory and no link to one, has not changed for a day, and has no run
+// that lives: a run holds the lock of its journal. The lock of a younger one is never touched: a
+// run that starts at this moment, ours among them, would find its own directory in use.
 void remove_if_dead(const std::string& path) {
+  if (!is_old(path)) return;
   const int dir = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (dir < 0) return;
   struct stat st {};
@@ -70,8 +74,7 @@ void remove_if_dead(const std::string& path) {
   const bool dead = lock < 0 ? ours && errno == ENOENT : flock(lock, LOCK_EX | LOCK_NB) == 0;
   std::error_code error;
   const bool wanted = access((path + kKeepMark).c_str(), F_OK) == 0;
-  if (dead && !wanted && last_change(path) + kKeepDead < file_clock::now())
-    std::filesystem::remove_all(path, error);
+  if (dead && !wanted && is_old(path)) std::filesystem::remove_all(path, error);
   if (lock >= 0) close(lock);
   close(dir);
 }

@@ -517,6 +517,9 @@ class Alone(Case):
             for path in (run / "db/CURRENT", run / "lock", run / "keep", run / "db", run):
                 if path.exists() and name != "young0":
                     os.utime(path, (old, old))
+        # Whoever opens this one waits for ever: a run that starts may hold no lock yet, and must not find it taken.
+        (tmp / "muster-run-young0/lock").unlink()
+        os.mkfifo(tmp / "muster-run-young0/lock")
         (tmp / "muster-run-linked").symlink_to(outside)
         os.utime(tmp / "muster-run-linked", (old, old), follow_symlinks=False)
         os.utime(outside, (old, old))
