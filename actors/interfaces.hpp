@@ -4,6 +4,7 @@
 //   JobActor       owns a core::Job; the only writer of its records; supervises its index actors
 //   IndexActor     follows the pods of one index from bind to ack; durable nothing
 //   ClusterActor   nodes, leases, slots, what waits for them; the only writer of the nodes' records
+//   KeptActor      objects that clients keep here; the only writer of their rows
 //   JournalActor   group commit; its reply is the only way out
 //
 // Stopping goes by message, top down (stop_atom). The death of any actor but an index actor ends
@@ -72,6 +73,13 @@ using cluster_actor =
                      caf::reacts_to<durable_atom, uint64_t>,  // from the journal
                      caf::reacts_to<place_atom>,              // to itself: hand out free slots
                      caf::reacts_to<beat_atom>,               // to itself: a tick of the leases
+                     caf::reacts_to<stop_atom>>;
+
+using kept_actor =
+    caf::typed_actor<caf::reacts_to<WriteKept>,
+                     caf::reacts_to<durable_atom, uint64_t, uint64_t>,  // from the journal: what
+                                                                        // was asked, and the commit
+                     caf::reacts_to<wake_atom>,                         // to itself: old events go
                      caf::reacts_to<stop_atom>>;
 
 }  // namespace muster::actors

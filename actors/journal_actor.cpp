@@ -1,6 +1,7 @@
 #include "actors/journal_actor.hpp"
 
 #include "actors/supervise.hpp"
+#include "storage/rows.hpp"
 
 #include <caf/event_based_actor.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -69,6 +70,17 @@ class Journaling : public journal_actor::base {
       std::move(append.rows.begin(), append.rows.end(), std::back_inserter(rows));
       if (append.records) batch.jobs.push_back(std::move(append.records));
       std::move(append.nodes.begin(), append.nodes.end(), std::back_inserter(batch.nodes));
+      for (core::KeptChange& change : append.kept) {
+        if (!change.removed) {
+          auto written = std::make_shared<core::Kept>(*change.now);
+          written->version = journal_.last_commit() + 1;
+          rows.push_back(storage::kept_row(*written));
+          change.now = std::move(written);
+        } else {
+          rows.push_back(storage::forget_kept_row(change.now->id));
+        }
+        batch.kept.push_back(std::move(change));
+      }
     }
     if (Status written = journal_.commit(rows); !written) {
       failed_(written.error().message);

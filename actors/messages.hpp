@@ -6,6 +6,7 @@
 #include "core/cluster/node_info.hpp"
 #include "core/job/batch.hpp"
 #include "core/job/event.hpp"
+#include "core/kept.hpp"
 #include "storage/journal.hpp"
 
 #include <caf/allowed_unsafe_message_type.hpp>
@@ -28,6 +29,9 @@ struct Append {
   std::vector<storage::Row> rows;
   std::shared_ptr<const core::JobRecords> records;  // for the copy that is shown; may be null
   std::vector<core::NodeInfo> nodes;                // likewise
+  // Likewise, but their rows are made when the number of the commit is known, which is their
+  // version; `rows` has none of them.
+  std::vector<core::KeptChange> kept;
   std::function<void(uint64_t commit)> done;
   bool may_wait = false;  // so much is under way that this one had better share its sync
 };
@@ -231,6 +235,15 @@ struct DeleteNode {
   std::function<void(Status)> done;
 };
 
+// To the KeptActor: what a client makes of an object that is kept for it. exists: `seen` is nothing
+// and it is there; conflict: it has another version than `seen`; not_found: it is gone; overloaded:
+// no more of its kind are kept. `done` is called on some actor's thread.
+struct WriteKept {
+  core::KeptPtr seen;  // as it was shown; nullptr: it is not there
+  core::KeptPtr next;  // as it shall be, without id and version; nullptr: it goes
+  std::function<void(Status)> done;
+};
+
 // From a job to one of its index actors.
 struct FollowLaunch {
   PodKey pod;
@@ -258,6 +271,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Preempt)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::LeaveNodes)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::ChangeNode)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::DeleteNode)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::WriteKept)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Report)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobReport)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobDelete)

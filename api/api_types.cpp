@@ -13,8 +13,8 @@
 namespace muster::api {
 namespace {
 
-constexpr std::array<std::string_view, 7> kPlain = {"string", "bool",     "int32", "int64",
-                                                    "time",   "quantity", "any"};
+constexpr std::array<std::string_view, 8> kPlain = {"string", "bool",      "int32",    "int64",
+                                                    "time",   "microtime", "quantity", "any"};
 
 // The package of each file, as Kubernetes names its schemas.
 std::string package_of(std::string_view file) {
@@ -70,7 +70,8 @@ const std::map<std::string, ApiType, std::less<>>& api_types() {
       const OrderedJson json = OrderedJson::parse(texts->front(), nullptr, false);
       MUSTER_CHECK(json.is_object(), file.name);
       for (const auto& [name, lines] : json.items()) {
-        ApiType type{.name = name, .schema = package_of(file.name) + "." + name};
+        const std::string kind = name.substr(0, name.find('.'));
+        ApiType type{.name = name, .kind = kind, .schema = package_of(file.name) + "." + kind};
         for (const auto& [line, text] : lines.items()) {
           MUSTER_CHECK(text.is_string(), name, line);
           if (line == "about")
@@ -89,6 +90,12 @@ const std::map<std::string, ApiType, std::less<>>& api_types() {
     return types;
   }();
   return kTypes;
+}
+
+const ApiType* api_kind(std::string_view group_version, std::string_view kind) {
+  for (const auto& [name, type] : api_types())
+    if (type.kind == kind && type.group_version == group_version) return &type;
+  return nullptr;
 }
 
 }  // namespace muster::api

@@ -26,6 +26,7 @@ struct ApiField {
 
 struct ApiType {
   std::string name;
+  std::string kind;           // the name without what tells two kinds of one name apart
   std::string schema;         // io.k8s.api.batch.v1.Job
   std::string group_version;  // of a kind: "batch/v1"; empty: a part of others
   std::string about;
@@ -34,6 +35,9 @@ struct ApiType {
 
 // By name. Part of the program: a file that can't be read is a bug.
 const std::map<std::string, ApiType, std::less<>>& api_types();
+
+// The type of this kind of this group and version; nullptr: there is none.
+const ApiType* api_kind(std::string_view group_version, std::string_view kind);
 
 // Is it the name of an ApiType, not of a plain value?
 bool is_api_type(std::string_view type);

@@ -10,6 +10,7 @@
 #include "core/ids.hpp"
 #include "core/job/event.hpp"
 #include "core/job/pod.hpp"
+#include "core/kept.hpp"
 #include "core/spec/job_spec.hpp"
 
 #include <cstdint>
@@ -94,6 +95,10 @@ class Backend {
                            std::function<void(Status)> done) = 0;
   // The node is forgotten and its pods end as disrupted. not_found.
   virtual void delete_node(std::string name, std::function<void(Status)> done) = 0;
+  // Makes of `seen`, as the View shows it (nullptr: it is not there), what `next` says (nullptr: it
+  // goes). exists, conflict, not_found; overloaded: no more of its kind are kept.
+  virtual void write_kept(core::KeptPtr seen, core::KeptPtr next,
+                          std::function<void(Status)> done) = 0;
   // Reads a part of a pod's log from its node. unavailable: the node is not connected.
   virtual void read_log(LogRequest request, std::function<void(Result<LogChunk>)> done) = 0;
   // One page of a job's attempts that are over, in the order in which they were closed; read from

@@ -84,7 +84,9 @@ kj::Promise<void> write_text(kj::AsyncOutputStream& out, std::string text) {
 }
 
 Form Exchange::form() const {
-  return accept.find("as=Table") != std::string::npos ? Form::table : Form::plain;
+  if (accept.find("as=Table") != std::string::npos) return Form::table;
+  const bool events_v1 = url.path.size() > 1 && url.path[1] == "events.k8s.io";
+  return events_v1 ? Form::events_v1 : Form::plain;
 }
 
 bool Exchange::client_gone() const {
@@ -192,7 +194,7 @@ kj::Promise<void> Exchange::send_status(int code, std::string_view reason, std::
 
 kj::Promise<void> Exchange::send_error(const Error& error, const std::string& resource,
                                        const std::string& name) {
-  const std::string group = resource == "jobs" ? "batch" : "";
+  const std::string group(group_of(resource));
   const std::string what = resource + (group.empty() ? "" : "." + group) + " \"" + name + "\"";
   OrderedJson details = {{"name", name}, {"kind", resource}};
   if (!group.empty()) details["group"] = group;

@@ -81,6 +81,26 @@ constexpr TypeRow kTypes[] = {
      "unschedulable:bool taints:[]Taint podCIDR:string podCIDRs:[]string providerID:string "
      "externalID:string configSource:any"},
     {"Taint", "key:string value:string effect:string timeAdded:string"},
+    {"Lease", "apiVersion:string kind:string metadata:ObjectMeta spec:LeaseSpec"},
+    {"LeaseSpec",
+     "holderIdentity:string leaseDurationSeconds:int32 acquireTime:string renewTime:string "
+     "leaseTransitions:int32"},
+    {"Event",
+     "apiVersion:string kind:string metadata:ObjectMeta involvedObject:ObjectReference "
+     "reason:string message:string source:EventSource firstTimestamp:string lastTimestamp:string "
+     "count:int32 type:string eventTime:string series:EventSeries action:string "
+     "related:ObjectReference reportingComponent:string reportingInstance:string"},
+    {"Event.events",
+     "apiVersion:string kind:string metadata:ObjectMeta eventTime:string series:EventSeries "
+     "reportingController:string reportingInstance:string action:string reason:string "
+     "regarding:ObjectReference related:ObjectReference note:string type:string "
+     "deprecatedSource:EventSource deprecatedFirstTimestamp:string "
+     "deprecatedLastTimestamp:string deprecatedCount:int32"},
+    {"EventSource", "component:string host:string"},
+    {"EventSeries", "count:int32 lastObservedTime:string"},
+    {"ObjectReference",
+     "kind:string namespace:string name:string uid:string apiVersion:string "
+     "resourceVersion:string fieldPath:string"},
 };
 
 using Fields = std::map<std::string_view, std::string_view>;

@@ -3,6 +3,7 @@
 #include "api/manifest.hpp"
 #include "api/routes.hpp"
 #include "api/server.hpp"
+#include "api/status_object.hpp"
 #include "core/spec/warnings.hpp"
 
 #include <algorithm>
@@ -60,7 +61,7 @@ OrderedJson success_json(const std::string& resource, const std::string& name,
                       {"metadata", OrderedJson::object()},
                       {"status", "Success"}};
   json["details"] = {{"name", name}};
-  if (resource == "jobs") json["details"]["group"] = "batch";
+  if (const auto group = group_of(resource); !group.empty()) json["details"]["group"] = group;
   json["details"]["kind"] = resource;
   json["details"]["uid"] = uid;
   return json;

@@ -52,6 +52,7 @@ bool read_token(std::string text, ListPage& page) {
 
 Position position_of(const Shown& shown) {
   if (shown.kind == Kind::node) return {"", shown.node->name, 0, {}, 0};
+  if (shown.kept) return {shown.kept->kept->ns, shown.kept->kept->name, kAfterJobs, {}, 0};
   const core::JobMeta& meta = shown.job->object().meta;
   Position at{meta.ns, meta.name, shown.job->id(), {}, 0};
   if (shown.kind == Kind::pod) at.pod = shown.pod->key;

@@ -24,6 +24,8 @@ struct Position {
   uint64_t nr = 0;
   auto operator<=>(const Position&) const = default;
 };
+// As the job of what is kept for clients: told after what belongs to jobs.
+constexpr JobId kAfterJobs = UINT64_MAX;
 Position position_of(const Shown& shown);
 
 struct ListPage {

@@ -18,9 +18,10 @@ class ListStream {
         form_(exchange.form()) {
     if (!page_.resumed) page_.version = context_.view.version();
     piece_ = context_.renderer.list_head(query_.kind, form_);
-    if (query_.kind == Kind::node) {
-      context_.view.each(Kind::node, "", nullptr, [this](const Shown& shown) { take(shown); });
-      sort();
+    if (of_no_job()) {
+      context_.view.each(query_.kind, query_.ns, nullptr, [this](const Shown& s) { take(s); });
+    } else if (page_.after.job == kAfterJobs) {
+      rest();
     } else {
       // The job of the last object that was told may have more; a place before it leads there.
       at_ = {page_.after.ns, page_.after.name, page_.after.job == 0 ? 0 : page_.after.job - 1};
@@ -58,15 +59,25 @@ class ListStream {
 
   // Collects the objects of the next job that has any.
   void next_job() {
-    if (query_.kind == Kind::node) return;
+    if (of_no_job() || jobs_done_) return;
     while (items_.empty()) {
       const auto job = context_.view.next_job(query_.ns, at_);
-      if (!job) return;
+      if (!job) return rest();
       at_ = *job;
       context_.view.each_of(query_.kind, at_, wanted_, [this](const Shown& shown) { take(shown); });
       sort();
     }
   }
+
+  // What comes after the jobs: the events that clients wrote.
+  void rest() {
+    jobs_done_ = true;
+    if (query_.kind == Kind::event)
+      context_.view.each_kept(core::KeptKind::event, query_.ns,
+                              [this](const Shown& s) { take(s); });
+  }
+
+  bool of_no_job() const { return query_.kind == Kind::node || query_.kind == Kind::lease; }
 
   void take(const Shown& shown) {
     if (page_.resumed && told_before(shown)) return;
@@ -76,6 +87,7 @@ class ListStream {
   // On an earlier page. Jobs before the last one's are not even looked at.
   bool told_before(const Shown& shown) const {
     if (shown.kind == Kind::node) return shown.node->name <= page_.after.name;
+    if (shown.kept) return page_.after.job == kAfterJobs && position_of(shown) <= page_.after;
     if (shown.job->id() != page_.after.job) return false;
     if (shown.kind == Kind::pod) return shown.pod->key <= page_.after.pod;
     return shown.kind == Kind::job || shown.event->nr <= page_.after.nr;
@@ -93,7 +105,7 @@ class ListStream {
     if (form_ == Form::table)
       context_.renderer.row(piece_, shown);
     else
-      context_.renderer.object(piece_, shown);
+      context_.renderer.object(piece_, shown, form_);
   }
 
   Renderer::ListMeta meta() const {
@@ -102,10 +114,13 @@ class ListStream {
     meta.token = continue_token(page_, last_);
     // As Kubernetes: only of what is not selected.
     if (!query_.labels.empty() || !query_.fields.empty()) return meta;
-    if (query_.kind == Kind::node) {
+    if (of_no_job() || jobs_done_) {
       meta.remaining = items_.size();
     } else if (const auto others = context_.view.count_after(query_.kind, query_.ns, at_)) {
       meta.remaining = items_.size() + *others;
+      if (query_.kind == Kind::event)
+        context_.view.each_kept(core::KeptKind::event, query_.ns,
+                                [&meta](const Shown&) { ++meta.remaining; });
     }
     return meta;
   }
@@ -117,6 +132,7 @@ class ListStream {
   Form form_;
   View::Place at_;         // the job whose objects are told
   std::deque<Key> items_;  // of this job, still to be told; of nodes all
+  bool jobs_done_ = false;
   uint64_t told_ = 0;
   Position last_;
   std::string piece_;

@@ -61,6 +61,8 @@ std::set<std::string> in_use(const View& view) {
     names.insert(std::get<0>(*job));
     after = {std::get<0>(*job), "\xff", UINT64_MAX};  // behind every job's name
   }
+  for (const auto kind : {core::KeptKind::lease, core::KeptKind::event})
+    view.each_kept(kind, "", [&names](const Shown& s) { names.insert(s.kept->kept->ns); });
   return names;
 }
 

@@ -34,7 +34,6 @@ std::optional<NotServed> not_served(kj::HttpMethod method, const Url& url) {
   if (made && p[at] == "nodes")
     return NotServed{
         "nodes are made by the agents that register: muster agent --coordinator ADDR:PORT", "GET"};
-  if (made && p[at] == "events") return NotServed{"events are made by muster", "GET"};
   if (made && p[at] == "pods")
     return NotServed{"pods are made by jobs: kubectl create job NAME --image=none -- COMMAND",
                      one_namespace ? "DELETE, GET" : "GET"};

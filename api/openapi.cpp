@@ -30,7 +30,7 @@ OrderedJson reference(const std::string& schema) {
 OrderedJson value_json(const std::string& type) {
   if (type == "int32" || type == "int64") return {{"type", "integer"}, {"format", type}};
   if (type == "bool") return {{"type", "boolean"}};
-  if (type == "time") return {{"type", "string"}, {"format", "date-time"}};
+  if (type == "time" || type == "microtime") return {{"type", "string"}, {"format", "date-time"}};
   if (type == "any") return {{"type", "object"}, {"x-kubernetes-preserve-unknown-fields", true}};
   if (is_api_type(type)) {
     // A reference may have no neighbours, and a field has a description: hence allOf.
@@ -70,20 +70,20 @@ OrderedJson schema_json(const ApiType& type) {
   if (!required.empty()) json["required"] = required;
   if (!type.group_version.empty())
     json["x-kubernetes-group-version-kind"] =
-        OrderedJson::array({kind_json(type.group_version, type.name)});
+        OrderedJson::array({kind_json(type.group_version, type.kind)});
   return json;
 }
 
 OrderedJson list_schema(const ApiType& type) {
   OrderedJson json = {{"type", "object"},
-                      {"description", "A list of objects of kind " + type.name}};
+                      {"description", "A list of objects of kind " + type.kind}};
   json["properties"]["apiVersion"] = {{"type", "string"}, {"description", "Its version."}};
   json["properties"]["kind"] = {{"type", "string"}, {"description", "Its kind."}};
   json["properties"]["metadata"] = value_json("ListMeta");
   json["properties"]["items"] = {{"type", "array"}, {"items", value_json(type.name)}};
   json["required"] = {"items"};
   json["x-kubernetes-group-version-kind"] =
-      OrderedJson::array({kind_json(type.group_version, type.name + "List")});
+      OrderedJson::array({kind_json(type.group_version, type.kind + "List")});
   return json;
 }
 
@@ -141,7 +141,7 @@ OrderedJson content(std::initializer_list<const char*> types, const OrderedJson&
 }
 
 OrderedJson operation(const Resource& resource, std::string_view verb) {
-  const ApiType& kind = api_types().find(resource.kind)->second;
+  const ApiType& kind = type_of(resource);
   OrderedJson op = {
       {"tags", {root_of(resource)}},
       {"x-kubernetes-action", verb},
@@ -209,8 +209,8 @@ OrderedJson schemas_json(std::string_view root) {
   OrderedJson schemas = OrderedJson::object();
   for (const Resource& resource : resources()) {
     if (root_of(resource) != root) continue;
-    wanted.insert(std::string(resource.kind));
-    const ApiType& kind = api_types().find(resource.kind)->second;
+    const ApiType& kind = type_of(resource);
+    wanted.insert(kind.name);
     if (resource.can("list")) schemas[kind.schema + "List"] = list_schema(kind);
   }
   const std::function<void(const std::string&)> add = [&](const std::string& name) {
@@ -225,6 +225,14 @@ OrderedJson schemas_json(std::string_view root) {
 }
 
 }  // namespace
+
+const ApiType& type_of(const Resource& resource) {
+  const std::string_view own = resource.kind_group_version;
+  const ApiType* type =
+      api_kind(own.empty() ? resource.group_version() : std::string(own), resource.kind);
+  MUSTER_CHECK(type != nullptr, resource.kind);
+  return *type;
+}
 
 std::vector<std::string> openapi_paths() {
   std::vector<std::string> found;

@@ -6,7 +6,9 @@
 // types (api_types.hpp) and operations (resources.hpp).
 #pragma once
 
+#include "api/api_types.hpp"
 #include "api/json.hpp"
+#include "api/resources.hpp"
 
 #include <string>
 #include <string_view>
@@ -20,5 +22,8 @@ std::vector<std::string> openapi_paths();
 OrderedJson openapi_v3(std::string_view path, const std::string& version);
 // A google.gnostic.openapi.v2.Document.
 std::string openapi_v2(const std::string& version);
+
+// What a resource's objects are.
+const ApiType& type_of(const Resource& resource);
 
 }  // namespace muster::api

@@ -50,8 +50,8 @@ void add_type(std::string& out, std::string_view type) {
 void add_value(std::string& out, const std::string& type) {
   if (is_api_type(type))
     return add(out, kRef, "#/definitions/" + api_types().find(type)->second.schema);
-  if (type == "int32" || type == "int64" || type == "time")
-    add(out, kFormat, type == "time" ? "date-time" : type);
+  const bool time = type == "time" || type == "microtime";
+  if (type == "int32" || type == "int64" || time) add(out, kFormat, time ? "date-time" : type);
   add_type(out, type == "int32" || type == "int64" ? "integer"
                 : type == "bool"                   ? "boolean"
                 : type == "any"                    ? "object"
@@ -81,7 +81,7 @@ OrderedJson kind_of(const ApiType& type) {
   const size_t slash = type.group_version.find('/');
   const bool core = slash == std::string::npos;
   return {{"group", core ? "" : type.group_version.substr(0, slash)},
-          {"kind", type.name},
+          {"kind", type.kind},
           {"version", type.group_version.substr(core ? 0 : slash + 1)}};
 }
 
@@ -109,7 +109,7 @@ std::string patch_path(const Resource& resource) {
   add(parameter, 2, non_body);
   add(item, 1, parameter);
   add(operation, 8, item);
-  add(operation, 13, extension(kKind, dumped(kind_of(api_types().find(resource.kind)->second))));
+  add(operation, 13, extension(kKind, dumped(kind_of(type_of(resource)))));
   add(path, 8, operation);
   return named((resource.group.empty() ? "/api/" : "/apis/") + resource.group_version() +
                    (resource.namespaced ? "/namespaces/{namespace}/" : "/") +

@@ -167,7 +167,7 @@ class Walk {
     if (type == "bool") return wire.value != 0;
     if (type == "int32" || type == "int64") return static_cast<int64_t>(wire.value);
     if (type == "quantity") return quantity(wire.bytes, path);
-    if (type == "time") return time(wire.bytes, path);
+    if (type == "time" || type == "microtime") return time(wire.bytes, path, type == "microtime");
     if (type == "any") {
       if (!wire.bytes.empty() && problem.empty())
         problem = path + ": can't be read from protobuf: send JSON";
@@ -188,16 +188,24 @@ class Walk {
   }
 
   // Seconds since 1970; none is no time.
-  Json time(std::string_view bytes, const std::string& path) {
-    int64_t seconds = 0;
+  Json time(std::string_view bytes, const std::string& path, bool micro) {
+    int64_t seconds = 0, nanos = 0;
     Reader reader(bytes);
     while (!reader.done()) {
       const auto wire = reader.next();
       if (!wire) return broken(path);
       if (wire->number == 1) seconds = static_cast<int64_t>(wire->value);
+      if (wire->number == 2) nanos = static_cast<int64_t>(wire->value);
     }
     constexpr int64_t kYear9999 = 253'402'300'799;
-    if (seconds < -kYear9999 || seconds > kYear9999) return broken(path);
+    if (seconds < -kYear9999 || seconds > kYear9999 || nanos < 0 || nanos >= 1'000'000'000)
+      return broken(path);
+    if (micro && seconds > 0) {
+      std::string text = time_text(seconds * 1000);
+      text.pop_back();  // the Z
+      const std::string digits = std::to_string(1'000'000 + nanos / 1000);
+      return text + "." + digits.substr(1) + "Z";
+    }
     return seconds <= 0 ? Json() : Json(time_text(seconds * 1000));
   }
 
@@ -229,13 +237,13 @@ Result<std::string> protobuf_to_json(std::string_view framed) {
       if (part->number == 2) kind = part->bytes;
     }
   }
-  const auto type = api_types().find(kind);
-  const bool readable = type != api_types().end() &&
-                        std::any_of(type->second.fields.begin(), type->second.fields.end(),
-                                    [](const ApiField& field) { return field.number != 0; });
+  const ApiType* type = api_kind(api_version, kind);
+  const bool readable =
+      type != nullptr && std::any_of(type->fields.begin(), type->fields.end(),
+                                     [](const ApiField& field) { return field.number != 0; });
   if (!readable) return wrong("objects of kind \"" + kind + "\" are taken in JSON only");
   Walk walk;
-  Json json = walk.message(object, type->second, "", 0);
+  Json json = walk.message(object, *type, "", 0);
   if (!walk.problem.empty()) return wrong(walk.problem);
   json["apiVersion"] = api_version;
   json["kind"] = kind;

@@ -2,6 +2,7 @@
 
 #include "api/job_text.hpp"
 #include "api/json.hpp"
+#include "api/kept_object.hpp"
 #include "api/tables.hpp"
 
 namespace muster::api {
@@ -16,11 +17,15 @@ const char* kind_name(Kind kind) {
       return "Node";
     case Kind::event:
       return "Event";
+    case Kind::lease:
+      return "Lease";
   }
   return "";
 }
 
-const char* api_version(Kind kind) {
+const char* api_version(Kind kind, Form form) {
+  if (kind == Kind::lease) return "coordination.k8s.io/v1";
+  if (kind == Kind::event && form == Form::events_v1) return "events.k8s.io/v1";
   return kind == Kind::job ? "batch/v1" : "v1";
 }
 
@@ -34,11 +39,26 @@ const char* resource_name(Kind kind) {
       return "nodes";
     case Kind::event:
       return "events";
+    case Kind::lease:
+      return "leases";
   }
   return "";
 }
 
-void Renderer::object(std::string& out, const Shown& shown) {
+namespace {
+
+OrderedJson event_of(const Shown& shown, Form form) {
+  const bool core = form != Form::events_v1;
+  if (shown.kept)
+    return kept_json(*shown.kept->kept, shown.version,
+                     core ? EventWords::core_v1 : EventWords::events_v1);
+  OrderedJson event = event_json(*shown.job, *shown.event, shown.version);
+  return core ? event : in_events_words(std::move(event));
+}
+
+}  // namespace
+
+void Renderer::object(std::string& out, const Shown& shown, Form form) {
   switch (shown.kind) {
     case Kind::job:
       append_job(out, *shown.job, shown.version);
@@ -50,7 +70,10 @@ void Renderer::object(std::string& out, const Shown& shown) {
       out += dumped(node_json(*shown.node, shown.version));
       return;
     case Kind::event:
-      out += dumped(event_json(*shown.job, *shown.event, shown.version));
+      out += dumped(event_of(shown, form));
+      return;
+    case Kind::lease:
+      out += dumped(kept_json(*shown.kept->kept, shown.version));
       return;
   }
 }
@@ -65,16 +88,17 @@ void Renderer::row(std::string& out, const Shown& shown) {
     out += "\"metadata\":";
     append_job_metadata(out, *shown.job, shown.version);
   } else {
-    const OrderedJson whole = shown.kind == Kind::node
-                                  ? node_json(*shown.node, shown.version)
-                                  : event_json(*shown.job, *shown.event, shown.version);
+    const OrderedJson whole = shown.kind == Kind::node ? node_json(*shown.node, shown.version)
+                              : shown.kind == Kind::lease
+                                  ? kept_json(*shown.kept->kept, shown.version)
+                                  : event_of(shown, Form::plain);
     out += "\"metadata\":" + dumped(whole.at("metadata"));
   }
   out += "}}";
 }
 
 void Renderer::whole(std::string& out, const Shown& shown, Form form, bool columns) {
-  if (form == Form::plain) return object(out, shown);
+  if (form != Form::table) return object(out, shown, form);
   out += R"({"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":")" +
          std::to_string(shown.version) + "\"},\"columnDefinitions\":";
   out += columns ? dumped(table_columns(shown.kind)) : "null";
@@ -88,7 +112,7 @@ std::string Renderer::list_head(Kind kind, Form form) const {
     return R"({"kind":"Table","apiVersion":"meta.k8s.io/v1","columnDefinitions":)" +
            dumped(table_columns(kind)) + ",\"rows\":[";
   return std::string("{\"kind\":\"") + kind_name(kind) + "List\",\"apiVersion\":\"" +
-         api_version(kind) + "\",\"items\":[";
+         api_version(kind, form) + "\",\"items\":[";
 }
 
 std::string Renderer::list_tail(const ListMeta& list) const {
@@ -105,7 +129,7 @@ std::string Renderer::bookmark(Kind kind, Form form, uint64_t version) const {
     return R"({"kind":"Table","apiVersion":"meta.k8s.io/v1",)" + meta +
            ",\"columnDefinitions\":null,\"rows\":[]}";
   return std::string("{\"kind\":\"") + kind_name(kind) + "\",\"apiVersion\":\"" +
-         api_version(kind) + "\"," + meta + "}";
+         api_version(kind, form) + "\"," + meta + "}";
 }
 
 }  // namespace muster::api

@@ -9,14 +9,15 @@
 
 namespace muster::api {
 
-enum class Form { plain, table };
+// events_v1: plain, and events in the words of events.k8s.io/v1.
+enum class Form { plain, table, events_v1 };
 
 class Renderer {
  public:
   Renderer(const View& view, WallClock now) : view_(view), now_(std::move(now)) {}
 
   // The object itself.
-  void object(std::string& out, const Shown& shown);
+  void object(std::string& out, const Shown& shown, Form form = Form::plain);
   // A row of a table: cells and the object's metadata.
   void row(std::string& out, const Shown& shown);
   // The object in this form: itself, or a table of one row. `columns`: with the table's columns.
@@ -38,8 +39,8 @@ class Renderer {
   PodWriters writers_;
 };
 
-const char* kind_name(Kind kind);      // "Job"
-const char* api_version(Kind kind);    // "batch/v1"
-const char* resource_name(Kind kind);  // "jobs"
+const char* kind_name(Kind kind);                             // "Job"
+const char* api_version(Kind kind, Form form = Form::plain);  // "batch/v1"
+const char* resource_name(Kind kind);                         // "jobs"
 
 }  // namespace muster::api

@@ -6,7 +6,7 @@ void RenderCache::append(std::string& out, const Shown& shown, Form form, bool c
   // What is gone has no version of its own: it is told once.
   if (form == Form::table || shown.kind == Kind::node || shown.own_version == 0)
     return renderer_.whole(out, shown, form, columns);
-  const Name name{key_of(shown), shown.own_version, shown.version};
+  const Name name{key_of(shown), shown.own_version, shown.version, form};
   auto found = texts_.find(name);
   if (found == texts_.end()) {
     std::string text;

@@ -26,7 +26,8 @@ class RenderCache {
 
  private:
   static constexpr size_t kBytesMax = 8u << 20;
-  using Name = std::tuple<Key, uint64_t, uint64_t>;  // version of the object and in the text
+  // Version of the object and in the text.
+  using Name = std::tuple<Key, uint64_t, uint64_t, Form>;
 
   Renderer& renderer_;
   std::map<Name, std::string> texts_;

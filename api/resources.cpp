@@ -5,7 +5,11 @@
 namespace muster::api {
 namespace {
 
-constexpr Group kGroups[] = {{"batch", "v1"}, {"policy", "v1"}, {"authorization.k8s.io", "v1"}};
+constexpr Group kGroups[] = {{"batch", "v1"},
+                             {"policy", "v1"},
+                             {"authorization.k8s.io", "v1"},
+                             {"coordination.k8s.io", "v1"},
+                             {"events.k8s.io", "v1"}};
 
 constexpr Resource kResources[] = {
     {.version = "v1",
@@ -32,7 +36,7 @@ constexpr Resource kResources[] = {
     {.version = "v1",
      .name = "events",
      .kind = "Event",
-     .verbs = "get list watch",
+     .verbs = "create delete deletecollection get list patch update watch",
      .singular = "event",
      .short_names = "ev"},
     {.version = "v1",
@@ -87,6 +91,19 @@ constexpr Resource kResources[] = {
      .verbs = "list",
      .singular = "poddisruptionbudget",
      .short_names = "pdb"},
+    {.group = "coordination.k8s.io",
+     .version = "v1",
+     .name = "leases",
+     .kind = "Lease",
+     .verbs = "create delete deletecollection get list patch update watch",
+     .singular = "lease"},
+    {.group = "events.k8s.io",
+     .version = "v1",
+     .name = "events",
+     .kind = "Event",
+     .verbs = "create delete deletecollection get list patch update watch",
+     .singular = "event",
+     .short_names = "ev"},
 };
 
 }  // namespace

@@ -17,10 +17,9 @@ std::string allowed(const Target& target) {
   if (target.sub == "eviction") return "POST";
   if (target.sub == "status" && target.kind == Kind::node) return "GET";
   if (!target.sub.empty()) return "GET, PATCH, PUT";
-  if (target.kind == Kind::event) return "GET";
   if (!target.name.empty()) return "DELETE, GET, PATCH, PUT";
   if (target.ns.empty()) return "GET";
-  return job ? "DELETE, GET, POST" : pod ? "DELETE, GET" : "GET";
+  return job || target.is_kept() ? "DELETE, GET, POST" : pod ? "DELETE, GET" : "GET";
 }
 
 // The instant that sinceSeconds or sinceTime names; 0: none.
@@ -48,11 +47,16 @@ std::optional<Target> Target::of(const Url& url) {
   const std::vector<std::string>& p = url.path;
   size_t at = 0;
   bool batch = false;
+  std::string_view only;  // the resource of a group that has one
   if (p.size() >= 3 && p[0] == "api" && p[1] == "v1") {
     at = 2;
   } else if (p.size() >= 4 && p[0] == "apis" && p[1] == "batch" && p[2] == "v1") {
     at = 3;
     batch = true;
+  } else if (p.size() >= 4 && p[0] == "apis" && p[2] == "v1" &&
+             (p[1] == "coordination.k8s.io" || p[1] == "events.k8s.io")) {
+    at = 3;
+    only = p[1] == "events.k8s.io" ? "events" : "leases";
   } else {
     return std::nullopt;
   }
@@ -63,7 +67,10 @@ std::optional<Target> Target::of(const Url& url) {
     at += 2;
   }
   const std::string& resource = p[at++];
-  if (batch && resource == "jobs")
+  if (!only.empty() && resource != only) return std::nullopt;
+  if (resource == "leases" && !only.empty())
+    target.kind = Kind::lease;
+  else if (batch && resource == "jobs")
     target.kind = Kind::job;
   else if (!batch && resource == "pods")
     target.kind = Kind::pod;
@@ -81,7 +88,7 @@ std::optional<Target> Target::of(const Url& url) {
   if (at != p.size()) return std::nullopt;
   const bool known = target.sub == "log" || target.sub == "eviction" ? target.kind == Kind::pod
                      : target.sub == "scale"                         ? target.kind == Kind::job
-                                             : target.sub == "status" && target.kind != Kind::event;
+                                             : target.sub == "status" && !target.is_kept();
   if (!known) return std::nullopt;
   return target;
 }
@@ -90,7 +97,7 @@ kj::Promise<void> Routes::answer(Exchange& exchange, Target target) {
   using Method = kj::HttpMethod;
   const Method method = exchange.method;
   const bool one = !target.name.empty(), whole = target.sub.empty();
-  const bool event = target.kind == Kind::event, job = target.kind == Kind::job;
+  const bool kept = target.is_kept(), job = target.kind == Kind::job;
   if (const auto why = damage(target, method == Method::GET); one && why)
     return exchange.send_status(500, "InternalError", *why);
   if (method == Method::GET && target.sub != "eviction") {
@@ -98,28 +105,30 @@ kj::Promise<void> Routes::answer(Exchange& exchange, Target target) {
     if (target.sub == "scale") return get_scale(exchange, target);
     return one ? get(exchange, target) : list(exchange, target);
   }
-  if (method == Method::POST && job && !one && !target.ns.empty())
-    return with_body(exchange, target, &Routes::create);
+  if (method == Method::POST && (job || kept) && !one && !target.ns.empty())
+    return with_body(exchange, target, job ? &Routes::create : &Routes::create_kept);
   if (method == Method::POST && target.sub == "eviction")
     return with_body(exchange, target, &Routes::evict);
-  if (method == Method::DELETE && whole && !event) {
+  if (method == Method::DELETE && whole) {
     if (!one && (target.kind == Kind::node || target.ns.empty()))
       return not_allowed(exchange, allowed(target));
-    if (!one) return with_body(exchange, target, &Routes::remove_all);
+    if (!one)
+      return with_body(exchange, target, kept ? &Routes::remove_all_kept : &Routes::remove_all);
     return with_body(exchange, target,
                      job                        ? &Routes::remove_job
+                     : kept                     ? &Routes::remove_kept
                      : target.kind == Kind::pod ? &Routes::remove_pod
                                                 : &Routes::remove_node);
   }
   if (method == Method::PATCH && one && patch_type(exchange.content_type) == PatchType::apply) {
     if (job && whole) return with_body(exchange, target, &Routes::apply_job);
     if (target.kind == Kind::node && whole) return with_body(exchange, target, &Routes::apply_node);
-    if (!event)
-      return exchange.send_status(415, "UnsupportedMediaType",
-                                  "only jobs and nodes are applied; of other resources change a "
-                                  "part with application/merge-patch+json");
+    return exchange.send_status(415, "UnsupportedMediaType",
+                                "only jobs and nodes are applied; of other resources change a "
+                                "part with application/merge-patch+json");
   }
-  if ((method == Method::PUT || method == Method::PATCH) && one && !event) {
+  if ((method == Method::PUT || method == Method::PATCH) && one) {
+    if (kept) return with_body(exchange, target, &Routes::write_kept);
     if (target.sub == "scale") return with_body(exchange, target, &Routes::write_scale);
     if (job)
       return with_body(exchange, target, whole ? &Routes::write_job : &Routes::write_job_status);
@@ -154,6 +163,8 @@ std::optional<Shown> Routes::find(const Target& target) const {
       return view_.node(target.name);
     case Kind::event:
       return view_.event(target.ns, target.name);
+    case Kind::lease:
+      return view_.kept(core::KeptKind::lease, target.ns, target.name);
   }
   return std::nullopt;
 }

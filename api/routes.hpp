@@ -1,9 +1,9 @@
 // Routes: what the paths and methods of the objects' API do.
 //
 // Reading is in routes.cpp (what is muster's own in muster_routes.cpp), writing in a file a kind
-// (job_routes.cpp, status_routes.cpp, pod_routes.cpp, node_routes.cpp). Whoever changes an object
-// reads it from the View, makes the new one, judges it and hands both to the Backend, which refuses
-// when the object is another one by then; a patch is then made anew.
+// (job_routes.cpp, status_routes.cpp, pod_routes.cpp, node_routes.cpp, kept_routes.cpp). Whoever
+// changes an object reads it from the View, makes the new one, judges it and hands both to the
+// Backend, which refuses when the object is another one by then; a patch is then made anew.
 #pragma once
 
 #include "api/backend.hpp"
@@ -27,6 +27,8 @@ struct Target {
   std::string ns;    // empty: all namespaces, or a kind without
   std::string name;  // empty: the collection
   std::string sub;   // "log", "status", "scale", "eviction"
+
+  bool is_kept() const { return kind == Kind::lease || kind == Kind::event; }
 
   static std::optional<Target> of(const Url& url);
 };
@@ -113,6 +115,14 @@ class Routes {
   Promise write_node(Exchange& exchange, const Target& target, const std::string& body);
   Promise remove_node(Exchange& exchange, const Target& target, const std::string& body);
   Promise change_node(Exchange& exchange, const Target& target, bool dry, MakeNode make, int tries);
+
+  // What a request wants of what it looks at; nothing of it: it goes.
+  using MakeKept = std::function<Result<core::KeptPtr>(const std::optional<Shown>& seen)>;
+  Promise create_kept(Exchange& exchange, const Target& target, const std::string& body);
+  Promise write_kept(Exchange& exchange, const Target& target, const std::string& body);
+  Promise change_kept(Exchange& exchange, const Target& target, bool dry, MakeKept make, int tries);
+  Promise remove_kept(Exchange& exchange, const Target& target, const std::string& body);
+  Promise remove_all_kept(Exchange& exchange, const Target& target, const std::string& body);
 
   Writer writer(const Exchange& exchange, const WriteOptions& options, Kind kind,
                 const std::string& subresource = "") const;

@@ -66,7 +66,10 @@ std::span<const std::string_view> fields_of(Kind kind) {
                                                            "reportingComponent",
                                                            "source",
                                                            "type"};
+  static constexpr std::array<std::string_view, 2> kLease{"metadata.name", "metadata.namespace"};
   switch (kind) {
+    case Kind::lease:
+      return kLease;
     case Kind::job:
       return kJob;
     case Kind::pod:
@@ -83,6 +86,13 @@ std::optional<std::string_view> in_map(const core::StringMap& map, std::string_v
   auto it = map.find(std::string(key));
   if (it == map.end()) return std::nullopt;
   return it->second;
+}
+
+// A field of an event as v1 calls it: events.k8s.io/v1 has other names for some.
+std::string in_core_words(const std::string& key) {
+  constexpr std::string_view kRegarding = "regarding.";
+  if (key.starts_with(kRegarding)) return "involvedObject." + key.substr(kRegarding.size());
+  return key == "reportingController" ? "reportingComponent" : key;
 }
 
 }  // namespace
@@ -150,6 +160,7 @@ Result<Selector> Selector::fields(std::string_view text, Kind kind) {
     std::string_view value = part.substr(sign + 1);
     if (!differs && value.starts_with('=')) value.remove_prefix(1);
     rule.values.emplace_back(trimmed(value));
+    if (kind == Kind::event) rule.key = in_core_words(rule.key);
     if (std::find(known.begin(), known.end(), rule.key) == known.end())
       return Error{Errc::invalid, "field label not supported: " + rule.key, {}};
     selector.rules_.push_back(std::move(rule));
@@ -205,8 +216,18 @@ std::string_view phase(const core::Pod& pod) {
   return runs ? "Running" : "Pending";
 }
 
+bool Query::matches_kept(const KeptView& view) const {
+  if (!ns.empty() && view.kept->ns != ns) return false;
+  return labels.matches([&](std::string_view key) { return in_map(view.facts.labels, key); }) &&
+         fields.matches([&](std::string_view key) -> std::optional<std::string_view> {
+           auto it = view.facts.fields.find(key);
+           return it == view.facts.fields.end() ? std::string_view() : it->second;
+         });
+}
+
 bool Query::matches(const View& view, const Shown& shown) const {
   if (shown.job && !ns.empty() && shown.job->object().meta.ns != ns) return false;
+  if (shown.kept) return matches_kept(*shown.kept);
   if (labels.empty() && fields.empty()) return true;
   std::string made;  // a value that is not stored anywhere
   auto label = [&](std::string_view key) -> std::optional<std::string_view> {
@@ -216,6 +237,7 @@ bool Query::matches(const View& view, const Shown& shown) const {
       case Kind::node:
         return node_label(*shown.node, key);
       case Kind::event:
+      case Kind::lease:
         return std::nullopt;
       case Kind::pod:
         if (shown.job->indexed() && key == core::kCompletionIndexKey) {
@@ -288,6 +310,7 @@ bool Query::wants_resting(std::string_view name, const RestingJob& job) const {
                                  fits(labels.only(core::kControllerUidLabel), job.uid) &&
                                  fits(labels.only(core::kLegacyControllerUidLabel), job.uid));
     case Kind::node:
+    case Kind::lease:
       break;
   }
   return true;
@@ -305,7 +328,7 @@ bool Query::may_turn() const {
            !labels.only_on({core::kCompletionIndexKey, core::kJobNameLabel,
                             core::kLegacyJobNameLabel, core::kControllerUidLabel,
                             core::kLegacyControllerUidLabel});
-  if (kind == Kind::event) return false;
+  if (kind == Kind::event || kind == Kind::lease) return !labels.empty();
   return !labels.empty() || fields.mentions("spec.unschedulable") ||
          fields.mentions("status.successful");
 }

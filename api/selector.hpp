@@ -52,6 +52,7 @@ struct Query {
   Selector fields;
 
   bool matches(const View& view, const Shown& shown) const;
+  bool matches_kept(const KeptView& view) const;
   // May this job have pods or events that match?
   bool wants(const core::Job& job) const;
   bool wants_resting(std::string_view name, const RestingJob& job) const;

@@ -43,13 +43,21 @@ std::string body(const Violation& violation) {
 }
 
 const char* kind_of_resource(std::string_view resource) {
-  return resource == "pods" ? "Pod" : resource == "nodes" ? "Node" : "Job";
+  return resource == "pods"     ? "Pod"
+         : resource == "nodes"  ? "Node"
+         : resource == "leases" ? "Lease"
+         : resource == "events" ? "Event"
+                                : "Job";
 }
 
 }  // namespace
 
 std::string violation_text(const Violation& violation) {
   return violation.path + ": " + body(violation);
+}
+
+std::string_view group_of(std::string_view resource) {
+  return resource == "jobs" ? "batch" : resource == "leases" ? "coordination.k8s.io" : "";
 }
 
 json violation_cause(const Violation& violation) {
@@ -68,7 +76,8 @@ std::string invalid_message(std::string_view resource, std::string_view name, co
   std::string joined;
   for (const std::string& text : texts) joined += (joined.empty() ? "" : ", ") + text;
   if (texts.size() > 1) joined = "[" + joined + "]";
-  return std::string(kind_of_resource(resource)) + (resource == "jobs" ? ".batch" : "") + " \"" +
+  const std::string group(group_of(resource));
+  return std::string(kind_of_resource(resource)) + (group.empty() ? "" : "." + group) + " \"" +
          std::string(name) + "\" is invalid: " + joined;
 }
 
@@ -76,7 +85,7 @@ json invalid_status(std::string_view resource, std::string_view name, const Erro
   json causes = json::array();
   for (const Violation& violation : error.violations) causes.push_back(violation_cause(violation));
   json details = {{"name", name}, {"kind", kind_of_resource(resource)}, {"causes", causes}};
-  if (resource == "jobs") details["group"] = "batch";
+  if (const auto group = group_of(resource); !group.empty()) details["group"] = group;
   return {{"kind", "Status"},
           {"apiVersion", "v1"},
           {"metadata", json::object()},

@@ -9,6 +9,9 @@
 
 namespace muster::api {
 
+// The group of a resource that is written to; "": the core group.
+std::string_view group_of(std::string_view resource);
+
 // "spec.parallelism: Invalid value: -1: must be greater than or equal to 0"
 std::string violation_text(const Violation& violation);
 

@@ -1,6 +1,9 @@
 #include "api/tables.hpp"
 
+#include "api/time_text.hpp"
 #include "core/pod_name.hpp"
+
+#include <cctype>
 
 namespace muster::api {
 namespace {
@@ -147,7 +150,42 @@ OrderedJson node_cells(const core::NodeInfo& node, Millis now_ms) {
           node.slots, node.boot_id};
 }
 
+// The last time that it tells, in whichever of its fields.
+Millis last_seen(const Json& event) {
+  const Json none = Json::object();
+  for (const Json& said :
+       {event.value("series", none).value("lastObservedTime", Json()),
+        event.value("lastTimestamp", Json()), event.value("firstTimestamp", Json()),
+        event.value("eventTime", Json()), event.at("metadata").value("creationTimestamp", Json())})
+    if (const auto time = said.is_string() ? parse_time(said.get<std::string>()) : std::nullopt)
+      return *time;
+  return 0;
+}
+
+OrderedJson kept_event_cells(const KeptView& view, Millis now_ms) {
+  const Json event = Json::parse(view.kept->json);
+  auto field = [&view](const char* name) { return view.facts.fields.find(name)->second; };
+  std::string kind = field("involvedObject.kind");
+  for (char& c : kind) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  const Json message = event.value("message", Json());
+  return {span_text(now_ms - last_seen(event)),
+          field("type"),
+          field("reason"),
+          kind + "/" + field("involvedObject.name"),
+          message.is_string() ? message.get<std::string>() : std::string(),
+          field("source"),
+          view.kept->name};
+}
+
+OrderedJson lease_cells(const KeptView& view, Millis now_ms) {
+  const Json lease = Json::parse(view.kept->json), none = Json::object();
+  const Json holder = lease.value("spec", none).value("holderIdentity", Json(""));
+  const auto made = parse_time(lease["metadata"].value("creationTimestamp", ""));
+  return {view.kept->name, holder, span_text(now_ms - made.value_or(now_ms))};
+}
+
 OrderedJson event_cells(const Shown& shown, Millis now_ms) {
+  if (shown.kept) return kept_event_cells(*shown.kept, now_ms);
   return {span_text(now_ms - shown.event->at_ms),  shown.event->warning() ? "Warning" : "Normal",
           event_reason(*shown.job, *shown.event),  "job/" + shown.job->object().meta.name,
           event_message(*shown.job, *shown.event), "job-controller",
@@ -210,6 +248,9 @@ OrderedJson table_columns(Kind kind) {
                       {"Message", "string", "", 0},
                       {"Source", "string", "", 1},
                       {"Name", "string", "name", 1}});
+    case Kind::lease:
+      return columns(
+          {{"Name", "string", "name", 0}, {"Holder", "string", "", 0}, {"Age", "string", "", 0}});
   }
   return {};
 }
@@ -224,6 +265,8 @@ OrderedJson table_cells(const View& view, const Shown& shown, Millis now_ms) {
       return node_cells(*shown.node, now_ms);
     case Kind::event:
       return event_cells(shown, now_ms);
+    case Kind::lease:
+      return lease_cells(*shown.kept, now_ms);
   }
   return {};
 }

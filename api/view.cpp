@@ -110,6 +110,72 @@ void View::loaded(uint64_t commit, std::vector<core::NodeInfo> nodes) {
   }
 }
 
+namespace {
+
+Kind kind_of(core::KeptKind kind) {
+  return kind == core::KeptKind::lease ? Kind::lease : Kind::event;
+}
+
+Shown shown_of(const KeptView& view) {
+  return {.kind = kind_of(view.kept->kind), .kept = &view, .version = view.kept->version};
+}
+
+}  // namespace
+
+void View::load_kept(core::Kept kept) {
+  auto view = std::make_shared<KeptView>();
+  view->facts = kept_facts(kept);
+  // Nothing is known of the version before: so no other number stands for this one.
+  view->before = kept.version == 0 ? 0 : kept.version - 1;
+  view->kept = std::make_shared<const core::Kept>(std::move(kept));
+  const core::Kept& k = *view->kept;
+  kept_by_id_[k.id] = view;
+  kept_[static_cast<size_t>(k.kind)][{k.ns, k.name}] = std::move(view);
+}
+
+void View::merge(const core::KeptChange& change) {
+  const core::Kept& kept = *change.now;
+  KeptMap& map = kept_[static_cast<size_t>(kept.kind)];
+  auto had = kept_by_id_.find(kept.id);
+  const bool added = had == kept_by_id_.end();
+  if (change.removed) {
+    if (added) return;
+    auto gone = std::make_shared<Gone>();
+    gone->kept = had->second;
+    kept_by_id_.erase(had);
+    map.erase({kept.ns, kept.name});
+    return push({.nr = kept.id,
+                 .kind = kind_of(kept.kind),
+                 .type = Change::Type::removed,
+                 .gone = std::move(gone)});
+  }
+  auto view = std::make_shared<KeptView>();
+  view->kept = change.now;
+  view->facts = kept_facts(kept);
+  if (!added) view->before = had->second->kept->version;
+  map[{kept.ns, kept.name}] = view;
+  kept_by_id_[kept.id] = std::move(view);
+  push({.nr = kept.id,
+        .kind = kind_of(kept.kind),
+        .type = added ? Change::Type::added : Change::Type::touched});
+}
+
+std::optional<Shown> View::kept(core::KeptKind kind, std::string_view ns,
+                                std::string_view name) const {
+  const KeptMap& map = kept_[static_cast<size_t>(kind)];
+  auto it = map.find(std::tuple(ns, name));
+  if (it == map.end()) return std::nullopt;
+  return shown_of(*it->second);
+}
+
+void View::each_kept(core::KeptKind kind, std::string_view ns,
+                     const std::function<void(const Shown&)>& f) const {
+  const KeptMap& map = kept_[static_cast<size_t>(kind)];
+  for (auto it = map.lower_bound(std::tuple(ns, std::string_view()));
+       it != map.end() && (ns.empty() || std::get<0>(it->first) == ns); ++it)
+    f(shown_of(*it->second));
+}
+
 void View::commit(const core::Committed& committed) {
   MUSTER_CHECK(committed.commit > commit_, committed.commit, commit_);
   commit_ = committed.commit;
@@ -141,6 +207,7 @@ void View::commit(const core::Committed& committed) {
     if (it != jobs_.end() && it->second->job.at_rest()) rest(batch->job);
   }
   for (const core::NodeInfo& node : committed.nodes) merge(node, false);
+  for (const core::KeptChange& change : committed.kept) merge(change);
   if (listener_) listener_();
 }
 
@@ -158,8 +225,12 @@ void View::apply(JobView& view, const core::Record& record) {
   touched(view, what);
   const bool hidden = view.job.hidden();
   if (std::holds_alternative<core::JobAdmitted>(record) ||
-      std::holds_alternative<core::JobSpecChanged>(record))
+      std::holds_alternative<core::JobSpecChanged>(record)) {
+    const bool first = view.version != commit_;
+    if (std::holds_alternative<core::JobSpecChanged>(record))
+      view.before_owner = first ? view.version : commit_;
     view.owner_version = commit_;
+  }
   if (!hidden && view.version != commit_) {
     view.version = commit_;
     push({.job = view.job.id(), .kind = Kind::job, .type = Change::Type::touched});
@@ -317,7 +388,7 @@ const JobView* View::job_view(JobId id) const {
     }
     unreadable_.erase(id);
     auto view = view_of(std::move(*job), at_rest->second.version);
-    view->owner_version = at_rest->second.owner_version;
+    view->owner_version = view->before_owner = at_rest->second.owner_version;
     recent_weight_ += weight(view->job);
     it = jobs_.emplace(id, std::move(view)).first;
   } else {
@@ -353,7 +424,7 @@ void View::awake(JobId id, const core::JobRecords& batch) {
   }
   const RestingJob& entry = resting_.at(id);
   auto view = view_of(core::Job(*batch.before), entry.version);
-  view->owner_version = entry.owner_version;
+  view->owner_version = view->before_owner = entry.owner_version;
   resting_.erase(id);
   unreadable_.erase(id);
   jobs_.emplace(id, std::move(view));
@@ -364,7 +435,7 @@ void View::rest(JobId id) {
   JobView& view = *jobs_.at(id);
   RestingJob entry = entry_of(core::resting(view.job));
   entry.version = view.version;
-  entry.owner_version = view.owner_version;
+  entry.owner_version = told_since(view.owner_version, view.before_owner);
   resting_.emplace(id, std::move(entry));
   recent_weight_ += weight(view.job);
   view.used = ++uses_;
@@ -456,6 +527,7 @@ std::optional<Shown> View::node(std::string_view name) const {
 }
 
 std::optional<Shown> View::event(std::string_view ns, std::string_view name) const {
+  if (auto written = kept(core::KeptKind::event, ns, name)) return written;
   auto key = parse_event_name(name);
   if (!key) return std::nullopt;
   auto shown = find(*key);
@@ -468,6 +540,11 @@ std::optional<Shown> View::find(const Key& key) const {
   if (key.kind == Kind::node) {
     const core::NodeInfo* info = node_info(static_cast<NodeId>(key.nr));
     return info ? node(info->name) : std::nullopt;
+  }
+  if (key.job == 0) {
+    auto it = kept_by_id_.find(key.nr);
+    if (it == kept_by_id_.end()) return std::nullopt;
+    return shown_of(*it->second);
   }
   const JobView* view = job_view(key.job);
   if (!view) return std::nullopt;
@@ -525,7 +602,8 @@ const core::NodeInfo* View::node_info(NodeId id) const {
 uint64_t View::owner_version(JobId id) const {
   if (auto it = resting_.find(id); it != resting_.end()) return it->second.owner_version;
   auto it = jobs_.find(id);
-  return it == jobs_.end() ? 0 : it->second->owner_version;
+  if (it == jobs_.end()) return 0;
+  return told_since(it->second->owner_version, it->second->before_owner);
 }
 
 std::string View::node_name(NodeId id) const {
@@ -540,10 +618,12 @@ void View::each(Kind kind, std::string_view ns, const Wanted& wanted,
       f(Shown{.kind = kind, .node = &nodes_.at(named.id), .version = named.version});
     return;
   }
+  if (kind == Kind::lease) return each_kept(core::KeptKind::lease, ns, f);
   Place at{ns, "", 0};
   for (auto it = by_name_.lower_bound(at);
        it != by_name_.end() && (ns.empty() || std::get<0>(*it) == ns); ++it)
     each_of(kind, *it, wanted, f);
+  if (kind == Kind::event) each_kept(core::KeptKind::event, ns, f);
 }
 
 void View::each_of(Kind kind, const Place& job, const Wanted& wanted,

@@ -17,6 +17,7 @@
 // object's version.
 #pragma once
 
+#include "api/kept_view.hpp"
 #include "base/result.hpp"
 #include "core/cluster/node_info.hpp"
 #include "core/job/batch.hpp"
@@ -41,7 +42,7 @@
 
 namespace muster::api {
 
-enum class Kind : uint8_t { job, pod, node, event };
+enum class Kind : uint8_t { job, pod, node, event, lease };
 
 // The condition of a job whose state can't be read from disk (docs/api.md).
 constexpr const char* kDamaged = "muster.dev/Damaged";
@@ -52,6 +53,7 @@ struct JobView {
   core::Job job;
   uint64_t version = 0;
   uint64_t owner_version = 0;                 // when metadata or spec changed last
+  uint64_t before_owner = 0;                  // its version before that
   std::unordered_map<PodKey, uint64_t> pods;  // shown pods
   std::unordered_map<uint64_t, uint64_t>
       events;           // event number -> version; those missing have `loaded`
@@ -82,18 +84,26 @@ struct Wanted {
   std::function<bool(std::string_view name, const RestingJob&)> named;
 };
 
+// The lowest version that clients were told of a state that came with this commit: a watch tells
+// the number before it while it has more of that commit to tell (watch.hpp). Not if the state
+// `before` may have been told with that number.
+inline uint64_t told_since(uint64_t commit, uint64_t before) {
+  return before + 1 < commit ? commit - 1 : commit;
+}
+
 // The last state of something that is no longer shown.
 struct Gone {
   std::shared_ptr<const core::Job> job;  // without pods and events; a pod's without status too
   std::optional<core::Pod> pod;          // for a pod
   std::optional<core::NodeInfo> node;    // for a node
+  std::shared_ptr<const KeptView> kept;  // for a kept object
 };
 
 struct Change {
   enum class Type : uint8_t { added, touched, removed };
   uint64_t commit = 0;
   JobId job = 0;
-  uint64_t nr = 0;  // event: its number; node: its NodeId
+  uint64_t nr = 0;  // event: its number; node: its NodeId; kept object: its id (and job is 0)
   PodKey pod;
   Kind kind = Kind::job;
   Type type = Type::touched;
@@ -108,8 +118,9 @@ struct Shown {
   const core::Pod* pod = nullptr;
   const core::NodeInfo* node = nullptr;
   const core::JobEvent* event = nullptr;
-  uint64_t version = 0;      // as it is told
-  uint64_t own_version = 0;  // of the object, where a watch tells another; 0: the same
+  const KeptView* kept = nullptr;  // lease, and an event that a client wrote; then there is no job
+  uint64_t version = 0;            // as it is told
+  uint64_t own_version = 0;        // of the object, where a watch tells another; 0: the same
 };
 
 // The name of an object for as long as it lives; also when the View has changed.
@@ -153,6 +164,7 @@ class View {
   void load_resting(const core::Resting& job);
   // One that is set aside, for this reason; `object` may be nullptr: then nothing of it is shown.
   void load_damaged(JobId id, core::JobObjectPtr object, const std::string& why, Millis at_ms);
+  void load_kept(core::Kept kept);
   void loaded(uint64_t commit, std::vector<core::NodeInfo> nodes);
 
   // A batch that is on disk.
@@ -171,11 +183,13 @@ class View {
   std::optional<Shown> pod(std::string_view ns, std::string_view name) const;
   std::optional<Shown> node(std::string_view name) const;
   std::optional<Shown> event(std::string_view ns, std::string_view name) const;
+  std::optional<Shown> kept(core::KeptKind kind, std::string_view ns, std::string_view name) const;
   // Also of a hidden job, as long as its fold lives (kind pod and event).
   std::optional<Shown> find(const Key& key) const;
   // As find(), for whoever goes through a list: of a job at rest only what lists tell.
   std::optional<Shown> listed(const Key& key) const;
-  // The commit at which the metadata or spec of a job changed last; 0: before this start.
+  // The lowest version that stands for the metadata and spec as they are; 0: they have not changed
+  // since the start. As told_since().
   uint64_t owner_version(JobId id) const;
   const core::NodeInfo* node_info(NodeId id) const;  // any incarnation; nullptr: unknown
   std::string node_name(NodeId id) const;            // "" when unknown
@@ -194,6 +208,9 @@ class View {
                const std::function<void(const Shown&)>& f) const;
   // How many objects of this kind the jobs after a place have; nothing: not known without loading.
   std::optional<uint64_t> count_after(Kind kind, std::string_view ns, const Place& after) const;
+  // Calls f for each kept object of this kind and namespace (empty: all), by namespace and name.
+  void each_kept(core::KeptKind kind, std::string_view ns,
+                 const std::function<void(const Shown&)>& f) const;
   // Calls f for each job that is not at rest.
   void each_active_job(const std::function<void(const core::Job&)>& f) const;
   // Jobs at rest, as (complete, failed).
@@ -226,6 +243,7 @@ class View {
   void remove_pod(JobView& view, const core::Pod& pod);
   void hide(JobView& view);
   void merge(core::NodeInfo node, bool passing);
+  void merge(const core::KeptChange& change);
   void push(Change change);
   const JobView* job_view(JobId id) const;
   std::optional<Shown> brief(JobId id) const;
@@ -254,8 +272,14 @@ class View {
   std::map<std::string, NodeView, std::less<>> node_names_;
   std::deque<Change> ring_;
   uint64_t ring_first_ = 0;
-  std::array<std::deque<uint64_t>, 4> of_kind_;  // positions of the changes in the ring
-  std::array<uint64_t, 4> begin_of_kind_{};
+  // By namespace and name, of each kind; and where each is.
+  using KeptMap =
+      std::map<std::tuple<std::string, std::string>, std::shared_ptr<const KeptView>, std::less<>>;
+  std::array<KeptMap, 2> kept_;
+  std::unordered_map<uint64_t, std::shared_ptr<const KeptView>> kept_by_id_;
+  static constexpr size_t kKinds = 5;
+  std::array<std::deque<uint64_t>, kKinds> of_kind_;  // positions of the changes in the ring
+  std::array<uint64_t, kKinds> begin_of_kind_{};
   std::function<void()> listener_;
   RecordObserver* observer_ = nullptr;
   uint64_t commits_ = 0;
@@ -270,7 +294,10 @@ inline Key key_of(const Shown& s) {
     case Kind::node:
       return {Kind::node, 0, s.node->id, {}};
     case Kind::event:
+      if (s.kept) return {Kind::event, 0, s.kept->kept->id, {}};
       return {Kind::event, s.job->id(), s.event->nr, {}};
+    case Kind::lease:
+      return {Kind::lease, 0, s.kept->kept->id, {}};
   }
   return {};
 }

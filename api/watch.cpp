@@ -89,7 +89,9 @@ void Watch::tell(const Change& change, uint64_t version, std::set<Key>& told, co
   if (change.type == Change::Type::removed) return tell_removed(change, key, version, sink);
   auto shown = view_.find(key);
   if (!shown) {
-    if (change.type == Change::Type::added && change.kind != Kind::event) owed_.insert(key);
+    // Events of a job go without a word.
+    const bool told_when_gone = change.kind != Kind::event || change.job == 0;
+    if (change.type == Change::Type::added && told_when_gone) owed_.insert(key);
     return;
   }
   key = api::key_of(*shown);  // a node may be another incarnation by now
@@ -117,6 +119,7 @@ void Watch::tell_removed(const Change& change, const Key& key, uint64_t version,
                    .job = change.gone->job.get(),
                    .pod = change.gone->pod ? &*change.gone->pod : nullptr,
                    .node = change.gone->node ? &*change.gone->node : nullptr,
+                   .kept = change.gone->kept.get(),
                    .version = version};
   const bool owed = owed_.erase(key) > 0;
   const bool matches = match(gone);

@@ -59,7 +59,9 @@ file_clock::time_point last_change(const std::string& path) {
   return newest;
 }
 
-bool is_old(const std::string& path) { return last_change(path) + kKeepDead < file_clock::now(); }
+bool is_old(const std::string& path) {
+  return last_change(path) + kKeepDead < file_clock::now();
+}
 
 // Only what is ours, is a directory and no link to one, has not changed for a day, and has no run
 // that lives: a run holds the lock of its journal. The lock of a younger one is never touched: a

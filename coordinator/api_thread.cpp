@@ -71,13 +71,14 @@ class Thread final : public ApiThread, public api::Backend {
 
   void load(std::vector<core::Job> jobs, std::vector<core::Resting> at_rest,
             std::vector<storage::DamagedJob> damaged, uint64_t commit,
-            std::vector<core::NodeInfo> nodes) override {
-    post([this, jobs = std::move(jobs), at_rest = std::move(at_rest), damaged = std::move(damaged),
-          commit, nodes = std::move(nodes)]() mutable {
+            std::vector<core::NodeInfo> nodes, std::vector<core::Kept> kept) override {
+    post([this, kept = std::move(kept), jobs = std::move(jobs), at_rest = std::move(at_rest),
+          damaged = std::move(damaged), commit, nodes = std::move(nodes)]() mutable {
       for (core::Job& job : jobs) view_.load(std::move(job));
       for (const core::Resting& job : at_rest) view_.load_resting(job);
       for (storage::DamagedJob& job : damaged)
         view_.load_damaged(job.id, std::move(job.object), job.why, wall_now());
+      for (core::Kept& one : kept) view_.load_kept(std::move(one));
       view_.loaded(commit, std::move(nodes));
     });
   }
@@ -91,10 +92,11 @@ class Thread final : public ApiThread, public api::Backend {
     post([this, reason = std::move(reason)] { server_->set_ready(false, reason); });
   }
   void ready(actors::registry_actor registry, actors::cluster_actor cluster,
-             RpcServer& rpc) override {
-    post([this, registry, cluster, &rpc] {
+             actors::kept_actor kept, RpcServer& rpc) override {
+    post([this, registry, cluster, kept, &rpc] {
       registry_ = registry;
       cluster_ = cluster;
+      kept_ = kept;
       rpc_ = &rpc;
       server_->set_ready(true, "");
     });
@@ -156,6 +158,12 @@ class Thread final : public ApiThread, public api::Backend {
 
   void delete_node(std::string name, std::function<void(Status)> done) override {
     caf::anon_send(cluster_, actors::DeleteNode{std::move(name), back(std::move(done))});
+  }
+
+  void write_kept(core::KeptPtr seen, core::KeptPtr next,
+                  std::function<void(Status)> done) override {
+    caf::anon_send(kept_,
+                   actors::WriteKept{std::move(seen), std::move(next), back(std::move(done))});
   }
 
   void read_log(api::LogRequest request, std::function<void(Result<api::LogChunk>)> done) override {
@@ -264,6 +272,7 @@ class Thread final : public ApiThread, public api::Backend {
     replies_.clear();
     registry_ = actors::registry_actor{};
     cluster_ = actors::cluster_actor{};
+    kept_ = actors::kept_actor{};
   }
 
   ApiOptions options_;
@@ -281,6 +290,7 @@ class Thread final : public ApiThread, public api::Backend {
   api::Server* server_ = nullptr;
   actors::registry_actor registry_;
   actors::cluster_actor cluster_;
+  actors::kept_actor kept_;
   RpcServer* rpc_ = nullptr;
 };
 

@@ -45,13 +45,13 @@ class ApiThread {
   // All from any thread.
   virtual void load(std::vector<core::Job> jobs, std::vector<core::Resting> at_rest,
                     std::vector<storage::DamagedJob> damaged, uint64_t commit,
-                    std::vector<core::NodeInfo> nodes) = 0;
+                    std::vector<core::NodeInfo> nodes, std::vector<core::Kept> kept) = 0;
   // Why nothing is served yet.
   virtual void waits(std::string reason) = 0;
   virtual void show(core::Committed batch) = 0;
   virtual void show_nodes(std::vector<core::NodeInfo> nodes) = 0;
   virtual void ready(actors::registry_actor registry, actors::cluster_actor cluster,
-                     RpcServer& rpc) = 0;
+                     actors::kept_actor kept, RpcServer& rpc) = 0;
   // A job's decision, for the metrics.
   virtual void synced(bool indexed, core::SyncAction action, double seconds) = 0;
   // Ends watches and connections and joins the thread.

@@ -3,6 +3,7 @@
 #include "actors/cluster_actor.hpp"
 #include "actors/history_actor.hpp"
 #include "actors/journal_actor.hpp"
+#include "actors/kept_actor.hpp"
 #include "actors/registry_actor.hpp"
 #include "api/manifest.hpp"
 #include "base/log.hpp"
@@ -133,13 +134,15 @@ class Running final : public Coordinator {
         caf::anon_send(registry_, actors::stop_atom_v);
         caf::anon_send(cluster_, actors::stop_atom_v);
         caf::anon_send(history_, actors::stop_atom_v);
-        self->wait_for(registry_, cluster_, history_);
+        caf::anon_send(kept_, actors::stop_atom_v);
+        self->wait_for(registry_, cluster_, history_, kept_);
         caf::anon_send(writer_, actors::stop_atom_v);
         self->wait_for(writer_);
       }
       registry_ = actors::registry_actor{};
       cluster_ = actors::cluster_actor{};
       history_ = actors::history_actor{};
+      kept_ = actors::kept_actor{};
       writer_ = actors::journal_actor{};
       system_.reset();
     }
@@ -199,7 +202,7 @@ class Running final : public Coordinator {
     if (Status ok = storage::RocksdbJournal::note_cluster(options_.data_dir, cluster_id); !ok)
       return ok;
     caf::anon_send(writer_, actors::begin_atom_v);
-    api_->ready(registry_, cluster_, *rpc_);
+    api_->ready(registry_, cluster_, kept_, *rpc_);
     return write_endpoints();
   }
 
@@ -226,7 +229,7 @@ class Running final : public Coordinator {
           job.id, name, job.why);
     }
     api_->load(std::move(shown), resting, recovered.damaged, journal_->last_commit(),
-               recovered.nodes);
+               recovered.nodes, recovered.kept);
 
     system_ = std::make_unique<caf::actor_system>(config_);
     writer_ = actors::spawn_journal(
@@ -271,6 +274,7 @@ class Running final : public Coordinator {
         {std::move(recovered.jobs), std::move(recovered.damaged), std::move(resting),
          std::move(held.lost), std::max<JobId>(1, recovered.next_job_id)},
         std::move(registry));
+    kept_ = actors::spawn_kept(*system_, writer_, wall_now, recovered.kept);
     history_ = actors::spawn_history(*system_, writer_, *journal_, wall_now,
                                      {options_.attempts_keep_ms, options_.attempts_max});
   }
@@ -295,6 +299,7 @@ class Running final : public Coordinator {
   actors::cluster_actor cluster_;
   actors::registry_actor registry_;
   actors::history_actor history_;
+  actors::kept_actor kept_;
 };
 
 }  // namespace

@@ -11,6 +11,7 @@ const journalFormat :UInt32 = 1;      # of the journal as a whole: keys and whic
 const recordsVersion :UInt32 = 1;
 const snapshotVersion :UInt32 = 1;
 const nodeVersion :UInt32 = 1;
+const keptVersion :UInt32 = 1;
 const attemptsVersion :UInt32 = 1;
 const restingVersion :UInt32 = 1;
 
@@ -330,6 +331,19 @@ struct NodeRow {
   managers @18 :Text;                 # JSON: metadata.managedFields
   secret @19 :Text;                   # of the work-dir; empty: of an agent that had none
   strangers @20 :List(Stranger);      # pods there that a restored state does not know
+}
+
+# An object that clients keep here (core/kept.hpp).
+struct KeptRow {
+  version @0 :UInt32;
+  kind @1 :UInt8;                     # core::KeptKind
+  id @2 :UInt64;
+  namespace @3 :Text;
+  name @4 :Text;
+  uid @5 :Text;
+  json @6 :Text;
+  writtenMs @7 :Int64;
+  commit @8 :UInt64;                  # the one that wrote it: its resourceVersion
 }
 
 struct Stranger {

@@ -12,6 +12,7 @@
 #include "core/cluster/node_info.hpp"
 #include "core/job/job.hpp"
 #include "core/job/record.hpp"
+#include "core/kept.hpp"
 
 #include <cstdint>
 #include <string>
@@ -48,5 +49,8 @@ Result<AttemptsHead> attempts_head(std::string_view bytes);
 // The durable part of a node.
 std::string encode_node(const core::NodeInfo& node);
 Result<core::NodeInfo> decode_node(std::string_view bytes);
+
+std::string encode_kept(const core::Kept& kept);
+Result<core::Kept> decode_kept(std::string_view bytes);
 
 }  // namespace muster::storage

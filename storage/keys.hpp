@@ -1,6 +1,6 @@
 // Keys: what the rows of the journal are called.
 //
-//   key      = meta | node | owner | records | snapshot | attempts | resting | epochs
+//   key      = meta | node | owner | records | snapshot | attempts | resting | kept | epochs
 //   meta     = "m" name       names: "format" "commit" "cluster" "cluster_key" "epoch" "next_job";
 //                             values are ASCII text
 //   node     = "n" u32        NodeId           -> NodeRow (schema/journal.capnp)
@@ -9,6 +9,7 @@
 //   snapshot = "s" u64        JobId            -> JobSnapshot
 //   attempts = "a" u64 u64    JobId, sequence  -> AttemptList, what that append closed
 //   resting  = "i" u64        JobId            -> RestingRow, of a finished job at rest
+//   kept     = "k" u64        id               -> KeptRow, an object that clients keep here
 //   epochs   = "e" u64        epoch            -> "NONCE FIRST_COMMIT" or
 //                             "NONCE FIRST_COMMIT restored": a start that served
 //
@@ -38,6 +39,7 @@ constexpr std::string_view kSnapshots = "s";
 constexpr std::string_view kAttempts = "a";
 constexpr std::string_view kEpochs = "e";  // the line of epochs
 constexpr std::string_view kResting = "i";
+constexpr std::string_view kKept = "k";
 
 template <class Number>
 void append_number(std::string& key, Number number) {
@@ -67,6 +69,12 @@ inline std::string node(NodeId id) {
 inline std::string epoch(uint64_t number) {
   std::string key(kEpochs);
   append_number(key, number);
+  return key;
+}
+
+inline std::string kept(uint64_t id) {
+  std::string key(kKept);
+  append_number(key, id);
   return key;
 }
 

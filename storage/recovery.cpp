@@ -157,6 +157,21 @@ Status recover_nodes(Journal& journal, Recovered& to) {
   return beyond_use("nodes", status.error());
 }
 
+Status recover_kept(Journal& journal, Recovered& to) {
+  Status status =
+      scan(journal, keys::kKept, [&to](std::string_view key, std::string_view value) -> Status {
+        key.remove_prefix(keys::kKept.size());
+        const auto id = keys::take_number<uint64_t>(key);
+        auto kept = decode_kept(value);
+        if (!kept.ok()) return broken("kept object", kept.error().message);
+        if (id != kept->id || !key.empty()) return broken("kept object", "a key of another one");
+        to.kept.push_back(std::move(*kept));
+        return Nothing{};
+      });
+  if (status.ok() || status.error().message.starts_with("journal: ")) return status;
+  return beyond_use("kept objects", status.error());
+}
+
 Result<RecoveredJob> of_snapshot(JobId id, const core::JobObjectPtr& object,
                                  std::string_view value) {
   auto snapshot = decode_state(value);
@@ -291,6 +306,7 @@ Result<Recovered> recover_head(Journal& journal) {
   if (auto status = recover_meta(journal, to); !status.ok()) return status.error();
   if (auto status = recover_line(journal, to); !status.ok()) return status.error();
   if (auto status = recover_nodes(journal, to); !status.ok()) return status.error();
+  if (auto status = recover_kept(journal, to); !status.ok()) return status.error();
   return to;
 }
 

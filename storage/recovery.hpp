@@ -6,6 +6,7 @@
 #include "core/cluster/node_info.hpp"
 #include "core/job/job.hpp"
 #include "core/job/resting.hpp"
+#include "core/kept.hpp"
 #include "storage/journal.hpp"
 
 #include <cstdint>
@@ -45,6 +46,7 @@ struct Recovered {
   std::vector<uint64_t> outdated_line;
   JobId next_job_id = 0;  // end of the reserved block: no id at or above it was ever given
   std::vector<core::NodeInfo> nodes;  // by id
+  std::vector<core::Kept> kept;       // by id
   std::vector<RecoveredJob> jobs;     // by id
   std::vector<DamagedJob> damaged;    // by id
   std::vector<Row> index_rows;        // to be written: what an older muster did not write

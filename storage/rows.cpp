@@ -56,6 +56,14 @@ Row forget_node_row(NodeId node) {
   return {keys::node(node), std::nullopt};
 }
 
+Row kept_row(const core::Kept& kept) {
+  return {keys::kept(kept.id), encode_kept(kept)};
+}
+
+Row forget_kept_row(uint64_t id) {
+  return {keys::kept(id), std::nullopt};
+}
+
 Row cluster_row(const std::string& cluster_id) {
   return {std::string(keys::kCluster), cluster_id};
 }

@@ -9,6 +9,7 @@
 #include "core/cluster/node_info.hpp"
 #include "core/job/job.hpp"
 #include "core/job/record.hpp"
+#include "core/kept.hpp"
 #include "storage/journal.hpp"
 
 #include <cstdint>
@@ -33,6 +34,9 @@ std::vector<Row> forget_rows(JobId job, uint64_t sequence, uint64_t first_tail);
 
 Row node_row(const core::NodeInfo& node);
 Row forget_node_row(NodeId node);
+
+Row kept_row(const core::Kept& kept);
+Row forget_kept_row(uint64_t id);
 
 Row cluster_row(const std::string& cluster_id);
 Row cluster_key_row(const std::string& key);

@@ -4,6 +4,7 @@
 #include "core/cluster/node_info.hpp"
 #include "core/job/job.hpp"
 #include "core/job/record.hpp"
+#include "core/kept.hpp"
 
 #include <memory>
 #include <vector>
@@ -23,6 +24,7 @@ struct Committed {
       0;  // the commit number: rises by one a batch, also over restarts; the API's resourceVersion
   std::vector<std::shared_ptr<const JobRecords>> jobs;  // in order; a job may occur more than once
   std::vector<NodeInfo> nodes;                          // nodes whose durable part changed
+  std::vector<KeptChange> kept;
 };
 
 }  // namespace muster::core

@@ -398,7 +398,7 @@ class BadInput(ApiWorld):
         for method, path, allowed in [
                 ("DELETE", "/api/v1/nodes", "GET"), ("POST", "/api/v1/nodes", "GET"), ("PUT", JOBS, "DELETE, GET, POST"), ("POST", PODS, "DELETE, GET"),
                 ("POST", JOBS + "/x", "DELETE, GET, PATCH, PUT"), ("PUT", PODS + "/x/log", "GET"), ("GET", PODS + "/x/eviction", "POST"),
-                ("DELETE", JOBS + "/x/scale", "GET, PATCH, PUT"), ("PATCH", "/api/v1/namespaces/default/events/x", "GET"), ("POST", "/version", "GET, HEAD")]:
+                ("DELETE", JOBS + "/x/scale", "GET, PATCH, PUT"), ("PUT", "/api/v1/namespaces/default/events", "DELETE, GET, POST"), ("POST", "/version", "GET, HEAD")]:
             code, head, _ = self.one(cluster, method, path, js, "{}" if method in ("POST", "PUT", "PATCH") else "")
             self.assertEqual(code, 405, (method, path))
             self.assertIn(f"allow: {allowed.lower()}\r\n", head.lower() + "\r\n", (method, path))

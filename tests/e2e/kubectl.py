@@ -23,14 +23,14 @@ class Discovery(Kubectl):
         told = json.loads(self.kubectl("version", "-o", "json"))
         self.assertIn("muster", told["serverVersion"]["gitVersion"])
         self.assertIn("is running at", self.kubectl("cluster-info"))
-        self.assertEqual(self.kubectl("api-versions").split(), ["authorization.k8s.io/v1", "batch/v1", "policy/v1", "v1"])
+        self.assertEqual(self.kubectl("api-versions").split(), ["authorization.k8s.io/v1", "batch/v1", "coordination.k8s.io/v1", "events.k8s.io/v1", "policy/v1", "v1"])
 
     def test_api_resources(self):
         names = self.kubectl("api-resources", "-o", "name").split()
         for name in ("jobs.batch", "pods", "nodes", "events", "namespaces"):
             self.assertIn(name, names)
         watched = self.kubectl("api-resources", "--verbs=watch", "-o", "name").split()
-        self.assertEqual(set(watched), {"jobs.batch", "pods", "nodes", "events"})
+        self.assertEqual(set(watched), {"jobs.batch", "pods", "nodes", "events", "events.events.k8s.io", "leases.coordination.k8s.io"})
 
     def test_explain(self):
         self.assertIn("process on a node", " ".join(self.kubectl("explain", "job").split()))

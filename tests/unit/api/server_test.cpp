@@ -100,6 +100,17 @@ class FakeBackend final : public Backend {
     feed_.node(std::move(node));
     done(Nothing{});
   }
+  void write_kept(core::KeptPtr seen, core::KeptPtr next,
+                  std::function<void(Status)> done) override {
+    if (refuse) return done(*refuse);
+    const core::Kept& one = seen ? *seen : *next;
+    const auto shown = view_.kept(one.kind, one.ns, one.name);
+    if (!seen && shown) return done(Error{Errc::exists, "", {}});
+    if (seen && !shown) return done(Error{Errc::not_found, "", {}});
+    if (seen && shown->version != seen->version) return done(Error{Errc::conflict, "", {}});
+    feed_.kept(seen, next);
+    done(Nothing{});
+  }
   void read_log(LogRequest request, std::function<void(Result<LogChunk>)> done) override {
     ++reads;
     if (refuse) return done(*refuse);

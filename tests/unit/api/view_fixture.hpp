@@ -71,6 +71,17 @@ class Feeder {
     view_.commit(committed);
     return commit_;
   }
+  // As the journal writes it: with the number of its commit.
+  uint64_t kept(const core::KeptPtr& seen, const core::KeptPtr& next) {
+    core::Committed committed;
+    committed.commit = ++commit_;
+    auto now = std::make_shared<core::Kept>(next ? *next : *seen);
+    if (next) now->id = seen ? seen->id : ++last_kept_;
+    if (next) now->version = committed.commit;
+    committed.kept.push_back({std::move(now), next == nullptr});
+    view_.commit(committed);
+    return commit_;
+  }
   uint64_t admit(JobId id, core::JobObjectPtr object) {
     return records(id, {core::JobAdmitted{kStart, std::move(object)}});
   }
@@ -101,6 +112,7 @@ class Feeder {
  private:
   View& view_;
   uint64_t commit_ = 0;
+  uint64_t last_kept_ = 0;
 };
 
 }  // namespace muster::api::testing

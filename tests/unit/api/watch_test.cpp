@@ -25,6 +25,9 @@ std::string line(std::string_view type, const Shown& shown) {
     case Kind::node:
       text += " " + shown.node->name;
       break;
+    case Kind::lease:
+      text += " " + shown.kept->kept->name;
+      break;
     case Kind::event:
       text += " event " + std::to_string(shown.event->nr);
       break;

@@ -1,0 +1,203 @@
+#include "actors/kept_actor.hpp"
+
+#include "actors/supervise.hpp"
+
+#include <caf/typed_event_based_actor.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+#include <utility>
+
+namespace muster::actors {
+
+namespace {
+
+constexpr std::chrono::minutes kLookEvery{1};
+constexpr size_t kSweepMax = 1'000;  // old events removed in one batch
+
+using Place = std::tuple<core::KeptKind, std::string, std::string>;  // kind, namespace, name
+
+Place place_of(const core::Kept& kept) {
+  return {kept.kind, kept.ns, kept.name};
+}
+
+class KeptObjects : public kept_actor::base {
+ public:
+  KeptObjects(caf::actor_config& config, journal_actor journal, WallClock clock,
+              const std::vector<core::Kept>& kept)
+      : kept_actor::base(config), journal_(std::move(journal)), clock_(std::move(clock)) {
+    for (const core::Kept& one : kept) {
+      last_id_ = std::max(last_id_, one.id);
+      Slot& slot = slots_[place_of(one)];
+      slot.now = std::make_shared<const core::Kept>(one);
+      note(*slot.now, true);
+    }
+  }
+
+  behavior_type make_behavior() override {
+    send(this, wake_atom_v);
+    return {[this](const WriteKept& m) { take(m); },
+            [this](const durable_atom&, uint64_t asked, uint64_t commit) {
+              auto then = asked_.extract(asked);
+              then.mapped()(commit);
+            },
+            [this](const wake_atom&) {
+              sweep();
+              delayed_send(this, kLookEvery, wake_atom_v);
+            },
+            [this](const stop_atom&) { quit(); }};
+  }
+
+  void on_exit() override {
+    asked_.clear();
+    destroy(journal_);
+  }
+
+ private:
+  struct Slot {
+    core::KeptPtr now;  // on disk; nullptr: nothing
+    bool busy = false;
+    std::deque<WriteKept> waiting;
+  };
+
+  void take(const WriteKept& m) {
+    const Place place = place_of(m.seen ? *m.seen : *m.next);
+    slots_[place].waiting.push_back(m);
+    go_on(place);
+  }
+
+  // Who waits has his turn, until a write is under way.
+  void go_on(const Place& place) {
+    Slot& slot = slots_.at(place);
+    while (!slot.busy && !slot.waiting.empty()) {
+      const WriteKept m = std::move(slot.waiting.front());
+      slot.waiting.pop_front();
+      if (auto refused = refusal(slot, m))
+        m.done(std::move(*refused));
+      else
+        write(slot, m);
+    }
+    if (!slot.busy && !slot.now) slots_.erase(place);
+  }
+
+  void write(Slot& slot, const WriteKept& m) {
+    Append append;
+    slot.busy = true;
+    if (m.next) {
+      auto next = std::make_shared<core::Kept>(*m.next);
+      next->id = slot.now ? slot.now->id : ++last_id_;
+      next->written_ms = clock_();
+      append.kept.push_back({std::move(next), false});
+      if (!slot.now && m.next->kind == core::KeptKind::event) make_room(append);
+    } else {
+      append.kept.push_back({slot.now, true});
+    }
+    ask(std::move(append), [done = m.done] { done(Nothing{}); });
+  }
+
+  std::optional<Error> refusal(const Slot& slot, const WriteKept& m) const {
+    if (!m.seen && slot.now) return Error{Errc::exists, "", {}};
+    if (m.seen && (!slot.now || slot.now->uid != m.seen->uid))
+      return Error{Errc::not_found, "", {}};
+    if (m.seen && slot.now->version != m.seen->version) return Error{Errc::conflict, "", {}};
+    if (m.next && !m.seen && m.next->kind == core::KeptKind::lease &&
+        leases_ >= core::kKeptLeasesMax)
+      return Error{Errc::overloaded,
+                   "there are " + std::to_string(leases_) + " leases, and no more are kept",
+                   {}};
+    return std::nullopt;
+  }
+
+  // What is on disk now.
+  void settle(const core::KeptChange& change, uint64_t commit) {
+    Slot& slot = slots_.at(place_of(*change.now));
+    if (slot.now) note(*slot.now, false);
+    slot.now = nullptr;
+    slot.busy = false;
+    if (change.removed) return;
+    auto written = std::make_shared<core::Kept>(*change.now);
+    written->version = commit;
+    note(*written, true);
+    slot.now = std::move(written);
+  }
+
+  void note(const core::Kept& kept, bool there) {
+    if (kept.kind == core::KeptKind::lease)
+      leases_ += there ? 1 : -1;
+    else if (there)
+      events_.emplace(kept.version, place_of(kept));
+    else
+      events_.erase({kept.version, place_of(kept)});
+  }
+
+  // The oldest events go with the one that is added, so that there are never too many.
+  void make_room(Append& append) {
+    size_t more = events_.size() + under_way_ + 1;
+    for (auto it = events_.begin(); it != events_.end() && more > core::kKeptEventsMax; ++it)
+      if (drop(append, it->second)) --more;
+  }
+
+  // Events that were written more than an hour ago go.
+  void sweep() {
+    Append append;
+    const Millis since = clock_() - core::kKeptEventMs;
+    for (const auto& [version, place] : events_) {
+      if (append.kept.size() == kSweepMax || slots_.at(place).now->written_ms > since) break;
+      drop(append, place);
+    }
+    if (append.kept.empty()) return;
+    const bool more = append.kept.size() == kSweepMax;
+    ask(std::move(append), [this, more] {
+      if (more) sweep();
+    });
+  }
+
+  // Adds its removal to the append; false: somebody writes it just now.
+  bool drop(Append& append, const Place& place) {
+    Slot& slot = slots_.at(place);
+    if (slot.busy) return false;
+    slot.busy = true;
+    append.kept.push_back({slot.now, true});
+    return true;
+  }
+
+  void ask(Append append, std::function<void()> then) {
+    under_way_ += append.kept.size();
+    const uint64_t number = ++last_asked_;
+    asked_.emplace(number, [this, changes = append.kept, then = std::move(then)](uint64_t commit) {
+      under_way_ -= changes.size();
+      for (const core::KeptChange& change : changes) settle(change, commit);
+      then();
+      for (const core::KeptChange& change : changes) go_on(place_of(*change.now));
+    });
+    append.done = [me = kept_actor{this}, number](uint64_t commit) {
+      caf::anon_send(me, durable_atom_v, number, commit);
+    };
+    send(journal_, std::move(append));
+  }
+
+  journal_actor journal_;
+  WallClock clock_;
+  std::map<Place, Slot> slots_;
+  std::set<std::pair<uint64_t, Place>> events_;  // on disk, the oldest first
+  uint64_t last_id_ = 0, last_asked_ = 0;
+  size_t leases_ = 0;     // on disk
+  size_t under_way_ = 0;  // objects that are being written or removed
+  std::map<uint64_t, std::function<void(uint64_t commit)>> asked_;
+};
+
+}  // namespace
+
+kept_actor spawn_kept(caf::actor_system& system, journal_actor journal, WallClock clock,
+                      const std::vector<core::Kept>& kept) {
+  return vital(kept_actor{system.spawn<KeptObjects>(std::move(journal), std::move(clock), kept)});
+}
+
+}  // namespace muster::actors

@@ -1,0 +1,214 @@
+// Writing leases and events: create, replace, patch, delete.
+//
+// Events of muster's own jobs can be read only.
+#include "api/kept_object.hpp"
+#include "api/routes.hpp"
+#include "api/server.hpp"
+
+namespace muster::api {
+namespace {
+
+constexpr int kTries = 20;  // of a patch against an object that changes meanwhile
+
+core::KeptKind kept_kind(const Target& target) {
+  return target.kind == Kind::lease ? core::KeptKind::lease : core::KeptKind::event;
+}
+
+KeptRequest request_of(const Exchange& exchange, const Target& target,
+                       FieldValidation unknown_fields) {
+  const bool events_v1 = exchange.url.path.size() > 1 && exchange.url.path[1] == "events.k8s.io";
+  return {.kind = kept_kind(target),
+          .words = events_v1 ? EventWords::events_v1 : EventWords::core_v1,
+          .ns = target.ns,
+          .name = target.name,
+          .unknown_fields = unknown_fields};
+}
+
+// The lowest version that stands for it as it is.
+uint64_t since(const KeptView& view) {
+  return told_since(view.kept->version, view.before);
+}
+
+Result<JsonText> read_object(const Exchange& exchange, const std::string& body) {
+  auto text = body_json(body, exchange.content_type);
+  if (!text.ok()) return text.error();
+  auto parsed = parse_json(*text);
+  if (parsed.ok() && !parsed->value.is_object())
+    return Error{Errc::invalid, "the body has to be an object", {}};
+  return parsed;
+}
+
+Error of_a_job(const Target& target) {
+  return {Errc::invalid,
+          "events \"" + target.name + "\": muster tells it of a job, and nobody else writes it",
+          {}};
+}
+
+// As it will be shown, for a dry run.
+KeptView pretended(const core::KeptPtr& kept) {
+  return {.kept = kept, .facts = {}, .before = 0};
+}
+
+}  // namespace
+
+kj::Promise<void> Routes::create_kept(Exchange& exchange, const Target& target,
+                                      const std::string& body) {
+  const std::string resource = resource_name(target.kind);
+  auto options = write_options(exchange.url);
+  if (!options.ok()) return exchange.bad(options.error().message);
+  auto text = read_object(exchange, body);
+  if (!text.ok()) return exchange.bad(text.error().message);
+  auto written = new_kept(std::move(*text), request_of(exchange, target, options->unknown_fields),
+                          {random_uid(), random_suffix(), options_.now()});
+  if (!written.ok()) return exchange.send_error(written.error(), resource, "");
+  if (!written->resource_version.empty())
+    return exchange.bad(
+        "metadata.resourceVersion: resourceVersion should not be set on objects to be created");
+  exchange.warnings = written->warnings;
+  Target place = target;
+  place.name = written->kept.name;
+  auto next = std::make_shared<const core::Kept>(std::move(written->kept));
+  if (find(place)) return exchange.send_error({Errc::exists, "", {}}, resource, place.name);
+  if (options->dry) {
+    const KeptView view = pretended(next);
+    return respond(exchange, {.kind = target.kind, .kept = &view, .version = view_.version()}, 201);
+  }
+  return change_kept(
+      exchange, place, false,
+      [next](const std::optional<Shown>& seen) -> Result<core::KeptPtr> {
+        if (seen) return Error{Errc::exists, "", {}};
+        return next;
+      },
+      1);
+}
+
+kj::Promise<void> Routes::write_kept(Exchange& exchange, const Target& target,
+                                     const std::string& body) {
+  auto options = write_options(exchange.url);
+  if (!options.ok()) return exchange.bad(options.error().message);
+  const bool put = exchange.method == kj::HttpMethod::PUT;
+  KeptRequest request = request_of(exchange, target, options->unknown_fields);
+  NewKept given{random_uid(), "", options_.now()};
+  MakeKept make =
+      [&exchange, target, body, put, request = std::move(request),
+       given = std::move(given)](const std::optional<Shown>& seen) -> Result<core::KeptPtr> {
+    if (!seen && !put) return Error{Errc::not_found, "", {}};
+    if (seen && !seen->kept) return of_a_job(target);
+    JsonText text;
+    if (put) {
+      auto read = read_object(exchange, body);
+      if (!read.ok()) return read.error();
+      text = std::move(*read);
+    } else {
+      auto patched =
+          written(exchange, body, Json(kept_json(*seen->kept->kept, seen->version, request.words)));
+      if (!patched.ok()) return patched.error();
+      text.value = std::move(*patched);
+    }
+    auto kept = seen ? changed_kept(std::move(text), request, *seen->kept->kept)
+                     : new_kept(std::move(text), request, given);
+    if (!kept.ok()) return kept.error();
+    exchange.warnings = kept->warnings;
+    const std::string& version = kept->resource_version;
+    // A PUT creates what is not there, as in Kubernetes; not what was there once.
+    if (!seen && !version.empty()) return Error{Errc::not_found, "", {}};
+    if (seen && !version_holds(version, since(*seen->kept))) return Error{Errc::conflict, "", {}};
+    if (seen && version.empty() && target.kind == Kind::lease)
+      return Error{Errc::invalid,
+                   "the object breaks rules",
+                   {{"metadata.resourceVersion", Violation::Kind::invalid, "0",
+                     "must be specified for an update"}}};
+    return std::make_shared<const core::Kept>(std::move(kept->kept));
+  };
+  return change_kept(exchange, target, options->dry, std::move(make), kTries);
+}
+
+// One way for all that is written: look, make, judge, hand over; again when it changed meanwhile.
+kj::Promise<void> Routes::change_kept(Exchange& exchange, const Target& target, bool dry,
+                                      MakeKept make, int tries) {
+  const std::string resource = resource_name(target.kind);
+  const auto shown = find(target);
+  auto made = make(shown);
+  if (!made.ok()) return exchange.send_error(made.error(), resource, target.name);
+  const core::KeptPtr seen = shown ? shown->kept->kept : nullptr, next = *made;
+  const int code = seen ? 200 : 201;
+  if (seen && seen->json == next->json) return respond(exchange, *shown);
+  if (dry) {
+    const KeptView view = pretended(next);
+    return respond(exchange, {.kind = target.kind, .kept = &view, .version = view_.version()},
+                   code);
+  }
+  Call call = new_call();
+  backend_.write_kept(seen, next, std::move(call.done));
+  return call.promise.then([this, &exchange, target, resource, next, code, tries,
+                            make = std::move(make)](Status status) mutable -> kj::Promise<void> {
+    const Errc failed = status.ok() ? Errc::unavailable : status.error().code;
+    const bool again = failed == Errc::conflict || failed == Errc::exists;
+    if (!status.ok() && again && tries > 1)
+      return change_kept(exchange, target, false, std::move(make), tries - 1);
+    if (!status.ok()) return exchange.send_error(status.error(), resource, target.name);
+    if (const auto now = find(target); now && now->kept && now->kept->kept->uid == next->uid)
+      return respond(exchange, *now, code);
+    const KeptView was = pretended(next);  // somebody has deleted it already
+    return respond(exchange, {.kind = target.kind, .kept = &was, .version = view_.version()}, code);
+  });
+}
+
+kj::Promise<void> Routes::remove_kept(Exchange& exchange, const Target& target,
+                                      const std::string& body) {
+  const std::string resource = resource_name(target.kind);
+  auto options = delete_options(exchange.url, body, exchange.content_type);
+  if (!options.ok()) return exchange.bad(options.error().message);
+  const auto shown = find(target);
+  if (!shown) return exchange.send_error({Errc::not_found, "", {}}, resource, target.name);
+  if (!shown->kept) return exchange.send_error(of_a_job(target), resource, target.name);
+  const core::KeptPtr seen = shown->kept->kept;
+  auto failed = [&](const std::string& what, const std::string& wanted, const std::string& is) {
+    return exchange.send_error({Errc::conflict,
+                                "Precondition failed: " + what + " in precondition: " + wanted +
+                                    ", " + what + " in object meta: " + is,
+                                {}},
+                               resource, target.name);
+  };
+  if (!options->uid.empty() && options->uid != seen->uid)
+    return failed("UID", options->uid, seen->uid);
+  if (!version_holds(options->resource_version, since(*shown->kept)))
+    return failed("ResourceVersion", options->resource_version, std::to_string(shown->version));
+  auto success = [&exchange, resource, target, uid = seen->uid] {
+    return exchange.send(200, dumped(success_json(resource, target.name, uid)) + "\n");
+  };
+  if (options->dry) return success();
+  Call call = new_call();
+  backend_.write_kept(seen, nullptr, std::move(call.done));
+  return call.promise.then(
+      [&exchange, resource, target, success](Status status) -> kj::Promise<void> {
+        if (!status.ok()) return exchange.send_error(status.error(), resource, target.name);
+        return success();
+      });
+}
+
+// A whole collection, as its selectors say. One that changes meanwhile stays.
+kj::Promise<void> Routes::remove_all_kept(Exchange& exchange, const Target& target,
+                                          const std::string& body) {
+  auto options = delete_options(exchange.url, body, exchange.content_type);
+  if (!options.ok()) return exchange.bad(options.error().message);
+  auto labels = Selector::labels(exchange.url.get("labelSelector"));
+  if (!labels.ok()) return exchange.bad(labels.error().message);
+  auto fields = Selector::fields(exchange.url.get("fieldSelector"), target.kind);
+  if (!fields.ok()) return exchange.bad(fields.error().message);
+  Query query{.kind = target.kind, .ns = target.ns};
+  query.labels = std::move(*labels);
+  query.fields = std::move(*fields);
+  kj::Vector<kj::Promise<void>> all;
+  view_.each_kept(kept_kind(target), target.ns, [&](const Shown& shown) {
+    if (options->dry || !query.matches(view_, shown)) return;
+    Call call = new_call();
+    backend_.write_kept(shown.kept->kept, nullptr, std::move(call.done));
+    all.add(call.promise.ignoreResult());
+  });
+  return kj::joinPromises(all.releaseAsArray()).then([&exchange, target] {
+    return exchange.send(200, dumped(success_json(resource_name(target.kind), "", "")) + "\n");
+  });
+}
+
+}  // namespace muster::api
