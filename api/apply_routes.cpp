@@ -9,17 +9,15 @@ namespace {
 
 constexpr int kTries = 20;  // of an apply to an object that changes meanwhile
 
-// The options of an apply and the object that is applied.
-struct Wanted {
-  WriteOptions options;
-  std::string json;
-};
-
-Result<Wanted> wanted_of(const Exchange& exchange, const std::string& body) {
-  auto options = write_options(exchange.url);
-  if (!options.ok()) return options.error();
-  if (options->field_manager.empty())
+Result<WriteOptions> apply_options(const Url& url) {
+  auto options = write_options(url);
+  if (options.ok() && options->field_manager.empty())
     return Error{Errc::invalid, "fieldManager: Required value: is required for apply patch", {}};
+  return options;
+}
+
+// The object that is applied, as JSON.
+Result<std::string> applied_object(const std::string& body) {
   auto text = body_json(body, "application/yaml");
   if (!text.ok()) return text.error();
   auto parsed = parse_json(*text);
@@ -33,7 +31,7 @@ Result<Wanted> wanted_of(const Exchange& exchange, const std::string& body) {
   if (const Json* managed = find_path(json, {"metadata", "managedFields"});
       managed && !managed->is_null() && *managed != Json::array())
     return Error{Errc::invalid, "metadata.managedFields must be nil", {}};
-  return Wanted{std::move(*options), std::move(*text)};
+  return std::move(*text);
 }
 
 Json node_document(const Shown& shown) {
@@ -105,60 +103,86 @@ core::NodeSpec tracked(core::NodeSpec spec, const Shown& seen, const Json& said,
 
 kj::Promise<void> Routes::apply_job(Exchange& exchange, const Target& target,
                                     const std::string& body) {
-  auto wanted = wanted_of(exchange, body);
-  if (!wanted.ok()) return exchange.bad(wanted.error().message);
-  auto parsed = parse_job(wanted->json, wanted->options.unknown_fields);
-  if (!parsed.ok()) return exchange.bad(parsed.error().message);
-  exchange.warnings = parsed->warnings;
-  if (parsed->meta.name.empty()) parsed->document["metadata"]["name"] = target.name;
-  const Writer writer = this->writer(exchange, wanted->options, Kind::job);
-  const bool dry = wanted->options.dry, force = wanted->options.force;
-  const std::string version = parsed->resource_version;
-  const Json config = parsed->document;
+  auto options = apply_options(exchange.url);
+  if (!options.ok()) return exchange.bad(options.error().message);
+  auto read = [body, name = target.name, unknown = options->unknown_fields]() -> Result<ParsedJob> {
+    auto text = applied_object(body);
+    if (!text.ok()) return text.error();
+    auto parsed = parse_job(*text, unknown);
+    if (parsed.ok() && parsed->meta.name.empty()) parsed->document["metadata"]["name"] = name;
+    return parsed;
+  };
+  return aside<Result<ParsedJob>>(body.size(), std::move(read))
+      .then([this, &exchange, target, body,
+             options = std::move(*options)](Result<ParsedJob> parsed) -> kj::Promise<void> {
+        if (!parsed.ok()) return exchange.bad(parsed.error().message);
+        return apply_parsed(exchange, target, body, options, std::move(*parsed));
+      });
+}
+
+kj::Promise<void> Routes::apply_parsed(Exchange& exchange, const Target& target,
+                                       const std::string& body, const WriteOptions& options,
+                                       ParsedJob parsed) {
+  exchange.warnings = parsed.warnings;
+  const Writer writer = this->writer(exchange, options, Kind::job);
+  const bool force = options.force;
+  const std::string version = parsed.resource_version;
 
   if (!view_.job(target.ns, target.name)) {
-    if (config["metadata"]["name"] != target.name)
-      return exchange.bad("metadata.name: the name of the object (" + parsed->meta.name +
+    if (parsed.document["metadata"]["name"] != target.name)
+      return exchange.bad("metadata.name: the name of the object (" + parsed.meta.name +
                           ") is not the one of the request (" + target.name + ")");
-    if (!version.empty() || !parsed->meta.uid.empty())
+    if (!version.empty() || !parsed.meta.uid.empty())
       return exchange.send_error(
           {Errc::conflict, "the object names a version or uid, and there is no such object", {}},
           "jobs", target.name);
-    auto made = applied("Job", Json::object(), config, writer, force);
-    if (!made.ok()) return exchange.send_error(made.error(), "jobs", target.name);
-    auto job = parse_job(JsonText{std::move(*made), {}}, FieldValidation::ignore);
-    if (!job.ok()) return exchange.bad(job.error().message);
-    job->warnings = exchange.warnings;
-    return admit(exchange, target, std::move(*job), dry, writer,
-                 [this, &exchange, target, body] { return apply_job(exchange, target, body); });
+    const Admission admission{target.ns, random_uid(), options_.now(), random_suffix(),
+                              options_.knobs.gates};
+    auto judge = [parsed = std::move(parsed), admission, writer, force]() -> Admitted {
+      auto made = applied("Job", Json::object(), parsed.document, writer, force);
+      if (!made.ok()) return {.refused = made.error()};
+      auto job = parse_job(JsonText{std::move(*made), {}}, FieldValidation::ignore);
+      if (job.ok()) job->warnings = parsed.warnings;
+      return admitted(std::move(job), admission, nullptr);
+    };
+    return aside<Admitted>(body.size(), std::move(judge))
+        .then([this, &exchange, target, body, dry = options.dry](Admitted admitted) {
+          return admit(exchange, target, std::move(admitted), dry, [this, &exchange, target, body] {
+            return apply_job(exchange, target, body);
+          });
+        });
   }
 
-  MakeJob make = [this, config, writer, force,
-                  version](const core::Job& seen) -> Result<core::JobObjectPtr> {
-    if (!version_holds(version, view_.owner_version(seen.id())))
-      return Error{Errc::conflict, "", {}};
-    auto made = applied("Job", Json::parse(seen.object().json), config, writer, force);
+  MakeJob make = [config = std::move(parsed.document), writer, force, version,
+                  gates = options_.knobs.gates](const SeenJob& seen) -> Result<MadeJob> {
+    if (!version_holds(version, seen.owner_version)) return Error{Errc::conflict, "", {}};
+    const core::JobObject& old = seen.job->object();
+    auto made = applied("Job", Json::parse(old.json), config, writer, force);
     if (!made.ok()) return made.error();
     // uid, name and namespace are judged as they were written.
     for (const char* name : {"uid", "name", "namespace"})
       if (config["metadata"].contains(name)) (*made)["metadata"][name] = config["metadata"][name];
     auto job = parse_job(JsonText{std::move(*made), {}}, FieldValidation::ignore);
     if (!job.ok()) return job.error();
-    return update_job(std::move(*job), seen.object(), observed(seen), options_.knobs.gates);
+    auto updated = update_job(std::move(*job), old, observed(*seen.job), gates);
+    if (!updated.ok()) return updated.error();
+    return MadeJob{std::move(*updated), {}};
   };
   return change_job(
-      exchange, target, dry, std::move(make),
+      exchange, target, body.size(), options.dry, std::move(make),
       [this, &exchange](const Shown& shown) { return respond(exchange, shown); }, kTries);
 }
 
 kj::Promise<void> Routes::apply_node(Exchange& exchange, const Target& target,
                                      const std::string& body) {
-  auto wanted = wanted_of(exchange, body);
-  if (!wanted.ok()) return exchange.bad(wanted.error().message);
-  Json config = Json::parse(wanted->json);
+  auto options = apply_options(exchange.url);
+  if (!options.ok()) return exchange.bad(options.error().message);
+  auto text = applied_object(body);
+  if (!text.ok()) return exchange.bad(text.error().message);
+  Json config = Json::parse(*text);
   auto unknown = conform(config, "Node");
   if (!unknown.ok()) return exchange.bad(unknown.error().message);
-  if (!unknown->empty() && wanted->options.unknown_fields == FieldValidation::strict)
+  if (!unknown->empty() && options->unknown_fields == FieldValidation::strict)
     return exchange.bad("strict decoding error: unknown field \"" + unknown->front() + "\"");
   if (config["kind"] != "Node" || config["apiVersion"] != "v1")
     return exchange.bad("apiVersion and kind: expected v1 Node");
@@ -166,8 +190,7 @@ kj::Promise<void> Routes::apply_node(Exchange& exchange, const Target& target,
   if (name && *name != target.name)
     return exchange.bad("metadata.name: the object is not the one of the request (" + target.name +
                         ")");
-  MakeNode make = [config, force = wanted->options.force,
-                   writer = writer(exchange, wanted->options, Kind::node)](
+  MakeNode make = [config, force = options->force, writer = writer(exchange, *options, Kind::node)](
                       const Shown& seen) -> Result<core::NodeSpec> {
     if (!version_holds(version_text(config), seen.version)) return Error{Errc::conflict, "", {}};
     auto made = applied("Node", node_document(seen), config, writer, force);
@@ -177,7 +200,7 @@ kj::Promise<void> Routes::apply_node(Exchange& exchange, const Target& target,
     spec->managers = managers_text(*made);
     return spec;
   };
-  return change_node(exchange, target, wanted->options.dry, std::move(make), kTries);
+  return change_node(exchange, target, options->dry, std::move(make), kTries);
 }
 
 }  // namespace muster::api

@@ -107,6 +107,11 @@ class Backend {
   // Makes `dir`, an absolute path that is not there, a backup of the state. conflict, invalid,
   // unavailable: also when a backup or a recount is under way.
   virtual void back_up(std::string dir, std::function<void(Result<BackupMade>)> done);
+  // Runs `work`, which touches nothing that others have, beside the API thread, and then `done`.
+  virtual void compute(std::function<void()> work, std::function<void()> done) {
+    work();
+    done();
+  }
   // Reads the whole state again and recounts it.
   virtual void verify(std::function<void(Result<Verification>)> done);
 };

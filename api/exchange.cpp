@@ -121,14 +121,7 @@ kj::Promise<kj::Maybe<std::string>> Exchange::read_body() {
     if (text->empty()) return kj::Maybe<std::string>(std::string());
     std::string type = content_type.substr(0, content_type.find(';'));
     const bool patch = method == kj::HttpMethod::PATCH;
-    if (!patch && type == kProtobufType) {
-      auto json = protobuf_to_json(*text);
-      if (!json.ok())
-        return send_status(400, "BadRequest", json.error().message)
-            .then([]() -> kj::Maybe<std::string> { return nullptr; });
-      content_type = "application/json";
-      return kj::Maybe<std::string>(std::move(*json));
-    }
+    if (!patch && type == kProtobufType) return kj::Maybe<std::string>(std::move(*text));
     // Old clients give the options of a DELETE no type; no web page can send one unasked.
     if (type.empty() && method == kj::HttpMethod::DELETE) content_type = type = "application/json";
     const bool object = type == "application/json" || type == "application/yaml" ||

@@ -69,18 +69,17 @@ OrderedJson success_json(const std::string& resource, const std::string& name,
 
 namespace {
 
-Result<Json> read_written(const Exchange& exchange, const std::string& body, const Json& base) {
-  auto text = exchange.method == kj::HttpMethod::PATCH ? Result<std::string>(body)
-                                                       : body_json(body, exchange.content_type);
+Result<Json> read_written(const SaidBody& said, const Json& base) {
+  auto text = said.put ? body_json(said.text, said.content_type) : Result<std::string>(said.text);
   if (!text.ok()) return text.error();
   auto parsed = parse_json(*text);
   if (!parsed.ok()) return parsed.error();
   Json json = std::move(parsed->value);
-  if (exchange.method == kj::HttpMethod::PUT) {
+  if (said.put) {
     if (!json.is_object()) return Error{Errc::invalid, "the body has to be an object", {}};
     return json;
   }
-  auto patched = apply_patch(*patch_type(exchange.content_type), base, json);
+  auto patched = apply_patch(*patch_type(said.content_type), base, json);
   if (!patched.ok()) return patched.error();
   if (!patched->is_object()) return Error{Errc::invalid, "the patch leaves no object", {}};
   return std::move(*patched);
@@ -88,8 +87,8 @@ Result<Json> read_written(const Exchange& exchange, const std::string& body, con
 
 }  // namespace
 
-Result<Json> written(const Exchange& exchange, const std::string& body, const Json& base) {
-  auto json = read_written(exchange, body, base);
+Result<Json> written(const SaidBody& said, const Json& base) {
+  auto json = read_written(said, base);
   if (!json.ok()) return json.error();
   for (const char* part : {"metadata", "spec", "status"}) {
     auto it = json->find(part);
@@ -135,6 +134,20 @@ kj::Promise<void> too_large(Exchange& exchange, const std::string& why) {
   return exchange.send_status(413, "RequestEntityTooLarge", why);
 }
 
+namespace {
+constexpr const char* kBeyond = "beyond bounds";  // the path of the one violation
+}  // namespace
+
+Error beyond(std::string why) {
+  return {Errc::invalid, "", {{kBeyond, Violation::Kind::too_long, "", std::move(why)}}};
+}
+
+kj::Promise<void> send_refused(Exchange& exchange, const Error& error, const std::string& name) {
+  if (error.violations.size() == 1 && error.violations.front().path == kBeyond)
+    return too_large(exchange, error.violations.front().detail);
+  return exchange.send_error(error, "jobs", name);
+}
+
 std::string Routes::random_uid() {
   const uint64_t a = options_.random(), b = options_.random();
   char text[37];
@@ -163,35 +176,49 @@ kj::Promise<void> Routes::create(Exchange& exchange, const Target& target,
                                  const std::string& body) {
   auto options = write_options(exchange.url);
   if (!options.ok()) return exchange.bad(options.error().message);
-  auto text = body_json(body, exchange.content_type);
-  if (!text.ok()) return exchange.bad(text.error().message);
-  auto parsed = parse_job(*text, options->unknown_fields);
-  if (!parsed.ok()) return exchange.send_error(parsed.error(), "jobs", "");
-  const std::string name =
-      parsed->meta.name.empty() ? parsed->meta.generate_name : parsed->meta.name;
-  auto exists = [&exchange, name] {
-    return exchange.send_error({Errc::exists, "", {}}, "jobs", name);
+  const Admission admission{target.ns, random_uid(), options_.now(), random_suffix(),
+                            options_.knobs.gates};
+  auto judge = [body, type = exchange.content_type, unknown = options->unknown_fields, admission,
+                writer = writer(exchange, *options, Kind::job)]() -> Admitted {
+    auto text = body_json(body, type);
+    if (!text.ok()) return {.refused = text.error()};
+    return admitted(parse_job(*text, unknown), admission, &writer);
   };
-  return admit(exchange, target, std::move(*parsed), options->dry,
-               writer(exchange, *options, Kind::job), std::move(exists));
+  return aside<Admitted>(body.size(), std::move(judge))
+      .then([this, &exchange, target, dry = options->dry](Admitted admitted) {
+        const std::string name = admitted.name;
+        return admit(exchange, target, std::move(admitted), dry, [&exchange, name] {
+          return exchange.send_error({Errc::exists, "", {}}, "jobs", name);
+        });
+      });
 }
 
-kj::Promise<void> Routes::admit(Exchange& exchange, const Target& target, ParsedJob parsed,
-                                bool dry, const Writer& writer,
-                                std::function<Promise()> when_exists) {
-  exchange.warnings = parsed.warnings;
-  std::string name = parsed.meta.name.empty() ? parsed.meta.generate_name : parsed.meta.name;
-  const Json said = parsed.document;
-  auto admitted = admit_job(std::move(parsed), {target.ns, random_uid(), options_.now(),
-                                                random_suffix(), options_.knobs.gates});
-  if (!admitted.ok()) return exchange.send_error(admitted.error(), "jobs", name);
-  core::JobObjectPtr job = std::move(*admitted);
-  if (exchange.method == kj::HttpMethod::POST) job = tracked_new(job, said, writer);
-  if (const auto why = beyond_bounds(job->json)) return too_large(exchange, *why);
-  name = job->meta.name;
+Routes::Admitted Routes::admitted(Result<ParsedJob> parsed, const Admission& admission,
+                                  const Writer* writer) {
+  if (!parsed.ok()) return {.refused = parsed.error()};
+  Admitted out{.warnings = parsed->warnings};
+  out.name = parsed->meta.name.empty() ? parsed->meta.generate_name : parsed->meta.name;
+  const Json said = parsed->document;
+  auto job = admit_job(std::move(*parsed), admission);
+  if (!job.ok()) {
+    out.refused = job.error();
+    return out;
+  }
+  out.job = writer ? tracked_new(*job, said, *writer) : *job;
+  out.name = out.job->meta.name;
+  if (auto why = beyond_bounds(out.job->json)) out.refused = beyond(std::move(*why));
+  for (std::string& warning : core::creation_warnings(out.job->meta, out.job->spec))
+    out.warnings.push_back(std::move(warning));
+  return out;
+}
+
+kj::Promise<void> Routes::admit(Exchange& exchange, const Target& target, Admitted admitted,
+                                bool dry, std::function<Promise()> when_exists) {
+  exchange.warnings = admitted.warnings;
+  if (admitted.refused) return send_refused(exchange, *admitted.refused, admitted.name);
+  const core::JobObjectPtr job = admitted.job;
+  const std::string name = admitted.name;
   if (view_.job(target.ns, name)) return when_exists();
-  for (std::string& warning : core::creation_warnings(job->meta, job->spec))
-    exchange.warnings.push_back(std::move(warning));
   if (dry) {
     const core::Job pretended(0, job);
     return respond(exchange, {.kind = Kind::job, .job = &pretended, .version = view_.version()},
@@ -213,64 +240,83 @@ kj::Promise<void> Routes::admit(Exchange& exchange, const Target& target, Parsed
 }
 
 // One way for all changes of a job: look, make, judge, hand over; again when it changed meanwhile.
-kj::Promise<void> Routes::change_job(Exchange& exchange, const Target& target, bool dry,
-                                     MakeJob make, Respond respond, int tries) {
+kj::Promise<void> Routes::change_job(Exchange& exchange, const Target& target, size_t said,
+                                     bool dry, MakeJob make, Respond respond, int tries) {
   const auto shown = view_.job(target.ns, target.name);
   if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "jobs", target.name);
-  core::JobObjectPtr seen = shown->job->object_ptr();
-  auto made = make(*shown->job);
-  if (!made.ok()) return exchange.send_error(made.error(), "jobs", target.name);
-  core::JobObjectPtr job = std::move(*made);
-  auto& warnings = exchange.warnings;
-  for (std::string& warning : core::update_warnings(seen->meta, job->meta, job->spec))
-    if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
-      warnings.push_back(std::move(warning));
-  if (job->json == seen->json) return respond(*shown);
-  if (const auto why = beyond_bounds(job->json, seen->json.size()))
-    return too_large(exchange, *why);
-  if (dry) {
-    const core::Job pretended(shown->job->id(), job, shown->job->state());
-    return respond({.kind = Kind::job, .job = &pretended, .version = shown->version});
-  }
-  Call call = new_call();
-  backend_.update_job(seen, job, std::move(call.done));
-  return call.promise.then([this, &exchange, target, job, make = std::move(make),
-                            respond = std::move(respond),
-                            tries](Status status) mutable -> kj::Promise<void> {
-    if (!status.ok() && status.error().code == Errc::conflict && tries > 1)
-      return change_job(exchange, target, false, std::move(make), std::move(respond), tries - 1);
-    if (!status.ok())
-      return exchange.send_error({status.error().code, "", {}}, "jobs", target.name);
-    if (const auto now = view_.job(target.ns, target.name);
-        now && now->job->object().meta.uid == job->meta.uid)
-      return respond(*now);
-    const core::Job was(0, job);  // somebody has deleted it already
-    return respond({.kind = Kind::job, .job = &was, .version = view_.version()});
-  });
+  const core::JobObjectPtr before = shown->job->object_ptr();
+  const size_t bytes = said + before->json.size();
+  const SeenJob seen = seen_job(*shown, bytes);
+  auto judge = [seen, make]() -> Result<MadeJob> {
+    auto made = make(seen);
+    if (!made.ok()) return made;
+    const core::JobObject& old = seen.job->object();
+    auto& warnings = made->warnings;
+    for (std::string& warning : core::update_warnings(old.meta, made->job->meta, made->job->spec))
+      if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
+        warnings.push_back(std::move(warning));
+    if (auto why = beyond_bounds(made->job->json, old.json.size())) return beyond(std::move(*why));
+    return made;
+  };
+  return aside<Result<MadeJob>>(bytes, std::move(judge))
+      .then([this, &exchange, target, said, dry, before, make = std::move(make),
+             respond = std::move(respond),
+             tries](Result<MadeJob> made) mutable -> kj::Promise<void> {
+        if (!made.ok()) return send_refused(exchange, made.error(), target.name);
+        for (std::string& warning : made->warnings) {
+          auto& told = exchange.warnings;
+          if (std::find(told.begin(), told.end(), warning) == told.end())
+            told.push_back(std::move(warning));
+        }
+        const core::JobObjectPtr job = made->job;
+        if (dry || job->json == before->json) {
+          const auto now = view_.job(target.ns, target.name);
+          if (!now) return exchange.send_error({Errc::not_found, "", {}}, "jobs", target.name);
+          const core::Job pretended(now->job->id(), job, now->job->state());
+          return respond({.kind = Kind::job, .job = &pretended, .version = now->version});
+        }
+        Call call = new_call();
+        backend_.update_job(before, job, std::move(call.done));
+        return call.promise.then([this, &exchange, target, job, said, make = std::move(make),
+                                  respond = std::move(respond),
+                                  tries](Status status) mutable -> kj::Promise<void> {
+          if (!status.ok() && status.error().code == Errc::conflict && tries > 1)
+            return change_job(exchange, target, said, false, std::move(make), std::move(respond),
+                              tries - 1);
+          if (!status.ok())
+            return exchange.send_error({status.error().code, "", {}}, "jobs", target.name);
+          if (const auto now = view_.job(target.ns, target.name);
+              now && now->job->object().meta.uid == job->meta.uid)
+            return respond(*now);
+          const core::Job was(0, job);  // somebody has deleted it already
+          return respond({.kind = Kind::job, .job = &was, .version = view_.version()});
+        });
+      });
 }
 
 kj::Promise<void> Routes::write_job(Exchange& exchange, const Target& target,
                                     const std::string& body) {
   auto options = write_options(exchange.url);
   if (!options.ok()) return exchange.bad(options.error().message);
-  MakeJob make = [this, &exchange, target, body, unknown = options->unknown_fields,
-                  writer = writer(exchange, *options, Kind::job)](
-                     const core::Job& seen) -> Result<core::JobObjectPtr> {
-    const uint64_t version = view_.owner_version(seen.id());
-    Json base = Json::parse(seen.object().json);
-    base["metadata"]["resourceVersion"] = std::to_string(view_.version());
-    auto json = written(exchange, body, base);
+  MakeJob make = [said = SaidBody::of(exchange, body), unknown = options->unknown_fields,
+                  gates = options_.knobs.gates, writer = writer(exchange, *options, Kind::job)](
+                     const SeenJob& seen) -> Result<MadeJob> {
+    const core::JobObject& old = seen.job->object();
+    Json base = Json::parse(old.json);
+    base["metadata"]["resourceVersion"] = std::to_string(seen.version);
+    auto json = written(said, base);
     if (!json.ok()) return json.error();
     auto parsed = parse_job(JsonText{std::move(*json), {}}, unknown);
     if (!parsed.ok()) return parsed.error();
-    if (!version_holds(parsed->resource_version, version)) return conflict();
-    exchange.warnings = parsed->warnings;
-    auto job = update_job(std::move(*parsed), seen.object(), observed(seen), options_.knobs.gates);
+    if (!version_holds(parsed->resource_version, seen.owner_version)) return conflict();
+    MadeJob made{nullptr, parsed->warnings};
+    auto job = update_job(std::move(*parsed), old, observed(*seen.job), gates);
     if (!job.ok()) return job.error();
-    return tracked(*job, seen.object().json, writer);
+    made.job = tracked(*job, old.json, writer);
+    return made;
   };
   return change_job(
-      exchange, target, options->dry, std::move(make),
+      exchange, target, body.size(), options->dry, std::move(make),
       [this, &exchange](const Shown& shown) { return respond(exchange, shown); }, kTries);
 }
 
@@ -284,25 +330,27 @@ kj::Promise<void> Routes::write_scale(Exchange& exchange, const Target& target,
                                       const std::string& body) {
   auto options = write_options(exchange.url);
   if (!options.ok()) return exchange.bad(options.error().message);
-  MakeJob make = [this, &exchange, body, writer = writer(exchange, *options, Kind::job, "scale")](
-                     const core::Job& seen) -> Result<core::JobObjectPtr> {
-    auto json = written(exchange, body, Json(scale_json(seen, view_.version())));
+  MakeJob make = [said = SaidBody::of(exchange, body), gates = options_.knobs.gates,
+                  writer = writer(exchange, *options, Kind::job, "scale")](
+                     const SeenJob& seen) -> Result<MadeJob> {
+    const core::JobObject& old = seen.job->object();
+    auto json = written(said, Json(scale_json(*seen.job, seen.version)));
     if (!json.ok()) return json.error();
-    const Json* said = find_path(*json, {"spec", "replicas"});
-    const Json replicas = said ? *said : Json(0);
+    const Json* wish = find_path(*json, {"spec", "replicas"});
+    const Json replicas = wish ? *wish : Json(0);
     if (!replicas.is_number_integer())
       return Error{Errc::invalid, "spec.replicas: has to be a whole number", {}};
-    if (!version_holds(version_text(*json), view_.owner_version(seen.id()))) return conflict();
-    Json document = Json::parse(seen.object().json);
+    if (!version_holds(version_text(*json), seen.owner_version)) return conflict();
+    Json document = Json::parse(old.json);
     document["spec"]["parallelism"] = replicas;
     auto parsed = parse_job(JsonText{std::move(document), {}}, FieldValidation::ignore);
     if (!parsed.ok()) return parsed.error();
-    auto job = update_job(std::move(*parsed), seen.object(), observed(seen), options_.knobs.gates);
+    auto job = update_job(std::move(*parsed), old, observed(*seen.job), gates);
     if (!job.ok()) return job.error();
-    return tracked(*job, seen.object().json, writer);
+    return MadeJob{tracked(*job, old.json, writer), {}};
   };
   return change_job(
-      exchange, target, options->dry, std::move(make),
+      exchange, target, body.size(), options->dry, std::move(make),
       [&exchange](const Shown& shown) {
         return exchange.send(200, dumped(scale_json(*shown.job, shown.version)) + "\n");
       },

@@ -100,8 +100,8 @@ kj::Promise<void> Routes::write_kept(Exchange& exchange, const Target& target,
       if (!read.ok()) return read.error();
       text = std::move(*read);
     } else {
-      auto patched =
-          written(exchange, body, Json(kept_json(*seen->kept->kept, seen->version, request.words)));
+      auto patched = written(SaidBody::of(exchange, body),
+                             Json(kept_json(*seen->kept->kept, seen->version, request.words)));
       if (!patched.ok()) return patched.error();
       text.value = std::move(*patched);
     }

@@ -78,7 +78,7 @@ kj::Promise<void> Routes::write_node(Exchange& exchange, const Target& target,
   MakeNode make = [&exchange, body, writer = writer(exchange, *options, Kind::node)](
                       const Shown& seen) -> Result<core::NodeSpec> {
     const Json base(node_json(*seen.node, seen.version));
-    auto json = written(exchange, body, base);
+    auto json = written(SaidBody::of(exchange, body), base);
     if (!json.ok()) return json.error();
     if (!version_holds(version_text(*json), seen.version)) return Error{Errc::conflict, "", {}};
     auto spec = node_spec(*json, *seen.node);

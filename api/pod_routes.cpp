@@ -175,7 +175,7 @@ kj::Promise<void> Routes::write_pod(Exchange& exchange, const Target& target,
   std::string text;
   renderer_.object(text, *shown);
   const Json base = Json::parse(text);
-  auto json = written(exchange, body, base);
+  auto json = written(SaidBody::of(exchange, body), base);
   if (!json.ok()) return refused(json.error());
   if (!version_holds(version_text(*json), shown->version)) return refused({Errc::conflict, "", {}});
   core::PodConditionsWrite write{.pod = shown->pod->key};

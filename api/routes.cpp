@@ -148,7 +148,13 @@ kj::Promise<void> Routes::not_allowed(Exchange& exchange, std::string methods) {
 kj::Promise<void> Routes::with_body(Exchange& exchange, const Target& target, Handler handler) {
   return exchange.read_body().then(
       [this, &exchange, target, handler](kj::Maybe<std::string> body) -> kj::Promise<void> {
-        KJ_IF_MAYBE (text, body) return (this->*handler)(exchange, target, *text);
+        KJ_IF_MAYBE (text, body) {
+          if (target.kind != Kind::job && text->size() > kSmallBodyMax)
+            return too_large(exchange,
+                             "the body is longer than 512 KiB, which is enough for all "
+                             "but jobs");
+          return (this->*handler)(exchange, target, *text);
+        }
         return kj::READY_NOW;  // answered already
       });
 }

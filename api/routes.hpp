@@ -12,10 +12,15 @@
 #include "api/streams.hpp"
 #include "api/write_options.hpp"
 
+#include <kj/debug.h>
+
+#include <exception>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace muster::api {
 
@@ -41,6 +46,34 @@ struct MusterTarget {
   static std::optional<MusterTarget> of(const Url& url);
 };
 
+// What a client wrote, without its connection: a job's is judged beside the API thread.
+struct SaidBody {
+  bool put = false;  // else a patch
+  std::string content_type, text;
+
+  static SaidBody of(const Exchange& exchange, std::string text) {
+    return {exchange.method == kj::HttpMethod::PUT, exchange.content_type, std::move(text)};
+  }
+};
+
+// A job as whoever changes it sees it.
+struct SeenJob {
+  std::shared_ptr<const core::Job> job;
+  uint64_t version = 0;        // of the View
+  uint64_t own_version = 0;    // of the job
+  uint64_t since = 0;          // Shown::since
+  uint64_t owner_version = 0;  // View::owner_version
+};
+struct MadeJob {
+  core::JobObjectPtr job;
+  std::vector<std::string> warnings;
+};
+
+// What is looked at on the API thread itself.
+constexpr size_t kHereMax = 32u << 10;  // bytes
+// Of everything but jobs.
+constexpr size_t kSmallBodyMax = 512u << 10;  // bytes
+
 // A call of the Backend as a promise.
 struct Call {
   kj::Promise<Status> promise;
@@ -60,11 +93,44 @@ class Routes {
  private:
   using Promise = kj::Promise<void>;
   using Handler = Promise (Routes::*)(Exchange&, const Target&, const std::string& body);
-  // Makes the new object from the one that is there.
-  using MakeJob = std::function<Result<core::JobObjectPtr>(const core::Job& seen)>;
+  // Makes the new object from the one that is there; on any thread.
+  using MakeJob = std::function<Result<MadeJob>(const SeenJob& seen)>;
   using MakeNode = std::function<Result<core::NodeSpec>(const Shown& seen)>;
   // Answers once the change is shown (or pretended).
   using Respond = std::function<Promise(const Shown&)>;
+
+  // Calls work() beside this thread if it has so many bytes to look at that it would hold it up.
+  template <class T>
+  kj::Promise<T> aside(size_t bytes, std::function<T()> work) {
+    if (bytes <= kHereMax) return work();
+    auto result = std::make_shared<std::optional<T>>();
+    auto failed = std::make_shared<std::string>();
+    auto paf = kj::newPromiseAndFulfiller<T>();
+    auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<T>>>(kj::mv(paf.fulfiller));
+    backend_.compute(
+        [result, failed, work = std::move(work)] {
+          try {
+            *result = work();
+          } catch (const std::exception& e) {
+            *failed = e.what();
+          }
+        },
+        [result, failed, fulfiller] {
+          if (*result)
+            (*fulfiller)->fulfill(std::move(**result));
+          else
+            (*fulfiller)->reject(KJ_EXCEPTION(FAILED, failed->c_str()));
+        });
+    return kj::mv(paf.promise);
+  }
+
+  // As whoever changes it beside this thread sees it; what is judged here and now is the View's
+  // own.
+  SeenJob seen_job(const Shown& shown, size_t bytes) const {
+    return {bytes <= kHereMax ? std::shared_ptr<const core::Job>(shown.job, [](auto) {})
+                              : std::make_shared<const core::Job>(*shown.job),
+            view_.version(), shown.version, shown.since, view_.owner_version(shown.job->id())};
+  }
 
   Promise with_body(Exchange& exchange, const Target& target, Handler handler);
   Promise not_allowed(Exchange& exchange, std::string methods);
@@ -88,10 +154,21 @@ class Routes {
   Promise verification(Exchange& exchange);
 
   Promise create(Exchange& exchange, const Target& target, const std::string& body);
-  // A parsed job, as `writer` wrote it (its managers are known already when it was applied).
-  Promise admit(Exchange& exchange, const Target& target, ParsedJob parsed, bool dry,
-                const Writer& writer, std::function<Promise()> when_exists);
+  // A new job, judged. `writer`: who created it; nullptr: its managers are known already, it was
+  // applied.
+  struct Admitted {
+    std::optional<Error> refused;
+    core::JobObjectPtr job;
+    std::string name;  // also of one that is refused
+    std::vector<std::string> warnings;
+  };
+  static Admitted admitted(Result<ParsedJob> parsed, const Admission& admission,
+                           const Writer* writer);
+  Promise admit(Exchange& exchange, const Target& target, Admitted admitted, bool dry,
+                std::function<Promise()> when_exists);
   Promise apply_job(Exchange& exchange, const Target& target, const std::string& body);
+  Promise apply_parsed(Exchange& exchange, const Target& target, const std::string& body,
+                       const WriteOptions& options, ParsedJob parsed);
   Promise apply_node(Exchange& exchange, const Target& target, const std::string& body);
   Promise write_job(Exchange& exchange, const Target& target, const std::string& body);
   Promise write_job_status(Exchange& exchange, const Target& target, const std::string& body);
@@ -101,7 +178,8 @@ class Routes {
   Promise write_scale(Exchange& exchange, const Target& target, const std::string& body);
   Promise remove_job(Exchange& exchange, const Target& target, const std::string& body);
   Promise remove_all(Exchange& exchange, const Target& target, const std::string& body);
-  Promise change_job(Exchange& exchange, const Target& target, bool dry, MakeJob make,
+  // `said`: bytes that were sent.
+  Promise change_job(Exchange& exchange, const Target& target, size_t said, bool dry, MakeJob make,
                      Respond respond, int tries);
   Promise removed(Exchange& exchange, const Target& target, const std::string& uid);
 
@@ -145,12 +223,15 @@ constexpr size_t kObjectMax = 3u << 19;  // bytes
 // Why an object is not kept; nothing: it is. One that was too large `before` may only shrink.
 std::optional<std::string> beyond_bounds(const std::string& json, size_t before = 0);
 kj::Promise<void> too_large(Exchange& exchange, const std::string& why);
+// The same as an error of a judged object, which send_refused() tells from the others.
+Error beyond(std::string why);
+kj::Promise<void> send_refused(Exchange& exchange, const Error& error, const std::string& name);
 
 // What the rules of an update look at in the status.
 core::ObservedStatus observed(const core::Job& job);
 
 // What a PUT (the body itself) or a PATCH makes of `base`.
-Result<Json> written(const Exchange& exchange, const std::string& body, const Json& base);
+Result<Json> written(const SaidBody& said, const Json& base);
 
 // The same job, with the managers that it has once this writer made it of what was there (empty:
 // nothing, it is new).

@@ -8,6 +8,8 @@
 #include "api/status_rules.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 namespace muster::api {
 namespace {
@@ -52,68 +54,109 @@ kj::Promise<void> Routes::write_job_status(Exchange& exchange, const Target& tar
   return change_status(exchange, target, body, *options, kTries);
 }
 
-kj::Promise<void> Routes::change_status(Exchange& exchange, const Target& target,
-                                        const std::string& body, const WriteOptions& options,
-                                        int tries) {
-  const auto shown = view_.job(target.ns, target.name);
-  if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "jobs", target.name);
-  auto refused = [&exchange, &target](const Error& error) {
-    return exchange.send_error(error, "jobs", target.name);
+namespace {
+
+// What becomes of a written status.
+struct JudgedStatus {
+  std::optional<Error> refused;
+  core::StatusWrite write;
+  std::vector<std::string> warnings;
+  std::string answer;  // to a dry run
+};
+
+struct StatusRequest {
+  SaidBody said;
+  FieldValidation unknown_fields;
+  core::Gates gates;
+  Writer writer;
+};
+
+JudgedStatus judge_status(const SeenJob& seen, const StatusRequest& request) {
+  const core::Job& job = *seen.job;
+  JudgedStatus out;
+  auto refused = [&out](Error error) {
+    out.refused = std::move(error);
+    return out;
   };
-  const core::Job& job = *shown->job;
-  Json base(job_json(job, shown->version));
+  Json base(job_json(job, seen.own_version));
   if (!base["status"].is_object()) base["status"] = Json::object();
   (void)conform_status(base["status"]);  // as an earlier version took it
-  auto json = written(exchange, body, base);
+  auto json = written(request.said, base);
   if (!json.ok()) return refused(json.error());
-  if (!version_holds(version_text(*json), shown->version)) return refused({Errc::conflict, "", {}});
+  if (!version_holds(version_text(*json), seen.since)) return refused({Errc::conflict, "", {}});
 
   Json& status = (*json)["status"];
   if (status.is_null()) status = Json::object();
   auto unknown = conform_status(status);
   if (!unknown.ok()) return refused(unknown.error());
   for (std::string& path : *unknown) path = "unknown field \"" + path + "\"";
-  if (options.unknown_fields == FieldValidation::strict && !unknown->empty()) {
+  if (request.unknown_fields == FieldValidation::strict && !unknown->empty()) {
     std::string message = "strict decoding error: ";
     for (size_t i = 0; i < unknown->size(); ++i) message += (i ? ", " : "") + (*unknown)[i];
-    return exchange.bad(message);
+    return refused({Errc::invalid, std::move(message), {}});
   }
-  if (options.unknown_fields == FieldValidation::warn) exchange.warnings = std::move(*unknown);
+  if (request.unknown_fields == FieldValidation::warn) out.warnings = std::move(*unknown);
 
   core::JobObjectPtr object = job.object_ptr();
   if (json->contains("metadata") && own_metadata(*json) != own_metadata(base)) {
-    auto made = with_metadata(job, *json, options.unknown_fields, options_.knobs.gates);
+    auto made = with_metadata(job, *json, request.unknown_fields, request.gates);
     if (!made.ok()) return refused(made.error());
-    object = tracked(*made, object->json, writer(exchange, options, Kind::job, "status"));
+    object = tracked(*made, object->json, request.writer);
   }
-  const bool elsewhere = managed_elsewhere(job.spec(), options_.knobs.gates);
+  const bool elsewhere = managed_elsewhere(job.spec(), request.gates);
   core::Violations found = elsewhere ? status_violations(job.spec(), base["status"], status)
                                      : kept_by_us(base["status"], status);
   if (!found.empty()) return refused({Errc::invalid, "the status breaks rules", found.take()});
 
-  core::StatusWrite write{.conditions = !elsewhere, .seen = job.object_ptr(), .object = object};
+  core::StatusWrite& write = out.write;
+  write = {.conditions = !elsewhere, .seen = job.object_ptr(), .object = object};
   write.seen_json = elsewhere ? job.state().external_status : job.state().own_conditions;
   write.json = status == base["status"] ? write.seen_json
                : elsewhere              ? status.dump()
                                         : own_conditions(status);
-  if (write.json == write.seen_json && object->json == job.object().json)
-    return respond(exchange, *shown);
-  if (const auto why = beyond_bounds(write.json, write.seen_json.size()))
-    return too_large(exchange, *why);
-  if (const auto why = beyond_bounds(object->json, job.object().json.size()))
-    return too_large(exchange, *why);
-  if (options.dry) return exchange.send(200, json->dump() + "\n");
-  Call call = new_call();
-  backend_.write_status(std::move(write), std::move(call.done));
-  return call.promise.then(
-      [this, &exchange, target, body, options, tries](Status done) -> kj::Promise<void> {
-        if (!done.ok() && done.error().code == Errc::conflict && tries > 1)
-          return change_status(exchange, target, body, options, tries - 1);
+  auto why = beyond_bounds(write.json, write.seen_json.size());
+  if (!why) why = beyond_bounds(object->json, job.object().json.size());
+  if (why) return refused(beyond(std::move(*why)));
+  out.answer = json->dump() + "\n";
+  return out;
+}
+
+}  // namespace
+
+kj::Promise<void> Routes::change_status(Exchange& exchange, const Target& target,
+                                        const std::string& body, const WriteOptions& options,
+                                        int tries) {
+  const auto shown = view_.job(target.ns, target.name);
+  if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "jobs", target.name);
+  const core::JobState& state = shown->job->state();
+  const size_t bytes = body.size() + shown->job->object().json.size() +
+                       state.external_status.size() + state.own_conditions.size();
+  const SeenJob seen = seen_job(*shown, bytes);
+  StatusRequest request{SaidBody::of(exchange, body), options.unknown_fields, options_.knobs.gates,
+                        writer(exchange, options, Kind::job, "status")};
+  auto judge = [seen, request = std::move(request)] { return judge_status(seen, request); };
+  return aside<JudgedStatus>(bytes, std::move(judge))
+      .then([this, &exchange, target, body, options,
+             tries](JudgedStatus judged) -> kj::Promise<void> {
+        exchange.warnings = std::move(judged.warnings);
+        if (judged.refused) return send_refused(exchange, *judged.refused, target.name);
+        const core::StatusWrite& write = judged.write;
         const auto now = view_.job(target.ns, target.name);
-        if (!done.ok() || !now)
-          return exchange.send_error({done.ok() ? Errc::not_found : done.error().code, "", {}},
-                                     "jobs", target.name);
-        return respond(exchange, *now);
+        if (now && write.json == write.seen_json && write.object->json == write.seen->json)
+          return respond(exchange, *now);
+        if (options.dry) return exchange.send(200, judged.answer);
+        Call call = new_call();
+        backend_.write_status(std::move(judged.write), std::move(call.done));
+        return call.promise.then(
+            [this, &exchange, target, body, options, tries](Status done) -> kj::Promise<void> {
+              if (!done.ok() && done.error().code == Errc::conflict && tries > 1)
+                return change_status(exchange, target, body, options, tries - 1);
+              const auto after = view_.job(target.ns, target.name);
+              if (!done.ok() || !after)
+                return exchange.send_error(
+                    {done.ok() ? Errc::not_found : done.error().code, "", {}}, "jobs", target.name);
+              return respond(exchange, *after);
+            });
       });
 }
 

@@ -50,7 +50,7 @@ RestingJob entry_of(const core::Resting& job) {
 // A copy that begins with this commit.
 std::unique_ptr<JobView> view_of(core::Job job, uint64_t commit) {
   auto view = std::make_unique<JobView>(std::move(job));
-  view->version = view->loaded = commit;
+  view->version = view->before = view->loaded = commit;
   view->job.each_pod([&](const core::Pod& pod) {
     if (shows(view->job, pod)) view->pods[pod.key] = commit;
   });
@@ -93,7 +93,7 @@ void View::load_damaged(JobId id, core::JobObjectPtr object, const std::string& 
 void View::loaded(uint64_t commit, std::vector<core::NodeInfo> nodes) {
   commit_ = floor_ = commit;
   for (auto& [id, view] : jobs_) {
-    view->version = view->loaded = commit;
+    view->version = view->before = view->loaded = commit;
     for (auto& [key, version] : view->pods) version = commit;
   }
   for (auto& [id, job] : resting_) job.version = commit;
@@ -232,6 +232,7 @@ void View::apply(JobView& view, const core::Record& record) {
     view.owner_version = commit_;
   }
   if (!hidden && view.version != commit_) {
+    view.before = view.version;
     view.version = commit_;
     push({.job = view.job.id(), .kind = Kind::job, .type = Change::Type::touched});
   }
@@ -551,6 +552,7 @@ std::optional<Shown> View::find(const Key& key) const {
   Shown shown{.kind = key.kind, .job = &view->job, .version = view->version};
   if (key.kind == Kind::job) {
     if (view->job.hidden()) return std::nullopt;
+    shown.since = told_since(view->version, view->before);
   } else if (key.kind == Kind::pod) {
     auto it = view->pods.find(key.pod);
     if (it == view->pods.end()) return std::nullopt;

@@ -52,6 +52,7 @@ struct JobView {
   explicit JobView(core::Job j) : job(std::move(j)) {}
   core::Job job;
   uint64_t version = 0;
+  uint64_t before = 0;                        // its version before this one
   uint64_t owner_version = 0;                 // when metadata or spec changed last
   uint64_t before_owner = 0;                  // its version before that
   std::unordered_map<PodKey, uint64_t> pods;  // shown pods
@@ -121,6 +122,7 @@ struct Shown {
   const KeptView* kept = nullptr;  // lease, and an event that a client wrote; then there is no job
   uint64_t version = 0;            // as it is told
   uint64_t own_version = 0;        // of the object, where a watch tells another; 0: the same
+  uint64_t since = 0;  // of a job: as told_since(), the lowest that stands for all of it
 };
 
 // The name of an object for as long as it lives; also when the View has changed.

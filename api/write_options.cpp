@@ -2,6 +2,7 @@
 
 #include "api/json.hpp"
 #include "api/json_text.hpp"
+#include "api/protobuf.hpp"
 #include "api/yaml.hpp"
 
 #include <algorithm>
@@ -46,6 +47,7 @@ std::string manager_name(const WriteOptions& options, const std::string& user_ag
 }
 
 Result<std::string> body_json(const std::string& body, const std::string& content_type) {
+  if (content_type.starts_with(kProtobufType)) return protobuf_to_json(body);
   if (content_type.find("yaml") == std::string::npos) return body;
   if (is_json_object(body)) return body;  // whoever reads it says what is wrong with it
   if (auto fits = check_yaml_body(body); !fits.ok()) return fits.error();

@@ -11,6 +11,7 @@
 #include "coordinator/listen_error.hpp"
 #include "coordinator/random.hpp"
 #include "coordinator/replies.hpp"
+#include "coordinator/workshop.hpp"
 #include "storage/attempts.hpp"
 #include "storage/backup.hpp"
 #include "storage/verify.hpp"
@@ -112,6 +113,7 @@ class Thread final : public ApiThread, public api::Backend {
     post([this] { (*stopped_)->fulfill(); });
     thread_.join();
     if (reader_.joinable()) reader_.join();
+    workshop_.stop();
   }
 
   // ---- api::Backend, on the API thread
@@ -178,6 +180,14 @@ class Thread final : public ApiThread, public api::Backend {
     api::AttemptPage out{std::move(page->attempts), {}, {page->end.sequence, page->end.skip}};
     if (page->next) out.next = std::pair(page->next->sequence, page->next->skip);
     return out;
+  }
+
+  void compute(std::function<void()> work, std::function<void()> done) override {
+    workshop_.give([work = std::move(work), tell = replies_.across(std::function<void(Nothing)>(
+                                                [done = std::move(done)](Nothing) { done(); }))] {
+      work();
+      tell(Nothing{});
+    });
   }
 
   void back_up(std::string dir, std::function<void(Result<api::BackupMade>)> done) override {
@@ -278,6 +288,7 @@ class Thread final : public ApiThread, public api::Backend {
   ApiOptions options_;
   std::thread thread_;
   std::thread reader_;  // of read_all(); made and joined on the API thread, and after its end
+  Workshop workshop_;   // of compute()
   std::atomic<bool> reading_{false};
   std::string address_;
   std::shared_ptr<Door> door_ = std::make_shared<Door>();

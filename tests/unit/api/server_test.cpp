@@ -3,11 +3,13 @@
 
 #include "api/list_page.hpp"
 #include "api/page.hpp"
+#include "api/routes.hpp"
 #include "view_fixture.hpp"
 
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <tuple>
 #include <unistd.h>
 
 namespace muster::api {
@@ -147,6 +149,14 @@ class FakeBackend final : public Backend {
     }
     return page;
   }
+
+  // Beside the API thread: here when the test says so.
+  void compute(std::function<void()> work, std::function<void()> done) override {
+    if (!hold_computing) return Backend::compute(std::move(work), std::move(done));
+    held.emplace_back(std::move(work), std::move(done));
+  }
+  std::deque<std::pair<std::function<void()>, std::function<void()>>> held;
+  bool hold_computing = false;
 
   std::vector<core::Pod> closed;
   std::optional<Error> refuse;
@@ -322,6 +332,42 @@ class ServerTest : public ::testing::Test {
   std::deque<std::string>& sent_ = rig_->sent;
   kj::TaskSet& connections_ = rig_->connections;
 };
+
+TEST_F(ServerTest, P04OthersAreAnsweredWhileALargeBodyIsJudged) {
+  backend.hold_computing = true;
+  Json job = Json::parse(kManifest);
+  job["metadata"]["annotations"]["long"] = std::string(kHereMax, 'x');
+  const std::string body = job.dump(), json = "Content-Type: application/json\r\n";
+  auto large = connect(request("POST", kJobs, json, body));
+  auto reading = large->read().eagerlyEvaluate([](kj::Exception&&) {});
+  ASSERT_TRUE(until([&] { return backend.held.size() == 1; }));
+  EXPECT_EQ(get("/livez").code, 200);
+  EXPECT_EQ(backend.creates, 0);
+  EXPECT_TRUE(large->raw.empty());
+  auto [work, done] = std::move(backend.held.front());
+  backend.held.pop_front();
+  work();
+  done();
+  ASSERT_TRUE(until([&] { return whole(large->raw); }));
+  EXPECT_EQ(parsed(large->raw).code, 201) << large->raw;
+  // Whoever goes away meanwhile leaves nothing behind that is touched later.
+  auto pipe = io.provider->newTwoWayPipe();
+  auto serving = server.serve_connection(kj::mv(pipe.ends[0])).eagerlyEvaluate([](auto&&) {});
+  const std::string put = request("PUT", kJobs + "/new", json, body);
+  auto writing = pipe.ends[1]->write(put.data(), put.size()).eagerlyEvaluate([](auto&&) {});
+  ASSERT_TRUE(until([&] { return backend.held.size() == 1; }));
+  serving = nullptr;
+  std::tie(work, done) = std::move(backend.held.front());
+  backend.held.clear();
+  work();
+  done();
+  EXPECT_EQ(get("/livez").code, 200);
+}
+
+TEST_F(ServerTest, P04BodiesOfOtherKindsAreSmaller) {
+  const std::string body = "{\"kind\": \"" + std::string(kSmallBodyMax, 'x') + "\"}";
+  EXPECT_EQ(post("/apis/coordination.k8s.io/v1/namespaces/default/leases", body).code, 413);
+}
 
 TEST_F(ServerTest, CreatesAndGets) {
   const Answer created = post(kJobs, kManifest);
