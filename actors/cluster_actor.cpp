@@ -1,5 +1,6 @@
 #include "actors/cluster_actor.hpp"
 
+#include "actors/gate.hpp"
 #include "actors/supervise.hpp"
 #include "base/log.hpp"
 #include "base/secret.hpp"
@@ -13,8 +14,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 #include <set>
-#include <unordered_map>
 #include <utility>
 
 namespace muster::actors {
@@ -26,15 +27,14 @@ using core::NodeInfo;
 class Cluster : public cluster_actor::base {
  public:
   Cluster(caf::actor_config& config, journal_actor journal,
-          std::function<registry_actor()> registry, AgentLink& link, WallClock clock,
+          std::function<registry_actor()> registry, SealedLink link, WallClock clock,
           ClusterOptions options, std::vector<NodeInfo> nodes,
           const std::map<JobId, HeldSlots>& holds)
       : cluster_actor::base(config),
-        journal_(std::move(journal)),
         registry_(std::move(registry)),
-        link_(link),
         clock_(std::move(clock)),
-        options_(std::move(options)) {
+        options_(std::move(options)),
+        gate_(std::move(journal), link, notify_self<cluster_actor>(this)) {
     for (NodeInfo& info : nodes) {
       last_node_ = std::max(last_node_, info.id);
       if (!info.gone) by_name_[info.name] = info.id;
@@ -66,7 +66,13 @@ class Cluster : public cluster_actor::base {
         },
         [this](const ChangeNode& m) { change(m); },
         [this](const DeleteNode& m) { remove(m); },
-        [this](const durable_atom&, uint64_t asked) { durable(asked); },
+        [this](const durable_atom&, uint64_t number, uint64_t commit) {
+          gate_.open(number, commit);
+        },
+        [this](const sync_atom&, uint64_t number) {
+          auto answered = registering_.extract(number);
+          answered.mapped()();
+        },
         [this](const place_atom&) { place(); },
         [this](const beat_atom&) { beat(); },
         [this](const stop_atom&) { quit(); },
@@ -75,9 +81,9 @@ class Cluster : public cluster_actor::base {
 
   void on_exit() override {
     actors_.clear();
-    asked_.clear();
+    registering_.clear();
     registry_ = nullptr;
-    destroy(journal_);
+    gate_.close();
   }
 
  private:
@@ -101,8 +107,9 @@ class Cluster : public cluster_actor::base {
 
   void enroll(const RegisterAgent& m) {
     const AgentHello& hello = m.hello;
-    auto refuse = [&m](HelloAnswer::Kind kind, std::string why) {
-      m.done({kind, std::move(why), kNoNode, {}});
+    auto refuse = [this, &m](HelloAnswer::Kind kind, std::string why) {
+      gate_.after([done = m.done, answer = HelloAnswer{kind, std::move(why), kNoNode, {}}](
+                      const Durable& durable) { done(durable, answer); });
     };
     bool holds = !hello.running.empty() || !hello.waiting.empty() || !hello.ended.empty();
     bool ours = hello.cluster_id == options_.cluster_id;
@@ -177,11 +184,12 @@ class Cluster : public cluster_actor::base {
               hello.slots, hello.running.size(), hello.waiting.size(), hello.ended.size());
     bool replaced = old != kNoNode && old != id;
     if (awaited_.erase(hello.node) > 0 && awaited_.empty()) options_.all_here();
-    later(std::move(changed), [this, m, id, old, replaced, restored, spec = node.info.spec] {
-      nodes_[id].durable_spec = spec;
-      if (replaced) send(registry_(), NodeIsLost{old, core::EndCause::node_lost});
-      reconcile(m, id, restored);
-    });
+    later(std::move(changed),
+          [this, m, id, old, replaced, restored, spec = node.info.spec](const Durable&) {
+            nodes_[id].durable_spec = spec;
+            if (replaced) send(registry_(), NodeIsLost{old, core::EndCause::node_lost});
+            reconcile(m, id, restored);
+          });
   }
 
   // Does it come from the work-dir of this node? A row of an earlier version has no secret and
@@ -231,14 +239,15 @@ class Cluster : public cluster_actor::base {
       for (PodId pod : *pods)
         if (!known_strangers.contains(pod)) ask.known[pod.job].insert(pod.key());
     auto end = std::make_shared<std::vector<PodId>>();
-    uint64_t number = ++last_asked_;
-    asked_.emplace(number, [this, id, end, restored, running = m.hello.running, done = m.done] {
-      if (!restored) return done({HelloAnswer::Kind::welcome, "", id, std::move(*end)});
-      spare(id, running, std::move(*end), done);
-    });
+    uint64_t number = ++last_registering_;
+    registering_.emplace(number,
+                         [this, id, end, restored, running = m.hello.running, done = m.done] {
+                           if (restored) return spare(id, running, std::move(*end), done);
+                           welcome({}, id, std::move(*end), done);
+                         });
     ask.answered = [me = cluster_actor{this}, number, end](std::vector<PodId> pods) {
       *end = std::move(pods);
-      caf::anon_send(me, durable_atom_v, number);
+      caf::anon_send(me, sync_atom_v, number);
     };
     send(registry_(), std::move(ask));
   }
@@ -246,7 +255,7 @@ class Cluster : public cluster_actor::base {
   // What runs on a node from before a restore and is not open here may be the work of days, begun
   // after the backup: it is left alone and listed, for people to look at.
   void spare(NodeId id, const std::vector<PodId>& running, std::vector<PodId> end,
-             const std::function<void(HelloAnswer)>& done) {
+             const Reply<HelloAnswer>& done) {
     const std::set<PodId> runs(running.begin(), running.end());
     std::vector<PodId>& strangers = nodes_[id].info.strangers;
     const size_t before = strangers.size();
@@ -257,18 +266,24 @@ class Cluster : public cluster_actor::base {
                 nodes_[id].info.name, id, to_string(pod));
       return true;
     });
-    auto answer = [id, end = std::move(end), done] {
-      done({HelloAnswer::Kind::welcome, "", id, end});
-    };
-    if (strangers.size() == before) return answer();
-    later({nodes_[id].info}, answer);
+    std::vector<NodeInfo> changed;
+    if (strangers.size() != before) changed.push_back(nodes_[id].info);
+    welcome(std::move(changed), id, std::move(end), done);
+  }
+
+  void welcome(std::vector<NodeInfo> changed, NodeId id, std::vector<PodId> end,
+               const Reply<HelloAnswer>& done) {
+    later(std::move(changed), [id, end = std::move(end), done](const Durable& durable) {
+      done(durable, {HelloAnswer::Kind::welcome, "", id, end});
+    });
   }
 
   // ---- life of a node
 
   void link_up(const LinkUp& m) {
     Node* node = find(m.node);
-    if (!node || node->info.gone) return link_.drop(m.node);
+    if (!node || node->info.gone)
+      return gate_.after([node = m.node](const Durable& durable) { durable.link().drop(node); });
     node->link = m.link;
     node->lease.renew();
     node->info.heartbeat_ms = clock_();
@@ -338,8 +353,8 @@ class Cluster : public cluster_actor::base {
         "node {} (n{}) is lost: silent for --node-grace; its pods fail and are placed elsewhere",
         nodes_[id].info.name, id);
     std::vector<NodeInfo> changed{retire(id)};
-    link_.drop(id);
-    later(std::move(changed), [this, id] {
+    later(std::move(changed), [this, id](const Durable& durable) {
+      durable.link().drop(id);
       send(registry_(), NodeIsLost{id, core::EndCause::node_lost});
     });
   }
@@ -392,14 +407,14 @@ class Cluster : public cluster_actor::base {
     if (id == kNoNode) return no_node(m.name, m.done);
     Node& node = nodes_[id];
     if (node.info.spec != m.seen)
-      return m.done(Error{Errc::conflict, "the node has been modified", {}});
+      return refuse(m.done, {Errc::conflict, "the node has been modified", {}});
     node.info.spec = m.spec;
     if (!node.info.gone) slots_.set_node(node.info);
     log::info("node {} (n{}) is changed{}", m.name, id,
               m.spec.unschedulable ? ": it is cordoned" : "");
-    later({node.info}, [this, id, spec = m.spec, done = m.done] {
+    later({node.info}, [this, id, spec = m.spec, done = m.done](const Durable& durable) {
       nodes_[id].durable_spec = spec;
-      done(Nothing{});
+      done(durable, Nothing{});
       place_soon();
     });
   }
@@ -410,17 +425,19 @@ class Cluster : public cluster_actor::base {
     log::warn("node {} (n{}) is deleted; its pods end as disrupted", m.name, id);
     retire(id);
     nodes_[id].info.deleted = true;
-    link_.drop(id);
-    later({nodes_[id].info}, [this, id, done = m.done] {
+    later({nodes_[id].info}, [this, id, done = m.done](const Durable& durable) {
+      durable.link().drop(id);
       send(registry_(), NodeIsLost{id, core::EndCause::node_deleted});
-      done(Nothing{});
+      done(durable, Nothing{});
     });
   }
 
-  void no_node(const std::string& name, const std::function<void(Status)>& done) {
-    later({}, [done, name] {
-      done(Error{Errc::not_found, "nodes \"" + name + "\" not found", {}});
-    });
+  void no_node(const std::string& name, const Reply<Status>& done) {
+    refuse(done, {Errc::not_found, "nodes \"" + name + "\" not found", {}});
+  }
+
+  void refuse(const Reply<Status>& done, Error why) {
+    gate_.after([done, why = std::move(why)](const Durable& durable) { done(durable, why); });
   }
 
   // ---- slots
@@ -466,7 +483,8 @@ class Cluster : public cluster_actor::base {
 
   // ---- the journal
 
-  void later(std::vector<NodeInfo> changed, std::function<void()> then) {
+  void later(std::vector<NodeInfo> changed, Gate::Effects then) {
+    if (changed.empty()) return gate_.after(std::move(then));
     Append append;
     for (NodeInfo& info : changed) {
       append.rows.push_back(storage::node_row(info));
@@ -474,22 +492,10 @@ class Cluster : public cluster_actor::base {
       if (!info.gone) info.health = NodeInfo::Health::unknown;
     }
     append.nodes = std::move(changed);
-    uint64_t number = ++last_asked_;
-    asked_.emplace(number, std::move(then));
-    append.done = [me = cluster_actor{this}, number](uint64_t) {
-      caf::anon_send(me, durable_atom_v, number);
-    };
-    send(journal_, std::move(append));
+    gate_.after(std::move(append), std::move(then));
   }
 
-  void durable(uint64_t asked) {
-    auto node = asked_.extract(asked);
-    node.mapped()();
-  }
-
-  journal_actor journal_;
   std::function<registry_actor()> registry_;
-  AgentLink& link_;
   WallClock clock_;
   ClusterOptions options_;
   std::map<NodeId, Node> nodes_;
@@ -501,19 +507,20 @@ class Cluster : public cluster_actor::base {
   bool place_due_ = false;
   Millis again_at_ = 0;  // uptime: place() comes by itself then
   Seldom unproven_;
-  uint64_t last_asked_ = 0;
-  std::unordered_map<uint64_t, std::function<void()>> asked_;
+  uint64_t last_registering_ = 0;
+  std::map<uint64_t, std::function<void()>> registering_;  // that the jobs were asked about
+  Gate gate_;
 };
 
 }  // namespace
 
 cluster_actor spawn_cluster(caf::actor_system& system, journal_actor journal,
-                            std::function<registry_actor()> registry, AgentLink& link,
+                            std::function<registry_actor()> registry, SealedLink link,
                             WallClock clock, ClusterOptions options, std::vector<NodeInfo> nodes,
                             std::map<JobId, HeldSlots> holds) {
-  return vital(cluster_actor{system.spawn<Cluster>(
-      std::move(journal), std::move(registry), std::ref(link), std::move(clock), std::move(options),
-      std::move(nodes), std::move(holds))});
+  return vital(cluster_actor{system.spawn<Cluster>(std::move(journal), std::move(registry), link,
+                                                   std::move(clock), std::move(options),
+                                                   std::move(nodes), std::move(holds))});
 }
 
 }  // namespace muster::actors

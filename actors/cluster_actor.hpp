@@ -48,7 +48,7 @@ struct HeldSlots {
 // `registry` is asked for when it is first needed: the two know each other. `holds`: of the folded
 // jobs.
 cluster_actor spawn_cluster(caf::actor_system& system, journal_actor journal,
-                            std::function<registry_actor()> registry, AgentLink& link,
+                            std::function<registry_actor()> registry, SealedLink link,
                             WallClock clock, ClusterOptions options,
                             std::vector<core::NodeInfo> nodes, std::map<JobId, HeldSlots> holds);
 

@@ -10,8 +10,8 @@ namespace {
 constexpr std::chrono::seconds kAskAgain{10};
 }
 
-IndexActor::IndexActor(caf::actor_config& config, JobId job, AgentLink& link, WallClock clock)
-    : index_actor::base(config), job_(job), link_(link), clock_(std::move(clock)) {}
+IndexActor::IndexActor(caf::actor_config& config, JobId job, WallClock clock)
+    : index_actor::base(config), job_(job), clock_(std::move(clock)) {}
 
 IndexActor::behavior_type IndexActor::make_behavior() {
   return {[this](const FollowLaunch& order) { follow(order); },
@@ -22,22 +22,23 @@ IndexActor::behavior_type IndexActor::make_behavior() {
 
 void IndexActor::follow(const FollowLaunch& order) {
   pods_[order.pod] = order.node;
-  link_.launch(order.node, order.link, {job_, order.pod.index, order.pod.attempt}, order.object);
+  order.durable.link().launch(order.node, order.link, {job_, order.pod.index, order.pod.attempt},
+                              order.object);
 }
 
 void IndexActor::end(const FollowKill& order) {
   pods_[order.pod] = order.node;
-  killing_[order.pod] = {order.node, order.deadline_ms};
-  link_.kill(order.node, {job_, order.pod.index, order.pod.attempt},
-             std::max<Millis>(0, order.deadline_ms - clock_()));
+  killing_.insert_or_assign(order.pod, Killing{order.node, order.deadline_ms, order.durable});
+  order.durable.link().kill(order.node, {job_, order.pod.index, order.pod.attempt},
+                            std::max<Millis>(0, order.deadline_ms - clock_()));
   delayed_send(this, kAskAgain, wake_atom_v, ++round_);
 }
 
 void IndexActor::ask_again(uint64_t round) {
   if (round != round_ || killing_.empty()) return;
   for (const auto& [pod, k] : killing_)
-    link_.kill(k.node, {job_, pod.index, pod.attempt},
-               std::max<Millis>(0, k.deadline_ms - clock_()));
+    k.durable.link().kill(k.node, {job_, pod.index, pod.attempt},
+                          std::max<Millis>(0, k.deadline_ms - clock_()));
   delayed_send(this, kAskAgain, wake_atom_v, round_);
 }
 

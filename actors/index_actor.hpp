@@ -16,13 +16,14 @@ namespace muster::actors {
 
 class IndexActor : public index_actor::base {
  public:
-  IndexActor(caf::actor_config& config, JobId job, AgentLink& link, WallClock clock);
+  IndexActor(caf::actor_config& config, JobId job, WallClock clock);
   behavior_type make_behavior() override;
 
  private:
   struct Killing {
     NodeId node;
     Millis deadline_ms;
+    Durable durable;
   };
   void follow(const FollowLaunch& order);
   void end(const FollowKill& order);
@@ -30,7 +31,6 @@ class IndexActor : public index_actor::base {
   void close(PodKey pod);
 
   JobId job_;
-  AgentLink& link_;
   WallClock clock_;
   std::map<PodKey, NodeId> pods_;
   std::map<PodKey, Killing> killing_;

@@ -32,13 +32,14 @@ JobActor::JobActor(caf::actor_config& config, JobSurroundings around, core::JobC
       judged_object_(job_.object_ptr()),
       next_seq_(next_seq),
       first_tail_seq_(first_tail_seq),
-      tail_bytes_(tail_bytes) {}
+      tail_bytes_(tail_bytes),
+      gate_(around_.journal, around_.link, notify_self<job_actor>(this)) {}
 
 JobActor::behavior_type JobActor::make_behavior() {
   set_down_handler([this](caf::down_msg& down) { respawn(down); });
   for (core::Effect& effect : job_.standing(now()))
     if (auto* ask = std::get_if<core::AskSlots>(&effect))
-      act(*ask);  // launches and kills wait for their nodes
+      ask_slots(*ask);  // launches and kills wait for their nodes
   take(core::TimePassed{});
   return {
       [this](const JobReport& m) {
@@ -66,7 +67,7 @@ JobActor::behavior_type JobActor::make_behavior() {
       },
       [this](const JobHears& m) { take(m.heard); },
       [this](const sync_atom&) { step(); },
-      [this](const durable_atom&, uint64_t) { durable(); },
+      [this](const durable_atom&, uint64_t number, uint64_t commit) { gate_.open(number, commit); },
       [this](const wake_atom&, uint64_t round) {
         if (round != wake_round_) return;
         wake_ms_ = 0;
@@ -74,7 +75,7 @@ JobActor::behavior_type JobActor::make_behavior() {
       },
       [this](const stop_atom&) {
         stopping_ = true;
-        if (!writing_) step();
+        if (!gate_.closed()) step();
         leave_if_idle();
       },
   };
@@ -83,6 +84,7 @@ JobActor::behavior_type JobActor::make_behavior() {
 void JobActor::on_exit() {
   for (auto& [index, by] : followers_) send_exit(by.actor, caf::exit_reason::user_shutdown);
   followers_.clear();
+  gate_.close();
   destroy(around_.journal);
   destroy(around_.cluster);
   destroy(around_.registry);
@@ -90,7 +92,7 @@ void JobActor::on_exit() {
 
 void JobActor::take(core::Event event) {
   arrived_.push_back(std::move(event));
-  if (step_due_ || writing_) return;
+  if (step_due_ || gate_.closed()) return;
   step_due_ = true;
   send(this, sync_atom_v);  // lands behind all that waits in the mailbox
 }
@@ -118,7 +120,7 @@ void JobActor::take_ask(const JobAsk& m) {
 
 void JobActor::step() {
   step_due_ = false;
-  if (writing_ || arrived_.empty()) return;
+  if (gate_.closed() || arrived_.empty()) return;
   // A Want tells of the grants that its decision knew, no later ones.
   for (const core::Event& event : arrived_)
     if (auto* granted = std::get_if<core::SlotsGranted>(&event))
@@ -138,28 +140,22 @@ void JobActor::step() {
     decision.effects.push_back(core::AskSlots{job_.slots_wanted()});
     decision.effects.push_back(core::WakeAt{now()});  // the knobs may have changed
   }
-  if (decision.records.empty()) {
-    for (const core::Effect& effect : decision.effects) perform(effect);
-    return leave_if_idle();
-  }
+  auto effects = [this, effects = std::move(decision.effects)](const Durable& durable) {
+    this->durable(effects, durable);
+  };
+  if (decision.records.empty()) return gate_.after(std::move(effects));
   Append append;
   append.rows = rows_of(decision);
   append.records = std::make_shared<core::JobRecords>(
       core::JobRecords{job_.id(), std::move(decision.records), std::move(before)});
-  append.done = [me = job_actor{this}](uint64_t commit) {
-    caf::anon_send(me, durable_atom_v, commit);
-  };
   append.may_wait = job_.active() >= kManyActive;
-  waiting_ = std::move(decision.effects);
-  writing_ = true;
-  send(around_.journal, std::move(append));
+  gate_.after(std::move(append), std::move(effects));
 }
 
-void JobActor::durable() {
-  writing_ = false;
+void JobActor::durable(const std::vector<core::Effect>& effects, const Durable& durable) {
   if (job_.hidden() && !std::exchange(hidden_told_, true))
     send(around_.registry, JobIsHidden{job_.id()});  // before anybody is answered
-  for (const core::Effect& effect : std::exchange(waiting_, {})) perform(effect);
+  for (const core::Effect& effect : effects) perform(effect, durable);
   if (!arrived_.empty() && !step_due_) {
     step_due_ = true;
     send(this, sync_atom_v);
@@ -170,7 +166,7 @@ void JobActor::durable() {
 // What was taken in is answered before the actor goes, or an agent would wait for an ack that never
 // comes.
 void JobActor::leave_if_idle() {
-  if (stopping_ && !writing_ && arrived_.empty()) quit();
+  if (stopping_ && !gate_.closed() && arrived_.empty()) quit();
 }
 
 std::vector<storage::Row> JobActor::rows_of(const core::Decision& decision) {
@@ -200,56 +196,56 @@ std::vector<storage::Row> JobActor::rows_of(const core::Decision& decision) {
   return rows;
 }
 
-void JobActor::perform(const core::Effect& effect) {
-  std::visit([this](const auto& order) { act(order); }, effect);
+void JobActor::perform(const core::Effect& effect, const Durable& durable) {
+  std::visit([this, &durable](const auto& order) { act(order, durable); }, effect);
 }
 
-void JobActor::act(const core::LaunchPods& order) {
+void JobActor::act(const core::LaunchPods& order, const Durable& durable) {
   for (const auto& [pod, node, link] : order.pods) {
     // An order that the same batch overtook (the pod was stopped or has ended since) is void.
     auto it = job_.state().open.find(pod);
     if (it == job_.state().open.end() || it->second.stopping_ms != 0) continue;
     Follower& by = follower(pod.index);
-    by.pods[pod] = {link, false};
-    send(by.actor, FollowLaunch{pod, node, link, job_.object_ptr()});
+    by.pods.insert_or_assign(pod, Follower::Pod{durable, link, false});
+    send(by.actor, FollowLaunch{pod, node, link, job_.object_ptr(), durable});
   }
 }
 
-void JobActor::act(const core::KillPods& order) {
+void JobActor::act(const core::KillPods& order, const Durable& durable) {
   for (const auto& [pod, node, link] : order.pods)
-    if (job_.state().open.contains(pod)) follow_kill(follower(pod.index), pod, node);
+    if (job_.state().open.contains(pod)) follow_kill(follower(pod.index), pod, node, durable);
 }
 
-void JobActor::follow_kill(Follower& by, PodKey pod, NodeId node) {
-  by.pods[pod].killing = true;
+void JobActor::follow_kill(Follower& by, PodKey pod, NodeId node, const Durable& durable) {
+  by.pods.try_emplace(pod, Follower::Pod{durable}).first->second.killing = true;
   const core::Pod& open = job_.state().open.at(pod);
   Millis grace_ms =
       open.grace_ms >= 0 ? open.grace_ms : job_.spec().pod.termination_grace_s.value_or(30) * 1000;
-  send(by.actor, FollowKill{pod, node, open.stopping_ms + grace_ms});
+  send(by.actor, FollowKill{pod, node, open.stopping_ms + grace_ms, durable});
 }
 
-void JobActor::act(const core::AskSlots& order) {
+void JobActor::ask_slots(const core::AskSlots& order) {
   send(around_.cluster, Want{job_.id(), order.wanted, slots_received_, job_.object_ptr()},
        job_actor{this});
 }
 
-void JobActor::act(const core::FreeSlots& order) {
+void JobActor::act(const core::FreeSlots& order, const Durable&) {
   send(around_.cluster, Freed{job_.id(), order.slots, order.quick});
 }
 
-void JobActor::act(const core::AnswerReconcile& order) {
+void JobActor::act(const core::AnswerReconcile& order, const Durable& durable) {
   auto it = std::find_if(reconciles_.begin(), reconciles_.end(),
                          [&order](const auto& r) { return r.first == order.node; });
   MUSTER_CHECK(it != reconciles_.end(), order.node);
-  it->second(order.end);
+  it->second(durable, order.end);
   reconciles_.erase(it);
 }
 
-void JobActor::act(const core::AskNodes& order) {
-  for (const auto& [node, question] : order.nodes) around_.link->ask(node, job_.id(), question);
+void JobActor::act(const core::AskNodes& order, const Durable& durable) {
+  for (const auto& [node, question] : order.nodes) durable.link().ask(node, job_.id(), question);
 }
 
-void JobActor::act(const core::WakeAt& order) {
+void JobActor::act(const core::WakeAt& order, const Durable&) {
   // An earlier waking looks at everything again, so a later one needs no timer of its own.
   if (wake_ms_ != 0 && wake_ms_ <= order.at_ms) return;
   wake_ms_ = order.at_ms;
@@ -257,7 +253,7 @@ void JobActor::act(const core::WakeAt& order) {
   delayed_send(this, std::chrono::milliseconds(wait_ms), wake_atom_v, ++wake_round_);
 }
 
-void JobActor::act(const core::PodsClosed& order) {
+void JobActor::act(const core::PodsClosed& order, const Durable&) {
   for (PodKey pod : order.pods) {
     auto it = followers_.find(pod.index);
     if (it == followers_.end() || it->second.pods.erase(pod) == 0) continue;
@@ -268,19 +264,19 @@ void JobActor::act(const core::PodsClosed& order) {
   }
 }
 
-void JobActor::act(const core::JobOver& order) {
+void JobActor::act(const core::JobOver& order, const Durable&) {
   send(around_.registry, JobIsOver{job_.id(), order.forgotten, order.wake_ms});
 }
 
-void JobActor::act(const core::Answer& order) {
+void JobActor::act(const core::Answer& order, const Durable& durable) {
   auto ask = asks_.extract(order.token);
-  if (ask.empty()) return acknowledge(order.token);
+  if (ask.empty()) return acknowledge(order.token, durable);
   using Outcome = core::Answer::Outcome;
-  if (order.outcome == Outcome::done) return ask.mapped()(Nothing{});
+  if (order.outcome == Outcome::done) return ask.mapped()(durable, Nothing{});
   bool conflict = order.outcome == Outcome::conflict;
-  ask.mapped()(Error{conflict ? Errc::conflict : Errc::not_found,
-                     conflict ? "the object has been modified" : "there is no such object",
-                     {}});
+  ask.mapped()(durable, Error{conflict ? Errc::conflict : Errc::not_found,
+                              conflict ? "the object has been modified" : "there is no such object",
+                              {}});
 }
 
 uint64_t JobActor::remember(AckPtr ack) {
@@ -288,10 +284,10 @@ uint64_t JobActor::remember(AckPtr ack) {
   return last_token_;
 }
 
-void JobActor::acknowledge(uint64_t token) {
+void JobActor::acknowledge(uint64_t token, const Durable& durable) {
   auto it = acks_.find(token);
   MUSTER_CHECK(it != acks_.end(), token);
-  it->second->part_done();
+  it->second->part_done(durable);
   acks_.erase(it);
 }
 
@@ -299,8 +295,7 @@ JobActor::Follower& JobActor::follower(uint32_t index) {
   auto it = followers_.find(index);
   if (it != followers_.end()) return it->second;
   auto actor = spawn<IndexActor, caf::monitored>(
-      job_.id(), *around_.link,
-      [clock = clock_, elapsed = around_.elapsed] { return clock.now(elapsed()); });
+      job_.id(), [clock = clock_, elapsed = around_.elapsed] { return clock.now(elapsed()); });
   index_of_[actor.address()] = index;
   return followers_.emplace(index, Follower{actor, {}}).first->second;
 }
@@ -323,11 +318,12 @@ void JobActor::respawn(const caf::down_msg& down) {
     auto open = job_.state().open.find(pod);
     if (open == job_.state().open.end()) continue;  // its end is being written
     Follower& by = follower(index);
-    by.pods[pod] = followed;
+    by.pods.insert_or_assign(pod, followed);
     if (followed.killing)
-      follow_kill(by, pod, open->second.node);
+      follow_kill(by, pod, open->second.node, followed.durable);
     else if (open->second.started_ms == 0)
-      send(by.actor, FollowLaunch{pod, open->second.node, followed.link, job_.object_ptr()});
+      send(by.actor, FollowLaunch{pod, open->second.node, followed.link, job_.object_ptr(),
+                                  followed.durable});
   }
 }
 

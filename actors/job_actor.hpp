@@ -5,10 +5,11 @@
 // the process.
 //
 // Always holds: at most one batch is on its way to the journal, and nothing is decided meanwhile.
-// So all that arrived during a sync is one decision (natural batching), and a decision without
-// records may take effect at once: all it rests on is durable.
+// So all that arrived during a sync is one decision (natural batching), and the gate lets the
+// effects of a decision without records out at once: all they rest on is durable.
 #pragma once
 
+#include "actors/gate.hpp"
 #include "actors/interfaces.hpp"
 #include "core/job/decide.hpp"
 #include "core/job/job.hpp"
@@ -31,7 +32,7 @@ struct JobSurroundings {
   journal_actor journal;
   cluster_actor cluster;
   registry_actor registry;
-  AgentLink* link = nullptr;
+  SealedLink link;
   WallClock clock;
   ElapsedClock elapsed;
   core::Knobs knobs;  // of the coordinator; a job's annotations go first
@@ -53,6 +54,7 @@ class JobActor : public job_actor::base {
   struct Follower {
     index_actor actor;
     struct Pod {
+      Durable durable;       // of the order
       uint64_t link = 0;     // that its launch was for
       bool killing = false;  // its kill was asked for
     };
@@ -63,27 +65,30 @@ class JobActor : public job_actor::base {
   void ready(const NodeReadyNow& m);
   void take_ask(const JobAsk& m);
   void step();
-  void durable();
+  void durable(const std::vector<core::Effect>& effects, const Durable& durable);
   void leave_if_idle();
   std::vector<storage::Row> rows_of(const core::Decision& decision);
 
-  void perform(const core::Effect& effect);
-  void act(const core::LaunchPods& order);
-  void act(const core::KillPods& order);
-  void act(const core::AckReport& order) { acknowledge(order.token); }
-  void act(const core::Answer& order);
-  void act(const core::AskSlots& order);
-  void act(const core::FreeSlots& order);
-  void act(const core::AnswerReconcile& order);
-  void act(const core::AskNodes& order);
-  void act(const core::WakeAt& order);
-  void act(const core::PodsClosed& order);
-  void act(const core::JobOver& order);
+  void perform(const core::Effect& effect, const Durable& durable);
+  void act(const core::LaunchPods& order, const Durable& durable);
+  void act(const core::KillPods& order, const Durable& durable);
+  void act(const core::AckReport& order, const Durable& durable) {
+    acknowledge(order.token, durable);
+  }
+  void act(const core::Answer& order, const Durable& durable);
+  void act(const core::AskSlots& order, const Durable&) { ask_slots(order); }
+  void act(const core::FreeSlots& order, const Durable&);
+  void act(const core::AnswerReconcile& order, const Durable& durable);
+  void act(const core::AskNodes& order, const Durable& durable);
+  void act(const core::WakeAt& order, const Durable&);
+  void act(const core::PodsClosed& order, const Durable&);
+  void act(const core::JobOver& order, const Durable&);
 
+  void ask_slots(const core::AskSlots& order);
   uint64_t remember(AckPtr ack);
-  void acknowledge(uint64_t token);
+  void acknowledge(uint64_t token, const Durable& durable);
   Follower& follower(uint32_t index);
-  void follow_kill(Follower& by, PodKey pod, NodeId node);
+  void follow_kill(Follower& by, PodKey pod, NodeId node, const Durable& durable);
   void respawn(const caf::down_msg& down);
 
   Millis now() const { return clock_.now(around_.elapsed()); }
@@ -102,14 +107,13 @@ class JobActor : public job_actor::base {
 
   std::vector<core::Event> arrived_;
   bool step_due_ = false;
-  bool writing_ = false;
   bool stopping_ = false;
-  std::vector<core::Effect> waiting_;  // for the batch that is being written
+  Gate gate_;  // closed while a batch is being written
 
   uint64_t last_token_ = 0;
   std::unordered_map<uint64_t, AckPtr> acks_;
-  std::unordered_map<uint64_t, std::function<void(Status)>> asks_;
-  std::deque<std::pair<NodeId, std::function<void(std::vector<PodKey>)>>> reconciles_;
+  std::unordered_map<uint64_t, Reply<Status>> asks_;
+  std::deque<std::pair<NodeId, Reply<std::vector<PodKey>>>> reconciles_;
   // What a node's agent knew of this job when it registered, until it is welcomed: (link, pods).
   std::map<NodeId, std::pair<uint64_t, std::set<PodKey>>> known_;
   uint64_t slots_received_ = 0;

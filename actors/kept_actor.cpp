@@ -1,5 +1,6 @@
 #include "actors/kept_actor.hpp"
 
+#include "actors/gate.hpp"
 #include "actors/supervise.hpp"
 
 #include <caf/typed_event_based_actor.hpp>
@@ -32,7 +33,9 @@ class KeptObjects : public kept_actor::base {
  public:
   KeptObjects(caf::actor_config& config, journal_actor journal, WallClock clock,
               const std::vector<core::Kept>& kept)
-      : kept_actor::base(config), journal_(std::move(journal)), clock_(std::move(clock)) {
+      : kept_actor::base(config),
+        clock_(std::move(clock)),
+        gate_(std::move(journal), SealedLink(), notify_self<kept_actor>(this)) {
     for (const core::Kept& one : kept) {
       last_id_ = std::max(last_id_, one.id);
       Slot& slot = slots_[place_of(one)];
@@ -44,9 +47,8 @@ class KeptObjects : public kept_actor::base {
   behavior_type make_behavior() override {
     send(this, wake_atom_v);
     return {[this](const WriteKept& m) { take(m); },
-            [this](const durable_atom&, uint64_t asked, uint64_t commit) {
-              auto then = asked_.extract(asked);
-              then.mapped()(commit);
+            [this](const durable_atom&, uint64_t number, uint64_t commit) {
+              gate_.open(number, commit);
             },
             [this](const wake_atom&) {
               sweep();
@@ -55,10 +57,7 @@ class KeptObjects : public kept_actor::base {
             [this](const stop_atom&) { quit(); }};
   }
 
-  void on_exit() override {
-    asked_.clear();
-    destroy(journal_);
-  }
+  void on_exit() override { gate_.close(); }
 
  private:
   struct Slot {
@@ -80,7 +79,8 @@ class KeptObjects : public kept_actor::base {
       const WriteKept m = std::move(slot.waiting.front());
       slot.waiting.pop_front();
       if (auto refused = refusal(slot, m))
-        m.done(std::move(*refused));
+        gate_.after(
+            [done = m.done, why = *refused](const Durable& durable) { done(durable, why); });
       else
         write(slot, m);
     }
@@ -99,7 +99,7 @@ class KeptObjects : public kept_actor::base {
     } else {
       append.kept.push_back({slot.now, true});
     }
-    ask(std::move(append), [done = m.done] { done(Nothing{}); });
+    ask(std::move(append), [done = m.done](const Durable& durable) { done(durable, Nothing{}); });
   }
 
   std::optional<Error> refusal(const Slot& slot, const WriteKept& m) const {
@@ -154,7 +154,7 @@ class KeptObjects : public kept_actor::base {
     }
     if (append.kept.empty()) return;
     const bool more = append.kept.size() == kSweepMax;
-    ask(std::move(append), [this, more] {
+    ask(std::move(append), [this, more](const Durable&) {
       if (more) sweep();
     });
   }
@@ -168,29 +168,24 @@ class KeptObjects : public kept_actor::base {
     return true;
   }
 
-  void ask(Append append, std::function<void()> then) {
+  void ask(Append append, Gate::Effects then) {
     under_way_ += append.kept.size();
-    const uint64_t number = ++last_asked_;
-    asked_.emplace(number, [this, changes = append.kept, then = std::move(then)](uint64_t commit) {
+    auto settled = [this, changes = append.kept, then = std::move(then)](const Durable& durable) {
       under_way_ -= changes.size();
-      for (const core::KeptChange& change : changes) settle(change, commit);
-      then();
+      for (const core::KeptChange& change : changes) settle(change, durable.commit());
+      then(durable);
       for (const core::KeptChange& change : changes) go_on(place_of(*change.now));
-    });
-    append.done = [me = kept_actor{this}, number](uint64_t commit) {
-      caf::anon_send(me, durable_atom_v, number, commit);
     };
-    send(journal_, std::move(append));
+    gate_.after(std::move(append), std::move(settled));
   }
 
-  journal_actor journal_;
   WallClock clock_;
   std::map<Place, Slot> slots_;
   std::set<std::pair<uint64_t, Place>> events_;  // on disk, the oldest first
-  uint64_t last_id_ = 0, last_asked_ = 0;
+  uint64_t last_id_ = 0;
   size_t leases_ = 0;     // on disk
   size_t under_way_ = 0;  // objects that are being written or removed
-  std::map<uint64_t, std::function<void(uint64_t commit)>> asked_;
+  Gate gate_;
 };
 
 }  // namespace

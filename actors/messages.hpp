@@ -2,6 +2,7 @@
 // cheap to copy.
 #pragma once
 
+#include "actors/durable.hpp"
 #include "base/result.hpp"
 #include "core/cluster/node_info.hpp"
 #include "core/job/batch.hpp"
@@ -39,14 +40,14 @@ struct Append {
 // To the registry: a validated job to store. `done` is called on some actor's thread.
 struct CreateJob {
   core::JobObjectPtr object;
-  std::function<void(Status)> done;
+  Reply<Status> done;
 };
 
 struct DeleteJob {
   std::string ns, name, uid;  // uid empty: any
   bool background = true;
   bool orphan = false;  // implies background: the pods run on
-  std::function<void(Status)> done;
+  Reply<Status> done;
 };
 
 // To the registry: what an owner asks of a job that exists, by its uid. `event` is one of those
@@ -57,30 +58,15 @@ struct AskJob {
   std::string ns, name, uid;  // uid empty: any. Name empty: the job `id`, also one not shown
   JobId id = 0;
   core::Event event;
-  std::function<void(Status)> done;
+  Reply<Status> done;
 };
-
-// Counts the jobs that one list from outside concerns; calls back when the last has it on disk.
-// Used by actors on several threads, hence shared and atomic.
-class Ack {
- public:
-  Ack(size_t parts, std::function<void()> done) : left_(parts), done_(std::move(done)) {}
-  void part_done() {
-    if (left_.fetch_sub(1) == 1) done_();
-  }
-
- private:
-  std::atomic<size_t> left_;
-  std::function<void()> done_;
-};
-using AckPtr = std::shared_ptr<Ack>;
 
 // To the registry: an agent's report, split by job. `done` once every end in it is on disk, save
 // for those of `kept`, whose jobs are set aside: the agent is to keep them.
 struct Report {
   NodeId node = kNoNode;
   std::map<JobId, core::PodsReported> jobs;
-  std::function<void(std::vector<PodId> kept)> done;
+  Reply<std::vector<PodId>> done;  // those that are kept
 };
 
 // From the registry to a job.
@@ -98,7 +84,7 @@ struct JobDelete {
 // From the registry to a job.
 struct JobAsk {
   core::Event event;
-  std::function<void(Status)> done;
+  Reply<Status> done;
 };
 
 // From the cluster to the registry, and on to the jobs: an incarnation registers with the pods it
@@ -107,15 +93,15 @@ struct Reconcile {
   NodeId node = kNoNode;
   uint64_t link = 0;
   std::map<JobId, std::set<PodKey>> known;
-  bool restored = false;                                 // what it knows is from before a restore
-  std::function<void(std::vector<PodId> end)> answered;  // once, when every job has answered
+  bool restored = false;               // what it knows is from before a restore
+  Reply<std::vector<PodId>> answered;  // what is to end; once, when every job has answered
 };
 struct JobReconcile {
   NodeId node = kNoNode;
   uint64_t link = 0;
   std::set<PodKey> known;
   bool restored = false;
-  std::function<void(std::vector<PodKey> end)> answered;
+  Reply<std::vector<PodKey>> answered;  // what is to end
 };
 
 struct NodeReadyNow {
@@ -202,7 +188,7 @@ struct HelloAnswer {
 };
 struct RegisterAgent {
   AgentHello hello;
-  std::function<void(HelloAnswer)> done;
+  Reply<HelloAnswer> done;
 };
 // From the RPC thread: the agent of this link was sent its welcome; the link is of use now.
 struct LinkUp {
@@ -227,12 +213,12 @@ struct AgentLeaves {
 struct ChangeNode {
   std::string name;
   core::NodeSpec seen, spec;
-  std::function<void(Status)> done;
+  Reply<Status> done;
 };
 // Its pods end with DisruptionTarget/DeletionByPodGC; an agent that is alive registers anew.
 struct DeleteNode {
   std::string name;
-  std::function<void(Status)> done;
+  Reply<Status> done;
 };
 
 // To the KeptActor: what a client makes of an object that is kept for it. exists: `seen` is nothing
@@ -241,7 +227,7 @@ struct DeleteNode {
 struct WriteKept {
   core::KeptPtr seen;  // as it was shown; nullptr: it is not there
   core::KeptPtr next;  // as it shall be, without id and version; nullptr: it goes
-  std::function<void(Status)> done;
+  Reply<Status> done;
 };
 
 // From a job to one of its index actors.
@@ -250,11 +236,13 @@ struct FollowLaunch {
   NodeId node = kNoNode;
   uint64_t link = 0;
   core::JobObjectPtr object;
+  Durable durable;
 };
 struct FollowKill {
   PodKey pod;
   NodeId node = kNoNode;
   Millis deadline_ms = 0;  // wall clock: SIGKILL then
+  Durable durable;
 };
 struct FollowEnd {
   PodKey pod;

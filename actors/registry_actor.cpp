@@ -18,13 +18,13 @@ namespace {
 
 class Registry : public registry_actor::base {
  public:
-  Registry(caf::actor_config& config, journal_actor journal, cluster_actor cluster, AgentLink& link,
+  Registry(caf::actor_config& config, journal_actor journal, cluster_actor cluster, SealedLink link,
            RegistryStart start, RegistryOptions options)
       : registry_actor::base(config),
         around_{std::move(journal),
                 std::move(cluster),
                 registry_actor{},
-                &link,
+                link,
                 options.clock,
                 options.elapsed,
                 options.knobs,
@@ -34,7 +34,8 @@ class Registry : public registry_actor::base {
         start_(std::move(start)),
         next_job_(start_.next_job),
         next_job_told_(std::move(options.next_job)),
-        finished_jobs_max_(options.finished_jobs_max) {
+        finished_jobs_max_(options.finished_jobs_max),
+        gate_(around_.journal, link, notify_self<registry_actor>(this)) {
     tell_next_job();
   }
 
@@ -60,7 +61,13 @@ class Registry : public registry_actor::base {
         },
         [this](const JobIsOver& m) { over(m); },
         [this](const JobIsHidden& m) { hidden(m); },
-        [this](const durable_atom&, uint64_t asked) { durable(asked); },
+        [this](const durable_atom&, uint64_t number, uint64_t commit) {
+          gate_.open(number, commit);
+        },
+        [this](const sync_atom&, uint64_t number) {
+          auto looks = looks_.extract(number);
+          looks.mapped()();
+        },
         [this](const wake_atom&, uint64_t round) {
           if (round == wake_round_) expire();
         },
@@ -74,7 +81,8 @@ class Registry : public registry_actor::base {
 
   void on_exit() override {
     jobs_.clear();
-    asked_.clear();
+    looks_.clear();
+    gate_.close();
     destroy(around_.journal);
     destroy(around_.cluster);
     destroy(around_.registry);
@@ -86,7 +94,7 @@ class Registry : public registry_actor::base {
   struct Ask {
     std::function<void(const job_actor&)> pass_on;
     // Instead, when nothing is left of the job, or with an error when it is set aside.
-    std::function<void(const Status&)> otherwise;
+    std::function<void(const Status&)> otherwise = [](const Status&) {};
   };
   struct Entry {
     std::string ns, name, uid;
@@ -109,7 +117,7 @@ class Registry : public registry_actor::base {
     if (r.job.state().forgotten) {
       Append append;
       append.rows = storage::forget_rows(id, r.next_seq - 1, first_tail);
-      return send(around_.journal, std::move(append));
+      return gate_.after(std::move(append), [](const Durable&) {});
     }
     Entry entry{meta.ns, meta.name, meta.uid, job_actor{}, {}, true, {}, 0, 0, {}};
     entry.clock = clock_from(r.job.state().last_record_ms);
@@ -228,11 +236,7 @@ class Registry : public registry_actor::base {
       // way from its actor. A job at rest is not going anywhere.
       const Entry& entry = jobs_.at(named->second);
       if (!looked && entry.durable && !entry.at_rest()) return create_after(named->second, m);
-      // The job that has the name may itself not be on disk yet: a refusal tells of it, so it waits
-      // for it.
-      return later({}, nullptr, [done = m.done, name = meta.name] {
-        done(Error{Errc::exists, "jobs.batch \"" + name + "\" already exists", {}});
-      });
+      return refuse(m.done, {Errc::exists, "jobs.batch \"" + meta.name + "\" already exists", {}});
     }
     JobId id = next_job_++;
     tell_next_job();
@@ -256,22 +260,24 @@ class Registry : public registry_actor::base {
                             clock_from(fresh.job.state().last_record_ms)});
     log::info("j{} {}/{} created", id, meta.ns, meta.name);
     fresh.tail_rows = 1;
-    later(std::move(rows), std::move(records), [this, id, fresh = std::move(fresh), done = m.done] {
+    Append append;
+    append.rows = std::move(rows);
+    append.records = std::move(records);
+    auto begin = [this, id, fresh = std::move(fresh), done = m.done](const Durable& durable) {
       Entry& entry = jobs_.at(id);
       entry.actor = spawn_job(fresh, entry.clock);
       entry.durable = true;
-      done(Nothing{});
+      done(durable, Nothing{});
       for (const Ask& ask : std::exchange(entry.asks, {})) ask.pass_on(entry.actor);
-    });
+    };
+    gate_.after(std::move(append), std::move(begin));
   }
 
   // Looks again when the job that has the name has done what it was about to do.
   void create_after(JobId id, const CreateJob& m) {
-    uint64_t number = ++last_asked_;
-    asked_.emplace(number, [this, m] { create(m, true); });
-    auto again = [me = registry_actor{this}, number] {
-      caf::anon_send(me, durable_atom_v, number);
-    };
+    uint64_t number = ++last_look_;
+    looks_.emplace(number, [this, m] { create(m, true); });
+    auto again = [me = registry_actor{this}, number] { caf::anon_send(me, sync_atom_v, number); };
     with_actor(id, {[this, again](const auto& actor) {
                       // Asks for nothing, and is answered in its turn.
                       send(actor, JobAsk{core::PodsDeletion{}, [again](Status) { again(); }});
@@ -281,20 +287,18 @@ class Registry : public registry_actor::base {
 
   // The id of the job that is meant; 0 when it was answered with an error.
   JobId find(const std::string& ns, const std::string& name, const std::string& uid,
-             const std::function<void(Status)>& done) {
+             const Reply<Status>& done) {
     auto named = names_.find({ns, name});
     if (named == names_.end()) {
-      later({}, nullptr, [done, name] {
-        done(Error{Errc::not_found, "jobs.batch \"" + name + "\" not found", {}});
-      });
+      refuse(done, {Errc::not_found, "jobs.batch \"" + name + "\" not found", {}});
       return 0;
     }
     const Entry& entry = jobs_.at(named->second);
     if (uid.empty() || uid == entry.uid) return named->second;
-    done(Error{Errc::conflict,
-               "the UID in the precondition (" + uid + ") does not match the UID of the job (" +
-                   entry.uid + ")",
-               {}});
+    refuse(done, {Errc::conflict,
+                  "the UID in the precondition (" + uid + ") does not match the UID of the job (" +
+                      entry.uid + ")",
+                  {}});
     return 0;
   }
 
@@ -302,20 +306,23 @@ class Registry : public registry_actor::base {
     JobId id = find(m.ns, m.name, m.uid, m.done);
     if (id == 0) return;
     log::info("j{} {}/{} deleted", id, m.ns, m.name);
-    auto ack = std::make_shared<Ack>(1, [done = m.done] { done(Nothing{}); });
+    auto ack = std::make_shared<Ack>(
+        1, [done = m.done](const Durable& durable) { done(durable, Nothing{}); });
     with_actor(id, {[this, order = JobDelete{m.background, m.orphan, ack}](const auto& actor) {
                       send(actor, order);
                     },
-                    m.done});
+                    [this, done = m.done](const Status& why) { answer(done, why); }});
   }
 
   void ask(const AskJob& m) {
     JobId id = m.name.empty() ? m.id : find(m.ns, m.name, m.uid, m.done);
     if (id == 0) return;
-    if (!jobs_.contains(id)) return later({}, nullptr, [done = m.done] { done(job_is_gone()); });
+    if (!jobs_.contains(id)) return refuse(m.done, job_is_gone());
     with_actor(id,
                {[this, order = JobAsk{m.event, m.done}](const auto& actor) { send(actor, order); },
-                [done = m.done](const Status& why) { done(why ? Status(job_is_gone()) : why); }});
+                [this, done = m.done](const Status& why) {
+                  answer(done, why ? Status(job_is_gone()) : why);
+                }});
   }
 
   void tell_next_job() {
@@ -332,8 +339,10 @@ class Registry : public registry_actor::base {
       if (!set_aside_.contains(id)) continue;
       for (const auto& end : part.ends) kept.push_back({id, end.pod.index, end.pod.attempt});
     }
-    auto done = [kept = std::move(kept), answer = m.done] { answer(kept); };
-    if (living == 0) return later({}, nullptr, std::move(done));
+    auto done = [kept = std::move(kept), answer = m.done](const Durable& durable) {
+      answer(durable, kept);
+    };
+    if (living == 0) return gate_.after(std::move(done));
     auto ack = std::make_shared<Ack>(living, std::move(done));
     for (const auto& [id, part] : m.jobs)
       if (job_actor actor = actor_of(id)) send(actor, JobReport{part, ack});
@@ -352,22 +361,25 @@ class Registry : public registry_actor::base {
     for (const auto& [id, pods] : m.known)
       if (!actor_of(id) && !set_aside_.contains(id))
         for (PodKey pod : pods) answers->end.push_back({id, pod.index, pod.attempt});
-    auto ack = std::make_shared<Ack>(
-        asked.size() + 1, [answers, answered = m.answered] { answered(std::move(answers->end)); });
+    auto ack = std::make_shared<Ack>(asked.size() + 1,
+                                     [answers, answered = m.answered](const Durable& durable) {
+                                       answered(durable, std::move(answers->end));
+                                     });
     for (auto& [id, actor] : asked) {
       auto known = m.known.find(id);
       send(actor,
            JobReconcile{m.node, m.link, known == m.known.end() ? std::set<PodKey>{} : known->second,
-                        m.restored, [answers, ack, id = id](std::vector<PodKey> end) {
+                        m.restored,
+                        [answers, ack, id = id](const Durable& durable, std::vector<PodKey> end) {
                           {
                             std::lock_guard lock(answers->mutex);
                             for (PodKey pod : end)
                               answers->end.push_back({id, pod.index, pod.attempt});
                           }
-                          ack->part_done();
+                          ack->part_done(durable);
                         }});
     }
-    later({}, nullptr, [ack] { ack->part_done(); });
+    gate_.after([ack](const Durable& durable) { ack->part_done(durable); });
   }
 
   template <class Message>
@@ -409,10 +421,12 @@ class Registry : public registry_actor::base {
       JobId id = finished_.begin()->second;
       finished_.erase(finished_.begin());
       log::info("j{} is deleted: {} finished jobs are kept", id, finished_jobs_max_);
-      with_actor(id, {[this](const auto& actor) {
-                        send(actor, JobDelete{true, false, std::make_shared<Ack>(1, [] {})});
-                      },
-                      [](const Status&) {}});
+      with_actor(
+          id,
+          {[this](const auto& actor) {
+             send(actor, JobDelete{true, false, std::make_shared<Ack>(1, [](const Durable&) {})});
+           },
+           [](const Status&) {}});
     }
   }
 
@@ -441,24 +455,10 @@ class Registry : public registry_actor::base {
     return it == jobs_.end() ? job_actor{} : it->second.actor;
   }
 
-  // Does `then` once the rows, and all that was appended before them, are durable.
-  void later(std::vector<storage::Row> rows, std::shared_ptr<const core::JobRecords> records,
-             std::function<void()> then) {
-    Append append;
-    append.rows = std::move(rows);
-    append.records = std::move(records);
-    uint64_t number = ++last_asked_;
-    asked_.emplace(number, std::move(then));
-    append.done = [me = registry_actor{this}, number](uint64_t) {
-      caf::anon_send(me, durable_atom_v, number);
-    };
-    send(around_.journal, std::move(append));
+  void answer(const Reply<Status>& done, const Status& status) {
+    gate_.after([done, status](const Durable& durable) { done(durable, status); });
   }
-
-  void durable(uint64_t asked) {
-    auto node = asked_.extract(asked);
-    node.mapped()();
-  }
+  void refuse(const Reply<Status>& done, Error why) { answer(done, std::move(why)); }
 
   JobSurroundings around_;
   LoadJob load_job_;
@@ -474,8 +474,9 @@ class Registry : public registry_actor::base {
   std::map<caf::actor_addr, JobId> leaving_;
   std::set<std::pair<Millis, JobId>> wakes_;  // jobs at rest that are wanted again (elapsed)
   uint64_t wake_round_ = 0;
-  uint64_t last_asked_ = 0;
-  std::unordered_map<uint64_t, std::function<void()>> asked_;
+  uint64_t last_look_ = 0;
+  std::map<uint64_t, std::function<void()>> looks_;  // that wait for a job to answer
+  Gate gate_;
 };
 
 }  // namespace
@@ -502,11 +503,10 @@ Held held_slots(const storage::Recovered& recovered) {
 }
 
 registry_actor spawn_registry(caf::actor_system& system, journal_actor journal,
-                              cluster_actor cluster, AgentLink& link, RegistryStart start,
+                              cluster_actor cluster, SealedLink link, RegistryStart start,
                               RegistryOptions options) {
-  return vital(
-      registry_actor{system.spawn<Registry>(std::move(journal), std::move(cluster), std::ref(link),
-                                            std::move(start), std::move(options))});
+  return vital(registry_actor{system.spawn<Registry>(std::move(journal), std::move(cluster), link,
+                                                     std::move(start), std::move(options))});
 }
 
 }  // namespace muster::actors

@@ -57,7 +57,7 @@ struct RegistryOptions {
 };
 
 registry_actor spawn_registry(caf::actor_system& system, journal_actor journal,
-                              cluster_actor cluster, AgentLink& link, RegistryStart start,
+                              cluster_actor cluster, SealedLink link, RegistryStart start,
                               RegistryOptions options);
 
 }  // namespace muster::actors

@@ -255,7 +255,7 @@ class Running final : public Coordinator {
     };
     cluster.all_here = std::move(all_here);
     cluster_ = actors::spawn_cluster(
-        *system_, writer_, [this] { return registry_; }, *rpc_, wall_now, std::move(cluster),
+        *system_, writer_, [this] { return registry_; }, actors::SealedLink(*rpc_), wall_now, std::move(cluster),
         recovered.nodes, std::move(held.slots));
     actors::RegistryOptions registry;
     registry.elapsed = boot_now;
@@ -270,7 +270,7 @@ class Running final : public Coordinator {
       api_->synced(indexed, action, took);
     };
     registry_ = actors::spawn_registry(
-        *system_, writer_, cluster_, *rpc_,
+        *system_, writer_, cluster_, actors::SealedLink(*rpc_),
         {std::move(recovered.jobs), std::move(recovered.damaged), std::move(resting),
          std::move(held.lost), std::max<JobId>(1, recovered.next_job_id)},
         std::move(registry));

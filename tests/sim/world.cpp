@@ -243,7 +243,7 @@ void World::boot() {
   auto next_job = std::make_shared<std::atomic<JobId>>(0);
   options.next_job = next_job;
   c.cluster = actors::spawn_cluster(
-      c.system, c.journal, [&c] { return c.registry; }, *link_, clock, options, recovered->nodes,
+      c.system, c.journal, [&c] { return c.registry; }, actors::SealedLink(*link_), clock, options, recovered->nodes,
       std::move(held.slots));
   actors::RegistryOptions registry;
   registry.clock = clock;
@@ -256,7 +256,7 @@ void World::boot() {
   };
   registry.next_job = next_job;
   registry.tail_bytes_min = 600;  // snapshots now and then
-  c.registry = actors::spawn_registry(c.system, c.journal, c.cluster, *link_,
+  c.registry = actors::spawn_registry(c.system, c.journal, c.cluster, actors::SealedLink(*link_),
                                       {std::move(recovered->jobs),
                                        {},
                                        std::move(resting),

@@ -1,5 +1,6 @@
 // The ClusterActor under CAF's test scheduler: registration, leases, what people change, slots.
 #include "actors/cluster_actor.hpp"
+#include "actors/gate.hpp"
 #include "actors/journal_actor.hpp"
 #include "storage/memory_journal.hpp"
 
@@ -57,7 +58,9 @@ registry_actor::behavior_type registry(registry_actor::pointer, Told* told) {
       [told](const Reconcile& m) {
         told->order.push_back("reconcile n" + std::to_string(m.node));
         told->known = m.known;
-        m.answered({PodId{7, 1, 0}});
+        Gate(journal_actor{}, SealedLink(), nullptr).after([&m](const Durable& durable) {
+          m.answered(durable, {PodId{7, 1, 0}});
+        });
       },
       [told](const NodeReadyNow& m) { told->ready.push_back(m.node); },
       [told](const NodeIsLost& m) {
@@ -67,7 +70,8 @@ registry_actor::behavior_type registry(registry_actor::pointer, Told* told) {
       [](const JobHears&) {},
       [](const JobIsOver&) {},
       [](const JobIsHidden&) {},
-      [](const durable_atom&, uint64_t) {},
+      [](const durable_atom&, uint64_t, uint64_t) {},
+      [](const sync_atom&, uint64_t) {},
       [](const wake_atom&, uint64_t) {},
       [](const stop_atom&) {},
   };
@@ -90,7 +94,7 @@ job_actor::behavior_type job(job_actor::pointer, Told* told, JobId id) {
       },
       [](const JobHears&) {},
       [](const sync_atom&) {},
-      [](const durable_atom&, uint64_t) {},
+      [](const durable_atom&, uint64_t, uint64_t) {},
       [](const wake_atom&, uint64_t) {},
       [](const stop_atom&) {},
   };
@@ -115,8 +119,8 @@ class ClusterTest : public testing::Test {
     options.next_job = std::make_shared<std::atomic<JobId>>(8);
     options.outdated = [this](const std::string& why) { outdated_.push_back(why); };
     cluster_ = spawn_cluster(
-        system_, journal_, [this] { return registry_; }, links_, [this] { return now_ms_; },
-        options, {}, {});
+        system_, journal_, [this] { return registry_; }, SealedLink(links_),
+        [this] { return now_ms_; }, options, {}, {});
     run();
   }
   ~ClusterTest() override {

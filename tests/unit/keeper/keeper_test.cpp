@@ -272,9 +272,11 @@ TEST_P(KeeperTest, KillsAtOnceOrAfterTheGrace) {
 
 TEST_P(KeeperTest, AKillOutlivesTheAgent) {
   connect();
-  agent_->client->spawn({shell(0, "trap '' TERM; echo up > t0; while :; do sleep 0.01; done")});
+  agent_->client->spawn(
+      {shell(0, "trap 'echo asked > k0' TERM; echo up > t0; while :; do sleep 0.01; done")});
   ASSERT_TRUE(wait_for([this] { return fs::exists(root_ / "t0"); }));
-  agent_->client->kill({{7, 0, 0}, 0, 0}, 100);
+  agent_->client->kill({{7, 0, 0}, 0, 0}, 1'000);
+  ASSERT_TRUE(wait_for([this] { return fs::exists(root_ / "k0"); }));
   connect();
   if (agent_->inventory.ended.empty()) {
     ASSERT_EQ(agent_->inventory.living.size(), 1u);

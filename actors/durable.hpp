@@ -1,0 +1,81 @@
+// Durable: the proof that everything an effect rests on is on disk. Only a Gate (gate.hpp) makes
+// one.
+//
+// Replies to clients, acknowledgements and orders to agents can't be sent without it, so code that
+// lets something out too early does not compile.
+#pragma once
+
+#include "actors/agent_link.hpp"
+
+#include <atomic>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <utility>
+
+namespace muster::actors {
+
+class Gate;
+
+// The way to the agents, closed: only a Gate opens it.
+class SealedLink {
+ public:
+  SealedLink() = default;                                 // leads nowhere
+  explicit SealedLink(AgentLink& link) : link_(&link) {}  // outlives all actors
+
+ private:
+  friend class Gate;
+  AgentLink* link_ = nullptr;
+};
+
+class Durable {
+ public:
+  AgentLink& link() const { return *link_; }
+  // Of the rows that this waited for; 0: there were none.
+  uint64_t commit() const { return commit_; }
+
+ private:
+  friend class Gate;
+  Durable(AgentLink* link, uint64_t commit) : link_(link), commit_(commit) {}
+  AgentLink* link_;
+  uint64_t commit_;
+};
+
+// What somebody outside is answered with, once.
+template <class T>
+class Reply {
+ public:
+  Reply() = default;
+  Reply(std::nullptr_t) {}
+  template <std::invocable<T> F>
+  Reply(F send)
+      : send_([send = std::move(send)](const Durable&, T value) { send(std::move(value)); }) {}
+  template <std::invocable<const Durable&, T> F>
+  Reply(F send) : send_(std::move(send)) {}
+
+  void operator()(const Durable& durable, T value) const { send_(durable, std::move(value)); }
+  explicit operator bool() const { return static_cast<bool>(send_); }
+
+ private:
+  std::function<void(const Durable&, T)> send_;
+};
+
+// Counts the jobs that one list from outside concerns; calls back when the last has it on disk.
+// Used by actors on several threads, hence shared and atomic.
+class Ack {
+ public:
+  Ack(size_t parts, std::function<void(const Durable&)> done)
+      : left_(parts), done_(std::move(done)) {}
+  void part_done(const Durable& durable) {
+    if (left_.fetch_sub(1) == 1) done_(durable);
+  }
+
+ private:
+  std::atomic<size_t> left_;
+  std::function<void(const Durable&)> done_;
+};
+using AckPtr = std::shared_ptr<Ack>;
+
+}  // namespace muster::actors

@@ -1,0 +1,65 @@
+// Gate: nothing leaves an actor before what it rests on is on disk.
+//
+// The one promise of the system as a type: an actor hands its rows and the effects that rest on
+// them to its gate, and the effects run, on the actor's thread, once the journal has synced the
+// rows. Effects without rows wait for the rows that this actor has under way, since they may rest
+// on them; when there are none, they run at once. Effects run in the order of the calls.
+//
+// Replies, acknowledgements and the link to the agents need a Durable, which only a gate makes.
+#pragma once
+
+#include "actors/durable.hpp"
+#include "actors/interfaces.hpp"
+
+#include <caf/send.hpp>
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+
+namespace muster::actors {
+
+class Gate {
+ public:
+  using Effects = std::function<void(const Durable&)>;
+  // Makes the function that brings (number, commit) to the actor as durable_atom, on any thread.
+  // Called for each append, so that the gate itself does not keep its actor alive.
+  using Notifier = std::function<std::function<void(uint64_t number, uint64_t commit)>()>;
+
+  Gate(journal_actor journal, SealedLink link, Notifier notifier);
+
+  void after(Append append, Effects effects);
+  void after(Effects effects);
+  // The actor's handler of durable_atom.
+  void open(uint64_t number, uint64_t commit);
+  bool closed() const { return !waiting_.empty(); }
+  // When the actor ends: what waits never leaves.
+  void close() {
+    waiting_.clear();
+    destroy(journal_);
+  }
+
+ private:
+  struct Waiting {
+    uint64_t number;  // of the append that it waits for
+    Effects effects;
+  };
+
+  journal_actor journal_;
+  AgentLink* link_;
+  Notifier notifier_;
+  std::deque<Waiting> waiting_;
+  uint64_t last_ = 0;
+};
+
+// Of this actor, for the gate that it owns.
+template <class Handle, class Self>
+Gate::Notifier notify_self(Self* self) {
+  return [self]() -> std::function<void(uint64_t, uint64_t)> {
+    return [me = Handle{self}](uint64_t number, uint64_t commit) {
+      caf::anon_send(me, durable_atom_v, number, commit);
+    };
+  };
+}
+
+}  // namespace muster::actors
