@@ -243,8 +243,8 @@ void World::boot() {
   auto next_job = std::make_shared<std::atomic<JobId>>(0);
   options.next_job = next_job;
   c.cluster = actors::spawn_cluster(
-      c.system, c.journal, [&c] { return c.registry; }, actors::SealedLink(*link_), clock, options, recovered->nodes,
-      std::move(held.slots));
+      c.system, c.journal, [&c] { return c.registry; }, actors::SealedLink(*link_), clock, options,
+      recovered->nodes, std::move(held.slots));
   actors::RegistryOptions registry;
   registry.clock = clock;
   registry.elapsed = [this] { return boot_ms_; };
