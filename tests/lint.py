@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks what a compiler does not: include arrows, opening comments. Prints each breach as FILE:LINE, exits with 1.
+"""Checks what a compiler does not: include arrows, opening comments, paths that documents name. Prints each breach as FILE:LINE,
+exits with 1.
 
 The arrows are those of CONTRIBUTING.md: a folder may include what its row names, and itself.
 """
@@ -75,8 +76,24 @@ def check(path):
             yield f"{relative}:{number}: TODO(now) does not land"
 
 
+# A path of the repo in a document: `core/job/decide.hpp`, `actors/gate`, `tests/e2e/*.py`, `storage/codec.{hpp,cpp}`.
+FOLDERS = sorted(p.name for p in ROOT.iterdir() if p.is_dir() and not p.name.startswith(".") and p.name != "build")
+PATH = re.compile(r"(?<![\w./-])((?:" + "|".join(FOLDERS) + r")/[\w./*{},-]*[\w*}])")
+
+
+def check_document(path):
+    for number, line in enumerate(path.read_text().splitlines(), 1):
+        for code in re.findall(r"`([^`]+)`|\]\(([^)#]+)", line):
+            for named in PATH.findall(code[0] or code[1]):
+                glob = re.sub(r"\{[^}]*\}|[A-Z]{2,}", "*", named.rstrip("."))  # NAME stands for any
+                if not any(ROOT.glob(glob)) and not any(ROOT.glob(glob + ".*")):
+                    yield f"{path.relative_to(ROOT)}:{number}: there is no {named}"
+
+
 def main():
     wrong = [w for folder in ARROWS for path in sorted((ROOT / folder).rglob("*.?pp")) for w in check(path)]
+    documents = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+    wrong += [w for path in documents for w in check_document(path)]
     print("\n".join(wrong), end="\n" if wrong else "")
     return 1 if wrong else 0
 
