@@ -15,12 +15,12 @@ namespace {
 class Help : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App* app, std::string name) const override {
-    std::string words = " VERB";
+    std::string words = " COMMAND";
     if (app->get_parent() != nullptr) {
       const auto found = app->get_options([](const CLI::Option* o) { return o->get_positional(); });
       words = found.empty() ? "" : " " + found.front()->get_type_name();
     }
-    return "Usage: " + name + words + " [OPTIONS]\n";
+    return "Usage: " + name + words + " [flags]\n";
   }
   std::string make_option_name(const CLI::Option* option, bool positional) const override {
     return positional ? option->get_type_name() : CLI::Formatter::make_option_name(option, false);
@@ -45,14 +45,16 @@ std::unique_ptr<CLI::App> new_root() {
       "muster");
   root->footer(
       "A first job:\n  muster run -n 10 -- sh -c 'echo hello $JOB_COMPLETION_INDEX'\n"
-      "`muster VERB --help` explains a verb. Exit codes: 0 done, 1 the job Failed, 2 wrong usage, "
-      "3 no such object,\n"
-      "4 coordinator not reachable, 5 rejected, 124 --timeout passed, 130 interrupted.");
+      "Run `muster COMMAND --help` for the flags of a command.\n"
+      "Exit codes: 0 success, 1 the job failed, 2 usage error, 3 not found, 4 coordinator "
+      "unreachable,\n"
+      "5 rejected, 124 --timeout expired, 130 interrupted.");
   auto help = std::make_shared<Help>();
-  help->label("Positionals", "Words");
+  help->label("Positionals", "Arguments");
   root->formatter(help);
   root->require_subcommand(0, 1);
-  root->set_help_flag("-h,--help", "this text");
+  root->option_defaults()->group("Flags");
+  root->set_help_flag("-h,--help", "Show this help");
   return root;
 }
 
@@ -80,9 +82,9 @@ std::string leftover(const CLI::App& app) {
     if (word.size() < 2 || word.front() != '-') continue;
     const std::string flag = word.substr(0, word.find('='));
     // Of one letter everything is near.
-    return "`" + flag + "`: no such flag" + (flag.size() > 3 ? did_you_mean(flag, known) : "");
+    return "`" + flag + "`: unknown flag" + (flag.size() > 3 ? did_you_mean(flag, known) : "");
   }
-  return rest.empty() ? "" : "`" + rest.front() + "`: one word too many";
+  return rest.empty() ? "" : "`" + rest.front() + "`: unexpected argument";
 }
 
 // What CLI11 says, in our own form: "--output needs a FORM", "needs job/J...".
@@ -100,7 +102,7 @@ std::string complaint(const CLI::ParseError& error, const CLI::App& app) {
       return name + " needs a value: " + option->get_type_name();
     if (positional && said.starts_with(name + ": ")) return said.substr(name.size() + 2);
     if (said.starts_with(name + " requires "))
-      return name + " needs " + said.substr(name.size() + 10) + " beside it";
+      return name + " requires " + said.substr(name.size() + 10);
   }
   return said;
 }
@@ -180,7 +182,7 @@ CLI::Validator whole(int64_t low, int64_t high) {
 Verb new_verb(CLI::App& root, const char* group, const std::string& name, const std::string& help) {
   Verb verb;
   verb.app = root.add_subcommand(name, help)->group(group);
-  verb.app->set_help_flag("-h,--help", "this text");
+  verb.app->set_help_flag("-h,--help", "Show this help");
   return verb;
 }
 
@@ -189,7 +191,7 @@ CLI::Option* add_key(const Verb& verb, const Key& key, const std::string& names)
   const std::string name = key.name;
   std::string help = key.help;
   if (*key.fallback != '\0' && key.form != Key::Form::toggle)
-    help += " (" + std::string(key.fallback) + ")";
+    help += " (default " + std::string(key.fallback) + ")";
   const auto flags = verb.flags;
   if (key.form == Key::Form::toggle) {
     return verb.app->add_flag_function(
@@ -219,7 +221,7 @@ void add_target(const Verb& verb, const std::string& ns_flags) {
 }
 
 void add_log_level(CLI::App& app, std::string& level) {
-  app.add_option("--log-level", level, "how much is logged (" + level + ")")
+  app.add_option("--log-level", level, "Log level (default " + level + ")")
       ->check(one_of(find_key(Section::coordinator, "log-level")->words))
       ->type_name("LEVEL");
 }
@@ -245,9 +247,9 @@ Parsed parse(int argc, const char* const* argv, const Config& config) {
   for (const Verb& verb : verbs) names.push_back(verb.app->get_name());
   const auto found = std::find(names.begin(), names.end(), meant);
   if (words.size() > 1 && words[1].starts_with('-') && words[1] != "-h" && words[1] != "--help")
-    return usage("", "`" + words[1] + "`: the verb comes first, its flags after it");
+    return usage("", "`" + words[1] + "`: flags follow the command: muster COMMAND [flags]");
   if (!meant.empty() && found == names.end())
-    return usage("", "`" + meant + "`: no such verb" + did_you_mean(meant, names));
+    return usage("", "`" + meant + "`: unknown command" + did_you_mean(meant, names));
   const CLI::App& spoken = meant.empty() ? *root : *verbs[found - names.begin()].app;
   try {
     root->parse(std::vector<std::string>(words.rbegin(), words.rend() - 1));

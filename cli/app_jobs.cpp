@@ -42,59 +42,59 @@ Verb add_run(CLI::App& root, const std::vector<std::string>& tail) {
     std::string timeout, exported, dir, shown;
   };
   auto w = std::make_shared<Words>();
-  Verb verb = new_verb(root, "Jobs", "run", "run one job to its end, here or on a coordinator");
+  Verb verb = new_verb(root, "Jobs", "run", "Run a job to completion, here or on a coordinator");
   CLI::App* app = verb.app;
-  app->add_option("job", w->rest, "the manifest, or after `--` a command")
+  app->add_option("job", w->rest, "Manifest of the job, or a command after --")
       ->type_name("JOB.yaml | -- CMD ARG...");
-  app->add_option("-f,--file", w->o.file, "the manifest (- is stdin)")->type_name("JOB.yaml");
+  app->add_option("-f,--file", w->o.file, "Manifest of the job (- reads stdin)")
+      ->type_name("JOB.yaml");
   auto* n = app->add_option("-n,--completions", w->o.completions,
-                            "number of indexes to run CMD for, JOB_COMPLETION_INDEX 0 to N-1")
+                            "Number of indexes to run (JOB_COMPLETION_INDEX is 0 to N-1)")
                 ->type_name("N")
                 ->check(whole(1, kNumberMax));
   app->add_option("-j,--parallelism", w->o.parallelism,
-                  "maximum running at once (default: one a slot)")
+                  "Maximum running at once (default: one per slot)")
       ->type_name("P")
       ->check(whole(1, kNumberMax))
       ->needs(n);
-  app->add_option("--name", w->o.name, "the job's name (default: of the command)")
+  app->add_option("--name", w->o.name, "Name of the job (default: derived from the command)")
       ->type_name("J")
       ->needs(n);
   app->add_option("--retries,--backoff-limit-per-index", w->o.retries,
-                  "retries per index (default 0); an index that exhausts them fails without "
-                  "affecting others")
+                  "Retries per index; an index that exhausts them fails without affecting others "
+                  "(default 0)")
       ->type_name("R")
       ->check(whole(0, kNumberMax))
       ->needs(n);
   app->add_option("--export", w->exported,
-                  "variables of this shell that CMD gets: ALL (default), NONE or NAME,NAME...; "
-                  "they are stored with the job")
+                  "Environment variables to pass to CMD: ALL, NONE or NAME,NAME...; stored with "
+                  "the job (default ALL)")
       ->type_name("NAMES")
       ->needs(n);
-  app->add_option("--env", w->variables, "set a variable for CMD; may be given several times")
+  app->add_option("--env", w->variables, "Set an environment variable for CMD; repeatable")
       ->type_name("NAME=VALUE")
       ->allow_extra_args(false)
       ->take_all()
       ->needs(n);
-  app->add_option("--chdir", w->dir, "directory that CMD runs in (default: the current one)")
+  app->add_option("--chdir", w->dir, "Working directory of CMD (default: the current directory)")
       ->type_name("DIR")
       ->needs(n);
-  app->add_option(
-         "--output", w->shown,
-         "show what pods print: prefix (each line after its index; default of several), raw "
-         "(default of one) or none")
+  app->add_option("--output", w->shown,
+                  "Output of pods: prefix (each line after its index), raw or none (default: "
+                  "prefix, raw for one index)")
       ->check(one_of({"prefix", "raw", "none"}))
       ->type_name("HOW");
   app->add_option("--slots", w->o.slots,
-                  "pods at a time on this machine (default: P of -j, else its CPUs)")
+                  "Slots on this machine (default: the value of -j, else the number of CPUs)")
       ->type_name("N")
       ->check(whole(1, kNumberMax));
-  app->add_option(
-         "--data-dir", w->o.data_dir,
-         "keep state and logs in D; run again with the same D after any crash and it goes on")
+  app->add_option("--data-dir", w->o.data_dir,
+                  "Directory for state and logs; rerun with the same D to continue after a crash")
       ->type_name("D");
   app->add_flag("--keep", w->o.keep,
-                "without --data-dir: keep state and logs also when the job is Complete");
-  app->add_option("--timeout", w->timeout, "stop waiting after this long (10m, 1h30m)")
+                "Keep state and logs of a Complete job when there is no --data-dir");
+  app->add_option("--timeout", w->timeout,
+                  "Time to wait before giving up, such as 10m or 1h30m (default: no limit)")
       ->type_name("T");
   add_log_level(*app, w->o.log_level);
   add_target(verb, "--namespace");
@@ -137,17 +137,17 @@ Verb add_create(CLI::App& root) {
     std::string output;
   };
   auto w = std::make_shared<Words>();
-  Verb verb = new_verb(root, "Jobs", "create", "create jobs from manifests");
+  Verb verb = new_verb(root, "Jobs", "create", "Create jobs from manifests");
   CLI::App* app = verb.app;
   app->add_option("-f,--file,--filename", w->o.files,
-                  "a manifest, - is stdin; may hold several documents")
+                  "Manifest to read (- reads stdin); may hold several documents; repeatable")
       ->type_name("F")
       ->required()
       ->take_all();
-  app->add_option("-o,--output", w->output, "name, json or yaml")
+  app->add_option("-o,--output", w->output, "Output format: name, json or yaml")
       ->check(one_of({"name", "json", "yaml"}))
       ->type_name("FORM");
-  app->add_flag("--dry-run", w->o.dry_run, "let the coordinator judge it and store nothing");
+  app->add_flag("--dry-run", w->o.dry_run, "Validate on the coordinator without storing anything");
   add_target(verb);
   app->footer("Examples:\n  muster create -f job.yaml\n  cat *.yaml | muster create -f -");
   verb.finish = [w, flags = verb.flags](const Settings&, const Target& target) -> Judged {
@@ -161,11 +161,10 @@ Verb add_create(CLI::App& root) {
 
 Verb add_apply(CLI::App& root) {
   auto o = std::make_shared<ApplyOptions>();
-  Verb verb =
-      new_verb(root, "Jobs", "apply", "create jobs, or change them to what their manifests say");
+  Verb verb = new_verb(root, "Jobs", "apply", "Create or update jobs to match their manifests");
   verb.app
       ->add_option("-f,--file,--filename", o->files,
-                   "a manifest, - is stdin; may hold several documents")
+                   "Manifest to read (- reads stdin); may hold several documents; repeatable")
       ->type_name("F")
       ->required()
       ->take_all();
@@ -181,17 +180,17 @@ Verb add_apply(CLI::App& root) {
 Verb add_retry(CLI::App& root) {
   auto o = std::make_shared<RetryOptions>();
   auto what = std::make_shared<std::string>();
-  Verb verb =
-      new_verb(root, "Jobs", "retry", "another round of a job's indexes, as a job of its own");
+  Verb verb = new_verb(root, "Jobs", "retry", "Run indexes of a finished job again, as a new job");
   CLI::App* app = verb.app;
-  app->add_option("job", *what, "the job; it stays as it is")->type_name("job/J")->required();
-  auto* failed = app->add_flag("--failed", o->failed, "the indexes that failed");
-  app->add_option("--index", o->index, "these indexes (default: all that did not succeed)")
+  app->add_option("job", *what, "Job to retry; it is not changed")->type_name("job/J")->required();
+  auto* failed = app->add_flag("--failed", o->failed, "Retry the indexes that failed");
+  app->add_option("--index", o->index,
+                  "Indexes to retry, such as 3,7-9 (default: all that did not succeed)")
       ->type_name("SET")
       ->excludes(failed);
-  app->add_option("--name", o->name, "of the new job (default: J-r2, J-r3, ...)")
+  app->add_option("--name", o->name, "Name of the new job (default: J-r2, J-r3, ...)")
       ->type_name("NAME");
-  app->add_flag("--wait", o->wait, "until the round is Complete or Failed");
+  app->add_flag("--wait", o->wait, "Wait until the new job is Complete or Failed");
   add_target(verb);
   app->footer(
       "Examples:\n  muster retry job/sweep --failed\n  muster retry job/sweep --index 3,7-9 "
@@ -210,9 +209,8 @@ Verb add_retry(CLI::App& root) {
 Verb add_delete(CLI::App& root) {
   auto o = std::make_shared<DeleteOptions>();
   auto what = std::make_shared<std::vector<std::string>>();
-  Verb verb =
-      new_verb(root, "Jobs", "delete", "delete jobs; their pods get SIGTERM and their grace");
-  verb.app->add_option("what", *what, "job and names, or job/NAME")
+  Verb verb = new_verb(root, "Jobs", "delete", "Delete jobs and terminate their pods");
+  verb.app->add_option("what", *what, "Jobs to delete, as job NAME or job/NAME")
       ->type_name("job NAME... | job/NAME...")
       ->required();
   add_target(verb);
@@ -242,15 +240,15 @@ Verb add_change(CLI::App& root, ChangeOptions::What change, const char* name, co
   auto what = std::make_shared<std::vector<std::string>>();
   Verb verb = new_verb(root, node ? "Nodes" : "Jobs", name, help);
   CLI::App* app = verb.app;
-  app->add_option("what", *what, node ? "nodes" : "jobs, as job/NAME or NAME")
+  app->add_option("what", *what, node ? "nodes" : "Jobs, as job/NAME or NAME")
       ->type_name(node ? "NODE..." : "job/NAME...")
       ->required();
   if (change == ChangeOptions::What::scale) {
     app->add_option("--completions", o->completions,
-                    "that many indexes, all at a time (elastic: parallelism moves along)")
+                    "Number of indexes of an elastic job; sets parallelism to the same value")
         ->type_name("N")
         ->check(whole(0, kNumberMax));
-    app->add_option("--parallelism,--replicas", o->parallelism, "that many pods at a time")
+    app->add_option("--parallelism,--replicas", o->parallelism, "Maximum pods running at once")
         ->type_name("N")
         ->check(whole(0, kNumberMax));
   }
@@ -279,12 +277,12 @@ Verb add_drain(CLI::App& root) {
   };
   auto w = std::make_shared<Words>();
   Verb verb =
-      new_verb(root, "Nodes", "drain",
-               "cordon a node and wait for what runs there; evict it with --now or --deadline");
+      new_verb(root, "Nodes", "drain", "Cordon a node and wait until its pods have finished");
   CLI::App* app = verb.app;
-  app->add_option("node", w->o.node, "the node")->type_name("NODE")->required();
-  app->add_flag("--now", w->o.now, "evict at once: SIGTERM, the grace, and elsewhere again");
-  app->add_option("--deadline", w->deadline, "evict what still runs after this time")
+  app->add_option("node", w->o.node, "Node to drain")->type_name("NODE")->required();
+  app->add_flag("--now", w->o.now, "Evict the pods at once; their indexes run again elsewhere");
+  app->add_option("--deadline", w->deadline,
+                  "Evict the pods that still run after this time, such as 2h (default: wait)")
       ->type_name("T");
   add_target(verb, "");
   app->footer(
@@ -310,14 +308,14 @@ std::vector<Verb> job_verbs(CLI::App& root, const std::vector<std::string>& tail
       add_retry(root),
       add_delete(root),
       add_change(root, What::suspend, "suspend",
-                 "end a job's pods, counted nowhere, until it is resumed",
+                 "Suspend a job: terminate its pods without counting them as failed",
                  "muster suspend job/sweep"),
-      add_change(root, What::resume, "resume", "let a suspended job go on",
-                 "muster resume job/sweep"),
-      add_change(root, What::scale, "scale", "change how many indexes a job has, or runs at a time",
+      add_change(root, What::resume, "resume", "Resume a suspended job", "muster resume job/sweep"),
+      add_change(root, What::scale, "scale",
+                 "Set the number of indexes of a job, or how many run at once",
                  "muster scale job/sweep --completions 200"),
-      add_change(root, What::cordon, "cordon", "give a node no new pods", "muster cordon node-a"),
-      add_change(root, What::uncordon, "uncordon", "give a node pods again",
+      add_change(root, What::cordon, "cordon", "Mark a node unschedulable", "muster cordon node-a"),
+      add_change(root, What::uncordon, "uncordon", "Mark a node schedulable",
                  "muster uncordon node-a"),
       add_drain(root)};
 }

@@ -50,20 +50,20 @@ Verb add_get(CLI::App& root) {
   };
   auto w = std::make_shared<Words>();
   Verb verb =
-      new_verb(root, "Jobs", "get", "list jobs, pods, nodes, events, or the attempts of a job");
+      new_verb(root, "Jobs", "get", "List jobs, pods, nodes, events, or the attempts of a job");
   CLI::App* app = verb.app;
-  app->add_option("what", w->what,
-                  "jobs, pods, nodes or events; names; or KIND/NAME; or attempts job/NAME")
+  app->add_option("what", w->what, "jobs, pods, nodes, events or attempts job/NAME, and names")
       ->type_name("KIND [NAME...]")
       ->required();
   add_key(verb, *find_key(Section::client, "output"), "-o,--output");
-  app->add_option("-l,--selector", w->o.selector, "only those with these labels (a=b,c!=d)")
+  app->add_option("-l,--selector", w->o.selector, "Label selector, such as a=b,c!=d")
       ->type_name("SELECTOR");
-  app->add_flag("-w,--watch", w->o.watch, "go on with what becomes of them");
-  app->add_flag("-A,--all-namespaces", w->o.all_namespaces, "of all namespaces");
-  app->add_flag("--no-headers", w->no_headers, "no header line");
-  app->add_option("--index", w->index, "attempts of these indexes alone")->type_name("SET");
-  app->add_flag("--failed", w->failed, "attempts that failed alone");
+  app->add_flag("-w,--watch", w->o.watch, "Watch for changes after listing");
+  app->add_flag("-A,--all-namespaces", w->o.all_namespaces, "List objects of all namespaces");
+  app->add_flag("--no-headers", w->no_headers, "Omit the header line");
+  app->add_option("--index", w->index, "Show only attempts of these indexes, such as 3,7-9")
+      ->type_name("SET");
+  app->add_flag("--failed", w->failed, "Show only failed attempts");
   add_target(verb);
   app->footer(
       "Examples:\n  muster get jobs\n  muster get pods -l batch.kubernetes.io/job-name=sweep -o "
@@ -109,7 +109,8 @@ Verb add_get(CLI::App& root) {
 Verb add_describe(CLI::App& root) {
   auto o = std::make_shared<DescribeOptions>();
   auto what = std::make_shared<std::vector<std::string>>();
-  Verb verb = new_verb(root, "Jobs", "describe", "what a person needs when something failed");
+  Verb verb = new_verb(root, "Jobs", "describe",
+                       "Show details of a job, pod or node, with its latest failures");
   verb.app->add_option("what", *what, "job, pod or node, and its name")
       ->type_name("KIND NAME")
       ->required();
@@ -139,20 +140,22 @@ Verb add_describe(CLI::App& root) {
 Verb add_logs(CLI::App& root) {
   auto o = std::make_shared<LogsOptions>();
   auto what = std::make_shared<std::string>();
-  Verb verb = new_verb(root, "Jobs", "logs", "what pods wrote, also after their end");
+  Verb verb = new_verb(root, "Jobs", "logs", "Print the output of pods, running or finished");
   CLI::App* app = verb.app;
-  app->add_option("what", *what, "a pod, or a job")->type_name("POD | job/J")->required();
-  auto* index = app->add_option("--index", o->indexes,
-                                "of the job: these indexes; of several each line is led by its own")
-                    ->type_name("SET");
-  app->add_flag("--failed", o->failed, "of the job: the last lines of each index that failed")
+  app->add_option("what", *what, "Pod or job")->type_name("POD | job/J")->required();
+  auto* index =
+      app->add_option(
+             "--index", o->indexes,
+             "Indexes of the job, such as 3,7-9; lines of several are prefixed by their index")
+          ->type_name("SET");
+  app->add_flag("--failed", o->failed, "Print the last lines of each failed index of the job")
       ->excludes(index);
-  app->add_option("--attempt", o->attempt, "its attempt, counted from 0 (default: the newest)")
+  app->add_option("--attempt", o->attempt, "Attempt of the index, from 0 (default: the latest)")
       ->type_name("K")
       ->check(whole(0, kIndexMax))
       ->needs(index);
-  app->add_flag("-f,--follow", o->follow, "go on until the pod has ended");
-  app->add_option("--tail", o->tail, "only so many last lines")
+  app->add_flag("-f,--follow", o->follow, "Stream output until the pod finishes");
+  app->add_option("--tail", o->tail, "Number of most recent lines to print (default: all)")
       ->type_name("N")
       ->check(whole(0, std::numeric_limits<int32_t>::max()));
   add_target(verb);
@@ -215,13 +218,14 @@ Verb add_wait(CLI::App& root) {
     std::string until, timeout;
   };
   auto w = std::make_shared<Words>();
-  Verb verb = new_verb(root, "Jobs", "wait", "until jobs are Complete or Failed");
+  Verb verb = new_verb(root, "Jobs", "wait", "Wait until jobs are Complete or Failed");
   CLI::App* app = verb.app;
-  app->add_option("what", w->what, "the jobs")->type_name("job/J...")->required();
+  app->add_option("what", w->what, "Jobs to wait for")->type_name("job/J...")->required();
   app->add_option("--for", w->until,
-                  "condition=Complete, condition=Failed, delete (default: Complete or Failed)")
+                  "condition=NAME, condition=NAME=false or delete (default: Complete or Failed)")
       ->type_name("WHAT");
-  app->add_option("--timeout", w->timeout, "not longer than this (default: for ever)")
+  app->add_option("--timeout", w->timeout,
+                  "Time to wait before giving up, such as 2h (default: no limit)")
       ->type_name("T");
   add_target(verb);
   app->footer(
@@ -244,8 +248,9 @@ Verb add_wait(CLI::App& root) {
 Verb add_why(CLI::App& root) {
   auto o = std::make_shared<WhyOptions>();
   auto what = std::make_shared<std::string>();
-  Verb verb = new_verb(root, "Jobs", "why", "what a job or an index waits for, or how it ended");
-  verb.app->add_option("what", *what, "the job, or one index of it")
+  Verb verb = new_verb(root, "Jobs", "why",
+                       "Explain what a job or an index is waiting for, or how it ended");
+  verb.app->add_option("what", *what, "Job, or one index of it")
       ->type_name("job/J[/INDEX]")
       ->required();
   add_key(verb, *find_key(Section::client, "output"), "-o,--output");
@@ -273,13 +278,12 @@ Verb add_why(CLI::App& root) {
 }
 
 Verb add_coordinator(CLI::App& root) {
-  Verb verb =
-      new_verb(root, "Daemons", "coordinator", "the daemon that decides: API, jobs, nodes, state");
+  Verb verb = new_verb(root, "Daemons", "coordinator", "Run the coordinator");
   verb.section = Section::coordinator;
   for (const Key& key : keys_of(Section::coordinator)) add_key(verb, key);
   verb.app
       ->add_option("--config", *verb.given_file,
-                   "a YAML file with these flags as keys (data-dir: D); a flag wins")
+                   "YAML file with these flags as keys (data-dir: D); flags take precedence")
       ->type_name("F.yaml");
   verb.app->footer(
       "Example:\n  muster coordinator --data-dir /var/lib/muster\n"
@@ -293,12 +297,12 @@ Verb add_coordinator(CLI::App& root) {
 }
 
 Verb add_agent(CLI::App& root) {
-  Verb verb = new_verb(root, "Daemons", "agent", "the daemon of a node: runs pods as processes");
+  Verb verb = new_verb(root, "Daemons", "agent", "Run the node agent");
   verb.section = Section::agent;
   for (const Key& key : keys_of(Section::agent)) add_key(verb, key);
   verb.app
       ->add_option("--config", *verb.given_file,
-                   "a YAML file with these flags as keys (work-dir: D); a flag wins")
+                   "YAML file with these flags as keys (work-dir: D); flags take precedence")
       ->type_name("F.yaml");
   verb.app->footer(
       "Examples:\n  muster agent --coordinator 127.0.0.1:7118 --work-dir /var/lib/muster-agent "
@@ -318,13 +322,14 @@ Verb add_config(CLI::App& root, const Config& config) {
     std::string what, output;
   };
   auto w = std::make_shared<Words>();
-  Verb verb = new_verb(root, "About", "config", "which settings hold, and who said so");
+  Verb verb =
+      new_verb(root, "About", "config", "Show effective settings and where each comes from");
   verb.app
-      ->add_option("what", w->what, "view: each setting and where it comes from; path: the files")
+      ->add_option("what", w->what, "view: settings and their origin; path: configuration files")
       ->type_name("view | path")
       ->check(one_of({"view", "path"}))
       ->required();
-  verb.app->add_option("-o,--output", w->output, "wide, json or yaml")
+  verb.app->add_option("-o,--output", w->output, "Output format: wide, json or yaml")
       ->check(one_of({"wide", "json", "yaml"}))
       ->type_name("FORM");
   add_target(verb);
@@ -351,8 +356,8 @@ Verb add_config(CLI::App& root, const Config& config) {
 
 Verb add_completion(CLI::App& root) {
   auto o = std::make_shared<CompletionOptions>();
-  Verb verb = new_verb(root, "About", "completion", "a script that completes muster's words");
-  verb.app->add_option("shell", o->shell, "for this shell")
+  Verb verb = new_verb(root, "About", "completion", "Generate a shell completion script");
+  verb.app->add_option("shell", o->shell, "Shell to generate the script for")
       ->type_name("bash | zsh | fish")
       ->check(one_of({"bash", "zsh", "fish"}))
       ->required();
@@ -367,7 +372,7 @@ Verb add_completion(CLI::App& root) {
 
 Verb add_kubeconfig(CLI::App& root) {
   auto o = std::make_shared<KubeconfigOptions>();
-  Verb verb = new_verb(root, "About", "kubeconfig", "a configuration for kubectl, on stdout");
+  Verb verb = new_verb(root, "About", "kubeconfig", "Print a kubeconfig for kubectl");
   add_target(verb);
   verb.app->footer(
       "Examples:\n  kubectl --kubeconfig <(muster kubeconfig) get jobs\n"
@@ -385,9 +390,10 @@ Verb add_version(CLI::App& root) {
     std::string output;
   };
   auto w = std::make_shared<Words>();
-  Verb verb = new_verb(root, "About", "version", "of this executable and of the coordinator");
-  verb.app->add_flag("--client", w->o.client_only, "do not ask the coordinator");
-  verb.app->add_option("-o,--output", w->output, "wide, json or yaml")
+  Verb verb = new_verb(root, "About", "version",
+                       "Show the versions of this executable and of the coordinator");
+  verb.app->add_flag("--client", w->o.client_only, "Show only the version of this executable");
+  verb.app->add_option("-o,--output", w->output, "Output format: wide, json or yaml")
       ->check(one_of({"wide", "json", "yaml"}))
       ->type_name("FORM");
   add_target(verb, "");

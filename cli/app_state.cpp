@@ -11,16 +11,17 @@ CLI::Option* add_data_dir(const Verb& verb, std::string& dir, const std::string&
 Verb add_backup(CLI::App& root) {
   auto o = std::make_shared<BackupOptions>();
   Verb verb =
-      new_verb(root, "State", "backup", "a copy of the coordinator's state, made while it runs");
-  verb.app->add_option("dir", o->dir, "a new directory, on the coordinator's machine")
+      new_verb(root, "State", "backup", "Back up the coordinator's state, online or offline");
+  verb.app->add_option("dir", o->dir, "New directory for the backup, on the coordinator's machine")
       ->type_name("DIR")
       ->required();
-  add_data_dir(verb, o->data_dir, "of this data-dir, which no coordinator serves");
+  add_data_dir(verb, o->data_dir,
+               "Data directory that no coordinator is serving (default: ask the coordinator)");
   add_target(verb, "");
   verb.app->footer(
       "Examples:\n  muster backup /backup/muster-$(date +%F)\n"
       "  muster backup /backup/last --data-dir /var/lib/muster\n"
-      "Every byte is read and checked: of a damaged state there is no backup.");
+      "Every byte is read and checked; damaged state is not backed up.");
   verb.finish = [o](const Settings&, const Target& target) -> Judged {
     o->target = target;
     return *o;
@@ -30,11 +31,11 @@ Verb add_backup(CLI::App& root) {
 
 Verb add_restore(CLI::App& root) {
   auto o = std::make_shared<RestoreOptions>();
-  Verb verb = new_verb(root, "State", "restore", "a new data-dir, made of a backup");
-  verb.app->add_option("dir", o->dir, "the backup, or a copy of a data-dir")
+  Verb verb = new_verb(root, "State", "restore", "Create a data directory from a backup");
+  verb.app->add_option("dir", o->dir, "Backup, or copy of a data directory")
       ->type_name("DIR")
       ->required();
-  add_data_dir(verb, o->data_dir, "the directory to make; absent or empty")->required();
+  add_data_dir(verb, o->data_dir, "Directory to create; must be absent or empty")->required();
   verb.app->footer(
       "Example:\n  muster restore /backup/last --data-dir /var/lib/muster-new\n"
       "What happened after the backup is lost to it, so no number of that time is given again. "
@@ -48,8 +49,11 @@ Verb add_restore(CLI::App& root) {
 
 Verb add_verify(CLI::App& root) {
   auto o = std::make_shared<VerifyOptions>();
-  Verb verb = new_verb(root, "State", "verify", "recounts every job from what was written of it");
-  add_data_dir(verb, o->data_dir, "of this data-dir, which no coordinator serves, or of a backup");
+  Verb verb =
+      new_verb(root, "State", "verify", "Verify the coordinator's state by recounting every job");
+  add_data_dir(
+      verb, o->data_dir,
+      "Data directory that no coordinator is serving, or a backup (default: ask the coordinator)");
   add_target(verb, "");
   verb.app->footer(
       "Examples:\n  muster verify\n  muster verify --data-dir /backup/last\n"

@@ -56,7 +56,7 @@ class Reader {
     if (text.empty()) return;
     auto milli = core::parse_quantity_milli(text);
     if (!milli || *milli <= 0)
-      return fail(name, "`" + text + "` is no positive quantity, such as 4, 500m or 16Gi");
+      return fail(name, "`" + text + "` is not a positive quantity, such as 4, 500m or 16Gi");
     target = static_cast<uint64_t>(*milli / divisor);
   }
 

@@ -36,7 +36,7 @@ Result<std::string> normal_address(const std::string& text) {
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon == 0 || address.find('/') != std::string::npos ||
       !is_number(address.substr(colon + 1))) {
-    return invalid("`" + text + "` is no address: write HOST:PORT, such as " + kDefaultApi);
+    return invalid("`" + text + "` is not an address: write HOST:PORT, such as " + kDefaultApi);
   }
   return address;
 }

@@ -120,7 +120,7 @@ std::string man_page(const std::vector<VerbWords>& verbs) {
     group = verb.group;
     out += "\n## muster " + verb.name + (verb.what.empty() ? "" : " " + plain(verb.what)) + "\n\n" +
            plain(verb.help) + ".";
-    if (!verb.what_help.empty()) out += " The words: " + plain(verb.what_help) + ".";
+    if (!verb.what_help.empty()) out += " Arguments: " + plain(verb.what_help) + ".";
     out += "\n\n" + man_flags(verb) + man_footer(verb.footer);
   }
   return out + kManTail;

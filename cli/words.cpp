@@ -50,7 +50,7 @@ Output read_output(const std::string& text) {
 }
 
 Usage unknown_kind(const std::string& word) {
-  return {"`" + word + "`: no such kind" + did_you_mean(word, kind_words()) +
+  return {"`" + word + "`: unknown kind" + did_you_mean(word, kind_words()) +
           " (there are jobs, pods, nodes, events)"};
 }
 

@@ -141,7 +141,8 @@ TEST_F(ConfigTest, AWrongValueNamesItsPlace) {
   EXPECT_TRUE(complaint(Section::agent, {{"hollow", {"true"}}})
                   .starts_with(user + ":2: agent.memory: `-1`"));
   variables["MUSTER_API"] = "nowhere";
-  EXPECT_TRUE(complaint(Section::client, {}).starts_with("MUSTER_API: `nowhere` is no address"));
+  EXPECT_TRUE(
+      complaint(Section::client, {}).starts_with("MUSTER_API: `nowhere` is not an address"));
   EXPECT_TRUE(complaint(Section::client, {{"api", {"h:1"}}, {"request-timeout", {"0s"}}})
                   .starts_with("--request-timeout: "));
 }
