@@ -23,19 +23,19 @@ OrderedJson kind_json(std::string_view group_version, std::string_view kind) {
           {"version", core ? group_version : group_version.substr(slash + 1)}};
 }
 
-OrderedJson reference(const std::string& schema) {
-  return {{"$ref", "#/components/schemas/" + schema}};
+OrderedJson reference(std::string_view schema) {
+  return {{"$ref", "#/components/schemas/" + std::string(schema)}};
 }
 
-OrderedJson value_json(const std::string& type) {
+OrderedJson value_json(std::string_view type) {
   if (type == "int32" || type == "int64") return {{"type", "integer"}, {"format", type}};
   if (type == "bool") return {{"type", "boolean"}};
   if (type == "time" || type == "microtime") return {{"type", "string"}, {"format", "date-time"}};
   if (type == "any") return {{"type", "object"}, {"x-kubernetes-preserve-unknown-fields", true}};
-  if (is_api_type(type)) {
+  if (const ApiType* of = api_type(type)) {
     // A reference may have no neighbours, and a field has a description: hence allOf.
     OrderedJson json;
-    json["allOf"] = OrderedJson::array({reference(api_types().find(type)->second.schema)});
+    json["allOf"] = OrderedJson::array({reference(of->schema)});
     return json;
   }
   return {{"type", "string"}};  // a quantity, too
@@ -52,17 +52,17 @@ OrderedJson field_json(const ApiField& field) {
   json["description"] = field.about;
   if (field.list)
     json["x-kubernetes-list-type"] = !field.keys.empty() ? "map" : field.set ? "set" : "atomic";
-  if (!field.keys.empty()) {
-    json["x-kubernetes-list-map-keys"] = field.keys;
+  if (field.atomic) json["x-kubernetes-map-type"] = "atomic";
+  for (const std::string_view key : field.keys) json["x-kubernetes-list-map-keys"].push_back(key);
+  if (!field.keys.empty() && field.merged)
     json["x-kubernetes-patch-merge-key"] = field.keys.front();
-  }
   if (field.merged) json["x-kubernetes-patch-strategy"] = "merge";
   return json;
 }
 
 OrderedJson schema_json(const ApiType& type) {
   OrderedJson json = {{"type", "object"}, {"description", type.about}};
-  std::vector<std::string> required;
+  std::vector<std::string_view> required;
   for (const ApiField& field : type.fields) {
     if (field.required) required.push_back(field.name);
     json["properties"][field.name] = field_json(field);
@@ -76,14 +76,14 @@ OrderedJson schema_json(const ApiType& type) {
 
 OrderedJson list_schema(const ApiType& type) {
   OrderedJson json = {{"type", "object"},
-                      {"description", "A list of objects of kind " + type.kind}};
+                      {"description", "A list of objects of kind " + std::string(type.kind)}};
   json["properties"]["apiVersion"] = {{"type", "string"}, {"description", "Its version."}};
   json["properties"]["kind"] = {{"type", "string"}, {"description", "Its kind."}};
   json["properties"]["metadata"] = value_json("ListMeta");
   json["properties"]["items"] = {{"type", "array"}, {"items", value_json(type.name)}};
   json["required"] = {"items"};
   json["x-kubernetes-group-version-kind"] =
-      OrderedJson::array({kind_json(type.group_version, type.kind + "List")});
+      OrderedJson::array({kind_json(type.group_version, std::string(type.kind) + "List")});
   return json;
 }
 
@@ -162,7 +162,7 @@ OrderedJson operation(const Resource& resource, std::string_view verb) {
   const bool status = verb == "deletecollection" || resource.name == "pods/eviction";
   const OrderedJson schema = text             ? OrderedJson{{"type", "string"}}
                              : status         ? value_json("Status")
-                             : verb == "list" ? reference(kind.schema + "List")
+                             : verb == "list" ? reference(std::string(kind.schema) + "List")
                                               : reference(kind.schema);
   const char* code = verb == "create" ? "201" : "200";
   op["responses"][code] = {
@@ -205,22 +205,21 @@ OrderedJson paths_json(std::string_view root) {
 }
 
 OrderedJson schemas_json(std::string_view root) {
-  std::set<std::string> wanted = {"Status", "DeleteOptions", "ListMeta"};
+  std::set<std::string_view> wanted = {"Status", "DeleteOptions", "ListMeta"};
   OrderedJson schemas = OrderedJson::object();
   for (const Resource& resource : resources()) {
     if (root_of(resource) != root) continue;
     const ApiType& kind = type_of(resource);
     wanted.insert(kind.name);
-    if (resource.can("list")) schemas[kind.schema + "List"] = list_schema(kind);
+    if (resource.can("list")) schemas[std::string(kind.schema) + "List"] = list_schema(kind);
   }
-  const std::function<void(const std::string&)> add = [&](const std::string& name) {
-    const ApiType& type = api_types().find(name)->second;
+  const std::function<void(const ApiType&)> add = [&](const ApiType& type) {
     if (schemas.contains(type.schema)) return;
     schemas[type.schema] = schema_json(type);
     for (const ApiField& field : type.fields)
-      if (is_api_type(field.type)) add(field.type);
+      if (field.of != nullptr) add(*field.of);
   };
-  for (const std::string& name : wanted) add(name);
+  for (const std::string_view name : wanted) add(*api_type(name));
   return schemas;
 }
 

@@ -47,9 +47,9 @@ void add_type(std::string& out, std::string_view type) {
   add(out, kType, item);
 }
 
-void add_value(std::string& out, const std::string& type) {
-  if (is_api_type(type))
-    return add(out, kRef, "#/definitions/" + api_types().find(type)->second.schema);
+void add_value(std::string& out, const ApiField& field) {
+  if (field.of != nullptr) return add(out, kRef, "#/definitions/" + std::string(field.of->schema));
+  const std::string_view type = field.type;
   const bool time = type == "time" || type == "microtime";
   if (type == "int32" || type == "int64" || time) add(out, kFormat, time ? "date-time" : type);
   add_type(out, type == "int32" || type == "int64" ? "integer"
@@ -62,14 +62,14 @@ std::string field_schema(const ApiField& field) {
   std::string out, inner, item;
   add(out, kDescription, field.about);
   if (!field.list && !field.map) {
-    add_value(out, field.type);
+    add_value(out, field);
     return out;
   }
-  add_value(inner, field.type);
+  add_value(inner, field);
   add(item, 1, inner);
   add(out, field.list ? kItems : kAdditional, item);
   add_type(out, field.list ? "array" : "object");
-  if (!field.keys.empty())
+  if (!field.keys.empty() && field.merged)
     add(out, kVendorExtension, extension("x-kubernetes-patch-merge-key", field.keys.front()));
   if (field.merged) add(out, kVendorExtension, extension("x-kubernetes-patch-strategy", "merge"));
   return out;
@@ -79,7 +79,7 @@ constexpr const char* kKind = "x-kubernetes-group-version-kind";
 
 OrderedJson kind_of(const ApiType& type) {
   const size_t slash = type.group_version.find('/');
-  const bool core = slash == std::string::npos;
+  const bool core = slash == std::string_view::npos;
   return {{"group", core ? "" : type.group_version.substr(0, slash)},
           {"kind", type.kind},
           {"version", type.group_version.substr(core ? 0 : slash + 1)}};
@@ -123,7 +123,7 @@ std::string openapi_v2(const std::string& version) {
   std::string info, paths, definitions, document;
   add(info, 1, "muster");
   add(info, 2, version);
-  for (const auto& [name, type] : api_types())
+  for (const ApiType& type : api_types())
     add(definitions, 1, named(type.schema, type_schema(type)));
   for (const Resource& resource : resources())
     if (resource.can("patch") && !resource.is_sub()) add(paths, 2, patch_path(resource));

@@ -117,9 +117,9 @@ class Walk {
       if (wire.is_bytes && !wire_is_bytes(field.type))
         add_packed(list, wire.bytes, field, path, depth);
       else
-        list.push_back(value(wire, field.type, path, depth));
+        list.push_back(value(wire, field, path, depth));
     } else {
-      Json one = value(wire, field.type, path, depth);
+      Json one = value(wire, field, path, depth);
       // Texts that are not there are written as empty ones.
       const bool empty = one.is_null() || (one.is_string() && one.get_ref<std::string&>().empty());
       if (!empty) json[field.name] = std::move(one);
@@ -142,7 +142,7 @@ class Walk {
       const auto wire = Reader(tagged).next();
       if (!wire) return void(broken(path));
       if (!counted()) return;
-      list.push_back(value(*wire, field.type, path, depth));
+      list.push_back(value(*wire, field, path, depth));
       bytes.remove_prefix(end + 1);
     }
   }
@@ -156,12 +156,13 @@ class Walk {
       const auto part = reader.next();
       if (!part || !part->is_bytes) return void(broken(path));
       if (part->number == 1) key = part->bytes;
-      if (part->number == 2) found = value(*part, field.type, path, depth);
+      if (part->number == 2) found = value(*part, field, path, depth);
     }
     map[key] = std::move(found);
   }
 
-  Json value(const Wire& wire, const std::string& type, const std::string& path, int depth) {
+  Json value(const Wire& wire, const ApiField& field, const std::string& path, int depth) {
+    const std::string_view type = field.type;
     if (wire.is_bytes != wire_is_bytes(type)) return broken(path);
     if (type == "string") return std::string(wire.bytes);
     if (type == "bool") return wire.value != 0;
@@ -173,7 +174,7 @@ class Walk {
         problem = path + ": can't be read from protobuf: send JSON";
       return nullptr;
     }
-    return message(wire.bytes, api_types().find(type)->second, path, depth + 1);
+    return message(wire.bytes, *field.of, path, depth + 1);
   }
 
   Json quantity(std::string_view bytes, const std::string& path) {

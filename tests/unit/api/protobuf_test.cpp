@@ -114,11 +114,11 @@ TEST(Protobuf, BrokenOnesAreRefused) {
 }
 
 TEST(Protobuf, NoNumberStandsForTwoFields) {
-  for (const auto& [name, type] : api_types()) {
+  for (const ApiType& type : api_types()) {
     std::set<unsigned> seen;
     for (const ApiField& field : type.fields)
       if (field.number != 0) {
-        EXPECT_TRUE(seen.insert(field.number).second) << name << "." << field.name;
+        EXPECT_TRUE(seen.insert(field.number).second) << type.name << "." << field.name;
       }
   }
 }

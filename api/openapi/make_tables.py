@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""Makes the tables of api/api_types.hpp from api/openapi/*.yaml: make_tables.py OUT FILE.yaml...
+
+batch.yaml says how the files are written. What can't be read, or contradicts something, is told as
+FILE:LINE: TYPE.FIELD: PROBLEM, and nothing is written.
+"""
+import pathlib
+import re
+import sys
+
+try:
+    import yaml
+except ImportError:
+    sys.exit("make_tables.py: python3 has no module yaml; install python3-yaml (./dev setup does)")
+
+PLAIN = {"string", "bool", "int32", "int64", "time", "microtime", "quantity", "any"}
+PACKAGES = {"meta": "io.k8s.apimachinery.pkg.apis.meta.v1", "pod": "io.k8s.api.core.v1"}
+# NAME[!] TYPE [NUMBER] [LIST] [atomic] [unread] [refused [even empty | unless VALUE]]
+LINE = re.compile(r"""(?P<name>\w+)(?P<required>!?)\ (?P<shape>\[\]|\{\}|)(?P<type>\w+)
+    (\ (?P<number>[1-9]\d*))?
+    (\ by\ (?P<keys>\w+(,\w+)*)(?P<replaced>\ replaced)?|\ (?P<merged>merged)|\ (?P<set>set))?
+    (\ (?P<atomic>atomic))?(\ (?P<unread>unread))?
+    (\ (?P<refused>refused)((?P<even_empty>\ even\ empty)|\ unless\ (?P<value>\S+))?)?""", re.VERBOSE)
+
+problems = []
+
+
+class Field:
+    def __init__(self, place, type_name, line, about):
+        self.place, self.owner, self.about = place, type_name, about
+        match = LINE.fullmatch(line)
+        if not match:
+            self.name = line
+            self.wrong("can't be read; see the head of batch.yaml")
+            return
+        part = match.groupdict()
+        self.name, self.type, self.number = part["name"], part["type"], int(part["number"] or 0)
+        self.list, self.map, self.required = part["shape"] == "[]", part["shape"] == "{}", bool(part["required"])
+        self.keys = part["keys"].split(",") if part["keys"] else []
+        self.set = bool(part["set"] or part["merged"])
+        self.merged = bool(part["merged"] or (self.keys and not part["replaced"]))
+        self.atomic, self.unread = bool(part["atomic"]), bool(part["unread"])
+        self.refused, self.value = "no", part["value"] or ""
+        if part["refused"]:
+            self.refused = "unless_value" if self.value else "if_there" if part["even_empty"] else "unless_empty"
+        if (self.keys or self.set) and not self.list:
+            self.wrong("only lists are sets, have keys or are merged")
+        if self.set and self.type not in PLAIN - {"any"} or self.keys and self.type in PLAIN - {"any"}:
+            self.wrong("a set is of plain values, and only objects have keys")
+        if self.atomic and self.list:
+            self.wrong("a list without keys is changed as a whole anyway")
+        if self.refused != "no" and not about.startswith("Refused"):
+            self.wrong("a refused field says so first: \"Refused ...\"")
+
+    def wrong(self, text):
+        problems.append(f"{self.place}: {self.owner}.{self.name}: {text}")
+
+
+class Type:
+    def __init__(self, file, name):
+        self.name, self.kind, self.about, self.group_version, self.fields = name, name.split(".")[0], "", "", []
+        self.schema = f"{PACKAGES.get(file, f'io.k8s.api.{file}.v1')}.{self.kind}"
+
+
+def read(paths):
+    types = {}
+    for path in paths:
+        for key, lines in yaml.compose(path.read_text(), Loader=yaml.BaseLoader).value:
+            kind = Type(path.stem, key.value)
+            place = f"api/openapi/{path.name}:{key.start_mark.line + 1}"
+            if kind.name in types:
+                problems.append(f"{place}: {kind.name}: is there twice")
+            types[kind.name] = kind
+            for line, text in lines.value:
+                place = f"api/openapi/{path.name}:{line.start_mark.line + 1}"
+                if line.value == "about":
+                    kind.about = text.value
+                elif line.value == "kind":
+                    kind.group_version = text.value
+                else:
+                    kind.fields.append(Field(place, kind.name, line.value, text.value))
+    return [types[name] for name in sorted(types)]
+
+
+def check(types):
+    """What one line alone does not show. Returns the lists that patches merge, by name."""
+    names = {t.name for t in types}
+    lists = {}
+    for kind in types:
+        seen, numbers = set(), set()
+        for field in kind.fields:
+            if field.type not in names | PLAIN:
+                field.wrong(f"there is no type {field.type}")
+            if field.name in seen:
+                field.wrong("is there twice")
+            if field.number and field.number in numbers:
+                field.wrong(f"another field has the number {field.number}, too")
+            seen.add(field.name)
+            numbers.add(field.number)
+            if field.list:
+                how = (field.merged, field.keys[0] if field.merged and field.keys else "")
+                if lists.setdefault(field.name, how) != how:
+                    field.wrong("patches know lists by name, and merge another one of this name otherwise")
+    return {name: key for name, (merged, key) in sorted(lists.items()) if merged}
+
+
+def quoted(text):
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
+
+
+def field_text(field, index):
+    parts = [f".name = {quoted(field.name)}", f".type = {quoted(field.type)}"]
+    if field.type in index:
+        parts.append(f".of = &kTypes[{index[field.type]}]")
+    parts += [f".{flag} = true" for flag in ("list", "map") if getattr(field, flag)]
+    if field.number:
+        parts.append(f".number = {field.number}")
+    parts += [f".{flag} = true" for flag in ("required", "set", "merged", "atomic", "unread") if getattr(field, flag)]
+    if field.keys:
+        parts.append(f".keys = kKeys_{'_'.join(field.keys)}")
+    if field.refused != "no":
+        parts.append(f".refused = ApiField::Refused::{field.refused}")
+    if field.value:
+        parts.append(f".refused_unless = {quoted(field.value)}")
+    return f"    {{{', '.join(parts)},\n     .about = {quoted(field.about)}}},\n"
+
+
+def source(types, merged):
+    index = {kind.name: n for n, kind in enumerate(types)}
+    out = ["// Made from api/openapi/ by api/openapi/make_tables.py.\n#include \"api/api_types.hpp\"\n\n"
+           "namespace muster::api {\nnamespace {\n\n"
+           f"extern const ApiType kTypes[{len(types)}];\n\n"]
+    for keys in sorted({tuple(field.keys) for kind in types for field in kind.fields if field.keys}):
+        out.append(f"constexpr std::string_view kKeys_{'_'.join(keys)}[] = {{{', '.join(map(quoted, keys))}}};\n")
+    for n, kind in enumerate(types):
+        if not kind.fields:
+            problems.append(f"{kind.name}: has no fields")
+        out += [f"\n// {kind.name}\nconstexpr ApiField kFields{n}[] = {{\n",
+                *(field_text(field, index) for field in kind.fields), "};\n"]
+    out.append(f"\nconstinit const ApiType kTypes[{len(types)}] = {{\n")
+    for n, kind in enumerate(types):
+        texts = ", ".join(quoted(t) for t in (kind.name, kind.kind, kind.schema, kind.group_version, kind.about))
+        out.append(f"    {{{texts}, kFields{n}}},\n")
+    out.append("};\n\nconstexpr MergedList kMerged[] = {\n")
+    out += [f"    {{{quoted(name)}, {quoted(key)}}},\n" for name, key in merged.items()]
+    out.append("};\n\n}  // namespace\n\n"
+               "std::span<const ApiType> api_types() {\n  return kTypes;\n}\n\n"
+               "std::span<const MergedList> merged_lists() {\n  return kMerged;\n}\n\n"
+               "}  // namespace muster::api\n")
+    return "".join(out)
+
+
+def main():
+    out, *paths = map(pathlib.Path, sys.argv[1:])
+    types = read(paths)
+    merged = {} if problems else check(types)
+    text = "" if problems else source(types, merged)
+    if problems:
+        sys.exit("\n".join(problems))
+    out.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
