@@ -1,7 +1,6 @@
 #include "api/field_schema.hpp"
 
-#include "api/fields.hpp"
-
+#include <map>
 #include <set>
 #include <vector>
 
@@ -10,51 +9,15 @@ namespace {
 
 using nlohmann::json;
 
-struct ListRow {
-  std::string_view owner, field, keys;
-};
-constexpr std::string_view kSet = "=";
-constexpr ListRow kLists[] = {
-    {"PodSpec", "containers", "name"},
-    {"PodSpec", "initContainers", "name"},
-    {"PodSpec", "ephemeralContainers", "name"},
-    {"PodSpec", "volumes", "name"},
-    {"PodSpec", "imagePullSecrets", "name"},
-    {"PodSpec", "hostAliases", "ip"},
-    {"PodSpec", "topologySpreadConstraints", "topologyKey,whenUnsatisfiable"},
-    {"PodSpec", "schedulingGates", "name"},
-    {"PodSpec", "resourceClaims", "name"},
-    {"Container", "env", "name"},
-    {"Container", "ports", "containerPort,protocol"},
-    {"Container", "volumeMounts", "mountPath"},
-    {"Container", "volumeDevices", "devicePath"},
-    {"Resources", "claims", "name"},
-    {"ObjectMeta", "ownerReferences", "uid"},
-    {"ObjectMeta", "finalizers", kSet},
-    {"OnExitCodes", "values", kSet},
-};
-
-struct WholeRow {
-  std::string_view owner, field;
-};
-constexpr WholeRow kWholes[] = {
-    {"JobSpec", "selector"},          {"PodSpec", "nodeSelector"},
-    {"EnvVarSource", "fieldRef"},     {"EnvVarSource", "resourceFieldRef"},
-    {"EnvVarSource", "secretKeyRef"}, {"EnvVarSource", "configMapKeyRef"},
-    {"ObjectMeta", "managedFields"},
-};
-
 std::string dumped(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
 // The key members of an element; null when one is missing.
-json keys_of(std::string_view keys, const json& element) {
+json keys_of(std::span<const std::string_view> keys, const json& element) {
   if (!element.is_object()) return nullptr;
   json found = json::object();
-  while (!keys.empty()) {
-    const std::string key(keys.substr(0, keys.find(',')));
-    keys.remove_prefix(std::min(keys.size(), key.size() + 1));
+  for (const std::string_view key : keys) {
     if (auto it = element.find(key); it != element.end() && it->is_primitive())
       found[key] = *it;
     else if (key == "protocol")
@@ -159,38 +122,48 @@ json merged_list(const FieldType& type, Shape shape, const json& live, const jso
 
 }  // namespace
 
+FieldType::FieldType(std::string_view type) : object_(api_type(type)) {}
+
+FieldType FieldType::inner() const {
+  FieldType item;
+  if (!field_->unread) item.object_ = field_->of;
+  return item;
+}
+
 FieldType FieldType::member(std::string_view name) const {
-  if (type.starts_with("{}")) return {type.substr(2)};
-  const std::string_view found = field_type(type, name);
-  if (found.empty()) return {};
-  FieldType inner{found};
-  for (const ListRow& row : kLists)
-    if (row.owner == type && row.field == name) inner.keys = row.keys;
-  for (const WholeRow& row : kWholes)
-    inner.atomic = inner.atomic || (row.owner == type && row.field == name);
-  return inner;
+  if (is_map()) return inner();
+  const ApiField* field = object_ == nullptr ? nullptr : object_->field(name);
+  if (field == nullptr) return {};
+  FieldType place;
+  place.field_ = field;
+  if (!field->list && !field->map && !field->unread) place.object_ = field->of;
+  return place;
 }
 
 FieldType FieldType::element() const {
-  return {type.starts_with("[]") ? type.substr(2) : "any"};
+  return field_ != nullptr && field_->list ? inner() : FieldType();
+}
+
+std::span<const std::string_view> FieldType::keys() const {
+  return field_ == nullptr ? std::span<const std::string_view>() : field_->keys;
 }
 
 Shape shape_of(const FieldType& type, const json& value) {
-  if (type.atomic) return Shape::leaf;
+  if (type.atomic()) return Shape::leaf;
   if (value.is_object()) return Shape::map;
-  if (!value.is_array() || type.keys.empty()) return Shape::leaf;
+  if (!value.is_array() || (!type.is_set() && type.keys().empty())) return Shape::leaf;
   std::set<std::string> seen;
   for (const json& one : value) {
-    if (type.keys == kSet ? !one.is_primitive() : keys_of(type.keys, one).is_null())
+    if (type.is_set() ? !one.is_primitive() : keys_of(type.keys(), one).is_null())
       return Shape::leaf;
     if (!seen.insert(element_of(type, one)).second) return Shape::leaf;
   }
-  return type.keys == kSet ? Shape::set : Shape::keyed;
+  return type.is_set() ? Shape::set : Shape::keyed;
 }
 
 std::string element_of(const FieldType& list, const json& element) {
-  if (list.keys == kSet) return "v:" + dumped(element);
-  return "k:" + dumped(keys_of(list.keys, element));
+  if (list.is_set()) return "v:" + dumped(element);
+  return "k:" + dumped(keys_of(list.keys(), element));
 }
 
 FieldSet fields_of(const FieldType& type, const json& value) {
@@ -228,7 +201,7 @@ json disowned(const FieldType& type, json value, const FieldSet& last, const Fie
   const Shape shape = shape_of(type, value);
   if (shape == Shape::leaf || last.children.empty()) return value;
   if (shape == Shape::map) {
-    const bool fields = !type.type.starts_with("{}");  // else the keys of a map
+    const bool fields = !type.is_map();  // else the keys of a map
     for (auto it = value.begin(); it != value.end();) {
       const std::string element = "f:" + it.key();
       const FieldSet &was = last.below(element), &is = owned.below(element);

@@ -1,10 +1,11 @@
 // FieldSchema: how a field is owned: as a whole, member by member, or element by element.
 //
-// Names and types come from fields.hpp; here stands what Kubernetes' schemas add to them: which
-// lists have keys, which are sets, and which objects are changed only as a whole. What is in no
-// table is taken apart as far as it consists of objects, and its lists are wholes.
+// api/openapi/ says which lists have keys, which are sets, and which objects are changed only as a
+// whole (api_types.hpp). What no type describes, and what is in fields that are not looked at, is
+// taken apart as far as it consists of objects, and its lists are wholes.
 #pragma once
 
+#include "api/api_types.hpp"
 #include "api/field_set.hpp"
 
 #include <nlohmann/json.hpp>
@@ -13,17 +14,29 @@
 
 namespace muster::api {
 
-struct FieldType {
-  std::string_view type = "any";  // as in fields.hpp
-  bool atomic = false;
-  std::string_view keys = "";  // of a list: names joined by commas; "=": a set of plain values
+// What is known of the place where a value stands.
+class FieldType {
+ public:
+  FieldType() = default;                      // nothing
+  explicit FieldType(std::string_view type);  // an object of this ApiType; of none: nothing
 
   FieldType member(std::string_view name) const;  // of an object or map
   FieldType element() const;                      // of a list
+
+  bool atomic() const { return field_ != nullptr && field_->atomic; }
+  bool is_map() const { return field_ != nullptr && field_->map; }
+  bool is_set() const { return field_ != nullptr && field_->set; }
+  std::span<const std::string_view> keys() const;  // of a list; empty: it has none
+
+ private:
+  FieldType inner() const;  // of an item of this list or map
+
+  const ApiField* field_ = nullptr;  // the value is all of it
+  const ApiType* object_ = nullptr;  // the value is one
 };
 
 enum class Shape { leaf, map, keyed, set };
-// Of a value that stands where `type` is expected. A list whose elements can't be told apart by
+// Of a value at such a place. A list whose elements can't be told apart by
 // their keys is a leaf.
 Shape shape_of(const FieldType& type, const nlohmann::json& value);
 

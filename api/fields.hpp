@@ -1,13 +1,11 @@
-// Fields: the names and types that Kubernetes' v1 Job and Node know, as a table, and the walk that
-// checks a document by it.
+// conform(): the walk that checks a document by the types of api/openapi/ (api_types.hpp).
 //
-// Parts that muster only keeps (affinity, volumes, probes…) are known by name; what stands in them
-// is not looked at.
+// Parts that muster only keeps (affinity, volumes, probes…) are known by name: typed `any`, or
+// marked `unread`. What stands in them is not looked at, save that nulls are removed.
 #pragma once
 
 #include "base/result.hpp"
 
-#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -15,17 +13,11 @@
 
 namespace muster::api {
 
-// Brings `value` into the shape of `type` ("Job", "PodSpec"…): removes nulls and unknown fields,
-// and returns the paths of the latter. A quantity written as a number becomes a string. A wrong
-// type is an error with its path, what was found and what is expected.
-Result<std::vector<std::string>> conform(nlohmann::json& value, std::string_view type);
-
-// The type of a field of `type`, as it stands in the table: "string", "[]Container", "{}quantity";
-// empty: there is none.
-std::string_view field_type(std::string_view type, std::string_view field);
-
-// The fields of a type and the types of those, as they are written in the table: "int32",
-// "[]Container", "{}string".
-const std::map<std::string_view, std::string_view>& known_fields(std::string_view type);
+// Brings `value` into the shape of the ApiType `type` ("Job", "PodSpec"…): removes nulls and
+// unknown fields, and returns the paths of the latter. A quantity written as a number becomes a
+// string. A wrong type is `invalid`, with its path, what was found and what is expected. Paths
+// begin with `path`, where the value stands in its document; empty: it is the document.
+Result<std::vector<std::string>> conform(nlohmann::json& value, std::string_view type,
+                                         std::string_view path = {});
 
 }  // namespace muster::api

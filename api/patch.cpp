@@ -1,5 +1,6 @@
 #include "api/patch.hpp"
 
+#include "api/api_types.hpp"
 #include "api/json_patch.hpp"
 
 #include <algorithm>
@@ -17,34 +18,9 @@ using nlohmann::json;
 constexpr std::string_view kDeleteFrom = "$deleteFromPrimitiveList/";
 constexpr std::string_view kOrder = "$setElementOrder/";
 
-struct ListRow {
-  std::string_view field;
-  std::string_view key;  // empty: a set of plain values
-};
-// Kubernetes' patchStrategy "merge" of what a Job, a Pod and a Node hold; other lists are replaced.
-constexpr ListRow kLists[] = {
-    {"containers", "name"},
-    {"initContainers", "name"},
-    {"ephemeralContainers", "name"},
-    {"env", "name"},
-    {"volumes", "name"},
-    {"volumeMounts", "mountPath"},
-    {"volumeDevices", "devicePath"},
-    {"ports", "containerPort"},
-    {"imagePullSecrets", "name"},
-    {"hostAliases", "ip"},
-    {"topologySpreadConstraints", "topologyKey"},
-    {"schedulingGates", "name"},
-    {"conditions", "type"},
-    {"ownerReferences", "uid"},
-    {"addresses", "type"},
-    {"finalizers", ""},
-    {"podIPs", "ip"},
-};
-
-const ListRow* list_row(std::string_view field) {
-  for (const ListRow& row : kLists)
-    if (row.field == field) return &row;
+const MergedList* merged_list(std::string_view field) {
+  for (const MergedList& list : merged_lists())
+    if (list.field == field) return &list;
   return nullptr;
 }
 
@@ -88,9 +64,9 @@ struct Strategic {
       } else if (value.is_object()) {
         json& member = base[name];
         member = merge(std::move(member), value);
-      } else if (const ListRow* row = value.is_array() ? list_row(name) : nullptr) {
+      } else if (const MergedList* list = value.is_array() ? merged_list(name) : nullptr) {
         json& member = base[name];
-        member = merge_list(std::move(member), value, *row);
+        member = merge_list(std::move(member), value, *list);
       } else {
         base[name] = value;
       }
@@ -108,7 +84,7 @@ struct Strategic {
     *list = std::move(kept);
   }
 
-  json merge_list(json base, const json& patch, const ListRow& row) {
+  json merge_list(json base, const json& patch, const MergedList& how) {
     if (!base.is_array()) base = json::array();
     bool replace = std::any_of(patch.begin(), patch.end(),
                                [](const json& one) { return directive(one) == "replace"; });
@@ -118,8 +94,8 @@ struct Strategic {
         if (directive(one) != "replace") list.push_back(one);
       return list;
     }
-    return row.key.empty() ? merge_set(std::move(base), patch)
-                           : merge_keyed(std::move(base), patch, std::string(row.key));
+    return how.key.empty() ? merge_set(std::move(base), patch)
+                           : merge_keyed(std::move(base), patch, std::string(how.key));
   }
 
   static json merge_set(json base, const json& patch) {

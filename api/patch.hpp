@@ -3,7 +3,8 @@
 //   merge      RFC 7386: members replace, null removes, lists are replaced whole
 //   JSON patch RFC 6902: a list of operations, all or nothing
 //   strategic  Kubernetes': as merge, but lists with a merge key (containers by name, conditions by
-//              type, …) are merged element by element, and $-directives say what to remove
+//              type, …) are merged element by element, and $-directives say what to remove. A list
+//              is known by the name of its field, wherever it stands (merged_lists())
 //
 // None takes more time than n log n of what the two texts hold; json_patch.hpp has the bounds that
 // this needs.

@@ -198,9 +198,7 @@ bool managed_elsewhere(const core::JobSpec& spec, const core::Gates& gates) {
 }
 
 Result<std::vector<std::string>> conform_status(json& status) {
-  json whole = {{"status", std::move(status)}};
-  auto unknown = conform(whole, "StatusOfJob");
-  status = std::move(whole["status"]);
+  auto unknown = conform(status, "JobStatus", "status");
   if (!unknown.ok()) return unknown.error();
   std::string problem;
   auto in_utc = [&problem](json& object, const char* name, const std::string& path) {
