@@ -1,5 +1,9 @@
 #include "api/refused_fields.hpp"
 
+#include "api/api_types.hpp"
+#include "api/json_text.hpp"
+#include "base/check.hpp"
+
 #include <string>
 
 namespace muster::api {
@@ -7,30 +11,27 @@ namespace {
 
 using nlohmann::json;
 
-// Refused when written with anything but an empty list, object or text.
-constexpr const char* kOfPod[] = {
-    "volumes",        "ephemeralContainers", "nodeName",
-    "affinity",       "runtimeClassName",    "topologySpreadConstraints",
-    "resourceClaims", "resources",           "readinessGates",
-    "workloadRef",    "schedulingGroup",
-};
-// Refused when true: a process shares the machine's network anyway, but is not shown as its
-// namespaces' owner.
-constexpr const char* kOfPodIfTrue[] = {"hostPID", "hostIPC", "shareProcessNamespace"};
-constexpr const char* kOfContainer[] = {
-    "envFrom",        "volumeMounts", "volumeDevices", "lifecycle",          "livenessProbe",
-    "readinessProbe", "startupProbe", "restartPolicy", "restartPolicyRules",
-};
-constexpr const char* kOfEnvSource[] = {"resourceFieldRef", "configMapKeyRef", "secretKeyRef",
-                                        "fileKeyRef"};
-
 constexpr const char* kNotSupported = "not supported by this version of muster";
 
-bool written(const json& object, const char* name) {
-  auto it = object.find(name);
-  if (it == object.end()) return false;
-  if (it->is_string()) return !it->get_ref<const std::string&>().empty();
-  return !it->is_structured() || !it->empty();
+// Says more than an empty list, object or text.
+bool written(const json& value) {
+  if (value.is_string()) return !value.get_ref<const std::string&>().empty();
+  return !value.is_structured() || !value.empty();
+}
+
+bool is_refused(const ApiField& field, const json& value) {
+  switch (field.refused) {
+    case ApiField::Refused::no:
+      return false;
+    case ApiField::Refused::unless_empty:
+      return written(value);
+    case ApiField::Refused::if_there:
+      return true;
+    case ApiField::Refused::unless_value:
+      return (value.is_string() ? value.get_ref<const std::string&>() : value.dump()) !=
+             field.refused_unless;
+  }
+  return false;
 }
 
 void refuse(const std::string& path, core::Violations& found) {
@@ -45,26 +46,29 @@ void refuse_security(const json& owner, const std::string& path, core::Violation
   if (!context->is_object()) return refuse(path + ".securityContext", found);
   for (auto it = context->begin(); it != context->end(); ++it) {
     bool wish = it.key() == "allowPrivilegeEscalation" ? *it != true : *it != false;
-    if (wish && written(*context, it.key().c_str()))
-      refuse(path + ".securityContext." + it.key(), found);
+    if (wish && written(*it)) refuse(path + ".securityContext." + it.key(), found);
   }
 }
 
-void refuse_container(const json& container, const std::string& path, core::Violations& found) {
-  for (const char* name : kOfContainer)
-    if (written(container, name)) refuse(path + "." + name, found);
-  refuse_security(container, path, found);
-  if (auto resources = container.find("resources");
-      resources != container.end() && written(*resources, "claims"))
-    refuse(path + ".resources.claims", found);
-  auto env = container.find("env");
-  if (env == container.end()) return;
-  for (size_t i = 0; i < env->size(); ++i) {
-    auto from = (*env)[i].find("valueFrom");
-    if (from == (*env)[i].end()) continue;
-    for (const char* name : kOfEnvSource)
-      if (from->contains(name))
-        refuse(path + ".env[" + std::to_string(i) + "].valueFrom." + name, found);
+// All that the types mark as refused, in their order.
+void refuse_marked(const json& object, const ApiType& type, const std::string& path,
+                   core::Violations& found) {
+  for (const ApiField& field : type.fields) {
+    auto it = object.find(field.name);
+    if (it == object.end()) continue;
+    const std::string at = join_path(path, field.name);
+    if (is_refused(field, *it))
+      refuse(at, found);
+    else if (field.of == nullptr || field.unread)
+      continue;
+    else if (field.list)
+      for (size_t i = 0; i < it->size(); ++i)
+        refuse_marked((*it)[i], *field.of, at + "[" + std::to_string(i) + "]", found);
+    else if (field.map)
+      for (const auto& [key, value] : it->items())
+        refuse_marked(value, *field.of, at + "[" + key + "]", found);
+    else
+      refuse_marked(*it, *field.of, at, found);
   }
 }
 
@@ -72,15 +76,11 @@ void refuse_container(const json& container, const std::string& path, core::Viol
 
 core::Violations refused_fields(const json& job) {
   core::Violations found;
+  const ApiType* type = api_type("Job");
+  MUSTER_CHECK(type != nullptr);
+  refuse_marked(job, *type, "", found);
   const json pod = job.value(json::json_pointer("/spec/template/spec"), json::object());
   const std::string path = "spec.template.spec";
-  for (const char* name : kOfPod)
-    if (written(pod, name)) refuse(path + "." + name, found);
-  for (const char* name : kOfPodIfTrue)
-    if (pod.value(name, false)) refuse(path + "." + name, found);
-  if (!pod.value("hostUsers", true)) refuse(path + ".hostUsers", found);
-  if (pod.value("schedulerName", "default-scheduler") != "default-scheduler")
-    refuse(path + ".schedulerName", found);
   // There are no PriorityClass objects: Kubernetes' own two, or `priority` itself.
   const std::string priority = pod.value("priorityClassName", "");
   if (!priority.empty() && priority != "system-cluster-critical" &&
@@ -88,16 +88,13 @@ core::Violations refused_fields(const json& job) {
     found.forbidden(path + ".priorityClassName",
                     "there are no priority classes here but system-cluster-critical and "
                     "system-node-critical: write the number as priority");
-  if (pod.value("preemptionPolicy", "PreemptLowerPriority") != "PreemptLowerPriority")
-    refuse(path + ".preemptionPolicy", found);
   refuse_security(pod, path, found);
   for (const char* list : {"containers", "initContainers"}) {
     auto containers = pod.find(list);
     if (containers == pod.end()) continue;
     for (size_t i = 0; i < containers->size(); ++i)
-      refuse_container((*containers)[i], path + "." + list + "[" + std::to_string(i) + "]", found);
+      refuse_security((*containers)[i], path + "." + list + "[" + std::to_string(i) + "]", found);
   }
-  if (written(job.value("spec", json::object()), "scheduling")) refuse("spec.scheduling", found);
   return found;
 }
 

@@ -1,8 +1,9 @@
 // Fields of the pod template that would change what runs and that a process executor does not do:
 // refused by name.
 //
-// What has no meaning for a process (image, ports, dnsPolicy, serviceAccountName…) is kept and
-// returned instead.
+// The types mark them (`refused` in api/openapi/pod.yaml and batch.yaml); here stand the rules that
+// a mark can't tell: on securityContext and priorityClassName. What has no meaning for a process
+// (image, ports, dnsPolicy, serviceAccountName…) is kept and returned instead.
 #pragma once
 
 #include "core/spec/violations.hpp"
