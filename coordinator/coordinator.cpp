@@ -255,8 +255,8 @@ class Running final : public Coordinator {
     };
     cluster.all_here = std::move(all_here);
     cluster_ = actors::spawn_cluster(
-        *system_, writer_, [this] { return registry_; }, actors::SealedLink(*rpc_), wall_now, std::move(cluster),
-        recovered.nodes, std::move(held.slots));
+        *system_, writer_, [this] { return registry_; }, actors::SealedLink(*rpc_), wall_now,
+        std::move(cluster), recovered.nodes, std::move(held.slots));
     actors::RegistryOptions registry;
     registry.elapsed = boot_now;
     registry.clock = wall_now;
