@@ -1,4 +1,5 @@
-// The version of this build, as the build reads it here and as `muster version` and /version tell it.
+// The version of this build, as the build reads it here and as `muster version` and /version tell
+// it.
 #pragma once
 
 namespace muster {
