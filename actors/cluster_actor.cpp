@@ -108,8 +108,7 @@ class Cluster : public cluster_actor::base {
   void enroll(const RegisterAgent& m) {
     const AgentHello& hello = m.hello;
     auto refuse = [this, &m](HelloAnswer::Kind kind, std::string why) {
-      gate_.after([done = m.done, answer = HelloAnswer{kind, std::move(why), kNoNode, {}}](
-                      const Durable& durable) { done(durable, answer); });
+      gate_.reply(m.done, HelloAnswer{kind, std::move(why), kNoNode, {}});
     };
     bool holds = !hello.running.empty() || !hello.waiting.empty() || !hello.ended.empty();
     bool ours = hello.cluster_id == options_.cluster_id;
@@ -407,7 +406,7 @@ class Cluster : public cluster_actor::base {
     if (id == kNoNode) return no_node(m.name, m.done);
     Node& node = nodes_[id];
     if (node.info.spec != m.seen)
-      return refuse(m.done, {Errc::conflict, "the node has been modified", {}});
+      return gate_.reply<Status>(m.done, Error{Errc::conflict, "the node has been modified", {}});
     node.info.spec = m.spec;
     if (!node.info.gone) slots_.set_node(node.info);
     log::info("node {} (n{}) is changed{}", m.name, id,
@@ -433,11 +432,7 @@ class Cluster : public cluster_actor::base {
   }
 
   void no_node(const std::string& name, const Reply<Status>& done) {
-    refuse(done, {Errc::not_found, "nodes \"" + name + "\" not found", {}});
-  }
-
-  void refuse(const Reply<Status>& done, Error why) {
-    gate_.after([done, why = std::move(why)](const Durable& durable) { done(durable, why); });
+    gate_.reply<Status>(done, Error{Errc::not_found, "nodes \"" + name + "\" not found", {}});
   }
 
   // ---- slots

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <utility>
 
 namespace muster::actors {
 
@@ -30,6 +31,11 @@ class Gate {
 
   void after(Append append, Effects effects);
   void after(Effects effects);
+  // An answer that rests on nothing newer than what is under way.
+  template <class T>
+  void reply(const Reply<T>& to, T value) {
+    after([to, value = std::move(value)](const Durable& durable) { to(durable, value); });
+  }
   // The actor's handler of durable_atom.
   void open(uint64_t number, uint64_t commit);
   bool closed() const { return !waiting_.empty(); }

@@ -236,7 +236,8 @@ class Registry : public registry_actor::base {
       // way from its actor. A job at rest is not going anywhere.
       const Entry& entry = jobs_.at(named->second);
       if (!looked && entry.durable && !entry.at_rest()) return create_after(named->second, m);
-      return refuse(m.done, {Errc::exists, "jobs.batch \"" + meta.name + "\" already exists", {}});
+      return gate_.reply<Status>(
+          m.done, Error{Errc::exists, "jobs.batch \"" + meta.name + "\" already exists", {}});
     }
     JobId id = next_job_++;
     tell_next_job();
@@ -290,15 +291,16 @@ class Registry : public registry_actor::base {
              const Reply<Status>& done) {
     auto named = names_.find({ns, name});
     if (named == names_.end()) {
-      refuse(done, {Errc::not_found, "jobs.batch \"" + name + "\" not found", {}});
+      gate_.reply<Status>(done,
+                          Error{Errc::not_found, "jobs.batch \"" + name + "\" not found", {}});
       return 0;
     }
     const Entry& entry = jobs_.at(named->second);
     if (uid.empty() || uid == entry.uid) return named->second;
-    refuse(done, {Errc::conflict,
-                  "the UID in the precondition (" + uid + ") does not match the UID of the job (" +
-                      entry.uid + ")",
-                  {}});
+    gate_.reply<Status>(done, Error{Errc::conflict,
+                                    "the UID in the precondition (" + uid +
+                                        ") does not match the UID of the job (" + entry.uid + ")",
+                                    {}});
     return 0;
   }
 
@@ -311,17 +313,17 @@ class Registry : public registry_actor::base {
     with_actor(id, {[this, order = JobDelete{m.background, m.orphan, ack}](const auto& actor) {
                       send(actor, order);
                     },
-                    [this, done = m.done](const Status& why) { answer(done, why); }});
+                    [this, done = m.done](const Status& why) { gate_.reply(done, why); }});
   }
 
   void ask(const AskJob& m) {
     JobId id = m.name.empty() ? m.id : find(m.ns, m.name, m.uid, m.done);
     if (id == 0) return;
-    if (!jobs_.contains(id)) return refuse(m.done, job_is_gone());
+    if (!jobs_.contains(id)) return gate_.reply<Status>(m.done, job_is_gone());
     with_actor(id,
                {[this, order = JobAsk{m.event, m.done}](const auto& actor) { send(actor, order); },
                 [this, done = m.done](const Status& why) {
-                  answer(done, why ? Status(job_is_gone()) : why);
+                  gate_.reply(done, why ? Status(job_is_gone()) : why);
                 }});
   }
 
@@ -454,11 +456,6 @@ class Registry : public registry_actor::base {
     auto it = jobs_.find(id);
     return it == jobs_.end() ? job_actor{} : it->second.actor;
   }
-
-  void answer(const Reply<Status>& done, const Status& status) {
-    gate_.after([done, status](const Durable& durable) { done(durable, status); });
-  }
-  void refuse(const Reply<Status>& done, Error why) { answer(done, std::move(why)); }
 
   JobSurroundings around_;
   LoadJob load_job_;

@@ -83,10 +83,13 @@ kj::Promise<void> write_text(kj::AsyncOutputStream& out, std::string text) {
   return promise.attach(kj::mv(kept));
 }
 
+bool Exchange::of_events_group() const {
+  return url.path.size() > 1 && url.path[1] == "events.k8s.io";
+}
+
 Form Exchange::form() const {
   if (accept.find("as=Table") != std::string::npos) return Form::table;
-  const bool events_v1 = url.path.size() > 1 && url.path[1] == "events.k8s.io";
-  return events_v1 ? Form::events_v1 : Form::plain;
+  return of_events_group() ? Form::events_v1 : Form::plain;
 }
 
 bool Exchange::client_gone() const {

@@ -46,6 +46,7 @@ class Exchange {
   std::vector<std::pair<const char*, std::string>> headers;     // and so do these
 
   Form form() const;
+  bool of_events_group() const;  // of events.k8s.io
   bool started() const { return started_; }
   // The body broke the rules of HTTP; that has been answered, and the connection must end.
   bool unreadable() const { return unreadable_; }

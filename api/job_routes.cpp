@@ -70,7 +70,7 @@ OrderedJson success_json(const std::string& resource, const std::string& name,
 namespace {
 
 Result<Json> read_written(const SaidBody& said, const Json& base) {
-  auto text = said.put ? body_json(said.text, said.content_type) : Result<std::string>(said.text);
+  auto text = said.put ? body_json(*said.text, said.content_type) : Result<std::string>(*said.text);
   if (!text.ok()) return text.error();
   auto parsed = parse_json(*text);
   if (!parsed.ok()) return parsed.error();
@@ -112,6 +112,24 @@ bool version_holds(const std::string& wanted, uint64_t owner_version) {
   uint64_t n = 0;
   auto [end, error] = std::from_chars(wanted.data(), wanted.data() + wanted.size(), n);
   return error == std::errc{} && end == wanted.data() + wanted.size() && n >= owner_version;
+}
+
+std::string precondition_text(const std::string& what, const std::string& wanted,
+                              const std::string& is) {
+  return "Precondition failed: " + what + " in precondition: " + wanted + ", " + what +
+         " in object meta: " + is;
+}
+
+std::optional<Error> broken_precondition(const DeleteOptions& options, const std::string& uid,
+                                         uint64_t version, uint64_t since) {
+  if (!options.uid.empty() && options.uid != uid)
+    return Error{Errc::conflict, precondition_text("UID", options.uid, uid), {}};
+  if (!version_holds(options.resource_version, since))
+    return Error{
+        Errc::conflict,
+        precondition_text("ResourceVersion", options.resource_version, std::to_string(version)),
+        {}};
+  return std::nullopt;
 }
 
 std::optional<std::string> beyond_bounds(const std::string& json, size_t before) {
@@ -364,17 +382,9 @@ kj::Promise<void> Routes::remove_job(Exchange& exchange, const Target& target,
   const auto shown = view_.job(target.ns, target.name);
   if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "jobs", target.name);
   const std::string uid = shown->job->object().meta.uid;
-  auto failed = [&](const std::string& what, const std::string& wanted, const std::string& is) {
-    return exchange.send_error({Errc::conflict,
-                                "Precondition failed: " + what + " in precondition: " + wanted +
-                                    ", " + what + " in object meta: " + is,
-                                {}},
-                               "jobs", target.name);
-  };
-  if (!options->uid.empty() && options->uid != uid) return failed("UID", options->uid, uid);
-  const std::string version = std::to_string(shown->version);
-  if (!version_holds(options->resource_version, view_.owner_version(shown->job->id())))
-    return failed("ResourceVersion", options->resource_version, version);
+  const uint64_t since = view_.owner_version(shown->job->id());
+  if (const auto broken = broken_precondition(*options, uid, shown->version, since))
+    return exchange.send_error(*broken, "jobs", target.name);
   if (!options->propagation) exchange.warnings = {kOrphansByDefault};
   if (options->dry) return removed(exchange, target, uid);
   Call call = new_call();
@@ -402,19 +412,14 @@ kj::Promise<void> Routes::remove_all(Exchange& exchange, const Target& target,
                                      const std::string& body) {
   auto options = delete_options(exchange.url, body, exchange.content_type);
   if (!options.ok()) return exchange.bad(options.error().message);
-  auto labels = Selector::labels(exchange.url.get("labelSelector"));
-  if (!labels.ok()) return exchange.bad(labels.error().message);
+  auto query = query_of(exchange.url, target);
+  if (!query.ok()) return exchange.bad(query.error().message);
   if (target.kind == Kind::job && !options->propagation) exchange.warnings = {kOrphansByDefault};
-  auto fields = Selector::fields(exchange.url.get("fieldSelector"), target.kind);
-  if (!fields.ok()) return exchange.bad(fields.error().message);
-  Query query{.kind = target.kind, .ns = target.ns};
-  query.labels = std::move(*labels);
-  query.fields = std::move(*fields);
   std::string items;
   std::vector<core::JobObjectPtr> jobs;
   std::map<JobId, std::vector<PodKey>> pods;
-  view_.each(query.kind, query.ns, query.wanted(), [&](const Shown& shown) {
-    if (!query.matches(view_, shown)) return;
+  view_.each(query->kind, query->ns, query->wanted(), [&](const Shown& shown) {
+    if (!query->matches(view_, shown)) return;
     if (items.size() <= kListMax) {
       if (!items.empty()) items += ",";
       renderer_.object(items, shown);

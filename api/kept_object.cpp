@@ -3,6 +3,7 @@
 #include "api/fields.hpp"
 #include "api/time_text.hpp"
 #include "core/spec/names.hpp"
+#include "core/spec/selector.hpp"
 #include "core/spec/violations.hpp"
 
 #include <optional>
@@ -43,6 +44,11 @@ std::string text_at(const Json& object, const char* name) {
   return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
 }
 
+// After conform(): all values are strings.
+core::StringMap strings_of(const Json& meta, const char* name) {
+  return meta.value(name, core::StringMap());
+}
+
 void check_time(const Json& object, const std::string& path, const char* name,
                 core::Violations& found) {
   const std::string text = text_at(object, name);
@@ -55,14 +61,8 @@ void check_metadata(const Json& meta, core::Violations& found) {
     found.invalid("metadata.name", text_at(meta, "name"), why);
   for (const std::string& why : core::dns_label_errors(text_at(meta, "namespace")))
     found.invalid("metadata.namespace", text_at(meta, "namespace"), why);
-  const Json none = Json::object(), labels = meta.value("labels", none),
-             annotations = meta.value("annotations", none);
-  for (const auto& [key, value] : labels.items()) {
-    for (const std::string& why : core::qualified_name_errors(key))
-      found.invalid("metadata.labels", key, why);
-    for (const std::string& why : core::label_value_errors(value.get<std::string>()))
-      found.invalid("metadata.labels", value.get<std::string>(), why);
-  }
+  core::validate_labels("metadata.labels", strings_of(meta, "labels"), found);
+  const Json annotations = meta.value("annotations", Json::object());
   for (const auto& [key, value] : annotations.items())
     for (const std::string& why : core::qualified_name_errors(key))
       found.invalid("metadata.annotations", key, why);
@@ -135,15 +135,9 @@ Result<WrittenKept> judged(JsonText text, const KeptRequest& request, const NewK
   const bool events_words = !lease && request.words == EventWords::events_v1;
   auto unknown = conform(json, lease ? "Lease" : events_words ? "Event.events" : "Event");
   if (!unknown) return unknown.error();
-  for (const std::string& path : *unknown) out.warnings.push_back("unknown field \"" + path + "\"");
-  for (const std::string& path : text.duplicates)
-    out.warnings.push_back("duplicate field \"" + path + "\"");
-  if (request.unknown_fields == FieldValidation::strict && !out.warnings.empty()) {
-    std::string message = "strict decoding error: ";
-    for (size_t i = 0; i < out.warnings.size(); ++i) message += (i ? ", " : "") + out.warnings[i];
-    return bad_request(std::move(message));
-  }
-  if (request.unknown_fields == FieldValidation::ignore) out.warnings.clear();
+  auto complaints = field_complaints(*unknown, text.duplicates, request.unknown_fields);
+  if (!complaints) return complaints.error();
+  out.warnings = std::move(*complaints);
 
   const std::string kind = lease ? "Lease" : "Event", version = version_of(request);
   if (json.value("kind", kind) != kind || json.value("apiVersion", version) != version)
@@ -247,8 +241,7 @@ KeptFacts kept_facts(const core::Kept& kept) {
   const Json json = Json::parse(kept.json, nullptr, false);
   MUSTER_CHECK(json.is_object(), kept.id);
   const Json none = Json::object();
-  const Json labels = json.at("metadata").value("labels", none);
-  for (const auto& [key, value] : labels.items()) facts.labels[key] = value.get<std::string>();
+  facts.labels = strings_of(json.at("metadata"), "labels");
   facts.fields = {{"metadata.name", kept.name}, {"metadata.namespace", kept.ns}};
   if (kept.kind == core::KeptKind::lease) return facts;
   const Json object = json.value("involvedObject", none), source = json.value("source", none);

@@ -16,9 +16,8 @@ core::KeptKind kept_kind(const Target& target) {
 
 KeptRequest request_of(const Exchange& exchange, const Target& target,
                        FieldValidation unknown_fields) {
-  const bool events_v1 = exchange.url.path.size() > 1 && exchange.url.path[1] == "events.k8s.io";
   return {.kind = kept_kind(target),
-          .words = events_v1 ? EventWords::events_v1 : EventWords::core_v1,
+          .words = exchange.of_events_group() ? EventWords::events_v1 : EventWords::core_v1,
           .ns = target.ns,
           .name = target.name,
           .unknown_fields = unknown_fields};
@@ -163,17 +162,9 @@ kj::Promise<void> Routes::remove_kept(Exchange& exchange, const Target& target,
   if (!shown) return exchange.send_error({Errc::not_found, "", {}}, resource, target.name);
   if (!shown->kept) return exchange.send_error(of_a_job(target), resource, target.name);
   const core::KeptPtr seen = shown->kept->kept;
-  auto failed = [&](const std::string& what, const std::string& wanted, const std::string& is) {
-    return exchange.send_error({Errc::conflict,
-                                "Precondition failed: " + what + " in precondition: " + wanted +
-                                    ", " + what + " in object meta: " + is,
-                                {}},
-                               resource, target.name);
-  };
-  if (!options->uid.empty() && options->uid != seen->uid)
-    return failed("UID", options->uid, seen->uid);
-  if (!version_holds(options->resource_version, since(*shown->kept)))
-    return failed("ResourceVersion", options->resource_version, std::to_string(shown->version));
+  if (const auto broken =
+          broken_precondition(*options, seen->uid, shown->version, since(*shown->kept)))
+    return exchange.send_error(*broken, resource, target.name);
   auto success = [&exchange, resource, target, uid = seen->uid] {
     return exchange.send(200, dumped(success_json(resource, target.name, uid)) + "\n");
   };
@@ -192,16 +183,11 @@ kj::Promise<void> Routes::remove_all_kept(Exchange& exchange, const Target& targ
                                           const std::string& body) {
   auto options = delete_options(exchange.url, body, exchange.content_type);
   if (!options.ok()) return exchange.bad(options.error().message);
-  auto labels = Selector::labels(exchange.url.get("labelSelector"));
-  if (!labels.ok()) return exchange.bad(labels.error().message);
-  auto fields = Selector::fields(exchange.url.get("fieldSelector"), target.kind);
-  if (!fields.ok()) return exchange.bad(fields.error().message);
-  Query query{.kind = target.kind, .ns = target.ns};
-  query.labels = std::move(*labels);
-  query.fields = std::move(*fields);
+  auto query = query_of(exchange.url, target);
+  if (!query.ok()) return exchange.bad(query.error().message);
   kj::Vector<kj::Promise<void>> all;
   view_.each_kept(kept_kind(target), target.ns, [&](const Shown& shown) {
-    if (options->dry || !query.matches(view_, shown)) return;
+    if (options->dry || !query->matches(view_, shown)) return;
     Call call = new_call();
     backend_.write_kept(shown.kept->kept, nullptr, std::move(call.done));
     all.add(call.promise.ignoreResult());

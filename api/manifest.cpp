@@ -78,6 +78,20 @@ std::optional<Error> refusal(core::Violations found, const ParsedJob& job) {
 
 }  // namespace
 
+Result<std::vector<std::string>> field_complaints(const std::vector<std::string>& unknown,
+                                                  const std::vector<std::string>& duplicates,
+                                                  FieldValidation validation) {
+  std::vector<std::string> complaints;
+  if (validation == FieldValidation::ignore) return complaints;
+  for (const std::string& path : unknown) complaints.push_back("unknown field \"" + path + "\"");
+  for (const std::string& path : duplicates)
+    complaints.push_back("duplicate field \"" + path + "\"");
+  if (validation == FieldValidation::warn || complaints.empty()) return complaints;
+  std::string message = "strict decoding error: ";
+  for (size_t i = 0; i < complaints.size(); ++i) message += (i ? ", " : "") + complaints[i];
+  return bad_request(std::move(message));
+}
+
 Result<ParsedJob> parse_job(std::string_view json_text, FieldValidation unknown_fields) {
   auto text = parse_json(json_text);
   if (!text) return text.error();
@@ -90,16 +104,9 @@ Result<ParsedJob> parse_job(JsonText text, FieldValidation unknown_fields) {
   auto unknown = conform(job.document, "Job");
   if (!unknown) return unknown.error();
 
-  std::vector<std::string> complaints;
-  for (const std::string& path : *unknown) complaints.push_back("unknown field \"" + path + "\"");
-  for (const std::string& path : text.duplicates)
-    complaints.push_back("duplicate field \"" + path + "\"");
-  if (unknown_fields == FieldValidation::strict && !complaints.empty()) {
-    std::string message = "strict decoding error: ";
-    for (size_t i = 0; i < complaints.size(); ++i) message += (i ? ", " : "") + complaints[i];
-    return bad_request(std::move(message));
-  }
-  if (unknown_fields == FieldValidation::warn) job.warnings = std::move(complaints);
+  auto complaints = field_complaints(*unknown, text.duplicates, unknown_fields);
+  if (!complaints) return complaints.error();
+  job.warnings = std::move(*complaints);
 
   std::string kind = job.document.value("kind", "Job");
   std::string version = job.document.value("apiVersion", "batch/v1");

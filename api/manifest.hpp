@@ -25,6 +25,11 @@ namespace muster::api {
 // What becomes of unknown and repeated fields: refused, named in warnings, or dropped in silence.
 enum class FieldValidation { strict, warn, ignore };
 
+// What is to be said of these fields: warnings, or the error of a strict request.
+Result<std::vector<std::string>> field_complaints(const std::vector<std::string>& unknown,
+                                                  const std::vector<std::string>& duplicates,
+                                                  FieldValidation validation);
+
 struct ParsedJob {
   core::JobMeta meta;
   core::JobSpec spec;

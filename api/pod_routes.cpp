@@ -223,10 +223,7 @@ kj::Promise<void> Routes::delete_pod(Exchange& exchange, const Target& target,
   if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "pods", target.name);
   const std::string uid = uid_of(*shown);
   if (!options.uid.empty() && options.uid != uid)
-    return exchange.send_error({Errc::conflict,
-                                "Precondition failed: UID in precondition: " + options.uid +
-                                    ", UID in object meta: " + uid,
-                                {}},
+    return exchange.send_error({Errc::conflict, precondition_text("UID", options.uid, uid), {}},
                                "pods", target.name);
   auto answer = [this, &exchange, target, uid, evict]() -> kj::Promise<void> {
     if (evict) return exchange.send(201, dumped(success_json("pods", target.name, uid)) + "\n");

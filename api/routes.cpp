@@ -194,15 +194,21 @@ kj::Promise<void> Routes::get(Exchange& exchange, const Target& target) {
   return exchange.send(200, text + "\n");
 }
 
-kj::Promise<void> Routes::list(Exchange& exchange, const Target& target) {
+Result<Query> query_of(const Url& url, const Target& target) {
+  auto labels = Selector::labels(url.get("labelSelector"));
+  if (!labels.ok()) return labels.error();
+  auto fields = Selector::fields(url.get("fieldSelector"), target.kind);
+  if (!fields.ok()) return fields.error();
   Query query{.kind = target.kind, .ns = target.ns};
-  auto labels = Selector::labels(exchange.url.get("labelSelector"));
-  if (!labels.ok()) return exchange.bad(labels.error().message);
-  auto fields = Selector::fields(exchange.url.get("fieldSelector"), target.kind);
-  if (!fields.ok()) return exchange.bad(fields.error().message);
   query.labels = std::move(*labels);
   query.fields = std::move(*fields);
-  if (exchange.url.flag("watch")) return watch(exchange, std::move(query));
+  return query;
+}
+
+kj::Promise<void> Routes::list(Exchange& exchange, const Target& target) {
+  auto query = query_of(exchange.url, target);
+  if (!query.ok()) return exchange.bad(query.error().message);
+  if (exchange.url.flag("watch")) return watch(exchange, std::move(*query));
   auto page = page_of(exchange.url);
   if (!page.ok()) return exchange.bad(page.error().message);
   if (page->resumed && !view_.after(page->version))
@@ -211,7 +217,7 @@ kj::Promise<void> Routes::list(Exchange& exchange, const Target& target) {
         "The provided continue parameter is too old to display a consistent list result. You "
         "must start a new list without the continue parameter.");
   if (auto refused = refuse_version(exchange)) return kj::mv(*refused);
-  return stream_list(context_, exchange, query, std::move(*page));
+  return stream_list(context_, exchange, *query, std::move(*page));
 }
 
 // A list shows what is there now. A client that wants an older state, or one that is still to come,

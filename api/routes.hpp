@@ -49,10 +49,13 @@ struct MusterTarget {
 // What a client wrote, without its connection: a job's is judged beside the API thread.
 struct SaidBody {
   bool put = false;  // else a patch
-  std::string content_type, text;
+  std::string content_type;
+  std::shared_ptr<const std::string>
+      text;  // may be megabytes, and is not copied with whoever holds it
 
-  static SaidBody of(const Exchange& exchange, std::string text) {
-    return {exchange.method == kj::HttpMethod::PUT, exchange.content_type, std::move(text)};
+  static SaidBody of(const Exchange& exchange, const std::string& text) {
+    return {exchange.method == kj::HttpMethod::PUT, exchange.content_type,
+            std::make_shared<const std::string>(text)};
   }
 };
 
@@ -217,6 +220,17 @@ class Routes {
 // The `{"kind": "Status", "status": "Success"}` of a deletion.
 OrderedJson success_json(const std::string& resource, const std::string& name,
                          const std::string& uid);
+
+// What of the preconditions of a deletion does not hold, if anything. `since`: the lowest version
+// that stands for the object as it is; `version`: its own.
+std::optional<Error> broken_precondition(const DeleteOptions& options, const std::string& uid,
+                                         uint64_t version, uint64_t since);
+// "Precondition failed: UID in precondition: …"
+std::string precondition_text(const std::string& what, const std::string& wanted,
+                              const std::string& is);
+
+// Which objects a list, a watch or a deletion means.
+Result<Query> query_of(const Url& url, const Target& target);
 
 // As etcd bounds a request: an object with its managed fields, or the status of one.
 constexpr size_t kObjectMax = 3u << 19;  // bytes

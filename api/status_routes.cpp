@@ -89,13 +89,9 @@ JudgedStatus judge_status(const SeenJob& seen, const StatusRequest& request) {
   if (status.is_null()) status = Json::object();
   auto unknown = conform_status(status);
   if (!unknown.ok()) return refused(unknown.error());
-  for (std::string& path : *unknown) path = "unknown field \"" + path + "\"";
-  if (request.unknown_fields == FieldValidation::strict && !unknown->empty()) {
-    std::string message = "strict decoding error: ";
-    for (size_t i = 0; i < unknown->size(); ++i) message += (i ? ", " : "") + (*unknown)[i];
-    return refused({Errc::invalid, std::move(message), {}});
-  }
-  if (request.unknown_fields == FieldValidation::warn) out.warnings = std::move(*unknown);
+  auto complaints = field_complaints(*unknown, {}, request.unknown_fields);
+  if (!complaints.ok()) return refused(complaints.error());
+  out.warnings = std::move(*complaints);
 
   core::JobObjectPtr object = job.object_ptr();
   if (json->contains("metadata") && own_metadata(*json) != own_metadata(base)) {

@@ -13,24 +13,12 @@ namespace {
 // The job as it was, without what can be long: for the DELETED of a watch.
 std::shared_ptr<const core::Job> slim(const core::Job& job) {
   const core::JobState& s = job.state();
-  core::JobState t;
-  t.generation = s.generation;
-  t.parallelism = s.parallelism;
-  t.completions = s.completions;
-  t.admitted_ms = s.admitted_ms;
-  t.start_ms = s.start_ms;
-  t.completion_ms = s.completion_ms;
+  core::JobState t = core::brief(s);
+  t.external_status.clear();
+  t.own_conditions.clear();
   t.deleted_ms = s.deleted_ms;
-  t.last_record_ms = s.last_record_ms;
   t.background_deleted = s.background_deleted;
   t.forgotten = s.forgotten;
-  t.synced = s.synced;
-  t.conditions = s.conditions;
-  t.completed = s.completed;
-  t.failed_indexes = s.failed_indexes;
-  t.index_limits_off = s.index_limits_off;
-  t.succeeded = s.succeeded;
-  t.failed = s.failed;
   return std::make_shared<core::Job>(job.id(), job.object_ptr(), std::move(t));
 }
 

@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
+#include <optional>
 #include <string>
 #include <sys/types.h>
 #include <vector>
@@ -31,5 +33,18 @@ class Daemon {
  private:
   pid_t pid_;
 };
+
+// Reads `--flag N` pairs, each N above 0, by handing them to set(flag, N), which tells whether it
+// knows the flag. The exit code when the program is to end with its usage: 0 for --help, 2.
+template <class Set>
+std::optional<int> read_numbers(int argc, char** argv, Set set) {
+  for (int i = 1; i < argc; i += 2) {
+    const std::string flag = argv[i];
+    if (flag == "--help") return 0;
+    const long n = i + 1 < argc ? std::strtol(argv[i + 1], nullptr, 10) : 0;
+    if (n <= 0 || !set(flag, n)) return 2;
+  }
+  return std::nullopt;
+}
 
 }  // namespace muster::bench

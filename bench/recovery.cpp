@@ -85,19 +85,16 @@ int usage(int code) {
 
 int main(int argc, char** argv) {
   Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string flag = argv[i];
-    if (flag == "--help") return usage(0);
-    const long n = i + 1 < argc ? std::strtol(argv[i + 1], nullptr, 10) : 0;
-    if (n <= 0) return usage(2);
-    ++i;
+  const auto code = read_numbers(argc, argv, [&options](const std::string& flag, long n) {
     if (flag == "--jobs")
       options.jobs = static_cast<uint32_t>(n);
     else if (flag == "--repeat")
       options.repeat = static_cast<int>(n);
     else
-      return usage(2);
-  }
+      return false;
+    return true;
+  });
+  if (code) return usage(*code);
   const auto bench = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   Cluster cluster(bench.parent_path().string(), {"--hollow", "--slots", "1000"});
   fill(cluster, options.jobs);

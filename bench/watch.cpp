@@ -135,12 +135,7 @@ int usage(int code) {
 
 int main(int argc, char** argv) {
   Options options;
-  for (int i = 1; i < argc; ++i) {
-    const std::string flag = argv[i];
-    if (flag == "--help") return usage(0);
-    const long n = i + 1 < argc ? std::strtol(argv[i + 1], nullptr, 10) : 0;
-    if (n <= 0) return usage(2);
-    ++i;
+  const auto code = read_numbers(argc, argv, [&options](const std::string& flag, long n) {
     if (flag == "--watchers")
       options.watchers = static_cast<uint32_t>(n);
     else if (flag == "--pods")
@@ -148,8 +143,10 @@ int main(int argc, char** argv) {
     else if (flag == "--repeat")
       options.repeat = static_cast<int>(n);
     else
-      return usage(2);
-  }
+      return false;
+    return true;
+  });
+  if (code) return usage(*code);
   rlimit files{};
   getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;

@@ -60,47 +60,41 @@ std::optional<Number> take_number(std::string_view& rest) {
   return number;
 }
 
-inline std::string node(NodeId id) {
-  std::string key(kNodes);
-  append_number(key, id);
-  return key;
-}
-
-inline std::string epoch(uint64_t number) {
-  std::string key(kEpochs);
+// A key of this kind with a number behind it.
+template <class Number>
+std::string numbered(std::string_view kind, Number number) {
+  std::string key(kind);
   append_number(key, number);
   return key;
 }
 
+inline std::string node(NodeId id) {
+  return numbered(kNodes, id);
+}
+
+inline std::string epoch(uint64_t number) {
+  return numbered(kEpochs, number);
+}
+
 inline std::string kept(uint64_t id) {
-  std::string key(kKept);
-  append_number(key, id);
-  return key;
+  return numbered(kKept, id);
 }
 
 inline std::string owner(JobId job) {
-  std::string key(kOwners);
-  append_number(key, job);
-  return key;
+  return numbered(kOwners, job);
 }
 
 inline std::string resting(JobId job) {
-  std::string key(kResting);
-  append_number(key, job);
-  return key;
+  return numbered(kResting, job);
 }
 
 inline std::string snapshot(JobId job) {
-  std::string key(kSnapshots);
-  append_number(key, job);
-  return key;
+  return numbered(kSnapshots, job);
 }
 
 // The prefix of all records of a job.
 inline std::string records_of(JobId job) {
-  std::string key(kRecords);
-  append_number(key, job);
-  return key;
+  return numbered(kRecords, job);
 }
 
 inline std::string records(JobId job, uint64_t sequence) {
@@ -111,9 +105,7 @@ inline std::string records(JobId job, uint64_t sequence) {
 
 // The prefix of all attempts of a job.
 inline std::string attempts_of(JobId job) {
-  std::string key(kAttempts);
-  append_number(key, job);
-  return key;
+  return numbered(kAttempts, job);
 }
 
 inline std::string attempts(JobId job, uint64_t sequence) {

@@ -30,12 +30,6 @@ std::string job_name(JobId job) {
   return "job j" + std::to_string(job);
 }
 
-std::string key_of(std::string_view kind, JobId job) {
-  std::string key(kind);
-  keys::append_number(key, job);
-  return key;
-}
-
 Status recover_meta(Journal& journal, Recovered& to) {
   to.commit = journal.last_commit();
   auto cluster = journal.get(keys::kCluster);
@@ -86,7 +80,7 @@ void walk_jobs(Rows& rows, std::string_view kind, JobId end,
   for (bool first = true;; first = false) {
     const JobId before = next;
     bool enough = false;
-    Status read = rows.walk(kind, first ? std::string(kind) : key_of(kind, next),
+    Status read = rows.walk(kind, first ? std::string(kind) : keys::numbered(kind, next),
                             [&](std::string_view key, std::string_view value) {
                               key.remove_prefix(kind.size());
                               JobId job = keys::take_number<JobId>(key).value_or(0);
@@ -293,7 +287,7 @@ void find_orphans(Rows& rows, std::string_view kind, JobId end, Owners& owners) 
       std::string why = broken(job_name(job), "its rows are there without an owner's row").message;
       owners.damaged.try_emplace(job, DamagedJob{job, nullptr, std::move(why)});
     }
-    return key_of(kind, job + 1);
+    return keys::numbered(kind, job + 1);
   };
   // What can't be read here and has an owner's row was met when it was folded.
   walk_jobs(rows, kind, end, visit, [](JobId, const Error&) {});

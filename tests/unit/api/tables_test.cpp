@@ -2,14 +2,11 @@
 // MUSTER_GOLDEN_WRITE=1 rewrites them.
 #include "api/tables.hpp"
 
+#include "tests/unit/checked_in.hpp"
 #include "view_fixture.hpp"
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
 namespace muster::api {
 namespace {
@@ -17,11 +14,6 @@ namespace {
 using namespace testing;
 
 constexpr Millis kNow = kStart + 95'000;
-
-std::filesystem::path golden(const std::string& name) {
-  return std::filesystem::path(__FILE__).parent_path().parent_path().parent_path() / "golden" /
-         "tables" / (name + ".txt");
-}
 
 std::string cell(const OrderedJson& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
@@ -53,16 +45,7 @@ std::string table(const View& view, Kind kind) {
 }
 
 void expect_golden(const std::string& name, const std::string& text) {
-  if (std::getenv("MUSTER_GOLDEN_WRITE")) {
-    std::filesystem::create_directories(golden(name).parent_path());
-    std::ofstream(golden(name)) << text;
-    return;
-  }
-  std::ifstream file(golden(name));
-  ASSERT_TRUE(file.good()) << golden(name) << ": written by MUSTER_GOLDEN_WRITE=1";
-  std::stringstream expected;
-  expected << file.rdbuf();
-  EXPECT_EQ(text, expected.str()) << golden(name);
+  expect_checked_in("tests/golden/tables/" + name + ".txt", text);
 }
 
 class Tables : public ::testing::Test {

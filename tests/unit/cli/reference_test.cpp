@@ -5,45 +5,21 @@
 #include "cli/app.hpp"
 #include "cli/completion.hpp"
 #include "cli/exit_codes.hpp"
+#include "tests/unit/checked_in.hpp"
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
 namespace muster::cli {
 namespace {
 
-std::string in_root(const std::string& name) {
-  return (std::filesystem::path(__FILE__).parent_path() / "../../.." / name).string();
-}
-
-std::string read(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
-// The file is what it should be, or becomes it.
-void expect_file(const std::string& name, const std::string& wanted) {
-  const std::string path = in_root(name);
-  if (std::getenv("MUSTER_GOLDEN_WRITE") != nullptr) {
-    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
-    std::ofstream(path) << wanted;
-    return;
-  }
-  EXPECT_EQ(read(path), wanted) << name << ": `./dev golden` rewrites it";
-}
-
 // The part of a file between two lines.
 void expect_part(const std::string& name, const std::string& begin, const std::string& end,
                  const std::string& part) {
-  const std::string text = read(in_root(name));
+  const std::string text = read_checked_in(name);
   ASSERT_NE(text.find(begin + "\n"), std::string::npos) << name << " has no line " << begin;
   ASSERT_NE(text.find(end + "\n"), std::string::npos) << name << " has no line " << end;
-  expect_file(name, with_part(text, begin, end, part));
+  expect_checked_in(name, with_part(text, begin, end, part));
 }
 
 // What a command line prints, and its exit code: "$ muster ...", the text, "exit N".
@@ -64,9 +40,9 @@ std::string transcript(const std::vector<std::string>& words) {
 }
 
 TEST(Golden, HelpOfEachVerb) {
-  expect_file("tests/golden/help/muster.txt", transcript({"--help"}));
+  expect_checked_in("tests/golden/help/muster.txt", transcript({"--help"}));
   for (const VerbWords& verb : grammar())
-    expect_file("tests/golden/help/" + verb.name + ".txt", transcript({verb.name, "--help"}));
+    expect_checked_in("tests/golden/help/" + verb.name + ".txt", transcript({verb.name, "--help"}));
 }
 
 TEST(Golden, WrongWords) {
@@ -129,12 +105,12 @@ TEST(Golden, WrongWords) {
   };
   std::string text = "# Words that are wrong, what is said about them, and the exit code.\n";
   for (const auto& words : lines) text += "\n" + transcript(words);
-  expect_file("tests/golden/cli/usage.txt", text);
+  expect_checked_in("tests/golden/cli/usage.txt", text);
 }
 
 TEST(Golden, ManualPages) {
   const std::vector<VerbWords> verbs = grammar();
-  expect_file("docs/man/muster.1.scd", man_page(verbs));
+  expect_checked_in("docs/man/muster.1.scd", man_page(verbs));
   for (const VerbWords& verb : verbs) {
     if (verb.name == "coordinator" || verb.name == "agent")
       expect_part("docs/man/muster-" + verb.name + ".8.scd", "# OPTIONS", "; end of the options",

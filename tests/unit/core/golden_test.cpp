@@ -2,15 +2,14 @@
 // MUSTER_GOLDEN_WRITE=1 rewrites the answers.
 #include "core/spec/defaults.hpp"
 #include "core/text.hpp"
+#include "tests/unit/checked_in.hpp"
 #include "transcript.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <charconv>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -223,7 +222,7 @@ std::vector<std::string> Transcript::play(std::string_view line) {
 namespace {
 
 std::filesystem::path folder() {
-  return std::filesystem::path(__FILE__).parent_path() / "../../golden";
+  return checkout() / "tests/golden";
 }
 
 std::vector<std::string> transcripts() {
@@ -237,15 +236,10 @@ std::vector<std::string> transcripts() {
 class Golden : public testing::TestWithParam<std::string> {};
 
 TEST_P(Golden, AnswersAsWritten) {
-  auto path = folder() / (GetParam() + ".txt");
-  std::string written, played, line;
-  {
-    std::ifstream in(path);
-    std::stringstream all;
-    all << in.rdbuf();
-    written = all.str();
-  }
-  ASSERT_TRUE(written.starts_with("# tests/golden/" + GetParam() + ".txt: "))
+  const std::string name = "tests/golden/" + GetParam() + ".txt";
+  const std::string written = read_checked_in(name);
+  std::string played, line;
+  ASSERT_TRUE(written.starts_with("# " + name + ": "))
       << "a transcript opens with its name and what it shows";
   Transcript transcript;
   std::istringstream lines(written);
@@ -258,11 +252,7 @@ TEST_P(Golden, AnswersAsWritten) {
       played += "> " + answer + "\n";
     }
   }
-  if (std::getenv("MUSTER_GOLDEN_WRITE")) {
-    std::ofstream(path) << played;
-    return;
-  }
-  EXPECT_EQ(written, played) << "`./dev golden` rewrites the answers";
+  expect_checked_in(name, played);
 }
 
 INSTANTIATE_TEST_SUITE_P(Transcripts, Golden, testing::ValuesIn(transcripts()),

@@ -1,0 +1,44 @@
+// Files of the checkout that a test compares with. The checkout is found from the executable, not from `__FILE__`: a compiler cache
+// shared by several checkouts may hand out an object that was compiled in another one.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+
+namespace muster {
+
+// The root of the checkout that this test was built in; throws when the executable does not stand below one.
+inline std::filesystem::path checkout() {
+  const auto executable = std::filesystem::read_symlink("/proc/self/exe");
+  for (auto folder = executable.parent_path(); folder != folder.root_path(); folder = folder.parent_path())
+    if (std::filesystem::exists(folder / "tests/unit/checked_in.hpp")) return folder;
+  throw std::runtime_error("no checkout above " + executable.string());
+}
+
+// The text of the file `name` (relative to the checkout); a failure when it cannot be read.
+inline std::string read_checked_in(const std::string& name) {
+  std::ifstream file(checkout() / name);
+  EXPECT_TRUE(file.good()) << name << " is not in " << checkout();
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+// Expects `text` in the file `name` (relative to the checkout), or writes it there under MUSTER_GOLDEN_WRITE.
+inline void expect_checked_in(const std::string& name, const std::string& text) {
+  const auto path = checkout() / name;
+  if (std::getenv("MUSTER_GOLDEN_WRITE") != nullptr) {
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << text;
+    return;
+  }
+  EXPECT_EQ(text, read_checked_in(name)) << name << ": `./dev golden` rewrites it";
+}
+
+}  // namespace muster
