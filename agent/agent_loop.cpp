@@ -81,7 +81,7 @@ class Agent::Server final : public wire::Agent::Server {
     agent_.read_log(context.getParams(), context.getResults());
     return kj::READY_NOW;
   }
-  kj::Promise<void> ping(PingContext context) override {
+  kj::Promise<void> unacked(UnackedContext context) override {
     return when_welcome().then([this, context]() mutable {
       std::vector<PodId> ended;
       for (PodId pod : agent_.node_.ended())
@@ -349,7 +349,6 @@ void Agent::send_heartbeat(Link& link) {
     trouble.setReason(trouble_.reason);
     trouble.setMessage(trouble_.message);
   }
-  request.setSeq(++link.heartbeats);
   link.tasks.add(request.send().then(
       [this, &link, sent_at](capnp::Response<wire::Session::HeartbeatResults>&& a) {
         core::node::Term term = term_of(a.getEpoch(), a.getNonce());

@@ -12,10 +12,10 @@
 // Belongs to one KJ thread.
 #pragma once
 
-#include "agent/agent.hpp"
 #include "agent/hands.hpp"
 #include "agent/link.hpp"
 #include "agent/logs.hpp"
+#include "agent/options.hpp"
 #include "agent/work_dir.hpp"
 #include "core/node/node.hpp"
 

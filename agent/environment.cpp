@@ -1,6 +1,5 @@
 #include "agent/environment.hpp"
 
-#include "agent/agent.hpp"
 #include "base/private_files.hpp"
 
 #include <algorithm>

@@ -60,7 +60,6 @@ struct Link {
   kj::ForkedPromise<void> welcomed =
       nullptr;  // what the coordinator calls before that waits for it
   std::string why;
-  uint64_t heartbeats = 0;
   Millis answered_at = 0;  // boot time of the last answer
   Millis heartbeat_ms = 0;
   Millis silence_max_ms = 0;

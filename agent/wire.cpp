@@ -1,5 +1,7 @@
 #include "agent/wire.hpp"
 
+#include "schema/pod_end.hpp"
+
 #include <capnp/message.h>
 #include <capnp/serialize.h>
 
@@ -11,34 +13,8 @@ namespace muster::agent {
 
 namespace {
 
-using core::node::Cause;
-static_assert(static_cast<int>(Cause::exited) == static_cast<int>(wire::PodEnd::Cause::EXITED));
-static_assert(static_cast<int>(Cause::killed) == static_cast<int>(wire::PodEnd::Cause::KILLED));
-static_assert(static_cast<int>(Cause::never_started) ==
-              static_cast<int>(wire::PodEnd::Cause::NEVER_STARTED));
-static_assert(static_cast<int>(Cause::start_failed) ==
-              static_cast<int>(wire::PodEnd::Cause::START_FAILED));
-static_assert(static_cast<int>(Cause::keeper_lost) ==
-              static_cast<int>(wire::PodEnd::Cause::KEEPER_LOST));
-static_assert(static_cast<int>(Cause::agent_stopped) ==
-              static_cast<int>(wire::PodEnd::Cause::AGENT_STOPPED));
-static_assert(static_cast<int>(Cause::fenced) == static_cast<int>(wire::PodEnd::Cause::FENCED));
-static_assert(static_cast<int>(Cause::deadline) == static_cast<int>(wire::PodEnd::Cause::DEADLINE));
-static_assert(static_cast<int>(Cause::out_of_memory) ==
-              static_cast<int>(wire::PodEnd::Cause::OUT_OF_MEMORY));
-static_assert(static_cast<int>(Cause::evicted) == static_cast<int>(wire::PodEnd::Cause::EVICTED));
-static_assert(static_cast<int>(Cause::given_back) ==
-              static_cast<int>(wire::PodEnd::Cause::GIVEN_BACK));
-using core::node::Readiness;
-static_assert(static_cast<int>(Readiness::ready) ==
-              static_cast<int>(wire::PodStart::Readiness::READY));
-static_assert(static_cast<int>(Readiness::initializing) ==
-              static_cast<int>(wire::PodStart::Readiness::INITIALIZING));
-static_assert(static_cast<int>(Readiness::not_ready) ==
-              static_cast<int>(wire::PodStart::Readiness::NOT_READY));
-
 uint64_t age(Millis now, Millis at) {
-  return static_cast<uint64_t>(std::max<Millis>(0, now - at));
+  return static_cast<uint64_t>(age_at(now, at).ms);
 }
 
 core::StringMap read_pairs(capnp::List<wire::Pair>::Reader in) {
@@ -66,17 +42,6 @@ Container read_container(wire::Container::Reader in) {
         static_cast<uint32_t>(std::min(one.getCount(), kMost));
   }
   return container;
-}
-
-void write_container_end(const core::node::ContainerEnd& from, Millis now,
-                         wire::ContainerEnd::Builder to) {
-  to.setCause(static_cast<wire::PodEnd::Cause>(from.cause));
-  to.setExitCode(from.exit_code);
-  to.setSignal(from.signal);
-  to.setRestarts(from.restarts);
-  to.setRan(from.started_at != 0);
-  to.setStartAgeMs(age(now, from.started_at));
-  to.setEndAgeMs(age(now, from.ended_at));
 }
 
 // As bytes of one message.
@@ -156,27 +121,25 @@ void write_report(const core::node::Report& report, Millis now,
     write_pod(from.pod, starts[i].initPod());
     starts[i].setPid(static_cast<uint32_t>(from.pid));
     starts[i].setAgeMs(age(now, from.at));
-    starts[i].setRestarts(from.restarts);
-    starts[i].setReadiness(static_cast<wire::PodStart::Readiness>(from.readiness));
+    starts[i].setRestarts(static_cast<uint32_t>(from.restarts));
+    starts[i].setReadiness(wire::to_wire(from.readiness));
   }
   auto ends = out.initEnds(static_cast<unsigned>(report.ends.size()));
   for (unsigned i = 0; i < ends.size(); ++i) {
     const auto& from = report.ends[i];
     auto to = ends[i];
     write_pod(from.pod, to.initPod());
-    to.setCause(static_cast<wire::PodEnd::Cause>(from.cause));
+    to.setCause(wire::to_wire(from.cause));
     to.setExitCode(from.exit_code);
     to.setSignal(from.signal);
     if (!from.message.empty()) to.setMessage(from.message);
     to.setStartAgeMs(age(now, from.started_at));
     to.setEndAgeMs(age(now, from.ended_at));
     to.setPid(static_cast<uint32_t>(from.pid));
-    to.setRestarts(from.restarts);
-    if (from.containers.empty()) continue;
-    auto containers = to.initContainers(static_cast<unsigned>(from.containers.size()));
-    for (unsigned c = 0; c < containers.size(); ++c) {
-      write_container_end(from.containers[c], now, containers[c]);
-    }
+    to.setRestarts(static_cast<uint32_t>(from.restarts));
+    wire::write_containers(
+        from.containers, [&to](unsigned size) { return to.initContainers(size); },
+        [now](Millis at) { return 1 + age(now, at); });
   }
 }
 

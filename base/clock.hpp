@@ -13,6 +13,16 @@ namespace muster {
 
 using Millis = int64_t;  // an instant or a span, by the name of the variable
 
+// How long ago something was: how machines tell each other a time, since their clocks differ. Never
+// negative.
+struct Age {
+  Millis ms = 0;
+  bool operator==(const Age&) const = default;
+};
+inline Age age_at(Millis now, Millis instant) {
+  return {now > instant ? now - instant : 0};
+}
+
 // Wall clock, milliseconds since 1970.
 inline Millis wall_now() {
   timespec t;

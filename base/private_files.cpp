@@ -19,10 +19,6 @@ constexpr mode_t kOthers = 077, kOthersWrite = 022, kFileMode = 0600, kDirMode =
 
 std::optional<mode_t> before;
 
-Error invalid(const std::string& why) {
-  return {Errc::invalid, why, {}};
-}
-
 Error failed(const std::string& what) {
   return {Errc::unavailable, what + ": " + std::strerror(errno), {}};
 }

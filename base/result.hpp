@@ -40,6 +40,11 @@ struct Error {
   std::vector<Violation> violations;
 };
 
+// A request that breaks a rule, said in one message.
+inline Error invalid(std::string message) {
+  return {Errc::invalid, std::move(message), {}};
+}
+
 template <class T>
 class [[nodiscard]] Result {
  public:

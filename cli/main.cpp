@@ -1,7 +1,7 @@
 // muster: one executable, a file a verb.
-#include "cli/app.hpp"
-#include "cli/exit_codes.hpp"
-#include "cli/verbs.hpp"
+#include "cli/line/app.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/verbs/verbs.hpp"
 
 #include <csignal>
 #include <unistd.h>

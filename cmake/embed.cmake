@@ -1,6 +1,6 @@
 # Turns a file into a C++ source that holds it: cmake -DIN=… -DOUT=… -P embed.cmake
 # The bytes as they are, as kPage, the SHA-256 of them as kPageHash, and that of what is between
-# <script> and </script>, as a Content-Security-Policy names it, as kPageScriptHash (api/page.hpp).
+# <script> and </script>, as a Content-Security-Policy names it, as kPageScriptHash (api/routes/page.hpp).
 file(READ "${IN}" bytes HEX)
 file(SHA256 "${IN}" hash)
 
@@ -35,7 +35,7 @@ string(SUBSTRING "${script_hash}" 0 43 script_hash)
 string(REGEX REPLACE "(..)" "0x\\1," bytes "${bytes}")
 string(REGEX REPLACE "(0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,0x..,)" "\\1\n" bytes "${bytes}")
 file(WRITE "${OUT}" "// Made from ${IN} by cmake/embed.cmake.
-#include \"api/page.hpp\"
+#include \"api/routes/page.hpp\"
 
 namespace muster::api {
 namespace {

@@ -1,9 +1,9 @@
 #include "coordinator/api_thread.hpp"
 
-#include "api/backend.hpp"
-#include "api/metrics.hpp"
-#include "api/server.hpp"
-#include "api/view.hpp"
+#include "api/routes/backend.hpp"
+#include "api/routes/server.hpp"
+#include "api/view/metrics.hpp"
+#include "api/view/view.hpp"
 #include "base/log.hpp"
 #include "coordinator/address.hpp"
 #include "coordinator/descriptors.hpp"

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
-#include "api/view.hpp"
+#include "api/view/view.hpp"
 #include "base/result.hpp"
 #include "coordinator/rpc_server.hpp"
 #include "core/job/batch.hpp"

@@ -5,7 +5,7 @@
 #include "actors/journal_actor.hpp"
 #include "actors/kept_actor.hpp"
 #include "actors/registry_actor.hpp"
-#include "api/manifest.hpp"
+#include "api/kube/manifest.hpp"
 #include "base/log.hpp"
 #include "base/private_files.hpp"
 #include "base/secret.hpp"

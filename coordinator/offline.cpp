@@ -1,6 +1,6 @@
 #include "coordinator/offline.hpp"
 
-#include "api/manifest.hpp"
+#include "api/kube/manifest.hpp"
 #include "base/clock.hpp"
 #include "coordinator/random.hpp"
 

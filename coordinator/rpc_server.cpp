@@ -1,7 +1,7 @@
 #include "coordinator/rpc_server.hpp"
 
-#include "api/admission.hpp"
-#include "api/peer_uid.hpp"
+#include "api/http/admission.hpp"
+#include "api/http/peer_uid.hpp"
 #include "base/log.hpp"
 #include "base/printable.hpp"
 #include "base/seldom.hpp"
@@ -33,7 +33,6 @@ namespace {
 
 constexpr unsigned kListsInFlight = 8;  // launches or kills that an agent has not accepted yet
 constexpr unsigned kRefusedMax = 4;     // registrations of one connection; then it is closed
-constexpr uint32_t kProtocol = 1;
 constexpr size_t kReasonMax = 64;  // bytes of what an agent says of its node
 
 std::string text_of(capnp::Text::Reader text, size_t most) {
@@ -174,10 +173,10 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     if (!serving_)
       return refuse(context, number, wire::Refusal::Why::NOT_SERVING,
                     "not serving yet: folding the journal", {});
-    if (params.getHello().getProtocol() != kProtocol)
+    if (params.getHello().getProtocol() != wire::PROTOCOL_VERSION)
       return refuse(context, number, wire::Refusal::Why::PROTOCOL,
                     "it speaks protocol " + std::to_string(params.getHello().getProtocol()) +
-                        ", this coordinator speaks " + std::to_string(kProtocol),
+                        ", this coordinator speaks " + std::to_string(wire::PROTOCOL_VERSION),
                     {});
     auto hello = read_hello(params.getHello(), number);
     if (!hello)
@@ -464,7 +463,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
   void ask_ended(NodeId node, JobId job, uint64_t question) {
     auto it = links_.find(node);
     if (it == links_.end()) return;
-    auto request = it->second.agent.pingRequest();
+    auto request = it->second.agent.unackedRequest();
     request.setJob(job);
     auto answered = [this, node, job, question, number = it->second.number](auto&& answer) {
       if (!current(node, number)) return;

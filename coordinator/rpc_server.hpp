@@ -11,7 +11,7 @@
 
 #include "actors/agent_link.hpp"
 #include "actors/interfaces.hpp"
-#include "api/backend.hpp"
+#include "api/routes/backend.hpp"
 #include "base/result.hpp"
 
 #include <functional>

@@ -4,6 +4,7 @@
 #include "core/cluster/node_rules.hpp"
 #include "core/spec/annotations.hpp"
 #include "core/spec/quantity.hpp"
+#include "schema/pod_end.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -12,44 +13,9 @@ namespace muster::coordinator {
 
 namespace {
 
-core::EndCause cause_of(wire::PodEnd::Cause cause) {
-  switch (cause) {
-    case wire::PodEnd::Cause::EXITED:
-      return core::EndCause::exited;
-    case wire::PodEnd::Cause::KILLED:
-      return core::EndCause::killed;
-    case wire::PodEnd::Cause::NEVER_STARTED:
-      return core::EndCause::never_started;
-    case wire::PodEnd::Cause::START_FAILED:
-      return core::EndCause::start_failed;
-    case wire::PodEnd::Cause::KEEPER_LOST:
-      return core::EndCause::keeper_lost;
-    case wire::PodEnd::Cause::AGENT_STOPPED:
-      return core::EndCause::agent_stopped;
-    case wire::PodEnd::Cause::FENCED:
-      return core::EndCause::fenced;
-    case wire::PodEnd::Cause::DEADLINE:
-      return core::EndCause::deadline;
-    case wire::PodEnd::Cause::OUT_OF_MEMORY:
-      return core::EndCause::out_of_memory;
-    case wire::PodEnd::Cause::EVICTED:
-      return core::EndCause::evicted;
-    case wire::PodEnd::Cause::GIVEN_BACK:
-      return core::EndCause::given_back;
-  }
-  return core::EndCause::exited;
-}
-
-core::Readiness readiness_of(wire::PodStart::Readiness readiness) {
-  switch (readiness) {
-    case wire::PodStart::Readiness::READY:
-      return core::Readiness::ready;
-    case wire::PodStart::Readiness::INITIALIZING:
-      return core::Readiness::initializing;
-    case wire::PodStart::Readiness::NOT_READY:
-      return core::Readiness::not_ready;
-  }
-  return core::Readiness::ready;
+// What a newer agent may say and this coordinator does not know.
+core::EndCause cause_of(wire::EndCause cause) {
+  return wire::from_wire(cause).value_or(core::EndCause::exited);
 }
 
 std::vector<PodId> read_pods(capnp::List<wire::PodId>::Reader pods) {
@@ -59,24 +25,19 @@ std::vector<PodId> read_pods(capnp::List<wire::PodId>::Reader pods) {
   return out;
 }
 
-// An age as a span that fits and cannot be negative.
-Millis age(uint64_t ms) {
-  return static_cast<Millis>(std::min<uint64_t>(ms, uint64_t{1} << 50));
+// One that fits and cannot be negative.
+Age age(uint64_t ms) {
+  return {static_cast<Millis>(std::min<uint64_t>(ms, uint64_t{1} << 50))};
 }
 
 int32_t number(uint32_t told) {
   return static_cast<int32_t>(std::min<uint32_t>(told, std::numeric_limits<int32_t>::max()));
 }
 
-// Its instants are ages; a start at 0 says that it never ran.
-core::ContainerEnd read_container_end(wire::ContainerEnd::Reader end) {
-  core::ContainerEnd out;
-  out.cause = cause_of(end.getCause());
-  out.exit_code = end.getExitCode();
-  out.signal = end.getSignal();
-  out.restarts = number(end.getRestarts());
-  out.started_ms = end.getRan() ? std::max<Millis>(1, age(end.getStartAgeMs())) : 0;
-  out.ended_ms = age(end.getEndAgeMs());
+core::ContainerEndOf<Age> read_container_end(wire::ContainerEnd::Reader in) {
+  auto out = wire::read_container<Age>(
+      in, [](uint64_t code) { return age(code == 0 ? 0 : code - 1); }, cause_of);
+  out.restarts = std::max(0, out.restarts);
   return out;
 }
 
@@ -202,7 +163,7 @@ std::map<JobId, core::PodsReported> read_report(NodeId node,
   for (auto start : starts) {
     PodId pod = read_pod(start.getPod());
     of(pod.job).starts.push_back({pod.key(), number(start.getPid()), number(start.getRestarts()),
-                                  age(start.getAgeMs()), readiness_of(start.getReadiness())});
+                                  age(start.getAgeMs()), wire::from_wire(start.getReadiness()).value_or(core::Readiness::ready)});
   }
   for (auto end : ends) {
     PodId pod = read_pod(end.getPod());
@@ -213,8 +174,8 @@ std::map<JobId, core::PodsReported> read_report(NodeId node,
     out.signal = end.getSignal();
     out.pid = number(end.getPid());
     out.restarts = number(end.getRestarts());
-    out.start_age_ms = age(end.getStartAgeMs());
-    out.end_age_ms = age(end.getEndAgeMs());
+    out.started_at = age(end.getStartAgeMs());
+    out.ended_at = age(end.getEndAgeMs());
     auto message = end.getMessage();
     out.message = utf8_prefix({message.begin(), message.size()}, kMessageMax);
     auto containers = end.getContainers();

@@ -35,7 +35,7 @@ Error malformed(std::string reason) {
   return Error{Errc::invalid, std::move(reason), {}};
 }
 
-std::string quoted(std::string_view text) {
+std::string in_quotes(std::string_view text) {
   return "\"" + std::string(text) + "\"";
 }
 
@@ -68,16 +68,16 @@ Result<IndexSet> IndexSet::parse_strict(std::string_view text, int64_t completio
   for (std::string_view part : split(text, ',')) {
     auto limits = split(part, '-');
     if (limits.size() > 2)
-      return malformed("the fragment " + quoted(part) +
+      return malformed("the fragment " + in_quotes(part) +
                        " violates the requirement that an index interval can have at most two "
                        "parts separated by '-'");
     std::optional<int64_t> first;
     for (std::string_view limit : limits) {
       auto number = to_integer(limit);
       if (!number || *number < 0)
-        return malformed("cannot convert string to integer for index: " + quoted(limit));
+        return malformed("cannot convert string to integer for index: " + in_quotes(limit));
       if (*number >= completions || *number >= static_cast<int64_t>(kNone))
-        return malformed("too large index: " + quoted(limit));
+        return malformed("too large index: " + in_quotes(limit));
       if (previous && *previous >= *number) return malformed(non_increasing(*previous, *number));
       previous = number;
       if (!first) first = number;

@@ -66,15 +66,7 @@ std::string end_text(EndCause cause, int32_t exit_code, int32_t signal,
 }
 
 std::string readiness_text(Readiness readiness) {
-  switch (readiness) {
-    case Readiness::ready:
-      return "";
-    case Readiness::initializing:
-      return " initializing";
-    case Readiness::not_ready:
-      return " not-ready";
-  }
-  return "";
+  return readiness == Readiness::ready ? "" : " " + std::string(name(readiness));
 }
 
 std::string pods_text(JobId job, const std::vector<PodKey>& pods, std::string head) {
@@ -367,6 +359,18 @@ std::string_view name(EndCause cause) {
       return "evicted";
     case EndCause::given_back:
       return "given_back";
+  }
+  return "unknown";
+}
+
+std::string_view name(Readiness readiness) {
+  switch (readiness) {
+    case Readiness::ready:
+      return "ready";
+    case Readiness::initializing:
+      return "initializing";
+    case Readiness::not_ready:
+      return "not-ready";
   }
   return "unknown";
 }

@@ -21,6 +21,7 @@ std::string instant_text(Millis at_ms);
 
 std::string_view name(Counted counted);
 std::string_view name(EndCause cause);
+std::string_view name(Readiness readiness);
 std::string_view name(FailureAction action);  // as the API writes it: "FailIndex"; of none ""
 
 std::string to_text(JobId job, const Event& event);

@@ -23,7 +23,7 @@ std::vector<core::Record> records() {
   core::PodsEnded::One end;
   end.pod = {0, 0};
   end.end.exit_code = 3;
-  end.end.ended_ms = kNow;
+  end.end.ended_at = kNow;
   end.end.message = "boo";
   ended.ends.push_back(end);
   core::PodsStopping stopping{.at_ms = kNow, .by_job = true};

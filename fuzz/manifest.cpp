@@ -2,9 +2,9 @@
 //
 // Whatever is admitted keeps its meaning: its text loads again, and written back as it is it is no
 // change.
-#include "api/manifest.hpp"
+#include "api/kube/manifest.hpp"
 
-#include "api/yaml.hpp"
+#include "text/yaml.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -37,7 +37,7 @@ void check(const std::string& json) {
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text(reinterpret_cast<const char*>(data), size);
-  auto documents = api::yaml_to_json(text);
+  auto documents = yaml_to_json(text);
   if (documents.ok())
     for (const std::string& document : *documents) check(document);
   check(text);

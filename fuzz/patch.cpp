@@ -2,11 +2,11 @@
 //
 // The input is a byte that says which, the object, a zero byte, the patch. A merge patch, like an
 // apply, changes nothing when it is made again.
-#include "api/patch.hpp"
+#include "api/kube/patch.hpp"
 
-#include "api/fields.hpp"
-#include "api/json_text.hpp"
-#include "api/managed_fields.hpp"
+#include "api/kube/fields.hpp"
+#include "api/kube/managed_fields.hpp"
+#include "text/json_text.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -38,8 +38,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data) + 1, size - 1);
   const size_t cut = text.find('\0');
   if (cut == std::string_view::npos) return 0;
-  auto base = api::parse_json(text.substr(0, cut));
-  auto patch = api::parse_json(text.substr(cut + 1));
+  auto base = parse_json(text.substr(0, cut));
+  auto patch = parse_json(text.substr(cut + 1));
   if (!base.ok() || !patch.ok() || !base->value.is_object()) return 0;
   switch (data[0] % 5) {
     case 0:

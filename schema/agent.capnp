@@ -7,7 +7,7 @@ using Cxx = import "/capnp/c++.capnp";
 using T = import "types.capnp";
 $Cxx.namespace("muster::wire");
 
-const protocolVersion :UInt32 = 1;
+const protocolVersion :UInt32 = 2;
 
 # What an agent is, at registration.
 struct Hello {
@@ -73,30 +73,12 @@ struct PodStart {
   pid @1 :UInt32;              # of the first container's newest process
   ageMs @2 :UInt64;
   restarts @3 :UInt32;         # restarts in place so far, all containers
-  readiness @4 :Readiness;
-  enum Readiness {
-    ready @0;                  # every container runs
-    initializing @1;           # init containers run
-    notReady @2;               # a container has ended, or waits to be started again
-  }
+  readiness @4 :T.Readiness;
 }
 
 struct PodEnd {
-  enum Cause {
-    exited @0;                 # all processes ended by themselves, or were killed behind our back
-    killed @1;                 # ended after a kill that was ordered
-    neverStarted @2;           # killed while it waited
-    startFailed @3;            # exit code 126 or 127, see message
-    keeperLost @4;             # the exit code is unknown: 137, DisruptionTarget/TerminationByKubelet
-    agentStopped @5;           # the agent drained: DisruptionTarget/TerminationByKubelet
-    fenced @6;                 # ended because the coordinator said at registration that it is not open here
-    deadline @7;               # activeDeadlineSeconds of the pod
-    outOfMemory @8;            # OOMKilled
-    evicted @9;                # the node was short of memory: DisruptionTarget/TerminationByKubelet
-    givenBack @10;             # it waited for a slot for long and never ran; counts nowhere, another takes its place
-  }
   pod @0 :T.PodId;
-  cause @1 :Cause;
+  cause @1 :T.EndCause;
   exitCode @2 :Int32;          # of the first container that failed, else 0
   signal @3 :Int32;            # that ended it, else 0
   message @4 :Text;
@@ -104,17 +86,7 @@ struct PodEnd {
   endAgeMs @6 :UInt64;         # since it ended
   pid @7 :UInt32;              # 0: never started
   restarts @8 :UInt32;
-  containers @9 :List(ContainerEnd); # init containers first; empty: one container, which ended as the pod did
-}
-
-struct ContainerEnd {
-  cause @0 :PodEnd.Cause;
-  exitCode @1 :Int32;
-  signal @2 :Int32;
-  restarts @3 :UInt32;
-  ran @4 :Bool;                # else it never ran, and the start age says nothing
-  startAgeMs @5 :UInt64;       # of its newest instance
-  endAgeMs @6 :UInt64;
+  containers @9 :List(T.ContainerEnd); # init containers first; empty: one container, which ended as the pod did
 }
 
 # What keeps a node from its work, as its condition Ready says it; no reason: nothing does.
@@ -125,7 +97,7 @@ struct NodeTrouble {
 
 interface Session {
   # Valid until the agent registers again; then every call on it fails.
-  heartbeat @0 (seq :UInt64, trouble :NodeTrouble) -> (epoch :UInt64, nonce :UInt64, commit :UInt64);
+  heartbeat @0 (trouble :NodeTrouble) -> (epoch :UInt64, nonce :UInt64, commit :UInt64);
   # Renews the lease. DISCONNECTED: register again.
 
   report @1 (starts :List(PodStart), ends :List(PodEnd)) -> (commit :UInt64, kept :List(T.PodId));
@@ -159,9 +131,9 @@ interface Agent {
   # At most `limit` bytes (at most 1 MiB) from `offset`; a negative offset counts from the end in lines (-10: the last
   # ten lines). The returned offset is where `data` begins. `running` false: no more will come.
 
-  ping @3 (job :UInt64) -> (ended :List(T.PodId));
-  # Of this job (0: of none): what has ended here and was not acknowledged. Asked before the job decides what would count
-  # these pods as killed.
+  unacked @3 (job :UInt64) -> (ended :List(T.PodId));
+  # Of this job: what has ended here and was not acknowledged. Asked before the job decides what would count these pods as
+  # killed.
 }
 
 enum LogStream { stdout @0; stderr @1; }

@@ -5,6 +5,7 @@
 # milliseconds; near their base they pack to a byte or two.
 @0xe4f19b7c20d85a03;
 using Cxx = import "/capnp/c++.capnp";
+using T = import "types.capnp";
 $Cxx.namespace("muster::wire");
 
 const journalFormat :UInt32 = 1;      # of the journal as a whole: keys and which rows there are
@@ -18,24 +19,6 @@ const restingVersion :UInt32 = 1;
 enum Counted { notYet @0; succeeded @1; failed @2; ignored @3; released @4; }
 
 enum FailureAction { none @0; count @1; ignore @2; failIndex @3; failJob @4; }
-enum Readiness { ready @0; initializing @1; notReady @2; }
-
-enum EndCause {
-  exited @0;
-  killed @1;
-  neverStarted @2;
-  startFailed @3;
-  keeperLost @4;
-  agentStopped @5;
-  fenced @6;
-  deadline @7;
-  outOfMemory @8;
-  nodeLost @9;
-  nodeDeleted @10;
-  evicted @11;
-  givenBack @12;
-}
-
 # One append of one job.
 struct RecordList {
   version @0 :UInt32;
@@ -143,23 +126,13 @@ struct PodMetaChange {
   removed @3 :Bool;                   # there is none of this key
 }
 
-# Instants are coded with the base of the end that it belongs to.
-struct ContainerEnd {
-  cause @0 :EndCause;
-  exitCode @1 :Int32;
-  signal @2 :Int32;
-  restarts @3 :Int32;
-  started @4 :UInt64;
-  ended @5 :UInt64;
-}
-
 struct Start {
   index @0 :UInt32;
   attempt @1 :UInt32;
   pid @2 :Int32;
   restarts @3 :Int32;
   started @4 :UInt64;                 # coded, base atMs
-  readiness @5 :Readiness;
+  readiness @5 :T.Readiness;
 }
 
 struct End {
@@ -171,12 +144,12 @@ struct End {
   restarts @5 :Int32;
   ended @6 :UInt64;                   # coded, base atMs
   started @7 :UInt64;                 # coded, base atMs
-  cause @8 :EndCause;
+  cause @8 :T.EndCause;
   counted @9 :Counted;
   failsIndex @10 :Bool;
   message @11 :Text;
   action @12 :FailureAction;
-  containers @13 :List(ContainerEnd);
+  containers @13 :List(T.ContainerEnd);
 }
 
 # The state of one job after its appends up to and with `sequence`. Instants are coded with base lastRecordMs.
@@ -247,16 +220,16 @@ struct Pod {
   stopping @10 :UInt64;
   counted @11 :Counted;
   isEnded @12 :Bool;
-  cause @13 :EndCause;
+  cause @13 :T.EndCause;
   exitCode @14 :Int32;
   signal @15 :Int32;
   ended @16 :UInt64;
   message @17 :Text;
-  readiness @18 :Readiness;
+  readiness @18 :T.Readiness;
   grace @19 :UInt64;                  # milliseconds plus 1; 0: the template's
   action @20 :FailureAction;
   conditions @21 :List(PodCondition);
-  containers @22 :List(ContainerEnd);
+  containers @22 :List(T.ContainerEnd);
   meta @23 :List(PodMetaChange);
 }
 

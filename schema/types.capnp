@@ -10,6 +10,40 @@ struct PodId {
   attempt @2 :UInt32;
 }
 
+# Why a pod's processes are no more. The journal keeps these numbers, so an enumerant is only ever added at the end.
+enum EndCause {
+  exited @0;                   # all processes ended by themselves, or were killed behind our back
+  killed @1;                   # ended after a kill that was ordered
+  neverStarted @2;             # killed while it waited
+  startFailed @3;              # exit code 126 or 127, see message
+  keeperLost @4;               # the exit code is unknown: 137, DisruptionTarget/TerminationByKubelet
+  agentStopped @5;             # the agent drained: DisruptionTarget/TerminationByKubelet
+  fenced @6;                   # ended because the coordinator said at registration that it is not open here
+  deadline @7;                 # activeDeadlineSeconds of the pod
+  outOfMemory @8;              # OOMKilled
+  nodeLost @9;                 # the coordinator's word: DisruptionTarget/DeletionByTaintManager
+  nodeDeleted @10;             # the coordinator's word: DisruptionTarget/DeletionByPodGC
+  evicted @11;                 # the node was short of memory: DisruptionTarget/TerminationByKubelet
+  givenBack @12;               # it waited for a slot for long and never ran; counts nowhere, another takes its place
+}
+
+enum Readiness {
+  ready @0;                    # every container runs
+  initializing @1;             # init containers run
+  notReady @2;                 # a container has ended, or waits to be started again
+}
+
+# How one container ended, its newest instance. The two times are coded as those of what holds it: 0 is "absent", of the
+# start that it never ran; else in the journal a coded instant, on the wire 1 + an age.
+struct ContainerEnd {
+  cause @0 :EndCause;
+  exitCode @1 :Int32;
+  signal @2 :Int32;
+  restarts @3 :Int32;
+  started @4 :UInt64;
+  ended @5 :UInt64;
+}
+
 struct EnvVar {
   name @0 :Text;
   value @1 :Text;
@@ -55,5 +89,4 @@ struct PodTemplate {
   activeDeadlineMs @13 :Int64; # of the pod; 0: none
   labels @14 :List(Pair);
   annotations @15 :List(Pair);
-  fenceAfterMs @16 :Int64;     # reserved: kill by oneself when the lease is stale this long; 0: never
 }

@@ -100,7 +100,7 @@ struct Writer {
       to.setPid(start.pid);
       to.setRestarts(start.restarts);
       to.setStarted(instant(start.started_ms, r.at_ms));
-      to.setReadiness(wire_enum<wire::Readiness>(start.readiness));
+      to.setReadiness(wire::to_wire(start.readiness));
     }
   }
   void operator()(const core::PodsEnded& r) {
@@ -113,7 +113,7 @@ struct Writer {
       // Fail to compile when an end gets a member that is not written below.
       [[maybe_unused]] const auto& [pod, end, pid, restarts, started_ms, counted, fails_index,
                                     action] = one;
-      [[maybe_unused]] const auto& [cause, exit_code, signal, ended_ms, message, containers] = end;
+      [[maybe_unused]] const auto& [cause, exit_code, signal, ended_at, message, containers] = end;
       auto to = list[i];
       to.setIndex(one.pod.index);
       to.setAttempt(one.pod.attempt);
@@ -121,9 +121,9 @@ struct Writer {
       to.setSignal(one.end.signal);
       to.setPid(one.pid);
       to.setRestarts(one.restarts);
-      to.setEnded(instant(one.end.ended_ms, r.at_ms));
+      to.setEnded(instant(one.end.ended_at, r.at_ms));
       to.setStarted(instant(one.started_ms, r.at_ms));
-      to.setCause(wire_enum<wire::EndCause>(one.end.cause));
+      to.setCause(wire::to_wire(one.end.cause));
       to.setCounted(wire_enum<wire::Counted>(one.counted));
       to.setFailsIndex(one.fails_index);
       if (!one.end.message.empty()) to.setMessage(text(one.end.message));
@@ -253,7 +253,7 @@ core::PodsEnded ended_back(wire::Record::Reader in) {
                       .end = {.cause = cause_back(one.getCause()),
                               .exit_code = one.getExitCode(),
                               .signal = one.getSignal(),
-                              .ended_ms = instant_back(one.getEnded(), r.at_ms),
+                              .ended_at = instant_back(one.getEnded(), r.at_ms),
                               .message = text_back(one.getMessage()),
                               .containers = containers_back(one.getContainers(), r.at_ms)},
                       .pid = one.getPid(),

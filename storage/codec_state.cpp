@@ -95,12 +95,12 @@ void write_pod(const core::Pod& pod, Millis base_ms, wire::Pod::Builder to) {
   to.setStopping(instant(pod.stopping_ms, pod.created_ms));
   to.setCounted(wire_enum<wire::Counted>(pod.counted));
   to.setIsEnded(pod.ended);
-  to.setCause(wire_enum<wire::EndCause>(pod.end.cause));
+  to.setCause(wire::to_wire(pod.end.cause));
   to.setExitCode(pod.end.exit_code);
   to.setSignal(pod.end.signal);
-  to.setEnded(instant(pod.end.ended_ms, pod.created_ms));
+  to.setEnded(instant(pod.end.ended_at, pod.created_ms));
   if (!pod.end.message.empty()) to.setMessage(text(pod.end.message));
-  to.setReadiness(wire_enum<wire::Readiness>(readiness));
+  to.setReadiness(wire::to_wire(readiness));
   to.setGrace(grace(grace_ms));
   to.setAction(wire_enum<wire::FailureAction>(action));
   if (!conditions.empty()) {
@@ -129,7 +129,7 @@ core::Pod pod_back(wire::Pod::Reader in, Millis base_ms) {
   pod.end = {.cause = cause_back(in.getCause()),
              .exit_code = in.getExitCode(),
              .signal = in.getSignal(),
-             .ended_ms = instant_back(in.getEnded(), pod.created_ms),
+             .ended_at = instant_back(in.getEnded(), pod.created_ms),
              .message = text_back(in.getMessage()),
              .containers = containers_back(in.getContainers(), pod.created_ms)};
   pod.readiness = readiness_back(in.getReadiness());

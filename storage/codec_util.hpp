@@ -9,6 +9,7 @@
 #include "base/result.hpp"
 #include "core/job/pod.hpp"
 #include "schema/journal.capnp.h"
+#include "schema/pod_end.hpp"
 
 #include <capnp/message.h>
 #include <capnp/serialize-packed.h>
@@ -105,31 +106,24 @@ Core core_enum(Wire value, Core last) {
 }
 static_assert(static_cast<int>(core::Counted::released) ==
               static_cast<int>(wire::Counted::RELEASED));
-static_assert(static_cast<int>(core::EndCause::out_of_memory) ==
-              static_cast<int>(wire::EndCause::OUT_OF_MEMORY));
-static_assert(static_cast<int>(core::EndCause::node_deleted) ==
-              static_cast<int>(wire::EndCause::NODE_DELETED));
-static_assert(static_cast<int>(core::EndCause::evicted) ==
-              static_cast<int>(wire::EndCause::EVICTED));
-static_assert(static_cast<int>(core::EndCause::given_back) ==
-              static_cast<int>(wire::EndCause::GIVEN_BACK));
-
 static_assert(static_cast<int>(core::FailureAction::fail_job) ==
               static_cast<int>(wire::FailureAction::FAIL_JOB));
-static_assert(static_cast<int>(core::Readiness::not_ready) ==
-              static_cast<int>(wire::Readiness::NOT_READY));
 
 inline core::FailureAction action_back(wire::FailureAction value) {
   return core_enum(value, core::FailureAction::fail_job);
 }
 inline core::Readiness readiness_back(wire::Readiness value) {
-  return core_enum(value, core::Readiness::not_ready);
+  const auto readiness = wire::from_wire(value);
+  KJ_REQUIRE(readiness.has_value(), "unknown enumerant", static_cast<uint16_t>(value));
+  return *readiness;
 }
 inline core::Counted counted_back(wire::Counted value) {
   return core_enum(value, core::Counted::released);
 }
 inline core::EndCause cause_back(wire::EndCause value) {
-  return core_enum(value, core::EndCause::given_back);
+  const auto cause = wire::from_wire(value);
+  KJ_REQUIRE(cause.has_value(), "unknown enumerant", static_cast<uint16_t>(value));
+  return *cause;
 }
 
 // A grace as a number that is 0 when it is the template's (-1).
@@ -180,27 +174,15 @@ inline core::PodCondition condition_back(wire::PodCondition::Reader in, Millis b
 // Of an end or of a pod, whose list of containers is `init(size)`.
 template <class Init>
 void write_containers(const std::vector<core::ContainerEnd>& ends, Millis base_ms, Init init) {
-  if (ends.empty()) return;
-  auto list = init(static_cast<uint32_t>(ends.size()));
-  for (uint32_t i = 0; i < ends.size(); ++i) {
-    [[maybe_unused]] const auto& [cause, exit_code, signal, restarts, started_ms, ended_ms] =
-        ends[i];
-    list[i].setCause(wire_enum<wire::EndCause>(cause));
-    list[i].setExitCode(exit_code);
-    list[i].setSignal(signal);
-    list[i].setRestarts(restarts);
-    list[i].setStarted(instant(started_ms, base_ms));
-    list[i].setEnded(instant(ended_ms, base_ms));
-  }
+  wire::write_containers(ends, init, [base_ms](Millis at) { return instant(at, base_ms); });
 }
 inline std::vector<core::ContainerEnd> containers_back(capnp::List<wire::ContainerEnd>::Reader list,
                                                        Millis base_ms) {
   std::vector<core::ContainerEnd> ends;
   ends.reserve(list.size());
   for (auto one : list)
-    ends.push_back({cause_back(one.getCause()), one.getExitCode(), one.getSignal(),
-                    one.getRestarts(), instant_back(one.getStarted(), base_ms),
-                    instant_back(one.getEnded(), base_ms)});
+    ends.push_back(wire::read_container<Millis>(
+        one, [base_ms](uint64_t code) { return instant_back(code, base_ms); }, cause_back));
   return ends;
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks what a compiler does not: include arrows, opening comments, paths that documents name. Prints each breach as FILE:LINE,
-exits with 1.
+"""Checks what a compiler does not: include arrows, circles of includes, opening comments, paths that documents name. Prints each breach as
+FILE:LINE, exits with 1.
 
 The arrows are those of CONTRIBUTING.md: a folder may include what its row names, and itself.
 """
@@ -14,27 +14,29 @@ BASE = {"base"}
 ARROWS = {  # a folder, or a file where it may more than its folder
     "base": set(),
     "core": BASE,
+    "text": BASE,
     "keeper": set(),
     "storage": BASE | {"core", "schema"},
     "actors": BASE | {"core", "storage"},
-    "api": BASE | {"core", "actors/interfaces.hpp"},
-    "agent": BASE | {"core/node", "core/spec", "core/ids.hpp", "core/text.hpp", "core/pod_name.hpp", "schema",
+    "api": BASE | {"core", "text", "actors/interfaces.hpp"},
+    "agent": BASE | {"core/node", "core/spec", "core/ids.hpp", "core/text.hpp", "core/pod_name.hpp", "core/pod_end.hpp", "schema",
                      "keeper/protocol.hpp", "keeper/spool.hpp", "keeper/bytes.hpp"},
-    "coordinator": BASE | {"core", "storage", "actors", "api", "schema"},
+    "coordinator": BASE | {"core", "text", "storage", "actors", "api", "schema"},
     # A client of the API, and the mains of the daemons.
-    "cli": BASE | {"core/spec", "core/index_set.hpp", "core/pod_name.hpp", "core/ids.hpp", "api/yaml.hpp", "api/time_text.hpp",
-                   "api/yaml_entries.hpp", "agent/agent.hpp", "agent/environment.hpp", "coordinator/coordinator.hpp",
+    "cli": BASE | {"core/spec", "core/index_set.hpp", "core/pod_name.hpp", "core/ids.hpp", "text", "agent/agent.hpp", "agent/environment.hpp", "coordinator/coordinator.hpp",
                    "coordinator/offline.hpp", "schema", "keeper/protocol.hpp"},
 }
+# The rooms of a folder, from the ground up: a room may include those before it. What lies in none of them is above them all.
+ROOMS = {"api": ["http", "kube", "view", "routes"], "cli": ["output", "settings", "client", "verbs", "line"]}
 # Within core these don't see each other.
 CORE_APART = {"job", "cluster", "node"}
 # … save for a plain value that a batch of records carries.
 CORE_VALUES = {"core/cluster/node_info.hpp"}
 # What core may not include, and what includes only one folder.
 THIRD_PARTY = re.compile(r"^(caf|capnp|kj|rocksdb|spdlog|fmt|nlohmann|yaml-cpp|CLI)/")
-ONLY_IN = {"caf": {"actors", "coordinator"}, "rocksdb": {"storage"}, "CLI": {"cli"}, "yaml-cpp": {"api"},
+ONLY_IN = {"caf": {"actors", "coordinator"}, "rocksdb": {"storage"}, "CLI": {"cli"}, "yaml-cpp": {"text"},
            "spdlog": {"base"}, "kj": {"api", "agent", "coordinator", "cli", "storage"},
-           "capnp": {"agent", "coordinator", "storage"}, "nlohmann": {"api", "cli"}}
+           "capnp": {"agent", "coordinator", "storage"}, "nlohmann": {"text", "api", "cli"}}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 
 
@@ -50,6 +52,9 @@ def check_include(folder, sub, target, ours):
         other = target.split("/")[1] if target.startswith("core/") else None
         if folder == "core" and sub in CORE_APART and other in CORE_APART - {sub} and target not in CORE_VALUES:
             return f"core/{sub} may not include core/{other}"
+        rooms = ROOMS.get(folder, [])
+        if target.startswith(folder + "/") and sub in rooms and target.split("/")[1] not in rooms[: rooms.index(sub) + 1]:
+            return f"{folder}/{sub} may not include {target}"
         return None
     if match := THIRD_PARTY.match(target):
         library = match.group(1)
@@ -76,6 +81,28 @@ def check(path):
             yield f"{relative}:{number}: TODO(now) does not land"
 
 
+def check_circles():
+    """A header and its source are one unit; no unit includes, over others, itself."""
+    units = {}
+    for folder in ARROWS:
+        for path in (ROOT / folder).rglob("*.?pp"):
+            unit = str(path.relative_to(ROOT).with_suffix(""))
+            named = (INCLUDE.match(line) for line in path.read_text(errors="replace").splitlines())
+            units.setdefault(unit, set()).update(m.group(1)[:-4] for m in named if m and m.group(1) and m.group(1) != unit + ".hpp")
+    done = set()
+
+    def walk(unit, way):
+        if unit in way:
+            yield f"{unit}.hpp:1: a circle of includes: {' -> '.join([*way[way.index(unit):], unit])}"
+        elif unit not in done:
+            for other in sorted(units.get(unit, ())):
+                yield from walk(other, [*way, unit])
+            done.add(unit)
+
+    for unit in sorted(units):
+        yield from walk(unit, [])
+
+
 # A path of the repo in a document: `core/job/decide.hpp`, `actors/gate`, `tests/e2e/*.py`, `storage/codec.{hpp,cpp}`.
 FOLDERS = sorted(p.name for p in ROOT.iterdir() if p.is_dir() and not p.name.startswith(".") and p.name != "build")
 PATH = re.compile(r"(?<![\w./-])((?:" + "|".join(FOLDERS) + r")/[\w./*{},-]*[\w*}])")
@@ -92,6 +119,7 @@ def check_document(path):
 
 def main():
     wrong = [w for folder in ARROWS for path in sorted((ROOT / folder).rglob("*.?pp")) for w in check(path)]
+    wrong += check_circles()
     documents = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
     wrong += [w for path in documents for w in check_document(path)]
     print("\n".join(wrong), end="\n" if wrong else "")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the tables of api/api_types.hpp from api/openapi/*.yaml: make_tables.py OUT FILE.yaml...
+"""Makes the tables of api/kube/api_types.hpp from api/openapi/*.yaml: make_tables.py OUT FILE.yaml...
 
 batch.yaml says how the files are written. What can't be read, or contradicts something, is told as
 FILE:LINE: TYPE.FIELD: PROBLEM, and nothing is written.
@@ -127,7 +127,7 @@ def field_text(field, index):
 
 def source(types, merged):
     index = {kind.name: n for n, kind in enumerate(types)}
-    out = ["// Made from api/openapi/ by api/openapi/make_tables.py.\n#include \"api/api_types.hpp\"\n\n"
+    out = ["// Made from api/openapi/ by api/openapi/make_tables.py.\n#include \"api/kube/api_types.hpp\"\n\n"
            "namespace muster::api {\nnamespace {\n\n"
            f"extern const ApiType kTypes[{len(types)}];\n\n"]
     for keys in sorted({tuple(field.keys) for kind in types for field in kind.fields if field.keys}):

@@ -36,6 +36,8 @@ struct Demand {
   bool cpu_limit = false;
 };
 
+inline const Demand kPlainDemand;  // of a pod that asks for nothing
+
 // Whether what has room for a pod of the one has room for a pod of the other.
 bool alike(const Demand& a, const Demand& b);
 

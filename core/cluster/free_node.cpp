@@ -5,12 +5,8 @@
 
 namespace muster::core {
 
-namespace {
-const Demand kPlain;
-}  // namespace
-
 const Demand& demand_of(const WaitingJob& job) {
-  return job.demand ? *job.demand : kPlain;
+  return job.demand ? *job.demand : kPlainDemand;
 }
 
 bool admits(const FreeNode& node, const Demand& demand) {

@@ -8,10 +8,8 @@ namespace muster::core {
 
 namespace {
 
-const Demand kPlain;
-
 const Demand& demand_of(const Holder& holder) {
-  return holder.demand ? *holder.demand : kPlain;
+  return holder.demand ? *holder.demand : kPlainDemand;
 }
 
 }  // namespace

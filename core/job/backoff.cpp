@@ -23,15 +23,15 @@ std::pair<uint32_t, Millis> next_backoff(const JobState& state,
     if (pod.counted != Counted::not_yet) continue;
     if (!one.end.succeeded()) continue;
     succeeded = true;
-    last_success = std::max(last_success, one.end.ended_ms);
+    last_success = std::max(last_success, one.end.ended_at);
   }
   for (const auto& one : ends) {
     const Pod& pod = state.open.at(one.pod);
     if (pod.counted != Counted::not_yet || one.end.succeeded()) continue;
     if (one.end.cause == EndCause::given_back) continue;
-    if (succeeded && one.end.ended_ms <= last_success) continue;
+    if (succeeded && one.end.ended_at <= last_success) continue;
     ++failures;
-    last_failure = std::max(last_failure, one.end.ended_ms);
+    last_failure = std::max(last_failure, one.end.ended_at);
   }
   if (succeeded) return {failures, last_failure};
   if (failures == 0) return {state.backoff_failures, state.backoff_last_ms};

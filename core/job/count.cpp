@@ -79,7 +79,7 @@ bool replaced(const Sync& sync, PodKey pod) {
 bool was_quick(const Pod& pod, const PodsEnded::One& one) {
   Millis started_ms = pod.started_ms != 0 ? pod.started_ms : one.started_ms;
   return pod.bound() && one.end.cause == EndCause::exited && started_ms != 0 &&
-         one.end.ended_ms - started_ms < kQuickMs;
+         one.end.ended_at - started_ms < kQuickMs;
 }
 
 }  // namespace

@@ -7,33 +7,14 @@
 // of the job as it was, gives the same job. Pure: time and knobs are arguments.
 #pragma once
 
-#include "core/job/effect.hpp"
+#include "core/job/decision.hpp"
 #include "core/job/event.hpp"
 #include "core/job/hearing.hpp"
 #include "core/job/job.hpp"
-#include "core/job/record.hpp"
-#include "core/spec/gates.hpp"
 
 #include <vector>
 
 namespace muster::core {
-
-// Settings of the coordinator, or of the job's annotations where it has them.
-struct Knobs {
-  Millis backoff_base_ms = 10'000;
-  Millis backoff_max_ms = 600'000;
-  Gates gates{};
-};
-
-// What a sync came to, for the metrics (job-semantics 12).
-enum class SyncAction : uint8_t { tracking, reconciling, pods_created, pods_deleted };
-
-struct Decision {
-  std::vector<Record> records;  // already applied to the job
-  std::vector<Effect> effects;  // to be performed once the records are durable
-  SyncAction action = SyncAction::tracking;
-  std::vector<Pod> closed;  // attempts that these records end for good (Job::apply)
-};
 
 // Brings `job` forward by what `events` say. `now` is raised to the job's last record. `hearing`
 // lives as long as the job is in memory.

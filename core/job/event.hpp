@@ -26,21 +26,10 @@ struct PodsReported {
     PodKey pod;
     int32_t pid = 0;
     int32_t restarts = 0;
-    Millis age_ms = 0;
+    Age age;
     Readiness readiness = Readiness::ready;
   };
-  struct Ended {
-    PodKey pod;
-    EndCause cause = EndCause::exited;
-    int32_t exit_code = 0;
-    int32_t signal = 0;
-    int32_t pid = 0;  // 0: never started
-    int32_t restarts = 0;
-    Millis start_age_ms = 0;
-    Millis end_age_ms = 0;
-    std::string message;
-    std::vector<ContainerEnd> containers{};  // as PodEnd::containers, but its instants are ages
-  };
+  using Ended = PodEndReport<PodKey, Age>;
   uint64_t token = 0;
   NodeId node = kNoNode;
   std::vector<Start> starts;

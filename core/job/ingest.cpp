@@ -10,8 +10,8 @@ namespace muster::core {
 namespace {
 
 // An instant that an agent told as an age: never before the pod was bound, never after now.
-Millis instant(const Sync& sync, const Pod& pod, Millis age_ms) {
-  return std::clamp(sync.now - age_ms, std::min(pod.bound_ms, sync.now), sync.now);
+Millis instant(const Sync& sync, const Pod& pod, Age age) {
+  return std::clamp(sync.now - age.ms, std::min(pod.bound_ms, sync.now), sync.now);
 }
 
 void end_pod(Sync& sync, const Pod& pod, PodEnd end) {
@@ -24,15 +24,6 @@ void end_pod(Sync& sync, const Pod& pod, PodEnd end) {
 struct Ingest {
   Sync& sync;
   std::set<PodKey> ended{};  // in this sync
-
-  std::vector<ContainerEnd> containers_of(const Pod& pod, const PodsReported::Ended& end) const {
-    std::vector<ContainerEnd> ends = end.containers;
-    for (ContainerEnd& one : ends) {
-      if (one.started_ms != 0) one.started_ms = instant(sync, pod, one.started_ms);
-      one.ended_ms = instant(sync, pod, one.ended_ms);
-    }
-    return ends;
-  }
 
   const Pod* open_on(PodKey key, NodeId node) const {
     auto it = sync.state().open.find(key);
@@ -71,9 +62,7 @@ struct Ingest {
       if (!pod || !ended.insert(end.pod).second) continue;
       PodsEnded::One one;
       one.pod = end.pod;
-      one.end = {end.cause,   end.exit_code,
-                 end.signal,  instant(sync, *pod, end.end_age_ms),
-                 end.message, containers_of(*pod, end)};
+      one.end = with_times<Millis>(end, [this, pod](Age age) { return instant(sync, *pod, age); });
       // Its deletion was under way: that is how it ends.
       if (end.cause == EndCause::given_back && !pod->active())
         one.end.cause = EndCause::never_started;
@@ -82,7 +71,7 @@ struct Ingest {
         one.restarts = end.restarts;
         one.started_ms = pod->started_ms
                              ? pod->started_ms
-                             : std::min(instant(sync, *pod, end.start_age_ms), one.end.ended_ms);
+                             : std::min(instant(sync, *pod, end.started_at), one.end.ended_at);
       }
       sync.ends.push_back(std::move(one));
       unrecorded.erase(end.pod);  // start and end that arrive together are one record
@@ -94,7 +83,7 @@ struct Ingest {
         continue;
       // A report that was repeated may be older than what is known.
       sync.starts.push_back({key, start->pid, std::max(pod->restarts, start->restarts),
-                             instant(sync, *pod, start->age_ms), start->readiness});
+                             instant(sync, *pod, start->age), start->readiness});
     }
     sync.order(AckReport{e.token});
   }

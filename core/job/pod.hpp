@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "core/ids.hpp"
+#include "core/pod_end.hpp"
 
 #include <optional>
 #include <string>
@@ -28,13 +29,6 @@ enum class Counted : uint8_t {
 // The first rule of the pod failure policy that a failure matched (job-semantics 6.3).
 enum class FailureAction : uint8_t { none, count, ignore, fail_index, fail_job };
 
-// How far a started pod is. Only `ready` counts as ready.
-enum class Readiness : uint8_t {
-  ready,         // every container of it runs
-  initializing,  // init containers run: the phase is still Pending
-  not_ready,     // a container has ended or waits to be started again
-};
-
 // A condition of a pod that was set from outside or before its end: DisruptionTarget by an eviction
 // or a preemption, or a user's own through pods/status.
 struct PodCondition {
@@ -52,50 +46,6 @@ struct PodMetaChange {
   std::string key;
   std::optional<std::string> value;
   bool operator==(const PodMetaChange&) const = default;
-};
-
-// Why a pod's processes are no more.
-enum class EndCause : uint8_t {
-  exited,         // by themselves, or killed behind our back
-  killed,         // after a kill that the coordinator ordered
-  never_started,  // killed while it waited
-  start_failed,   // exit code 126 or 127
-  keeper_lost,    // exit code unknown: 137, DisruptionTarget/TerminationByKubelet
-  agent_stopped,  // the agent drained: DisruptionTarget/TerminationByKubelet
-  fenced,         // ended at registration because it was not open for that node
-  deadline,       // activeDeadlineSeconds of the pod
-  out_of_memory,  // OOMKilled
-  node_lost,      // its node was declared lost: DisruptionTarget/DeletionByTaintManager
-  node_deleted,   // its Node object was deleted: DisruptionTarget/DeletionByPodGC
-  evicted,        // the node was short of memory: DisruptionTarget/TerminationByKubelet
-  given_back,     // its node had no slot for it: it never ran, and another pod takes its place
-};
-
-// How one container of a pod ended; of one that never ran `started_ms` is 0.
-struct ContainerEnd {
-  EndCause cause = EndCause::exited;
-  int32_t exit_code = 0;
-  int32_t signal = 0;
-  int32_t restarts = 0;
-  Millis started_ms = 0;
-  Millis ended_ms = 0;
-  bool operator==(const ContainerEnd&) const = default;
-};
-
-struct PodEnd {
-  EndCause cause = EndCause::exited;
-  int32_t exit_code = 0;  // 128+S when signal S ended it
-  int32_t signal = 0;
-  Millis ended_ms = 0;
-  std::string message;  // why it could not be started, and the like; usually empty
-  // Init containers first, in the order of the template. Empty: the pod has one container, which
-  // ended as the pod did, or none of it ever ran.
-  std::vector<ContainerEnd> containers{};
-  bool operator==(const PodEnd&) const = default;
-  bool succeeded() const {
-    return exit_code == 0 && (cause == EndCause::exited || cause == EndCause::killed ||
-                              cause == EndCause::agent_stopped || cause == EndCause::fenced);
-  }
 };
 
 struct Pod {

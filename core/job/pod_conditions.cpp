@@ -50,7 +50,7 @@ std::vector<PodCondition> pod_conditions(const Pod& pod, bool gated) {
     bool started = pod.started_ms != 0;
     bool initialized = started && pod.readiness != Readiness::initializing;
     bool ready = initialized && !pod.ended && pod.readiness == Readiness::ready;
-    Millis ready_ms = pod.ended ? pod.end.ended_ms : started ? pod.started_ms : pod.bound_ms;
+    Millis ready_ms = pod.ended ? pod.end.ended_at : started ? pod.started_ms : pod.bound_ms;
     const char* why = ready                 ? ""
                       : !pod.ended          ? "ContainersNotReady"
                       : pod.end.succeeded() ? "PodCompleted"
@@ -72,7 +72,7 @@ std::vector<PodCondition> pod_conditions(const Pod& pod, bool gated) {
   Disruption d = pod.ended ? disruption(pod.end.cause) : Disruption{};
   if (d.reason && std::none_of(all.begin(), all.end(),
                                [](const PodCondition& c) { return c.type == "DisruptionTarget"; }))
-    all.push_back(condition("DisruptionTarget", true, pod.end.ended_ms, d.reason, d.message));
+    all.push_back(condition("DisruptionTarget", true, pod.end.ended_at, d.reason, d.message));
   return all;
 }
 

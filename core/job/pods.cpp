@@ -54,7 +54,7 @@ Millis index_due(const Job& job, const Knobs& knobs, uint32_t index) {
   auto it = held.find(index);
   const Pod* pod = it != held.end() ? &it->second : deleted_pod(job, index);
   if (!pod || pod->counts_when_replaced() == Counted::released) return 0;
-  Millis failed_ms = pod->ended ? pod->end.ended_ms : pod->stopping_ms;
+  Millis failed_ms = pod->ended ? pod->end.ended_at : pod->stopping_ms;
   return failed_ms + backoff_delay(knobs, static_cast<uint32_t>(pod->failures + pod->ignored) + 1);
 }
 

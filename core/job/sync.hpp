@@ -1,7 +1,10 @@
 // Sync: one run of decide(), shared by its rules. Not for others.
 #pragma once
 
-#include "core/job/decide.hpp"
+#include "core/job/decision.hpp"
+#include "core/job/event.hpp"
+#include "core/job/hearing.hpp"
+#include "core/job/job.hpp"
 
 #include <algorithm>
 #include <map>

@@ -9,6 +9,15 @@ namespace muster::core::node {
 
 namespace {
 
+PodEnded never_ran(PodId pod, EndCause cause, std::string message, Millis now) {
+  PodEnded end;
+  end.pod = pod;
+  end.cause = cause;
+  end.message = std::move(message);
+  end.ended_at = now;
+  return end;
+}
+
 constexpr int kExitCannotStart = 126;
 
 }  // namespace
@@ -43,7 +52,7 @@ void Node::fence(const std::vector<PodId>& pods, Millis now) {
     auto pod = pods_.find(id);
     if (pod == pods_.end()) continue;  // unknown, or ended already: its end is reported anyway
     if (pod->second.running) fencing_.insert(id);
-    stop_pod(pod, Cause::fenced, 0, now);
+    stop_pod(pod, EndCause::fenced, 0, now);
   }
 }
 
@@ -59,7 +68,7 @@ bool Node::launch(Term term, const std::vector<Launch>& pods, Millis now) {
     if (knows(launch.pod)) continue;
     auto pod = pods_.try_emplace(launch.pod, launch.plan, launch.grace_ms).first;
     if (stopping_) {
-      stop_pod(pod, Cause::agent_stopped, 0, now);
+      stop_pod(pod, EndCause::agent_stopped, 0, now);
     } else if (launch.plan && !devices_.has(launch.plan->devices)) {
       refuse(pod, now);
     } else {
@@ -74,10 +83,10 @@ bool Node::kill(Term term, const std::vector<Kill>& kills, Millis now) {
   if (!obeys(term)) return false;
   for (const Kill& kill : kills) {
     if (auto pod = pods_.find(kill.pod); pod != pods_.end()) {
-      stop_pod(pod, Cause::killed, kill.grace_ms, now);
+      stop_pod(pod, EndCause::killed, kill.grace_ms, now);
     } else if (!unacked_.contains(kill.pod)) {
       // Its launch was lost, or is yet to come and is then known as ended.
-      finish({.pod = kill.pod, .cause = Cause::never_started, .ended_at = now}, {});
+      finish(never_ran(kill.pod, EndCause::never_started, "", now), {});
     }
   }
   return true;
@@ -124,10 +133,10 @@ void Node::disconnected() {
   kept_.clear();
 }
 
-void Node::stop_pod(Pods::iterator pod, Cause why, Millis grace_ms, Millis now) {
+void Node::stop_pod(Pods::iterator pod, EndCause why, Millis grace_ms, Millis now) {
   Pod& p = pod->second;
   if (p.stop) {
-    if (why == Cause::fenced) p.stop = why;
+    if (why == EndCause::fenced) p.stop = why;
     if (grace_ms >= p.stop_grace_ms) return;  // a repeated kill may only shorten the grace
   } else {
     p.stop = why;
@@ -148,11 +157,9 @@ void Node::refuse(Pods::iterator pod, Millis now) {
   for (const auto& [name, count] : pod->second.run.plan()->devices) {
     wanted += (wanted.empty() ? "" : ", ") + std::to_string(count) + " " + name;
   }
-  PodEnded end{.pod = pod->first,
-               .cause = Cause::start_failed,
-               .exit_code = kExitCannotStart,
-               .message = "this node does not have " + wanted,
-               .ended_at = now};
+  PodEnded end =
+      never_ran(pod->first, EndCause::start_failed, "this node does not have " + wanted, now);
+  end.exit_code = kExitCannotStart;
   pods_.erase(pod);
   finish(std::move(end), {});
 }
@@ -224,7 +231,7 @@ void Node::run_timers(Millis now) {
     Pod& p = pod->second;
     p.timer_at = 0;
     if (auto deadline = deadline_of(p); deadline && now >= *deadline) {
-      stop_pod(pod, Cause::deadline, p.grace_ms, now);
+      stop_pod(pod, EndCause::deadline, p.grace_ms, now);
     } else {
       due_.insert(id);  // it stays there until it may be started
       set_timer(id, p);
@@ -285,11 +292,10 @@ Millis Node::give_back(Millis now) {
     if (pod == pods_.end() || pod->second.running) continue;
     Millis due = pod->second.launched_at + kWaitMaxMs;
     if (now < due) return due;
-    PodEnded end{.pod = pod->first,
-                 .cause = Cause::given_back,
-                 .message = hands_in_trouble_ ? "its node cannot start it"
-                                              : "it waited in vain for a slot of its node",
-                 .ended_at = now};
+    PodEnded end = never_ran(
+        pod->first, EndCause::given_back,
+        hands_in_trouble_ ? "its node cannot start it" : "it waited in vain for a slot of its node",
+        now);
     pods_.erase(pod);
     finish(std::move(end), {});
   }
@@ -345,7 +351,7 @@ void Node::process_ended(const ProcessEnd& end) {
   if (!p.run.ended(end, p.stop, forget_)) return;
   if (end.lost && !p.stop) {
     // The others have lost their keeper, too.
-    p.stop = Cause::keeper_lost;
+    p.stop = EndCause::keeper_lost;
     order_kills(end.pod, p);
   }
   go_on(pod, end.ended_at);
@@ -361,10 +367,7 @@ void Node::not_started(Pods::iterator pod, const ProcessEnd& end) {
   if (p.stop || p.run.ran() || !p.run.living().empty()) return go_on(pod, end.ended_at);
   if (!p.adopted || p.run.planned()) return wait_again(pod);
   // What an earlier agent was told to start, and this one was not told how.
-  PodEnded back{.pod = pod->first,
-                .cause = Cause::given_back,
-                .message = end.error,
-                .ended_at = end.ended_at};
+  PodEnded back = never_ran(pod->first, EndCause::given_back, end.error, end.ended_at);
   p.run.reset();
   finish(pod, std::move(back));
 }
@@ -404,7 +407,7 @@ void Node::hands_connected(const std::vector<Living>& living, const std::vector<
     Pod& pod = adopt(end.pod, end.origin, end.origin.grace_ms)->second;
     pod.run.take_origin(end.origin, end.step.container);
     pod.run.ended(end, pod.stop, forget_);
-    if (end.lost) pod.stop = Cause::keeper_lost;
+    if (end.lost) pod.stop = EndCause::keeper_lost;
   }
   std::set<std::pair<PodId, uint16_t>> alive;
   for (const Living& l : living) {
@@ -414,12 +417,12 @@ void Node::hands_connected(const std::vector<Living>& living, const std::vector<
     Pod& pod = adopt(id, l.origin, l.grace_ms)->second;
     if (taken_back.contains(id)) pod.run.take_origin(l.origin, l.process.step.container);
     if (l.killing && !pod.stop) {
-      pod.stop = Cause::killed;
+      pod.stop = EndCause::killed;
       pod.stop_grace_ms = l.grace_ms;  // not known; the keeper lets it only shrink
     }
     process_started(l.process);
     auto deadline = deadline_of(pod);  // nobody but us orders that kill, and it was noted nowhere
-    if (pod.stop == Cause::killed && deadline && now >= *deadline) pod.stop = Cause::deadline;
+    if (pod.stop == EndCause::killed && deadline && now >= *deadline) pod.stop = EndCause::deadline;
   }
   for (PodId id : taken_back) go_on(pods_.find(id), now);
   lose_what_is_not(alive, now);
@@ -449,7 +452,7 @@ void Node::lose_what_is_not(const std::set<std::pair<PodId, uint16_t>>& alive, M
                      .ended_at = now},
                     p.stop, forget_);
         if (!p.stop) {
-          p.stop = Cause::keeper_lost;
+          p.stop = EndCause::keeper_lost;
           order_kills(id, p);
         }
       } else {
@@ -476,7 +479,7 @@ std::vector<std::pair<PodId, std::vector<int>>> Node::processes() const {
 }
 
 void Node::evict(PodId id, Millis now) {
-  if (auto pod = pods_.find(id); pod != pods_.end()) stop_pod(pod, Cause::evicted, 0, now);
+  if (auto pod = pods_.find(id); pod != pods_.end()) stop_pod(pod, EndCause::evicted, 0, now);
 }
 
 void Node::stop(Millis now) {
@@ -485,7 +488,7 @@ void Node::stop(Millis now) {
   for (const auto& entry : pods_) all.push_back(entry.first);
   for (PodId id : all) {
     auto pod = pods_.find(id);
-    stop_pod(pod, Cause::agent_stopped, pod->second.grace_ms, now);
+    stop_pod(pod, EndCause::agent_stopped, pod->second.grace_ms, now);
   }
 }
 

@@ -116,7 +116,7 @@ class Node {
     DeviceMapPtr devices{};
     PodRun::Shown shown{};         // what was told, or is about to be
     uint32_t told = 0, acked = 0;  // versions of it
-    std::optional<Cause> stop{};   // ordered to end, and why
+    std::optional<EndCause> stop{};   // ordered to end, and why
     Millis stop_grace_ms = 0;
     Millis timer_at = 0;  // in timers_; 0: not
   };
@@ -134,7 +134,7 @@ class Node {
   bool in_charge(Millis now) const;
   bool may_start(Millis now) const;
   Pods::iterator adopt(PodId id, const Origin& origin, Millis grace_ms);
-  void stop_pod(Pods::iterator pod, Cause why, Millis grace_ms, Millis now);
+  void stop_pod(Pods::iterator pod, EndCause why, Millis grace_ms, Millis now);
   void order_kills(PodId id, const Pod& pod);
   void refuse(Pods::iterator pod, Millis now);
   void not_started(Pods::iterator pod, const ProcessEnd& end);

@@ -20,7 +20,8 @@ void PodRun::make() {
 bool PodRun::restart(Container& container) {
   if (!plan_ || !plan_->restarts) return false;
   if (container.end_instance == std::numeric_limits<uint16_t>::max()) return false;
-  if (container.end.ended_at - container.end.started_at >= kHealthyMs) container.level = 0;
+  const ContainerEnd& end = container.end;
+  if (end.started_at && end.ended_at - *end.started_at >= kHealthyMs) container.level = 0;
   Millis delay = 0;
   if (container.level > 0) {
     delay = std::max<Millis>(0, plan_->restart_delay_ms);
@@ -98,7 +99,7 @@ bool PodRun::started(const ProcessStart& start, std::vector<uint64_t>& forget) {
   return true;
 }
 
-bool PodRun::ended(const ProcessEnd& end, std::optional<Cause> stop,
+bool PodRun::ended(const ProcessEnd& end, std::optional<EndCause> stop,
                    std::vector<uint64_t>& forget) {
   make();
   if (end.step.container >= containers_.size()) {  // of a plan that could not be read any more
@@ -124,19 +125,20 @@ bool PodRun::ended(const ProcessEnd& end, std::optional<Cause> stop,
   container.end = {.exit_code = end.lost ? kExitKilled : end.exit_code,
                    .signal = end.signal,
                    .restarts = container.restarts,
-                   .started_at = end.started_at,
                    .ended_at = end.ended_at};
+  if (end.started_at != 0) container.end.started_at = end.started_at;
   if (end.pid != 0 && started_at_ == 0) started_at_ = end.started_at;
-  if (stop == Cause::fenced) {
-    container.end.cause = Cause::fenced;
+  if (stop == EndCause::fenced) {
+    container.end.cause = EndCause::fenced;
   } else if (end.lost) {
-    container.end.cause = Cause::keeper_lost;
+    container.end.cause = EndCause::keeper_lost;
   } else if (stop) {
-    container.end.cause = end.pid == 0 && stop == Cause::killed ? Cause::never_started : *stop;
+    container.end.cause =
+        end.pid == 0 && stop == EndCause::killed ? EndCause::never_started : *stop;
   } else if (end.pid == 0) {
-    container.end.cause = Cause::start_failed;
+    container.end.cause = EndCause::start_failed;
   } else {
-    container.end.cause = end.out_of_memory ? Cause::out_of_memory : Cause::exited;
+    container.end.cause = end.out_of_memory ? EndCause::out_of_memory : EndCause::exited;
   }
   return true;
 }
@@ -228,9 +230,13 @@ const PodRun::Container* PodRun::decisive() const {
   return nullptr;
 }
 
-PodEnded PodRun::result(PodId pod, std::optional<Cause> stop, Millis now) const {
+PodEnded PodRun::result(PodId pod, std::optional<EndCause> stop, Millis now) const {
   Shown last = shown();
-  PodEnded end{.pod = pod, .started_at = started_at_, .pid = last.pid, .restarts = last.restarts};
+  PodEnded end;
+  end.pod = pod;
+  end.pid = last.pid;
+  end.restarts = last.restarts;
+  end.started_at = started_at_;
   bool lost = false, unfinished = containers_.empty();
   for (size_t i = 0; i < containers_.size(); ++i) {
     const Container& container = containers_[i];
@@ -244,22 +250,22 @@ PodEnded PodRun::result(PodId pod, std::optional<Cause> stop, Millis now) const 
     end.exit_code = failed->end.exit_code;
     end.signal = failed->end.signal;
     end.message = failed->message;
-  } else if (unfinished && (ran() || stop != Cause::killed)) {
+  } else if (unfinished && (ran() || stop != EndCause::killed)) {
     end.exit_code = kExitKilled;  // what has not run has not succeeded
   }
-  if (stop == Cause::fenced) {
-    end.cause = Cause::fenced;
+  if (stop == EndCause::fenced) {
+    end.cause = EndCause::fenced;
   } else if (lost) {
-    end.cause = Cause::keeper_lost;
+    end.cause = EndCause::keeper_lost;
   } else if (stop) {
-    end.cause = stop == Cause::killed && end.pid == 0 ? Cause::never_started : *stop;
+    end.cause = stop == EndCause::killed && end.pid == 0 ? EndCause::never_started : *stop;
   } else {
-    end.cause = failed == nullptr ? Cause::exited : failed->end.cause;
+    end.cause = failed == nullptr ? EndCause::exited : failed->end.cause;
   }
   if ((containers_.size() > 1 && ran()) || end.restarts > 0) {
     for (const Container& container : containers_) {
       end.containers.push_back(container.has_end ? container.end
-                                                 : ContainerEnd{.cause = Cause::never_started,
+                                                 : ContainerEnd{.cause = EndCause::never_started,
                                                                 .restarts = container.restarts,
                                                                 .ended_at = end.ended_at});
     }

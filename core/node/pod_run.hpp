@@ -29,7 +29,7 @@ class PodRun {
   // What a report says of it while it runs.
   struct Shown {
     int pid = 0;
-    uint32_t restarts = 0;
+    int32_t restarts = 0;
     Readiness readiness = Readiness::ready;
     bool operator==(const Shown&) const = default;
   };
@@ -45,7 +45,7 @@ class PodRun {
   // False: of a process that is not its container's newest one. Entries that are of no use any more
   // are added to `forget`.
   bool started(const ProcessStart& start, std::vector<uint64_t>& forget);
-  bool ended(const ProcessEnd& end, std::optional<Cause> stop, std::vector<uint64_t>& forget);
+  bool ended(const ProcessEnd& end, std::optional<EndCause> stop, std::vector<uint64_t>& forget);
   // What an earlier agent noted.
   void take_origin(const Origin& origin, uint16_t container);
   // The order to start this did not reach the hands: it is due again, or with `stopping` not any
@@ -62,7 +62,7 @@ class PodRun {
   const PodPlan* plan() const { return plan_.get(); }
   Millis started_at() const { return started_at_; }  // 0: not yet
   Shown shown() const;
-  PodEnded result(PodId pod, std::optional<Cause> stop, Millis now) const;
+  PodEnded result(PodId pod, std::optional<EndCause> stop, Millis now) const;
   std::vector<uint64_t> entries() const;
 
  private:
@@ -80,7 +80,7 @@ class PodRun {
     uint16_t instance = 0;  // of its newest process, or of the one that waits
     uint16_t level = 0;
     int pid = 0;  // of the newest process that was started
-    uint32_t restarts = 0;
+    int32_t restarts = 0;
     Millis started_at = 0, due_at = 0;
     ContainerEnd end;  // when has_end: of end_instance
     uint16_t end_instance = 0;

@@ -6,6 +6,7 @@
 #include "base/clock.hpp"
 #include "core/ids.hpp"
 #include "core/node/devices.hpp"
+#include "core/pod_end.hpp"
 
 #include <compare>
 #include <cstdint>
@@ -95,58 +96,15 @@ struct Living {
   Origin origin{};       // its grace is the one above
 };
 
-enum class Cause : uint8_t {  // as wire::PodEnd::Cause, in the same order
-  exited,
-  killed,
-  never_started,
-  start_failed,
-  keeper_lost,
-  agent_stopped,
-  fenced,
-  deadline,
-  out_of_memory,
-  evicted,
-  given_back,
-};
-
-enum class Readiness : uint8_t {  // as wire::PodStart::Readiness, in the same order
-  ready,                          // every container runs
-  initializing,                   // init containers run
-  not_ready,                      // a container has ended, or waits to be started again
-};
-
 struct PodStarted {
   PodId pod;
   int pid = 0;  // of the first container's newest process
   Millis at = 0;
-  uint32_t restarts = 0;  // in place, of all containers
+  int32_t restarts = 0;  // in place, of all containers
   Readiness readiness = Readiness::ready;
 };
 
-// How one container ended, its newest instance.
-struct ContainerEnd {
-  Cause cause = Cause::exited;  // never_started: it never ran
-  int exit_code = 0;
-  int signal = 0;
-  uint32_t restarts = 0;
-  Millis started_at = 0;
-  Millis ended_at = 0;
-};
-
-struct PodEnded {
-  PodId pod;
-  Cause cause = Cause::exited;
-  int exit_code = 0;
-  int signal = 0;
-  std::string message;
-  Millis started_at = 0;  // meaningless when pid is 0
-  Millis ended_at = 0;
-  int pid = 0;  // 0: never started
-  uint32_t restarts = 0;
-  // Init containers first. Empty for a pod of one container that was not restarted, or of which
-  // nothing ever ran.
-  std::vector<ContainerEnd> containers{};
-};
+using PodEnded = PodEndReport<PodId, Millis>;
 
 struct Report {
   uint64_t id = 0;

@@ -1,6 +1,6 @@
 // JobSpec: what a user asked for, as plain values (batch/v1 Job; job-semantics 1.1 to 1.4).
 //
-// Parsed from JSON at the API's edge (api/manifest.hpp), completed by defaults.hpp, judged by
+// Parsed from JSON at the API's edge (api/kube/manifest.hpp), completed by defaults.hpp, judged by
 // validation.hpp. Values are kept as they were written, also wrong ones, so that validation can
 // report all of them at once. Fields that mean nothing for a process are not here: they live on in
 // the owner's JSON text, which the API returns.

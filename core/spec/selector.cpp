@@ -59,6 +59,18 @@ void validate_labels(const std::string& path, const StringMap& labels, Violation
   }
 }
 
+void validate_annotation_map(const std::string& path, const StringMap& annotations,
+                             Violations& found) {
+  constexpr size_t kBytesMax = 256 * 1024;
+  size_t bytes = 0;
+  for (const auto& [key, value] : annotations) {
+    bytes += key.size() + value.size();
+    for (std::string& reason : qualified_name_errors(key))
+      found.invalid(path, key, std::move(reason));
+  }
+  if (bytes > kBytesMax) found.too_long(path, kBytesMax);
+}
+
 void validate_selector(const std::string& path, const LabelSelector& selector, Violations& found) {
   validate_labels(path + ".matchLabels", selector.match_labels, found);
   for (size_t i = 0; i < selector.match_expressions.size(); ++i)

@@ -1,4 +1,4 @@
-// Label selectors: does it match, and is it well formed.
+// Labels, annotations and label selectors: are they well formed, and does a selector match.
 #pragma once
 
 #include "core/spec/job_spec.hpp"
@@ -12,6 +12,9 @@ namespace muster::core {
 bool matches(const LabelSelector& selector, const StringMap& labels);
 
 void validate_labels(const std::string& path, const StringMap& labels, Violations& found);
+// Keys are qualified names; keys and values together are bounded as in Kubernetes.
+void validate_annotation_map(const std::string& path, const StringMap& annotations,
+                             Violations& found);
 void validate_selector(const std::string& path, const LabelSelector& selector, Violations& found);
 
 }  // namespace muster::core

@@ -14,8 +14,7 @@ constexpr int32_t kHighCompletions =
     100'000;  // above: the two limits below, with per-index backoff
 constexpr int32_t kHighParallelismMax = 10'000;
 constexpr int32_t kHighMaxFailedIndexesMax = 10'000;
-constexpr size_t kManagedByMax = 63;            // bytes
-constexpr size_t kAnnotationsMax = 256 * 1024;  // bytes, keys and values together
+constexpr size_t kManagedByMax = 63;  // bytes
 
 void validate_meta(const JobMeta& meta, Violations& found) {
   // A generated name has had its five characters; its prefix may end in a dash.
@@ -35,13 +34,7 @@ void validate_meta(const JobMeta& meta, Violations& found) {
       found.invalid("metadata.namespace", meta.ns, std::move(reason));
   }
   validate_labels("metadata.labels", meta.labels, found);
-  size_t bytes = 0;
-  for (const auto& [key, value] : meta.annotations) {
-    bytes += key.size() + value.size();
-    for (std::string& reason : qualified_name_errors(key))
-      found.invalid("metadata.annotations", key, std::move(reason));
-  }
-  if (bytes > kAnnotationsMax) found.too_long("metadata.annotations", kAnnotationsMax);
+  validate_annotation_map("metadata.annotations", meta.annotations, found);
   validate_annotations(meta.annotations, found);
   if (meta.finalizers.size() > kFinalizersMax)
     found.too_many("metadata.finalizers", meta.finalizers.size(), kFinalizersMax);

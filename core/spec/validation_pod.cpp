@@ -11,12 +11,6 @@
 namespace muster::core {
 namespace {
 
-constexpr size_t kAnnotationsMax = 256 * 1024;  // bytes, keys and values together
-
-std::string item(const std::string& path, size_t i) {
-  return path + "[" + std::to_string(i) + "]";
-}
-
 // The fields of its own pod that a process can be told.
 bool known_field_path(std::string_view path) {
   auto subscript = [path](std::string_view map) {
@@ -124,13 +118,7 @@ void validate_toleration(const std::string& path, const Toleration& toleration, 
 
 void validate_template(const PodTemplate& pod, Violations& found) {
   validate_labels("spec.template.labels", pod.labels, found);
-  size_t bytes = 0;
-  for (const auto& [key, value] : pod.annotations) {
-    bytes += key.size() + value.size();
-    for (std::string& reason : qualified_name_errors(key))
-      found.invalid("spec.template.annotations", key, std::move(reason));
-  }
-  if (bytes > kAnnotationsMax) found.too_long("spec.template.annotations", kAnnotationsMax);
+  validate_annotation_map("spec.template.annotations", pod.annotations, found);
   if (pod.finalizers.size() > kFinalizersMax)
     found.too_many("spec.template.finalizers", pod.finalizers.size(), kFinalizersMax);
   const std::string path = "spec.template.spec";

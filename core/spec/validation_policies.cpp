@@ -14,10 +14,6 @@ constexpr size_t kExitCodesMax = 255;
 constexpr size_t kPodConditionsMax = 20;
 constexpr size_t kSucceededIndexesMax = 65536;  // bytes
 
-std::string item(const std::string& path, size_t i) {
-  return path + "[" + std::to_string(i) + "]";
-}
-
 // Rows 26 to 28.
 void validate_action(const std::string& path, const JobSpec& spec, const FailureRule& rule,
                      Violations& found) {

@@ -13,6 +13,10 @@ constexpr size_t kToldMax = 100;
 
 }  // namespace
 
+std::string item(const std::string& path, size_t i) {
+  return path + "[" + std::to_string(i) + "]";
+}
+
 std::string json_quoted(std::string_view text) {
   constexpr char kHex[] = "0123456789abcdef";
   std::string out = "\"";

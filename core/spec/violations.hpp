@@ -16,6 +16,9 @@ namespace muster::core {
 // As JSON prints a string: in quotes, with escapes.
 std::string json_quoted(std::string_view text);
 
+// "path[i]"
+std::string item(const std::string& path, size_t i);
+
 class Violations {
  public:
   void required(std::string path, std::string detail = "");

@@ -1,6 +1,6 @@
 // Simulations: random jobs under random faults. A failure prints its seed; `./dev sim SEED` plays
 // it again.
-#include "api/manifest.hpp"
+#include "api/kube/manifest.hpp"
 #include "tests/sim/world.hpp"
 
 #include <gtest/gtest.h>

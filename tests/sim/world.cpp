@@ -1,6 +1,6 @@
 #include "tests/sim/world.hpp"
 
-#include "api/manifest.hpp"
+#include "api/kube/manifest.hpp"
 #include "base/log.hpp"
 #include "storage/recovery.hpp"
 #include "storage/resting.hpp"
@@ -18,11 +18,6 @@ namespace {
 constexpr Millis kGraceMs = 4'000;
 constexpr Millis kBeatMs = 500;
 
-core::EndCause cause_of(core::node::Cause cause) {
-  if (cause == core::node::Cause::evicted) return core::EndCause::evicted;
-  if (cause == core::node::Cause::given_back) return core::EndCause::given_back;
-  return static_cast<core::EndCause>(cause);  // up to there the two agree
-}
 // That an order spends with the hands, at most: as a rule, and when a disk is slow.
 constexpr uint64_t kHandsMs = 40, kSlowHandsMs = 1'500;
 }  // namespace
@@ -520,14 +515,15 @@ void World::pump(uint32_t number) {
     for (const auto& start : report.starts) {
       auto& part = out.jobs[start.pod.job];
       part.node = agent.id;
-      part.starts.push_back({start.pod.key(), start.pid, 0, boot_ms_ - start.at});
+      part.starts.push_back({start.pod.key(), start.pid, 0, age_at(boot_ms_, start.at)});
     }
     for (const auto& end : report.ends) {
-      if (end.cause == core::node::Cause::given_back) given_back.insert(end.pod);
+      if (end.cause == core::EndCause::given_back) given_back.insert(end.pod);
       auto& part = out.jobs[end.pod.job];
       part.node = agent.id;
-      part.ends.push_back({end.pod.key(), cause_of(end.cause), end.exit_code, end.signal, end.pid,
-                           0, boot_ms_ - end.started_at, boot_ms_ - end.ended_at, end.message});
+      auto age = [this](Millis at) { return age_at(boot_ms_, at); };
+      part.ends.push_back(
+          {core::with_times<Age>(end, age), end.pod.key(), end.pid, 0, age(end.started_at)});
     }
     uint64_t life = life_, connection = agent.connection;
     out.done = [this, number, life, connection, id = report.id](std::vector<PodId> kept) {

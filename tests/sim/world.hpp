@@ -12,7 +12,7 @@
 #include "actors/cluster_actor.hpp"
 #include "actors/journal_actor.hpp"
 #include "actors/registry_actor.hpp"
-#include "api/view.hpp"
+#include "api/view/view.hpp"
 #include "core/node/node.hpp"
 #include "storage/memory_journal.hpp"
 

@@ -65,8 +65,8 @@ TEST_F(AgentTest, PodsThatAreNotOpenAreEndedFirst) {
   world.end = {{7, 0, 0}, {7, 3, 0}};
   disconnect();
   wait_for("fenced ends", [&] { return world.ends.size() == 2; });
-  EXPECT_EQ((world.causes[{7, 0, 0}]), wire::PodEnd::Cause::FENCED);
-  EXPECT_EQ((world.causes[{7, 3, 0}]), wire::PodEnd::Cause::FENCED);
+  EXPECT_EQ((world.causes[{7, 0, 0}]), wire::EndCause::FENCED);
+  EXPECT_EQ((world.causes[{7, 3, 0}]), wire::EndCause::FENCED);
   EXPECT_EQ(world.registrations[1].running, (std::set<PodId>{{7, 0, 0}, {7, 1, 0}}));
   EXPECT_EQ(world.registrations[1].waiting, (std::set<PodId>{{7, 2, 0}, {7, 3, 0}}));
   wait_for("the slot is used", [&] { return world.starts.contains({7, 2, 0}); });
@@ -83,7 +83,7 @@ TEST_F(AgentTest, DrainEndsPodsAndReportsThem) {
   agent.drain();
   wait_for("ends", [&] { return world.ends.size() == 3; });
   for (const auto& [pod, cause] : world.causes)
-    EXPECT_EQ(cause, wire::PodEnd::Cause::AGENT_STOPPED);
+    EXPECT_EQ(cause, wire::EndCause::AGENT_STOPPED);
   wait_for("leave", [&] { return world.left == 1; });
   EXPECT_EQ(*agent.join(), 0);
 }
@@ -142,7 +142,7 @@ TEST_F(AgentTest, HollowContainersAreRestartedAndTold) {
   write_pod({7, 0, 0}, kill.initPod());
   request.send().wait(io.waitScope);
   wait_for("the end", [&] { return world.ends.size() == 1; });
-  EXPECT_EQ((world.causes[{7, 0, 0}]), wire::PodEnd::Cause::KILLED);
+  EXPECT_EQ((world.causes[{7, 0, 0}]), wire::EndCause::KILLED);
   EXPECT_THAT((world.containers[{7, 0, 0}]), testing::HasSubstr(" x"));
 }
 

@@ -35,7 +35,7 @@ struct Seen {  // of one registration
 struct World {
   std::vector<Seen> registrations;
   std::map<PodId, int> ends;  // how often each was told
-  std::map<PodId, wire::PodEnd::Cause> causes;
+  std::map<PodId, wire::EndCause> causes;
   std::set<PodId> starts;
   std::vector<std::string> told;            // starts: "#INDEX restarts=1 ready"
   std::map<PodId, int> pids;                // the newest
@@ -82,7 +82,7 @@ class FakeSession final : public wire::Session::Server {
       std::string ends;
       for (auto one : end.getContainers()) {
         ends +=
-            (ends.empty() ? "" : ",") + (one.getRan() ? std::to_string(one.getExitCode()) : "-");
+            (ends.empty() ? "" : ",") + (one.getStarted() != 0 ? std::to_string(one.getExitCode()) : "-");
         if (one.getRestarts() > 0) ends += " x" + std::to_string(one.getRestarts());
       }
       world_.containers[pod] = ends;

@@ -84,7 +84,7 @@ PodsReported::Ended ended(const std::vector<std::string>& words, size_t at, bool
     end.exit_code = 128 + end.signal;
   }
   if (set.contains("cause")) end.cause = cause(set["cause"]);
-  if (set.contains("age")) end.start_age_ms = end.end_age_ms = span(set["age"]);
+  if (set.contains("age")) end.started_at = end.ended_at = {span(set["age"])};
   if (with_start) end.pid = static_cast<int32_t>(100 + end.pod.index);
   return end;
 }

@@ -14,8 +14,8 @@ PodsReported reported(std::vector<PodsReported::Ended> ends) {
 // It ended this long ago.
 PodsReported::Ended ended_ago(PodKey pod, int32_t code, Millis ms) {
   PodsReported::Ended end = Play::ended(pod, code);
-  end.start_age_ms = ms + 1;
-  end.end_age_ms = ms;
+  end.started_at = {ms + 1};
+  end.ended_at = {ms};
   return end;
 }
 

@@ -53,7 +53,7 @@ PodsReported::Ended ended(PodKey pod, int32_t exit_code, Millis age_ms = 0) {
   end.pod = pod;
   end.exit_code = exit_code;
   end.pid = 100;
-  end.start_age_ms = end.end_age_ms = age_ms;
+  end.started_at = end.ended_at = {age_ms};
   return end;
 }
 
@@ -92,11 +92,11 @@ TEST(Decide, InstantsLieBetweenBindAndNow) {
   PodsReported report{
       1, 1, {}, {ended({0, 0}, 0, 50), ended({1, 0}, 0, 1'000'000), ended({2, 0}, 0, -5'000)}};
   decide(job, {report}, kNow + 200, {});
-  EXPECT_EQ(job.pod({0, 0})->end.ended_ms, kNow + 150);
-  EXPECT_EQ(job.pod({1, 0})->end.ended_ms, kNow + 100) << "not before it was bound";
-  EXPECT_EQ(job.pod({2, 0})->end.ended_ms, kNow + 200) << "not in the future";
+  EXPECT_EQ(job.pod({0, 0})->end.ended_at, kNow + 150);
+  EXPECT_EQ(job.pod({1, 0})->end.ended_at, kNow + 100) << "not before it was bound";
+  EXPECT_EQ(job.pod({2, 0})->end.ended_at, kNow + 200) << "not in the future";
   for (uint32_t i = 0; i < 3; ++i)
-    EXPECT_LE(job.pod({i, 0})->started_ms, job.pod({i, 0})->end.ended_ms);
+    EXPECT_LE(job.pod({i, 0})->started_ms, job.pod({i, 0})->end.ended_at);
 }
 
 TEST(Decide, AClockThatGoesBackDoesNotTakeTheJobAlong) {

@@ -2,6 +2,7 @@
 #include "core/node/node.hpp"
 
 #include "core/node/pulse.hpp"
+#include "core/text.hpp"
 
 #include <gtest/gtest.h>
 
@@ -17,34 +18,6 @@ PodId pod(uint32_t index, uint32_t attempt = 0) {
   return {1, index, attempt};
 }
 
-std::string cause_name(Cause cause) {
-  switch (cause) {
-    case Cause::exited:
-      return "exited";
-    case Cause::killed:
-      return "killed";
-    case Cause::never_started:
-      return "never_started";
-    case Cause::start_failed:
-      return "start_failed";
-    case Cause::keeper_lost:
-      return "keeper_lost";
-    case Cause::agent_stopped:
-      return "agent_stopped";
-    case Cause::fenced:
-      return "fenced";
-    case Cause::deadline:
-      return "deadline";
-    case Cause::out_of_memory:
-      return "out_of_memory";
-    case Cause::evicted:
-      return "evicted";
-    case Cause::given_back:
-      return "given_back";
-  }
-  return "?";
-}
-
 // Orders as one line: "kill j1/0#0 grace=0; start j1/1#0; report 1 +j1/1#0 -j1/0#0 killed/137;
 // forget 5".
 std::string text(const Orders& orders) {
@@ -58,8 +31,8 @@ std::string text(const Orders& orders) {
     std::string line = "report " + std::to_string(r.id);
     for (const auto& s : r.starts) line += " +" + to_string(s.pod);
     for (const auto& e : r.ends) {
-      line +=
-          " -" + to_string(e.pod) + " " + cause_name(e.cause) + "/" + std::to_string(e.exit_code);
+      line += " -" + to_string(e.pod) + " " + std::string(name(e.cause)) + "/" +
+              std::to_string(e.exit_code);
     }
     add(line);
   }
@@ -193,7 +166,7 @@ TEST_F(P12NotAfter, WhatCameTooLateAndIsFencedOrKilledNeverRuns) {
   EXPECT_EQ(next(), "kill j1/1#0 grace=0; kill j1/0#0 grace=0");
   unstarted(0);
   unstarted(1);
-  EXPECT_EQ(next(), "report 1 -j1/0#0 fenced/137 -j1/1#0 never_started/0");
+  EXPECT_EQ(next(), "report 1 -j1/0#0 fenced/137 -j1/1#0 never-started/0");
   EXPECT_TRUE(node.idle());
 }
 
@@ -308,7 +281,7 @@ TEST_F(NodeTest, KillIsAlwaysAnsweredByAnEnd) {
   EXPECT_TRUE(node.kill(kTerm, {{pod(0), 5000}, {pod(2), 5000}, {pod(7), 5000}}, now));
   EXPECT_EQ(
       next(),
-      "kill j1/0#0 grace=5000; report 1 +j1/0#0 -j1/2#0 never_started/0 -j1/7#0 never_started/0");
+      "kill j1/0#0 grace=5000; report 1 +j1/0#0 -j1/2#0 never-started/0 -j1/7#0 never-started/0");
   EXPECT_TRUE(node.kill(kTerm, {{pod(0), 9000}, {pod(7), 0}}, now));
   EXPECT_EQ(next(), "") << "a longer grace, and an end that is under way";
   EXPECT_TRUE(node.kill(kTerm, {{pod(0), 0}}, now));
@@ -430,7 +403,7 @@ TEST_F(NodeTest, StartThatFailed) {
   node.process_ended(
       {.pod = pod(0), .entry = 1, .pid = 0, .exit_code = 127, .error = "no such file"});
   auto orders = node.next(now);
-  EXPECT_EQ(text(orders), "report 1 -j1/0#0 start_failed/127");
+  EXPECT_EQ(text(orders), "report 1 -j1/0#0 start-failed/127");
   EXPECT_EQ(orders.reports[0].ends[0].message, "no such file");
 }
 
@@ -459,12 +432,12 @@ TEST_F(NodeTest, DrainEndsAllAndTakesNothing) {
   next();
   node.stop(now);
   EXPECT_EQ(next(),
-            "kill j1/0#0 grace=30000; kill j1/1#0 grace=30000; report 2 -j1/2#0 agent_stopped/137");
+            "kill j1/0#0 grace=30000; kill j1/1#0 grace=30000; report 2 -j1/2#0 agent-stopped/137");
   launch({3});
-  EXPECT_EQ(next(), "report 3 -j1/3#0 agent_stopped/137");
+  EXPECT_EQ(next(), "report 3 -j1/3#0 agent-stopped/137");
   ended(0, 143, 1);
   ended(1, 0, 2);
-  EXPECT_EQ(next(), "report 4 -j1/0#0 agent_stopped/143 -j1/1#0 agent_stopped/0");
+  EXPECT_EQ(next(), "report 4 -j1/0#0 agent-stopped/143 -j1/1#0 agent-stopped/0");
   EXPECT_TRUE(node.idle());
   EXPECT_FALSE(node.empty());
 }
@@ -492,8 +465,8 @@ TEST_F(NodeTest, NewKeeperSaysWhatTheOldOneLost) {
   n.hands_connected({{{pod(1), {}, 2, now}, 0, false}},
                     {{.pod = pod(0), .entry = 3, .pid = 1, .lost = true}}, now);
   EXPECT_EQ(text(n.next(now)),
-            "start j1/3#0; report 2 -j1/0#0 keeper_lost/137 -j1/2#0 keeper_lost/137 -j1/4#0 "
-            "never_started/0");
+            "start j1/3#0; report 2 -j1/0#0 keeper-lost/137 -j1/2#0 keeper-lost/137 -j1/4#0 "
+            "never-started/0");
 }
 
 TEST_F(NodeTest, AnEndToldTwiceIsReportedOnce) {

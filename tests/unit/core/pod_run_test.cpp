@@ -1,6 +1,7 @@
 // Pods of several processes under Node, as transcripts: restarts in place, init containers, several
 // containers, deadlines, devices, and an agent that is restarted in between.
 #include "core/node/node.hpp"
+#include "core/text.hpp"
 
 #include <gtest/gtest.h>
 
@@ -12,18 +13,6 @@ namespace {
 
 constexpr Term kTerm{3, 77};
 constexpr Millis kLease = 1'000'000'000;
-
-std::string name(Cause cause) {
-  constexpr const char* kNames[] = {
-      "exited", "killed",   "never_started", "start_failed", "keeper_lost", "agent_stopped",
-      "fenced", "deadline", "out_of_memory", "evicted",      "given_back"};
-  return kNames[static_cast<size_t>(cause)];
-}
-
-std::string name(Readiness readiness) {
-  constexpr const char* kNames[] = {"ready", "initializing", "not_ready"};
-  return kNames[static_cast<size_t>(readiness)];
-}
 
 std::string text(Step step) {
   return std::to_string(step.container) + "." + std::to_string(step.instance);
@@ -52,15 +41,16 @@ std::string text(const Orders& orders) {
   for (const auto& r : orders.reports) {
     for (const auto& s : r.starts) {
       add("+ pid=" + std::to_string(s.pid) + " restarts=" + std::to_string(s.restarts) + " " +
-          name(s.readiness));
+          std::string(core::name(s.readiness)));
     }
     for (const auto& e : r.ends) {
-      std::string line = "- " + name(e.cause) + "/" + std::to_string(e.exit_code) +
-                         " pid=" + std::to_string(e.pid) +
+      std::string line = "- " + std::string(core::name(e.cause)) + "/" +
+                         std::to_string(e.exit_code) + " pid=" + std::to_string(e.pid) +
                          " restarts=" + std::to_string(e.restarts);
       for (size_t i = 0; i < e.containers.size(); ++i) {
         const auto& c = e.containers[i];
-        line += (i == 0 ? " (" : ", ") + name(c.cause) + "/" + std::to_string(c.exit_code);
+        line += (i == 0 ? " (" : ", ") + std::string(core::name(c.cause)) + "/" +
+                std::to_string(c.exit_code);
         if (c.restarts > 0) line += " x" + std::to_string(c.restarts);
       }
       add(line + (e.containers.empty() ? "" : ")"));
@@ -125,7 +115,7 @@ TEST_F(PodRunTest, FirstRestartAtOnceThenDelaysThatDouble) {
   for (uint16_t n = 1; n < 5; ++n, delay = std::min<Millis>(delay * 2, 300'000)) {
     ended({0, n}, 1, n + 1);
     EXPECT_EQ(next(),
-              "+ pid=" + std::to_string(100 + n) + " restarts=" + std::to_string(n) + " not_ready");
+              "+ pid=" + std::to_string(100 + n) + " restarts=" + std::to_string(n) + " not-ready");
     now += delay - 1;
     Orders early = node->next(now);
     EXPECT_EQ(text(early), "") << n;
@@ -153,7 +143,7 @@ TEST_F(PodRunTest, NothingIsRestartedOutsideTheLease) {
   next();
   now += 5'000;
   ended({0, 0}, 1, 1);
-  EXPECT_EQ(next(), "+ pid=100 restarts=0 not_ready");
+  EXPECT_EQ(next(), "+ pid=100 restarts=0 not-ready");
   EXPECT_EQ(node->next(now).again_at, 0) << "no busy loop";
   ASSERT_TRUE(node->heartbeat_answered(kTerm, now));
   EXPECT_EQ(next(), "start 0.1");
@@ -189,7 +179,7 @@ TEST_F(PodRunTest, ACommandThatCannotBeStartedIsTriedAgain) {
                        .error = "no such file",
                        .started_at = now,
                        .ended_at = now});
-  EXPECT_EQ(next(), "+ pid=0 restarts=1 not_ready; forget 1")
+  EXPECT_EQ(next(), "+ pid=0 restarts=1 not-ready; forget 1")
       << "told, so that the job's backoffLimit can end it";
 }
 
@@ -208,7 +198,7 @@ TEST_F(PodRunTest, InitContainersRunOneAfterAnother) {
   started({2, 0}, 120);
   EXPECT_EQ(next(), "+ pid=120 restarts=0 ready");
   ended({3, 0}, 9, 3);
-  EXPECT_EQ(next(), "+ pid=120 restarts=0 not_ready") << "the other goes on";
+  EXPECT_EQ(next(), "+ pid=120 restarts=0 not-ready") << "the other goes on";
   ended({2, 0}, 0, 4);
   Orders orders = node->next(now);
   EXPECT_EQ(text(orders), "- exited/9 pid=120 restarts=0 (exited/0, exited/0, exited/0, exited/9)");
@@ -221,7 +211,7 @@ TEST_F(PodRunTest, AFailedInitContainerFailsThePod) {
   next();
   started({0, 0}, 100);
   ended({0, 0}, 5, 1);
-  EXPECT_EQ(next(), "- exited/5 pid=100 restarts=0 (exited/5, never_started/0)");
+  EXPECT_EQ(next(), "- exited/5 pid=100 restarts=0 (exited/5, never-started/0)");
 }
 
 TEST_F(PodRunTest, AFailedInitContainerIsRestartedInPlace) {
@@ -257,7 +247,7 @@ TEST_F(PodRunTest, AKillReachesEveryContainer) {
   ASSERT_TRUE(node->kill(kTerm, {{pod(), 500}}, now));
   EXPECT_EQ(next(), "kill 0.0 grace=500; kill 1.0 grace=500");
   ended({0, 0}, 143, 1);
-  EXPECT_EQ(next(), "+ pid=100 restarts=0 not_ready") << "no restart of a pod that is killed";
+  EXPECT_EQ(next(), "+ pid=100 restarts=0 not-ready") << "no restart of a pod that is killed";
   ended({1, 0}, 0, 2);
   EXPECT_EQ(next(), "- killed/143 pid=100 restarts=0 (killed/143, killed/0)");
 }
@@ -270,7 +260,7 @@ TEST_F(PodRunTest, KilledBetweenItsInitContainersIsNoSuccess) {
   ended({0, 0}, 0, 1);
   EXPECT_EQ(next(),
             "kill 0.0 grace=500; - killed/137 pid=100 restarts=0 (killed/0, "
-            "never_started/0)");
+            "never-started/0)");
 }
 
 TEST_F(PodRunTest, TheDeadlineRunsFromTheFirstProcess) {
@@ -313,7 +303,7 @@ TEST_F(PodRunTest, AMemoryLimitIsTold) {
   killed.signal = 9;
   killed.out_of_memory = true;
   node->process_ended(killed);
-  EXPECT_EQ(next(), "- out_of_memory/137 pid=100 restarts=0");
+  EXPECT_EQ(next(), "- out-of-memory/137 pid=100 restarts=0");
 }
 
 TEST_F(PodRunTest, AChangeThatAReportCrossesIsToldAgain) {
@@ -343,7 +333,7 @@ TEST_F(PodRunTest, DevicesAreHeldUntilThePodEnds) {
   launch(nullptr, 3);
   launch(plan({.devices = {{"gpu", 4}}}), 4);
   EXPECT_EQ(next(),
-            "start 0.0 gpu=0,1; start 0.0 gpu=2; start 0.0; - start_failed/126 pid=0 restarts=0");
+            "start 0.0 gpu=0,1; start 0.0 gpu=2; start 0.0; - start-failed/126 pid=0 restarts=0");
   started({0, 0}, 100);
   ended({0, 0}, 1, 1);
   EXPECT_EQ(next(), "start 0.1 gpu=0,1; + pid=100 restarts=0 ready")
@@ -361,7 +351,7 @@ TEST_F(PodRunTest, ARestartedAgentGoesOnWithTheDelay) {
   node->hands_connected({}, {last}, now);
   EXPECT_EQ(node->running(), std::vector<PodId>{pod()});
   welcome();
-  EXPECT_EQ(next(), "+ pid=102 restarts=2 not_ready");
+  EXPECT_EQ(next(), "+ pid=102 restarts=2 not-ready");
   now += 1'999;
   EXPECT_EQ(next(), "");
   now += 1;
@@ -383,7 +373,7 @@ TEST_F(PodRunTest, ARestartedAgentGoesOnFromWhereThePodIs) {
     node->hands_connected({other}, ends, now);
     welcome();
     Orders orders = node->next(now);
-    EXPECT_EQ(text(orders), "+ pid=110 restarts=0 not_ready");
+    EXPECT_EQ(text(orders), "+ pid=110 restarts=0 not-ready");
     EXPECT_EQ(orders.again_at, 10'200) << "the deadline counts from the pod's start";
     ended({2, 0}, 0, 7);
     EXPECT_EQ(next(), "- exited/4 pid=110 restarts=0 (exited/0, exited/4, exited/0)");
@@ -431,8 +421,8 @@ TEST_F(PodRunTest, ALostKeeperEndsAPodOfSeveral) {
   other.lost = true;
   node->hands_connected({}, {lost, other}, now);
   EXPECT_EQ(next(),
-            "kill 1.0 grace=0; - keeper_lost/137 pid=100 restarts=0 (keeper_lost/137, "
-            "keeper_lost/137)");
+            "kill 1.0 grace=0; - keeper-lost/137 pid=100 restarts=0 (keeper-lost/137, "
+            "keeper-lost/137)");
 }
 
 TEST_F(PodRunTest, ARestartThatDidNotReachTheOldKeeperIsOrderedAgain) {

@@ -331,9 +331,9 @@ TEST(FailurePolicy, ContainersAreLookedAtAppsFirst) {
   Play play(spec);
   play.sync();
   PodsReported::Ended end = Play::ended({0, 0}, 1);
-  end.containers = {{EndCause::exited, 0, 0, 0, 1, 1},
-                    {EndCause::exited, 1, 0, 0, 1, 1},
-                    {EndCause::exited, 5, 0, 0, 1, 1}};
+  end.containers = {{EndCause::exited, 0, 0, 0, Age{1}, Age{1}},
+                    {EndCause::exited, 1, 0, 0, Age{1}, Age{1}},
+                    {EndCause::exited, 5, 0, 0, Age{1}, Age{1}}};
   play.sync({PodsReported{1, Play::kNode, {}, {end}}});
   ASSERT_TRUE(play.job().condition("Failed"));
   EXPECT_TRUE(play.state().conditions[0].message.starts_with("Container side for pod"));

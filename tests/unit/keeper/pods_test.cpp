@@ -121,7 +121,7 @@ TEST_F(PodsTest, AFailedContainerIsRestartedUntilItSucceeds) {
   run({}, {"echo $$ >> runs; echo run; test $(wc -l < runs) -ge 4"}, restart_fast);
   wait_for_end();
   EXPECT_EQ(world.codes[kPod], 0);
-  EXPECT_EQ(world.causes[kPod], wire::PodEnd::Cause::EXITED);
+  EXPECT_EQ(world.causes[kPod], wire::EndCause::EXITED);
   EXPECT_EQ(world.containers[kPod], "0 x3");
   EXPECT_EQ(log_of("app0"), "run\nrun\nrun\nrun\n") << "one log for all its instances";
 }
@@ -159,7 +159,7 @@ TEST_F(PodsTest, AKillReachesAllContainersAndEndsADelay) {
   wait_for_end();
   EXPECT_EQ(world.codes[kPod], 143);
   EXPECT_EQ(world.containers[kPod], "143,137");
-  EXPECT_EQ(world.causes[kPod], wire::PodEnd::Cause::KILLED);
+  EXPECT_EQ(world.causes[kPod], wire::EndCause::KILLED);
 }
 
 TEST_F(PodsTest, AKillEndsADelayAtOnce) {
@@ -201,7 +201,7 @@ TEST_F(PodsTest, ADeadlineOutlivesTheAgent) {
   Millis up = boot_now();
   connect();
   wait_for_end();
-  EXPECT_EQ(world.causes[kPod], wire::PodEnd::Cause::DEADLINE);
+  EXPECT_EQ(world.causes[kPod], wire::EndCause::DEADLINE);
   EXPECT_EQ(world.codes[kPod], 143);
   EXPECT_GE(boot_now() - up, 1'000);
 }

@@ -20,7 +20,7 @@ core::Pod closed(uint32_t index, uint32_t attempt, int32_t code) {
   pod.bound_ms = kNow + 1;
   pod.started_ms = kNow + 2;
   pod.ended = true;
-  pod.end = {.exit_code = code, .ended_ms = kNow + 5};
+  pod.end = {.exit_code = code, .ended_at = kNow + 5};
   pod.counted = code == 0 ? core::Counted::succeeded : core::Counted::failed;
   return pod;
 }

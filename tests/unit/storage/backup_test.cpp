@@ -76,9 +76,9 @@ class P11Backup : public testing::Test {
             PodsStarted{kNow, {{{0, 0}, 100}, {{1, 0}, 101}, {{2, 0}, 102}}}});
     append({PodsEnded{
                 .at_ms = kNow,
-                .ends = {{.pod = {0, 0}, .end = {.ended_ms = kNow}, .counted = Counted::succeeded},
+                .ends = {{.pod = {0, 0}, .end = {.ended_at = kNow}, .counted = Counted::succeeded},
                          {.pod = {1, 0},
-                          .end = {.exit_code = 1, .ended_ms = kNow},
+                          .end = {.exit_code = 1, .ended_at = kNow},
                           .counted = Counted::failed}}},
             PodsCreated{.at_ms = kNow, .runs = {{.first = 1, .attempt = 1, .failures = 1}}}});
   }

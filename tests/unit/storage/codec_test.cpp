@@ -51,7 +51,8 @@ class Chance {
     PodEnd end{cause(), i32(), i32(), at(), text()};
     if (below(4) == 0)
       for (uint64_t i = below(4); i > 0; --i)
-        end.containers.push_back({cause(), i32(), i32(), i32(), at(), at()});
+        end.containers.push_back(
+            {cause(), i32(), i32(), i32(), flip() ? std::optional(at() | 1) : std::nullopt, at()});
     return end;
   }
   PodMetaChange meta() { return {flip(), text(), flip() ? std::optional(text()) : std::nullopt}; }
@@ -252,7 +253,7 @@ PodsEnded typical_ends(uint32_t n) {
     r.ends.push_back({.pod = {100'000 + i * 3, i % 5 == 0 ? 1u : 0u},
                       .end = {.cause = EndCause::exited,
                               .exit_code = i % 10 == 0 ? 1 : 0,
-                              .ended_ms = kNow - static_cast<Millis>(chance.below(100))},
+                              .ended_at = kNow - static_cast<Millis>(chance.below(100))},
                       .pid = static_cast<int32_t>(1000 + chance.below(4'000'000)),
                       .started_ms = kNow - 100 - static_cast<Millis>(chance.below(60'000)),
                       .counted = i % 10 == 0 ? Counted::failed : Counted::succeeded});

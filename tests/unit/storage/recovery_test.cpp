@@ -63,7 +63,7 @@ void run_pods(Writer& to, uint32_t first, uint32_t count, Millis at_ms) {
     started.starts.push_back({{i, 0}, 100 + static_cast<int32_t>(i), 0, at_ms + 2});
     if (i + 1 < first + count) {  // the last one goes on
       ended.ends.push_back(
-          {.pod = {i, 0}, .end = {.ended_ms = at_ms + 3}, .counted = Counted::succeeded});
+          {.pod = {i, 0}, .end = {.ended_at = at_ms + 3}, .counted = Counted::succeeded});
     }
   }
   to.append({created});

@@ -1,0 +1,142 @@
+#include "api/kube/fields.hpp"
+
+#include "api/kube/api_types.hpp"
+#include "text/json_text.hpp"
+
+#include <cstdint>
+#include <limits>
+
+namespace muster::api {
+namespace {
+
+using nlohmann::json;
+
+void drop_nulls(json& value) {
+  if (value.is_object())
+    for (auto it = value.begin(); it != value.end();)
+      it = it->is_null() ? value.erase(it) : std::next(it);
+  if (value.is_structured())
+    for (json& child : value) drop_nulls(child);
+}
+
+std::string found_text(const json& value) {
+  constexpr size_t kShown = 60;  // characters
+  if (value.is_object()) return "an object";
+  if (value.is_array()) return "a list";
+  if (value.is_null()) return "null";
+  std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  if (text.size() > kShown) text = text.substr(0, kShown) + "…";
+  return (value.is_string() ? "the string " : value.is_number() ? "the number " : "") + text;
+}
+
+// Where the walk is. Its text is made only when something is wrong there.
+struct Place {
+  const Place* above = nullptr;
+  enum class Kind { member, element, entry } kind = Kind::member;  // a.b, a[0], a[key]
+  std::string_view name{};
+  size_t index = 0;
+
+  std::string text() const {
+    const std::string before = above ? above->text() : "";
+    if (kind == Kind::element) return before + "[" + std::to_string(index) + "]";
+    if (kind == Kind::entry) return before + "[" + std::string(name) + "]";
+    return name.empty() ? before : join_path(before, name);
+  }
+};
+
+class Walk {
+ public:
+  std::vector<std::string> unknown;
+  std::string problem;  // the first wrong type
+
+  void object(json& value, const ApiType& type, const Place& path) {
+    if (!value.is_object()) return wrong(path, value, "an object");
+    drop_own_nulls(value);
+    for (auto it = value.begin(); it != value.end();) {
+      const ApiField* field = type.field(it.key());
+      const Place at{&path, Place::Kind::member, it.key()};
+      if (field == nullptr) {
+        if (unknown.size() < kDuplicatesMax) unknown.push_back(at.text());
+        it = value.erase(it);
+        continue;
+      }
+      visit(*it, *field, at);
+      ++it;
+    }
+  }
+
+ private:
+  void visit(json& value, const ApiField& field, const Place& path) {
+    if (!problem.empty()) return;
+    if (field.list) {
+      if (!value.is_array()) return wrong(path, value, "a list");
+      for (size_t i = 0; i < value.size(); ++i)
+        visit_one(value[i], field, {&path, Place::Kind::element, {}, i});
+    } else if (field.map) {
+      if (!value.is_object()) return wrong(path, value, "a map");
+      drop_own_nulls(value);
+      for (auto it = value.begin(); it != value.end(); ++it)
+        visit_one(*it, field, {&path, Place::Kind::entry, it.key()});
+    } else {
+      visit_one(value, field, path);
+    }
+  }
+
+  // The value of a field, or an item of one that is a list or map.
+  void visit_one(json& value, const ApiField& field, const Place& path) {
+    if (!problem.empty()) return;
+    const std::string_view type = field.type;
+    if (field.unread || type == "any") {
+      drop_nulls(value);
+    } else if (field.of != nullptr) {
+      object(value, *field.of, path);
+    } else if (type == "bool") {
+      if (!value.is_boolean()) wrong(path, value, "true or false");
+    } else if (type == "int32") {
+      integer<int32_t>(value, path, "int32");
+    } else if (type == "int64") {
+      integer<int64_t>(value, path, "int64");
+    } else if (type == "quantity") {
+      if (value.is_number()) value = value.dump();
+      if (!value.is_string()) wrong(path, value, "a quantity (a string or a number)");
+    } else if (!value.is_string()) {  // a time, too
+      wrong(path, value, "a string");
+    }
+  }
+
+  template <class Int>
+  void integer(const json& value, const Place& path, const char* type) {
+    if (!value.is_number_integer())
+      return wrong(path, value, std::string("an integer (") + type + ")");
+    bool fits = value.is_number_unsigned()
+                    ? value.get<uint64_t>() <= uint64_t{std::numeric_limits<Int>::max()}
+                    : value.get<int64_t>() >= std::numeric_limits<Int>::min() &&
+                          value.get<int64_t>() <= std::numeric_limits<Int>::max();
+    if (!fits) problem = path.text() + ": " + value.dump() + " is out of range for " + type;
+  }
+
+  void wrong(const Place& place, const json& value, const std::string& expected) {
+    const std::string path = place.text();
+    problem = (path.empty() ? "the document" : path) + ": found " + found_text(value) +
+              ", expected " + expected;
+  }
+
+  static void drop_own_nulls(json& value) {
+    for (auto it = value.begin(); it != value.end();)
+      it = it->is_null() ? value.erase(it) : std::next(it);
+  }
+};
+
+}  // namespace
+
+Result<std::vector<std::string>> conform(json& value, std::string_view type,
+                                         std::string_view path) {
+  const ApiType* found = api_type(type);
+  MUSTER_CHECK(found != nullptr, type);
+  Walk walk;
+  walk.object(value, *found, {.name = path});
+  if (!walk.problem.empty()) return Error{Errc::invalid, std::move(walk.problem), {}};
+  return std::move(walk.unknown);
+}
+
+}  // namespace muster::api

@@ -1,0 +1,235 @@
+#include "api/kube/job_values.hpp"
+
+#include "text/time_text.hpp"
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace muster::api {
+namespace {
+
+using nlohmann::json;
+
+// Readers of a member that is of the right type, or missing: then the value stays as it is.
+template <class T>
+void read(const json& object, const char* name, T& value) {
+  if (auto it = object.find(name); it != object.end()) value = it->get<T>();
+}
+template <class T>
+void read(const json& object, const char* name, std::optional<T>& value) {
+  if (auto it = object.find(name); it != object.end()) value = it->get<T>();
+}
+
+const json& member(const json& object, const char* name) {
+  static const json kMissing = json::object();
+  auto it = object.find(name);
+  return it == object.end() ? kMissing : *it;
+}
+
+// Each element of a list through `one`, a reader of an object.
+template <class T, class Read>
+std::vector<T> read_list(const json& object, const char* name, Read one) {
+  std::vector<T> list;
+  auto it = object.find(name);
+  if (it == object.end()) return list;
+  for (const json& element : *it) one(element, list.emplace_back());
+  return list;
+}
+
+void read_env(const json& from, core::EnvVar& env) {
+  read(from, "name", env.name);
+  read(from, "value", env.value);
+  read(member(member(from, "valueFrom"), "fieldRef"), "fieldPath", env.field_path);
+}
+
+void read_container(const json& from, core::Container& container) {
+  read(from, "name", container.name);
+  read(from, "image", container.image);
+  read(from, "command", container.command);
+  read(from, "args", container.args);
+  read(from, "workingDir", container.working_dir);
+  container.env = read_list<core::EnvVar>(from, "env", read_env);
+  read(member(from, "resources"), "requests", container.resources.requests);
+  read(member(from, "resources"), "limits", container.resources.limits);
+}
+
+void read_toleration(const json& from, core::Toleration& toleration) {
+  read(from, "key", toleration.key);
+  read(from, "operator", toleration.op);
+  read(from, "value", toleration.value);
+  read(from, "effect", toleration.effect);
+  read(from, "tolerationSeconds", toleration.seconds);
+}
+
+// Removes members that say nothing, so that `env: []` and no env are the same.
+void prune(json& value) {
+  if (!value.is_structured()) return;
+  for (json& child : value) prune(child);
+  if (!value.is_object()) return;
+  for (auto it = value.begin(); it != value.end();) {
+    bool nothing = (it->is_structured() && it->empty()) || *it == "";
+    it = nothing ? value.erase(it) : std::next(it);
+  }
+}
+
+// The template without what core reads and an update of a suspended job may change, as one text.
+std::string kept_text(json pod_template) {
+  pod_template.erase("metadata");
+  json& pod = pod_template["spec"];
+  if (pod.is_object()) {
+    for (const char* name : {"nodeSelector", "tolerations", "schedulingGates",
+                             "terminationGracePeriodSeconds", "restartPolicy"})
+      pod.erase(name);
+    for (const char* list : {"containers", "initContainers"})
+      if (auto it = pod.find(list); it != pod.end())
+        for (json& container : *it) container.erase("resources");
+  }
+  prune(pod_template);
+  return pod_template.dump();
+}
+
+void read_template(const json& from, core::PodTemplate& pod) {
+  const json& meta = member(from, "metadata");
+  read(meta, "labels", pod.labels);
+  read(meta, "annotations", pod.annotations);
+  read(meta, "finalizers", pod.finalizers);
+  const json& spec = member(from, "spec");
+  read(spec, "restartPolicy", pod.restart_policy);
+  pod.init_containers = read_list<core::Container>(spec, "initContainers", read_container);
+  pod.containers = read_list<core::Container>(spec, "containers", read_container);
+  read(spec, "terminationGracePeriodSeconds", pod.termination_grace_s);
+  read(spec, "activeDeadlineSeconds", pod.active_deadline_s);
+  read(spec, "nodeSelector", pod.node_selector);
+  pod.tolerations = read_list<core::Toleration>(spec, "tolerations", read_toleration);
+  pod.scheduling_gates =
+      read_list<std::string>(spec, "schedulingGates",
+                             [](const json& gate, std::string& name) { read(gate, "name", name); });
+  read(spec, "priorityClassName", pod.priority_class_name);
+  read(spec, "priority", pod.priority);
+  pod.kept = kept_text(from);
+}
+
+void read_failure_rule(const json& from, core::FailureRule& rule) {
+  read(from, "action", rule.action);
+  if (auto it = from.find("onExitCodes"); it != from.end()) {
+    core::OnExitCodes& codes = rule.on_exit_codes.emplace();
+    read(*it, "containerName", codes.container_name);
+    read(*it, "operator", codes.op);
+    read(*it, "values", codes.values);
+  }
+  rule.on_pod_conditions = read_list<core::PodConditionPattern>(
+      from, "onPodConditions", [](const json& pattern_from, core::PodConditionPattern& pattern) {
+        read(pattern_from, "type", pattern.type);
+        read(pattern_from, "status", pattern.status);
+      });
+}
+
+void read_success_rule(const json& from, core::SuccessRule& rule) {
+  read(from, "succeededIndexes", rule.succeeded_indexes);
+  read(from, "succeededCount", rule.succeeded_count);
+}
+
+void read_selector(const json& from, core::LabelSelector& selector) {
+  read(from, "matchLabels", selector.match_labels);
+  selector.match_expressions = read_list<core::SelectorRequirement>(
+      from, "matchExpressions", [](const json& one, core::SelectorRequirement& wanted) {
+        read(one, "key", wanted.key);
+        read(one, "operator", wanted.op);
+        read(one, "values", wanted.values);
+      });
+}
+
+void read_spec(const json& from, core::JobSpec& spec) {
+  read(from, "parallelism", spec.parallelism);
+  read(from, "completions", spec.completions);
+  read(from, "completionMode", spec.completion_mode);
+  read(from, "backoffLimit", spec.backoff_limit);
+  read(from, "backoffLimitPerIndex", spec.backoff_limit_per_index);
+  read(from, "maxFailedIndexes", spec.max_failed_indexes);
+  if (auto it = from.find("podFailurePolicy"); it != from.end())
+    spec.pod_failure_policy.emplace().rules =
+        read_list<core::FailureRule>(*it, "rules", read_failure_rule);
+  if (auto it = from.find("successPolicy"); it != from.end())
+    spec.success_policy.emplace().rules =
+        read_list<core::SuccessRule>(*it, "rules", read_success_rule);
+  read(from, "activeDeadlineSeconds", spec.active_deadline_s);
+  read(from, "ttlSecondsAfterFinished", spec.ttl_s);
+  read(from, "suspend", spec.suspend);
+  read(from, "podReplacementPolicy", spec.pod_replacement_policy);
+  read(from, "managedBy", spec.managed_by);
+  read(from, "manualSelector", spec.manual_selector);
+  if (auto it = from.find("selector"); it != from.end())
+    read_selector(*it, spec.selector.emplace());
+  read_template(member(from, "template"), spec.pod);
+}
+
+// Defaults only add to a map.
+void write_map(json& object, const char* name, const core::StringMap& map) {
+  if (!map.empty()) object[name] = map;
+}
+
+template <class T>
+void write_if(json& object, const char* name, const std::optional<T>& value) {
+  if (value) object[name] = *value;
+}
+
+}  // namespace
+
+void read_values(const json& document, core::JobMeta& meta, core::JobSpec& spec) {
+  const json& from = member(document, "metadata");
+  read(from, "name", meta.name);
+  read(from, "generateName", meta.generate_name);
+  read(from, "namespace", meta.ns);
+  read(from, "uid", meta.uid);
+  read(from, "labels", meta.labels);
+  read(from, "annotations", meta.annotations);
+  read(from, "finalizers", meta.finalizers);
+  read(from, "generation", meta.generation);
+  std::string created;
+  read(from, "creationTimestamp", created);
+  meta.created_ms = parse_time(created).value_or(0);
+  read_spec(member(document, "spec"), spec);
+}
+
+void write_values(const core::JobMeta& meta, const core::JobSpec& spec, json& document) {
+  json& metadata = document["metadata"];
+  metadata["name"] = meta.name;
+  metadata["namespace"] = meta.ns;
+  metadata["uid"] = meta.uid;
+  metadata["generation"] = meta.generation;
+  metadata["creationTimestamp"] = time_text(meta.created_ms);
+  if (!meta.generate_name.empty()) metadata["generateName"] = meta.generate_name;
+  write_map(metadata, "labels", meta.labels);
+  write_map(metadata, "annotations", meta.annotations);
+  // The server's own: never from the text.
+  for (const char* name :
+       {"resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"})
+    metadata.erase(name);
+
+  json& to = document["spec"];
+  write_if(to, "parallelism", spec.parallelism);
+  write_if(to, "completions", spec.completions);
+  write_if(to, "backoffLimit", spec.backoff_limit);
+  write_if(to, "suspend", spec.suspend);
+  write_if(to, "manualSelector", spec.manual_selector);
+  to["completionMode"] = spec.completion_mode;
+  to["podReplacementPolicy"] = spec.pod_replacement_policy;
+  if (spec.selector && !spec.selector->match_labels.empty())
+    to["selector"]["matchLabels"] = spec.selector->match_labels;
+  if (spec.pod_failure_policy) {
+    const auto& rules = spec.pod_failure_policy->rules;
+    for (size_t i = 0; i < rules.size(); ++i)
+      for (size_t j = 0; j < rules[i].on_pod_conditions.size(); ++j)
+        to["podFailurePolicy"]["rules"][i]["onPodConditions"][j]["status"] =
+            rules[i].on_pod_conditions[j].status;
+  }
+  json& pod_template = to["template"];
+  if (!spec.pod.labels.empty()) pod_template["metadata"]["labels"] = spec.pod.labels;
+  json& pod = pod_template["spec"];
+  pod["restartPolicy"] = spec.pod.restart_policy;
+  write_if(pod, "terminationGracePeriodSeconds", spec.pod.termination_grace_s);
+}
+
+}  // namespace muster::api

@@ -1,0 +1,101 @@
+#include "api/kube/refused_fields.hpp"
+
+#include "api/kube/api_types.hpp"
+#include "base/check.hpp"
+#include "text/json_text.hpp"
+
+#include <string>
+
+namespace muster::api {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kNotSupported = "not supported by this version of muster";
+
+// Says more than an empty list, object or text.
+bool written(const json& value) {
+  if (value.is_string()) return !value.get_ref<const std::string&>().empty();
+  return !value.is_structured() || !value.empty();
+}
+
+bool is_refused(const ApiField& field, const json& value) {
+  switch (field.refused) {
+    case ApiField::Refused::no:
+      return false;
+    case ApiField::Refused::unless_empty:
+      return written(value);
+    case ApiField::Refused::if_there:
+      return true;
+    case ApiField::Refused::unless_value:
+      return (value.is_string() ? value.get_ref<const std::string&>() : value.dump()) !=
+             field.refused_unless;
+  }
+  return false;
+}
+
+void refuse(const std::string& path, core::Violations& found) {
+  found.forbidden(path, kNotSupported);
+}
+
+// Each setting asks for something that is not done, save one that is false: that asks for nothing.
+// A forbidden privilege escalation is the exception: there false is the wish.
+void refuse_security(const json& owner, const std::string& path, core::Violations& found) {
+  auto context = owner.find("securityContext");
+  if (context == owner.end()) return;
+  if (!context->is_object()) return refuse(path + ".securityContext", found);
+  for (auto it = context->begin(); it != context->end(); ++it) {
+    bool wish = it.key() == "allowPrivilegeEscalation" ? *it != true : *it != false;
+    if (wish && written(*it)) refuse(path + ".securityContext." + it.key(), found);
+  }
+}
+
+// All that the types mark as refused, in their order.
+void refuse_marked(const json& object, const ApiType& type, const std::string& path,
+                   core::Violations& found) {
+  for (const ApiField& field : type.fields) {
+    auto it = object.find(field.name);
+    if (it == object.end()) continue;
+    const std::string at = join_path(path, field.name);
+    if (is_refused(field, *it))
+      refuse(at, found);
+    else if (field.of == nullptr || field.unread)
+      continue;
+    else if (field.list)
+      for (size_t i = 0; i < it->size(); ++i)
+        refuse_marked((*it)[i], *field.of, at + "[" + std::to_string(i) + "]", found);
+    else if (field.map)
+      for (const auto& [key, value] : it->items())
+        refuse_marked(value, *field.of, at + "[" + key + "]", found);
+    else
+      refuse_marked(*it, *field.of, at, found);
+  }
+}
+
+}  // namespace
+
+core::Violations refused_fields(const json& job) {
+  core::Violations found;
+  const ApiType* type = api_type("Job");
+  MUSTER_CHECK(type != nullptr);
+  refuse_marked(job, *type, "", found);
+  const json pod = job.value(json::json_pointer("/spec/template/spec"), json::object());
+  const std::string path = "spec.template.spec";
+  // There are no PriorityClass objects: Kubernetes' own two, or `priority` itself.
+  const std::string priority = pod.value("priorityClassName", "");
+  if (!priority.empty() && priority != "system-cluster-critical" &&
+      priority != "system-node-critical")
+    found.forbidden(path + ".priorityClassName",
+                    "there are no priority classes here but system-cluster-critical and "
+                    "system-node-critical: write the number as priority");
+  refuse_security(pod, path, found);
+  for (const char* list : {"containers", "initContainers"}) {
+    auto containers = pod.find(list);
+    if (containers == pod.end()) continue;
+    for (size_t i = 0; i < containers->size(); ++i)
+      refuse_security((*containers)[i], path + "." + list + "[" + std::to_string(i) + "]", found);
+  }
+  return found;
+}
+
+}  // namespace muster::api

@@ -1,0 +1,241 @@
+#include "api/routes/exchange.hpp"
+
+#include "api/kube/protobuf.hpp"
+#include "api/kube/status_object.hpp"
+#include "api/routes/write_options.hpp"
+
+#include <kj/debug.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <sys/socket.h>
+
+namespace muster::api {
+namespace {
+
+kj::StringPtr status_text(int code) {
+  switch (code) {
+    case 200:
+      return "OK";
+    case 201:
+      return "Created";
+    case 304:
+      return "Not Modified";
+    case 400:
+      return "Bad Request";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 406:
+      return "Not Acceptable";
+    case 408:
+      return "Request Timeout";
+    case 409:
+      return "Conflict";
+    case 410:
+      return "Gone";
+    case 413:
+      return "Request Entity Too Large";
+    case 415:
+      return "Unsupported Media Type";
+    case 422:
+      return "Unprocessable Entity";
+    case 429:
+      return "Too Many Requests";
+    case 504:
+      return "Gateway Timeout";
+    case 503:
+      return "Service Unavailable";
+    default:
+      return "Internal Server Error";
+  }
+}
+
+constexpr const char* kModified =
+    "the object has been modified; please apply your changes to the latest version and try again";
+
+OrderedJson conflict_details(const Error& error) {
+  OrderedJson causes = OrderedJson::array();
+  for (const Violation& one : error.violations)
+    causes.push_back(
+        {{"reason", "FieldManagerConflict"}, {"message", one.detail}, {"field", one.path}});
+  return {{"causes", std::move(causes)}};
+}
+
+// As a quoted string of a header, which may hold no line breaks.
+std::string quoted_string(std::string_view text) {
+  std::string out = "\"";
+  for (char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+  }
+  return out + '"';
+}
+
+}  // namespace
+
+kj::Promise<void> write_text(kj::AsyncOutputStream& out, std::string text) {
+  auto kept = kj::heap<std::string>(std::move(text));
+  auto promise = out.write(kept->data(), kept->size());
+  return promise.attach(kj::mv(kept));
+}
+
+bool Exchange::of_events_group() const {
+  return url.path.size() > 1 && url.path[1] == "events.k8s.io";
+}
+
+Form Exchange::form() const {
+  if (accept.find("as=Table") != std::string::npos) return Form::table;
+  return of_events_group() ? Form::events_v1 : Form::plain;
+}
+
+bool Exchange::client_gone() const {
+  if (peer.fd < 0) return false;
+  char byte;
+  const ssize_t n = recv(peer.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+}
+
+kj::Promise<kj::Maybe<std::string>> Exchange::read_body() {
+  auto text = std::make_shared<std::string>();
+  KJ_IF_MAYBE (length, body_.tryGetLength()) {
+    if (*length > kBodyMax)
+      return send_status(413, "RequestEntityTooLarge", "the body is longer than 3 MiB")
+          .then([]() -> kj::Maybe<std::string> { return nullptr; });
+    text->reserve(*length);
+  }
+  return read_more(text).then([this, text](Body body) -> kj::Promise<kj::Maybe<std::string>> {
+    if (body == Body::unreadable) {
+      // What follows on this connection can't be told from the rest of the body.
+      unreadable_ = true;
+      return send_status(400, "BadRequest", "the size of a chunk of the body is not a number")
+          .then([]() -> kj::Maybe<std::string> {
+            kj::throwFatalException(KJ_EXCEPTION(FAILED, "unreadable body"));
+          });
+    }
+    if (body != Body::whole)
+      return (body == Body::too_long
+                  ? send_status(413, "RequestEntityTooLarge", "the body is longer than 3 MiB")
+                  : send_status(408, "Timeout", "the body did not come in time"))
+          .then([]() -> kj::Maybe<std::string> { return nullptr; });
+    if (text->empty()) return kj::Maybe<std::string>(std::string());
+    std::string type = content_type.substr(0, content_type.find(';'));
+    const bool patch = method == kj::HttpMethod::PATCH;
+    if (!patch && type == kProtobufType) return kj::Maybe<std::string>(std::move(*text));
+    // Old clients give the options of a DELETE no type; no web page can send one unasked.
+    if (type.empty() && method == kj::HttpMethod::DELETE) content_type = type = "application/json";
+    const bool object = type == "application/json" || type == "application/yaml" ||
+                        type == "application/x-yaml" || type == "text/yaml" ||
+                        type == "application/vnd.kubernetes.yaml";
+    if (patch ? !patch_type(content_type) : !object)
+      return send_status(415, "UnsupportedMediaType",
+                         std::string(patch ? "a patch has to be application/merge-patch+json, "
+                                             "application/strategic-merge-patch+json, "
+                                             "application/json-patch+json or "
+                                             "application/apply-patch+yaml"
+                                           : "a body has to be application/json or "
+                                             "application/yaml") +
+                             ", not \"" + content_type + "\"")
+          .then([]() -> kj::Maybe<std::string> { return nullptr; });
+    return kj::Maybe<std::string>(std::move(*text));
+  });
+}
+
+kj::Promise<Exchange::Body> Exchange::read_more(std::shared_ptr<std::string> text) {
+  constexpr size_t kPiece = 64 * 1024;
+  constexpr size_t kLate = SIZE_MAX;
+  const size_t had = text->size();
+  text->resize(had + kPiece);
+  constexpr size_t kUnreadable = SIZE_MAX - 1;
+  auto reading = kj::evalNow([&] {
+                   return body_.tryRead(text->data() + had, 1, kPiece);
+                 }).catch_([](kj::Exception&& failure) -> kj::Promise<size_t> {
+    if (failure.getType() == kj::Exception::Type::FAILED) return kUnreadable;
+    return kj::mv(failure);
+  });
+  if (timer_)
+    reading = reading.exclusiveJoin(
+        timer_->afterDelay(body_patience_).then([]() -> size_t { return kLate; }));
+  return reading.then([this, text, had](size_t n) -> kj::Promise<Body> {
+    if (n == kLate) return Body::too_slow;
+    if (n == kUnreadable) return Body::unreadable;
+    text->resize(had + n);
+    if (n == 0) return Body::whole;
+    if (text->size() > kBodyMax) return Body::too_long;
+    return read_more(text);
+  });
+}
+
+kj::Promise<void> Exchange::send(int code, std::string text, const char* type) {
+  kj::HttpHeaders headers(table_);
+  headers.set(kj::HttpHeaderId::CONTENT_TYPE, type);
+  headers.add("X-Content-Type-Options", "nosniff");
+  if (code == 503 || code == 429) headers.add("Retry-After", "1");
+  add_warnings(headers);
+  for (const auto& [name, value] : this->headers) headers.add(name, kj::str(value.c_str()));
+  started_ = true;
+  auto out = response_.send(static_cast<unsigned>(code), status_text(code), headers, text.size());
+  if (text.empty()) return kj::READY_NOW;
+  auto promise = write_text(*out, std::move(text));
+  return promise.attach(kj::mv(out));
+}
+
+kj::Promise<void> Exchange::send_status(int code, std::string_view reason, std::string_view message,
+                                        OrderedJson details) {
+  return send(code, dumped(status_json(code, reason, message, std::move(details))) + "\n");
+}
+
+kj::Promise<void> Exchange::send_error(const Error& error, const std::string& resource,
+                                       const std::string& name) {
+  const std::string group(group_of(resource));
+  const std::string what = resource + (group.empty() ? "" : "." + group) + " \"" + name + "\"";
+  OrderedJson details = {{"name", name}, {"kind", resource}};
+  if (!group.empty()) details["group"] = group;
+  switch (error.code) {
+    case Errc::invalid:
+      if (!error.violations.empty())
+        return send(422, invalid_status(resource, name, error)
+                                 .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) +
+                             "\n");
+      return send_status(400, "BadRequest", error.message);
+    case Errc::not_found:
+      return send_status(404, "NotFound", what + " not found", std::move(details));
+    case Errc::exists:
+      return send_status(409, "AlreadyExists", what + " already exists", std::move(details));
+    case Errc::conflict:
+      if (!error.violations.empty())  // of an apply: field by field
+        return send_status(409, "Conflict", error.message, conflict_details(error));
+      return send_status(409, "Conflict",
+                         "Operation cannot be fulfilled on " + what + ": " +
+                             (error.message.empty() ? kModified : error.message),
+                         std::move(details));
+    case Errc::unavailable:
+      details["retryAfterSeconds"] = 1;
+      return send_status(503, "ServiceUnavailable", error.message, std::move(details));
+    case Errc::overloaded:
+      details["retryAfterSeconds"] = 1;
+      return send_status(429, "TooManyRequests", error.message, std::move(details));
+  }
+  return send_status(500, "InternalError", error.message);
+}
+
+void Exchange::add_warnings(kj::HttpHeaders& headers) const {
+  for (const std::string& warning : warnings) {
+    const std::string value = "299 - " + quoted_string(warning);
+    headers.add("Warning", kj::str(value.c_str()));
+  }
+}
+
+kj::Own<kj::AsyncOutputStream> Exchange::open(const char* type) {
+  kj::HttpHeaders headers(table_);
+  headers.set(kj::HttpHeaderId::CONTENT_TYPE, type);
+  headers.add("X-Content-Type-Options", "nosniff");
+  add_warnings(headers);
+  started_ = true;
+  return response_.send(200, "OK", headers);
+}
+
+}  // namespace muster::api

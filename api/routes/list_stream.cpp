@@ -1,0 +1,151 @@
+#include "api/routes/list_stream.hpp"
+
+#include <algorithm>
+#include <deque>
+
+namespace muster::api {
+namespace {
+
+constexpr size_t kWriteBytes = 128 * 1024;  // bytes written at once, about
+
+class ListStream {
+ public:
+  ListStream(StreamContext& context, Exchange& exchange, const Query& query, ListPage page)
+      : context_(context),
+        query_(query),
+        wanted_(query_.wanted()),
+        page_(std::move(page)),
+        form_(exchange.form()) {
+    if (!page_.resumed) page_.version = context_.view.version();
+    piece_ = context_.renderer.list_head(query_.kind, form_);
+    if (of_no_job()) {
+      context_.view.each(query_.kind, query_.ns, nullptr, [this](const Shown& s) { take(s); });
+    } else if (page_.after.job == kAfterJobs) {
+      rest();
+    } else {
+      // The job of the last object that was told may have more; a place before it leads there.
+      at_ = {page_.after.ns, page_.after.name, page_.after.job == 0 ? 0 : page_.after.job - 1};
+      if (!page_.resumed) at_ = {query_.ns, "", 0};
+      next_job();
+    }
+    out_ = exchange.open("application/json");
+  }
+
+  kj::Promise<void> run() {
+    return context_.turn().then([this] { return piece(); });
+  }
+
+ private:
+  kj::Promise<void> piece() {
+    while (!over() && piece_.size() < kWriteBytes) {
+      // What has gone meanwhile is left out: a watch from the list's version tells that it was
+      // there.
+      if (const auto shown = context_.view.listed(items_.front())) tell(*shown);
+      items_.pop_front();
+      if (items_.empty()) next_job();
+    }
+    const bool last = over();
+    if (last) piece_ += context_.renderer.list_tail(meta());
+    std::string text;
+    text.swap(piece_);
+    return context_.write(*out_, std::move(text)).then([this, last]() -> kj::Promise<void> {
+      if (last) return kj::READY_NOW;
+      return run();
+    });
+  }
+
+  // Nothing more, or nothing more on this page.
+  bool over() const { return items_.empty() || (page_.limit != 0 && told_ == page_.limit); }
+
+  // Collects the objects of the next job that has any.
+  void next_job() {
+    if (of_no_job() || jobs_done_) return;
+    while (items_.empty()) {
+      const auto job = context_.view.next_job(query_.ns, at_);
+      if (!job) return rest();
+      at_ = *job;
+      context_.view.each_of(query_.kind, at_, wanted_, [this](const Shown& shown) { take(shown); });
+      sort();
+    }
+  }
+
+  // What comes after the jobs: the events that clients wrote.
+  void rest() {
+    jobs_done_ = true;
+    if (query_.kind == Kind::event)
+      context_.view.each_kept(core::KeptKind::event, query_.ns,
+                              [this](const Shown& s) { take(s); });
+  }
+
+  bool of_no_job() const { return query_.kind == Kind::node || query_.kind == Kind::lease; }
+
+  void take(const Shown& shown) {
+    if (page_.resumed && told_before(shown)) return;
+    if (query_.matches(context_.view, shown)) items_.push_back(key_of(shown));
+  }
+
+  // On an earlier page. Jobs before the last one's are not even looked at.
+  bool told_before(const Shown& shown) const {
+    if (shown.kind == Kind::node) return shown.node->name <= page_.after.name;
+    if (shown.kept) return page_.after.job == kAfterJobs && position_of(shown) <= page_.after;
+    if (shown.job->id() != page_.after.job) return false;
+    if (shown.kind == Kind::pod) return shown.pod->key <= page_.after.pod;
+    return shown.kind == Kind::job || shown.event->nr <= page_.after.nr;
+  }
+
+  // A job's pods come in the order of their lives.
+  void sort() {
+    if (query_.kind == Kind::pod && !std::is_sorted(items_.begin(), items_.end()))
+      std::sort(items_.begin(), items_.end());
+  }
+
+  void tell(const Shown& shown) {
+    if (told_++ != 0) piece_ += ',';
+    last_ = position_of(shown);
+    if (form_ == Form::table)
+      context_.renderer.row(piece_, shown);
+    else
+      context_.renderer.object(piece_, shown, form_);
+  }
+
+  Renderer::ListMeta meta() const {
+    Renderer::ListMeta meta{page_.version, "", 0};
+    if (items_.empty()) return meta;
+    meta.token = continue_token(page_, last_);
+    // As Kubernetes: only of what is not selected.
+    if (!query_.labels.empty() || !query_.fields.empty()) return meta;
+    if (of_no_job() || jobs_done_) {
+      meta.remaining = items_.size();
+    } else if (const auto others = context_.view.count_after(query_.kind, query_.ns, at_)) {
+      meta.remaining = items_.size() + *others;
+      if (query_.kind == Kind::event)
+        context_.view.each_kept(core::KeptKind::event, query_.ns,
+                                [&meta](const Shown&) { ++meta.remaining; });
+    }
+    return meta;
+  }
+
+  StreamContext& context_;
+  const Query query_;
+  const Wanted wanted_;
+  ListPage page_;
+  Form form_;
+  View::Place at_;         // the job whose objects are told
+  std::deque<Key> items_;  // of this job, still to be told; of nodes all
+  bool jobs_done_ = false;
+  uint64_t told_ = 0;
+  Position last_;
+  std::string piece_;
+  kj::Own<kj::AsyncOutputStream> out_;
+};
+
+}  // namespace
+
+kj::Promise<void> stream_list(StreamContext& context, Exchange& exchange, const Query& query,
+                              ListPage page) {
+  auto stream = kj::heap<ListStream>(context, exchange, query, std::move(page));
+  auto promise = stream->run();
+  return promise.attach(kj::mv(stream));
+}
+
+}  // namespace muster::api

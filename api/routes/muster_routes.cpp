@@ -1,0 +1,135 @@
+// Routes of the group muster.dev/v1: what muster can tell of a job or a node beyond Kubernetes' own
+// objects. Each is a GET that is made from the View when somebody asks.
+#include "api/routes/routes.hpp"
+#include "core/job/index_map.hpp"
+#include "core/job/waiting.hpp"
+
+#include <map>
+
+namespace muster::api {
+namespace {
+
+struct Use {
+  uint64_t running = 0;
+  uint64_t waiting = 0;
+};
+
+}  // namespace
+
+std::optional<MusterTarget> MusterTarget::of(const Url& url) {
+  const std::vector<std::string>& p = url.path;
+  if (p.size() < 4 || p[0] != "apis" || p[1] != "muster.dev" || p[2] != "v1") return std::nullopt;
+  MusterTarget target;
+  target.what = p.back();
+  for (const char* what : {"nodes", "backups", "verification"})
+    if (p.size() == 4 && target.what == what) return target;
+  if (p.size() != 8 || p[3] != "namespaces" || p[5] != "jobs") return std::nullopt;
+  target.ns = p[4];
+  target.job = p[6];
+  for (const char* what : {"indexes", "attempts", "log", "why"})
+    if (target.what == what) return target;
+  return std::nullopt;
+}
+
+kj::Promise<void> Routes::answer_own(Exchange& exchange, const MusterTarget& target) {
+  if (target.what == "backups") {
+    if (exchange.method != kj::HttpMethod::POST) return not_allowed(exchange, "POST");
+    return with_body(exchange, {}, &Routes::back_up);
+  }
+  if (exchange.method != kj::HttpMethod::GET) return not_allowed(exchange, "GET");
+  if (target.what == "verification") return verification(exchange);
+  if (target.job.empty()) return node_use(exchange);
+  const auto job = view_.job(target.ns, target.job);
+  const bool of_state = target.what == "indexes" || target.what == "log";
+  if (const auto why = damage({Kind::job, target.ns, target.job, ""}, !of_state))
+    return exchange.send_status(500, "InternalError", *why);
+  if (!job) return exchange.send_error({Errc::not_found, "", {}}, "jobs", target.job);
+  if (target.what == "attempts") return attempts(exchange, *job);
+  if (target.what == "log") return attempt_log(exchange, *job);
+  if (target.what == "why") return why(exchange, *job);
+  return indexes(exchange, *job);
+}
+
+kj::Promise<void> Routes::indexes(Exchange& exchange, const Shown& shown) {
+  const core::Job& job = *shown.job;
+  const core::JobMeta& meta = job.object().meta;
+  const core::IndexMap map =
+      core::index_map(job, options_.now(), core::knobs_of(options_.knobs, job.object()));
+  OrderedJson json = {{"kind", "IndexMap"},
+                      {"apiVersion", "muster.dev/v1"},
+                      {"metadata",
+                       {{"name", meta.name},
+                        {"namespace", meta.ns},
+                        {"uid", meta.uid},
+                        {"resourceVersion", std::to_string(shown.version)}}}};
+  if (job.state().completions >= 0) json["completions"] = job.state().completions;
+  json["succeeded"] = map.succeeded.text();
+  json["failed"] = map.failed.text();
+  json["running"] = map.running.text();
+  json["pending"] = map.pending.text();
+  json["backoff"] = map.backoff.text();
+  if (!job.left_out().empty()) json["leftOut"] = job.left_out().text();
+  return exchange.send(200, dumped(json) + "\n");
+}
+
+kj::Promise<void> Routes::back_up(Exchange& exchange, const Target&, const std::string& body) {
+  const Json json = Json::parse(body, nullptr, false);
+  const bool named = json.is_object() && json.contains("dir") && json["dir"].is_string();
+  const std::string dir = named ? json["dir"].get<std::string>() : "";
+  if (dir.empty() || dir.front() != '/')
+    return exchange.bad("dir: Required value: the absolute path of a directory to make");
+  auto paf = kj::newPromiseAndFulfiller<Result<BackupMade>>();
+  auto fulfiller =
+      std::make_shared<kj::Own<kj::PromiseFulfiller<Result<BackupMade>>>>(kj::mv(paf.fulfiller));
+  backend_.back_up(dir,
+                   [fulfiller](Result<BackupMade> made) { (*fulfiller)->fulfill(kj::mv(made)); });
+  return paf.promise.then([&exchange, dir](Result<BackupMade> made) {
+    if (!made.ok()) return exchange.send_error(made.error(), "backups", dir);
+    const OrderedJson answer = {{"kind", "Backup"},     {"apiVersion", "muster.dev/v1"},
+                                {"dir", dir},           {"commit", made->commit},
+                                {"files", made->files}, {"bytes", made->bytes}};
+    return exchange.send(201, dumped(answer) + "\n");
+  });
+}
+
+kj::Promise<void> Routes::verification(Exchange& exchange) {
+  auto paf = kj::newPromiseAndFulfiller<Result<Verification>>();
+  auto fulfiller =
+      std::make_shared<kj::Own<kj::PromiseFulfiller<Result<Verification>>>>(kj::mv(paf.fulfiller));
+  backend_.verify([fulfiller](Result<Verification> v) { (*fulfiller)->fulfill(kj::mv(v)); });
+  return paf.promise.then([&exchange](Result<Verification> v) {
+    if (!v.ok()) return exchange.send_error(v.error(), "verification", "");
+    OrderedJson answer = {{"kind", "Verification"},
+                          {"apiVersion", "muster.dev/v1"},
+                          {"commit", v->commit},
+                          {"jobs", v->jobs},
+                          {"attempts", v->attempts},
+                          {"counted", v->counted},
+                          {"mismatches", OrderedJson::array()}};
+    for (const std::string& line : v->mismatches) answer["mismatches"].push_back(line);
+    return exchange.send(200, dumped(answer) + "\n");
+  });
+}
+
+// What runs and waits on each node that is shown, whatever job it belongs to.
+kj::Promise<void> Routes::node_use(Exchange& exchange) {
+  std::map<std::string, Use> uses;
+  view_.each(Kind::node, "", nullptr, [&](const Shown& shown) { uses[shown.node->name]; });
+  view_.each_active_job([&](const core::Job& job) {
+    for (const auto& [key, pod] : job.state().open) {
+      if (!pod.bound()) continue;
+      const auto use = uses.find(view_.node_name(pod.node));
+      if (use != uses.end()) ++(pod.started_ms != 0 ? use->second.running : use->second.waiting);
+    }
+  });
+  OrderedJson items = OrderedJson::array();
+  for (const auto& [name, use] : uses)
+    items.push_back({{"name", name}, {"running", use.running}, {"waiting", use.waiting}});
+  OrderedJson json = {{"kind", "NodeUseList"},
+                      {"apiVersion", "muster.dev/v1"},
+                      {"metadata", {{"resourceVersion", std::to_string(view_.version())}}}};
+  json["items"] = std::move(items);
+  return exchange.send(200, dumped(json) + "\n");
+}
+
+}  // namespace muster::api

@@ -1,0 +1,362 @@
+#include "api/routes/server.hpp"
+
+#include "api/http/admission.hpp"
+#include "api/http/peer_uid.hpp"
+#include "api/kube/discovery.hpp"
+#include "api/kube/status_object.hpp"
+#include "api/routes/access_review.hpp"
+#include "api/routes/empty_lists.hpp"
+#include "api/routes/namespaces.hpp"
+#include "api/routes/not_served.hpp"
+#include "api/routes/page.hpp"
+#include "api/routes/routes.hpp"
+#include "base/check.hpp"
+#include "base/log.hpp"
+#include "base/seldom.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+namespace muster::api {
+namespace {
+
+// Our own address of a connection; empty when it is no IP connection.
+std::string local_host(int fd) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof address;
+  char text[INET6_ADDRSTRLEN] = "";
+  if (fd < 0 || getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
+  if (address.ss_family == AF_INET)
+    inet_ntop(AF_INET, &reinterpret_cast<sockaddr_in&>(address).sin_addr, text, sizeof text);
+  else if (address.ss_family == AF_INET6)
+    inet_ntop(AF_INET6, &reinterpret_cast<sockaddr_in6&>(address).sin6_addr, text, sizeof text);
+  return text;
+}
+
+std::string text_of(kj::Maybe<kj::StringPtr> header) {
+  KJ_IF_MAYBE (value, header) return std::string(value->begin(), value->size());
+  return {};
+}
+
+int fd_of(kj::AsyncIoStream& stream) {
+  KJ_IF_MAYBE (fd, stream.getFd()) return *fd;
+  return -1;
+}
+
+// How the answer to a connection that is not served begins.
+constexpr const char* kRefusedHead = "403 Forbidden";
+constexpr const char* kBusyHead = "503 Service Unavailable\r\nRetry-After: 1";
+
+kj::HttpServerSettings settings(const ServerOptions& options, kj::HttpServerErrorHandler& errors) {
+  kj::HttpServerSettings settings;
+  settings.headerTimeout = options.head_patience;
+  settings.pipelineTimeout = 10 * kj::MINUTES;  // idle connections of clients that come back
+  // A body that is refused unread: take it in, so that the client gets to reading the answer.
+  settings.canceledUploadGracePeriod = 5 * kj::SECONDS;
+  settings.canceledUploadGraceBytes = 16u << 20;
+  settings.errorHandler = errors;
+  return settings;
+}
+
+}  // namespace
+
+class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpServerErrorHandler {
+ public:
+  Impl(kj::Timer& timer, View& view, Backend& backend, ServerOptions options)
+      : view_(view),
+        options_(std::move(options)),
+        discovery_(options_.version),
+        renderer_(view, options_.now),
+        context_(timer, view, renderer_),
+        routes_(context_, view, backend, renderer_, options_),
+        http_(
+            timer, make_table(), [this](kj::AsyncIoStream& stream) { return service(stream); },
+            settings(options_, *this)),
+        crowd_(options_.connections_max),
+        acceptor_(timer, "the API",
+                  [this](kj::Own<kj::AsyncIoStream> stream) { tasks_.add(take(kj::mv(stream))); }),
+        tasks_(*this) {
+    MUSTER_CHECK(options_.random != nullptr);
+    view_.on_change([this] { context_.wake(); });
+  }
+  ~Impl() noexcept(false) { view_.on_change({}); }
+
+  kj::Promise<void> accept(kj::ConnectionReceiver& port) { return acceptor_.run(port); }
+
+  kj::Promise<void> connection(kj::Own<kj::AsyncIoStream> stream, const std::string& who) {
+    const uint64_t id = ++last_id_;
+    auto closed = kj::newPromiseAndFulfiller<void>();
+    closing_.emplace(id, kj::mv(closed.fulfiller));
+    crowd_.enter(id, who);
+    entering_ = id;  // for service(), which listenHttp() calls
+    return http_.listenHttp(kj::mv(stream))
+        .exclusiveJoin(kj::mv(closed.promise))
+        .attach(kj::defer([this, id] {
+          crowd_.leave(id);
+          closing_.erase(id);
+        }));
+  }
+
+  kj::Promise<void> drain() {
+    context_.draining = true;
+    context_.wake();
+    return http_.drain();
+  }
+
+  StreamContext& streams() { return context_; }
+  void set_ready(bool ready, std::string reason) {
+    ready_ = ready;
+    reason_ = std::move(reason);
+  }
+
+ private:
+  // One a connection.
+  class Service final : public kj::HttpService {
+   public:
+    Service(Impl& impl, Peer peer, uint64_t id) : impl_(impl), peer_(std::move(peer)), id_(id) {}
+    kj::Promise<void> request(kj::HttpMethod method, kj::StringPtr url,
+                              const kj::HttpHeaders& headers, kj::AsyncInputStream& body,
+                              Response& response) override {
+      impl_.crowd_.busy(id_);
+      auto answer = impl_.request(peer_, method, url, headers, body, response);
+      return answer.attach(kj::defer([&crowd = impl_.crowd_, id = id_] { crowd.idle(id); }));
+    }
+
+   private:
+    Impl& impl_;
+    Peer peer_;
+    uint64_t id_;
+  };
+
+  const kj::HttpHeaderTable& make_table() {
+    kj::HttpHeaderTable::Builder builder;
+    accept_id_ = builder.add("Accept");
+    origin_id_ = builder.add("Origin");
+    user_agent_id_ = builder.add("User-Agent");
+    if_none_match_id_ = builder.add("If-None-Match");
+    fetch_site_id_ = builder.add("Sec-Fetch-Site");
+    fetch_mode_id_ = builder.add("Sec-Fetch-Mode");
+    fetch_dest_id_ = builder.add("Sec-Fetch-Dest");
+    table_ = builder.build();
+    return *table_;
+  }
+
+  kj::Own<kj::HttpService> service(kj::AsyncIoStream& stream) {
+    Peer peer;
+    peer.fd = fd_of(stream);
+    peer.local_host = local_host(peer.fd);
+    return kj::heap<Service>(*this, std::move(peer), entering_);
+  }
+
+  kj::Promise<void> take(kj::Own<kj::AsyncIoStream> stream) {
+    const Verdict peer = peers_.judge(fd_of(*stream));
+    if (!options_.insecure && peer.kind != Verdict::Kind::trusted) {
+      if (const auto more = strangers_.due(boot_now()))
+        log::warn("refused a connection to the API: {}{}", peer.why, *more);
+      if (peer.kind == Verdict::Kind::unknown)
+        return refuse(kj::mv(stream), kBusyHead,
+                      status_json(503, "ServiceUnavailable", peer.why, {{"retryAfterSeconds", 1}}));
+      return refuse(
+          kj::mv(stream), kRefusedHead,
+          status_json(403, "Forbidden", "only the coordinator's own user and root are served"));
+    }
+    const auto room = crowd_.make_room(peer.who);
+    if (room.instead)
+      if (const auto it = closing_.find(*room.instead); it != closing_.end()) it->second->fulfill();
+    if (!room.ok) {
+      if (const auto more = turned_away_.due(boot_now()))
+        log::warn("the API serves {} connections, as many as it may: {} is turned away{}",
+                  crowd_.size(), peer.who, *more);
+      return refuse(kj::mv(stream), kBusyHead,
+                    status_json(503, "ServiceUnavailable",
+                                "there are " + std::to_string(crowd_.size()) +
+                                    " connections already, as many as are served; try again later",
+                                {{"retryAfterSeconds", 1}}));
+    }
+    return connection(kj::mv(stream), peer.who);
+  }
+
+  kj::Promise<void> refuse(kj::Own<kj::AsyncIoStream> stream, const char* head,
+                           const OrderedJson& status) {
+    const std::string body = dumped(status) + "\n";
+    std::string text = std::string("HTTP/1.1 ") + head +
+                       "\r\nContent-Type: application/json\r\nX-Content-Type-Options: nosniff\r\n"
+                       "Connection: close\r\nContent-Length: " +
+                       std::to_string(body.size()) + "\r\n\r\n" + body;
+    auto promise = context_.write(*stream, std::move(text));
+    return promise.then([&stream = *stream] { stream.shutdownWrite(); }).attach(kj::mv(stream));
+  }
+
+  kj::Promise<void> request(const Peer& peer, kj::HttpMethod method, kj::StringPtr url_text,
+                            const kj::HttpHeaders& headers, kj::AsyncInputStream& body,
+                            kj::HttpService::Response& response) {
+    // Copied: both are gone once the body is read.
+    auto url = Url::parse({url_text.begin(), url_text.size()});
+    const bool readable = url.has_value();
+    auto exchange =
+        kj::heap<Exchange>(*table_, method, url ? std::move(*url) : Url(), body, response, peer);
+    exchange->impatient(context_.timer, options_.body_patience);
+    exchange->content_type = text_of(headers.get(kj::HttpHeaderId::CONTENT_TYPE));
+    exchange->accept = text_of(headers.get(accept_id_));
+    exchange->user_agent = text_of(headers.get(user_agent_id_));
+    exchange->if_none_match = text_of(headers.get(if_none_match_id_));
+    const WebHeaders web{text_of(headers.get(kj::HttpHeaderId::HOST)),
+                         text_of(headers.get(origin_id_)), text_of(headers.get(fetch_site_id_)),
+                         text_of(headers.get(fetch_mode_id_)),
+                         text_of(headers.get(fetch_dest_id_))};
+    Exchange& e = *exchange;
+    auto answer = kj::evalNow([&]() -> kj::Promise<void> {
+      const bool shows_page = method == kj::HttpMethod::GET && is_page(e.url) && wants_page(e);
+      if (auto why = refused_for_web(options_.hosts, peer.local_host, web, shows_page))
+        return e.send_status(403, "Forbidden", *why);
+      if (!readable) return e.send_status(400, "BadRequest", "the URL has a broken percent escape");
+      return answer_to(e);
+    });
+    return answer
+        .catch_([&e](kj::Exception&& failure) -> kj::Promise<void> {
+          // Half an answer cannot be mended; a client that is gone needs none.
+          if (e.started() || e.unreadable() ||
+              failure.getType() == kj::Exception::Type::DISCONNECTED)
+            return kj::mv(failure);
+          log::error("a request failed: {}", failure.getDescription().cStr());
+          return e.send_status(500, "InternalError", "an internal error occurred");
+        })
+        .attach(kj::mv(exchange));
+  }
+
+  kj::Promise<void> answer_to(Exchange& e) {
+    const std::vector<std::string>& path = e.url.path;
+    const bool get = e.method == kj::HttpMethod::GET || e.method == kj::HttpMethod::HEAD;
+    if (path.size() == 1 && (path[0] == "healthz" || path[0] == "livez") && get)
+      return e.send(200, "ok", "text/plain");
+    if (path.size() == 1 && path[0] == "readyz" && get)
+      return ready_ ? e.send(200, "ok", "text/plain") : e.send(503, reason_ + "\n", "text/plain");
+    if (path.size() == 1 && path[0] == "metrics" && get && options_.metrics)
+      return e.send(200, options_.metrics(), "text/plain; version=0.0.4; charset=utf-8");
+    if (is_page(e.url) && wants_page(e)) {
+      if (!get) return not_allowed(e);
+      return send_page(e);
+    }
+    if (const Document* document = discovery_.find(e.url)) {
+      if (!get) return not_allowed(e);
+      return send_document(e, *document);
+    }
+    if (is_access_review(e.url)) return answer_access_review(e);
+    if (const auto why = not_served(e.method, e.url)) {
+      e.headers.push_back({"Allow", why->allow});
+      return e.send_status(405, "MethodNotAllowed", why->message);
+    }
+    if (is_empty_list(e.url)) return answer_empty_list(e, view_.version());
+    auto target = Target::of(e.url);
+    const auto own = MusterTarget::of(e.url);
+    const bool names = is_namespaces(e.url);
+    if (!target && !own && !names)
+      return e.send_status(404, "NotFound", "the server could not find the requested resource");
+    if (!ready_)
+      return e.send_status(503, "ServiceUnavailable", reason_,
+                           OrderedJson{{"retryAfterSeconds", 1}});
+    if (own) return routes_.answer_own(e, *own);
+    if (names) return answer_namespaces(e, view_);
+    return routes_.answer(e, std::move(*target));
+  }
+
+  // A client that has it already gets no second copy.
+  static kj::Promise<void> send_document(Exchange& e, const Document& document) {
+    const bool json = std::string_view(document.content_type) == "application/json";
+    const bool any = e.accept.empty() || e.accept.find("*/*") != std::string::npos;
+    if (!json && !any && e.accept.find("protobuf") == std::string::npos)
+      return e.send_status(
+          406, "NotAcceptable",
+          std::string("only the following media type is accepted: ") + document.content_type);
+    if (!document.etag.empty()) {
+      e.headers.emplace_back("ETag", document.etag);
+      if (e.if_none_match == document.etag) return e.send(304, "");
+    }
+    return e.send(200, json ? document.text + "\n" : document.text, document.content_type);
+  }
+
+  static kj::Promise<void> not_allowed(Exchange& e) {
+    e.headers.push_back({"Allow", "GET, HEAD"});
+    return e.send_status(405, "MethodNotAllowed", "the server does not allow this method here");
+  }
+
+  void taskFailed(kj::Exception&& failure) override {
+    log::debug("an API connection ended: {}", failure.getDescription().cStr());
+  }
+
+  // What is no HTTP at all.
+  kj::Promise<void> handleClientProtocolError(kj::HttpHeaders::ProtocolError error,
+                                              kj::HttpService::Response& response) override {
+    kj::HttpHeaders headers(*table_);
+    headers.set(kj::HttpHeaderId::CONTENT_TYPE, "application/json");
+    headers.add("X-Content-Type-Options", "nosniff");
+    const int code = static_cast<int>(error.statusCode);
+    std::string text =
+        dumped(status_json(code, "BadRequest", std::string(error.description.cStr()))) + "\n";
+    auto out = response.send(error.statusCode, error.statusMessage, headers, text.size());
+    auto promise = context_.write(*out, std::move(text));
+    return promise.attach(kj::mv(out));
+  }
+
+  // Our own failures are answered in request(), so what failed before an answer has begun is the
+  // request: a length that is no number, an encoding that there is not.
+  kj::Promise<void> handleApplicationError(
+      kj::Exception failure, kj::Maybe<kj::HttpService::Response&> response) override {
+    log::debug("an API answer was cut: {}", failure.getDescription().cStr());
+    if (failure.getType() != kj::Exception::Type::DISCONNECTED) {
+      KJ_IF_MAYBE (open, response)
+        return handleClientProtocolError(
+            {400, "Bad Request", "the length or the encoding of the body cannot be read", nullptr},
+            *open);
+    }
+    return kj::READY_NOW;
+  }
+
+  View& view_;
+  ServerOptions options_;
+  kj::Own<kj::HttpHeaderTable> table_;
+  kj::HttpHeaderId accept_id_, origin_id_, user_agent_id_, if_none_match_id_, fetch_site_id_,
+      fetch_mode_id_, fetch_dest_id_;
+  Discovery discovery_;
+  Renderer renderer_;
+  StreamContext context_;
+  Routes routes_;
+  bool ready_ = false;
+  std::string reason_ = "starting";
+  kj::HttpServer http_;
+  PeerLookup peers_;
+  Crowd crowd_;
+  Acceptor acceptor_;
+  Seldom strangers_, turned_away_;
+  uint64_t last_id_ = 0, entering_ = 0;
+  std::map<uint64_t, kj::Own<kj::PromiseFulfiller<void>>> closing_;
+  kj::TaskSet tasks_;
+};
+
+Server::Server(kj::Timer& timer, View& view, Backend& backend, ServerOptions options)
+    : impl_(kj::heap<Impl>(timer, view, backend, std::move(options))) {}
+Server::~Server() noexcept(false) = default;
+
+void Server::set_ready(bool ready, std::string reason) {
+  impl_->set_ready(ready, std::move(reason));
+}
+
+kj::Promise<void> Server::serve(kj::Own<kj::ConnectionReceiver> port) {
+  auto promise = impl_->accept(*port);
+  return promise.attach(kj::mv(port));
+}
+
+kj::Promise<void> Server::serve_connection(kj::Own<kj::AsyncIoStream> stream) {
+  return impl_->connection(kj::mv(stream), "trusted");
+}
+
+kj::Promise<void> Server::drain() {
+  return impl_->drain();
+}
+
+StreamContext& Server::streams() {
+  return impl_->streams();
+}
+
+}  // namespace muster::api

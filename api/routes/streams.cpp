@@ -1,0 +1,333 @@
+#include "api/routes/streams.hpp"
+
+#include "api/kube/status_object.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+namespace muster::api {
+namespace {
+
+constexpr size_t kTurnBytes = 64 * 1024;  // bytes of a watch made in one turn, about
+constexpr size_t kEventsAtFirst = 32;     // in a piece, until their size is known
+constexpr auto kTurnsAtOnce = std::chrono::milliseconds(4);
+
+class WatchStream {
+ public:
+  WatchStream(StreamContext& context, Exchange& exchange, Query query, WatchStart start)
+      : context_(context),
+        exchange_(exchange),
+        kind_(query.kind),
+        form_(exchange.form()),
+        start_(start),
+        watch_(context.view, std::move(query), start.from, start.initial),
+        ends_(context.timer.now() + start.time),
+        out_(exchange.open("application/json")) {
+    ++context_.watches;
+  }
+  ~WatchStream() { --context_.watches; }
+  KJ_DISALLOW_COPY(WatchStream);
+
+  kj::Promise<void> run() {
+    // The head goes out at once, so that a client of a silent watch knows that it stands.
+    return context_.write(*out_, {}).then([this] { return round(); });
+  }
+
+ private:
+  kj::Promise<void> round() {
+    if (context_.draining || context_.timer.now() >= ends_) return kj::READY_NOW;
+    return context_.turn().then([this] { return piece(); });
+  }
+
+  kj::Promise<void> piece() {
+    std::string text;
+    size_t events = 0;
+    const bool in_time = watch_.pull(
+        [&](std::string_view type, const Shown& shown) {
+          text += "{\"type\":\"";
+          text += type;
+          text += "\",\"object\":";
+          context_.told.append(text, shown, form_, columns_);
+          columns_ = false;
+          text += "}\n";
+          ++events;
+        },
+        events_max_);
+    if (events != 0) events_max_ = std::max<size_t>(1, kTurnBytes * events / text.size());
+    if (!in_time) {
+      text +=
+          "{\"type\":\"ERROR\",\"object\":" +
+          dumped(status_json(410, "Expired", "too old resource version: the watch is too slow")) +
+          "}\n";
+      return context_.write(*out_, std::move(text));
+    }
+    if (start_.initial_bookmark && !watch_.behind()) {
+      start_.initial_bookmark = false;
+      text += bookmark(true);
+    }
+    if (text.empty()) return idle();
+    last_told_ = context_.timer.now();
+    return context_.write(*out_, std::move(text)).then([this]() -> kj::Promise<void> {
+      return watch_.behind() ? pause() : idle();
+    });
+  }
+
+  // Whoever is far behind goes on at once; else an object that changes on and on is told once in a
+  // while, as it is then.
+  kj::Promise<void> pause() {
+    if (watch_.far_behind(events_max_)) return round();
+    return context_.timer.afterDelay(context_.gap()).then([this] { return round(); });
+  }
+
+  kj::Promise<void> idle() {
+    if (watch_.behind()) return pause();
+    const kj::Duration left = ends_ - context_.timer.now();
+    const kj::Duration wait = std::min(left, context_.watch_idle);
+    return context_.changed()
+        .then([] { return true; })
+        .exclusiveJoin(context_.timer.afterDelay(wait).then([] { return false; }))
+        .then([this](bool changed) -> kj::Promise<void> {
+          if (changed) return settle();
+          if (exchange_.client_gone()) return kj::READY_NOW;
+          if (!start_.bookmarks || context_.timer.now() >= ends_) return round();
+          return context_.write(*out_, bookmark(false)).then([this] { return round(); });
+        });
+  }
+
+  // Right after a change if the last event lies back far enough, else when it does.
+  kj::Promise<void> settle() {
+    const kj::TimePoint due = last_told_ + context_.gap();
+    if (context_.timer.now() >= due) return round();
+    return context_.timer.atTime(due).then([this] { return round(); });
+  }
+
+  std::string bookmark(bool initial_end) {
+    std::string object = context_.renderer.bookmark(kind_, form_, watch_.version());
+    if (initial_end) {
+      constexpr std::string_view kTime = "\"creationTimestamp\":null";
+      const size_t at = object.find(kTime);
+      object.insert(at + kTime.size(), R"(,"annotations":{"k8s.io/initial-events-end":"true"})");
+    }
+    return "{\"type\":\"BOOKMARK\",\"object\":" + object + "}\n";
+  }
+
+  StreamContext& context_;
+  Exchange& exchange_;
+  Kind kind_;
+  Form form_;
+  WatchStart start_;
+  Watch watch_;
+  kj::TimePoint ends_;
+  kj::TimePoint last_told_ = kj::origin<kj::TimePoint>();
+  bool columns_ = true;
+  size_t events_max_ = kEventsAtFirst;
+  kj::Own<kj::AsyncOutputStream> out_;
+};
+
+class LogStream {
+ public:
+  LogStream(StreamContext& context, Exchange& exchange, Backend& backend, LogQuery query)
+      : context_(context), exchange_(exchange), backend_(backend), query_(std::move(query)) {
+    if (query_.out) parts_.push_back({.err = false});
+    if (query_.err) parts_.push_back({.err = true});
+    left_ = query_.limit_bytes < 0 ? INT64_MAX : query_.limit_bytes;
+    for (Part& part : parts_) {
+      part.offset = query_.tail_lines > 0 ? -query_.tail_lines : query_.offset;
+      part.seek_end = query_.tail_lines == 0;
+    }
+  }
+
+  kj::Promise<void> run() {
+    if (query_.ended_on) {
+      node_ = *query_.ended_on;
+      return node_ == kNoNode ? finish() : next(0);
+    }
+    const auto shown = context_.view.find(query_.pod);
+    if (shown && !shown->pod->bound() && !shown->pod->ended) {
+      if (!query_.follow)
+        return exchange_.send_status(400, "BadRequest",
+                                     "container \"" + query_.container + "\" in pod \"" +
+                                         query_.pod_name +
+                                         "\" is waiting to start: no slot is free yet");
+      if (exchange_.client_gone() || context_.draining) return kj::READY_NOW;
+      return later([this] { return run(); });
+    }
+    if (!shown) return finish();
+    node_ = shown->pod->node;
+    if (node_ == kNoNode) return finish();
+    return next(0);
+  }
+
+ private:
+  struct Part {
+    bool err = false;
+    int64_t offset = 0;
+    bool seek_end = false;
+    bool over = false;
+  };
+
+  // Reads one part on from where it is; when it has no more for now, the next part.
+  kj::Promise<void> next(size_t index) {
+    if (left_ <= 0) return finish();
+    if (index == parts_.size()) return round_over();
+    if (parts_[index].over) return next(index + 1);
+    return read(parts_[index]).then([this, index](Result<LogChunk> answer) -> kj::Promise<void> {
+      Part& part = parts_[index];
+      if (!answer.ok()) {
+        if (!exchange_.started())
+          return exchange_.send_error(answer.error(), "pods", query_.pod_name);
+        if (query_.follow && pod_open()) return next(index + 1);  // its node may come back
+        return finish();
+      }
+      LogChunk& chunk = *answer;
+      if (!chunk.found) {
+        part.offset = 0;
+        part.over = !query_.follow || !(chunk.running || pod_open());
+        return next(index + 1);
+      }
+      if (part.seek_end) {
+        part.seek_end = false;
+        part.offset = chunk.size;
+        return next(index);
+      }
+      if (static_cast<int64_t>(chunk.data.size()) > left_)
+        chunk.data.resize(static_cast<size_t>(left_));
+      left_ -= static_cast<int64_t>(chunk.data.size());
+      part.offset = chunk.offset + static_cast<int64_t>(chunk.data.size());
+      const bool more = part.offset < chunk.size && !chunk.data.empty();
+      if (!more && !(query_.follow && chunk.running)) part.over = true;
+      if (chunk.data.empty()) return next(index + 1);
+      open();
+      return context_.write(*out_, std::move(chunk.data)).then([this, index, more] {
+        return next(more ? index : index + 1);
+      });
+    });
+  }
+
+  kj::Promise<void> round_over() {
+    const bool over =
+        std::all_of(parts_.begin(), parts_.end(), [](const Part& p) { return p.over; });
+    if (over || context_.draining || exchange_.client_gone()) return finish();
+    open();
+    return later([this] { return next(0); });
+  }
+
+  kj::Promise<Result<LogChunk>> read(const Part& part) {
+    auto paf = kj::newPromiseAndFulfiller<Result<LogChunk>>();
+    auto done =
+        std::make_shared<kj::Own<kj::PromiseFulfiller<Result<LogChunk>>>>(kj::mv(paf.fulfiller));
+    LogRequest request;
+    request.node = node_;
+    request.pod = {query_.pod.job, query_.pod.pod.index, query_.pod.pod.attempt};
+    request.job_uid = query_.job_uid;
+    request.pod_name = query_.pod_name;
+    request.container = query_.container;
+    request.stderr_stream = part.err;
+    request.offset = part.seek_end ? -1 : part.offset;
+    request.limit = static_cast<uint32_t>(std::min<int64_t>(left_, request.limit));
+    backend_.read_log(std::move(request),
+                      [done](Result<LogChunk> chunk) { (*done)->fulfill(kj::mv(chunk)); });
+    return kj::mv(paf.promise);
+  }
+
+  bool pod_open() const {
+    const auto shown = context_.view.find(query_.pod);
+    return shown && !shown->pod->ended;
+  }
+
+  template <class F>
+  kj::Promise<void> later(F f) {
+    return context_.timer.afterDelay(context_.log_gap).then(kj::mv(f));
+  }
+
+  void open() {
+    if (!exchange_.started()) out_ = exchange_.open("text/plain; charset=utf-8");
+  }
+
+  kj::Promise<void> finish() {
+    open();
+    out_ = nullptr;
+    return kj::READY_NOW;
+  }
+
+  StreamContext& context_;
+  Exchange& exchange_;
+  Backend& backend_;
+  LogQuery query_;
+  NodeId node_ = kNoNode;
+  int64_t left_ = 0;
+  std::vector<Part> parts_;
+  kj::Own<kj::AsyncOutputStream> out_;
+};
+
+template <class Stream>
+kj::Promise<void> running(kj::Own<Stream> stream) {
+  auto promise = stream->run();
+  return promise.attach(kj::mv(stream));
+}
+
+}  // namespace
+
+kj::Promise<void> StreamContext::changed() {
+  if (waiting_.size() >= waiting_max_) {  // those that stopped waiting go, seldom
+    std::erase_if(waiting_, [](auto& fulfiller) { return !fulfiller->isWaiting(); });
+    waiting_max_ = std::max<size_t>(64, 2 * waiting_.size());
+  }
+  auto paf = kj::newPromiseAndFulfiller<void>();
+  waiting_.push_back(kj::mv(paf.fulfiller));
+  return kj::mv(paf.promise);
+}
+
+void StreamContext::wake() {
+  std::vector<kj::Own<kj::PromiseFulfiller<void>>> woken;
+  woken.swap(waiting_);
+  for (auto& fulfiller : woken) fulfiller->fulfill();
+}
+
+kj::Promise<void> StreamContext::turn() {
+  auto paf = kj::newPromiseAndFulfiller<void>();
+  turns_.push_back(kj::mv(paf.fulfiller));
+  if (!gives_) {
+    gives_ = true;
+    giving_ = give_turns().eagerlyEvaluate(nullptr);
+  }
+  return kj::mv(paf.promise);
+}
+
+kj::Promise<void> StreamContext::give_turns() {
+  const auto until = std::chrono::steady_clock::now() + kTurnsAtOnce;
+  return give_turn(until).then([this]() -> kj::Promise<void> {
+    if (turns_.empty()) {
+      gives_ = false;
+      return kj::READY_NOW;
+    }
+    // A timer, so that the loop looks at what has come from outside.
+    return timer.afterDelay(0 * kj::SECONDS).then([this] { return give_turns(); });
+  });
+}
+
+// One after the other, each once the one before has done its piece.
+kj::Promise<void> StreamContext::give_turn(std::chrono::steady_clock::time_point until) {
+  while (!turns_.empty() && !turns_.front()->isWaiting()) turns_.pop_front();
+  if (turns_.empty() || std::chrono::steady_clock::now() >= until) return kj::READY_NOW;
+  turns_.front()->fulfill();
+  turns_.pop_front();
+  return kj::evalLast([this, until] { return give_turn(until); });
+}
+
+kj::Promise<void> StreamContext::write(kj::AsyncOutputStream& out, std::string text) {
+  if (text.empty()) return kj::READY_NOW;
+  return timer.timeoutAfter(write_patience, write_text(out, std::move(text)));
+}
+
+kj::Promise<void> stream_watch(StreamContext& context, Exchange& exchange, Query query,
+                               WatchStart start) {
+  return running(kj::heap<WatchStream>(context, exchange, std::move(query), start));
+}
+
+kj::Promise<void> stream_log(StreamContext& context, Exchange& exchange, Backend& backend,
+                             LogQuery query) {
+  return running(kj::heap<LogStream>(context, exchange, backend, std::move(query)));
+}
+
+}  // namespace muster::api

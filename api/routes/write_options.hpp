@@ -1,0 +1,43 @@
+// What a client says beside the object that it writes: in the query, and for a deletion also in a
+// DeleteOptions body.
+#pragma once
+
+#include "api/http/url.hpp"
+#include "api/kube/manifest.hpp"
+#include "api/kube/patch.hpp"
+#include "api/routes/backend.hpp"
+#include "base/result.hpp"
+
+#include <optional>
+#include <string>
+
+namespace muster::api {
+
+struct WriteOptions {
+  bool dry = false;  // ?dryRun=All
+  FieldValidation unknown_fields = FieldValidation::strict;
+  std::string field_manager;  // empty: not said
+  bool force = false;         // an apply takes fields from other managers
+};
+constexpr size_t kManagerNameMax = 128;  // bytes
+Result<WriteOptions> write_options(const Url& url);
+
+// Whose fields these are: as the client says, else the name of its program.
+std::string manager_name(const WriteOptions& options, const std::string& user_agent);
+
+struct DeleteOptions {
+  std::optional<Propagation> propagation;  // none: the kind's own default
+  bool dry = false;
+  std::string uid, resource_version;  // preconditions; empty: any
+  Millis grace_ms = -1;               // -1: the object's own
+};
+Result<DeleteOptions> delete_options(const Url& url, const std::string& body,
+                                     const std::string& content_type);
+
+// A body as JSON text: YAML is converted, and has to be one document.
+Result<std::string> body_json(const std::string& body, const std::string& content_type);
+
+// By the content type of a PATCH; none: it is not one.
+std::optional<PatchType> patch_type(const std::string& content_type);
+
+}  // namespace muster::api

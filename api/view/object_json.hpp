@@ -1,0 +1,24 @@
+// JSON of objects: what a Node and an Event of a job look like to a client.
+//
+// Made when somebody asks, from what the View holds. Fields are left out exactly as Kubernetes
+// leaves them out (job-semantics 2.1). Jobs and pods have files of their own
+// (job_text.hpp, pod_json.hpp).
+#pragma once
+
+#include "core/cluster/node_info.hpp"
+#include "core/job/job.hpp"
+#include "text/json.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace muster::api {
+
+OrderedJson node_json(const core::NodeInfo& node, uint64_t version);
+OrderedJson event_json(const core::Job& job, const core::JobEvent& event, uint64_t version);
+
+// A node's label, those included that every node has.
+std::optional<std::string_view> node_label(const core::NodeInfo& node, std::string_view key);
+
+}  // namespace muster::api

@@ -1,0 +1,67 @@
+// Selectors: labelSelector and fieldSelector of a list or a watch.
+//
+// Labels: "a=b", "a==b", "a!=b", "a in (b,c)", "a notin (b,c)", "a", "!a", joined by commas; as in
+// Kubernetes `!=` and `notin` also take objects without the label. Fields: "=", "==", "!=" on the
+// few fields that a kind has; another field is an error, so that nobody takes an unfiltered list
+// for a filtered one.
+#pragma once
+
+#include "api/view/view.hpp"
+#include "base/result.hpp"
+
+#include <functional>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster::api {
+
+class Selector {
+ public:
+  static Result<Selector> labels(std::string_view text);
+  static Result<Selector> fields(std::string_view text, Kind kind);
+
+  using Lookup = std::function<std::optional<std::string_view>(std::string_view key)>;
+  bool matches(const Lookup& lookup) const;
+  // As matches, but rules on `key` are taken as fulfilled.
+  bool matches_but(std::string_view key, const Lookup& lookup) const;
+  bool empty() const { return rules_.empty(); }
+  bool mentions(std::string_view key) const;
+  // Whether all its rules are on these keys.
+  bool only_on(std::initializer_list<std::string_view> keys) const;
+  // The only value that this key may have; nothing: several.
+  std::optional<std::string_view> only(std::string_view key) const;
+
+ private:
+  struct Rule {
+    enum class Op { in, not_in, exists, absent };
+    std::string key;
+    Op op = Op::in;
+    std::vector<std::string> values;
+  };
+  std::vector<Rule> rules_;
+};
+
+// Which objects a request means.
+struct Query {
+  Kind kind = Kind::job;
+  std::string ns;  // empty: all
+  Selector labels;
+  Selector fields;
+
+  bool matches(const View& view, const Shown& shown) const;
+  bool matches_kept(const KeptView& view) const;
+  // May this job have pods or events that match?
+  bool wants(const core::Job& job) const;
+  bool wants_resting(std::string_view name, const RestingJob& job) const;
+  // Both together; the Query outlives it.
+  Wanted wanted() const;
+  // Can an object begin or cease to match while it lives?
+  bool may_turn() const;
+};
+
+std::string_view phase(const core::Pod& pod);  // Pending, Running, Succeeded, Failed
+
+}  // namespace muster::api

@@ -1,0 +1,135 @@
+#include "api/view/watch.hpp"
+
+#include <algorithm>
+
+namespace muster::api {
+namespace {
+
+Key key_of(const Change& change) {
+  return {change.kind, change.job, change.nr, change.pod};
+}
+
+}  // namespace
+
+Watch::Watch(const View& view, Query query, uint64_t from, bool initial)
+    : view_(view), query_(std::move(query)), position_(from), tracking_(query_.may_turn()) {
+  if (!initial && !tracking_) return;
+  view_.each(query_.kind, query_.ns, query_.wanted(), [&](const Shown& shown) {
+    if (!match(shown)) return;
+    if (initial) initial_.push_back(api::key_of(shown));
+    if (tracking_ && !initial) matched_.insert(api::key_of(shown));
+  });
+  std::reverse(initial_.begin(), initial_.end());
+  if (initial) return;
+  // What was there at `from` and has changed since may have matched then; what came since has not
+  // been told.
+  std::set<Key> seen;
+  for (uint64_t at = from; at < view_.ring_end(); ++at) {
+    const Change& change = view_.change(at);
+    if (change.kind != query_.kind || !seen.insert(key_of(change)).second) continue;
+    if (change.type == Change::Type::added)
+      matched_.erase(key_of(change));
+    else if (may_have_matched(change))
+      matched_.insert(key_of(change));
+  }
+}
+
+// Labels of a pod are its template's, unless somebody has changed some of that job.
+bool Watch::may_have_matched(const Change& change) const {
+  if (query_.kind != Kind::pod || !query_.fields.empty()) return true;
+  if (change.gone) {
+    const Shown gone{.kind = change.kind,
+                     .job = change.gone->job.get(),
+                     .pod = change.gone->pod ? &*change.gone->pod : nullptr};
+    return !gone.job || !gone.pod || gone.job->relabeled() || match(gone);
+  }
+  const auto shown = view_.find(key_of(change));
+  return !shown || !shown->job || shown->job->relabeled() || match(*shown);
+}
+
+uint64_t Watch::version() const {
+  const uint64_t next = view_.next_of(query_.kind, position_);
+  return next == view_.ring_end() ? view_.version() : view_.change(next).commit - 1;
+}
+
+bool Watch::far_behind(size_t many) const {
+  return !initial_.empty() || view_.count_of(query_.kind, position_) > many;
+}
+
+bool Watch::pull(const Sink& sink, size_t max) {
+  for (; max > 0 && !initial_.empty(); --max) {
+    const Key key = initial_.back();
+    initial_.pop_back();
+    auto shown = view_.listed(key);
+    if (!shown) {
+      owed_.insert(key);  // gone meanwhile: its removal lies before us in the ring
+      continue;
+    }
+    if (!match(*shown)) continue;
+    sink("ADDED", *shown);
+    if (tracking_) matched_.insert(key);
+  }
+  if (!initial_.empty()) return true;
+  if (position_ < view_.begin_of(query_.kind)) return false;
+  std::set<Key> told;
+  for (; max > 0; --max, ++position_) {
+    position_ = view_.next_of(query_.kind, position_);
+    if (position_ == view_.ring_end()) break;
+    const Change& change = view_.change(position_);
+    const uint64_t next = view_.next_of(query_.kind, position_ + 1);
+    // The last of its commit, as far as this watcher sees?
+    const bool last = next == view_.ring_end() || view_.change(next).commit != change.commit;
+    tell(change, last ? change.commit : change.commit - 1, told, sink);
+  }
+  return true;
+}
+
+void Watch::tell(const Change& change, uint64_t version, std::set<Key>& told, const Sink& sink) {
+  Key key = key_of(change);
+  if (change.type == Change::Type::removed) return tell_removed(change, key, version, sink);
+  auto shown = view_.find(key);
+  if (!shown) {
+    // Events of a job go without a word.
+    const bool told_when_gone = change.kind != Kind::event || change.job == 0;
+    if (change.type == Change::Type::added && told_when_gone) owed_.insert(key);
+    return;
+  }
+  key = api::key_of(*shown);  // a node may be another incarnation by now
+  // A newer change of it lies ahead and will be told; a passing one has no newer number, so it is
+  // told.
+  if (change.type == Change::Type::touched && !change.passing && shown->version != change.commit)
+    return;
+  if (!told.insert(key).second) return;  // told in this round, as it is now
+  const bool matches = match(*shown);
+  const bool had = tracking_ ? matched_.contains(key) : change.type == Change::Type::touched;
+  if (!matches && !(tracking_ && had)) return;
+  shown->own_version = shown->version;
+  shown->version = version;
+  if (!matches) {
+    matched_.erase(key);
+    sink("DELETED", *shown);
+    return;
+  }
+  if (tracking_) matched_.insert(key);
+  sink(had ? "MODIFIED" : "ADDED", *shown);
+}
+
+void Watch::tell_removed(const Change& change, const Key& key, uint64_t version, const Sink& sink) {
+  const Shown gone{.kind = change.kind,
+                   .job = change.gone->job.get(),
+                   .pod = change.gone->pod ? &*change.gone->pod : nullptr,
+                   .node = change.gone->node ? &*change.gone->node : nullptr,
+                   .kept = change.gone->kept.get(),
+                   .version = version};
+  const bool owed = owed_.erase(key) > 0;
+  const bool matches = match(gone);
+  const bool had = tracking_ ? matched_.erase(key) > 0 : matches && !owed;
+  if (owed && matches) {
+    Shown was = gone;
+    was.version = version == 0 ? 0 : version - 1;
+    sink("ADDED", was);
+  }
+  if (had || (owed && matches)) sink("DELETED", gone);
+}
+
+}  // namespace muster::api

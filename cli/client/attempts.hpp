@@ -1,0 +1,31 @@
+// Attempts: the history of what a job ran, as the coordinator keeps it on disk.
+#pragma once
+
+#include "cli/client/http.hpp"
+#include "cli/output/json.hpp"
+#include "core/index_set.hpp"
+
+#include <functional>
+#include <string>
+
+namespace muster::cli {
+
+constexpr int64_t kAnyIndex = int64_t{1} << 31;  // above every index
+// The indexes that a coordinator names ("3,7-9").
+core::IndexSet index_set(const std::string& text);
+
+// /apis/muster.dev/v1/namespaces/NS/jobs/J/WHAT
+std::string own_path(const std::string& ns, const std::string& job, const std::string& what);
+
+// Calls `take` with each attempt that is over, in the order in which they were closed, a page at a
+// time. `query`: "index=3,7-9", "failed=true", joined by "&"; empty: all.
+Status each_attempt(ApiClient& client, const std::string& ns, const std::string& job,
+                    const std::string& query, const std::function<void(const Json&)>& take);
+
+// "exit 1", "SIGKILL (exit 137), DeletionByTaintManager", "exit 127: exec ./run: …".
+std::string attempt_cause(const Json& attempt);
+
+// "failure (FailIndex)", "success", "not counted (Ignore)", "not counted (removed)".
+std::string attempt_counted(const Json& attempt);
+
+}  // namespace muster::cli

@@ -1,0 +1,68 @@
+#include "cli/client/discovery.hpp"
+
+#include "core/spec/duration.hpp"
+
+#include <algorithm>
+
+namespace muster::cli {
+namespace {
+
+// On this machine, where it may have been started a moment ago.
+bool is_here(const std::string& address) {
+  return address.starts_with("127.") || address.starts_with("localhost:") ||
+         address.starts_with("[::1]:");
+}
+
+constexpr Millis kConnectPatience = 5'000;
+
+}  // namespace
+
+Result<std::string> normal_address(const std::string& text) {
+  std::string address = text;
+  if (address.rfind("https://", 0) == 0)
+    return invalid("`" + text + "`: only http is spoken here, write HOST:PORT");
+  if (address.rfind("http://", 0) == 0) address.erase(0, 7);
+  while (!address.empty() && address.back() == '/') address.pop_back();
+  const auto is_number = [](const std::string& s) {
+    return !s.empty() && s.size() <= 5 &&
+           std::all_of(s.begin(), s.end(), [](char c) { return c >= '0' && c <= '9'; }) &&
+           std::stoi(s) > 0 && std::stoi(s) <= 65535;
+  };
+  if (is_number(address)) return "127.0.0.1:" + address;
+  const size_t colon = address.rfind(':');
+  if (colon == std::string::npos || colon == 0 || address.find('/') != std::string::npos ||
+      !is_number(address.substr(colon + 1))) {
+    return invalid("`" + text + "` is not an address: write HOST:PORT, such as " + kDefaultApi);
+  }
+  return address;
+}
+
+Result<Target> target_of(const Settings& client) {
+  Target target;
+  const Setting& api = client["api"];
+  auto address = normal_address(api.text());
+  if (!address) return invalid(api.place() + ": " + address.error().message);
+  target.api = *address;
+  target.named = api.layer == Layer::flag || api.layer == Layer::variable;
+  target.origin = api.layer == Layer::built_in ? "the default; --api or MUSTER_API name another"
+                                               : "from " + api.from;
+  target.ns = client.text("namespace");
+  const Setting& timeout = client["request-timeout"];
+  auto span = core::parse_duration(timeout.text());
+  if (!span) return invalid(timeout.place() + ": " + span.error().message);
+  if (*span < 1) return invalid(timeout.place() + ": must be more than 0s");
+  target.request_timeout_ms = *span;
+  target.color = parse_when(client.text("color"));
+  return target;
+}
+
+std::unique_ptr<ApiClient> connect(const Target& target) {
+  auto client = std::make_unique<ApiClient>(target.api, target.origin);
+  client->set_timeout(target.request_timeout_ms);
+  // Who asks for a quick answer, as completion does, gets one.
+  if (is_here(target.api) && target.request_timeout_ms >= kConnectPatience)
+    client->set_patience(kConnectPatience);
+  return client;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,26 @@
+// Discovery: where the coordinator is, of the client's settings.
+//
+// --api, else MUSTER_API, else the key `api` of a configuration file, else 127.0.0.1:7117. An
+// address is HOST:PORT, http://HOST:PORT or a port of this machine alone.
+#pragma once
+
+#include "base/result.hpp"
+#include "cli/client/http.hpp"
+#include "cli/settings/config.hpp"
+#include "cli/settings/options.hpp"
+
+#include <memory>
+#include <string>
+
+namespace muster::cli {
+
+inline constexpr char kDefaultApi[] = "127.0.0.1:7117";
+
+Result<std::string> normal_address(const std::string& text);
+
+// What the client's settings say; invalid: an address or a span cannot be read.
+Result<Target> target_of(const Settings& client);
+
+std::unique_ptr<ApiClient> connect(const Target& target);
+
+}  // namespace muster::cli

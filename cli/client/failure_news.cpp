@@ -1,0 +1,48 @@
+#include "cli/client/failure_news.hpp"
+
+#include "cli/client/attempts.hpp"
+#include "cli/client/failures.hpp"
+#include "cli/client/objects.hpp"
+#include "cli/output/text.hpp"
+
+#include <iostream>
+
+namespace muster::cli {
+namespace {
+
+constexpr size_t kKindsMax = 8, kNewsLines = 5, kNewsBytes = 160;
+
+}  // namespace
+
+bool FailureNews::enough() const {
+  return kinds_.size() >= kKindsMax;
+}
+
+void FailureNews::tell(const std::vector<EndedAttempt>& ended, const std::function<void()>& first) {
+  for (const EndedAttempt& one : ended) {
+    if (!one.failed || enough() || !kinds_.insert(one.kind).second) continue;
+    std::string text = one.index < 0 ? one.pod : "index " + std::to_string(one.index);
+    text += " failed: " + cut(one_line(one.cause), kNewsBytes) + " (attempt " +
+            std::to_string(one.attempt) + ", node " + one.node + ")";
+    if (const std::string next = outlook(one); !next.empty()) text += "; " + next;
+    for (const std::string& line : last_words(client_, ns_, one.pod, kNewsLines))
+      text += "\n    | " + cut(line, kNewsBytes);
+    first();
+    std::cerr << "muster: " << text << std::endl;
+  }
+}
+
+// When it is tried again, as the coordinator sees it.
+std::string FailureNews::outlook(const EndedAttempt& one) {
+  std::string path = own_path(ns_, job_, "why");
+  if (one.index >= 0) path += "?index=" + std::to_string(one.index);
+  auto why = object(client_, path);
+  if (!why) return "";
+  const std::string state = text_at(*why, {"state"}), summary = text_at(*why, {"summary"});
+  if (state == "Failed") return one.index < 0 ? "" : "no retries left";
+  if (state == "Backoff" || (one.index >= 0 && state == "Running"))
+    return summary.substr(0, summary.find(" ("));
+  return "";
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,177 @@
+#include "cli/client/failures.hpp"
+
+#include "cli/client/objects.hpp"
+#include "cli/output/table.hpp"
+#include "cli/output/text.hpp"
+#include "core/index_set.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <tuple>
+
+namespace muster::cli {
+namespace {
+
+constexpr size_t kSaidBytes = 160;  // of what a pod said
+
+const Json kNoState;
+
+// How its first container ended; null when nothing of it did.
+const Json& terminated(const Json& pod) {
+  const Json& statuses = at(pod, {"status", "containerStatuses"});
+  return statuses.is_array() && !statuses.empty() ? at(statuses.front(), {"state", "terminated"})
+                                                  : kNoState;
+}
+
+bool earlier(const Failure& a, const Failure& b) {
+  return std::tie(a.ended, a.index, a.attempt, a.pod) <
+         std::tie(b.ended, b.index, b.attempt, b.pod);
+}
+
+// Of each index its last failure, of failed indexes alone when there are any: what the job failed
+// of, not what was made good by a retry.
+void keep_telling(std::vector<Failure>& all, const core::IndexSet& failed) {
+  std::map<int64_t, Failure> last;
+  for (Failure& f : all) {
+    if (f.index < 0) return;  // NonIndexed: each pod speaks for itself
+    if (!failed.empty() && !failed.contains(static_cast<uint32_t>(f.index))) continue;
+    const auto [there, fresh] = last.emplace(f.index, f);
+    if (!fresh && there->second.attempt < f.attempt) there->second = f;
+  }
+  all.clear();
+  for (auto& [index, failure] : last) all.push_back(std::move(failure));
+}
+
+}  // namespace
+
+std::string signal_name(int64_t signal) {
+  const char* name = sigabbrev_np(static_cast<int>(signal));
+  return name != nullptr ? std::string("SIG") + name : "signal " + std::to_string(signal);
+}
+
+std::string cause_of(const Json& pod) {
+  const Json& end = terminated(pod);
+  std::string text;
+  if (end.is_object()) {
+    const int64_t signal = number_at(end, {"signal"});
+    const std::string code = "exit " + std::to_string(number_at(end, {"exitCode"}));
+    text = signal != 0 ? signal_name(signal) + " (" + code + ")" : code;
+    const std::string reason = text_at(end, {"reason"});
+    if (!reason.empty() && reason != "Error" && reason != "Completed") text += ", " + reason;
+  }
+  const Json& disruption = condition_of(pod, "DisruptionTarget");
+  if (!disruption.is_null()) text += (text.empty() ? "" : ", ") + text_at(disruption, {"reason"});
+  std::string message = text_at(end, {"message"});
+  if (message.empty()) message = text_at(pod, {"status", "message"});
+  if (message.empty()) message = text_at(disruption, {"message"});
+  if (text.empty()) text = text_at(pod, {"status", "reason"});
+  if (!message.empty()) text += (text.empty() ? "" : ": ") + message;
+  return text.empty() ? "unknown" : text;
+}
+
+Failure failure_of(const Json& pod) {
+  Failure f;
+  f.pod = text_at(pod, {"metadata", "name"});
+  f.node = text_at(pod, {"spec", "nodeName"});
+  f.cause = cause_of(pod);
+  f.index = index_of(pod);
+  f.attempt = attempt_of(pod);
+  f.ended = text_at(terminated(pod), {"finishedAt"});
+  return f;
+}
+
+std::vector<std::string> last_words(ApiClient& client, const std::string& ns,
+                                    const std::string& pod, size_t lines) {
+  for (const char* stream : {"Stderr", "Stdout"}) {
+    auto log = client.get(object_path(Kind::pod, ns, pod) + "/log?stream=" + stream +
+                              "&tailLines=" + std::to_string(lines),
+                          "*/*");
+    if (!log) return {};
+    if (log->ok() && !log->body.empty()) return last_lines(log->body, lines);
+  }
+  return {};
+}
+
+Result<Failures> failures_of(ApiClient& client, const std::string& ns, const Json& job, size_t max,
+                             size_t lines) {
+  const std::string name = text_at(job, {"metadata", "name"});
+  auto pods = pods_of(client, ns, name, "", "status.phase=Failed");
+  if (!pods) return pods.error();
+  Failures out;
+  for (const Json& pod : *pods) out.shown.push_back(failure_of(pod));
+  std::sort(out.shown.begin(), out.shown.end(), earlier);
+  const int64_t completions = number_at(job, {"spec", "completions"});
+  if (end_of(job) == JobEnd::failed && completions > 0)
+    keep_telling(out.shown, core::IndexSet::parse_lenient(text_at(job, {"status", "failedIndexes"}),
+                                                          completions));
+  out.all = out.shown.size();
+  if (out.shown.size() > max) out.shown.resize(max);
+  for (Failure& f : out.shown) f.last_lines = last_words(client, ns, f.pod, lines);
+  return out;
+}
+
+std::string rule_text(const Json& job) {
+  const std::string reason = text_at(condition_of(job, "Failed"), {"reason"});
+  const auto limit = [&job](const char* field, const char* meaning) {
+    const Json& value = at(job, {"spec", field});
+    return std::string("spec.") + field + (value.is_number() ? ": " + dumped(value) : "") + ", " +
+           meaning;
+  };
+  if (reason == "BackoffLimitExceeded")
+    return limit("backoffLimit", "more pods than that have failed");
+  if (reason == "DeadlineExceeded")
+    return limit("activeDeadlineSeconds", "the job was active for longer");
+  if (reason == "MaxFailedIndexesExceeded")
+    return limit("maxFailedIndexes", "more indexes than that have failed");
+  if (reason == "FailedIndexes")
+    return limit("backoffLimitPerIndex", "an index failed more often than that");
+  if (reason == "PodFailurePolicy") return "spec.podFailurePolicy, a rule with action FailJob";
+  return "";
+}
+
+std::string more_text(const Failures& failures, const std::string& job, const std::string& ns) {
+  const std::string ns_flag = ns == "default" ? "" : " -n " + ns;
+  if (failures.shown.empty()) return "more: muster describe job " + job + ns_flag;
+  const Failure& f = failures.shown.front();
+  if (f.index < 0) return "more: muster logs " + f.pod + ns_flag;
+  return "more: muster logs job/" + job + " --index " + std::to_string(f.index) +
+         (f.attempt < 0 ? "" : " --attempt " + std::to_string(f.attempt)) + ns_flag;
+}
+
+std::string failures_text(const Failures& failures, const std::string& indent) {
+  std::vector<std::vector<std::string>> rows;
+  const bool indexed = !failures.shown.empty() && failures.shown.front().index >= 0;
+  if (indexed) {
+    rows.push_back({"INDEX", "ATTEMPT", "NODE", "CAUSE"});
+  } else {
+    rows.push_back({"POD", "NODE", "CAUSE"});
+  }
+  for (const Failure& f : failures.shown) {
+    const std::string node = f.node.empty() ? "<none>" : f.node;
+    if (indexed) {
+      rows.push_back({std::to_string(f.index), f.attempt < 0 ? "?" : std::to_string(f.attempt),
+                      node, cut(f.cause, kSaidBytes)});
+    } else {
+      rows.push_back({f.pod, node, cut(f.cause, kSaidBytes)});
+    }
+  }
+  const std::string table = aligned(rows, indent);
+  std::string out;
+  size_t row = 0;
+  for (size_t from = 0; from < table.size(); ++row) {
+    const size_t end = table.find('\n', from) + 1;
+    out += table.substr(from, end - from);
+    if (row > 0) {
+      for (const std::string& line : failures.shown[row - 1].last_lines)
+        out += indent + "    | " + cut(line, kSaidBytes) + "\n";
+    }
+    from = end;
+  }
+  if (failures.all > failures.shown.size()) {
+    out += indent + "... and " + std::to_string(failures.all - failures.shown.size()) + " more\n";
+  }
+  return out;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,113 @@
+#include "cli/client/follow.hpp"
+
+#include "cli/client/attempt_feed.hpp"
+#include "cli/client/failure_news.hpp"
+#include "cli/client/progress.hpp"
+#include "cli/output/text.hpp"
+#include "text/time_text.hpp"
+
+#include <algorithm>
+
+namespace muster::cli {
+namespace {
+
+constexpr Millis kFollowFirst = 10, kFollowMax = 250;  // between two looks
+constexpr size_t kFailuresMax = 5, kLinesMax = 5;
+
+}  // namespace
+
+Follow follow(ApiClient& client, Signals& signals, const std::string& ns, const std::string& name,
+              const FollowWishes& wishes) {
+  const Millis begin = boot_now(), timeout_ms = wishes.timeout_ms;
+  Millis answered = begin, pause = kFollowFirst;
+  const Millis pause_max = wishes.output != nullptr ? wishes.output->pause_max() : kFollowMax;
+  Progress progress(begin, wishes.color);
+  const bool all = wishes.output != nullptr && wishes.output->wants_ended();
+  AttemptFeed feed(client, ns, name, all);
+  FailureNews news(client, ns, name);
+  Follow out;
+  for (;;) {
+    auto job = object(client, object_path(Kind::job, ns, name));
+    const Millis now = boot_now();
+    if (job) {
+      answered = now;
+      out.job = std::move(*job);
+      const JobEnd end = end_of(out.job);
+      std::vector<EndedAttempt> ended;
+      if (all || (end == JobEnd::none && !news.enough())) ended = feed.look(out.job);
+      const auto clear = [&progress] { progress.clear(); };
+      if (wishes.output != nullptr) {
+        wishes.output->look(out.job, ended, end != JobEnd::none);
+        wishes.output->flush(clear);
+      }
+      if (end == JobEnd::none) news.tell(ended, clear);  // else the summary tells
+      progress.show(standing_of(out.job), now);
+      if (end != JobEnd::none) {
+        out.how = end == JobEnd::complete ? Followed::complete : Followed::failed;
+        return out;
+      }
+    } else {
+      out.error = job.error();
+      out.how = job.error().code == Errc::not_found ? Followed::gone : Followed::unreachable;
+      if (job.error().code != Errc::unavailable || now - answered > kAbsenceMax) return out;
+    }
+    if (wishes.stopped && wishes.stopped()) {
+      out.how = Followed::unreachable;
+      return out;
+    }
+    Millis rest = pause;
+    if (timeout_ms > 0) rest = std::clamp<Millis>(begin + timeout_ms - now, 0, pause);
+    if (signals.next(rest) != 0) {
+      out.how = Followed::interrupted;
+      return out;
+    }
+    if (timeout_ms > 0 && boot_now() - begin >= timeout_ms) {
+      out.how = Followed::timeout;
+      return out;
+    }
+    pause = std::min(pause * 3 / 2, pause_max);
+  }
+}
+
+namespace {
+
+std::string counts_text(const Json& job) {
+  const Standing s = standing_of(job);
+  const Json& failed = condition_of(job, "Failed");
+  std::string end = text_at(job, {"status", "completionTime"});
+  if (end.empty()) end = text_at(failed, {"lastTransitionTime"});
+  const auto from = parse_time(text_at(job, {"status", "startTime"})), to = parse_time(end);
+  std::string counts = s.completions >= 0 ? std::to_string(s.succeeded) + "/" +
+                                                std::to_string(s.completions) + " succeeded"
+                                          : std::to_string(s.succeeded) + " succeeded";
+  if (s.failed > 0)
+    counts += ", " + std::to_string(s.failed) + (s.failed == 1 ? " failed pod" : " failed pods");
+  if (s.failed_index_count > 0) counts += ", failed indexes " + s.failed_indexes;
+  if (from && to) counts += ", took " + short_span(*to - *from);
+  return counts;
+}
+
+}  // namespace
+
+std::string failure_details(ApiClient& client, const std::string& ns, const Json& job,
+                            const Hint& hint) {
+  std::string out;
+  if (const std::string rule = rule_text(job); !rule.empty()) out += "  by " + rule + "\n";
+  out += "  " + counts_text(job) + "\n";
+  auto failures = failures_of(client, ns, job, kFailuresMax, kLinesMax);
+  if (!failures) return out;
+  if (failures->all > 0) out += "\n" + failures_text(*failures, "  ") + "\n";
+  return out + "  " + hint(*failures) + "\n";
+}
+
+std::string summary_text(ApiClient& client, const std::string& ns, const Json& job,
+                         const Paint& paint, const Hint& hint) {
+  const std::string name = "job/" + text_at(job, {"metadata", "name"});
+  const Json& failed = condition_of(job, "Failed");
+  if (failed.is_null())
+    return name + " " + paint.green("Complete") + ": " + counts_text(job) + "\n";
+  return name + " " + paint.red("Failed") + ": " + text_at(failed, {"reason"}) + ": " +
+         text_at(failed, {"message"}) + "\n" + failure_details(client, ns, job, hint);
+}
+
+}  // namespace muster::cli

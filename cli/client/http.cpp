@@ -1,0 +1,196 @@
+#include "cli/client/http.hpp"
+
+#include "base/version.hpp"
+
+#include <kj/async-io.h>
+#include <kj/compat/http.h>
+
+#include <iostream>
+#include <unistd.h>
+#include <utility>
+
+namespace muster::cli {
+namespace {
+
+constexpr size_t kBodyMax = size_t{2} << 30;  // bytes; a list of 10^6 pods has 1.4 GB
+
+constexpr Millis kNextTry = 50;     // between two tries of a coordinator that is starting
+constexpr Millis kSilence = 1'000;  // before a person is told of the wait
+constexpr char kRefused[] = "connection refused";
+
+// "connect(fd, addr, addrlen): Connection refused" -> "connection refused"; of several lines the
+// first.
+std::string reason_of(const kj::Exception& e) {
+  std::string text = e.getDescription().cStr();
+  text = text.substr(0, text.find('\n'));
+  for (const char* known : {"Connection refused", "Connection reset", "No route to host",
+                            "Network is unreachable", "Broken pipe", "timed out"}) {
+    if (text.find(known) == std::string::npos) continue;
+    std::string reason = known;
+    reason[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(reason[0])));
+    return reason;
+  }
+  if (e.getType() == kj::Exception::Type::DISCONNECTED) return "the connection broke";
+  return text;
+}
+
+}  // namespace
+
+struct ApiClient::Loop {
+  kj::AsyncIoContext io = kj::setupAsyncIo();
+  kj::HttpHeaderTable::Builder builder;
+  kj::HttpHeaderId accept = builder.add("Accept");
+  kj::HttpHeaderId user_agent = builder.add("User-Agent");
+  kj::Own<kj::HttpHeaderTable> table = builder.build();
+  kj::Own<kj::NetworkAddress> address;  // null: not resolved yet
+  kj::Own<kj::HttpClient> kept;         // for GETs; null: none yet
+};
+
+ApiClient::ApiClient(std::string address, std::string origin)
+    : address_(std::move(address)), origin_(std::move(origin)), loop_(std::make_unique<Loop>()) {}
+
+ApiClient::~ApiClient() = default;
+
+void ApiClient::set_timeout(Millis timeout_ms) {
+  timeout_ms_ = timeout_ms;
+}
+
+Error ApiClient::unreachable(std::string why) const {
+  std::string message = "cannot reach the coordinator at " + address_ + ": " + why;
+  if (!origin_.empty()) {
+    message += " (" + origin_ +
+               ")\n  running jobs are not affected; what was accepted goes on"
+               "\n  check: is the coordinator up there, and is this its --api address? "
+               "endpoints.json in its data-dir tells";
+  }
+  return Error{Errc::unavailable, std::move(message), {}};
+}
+
+Result<Response> ApiClient::once(int method, const std::string& path, const char* accept,
+                                 const std::string* body, bool fresh,
+                                 const std::function<bool(std::string_view)>* sink,
+                                 const char* body_type) {
+  Response answer;
+  Loop& loop = *loop_;
+  kj::WaitScope& wait = loop.io.waitScope;
+  const auto failed = kj::runCatchingExceptions([&] {
+    kj::Timer& timer = loop.io.provider->getTimer();
+    const kj::Duration limit = timeout_ms_ * kj::MILLISECONDS;
+    if (loop.address.get() == nullptr) {
+      loop.address = timer
+                         .timeoutAfter(limit, loop.io.provider->getNetwork().parseAddress(
+                                                  address_.c_str(), 7117))
+                         .wait(wait);
+    }
+    if (fresh || loop.kept.get() == nullptr)
+      loop.kept = kj::newHttpClient(timer, *loop.table, *loop.address);
+    kj::HttpHeaders headers(*loop.table);
+    headers.set(kj::HttpHeaderId::HOST, kj::StringPtr(address_.c_str()));
+    headers.set(loop.accept, kj::StringPtr(accept));
+    headers.set(loop.user_agent, kj::str("muster/", kVersion));
+    kj::Maybe<uint64_t> size;
+    if (body != nullptr) {
+      headers.set(kj::HttpHeaderId::CONTENT_TYPE, kj::StringPtr(body_type));
+      size = uint64_t{body->size()};
+    }
+    auto request =
+        loop.kept->request(static_cast<kj::HttpMethod>(method), path.c_str(), headers, size);
+    kj::Promise<void> written = kj::READY_NOW;
+    if (body != nullptr) written = request.body->write(body->data(), body->size());
+    written = written.attach(kj::mv(request.body)).eagerlyEvaluate(nullptr);
+    auto response = timer.timeoutAfter(limit, kj::mv(request.response)).wait(wait);
+    answer.status = static_cast<int>(response.statusCode);
+    if (sink != nullptr && answer.status == 200) {
+      auto buffer = kj::heapArray<char>(64 * 1024);
+      for (;;) {
+        const size_t n = response.body->tryRead(buffer.begin(), 1, buffer.size()).wait(wait);
+        if (n == 0 || !(*sink)({buffer.begin(), n})) break;
+      }
+    } else {
+      auto text = timer.timeoutAfter(limit, response.body->readAllBytes(kBodyMax)).wait(wait);
+      answer.body.assign(reinterpret_cast<const char*>(text.begin()), text.size());
+    }
+  });
+  KJ_IF_MAYBE (exception, failed) {
+    loop.kept = nullptr;
+    if (exception->getType() == kj::Exception::Type::OVERLOADED) {  // the timer's
+      return unreachable("no answer within " + std::to_string(timeout_ms_ / 1000) + " s");
+    }
+    const std::string reason = reason_of(*exception);
+    refused_ = reason == kRefused;
+    return unreachable(reason);
+  }
+  refused_ = false;
+  // A stream that was left early may not be used again.
+  if (sink != nullptr) loop.kept = nullptr;
+  return answer;
+}
+
+// Nothing was done yet where nothing listens or where 503 is the answer: asking again is safe.
+Result<Response> ApiClient::patiently(const std::function<Result<Response>()>& ask) {
+  const Millis begin = boot_now();
+  for (bool told = false;;) {
+    auto answer = ask();
+    const bool starting = answer ? answer->status == 503 : refused_;
+    const Millis waited = boot_now() - begin;
+    if (!starting || waited >= patience_ms_) {
+      patience_ms_ = 0;
+      return answer;
+    }
+    if (waited >= kSilence && !std::exchange(told, true) && isatty(STDERR_FILENO) == 1)
+      std::cerr << "muster: waiting for a coordinator to serve at " << address_ << std::endl;
+    usleep(kNextTry * 1000);
+  }
+}
+
+Result<Response> ApiClient::get(const std::string& path, const char* accept) {
+  constexpr int kGet = static_cast<int>(kj::HttpMethod::GET);
+  return patiently([&] {
+    const bool kept = loop_->kept.get() != nullptr;
+    auto answer = once(kGet, path, accept, nullptr, false, nullptr);
+    if (!answer && kept) return once(kGet, path, accept, nullptr, true, nullptr);
+    return answer;
+  });
+}
+
+Result<Response> ApiClient::post(const std::string& path, const std::string& body) {
+  return patiently([&] {
+    return once(static_cast<int>(kj::HttpMethod::POST), path, kJson, &body, true, nullptr);
+  });
+}
+
+Result<Response> ApiClient::patch(const std::string& path, const std::string& body) {
+  return patiently([&] {
+    return once(static_cast<int>(kj::HttpMethod::PATCH), path, kJson, &body, true, nullptr,
+                kMergePatch);
+  });
+}
+
+Result<Response> ApiClient::remove(const std::string& path, const std::string& body) {
+  return patiently([&] {
+    return once(static_cast<int>(kj::HttpMethod::DELETE), path, kJson, &body, true, nullptr);
+  });
+}
+
+Result<Response> ApiClient::stream(const std::string& path, const char* accept,
+                                   const std::function<bool(std::string_view)>& sink) {
+  return patiently([&] {
+    return once(static_cast<int>(kj::HttpMethod::GET), path, accept, nullptr, true, &sink);
+  });
+}
+
+Result<Response> ApiClient::lines(const std::string& path, const char* accept,
+                                  const std::function<bool(std::string_view)>& sink) {
+  std::string pending;
+  return stream(path, accept, [&pending, &sink](std::string_view part) {
+    pending += part;
+    size_t from = 0;
+    for (size_t end; (end = pending.find('\n', from)) != std::string::npos; from = end + 1) {
+      if (end > from && !sink(std::string_view(pending).substr(from, end - from))) return false;
+    }
+    pending.erase(0, from);
+    return true;
+  });
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,180 @@
+#include "cli/client/objects.hpp"
+
+#include "cli/output/text.hpp"
+#include "core/pod_name.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace muster::cli {
+namespace {
+
+constexpr char kIndexKey[] = "batch.kubernetes.io/job-completion-index";
+// An attempt is looked for among this many; larger ones are not seen in practice.
+constexpr uint32_t kAttemptsMax = 100'000;
+
+Errc code_of(int status) {
+  if (status == 404 || status == 410) return Errc::not_found;
+  if (status == 409) return Errc::conflict;
+  if (status == 429) return Errc::overloaded;
+  if (status >= 500) return Errc::unavailable;
+  return Errc::invalid;
+}
+
+}  // namespace
+
+std::optional<Kind> parse_kind(std::string_view word) {
+  struct Word {
+    std::string_view text;
+    Kind kind;
+  };
+  static constexpr std::array kWords = {
+      Word{"job", Kind::job},        Word{"jobs", Kind::job},    Word{"job.batch", Kind::job},
+      Word{"jobs.batch", Kind::job}, Word{"pod", Kind::pod},     Word{"pods", Kind::pod},
+      Word{"po", Kind::pod},         Word{"node", Kind::node},   Word{"nodes", Kind::node},
+      Word{"no", Kind::node},        Word{"event", Kind::event}, Word{"events", Kind::event},
+      Word{"ev", Kind::event}};
+  for (const Word& known : kWords) {
+    if (known.text == word) return known.kind;
+  }
+  return std::nullopt;
+}
+
+const std::vector<std::string>& kind_words() {
+  static const std::vector<std::string> words = {"jobs", "pods", "nodes", "events"};
+  return words;
+}
+
+const char* kind_name(Kind kind) {
+  switch (kind) {
+    case Kind::job:
+      return "job.batch";
+    case Kind::pod:
+      return "pod";
+    case Kind::node:
+      return "node";
+    case Kind::event:
+      return "event";
+  }
+  return "";
+}
+
+std::string object_path(Kind kind, const std::string& ns, const std::string& name) {
+  std::string path = kind == Kind::job ? "/apis/batch/v1" : "/api/v1";
+  if (kind != Kind::node && !ns.empty()) path += "/namespaces/" + url_encoded(ns);
+  switch (kind) {
+    case Kind::job:
+      path += "/jobs";
+      break;
+    case Kind::pod:
+      path += "/pods";
+      break;
+    case Kind::node:
+      path += "/nodes";
+      break;
+    case Kind::event:
+      path += "/events";
+      break;
+  }
+  if (!name.empty()) path += "/" + url_encoded(name);
+  return path;
+}
+
+Error refusal(const Response& response) {
+  const Json status = read_json(response.body);
+  Error error{code_of(response.status), text_at(status, {"message"}), {}};
+  if (text_at(status, {"reason"}) == "AlreadyExists") error.code = Errc::exists;
+  if (error.message.empty()) {
+    error.message = "the coordinator answered HTTP " + std::to_string(response.status);
+    if (!status.is_object() && !response.body.empty())
+      error.message += ": " + cut(response.body, 200);
+  }
+  const std::string plural = text_at(status, {"details", "kind"});
+  const auto& plurals = kind_words();
+  if (response.status == 404 && std::find(plurals.begin(), plurals.end(), plural) != plurals.end())
+    error.message += "\n  see: muster get " + plural + (plural == "nodes" ? "" : " -A");
+  const Json& causes = at(status, {"details", "causes"});
+  if (response.status == 422 && !causes.empty()) {
+    // The message repeats all causes in one long line; they stand below it one by one.
+    error.message = text_at(status, {"details", "kind"}) + " \"" +
+                    text_at(status, {"details", "name"}) + "\" is invalid:";
+    for (const Json& cause : causes) {
+      error.violations.push_back(
+          {text_at(cause, {"field"}), Violation::Kind::invalid, "", text_at(cause, {"message"})});
+    }
+  }
+  return error;
+}
+
+Result<Json> object(ApiClient& client, const std::string& path) {
+  auto response = client.get(path);
+  if (!response) return response.error();
+  if (!response->ok()) return refusal(*response);
+  Json json = read_json(response->body);
+  if (!json.is_object()) {
+    return Error{Errc::unavailable,
+                 client.address() + " does not speak muster's API (GET " + path + ")",
+                 {}};
+  }
+  return json;
+}
+
+Result<std::vector<Json>> pods_of(ApiClient& client, const std::string& ns, const std::string& job,
+                                  const std::string& more_labels, const std::string& fields) {
+  std::string labels = "batch.kubernetes.io/job-name=" + job;
+  if (!more_labels.empty()) labels += "," + more_labels;
+  std::string path = object_path(Kind::pod, ns) + "?labelSelector=" + url_encoded(labels);
+  if (!fields.empty()) path += "&fieldSelector=" + url_encoded(fields);
+  auto list = object(client, path);
+  if (!list) return list.error();
+  std::vector<Json> pods;
+  if (const auto items = list->find("items"); items != list->end() && items->is_array()) {
+    for (Json& pod : *items) pods.push_back(std::move(pod));
+  }
+  return pods;
+}
+
+Result<Json> change_object(ApiClient& client, const std::string& path, const Json& patch) {
+  auto answer = client.patch(path, dumped(patch));
+  if (!answer) return answer.error();
+  if (!answer->ok()) return refusal(*answer);
+  return read_json(answer->body);
+}
+
+Result<Json> create_job(ApiClient& client, const std::string& ns, const std::string& manifest,
+                        bool dry_run) {
+  std::string path = object_path(Kind::job, ns) + "?fieldManager=muster&fieldValidation=Strict";
+  if (dry_run) path += "&dryRun=All";
+  auto response = client.post(path, manifest);
+  if (!response) return response.error();
+  if (!response->ok()) return refusal(*response);
+  return read_json(response->body);
+}
+
+JobEnd end_of(const Json& job) {
+  if (!condition_of(job, "Complete").is_null()) return JobEnd::complete;
+  if (!condition_of(job, "Failed").is_null()) return JobEnd::failed;
+  return JobEnd::none;
+}
+
+int64_t index_of(const Json& pod) {
+  const std::string text = text_at(pod, {"metadata", "annotations", kIndexKey});
+  int64_t index = -1;
+  if (std::from_chars(text.data(), text.data() + text.size(), index).ec != std::errc()) return -1;
+  return index;
+}
+
+int64_t attempt_of(const Json& pod) {
+  const int64_t index = index_of(pod);
+  const Json& owners = at(pod, {"metadata", "ownerReferences"});
+  if (index < 0 || !owners.is_array() || owners.empty()) return -1;
+  const std::string uid = text_at(pod, {"metadata", "uid"});
+  const std::string job_uid = text_at(owners.front(), {"uid"});
+  for (uint32_t attempt = 0; attempt < kAttemptsMax; ++attempt) {
+    if (core::pod_uid(job_uid, {static_cast<uint32_t>(index), attempt}) == uid) return attempt;
+  }
+  return -1;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,65 @@
+// Progress: how far jobs are, for a person who watches. The texts are pure functions of what was
+// seen; status_line.hpp has how they are shown.
+#pragma once
+
+#include "base/clock.hpp"
+#include "cli/output/json.hpp"
+#include "cli/output/status_line.hpp"
+
+#include <cstdint>
+#include <deque>
+#include <string>
+
+namespace muster::cli {
+
+// What Job objects say about how far they are; of several, the sum.
+struct Standing {
+  int64_t completions = -1;  // -1: as many as it takes (NonIndexed without completions)
+  int64_t succeeded = 0;     // pods; of an Indexed job: indexes
+  int64_t failed = 0;        // pods
+  int64_t running = 0;       // started and not over
+  int64_t active = 0;        // running ones and those that wait for a slot
+  int64_t terminating = 0;
+  int64_t failed_index_count = 0;
+  std::string failed_indexes;  // empty also when they are of several jobs
+  bool suspended = false;
+  int64_t jobs = 1, jobs_over = 0;
+  bool operator==(const Standing&) const = default;
+
+  int64_t settled() const { return succeeded + failed_index_count; }
+  void add(const Standing& other);
+};
+
+Standing standing_of(const Json& job);
+
+// Settled indexes a second over the last half minute.
+class Rate {
+ public:
+  void add(Millis now, int64_t settled);
+  double per_second() const;
+
+ private:
+  std::deque<std::pair<Millis, int64_t>> seen_;
+};
+
+// "12/20  running 4  failed indexes 3 (7,9-10)  2.1/s  eta 00:04  00:07"; `bar` columns of a bar
+// before it, 0 for none.
+std::string progress_text(const Standing& standing, double per_second, Millis elapsed_ms,
+                          size_t bar);
+
+// An index set in at most `width` characters: whole intervals, then "...".
+std::string cut_set(const std::string& indexes, size_t width);
+
+class Progress {
+ public:
+  Progress(Millis now, When color) : line_(now, color) {}
+  void show(const Standing& standing, Millis now);
+  // Takes the updating line away, so that something else can be printed.
+  void clear() { line_.clear(); }
+
+ private:
+  StatusLine line_;
+  Rate rate_;
+};
+
+}  // namespace muster::cli

@@ -1,0 +1,29 @@
+#include "cli/client/signals.hpp"
+
+#include <ctime>
+#include <pthread.h>
+
+namespace muster::cli {
+
+Signals::Signals() {
+  sigemptyset(&set_);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    std::signal(signal, SIG_DFL);
+    sigaddset(&set_, signal);
+  }
+  pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+}
+
+int Signals::next(Millis wait_ms) {
+  if (wait_ms < 0) {
+    const int signal = sigwaitinfo(&set_, nullptr);
+    return signal > 0 ? signal : 0;
+  }
+  timespec wait{};
+  wait.tv_sec = static_cast<time_t>(wait_ms / 1000);
+  wait.tv_nsec = static_cast<long>(wait_ms % 1000 * 1'000'000);
+  const int signal = sigtimedwait(&set_, nullptr, &wait);
+  return signal > 0 ? signal : 0;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,281 @@
+#include "cli/line/app.hpp"
+
+#include "cli/line/grammar.hpp"
+#include "cli/line/parser.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/output/text.hpp"
+
+#include <charconv>
+#include <iostream>
+
+namespace muster::cli {
+namespace {
+
+// Help in our words: what a verb takes by what it is, not by the parser's name of it.
+class Help : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string words = " COMMAND";
+    if (app->get_parent() != nullptr) {
+      const auto found = app->get_options([](const CLI::Option* o) { return o->get_positional(); });
+      words = found.empty() ? "" : " " + found.front()->get_type_name();
+    }
+    return "Usage: " + name + words + " [flags]\n";
+  }
+  std::string make_option_name(const CLI::Option* option, bool positional) const override {
+    return positional ? option->get_type_name() : CLI::Formatter::make_option_name(option, false);
+  }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const bool bare = option->get_type_size() == 0 || option->get_positional();
+    return bare ? "" : " " + option->get_type_name();
+  }
+};
+
+std::vector<Verb> all_verbs(CLI::App& root, const std::vector<std::string>& tail,
+                            const Config& config) {
+  std::vector<Verb> verbs = job_verbs(root, tail);
+  for (Verb& verb : show_verbs(root, config)) verbs.push_back(std::move(verb));
+  for (Verb& verb : state_verbs(root)) verbs.push_back(std::move(verb));
+  return verbs;
+}
+
+std::unique_ptr<CLI::App> new_root() {
+  auto root = std::make_unique<CLI::App>(
+      "muster runs indexed batch jobs as real processes, with the semantics of a Kubernetes Job.",
+      "muster");
+  root->footer(
+      "A first job:\n  muster run -n 10 -- sh -c 'echo hello $JOB_COMPLETION_INDEX'\n"
+      "Run `muster COMMAND --help` for the flags of a command.\n"
+      "Exit codes: 0 success, 1 the job failed, 2 usage error, 3 not found, 4 coordinator "
+      "unreachable,\n"
+      "5 rejected, 124 --timeout expired, 130 interrupted.");
+  auto help = std::make_shared<Help>();
+  help->label("Positionals", "Arguments");
+  root->formatter(help);
+  root->require_subcommand(0, 1);
+  root->option_defaults()->group("Flags");
+  root->set_help_flag("-h,--help", "Show this help");
+  return root;
+}
+
+Parsed usage(const std::string& verb, const std::string& message) {
+  const std::string name = verb.empty() ? "muster" : "muster " + verb;
+  return {std::nullopt,
+          fail(kUsage, (verb.empty() ? "" : verb + ": ") + message + " (see " + name + " --help)")};
+}
+
+std::vector<std::string> names_of(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) names.push_back("-" + name);
+  for (const std::string& name : option.get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+// What the parser did not take: an unknown flag before all else, with the nearest known one.
+std::string leftover(const CLI::App& app) {
+  const std::vector<std::string> rest = app.remaining();
+  std::vector<std::string> known;
+  for (const CLI::Option* option : app.get_options()) {
+    for (std::string& name : names_of(*option)) known.push_back(std::move(name));
+  }
+  for (const std::string& word : rest) {
+    if (word.size() < 2 || word.front() != '-') continue;
+    const std::string flag = word.substr(0, word.find('='));
+    // Of one letter everything is near.
+    return "`" + flag + "`: unknown flag" + (flag.size() > 3 ? did_you_mean(flag, known) : "");
+  }
+  return rest.empty() ? "" : "`" + rest.front() + "`: unexpected argument";
+}
+
+// What CLI11 says, in our own form: "--output needs a FORM", "needs job/J...".
+std::string complaint(const CLI::ParseError& error, const CLI::App& app) {
+  if (std::string words = leftover(app); !words.empty()) return words;
+  std::string said = error.what();
+  std::replace(said.begin(), said.end(), '\n', ' ');
+  for (const CLI::Option* option : app.get_options()) {
+    const std::string name = option->get_name();
+    const bool positional = option->get_positional();
+    if (said == name + " is required")
+      return "needs " + (positional ? "" : name + " ") + option->get_type_name() + ": " +
+             option->get_description();
+    if (!positional && said.starts_with(name + ": ") && said.ends_with(" missing"))
+      return name + " needs a value: " + option->get_type_name();
+    if (positional && said.starts_with(name + ": ")) return said.substr(name.size() + 2);
+    if (said.starts_with(name + " requires "))
+      return name + " requires " + said.substr(name.size() + 10);
+  }
+  return said;
+}
+
+// What people try first: --version, help [VERB].
+std::vector<std::string> translated(const std::vector<std::string>& words) {
+  if (words.size() > 1 && words[1] == "--version") return {words[0], "version", "--client"};
+  if (words.size() == 2 && words[1] == "help") return {words[0], "--help"};
+  if (words.size() == 3 && words[1] == "help") return {words[0], words[2], "--help"};
+  return words;
+}
+
+// The first word that is no flag: the verb that was meant, known or not.
+std::string meant_verb(const std::vector<std::string>& words) {
+  for (size_t i = 1; i < words.size(); ++i) {
+    if (!words[i].starts_with('-')) return words[i];
+  }
+  return "";
+}
+
+VerbWords words_of(const CLI::App& app) {
+  VerbWords verb{
+      app.get_name(), app.get_group(), app.get_description(), "", "", {}, app.get_footer(), {}};
+  for (CLI::Option* option : const_cast<CLI::App&>(app).get_options()) {
+    std::vector<std::string> words;
+    try {
+      const std::string mark = option->get_validator(0)->get_name();
+      if (mark.starts_with(kWordsMark)) {
+        std::string rest = mark.substr(sizeof kWordsMark - 1);
+        for (size_t bar; (bar = rest.find('|')) != std::string::npos; rest.erase(0, bar + 1))
+          words.push_back(rest.substr(0, bar));
+        words.push_back(rest);
+      }
+    } catch (const CLI::OptionNotFound&) {  // it has none
+    }
+    if (option->get_positional()) {
+      verb.what = option->get_type_name();
+      verb.what_help = option->get_description();
+      verb.what_words = std::move(words);
+      continue;
+    }
+    const bool toggle = option->get_items_expected_max() == 0;
+    verb.flags.push_back({names_of(*option), toggle ? "" : option->get_type_name(),
+                          option->get_description(), std::move(words), option->get_required()});
+  }
+  return verb;
+}
+
+}  // namespace
+
+CLI::Validator one_of(const std::vector<std::string>& words) {
+  std::string name = kWordsMark, text;
+  for (const std::string& word : words) {
+    name += (text.empty() ? "" : "|") + word;
+    text += (text.empty() ? "" : ", ") + word;
+  }
+  return {[words, text](std::string& value) {
+            if (std::find(words.begin(), words.end(), value) != words.end()) return std::string();
+            return "`" + value + "`: must be one of " + text + did_you_mean(value, words);
+          },
+          "", name};
+}
+
+CLI::Validator whole(int64_t low, int64_t high) {
+  return {[low, high](std::string& value) {
+            int64_t number = 0;
+            const char* end = value.data() + value.size();
+            const auto read = std::from_chars(value.data(), end, number);
+            if (read.ec == std::errc{} && read.ptr == end && number >= low && number <= high)
+              return std::string();
+            return "`" + value + "`: must be a whole number, " + std::to_string(low) + " to " +
+                   std::to_string(high);
+          },
+          ""};
+}
+
+Verb new_verb(CLI::App& root, const char* group, const std::string& name, const std::string& help) {
+  Verb verb;
+  verb.app = root.add_subcommand(name, help)->group(group);
+  verb.app->set_help_flag("-h,--help", "Show this help");
+  return verb;
+}
+
+CLI::Option* add_key(const Verb& verb, const Key& key, const std::string& names) {
+  const std::string flag = names.empty() ? std::string("--") + key.name : names;
+  const std::string name = key.name;
+  std::string help = key.help;
+  if (*key.fallback != '\0' && key.form != Key::Form::toggle)
+    help += " (default " + std::string(key.fallback) + ")";
+  const auto flags = verb.flags;
+  if (key.form == Key::Form::toggle) {
+    return verb.app->add_flag_function(
+        flag, [flags, name](int64_t count) { (*flags)[name] = {count > 0 ? "true" : "false"}; },
+        help);
+  }
+  CLI::Option* option = nullptr;
+  if (key.form == Key::Form::list) {
+    option = verb.app->add_option_function<std::vector<std::string>>(
+        flag, [flags, name](const std::vector<std::string>& values) { (*flags)[name] = values; },
+        help);
+    option->allow_extra_args(false)->take_all();
+  } else {
+    option = verb.app->add_option_function<std::string>(
+        flag, [flags, name](const std::string& value) { (*flags)[name] = {value}; }, help);
+  }
+  if (!key.words.empty()) option->check(one_of(key.words));
+  return option->type_name(key.type);
+}
+
+void add_target(const Verb& verb, const std::string& ns_flags) {
+  const auto key = [](const char* name) -> const Key& { return *find_key(Section::client, name); };
+  add_key(verb, key("api"))->group("Coordinator");
+  if (!ns_flags.empty()) add_key(verb, key("namespace"), ns_flags)->group("Coordinator");
+  add_key(verb, key("request-timeout"))->group("Coordinator");
+  add_key(verb, key("color"))->group("Coordinator");
+}
+
+void add_log_level(CLI::App& app, std::string& level) {
+  app.add_option("--log-level", level, "Log level (default " + level + ")")
+      ->check(one_of(find_key(Section::coordinator, "log-level")->words))
+      ->type_name("LEVEL");
+}
+
+std::vector<VerbWords> grammar() {
+  const auto root = new_root();
+  std::vector<VerbWords> out;
+  for (const Verb& verb : all_verbs(*root, {}, {})) out.push_back(words_of(*verb.app));
+  return out;
+}
+
+Parsed parse(int argc, const char* const* argv, const Config& config) {
+  // What follows `--` belongs to somebody else's command, dashes and all.
+  const std::vector<std::string> given(argv, argv + argc);
+  const auto dashes = std::find(given.begin(), given.end(), "--");
+  std::vector<std::string> tail(dashes == given.end() ? dashes : dashes + 1, given.end());
+  const std::vector<std::string> words = translated({given.begin(), dashes});
+
+  const auto root = new_root();
+  const std::vector<Verb> verbs = all_verbs(*root, tail, config);
+  const std::string meant = meant_verb(words);
+  std::vector<std::string> names;
+  for (const Verb& verb : verbs) names.push_back(verb.app->get_name());
+  const auto found = std::find(names.begin(), names.end(), meant);
+  if (words.size() > 1 && words[1].starts_with('-') && words[1] != "-h" && words[1] != "--help")
+    return usage("", "`" + words[1] + "`: flags follow the command: muster COMMAND [flags]");
+  if (!meant.empty() && found == names.end())
+    return usage("", "`" + meant + "`: unknown command" + did_you_mean(meant, names));
+  const CLI::App& spoken = meant.empty() ? *root : *verbs[found - names.begin()].app;
+  try {
+    root->parse(std::vector<std::string>(words.rbegin(), words.rend() - 1));
+  } catch (const CLI::CallForHelp& help) {
+    return {std::nullopt, root->exit(help, std::cout, std::cerr) == 0 ? kDone : kUsage};
+  } catch (const CLI::ParseError& error) {
+    return usage(meant, complaint(error, spoken));
+  }
+  for (const Verb& verb : verbs) {
+    if (!verb.app->parsed()) continue;
+    if (!tail.empty() && verb.app->get_name() != "run") return usage(meant, "`--` is only for run");
+    auto settings =
+        (verb.configured ? config : Config()).resolve(verb.section, *verb.flags, *verb.given_file);
+    if (!settings) return usage(meant, settings.error().message);
+    Target target;
+    if (verb.section == Section::client) {
+      auto told = target_of(*settings);
+      if (!told) return usage(meant, told.error().message);
+      target = *told;
+    }
+    Judged judged = verb.finish(*settings, target);
+    if (auto* wrong = std::get_if<Usage>(&judged)) return usage(meant, wrong->message);
+    return {std::get<Options>(std::move(judged)), 0};
+  }
+  std::cout << root->help();
+  return {std::nullopt, kUsage};
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,165 @@
+#include "cli/line/reference.hpp"
+
+#include "cli/output/text.hpp"
+
+#include <cctype>
+
+namespace muster::cli {
+namespace {
+
+constexpr char kManHead[] = R"(muster(1)
+
+# NAME
+
+muster - indexed batch jobs as real processes, with the semantics of a Kubernetes Job
+
+# SYNOPSIS
+
+*muster* _VERB_ [_FLAGS_...] [_WORDS_...]++
+*muster* _VERB_ *--help*
+
+# DESCRIPTION
+
+A coordinator (*muster-coordinator*(8)) decides, agents (*muster-agent*(8)) run the processes, and everything that was
+accepted, started or ended is on disk before anybody is told. All other verbs are clients of the coordinator's HTTP API, which
+is Kubernetes' own: kubectl works as well. *muster run* brings a coordinator and an agent of its own.
+
+The coordinator is found by *--api*, else *MUSTER_API*, else the configuration (*muster-config*(5)), else at
+127.0.0.1:7117. Manifests are those of *muster-job*(5).
+)";
+
+constexpr char kManTail[] = R"(
+# EXIT STATUS
+
+|[ *0*
+:[ done; of *run* and *wait*: the job is Complete
+|  *1*
+:  the job Failed
+|  *2*
+:  wrong usage, or a configuration that cannot be read
+|  *3*
+:  no such object
+|  *4*
+:  the coordinator is not reachable
+|  *5*
+:  rejected: invalid, a conflict, an unreadable manifest
+|  *124*
+:  *--timeout* passed, the job goes on
+|  *130*
+:  interrupted
+
+# ENVIRONMENT
+
+*MUSTER_API*, *MUSTER_NAMESPACE* and the other variables of *muster-config*(5). *NO_COLOR*: no colours. *TMPDIR*: where
+*muster run* without *--data-dir* keeps its state.
+
+# FILES
+
+_~/.config/muster/config.yaml_, _/etc/muster/config.yaml_: see *muster-config*(5).
+
+# SEE ALSO
+
+*muster-job*(5), *muster-config*(5), *muster-coordinator*(8), *muster-agent*(8), *kubectl*(1)
+)";
+
+// Text that scdoc shall print as it is.
+std::string plain(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '\\' || c == '*' || c == '_' || c == '[' || c == '#' || c == '|') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+// A footer: what is indented are examples, the rest is text.
+std::string man_footer(const std::string& footer) {
+  std::string out, rest = footer + "\n";
+  bool literal = false;
+  for (size_t end; (end = rest.find('\n')) != std::string::npos; rest.erase(0, end + 1)) {
+    const std::string line = rest.substr(0, end);
+    const bool example = line.starts_with("  ");
+    if (example != literal) out += "```\n";
+    if (literal && !example) out += "\n";
+    literal = example;
+    out += example ? line.substr(2) + "\n" : plain(line) + "\n\n";
+  }
+  return out + (literal ? "```\n" : "");
+}
+
+bool is_daemon(const VerbWords& verb) {
+  return verb.name == "coordinator" || verb.name == "agent";
+}
+
+std::string flag_text(const Key& key) {
+  return std::string("--") + key.name + (*key.type != '\0' ? std::string(" ") + key.type : "");
+}
+
+}  // namespace
+
+std::string man_flags(const VerbWords& verb) {
+  std::string out;
+  for (const FlagWords& flag : verb.flags) {
+    std::string names;
+    for (const std::string& name : flag.names)
+      names += (names.empty() ? "*" : ", *") + plain(name) + "*";
+    out += names + (flag.type.empty() ? "" : " _" + plain(flag.type) + "_") + "\n\t" +
+           plain(flag.help) + (flag.required ? ". It is needed" : "") + ".\n\n";
+  }
+  return out;
+}
+
+std::string man_page(const std::vector<VerbWords>& verbs) {
+  std::string out = kManHead, group;
+  for (const VerbWords& verb : verbs) {
+    if (is_daemon(verb)) continue;
+    if (verb.group != group) out += "\n# " + upper(verb.group) + "\n";
+    group = verb.group;
+    out += "\n## muster " + verb.name + (verb.what.empty() ? "" : " " + plain(verb.what)) + "\n\n" +
+           plain(verb.help) + ".";
+    if (!verb.what_help.empty()) out += " Arguments: " + plain(verb.what_help) + ".";
+    out += "\n\n" + man_flags(verb) + man_footer(verb.footer);
+  }
+  return out + kManTail;
+}
+
+std::string keys_markdown() {
+  std::string out = "| key | flag | variable | default | what |\n| --- | --- | --- | --- | --- |\n";
+  for (const Section section : kSections) {
+    for (const Key& key : keys_of(section)) {
+      const std::string fallback = key.fallback;
+      out += "| `" + full_name(section, key) + "` | `" + flag_text(key) + "` | `" +
+             variable_of(section, key) + "` | " + (fallback.empty() ? "" : "`" + fallback + "`") +
+             " | " + key.help;
+      for (size_t i = 0; i < key.words.size(); ++i)
+        out += (i == 0 ? ": `" : ", `") + key.words[i] + "`";
+      out += " |\n";
+    }
+  }
+  return out;
+}
+
+std::string keys_man() {
+  std::string out;
+  for (const Section section : kSections) {
+    for (const Key& key : keys_of(section)) {
+      out += "*" + plain(full_name(section, key)) + "* (" + plain(variable_of(section, key)) + ")" +
+             (*key.fallback == '\0' ? "" : ", default " + plain(key.fallback)) + "\n\t" +
+             plain(key.help);
+      for (size_t i = 0; i < key.words.size(); ++i) out += (i == 0 ? ": " : ", ") + key.words[i];
+      out += ".\n\n";
+    }
+  }
+  return out;
+}
+
+std::string with_part(const std::string& text, const std::string& begin, const std::string& end,
+                      const std::string& part) {
+  const size_t from = text.find(begin + "\n");
+  if (from == std::string::npos) return text;
+  const size_t start = from + begin.size() + 1;
+  const size_t stop = text.find(end + "\n", start);
+  return stop == std::string::npos ? text : text.substr(0, start) + part + text.substr(stop);
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,36 @@
+#include "cli/output/exit_codes.hpp"
+
+#include <iostream>
+
+namespace muster::cli {
+
+int fail(int code, const std::string& message) {
+  std::cout.flush();
+  std::cerr << "muster: " << message << "\n";
+  return code;
+}
+
+int fail(const Error& error, const std::string& what) {
+  std::cout.flush();
+  std::cerr << "muster: " << (what.empty() ? "" : what + ": ") << error.message << "\n";
+  for (const Violation& v : error.violations)
+    std::cerr << "  " << v.path << ": " << v.detail << "\n";
+  return exit_code(error.code);
+}
+
+Exit exit_code(Errc code) {
+  switch (code) {
+    case Errc::not_found:
+      return kNotFound;
+    case Errc::unavailable:
+      return kUnreachable;
+    case Errc::invalid:
+    case Errc::exists:
+    case Errc::conflict:
+    case Errc::overloaded:
+      return kRejected;
+  }
+  return kRejected;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,76 @@
+#include "cli/output/table.hpp"
+
+#include "cli/output/text.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace muster::cli {
+namespace {
+
+constexpr size_t kGap = 3;  // spaces between columns
+
+std::string cell_text(const Json& cell) {
+  if (cell.is_null()) return "<none>";
+  if (!cell.is_string()) return dumped(cell);
+  std::string text = cell.get<std::string>();
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text.empty() ? "<none>" : text;
+}
+
+void grow(std::vector<size_t>& widths, const std::vector<std::string>& row) {
+  if (widths.size() < row.size()) widths.resize(row.size());
+  for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+}
+
+std::string line(const std::vector<std::string>& row, const std::vector<size_t>& widths) {
+  std::string out;
+  for (size_t i = 0; i < row.size(); ++i) {
+    out += row[i];
+    if (i + 1 < row.size()) out.append(widths[i] - row[i].size() + kGap, ' ');
+  }
+  while (!out.empty() && out.back() == ' ') out.pop_back();
+  return out + "\n";
+}
+
+}  // namespace
+
+std::string TablePrinter::lines(const Json& table) {
+  if (const Json& columns = at(table, {"columnDefinitions"});
+      names_.empty() && columns.is_array()) {
+    if (namespaces_) names_.emplace_back("NAMESPACE");
+    for (const Json& column : columns) {
+      shown_.push_back(wide_ || number_at(column, {"priority"}) == 0);
+      if (shown_.back()) names_.push_back(upper(text_at(column, {"name"})));
+    }
+  }
+  std::vector<std::vector<std::string>> rows;
+  for (const Json& entry : at(table, {"rows"})) {
+    std::vector<std::string>& row = rows.emplace_back();
+    if (namespaces_) row.push_back(text_at(entry, {"object", "metadata", "namespace"}));
+    const Json& cells = at(entry, {"cells"});
+    for (size_t i = 0; i < cells.size() && i < shown_.size(); ++i) {
+      if (shown_[i]) row.push_back(cell_text(cells[i]));
+    }
+    grow(widths_, row);
+  }
+  if (rows.empty()) return "";
+  std::string out;
+  if (headers_ && !header_done_) {
+    grow(widths_, names_);
+    out += line(names_, widths_);
+  }
+  header_done_ = true;
+  for (const auto& row : rows) out += line(row, widths_);
+  return out;
+}
+
+std::string aligned(const std::vector<std::vector<std::string>>& rows, const std::string& indent) {
+  std::vector<size_t> widths;
+  for (const auto& row : rows) grow(widths, row);
+  std::string out;
+  for (const auto& row : rows) out += indent + line(row, widths);
+  return out;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,32 @@
+// Tables: columns as wide as their widest cell, as kubectl prints them.
+#pragma once
+
+#include "cli/output/json.hpp"
+
+#include <string>
+#include <vector>
+
+namespace muster::cli {
+
+class TablePrinter {
+ public:
+  TablePrinter(bool wide, bool headers, bool namespaces)
+      : wide_(wide), headers_(headers), namespaces_(namespaces) {}
+
+  // The lines of one kind: Table answer, the header before the first. Widths only grow, so that the
+  // rows of a watch line up with what stands above them.
+  std::string lines(const Json& table);
+
+ private:
+  const bool wide_, headers_, namespaces_;
+  bool header_done_ = false;
+  std::vector<std::string> names_;
+  std::vector<bool> shown_;
+  std::vector<size_t> widths_;
+};
+
+// Rows of cells, three spaces between columns, none at the end of a line; each line begins with
+// `indent`.
+std::string aligned(const std::vector<std::vector<std::string>>& rows, const std::string& indent);
+
+}  // namespace muster::cli

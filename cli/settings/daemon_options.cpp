@@ -1,0 +1,169 @@
+#include "cli/settings/daemon_options.hpp"
+
+#include "core/spec/duration.hpp"
+#include "core/spec/quantity.hpp"
+#include "core/spec/well_known.hpp"
+
+#include <charconv>
+#include <limits>
+
+namespace muster::cli {
+namespace {
+
+constexpr uint32_t kDevicesMax = 100'000;  // of one name; more is a slip
+
+// Reads values of settings into their targets; what is wrong first is kept, the rest is skipped.
+class Reader {
+ public:
+  explicit Reader(const Settings& settings) : settings_(settings) {}
+
+  Status status() const { return problem_.empty() ? Status(Nothing{}) : invalid(problem_); }
+  const Setting& setting(const char* name) const { return settings_[name]; }
+  void fail(const char* name, const std::string& what) {
+    if (problem_.empty()) problem_ = setting(name).place() + ": " + what;
+  }
+
+  void text(const char* name, std::string& target) const { target = setting(name).text(); }
+  void toggle(const char* name, bool& target) const { target = setting(name).text() == "true"; }
+
+  void span(const char* name, Millis& target) {
+    const std::string text = setting(name).text();
+    auto parsed = core::parse_duration(text == "0" ? "0s" : text);
+    if (!parsed) return fail(name, parsed.error().message);
+    target = *parsed;
+  }
+
+  template <class T>
+  void whole(const char* name, int64_t low, int64_t high, T& target) {
+    const std::string text = setting(name).text();
+    if (text.empty()) return;
+    int64_t number = 0;
+    const auto read = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (read.ec != std::errc{} || read.ptr != text.data() + text.size() || number < low ||
+        number > high) {
+      return fail(name, "`" + text + "`: must be a whole number, " + std::to_string(low) + " to " +
+                            std::to_string(high));
+    }
+    target = static_cast<T>(number);
+  }
+
+  void quantity(const char* name, int64_t divisor, uint64_t& target) {
+    const std::string text = setting(name).text();
+    if (text.empty()) return;
+    auto milli = core::parse_quantity_milli(text);
+    if (!milli || *milli <= 0)
+      return fail(name, "`" + text + "` is not a positive quantity, such as 4, 500m or 16Gi");
+    target = static_cast<uint64_t>(*milli / divisor);
+  }
+
+ private:
+  const Settings& settings_;
+  std::string problem_;
+};
+
+void read_resources(Reader& read, std::map<std::string, uint32_t>& resources) {
+  for (const std::string& resource : read.setting("resource").values) {
+    const size_t equals = resource.find('=');
+    const std::string name = resource.substr(0, equals);
+    const std::string count = equals == std::string::npos ? "" : resource.substr(equals + 1);
+    const char* end = count.data() + count.size();
+    uint32_t number = 0;
+    const auto parsed = std::from_chars(count.data(), end, number);
+    if (name.find('/') == std::string::npos || parsed.ec != std::errc{} || parsed.ptr != end ||
+        number == 0 || number > kDevicesMax) {
+      return read.fail("resource",
+                       "`" + resource +
+                           "`: must be NAME=COUNT, such as nvidia.com/gpu=4: a name with a `/` and "
+                           "a whole number of at least 1");
+    }
+    resources[name] = number;
+  }
+}
+
+void read_hosts(Reader& read, std::vector<std::string>& hosts) {
+  for (const std::string& host : read.setting("api-host").values) {
+    if (host.empty() || host.find_first_of(":/ ") != std::string::npos)
+      return read.fail("api-host", "`" + host + "`: must be a name without a port");
+    hosts.push_back(host);
+  }
+}
+
+void read_labels(Reader& read, std::map<std::string, std::string>& labels) {
+  for (const std::string& label : read.setting("label").values) {
+    const size_t equals = label.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return read.fail("label", "`" + label + "`: must be KEY=VALUE");
+    labels[label.substr(0, equals)] = label.substr(equals + 1);
+  }
+}
+
+}  // namespace
+
+Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
+  CoordinatorOptions all;
+  coordinator::Options& o = all.options;
+  Reader read(settings);
+  read.text("data-dir", o.data_dir);
+  read.text("api", o.api);
+  read.text("listen", o.listen);
+  read_hosts(read, o.api_hosts);
+  read.text("log-level", all.log_level);
+  read.span("pod-failure-backoff-base", o.backoff_base_ms);
+  read.span("pod-failure-backoff-max", o.backoff_max_ms);
+  read.span("node-grace", o.node_grace_ms);
+  read.whole("finished-jobs-max", 0, std::numeric_limits<int64_t>::max(), o.finished_jobs_max);
+  read.span("attempts-keep", o.attempts_keep_ms);
+  read.whole("attempts-max", 0, std::numeric_limits<int64_t>::max(), o.attempts_max);
+  read.toggle("require-limits", o.require_limits);
+  read.toggle("insecure", o.insecure);
+  if (const std::string text = settings.text("feature-gates"); !text.empty()) {
+    auto gates = core::parse_gates(text, o.gates);
+    if (gates) {
+      o.gates = *gates;
+    } else {
+      read.fail("feature-gates", gates.error().message);
+    }
+  }
+  if (Status s = read.status(); !s) return s.error();
+  if (o.data_dir.empty())
+    return invalid("--data-dir D is needed: where the coordinator keeps its state");
+  if (o.backoff_max_ms < o.backoff_base_ms) {
+    return invalid(settings["pod-failure-backoff-max"].place() +
+                   ": must not be below pod-failure-backoff-base (" +
+                   core::duration_text(o.backoff_base_ms) + ")");
+  }
+  if (o.node_grace_ms < 1'000)
+    return invalid(settings["node-grace"].place() + ": must be at least 1s");
+  return all;
+}
+
+Result<AgentOptions> agent_options(const Settings& settings) {
+  AgentOptions all;
+  agent::AgentOptions& o = all.options;
+  Reader read(settings);
+  read.text("coordinator", o.coordinator);
+  read.text("name", o.name);
+  read.text("work-dir", o.work_dir);
+  read.text("log-level", all.log_level);
+  read.whole("slots", 1, std::numeric_limits<int32_t>::max(), o.slots);
+  read.quantity("cpu", 1, o.cpu_millis);
+  read.quantity("memory", 1000, o.memory_bytes);
+  read.quantity("log-max", 1000, o.log_max_bytes);
+  if (settings.text("evict-memory") == "0")
+    o.evict_below_bytes = 0;
+  else
+    read.quantity("evict-memory", 1000, o.evict_below_bytes);
+  read.span("log-keep", o.log_keep_ms);
+  read.toggle("hollow", o.hollow);
+  read.span("hollow-duration", o.hollow_duration_ms);
+  read.whole("hollow-exit-code", 0, 255, o.hollow_exit_code);
+  read_resources(read, o.resources);
+  read_labels(read, o.labels);
+  if (o.hollow) o.labels[std::string(core::kHollowKey)] = "true";
+  if (Status s = read.status(); !s) return s.error();
+  if (o.work_dir.empty() && !o.hollow)
+    return invalid("--work-dir D is needed: a directory on a local disk, for this node alone");
+  return all;
+}
+
+}  // namespace muster::cli

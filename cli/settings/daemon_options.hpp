@@ -1,0 +1,16 @@
+// What `muster coordinator` and `muster agent` are told, made of their settings.
+//
+// A wrong value is refused with the place where it stands: the flag, the variable, or file and
+// line.
+#pragma once
+
+#include "base/result.hpp"
+#include "cli/settings/config.hpp"
+#include "cli/settings/options.hpp"
+
+namespace muster::cli {
+
+Result<CoordinatorOptions> coordinator_options(const Settings& settings);
+Result<AgentOptions> agent_options(const Settings& settings);
+
+}  // namespace muster::cli

@@ -1,0 +1,209 @@
+// Options: what was asked on the command line, one plain struct a verb.
+//
+// The parser is behind parser.hpp; a verb gets its struct filled in and judged as far as the words
+// and the configuration allow (a duration that reads, a kind that exists).
+#pragma once
+
+#include "agent/agent.hpp"
+#include "base/clock.hpp"
+#include "cli/output/color.hpp"
+#include "cli/settings/config.hpp"
+#include "cli/settings/submitter.hpp"
+#include "coordinator/coordinator.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace muster::cli {
+
+// What clients of a coordinator have in common, made of their settings (discovery.hpp).
+struct Target {
+  std::string api = "127.0.0.1:7117";  // HOST:PORT
+  std::string origin;                  // who said so: "from --api"
+  bool named = false;                  // by --api or MUSTER_API: a job is to go there
+  std::string ns = "default";
+  Millis request_timeout_ms = 30'000;
+  When color = When::automatic;
+};
+
+enum class Kind { job, pod, node, event };
+enum class Output { table, wide, name, json, yaml };
+
+struct RunOptions {
+  Target target;
+  std::string file;  // the manifest; empty: the command form
+  int32_t completions = 0;
+  int32_t parallelism = 0;  // 0: as many as there are slots
+  std::string name;
+  std::optional<int32_t> retries;  // backoffLimitPerIndex
+  std::vector<std::string> command;
+  Export exported;        // of the command form
+  Variables environment;  // --env
+  std::string dir;        // --chdir, absolute; empty: the present one
+  enum class Shown { automatic, prefixed, raw, none };
+  Shown shown = Shown::automatic;  // what pods print
+  int slots = 0;                   // 0: `parallelism`, else the CPUs
+  std::string data_dir;
+  bool keep = false;
+  Millis timeout_ms = 0;  // 0: none
+  std::string log_level = "error";
+};
+
+struct CoordinatorOptions {
+  coordinator::Options options;
+  std::string log_level = "info";
+};
+
+struct AgentOptions {
+  agent::AgentOptions options;
+  std::string log_level = "info";
+};
+
+struct CreateOptions {
+  Target target;
+  bool ns_given = false;  // else each manifest's own
+  std::vector<std::string> files;
+  bool dry_run = false;
+  Output output = Output::table;  // table: "job.batch/J created"
+};
+
+struct GetOptions {
+  Target target;
+  bool all_namespaces = false;
+  Kind kind = Kind::job;
+  std::vector<std::string> names;  // none: all
+  std::string selector;
+  Output output = Output::table;
+  bool watch = false;
+  bool headers = true;
+};
+
+struct DescribeOptions {
+  Target target;
+  Kind kind = Kind::job;
+  std::string name;
+};
+
+struct LogsOptions {
+  Target target;
+  std::string pod;  // or
+  std::string job;
+  std::string indexes;             // "3,7-9"; empty: all there are
+  bool failed = false;             // of the job: those that failed
+  std::optional<int64_t> attempt;  // else the newest
+  bool follow = false;
+  int64_t tail = -1;  // lines of each stream; -1: all
+};
+
+struct WaitOptions {
+  Target target;
+  std::vector<std::string> jobs;
+  bool deleted = false;   // until it is gone
+  std::string condition;  // empty: until it is Complete or Failed
+  bool condition_value = true;
+  Millis timeout_ms = 0;  // 0: none
+};
+
+struct DeleteOptions {
+  Target target;
+  std::vector<std::string> jobs;
+};
+
+// suspend, resume, scale (jobs), cordon, uncordon (nodes).
+struct ChangeOptions {
+  enum class What { suspend, resume, scale, cordon, uncordon };
+  What what = What::suspend;
+  Target target;
+  std::vector<std::string> names;
+  std::optional<int32_t> completions;  // of scale; parallelism moves along
+  std::optional<int32_t> parallelism;
+};
+
+struct DrainOptions {
+  Target target;
+  std::string node;
+  bool now = false;        // evict at once
+  Millis deadline_ms = 0;  // evict then; 0: never
+};
+
+struct ApplyOptions {
+  Target target;
+  std::vector<std::string> files;
+};
+
+// get attempts
+struct AttemptsOptions {
+  Target target;
+  std::string job;
+  std::string index;  // "3,7-9"; empty: all
+  bool failed = false;
+  Output output = Output::table;
+  bool headers = true;
+};
+
+struct WhyOptions {
+  Target target;
+  std::string job;
+  std::optional<int64_t> index;
+  Output output = Output::table;
+};
+
+struct RetryOptions {
+  Target target;
+  std::string job;
+  bool failed = false;  // the indexes that failed
+  std::string index;    // or these; neither: all that did not succeed
+  std::string name;     // of the new job; empty: JOB-rN
+  bool wait = false;
+};
+
+struct VersionOptions {
+  Target target;
+  bool client_only = false;
+  Output output = Output::table;
+};
+
+struct ConfigOptions {
+  enum class What { view, path };
+  What what = What::view;
+  std::vector<Setting> settings;  // of all sections
+  std::string user_path, system_path;
+  Output output = Output::table;
+};
+
+struct BackupOptions {
+  Target target;
+  std::string dir;
+  std::string data_dir;  // empty: through the coordinator
+  Millis timeout_ms = 3'600'000;
+};
+
+struct RestoreOptions {
+  std::string dir;
+  std::string data_dir;
+};
+
+struct VerifyOptions {
+  Target target;
+  std::string data_dir;  // empty: through the coordinator
+  Millis timeout_ms = 3'600'000;
+};
+
+struct CompletionOptions {
+  std::string shell;  // bash, zsh, fish
+};
+
+struct KubeconfigOptions {
+  Target target;
+};
+
+using Options = std::variant<RunOptions, CoordinatorOptions, AgentOptions, CreateOptions,
+                             GetOptions, DescribeOptions, LogsOptions, WaitOptions, DeleteOptions,
+                             AttemptsOptions, WhyOptions, RetryOptions, ChangeOptions, DrainOptions,
+                             ApplyOptions, BackupOptions, RestoreOptions, VerifyOptions,
+                             VersionOptions, ConfigOptions, CompletionOptions, KubeconfigOptions>;
+
+}  // namespace muster::cli

@@ -1,0 +1,77 @@
+// muster apply: each manifest is created, or the job is changed to what it says.
+//
+// What was applied last is kept with the job, in kubectl's own annotation, so that both may be used
+// in turn: a field that was in it and is no longer in the manifest is removed, what others have set
+// stays.
+#include "cli/client/discovery.hpp"
+#include "cli/client/manifests.hpp"
+#include "cli/client/objects.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/settings/files.hpp"
+#include "cli/verbs/verbs.hpp"
+
+#include <iostream>
+
+namespace muster::cli {
+namespace {
+
+constexpr const char* kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
+
+// A merge patch that brings an object to `wanted`, and removes what only `last` had.
+Json patch_to(const Json& wanted, const Json& last) {
+  Json patch = wanted;
+  if (!wanted.is_object() || !last.is_object()) return patch;
+  for (const auto& [name, value] : last.items()) {
+    if (!wanted.contains(name))
+      patch[name] = nullptr;
+    else
+      patch[name] = patch_to(wanted[name], value);
+  }
+  return patch;
+}
+
+// What an owner writes of a job; the rest, and so its version, changes by itself.
+Json owned(const Json& job) {
+  return {at(job, {"spec"}), at(job, {"metadata", "labels"}), at(job, {"metadata", "annotations"})};
+}
+
+}  // namespace
+
+int execute(const ApplyOptions& options) {
+  const auto client = connect(options.target);
+  for (const std::string& file : options.files) {
+    auto documents = read_manifests(file);
+    if (!documents) return fail(documents.error());
+    for (const Document& document : *documents) {
+      const std::string ns = document.ns.empty() ? options.target.ns : document.ns;
+      if (document.name.empty())
+        return fail(
+            kRejected,
+            shown_path(file) +
+                ": metadata.name: apply needs a name, generateName gives a new one each time");
+      const std::string path = object_path(Kind::job, ns, document.name);
+      auto there = object(*client, path);
+      if (!there && there.error().code != Errc::not_found) return fail(there.error());
+      Json wanted = read_json(document.json);
+      const std::string applied = dumped(wanted);
+      wanted["metadata"]["annotations"][kLastApplied] = applied;
+      if (!there) {
+        auto job = create_job(*client, ns, dumped(wanted), false);
+        if (!job)
+          return fail(job.error(), job.error().code == Errc::unavailable ? "" : shown_path(file));
+        std::cout << "job.batch/" << document.name << " created" << std::endl;
+        continue;
+      }
+      const Json last = read_json(text_at(*there, {"metadata", "annotations", kLastApplied}));
+      auto job = change_object(*client, path, patch_to(wanted, last));
+      if (!job)
+        return fail(job.error(), job.error().code == Errc::unavailable ? "" : shown_path(file));
+      const bool same = owned(*job) == owned(*there);
+      std::cout << "job.batch/" << document.name << (same ? " unchanged" : " configured")
+                << std::endl;
+    }
+  }
+  return kDone;
+}
+
+}  // namespace muster::cli

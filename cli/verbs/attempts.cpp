@@ -1,0 +1,74 @@
+// muster get attempts: a line an attempt that is over, newest last.
+#include "cli/client/attempts.hpp"
+
+#include "cli/client/discovery.hpp"
+#include "cli/client/objects.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/output/table.hpp"
+#include "cli/output/text.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "text/time_text.hpp"
+
+#include <iostream>
+
+namespace muster::cli {
+namespace {
+
+std::string index_text(const Json& attempt) {
+  return attempt.contains("index") ? attempt["index"].dump() : std::string("-");
+}
+
+// "2.100s", from two instants with milliseconds; "-": it never started.
+std::string ran(const Json& attempt) {
+  const auto from = parse_time(text_at(attempt, {"started"}));
+  const auto to = parse_time(text_at(attempt, {"ended"}));
+  if (!from || !to || *to < *from) return "-";
+  const Millis ms = *to - *from;
+  if (ms >= 100'000) return short_span(ms);
+  std::string text = std::to_string(ms % 1000);
+  return std::to_string(ms / 1000) + "." + std::string(3 - text.size(), '0') + text + "s";
+}
+
+}  // namespace
+
+int execute(const AttemptsOptions& options) {
+  const auto client = connect(options.target);
+  std::string query = options.failed ? "failed=true" : "";
+  if (!options.index.empty())
+    query += (query.empty() ? "" : "&") + ("index=" + url_encoded(options.index));
+  Json all = Json::array();
+  std::vector<std::vector<std::string>> rows;
+  if (options.headers)
+    rows.push_back({"INDEX", "ATTEMPT", "NODE", "STARTED", "RAN", "COUNTED AS", "CAUSE"});
+  Status done =
+      each_attempt(*client, options.target.ns, options.job, query, [&](const Json& attempt) {
+        if (options.output == Output::json || options.output == Output::yaml) {
+          all.push_back(attempt);
+        } else if (options.output == Output::name) {
+          rows.push_back({text_at(attempt, {"pod"})});
+        } else {
+          const std::string started = text_at(attempt, {"started"});
+          rows.push_back({index_text(attempt), std::to_string(number_at(attempt, {"attempt"})),
+                          text_at(attempt, {"node"}), started.empty() ? "-" : started, ran(attempt),
+                          attempt_counted(attempt), attempt_cause(attempt)});
+        }
+      });
+  if (!done) return fail(done.error());
+  if (options.output == Output::json || options.output == Output::yaml) {
+    const Json list = {{"kind", "AttemptList"}, {"apiVersion", "muster.dev/v1"}, {"items", all}};
+    std::cout << (options.output == Output::json ? dumped(list, 2) + "\n" : to_yaml(list));
+    return kDone;
+  }
+  if (options.output == Output::name) {
+    for (size_t i = options.headers ? 1 : 0; i < rows.size(); ++i)
+      std::cout << rows[i].front() << "\n";
+    return kDone;
+  }
+  if (rows.size() <= (options.headers ? 1u : 0u))
+    std::cerr << "no attempt of job/" << options.job << " is over yet\n";
+  else
+    std::cout << aligned(rows, "");
+  return kDone;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,83 @@
+// muster suspend, resume, scale, cordon, uncordon: one merge patch each. What is as it was asked
+// for already stays so, and that is no error.
+#include "cli/client/discovery.hpp"
+#include "cli/client/objects.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/verbs/verbs.hpp"
+
+#include <iostream>
+
+namespace muster::cli {
+namespace {
+
+using What = ChangeOptions::What;
+
+// A Job is scaled by its parallelism; an Indexed one that runs all indexes at once by both.
+Json scale_patch(const ChangeOptions& options) {
+  Json spec;
+  if (options.completions) {
+    spec["completions"] = *options.completions;
+    spec["parallelism"] = *options.completions;
+  }
+  if (options.parallelism) spec["parallelism"] = *options.parallelism;
+  return {{"spec", spec}};
+}
+
+Json patch_of(const ChangeOptions& options) {
+  switch (options.what) {
+    case What::suspend:
+      return {{"spec", {{"suspend", true}}}};
+    case What::resume:
+      return {{"spec", {{"suspend", false}}}};
+    case What::scale:
+      return scale_patch(options);
+    case What::cordon:
+      return {{"spec", {{"unschedulable", true}}}};
+    case What::uncordon:
+      return {{"spec", {{"unschedulable", nullptr}}}};
+  }
+  return {};
+}
+
+const char* done_word(What what) {
+  switch (what) {
+    case What::suspend:
+      return "suspended: its pods end and count nowhere";
+    case What::resume:
+      return "resumed";
+    case What::scale:
+      return "scaled";
+    case What::cordon:
+      return "cordoned: it gets no new pods";
+    case What::uncordon:
+      return "uncordoned";
+  }
+  return "";
+}
+
+}  // namespace
+
+int execute(const ChangeOptions& options) {
+  const auto client = connect(options.target);
+  const bool node = options.what == What::cordon || options.what == What::uncordon;
+  const Kind kind = node ? Kind::node : Kind::job;
+  int code = kDone;
+  for (const std::string& name : options.names) {
+    auto changed =
+        change_object(*client, object_path(kind, options.target.ns, name), patch_of(options));
+    if (!changed) {
+      code = fail(changed.error());
+      if (options.completions && changed.error().code == Errc::invalid)
+        std::cerr
+            << "  completions change only of an Indexed job that runs all its indexes at once;\n"
+               "  try: muster scale job/"
+            << name << " --parallelism N\n";
+      if (changed.error().code == Errc::unavailable) return code;
+      continue;
+    }
+    std::cout << kind_name(kind) << "/" << name << " " << done_word(options.what) << std::endl;
+  }
+  return code;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,62 @@
+// muster config: `view` shows each setting and who said so, `path` where the files are.
+#include "cli/output/exit_codes.hpp"
+#include "cli/output/json.hpp"
+#include "cli/output/table.hpp"
+#include "cli/verbs/verbs.hpp"
+
+#include <filesystem>
+#include <iostream>
+
+namespace muster::cli {
+namespace {
+
+Json json_of(const Setting& setting) {
+  Json json = {{"key", full_name(setting.section, *setting.key)},
+               {"from", setting.from},
+               {"variable", variable_of(setting.section, *setting.key)}};
+  if (setting.key->form == Key::Form::list) {
+    json["value"] = setting.values;
+  } else if (!setting.values.empty()) {
+    json["value"] = setting.values.front();
+  } else {
+    json["value"] = nullptr;
+  }
+  return json;
+}
+
+void print_table(const ConfigOptions& options) {
+  const bool wide = options.output == Output::wide;
+  std::vector<std::vector<std::string>> rows = {{"KEY", "VALUE", "FROM"}};
+  if (wide) rows.front().insert(rows.front().end(), {"VARIABLE", "WHAT"});
+  for (const Setting& s : options.settings) {
+    rows.push_back({full_name(s.section, *s.key), s.values.empty() ? "<none>" : s.text(), s.from});
+    if (wide) rows.back().insert(rows.back().end(), {variable_of(s.section, *s.key), s.key->help});
+  }
+  std::cout << aligned(rows, "");
+}
+
+void print_path(const char* whose, const std::string& path) {
+  std::error_code ignored;
+  std::cout << whose << (path.empty() ? "nowhere: HOME is not set" : path)
+            << (!path.empty() && !std::filesystem::exists(path, ignored) ? " (not there)" : "")
+            << "\n";
+}
+
+}  // namespace
+
+int execute(const ConfigOptions& options) {
+  if (options.what == ConfigOptions::What::path) {
+    print_path("user    ", options.user_path);
+    print_path("system  ", options.system_path);
+  } else if (options.output == Output::json || options.output == Output::yaml) {
+    Json settings = Json::array();
+    for (const Setting& setting : options.settings) settings.push_back(json_of(setting));
+    std::cout << (options.output == Output::json ? dumped(settings, 2) + "\n" : to_yaml(settings));
+  } else {
+    print_table(options);
+  }
+  std::cout.flush();
+  return kDone;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,44 @@
+// muster coordinator: the daemon, until SIGTERM or SIGINT. Pods are not touched by its end.
+#include "coordinator/coordinator.hpp"
+
+#include "base/log.hpp"
+#include "base/private_files.hpp"
+#include "cli/client/signals.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/verbs/verbs.hpp"
+
+#include <csignal>
+#include <iostream>
+#include <sys/resource.h>
+
+namespace muster::cli {
+namespace {
+
+// Each client and each agent is a connection; the usual limit of 1,024 is for programs that use
+// select().
+void raise_open_files() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+}  // namespace
+
+int execute(const CoordinatorOptions& options) {
+  Signals signals;  // before the first thread
+  close_umask();
+  log::setup("coordinator", options.log_level);
+  raise_open_files();
+  auto coordinator = coordinator::Coordinator::start(options.options);
+  if (!coordinator) return fail(coordinator.error(), "coordinator");
+  std::cout << "muster coordinator serves: api " << (*coordinator)->api_address() << ", agents "
+            << (*coordinator)->listen_address() << ", state in " << options.options.data_dir
+            << std::endl;
+  while (signals.next(Signals::kForever) == 0) {
+  }
+  (*coordinator)->stop();
+  return kDone;
+}
+
+}  // namespace muster::cli

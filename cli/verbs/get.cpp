@@ -1,0 +1,175 @@
+// muster get: objects as a table, names, JSON or YAML; with -w also what becomes of them.
+//
+// A watch that breaks goes on at the version it has seen; one that is too old to go on lists again.
+#include "cli/client/discovery.hpp"
+#include "cli/client/objects.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/output/table.hpp"
+#include "cli/output/text.hpp"
+#include "cli/verbs/verbs.hpp"
+
+#include <iostream>
+#include <unistd.h>
+
+namespace muster::cli {
+namespace {
+
+constexpr int kTriesMax =
+    50;  // of a broken watch, one each kPauseUs: a restart of the coordinator is sat out
+constexpr useconds_t kPauseUs = 200'000;
+
+class Getter {
+ public:
+  Getter(const GetOptions& options, ApiClient& client)
+      : options_(options),
+        client_(client),
+        table_(options.output == Output::wide, options.headers,
+               options.all_namespaces && options.kind != Kind::node) {}
+
+  int run() {
+    if (!options_.watch) return options_.names.size() > 1 ? list_some() : list(nullptr);
+    for (;;) {
+      std::string version;
+      if (const int code = list(&version); code != kDone) return code;
+      if (const int code = watch(version); code != kDone) return code;
+    }
+  }
+
+ private:
+  bool as_table() const {
+    return options_.output == Output::table || options_.output == Output::wide;
+  }
+  const char* accept() const { return as_table() ? kTable : kJson; }
+  std::string ns() const { return options_.all_namespaces ? "" : options_.target.ns; }
+
+  std::string query() const {
+    std::string query;
+    if (!options_.selector.empty()) query += "&labelSelector=" + url_encoded(options_.selector);
+    if (options_.watch && !options_.names.empty()) {
+      query += "&fieldSelector=" + url_encoded("metadata.name=" + options_.names.front());
+    }
+    return query;
+  }
+
+  // One list or one object. A watch wants a list and its version.
+  int list(std::string* version) {
+    const bool one = version == nullptr && !options_.names.empty();
+    std::string path = object_path(options_.kind, ns(), one ? options_.names.front() : "");
+    if (const std::string q = query(); !q.empty()) path += "?" + q.substr(1);
+    auto response = client_.get(path, accept());
+    if (!response) return fail(response.error());
+    if (!response->ok()) return fail(refusal(*response));
+    const Json answer = read_json(response->body);
+    if (version != nullptr) *version = text_at(answer, {"metadata", "resourceVersion"});
+    const bool empty = at(answer, {as_table() ? "rows" : "items"}).empty();
+    if (version != nullptr && empty && !options_.names.empty()) {
+      return fail(kNotFound, std::string(kind_name(options_.kind)) + " \"" +
+                                 options_.names.front() + "\" not found");
+    }
+    if (as_table() && empty && version == nullptr) {
+      std::cerr << "No " << kind_words()[static_cast<size_t>(options_.kind)] << " found"
+                << (ns().empty() || options_.kind == Kind::node ? "" : " in namespace " + ns())
+                << ".\n";
+      return kDone;
+    }
+    print(answer);
+    return kDone;
+  }
+
+  // Several names: as if they were a list; each that is missing is told, the rest is shown.
+  int list_some() {
+    int code = kDone;
+    Json items = Json::array();
+    for (const std::string& name : options_.names) {
+      auto response = client_.get(object_path(options_.kind, ns(), name), accept());
+      if (!response) return fail(response.error());
+      if (!response->ok()) {
+        code = fail(refusal(*response));
+      } else if (as_table()) {
+        print(read_json(response->body));
+      } else {
+        items.push_back(read_json(response->body));
+      }
+    }
+    if (!as_table()) print({{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(items)}});
+    return code;
+  }
+
+  // kDone: list again.
+  int watch(std::string version) {
+    for (int tries = 0; tries < kTriesMax; ++tries) {
+      bool too_old = false;
+      const std::string path =
+          object_path(options_.kind, ns()) +
+          "?watch=true&allowWatchBookmarks=true&resourceVersion=" + url_encoded(version) + query();
+      auto response = client_.lines(path, accept(), [&](std::string_view line) {
+        const Json event = read_json(line);
+        const std::string type = text_at(event, {"type"});
+        const Json& object = at(event, {"object"});
+        if (type == "ERROR") {
+          too_old = true;
+          return false;
+        }
+        tries = 0;
+        const Json& rows = at(object, {"rows"});
+        const Json& shown =
+            rows.is_array() && !rows.empty() ? at(rows.front(), {"object"}) : object;
+        if (const std::string seen = text_at(shown, {"metadata", "resourceVersion"}); !seen.empty())
+          version = seen;
+        if (type != "BOOKMARK") print(object);
+        return static_cast<bool>(std::cout);
+      });
+      if (too_old) return kDone;
+      if (response && response->status == 410) return kDone;
+      if (response && !response->ok() && response->status != 503) return fail(refusal(*response));
+      if (!response && tries + 1 == kTriesMax) return fail(response.error());
+      usleep(kPauseUs);
+    }
+    return fail(kUnreachable, "the coordinator at " + client_.address() + " does not serve");
+  }
+
+  // Without what only programs read (who manages which field), as kubectl shows it.
+  static Json shown(Json answer) {
+    auto strip = [](Json& object) {
+      if (object.is_object() && object.contains("metadata") && object["metadata"].is_object())
+        object["metadata"].erase("managedFields");
+    };
+    strip(answer);
+    if (answer.is_object() && answer.contains("items"))
+      for (Json& one : answer["items"]) strip(one);
+    return answer;
+  }
+
+  void print(const Json& answer) {
+    if (as_table()) {
+      std::cout << table_.lines(answer);
+    } else if (options_.output == Output::name) {
+      const Json& items = at(answer, {"items"});
+      for (const Json& object : items.is_array() ? items : Json::array({answer})) {
+        std::cout << kind_name(options_.kind) << "/" << text_at(object, {"metadata", "name"})
+                  << "\n";
+      }
+    } else if (options_.output == Output::json) {
+      std::cout << dumped(shown(answer), 4) << "\n";
+    } else {
+      if (printed_) std::cout << "---\n";
+      std::cout << to_yaml(shown(answer));
+    }
+    printed_ = true;
+    std::cout.flush();
+  }
+
+  const GetOptions& options_;
+  ApiClient& client_;
+  TablePrinter table_;
+  bool printed_ = false;
+};
+
+}  // namespace
+
+int execute(const GetOptions& options) {
+  const auto client = connect(options.target);
+  return Getter(options, *client).run();
+}
+
+}  // namespace muster::cli

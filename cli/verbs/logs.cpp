@@ -1,0 +1,179 @@
+// muster logs: what pods wrote, stdout and then stderr (with -f both as they come).
+//
+// A log belongs to its attempt and is found by it, also when the Pod is no longer kept. Of several
+// pods each line is led by its index and attempt ("17#2 | ").
+#include "cli/client/attempts.hpp"
+#include "cli/client/discovery.hpp"
+#include "cli/client/objects.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/output/text.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "core/index_set.hpp"
+
+#include <iostream>
+#include <map>
+
+namespace muster::cli {
+namespace {
+
+constexpr int64_t kFailedTail = 10;  // lines of each failed index, when nobody says how many
+
+// Which attempts of the job are meant: by index (of a NonIndexed job: by pod).
+using Chosen = std::map<int64_t, int64_t>;
+
+class JobLogs {
+ public:
+  JobLogs(const LogsOptions& options, ApiClient& client) : o_(options), client_(client) {}
+
+  int run() {
+    auto job = object(client_, object_path(Kind::job, o_.target.ns, o_.job));
+    if (!job) return fail(job.error());
+    indexed_ = text_at(*job, {"spec", "completionMode"}) == "Indexed";
+    if (!indexed_ && (o_.failed || !o_.indexes.empty()))
+      return fail(Error{Errc::invalid,
+                        "--index and --failed: job/" + o_.job +
+                            " is NonIndexed; name a pod instead (muster get pods -l " +
+                            "batch.kubernetes.io/job-name=" + o_.job + ")",
+                        {}});
+    if (!indexed_) return of_pods();
+    auto chosen = o_.failed ? failed(*job) : newest();
+    if (!chosen) return fail(chosen.error());
+    if (chosen->empty()) return none();
+    if (o_.follow && chosen->size() > 1)
+      return fail(Error{Errc::invalid,
+                        "-f follows one pod, these are " + std::to_string(chosen->size()) +
+                            ": say which with --index I",
+                        {}});
+    for (auto [index, attempt] : *chosen) {
+      const std::string path = own_path(o_.target.ns, o_.job, "log") +
+                               "?index=" + std::to_string(index) +
+                               "&attempt=" + std::to_string(attempt) + "&stream=All" + options();
+      const std::string lead = chosen->size() == 1 && !o_.failed
+                                   ? ""
+                                   : std::to_string(index) + "#" + std::to_string(attempt) + " | ";
+      if (int code = print(path, lead); code != kDone) return code;
+    }
+    return kDone;
+  }
+
+ private:
+  std::string options() const {
+    const int64_t tail = o_.tail >= 0 ? o_.tail : o_.failed ? kFailedTail : -1;
+    return (o_.follow ? "&follow=true" : "") +
+           (tail >= 0 ? "&tailLines=" + std::to_string(tail) : std::string());
+  }
+
+  int none() const {
+    if (o_.failed) {
+      std::cerr << "no index of job/" << o_.job << " has failed\n";
+      return kDone;
+    }
+    return fail(Error{Errc::not_found,
+                      "job/" + o_.job + (o_.indexes.empty() ? "" : " index " + o_.indexes) +
+                          (o_.attempt ? " attempt " + std::to_string(*o_.attempt) : "") +
+                          " has no pod yet",
+                      {}});
+  }
+
+  // The newest attempt of each index that is meant, or the one that was asked for.
+  Result<Chosen> newest() {
+    Chosen chosen;
+    const core::IndexSet wanted = index_set(o_.indexes);
+    if (o_.attempt && wanted.size() == 1)
+      return Chosen{{static_cast<int64_t>(wanted.lowest()), *o_.attempt}};
+    auto take = [&](int64_t index, int64_t attempt) {
+      if (index < 0 || attempt < 0 || (o_.attempt && attempt != *o_.attempt)) return;
+      if (!o_.indexes.empty() && !wanted.contains(static_cast<uint32_t>(index))) return;
+      auto [at, fresh] = chosen.try_emplace(index, attempt);
+      if (!fresh && at->second < attempt) at->second = attempt;
+    };
+    const std::string query = o_.indexes.empty() ? "" : "index=" + url_encoded(o_.indexes);
+    Status read = each_attempt(client_, o_.target.ns, o_.job, query, [&](const Json& attempt) {
+      take(number_at(attempt, {"index"}), number_at(attempt, {"attempt"}));
+    });
+    if (!read) return read.error();
+    auto pods = pods_of(client_, o_.target.ns, o_.job,
+                        wanted.size() == 1 ? "batch.kubernetes.io/job-completion-index=" +
+                                                 std::to_string(wanted.lowest())
+                                           : "",
+                        "");
+    if (!pods) return pods.error();
+    for (const Json& pod : *pods) take(index_of(pod), attempt_of(pod));
+    return chosen;
+  }
+
+  // The last failed attempt of each index that failed for good, or that has failed and did not
+  // succeed.
+  Result<Chosen> failed(const Json& job) {
+    const core::IndexSet for_good = index_set(text_at(job, {"status", "failedIndexes"}));
+    const core::IndexSet done = index_set(text_at(job, {"status", "completedIndexes"}));
+    Chosen chosen;
+    Status read =
+        each_attempt(client_, o_.target.ns, o_.job, "failed=true", [&](const Json& attempt) {
+          const auto index = static_cast<uint32_t>(number_at(attempt, {"index"}));
+          if (for_good.empty() ? !done.contains(index) : for_good.contains(index))
+            chosen[index] = number_at(attempt, {"attempt"});
+        });
+    if (!read) return read.error();
+    return chosen;
+  }
+
+  int of_pods() {
+    auto pods = pods_of(client_, o_.target.ns, o_.job, "", "");
+    if (!pods) return fail(pods.error());
+    if (pods->empty()) return none();
+    if (o_.follow && pods->size() > 1)
+      return fail(Error{Errc::invalid,
+                        "-f follows one pod, these are " + std::to_string(pods->size()) +
+                            ": name one (muster get pods)",
+                        {}});
+    for (const Json& pod : *pods) {
+      const std::string name = text_at(pod, {"metadata", "name"});
+      const std::string path =
+          object_path(Kind::pod, o_.target.ns, name) + "/log?stream=All" + options();
+      if (int code = print(path, pods->size() == 1 ? "" : name + " | "); code != kDone) return code;
+    }
+    return kDone;
+  }
+
+  int print(const std::string& path, const std::string& lead) {
+    auto write = [](std::string_view part) {
+      std::cout.write(part.data(), static_cast<std::streamsize>(part.size())).flush();
+      return static_cast<bool>(std::cout);
+    };
+    auto response = lead.empty() ? client_.stream(path, "*/*", write)
+                                 : client_.lines(path, "*/*", [&](std::string_view line) {
+                                     std::string text = lead + std::string(line);
+                                     if (!text.ends_with('\n')) text += '\n';
+                                     return write(text);
+                                   });
+    if (!response) return fail(response.error());
+    return response->ok() ? static_cast<int>(kDone) : fail(refusal(*response));
+  }
+
+  const LogsOptions& o_;
+  ApiClient& client_;
+  bool indexed_ = false;
+};
+
+int log_of_pod(const LogsOptions& o, ApiClient& client) {
+  std::string path = object_path(Kind::pod, o.target.ns, o.pod) + "/log?stream=All";
+  if (o.follow) path += "&follow=true";
+  if (o.tail >= 0) path += "&tailLines=" + std::to_string(o.tail);
+  auto response = client.stream(path, "*/*", [](std::string_view part) {
+    std::cout.write(part.data(), static_cast<std::streamsize>(part.size())).flush();
+    return static_cast<bool>(std::cout);
+  });
+  if (!response) return fail(response.error());
+  return response->ok() ? static_cast<int>(kDone) : fail(refusal(*response));
+}
+
+}  // namespace
+
+int execute(const LogsOptions& options) {
+  const auto client = connect(options.target);
+  if (!options.pod.empty()) return log_of_pod(options, *client);
+  return JobLogs(options, *client).run();
+}
+
+}  // namespace muster::cli

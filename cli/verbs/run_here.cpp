@@ -1,0 +1,299 @@
+#include "cli/verbs/run_here.hpp"
+
+#include "agent/agent.hpp"
+#include "base/log.hpp"
+#include "base/private_files.hpp"
+#include "cli/client/attempts.hpp"
+#include "cli/client/follow.hpp"
+#include "cli/client/manifests.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/output/text.hpp"
+#include "cli/settings/files.hpp"
+#include "cli/verbs/ephemeral.hpp"
+#include "coordinator/coordinator.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <iostream>
+#include <sched.h>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+
+namespace muster::cli {
+namespace {
+
+constexpr Millis kReadyMax = 120'000;  // a data-dir of 10^6 pods folds in seconds
+constexpr Millis kLook = 50;           // between two looks at an agent that is leaving
+
+// The agent's thread, and one that waits for it, so that this one need not.
+class LocalAgent {
+ public:
+  explicit LocalAgent(agent::AgentOptions options) : agent_(std::move(options)) {
+    joiner_ = std::thread([this] {
+      result_ = agent_.join();
+      left_ = true;
+    });
+  }
+  ~LocalAgent() {
+    if (!left_) agent_.stop_now();
+    if (joiner_.joinable()) joiner_.join();
+  }
+  bool left() const { return left_; }
+  void drain() { agent_.drain(); }
+  void kill() { agent_.stop_now(); }
+  // Why it left by itself; valid once left().
+  const Result<int>& result() const { return result_; }
+
+ private:
+  agent::AgentThread agent_;
+  Result<int> result_ = 0;
+  std::atomic<bool> left_ = false;
+  std::thread joiner_;
+};
+
+std::string command_text(const RunIdentity& job) {
+  return dumped(with_surroundings(job.manifest, job.environment, job.dir));
+}
+
+std::string logs_of(const std::string& dir, const Json& job) {
+  return dir + "/agent/logs/" + text_at(job, {"metadata", "uid"});
+}
+
+class Run {
+ public:
+  Run(const RunOptions& options, std::string ns, RunIdentity job, std::string text)
+      : options_(options), ns_(std::move(ns)), job_(std::move(job)), text_(std::move(text)) {}
+
+  int run() {
+    std::string dir = options_.data_dir;
+    if (dir.empty()) {
+      auto made = Ephemeral::make();
+      if (!made) return fail(made.error());
+      temporary_.emplace(std::move(*made));
+      dir = temporary_->path();
+    } else {
+      std::error_code ignored;
+      dir = std::filesystem::absolute(dir, ignored).lexically_normal().string();
+    }
+    const int code = run_in(dir);
+    if (temporary_ && keep_) {
+      temporary_->keep(options_.keep);
+      std::cout << "state and logs are kept in " << dir << (options_.keep ? "" : " for a day")
+                << std::endl;
+    }
+    return code;
+  }
+
+ private:
+  int run_in(const std::string& dir) {
+    Signals signals;  // before the first thread
+    close_umask();
+    log::setup("run", options_.log_level);
+    auto coordinator = coordinator::Coordinator::start(
+        {.data_dir = dir,
+         .api = "127.0.0.1:0",
+         .listen = "127.0.0.1:0",
+         .wait_for_nodes = false});  // its one agent starts after it
+    if (!coordinator) return fail(coordinator.error());
+    ApiClient client((*coordinator)->api_address());
+    if (const int code = wait_ready(client, signals); code != kDone) return code;
+    auto job = begin(client, dir);
+    if (!job)
+      return fail(job.error(),
+                  job.error().code == Errc::unavailable ? "" : shown_path(options_.file));
+    const std::string name = text_at(*job, {"metadata", "name"});
+    if (Status open = open_output(dir, *job); !open) return fail(open.error());
+
+    agent::AgentOptions agent_options;
+    agent_options.coordinator = (*coordinator)->listen_address();
+    agent_options.slots = static_cast<uint32_t>(options_.slots > 0         ? options_.slots
+                                                : options_.parallelism > 0 ? options_.parallelism
+                                                                           : cpu_count());
+    agent_options.work_dir = dir + "/agent";
+    LocalAgent agent(agent_options);
+
+    Follow end = follow(client, signals, ns_, name,
+                        {.timeout_ms = options_.timeout_ms,
+                         .color = options_.target.color,
+                         .output = output_.get(),
+                         .stopped = [&agent] { return agent.left(); }});
+    const int code = finish(client, signals, agent, dir, name, end);
+    // Nothing is left to run: the keeper goes as well.
+    if (!agent.left()) agent.kill();
+    while (!agent.left()) signals.next(kLook);
+    (*coordinator)->stop();
+    return code;
+  }
+
+  int wait_ready(ApiClient& client, Signals& signals) {
+    const Millis begin = boot_now();
+    for (;;) {
+      auto answer = client.get("/readyz");
+      if (answer && answer->ok()) return kDone;
+      if (boot_now() - begin > kReadyMax) return fail(answer ? refusal(*answer) : answer.error());
+      if (signals.next(kLook) != 0) return fail(kInterrupted, "interrupted");
+    }
+  }
+
+  // Before the agent starts: what its pods print is seen from the first byte.
+  Status open_output(const std::string& dir, const Json& job) {
+    if (options_.shown == RunOptions::Shown::none) return Nothing{};
+    const std::string logs = logs_of(dir, job);
+    std::error_code error;
+    std::filesystem::create_directories(logs, error);
+    if (error) return Error{Errc::unavailable, "cannot make " + logs + ": " + error.message(), {}};
+    output_ = output_of_files(logs, job, prefixed(options_.shown, job));
+    return Nothing{};
+  }
+
+  void show_rest(const Json& job) {
+    if (output_ == nullptr) return;
+    output_->look(job, {}, true);
+    output_->flush({});
+  }
+
+  // Creates the job, or finds it.
+  Result<Json> begin(ApiClient& client, const std::string& dir) {
+    auto jobs = object(client, object_path(Kind::job, ""));
+    if (!jobs) return jobs.error();
+    const Json& items = at(*jobs, {"items"});
+    const bool there = items.is_array() && !items.empty();
+    if (there && !std::filesystem::exists(dir + "/run.json")) {
+      return Error{
+          Errc::conflict,
+          dir + " is the data-dir of a coordinator with jobs of its own: use another --data-dir",
+          {}};
+    }
+    auto claimed = claim(dir, job_);
+    if (!claimed) return claimed.error();
+    if (there) {
+      const std::string name = text_at(items.front(), {"metadata", "name"});
+      if (auto resumed = resume(client, dir, name); !resumed) return resumed.error();
+      std::cerr << "job/" << name << " goes on" << std::endl;
+      return items.front();
+    }
+    auto job = create_job(client, ns_, text_.empty() ? command_text(*claimed) : text_, false);
+    if (!job) {
+      // What was refused was not begun: the directory is free for a better manifest.
+      if (job.error().code != Errc::unavailable) unlink((dir + "/run.json").c_str());
+      return job.error();
+    }
+    return *job;
+  }
+
+  static std::string stopped_mark(const std::string& dir) { return dir + "/stopped"; }
+
+  // Ends the pods as a suspend does, counted nowhere, and waits for their ends. A mark says that it
+  // was us, so that the next run resumes and does not touch what the owner has suspended.
+  void suspend(ApiClient& client, Signals& signals, LocalAgent& agent, const std::string& dir,
+               const Json& job, const std::string& name) {
+    const std::string path = object_path(Kind::job, ns_, name);
+    if (at(job, {"spec", "suspend"}) != Json(true)) {
+      if (!write_file(stopped_mark(dir), "\n")) return;
+      if (!change_object(client, path, {{"spec", {{"suspend", true}}}})) return;
+    }
+    while (!agent.left()) {
+      auto now = object(client, path);
+      if (!now || end_of(*now) != JobEnd::none) return;
+      const Json& status = at(*now, {"status"});
+      if (number_at(status, {"active"}) == 0 && number_at(status, {"terminating"}) == 0) return;
+      if (signals.next(kLook) != 0) return agent.kill();
+    }
+  }
+
+  Status resume(ApiClient& client, const std::string& dir, const std::string& name) {
+    if (!std::filesystem::exists(stopped_mark(dir))) return Nothing{};
+    auto resumed =
+        change_object(client, object_path(Kind::job, ns_, name), {{"spec", {{"suspend", false}}}});
+    if (!resumed) return resumed.error();
+    unlink(stopped_mark(dir).c_str());
+    return Nothing{};
+  }
+
+  int finish(ApiClient& client, Signals& signals, LocalAgent& agent, const std::string& dir,
+             const std::string& name, const Follow& end) {
+    switch (end.how) {
+      case Followed::complete:
+      case Followed::failed:
+        keep_ = options_.keep || end.how == Followed::failed;
+        if (const auto why = start_failure(end.job); why && options_.completions > 0) {
+          keep_ = options_.keep;
+          return fail(exit_code_of(options_, client, ns_, end), *why);
+        }
+        std::cout << summary_text(client, ns_, end.job, Paint(options_.target.color, STDOUT_FILENO),
+                                  [&](const Failures&) {
+                                    return "all of their output: " + logs_of(dir, end.job);
+                                  })
+                  << std::flush;
+        return exit_code_of(options_, client, ns_, end);
+      case Followed::interrupted:
+      case Followed::timeout: {
+        keep_ = true;
+        const bool by_signal = end.how == Followed::interrupted;
+        std::cerr << (by_signal ? "interrupted" : "--timeout passed") << ": job/" << name
+                  << " is stopped, its pods get SIGTERM and their grace; Ctrl-C kills them"
+                  << std::endl;
+        suspend(client, signals, agent, dir, end.job, name);
+        agent.drain();
+        while (!agent.left()) {
+          if (signals.next(kLook) != 0) agent.kill();
+        }
+        show_rest(end.job);
+        std::cerr << "run it again with --data-dir " << shell_quoted(dir) << " and it goes on"
+                  << std::endl;
+        return by_signal ? kInterrupted : kTimeout;
+      }
+      case Followed::gone:
+        return fail(end.error);
+      case Followed::unreachable:
+        keep_ = true;
+        if (agent.left() && !agent.result()) return fail(agent.result().error(), "agent");
+        return fail(end.error);
+    }
+    return kFailed;
+  }
+
+  const RunOptions& options_;
+  const std::string ns_;
+  const RunIdentity job_;
+  const std::string text_;
+  std::unique_ptr<PodOutput> output_;  // null: not shown
+  std::optional<Ephemeral> temporary_;
+  bool keep_ = false;  // of a temporary directory
+};
+
+}  // namespace
+
+int run_here(const RunOptions& options, const std::string& ns, RunIdentity job,
+             const std::string& text) {
+  return Run(options, ns, std::move(job), text).run();
+}
+
+int exit_code_of(const RunOptions& options, ApiClient& client, const std::string& ns,
+                 const Follow& end) {
+  if (end.how == Followed::complete) return kDone;
+  if (options.completions != 1) return kFailed;
+  int64_t code = 0;
+  const std::string name = text_at(end.job, {"metadata", "name"});
+  (void)each_attempt(client, ns, name, "failed=true",
+                     [&code](const Json& attempt) { code = number_at(attempt, {"exitCode"}); });
+  return code > 0 && code < 256 ? static_cast<int>(code) : static_cast<int>(kFailed);
+}
+
+std::optional<std::string> start_failure(const Json& job) {
+  const Json& failed = condition_of(job, "Failed");
+  if (text_at(failed, {"reason"}) != "StartFailure") return std::nullopt;
+  std::string message = text_at(failed, {"message"});
+  if (!message.empty()) message[0] = static_cast<char>(std::tolower(message[0]));
+  return "job/" + text_at(job, {"metadata", "name"}) + " Failed: " + message;
+}
+
+int cpu_count() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? std::max(1, CPU_COUNT(&set)) : 1;
+}
+
+}  // namespace muster::cli

@@ -1,0 +1,31 @@
+// The verbs: each carries out its options and returns the exit code. A file a verb.
+#pragma once
+
+#include "cli/settings/options.hpp"
+
+namespace muster::cli {
+
+int execute(const RunOptions& options);
+int execute(const CoordinatorOptions& options);
+int execute(const AgentOptions& options);
+int execute(const CreateOptions& options);
+int execute(const GetOptions& options);
+int execute(const DescribeOptions& options);
+int execute(const LogsOptions& options);
+int execute(const AttemptsOptions& options);
+int execute(const WhyOptions& options);
+int execute(const RetryOptions& options);
+int execute(const WaitOptions& options);
+int execute(const DeleteOptions& options);
+int execute(const ChangeOptions& options);
+int execute(const DrainOptions& options);
+int execute(const ApplyOptions& options);
+int execute(const BackupOptions& options);
+int execute(const RestoreOptions& options);
+int execute(const VerifyOptions& options);
+int execute(const VersionOptions& options);
+int execute(const ConfigOptions& options);
+int execute(const CompletionOptions& options);
+int execute(const KubeconfigOptions& options);
+
+}  // namespace muster::cli

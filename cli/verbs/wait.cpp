@@ -1,0 +1,177 @@
+// muster wait: until jobs are what was asked for, or can no longer become it.
+//
+// Asks again and again rather than watching: a coordinator that restarts meanwhile is sat out, and
+// a job is small. Of several jobs each is told when it is decided, and the worst of them is the
+// exit code.
+#include "cli/client/discovery.hpp"
+#include "cli/client/follow.hpp"
+#include "cli/client/objects.hpp"
+#include "cli/client/progress.hpp"
+#include "cli/client/signals.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "core/spec/duration.hpp"
+
+#include <algorithm>
+#include <iostream>
+
+namespace muster::cli {
+namespace {
+
+constexpr Millis kWaitFirst = 20, kWaitMax = 500;  // between two looks
+
+class Waiter {
+ public:
+  Waiter(const WaitOptions& options, ApiClient& client)
+      : options_(options),
+        client_(client),
+        begin_(boot_now()),
+        progress_(begin_, options.target.color) {
+    for (const std::string& job : options.jobs) jobs_.push_back({job});
+  }
+
+  int run() {
+    Signals signals;
+    Millis pause = kWaitFirst;
+    for (;;) {
+      if (const int code = look(); code >= 0) return code;
+      if (std::all_of(jobs_.begin(), jobs_.end(), [](const Job& j) { return j.code >= 0; }))
+        return worst();
+      const Millis left = begin_ + options_.timeout_ms - boot_now();
+      if (options_.timeout_ms > 0 && left <= 0) return timed_out();
+      show();
+      if (signals.next(options_.timeout_ms > 0 ? std::min(pause, left) : pause) != 0)
+        return interrupted();
+      pause = std::min(pause * 3 / 2, kWaitMax);
+    }
+  }
+
+ private:
+  struct Job {
+    std::string name;
+    Standing standing{};
+    bool seen = false;
+    int code = -1;  // -1: not decided
+    std::string title() const { return "job.batch/" + name; }
+  };
+
+  // One look at each that is not decided; -1: go on.
+  int look() {
+    for (Job& job : jobs_) {
+      if (job.code >= 0) continue;
+      auto now = object(client_, object_path(Kind::job, options_.target.ns, job.name));
+      if (now) {
+        answered_ = boot_now();
+        job.seen = true;
+        job.standing = standing_of(*now);
+        job.code = judge(job, *now);
+      } else if (now.error().code == Errc::not_found) {
+        job.code = gone(job, now.error());
+      } else if (now.error().code != Errc::unavailable || answered_ < 0 ||
+                 boot_now() - answered_ > kAbsenceMax) {
+        progress_.clear();
+        return fail(now.error());
+      }
+    }
+    return -1;
+  }
+
+  int gone(const Job& job, const Error& error) {
+    progress_.clear();
+    if (options_.deleted) return done(job, "deleted");
+    return fail(kNotFound, job.seen ? job.title() + " was deleted" : error.message);
+  }
+
+  std::string wanted() const {
+    if (options_.deleted) return "deleted";
+    if (options_.condition.empty()) return "finished";
+    return (options_.condition_value ? "" : "not ") + options_.condition;
+  }
+
+  int done(const Job& job, const std::string& what) {
+    progress_.clear();
+    std::cout << job.title() << " " << what << std::endl;
+    return kDone;
+  }
+
+  // -1: not yet.
+  int judge(const Job& job, const Json& now) {
+    if (options_.deleted) return -1;
+    const JobEnd end = end_of(now);
+    if (options_.condition.empty()) {
+      if (end == JobEnd::complete) return done(job, "Complete");
+      return end == JobEnd::failed ? failed(job, now) : -1;
+    }
+    const bool met = !condition_of(now, options_.condition).is_null();
+    if (met == options_.condition_value) return done(job, "condition met");
+    if (end == JobEnd::failed) return failed(job, now);
+    if (end == JobEnd::none) return -1;
+    progress_.clear();
+    return fail(kFailed, job.title() + " is Complete and will not become " + wanted());
+  }
+
+  int failed(const Job& job, const Json& now) {
+    progress_.clear();
+    const Json& condition = condition_of(now, "Failed");
+    const std::string& ns = options_.target.ns;
+    const std::string details = failure_details(client_, ns, now, [&](const Failures& failures) {
+      return more_text(failures, job.name, ns);
+    });
+    const int code = fail(kFailed, job.title() + " Failed: " + text_at(condition, {"reason"}) +
+                                       ": " + text_at(condition, {"message"}));
+    std::cerr << details;
+    return code;
+  }
+
+  void show() {
+    Standing all = jobs_.front().standing;
+    for (size_t i = 1; i < jobs_.size(); ++i) all.add(jobs_[i].standing);
+    progress_.show(all, boot_now());
+  }
+
+  // The undecided ones, for a message.
+  std::string open() const {
+    std::string names;
+    for (const Job& job : jobs_) {
+      if (job.code < 0) names += (names.empty() ? "" : ", ") + job.title();
+    }
+    return names;
+  }
+
+  int timed_out() {
+    progress_.clear();
+    return fail(kTimeout, open() + ": not " + wanted() + " after " +
+                              core::duration_text(options_.timeout_ms) + ", goes on");
+  }
+
+  int interrupted() {
+    progress_.clear();
+    return fail(kInterrupted, "interrupted: no longer waiting for " + open() + ", which goes on");
+  }
+
+  // What was asked for is not there before what failed before what is done.
+  int worst() const {
+    int code = kDone;
+    for (const Job& job : jobs_) code = std::max(code, job.code);
+    return code;
+  }
+
+  const WaitOptions& options_;
+  ApiClient& client_;
+  const Millis begin_;
+  Millis answered_ = -1;  // when the coordinator last did; -1: never
+  Progress progress_;
+  std::vector<Job> jobs_;
+};
+
+}  // namespace
+
+int execute(const WaitOptions& options) {
+  const auto client = connect(options.target);
+  if (options.timeout_ms > 0)
+    client->set_timeout(
+        std::clamp<Millis>(options.timeout_ms, 1, options.target.request_timeout_ms));
+  return Waiter(options, *client).run();
+}
+
+}  // namespace muster::cli

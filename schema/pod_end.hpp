@@ -1,0 +1,79 @@
+// Ends of pods between core's types and those of types.capnp, for the wire and for the journal.
+#pragma once
+
+#include "core/pod_end.hpp"
+#include "schema/types.capnp.h"
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace muster::wire {
+
+static_assert(static_cast<int>(core::EndCause::exited) == static_cast<int>(EndCause::EXITED));
+static_assert(static_cast<int>(core::EndCause::killed) == static_cast<int>(EndCause::KILLED));
+static_assert(static_cast<int>(core::EndCause::never_started) ==
+              static_cast<int>(EndCause::NEVER_STARTED));
+static_assert(static_cast<int>(core::EndCause::start_failed) ==
+              static_cast<int>(EndCause::START_FAILED));
+static_assert(static_cast<int>(core::EndCause::keeper_lost) ==
+              static_cast<int>(EndCause::KEEPER_LOST));
+static_assert(static_cast<int>(core::EndCause::agent_stopped) ==
+              static_cast<int>(EndCause::AGENT_STOPPED));
+static_assert(static_cast<int>(core::EndCause::fenced) == static_cast<int>(EndCause::FENCED));
+static_assert(static_cast<int>(core::EndCause::deadline) == static_cast<int>(EndCause::DEADLINE));
+static_assert(static_cast<int>(core::EndCause::out_of_memory) ==
+              static_cast<int>(EndCause::OUT_OF_MEMORY));
+static_assert(static_cast<int>(core::EndCause::node_lost) == static_cast<int>(EndCause::NODE_LOST));
+static_assert(static_cast<int>(core::EndCause::node_deleted) ==
+              static_cast<int>(EndCause::NODE_DELETED));
+static_assert(static_cast<int>(core::EndCause::evicted) == static_cast<int>(EndCause::EVICTED));
+static_assert(static_cast<int>(core::EndCause::given_back) ==
+              static_cast<int>(EndCause::GIVEN_BACK));
+static_assert(static_cast<int>(core::Readiness::ready) == static_cast<int>(Readiness::READY));
+static_assert(static_cast<int>(core::Readiness::initializing) ==
+              static_cast<int>(Readiness::INITIALIZING));
+static_assert(static_cast<int>(core::Readiness::not_ready) ==
+              static_cast<int>(Readiness::NOT_READY));
+
+inline EndCause to_wire(core::EndCause cause) {
+  return static_cast<EndCause>(cause);
+}
+inline Readiness to_wire(core::Readiness readiness) {
+  return static_cast<Readiness>(readiness);
+}
+// Nothing: it is not known here.
+inline std::optional<core::EndCause> from_wire(EndCause cause) {
+  if (cause > EndCause::GIVEN_BACK) return std::nullopt;
+  return static_cast<core::EndCause>(cause);
+}
+inline std::optional<core::Readiness> from_wire(Readiness readiness) {
+  if (readiness > Readiness::NOT_READY) return std::nullopt;
+  return static_cast<core::Readiness>(readiness);
+}
+
+// `code` makes a number of a time; the list is `init(size)`, and is not made when it is empty.
+template <class Time, class Init, class Code>
+void write_containers(const std::vector<core::ContainerEndOf<Time>>& ends, Init init, Code code) {
+  if (ends.empty()) return;
+  auto list = init(static_cast<unsigned>(ends.size()));
+  for (unsigned i = 0; i < ends.size(); ++i) {
+    list[i].setCause(to_wire(ends[i].cause));
+    list[i].setExitCode(ends[i].exit_code);
+    list[i].setSignal(ends[i].signal);
+    list[i].setRestarts(ends[i].restarts);
+    if (ends[i].started_at) list[i].setStarted(code(*ends[i].started_at));
+    list[i].setEnded(code(ends[i].ended_at));
+  }
+}
+
+// `time` makes a time of a number, and `cause` what core calls the cause.
+template <class Time, class Decode, class Cause>
+core::ContainerEndOf<Time> read_container(ContainerEnd::Reader in, Decode time, Cause cause) {
+  core::ContainerEndOf<Time> out{cause(in.getCause()), in.getExitCode(), in.getSignal(),
+                                 in.getRestarts(),     {},               time(in.getEnded())};
+  if (in.getStarted() != 0) out.started_at = time(in.getStarted());
+  return out;
+}
+
+}  // namespace muster::wire

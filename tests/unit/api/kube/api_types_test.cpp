@@ -1,0 +1,215 @@
+// The one source: each field of each type that a Job may contain is accepted, explained, merged,
+// owned and refused as its line in api/openapi/ says. Nothing here knows a field by name, save one.
+#include "api/kube/api_types.hpp"
+
+#include "api/kube/field_schema.hpp"
+#include "api/kube/fields.hpp"
+#include "api/kube/openapi.hpp"
+#include "api/kube/patch.hpp"
+#include "api/kube/refused_fields.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+
+namespace muster::api {
+namespace {
+
+using nlohmann::json;
+
+// A field, and how to get there from a Job.
+struct Place {
+  const ApiType& owner;
+  const ApiField& field;
+  std::string path;     // spec.template.spec.containers[0].env
+  std::string pointer;  // /spec/template/spec/containers/0/env
+  std::string owned;    // .spec.template.spec.containers[name="a"].env; or of the whole it is in
+  bool whole;           // it is in an object or list that is changed as a whole
+  std::function<json(json)> job;  // with this value there
+
+  bool checked() const { return !field.unread && field.type != "any"; }
+};
+
+json plain(const ApiField& field, const std::string& text) {
+  if (field.type == "bool") return field.refused_unless != "true";
+  if (field.type == "int32" || field.type == "int64") return static_cast<int>(text[0]);
+  return text;
+}
+
+// An item of a list or map, or the value of another field: one that `text` tells from others, and
+// that may stand there.
+json item(const ApiField& field, const std::string& text) {
+  json value = json::object();
+  for (const std::string_view key : field.keys) value[std::string(key)] = text;
+  if (!field.keys.empty()) return value;
+  if (field.type == "any" || field.unread) return {{"x", text}};
+  if (field.of == nullptr) return plain(field, text);
+  const ApiField& first = field.of->fields.front();
+  const json one = item(first, text);
+  value[std::string(first.name)] = first.list  ? json::array({one})
+                                   : first.map ? json{{"x", one}}
+                                               : one;
+  return value;
+}
+
+json sample(const ApiField& field) {
+  const json one = item(field, "a");
+  return field.list ? json::array({one}) : field.map ? json{{"x", one}} : one;
+}
+
+// As paths() writes the place of item(field, "a").
+std::string element_text(const ApiField& field) {
+  std::vector<std::string> keys(field.keys.begin(), field.keys.end());
+  std::sort(keys.begin(), keys.end());
+  std::string text;
+  for (const std::string& key : keys) text += (text.empty() ? "" : ",") + key + "=\"a\"";
+  if (field.set) text = "=" + item(field, "a").dump();
+  return "[" + text + "]";
+}
+
+void add_places(const ApiType& type, const Place* above, std::vector<Place>& out) {
+  for (const ApiField& field : type.fields) {
+    const std::string name(field.name);
+    Place place{type, field, name, "/" + name, "." + name, false, {}};
+    if (above) {
+      const bool listed = above->field.list;
+      const bool whole =
+          above->whole || above->field.atomic || (listed && above->field.keys.empty());
+      const std::string element = listed && !whole ? element_text(above->field) : "";
+      place.path = above->path + (listed ? "[0]." : ".") + name;
+      place.pointer = above->pointer + (listed ? "/0/" : "/") + name;
+      place.owned = whole ? above->owned : above->owned + element + "." + name;
+      place.whole = whole;
+    }
+    place.job = [above = above ? std::make_shared<Place>(*above) : nullptr, name](json value) {
+      json object = json::object();
+      if (above)
+        for (const std::string_view key : above->field.keys) object[std::string(key)] = "a";
+      object[name] = std::move(value);
+      if (!above) return object;
+      return above->job(above->field.list ? json::array({object}) : object);
+    };
+    out.push_back(place);
+    if (field.of != nullptr && place.checked() && !field.map) add_places(*field.of, &place, out);
+  }
+}
+
+std::vector<Place> places() {
+  std::vector<Place> found;
+  add_places(*api_type("Job"), nullptr, found);
+  EXPECT_GT(found.size(), 150u);
+  return found;
+}
+
+TEST(ApiTypes, EachFieldOfAJobIsAccepted) {
+  for (const Place& place : places()) {
+    const json job = place.job(sample(place.field));
+    json conforming = job;
+    const auto unknown = conform(conforming, "Job");
+    ASSERT_TRUE(unknown.ok()) << place.path << ": " << unknown.error().message;
+    EXPECT_TRUE(unknown->empty()) << place.path;
+    EXPECT_EQ(conforming, job) << place.path;
+
+    // What is looked at may be nothing else; a list is one, whatever its items are.
+    json wrong = place.job(place.field.list ? json::object() : json::array());
+    const auto refused = conform(wrong, "Job");
+    EXPECT_EQ(refused.ok(), !place.checked() && !place.field.list) << place.path;
+    if (!refused.ok()) {
+      EXPECT_TRUE(refused.error().message.starts_with(place.path + ": found")) << place.path;
+    }
+  }
+}
+
+TEST(ApiTypes, EachFieldOfAJobIsExplained) {
+  const OrderedJson schemas = openapi_v3("apis/batch/v1", "1")["components"]["schemas"];
+  for (const Place& place : places()) {
+    const ApiField& field = place.field;
+    const OrderedJson::json_pointer at("/" + std::string(place.owner.schema) + "/properties/" +
+                                       std::string(field.name));
+    ASSERT_TRUE(schemas.contains(at)) << place.path;
+    const OrderedJson& told = schemas[at];
+    EXPECT_EQ(told["description"], field.about) << place.path;
+    EXPECT_EQ(told.value("x-kubernetes-patch-strategy", "") == "merge", field.merged) << place.path;
+    EXPECT_EQ(told.value("x-kubernetes-list-type", ""), !field.list           ? ""
+                                                        : !field.keys.empty() ? "map"
+                                                        : field.set           ? "set"
+                                                                              : "atomic")
+        << place.path;
+  }
+}
+
+TEST(ApiTypes, StrategicPatchesMergeEachListOfAJobAsItSays) {
+  int merged = 0, replaced = 0;
+  for (const Place& place : places()) {
+    const ApiField& field = place.field;
+    if (!field.list) continue;
+    const auto patched = [&](const json& base, const json& patch) {
+      auto made = apply_patch(PatchType::strategic, place.job(json::array({base})),
+                              place.job(json::array({patch})));
+      EXPECT_TRUE(made.ok()) << place.path;
+      return made.ok() ? (*made)[json::json_pointer(place.pointer)] : json();
+    };
+    const json a = item(field, "a"), b = item(field, "b");
+    // A list in a list that is replaced goes with it.
+    const bool merges = field.merged && !place.whole;
+    EXPECT_EQ(patched(a, b), merges ? json::array({a, b}) : json::array({b})) << place.path;
+    ++(merges ? merged : replaced);
+    if (field.keys.empty() || !merges) continue;
+    json old = a, changed = a;
+    old["old"] = changed["new"] = 1;
+    json both = old;
+    both["new"] = 1;
+    EXPECT_EQ(patched(old, changed), json::array({both})) << place.path;
+  }
+  EXPECT_GT(merged, 10);
+  EXPECT_GT(replaced, 10);
+}
+
+TEST(ApiTypes, EachFieldOfAJobIsOwnedAsItSays) {
+  for (const Place& place : places()) {
+    const ApiField& field = place.field;
+    std::string expected = place.owned;
+    if (!place.whole && field.list && (field.set || !field.keys.empty()))
+      expected += element_text(field);
+    const auto owned = paths(fields_of(FieldType("Job"), place.job(sample(field))));
+    const bool leaf = place.whole || field.atomic || field.list ||
+                      (field.of == nullptr && !field.map && field.type != "any");
+    if (leaf) {
+      EXPECT_TRUE(std::find(owned.begin(), owned.end(), expected) != owned.end()) << place.path;
+    } else {  // what is in it
+      EXPECT_TRUE(std::any_of(owned.begin(), owned.end(), [&](const std::string& one) {
+        return one.starts_with(expected + ".");
+      })) << place.path;
+    }
+  }
+}
+
+TEST(ApiTypes, EachFieldOfAJobIsRefusedAsItSays) {
+  for (const Place& place : places()) {
+    // Has a rule of its own, which no mark can tell.
+    if (place.field.name == "priorityClassName") continue;
+    const core::Violations found = refused_fields(place.job(sample(place.field)));
+    const bool named = std::any_of(found.list().begin(), found.list().end(),
+                                   [&](const Violation& one) { return one.path == place.path; });
+    EXPECT_EQ(named, place.field.refused != ApiField::Refused::no) << place.path;
+  }
+}
+
+TEST(ApiTypes, AreFoundByName) {
+  for (const ApiType& type : api_types()) {
+    EXPECT_EQ(api_type(type.name), &type);
+    if (!type.group_version.empty()) {
+      EXPECT_EQ(api_kind(type.group_version, type.kind), &type);
+    }
+    for (const ApiField& field : type.fields) EXPECT_EQ(type.field(field.name), &field);
+    EXPECT_EQ(type.field("notAField"), nullptr);
+  }
+  EXPECT_EQ(api_type("Jo"), nullptr);
+  EXPECT_EQ(api_type("string"), nullptr);
+  EXPECT_EQ(api_kind("batch/v2", "Job"), nullptr);
+}
+
+}  // namespace
+}  // namespace muster::api

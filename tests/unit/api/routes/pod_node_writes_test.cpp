@@ -1,0 +1,149 @@
+// What is written to pods and nodes over HTTP.
+#include "tests/unit/api/routes/server_fixture.hpp"
+
+namespace muster::api {
+namespace {
+
+using namespace testing;
+
+TEST_F(ServerTest, AppliesANode) {
+  feed.node(make_node(1, "n1", core::NodeInfo::Health::ready));
+  auto apply = [&](const std::string& name, const std::string& body,
+                   const std::string& query = "") {
+    return call(request("PATCH", "/api/v1/nodes/" + name + "?fieldManager=me" + query,
+                        "Content-Type: application/apply-patch+yaml\r\n", body));
+  };
+  const std::string head = R"({"apiVersion":"v1","kind":"Node","metadata":{"name":"n1")";
+  const Answer labelled =
+      apply("n1", head + R"(,"labels":{"disk":"ssd"}},"spec":{"unschedulable":true}})");
+  ASSERT_EQ(labelled.code, 200) << labelled.body;
+  EXPECT_EQ(labelled.json()["metadata"]["labels"]["disk"], "ssd");
+  EXPECT_EQ(labelled.json()["metadata"]["labels"]["zone"], "a");
+  EXPECT_EQ(labelled.json()["spec"]["unschedulable"], true);
+  EXPECT_EQ(labelled.json()["metadata"]["managedFields"][0]["manager"], "me");
+  ASSERT_EQ(call(request("PATCH", "/api/v1/nodes/n1?fieldManager=other",
+                         "Content-Type: application/merge-patch+json\r\n",
+                         R"({"metadata":{"labels":{"disk":"hdd"}}})"))
+                .code,
+            200);
+  EXPECT_EQ(apply("n1", head + R"(,"labels":{"disk":"ssd"}}})").code, 409);
+  const Answer forced = apply("n1", head + R"(,"labels":{"disk":"ssd"}}})", "&force=true");
+  ASSERT_EQ(forced.code, 200) << forced.body;
+  EXPECT_FALSE(forced.json()["spec"].contains("unschedulable")) << "left out, so taken back";
+  EXPECT_EQ(apply("n2", head + "}}").code, 400) << "another name than the path's";
+  EXPECT_EQ(apply("n2", R"({"apiVersion":"v1","kind":"Node"})").code, 404);
+  EXPECT_EQ(apply("n1", head + R"(},"spec":{"colour":1}})").code, 400);
+}
+
+class P22Pods : public ServerTest {
+ protected:
+  // The first pod of a job of two, by name.
+  std::string pod() {
+    EXPECT_EQ(post(kJobs, kManifest).code, 201);
+    const JobId id = view.job("default", "new")->job->id();
+    feed.create(id, 0, 2);
+    feed.bind(id, {0, 0});
+    return get(kPods).json()["items"][0]["metadata"]["name"];
+  }
+  Answer merge(const std::string& path, const std::string& body) {
+    return call(request("PATCH", kPods + "/" + path,
+                        "Content-Type: application/merge-patch+json\r\n", body));
+  }
+};
+
+TEST_F(P22Pods, WhatIsNotDoneIsNotAnswered200) {
+  const std::string name = pod();
+  const Answer phase = merge(name + "/status", R"({"status":{"phase":"Failed"}})");
+  EXPECT_TRUE(phase.is_status("Invalid"));
+  EXPECT_EQ(phase.json()["details"]["causes"][0]["field"], "status.phase");
+  const Answer ready =
+      call(request("PATCH", kPods + "/" + name + "/status",
+                   "Content-Type: application/strategic-merge-patch+json\r\n",
+                   R"({"status":{"conditions":[{"type":"Ready","status":"True"}]}})"));
+  EXPECT_TRUE(ready.is_status("Invalid"));
+  EXPECT_EQ(ready.json()["details"]["causes"][0]["field"], "status.conditions[Ready]");
+  EXPECT_EQ(merge(name + "/status", "{}").code, 200);
+  EXPECT_TRUE(merge(name, R"({"spec":{"nodeName":"x"}})").is_status("Invalid"));
+  EXPECT_TRUE(merge(name, R"({"metadata":{"resourceVersion":"1","labels":{"a":"b"}}})")
+                  .is_status("Conflict"));
+}
+
+TEST_F(P22Pods, LabelsAndAnnotationsArePatched) {
+  const std::string name = pod();
+  const Answer patched =
+      merge(name, R"({"metadata":{"labels":{"queue":"fast"},"annotations":{"note":"n"}}})");
+  ASSERT_EQ(patched.code, 200) << patched.body;
+  const Json meta = get(kPods + "/" + name).json()["metadata"];
+  EXPECT_EQ(meta["labels"]["queue"], "fast");
+  EXPECT_EQ(meta["annotations"]["note"], "n");
+  EXPECT_EQ(meta["labels"]["job-name"], "new") << "what it had it keeps";
+  auto found = [this](const std::string& selector) {
+    return get(kPods + "?labelSelector=" + selector).json()["items"].size();
+  };
+  EXPECT_EQ(found("queue%3Dfast"), 1u);
+  EXPECT_EQ(found("queue!%3Dfast"), 1u);
+  ASSERT_EQ(merge(name, R"({"metadata":{"labels":{"queue":null}}})").code, 200);
+  EXPECT_EQ(found("queue"), 0u);
+  const Answer own = merge(name, R"({"metadata":{"labels":{"job-name":"x"}}})");
+  EXPECT_TRUE(own.is_status("Invalid"));
+  EXPECT_EQ(own.json()["details"]["causes"][0]["field"], "metadata.labels[job-name]");
+  EXPECT_TRUE(merge(name, R"({"metadata":{"labels":{"-":"x"}}})").is_status("Invalid"));
+}
+
+TEST_F(ServerTest, DeletesEvictsAndMarksPods) {
+  ASSERT_EQ(post(kJobs, kManifest).code, 201);
+  const JobId id = view.job("default", "new")->job->id();
+  feed.create(id, 0, 2);
+  feed.bind(id, {0, 0});
+  feed.bind(id, {1, 0});
+  std::vector<std::string> names;
+  const Json pods = get(kPods).json();
+  for (const Json& pod : pods["items"]) names.push_back(pod["metadata"]["name"]);
+  ASSERT_EQ(names.size(), 2u);
+  const Answer marked =
+      call(request("PATCH", kPods + "/" + names[0] + "/status",
+                   "Content-Type: application/strategic-merge-patch+json\r\n",
+                   R"({"status":{"conditions":[{"type":"ConfigIssue","status":"True"}]}})"));
+  ASSERT_EQ(marked.code, 200) << marked.body;
+  ASSERT_EQ(view.pod("default", names[0])->pod->conditions.size(), 1u);
+  EXPECT_EQ(view.pod("default", names[0])->pod->conditions[0].type, "ConfigIssue");
+  EXPECT_TRUE(call(request("PATCH", kPods + "/" + names[0],
+                           "Content-Type: application/merge-patch+json\r\n",
+                           R"({"metadata":{"finalizers":null}})"))
+                  .is_status("Invalid"));
+  const Answer removed = call(request("DELETE", kPods + "/" + names[0] + "?gracePeriodSeconds=3"));
+  ASSERT_EQ(removed.code, 200) << removed.body;
+  EXPECT_EQ(backend.last_grace_ms, 3000);
+  EXPECT_FALSE(backend.last_evict);
+  EXPECT_EQ(removed.json()["metadata"]["deletionGracePeriodSeconds"], 3);
+  const Answer evicted =
+      post(kPods + "/" + names[1] + "/eviction", R"({"apiVersion":"policy/v1","kind":"Eviction"})");
+  EXPECT_EQ(evicted.code, 201) << evicted.body;
+  EXPECT_TRUE(backend.last_evict);
+  EXPECT_EQ(call(request("DELETE", kPods + "/none")).code, 404);
+}
+
+TEST_F(ServerTest, CordonsTaintsAndDeletesNodes) {
+  core::NodeInfo node{.id = 1, .name = "n1", .slots = 4};
+  node.labels = {{"zone", "a"}};
+  feed.node(node);
+  auto patch = [&](const std::string& body) {
+    return call(request("PATCH", "/api/v1/nodes/n1",
+                        "Content-Type: application/strategic-merge-patch+json\r\n", body));
+  };
+  const Answer cordoned = patch(R"({"spec":{"unschedulable":true}})");
+  ASSERT_EQ(cordoned.code, 200) << cordoned.body;
+  EXPECT_EQ(cordoned.json()["spec"]["taints"][0]["key"], "node.kubernetes.io/unschedulable");
+  ASSERT_EQ(patch(R"({"spec":{"taints":[{"key":"k","effect":"NoSchedule"}]}})").code, 200);
+  ASSERT_EQ(patch(R"({"metadata":{"labels":{"mine":"1"}}})").code, 200);
+  const core::NodeSpec& spec = view.node("n1")->node->spec;
+  EXPECT_TRUE(spec.unschedulable);
+  EXPECT_EQ(spec.taints, (std::vector<core::Taint>{{"k", "", "NoSchedule"}}));
+  EXPECT_EQ(spec.labels, (core::StringMap{{"mine", "1"}})) << "the agent's labels stay its own";
+  EXPECT_TRUE(patch(R"({"spec":{"taints":[{"key":"k","effect":"Never"}]}})").is_status("Invalid"));
+  EXPECT_EQ(call(request("DELETE", "/api/v1/nodes/n1")).code, 200);
+  EXPECT_EQ(get("/api/v1/nodes/n1").code, 404);
+}
+
+}  // namespace
+}  // namespace muster::api

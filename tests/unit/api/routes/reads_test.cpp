@@ -1,0 +1,344 @@
+// What is read over HTTP: lists, watches, logs, histories and reasons.
+#include "tests/unit/api/routes/server_fixture.hpp"
+
+namespace muster::api {
+namespace {
+
+using namespace testing;
+
+const std::string kOurs = "/apis/muster.dev/v1/namespaces/default/jobs/";
+
+TEST_F(ServerTest, TellsWhereEachIndexStands) {
+  const std::string path = "/apis/muster.dev/v1/namespaces/default/jobs/a/indexes";
+  feed.admit(1, make_job("a", uid_of(1), 9));
+  feed.create(1, 0, 4);
+  feed.bind(1, {0, 0});
+  feed.start(1, {0, 0});
+  feed.end(1, {0, 0}, 0);
+  feed.bind(1, {2, 0});
+  const uint64_t version = feed.start(1, {2, 0});
+  const Answer map = get(path);
+  ASSERT_EQ(map.code, 200) << map.body;
+  EXPECT_EQ(map.json(), (Json{{"kind", "IndexMap"},
+                              {"apiVersion", "muster.dev/v1"},
+                              {"metadata",
+                               {{"name", "a"},
+                                {"namespace", "default"},
+                                {"uid", uid_of(1)},
+                                {"resourceVersion", std::to_string(version)}}},
+                              {"completions", 9},
+                              {"succeeded", "0"},
+                              {"failed", ""},
+                              {"running", "2"},
+                              {"pending", "1,3"},
+                              {"backoff", ""}}));
+  EXPECT_TRUE(call(request("POST", path, "Content-Type: application/json\r\n", "{}"))
+                  .is_status("MethodNotAllowed"));
+  const Answer none = get("/apis/muster.dev/v1/namespaces/default/jobs/b/indexes");
+  EXPECT_TRUE(none.is_status("NotFound"));
+  EXPECT_EQ(none.json()["message"], "jobs.batch \"b\" not found");
+  for (const char* nowhere : {"/apis/muster.dev/v1/namespaces/default/jobs/a/other",
+                              "/apis/muster.dev/v1/namespaces/default/jobs/a",
+                              "/apis/muster.dev/v1/namespaces/default/pods/a/indexes",
+                              "/apis/muster.dev/v1/namespaces/default/jobs/a/indexes/1",
+                              "/apis/muster.dev/v1/jobs", "/apis/muster.dev/v2/nodes"})
+    EXPECT_TRUE(get(nowhere).is_status("NotFound")) << nowhere;
+  server.set_ready(false, "recovering");
+  EXPECT_TRUE(get(path).is_status("ServiceUnavailable"));
+}
+
+TEST_F(ServerTest, TellsWhatEachNodeRuns) {
+  feed.node(make_node(1, "n1", core::NodeInfo::Health::ready));
+  feed.node(make_node(2, "n2", core::NodeInfo::Health::ready));
+  feed.admit(1, make_job("a", uid_of(1), 4));
+  feed.create(1, 0, 4);
+  for (uint32_t i = 0; i < 3; ++i) feed.bind(1, {i, 0});
+  feed.start(1, {0, 0});
+  feed.start(1, {1, 0});
+  feed.end(1, {1, 0}, 0);
+  const Answer use = get("/apis/muster.dev/v1/nodes");
+  ASSERT_EQ(use.code, 200) << use.body;
+  EXPECT_EQ(use.json()["kind"], "NodeUseList");
+  EXPECT_EQ(use.json()["items"], (Json::array({{{"name", "n1"}, {"running", 1}, {"waiting", 1}},
+                                               {{"name", "n2"}, {"running", 0}, {"waiting", 0}}})));
+}
+
+TEST_F(ServerTest, Namespaces) {
+  feed.admit(1, make_job("a", uid_of(1), 1, "", "blue"));
+  const auto names = [this](const std::string& query) {
+    std::string text;
+    const Json list = get("/api/v1/namespaces" + query).json();
+    for (const Json& item : list["items"])
+      text += item["metadata"]["name"].get<std::string>() + " ";
+    return text;
+  };
+  EXPECT_EQ(names(""), "blue default ");
+  EXPECT_EQ(names("?fieldSelector=metadata.name%3Dblue"), "blue ");
+  EXPECT_EQ(names("?labelSelector=kubernetes.io/metadata.name%21%3Dblue"), "default ");
+  EXPECT_EQ(get("/api/v1/namespaces/any").json()["status"]["phase"], "Active");
+  EXPECT_EQ(get("/api/v1/namespaces?watch=true").code, 405);
+  EXPECT_EQ(post("/api/v1/namespaces", "{}").code, 409);
+  EXPECT_EQ(call(request("DELETE", "/api/v1/namespaces/blue")).code, 405);
+  EXPECT_EQ(
+      get("/api/v1/namespaces", "Accept: application/json;as=Table\r\n").json()["rows"].size(), 2u);
+}
+
+TEST_F(ServerTest, WhatThereNeverIsCanBeListed) {
+  EXPECT_EQ(get("/api/v1/namespaces/default/services").json()["kind"], "ServiceList");
+  EXPECT_EQ(get("/api/v1/services/x").code, 404);
+  EXPECT_EQ(get("/apis/policy/v1/poddisruptionbudgets").json()["items"].size(), 0u);
+  EXPECT_EQ(post("/apis/policy/v1/namespaces/default/poddisruptionbudgets", "{}").code, 405);
+  EXPECT_EQ(get("/api/v1/secrets").code, 404);
+}
+
+TEST_F(ServerTest, Lists) {
+  feed.node(make_node(1, "n1", core::NodeInfo::Health::ready));
+  feed.admit(1, make_job("a", uid_of(1), 500));
+  feed.admit(2, make_job("b", uid_of(2), 3, "", "other"));
+  feed.create(1, 0, 500);
+  feed.create(2, 0, 3);
+  const Json pods = get(kPods).json();
+  EXPECT_EQ(pods["kind"], "PodList");
+  EXPECT_EQ(pods["items"].size(), 500u);
+  EXPECT_EQ(pods["metadata"]["resourceVersion"], std::to_string(view.version()));
+  EXPECT_EQ(get("/api/v1/pods").json()["items"].size(), 503u);
+  EXPECT_EQ(get("/apis/batch/v1/jobs").json()["items"].size(), 2u);
+  EXPECT_EQ(get("/api/v1/nodes").json()["items"][0]["metadata"]["name"], "n1");
+  EXPECT_EQ(get("/api/v1/namespaces/other/events").json()["items"].size(), 3u);
+  EXPECT_EQ(get("/api/v1/pods?labelSelector=job-name%3Db").json()["items"].size(), 3u);
+  EXPECT_EQ(get(kPods + "?fieldSelector=status.phase%3DRunning").json()["items"], Json::array());
+  const Json table =
+      get(kPods, "Accept: application/json;as=Table;v=v1;g=meta.k8s.io,application/json\r\n")
+          .json();
+  EXPECT_EQ(table["kind"], "Table");
+  EXPECT_EQ(table["rows"].size(), 500u);
+  const std::string name = pods["items"][7]["metadata"]["name"];
+  EXPECT_EQ(get(kPods + "/" + name).json(), pods["items"][7]);
+}
+
+TEST_F(ServerTest, ListsInPages) {
+  feed.admit(1, make_job("b", uid_of(1), 10));
+  feed.admit(2, make_job("a", uid_of(2), 10));
+  feed.create(1, 0, 10);
+  feed.create(2, 0, 10);
+  const Json whole = get(kPods).json();
+  EXPECT_FALSE(whole["metadata"].contains("continue"));
+  Json items = Json::array();
+  std::string token;
+  do {
+    const Json page = get(kPods + "?limit=3" + (token.empty() ? "" : "&continue=" + token)).json();
+    ASSERT_EQ(page["kind"], "PodList") << page.dump();
+    ASSERT_LE(page["items"].size(), 3u);
+    for (const Json& item : page["items"]) items.push_back(item);
+    token = page["metadata"].value("continue", "");
+    EXPECT_EQ(page["metadata"].value("remainingItemCount", size_t{0}), 20 - items.size());
+    // What changes between two pages does not move the version: a watch from there tells of it.
+    EXPECT_EQ(page["metadata"]["resourceVersion"], whole["metadata"]["resourceVersion"]);
+    feed.records(1, {core::JobStarted{kStart}});
+  } while (!token.empty());
+  ASSERT_EQ(items.size(), 20u);
+  for (size_t i = 0; i < 20; ++i)
+    EXPECT_EQ(items[i]["metadata"]["name"], whole["items"][i]["metadata"]["name"]);
+  EXPECT_EQ(items[0]["metadata"]["labels"]["batch.kubernetes.io/job-name"], "a");
+
+  const Json selected = get(kPods + "?limit=9&labelSelector=job-name%3Db").json();
+  EXPECT_FALSE(selected["metadata"].contains("remainingItemCount"));
+  const std::string rest = selected["metadata"]["continue"];
+  EXPECT_EQ(
+      get(kPods + "?limit=9&labelSelector=job-name%3Db&continue=" + rest).json()["items"].size(),
+      1u);
+  EXPECT_FALSE(
+      get(kPods + "?limit=10&labelSelector=job-name%3Db").json()["metadata"].contains("continue"));
+  EXPECT_TRUE(get(kPods + "?limit=-1").is_status("BadRequest"));
+  EXPECT_TRUE(get(kPods + "?continue=nonsense").is_status("BadRequest"));
+  EXPECT_TRUE(get(kPods + "?resourceVersion=5&continue=" + rest).is_status("BadRequest"));
+  EXPECT_EQ(get(kPods + "?resourceVersion=999").code, 504);
+}
+
+TEST_F(ServerTest, ATokenOfAnotherStartIsTooOld) {
+  ListPage page{.limit = 1};
+  page.version = 7;
+  feed.admit(1, make_job("a", uid_of(1)));
+  view.loaded(1000, {});
+  const Answer late = get(kPods + "?continue=" + continue_token(page, {"default", "a", 1, {}, 0}));
+  EXPECT_EQ(late.code, 410);
+  EXPECT_TRUE(late.is_status("Expired"));
+}
+
+TEST_F(ServerTest, AWatcherThatStopsReadingIsCut) {
+  feed.admit(1, make_job("a", uid_of(1), 200));
+  feed.create(1, 0, 200);
+  server.streams().write_patience = 20 * kj::MILLISECONDS;
+  auto client = connect(request("GET", kPods + "?watch=true&resourceVersion=0"));
+  auto gone = client->stream->whenWriteDisconnected()
+                  .then([] { return true; })
+                  .eagerlyEvaluate([](kj::Exception&&) { return true; });
+  bool cut = false;
+  auto seen = gone.then([&cut](bool) { cut = true; }).eagerlyEvaluate([](kj::Exception&&) {});
+  EXPECT_TRUE(until([&cut] { return cut; })) << "its pipe holds nothing that nobody reads";
+}
+
+TEST_F(ServerTest, Watches) {
+  feed.admit(1, make_job("a", uid_of(1)));
+  feed.create(1, 0, 1);
+  auto client = connect(request("GET", kPods + "?watch=true&timeoutSeconds=60"));
+  auto reading = client->read().eagerlyEvaluate([](kj::Exception&&) {});
+  auto lines = [&] {
+    std::vector<Json> found;
+    const std::string body = parsed(client->raw).body;
+    for (size_t at = 0, end; (end = body.find('\n', at)) != std::string::npos; at = end + 1)
+      found.push_back(Json::parse(body.substr(at, end - at), nullptr, false));
+    return found;
+  };
+  ASSERT_TRUE(until([&] { return lines().size() == 1; })) << client->raw;
+  EXPECT_EQ(lines()[0]["type"], "ADDED");
+  feed.bind(1, {0, 0});
+  ASSERT_TRUE(until([&] { return lines().size() == 2; }));
+  EXPECT_EQ(lines()[1]["type"], "MODIFIED");
+  EXPECT_EQ(lines()[1]["object"]["metadata"]["resourceVersion"], "3");
+  feed.records(1, {core::PodsStopping{kStart, {{{0, 0}, core::Counted::released}}}});
+  feed.end(1, {0, 0}, 143, core::Counted::not_yet);
+  ASSERT_TRUE(until([&] { return lines().size() == 3 || (lines().size() == 4); }));
+  EXPECT_EQ(lines().back()["type"], "DELETED");
+  EXPECT_EQ(lines().back()["object"]["status"]["phase"], "Failed");
+}
+
+TEST_F(ServerTest, WatchesEndByTimeAndByDrain) {
+  const Answer a = get(kJobs + "?watch=true&timeoutSeconds=1");
+  EXPECT_EQ(a.code, 200);
+  EXPECT_EQ(a.body, "");
+  auto client = connect(request("GET", kJobs + "?watch=true"));
+  auto reading = client->read().eagerlyEvaluate([](kj::Exception&&) {});
+  ASSERT_TRUE(until([&] { return client->raw.find("\r\n\r\n") != std::string::npos; }))
+      << "the head comes at once";
+  auto drained = server.drain().eagerlyEvaluate(nullptr);
+  EXPECT_TRUE(until([&] { return client->ended; }));
+}
+
+TEST_F(ServerTest, WatchesTellTheirVersionAndRefuseOldOnes) {
+  feed.admit(1, make_job("a", uid_of(1)));
+  const std::string now = std::to_string(view.version());
+  server.streams().watch_idle = 1 * kj::MILLISECONDS;
+  auto client = connect(
+      request("GET", kJobs + "?watch=true&allowWatchBookmarks=true&resourceVersion=" + now));
+  auto reading = client->read().eagerlyEvaluate([](kj::Exception&&) {});
+  ASSERT_TRUE(until(
+      [&] { return client->raw.find("\n", client->raw.find("BOOKMARK")) != std::string::npos; }));
+  const std::string body = parsed(client->raw).body;
+  EXPECT_EQ(Json::parse(body.substr(0, body.find('\n')))["object"]["metadata"]["resourceVersion"],
+            now);
+  EXPECT_TRUE(get(kJobs + "?watch=true&resourceVersion=77").is_status("Expired"));
+  EXPECT_EQ(get(kJobs + "?watch=true&resourceVersion=x").code, 400);
+}
+
+TEST_F(ServerTest, AWatcherThatHasGoneIsNoticed) {
+  server.streams().watch_idle = 1 * kj::MILLISECONDS;
+  auto client = connect(request("GET", kJobs + "?watch=true"));
+  client = nullptr;
+  EXPECT_TRUE(until([&] { return connections_.isEmpty(); }));
+}
+
+TEST_F(ServerTest, Logs) {
+  feed.admit(1, make_job("a", uid_of(1)));
+  feed.create(1, 0, 2);
+  feed.bind(1, {0, 0});
+  feed.start(1, {0, 0});
+  auto name = [&](uint32_t i) {
+    Renderer renderer(view, [] { return kStart; });
+    std::string text;
+    renderer.object(text, *view.find({Kind::pod, 1, 0, {i, 0}}));
+    return Json::parse(text)["metadata"]["name"].get<std::string>();
+  };
+  const std::string log = kPods + "/" + name(0) + "/log";
+  EXPECT_EQ(get(log).body, "one\ntwo\nthree\noops\n");
+  EXPECT_NE(get(log).head.find("text/plain"), std::string::npos);
+  EXPECT_EQ(get(log + "?stream=Stdout").body, "one\ntwo\nthree\n");
+  EXPECT_EQ(get(log + "?stream=Stderr&container=main").body, "oops\n");
+  EXPECT_EQ(get(log + "?stream=Stdout&tailLines=1").body, "three\n");
+  EXPECT_EQ(get(log + "?stream=Stdout&tailLines=0").body, "");
+  EXPECT_EQ(get(log + "?stream=Stdout&limitBytes=5").body, "one\nt");
+  EXPECT_EQ(get(log + "?container=other").code, 400);
+  EXPECT_EQ(get(log + "?previous=true").code, 400);
+  EXPECT_EQ(get(log + "?tailLines=x").code, 400);
+  EXPECT_EQ(get(kPods + "/" + name(1) + "/log").code, 400) << "it has not started";
+  EXPECT_EQ(get(kPods + "/none/log").code, 404);
+  backend.running = true;
+  backend.grow_at = backend.reads + 6;
+  EXPECT_EQ(get(log + "?follow=true&stream=Stdout").body, "one\ntwo\nthree\ngrown\n");
+  backend.refuse = Error{Errc::unavailable, "node n1 is not connected", {}};
+  EXPECT_TRUE(get(log).is_status("ServiceUnavailable"));
+}
+
+TEST_F(ServerTest, TellsTheHistoryOfAttempts) {
+  feed.admit(1, make_job("a", uid_of(1)));
+  for (uint32_t i = 0; i < 3; ++i) {
+    core::Pod pod;
+    pod.key = {i, i == 2 ? 1u : 0u};
+    pod.node = 1;
+    pod.created_ms = pod.bound_ms = pod.started_ms = kStart;
+    pod.ended = true;
+    pod.end = {.exit_code = i == 0 ? 0 : 137, .signal = i == 0 ? 0 : 9, .ended_at = kStart + 1500};
+    pod.counted = i == 0 ? core::Counted::succeeded : core::Counted::failed;
+    backend.closed.push_back(pod);
+  }
+  Json list = get(kOurs + "a/attempts").json();
+  ASSERT_EQ(list["items"].size(), 3u);
+  EXPECT_EQ(list["kind"], "AttemptList");
+  const Json& last = list["items"][2];
+  EXPECT_EQ(last["index"], 2);
+  EXPECT_EQ(last["attempt"], 1);
+  EXPECT_EQ(last["exitCode"], 137);
+  EXPECT_EQ(last["signal"], 9);
+  EXPECT_EQ(last["counted"], "failed");
+  EXPECT_EQ(last["ended"], "2023-11-14T22:13:21.500Z");
+  EXPECT_EQ(get(kOurs + "a/attempts?failed=true").json()["items"].size(), 2u);
+  EXPECT_EQ(get(kOurs + "a/attempts?index=0-1").json()["items"].size(), 2u);
+  list = get(kOurs + "a/attempts?limit=2").json();
+  EXPECT_EQ(list["items"].size(), 2u);
+  const std::string token = list["metadata"]["continue"].get<std::string>();
+  list = get(kOurs + "a/attempts?limit=2&continue=" + token).json();
+  EXPECT_EQ(list["items"].size(), 1u);
+  EXPECT_FALSE(list["metadata"].contains("continue"));
+  EXPECT_EQ(get(kOurs + "a/attempts?index=3-1").code, 400);
+  EXPECT_EQ(get(kOurs + "a/attempts?limit=0").code, 400);
+  EXPECT_EQ(get(kOurs + "a/attempts?continue=x").code, 400);
+  EXPECT_EQ(get(kOurs + "none/attempts").code, 404);
+  EXPECT_EQ(post(kOurs + "a/attempts", "{}").code, 405);
+  EXPECT_EQ(get(kOurs + "a/log?index=2&attempt=1&stream=Stdout").body, "one\ntwo\nthree\n")
+      << "though its Pod is gone";
+  EXPECT_EQ(get(kOurs + "a/log?index=2&attempt=5").code, 404);
+  EXPECT_EQ(get(kOurs + "a/log?index=2").code, 400);
+}
+
+TEST_F(ServerTest, SaysWhatAJobWaitsFor) {
+  feed.admit(1, make_job("a", uid_of(1), 3, R"(,"backoffLimitPerIndex":1)"));
+  auto why = [&](const std::string& query = "") { return get(kOurs + "a/why" + query).json(); };
+  EXPECT_EQ(why()["state"], "Waiting");
+  EXPECT_EQ(why("?index=1")["state"], "Waiting");
+  feed.create(1, 0, 3);
+  EXPECT_EQ(why()["state"], "Pending");
+  EXPECT_EQ(why("?index=1")["summary"],
+            "attempt 0 waits for a place: there is no node (start an agent)");
+  auto node = make_node(1, "n1", core::NodeInfo::Health::ready);
+  node.spec.unschedulable = true;
+  feed.node(node);
+  EXPECT_EQ(why("?index=1")["details"][0], "1 node: cordoned (n1)");
+  feed.bind(1, {1, 0});
+  feed.start(1, {1, 0});
+  EXPECT_EQ(why()["state"], "Running");
+  EXPECT_EQ(why("?index=1")["state"], "Running");
+  feed.records(1, {core::PodsEnded{
+                      kStart + 3000, {Feeder::end_of({1, 0}, 3, core::Counted::not_yet)}, 0, 0}});
+  const Json backoff = why("?index=1");
+  EXPECT_EQ(backoff["state"], "Backoff") << backoff;
+  EXPECT_EQ(backoff["until"], "2023-11-14T22:13:33.000Z");
+  EXPECT_EQ(backoff["details"][0], "attempt 0: exit 3; counted once its replacement exists");
+  feed.bind(1, {0, 0});
+  feed.end(1, {0, 0}, 0);
+  EXPECT_EQ(why("?index=0")["state"], "Succeeded");
+  EXPECT_EQ(get(kOurs + "a/why?index=3").code, 400);
+  EXPECT_EQ(get(kOurs + "a/why?index=x").code, 400);
+}
+
+}  // namespace
+}  // namespace muster::api

@@ -1,0 +1,335 @@
+// The HTTP face for tests: over a pipe or loopback, with a Backend that commits to the View at
+// once.
+#pragma once
+
+#include "api/routes/page.hpp"
+#include "api/routes/routes.hpp"
+#include "api/routes/server.hpp"
+#include "api/view/list_page.hpp"
+#include "tests/unit/api/view/view_fixture.hpp"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <tuple>
+#include <unistd.h>
+
+namespace muster::api::testing {
+
+class FakeBackend final : public Backend {
+ public:
+  FakeBackend(View& view, Feeder& feed) : view_(view), feed_(feed) {}
+  void create_job(core::JobObjectPtr job, std::function<void(Status)> done) override {
+    ++creates;
+    if (refuse) return done(*refuse);
+    feed_.admit(next_++, std::move(job));
+    done(Nothing{});
+  }
+  void delete_job(std::string ns, std::string name, std::string uid, Propagation propagation,
+                  std::function<void(Status)> done) override {
+    last_uid = uid;
+    last_propagation = propagation;
+    if (refuse) return done(*refuse);
+    auto shown = view_.job(ns, name);
+    if (!shown) return done(Error{Errc::not_found, "", {}});
+    feed_.records(shown->job->id(),
+                  {core::JobDeleted{kStart, propagation != Propagation::foreground,
+                                    propagation == Propagation::orphan}});
+    done(Nothing{});
+  }
+  void update_job(core::JobObjectPtr seen, core::JobObjectPtr job,
+                  std::function<void(Status)> done) override {
+    ++updates;
+    auto shown = view_.job(seen->meta.ns, seen->meta.name);
+    if (!shown) return done(Error{Errc::not_found, "", {}});
+    const JobId id = shown->job->id();
+    if (before_update) std::exchange(before_update, nullptr)(id);
+    if (shown->job->object().json != seen->json) return done(Error{Errc::conflict, "", {}});
+    feed_.records(
+        id, {core::JobSpecChanged{kStart, job->meta.generation, job->spec.parallelism.value_or(1),
+                                  job->spec.completions.value_or(-1), job}});
+    done(Nothing{});
+  }
+  void write_status(core::StatusWrite write, std::function<void(Status)> done) override {
+    ++updates;
+    auto shown = view_.job(write.seen->meta.ns, write.seen->meta.name);
+    const JobId id = shown->job->id();
+    if (before_update) std::exchange(before_update, nullptr)(id);
+    const core::JobState& state =
+        view_.job(write.seen->meta.ns, write.seen->meta.name)->job->state();
+    if (write.seen_json != (write.conditions ? state.own_conditions : state.external_status))
+      return done(Error{Errc::conflict, "", {}});
+    if (write.conditions)
+      feed_.records(id, {core::ConditionsWritten{kStart, std::move(write.json)}});
+    else
+      feed_.records(id, {core::StatusWritten{kStart, std::move(write.json)}});
+    if (write.object)
+      feed_.records(
+          id, {core::JobSpecChanged{kStart, write.object->meta.generation,
+                                    write.object->spec.parallelism.value_or(1),
+                                    write.object->spec.completions.value_or(-1), write.object}});
+    done(Nothing{});
+  }
+  void delete_pods(JobId job, std::vector<PodKey> pods, bool evict, Millis grace_ms,
+                   std::function<void(Status)> done) override {
+    last_evict = evict;
+    last_grace_ms = grace_ms;
+    core::PodsStopping stopping{.at_ms = kStart, .by_job = false};
+    for (PodKey pod : pods) stopping.pods.push_back({pod, core::Counted::failed, false, grace_ms});
+    feed_.records(job, {stopping});
+    done(Nothing{});
+  }
+  void write_pod(JobId job, core::PodConditionsWrite write,
+                 std::function<void(Status)> done) override {
+    for (core::PodCondition& condition : write.conditions)
+      feed_.records(job, {core::PodConditionSet{kStart, write.pod, std::move(condition)}});
+    if (!write.meta.empty())
+      feed_.records(job, {core::PodMetaSet{kStart, write.pod, std::move(write.meta)}});
+    done(Nothing{});
+  }
+  void change_node(std::string name, core::NodeSpec seen, core::NodeSpec spec,
+                   std::function<void(Status)> done) override {
+    core::NodeInfo node = *view_.node(name)->node;
+    if (node.spec != seen) return done(Error{Errc::conflict, "", {}});
+    node.spec = std::move(spec);
+    feed_.node(std::move(node));
+    done(Nothing{});
+  }
+  void delete_node(std::string name, std::function<void(Status)> done) override {
+    core::NodeInfo node = *view_.node(name)->node;
+    node.gone = node.deleted = true;
+    feed_.node(std::move(node));
+    done(Nothing{});
+  }
+  void write_kept(core::KeptPtr seen, core::KeptPtr next,
+                  std::function<void(Status)> done) override {
+    if (refuse) return done(*refuse);
+    const core::Kept& one = seen ? *seen : *next;
+    const auto shown = view_.kept(one.kind, one.ns, one.name);
+    if (!seen && shown) return done(Error{Errc::exists, "", {}});
+    if (seen && !shown) return done(Error{Errc::not_found, "", {}});
+    if (seen && shown->version != seen->version) return done(Error{Errc::conflict, "", {}});
+    feed_.kept(seen, next);
+    done(Nothing{});
+  }
+  void read_log(LogRequest request, std::function<void(Result<LogChunk>)> done) override {
+    ++reads;
+    if (refuse) return done(*refuse);
+    const std::string& text = request.stderr_stream ? err : out;
+    LogChunk chunk{.found = true, .size = static_cast<int64_t>(text.size()), .running = running};
+    chunk.offset = request.offset;
+    if (request.offset < 0) {
+      size_t at = text.size();
+      for (int64_t lines = request.offset; lines < 0 && at > 0; ++lines) {
+        const size_t end = text.rfind('\n', at - 1);
+        const size_t before =
+            end == std::string::npos || end == 0 ? std::string::npos : text.rfind('\n', end - 1);
+        at = before == std::string::npos ? 0 : before + 1;
+      }
+      chunk.offset = static_cast<int64_t>(at);
+    }
+    chunk.data = text.substr(static_cast<size_t>(chunk.offset), std::min<size_t>(request.limit, 7));
+    if (reads == grow_at) {
+      out += "grown\n";
+      running = false;
+    }
+    done(std::move(chunk));
+  }
+
+  Result<AttemptPage> read_attempts(const AttemptRequest& request) override {
+    AttemptPage page;
+    for (size_t i = request.from.first; i < closed.size(); ++i) {
+      if (page.attempts.size() == request.limit) {
+        page.next = std::pair(uint64_t{i}, 0u);
+        break;
+      }
+      if (request.wanted(closed[i])) page.attempts.push_back(closed[i]);
+      page.end = {i + 1, 0};
+    }
+    return page;
+  }
+
+  // Beside the API thread: here when the test says so.
+  void compute(std::function<void()> work, std::function<void()> done) override {
+    if (!hold_computing) return Backend::compute(std::move(work), std::move(done));
+    held.emplace_back(std::move(work), std::move(done));
+  }
+  std::deque<std::pair<std::function<void()>, std::function<void()>>> held;
+  bool hold_computing = false;
+
+  std::vector<core::Pod> closed;
+  std::optional<Error> refuse;
+  std::string out = "one\ntwo\nthree\n", err = "oops\n", last_uid;
+  bool running = false;
+  int creates = 0, reads = 0, grow_at = -1, updates = 0;
+  Propagation last_propagation = Propagation::background;
+  bool last_evict = false;
+  Millis last_grace_ms = 0;
+  std::function<void(JobId)> before_update;  // once: what happens between look and write
+
+ private:
+  View& view_;
+  Feeder& feed_;
+  JobId next_ = 100;
+};
+
+struct Answer {
+  int code = 0;
+  std::string head, body;
+  Json json() const { return Json::parse(body, nullptr, false); }
+  bool is_status(const char* reason) const {
+    const Json j = json();
+    return j.is_object() && j["kind"] == "Status" && j["status"] == "Failure" &&
+           j["reason"] == reason && j["code"] == code;
+  }
+};
+
+inline std::string dechunked(std::string_view raw) {
+  std::string body;
+  while (!raw.empty()) {
+    const size_t eol = raw.find("\r\n");
+    if (eol == std::string_view::npos) break;
+    const size_t n = std::stoul(std::string(raw.substr(0, eol)), nullptr, 16);
+    if (n == 0 || raw.size() < eol + 2 + n) break;
+    body += raw.substr(eol + 2, n);
+    raw.remove_prefix(std::min(raw.size(), eol + 4 + n));
+  }
+  return body;
+}
+
+inline Answer parsed(const std::string& raw) {
+  Answer answer;
+  const size_t end = raw.find("\r\n\r\n");
+  if (end == std::string::npos) return answer;
+  answer.head = raw.substr(0, end);
+  answer.code = std::stoi(answer.head.substr(9, 3));
+  answer.body = raw.substr(end + 4);
+  if (answer.head.find("chunked") != std::string::npos) answer.body = dechunked(answer.body);
+  return answer;
+}
+
+// Has this answer come whole? (KJ keeps the connection open, whatever the client says.)
+inline bool whole(const std::string& raw) {
+  const size_t end = raw.find("\r\n\r\n");
+  if (end == std::string::npos) return false;
+  const std::string head = raw.substr(0, end);
+  if (head.starts_with("HTTP/1.1 304")) return true;  // never has a body
+  if (head.find("chunked") != std::string::npos)
+    return raw.ends_with("\r\n0\r\n\r\n") || raw.ends_with("\r\n\r\n0\r\n\r\n");
+  const size_t length = head.find("Content-Length: ");
+  return length != std::string::npos &&
+         raw.size() >= end + 4 + std::stoul(head.substr(length + 16));
+}
+
+// A client that reads while the loop turns.
+struct Client {
+  kj::Own<kj::AsyncIoStream> stream;
+  std::string raw;
+  char buffer[4096];
+  bool ended = false;
+
+  kj::Promise<void> read() {
+    return stream->tryRead(buffer, 1, sizeof buffer).then([this](size_t n) -> kj::Promise<void> {
+      raw.append(buffer, n);
+      ended = n == 0;
+      if (ended) return kj::READY_NOW;
+      return read();
+    });
+  }
+};
+
+constexpr const char* kManifest =
+    R"({"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"new"},"spec":{"completionMode":"Indexed","completions":2,)"
+    R"("parallelism":2,"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"main","command":["true"]}]}}}})";
+const std::string kJobs = "/apis/batch/v1/namespaces/default/jobs";
+const std::string kPods = "/api/v1/namespaces/default/pods";
+
+// All that lives on the loop. KJ's destructors may throw, a fixture's may not: it holds this by
+// pointer.
+struct Rig {
+  Rig() : server(io.provider->getTimer(), view, backend, options()) {
+    server.set_ready(true, "");
+    server.streams().log_gap = 1 * kj::MILLISECONDS;
+    server.streams().watch_gap = 1 * kj::MILLISECONDS;
+  }
+  ServerOptions options() {
+    ServerOptions o;
+    o.version = "1.2.3";
+    o.random = [this] { return random += 0x9e3779b97f4a7c15u; };
+    o.now = [] { return kStart; };
+    o.connections_max = 8;
+    return o;
+  }
+  struct Quiet final : kj::TaskSet::ErrorHandler {
+    void taskFailed(kj::Exception&&) override {}  // a connection that the test has closed
+  };
+
+  kj::AsyncIoContext io = kj::setupAsyncIo();
+  View view;
+  Feeder feed{view};
+  FakeBackend backend{view, feed};
+  uint64_t random = 42;
+  Server server;
+  std::deque<std::string> sent;
+  Quiet quiet;
+  kj::TaskSet connections{quiet};
+};
+
+class ServerTest : public ::testing::Test {
+ protected:
+  ~ServerTest() override { delete rig_; }
+
+  kj::Own<Client> connect(const std::string& request) {
+    auto pipe = io.provider->newTwoWayPipe();
+    connections_.add(server.serve_connection(kj::mv(pipe.ends[0])));
+    auto client = kj::heap<Client>();
+    client->stream = kj::mv(pipe.ends[1]);
+    sent_.push_back(request);
+    connections_.add(client->stream->write(sent_.back().data(), sent_.back().size()));
+    return client;
+  }
+
+  static std::string request(const std::string& method, const std::string& path,
+                             const std::string& headers = "", const std::string& body = "") {
+    return method + " " + path + " HTTP/1.1\r\nHost: 127.0.0.1:7117\r\n" + headers +
+           (body.empty() ? "" : "Content-Length: " + std::to_string(body.size()) + "\r\n") +
+           "Connection: close\r\n\r\n" + body;
+  }
+
+  Answer call(const std::string& raw_request) {
+    auto client = connect(raw_request);
+    auto reading = client->read().eagerlyEvaluate([](kj::Exception&&) {});
+    EXPECT_TRUE(until([&] { return client->ended || whole(client->raw); }))
+        << raw_request.substr(0, 200);
+    return parsed(client->raw);
+  }
+  Answer get(const std::string& path, const std::string& headers = "") {
+    return call(request("GET", path, headers));
+  }
+  Answer post(const std::string& path, const std::string& body,
+              const std::string& type = "application/json") {
+    return call(request("POST", path, "Content-Type: " + type + "\r\n", body));
+  }
+
+  // Turns the loop until the test holds, for at most 10 s.
+  template <class F>
+  bool until(F test) {
+    const auto deadline = io.provider->getTimer().now() + 10 * kj::SECONDS;
+    while (!test()) {
+      if (io.provider->getTimer().now() > deadline) return false;
+      io.provider->getTimer().afterDelay(1 * kj::MILLISECONDS).wait(io.waitScope);
+    }
+    return true;
+  }
+
+  Rig* rig_ = new Rig;
+  kj::AsyncIoContext& io = rig_->io;
+  View& view = rig_->view;
+  Feeder& feed = rig_->feed;
+  FakeBackend& backend = rig_->backend;
+  Server& server = rig_->server;
+  std::deque<std::string>& sent_ = rig_->sent;
+  kj::TaskSet& connections_ = rig_->connections;
+};
+
+}  // namespace muster::api::testing

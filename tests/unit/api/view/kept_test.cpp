@@ -1,0 +1,244 @@
+// Leases and the events that clients write: how they are read, checked, shown, listed and watched.
+#include "api/kube/kept_object.hpp"
+#include "api/view/list_page.hpp"
+#include "api/view/render.hpp"
+#include "api/view/watch.hpp"
+#include "tests/unit/api/view/view_fixture.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace muster::api {
+namespace {
+
+using namespace testing;
+using ::testing::ElementsAre;
+
+const NewKept kGiven{"uid-1", "abcde", 1'772'366'400'000};
+
+KeptRequest request(core::KeptKind kind, EventWords words = EventWords::core_v1) {
+  return {.kind = kind, .words = words, .ns = "default"};
+}
+Result<WrittenKept> read(const Json& json, const KeptRequest& how) {
+  return new_kept(*parse_json(json.dump()), how, kGiven);
+}
+Json lease_json(const char* name = "lock") {
+  return {{"metadata", {{"name", name}}},
+          {"spec",
+           {{"holderIdentity", "a"},
+            {"leaseDurationSeconds", 15},
+            {"renewTime", "2026-03-01T12:00:00.123456Z"}}}};
+}
+Json event_json_of(const char* name = "happened") {
+  return {{"metadata", {{"name", name}}},
+          {"involvedObject", {{"kind", "Job"}, {"namespace", "default"}, {"name", "rows"}}},
+          {"reason", "Admitted"},
+          {"message", "admitted by the quota"},
+          {"type", "Normal"},
+          {"lastTimestamp", "2026-03-01T12:00:00Z"},
+          {"count", 2},
+          {"source", {{"component", "quota"}}}};
+}
+// path: the broken rule
+std::vector<std::string> broken(const Result<WrittenKept>& result) {
+  std::vector<std::string> paths;
+  if (result.ok()) return paths;
+  for (const Violation& one : result.error().violations) paths.push_back(one.path);
+  if (paths.empty()) paths.push_back("message: " + result.error().message);
+  return paths;
+}
+
+TEST(P24Lease, IsKeptAsWrittenWithWhatTheServerGives) {
+  const auto written = read(lease_json(), request(core::KeptKind::lease));
+  ASSERT_TRUE(written.ok()) << written.error().message;
+  const OrderedJson json = kept_json(written->kept, 42);
+  EXPECT_EQ(json["apiVersion"], "coordination.k8s.io/v1");
+  EXPECT_EQ(json["metadata"]["uid"], "uid-1");
+  EXPECT_EQ(json["metadata"]["namespace"], "default");
+  EXPECT_EQ(json["metadata"]["resourceVersion"], "42");
+  EXPECT_EQ(json["metadata"]["creationTimestamp"], "2026-03-01T12:00:00Z");
+  EXPECT_EQ(json["spec"]["renewTime"], "2026-03-01T12:00:00.123456Z");
+}
+
+TEST(P24Lease, RulesAreNamed) {
+  auto with = [](const char* field, const Json& value) {
+    Json json = lease_json();
+    json["spec"][field] = value;
+    return broken(read(json, request(core::KeptKind::lease)));
+  };
+  EXPECT_THAT(with("leaseDurationSeconds", 1), ElementsAre());
+  EXPECT_THAT(with("leaseDurationSeconds", 0), ElementsAre("spec.leaseDurationSeconds"));
+  EXPECT_THAT(with("leaseTransitions", 0), ElementsAre());
+  EXPECT_THAT(with("leaseTransitions", -1), ElementsAre("spec.leaseTransitions"));
+  EXPECT_THAT(with("holderIdentity", ""), ElementsAre("spec.holderIdentity"));
+  EXPECT_THAT(with("renewTime", "noon"), ElementsAre("spec.renewTime"));
+  EXPECT_THAT(with("leaseDurationSeconds", "x").front(), ::testing::HasSubstr("message: "));
+  EXPECT_THAT(with("unheardOf", 1).front(), ::testing::HasSubstr("unknown field"));
+  Json named = lease_json("Not_A_Name");
+  EXPECT_THAT(broken(read(named, request(core::KeptKind::lease))), ElementsAre("metadata.name"));
+  named = lease_json();
+  named["metadata"]["namespace"] = "other";
+  EXPECT_THAT(broken(read(named, request(core::KeptKind::lease))).front(),
+              ::testing::HasSubstr("does not match the namespace of the request"));
+  named["metadata"] = {{"generateName", "lock-"}};
+  const auto generated = read(named, request(core::KeptKind::lease));
+  ASSERT_TRUE(generated.ok());
+  EXPECT_EQ(generated->kept.name, "lock-abcde");
+  named["metadata"] = Json::object();
+  EXPECT_THAT(broken(read(named, request(core::KeptKind::lease))), ElementsAre("metadata.name"));
+  named = lease_json();
+  named["metadata"]["annotations"]["a"] = std::string(core::kKeptBytesMax, 'x');
+  EXPECT_THAT(broken(read(named, request(core::KeptKind::lease))), ElementsAre("metadata"));
+}
+
+TEST(P24Lease, AChangeKeepsUidAndCreation) {
+  const auto first = read(lease_json(), request(core::KeptKind::lease));
+  Json next = lease_json();
+  next["spec"]["holderIdentity"] = "b";
+  next["metadata"]["resourceVersion"] = "7";
+  const auto changed =
+      changed_kept(*parse_json(next.dump()), request(core::KeptKind::lease), first->kept);
+  ASSERT_TRUE(changed.ok());
+  EXPECT_EQ(changed->resource_version, "7");
+  EXPECT_EQ(changed->kept.uid, "uid-1");
+  EXPECT_EQ(kept_json(changed->kept, 1)["metadata"]["creationTimestamp"], "2026-03-01T12:00:00Z");
+  next["metadata"]["uid"] = "another";
+  const auto other =
+      changed_kept(*parse_json(next.dump()), request(core::KeptKind::lease), first->kept);
+  ASSERT_FALSE(other.ok());
+  EXPECT_EQ(other.error().code, Errc::conflict);
+}
+
+TEST(P24Event, IsTheSameInBothWords) {
+  const auto written = read(event_json_of(), request(core::KeptKind::event));
+  ASSERT_TRUE(written.ok()) << written.error().message;
+  const OrderedJson other = kept_json(written->kept, 5, EventWords::events_v1);
+  EXPECT_EQ(other["apiVersion"], "events.k8s.io/v1");
+  EXPECT_EQ(other["regarding"]["name"], "rows");
+  EXPECT_EQ(other["note"], "admitted by the quota");
+  EXPECT_EQ(other["deprecatedCount"], 2);
+  EXPECT_FALSE(other.contains("message"));
+  Json back(other);
+  back = in_core_words(std::move(back));
+  back.erase("eventTime");
+  EXPECT_EQ(back, Json(kept_json(written->kept, 5)));
+}
+
+TEST(P24Event, RulesOfBothGroups) {
+  Json json = event_json_of();
+  json["involvedObject"]["namespace"] = "other";
+  EXPECT_THAT(broken(read(json, request(core::KeptKind::event))),
+              ElementsAre("involvedObject.namespace"));
+  const KeptRequest in_events = request(core::KeptKind::event, EventWords::events_v1);
+  json = {{"metadata", {{"name", "e"}}}, {"regarding", {{"namespace", "default"}}}};
+  EXPECT_THAT(broken(read(json, in_events)), ElementsAre("eventTime", "reportingInstance", "action",
+                                                         "reason", "reportingController", "type"));
+  json["eventTime"] = "2026-03-01T12:00:00.000001Z";
+  json["reportingController"] = "example.com/quota";
+  json["reportingInstance"] = "quota-1";
+  json["action"] = "Admit";
+  json["reason"] = "Admitted";
+  json["type"] = "Normal";
+  json["note"] = std::string(1024, 'x');
+  EXPECT_THAT(broken(read(json, in_events)), ElementsAre());
+  json["note"] = std::string(1025, 'x');
+  EXPECT_THAT(broken(read(json, in_events)), ElementsAre("note"));
+}
+
+// ---- what is shown
+
+class P24View : public ::testing::Test {
+ protected:
+  core::KeptPtr put(const Json& json, core::KeptKind kind) {
+    auto written = read(json, request(kind));
+    EXPECT_TRUE(written.ok());
+    const auto shown = view_.kept(kind, "default", written->kept.name);
+    auto next = std::make_shared<core::Kept>(written->kept);
+    feed_.kept(shown ? shown->kept->kept : nullptr, next);
+    return view_.kept(kind, "default", next->name)->kept->kept;
+  }
+  std::vector<std::string> listed(Kind kind, const std::string& fields) {
+    Query query{.kind = kind, .ns = ""};
+    query.fields = *Selector::fields(fields, kind);
+    std::vector<std::string> names;
+    view_.each(kind, "", query.wanted(), [&](const Shown& shown) {
+      if (query.matches(view_, shown)) names.push_back(shown.kept ? shown.kept->kept->name : "job");
+    });
+    return names;
+  }
+  View view_;
+  Feeder feed_{view_};
+};
+
+TEST_F(P24View, ListsSelectInTheWordsOfBothGroups) {
+  put(lease_json("a"), core::KeptKind::lease);
+  put(event_json_of("e"), core::KeptKind::event);
+  EXPECT_THAT(listed(Kind::lease, ""), ElementsAre("a"));
+  EXPECT_THAT(listed(Kind::lease, "metadata.name=b"), ElementsAre());
+  EXPECT_THAT(listed(Kind::event, "involvedObject.name=rows,reason=Admitted"), ElementsAre("e"));
+  EXPECT_THAT(listed(Kind::event, "regarding.name=rows,type=Normal,source=quota"),
+              ElementsAre("e"));
+  EXPECT_THAT(listed(Kind::event, "regarding.name=others"), ElementsAre());
+  EXPECT_FALSE(Selector::fields("spec.holderIdentity=a", Kind::lease).ok());
+}
+
+TEST_F(P24View, WatchesTellEachChangeAndTheEnd) {
+  Query query{.kind = Kind::lease, .ns = "default"};
+  put(lease_json("a"), core::KeptKind::lease);
+  Watch watch(view_, query, view_.ring_end(), true);
+  std::vector<std::string> told;
+  auto pull = [&] {
+    ASSERT_TRUE(watch.pull(
+        [&](std::string_view type, const Shown& shown) {
+          told.push_back(std::string(type) + " " + shown.kept->kept->name + " " +
+                         std::to_string(shown.version));
+        },
+        100));
+  };
+  pull();
+  Json changed = lease_json("a");
+  changed["spec"]["holderIdentity"] = "b";
+  const core::KeptPtr now = put(changed, core::KeptKind::lease);
+  put(event_json_of("e"), core::KeptKind::event);
+  pull();
+  feed_.kept(now, nullptr);
+  pull();
+  EXPECT_THAT(told, ElementsAre("ADDED a 1", "MODIFIED a 2", "DELETED a 4"));
+}
+
+// A watch tells the number before a commit while it has more of that commit to tell. Whoever writes
+// with that number has seen the present state, and nobody else has it.
+TEST_F(P24View, TheNumberThatAWatchTellsIsTakenBack) {
+  const core::KeptPtr first = put(lease_json("a"), core::KeptKind::lease);
+  feed_.node({.id = 1, .name = "n"});  // the number before the next change is nobody's
+  const core::KeptPtr now = put(
+      [] {
+        Json json = lease_json("a");
+        json["spec"]["holderIdentity"] = "b";
+        return json;
+      }(),
+      core::KeptKind::lease);
+  const KeptView& shown = *view_.kept(core::KeptKind::lease, "default", "a")->kept;
+  EXPECT_EQ(told_since(shown.kept->version, shown.before), now->version - 1);
+  put(lease_json("a"), core::KeptKind::lease);
+  const KeptView& later = *view_.kept(core::KeptKind::lease, "default", "a")->kept;
+  EXPECT_EQ(told_since(later.kept->version, later.before), now->version + 1)
+      << "the number before is that of the state before";
+  EXPECT_EQ(told_since(first->version, 0), first->version);
+}
+
+TEST_F(P24View, TablesSayWhoHoldsIt) {
+  put(lease_json("a"), core::KeptKind::lease);
+  put(event_json_of("e"), core::KeptKind::event);
+  Renderer renderer(view_, [] { return kGiven.now_ms + 90'000; });
+  std::string text;
+  renderer.row(text, *view_.kept(core::KeptKind::lease, "default", "a"));
+  EXPECT_EQ(Json::parse(text)["cells"], Json({"a", "a", "90s"}));
+  text.clear();
+  renderer.row(text, *view_.event("default", "e"));
+  EXPECT_EQ(Json::parse(text)["cells"],
+            Json({"90s", "Normal", "Admitted", "job/rows", "admitted by the quota", "quota", "e"}));
+}
+
+}  // namespace
+}  // namespace muster::api

@@ -1,0 +1,209 @@
+// Words of the command line -> options, or exit code 2 and a line that helps.
+#include "cli/line/app.hpp"
+
+#include "cli/output/exit_codes.hpp"
+
+#include <gtest/gtest.h>
+
+namespace muster::cli {
+namespace {
+
+Parsed parsed(std::vector<const char*> words) {
+  words.insert(words.begin(), "muster");
+  return parse(static_cast<int>(words.size()), words.data());
+}
+
+template <class T>
+T options(std::vector<const char*> words) {
+  Parsed p = parsed(std::move(words));
+  EXPECT_TRUE(p.options.has_value());
+  if (!p.options || !std::holds_alternative<T>(*p.options)) {
+    ADD_FAILURE() << "not these options";
+    return {};
+  }
+  return std::get<T>(*p.options);
+}
+
+// What is said on stderr about wrong words; "" when they were taken.
+std::string complaint(std::vector<const char*> words) {
+  testing::internal::CaptureStderr();
+  const Parsed p = parsed(std::move(words));
+  const std::string said = testing::internal::GetCapturedStderr();
+  if (p.options) return "";
+  EXPECT_EQ(p.exit_code, kUsage);
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+  EXPECT_EQ(said.rfind("muster: ", 0), 0u) << said;
+  return said;
+}
+
+TEST(App, RunTakesAManifest) {
+  EXPECT_EQ(options<RunOptions>({"run", "job.yaml"}).file, "job.yaml");
+  EXPECT_EQ(options<RunOptions>({"run", "-f", "-"}).file, "-");
+  const auto o = options<RunOptions>(
+      {"run", "--slots", "3", "--data-dir", "d", "--timeout", "1m30s", "job.yaml"});
+  EXPECT_EQ(o.slots, 3);
+  EXPECT_EQ(o.data_dir, "d");
+  EXPECT_EQ(o.timeout_ms, 90'000);
+}
+
+TEST(App, RunTakesACommandWithItsDashes) {
+  const auto o = options<RunOptions>(
+      {"run", "-n", "4", "-j", "2", "--retries", "0", "--", "echo", "-n", "--", "--help"});
+  EXPECT_EQ(o.completions, 4);
+  EXPECT_EQ(o.parallelism, 2);
+  EXPECT_EQ(o.retries, 0);
+  EXPECT_EQ(o.command, (std::vector<std::string>{"echo", "-n", "--", "--help"}));
+  EXPECT_EQ(options<RunOptions>({"run", "-n", "4", "true"}).command,
+            std::vector<std::string>{"true"});
+  EXPECT_FALSE(options<RunOptions>({"run", "-n", "4", "true"}).retries.has_value());
+}
+
+TEST(App, RunWrong) {
+  EXPECT_NE(complaint({"run"}).find("JOB.yaml"), std::string::npos);
+  EXPECT_NE(complaint({"run", "a.yaml", "b.yaml"}), "");
+  EXPECT_NE(complaint({"run", "-n", "3"}).find("needs a command"), std::string::npos);
+  EXPECT_NE(complaint({"run", "--", "true"}).find("-n"), std::string::npos);
+  EXPECT_NE(complaint({"run", "-n", "0", "--", "true"}), "");
+  EXPECT_NE(complaint({"run", "-j", "2", "job.yaml"}), "");
+  EXPECT_NE(complaint({"run", "run", "-n", "2", "--", "true"}).find("before `--`"),
+            std::string::npos);
+  EXPECT_NE(complaint({"run", "-n", "2", "-f", "job.yaml", "--", "true"}), "");
+  EXPECT_NE(complaint({"run", "--timeout", "soon", "job.yaml"}).find("--timeout"),
+            std::string::npos);
+}
+
+TEST(App, Coordinator) {
+  const auto o = options<CoordinatorOptions>(
+      {"coordinator", "--data-dir", "d", "--api", "127.0.0.1:0", "--node-grace", "5s",
+       "--pod-failure-backoff-base=100ms", "--insecure", "--log-level", "debug"});
+  EXPECT_EQ(o.options.data_dir, "d");
+  EXPECT_EQ(o.options.api, "127.0.0.1:0");
+  EXPECT_EQ(o.options.node_grace_ms, 5'000);
+  EXPECT_EQ(o.options.backoff_base_ms, 100);
+  EXPECT_TRUE(o.options.insecure);
+  EXPECT_EQ(o.log_level, "debug");
+  EXPECT_NE(complaint({"coordinator"}).find("--data-dir"), std::string::npos);
+  EXPECT_NE(complaint({"coordinator", "--data-dir", "d", "--node-grace", "x"}).find("--node-grace"),
+            std::string::npos);
+  EXPECT_NE(complaint({"coordinator", "--data-dir", "d", "--log-level", "loud"}), "");
+}
+
+TEST(App, Agent) {
+  const auto o = options<AgentOptions>({"agent", "--coordinator", "h:1", "--work-dir", "w", "--cpu",
+                                        "1.5", "--memory", "2Gi", "--label", "disk=ssd", "--label",
+                                        "zone=", "--log-keep", "1d", "--log-max", "1k"});
+  EXPECT_EQ(o.options.coordinator, "h:1");
+  EXPECT_EQ(o.options.cpu_millis, 1500u);
+  EXPECT_EQ(o.options.memory_bytes, 2ull << 30);
+  EXPECT_EQ(o.options.labels, (std::map<std::string, std::string>{{"disk", "ssd"}, {"zone", ""}}));
+  EXPECT_EQ(o.options.log_keep_ms, 86'400'000);
+  EXPECT_EQ(o.options.log_max_bytes, 1000u);
+  const auto hollow =
+      options<AgentOptions>({"agent", "--hollow", "--slots", "1000", "--hollow-duration", "100ms"});
+  EXPECT_TRUE(hollow.options.hollow);
+  EXPECT_EQ(hollow.options.hollow_duration_ms, 100);
+  EXPECT_EQ(options<AgentOptions>({"agent", "--hollow", "--hollow-duration", "0"})
+                .options.hollow_duration_ms,
+            0);
+  EXPECT_NE(complaint({"agent"}).find("--work-dir"), std::string::npos);
+  EXPECT_NE(complaint({"agent", "--work-dir", "w", "--label", "x"}).find("KEY=VALUE"),
+            std::string::npos);
+  EXPECT_NE(complaint({"agent", "--work-dir", "w", "--memory", "-1"}).find("--memory"),
+            std::string::npos);
+}
+
+TEST(App, Get) {
+  const auto o = options<GetOptions>({"get", "po", "a", "b", "-o", "json", "-n", "x"});
+  EXPECT_EQ(o.kind, Kind::pod);
+  EXPECT_EQ(o.names, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(o.output, Output::json);
+  EXPECT_EQ(o.target.ns, "x");
+  EXPECT_EQ(options<GetOptions>({"get", "job/a", "jobs/b"}).names,
+            (std::vector<std::string>{"a", "b"}));
+  EXPECT_TRUE(options<GetOptions>({"get", "jobs", "-w", "-A"}).watch);
+  EXPECT_NE(complaint({"get", "podz"}).find("did you mean pods?"), std::string::npos);
+  EXPECT_NE(complaint({"get", "jobs", "-o", "xml"}), "");
+  EXPECT_NE(complaint({"get", "jobs", "a", "-A"}), "");
+  EXPECT_NE(complaint({"get"}), "");
+}
+
+TEST(App, AttemptsWhyAndRetry) {
+  const auto attempts = options<AttemptsOptions>({"get", "attempts", "job/j", "--index", "1,4"});
+  EXPECT_EQ(attempts.job, "j");
+  EXPECT_EQ(attempts.index, "1,4");
+  EXPECT_TRUE(options<AttemptsOptions>({"get", "attempts", "j", "--failed"}).failed);
+  EXPECT_NE(complaint({"get", "attempts"}), "");
+  EXPECT_NE(complaint({"get", "attempts", "job/j", "-w"}), "");
+  EXPECT_NE(complaint({"get", "pods", "--failed"}), "");
+  EXPECT_EQ(options<WhyOptions>({"why", "job/j"}).job, "j");
+  EXPECT_FALSE(options<WhyOptions>({"why", "j"}).index);
+  EXPECT_EQ(options<WhyOptions>({"why", "job/j/950"}).index, 950);
+  EXPECT_EQ(options<WhyOptions>({"why", "j/950"}).job, "j");
+  EXPECT_NE(complaint({"why", "job/j/x"}), "");
+  EXPECT_NE(complaint({"why", "job/j/1,2"}), "");
+  EXPECT_NE(complaint({"why", "pod/p"}), "");
+  const auto retry = options<RetryOptions>({"retry", "job/j", "--failed", "--wait"});
+  EXPECT_TRUE(retry.failed && retry.wait);
+  EXPECT_NE(complaint({"retry", "job/j", "--failed", "--index", "1"}), "");
+}
+
+TEST(App, LogsWaitDeleteDescribe) {
+  const auto logs = options<LogsOptions>(
+      {"logs", "job/j", "--index", "7", "--attempt", "0", "--tail", "3", "-f"});
+  EXPECT_EQ(logs.job, "j");
+  EXPECT_EQ(logs.indexes, "7");
+  EXPECT_EQ(logs.attempt, 0);
+  EXPECT_EQ(logs.tail, 3);
+  EXPECT_EQ(options<LogsOptions>({"logs", "p-1-x"}).pod, "p-1-x");
+  EXPECT_NE(complaint({"logs", "p", "--index", "1"}), "");
+  EXPECT_NE(complaint({"logs", "job/j", "--attempt", "1"}), "");
+  EXPECT_EQ(options<LogsOptions>({"logs", "job/j", "--index", "3,7-9"}).indexes, "3,7-9");
+  EXPECT_TRUE(options<LogsOptions>({"logs", "job/j", "--failed"}).failed);
+  EXPECT_NE(complaint({"logs", "job/j", "--index", "9-7"}), "");
+  EXPECT_NE(complaint({"logs", "job/j", "--index", "1", "--failed"}), "");
+  EXPECT_NE(complaint({"logs", "p", "--failed"}), "");
+
+  const auto wait =
+      options<WaitOptions>({"wait", "job/j", "--for=condition=complete", "--timeout", "60s"});
+  EXPECT_EQ(wait.condition, "Complete");
+  EXPECT_EQ(wait.timeout_ms, 60'000);
+  EXPECT_TRUE(options<WaitOptions>({"wait", "job", "j", "--for=delete"}).deleted);
+  EXPECT_FALSE(
+      options<WaitOptions>({"wait", "j", "--for=condition=Suspended=false"}).condition_value);
+  EXPECT_EQ(options<WaitOptions>({"wait", "j"}).condition, "");
+  EXPECT_EQ(options<WaitOptions>({"wait", "job/a", "job/b"}).jobs,
+            (std::vector<std::string>{"a", "b"}));
+  EXPECT_NE(complaint({"wait", "pod/p"}), "");
+  EXPECT_NE(complaint({"wait", "j", "--for=ready"}), "");
+
+  EXPECT_EQ(options<DeleteOptions>({"delete", "job", "a", "b"}).jobs,
+            (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(options<DeleteOptions>({"delete", "job/a"}).jobs, std::vector<std::string>{"a"});
+  EXPECT_NE(complaint({"delete", "pod", "p"}), "");
+  EXPECT_NE(complaint({"delete", "job"}), "");
+
+  EXPECT_EQ(options<DescribeOptions>({"describe", "node", "n"}).kind, Kind::node);
+  EXPECT_EQ(options<DescribeOptions>({"describe", "job/j"}).name, "j");
+  EXPECT_NE(complaint({"describe", "job"}), "");
+}
+
+TEST(App, UnknownWords) {
+  EXPECT_NE(complaint({"crate", "-f", "x"}).find("did you mean create?"), std::string::npos);
+  EXPECT_NE(complaint({"get", "jobs", "--bogus"}).find("--bogus"), std::string::npos);
+  EXPECT_NE(complaint({"get", "jobs", "--", "x"}), "");
+}
+
+TEST(App, HelpIsNoFailure) {
+  for (const char* verb : {"run", "coordinator", "agent", "create", "get", "describe", "logs",
+                           "wait", "delete", "version"}) {
+    testing::internal::CaptureStdout();
+    const Parsed p = parsed({verb, "--help"});
+    const std::string help = testing::internal::GetCapturedStdout();
+    EXPECT_FALSE(p.options.has_value());
+    EXPECT_EQ(p.exit_code, 0);
+    EXPECT_NE(help.find("Example"), std::string::npos) << verb;
+  }
+}
+
+}  // namespace
+}  // namespace muster::cli

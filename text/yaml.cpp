@@ -1,0 +1,309 @@
+#include "text/yaml.hpp"
+
+#include "text/json_text.hpp"
+#include "text/yaml_place.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+#include <string_view>
+#include <unordered_set>
+#include <utility>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+namespace muster {
+namespace {
+
+using nlohmann::json;
+
+bool one_of(std::string_view text, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), text) != words.end();
+}
+
+bool is_null_text(std::string_view text) {
+  return one_of(text, {"", "~", "null", "Null", "NULL"});
+}
+
+std::optional<bool> bool_of(std::string_view text) {
+  if (one_of(text, {"true", "True", "TRUE", "yes", "Yes", "YES", "on", "On", "ON", "y", "Y"}))
+    return true;
+  if (one_of(text, {"false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF", "n", "N"}))
+    return false;
+  return std::nullopt;
+}
+
+// As Go's ParseInt with base 0: 0x, 0b, 0o, and a leading 0 is octal; underscores may stand between
+// digits.
+std::optional<json> integer_of(std::string_view text) {
+  bool negative = text.starts_with('-');
+  if (negative || text.starts_with('+')) text.remove_prefix(1);
+  if (text.empty() || text.front() < '0' || text.front() > '9') return std::nullopt;
+  std::string digits;
+  for (char c : text)
+    if (c != '_') digits += c;
+  int base = 10;
+  size_t prefix = 0;
+  if (digits.size() > 1 && digits[0] == '0') {
+    char mark = digits[1];
+    base = mark == 'x' || mark == 'X' ? 16 : mark == 'b' || mark == 'B' ? 2 : 8;
+    prefix = base == 8 && mark != 'o' && mark != 'O' ? 1 : 2;
+  }
+  const char* end = digits.data() + digits.size();
+  uint64_t value = 0;
+  auto [stop, error] = std::from_chars(digits.data() + prefix, end, value, base);
+  if (error != std::errc{} || stop != end) return std::nullopt;
+  if (!negative) return json(value);
+  if (value > uint64_t{1} << 63) return std::nullopt;
+  return json(static_cast<int64_t>(~value + 1));
+}
+
+// [-+]? ( .5 | 5 | 5. | 5.5 ) exponent?
+std::optional<double> float_of(std::string_view text) {
+  std::string_view rest = text;
+  if (rest.starts_with('-') || rest.starts_with('+')) rest.remove_prefix(1);
+  bool digit = false;
+  bool point = false;
+  for (; !rest.empty(); rest.remove_prefix(1)) {
+    if (rest.front() == '.' && !point) {
+      point = true;
+    } else if (rest.front() >= '0' && rest.front() <= '9') {
+      digit = true;
+    } else {
+      break;
+    }
+  }
+  if (!digit) return std::nullopt;
+  if (rest.starts_with('e') || rest.starts_with('E')) {
+    rest.remove_prefix(1);
+    if (rest.starts_with('-') || rest.starts_with('+')) rest.remove_prefix(1);
+    if (rest.empty()) return std::nullopt;
+    while (!rest.empty() && rest.front() >= '0' && rest.front() <= '9') rest.remove_prefix(1);
+  }
+  if (!rest.empty()) return std::nullopt;
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double value = 0;
+  auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || stop != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+class Writer {
+ public:
+  explicit Writer(const YamlLimits& limits) : limits_(limits) {}
+
+  std::string out;
+  std::string problem;  // the first one
+
+  bool write(const YAML::Node& node, size_t depth) {
+    if (depth > kJsonDepthMax) return fail(node, "nested too deep");
+    if (out.size() > limits_.json_bytes) return fail(node, "aliases make this document too large");
+    if (!visit(node)) return false;
+    switch (node.Type()) {
+      case YAML::NodeType::Undefined:
+      case YAML::NodeType::Null:
+        out += "null";
+        return true;
+      case YAML::NodeType::Scalar:
+        return write_scalar(node);
+      case YAML::NodeType::Sequence:
+        return write_list(node, depth);
+      case YAML::NodeType::Map:
+        return write_map(node, depth);
+    }
+    return fail(node, "a node of an unknown kind");
+  }
+
+ private:
+  using Names = std::unordered_set<std::string>;
+
+  bool visit(const YAML::Node& node) {
+    return ++visits_ <= limits_.visits ||
+           fail(node, "aliases and merge keys make this document too large");
+  }
+
+  bool fail(const YAML::Node& node, const std::string& what) {
+    if (problem.empty()) problem = place(node.Mark()) + what;
+    return false;
+  }
+
+  void write_text(const std::string& text) {
+    out += json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+  }
+
+  bool write_scalar(const YAML::Node& node) {
+    const std::string& text = node.Scalar();
+    if (out.size() + text.size() > limits_.json_bytes) return fail(node, "the text is too large");
+    const std::string& tag = node.Tag();
+    // "!" is what is quoted or a block, "?" what is plain.
+    if (tag == "!" || tag == "tag:yaml.org,2002:str") {
+      write_text(text);
+      return true;
+    }
+    if (is_null_text(text)) {
+      out += "null";
+    } else if (auto truth = bool_of(text)) {
+      out += *truth ? "true" : "false";
+    } else if (auto integer = integer_of(text)) {
+      out += integer->dump();
+    } else if (auto number = float_of(text)) {
+      // As Go's JSON prints it: 1e3 is 1000, which an integer field takes.
+      constexpr double kExact = 9007199254740992;  // 2^53
+      bool whole = std::abs(*number) < kExact && std::trunc(*number) == *number;
+      out += (whole ? json(static_cast<int64_t>(*number)) : json(*number)).dump();
+    } else if (one_of(text, {".inf", ".Inf", ".INF", "+.inf", "-.inf", "-.Inf", "-.INF", ".nan",
+                             ".NaN", ".NAN"})) {
+      return fail(node, text + " has no JSON value");
+    } else {
+      write_text(text);
+    }
+    return true;
+  }
+
+  bool write_list(const YAML::Node& node, size_t depth) {
+    out += '[';
+    bool first = true;
+    for (const YAML::Node& element : node) {
+      if (!std::exchange(first, false)) out += ',';
+      if (!write(element, depth + 1)) return false;
+    }
+    out += ']';
+    return true;
+  }
+
+  bool write_map(const YAML::Node& node, size_t depth) {
+    Names written;
+    std::vector<YAML::Node> merged;
+    out += '{';
+    for (const auto& entry : node) {
+      const YAML::Node& key = entry.first;
+      const YAML::Node& value = entry.second;
+      if (!key.IsScalar() && !key.IsNull()) return fail(key, "a key must be a plain text");
+      if (key.IsScalar() && key.Scalar() == "<<" && key.Tag() != "!") {
+        if (value.IsSequence()) {
+          for (const YAML::Node& each : value) {
+            if (!visit(each)) return false;
+            merged.push_back(each);
+          }
+        } else {
+          merged.push_back(value);
+        }
+        continue;
+      }
+      std::string name = key.IsNull() ? "null" : key.Scalar();
+      if (!write_member(name, value, written, depth)) return false;
+    }
+    // What stands in the map itself wins, then the first of the merged ones.
+    for (const YAML::Node& map : merged) {
+      if (!map.IsMap()) return fail(map, "a merge key (<<) must name a map");
+      for (const auto& entry : map) {
+        const YAML::Node& key = entry.first;
+        if (!visit(key)) return false;
+        if (!key.IsScalar()) return fail(key, "a key must be a plain text");
+        if (written.contains(key.Scalar())) continue;
+        if (!write_member(key.Scalar(), entry.second, written, depth)) return false;
+      }
+    }
+    out += '}';
+    return true;
+  }
+
+  bool write_member(const std::string& name, const YAML::Node& value, Names& written,
+                    size_t depth) {
+    if (!written.empty()) out += ',';
+    written.insert(name);
+    write_text(name);
+    out += ':';
+    return write(value, depth + 1);
+  }
+
+  const YamlLimits limits_;
+  size_t visits_ = 0;
+};
+
+// Looks where documents begin, and at nothing else.
+class Beginnings : public YAML::EventHandler {
+ public:
+  YAML::Mark last = YAML::Mark::null_mark();
+  bool stuck = false;  // a document began where the one before did
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    stuck = !last.is_null() && mark.pos <= last.pos;
+    last = mark;
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                       YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
+                  YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
+// Before a text that begins with what begins no value (", a") the library finds empty documents
+// without end.
+std::optional<Error> endless(const std::string& text) {
+  std::istringstream in(text);
+  YAML::Parser parser(in);
+  Beginnings seen;
+  while (parser.HandleNextDocument(seen))
+    if (seen.stuck) return Error{Errc::invalid, place(seen.last) + "no value begins like this", {}};
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool is_json_object(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  return begin != std::string_view::npos && text[begin] == '{' &&
+         text.find("\n---") == std::string_view::npos;
+}
+
+Status check_yaml_body(std::string_view text) {
+  constexpr std::string_view kMayBegin = "\n,:-?[{&*!|>";
+  const auto tokens = std::count_if(text.begin(), text.end(), [&kMayBegin](char c) {
+    return kMayBegin.find(c) != std::string_view::npos;
+  });
+  if (text.size() > kYamlBodyMax || static_cast<size_t>(tokens) > kYamlTokensMax)
+    return Error{Errc::invalid,
+                 "the body is too large for YAML (more than 64 KiB, or than " +
+                     std::to_string(kYamlTokensMax) +
+                     " marks such as ':' and line breaks); send JSON",
+                 {}};
+  return Nothing{};
+}
+
+Result<std::vector<std::string>> yaml_to_json(const std::string& text, const YamlLimits& limits) {
+  if (is_json_object(text)) {
+    auto parsed = parse_json(text);
+    if (!parsed) return parsed.error();
+    return std::vector<std::string>{text};
+  }
+  std::vector<std::string> documents;
+  size_t bytes = 0;
+  // The library throws on malformed text; nothing of that leaves this function.
+  try {
+    if (auto error = endless(text)) return *std::move(error);
+    for (const YAML::Node& node : YAML::LoadAll(text)) {
+      if (!node.IsDefined() || node.IsNull()) continue;
+      Writer writer(limits);
+      if (!writer.write(node, 0)) return Error{Errc::invalid, std::move(writer.problem), {}};
+      bytes += writer.out.size();
+      if (bytes > limits.json_bytes) return Error{Errc::invalid, "the text is too large", {}};
+      documents.push_back(std::move(writer.out));
+    }
+  } catch (const YAML::Exception& error) {
+    return Error{Errc::invalid, place(error.mark) + error.msg, {}};
+  }
+  return documents;
+}
+
+}  // namespace muster
