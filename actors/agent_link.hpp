@@ -2,7 +2,7 @@
 // the test one lies.
 //
 // Calls return at once and promise nothing: an order to a node that is not connected is dropped,
-// since its next registration has the order made again (Job::standing).
+// since its next registration has the order made again (Job::desired_effects).
 #pragma once
 
 #include "base/clock.hpp"

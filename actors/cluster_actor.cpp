@@ -125,7 +125,7 @@ class Cluster : public cluster_actor::base {
     if (std::string beyond = ours && !restored ? beyond_ours(hello) : ""; !beyond.empty()) {
       if (proves_us(hello)) return options_.outdated(beyond);
       if (auto more = unproven_.due(uptime()))
-        log::error("{}; it is refused, since it can't prove that it served this cluster{}", beyond,
+        log::error("{}; rejecting it: it cannot prove that it has served this cluster{}", beyond,
                    *more);
       return refuse(HelloAnswer::Kind::other_cluster,
                     "it knows more than this coordinator and can't prove that it served it: give "
@@ -261,8 +261,9 @@ class Cluster : public cluster_actor::base {
     std::erase_if(end, [&](PodId pod) {
       if (!runs.contains(pod)) return false;
       strangers.push_back(pod);
-      log::warn("node {} (n{}) runs {}, which the restored state does not know: it is left alone",
-                nodes_[id].info.name, id, to_string(pod));
+      log::warn(
+          "node {} (n{}) is running {}, which the restored state does not know; leaving it alone",
+          nodes_[id].info.name, id, to_string(pod));
       return true;
     });
     std::vector<NodeInfo> changed;
@@ -317,7 +318,7 @@ class Cluster : public cluster_actor::base {
       log::warn("node {} (n{}) gets no new pods: {}: {}", node.info.name, node.info.id,
                 trouble.reason, trouble.message);
     else
-      log::info("node {} (n{}) is well again", node.info.name, node.info.id);
+      log::info("node {} (n{}) has recovered", node.info.name, node.info.id);
     node.info.trouble = trouble;
     node.info.changed_ms = clock_();
     show(node);
@@ -375,7 +376,7 @@ class Cluster : public cluster_actor::base {
   void set_health(Node& node, NodeInfo::Health health) {
     if (node.info.health == health) return;
     log::info("node {} (n{}) is {}", node.info.name, node.info.id,
-              health == NodeInfo::Health::ready ? "ready" : "not heard of");
+              health == NodeInfo::Health::ready ? "ready" : "not responding");
     node.info.health = health;
     node.info.changed_ms = clock_();
     show(node);
@@ -467,7 +468,7 @@ class Cluster : public cluster_actor::base {
     }
     for (const auto& [job, slots] : round.victims) {
       for (auto [node, count] : slots)
-        log::info("j{} gives {} slots of n{} to a job of higher priority", job, count, node);
+        log::info("j{} loses {} slots on n{} to a job of higher priority", job, count, node);
       send(actors_.at(job), Preempt{slots});
     }
     for (const auto& [job, left] : round.tainted) send(actors_.at(job), LeaveNodes{left});

@@ -1,8 +1,8 @@
 // IndexActor: follows the pods of one index in flight, from bind to ack.
 //
-// Owns nothing durable: what it should do is in its job's state (Job::standing), so when it dies it
-// is spawned again and told. Supervised by its JobActor. Launches are idempotent by pod id; kills
-// are asked again until the end is there.
+// Owns nothing durable: what it should do is in its job's state (Job::desired_effects), so when it
+// dies it is spawned again and told. Supervised by its JobActor. Launches are idempotent by pod id;
+// kills are asked again until the end is there.
 #pragma once
 
 #include "actors/interfaces.hpp"

@@ -37,9 +37,7 @@ JobActor::JobActor(caf::actor_config& config, JobSurroundings around, core::JobC
 
 JobActor::behavior_type JobActor::make_behavior() {
   set_down_handler([this](caf::down_msg& down) { respawn(down); });
-  for (core::Effect& effect : job_.standing(now()))
-    if (auto* ask = std::get_if<core::AskSlots>(&effect))
-      ask_slots(*ask);  // launches and kills wait for their nodes
+  ask_slots({job_.slots_wanted()});  // launches and kills wait for their nodes
   take(core::TimePassed{});
   return {
       [this](const JobReport& m) {
@@ -311,7 +309,7 @@ void JobActor::respawn(const caf::down_msg& down) {
   Millis now = around_.elapsed();
   deaths_.push_back(now);
   while (deaths_.front() < now - kDeathsSpanMs) deaths_.pop_front();
-  log::warn("j{}: the actor of index {} died ({}) and is spawned again", job_.id(), index,
+  log::warn("j{}: the actor of index {} died ({}); respawning it", job_.id(), index,
             caf::to_string(down.reason));
   MUSTER_CHECK(deaths_.size() <= kDeathsMax, job_.id(), index);
   for (const auto& [pod, followed] : pods) {

@@ -260,10 +260,7 @@ bool Agent::told(const std::string& cluster_id, core::node::Term term,
     if (!node_.empty() && !work_dir_.cluster_id().empty()) return false;
     if (!work_dir_.cluster_id().empty()) node_.new_cluster();
   }
-  core::node::Term had = node_.term();
-  bool past = term.epoch < had.epoch ||
-              (term.epoch == had.epoch && had.nonce != 0 && term.nonce != had.nonce);
-  if (past) return false;
+  if (!node_.term().yields_to(term)) return false;
   if (Status kept = work_dir_.told(cluster_id, term, cluster_key); !kept) {
     finish(kept.error());
     return false;
@@ -323,7 +320,7 @@ void Agent::refused(wire::Refusal::Reader from) {
 }
 
 void Agent::close_link(const std::string& why) {
-  if (!result_) say("no connection to " + options_.coordinator + ": " + why + "; trying again");
+  if (!result_) say("no connection to " + options_.coordinator + ": " + why + "; retrying");
   link_ = nullptr;
   saying_leave_ = false;
   templates_.clear();  // the next registration brings them again
@@ -467,7 +464,7 @@ kj::Promise<void> Agent::watch_hands() {
     if (trouble)
       log::warn("{}: {}", trouble.reason, trouble.message);
     else
-      log::info("the keeper is well again");
+      log::info("the keeper has recovered");
     trouble_ = std::move(trouble);
     node_.hands_in_trouble(static_cast<bool>(trouble_));
     schedule();
@@ -578,7 +575,8 @@ kj::Promise<void> Agent::watch_drain(Millis alone_since) {
   if (heard || !node_.idle()) alone_since = now;
   if ((node_.empty() && !saying_leave_) || now - alone_since >= kDrainAloneMs) {
     if (!node_.empty())
-      log::warn("{} ends wait in {} for the next agent", node_.unacked(), work_dir_.path());
+      log::warn("leaving {} unacknowledged ends in {} for the next agent", node_.unacked(),
+                work_dir_.path());
     finish(0);
     return kj::READY_NOW;
   }

@@ -37,7 +37,7 @@ Result<Hands::Inventory> KeeperHands::connect(Hands::Listener& listener) {
   auto keeper = KeeperClient::connect(port_, options(), self, known);
   if (!keeper && keeper.error().code == Errc::invalid) {
     log::error(
-        "the spool in {}/keeper is damaged ({}); it is moved away and this becomes another node",
+        "the spool in {}/keeper is damaged ({}); moving it aside and registering as a new node",
         work_dir_.path(), keeper.error().message);
     if (Status renewed = work_dir_.renew_id(); !renewed) return renewed.error();
     known = {};
@@ -72,8 +72,10 @@ core::node::Origin KeeperHands::origin_of(PodId pod, const Note& note, Inventory
   origin.level = note.level;
   PodTemplatePtr job = templates_.load(note.job_uid, note.generation);
   if (job == nullptr) {
-    log::warn("the template of {} is not in {}/templates: it ends with the process that runs",
-              note.pod_name, work_dir_.path());
+    log::warn(
+        "the template of {} is missing from {}/templates: the pod ends when its running process "
+        "ends",
+        note.pod_name, work_dir_.path());
     return origin;
   }
   origin.plan = job->plan;

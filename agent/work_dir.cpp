@@ -129,7 +129,8 @@ Status WorkDir::load(const std::string& wanted_name) {
     }
   } else {
     if (!kept["id"].empty()) {
-      log::warn("work-dir {} is a copy of node {}'s; it becomes another node", path_, kept["name"]);
+      log::warn("work-dir {} is a copy of node {}'s; registering as a new node", path_,
+                kept["name"]);
       if (Status moved = move_keeper_away("copied"); !moved) return moved;
     }
     id_ = random_hex(kIdBytes);

@@ -27,12 +27,13 @@ Status check_address(const std::string& flag, const std::string& address, bool i
     return Error{
         Errc::invalid, flag + " " + address + ": must be ADDRESS:PORT, such as 127.0.0.1:0", {}};
   if (insecure || loopback(host_of(address))) return Nothing{};
-  return Error{Errc::invalid,
-               flag + " " + address +
-                   ": not a loopback address; whoever reaches this port can run programs as this "
-                   "user, and there is no authentication yet. "
-                   "Use 127.0.0.1, or --insecure on a network where that is acceptable",
-               {}};
+  return Error{
+      Errc::invalid,
+      flag + " " + address +
+          ": not a loopback address; anyone who can reach this port can run programs as this "
+          "user, and there is no authentication yet. "
+          "Use 127.0.0.1, or --insecure on a network where that is acceptable",
+      {}};
 }
 
 }  // namespace muster::coordinator

@@ -73,8 +73,8 @@ class Running final : public Coordinator {
     if (Status ok = check_address("--api", options_.api, options_.insecure); !ok) return ok;
     if (Status ok = check_address("--listen", options_.listen, options_.insecure); !ok) return ok;
     if (options_.insecure)
-      log::warn("--insecure: whoever reaches {} or {} can run programs as this user", options_.api,
-                options_.listen);
+      log::warn("--insecure: anyone who can reach {} or {} can run programs as this user",
+                options_.api, options_.listen);
     auto journal = storage::RocksdbJournal::open_to_read(options_.data_dir);
     if (!journal) return journal.error();
     journal_ = std::move(*journal);
@@ -194,7 +194,7 @@ class Running final : public Coordinator {
     api_->waits(
         "waiting for the nodes on record, which may know that this data-dir is an old copy");
     if (all_here.wait_for(std::chrono::milliseconds(wait_ms)) == std::future_status::ready) return;
-    log::info("not all nodes on record are back after {} ms; serving without them", wait_ms);
+    log::info("some known nodes have not registered within {} ms; serving without them", wait_ms);
   }
 
   Status serve(const std::string& cluster_id) {

@@ -33,7 +33,7 @@ namespace {
 
 constexpr unsigned kListsInFlight = 8;  // launches or kills that an agent has not accepted yet
 constexpr unsigned kRefusedMax = 4;     // registrations of one connection; then it is closed
-constexpr size_t kReasonMax = 64;  // bytes of what an agent says of its node
+constexpr size_t kReasonMax = 64;       // bytes of what an agent says of its node
 
 std::string text_of(capnp::Text::Reader text, size_t most) {
   return utf8_prefix({text.begin(), text.size()}, most);
@@ -286,7 +286,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     const api::Verdict who = lookup_.judge(fd);
     if (!options_.insecure && who.kind != api::Verdict::Kind::trusted) {
       if (const auto more = strangers_.due(boot_now()))
-        log::warn("refused a connection to the agents' port: {}; --insecure admits others{}",
+        log::warn("rejected a connection to the agents' port: {}; --insecure admits others{}",
                   who.why, *more);
       return;
     }
@@ -294,7 +294,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     if (room.instead) hang_up(*room.instead);
     if (!room.ok) {
       if (const auto more = turned_away_.due(boot_now()))
-        log::warn("the agents' port serves {} agents, as many as it may: {} is turned away{}",
+        log::warn("the agents' port has reached its limit of {} connections; rejecting {}{}",
                   crowd_.size(), who.who, *more);
       return;
     }
@@ -318,7 +318,8 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     return timer_->afterDelay(options_.register_patience_ms * kj::MILLISECONDS)
         .then([this, number]() -> kj::Promise<void> {
           if (node_of_.contains(number)) return kj::NEVER_DONE;
-          log::debug("a connection to the agents' port has not registered in time: closed");
+          log::debug(
+              "closing a connection to the agents' port: no agent has registered on it in time");
           return kj::READY_NOW;
         });
   }
@@ -352,7 +353,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
                            const std::string& message, const std::vector<PodId>& end) {
     if (why != wire::Refusal::Why::NOT_SERVING)
       if (auto more = refusals_.due(boot_now()))
-        log::warn("an agent is refused: {}{}", message, *more);
+        log::warn("rejected an agent: {}{}", message, *more);
     if (auto caller = callers_.find(number); caller != callers_.end()) {
       caller->second.registers = false;
       if (++caller->second.refused > kRefusedMax) closing_.at(number)->fulfill();
@@ -412,7 +413,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
                             [this, node, number = link.number](kj::Exception&& e) {
                               if (e.getType() != kj::Exception::Type::DISCONNECTED)
                                 if (auto more = refused_orders_.due(boot_now()))
-                                  log::warn("n{} refuses an order: {}{}", node, short_text(e),
+                                  log::warn("n{} rejected a request: {}{}", node, short_text(e),
                                             *more);
                               accepted(node, number);
                             }));
@@ -474,7 +475,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     tasks_->add(request.send().then(std::move(answered), [this, node](kj::Exception&& e) {
       if (e.getType() != kj::Exception::Type::DISCONNECTED)
         if (auto more = refused_orders_.due(boot_now()))
-          log::warn("n{} does not say what has ended there: {}{}", node, short_text(e), *more);
+          log::warn("n{} did not say which pods have ended: {}{}", node, short_text(e), *more);
     }));
   }
 

@@ -162,8 +162,9 @@ std::map<JobId, core::PodsReported> read_report(NodeId node,
   };
   for (auto start : starts) {
     PodId pod = read_pod(start.getPod());
-    of(pod.job).starts.push_back({pod.key(), number(start.getPid()), number(start.getRestarts()),
-                                  age(start.getAgeMs()), wire::from_wire(start.getReadiness()).value_or(core::Readiness::ready)});
+    of(pod.job).starts.push_back(
+        {pod.key(), number(start.getPid()), number(start.getRestarts()), age(start.getAgeMs()),
+         wire::from_wire(start.getReadiness()).value_or(core::Readiness::ready)});
   }
   for (auto end : ends) {
     PodId pod = read_pod(end.getPod());

@@ -70,8 +70,9 @@ void write_containers(const std::vector<core::ContainerEndOf<Time>>& ends, Init 
 // `time` makes a time of a number, and `cause` what core calls the cause.
 template <class Time, class Decode, class Cause>
 core::ContainerEndOf<Time> read_container(ContainerEnd::Reader in, Decode time, Cause cause) {
-  core::ContainerEndOf<Time> out{cause(in.getCause()), in.getExitCode(), in.getSignal(),
-                                 in.getRestarts(),     {},               time(in.getEnded())};
+  core::ContainerEndOf<Time> out{
+      cause(in.getCause()), in.getExitCode(), in.getSignal(), in.getRestarts(), {},
+      time(in.getEnded())};
   if (in.getStarted() != 0) out.started_at = time(in.getStarted());
   return out;
 }

@@ -33,7 +33,7 @@ class RocksdbJournal::Damage final : public rocksdb::EventListener {
   void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* status) override {
     if (reason != rocksdb::BackgroundErrorReason::kCompaction || !status->IsCorruption()) return;
     if (!met_.exchange(true))
-      log::error("a block of the database is damaged, so its tables are merged no longer: {}",
+      log::error("a block of the database is damaged; compaction is suspended: {}",
                  status->ToString());
     *status = rocksdb::Status::OK();
   }
@@ -373,7 +373,7 @@ Status RocksdbJournal::commit(const std::vector<Row>& rows) {
   if (merges_ && damage_->met()) {  // else it would try again and again
     merges_ = false;
     status = db_->SetOptions({{"disable_auto_compactions", "true"}});
-    if (!status.ok()) log::warn("the database goes on merging its tables: {}", status.ToString());
+    if (!status.ok()) log::warn("compaction could not be suspended: {}", status.ToString());
   }
   for (const Row& row : rows) {
     status = row.value ? batch.Put(row.key, *row.value) : batch.Delete(row.key);

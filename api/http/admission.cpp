@@ -79,7 +79,7 @@ kj::Promise<void> Acceptor::came(kj::ConnectionReceiver& port, kj::Own<kj::Async
 kj::Promise<void> Acceptor::failed(kj::ConnectionReceiver& port, const kj::Exception& failure) {
   in_a_row_ = 0;
   if (const auto more = failures_.due(boot_now()))
-    log::warn("{}: no connection can be accepted: {}; trying again{}", name_,
+    log::warn("{}: cannot accept a connection: {}; retrying{}", name_,
               failure.getDescription().cStr(), *more);
   return timer_.afterDelay(kPause).then([this, &port] { return run(port); });
 }

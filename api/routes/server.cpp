@@ -166,8 +166,8 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       if (const auto it = closing_.find(*room.instead); it != closing_.end()) it->second->fulfill();
     if (!room.ok) {
       if (const auto more = turned_away_.due(boot_now()))
-        log::warn("the API serves {} connections, as many as it may: {} is turned away{}",
-                  crowd_.size(), peer.who, *more);
+        log::warn("the API has reached its limit of {} connections; rejecting {}{}", crowd_.size(),
+                  peer.who, *more);
       return refuse(kj::mv(stream), kBusyHead,
                     status_json(503, "ServiceUnavailable",
                                 "there are " + std::to_string(crowd_.size()) +

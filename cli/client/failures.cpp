@@ -113,20 +113,20 @@ Result<Failures> failures_of(ApiClient& client, const std::string& ns, const Jso
 
 std::string rule_text(const Json& job) {
   const std::string reason = text_at(condition_of(job, "Failed"), {"reason"});
-  const auto limit = [&job](const char* field, const char* meaning) {
+  const auto limit = [&job](const char* what, const char* field) {
     const Json& value = at(job, {"spec", field});
-    return std::string("spec.") + field + (value.is_number() ? ": " + dumped(value) : "") + ", " +
-           meaning;
+    return std::string(what) + " spec." + field +
+           (value.is_number() ? " (" + dumped(value) + ")" : "") + " allows";
   };
-  if (reason == "BackoffLimitExceeded")
-    return limit("backoffLimit", "more pods than that have failed");
+  if (reason == "BackoffLimitExceeded") return limit("more pods failed than", "backoffLimit");
   if (reason == "DeadlineExceeded")
-    return limit("activeDeadlineSeconds", "the job was active for longer");
+    return limit("it was active for longer than", "activeDeadlineSeconds");
   if (reason == "MaxFailedIndexesExceeded")
-    return limit("maxFailedIndexes", "more indexes than that have failed");
+    return limit("more indexes failed than", "maxFailedIndexes");
   if (reason == "FailedIndexes")
-    return limit("backoffLimitPerIndex", "an index failed more often than that");
-  if (reason == "PodFailurePolicy") return "spec.podFailurePolicy, a rule with action FailJob";
+    return limit("an index failed more often than", "backoffLimitPerIndex");
+  if (reason == "PodFailurePolicy")
+    return "a rule of spec.podFailurePolicy with action FailJob matched";
   return "";
 }
 

@@ -92,7 +92,7 @@ std::string counts_text(const Json& job) {
 std::string failure_details(ApiClient& client, const std::string& ns, const Json& job,
                             const Hint& hint) {
   std::string out;
-  if (const std::string rule = rule_text(job); !rule.empty()) out += "  by " + rule + "\n";
+  if (const std::string rule = rule_text(job); !rule.empty()) out += "  " + rule + "\n";
   out += "  " + counts_text(job) + "\n";
   auto failures = failures_of(client, ns, job, kFailuresMax, kLinesMax);
   if (!failures) return out;

@@ -11,47 +11,47 @@ constexpr char kManHead[] = R"(muster(1)
 
 # NAME
 
-muster - indexed batch jobs as real processes, with the semantics of a Kubernetes Job
+muster - run indexed batch jobs as processes, with the semantics of a Kubernetes Job
 
 # SYNOPSIS
 
-*muster* _VERB_ [_FLAGS_...] [_WORDS_...]++
+*muster* _VERB_ [_FLAGS_...] [_ARGUMENTS_...]++
 *muster* _VERB_ *--help*
 
 # DESCRIPTION
 
-A coordinator (*muster-coordinator*(8)) decides, agents (*muster-agent*(8)) run the processes, and everything that was
-accepted, started or ended is on disk before anybody is told. All other verbs are clients of the coordinator's HTTP API, which
-is Kubernetes' own: kubectl works as well. *muster run* brings a coordinator and an agent of its own.
+A coordinator (*muster-coordinator*(8)) schedules jobs, and agents (*muster-agent*(8)) run their processes. Whatever is accepted,
+started or ended is on disk before anyone is told. All other verbs are clients of the coordinator's HTTP API. It is the Kubernetes
+API, so kubectl works as well. Without a coordinator, *muster run* starts one of its own, and an agent.
 
-The coordinator is found by *--api*, else *MUSTER_API*, else the configuration (*muster-config*(5)), else at
-127.0.0.1:7117. Manifests are those of *muster-job*(5).
+The address of the coordinator is taken from *--api*, *MUSTER_API* or the configuration (*muster-config*(5)); the default is
+127.0.0.1:7117. *muster-job*(5) describes manifests.
 )";
 
 constexpr char kManTail[] = R"(
 # EXIT STATUS
 
 |[ *0*
-:[ done; of *run* and *wait*: the job is Complete
+:[ success; for *run* and *wait*: the job is Complete
 |  *1*
-:  the job Failed
+:  the job has Failed
 |  *2*
-:  wrong usage, or a configuration that cannot be read
+:  a usage error, or an unreadable configuration
 |  *3*
 :  no such object
 |  *4*
-:  the coordinator is not reachable
+:  the coordinator cannot be reached
 |  *5*
-:  rejected: invalid, a conflict, an unreadable manifest
+:  rejected: an invalid or unreadable manifest, or a conflict
 |  *124*
-:  *--timeout* passed, the job goes on
+:  *--timeout* expired; the job continues
 |  *130*
 :  interrupted
 
 # ENVIRONMENT
 
-*MUSTER_API*, *MUSTER_NAMESPACE* and the other variables of *muster-config*(5). *NO_COLOR*: no colours. *TMPDIR*: where
-*muster run* without *--data-dir* keeps its state.
+*MUSTER_API*, *MUSTER_NAMESPACE* and the other variables of *muster-config*(5). *NO_COLOR* turns colors off. *muster run*
+without *--data-dir* keeps its state in *TMPDIR*.
 
 # FILES
 
@@ -104,7 +104,7 @@ std::string man_flags(const VerbWords& verb) {
     for (const std::string& name : flag.names)
       names += (names.empty() ? "*" : ", *") + plain(name) + "*";
     out += names + (flag.type.empty() ? "" : " _" + plain(flag.type) + "_") + "\n\t" +
-           plain(flag.help) + (flag.required ? ". It is needed" : "") + ".\n\n";
+           plain(flag.help) + (flag.required ? ". Required" : "") + ".\n\n";
   }
   return out;
 }

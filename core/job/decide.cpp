@@ -9,33 +9,23 @@ namespace muster::core {
 
 namespace {
 
-// What was to be launched when the sync began may have been stopped, or have ended, within it: only
-// what is open and active now is launched, and nodes that became ready hear of the state as it is
-// now.
+// What was to be launched when the sync began may have been stopped, or have ended, within it; and
+// nodes that became ready are told of the state as it is now.
 void settle_launches(Sync& sync) {
   const auto& open = sync.state().open;
   for (Effect& effect : sync.out.effects)
     if (auto* launch = std::get_if<LaunchPods>(&effect))
       std::erase_if(launch->pods, [&open](const LaunchPods::One& one) {
         auto it = open.find(one.pod);
-        return it == open.end() || !it->second.active();
+        return it == open.end() || !it->second.to_launch();
       });
   std::erase_if(sync.out.effects, [](const Effect& effect) {
     auto* launch = std::get_if<LaunchPods>(&effect);
     return launch && launch->pods.empty();
   });
-  for (const NodeReady& ready : sync.ready) {
-    for (Effect& effect : sync.job.standing(sync.now, ready.node)) {
-      if (auto* launch = std::get_if<LaunchPods>(&effect)) {
-        std::erase_if(launch->pods, [&ready](const LaunchPods::One& one) {
-          return ready.known.contains(one.pod);
-        });
-        for (LaunchPods::One& one : launch->pods) one.registration = ready.registration;
-        if (launch->pods.empty()) continue;
-      }
+  for (const NodeReady& ready : sync.ready)
+    for (Effect& effect : sync.job.desired_effects(ready.node, ready.known, ready.registration))
       sync.order(std::move(effect));
-    }
-  }
 }
 
 // A job that names another controller is only kept (4.7).

@@ -1,7 +1,7 @@
 // Effects: what the world must do once the records that were decided with them are durable. Orders.
 //
-// Launches, kills, timers and slots can be had again from the state alone (Job::standing), so none
-// is lost in a crash.
+// Launches, kills, timers and slots can be had again from the state alone (Job::desired_effects),
+// so none is lost in a crash.
 #pragma once
 
 #include "core/job/pod.hpp"

@@ -477,20 +477,20 @@ void Job::apply(const Record& record, Touched* touched, std::vector<Pod>* closed
   std::visit(applier, record);
 }
 
-std::vector<Effect> Job::standing(Millis, NodeId only) const {
+std::vector<Effect> Job::desired_effects(NodeId node, const std::set<PodKey>& known,
+                                         uint64_t registration) const {
   LaunchPods launch;
   KillPods kill;
   for (const auto& [key, pod] : state_.open) {
-    if (!pod.bound() || (only != kNoNode && pod.node != only)) continue;
+    if (!pod.bound() || (node != kNoNode && pod.node != node)) continue;
     if (pod.stopping_ms != 0)
       kill.pods.push_back({key, pod.node});
-    else if (pod.started_ms == 0)
-      launch.pods.push_back({key, pod.node});
+    else if (pod.to_launch() && !known.contains(key))
+      launch.pods.push_back({key, pod.node, registration});
   }
   std::vector<Effect> effects;
   if (!launch.pods.empty()) effects.push_back(std::move(launch));
   if (!kill.pods.empty()) effects.push_back(std::move(kill));
-  if (only == kNoNode) effects.push_back(AskSlots{slots_wanted()});
   return effects;
 }
 

@@ -2,8 +2,8 @@
 //
 // apply(record) is the only thing that changes a job, and it only keeps the books; what a rule came
 // to is in the record. decide.hpp looks at a job and returns records and effects. Running,
-// restarting and showing (the API's copy) use the same apply. standing() lists the effects that the
-// state calls for, so that none is lost between the disk and its doing.
+// restarting and showing (the API's copy) use the same apply. desired_effects() lists the effects
+// that the state calls for, so that none is lost between the disk and its doing.
 //
 // Always holds (job-semantics 1.5): active + terminating = open pods; ready <= active; an index is
 // in at most one of completed and failed; a counter moves only with the record that judges the pod,
@@ -118,9 +118,10 @@ class Job {
   // attempts that are over: they were on a node, ended, are judged, and nothing will change them.
   void apply(const Record& record, Touched* touched = nullptr, std::vector<Pod>* closed = nullptr);
 
-  // The effects that the state calls for now: launches and kills of bound pods (of one node when
-  // given), the next instant to wake at, the slots wanted.
-  std::vector<Effect> standing(Millis now, NodeId only = kNoNode) const;
+  // The desired effects on a node (kNoNode: on all of them): what of its pods is to be launched
+  // under this registration, save those that it knows already, and what is to be killed.
+  std::vector<Effect> desired_effects(NodeId node, const std::set<PodKey>& known = {},
+                                      uint64_t registration = 0) const;
 
   JobId id() const { return id_; }
   const JobState& state() const { return state_; }

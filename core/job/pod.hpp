@@ -73,6 +73,7 @@ struct Pod {
   bool terminating() const { return !ended && stopping_ms != 0; }
   bool ready() const { return active() && started_ms != 0 && readiness == Readiness::ready; }
   bool bound() const { return node != kNoNode; }
+  bool to_launch() const { return bound() && active() && started_ms == 0; }
   bool operator==(const Pod&) const = default;
   // What it counts as if it is held back until its replacement exists.
   Counted counts_when_replaced() const {

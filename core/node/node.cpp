@@ -23,8 +23,7 @@ constexpr int kExitCannotStart = 126;
 }  // namespace
 
 bool Node::obeys(Term term) {
-  if (term.epoch < term_.epoch) return false;
-  if (term.epoch == term_.epoch && term_.nonce != 0 && term.nonce != term_.nonce) return false;
+  if (!term_.yields_to(term)) return false;
   term_ = term;
   return true;
 }

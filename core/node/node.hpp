@@ -114,9 +114,9 @@ class Node {
     Millis grace_ms = 0;
     Millis launched_at = 0;
     DeviceMapPtr devices{};
-    PodRun::Shown shown{};         // what was told, or is about to be
-    uint32_t told = 0, acked = 0;  // versions of it
-    std::optional<EndCause> stop{};   // ordered to end, and why
+    PodRun::Shown shown{};           // what was told, or is about to be
+    uint32_t told = 0, acked = 0;    // versions of it
+    std::optional<EndCause> stop{};  // ordered to end, and why
     Millis stop_grace_ms = 0;
     Millis timer_at = 0;  // in timers_; 0: not
   };

@@ -30,6 +30,11 @@ struct Term {
   uint64_t epoch = 0;
   uint64_t nonce = 0;
   bool operator==(const Term&) const = default;
+  // Whether who has obeyed this one may obey `next`: not an earlier epoch, and not another
+  // coordinator of the same one.
+  bool yields_to(const Term& next) const {
+    return next.epoch > epoch || (next.epoch == epoch && (nonce == 0 || nonce == next.nonce));
+  }
 };
 
 // What the pods of one template go through.

@@ -132,7 +132,7 @@ class Descriptors(World):
         for address in (cluster.api_addr, cluster.listen):
             self.hold(address, 20)
         for port in ("the API", "the agents' port"):
-            eventually(lambda port=port: f"{port}: no connection can be accepted" in cluster.log("coordinator"), f"{port} says so")
+            eventually(lambda port=port: f"{port}: cannot accept a connection" in cluster.log("coordinator"), f"{port} says so")
         self.lives(cluster, "without descriptors")
         resource.prlimit(cluster.coord.pid, resource.RLIMIT_NOFILE, (hard, hard))
         cluster.start_agent("node-0")

@@ -1,5 +1,6 @@
-// Files of the checkout that a test compares with. The checkout is found from the executable, not from `__FILE__`: a compiler cache
-// shared by several checkouts may hand out an object that was compiled in another one.
+// Files of the checkout that a test compares with. The checkout is found from the executable, not
+// from `__FILE__`: a compiler cache shared by several checkouts may hand out an object that was
+// compiled in another one.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,10 +14,12 @@
 
 namespace muster {
 
-// The root of the checkout that this test was built in; throws when the executable does not stand below one.
+// The root of the checkout that this test was built in; throws when the executable does not stand
+// below one.
 inline std::filesystem::path checkout() {
   const auto executable = std::filesystem::read_symlink("/proc/self/exe");
-  for (auto folder = executable.parent_path(); folder != folder.root_path(); folder = folder.parent_path())
+  for (auto folder = executable.parent_path(); folder != folder.root_path();
+       folder = folder.parent_path())
     if (std::filesystem::exists(folder / "tests/unit/checked_in.hpp")) return folder;
   throw std::runtime_error("no checkout above " + executable.string());
 }
@@ -30,7 +33,8 @@ inline std::string read_checked_in(const std::string& name) {
   return text.str();
 }
 
-// Expects `text` in the file `name` (relative to the checkout), or writes it there under MUSTER_GOLDEN_WRITE.
+// Expects `text` in the file `name` (relative to the checkout), or writes it there under
+// MUSTER_GOLDEN_WRITE.
 inline void expect_checked_in(const std::string& name, const std::string& text) {
   const auto path = checkout() / name;
   if (std::getenv("MUSTER_GOLDEN_WRITE") != nullptr) {

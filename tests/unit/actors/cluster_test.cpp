@@ -3,8 +3,8 @@
 #include "actors/gate.hpp"
 #include "actors/journal_actor.hpp"
 #include "storage/memory_journal.hpp"
+#include "tests/unit/actors/virtual_time.hpp"
 
-#include <caf/actor_system_config.hpp>
 #include <caf/scheduler/test_coordinator.hpp>
 #include <caf/send.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -24,13 +24,6 @@ using core::NodeInfo;
 
 constexpr Millis kGraceMs = 16'000;
 constexpr const char* kKey = "the cluster's key";
-
-struct Config : caf::actor_system_config {
-  Config() {
-    add_message_types<caf::id_block::muster>();
-    set("scheduler.policy", caf::atom("testing"));
-  }
-};
 
 // What the registry and the jobs were told.
 struct Told {
@@ -213,7 +206,7 @@ class ClusterTest : public testing::Test {
     return object;
   }
 
-  Config config_;
+  VirtualTime config_;
   caf::actor_system system_;
   caf::scheduler::test_coordinator& scheduler_;
   storage::MemoryJournal disk_;

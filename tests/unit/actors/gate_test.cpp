@@ -9,8 +9,8 @@
 #include "actors/registry_actor.hpp"
 #include "core/spec/defaults.hpp"
 #include "storage/memory_journal.hpp"
+#include "tests/unit/actors/virtual_time.hpp"
 
-#include <caf/actor_system_config.hpp>
 #include <caf/scheduler/test_coordinator.hpp>
 #include <caf/send.hpp>
 #include <caf/typed_event_based_actor.hpp>
@@ -27,13 +27,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Not;
-
-struct Config : caf::actor_system_config {
-  Config() {
-    add_message_types<caf::id_block::muster>();
-    set("scheduler.policy", caf::atom("testing"));
-  }
-};
 
 struct Orders final : AgentLink {
   void launch(NodeId, uint64_t, PodId pod, core::JobObjectPtr) override {
@@ -169,7 +162,7 @@ class GateTest : public ::testing::Test {
         core::Kept{.ns = "default", .name = "lock", .uid = "u", .json = json});
   }
 
-  Config config_;
+  VirtualTime config_;
   caf::actor_system system_{config_};
   caf::scheduler::test_coordinator& scheduler_ =
       dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler());

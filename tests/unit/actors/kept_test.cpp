@@ -4,18 +4,14 @@
 #include "actors/kept_actor.hpp"
 #include "storage/memory_journal.hpp"
 #include "storage/recovery.hpp"
+#include "tests/unit/actors/virtual_time.hpp"
 
 #include <caf/actor_system.hpp>
-#include <caf/actor_system_config.hpp>
 #include <caf/scheduler/test_coordinator.hpp>
 #include <gtest/gtest.h>
 
 namespace muster::actors {
 namespace {
-
-struct Config : caf::actor_system_config {
-  Config() { set("scheduler.policy", caf::atom("testing")); }
-};
 
 core::KeptPtr object(core::KeptKind kind, const std::string& name, const std::string& json = "{}") {
   return std::make_shared<const core::Kept>(
@@ -75,7 +71,7 @@ class P24Kept : public testing::Test {
     return (*answer)->error().code;
   }
 
-  Config config_;
+  VirtualTime config_;
   caf::actor_system system_{config_};
   caf::scheduler::test_coordinator& scheduler_ =
       dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler());

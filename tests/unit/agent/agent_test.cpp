@@ -82,8 +82,7 @@ TEST_F(AgentTest, DrainEndsPodsAndReportsThem) {
   wait_for("starts", [&] { return world.starts.size() == 2; });
   agent.drain();
   wait_for("ends", [&] { return world.ends.size() == 3; });
-  for (const auto& [pod, cause] : world.causes)
-    EXPECT_EQ(cause, wire::EndCause::AGENT_STOPPED);
+  for (const auto& [pod, cause] : world.causes) EXPECT_EQ(cause, wire::EndCause::AGENT_STOPPED);
   wait_for("leave", [&] { return world.left == 1; });
   EXPECT_EQ(*agent.join(), 0);
 }

@@ -81,8 +81,8 @@ class FakeSession final : public wire::Session::Server {
       world_.code = world_.codes[pod] = end.getExitCode();
       std::string ends;
       for (auto one : end.getContainers()) {
-        ends +=
-            (ends.empty() ? "" : ",") + (one.getStarted() != 0 ? std::to_string(one.getExitCode()) : "-");
+        ends += (ends.empty() ? "" : ",") +
+                (one.getStarted() != 0 ? std::to_string(one.getExitCode()) : "-");
         if (one.getRestarts() > 0) ends += " x" + std::to_string(one.getRestarts());
       }
       world_.containers[pod] = ends;

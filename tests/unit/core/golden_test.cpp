@@ -197,8 +197,9 @@ std::vector<std::string> Transcript::restart() {
   EXPECT_EQ(status_text(from_snapshot), status_text(*fresh));
   job_ = std::move(fresh);
   std::vector<std::string> answers;
-  for (const auto& effect : job_->standing(now_))
-    answers.push_back("standing " + to_text(kJob, effect));
+  for (const auto& effect : job_->desired_effects(kNoNode))
+    answers.push_back("desired " + to_text(kJob, effect));
+  answers.push_back("desired " + to_text(kJob, AskSlots{job_->slots_wanted()}));
   return answers;
 }
 

@@ -240,21 +240,24 @@ TEST(Fold, FinishedPodsBeyondTheLimitGoOldestFirst) {
   EXPECT_EQ(job.state().events_total, uint64_t{kFinishedPodsMax} + kMore);
 }
 
-TEST(Fold, StandingTellsEachNodeItsOwn) {
+TEST(Fold, DesiredEffectsTellEachNodeItsOwn) {
   Job job = admitted(indexed(4, 4));
   decide(job, {TimePassed{}}, kNow, {});
   decide(job, {SlotsGranted{{{1, 2}, {2, 1}}}}, kNow, {});
   decide(job, {PodsReported{1, 1, {{{0, 0}, 5, 0, 0}}, {}}}, kNow, {});
-  auto one = all<LaunchPods>(job.standing(kNow, 1));
+  auto one = all<LaunchPods>(job.desired_effects(1));
   ASSERT_EQ(one.size(), 1u);
   EXPECT_EQ(one[0].pods, (std::vector<LaunchPods::One>{{{1, 0}, 1}}))
       << "a started pod is not launched";
-  EXPECT_EQ(all<AskSlots>(job.standing(kNow)).at(0).wanted, 1u);
+  EXPECT_TRUE(all<LaunchPods>(job.desired_effects(1, {{1, 0}})).empty())
+      << "what the node knows is not launched";
+  EXPECT_EQ(all<LaunchPods>(job.desired_effects(1, {}, 7)).at(0).pods.at(0).registration, 7u);
+  EXPECT_EQ(job.slots_wanted(), 1u);
   decide(job, {JobDeletion{1, true}}, kNow, {});
-  auto kills = all<KillPods>(job.standing(kNow));
+  auto kills = all<KillPods>(job.desired_effects(kNoNode));
   ASSERT_EQ(kills.size(), 1u);
   EXPECT_EQ(kills[0].pods.size(), 3u);
-  EXPECT_TRUE(all<LaunchPods>(job.standing(kNow)).empty())
+  EXPECT_TRUE(all<LaunchPods>(job.desired_effects(kNoNode)).empty())
       << "what is being deleted is not launched";
 }
 

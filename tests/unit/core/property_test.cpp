@@ -372,9 +372,7 @@ class World {
       live_->apply(admitted);
       unsynced_.push_back({{admitted}, {}});
     }
-    wanted_ = 0;
-    for (const Effect& effect : live_->standing(now_))
-      if (const auto* ask = std::get_if<AskSlots>(&effect)) wanted_ = ask->wanted;
+    wanted_ = live_->slots_wanted();
     for (Agent& agent : agents_) {
       disconnect(agent);
       agent.free = agent.slots - open_on(*live_, agent.id);

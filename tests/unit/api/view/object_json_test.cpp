@@ -1,6 +1,7 @@
 // What objects look like, and what tables print.
-#include "api/view/job_text.hpp"
 #include "api/view/object_json.hpp"
+
+#include "api/view/job_text.hpp"
 #include "api/view/render.hpp"
 #include "api/view/tables.hpp"
 #include "core/pod_name.hpp"

@@ -2,8 +2,8 @@
 // MUSTER_GOLDEN_WRITE=1 rewrites them.
 #include "api/view/tables.hpp"
 
-#include "tests/unit/checked_in.hpp"
 #include "tests/unit/api/view/view_fixture.hpp"
+#include "tests/unit/checked_in.hpp"
 
 #include <gtest/gtest.h>
 

@@ -137,7 +137,7 @@ TEST(Failures, OfAFailedJobWhatItFailedOf) {
   EXPECT_EQ(rule_text(read_json(
                 R"({"spec":{"activeDeadlineSeconds":5},"status":{"conditions":
                 [{"type":"Failed","status":"True","reason":"DeadlineExceeded"}]}})")),
-            "spec.activeDeadlineSeconds: 5, the job was active for longer");
+            "it was active for longer than spec.activeDeadlineSeconds (5) allows");
   EXPECT_EQ(rule_text(read_json("{}")), "");
   Failures f;
   EXPECT_EQ(more_text(f, "j", "default"), "more: muster describe job j");

@@ -1,0 +1,171 @@
+// The journal's actor and the actor of an index, each by itself, on virtual time.
+#include "actors/gate.hpp"
+#include "actors/index_actor.hpp"
+#include "actors/journal_actor.hpp"
+#include "storage/memory_journal.hpp"
+#include "tests/unit/actors/virtual_time.hpp"
+
+#include <caf/scheduler/test_coordinator.hpp>
+#include <caf/send.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace muster::actors {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+struct Orders final : AgentLink {
+  void launch(NodeId node, uint64_t, PodId pod, core::JobObjectPtr) override {
+    seen.push_back("launch " + to_string(pod) + " n" + std::to_string(node));
+  }
+  void kill(NodeId, PodId pod, Millis grace_ms) override {
+    seen.push_back("kill " + to_string(pod) + " grace " + std::to_string(grace_ms));
+  }
+  void ask(NodeId, JobId, uint64_t) override {}
+  void drop(NodeId) override {}
+  std::vector<std::string> seen;
+};
+
+class Followers : public ::testing::Test {
+ protected:
+  ~Followers() override {
+    gate_.reset();
+    caf::anon_send_exit(index_, caf::exit_reason::user_shutdown);
+    if (journal_) caf::anon_send(journal_, stop_atom_v);
+    run();
+  }
+  void run() { scheduler_.run(); }
+
+  void start_journal(bool held = false) {
+    journal_ = spawn_journal(
+        system_, disk_, [this](const core::Committed& batch) { shown_.push_back(batch.commit); },
+        [this](const std::string& why) { failed_ = why; }, std::chrono::microseconds(0), false,
+        held);
+  }
+  void append(const std::string& key) {
+    Append append;
+    append.rows = {{key, "value"}};
+    append.done = [this, key](uint64_t commit) {
+      EXPECT_THAT(shown_, ::testing::Contains(commit)) << "acknowledged before it is shown";
+      done_.push_back(key + " in " + std::to_string(commit));
+    };
+    caf::anon_send(journal_, std::move(append));
+  }
+  bool on_disk(const std::string& key) { return disk_.get(key)->has_value(); }
+
+  // What only the gate makes.
+  Durable durable() {
+    if (!journal_) start_journal();
+    std::optional<Durable> made;
+    gate_.emplace(journal_, SealedLink(orders_), [this] {
+      return [this](uint64_t number, uint64_t commit) { gate_->open(number, commit); };
+    });
+    gate_->after({}, [&made](const Durable& durable) { made = durable; });
+    run();
+    EXPECT_TRUE(made.has_value());
+    return *made;
+  }
+  void start_index() {
+    index_ = system_.spawn<IndexActor>(JobId{7}, [this] { return now_ms_; });
+  }
+
+  VirtualTime config_;
+  caf::actor_system system_{config_};
+  caf::scheduler::test_coordinator& scheduler_ =
+      dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler());
+  storage::MemoryJournal disk_;
+  Orders orders_;
+  journal_actor journal_;
+  index_actor index_;
+  std::optional<Gate> gate_;
+  std::vector<uint64_t> shown_;
+  std::vector<std::string> done_;
+  std::string failed_;
+  Millis now_ms_ = 1'000;
+};
+
+TEST_F(Followers, TheJournalWritesInOneCommitWhatArrivedTogether) {
+  start_journal();
+  for (const char* key : {"a", "b", "c"}) append(key);
+  run();
+  EXPECT_THAT(done_, ElementsAre("a in 1", "b in 1", "c in 1"));
+  append("d");
+  run();
+  EXPECT_THAT(done_, ElementsAre("a in 1", "b in 1", "c in 1", "d in 2"));
+  EXPECT_TRUE(on_disk("a") && on_disk("d"));
+}
+
+TEST_F(Followers, AHeldJournalWritesNothingUntilItBegins) {
+  start_journal(true);
+  append("a");
+  run();
+  EXPECT_THAT(done_, IsEmpty());
+  EXPECT_FALSE(on_disk("a"));
+  caf::anon_send(journal_, begin_atom_v);
+  run();
+  EXPECT_THAT(done_, ElementsAre("a in 1"));
+}
+
+TEST_F(Followers, AHeldJournalThatIsStoppedHasWrittenNothing) {
+  start_journal(true);
+  append("a");
+  caf::anon_send(journal_, stop_atom_v);
+  run();
+  EXPECT_THAT(done_, IsEmpty());
+  EXPECT_FALSE(on_disk("a"));
+}
+
+TEST_F(Followers, AJournalThatCannotWriteAcknowledgesNothingAnyMore) {
+  start_journal();
+  disk_.fail_from(1);
+  append("a");
+  run();
+  EXPECT_NE(failed_, "");
+  disk_.crash();
+  append("b");
+  run();
+  EXPECT_THAT(done_, IsEmpty());
+  EXPECT_THAT(shown_, IsEmpty());
+}
+
+TEST_F(Followers, AnIndexLaunchesAndAsksForAKillUntilTheEndIsThere) {
+  start_index();
+  caf::anon_send(index_, FollowLaunch{{3, 0}, 2, 0, nullptr, durable()});
+  run();
+  EXPECT_THAT(orders_.seen, ElementsAre("launch j7/3#0 n2"));
+  orders_.seen.clear();
+  caf::anon_send(index_, FollowKill{{3, 0}, 2, 31'000, durable()});
+  run();
+  EXPECT_THAT(orders_.seen, ElementsAre("kill j7/3#0 grace 30000"));
+  now_ms_ = 40'000;
+  scheduler_.advance_time(std::chrono::seconds(10));
+  run();
+  EXPECT_THAT(orders_.seen, ElementsAre("kill j7/3#0 grace 30000", "kill j7/3#0 grace 0"))
+      << "what is left of the grace, never less than nothing";
+  caf::anon_send(index_, FollowEnd{{3, 0}});
+  run();
+  scheduler_.advance_time(std::chrono::seconds(10));
+  run();
+  EXPECT_EQ(orders_.seen.size(), 2u) << "nothing is asked for a pod that is over";
+}
+
+TEST_F(Followers, AnIndexFollowsTheNextAttemptWhileTheLastOneEnds) {
+  start_index();
+  caf::anon_send(index_, FollowKill{{3, 0}, 2, 1'000, durable()});
+  caf::anon_send(index_, FollowLaunch{{3, 1}, 4, 0, nullptr, durable()});
+  caf::anon_send(index_, FollowEnd{{3, 1}});
+  run();
+  orders_.seen.clear();
+  scheduler_.advance_time(std::chrono::seconds(10));
+  run();
+  EXPECT_THAT(orders_.seen, ElementsAre("kill j7/3#0 grace 0"));
+}
+
+}  // namespace
+}  // namespace muster::actors
