@@ -13,9 +13,12 @@ namespace muster::coordinator {
 
 namespace {
 
-// What a newer agent may say and this coordinator does not know.
-core::EndCause cause_of(wire::EndCause cause) {
-  return wire::from_wire(cause).value_or(core::EndCause::exited);
+// That a node is lost or deleted is the coordinator's word alone; a newer agent may name a cause
+// that is not known here.
+core::EndCause cause_of(wire::EndCause told) {
+  const auto cause = wire::from_wire(told);
+  const bool ours = cause == core::EndCause::node_lost || cause == core::EndCause::node_deleted;
+  return cause && !ours ? *cause : core::EndCause::exited;
 }
 
 std::vector<PodId> read_pods(capnp::List<wire::PodId>::Reader pods) {

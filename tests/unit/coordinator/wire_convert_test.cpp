@@ -1,0 +1,34 @@
+// What an agent says, as the coordinator takes it.
+#include "coordinator/wire_convert.hpp"
+
+#include <capnp/message.h>
+#include <gtest/gtest.h>
+
+namespace muster::coordinator {
+namespace {
+
+// The cause that is taken from a report of one end, and of its one container.
+std::pair<core::EndCause, core::EndCause> taken(wire::EndCause told) {
+  capnp::MallocMessageBuilder message;
+  auto params = message.initRoot<wire::Session::ReportParams>();
+  auto end = params.initEnds(1)[0];
+  end.initPod().setJob(7);
+  end.setCause(told);
+  end.initContainers(1)[0].setCause(told);
+  const auto jobs = read_report(1, params.getStarts().asReader(), params.getEnds().asReader());
+  const auto& read = jobs.at(7).ends.at(0);
+  return {read.cause, read.containers.at(0).cause};
+}
+
+TEST(WireConvert, OnlyTheCoordinatorSaysThatANodeIsLostOrDeleted) {
+  using core::EndCause;
+  EXPECT_EQ(taken(wire::EndCause::EVICTED), std::pair(EndCause::evicted, EndCause::evicted));
+  EXPECT_EQ(taken(wire::EndCause::GIVEN_BACK),
+            std::pair(EndCause::given_back, EndCause::given_back));
+  for (auto told :
+       {wire::EndCause::NODE_LOST, wire::EndCause::NODE_DELETED, static_cast<wire::EndCause>(99)})
+    EXPECT_EQ(taken(told), std::pair(EndCause::exited, EndCause::exited));
+}
+
+}  // namespace
+}  // namespace muster::coordinator
