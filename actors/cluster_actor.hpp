@@ -1,7 +1,7 @@
 // ClusterActor: nodes, leases, slots, and what waits for them.
 //
 // The only writer of the nodes' rows. Keeps nothing durable about slots: free = registered - held,
-// where what is held is granted here, given back by the jobs, and told at a start. Its death ends
+// where what is held is granted here, returned by the jobs, and told at a start. Its death ends
 // the process.
 //
 // Always holds: a node gets grants only between LinkUp and the loss of its link or lease; an

@@ -4,8 +4,8 @@
 #include "base/log.hpp"
 #include "core/job/waiting.hpp"
 #include "storage/attempts.hpp"
-#include "storage/resting.hpp"
 #include "storage/rows.hpp"
+#include "storage/summary_row.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -28,7 +28,7 @@ JobActor::JobActor(caf::actor_config& config, JobSurroundings around, core::JobC
       clock_(clock),
       job_(std::move(job)),
       knobs_(core::knobs_of(around_.knobs, job_.object())),
-      has_resting_row_(job_.at_rest()),
+      has_summary_row_(job_.can_unload()),
       judged_object_(job_.object_ptr()),
       next_seq_(next_seq),
       first_tail_seq_(first_tail_seq),
@@ -176,11 +176,11 @@ std::vector<storage::Row> JobActor::rows_of(const core::Decision& decision) {
   if (!decision.closed.empty())
     rows.push_back(
         storage::attempts_row(job_.id(), seq, job_.state().last_record_ms, decision.closed));
-  if (job_.at_rest())
-    rows.push_back(storage::resting_row(job_));
-  else if (has_resting_row_)
-    rows.push_back(storage::forget_resting_row(job_.id()));
-  has_resting_row_ = job_.at_rest();
+  if (job_.can_unload())
+    rows.push_back(storage::summary_row(job_));
+  else if (has_summary_row_)
+    rows.push_back(storage::forget_summary_row(job_.id()));
+  has_summary_row_ = job_.can_unload();
   // A snapshot when the tail is longer than it is worth: so much that writing it costs each record
   // a constant.
   if (tail_bytes_ < std::max(around_.tail_bytes_min, 2 * snapshot_bytes_)) return rows;

@@ -98,7 +98,7 @@ class JobActor : public job_actor::base {
   core::Job job_;
   core::Hearing hearing_;
   core::Knobs knobs_;
-  bool has_resting_row_ = false;
+  bool has_summary_row_ = false;
   core::JobObjectPtr judged_object_;  // that knobs_ and what the cluster knows are of
   uint64_t next_seq_;
   uint64_t first_tail_seq_;

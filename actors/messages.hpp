@@ -62,7 +62,7 @@ struct AskJob {
 };
 
 // To the registry: an agent's report, split by job. `done` once every end in it is on disk, save
-// for those of `kept`, whose jobs are set aside: the agent is to keep them.
+// for those of `kept`, whose jobs are quarantined: the agent is to keep them.
 struct Report {
   NodeId node = kNoNode;
   std::map<JobId, core::PodsReported> jobs;

@@ -42,9 +42,9 @@ class Registry : public registry_actor::base {
   behavior_type make_behavior() override {
     around_.registry = registry_actor{this};
     set_down_handler([this](caf::down_msg& down) { left(down.source); });
-    for (core::Resting& r : start_.resting) adopt(std::move(r));
+    for (core::JobSummary& r : start_.unloaded) adopt(std::move(r));
     for (storage::RecoveredJob& r : start_.jobs) adopt(std::move(r));
-    for (const storage::DamagedJob& d : start_.damaged) set_aside(d);
+    for (const storage::DamagedJob& d : start_.damaged) quarantine(d);
     for (NodeId node : start_.lost) tell_all(NodeIsLost{node, core::EndCause::node_lost});
     start_ = {};
     bound_finished();
@@ -90,10 +90,10 @@ class Registry : public registry_actor::base {
 
  private:
   // A job has an actor, or is leaving (its actor was told to stop and may still write), or is at
-  // rest on disk, or is set aside. What is asked of it meanwhile waits for the next actor.
+  // rest on disk, or is quarantined. What is asked of it meanwhile waits for the next actor.
   struct Ask {
     std::function<void(const job_actor&)> pass_on;
-    // Instead, when nothing is left of the job, or with an error when it is set aside.
+    // Instead, when nothing is left of the job, or with an error when it is quarantined.
     std::function<void(const Status&)> otherwise = [](const Status&) {};
   };
   struct Entry {
@@ -102,11 +102,11 @@ class Registry : public registry_actor::base {
     caf::actor_addr leaving;
     bool durable = true;  // false: being created
     std::vector<Ask> asks;
-    Millis wake_at = 0;      // of a job at rest: it is wanted again then (elapsed); 0: never
+    Millis wake_at = 0;      // of an unloaded job: it is wanted again then (elapsed); 0: never
     Millis finished_ms = 0;  // it is in finished_; 0: it is not
     core::JobClock clock{};  // also of the actors that it gets later in this run
-    std::string damage{};    // why it is set aside; empty: it is not
-    bool at_rest() const { return !actor && !leaving && durable; }
+    std::string damage{};    // why it is quarantined; empty: it is not
+    bool unloaded() const { return !actor && !leaving && durable; }
   };
   using FullName = std::pair<std::string, std::string>;
 
@@ -126,7 +126,7 @@ class Registry : public registry_actor::base {
     bool over = state.open.empty() && (r.job.finished() || state.orphaned) &&
                 (state.deleted_ms == 0 || state.orphaned);
     if (over) {
-      entry.finished_ms = core::resting(r.job).finished_ms;
+      entry.finished_ms = core::summary_of(r.job).finished_ms;
       finished_.insert({entry.finished_ms, id});
       rest(id, entry, core::expires_at(r.job));
     } else {
@@ -135,7 +135,7 @@ class Registry : public registry_actor::base {
     jobs_.emplace(id, std::move(entry));
   }
 
-  void adopt(core::Resting r) {
+  void adopt(core::JobSummary r) {
     names_[{r.ns, r.name}] = r.id;
     Entry entry{
         std::move(r.ns), std::move(r.name),        std::move(r.uid), job_actor{}, {}, true, {}, 0,
@@ -150,8 +150,8 @@ class Registry : public registry_actor::base {
   }
 
   // One that could not be recovered. Whether it has pods is not known.
-  void set_aside(const storage::DamagedJob& d) {
-    set_aside_.insert(d.id);
+  void quarantine(const storage::DamagedJob& d) {
+    quarantined_.insert(d.id);
     if (!d.object) return;
     const core::JobMeta& meta = d.object->meta;
     names_[{meta.ns, meta.name}] = d.id;
@@ -174,13 +174,13 @@ class Registry : public registry_actor::base {
     return vital(actor);
   }
 
-  // Passes this on to the job's actor; one at rest gets an actor again.
+  // Passes this on to the job's actor; one unloaded gets an actor again.
   void with_actor(JobId id, Ask ask) {
     Entry& entry = jobs_.at(id);
     if (entry.actor) return ask.pass_on(entry.actor);
     if (!entry.damage.empty()) return ask.otherwise(damage_of(entry));
     entry.asks.push_back(std::move(ask));
-    if (entry.at_rest()) wake(id, entry);
+    if (entry.unloaded()) wake(id, entry);
   }
 
   void wake(JobId id, Entry& entry) {
@@ -188,7 +188,7 @@ class Registry : public registry_actor::base {
     entry.wake_at = 0;
     auto loaded = load_job_(id);
     if (!loaded) {
-      log::error("j{} {}/{} is set aside: {}", id, entry.ns, entry.name, loaded.error().message);
+      log::error("j{} {}/{} is quarantined: {}", id, entry.ns, entry.name, loaded.error().message);
       entry.damage = loaded.error().message;
       for (const Ask& ask : std::exchange(entry.asks, {})) ask.otherwise(damage_of(entry));
       return;
@@ -208,7 +208,7 @@ class Registry : public registry_actor::base {
     arm();
   }
 
-  // One timer, for the first job at rest that is wanted again.
+  // One timer, for the first unloaded job that is wanted again.
   void arm() {
     if (wakes_.empty()) return;
     Millis wait_ms = std::max<Millis>(0, wakes_.begin()->first - around_.elapsed());
@@ -233,9 +233,9 @@ class Registry : public registry_actor::base {
     FullName full{meta.ns, meta.name};
     if (auto named = names_.find(full); named != names_.end()) {
       // What clients see may be ahead of us: it may be gone already, with the word of that on its
-      // way from its actor. A job at rest is not going anywhere.
+      // way from its actor. An unloaded job is not going anywhere.
       const Entry& entry = jobs_.at(named->second);
-      if (!looked && entry.durable && !entry.at_rest()) return create_after(named->second, m);
+      if (!looked && entry.durable && !entry.unloaded()) return create_after(named->second, m);
       return gate_.reply<Status>(
           m.done, Error{Errc::exists, "jobs.batch \"" + meta.name + "\" already exists", {}});
     }
@@ -338,7 +338,7 @@ class Registry : public registry_actor::base {
     std::vector<PodId> kept;
     for (const auto& [id, part] : m.jobs) {
       if (actor_of(id)) ++living;
-      if (!set_aside_.contains(id)) continue;
+      if (!quarantined_.contains(id)) continue;
       for (const auto& end : part.ends) kept.push_back({id, end.pod.index, end.pod.attempt});
     }
     auto done = [kept = std::move(kept), answer = m.done](const Durable& durable) {
@@ -361,7 +361,7 @@ class Registry : public registry_actor::base {
     for (const auto& [id, entry] : jobs_)
       if (entry.actor) asked.emplace_back(id, entry.actor);
     for (const auto& [id, pods] : m.known)
-      if (!actor_of(id) && !set_aside_.contains(id))
+      if (!actor_of(id) && !quarantined_.contains(id))
         for (PodKey pod : pods) answers->end.push_back({id, pod.index, pod.attempt});
     auto ack = std::make_shared<Ack>(asked.size() + 1,
                                      [answers, answered = m.answered](const Durable& durable) {
@@ -467,9 +467,9 @@ class Registry : public registry_actor::base {
       finished_;  // by when they finished, while they may be too many
   std::map<FullName, JobId> names_;
   std::map<JobId, Entry> jobs_;
-  std::set<JobId> set_aside_;  // since the start: they may have pods
+  std::set<JobId> quarantined_;  // since the start: they may have pods
   std::map<caf::actor_addr, JobId> leaving_;
-  std::set<std::pair<Millis, JobId>> wakes_;  // jobs at rest that are wanted again (elapsed)
+  std::set<std::pair<Millis, JobId>> wakes_;  // unloaded jobs that are wanted again (elapsed)
   uint64_t wake_round_ = 0;
   uint64_t last_look_ = 0;
   std::map<uint64_t, std::function<void()>> looks_;  // that wait for a job to answer
@@ -478,8 +478,8 @@ class Registry : public registry_actor::base {
 
 }  // namespace
 
-Held held_slots(const storage::Recovered& recovered) {
-  Held held;
+HeldAtStart held_slots(const storage::Recovered& recovered) {
+  HeldAtStart held;
   std::set<NodeId> gone;
   for (const core::NodeInfo& node : recovered.nodes)
     if (node.gone) gone.insert(node.id);

@@ -7,9 +7,9 @@
 //
 // Always holds: two creates of one name can't both win; a job id is durable before anything carries
 // it; a report that names a job which is gone is acked (its id was reserved, and there is no such
-// job), unless the job is set aside.
+// job), unless the job is quarantined.
 //
-// A job whose rows can't be read is set aside: its name stays taken, whatever is asked of it is
+// A job whose rows can't be read is quarantined: its name stays taken, whatever is asked of it is
 // answered with the damage, and agents are told neither to end its pods nor that their ends were
 // taken.
 #pragma once
@@ -27,11 +27,11 @@ namespace muster::actors {
 
 // Where the open pods of all jobs are, and which of these nodes are gone: a crash may have come
 // between the loss of a node and its jobs' learning of it.
-struct Held {
+struct HeldAtStart {
   std::map<JobId, HeldSlots> slots;
   std::vector<NodeId> lost;
 };
-Held held_slots(const storage::Recovered& recovered);
+HeldAtStart held_slots(const storage::Recovered& recovered);
 
 // Reads a job that has no actor back from disk; an error sets it aside.
 using LoadJob = std::function<Result<storage::RecoveredJob>(JobId)>;
@@ -40,7 +40,7 @@ using LoadJob = std::function<Result<storage::RecoveredJob>(JobId)>;
 struct RegistryStart {
   std::vector<storage::RecoveredJob> jobs;
   std::vector<storage::DamagedJob> damaged;
-  std::vector<core::Resting> resting;
+  std::vector<core::JobSummary> unloaded;
   std::vector<NodeId> lost;
   JobId next_job = 1;
 };

@@ -1,8 +1,8 @@
 #include "agent/agent.hpp"
 
 #include "agent/agent_loop.hpp"
-#include "agent/hollow_hands.hpp"
-#include "agent/keeper_hands.hpp"
+#include "agent/hollow_executor.hpp"
+#include "agent/keeper_executor.hpp"
 #include "agent/logs.hpp"
 #include "agent/work_dir.hpp"
 #include "base/check.hpp"
@@ -90,14 +90,15 @@ Result<int> run_agent(const AgentOptions& given, AgentControl* control) {
                                            : WorkDir::open(options.work_dir, options.name);
   if (!work_dir) return work_dir.error();
   LogStore logs(work_dir->path() + "/logs");
-  std::unique_ptr<Hands> hands;
+  std::unique_ptr<Executor> executor;
   if (options.hollow) {
-    hands = std::make_unique<HollowHands>(io.provider->getTimer(), options.hollow_duration_ms,
-                                          options.hollow_exit_code);
+    executor = std::make_unique<HollowExecutor>(io.provider->getTimer(), options.hollow_duration_ms,
+                                                options.hollow_exit_code);
   } else {
-    hands = std::make_unique<KeeperHands>(io.unixEventPort, *work_dir, logs, options.keeper_path);
+    executor =
+        std::make_unique<KeeperExecutor>(io.unixEventPort, *work_dir, logs, options.keeper_path);
   }
-  Agent agent(io, options, *work_dir, logs, *hands);
+  Agent agent(io, options, *work_dir, logs, *executor);
   auto left = agent.run();  // before anyone can give an order
   kj::Maybe<kj::UnixEventPort::FdObserver> seen;
   kj::Promise<void> obeying = nullptr;

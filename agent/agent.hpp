@@ -1,8 +1,8 @@
 // Agent: the node's daemon, and the same as a thread of `muster run`.
 //
-// One KJ loop: it keeps a connection to the coordinator, lets core::node::Node decide and its Hands
-// do. Processes are children of the keeper: whatever becomes of the agent, they run on, and an
-// agent on the same work-dir takes them back.
+// One KJ loop: it keeps a connection to the coordinator, lets core::node::Node decide and its
+// Executor do. Processes are children of the keeper: whatever becomes of the agent, they run on,
+// and an agent on the same work-dir takes them back.
 #pragma once
 
 #include "agent/options.hpp"

@@ -22,14 +22,14 @@ constexpr Millis kRefusedPauseMs = 3'000, kNotServingPauseMs = 500;
 constexpr Millis kConnectMaxMs = 5'000;
 constexpr Millis kRegisterMaxMs = 60'000;  // it returns when every job is folded
 constexpr Millis kSilenceMinMs = 5'000;
-constexpr Millis kHandsPauseMs = 1'000, kHandsLookMs = 1'000;
+constexpr Millis kExecutorPauseMs = 1'000, kExecutorPollMs = 1'000;
 constexpr Millis kGatherMs = 2;  // between two reports at high rates
 constexpr Millis kDrainLookMs = 50;
 constexpr Millis kDrainAloneMs =
     5'000;  // ends are in the spool: no need to wait longer for the coordinator
 constexpr Millis kKillMaxMs = 2'000;
 constexpr Millis kSweepEachMs = 60'000, kSweepStepMs = 20;
-constexpr Millis kMemoryEachMs = 1'000, kMemoryAfterMs = 3'000;  // until what went is given back
+constexpr Millis kMemoryEachMs = 1'000, kMemoryAfterMs = 3'000;  // until what went is returned
 constexpr size_t kSweepEntries = 200;                            // about a millisecond
 constexpr size_t kSocketPathMax = 107;
 constexpr uint32_t kLogChunkMax = 1 << 20;
@@ -112,13 +112,13 @@ void Agent::LinkLoss::taskFailed(kj::Exception&& exception) {
 }
 
 Agent::Agent(kj::AsyncIoContext& io, const AgentOptions& options, WorkDir& work_dir, LogStore& logs,
-             Hands& hands)
+             Executor& executor)
     : io_(io),
       timer_(io.provider->getTimer()),
       options_(options),
       work_dir_(work_dir),
       logs_(logs),
-      hands_(hands),
+      executor_(executor),
       node_(options.slots, work_dir.term(), kGatherMs, options.resources) {}
 
 kj::Promise<Result<int>> Agent::run() {
@@ -126,12 +126,12 @@ kj::Promise<Result<int>> Agent::run() {
   finished_ = kj::mv(finished.fulfiller);
   log::info("node {} with {} slots, work-dir {}", work_dir_.node_name(), options_.slots,
             work_dir_.path());
-  take_hands();
+  connect_executor();
   // A first keeper that can't be had won't be had later.
-  if (!hands_ready_ && !result_) finish(Error{Errc::unavailable, said_});
+  if (!executor_ready_ && !result_) finish(Error{Errc::unavailable, said_});
   if (!result_) {
     tasks_.add(stay_connected());
-    tasks_.add(watch_hands());
+    tasks_.add(watch_executor());
     if (!options_.hollow) tasks_.add(sweep_logs());
     if (!options_.hollow && options_.evict_below_bytes > 0) tasks_.add(watch_memory());
   }
@@ -247,7 +247,7 @@ void Agent::write_hello(wire::Hello::Builder hello) const {
   write_pods(ended, hello.initEnded(static_cast<unsigned>(ended.size())));
   hello.setPid(static_cast<uint32_t>(getpid()));
   hello.setAddress(host_name());
-  Hands::Limits limits = hands_.limits();
+  Executor::Limits limits = executor_.limits();
   hello.setEnforcesMemory(limits.memory);
   hello.setEnforcesCpu(limits.cpu);
   if (!limits.memory || !limits.cpu) hello.setNoLimits(limits.why);
@@ -425,27 +425,27 @@ void Agent::read_log(wire::Agent::ReadLogParams::Reader params,
   results.setRunning(running);
 }
 
-// --- the hands
+// --- the executor
 
-void Agent::take_hands() {
-  auto known = hands_.connect(*this);
+void Agent::connect_executor() {
+  auto known = executor_.connect(*this);
   if (known) {
-    hands_ready_ = true;
+    executor_ready_ = true;
     say_limits();
-    hands_gone_.clear();
+    executor_gone_.clear();
     pods_.insert(known->templates.begin(), known->templates.end());
-    node_.hands_connected(known->living, known->ended, boot_now());
+    node_.executor_connected(known->living, known->ended, boot_now());
     schedule();
     return;
   }
-  hands_gone_ = known.error().message;
-  say("no keeper: " + hands_gone_);
+  executor_gone_ = known.error().message;
+  say("no keeper: " + executor_gone_);
   if (known.error().code != Errc::unavailable) finish(known.error());
 }
 
 void Agent::say_limits() {
   if (options_.hollow) return;
-  const Hands::Limits limits = hands_.limits();
+  const Executor::Limits limits = executor_.limits();
   if (limits.memory && limits.cpu)
     log::info("memory and cpu limits of containers are enforced");
   else
@@ -457,20 +457,20 @@ void Agent::say_limits() {
 }
 
 // The node's condition; the pods that are here stay as they are.
-kj::Promise<void> Agent::watch_hands() {
+kj::Promise<void> Agent::watch_executor() {
   core::node::Trouble trouble =
-      hands_ready_ ? hands_.check() : core::node::Trouble{"KeeperNotRunning", hands_gone_};
+      executor_ready_ ? executor_.check() : core::node::Trouble{"KeeperNotRunning", executor_gone_};
   if (trouble != trouble_) {
     if (trouble)
       log::warn("{}: {}", trouble.reason, trouble.message);
     else
       log::info("the keeper has recovered");
     trouble_ = std::move(trouble);
-    node_.hands_in_trouble(static_cast<bool>(trouble_));
+    node_.executor_in_trouble(static_cast<bool>(trouble_));
     schedule();
     if (link_.get() != nullptr && link_->session != nullptr) send_heartbeat(*link_);
   }
-  return timer_.afterDelay(ms(kHandsLookMs)).then([this] { return watch_hands(); });
+  return timer_.afterDelay(ms(kExecutorPollMs)).then([this] { return watch_executor(); });
 }
 
 void Agent::on_started(const std::vector<core::node::ProcessStart>& started) {
@@ -483,13 +483,14 @@ void Agent::on_ended(const std::vector<core::node::ProcessEnd>& ended) {
   schedule();
 }
 
-void Agent::on_hands_gone(const std::string& why) {
-  hands_ready_ = false;
+void Agent::on_executor_gone(const std::string& why) {
+  executor_ready_ = false;
   if (leaving_) return finish(0);
   say("the keeper is gone: " + why + "; starting another");
-  take_hands();
-  if (!hands_ready_) {
-    tasks_.add(timer_.afterDelay(ms(kHandsPauseMs)).then([this, why] { on_hands_gone(why); }));
+  connect_executor();
+  if (!executor_ready_) {
+    tasks_.add(
+        timer_.afterDelay(ms(kExecutorPauseMs)).then([this, why] { on_executor_gone(why); }));
   }
 }
 
@@ -502,21 +503,21 @@ void Agent::schedule() {
 
 void Agent::pump() {
   pumping_ = false;
-  if (leaving_ || !hands_ready_) return;
+  if (leaving_ || !executor_ready_) return;
   core::node::Orders orders = node_.next(boot_now());
-  if (!orders.kills.empty()) hands_.kill(orders.kills);
+  if (!orders.kills.empty()) executor_.kill(orders.kills);
   if (!orders.starts.empty()) {
-    std::vector<Hands::Start> starts;
+    std::vector<Executor::Start> starts;
     starts.reserve(orders.starts.size());
     for (const auto& order : orders.starts) starts.push_back({order, pods_.at(order.pod)});
-    hands_.start(starts);
+    executor_.start(starts);
   }
   for (const auto& report : orders.reports) {
     // The node reports only while it is registered, and that is as long as there is a link with a
     // session.
     send(*link_, KJ_ASSERT_NONNULL(link_->session), report);
   }
-  hands_.forget(orders.forget);
+  executor_.forget(orders.forget);
   for (PodId pod : orders.over) pods_.erase(pod);
   if (orders.again_at == 0 || (again_at_ != 0 && again_at_ <= orders.again_at)) return;
   again_at_ = orders.again_at;  // the later one is asked for again then
@@ -543,8 +544,8 @@ void Agent::obey(AgentControl::Command command) {
     case AgentControl::Command::kill:
       if (std::exchange(leaving_, true)) return;
       log::info("leaving; the pods are ended");
-      hands_.end_all();
-      if (!hands_ready_) return finish(0);
+      executor_.end_all();
+      if (!executor_ready_) return finish(0);
       tasks_.add(timer_.afterDelay(ms(kKillMaxMs)).then([this] { finish(0); }));
       return;
   }

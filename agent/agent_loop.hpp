@@ -1,4 +1,4 @@
-// Agent: the loop between the coordinator, core::node::Node and the hands.
+// Agent: the loop between the coordinator, core::node::Node and the executor.
 //
 // Whatever happens is told to the node at once, and what the node wants done is carried out at the
 // end of the same turn of the loop (pump): so everything that arrived in one turn is one batch, and
@@ -12,7 +12,7 @@
 // Belongs to one KJ thread.
 #pragma once
 
-#include "agent/hands.hpp"
+#include "agent/executor.hpp"
 #include "agent/link.hpp"
 #include "agent/logs.hpp"
 #include "agent/options.hpp"
@@ -30,10 +30,10 @@
 
 namespace muster::agent {
 
-class Agent final : private Hands::Listener {
+class Agent final : private Executor::Listener {
  public:
   Agent(kj::AsyncIoContext& io, const AgentOptions& options, WorkDir& work_dir, LogStore& logs,
-        Hands& hands);
+        Executor& executor);
   ~Agent() noexcept override = default;
 
   // The exit code, or why it can't go on.
@@ -78,9 +78,9 @@ class Agent final : private Hands::Listener {
 
   void on_started(const std::vector<core::node::ProcessStart>& started) override;
   void on_ended(const std::vector<core::node::ProcessEnd>& ended) override;
-  void on_hands_gone(const std::string& why) override;
-  void take_hands();
-  kj::Promise<void> watch_hands();
+  void on_executor_gone(const std::string& why) override;
+  void connect_executor();
+  kj::Promise<void> watch_executor();
 
   void schedule();
   void pump();
@@ -97,7 +97,7 @@ class Agent final : private Hands::Listener {
   const AgentOptions options_;
   WorkDir& work_dir_;
   LogStore& logs_;
-  Hands& hands_;
+  Executor& executor_;
   core::node::Node node_;
   std::map<std::pair<JobId, int64_t>, PodTemplatePtr> templates_;  // that this connection brought
   std::map<PodId, PodTemplatePtr> pods_;                           // that wait or run
@@ -106,9 +106,9 @@ class Agent final : private Hands::Listener {
   Millis pause_ms_ = 0;          // before the next try to connect
   Millis pause_max_ms_ = 1'000;  // 5 s at most, when the lease allows
   std::string said_;
-  bool hands_ready_ = false;
-  std::string hands_gone_;       // why, when not ready
-  core::node::Trouble trouble_;  // of the hands, as the coordinator is told
+  bool executor_ready_ = false;
+  std::string executor_gone_;    // why, when not ready
+  core::node::Trouble trouble_;  // of the executor, as the coordinator is told
   bool draining_ = false;
   bool saying_leave_ = false;  // the coordinator has not answered yet
   bool leaving_ = false;       // nothing is done any more but to leave

@@ -54,7 +54,7 @@ class Thread final : public ApiThread, public api::Backend {
   explicit Thread(ApiOptions options)
       : options_(std::move(options)), metrics_(options_.version, wall_now) {
     view_.observe(&metrics_);
-    view_.rest_with(options_.load_job);
+    view_.load_with(options_.load_job);
     view_.brief_with(options_.load_brief);
   }
   ~Thread() override { stop(); }
@@ -70,13 +70,13 @@ class Thread final : public ApiThread, public api::Backend {
 
   std::string address() const override { return address_; }
 
-  void load(std::vector<core::Job> jobs, std::vector<core::Resting> at_rest,
+  void load(std::vector<core::Job> jobs, std::vector<core::JobSummary> unloaded,
             std::vector<storage::DamagedJob> damaged, uint64_t commit,
             std::vector<core::NodeInfo> nodes, std::vector<core::Kept> kept) override {
-    post([this, kept = std::move(kept), jobs = std::move(jobs), at_rest = std::move(at_rest),
+    post([this, kept = std::move(kept), jobs = std::move(jobs), unloaded = std::move(unloaded),
           damaged = std::move(damaged), commit, nodes = std::move(nodes)]() mutable {
       for (core::Job& job : jobs) view_.load(std::move(job));
-      for (const core::Resting& job : at_rest) view_.load_resting(job);
+      for (const core::JobSummary& job : unloaded) view_.load_unloaded(job);
       for (storage::DamagedJob& job : damaged)
         view_.load_damaged(job.id, std::move(job.object), job.why, wall_now());
       for (core::Kept& one : kept) view_.load_kept(std::move(one));

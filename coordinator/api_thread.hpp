@@ -30,7 +30,7 @@ struct ApiOptions {
   core::Knobs knobs{};
   storage::Journal& journal;                           // for reading
   std::vector<std::string> hosts;                      // names that clients may call it by
-  std::function<Result<core::Job>(JobId)> load_job;    // one at rest, as the View loads it
+  std::function<Result<core::Job>(JobId)> load_job;    // one unloaded, as the View loads it
   std::function<Result<core::Job>(JobId)> load_brief;  // and as lists tell it
   storage::LoadObject load_object{};
 };
@@ -43,7 +43,7 @@ class ApiThread {
   virtual std::string address() const = 0;
 
   // All from any thread.
-  virtual void load(std::vector<core::Job> jobs, std::vector<core::Resting> at_rest,
+  virtual void load(std::vector<core::Job> jobs, std::vector<core::JobSummary> unloaded,
                     std::vector<storage::DamagedJob> damaged, uint64_t commit,
                     std::vector<core::NodeInfo> nodes, std::vector<core::Kept> kept) = 0;
   // Why nothing is served yet.

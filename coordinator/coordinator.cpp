@@ -16,9 +16,9 @@
 #include "coordinator/rpc_server.hpp"
 #include "core/cluster/lease.hpp"
 #include "storage/recovery.hpp"
-#include "storage/resting.hpp"
 #include "storage/rocksdb_journal.hpp"
 #include "storage/rows.hpp"
+#include "storage/summary_row.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -92,9 +92,9 @@ class Running final : public Coordinator {
     if (!api) return api.error();
     api_ = std::move(*api);
 
-    std::vector<core::Resting> resting;
-    auto recovered = storage::recover(*journal_, load_object, [&resting](core::Resting job) {
-      resting.push_back(std::move(job));
+    std::vector<core::JobSummary> unloaded;
+    auto recovered = storage::recover(*journal_, load_object, [&unloaded](core::JobSummary job) {
+      unloaded.push_back(std::move(job));
     });
     if (!recovered) return recovered.error();
     const std::string noted = storage::RocksdbJournal::noted_cluster(options_.data_dir);
@@ -115,7 +115,7 @@ class Running final : public Coordinator {
     const bool wait = options_.wait_for_nodes && has_nodes(*recovered);
     auto all_here = std::make_shared<std::promise<void>>();
     auto here = all_here->get_future();
-    spawn(std::move(*recovered), std::move(resting), [all_here] { all_here->set_value(); });
+    spawn(std::move(*recovered), std::move(unloaded), [all_here] { all_here->set_value(); });
     actors::Append first;
     first.rows = std::move(epoch);
     caf::anon_send(writer_, std::move(first));
@@ -155,7 +155,7 @@ class Running final : public Coordinator {
   // The rows go out with the first commit.
   static std::vector<storage::Row> begin_epoch(storage::Recovered& recovered,
                                                const std::string& noted_cluster) {
-    std::vector<storage::Row> rows = std::move(recovered.index_rows);
+    std::vector<storage::Row> rows = std::move(recovered.summary_rows);
     if (recovered.cluster_id.empty()) {
       char id[17];
       std::snprintf(id, sizeof id, "%016llx", static_cast<unsigned long long>(random_number()));
@@ -210,25 +210,25 @@ class Running final : public Coordinator {
     return {options_.backoff_base_ms, options_.backoff_max_ms, options_.gates};
   }
 
-  void spawn(storage::Recovered recovered, std::vector<core::Resting> resting,
+  void spawn(storage::Recovered recovered, std::vector<core::JobSummary> unloaded,
              std::function<void()> all_here) {
     std::vector<core::Job> shown;
-    actors::Held held = actors::held_slots(recovered);
+    actors::HeldAtStart held = actors::held_slots(recovered);
     for (const storage::RecoveredJob& r : recovered.jobs) {
       if (!r.job.state().forgotten) shown.push_back(r.job);
     }
     log::info("epoch {}: {} jobs, {} of them finished, {} nodes, commit {}", recovered.epoch,
-              recovered.jobs.size() + resting.size(), resting.size(), recovered.nodes.size(),
+              recovered.jobs.size() + unloaded.size(), unloaded.size(), recovered.nodes.size(),
               journal_->last_commit());
     for (const storage::DamagedJob& job : recovered.damaged) {
       const std::string name =
           job.object ? job.object->meta.ns + "/" + job.object->meta.name : "(its name is lost)";
       log::error(
-          "j{} {} IS SET ASIDE, it does not run and its pods are left alone: {}. `muster "
+          "j{} {} IS QUARANTINED, it does not run and its pods are left alone: {}. `muster "
           "restore` puts an earlier copy in its place",
           job.id, name, job.why);
     }
-    api_->load(std::move(shown), resting, recovered.damaged, journal_->last_commit(),
+    api_->load(std::move(shown), unloaded, recovered.damaged, journal_->last_commit(),
                recovered.nodes, recovered.kept);
 
     system_ = std::make_unique<caf::actor_system>(config_);
@@ -271,7 +271,7 @@ class Running final : public Coordinator {
     };
     registry_ = actors::spawn_registry(
         *system_, writer_, cluster_, actors::SealedLink(*rpc_),
-        {std::move(recovered.jobs), std::move(recovered.damaged), std::move(resting),
+        {std::move(recovered.jobs), std::move(recovered.damaged), std::move(unloaded),
          std::move(held.lost), std::max<JobId>(1, recovered.next_job_id)},
         std::move(registry));
     kept_ = actors::spawn_kept(*system_, writer_, wall_now, recovered.kept);

@@ -27,7 +27,7 @@ enum class EndCause : uint8_t {
   node_lost,      // its node was declared lost: DisruptionTarget/DeletionByTaintManager
   node_deleted,   // its Node object was deleted: DisruptionTarget/DeletionByPodGC
   evicted,        // the node was short of memory: DisruptionTarget/TerminationByKubelet
-  given_back,     // its node had no slot for it: it never ran, and another pod takes its place
+  returned,       // its node had no slot for it: it never ran, and another pod takes its place
 };
 
 // How far a started pod is. Only `ready` counts as ready. In the order of Readiness in

@@ -169,8 +169,8 @@ struct RecordText {
       text += "#" + std::to_string(run.attempt);
       if (run.failures != 0) text += " failures=" + std::to_string(run.failures);
       if (run.ignored != 0) text += " ignored=" + std::to_string(run.ignored);
-      if (run.held_counted != Counted::not_yet)
-        text += " held=" + std::string(name(run.held_counted));
+      if (run.deferred_counted != Counted::not_yet)
+        text += " deferred=" + std::string(name(run.deferred_counted));
       return text;
     });
   }
@@ -357,8 +357,8 @@ std::string_view name(EndCause cause) {
       return "node-deleted";
     case EndCause::evicted:
       return "evicted";
-    case EndCause::given_back:
-      return "given_back";
+    case EndCause::returned:
+      return "returned";
   }
   return "unknown";
 }
@@ -393,7 +393,7 @@ std::string status_text(const Job& job) {
       "active=" + std::to_string(job.active()) + " ready=" + std::to_string(job.ready()) +
       " terminating=" + std::to_string(job.terminating()) +
       " succeeded=" + std::to_string(job.succeeded()) + " failed=" + std::to_string(s.failed);
-  if (!s.held.empty()) text += " held=" + std::to_string(s.held.size());
+  if (!s.deferred.empty()) text += " deferred=" + std::to_string(s.deferred.size());
   if (!s.completed.empty()) text += " completed=" + s.completed.text();
   if (!s.failed_indexes.empty()) text += " failed-indexes=" + s.failed_indexes.text();
   for (const auto& condition : s.conditions) text += " " + condition.type;

@@ -178,7 +178,7 @@ std::unique_ptr<Cgroup> Cgroups::take(Limits limits) {
   return group;
 }
 
-void Cgroups::give_back(std::unique_ptr<Cgroup> group) {
+void Cgroups::recycle(std::unique_ptr<Cgroup> group) {
   struct stat info {};
   char text[256];
   // What a pod has left in it, such as cgroups of its own, is not for the next one, nor is a kill:

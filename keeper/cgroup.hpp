@@ -63,7 +63,7 @@ class Cgroups {
   // Any thread. Null: none can be had now. Limits that can() has not are passed over.
   std::unique_ptr<Cgroup> take(Limits limits);
   // It is not needed any more. Its processes are gone, or were told to.
-  void give_back(std::unique_ptr<Cgroup> group);
+  void recycle(std::unique_ptr<Cgroup> group);
   static bool is_empty(const Cgroup& group);
   static void kill(Cgroup& group);
   // Whether its memory limit has killed something.

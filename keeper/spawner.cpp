@@ -134,7 +134,7 @@ bool born_alive(Cgroups& cgroups) {
     waitpid(pid, &status, 0);
     close(pidfd);
   }
-  cgroups.give_back(std::move(group));
+  cgroups.recycle(std::move(group));
   return pid > 0 && WIFEXITED(status);
 }
 
@@ -314,13 +314,13 @@ Spawned Spawner::spawn(const SpawnJob& job, char* stack) {
   }
   if (pid < 0) {
     int error = errno;
-    if (result.cgroup != nullptr) cgroups_->give_back(std::move(result.cgroup));
+    if (result.cgroup != nullptr) cgroups_->recycle(std::move(result.cgroup));
     return refused(error, "fork");
   }
   if (plan.failed != nullptr) {
     waitpid(pid, nullptr, 0);
     close(pidfd);
-    if (result.cgroup != nullptr) cgroups_->give_back(std::move(result.cgroup));
+    if (result.cgroup != nullptr) cgroups_->recycle(std::move(result.cgroup));
     result.late = plan.failed == kLate;
     bool cwd_failed = std::strcmp(plan.failed, "cwd") == 0;
     auto failed = refused(

@@ -230,7 +230,7 @@ void Supervisor::settle(Process& process) {
   if (process.killing) kills_.erase({process.kill_at_ns, process.entry});
   if (process.cgroup != nullptr) {
     process.out_of_memory = process.signal == SIGKILL && cgroups_->out_of_memory(*process.cgroup);
-    cgroups_->give_back(std::move(process.cgroup));
+    cgroups_->recycle(std::move(process.cgroup));
   }
   for (const std::string& path : std::exchange(process.outputs, {})) outputs_.close(path);
   process.state = State::ended;

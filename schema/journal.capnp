@@ -14,7 +14,7 @@ const snapshotVersion :UInt32 = 1;
 const nodeVersion :UInt32 = 1;
 const keptVersion :UInt32 = 1;
 const attemptsVersion :UInt32 = 1;
-const restingVersion :UInt32 = 1;
+const summaryVersion :UInt32 = 1;
 
 enum Counted { notYet @0; succeeded @1; failed @2; ignored @3; released @4; }
 
@@ -90,7 +90,7 @@ struct CreatedRun {
   attempt @2 :UInt32;
   failures @3 :Int32;
   ignored @4 :Int32;
-  heldCounted @5 :Counted;
+  deferredCounted @5 :Counted;
 }
 
 struct BoundRun {
@@ -179,7 +179,7 @@ struct JobSnapshot {
   nextNumber @22 :UInt32;
   attempts @23 :List(AttemptRun);
   open @24 :List(Pod);
-  held @25 :List(Pod);
+  deferred @25 :List(Pod);
   finished @26 :List(Pod);            # oldest first
   events @27 :List(Event);            # oldest first
   eventsTotal @28 :UInt64;
@@ -233,8 +233,8 @@ struct Pod {
   meta @23 :List(PodMetaChange);
 }
 
-# A finished job at rest, as a start and a list know it.
-struct RestingRow {
+# A finished job that is unloaded, as a start and a list know it.
+struct SummaryRow {
   version @0 :UInt32;
   namespace @1 :Text;
   name @2 :Text;

@@ -28,8 +28,7 @@ static_assert(static_cast<int>(core::EndCause::node_lost) == static_cast<int>(En
 static_assert(static_cast<int>(core::EndCause::node_deleted) ==
               static_cast<int>(EndCause::NODE_DELETED));
 static_assert(static_cast<int>(core::EndCause::evicted) == static_cast<int>(EndCause::EVICTED));
-static_assert(static_cast<int>(core::EndCause::given_back) ==
-              static_cast<int>(EndCause::GIVEN_BACK));
+static_assert(static_cast<int>(core::EndCause::returned) == static_cast<int>(EndCause::RETURNED));
 static_assert(static_cast<int>(core::Readiness::ready) == static_cast<int>(Readiness::READY));
 static_assert(static_cast<int>(core::Readiness::initializing) ==
               static_cast<int>(Readiness::INITIALIZING));
@@ -44,7 +43,7 @@ inline Readiness to_wire(core::Readiness readiness) {
 }
 // Nothing: it is not known here.
 inline std::optional<core::EndCause> from_wire(EndCause cause) {
-  if (cause > EndCause::GIVEN_BACK) return std::nullopt;
+  if (cause > EndCause::RETURNED) return std::nullopt;
   return static_cast<core::EndCause>(cause);
 }
 inline std::optional<core::Readiness> from_wire(Readiness readiness) {

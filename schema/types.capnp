@@ -24,7 +24,7 @@ enum EndCause {
   nodeLost @9;                 # the coordinator's word: DisruptionTarget/DeletionByTaintManager
   nodeDeleted @10;             # the coordinator's word: DisruptionTarget/DeletionByPodGC
   evicted @11;                 # the node was short of memory: DisruptionTarget/TerminationByKubelet
-  givenBack @12;               # it waited for a slot for long and never ran; counts nowhere, another takes its place
+  returned @12;               # it waited for a slot for long and never ran; counts nowhere, another takes its place
 }
 
 enum Readiness {

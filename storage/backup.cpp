@@ -272,7 +272,7 @@ Result<Restored> restore(const std::string& from, const std::string& data_dir, R
     auto journal = RocksdbJournal::open(part->path());
     if (!journal.ok()) return journal.error();
     if (Status sound = (*journal)->check(); !sound.ok()) return sound.error();
-    auto recovered = recover(**journal, load_object, [](const core::Resting&) {});
+    auto recovered = recover(**journal, load_object, [](const core::JobSummary&) {});
     if (!recovered.ok()) return recovered.error();
     done.from = {recovered->cluster_id, recovered->epoch, recovered->commit, 0, 0};
     // Far above what can have been given since: microseconds since 1970 grow faster than commits

@@ -75,7 +75,7 @@ struct Writer {
       to.setAttempt(run.attempt);
       to.setFailures(run.failures);
       to.setIgnored(run.ignored);
-      to.setHeldCounted(wire_enum<wire::Counted>(run.held_counted));
+      to.setDeferredCounted(wire_enum<wire::Counted>(run.deferred_counted));
     }
   }
   void operator()(const core::PodsBound& r) {
@@ -210,7 +210,7 @@ core::PodsCreated created_back(wire::Record::Reader in) {
                       .attempt = run.getAttempt(),
                       .failures = run.getFailures(),
                       .ignored = run.getIgnored(),
-                      .held_counted = counted_back(run.getHeldCounted())});
+                      .deferred_counted = counted_back(run.getDeferredCounted())});
   }
   return r;
 }

@@ -195,9 +195,9 @@ core::JobState state_back(wire::JobSnapshot::Reader in) {
     core::Pod pod = pod_back(from, base_ms);
     s.open.emplace_hint(s.open.end(), pod.key, std::move(pod));
   }
-  for (auto from : in.getHeld()) {
+  for (auto from : in.getDeferred()) {
     core::Pod pod = pod_back(from, base_ms);
-    s.held.emplace_hint(s.held.end(), pod.key.index, std::move(pod));
+    s.deferred.emplace_hint(s.deferred.end(), pod.key.index, std::move(pod));
   }
   for (auto from : in.getFinished()) s.finished.push_back(pod_back(from, base_ms));
   for (auto from : in.getEvents()) s.events.push_back(event_back(from, base_ms));
@@ -216,7 +216,7 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
                                 deleted, last_record, background_deleted, orphaned, deletion_waits,
                                 forgotten, synced, conditions, completed, failed_indexes,
                                 index_limits_off, succeeded, failed, backoff_failures, backoff_last,
-                                attempt_floor, attempt_max, next_number, attempts, open, held,
+                                attempt_floor, attempt_max, next_number, attempts, open, deferred,
                                 finished, events, events_total, pods_created, external_status,
                                 own_conditions] = state;
   const Millis base_ms = state.last_record_ms;
@@ -262,8 +262,8 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
   auto open_out = out.initOpen(static_cast<uint32_t>(state.open.size()));
   for (const auto& [key, pod] : state.open) write_pod(pod, base_ms, open_out[i++]);
   i = 0;
-  auto held_out = out.initHeld(static_cast<uint32_t>(state.held.size()));
-  for (const auto& [index, pod] : state.held) write_pod(pod, base_ms, held_out[i++]);
+  auto deferred_out = out.initDeferred(static_cast<uint32_t>(state.deferred.size()));
+  for (const auto& [index, pod] : state.deferred) write_pod(pod, base_ms, deferred_out[i++]);
   i = 0;
   auto finished_out = out.initFinished(static_cast<uint32_t>(state.finished.size()));
   for (const auto& pod : state.finished) write_pod(pod, base_ms, finished_out[i++]);

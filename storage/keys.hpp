@@ -1,6 +1,6 @@
 // Keys: what the rows of the journal are called.
 //
-//   key      = meta | node | owner | records | snapshot | attempts | resting | kept | epochs
+//   key      = meta | node | owner | records | snapshot | attempts | summary | kept | epochs
 //   meta     = "m" name       names: "format" "commit" "cluster" "cluster_key" "epoch" "next_job";
 //                             values are ASCII text
 //   node     = "n" u32        NodeId           -> NodeRow (schema/journal.capnp)
@@ -8,7 +8,7 @@
 //   records  = "r" u64 u64    JobId, sequence  -> RecordList, one append
 //   snapshot = "s" u64        JobId            -> JobSnapshot
 //   attempts = "a" u64 u64    JobId, sequence  -> AttemptList, what that append closed
-//   resting  = "i" u64        JobId            -> RestingRow, of a finished job at rest
+//   summary  = "i" u64        JobId            -> SummaryRow, of a finished job that is unloaded
 //   kept     = "k" u64        id               -> KeptRow, an object that clients keep here
 //   epochs   = "e" u64        epoch            -> "NONCE FIRST_COMMIT" or
 //                             "NONCE FIRST_COMMIT restored": a start that served
@@ -38,7 +38,7 @@ constexpr std::string_view kRecords = "r";
 constexpr std::string_view kSnapshots = "s";
 constexpr std::string_view kAttempts = "a";
 constexpr std::string_view kEpochs = "e";  // the line of epochs
-constexpr std::string_view kResting = "i";
+constexpr std::string_view kSummary = "i";
 constexpr std::string_view kKept = "k";
 
 template <class Number>
@@ -84,8 +84,8 @@ inline std::string owner(JobId job) {
   return numbered(kOwners, job);
 }
 
-inline std::string resting(JobId job) {
-  return numbered(kResting, job);
+inline std::string summary(JobId job) {
+  return numbered(kSummary, job);
 }
 
 inline std::string snapshot(JobId job) {

@@ -2,7 +2,7 @@
 
 #include "storage/codec.hpp"
 #include "storage/keys.hpp"
-#include "storage/resting.hpp"
+#include "storage/summary_row.hpp"
 #include "storage/text_number.hpp"
 
 #include <algorithm>
@@ -264,15 +264,15 @@ struct Owners {
   Status refused = Nothing{};
 };
 
-// What the index rows say. A job whose row can't be read is folded as one that has none.
-std::map<JobId, core::Resting> read_resting(Rows& rows, JobId end) {
-  std::map<JobId, core::Resting> found;
+// What the summary rows say. A job whose row can't be read is folded as one that has none.
+std::map<JobId, core::JobSummary> read_summaries(Rows& rows, JobId end) {
+  std::map<JobId, core::JobSummary> found;
   auto visit = [&found](JobId job, std::string_view value) -> std::optional<std::string> {
-    auto resting = decode_resting(job, value);
-    if (resting) found.emplace_hint(found.end(), job, std::move(*resting));
+    auto unloaded = decode_summary(job, value);
+    if (unloaded) found.emplace_hint(found.end(), job, std::move(*unloaded));
     return "";
   };
-  walk_jobs(rows, keys::kResting, end, visit, [](JobId, const Error&) {});
+  walk_jobs(rows, keys::kSummary, end, visit, [](JobId, const Error&) {});
   return found;
 }
 
@@ -305,12 +305,12 @@ Result<Recovered> recover_head(Journal& journal) {
 }
 
 Result<Recovered> recover(Journal& journal, const LoadObject& load_object,
-                          const std::function<void(core::Resting)>& at_rest) {
+                          const std::function<void(core::JobSummary)>& on_unloaded) {
   auto head = recover_head(journal);
   if (!head.ok()) return head.error();
   Recovered to = std::move(*head);
-  std::map<JobId, core::Resting> resting;
-  if (at_rest) resting = read_resting(journal, to.next_job_id);
+  std::map<JobId, core::JobSummary> unloaded;
+  if (on_unloaded) unloaded = read_summaries(journal, to.next_job_id);
   Owners owners;
   auto owner = [&](JobId id, std::string_view value) -> std::optional<std::string> {
     if (id >= to.next_job_id) {
@@ -318,7 +318,7 @@ Result<Recovered> recover(Journal& journal, const LoadObject& load_object,
       return std::nullopt;
     }
     owners.jobs.insert(owners.jobs.end(), id);
-    if (resting.contains(id)) return "";
+    if (unloaded.contains(id)) return "";
     auto job = fold(journal, id, value, load_object);
     if (!job.ok() && job.error().code == Errc::conflict) {
       owners.refused = job.error();
@@ -326,9 +326,9 @@ Result<Recovered> recover(Journal& journal, const LoadObject& load_object,
     }
     if (!job.ok())
       owners.damaged.emplace(id, DamagedJob{id, load_object(value), job.error().message});
-    else if (at_rest && job->job.at_rest()) {
-      resting.emplace(id, core::resting(job->job));
-      to.index_rows.push_back(resting_row(job->job));
+    else if (on_unloaded && job->job.can_unload()) {
+      unloaded.emplace(id, core::summary_of(job->job));
+      to.summary_rows.push_back(summary_row(job->job));
     } else
       to.jobs.push_back(std::move(*job));
     return "";
@@ -336,7 +336,7 @@ Result<Recovered> recover(Journal& journal, const LoadObject& load_object,
   auto lost = [&](JobId id, const Error& why) {
     if (!may_exist(journal, id)) return;
     owners.jobs.insert(owners.jobs.end(), id);
-    if (resting.contains(id)) return;
+    if (unloaded.contains(id)) return;
     owners.damaged.emplace(
         id, DamagedJob{id, nullptr, broken(job_name(id) + ", owner's row", why).message});
   };
@@ -344,11 +344,11 @@ Result<Recovered> recover(Journal& journal, const LoadObject& load_object,
   for (std::string_view kind : {keys::kSnapshots, keys::kRecords})
     if (owners.refused.ok()) find_orphans(journal, kind, to.next_job_id, owners);
   if (!owners.refused.ok()) return owners.refused.error();
-  for (auto& [id, entry] : resting) {
+  for (auto& [id, entry] : unloaded) {
     if (owners.jobs.contains(id))
-      at_rest(std::move(entry));
+      on_unloaded(std::move(entry));
     else
-      to.index_rows.push_back(forget_resting_row(id));  // of a job that an older muster removed
+      to.summary_rows.push_back(forget_summary_row(id));  // of a job that an older muster removed
   }
   for (auto& [id, job] : owners.damaged) to.damaged.push_back(std::move(job));
   return to;

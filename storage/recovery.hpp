@@ -5,7 +5,7 @@
 #include "core/cluster/epoch_line.hpp"
 #include "core/cluster/node_info.hpp"
 #include "core/job/job.hpp"
-#include "core/job/resting.hpp"
+#include "core/job/summary.hpp"
 #include "core/kept.hpp"
 #include "storage/journal.hpp"
 
@@ -49,7 +49,7 @@ struct Recovered {
   std::vector<core::Kept> kept;       // by id
   std::vector<RecoveredJob> jobs;     // by id
   std::vector<DamagedJob> damaged;    // by id
-  std::vector<Row> index_rows;        // to be written: what an older muster did not write
+  std::vector<Row> summary_rows;      // to be written: what an older muster did not write
   uint64_t commit = 0;
 };
 
@@ -58,11 +58,11 @@ using LoadObject = std::function<core::JobObjectPtr(std::string_view json)>;
 
 // A row of a job that can't be read or understood sets that job aside, with the row and the reason:
 // nothing is guessed or repaired, and the others are not concerned. `invalid` when such a row is of
-// a node or of the cluster itself, or when another version wrote it. `at_rest` is
-// given each job that is (Job::at_rest), by id, and these are not among `jobs` then. One with an
-// index row is not looked at further: its damage is met when somebody asks for it.
+// a node or of the cluster itself, or when another version wrote it. `on_unloaded` is
+// given each job that is (Job::can_unload), by id, and these are not among `jobs` then. One with an
+// summary row is not looked at further: its damage is met when somebody asks for it.
 Result<Recovered> recover(Journal& journal, const LoadObject& load_object,
-                          const std::function<void(core::Resting)>& at_rest = nullptr);
+                          const std::function<void(core::JobSummary)>& on_unloaded = nullptr);
 
 // The same without the jobs.
 Result<Recovered> recover_head(Journal& journal);

@@ -44,7 +44,7 @@ std::vector<Row> snapshot_rows(JobId job, const core::JobState& state, uint64_t 
 std::vector<Row> forget_rows(JobId job, uint64_t sequence, uint64_t first_tail) {
   std::vector<Row> rows{{keys::owner(job), std::nullopt},
                         {keys::snapshot(job), std::nullopt},
-                        {keys::resting(job), std::nullopt}};
+                        {keys::summary(job), std::nullopt}};
   remove_tail(rows, job, first_tail, sequence);
   return rows;
 }

@@ -5,8 +5,8 @@
 #include "storage/backup.hpp"
 #include "storage/codec.hpp"
 #include "storage/keys.hpp"
-#include "storage/resting.hpp"
 #include "storage/rocksdb_journal.hpp"
+#include "storage/summary_row.hpp"
 #include "storage/text_number.hpp"
 
 #include <algorithm>
@@ -82,17 +82,17 @@ class Verifier {
     for (std::string& why : recount(job, attempts, whole))
       say("job j" + std::to_string(id) + " " + meta.ns + "/" + meta.name + ": " + why);
     if (whole) ++to_.counted;
-    if (!job.at_rest()) return;
-    auto row = rows_.get(keys::resting(id));
+    if (!job.can_unload()) return;
+    auto row = rows_.get(keys::summary(id));
     if (!row.ok()) return say(row.error().message);
     if (!*row) return;  // an older version's: the next start writes it
-    auto told = decode_resting(id, **row);
+    auto told = decode_summary(id, **row);
     if (!told.ok()) return say("job j" + std::to_string(id) + ": " + told.error().message);
-    const core::Resting is = core::resting(job);
+    const core::JobSummary is = core::summary_of(job);
     if (told->ns != is.ns || told->name != is.name || told->uid != is.uid ||
         told->complete != is.complete || told->finished_ms != is.finished_ms)
       say("job j" + std::to_string(id) + " " + meta.ns + "/" + meta.name +
-          ": its index row tells of another end than its records");
+          ": its summary row tells of another end than its records");
   }
 
   Rows& rows_;
@@ -129,7 +129,7 @@ std::vector<std::string> recount(const core::Job& job, const std::vector<core::P
       static_cast<uint64_t>(std::count_if(s.open.begin(), s.open.end(), [](const auto& one) {
         return one.second.counted == core::Counted::failed;
       }));
-  const uint64_t not_over = s.open.size() + s.held.size();
+  const uint64_t not_over = s.open.size() + s.deferred.size();
   whole = attempts.size() + not_over == s.pods_created && s.deleted_ms == 0;
   if (failed > s.failed)
     out.push_back("its history has " + std::to_string(failed) +
@@ -159,7 +159,7 @@ Verified verify(Journal& journal, const LoadObject& load_object) {
   Verifier verifier(still, load_object, to);
   if (Status sound = journal.check(); !sound.ok()) verifier.say(sound.error().message);
   // Finished jobs are folded one at a time, below.
-  auto recovered = recover(still, load_object, [](const core::Resting&) {});
+  auto recovered = recover(still, load_object, [](const core::JobSummary&) {});
   if (!recovered.ok()) {
     verifier.say(recovered.error().message);
     return to;

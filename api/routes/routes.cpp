@@ -180,7 +180,7 @@ std::optional<std::string> Routes::damage(const Target& target, bool reads) cons
   if (target.name.empty() || view_.damaged() == 0) return std::nullopt;
   const auto shown = find(target);
   const core::Condition* found = shown && shown->job ? shown->job->condition(kDamaged) : nullptr;
-  if (found && !reads) return "the job is set aside: " + found->message;
+  if (found && !reads) return "the job is quarantined: " + found->message;
   if (shown) return std::nullopt;
   return view_.damage(target.kind, target.ns, target.name);
 }

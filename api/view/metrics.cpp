@@ -113,7 +113,7 @@ struct Metrics::Impl {
 
   // Of the job before the record.
   uint64_t succeeded = 0, failed = 0, completed = 0, failed_indexes = 0;
-  std::vector<std::pair<uint32_t, core::FailureAction>> held;  // that this record may count
+  std::vector<std::pair<uint32_t, core::FailureAction>> deferred;  // that this record may count
 
   explicit Impl(WallClock clock) : now(std::move(clock)) {}
 
@@ -121,17 +121,17 @@ struct Metrics::Impl {
     if (by > 0) family.Add(labels).Increment(static_cast<double>(by));
   }
 
-  void watch_held(const core::Job& job, uint32_t index) {
-    auto it = job.state().held.find(index);
-    if (it != job.state().held.end()) held.emplace_back(index, it->second.action);
+  void watch_deferred(const core::Job& job, uint32_t index) {
+    auto it = job.state().deferred.find(index);
+    if (it != job.state().deferred.end()) deferred.emplace_back(index, it->second.action);
   }
-  void watch_all_held(const core::Job& job) {
-    for (const auto& [index, pod] : job.state().held) held.emplace_back(index, pod.action);
+  void watch_all_deferred(const core::Job& job) {
+    for (const auto& [index, pod] : job.state().deferred) deferred.emplace_back(index, pod.action);
   }
 
   void created(const core::Job& job, const core::PodsCreated& r) {
     const core::JobState& s = job.state();
-    uint64_t failed_total = s.failed + s.held.size() - job.held_not_failed();
+    uint64_t failed_total = s.failed + s.deferred.size() - job.deferred_not_failed();
     const char* reason = "new";
     if (job.spec().replace_only_failed() && failed_total > 0)
       reason = "recreate_failed";
@@ -140,7 +140,7 @@ struct Metrics::Impl {
     uint64_t count = 0;
     for (const auto& run : r.runs) {
       count += run.count;
-      if (run.held_counted != core::Counted::not_yet) watch_held(job, run.first);
+      if (run.deferred_counted != core::Counted::not_yet) watch_deferred(job, run.first);
     }
     raise(creations, {{"reason", reason}, {"status", "succeeded"}}, count);
   }
@@ -154,10 +154,10 @@ struct Metrics::Impl {
     uint64_t added = 0, removed = 0;
     for (const auto& one : r.ends) {
       const core::Pod* pod = job.pod(one.pod);
-      if (!job.state().held.empty()) watch_held(job, one.pod.index);
+      if (!job.state().deferred.empty()) watch_deferred(job, one.pod.index);
       if (!pod || pod->counted != core::Counted::not_yet) continue;
       ++added;
-      if (one.counted == core::Counted::not_yet) continue;  // held back
+      if (one.counted == core::Counted::not_yet) continue;  // deferred
       ++removed;
       handled(one.action);
     }
@@ -185,26 +185,26 @@ void Metrics::before(const core::Job& job, const core::Record& record) {
   m.failed = s.failed;
   m.completed = s.completed.size();
   m.failed_indexes = s.failed_indexes.size();
-  m.held.clear();
+  m.deferred.clear();
   if (auto* r = std::get_if<core::PodsCreated>(&record)) m.created(job, *r);
   if (auto* r = std::get_if<core::PodsEnded>(&record)) m.ended(job, *r);
   if (auto* r = std::get_if<core::PodsStopping>(&record))
     for (const auto& one : r->pods)
-      if (one.fails_index) m.watch_held(job, one.pod.index);
+      if (one.fails_index) m.watch_deferred(job, one.pod.index);
   if (auto* r = std::get_if<core::JobDeleted>(&record)) {
-    m.watch_all_held(job);
+    m.watch_all_deferred(job);
     Millis due = job.finished() && !r->background ? core::expires_at(job) : 0;
     if (due != 0 && r->at_ms >= due) m.ttl.Observe(static_cast<double>(r->at_ms - due) / 1000);
   }
-  if (std::holds_alternative<core::FinishDecided>(record)) m.watch_all_held(job);
+  if (std::holds_alternative<core::FinishDecided>(record)) m.watch_all_deferred(job);
 }
 
 void Metrics::after(const core::Job& job, const core::Record& record) {
   Impl& m = *impl_;
   const core::JobState& s = job.state();
   const std::string mode = mode_of(job);
-  for (auto [index, action] : m.held) {
-    if (s.held.contains(index)) continue;
+  for (auto [index, action] : m.deferred) {
+    if (s.deferred.contains(index)) continue;
     m.handled(action);
     m.raise(m.finalizers, {{"event", "delete"}}, 1);
   }
@@ -257,10 +257,10 @@ std::string Metrics::text(const View& view) {
   m.nodes.Add({{"ready", "true"}}).Set(ready);
   m.nodes.Add({{"ready", "false"}}).Set(not_ready);
   m.slots.Set(slots);
-  const auto at_rest = view.resting();
+  const auto unloaded = view.unloaded();
   double running = 0, damaged = static_cast<double>(view.damaged()), suspended = 0,
-         complete = static_cast<double>(at_rest.first),
-         failed = static_cast<double>(at_rest.second);
+         complete = static_cast<double>(unloaded.first),
+         failed = static_cast<double>(unloaded.second);
   view.each_active_job([&](const core::Job& job) {
     if (job.hidden() || job.condition(kDamaged)) return;
     (job.condition("Complete") ? complete

@@ -295,7 +295,7 @@ bool Query::wants(const core::Job& job) const {
   });
 }
 
-bool Query::wants_resting(std::string_view name, const RestingJob& job) const {
+bool Query::wants_unloaded(std::string_view name, const UnloadedJob& job) const {
   auto fits = [](std::optional<std::string_view> only, std::string_view is) {
     return !only || *only == is;
   };
@@ -320,7 +320,7 @@ bool Query::wants_resting(std::string_view name, const RestingJob& job) const {
 Wanted Query::wanted() const {
   return {
       [this](const core::Job& job) { return wants(job); },
-      [this](std::string_view name, const RestingJob& job) { return wants_resting(name, job); }};
+      [this](std::string_view name, const UnloadedJob& job) { return wants_unloaded(name, job); }};
 }
 
 bool Query::may_turn() const {

@@ -55,7 +55,7 @@ struct Query {
   bool matches_kept(const KeptView& view) const;
   // May this job have pods or events that match?
   bool wants(const core::Job& job) const;
-  bool wants_resting(std::string_view name, const RestingJob& job) const;
+  bool wants_unloaded(std::string_view name, const UnloadedJob& job) const;
   // Both together; the Query outlives it.
   Wanted wanted() const;
   // Can an object begin or cease to match while it lives?

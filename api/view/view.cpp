@@ -22,7 +22,7 @@ std::shared_ptr<const core::Job> slim(const core::Job& job) {
   return std::make_shared<core::Job>(job.id(), job.object_ptr(), std::move(t));
 }
 
-// Of jobs at rest that stay in memory: so many pods and events of them.
+// Of unloaded jobs that stay in memory: so many pods and events of them.
 constexpr uint64_t kRecentWeightMax = 200'000;
 constexpr size_t kRecentMin = 4;  // the last lookups stay valid
 
@@ -31,7 +31,7 @@ uint64_t weight(const core::Job& job) {
 }
 
 // Without its versions.
-RestingJob entry_of(const core::Resting& job) {
+UnloadedJob entry_of(const core::JobSummary& job) {
   return {.uid = job.uid, .complete = job.complete, .named_pods = job.named_pods};
 }
 
@@ -53,9 +53,9 @@ bool same_shown(core::NodeInfo a, const core::NodeInfo& b) {
 
 }  // namespace
 
-void View::load_resting(const core::Resting& job) {
+void View::load_unloaded(const core::JobSummary& job) {
   by_name_.emplace(job.ns, job.name, job.id);
-  resting_.emplace(job.id, entry_of(job));
+  unloaded_.emplace(job.id, entry_of(job));
 }
 
 void View::load(core::Job job) {
@@ -67,7 +67,7 @@ void View::load(core::Job job) {
 }
 
 void View::load_damaged(JobId id, core::JobObjectPtr object, const std::string& why, Millis at_ms) {
-  set_aside_.insert(id);
+  quarantined_.insert(id);
   if (!object) return;
   core::JobState state;
   state.generation = object->meta.generation;
@@ -84,7 +84,7 @@ void View::loaded(uint64_t commit, std::vector<core::NodeInfo> nodes) {
     view->version = view->before = view->loaded = commit;
     for (auto& [key, version] : view->pods) version = commit;
   }
-  for (auto& [id, job] : resting_) job.version = commit;
+  for (auto& [id, job] : unloaded_) job.version = commit;
   for (core::NodeInfo& node : nodes) {
     if (node.deleted) {
       node_names_.erase(node.name);  // by id: what has the name after it comes later
@@ -170,7 +170,7 @@ void View::commit(const core::Committed& committed) {
   ++commits_;
   brief_.reset();
   for (const auto& batch : committed.jobs) {
-    if (resting_.contains(batch->job)) awake(batch->job, *batch);
+    if (unloaded_.contains(batch->job)) awake(batch->job, *batch);
     auto it = jobs_.find(batch->job);
     for (const core::Record& record : batch->records) {
       if (const auto* admitted = std::get_if<core::JobAdmitted>(&record)) {
@@ -192,7 +192,7 @@ void View::commit(const core::Committed& committed) {
         it = jobs_.end();
       }
     }
-    if (it != jobs_.end() && it->second->job.at_rest()) rest(batch->job);
+    if (it != jobs_.end() && it->second->job.can_unload()) rest(batch->job);
   }
   for (const core::NodeInfo& node : committed.nodes) merge(node, false);
   for (const core::KeptChange& change : committed.kept) merge(change);
@@ -366,8 +366,8 @@ std::optional<uint64_t> View::after(uint64_t version) const {
 
 const JobView* View::job_view(JobId id) const {
   auto it = jobs_.find(id);
-  auto at_rest = resting_.find(id);
-  if (at_rest == resting_.end()) return it == jobs_.end() ? nullptr : it->second.get();
+  auto unloaded = unloaded_.find(id);
+  if (unloaded == unloaded_.end()) return it == jobs_.end() ? nullptr : it->second.get();
   if (it == jobs_.end()) {
     auto job = load_job_(id);
     if (!job) {
@@ -376,8 +376,8 @@ const JobView* View::job_view(JobId id) const {
       return nullptr;
     }
     unreadable_.erase(id);
-    auto view = view_of(std::move(*job), at_rest->second.version);
-    view->owner_version = view->before_owner = at_rest->second.owner_version;
+    auto view = view_of(std::move(*job), unloaded->second.version);
+    view->owner_version = view->before_owner = unloaded->second.owner_version;
     recent_weight_ += weight(view->job);
     it = jobs_.emplace(id, std::move(view)).first;
   } else {
@@ -402,8 +402,8 @@ void View::keep_few(JobId newest) const {
   }
 }
 
-// A job at rest changes: from here on it is in memory, as it was before this batch. What was loaded
-// from disk may be ahead of us.
+// An unloaded job changes: from here on it is in memory, as it was before this batch. What was
+// loaded from disk may be ahead of us.
 void View::awake(JobId id, const core::JobRecords& batch) {
   MUSTER_CHECK(batch.before != nullptr, id);
   if (auto it = jobs_.find(id); it != jobs_.end()) {
@@ -411,10 +411,10 @@ void View::awake(JobId id, const core::JobRecords& batch) {
     recent_.erase(it->second->used);
     jobs_.erase(it);
   }
-  const RestingJob& entry = resting_.at(id);
+  const UnloadedJob& entry = unloaded_.at(id);
   auto view = view_of(core::Job(*batch.before), entry.version);
   view->owner_version = view->before_owner = entry.owner_version;
-  resting_.erase(id);
+  unloaded_.erase(id);
   unreadable_.erase(id);
   jobs_.emplace(id, std::move(view));
 }
@@ -422,10 +422,10 @@ void View::awake(JobId id, const core::JobRecords& batch) {
 void View::rest(JobId id) {
   if (!load_job_) return;
   JobView& view = *jobs_.at(id);
-  RestingJob entry = entry_of(core::resting(view.job));
+  UnloadedJob entry = entry_of(core::summary_of(view.job));
   entry.version = view.version;
   entry.owner_version = told_since(view.owner_version, view.before_owner);
-  resting_.emplace(id, std::move(entry));
+  unloaded_.emplace(id, std::move(entry));
   recent_weight_ += weight(view.job);
   view.used = ++uses_;
   recent_.emplace(uses_, id);
@@ -445,15 +445,15 @@ std::optional<std::string> View::damage(Kind kind, std::string_view ns,
   return std::nullopt;
 }
 
-std::pair<size_t, size_t> View::resting() const {
+std::pair<size_t, size_t> View::unloaded() const {
   size_t complete = 0;
-  for (const auto& [id, job] : resting_) complete += job.complete;
-  return {complete, resting_.size() - complete};
+  for (const auto& [id, job] : unloaded_) complete += job.complete;
+  return {complete, unloaded_.size() - complete};
 }
 
 void View::each_active_job(const std::function<void(const core::Job&)>& f) const {
   for (const auto& [id, view] : jobs_)
-    if (!resting_.contains(id)) f(view->job);
+    if (!unloaded_.contains(id)) f(view->job);
 }
 
 std::optional<Shown> View::job(std::string_view ns, std::string_view name) const {
@@ -565,10 +565,10 @@ std::optional<Shown> View::listed(const Key& key) const {
   return find(key);
 }
 
-// A job at rest that is not in memory, as lists tell it.
+// An unloaded job that is not in memory, as lists tell it.
 std::optional<Shown> View::brief(JobId id) const {
-  auto at_rest = resting_.find(id);
-  if (!load_brief_ || at_rest == resting_.end() || jobs_.contains(id)) return std::nullopt;
+  auto unloaded = unloaded_.find(id);
+  if (!load_brief_ || unloaded == unloaded_.end() || jobs_.contains(id)) return std::nullopt;
   if (!brief_ || brief_->id() != id) {
     brief_.reset();
     auto job = load_brief_(id);
@@ -581,7 +581,7 @@ std::optional<Shown> View::brief(JobId id) const {
       brief_ = core::Job(id, brief_->object_ptr(), std::move(state));
     }
   }
-  return Shown{.kind = Kind::job, .job = &*brief_, .version = at_rest->second.version};
+  return Shown{.kind = Kind::job, .job = &*brief_, .version = unloaded->second.version};
 }
 
 const core::NodeInfo* View::node_info(NodeId id) const {
@@ -590,7 +590,7 @@ const core::NodeInfo* View::node_info(NodeId id) const {
 }
 
 uint64_t View::owner_version(JobId id) const {
-  if (auto it = resting_.find(id); it != resting_.end()) return it->second.owner_version;
+  if (auto it = unloaded_.find(id); it != unloaded_.end()) return it->second.owner_version;
   auto it = jobs_.find(id);
   if (it == jobs_.end()) return 0;
   return told_since(it->second->owner_version, it->second->before_owner);
@@ -619,8 +619,8 @@ void View::each(Kind kind, std::string_view ns, const Wanted& wanted,
 void View::each_of(Kind kind, const Place& job, const Wanted& wanted,
                    const std::function<void(const Shown&)>& f) const {
   const auto& [ns, name, id] = job;
-  if (auto rest = resting_.find(id);
-      rest != resting_.end() && wanted.named && !wanted.named(name, rest->second))
+  if (auto rest = unloaded_.find(id);
+      rest != unloaded_.end() && wanted.named && !wanted.named(name, rest->second))
     return;
   if (kind == Kind::job)
     if (const auto shown = brief(id)) return f(*shown);
@@ -661,7 +661,7 @@ std::optional<uint64_t> View::count_after(Kind kind, std::string_view ns,
   for (auto it = by_name_.upper_bound(after);
        it != by_name_.end() && (ns.empty() || std::get<0>(*it) == ns); ++it) {
     const JobId id = std::get<JobId>(*it);
-    if (kind == Kind::job && resting_.contains(id)) {
+    if (kind == Kind::job && unloaded_.contains(id)) {
       ++count;
       continue;
     }

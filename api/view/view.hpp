@@ -5,7 +5,7 @@
 // in commit order, and asks no actor. No JSON is made here: objects are rendered when somebody asks
 // for them.
 //
-// A finished job is at rest: an entry of an index, and its fold on disk, from where it is loaded
+// A finished job is unloaded: an entry of an index, and its fold on disk, from where it is loaded
 // when somebody asks. The ones that were asked for last stay in memory, within a bound.
 //
 // Beside the jobs the View keeps a bounded ring of changes since this start, for watches
@@ -22,7 +22,7 @@
 #include "core/cluster/node_info.hpp"
 #include "core/job/batch.hpp"
 #include "core/job/job.hpp"
-#include "core/job/resting.hpp"
+#include "core/job/summary.hpp"
 
 #include <array>
 #include <concepts>
@@ -61,11 +61,11 @@ struct JobView {
   uint64_t loaded = 0;  // the commit that this copy began with
   std::shared_ptr<const core::Job>
       stub;           // its object alone, for pods that are gone; made when needed
-  uint64_t used = 0;  // of a job at rest: when it was asked for last
+  uint64_t used = 0;  // of an unloaded job: when it was asked for last
 };
 
-// What is in memory of a job at rest.
-struct RestingJob {
+// What is in memory of an unloaded job.
+struct UnloadedJob {
   std::string uid;
   uint64_t version = 0;
   uint64_t owner_version = 0;
@@ -73,16 +73,16 @@ struct RestingJob {
   bool named_pods = false;  // its pods carry its own name and uid as labels
 };
 
-// Which jobs' objects are meant. `named` may refuse a job at rest without loading it.
+// Which jobs' objects are meant. `named` may refuse an unloaded job without loading it.
 struct Wanted {
   Wanted(std::nullptr_t) {}
   template <std::invocable<const core::Job&> F>
   Wanted(F f) : job(std::move(f)) {}
   Wanted(std::function<bool(const core::Job&)> j,
-         std::function<bool(std::string_view name, const RestingJob&)> n)
+         std::function<bool(std::string_view name, const UnloadedJob&)> n)
       : job(std::move(j)), named(std::move(n)) {}
   std::function<bool(const core::Job&)> job;
-  std::function<bool(std::string_view name, const RestingJob&)> named;
+  std::function<bool(std::string_view name, const UnloadedJob&)> named;
 };
 
 // The lowest version that clients were told of a state that came with this commit: a watch tells
@@ -149,10 +149,11 @@ class View {
   View(const View&) = delete;
   View& operator=(const View&) = delete;
 
-  // Loads a job at rest from disk; not_found: it is gone; another error: it can't be read. Without
-  // one no job is ever at rest. So many of them stay in memory: those that were asked for last.
+  // Loads an unloaded job from disk; not_found: it is gone; another error: it can't be read.
+  // Without one no job is ever unloaded. So many of them stay in memory: those that were asked for
+  // last.
   using LoadJob = std::function<Result<core::Job>(JobId)>;
-  void rest_with(LoadJob load, size_t recent_max = 1'000) {
+  void load_with(LoadJob load, size_t recent_max = 1'000) {
     load_job_ = std::move(load);
     recent_max_ = recent_max;
   }
@@ -162,9 +163,9 @@ class View {
 
   // At the start: the recovered jobs and nodes, then the commit number that they stand for.
   void load(core::Job job);
-  // One that is at rest.
-  void load_resting(const core::Resting& job);
-  // One that is set aside, for this reason; `object` may be nullptr: then nothing of it is shown.
+  // One that is unloaded.
+  void load_unloaded(const core::JobSummary& job);
+  // One that is quarantined, for this reason; `object` may be nullptr: then nothing of it is shown.
   void load_damaged(JobId id, core::JobObjectPtr object, const std::string& why, Millis at_ms);
   void load_kept(core::Kept kept);
   void loaded(uint64_t commit, std::vector<core::NodeInfo> nodes);
@@ -188,7 +189,7 @@ class View {
   std::optional<Shown> kept(core::KeptKind kind, std::string_view ns, std::string_view name) const;
   // Also of a hidden job, as long as its fold lives (kind pod and event).
   std::optional<Shown> find(const Key& key) const;
-  // As find(), for whoever goes through a list: of a job at rest only what lists tell.
+  // As find(), for whoever goes through a list: of an unloaded job only what lists tell.
   std::optional<Shown> listed(const Key& key) const;
   // The lowest version that stands for the metadata and spec as they are; 0: they have not changed
   // since the start. As told_since().
@@ -197,7 +198,7 @@ class View {
   std::string node_name(NodeId id) const;            // "" when unknown
 
   // Calls f(const Shown&) for each shown object of this kind and namespace (empty: all), which is
-  // valid until f returns; `wanted` skips all pods and events of a job. Jobs at rest come as lists
+  // valid until f returns; `wanted` skips all pods and events of a job. Unloaded jobs come as lists
   // tell them.
   void each(Kind kind, std::string_view ns, const Wanted& wanted,
             const std::function<void(const Shown&)>& f) const;
@@ -213,13 +214,13 @@ class View {
   // Calls f for each kept object of this kind and namespace (empty: all), by namespace and name.
   void each_kept(core::KeptKind kind, std::string_view ns,
                  const std::function<void(const Shown&)>& f) const;
-  // Calls f for each job that is not at rest.
+  // Calls f for each job that is not unloaded.
   void each_active_job(const std::function<void(const core::Job&)>& f) const;
-  // Jobs at rest, as (complete, failed).
-  std::pair<size_t, size_t> resting() const;
+  // Unloaded jobs, as (complete, failed).
+  std::pair<size_t, size_t> unloaded() const;
 
-  // Jobs that are set aside, or whose rows could not be read when somebody asked.
-  size_t damaged() const { return set_aside_.size() + unreadable_.size(); }
+  // Jobs that are quarantined, or whose rows could not be read when somebody asked.
+  size_t damaged() const { return quarantined_.size() + unreadable_.size(); }
   // Why an object of this name, or what belongs to a job of this name, could not be read just now.
   std::optional<std::string> damage(Kind kind, std::string_view ns, std::string_view name) const;
 
@@ -259,12 +260,12 @@ class View {
   LoadJob load_job_, load_brief_;
   mutable std::optional<core::Job> brief_;  // the last one of those
   size_t recent_max_ = 0;
-  mutable std::map<JobId, JobPtr> jobs_;  // those not at rest, and of the others some
-  std::unordered_map<JobId, RestingJob> resting_;
+  mutable std::map<JobId, JobPtr> jobs_;  // those not unloaded, and of the others some
+  std::unordered_map<JobId, UnloadedJob> unloaded_;
   mutable std::map<uint64_t, JobId> recent_;  // of the latter in jobs_, by their `used`
   mutable uint64_t uses_ = 0, recent_weight_ = 0;
-  std::set<JobId> set_aside_;
-  mutable std::map<JobId, std::string> unreadable_;  // of those at rest, and why
+  std::set<JobId> quarantined_;
+  mutable std::map<JobId, std::string> unreadable_;  // of those unloaded, and why
   std::set<std::tuple<std::string, std::string, JobId>, std::less<>> by_name_;  // hidden ones too
   std::map<NodeId, core::NodeInfo> nodes_;
   struct NodeView {

@@ -130,7 +130,7 @@ bool explain_whole(const core::Job& job, Millis now, const core::Knobs& knobs, E
   const core::JobState& s = job.state();
   if (const core::Condition* damage = job.condition(kDamaged)) {
     out.state = "Damaged";
-    out.summary = "the job is set aside, since its state can't be read: " + damage->message;
+    out.summary = "the job is quarantined, since its state can't be read: " + damage->message;
     return true;
   }
   if (const core::Condition* end = terminal(job)) {
@@ -225,7 +225,7 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
   const size_t pending = job.pending().size();
   uint64_t delayed = 0;
   Millis next = 0;
-  for (const auto& [index, pod] : s.held) {
+  for (const auto& [index, pod] : s.deferred) {
     const Millis due = core::index_due(job, knobs, index);
     if (due <= now) continue;
     ++delayed;
@@ -316,9 +316,9 @@ Explanation why_index(const View& view, const core::Job& job, uint32_t index,
     out.until_ms = due;
     out.summary = attempt_name({index, job.next_attempt(index)}) + " may start in " +
                   span_text(due - now + kRoundUpMs) + " (" + core::instant_text(due) + ")";
-    if (auto held = s.held.find(index); held != s.held.end())
-      out.details.push_back(attempt_name(held->second.key) + ": " + end_text(held->second) + "; " +
-                            counted_text(held->second));
+    if (auto deferred = s.deferred.find(index); deferred != s.deferred.end())
+      out.details.push_back(attempt_name(deferred->second.key) + ": " + end_text(deferred->second) +
+                            "; " + counted_text(deferred->second));
     return out;
   }
   out.state = "Waiting";

@@ -21,7 +21,7 @@ EndedAttempt closed_attempt(const Json& attempt) {
   return out;
 }
 
-EndedAttempt held_attempt(const Json& pod) {
+EndedAttempt deferred_attempt(const Json& pod) {
   const Failure failure = failure_of(pod);
   EndedAttempt out;
   out.index = failure.index;
@@ -83,7 +83,7 @@ void AttemptFeed::add_in_backoff(std::vector<EndedAttempt>& found) {
                           "batch.kubernetes.io/job-completion-index=" + std::to_string(index),
                           "status.phase=Failed");
       if (!pods || pods->empty()) continue;
-      EndedAttempt one = held_attempt(pods->back());
+      EndedAttempt one = deferred_attempt(pods->back());
       if (told_.emplace(one.index, one.attempt).second) found.push_back(std::move(one));
     }
   }

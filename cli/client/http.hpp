@@ -49,7 +49,7 @@ class ApiClient {
   Result<Response> patch(const std::string& path, const std::string& body);
   Result<Response> remove(const std::string& path, const std::string& body);
 
-  // Hands the body over as it comes, until it ends or `sink` returns false. What is not 200 is
+  // Executor the body over as it comes, until it ends or `sink` returns false. What is not 200 is
   // returned with its body instead.
   Result<Response> stream(const std::string& path, const char* accept,
                           const std::function<bool(std::string_view)>& sink);

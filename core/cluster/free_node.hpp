@@ -18,14 +18,14 @@ struct FreeNode {
   uint32_t over = 0;  // pods beyond its slots; as many must end before a slot is free
 };
 
-// Places on nodes that are set aside for pods that wait.
-using Claim = std::map<NodeId, uint32_t>;
+// Places on nodes that are reserved for pods that wait.
+using Reservation = std::map<NodeId, uint32_t>;
 
 struct WaitingJob {
   JobId job = 0;
   uint32_t wanted = 0;
-  const Demand* demand = nullptr;  // none: nothing but slots
-  const Claim* claim = nullptr;    // places that are set aside for it; none: none
+  const Demand* demand = nullptr;            // none: nothing but slots
+  const Reservation* reservation = nullptr;  // places that are reserved for it; none: none
 };
 
 // What a job that waits asks for; of one that was given none: slots, and nothing else.

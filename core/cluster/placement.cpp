@@ -58,13 +58,13 @@ struct Placer {
     return most - left;
   }
 
-  // Sets aside what the job's claim names and it could not take yet.
-  void set_aside(const WaitingJob& job) {
+  // Reserves what is left of the job's reservation.
+  void reserve(const WaitingJob& job) {
     auto mine = grants.find(job.job);
     uint32_t left = job.wanted;
     for (FreeNode& node : nodes) {
-      auto place = job.claim->find(node.node);
-      if (left == 0 || place == job.claim->end()) continue;
+      auto place = job.reservation->find(node.node);
+      if (left == 0 || place == job.reservation->end()) continue;
       uint32_t count = place->second;
       if (mine != grants.end())
         if (auto got = mine->second.find(node.node); got != mine->second.end())
@@ -78,17 +78,18 @@ struct Placer {
 
   // Jobs of one priority.
   void serve(std::vector<WaitingJob> jobs) {
-    std::stable_partition(jobs.begin(), jobs.end(), [](const WaitingJob& j) { return j.claim; });
+    std::stable_partition(jobs.begin(), jobs.end(),
+                          [](const WaitingJob& j) { return j.reservation; });
     for (WaitingJob& job : jobs) {
       if (demand_of(job).gang) {
         if (job.wanted <= free && has_room_for_all(nodes, demand_of(job), job.wanted))
           fill(job, job.wanted);
-      } else if (job.claim) {
+      } else if (job.reservation) {
         uint64_t places = 0;
-        for (auto [node, count] : *job.claim) places += count;
+        for (auto [node, count] : *job.reservation) places += count;
         fill(job, std::min<uint64_t>(places, job.wanted));
       }
-      if (job.claim) set_aside(job);
+      if (job.reservation) reserve(job);
     }
     std::erase_if(jobs, [](const WaitingJob& j) { return j.wanted == 0 || demand_of(j).gang; });
     while (free > 0 && !jobs.empty()) {
@@ -122,19 +123,19 @@ Grants place(std::vector<FreeNode> nodes, std::vector<WaitingJob> jobs) {
   return std::move(placer.grants);
 }
 
-Claim claim_for(const std::vector<FreeNode>& nodes, const WaitingJob& waiting) {
+Reservation reservation_for(const std::vector<FreeNode>& nodes, const WaitingJob& waiting) {
   const Demand& demand = demand_of(waiting);
   uint64_t left = demand.gang ? waiting.wanted : std::min<uint32_t>(waiting.wanted, 1);
-  Claim claim;
+  Reservation reservation;
   for (const FreeNode& node : nodes) {
     if (left == 0) break;
     uint32_t count = room_for(node, demand, left);
     if (count == 0) continue;
-    claim[node.node] = count;
+    reservation[node.node] = count;
     left -= count;
   }
   if (left > 0) return {};
-  return claim;
+  return reservation;
 }
 
 }  // namespace muster::core

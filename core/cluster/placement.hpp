@@ -7,13 +7,14 @@
 // that it waits for or nothing, so two gangs never hold parts and wait for each other. A job that
 // fits nowhere keeps nobody else waiting.
 //
-// A claim is the exception: places on named nodes are set aside for a job, as they become free,
-// from all that are served after it: lower priorities, and equal ones. It comes from a preemption
-// (preemption.hpp), so that the room goes to him for whom it was made, or from claim_for(), so that
-// a job which needs much at once does not starve behind small ones that take every slot first.
+// A reservation is the exception: places on named nodes are kept free for a job, as they become
+// free, from all that are served after it: lower priorities, and equal ones. It comes from a
+// preemption (preemption.hpp), so that the room goes to him for whom it was made, or from
+// reservation_for(), so that a job which needs much at once does not starve behind small ones that
+// take every slot first.
 //
 // Always holds: nothing is granted twice or beyond what is free; a slot stays idle only if nobody
-// who waits could take it, or for a claim.
+// who waits could take it, or for a reservation.
 #pragma once
 
 #include "core/cluster/free_node.hpp"
@@ -23,12 +24,12 @@
 namespace muster::core {
 
 // For each job that gets any: how many slots on which node. Jobs of one priority are served in the
-// order given (those with a claim first), which the caller rotates so that a remainder does not
-// always fall to the same one.
+// order given (those with a reservation first), which the caller rotates so that a remainder does
+// not always fall to the same one.
 Grants place(std::vector<FreeNode> nodes, std::vector<WaitingJob> jobs);
 
-// The places to set aside for a job that has waited long: of a gang all, else one. `nodes` have
+// The places to reserve for a job that has waited long: of a gang all, else one. `nodes` have
 // what could become free for it; earlier ones are taken first. Empty: it would not fit even so.
-Claim claim_for(const std::vector<FreeNode>& nodes, const WaitingJob& waiting);
+Reservation reservation_for(const std::vector<FreeNode>& nodes, const WaitingJob& waiting);
 
 }  // namespace muster::core

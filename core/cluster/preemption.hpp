@@ -4,7 +4,7 @@
 // goes is lowest, then where the fewest go. On a node the lowest go first, and who turns out not to
 // be in the way stays. What is free, or will be when those who were told to go have gone, is used
 // before anybody is told. The answer names the places that the job is to have, so that they can be
-// set aside for it; without that the victims' own replacements would take them.
+// reserved for it; without that the victims' own replacements would take them.
 //
 // Always holds: nobody goes for a job of the same or a lower priority; nobody goes where it would
 // not help; of a gang that would not fit as a whole, nobody.
@@ -27,8 +27,8 @@ struct Holder {
 };
 
 struct MadeRoom {
-  Grants victims;  // slots to take back, by job and node
-  Claim places;    // for the pods that wait; on them are free slots, or victims
+  Grants victims;      // slots to take back, by job and node
+  Reservation places;  // for the pods that wait; on them are free slots, or victims
 };
 
 // Asked for one job after the other, highest priorities first: each finds what the ones before it

@@ -8,7 +8,7 @@ namespace {
 
 // About a round trip with two syncs: so a slot that frees is filled at once where pods are short,
 // and nothing waits there where they run for seconds.
-constexpr Millis kLookAheadSpanMs = 50;
+constexpr Millis kPrefetchSpanMs = 50;
 // Beyond a pod's grace, until what was told to go is no longer waited for: SIGKILL and the report.
 constexpr Millis kReportMs = 30'000;
 // So many jobs for which no room can be made are looked at in one round.
@@ -49,7 +49,7 @@ void Slots::remove_node(NodeId node) {
   for (auto it = clients_.begin(); it != clients_.end();) {
     it->second.held.erase(node);
     it->second.leaving.erase(node);
-    it->second.claim.erase(node);
+    it->second.reservation.erase(node);
     it = it->second.idle() ? clients_.erase(it) : std::next(it);
   }
 }
@@ -114,7 +114,7 @@ void Slots::want(JobId job, uint32_t pending, uint64_t received, const JobObject
   client.pending = pending;
   client.received = received;
   if (client.wanted() == 0) {
-    client.claim.clear();
+    client.reservation.clear();
     client.short_since.reset();
   }
   forget_idle(job);
@@ -152,8 +152,8 @@ FreeNode Slots::free_node(NodeId node, const Site& site) const {
   return entry;
 }
 
-uint32_t Slots::look_ahead(Site& site, Millis now) const {
-  while (!site.quick.empty() && site.quick.front().first + kLookAheadSpanMs < now)
+uint32_t Slots::prefetch_max(Site& site, Millis now) const {
+  while (!site.quick.empty() && site.quick.front().first + kPrefetchSpanMs < now)
     site.quick.pop_front();
   uint32_t recent = 0;
   for (auto [at, count] : site.quick) recent += count;
@@ -164,8 +164,8 @@ std::vector<WaitingJob> Slots::waiting() const {
   std::vector<WaitingJob> jobs;
   auto add = [&jobs](JobId id, const Client& client) {
     if (client.wanted() == 0) return;
-    jobs.push_back(
-        {id, client.wanted(), &client.demand, client.claim.empty() ? nullptr : &client.claim});
+    jobs.push_back({id, client.wanted(), &client.demand,
+                    client.reservation.empty() ? nullptr : &client.reservation});
   };
   auto first = clients_.upper_bound(last_served_);
   for (auto it = first; it != clients_.end(); ++it) add(it->first, it->second);
@@ -180,13 +180,13 @@ void Slots::grant(const Grants& grants, Round& round) {
       take(client, node, count);
       client.granted += count;
       round.grants[job][node] += count;
-      if (auto place = client.claim.find(node); place != client.claim.end()) {
+      if (auto place = client.reservation.find(node); place != client.reservation.end()) {
         place->second -= std::min(place->second, count);
-        if (place->second == 0) client.claim.erase(place);
+        if (place->second == 0) client.reservation.erase(place);
       }
     }
     client.short_since.reset();
-    if (client.wanted() == 0 || job == patient_) client.claim.clear();
+    if (client.wanted() == 0 || job == patient_) client.reservation.clear();
     if (job == patient_) patient_ = 0;  // it has what it waited for
   }
 }
@@ -221,7 +221,7 @@ Slots::Round Slots::place(Millis now) {
   if (tainted_ > 0) leave_tainted(now, round);
   std::vector<FreeNode> free, ahead;
   for (auto& [id, site] : sites_) {
-    uint32_t most = look_ahead(site, now);
+    uint32_t most = prefetch_max(site, now);
     if (!site.usable) continue;
     uint32_t beyond = site.used > site.info.slots ? site.used - site.info.slots : 0;
     if (site.used >= site.info.slots && most <= beyond) continue;
@@ -245,10 +245,10 @@ Slots::Round Slots::place(Millis now) {
 
 // ---- patience
 
-// Whether all places that are set aside for it still are ones.
+// Whether all places that are reserved for it still are ones.
 bool Slots::still_good(const Client& client) const {
   uint64_t places = 0;
-  for (auto [node, count] : client.claim) {
+  for (auto [node, count] : client.reservation) {
     auto it = sites_.find(node);
     if (it == sites_.end() || !it->second.usable ||
         !admits(it->second.info, it->second.labels, client.demand))
@@ -258,11 +258,11 @@ bool Slots::still_good(const Client& client) const {
   return places > 0 && (!client.demand.gang || places == client.wanted());
 }
 
-// One job at a time has places set aside because of its patience: of the highest priority, and of
+// One job at a time has places reserved because of its patience: of the highest priority, and of
 // these who waits longest. It is served before its equals, so they can't take its places again.
 void Slots::be_patient(const std::vector<WaitingJob>& waiting, Millis now) {
   if (auto it = clients_.find(patient_); it == clients_.end() || !still_good(it->second)) {
-    if (it != clients_.end()) it->second.claim.clear();
+    if (it != clients_.end()) it->second.reservation.clear();
     patient_ = 0;
   }
   JobId longest = 0;
@@ -298,8 +298,8 @@ void Slots::be_patient(const std::vector<WaitingJob>& waiting, Millis now) {
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<FreeNode> order;
   for (auto& [free, node] : nodes) order.push_back(std::move(node));
-  client.claim = claim_for(order, {longest, client.wanted(), &client.demand});
-  if (client.claim.empty())
+  client.reservation = reservation_for(order, {longest, client.wanted(), &client.demand});
+  if (client.reservation.empty())
     client.short_since = now;  // these nodes can't ever take it: another's turn
   else
     patient_ = longest;
@@ -321,7 +321,7 @@ void Slots::preempt(std::vector<WaitingJob> waiting, Millis now, Round& round) {
     return;
   }
   for (auto& [id, client] : clients_)
-    if (id != patient_) client.claim.clear();
+    if (id != patient_) client.reservation.clear();
   if (waiting.empty()) return;
   preempted_ms_ = now;
 
@@ -364,7 +364,7 @@ void Slots::preempt(std::vector<WaitingJob> waiting, Millis now, Round& round) {
       if (++in_vain == kVainMax) break;
       continue;
     }
-    clients_.at(job.job).claim = std::move(made.places);
+    clients_.at(job.job).reservation = std::move(made.places);
     for (const auto& [victim, slots] : made.victims) {
       Client& client = clients_.at(victim);
       Millis grace_ms = client.object->spec.pod.termination_grace_s.value_or(30) * 1000;
@@ -377,7 +377,7 @@ void Slots::preempt(std::vector<WaitingJob> waiting, Millis now, Round& round) {
   }
 }
 
-// ---- look-ahead
+// ---- prefetch
 
 void Slots::place_ahead(std::vector<FreeNode> nodes, Round& round) {
   std::vector<WaitingJob> jobs = waiting();
@@ -385,8 +385,8 @@ void Slots::place_ahead(std::vector<FreeNode> nodes, Round& round) {
   int32_t top = INT32_MIN;
   for (const WaitingJob& job : jobs) {
     top = std::max(top, job.demand->priority);
-    if (!job.claim) continue;
-    std::erase_if(nodes, [&job](const FreeNode& n) { return job.claim->contains(n.node); });
+    if (!job.reservation) continue;
+    std::erase_if(nodes, [&job](const FreeNode& n) { return job.reservation->contains(n.node); });
   }
   std::erase_if(jobs, [top](const WaitingJob& job) {
     return job.demand->gang || !job.demand->amounts.none() || job.demand->priority < top;

@@ -1,21 +1,21 @@
 // Slots: who holds and who waits for slots and resources, and who gets what becomes free.
 //
-// Nothing here is durable: what is held is told at a start and given back by the jobs, what waits
+// Nothing here is durable: what is held is told at a start and returned by the jobs, what waits
 // is asked again. A job is known while it waits for slots or holds some, and forgotten then.
 //
 // Slots go by place(); beyond that, in this order:
 //  - a job that needs much at once (a gang, pods with requests) and has waited for kPatienceMs has
-//    places set aside for it, one such job at a time, so no two keep parts from each other;
-//  - a job of a higher priority has pods of lower ones told to go, and what they leave is set aside
+//    places reserved for it, one such job at a time, so no two keep parts from each other;
+//  - a job of a higher priority has pods of lower ones told to go, and what they leave is reserved
 //    for it until it has it; what was told to go and has not gone yet counts as free to come, so
 //    nobody is told twice for one need;
 //  - from a node with a taint NoExecute those must go that do not tolerate it, or no longer;
-//  - look-ahead: a node is given as many pods beyond its slots as short ones ended there of late,
+//  - prefetch: a node is given as many pods beyond its slots as short ones ended there of late,
 //    so that a slot that frees is filled at once. Never of gangs nor where resources are counted,
 //    and only of the highest priority that waits. What has waited there for long the node gives
 //    back.
 //
-// Always holds: on no node more is held than it has, save for look-ahead and for what was held
+// Always holds: on no node more is held than it has, save for prefetch and for what was held
 // before it shrank.
 #pragma once
 
@@ -48,7 +48,7 @@ class Slots {
   void hold(JobId job, const JobObjectPtr& object, const std::map<NodeId, uint32_t>& slots);
   // `pending` pods wait; of all that was ever granted, `received` slots are not on their way.
   void want(JobId job, uint32_t pending, uint64_t received, const JobObjectPtr& object);
-  // `quick` of them by pods that ran for a moment only: look-ahead goes by these.
+  // `quick` of them by pods that ran for a moment only: prefetch goes by these.
   void freed(JobId job, const std::map<NodeId, uint32_t>& slots,
              const std::map<NodeId, uint32_t>& quick, Millis now);
   void left(JobId job);  // it has no pods any more
@@ -85,7 +85,7 @@ class Slots {
     bool asked = false;  // since the start: so it can be told to give slots back
     std::map<NodeId, uint32_t> held;
     std::map<NodeId, std::pair<uint32_t, Millis>> leaving;  // told to go, waited for until then
-    Claim claim;
+    Reservation reservation;
     Millis tainted_told_ms = 0;         // when it was last told to leave tainted nodes
     std::optional<Millis> short_since;  // it waits, and got nothing since
 
@@ -103,7 +103,7 @@ class Slots {
   void release(Client& client, NodeId node, uint32_t count);
   void forget_idle(JobId job);
   FreeNode free_node(NodeId node, const Site& site) const;
-  uint32_t look_ahead(Site& site, Millis now) const;
+  uint32_t prefetch_max(Site& site, Millis now) const;
   std::vector<WaitingJob> waiting() const;
   void grant(const Grants& grants, Round& round);
   bool still_good(const Client& client) const;
@@ -115,7 +115,7 @@ class Slots {
   std::map<NodeId, Site> sites_;
   std::map<JobId, Client> clients_;
   JobId last_served_ = 0;
-  JobId patient_ = 0;  // the job that has places set aside because it has waited long; 0: none
+  JobId patient_ = 0;  // the job that has places reserved because it has waited long; 0: none
   std::optional<Millis> preempted_ms_;  // when room was last made
   size_t tainted_ = 0;                  // nodes with NoExecute taints
 };

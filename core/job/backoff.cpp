@@ -28,7 +28,7 @@ std::pair<uint32_t, Millis> next_backoff(const JobState& state,
   for (const auto& one : ends) {
     const Pod& pod = state.open.at(one.pod);
     if (pod.counted != Counted::not_yet || one.end.succeeded()) continue;
-    if (one.end.cause == EndCause::given_back) continue;
+    if (one.end.cause == EndCause::returned) continue;
     if (succeeded && one.end.ended_at <= last_success) continue;
     ++failures;
     last_failure = std::max(last_failure, one.end.ended_at);

@@ -1,5 +1,5 @@
 // How an end counts (job-semantics 2.2, 5.5, 11.2, 11.3). Each pod is judged once: here, or before
-// its end (its job is failing), or later (held back until its replacement exists).
+// its end (its job is failing), or later (deferred until its replacement exists).
 #include "core/job/failure_policy.hpp"
 #include "core/job/sync.hpp"
 #include "core/spec/annotations.hpp"
@@ -12,7 +12,7 @@ struct Verdict {
   Counted counted = Counted::not_yet;
   bool fails_index = false;
   FailureAction action = FailureAction::none;
-  Counted if_not_held = Counted::failed;  // when counted is not_yet
+  Counted if_not_deferred = Counted::failed;  // when counted is not_yet
 };
 
 PolicyMatch policy_verdict(const Sync& sync, const Pod& pod, const PodEnd& end) {
@@ -40,13 +40,13 @@ Verdict judge(Sync& sync, const Pod& pod, const PodEnd& end, const IndexSet& jus
     bool again = job.indexed() && (s.completed.contains(index) || just_succeeded.contains(index));
     return {again ? Counted::released : Counted::succeeded};
   }
-  bool given_back = end.cause == EndCause::given_back;
-  PolicyMatch match = given_back ? PolicyMatch{} : policy_verdict(sync, pod, end);
+  bool returned = end.cause == EndCause::returned;
+  PolicyMatch match = returned ? PolicyMatch{} : policy_verdict(sync, pod, end);
   bool ignored = match.action == FailureAction::ignore;
   Verdict counts{Counted::failed, false, match.action};
   if (ignored) counts.counted = Counted::ignored;
-  if (given_back) counts.counted = Counted::released;  // but what it inherited is handed on
-  counts.if_not_held = counts.counted;
+  if (returned) counts.counted = Counted::released;  // but what it inherited is handed on
+  counts.if_not_deferred = counts.counted;
   if (start_failure_ends_job(sync, end)) {
     counts.action = match.action = FailureAction::fail_job;
     if (sync.fail_job.empty()) {
@@ -88,7 +88,7 @@ void judge_ends(Sync& sync) {
   if (sync.ends.empty()) return;
   PodsEnded record{sync.now, std::move(sync.ends), 0, 0};
   sync.ends.clear();
-  IndexSet just_succeeded, just_held;
+  IndexSet just_succeeded, just_deferred;
   for (auto& one : record.ends) {
     const Pod& pod = sync.state().open.at(one.pod);
     Verdict verdict = judge(sync, pod, one.end, just_succeeded);
@@ -96,13 +96,13 @@ void judge_ends(Sync& sync) {
       just_succeeded.insert(one.pod.index);
     sync.new_successes = sync.new_successes || verdict.counted == Counted::succeeded;
     if (verdict.counted == Counted::not_yet && pod.counted == Counted::not_yet) {
-      // One pod an index is held back; an index that has a living pod, or one held back already,
+      // One pod an index is deferred; an index that has a living pod, or one deferred already,
       // needs none.
-      if (replaced(sync, one.pod) || sync.state().held.contains(one.pod.index) ||
-          just_held.contains(one.pod.index))
-        verdict.counted = verdict.if_not_held;
+      if (replaced(sync, one.pod) || sync.state().deferred.contains(one.pod.index) ||
+          just_deferred.contains(one.pod.index))
+        verdict.counted = verdict.if_not_deferred;
       else
-        just_held.insert(one.pod.index);
+        just_deferred.insert(one.pod.index);
     }
     one.counted = verdict.counted;
     one.fails_index = verdict.fails_index;

@@ -49,7 +49,7 @@ void look_again(Sync& sync) {
     if (sync.fail_job.empty() && pod.action == FailureAction::fail_job)
       sync.fail_job = match_failure(sync.job, pod, sync.knobs.gates).message;
   };
-  for (const auto& [index, pod] : sync.state().held) look(pod);
+  for (const auto& [index, pod] : sync.state().deferred) look(pod);
   for (const Pod& pod : sync.state().finished) look(pod);
 }
 

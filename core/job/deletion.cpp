@@ -2,7 +2,7 @@
 // 0, 2.2, 4.5, 6.5).
 //
 // Outside replace-only-failed mode such a pod is a failed pod at once, whatever its process does
-// later; in that mode it is judged by its end. With a limit per index it is held back like any
+// later; in that mode it is judged by its end. With a limit per index it is deferred like any
 // other failure until its replacement exists.
 #include "core/job/sync.hpp"
 
@@ -123,7 +123,7 @@ void judge_deleted(Sync& sync) {
     } else if (sync.per_index()) {
       bool settled = s.completed.contains(key.index) || s.failed_indexes.contains(key.index);
       one.fails_index = !settled && pod.failures >= *sync.spec().backoff_limit_per_index;
-      if (!settled && !one.fails_index && !has_active(s, key.index)) continue;  // held back
+      if (!settled && !one.fails_index && !has_active(s, key.index)) continue;  // deferred
     }
     if (one.counted == Counted::failed) {
       ++judged.backoff_failures;

@@ -48,11 +48,11 @@ void finish(Sync& sync, bool success, std::string reason, std::string message) {
   if (!kill.pods.empty()) sync.order(std::move(kill));
 }
 
-// Decision 4. Held-back pods are tracked failures: they count here though `failed` lags (2.2).
+// Decision 4. Deferred pods are tracked failures: they count here though `failed` lags (2.2).
 bool backoff_limit_exceeded(const Sync& sync) {
   const Job& job = sync.job;
   auto limit = static_cast<uint64_t>(sync.spec().backoff_limit.value_or(6));
-  uint64_t failed = job.state().failed + job.state().held.size() - job.held_not_failed();
+  uint64_t failed = job.state().failed + job.state().deferred.size() - job.deferred_not_failed();
   if (!sync.spec().replace_only_failed()) failed += job.unjudged().size();
   if (failed > limit) return true;
   // 5.4: restarts in place count against it too; limits 0 and 1 behave the same.

@@ -51,7 +51,7 @@ IndexMap index_map(const Job& job, Millis now, const Knobs& knobs) {
     auto add = [&](uint32_t index) {
       if (index_due(job, knobs, index) > now && sorter.free(index, map)) map.backoff.insert(index);
     };
-    for (const auto& [index, pod] : s.held) add(index);
+    for (const auto& [index, pod] : s.deferred) add(index);
     for (PodKey key : job.unjudged()) add(key.index);
     return map;
   }

@@ -20,7 +20,7 @@ struct IndexMap {
   IndexSet backoff;  // failed, and the delay before the next pod is not over
 };
 
-// `knobs`: those of the job (knobs_of). Costs as much as there is open, held back, and tried but
+// `knobs`: those of the job (knobs_of). Costs as much as there is open, deferred, and tried but
 // not completed, and as many intervals as the two terminal sets have.
 IndexMap index_map(const Job& job, Millis now, const Knobs& knobs);
 

@@ -64,7 +64,7 @@ struct Ingest {
       one.pod = end.pod;
       one.end = with_times<Millis>(end, [this, pod](Age age) { return instant(sync, *pod, age); });
       // Its deletion was under way: that is how it ends.
-      if (end.cause == EndCause::given_back && !pod->active())
+      if (end.cause == EndCause::returned && !pod->active())
         one.end.cause = EndCause::never_started;
       if (end.pid != 0) {
         one.pid = end.pid;
@@ -106,7 +106,7 @@ struct Ingest {
       if (pod.node == e.node && (pod.started_ms != 0 || e.restored) && !e.known.contains(key) &&
           ended.insert(key).second)
         end_pod(sync, pod,
-                {e.restored && pod.active() ? EndCause::given_back : EndCause::node_lost, 137, 0,
+                {e.restored && pod.active() ? EndCause::returned : EndCause::node_lost, 137, 0,
                  sync.now, "the node no longer knows this pod"});
     sync.order(std::move(answer));
   }

@@ -19,7 +19,7 @@ std::string broken_rule(const Job& job) {
   if (s.completion_ms != 0 && s.completion_ms < s.start_ms) return "it completed before it began";
   if (job.ready() > job.active() || job.active() > s.open.size())
     return "ready <= active <= open pods does not hold";
-  if ((complete || failed) && !(s.open.empty() && s.held.empty()))
+  if ((complete || failed) && !(s.open.empty() && s.deferred.empty()))
     return "it is finished and has pods that are not";
   if (!s.completed.empty() && !job.indexed()) return "it is NonIndexed and has completed indexes";
   if (!s.failed_indexes.empty() && !job.per_index())

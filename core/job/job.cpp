@@ -41,7 +41,7 @@ struct Applier {
   }
 
   // Whether some open pod keeps new ones off this index.
-  bool index_held(uint32_t index) const {
+  bool index_deferred(uint32_t index) const {
     bool also_terminating = job.spec().replace_only_failed();
     for (auto it = s.open.lower_bound({index, 0}); it != s.open.end() && it->first.index == index;
          ++it)
@@ -57,7 +57,7 @@ struct Applier {
 
   void retake(uint32_t index) {
     if (!job.indexed_) return;
-    if (s.completed.contains(index) || s.failed_indexes.contains(index) || index_held(index))
+    if (s.completed.contains(index) || s.failed_indexes.contains(index) || index_deferred(index))
       job.taken_.insert(index);
     else
       job.taken_.erase(index);
@@ -77,26 +77,26 @@ struct Applier {
     }
   }
 
-  // A pod that is shown: open, held back or finished.
+  // A pod that is shown: open, deferred or finished.
   Pod* shown(PodKey key) { return const_cast<Pod*>(job.pod(key)); }
 
   void show_no_more(Pod pod) {
     if (touched) touched->removed.push_back(std::move(pod));
   }
 
-  // No longer open: shown on as a finished pod, held back, or gone.
+  // No longer open: shown on as a finished pod, deferred, or gone.
   void retire(Pod pod) {
     touch(pod.key);
     if (pod.counted == Counted::not_yet && pod.ended) {
       uint32_t index = pod.key.index;
-      MUSTER_CHECK(!s.held.contains(index), index);
-      if (pod.counts_when_replaced() != Counted::failed) ++job.held_not_failed_;
-      s.held.emplace(index, std::move(pod));
+      MUSTER_CHECK(!s.deferred.contains(index), index);
+      if (pod.counts_when_replaced() != Counted::failed) ++job.deferred_not_failed_;
+      s.deferred.emplace(index, std::move(pod));
       return;
     }
-    bool given_back = pod.ended && pod.end.cause == EndCause::given_back;
-    if (closed && pod.ended && pod.bound() && !given_back) closed->push_back(pod);
-    if (pod.stopping_ms != 0 || (given_back && !s.orphaned)) return show_no_more(std::move(pod));
+    bool returned = pod.ended && pod.end.cause == EndCause::returned;
+    if (closed && pod.ended && pod.bound() && !returned) closed->push_back(pod);
+    if (pod.stopping_ms != 0 || (returned && !s.orphaned)) return show_no_more(std::move(pod));
     s.finished.push_back(std::move(pod));
     job.finished_at_[s.finished.back().key] = std::prev(s.finished.end());
     if (s.finished.size() > kFinishedPodsMax) drop_finished(s.finished.front().key);
@@ -110,13 +110,13 @@ struct Applier {
     job.finished_at_.erase(it);
   }
 
-  // The failed pod of this index that waits for its replacement: held back, or still ending.
+  // The failed pod of this index that waits for its replacement: deferred, or still ending.
   void count_waiting(uint32_t index, std::optional<Counted> how = {}) {
-    if (auto it = s.held.find(index); it != s.held.end()) {
+    if (auto it = s.deferred.find(index); it != s.deferred.end()) {
       Pod pod = std::move(it->second);
-      s.held.erase(it);
+      s.deferred.erase(it);
       Counted counts = pod.counts_when_replaced();
-      if (counts != Counted::failed) --job.held_not_failed_;
+      if (counts != Counted::failed) --job.deferred_not_failed_;
       count(pod, how.value_or(counts));
       return retire(std::move(pod));
     }
@@ -167,11 +167,11 @@ struct Applier {
       stop(it, how);
       it = next;
     }
-    count_all_held();
+    count_all_deferred();
   }
 
-  void count_all_held() {
-    while (!s.held.empty()) count_waiting(s.held.begin()->first);
+  void count_all_deferred() {
+    while (!s.deferred.empty()) count_waiting(s.deferred.begin()->first);
   }
 
   // A condition of the status: changed in its place, or added unless it would be False
@@ -206,8 +206,8 @@ struct Applier {
       s.completed.erase_from(end);
       s.failed_indexes.erase_from(end);
       s.attempts.erase(s.attempts.lower_bound(end), s.attempts.end());
-      while (!s.held.empty() && s.held.rbegin()->first >= end)
-        count_waiting(s.held.rbegin()->first, Counted::released);
+      while (!s.deferred.empty() && s.deferred.rbegin()->first >= end)
+        count_waiting(s.deferred.rbegin()->first, Counted::released);
     }
     s.completions = r.completions;
     job.rebuild();
@@ -226,7 +226,8 @@ struct Applier {
         pod.created_ms = r.at_ms;
         pod.failures = run.failures;
         pod.ignored = run.ignored;
-        if (run.held_counted != Counted::not_yet) count_waiting(pod.key.index, run.held_counted);
+        if (run.deferred_counted != Counted::not_yet)
+          count_waiting(pod.key.index, run.deferred_counted);
         if (job.indexed_) {
           s.attempts[pod.key.index] = run.attempt + 1;
           s.attempt_max = std::max(s.attempt_max, run.attempt + 1);
@@ -302,7 +303,7 @@ struct Applier {
       Pod* pod = shown(one.pod);
       MUSTER_CHECK(pod != nullptr, to_string(one.pod));
       if (one.grace_ms >= 0) pod->grace_ms = one.grace_ms;
-      if (pod->ended) {  // held back: it lingers
+      if (pod->ended) {  // deferred: it lingers
         pod->stopping_ms = r.at_ms;
         touch(one.pod);
         continue;
@@ -399,7 +400,7 @@ struct Applier {
               it->second.counted == Counted::not_yet ? Counted::released : Counted::not_yet);
       it = next;
     }
-    count_all_held();
+    count_all_deferred();
     if (r.orphan)
       for (const Pod& pod : s.finished) touch(pod.key);  // they have no owner any more
   }
@@ -429,7 +430,7 @@ Job::Job(JobId id, JobObjectPtr object, JobState state)
 }
 
 void Job::rebuild() {
-  active_ = ready_ = held_not_failed_ = 0;
+  active_ = ready_ = deferred_not_failed_ = 0;
   restarts_ = 0;
   pending_.clear();
   unjudged_.clear();
@@ -448,8 +449,8 @@ void Job::rebuild() {
     if (pod.terminating() && pod.counted == Counted::not_yet) unjudged_.insert(key);
     if (indexed_ && (pod.active() || spec().replace_only_failed())) taken_.insert(key.index);
   }
-  for (const auto& [index, pod] : state_.held)
-    if (pod.counts_when_replaced() != Counted::failed) ++held_not_failed_;
+  for (const auto& [index, pod] : state_.deferred)
+    if (pod.counts_when_replaced() != Counted::failed) ++deferred_not_failed_;
   each_pod([this](const Pod& pod) { relabeled_ = relabeled_ || !pod.meta.empty(); });
 }
 
@@ -510,7 +511,8 @@ bool Job::decided() const {
 
 const Pod* Job::pod(PodKey key) const {
   if (auto it = state_.open.find(key); it != state_.open.end()) return &it->second;
-  if (auto it = state_.held.find(key.index); it != state_.held.end() && it->second.key == key)
+  if (auto it = state_.deferred.find(key.index);
+      it != state_.deferred.end() && it->second.key == key)
     return &it->second;
   if (auto it = finished_at_.find(key); it != finished_at_.end()) return &*it->second;
   return nullptr;

@@ -86,10 +86,11 @@ struct JobState {
   uint32_t attempt_max = 0;    // highest attempt number ever given, plus 1
   uint32_t next_number = 0;    // NonIndexed: the next pod's number
   std::map<uint32_t, uint32_t>
-      attempts;                  // next attempt of indexes that had one and are not completed
-  std::map<PodKey, Pod> open;    // not ended
-  std::map<uint32_t, Pod> held;  // ended, held back until their replacement exists (11.3), by index
-  std::list<Pod> finished;       // oldest first, at most kFinishedPodsMax
+      attempts;                // next attempt of indexes that had one and are not completed
+  std::map<PodKey, Pod> open;  // not ended
+  std::map<uint32_t, Pod>
+      deferred;                 // ended, deferred until their replacement exists (11.3), by index
+  std::list<Pod> finished;      // oldest first, at most kFinishedPodsMax
   std::deque<JobEvent> events;  // oldest first, at most kEventsMax each of normal ones and warnings
   uint64_t events_total = 0;
   uint64_t pods_created = 0;
@@ -141,17 +142,17 @@ class Job {
   bool decided() const;                                       // SuccessCriteriaMet or FailureTarget
   bool suspended() const { return condition("Suspended"); }
   // Finished, and nothing will happen to it by itself: it may be kept on disk alone.
-  bool at_rest() const { return finished() && state_.open.empty() && state_.deleted_ms == 0; }
+  bool can_unload() const { return finished() && state_.open.empty() && state_.deleted_ms == 0; }
   bool hidden() const { return state_.background_deleted || state_.forgotten; }
 
-  // Any pod that is shown: open, held back or finished. nullptr: none.
+  // Any pod that is shown: open, deferred or finished. nullptr: none.
   const Pod* pod(PodKey key) const;
-  // Calls f(const Pod&) for each shown pod: open ones by key, held back ones, finished ones oldest
+  // Calls f(const Pod&) for each shown pod: open ones by key, deferred ones, finished ones oldest
   // first.
   template <class F>
   void each_pod(F f) const {
     for (const auto& [key, pod] : state_.open) f(pod);
-    for (const auto& [index, pod] : state_.held) f(pod);
+    for (const auto& [index, pod] : state_.deferred) f(pod);
     for (const Pod& pod : state_.finished) f(pod);
   }
 
@@ -163,10 +164,10 @@ class Job {
   bool gated() const { return !spec().pod.scheduling_gates.empty(); }
   uint32_t slots_wanted() const { return gated() ? 0 : static_cast<uint32_t>(pending_.size()); }
   const IndexSet& taken() const { return taken_; }
-  // Open pods whose deletion was requested and that are not judged yet; held-back pods whose
+  // Open pods whose deletion was requested and that are not judged yet; deferred pods whose
   // failure the policy ignores; restarts of all open pods.
   const std::set<PodKey>& unjudged() const { return unjudged_; }
-  uint32_t held_not_failed() const { return held_not_failed_; }
+  uint32_t deferred_not_failed() const { return deferred_not_failed_; }
   uint64_t restarts() const { return restarts_; }
   // Whether a pod may have labels that are not its template's.
   bool relabeled() const { return relabeled_; }
@@ -192,7 +193,7 @@ class Job {
   IndexSet taken_;
   IndexSet left_out_;
   std::set<PodKey> unjudged_;
-  uint32_t held_not_failed_ = 0;
+  uint32_t deferred_not_failed_ = 0;
   uint64_t restarts_ = 0;
   bool relabeled_ = false;
   std::unordered_map<PodKey, std::list<Pod>::iterator> finished_at_;

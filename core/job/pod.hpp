@@ -1,7 +1,7 @@
 // Pod: one attempt at one index, as its job remembers it.
 //
 // created -> bound -> started -> stopping -> ended, each step a record. Counted is a fact of its
-// own: before the end (killed by a failing job), with it (the usual case), later (held back until
+// own: before the end (killed by a failing job), with it (the usual case), later (deferred until
 // its replacement exists), or never.
 #pragma once
 
@@ -23,7 +23,7 @@ enum class Counted : uint8_t {
   failed,     // in `failed`
   ignored,    // a failure that the pod failure policy ignores
   released,   // removed uncounted: success, scale-down, suspend, deletion, a second success, an
-              // index out of range, given back by its node
+              // index out of range, returned by its node
 };
 
 // The first rule of the pod failure policy that a failure matched (job-semantics 6.3).
@@ -62,7 +62,7 @@ struct Pod {
   Millis stopping_ms = 0;                  // when its deletion was requested; 0: not
   Millis grace_ms = -1;  // of that deletion, when it asked for another than the template's
   Counted counted = Counted::not_yet;
-  FailureAction action = FailureAction::none;  // of a failed one that is held back
+  FailureAction action = FailureAction::none;  // of a failed one that is deferred
   std::vector<PodCondition> conditions;        // set from outside; usually none
   std::vector<PodMetaChange> meta;             // not as in its template; usually none
   bool ended = false;
@@ -75,9 +75,9 @@ struct Pod {
   bool bound() const { return node != kNoNode; }
   bool to_launch() const { return bound() && active() && started_ms == 0; }
   bool operator==(const Pod&) const = default;
-  // What it counts as if it is held back until its replacement exists.
+  // What it counts as if it is deferred until its replacement exists.
   Counted counts_when_replaced() const {
-    if (ended && end.cause == EndCause::given_back) return Counted::released;
+    if (ended && end.cause == EndCause::returned) return Counted::released;
     return action == FailureAction::ignore ? Counted::ignored : Counted::failed;
   }
 };

@@ -31,7 +31,7 @@ Disruption disruption(EndCause cause) {
     case EndCause::fenced:
     case EndCause::deadline:
     case EndCause::out_of_memory:
-    case EndCause::given_back:
+    case EndCause::returned:
       break;
   }
   return {};

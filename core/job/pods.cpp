@@ -25,34 +25,34 @@ const Pod* deleted_pod(const Job& job, uint32_t index) {
   return &job.state().open.at(*it);
 }
 
-// The pod that an index gets next: after a held-back pod it inherits the failure count (4.6).
+// The pod that an index gets next: after a deferred pod it inherits the failure count (4.6).
 PodsCreated::Run next_pod(const Job& job, uint32_t index) {
   PodsCreated::Run run{index, 1, job.next_attempt(index), 0, 0, Counted::not_yet};
-  if (auto it = job.state().held.find(index); it != job.state().held.end()) {
-    const Pod& held = it->second;
-    run.held_counted = held.counts_when_replaced();
-    run.failures = held.failures + (run.held_counted == Counted::failed ? 1 : 0);
-    run.ignored = held.ignored + (run.held_counted == Counted::ignored ? 1 : 0);
+  if (auto it = job.state().deferred.find(index); it != job.state().deferred.end()) {
+    const Pod& deferred = it->second;
+    run.deferred_counted = deferred.counts_when_replaced();
+    run.failures = deferred.failures + (run.deferred_counted == Counted::failed ? 1 : 0);
+    run.ignored = deferred.ignored + (run.deferred_counted == Counted::ignored ? 1 : 0);
   } else if (const Pod* pod = deleted_pod(job, index)) {
     run.failures = pod->failures + 1;
     run.ignored = pod->ignored;
-    run.held_counted = Counted::failed;
+    run.deferred_counted = Counted::failed;
   }
   return run;
 }
 
 bool extends(const PodsCreated::Run& run, const PodsCreated::Run& next) {
   return next.first == run.first + run.count && next.attempt == run.attempt &&
-         run.held_counted == Counted::not_yet && next.held_counted == Counted::not_yet &&
+         run.deferred_counted == Counted::not_yet && next.deferred_counted == Counted::not_yet &&
          next.failures == run.failures && next.ignored == run.ignored;
 }
 
 }  // namespace
 
 Millis index_due(const Job& job, const Knobs& knobs, uint32_t index) {
-  const auto& held = job.state().held;
-  auto it = held.find(index);
-  const Pod* pod = it != held.end() ? &it->second : deleted_pod(job, index);
+  const auto& deferred = job.state().deferred;
+  auto it = deferred.find(index);
+  const Pod* pod = it != deferred.end() ? &it->second : deleted_pod(job, index);
   if (!pod || pod->counts_when_replaced() == Counted::released) return 0;
   Millis failed_ms = pod->ended ? pod->end.ended_at : pod->stopping_ms;
   return failed_ms + backoff_delay(knobs, static_cast<uint32_t>(pod->failures + pod->ignored) + 1);

@@ -38,8 +38,8 @@ struct JobStarted {
 };
 
 // Pods exist from here, lowest index first. A run is `count` indexes in sequence that agree in the
-// rest. Where an index has a held-back pod, its replacement exists now, so that one is counted as
-// `held_counted` says.
+// rest. Where an index has a deferred pod, its replacement exists now, so that one is counted as
+// `deferred_counted` says.
 struct PodsCreated {
   struct Run {
     uint32_t first = 0;
@@ -47,7 +47,7 @@ struct PodsCreated {
     uint32_t attempt = 0;
     int32_t failures = 0;
     int32_t ignored = 0;
-    Counted held_counted = Counted::not_yet;  // not_yet: there was none
+    Counted deferred_counted = Counted::not_yet;  // not_yet: there was none
     bool operator==(const Run&) const = default;
   };
   Millis at_ms = 0;
@@ -87,7 +87,7 @@ struct PodsEnded {
     int32_t pid = 0;  // when its start was not reported before; else 0
     int32_t restarts = 0;
     Millis started_ms = 0;                       // as pid
-    Counted counted = Counted::not_yet;          // not_yet: held back, or counted before
+    Counted counted = Counted::not_yet;          // not_yet: deferred, or counted before
     bool fails_index = false;                    // FailIndex, or the limit per index is spent
     FailureAction action = FailureAction::none;  // of the first rule that a failure matched
     bool operator==(const One&) const = default;

@@ -33,7 +33,7 @@ bool Node::in_charge(Millis now) const {
 }
 
 bool Node::may_start(Millis now) const {
-  return in_charge(now) && !hands_in_trouble_ && now >= hold_until_;
+  return in_charge(now) && !executor_in_trouble_ && now >= hold_until_;
 }
 
 bool Node::registered(const Welcome& welcome, Millis sent_at) {
@@ -282,19 +282,19 @@ void Node::start_waiting(Orders& orders, Millis now) {
   waiting_.insert(waiting_.begin(), passed.begin(), passed.end());
 }
 
-// Gives back the pods that wait too long for a slot, or for the hands. Returns when to look again;
+// Returns the pods that wait too long for a slot, or for the executor. Yields when to look again;
 // 0: when something happens.
-Millis Node::give_back(Millis now) {
-  if (!connected_ || !in_charge(now) || (running_ < slots_ && !hands_in_trouble_)) return 0;
+Millis Node::return_waiting(Millis now) {
+  if (!connected_ || !in_charge(now) || (running_ < slots_ && !executor_in_trouble_)) return 0;
   for (; !waiting_.empty(); waiting_.pop_front()) {
     auto pod = pods_.find(waiting_.front());
     if (pod == pods_.end() || pod->second.running) continue;
     Millis due = pod->second.launched_at + kWaitMaxMs;
     if (now < due) return due;
-    PodEnded end = never_ran(
-        pod->first, EndCause::given_back,
-        hands_in_trouble_ ? "its node cannot start it" : "it waited in vain for a slot of its node",
-        now);
+    PodEnded end = never_ran(pod->first, EndCause::returned,
+                             executor_in_trouble_ ? "its node cannot start it"
+                                                  : "it waited in vain for a slot of its node",
+                             now);
     pods_.erase(pod);
     finish(std::move(end), {});
   }
@@ -335,7 +335,7 @@ void Node::process_ended(const ProcessEnd& end) {
   }
   if (pod == pods_.end()) {
     if (auto known = unacked_.find(end.pod); known != unacked_.end()) {
-      // Told again after a reconnect of the hands, or an end beside the one that counted: to be
+      // Told again after a reconnect of the executor, or an end beside the one that counted: to be
       // forgotten with it.
       auto& had = known->second.entries;
       if (end.entry != 0 && std::find(had.begin(), had.end(), end.entry) == had.end()) {
@@ -356,7 +356,7 @@ void Node::process_ended(const ProcessEnd& end) {
   go_on(pod, end.ended_at);
 }
 
-// The hands were too late with a process of it. It starts when there is a lease again, unless the
+// The executor was too late with a process of it. It starts when there is a lease again, unless the
 // coordinator wants it no more by then.
 void Node::not_started(Pods::iterator pod, const ProcessEnd& end) {
   Pod& p = pod->second;
@@ -366,7 +366,7 @@ void Node::not_started(Pods::iterator pod, const ProcessEnd& end) {
   if (p.stop || p.run.ran() || !p.run.living().empty()) return go_on(pod, end.ended_at);
   if (!p.adopted || p.run.planned()) return wait_again(pod);
   // What an earlier agent was told to start, and this one was not told how.
-  PodEnded back = never_ran(pod->first, EndCause::given_back, end.error, end.ended_at);
+  PodEnded back = never_ran(pod->first, EndCause::returned, end.error, end.ended_at);
   p.run.reset();
   finish(pod, std::move(back));
 }
@@ -394,9 +394,9 @@ Node::Pods::iterator Node::adopt(PodId id, const Origin& origin, Millis grace_ms
   return pod;
 }
 
-void Node::hands_connected(const std::vector<Living>& living, const std::vector<ProcessEnd>& ended,
-                           Millis now) {
-  std::set<PodId> taken_back;  // told of by the hands before we knew them: all first, then go on
+void Node::executor_connected(const std::vector<Living>& living,
+                              const std::vector<ProcessEnd>& ended, Millis now) {
+  std::set<PodId> taken_back;  // told of by the executor before we knew them: all first, then go on
   for (const ProcessEnd& end : ended) {
     if (unacked_.contains(end.pod) || (pods_.contains(end.pod) && !taken_back.contains(end.pod))) {
       process_ended(end);
@@ -427,8 +427,8 @@ void Node::hands_connected(const std::vector<Living>& living, const std::vector<
   lose_what_is_not(alive, now);
 }
 
-// Of what was under way with earlier hands, what had not reached them waits again, and the rest is
-// lost.
+// Of what was under way with an earlier executor, what had not reached it waits again, and the rest
+// is lost.
 void Node::lose_what_is_not(const std::set<std::pair<PodId, uint16_t>>& alive, Millis now) {
   std::vector<PodId> all, again;
   for (const auto& [id, pod] : pods_) {
@@ -459,7 +459,7 @@ void Node::lose_what_is_not(const std::set<std::pair<PodId, uint16_t>>& alive, M
       }
     }
     if (!changed) continue;
-    if (!p.stop && !p.run.ran()) {  // none of it had reached the old hands
+    if (!p.stop && !p.run.ran()) {  // none of it had reached the old executor
       again.push_back(id);
     } else {
       go_on(pod, now);
@@ -522,7 +522,7 @@ Orders Node::next(Millis now) {
   orders.kills = std::exchange(kills_, {});
   start_due(orders, now);
   start_waiting(orders, now);
-  Millis wait_until = give_back(now);
+  Millis wait_until = return_waiting(now);
   tell_changes();
   bool send_now =
       starts_.size() + ends_.size() >= kListMax || pods_.size() + unacked_.size() < kGatherFrom;

@@ -1,17 +1,17 @@
 // Node: what an agent decides.
 //
 // Pods are launched and killed by the coordinator; their processes start and end in some pair of
-// hands (the keeper's, hollow ones, a simulation's). Node sits between: it is told of everything
+// executor (the keeper's, hollow ones, a simulation's). Node sits between: it is told of everything
 // that happens and says, when asked by next(), what to start, to kill, to report and to forget.
 // What arrived between two next() is one batch.
 //
 // Always holds:
 //  - at most `slots` pods run, the others wait in the order of their launch, and those that waited
-//  for long are given back;
+//  for long are returned;
 //  - nothing is started outside the lease, nor while a pod that the coordinator disowned (fenced)
-//  is still alive; an order to start carries the lease's end, and what the hands did not start for
-//  it waits here for the next lease;
-//  - while the hands are in trouble (pulse.hpp) nothing is started, and what waits is given back;
+//  is still alive; an order to start carries the lease's end, and what the executor did not start
+//  for it waits here for the next lease;
+//  - while the executor is in trouble (pulse.hpp) nothing is started, and what waits is returned;
 //  - a pod id is begun once; a kill is answered by an end, also for a pod that waits, that is
 //  between two of its processes, or that was never heard of;
 //  - an end is kept, and reported again after each registration, until the report that carried it
@@ -44,7 +44,7 @@ class Node {
   static constexpr size_t kReportsMax = 4;  // in flight
   // So long a pod waits here while all slots are taken; then other nodes may have some.
   static constexpr Millis kWaitMaxMs = 2'000;
-  // The hands are left alone for so long after they could not start something.
+  // The executor is left alone for so long after it could not start something.
   static constexpr Millis kHoldMs = 1'000;
   static constexpr size_t kGatherFrom =
       16;  // pods here or not acked: with fewer, a slot would be idle
@@ -72,16 +72,16 @@ class Node {
   // A coordinator of another cluster is served from now on; only when empty().
   void new_cluster();
 
-  // --- what the hands say
+  // --- what the executor says
   void process_started(const ProcessStart& start);
   void process_ended(const ProcessEnd& end);
-  // All that new hands know. What was under way with the old ones and is not listed: waits again
-  // when it had not been started, else it is lost.
-  void hands_connected(const std::vector<Living>& living, const std::vector<ProcessEnd>& ended,
-                       Millis now);
+  // All that a new executor knows. What was under way with the old one and is not listed: waits
+  // again when it had not been started, else it is lost.
+  void executor_connected(const std::vector<Living>& living, const std::vector<ProcessEnd>& ended,
+                          Millis now);
 
   // Whether they are in trouble: they do not answer, or cannot note what they do.
-  void hands_in_trouble(bool trouble) { hands_in_trouble_ = trouble; }
+  void executor_in_trouble(bool trouble) { executor_in_trouble_ = trouble; }
 
   // The node is short of memory: this pod ends at once (hard eviction).
   void evict(PodId pod, Millis now);
@@ -110,7 +110,7 @@ class Node {
     explicit Pod(PodPlanPtr plan, Millis grace) : run(std::move(plan)), grace_ms(grace) {}
     PodRun run;
     bool running = false;  // it has a slot; else it waits
-    bool adopted = false;  // heard of from the hands, never launched here
+    bool adopted = false;  // heard of from the executor, never launched here
     Millis grace_ms = 0;
     Millis launched_at = 0;
     DeviceMapPtr devices{};
@@ -151,7 +151,7 @@ class Node {
   void run_timers(Millis now);
   void start_due(Orders& orders, Millis now);
   void start_waiting(Orders& orders, Millis now);
-  Millis give_back(Millis now);
+  Millis return_waiting(Millis now);
   void tell_changes();
   Report take_report();
   void take_reports(Orders& orders, Millis now);
@@ -162,7 +162,7 @@ class Node {
   Term term_;               // highest seen
   bool connected_ = false;
   bool stopping_ = false;
-  bool hands_in_trouble_ = false;
+  bool executor_in_trouble_ = false;
   Millis hold_until_ = 0;  // nothing is started before
   Millis lease_ms_ = 0;
   Millis lease_until_ = 0;  // nothing is started from then on

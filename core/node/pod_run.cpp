@@ -86,7 +86,7 @@ bool PodRun::started(const ProcessStart& start, std::vector<uint64_t>& forget) {
   if (start.step.instance < container.instance) return false;
   if (container.has_end && start.step.instance <= container.end_instance) return false;
   container.instance = start.step.instance;
-  if (start.pid == 0) {  // the hands have it, and it will be
+  if (start.pid == 0) {  // the executor has it, and it will be
     container.state = State::starting;
     return true;
   }

@@ -48,7 +48,7 @@ class PodRun {
   bool ended(const ProcessEnd& end, std::optional<EndCause> stop, std::vector<uint64_t>& forget);
   // What an earlier agent noted.
   void take_origin(const Origin& origin, uint16_t container);
-  // The order to start this did not reach the hands: it is due again, or with `stopping` not any
+  // The order to start this did not reach the executor: it is due again, or with `stopping` not any
   // more.
   void unstart(uint16_t container, bool stopping);
   void reset() { containers_.clear(); }

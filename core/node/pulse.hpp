@@ -1,4 +1,4 @@
-// Pulse: are the hands well?
+// Pulse: is the executor well?
 //
 // They are asked once a second, and an answer says whether what they note reaches the disk. Silence
 // is counted in questions, not in time: an agent that was frozen itself comes back with one

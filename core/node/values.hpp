@@ -89,11 +89,11 @@ struct ProcessEnd {
   Millis started_at = 0;
   Millis ended_at = 0;
   bool out_of_memory = false;  // its memory limit ended it
-  bool unstarted = false;      // the hands did not start it and won't, unless ordered to again
+  bool unstarted = false;      // the executor did not start it and won't, unless ordered to again
   Origin origin{};             // read only when its pod is not known
 };
 
-// A living process that the hands know, at their (re)connect.
+// A living process that the executor knows, at their (re)connect.
 struct Living {
   ProcessStart process;
   Millis grace_ms = 0;
@@ -124,7 +124,7 @@ struct StartOrder {
   uint16_t level = 0;         // restarts in a row, which make the delay before the next one
   Millis pod_started_at = 0;  // 0: this is the pod's first process
   DeviceMapPtr devices{};     // that the pod holds; null: none
-  // The end of the lease: the hands must not start it then or later, whatever held them up.
+  // The end of the lease: the executor must not start it then or later, whatever held them up.
   Millis not_after = 0;
 };
 

@@ -72,7 +72,7 @@ class Damage(World):
         self.submit(cluster, witness.job("later", "code=0", 1))
         cluster.wait("later", finished)
 
-    def test_p14_a_job_that_cannot_be_read_is_set_aside_and_its_pods_live(self):
+    def test_p14_a_job_that_cannot_be_read_is_quarantined_and_its_pods_live(self):
         cluster = self.cluster(agents=1, slots=4)
         witness = self.witness(cluster)
         for name, seed in (("before", 2), ("victim", 3), ("after", 4)):
@@ -83,7 +83,7 @@ class Damage(World):
         undo = self.damage(cluster, noise(3))
         cluster.start_coordinator()
         cluster.wait_nodes()
-        self.assertIn("IS SET ASIDE", cluster.log("coordinator"))
+        self.assertIn("IS QUARANTINED", cluster.log("coordinator"))
         self.assertEqual(self.call(cluster, "GET", cluster.api.jobs() + "/victim")[0], 404, "its name is lost with the row")
         self.assertEqual(self.call(cluster, "GET", cluster.api.jobs() + "/before")[0], 200)
         self.assertEqual(self.damaged(cluster), 1)
@@ -139,7 +139,7 @@ class Damage(World):
             code, answer = self.call(cluster, method, cluster.api.jobs() + "/victim", body, "application/merge-patch+json"
                                      if method == "PATCH" else "application/json")
             self.assertEqual(code, 500, answer)
-            self.assertIn("set aside", answer["message"])
+            self.assertIn("quarantined", answer["message"])
         code, answer = cluster.api.create(witness.job("victim", "code=0", 1))
         self.assertEqual(code, 409, "its name is taken")
         self.submit(cluster, witness.job("new", "code=0", 1))

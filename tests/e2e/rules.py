@@ -112,7 +112,7 @@ class Placement(World):
         (witness.folder / "go").touch()
         job = cluster.wait("mixed", finished, 30)
         self.assertTrue(condition(job, "Complete"), job["status"])
-        self.assertNotIn("failed", job["status"], "what was given back counts nowhere")
+        self.assertNotIn("failed", job["status"], "what was returned counts nowhere")
         witness.check(self)
 
     def test_p18_required_limits_keep_pods_off_nodes_that_do_not_enforce_them(self):

@@ -65,8 +65,7 @@ void play(uint64_t seed) {
   for (const std::string& rule : world.broken) ADD_FAILURE() << rule;
   const core::Job& job = *world.shown("one");
   // Each pod that was ever created was judged once.
-  EXPECT_EQ(job.state().pods_created,
-            job.succeeded() + job.state().failed + world.given_back.size());
+  EXPECT_EQ(job.state().pods_created, job.succeeded() + job.state().failed + world.returned.size());
   EXPECT_EQ(job.succeeded() + job.state().failed_indexes.size(),
             static_cast<uint64_t>(completions));
   // A success that is shown was witnessed; a witnessed success of an attempt that nobody declared
@@ -99,7 +98,7 @@ int version_of(const core::Job& job) {
 }
 
 // The owner suspends, resumes, scales, deletes and evicts while things die. What he was told
-// survives; the job goes to its end; at rest it still answers, and its name is free when it is
+// survives; the job goes to its end; unloaded it still answers, and its name is free when it is
 // gone.
 void play_owner(uint64_t seed) {
   SCOPED_TRACE("owner, seed " + std::to_string(seed));

@@ -3,8 +3,8 @@
 #include "api/kube/manifest.hpp"
 #include "base/log.hpp"
 #include "storage/recovery.hpp"
-#include "storage/resting.hpp"
 #include "storage/rows.hpp"
+#include "storage/summary_row.hpp"
 
 #include <caf/send.hpp>
 
@@ -18,8 +18,8 @@ namespace {
 constexpr Millis kGraceMs = 4'000;
 constexpr Millis kBeatMs = 500;
 
-// That an order spends with the hands, at most: as a rule, and when a disk is slow.
-constexpr uint64_t kHandsMs = 40, kSlowHandsMs = 1'500;
+// That an order spends with the executor, at most: as a rule, and when a disk is slow.
+constexpr uint64_t kExecutorMs = 40, kSlowExecutorMs = 1'500;
 }  // namespace
 
 struct World::Config : caf::actor_system_config {
@@ -188,7 +188,7 @@ void World::boot() {
   Coordinator& c = *coordinator_;
   auto load = [](std::string_view json) { return api::load_job(json); };
   view_ = std::make_unique<api::View>();
-  view_->rest_with(
+  view_->load_with(
       [&disk = c.disk, load](JobId id) -> Result<core::Job> {
         auto job = storage::recover_job(disk, id, load);
         if (job.ok()) return std::move(job->job);
@@ -197,16 +197,17 @@ void World::boot() {
       },
       1 /* so they are loaded again and again */);
   view_->brief_with([&disk = c.disk](JobId id) { return storage::brief_job(disk, id); });
-  std::vector<core::Resting> resting;
-  auto recovered = storage::recover(c.disk, load, [&](core::Resting job) {
-    view_->load_resting(job);
-    resting.push_back(std::move(job));
+  std::vector<core::JobSummary> unloaded;
+  auto recovered = storage::recover(c.disk, load, [&](core::JobSummary job) {
+    view_->load_unloaded(job);
+    unloaded.push_back(std::move(job));
   });
   MUSTER_CHECK(recovered.ok(), recovered.error().message);
   for (const core::NodeInfo& node : recovered->nodes)
     if (!node.gone) lost_.erase(node.id);  // that it was lost had not reached the disk
   MUSTER_CHECK(recovered->damaged.empty(), recovered->damaged.front().why);
-  MUSTER_CHECK(recovered->index_rows.empty(), "a job at rest without an index row, or the reverse");
+  MUSTER_CHECK(recovered->summary_rows.empty(),
+               "an unloaded job without a summary row, or the reverse");
   c.epoch = recovered->epoch + 1;
   recovered->line.add({c.epoch, c.epoch, disk_.last_commit() + 1});
   MUSTER_CHECK(recovered->line.broken().empty(), recovered->line.broken());
@@ -214,7 +215,7 @@ void World::boot() {
                    .commit({storage::cluster_row("sim"), storage::epoch_row(c.epoch, c.epoch),
                             storage::line_row(recovered->line.last())})
                    .ok());
-  actors::Held held = actors::held_slots(*recovered);
+  actors::HeldAtStart held = actors::held_slots(*recovered);
   for (const storage::RecoveredJob& r : recovered->jobs) {
     if (!r.job.state().forgotten) view_->load(r.job);
   }
@@ -254,7 +255,7 @@ void World::boot() {
   c.registry = actors::spawn_registry(c.system, c.journal, c.cluster, actors::SealedLink(*link_),
                                       {std::move(recovered->jobs),
                                        {},
-                                       std::move(resting),
+                                       std::move(unloaded),
                                        std::move(held.lost),
                                        std::max<JobId>(1, recovered->next_job_id)},
                                       std::move(registry));
@@ -360,8 +361,8 @@ std::string World::picture(const std::string& name) const {
   const core::Job* job = shown(name);
   if (!job) return "no such job";
   std::string text = "succeeded " + std::to_string(job->succeeded()) + " failed " +
-                     std::to_string(job->state().failed) + " held " +
-                     std::to_string(job->state().held.size());
+                     std::to_string(job->state().failed) + " deferred " +
+                     std::to_string(job->state().deferred.size());
   for (const auto& [key, pod] : job->state().open)
     text += "\n  open " + to_string(key) + " n" + std::to_string(pod.node) +
             (pod.started_ms ? " started" : "") + (pod.stopping_ms ? " stopping" : "");
@@ -498,7 +499,7 @@ void World::pump(uint32_t number) {
     PodId pod = start.pod;
     if (agent.processes.contains(pod) || agent.spool.contains(pod)) continue;
     if (!agent.ordered.insert(pod).second) continue;  // the keeper is idempotent
-    const uint64_t held_up_ms = chance(0.1) ? kSlowHandsMs : kHandsMs;
+    const uint64_t held_up_ms = chance(0.1) ? kSlowExecutorMs : kExecutorMs;
     at(static_cast<Millis>(below(held_up_ms)), [this, number, pod, not_after = start.not_after] {
       process_starts(number, pod, not_after);
     });
@@ -518,7 +519,7 @@ void World::pump(uint32_t number) {
       part.starts.push_back({start.pod.key(), start.pid, 0, age_at(boot_ms_, start.at)});
     }
     for (const auto& end : report.ends) {
-      if (end.cause == core::EndCause::given_back) given_back.insert(end.pod);
+      if (end.cause == core::EndCause::returned) returned.insert(end.pod);
       auto& part = out.jobs[end.pod.job];
       part.node = agent.id;
       auto age = [this](Millis at) { return age_at(boot_ms_, at); };
@@ -639,7 +640,7 @@ void World::faults() {
     for (PodId pod : agent.ordered) living.push_back({{pod, {}, 0, boot_ms_}, 100, false});
     std::vector<core::node::ProcessEnd> ended;
     for (const auto& [pod, end] : agent.spool) ended.push_back(end);
-    agent.node->hands_connected(living, ended, boot_ms_);
+    agent.node->executor_connected(living, ended, boot_ms_);
   }
 }
 

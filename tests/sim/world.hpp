@@ -2,9 +2,9 @@
 //
 // The actors run on CAF's test scheduler in an order that the seed chooses; time is virtual; the
 // journal forgets what was not synced; links deliver in order, late, and break; agents are
-// core::node::Node with hands that pretend. Whatever may die dies: the coordinator between any two
-// messages or in the middle of a commit, agents, links, index actors, whole nodes (silent for
-// longer than the grace). The world itself is the witness: it knows every start and every end.
+// core::node::Node with an executor that pretends. Whatever may die dies: the coordinator between
+// any two messages or in the middle of a commit, agents, links, index actors, whole nodes (silent
+// for longer than the grace). The world itself is the witness: it knows every start and every end.
 //
 // Deterministic: one seed, one history.
 #pragma once
@@ -73,7 +73,7 @@ class World {
   // The witness.
   std::map<PodId, int> starts;          // processes ever started for an attempt
   std::set<PodId> ended_ok, ended_bad;  // by their true exit
-  std::set<PodId> given_back;           // by their agents; they never ran
+  std::set<PodId> returned;             // by their agents; they never ran
   std::vector<std::string> broken;      // rules that were seen broken
 
  private:

@@ -23,8 +23,7 @@ std::pair<core::EndCause, core::EndCause> taken(wire::EndCause told) {
 TEST(WireConvert, OnlyTheCoordinatorSaysThatANodeIsLostOrDeleted) {
   using core::EndCause;
   EXPECT_EQ(taken(wire::EndCause::EVICTED), std::pair(EndCause::evicted, EndCause::evicted));
-  EXPECT_EQ(taken(wire::EndCause::GIVEN_BACK),
-            std::pair(EndCause::given_back, EndCause::given_back));
+  EXPECT_EQ(taken(wire::EndCause::RETURNED), std::pair(EndCause::returned, EndCause::returned));
   for (auto told :
        {wire::EndCause::NODE_LOST, wire::EndCause::NODE_DELETED, static_cast<wire::EndCause>(99)})
     EXPECT_EQ(taken(told), std::pair(EndCause::exited, EndCause::exited));

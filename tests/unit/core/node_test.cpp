@@ -89,7 +89,7 @@ TEST_F(NodeTest, GivesBackWhatWaitsForASlotTooLong) {
   Orders orders = node.next(now - 1);
   EXPECT_EQ(text(orders), "");
   EXPECT_EQ(orders.again_at, now);
-  EXPECT_EQ(next(), "report 1 -j1/2#0 given_back/0") << "the others came later";
+  EXPECT_EQ(next(), "report 1 -j1/2#0 returned/0") << "the others came later";
   launch({2});
   ended(0, 0, 7);
   EXPECT_EQ(next(), "start j1/3#0; report 2 -j1/0#0 exited/0") << "it is not begun after all";
@@ -121,7 +121,7 @@ TEST_F(NodeTest, StartsNothingOutsideTheLease) {
 }
 
 struct P12NotAfter : NodeTest {
-  // The hands say that they were too late.
+  // The executor says that it was too late.
   void unstarted(uint32_t index, Step step = {}) {
     node.process_ended({.pod = pod(index), .step = step, .ended_at = now, .unstarted = true});
   }
@@ -170,12 +170,12 @@ TEST_F(P12NotAfter, WhatCameTooLateAndIsFencedOrKilledNeverRuns) {
   EXPECT_TRUE(node.idle());
 }
 
-TEST_F(P12NotAfter, WhatAnEarlierAgentOrderedIsGivenBack) {
-  node.hands_connected({{{pod(0), {}, 0, 0}, 30'000}}, {}, now);
+TEST_F(P12NotAfter, WhatAnEarlierAgentOrderedIsReturned) {
+  node.executor_connected({{{pod(0), {}, 0, 0}, 30'000}}, {}, now);
   welcome();
   EXPECT_EQ(next(), "");
   unstarted(0);
-  EXPECT_EQ(next(), "report 1 -j1/0#0 given_back/0") << "how it is started is not known here";
+  EXPECT_EQ(next(), "report 1 -j1/0#0 returned/0") << "how it is started is not known here";
 }
 
 TEST_F(P12NotAfter, ARestartInPlaceWaitsForALeaseToo) {
@@ -217,29 +217,29 @@ TEST(P13Pulse, SilenceIsCountedInQuestions) {
   EXPECT_FALSE(pulse.trouble());
 }
 
-TEST_F(NodeTest, P13NothingStartsWhileTheHandsAreInTroubleAndWhatWaitsIsGivenBack) {
+TEST_F(NodeTest, P13NothingStartsWhileTheExecutorIsInTroubleAndWhatWaitsIsReturned) {
   welcome();
   launch({0});
   EXPECT_EQ(next(), "start j1/0#0");
   started(0);
   EXPECT_EQ(next(), "report 1 +j1/0#0");
-  node.hands_in_trouble(true);
+  node.executor_in_trouble(true);
   launch({1});
   EXPECT_EQ(next(), "");
-  node.hands_in_trouble(false);
+  node.executor_in_trouble(false);
   EXPECT_EQ(next(), "start j1/1#0") << "it was short";
   started(1);
   EXPECT_EQ(next(), "report 2 +j1/1#0");
   ended(1, 0, 5);
   EXPECT_EQ(next(), "report 3 -j1/1#0 exited/0");
-  node.hands_in_trouble(true);
+  node.executor_in_trouble(true);
   launch({2});
   now += Node::kWaitMaxMs;
-  EXPECT_EQ(next(), "report 4 -j1/2#0 given_back/0") << "though a slot is free";
+  EXPECT_EQ(next(), "report 4 -j1/2#0 returned/0") << "though a slot is free";
   EXPECT_EQ(node.running(), std::vector<PodId>{pod(0)}) << "what runs stays";
 }
 
-TEST_F(NodeTest, P13HandsThatCouldNotStartAreLeftAloneForAMoment) {
+TEST_F(NodeTest, P13AnExecutorThatCouldNotStartIsLeftAloneForAMoment) {
   welcome();
   launch({0});
   EXPECT_EQ(next(), "start j1/0#0");
@@ -443,8 +443,8 @@ TEST_F(NodeTest, DrainEndsAllAndTakesNothing) {
 }
 
 TEST_F(NodeTest, RestartedAgentTakesItsPodsBack) {
-  node.hands_connected({{{pod(0), {}, 100, 500}, 30'000, false}},
-                       {{.pod = pod(1), .entry = 8, .pid = 101, .exit_code = 2}}, now);
+  node.executor_connected({{{pod(0), {}, 100, 500}, 30'000, false}},
+                          {{.pod = pod(1), .entry = 8, .pid = 101, .exit_code = 2}}, now);
   EXPECT_EQ(node.running(), std::vector<PodId>{pod(0)});
   EXPECT_EQ(node.ended(), std::vector<PodId>{pod(1)});
   welcome();
@@ -462,8 +462,8 @@ TEST_F(NodeTest, NewKeeperSaysWhatTheOldOneLost) {
   ASSERT_TRUE(n.kill(kTerm, {{pod(4), 0}}, now));
   n.next(now);
   // 0: lost, in the spool. 1: lives. 2: not even in the spool. 3, 4: their orders never arrived.
-  n.hands_connected({{{pod(1), {}, 2, now}, 0, false}},
-                    {{.pod = pod(0), .entry = 3, .pid = 1, .lost = true}}, now);
+  n.executor_connected({{{pod(1), {}, 2, now}, 0, false}},
+                       {{.pod = pod(0), .entry = 3, .pid = 1, .lost = true}}, now);
   EXPECT_EQ(text(n.next(now)),
             "start j1/3#0; report 2 -j1/0#0 keeper-lost/137 -j1/2#0 keeper-lost/137 -j1/4#0 "
             "never-started/0");

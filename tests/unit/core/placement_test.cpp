@@ -210,45 +210,45 @@ TEST(Placement, RandomCasesNeverOverAllocate) {
   }
 }
 
-TEST(Placement, AClaimIsKeptFromEqualsAndLowerOnesButNotFromHigherOnes) {
+TEST(Placement, AReservationIsKeptFromEqualsAndLowerOnesButNotFromHigherOnes) {
   Demand gang, high;
   gang.gang = true;
   gang.priority = 5;
   high.priority = 9;
-  Claim claim = {{1, 2}, {2, 2}};
+  Reservation reservation = {{1, 2}, {2, 2}};
   std::vector<FreeNode> nodes = {{1, 2, {}, nullptr, nullptr}, {2, 1, {}, nullptr, nullptr}};
   Demand equal;
   equal.priority = 5;
-  Grants grants = place(nodes, {{1, 9, &equal}, {2, 4, &gang, &claim}, {3, 9, nullptr}});
+  Grants grants = place(nodes, {{1, 9, &equal}, {2, 4, &gang, &reservation}, {3, 9, nullptr}});
   EXPECT_TRUE(grants.empty()) << "three of four places are free, and kept";
-  grants = place(nodes, {{1, 9, &high}, {2, 4, &gang, &claim}});
+  grants = place(nodes, {{1, 9, &high}, {2, 4, &gang, &reservation}});
   EXPECT_EQ(granted(grants, 1), 3u);
   nodes.push_back({3, 2, {}, nullptr, nullptr});
-  grants = place(nodes, {{1, 9, &equal}, {2, 4, &gang, &claim}});
-  EXPECT_EQ(granted(grants, 2), 4u) << "it takes what fits, claimed or not";
+  grants = place(nodes, {{1, 9, &equal}, {2, 4, &gang, &reservation}});
+  EXPECT_EQ(granted(grants, 2), 4u) << "it takes what fits, reserved or not";
   EXPECT_EQ(granted(grants, 1), 1u);
 }
 
-TEST(Placement, AClaimKeepsResourcesToo) {
+TEST(Placement, AReservationKeepsResourcesToo) {
   Demand large, small;
   large.amounts.cpu_millis = 4000;
   small.amounts.cpu_millis = 1000;
-  Claim claim = {{1, 1}};
+  Reservation reservation = {{1, 1}};
   std::vector<FreeNode> nodes = {{1, 8, {3000, 0, {}}, nullptr, nullptr}};
-  Grants grants = place(nodes, {{1, 9, &small}, {2, 1, &large, &claim}, {3, 9, nullptr}});
-  EXPECT_EQ(granted(grants, 1), 0u) << "its CPUs would come from what is set aside";
+  Grants grants = place(nodes, {{1, 9, &small}, {2, 1, &large, &reservation}, {3, 9, nullptr}});
+  EXPECT_EQ(granted(grants, 1), 0u) << "its CPUs would come from what is reserved";
   EXPECT_EQ(granted(grants, 3), 7u) << "who asks for none of them takes the other slots";
 }
 
-TEST(Placement, WhatCouldNeverBeTakenIsNotSetAside) {
+TEST(Placement, WhatCouldNeverBeTakenIsNotReserved) {
   Demand gang;
   gang.gang = true;
   std::vector<FreeNode> nodes = {{1, 2, {}, nullptr, nullptr}, {2, 2, {}, nullptr, nullptr}};
-  EXPECT_EQ(claim_for(nodes, {1, 3, &gang}), (Claim{{1, 2}, {2, 1}}));
-  EXPECT_TRUE(claim_for(nodes, {1, 5, &gang}).empty());
+  EXPECT_EQ(reservation_for(nodes, {1, 3, &gang}), (Reservation{{1, 2}, {2, 1}}));
+  EXPECT_TRUE(reservation_for(nodes, {1, 5, &gang}).empty());
   Demand large;
   large.amounts.cpu_millis = 1;
-  EXPECT_TRUE(claim_for(nodes, {1, 1, &large}).empty());
+  EXPECT_TRUE(reservation_for(nodes, {1, 1, &large}).empty());
 }
 
 }  // namespace

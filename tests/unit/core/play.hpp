@@ -61,7 +61,7 @@ class Play {
     end.pod = pod;
     end.exit_code = code;
     end.cause = cause;
-    end.pid = cause == EndCause::given_back ? 0 : 100;
+    end.pid = cause == EndCause::returned ? 0 : 100;
     return end;
   }
   void start(PodKey pod, int32_t restarts = 0) {

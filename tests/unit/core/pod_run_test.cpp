@@ -348,7 +348,7 @@ TEST_F(PodRunTest, ARestartedAgentGoesOnWithTheDelay) {
   auto with = plan({.restarts = true, .restart_delay_ms = 1'000});
   ProcessEnd last = end({0, 2}, 1, 5);
   last.origin = {with, 30'000, 400, 2, nullptr};
-  node->hands_connected({}, {last}, now);
+  node->executor_connected({}, {last}, now);
   EXPECT_EQ(node->running(), std::vector<PodId>{pod()});
   welcome();
   EXPECT_EQ(next(), "+ pid=102 restarts=2 not-ready");
@@ -370,7 +370,7 @@ TEST_F(PodRunTest, ARestartedAgentGoesOnFromWhereThePodIs) {
     node = std::make_unique<Node>(4);
     Living other{start({2, 0}, 120), 30'000, false, {with, 30'000, 200, 0, nullptr}};
     std::vector<ProcessEnd> ends = {init_first ? init : app, init_first ? app : init};
-    node->hands_connected({other}, ends, now);
+    node->executor_connected({other}, ends, now);
     welcome();
     Orders orders = node->next(now);
     EXPECT_EQ(text(orders), "+ pid=110 restarts=0 not-ready");
@@ -379,7 +379,7 @@ TEST_F(PodRunTest, ARestartedAgentGoesOnFromWhereThePodIs) {
     EXPECT_EQ(next(), "- exited/4 pid=110 restarts=0 (exited/0, exited/4, exited/0)");
   }
   node = std::make_unique<Node>(4);
-  node->hands_connected({}, {init}, now);
+  node->executor_connected({}, {init}, now);
   welcome();
   EXPECT_EQ(next(), "start 1.0; start 2.0; + pid=100 restarts=0 ready")
       << "it had died between the init container and the others";
@@ -392,7 +392,7 @@ TEST_F(PodRunTest, ARestartedAgentForgetsWhatAnEarlierInstanceLeft) {
   ProcessEnd old = end({0, 0}, 1, 5);
   old.origin = {with, 30'000, 0, 0, held};
   Living living{start({0, 1}, 101), 30'000, false, {with, 30'000, 300, 1, held}};
-  node->hands_connected({living}, {old}, now);
+  node->executor_connected({living}, {old}, now);
   welcome();
   launch(plan({.devices = {{"gpu", 1}}}), 1);
   EXPECT_EQ(next(), "start 0.0 gpu=1; + pid=101 restarts=1 ready; forget 5");
@@ -402,7 +402,7 @@ TEST_F(PodRunTest, ADeadlineIsKnownAgainAfterARestart) {
   auto with = plan({.deadline_ms = 5'000});
   Living living{start({0, 0}, 100), 30'000, true, {with, 30'000, 0, 0, nullptr}};
   now += 5'000;
-  node->hands_connected({living}, {}, now);
+  node->executor_connected({living}, {}, now);
   welcome();
   next();
   ended({0, 0}, 143, 1);
@@ -419,7 +419,7 @@ TEST_F(PodRunTest, ALostKeeperEndsAPodOfSeveral) {
   lost.lost = true;
   ProcessEnd other = end({1, 0}, 137, 2);
   other.lost = true;
-  node->hands_connected({}, {lost, other}, now);
+  node->executor_connected({}, {lost, other}, now);
   EXPECT_EQ(next(),
             "kill 1.0 grace=0; - keeper-lost/137 pid=100 restarts=0 (keeper-lost/137, "
             "keeper-lost/137)");
@@ -433,7 +433,7 @@ TEST_F(PodRunTest, ARestartThatDidNotReachTheOldKeeperIsOrderedAgain) {
   ProcessEnd failed = end({0, 0}, 1, 1);
   node->process_ended(failed);
   EXPECT_EQ(next(), "start 0.1");
-  node->hands_connected({}, {failed}, now);  // a new keeper has only the old end
+  node->executor_connected({}, {failed}, now);  // a new keeper has only the old end
   EXPECT_EQ(next(), "start 0.1");
 }
 

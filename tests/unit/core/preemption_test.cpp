@@ -17,7 +17,7 @@ uint64_t total(const Grants& grants, JobId job) {
   return n;
 }
 
-uint64_t total(const Claim& places) {
+uint64_t total(const Reservation& places) {
   uint64_t n = 0;
   for (auto [node, count] : places) n += count;
   return n;
@@ -40,7 +40,7 @@ TEST(Preemption, TakesTheLowestAndNoMoreThanHelps) {
       Preemption({full(1)}, {{1, 1, 2, &low}, {2, 1, 2, &lowest}}).make_room({9, 1, &high});
   EXPECT_EQ(total(made.victims, 2), 2u) << "two pods of one CPU make room for one of two";
   EXPECT_EQ(total(made.victims, 1), 0u);
-  EXPECT_EQ(made.places, (Claim{{1, 1}}));
+  EXPECT_EQ(made.places, (Reservation{{1, 1}}));
   made = Preemption({full(1)}, {{1, 1, 2, &low}}).make_room({9, 1, &lowest});
   EXPECT_TRUE(made.victims.empty() && made.places.empty()) << "never upwards";
   made = Preemption({full(1)}, {{1, 1, 2, &low}}).make_room({9, 1, &low});
@@ -54,7 +54,7 @@ TEST(Preemption, WhatIsFreeOrWillBeIsUsedFirstWhereverItIs) {
   Preemption preemption({full(1), full(2, 1)}, {{1, 1, 2, &low}});
   MadeRoom made = preemption.make_room({9, 1, &high});
   EXPECT_TRUE(made.victims.empty());
-  EXPECT_EQ(made.places, (Claim{{2, 1}}));
+  EXPECT_EQ(made.places, (Reservation{{2, 1}}));
   made = preemption.make_room({8, 1, &high});
   EXPECT_EQ(total(made.victims, 1), 1u) << "the next job finds that place taken";
 }

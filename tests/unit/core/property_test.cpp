@@ -287,7 +287,7 @@ class World {
         if (chance(50)) owner();
         break;
       case 17:
-        if (chance(30)) give_back_one(agent);
+        if (chance(30)) return_one(agent);
         break;
       case 14:
         if (chance(20))
@@ -438,7 +438,7 @@ class World {
       Agent* agent = agent_of(node);
       if (!agent) continue;
       agent->free += count;
-      expect(agent->free <= agent->slots, "more slots given back than there are");
+      expect(agent->free <= agent->slots, "more slots returned than there are");
     }
   }
   void act(const AskNodes& e) {
@@ -596,10 +596,10 @@ class World {
     }
   }
 
-  void give_back_one(Agent& agent) {
+  void return_one(Agent& agent) {
     for (auto& [key, process] : agent.pods) {
       if (process.state != Process::State::waiting) continue;
-      finish(key, process, EndCause::given_back, 0);
+      finish(key, process, EndCause::returned, 0);
       return;
     }
   }
@@ -611,8 +611,7 @@ class World {
     process.end.cause = cause;
     process.end.exit_code = exit_code;
     process.end.restarts = process.restarts;
-    truth_[key] =
-        exit_code == 0 && cause != EndCause::never_started && cause != EndCause::given_back;
+    truth_[key] = exit_code == 0 && cause != EndCause::never_started && cause != EndCause::returned;
   }
 
   void report(Agent& agent) {
@@ -691,7 +690,7 @@ class World {
     expect(complete == (s.completion_ms != 0), "completionTime goes with Complete");
     if (complete && s.start_ms != 0)
       expect(s.start_ms != 0 && s.completion_ms >= s.start_ms, "completionTime before startTime");
-    if (complete || failed) expect(s.open.empty() && s.held.empty(), "finished with pods left");
+    if (complete || failed) expect(s.open.empty() && s.deferred.empty(), "finished with pods left");
     if (s.completions >= 0 && !job.indexed())
       expect(s.succeeded <= static_cast<uint64_t>(s.completions), "too many successes");
     // A surplus may have to wait until its nodes were heard, but does not grow.
@@ -761,9 +760,9 @@ class World {
     for (; judged_ < durable_.size(); ++judged_)
       std::visit([this](const auto& r) { tally(r); }, durable_[judged_]);
     const JobState& s = shown_->state();
-    uint64_t held = s.held.size() - shown_->held_not_failed();
+    uint64_t held = s.deferred.size() - shown_->deferred_not_failed();
     expect(s.failed + held == failed_, "failed is " + std::to_string(s.failed) + " and " +
-                                           std::to_string(held) + " held, the model says " +
+                                           std::to_string(held) + " deferred, the model says " +
                                            std::to_string(failed_));
     expect(shown_->succeeded() == (shown_->indexed() ? completed_.size() : succeeded_),
            "succeeded is " + std::to_string(shown_->succeeded()) + ", not as in the model");
@@ -781,7 +780,7 @@ class World {
         uncounted_.insert(key);
         ++created_;
         // A deleted pod that is still ending counts when its replacement is there.
-        if (run.held_counted == Counted::not_yet) continue;
+        if (run.deferred_counted == Counted::not_yet) continue;
         for (auto it = deleted_.lower_bound({key.index, 0});
              it != deleted_.end() && it->index == key.index; ++it)
           if (uncounted_.erase(*it)) ++failed_;
@@ -796,7 +795,7 @@ class World {
     completions_ = r.completions;
     auto end = static_cast<uint32_t>(r.completions);
     completed_.erase(completed_.lower_bound(end), completed_.end());
-    for (const auto& [index, pod] : before_->held)
+    for (const auto& [index, pod] : before_->deferred)
       if (index >= end && dropped_.insert(pod.key).second &&
           pod.counts_when_replaced() == Counted::failed)
         --failed_;
@@ -848,7 +847,7 @@ class World {
       } else if (success) {
         completed_.insert(one.pod.index);
         ++succeeded_;
-      } else if (one.end.cause == EndCause::given_back) {
+      } else if (one.end.cause == EndCause::returned) {
         expect(one.counted == Counted::released || one.counted == Counted::not_yet,
                "counted though it never ran: " + to_string(one.pod));
       } else if (!ignores(one)) {

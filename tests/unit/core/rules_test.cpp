@@ -73,15 +73,15 @@ TEST(Suspend, CreatedSuspendedHasNoStartTimeAndNoPods) {
   EXPECT_EQ(play.conditions(), "Suspended=False/JobResumed FailureTarget=True/DeadlineExceeded");
 }
 
-TEST(Suspend, AHeldBackPodHandsItsCountOnAfterTheResume) {
+TEST(Suspend, ADeferredPodHandsItsCountOnAfterTheResume) {
   JobSpec spec = Play::indexed(1, 1);
   spec.backoff_limit_per_index = 3;
   Play play(spec);
   play.sync();
   play.end({0, 0}, 1);
-  ASSERT_TRUE(play.state().held.contains(0));
+  ASSERT_TRUE(play.state().deferred.contains(0));
   play.update([](JobSpec& s) { s.suspend = true; });
-  EXPECT_TRUE(play.state().held.contains(0));
+  EXPECT_TRUE(play.state().deferred.contains(0));
   play.update([](JobSpec& s) { s.suspend = false; });
   play.tick(1000);
   ASSERT_TRUE(play.pod({0, 1}));
@@ -139,7 +139,7 @@ TEST(Elastic, DownForgetsWhatIsOutOfRangeAndUpRunsItAgain) {
   EXPECT_FALSE(play.job().finished()) << "not before its pods have ended";
 }
 
-TEST(Elastic, AHeldBackPodOutOfRangeIsReleasedUncounted) {
+TEST(Elastic, ADeferredPodOutOfRangeIsReleasedUncounted) {
   JobSpec spec = Play::indexed(2, 2);
   spec.backoff_limit_per_index = 2;
   Play play(spec);
@@ -147,21 +147,21 @@ TEST(Elastic, AHeldBackPodOutOfRangeIsReleasedUncounted) {
   play.end({1, 0}, 1);
   play.update([](JobSpec& s) { s.completions = s.parallelism = 1; });
   EXPECT_EQ(play.state().failed, 0u);
-  EXPECT_TRUE(play.state().held.empty());
+  EXPECT_TRUE(play.state().deferred.empty());
   play.update([](JobSpec& s) { s.completions = s.parallelism = 2; });
   const Pod* fresh = play.pod({1, 1});
   ASSERT_TRUE(fresh);
   EXPECT_EQ(fresh->failures, 0) << "with a fresh failure count";
 }
 
-// ---- given back by a node that had no slot for it: as if it had never been bound
+// ---- returned by a node that had no slot for it: as if it had never been bound
 
-TEST(GivenBack, CountsNowhereAndIsReplacedAtOnce) {
+TEST(Returned, CountsNowhereAndIsReplacedAtOnce) {
   JobSpec spec = Play::indexed(2, 2);
   spec.backoff_limit = 0;
   Play play(spec);
   play.sync();
-  play.end({1, 0}, 0, EndCause::given_back);
+  play.end({1, 0}, 0, EndCause::returned);
   EXPECT_FALSE(play.pod({1, 0})) << "nothing of it is shown";
   ASSERT_TRUE(play.pod({1, 1}));
   EXPECT_TRUE(play.pod({1, 1})->active());
@@ -173,14 +173,14 @@ TEST(GivenBack, CountsNowhereAndIsReplacedAtOnce) {
   EXPECT_TRUE(play.job().condition("Complete"));
 }
 
-TEST(GivenBack, HandsOnTheFailuresOfItsIndexWithoutADelay) {
+TEST(Returned, HandsOnTheFailuresOfItsIndexWithoutADelay) {
   JobSpec spec = Play::indexed(1, 1);
   spec.backoff_limit_per_index = 1;
   Play play(spec);
   play.sync();
   play.end({0, 0}, 5);
   play.tick(100);
-  play.end({0, 1}, 0, EndCause::given_back);
+  play.end({0, 1}, 0, EndCause::returned);
   ASSERT_TRUE(play.pod({0, 2})) << "no delay: that of the failure is over";
   EXPECT_EQ(play.pod({0, 2})->failures, 1);
   EXPECT_EQ(play.state().failed, 1u);
@@ -189,26 +189,26 @@ TEST(GivenBack, HandsOnTheFailuresOfItsIndexWithoutADelay) {
   EXPECT_EQ(play.state().failed, 2u);
 }
 
-TEST(GivenBack, AtTheEndOfAFailingJobItIsNoFailure) {
+TEST(Returned, AtTheEndOfAFailingJobItIsNoFailure) {
   JobSpec spec = Play::indexed(3, 3);
   spec.backoff_limit_per_index = 0;
   spec.max_failed_indexes = 0;
   Play play(spec);
   play.sync();
   play.sync({PodsReported{
-      1, Play::kNode, {}, {Play::ended({2, 0}, 0, EndCause::given_back), Play::ended({0, 0}, 1)}}});
+      1, Play::kNode, {}, {Play::ended({2, 0}, 0, EndCause::returned), Play::ended({0, 0}, 1)}}});
   EXPECT_EQ(play.conditions(), "FailureTarget=True/MaxFailedIndexesExceeded");
   EXPECT_EQ(play.state().failed, 2u) << "0, and 1 that is killed";
 }
 
-TEST(GivenBack, OneThatIsBeingDeletedJustEnds) {
+TEST(Returned, OneThatIsBeingDeletedJustEnds) {
   JobSpec spec = Play::indexed(1, 1);
   spec.pod_replacement_policy = "Failed";
   Play play(spec);
   play.sync();
   play.remove({0, 0});
   EXPECT_FALSE(play.pod({0, 1}));
-  play.end({0, 0}, 0, EndCause::given_back);
+  play.end({0, 0}, 0, EndCause::returned);
   EXPECT_EQ(play.state().failed, 1u) << "a deleted pod is a failure";
   play.tick(100);
   EXPECT_TRUE(play.pod({0, 1}));
@@ -273,8 +273,8 @@ TEST(FailurePolicy, PerIndexIgnoredFailuresAreHandedOnApart) {
   Play play(spec);
   play.sync();
   play.end({0, 0}, 7);
-  ASSERT_TRUE(play.state().held.contains(0));
-  EXPECT_EQ(play.job().held_not_failed(), 1u);
+  ASSERT_TRUE(play.state().deferred.contains(0));
+  EXPECT_EQ(play.job().deferred_not_failed(), 1u);
   play.tick(100);
   ASSERT_TRUE(play.pod({0, 1}));
   EXPECT_EQ(play.pod({0, 1})->failures, 0);
@@ -456,7 +456,7 @@ TEST(Deletion, CountsAtOnceUnlessOnlyFailedPodsAreReplaced) {
   EXPECT_EQ(later.job().succeeded(), 1u) << "judged by its real exit code";
 }
 
-TEST(Deletion, PerIndexItIsHeldBackUntilItsReplacementExists) {
+TEST(Deletion, PerIndexItIsDeferredUntilItsReplacementExists) {
   JobSpec spec = Play::indexed(1, 1);
   spec.backoff_limit_per_index = 2;
   Play play(spec);
@@ -1000,7 +1000,7 @@ TEST(Attempts, AreClosedOnceWithTheirJudgement) {
   play.end({0, 0}, 0);
   EXPECT_EQ(play.closed(), "0#0 succeeded");
   play.end({1, 0}, 1);
-  EXPECT_EQ(play.closed(), "0#0 succeeded") << "held back until its replacement exists";
+  EXPECT_EQ(play.closed(), "0#0 succeeded") << "deferred until its replacement exists";
   play.tick(1000);
   EXPECT_EQ(play.closed(), "0#0 succeeded, 1#0 failed");
   play.update([](JobSpec& s) { s.suspend = true; });

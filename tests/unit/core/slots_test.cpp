@@ -231,7 +231,7 @@ TEST(Slots, AGangDoesNotStarveBehindSmallJobs) {
   EXPECT_GE(play.now - began, Slots::kPatienceMs) << "the small ones had their chance";
 }
 
-TEST(Slots, OneGangAtATimeHasPlacesSetAside) {
+TEST(Slots, OneGangAtATimeHasAReservation) {
   Play play;
   play.node(1, 4);
   play.job(1, 1'000'000);
@@ -251,7 +251,7 @@ TEST(Slots, OneGangAtATimeHasPlacesSetAside) {
   EXPECT_EQ(play.running(4), 0u);
 }
 
-TEST(Slots, LookAheadOnlyForPlainJobsOfTheHighestPriority) {
+TEST(Slots, PrefetchOnlyForPlainJobsOfTheHighestPriority) {
   auto ahead = [](int32_t other, bool gang, const std::string& cpu) {
     Play play;
     play.node(1, 4, 100'000);
@@ -273,9 +273,9 @@ TEST(Slots, LookAheadOnlyForPlainJobsOfTheHighestPriority) {
   EXPECT_EQ(ahead(5, false, ""), 4u);
 }
 
-// Long pods that end all at once, or pods that were given back, say nothing of what comes next:
+// Long pods that end all at once, or pods that were returned, say nothing of what comes next:
 // what was given ahead would wait here while another node is idle.
-TEST(Slots, LookAheadOnlyAfterShortPods) {
+TEST(Slots, PrefetchOnlyAfterShortPods) {
   auto ahead = [](bool quick) {
     Play play;
     play.node(1, 4);
@@ -290,7 +290,7 @@ TEST(Slots, LookAheadOnlyAfterShortPods) {
 }
 
 // Random histories: jobs of all kinds come, run and end. No node ever holds more than it has, and
-// when nothing more comes, all of them get done. (Rounds are too far apart for look-ahead.)
+// when nothing more comes, all of them get done. (Rounds are too far apart for prefetch.)
 TEST(Slots, RandomHistoriesEndAndNeverGiveTwice) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(seed);

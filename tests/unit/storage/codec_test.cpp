@@ -402,7 +402,7 @@ TEST(Codec, RandomStatesComeBack) {
       PodKey key = chance.pod();
       s.open[key] = chance.whole_pod(key);
       key = chance.pod();
-      s.held[key.index] = chance.whole_pod(key);
+      s.deferred[key.index] = chance.whole_pod(key);
       s.finished.push_back(chance.whole_pod(chance.pod()));
       s.events.push_back(
           {static_cast<JobEvent::Kind>(chance.below(7)), chance.at(), chance.pod(), chance.u64()});

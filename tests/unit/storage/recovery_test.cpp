@@ -4,8 +4,8 @@
 #include "storage/codec.hpp"
 #include "storage/keys.hpp"
 #include "storage/memory_journal.hpp"
-#include "storage/resting.hpp"
 #include "storage/rows.hpp"
+#include "storage/summary_row.hpp"
 
 #include <gmock/gmock.h>
 
@@ -186,7 +186,7 @@ TEST_F(RecoveryTest, AForgottenJobLeavesNothing) {
   EXPECT_EQ(rows_of(journal, keys::records_of(5)) + rows_of(journal, keys::snapshot(5)), 0u);
 }
 
-// What becomes of a journal with these rows changed: "recovered", why job 5 or 8 is set aside, or
+// What becomes of a journal with these rows changed: "recovered", why job 5 or 8 is quarantined, or
 // why nothing starts.
 struct DamageTest : Fixture {
   std::string after(const std::vector<Row>& rows) {
@@ -196,26 +196,26 @@ struct DamageTest : Fixture {
     if (!recovered.ok()) return "refused: " + recovered.error().message;
     if (recovered->damaged.empty()) return "recovered";
     EXPECT_EQ(recovered->damaged.size(), 1u);
-    return "set aside: " + recovered->damaged.front().why;
+    return "quarantined: " + recovered->damaged.front().why;
   }
 };
 
-TEST_F(DamageTest, AJobThatCantBeUnderstoodIsSetAside) {
+TEST_F(DamageTest, AJobThatCantBeUnderstoodIsQuarantined) {
   Writer writer(journal, 5, "1 4 20");
   run_pods(writer, 0, 3, kNow);
   EXPECT_EQ(after({}), "recovered");
   EXPECT_EQ(after({{keys::records(5, 3), std::nullopt}}),
-            "set aside: journal: job j5, append 4: append 3 is missing");
+            "quarantined: journal: job j5, append 4: append 3 is missing");
   EXPECT_THAT(after({{keys::records(5, 3), "junk"}}),
-              HasSubstr("set aside: journal: job j5, append 3: records can't be read"));
+              HasSubstr("quarantined: journal: job j5, append 3: records can't be read"));
   EXPECT_THAT(after({{keys::owner(5), std::nullopt}}),
-              HasSubstr("set aside: journal: job j5: its rows are there without an owner's row"));
+              HasSubstr("quarantined: journal: job j5: its rows are there without an owner's row"));
   EXPECT_THAT(after({{keys::owner(5), "junk"}}),
-              HasSubstr("set aside: journal: job j5: the owner's row can't be read"));
+              HasSubstr("quarantined: journal: job j5: the owner's row can't be read"));
   EXPECT_THAT(after({{keys::owner(8), "1 1 1"}}),
-              HasSubstr("set aside: journal: job j8: an owner's row without records"));
+              HasSubstr("quarantined: journal: job j8: an owner's row without records"));
   EXPECT_THAT(after({{keys::snapshot(5), "junk"}}),
-              HasSubstr("set aside: journal: job j5: a snapshot can't be read"));
+              HasSubstr("quarantined: journal: job j5: a snapshot can't be read"));
 }
 
 TEST_F(DamageTest, WhatBelongsToAllIsRefused) {
@@ -232,7 +232,7 @@ TEST_F(DamageTest, WhatBelongsToAllIsRefused) {
               HasSubstr("refused: journal: job j5, append 2: records of version 2"));
 }
 
-TEST_F(DamageTest, P14OfBlocksThatCantBeReadOnlyTheirJobsAreSetAside) {
+TEST_F(DamageTest, P14OfBlocksThatCantBeReadOnlyTheirJobsAreQuarantined) {
   Writer five(journal, 5, "1 4 20"), six(journal, 6, "1 4 20"), seven(journal, 7, "1 4 20"),
       eight(journal, 8, "1 4 20"), nine(journal, 9, "1 4 20");
   for (Writer* writer : {&five, &six, &seven, &eight}) run_pods(*writer, 0, 3, kNow);
@@ -260,9 +260,9 @@ TEST_F(DamageTest, P14OfBlocksThatCantBeReadOnlyTheirJobsAreSetAside) {
   EXPECT_THAT(recover(journal, load).error().message, HasSubstr("muster restore"));
 }
 
-// Jobs at rest: 5 with an index row, as their actor writes it; 6 as an older muster left it.
-struct RestingTest : Fixture {
-  RestingTest() : five(journal, 5, "1 4 1"), six(journal, 6, "1 4 1"), seven(journal, 7, "1 4 1") {
+// Unloaded jobs: 5 with a summary row, as their actor writes it; 6 as an older muster left it.
+struct UnloadedTest : Fixture {
+  UnloadedTest() : five(journal, 5, "1 4 1"), six(journal, 6, "1 4 1"), seven(journal, 7, "1 4 1") {
     for (Writer* writer : {&five, &six}) {
       writer->append({PodsCreated{kNow, {{.first = 0, .count = 1}}}});
       writer->append({PodsBound{kNow, {{{0, 0}, 1}}}});
@@ -270,37 +270,38 @@ struct RestingTest : Fixture {
       ended.ends.push_back({.pod = {0, 0}, .counted = Counted::succeeded});
       writer->append(
           {ended, FinishDecided{kNow + 2, true, "CompletionsReached", ""}, JobFinished{kNow + 3}});
-      EXPECT_TRUE(writer->job.at_rest());
+      EXPECT_TRUE(writer->job.can_unload());
     }
-    EXPECT_TRUE(journal.commit({resting_row(five.job)}).ok());
+    EXPECT_TRUE(journal.commit({summary_row(five.job)}).ok());
   }
   Result<Recovered> again() {
     loads = 0;
-    resting.clear();
+    unloaded.clear();
     auto counted = [this](std::string_view json) {
       ++loads;
       return load(json);
     };
-    return recover(journal, counted, [this](Resting job) { resting.push_back(std::move(job)); });
+    return recover(journal, counted,
+                   [this](JobSummary job) { unloaded.push_back(std::move(job)); });
   }
   Writer five, six, seven;
   int loads = 0;
-  std::vector<Resting> resting;
+  std::vector<JobSummary> unloaded;
 };
 
-TEST_F(RestingTest, P17NoObjectOfAJobAtRestIsReadAtAStart) {
+TEST_F(UnloadedTest, P17NoObjectOfAJobAtRestIsReadAtAStart) {
   auto recovered = again();
   ASSERT_TRUE(recovered.ok()) << recovered.error().message;
   ASSERT_EQ(recovered->jobs.size(), 1u);
   EXPECT_EQ(recovered->jobs[0].job.id(), 7u);
-  ASSERT_EQ(resting.size(), 2u);
-  EXPECT_EQ(loads, 2) << "of six, which has no index row, and of seven";
-  ASSERT_EQ(recovered->index_rows.size(), 1u);
-  ASSERT_TRUE(journal.commit(recovered->index_rows).ok());
+  ASSERT_EQ(unloaded.size(), 2u);
+  EXPECT_EQ(loads, 2) << "of six, which has no summary row, and of seven";
+  ASSERT_EQ(recovered->summary_rows.size(), 1u);
+  ASSERT_TRUE(journal.commit(recovered->summary_rows).ok());
   ASSERT_TRUE(again().ok());
-  EXPECT_EQ(loads, 1) << "an index row is made once";
+  EXPECT_EQ(loads, 1) << "a summary row is made once";
   for (JobId id : {5u, 6u}) {
-    const Resting& entry = resting.at(id - 5);
+    const JobSummary& entry = unloaded.at(id - 5);
     EXPECT_EQ(entry.id, id);
     EXPECT_EQ(entry.name, "test");
     EXPECT_EQ(entry.finished_ms, kNow + 3);
@@ -308,7 +309,7 @@ TEST_F(RestingTest, P17NoObjectOfAJobAtRestIsReadAtAStart) {
   }
 }
 
-TEST_F(RestingTest, P17ABriefJobIsWhatAListTells) {
+TEST_F(UnloadedTest, P17ABriefJobIsWhatAListTells) {
   auto job = brief_job(journal, 5);
   ASSERT_TRUE(job.ok()) << job.error().message;
   EXPECT_TRUE(job->state() == brief(five.job.state()));
@@ -318,30 +319,30 @@ TEST_F(RestingTest, P17ABriefJobIsWhatAListTells) {
   EXPECT_EQ(brief_job(journal, 6).error().code, Errc::not_found);
 }
 
-TEST_F(RestingTest, P17AnIndexRowThatIsWrongIsMadeAnew) {
-  ASSERT_TRUE(journal.commit({{keys::resting(5), "junk"}, {keys::resting(4), "junk"}}).ok());
+TEST_F(UnloadedTest, P17AnIndexRowThatIsWrongIsMadeAnew) {
+  ASSERT_TRUE(journal.commit({{keys::summary(5), "junk"}, {keys::summary(4), "junk"}}).ok());
   auto recovered = again();
   ASSERT_TRUE(recovered.ok()) << recovered.error().message;
-  EXPECT_EQ(resting.size(), 2u);
-  EXPECT_EQ(recovered->index_rows.size(), 2u);
+  EXPECT_EQ(unloaded.size(), 2u);
+  EXPECT_EQ(recovered->summary_rows.size(), 2u);
   // An older muster removed the job and left its row.
-  ASSERT_TRUE(journal.commit(recovered->index_rows).ok());
+  ASSERT_TRUE(journal.commit(recovered->summary_rows).ok());
   ASSERT_TRUE(journal.commit({{keys::owner(5), std::nullopt}}).ok());
   for (uint64_t sequence = 1; sequence < five.next_seq; ++sequence)
     ASSERT_TRUE(journal.commit({{keys::records(5, sequence), std::nullopt}}).ok());
   recovered = again();
   ASSERT_TRUE(recovered.ok()) << recovered.error().message;
-  EXPECT_EQ(resting.size(), 1u);
-  ASSERT_EQ(recovered->index_rows.size(), 1u);
-  EXPECT_FALSE(recovered->index_rows[0].value);
+  EXPECT_EQ(unloaded.size(), 1u);
+  ASSERT_EQ(recovered->summary_rows.size(), 1u);
+  EXPECT_FALSE(recovered->summary_rows[0].value);
 }
 
-TEST_F(RestingTest, P14ItsDamageIsMetWhenSomebodyAsks) {
+TEST_F(UnloadedTest, P14ItsDamageIsMetWhenSomebodyAsks) {
   journal.damage(keys::owner(5));
   auto recovered = again();
   ASSERT_TRUE(recovered.ok()) << recovered.error().message;
   EXPECT_TRUE(recovered->damaged.empty());
-  EXPECT_EQ(resting.size(), 2u) << "its name stays known, and taken";
+  EXPECT_EQ(unloaded.size(), 2u) << "its name stays known, and taken";
   EXPECT_EQ(recover_job(journal, 5, load).error().code, Errc::invalid);
   EXPECT_EQ(brief_job(journal, 5).error().code, Errc::invalid);
 }

@@ -61,7 +61,7 @@ TEST(MetricsTest, CountsWhatBecomesDurable) {
             1);
 }
 
-TEST(MetricsTest, AHeldBackPodCountsWhenItsReplacementIsThere) {
+TEST(MetricsTest, ADeferredPodCountsWhenItsReplacementIsThere) {
   Rig rig;
   rig.feed.admit(1, make_job("a", uid_of(1)));
   rig.feed.create(1, 0, 1);
@@ -73,9 +73,10 @@ TEST(MetricsTest, AHeldBackPodCountsWhenItsReplacementIsThere) {
   EXPECT_EQ(rig.value("job_controller_terminated_pods_tracking_finalizer_total{event=\"delete\"}"),
             -1);
   rig.feed.records(
-      1, {core::PodsCreated{
-             kStart,
-             {{.first = 0, .attempt = 1, .ignored = 1, .held_counted = core::Counted::ignored}}}});
+      1,
+      {core::PodsCreated{
+          kStart,
+          {{.first = 0, .attempt = 1, .ignored = 1, .deferred_counted = core::Counted::ignored}}}});
   EXPECT_EQ(rig.value(policy), 1);
   EXPECT_EQ(rig.value("job_controller_terminated_pods_tracking_finalizer_total{event=\"delete\"}"),
             1);

@@ -180,11 +180,11 @@ TEST_F(ViewTest, LoadedJobsHaveTheVersionOfTheStart) {
   EXPECT_TRUE(loaded.node("n"));
 }
 
-// Jobs at rest.
-class RestTest : public ViewTest {
+// Unloaded jobs.
+class UnloadTest : public ViewTest {
  protected:
-  RestTest() {
-    view.rest_with(
+  UnloadTest() {
+    view.load_with(
         [this](JobId id) -> Result<core::Job> {
           ++loads;
           if (id == damaged) return Error{Errc::invalid, "job j3: damaged", {}};
@@ -218,10 +218,10 @@ class RestTest : public ViewTest {
   uint64_t last = 0;
 };
 
-TEST_F(RestTest, AFinishedJobIsReadFromDisk) {
+TEST_F(UnloadTest, AFinishedJobIsReadFromDisk) {
   for (JobId id = 1; id <= 20; ++id) finish(id, "j" + std::to_string(id));
   EXPECT_EQ(loads, 0) << "nobody asked";
-  EXPECT_EQ(view.resting(), std::pair(size_t{20}, size_t{0}));
+  EXPECT_EQ(view.unloaded(), std::pair(size_t{20}, size_t{0}));
   auto shown = view.job("default", "j20");
   ASSERT_TRUE(shown);
   EXPECT_EQ(loads, 0) << "it has only just finished";
@@ -236,7 +236,7 @@ TEST_F(RestTest, AFinishedJobIsReadFromDisk) {
   EXPECT_EQ(count(Kind::pod), 20u);
 }
 
-TEST_F(RestTest, WhoseNameIsNotAskedForIsNotRead) {
+TEST_F(UnloadTest, WhoseNameIsNotAskedForIsNotRead) {
   for (JobId id = 1; id <= 20; ++id) finish(id, "j" + std::to_string(id));
   loads = 0;
   Query query{.kind = Kind::pod};
@@ -251,7 +251,7 @@ TEST_F(RestTest, WhoseNameIsNotAskedForIsNotRead) {
   EXPECT_EQ(loads, 2);
 }
 
-TEST_F(RestTest, P14OneThatCantBeReadFailsAlone) {
+TEST_F(UnloadTest, P14OneThatCantBeReadFailsAlone) {
   for (JobId id = 1; id <= 20; ++id) finish(id, "j" + std::to_string(id));
   damaged = 3;
   EXPECT_FALSE(view.job("default", "j3"));
@@ -268,7 +268,7 @@ TEST_F(RestTest, P14OneThatCantBeReadFailsAlone) {
   EXPECT_EQ(view.damaged(), 0u);
 }
 
-TEST_F(RestTest, P14OneThatIsSetAsideSaysSo) {
+TEST_F(UnloadTest, P14OneThatIsQuarantinedSaysSo) {
   view.load_damaged(7, make_job("broken", uid_of(7)), "its records are gone", kStart);
   view.load_damaged(8, nullptr, "all of it is gone", kStart);
   auto shown = view.job("default", "broken");
@@ -279,7 +279,7 @@ TEST_F(RestTest, P14OneThatIsSetAsideSaysSo) {
   EXPECT_EQ(view.damaged(), 2u);
 }
 
-TEST_F(RestTest, P17AListReadsWhatItTellsAndNoMore) {
+TEST_F(UnloadTest, P17AListReadsWhatItTellsAndNoMore) {
   int briefs = 0;
   view.brief_with([&](JobId id) -> Result<core::Job> {
     ++briefs;
@@ -302,7 +302,7 @@ TEST_F(RestTest, P17AListReadsWhatItTellsAndNoMore) {
   EXPECT_TRUE(view.job("default", "j1")->job->pod({0, 0})) << "who asks for one gets all of it";
 }
 
-TEST_F(RestTest, AChangeWakesItAsItWasBefore) {
+TEST_F(UnloadTest, AChangeWakesItAsItWasBefore) {
   finish(1, "a");
   const core::Job before = disk.at(1);
   const uint64_t version = last;
@@ -326,10 +326,10 @@ TEST_F(RestTest, AChangeWakesItAsItWasBefore) {
   EXPECT_EQ(view.owner_version(1), committed.commit - 1) << "a watch may have told it so";
   EXPECT_EQ(shown->job->object().meta.labels.at("x"), "y");
   EXPECT_EQ(view.find({Kind::pod, 1, 0, {0, 0}})->version, version);
-  EXPECT_EQ(view.resting().first, 2u) << "it is at rest again";
+  EXPECT_EQ(view.unloaded().first, 2u) << "it is unloaded again";
 }
 
-TEST_F(RestTest, WhatIsGoneFromDiskIsNotShown) {
+TEST_F(UnloadTest, WhatIsGoneFromDiskIsNotShown) {
   finish(1, "a");
   for (JobId id = 2; id < 20; ++id) finish(id, "j" + std::to_string(id));
   disk.erase(1);

@@ -1,4 +1,4 @@
-#include "agent/keeper_hands.hpp"
+#include "agent/keeper_executor.hpp"
 
 #include "base/check.hpp"
 #include "base/log.hpp"
@@ -27,7 +27,7 @@ core::node::ProcessStart start_of(const ProcessStarted& started) {
 
 }  // namespace
 
-Result<Hands::Inventory> KeeperHands::connect(Hands::Listener& listener) {
+Result<Executor::Inventory> KeeperExecutor::connect(Executor::Listener& listener) {
   listener_ = &listener;
   agent::Inventory known;
   KeeperClient::Listener& self = *this;
@@ -64,7 +64,7 @@ Result<Hands::Inventory> KeeperHands::connect(Hands::Listener& listener) {
 
 // Where a pod of several processes stands. Without its template it can't go on, so the end of its
 // process is its end.
-core::node::Origin KeeperHands::origin_of(PodId pod, const Note& note, Inventory& inventory) {
+core::node::Origin KeeperExecutor::origin_of(PodId pod, const Note& note, Inventory& inventory) {
   core::node::Origin origin{.grace_ms = note.grace_ms};
   if (!note.planned) return origin;
   origin.devices = note.devices;
@@ -83,13 +83,13 @@ core::node::Origin KeeperHands::origin_of(PodId pod, const Note& note, Inventory
   return origin;
 }
 
-Hands::Limits KeeperHands::limits() const {
+Executor::Limits KeeperExecutor::limits() const {
   if (keeper_ == nullptr) return {false, false, "the keeper is not there"};
   KeeperClient::Abilities can = keeper_->abilities();
   return {can.memory_limit, can.cpu_limit, can.no_limits};
 }
 
-Result<SpawnOrder> KeeperHands::spawn_order(const Start& start) {
+Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start) {
   const PodTemplate& job = *start.job;
   PodId pod = start.order.pod;
   if (start.order.step.container >= job.containers.size()) {
@@ -128,11 +128,11 @@ Result<SpawnOrder> KeeperHands::spawn_order(const Start& start) {
                     .not_after = start.order.not_after};
 }
 
-core::node::Trouble KeeperHands::check() {
+core::node::Trouble KeeperExecutor::check() {
   return keeper_.get() == nullptr ? core::node::Trouble{} : keeper_->check();
 }
 
-void KeeperHands::start(const std::vector<Start>& starts) {
+void KeeperExecutor::start(const std::vector<Start>& starts) {
   if (keeper_.get() == nullptr) return;  // connect() tells the node that they are not there
   std::vector<SpawnOrder> orders;
   std::vector<core::node::ProcessEnd> refused;
@@ -156,21 +156,21 @@ void KeeperHands::start(const std::vector<Start>& starts) {
   }
 }
 
-void KeeperHands::kill(const std::vector<core::node::KillOrder>& kills) {
+void KeeperExecutor::kill(const std::vector<core::node::KillOrder>& kills) {
   if (keeper_.get() == nullptr) return;  // the node orders it again when it hears of the process
   for (const auto& order : kills) keeper_->kill(key_of(order.pod, order.step), order.grace_ms);
 }
 
-void KeeperHands::forget(const std::vector<uint64_t>& entries) {
+void KeeperExecutor::forget(const std::vector<uint64_t>& entries) {
   if (keeper_.get() == nullptr || entries.empty()) return;  // told again, they are acked again
   keeper_->forget(entries);
 }
 
-void KeeperHands::end_all() {
+void KeeperExecutor::end_all() {
   if (keeper_.get() != nullptr) keeper_->end_all();
 }
 
-core::node::ProcessEnd KeeperHands::end_of(const ProcessEnded& ended, const Note& note) {
+core::node::ProcessEnd KeeperExecutor::end_of(const ProcessEnded& ended, const Note& note) {
   logs_.close(note.job_uid, note.pod_name);
   Millis now = boot_now();
   return {.pod = ended.key.pod,
@@ -187,29 +187,29 @@ core::node::ProcessEnd KeeperHands::end_of(const ProcessEnded& ended, const Note
           .unstarted = ended.unstarted};
 }
 
-void KeeperHands::on_started(std::vector<ProcessStarted> started) {
+void KeeperExecutor::on_started(std::vector<ProcessStarted> started) {
   std::vector<core::node::ProcessStart> starts;
   starts.reserve(started.size());
   for (const auto& one : started) starts.push_back(start_of(one));
   listener_->on_started(starts);
 }
 
-void KeeperHands::on_ended(std::vector<ProcessEnded> ended) {
+void KeeperExecutor::on_ended(std::vector<ProcessEnded> ended) {
   std::vector<core::node::ProcessEnd> ends;
   ends.reserve(ended.size());
   for (const auto& one : ended) ends.push_back(end_of(one, Note::parse(one.note)));
   listener_->on_ended(ends);
 }
 
-void KeeperHands::on_keeper_gone(std::string why) {
+void KeeperExecutor::on_keeper_gone(std::string why) {
   // Not from within the client's own call.
   later_.add(kj::evalLater([this, why = std::move(why)] {
     keeper_ = nullptr;
-    listener_->on_hands_gone(why);
+    listener_->on_executor_gone(why);
   }));
 }
 
-void KeeperHands::taskFailed(kj::Exception&& exception) {
+void KeeperExecutor::taskFailed(kj::Exception&& exception) {
   MUSTER_CHECK(false, exception.getDescription().cStr());
 }
 

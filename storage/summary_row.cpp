@@ -1,4 +1,4 @@
-#include "storage/resting.hpp"
+#include "storage/summary_row.hpp"
 
 #include "core/spec/annotations.hpp"
 #include "schema/journal.capnp.h"
@@ -12,8 +12,8 @@ namespace {
 using codec::text;
 using codec::text_back;
 
-constexpr size_t kStateMax = 4096;  // bytes in an index row: a start reads all of them
-constexpr const char* kWhat = "an index row";
+constexpr size_t kStateMax = 4096;  // bytes in a summary row: a start reads all of them
+constexpr const char* kWhat = "a summary row";
 
 void write_map(const core::StringMap& from, capnp::List<wire::Label>::Builder to) {
   uint32_t i = 0;
@@ -37,19 +37,19 @@ struct Brief {
 
 }  // namespace
 
-Row resting_row(const core::Job& job) {
-  const core::Resting resting = core::resting(job);
+Row summary_row(const core::Job& job) {
+  const core::JobSummary summary = core::summary_of(job);
   const core::JobObject object = core::brief(job.object());
   capnp::MallocMessageBuilder message;
-  auto out = message.initRoot<wire::RestingRow>();
-  out.setVersion(wire::RESTING_VERSION);
-  out.setNamespace(text(resting.ns));
-  out.setName(text(resting.name));
-  out.setUid(text(resting.uid));
-  out.setFinishedMs(resting.finished_ms);
-  out.setWakeMs(resting.wake_ms);
-  out.setComplete(resting.complete);
-  out.setNamedPods(resting.named_pods);
+  auto out = message.initRoot<wire::SummaryRow>();
+  out.setVersion(wire::SUMMARY_VERSION);
+  out.setNamespace(text(summary.ns));
+  out.setName(text(summary.name));
+  out.setUid(text(summary.uid));
+  out.setFinishedMs(summary.finished_ms);
+  out.setWakeMs(summary.wake_ms);
+  out.setComplete(summary.complete);
+  out.setNamedPods(summary.named_pods);
   out.setGeneration(object.meta.generation);
   out.setCreatedMs(object.meta.created_ms);
   write_map(object.meta.labels, out.initLabels(static_cast<uint32_t>(object.meta.labels.size())));
@@ -73,33 +73,33 @@ Row resting_row(const core::Job& job) {
   const std::string state = encode_state(core::brief(job.state()), 0);
   if (state.size() <= kStateMax)
     out.setState(kj::arrayPtr(reinterpret_cast<const kj::byte*>(state.data()), state.size()));
-  return {keys::resting(job.id()), codec::packed(message)};
+  return {keys::summary(job.id()), codec::packed(message)};
 }
 
-Row forget_resting_row(JobId job) {
-  return {keys::resting(job), std::nullopt};
+Row forget_summary_row(JobId job) {
+  return {keys::summary(job), std::nullopt};
 }
 
-Result<core::Resting> decode_resting(JobId job, std::string_view bytes) {
-  return codec::unpacked<wire::RestingRow, core::Resting>(bytes, kWhat, wire::RESTING_VERSION,
-                                                          [job](auto row) -> core::Resting {
-                                                            return {job,
-                                                                    text_back(row.getNamespace()),
-                                                                    text_back(row.getName()),
-                                                                    text_back(row.getUid()),
-                                                                    row.getFinishedMs(),
-                                                                    row.getWakeMs(),
-                                                                    row.getComplete(),
-                                                                    row.getNamedPods()};
-                                                          });
+Result<core::JobSummary> decode_summary(JobId job, std::string_view bytes) {
+  return codec::unpacked<wire::SummaryRow, core::JobSummary>(
+      bytes, kWhat, wire::SUMMARY_VERSION, [job](auto row) -> core::JobSummary {
+        return {job,
+                text_back(row.getNamespace()),
+                text_back(row.getName()),
+                text_back(row.getUid()),
+                row.getFinishedMs(),
+                row.getWakeMs(),
+                row.getComplete(),
+                row.getNamedPods()};
+      });
 }
 
 Result<core::Job> brief_job(Rows& rows, JobId job) {
-  auto row = rows.get(keys::resting(job));
+  auto row = rows.get(keys::summary(job));
   if (!row) return row.error();
-  if (!*row) return Error{Errc::not_found, "journal: no index row", {}};
+  if (!*row) return Error{Errc::not_found, "journal: no summary row", {}};
   auto brief =
-      codec::unpacked<wire::RestingRow, Brief>(**row, kWhat, wire::RESTING_VERSION, [](auto from) {
+      codec::unpacked<wire::SummaryRow, Brief>(**row, kWhat, wire::SUMMARY_VERSION, [](auto from) {
         Brief to;
         core::JobMeta& meta = to.object.meta;
         meta.ns = text_back(from.getNamespace());
@@ -125,7 +125,7 @@ Result<core::Job> brief_job(Rows& rows, JobId job) {
         return to;
       });
   if (!brief) return brief.error();
-  if (brief->state.empty()) return Error{Errc::not_found, "journal: a short index row", {}};
+  if (brief->state.empty()) return Error{Errc::not_found, "journal: a short summary row", {}};
   auto state = decode_state(brief->state);
   if (!state) return state.error();
   auto owner = rows.get(keys::owner(job));

@@ -1,4 +1,4 @@
-#include "agent/hollow_hands.hpp"
+#include "agent/hollow_executor.hpp"
 
 #include "base/check.hpp"
 
@@ -13,12 +13,12 @@ constexpr int kExitSignalled = 128;  // and the signal
 constexpr int kPidMax = 4'194'304;   // as Linux'
 }  // namespace
 
-Result<Hands::Inventory> HollowHands::connect(Listener& listener) {
+Result<Executor::Inventory> HollowExecutor::connect(Listener& listener) {
   listener_ = &listener;
   return Inventory{};
 }
 
-void HollowHands::start(const std::vector<Start>& starts) {
+void HollowExecutor::start(const std::vector<Start>& starts) {
   Millis now = boot_now();
   for (const Start& start : starts) {
     last_pid_ = last_pid_ % kPidMax + 1;
@@ -31,7 +31,7 @@ void HollowHands::start(const std::vector<Start>& starts) {
   wake(0);
 }
 
-void HollowHands::kill(const std::vector<core::node::KillOrder>& kills) {
+void HollowExecutor::kill(const std::vector<core::node::KillOrder>& kills) {
   for (const auto& order : kills) {
     auto found = living_.find({order.pod, order.step});
     if (found == living_.end()) continue;
@@ -48,13 +48,13 @@ void HollowHands::kill(const std::vector<core::node::KillOrder>& kills) {
   wake(0);
 }
 
-void HollowHands::end_all() {
+void HollowExecutor::end_all() {
   living_.clear();
   order_.clear();
-  later_.add(kj::evalLater([this] { listener_->on_hands_gone("all ended"); }));
+  later_.add(kj::evalLater([this] { listener_->on_executor_gone("all ended"); }));
 }
 
-void HollowHands::wake(Millis delay_ms) {
+void HollowExecutor::wake(Millis delay_ms) {
   if (delay_ms == 0) {
     if (std::exchange(waking_soon_, true)) return;
     later_.add(kj::evalLater([this] {
@@ -70,7 +70,7 @@ void HollowHands::wake(Millis delay_ms) {
   }
 }
 
-void HollowHands::tell() {
+void HollowExecutor::tell() {
   Millis now = boot_now();
   while (!order_.empty()) {
     auto found = living_.find(order_.front());
@@ -97,7 +97,7 @@ void HollowHands::tell() {
   if (!ended_.empty()) listener_->on_ended(std::exchange(ended_, {}));
 }
 
-void HollowHands::taskFailed(kj::Exception&& exception) {
+void HollowExecutor::taskFailed(kj::Exception&& exception) {
   MUSTER_CHECK(false, exception.getDescription().cStr());
 }
 

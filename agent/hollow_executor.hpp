@@ -1,11 +1,11 @@
-// HollowHands: no process at all. Each container "starts" at once and ends after a fixed time with
-// a fixed exit code, so that a scale test asks everything of the protocol and nothing of the
+// HollowExecutor: no process at all. Each container "starts" at once and ends after a fixed time
+// with a fixed exit code, so that a scale test asks everything of the protocol and nothing of the
 // machine.
 //
 // All last equally long, so they end in the order of their starts: a queue and one timer.
 #pragma once
 
-#include "agent/hands.hpp"
+#include "agent/executor.hpp"
 
 #include <kj/async-io.h>
 
@@ -16,12 +16,12 @@
 
 namespace muster::agent {
 
-class HollowHands final : public Hands, private kj::TaskSet::ErrorHandler {
+class HollowExecutor final : public Executor, private kj::TaskSet::ErrorHandler {
  public:
-  HollowHands(kj::Timer& timer, Millis duration_ms, int exit_code)
+  HollowExecutor(kj::Timer& timer, Millis duration_ms, int exit_code)
       : timer_(timer), duration_ms_(duration_ms), exit_code_(exit_code), later_(*this) {}
 
-  ~HollowHands() noexcept override = default;
+  ~HollowExecutor() noexcept override = default;
   Result<Inventory> connect(Listener& listener) override;
   Limits limits() const override { return {false, false, "a hollow node starts no processes"}; }
   void start(const std::vector<Start>& starts) override;

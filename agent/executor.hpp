@@ -1,4 +1,4 @@
-// Hands: who carries out what core::node::Node orders. The keeper's start processes, hollow ones
+// Executor: who carries out what core::node::Node orders. The keeper's start processes, hollow ones
 // pretend to.
 //
 // What they have to say they say later, never from within a call, so that the agent is not entered
@@ -16,7 +16,7 @@
 
 namespace muster::agent {
 
-class Hands {
+class Executor {
  public:
   class Listener {
    public:
@@ -24,7 +24,7 @@ class Hands {
     virtual void on_started(const std::vector<core::node::ProcessStart>& started) = 0;
     virtual void on_ended(const std::vector<core::node::ProcessEnd>& ended) = 0;
     // They can do nothing until connect() succeeds again.
-    virtual void on_hands_gone(const std::string& why) = 0;
+    virtual void on_executor_gone(const std::string& why) = 0;
   };
   struct Inventory {
     std::vector<core::node::Living> living;
@@ -42,8 +42,8 @@ class Hands {
     std::string why;
   };
 
-  virtual ~Hands() noexcept(false) = default;
-  // To be called first, and after on_hands_gone. May block for a few seconds. `unavailable`: try
+  virtual ~Executor() noexcept(false) = default;
+  // To be called first, and after on_executor_gone. May block for a few seconds. `unavailable`: try
   // again; any other error ends the agent.
   virtual Result<Inventory> connect(Listener& listener) = 0;
   virtual Limits limits() const = 0;
@@ -53,7 +53,7 @@ class Hands {
   virtual void start(const std::vector<Start>& starts) = 0;
   virtual void kill(const std::vector<core::node::KillOrder>& kills) = 0;
   virtual void forget(const std::vector<uint64_t>& entries) = 0;
-  // All processes are ended at once, and on_hands_gone follows.
+  // All processes are ended at once, and on_executor_gone follows.
   virtual void end_all() = 0;
 };
 

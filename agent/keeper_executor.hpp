@@ -1,11 +1,11 @@
-// KeeperHands: real processes, by way of the keeper.
+// KeeperExecutor: real processes, by way of the keeper.
 //
 // Builds the command, environment and log files of each process, and leaves in the keeper's note,
 // and in a kept template, what a restarted agent needs to go on with its pod. A process whose
 // command can't be built ends with 126 as if its start had failed.
 #pragma once
 
-#include "agent/hands.hpp"
+#include "agent/executor.hpp"
 #include "agent/keeper_client.hpp"
 #include "agent/note.hpp"
 #include "agent/pod_dir.hpp"
@@ -19,11 +19,12 @@
 
 namespace muster::agent {
 
-class KeeperHands final : public Hands,
-                          private KeeperClient::Listener,
-                          private kj::TaskSet::ErrorHandler {
+class KeeperExecutor final : public Executor,
+                             private KeeperClient::Listener,
+                             private kj::TaskSet::ErrorHandler {
  public:
-  KeeperHands(kj::UnixEventPort& port, WorkDir& work_dir, LogStore& logs, std::string keeper_path)
+  KeeperExecutor(kj::UnixEventPort& port, WorkDir& work_dir, LogStore& logs,
+                 std::string keeper_path)
       : port_(port),
         work_dir_(work_dir),
         logs_(logs),
@@ -32,8 +33,8 @@ class KeeperHands final : public Hands,
         node_(NodeFacts::of_this_process(work_dir.node_name())),
         later_(*this) {}
 
-  ~KeeperHands() noexcept override = default;
-  Result<Inventory> connect(Hands::Listener& listener) override;
+  ~KeeperExecutor() noexcept override = default;
+  Result<Inventory> connect(Executor::Listener& listener) override;
   Limits limits() const override;
   core::node::Trouble check() override;
   void start(const std::vector<Start>& starts) override;
@@ -57,7 +58,7 @@ class KeeperHands final : public Hands,
   const std::string keeper_path_;
   TemplateStore templates_;
   const NodeFacts node_;
-  Hands::Listener* listener_ = nullptr;
+  Executor::Listener* listener_ = nullptr;
   kj::Own<KeeperClient> keeper_;  // null: gone
   kj::TaskSet later_;
 };

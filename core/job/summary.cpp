@@ -1,4 +1,4 @@
-#include "core/job/resting.hpp"
+#include "core/job/summary.hpp"
 
 #include "core/job/decide.hpp"
 #include "core/spec/annotations.hpp"
@@ -19,7 +19,7 @@ bool named_pods(const JobObject& object) {
 
 }  // namespace
 
-Resting resting(const Job& job) {
+JobSummary summary_of(const Job& job) {
   const JobMeta& meta = job.object().meta;
   const Condition* complete = job.condition("Complete");
   const Condition* end = complete ? complete : job.condition("Failed");

@@ -1,5 +1,5 @@
-// Resting: what is known of a finished job at rest (Job::at_rest) without folding its records or
-// reading its object.
+// JobSummary: what is known of a finished job that is unloaded (Job::can_unload) without folding
+// its records or reading its object.
 #pragma once
 
 #include "core/job/job.hpp"
@@ -8,7 +8,7 @@
 
 namespace muster::core {
 
-struct Resting {
+struct JobSummary {
   JobId id = 0;
   std::string ns, name, uid;
   Millis finished_ms = 0;
@@ -16,7 +16,7 @@ struct Resting {
   bool complete = false;    // else Failed
   bool named_pods = false;  // its pods carry its own name and uid as labels
 };
-Resting resting(const Job& job);
+JobSummary summary_of(const Job& job);
 
 // The job as lists tell it: of its object the values that a list may select or show by, and the
 // text; of its state all but pods, events and attempts.
