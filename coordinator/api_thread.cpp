@@ -75,12 +75,12 @@ class Thread final : public ApiThread, public api::Backend {
             std::vector<core::NodeInfo> nodes, std::vector<core::Kept> kept) override {
     post([this, kept = std::move(kept), jobs = std::move(jobs), unloaded = std::move(unloaded),
           damaged = std::move(damaged), commit, nodes = std::move(nodes)]() mutable {
-      for (core::Job& job : jobs) view_.load(std::move(job));
-      for (const core::JobSummary& job : unloaded) view_.load_unloaded(job);
+      for (core::Job& job : jobs) view_.add(std::move(job));
+      for (const core::JobSummary& job : unloaded) view_.add_unloaded(job);
       for (storage::DamagedJob& job : damaged)
-        view_.load_damaged(job.id, std::move(job.object), job.why, wall_now());
-      for (core::Kept& one : kept) view_.load_kept(std::move(one));
-      view_.loaded(commit, std::move(nodes));
+        view_.add_damaged(job.id, std::move(job.object), job.why, wall_now());
+      for (core::Kept& one : kept) view_.add_kept(std::move(one));
+      view_.start_at(commit, std::move(nodes));
     });
   }
   void show(core::Committed batch) override {

@@ -1,6 +1,5 @@
-// The history of a job's attempts, and the log of any of them: read from disk, also when their Pods
-// are no longer kept.
-#include "api/routes/routes.hpp"
+#include "api/routes/attempt_routes.hpp"
+
 #include "api/view/object_json.hpp"
 #include "api/view/why.hpp"
 #include "core/index_set.hpp"
@@ -53,7 +52,7 @@ OrderedJson attempt_json(const View& view, const core::Job& job, const core::Pod
 
 }  // namespace
 
-kj::Promise<void> Routes::attempts(Exchange& exchange, const Shown& shown) {
+kj::Promise<void> AttemptRoutes::list(Exchange& exchange, const Shown& shown) {
   const core::Job& job = *shown.job;
   const Url& url = exchange.url;
   AttemptRequest request{.job = job.id(), .limit = kPageDefault};
@@ -94,7 +93,7 @@ kj::Promise<void> Routes::attempts(Exchange& exchange, const Shown& shown) {
 }
 
 // `index` (of a NonIndexed job: the pod's number) and `attempt` say which; the rest as a pod's log.
-kj::Promise<void> Routes::attempt_log(Exchange& exchange, const Shown& shown) {
+kj::Promise<void> AttemptRoutes::log(Exchange& exchange, const Shown& shown) {
   const core::Job& job = *shown.job;
   auto index = whole_number<uint32_t>(exchange.url.get("index"));
   auto attempt = whole_number<uint32_t>(exchange.url.get("attempt"));
@@ -103,22 +102,22 @@ kj::Promise<void> Routes::attempt_log(Exchange& exchange, const Shown& shown) {
   const core::JobMeta& meta = job.object().meta;
   const std::string name = core::pod_name(meta.name, meta.uid, job.indexed(), key);
   if (const core::Pod* pod = job.pod(key))
-    return pod_log(exchange, Shown{.kind = Kind::pod, .job = &job, .pod = pod}, name);
+    return logs_.of_pod(exchange, Shown{.kind = Kind::pod, .job = &job, .pod = pod}, name);
   AttemptRequest request{.job = job.id(), .limit = 1};
   request.wanted = [key](const core::Pod& pod) { return pod.key == key; };
   for (;;) {
     auto page = backend_.read_attempts(request);
     if (!page.ok()) return exchange.send_status(500, "InternalError", page.error().message);
     if (!page->attempts.empty())
-      return pod_log(exchange, Shown{.kind = Kind::pod, .job = &job, .pod = &page->attempts[0]},
-                     name);
+      return logs_.of_pod(exchange,
+                          Shown{.kind = Kind::pod, .job = &job, .pod = &page->attempts[0]}, name);
     if (!page->next) return exchange.send_error({Errc::not_found, "", {}}, "attempts", name);
     request.from = *page->next;
   }
 }
 
 // The newest attempt of an index that is over: its Pod, or the last one in the history.
-Result<std::optional<core::Pod>> Routes::last_attempt(const core::Job& job, uint32_t index) {
+Result<std::optional<core::Pod>> AttemptRoutes::last_attempt(const core::Job& job, uint32_t index) {
   std::optional<core::Pod> last;
   job.each_pod([&](const core::Pod& pod) {
     if (pod.ended && pod.key.index == index && (!last || last->key.attempt < pod.key.attempt))
@@ -136,7 +135,7 @@ Result<std::optional<core::Pod>> Routes::last_attempt(const core::Job& job, uint
   }
 }
 
-kj::Promise<void> Routes::why(Exchange& exchange, const Shown& shown) {
+kj::Promise<void> AttemptRoutes::why(Exchange& exchange, const Shown& shown) {
   const core::Job& job = *shown.job;
   Explanation why;
   const std::string text = exchange.url.get("index");

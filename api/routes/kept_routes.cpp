@@ -1,8 +1,8 @@
-// Writing leases and events: create, replace, patch, delete.
-//
-// Events of muster's own jobs can be read only.
+#include "api/routes/kept_routes.hpp"
+
 #include "api/kube/kept_object.hpp"
-#include "api/routes/routes.hpp"
+#include "api/routes/read_routes.hpp"
+#include "api/routes/writes.hpp"
 
 namespace muster::api {
 namespace {
@@ -47,8 +47,8 @@ KeptView pretended(const core::KeptPtr& kept) {
 
 }  // namespace
 
-kj::Promise<void> Routes::create_kept(Exchange& exchange, const Target& target,
-                                      const std::string& body) {
+kj::Promise<void> KeptRoutes::create(Exchange& exchange, const Target& target,
+                                     const std::string& body) {
   const std::string resource = resource_name(target.kind);
   auto options = write_options(exchange.url);
   if (!options.ok()) return exchange.bad(options.error().message);
@@ -69,7 +69,7 @@ kj::Promise<void> Routes::create_kept(Exchange& exchange, const Target& target,
     const KeptView view = pretended(next);
     return respond(exchange, {.kind = target.kind, .kept = &view, .version = view_.version()}, 201);
   }
-  return change_kept(
+  return change(
       exchange, place, false,
       [next](const std::optional<Shown>& seen) -> Result<core::KeptPtr> {
         if (seen) return Error{Errc::exists, "", {}};
@@ -78,8 +78,8 @@ kj::Promise<void> Routes::create_kept(Exchange& exchange, const Target& target,
       1);
 }
 
-kj::Promise<void> Routes::write_kept(Exchange& exchange, const Target& target,
-                                     const std::string& body) {
+kj::Promise<void> KeptRoutes::write(Exchange& exchange, const Target& target,
+                                    const std::string& body) {
   auto options = write_options(exchange.url);
   if (!options.ok()) return exchange.bad(options.error().message);
   const bool put = exchange.method == kj::HttpMethod::PUT;
@@ -96,7 +96,7 @@ kj::Promise<void> Routes::write_kept(Exchange& exchange, const Target& target,
       if (!read.ok()) return read.error();
       text = std::move(*read);
     } else {
-      auto patched = written(SaidBody::of(exchange, body),
+      auto patched = written(SentBody::of(exchange, body),
                              Json(kept_json(*seen->kept->kept, seen->version, request.words)));
       if (!patched.ok()) return patched.error();
       text.value = std::move(*patched);
@@ -116,12 +116,12 @@ kj::Promise<void> Routes::write_kept(Exchange& exchange, const Target& target,
                      "must be specified for an update"}}};
     return std::make_shared<const core::Kept>(std::move(kept->kept));
   };
-  return change_kept(exchange, target, options->dry, std::move(make), kWriteTries);
+  return change(exchange, target, options->dry, std::move(make), kWriteTries);
 }
 
 // One way for all that is written: look, make, judge, hand over; again when it changed meanwhile.
-kj::Promise<void> Routes::change_kept(Exchange& exchange, const Target& target, bool dry,
-                                      MakeKept make, int tries) {
+kj::Promise<void> KeptRoutes::change(Exchange& exchange, const Target& target, bool dry,
+                                     MakeKept make, int tries) {
   const std::string resource = resource_name(target.kind);
   const auto shown = find(target);
   auto made = make(shown);
@@ -141,7 +141,7 @@ kj::Promise<void> Routes::change_kept(Exchange& exchange, const Target& target, 
     const Errc failed = status.ok() ? Errc::unavailable : status.error().code;
     const bool again = failed == Errc::conflict || failed == Errc::exists;
     if (!status.ok() && again && tries > 1)
-      return change_kept(exchange, target, false, std::move(make), tries - 1);
+      return change(exchange, target, false, std::move(make), tries - 1);
     if (!status.ok()) return exchange.send_error(status.error(), resource, target.name);
     if (const auto now = find(target); now && now->kept && now->kept->kept->uid == next->uid)
       return respond(exchange, *now, code);
@@ -150,8 +150,8 @@ kj::Promise<void> Routes::change_kept(Exchange& exchange, const Target& target, 
   });
 }
 
-kj::Promise<void> Routes::remove_kept(Exchange& exchange, const Target& target,
-                                      const std::string& body) {
+kj::Promise<void> KeptRoutes::remove(Exchange& exchange, const Target& target,
+                                     const std::string& body) {
   const std::string resource = resource_name(target.kind);
   auto options = delete_options(exchange.url, body, exchange.content_type);
   if (!options.ok()) return exchange.bad(options.error().message);
@@ -176,8 +176,8 @@ kj::Promise<void> Routes::remove_kept(Exchange& exchange, const Target& target,
 }
 
 // A whole collection, as its selectors say. One that changes meanwhile stays.
-kj::Promise<void> Routes::remove_all_kept(Exchange& exchange, const Target& target,
-                                          const std::string& body) {
+kj::Promise<void> KeptRoutes::remove_all(Exchange& exchange, const Target& target,
+                                         const std::string& body) {
   auto options = delete_options(exchange.url, body, exchange.content_type);
   if (!options.ok()) return exchange.bad(options.error().message);
   auto query = query_of(exchange.url, target);

@@ -1,6 +1,5 @@
-// Routes of the group muster.dev/v1: what muster can tell of a job or a node beyond Kubernetes' own
-// objects. Each is a GET that is made from the View when somebody asks.
-#include "api/routes/routes.hpp"
+#include "api/routes/muster_routes.hpp"
+
 #include "core/job/index_map.hpp"
 #include "core/job/waiting.hpp"
 
@@ -16,41 +15,7 @@ struct Use {
 
 }  // namespace
 
-std::optional<MusterTarget> MusterTarget::of(const Url& url) {
-  const std::vector<std::string>& p = url.path;
-  if (p.size() < 4 || p[0] != "apis" || p[1] != "muster.dev" || p[2] != "v1") return std::nullopt;
-  MusterTarget target;
-  target.what = p.back();
-  for (const char* what : {"nodes", "backups", "verification"})
-    if (p.size() == 4 && target.what == what) return target;
-  if (p.size() != 8 || p[3] != "namespaces" || p[5] != "jobs") return std::nullopt;
-  target.ns = p[4];
-  target.job = p[6];
-  for (const char* what : {"indexes", "attempts", "log", "why"})
-    if (target.what == what) return target;
-  return std::nullopt;
-}
-
-kj::Promise<void> Routes::answer_own(Exchange& exchange, const MusterTarget& target) {
-  if (target.what == "backups") {
-    if (exchange.method != kj::HttpMethod::POST) return not_allowed(exchange, "POST");
-    return with_body(exchange, {}, &Routes::back_up);
-  }
-  if (exchange.method != kj::HttpMethod::GET) return not_allowed(exchange, "GET");
-  if (target.what == "verification") return verification(exchange);
-  if (target.job.empty()) return node_use(exchange);
-  const auto job = view_.job(target.ns, target.job);
-  const bool of_state = target.what == "indexes" || target.what == "log";
-  if (const auto why = damage({Kind::job, target.ns, target.job, ""}, !of_state))
-    return exchange.send_status(500, "InternalError", *why);
-  if (!job) return exchange.send_error({Errc::not_found, "", {}}, "jobs", target.job);
-  if (target.what == "attempts") return attempts(exchange, *job);
-  if (target.what == "log") return attempt_log(exchange, *job);
-  if (target.what == "why") return why(exchange, *job);
-  return indexes(exchange, *job);
-}
-
-kj::Promise<void> Routes::indexes(Exchange& exchange, const Shown& shown) {
+kj::Promise<void> MusterRoutes::indexes(Exchange& exchange, const Shown& shown) {
   const core::Job& job = *shown.job;
   const core::JobMeta& meta = job.object().meta;
   const core::IndexMap map =
@@ -72,7 +37,8 @@ kj::Promise<void> Routes::indexes(Exchange& exchange, const Shown& shown) {
   return exchange.send(200, dumped(json) + "\n");
 }
 
-kj::Promise<void> Routes::back_up(Exchange& exchange, const Target&, const std::string& body) {
+kj::Promise<void> MusterRoutes::back_up(Exchange& exchange, const Target&,
+                                        const std::string& body) {
   const Json json = Json::parse(body, nullptr, false);
   const bool named = json.is_object() && json.contains("dir") && json["dir"].is_string();
   const std::string dir = named ? json["dir"].get<std::string>() : "";
@@ -92,7 +58,7 @@ kj::Promise<void> Routes::back_up(Exchange& exchange, const Target&, const std::
   });
 }
 
-kj::Promise<void> Routes::verification(Exchange& exchange) {
+kj::Promise<void> MusterRoutes::verification(Exchange& exchange) {
   auto paf = kj::newPromiseAndFulfiller<Result<Verification>>();
   auto fulfiller =
       std::make_shared<kj::Own<kj::PromiseFulfiller<Result<Verification>>>>(kj::mv(paf.fulfiller));
@@ -112,10 +78,10 @@ kj::Promise<void> Routes::verification(Exchange& exchange) {
 }
 
 // What runs and waits on each node that is shown, whatever job it belongs to.
-kj::Promise<void> Routes::node_use(Exchange& exchange) {
+kj::Promise<void> MusterRoutes::node_use(Exchange& exchange) {
   std::map<std::string, Use> uses;
   view_.each(Kind::node, "", nullptr, [&](const Shown& shown) { uses[shown.node->name]; });
-  view_.each_active_job([&](const core::Job& job) {
+  view_.jobs().each_active([&](const core::Job& job) {
     for (const auto& [key, pod] : job.state().open) {
       if (!pod.bound()) continue;
       const auto use = uses.find(view_.node_name(pod.node));

@@ -1,5 +1,8 @@
-// Writing nodes: cordon, taints, labels and annotations; delete.
-#include "api/routes/routes.hpp"
+#include "api/routes/node_routes.hpp"
+
+#include "api/kube/fields.hpp"
+#include "api/routes/field_owners.hpp"
+#include "api/routes/writes.hpp"
 #include "core/spec/violations.hpp"
 
 namespace muster::api {
@@ -42,8 +45,7 @@ std::vector<core::Taint> taints(const Json& list, core::Violations& found) {
   return all;
 }
 
-}  // namespace
-
+// What people may set of a written Node. Labels that the agent reports stay its own.
 Result<core::NodeSpec> node_spec(const Json& json, const core::NodeInfo& node) {
   core::Violations found;
   core::NodeSpec spec;
@@ -68,25 +70,57 @@ Result<core::NodeSpec> node_spec(const Json& json, const core::NodeInfo& node) {
   return spec;
 }
 
-kj::Promise<void> Routes::write_node(Exchange& exchange, const Target& target,
-                                     const std::string& body) {
+}  // namespace
+
+kj::Promise<void> NodeRoutes::write(Exchange& exchange, const Target& target,
+                                    const std::string& body) {
   auto options = write_options(exchange.url);
   if (!options.ok()) return exchange.bad(options.error().message);
   MakeNode make = [&exchange, body, writer = writer(exchange, *options, Kind::node)](
                       const Shown& seen) -> Result<core::NodeSpec> {
     const Json base(node_json(*seen.node, seen.version));
-    auto json = written(SaidBody::of(exchange, body), base);
+    auto json = written(SentBody::of(exchange, body), base);
     if (!json.ok()) return json.error();
     if (!version_holds(version_text(*json), seen.version)) return Error{Errc::conflict, "", {}};
     auto spec = node_spec(*json, *seen.node);
     if (!spec.ok()) return spec.error();
     return tracked(std::move(*spec), seen, *json, writer);
   };
-  return change_node(exchange, target, options->dry, std::move(make), kWriteTries);
+  return change(exchange, target, options->dry, std::move(make), kWriteTries);
 }
 
-kj::Promise<void> Routes::change_node(Exchange& exchange, const Target& target, bool dry,
-                                      MakeNode make, int tries) {
+kj::Promise<void> NodeRoutes::apply(Exchange& exchange, const Target& target,
+                                    const std::string& body) {
+  auto options = apply_options(exchange.url);
+  if (!options.ok()) return exchange.bad(options.error().message);
+  auto text = applied_object(body);
+  if (!text.ok()) return exchange.bad(text.error().message);
+  Json config = Json::parse(*text);
+  auto unknown = conform(config, "Node");
+  if (!unknown.ok()) return exchange.bad(unknown.error().message);
+  if (!unknown->empty() && options->unknown_fields == FieldValidation::strict)
+    return exchange.bad("strict decoding error: unknown field \"" + unknown->front() + "\"");
+  if (config["kind"] != "Node" || config["apiVersion"] != "v1")
+    return exchange.bad("apiVersion and kind: expected v1 Node");
+  const Json* name = find_path(config, {"metadata", "name"});
+  if (name && *name != target.name)
+    return exchange.bad("metadata.name: the object is not the one of the request (" + target.name +
+                        ")");
+  MakeNode make = [config, force = options->force, writer = writer(exchange, *options, Kind::node)](
+                      const Shown& seen) -> Result<core::NodeSpec> {
+    if (!version_holds(version_text(config), seen.version)) return Error{Errc::conflict, "", {}};
+    auto made = applied("Node", node_document(seen), config, writer, force);
+    if (!made.ok()) return made.error();
+    auto spec = node_spec(*made, *seen.node);
+    if (!spec.ok()) return spec.error();
+    spec->managers = managers_text(*made);
+    return spec;
+  };
+  return change(exchange, target, options->dry, std::move(make), kWriteTries);
+}
+
+kj::Promise<void> NodeRoutes::change(Exchange& exchange, const Target& target, bool dry,
+                                     MakeNode make, int tries) {
   const auto shown = view_.node(target.name);
   if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "nodes", target.name);
   auto spec = make(*shown);
@@ -104,7 +138,7 @@ kj::Promise<void> Routes::change_node(Exchange& exchange, const Target& target, 
   return call.promise.then([this, &exchange, target, make = std::move(make),
                             tries](Status status) mutable -> kj::Promise<void> {
     if (!status.ok() && status.error().code == Errc::conflict && tries > 1)
-      return change_node(exchange, target, false, std::move(make), tries - 1);
+      return change(exchange, target, false, std::move(make), tries - 1);
     const auto now = view_.node(target.name);
     if (!status.ok() || !now)
       return exchange.send_error({status.ok() ? Errc::not_found : status.error().code, "", {}},
@@ -113,8 +147,8 @@ kj::Promise<void> Routes::change_node(Exchange& exchange, const Target& target, 
   });
 }
 
-kj::Promise<void> Routes::remove_node(Exchange& exchange, const Target& target,
-                                      const std::string& body) {
+kj::Promise<void> NodeRoutes::remove(Exchange& exchange, const Target& target,
+                                     const std::string& body) {
   auto options = delete_options(exchange.url, body, exchange.content_type);
   if (!options.ok()) return exchange.bad(options.error().message);
   const auto shown = view_.node(target.name);

@@ -1,5 +1,6 @@
-// Writing pods: delete, evict, labels and annotations, and conditions through their status.
-#include "api/routes/routes.hpp"
+#include "api/routes/pod_routes.hpp"
+
+#include "api/routes/writes.hpp"
 #include "api/view/pod_json.hpp"
 #include "core/job/pod_conditions.hpp"
 #include "core/pod_name.hpp"
@@ -153,8 +154,8 @@ Result<std::vector<core::PodMetaChange>> changed_meta(const Shown& shown, const 
 }  // namespace
 
 // A pod is muster's own: others write its labels and annotations, and conditions of its status.
-kj::Promise<void> Routes::write_pod(Exchange& exchange, const Target& target,
-                                    const std::string& body) {
+kj::Promise<void> PodRoutes::write(Exchange& exchange, const Target& target,
+                                   const std::string& body) {
   auto options = write_options(exchange.url);
   if (!options.ok()) return exchange.bad(options.error().message);
   const auto shown = view_.pod(target.ns, target.name);
@@ -165,7 +166,7 @@ kj::Promise<void> Routes::write_pod(Exchange& exchange, const Target& target,
   std::string text;
   renderer_.object(text, *shown);
   const Json base = Json::parse(text);
-  auto json = written(SaidBody::of(exchange, body), base);
+  auto json = written(SentBody::of(exchange, body), base);
   if (!json.ok()) return refused(json.error());
   if (!version_holds(version_text(*json), shown->version)) return refused({Errc::conflict, "", {}});
   core::PodConditionsWrite write{.pod = shown->pod->key};
@@ -194,21 +195,22 @@ kj::Promise<void> Routes::write_pod(Exchange& exchange, const Target& target,
   });
 }
 
-kj::Promise<void> Routes::remove_pod(Exchange& exchange, const Target& target,
-                                     const std::string& body) {
+kj::Promise<void> PodRoutes::remove(Exchange& exchange, const Target& target,
+                                    const std::string& body) {
   auto options = delete_options(exchange.url, body, exchange.content_type);
   if (!options.ok()) return exchange.bad(options.error().message);
   return delete_pod(exchange, target, *options, false);
 }
 
-kj::Promise<void> Routes::evict(Exchange& exchange, const Target& target, const std::string& body) {
+kj::Promise<void> PodRoutes::evict(Exchange& exchange, const Target& target,
+                                   const std::string& body) {
   auto options = delete_options(exchange.url, body, exchange.content_type);
   if (!options.ok()) return exchange.bad(options.error().message);
   return delete_pod(exchange, target, *options, true);
 }
 
-kj::Promise<void> Routes::delete_pod(Exchange& exchange, const Target& target,
-                                     const DeleteOptions& options, bool evict) {
+kj::Promise<void> PodRoutes::delete_pod(Exchange& exchange, const Target& target,
+                                        const DeleteOptions& options, bool evict) {
   const auto shown = view_.pod(target.ns, target.name);
   if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "pods", target.name);
   const std::string uid = uid_of(*shown);
@@ -230,8 +232,8 @@ kj::Promise<void> Routes::delete_pod(Exchange& exchange, const Target& target,
   });
 }
 
-kj::Promise<void> Routes::pod_or_success(Exchange& exchange, const Target& target,
-                                         const std::string& uid) {
+kj::Promise<void> PodRoutes::pod_or_success(Exchange& exchange, const Target& target,
+                                            const std::string& uid) {
   const auto now = view_.pod(target.ns, target.name);
   if (now && uid_of(*now) == uid) return respond(exchange, *now);
   return exchange.send(200, dumped(success_json("pods", target.name, uid)) + "\n");

@@ -69,7 +69,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
         discovery_(options_.version),
         renderer_(view, options_.now),
         context_(timer, view, renderer_),
-        routes_(context_, view, backend, renderer_, options_),
+        routes_({context_, view, backend, renderer_, options_}),
         http_(
             timer, make_table(), [this](kj::AsyncIoStream& stream) { return service(stream); },
             settings(options_, *this)),
@@ -258,7 +258,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
                            OrderedJson{{"retryAfterSeconds", 1}});
     if (own) return routes_.answer_own(e, *own);
     if (names) return answer_namespaces(e, view_);
-    return routes_.answer(e, std::move(*target));
+    return routes_.answer(e, *target);
   }
 
   // A client that has it already gets no second copy.

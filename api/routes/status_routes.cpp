@@ -1,10 +1,7 @@
-// Writing the status of a job, and the metadata that is sent along with it.
-//
-// Of a job that names another controller that one writes the status, and the rules of job-semantics
-// 1.5 are held against it. Of its own jobs muster keeps the status; conditions of other types are
-// whose they are.
+#include "api/routes/status_routes.hpp"
+
 #include "api/kube/status_rules.hpp"
-#include "api/routes/routes.hpp"
+#include "api/routes/field_owners.hpp"
 #include "api/view/job_text.hpp"
 
 #include <algorithm>
@@ -14,7 +11,6 @@
 namespace muster::api {
 namespace {
 
-constexpr int kTries = 20;  // of a patch against a job that changes meanwhile
 constexpr const char* kForeground = "foregroundDeletion";  // shown of a job that is being deleted
 
 // What an owner may write of the metadata.
@@ -47,11 +43,11 @@ Result<core::JobObjectPtr> with_metadata(const core::Job& job, const Json& writt
 
 }  // namespace
 
-kj::Promise<void> Routes::write_job_status(Exchange& exchange, const Target& target,
-                                           const std::string& body) {
+kj::Promise<void> StatusRoutes::write(Exchange& exchange, const Target& target,
+                                      const std::string& body) {
   auto options = write_options(exchange.url);
   if (!options.ok()) return exchange.bad(options.error().message);
-  return change_status(exchange, target, body, *options, kTries);
+  return change(exchange, target, body, *options, kWriteTries);
 }
 
 namespace {
@@ -65,7 +61,7 @@ struct JudgedStatus {
 };
 
 struct StatusRequest {
-  SaidBody said;
+  SentBody said;
   FieldValidation unknown_fields;
   core::Gates gates;
   Writer writer;
@@ -119,16 +115,16 @@ JudgedStatus judge_status(const SeenJob& seen, const StatusRequest& request) {
 
 }  // namespace
 
-kj::Promise<void> Routes::change_status(Exchange& exchange, const Target& target,
-                                        const std::string& body, const WriteOptions& options,
-                                        int tries) {
+kj::Promise<void> StatusRoutes::change(Exchange& exchange, const Target& target,
+                                       const std::string& body, const WriteOptions& options,
+                                       int tries) {
   const auto shown = view_.job(target.ns, target.name);
   if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "jobs", target.name);
   const core::JobState& state = shown->job->state();
   const size_t bytes = body.size() + shown->job->object().json.size() +
                        state.external_status.size() + state.own_conditions.size();
   const SeenJob seen = seen_job(*shown, bytes);
-  StatusRequest request{SaidBody::of(exchange, body), options.unknown_fields, options_.knobs.gates,
+  StatusRequest request{SentBody::of(exchange, body), options.unknown_fields, options_.knobs.gates,
                         writer(exchange, options, Kind::job, "status")};
   auto judge = [seen, request = std::move(request)] { return judge_status(seen, request); };
   return aside<JudgedStatus>(bytes, std::move(judge))
@@ -146,7 +142,7 @@ kj::Promise<void> Routes::change_status(Exchange& exchange, const Target& target
         return call.promise.then(
             [this, &exchange, target, body, options, tries](Status done) -> kj::Promise<void> {
               if (!done.ok() && done.error().code == Errc::conflict && tries > 1)
-                return change_status(exchange, target, body, options, tries - 1);
+                return change(exchange, target, body, options, tries - 1);
               const auto after = view_.job(target.ns, target.name);
               if (!done.ok() || !after)
                 return exchange.send_error(

@@ -257,11 +257,11 @@ std::string Metrics::text(const View& view) {
   m.nodes.Add({{"ready", "true"}}).Set(ready);
   m.nodes.Add({{"ready", "false"}}).Set(not_ready);
   m.slots.Set(slots);
-  const auto unloaded = view.unloaded();
-  double running = 0, damaged = static_cast<double>(view.damaged()), suspended = 0,
+  const auto unloaded = view.jobs().unloaded_counts();
+  double running = 0, damaged = static_cast<double>(view.jobs().damaged()), suspended = 0,
          complete = static_cast<double>(unloaded.first),
          failed = static_cast<double>(unloaded.second);
-  view.each_active_job([&](const core::Job& job) {
+  view.jobs().each_active([&](const core::Job& job) {
     if (job.hidden() || job.condition(kDamaged)) return;
     (job.condition("Complete") ? complete
      : job.condition("Failed") ? failed

@@ -3,34 +3,26 @@
 #include <algorithm>
 
 namespace muster::api {
-namespace {
-
-Key key_of(const Change& change) {
-  return {change.kind, change.job, change.nr, change.pod};
-}
-
-}  // namespace
-
 Watch::Watch(const View& view, Query query, uint64_t from, bool initial)
     : view_(view), query_(std::move(query)), position_(from), tracking_(query_.may_turn()) {
   if (!initial && !tracking_) return;
   view_.each(query_.kind, query_.ns, query_.wanted(), [&](const Shown& shown) {
     if (!match(shown)) return;
-    if (initial) initial_.push_back(api::key_of(shown));
-    if (tracking_ && !initial) matched_.insert(api::key_of(shown));
+    if (initial) initial_.push_back(key_of(shown));
+    if (tracking_ && !initial) matched_.insert(key_of(shown));
   });
   std::reverse(initial_.begin(), initial_.end());
   if (initial) return;
   // What was there at `from` and has changed since may have matched then; what came since has not
   // been told.
   std::set<Key> seen;
-  for (uint64_t at = from; at < view_.ring_end(); ++at) {
-    const Change& change = view_.change(at);
-    if (change.kind != query_.kind || !seen.insert(key_of(change)).second) continue;
+  for (uint64_t at = from; at < view_.changes().end(); ++at) {
+    const Change& change = view_.changes().at(at);
+    if (change.key.kind != query_.kind || !seen.insert(change.key).second) continue;
     if (change.type == Change::Type::added)
-      matched_.erase(key_of(change));
+      matched_.erase(change.key);
     else if (may_have_matched(change))
-      matched_.insert(key_of(change));
+      matched_.insert(change.key);
   }
 }
 
@@ -38,22 +30,22 @@ Watch::Watch(const View& view, Query query, uint64_t from, bool initial)
 bool Watch::may_have_matched(const Change& change) const {
   if (query_.kind != Kind::pod || !query_.fields.empty()) return true;
   if (change.gone) {
-    const Shown gone{.kind = change.kind,
+    const Shown gone{.kind = change.key.kind,
                      .job = change.gone->job.get(),
                      .pod = change.gone->pod ? &*change.gone->pod : nullptr};
     return !gone.job || !gone.pod || gone.job->relabeled() || match(gone);
   }
-  const auto shown = view_.find(key_of(change));
+  const auto shown = view_.find(change.key);
   return !shown || !shown->job || shown->job->relabeled() || match(*shown);
 }
 
 uint64_t Watch::version() const {
-  const uint64_t next = view_.next_of(query_.kind, position_);
-  return next == view_.ring_end() ? view_.version() : view_.change(next).commit - 1;
+  const uint64_t next = view_.changes().next_of(query_.kind, position_);
+  return next == view_.changes().end() ? view_.version() : view_.changes().at(next).commit - 1;
 }
 
 bool Watch::far_behind(size_t many) const {
-  return !initial_.empty() || view_.count_of(query_.kind, position_) > many;
+  return !initial_.empty() || view_.changes().count_of(query_.kind, position_) > many;
 }
 
 bool Watch::pull(const Sink& sink, size_t max) {
@@ -70,31 +62,32 @@ bool Watch::pull(const Sink& sink, size_t max) {
     if (tracking_) matched_.insert(key);
   }
   if (!initial_.empty()) return true;
-  if (position_ < view_.begin_of(query_.kind)) return false;
+  if (position_ < view_.changes().begin_of(query_.kind)) return false;
   std::set<Key> told;
   for (; max > 0; --max, ++position_) {
-    position_ = view_.next_of(query_.kind, position_);
-    if (position_ == view_.ring_end()) break;
-    const Change& change = view_.change(position_);
-    const uint64_t next = view_.next_of(query_.kind, position_ + 1);
+    position_ = view_.changes().next_of(query_.kind, position_);
+    if (position_ == view_.changes().end()) break;
+    const Change& change = view_.changes().at(position_);
+    const uint64_t next = view_.changes().next_of(query_.kind, position_ + 1);
     // The last of its commit, as far as this watcher sees?
-    const bool last = next == view_.ring_end() || view_.change(next).commit != change.commit;
+    const bool last =
+        next == view_.changes().end() || view_.changes().at(next).commit != change.commit;
     tell(change, last ? change.commit : change.commit - 1, told, sink);
   }
   return true;
 }
 
 void Watch::tell(const Change& change, uint64_t version, std::set<Key>& told, const Sink& sink) {
-  Key key = key_of(change);
+  Key key = change.key;
   if (change.type == Change::Type::removed) return tell_removed(change, key, version, sink);
   auto shown = view_.find(key);
   if (!shown) {
     // Events of a job go without a word.
-    const bool told_when_gone = change.kind != Kind::event || change.job == 0;
+    const bool told_when_gone = change.key.kind != Kind::event || change.key.job == 0;
     if (change.type == Change::Type::added && told_when_gone) owed_.insert(key);
     return;
   }
-  key = api::key_of(*shown);  // a node may be another incarnation by now
+  key = key_of(*shown);  // a node may be another incarnation by now
   // A newer change of it lies ahead and will be told; a passing one has no newer number, so it is
   // told.
   if (change.type == Change::Type::touched && !change.passing && shown->version != change.commit)
@@ -115,7 +108,7 @@ void Watch::tell(const Change& change, uint64_t version, std::set<Key>& told, co
 }
 
 void Watch::tell_removed(const Change& change, const Key& key, uint64_t version, const Sink& sink) {
-  const Shown gone{.kind = change.kind,
+  const Shown gone{.kind = change.key.kind,
                    .job = change.gone->job.get(),
                    .pod = change.gone->pod ? &*change.gone->pod : nullptr,
                    .node = change.gone->node ? &*change.gone->node : nullptr,

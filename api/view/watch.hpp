@@ -31,7 +31,8 @@ class Watch {
   bool pull(const Sink& sink, size_t max);
   // Is there anything to pull?
   bool behind() const {
-    return !initial_.empty() || view_.next_of(query_.kind, position_) < view_.ring_end();
+    return !initial_.empty() ||
+           view_.changes().next_of(query_.kind, position_) < view_.changes().end();
   }
   // Are there more than so many changes of its kind to pull?
   bool far_behind(size_t many) const;

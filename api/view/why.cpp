@@ -91,7 +91,7 @@ std::string refusal(const core::NodeInfo& node, uint32_t used, const core::Amoun
 void explain_place(const View& view, const core::Job& job, Explanation& out) {
   std::map<NodeId, uint32_t> used;
   std::map<NodeId, core::Amounts> taken;
-  view.each_active_job([&](const core::Job& other) {
+  view.jobs().each_active([&](const core::Job& other) {
     const core::Demand demand = core::demand_of(other.object());
     for (const auto& [key, pod] : other.state().open) {
       if (!pod.bound()) continue;

@@ -282,8 +282,8 @@ void Node::start_waiting(Orders& orders, Millis now) {
   waiting_.insert(waiting_.begin(), passed.begin(), passed.end());
 }
 
-// Returns the pods that wait too long for a slot, or for the executor. Yields when to look again;
-// 0: when something happens.
+// Returns the pods that wait too long for a slot, or for the executor. Returns when to look
+// again; 0: when something happens.
 Millis Node::return_waiting(Millis now) {
   if (!connected_ || !in_charge(now) || (running_ < slots_ && !executor_in_trouble_)) return 0;
   for (; !waiting_.empty(); waiting_.pop_front()) {
@@ -427,8 +427,8 @@ void Node::executor_connected(const std::vector<Living>& living,
   lose_what_is_not(alive, now);
 }
 
-// Of what was under way with an earlier executor, what had not reached it waits again, and the rest
-// is lost.
+// Of what was under way with an earlier executor, what had not reached it waits again, and the
+// rest is lost.
 void Node::lose_what_is_not(const std::set<std::pair<PodId, uint16_t>>& alive, Millis now) {
   std::vector<PodId> all, again;
   for (const auto& [id, pod] : pods_) {

@@ -199,7 +199,7 @@ void World::boot() {
   view_->brief_with([&disk = c.disk](JobId id) { return storage::brief_job(disk, id); });
   std::vector<core::JobSummary> unloaded;
   auto recovered = storage::recover(c.disk, load, [&](core::JobSummary job) {
-    view_->load_unloaded(job);
+    view_->add_unloaded(job);
     unloaded.push_back(std::move(job));
   });
   MUSTER_CHECK(recovered.ok(), recovered.error().message);
@@ -217,9 +217,9 @@ void World::boot() {
                    .ok());
   actors::HeldAtStart held = actors::held_slots(*recovered);
   for (const storage::RecoveredJob& r : recovered->jobs) {
-    if (!r.job.state().forgotten) view_->load(r.job);
+    if (!r.job.state().forgotten) view_->add(r.job);
   }
-  view_->loaded(disk_.last_commit(), recovered->nodes);
+  view_->start_at(disk_.last_commit(), recovered->nodes);
   WallClock clock = [this] { return now_ms_; };
   c.journal = actors::spawn_journal(
       c.system, c.disk,

@@ -159,7 +159,7 @@ TEST_F(ServerTest, ATokenOfAnotherStartIsTooOld) {
   ListPage page{.limit = 1};
   page.version = 7;
   feed.admit(1, make_job("a", uid_of(1)));
-  view.loaded(1000, {});
+  view.start_at(1000, {});
   const Answer late = get(kPods + "?continue=" + continue_token(page, {"default", "a", 1, {}, 0}));
   EXPECT_EQ(late.code, 410);
   EXPECT_TRUE(late.is_status("Expired"));

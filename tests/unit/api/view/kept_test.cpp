@@ -185,7 +185,7 @@ TEST_F(P24View, ListsSelectInTheWordsOfBothGroups) {
 TEST_F(P24View, WatchesTellEachChangeAndTheEnd) {
   Query query{.kind = Kind::lease, .ns = "default"};
   put(lease_json("a"), core::KeptKind::lease);
-  Watch watch(view_, query, view_.ring_end(), true);
+  Watch watch(view_, query, view_.changes().end(), true);
   std::vector<std::string> told;
   auto pull = [&] {
     ASSERT_TRUE(watch.pull(

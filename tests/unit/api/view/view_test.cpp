@@ -125,15 +125,15 @@ TEST_F(ViewTest, NodesGoByNameAndNewestIncarnation) {
   EXPECT_EQ(count(Kind::node), 1u);
   EXPECT_EQ(view.node("n")->node->id, 2u);
   EXPECT_EQ(view.node_name(1), "n");
-  const uint64_t end = view.ring_end();
+  const uint64_t end = view.changes().end();
   auto beat = make_node(2, "n", core::NodeInfo::Health::ready);
   beat.heartbeat_ms = kStart + 5;
   view.nodes({beat});
-  EXPECT_EQ(view.ring_end(), end) << "a heartbeat is no change";
+  EXPECT_EQ(view.changes().end(), end) << "a heartbeat is no change";
   EXPECT_EQ(view.node("n")->node->heartbeat_ms, kStart + 5);
   beat.health = core::NodeInfo::Health::suspect;
   view.nodes({beat});
-  EXPECT_EQ(view.ring_end(), end + 1);
+  EXPECT_EQ(view.changes().end(), end + 1);
   auto row = make_node(2, "n", core::NodeInfo::Health::unknown);
   row.spec.unschedulable = true;
   feed.node(row);
@@ -221,7 +221,7 @@ class UnloadTest : public ViewTest {
 TEST_F(UnloadTest, AFinishedJobIsReadFromDisk) {
   for (JobId id = 1; id <= 20; ++id) finish(id, "j" + std::to_string(id));
   EXPECT_EQ(loads, 0) << "nobody asked";
-  EXPECT_EQ(view.unloaded(), std::pair(size_t{20}, size_t{0}));
+  EXPECT_EQ(view.jobs().unloaded_counts(), std::pair(size_t{20}, size_t{0}));
   auto shown = view.job("default", "j20");
   ASSERT_TRUE(shown);
   EXPECT_EQ(loads, 0) << "it has only just finished";
@@ -255,28 +255,28 @@ TEST_F(UnloadTest, P14OneThatCantBeReadFailsAlone) {
   for (JobId id = 1; id <= 20; ++id) finish(id, "j" + std::to_string(id));
   damaged = 3;
   EXPECT_FALSE(view.job("default", "j3"));
-  EXPECT_EQ(view.damage(Kind::job, "default", "j3"), "job j3: damaged");
-  EXPECT_EQ(view.damage(Kind::pod, "default", pod_name("j3", 3, {0, 0})), "job j3: damaged");
-  EXPECT_FALSE(view.damage(Kind::job, "default", "j4"));
-  EXPECT_FALSE(view.damage(Kind::job, "other", "j3"));
-  EXPECT_EQ(view.damaged(), 1u);
+  EXPECT_EQ(view.jobs().damage(Kind::job, "default", "j3"), "job j3: damaged");
+  EXPECT_EQ(view.jobs().damage(Kind::pod, "default", pod_name("j3", 3, {0, 0})), "job j3: damaged");
+  EXPECT_FALSE(view.jobs().damage(Kind::job, "default", "j4"));
+  EXPECT_FALSE(view.jobs().damage(Kind::job, "other", "j3"));
+  EXPECT_EQ(view.jobs().damaged(), 1u);
   EXPECT_TRUE(view.job("default", "j4"));
   EXPECT_EQ(count(Kind::job), 19u) << "a list goes on without it";
   EXPECT_EQ(count(Kind::pod), 19u);
   damaged = 0;
   EXPECT_TRUE(view.job("default", "j3")) << "the disk was repaired";
-  EXPECT_EQ(view.damaged(), 0u);
+  EXPECT_EQ(view.jobs().damaged(), 0u);
 }
 
 TEST_F(UnloadTest, P14OneThatIsQuarantinedSaysSo) {
-  view.load_damaged(7, make_job("broken", uid_of(7)), "its records are gone", kStart);
-  view.load_damaged(8, nullptr, "all of it is gone", kStart);
+  view.add_damaged(7, make_job("broken", uid_of(7)), "its records are gone", kStart);
+  view.add_damaged(8, nullptr, "all of it is gone", kStart);
   auto shown = view.job("default", "broken");
   ASSERT_TRUE(shown);
   const core::Condition* said = shown->job->condition(kDamaged);
   ASSERT_TRUE(said);
   EXPECT_EQ(said->message, "its records are gone");
-  EXPECT_EQ(view.damaged(), 2u);
+  EXPECT_EQ(view.jobs().damaged(), 2u);
 }
 
 TEST_F(UnloadTest, P17AListReadsWhatItTellsAndNoMore) {
@@ -326,7 +326,7 @@ TEST_F(UnloadTest, AChangeWakesItAsItWasBefore) {
   EXPECT_EQ(view.owner_version(1), committed.commit - 1) << "a watch may have told it so";
   EXPECT_EQ(shown->job->object().meta.labels.at("x"), "y");
   EXPECT_EQ(view.find({Kind::pod, 1, 0, {0, 0}})->version, version);
-  EXPECT_EQ(view.unloaded().first, 2u) << "it is unloaded again";
+  EXPECT_EQ(view.jobs().unloaded_counts().first, 2u) << "it is unloaded again";
 }
 
 TEST_F(UnloadTest, WhatIsGoneFromDiskIsNotShown) {

@@ -57,7 +57,7 @@ class WatchTest : public ::testing::Test {
 };
 
 TEST_F(WatchTest, TellsTheLifeOfAPod) {
-  Watch watch(view, query(Kind::pod), view.ring_end(), false);
+  Watch watch(view, query(Kind::pod), view.changes().end(), false);
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 1);
   EXPECT_EQ(pull(watch), Lines{"ADDED a/0#0 Pending v2"});
@@ -72,7 +72,7 @@ TEST_F(WatchTest, TellsTheLifeOfAPod) {
 TEST_F(WatchTest, P22SeesALabelComeAndGo) {
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 2);
-  Watch watch(view, query(Kind::pod, "queue=fast"), view.ring_end(), false);
+  Watch watch(view, query(Kind::pod, "queue=fast"), view.changes().end(), false);
   feed.records(1, {core::PodMetaSet{kStart, {0, 0}, {{true, "queue", "fast"}}}});
   EXPECT_EQ(pull(watch), Lines{"ADDED a/0#0 Pending v3"});
   feed.bind(1, {0, 0});
@@ -82,7 +82,7 @@ TEST_F(WatchTest, P22SeesALabelComeAndGo) {
 }
 
 TEST_F(WatchTest, NeverSkipsThatAPodWasThere) {
-  Watch watch(view, query(Kind::pod), view.ring_end(), false);
+  Watch watch(view, query(Kind::pod), view.changes().end(), false);
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 1);
   feed.bind(1, {0, 0});
@@ -92,7 +92,7 @@ TEST_F(WatchTest, NeverSkipsThatAPodWasThere) {
 }
 
 TEST_F(WatchTest, AlsoWhenItsTurnComesPieceByPiece) {
-  Watch watch(view, query(Kind::pod), view.ring_end(), false);
+  Watch watch(view, query(Kind::pod), view.changes().end(), false);
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 3);
   feed.records(1, {core::JobDeleted{kStart, true}});
@@ -110,7 +110,7 @@ TEST_F(WatchTest, AlsoWhenItsTurnComesPieceByPiece) {
 TEST_F(WatchTest, BeginsWithAllThatIsThere) {
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 2);
-  Watch watch(view, query(Kind::pod), view.ring_end(), true);
+  Watch watch(view, query(Kind::pod), view.changes().end(), true);
   EXPECT_EQ(pull(watch), (Lines{"ADDED a/0#0 Pending v2", "ADDED a/1#0 Pending v2"}));
   feed.bind(1, {1, 0});
   EXPECT_EQ(pull(watch), Lines{"MODIFIED a/1#0 Pending v3"});
@@ -119,7 +119,7 @@ TEST_F(WatchTest, BeginsWithAllThatIsThere) {
 TEST_F(WatchTest, WhatGoesBeforeItsTurnIsStillTold) {
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 2);
-  Watch watch(view, query(Kind::pod), view.ring_end(), true);
+  Watch watch(view, query(Kind::pod), view.changes().end(), true);
   EXPECT_EQ(pull(watch, 1), Lines{"ADDED a/0#0 Pending v2"});
   feed.records(1, {core::PodsStopping{kStart, {{{1, 0}, core::Counted::released}}}});
   EXPECT_EQ(pull(watch), (Lines{"ADDED a/1#0 Pending v2", "DELETED a/1#0 Pending v3"}));
@@ -137,7 +137,7 @@ TEST_F(WatchTest, ASeenVersionIsASafePlaceToGoOnFrom) {
 }
 
 TEST_F(WatchTest, TellsJobsAndThatANameIsUsedAgain) {
-  Watch watch(view, query(Kind::job), view.ring_end(), false);
+  Watch watch(view, query(Kind::job), view.changes().end(), false);
   feed.admit(1, make_job("a", uid_of(1)));
   feed.records(1, {core::JobDeleted{kStart, true}});
   feed.admit(2, make_job("a", uid_of(2)));
@@ -145,10 +145,10 @@ TEST_F(WatchTest, TellsJobsAndThatANameIsUsedAgain) {
 }
 
 TEST_F(WatchTest, LabelsAndNamesSelect) {
-  Watch mine(view, query(Kind::pod, "batch.kubernetes.io/job-name=b,team=blue"), view.ring_end(),
+  Watch mine(view, query(Kind::pod, "batch.kubernetes.io/job-name=b,team=blue"), view.changes().end(),
              false);
   Watch third(view, query(Kind::pod, "batch.kubernetes.io/job-completion-index in (2)"),
-              view.ring_end(), false);
+              view.changes().end(), false);
   feed.admit(1, make_job("a", uid_of(1)));
   feed.admit(2, make_job("b", uid_of(2)));
   feed.create(1, 0, 3);
@@ -161,8 +161,8 @@ TEST_F(WatchTest, APodBeginsAndCeasesToMatchItsPhase) {
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 1);
   feed.node(make_node(1, "n1", core::NodeInfo::Health::ready));
-  Watch running(view, query(Kind::pod, "", "status.phase=Running"), view.ring_end(), false);
-  Watch there(view, query(Kind::pod, "", "spec.nodeName=n1"), view.ring_end(), false);
+  Watch running(view, query(Kind::pod, "", "status.phase=Running"), view.changes().end(), false);
+  Watch there(view, query(Kind::pod, "", "spec.nodeName=n1"), view.changes().end(), false);
   EXPECT_EQ(pull(running), Lines{});
   feed.bind(1, {0, 0});
   EXPECT_EQ(pull(there), Lines{"ADDED a/0#0 Pending v4"});
@@ -176,8 +176,8 @@ TEST_F(WatchTest, APodBeginsAndCeasesToMatchItsPhase) {
 }
 
 TEST_F(WatchTest, NodesAndEvents) {
-  Watch nodes(view, query(Kind::node), view.ring_end(), false);
-  Watch events(view, query(Kind::event, "", "involvedObject.name=a"), view.ring_end(), false);
+  Watch nodes(view, query(Kind::node), view.changes().end(), false);
+  Watch events(view, query(Kind::event, "", "involvedObject.name=a"), view.changes().end(), false);
   feed.node(make_node(1, "n", core::NodeInfo::Health::ready));
   EXPECT_EQ(pull(nodes), Lines{"ADDED n v1"});
   view.nodes({make_node(1, "n", core::NodeInfo::Health::lost)});

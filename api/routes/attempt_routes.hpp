@@ -1,0 +1,27 @@
+// The history of a job's attempts, the log of any of them, and why a job or an index is where it
+// is: read from disk, also when the Pods are no longer kept.
+#pragma once
+
+#include "api/routes/log_routes.hpp"
+#include "api/routes/resource.hpp"
+
+#include <cstdint>
+#include <optional>
+
+namespace muster::api {
+
+class AttemptRoutes final : private Resource {
+ public:
+  using Resource::Promise;
+  AttemptRoutes(const RouteContext& context, LogRoutes& logs) : Resource(context), logs_(logs) {}
+  Promise list(Exchange& exchange, const Shown& job);
+  Promise log(Exchange& exchange, const Shown& job);
+  Promise why(Exchange& exchange, const Shown& job);
+
+ private:
+  Result<std::optional<core::Pod>> last_attempt(const core::Job& job, uint32_t index);
+
+  LogRoutes& logs_;
+};
+
+}  // namespace muster::api

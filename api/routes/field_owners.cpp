@@ -1,0 +1,99 @@
+#include "api/routes/field_owners.hpp"
+
+#include "api/kube/fields.hpp"
+#include "api/view/object_json.hpp"
+#include "text/json_text.hpp"
+
+#include <memory>
+#include <utility>
+
+namespace muster::api {
+namespace {
+
+// What the server added to a new job by itself, as an object: selector and generated labels.
+// Defaults are the creator's.
+std::string generated_parts(const core::JobObject& job, const Json& said) {
+  const Json whole = Json::parse(job.json);
+  Json parts = Json::object();
+  if (const Json* selector = find_path(whole, {"spec", "selector"});
+      selector && !find_path(said, {"spec", "selector"}))
+    parts["spec"]["selector"] = *selector;
+  auto labels = [](const Json& object, Json& to, const Json* written) {
+    const Json* all = find_path(object, {"metadata", "labels"});
+    if (!all) return;
+    for (const auto& [key, value] : all->items())
+      if (!written || !written->contains(key)) to["metadata"]["labels"][key] = value;
+  };
+  labels(whole, parts, find_path(said, {"metadata", "labels"}));
+  labels(whole["spec"]["template"], parts["spec"]["template"],
+         find_path(said, {"spec", "template", "metadata", "labels"}));
+  return parts.dump();
+}
+
+}  // namespace
+
+Result<WriteOptions> apply_options(const Url& url) {
+  auto options = write_options(url);
+  if (options.ok() && options->field_manager.empty())
+    return Error{Errc::invalid, "fieldManager: Required value: is required for apply patch", {}};
+  return options;
+}
+
+// The object that is applied, as JSON.
+Result<std::string> applied_object(const std::string& body) {
+  auto text = body_json(body, "application/yaml");
+  if (!text.ok()) return text.error();
+  auto parsed = parse_json(*text);
+  if (!parsed.ok()) return parsed.error();
+  const Json& json = parsed->value;
+  if (!json.is_object())
+    return Error{Errc::invalid, "the body has to be one object, as YAML or JSON", {}};
+  for (const char* name : {"apiVersion", "kind"})
+    if (!json.contains(name))
+      return Error{Errc::invalid, std::string(name) + ": Required value: of an applied object", {}};
+  if (const Json* managed = find_path(json, {"metadata", "managedFields"});
+      managed && !managed->is_null() && *managed != Json::array())
+    return Error{Errc::invalid, "metadata.managedFields must be nil", {}};
+  return std::move(*text);
+}
+
+Json node_document(const Shown& shown) {
+  Json json(node_json(*shown.node, shown.version));
+  json.erase("status");
+  return json;
+}
+
+std::string managers_text(const Json& object) {
+  const Json* list = find_path(object, {"metadata", "managedFields"});
+  return list ? list->dump(-1, ' ', false, Json::error_handler_t::replace) : "";
+}
+
+core::JobObjectPtr tracked(core::JobObjectPtr job, const std::string& before,
+                           const Writer& writer) {
+  if (job->json == before) return job;
+  Json document = Json::parse(job->json);
+  track_update("Job", Json::parse(before, nullptr, false), document, writer);
+  auto with = std::make_shared<core::JobObject>(*job);
+  with->json = document.dump();
+  return with;
+}
+
+core::JobObjectPtr tracked_new(core::JobObjectPtr job, const Json& said, const Writer& writer) {
+  return tracked(job, generated_parts(*job, said), writer);
+}
+
+core::NodeSpec tracked(core::NodeSpec spec, const Shown& seen, const Json& said,
+                       const Writer& writer) {
+  core::NodeInfo changed = *seen.node;
+  changed.spec = spec;
+  Shown shown = seen;
+  shown.node = &changed;
+  Json after = node_document(shown);
+  if (const Json* managers = find_path(said, {"metadata", "managedFields"}))
+    after["metadata"]["managedFields"] = *managers;
+  track_update("Node", node_document(seen), after, writer);
+  spec.managers = managers_text(after);
+  return spec;
+}
+
+}  // namespace muster::api

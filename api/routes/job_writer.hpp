@@ -1,0 +1,100 @@
+// JobWriter: the one way by which a job is created or changed, for all routes that do.
+//
+// Look at the job in the View, make the new one, judge it, and hand both to the Backend, which
+// refuses when the job is another one by then; then it is made anew. What takes long to judge is
+// judged beside the API thread.
+#pragma once
+
+#include "api/kube/manifest.hpp"
+#include "api/routes/resource.hpp"
+#include "api/routes/writes.hpp"
+
+#include <kj/debug.h>
+
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace muster::api {
+
+// A job as whoever changes it sees it.
+struct SeenJob {
+  std::shared_ptr<const core::Job> job;
+  uint64_t version = 0;        // of the View
+  uint64_t own_version = 0;    // of the job
+  uint64_t since = 0;          // Shown::since
+  uint64_t owner_version = 0;  // View::owner_version
+};
+struct MadeJob {
+  core::JobObjectPtr job;
+  std::vector<std::string> warnings;
+};
+
+// Bytes that are judged on the API thread itself.
+constexpr size_t kHereMax = 32u << 10;
+
+// The parts of the status that the rules of an update look at.
+core::ObservedStatus observed(const core::Job& job);
+
+class JobWriter : protected Resource {
+ protected:
+  using Resource::Resource;
+  // Makes the new object from the one that is there; on any thread.
+  using MakeJob = std::function<Result<MadeJob>(const SeenJob& seen)>;
+  // Answers once the change is shown (or pretended).
+  using Respond = std::function<Promise(const Shown&)>;
+
+  // A new job, judged.
+  struct Admitted {
+    std::optional<Error> refused;
+    core::JobObjectPtr job;
+    std::string name;  // also of one that is refused
+    std::vector<std::string> warnings;
+  };
+  // `writer`: who created it; nullptr: its managers are known already, it was applied.
+  static Admitted admitted(Result<ParsedJob> parsed, const Admission& admission,
+                           const Writer* writer);
+  Promise admit(Exchange& exchange, const Target& target, Admitted admitted, bool dry,
+                std::function<Promise()> when_exists);
+  // `sent`: bytes that the client sent.
+  Promise change(Exchange& exchange, const Target& target, size_t sent, bool dry, MakeJob make,
+                 Respond respond, int tries = kWriteTries);
+
+  // Runs work() beside this thread if it has so many bytes to look at that it would hold it up.
+  template <class T>
+  kj::Promise<T> aside(size_t bytes, std::function<T()> work) {
+    if (bytes <= kHereMax) return work();
+    auto result = std::make_shared<std::optional<T>>();
+    auto failed = std::make_shared<std::string>();
+    auto paf = kj::newPromiseAndFulfiller<T>();
+    auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<T>>>(kj::mv(paf.fulfiller));
+    backend_.compute(
+        [result, failed, work = std::move(work)] {
+          try {
+            *result = work();
+          } catch (const std::exception& e) {
+            *failed = e.what();
+          }
+        },
+        [result, failed, fulfiller] {
+          if (*result)
+            (*fulfiller)->fulfill(std::move(**result));
+          else
+            (*fulfiller)->reject(KJ_EXCEPTION(FAILED, failed->c_str()));
+        });
+    return kj::mv(paf.promise);
+  }
+
+  // A copy when it is judged beside this thread, else the View's own.
+  SeenJob seen_job(const Shown& shown, size_t bytes) const {
+    return {bytes <= kHereMax ? std::shared_ptr<const core::Job>(shown.job, [](auto) {})
+                              : std::make_shared<const core::Job>(*shown.job),
+            view_.version(), shown.version, shown.since, view_.owner_version(shown.job->id())};
+  }
+};
+
+}  // namespace muster::api

@@ -1,0 +1,23 @@
+// Nodes: cordon, taints, labels and annotations; apply; delete.
+#pragma once
+
+#include "api/routes/resource.hpp"
+
+#include <functional>
+
+namespace muster::api {
+
+class NodeRoutes final : private Resource {
+ public:
+  using Resource::Promise;
+  explicit NodeRoutes(const RouteContext& context) : Resource(context) {}
+  Promise write(Exchange& exchange, const Target& target, const std::string& body);
+  Promise apply(Exchange& exchange, const Target& target, const std::string& body);
+  Promise remove(Exchange& exchange, const Target& target, const std::string& body);
+
+ private:
+  using MakeNode = std::function<Result<core::NodeSpec>(const Shown& seen)>;
+  Promise change(Exchange& exchange, const Target& target, bool dry, MakeNode make, int tries);
+};
+
+}  // namespace muster::api

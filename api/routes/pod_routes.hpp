@@ -1,0 +1,22 @@
+// Pods: delete, evict, labels and annotations, and conditions through their status.
+#pragma once
+
+#include "api/routes/resource.hpp"
+
+namespace muster::api {
+
+class PodRoutes final : private Resource {
+ public:
+  using Resource::Promise;
+  explicit PodRoutes(const RouteContext& context) : Resource(context) {}
+  Promise write(Exchange& exchange, const Target& target, const std::string& body);
+  Promise remove(Exchange& exchange, const Target& target, const std::string& body);
+  Promise evict(Exchange& exchange, const Target& target, const std::string& body);
+
+ private:
+  Promise delete_pod(Exchange& exchange, const Target& target, const DeleteOptions& options,
+                     bool evict);
+  Promise pod_or_success(Exchange& exchange, const Target& target, const std::string& uid);
+};
+
+}  // namespace muster::api

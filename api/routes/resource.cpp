@@ -1,0 +1,57 @@
+#include "api/routes/resource.hpp"
+
+#include "api/view/object_json.hpp"
+#include "text/time_text.hpp"
+
+#include <cstdio>
+#include <string_view>
+
+namespace muster::api {
+
+kj::Promise<void> Resource::respond(Exchange& exchange, const Shown& shown, int code) {
+  std::string text;
+  renderer_.whole(text, shown, exchange.form());
+  return exchange.send(code, text + "\n");
+}
+
+std::optional<Shown> Resource::find(const Target& target) const {
+  switch (target.kind) {
+    case Kind::job:
+      return view_.job(target.ns, target.name);
+    case Kind::pod:
+      return view_.pod(target.ns, target.name);
+    case Kind::node:
+      return view_.node(target.name);
+    case Kind::event:
+      return view_.event(target.ns, target.name);
+    case Kind::lease:
+      return view_.kept(core::KeptKind::lease, target.ns, target.name);
+  }
+  return std::nullopt;
+}
+
+Writer Resource::writer(const Exchange& exchange, const WriteOptions& options, Kind kind,
+                        const std::string& subresource) const {
+  return {manager_name(options, exchange.user_agent), api_version(kind), time_text(options_.now()),
+          subresource};
+}
+
+std::string Resource::random_uid() const {
+  const uint64_t a = options_.random(), b = options_.random();
+  char text[37];
+  snprintf(text, sizeof text, "%08x-%04x-4%03x-%04x-%012llx", static_cast<unsigned>(a >> 32),
+           static_cast<unsigned>(a >> 16 & 0xffff), static_cast<unsigned>(a & 0xfff),
+           static_cast<unsigned>(0x8000 | (b >> 48 & 0x3fff)),
+           static_cast<unsigned long long>(b & 0xffffffffffffu));
+  return text;
+}
+
+std::string Resource::random_suffix() const {
+  constexpr std::string_view kAlphabet = "bcdfghjklmnpqrstvwxz2456789";
+  uint64_t n = options_.random();
+  std::string text;
+  for (int i = 0; i < 5; ++i, n /= kAlphabet.size()) text += kAlphabet[n % kAlphabet.size()];
+  return text;
+}
+
+}  // namespace muster::api

@@ -1,0 +1,61 @@
+// Resource: what the routes of each resource are made of. A class per resource derives from it and
+// has its answers; Routes (routes.hpp) chooses among them.
+#pragma once
+
+#include "api/kube/managed_fields.hpp"
+#include "api/routes/backend.hpp"
+#include "api/routes/exchange.hpp"
+#include "api/routes/server_options.hpp"
+#include "api/routes/streams.hpp"
+#include "api/routes/target.hpp"
+#include "api/routes/write_options.hpp"
+#include "api/view/view.hpp"
+
+#include <optional>
+#include <string>
+
+namespace muster::api {
+
+// All of it outlives the routes.
+struct RouteContext {
+  StreamContext& streams;
+  const View& view;
+  Backend& backend;
+  Renderer& renderer;
+  const ServerOptions& options;
+};
+
+class Resource {
+ public:
+  Resource(const Resource&) = delete;
+  Resource& operator=(const Resource&) = delete;
+
+ protected:
+  using Promise = kj::Promise<void>;
+
+  explicit Resource(const RouteContext& context)
+      : streams_(context.streams),
+        view_(context.view),
+        backend_(context.backend),
+        renderer_(context.renderer),
+        options_(context.options) {}
+  ~Resource() = default;
+
+  // The object as the client wants it rendered.
+  Promise respond(Exchange& exchange, const Shown& shown, int code = 200);
+  std::optional<Shown> find(const Target& target) const;
+  // Who writes, for the managed fields.
+  Writer writer(const Exchange& exchange, const WriteOptions& options, Kind kind,
+                const std::string& subresource = "") const;
+  std::string random_uid() const;
+  // Five characters for a generated name.
+  std::string random_suffix() const;
+
+  StreamContext& streams_;
+  const View& view_;
+  Backend& backend_;
+  Renderer& renderer_;
+  const ServerOptions& options_;
+};
+
+}  // namespace muster::api

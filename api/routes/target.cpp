@@ -1,0 +1,84 @@
+#include "api/routes/target.hpp"
+
+#include <string_view>
+#include <vector>
+
+namespace muster::api {
+
+std::optional<Target> Target::of(const Url& url) {
+  const std::vector<std::string>& p = url.path;
+  size_t at = 0;
+  bool batch = false;
+  std::string_view only;  // the resource of a group that has one
+  if (p.size() >= 3 && p[0] == "api" && p[1] == "v1") {
+    at = 2;
+  } else if (p.size() >= 4 && p[0] == "apis" && p[1] == "batch" && p[2] == "v1") {
+    at = 3;
+    batch = true;
+  } else if (p.size() >= 4 && p[0] == "apis" && p[2] == "v1" &&
+             (p[1] == "coordination.k8s.io" || p[1] == "events.k8s.io")) {
+    at = 3;
+    only = p[1] == "events.k8s.io" ? "events" : "leases";
+  } else {
+    return std::nullopt;
+  }
+  Target target;
+  if (p[at] == "namespaces") {
+    if (p.size() < at + 3) return std::nullopt;
+    target.ns = p[at + 1];
+    at += 2;
+  }
+  const std::string& resource = p[at++];
+  if (!only.empty() && resource != only) return std::nullopt;
+  if (resource == "leases" && !only.empty())
+    target.kind = Kind::lease;
+  else if (batch && resource == "jobs")
+    target.kind = Kind::job;
+  else if (!batch && resource == "pods")
+    target.kind = Kind::pod;
+  else if (!batch && resource == "events")
+    target.kind = Kind::event;
+  else if (!batch && resource == "nodes" && target.ns.empty())
+    target.kind = Kind::node;
+  else
+    return std::nullopt;
+  if (at == p.size()) return target;
+  if (target.ns.empty() && target.kind != Kind::node) return std::nullopt;
+  target.name = p[at++];
+  if (at == p.size()) return target;
+  target.sub = p[at++];
+  if (at != p.size()) return std::nullopt;
+  const bool known = target.sub == "log" || target.sub == "eviction" ? target.kind == Kind::pod
+                     : target.sub == "scale"                         ? target.kind == Kind::job
+                                             : target.sub == "status" && !target.is_kept();
+  if (!known) return std::nullopt;
+  return target;
+}
+
+std::string allowed(const Target& target) {
+  const bool job = target.kind == Kind::job, pod = target.kind == Kind::pod;
+  if (target.sub == "log") return "GET";
+  if (target.sub == "eviction") return "POST";
+  if (target.sub == "status" && target.kind == Kind::node) return "GET";
+  if (!target.sub.empty()) return "GET, PATCH, PUT";
+  if (!target.name.empty()) return "DELETE, GET, PATCH, PUT";
+  if (target.ns.empty()) return "GET";
+  return job || target.is_kept() ? "DELETE, GET, POST" : pod ? "DELETE, GET" : "GET";
+}
+
+std::optional<MusterTarget> MusterTarget::of(const Url& url) {
+  const std::vector<std::string>& p = url.path;
+  if (p.size() < 4 || p[0] != "apis" || p[1] != "muster.dev" || p[2] != "v1") return std::nullopt;
+  MusterTarget target;
+  target.what = p.back();
+  for (const char* what : {"nodes", "backups", "verification"})
+    if (p.size() == 4 && target.what == what) return target;
+  if (p.size() != 8 || p[3] != "namespaces" || p[5] != "jobs") return std::nullopt;
+  target.ns = p[4];
+  target.job = p[6];
+  for (const char* what : {"indexes", "attempts", "log", "why"})
+    if (target.what == what) return target;
+  return std::nullopt;
+}
+
+}  // namespace muster::api
