@@ -202,7 +202,7 @@ void JobActor::act(const core::LaunchPods& order, const Durable& durable) {
   for (const auto& [pod, node, link] : order.pods) {
     // An order that the same batch overtook (the pod was stopped or has ended since) is void.
     auto it = job_.state().open.find(pod);
-    if (it == job_.state().open.end() || it->second.stopping_ms != 0) continue;
+    if (it == job_.state().open.end() || it->second.stopping_at) continue;
     Follower& by = follower(pod.index);
     by.pods.insert_or_assign(pod, Follower::Pod{durable, link, false});
     send(by.actor, FollowLaunch{pod, node, link, job_.object_ptr(), durable});
@@ -218,8 +218,8 @@ void JobActor::follow_kill(Follower& by, PodKey pod, NodeId node, const Durable&
   by.pods.try_emplace(pod, Follower::Pod{durable}).first->second.killing = true;
   const core::Pod& open = job_.state().open.at(pod);
   Millis grace_ms =
-      open.grace_ms >= 0 ? open.grace_ms : job_.spec().pod.termination_grace_s.value_or(30) * 1000;
-  send(by.actor, FollowKill{pod, node, open.stopping_ms + grace_ms, durable});
+      open.grace_ms ? *open.grace_ms : job_.spec().pod.termination_grace_s.value_or(30) * 1000;
+  send(by.actor, FollowKill{pod, node, open.stopping_at.value_or(0) + grace_ms, durable});
 }
 
 void JobActor::ask_slots(const core::AskSlots& order) {
@@ -319,7 +319,7 @@ void JobActor::respawn(const caf::down_msg& down) {
     by.pods.insert_or_assign(pod, followed);
     if (followed.killing)
       follow_kill(by, pod, open->second.node, followed.durable);
-    else if (open->second.started_ms == 0)
+    else if (!open->second.started_at)
       send(by.actor, FollowLaunch{pod, open->second.node, followed.link, job_.object_ptr(),
                                   followed.durable});
   }

@@ -124,7 +124,7 @@ class Registry : public registry_actor::base {
     if (!r.job.hidden()) names_[{meta.ns, meta.name}] = id;
     const core::JobState& state = r.job.state();
     bool over = state.open.empty() && (r.job.finished() || state.orphaned) &&
-                (state.deleted_ms == 0 || state.orphaned);
+                (!state.deleted_at || state.orphaned);
     if (over) {
       entry.finished_ms = core::summary_of(r.job).finished_ms;
       finished_.insert({entry.finished_ms, id});

@@ -173,7 +173,7 @@ Result<Command> command_of(const PodTemplate& job, const core::Container& contai
   set("MUSTER_POD_UID", names.uid);
   set("MUSTER_NODE_NAME", node.node_name);
   set("MUSTER_ATTEMPT", std::to_string(pod.attempt));
-  set("MUSTER_COMPLETIONS", job.completions >= 0 ? std::to_string(job.completions) : "");
+  set("MUSTER_COMPLETIONS", job.completions ? std::to_string(*job.completions) : "");
   set("MUSTER_PARALLELISM", std::to_string(job.parallelism));
   for (const auto& [resource, numbers] : devices) {
     std::string list = list_of(numbers);

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,7 +27,7 @@ struct PodTemplate {
   std::string job_uid;
   std::string ns;
   bool indexed = false;
-  int32_t completions = -1;  // -1: absent
+  std::optional<int32_t> completions;
   int32_t parallelism = 0;
   Millis grace_ms = 0;
   bool restarts = false;  // restartPolicy OnFailure

@@ -81,21 +81,22 @@ void write_pods(const std::vector<PodId>& pods, capnp::List<wire::PodId>::Builde
 }
 
 PodTemplate read_template(wire::PodTemplate::Reader in) {
-  PodTemplate out{.job = in.getJob(),
-                  .generation = in.getGeneration(),
-                  .job_name = to_string(in.getJobName()),
-                  .job_uid = to_string(in.getJobUid()),
-                  .ns = to_string(in.getNamespace()),
-                  .indexed = in.getIndexed(),
-                  .completions = in.getCompletions(),
-                  .parallelism = in.getParallelism(),
-                  .grace_ms = in.getGraceMs(),
-                  .restarts = in.getRestartPolicy() == "OnFailure",
-                  .restart_delay_ms = in.getRestartDelayMs(),
-                  .active_deadline_ms = in.getActiveDeadlineMs(),
-                  .init_containers = in.getInitContainers().size(),
-                  .labels = read_pairs(in.getLabels()),
-                  .annotations = read_pairs(in.getAnnotations())};
+  PodTemplate out{
+      .job = in.getJob(),
+      .generation = in.getGeneration(),
+      .job_name = to_string(in.getJobName()),
+      .job_uid = to_string(in.getJobUid()),
+      .ns = to_string(in.getNamespace()),
+      .indexed = in.getIndexed(),
+      .completions = in.getCompletions() < 0 ? std::nullopt : std::optional(in.getCompletions()),
+      .parallelism = in.getParallelism(),
+      .grace_ms = in.getGraceMs(),
+      .restarts = in.getRestartPolicy() == "OnFailure",
+      .restart_delay_ms = in.getRestartDelayMs(),
+      .active_deadline_ms = in.getActiveDeadlineMs(),
+      .init_containers = in.getInitContainers().size(),
+      .labels = read_pairs(in.getLabels()),
+      .annotations = read_pairs(in.getAnnotations())};
   for (auto container : in.getInitContainers()) out.containers.push_back(read_container(container));
   for (auto container : in.getContainers()) out.containers.push_back(read_container(container));
   out.plan = plan_of(out);

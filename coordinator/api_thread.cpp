@@ -141,7 +141,7 @@ class Thread final : public ApiThread, public api::Backend {
     ask(meta, std::move(write), std::move(done));
   }
 
-  void delete_pods(JobId job, std::vector<PodKey> pods, bool evict, Millis grace_ms,
+  void delete_pods(JobId job, std::vector<PodKey> pods, bool evict, std::optional<Millis> grace_ms,
                    std::function<void(Status)> done) override {
     auto why = evict ? core::PodsDeletion::Why::eviction : core::PodsDeletion::Why::owner;
     ask(job, core::PodsDeletion{0, std::move(pods), why, grace_ms}, std::move(done));

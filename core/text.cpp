@@ -77,8 +77,8 @@ std::string condition_text(const PodCondition& c) {
   return " " + c.type + "=" + c.status + (c.reason.empty() ? "" : "/" + c.reason);
 }
 
-std::string grace_text(Millis grace_ms) {
-  return grace_ms < 0 ? "" : " grace=" + std::to_string(grace_ms) + "ms";
+std::string grace_text(const std::optional<Millis>& grace_ms) {
+  return grace_ms ? " grace=" + std::to_string(*grace_ms) + "ms" : "";
 }
 
 std::string meta_text(const PodMetaChange& change) {
@@ -158,7 +158,7 @@ struct RecordText {
     std::string text = "JobSpecChanged " + this_job() +
                        " generation=" + std::to_string(r.generation) +
                        " parallelism=" + std::to_string(r.parallelism);
-    if (r.completions >= 0) text += " completions=" + std::to_string(r.completions);
+    if (r.completions) text += " completions=" + std::to_string(*r.completions);
     return text;
   }
   std::string operator()(const JobStarted&) { return "JobStarted " + this_job(); }
@@ -223,8 +223,8 @@ struct RecordText {
     return text;
   }
   std::string operator()(const FinishDecided& r) {
-    return "FinishDecided " + this_job() + (r.success ? " success " : " failure ") + r.reason +
-           " " + quoted(r.message);
+    return "FinishDecided " + this_job() + (r.success ? " success " : " failure ") +
+           std::string(name(r.reason)) + " " + quoted(r.message);
   }
   std::string operator()(const JobFinished&) { return "JobFinished " + this_job(); }
   std::string operator()(const JobDeleted& r) {
@@ -396,7 +396,7 @@ std::string status_text(const Job& job) {
   if (!s.deferred.empty()) text += " deferred=" + std::to_string(s.deferred.size());
   if (!s.completed.empty()) text += " completed=" + s.completed.text();
   if (!s.failed_indexes.empty()) text += " failed-indexes=" + s.failed_indexes.text();
-  for (const auto& condition : s.conditions) text += " " + condition.type;
+  for (const auto& condition : s.conditions) text += " " + std::string(name(condition.type));
   return text;
 }
 

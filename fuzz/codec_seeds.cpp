@@ -52,7 +52,8 @@ core::JobState state() {
   s.generation = 2;
   s.parallelism = 3;
   s.completions = 9;
-  s.admitted_ms = s.start_ms = s.last_record_ms = kNow;
+  s.admitted_ms = s.last_record_ms = kNow;
+  s.started_at = kNow;
   s.completed.insert_range(1, 4);
   s.failed_indexes.insert(7);
   s.succeeded = 4;

@@ -56,13 +56,13 @@ struct Writer {
     auto admitted = out.initJobAdmitted();
     admitted.setGeneration(r.object->meta.generation);
     admitted.setParallelism(r.object->spec.parallelism.value_or(1));
-    admitted.setCompletions(r.object->spec.completions.value_or(-1));
+    admitted.setCompletions(completions(r.object->spec.completions));
   }
   void operator()(const core::JobSpecChanged& r) {
     auto changed = out.initJobSpecChanged();
     changed.setGeneration(r.generation);
     changed.setParallelism(r.parallelism);
-    changed.setCompletions(r.completions);
+    changed.setCompletions(completions(r.completions));
   }
   void operator()(const core::JobStarted&) { out.setJobStarted(); }
   void operator()(const core::PodsCreated& r) {
@@ -111,7 +111,7 @@ struct Writer {
     for (uint32_t i = 0; i < r.ends.size(); ++i) {
       const auto& one = r.ends[i];
       // Fail to compile when an end gets a member that is not written below.
-      [[maybe_unused]] const auto& [pod, end, pid, restarts, started_ms, counted, fails_index,
+      [[maybe_unused]] const auto& [pod, end, pid, restarts, started_at, counted, fails_index,
                                     action] = one;
       [[maybe_unused]] const auto& [cause, exit_code, signal, ended_at, message, containers] = end;
       auto to = list[i];
@@ -122,7 +122,7 @@ struct Writer {
       to.setPid(one.pid);
       to.setRestarts(one.restarts);
       to.setEnded(instant(one.end.ended_at, r.at_ms));
-      to.setStarted(instant(one.started_ms, r.at_ms));
+      to.setStarted(instant(one.started_at, r.at_ms));
       to.setCause(wire::to_wire(one.end.cause));
       to.setCounted(wire_enum<wire::Counted>(one.counted));
       to.setFailsIndex(one.fails_index);
@@ -177,7 +177,7 @@ struct Writer {
   void operator()(const core::FinishDecided& r) {
     auto decided = out.initFinishDecided();
     decided.setSuccess(r.success);
-    decided.setReason(text(r.reason));
+    decided.setReason(text(name(r.reason)));
     decided.setMessage(text(r.message));
   }
   void operator()(const core::JobFinished&) { out.setJobFinished(); }
@@ -258,7 +258,7 @@ core::PodsEnded ended_back(wire::Record::Reader in) {
                               .containers = containers_back(one.getContainers(), r.at_ms)},
                       .pid = one.getPid(),
                       .restarts = one.getRestarts(),
-                      .started_ms = instant_back(one.getStarted(), r.at_ms),
+                      .started_at = optional_instant_back(one.getStarted(), r.at_ms),
                       .counted = counted_back(one.getCounted()),
                       .fails_index = one.getFailsIndex(),
                       .action = action_back(one.getAction())});
@@ -316,7 +316,7 @@ core::Record record_back(wire::Record::Reader in) {
       return stopping_back(in);
     case wire::Record::FINISH_DECIDED: {
       auto decided = in.getFinishDecided();
-      return core::FinishDecided{at_ms, decided.getSuccess(), text_back(decided.getReason()),
+      return core::FinishDecided{at_ms, decided.getSuccess(), reason_back(decided.getReason()),
                                  text_back(decided.getMessage())};
     }
     case wire::Record::JOB_FINISHED:

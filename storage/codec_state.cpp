@@ -87,12 +87,12 @@ void write_pod(const core::Pod& pod, Millis base_ms, wire::Pod::Builder to) {
   to.setCreated(instant(pod.created_ms, base_ms));
   to.setNode(pod.node);
   to.setBound(instant(pod.bound_ms, pod.created_ms));
-  to.setStarted(instant(pod.started_ms, pod.created_ms));
+  to.setStarted(instant(pod.started_at, pod.created_ms));
   to.setPid(pod.pid);
   to.setRestarts(pod.restarts);
   to.setFailures(pod.failures);
   to.setIgnored(pod.ignored);
-  to.setStopping(instant(pod.stopping_ms, pod.created_ms));
+  to.setStopping(instant(pod.stopping_at, pod.created_ms));
   to.setCounted(wire_enum<wire::Counted>(pod.counted));
   to.setIsEnded(pod.ended);
   to.setCause(wire::to_wire(pod.end.cause));
@@ -118,12 +118,12 @@ core::Pod pod_back(wire::Pod::Reader in, Millis base_ms) {
   pod.created_ms = instant_back(in.getCreated(), base_ms);
   pod.node = in.getNode();
   pod.bound_ms = instant_back(in.getBound(), pod.created_ms);
-  pod.started_ms = instant_back(in.getStarted(), pod.created_ms);
+  pod.started_at = optional_instant_back(in.getStarted(), pod.created_ms);
   pod.pid = in.getPid();
   pod.restarts = in.getRestarts();
   pod.failures = in.getFailures();
   pod.ignored = in.getIgnored();
-  pod.stopping_ms = instant_back(in.getStopping(), pod.created_ms);
+  pod.stopping_at = optional_instant_back(in.getStopping(), pod.created_ms);
   pod.counted = counted_back(in.getCounted());
   pod.ended = in.getIsEnded();
   pod.end = {.cause = cause_back(in.getCause()),
@@ -163,11 +163,11 @@ core::JobState state_back(wire::JobSnapshot::Reader in) {
   const Millis base_ms = s.last_record_ms = in.getLastRecordMs();
   s.generation = in.getGeneration();
   s.parallelism = in.getParallelism();
-  s.completions = in.getCompletions();
+  s.completions = completions_back(in.getCompletions());
   s.admitted_ms = instant_back(in.getAdmitted(), base_ms);
-  s.start_ms = instant_back(in.getStart(), base_ms);
-  s.completion_ms = instant_back(in.getCompletion(), base_ms);
-  s.deleted_ms = instant_back(in.getDeleted(), base_ms);
+  s.started_at = optional_instant_back(in.getStart(), base_ms);
+  s.completed_at = optional_instant_back(in.getCompletion(), base_ms);
+  s.deleted_at = optional_instant_back(in.getDeleted(), base_ms);
   s.background_deleted = in.getBackgroundDeleted();
   s.orphaned = in.getOrphaned();
   s.deletion_waits = in.getDeletionWaits();
@@ -175,10 +175,10 @@ core::JobState state_back(wire::JobSnapshot::Reader in) {
   s.forgotten = in.getForgotten();
   s.synced = in.getSynced();
   for (auto condition : in.getConditions()) {
-    s.conditions.push_back({.type = text_back(condition.getType()),
+    s.conditions.push_back({.type = type_back(condition.getType()),
                             .status = condition.getStatus(),
                             .at_ms = instant_back(condition.getAt(), base_ms),
-                            .reason = text_back(condition.getReason()),
+                            .reason = reason_back(condition.getReason()),
                             .message = text_back(condition.getMessage())});
   }
   s.completed = set_back(in.getCompleted());
@@ -226,12 +226,12 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
   out.setSequence(sequence);
   out.setGeneration(state.generation);
   out.setParallelism(state.parallelism);
-  out.setCompletions(state.completions);
+  out.setCompletions(codec::completions(state.completions));
   out.setLastRecordMs(base_ms);
   out.setAdmitted(instant(state.admitted_ms, base_ms));
-  out.setStart(instant(state.start_ms, base_ms));
-  out.setCompletion(instant(state.completion_ms, base_ms));
-  out.setDeleted(instant(state.deleted_ms, base_ms));
+  out.setStart(instant(state.started_at, base_ms));
+  out.setCompletion(instant(state.completed_at, base_ms));
+  out.setDeleted(instant(state.deleted_at, base_ms));
   out.setBackgroundDeleted(state.background_deleted);
   out.setOrphaned(state.orphaned);
   out.setDeletionWaits(state.deletion_waits);
@@ -242,10 +242,10 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
   auto conditions_out = out.initConditions(static_cast<uint32_t>(state.conditions.size()));
   for (const auto& condition : state.conditions) {
     auto to = conditions_out[i++];
-    to.setType(text(condition.type));
+    to.setType(text(name(condition.type)));
     to.setStatus(condition.status);
     to.setAt(instant(condition.at_ms, base_ms));
-    to.setReason(text(condition.reason));
+    to.setReason(text(name(condition.reason)));
     to.setMessage(text(condition.message));
   }
   write_set(state.completed, [&out](uint32_t n) { return out.initCompleted(n); });

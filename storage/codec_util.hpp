@@ -17,6 +17,7 @@
 #include <kj/io.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -79,6 +80,9 @@ inline uint64_t instant(Millis at_ms, Millis base_ms) {
   uint64_t delta = static_cast<uint64_t>(at_ms) - static_cast<uint64_t>(base_ms);
   return (delta << 1 ^ (delta >> 63 != 0 ? UINT64_MAX : 0)) + 1;
 }
+inline uint64_t instant(const std::optional<Millis>& at, Millis base_ms) {
+  return at ? instant(*at, base_ms) : 0;
+}
 inline Millis instant_back(uint64_t code, Millis base_ms) {
   if (code == 0) return 0;
   --code;
@@ -86,8 +90,17 @@ inline Millis instant_back(uint64_t code, Millis base_ms) {
   return static_cast<Millis>(static_cast<uint64_t>(base_ms) + delta);
 }
 
+inline std::optional<Millis> optional_instant_back(uint64_t code, Millis base_ms) {
+  if (code == 0) return std::nullopt;
+  return instant_back(code, base_ms);
+}
+
 inline capnp::Text::Reader text(const std::string& s) {
   return {s.c_str(), s.size()};
+}
+// Of one of the names that end with a NUL.
+inline capnp::Text::Reader text(std::string_view name) {
+  return {name.data(), name.size()};
 }
 inline std::string text_back(capnp::Text::Reader t) {
   return std::string(t.begin(), t.size());
@@ -126,12 +139,22 @@ inline core::EndCause cause_back(wire::EndCause value) {
   return *cause;
 }
 
-// A grace as a number that is 0 when it is the template's (-1).
-inline uint64_t grace(Millis grace_ms) {
-  return static_cast<uint64_t>(grace_ms + 1);
+// A grace as a number that is 0 when it is the template's.
+inline uint64_t grace(const std::optional<Millis>& grace_ms) {
+  return grace_ms ? static_cast<uint64_t>(*grace_ms) + 1 : 0;
 }
-inline Millis grace_back(uint64_t code) {
-  return static_cast<Millis>(code) - 1;
+inline std::optional<Millis> grace_back(uint64_t code) {
+  if (code == 0) return std::nullopt;
+  return static_cast<Millis>(code - 1);
+}
+
+// completions as a number that is -1 when they are absent.
+inline int32_t completions(const std::optional<int32_t>& number) {
+  return number.value_or(-1);
+}
+inline std::optional<int32_t> completions_back(int32_t code) {
+  if (code < 0) return std::nullopt;
+  return code;
 }
 
 inline void write_condition(const core::PodCondition& condition, Millis base_ms,
@@ -166,6 +189,17 @@ inline std::vector<core::PodMetaChange> meta_back(capnp::List<wire::PodMetaChang
   return changes;
 }
 
+// The names that Kubernetes has for them.
+inline core::ConditionType type_back(capnp::Text::Reader t) {
+  const auto type = core::condition_type(text_back(t));
+  KJ_REQUIRE(type.has_value(), "unknown type of a condition", t);
+  return *type;
+}
+inline core::ConditionReason reason_back(capnp::Text::Reader t) {
+  const auto reason = core::condition_reason(text_back(t));
+  KJ_REQUIRE(reason.has_value(), "unknown reason of a condition", t);
+  return *reason;
+}
 inline core::PodCondition condition_back(wire::PodCondition::Reader in, Millis base_ms) {
   return {text_back(in.getType()), text_back(in.getStatus()), instant_back(in.getAt(), base_ms),
           text_back(in.getReason()), text_back(in.getMessage())};

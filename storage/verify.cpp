@@ -130,7 +130,7 @@ std::vector<std::string> recount(const core::Job& job, const std::vector<core::P
         return one.second.counted == core::Counted::failed;
       }));
   const uint64_t not_over = s.open.size() + s.deferred.size();
-  whole = attempts.size() + not_over == s.pods_created && s.deleted_ms == 0;
+  whole = attempts.size() + not_over == s.pods_created && !s.deleted_at;
   if (failed > s.failed)
     out.push_back("its history has " + std::to_string(failed) +
                   " failed attempts, its status counts " + std::to_string(s.failed));

@@ -37,7 +37,7 @@ OrderedJson attempt_json(const View& view, const core::Job& job, const core::Pod
   out["exitCode"] = pod.end.exit_code;
   if (pod.end.signal != 0) out["signal"] = pod.end.signal;
   for (const core::PodCondition& condition : core::pod_conditions(pod))
-    if (condition.type == "DisruptionTarget" && condition.status == "True")
+    if (condition.type == core::kDisruptionTarget && condition.status == "True")
       out["disruption"] = condition.reason;
   if (!pod.end.message.empty()) out["message"] = pod.end.message;
   out["counted"] = core::name(pod.counted);
@@ -45,7 +45,7 @@ OrderedJson attempt_json(const View& view, const core::Job& job, const core::Pod
   if (pod.restarts != 0) out["restarts"] = pod.restarts;
   out["created"] = core::instant_text(pod.created_ms);
   out["bound"] = core::instant_text(pod.bound_ms);
-  if (pod.started_ms != 0) out["started"] = core::instant_text(pod.started_ms);
+  if (pod.started_at) out["started"] = core::instant_text(*pod.started_at);
   out["ended"] = core::instant_text(pod.end.ended_at);
   return out;
 }
@@ -144,9 +144,9 @@ kj::Promise<void> AttemptRoutes::why(Exchange& exchange, const Shown& shown) {
   } else {
     if (!job.indexed()) return exchange.bad("index: the job is not Indexed");
     auto index = whole_number<uint32_t>(text);
-    if (!index || int64_t{*index} >= job.state().completions)
+    if (!index || int64_t{*index} >= job.index_count())
       return exchange.bad("index: \"" + text + "\" is not one of 0-" +
-                          std::to_string(job.state().completions - 1));
+                          std::to_string(job.index_count() - 1));
     auto last = last_attempt(job, *index);
     if (!last.ok()) return exchange.send_status(500, "InternalError", last.error().message);
     why = why_index(view_, job, *index, *last, options_.now(), options_.knobs);

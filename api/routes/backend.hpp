@@ -82,11 +82,11 @@ class Backend {
   // The status of the job `write.seen`, as far as others write it. conflict: something of it was
   // written since; not_found.
   virtual void write_status(core::StatusWrite write, std::function<void(Status)> done) = 0;
-  // Deletes pods of one job; `evict` sets their condition DisruptionTarget first. `grace_ms` -1:
-  // the template's. Those that have ended are not shown any more, the others end. not_found: none
-  // of them is there.
-  virtual void delete_pods(JobId job, std::vector<PodKey> pods, bool evict, Millis grace_ms,
-                           std::function<void(Status)> done) = 0;
+  // Deletes pods of one job; `evict` sets their condition DisruptionTarget first. Without
+  // `grace_ms`: the template's. Those that have ended are not shown any more, the others end.
+  // not_found: none of them is there.
+  virtual void delete_pods(JobId job, std::vector<PodKey> pods, bool evict,
+                           std::optional<Millis> grace_ms, std::function<void(Status)> done) = 0;
   // Sets conditions, labels and annotations of a pod, beside those it has. not_found.
   virtual void write_pod(JobId job, core::PodConditionsWrite write,
                          std::function<void(Status)> done) = 0;

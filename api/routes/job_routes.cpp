@@ -79,7 +79,7 @@ kj::Promise<void> JobRoutes::remove(Exchange& exchange, const Target& target,
 kj::Promise<void> JobRoutes::removed(Exchange& exchange, const Target& target,
                                      const std::string& uid) {
   const auto shown = view_.job(target.ns, target.name);
-  if (shown && shown->job->object().meta.uid == uid && shown->job->state().deleted_ms != 0)
+  if (shown && shown->job->object().meta.uid == uid && shown->job->state().deleted_at)
     return respond(exchange, *shown);
   return exchange.send(200, dumped(success_json("jobs", target.name, uid)) + "\n");
 }

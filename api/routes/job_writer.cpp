@@ -8,7 +8,7 @@
 namespace muster::api {
 
 core::ObservedStatus observed(const core::Job& job) {
-  return {job.suspended(), static_cast<int64_t>(job.active()), job.state().start_ms != 0};
+  return {job.suspended(), static_cast<int64_t>(job.active()), job.state().started_at.has_value()};
 }
 
 JobWriter::Admitted JobWriter::admitted(Result<ParsedJob> parsed, const Admission& admission,

@@ -60,16 +60,18 @@ kj::Promise<void> LogRoutes::of_pod(Exchange& exchange, const Shown& shown,
                         "\": supported values: \"All\", \"Stdout\", \"Stderr\"");
   query.out = stream != "Stderr";
   query.err = stream != "Stdout";
+  std::optional<int64_t> offset;
   for (auto [name, field] : {std::pair{"tailLines", &query.tail_lines},
                              {"limitBytes", &query.limit_bytes},
-                             {"offset", &query.offset}}) {
+                             {"offset", &offset}}) {
     const std::string text = url.get(name);
     if (text.empty()) continue;
     const auto n = whole_number<int64_t>(text);
     if (!n || *n < 0) return exchange.bad(std::string(name) + ": not a number: \"" + text + "\"");
     *field = *n;
   }
-  if (query.offset > 0 && (query.tail_lines >= 0 || (query.out && query.err)))
+  query.offset = offset.value_or(0);
+  if (query.offset > 0 && (query.tail_lines || (query.out && query.err)))
     return exchange.bad("offset: needs one stream, Stdout or Stderr, and no tailLines");
   if (url.flag("timestamps"))
     return exchange.bad(
@@ -79,7 +81,7 @@ kj::Promise<void> LogRoutes::of_pod(Exchange& exchange, const Shown& shown,
   const core::Pod& pod = *shown.pod;
   if (pod.ended && pod.end.ended_at < *since)
     return exchange.send(200, "", "text/plain; charset=utf-8");
-  if (pod.started_ms != 0 && pod.started_ms < *since)
+  if (pod.started_at && *pod.started_at < *since)
     exchange.warnings.push_back(
         "the time of each line is not known: this is all that the pod has written");
   return stream_log(streams_, exchange, backend_, std::move(query));

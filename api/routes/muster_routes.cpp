@@ -27,7 +27,7 @@ kj::Promise<void> MusterRoutes::indexes(Exchange& exchange, const Shown& shown) 
                         {"namespace", meta.ns},
                         {"uid", meta.uid},
                         {"resourceVersion", std::to_string(shown.version)}}}};
-  if (job.state().completions >= 0) json["completions"] = job.state().completions;
+  if (const auto& n = job.state().completions) json["completions"] = *n;
   json["succeeded"] = map.succeeded.text();
   json["failed"] = map.failed.text();
   json["running"] = map.running.text();
@@ -85,7 +85,7 @@ kj::Promise<void> MusterRoutes::node_use(Exchange& exchange) {
     for (const auto& [key, pod] : job.state().open) {
       if (!pod.bound()) continue;
       const auto use = uses.find(view_.node_name(pod.node));
-      if (use != uses.end()) ++(pod.started_ms != 0 ? use->second.running : use->second.waiting);
+      if (use != uses.end()) ++(pod.started_at ? use->second.running : use->second.waiting);
     }
   });
   OrderedJson items = OrderedJson::array();

@@ -112,7 +112,8 @@ kj::Promise<void> Routes::not_allowed(Exchange& exchange, std::string methods) {
 std::optional<std::string> Routes::damage(const Target& target, bool reads) const {
   if (target.name.empty() || view_.jobs().damaged() == 0) return std::nullopt;
   const auto shown = find(target);
-  const core::Condition* found = shown && shown->job ? shown->job->condition(kDamaged) : nullptr;
+  const core::Condition* found =
+      shown && shown->job ? shown->job->condition(core::ConditionType::damaged) : nullptr;
   if (found && !reads) return "the job is quarantined: " + found->message;
   if (shown) return std::nullopt;
   return view_.jobs().damage(target.kind, target.ns, target.name);

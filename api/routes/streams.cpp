@@ -130,9 +130,9 @@ class LogStream {
       : context_(context), exchange_(exchange), backend_(backend), query_(std::move(query)) {
     if (query_.out) parts_.push_back({.err = false});
     if (query_.err) parts_.push_back({.err = true});
-    left_ = query_.limit_bytes < 0 ? INT64_MAX : query_.limit_bytes;
+    left_ = query_.limit_bytes.value_or(INT64_MAX);
     for (Part& part : parts_) {
-      part.offset = query_.tail_lines > 0 ? -query_.tail_lines : query_.offset;
+      part.offset = query_.tail_lines.value_or(0) > 0 ? -*query_.tail_lines : query_.offset;
       part.seek_end = query_.tail_lines == 0;
     }
   }

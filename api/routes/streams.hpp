@@ -83,9 +83,9 @@ struct LogQuery {
   std::optional<NodeId> ended_on;  // the pod is over, and may not be shown any more
   std::string job_uid, pod_name, container;
   bool follow = false, out = true, err = true;
-  int64_t tail_lines = -1;   // -1: all
-  int64_t limit_bytes = -1;  // -1: all
-  int64_t offset = 0;        // bytes of the stream to leave out; with one stream only
+  std::optional<int64_t> tail_lines;   // absent: all
+  std::optional<int64_t> limit_bytes;  // absent: all
+  int64_t offset = 0;                  // bytes of the stream to leave out; with one stream only
 };
 kj::Promise<void> stream_log(StreamContext& context, Exchange& exchange, Backend& backend,
                              LogQuery query);

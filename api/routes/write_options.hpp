@@ -29,7 +29,7 @@ struct DeleteOptions {
   std::optional<Propagation> propagation;  // none: the kind's own default
   bool dry = false;
   std::string uid, resource_version;  // preconditions; empty: any
-  Millis grace_ms = -1;               // -1: the object's own
+  std::optional<Millis> grace_ms;     // absent: the object's own
 };
 Result<DeleteOptions> delete_options(const Url& url, const std::string& body,
                                      const std::string& content_type);

@@ -26,8 +26,8 @@ std::string event_reason(const core::Job& job, const core::JobEvent& event) {
     case Kind::completed:
       return "Completed";
     case Kind::failed: {
-      const core::Condition* failed = job.condition("Failed");
-      return failed ? failed->reason : "Failed";
+      const core::Condition* failed = job.condition(core::ConditionType::failed);
+      return failed ? std::string(name(failed->reason)) : "Failed";
     }
     case Kind::suspended:
       return "Suspended";
@@ -50,7 +50,7 @@ std::string event_message(const core::Job& job, const core::JobEvent& event) {
     case Kind::completed:
       return "Job completed";
     case Kind::failed: {
-      const core::Condition* failed = job.condition("Failed");
+      const core::Condition* failed = job.condition(core::ConditionType::failed);
       return failed ? failed->message : "";
     }
     case Kind::suspended:

@@ -137,8 +137,8 @@ const core::Job* JobStore::brief(JobId id) const {
   brief_ = std::move(*job);
   if (auto damage = unreadable_.find(id); damage != unreadable_.end()) {
     core::JobState state = brief_->state();
-    state.conditions.push_back(
-        {kDamaged, true, state.last_record_ms, "Unreadable", damage->second});
+    state.conditions.push_back({core::ConditionType::damaged, true, state.last_record_ms,
+                                core::ConditionReason::unreadable, damage->second});
     brief_ = core::Job(id, brief_->object_ptr(), std::move(state));
   }
   return &*brief_;

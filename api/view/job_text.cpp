@@ -56,7 +56,7 @@ void append_version(std::string& out, const Metadata& at, uint64_t version) {
 
 // A deletion adds to the metadata.
 std::optional<Metadata> plain_metadata(const core::Job& job) {
-  if (job.state().deleted_ms != 0) return std::nullopt;
+  if (job.state().deleted_at) return std::nullopt;
   return find_metadata(job.object().json);
 }
 
@@ -94,11 +94,11 @@ void append_conditions(std::string& out, const std::vector<core::Condition>& con
     if (out.back() != '[') out += ',';
     const std::string at = time_text(c.at_ms);
     Members members(out);
-    members.text("type", c.type);
+    members.text("type", core::name(c.type));
     members.text("status", c.status ? "True" : "False");
     members.text("lastProbeTime", at);
     members.text("lastTransitionTime", at);
-    members.text("reason", c.reason);
+    members.text("reason", core::name(c.reason));
     members.text("message", c.message);
     members.end();
   }
@@ -146,8 +146,8 @@ void append_job_status(std::string& out, const core::Job& job) {
   Members status(out);
   if (!s.conditions.empty() || !s.own_conditions.empty())
     append_conditions(status.key("conditions"), s.conditions, s.own_conditions);
-  if (s.start_ms != 0) status.text("startTime", time_text(s.start_ms));
-  if (s.completion_ms != 0) status.text("completionTime", time_text(s.completion_ms));
+  if (s.started_at) status.text("startTime", time_text(*s.started_at));
+  if (s.completed_at) status.text("completionTime", time_text(*s.completed_at));
   // The pods of an orphaned job are not its own any more.
   if (job.active() != 0 && !s.orphaned) status.number("active", job.active());
   if (job.succeeded() != 0) status.number("succeeded", job.succeeded());
@@ -175,8 +175,8 @@ OrderedJson job_json(const core::Job& job, uint64_t version) {
   MUSTER_CHECK(json.is_object(), job.id(), job.object().json);
   OrderedJson& meta = json["metadata"];
   meta["resourceVersion"] = std::to_string(version);
-  if (s.deleted_ms != 0) {
-    meta["deletionTimestamp"] = time_text(s.deleted_ms);
+  if (s.deleted_at) {
+    meta["deletionTimestamp"] = time_text(*s.deleted_at);
     meta["deletionGracePeriodSeconds"] = 0;
     // It leaves with the last pod; what stays then waits for a finalizer of somebody else.
     bool foreground = !s.background_deleted && !s.orphaned && !s.deletion_waits;

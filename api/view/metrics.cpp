@@ -231,8 +231,8 @@ void Metrics::after(const core::Job& job, const core::Record& record) {
     const core::Condition& end = s.conditions.back();
     m.raise(m.jobs_finished,
             {{"completion_mode", mode},
-             {"result", end.type == "Complete" ? "succeeded" : "failed"},
-             {"reason", end.reason}},
+             {"result", end.type == core::ConditionType::complete ? "succeeded" : "failed"},
+             {"reason", std::string(name(end.reason))}},
             1);
   }
 }
@@ -262,11 +262,11 @@ std::string Metrics::text(const View& view) {
          complete = static_cast<double>(unloaded.first),
          failed = static_cast<double>(unloaded.second);
   view.jobs().each_active([&](const core::Job& job) {
-    if (job.hidden() || job.condition(kDamaged)) return;
-    (job.condition("Complete") ? complete
-     : job.condition("Failed") ? failed
-     : job.suspended()         ? suspended
-                               : running) += 1;
+    if (job.hidden() || job.condition(core::ConditionType::damaged)) return;
+    (job.condition(core::ConditionType::complete) ? complete
+     : job.condition(core::ConditionType::failed) ? failed
+     : job.suspended()                            ? suspended
+                                                  : running) += 1;
   });
   m.jobs.Add({{"state", "running"}}).Set(running);
   m.jobs.Add({{"state", "suspended"}}).Set(suspended);

@@ -168,10 +168,10 @@ void PodWriter::metadata(std::string& out, const Shown& shown) const {
   add(out, "uid", core::pod_uid(meta.uid, pod.key));
   add(out, "resourceVersion", std::to_string(shown.version));
   add(out, "creationTimestamp", time_text(pod.created_ms));
-  if (pod.stopping_ms != 0) {
-    const int64_t grace = pod.grace_ms >= 0 ? pod.grace_ms / 1000
-                                            : object_->spec.pod.termination_grace_s.value_or(30);
-    add(out, "deletionTimestamp", time_text(pod.stopping_ms + grace * 1000));
+  if (pod.stopping_at) {
+    const int64_t grace =
+        pod.grace_ms ? *pod.grace_ms / 1000 : object_->spec.pod.termination_grace_s.value_or(30);
+    add(out, "deletionTimestamp", time_text(*pod.stopping_at + grace * 1000));
     add_raw(out, "deletionGracePeriodSeconds", std::to_string(grace));
   }
   out += ",\"labels\":{";
@@ -236,7 +236,7 @@ void PodWriter::containers(std::string& out, const core::Pod& pod, std::string_v
       object_->spec.pod.init_containers.size() + object_->spec.pod.containers.size() > 1;
   const bool init = member == "initContainerStatuses";
   const bool initializing = pod.readiness == core::Readiness::initializing;
-  const bool running = !pod.ended && pod.started_ms != 0 && init == initializing;
+  const bool running = !pod.ended && pod.started_at && init == initializing;
   out += ",\"";
   out += member;
   out += "\":[";
@@ -247,11 +247,11 @@ void PodWriter::containers(std::string& out, const core::Pod& pod, std::string_v
       end = pod.end.containers[first + i];
       if (!end->started_at && end->cause != EndCause::start_failed) end.reset();
     } else if (pod.ended && !init &&
-               (pod.started_ms != 0 || pod.end.cause == EndCause::start_failed)) {
+               (pod.started_at.has_value() || pod.end.cause == EndCause::start_failed)) {
       end = {pod.end.cause, pod.end.exit_code, pod.end.signal, pod.restarts, {}, pod.end.ended_at};
-      if (pod.started_ms != 0) end->started_at = pod.started_ms;
-    } else if (!pod.ended && init && pod.started_ms != 0 && !initializing) {
-      end = {EndCause::exited, 0, 0, 0, pod.started_ms, pod.started_ms};
+      if (pod.started_at) end->started_at = *pod.started_at;
+    } else if (!pod.ended && init && pod.started_at && !initializing) {
+      end = {EndCause::exited, 0, 0, 0, *pod.started_at, *pod.started_at};
     }
     const int32_t restarts = end && (pod.ended || init)       ? end->restarts
                              : i == 0 && init == initializing ? pod.restarts
@@ -272,7 +272,7 @@ void PodWriter::containers(std::string& out, const core::Pod& pod, std::string_v
       out += '}';
     } else if (running && (several || pod.readiness != core::Readiness::not_ready)) {
       out += "\"running\":{";
-      add(out, "startedAt", time_text(pod.started_ms));
+      add(out, "startedAt", time_text(*pod.started_at));
       out += '}';
     } else if (running) {
       out += R"("waiting":{"reason":"CrashLoopBackOff"})";

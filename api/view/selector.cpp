@@ -213,7 +213,7 @@ std::optional<std::string_view> Selector::only(std::string_view key) const {
 
 std::string_view phase(const core::Pod& pod) {
   if (pod.ended) return pod.end.succeeded() ? "Succeeded" : "Failed";
-  const bool runs = pod.started_ms != 0 && pod.readiness != core::Readiness::initializing;
+  const bool runs = pod.started_at && pod.readiness != core::Readiness::initializing;
   return runs ? "Running" : "Pending";
 }
 

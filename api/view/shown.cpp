@@ -26,7 +26,7 @@ Key key_of(const Shown& s) {
 bool shows(const core::Job& job, const core::Pod& pod) {
   if (!pod.ended) return true;
   if (job.hidden() && !job.state().orphaned) return false;
-  return pod.stopping_ms == 0 || pod.counted == core::Counted::not_yet;
+  return !pod.stopping_at || pod.counted == core::Counted::not_yet;
 }
 
 }  // namespace muster::api

@@ -22,9 +22,6 @@ constexpr size_t kKinds = 5;
 
 Kind kind_of(core::KeptKind kind);
 
-// The condition of a job whose state cannot be read from disk (docs/api.md).
-constexpr const char* kDamaged = "muster.dev/Damaged";
-
 // The lowest version by which a client may know a state that came with this commit: the number
 // before it, unless the state `before` may be known by that number.
 inline uint64_t told_since(uint64_t commit, uint64_t before) {

@@ -38,13 +38,13 @@ std::string joined(const std::vector<core::Container>& containers,
 }
 
 std::string job_state(const core::Job& job) {
-  if (job.condition(kDamaged)) return "Damaged";
-  if (job.condition("Complete")) return "Complete";
-  if (job.condition("Failed")) return "Failed";
-  if (job.state().deleted_ms != 0) return "Terminating";
-  if (job.condition("Suspended")) return "Suspended";
-  if (job.condition("FailureTarget")) return "FailureTarget";
-  if (job.condition("SuccessCriteriaMet")) return "SuccessCriteriaMet";
+  if (job.condition(core::ConditionType::damaged)) return "Damaged";
+  if (job.condition(core::ConditionType::complete)) return "Complete";
+  if (job.condition(core::ConditionType::failed)) return "Failed";
+  if (job.state().deleted_at) return "Terminating";
+  if (job.condition(core::ConditionType::suspended)) return "Suspended";
+  if (job.condition(core::ConditionType::failure_target)) return "FailureTarget";
+  if (job.condition(core::ConditionType::success_criteria_met)) return "SuccessCriteriaMet";
   // All of its pods wait for a place on a node.
   if (job.active() > 0 && job.active() == job.pending().size()) return "Pending";
   return "Running";
@@ -52,20 +52,20 @@ std::string job_state(const core::Job& job) {
 
 std::string completions(const core::Job& job) {
   const std::string done = std::to_string(job.succeeded());
-  if (job.state().completions >= 0) return done + "/" + std::to_string(job.needed());
+  if (const auto needed = job.needed()) return done + "/" + std::to_string(*needed);
   const int32_t parallelism = job.state().parallelism;
   return parallelism > 1 ? done + "/1 of " + std::to_string(parallelism) : done + "/1";
 }
 
 std::string duration(const core::Job& job, Millis now_ms) {
   const core::JobState& s = job.state();
-  if (s.start_ms == 0) return "";
+  if (!s.started_at) return "";
   Millis end_ms = now_ms;
-  if (s.completion_ms != 0)
-    end_ms = s.completion_ms;
-  else if (const core::Condition* failed = job.condition("Failed"))
+  if (s.completed_at)
+    end_ms = *s.completed_at;
+  else if (const core::Condition* failed = job.condition(core::ConditionType::failed))
     end_ms = failed->at_ms;
-  return span_text(end_ms - s.start_ms);
+  return span_text(end_ms - *s.started_at);
 }
 
 OrderedJson job_cells(const core::Job& job, Millis now_ms) {
@@ -100,10 +100,10 @@ std::string pod_state(const core::Pod& pod, bool several, bool gated) {
   using core::EndCause;
   if (pod.terminating()) return "Terminating";
   if (!pod.ended)
-    return pod.started_ms != 0 ? running_state(pod, several)
-           : pod.bound()       ? "ContainerCreating"
-           : gated             ? "SchedulingGated"
-                               : "Pending";
+    return pod.started_at ? running_state(pod, several)
+           : pod.bound()  ? "ContainerCreating"
+           : gated        ? "SchedulingGated"
+                          : "Pending";
   switch (pod.end.cause) {
     case EndCause::start_failed:
       return "StartError";
@@ -129,7 +129,7 @@ OrderedJson pod_cells(const View& view, const Shown& shown, Millis now_ms) {
   const core::Pod& pod = *shown.pod;
   const core::JobMeta& meta = shown.job->object().meta;
   const size_t all = shown.job->spec().pod.containers.size();
-  const bool ready = !pod.ended && pod.started_ms != 0 && pod.readiness == core::Readiness::ready;
+  const bool ready = !pod.ended && pod.started_at && pod.readiness == core::Readiness::ready;
   const std::string node = view.node_name(pod.node);
   return {core::pod_name(meta.name, meta.uid, shown.job->indexed(), pod.key),
           std::to_string(ready ? all : 0) + "/" + std::to_string(all),

@@ -13,7 +13,7 @@ std::shared_ptr<const core::Job> slim(const core::Job& job) {
   core::JobState t = core::brief(s);
   t.external_status.clear();
   t.own_conditions.clear();
-  t.deleted_ms = s.deleted_ms;
+  t.deleted_at = s.deleted_at;
   t.background_deleted = s.background_deleted;
   t.forgotten = s.forgotten;
   return std::make_shared<core::Job>(job.id(), job.object_ptr(), std::move(t));
@@ -37,9 +37,10 @@ void View::add_damaged(JobId id, core::JobObjectPtr object, const std::string& w
   core::JobState state;
   state.generation = object->meta.generation;
   state.parallelism = object->spec.parallelism.value_or(1);
-  state.completions = object->spec.completions.value_or(-1);
+  state.completions = object->spec.completions;
   state.admitted_ms = object->meta.created_ms;
-  state.conditions.push_back({kDamaged, true, at_ms, "Unreadable", why});
+  state.conditions.push_back(
+      {core::ConditionType::damaged, true, at_ms, core::ConditionReason::unreadable, why});
   add(core::Job(id, std::move(object), std::move(state)));
 }
 

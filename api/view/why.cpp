@@ -32,7 +32,7 @@ std::string end_text(const core::Pod& pod) {
                                      : "exit " + std::to_string(end.exit_code);
   if (end.cause == core::EndCause::out_of_memory) text += ", OOMKilled";
   for (const core::PodCondition& c : core::pod_conditions(pod))
-    if (c.type == "DisruptionTarget" && c.status == "True") text += ", " + c.reason;
+    if (c.type == core::kDisruptionTarget && c.status == "True") text += ", " + c.reason;
   if (!end.message.empty()) text += ": " + end.message;
   return text;
 }
@@ -121,24 +121,25 @@ void explain_place(const View& view, const core::Job& job, Explanation& out) {
 }
 
 const core::Condition* terminal(const core::Job& job) {
-  const core::Condition* found = job.condition("Complete");
-  return found ? found : job.condition("Failed");
+  const core::Condition* found = job.condition(core::ConditionType::complete);
+  return found ? found : job.condition(core::ConditionType::failed);
 }
 
 // Some words for all indexes alike; true when nothing of this job can start.
 bool explain_whole(const core::Job& job, Millis now, const core::Knobs& knobs, Explanation& out) {
   const core::JobState& s = job.state();
-  if (const core::Condition* damage = job.condition(kDamaged)) {
+  if (const core::Condition* damage = job.condition(core::ConditionType::damaged)) {
     out.state = "Damaged";
     out.summary = "the job is quarantined, since its state can't be read: " + damage->message;
     return true;
   }
   if (const core::Condition* end = terminal(job)) {
-    out.state = end->type == "Complete" ? "Succeeded" : "Failed";
-    out.summary = "the job is " + end->type + ": " + end->reason + ": " + end->message;
+    out.state = end->type == core::ConditionType::complete ? "Succeeded" : "Failed";
+    out.summary = "the job is " + std::string(name(end->type)) + ": " +
+                  std::string(name(end->reason)) + ": " + end->message;
     return true;
   }
-  if (s.deleted_ms != 0) {
+  if (s.deleted_at) {
     out.state = "Deleted";
     std::string held_by;
     for (const std::string& name : job.object().meta.finalizers)
@@ -155,12 +156,12 @@ bool explain_whole(const core::Job& job, Millis now, const core::Knobs& knobs, E
     out.summary = "spec.managedBy names " + *by + ", so muster only keeps the job";
     return true;
   }
-  const core::Condition* decided = job.condition("FailureTarget");
-  if (!decided) decided = job.condition("SuccessCriteriaMet");
+  const core::Condition* decided = job.condition(core::ConditionType::failure_target);
+  if (!decided) decided = job.condition(core::ConditionType::success_criteria_met);
   if (decided) {
     out.state = "Stopping";
-    out.summary = "the job's end is decided (" + decided->reason + ": " + decided->message + "); " +
-                  count(s.open.size(), "pod") + " must end first";
+    out.summary = "the job's end is decided (" + std::string(name(decided->reason)) + ": " +
+                  decided->message + "); " + count(s.open.size(), "pod") + " must end first";
     return true;
   }
   if (job.spec().suspend.value_or(false)) {
@@ -191,12 +192,12 @@ bool explain_whole(const core::Job& job, Millis now, const core::Knobs& knobs, E
 
 std::string running_text(const View& view, const core::Pod& pod, Millis now) {
   std::string text = attempt_name(pod.key);
-  if (pod.stopping_ms != 0)
-    return text + " was told to stop " + span_text(now - pod.stopping_ms) + " ago, on node " +
+  if (pod.stopping_at)
+    return text + " was told to stop " + span_text(now - *pod.stopping_at) + " ago, on node " +
            view.node_name(pod.node);
-  if (pod.started_ms != 0)
+  if (pod.started_at)
     return text + " runs on node " + view.node_name(pod.node) + " for " +
-           span_text(now - pod.started_ms);
+           span_text(now - *pod.started_at);
   return text + " is on its way to node " + view.node_name(pod.node);
 }
 

@@ -34,7 +34,7 @@ Verdict judge(Sync& sync, const Pod& pod, const PodEnd& end, const IndexSet& jus
   const JobState& s = job.state();
   uint32_t index = pod.key.index;
   if (pod.counted != Counted::not_yet) return {};  // counted before its end
-  bool valid = !job.indexed() || static_cast<int64_t>(index) < s.completions;
+  bool valid = !job.indexed() || static_cast<int64_t>(index) < job.index_count();
   if (!valid) return {Counted::released};
   if (end.succeeded()) {
     bool again = job.indexed() && (s.completed.contains(index) || just_succeeded.contains(index));
@@ -51,7 +51,7 @@ Verdict judge(Sync& sync, const Pod& pod, const PodEnd& end, const IndexSet& jus
     counts.action = match.action = FailureAction::fail_job;
     if (sync.fail_job.empty()) {
       sync.fail_job = "The command cannot be started: " + end.message;
-      sync.fail_job_reason = "StartFailure";
+      sync.fail_job_reason = ConditionReason::start_failure;
     }
   }
   if (match.action == FailureAction::fail_job && sync.fail_job.empty())
@@ -77,9 +77,9 @@ bool replaced(const Sync& sync, PodKey pod) {
 }
 
 bool was_quick(const Pod& pod, const PodsEnded::One& one) {
-  Millis started_ms = pod.started_ms != 0 ? pod.started_ms : one.started_ms;
-  return pod.bound() && one.end.cause == EndCause::exited && started_ms != 0 &&
-         one.end.ended_at - started_ms < kQuickMs;
+  const auto& started_at = pod.started_at ? pod.started_at : one.started_at;
+  return pod.bound() && one.end.cause == EndCause::exited && started_at &&
+         one.end.ended_at - *started_at < kQuickMs;
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ void run_job(Sync& sync) {
     if (!decide_finish(sync)) decide_completion(sync);
     return;
   }
-  if (sync.state().deleted_ms != 0) return;
+  if (sync.state().deleted_at) return;
   bool managed = !decide_finish(sync);
   if (managed)
     manage_pods(sync);
@@ -84,9 +84,9 @@ Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Kn
   Sync sync{job, std::max(now, job.state().last_record_ms), knobs, hearing};
   uint32_t wanted_before = job.slots_wanted();
   ingest(sync, events);
-  bool deleted = job.state().deleted_ms != 0;
+  bool deleted = job.state().deleted_at.has_value();
   if (managed(sync) && (!deleted || job.state().deletion_waits) && !job.finished()) {
-    if (!deleted && job.state().start_ms == 0 && !sync.wants_suspended())
+    if (!deleted && job.state().started_at == std::nullopt && !sync.wants_suspended())
       sync.emit(JobStarted{sync.now});
     if (job.per_index() && sync.per_index() == job.state().index_limits_off)
       sync.emit(IndexLimitsSet{sync.now, sync.per_index()});

@@ -13,19 +13,22 @@ namespace muster::core {
 namespace {
 
 PodCondition disruption(PodsDeletion::Why why, Millis now) {
+  auto target = [now](DisruptionReason reason, const char* message) -> PodCondition {
+    return {kDisruptionTarget, "True", now, std::string(name(reason)), message};
+  };
   if (why == PodsDeletion::Why::eviction)
-    return {"DisruptionTarget", "True", now, "EvictionByEvictionAPI", "Eviction API: evicting"};
+    return target(DisruptionReason::eviction_by_eviction_api, "Eviction API: evicting");
   if (why == PodsDeletion::Why::taint)
-    return {"DisruptionTarget", "True", now, "DeletionByTaintManager",
-            "Taint manager: deleting due to NoExecute taint"};
-  return {"DisruptionTarget", "True", now, "PreemptionByScheduler",
-          "the scheduler preempts this pod to make room for a pod of a higher priority"};
+    return target(DisruptionReason::deletion_by_taint_manager,
+                  "Taint manager: deleting due to NoExecute taint");
+  return target(DisruptionReason::preemption_by_scheduler,
+                "the scheduler preempts this pod to make room for a pod of a higher priority");
 }
 
 // A second deletion may only shorten the grace.
-bool shortens(const Sync& sync, const Pod& pod, Millis grace_ms) {
+bool shortens(const Sync& sync, const Pod& pod, const std::optional<Millis>& grace_ms) {
   Millis template_ms = sync.spec().pod.termination_grace_s.value_or(30) * 1000;
-  return grace_ms >= 0 && grace_ms < (pod.grace_ms >= 0 ? pod.grace_ms : template_ms);
+  return grace_ms && *grace_ms < pod.grace_ms.value_or(template_ms);
 }
 
 struct Deleter {
@@ -44,7 +47,7 @@ struct Deleter {
       removed.pods.push_back(key);
       return true;
     }
-    bool first = pod->stopping_ms == 0;
+    bool first = !pod->stopping_at;
     if (!first && (pod->ended || !shortens(sync, *pod, deletion.grace_ms))) return true;
     if (first && deletion.why != PodsDeletion::Why::owner)
       sync.emit(PodConditionSet{sync.now, key, disruption(deletion.why, sync.now)});
@@ -117,8 +120,8 @@ void judge_deleted(Sync& sync) {
     const Pod& pod = s.open.at(key);
     // It may have ended before; then it counts by how it ended.
     if (pod.bound() && !sync.knows_ends({pod.node})) continue;
-    PodsStopping::One one{key, Counted::failed, false, -1};
-    if (job.indexed() && static_cast<int64_t>(key.index) >= s.completions) {
+    PodsStopping::One one{key, Counted::failed, false, std::nullopt};
+    if (job.indexed() && static_cast<int64_t>(key.index) >= job.index_count()) {
       one.counted = Counted::released;
     } else if (sync.per_index()) {
       bool settled = s.completed.contains(key.index) || s.failed_indexes.contains(key.index);
@@ -127,7 +130,7 @@ void judge_deleted(Sync& sync) {
     }
     if (one.counted == Counted::failed) {
       ++judged.backoff_failures;
-      judged.backoff_last_ms = std::max(judged.backoff_last_ms, pod.stopping_ms);
+      judged.backoff_last_ms = std::max(judged.backoff_last_ms, *pod.stopping_at);
     }
     judged.pods.push_back(one);
   }

@@ -100,7 +100,7 @@ struct PodsDeletion {
   uint64_t token = 0;  // 0: nobody waits for an answer
   std::vector<PodKey> pods;
   Why why = Why::owner;
-  Millis grace_ms = -1;  // -1: the template's
+  std::optional<Millis> grace_ms;  // absent: the template's
 };
 
 // The cluster takes slots back on these nodes for pods of a higher priority.

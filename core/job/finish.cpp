@@ -23,17 +23,18 @@ std::vector<PodsStopping::One> exceptions(const Sync& sync, bool success) {
   std::vector<PodsStopping::One> found;
   const JobState& s = sync.state();
   if (success && !sync.spec().replace_only_failed())
-    for (PodKey key : sync.job.unjudged()) found.push_back({key, Counted::failed, false, -1});
+    for (PodKey key : sync.job.unjudged())
+      found.push_back({key, Counted::failed, false, std::nullopt});
   if (!success && sync.spec().pod_failure_policy && sync.knobs.gates.pod_failure_policy)
     for (const auto& [key, pod] : s.open)
       if (pod.counted == Counted::not_yet &&
           match_failure(sync.job, pod, sync.knobs.gates).action == FailureAction::ignore)
-        found.push_back({key, Counted::ignored, false, -1});
+        found.push_back({key, Counted::ignored, false, std::nullopt});
   return found;
 }
 
 // Not before it is known which of its pods have ended by themselves.
-void finish(Sync& sync, bool success, std::string reason, std::string message) {
+void finish(Sync& sync, bool success, ConditionReason reason, std::string message) {
   KillPods kill;
   std::set<NodeId> nodes;
   for (const auto& [key, pod] : sync.state().open)
@@ -44,7 +45,7 @@ void finish(Sync& sync, bool success, std::string reason, std::string message) {
   if (auto first = exceptions(sync, success); !first.empty())
     sync.emit(PodsStopping{sync.now, std::move(first), true, sync.state().backoff_failures,
                            sync.state().backoff_last_ms});
-  sync.emit(FinishDecided{sync.now, success, std::move(reason), std::move(message)});
+  sync.emit(FinishDecided{sync.now, success, reason, std::move(message)});
   if (!kill.pods.empty()) sync.order(std::move(kill));
 }
 
@@ -63,9 +64,9 @@ bool backoff_limit_exceeded(const Sync& sync) {
 // Decision 5. A deadline that has not come is waited for.
 bool deadline_exceeded(Sync& sync) {
   const auto& seconds = sync.spec().active_deadline_s;
-  if (!seconds || sync.wants_suspended() || sync.state().start_ms == 0) return false;
+  if (!seconds || sync.wants_suspended() || !sync.state().started_at) return false;
   constexpr int64_t kFar = 1'000'000'000'000;  // seconds, beyond any clock: no overflow
-  Millis due = sync.state().start_ms + std::min(*seconds, kFar) * 1000;
+  Millis due = *sync.state().started_at + std::min(*seconds, kFar) * 1000;
   if (sync.now >= due) return true;
   sync.wake(due);
   return false;
@@ -75,7 +76,8 @@ bool succeed_by_policy(Sync& sync) {
   if (!sync.new_successes || !sync.knobs.gates.success_policy) return false;
   auto rule = satisfied_rule(sync.job);
   if (!rule) return false;
-  finish(sync, true, "SuccessPolicy", "Matched rules at index " + std::to_string(*rule));
+  finish(sync, true, ConditionReason::success_policy,
+         "Matched rules at index " + std::to_string(*rule));
   return true;
 }
 
@@ -91,25 +93,27 @@ bool decide_finish(Sync& sync) {
     return true;
   }
   if (backoff_limit_exceeded(sync)) {
-    finish(sync, false, "BackoffLimitExceeded", "Job has reached the specified backoff limit");
+    finish(sync, false, ConditionReason::backoff_limit_exceeded,
+           "Job has reached the specified backoff limit");
     return true;
   }
   if (deadline_exceeded(sync)) {
-    finish(sync, false, "DeadlineExceeded", "Job was active longer than specified deadline");
+    finish(sync, false, ConditionReason::deadline_exceeded,
+           "Job was active longer than specified deadline");
     return true;
   }
   if (!sync.per_index()) return succeed_by_policy(sync);
   // Decisions 6 and 7.
   if (auto most = job.spec().max_failed_indexes;
       most && s.failed_indexes.size() > static_cast<uint64_t>(*most)) {
-    finish(sync, false, "MaxFailedIndexesExceeded",
+    finish(sync, false, ConditionReason::max_failed_indexes_exceeded,
            "Job has exceeded the specified maximal number of failed indexes");
     return true;
   }
   if (s.failed_indexes.size() > 0 &&
       s.failed_indexes.size() + s.completed.size() >=
-          static_cast<uint64_t>(std::max<int64_t>(job.needed(), 0))) {
-    finish(sync, false, "FailedIndexes", "Job has failed indexes");
+          static_cast<uint64_t>(std::max<int64_t>(job.needed().value_or(0), 0))) {
+    finish(sync, false, ConditionReason::failed_indexes, "Job has failed indexes");
     return true;
   }
   return succeed_by_policy(sync);  // decision 8
@@ -117,12 +121,12 @@ bool decide_finish(Sync& sync) {
 
 bool decide_completion(Sync& sync) {
   const Job& job = sync.job;
-  const JobState& s = job.state();
   if (job.decided()) return true;
-  bool enough = s.completions >= 0 ? job.succeeded() >= static_cast<uint64_t>(job.needed())
-                                   : job.succeeded() > 0;
+  const auto needed = job.needed();
+  bool enough = job.succeeded() >= static_cast<uint64_t>(needed.value_or(1));
   if (!enough || job.active() > 0) return false;
-  finish(sync, true, "CompletionsReached", "Reached expected number of succeeded pods");
+  finish(sync, true, ConditionReason::completions_reached,
+         "Reached expected number of succeeded pods");
   return true;
 }
 
@@ -149,8 +153,7 @@ void delete_job(Sync& sync) {
     bool background = deletion.background || orphan;
     bool gone = background && !has_finalizers(sync.job);
     bool waits = background && !orphan && !gone;
-    bool changes =
-        s.deleted_ms == 0 || (gone && !s.background_deleted) || (s.deletion_waits && !waits);
+    bool changes = !s.deleted_at || (gone && !s.background_deleted) || (s.deletion_waits && !waits);
     if (!s.forgotten && changes) delete_now(sync, {0, gone, orphan, waits});
     sync.order(Answer{deletion.token});
   }
@@ -162,9 +165,9 @@ void delete_job(Sync& sync) {
 
 Millis expires_at(const Job& job) {
   const auto& ttl = job.spec().ttl_s;
-  if (!ttl || job.state().deleted_ms != 0) return 0;
-  for (const Condition& c : job.state().conditions)
-    if (c.status && (c.type == "Complete" || c.type == "Failed")) return c.at_ms + *ttl * 1000LL;
+  if (!ttl || job.state().deleted_at) return 0;
+  for (ConditionType end : {ConditionType::complete, ConditionType::failed})
+    if (const Condition* c = job.condition(end)) return c->at_ms + *ttl * 1000LL;
   return 0;
 }
 
@@ -175,7 +178,7 @@ void finish_when_empty(Sync& sync) {
     sync.emit(JobFinished{sync.now});
   Millis due = expires_at(sync.job);
   if (due != 0 && due <= sync.now) sync.emit(JobDeleted{sync.now, false, false});
-  bool gone = s.deleted_ms != 0 && s.open.empty() && !has_finalizers(sync.job) &&
+  bool gone = s.deleted_at && s.open.empty() && !has_finalizers(sync.job) &&
               (!s.orphaned || s.finished.empty());
   if (gone) sync.emit(JobForgotten{sync.now});
 }

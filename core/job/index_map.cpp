@@ -10,8 +10,7 @@ namespace {
 // Puts every index into the first set that asks for it.
 class Sorter {
  public:
-  explicit Sorter(const Job& job)
-      : end_(static_cast<uint32_t>(std::max(job.state().completions, 0))) {}
+  explicit Sorter(const Job& job) : end_(static_cast<uint32_t>(job.index_count())) {}
 
   bool free(uint32_t index, const IndexMap& map) const {
     return index < end_ && !map.succeeded.contains(index) && !map.failed.contains(index) &&
@@ -23,7 +22,7 @@ class Sorter {
 };
 
 bool runs(const Pod& pod) {
-  return pod.started_ms != 0 && pod.readiness != Readiness::initializing;
+  return pod.started_at && pod.readiness != Readiness::initializing;
 }
 
 }  // namespace
@@ -40,13 +39,14 @@ IndexMap index_map(const Job& job, Millis now, const Knobs& knobs) {
   for (const auto& [key, pod] : s.open)
     if (!pod.terminating() && sorter.free(key.index, map)) map.pending.insert(key.index);
   if (job.decided() || job.finished()) {
-    const bool failed = job.condition("Failed") || job.condition("FailureTarget");
+    const bool failed =
+        job.condition(ConditionType::failed) || job.condition(ConditionType::failure_target);
     if (!failed || job.per_index()) return map;
     for (const auto& [index, next] : s.attempts)
       if (sorter.free(index, map)) map.failed.insert(index);
     return map;
   }
-  if (job.spec().suspend.value_or(false) || s.deleted_ms != 0) return map;
+  if (job.spec().suspend.value_or(false) || s.deleted_at) return map;
   if (job.per_index() && knobs.gates.backoff_limit_per_index) {
     auto add = [&](uint32_t index) {
       if (index_due(job, knobs, index) > now && sorter.free(index, map)) map.backoff.insert(index);

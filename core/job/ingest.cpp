@@ -69,8 +69,8 @@ struct Ingest {
       if (end.pid != 0) {
         one.pid = end.pid;
         one.restarts = end.restarts;
-        one.started_ms = pod->started_ms
-                             ? pod->started_ms
+        one.started_at = pod->started_at
+                             ? pod->started_at
                              : std::min(instant(sync, *pod, end.started_at), one.end.ended_at);
       }
       sync.ends.push_back(std::move(one));
@@ -78,7 +78,7 @@ struct Ingest {
     }
     for (const auto& [key, start] : unrecorded) {
       const Pod* pod = open_on(key, e.node);
-      if (pod->started_ms != 0 && pod->pid == start->pid && pod->restarts == start->restarts &&
+      if (pod->started_at && pod->pid == start->pid && pod->restarts == start->restarts &&
           pod->readiness == start->readiness)
         continue;
       // A report that was repeated may be older than what is known.
@@ -103,8 +103,8 @@ struct Ingest {
     for (PodKey key : e.known)
       if (!open_on(key, e.node)) answer.end.push_back(key);
     for (const auto& [key, pod] : sync.state().open)
-      if (pod.node == e.node && (pod.started_ms != 0 || e.restored) && !e.known.contains(key) &&
-          ended.insert(key).second)
+      if (pod.node == e.node && (pod.started_at.has_value() || e.restored) &&
+          !e.known.contains(key) && ended.insert(key).second)
         end_pod(sync, pod,
                 {e.restored && pod.active() ? EndCause::returned : EndCause::node_lost, 137, 0,
                  sync.now, "the node no longer knows this pod"});

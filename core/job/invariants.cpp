@@ -9,14 +9,16 @@ namespace muster::core {
 
 std::string broken_rule(const Job& job) {
   const JobState& s = job.state();
-  bool complete = job.condition("Complete"), failed = job.condition("Failed");
-  bool met = job.condition("SuccessCriteriaMet"), target = job.condition("FailureTarget");
+  bool complete = job.condition(ConditionType::complete),
+       failed = job.condition(ConditionType::failed);
+  bool met = job.condition(ConditionType::success_criteria_met),
+       target = job.condition(ConditionType::failure_target);
   if (complete && (failed || target)) return "it is Complete and has failed";
   if (met && (failed || target)) return "it has met its success criteria and has failed";
   if (complete && !met) return "it is Complete without SuccessCriteriaMet";
   if (failed && !target) return "it is Failed without FailureTarget";
-  if (complete != (s.completion_ms != 0)) return "Complete and completionTime do not agree";
-  if (s.completion_ms != 0 && s.completion_ms < s.start_ms) return "it completed before it began";
+  if (complete != s.completed_at.has_value()) return "Complete and completionTime do not agree";
+  if (s.completed_at && s.completed_at < s.started_at) return "it completed before it began";
   if (job.ready() > job.active() || job.active() > s.open.size())
     return "ready <= active <= open pods does not hold";
   if ((complete || failed) && !(s.open.empty() && s.deferred.empty()))
@@ -25,7 +27,7 @@ std::string broken_rule(const Job& job) {
   if (!s.failed_indexes.empty() && !job.per_index())
     return "it has failed indexes and no backoff limit per index";
   if (job.indexed()) {
-    auto end = static_cast<uint64_t>(std::max(s.completions, 0));
+    auto end = static_cast<uint64_t>(job.index_count());
     if (s.completed.lowest(end) <= UINT32_MAX) return "an index beyond its completions completed";
     if (s.failed_indexes.lowest(end) <= UINT32_MAX) return "an index beyond its completions failed";
     if (s.completed.size() + s.failed_indexes.size() > end)

@@ -9,14 +9,6 @@
 
 namespace muster::core {
 
-namespace {
-
-std::string terminal_type(const std::string& interim) {
-  return interim == "SuccessCriteriaMet" ? "Complete" : "Failed";
-}
-
-}  // namespace
-
 // One record after another onto a job: a function a kind of record.
 struct Applier {
   Job& job;
@@ -96,7 +88,8 @@ struct Applier {
     }
     bool returned = pod.ended && pod.end.cause == EndCause::returned;
     if (closed && pod.ended && pod.bound() && !returned) closed->push_back(pod);
-    if (pod.stopping_ms != 0 || (returned && !s.orphaned)) return show_no_more(std::move(pod));
+    if (pod.stopping_at.has_value() || (returned && !s.orphaned))
+      return show_no_more(std::move(pod));
     s.finished.push_back(std::move(pod));
     job.finished_at_[s.finished.back().key] = std::prev(s.finished.end());
     if (s.finished.size() > kFinishedPodsMax) drop_finished(s.finished.front().key);
@@ -148,7 +141,7 @@ struct Applier {
     if (pod.active()) {
       --job.active_;
       if (pod.ready()) --job.ready_;
-      pod.stopping_ms = at;
+      pod.stopping_at = at;
       job.pending_.erase(pod.key);
     }
     if (pod.counted == Counted::not_yet) count(pod, how);
@@ -176,7 +169,7 @@ struct Applier {
 
   // A condition of the status: changed in its place, or added unless it would be False
   // (job-semantics 3.1).
-  bool ensure(const char* type, bool status, const char* reason, const char* message) {
+  bool ensure(ConditionType type, bool status, ConditionReason reason, const char* message) {
     for (Condition& c : s.conditions) {
       if (c.type != type) continue;
       if (c.status == status) return false;
@@ -191,7 +184,7 @@ struct Applier {
     s.admitted_ms = r.at_ms;
     s.generation = job.object_->meta.generation;
     s.parallelism = job.spec().parallelism.value_or(1);
-    s.completions = job.spec().completions.value_or(-1);
+    s.completions = job.spec().completions;
     job.rebuild();
   }
 
@@ -201,7 +194,7 @@ struct Applier {
     s.parallelism = r.parallelism;
     if (job.indexed_ && r.completions < s.completions) {
       // What was scaled away is forgotten, but none of its attempts may come again.
-      auto end = static_cast<uint32_t>(r.completions);
+      auto end = static_cast<uint32_t>(r.completions.value_or(0));
       s.attempt_floor = s.attempt_max;
       s.completed.erase_from(end);
       s.failed_indexes.erase_from(end);
@@ -214,7 +207,7 @@ struct Applier {
   }
 
   void operator()(const JobStarted& r) {
-    s.start_ms = r.at_ms;
+    s.started_at = r.at_ms;
     s.synced = true;
   }
 
@@ -267,7 +260,7 @@ struct Applier {
       pod.pid = start.pid;
       pod.restarts = start.restarts;
       pod.readiness = start.readiness;
-      if (pod.started_ms == 0) pod.started_ms = start.started_ms;
+      if (!pod.started_at) pod.started_at = start.started_ms;
       if (pod.ready() && !was_ready) ++job.ready_;
       if (was_ready && !pod.ready()) --job.ready_;
       touch(start.pod);
@@ -284,7 +277,7 @@ struct Applier {
       if (one.pid != 0) {
         pod.pid = one.pid;
         pod.restarts = one.restarts;
-        if (pod.started_ms == 0) pod.started_ms = one.started_ms;
+        if (!pod.started_at) pod.started_at = one.started_at;
       }
       pod.action = one.action;
       count(pod, one.counted);
@@ -302,9 +295,9 @@ struct Applier {
     for (const auto& one : r.pods) {
       Pod* pod = shown(one.pod);
       MUSTER_CHECK(pod != nullptr, to_string(one.pod));
-      if (one.grace_ms >= 0) pod->grace_ms = one.grace_ms;
+      if (one.grace_ms) pod->grace_ms = one.grace_ms;
       if (pod->ended) {  // deferred: it lingers
-        pod->stopping_ms = r.at_ms;
+        pod->stopping_at = r.at_ms;
         touch(one.pod);
         continue;
       }
@@ -334,11 +327,13 @@ struct Applier {
   }
 
   void operator()(const JobSuspended& r) {
-    bool changed = r.suspended ? ensure("Suspended", true, "JobSuspended", "Job suspended")
-                               : ensure("Suspended", false, "JobResumed", "Job resumed");
+    bool changed = r.suspended ? ensure(ConditionType::suspended, true,
+                                        ConditionReason::job_suspended, "Job suspended")
+                               : ensure(ConditionType::suspended, false,
+                                        ConditionReason::job_resumed, "Job resumed");
     s.synced = true;
     if (!changed) return;
-    s.start_ms = r.suspended ? 0 : r.at_ms;
+    s.started_at = r.suspended ? std::nullopt : std::optional(r.at_ms);
     tell(r.suspended ? JobEvent::Kind::suspended : JobEvent::Kind::resumed);
   }
 
@@ -364,25 +359,26 @@ struct Applier {
   void operator()(const FinishDecided& r) {
     s.synced = true;
     s.conditions.push_back(
-        {r.success ? "SuccessCriteriaMet" : "FailureTarget", true, r.at_ms, r.reason, r.message});
+        {r.success ? ConditionType::success_criteria_met : ConditionType::failure_target, true,
+         r.at_ms, r.reason, r.message});
     stop_all(r.success ? Counted::released : Counted::failed, true);
   }
 
   void operator()(const JobFinished& r) {
-    const Condition* interim = job.condition("SuccessCriteriaMet");
+    const Condition* interim = job.condition(ConditionType::success_criteria_met);
     bool success = interim != nullptr;
-    if (!success) interim = job.condition("FailureTarget");
+    if (!success) interim = job.condition(ConditionType::failure_target);
     MUSTER_CHECK(interim != nullptr);
-    s.conditions.push_back(
-        {terminal_type(interim->type), true, r.at_ms, interim->reason, interim->message});
-    if (success) s.completion_ms = r.at_ms;
-    if (success && s.completions >= 0 && job.succeeded() > static_cast<uint64_t>(s.completions))
+    s.conditions.push_back({success ? ConditionType::complete : ConditionType::failed, true,
+                            r.at_ms, interim->reason, interim->message});
+    if (success) s.completed_at = r.at_ms;
+    if (success && s.completions && job.succeeded() > static_cast<uint64_t>(*s.completions))
       tell(JobEvent::Kind::too_many_succeeded);
     tell(success ? JobEvent::Kind::completed : JobEvent::Kind::failed);
   }
 
   void operator()(const JobDeleted& r) {
-    if (s.deleted_ms == 0) s.deleted_ms = r.at_ms;
+    if (!s.deleted_at) s.deleted_at = r.at_ms;
     s.background_deleted = s.background_deleted || r.background;
     s.deletion_waits = r.waits;
     if (!r.orphan && !r.waits) {
@@ -457,7 +453,7 @@ void Job::rebuild() {
 void Job::leave_out() {
   auto indexes = read_annotations(object_->meta.annotations).indexes;
   if (!indexes) return;
-  uint64_t end = static_cast<uint64_t>(std::max(state_.completions, 0)), next = 0;
+  uint64_t end = static_cast<uint64_t>(index_count()), next = 0;
   for (const auto& [first, last] : indexes->intervals()) {
     if (first >= end) break;
     if (first > next) left_out_.insert_range(static_cast<uint32_t>(next), first - 1);
@@ -467,9 +463,9 @@ void Job::leave_out() {
     left_out_.insert_range(static_cast<uint32_t>(next), static_cast<uint32_t>(end - 1));
 }
 
-int64_t Job::needed() const {
-  if (state_.completions < 0) return -1;
-  return state_.completions - static_cast<int64_t>(left_out_.size());
+std::optional<int64_t> Job::needed() const {
+  if (!state_.completions) return std::nullopt;
+  return *state_.completions - static_cast<int64_t>(left_out_.size());
 }
 
 void Job::apply(const Record& record, Touched* touched, std::vector<Pod>* closed) {
@@ -484,7 +480,7 @@ std::vector<Effect> Job::desired_effects(NodeId node, const std::set<PodKey>& kn
   KillPods kill;
   for (const auto& [key, pod] : state_.open) {
     if (!pod.bound() || (node != kNoNode && pod.node != node)) continue;
-    if (pod.stopping_ms != 0)
+    if (pod.stopping_at)
       kill.pods.push_back({key, pod.node});
     else if (pod.to_launch() && !known.contains(key))
       launch.pods.push_back({key, pod.node, registration});
@@ -495,18 +491,18 @@ std::vector<Effect> Job::desired_effects(NodeId node, const std::set<PodKey>& kn
   return effects;
 }
 
-const Condition* Job::condition(const std::string& type) const {
+const Condition* Job::condition(ConditionType type) const {
   for (const Condition& c : state_.conditions)
     if (c.type == type && c.status) return &c;
   return nullptr;
 }
 
 bool Job::finished() const {
-  return condition("Complete") || condition("Failed");
+  return condition(ConditionType::complete) || condition(ConditionType::failed);
 }
 
 bool Job::decided() const {
-  return condition("SuccessCriteriaMet") || condition("FailureTarget");
+  return condition(ConditionType::success_criteria_met) || condition(ConditionType::failure_target);
 }
 
 const Pod* Job::pod(PodKey key) const {

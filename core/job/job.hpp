@@ -11,6 +11,7 @@
 #pragma once
 
 #include "core/index_set.hpp"
+#include "core/job/condition.hpp"
 #include "core/job/effect.hpp"
 #include "core/job/pod.hpp"
 #include "core/job/record.hpp"
@@ -19,6 +20,7 @@
 #include <deque>
 #include <list>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -31,15 +33,6 @@ constexpr uint32_t kFinishedPodsMax =
 constexpr uint32_t kEventsMax = 1'000;  // events kept with their job, and as many warnings
 
 // A condition of the status (job-semantics 3).
-struct Condition {
-  std::string type;
-  bool status = true;
-  Millis at_ms = 0;
-  std::string reason;
-  std::string message;
-  bool operator==(const Condition&) const = default;
-};
-
 // An event of the job (job-semantics 13), as facts; its text is made when it is shown.
 struct JobEvent {
   enum class Kind : uint8_t {
@@ -63,11 +56,11 @@ struct JobEvent {
 struct JobState {
   int64_t generation = 1;
   int32_t parallelism = 1;
-  int32_t completions = -1;  // -1: absent
+  std::optional<int32_t> completions;
   Millis admitted_ms = 0;
-  Millis start_ms = 0;       // startTime; 0: absent
-  Millis completion_ms = 0;  // completionTime; 0: absent
-  Millis deleted_ms = 0;     // deletionTimestamp; 0: not deleted
+  std::optional<Millis> started_at;    // startTime
+  std::optional<Millis> completed_at;  // completionTime
+  std::optional<Millis> deleted_at;    // deletionTimestamp
   Millis last_record_ms = 0;
   bool background_deleted = false;  // not shown any more
   bool orphaned = false;            // deleted, but its pods run on and are shown
@@ -137,12 +130,14 @@ class Job {
   uint32_t ready() const { return ready_; }
   uint32_t terminating() const { return static_cast<uint32_t>(state_.open.size()) - active_; }
   uint64_t succeeded() const { return indexed_ ? state_.completed.size() : state_.succeeded; }
-  const Condition* condition(const std::string& type) const;  // nullptr: not there
-  bool finished() const;                                      // Complete or Failed
-  bool decided() const;                                       // SuccessCriteriaMet or FailureTarget
-  bool suspended() const { return condition("Suspended"); }
+  const Condition* condition(ConditionType type) const;  // nullptr: not there
+  bool finished() const;                                 // Complete or Failed
+  bool decided() const;                                  // SuccessCriteriaMet or FailureTarget
+  bool suspended() const { return condition(ConditionType::suspended); }
   // Finished, and nothing will happen to it by itself: it may be kept on disk alone.
-  bool can_unload() const { return finished() && state_.open.empty() && state_.deleted_ms == 0; }
+  // Of an Indexed job: its completions. 0: absent.
+  int64_t index_count() const { return state_.completions.value_or(0); }
+  bool can_unload() const { return finished() && state_.open.empty() && !state_.deleted_at; }
   bool hidden() const { return state_.background_deleted || state_.forgotten; }
 
   // Any pod that is shown: open, deferred or finished. nullptr: none.
@@ -173,8 +168,8 @@ class Job {
   bool relabeled() const { return relabeled_; }
   uint32_t next_attempt(uint32_t index) const;
   // How many successes complete the job: its completions, or those of them that muster.dev/indexes
-  // names; -1: any one.
-  int64_t needed() const;
+  // names. Absent: any one.
+  std::optional<int64_t> needed() const;
   const IndexSet& left_out() const { return left_out_; }  // indexes that are not to run
 
  private:

@@ -15,7 +15,7 @@ bool unchanged(const Sync& sync, const JobObjectPtr& seen) {
 void put(Sync& sync, const JobObjectPtr& object) {
   if (object->json == sync.job.object().json) return;
   sync.emit(JobSpecChanged{sync.now, object->meta.generation, object->spec.parallelism.value_or(1),
-                           object->spec.completions.value_or(-1), object});
+                           object->spec.completions, object});
   sync.new_successes = true;
 }
 

@@ -53,14 +53,15 @@ struct Pod {
   Millis created_ms = 0;
   NodeId node = kNoNode;
   Millis bound_ms = 0;
-  Millis started_ms = 0;                   // 0: not started
+  std::optional<Millis> started_at;
   int32_t pid = 0;                         // newest process of the first container; for people
   int32_t restarts = 0;                    // restarts in place, of all its containers
   Readiness readiness = Readiness::ready;  // once started
   int32_t failures = 0;                    // job-index-failure-count at its creation
   int32_t ignored = 0;                     // job-index-ignored-failure-count
-  Millis stopping_ms = 0;                  // when its deletion was requested; 0: not
-  Millis grace_ms = -1;  // of that deletion, when it asked for another than the template's
+  std::optional<Millis> stopping_at;       // when its deletion was requested
+  std::optional<Millis>
+      grace_ms;  // of that deletion, when it asked for another than the template's
   Counted counted = Counted::not_yet;
   FailureAction action = FailureAction::none;  // of a failed one that is deferred
   std::vector<PodCondition> conditions;        // set from outside; usually none
@@ -69,11 +70,11 @@ struct Pod {
   PodEnd end;  // valid when ended
 
   bool open() const { return !ended; }
-  bool active() const { return !ended && stopping_ms == 0; }
-  bool terminating() const { return !ended && stopping_ms != 0; }
-  bool ready() const { return active() && started_ms != 0 && readiness == Readiness::ready; }
+  bool active() const { return !ended && !stopping_at; }
+  bool terminating() const { return !ended && stopping_at; }
+  bool ready() const { return active() && started_at && readiness == Readiness::ready; }
   bool bound() const { return node != kNoNode; }
-  bool to_launch() const { return bound() && active() && started_ms == 0; }
+  bool to_launch() const { return bound() && active() && !started_at; }
   bool operator==(const Pod&) const = default;
   // What it counts as if it is deferred until its replacement exists.
   Counted counts_when_replaced() const {

@@ -1,29 +1,35 @@
 #include "core/job/pod_conditions.hpp"
 
+#include "core/job/condition.hpp"
+
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <string>
+#include <string_view>
 
 namespace muster::core {
 
 namespace {
 
 struct Disruption {
-  const char* reason = nullptr;
-  const char* message = nullptr;
+  DisruptionReason reason;
+  const char* message;
 };
 
-Disruption disruption(EndCause cause) {
+std::optional<Disruption> disruption(EndCause cause) {
+  const DisruptionReason kubelet = DisruptionReason::termination_by_kubelet;
   switch (cause) {
     case EndCause::keeper_lost:
-      return {"TerminationByKubelet", "the node's keeper was lost, and the exit code with it"};
+      return Disruption{kubelet, "the node's keeper was lost, and the exit code with it"};
     case EndCause::agent_stopped:
-      return {"TerminationByKubelet", "the node's agent was shut down"};
+      return Disruption{kubelet, "the node's agent was shut down"};
     case EndCause::node_lost:
-      return {"DeletionByTaintManager", "the node was declared lost"};
+      return Disruption{DisruptionReason::deletion_by_taint_manager, "the node was declared lost"};
     case EndCause::node_deleted:
-      return {"DeletionByPodGC", "the node was deleted"};
+      return Disruption{DisruptionReason::deletion_by_pod_gc, "the node was deleted"};
     case EndCause::evicted:
-      return {"TerminationByKubelet", "The node was low on resource: memory."};
+      return Disruption{kubelet, "The node was low on resource: memory."};
     case EndCause::exited:
     case EndCause::killed:
     case EndCause::never_started:
@@ -34,12 +40,12 @@ Disruption disruption(EndCause cause) {
     case EndCause::returned:
       break;
   }
-  return {};
+  return std::nullopt;
 }
 
-PodCondition condition(const char* type, bool status, Millis at_ms, const char* reason = "",
+PodCondition condition(const char* type, bool status, Millis at_ms, std::string_view reason = "",
                        const char* message = "") {
-  return {type, status ? "True" : "False", at_ms, reason, message};
+  return {type, status ? "True" : "False", at_ms, std::string(reason), message};
 }
 
 }  // namespace
@@ -47,10 +53,10 @@ PodCondition condition(const char* type, bool status, Millis at_ms, const char* 
 std::vector<PodCondition> pod_conditions(const Pod& pod, bool gated) {
   std::vector<PodCondition> all;
   if (pod.bound()) {
-    bool started = pod.started_ms != 0;
+    bool started = pod.started_at.has_value();
     bool initialized = started && pod.readiness != Readiness::initializing;
     bool ready = initialized && !pod.ended && pod.readiness == Readiness::ready;
-    Millis ready_ms = pod.ended ? pod.end.ended_at : started ? pod.started_ms : pod.bound_ms;
+    Millis ready_ms = pod.ended ? pod.end.ended_at : started ? *pod.started_at : pod.bound_ms;
     const char* why = ready                 ? ""
                       : !pod.ended          ? "ContainersNotReady"
                       : pod.end.succeeded() ? "PodCompleted"
@@ -69,10 +75,11 @@ std::vector<PodCondition> pod_conditions(const Pod& pod, bool gated) {
                             "waiting for a free slot"));
   }
   all.insert(all.end(), pod.conditions.begin(), pod.conditions.end());
-  Disruption d = pod.ended ? disruption(pod.end.cause) : Disruption{};
-  if (d.reason && std::none_of(all.begin(), all.end(),
-                               [](const PodCondition& c) { return c.type == "DisruptionTarget"; }))
-    all.push_back(condition("DisruptionTarget", true, pod.end.ended_at, d.reason, d.message));
+  const auto d = pod.ended ? disruption(pod.end.cause) : std::nullopt;
+  if (d && std::none_of(all.begin(), all.end(),
+                        [](const PodCondition& c) { return c.type == kDisruptionTarget; }))
+    all.push_back(
+        condition(kDisruptionTarget, true, pod.end.ended_at, name(d->reason), d->message));
   return all;
 }
 

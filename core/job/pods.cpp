@@ -11,9 +11,9 @@ constexpr uint32_t kCreateMax = 512;  // pods created in one sync; the rest at o
 
 uint32_t target(const Job& job) {
   const JobState& s = job.state();
-  if (s.completions < 0)
+  if (!s.completions)
     return job.succeeded() == 0 ? static_cast<uint32_t>(s.parallelism) : job.active();
-  int64_t left = job.needed() - static_cast<int64_t>(job.succeeded());
+  int64_t left = job.needed().value_or(0) - static_cast<int64_t>(job.succeeded());
   return static_cast<uint32_t>(std::clamp<int64_t>(left, 0, s.parallelism));
 }
 
@@ -54,7 +54,7 @@ Millis index_due(const Job& job, const Knobs& knobs, uint32_t index) {
   auto it = deferred.find(index);
   const Pod* pod = it != deferred.end() ? &it->second : deleted_pod(job, index);
   if (!pod || pod->counts_when_replaced() == Counted::released) return 0;
-  Millis failed_ms = pod->ended ? pod->end.ended_at : pod->stopping_ms;
+  Millis failed_ms = pod->ended ? pod->end.ended_at : pod->stopping_at.value_or(0);
   return failed_ms + backoff_delay(knobs, static_cast<uint32_t>(pod->failures + pod->ignored) + 1);
 }
 
@@ -73,7 +73,7 @@ void manage_pods(Sync& sync) {
     if (!sync.knows_ends(nodes_of_active(job))) return;
     std::vector<PodsStopping::One> all;
     for (const auto& [key, pod] : s.open)
-      if (pod.active()) all.push_back({key, Counted::released, false, -1});
+      if (pod.active()) all.push_back({key, Counted::released, false, std::nullopt});
     return stop_pods(sync, std::move(all));
   }
   uint32_t want = target(job);
@@ -102,7 +102,7 @@ void manage_pods(Sync& sync) {
   } else {
     // An index in backoff still occupies one of the candidates' places (4.5).
     uint64_t candidate = job.taken().lowest_missing(0);
-    for (uint32_t i = 0; i < number && static_cast<int64_t>(candidate) < s.completions; ++i) {
+    for (uint32_t i = 0; i < number && static_cast<int64_t>(candidate) < job.index_count(); ++i) {
       auto index = static_cast<uint32_t>(candidate);
       Millis due = index_due(job, sync.knobs, index);
       if (due > sync.now)

@@ -6,6 +6,7 @@
 // job's records never go back in time.
 #pragma once
 
+#include "core/job/condition.hpp"
 #include "core/job/pod.hpp"
 #include "core/spec/job_spec.hpp"
 
@@ -28,8 +29,8 @@ struct JobSpecChanged {
   Millis at_ms = 0;
   int64_t generation = 0;
   int32_t parallelism = 0;
-  int32_t completions = -1;  // -1: absent
-  JobObjectPtr object;       // not in the record's bytes
+  std::optional<int32_t> completions;
+  JobObjectPtr object;  // not in the record's bytes
 };
 
 // Not suspended and no startTime: the job runs from now.
@@ -86,7 +87,7 @@ struct PodsEnded {
     PodEnd end;
     int32_t pid = 0;  // when its start was not reported before; else 0
     int32_t restarts = 0;
-    Millis started_ms = 0;                       // as pid
+    std::optional<Millis> started_at;            // as pid
     Counted counted = Counted::not_yet;          // not_yet: deferred, or counted before
     bool fails_index = false;                    // FailIndex, or the limit per index is spent
     FailureAction action = FailureAction::none;  // of the first rule that a failure matched
@@ -108,7 +109,7 @@ struct PodsStopping {
     PodKey pod;
     Counted counted = Counted::not_yet;
     bool fails_index = false;
-    Millis grace_ms = -1;  // -1: the template's
+    std::optional<Millis> grace_ms;  // absent: the template's
     bool operator==(const One&) const = default;
   };
   Millis at_ms = 0;
@@ -149,7 +150,7 @@ struct StatusWritten {
 struct FinishDecided {
   Millis at_ms = 0;
   bool success = false;
-  std::string reason;
+  ConditionReason reason = ConditionReason::completions_reached;
   std::string message;
 };
 

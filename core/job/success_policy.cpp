@@ -33,7 +33,7 @@ std::optional<size_t> satisfied_rule(const Job& job) {
   const IndexSet& completed = job.state().completed;
   if (!policy || !job.indexed() || completed.empty()) return {};
   for (size_t i = 0; i < policy->rules.size(); ++i)
-    if (holds(policy->rules[i], completed, job.state().completions)) return i;
+    if (holds(policy->rules[i], completed, job.index_count())) return i;
   return {};
 }
 

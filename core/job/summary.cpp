@@ -21,8 +21,8 @@ bool named_pods(const JobObject& object) {
 
 JobSummary summary_of(const Job& job) {
   const JobMeta& meta = job.object().meta;
-  const Condition* complete = job.condition("Complete");
-  const Condition* end = complete ? complete : job.condition("Failed");
+  const Condition* complete = job.condition(ConditionType::complete);
+  const Condition* end = complete ? complete : job.condition(ConditionType::failed);
   return {job.id(),
           meta.ns,
           meta.name,
@@ -62,8 +62,8 @@ JobState brief(const JobState& state) {
   out.parallelism = state.parallelism;
   out.completions = state.completions;
   out.admitted_ms = state.admitted_ms;
-  out.start_ms = state.start_ms;
-  out.completion_ms = state.completion_ms;
+  out.started_at = state.started_at;
+  out.completed_at = state.completed_at;
   out.last_record_ms = state.last_record_ms;
   out.synced = state.synced;
   out.index_limits_off = state.index_limits_off;

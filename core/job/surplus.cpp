@@ -10,8 +10,8 @@ namespace {
 // Earlier goes first: not assigned to a node, not running, not ready, ready for a shorter time,
 // more restarts, newer. The rest of the key makes the order total.
 auto rank(const Pod& pod) {
-  return std::make_tuple(pod.bound(), pod.started_ms != 0, pod.ready(),
-                         pod.ready() ? -pod.started_ms : 0, -pod.restarts, -pod.created_ms,
+  return std::make_tuple(pod.bound(), pod.started_at.has_value(), pod.ready(),
+                         pod.ready() ? -*pod.started_at : 0, -pod.restarts, -pod.created_ms,
                          -static_cast<int64_t>(pod.key.index), pod.key);
 }
 
@@ -53,9 +53,9 @@ bool remove_surplus(Sync& sync, uint32_t target) {
   const JobState& s = sync.state();
   std::vector<PodsStopping::One> gone;
   if (job.indexed())  // out of range: always
-    for (auto it = s.open.lower_bound({static_cast<uint32_t>(s.completions), 0});
+    for (auto it = s.open.lower_bound({static_cast<uint32_t>(job.index_count()), 0});
          it != s.open.end(); ++it)
-      if (it->second.active()) gone.push_back({it->first, Counted::released, false, -1});
+      if (it->second.active()) gone.push_back({it->first, Counted::released, false, std::nullopt});
   // A surplus pod that has ended by itself is none.
   if ((!gone.empty() || job.active() > target) && !sync.knows_ends(nodes_of_active(job)))
     return false;
@@ -64,7 +64,7 @@ bool remove_surplus(Sync& sync, uint32_t target) {
   if (job.active() > target) {
     std::vector<PodsStopping::One> surplus;
     for (PodKey key : removal_order(job, job.active() - target))
-      surplus.push_back({key, Counted::released, false, -1});
+      surplus.push_back({key, Counted::released, false, std::nullopt});
     std::sort(surplus.begin(), surplus.end(),
               [](const auto& a, const auto& b) { return a.pod < b.pod; });
     stop_pods(sync, std::move(surplus));

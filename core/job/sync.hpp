@@ -33,7 +33,7 @@ struct Sync {
   std::vector<JobDeletion> deletions{};
   std::vector<PodsDeletion> pod_deletions{};
   std::string fail_job{};  // why, when a failed pod matched a FailJob rule
-  const char* fail_job_reason = "PodFailurePolicy";
+  ConditionReason fail_job_reason = ConditionReason::pod_failure_policy;
   bool new_successes = false;  // or the rules of success may have changed
   bool waits = false;          // a decision waits until its nodes were heard
   bool granted = false;        // slots arrived: the cluster's count of them is to be told

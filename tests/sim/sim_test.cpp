@@ -155,7 +155,8 @@ void play_owner(uint64_t seed) {
         if (keys.empty()) return;
         auto why =
             below(2) == 0 ? core::PodsDeletion::Why::owner : core::PodsDeletion::Why::eviction;
-        return world.ask("one", core::PodsDeletion{0, {keys[below(keys.size())]}, why, -1});
+        return world.ask("one",
+                         core::PodsDeletion{0, {keys[below(keys.size())]}, why, std::nullopt});
       }
     }
   };

@@ -295,7 +295,8 @@ void World::check_shown() {
         seen.succeeded = job.succeeded();
         if (job.ready() > job.active()) broken.push_back("ready > active");
         std::set<std::string> now;
-        for (const core::Condition& condition : job.state().conditions) now.insert(condition.type);
+        for (const core::Condition& condition : job.state().conditions)
+          now.insert(std::string(name(condition.type)));
         for (const std::string& old : seen.conditions)
           if (!now.contains(old)) broken.push_back("condition " + old + " went away");
         if (now.contains("Complete") && now.contains("Failed"))
@@ -365,7 +366,7 @@ std::string World::picture(const std::string& name) const {
                      std::to_string(job->state().deferred.size());
   for (const auto& [key, pod] : job->state().open)
     text += "\n  open " + to_string(key) + " n" + std::to_string(pod.node) +
-            (pod.started_ms ? " started" : "") + (pod.stopping_ms ? " stopping" : "");
+            (pod.started_at ? " started" : "") + (pod.stopping_at ? " stopping" : "");
   for (const auto& agent : agents_) {
     text += "\n  " + agent->name + " n" + std::to_string(agent->id) + " link " +
             std::to_string(agent->connection) + (agent->registered ? " registered" : "") +

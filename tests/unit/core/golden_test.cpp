@@ -278,7 +278,7 @@ TEST(Text, Events) {
   EXPECT_EQ(to_text(7, NodeReady{2}), "NodeReady n2");
   EXPECT_EQ(to_text(7, Event{TimePassed{}}), "TimePassed");
   EXPECT_EQ(to_text(7, JobDeletion{1, false}), "JobDeletion foreground");
-  EXPECT_EQ(to_text(7, JobSpecChanged{0, 2, 3, -1, nullptr}),
+  EXPECT_EQ(to_text(7, JobSpecChanged{0, 2, 3, std::nullopt, nullptr}),
             "JobSpecChanged j7 generation=2 parallelism=3");
   EXPECT_EQ(to_text(7, PodsStopping{0, {{{1, 0}, Counted::released}}}),
             "PodsStopping j7/1#0 counted=released");

@@ -96,7 +96,7 @@ TEST(Decide, InstantsLieBetweenBindAndNow) {
   EXPECT_EQ(job.pod({1, 0})->end.ended_at, kNow + 100) << "not before it was bound";
   EXPECT_EQ(job.pod({2, 0})->end.ended_at, kNow + 200) << "not in the future";
   for (uint32_t i = 0; i < 3; ++i)
-    EXPECT_LE(job.pod({i, 0})->started_ms, job.pod({i, 0})->end.ended_at);
+    EXPECT_LE(job.pod({i, 0})->started_at, job.pod({i, 0})->end.ended_at);
 }
 
 TEST(Decide, AClockThatGoesBackDoesNotTakeTheJobAlong) {

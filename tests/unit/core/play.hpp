@@ -79,7 +79,7 @@ class Play {
     sync({OwnerUpdate{1, job_->object_ptr(), object}});
   }
   void remove(PodKey pod, PodsDeletion::Why why = PodsDeletion::Why::owner) {
-    sync({PodsDeletion{1, {pod}, why, -1}});
+    sync({PodsDeletion{1, {pod}, why, std::nullopt}});
   }
 
   // From here on nodes must be asked what has ended there.
@@ -102,7 +102,8 @@ class Play {
   std::string conditions() const {
     std::string text;
     for (const Condition& c : state().conditions)
-      text += (text.empty() ? "" : " ") + c.type + (c.status ? "=True/" : "=False/") + c.reason;
+      text += (text.empty() ? "" : " ") + std::string(name(c.type)) +
+              (c.status ? "=True/" : "=False/") + std::string(name(c.reason));
     return text;
   }
   std::string events() const {

@@ -228,7 +228,8 @@ class World {
       arrived_.push_back(Preempted{{{agents_[pick(kAgents)].id, 1}}});
     } else {
       auto why = pick(2) == 0 ? PodsDeletion::Why::owner : PodsDeletion::Why::eviction;
-      arrived_.push_back(PodsDeletion{++tokens_, {key}, why, pick(2) == 0 ? -1 : 500});
+      arrived_.push_back(PodsDeletion{
+          ++tokens_, {key}, why, pick(2) == 0 ? std::nullopt : std::optional<Millis>(500)});
     }
   }
 
@@ -236,7 +237,8 @@ class World {
   void calm_owner() {
     const JobSpec& now = shown_->spec();
     bool runs = !now.suspend.value_or(false) && now.parallelism.value_or(1) > 0;
-    bool held_up = shown_->state().deleted_ms != 0 && !shown_->object().meta.finalizers.empty();
+    bool held_up =
+        shown_->state().deleted_at.has_value() && !shown_->object().meta.finalizers.empty();
     if (shown_->hidden() || (runs && !held_up)) return;
     auto object = std::make_shared<JobObject>(shown_->object());
     object->json = std::to_string(++versions_);
@@ -642,7 +644,7 @@ class World {
     const JobState& s = job.state();
     expect(s.failed >= before.failed, "`failed` went back");
     // Within a batch completions may have gone down and up again.
-    int32_t lowest = std::min(before.completions, s.completions);
+    auto lowest = std::min(before.completions, s.completions);
     for (size_t i = judged_; i < durable_.size(); ++i)
       if (const auto* changed = std::get_if<JobSpecChanged>(&durable_[i]))
         lowest = std::min(lowest, changed->completions);
@@ -657,7 +659,7 @@ class World {
         expect(s.failed_indexes.contains(i) || static_cast<int32_t>(i) >= lowest,
                "an index is no longer failed");
     if (job.indexed()) {
-      auto end = static_cast<uint32_t>(std::max(s.completions, 0));
+      auto end = static_cast<uint32_t>(s.completions.value_or(0));
       expect(s.completed.lowest(end) > UINT32_MAX && s.failed_indexes.lowest(end) > UINT32_MAX,
              "an index out of range in the status");
     }
@@ -666,33 +668,37 @@ class World {
         expect(!s.completed.contains(i), "an index is completed and failed");
     bool was_suspended = false, is_suspended = job.suspended();
     for (const Condition& c : before.conditions)
-      if (c.type == "Suspended") was_suspended = c.status;
-    expect(before.start_ms == 0 || s.start_ms == before.start_ms || suspensions() > 0,
+      if (c.type == ConditionType::suspended) was_suspended = c.status;
+    expect(!before.started_at || s.started_at == before.started_at || suspensions() > 0,
            "startTime changed");
-    expect(!is_suspended || s.start_ms == 0 || job.decided() || s.deleted_ms != 0,
+    expect(!is_suspended || !s.started_at || job.decided() || s.deleted_at.has_value(),
            "suspended with a startTime");
     expect(was_suspended == is_suspended || suspensions() > 0, "Suspended changed by itself");
     expect(!is_suspended || job.active() == 0, "active pods while suspended");
-    expect(before.completion_ms == 0 || s.completion_ms == before.completion_ms,
-           "completionTime changed");
+    expect(!before.completed_at || s.completed_at == before.completed_at, "completionTime changed");
     expect(s.conditions.size() >= before.conditions.size(), "a condition went away");
     for (size_t i = 0; i < before.conditions.size() && i < s.conditions.size(); ++i)
-      expect(s.conditions[i] == before.conditions[i] || s.conditions[i].type == "Suspended",
+      expect(s.conditions[i] == before.conditions[i] ||
+                 s.conditions[i].type == ConditionType::suspended,
              "a condition changed");
     expect(job.ready() <= job.active(), "more ready than active");
-    bool complete = job.condition("Complete"), failed = job.condition("Failed");
+    bool complete = job.condition(ConditionType::complete),
+         failed = job.condition(ConditionType::failed);
     expect(!(complete && failed), "Complete and Failed");
-    expect(!(job.condition("SuccessCriteriaMet") && job.condition("FailureTarget")),
+    expect(!(job.condition(ConditionType::success_criteria_met) &&
+             job.condition(ConditionType::failure_target)),
            "decided twice");
-    expect(!complete || job.condition("SuccessCriteriaMet"),
+    expect(!complete || job.condition(ConditionType::success_criteria_met),
            "Complete without its interim condition");
-    expect(!failed || job.condition("FailureTarget"), "Failed without its interim condition");
-    expect(complete == (s.completion_ms != 0), "completionTime goes with Complete");
-    if (complete && s.start_ms != 0)
-      expect(s.start_ms != 0 && s.completion_ms >= s.start_ms, "completionTime before startTime");
+    expect(!failed || job.condition(ConditionType::failure_target),
+           "Failed without its interim condition");
+    expect(complete == (s.completed_at.has_value()), "completionTime goes with Complete");
+    if (complete && s.started_at.has_value())
+      expect(s.started_at.has_value() && s.completed_at >= s.started_at,
+             "completionTime before startTime");
     if (complete || failed) expect(s.open.empty() && s.deferred.empty(), "finished with pods left");
-    if (s.completions >= 0 && !job.indexed())
-      expect(s.succeeded <= static_cast<uint64_t>(s.completions), "too many successes");
+    if (s.completions && !job.indexed())
+      expect(s.succeeded <= static_cast<uint64_t>(*s.completions), "too many successes");
     // A surplus may have to wait until its nodes were heard, but does not grow.
     uint32_t active_before = 0;
     for (const auto& [key, pod] : before.open) active_before += pod.active();
@@ -706,7 +712,7 @@ class World {
       active[key.index] += pod.active();
       restarts += static_cast<uint64_t>(pod.restarts);
       expect(pod.counted != Counted::failed || !job.spec().replace_only_failed() ||
-                 job.condition("FailureTarget"),
+                 job.condition(ConditionType::failure_target),
              "counted as failed before its end");
     }
     expect(restarts == job.restarts(), "the sum of restarts");
@@ -735,7 +741,7 @@ class World {
     }
     expect(all.size() == size, "an index is in two sets of the map");
     if (!job.indexed()) return expect(all.empty(), "a map without indexes");
-    expect(all.lowest(static_cast<uint64_t>(std::max(s.completions, 0))) > UINT32_MAX,
+    expect(all.lowest(static_cast<uint64_t>(s.completions.value_or(0))) > UINT32_MAX,
            "an index out of range in the map");
     expect(map.succeeded == s.completed, "the map's successes");
     for (const auto& [key, pod] : s.open) {
@@ -788,12 +794,12 @@ class World {
   }
   void tally(const JobSpecChanged& r) {
     scaled_once_ = true;
-    if (!object_->spec.indexed() || r.completions >= completions_) {
-      completions_ = r.completions;
+    if (!object_->spec.indexed() || r.completions.value_or(-1) >= completions_) {
+      completions_ = r.completions.value_or(-1);
       return;
     }
-    completions_ = r.completions;
-    auto end = static_cast<uint32_t>(r.completions);
+    completions_ = r.completions.value_or(-1);
+    auto end = static_cast<uint32_t>(r.completions.value_or(0));
     completed_.erase(completed_.lower_bound(end), completed_.end());
     for (const auto& [index, pod] : before_->deferred)
       if (index >= end && dropped_.insert(pod.key).second &&

@@ -24,7 +24,7 @@ TEST(P11Restored, WhatANodeNoLongerKnowsCountsNowhereAndRunsAgain) {
   EXPECT_TRUE(play.pod({0, 1}));
   EXPECT_TRUE(play.pod({1, 1}));
   for (PodKey pod : {PodKey{0, 1}, PodKey{1, 1}, PodKey{2, 0}}) play.end(pod, 0);
-  EXPECT_TRUE(play.job().condition("Complete")) << play.conditions();
+  EXPECT_TRUE(play.job().condition(ConditionType::complete)) << play.conditions();
 }
 
 TEST(P11Restored, AttemptsGoOnWhereNoneCanHaveBeen) {

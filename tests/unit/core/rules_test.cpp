@@ -41,7 +41,7 @@ TEST(Suspend, RunningPodsCountNowhereAndTheClockStartsAfresh) {
   ASSERT_EQ(play.state().completed.text(), "1");
   play.update([](JobSpec& spec) { spec.suspend = true; });
   EXPECT_EQ(play.conditions(), "Suspended=True/JobSuspended");
-  EXPECT_EQ(play.state().start_ms, 0);
+  EXPECT_EQ(play.state().started_at, std::nullopt);
   EXPECT_EQ(play.job().active(), 0u);
   EXPECT_EQ(play.job().terminating(), 2u);
   play.end({0, 0}, 0, EndCause::killed);
@@ -51,7 +51,7 @@ TEST(Suspend, RunningPodsCountNowhereAndTheClockStartsAfresh) {
   play.tick(5000);
   play.update([](JobSpec& spec) { spec.suspend = false; });
   EXPECT_EQ(play.conditions(), "Suspended=False/JobResumed");
-  EXPECT_EQ(play.state().start_ms, play.now());
+  EXPECT_EQ(play.state().started_at, play.now());
   EXPECT_TRUE(play.pod({0, 1}) && play.pod({2, 1})) << "the same indexes, new attempts";
   EXPECT_EQ(play.events(), "create create create delete delete suspended create create resumed");
   play.restart();
@@ -68,7 +68,7 @@ TEST(Suspend, CreatedSuspendedHasNoStartTimeAndNoPods) {
   play.tick(60'000);
   EXPECT_FALSE(play.job().decided()) << "the deadline never fires while suspended";
   play.update([](JobSpec& s) { s.suspend = false; });
-  EXPECT_EQ(play.state().start_ms, play.now());
+  EXPECT_EQ(play.state().started_at, play.now());
   play.tick(1000);
   EXPECT_EQ(play.conditions(), "Suspended=False/JobResumed FailureTarget=True/DeadlineExceeded");
 }
@@ -95,10 +95,10 @@ TEST(Suspend, AWorkQueueJobWithASuccessCompletesInsteadAndKeepsItsStart) {
   Play play(spec);
   play.sync();
   play.end({0, 0}, 0);
-  Millis started = play.state().start_ms;
+  const auto started = play.state().started_at;
   play.update([](JobSpec& s) { s.suspend = true; });
   EXPECT_EQ(play.conditions(), "SuccessCriteriaMet=True/CompletionsReached");
-  EXPECT_EQ(play.state().start_ms, started);
+  EXPECT_EQ(play.state().started_at, started);
 }
 
 TEST(Suspend, NoCompletionsCompleteASuspendedJob) {
@@ -108,7 +108,7 @@ TEST(Suspend, NoCompletionsCompleteASuspendedJob) {
   play.sync();
   EXPECT_EQ(play.conditions(),
             "SuccessCriteriaMet=True/CompletionsReached Complete=True/CompletionsReached");
-  EXPECT_EQ(play.state().start_ms, 0);
+  EXPECT_EQ(play.state().started_at, std::nullopt);
 }
 
 // ---- 4.3 and 8: surplus, elastic jobs
@@ -135,7 +135,7 @@ TEST(Elastic, DownForgetsWhatIsOutOfRangeAndUpRunsItAgain) {
   ASSERT_TRUE(again);
   EXPECT_GT(again->key.attempt, 0u) << "never an attempt twice";
   scale(0);
-  EXPECT_TRUE(play.job().condition("SuccessCriteriaMet"));
+  EXPECT_TRUE(play.job().condition(ConditionType::success_criteria_met));
   EXPECT_FALSE(play.job().finished()) << "not before its pods have ended";
 }
 
@@ -170,7 +170,7 @@ TEST(Returned, CountsNowhereAndIsReplacedAtOnce) {
   EXPECT_EQ(play.closed(), "") << "it is no attempt";
   play.end({0, 0}, 0);
   play.end({1, 1}, 0);
-  EXPECT_TRUE(play.job().condition("Complete"));
+  EXPECT_TRUE(play.job().condition(ConditionType::complete));
 }
 
 TEST(Returned, HandsOnTheFailuresOfItsIndexWithoutADelay) {
@@ -283,7 +283,7 @@ TEST(FailurePolicy, PerIndexIgnoredFailuresAreHandedOnApart) {
   play.tick(0);
   play.end({0, 1}, 1);
   EXPECT_EQ(play.state().failed_indexes.text(), "0");
-  EXPECT_TRUE(play.job().condition("Failed"));
+  EXPECT_TRUE(play.job().condition(ConditionType::failed));
 }
 
 TEST(FailurePolicy, FailIndexFailsItAtOnce) {
@@ -335,7 +335,7 @@ TEST(FailurePolicy, ContainersAreLookedAtAppsFirst) {
                     {EndCause::exited, 1, 0, 0, Age{1}, Age{1}},
                     {EndCause::exited, 5, 0, 0, Age{1}, Age{1}}};
   play.sync({PodsReported{1, Play::kNode, {}, {end}}});
-  ASSERT_TRUE(play.job().condition("Failed"));
+  ASSERT_TRUE(play.job().condition(ConditionType::failed));
   EXPECT_TRUE(play.state().conditions[0].message.starts_with("Container side for pod"));
 }
 
@@ -345,7 +345,7 @@ TEST(FailurePolicy, APodThatIsEvictedWhileTheJobFailsIsStillIgnored) {
   play.sync();
   play.remove({0, 0}, PodsDeletion::Why::eviction);
   play.end({1, 0}, 1);
-  EXPECT_TRUE(play.job().condition("FailureTarget"));
+  EXPECT_TRUE(play.job().condition(ConditionType::failure_target));
   EXPECT_EQ(play.state().failed, 1u);
 }
 
@@ -368,7 +368,7 @@ TEST(SuccessPolicy, ByIndexesAndByCount) {
   for (uint32_t i : {0u, 1u, 4u}) play.end({i, 0}, i == 0 ? 0 : 143, EndCause::killed);
   EXPECT_EQ(play.job().succeeded(), 2u) << "lingering pods count nowhere";
   EXPECT_EQ(play.state().failed, 0u);
-  EXPECT_TRUE(play.job().condition("Complete"));
+  EXPECT_TRUE(play.job().condition(ConditionType::complete));
 }
 
 TEST(SuccessPolicy, AnEmptySetNeverMatchesAndAllIndexesBeatPlainCompletion) {
@@ -544,7 +544,7 @@ TEST(P20Deletion, InTheBackgroundPodsRunUntilTheFinalizerIsGone) {
   play.sync({JobDeletion{1, true, false}});
   EXPECT_FALSE(kills(play));
   EXPECT_FALSE(play.job().hidden());
-  EXPECT_NE(play.state().deleted_ms, 0);
+  EXPECT_TRUE(play.state().deleted_at);
   EXPECT_EQ(play.job().active(), 2u);
   play.restart();
   play.end({1, 0}, 0);
@@ -840,7 +840,7 @@ TEST(Regression, K109485NoFinalizerIsLeftHoweverManyPodsEndAtOnce) {
   PodsReported report{1, Play::kNode, {}, {}};
   for (uint32_t i = 0; i < 1500; ++i) report.ends.push_back(Play::ended({i, 0}, 0));
   play.sync({report});
-  EXPECT_TRUE(play.job().condition("Complete"));
+  EXPECT_TRUE(play.job().condition(ConditionType::complete));
   play.job().each_pod([](const Pod& pod) { EXPECT_NE(pod.counted, Counted::not_yet); });
 }
 
@@ -852,12 +852,12 @@ TEST(Regression, K125410APodThatIsInTwoListsAtOnceDoesNotStickTheJob) {
   play.sync();
   PodsReported report{1, Play::kNode, {}, {Play::ended({0, 0}, 1)}};
   // Its end, its loss and its deletion in one sync.
-  play.sync({report, NodeLost{Play::kNode}, PodsDeletion{2, {{0, 0}}, PodsDeletion::Why::owner, -1},
-             report});
+  play.sync({report, NodeLost{Play::kNode},
+             PodsDeletion{2, {{0, 0}}, PodsDeletion::Why::owner, std::nullopt}, report});
   play.tick(1000);
   EXPECT_EQ(play.state().failed, 1u);
   play.end({0, 1}, 0);
-  EXPECT_TRUE(play.job().condition("Complete"));
+  EXPECT_TRUE(play.job().condition(ConditionType::complete));
 }
 
 // #130103: two pods of an index from a view that did not show the first yet.
@@ -877,7 +877,7 @@ TEST(Regression, K123775FinishedOnlyWhenNothingIsReadyOrTerminating) {
   play.sync();
   play.start({1, 0});
   play.end({0, 0}, 1);
-  EXPECT_TRUE(play.job().condition("FailureTarget"));
+  EXPECT_TRUE(play.job().condition(ConditionType::failure_target));
   EXPECT_FALSE(play.job().finished());
   EXPECT_EQ(play.job().terminating(), 1u);
   play.end({1, 0}, 143, EndCause::killed);
@@ -900,7 +900,7 @@ TEST(Regression, K28486CountsDoNotRelyOnPodsStayingAround) {
   play.end({1, 0}, 0);
   play.end({2, 0}, 0);
   EXPECT_EQ(play.job().succeeded(), 3u);
-  EXPECT_TRUE(play.job().condition("Complete"));
+  EXPECT_TRUE(play.job().condition(ConditionType::complete));
 }
 
 TEST(Disruption, ATaintDrivesPodsOffTheNode) {
@@ -963,7 +963,7 @@ TEST(Round, NeedsFewerWhenItIsScaledDown) {
   play.end({5, 0}, 143, EndCause::killed);
   EXPECT_EQ(play.job().needed(), 1);
   play.end({6, 0}, 143, EndCause::killed);
-  EXPECT_TRUE(play.job().condition("Complete")) << play.conditions();
+  EXPECT_TRUE(play.job().condition(ConditionType::complete)) << play.conditions();
 }
 
 // A command that cannot be started, with muster's own annotation.

@@ -18,7 +18,7 @@ core::Pod closed(uint32_t index, uint32_t attempt, int32_t code) {
   pod.created_ms = kNow;
   pod.node = 3;
   pod.bound_ms = kNow + 1;
-  pod.started_ms = kNow + 2;
+  pod.started_at = kNow + 2;
   pod.ended = true;
   pod.end = {.exit_code = code, .ended_at = kNow + 5};
   pod.counted = code == 0 ? core::Counted::succeeded : core::Counted::failed;

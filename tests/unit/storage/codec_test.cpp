@@ -57,12 +57,12 @@ class Chance {
   }
   PodMetaChange meta() { return {flip(), text(), flip() ? std::optional(text()) : std::nullopt}; }
   Pod whole_pod(PodKey key) {
-    Pod pod{.key = key, .created_ms = at(), .node = u32(), .bound_ms = at(), .started_ms = at()};
+    Pod pod{.key = key, .created_ms = at(), .node = u32(), .bound_ms = at(), .started_at = at()};
     pod.pid = i32();
     pod.restarts = i32();
     pod.failures = i32();
     pod.ignored = i32();
-    pod.stopping_ms = at();
+    pod.stopping_at = at();
     pod.counted = counted();
     pod.readiness = readiness();
     pod.grace_ms = grace();
@@ -255,7 +255,7 @@ PodsEnded typical_ends(uint32_t n) {
                               .exit_code = i % 10 == 0 ? 1 : 0,
                               .ended_at = kNow - static_cast<Millis>(chance.below(100))},
                       .pid = static_cast<int32_t>(1000 + chance.below(4'000'000)),
-                      .started_ms = kNow - 100 - static_cast<Millis>(chance.below(60'000)),
+                      .started_at = kNow - 100 - static_cast<Millis>(chance.below(60'000)),
                       .counted = i % 10 == 0 ? Counted::failed : Counted::succeeded});
   }
   return r;
@@ -369,9 +369,9 @@ TEST(Codec, RandomStatesComeBack) {
     s.parallelism = chance.i32();
     s.completions = chance.i32();
     s.admitted_ms = chance.at();
-    s.start_ms = chance.at();
-    s.completion_ms = chance.at();
-    s.deleted_ms = chance.at();
+    s.started_at = chance.at();
+    s.completed_at = chance.at();
+    s.deleted_at = chance.at();
     s.last_record_ms = chance.at();
     s.background_deleted = chance.flip();
     s.forgotten = chance.flip();
@@ -382,8 +382,9 @@ TEST(Codec, RandomStatesComeBack) {
     if (chance.flip()) s.external_status = chance.text();
     if (chance.flip()) s.own_conditions = chance.text();
     for (uint64_t i = chance.below(4); i > 0; --i) {
-      s.conditions.push_back(
-          {chance.text(), chance.flip(), chance.at(), chance.text(), chance.text()});
+      s.conditions.push_back({static_cast<ConditionType>(chance.below(6)), chance.flip(),
+                              chance.at(), static_cast<ConditionReason>(chance.below(11)),
+                              chance.text()});
     }
     s.completed = chance.set();
     s.failed_indexes = chance.set();

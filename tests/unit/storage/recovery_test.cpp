@@ -315,7 +315,7 @@ TEST_F(UnloadedTest, P17ABriefJobIsWhatAListTells) {
   EXPECT_TRUE(job->state() == brief(five.job.state()));
   EXPECT_EQ(job->object().json, "1 4 1");
   EXPECT_EQ(job->succeeded(), 1u);
-  EXPECT_TRUE(job->condition("Complete"));
+  EXPECT_TRUE(job->condition(core::ConditionType::complete));
   EXPECT_EQ(brief_job(journal, 6).error().code, Errc::not_found);
 }
 

@@ -275,7 +275,8 @@ TEST_F(ServerTest, TellsTheHistoryOfAttempts) {
     core::Pod pod;
     pod.key = {i, i == 2 ? 1u : 0u};
     pod.node = 1;
-    pod.created_ms = pod.bound_ms = pod.started_ms = kStart;
+    pod.created_ms = pod.bound_ms = kStart;
+    pod.started_at = kStart;
     pod.ended = true;
     pod.end = {.exit_code = i == 0 ? 0 : 137, .signal = i == 0 ? 0 : 9, .ended_at = kStart + 1500};
     pod.counted = i == 0 ? core::Counted::succeeded : core::Counted::failed;

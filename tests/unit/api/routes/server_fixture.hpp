@@ -47,7 +47,7 @@ class FakeBackend final : public Backend {
     if (shown->job->object().json != seen->json) return done(Error{Errc::conflict, "", {}});
     feed_.records(
         id, {core::JobSpecChanged{kStart, job->meta.generation, job->spec.parallelism.value_or(1),
-                                  job->spec.completions.value_or(-1), job}});
+                                  job->spec.completions, job}});
     done(Nothing{});
   }
   void write_status(core::StatusWrite write, std::function<void(Status)> done) override {
@@ -64,13 +64,12 @@ class FakeBackend final : public Backend {
     else
       feed_.records(id, {core::StatusWritten{kStart, std::move(write.json)}});
     if (write.object)
-      feed_.records(
-          id, {core::JobSpecChanged{kStart, write.object->meta.generation,
-                                    write.object->spec.parallelism.value_or(1),
-                                    write.object->spec.completions.value_or(-1), write.object}});
+      feed_.records(id, {core::JobSpecChanged{kStart, write.object->meta.generation,
+                                              write.object->spec.parallelism.value_or(1),
+                                              write.object->spec.completions, write.object}});
     done(Nothing{});
   }
-  void delete_pods(JobId job, std::vector<PodKey> pods, bool evict, Millis grace_ms,
+  void delete_pods(JobId job, std::vector<PodKey> pods, bool evict, std::optional<Millis> grace_ms,
                    std::function<void(Status)> done) override {
     last_evict = evict;
     last_grace_ms = grace_ms;
@@ -164,7 +163,7 @@ class FakeBackend final : public Backend {
   int creates = 0, reads = 0, grow_at = -1, updates = 0;
   Propagation last_propagation = Propagation::background;
   bool last_evict = false;
-  Millis last_grace_ms = 0;
+  std::optional<Millis> last_grace_ms;
   std::function<void(JobId)> before_update;  // once: what happens between look and write
 
  private:

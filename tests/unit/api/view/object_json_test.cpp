@@ -84,10 +84,11 @@ TEST_F(JsonTest, P17ABriefJobTellsWhatTheWholeOneTells) {
   const auto object = make_job("a", uid_of(1), 3, R"(,"backoffLimitPerIndex":1)");
   core::JobState state;
   state.completions = 3;
-  state.start_ms = kStart;
-  state.completion_ms = kStart + 5000;
+  state.started_at = kStart;
+  state.completed_at = kStart + 5000;
   state.synced = true;
-  state.conditions.push_back({"Complete", true, kStart + 5000, "CompletionsReached", "all"});
+  state.conditions.push_back({core::ConditionType::complete, true, kStart + 5000,
+                              core::ConditionReason::completions_reached, "all"});
   state.own_conditions = R"([{"type":"example.com/Seen","status":"True"}])";
   state.completed.insert_range(0, 1);
   state.failed_indexes.insert(2);

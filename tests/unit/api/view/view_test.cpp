@@ -98,7 +98,7 @@ TEST_F(ViewTest, BackgroundDeletionHidesTheJobAndItsFinishedPods) {
   feed.records(1, {core::JobDeleted{kStart, true}});
   EXPECT_FALSE(view.job("default", "a"));
   ASSERT_EQ(count(Kind::pod), 1u);  // the running one
-  EXPECT_NE(view.pod("default", pod_name("a", 1, {1, 0}))->pod->stopping_ms, 0);
+  EXPECT_NE(view.pod("default", pod_name("a", 1, {1, 0}))->pod->stopping_at, std::nullopt);
   // The name is free, and the new job's pods are not the old one's.
   feed.admit(2, make_job("a", uid_of(2)));
   EXPECT_EQ(view.job("default", "a")->job->id(), 2u);
@@ -229,7 +229,7 @@ TEST_F(UnloadTest, AFinishedJobIsReadFromDisk) {
   shown = view.job("default", "j1");
   ASSERT_TRUE(shown);
   EXPECT_EQ(loads, 1);
-  EXPECT_TRUE(shown->job->condition("Complete"));
+  EXPECT_TRUE(shown->job->condition(core::ConditionType::complete));
   EXPECT_TRUE(view.pod("default", pod_name("j1", 1, {0, 0})));
   EXPECT_EQ(loads, 1) << "it stays for a while";
   EXPECT_EQ(count(Kind::job), 20u);
@@ -273,7 +273,7 @@ TEST_F(UnloadTest, P14OneThatIsQuarantinedSaysSo) {
   view.add_damaged(8, nullptr, "all of it is gone", kStart);
   auto shown = view.job("default", "broken");
   ASSERT_TRUE(shown);
-  const core::Condition* said = shown->job->condition(kDamaged);
+  const core::Condition* said = shown->job->condition(core::ConditionType::damaged);
   ASSERT_TRUE(said);
   EXPECT_EQ(said->message, "its records are gone");
   EXPECT_EQ(view.jobs().damaged(), 2u);
@@ -293,7 +293,7 @@ TEST_F(UnloadTest, P17AListReadsWhatItTellsAndNoMore) {
   view.each(Kind::job, "", nullptr, [&](const Shown& shown) {
     auto listed = view.listed(key_of(shown));
     ASSERT_TRUE(listed);
-    EXPECT_EQ(listed->job->condition("Complete") != nullptr, true);
+    EXPECT_EQ(listed->job->condition(core::ConditionType::complete) != nullptr, true);
     EXPECT_EQ(listed->version, shown.version);
   });
   EXPECT_EQ(loads, 0);

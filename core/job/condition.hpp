@@ -1,0 +1,67 @@
+// The conditions of a job, and why they hold (job-semantics 3).
+//
+// They are enums in memory and their Kubernetes names everywhere else: in the journal, in JSON and
+// in metrics. name() is the only place that spells them.
+#pragma once
+
+#include "base/clock.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace muster::core {
+
+enum class ConditionType : uint8_t {
+  suspended,
+  success_criteria_met,  // decided: becomes `complete` when all pods have ended
+  failure_target,        // decided: becomes `failed`
+  complete,
+  failed,
+  damaged,  // "muster.dev/Damaged": the job's rows cannot be read (docs/api.md)
+};
+
+enum class ConditionReason : uint8_t {
+  job_suspended,
+  job_resumed,
+  success_policy,
+  completions_reached,
+  pod_failure_policy,
+  start_failure,
+  backoff_limit_exceeded,
+  deadline_exceeded,
+  max_failed_indexes_exceeded,
+  failed_indexes,
+  unreadable,
+};
+
+std::string_view name(ConditionType type);
+std::string_view name(ConditionReason reason);
+// Nothing for any other text.
+std::optional<ConditionType> condition_type(std::string_view name);
+std::optional<ConditionReason> condition_reason(std::string_view name);
+
+struct Condition {
+  ConditionType type = ConditionType::suspended;
+  bool status = true;
+  Millis at_ms = 0;
+  ConditionReason reason = ConditionReason::job_suspended;
+  std::string message;
+  bool operator==(const Condition&) const = default;
+};
+
+// Why a pod is a DisruptionTarget (job-semantics 6.5).
+enum class DisruptionReason : uint8_t {
+  termination_by_kubelet,
+  deletion_by_taint_manager,
+  deletion_by_pod_gc,
+  eviction_by_eviction_api,
+  preemption_by_scheduler,
+};
+std::string_view name(DisruptionReason reason);
+
+// The pod's condition that says so.
+constexpr const char* kDisruptionTarget = "DisruptionTarget";
+
+}  // namespace muster::core
