@@ -1,8 +1,8 @@
-// AgentLink: what an actor may ask of an agent. The real one speaks RPC (coordinator/rpc_server),
-// the test one lies.
+// AgentLink: what actors may ask of an agent. The real one speaks RPC (coordinator/rpc_server.hpp);
+// the simulation's injects faults.
 //
-// Calls return at once and promise nothing: an order to a node that is not connected is dropped,
-// since its next registration has the order made again (Job::desired_effects).
+// Calls return at once and guarantee nothing: an order to a disconnected node is dropped, since its
+// next registration derives the order again (Job::desired_effects).
 #pragma once
 
 #include "base/clock.hpp"
@@ -14,15 +14,15 @@ namespace muster::actors {
 class AgentLink {
  public:
   virtual ~AgentLink() = default;
-  // Under another registration of the node than `link` the order is dropped: so a pod is launched
-  // at most once under each.
+  // Dropped if the node has registered again since `link`, so a pod is launched at most once under
+  // each registration.
   virtual void launch(NodeId node, uint64_t link, PodId pod, core::JobObjectPtr object) = 0;
-  // SIGTERM, SIGKILL after the grace; 0: SIGKILL at once.
+  // SIGTERM, then SIGKILL after the grace period; 0: SIGKILL at once.
   virtual void kill(NodeId node, PodId pod, Millis grace_ms) = 0;
-  // Asks what of this job has ended there and was not acknowledged. The answer goes to the
-  // registry, as JobHears.
+  // Asks which pods of this job have ended there and were not acknowledged. The answer goes to the
+  // registry as JobHears.
   virtual void ask(NodeId node, JobId job, uint64_t question) = 0;
-  // Ends the connection of this incarnation: its agent must register anew.
+  // Closes the connection of this incarnation: its agent must register again.
   virtual void drop(NodeId node) = 0;
 };
 

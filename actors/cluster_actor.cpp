@@ -88,8 +88,8 @@ class Cluster : public cluster_actor::base {
 
  private:
   struct Node {
-    NodeInfo info;                // as it was asked to be; what is placed goes by this
-    core::NodeSpec durable_spec;  // what may be shown
+    NodeInfo info;                // as last requested; placement uses this
+    core::NodeSpec durable_spec;  // the spec on disk, which may be shown
     core::Lease lease;
     uint64_t link = 0;  // 0: not connected
   };
@@ -97,7 +97,7 @@ class Cluster : public cluster_actor::base {
   std::chrono::milliseconds tick() const {
     return std::chrono::milliseconds(core::tick_ms(options_.node_grace_ms));
   }
-  // Milliseconds of a clock that only rises.
+  // Milliseconds of a monotonic clock.
   Millis uptime() {
     return std::chrono::duration_cast<std::chrono::milliseconds>(clock().now().time_since_epoch())
         .count();
@@ -153,7 +153,7 @@ class Cluster : public cluster_actor::base {
       info.created_ms = info.changed_ms = clock_();
       if (before != kNoNode && nodes_[before].info.work_dir_id == hello.work_dir_id)
         info.strangers = nodes_[before].info.strangers;
-      // What people set belongs to the name.
+      // The spec that people set belongs to the name.
       if (before != kNoNode) {
         info.spec = nodes_[before].info.spec;
         nodes_[id].durable_spec = nodes_[before].durable_spec;
@@ -191,15 +191,16 @@ class Cluster : public cluster_actor::base {
           });
   }
 
-  // Does it come from the work-dir of this node? A row of an earlier version has no secret and
+  // Whether the agent uses the work-dir of this node. A row of an earlier version has no secret and
   // takes the first one.
   static bool is_of(const AgentHello& hello, const NodeInfo& info) {
     return info.work_dir_id == hello.work_dir_id &&
            (info.secret.empty() || same_secret(info.secret, hello.secret));
   }
 
-  // Only who was here before may say that our data-dir is old, for that stops the coordinator. A
-  // node that is younger than a copy of the data-dir is not in it; the cluster's key is.
+  // Whether the agent proves that it has served this cluster. Only then may it claim that our
+  // data-dir is old, since that stops the coordinator. An old copy of the data-dir does not contain
+  // younger nodes, but it has the cluster's key.
   bool proves_us(const AgentHello& hello) const {
     return same_secret(options_.cluster_key, hello.cluster_key) ||
            std::any_of(nodes_.begin(), nodes_.end(),
@@ -211,7 +212,7 @@ class Cluster : public cluster_actor::base {
                                options_.last_commit());
   }
 
-  // What it knows that our data-dir does not, as a sentence; empty: nothing.
+  // What the agent knows that our data-dir does not, as a sentence; empty if nothing.
   std::string beyond_ours(const AgentHello& hello) const {
     using Standing = core::EpochLine::Standing;
     const Standing history = standing(hello);
@@ -251,8 +252,8 @@ class Cluster : public cluster_actor::base {
     send(registry_(), std::move(ask));
   }
 
-  // What runs on a node from before a restore and is not open here may be the work of days, begun
-  // after the backup: it is left alone and listed, for people to look at.
+  // A pod that runs on a node from before a restore and is not open here may be days of work,
+  // started after the backup: it is left running and listed for people to look at.
   void spare(NodeId id, const std::vector<PodId>& running, std::vector<PodId> end,
              const Reply<HelloAnswer>& done) {
     const std::set<PodId> runs(running.begin(), running.end());
@@ -288,7 +289,7 @@ class Cluster : public cluster_actor::base {
     node->lease.renew();
     node->info.heartbeat_ms = clock_();
     set_health(*node, NodeInfo::Health::ready);
-    show(*node);  // it drains no more
+    show(*node);  // it no longer drains
     send(registry_(), NodeReadyNow{m.node, m.link});
     place_soon();
   }
@@ -312,7 +313,7 @@ class Cluster : public cluster_actor::base {
     place_soon();
   }
 
-  // Its lease is renewed all the same: what runs there runs on, and is told when it ends.
+  // Its lease is renewed all the same: pods there keep running, and their ends are reported.
   void set_trouble(Node& node, const core::NodeTrouble& trouble) {
     if (trouble)
       log::warn("node {} (n{}) gets no new pods: {}: {}", node.info.name, node.info.id,
@@ -342,7 +343,7 @@ class Cluster : public cluster_actor::base {
         set_health(node, NodeInfo::Health::suspect);
       some_healthy |= node.info.health == NodeInfo::Health::ready;
     }
-    if (!some_healthy) return;  // it is we who are cut off, and there is nowhere to go
+    if (!some_healthy) return;  // we are the ones cut off, and no node could take the pods
     for (auto& [id, node] : nodes_)
       if (!node.info.gone && node.lease.expired() && node.info.health != NodeInfo::Health::ready)
         lose(id);
@@ -359,7 +360,7 @@ class Cluster : public cluster_actor::base {
     });
   }
 
-  // This incarnation gets nothing more, ever.
+  // From now on this incarnation never gets pods again.
   NodeInfo retire(NodeId id) {
     Node& node = nodes_[id];
     node.info.gone = true;
@@ -393,7 +394,7 @@ class Cluster : public cluster_actor::base {
     return it == nodes_.end() ? nullptr : &it->second;
   }
 
-  // ---- what people change
+  // ---- changes by people
 
   // The newest incarnation of this name; kNoNode: there is none, or it was deleted.
   NodeId newest(const std::string& name) const {
@@ -484,7 +485,8 @@ class Cluster : public cluster_actor::base {
     Append append;
     for (NodeInfo& info : changed) {
       append.rows.push_back(storage::node_row(info));
-      // What passes may be newer by then than it is now; the copy that is shown keeps its own.
+      // Health may have changed again by the time this is durable, so the read model keeps the
+      // health it has.
       if (!info.gone) info.health = NodeInfo::Health::unknown;
     }
     append.nodes = std::move(changed);
@@ -501,10 +503,10 @@ class Cluster : public cluster_actor::base {
   core::Slots slots_;
   std::map<JobId, job_actor> actors_;  // of the jobs that wait for slots or hold some
   bool place_due_ = false;
-  Millis again_at_ = 0;  // uptime: place() comes by itself then
+  Millis again_at_ = 0;  // uptime at which place() runs again by itself
   Seldom unproven_;
   uint64_t last_registering_ = 0;
-  std::map<uint64_t, std::function<void()>> registering_;  // that the jobs were asked about
+  std::map<uint64_t, std::function<void()>> registering_;  // registrations the jobs are reconciling
   Gate gate_;
 };
 

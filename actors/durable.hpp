@@ -1,8 +1,7 @@
-// Durable: the proof that everything an effect rests on is on disk. Only a Gate (gate.hpp) makes
-// one.
+// Durable: proof that everything an effect rests on is on disk. Only a Gate (gate.hpp) makes one.
 //
-// Replies to clients, acknowledgements and orders to agents can't be sent without it, so code that
-// lets something out too early does not compile.
+// Replies to clients, acknowledgements and orders to agents require one, so code that sends
+// something too early does not compile.
 #pragma once
 
 #include "actors/agent_link.hpp"
@@ -19,11 +18,11 @@ namespace muster::actors {
 
 class Gate;
 
-// The way to the agents, closed: only a Gate opens it.
+// The link to the agents, sealed: only a Gate can use it.
 class SealedLink {
  public:
-  SealedLink() = default;                                 // leads nowhere
-  explicit SealedLink(AgentLink& link) : link_(&link) {}  // outlives all actors
+  SealedLink() = default;                                 // no link
+  explicit SealedLink(AgentLink& link) : link_(&link) {}  // must outlive all actors
 
  private:
   friend class Gate;
@@ -33,7 +32,7 @@ class SealedLink {
 class Durable {
  public:
   AgentLink& link() const { return *link_; }
-  // Of the rows that this waited for; 0: there were none.
+  // The commit of the rows that the effect waited for; 0 if there were none.
   uint64_t commit() const { return commit_; }
 
  private:
@@ -43,7 +42,7 @@ class Durable {
   uint64_t commit_;
 };
 
-// What somebody outside is answered with, once.
+// Answers an outside request, once.
 template <class T>
 class Reply {
  public:
@@ -62,8 +61,8 @@ class Reply {
   std::function<void(const Durable&, T)> send_;
 };
 
-// Counts the jobs that one list from outside concerns; calls back when the last has it on disk.
-// Used by actors on several threads, hence shared and atomic.
+// Counts down the jobs that one outside list concerns, and calls back when the last of them has it
+// on disk. Actors on several threads use it, so it is shared and atomic.
 class Ack {
  public:
   Ack(size_t parts, std::function<void(const Durable&)> done)

@@ -1,9 +1,9 @@
-// Gate: nothing leaves an actor before what it rests on is on disk.
+// Gate: holds back an actor's effects until everything they rest on is on disk.
 //
-// The one promise of the system as a type: an actor hands its rows and the effects that rest on
-// them to its gate, and the effects run, on the actor's thread, once the journal has synced the
-// rows. Effects without rows wait for the rows that this actor has under way, since they may rest
-// on them; when there are none, they run at once. Effects run in the order of the calls.
+// An actor hands its gate rows together with the effects that rest on them, and the effects run on
+// the actor's thread once the journal has synced the rows. Effects without rows wait for the rows
+// that this actor has in flight, since they may rest on them; with none in flight they run at once.
+// Effects run in the order of the calls.
 //
 // Replies, acknowledgements and the link to the agents need a Durable, which only a gate makes.
 #pragma once
@@ -23,15 +23,15 @@ namespace muster::actors {
 class Gate {
  public:
   using Effects = std::function<void(const Durable&)>;
-  // Makes the function that brings (number, commit) to the actor as durable_atom, on any thread.
-  // Called for each append, so that the gate itself does not keep its actor alive.
+  // Makes the function that sends (number, commit) to the actor as durable_atom, from any thread.
+  // Called for each append, so that the gate does not keep its actor alive.
   using Notifier = std::function<std::function<void(uint64_t number, uint64_t commit)>()>;
 
   Gate(journal_actor journal, SealedLink link, Notifier notifier);
 
   void after(Append append, Effects effects);
   void after(Effects effects);
-  // An answer that rests on nothing newer than what is under way.
+  // For an answer that rests on nothing newer than the rows in flight.
   template <class T>
   void reply(const Reply<T>& to, T value) {
     after([to, value = std::move(value)](const Durable& durable) { to(durable, value); });
@@ -39,7 +39,7 @@ class Gate {
   // The actor's handler of durable_atom.
   void open(uint64_t number, uint64_t commit);
   bool closed() const { return !waiting_.empty(); }
-  // When the actor ends: what waits never leaves.
+  // Called when the actor ends: effects that still wait are dropped.
   void close() {
     waiting_.clear();
     destroy(journal_);
@@ -58,7 +58,7 @@ class Gate {
   uint64_t last_ = 0;
 };
 
-// Of this actor, for the gate that it owns.
+// The notifier of this actor, for the gate that it owns.
 template <class Handle, class Self>
 Gate::Notifier notify_self(Self* self) {
   return [self]() -> std::function<void(uint64_t, uint64_t)> {

@@ -12,7 +12,7 @@ namespace muster::actors {
 
 namespace {
 
-constexpr std::chrono::minutes kFirst{1};  // a start has better things to do
+constexpr std::chrono::minutes kFirst{1};  // not during start-up
 constexpr std::chrono::minutes kEvery{10};
 constexpr size_t kRowsMax = 10'000;  // removed in one batch
 
@@ -40,7 +40,7 @@ class History : public history_actor::base {
     Append append;
     append.rows =
         storage::outdated_attempts(rows_, clock_() - bounds_.keep_ms, bounds_.max, kRowsMax);
-    // There may be more of them: looks again as soon as these are gone.
+    // There may be more: look again as soon as these are removed.
     if (append.rows.empty()) return delayed_send(this, kEvery, wake_atom_v);
     append.may_wait = true;
     append.done = [me = history_actor{this}](uint64_t commit) {

@@ -1,7 +1,7 @@
 // HistoryActor: keeps the history of attempts within its bounds.
 //
-// Now and then it looks at the rows on disk and has the journal remove those that are too old, too
-// many, or of jobs that are gone. It knows nothing that is not on disk.
+// Periodically scans the rows on disk and has the journal remove attempts that are too old, too
+// many, or of jobs that are gone. Keeps no state of its own.
 #pragma once
 
 #include "actors/interfaces.hpp"
@@ -13,8 +13,8 @@
 namespace muster::actors {
 
 struct HistoryBounds {
-  Millis keep_ms = 0;  // attempts that ended longer ago go
-  uint64_t max = 0;    // attempts; the oldest beyond them go
+  Millis keep_ms = 0;  // attempts closed longer ago are removed
+  uint64_t max = 0;    // attempts; the oldest beyond these are removed
 };
 
 using history_actor =

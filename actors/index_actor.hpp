@@ -1,8 +1,8 @@
-// IndexActor: follows the pods of one index in flight, from bind to ack.
+// IndexActor: follows the pods of one index in flight, from binding to acknowledgement.
 //
-// Owns nothing durable: what it should do is in its job's state (Job::desired_effects), so when it
-// dies it is spawned again and told. Supervised by its JobActor. Launches are idempotent by pod id;
-// kills are asked again until the end is there.
+// Holds nothing durable: what it should do follows from its job's state (Job::desired_effects), so
+// when it dies, its JobActor respawns it and repeats the orders. Launches are idempotent by pod id;
+// kills are repeated until the pod has ended.
 #pragma once
 
 #include "actors/interfaces.hpp"
@@ -34,7 +34,7 @@ class IndexActor : public index_actor::base {
   WallClock clock_;
   std::map<PodKey, NodeId> pods_;
   std::map<PodKey, Killing> killing_;
-  uint64_t round_ = 0;  // of the re-asking timer; older wake-ups are stale
+  uint64_t round_ = 0;  // of the timer that repeats kills; wake-ups of older rounds are stale
 };
 
 }  // namespace muster::actors

@@ -15,7 +15,7 @@ namespace muster::actors {
 
 namespace {
 
-constexpr uint32_t kManyActive = 16;  // pods: with fewer, a slot would be idle meanwhile
+constexpr uint32_t kManyActive = 16;  // pods; with fewer, waiting would leave a slot idle
 constexpr size_t kDeathsMax = 5;      // of index actors, within kDeathsSpanMs
 constexpr Millis kDeathsSpanMs = 10'000;
 
@@ -37,7 +37,7 @@ JobActor::JobActor(caf::actor_config& config, JobSurroundings around, core::JobC
 
 JobActor::behavior_type JobActor::make_behavior() {
   set_down_handler([this](caf::down_msg& down) { respawn(down); });
-  ask_slots({job_.slots_wanted()});  // launches and kills wait for their nodes
+  ask_slots({job_.slots_wanted()});  // launches and kills follow when their nodes are ready
   take(core::TimePassed{});
   return {
       [this](const JobReport& m) {
@@ -92,11 +92,11 @@ void JobActor::take(core::Event event) {
   arrived_.push_back(std::move(event));
   if (step_due_ || gate_.closed()) return;
   step_due_ = true;
-  send(this, sync_atom_v);  // lands behind all that waits in the mailbox
+  send(this, sync_atom_v);  // queues behind everything in the mailbox
 }
 
-// Of a node that this job was never asked about it has no pods, and of one that registered again
-// since, the next word follows.
+// The job has no pods on a node that did not reconcile with it; for a node that has registered
+// again since, another NodeReadyNow follows.
 void JobActor::ready(const NodeReadyNow& m) {
   auto it = known_.find(m.node);
   if (it == known_.end() || it->second.first != m.link) return;
@@ -119,7 +119,7 @@ void JobActor::take_ask(const JobAsk& m) {
 void JobActor::step() {
   step_due_ = false;
   if (gate_.closed() || arrived_.empty()) return;
-  // A Want tells of the grants that its decision knew, no later ones.
+  // A Want counts only the grants that its decision knew of.
   for (const core::Event& event : arrived_)
     if (auto* granted = std::get_if<core::SlotsGranted>(&event))
       for (auto [node, count] : granted->slots) slots_received_ += count;
@@ -152,7 +152,7 @@ void JobActor::step() {
 
 void JobActor::durable(const std::vector<core::Effect>& effects, const Durable& durable) {
   if (job_.hidden() && !std::exchange(hidden_told_, true))
-    send(around_.registry, JobIsHidden{job_.id()});  // before anybody is answered
+    send(around_.registry, JobIsHidden{job_.id()});  // before any answer
   for (const core::Effect& effect : effects) perform(effect, durable);
   if (!arrived_.empty() && !step_due_) {
     step_due_ = true;
@@ -161,8 +161,8 @@ void JobActor::durable(const std::vector<core::Effect>& effects, const Durable& 
   leave_if_idle();
 }
 
-// What was taken in is answered before the actor goes, or an agent would wait for an ack that never
-// comes.
+// Events that have arrived are handled before the actor quits, or an agent would wait for an
+// acknowledgement that never comes.
 void JobActor::leave_if_idle() {
   if (stopping_ && !gate_.closed() && arrived_.empty()) quit();
 }
@@ -181,13 +181,13 @@ std::vector<storage::Row> JobActor::rows_of(const core::Decision& decision) {
   else if (has_summary_row_)
     rows.push_back(storage::forget_summary_row(job_.id()));
   has_summary_row_ = job_.can_unload();
-  // A snapshot when the tail is longer than it is worth: so much that writing it costs each record
-  // a constant.
+  // Write a snapshot once the tail is twice as long as the last one, so that snapshots cost a
+  // constant per record.
   if (tail_bytes_ < std::max(around_.tail_bytes_min, 2 * snapshot_bytes_)) return rows;
   snapshot_bytes_ = 0;
   for (storage::Row& row : storage::snapshot_rows(job_.id(), job_.state(), seq, first_tail_seq_)) {
     snapshot_bytes_ += row.value ? row.value->size() : 0;
-    rows.push_back(std::move(row));  // behind the append's own rows, so that its tail goes too
+    rows.push_back(std::move(row));  // after the append's own rows, so that they are removed too
   }
   first_tail_seq_ = next_seq_;
   tail_bytes_ = 0;
@@ -200,7 +200,7 @@ void JobActor::perform(const core::Effect& effect, const Durable& durable) {
 
 void JobActor::act(const core::LaunchPods& order, const Durable& durable) {
   for (const auto& [pod, node, link] : order.pods) {
-    // An order that the same batch overtook (the pod was stopped or has ended since) is void.
+    // Skip an order that the same batch made void: the pod was stopped or has ended since.
     auto it = job_.state().open.find(pod);
     if (it == job_.state().open.end() || it->second.stopping_at) continue;
     Follower& by = follower(pod.index);
@@ -244,7 +244,7 @@ void JobActor::act(const core::AskNodes& order, const Durable& durable) {
 }
 
 void JobActor::act(const core::WakeAt& order, const Durable&) {
-  // An earlier waking looks at everything again, so a later one needs no timer of its own.
+  // An earlier wake-up looks at everything again, so a later one needs no timer of its own.
   if (wake_ms_ != 0 && wake_ms_ <= order.at_ms) return;
   wake_ms_ = order.at_ms;
   Millis wait_ms = std::max<Millis>(0, order.at_ms - now());
@@ -298,7 +298,7 @@ JobActor::Follower& JobActor::follower(uint32_t index) {
   return followers_.emplace(index, Follower{actor, {}}).first->second;
 }
 
-// The new one is told what its pods stand for, as far as that is durable.
+// Repeats the durable orders for its pods to the new actor.
 void JobActor::respawn(const caf::down_msg& down) {
   auto it = index_of_.find(down.source);
   if (it == index_of_.end()) return;

@@ -1,12 +1,12 @@
 // JobActor: owns one core::Job and is the only writer of its records.
 //
-// Spawned by the RegistryActor; its death ends the process. Supervises the index actors of what it
-// has in flight and respawns one that dies with what its pods stand for; one that keeps dying ends
-// the process.
+// Spawned by the RegistryActor; its death ends the process. Supervises its index actors: it
+// respawns one that dies and repeats the orders for its pods; if they keep dying, it ends the
+// process.
 //
 // Always holds: at most one batch is on its way to the journal, and nothing is decided meanwhile.
-// So all that arrived during a sync is one decision (natural batching), and the gate lets the
-// effects of a decision without records out at once: all they rest on is durable.
+// So everything that arrives during a sync becomes one decision (natural batching), and the gate
+// releases the effects of a decision without records at once: all they rest on is durable.
 #pragma once
 
 #include "actors/gate.hpp"
@@ -24,10 +24,10 @@
 
 namespace muster::actors {
 
-// Bytes of records since the last snapshot: a shorter tail is never worth a new one.
+// Minimum bytes of records since the last snapshot before a new one is written.
 constexpr uint64_t kTailBytesMin = 256 * 1024;
 
-// What job actors need of the rest.
+// What all job actors share.
 struct JobSurroundings {
   journal_actor journal;
   cluster_actor cluster;
@@ -35,28 +35,29 @@ struct JobSurroundings {
   SealedLink link;
   WallClock clock;
   ElapsedClock elapsed;
-  core::Knobs knobs;  // of the coordinator; a job's annotations go first
+  core::Knobs knobs;  // the coordinator's; a job's annotations take precedence
   uint64_t tail_bytes_min = kTailBytesMin;
-  // Told of each decision, on the actor's thread; may be null.
+  // Called for each decision, on the actor's thread; may be null.
   std::function<void(bool indexed, core::SyncAction, double seconds)> synced;
 };
 
 class JobActor : public job_actor::base {
  public:
-  // `next_seq`: of its next append. `tail_bytes`: of the records since its last snapshot.
+  // `next_seq`: sequence of its next append. `first_tail_seq` and `tail_bytes`: first append since
+  // the last snapshot, and the bytes of all of them.
   JobActor(caf::actor_config& config, JobSurroundings around, core::JobClock clock, core::Job job,
            uint64_t next_seq, uint64_t first_tail_seq, uint64_t tail_bytes);
   behavior_type make_behavior() override;
   void on_exit() override;
 
  private:
-  // An index actor and the pods that it was told to follow.
+  // An index actor and the pods that it follows.
   struct Follower {
     index_actor actor;
     struct Pod {
-      Durable durable;       // of the order
-      uint64_t link = 0;     // that its launch was for
-      bool killing = false;  // its kill was asked for
+      Durable durable;       // of its launch, or else of its kill
+      uint64_t link = 0;     // registration that its launch was for
+      bool killing = false;  // its kill was ordered
     };
     std::map<PodKey, Pod> pods;
   };
@@ -99,7 +100,7 @@ class JobActor : public job_actor::base {
   core::Hearing hearing_;
   core::Knobs knobs_;
   bool has_summary_row_ = false;
-  core::JobObjectPtr judged_object_;  // that knobs_ and what the cluster knows are of
+  core::JobObjectPtr judged_object_;  // the object behind knobs_ and the last AskSlots
   uint64_t next_seq_;
   uint64_t first_tail_seq_;
   uint64_t tail_bytes_;
@@ -114,11 +115,12 @@ class JobActor : public job_actor::base {
   std::unordered_map<uint64_t, AckPtr> acks_;
   std::unordered_map<uint64_t, Reply<Status>> asks_;
   std::deque<std::pair<NodeId, Reply<std::vector<PodKey>>>> reconciles_;
-  // What a node's agent knew of this job when it registered, until it is welcomed: (link, pods).
+  // Pods of this job that a node's agent knew when it registered, until the node is ready: (link,
+  // pods).
   std::map<NodeId, std::pair<uint64_t, std::set<PodKey>>> known_;
   uint64_t slots_received_ = 0;
   uint64_t wake_round_ = 0;
-  Millis wake_ms_ = 0;  // that the timer is set for; 0: none
+  Millis wake_ms_ = 0;  // instant of the timer; 0: none
   bool hidden_told_ = false;
 
   std::unordered_map<uint32_t, Follower> followers_;

@@ -40,16 +40,16 @@ class Journaling : public journal_actor::base {
   }
 
  private:
-  // The first append after a commit sends the marker, which lands behind all appends that wait
-  // already.
+  // The first append after a commit sends the marker, which queues behind all appends that already
+  // wait.
   void take(const Append& append) {
     if (dead_) return;
     if (waiting_.empty() && !held_) send(this, commit_atom_v);
     waiting_.push_back(append);
   }
 
-  // When the last commit has only just begun, more is on its way: waits for it, and lets the marker
-  // go once more to the end of the mailbox.
+  // If the last commit began only just now, more appends are coming: wait for them, and send the
+  // marker to the end of the mailbox once more.
   void gather() {
     auto now = std::chrono::steady_clock::now();
     bool may_wait =
@@ -84,7 +84,7 @@ class Journaling : public journal_actor::base {
     }
     if (Status written = journal_.commit(rows); !written) {
       failed_(written.error().message);
-      dead_ = true;  // only a simulation comes here: it lets the whole system go
+      dead_ = true;  // reached only in the simulation, which then drops the whole system
       waiting_.clear();
       return;
     }
@@ -102,7 +102,7 @@ class Journaling : public journal_actor::base {
   bool dead_ = false;
   std::chrono::microseconds gather_;
   bool held_;
-  std::chrono::steady_clock::time_point begun_{};  // of the last commit
+  std::chrono::steady_clock::time_point begun_{};  // start of the last commit
 };
 
 }  // namespace

@@ -72,7 +72,7 @@ class KeptObjects : public kept_actor::base {
     go_on(place);
   }
 
-  // Who waits has his turn, until a write is under way.
+  // Handles waiting requests in order, until a write is in flight.
   void go_on(const Place& place) {
     Slot& slot = slots_.at(place);
     while (!slot.busy && !slot.waiting.empty()) {
@@ -115,7 +115,7 @@ class KeptObjects : public kept_actor::base {
     return std::nullopt;
   }
 
-  // What is on disk now.
+  // Applies a change that is on disk.
   void settle(const core::KeptChange& change, uint64_t commit) {
     Slot& slot = slots_.at(place_of(*change.now));
     if (slot.now) note(*slot.now, false);
@@ -137,14 +137,14 @@ class KeptObjects : public kept_actor::base {
       events_.erase({kept.version, place_of(kept)});
   }
 
-  // The oldest events go with the one that is added, so that there are never too many.
+  // Removes the oldest events in the append that adds one, so that there are never too many.
   void make_room(Append& append) {
     size_t more = events_.size() + under_way_ + 1;
     for (auto it = events_.begin(); it != events_.end() && more > core::kKeptEventsMax; ++it)
       if (drop(append, it->second)) --more;
   }
 
-  // Events that were written more than an hour ago go.
+  // Removes events written more than an hour ago.
   void sweep() {
     Append append;
     const Millis since = clock_() - core::kKeptEventMs;
@@ -159,7 +159,7 @@ class KeptObjects : public kept_actor::base {
     });
   }
 
-  // Adds its removal to the append; false: somebody writes it just now.
+  // Adds the object's removal to the append; false if a write to it is in flight.
   bool drop(Append& append, const Place& place) {
     Slot& slot = slots_.at(place);
     if (slot.busy) return false;

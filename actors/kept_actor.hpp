@@ -1,10 +1,10 @@
-// KeptActor: the objects that clients keep here.
+// KeptActor: the objects that muster stores for clients.
 //
 // The only writer of their rows. Compares versions, so that of two clients that saw the same state
-// one is told of a conflict: what a lease is for.
+// one gets a conflict, which is what leases rely on.
 //
-// Always holds: of one object no more than one write is under way, and whoever comes meanwhile is
-// judged by what that one made of it; so nobody is told of a state that is not on disk.
+// Always holds: each object has at most one write in flight, and later requests for it wait and are
+// checked against its result; so no client learns of a state that is not on disk.
 #pragma once
 
 #include "actors/interfaces.hpp"
@@ -15,7 +15,7 @@
 
 namespace muster::actors {
 
-// `kept`: what was recovered.
+// `kept`: the recovered objects.
 kept_actor spawn_kept(caf::actor_system& system, journal_actor journal, WallClock clock,
                       const std::vector<core::Kept>& kept);
 

@@ -1,4 +1,4 @@
-// Messages: the plain structs that actors send each other. None ever leaves the process; all are
+// Messages: the plain structs that actors send each other. They never leave the process and are
 // cheap to copy.
 #pragma once
 
@@ -25,16 +25,16 @@
 namespace muster::actors {
 
 // To the journal: rows of one writer. `done` runs on the journal's thread once they are durable and
-// shown.
+// have been sent to the read model.
 struct Append {
   std::vector<storage::Row> rows;
-  std::shared_ptr<const core::JobRecords> records;  // for the copy that is shown; may be null
+  std::shared_ptr<const core::JobRecords> records;  // for the read model; may be null
   std::vector<core::NodeInfo> nodes;                // likewise
-  // Likewise, but their rows are made when the number of the commit is known, which is their
-  // version; `rows` has none of them.
+  // Likewise, but the journal actor makes their rows, since their version is the number of the
+  // commit; `rows` has none of them.
   std::vector<core::KeptChange> kept;
   std::function<void(uint64_t commit)> done;
-  bool may_wait = false;  // so much is under way that this one had better share its sync
+  bool may_wait = false;  // enough is in flight that this append should share a sync
 };
 
 // To the registry: a validated job to store. `done` is called on some actor's thread.
@@ -46,27 +46,26 @@ struct CreateJob {
 struct DeleteJob {
   std::string ns, name, uid;  // uid empty: any
   bool background = true;
-  bool orphan = false;  // implies background: the pods run on
+  bool orphan = false;  // implies background: the pods keep running
   Reply<Status> done;
 };
 
-// To the registry: what an owner asks of a job that exists, by its uid. `event` is one of those
-// that core answers with its token (OwnerUpdate, PodsDeletion, PodConditionsWrite, StatusWrite),
-// which the JobActor sets. `done` is called on some actor's thread: not_found, conflict, or done
-// and durable.
+// To the registry: an owner's request to an existing job. `event` is one of those that core answers
+// with its token (OwnerUpdate, PodsDeletion, PodConditionsWrite, StatusWrite); the JobActor sets
+// the token. `done` is called on some actor's thread: not_found, conflict, or done and durable.
 struct AskJob {
-  std::string ns, name, uid;  // uid empty: any. Name empty: the job `id`, also one not shown
+  std::string ns, name, uid;  // uid empty: any. Name empty: the job `id`, even if hidden
   JobId id = 0;
   core::Event event;
   Reply<Status> done;
 };
 
-// To the registry: an agent's report, split by job. `done` once every end in it is on disk, save
-// for those of `kept`, whose jobs are quarantined: the agent is to keep them.
+// To the registry: an agent's report, split by job. `done` is called once every end in it is on
+// disk, except for those it is given: their jobs are quarantined, and the agent must keep them.
 struct Report {
   NodeId node = kNoNode;
   std::map<JobId, core::PodsReported> jobs;
-  Reply<std::vector<PodId>> done;  // those that are kept
+  Reply<std::vector<PodId>> done;  // ends that the agent must keep
 };
 
 // From the registry to a job.
@@ -87,21 +86,21 @@ struct JobAsk {
   Reply<Status> done;
 };
 
-// From the cluster to the registry, and on to the jobs: an incarnation registers with the pods it
-// knows. `answered` collects, from each job on its own thread, what the agent must end.
+// From the cluster to the registry, which forwards it to the jobs: an incarnation registers with
+// the pods it knows. Each job answers on its own thread with the pods that the agent must end.
 struct Reconcile {
   NodeId node = kNoNode;
   uint64_t link = 0;
   std::map<JobId, std::set<PodKey>> known;
-  bool restored = false;               // what it knows is from before a restore
-  Reply<std::vector<PodId>> answered;  // what is to end; once, when every job has answered
+  bool restored = false;               // its pods are from before a restore
+  Reply<std::vector<PodId>> answered;  // pods to end; called once, when every job has answered
 };
 struct JobReconcile {
   NodeId node = kNoNode;
   uint64_t link = 0;
   std::set<PodKey> known;
   bool restored = false;
-  Reply<std::vector<PodKey>> answered;  // what is to end
+  Reply<std::vector<PodKey>> answered;  // pods to end
 };
 
 struct NodeReadyNow {
@@ -113,9 +112,9 @@ struct NodeIsLost {
   core::EndCause cause = core::EndCause::node_lost;
 };
 
-// The agent of a node answers a job's question (core::AskNodes): what of it has ended there and was
-// not acknowledged. From the RPC thread to the registry, behind all reports that came before, and
-// on to the job.
+// A node's answer to a job's question (core::AskNodes): which of its pods have ended there and were
+// not acknowledged. From the RPC thread to the registry, after all reports that came before, and on
+// to the job.
 struct JobHears {
   JobId job = 0;
   core::NodeHeard heard;
@@ -125,33 +124,34 @@ struct JobHears {
 struct JobIsOver {
   JobId job = 0;
   bool forgotten = false;
-  Millis wake_ms = 0;  // wanted again then (wall clock); 0: never
+  Millis wake_ms = 0;  // when to load it again (job time); 0: never
 };
 
-// From a job to the registry: it is not shown any more, so its name is free.
+// From a job to the registry: it is no longer shown, so its name is free.
 struct JobIsHidden {
   JobId job = 0;
 };
 
-// From a job to the cluster: how many of its pods wait, and how many slots it has received in all.
-// What was granted and has not arrived yet counts against the first.
+// From a job to the cluster: how many of its pods wait, and how many slots it has received in
+// total. Grants in flight count against `pending`.
 struct Want {
   JobId job = 0;
   uint32_t pending = 0;
   uint64_t received = 0;
-  core::JobObjectPtr object;  // what its pods ask for: resources, selector, tolerations, priority
+  core::JobObjectPtr object;  // what its pods request: resources, selector, tolerations, priority
 };
-// From a job to the cluster: slots that no longer hold a pod of it.
+// From a job to the cluster: slots that its pods no longer hold.
 struct Freed {
   JobId job = 0;
   std::map<NodeId, uint32_t> slots;
-  std::map<NodeId, uint32_t> quick{};  // of these, by pods that ran for a moment only
+  std::map<NodeId, uint32_t> quick{};  // of these, the ones freed by short pods
 };
-// From the registry to the cluster: the actor of a job without open pods has gone.
+// From the registry to the cluster: the actor of a job without open pods has ended.
 struct JobLeft {
   JobId job = 0;
 };
-// From the cluster to a job: that many of its pods there give way to pods of a higher priority.
+// From the cluster to a job: preempt this many of its pods on each node, for pods of higher
+// priority.
 struct Preempt {
   std::map<NodeId, uint32_t> slots;
 };
@@ -162,18 +162,18 @@ struct LeaveNodes {
 // From the cluster to a job.
 struct Granted {
   std::map<NodeId, uint32_t> slots;
-  std::map<NodeId, uint64_t> links;  // under which each node has them
+  std::map<NodeId, uint64_t> links;  // each node's registration when they were granted
 };
 
-// What an agent says of itself at registration (schema/agent.capnp, Hello).
+// What an agent reports about itself at registration (schema/agent.capnp, Hello).
 struct AgentHello {
-  uint64_t link = 0;  // the connection, as the RPC thread numbers them
+  uint64_t link = 0;  // the connection, as numbered by the RPC thread
   std::string node, work_dir_id, boot_id, cluster_id;
-  std::string secret, cluster_key;  // that prove the work-dir, and that it served this cluster
+  std::string secret, cluster_key;  // prove its work-dir, and that it served this cluster
   uint64_t highest_epoch = 0, epoch_nonce = 0, highest_commit = 0;
   uint32_t slots = 0;
   uint64_t cpu_millis = 0, memory_bytes = 0;
-  std::map<std::string, int64_t> resources;  // named ones
+  std::map<std::string, int64_t> resources;  // named resources
   core::StringMap labels;
   std::string address;
   core::LimitSupport limits{};
@@ -190,7 +190,7 @@ struct RegisterAgent {
   AgentHello hello;
   Reply<HelloAnswer> done;
 };
-// From the RPC thread: the agent of this link was sent its welcome; the link is of use now.
+// From the RPC thread: the agent of this link was welcomed; the link can be used now.
 struct LinkUp {
   NodeId node = kNoNode;
   uint64_t link = 0;
@@ -209,24 +209,24 @@ struct AgentLeaves {
   uint64_t link = 0;
 };
 
-// To the cluster: people change a node. `conflict` when its spec is not what was seen; not_found.
+// To the cluster: someone changes a node. `conflict` if its spec is no longer `seen`; not_found.
 struct ChangeNode {
   std::string name;
   core::NodeSpec seen, spec;
   Reply<Status> done;
 };
-// Its pods end with DisruptionTarget/DeletionByPodGC; an agent that is alive registers anew.
+// Its pods end with DisruptionTarget/DeletionByPodGC; a live agent registers again.
 struct DeleteNode {
   std::string name;
   Reply<Status> done;
 };
 
-// To the KeptActor: what a client makes of an object that is kept for it. exists: `seen` is nothing
-// and it is there; conflict: it has another version than `seen`; not_found: it is gone; overloaded:
-// no more of its kind are kept. `done` is called on some actor's thread.
+// To the KeptActor: a client creates, updates or deletes a stored object. exists: `seen` is null
+// but the object exists; conflict: its version is not that of `seen`; not_found: it is gone;
+// overloaded: too many of its kind are stored. `done` is called on some actor's thread.
 struct WriteKept {
-  core::KeptPtr seen;  // as it was shown; nullptr: it is not there
-  core::KeptPtr next;  // as it shall be, without id and version; nullptr: it goes
+  core::KeptPtr seen;  // as it was shown; nullptr: create it
+  core::KeptPtr next;  // the new object, without id and version; nullptr: delete it
   Reply<Status> done;
 };
 
@@ -241,7 +241,7 @@ struct FollowLaunch {
 struct FollowKill {
   PodKey pod;
   NodeId node = kNoNode;
-  Millis deadline_ms = 0;  // wall clock: SIGKILL then
+  Millis deadline_ms = 0;  // job time: SIGKILL then
   Durable durable;
 };
 struct FollowEnd {

@@ -89,11 +89,12 @@ class Registry : public registry_actor::base {
   }
 
  private:
-  // A job has an actor, or is leaving (its actor was told to stop and may still write), or is at
-  // rest on disk, or is quarantined. What is asked of it meanwhile waits for the next actor.
+  // A job is being created, has an actor, is leaving (its actor was told to stop and may still
+  // write), is unloaded, or is quarantined. Requests to a job without an actor wait for the next
+  // one, unless it is quarantined.
   struct Ask {
     std::function<void(const job_actor&)> pass_on;
-    // Instead, when nothing is left of the job, or with an error when it is quarantined.
+    // Called instead if nothing is left of the job, or with an error if it is quarantined.
     std::function<void(const Status&)> otherwise = [](const Status&) {};
   };
   struct Entry {
@@ -102,9 +103,9 @@ class Registry : public registry_actor::base {
     caf::actor_addr leaving;
     bool durable = true;  // false: being created
     std::vector<Ask> asks;
-    Millis wake_at = 0;      // of an unloaded job: it is wanted again then (elapsed); 0: never
-    Millis finished_ms = 0;  // it is in finished_; 0: it is not
-    core::JobClock clock{};  // also of the actors that it gets later in this run
+    Millis wake_at = 0;      // when to load an unloaded job again (elapsed); 0: never
+    Millis finished_ms = 0;  // its place in finished_; 0: none
+    core::JobClock clock{};  // shared by all actors that it gets in this run
     std::string damage{};    // why it is quarantined; empty: it is not
     bool unloaded() const { return !actor && !leaving && durable; }
   };
@@ -149,7 +150,7 @@ class Registry : public registry_actor::base {
     return {around_.clock(), around_.elapsed(), last_record_ms};
   }
 
-  // One that could not be recovered. Whether it has pods is not known.
+  // Quarantines a job that could not be recovered. Whether it has pods is unknown.
   void quarantine(const storage::DamagedJob& d) {
     quarantined_.insert(d.id);
     if (!d.object) return;
@@ -174,7 +175,7 @@ class Registry : public registry_actor::base {
     return vital(actor);
   }
 
-  // Passes this on to the job's actor; one unloaded gets an actor again.
+  // Passes a request to the job's actor; an unloaded job is loaded first.
   void with_actor(JobId id, Ask ask) {
     Entry& entry = jobs_.at(id);
     if (entry.actor) return ask.pass_on(entry.actor);
@@ -197,7 +198,7 @@ class Registry : public registry_actor::base {
     for (const Ask& ask : std::exchange(entry.asks, {})) ask.pass_on(entry.actor);
   }
 
-  // `wake_ms`: in the job's own time; 0: never.
+  // `wake_ms`: in job time; 0: never.
   void rest(JobId id, Entry& entry, Millis wake_ms) {
     entry.wake_at = 0;
     if (wake_ms == 0) return;
@@ -208,7 +209,7 @@ class Registry : public registry_actor::base {
     arm();
   }
 
-  // One timer, for the first unloaded job that is wanted again.
+  // Sets the one timer, for the unloaded job that is due next.
   void arm() {
     if (wakes_.empty()) return;
     Millis wait_ms = std::max<Millis>(0, wakes_.begin()->first - around_.elapsed());
@@ -221,19 +222,19 @@ class Registry : public registry_actor::base {
       JobId id = wakes_.begin()->second;
       wakes_.erase(wakes_.begin());
       jobs_.at(id).wake_at = 0;
-      // Its first sync sees what time it is.
+      // Its first decision sees what time it is.
       with_actor(id, {[](const job_actor&) {}, [](const Status&) {}});
     }
     arm();
   }
 
-  // `looked`: the job that has the name was asked, so it is not about to go.
+  // `looked`: the job that holds the name has been asked and is not about to release it.
   void create(const CreateJob& m, bool looked) {
     const core::JobMeta& meta = m.object->meta;
     FullName full{meta.ns, meta.name};
     if (auto named = names_.find(full); named != names_.end()) {
-      // What clients see may be ahead of us: it may be gone already, with the word of that on its
-      // way from its actor. An unloaded job is not going anywhere.
+      // Clients may have seen more than we have: the job may be gone, with its actor's message
+      // about that on its way. An unloaded job is not going anywhere.
       const Entry& entry = jobs_.at(named->second);
       if (!looked && entry.durable && !entry.unloaded()) return create_after(named->second, m);
       return gate_.reply<Status>(
@@ -274,19 +275,19 @@ class Registry : public registry_actor::base {
     gate_.after(std::move(append), std::move(begin));
   }
 
-  // Looks again when the job that has the name has done what it was about to do.
+  // Retries when the job that holds the name has handled everything sent to it so far.
   void create_after(JobId id, const CreateJob& m) {
     uint64_t number = ++last_look_;
     looks_.emplace(number, [this, m] { create(m, true); });
     auto again = [me = registry_actor{this}, number] { caf::anon_send(me, sync_atom_v, number); };
     with_actor(id, {[this, again](const auto& actor) {
-                      // Asks for nothing, and is answered in its turn.
+                      // Requests nothing, and is answered in its turn.
                       send(actor, JobAsk{core::PodsDeletion{}, [again](Status) { again(); }});
                     },
                     [again](const Status&) { again(); }});
   }
 
-  // The id of the job that is meant; 0 when it was answered with an error.
+  // The id of the job; 0 if the request was answered with an error.
   JobId find(const std::string& ns, const std::string& name, const std::string& uid,
              const Reply<Status>& done) {
     auto named = names_.find({ns, name});
@@ -351,7 +352,7 @@ class Registry : public registry_actor::base {
   }
 
   void reconcile(const Reconcile& m) {
-    // Shared by all jobs' answers; the mutex is for the vector only.
+    // Collects the answers of all jobs; the mutex guards the vector.
     struct Answers {
       std::mutex mutex;
       std::vector<PodId> end;
@@ -390,7 +391,7 @@ class Registry : public registry_actor::base {
       if (entry.actor) send(entry.actor, m);
   }
 
-  // Its actor may go. What was sent to it before this is answered before it goes.
+  // Its actor may stop; it answers everything that was sent to it before.
   void over(const JobIsOver& m) {
     auto it = jobs_.find(m.job);
     if (it == jobs_.end()) return;
@@ -417,7 +418,7 @@ class Registry : public registry_actor::base {
     jobs_.erase(it);
   }
 
-  // The jobs that finished first go when there are too many.
+  // Deletes the jobs that finished first when there are too many.
   void bound_finished() {
     while (finished_.size() > finished_jobs_max_) {
       JobId id = finished_.begin()->second;
@@ -432,7 +433,6 @@ class Registry : public registry_actor::base {
     }
   }
 
-  // Its name is free.
   void hidden(const JobIsHidden& m) {
     if (auto it = jobs_.find(m.job); it != jobs_.end()) free_name(m.job, it->second);
   }
@@ -463,16 +463,15 @@ class Registry : public registry_actor::base {
   JobId next_job_;
   std::shared_ptr<std::atomic<JobId>> next_job_told_;
   uint64_t finished_jobs_max_;
-  std::set<std::pair<Millis, JobId>>
-      finished_;  // by when they finished, while they may be too many
+  std::set<std::pair<Millis, JobId>> finished_;  // by time of finish, for bound_finished()
   std::map<FullName, JobId> names_;
   std::map<JobId, Entry> jobs_;
-  std::set<JobId> quarantined_;  // since the start: they may have pods
+  std::set<JobId> quarantined_;  // since the start; they may have pods
   std::map<caf::actor_addr, JobId> leaving_;
-  std::set<std::pair<Millis, JobId>> wakes_;  // unloaded jobs that are wanted again (elapsed)
+  std::set<std::pair<Millis, JobId>> wakes_;  // unloaded jobs to load again, by when (elapsed)
   uint64_t wake_round_ = 0;
   uint64_t last_look_ = 0;
-  std::map<uint64_t, std::function<void()>> looks_;  // that wait for a job to answer
+  std::map<uint64_t, std::function<void()>> looks_;  // creates that wait for a job's answer
   Gate gate_;
 };
 

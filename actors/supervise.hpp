@@ -1,7 +1,7 @@
-// Supervision: whose death ends the process.
+// Supervision: the actors whose death ends the process.
 //
-// Every actor but an index actor is vital: a job folded again while its own appends are under way
-// would write two histories under the same keys, so nobody but a restart rebuilds anything.
+// Every actor but an index actor is vital: a job folded again while its own appends are in flight
+// would write two histories under the same keys, so only a restart rebuilds anything.
 #pragma once
 
 #include "base/check.hpp"
@@ -13,7 +13,7 @@
 
 namespace muster::actors {
 
-// Ends the process when this actor dies of anything but its own quit() or a shutdown.
+// Ends the process when this actor ends for any reason but its own quit() or a shutdown.
 template <class Handle>
 Handle vital(Handle actor) {
   caf::actor_cast<caf::abstract_actor*>(actor)->attach_functor([](const caf::error& reason) {

@@ -64,8 +64,8 @@ AgentControl::~AgentControl() {
   close(fd_);
 }
 
-// 16 bits of the counter a command, so that none is lost when several are given before the first is
-// read.
+// Each command counts in its own 16 bits of the eventfd, so take() can tell several pending ones
+// apart.
 void AgentControl::order(Command command) {
   eventfd_write(fd_, eventfd_t{1} << (16 * static_cast<int>(command)));
 }
@@ -80,7 +80,7 @@ AgentControl::Command AgentControl::take() {
 }
 
 Result<int> run_agent(const AgentOptions& given, AgentControl* control) {
-  if (control == nullptr) {  // before there is any other thread
+  if (control == nullptr) {  // before any other thread starts
     for (int signal : {SIGTERM, SIGINT, SIGUSR2}) kj::UnixEventPort::captureSignal(signal);
   }
   AgentOptions options = with_defaults(given);
@@ -99,7 +99,7 @@ Result<int> run_agent(const AgentOptions& given, AgentControl* control) {
         std::make_unique<KeeperExecutor>(io.unixEventPort, *work_dir, logs, options.keeper_path);
   }
   Agent agent(io, options, *work_dir, logs, *executor);
-  auto left = agent.run();  // before anyone can give an order
+  auto left = agent.run();  // before any order can arrive
   kj::Maybe<kj::UnixEventPort::FdObserver> seen;
   kj::Promise<void> obeying = nullptr;
   if (control == nullptr) {

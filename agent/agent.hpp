@@ -1,8 +1,8 @@
-// Agent: the node's daemon, and the same as a thread of `muster run`.
+// Agent: the daemon of a node; `muster run` runs it as a thread.
 //
-// One KJ loop: it keeps a connection to the coordinator, lets core::node::Node decide and its
-// Executor do. Processes are children of the keeper: whatever becomes of the agent, they run on,
-// and an agent on the same work-dir takes them back.
+// One KJ loop keeps a connection to the coordinator, asks core::node::Node for decisions and has
+// its Executor carry them out. Pods' processes are children of the keeper, so they survive the
+// agent, and the next agent on the same work-dir takes them over.
 #pragma once
 
 #include "agent/options.hpp"
@@ -13,16 +13,16 @@
 
 namespace muster::agent {
 
-// Runs an agent until it has left: the exit code, or why it can't serve (another agent on the
+// Runs an agent until it exits. Returns the exit code, or why it can't serve (another agent on the
 // work-dir, another cluster, a node name that the coordinator refuses, no keeper). Without
-// `control` it listens to signals.
+// `control` it obeys signals.
 Result<int> run_agent(const AgentOptions& options, AgentControl* control = nullptr);
 
 // An agent on a thread of its own, for `muster run`.
 class AgentThread {
  public:
   explicit AgentThread(AgentOptions options);
-  ~AgentThread();  // leaves at once if nobody said more
+  ~AgentThread();  // unless joined, tells the agent to leave at once and joins
   void drain() { control_.order(AgentControl::Command::drain); }
   void stop_now(bool kill = true) {
     control_.order(kill ? AgentControl::Command::kill : AgentControl::Command::leave);

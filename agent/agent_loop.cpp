@@ -20,16 +20,16 @@ namespace {
 constexpr Millis kPauseMinMs = 100, kPauseMaxMs = 5'000;
 constexpr Millis kRefusedPauseMs = 3'000, kNotServingPauseMs = 500;
 constexpr Millis kConnectMaxMs = 5'000;
-constexpr Millis kRegisterMaxMs = 60'000;  // it returns when every job is folded
+constexpr Millis kRegisterMaxMs = 60'000;  // register() returns once every job is folded
 constexpr Millis kSilenceMinMs = 5'000;
 constexpr Millis kExecutorPauseMs = 1'000, kExecutorPollMs = 1'000;
-constexpr Millis kGatherMs = 2;  // between two reports at high rates
+constexpr Millis kGatherMs = 2;  // between two reports, unless full, at high rates
 constexpr Millis kDrainLookMs = 50;
 constexpr Millis kDrainAloneMs =
-    5'000;  // ends are in the spool: no need to wait longer for the coordinator
+    5'000;  // ends are safe in the spool: don't wait longer for the coordinator
 constexpr Millis kKillMaxMs = 2'000;
 constexpr Millis kSweepEachMs = 60'000, kSweepStepMs = 20;
-constexpr Millis kMemoryEachMs = 1'000, kMemoryAfterMs = 3'000;  // until what went is returned
+constexpr Millis kMemoryEachMs = 1'000, kMemoryAfterMs = 3'000;  // lets an eviction free memory
 constexpr size_t kSweepEntries = 200;                            // about a millisecond
 constexpr size_t kSocketPathMax = 107;
 constexpr uint32_t kLogChunkMax = 1 << 20;
@@ -46,7 +46,7 @@ core::node::Term term_of(uint64_t epoch, uint64_t nonce) {
   return {epoch, nonce};
 }
 
-// What is kept as a line of a file: hex digits, or nothing.
+// The cluster key becomes a line of a file, so only hex digits are accepted; else empty.
 std::string key_of(capnp::Text::Reader text) {
   std::string key = to_string(text);
   bool hex = key.size() <= 2 * kSecretBytes &&
@@ -61,9 +61,9 @@ constexpr const char* kPastTerm =
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored \
-    "-Wnon-virtual-dtor"  // of generated servers: nobody deletes one by its base
-// What the coordinator may call. Each registration hands over a fresh one; it serves as long as its
-// link is the agent's.
+    "-Wnon-virtual-dtor"  // of generated servers: never deleted through a base
+// What the coordinator may call. Each registration passes a new one; its launch, kill and unacked
+// fail once its link is not the current one.
 class Agent::Server final : public wire::Agent::Server {
  public:
   Server(Agent& agent, uint64_t link) : agent_(agent), link_(link) {}
@@ -91,7 +91,7 @@ class Agent::Server final : public wire::Agent::Server {
   }
 
  private:
-  // What overtakes the answer to the registration waits for it.
+  // A call that overtakes the answer to the registration waits for it.
   kj::Promise<void> when_welcome() {
     if (agent_.link_.get() == nullptr || agent_.link_->number != link_) {
       return KJ_EXCEPTION(DISCONNECTED, "the agent has registered anew");
@@ -127,7 +127,7 @@ kj::Promise<Result<int>> Agent::run() {
   log::info("node {} with {} slots, work-dir {}", work_dir_.node_name(), options_.slots,
             work_dir_.path());
   connect_executor();
-  // A first keeper that can't be had won't be had later.
+  // Without a keeper at startup, fail; only a keeper that is lost later is worth a retry.
   if (!executor_ready_ && !result_) finish(Error{Errc::unavailable, said_});
   if (!result_) {
     tasks_.add(stay_connected());
@@ -205,7 +205,7 @@ kj::Promise<void> Agent::connected(kj::Own<kj::AsyncIoStream> stream) {
   });
 }
 
-// Lasts as long as the connection does.
+// The promise lasts as long as the connection.
 kj::Promise<void> Agent::greeted(wire::Registered::Reader answer, Millis sent_at) {
   if (answer.isWelcome()) {
     welcome(answer.getWelcome().getWelcome(), answer.getWelcome().getSession(), sent_at);
@@ -253,7 +253,7 @@ void Agent::write_hello(wire::Hello::Builder hello) const {
   if (!limits.memory || !limits.cpu) hello.setNoLimits(limits.why);
 }
 
-// Makes the term durable before it is obeyed. False: it is not to be obeyed.
+// Makes the term durable before it is obeyed. False: it must not be obeyed.
 bool Agent::told(const std::string& cluster_id, core::node::Term term,
                  const std::string& cluster_key) {
   if (cluster_id != work_dir_.cluster_id()) {
@@ -287,7 +287,8 @@ void Agent::welcome(wire::Welcome::Reader from, wire::Session::Client session, M
   link.silence_max_ms = std::max(kSilenceMinMs, static_cast<Millis>(from.getLeaseMs()));
   link.answered_at = boot_now();
   pause_ms_ = 0;
-  // A coordinator that starts anew waits for a grace, twice the lease: by then we must be back.
+  // A coordinator that restarts waits for its nodes for a limited time (core::back_within_ms), so
+  // we must reconnect within it.
   pause_max_ms_ = std::clamp(static_cast<Millis>(from.getLeaseMs()) / 2, kPauseMinMs, kPauseMaxMs);
   said_.clear();
   log::info("registered with {} as node {} ({}), epoch {}", options_.coordinator,
@@ -301,7 +302,7 @@ void Agent::welcome(wire::Welcome::Reader from, wire::Session::Client session, M
 void Agent::refused(wire::Refusal::Reader from) {
   std::string message = to_string(from.getMessage());
   node_.fence(read_pods(from.getEnd()), boot_now());
-  pump();  // also what is to leave ends these first
+  pump();  // kill these first, even if the refusal ends the agent
   switch (from.getWhy()) {
     case wire::Refusal::Why::NAME_TAKEN:
       pause_ms_ = kRefusedPauseMs;
@@ -323,7 +324,7 @@ void Agent::close_link(const std::string& why) {
   if (!result_) say("no connection to " + options_.coordinator + ": " + why + "; retrying");
   link_ = nullptr;
   saying_leave_ = false;
-  templates_.clear();  // the next registration brings them again
+  templates_.clear();  // sent again over the next connection
   node_.disconnected();
 }
 
@@ -355,7 +356,7 @@ void Agent::send_heartbeat(Link& link) {
         }
         link.answered_at = boot_now();
         work_dir_.told_commit(a.getCommit());
-        schedule();  // the lease may let something start
+        schedule();  // the renewed lease may allow a start
       }));
 }
 
@@ -370,7 +371,7 @@ void Agent::send(Link& link, wire::Session::Client session, const core::node::Re
       }));
 }
 
-// --- what the coordinator calls
+// --- calls from the coordinator
 
 void Agent::launch(wire::Agent::LaunchParams::Reader params) {
   core::node::Term term = term_of(params.getEpoch(), params.getNonce());
@@ -411,7 +412,7 @@ void Agent::kill(wire::Agent::KillParams::Reader params) {
 void Agent::read_log(wire::Agent::ReadLogParams::Reader params,
                      wire::Agent::ReadLogResults::Builder results) {
   PodId pod = read_pod(params.getPod());
-  // Asked before the file is read: what a pod wrote until its end is then in what is read.
+  // Check before reading: if the pod has ended by now, the file holds everything it wrote.
   bool running = node_.runs(pod);
   LogChunk chunk = logs_.read(
       to_string(params.getTemplate().getJobUid()), to_string(params.getTemplate().getPodName()),
@@ -456,7 +457,7 @@ void Agent::say_limits() {
               limits.why);
 }
 
-// The node's condition; the pods that are here stay as they are.
+// Keeps the node's condition up to date; running pods are not affected.
 kj::Promise<void> Agent::watch_executor() {
   core::node::Trouble trouble =
       executor_ready_ ? executor_.check() : core::node::Trouble{"KeeperNotRunning", executor_gone_};
@@ -494,7 +495,7 @@ void Agent::on_executor_gone(const std::string& why) {
   }
 }
 
-// --- what the node wants done
+// --- the node's orders
 
 void Agent::schedule() {
   if (std::exchange(pumping_, true)) return;
@@ -513,14 +514,13 @@ void Agent::pump() {
     executor_.start(starts);
   }
   for (const auto& report : orders.reports) {
-    // The node reports only while it is registered, and that is as long as there is a link with a
-    // session.
+    // The node reports only while it is registered, which implies a link with a session.
     send(*link_, KJ_ASSERT_NONNULL(link_->session), report);
   }
   executor_.forget(orders.forget);
   for (PodId pod : orders.over) pods_.erase(pod);
   if (orders.again_at == 0 || (again_at_ != 0 && again_at_ <= orders.again_at)) return;
-  again_at_ = orders.again_at;  // the later one is asked for again then
+  again_at_ = orders.again_at;  // replaces a later one, which next() will ask for again
   again_ = timer_.afterDelay(ms(std::max<Millis>(1, again_at_ - boot_now())))
                .then([this] {
                  again_at_ = 0;
@@ -594,8 +594,8 @@ kj::Promise<void> Agent::sweep_logs() {
   });
 }
 
-// While the node is short of memory the pod that uses most ends, one after another: better one of
-// them than whom the kernel picks, which may be the keeper.
+// While the node is short of memory, evicts the largest pod, one at a time: the kernel's OOM killer
+// might pick the keeper.
 kj::Promise<void> Agent::watch_memory() {
   auto available = available_memory();
   Millis pause = kMemoryEachMs;

@@ -1,13 +1,13 @@
 // Agent: the loop between the coordinator, core::node::Node and the executor.
 //
-// Whatever happens is told to the node at once, and what the node wants done is carried out at the
-// end of the same turn of the loop (pump): so everything that arrived in one turn is one batch, and
-// while reports are under way batches grow.
+// The node learns of every event at once; its orders are carried out at the end of the same turn of
+// the loop (pump). So everything that arrives in one turn is one batch, and batches grow while
+// reports are in flight.
 //
-// A connection that breaks is made again for ever (100 ms to 5 s, with chance, so that a thousand
-// agents don't come in step). A refusal that another try may cure (the name is held by a living
-// node, not serving yet) is tried again; one that it can't ends the agent. Nothing of a term is
-// obeyed before the term is on disk.
+// A broken connection is retried forever (after 100 ms to 5 s, with jitter, so that a thousand
+// agents don't reconnect in step). So is a refusal that may pass (the name is held by a living
+// node, not serving yet); any other refusal ends the agent. An order is obeyed only once its term
+// is on disk.
 //
 // Belongs to one KJ thread.
 #pragma once
@@ -36,19 +36,19 @@ class Agent final : private Executor::Listener {
         Executor& executor);
   ~Agent() noexcept override = default;
 
-  // The exit code, or why it can't go on.
+  // Resolves to the exit code, or to why the agent can't continue.
   kj::Promise<Result<int>> run();
   void obey(AgentControl::Command command);
 
  private:
   class Server;  // wire::Agent, for one link
 
-  // A task that fails is a bug...
+  // A failed task is a bug...
   struct Bug final : private kj::TaskSet::ErrorHandler {
     kj::TaskSet::ErrorHandler& handler() { return *this; }
     void taskFailed(kj::Exception&& exception) override;
   };
-  // ...but those of a link, which fail when it breaks.
+  // ...except tasks of a link, which fail when it breaks.
   struct LinkLoss final : private kj::TaskSet::ErrorHandler {
     kj::TaskSet::ErrorHandler& handler() { return *this; }
     explicit LinkLoss(Agent& agent) : agent(agent) {}
@@ -58,7 +58,7 @@ class Agent final : private Executor::Listener {
 
   kj::Promise<void> stay_connected();
   kj::Promise<void> one_connection();
-  void say_limits();  // which limits of containers are enforced here
+  void say_limits();  // logs which container limits are enforced here
   kj::Promise<void> connected(kj::Own<kj::AsyncIoStream> stream);
   kj::Promise<void> greeted(wire::Registered::Reader answer, Millis sent_at);
   void welcome(wire::Welcome::Reader from, wire::Session::Client session, Millis sent_at);
@@ -90,7 +90,7 @@ class Agent final : private Executor::Listener {
   kj::Promise<void> sweep_logs();
   kj::Promise<void> watch_memory();
   void finish(Result<int> result);
-  void say(const std::string& state);  // once a change
+  void say(const std::string& state);  // logs a state when it changes
 
   kj::AsyncIoContext& io_;
   kj::Timer& timer_;
@@ -99,21 +99,21 @@ class Agent final : private Executor::Listener {
   LogStore& logs_;
   Executor& executor_;
   core::node::Node node_;
-  std::map<std::pair<JobId, int64_t>, PodTemplatePtr> templates_;  // that this connection brought
-  std::map<PodId, PodTemplatePtr> pods_;                           // that wait or run
+  std::map<std::pair<JobId, int64_t>, PodTemplatePtr> templates_;  // received on this connection
+  std::map<PodId, PodTemplatePtr> pods_;                           // waiting or running
   std::mt19937_64 chance_{std::random_device{}()};
-  uint64_t links_ = 0;           // so far
-  Millis pause_ms_ = 0;          // before the next try to connect
-  Millis pause_max_ms_ = 1'000;  // 5 s at most, when the lease allows
+  uint64_t links_ = 0;           // made so far
+  Millis pause_ms_ = 0;          // before the next attempt to connect
+  Millis pause_max_ms_ = 1'000;  // until registered; then half the lease, at most 5 s
   std::string said_;
   bool executor_ready_ = false;
-  std::string executor_gone_;    // why, when not ready
-  core::node::Trouble trouble_;  // of the executor, as the coordinator is told
+  std::string executor_gone_;    // why it is not ready
+  core::node::Trouble trouble_;  // of the executor; sent with each heartbeat
   bool draining_ = false;
-  bool saying_leave_ = false;  // the coordinator has not answered yet
-  bool leaving_ = false;       // nothing is done any more but to leave
+  bool saying_leave_ = false;  // Session.leave is in flight
+  bool leaving_ = false;       // exiting: no more orders are carried out
   bool pumping_ = false;
-  Millis again_at_ = 0;  // a timer pumps then; 0: none
+  Millis again_at_ = 0;  // when a timer calls pump(); 0: none
   kj::Promise<void> again_ = kj::READY_NOW;
   std::optional<Result<int>> result_;
   kj::Own<kj::PromiseFulfiller<void>> finished_;

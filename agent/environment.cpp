@@ -49,7 +49,7 @@ std::vector<std::string> keeper_environment() {
   std::erase_if(out, [](const auto& one) { return one.starts_with("LD_LIBRARY_PATH="); });
   for (char** variable = environ; *variable != nullptr; ++variable)
     if (is_keepers(name_of(*variable)) && name_of(*variable) != kUmask) out.push_back(*variable);
-  if (auto mask = umask_before()) {  // pods get it, not the agent's own
+  if (auto mask = umask_before()) {  // pods get the umask we were started with
     char octal[8];
     std::snprintf(octal, sizeof octal, "%03o", *mask & 0777u);
     out.push_back(std::string(kUmask) + "=" + octal);

@@ -1,7 +1,7 @@
-// Environment: which variables of the agent's its keeper and its pods get.
+// Environment: which of the agent's variables its keeper and its pods get.
 //
-// A pod can read what its keeper was started with (/proc/PID/environ), so the keeper gets a short
-// list too, and the daemon forgets what is not on it (forget_environment).
+// A pod can read the keeper's environment (/proc/PID/environ), so the keeper gets a short list too,
+// and the daemon drops what is not on it (forget_environment).
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace muster::agent {
 
-// "NAME=value" of those that are set: what a program needs to find its way.
+// "NAME=value" of those that are set: PATH, HOME and the like.
 std::vector<std::string> pod_environment();
-// The same, and the keeper's own knobs (MUSTER_KEEPER_*).
+// The same without LD_LIBRARY_PATH, plus the keeper's settings (MUSTER_KEEPER_*).
 std::vector<std::string> keeper_environment();
 
-// Removes from this process what neither its keeper nor its pods get, also from
-// what /proc shows of it. Before the first thread.
+// Removes from this process, and from its /proc/PID/environ, what neither its keeper nor its pods
+// get. Call before the first thread starts.
 void forget_environment();
 
 }  // namespace muster::agent

@@ -1,8 +1,8 @@
-// Executor: who carries out what core::node::Node orders. The keeper's start processes, hollow ones
-// pretend to.
+// Executor: carries out the orders of core::node::Node. KeeperExecutor starts real processes,
+// HollowExecutor pretends to.
 //
-// What they have to say they say later, never from within a call, so that the agent is not entered
-// again while it carries out orders. Belongs to the agent's KJ thread.
+// The listener is called from a later turn of the loop, never from within a call to the executor,
+// so the agent is not re-entered while it carries out orders. Belongs to the agent's KJ thread.
 #pragma once
 
 #include "agent/logs.hpp"
@@ -23,7 +23,7 @@ class Executor {
     virtual ~Listener() = default;
     virtual void on_started(const std::vector<core::node::ProcessStart>& started) = 0;
     virtual void on_ended(const std::vector<core::node::ProcessEnd>& ended) = 0;
-    // They can do nothing until connect() succeeds again.
+    // The executor can do nothing until connect() succeeds again.
     virtual void on_executor_gone(const std::string& why) = 0;
   };
   struct Inventory {
@@ -36,24 +36,24 @@ class Executor {
     PodTemplatePtr job;
   };
 
-  // Which limits of containers are enforced here, and why not all; valid while connected.
+  // Which container limits are enforced here, and why not all; valid while connected.
   struct Limits {
     bool memory = false, cpu = false;
     std::string why;
   };
 
   virtual ~Executor() noexcept(false) = default;
-  // To be called first, and after on_executor_gone. May block for a few seconds. `unavailable`: try
-  // again; any other error ends the agent.
+  // Call it first, and again after on_executor_gone. May block for a few seconds. `unavailable`:
+  // try again; any other error ends the agent.
   virtual Result<Inventory> connect(Listener& listener) = 0;
   virtual Limits limits() const = 0;
-  // To be called once a second while they are connected: what keeps them from their work, if
-  // anything does.
+  // Call it once a second while connected. Returns what keeps the executor from working, if
+  // anything.
   virtual core::node::Trouble check() { return {}; }
   virtual void start(const std::vector<Start>& starts) = 0;
   virtual void kill(const std::vector<core::node::KillOrder>& kills) = 0;
   virtual void forget(const std::vector<uint64_t>& entries) = 0;
-  // All processes are ended at once, and on_executor_gone follows.
+  // Kills all processes at once; on_executor_gone follows.
   virtual void end_all() = 0;
 };
 

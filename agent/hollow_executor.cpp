@@ -9,8 +9,8 @@
 namespace muster::agent {
 
 namespace {
-constexpr int kExitSignalled = 128;  // and the signal
-constexpr int kPidMax = 4'194'304;   // as Linux'
+constexpr int kExitSignalled = 128;  // plus the signal
+constexpr int kPidMax = 4'194'304;   // as on 64-bit Linux
 }  // namespace
 
 Result<Executor::Inventory> HollowExecutor::connect(Listener& listener) {

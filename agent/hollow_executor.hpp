@@ -1,8 +1,7 @@
-// HollowExecutor: no process at all. Each container "starts" at once and ends after a fixed time
-// with a fixed exit code, so that a scale test asks everything of the protocol and nothing of the
-// machine.
+// HollowExecutor: starts no processes. Each container "starts" at once and ends after a fixed time
+// with a fixed exit code, so a scale test exercises the whole protocol without loading the machine.
 //
-// All last equally long, so they end in the order of their starts: a queue and one timer.
+// All run equally long, so they end in start order: a queue and one timer are enough.
 #pragma once
 
 #include "agent/executor.hpp"
@@ -26,7 +25,7 @@ class HollowExecutor final : public Executor, private kj::TaskSet::ErrorHandler 
   Limits limits() const override { return {false, false, "a hollow node starts no processes"}; }
   void start(const std::vector<Start>& starts) override;
   void kill(const std::vector<core::node::KillOrder>& kills) override;
-  void forget(const std::vector<uint64_t>&) override {}  // keeps nothing
+  void forget(const std::vector<uint64_t>&) override {}  // stores nothing
   void end_all() override;
 
  private:
@@ -41,8 +40,8 @@ class HollowExecutor final : public Executor, private kj::TaskSet::ErrorHandler 
   int last_pid_ = 0;
   using Key = std::pair<PodId, core::node::Step>;
   std::map<Key, core::node::ProcessStart> living_;
-  std::deque<Key> order_;                          // by start; may name what was killed
-  std::vector<core::node::ProcessStart> started_;  // to be told
+  std::deque<Key> order_;                          // by start; may include killed ones
+  std::vector<core::node::ProcessStart> started_;  // for the listener, as are:
   std::vector<core::node::ProcessEnd> ended_;
   bool waking_soon_ = false;
   bool waking_later_ = false;

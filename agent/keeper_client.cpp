@@ -60,8 +60,8 @@ ProcessEnded from_wire(const keeper::Ended& end) {
           .unstarted = end.unstarted};
 }
 
-// The socket, through the opened directory: its path may be longer than an address. -1: nobody
-// listens.
+// Connects through the opened directory: the socket's own path may be too long for an address. -1:
+// nothing is listening.
 kj::AutoCloseFd dial(int dir_fd) {
   kj::AutoCloseFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
@@ -71,7 +71,7 @@ kj::AutoCloseFd dial(int dir_fd) {
   return fd;
 }
 
-// Starts a keeper in a session of its own, so that it survives us. 0 and `why`: it cannot be had.
+// Starts a keeper in a session of its own, so that it survives us. Returns 0 and `why` on failure.
 pid_t start_keeper(const KeeperClient::Options& options, int dir_fd, std::string& why) {
   kj::AutoCloseFd log(
       openat(dir_fd, "keeper.log", O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -108,7 +108,7 @@ pid_t start_keeper(const KeeperClient::Options& options, int dir_fd, std::string
   return 0;
 }
 
-// The last line of the keeper's log, for an error's text.
+// The last line of the keeper's log, for error messages.
 std::string last_log_line(int dir_fd) {
   kj::AutoCloseFd log(openat(dir_fd, "keeper.log", O_RDONLY | O_CLOEXEC));
   std::array<char, 1024> bytes;
@@ -130,12 +130,13 @@ class SocketKeeperClient final : public KeeperClient {
     reap_child();
   }
 
-  // Says hello and reads until the inventory is complete; blocks until the deadline. Empty: done.
+  // Says hello and reads the whole inventory; blocks until `deadline` at most. Returns the error,
+  // or empty.
   std::string greet(const std::string& cluster_id, Millis deadline, Inventory& inventory);
   bool refused() const { return refused_; }
   Abilities abilities() const override { return abilities_; }
 
-  // From here on the event loop does the work.
+  // Hands the connection over to the event loop.
   void watch(kj::UnixEventPort& port) {
     observer_.emplace(port, fd_, kj::UnixEventPort::FdObserver::OBSERVE_READ_WRITE);
     kj::Promise<void> reading = kj::evalLater([this]() { return read(); });
@@ -147,7 +148,7 @@ class SocketKeeperClient final : public KeeperClient {
     if (version_ < kAnswersPings) return {};
     core::node::Trouble trouble = pulse_.trouble();
     pulse_.asked();
-    if (out_.empty()) keeper::Frame(out_, keeper::Type::ping);  // else others wait to be read
+    if (out_.empty()) keeper::Frame(out_, keeper::Type::ping);  // else it still has frames to read
     flush();
     return trouble;
   }
@@ -190,8 +191,8 @@ class SocketKeeperClient final : public KeeperClient {
   void flush();
   void gone(const std::string& why);
   void reap_child() {
-    // A keeper that goes on is reaped by whoever adopts it; one that has left must not stay a
-    // zombie of ours.
+    // A keeper that outlives us is reaped by whoever adopts it; one that has exited must not remain
+    // our zombie.
     if (child_ > 0 && waitpid(child_, nullptr, WNOHANG) == child_) child_ = 0;
   }
 
@@ -205,7 +206,7 @@ class SocketKeeperClient final : public KeeperClient {
   bool greeted_ = false, refused_ = false, gone_ = false;
   std::string gone_why_;
 
-  // What the listener is told in a turn of its own, so that it may destroy us from there.
+  // Passed to the listener in a turn of its own, so that it may destroy us from there.
   std::vector<ProcessStarted> started_;
   std::vector<ProcessEnded> ended_;
   bool delivering_ = false;
@@ -237,7 +238,7 @@ std::string SocketKeeperClient::greet(const std::string& cluster_id, Millis dead
     if (size < 0) return std::string("recv: ") + std::strerror(errno);
     in_.append(bytes.data(), static_cast<size_t>(size));
     take_greeting(inventory);
-    if (refused_ && version_ > keeper::kOldestVersion) {  // a keeper of an earlier version
+    if (refused_ && version_ > keeper::kOldestVersion) {  // an older keeper: try its version
       refused_ = gone_ = false;
       gone_why_.clear();
       --version_;
@@ -259,7 +260,7 @@ void SocketKeeperClient::take_greeting(Inventory& inventory) {
       return;
     } else if (type == keeper::Type::welcome) {
       in.num<uint32_t>();
-      auto can = in.num<uint8_t>();  // none from a keeper of version 1
+      auto can = in.num<uint8_t>();  // 0 from a keeper of version 1
       abilities_ = {(can & keeper::kCanCgroup) != 0, (can & keeper::kCanLimitMemory) != 0,
                     (can & keeper::kCanLimitCpu) != 0,
                     in.rest().empty() ? "" : std::string(in.text())};
@@ -290,7 +291,7 @@ kj::Promise<void> SocketKeeperClient::read() {
     in_.append(bytes.data(), static_cast<size_t>(size));
     take_frames();
   }
-  take_frames();  // what came behind the inventory, too
+  take_frames();  // also those that arrived right after the inventory
   deliver();
   if (gone_) return kj::READY_NOW;
   return observer_->whenBecomesReadable().then([this]() { return read(); });
@@ -305,7 +306,7 @@ void SocketKeeperClient::take_frames() {
       started_.push_back(read_started(in));
     } else if (type == keeper::Type::ended) {
       keeper::Ended end = keeper::Ended::read(in);
-      // What ends within milliseconds has its start in its end.
+      // The end of a short process carries its start, too.
       if (!end.start_told && end.pid != 0) {
         started_.push_back({from_wire(end.key), end.pid, end.start_age_ms});
       }
@@ -356,7 +357,7 @@ void SocketKeeperClient::flush() {
       return;
     }
     if (size < 0) {
-      // What it sent before is still read; the end of that says that it is gone.
+      // Read what it sent before; the end of file then reports the loss.
       if (!observer_) gone(std::string("send: ") + std::strerror(errno));
       break;
     }
@@ -384,7 +385,7 @@ Result<kj::Own<KeeperClient>> KeeperClient::connect(kj::UnixEventPort& port, Opt
   kj::AutoCloseFd dir(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (dir.get() < 0) return unavailable(path + ": " + std::strerror(errno));
 
-  pid_t child = 0;  // the keeper we started, until it has left
+  pid_t child = 0;  // the keeper we started, until it has exited
   std::string why = "nobody listens";
   while (true) {
     if (kj::AutoCloseFd fd = dial(dir); fd.get() >= 0) {
@@ -405,7 +406,7 @@ Result<kj::Own<KeeperClient>> KeeperClient::connect(kj::UnixEventPort& port, Opt
       why = code == keeper::kExitLocked ? "another one has the work-dir and does not answer"
                                         : "it ended at once: " + last_log_line(dir);
     } else if (child == 0) {
-      // One that finds the lock taken leaves: there are never two.
+      // A keeper that finds the lock taken exits, so there are never two.
       child = start_keeper(options, dir, why);
       if (child == 0) return unavailable(why);
     }

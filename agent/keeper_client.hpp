@@ -1,13 +1,13 @@
 // KeeperClient: the agent's end of the keeper's socket.
 //
 // The keeper (keeper/keeper.cpp) is the parent of all processes of this node's pods and outlives
-// the agent. It knows processes, not pods: a pod's containers, its init containers and restarts in
-// place are each a process of their own. This client starts a keeper when none lives, tells it what
-// to spawn and to kill, and hears of starts and ends.
+// the agent. It knows processes, not pods: each container, init container and restart in place is a
+// process of its own. This client starts a keeper if none is running, orders spawns and kills, and
+// receives starts and ends.
 //
-// Always holds: an end is told only when nothing of the process's session (or cgroup) is left; it
-// is told again after each (re)connect until forget() was called for it (save for one that was not
-// started in time: told once); a process whose spawn was ordered twice is started once.
+// Invariants: an end is reported only when nothing of the process's session (or cgroup) is left,
+// and again after each (re)connect until forget() is called for it (an `unstarted` one is reported
+// at most once); a process whose spawn was ordered twice is started once.
 //
 // Belongs to one KJ thread. Ages are milliseconds before "now", so no clock is compared across
 // processes.
@@ -44,10 +44,10 @@ struct SpawnOrder {
   std::string cwd;                // absolute
   std::string stdout_path, stderr_path;  // opened for append, created 0600; stdin is /dev/null
   std::string note;                 // opaque; kept in the spool and returned with the inventory
-  uint64_t memory_limit_bytes = 0;  // of its cgroup, where it can have one; 0: none
+  uint64_t memory_limit_bytes = 0;  // of its cgroup, where cgroups are available; 0: none
   uint64_t cpu_limit_millis = 0;
-  bool contained = false;  // wants a cgroup also without limits, where it can have one
-  Millis not_after = 0;    // boot time from which on it must not be started any more; 0: none
+  bool contained = false;  // wants a cgroup even without limits, where available
+  Millis not_after = 0;    // boot time; it must not be started then or later; 0: none
 };
 
 struct ProcessStarted {
@@ -61,20 +61,18 @@ struct ProcessEnded {
   uint64_t entry = 0;  // for forget()
   int pid = 0;         // 0: it never started
   int exit_code =
-      0;  // 128+S for signal S; 127 not found, 126 not executable when it could not be started
-  int signal = 0;  // the signal that ended it, else 0
-  bool lost =
-      false;  // the keeper that was its parent died: its exit code is unknown (137 is reported)
+      0;  // 128+S for signal S; if it could not be started, 127: not found, 126: anything else
+  int signal = 0;     // the signal that ended it, else 0
+  bool lost = false;  // its keeper died, so its exit code is unknown (137 is reported)
   std::string error;  // why it could not be started ("exec /x: No such file or directory")
   Millis start_age_ms = 0, end_age_ms = 0;
   std::string note;
   bool out_of_memory = false;  // its memory limit ended it
-  // It has not run and won't; the keeper has forgotten it and would start it if it was ordered
-  // again.
+  // It has not run and won't. The keeper has forgotten it, so it may be ordered again.
   bool unstarted = false;
 };
 
-// What the keeper knows at (re)connect: living processes and ends that were not forgotten.
+// What the keeper knows at (re)connect: living processes and ends not yet forgotten.
 struct Inventory {
   struct Living {
     ProcessStarted started;
@@ -87,34 +85,34 @@ struct Inventory {
 
 class KeeperClient {
  public:
-  // What the agent wants to hear. Called on the KJ thread, in lists of what arrived meanwhile.
+  // Called on the KJ thread, with lists of what has arrived since the last call.
   class Listener {
    public:
     virtual ~Listener() = default;
     virtual void on_started(std::vector<ProcessStarted> started) = 0;
     virtual void on_ended(std::vector<ProcessEnded> ended) = 0;
-    // The connection broke. The agent ends itself or calls connect() of a new client: a new keeper
+    // The connection broke. The agent exits or calls connect() for a new client: a new keeper
     // reports what the old one lost.
     virtual void on_keeper_gone(std::string why) = 0;
   };
 
   struct Options {
     std::string
-        work_dir;  // 0700, exists; the keeper's lock, socket, spool and log lie in work_dir/keeper
+        work_dir;  // 0700, exists; the keeper's lock, socket, spool and log are in work_dir/keeper
     std::string keeper_path;  // the muster-keeper executable
-    std::string cluster_id;   // written into each spool entry
+    std::string cluster_id;   // written into the header of each spool segment
   };
 
-  // Connects to the living keeper of this work-dir, or starts one. Blocks for at most a few
-  // seconds. The inventory is complete when this returns. `unavailable` with a reason when no
-  // keeper can be had; `invalid` when the spool is damaged beyond a torn tail (the caller then
-  // makes a new work-dir id).
+  // Connects to the running keeper of this work-dir, or starts one. Blocks for at most a few
+  // seconds. The inventory is complete when this returns. `unavailable` with a reason when there is
+  // no keeper and none can be started; `invalid` when the spool is damaged beyond a torn tail (the
+  // caller then makes a new work-dir id).
   static Result<kj::Own<KeeperClient>> connect(kj::UnixEventPort& port, Options options,
                                                Listener& listener, Inventory& inventory);
 
   // What the keeper can do on this machine.
   struct Abilities {
-    bool cgroups = false;       // else what sheds its session and its environment escapes
+    bool cgroups = false;       // else a process escapes by leaving its session and its environment
     bool memory_limit = false;  // else such limits are not enforced
     bool cpu_limit = false;
     std::string no_limits{};  // why one of the two is missing
@@ -122,16 +120,16 @@ class KeeperClient {
 
   virtual ~KeeperClient() noexcept(false) {}
   virtual Abilities abilities() const = 0;
-  // To be called once a second: asks it whether it is well, and returns what is known of that. One
-  // of a version that cannot be asked is taken to be well.
+  // Call it once a second: pings the keeper and returns what is known of its health. A keeper too
+  // old to answer pings counts as healthy.
   virtual core::node::Trouble check() = 0;
   virtual void spawn(std::vector<SpawnOrder> orders) = 0;
   // SIGTERM to the process group, SIGKILL to all that is left after the grace. grace_ms 0: SIGKILL
-  // at once. Repeating may only shorten the grace. `what` may be unknown or ended already: ignored.
+  // at once. Repeating can only shorten the grace. Ignored if `what` is unknown or has ended.
   virtual void kill(const ProcessKey& what, Millis grace_ms) = 0;
-  // The ends with these entries are on the coordinator's disk: their room may be used again.
+  // The coordinator has these ends on disk, so the keeper may drop their entries.
   virtual void forget(const std::vector<uint64_t>& entries) = 0;
-  // The keeper ends all processes at once and leaves (used for an ephemeral `muster run`).
+  // The keeper kills all processes at once and exits (used for an ephemeral `muster run`).
   virtual void end_all() = 0;
 };
 

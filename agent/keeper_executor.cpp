@@ -62,8 +62,8 @@ Result<Executor::Inventory> KeeperExecutor::connect(Executor::Listener& listener
   return inventory;
 }
 
-// Where a pod of several processes stands. Without its template it can't go on, so the end of its
-// process is its end.
+// How far a pod of several processes has come. Without its template nothing more can be started, so
+// the pod ends with this process.
 core::node::Origin KeeperExecutor::origin_of(PodId pod, const Note& note, Inventory& inventory) {
   core::node::Origin origin{.grace_ms = note.grace_ms};
   if (!note.planned) return origin;
@@ -133,7 +133,7 @@ core::node::Trouble KeeperExecutor::check() {
 }
 
 void KeeperExecutor::start(const std::vector<Start>& starts) {
-  if (keeper_.get() == nullptr) return;  // connect() tells the node that they are not there
+  if (keeper_.get() == nullptr) return;  // the node sees that the next inventory lacks them
   std::vector<SpawnOrder> orders;
   std::vector<core::node::ProcessEnd> refused;
   for (const Start& start : starts) {
@@ -157,12 +157,12 @@ void KeeperExecutor::start(const std::vector<Start>& starts) {
 }
 
 void KeeperExecutor::kill(const std::vector<core::node::KillOrder>& kills) {
-  if (keeper_.get() == nullptr) return;  // the node orders it again when it hears of the process
+  if (keeper_.get() == nullptr) return;  // repeated if the next inventory has the process
   for (const auto& order : kills) keeper_->kill(key_of(order.pod, order.step), order.grace_ms);
 }
 
 void KeeperExecutor::forget(const std::vector<uint64_t>& entries) {
-  if (keeper_.get() == nullptr || entries.empty()) return;  // told again, they are acked again
+  if (keeper_.get() == nullptr || entries.empty()) return;  // reported and acknowledged again
   keeper_->forget(entries);
 }
 
@@ -202,7 +202,7 @@ void KeeperExecutor::on_ended(std::vector<ProcessEnded> ended) {
 }
 
 void KeeperExecutor::on_keeper_gone(std::string why) {
-  // Not from within the client's own call.
+  // Later: this destroys the client that is calling us.
   later_.add(kj::evalLater([this, why = std::move(why)] {
     keeper_ = nullptr;
     listener_->on_executor_gone(why);

@@ -1,8 +1,8 @@
-// KeeperExecutor: real processes, by way of the keeper.
+// KeeperExecutor: runs real processes through the keeper.
 //
-// Builds the command, environment and log files of each process, and leaves in the keeper's note,
-// and in a kept template, what a restarted agent needs to go on with its pod. A process whose
-// command can't be built ends with 126 as if its start had failed.
+// Builds the command, environment and log files of each process. Its note in the keeper and the
+// stored template hold what a restarted agent needs to continue its pod. A process whose command
+// can't be built ends with 126, as if its start had failed.
 #pragma once
 
 #include "agent/executor.hpp"
@@ -59,7 +59,7 @@ class KeeperExecutor final : public Executor,
   TemplateStore templates_;
   const NodeFacts node_;
   Executor::Listener* listener_ = nullptr;
-  kj::Own<KeeperClient> keeper_;  // null: gone
+  kj::Own<KeeperClient> keeper_;  // null: not connected
   kj::TaskSet later_;
 };
 

@@ -1,7 +1,7 @@
-// Link: one connection to the coordinator, from connect to its loss.
+// Link: one connection to the coordinator, from connect to disconnect.
 //
-// Everything that was asked over it dies with it; what it was for is in core::node::Node and goes
-// over the next one. Members die in reverse order, the stream last.
+// Requests in flight die with it; the state behind them is in core::node::Node and is sent again
+// over the next link. Members are destroyed in reverse order, the stream last.
 #pragma once
 
 #include "base/clock.hpp"
@@ -44,7 +44,7 @@ struct Link {
     return rpc.bootstrap(vat).castAs<wire::Coordinator>();
   }
 
-  // Gives the connection up. The first reason counts.
+  // Gives up the connection. The first reason counts.
   void give_up(const std::string& reason) {
     if (why.empty()) why = reason;
     broken->fulfill();
@@ -54,11 +54,10 @@ struct Link {
   kj::Own<kj::AsyncIoStream> stream;
   capnp::TwoPartyVatNetwork net;
   capnp::RpcSystem<capnp::rpc::twoparty::VatId> rpc;
-  kj::Maybe<wire::Session::Client> session;  // none: not welcome yet
+  kj::Maybe<wire::Session::Client> session;  // none: not registered yet
   kj::Own<kj::PromiseFulfiller<void>> broken, let_in;
   kj::Promise<void> loss = nullptr;
-  kj::ForkedPromise<void> welcomed =
-      nullptr;  // what the coordinator calls before that waits for it
+  kj::ForkedPromise<void> welcomed = nullptr;  // calls from the coordinator wait for it
   std::string why;
   Millis answered_at = 0;  // boot time of the last answer
   Millis heartbeat_ms = 0;

@@ -15,14 +15,14 @@ namespace {
 
 constexpr size_t kBlock = 64 << 10;
 
-// Where the last `lines` lines begin. A last line without its newline is a line.
+// The offset of the last `lines` lines. An unterminated last line counts.
 int64_t start_of_lines(int fd, int64_t size, int64_t lines) {
   std::string block(kBlock, 0);
   int64_t found = 0;
   for (int64_t end = size; end > 0;) {
     int64_t begin = std::max<int64_t>(0, end - static_cast<int64_t>(kBlock));
     ssize_t n = pread(fd, block.data(), static_cast<size_t>(end - begin), begin);
-    if (n != end - begin) return size;  // it shrinks under us
+    if (n != end - begin) return size;  // the file has shrunk
     for (int64_t at = end - 1; at >= begin; --at) {
       if (block[static_cast<size_t>(at - begin)] != '\n' || at == size - 1) continue;
       if (++found == lines) return at + 1;
@@ -56,7 +56,7 @@ LogChunk read_log_file(const std::string& path, int64_t offset, size_t limit) {
   chunk.data.resize(std::min(limit, static_cast<size_t>(st.st_size - chunk.offset)));
   ssize_t n = pread(fd.get(), chunk.data.data(), chunk.data.size(), chunk.offset);
   chunk.data.resize(n > 0 ? static_cast<size_t>(n) : 0);
-  // An empty file may have become another pod's while we had it open, and what we read that pod's.
+  // If the keeper gave an empty file to another pod while we had it open, this is that pod's data.
   struct stat now {};
   if (stat(path.c_str(), &now) != 0 || now.st_ino != st.st_ino || now.st_dev != st.st_dev)
     return {};
@@ -104,7 +104,7 @@ LogChunk LogStore::read(const std::string& job_uid, const std::string& pod_name,
   Paths both = paths(job_uid, pod_name, container);
   LogChunk chunk = read_log_file(err ? both.err : both.out, offset, limit);
   if (!chunk.found)
-    chunk.found = access((dir_ + "/" + job_uid).c_str(), F_OK) == 0;  // it was empty
+    chunk.found = access((dir_ + "/" + job_uid).c_str(), F_OK) == 0;  // then the log was empty
   return chunk;
 }
 
@@ -131,7 +131,8 @@ void LogStore::look_at(Limits limits, Millis wall_now, const char* name) {
   struct stat st {};
   if (stat(path.c_str(), &st) != 0 || !S_ISREG(st.st_mode)) return;
   bool running = runs(job, name);
-  // Empty ones that the keeper did not come to remove, or will use again when they are there.
+  // Empty files go at once: those that a keeper died before removing, and its spares, which it can
+  // do without.
   if (!running && (st.st_size == 0 || modified_ms(st) + limits.keep_ms <= wall_now)) {
     unlink(path.c_str());
     return;
@@ -182,7 +183,7 @@ bool LogStore::sweep(Limits limits, Millis wall_now, size_t entries) {
     }
     const File& file = pass.files[pass.oldest++];
     const std::string& job = pass.jobs[file.job];
-    if (runs(job, file.name)) continue;  // it began after we looked
+    if (runs(job, file.name)) continue;  // started after look_at()
     unlink((dir_ + "/" + job + "/" + file.name).c_str());
     pass.bytes -= file.size;
   }

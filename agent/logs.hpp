@@ -1,13 +1,13 @@
 // LogStore: the files that pods write to.
 //
-// DIR/<job uid>/<pod name>.<container>.stdout and .stderr: found by the job's uid and the pod's
-// name alone, so they can be read when the job is long forgotten. They are removed when they are
-// older than `keep`, and the oldest first while all together are larger than `max`; never those of
-// a running pod. Files that stayed empty are the keeper's to use for other pods or to remove
-// (keeper/outputs.hpp). A job's folder stays as long as its files would have, so that an empty log
-// of a known job differs from an unknown one.
+// DIR/<job uid>/<pod name>.<container>.stdout and .stderr: the job's uid and the pod's name are
+// enough to find them, so they can be read long after the job is forgotten. A file is removed when
+// it is older than `keep_ms`, and the oldest first while all together exceed `max_bytes`, but never
+// one of a running pod. The keeper reuses or removes files that stayed empty (keeper/outputs.hpp).
+// A job's folder is kept as long as its files would be, to tell an empty log of a known job from
+// an unknown one.
 //
-// sweep() walks in small steps: 10^6 files must not hold up a heartbeat.
+// sweep() works in small steps: a million files must not delay a heartbeat.
 #pragma once
 
 #include "base/clock.hpp"
@@ -25,12 +25,12 @@ namespace muster::agent {
 struct LogChunk {
   bool found = false;
   std::string data;
-  int64_t offset = 0;  // where `data` begins
+  int64_t offset = 0;  // of `data` in the file
   uint64_t size = 0;   // of the file
 };
 
-// At most `limit` bytes from `offset`; a negative offset counts lines from the end (-10: the last
-// ten).
+// Reads at most `limit` bytes from `offset`; a negative offset counts lines from the end (-10: the
+// last ten).
 LogChunk read_log_file(const std::string& path, int64_t offset, size_t limit);
 
 class LogStore {
@@ -45,16 +45,16 @@ class LogStore {
 
   explicit LogStore(std::string dir) : dir_(std::move(dir)) {}
 
-  // Makes the job's folder when needed; from here the files belong to a running pod.
+  // Makes the job's folder if needed. Until close() the files belong to a running pod.
   Result<Paths> open(const std::string& job_uid, const std::string& pod_name,
                      const std::string& container);
-  // A pod that runs already (the agent was restarted).
+  // For a pod that was running before the agent was restarted.
   void adopt(const std::string& job_uid, const std::string& pod_name);
   void close(const std::string& job_uid, const std::string& pod_name);
   LogChunk read(const std::string& job_uid, const std::string& pod_name,
                 const std::string& container, bool err, int64_t offset, size_t limit) const;
 
-  // Looks at up to `entries` files. True: a pass over all of them is complete.
+  // Looks at up to `entries` files. True: a pass over all files is complete.
   bool sweep(Limits limits, Millis wall_now, size_t entries);
 
  private:
@@ -72,9 +72,9 @@ class LogStore {
     std::vector<std::string> jobs;
     size_t job = 0;  // the one being read
     std::unique_ptr<DIR, CloseDir> open;
-    size_t left = 0;          // files of it that stay
-    std::vector<File> files;  // that may be removed
-    uint64_t bytes = 0;       // of all that stay
+    size_t left = 0;          // files of that job to keep
+    std::vector<File> files;  // candidates for removal, of all jobs
+    uint64_t bytes = 0;       // of all files kept so far
     bool sorted = false;
     size_t oldest = 0;
   };
@@ -87,8 +87,8 @@ class LogStore {
   void end_job(Limits limits, Millis wall_now);
 
   std::string dir_;
-  std::set<std::string> made_;          // folders that are there
-  std::multiset<std::string> running_;  // "<job uid>/<pod name>", once a running container
+  std::set<std::string> made_;          // folders known to exist
+  std::multiset<std::string> running_;  // "<job uid>/<pod name>", once per running container
   std::unique_ptr<Pass> pass_;
 };
 

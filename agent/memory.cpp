@@ -40,7 +40,7 @@ std::map<int, uint64_t> memory_by_group() {
     const std::string name = it->path().filename();
     int pid = 0;
     if (std::from_chars(name.data(), name.data() + name.size(), pid).ec != std::errc{}) continue;
-    // pid (name, with anything in it) state ppid pgrp …; rss is the 24th field.
+    // pid (name, which may hold any character) state ppid pgrp …; rss is the 24th field.
     const std::string stat = read_file("/proc/" + name + "/stat");
     const size_t close = stat.rfind(')');
     if (close == std::string::npos) continue;

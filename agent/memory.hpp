@@ -1,7 +1,7 @@
-// Memory: how much of the node's is left, and what process groups use.
+// Memory: how much memory the node has left, and how much each process group uses.
 //
-// Read from /proc when asked. A pod's processes are in the groups that its containers' first
-// processes lead; what left them (a daemon of its own session) is not found here.
+// Read from /proc on each call. A pod's processes are in the groups led by its containers' first
+// processes; one that has left them (a daemon in a session of its own) is not counted.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace muster::agent {
 
-// MemAvailable of a text like /proc/meminfo, in bytes; nothing: it is not there.
+// MemAvailable, in bytes, from a text in the format of /proc/meminfo; nullopt if it is missing.
 std::optional<uint64_t> available_memory(const std::string& meminfo);
 std::optional<uint64_t> available_memory();
 
-// Resident bytes by process group, of all processes.
+// Resident bytes of all processes, by process group.
 std::map<int, uint64_t> memory_by_group();
 
 }  // namespace muster::agent

@@ -1,11 +1,12 @@
-// Note: what the keeper keeps beside a process, so that a restarted agent takes its pod back.
+// Note: what the keeper stores with each process, so that a restarted agent can take over its pod.
 //
 //   note := "1" GRACE_MS JOB_UID POD_NAME CONTAINER                      a pod of one process
 //         | "2" GRACE_MS JOB_UID POD_NAME CONTAINER GENERATION LEVEL POD_STARTED_MS DEVICES
 //   DEVICES := "-" | NAME=N,N… (";" NAME=N,N…)*
 //
-// None of them has a space. GENERATION names the template (TemplateStore); the others are those of
-// core::node::StartOrder. POD_STARTED_MS is boot time, which a note never outlives.
+// No field contains a space. JOB_UID and GENERATION name the template (TemplateStore); LEVEL,
+// POD_STARTED_MS and DEVICES come from core::node::StartOrder. POD_STARTED_MS is boot time, because
+// no pod survives a reboot.
 #pragma once
 
 #include "core/node/values.hpp"
@@ -20,14 +21,14 @@ struct Note {
   std::string job_uid;
   std::string pod_name;
   std::string container;
-  bool planned = false;  // what follows is there
+  bool planned = false;  // a version 2 note: the fields below are set
   int64_t generation = 0;
   uint16_t level = 0;
   Millis pod_started_at = 0;
   core::node::DeviceMapPtr devices{};  // null: none
 
   std::string text() const;
-  // Of a damaged or unknown note the fields are empty.
+  // A damaged or unknown note parses as an empty one.
   static Note parse(std::string_view text);
 };
 

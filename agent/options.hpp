@@ -1,4 +1,4 @@
-// What an agent is started with, and what tells a running one to go.
+// AgentOptions, AgentControl: how an agent is started, and how a running one is told to stop.
 #pragma once
 
 #include "base/clock.hpp"
@@ -12,35 +12,35 @@ namespace muster::agent {
 struct AgentOptions {
   std::string coordinator;                    // "HOST:PORT" or "unix:PATH"
   std::string name;                           // empty: the work-dir's, else the host's
-  uint32_t slots = 0;                         // 0: the CPUs
-  uint64_t cpu_millis = 0;                    // 0: 1000 a CPU
-  uint64_t memory_bytes = 0;                  // 0: all of it
-  std::map<std::string, uint32_t> resources;  // named ones (nvidia.com/gpu) and how many
+  uint32_t slots = 0;                         // 0: one per CPU
+  uint64_t cpu_millis = 0;                    // 0: 1000 per CPU
+  uint64_t memory_bytes = 0;                  // 0: all physical memory
+  std::map<std::string, uint32_t> resources;  // named resources (nvidia.com/gpu), with counts
   std::map<std::string, std::string> labels;
-  std::string work_dir;     // may be empty only when hollow: then nothing is kept
+  std::string work_dir;     // may be empty if hollow: then nothing is stored
   std::string keeper_path;  // empty: muster-keeper beside this executable
   Millis log_keep_ms = 7ll * 24 * 3600 * 1000;
   uint64_t log_max_bytes = 10ull << 30;
-  uint64_t evict_below_bytes = 100ull << 20;  // of the node's memory available; 0: nobody goes
+  uint64_t evict_below_bytes = 100ull << 20;  // of the node's available memory; 0: no evictions
   bool hollow = false;
   Millis hollow_duration_ms = 0;
   int hollow_exit_code = 0;
 };
 
-// Tells a running agent from any thread what signals tell the daemon.
+// Commands a running agent from any thread, as signals do for the daemon.
 class AgentControl {
  public:
   enum class Command {
     none,
-    drain,  // SIGTERM, SIGINT: pods are ended with their grace, their ends reported, then it leaves
-    leave,  // SIGUSR2: it leaves at once, its pods stay
-    kill,   // pods are ended at once and it leaves; nothing is reported
+    drain,  // SIGTERM, SIGINT: end the pods with their grace, report their ends, exit
+    leave,  // SIGUSR2: exit at once, let the pods run
+    kill,   // kill the pods and exit at once; report nothing
   };
   AgentControl();
   ~AgentControl();
   AgentControl(const AgentControl&) = delete;
   AgentControl& operator=(const AgentControl&) = delete;
-  void order(Command command);  // the strongest one counts
+  void order(Command command);  // of several pending ones, the strongest counts
 
   int fd() const { return fd_; }  // readable after an order
   Command take();

@@ -15,12 +15,12 @@ namespace {
 
 constexpr const char* kIndexKey = "batch.kubernetes.io/job-completion-index";
 
-// What exec counts of a string of this length: its end and the pointer to it too.
+// What exec counts for a string of this length: also its terminator and the pointer to it.
 constexpr size_t cost(size_t length) {
   return length + 1 + sizeof(char*);
 }
 
-// Variables in the order of their first appearance; setting one again replaces its value.
+// Variables in the order they were first set; setting one again replaces its value.
 class Environment {
  public:
   void set(const std::string& name, std::string value) {
@@ -67,7 +67,7 @@ struct Names {
   std::string name, uid, hostname, index;
 };
 
-// The key of metadata.labels['key'], when `path` is of that form.
+// Sets `key` to that of metadata.labels['key'], if `path` has this form.
 bool subscript(std::string_view path, std::string_view field, std::string& key) {
   if (!path.starts_with(field)) return false;
   path.remove_prefix(field.size());
@@ -97,7 +97,7 @@ Result<std::string> field(const std::string& path, const PodTemplate& job, const
                    ".annotations['KEY'], spec.nodeName)"};
 }
 
-// What tells a program which devices are its own.
+// The variables that tell a program which devices it may use.
 std::vector<std::string> variables_of(const std::string& resource) {
   std::string name = "MUSTER_RESOURCE_";
   for (char c : resource) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
@@ -184,7 +184,7 @@ Result<Command> command_of(const PodTemplate& job, const core::Container& contai
   for (const core::EnvVar& variable : container.env) {
     has_index |= variable.name == "JOB_COMPLETION_INDEX";
     const std::string what = "env " + variable.name;
-    size_t overhead = variable.name.size() + 2;  // "=" and the end
+    size_t overhead = variable.name.size() + 2;  // "=" and the terminator
     if (overhead >= kStringMax) return too_long("env");
     std::optional<std::string> value;
     if (variable.field_path.empty()) {

@@ -1,17 +1,16 @@
-// PodDir: what a pod is given: names, environment, command line, directory.
+// PodDir: the names, environment, command line and directory of a pod's process.
 //
-// The environment is small and ordered; a later one of the same name wins: what a process needs to
-// find its way (PATH, HOME, …; inherited from the agent), HOSTNAME and MUSTER_*, the devices it may
-// use, the template's own, and JOB_COMPLETION_INDEX last, if the container has none itself. $(VAR)
-// is replaced as by Kubernetes (job-semantics 1.4): it sees MUSTER_* and the container's variables,
-// in a variable's value only the ones before it; what is inherited is not seen, so that a shell's
-// $(HOME) stays as it was written.
+// The environment is small and ordered; of two variables with the same name the later wins: PATH,
+// HOME and the like (inherited from the agent), HOSTNAME and MUSTER_*, the devices it may use, the
+// template's own variables, and JOB_COMPLETION_INDEX last, unless the container sets it. $(VAR) is
+// expanded as in Kubernetes (job-semantics 1.4): it sees MUSTER_*, the device variables and the
+// container's own, in a variable's value only those before it. It does not see inherited variables,
+// so a shell's $(HOME) stays as written.
 //
-// What a pod is given is bounded as exec bounds it: one string, and all of them together. Expansion
-// stops at the bound, for variables that double each other would fill the memory before anything is
-// refused.
+// Sizes are limited as in exec: each string, and all of them together. Expansion stops at the
+// limit, because variables that double each other would exhaust memory before they are refused.
 //
-// Pure, but for NodeFacts::of_this_process.
+// Pure, except for NodeFacts::of_this_process.
 #pragma once
 
 #include "agent/pod_template.hpp"
@@ -26,7 +25,7 @@
 
 namespace muster::agent {
 
-// The same for each pod of this agent.
+// What is the same for all pods of this agent.
 struct NodeFacts {
   std::string node_name;
   std::string start_dir;               // the agent's own directory
@@ -41,17 +40,17 @@ struct Command {
   std::string cwd;               // absolute
 };
 
-inline constexpr size_t kStringMax = 128 << 10;  // of "NAME=value" or a word, as MAX_ARG_STRLEN
-inline constexpr size_t kStringsMax = 2 << 20;   // of all, with their pointers, as ARG_MAX
+inline constexpr size_t kStringMax = 128 << 10;  // one "NAME=value" or word, like MAX_ARG_STRLEN
+inline constexpr size_t kStringsMax = 2 << 20;   // all of them with their pointers, like ARG_MAX
 
-// Text with each $(NAME) replaced by find(NAME); what find does not know (null) stays as it was
-// written, and $$ is $. nullopt: it would be longer than `max`.
+// Replaces each $(NAME) by find(NAME), and $$ by $. A name that find does not know (null) stays as
+// written. nullopt: the result would be longer than `max`.
 std::optional<std::string> expand(
     std::string_view text, const std::function<const std::string*(const std::string& name)>& find,
     size_t max = kStringMax);
 
-// `devices`: those that the container gets. `invalid` names what cannot be had: a fieldRef that
-// muster does not know, no command at all, a variable or word that is too long.
+// `devices`: those that the container gets. `invalid` names the cause: a fieldRef that muster does
+// not know, no command, a variable or word that is too long or exceeds the total.
 Result<Command> command_of(const PodTemplate& job, const core::Container& container, PodId pod,
                            const NodeFacts& node, const core::node::DeviceMap& devices = {});
 

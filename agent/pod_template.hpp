@@ -1,5 +1,5 @@
-// PodTemplate: what all pods of a job have in common (wire::PodTemplate), and what of it
-// core::node goes by.
+// PodTemplate: what all pods of a job have in common (wire::PodTemplate), and the plan for
+// core::node made from it.
 #pragma once
 
 #include "core/node/values.hpp"
@@ -17,7 +17,7 @@ struct Container {
   core::Container what;
   uint64_t memory_limit_bytes = 0;   // 0: none
   uint64_t cpu_limit_millis = 0;     // 0: none
-  core::node::DeviceCounts devices;  // named resources that it requests
+  core::node::DeviceCounts devices;  // named resources it requests
 };
 
 struct PodTemplate {
@@ -38,15 +38,15 @@ struct PodTemplate {
   core::StringMap labels;
   core::StringMap annotations;
   core::node::PodPlanPtr plan;  // null: one process, never restarted
-  std::string wire;  // with a plan: the message, for an agent that is restarted (TemplateStore)
+  std::string wire;             // with a plan: the message, for a restarted agent (TemplateStore)
 };
 using PodTemplatePtr = std::shared_ptr<const PodTemplate>;
 
-// The plan of its pods; null when they need none.
+// The plan of the job's pods; null if they need none.
 core::node::PodPlanPtr plan_of(const PodTemplate& job);
 
-// Those of the devices of a pod that one of its containers gets. Containers that run at the same
-// time share none; each init container takes from the first on.
+// The devices of a pod that one of its containers gets. Containers that run at the same time share
+// none; each init container starts from the first device.
 core::node::DeviceMap devices_of(const PodTemplate& job, size_t container,
                                  const core::node::DeviceMap& of_pod);
 

@@ -50,7 +50,7 @@ Status TemplateStore::keep(const PodTemplatePtr& job) {
   }
   if (mkdir(dir_.c_str(), 0700) != 0 && errno != EEXIST) return failed("make the folder of");
   std::string fresh = path(".new");
-  unlink(fresh.c_str());  // what an earlier agent left, or a link of somebody
+  unlink(fresh.c_str());  // left by an earlier agent, or a planted link
   kj::AutoCloseFd fd(
       open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (fd.get() < 0) return failed("write");

@@ -1,13 +1,13 @@
-// TemplateStore: the templates of pods of several processes, for an agent that is restarted.
+// TemplateStore: the templates of pods of several processes, for a restarted agent.
 //
 //   WORK_DIR/templates/<job uid>.<generation>     a wire::PodTemplate, one Cap'n Proto message
 //
-// The coordinator sends a template with a launch, and what runs is not launched again. So the one
-// of a pod that may need another process (a restart, its next container) is written here before its
-// first one is started; the note beside each process names it.
+// The coordinator sends templates with launches only, and a running pod is not launched again. So
+// the template of a pod that may need another process (a restart, its next container) is written
+// here before its first process starts; the note of each process names it.
 //
-// Always holds: the template of a pod that runs is there. A file that no pod needs is removed some
-// time later. Nothing is synced: a pod does not outlive the power of its machine.
+// Invariant: the template of each such pod that runs is stored. A file that no pod needs is removed
+// some time later. Nothing is synced: no pod survives a power loss.
 #pragma once
 
 #include "agent/pod_template.hpp"
@@ -25,11 +25,11 @@ class TemplateStore {
  public:
   explicit TemplateStore(std::string dir) : dir_(std::move(dir)) {}
 
-  // It stays for as long as anybody holds `job`.
+  // Stores it for at least as long as `job` is held.
   Status keep(const PodTemplatePtr& job);
-  // Null: it is not there, or can't be read. Read once, then shared.
+  // Null: missing or unreadable. Read once, then shared.
   PodTemplatePtr load(const std::string& job_uid, int64_t generation);
-  // Removes what nobody holds, also what an earlier agent left.
+  // Removes templates that are not held, including those left by an earlier agent.
   void sweep();
 
  private:
@@ -39,7 +39,7 @@ class TemplateStore {
 
   std::string dir_;
   std::map<std::string, Holders> kept_;
-  size_t drop_at_ = 64;  // files
+  size_t drop_at_ = 64;  // number of files above which keep() drops unheld ones
 };
 
 }  // namespace muster::agent

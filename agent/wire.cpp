@@ -44,7 +44,7 @@ Container read_container(wire::Container::Reader in) {
   return container;
 }
 
-// As bytes of one message.
+// The template as the bytes of one message.
 std::string message_of(wire::PodTemplate::Reader in) {
   capnp::MallocMessageBuilder message(static_cast<unsigned>(in.totalSize().wordCount + 1));
   message.setRoot(in);
@@ -105,8 +105,8 @@ PodTemplate read_template(wire::PodTemplate::Reader in) {
 }
 
 capnp::MessageSize size_of(const core::node::Report& report) {
-  // Words of a call, of a start (4 + its pod's 2), of an end (9 + 2), of the messages, and of
-  // containers.
+  // Words for a call, a start (4, and 2 for its pod), an end (9 and 2), its message and its
+  // containers, with some to spare.
   uint64_t words = 64 + report.starts.size() * 7 + report.ends.size() * 13;
   for (const auto& end : report.ends) {
     words += end.message.size() / 8 + 1 + end.containers.size() * 6;

@@ -1,4 +1,5 @@
-// Wire: agent.capnp <-> plain values. Times cross as ages, so no clock is compared across machines.
+// Wire: agent.capnp <-> plain values. Times are sent as ages, so no clock is compared across
+// machines.
 #pragma once
 
 #include "agent/pod_dir.hpp"
@@ -18,7 +19,7 @@ void write_pods(const std::vector<PodId>& pods, capnp::List<wire::PodId>::Builde
 
 PodTemplate read_template(wire::PodTemplate::Reader in);
 
-// What a message with this report takes: without a hint each call in flight costs 8 kB and more.
+// Size hint for a message with this report: without it, each call in flight takes 8 kB or more.
 capnp::MessageSize size_of(const core::node::Report& report);
 void write_report(const core::node::Report& report, Millis now,
                   wire::Session::ReportParams::Builder out);

@@ -32,7 +32,7 @@ Error failed(const std::string& what) {
   return {Errc::unavailable, what + ": " + std::strerror(errno)};
 }
 
-// Inode and, where the filesystem knows it, the time of birth: inode numbers are used again.
+// The inode and, if the file system records it, the birth time: inode numbers are reused.
 std::string inode_of(int dir) {
   struct statx st {};
   MUSTER_CHECK(statx(dir, "", AT_EMPTY_PATH, STATX_INO | STATX_BTIME, &st) == 0, errno);
@@ -123,7 +123,7 @@ Status WorkDir::load(const std::string& wanted_name) {
                                        " or another --work-dir"};
     }
     commit_ = number(read_private_file(dir_.get(), "commit").value_or("0"));
-    if (secret_.empty()) {  // of an earlier version
+    if (secret_.empty()) {  // written by an earlier version
       secret_ = random_hex(kSecretBytes);
       if (Status saved = save(); !saved) return saved;
     }
@@ -157,7 +157,7 @@ Status WorkDir::told(const std::string& cluster_id, core::node::Term term,
                      const std::string& cluster_key) {
   bool key_told = !cluster_key.empty() && cluster_key != cluster_key_;
   if (cluster_id == cluster_id_ && term == term_ && !key_told) return Nothing{};
-  if (cluster_id != cluster_id_) {  // numbers and key of another journal
+  if (cluster_id != cluster_id_) {  // the number and the key belong to the other cluster
     commit_ = 0;
     cluster_key_.clear();
   }

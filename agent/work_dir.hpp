@@ -1,16 +1,16 @@
-// WorkDir: who this node is, kept in the agent's directory.
+// WorkDir: a node's identity, stored in the agent's directory.
 //
-// An id is made with the directory and tied to its inode: a copied work-dir is another node, with
-// another id, no name, and none of the other's processes (its keeper folder is moved away). A
-// work-dir keeps one node name. It also keeps what the agent was told: the cluster and the highest
-// term durably (before anything of that term is obeyed), the highest commit number without a sync,
-// for a lost one says less and nothing wrong.
+// The id is made with the directory and tied to its inode. A copied work-dir is another node, with
+// a new id and none of the original's name and processes (its keeper folder is moved away). A
+// work-dir keeps its node name. It also stores what the agent has learned from the coordinator: the
+// cluster and the highest term durably (before an order of that term is obeyed), the highest commit
+// number without a sync, because an older number is still correct.
 //
-// Its secret proves to the coordinator that an agent is this work-dir's: who knows the id alone
-// can't take the node over. It goes to the coordinator and nowhere else.
+// The secret proves to the coordinator that an agent owns this work-dir: knowing the id is not
+// enough to take over the node. It is sent to the coordinator only.
 //
-// One agent at a time: the lock goes with the process. The directory is 0700 and ours, its files
-// are 0600, and no link that somebody put there is followed (base/private_files.hpp).
+// One agent at a time; the lock ends with the process. The directory is 0700 and ours, its files
+// are 0600, and planted links are not followed (base/private_files.hpp).
 //
 // identity: lines "KEY VALUE", KEY one of muster-node (the format, 1), id, secret, inode, name,
 // cluster, cluster-key, epoch, nonce. commit: one decimal number, 20 digits.
@@ -27,10 +27,10 @@ namespace muster::agent {
 
 class WorkDir {
  public:
-  // `name` empty: the name it has, or the host's. `conflict`: another agent holds it, or it has
-  // another name.
+  // `name` empty: the stored one, else the host's. `conflict`: another agent holds the work-dir, or
+  // it has another name.
   static Result<WorkDir> open(const std::string& path, const std::string& name);
-  // Of an agent that keeps nothing (hollow ones): a fresh id and no files.
+  // For an agent that stores nothing (a hollow one): a fresh id and no files.
   static WorkDir ephemeral(const std::string& name);
 
   const std::string& path() const { return path_; }  // absolute; empty: ephemeral
@@ -42,12 +42,11 @@ class WorkDir {
   core::node::Term term() const { return term_; }
   uint64_t commit() const { return commit_; }
 
-  // Durable when it returns. `cluster_key` empty: as it was.
+  // Durable when it returns. `cluster_key` empty: unchanged.
   Status told(const std::string& cluster_id, core::node::Term term,
               const std::string& cluster_key = "");
   void told_commit(uint64_t commit);
-  // The keeper's spool is damaged: what is in it can't be spoken for any more, so this is another
-  // node from now on.
+  // For a damaged spool: its processes can't be accounted for any more, so this becomes a new node.
   Status renew_id();
 
  private:

@@ -1,7 +1,7 @@
-// MUSTER_CHECK: a bug, or a disk that no longer writes, ends the process.
+// MUSTER_CHECK: ends the process on a bug, or when the disk no longer accepts writes.
 //
-// Checked in every build. Prints the condition and the values given after it, then aborts; the
-// restart is the recovery that everything tests.
+// Active in every build, release included. Prints the condition and the values passed after it,
+// then aborts; the restart recovers from the journal.
 #pragma once
 
 #include <cstdio>

@@ -1,8 +1,8 @@
-// Clocks: where time comes from.
+// Clocks: the sources of time.
 //
-// core/ and actors/ never ask the system: time is an argument there, and in a simulation it is the
-// virtual one. Wall-clock instants are milliseconds since 1970 (UTC) and may jump; boot-time
-// instants count from the machine's boot, go on through a suspend, and never jump.
+// core/ and actors/ take time as an argument, so a simulation can use virtual time; actors read a
+// system clock only to measure. Wall-clock instants are milliseconds since 1970 (UTC) and may jump;
+// boot-time instants are milliseconds since boot, include suspends, and never jump.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace muster {
 
-using Millis = int64_t;  // an instant or a span, by the name of the variable
+using Millis = int64_t;  // an instant or a duration; the variable's name says which
 
-// How long ago something was: how machines tell each other a time, since their clocks differ. Never
-// negative.
+// How long ago something happened. Machines exchange ages, not instants, because their clocks
+// differ. Never negative.
 struct Age {
   Millis ms = 0;
   bool operator==(const Age&) const = default;

@@ -9,7 +9,8 @@ namespace muster::log {
 
 namespace {
 
-// The text of a record. Whoever logs what others wrote need not think of what is in it.
+// Prints a record's text on one line, with control characters escaped, so callers may log untrusted
+// text as it is.
 class OneLine final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& record, const std::tm&,

@@ -1,7 +1,8 @@
-// Log: one line a record, to stderr. The only file that includes spdlog's logger; format strings
+// Log: one line per record, to stderr. The only file that includes spdlog's logger; format strings
 // are fmt's.
 //
-// info for a job's or node's life, debug a pod's, warn for degraded, error when a person is needed.
+// Levels: info for the life of a job or node, debug for a pod, warn for degraded service, error
+// when a person is needed.
 #pragma once
 
 #include <spdlog/spdlog.h>
@@ -15,7 +16,7 @@ using spdlog::error;
 using spdlog::info;
 using spdlog::warn;
 
-// Sets the level (trace, debug, info, warn, error, off) and the format; `program` leads each line.
+// Sets the level (trace, debug, info, warn, error, off) and the format; each line names `program`.
 void setup(const std::string& program, const std::string& level);
 
 }  // namespace muster::log

@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 
-// Bytes of the character at the front; 0: it is none.
+// Length in bytes of the UTF-8 character at the front; 0 if there is no valid one.
 size_t character(std::string_view text) {
   auto byte = [text](size_t i) { return static_cast<unsigned char>(text[i]); };
   unsigned char first = byte(0);

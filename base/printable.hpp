@@ -1,4 +1,4 @@
-// Printable: text that others wrote, made fit to be kept and to be written to a log.
+// Printable: makes text from outside safe to store and to log.
 #pragma once
 
 #include <cstddef>
@@ -7,12 +7,12 @@
 
 namespace muster {
 
-// Its beginning, at most `max` bytes, as valid UTF-8: never a part of a character, and U+FFFD for
-// what is none.
+// A prefix of at most `max` bytes, as valid UTF-8: never ends inside a character, and each invalid
+// byte becomes U+FFFD.
 std::string utf8_prefix(std::string_view text, size_t max);
 
-// With \n, \t and \xNN for control characters and for bytes that are no UTF-8: one line that can't
-// pass for two, nor move a terminal's cursor.
+// Escapes control characters and invalid UTF-8 as \n, \t or \xNN: one line that can't look like two
+// or move a terminal's cursor.
 std::string on_one_line(std::string_view text);
 
 }  // namespace muster

@@ -23,7 +23,8 @@ Error failed(const std::string& what) {
   return {Errc::unavailable, what + ": " + std::strerror(errno), {}};
 }
 
-// Others could write here: whatever they put there may be read or followed by us later.
+// For a directory that others could write to: refuses it if it holds another user's files, which we
+// might later read or follow.
 Status nothing_of_others(const std::string& path, const std::string& what) {
   std::error_code error;
   for (const auto& entry : fs::recursive_directory_iterator(path, error)) {
@@ -58,7 +59,7 @@ int Fd::release() {
 
 Result<Fd> open_private_dir(const std::string& given, const std::string& what) {
   std::string path = given;
-  while (path.size() > 1 && path.back() == '/') path.pop_back();  // it would follow a link
+  while (path.size() > 1 && path.back() == '/') path.pop_back();  // a trailing slash follows links
   std::error_code error;
   auto parent = fs::path(path).parent_path();
   if (!parent.empty()) fs::create_directories(parent, error);
@@ -87,7 +88,7 @@ Result<Fd> open_private_dir(const std::string& given, const std::string& what) {
 }
 
 Fd open_private_file(int dir_fd, const std::string& name, int flags) {
-  // O_NONBLOCK: a FIFO that was put there does not hold us.
+  // O_NONBLOCK: do not block on a FIFO planted under this name.
   Fd fd(openat(dir_fd, name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK,
                kFileMode));
   if (fd.get() < 0) return fd;
@@ -116,7 +117,7 @@ std::optional<std::string> read_private_file(int dir_fd, const std::string& name
 
 Status replace_private_file(int dir_fd, const std::string& name, const std::string& text) {
   std::string fresh = name + ".new";
-  unlinkat(dir_fd, fresh.c_str(), 0);  // what an earlier process left, or a link of somebody
+  unlinkat(dir_fd, fresh.c_str(), 0);  // left by an earlier process, or someone's link
   Fd fd = open_private_file(dir_fd, fresh, O_WRONLY | O_CREAT | O_EXCL);
   if (fd.get() < 0) return failed("cannot write " + fresh);
   for (size_t done = 0; done < text.size();) {

@@ -1,8 +1,9 @@
-// Private files: directories that only we may enter, and files in them that only we may read.
+// Private files: directories that only our user may enter, and files in them that only our user may
+// read.
 //
-// A directory is judged by its descriptor, so that what was judged is what is used. Files are 0600
-// and directories 0700 whatever the umask, and no symbolic link is followed that somebody may have
-// put where a file of ours goes.
+// A directory is checked through its open descriptor, so the directory checked is the one used.
+// Files are 0600 and directories 0700 whatever the umask, and a symbolic link planted in place of a
+// file or directory is never followed.
 #pragma once
 
 #include "base/result.hpp"
@@ -13,7 +14,7 @@
 
 namespace muster {
 
-// A descriptor, closed with its owner.
+// Owns a file descriptor and closes it.
 class Fd {
  public:
   explicit Fd(int fd = -1) : fd_(fd) {}
@@ -27,25 +28,26 @@ class Fd {
   int fd_;
 };
 
-// Opens a directory of ours and makes it, with its parents, when it is missing. `what` is what it
-// is called in messages ("data-dir"). One that is open to others is closed to them. `invalid`: it
-// is a link, it belongs to another user, or it stood open to others who put something there.
+// Opens a directory of ours, creating it and its parents if missing. `what` names it in messages
+// ("data-dir"). A directory open to others is closed to them. `invalid`: it is a link, belongs to
+// another user, or was writable by others and holds their files.
 Result<Fd> open_private_dir(const std::string& path, const std::string& what);
 
-// A file in such a directory, with the flags of open(2): not a link, ours, 0600. The error is in
-// errno: EPERM when it is another's or no file.
+// Opens a file in such a directory, with flags of open(2): never through a link, owned by us, 0600.
+// On failure errno is set: EPERM if another user owns it or it is not a regular file.
 Fd open_private_file(int dir_fd, const std::string& name, int flags);
 
-// Its text; nullopt: there is none that can be read.
+// Reads a whole file; nullopt if it is missing or can't be read.
 std::optional<std::string> read_private_file(int dir_fd, const std::string& name);
 
-// Writes NAME.new and renames it: a reader sees the old text or the new one, whole. Durable when it
-// returns.
+// Writes NAME.new and renames it, so a reader sees either the whole old text or the whole new one.
+// Durable on return.
 Status replace_private_file(int dir_fd, const std::string& name, const std::string& text);
 
-// From here on this process makes files for itself alone. Before its first thread.
+// From now on, files that this process creates are accessible to its own user only. Call before
+// starting threads.
 void close_umask();
-// What the umask was before that; nullopt: it was not closed.
+// The umask before close_umask(); nullopt if that was not called.
 std::optional<mode_t> umask_before();
 
 }  // namespace muster

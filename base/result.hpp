@@ -1,8 +1,8 @@
-// Result: an outcome that a caller can do something about.
+// Result: a value, or an error that the caller can act on.
 //
-// A function that may be refused returns Result<T>: either the value or an Error that says what the
-// caller may do about it (Errc) and why. Outcomes of jobs and pods are data, never errors; bugs end
-// the process (check.hpp).
+// A function that can fail in a way its caller can handle returns Result<T>: the value, or an Error
+// that says what the caller may do about it (Errc) and why. Outcomes of jobs and pods are data,
+// never errors; bugs end the process (check.hpp).
 #pragma once
 
 #include "base/check.hpp"
@@ -17,10 +17,10 @@ namespace muster {
 enum class Errc {
   invalid,      // the request breaks rules; `violations` lists all of them, or `message` says which
   not_found,    // no such object
-  exists,       // an object of that name is there already
+  exists,       // an object of that name already exists
   conflict,     // the object changed since it was read
-  unavailable,  // not now: not serving yet, not connected, the disk is full
-  overloaded,   // too much of something; try again later
+  unavailable,  // not possible now: not serving yet, not connected, the disk is full
+  overloaded,   // a limit is exceeded; try again later
 };
 
 // One broken rule of a manifest. Kinds are those of job-semantics 1.6.
@@ -40,7 +40,7 @@ struct Error {
   std::vector<Violation> violations;
 };
 
-// A request that breaks a rule, said in one message.
+// An `invalid` error described by one message.
 inline Error invalid(std::string message) {
   return {Errc::invalid, std::move(message), {}};
 }

@@ -1,4 +1,4 @@
-// Secret: random text that nobody can guess, and how two of them are compared.
+// Secret: unguessable random text, and its comparison in constant time.
 #pragma once
 
 #include <cstddef>
@@ -9,10 +9,10 @@ namespace muster {
 
 inline constexpr size_t kSecretBytes = 32;
 
-// So many bytes of the kernel's randomness, in hex.
+// `bytes` random bytes from the kernel, in hex.
 std::string random_hex(size_t bytes);
 
-// Takes as long whatever they have in common. An empty one is no secret and matches nothing.
+// The time taken does not depend on where the secrets differ. An empty secret matches nothing.
 bool same_secret(std::string_view a, std::string_view b);
 
 }  // namespace muster

@@ -1,4 +1,5 @@
-// Seldom: says of what happens again and again the first, and then how many, every ten seconds.
+// Seldom: rate limit for a repeated log line. Lets the first one through, then at most one every
+// ten seconds, with the number suppressed since.
 #pragma once
 
 #include "base/clock.hpp"
@@ -13,8 +14,8 @@ class Seldom {
  public:
   static constexpr Millis kEachMs = 10'000;
 
-  // What to add to the line, such as " (and 17 more since the last such line)"; nullopt: it is not
-  // to be written.
+  // The suffix for the line, such as " (and 17 more since the last such line)"; nullopt: suppress
+  // it.
   std::optional<std::string> due(Millis now) {
     if (said_ && now - said_at_ < kEachMs) {
       ++unsaid_;

@@ -1,5 +1,4 @@
-// The version of this build, as the build reads it here and as `muster version` and /version tell
-// it.
+// The version: the build reads it from here, and `muster version` and /version report it.
 #pragma once
 
 namespace muster {

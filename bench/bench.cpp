@@ -1,8 +1,8 @@
-// muster-bench: pods a second, as a ratio to what the machine can spawn at all.
+// muster-bench: pods per second, as a ratio to the machine's raw spawn rate.
 //
-// Rates of different machines (or minutes) don't compare; so the raw spawn limit is measured right
-// before and after each run and its mean is the divisor. Each figure is the median of its
-// repetitions, each on a fresh coordinator and agent.
+// Absolute rates are not comparable between machines, or minutes. The raw spawn rate is therefore
+// measured right before and after each run, and the mean of the two is the divisor. Each figure is
+// the median of its repetitions, and each repetition gets a fresh coordinator and agent.
 #include "base/check.hpp"
 #include "bench/cluster.hpp"
 
@@ -16,13 +16,13 @@
 namespace muster::bench {
 namespace {
 
-constexpr double kRawSeconds = 1.0;  // of each measurement of the raw limit
+constexpr double kRawSeconds = 1.0;  // per measurement of the raw spawn rate
 constexpr int kRawThreads = 2;
-constexpr uint32_t kParallelism = 1'000;  // as users ask for it: the slots are the limit
+constexpr uint32_t kParallelism = 1'000;  // a typical request; the slots are the limit
 
 struct Options {
-  uint32_t pods = 6'000;           // of a run with processes
-  uint32_t hollow_pods = 100'000;  // of a hollow run
+  uint32_t pods = 6'000;           // per run with real processes
+  uint32_t hollow_pods = 100'000;  // per hollow run
   int repeat = 3;
   std::string only;
 };
@@ -30,7 +30,7 @@ struct Options {
 struct Figure {
   double per_s = 0;
   double raw_per_s = 0;
-  double coordinator_us = 0;  // CPU a pod
+  double coordinator_us = 0;  // CPU time per pod
   double agent_us = 0;
 };
 
@@ -59,7 +59,7 @@ Figure measure(const std::string& bin_dir, const std::vector<std::string>& flags
           run.agent_cpu_s * 1e6 / pods};
 }
 
-// Ratio of one repetition each, then the median: before and after belong to their run.
+// The median of the per-repetition ratios: each raw rate belongs to the run it was measured around.
 void print(const std::string& name, const std::vector<Figure>& figures) {
   Figure figure = median(figures);
   std::vector<double> ratios;
@@ -138,7 +138,7 @@ int main(int argc, char** argv) {
     else
       return usage(2);
   }
-  // This program is in BUILD/bench, the others in BUILD.
+  // This program is in BUILD/bench, the others are in BUILD.
   auto bin_dir = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
   return run(options, bin_dir.string());
 }

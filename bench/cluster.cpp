@@ -30,7 +30,8 @@ std::string read_file(const std::string& path) {
   return text.str();
 }
 
-// The text after "KEY" and a colon, up to the closing quote. Enough for what our own daemons write.
+// Finds "KEY", then the first quoted string after the colon. Good enough for the output of our own
+// daemons.
 std::optional<std::string> quoted_after(const std::string& text, const std::string& key) {
   auto at = text.find('"' + key + '"');
   if (at == std::string::npos) return std::nullopt;
@@ -76,7 +77,7 @@ Cluster::Cluster(const std::string& bin_dir, const std::vector<std::string>& age
   });
 }
 
-// Waits until it has bound its ports; returns the agents' one.
+// Returns the address for agents, once the coordinator has bound its ports.
 std::string Cluster::start_coordinator() {
   coordinator_ = std::make_unique<Daemon>(
       std::vector<std::string>{bin_dir_ + "/muster", "coordinator", "--data-dir", dir_ + "/data",
@@ -174,8 +175,8 @@ std::string Cluster::request(const std::string& method, const std::string& path,
     MUSTER_CHECK(n > 0, strerror(errno));
     sent += static_cast<size_t>(n);
   }
-  // The answer ends with the connection, or with its Content-Length or last chunk if the server
-  // keeps it open.
+  // The response ends when the server closes the connection or, if it keeps the connection open,
+  // after Content-Length bytes or the last chunk.
   std::string answer;
   char part[65536];
   while (true) {

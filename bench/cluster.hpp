@@ -1,8 +1,8 @@
-// Cluster: a coordinator and an agent of this build on a temporary directory, driven over HTTP like
-// any other client's.
+// Cluster: a coordinator and an agent of this build in a temporary directory, driven over HTTP as
+// any client would.
 //
-// The directory lies under $TMPDIR (else /tmp), which decides what "durable" costs: it should be a
-// real disk.
+// The directory is created under $TMPDIR (default /tmp). It should be on a real disk, which decides
+// what durability costs.
 #pragma once
 
 #include "bench/process.hpp"
@@ -16,27 +16,27 @@ namespace muster::bench {
 
 struct JobRun {
   double seconds = 0;            // from the request to the terminal condition
-  double coordinator_cpu_s = 0;  // of the coordinator, meanwhile
-  double agent_cpu_s = 0;        // of the agent alone: neither keeper nor pods
+  double coordinator_cpu_s = 0;  // used by the coordinator
+  double agent_cpu_s = 0;        // used by the agent, without the keeper and the pods
 };
 
 class Cluster {
  public:
-  // Programs are taken from `bin_dir`. Waits until the node is ready.
+  // Runs the executables in `bin_dir`. Returns once the node is ready.
   Cluster(const std::string& bin_dir, const std::vector<std::string>& agent_flags);
   ~Cluster();
 
-  // Runs an Indexed job of `completions` /bin/true until it is Complete.
+  // Runs an Indexed job of `completions` times /bin/true until it is Complete.
   JobRun run(uint32_t completions, uint32_t parallelism);
-  // Ends the agent and deletes its node: no start waits for it.
+  // Stops the agent and deletes its node, so that a restart does not wait for it.
   void leave();
-  // Ends the coordinator and starts it again; seconds until it is ready.
+  // Restarts the coordinator; returns the seconds from its start until it is ready.
   double restart();
-  // The answer, headers included.
+  // Returns the whole response, headers included.
   std::string get(const std::string& path);
   std::string request(const std::string& method, const std::string& path, const std::string& body);
   uint16_t api_port() const { return api_port_; }
-  std::string version();  // of the last run's job as it ended
+  std::string version();  // resourceVersion of the last run's job
   double coordinator_mb() const { return coordinator_->resident_mb(); }
 
  private:

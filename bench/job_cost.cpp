@@ -1,10 +1,10 @@
-// What one end costs the coordinator, by the size of the job: decide, apply, encode. No disk, no
-// processes; one table.
+// What one pod end costs the coordinator, by job size: decide, apply and encode, without disk or
+// processes.
 //
-// A job of N indexes with parallelism 1000 runs to its end; every third index fails (with one
-// attempt an index), so both index sets are as broken up as they can be. Ends come in lists of 50.
-// Timed is the middle of the run, so that the sets are long. Work per end may not grow with the
-// job: the last line says how far the slowest is from the quickest.
+// A job of N indexes runs with parallelism 1000. Every third index fails, with no retries, so both
+// index sets are as fragmented as they can be. Ends arrive 50 to a report. The middle third of the
+// run is timed, when the sets are long. The cost of an end must not grow with the job: the last
+// line prints the ratio of the slowest size to the fastest.
 #include "core/job/decide.hpp"
 #include "core/spec/defaults.hpp"
 #include "storage/codec.hpp"
@@ -20,12 +20,12 @@ namespace muster {
 namespace {
 
 constexpr int32_t kParallelism = 1000;
-constexpr size_t kList = 50;  // ends in a report
+constexpr size_t kList = 50;  // ends per report
 
 struct Cost {
-  double ns = 0;         // an end, with its replacement's creation, bind and start
-  double bytes = 0;      // journaled a pod
-  size_t intervals = 0;  // of completedIndexes, at the end
+  double ns = 0;         // per end, including creating and binding its replacement
+  double bytes = 0;      // journaled per pod
+  size_t intervals = 0;  // in completedIndexes, after the timed part
 };
 
 core::JobObjectPtr object(int32_t n) {
@@ -63,7 +63,7 @@ Cost run(int32_t n) {
     }
   };
   fill();
-  // A third of the run to warm up, a third that counts, at most 200,000 ends.
+  // The first third warms up; the second is timed, up to 200,000 ends.
   const uint64_t from = static_cast<uint64_t>(n) / 3;
   const uint64_t until = from + std::min<uint64_t>(std::max(n / 3, 1), 200'000);
   double ns = 0;

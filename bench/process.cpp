@@ -21,9 +21,9 @@ namespace muster::bench {
 
 namespace {
 
-constexpr double kPatience = 10;  // seconds a daemon has to leave
+constexpr double kPatience = 10;  // seconds between SIGTERM and SIGKILL
 
-// The CPU clock of another process.
+// CPU time of another process; 0 if it cannot be read.
 double cpu_clock_s(pid_t pid) {
   clockid_t clock;
   timespec t;

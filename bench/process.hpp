@@ -1,7 +1,7 @@
-// Processes of a benchmark: the raw limit of the machine, and daemons that are measured and ended.
+// Processes of a benchmark: the raw spawn rate of the machine, and daemons to measure and stop.
 //
-// The raw limit is what performance.md divides by: as many threads as cores, each posix_spawn and
-// wait4 of /bin/true with one in flight, nothing recorded.
+// The raw spawn rate is the divisor of muster-bench: each thread runs posix_spawn and wait4 of
+// /bin/true, one process at a time, and records nothing.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ namespace muster::bench {
 
 double seconds_now();  // monotonic
 
-// Spawns a second.
+// Spawns per second.
 double raw_spawns_per_s(int threads, double seconds);
 
-// A program running with its output in a file; killed and reaped with the object.
+// A program running with its output in a file; stopped and reaped by the destructor.
 class Daemon {
  public:
   Daemon(const std::vector<std::string>& command, const std::string& log_path);
@@ -26,16 +26,17 @@ class Daemon {
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
   bool running();
-  double cpu_s() const;  // of this process alone, user and system
+  double cpu_s() const;  // user and system time of this process alone
   double resident_mb() const;
-  void end();  // SIGTERM, and SIGKILL after a while
+  void end();  // SIGTERM, then SIGKILL after 10 s
 
  private:
   pid_t pid_;
 };
 
-// Reads `--flag N` pairs, each N above 0, by handing them to set(flag, N), which tells whether it
-// knows the flag. The exit code when the program is to end with its usage: 0 for --help, 2.
+// Reads `--flag N` pairs, with N > 0, and passes each to set(flag, N), which returns false for an
+// unknown flag. Returns an exit code if the program should print its usage and exit: 0 for --help,
+// else 2.
 template <class Set>
 std::optional<int> read_numbers(int argc, char** argv, Set set) {
   for (int i = 1; i < argc; i += 2) {

@@ -1,8 +1,8 @@
-// muster-bench-recovery: start and lists with many finished jobs.
+// muster-bench-recovery: start and list times with many finished jobs.
 //
-// Jobs of one index run on a hollow agent until all are Complete; then the coordinator is started
-// again, and everything is listed, at once and in pages as kubectl asks for them. Each figure is
-// the median of its repetitions.
+// Jobs of one index run on a hollow agent until all are Complete. Then the coordinator is restarted
+// and all jobs are listed, at once and in pages of 500, as kubectl does. Each figure is the median
+// of its repetitions.
 #include "base/check.hpp"
 #include "bench/cluster.hpp"
 
@@ -59,7 +59,7 @@ void fill(Cluster& cluster, uint32_t jobs) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
 }
 
-// The seconds that a list of everything takes.
+// Seconds to list all jobs.
 double list(Cluster& cluster, const std::string& limit) {
   const double begin = seconds_now();
   for (std::string next;;) {

@@ -1,8 +1,8 @@
-// muster-bench-watch: what many watchers cost the jobs.
+// muster-bench-watch: how much many watchers slow down jobs.
 //
-// In the same run, on the same coordinator and hollow agent, jobs run alone and with watchers, turn
-// by turn; the ratio of the two rates is what counts. The watchers are sockets of this program that
-// one thread of the lowest priority reads: on another machine they would cost this one nothing.
+// Jobs run alternately without and with watchers, on the same coordinator and hollow agent; the
+// ratio of the two rates is what counts. The watchers are sockets of this program, read by one
+// thread of the lowest priority: on another machine they would use no CPU here.
 #include "base/check.hpp"
 #include "bench/cluster.hpp"
 
@@ -34,7 +34,7 @@ struct Options {
   int repeat = 3;
 };
 
-// Watches that are read and thrown away.
+// Watches whose events are read and discarded.
 class Watchers {
  public:
   Watchers(uint16_t port, uint32_t count, const std::string& path) : epoll_(epoll_create1(0)) {
@@ -153,7 +153,7 @@ int main(int argc, char** argv) {
   setrlimit(RLIMIT_NOFILE, &files);
   const auto bench = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   Cluster cluster(bench.parent_path().string(), {"--hollow", "--slots", "1000"});
-  cluster.run(options.pods, kParallelism);  // what grows once has grown
+  cluster.run(options.pods, kParallelism);  // warm-up: later runs do not pay for one-time growth
   std::printf("%-30s %10s %10s %7s %12s %12s %10s %6s\n", "", "ends/s", "watched", "ratio",
               "MB before", "MB watched", "MB told", "cut");
   const std::string many = std::to_string(options.watchers);

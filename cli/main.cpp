@@ -1,4 +1,4 @@
-// muster: one executable, a file a verb.
+// muster: the executable; each verb has a file in cli/verbs/.
 #include "cli/line/app.hpp"
 #include "cli/output/exit_codes.hpp"
 #include "cli/verbs/verbs.hpp"
@@ -7,8 +7,8 @@
 #include <unistd.h>
 
 int main(int argc, char** argv) {
-  // Daemons and `run` take signals in their own way; for all else Ctrl-C has one meaning and one
-  // exit code.
+  // Daemons and verbs that wait handle signals themselves; for all others Ctrl-C exits with
+  // kInterrupted.
   std::signal(SIGINT, [](int) { _exit(muster::cli::kInterrupted); });
   std::signal(SIGPIPE, SIG_DFL);
   const muster::cli::Parsed parsed =

@@ -1,5 +1,5 @@
-# Writes OUT, the text of base/build_info.cpp's values, when it differs from what is there: run at every build, so that
-# `muster version` names the revision it was built from and nothing else is compiled anew.
+# Writes OUT, the values that cli/verbs/build_info.cpp includes, if they have changed. Runs at every build, so that
+# `muster version` shows the revision it was built from and nothing else is recompiled.
 execute_process(COMMAND git describe --always --dirty --abbrev=12 --exclude=* WORKING_DIRECTORY "${SOURCE}"
   OUTPUT_VARIABLE revision OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
 if(failed)

@@ -1,6 +1,6 @@
-# Turns a file into a C++ source that holds it: cmake -DIN=… -DOUT=… -P embed.cmake
-# The bytes as they are, as kPage, the SHA-256 of them as kPageHash, and that of what is between
-# <script> and </script>, as a Content-Security-Policy names it, as kPageScriptHash (api/routes/page.hpp).
+# Embeds a file in a C++ source: cmake -DIN=… -DOUT=… -P embed.cmake
+# Defines kPage (the bytes), kPageHash (their SHA-256) and kPageScriptHash, the hash of what is between
+# <script> and </script>, in the form of a Content-Security-Policy (api/routes/page.hpp).
 file(READ "${IN}" bytes HEX)
 file(SHA256 "${IN}" hash)
 
@@ -19,7 +19,7 @@ math(EXPR start "${start} + 8")
 math(EXPR length "${end} - ${start}")
 string(SUBSTRING "${text}" ${start} ${length} script)
 string(SHA256 script_hex "${script}")
-# To base64: 6 hexadecimal digits are 4 characters; of the 32 bytes, two and a zero are left.
+# To base64: 6 hexadecimal digits make 4 characters; the last two of the 32 bytes are padded with a zero byte.
 set(alphabet "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/")
 set(script_hash "")
 foreach(at RANGE 0 60 6)

@@ -1,5 +1,5 @@
-// Addresses that may be served without --insecure: loopback, and Unix sockets. This API runs
-// programs.
+// Addresses to serve on. Without --insecure only loopback and Unix sockets are allowed, because
+// this API runs programs.
 #pragma once
 
 #include "base/result.hpp"
@@ -8,7 +8,8 @@
 
 namespace muster::coordinator {
 
-// Refuses (invalid) an address that is neither loopback nor a Unix socket, and says why.
+// `invalid`, with the reason: a malformed address, or, unless `insecure`, one that is neither
+// loopback nor a Unix socket.
 Status check_address(const std::string& flag, const std::string& address, bool insecure);
 
 // The host of HOST:PORT, [V6]:PORT.

@@ -32,8 +32,8 @@ namespace muster::coordinator {
 
 namespace {
 
-// What the API may be called: what the user says, the host of its own address, and, for others than
-// this machine, any IP address and this machine's name.
+// Host names that clients may use for the API: those the user gives, the host of its own address
+// and, with --insecure, any IP address and this machine's name.
 api::HostRules host_rules(const ApiOptions& options) {
   api::HostRules rules;
   auto add = [&rules](std::string name) {
@@ -209,7 +209,7 @@ class Thread final : public ApiThread, public api::Backend {
   }
 
  private:
-  // Reads all of the state on a thread of its own; one at a time.
+  // Runs work that reads all of the state on a thread of its own; one at a time.
   template <class T>
   void read_all(std::function<void(Result<T>)> done, std::function<Result<T>()> read) {
     if (reading_.exchange(true))
@@ -231,7 +231,7 @@ class Thread final : public ApiThread, public api::Backend {
                    actors::AskJob{"", "", "", job, std::move(event), back(std::move(done))});
   }
 
-  // The answer of an actor, brought to this thread.
+  // Brings an actor's answer to this thread.
   std::function<void(Status)> back(std::function<void(Status)> done) {
     return replies_.across(std::move(done));
   }
@@ -287,13 +287,13 @@ class Thread final : public ApiThread, public api::Backend {
 
   ApiOptions options_;
   std::thread thread_;
-  std::thread reader_;  // of read_all(); made and joined on the API thread, and after its end
+  std::thread reader_;  // of read_all(); started and joined on the API thread, or joined in stop()
   Workshop workshop_;   // of compute()
   std::atomic<bool> reading_{false};
   std::string address_;
   std::shared_ptr<Door> door_ = std::make_shared<Door>();
 
-  // Of the API thread only:
+  // Used by the API thread only, except for metrics_.synced():
   std::shared_ptr<kj::Own<kj::PromiseFulfiller<void>>> stopped_;
   Replies replies_{door_};
   api::Metrics metrics_;

@@ -1,9 +1,9 @@
 // ApiThread: the KJ thread of the HTTP API.
 //
-// Owns the View and the server. Batches come in through the inbox, in commit order; what changes
-// something goes out to the RegistryActor, what needs an agent to the RPC thread, and their answers
-// come back through the inbox. Since a batch is posted here before anybody is answered, a client
-// that was told of a change finds it shown.
+// Owns the View and the server. Batches arrive through the inbox, in commit order; changes go to
+// the RegistryActor, the ClusterActor or the KeptActor, requests that need an agent to the RPC
+// thread, and the answers come back through the inbox. A batch is posted here before any reply to
+// it, so a client that learns of a change finds it in the read model.
 #pragma once
 
 #include "actors/interfaces.hpp"
@@ -29,30 +29,31 @@ struct ApiOptions {
   std::string version;
   core::Knobs knobs{};
   storage::Journal& journal;                           // for reading
-  std::vector<std::string> hosts;                      // names that clients may call it by
-  std::function<Result<core::Job>(JobId)> load_job;    // one unloaded, as the View loads it
-  std::function<Result<core::Job>(JobId)> load_brief;  // and as lists tell it
+  std::vector<std::string> hosts;                      // host names that clients may use
+  std::function<Result<core::Job>(JobId)> load_job;    // loads an unloaded job for the View
+  std::function<Result<core::Job>(JobId)> load_brief;  // likewise, brief, for lists
   storage::LoadObject load_object{};
 };
 
 class ApiThread {
  public:
   virtual ~ApiThread() = default;
-  // Binds and serves at once; until ready() objects are answered with 503 and the reason.
+  // Binds and serves at once; until ready(), requests for objects are answered with 503 and the
+  // reason.
   static Result<std::unique_ptr<ApiThread>> start(ApiOptions options);
   virtual std::string address() const = 0;
 
-  // All from any thread.
+  // All of these: from any thread.
   virtual void load(std::vector<core::Job> jobs, std::vector<core::JobSummary> unloaded,
                     std::vector<storage::DamagedJob> damaged, uint64_t commit,
                     std::vector<core::NodeInfo> nodes, std::vector<core::Kept> kept) = 0;
-  // Why nothing is served yet.
+  // Sets the reason why nothing is served yet.
   virtual void waits(std::string reason) = 0;
   virtual void show(core::Committed batch) = 0;
   virtual void show_nodes(std::vector<core::NodeInfo> nodes) = 0;
   virtual void ready(actors::registry_actor registry, actors::cluster_actor cluster,
                      actors::kept_actor kept, RpcServer& rpc) = 0;
-  // A job's decision, for the metrics.
+  // Counts a job's decision in the metrics.
   virtual void synced(bool indexed, core::SyncAction action, double seconds) = 0;
   // Ends watches and connections and joins the thread.
   virtual void stop() = 0;

@@ -50,7 +50,8 @@ struct SystemConfig : caf::actor_system_config {
   }
 };
 
-// A reason that leaves nothing but to stop: what is on disk is right, what is in memory may not be.
+// Ends the process at once, without the usual shutdown: the state on disk is right, the state in
+// memory may not be.
 [[noreturn]] void stop_loudly(const std::string& why) {
   log::error("{}", why);
   spdlog::shutdown();
@@ -150,16 +151,16 @@ class Running final : public Coordinator {
   }
 
  private:
-  // Each start has an epoch above all before, and a random number beside it: two coordinators on
-  // copies of one data-dir have the same epoch, but not the same number.
-  // The rows go out with the first commit.
+  // Each start has an epoch above all earlier ones and a random number: two coordinators on copies
+  // of one data-dir can have the same epoch, but not the same number. The rows are written with the
+  // first commit.
   static std::vector<storage::Row> begin_epoch(storage::Recovered& recovered,
                                                const std::string& noted_cluster) {
     std::vector<storage::Row> rows = std::move(recovered.summary_rows);
     if (recovered.cluster_id.empty()) {
       char id[17];
       std::snprintf(id, sizeof id, "%016llx", static_cast<unsigned long long>(random_number()));
-      recovered.cluster_id = noted_cluster.empty() ? id : noted_cluster;  // a start was cut off
+      recovered.cluster_id = noted_cluster.empty() ? id : noted_cluster;  // a start was interrupted
       rows.push_back(storage::cluster_row(recovered.cluster_id));
     }
     if (recovered.cluster_key.empty()) {
@@ -186,8 +187,8 @@ class Running final : public Coordinator {
                        [](const core::NodeInfo& node) { return !node.gone; });
   }
 
-  // Each agent is judged as it registers. One that contradicts our data-dir ends the process here,
-  // before anything was written or shown; those that are away do not keep the service down.
+  // Each agent is checked as it registers. One that contradicts our data-dir ends the process here,
+  // before anything is written or shown; absent ones delay the service only for a bounded time.
   void wait_for_nodes(std::future<void>& all_here) const {
     Millis wait_ms = std::min(core::back_within_ms(options_.node_grace_ms),
                               std::max<Millis>(1, options_.node_grace_ms / 2));

@@ -1,4 +1,4 @@
-// Coordinator: wires the actors, the journal, the agents' port and the API into one running whole.
+// Coordinator: wires the actors, the journal, the agents' port and the API together.
 //
 // Threads: RPC (KJ, agents), API (KJ, HTTP), CAF workers (decide), journal (detached actor, the
 // only writer of RocksDB).
@@ -18,34 +18,34 @@ namespace muster::coordinator {
 struct Options {
   std::string data_dir;
   std::string api = "127.0.0.1:7117";     // HTTP; port 0 picks a free one
-  std::vector<std::string> api_hosts;     // more names by which clients may call it
+  std::vector<std::string> api_hosts;     // additional host names that clients may use
   std::string listen = "127.0.0.1:7118";  // agents: HOST:PORT or unix:PATH
   Millis backoff_base_ms = 10'000;
   Millis backoff_max_ms = 600'000;
   Millis node_grace_ms = 40'000;
   core::Gates gates{};
-  uint64_t finished_jobs_max = UINT64_MAX;            // that are kept; the oldest go first
-  Millis attempts_keep_ms = Millis{30} * 86'400'000;  // history of attempts: so long
-  uint64_t attempts_max = 1'000'000;                  // and so many
+  uint64_t finished_jobs_max = UINT64_MAX;            // to keep; the oldest are deleted first
+  Millis attempts_keep_ms = Millis{30} * 86'400'000;  // how long the history of attempts is kept
+  uint64_t attempts_max = 1'000'000;                  // how many attempts it keeps
   bool require_limits = false;  // keep pods with limits off nodes that do not enforce them
-  bool insecure = false;        // serve other addresses and users than our own
-  // At a start, wait for the nodes on record before anything is written or shown: what they were
-  // told may prove that the data-dir is older than what was acknowledged.
+  bool insecure = false;        // serve other addresses than loopback, and other users
+  // At a start, wait for the nodes on record before anything is written or shown: what they know
+  // may prove that the data-dir is older than what was acknowledged.
   bool wait_for_nodes = true;
 };
 
 class Coordinator {
  public:
-  // Opens the data-dir (made with mode 0700 when missing), folds all jobs, waits for the nodes on
-  // record (or until those that are alive would have come), serves, writes endpoints.json. Until
-  // then the journal is as it was. Refusals: the data-dir is in use, has an unknown format, lost
-  // acknowledged data; an address is taken or not loopback. A node that was told of what the
-  // data-dir does not contain ends the process, whenever it comes.
+  // Opens the data-dir (created with mode 0700 if missing), folds all jobs, waits for the nodes on
+  // record (or until live ones would have registered), serves, and writes endpoints.json. Until it
+  // serves, the journal is unchanged. Fails if the data-dir is in use, has an unknown format or
+  // lost acknowledged data, or if an address is taken or not loopback. An agent that proves that
+  // the data-dir is outdated ends the process, whenever it registers.
   static Result<std::unique_ptr<Coordinator>> start(Options options);
   virtual ~Coordinator() = default;
   virtual std::string api_address() const = 0;  // "127.0.0.1:41233"
   virtual std::string listen_address() const = 0;
-  // Stops serving, finishes what is being written, closes the journal. Pods are not touched.
+  // Stops serving, finishes pending writes, closes the journal. Pods keep running.
   virtual void stop() = 0;
 };
 

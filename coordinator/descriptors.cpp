@@ -7,9 +7,9 @@ namespace muster::coordinator {
 
 namespace {
 
-constexpr size_t kReserve = 384;         // RocksDB has up to 256 files open
-constexpr size_t kApiMax = 4096;         // watches are the costly ones
-constexpr size_t kManyFiles = 1u << 20;  // where there is no limit
+constexpr size_t kReserve = 384;         // RocksDB keeps up to 256 files open
+constexpr size_t kApiMax = 4096;         // connections; watches are the costly ones
+constexpr size_t kManyFiles = 1u << 20;  // if there is no limit
 
 }  // namespace
 

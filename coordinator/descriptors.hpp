@@ -1,4 +1,5 @@
-// Descriptors: how many connections each port may have, so that the disk is never short of files.
+// Descriptors: limits the connections of each port, so that the journal never runs out of file
+// descriptors.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +9,8 @@ namespace muster::coordinator {
 struct Descriptors {
   size_t api = 0, agents = 0;  // connections
 
-  // Of so many that the process may open: a part is kept for the journal and what opens a file for
-  // a moment, and neither port can use up the other's.
+  // Divides a limit on open files: a part is reserved for the journal and for files opened briefly,
+  // and neither port can use up the other's part.
   static Descriptors of(size_t limit);
   static Descriptors of_process();
 };

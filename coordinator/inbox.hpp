@@ -1,7 +1,7 @@
-// Inbox: where CAF and KJ meet.
+// Inbox: brings tasks from other threads, such as CAF's, to a KJ thread.
 //
-// post() from any thread; the tasks run on the KJ thread that owns the inbox, in order, in batches
-// of what arrived meanwhile. The other direction is caf::anon_send.
+// Any thread may post(); the tasks run on the KJ thread that owns the inbox, in order, in batches
+// of whatever has arrived. The other direction is caf::anon_send.
 #pragma once
 
 #include <kj/async-io.h>
@@ -18,7 +18,7 @@ class Inbox {
  public:
   explicit Inbox(kj::UnixEventPort& port);
   void post(std::function<void()> task);
-  // Runs what is posted, until the promise is dropped.
+  // Runs posted tasks until the promise is dropped.
   kj::Promise<void> run();
 
  private:
@@ -28,7 +28,7 @@ class Inbox {
   std::vector<std::function<void()>> tasks_;
 };
 
-// Door: what other threads hold of an inbox. Shut, what they post is dropped.
+// Door: the handle to an inbox that other threads hold. Posts are dropped while it is shut.
 class Door {
  public:
   void open(Inbox& inbox) {

@@ -1,4 +1,4 @@
-// What is wrong with an address that cannot be listened at, in words that say what to do.
+// Explains why an address can't be listened on and what to do about it.
 #pragma once
 
 #include "base/result.hpp"

@@ -9,7 +9,7 @@ namespace muster::coordinator {
 
 namespace {
 
-constexpr size_t kStep = 64 << 10;  // counted at least this often
+constexpr size_t kStep = 64 << 10;  // bytes; counted at least this often
 
 class Metered final : public kj::AsyncIoStream {
  public:

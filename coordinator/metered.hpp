@@ -1,11 +1,11 @@
-// Metered: what connections that have not registered may send.
+// Metered: limits what connections may send before they register.
 //
-// A message is held until it is whole, and a registration may be large: it names all pods of a
-// node. So what an unregistered connection has sent is counted as it arrives, for itself and for
-// all of them together; the one that exceeds a bound fails. A registered one is not counted any
-// more.
+// A message is buffered until it is complete, and a registration may be large, since it names all
+// pods of a node. So what an unregistered connection sends is counted as it arrives, per connection
+// and for all of them together; a connection that exceeds a bound fails. Registered connections are
+// not counted.
 //
-// Belongs to one KJ thread.
+// Used by one KJ thread only.
 #pragma once
 
 #include <kj/async-io.h>
@@ -22,7 +22,7 @@ struct Unregistered {
   uint64_t held = 0;
 };
 
-// One connection's part in it; gone from it when it registers or goes.
+// One connection's share; released when it registers or closes.
 class Meter {
  public:
   explicit Meter(Unregistered& all) : all_(all) {}
@@ -30,7 +30,7 @@ class Meter {
   Meter(const Meter&) = delete;
   Meter& operator=(const Meter&) = delete;
   bool counts() const { return counts_; }
-  // False: it was too much.
+  // False: a bound is exceeded.
   bool add(uint64_t bytes) {
     mine_ += bytes;
     all_.held += bytes;
@@ -48,7 +48,7 @@ class Meter {
   bool counts_ = true;
 };
 
-// Reads of the stream fail once the meter says that it was too much.
+// Wraps a stream so that reads fail once the meter's bounds are exceeded.
 kj::Own<kj::AsyncIoStream> metered(kj::Own<kj::AsyncIoStream> stream, std::shared_ptr<Meter> meter);
 
 }  // namespace muster::coordinator

@@ -1,4 +1,4 @@
-// Offline: what is done with a data-dir or a backup that no coordinator serves.
+// Offline: operations on a data-dir or a backup that no coordinator serves.
 #pragma once
 
 #include "storage/backup.hpp"
@@ -8,13 +8,13 @@
 
 namespace muster::coordinator {
 
-// A backup of this data-dir.
+// Backs up a data-dir to `dir`.
 Result<storage::BackupInfo> back_up_data_dir(const std::string& data_dir, const std::string& dir);
 
-// A new data-dir of this backup, or of a copy of a data-dir.
+// Creates a data-dir from a backup, or from a copy of a data-dir.
 Result<storage::Restored> restore_data_dir(const std::string& from, const std::string& data_dir);
 
-// Recounts a data-dir or a backup.
+// Verifies a data-dir or a backup.
 Result<storage::Verified> verify_data_dir(const std::string& dir);
 
 }  // namespace muster::coordinator

@@ -1,4 +1,4 @@
-// Random numbers of the kernel, good enough for ids that nobody may guess or meet twice.
+// Random numbers from the kernel, for ids that must be unguessable and unique.
 #pragma once
 
 #include <cstdint>

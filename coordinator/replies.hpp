@@ -1,11 +1,11 @@
-// Replies: what a KJ thread waits for from other threads.
+// Replies: lets other threads answer what a KJ thread waits for.
 //
-// A promise and its fulfiller may only be touched by the thread of their event loop, and that holds
-// for their end too; but a function that is passed on dies wherever its last holder is. So what
-// crosses to another thread is a ticket with a number, and the callback stays here.
+// A promise and its fulfiller may be used, and destroyed, only on the thread of their event loop;
+// but a function that is passed to other threads is destroyed by its last holder. So what crosses
+// to another thread is a ticket with a number, and the callback stays here.
 //
-// Always holds: a callback runs at most once, and runs and dies on the thread that waits; if all
-// copies of its ticket are gone unused, it dies without having run.
+// Always holds: a callback runs at most once, and is run and destroyed on the thread that waits; if
+// all copies of its ticket are dropped unused, it is destroyed without running.
 #pragma once
 
 #include "base/result.hpp"
@@ -24,8 +24,8 @@ class Replies {
  public:
   explicit Replies(std::shared_ptr<Door> door) : door_(std::move(door)) {}
 
-  // On the thread that waits. What it returns may be called and dropped by any thread while that
-  // thread runs; afterwards nothing comes of it.
+  // Call on the thread that waits. Any thread may call or drop the returned function; once the
+  // waiting thread has ended, it has no effect.
   template <class T>
   std::function<void(T)> across(std::function<void(T)> done) {
     uint64_t number = ++last_;
@@ -41,7 +41,7 @@ class Replies {
       });
     };
   }
-  // Before the event loop ends.
+  // Call before the event loop ends.
   void clear() { waiting_.clear(); }
   size_t waiting() const { return waiting_.size(); }
 
@@ -53,14 +53,14 @@ class Replies {
       door->post([&replies = replies, number = number] { replies.waiting_.erase(number); });
     }
     Ticket(const Ticket&) = delete;
-    Replies& replies;  // of a running thread, as long as its door is open
+    Replies& replies;  // valid while the door is open
     std::shared_ptr<Door> door;
     uint64_t number;
     std::atomic<bool> used{false};
   };
 
   std::shared_ptr<Door> door_;
-  // Of the thread that waits:
+  // Used by the thread that waits only:
   uint64_t last_ = 0;
   std::unordered_map<uint64_t, std::shared_ptr<void>> waiting_;
 };

@@ -31,15 +31,15 @@ namespace muster::coordinator {
 
 namespace {
 
-constexpr unsigned kListsInFlight = 8;  // launches or kills that an agent has not accepted yet
-constexpr unsigned kRefusedMax = 4;     // registrations of one connection; then it is closed
-constexpr size_t kReasonMax = 64;       // bytes of what an agent says of its node
+constexpr unsigned kListsInFlight = 8;  // lists of launches or kills that an agent has not accepted
+constexpr unsigned kRefusedMax = 4;  // rejected registrations of a connection, before it is closed
+constexpr size_t kReasonMax = 64;    // bytes of the reason for a node's trouble
 
 std::string text_of(capnp::Text::Reader text, size_t most) {
   return utf8_prefix({text.begin(), text.size()}, most);
 }
 
-// What an exception says; an agent may have written it.
+// An exception's text, cut to size: an agent may have written it.
 std::string short_text(const kj::Exception& exception) {
   return utf8_prefix({exception.getDescription().cStr(), exception.getDescription().size()},
                      kMessageMax);
@@ -50,7 +50,7 @@ using RegisterContext =
 
 class Server;
 
-// One connection; members die in reverse order, the stream last.
+// One connection. Members are destroyed in reverse order, the stream after its users.
 struct Peer {
   uint64_t link;
   kj::Own<kj::AsyncIoStream> stream;
@@ -71,7 +71,7 @@ struct Peer {
 struct Order {
   bool kill = false;
   NodeId node = kNoNode;
-  uint64_t link = 0;  // of a launch: under another one it is void
+  uint64_t link = 0;  // of a launch: dropped under another registration
   PodId pod;
   core::JobObjectPtr object;  // of a launch
   Millis grace_ms = 0;        // of a kill
@@ -82,7 +82,7 @@ struct Link {
   Link(uint64_t n, wire::Agent::Client a) : number(n), agent(kj::mv(a)) {}
   uint64_t number;
   wire::Agent::Client agent;
-  std::set<std::pair<JobId, int64_t>> templates;  // that it was sent
+  std::set<std::pair<JobId, int64_t>> templates;  // already sent to it
   std::vector<Order> orders;                      // not sent yet
   unsigned in_flight = 0;
 };
@@ -221,7 +221,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
       auto end = welcome.initEnd(static_cast<unsigned>(answer.end.size()));
       for (unsigned i = 0; i < answer.end.size(); ++i) write_pod(end[i], answer.end[i]);
       out.setSession(kj::heap<Session>(*this, answer.node, number));
-      if (!peers_.contains(number)) return kj::READY_NOW;  // it has gone meanwhile
+      if (!peers_.contains(number)) return kj::READY_NOW;  // it disconnected meanwhile
       if (auto in = callers_.find(number); in != callers_.end()) in->second.meter->stop();
       node_of_[number] = answer.node;
       crowd_.busy(number);
@@ -313,7 +313,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     tasks_->add(gone.then([this, number] { left(number); }).attach(kj::mv(peer)));
   }
 
-  // Resolves when a connection has not become an agent's in time.
+  // Resolves if no agent registers on a connection in time.
   kj::Promise<void> silent(uint64_t number) {
     return timer_->afterDelay(options_.register_patience_ms * kj::MILLISECONDS)
         .then([this, number]() -> kj::Promise<void> {
@@ -378,7 +378,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     if (first) post([this] { deliver(); });
   }
 
-  // All orders that arrived meanwhile, by node.
+  // Distributes all orders that have arrived to their nodes.
   void deliver() {
     std::vector<Order> orders;
     {
@@ -389,7 +389,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     for (Order& o : orders) {
       auto it = links_.find(o.node);
       if (it == links_.end() || (!o.kill && o.link != it->second.number))
-        continue;  // its next registration has the order made again
+        continue;  // its next registration derives the order again
       it->second.orders.push_back(std::move(o));
       nodes.insert(it->first);
     }
@@ -402,7 +402,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     Link& link = it->second;
     size_t sent = 0;
     while (sent < link.orders.size() && link.in_flight < kListsInFlight) {
-      bool kill = link.orders[sent].kill;  // in order: a run of launches, a run of kills
+      bool kill = link.orders[sent].kill;  // keeps the order: runs of launches, runs of kills
       size_t end = sent;
       while (end < link.orders.size() && end - sent < kListMax && link.orders[end].kill == kill)
         ++end;
@@ -460,7 +460,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     return request.send().ignoreResult();
   }
 
-  // An agent that is not connected will be asked again when it is.
+  // A disconnected agent is asked again once it is connected.
   void ask_ended(NodeId node, JobId job, uint64_t question) {
     auto it = links_.find(node);
     if (it == links_.end()) return;
@@ -522,7 +522,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
   std::mutex orders_mutex_;
   std::vector<Order> orders_;
 
-  // Of the RPC thread only:
+  // Used by the RPC thread only:
   Replies replies_{door_};
   kj::TaskSet* tasks_ = nullptr;
   kj::Timer* timer_ = nullptr;
@@ -536,9 +536,9 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
   actors::registry_actor registry_;
   uint64_t last_link_ = 0;
   std::set<uint64_t> peers_;
-  struct Caller {  // a connection, as far as it registers
+  struct Caller {  // the registration of a connection
     std::shared_ptr<Meter> meter;
-    bool registers = false;  // it is being judged, or is in
+    bool registers = false;  // registering, or registered
     unsigned refused = 0;
   };
   Unregistered unregistered_;

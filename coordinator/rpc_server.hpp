@@ -1,12 +1,11 @@
 // RpcServer: the agents' port, on a KJ thread of its own.
 //
-// Owns all connections of agents. Toward the actors it is the AgentLink: orders are gathered by
-// node and go out in lists. Toward the agents it is wire::Coordinator: registrations and heartbeats
-// go to the ClusterActor, reports to the RegistryActor, and a report returns when the journal has
-// it.
+// Owns all connections of agents. To the actors it is the AgentLink: it gathers orders by node and
+// sends them in lists. To the agents it is wire::Coordinator: registrations and heartbeats go to
+// the ClusterActor, reports to the RegistryActor, and a report returns once the journal has it.
 //
-// Always holds: each registration hands over a fresh session; calls on an earlier one fail; orders
-// for a node that is not connected are dropped, since its next registration has them made again.
+// Always holds: each registration gets a new session, and calls on an earlier one fail; orders for
+// a disconnected node are dropped, since its next registration derives them again.
 #pragma once
 
 #include "actors/agent_link.hpp"
@@ -29,14 +28,14 @@ struct RpcOptions {
   uint64_t nonce = 0;
   Millis node_grace_ms = 40'000;
   std::function<uint64_t()> last_commit;
-  Millis register_patience_ms = 30'000;  // of a connection, until its agent is registered
+  Millis register_patience_ms = 30'000;  // time that a connection has to register
 };
 
 class RpcServer : public actors::AgentLink {
  public:
   virtual ~RpcServer() = default;
-  // Binds and serves, on a new thread. The actors must be set by serve() before agents are let in.
-  // unavailable: the address.
+  // Binds on a new thread; agents are accepted once serve() has set the actors. `unavailable`: the
+  // address can't be listened on.
   static Result<std::unique_ptr<RpcServer>> bind(RpcOptions options);
   virtual void serve(actors::cluster_actor cluster, actors::registry_actor registry) = 0;
   virtual std::string address() const = 0;

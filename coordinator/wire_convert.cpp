@@ -13,8 +13,8 @@ namespace muster::coordinator {
 
 namespace {
 
-// That a node is lost or deleted is the coordinator's word alone; a newer agent may name a cause
-// that is not known here.
+// Only the coordinator decides that a node is lost or deleted, and a newer agent may report a cause
+// that is unknown here: both become `exited`.
 core::EndCause cause_of(wire::EndCause told) {
   const auto cause = wire::from_wire(told);
   const bool ours = cause == core::EndCause::node_lost || cause == core::EndCause::node_deleted;
@@ -28,7 +28,7 @@ std::vector<PodId> read_pods(capnp::List<wire::PodId>::Reader pods) {
   return out;
 }
 
-// One that fits and cannot be negative.
+// Bounds an age, so that it fits and can't be negative.
 Age age(uint64_t ms) {
   return {static_cast<Millis>(std::min<uint64_t>(ms, uint64_t{1} << 50))};
 }
@@ -56,7 +56,7 @@ void write_pairs(capnp::List<wire::Pair>::Builder out, const core::StringMap& pa
   }
 }
 
-// In thousandths; 0: there is none, or it can't be read (admission has checked them).
+// In thousandths; 0 if it is absent or can't be read (admission has checked them).
 int64_t amount(const core::StringMap& amounts, const char* name) {
   auto found = amounts.find(name);
   if (found == amounts.end()) return 0;
@@ -64,7 +64,7 @@ int64_t amount(const core::StringMap& amounts, const char* name) {
   return milli ? std::max<int64_t>(0, *milli) : 0;
 }
 
-// Named resources that a container requests; a limit counts where there is no request.
+// Named resources that a container requests; a limit counts if there is no request.
 std::map<std::string, uint64_t> named(const core::Resources& resources) {
   std::map<std::string, uint64_t> counts;
   for (const auto* amounts : {&resources.limits, &resources.requests}) {

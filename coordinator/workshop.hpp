@@ -1,6 +1,6 @@
-// Workshop: a thread that works off what it is given, one after the other.
+// Workshop: a thread that runs the work it is given, one piece at a time.
 //
-// For what takes long and concerns nobody else, such as the judging of a manifest of a megabyte.
+// For long computations that touch no shared state, such as validating a manifest of a megabyte.
 #pragma once
 
 #include <condition_variable>
@@ -17,9 +17,9 @@ class Workshop {
   ~Workshop() { stop(); }
   Workshop(const Workshop&) = delete;
 
-  // From any thread. Nothing becomes of what is given after stop().
+  // From any thread. Work given after stop() is dropped.
   void give(std::function<void()> work);
-  // What is begun is finished, the rest is dropped.
+  // Finishes the work that has begun and drops the rest.
   void stop();
 
  private:

@@ -1,8 +1,8 @@
-// Ids: what everything is called inside muster.
+// Ids of jobs, nodes and pods.
 //
-// A pod is one attempt at one index of one job. No such triple is ever used again, or a late end of
-// an old pod would count for a new one: job ids come from blocks reserved on disk, attempts of an
-// index only rise. A NonIndexed job numbers its pods: there `index` is the pod's number and
+// A pod is one attempt at one index of one job. Such a triple is never reused, or the late end of
+// an old pod would count for a new one: job ids come from blocks reserved on disk, and attempts of
+// an index only rise. A NonIndexed job numbers its pods: there `index` is the pod's number and
 // `attempt` is 0.
 #pragma once
 
@@ -14,8 +14,8 @@
 namespace muster {
 
 using JobId = uint64_t;
-// One incarnation of a node: one boot of one work-dir under one name. Given by the coordinator,
-// never used again.
+// One incarnation of a node: one boot of one work-dir under one name. Assigned by the coordinator,
+// never reused.
 using NodeId = uint32_t;
 constexpr NodeId kNoNode = 0;
 

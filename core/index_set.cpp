@@ -22,7 +22,7 @@ std::vector<std::string_view> split(std::string_view text, char by) {
   }
 }
 
-// As Go's Atoi: an optional sign, digits and nothing else, within 64 bits.
+// Like Go's Atoi: an optional sign, digits and nothing else, within 64 bits.
 std::optional<int64_t> to_integer(std::string_view text) {
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
   int64_t value = 0;
@@ -113,7 +113,7 @@ void IndexSet::insert_range(uint32_t first, uint32_t last) {
   MUSTER_CHECK(first <= last, first, last);
   uint32_t from = first;
   uint32_t to = last;
-  // Whatever overlaps or touches is taken into the new interval.
+  // Merge every interval that overlaps or touches the new one.
   auto it = intervals_.upper_bound(first);
   if (it != intervals_.begin()) {
     auto before = std::prev(it);

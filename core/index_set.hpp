@@ -1,12 +1,11 @@
 // IndexSet: a set of completion indexes, kept as sorted disjoint intervals.
 //
-// A job of 10^6 indexes finishes mostly in order, so its completed indexes are a handful of
-// intervals; the text of the set is also what the API shows ("1,3-5,7"). Every operation costs the
-// logarithm of the number of intervals (those that drop intervals: plus what they drop), and the
-// size is kept beside them.
+// A job of 10^6 indexes finishes mostly in order, so its completed indexes form a handful of
+// intervals; the API shows the set in the same form ("1,3-5,7"). Lookups and updates are
+// logarithmic in the number of intervals, plus the number of intervals they remove; the size is
+// stored.
 //
-// Invariant: intervals never touch: between the last of one and the first of the next an index is
-// missing.
+// Invariant: between the last index of one interval and the first of the next, an index is missing.
 #pragma once
 
 #include "base/result.hpp"
@@ -22,11 +21,11 @@ class IndexSet {
  public:
   using Intervals = std::map<uint32_t, uint32_t>;  // first -> last, both in the set
 
-  // The controller's lenient reading (job-semantics 2.4): a part that is no number is skipped, one
-  // that begins at or above `completions` ends the parse, a last number above is clipped.
+  // The controller's lenient parser (job-semantics 2.4): skips a part that is not a number, stops
+  // at one that begins at or above `completions`, clips a last number above it.
   static IndexSet parse_lenient(std::string_view text, int64_t completions);
 
-  // The API's strict reading: increasing, below `completions`, else an error that says what is
+  // The API's strict parser: increasing and below `completions`, else an error that says what is
   // wrong.
   static Result<IndexSet> parse_strict(std::string_view text, int64_t completions);
 

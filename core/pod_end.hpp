@@ -1,7 +1,7 @@
-// How a pod ends, from the agent that saw it to the record that counts it: one set of types.
+// How a pod ended: one set of types from the agent that saw it to the record that counts it.
 //
-// They differ in what their times are: on a node instants of its boot clock, on the way ages (no
-// clock is compared across machines), in a job instants since the epoch. `Time` says which.
+// Only the meaning of times differs: instants of the boot clock on a node, ages on the wire (no
+// clocks are compared across machines), instants since the epoch in a job. `Time` says which.
 #pragma once
 
 #include "base/clock.hpp"
@@ -13,39 +13,39 @@
 
 namespace muster::core {
 
-// Why a pod's processes are no more. In the order of EndCause in schema/types.capnp.
+// Why a pod ended. Same order as EndCause in schema/types.capnp.
 enum class EndCause : uint8_t {
-  exited,         // by themselves, or killed behind our back
+  exited,         // its processes exited, or someone other than muster killed them
   killed,         // after a kill that the coordinator ordered
-  never_started,  // killed while it waited
+  never_started,  // killed before it started
   start_failed,   // exit code 126 or 127
   keeper_lost,    // exit code unknown: 137, DisruptionTarget/TerminationByKubelet
   agent_stopped,  // the agent drained: DisruptionTarget/TerminationByKubelet
-  fenced,         // ended at registration because it was not open for that node
+  fenced,         // ended at registration because it was not open on that node
   deadline,       // activeDeadlineSeconds of the pod
   out_of_memory,  // OOMKilled
   node_lost,      // its node was declared lost: DisruptionTarget/DeletionByTaintManager
   node_deleted,   // its Node object was deleted: DisruptionTarget/DeletionByPodGC
   evicted,        // the node was short of memory: DisruptionTarget/TerminationByKubelet
-  returned,       // its node had no slot for it: it never ran, and another pod takes its place
+  returned,       // given up by its node before it started; counts nowhere and is replaced
 };
 
-// How far a started pod is. Only `ready` counts as ready. In the order of Readiness in
+// State of a started pod. Only `ready` counts as ready. Same order as Readiness in
 // schema/types.capnp.
 enum class Readiness : uint8_t {
-  ready,         // every container of it runs
-  initializing,  // init containers run: the phase is still Pending
-  not_ready,     // a container has ended or waits to be started again
+  ready,         // every container is running
+  initializing,  // init containers are running: the phase is still Pending
+  not_ready,     // a container has ended or waits to be restarted
 };
 
-// How one container of a pod ended, its newest instance.
+// How the newest instance of a pod's container ended.
 template <class Time>
 struct ContainerEndOf {
   EndCause cause = EndCause::exited;
   int32_t exit_code = 0;
   int32_t signal = 0;
   int32_t restarts = 0;
-  std::optional<Time> started_at{};  // nothing: it never ran
+  std::optional<Time> started_at{};  // nullopt: it never ran
   Time ended_at{};
   bool operator==(const ContainerEndOf&) const = default;
 };
@@ -56,7 +56,7 @@ struct PodEndOf {
   int32_t exit_code = 0;  // 128+S when signal S ended it
   int32_t signal = 0;
   Time ended_at{};
-  std::string message{};  // why it could not be started, and the like; usually empty
+  std::string message{};  // for example why it could not start; usually empty
   // Init containers first, in the order of the template. Empty: the pod has one container, which
   // ended as the pod did, or none of it ever ran.
   std::vector<ContainerEndOf<Time>> containers{};
@@ -67,7 +67,7 @@ struct PodEndOf {
   }
 };
 
-// The end of the pod named `pod`, with what is told of its start.
+// The end of `pod`, with what is reported about its start.
 template <class Id, class Time>
 struct PodEndReport : PodEndOf<Time> {
   Id pod{};
@@ -79,7 +79,7 @@ struct PodEndReport : PodEndOf<Time> {
 using ContainerEnd = ContainerEndOf<Millis>;  // instants since the epoch
 using PodEnd = PodEndOf<Millis>;
 
-// The same end with times of another kind, which `time_of` makes.
+// The same end with its times converted by `time_of`.
 template <class To, class From, class F>
 PodEndOf<To> with_times(const PodEndOf<From>& end, F time_of) {
   PodEndOf<To> out{end.cause, end.exit_code, end.signal, {}, end.message, {}};

@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view kAlphabet = "bcdfghjklmnpqrstvwxz2456789";
 static_assert(kAlphabet.size() == 27);
 constexpr uint32_t kSuffixes = 27 * 27 * 27 * 27 * 27;
-constexpr size_t kBaseMax = 58;  // 63, a DNS label, less the five characters
+constexpr size_t kBaseMax = 58;  // 63, a DNS label, minus the five characters
 
 // splitmix64's finalizer: a bijection of 64 bits.
 uint64_t mix(uint64_t x) {
@@ -18,15 +18,15 @@ uint64_t mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// FNV-1a, finished by mix; `salt` tells apart the uses of one text.
+// FNV-1a, finalized by mix; `salt` separates different uses of one text.
 uint64_t hash(std::string_view text, uint64_t salt) {
   uint64_t h = 0xcbf29ce484222325u ^ mix(salt + 0x9e3779b97f4a7c15u);
   for (unsigned char c : text) h = (h ^ c) * 0x100000001b3u;
   return mix(h);
 }
 
-// A permutation of [0, 27^5): four Feistel rounds over 24 bits, walked until the value falls into
-// the range (at most a few steps: 27^5 is 86% of 2^24).
+// A permutation of [0, 27^5): four Feistel rounds over 24 bits, repeated until the value is in
+// range (at most a few times: 27^5 is 86% of 2^24).
 uint32_t permuted(uint32_t number, uint64_t key) {
   do {
     uint32_t left = number >> 12;
@@ -58,8 +58,8 @@ void append_hex(std::string& out, uint64_t value, int digits) {
 }  // namespace
 
 std::string pod_uid(std::string_view job_uid, PodKey pod) {
-  // 122 bits are free: 60 in the upper half, 62 in the lower. The 64 mixed ones take the lower half
-  // and two of the upper.
+  // 122 bits are free: 60 in the upper half, 62 in the lower. The 64 mixed bits take the lower half
+  // and two bits of the upper.
   uint64_t mixed = mix((uint64_t{pod.index} << 32 | pod.attempt) ^ hash(job_uid, 1));
   uint64_t job = hash(job_uid, 2);
   std::string uid;

@@ -16,7 +16,7 @@ std::string node_text(NodeId node) {
   return "n" + std::to_string(node);
 }
 
-// A message may be anything a process or a kernel said; a line stays a line.
+// A message comes from a process or a kernel and may contain control characters.
 std::string quoted(std::string_view text) {
   std::string out = "\"";
   for (char c : text) {
@@ -26,7 +26,7 @@ std::string quoted(std::string_view text) {
   return out + "\"";
 }
 
-// "HEAD a, b, c", or the head alone when there is nothing to list.
+// "HEAD a, b, c", or HEAD alone if the list is empty.
 template <class List, class F>
 std::string listed(std::string head, const List& list, F item) {
   const char* gap = " ";

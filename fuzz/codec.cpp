@@ -1,7 +1,7 @@
-// Fuzz target: rows of the journal: records, snapshots, nodes. What is decoded encodes to something
-// that decodes to the same.
+// Fuzz target: journal rows (records, snapshots, nodes). Whatever decodes must survive an encode
+// and decode unchanged.
 //
-// The input is a byte that says which, then the row.
+// Input: one byte that selects the kind of row, then the row.
 #include "storage/codec.hpp"
 
 #include "base/check.hpp"

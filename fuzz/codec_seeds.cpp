@@ -1,4 +1,5 @@
-// Writes rows of each kind as seeds for the fuzz target codec: fuzz_codec_seeds FOLDER.
+// Writes seeds for the fuzz target codec: each record alone, all of them in one row, a snapshot and
+// a node. Usage: fuzz_codec_seeds FOLDER.
 #include "base/check.hpp"
 #include "storage/codec.hpp"
 
@@ -12,7 +13,6 @@ using namespace muster;
 
 constexpr Millis kNow = 1'700'000'000'000;
 
-// Each record alone, then all of them together.
 std::vector<core::Record> records() {
   auto object = std::make_shared<core::JobObject>();
   object->spec.parallelism = 3;

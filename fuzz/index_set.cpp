@@ -1,6 +1,7 @@
-// Fuzz target: index sets from text, leniently and strictly; the text of what was read reads back.
+// Fuzz target: index sets parsed leniently and strictly. The text of a parsed set must parse back
+// to the same set.
 //
-// The input is the number of completions (four bytes, little endian), then the text.
+// Input: the number of completions (four bytes, little endian), then the text.
 #include "core/index_set.hpp"
 
 #include "base/check.hpp"

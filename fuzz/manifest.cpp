@@ -1,7 +1,7 @@
 // Fuzz target: a manifest, YAML or JSON, from its bytes to a validated job.
 //
-// Whatever is admitted keeps its meaning: its text loads again, and written back as it is it is no
-// change.
+// An admitted job must keep its meaning: its JSON loads as the same job, and updating the job with
+// its own JSON changes nothing.
 #include "api/kube/manifest.hpp"
 
 #include "text/yaml.hpp"

@@ -1,7 +1,8 @@
-// Fuzz target: an object and what is to become of it: strategic, merge, JSON patch and apply.
+// Fuzz target: patches of an object: JSON patch, merge patch, strategic merge patch and server-side
+// apply.
 //
-// The input is a byte that says which, the object, a zero byte, the patch. A merge patch, like an
-// apply, changes nothing when it is made again.
+// Input: one byte that selects the kind of patch, the object, a zero byte, the patch. Merge patch
+// and apply must be idempotent.
 #include "api/kube/patch.hpp"
 
 #include "api/kube/fields.hpp"
@@ -20,7 +21,8 @@ using nlohmann::json;
 void check_apply(const json& live, const json& wanted, bool force) {
   const api::Writer writer{"me", "batch/v1", "2023-11-14T22:13:20Z", ""};
   auto once = api::applied("Job", live, wanted, writer, force);
-  // Without a manager left, what remains is somebody's who came before: the next apply says so.
+  // Without managers, the next apply attributes what is left to before-first-apply, so it does
+  // change the object.
   if (!once.ok() || !api::read_managers(*once)) return;
   auto twice = api::applied("Job", *once, wanted, writer, false);
   MUSTER_CHECK(twice.ok(), twice.error().message);
@@ -56,7 +58,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       (void)api::apply_patch(api::PatchType::strategic, base->value, patch->value);
       break;
     default:
-      // Both are looked through before: what a Job does not know is not there.
+      // applied() expects documents without unknown fields; conform() removes them.
       if (patch->value.is_object() && api::conform(base->value, "Job").ok() &&
           api::conform(patch->value, "Job").ok())
         check_apply(base->value, patch->value, data[0] % 5 == 4);

@@ -12,7 +12,7 @@ namespace muster::keeper {
 namespace {
 
 constexpr int kLooks =
-    50;  // a millisecond each; one whose environment is empty for good is nobody's
+    50;  // one every millisecond; a process whose environment stays empty is not ours
 constexpr uint64_t kLeftoversNs = 4'000'000'000;  // the agent waits 5 s for us
 
 }  // namespace
@@ -49,8 +49,7 @@ bool kill_leftovers_of(const std::vector<uint64_t>& keepers, const std::vector<L
     Cgroups cgroups(keeper);
     if (cgroups.open()) cgroups.kill_all();
   }
-  std::unordered_set<int>
-      sessions;  // whose leader is, or was when we looked, the process that was started
+  std::unordered_set<int> sessions;  // of leaders that still exist (same pid and start time)
   for (const Leader& leader : leaders) {
     ProcStat stat;
     if (read_stat(leader.pid, stat) && stat.start_ticks == leader.start_ticks) {
@@ -59,7 +58,7 @@ bool kill_leftovers_of(const std::vector<uint64_t>& keepers, const std::vector<L
   }
   uint64_t give_up = boot_ns() + kLeftoversNs;
   int clean = 0;
-  while (clean < 2) {  // twice: one may fork or exec while we look
+  while (clean < 2) {  // two passes in a row: a process may fork or exec during one
     bool left = false;
     for (int pid : all_pids()) {
       ProcStat stat;

@@ -1,11 +1,11 @@
-// Bytes: numbers and texts in a row, as the keeper's socket and its spool have them.
+// Bytes: how numbers and texts are encoded on the keeper's socket and in its spool.
 //
-// Numbers are in the machine's own order: neither a socket nor a spool ever leaves its machine. A
-// text is its length (32 bits), its bytes, and a zero, so that a received text can be handed to
-// execve where it lies.
+// Numbers are in the machine's own byte order: neither socket nor spool ever leaves its machine. A
+// text is its length (32 bits), its bytes, and a zero, so that a received text can be passed to
+// execve in place.
 //
-// Always holds: a Reader never reads outside of its bytes; after the first thing that does not fit,
-// ok() is false and everything read is empty.
+// Invariants: a Reader never reads outside its bytes; after the first value that does not fit, ok()
+// is false and every value read is zero or empty.
 #pragma once
 
 #include <array>
@@ -47,7 +47,7 @@ class Reader {
     rest_.remove_prefix(sizeof value);
     return value;
   }
-  // Its data() ends with a zero.
+  // Its data() is NUL-terminated.
   std::string_view text() {
     size_t size = num<uint32_t>();
     if (!has(size + 1) || rest_[size] != '\0') {
@@ -70,7 +70,7 @@ class Reader {
   bool ok_ = true;
 };
 
-// CRC-32 as in zip and ethernet (polynomial 0xedb88320).
+// CRC-32 as in zip and Ethernet (polynomial 0xedb88320).
 inline uint32_t crc32(std::string_view bytes) {
   static constexpr auto kTable = [] {
     std::array<uint32_t, 256> table{};

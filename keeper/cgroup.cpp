@@ -37,7 +37,7 @@ std::string read_from(int dir, const std::string& path) {
   return {text, static_cast<size_t>(size > 0 ? size : 0)};
 }
 
-// "populated 0\nfrozen 0\n". Of a cgroup that was removed nothing can be read: it is empty.
+// For example "populated 0\nfrozen 0\n". A removed cgroup can't be read and counts as empty.
 std::string_view events_of(const Cgroup& group, char (&text)[256]) {
   ssize_t size = pread(group.events, text, sizeof text, 0);
   return size > 0 ? std::string_view(text, static_cast<size_t>(size)) : "populated 0";
@@ -86,7 +86,7 @@ bool Cgroups::open() {
 bool Cgroups::create(size_t most) {
   most_ = most;
   why_ = "cgroup v2 is not mounted";
-  // A home with controllers is the best, but one without them still tells what is left of a pod.
+  // Prefer a home with controllers; one without still shows what is left of a pod.
   std::vector<CgroupHome> with, without;
   for (const CgroupHome& home : homes_) {
     std::string why = with.empty() ? enable_controllers(home) : "";
@@ -145,8 +145,8 @@ std::unique_ptr<Cgroup> Cgroups::make(const Limits& limits) {
   }
   if (limits.memory_bytes > 0) {
     set(group->name, "memory.max", std::to_string(limits.memory_bytes));
-    set(group->name, "memory.swap.max", "0");   // else it would only begin to swap
-    set(group->name, "memory.oom.group", "1");  // all of the container, or none of it
+    set(group->name, "memory.swap.max", "0");   // else it would swap instead
+    set(group->name, "memory.oom.group", "1");  // kill the whole container or nothing
   }
   if (limits.cpu_millis > 0) {
     set(group->name, "cpu.max",
@@ -157,7 +157,7 @@ std::unique_ptr<Cgroup> Cgroups::make(const Limits& limits) {
 }
 
 std::unique_ptr<Cgroup> Cgroups::take(Limits limits) {
-  // What can't be enforced needs no cgroup of its own.
+  // A limit that can't be enforced needs no cgroup of its own.
   if ((can_ & kCanLimitMemory) == 0) limits.memory_bytes = 0;
   if ((can_ & kCanLimitCpu) == 0) limits.cpu_millis = 0;
   std::unique_ptr<Cgroup> group;
@@ -181,8 +181,8 @@ std::unique_ptr<Cgroup> Cgroups::take(Limits limits) {
 void Cgroups::recycle(std::unique_ptr<Cgroup> group) {
   struct stat info {};
   char text[256];
-  // What a pod has left in it, such as cgroups of its own, is not for the next one, nor is a kill:
-  // what is born in a cgroup that was killed once may be taken for one that was meant.
+  // Reuse it only if it is as good as new: no leftovers of the pod, such as cgroups of its own, and
+  // never killed, because the kernel may apply an old kill to a process started in it later.
   bool as_new = !group->limited && !group->killed &&
                 events_of(*group, text).starts_with("populated 0\nfrozen 0\n") &&
                 fstatat(dir_, group->name.c_str(), &info, 0) == 0 && info.st_nlink <= 2;
@@ -202,7 +202,7 @@ bool Cgroups::is_empty(const Cgroup& group) {
 
 void Cgroups::kill(Cgroup& group) {
   group.killed = true;
-  if (write(group.kill, "1", 1) < 0) errno = 0;  // it was removed: nothing is in it
+  if (write(group.kill, "1", 1) < 0) errno = 0;  // it was removed, so it is empty
 }
 
 bool Cgroups::out_of_memory(const Cgroup& group) const {

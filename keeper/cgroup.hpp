@@ -1,16 +1,16 @@
-// Cgroups: a cgroup v2 for each process, where we may make them.
+// Cgroups: a cgroup v2 for each process that needs one, where we may make them.
 //
-// It catches what sheds both its session and its environment, and it is what limits of memory and
-// CPU need. Making and removing one costs as much as starting /bin/true, so those without limits
-// are used again: one that is empty goes back to a pool.
+// A cgroup catches descendants that leave both their session and their environment, and memory and
+// CPU limits need one. Making and removing one costs as much as starting /bin/true, so cgroups
+// without limits are pooled and reused once empty.
 //
 //   HOME/muster-<keeper>/p<number>      of the pool
 //   HOME/muster-<keeper>/l<number>      with limits, for one process
 //
-// HOME is found, and freed of our own processes, by cgroup_home.hpp.
+// cgroup_home.hpp finds HOME and moves our own processes out of it.
 //
-// Always holds: whatever fails here makes the keeper work without, in silence; what cannot be had
-// is told by can(). A cgroup is given out only when nothing is in it.
+// Invariants: no failure here is an error; the keeper works without the cgroup, and can() says what
+// is available. take() only returns a cgroup that is empty.
 #pragma once
 
 #include "keeper/cgroup_home.hpp"
@@ -34,7 +34,7 @@ struct Cgroup {
   std::string name;
   bool limited = false;
   bool killed = false;
-  int dir = -1;     // for a process that is born in it
+  int dir = -1;     // to start a process in it
   int procs = -1;   // cgroup.procs: write "0" to join
   int events = -1;  // cgroup.events
   int kill = -1;    // cgroup.kill
@@ -46,30 +46,31 @@ struct Cgroup {
 
 class Cgroups {
  public:
-  // `keeper`: the random number of the keeper they belong to.
+  // `keeper`: the random number of the keeper that owns them.
   explicit Cgroups(uint64_t keeper);
   ~Cgroups();
   Cgroups(const Cgroups&) = delete;
   Cgroups& operator=(const Cgroups&) = delete;
 
-  // False: there are none to be had here. At most `most` at a time: each has four descriptors.
+  // False: cgroups are not available here. At most `most` are in use at a time, because each takes
+  // four descriptors.
   bool create(size_t most);
   bool open();  // those of a keeper that died; false: it had none
   // kCanCgroup and so on (protocol.hpp).
   uint8_t can() const { return can_; }
-  // Why a limit cannot be enforced; of no meaning when can() has both.
+  // Why a limit cannot be enforced; meaningless if can() has both.
   const std::string& why() const { return why_; }
 
-  // Any thread. Null: none can be had now. Limits that can() has not are passed over.
+  // Any thread. Null: none is available now. Limits that can() lacks are ignored.
   std::unique_ptr<Cgroup> take(Limits limits);
-  // It is not needed any more. Its processes are gone, or were told to.
+  // Gives back a cgroup whose processes are gone.
   void recycle(std::unique_ptr<Cgroup> group);
   static bool is_empty(const Cgroup& group);
   static void kill(Cgroup& group);
   // Whether its memory limit has killed something.
   bool out_of_memory(const Cgroup& group) const;
 
-  void kill_all();  // and removes those that are empty
+  void kill_all();  // also removes those that are empty
   void remove();
 
  private:
@@ -85,7 +86,7 @@ class Cgroups {
   int dir_ = -1;
   uint8_t can_ = 0;
   size_t most_ = 0;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards what follows
   std::vector<std::unique_ptr<Cgroup>> pool_;
   size_t out_ = 0;  // given out
   uint64_t last_ = 0;

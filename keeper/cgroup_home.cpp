@@ -15,9 +15,9 @@ namespace muster::keeper {
 namespace {
 
 constexpr std::string_view kLeaf = "/muster-agent";
-constexpr int kMoves = 20;  // rounds; a process may fork while it is moved
+constexpr int kMoves = 20;  // rounds, because a process may fork while it is moved
 
-// systemd's mark of a cgroup that it leaves to others.
+// Whether systemd has marked the cgroup as delegated.
 bool is_delegated(const std::string& path) {
   char value = 0;
   for (const char* mark : {"trusted.delegate", "user.delegate"}) {
@@ -26,7 +26,7 @@ bool is_delegated(const std::string& path) {
   return false;
 }
 
-// The errno of the write, or 0.
+// Returns 0 or the errno.
 int write_file(const std::string& path, std::string_view text) {
   int fd = open(path.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) return errno;
@@ -58,7 +58,7 @@ bool systemd_manages() {
   return access("/run/systemd/system", F_OK) == 0;
 }
 
-// The cgroup itself has no limit of memory, CPU time or processes.
+// Whether the cgroup itself has no limit of memory, CPU time or processes.
 bool unlimited(const std::string& path) {
   for (const char* file : {"/memory.max", "/memory.high", "/cpu.max", "/pids.max"}) {
     std::vector<std::string> words = words_of(path + file);
@@ -67,7 +67,7 @@ bool unlimited(const std::string& path) {
   return true;
 }
 
-// Moves what is in the home into its leaf. Empty, or why something stays.
+// Moves the processes of the home into its leaf. Empty, or why one stays.
 std::string clear_out(const CgroupHome& home) {
   const std::string leaf = home.path + std::string(kLeaf);
   const std::vector<std::string> ours = {std::to_string(getpid()), std::to_string(getppid())};
@@ -75,7 +75,7 @@ std::string clear_out(const CgroupHome& home) {
     std::vector<std::string> pids = words_of(home.path + "/cgroup.procs");
     if (pids.empty()) return "";
     for (const std::string& pid : pids) {
-      // 0: a process that this PID namespace does not see.
+      // 0: a process outside our PID namespace.
       if (pid == "0" || (!home.delegated && !has(ours, pid)))
         return "other processes are in the cgroup " + home.path;
     }
@@ -110,7 +110,7 @@ std::vector<CgroupHome> cgroup_homes() {
   std::ifstream mounts("/proc/self/mountinfo"), membership("/proc/self/cgroup");
   std::string own = own_cgroup(mounts, membership);
   if (own.empty()) return {};
-  if (own.ends_with(kLeaf)) own = above(own);  // an earlier keeper made it
+  if (own.ends_with(kLeaf)) own = above(own);  // the leaf of an earlier keeper
   for (std::string path = own; path.size() > 1; path = above(path)) {
     if (is_delegated(path)) return {{path, true}};
   }

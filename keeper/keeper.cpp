@@ -2,14 +2,14 @@
 //
 //   muster-keeper WORK_DIR CLUSTER_ID
 //
-// Started by the agent, and outlives it. Keeps its lock, socket, spool and log in WORK_DIR/keeper;
-// leaves when it has had neither processes nor an agent for a minute, when the directory is gone,
-// or by SIGTERM while nothing runs. MUSTER_KEEPER_IDLE_MS changes the minute,
-// MUSTER_KEEPER_SEGMENT_BYTES the spool's segments. MUSTER_KEEPER_UMASK (octal) is the umask of
-// processes; without it they get ours. A process gets a cgroup when it has limits or its agent asks
-// for one; with MUSTER_KEEPER_CGROUP=on each does, with off none.
+// Started by the agent, and outlives it. Its lock, socket, spool and log are in WORK_DIR/keeper. It
+// exits when it has had neither processes nor an agent for a minute (MUSTER_KEEPER_IDLE_MS), when
+// the agent orders it, when the directory is gone, or on SIGTERM while nothing runs.
+// MUSTER_KEEPER_SEGMENT_BYTES sets the size of the spool's segments, MUSTER_KEEPER_UMASK (octal)
+// the umask of processes (default: ours). A process gets a cgroup if it has limits or its agent
+// asks for one; with MUSTER_KEEPER_CGROUP=on each process gets one, with off none.
 //
-// Always holds: never two on a work-dir (the lock).
+// Invariant: at most one keeper per work-dir (the lock).
 #include "keeper/adopted.hpp"
 #include "keeper/cgroup.hpp"
 #include "keeper/proc.hpp"
@@ -43,7 +43,8 @@ namespace {
 
 constexpr uint64_t kIdleMs = 60'000;
 constexpr uint64_t kSegmentBytes = 4u << 20;
-// A process has a pidfd and four descriptors of its cgroup; those are to take half at most.
+// A process in a cgroup takes five descriptors: its pidfd and four of the cgroup. Such processes
+// may use at most half of the limit.
 constexpr uint64_t kDescriptorsEach = 10;
 constexpr uint64_t kSegmentBytesMin = 64u << 10;
 
@@ -61,27 +62,29 @@ uint64_t number_of(const char* variable, uint64_t otherwise, int base = 10) {
   leave(what + ": " + std::strerror(errno), kExitFailed);
 }
 
-volatile std::sig_atomic_t told_to_end = 0;  // so often by SIGTERM
+volatile std::sig_atomic_t told_to_end = 0;  // number of SIGTERMs received
 
-// Processes begin with default dispositions: a handler ends with the exec, an ignored signal would
-// not.
+// Processes must start with default dispositions: exec resets handlers, but not ignored signals.
 void set_signals() {
-  // By system call, as the C library refuses for two that it uses itself; all zeros is SIG_DFL.
+  // A raw system call, because the C library refuses the two signals it uses itself. All zeros is
+  // SIG_DFL.
   constexpr char kDefault[64] = {};
   for (int signal = 1; signal < NSIG; ++signal) {
     syscall(SYS_rt_sigaction, signal, kDefault, nullptr, NSIG / 8);
   }
   for (int signal : {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGXFSZ}) std::signal(signal, [](int) {});
   std::signal(SIGTERM, [](int) { told_to_end = told_to_end + 1; });
-  // Ends are heard of by descriptor. A signal for each would break off what the main thread sleeps
-  // in: one that the thread which started the process blocks is not ignored but goes to another.
+  // Ends are noticed through pidfds, so SIGCHLD is only a disturbance. The kernel does not discard
+  // one that the worker which started the process blocks; unless we block it too, it interrupts the
+  // main thread's sleep.
   sigset_t ends;
   sigemptyset(&ends);
   sigaddset(&ends, SIGCHLD);
   sigprocmask(SIG_SETMASK, &ends, nullptr);
 }
 
-// Raises our own limit of descriptors, one a process; returns what processes get.
+// Raises our descriptor limit, as each process takes some; returns the original, which processes
+// get.
 rlimit raise_descriptors() {
   rlimit limit{};
   getrlimit(RLIMIT_NOFILE, &limit);
@@ -92,11 +95,11 @@ rlimit raise_descriptors() {
 }
 
 int listen_at(int dir_fd) {
-  unlinkat(dir_fd, "socket", 0);  // of a keeper that died: we have the lock
+  unlinkat(dir_fd, "socket", 0);  // left by a keeper that died: we have the lock
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  // The directory's own path may be longer than an address.
+  // The directory's own path may be too long for an address.
   std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/socket", dir_fd);
   if (fd < 0 || bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) < 0 ||
       listen(fd, 16) < 0) {
@@ -105,8 +108,8 @@ int listen_at(int dir_fd) {
   return fd;
 }
 
-// Puts our number into the lock file; returns that of a keeper of this boot that died, or 0. What
-// it started is found by this even if its spool is damaged.
+// Writes our number to the lock file. Returns that of a keeper of this boot that died, or 0: it
+// identifies what that keeper started even if the spool is damaged.
 uint64_t swap_number(int lock_fd, uint64_t keeper) {
   char text[128] = {};
   std::string boot = boot_id();
@@ -122,7 +125,8 @@ uint64_t swap_number(int lock_fd, uint64_t keeper) {
   return before;
 }
 
-// What the keepers before us did not see end is killed: nobody is its parent any more.
+// Kills what is left of processes whose end no earlier keeper recorded: they have lost their
+// parent.
 void end_lost(uint64_t keeper_before, const std::vector<Record>& records) {
   std::vector<uint64_t> keepers;
   std::vector<Leader> leaders;
@@ -153,7 +157,7 @@ void end_lost(uint64_t keeper_before, const std::vector<Record>& records) {
   int dir_fd = openat(work_fd, "keeper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (dir_fd < 0) fail(work_dir);
   close(work_fd);
-  if (chdir("/") < 0) fail("/");  // pins no file system
+  if (chdir("/") < 0) fail("/");  // keep no file system busy
   int lock_fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (lock_fd < 0) fail("lock");
   if (flock(lock_fd, LOCK_EX | LOCK_NB) < 0) _exit(kExitLocked);
@@ -194,8 +198,8 @@ void end_lost(uint64_t keeper_before, const std::vector<Record>& records) {
     cgroups->remove();
   }
   unlinkat(dir_fd, "socket", 0);
-  if (ftruncate(lock_fd, 0) < 0) std::perror("muster-keeper: lock");  // nothing is left of us
-  _exit(0);  // with all that is here: the workers wait for ever
+  if (ftruncate(lock_fd, 0) < 0) std::perror("muster-keeper: lock");  // an orderly exit
+  _exit(0);  // without destructors: the workers wait forever
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ constexpr size_t kSparesMax = 1024;
 
 }  // namespace
 
-// Under the lock: a spare taken may be given up again, and no other thread may see it gone.
+// Call it with the lock held, so that no other thread tries a spare that is already renamed.
 bool Outputs::take_spare_for(const std::string& path) {
   while (!spares_.empty()) {
     auto spare = spares_.begin();
@@ -21,9 +21,9 @@ bool Outputs::take_spare_for(const std::string& path) {
       spares_.erase(spare);
       return true;
     }
-    if (errno != ENOENT) return false;  // there is one, or it cannot be done between these two
-    if (access(spare->c_str(), F_OK) == 0) return false;  // it is the path's directory that lacks
-    spares_.erase(spare);                                 // somebody removed it
+    if (errno != ENOENT) return false;  // `path` exists, or this rename is not possible
+    if (access(spare->c_str(), F_OK) == 0) return false;  // the directory of `path` is missing
+    spares_.erase(spare);                                 // the spare was removed
   }
   return false;
 }

@@ -1,12 +1,11 @@
 // Outputs: the files that processes write to.
 //
-// A file that stayed empty is not removed and another one made, but renamed to be the next
-// process's: making and removing files is the dearest part of starting a short process, the more so
-// as a file system may not use a file's number again for minutes and looks for another one among
-// all of those (docs/decisions/0009-empty-logs-used-again.md).
+// A file that stayed empty is renamed for the next process: creating and removing files is the most
+// expensive part of starting a short process, more so because a file system may not reuse an inode
+// number for minutes and has to search past all of those
+// (docs/decisions/0009-empty-logs-used-again.md).
 //
-// Always holds: a file is spare only while nobody has it open by us, and it is empty; what is at a
-// path already is never replaced.
+// Invariants: a spare file is empty and no process uses it; an existing file is never replaced.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +18,11 @@ namespace muster::keeper {
 
 class Outputs {
  public:
-  // Opens `path` to append to, made 0600 when it is not there. -1: errno tells. Any thread.
+  // Opens `path` for appending, creating it with mode 0600. -1: see errno. Any thread.
   int open(const std::string& path);
-  // The process that wrote to `path` is gone, with all that it left.
+  // The process that wrote to `path` is gone, with all its descendants.
   void close(const std::string& path);
-  // Removes spare files if no file was opened since the last call: nobody seems to need them.
+  // Removes spare files if no file was opened since the last call.
   void trim();
   // Removes all spare files.
   void remove_spares();
@@ -32,7 +31,7 @@ class Outputs {
   bool take_spare_for(const std::string& path);
   void remove_spares_locked();
 
-  std::mutex mutex_;  // of all
+  std::mutex mutex_;  // guards all members
   std::unordered_map<std::string, size_t> users_;
   std::unordered_set<std::string> spares_;
   bool opened_ = false;  // since the last trim

@@ -17,7 +17,7 @@ namespace muster::keeper {
 namespace {
 
 constexpr size_t kEnvironMax =
-    1u << 20;  // the token is first, unless a shell has sorted its environment
+    1u << 20;  // the token comes first, unless a shell has sorted its environment
 
 std::string read_file(const char* path, size_t max) {
   std::string bytes;
@@ -44,7 +44,7 @@ bool read_stat(int pid, ProcStat& stat) {
   char path[32];
   std::snprintf(path, sizeof path, "/proc/%d/stat", pid);
   std::string line = read_file(path, 4096);
-  size_t name_end = line.rfind(')');  // the name itself may hold spaces and brackets
+  size_t name_end = line.rfind(')');  // the name may contain spaces and parentheses
   if (name_end == std::string::npos) return false;
   unsigned long long ticks = 0;
   int fields =
@@ -104,7 +104,7 @@ std::vector<int> adopted_pids() {
 void kill_process(int pid, uint64_t start_ticks) {
   int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   if (fd < 0) return;
-  ProcStat stat;  // read after the open: now the descriptor cannot become another's
+  ProcStat stat;  // read after the open, so that a match proves whose descriptor it is
   if (read_stat(pid, stat) && stat.start_ticks == start_ticks) {
     syscall(SYS_pidfd_send_signal, fd, SIGKILL, nullptr, 0);
   }

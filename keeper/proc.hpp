@@ -1,12 +1,11 @@
-// Proc: what /proc tells of a process.
+// Proc: facts about processes from /proc.
 //
 // Every process the keeper starts has MUSTER_PROCESS=<keeper>-<entry> first in its environment: the
-// keeper's own random number and the process's entry in the spool, in hex. What it forks inherits
-// it, through setsid too, so what has escaped a session is still told apart, for each of several
-// processes of a pod.
+// keeper's own random number and the process's entry in the spool, in hex. Its descendants inherit
+// that, even through setsid, so one that has left its session can still be attributed, also among
+// several processes of a pod.
 //
-// Always holds: a pid alone identifies nothing; it goes together with the start time (clock ticks
-// since boot).
+// A pid alone identifies nothing; it takes the start time too (clock ticks since boot).
 #pragma once
 
 #include <cstdint>
@@ -23,19 +22,19 @@ struct ProcStat {
   uint64_t start_ticks = 0;
 };
 
-// Whose process is it? keeper 0: nobody's of ours.
+// Whose process it is. keeper 0: not one of ours.
 struct Token {
   uint64_t keeper = 0, entry = 0;
   std::string text() const;  // "MUSTER_PROCESS=…"
 };
 
-bool read_stat(int pid, ProcStat& stat);  // false: there is no such process
-// False: there is nothing to read. So it is in the middle of an exec, too: ask again.
+bool read_stat(int pid, ProcStat& stat);  // false: no such process
+// False: its environment is empty or unreadable, which it also is during an exec: try again.
 bool read_token(int pid, Token& token);
 std::vector<int> all_pids();
-// The children of this process's main thread: what was adopted. Workers start all others.
+// The children of our main thread, which are adopted ones: workers start all others.
 std::vector<int> adopted_pids();
-// SIGKILL, if pid still is the process that started then.
+// Sends SIGKILL if pid is still the process that started then.
 void kill_process(int pid, uint64_t start_ticks);
 std::string boot_id();
 uint64_t random_number();  // never 0

@@ -1,17 +1,16 @@
-// Protocol: what agent and keeper say to each other on work_dir/keeper/socket.
+// Protocol: the messages between agent and keeper on work_dir/keeper/socket.
 //
 //   frame   := length:u32 type:u8 payload        length counts type and payload
 //   agent   := hello (spawn | kill | forget | end_all | ping)*
 //   keeper  := refused | welcome (living | ended)* inventory_done (started | ended | pong)*
 //
-// One record a frame; lists are what arrives together. Times cross as ages in milliseconds, save
-// for not_after, an instant of CLOCK_BOOTTIME, which is one for all processes of a machine: an age
-// would grow stale in the socket of a process that is frozen. Numbers and texts are those of
-// bytes.hpp.
+// One record per frame. Times are sent as ages in milliseconds, except not_after: an age would grow
+// stale in the socket of a frozen process, so it is an instant of CLOCK_BOOTTIME, which all
+// processes of a machine share. bytes.hpp encodes numbers and texts.
 //
-// Always holds: the keeper outlives agents of other versions, so a new version only adds types, or
+// Invariant: the keeper works with agents of other versions, so a new version only adds types, or
 // fields at the end of a payload; a reader ignores what follows the fields it knows. The client
-// speaks kVersion and the one before.
+// says hello with kVersion and, while it is refused, with each version before it.
 #pragma once
 
 #include "keeper/bytes.hpp"
@@ -24,21 +23,21 @@
 
 namespace muster::keeper {
 
-constexpr uint32_t kVersion = 3;        // spoken by this keeper
-constexpr uint32_t kOldestVersion = 1;  // still understood
+constexpr uint32_t kVersion = 3;        // newest version spoken
+constexpr uint32_t kOldestVersion = 1;  // oldest version accepted
 constexpr uint32_t kSpoolVersion = 1;   // of the spool's segments (spool.hpp)
 constexpr uint32_t kFrameMax = 64u << 20;
 constexpr size_t kFrameHead = 4;
 
-// How the keeper's process ended, told to the one who started it.
-// What a keeper can do on its machine, in its welcome.
+// What a keeper can do on its machine; bits in its welcome.
 constexpr uint8_t kCanCgroup = 1;
 constexpr uint8_t kCanLimitMemory = 2;
 constexpr uint8_t kCanLimitCpu = 4;
 
+// The keeper's exit codes.
 constexpr int kExitDamaged = 3;  // the spool is damaged beyond a torn tail
 constexpr int kExitLocked = 4;   // another keeper has this work-dir
-constexpr int kExitFailed = 5;   // the directory, socket or spool cannot be had; the log says why
+constexpr int kExitFailed = 5;   // no access to the directory, socket or spool; the log says why
 
 enum class Type : uint8_t {
   hello = 1,       // version:u32 cluster_id:text
@@ -50,7 +49,7 @@ enum class Type : uint8_t {
   end_all,         // -
   ping,            // - (since version 3)
   welcome = 64,    // version:u32 can:u8 (since version 2)
-                   // no_limits:text (why can lacks one; may be absent)
+                   // no_limits:text (why `can` lacks a limit; may be absent)
   refused,         // why:text
   living,          // key pid:i32 age_ms:i64 killing:u8 note:text
   inventory_done,  // -
@@ -80,8 +79,8 @@ struct Key {
   }
 };
 
-// The end of a process. `start_told`: a started frame (or a living one) went before it on this
-// connection.
+// The end of a process. `start_told`: this connection has already carried its start (a started or
+// living frame, or an earlier end).
 struct Ended {
   Key key;
   uint64_t entry = 0;
@@ -90,8 +89,8 @@ struct Ended {
   int64_t start_age_ms = 0, end_age_ms = 0;
   std::string_view error, note;
   bool out_of_memory = false;  // since version 2
-  // Since version 3: it was not started, will not be, and nothing is kept of it: there is no entry
-  // to forget, and it may be ordered again. To an earlier agent it is lost.
+  // Since version 3: it was not started and won't be. The keeper has forgotten it, so there is no
+  // entry to forget, and it may be ordered again. For earlier agents, `lost` is set too.
   bool unstarted = false;
 
   void write(Writer& out) const {
@@ -119,7 +118,7 @@ struct Ended {
   }
 };
 
-// One frame being written at the end of `out`; its length is filled in when it goes out of scope.
+// A frame being appended to `out`; the destructor fills in its length.
 class Frame : public Writer {
  public:
   Frame(std::string& out, Type type) : Writer(out), bytes_(out), start_(out.size()) {
@@ -141,7 +140,7 @@ class Frame : public Writer {
 class FrameBuffer {
  public:
   void append(const char* bytes, size_t size) { bytes_.append(bytes, size); }
-  // False: no whole frame is there. The payload is valid until the next call of any method.
+  // False: no complete frame yet. The payload is valid until the next call of any method.
   bool next(Type& type, std::string_view& payload) {
     uint32_t length = 0;
     if (bytes_.size() - done_ >= kFrameHead)
@@ -158,7 +157,7 @@ class FrameBuffer {
     done_ += kFrameHead + length;
     return true;
   }
-  bool broken() const { return broken_; }  // no frame could look like this
+  bool broken() const { return broken_; }  // the bytes are not a valid frame
 
  private:
   std::string bytes_;

@@ -33,15 +33,15 @@ struct ChildPlan {
   const rlimit* limit = nullptr;
   int64_t not_after_ms = 0;  // boot time; 0: none
   mode_t mask = 0;
-  // What failed, written by the child into our memory; null: it runs.
+  // What failed, written by the child into our memory; null: it has started.
   const char* volatile failed = nullptr;
   volatile int error = 0;
 };
 
 constexpr char kLate[] = "late";
 
-// The child, between clone and exec, in our memory while our thread is suspended: system calls
-// only.
+// The child between clone and exec. It runs in our memory while our thread is suspended, so system
+// calls only.
 __attribute__((no_sanitize("address", "undefined", "thread"))) int child_main(void* argument) {
   auto* plan = static_cast<ChildPlan*>(argument);
   auto fail = [plan](const char* what) {
@@ -49,8 +49,7 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int child_main(vo
     plan->failed = what;
     _exit(127);
   };
-  // Joining may be refused (the memory is full): then session and environment tell it apart, like
-  // elsewhere.
+  // Joining may fail (out of memory); then session and environment identify it, as without cgroups.
   if (plan->cgroup >= 0 && write(plan->cgroup, "0", 1) < 0) errno = 0;
   setsid();
   setrlimit(RLIMIT_NOFILE, plan->limit);
@@ -59,8 +58,8 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int child_main(vo
   if (chdir(plan->cwd) < 0) fail("cwd");
   sigset_t none;
   sigemptyset(&none);
-  sigprocmask(SIG_SETMASK, &none, nullptr);  // handlers end with the exec, and none is SIG_IGN
-  // Last of all: everything before may have waited for a disk, or for us to be thawed.
+  sigprocmask(SIG_SETMASK, &none, nullptr);  // exec resets handlers, and none is SIG_IGN
+  // Last, because anything before may have waited for a disk, or been frozen.
   if (plan->not_after_ms != 0) {
     timespec now{};
     syscall(SYS_clock_gettime, CLOCK_BOOTTIME, &now);
@@ -71,17 +70,16 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int child_main(vo
   return 127;
 }
 
-// TSan takes clone() for a fork, and since the child shares our memory it then forgets of our
-// locks.
+// TSan treats clone() as a fork and, as the child shares our memory, loses track of our locks.
 #if defined(__SANITIZE_THREAD__) && defined(__x86_64__)
 constexpr bool kOwnClone = true;
 #else
 constexpr bool kOwnClone = false;
 #endif
 
-// Starts `entry`, which does not return, in a cgroup (-1: in ours). To be born in it costs less
-// than to join it, which stops all forks of the machine for a moment; the C library has no call for
-// it. -1: it can't be had.
+// Starts `entry`, which does not return, in a cgroup (-1: in ours). That costs less than joining
+// later, which blocks all forks of the machine for a moment; the C library has no call for it. -1:
+// not possible.
 int clone_into(int cgroup_dir, int (*entry)(void*), void* argument, char* stack, int* pidfd) {
 #if defined(__x86_64__)
   struct {  // clone_args, version 2
@@ -122,8 +120,8 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int child_that_en
   _exit(0);
 }
 
-// A kernel may take what is born in another cgroup for something that an earlier cgroup.kill of
-// ours had meant, and end it at once (seen on Linux 6.18.44).
+// Whether a process started in another cgroup survives: a kernel may apply an earlier cgroup.kill
+// of ours to it and end it at once (seen on Linux 6.18.44).
 bool born_alive(Cgroups& cgroups) {
   auto group = cgroups.take({});
   if (group == nullptr) return false;
@@ -146,7 +144,7 @@ bool executable(const std::string& path, int& error) {
   struct stat info {};
   if (stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
     if (access(path.c_str(), X_OK) == 0) return true;
-    error = EACCES;  // told only if no later directory has one
+    error = EACCES;  // reported only if no later directory has it
   }
   return false;
 }
@@ -250,7 +248,7 @@ Spawned Spawner::spawn(const SpawnJob& job, char* stack) {
     if (!variable.starts_with(kTokenName)) envp.push_back(const_cast<char*>(variable.data()));
   }
   bool contained = cgroups_for_all_;
-  Limits limits;  // from an agent of version 1 there are none
+  Limits limits;  // none from an agent of version 1
   int64_t not_after_ms = 0;
   if (!in.rest().empty()) {
     limits.memory_bytes = in.num<uint64_t>();
@@ -273,7 +271,7 @@ Spawned Spawner::spawn(const SpawnJob& job, char* stack) {
   }
   auto unopenable = [&](std::string_view what) {
     auto failed = refused(errno, "open " + std::string(what));
-    failed.exit_code = 126;  // what was asked for exists, we cannot give it its output
+    failed.exit_code = 126;  // never 127, which would mean that the program was not found
     return failed;
   };
   auto open_output = [&](std::string_view path, Fd& output) {

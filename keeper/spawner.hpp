@@ -1,12 +1,12 @@
 // Spawner: the threads that start processes.
 //
-// A thread that starts a process is suspended until the exec, so there are as many as cores, and
-// the main thread, which must hear of ends meanwhile, is none of them. The child shares our memory
-// until its exec (vfork's way: the price does not grow with our size), on a small stack of its own.
+// A thread that starts a process is suspended until the exec, so there is a worker per core, and
+// the main thread, which must notice ends meanwhile, starts none. Until its exec the child shares
+// our memory, like vfork (so the cost does not grow with our size), on a small stack of its own.
 //
-// Always holds: workers live as long as the keeper, for a process's parent is the thread that
-// started it; nothing is executed at or after the order's not_after. The child itself looks at the
-// clock, and only its exec comes after that.
+// Invariants: workers live as long as the keeper, because a process's parent is the thread that
+// started it; nothing is executed at or after the order's not_after, which the child itself checks
+// right before its exec.
 #pragma once
 
 #include "keeper/cgroup.hpp"
@@ -35,21 +35,21 @@ struct Spawned {
   int pid = 0;  // 0: it could not be started
   int pidfd = -1;
   uint64_t start_ns = 0;
-  bool late = false;  // it could not because of its not_after
-  int exit_code = 0;  // when it could not
+  bool late = false;  // not started because its not_after had passed
+  int exit_code = 0;  // to report if not started
   std::string error;
-  std::unique_ptr<Cgroup> cgroup{};    // null: it has none
+  std::unique_ptr<Cgroup> cgroup{};    // null: none
   std::vector<std::string> outputs{};  // opened for it
 };
 
 class Spawner {
  public:
-  // `cgroups` may be null; `for_all`: also for those who don't ask for one. `limit`: the
-  // RLIMIT_NOFILE that processes get.
+  // `cgroups` may be null. `for_all`: each process gets one, also if its order does not ask.
+  // `limit`, `mask`: the RLIMIT_NOFILE and umask that processes get.
   Spawner(Outputs& outputs, Cgroups* cgroups, bool for_all, rlimit limit, mode_t mask);
   void submit(std::vector<SpawnJob> jobs);
   std::vector<Spawned> take();
-  int event_fd() const { return event_fd_; }  // readable when take() has something
+  int event_fd() const { return event_fd_; }  // readable if take() has something
 
  private:
   void work();
@@ -58,12 +58,12 @@ class Spawner {
   Outputs& outputs_;
   Cgroups* const cgroups_;
   const bool cgroups_for_all_;
-  const bool born_in_cgroup_;  // else a process joins its cgroup
+  const bool born_in_cgroup_;  // else a process joins its cgroup after the clone
   const rlimit limit_;
   const mode_t mask_;
   const int null_fd_;
   const int event_fd_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards what follows
   std::condition_variable wake_;
   std::deque<SpawnJob> jobs_;
   std::vector<Spawned> done_;

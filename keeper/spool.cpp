@@ -19,11 +19,11 @@ namespace {
 
 constexpr uint32_t kMark = 0x5053554d;  // "MUSP"
 constexpr size_t kEntryHead = 13;       // mark, length, crc, type
-constexpr size_t kHeaderRoom = 1024;    // of a segment; more than its header takes
+constexpr size_t kHeaderRoom = 1024;    // more than a segment's header takes
 constexpr size_t kErrorMax = 400;
 constexpr size_t kEndRoom = 640;  // a start and an end with the longest error
 constexpr auto kSyncGather = std::chrono::milliseconds(300);
-constexpr uint64_t kSyncMaxNs = 5'000'000'000;  // a disk that takes longer hangs
+constexpr uint64_t kSyncMaxNs = 5'000'000'000;  // a longer sync counts as hung
 
 enum class Kind : uint8_t { header = 1, intent, started, ended, forgot };
 
@@ -37,7 +37,7 @@ std::string entry_of(Kind kind, std::string_view payload) {
   return entry;
 }
 
-// The entry at the beginning of `bytes`; size 0: there is no valid one.
+// The entry at the start of `bytes`; size 0: no valid one.
 struct Entry {
   size_t size = 0;  // with its padding
   Kind kind{};
@@ -113,7 +113,7 @@ Spool::Found Spool::open(int dir_fd, std::string cluster) {
   closedir(list);
   std::sort(numbers.begin(), numbers.end());
   if (!numbers.empty()) next_segment_ = numbers.back() + 1;
-  while (!numbers.empty()) {  // spares, still all zeros, and a header that was torn
+  while (!numbers.empty()) {  // remove unused spares (all zeros) and segments with a torn header
     std::string name = segment_name(numbers.back());
     int fd = openat(dir_, name.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return failed(name);
@@ -147,7 +147,7 @@ Spool::Found Spool::open(int dir_fd, std::string cluster) {
   return found;
 }
 
-// Empty, or what is wrong with it.
+// Returns what is wrong with the segment, or empty.
 std::string Spool::read_segment(uint64_t number, bool last,
                                 std::unordered_map<uint64_t, Record>& records) {
   std::string name = segment_name(number);
@@ -209,7 +209,7 @@ std::string Spool::read_segment(uint64_t number, bool last,
         record.out_of_memory = !in.rest().empty() && in.num<uint8_t>() != 0;
       }
       if (!this_boot)
-        record.start_ns = record.end_ns = 0;  // before this boot: as old as can be said
+        record.start_ns = record.end_ns = 0;  // before this boot: the greatest possible age
     }
     if (!in.ok()) return damaged(at);
   }
@@ -217,8 +217,8 @@ std::string Spool::read_segment(uint64_t number, bool last,
   if (!last) return damaged(at);
   bool zeros = std::all_of(bytes.begin() + static_cast<ptrdiff_t>(at), bytes.end(),
                            [](char byte) { return byte == 0; });
-  // After a power loss pages that were not synced may be missing in any order; what ran then is
-  // gone with its machine. Without one, a valid entry behind an invalid one is no torn tail.
+  // A power loss may drop unsynced pages in any order, and no process has survived it. Otherwise a
+  // valid entry after an invalid one is not a torn tail.
   if (!zeros && (this_boot || at == 0) && any_entry(bytes, at + 8)) return damaged(at);
   if (ftruncate(fd, static_cast<off_t>(at)) < 0)
     return "spool: " + name + ": " + std::strerror(errno);
@@ -250,7 +250,7 @@ bool Spool::make_spares(size_t count) {
     if (fd < 0) return false;
     auto file = std::make_shared<File>(fd);
     auto size = static_cast<off_t>(segment_bytes_);
-    // A filesystem that cannot allocate ahead gets no promise about a full disk.
+    // A file system that cannot allocate ahead gets no guarantee for a full disk.
     if (fallocate(fd, 0, 0, size) < 0 && (errno != EOPNOTSUPP || ftruncate(fd, size) < 0)) {
       int error = errno;
       unlinkat(dir_, name.c_str(), 0);
@@ -263,7 +263,7 @@ bool Spool::make_spares(size_t count) {
 }
 
 void Spool::begin_segment() {
-  // Cut before the next one has a header: only the last segment may end in zeros.
+  // Cut the old one before the new one has a header: only the last may end in zeros.
   if (file_ != nullptr && ftruncate(file_->fd, static_cast<off_t>(offset_)) < 0) {
     std::perror("muster-keeper: spool: ftruncate");
   }
@@ -276,8 +276,8 @@ void Spool::begin_segment() {
   pending_ = entry_of(Kind::header, header);
 }
 
-// Appends to what will be written, in a new segment if this one is full. Without a spare, or when
-// the disk does not take what is pending, the segment grows beyond its size instead.
+// Appends to pending_, in a new segment if this one is full. Without a spare, or if pending_ cannot
+// be written, the segment grows beyond its size instead.
 void Spool::put(std::string_view entry) {
   bool full = offset_ + pending_.size() + entry.size() > segment_bytes_;
   if (full && !spares_.empty() && flush()) begin_segment();
@@ -363,7 +363,7 @@ void Spool::set_cluster(const std::string& cluster) {
 }
 
 void Spool::drop_old() {
-  may_drop_ = false;  // flush() comes by here
+  may_drop_ = false;  // flush() would call this again
   while (segments_.size() > 1) {
     uint64_t number = segments_.front().number;
     if (segments_.front().live_bytes > 0) {
@@ -377,7 +377,7 @@ void Spool::drop_old() {
       }
       segments_.front().live_bytes = 0;
       if (!flush()) break;
-      sync();  // ends that were durable stay so
+      sync();  // durable ends must stay durable
     }
     unlinkat(dir_, segment_name(number).c_str(), 0);
     segments_.pop_front();
@@ -404,10 +404,10 @@ bool Spool::flush() {
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) {
       int error = n < 0 ? errno : ENOSPC;
-      if (error != write_error_)  // else it was said
+      if (error != write_error_)  // else logged already
         std::fprintf(stderr, "muster-keeper: spool: write: %s\n", std::strerror(error));
       write_error_ = error;
-      return false;  // all of it is written again, at the same place
+      return false;  // the next flush() writes all of it again, at the same offset
     }
     done += static_cast<size_t>(n);
   }
@@ -415,7 +415,7 @@ bool Spool::flush() {
   write_error_ = 0;
   offset_ += done;
   pending_.clear();
-  bool first = false;  // else the thread that syncs gathers already
+  bool first = false;  // else the sync thread is awake already
   {
     std::lock_guard lock(mutex_);
     first = dirty_.empty();
@@ -452,7 +452,7 @@ void Spool::run_sync() {
   std::unique_lock lock(mutex_);
   while (!done_) {
     dirty_or_done_.wait(lock, [this] { return done_ || !dirty_.empty(); });
-    dirty_or_done_.wait_for(lock, kSyncGather, [this] { return done_; });  // gather some more
+    dirty_or_done_.wait_for(lock, kSyncGather, [this] { return done_; });  // gather more
     auto files = std::move(dirty_);
     dirty_.clear();
     lock.unlock();

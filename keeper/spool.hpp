@@ -1,27 +1,27 @@
-// Spool: what the keeper remembers of its processes, should it die.
+// Spool: the record of the keeper's processes that survives its death.
 //
-//   work_dir/keeper/spool/<number, 16 hex digits>.seg, numbers rise
-//   segment := header entry* zeros               zeros only in the last one; older ones are cut to
-//   their size entry   := mark:u32 length:u32 crc:u32 type:u8 payload          padded with zeros to
-//   8 bytes
+//   work_dir/keeper/spool/<number, 16 hex digits>.seg, numbers increase
+//   segment := header entry* zeros              zeros only in the last one; older ones are cut
+//   entry   := mark:u32 length:u32 crc:u32 type:u8 payload         padded with zeros to 8 bytes
 //              length counts type and payload, the crc covers both
 //   header  := an entry: version:u32 boot:text cluster:text keeper:u64
-//   intent  := entry:u64 key time:u64 keeper:u64 note:text          before the process is started
+//   intent  := entry:u64 key time:u64 keeper:u64 note:text         before the process is started
 //   started := entry:u64 pid:i32 start_ticks:u64 time:u64
 //   ended   := entry:u64 pid:i32 exit:i32 signal:i32 lost:u8 started:u64 ended:u64 error:text
-//   oom:u8 forgot  := entry:u64*                                           need not reach the disk
+//              oom:u8
+//   forgot  := entry:u64*                                          need not reach the disk
 //
-// Times are CLOCK_BOOTTIME nanoseconds. Entries go to the file in one write() a turn of the
-// keeper's loop, which survives the death of the keeper; a thread of its own syncs what was written
-// a few times a second, which survives that of the machine.
+// Times are CLOCK_BOOTTIME nanoseconds. Each turn of the keeper's loop appends its entries in one
+// write before it does anything that depends on them, so they survive the death of the keeper. A
+// thread syncs them a few times a second; from then on they survive that of the machine, too.
 //
-// Segments are allocated ahead: a start is refused while the spares could not take the ends of all
-// that run, so a full disk refuses starts and loses no end. What the disk does not take stays in
-// memory and is written again, at the same place, until it does; trouble() says why. Only the
-// oldest segment is ever dropped; what is alive in it is written again at the front. So the entries
-// after an intent are always there when the intent is.
+// Segments are allocated ahead: a start is refused unless the spares can take the ends of all
+// running processes, so a full disk refuses starts and loses no end. What the disk rejects stays in
+// memory and is retried at the same offset; trouble() says why. Only the oldest segment is ever
+// dropped, after its live entries were written again to the newest. So whenever an intent is there,
+// so are the entries that follow it.
 //
-// Always holds: one keeper writes (the lock); each keeper begins a segment of its own.
+// Invariants: only one keeper writes (the lock); each keeper begins a segment of its own.
 #pragma once
 
 #include "keeper/protocol.hpp"
@@ -39,7 +39,7 @@
 
 namespace muster::keeper {
 
-// What is remembered of one process, from its intent until it is forgotten.
+// What the spool holds of one process, from its intent until it is forgotten.
 struct Record {
   Key key;
   uint64_t entry = 0;
@@ -59,35 +59,36 @@ class Spool {
   enum class Opened { fine, damaged, failed };
   struct Found {
     Opened opened = Opened::fine;
-    std::string why;              // when not fine
-    std::vector<Record> records;  // neither forgotten nor dropped; when damaged, what could be read
+    std::string why;              // if not fine
+    std::vector<Record> records;  // those not forgotten; if damaged, what could be read
   };
 
   Spool(std::string boot, uint64_t keeper, size_t segment_bytes);
   ~Spool();
 
-  // Reads what is there and begins a segment. Each record is handed in again by adopt(); after
-  // adopted_all() what is old may be dropped.
+  // Reads the segments and begins a new one. Call adopt() for each record, then adopted_all(), from
+  // when on old segments may be dropped.
   Found open(int dir_fd, std::string cluster);
   void adopt(Record& record);
   void adopted_all() { may_drop_ = true; }
 
   size_t note_max() const { return segment_bytes_ / 2; }
-  // The record's address must stay until forget(). Empty, or why there is no room for it now.
+  // The record must keep its address until forget() or withdraw(). Empty, or why there is no room
+  // for it now.
   std::string intend(Record& record);
   void started(const Record& record);
   void ended(Record& record);
-  // It was not started, and nothing is to be remembered of it.
+  // Drops the intent of a process that was not started.
   void withdraw(const Record& record);
   void forget(const Record& record);
   void set_cluster(const std::string& cluster);
 
-  // Writes all of the above. False: the disk does not take it now; nothing that depends on it may
-  // be done yet.
+  // Writes all of the above. False: the write failed, so nothing that depends on it may be done
+  // yet.
   bool flush();
   void sync();  // waits for the disk
 
-  // Why the disk does not take what is noted; empty: it does. Looks for room again if that lacked.
+  // Why entries do not reach the disk; empty: they do. Tries again to allocate if room was missing.
   std::string trouble();
 
  private:
@@ -100,7 +101,7 @@ class Spool {
   };
   struct Segment {
     uint64_t number = 0;
-    size_t live_bytes = 0;  // of the intents in it whose process is not forgotten
+    size_t live_bytes = 0;  // of its intents whose process is not forgotten
   };
 
   std::string read_segment(uint64_t number, bool last,
@@ -120,10 +121,10 @@ class Spool {
   const size_t segment_bytes_;
   std::string cluster_;
   int dir_ = -1;
-  std::shared_ptr<File> file_;    // the segment that is written
-  size_t offset_ = 0;             // what it holds on disk
-  std::string pending_;           // what follows
-  std::deque<Segment> segments_;  // oldest first; the last one is written
+  std::shared_ptr<File> file_;    // the newest segment, which is being written
+  size_t offset_ = 0;             // the bytes written to it
+  std::string pending_;           // to be written next
+  std::deque<Segment> segments_;  // oldest first
   std::deque<std::pair<uint64_t, std::shared_ptr<File>>> spares_;
   uint64_t next_segment_ = 1;
   uint64_t next_entry_ = 0;
@@ -132,13 +133,13 @@ class Spool {
   std::unordered_map<uint64_t, Record*> live_;
   std::vector<uint64_t> forgotten_;
   bool may_drop_ = false;
-  int write_error_ = 0;  // of the last flush; 0: it was written
-  int room_error_ = 0;   // of the last intend(): there was no room for spares
+  int write_error_ = 0;  // of the last flush(); 0: it succeeded
+  int room_error_ = 0;   // of the last intend(), if it could not allocate spares
   size_t room_wanted_ = 0;
   std::atomic<int> sync_error_ = 0;          // of the last sync
   std::atomic<uint64_t> sync_since_ns_ = 0;  // boot time; 0: none is under way
 
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards what follows
   std::condition_variable dirty_or_done_;
   std::vector<std::shared_ptr<File>> dirty_;
   bool done_ = false;

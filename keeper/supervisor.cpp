@@ -18,12 +18,12 @@ namespace {
 
 constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kGatherNs = 2 * kNsPerMs;  // between two turns
-constexpr size_t kGatherFrom = 16;            // processes that live
+constexpr size_t kGatherFrom = 16;            // living processes
 constexpr uint64_t kCheckNs = 500 * kNsPerMs;
-// A start is noted and told after this; what ends sooner has its start in its end, which saves it
-// two records.
+// A start is recorded and reported after this time. The end of a shorter process carries its start,
+// which saves a spool entry and a frame.
 constexpr uint64_t kFreshNs = 5 * kNsPerMs;
-constexpr int kQuickLooks = 100;  // each millisecond, then each ten
+constexpr int kQuickLooks = 100;  // one every millisecond, then one every ten
 constexpr uint64_t kFarewellNs = 500 * kNsPerMs;
 
 constexpr uint64_t kListenEvent = ~uint64_t{0};
@@ -108,8 +108,8 @@ void Supervisor::run() {
   outputs_.remove_spares();
 }
 
-// Ends, starts and orders then come several at a time, which saves us, the agent and the spool the
-// switch that each of them would be. What comes after a pause is seen at once.
+// Under load, spaces turns out so that ends, starts and orders arrive in batches, which saves us
+// and the agent context switches, and the spool writes. After a pause there is no delay.
 void Supervisor::gather() {
   uint64_t until = now_ns_ + kGatherNs;
   if (living_ < kGatherFrom || boot_ns() >= until) return;
@@ -165,16 +165,16 @@ void Supervisor::on_spawned(Spawned spawned) {
 
 void Supervisor::on_exit(Process& process) {
   if (process.state != State::running) return;
-  // Before it is reaped, while its number is certainly its own. Who forks now is killed before the
-  // fork is done. What is left in its cgroup is killed when it is looked for.
+  // Kill the group before reaping, while its pid cannot be reused. A member that is forking dies
+  // before the fork completes. look_for_leftovers() kills what is left in the cgroup.
   ::kill(-process.pid, SIGKILL);
   siginfo_t info{};
   if (waitid(P_PIDFD, static_cast<id_t>(process.pidfd), &info, WEXITED | WNOHANG) < 0 ||
       info.si_pid == 0) {
     return;
   }
-  // A copy of the descriptor may live on in a child that has not exec'ed yet: close() alone would
-  // leave the event.
+  // A child that has not exec'ed yet may hold a copy of the descriptor, so close() alone would not
+  // remove the event.
   epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, process.pidfd, nullptr);
   close(process.pidfd);
   process.pidfd = -1;
@@ -187,7 +187,7 @@ void Supervisor::on_exit(Process& process) {
 
 void Supervisor::look_for_leftovers() {
   if (leaving_.empty()) return;
-  // The groups first: what they leave behind is adopted by the time we look at that.
+  // Groups first: by the time we scan the adopted, orphans of dead groups are among them.
   std::vector<uint64_t> still, gone;
   for (uint64_t entry : leaving_) {
     Process& process = *find(entry);
@@ -208,7 +208,7 @@ void Supervisor::look_for_leftovers() {
         [&](int pid, uint64_t entry) {
           Process* process = find(entry);
           if (process != nullptr && process->state == State::running) return;
-          ::kill(pid, SIGKILL);  // ours to reap, so the number is its own
+          ::kill(pid, SIGKILL);  // our child, so the pid cannot have been reused
           if (auto it = std::find(gone.begin(), gone.end(), entry); it != gone.end()) {
             gone.erase(it);
             still.push_back(entry);
@@ -254,7 +254,7 @@ void Supervisor::turn_away(Process& process, std::string why) {
 }
 
 void Supervisor::kill_group(const Process& process, int signal) {
-  ::kill(-process.pid, signal);  // it leads its session, so it cannot leave its group
+  ::kill(-process.pid, signal);  // a session leader cannot leave its group
   if (signal == SIGKILL && process.cgroup != nullptr) Cgroups::kill(*process.cgroup);
 }
 
@@ -276,7 +276,7 @@ void Supervisor::run_timers() {
   while (!kills_.empty() && kills_.begin()->first <= now_ns_) {
     Process* process = find(kills_.begin()->second);
     kills_.erase(kills_.begin());
-    if (process->state == State::running) kill_group(*process, SIGKILL);  // else on_spawned does
+    if (process->state == State::running) kill_group(*process, SIGKILL);  // else on_spawned() does
   }
   while (!fresh_.empty()) {
     Process* process = find(fresh_.front());
@@ -307,7 +307,8 @@ void Supervisor::check_idle() {
   if (now_ns_ - idle_since_ns_ >= options_.idle_ns) stop();
   outputs_.trim();
   if (leaving_.empty() && adopted_.reap()) {
-    // What shows up after its process has ended, from behind something that nobody could tell.
+    // A descendant may reach us after its process has ended, when a parent that could not be
+    // identified dies.
     adopted_.scan([](int) { return uint64_t{0}; },
                   [this](int pid, uint64_t entry) {
                     Process* process = find(entry);
@@ -316,8 +317,8 @@ void Supervisor::check_idle() {
   }
 }
 
-// SIGTERM asks us to leave when nothing would be lost by it: not while something runs, nor with an
-// end that is nowhere but in our memory.
+// Obeys SIGTERM only if nothing would be lost: not while a process runs, nor while the spool is
+// behind our memory.
 void Supervisor::check_told_to_end() {
   if (std::exchange(told_, *options_.told_to_end) == *options_.told_to_end) return;
   if (living_ == 0 && !unwritten_) return stop();
@@ -327,7 +328,7 @@ void Supervisor::check_told_to_end() {
     std::fprintf(stderr, "muster-keeper: SIGTERM is ignored: the spool is not written\n");
 }
 
-// What depends on the spool comes after it.
+// Writes the spool, then does what depends on it.
 bool Supervisor::commit() {
   unwritten_ = !spool_.flush();
   if (unwritten_) return false;

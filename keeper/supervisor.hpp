@@ -1,16 +1,16 @@
-// Supervisor: the keeper's loop. Starts what the agent orders, hears of ends, kills, and tells the
-// agent.
+// Supervisor: the keeper's loop. Starts and kills processes as the agent orders, notices ends, and
+// reports to the agent.
 //
-// A process is starting (its intent is in the spool, a worker has it), running, leaving (its main
-// process has ended, something of it may be left), ended, and gone once forgotten. One that was not
-// started for it came too late is gone as soon as that is told. Whatever a turn of the loop came to
-// is written to the spool in one write before anything is started or told.
+// A process is starting (its intent is recorded, then a worker gets it), running, leaving (its main
+// process has ended, descendants may be left), ended, and gone once forgotten. One that was turned
+// away (too late, or no room in the spool) is gone as soon as that is reported. Each turn of the
+// loop writes its results to the spool, in one write, before it starts or reports anything.
 //
-// What the spool does not take is kept and offered again: ends are told once they are in it. A ping
-// is answered by this same loop, after its write: a loop that hangs answers nothing.
+// What the spool rejects is kept and retried: ends are reported once they are in it. This same loop
+// answers pings, after the write, so a loop that hangs answers nothing.
 //
-// Always holds: a process is found by its entry in the spool, never by a descriptor's or a pid's
-// number; its pid is signalled only while we have not reaped it.
+// Invariants: events name a process by its entry in the spool, never by descriptor or pid; its pid
+// is signalled only until we have reaped it.
 #pragma once
 
 #include "keeper/adopted.hpp"
@@ -32,7 +32,7 @@
 
 namespace muster::keeper {
 
-// Events of the loop are keyed by entry; this one is none.
+// The loop's events carry an entry; this value is not one.
 constexpr uint64_t kAgentEvent = ~uint64_t{2};
 
 class Supervisor {
@@ -41,15 +41,15 @@ class Supervisor {
     int dir_fd = -1;     // work_dir/keeper
     int listen_fd = -1;  // its socket
     uint64_t keeper = 0;
-    std::string no_limits{};  // why limits are not enforced, where they are not
-    uint64_t idle_ns = 0;     // how long without processes and agent
-    const volatile std::sig_atomic_t* told_to_end = nullptr;  // by SIGTERM: so often
+    std::string no_limits{};  // why some limits are not enforced, if so
+    uint64_t idle_ns = 0;     // exit after this time without processes and agent
+    const volatile std::sig_atomic_t* told_to_end = nullptr;  // number of SIGTERMs received
   };
 
   Supervisor(Options options, Spool& spool, Outputs& outputs, Spawner& spawner, Cgroups* cgroups);
-  // What an earlier keeper left in the spool; its end is written if it has none: lost.
+  // Takes over a record of an earlier keeper. If it has no end, writes one: lost.
   void adopt(Record record);
-  void run();  // until nobody needs us
+  void run();  // until the keeper may exit
 
  private:
   enum class State { starting, running, leaving, ended };
@@ -59,11 +59,11 @@ class Supervisor {
     std::unique_ptr<Cgroup> cgroup{};
     std::vector<std::string> outputs{};
     bool killing = false;
-    uint64_t kill_at_ns = 0;  // SIGKILL, when killing
-    bool start_told = false;  // on this connection
+    uint64_t kill_at_ns = 0;  // when to SIGKILL, if killing
+    bool start_told = false;  // as in protocol.hpp
     bool committed = false;   // its end is in the spool
     bool unstarted = false;   // as in protocol.hpp
-    int looks = 0;            // while leaving
+    int looks = 0;            // for leftovers, while leaving
   };
 
   void gather();
@@ -77,7 +77,7 @@ class Supervisor {
   void turn_away(Process& process, std::string why);
   void kill(Process& process, int64_t grace_ms);
   void kill_group(const Process& process, int signal);
-  void stop();  // kills all; run() returns when they are gone
+  void stop();  // kills all; run() returns once they are gone
   void run_timers();
   void look_for_leftovers();
   void check_idle();
@@ -106,16 +106,16 @@ class Supervisor {
   uint64_t now_ns_ = 0;
   std::unordered_map<uint64_t, std::unique_ptr<Process>> processes_;
   std::map<Key, Process*> by_key_;
-  std::unordered_map<int, uint64_t> by_pid_;  // running and leaving: the sessions
+  std::unordered_map<int, uint64_t> by_pid_;  // running and leaving: session leaders
   size_t living_ = 0;                         // starting, running, leaving
   std::vector<uint64_t> leaving_;
   std::set<std::pair<uint64_t, uint64_t>> kills_;  // when, entry
-  std::deque<uint64_t> fresh_;                     // running, start neither told nor in the spool
-  std::vector<SpawnJob> jobs_;                     // for after the commit, as are:
-  std::vector<uint64_t> starts_, ends_;
-  bool unwritten_ = false;  // the disk refuses
+  std::deque<uint64_t> fresh_;           // running, start neither reported nor in the spool
+  std::vector<SpawnJob> jobs_;           // to be submitted after the commit
+  std::vector<uint64_t> starts_, ends_;  // to be reported after the commit
+  bool unwritten_ = false;               // the last write to the spool failed
   bool stopping_ = false;
-  std::sig_atomic_t told_ = 0;  // what was seen of told_to_end
+  std::sig_atomic_t told_ = 0;  // the last told_to_end seen
   uint64_t next_check_ns_ = 0, idle_since_ns_ = 0, stop_at_ns_ = 0;
 
   int agent_fd_ = -1;

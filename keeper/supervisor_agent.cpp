@@ -1,4 +1,4 @@
-// The supervisor's end of the agent's connection: one at a time, a new one replaces the old.
+// The supervisor's end of the agent's connection. There is one at a time; a new one replaces it.
 #include "keeper/supervisor.hpp"
 
 #include <cerrno>
@@ -29,7 +29,7 @@ void Supervisor::accept_agent() {
     close(fd);
     return;
   }
-  if (agent_fd_ >= 0) read_agent();  // what it ordered before it died
+  if (agent_fd_ >= 0) read_agent();  // orders that the old one sent before it died
   drop_agent();
   agent_fd_ = fd;
   epoll_event event{};
@@ -143,7 +143,7 @@ void Supervisor::on_spawn(Reader in) {
     return;
   }
   refused.insert(0, "spool: ");
-  if (noteable) return turn_away(added, refused);  // until there is room
+  if (noteable) return turn_away(added, refused);  // it may be ordered again once there is room
   added.exit_code = 126;
   added.error = refused;
   added.end_ns = now_ns_;
@@ -189,7 +189,7 @@ void Supervisor::send() {
     ssize_t size =
         ::send(agent_fd_, out_.data() + out_done_, out_.size() - out_done_, MSG_NOSIGNAL);
     if (size < 0 && errno == EINTR) continue;
-    if (size < 0 && errno == EAGAIN) return;  // an event tells when it takes more
+    if (size < 0 && errno == EAGAIN) return;  // EPOLLOUT follows when there is room
     if (size < 0) return drop_agent();
     out_done_ += static_cast<size_t>(size);
   }

@@ -1,7 +1,8 @@
-# Coordinator and agent. The agent connects and registers; both directions then call over the one connection.
+# The protocol between coordinator and agent. The agent connects and registers; afterwards both sides call over that one
+# connection.
 #
-# Refusals that are meant are data (unions), not exceptions: an exception is a bug or a lost connection. Everything crosses
-# in lists of what arrived meanwhile, at most 512 entries each, at most a few lists in flight.
+# Expected refusals are data (unions); an exception means a bug or a lost connection. Launches, kills and reports are
+# batched: at most 512 entries per list, at most a few lists in flight.
 @0xd1e7a9c84b6f3202;
 using Cxx = import "/capnp/c++.capnp";
 using T = import "types.capnp";
@@ -9,31 +10,31 @@ $Cxx.namespace("muster::wire");
 
 const protocolVersion :UInt32 = 2;
 
-# What an agent is, at registration.
+# What an agent says about itself when it registers.
 struct Hello {
   protocol @0 :UInt32;
   node @1 :Text;               # node name, a DNS subdomain
-  workDirId @2 :Text;          # made with the work-dir, tied to its inode
+  workDirId @2 :Text;          # created with the work-dir, tied to its inode
   bootId @3 :Text;
-  clusterId @4 :Text;          # of the coordinator it served before; empty: none
-  highestEpoch @5 :UInt64;     # that it was ever told
+  clusterId @4 :Text;          # of the cluster it served before; empty: none
+  highestEpoch @5 :UInt64;     # highest it was ever told
   highestCommit @6 :UInt64;
-  slots @7 :UInt32;            # pods at a time
+  slots @7 :UInt32;            # maximum pods at a time
   cpuMillis @8 :UInt64;
   memoryBytes @9 :UInt64;
   labels @10 :List(T.Pair);
   running @11 :List(T.PodId);  # started, not ended
   waiting @12 :List(T.PodId);  # accepted, not started
-  ended @13 :List(T.PodId);    # ended, not acked
+  ended @13 :List(T.PodId);    # ended, not acknowledged
   pid @14 :UInt32;             # of the agent
-  address @15 :Text;           # for people
-  epochNonce @16 :UInt64;      # beside highestEpoch: two coordinators on copies of one data-dir differ in it
-  resources @17 :List(T.Count); # named ones (nvidia.com/gpu) and how many
-  secret @18 :Text;            # of the work-dir, 256 bits in hex: what proves that this is its agent
-  clusterKey @19 :Text;        # as Welcome gave it: what proves that it served this cluster
+  address @15 :Text;           # for display
+  epochNonce @16 :UInt64;      # goes with highestEpoch: tells coordinators on copies of one data-dir apart
+  resources @17 :List(T.Count); # named resources (nvidia.com/gpu) and their counts
+  secret @18 :Text;            # of the work-dir, 256 bits in hex: proves that the agent owns it
+  clusterKey @19 :Text;        # from Welcome: proves that the agent has served this cluster
   enforcesMemory @20 :Bool;    # resources.limits of containers
   enforcesCpu @21 :Bool;
-  noLimits @22 :Text;          # why one of the two is not enforced
+  noLimits @22 :Text;          # why one of the two is not enforced; empty: both are
 }
 
 struct Welcome {
@@ -41,22 +42,23 @@ struct Welcome {
   epoch @1 :UInt64;
   nonce @2 :UInt64;
   nodeId @3 :UInt32;           # this incarnation
-  end @4 :List(T.PodId);       # end these before anything else: they are not open for this node
-  heartbeatMs @5 :UInt64;      # send one this often
-  leaseMs @6 :UInt64;          # start nothing later than this after sending the last answered heartbeat
+  end @4 :List(T.PodId);       # end these before anything else: they are not open on this node
+  heartbeatMs @5 :UInt64;      # interval between heartbeats
+  leaseMs @6 :UInt64;          # start nothing later than this after sending the last heartbeat that was answered
   commit @7 :UInt64;           # highest durable commit number
-  clusterKey @8 :Text;         # 256 bits in hex; to be kept and presented at each registration
+  clusterKey @8 :Text;         # 256 bits in hex; store it and present it at each registration
 }
 
 struct Refusal {
   enum Why { nameTaken @0; otherCluster @1; protocol @2; invalid @3; notServing @4; }
   why @0 :Why;
   message @1 :Text;
-  end @2 :List(T.PodId);       # also a refused agent is told what to end
+  end @2 :List(T.PodId);       # pods to end although the agent is refused
 }
 
 interface Coordinator {
-  # The agent's bootstrap. Returns when every job is folded and each open attempt of this node is decided.
+  # The bootstrap capability of an agent. Returns once every job has compared the agent's pods with its own and the
+  # outcome is durable, or at once when refused.
   register @0 (hello :Hello, agent :Agent) -> (result :Registered);
 }
 
@@ -67,12 +69,12 @@ struct Registered {
   }
 }
 
-# Told when a pod has started, and again whenever any of this changes.
+# Reported when a pod has started, and again whenever any of this changes.
 struct PodStart {
   pod @0 :T.PodId;
   pid @1 :UInt32;              # of the first container's newest process
   ageMs @2 :UInt64;
-  restarts @3 :UInt32;         # restarts in place so far, all containers
+  restarts @3 :UInt32;         # restarts in place so far, of all containers
   readiness @4 :T.Readiness;
 }
 
@@ -89,9 +91,9 @@ struct PodEnd {
   containers @9 :List(T.ContainerEnd); # init containers first; empty: one container, which ended as the pod did
 }
 
-# What keeps a node from its work, as its condition Ready says it; no reason: nothing does.
+# Why a node cannot take new pods, shown in its Ready condition. Empty reason: no trouble.
 struct NodeTrouble {
-  reason @0 :Text;             # one word (KeeperNotResponding)
+  reason @0 :Text;             # one word, such as KeeperNotResponding
   message @1 :Text;
 }
 
@@ -101,10 +103,10 @@ interface Session {
   # Renews the lease. DISCONNECTED: register again.
 
   report @1 (starts :List(PodStart), ends :List(PodEnd)) -> (commit :UInt64, kept :List(T.PodId));
-  # Returns once each end is on disk, and waits for nothing else; the return is the ack. Not of the ends of `kept`,
-  # whose jobs can't be read just now: an agent keeps these, and reports them again after its next registration.
-  # An agent repeats what it has
-  # not seen return, so an end may arrive twice and is judged once. DISCONNECTED: register, then report again.
+  # Returns once every end is durable, and waits for nothing else. The return is the acknowledgement, except of the ends
+  # in `kept`, whose jobs cannot be read at the moment: the agent keeps those and reports them again after its next
+  # registration. An agent repeats a report that has not returned, so an end may arrive twice and is judged once.
+  # DISCONNECTED: register, then report again.
 
   leave @2 () -> ();
   # The agent drains (SIGTERM): no new pods for this node.
@@ -117,28 +119,30 @@ struct Launch {
 
 struct Kill {
   pod @0 :T.PodId;
-  graceMs @1 :Int64;           # SIGTERM, this long, SIGKILL; 0: SIGKILL at once
+  graceMs @1 :Int64;           # time between SIGTERM and SIGKILL; 0: SIGKILL at once
 }
 
 interface Agent {
   launch @0 (epoch :UInt64, nonce :UInt64, templates :List(T.PodTemplate), pods :List(Launch)) -> ();
-  # Idempotent by pod id: what runs, waits or ended already is not started again. Returns when accepted, not started.
+  # Idempotent by pod id: a pod that runs, waits or has an unacknowledged end is not started again. Returns when the
+  # pods are accepted, not when they have started.
 
   kill @1 (epoch :UInt64, nonce :UInt64, kills :List(Kill)) -> ();
-  # The answer is an end in a report, also for a pod that waits (neverStarted). Unknown pods are reported as neverStarted too.
+  # The outcome is an end in a report, also for a pod that waits (neverStarted). Unknown pods are reported as
+  # neverStarted too.
 
   readLog @2 (pod :T.PodId, container :Text, stream :LogStream, offset :Int64, limit :UInt32, template :LogName) -> (found :Bool, data :Data, offset :Int64, size :UInt64, running :Bool);
   # At most `limit` bytes (at most 1 MiB) from `offset`; a negative offset counts from the end in lines (-10: the last
   # ten lines). The returned offset is where `data` begins. `running` false: no more will come.
 
   unacked @3 (job :UInt64) -> (ended :List(T.PodId));
-  # Of this job: what has ended here and was not acknowledged. Asked before the job decides what would count these pods as
+  # The pods of this job that have ended here and are not acknowledged. Asked before a decision that would count them as
   # killed.
 }
 
 enum LogStream { stdout @0; stderr @1; }
 
-# How the log files of a pod are named, also when its template is long forgotten.
+# What the names of a pod's log files are made of, for an agent that no longer has the template.
 struct LogName {
   jobUid @0 :Text;
   podName @1 :Text;

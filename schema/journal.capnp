@@ -1,14 +1,14 @@
-# What the journal holds: the values of its rows, packed. docs/formats.md has the keys and the rules.
+# The values of the journal's rows, in packed encoding. docs/formats.md has the keys and the rules.
 #
-# Each value begins with the version of its format; another one is refused, never guessed. Within a version fields and
-# union members are only added. Instants marked "coded" are UInt64: 0 is "absent", else 1 + zigzag(instant - base), in
-# milliseconds; near their base they pack to a byte or two.
+# Each value begins with the version of its format; an unknown version is refused, never guessed. Within a version, only
+# add fields and union members. Instants marked "coded" are UInt64: 0 means absent, otherwise 1 + zigzag(instant - base)
+# in milliseconds; near their base they pack to a byte or two.
 @0xe4f19b7c20d85a03;
 using Cxx = import "/capnp/c++.capnp";
 using T = import "types.capnp";
 $Cxx.namespace("muster::wire");
 
-const journalFormat :UInt32 = 1;      # of the journal as a whole: keys and which rows there are
+const journalFormat :UInt32 = 1;      # of the journal as a whole: its keys and kinds of rows
 const recordsVersion :UInt32 = 1;
 const snapshotVersion :UInt32 = 1;
 const nodeVersion :UInt32 = 1;
@@ -28,7 +28,7 @@ struct RecordList {
 struct Record {
   atMs @0 :Int64;
   union {
-    jobAdmitted :group {              # the object is the owner's row; these are of the object then
+    jobAdmitted :group {              # the object is the owner's row; these are its values at that time
       generation @1 :Int64;
       parallelism @2 :Int32;
       completions @3 :Int32;         # -1: absent
@@ -49,7 +49,7 @@ struct Record {
     }
     podsStopping :group {
       runs @14 :List(StoppingRun);
-      byOthers @21 :Bool;             # not the job itself deletes them
+      byOthers @21 :Bool;             # deleted by someone other than the job itself
       backoffFailures @22 :UInt32;
       backoffLast @23 :UInt64;        # coded, base atMs
     }
@@ -62,7 +62,7 @@ struct Record {
     jobDeleted :group {
       background @19 :Bool;
       orphan @24 :Bool;
-      waits @31 :Bool;                # a finalizer is on it: its pods run on until that is gone
+      waits @31 :Bool;                # it has a finalizer: its pods keep running until that is removed
     }
     jobForgotten @20 :Void;
     podConditionSet :group {
@@ -70,7 +70,7 @@ struct Record {
       attempt @26 :UInt32;
       condition @27 :PodCondition;
     }
-    podsRemoved @28 :List(StoppingRun); # no more than which pods
+    podsRemoved @28 :List(StoppingRun); # only first, count and attempt are set
     jobSuspended @29 :Bool;
     statusWritten @30 :Text;
     indexLimitsSet @32 :Bool;
@@ -83,7 +83,7 @@ struct Record {
   }
 }
 
-# Runs: `count` pods whose indexes follow each other and which agree in the rest.
+# Runs: `count` pods with consecutive indexes and otherwise equal fields.
 struct CreatedRun {
   first @0 :UInt32;
   count @1 :UInt32;
@@ -109,7 +109,7 @@ struct StoppingRun {
   grace @5 :UInt64;                   # milliseconds plus 1; 0: the template's
 }
 
-# `at` is coded; its base is the record's or the pod's creation.
+# `at` is coded; its base is the record's instant or the pod's creation.
 struct PodCondition {
   type @0 :Text;
   status @1 :Text;
@@ -118,12 +118,12 @@ struct PodCondition {
   message @4 :Text;
 }
 
-# A label or annotation of a pod that is not as its template has it.
+# A label or annotation of a pod that differs from its template.
 struct PodMetaChange {
   label @0 :Bool;                     # else an annotation
   key @1 :Text;
   value @2 :Text;
-  removed @3 :Bool;                   # there is none of this key
+  removed @3 :Bool;                   # the key was removed
 }
 
 struct Start {
@@ -152,7 +152,7 @@ struct End {
   containers @13 :List(T.ContainerEnd);
 }
 
-# The state of one job after its appends up to and with `sequence`. Instants are coded with base lastRecordMs.
+# The state of one job after its appends up to and including `sequence`. Instants are coded with base lastRecordMs.
 struct JobSnapshot {
   version @0 :UInt32;
   sequence @1 :UInt64;
@@ -200,12 +200,12 @@ struct Condition {
 }
 
 struct AttemptRun {
-  gap @0 :UInt32;                     # from the end of the run before (or from 0)
+  gap @0 :UInt32;                     # from the end of the previous run (or from 0)
   count @1 :UInt32;
   next @2 :UInt32;                    # the next attempt of each of these indexes
 }
 
-# Instants: created has the base of the snapshot, the others have created as theirs.
+# Instants are coded: `created` with the base of what holds the pod, the others with base `created`.
 struct Pod {
   index @0 :UInt32;
   attempt @1 :UInt32;
@@ -233,31 +233,31 @@ struct Pod {
   meta @23 :List(PodMetaChange);
 }
 
-# A finished job that is unloaded, as a start and a list know it.
+# What a start and a list need of a finished job that is unloaded.
 struct SummaryRow {
   version @0 :UInt32;
   namespace @1 :Text;
   name @2 :Text;
   uid @3 :Text;
   finishedMs @4 :Int64;
-  wakeMs @5 :Int64;                   # when its time to live is over; 0: never
+  wakeMs @5 :Int64;                   # when its TTL expires; 0: never
   complete @6 :Bool;                  # else Failed
-  namedPods @7 :Bool;                 # its pods carry its own name and uid as labels
-  # What a list tells or selects by, beside the owner's row.
+  namedPods @7 :Bool;                 # its pods carry the job's name and uid as labels
+  # What a list shows or selects by, besides the owner's row.
   generation @8 :Int64;
   createdMs @9 :Int64;
   labels @10 :List(Label);
-  someIndexes @11 :Bool;              # it is annotated with those that are to run
+  someIndexes @11 :Bool;              # it has the annotation muster.dev/indexes
   indexes @12 :Text;
   completionMode @13 :Text;
   perIndex @14 :Bool;                 # backoffLimitPerIndex is set
   hasSelector @15 :Bool;
   selector @16 :List(Label);
   containers @17 :List(Label);        # name and image
-  state @18 :Data;                    # a JobSnapshot without pods, events and attempts; empty: it would be too long
+  state @18 :Data;                    # a JobSnapshot without pods, events and attempts; empty: omitted as too long
 }
 
-# Attempts that are over, as one append of their job closed them. Created has the base of the list.
+# The attempts that one append of their job closed. `created` has base atMs.
 struct AttemptList {
   version @0 :UInt32;
   atMs @1 :Int64;                     # of that append
@@ -297,16 +297,16 @@ struct NodeRow {
   unschedulable @11 :Bool;
   gone @12 :Bool;
   taints @13 :List(Taint);
-  ownLabels @14 :List(Label);         # those set by people
+  ownLabels @14 :List(Label);         # set by operators
   annotations @15 :List(Label);
   resources @16 :List(Resource);
   deleted @17 :Bool;
   managers @18 :Text;                 # JSON: metadata.managedFields
-  secret @19 :Text;                   # of the work-dir; empty: of an agent that had none
-  strangers @20 :List(Stranger);      # pods there that a restored state does not know
+  secret @19 :Text;                   # of the work-dir; empty: the agent had none
+  strangers @20 :List(Stranger);      # pods running there that a restored state does not know
 }
 
-# An object that clients keep here (core/kept.hpp).
+# An object that clients store in muster (core/kept.hpp).
 struct KeptRow {
   version @0 :UInt32;
   kind @1 :UInt8;                     # core::KeptKind
@@ -316,7 +316,7 @@ struct KeptRow {
   uid @5 :Text;
   json @6 :Text;
   writtenMs @7 :Int64;
-  commit @8 :UInt64;                  # the one that wrote it: its resourceVersion
+  commit @8 :UInt64;                  # that wrote it; its resourceVersion
 }
 
 struct Stranger {

@@ -1,4 +1,5 @@
-// Ends of pods between core's types and those of types.capnp, for the wire and for the journal.
+// Converts ends of pods between core's types and those of types.capnp, for the wire and the
+// journal. Enumerators have the same numbers on both sides.
 #pragma once
 
 #include "core/pod_end.hpp"
@@ -41,7 +42,7 @@ inline EndCause to_wire(core::EndCause cause) {
 inline Readiness to_wire(core::Readiness readiness) {
   return static_cast<Readiness>(readiness);
 }
-// Nothing: it is not known here.
+// nullopt: this version does not know the value.
 inline std::optional<core::EndCause> from_wire(EndCause cause) {
   if (cause > EndCause::RETURNED) return std::nullopt;
   return static_cast<core::EndCause>(cause);
@@ -51,7 +52,8 @@ inline std::optional<core::Readiness> from_wire(Readiness readiness) {
   return static_cast<core::Readiness>(readiness);
 }
 
-// `code` makes a number of a time; the list is `init(size)`, and is not made when it is empty.
+// `code` encodes a time as a number; `init(size)` creates the list and is not called when it would
+// be empty.
 template <class Time, class Init, class Code>
 void write_containers(const std::vector<core::ContainerEndOf<Time>>& ends, Init init, Code code) {
   if (ends.empty()) return;
@@ -66,7 +68,7 @@ void write_containers(const std::vector<core::ContainerEndOf<Time>>& ends, Init 
   }
 }
 
-// `time` makes a time of a number, and `cause` what core calls the cause.
+// `time` decodes a time; `cause` converts the cause to core's.
 template <class Time, class Decode, class Cause>
 core::ContainerEndOf<Time> read_container(ContainerEnd::Reader in, Decode time, Cause cause) {
   core::ContainerEndOf<Time> out{

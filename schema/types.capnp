@@ -1,5 +1,5 @@
-# Values that more than one schema uses. Times on the wire are ages ("this many milliseconds ago"): no clock is compared
-# across machines. Fields are only ever added; an old reader ignores what it does not know.
+# Values shared by the schemas. Times on the wire are ages ("this many milliseconds ago"), so no clocks are compared
+# across machines. Only add fields; an old reader ignores those it does not know.
 @0xb6a3f0a1d25c4e01;
 using Cxx = import "/capnp/c++.capnp";
 $Cxx.namespace("muster::wire");
@@ -10,31 +10,32 @@ struct PodId {
   attempt @2 :UInt32;
 }
 
-# Why a pod's processes are no more. The journal keeps these numbers, so an enumerant is only ever added at the end.
+# Why a pod ended. The journal stores these numbers, so only add enumerants at the end.
 enum EndCause {
-  exited @0;                   # all processes ended by themselves, or were killed behind our back
-  killed @1;                   # ended after a kill that was ordered
-  neverStarted @2;             # killed while it waited
+  exited @0;                   # all processes exited, or someone other than muster killed them
+  killed @1;                   # ended after the coordinator ordered a kill
+  neverStarted @2;             # killed before it started
   startFailed @3;              # exit code 126 or 127, see message
   keeperLost @4;               # the exit code is unknown: 137, DisruptionTarget/TerminationByKubelet
   agentStopped @5;             # the agent drained: DisruptionTarget/TerminationByKubelet
-  fenced @6;                   # ended because the coordinator said at registration that it is not open here
+  fenced @6;                   # ended at registration because it was not open on that node
   deadline @7;                 # activeDeadlineSeconds of the pod
   outOfMemory @8;              # OOMKilled
-  nodeLost @9;                 # the coordinator's word: DisruptionTarget/DeletionByTaintManager
-  nodeDeleted @10;             # the coordinator's word: DisruptionTarget/DeletionByPodGC
+  nodeLost @9;                 # the coordinator declared its node lost: DisruptionTarget/DeletionByTaintManager
+  nodeDeleted @10;             # its Node object was deleted: DisruptionTarget/DeletionByPodGC
   evicted @11;                 # the node was short of memory: DisruptionTarget/TerminationByKubelet
-  returned @12;               # it waited for a slot for long and never ran; counts nowhere, another takes its place
+  returned @12;               # given up by its node before it started; counts nowhere and is replaced
 }
 
 enum Readiness {
-  ready @0;                    # every container runs
-  initializing @1;             # init containers run
-  notReady @2;                 # a container has ended, or waits to be started again
+  ready @0;                    # every container is running
+  initializing @1;             # init containers are running
+  notReady @2;                 # a container has ended or waits to be restarted
 }
 
-# How one container ended, its newest instance. The two times are coded as those of what holds it: 0 is "absent", of the
-# start that it never ran; else in the journal a coded instant, on the wire 1 + an age.
+# How the newest instance of one container ended. `started` and `ended` are encoded as the times of the struct that
+# holds this: 0 means absent (a container without a start never ran), otherwise a coded instant in the journal, 1 + an
+# age on the wire.
 struct ContainerEnd {
   cause @0 :EndCause;
   exitCode @1 :Int32;
@@ -47,7 +48,7 @@ struct ContainerEnd {
 struct EnvVar {
   name @0 :Text;
   value @1 :Text;
-  fieldPath @2 :Text;  # valueFrom.fieldRef; empty when value is meant
+  fieldPath @2 :Text;  # valueFrom.fieldRef; empty: `value` is used
 }
 
 struct Container {
@@ -58,7 +59,7 @@ struct Container {
   env @4 :List(EnvVar);
   memoryLimitBytes @5 :UInt64; # resources.limits; 0: none
   cpuLimitMillis @6 :UInt64;
-  resources @7 :List(Count);   # named ones that it requests
+  resources @7 :List(Count);   # named resources that it requests
 }
 
 struct Count {
@@ -71,7 +72,7 @@ struct Pair {
   value @1 :Text;
 }
 
-# All that the pods of a job have in common. Sent to an agent once per job, generation and connection.
+# Everything that the pods of a job share. Sent to an agent once per job, generation and connection.
 struct PodTemplate {
   job @0 :UInt64;
   generation @1 :Int64;

@@ -9,8 +9,8 @@
 namespace muster::storage {
 namespace {
 
-constexpr size_t kLookedAtMax = 4096;  // attempts, a page
-constexpr JobId kJobsPassed = 10'000;  // in search of one that can be read
+constexpr size_t kLookedAtMax = 4096;  // attempts per page
+constexpr JobId kJobsPassed = 10'000;  // ids tried to find a readable job
 
 }  // namespace
 
@@ -68,7 +68,7 @@ std::vector<Row> outdated_attempts(Rows& rows, Millis before_ms, uint64_t keep, 
     if (at && at->job != job) {
       job = at->job;
       auto owner = rows.get(keys::owner(job));
-      there = !owner || owner->has_value();  // what can't be read may be there
+      there = !owner || owner->has_value();  // if it can't be read, it may exist
     }
     if (!at || !there || !head.ok() || head->at_ms < before_ms) {
       out.push_back({std::string(key), std::nullopt});
@@ -78,7 +78,7 @@ std::vector<Row> outdated_attempts(Rows& rows, Millis before_ms, uint64_t keep, 
     }
     return out.size() < rows_max;
   };
-  // What can't be read stays; what lies behind it is looked at as soon as a job of it can be read.
+  // Rows that can't be read stay. The scan resumes at the next job that can be read.
   Status read = rows.scan(keys::kAttempts, visit);
   for (JobId from = job + 1; !read && from <= job + kJobsPassed; from = std::max(from, job) + 1)
     read = rows.scan_from(keys::kAttempts, keys::attempts_of(from), visit);

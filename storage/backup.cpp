@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kHead = "muster-backup 1";
-constexpr size_t kRowsMax = 2'000;  // of one commit of a restore
+constexpr size_t kRowsMax = 2'000;  // per commit of a restore, roughly
 
 Error failed(const std::string& what) {
   return {errno == ENOSPC || errno == EDQUOT ? Errc::unavailable : Errc::unavailable,
@@ -67,7 +67,7 @@ std::string hex(uint64_t number) {
   return text;
 }
 
-// Names of the files of a backup, in order, without the manifest.
+// Sorted names of a backup's files, without the manifest.
 Result<std::vector<std::string>> files_of(const std::string& dir) {
   std::vector<std::string> names{"commit"};
   std::error_code error;
@@ -78,7 +78,7 @@ Result<std::vector<std::string>> files_of(const std::string& dir) {
   return names;
 }
 
-// A directory that is being made, removed when it does not come to that.
+// A directory under construction, removed unless finish() succeeds.
 class Part {
  public:
   static Result<Part> make(const std::string& dir) {
@@ -86,7 +86,7 @@ class Part {
       return Error{Errc::conflict, dir + " is there already: name a new directory"};
     Part part(dir);
     std::error_code ignored;
-    fs::remove_all(part.path_, ignored);  // of an attempt that was cut off
+    fs::remove_all(part.path_, ignored);  // left by an interrupted run
     if (mkdir(part.path_.c_str(), 0700) != 0) return failed("can't make " + part.path_);
     return part;
   }
@@ -101,7 +101,7 @@ class Part {
   }
   const std::string& path() const { return path_; }
 
-  // Makes all of it durable, and gives it its name.
+  // Makes everything durable and renames the directory to its final name.
   Status finish() {
     std::error_code error;
     for (const auto& entry : fs::recursive_directory_iterator(path_, error)) {
@@ -137,7 +137,7 @@ Status copy_database(const std::string& from, const std::string& to) {
   return Nothing{};
 }
 
-// The database is in `dir`: reads all of it and adds the rest.
+// Verifies the database in `dir` and adds the watermark and the manifest.
 Result<BackupInfo> finish_backup(const std::string& dir) {
   BackupInfo info;
   {
@@ -177,7 +177,7 @@ Result<BackupInfo> finish_backup(const std::string& dir) {
   return info;
 }
 
-// Is there anything in it?
+// Whether `dir` exists and is not empty.
 bool occupied(const std::string& dir) {
   std::error_code error;
   return access(dir.c_str(), F_OK) == 0 && !fs::is_empty(dir, error);
@@ -198,7 +198,7 @@ Result<BackupInfo> make_backup(Journal& journal, const std::string& dir) {
 Result<BackupInfo> copy_backup(const std::string& data_dir, const std::string& dir) {
   if (access((data_dir + "/db/CURRENT").c_str(), F_OK) != 0)
     return Error{Errc::not_found, data_dir + " is no data-dir: there is no database in it"};
-  // Holds the lock, and refuses a journal that lost acknowledged data.
+  // Takes the lock, and refuses a journal that lost acknowledged data.
   auto journal = RocksdbJournal::open_to_read(data_dir);
   if (!journal.ok()) return journal.error();
   auto part = Part::make(dir);
@@ -264,7 +264,7 @@ Result<Restored> restore(const std::string& from, const std::string& data_dir, R
   auto checked = check_backup(from);
   if (!checked.ok() && checked.error().code != Errc::not_found) return checked.error();
   done.checked = checked.ok();
-  rmdir(data_dir.c_str());  // an empty one
+  rmdir(data_dir.c_str());  // succeeds only if it is empty
   auto part = Part::make(data_dir);
   if (!part.ok()) return part.error();
   if (Status copied = copy_database(from, part->path()); !copied.ok()) return copied.error();
@@ -275,8 +275,8 @@ Result<Restored> restore(const std::string& from, const std::string& data_dir, R
     auto recovered = recover(**journal, load_object, [](const core::JobSummary&) {});
     if (!recovered.ok()) return recovered.error();
     done.from = {recovered->cluster_id, recovered->epoch, recovered->commit, 0, 0};
-    // Far above what can have been given since: microseconds since 1970 grow faster than commits
-    // and jobs do, milliseconds faster than starts.
+    // Far above anything issued since the backup: microseconds since 1970 grow faster than commits
+    // and job ids, milliseconds faster than starts.
     const auto micros = static_cast<uint64_t>(now.now_ms) * 1000;
     done.epoch = std::max(recovered->epoch + 1'000, static_cast<uint64_t>(now.now_ms));
     done.commit = std::max(recovered->commit + 1'000'000, micros);

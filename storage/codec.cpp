@@ -1,4 +1,4 @@
-// Records and nodes as bytes. Lists of pods that follow each other are written as runs.
+// Encodes records, nodes and kept objects. Pods with consecutive indexes are written as runs.
 #include "storage/codec.hpp"
 
 #include "base/check.hpp"
@@ -11,8 +11,8 @@ namespace {
 
 using namespace codec;
 
-// Splits `items` into runs: each is its first item and how many follow it by index and agree in the
-// rest.
+// Splits `items` into runs: each is its first item and the number of items that have consecutive
+// indexes and otherwise agree.
 template <class Item, class Agree>
 std::vector<std::pair<const Item*, uint32_t>> runs_of(const std::vector<Item>& items, Agree agree) {
   std::vector<std::pair<const Item*, uint32_t>> runs;
@@ -110,7 +110,7 @@ struct Writer {
     auto list = ended.initEnds(static_cast<uint32_t>(r.ends.size()));
     for (uint32_t i = 0; i < r.ends.size(); ++i) {
       const auto& one = r.ends[i];
-      // Fail to compile when an end gets a member that is not written below.
+      // Fails to compile when an end gets a member that is not written below.
       [[maybe_unused]] const auto& [pod, end, pid, restarts, started_at, counted, fails_index,
                                     action] = one;
       [[maybe_unused]] const auto& [cause, exit_code, signal, ended_at, message, containers] = end;
@@ -391,7 +391,8 @@ Result<std::vector<core::Record>> decode_records(std::string_view bytes) {
 }
 
 std::string encode_node(const core::NodeInfo& node) {
-  // Fails to compile when a node gets a member that is neither written below nor only memory.
+  // Fails to compile when a node gets a member that is neither written below nor kept in memory
+  // only.
   [[maybe_unused]] const auto& [id, name, work_dir_id, boot_id, secret, slots, cpu_millis,
                                 memory_bytes, resources, node_labels, address, strangers,
                                 created_ms, spec, gone, deleted, health, draining, trouble,

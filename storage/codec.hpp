@@ -1,11 +1,11 @@
-// Codec: core values as the bytes of journal rows, and back.
+// Codec: converts core values to the bytes of journal rows and back.
 //
-// Packed Cap'n Proto (schema/journal.capnp; docs/formats.md). decode(encode(x)) == x, save for the
-// objects of JobAdmitted and JobSpecChanged, which are a row of their own, and the part of NodeInfo
-// that is not durable. Of its object a JobAdmitted keeps what the fold starts from: generation,
-// parallelism and completions; it is decoded with an object that has only these. A decoder never
-// guesses: another version, a cut value or a number outside its enumeration is an Error that says
-// so.
+// Packed Cap'n Proto (schema/journal.capnp; docs/formats.md). decode(encode(x)) == x, except for
+// the objects of JobAdmitted and JobSpecChanged, which have a row of their own, and the part of
+// NodeInfo that is not durable. JobAdmitted keeps only the parts of its object that the fold starts
+// from: generation, parallelism and completions; it is decoded with an object that has only these.
+// A decoder never guesses: another version, a truncated value or a number outside its enumeration
+// is an Error that says so.
 #pragma once
 
 #include "base/result.hpp"
@@ -25,7 +25,7 @@ namespace muster::storage {
 std::string encode_records(const std::vector<core::Record>& records);
 Result<std::vector<core::Record>> decode_records(std::string_view bytes);
 
-// A snapshot: the state of a job after its appends up to and with `sequence`.
+// A snapshot: a job's state after its appends up to and including `sequence`.
 struct Snapshot {
   core::JobState state;
   uint64_t sequence = 0;
@@ -33,7 +33,7 @@ struct Snapshot {
 std::string encode_state(const core::JobState& state, uint64_t sequence);
 Result<Snapshot> decode_state(std::string_view bytes);
 
-// Attempts that are over: ended and judged, closed by one append at `at_ms`.
+// Attempts that have ended and been judged, closed by one append at `at_ms`.
 struct ClosedAttempts {
   Millis at_ms = 0;
   std::vector<core::Pod> pods;

@@ -1,5 +1,5 @@
-// Snapshots as bytes. Sets of indexes are gaps and lengths, attempts are runs, instants lie near
-// the last record.
+// Encodes snapshots and attempts. Index sets are gaps and lengths, attempt counts are runs,
+// instants are relative to the last record.
 #include "storage/codec.hpp"
 #include "storage/codec_util.hpp"
 
@@ -10,8 +10,8 @@ namespace {
 
 using namespace codec;
 
-// An interval is two numbers: how many indexes lie between the last of the one before (or -1) and
-// its first, and its length less one.
+// An interval is two numbers: the gap of indexes between it and the previous one (or the start),
+// and its length minus one.
 template <class Init>
 void write_set(const core::IndexSet& set, Init init) {
   auto list = init(static_cast<uint32_t>(set.intervals().size() * 2));

@@ -1,8 +1,8 @@
-// What the codecs of storage/ share: packing, coded instants, checked enumerations. Included by
-// storage/codec*.cpp only.
+// Shared by the codecs of storage/: packing, instants, checked enumerations. Included by
+// storage/codec*.cpp and storage/summary_row.cpp only.
 //
-// Inside a decoder a wrong value is thrown as kj::Exception, like what Cap'n Proto itself finds
-// wrong; unpacked() is the one place where both become an Error.
+// Decoders throw kj::Exception on a bad value, as Cap'n Proto itself does; unpacked() is the one
+// place where both become an Error.
 #pragma once
 
 #include "base/clock.hpp"
@@ -25,11 +25,12 @@
 
 namespace muster::storage::codec {
 
-// A run in a value stands for at most this many pods, so that a wrong count cannot eat the memory.
+// The runs of one record stand for at most this many pods, so that a corrupt count can't exhaust
+// memory.
 constexpr uint64_t kPodsMax = uint64_t{1} << 24;
 
-// Two packed bytes can stand for 256 words of zeros, and a decoder may look at a list twice.
-// Without such a limit a wrong length in a damaged value allocates gigabytes.
+// Two packed bytes can stand for 256 words of zeros, and a decoder may read a list twice. Without
+// this limit a wrong length in a damaged value would allocate gigabytes.
 constexpr uint64_t kWordsPerByteMax = 2 * 128;
 
 inline std::string packed(capnp::MessageBuilder& message) {
@@ -44,8 +45,8 @@ inline std::string packed(capnp::MessageBuilder& message) {
 // has another version; `invalid`: it is damaged.
 template <class Root, class T, class Read>
 Result<T> unpacked(std::string_view bytes, const char* what, uint32_t version, Read read) {
-  // Returned from outside: readers throw in their destructors too, and a value that is on its way
-  // out then would be lost.
+  // Returned outside the try block: readers throw in their destructors too, which would lose a
+  // value that is being returned.
   T value{};
   std::string problem;
   bool other_version = false;
@@ -73,8 +74,8 @@ Result<T> unpacked(std::string_view bytes, const char* what, uint32_t version, R
   return value;
 }
 
-// Instants near a base; 0 (absent) stays 0. Differences wrap, so every instant but the one 2^63 ms
-// before the base has a code of its own.
+// Encodes an instant as its difference from a base; 0 (absent) stays 0. Differences wrap, so every
+// instant except the one 2^63 ms before the base has a code of its own.
 inline uint64_t instant(Millis at_ms, Millis base_ms) {
   if (at_ms == 0) return 0;
   uint64_t delta = static_cast<uint64_t>(at_ms) - static_cast<uint64_t>(base_ms);
@@ -106,7 +107,7 @@ inline std::string text_back(capnp::Text::Reader t) {
   return std::string(t.begin(), t.size());
 }
 
-// Enumerations have the same numbers on both sides; the asserts hold them together.
+// Enumerators have the same numbers in core and on the wire; the asserts check that.
 template <class Wire, class Core>
 Wire wire_enum(Core value) {
   return static_cast<Wire>(value);
@@ -139,7 +140,7 @@ inline core::EndCause cause_back(wire::EndCause value) {
   return *cause;
 }
 
-// A grace as a number that is 0 when it is the template's.
+// Encodes a grace period; 0 stands for the template's (-1).
 inline uint64_t grace(const std::optional<Millis>& grace_ms) {
   return grace_ms ? static_cast<uint64_t>(*grace_ms) + 1 : 0;
 }
@@ -205,7 +206,7 @@ inline core::PodCondition condition_back(wire::PodCondition::Reader in, Millis b
           text_back(in.getReason()), text_back(in.getMessage())};
 }
 
-// Of an end or of a pod, whose list of containers is `init(size)`.
+// Writes the containers of an end or of a pod to the list that `init(size)` returns.
 template <class Init>
 void write_containers(const std::vector<core::ContainerEnd>& ends, Millis base_ms, Init init) {
   wire::write_containers(ends, init, [base_ms](Millis at) { return instant(at, base_ms); });

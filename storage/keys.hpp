@@ -1,20 +1,21 @@
-// Keys: what the rows of the journal are called.
+// Keys: the format of the journal's keys.
 //
 //   key      = meta | node | owner | records | snapshot | attempts | summary | kept | epochs
 //   meta     = "m" name       names: "format" "commit" "cluster" "cluster_key" "epoch" "next_job";
 //                             values are ASCII text
 //   node     = "n" u32        NodeId           -> NodeRow (schema/journal.capnp)
-//   owner    = "o" u64        JobId            -> JSON text, what the owner wrote
+//   owner    = "o" u64        JobId            -> JSON text, the owner's object
 //   records  = "r" u64 u64    JobId, sequence  -> RecordList, one append
 //   snapshot = "s" u64        JobId            -> JobSnapshot
-//   attempts = "a" u64 u64    JobId, sequence  -> AttemptList, what that append closed
+//   attempts = "a" u64 u64    JobId, sequence  -> AttemptList, the attempts that this append closed
 //   summary  = "i" u64        JobId            -> SummaryRow, of a finished job that is unloaded
-//   kept     = "k" u64        id               -> KeptRow, an object that clients keep here
+//   kept     = "k" u64        id               -> KeptRow, an object stored for clients
 //   epochs   = "e" u64        epoch            -> "NONCE FIRST_COMMIT" or
 //                             "NONCE FIRST_COMMIT restored": a start that served
 //
-// Numbers are big-endian, so a scan meets them in order. Sequences of a job begin at 1 and have no
-// gaps: a snapshot stands for all up to its own, and the rows after it follow one by one.
+// Numbers are big-endian, so a scan visits them in order. A job's sequences begin at 1 without
+// gaps: a snapshot replaces all appends up to its own sequence, and the rows after it are
+// consecutive.
 #pragma once
 
 #include "core/ids.hpp"
@@ -29,9 +30,9 @@ namespace muster::storage::keys {
 constexpr std::string_view kFormat = "mformat";           // "1"
 constexpr std::string_view kCommit = "mcommit";           // number of the last batch, in that batch
 constexpr std::string_view kCluster = "mcluster";         // cluster id
-constexpr std::string_view kClusterKey = "mcluster_key";  // that agents present as proof
+constexpr std::string_view kClusterKey = "mcluster_key";  // agents present it as proof
 constexpr std::string_view kEpoch = "mepoch";             // "EPOCH NONCE"
-constexpr std::string_view kNextJob = "mnext_job";        // no job id at or above it was ever given
+constexpr std::string_view kNextJob = "mnext_job";        // no job id at or above it was issued
 constexpr std::string_view kNodes = "n";
 constexpr std::string_view kOwners = "o";
 constexpr std::string_view kRecords = "r";
@@ -48,7 +49,7 @@ void append_number(std::string& key, Number number) {
   }
 }
 
-// The number at the front of `rest`, which loses it; nullopt when there are too few bytes.
+// Removes the number at the front of `rest`; nullopt if there are too few bytes.
 template <class Number>
 std::optional<Number> take_number(std::string_view& rest) {
   if (rest.size() < sizeof(Number)) return std::nullopt;
@@ -60,7 +61,7 @@ std::optional<Number> take_number(std::string_view& rest) {
   return number;
 }
 
-// A key of this kind with a number behind it.
+// A key of this kind followed by a number.
 template <class Number>
 std::string numbered(std::string_view kind, Number number) {
   std::string key(kind);
@@ -119,7 +120,7 @@ struct RecordsKey {
   uint64_t sequence = 0;
 };
 
-// nullopt: not a key of that kind.
+// nullopt: not a node's key.
 inline std::optional<NodeId> parse_node(std::string_view key) {
   if (key.substr(0, 1) != kNodes) return std::nullopt;
   key.remove_prefix(1);

@@ -1,8 +1,8 @@
-// MemoryJournal: a journal for tests and simulations, that forgets what was not synced.
+// MemoryJournal: a journal for tests and simulations that can lose what was not synced.
 //
 // commit() writes and syncs, as the real one does. With set_manual_sync(true) it only writes: the
-// rows are visible at once, but crash() takes them back unless sync() was called in between. A copy
-// is a second disk with the same content, so that one history can be cut at every point.
+// rows are visible at once, but crash() drops them unless sync() was called first. A copy is a
+// second disk with the same content, so that a test can crash one history at every point.
 #pragma once
 
 #include "storage/journal.hpp"
@@ -30,21 +30,21 @@ class MemoryJournal final : public Journal {
 
   void set_manual_sync(bool manual) { manual_ = manual; }
   void sync();
-  // The machine loses power: the commits that were not synced are gone, save for the first `kept`
-  // of them (a disk may have written more than it was told to sync). Commits work again.
+  // Simulates power loss: unsynced commits are lost, except for the first `kept` of them (a disk
+  // may have written more than it was told to sync). Ends the effect of fail_from().
   void crash(size_t kept = 0);
-  // The disk is full from the commit with this number on, until the next crash().
+  // Commits with this number or a higher one fail as on a full disk, until the next crash().
   void fail_from(uint64_t commit) { fails_from_ = commit; }
   size_t unsynced() const { return unsynced_.size(); }
-  // Whoever reads this row meets a damaged block.
+  // Reads of this row fail as on a damaged block.
   void damage(const std::string& key) { damaged_.insert(key); }
 
  private:
   using Rows = std::map<std::string, std::string, std::less<>>;
   static void write(Rows& to, const std::vector<Row>& rows);
 
-  Rows rows_;                               // what is seen
-  Rows synced_rows_;                        // what survives; kept only while commits are not synced
+  Rows rows_;         // what readers see
+  Rows synced_rows_;  // what survives a crash; set only while there are unsynced commits
   std::vector<std::vector<Row>> unsynced_;  // rows_ = synced_rows_ + these
   uint64_t last_commit_ = 0;
   std::optional<uint64_t> fails_from_;

@@ -21,7 +21,7 @@ Error broken(const std::string& what, const Error& why) {
   return {why.code, "journal: " + what + ": " + why.message, {}};
 }
 
-// Of what belongs to all jobs: there is no service without it.
+// For rows that all jobs depend on: without them there is no service.
 Error beyond_use(const std::string& what, const Error& why) {
   return broken(what, why.message + ". `muster restore` puts an earlier copy in its place");
 }
@@ -70,13 +70,13 @@ Status scan(Rows& rows, std::string_view prefix, Visit visit) {
   return read.ok() ? status : read;
 }
 
-// Calls visit(job, key, value) for the rows of this kind, of jobs below `end`; it returns the key
-// to go on at ("": the next one), or nothing when it has seen enough. What can't be read is stepped
-// over, job by job; `lost` is told of each job that may have had a row there.
+// Calls visit(job, value) for the rows of this kind. visit returns the key to continue at ("": the
+// next one), or nullopt to stop. Rows that can't be read are skipped, job by job, up to job `end`;
+// `lost` is called for each job that may have had a row there.
 void walk_jobs(Rows& rows, std::string_view kind, JobId end,
                const std::function<std::optional<std::string>(JobId, std::string_view)>& visit,
                const std::function<void(JobId, const Error&)>& lost) {
-  JobId next = 1;  // all below it are done with
+  JobId next = 1;  // all jobs below it are done
   for (bool first = true;; first = false) {
     const JobId before = next;
     bool enough = false;
@@ -90,7 +90,7 @@ void walk_jobs(Rows& rows, std::string_view kind, JobId end,
                               return go_on;
                             });
     if (read.ok() || enough) return;
-    if (next >= end) return;  // the damage lies behind what we look for
+    if (next >= end) return;  // the damage is beyond the last job
     if (next == before) lost(next++, read.error());
   }
 }
@@ -111,8 +111,8 @@ std::optional<core::EpochEntry> parse_entry(uint64_t epoch, std::string_view tex
   return entry;
 }
 
-// The line ends with the present epoch. Where it does not, a version that knows no line has written
-// that, and the line begins anew with it.
+// The line ends with the current epoch. If it does not, a version without a line wrote that epoch,
+// and the line starts over with it.
 Status recover_line(Journal& journal, Recovered& to) {
   std::vector<core::EpochEntry> entries;
   auto status =
@@ -174,8 +174,8 @@ Result<RecoveredJob> of_snapshot(JobId id, const core::JobObjectPtr& object,
                       .next_seq = snapshot->sequence + 1};
 }
 
-// The object as it was when the job was admitted, as far as the fold looks at it. Were the newest
-// one used from the start, a later scale-down would find nothing to scale away.
+// The object as admitted, as far as the fold reads it. If the fold started with the newest object,
+// a later scale-down would find nothing to remove.
 core::JobObjectPtr as_admitted(const core::JobObjectPtr& newest, const core::JobObject& then) {
   auto object = std::make_shared<core::JobObject>(*newest);
   object->meta.generation = then.meta.generation;
@@ -216,7 +216,7 @@ Status apply_append(RecoveredJob& to, uint64_t sequence, std::string_view value,
   return Nothing{};
 }
 
-// The job of this owner's row: its snapshot and what came after.
+// Folds the job of this owner's row: its snapshot and the appends after it.
 Result<RecoveredJob> fold(Rows& rows, JobId id, std::string_view owner,
                           const LoadObject& load_object) {
   core::JobObjectPtr object = load_object(owner);
@@ -230,7 +230,7 @@ Result<RecoveredJob> fold(Rows& rows, JobId id, std::string_view owner,
     job = std::move(*from);
   }
   Status status = Nothing{};
-  // From the first append on: a key between two jobs may lead to the block before it.
+  // Start at the first append: seeking a key between two jobs may read the block before it.
   auto visit = [&](std::string_view key, std::string_view value) {
     auto at = keys::parse_records(key);
     status = at ? apply_append(job, at->sequence, value, object)
@@ -244,7 +244,7 @@ Result<RecoveredJob> fold(Rows& rows, JobId id, std::string_view owner,
   return job;
 }
 
-// May this job be there, of which no owner's row can be read? One that is has records or a
+// Whether a job whose owner's row can't be read may exist: if it does, it has records or a
 // snapshot.
 bool may_exist(Rows& rows, JobId id) {
   auto snapshot = rows.get(keys::snapshot(id));
@@ -257,14 +257,15 @@ bool may_exist(Rows& rows, JobId id) {
   return found || !read;
 }
 
-// What is folded from the owners' rows, and which jobs there are.
+// The result of walking the owners' rows: the jobs that exist, the damaged ones, and why the
+// journal is refused, if it is.
 struct Owners {
   std::set<JobId> jobs;
   std::map<JobId, DamagedJob> damaged;
   Status refused = Nothing{};
 };
 
-// What the summary rows say. A job whose row can't be read is folded as one that has none.
+// Reads the summary rows. A job whose row can't be read is folded as if it had none.
 std::map<JobId, core::JobSummary> read_summaries(Rows& rows, JobId end) {
   std::map<JobId, core::JobSummary> found;
   auto visit = [&found](JobId job, std::string_view value) -> std::optional<std::string> {
@@ -276,7 +277,8 @@ std::map<JobId, core::JobSummary> read_summaries(Rows& rows, JobId end) {
   return found;
 }
 
-// Rows of this kind that belong to no owner's row are a fold whose object is lost.
+// Adds to the damaged jobs those that have rows of this kind but no owner's row: their object is
+// lost.
 void find_orphans(Rows& rows, std::string_view kind, JobId end, Owners& owners) {
   auto visit = [&](JobId job, std::string_view) -> std::optional<std::string> {
     if (job >= end) {
@@ -289,7 +291,7 @@ void find_orphans(Rows& rows, std::string_view kind, JobId end, Owners& owners) 
     }
     return keys::numbered(kind, job + 1);
   };
-  // What can't be read here and has an owner's row was met when it was folded.
+  // Unreadable rows of a job with an owner's row were already met when it was folded.
   walk_jobs(rows, kind, end, visit, [](JobId, const Error&) {});
 }
 

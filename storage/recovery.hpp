@@ -1,4 +1,4 @@
-// Recovery: everything that the journal holds, folded. Done once, before anyone is let in.
+// Recovery: folds everything in the journal, once, before anything is served.
 #pragma once
 
 #include "base/result.hpp"
@@ -17,9 +17,8 @@
 
 namespace muster::storage {
 
-// A job is its snapshot (or nothing) and the appends after it, in order. One that was forgotten but
-// whose rows are still there is among them: job.state().forgotten says so, and forget_rows()
-// finishes the work.
+// A job is its snapshot, if any, and the appends after it, in order. A forgotten job whose rows
+// still exist is included: job.state().forgotten is set, and forget_rows() removes them.
 struct RecoveredJob {
   core::Job job;
   uint64_t next_seq = 1;   // of the job's next append
@@ -28,11 +27,11 @@ struct RecoveredJob {
   uint64_t tail_bytes = 0;    // bytes of their values
 };
 
-// A job whose state can't be read, or makes no sense. Nothing is decided about it, and nobody is
-// told that it is gone.
+// A job whose state can't be read or makes no sense. It is quarantined: nothing is decided about
+// it, and it is not reported as gone.
 struct DamagedJob {
   JobId id = 0;
-  core::JobObjectPtr object;  // nullptr: what its owner wrote can't be read either
+  core::JobObjectPtr object;  // nullptr: the owner's row can't be read either
   std::string why;
 };
 
@@ -42,35 +41,36 @@ struct Recovered {
   uint64_t epoch = 0;
   uint64_t nonce = 0;
   core::EpochLine line;  // ends with the epoch above
-  // Line rows to remove: a version that knows no line has served since.
+  // Line rows to remove: a version without a line has served since.
   std::vector<uint64_t> outdated_line;
-  JobId next_job_id = 0;  // end of the reserved block: no id at or above it was ever given
+  JobId next_job_id = 0;              // end of the reserved block: no id at or above it was issued
   std::vector<core::NodeInfo> nodes;  // by id
   std::vector<core::Kept> kept;       // by id
   std::vector<RecoveredJob> jobs;     // by id
   std::vector<DamagedJob> damaged;    // by id
-  std::vector<Row> summary_rows;      // to be written: what an older muster did not write
+  std::vector<Row> summary_rows;      // to write or remove: what an older muster left undone
   uint64_t commit = 0;
 };
 
-// The object of an owner's row; nullptr: the text can't be read.
+// Parses the object of an owner's row; nullptr if it can't be read.
 using LoadObject = std::function<core::JobObjectPtr(std::string_view json)>;
 
-// A row of a job that can't be read or understood sets that job aside, with the row and the reason:
-// nothing is guessed or repaired, and the others are not concerned. `invalid` when such a row is of
-// a node or of the cluster itself, or when another version wrote it. `on_unloaded` is
-// given each job that is (Job::can_unload), by id, and these are not among `jobs` then. One with an
-// summary row is not looked at further: its damage is met when somebody asks for it.
+// A job row that can't be read or makes no sense quarantines its job, with the reason: nothing is
+// guessed or repaired, and other jobs are unaffected. Fails if such a row belongs to a node or to
+// the cluster itself, or if another version wrote it (`conflict` for a job's row).
+//
+// If set, `on_unloaded` gets each unloaded job (Job::can_unload), by id; `jobs` then has only the
+// others. A job with a summary row is not read further: damage to it shows when it is loaded.
 Result<Recovered> recover(Journal& journal, const LoadObject& load_object,
                           const std::function<void(core::JobSummary)>& on_unloaded = nullptr);
 
-// The same without the jobs.
+// Likewise, without the jobs.
 Result<Recovered> recover_head(Journal& journal);
 
-// One job alone, as it is on disk now; from any thread.
-// `invalid`: its rows can't be read or understood; not_found: there is no such job.
+// One job as it is on disk now; from any thread. `invalid`: its rows are damaged or make no sense;
+// not_found: there is no such job.
 Result<RecoveredJob> recover_job(Journal& journal, JobId id, const LoadObject& load_object);
-// The same, as these rows have it.
+// Likewise, from these rows.
 Result<RecoveredJob> recover_job(Rows& rows, JobId id, const LoadObject& load_object);
 
 }  // namespace muster::storage

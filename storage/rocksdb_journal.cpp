@@ -26,8 +26,9 @@
 
 namespace muster::storage {
 
-// RocksDB stops writing when a compaction meets a damaged block. For us that block concerns whoever
-// needs its rows: the tables stay as they are, and what is new is written on.
+// RocksDB stops all writes when a compaction meets a damaged block. muster fails only the reads
+// that need the block: this listener clears the error, so the tables stay as they are and writes
+// continue.
 class RocksdbJournal::Damage final : public rocksdb::EventListener {
  public:
   void OnBackgroundError(rocksdb::BackgroundErrorReason reason, rocksdb::Status* status) override {
@@ -50,7 +51,7 @@ constexpr size_t kMemtableBytes = 8 << 20;
 constexpr size_t kMemtablesBytes = 32 << 20;
 constexpr uint64_t kLogBytes = 64 << 20;
 constexpr int kOpenFiles = 256;
-constexpr uint64_t kRoomBytes = 1 << 20;  // free space that an open needs beside what it replays
+constexpr uint64_t kRoomBytes = 1 << 20;  // free space for an open, besides the logs it replays
 constexpr size_t kInfoLogBytes = 1 << 20;
 constexpr size_t kInfoLogs = 4;
 
@@ -102,9 +103,9 @@ Status make_dirs(const std::string& dir) {
   return Nothing{};
 }
 
-// Is there room to open the database? Opening writes a manifest and what the logs hold anew, and
-// where that meets a full disk, RocksDB as Debian builds it (7.8.3, with assertions) aborts without
-// a word on what is wrong.
+// Checks that there is room to open the database. Opening writes a manifest and rewrites what the
+// logs hold; on a full disk, RocksDB as Debian builds it (7.8.3, with assertions) aborts without
+// saying what is wrong.
 Status check_room(const std::string& dir) {
   uint64_t bytes = kRoomBytes;
   std::error_code failed;
@@ -125,8 +126,8 @@ Status check_room(const std::string& dir) {
   return system_error(dir, "set aside " + std::to_string(bytes) + " bytes");
 }
 
-// Makes the names in a directory durable: what is acknowledged in a directory that is gone after a
-// power loss is lost.
+// Makes the entries of a directory durable: if the directory itself vanished in a power loss, so
+// would the acknowledged data in it.
 Status sync_dir(const std::string& path) {
   int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (fd < 0) return system_error(path, "open it");
@@ -143,7 +144,7 @@ std::string holder(int lock_fd) {
   return pid ? " (pid " + std::to_string(*pid) + ")" : "";
 }
 
-// The descriptor whose closing frees the lock.
+// Locks the data-dir. Closing the returned descriptor releases the lock.
 Result<int> lock_dir(const std::string& dir) {
   std::string path = dir + "/lock";
   int fd = open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -168,12 +169,12 @@ Result<int> lock_dir(const std::string& dir) {
 }
 
 struct Found {
-  std::optional<std::string> format;  // nullopt: not a journal, or one that was never finished
+  std::optional<std::string> format;  // nullopt: not a journal, or one that was never completed
   uint64_t commit = 0;
-  bool empty = true;  // of one without a format
+  bool empty = true;  // of a database without a format
 };
 
-// What the database holds. Changes nothing when it was opened for reading only.
+// Reads what the database holds; changes nothing.
 Result<Found> look(const std::string& dir, rocksdb::DB& db) {
   Found found;
   std::string value;
@@ -233,8 +234,8 @@ std::string cluster_file(const std::string& dir) {
   return dir + "/cluster-id";
 }
 
-// An existing database, opened without changing it: opening it for writing would already drop what
-// follows a damage. nullptr: there is none.
+// Opens an existing database without changing it: opening it for writing would already drop what
+// follows a damaged byte. nullptr: there is none.
 Result<std::shared_ptr<rocksdb::DB>> open_for_reading(const std::string& dir) {
   if (access((dir + "/db/CURRENT").c_str(), F_OK) != 0) return std::shared_ptr<rocksdb::DB>();
   rocksdb::DB* opened = nullptr;
@@ -339,7 +340,7 @@ Status RocksdbJournal::begin_writing() {
   }
   {
     std::lock_guard lock(db_mutex_);
-    db_.swap(db);  // whoever still reads from the other one keeps it for so long
+    db_.swap(db);  // readers of the old one keep it open until they are done
   }
   watermark_ = std::move(*watermark);
   return Nothing{};
@@ -356,7 +357,7 @@ RocksdbJournal::RocksdbJournal(std::string dir, int lock_fd)
 RocksdbJournal::~RocksdbJournal() {
   db_.reset();
   watermark_.reset();
-  close(lock_fd_);  // last: the next process may open the rest from here
+  close(lock_fd_);  // last: from here on another process may open the journal
 }
 
 Status RocksdbJournal::commit(const std::vector<Row>& rows) {
@@ -370,7 +371,7 @@ Status RocksdbJournal::commit(const std::vector<Row>& rows) {
   const uint64_t number = last_commit_ + 1;
   rocksdb::WriteBatch batch;
   rocksdb::Status status;
-  if (merges_ && damage_->met()) {  // else it would try again and again
+  if (merges_ && damage_->met()) {  // otherwise it would be retried forever
     merges_ = false;
     status = db_->SetOptions({{"disable_auto_compactions", "true"}});
     if (!status.ok()) log::warn("compaction could not be suspended: {}", status.ToString());
@@ -421,9 +422,9 @@ Status RocksdbJournal::go_on_at(uint64_t commit) {
 
 namespace {
 
-constexpr int kStepsMax = 8;  // to a key that is near; a seek costs about as much
+constexpr int kStepsMax = 8;  // to a nearby key; a seek costs about as much
 
-// A block that is damaged is an error for whoever needs it, and for nobody else.
+// A damaged block fails only the reads that need it.
 Error read_error(const rocksdb::Status& status) {
   if (status.IsCorruption())
     return {Errc::invalid, "a block of the database is damaged: " + status.ToString(), {}};
@@ -441,7 +442,8 @@ Result<std::optional<std::string>> get_row(rocksdb::DB& db, const rocksdb::ReadO
 
 Status walk_rows(rocksdb::DB& db, const rocksdb::ReadOptions& options, std::string_view prefix,
                  std::string_view from, const Rows::Walk& visit) {
-  // With a bound the block behind the last of these rows is not read, and its damage not met.
+  // The bound keeps the iterator from reading the block after the last of these rows, which may be
+  // damaged.
   std::string end(prefix);
   while (!end.empty() && end.back() == '\xff') end.pop_back();
   if (!end.empty()) ++end.back();

@@ -1,8 +1,7 @@
-// Rows: what is written, kind by kind, for Journal::commit(). recovery.hpp reads the same rows
-// back.
+// Rows: builds each kind of row for Journal::commit(); recovery.hpp reads them back.
 //
-// What belongs together goes into one commit: a new job's owner row with its first records, a
-// changed owner row with JobSpecChanged, a snapshot with the removal of what it stands for.
+// Rows that belong together go into one commit: a new job's owner row with its first records, a
+// changed owner row with JobSpecChanged, a snapshot with the removal of the appends it replaces.
 #pragma once
 
 #include "core/cluster/epoch_line.hpp"
@@ -18,18 +17,18 @@
 
 namespace muster::storage {
 
-// One append of a job. `sequence` is 1 for its first append and grows by one an append. Where
-// records carry an object (JobAdmitted, JobSpecChanged), the owner's row is written too, as the
-// last of them says.
+// One append of a job. `sequence` is 1 for its first append and grows by one per append. If records
+// carry an object (JobAdmitted, JobSpecChanged), the owner's row is written too, from the last of
+// them.
 std::vector<Row> job_rows(JobId job, uint64_t sequence, const std::vector<core::Record>& records);
 
-// A snapshot that stands for all appends up to `sequence`, and the removal of the rows
-// first_tail…sequence (first_tail: the sequence after the snapshot before this one; 1 if there was
-// none).
+// A snapshot that replaces all appends up to `sequence`, and the removal of the rows
+// first_tail…sequence (first_tail: the sequence after the previous snapshot; 1 if there was none).
 std::vector<Row> snapshot_rows(JobId job, const core::JobState& state, uint64_t sequence,
                                uint64_t first_tail);
 
-// Removes all rows of a job, whose appends first_tail…sequence are still there.
+// Removes a job's owner row, snapshot, summary row and its remaining appends first_tail…sequence.
+// HistoryActor removes its attempts later.
 std::vector<Row> forget_rows(JobId job, uint64_t sequence, uint64_t first_tail);
 
 Row node_row(const core::NodeInfo& node);
@@ -43,7 +42,7 @@ Row cluster_key_row(const std::string& key);
 Row epoch_row(uint64_t epoch, uint64_t nonce);
 Row line_row(const core::EpochEntry& entry);
 Row forget_line_row(uint64_t epoch);
-// Job ids below `end` may have been given.
+// Job ids below `end` may have been issued.
 Row next_job_row(JobId end);
 
 }  // namespace muster::storage

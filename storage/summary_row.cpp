@@ -12,7 +12,7 @@ namespace {
 using codec::text;
 using codec::text_back;
 
-constexpr size_t kStateMax = 4096;  // bytes in a summary row: a start reads all of them
+constexpr size_t kStateMax = 4096;  // bytes; a start reads every summary row
 constexpr const char* kWhat = "a summary row";
 
 void write_map(const core::StringMap& from, capnp::List<wire::Label>::Builder to) {
@@ -32,7 +32,7 @@ core::StringMap map_back(capnp::List<wire::Label>::Reader from) {
 
 struct Brief {
   core::JobObject object;
-  std::string state;  // a snapshot's bytes
+  std::string state;  // an encoded snapshot
 };
 
 }  // namespace

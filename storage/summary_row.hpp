@@ -1,7 +1,7 @@
-// Summary rows: a finished job that is unloaded, so that neither a start nor a list reads it back.
+// Summary rows: what starts and lists need of an unloaded job, so that neither has to fold it.
 //
-// Always holds: an unloaded job has a summary row that was written with its last append, and no
-// other job has one; save for what an older muster wrote, whose rows recovery makes (recovery.hpp).
+// Always holds: an unloaded job has a summary row, written with its last append, and no other job
+// has one. Recovery makes the rows that an older muster did not write (recovery.hpp).
 #pragma once
 
 #include "base/result.hpp"
@@ -14,11 +14,11 @@ namespace muster::storage {
 
 Row summary_row(const core::Job& job);
 Row forget_summary_row(JobId job);
-// `invalid`: it can't be read.
+// `conflict`: another version wrote it; `invalid`: it can't be read.
 Result<core::JobSummary> decode_summary(JobId job, std::string_view bytes);
 
-// One that is unloaded, as lists tell it (core::brief). not_found: there is no such row, or it does
-// not say enough; `invalid`: it can't be read.
+// An unloaded job as lists show it (core::brief). not_found: there is no such row, or its state was
+// too large for it; `invalid`: it can't be read.
 Result<core::Job> brief_job(Rows& rows, JobId job);
 
 }  // namespace muster::storage

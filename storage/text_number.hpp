@@ -1,4 +1,4 @@
-// Numbers as text, the form of the journal's meta rows.
+// Numbers as decimal text, as in the journal's meta rows.
 #pragma once
 
 #include <charconv>

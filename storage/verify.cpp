@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kPage = 1'000;
 
-// The rows as they were at one instant, to be recovered from while the journal goes on.
+// A read-only view of the rows at one instant, for recovery while the journal goes on.
 class Still final : public Journal {
  public:
   explicit Still(Journal& journal) : rows_(journal.frozen()) {}
@@ -85,7 +85,7 @@ class Verifier {
     if (!job.can_unload()) return;
     auto row = rows_.get(keys::summary(id));
     if (!row.ok()) return say(row.error().message);
-    if (!*row) return;  // an older version's: the next start writes it
+    if (!*row) return;  // an older version's: the next start writes the row
     auto told = decode_summary(id, **row);
     if (!told.ok()) return say("job j" + std::to_string(id) + ": " + told.error().message);
     const core::JobSummary is = core::summary_of(job);
@@ -121,10 +121,10 @@ std::vector<std::string> recount(const core::Job& job, const std::vector<core::P
     ++succeeded;
     if (!job.indexed()) continue;
     indexes.insert(pod.key.index);
-    // Not completed, though it succeeded: only a scale-down takes that back.
+    // Succeeded but not completed: only a scale-down causes that.
     if (!s.completed.contains(pod.key.index)) ++later;
   }
-  // One that is being deleted may count before it has ended.
+  // A pod that is being deleted may count before it has ended.
   const auto counted_early =
       static_cast<uint64_t>(std::count_if(s.open.begin(), s.open.end(), [](const auto& one) {
         return one.second.counted == core::Counted::failed;
@@ -137,7 +137,7 @@ std::vector<std::string> recount(const core::Job& job, const std::vector<core::P
   else if (whole && failed + counted_early != s.failed)
     out.push_back("its status counts " + std::to_string(s.failed) +
                   " failed pods, its history, which is whole, has " + std::to_string(failed));
-  if (s.generation != 1) return out;  // what was scaled has other completions than it had
+  if (s.generation != 1) return out;  // scaling changes the completions
   if (job.indexed()) {
     if (later > 0)
       out.push_back(std::to_string(later) + " attempts succeeded whose index is not completed");
@@ -179,7 +179,7 @@ Result<Verified> verify_dir(const std::string& dir, const LoadObject& load_objec
     manifest = checked.error();
   Result<Verified> verified = Verified{};
   {
-    auto journal = RocksdbJournal::open_to_read(dir);  // compares it with its watermark
+    auto journal = RocksdbJournal::open_to_read(dir);  // checks it against the watermark
     if (!journal.ok() && journal.error().code != Errc::invalid) return journal.error();
     if (journal.ok())
       verified = verify(**journal, load_object);

@@ -1,8 +1,8 @@
-// Verify: does the journal hold what it says?
+// Verify: checks that the journal is sound and consistent.
 //
-// Reads every byte, folds each job from its rows, and holds the result against what must always be
-// true of a job, and against the history of its attempts, which is written beside the counters and
-// read by no fold.
+// Reads every block, folds each job from its rows, and checks the result against the invariants of
+// a job and against the history of its attempts, which is written beside the counters and not used
+// by any fold.
 #pragma once
 
 #include "storage/recovery.hpp"
@@ -17,20 +17,20 @@ struct Verified {
   uint64_t commit = 0;
   uint64_t jobs = 0;
   uint64_t attempts = 0;
-  uint64_t counted = 0;                 // jobs whose whole history was there to be counted
-  std::vector<std::string> mismatches;  // a line each; at most kMismatchesMax
+  uint64_t counted = 0;                 // jobs with a complete history, which was recounted
+  std::vector<std::string> mismatches;  // one line each; at most kMismatchesMax
 };
 constexpr size_t kMismatchesMax = 1'000;
 
-// Of a journal that may be written meanwhile; from any thread.
+// Verifies a journal that may be written meanwhile; from any thread.
 Verified verify(Journal& journal, const LoadObject& load_object);
 
-// Of a data-dir that nobody has open, or of a backup, whose files are compared with its manifest.
-// An error: it can't be opened at all.
+// Verifies a data-dir that no process has open, or a backup, whose files are compared with its
+// manifest. Fails only if it can't be opened at all.
 Result<Verified> verify_dir(const std::string& dir, const LoadObject& load_object);
 
-// What of this fold and its attempts does not fit, as sentences. `whole`: set when each pod that
-// was ever created is among them, so that they were counted.
+// Contradictions between this fold and its attempts, as sentences. `whole` is set if every pod ever
+// created is accounted for, so that the counts must match.
 std::vector<std::string> recount(const core::Job& job, const std::vector<core::Pod>& attempts,
                                  bool& whole);
 

@@ -1,13 +1,14 @@
 // Watermark: the highest synced commit number, in a file of its own beside the database.
 //
-//   file = slot slot              commit N is in slot N % 2, so a torn write leaves the number
-//   before it slot = "commit " d20 " " h16 "\n"       d20: the number, 20 decimal digits; h16: its
-//   FNV-1a 64 in hex
+//   file = slot slot                     commit N is in slot N % 2, so a torn write leaves the
+//                                        number before it
+//   slot = "commit " d20 " " h16 "\n"    d20: the number, 20 decimal digits
+//                                        h16: FNV-1a 64 of what precedes it, in hex
 //
-// A database that lost the end of its log in silence has fewer commits than this says. note()
-// survives the death of the process at once, and power loss after at most a second (a thread of its
-// own syncs the file, so no commit waits for it). A slot that does not read well counts as absent:
-// the file can warn, it can't keep a sound journal closed.
+// A database that silently lost the end of its log has fewer commits than this says. A noted number
+// survives the death of the process at once, and power loss after at most about a second (a
+// separate thread syncs the file, so no commit waits for it). A slot that can't be read counts as
+// absent: a damaged file never keeps a sound journal closed.
 #pragma once
 
 #include "base/result.hpp"
@@ -27,14 +28,14 @@ class Watermark {
   // The number in the file; nullopt: no file, or nothing readable in it.
   static std::optional<uint64_t> read(const std::string& path);
 
-  // Opens the file, made if need be. `unavailable` with the system's reason.
+  // Opens the file, creating it if needed. `unavailable` with the system's reason.
   static Result<std::unique_ptr<Watermark>> open(const std::string& path);
 
   ~Watermark();
   Watermark(const Watermark&) = delete;
   Watermark& operator=(const Watermark&) = delete;
 
-  // Called by the journal's one writer, before it answers.
+  // Called by the journal's one writer before commit() returns.
   Status note(uint64_t commit);
 
  private:
@@ -47,7 +48,7 @@ class Watermark {
   std::condition_variable changed_;
   bool dirty_ = false;    // under mutex_: written, not synced
   bool closing_ = false;  // under mutex_
-  std::thread syncer_;    // last: it uses the others
+  std::thread syncer_;    // last: uses the members above
 };
 
 }  // namespace muster::storage

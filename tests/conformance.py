@@ -14,7 +14,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PYTHON = "/usr/bin/python3"  # the one that sees Debian's python3-yaml
+PYTHON = "/usr/bin/python3"  # the one with Debian's python3-yaml
 
 
 def shared():
@@ -22,7 +22,7 @@ def shared():
 
 
 def run(runner, only, extra):
-    """The results by id, or None when the runner itself could not run."""
+    """The results by id, or None if the runner itself could not run."""
     with tempfile.TemporaryDirectory(prefix="muster-conformance-") as folder:
         out = pathlib.Path(folder) / "results.json"
         done = subprocess.run([PYTHON, str(runner), "--only", only, "--json", str(out), *extra], text=True,

@@ -1,6 +1,6 @@
 """The executables of a release build are hardened: position independent, full RELRO, no executable stack, stack protector, FORTIFY, CET.
 
-Reads the ELF files themselves (System V ABI, chapters 4 and 5; ENDBR64 of Intel's CET), so it needs no other program.
+Reads the ELF files directly (System V ABI, chapters 4 and 5; Intel CET's ENDBR64), so it needs no other program.
 """
 import os
 import pathlib
@@ -46,16 +46,16 @@ class Elf:
         return [segment for segment in self.segments if segment[0] == kind]
 
     def at(self, address):
-        """The place in the file of what is loaded at an address."""
+        """The file offset of a loaded address."""
         return next(at + address - base for kind, _, at, base, size in self.segments if kind == 1 and base <= address < base + size)
 
     def imports(self):
-        """The names in the dynamic string table, which has those of all functions taken from libraries."""
+        """The names in the dynamic string table, which include all functions imported from libraries."""
         start = self.at(self.dynamic[DT_STRTAB])
         return set(self.bytes[start:start + self.dynamic[DT_STRSZ]].decode(errors="replace").split("\0"))
 
     def entry_of(self, name):
-        """The first bytes of a function of ours, by the symbol table."""
+        """The first bytes of one of our functions, found by the symbol table."""
         offset, = struct.unpack_from("<Q", self.bytes, 40)
         size, count = struct.unpack_from("<HH", self.bytes, 58)
         sections = [struct.unpack_from("<IIQQQQIIQQ", self.bytes, offset + i * size) for i in range(count)]
@@ -85,7 +85,7 @@ class Hardening(unittest.TestCase):
                 self.assertIn("__stack_chk_fail", imports, "no stack protector")
                 self.assertTrue([symbol for symbol in imports if symbol.endswith("_chk") and symbol != "__stack_chk_fail"], "no FORTIFY")
                 if elf.machine == EM_X86_64:
-                    # The mark of the whole file is of no use: the C runtime of Debian 12 lacks it, so the linker drops it.
+                    # The property note of the whole file is useless: Debian 12's C runtime lacks it, so the linker drops it.
                     self.assertEqual(elf.entry_of("main"), ENDBR64, "no CET")
 
 

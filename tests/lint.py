@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks what a compiler does not: include arrows, circles of includes, opening comments, paths that documents name. Prints each breach as
-FILE:LINE, exits with 1.
+"""Checks what a compiler does not: include directions, include cycles, opening comments, paths named in documents. Prints each violation
+as FILE:LINE and exits with 1.
 
-The arrows are those of CONTRIBUTING.md: a folder may include what its row names, and itself.
+The directions are those of CONTRIBUTING.md: a folder may include what its row names, and itself.
 """
 import pathlib
 import re
@@ -11,7 +11,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 BASE = {"base"}
-ARROWS = {  # a folder, or a file where it may more than its folder
+ARROWS = {  # a folder, or a file that may include more than its folder
     "base": set(),
     "core": BASE,
     "text": BASE,
@@ -26,13 +26,13 @@ ARROWS = {  # a folder, or a file where it may more than its folder
     "cli": BASE | {"core/spec", "core/index_set.hpp", "core/pod_name.hpp", "core/ids.hpp", "text", "agent/agent.hpp", "agent/environment.hpp", "coordinator/coordinator.hpp",
                    "coordinator/offline.hpp", "schema", "keeper/protocol.hpp"},
 }
-# The rooms of a folder, from the ground up: a room may include those before it. What lies in none of them is above them all.
+# The rooms of a folder, bottom up: a room may include those before it. Files outside all rooms are above them all.
 ROOMS = {"api": ["http", "kube", "view", "routes"], "cli": ["output", "settings", "client", "verbs", "line"]}
-# Within core these don't see each other.
+# Within core, these do not include each other...
 CORE_APART = {"job", "cluster", "node"}
-# … save for a plain value that a batch of records carries.
+# ...except for a plain value carried by a batch of records.
 CORE_VALUES = {"core/cluster/node_info.hpp"}
-# What core may not include, and what includes only one folder.
+# What core may not include, and libraries that only some folders include.
 THIRD_PARTY = re.compile(r"^(caf|capnp|kj|rocksdb|spdlog|fmt|nlohmann|yaml-cpp|CLI)/")
 ONLY_IN = {"caf": {"actors", "coordinator"}, "rocksdb": {"storage"}, "CLI": {"cli"}, "yaml-cpp": {"text"},
            "spdlog": {"base"}, "kj": {"api", "agent", "coordinator", "cli", "storage"},
@@ -82,7 +82,7 @@ def check(path):
 
 
 def check_circles():
-    """A header and its source are one unit; no unit includes, over others, itself."""
+    """A header and its source are one unit; no unit may include itself through others."""
     units = {}
     for folder in ARROWS:
         for path in (ROOT / folder).rglob("*.?pp"):
@@ -103,7 +103,7 @@ def check_circles():
         yield from walk(unit, [])
 
 
-# A path of the repo in a document: `core/job/decide.hpp`, `actors/gate`, `tests/e2e/*.py`, `storage/codec.{hpp,cpp}`.
+# Paths of the repository in documents: `core/job/decide.hpp`, `actors/gate`, `tests/e2e/*.py`, `storage/codec.{hpp,cpp}`.
 FOLDERS = sorted(p.name for p in ROOT.iterdir() if p.is_dir() and not p.name.startswith(".") and p.name != "build")
 PATH = re.compile(r"(?<![\w./-])((?:" + "|".join(FOLDERS) + r")/[\w./*{},-]*[\w*}])")
 
@@ -112,7 +112,7 @@ def check_document(path):
     for number, line in enumerate(path.read_text().splitlines(), 1):
         for code in re.findall(r"`([^`]+)`|\]\(([^)#]+)", line):
             for named in PATH.findall(code[0] or code[1]):
-                glob = re.sub(r"\{[^}]*\}|[A-Z]{2,}", "*", named.rstrip("."))  # NAME stands for any
+                glob = re.sub(r"\{[^}]*\}|[A-Z]{2,}", "*", named.rstrip("."))  # NAME is a wildcard
                 if not any(ROOT.glob(glob)) and not any(ROOT.glob(glob + ".*")):
                     yield f"{path.relative_to(ROOT)}:{number}: there is no {named}"
 

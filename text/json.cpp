@@ -7,8 +7,8 @@
 namespace muster {
 namespace {
 
-// Appends what the parser finds. Only the innermost open container grows, so the pointers stay
-// good.
+// Builds the value from the parser's events. Only the innermost open container grows, so pointers
+// to open containers stay valid.
 class OrderedBuilder : public nlohmann::json_sax<OrderedJson> {
  public:
   OrderedJson take() { return std::move(root_); }
@@ -21,7 +21,7 @@ class OrderedBuilder : public nlohmann::json_sax<OrderedJson> {
     return put(value) != nullptr;
   }
   bool string(string_t& value) override { return put(std::move(value)) != nullptr; }
-  bool binary(binary_t&) override { return false; }  // has no JSON text
+  bool binary(binary_t&) override { return false; }  // JSON has no binary values
   bool start_object(size_t) override {
     open_.push_back(put(OrderedJson::object()));
     return true;

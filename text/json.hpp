@@ -1,4 +1,5 @@
-// JSON values: the two kinds that muster uses, their text, and what reads them without surprises.
+// JSON values: the two types that muster uses, access to their members, and printing that never
+// fails.
 #pragma once
 
 #include <initializer_list>
@@ -12,20 +13,21 @@ namespace muster {
 using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
-// The value below these members; nullptr: there is none, or something on the way is no object.
+// The value at this path of members; nullptr if one is missing or its parent is not an object.
 const Json* find_path(const Json& json, std::initializer_list<const char*> names);
-// The text of this member; empty: there is none, or it is no string.
+// The text of this member; empty if it is missing or not a string.
 std::string member_text(const Json& object, const char* name);
-// Appends a JSON string, quotes included; bytes that are no UTF-8 become U+FFFD.
+// Appends a JSON string, quotes included; invalid UTF-8 becomes U+FFFD.
 void append_quoted(std::string& out, std::string_view text);
-// A text that is ours: no member is there twice, so none is looked for. The library's own parser
-// does, which for objects of many members takes the square of their number. Discarded if broken.
+// Parses text that we wrote: it has no duplicate members, so none are looked for. The library's own
+// parser looks, in time quadratic in the members of an object. Returns a discarded value if the
+// text is malformed.
 OrderedJson parse_ordered(std::string_view text);
-// The members in the map's order, as fast.
+// Converts a map in its order, also in linear time.
 inline OrderedJson ordered(const std::map<std::string, std::string>& map) {
   return map.empty() ? OrderedJson::object() : OrderedJson(map);
 }
-// As JSON text that never fails: bytes that are no UTF-8 become U+FFFD. indent -1: one line.
+// JSON text; never fails, since invalid UTF-8 becomes U+FFFD. indent -1: one line.
 std::string dumped(const OrderedJson& json);
 std::string dumped(const Json& json, int indent = -1);
 

@@ -8,9 +8,8 @@ namespace {
 
 using nlohmann::json;
 
-// Builds the value as the parser walks over the text. `open_` holds the containers around the
-// current place; a pointer into a container stays good while it is open, since only the innermost
-// one grows.
+// Builds the value from the parser's events. `open_` holds the enclosing containers; pointers to
+// them stay valid because only the innermost one grows.
 class Builder : public nlohmann::json_sax<json> {
  public:
   explicit Builder(const JsonLimits& limits) : limits_(limits) {}
@@ -26,7 +25,7 @@ class Builder : public nlohmann::json_sax<json> {
     return put(json(value)) != nullptr;
   }
   bool string(string_t& value) override { return put(json(std::move(value))) != nullptr; }
-  bool binary(binary_t&) override { return false; }  // has no JSON text
+  bool binary(binary_t&) override { return false; }  // JSON has no binary values
   bool start_object(size_t) override { return open(json::object()); }
   bool start_array(size_t) override { return open(json::array()); }
   bool end_object() override { return close(); }
@@ -52,7 +51,7 @@ class Builder : public nlohmann::json_sax<json> {
  private:
   struct Frame {
     json* value;
-    std::string key;  // of an object
+    std::string key;  // of the current member, in an object
   };
 
   bool too_many(size_t most, const char* what) {
@@ -95,7 +94,7 @@ class Builder : public nlohmann::json_sax<json> {
     return true;
   }
 
-  // Of the innermost open container; a long one is cut, since each duplicate repeats it.
+  // The path of the innermost open container, cut if long, since each duplicate repeats it.
   std::string path() const {
     constexpr size_t kShown = 1024;  // bytes
     std::string text;

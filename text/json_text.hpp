@@ -1,9 +1,9 @@
-// JSON text -> value, with the repeated keys named: a parser that keeps quiet about them loses what
-// was written.
+// JSON text to value, with duplicate keys reported: a parser that drops them silently loses what
+// the user wrote.
 //
-// Of a repeated key the last value counts. Nesting is bounded, so that walking a value never
-// exhausts the stack; so is the number of values, since each costs memory and time at every step
-// that follows (docs/decisions/0011-bounded-requests.md).
+// The last value of a repeated key wins. Nesting is bounded, so that walking a value can't exhaust
+// the stack; so is the number of values, since each costs memory and time in every later step
+// (docs/decisions/0011-bounded-requests.md).
 #pragma once
 
 #include "base/result.hpp"
@@ -18,15 +18,15 @@
 namespace muster {
 
 constexpr size_t kJsonDepthMax = 128;
-constexpr size_t kDuplicatesMax = 100;  // repeated or unknown fields that are named
+constexpr size_t kDuplicatesMax = 100;  // duplicate or unknown fields that are reported
 
 struct JsonLimits {
-  size_t members, values;  // of objects; of all kinds
+  size_t members, values;  // of all objects; of any type
   size_t depth = kJsonDepthMax;
 };
 // A JSON patch of 10,000 operations has 30,000 members.
 constexpr JsonLimits kRequestLimits{32'000, 160'000};
-constexpr JsonLimits kNoLimits{SIZE_MAX, SIZE_MAX, 1000};  // for text that is ours
+constexpr JsonLimits kNoLimits{SIZE_MAX, SIZE_MAX, 1000};  // for text that we wrote
 
 struct JsonText {
   nlohmann::json value;
@@ -35,13 +35,13 @@ struct JsonText {
 
 Result<JsonText> parse_json(std::string_view text, const JsonLimits& limits = kRequestLimits);
 
-// How deep objects and lists of a JSON text nest, and how many members the objects have.
+// Nesting depth of a JSON text, and the number of members of its objects.
 struct JsonShape {
   size_t depth = 0, members = 0;
 };
 JsonShape json_shape(std::string_view text);
 
-// "spec" + "foo" -> "spec.foo"; a path that is empty adds no dot.
+// "spec" + "foo" -> "spec.foo"; an empty path adds no dot.
 std::string join_path(const std::string& path, std::string_view name);
 
 }  // namespace muster

@@ -6,7 +6,7 @@
 namespace muster {
 namespace {
 
-// Takes `digits` decimal digits off the text; -1 if they are not there.
+// Removes `digits` decimal digits from the front of the text; -1 if they are missing.
 int take_number(std::string_view& text, size_t digits) {
   if (text.size() < digits) return -1;
   int value = 0;

@@ -10,7 +10,7 @@
 namespace muster {
 
 std::string time_text(Millis instant_ms);
-// Reads what time_text writes, and fractions and offsets as well.
+// Parses what time_text prints, and also fractions and offsets.
 std::optional<Millis> parse_time(std::string_view text);
 
 }  // namespace muster

@@ -37,8 +37,8 @@ std::optional<bool> bool_of(std::string_view text) {
   return std::nullopt;
 }
 
-// As Go's ParseInt with base 0: 0x, 0b, 0o, and a leading 0 is octal; underscores may stand between
-// digits.
+// Like Go's ParseInt with base 0: 0x, 0b and 0o prefixes, octal after a leading 0, underscores
+// between digits.
 std::optional<json> integer_of(std::string_view text) {
   bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
@@ -139,7 +139,7 @@ class Writer {
     const std::string& text = node.Scalar();
     if (out.size() + text.size() > limits_.json_bytes) return fail(node, "the text is too large");
     const std::string& tag = node.Tag();
-    // "!" is what is quoted or a block, "?" what is plain.
+    // The library tags quoted and block scalars "!" and plain ones "?".
     if (tag == "!" || tag == "tag:yaml.org,2002:str") {
       write_text(text);
       return true;
@@ -151,7 +151,7 @@ class Writer {
     } else if (auto integer = integer_of(text)) {
       out += integer->dump();
     } else if (auto number = float_of(text)) {
-      // As Go's JSON prints it: 1e3 is 1000, which an integer field takes.
+      // Printed as Go's JSON does: 1e3 becomes 1000, which an integer field accepts.
       constexpr double kExact = 9007199254740992;  // 2^53
       bool whole = std::abs(*number) < kExact && std::trunc(*number) == *number;
       out += (whole ? json(static_cast<int64_t>(*number)) : json(*number)).dump();
@@ -197,7 +197,7 @@ class Writer {
       std::string name = key.IsNull() ? "null" : key.Scalar();
       if (!write_member(name, value, written, depth)) return false;
     }
-    // What stands in the map itself wins, then the first of the merged ones.
+    // The map's own keys win, then those of the first merged map.
     for (const YAML::Node& map : merged) {
       if (!map.IsMap()) return fail(map, "a merge key (<<) must name a map");
       for (const auto& entry : map) {
@@ -225,11 +225,11 @@ class Writer {
   size_t visits_ = 0;
 };
 
-// Looks where documents begin, and at nothing else.
+// Records where documents begin and ignores everything else.
 class Beginnings : public YAML::EventHandler {
  public:
   YAML::Mark last = YAML::Mark::null_mark();
-  bool stuck = false;  // a document began where the one before did
+  bool stuck = false;  // a document began where the previous one did
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     stuck = !last.is_null() && mark.pos <= last.pos;
@@ -248,8 +248,8 @@ class Beginnings : public YAML::EventHandler {
   void OnMapEnd() override {}
 };
 
-// Before a text that begins with what begins no value (", a") the library finds empty documents
-// without end.
+// If a text begins with something that can't begin a value (", a"), the library finds endless empty
+// documents before it. Returns an error for such a text.
 std::optional<Error> endless(const std::string& text) {
   std::istringstream in(text);
   YAML::Parser parser(in);
@@ -289,7 +289,7 @@ Result<std::vector<std::string>> yaml_to_json(const std::string& text, const Yam
   }
   std::vector<std::string> documents;
   size_t bytes = 0;
-  // The library throws on malformed text; nothing of that leaves this function.
+  // The library throws on malformed text; its exceptions end here.
   try {
     if (auto error = endless(text)) return *std::move(error);
     for (const YAML::Node& node : YAML::LoadAll(text)) {

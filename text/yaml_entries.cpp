@@ -9,7 +9,7 @@
 namespace muster {
 namespace {
 
-constexpr int kDepthMax = 4;  // no configuration is deeper
+constexpr int kDepthMax = 4;  // deeper than any configuration
 
 class Reader {
  public:

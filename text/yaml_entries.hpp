@@ -1,7 +1,7 @@
-// YAML entries: a configuration file as it was written, each key with its line.
+// YAML entries: a configuration file as written, each key with its line.
 //
-// Unlike a manifest's, scalars stay text: `10s`, `8` and `true` are what was typed, and whoever
-// knows the key judges them. A repeated key is there twice.
+// Unlike in a manifest, scalars stay text (`10s`, `8` and `true` as typed), and the code that knows
+// the key interprets them. A repeated key appears twice.
 #pragma once
 
 #include "base/result.hpp"
@@ -20,8 +20,9 @@ struct YamlEntry {
   std::vector<YamlEntry> below;     // of a map
 };
 
-// The entries of the one document, in their order; none of an empty text. invalid, with line and
-// column: no YAML, not a map, a key or a list's value that is no scalar.
+// The entries of a single document, in order; empty for an empty text. `invalid`, with line and
+// column: not YAML, several documents, not a map, nested too deep, or a key or list item that is
+// not a scalar.
 Result<std::vector<YamlEntry>> yaml_entries(const std::string& text);
 
 }  // namespace muster

@@ -8,8 +8,8 @@
 namespace muster::api {
 namespace {
 
-constexpr kj::Duration kPause = 100 * kj::MILLISECONDS;  // after accept() has failed
-constexpr unsigned kInARow = 16;  // then the loop looks at what else there is
+constexpr kj::Duration kPause = 100 * kj::MILLISECONDS;  // after a failed accept()
+constexpr unsigned kInARow = 16;  // connections accepted before the event loop gets a turn
 
 }  // namespace
 

@@ -1,9 +1,9 @@
-// Admission: how connections come in at a port, and how many there are at a time.
+// Admission: accepts connections at a port and bounds how many are open.
 //
-// A port goes on accepting whatever accept() says: what fails for want of descriptors is tried
-// again after a pause. The number of connections is bounded, in all and of one peer. When a bound
-// is reached, the connection that has waited longest without a request makes room for the new one;
-// only when all are in use, the new one is turned away. For one KJ thread.
+// The port keeps accepting after any error of accept(): when descriptors run out, for example, it
+// retries after a pause. The number of connections is bounded in total and per peer. At a bound,
+// the connection that has been idle longest is closed to make room for the new one; if none is
+// idle, the new one is turned away. For one KJ thread.
 #pragma once
 
 #include "base/seldom.hpp"
@@ -19,23 +19,23 @@
 
 namespace muster::api {
 
-// The connections of one port by their peers. Pure.
+// The connections of one port, by peer. Pure.
 class Crowd {
  public:
-  // `of_one` leaves room for others: one peer may hold three quarters.
+  // One peer may hold at most three quarters of `all`, to leave room for others.
   explicit Crowd(size_t all) : all_(all), of_one_(all - all / 4) {}
 
   struct Room {
     bool ok = false;
-    std::optional<uint64_t> instead;  // this one has to be closed for it; it counts no more
+    std::optional<uint64_t> instead;  // close this one to make room; it is already removed here
   };
-  // For one more of this peer.
+  // Makes room for one more connection of this peer.
   Room make_room(const std::string& who);
-  // A new one waits for its first request.
+  // A new connection starts idle.
   void enter(uint64_t id, const std::string& who);
-  void busy(uint64_t id);  // it serves a request, and may not be closed for another
+  void busy(uint64_t id);  // serves a request, so it may not be closed to make room
   void idle(uint64_t id);
-  void leave(uint64_t id);  // no harm when it has left
+  void leave(uint64_t id);  // does nothing if it has already left
   size_t size() const { return members_.size(); }
   size_t all() const { return all_; }
 
@@ -43,7 +43,7 @@ class Crowd {
   struct Member {
     std::string who;
     bool busy = false;
-    uint64_t since = 0;  // its place in the order of those that wait
+    uint64_t since = 0;  // position in the order of idle connections
   };
   size_t all_, of_one_;
   std::map<uint64_t, Member> members_;
@@ -51,10 +51,10 @@ class Crowd {
   uint64_t clock_ = 0;
 };
 
-// Accepts for ever and hands over what came in; drop the promise to stop.
+// Accepts until the promise is dropped, and hands each connection to `take`.
 class Acceptor {
  public:
-  // `port` names it in the log: "the API".
+  // `port` names the port in the log, for example "the API".
   Acceptor(kj::Timer& timer, std::string port, std::function<void(kj::Own<kj::AsyncIoStream>)> take)
       : timer_(timer), name_(std::move(port)), take_(std::move(take)) {}
   kj::Promise<void> run(kj::ConnectionReceiver& port);

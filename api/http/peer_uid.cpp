@@ -17,7 +17,7 @@
 namespace muster::api {
 namespace {
 
-constexpr int kTableLooks = 3;            // a table that changes while it is read can miss a line
+constexpr int kTableLooks = 3;            // reading a table that changes meanwhile can miss a line
 constexpr size_t kTableMax = 256u << 20;  // bytes
 
 Error unavailable(std::string why) {
@@ -43,7 +43,7 @@ DiagRequest diag_request(uint8_t family, uint8_t protocol, uint16_t flags, uint3
   return ask;
 }
 
-// The kernel's answer to one request, in `buffer`; an answer to an earlier one is skipped.
+// Returns the kernel's answer to this request, in `buffer`; skips answers to earlier requests.
 Result<const nlmsghdr*> exchange(int fd, const DiagRequest& ask, char* buffer, size_t size) {
   sockaddr_nl kernel = {};
   kernel.nl_family = AF_NETLINK;
@@ -65,7 +65,7 @@ Result<const nlmsghdr*> exchange(int fd, const DiagRequest& ask, char* buffer, s
   }
 }
 
-// The number that an answer of type `error` or `done` carries: 0 or -errno.
+// The number in a message of type NLMSG_ERROR or NLMSG_DONE: 0 or -errno.
 int number_in(const nlmsghdr* head) {
   int number = 0;
   if (head->nlmsg_len >= NLMSG_LENGTH(sizeof number))
@@ -126,11 +126,12 @@ void PeerLookup::open_diag() {
 void PeerLookup::open_tables() {
   table4_ = OwnFd(::open((proc_ + "/tcp").c_str(), O_RDONLY | O_CLOEXEC));
   if (!table4_) table_lacks_ = proc_ + "/tcp cannot be read: " + strerror(errno);
-  // A kernel without IPv6 has none, and no socket that would be in it.
+  // Missing on a kernel without IPv6, where no socket could be listed in it.
   table6_ = OwnFd(::open((proc_ + "/tcp6").c_str(), O_RDONLY | O_CLOEXEC));
 }
 
-// A dump of no state at all: it ends at once, with an error when nobody can make it.
+// Requests a dump that matches no state. It ends at once, with an error if the kernel has no
+// handler for the protocol.
 bool PeerLookup::diag_knows(uint8_t protocol) {
   alignas(nlmsghdr) char buffer[8192];
   auto answer = exchange(diag_.get(), diag_request(AF_INET, protocol, NLM_F_DUMP, ++sequence_),
@@ -183,7 +184,7 @@ Result<uid_t> PeerLookup::tcp_uid(const sockaddr_storage& peer, const sockaddr_s
   const auto own = TcpEnd::of(peer);
   const auto other = TcpEnd::of(local);
   if (!own || !other || own->family != other->family) return no_socket();
-  if (!diag_ && !table4_) open();  // descriptors were short
+  if (!diag_ && !table4_) open();  // opening them failed earlier, perhaps for want of descriptors
   Result<TcpSocket> found = no_socket();
   if (diag_) {
     found = ask_diag(own->family, *own, *other);
@@ -213,7 +214,7 @@ Result<uid_t> PeerLookup::uid(int fd) {
   }
   if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0) return no_socket();
   auto found = tcp_uid(peer, local);
-  // Once our own socket has been reset, its ends are free for a connection of anybody else.
+  // Once our own socket has been reset, any other connection may take its ends.
   tcp_info info = {};
   socklen_t size = sizeof info;
   if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 || info.tcpi_state == TCP_CLOSE)

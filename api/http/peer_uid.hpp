@@ -1,11 +1,11 @@
-// Peer uid: which user is at the other end of a connection on this machine?
+// Peer uid: finds out which user is at the other end of a connection on this machine.
 //
-// Loopback is no boundary on a shared node, so whoever connects is looked up: a Unix socket knows
-// its peer; for TCP the kernel is asked for the peer's socket, by NETLINK_SOCK_DIAG (about 10 µs,
-// no privilege needed) or, when it has no tcp_diag, by its table in /proc/net.
+// Loopback is no security boundary on a shared node, so every connection is checked. A Unix socket
+// knows its peer; for TCP the kernel is asked for the peer's socket, over NETLINK_SOCK_DIAG (about
+// 10 µs, needs no privileges) or, without tcp_diag, through its table in /proc/net.
 //
-// Always holds: only a socket that a process holds has a uid. The kernel goes on listing a closed
-// one, with uid 0, until the connection is over on both sides.
+// Invariant: only a socket that a process holds has a uid. The kernel lists a closed socket, with
+// uid 0, until the connection is closed on both sides.
 #pragma once
 
 #include "api/http/tcp_end.hpp"
@@ -17,7 +17,7 @@
 
 namespace muster::api {
 
-// A descriptor that is closed at the end of its owner.
+// Owns a file descriptor and closes it.
 class OwnFd {
  public:
   OwnFd() = default;
@@ -36,30 +36,30 @@ class OwnFd {
 struct Verdict {
   enum class Kind {
     trusted,   // root or our own user, over a Unix socket or loopback
-    stranger,  // somebody else, or nobody any more
-    unknown,   // the kernel could not be asked: not the client's fault
+    stranger,  // another user, or the peer has closed its socket
+    unknown,   // the kernel cannot be asked, which is not the client's fault
   };
   Kind kind;
-  std::string who;  // "uid 1000", "10.0.0.7": connections are counted by it
-  std::string why;  // not trusted: the reason
+  std::string who;  // "uid 1000" or "10.0.0.7"; connections are counted by it
+  std::string why;  // the reason, unless trusted
 };
 
-// Keeps open what it asks the kernel with, so that a lack of descriptors makes nobody a stranger.
-// For one thread.
+// Keeps its netlink socket or tables open, so that a shortage of descriptors does not turn a peer
+// into a stranger. For one thread.
 class PeerLookup {
  public:
   enum class Source { best, sock_diag, proc };
-  // `proc` is where the tables tcp and tcp6 are.
+  // `proc` is the directory of the tables tcp and tcp6.
   explicit PeerLookup(Source source = Source::best, std::string proc = "/proc/net");
 
   Verdict judge(int fd);
-  // Of a connected socket. not_found: the peer is not on this machine, or has closed its socket;
-  // unavailable: it cannot be told, and why.
+  // The user at the other end of a connected socket. not_found: the peer is not on this machine or
+  // has closed its socket. unavailable: the kernel cannot be asked; the message says why.
   Result<uid_t> uid(int fd);
-  // Of the socket on this machine whose own address is `peer` and which is connected to `local`.
+  // The user of the socket on this machine that is bound to `peer` and connected to `local`.
   Result<uid_t> tcp_uid(const sockaddr_storage& peer, const sockaddr_storage& local);
 
-  // Does the kernel's sock_diag know this protocol of IP?
+  // Whether the kernel's sock_diag supports this IP protocol.
   bool diag_knows(uint8_t protocol);
 
  private:
@@ -72,7 +72,7 @@ class PeerLookup {
   Source source_;
   std::string proc_;
   OwnFd diag_, table4_, table6_;
-  std::string diag_lacks_, table_lacks_;  // why they can't be asked
+  std::string diag_lacks_, table_lacks_;  // why each is unavailable
   uint32_t sequence_ = 0;
 };
 

@@ -10,7 +10,7 @@
 namespace muster::api {
 namespace {
 
-// As the table prints it: the words as this machine reads them, the port as a number.
+// The address as /proc/net prints it: words in host byte order, the port as a number.
 std::string printed(const TcpEnd& end) {
   std::string text;
   char word[16];

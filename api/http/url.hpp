@@ -11,16 +11,16 @@
 namespace muster::api {
 
 struct Url {
-  std::vector<std::string> path;             // decoded parts; empty ones are left out
-  std::map<std::string, std::string> query;  // of a repeated name the last value
+  std::vector<std::string> path;             // decoded; empty parts are left out
+  std::map<std::string, std::string> query;  // decoded; the last value of a repeated name wins
 
-  // Nothing: a broken percent escape.
+  // Nothing if a percent escape is broken.
   static std::optional<Url> parse(std::string_view text);
   std::string get(const std::string& name) const;
-  bool flag(const std::string& name) const;  // true, 1 and so on, as Go reads it
+  bool flag(const std::string& name) const;  // true for what Go's ParseBool accepts
 };
 
-// A whole number and nothing else; nothing: it is none, or too large.
+// Parses an integer that is the whole text. Nothing if it is not one or is out of range.
 template <class Int>
 std::optional<Int> whole_number(std::string_view text) {
   Int n = 0;

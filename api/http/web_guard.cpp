@@ -9,7 +9,7 @@
 namespace muster::api {
 namespace {
 
-// The IP address that this text is.
+// Parses an IP address; nothing if it is not one.
 std::optional<TcpEnd> address_of(const std::string& host) {
   TcpEnd end;
   for (const int family : {AF_INET, AF_INET6}) {
@@ -84,7 +84,7 @@ std::optional<std::string> refused_for_web(const HostRules& rules, const std::st
     return "requests of web pages are refused";
   const std::string& site = headers.fetch_site;
   if (site.empty() || site == "none" || site == "same-origin") return std::nullopt;
-  // A link to the page may be followed from anywhere.
+  // A link to the page may be followed from any site.
   if (shows_page && headers.fetch_mode == "navigate" && headers.fetch_dest == "document")
     return std::nullopt;
   return "requests of web pages are refused";

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-// api_types() and merged_lists() are in gen/api_tables.cpp, which the build makes.
+// api_types() and merged_lists() are in gen/api_tables.cpp, which the build generates.
 namespace muster::api {
 
 const ApiField* ApiType::field(std::string_view wanted) const {

@@ -9,7 +9,8 @@
 namespace muster::api {
 namespace {
 
-// Asked for with an '@' in the place of the last '.' but one, which no answer may have.
+// Clients request it with '@' in place of the last '.' but one, which a Content-Type may not
+// contain.
 constexpr const char* kProtobuf = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 OrderedJson resource_json(const Resource& resource) {
@@ -49,7 +50,7 @@ OrderedJson group_json(const Group& group) {
   return json;
 }
 
-// FNV-1a: tells one text from another, which is all that a client's cache wants.
+// FNV-1a. Clients use the hash only to tell texts apart in their caches.
 std::string hash_of(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325;
   for (unsigned char c : text) hash = (hash ^ c) * 0x100000001b3;

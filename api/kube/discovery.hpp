@@ -1,5 +1,4 @@
-// Discovery: how a client learns what is served here: versions, groups, resources, and the OpenAPI
-// documents.
+// Discovery: tells clients what is served: versions, groups, resources, and the OpenAPI documents.
 #pragma once
 
 #include "api/http/url.hpp"
@@ -13,19 +12,19 @@ namespace muster::api {
 struct Document {
   std::string text;
   const char* content_type = "application/json";
-  std::string etag{};  // of those that a client keeps; else empty
+  std::string etag{};  // only for documents that clients cache
 };
 
 class Discovery {
  public:
   // `version`: of muster.
   explicit Discovery(std::string version) : version_(std::move(version)) {}
-  // What stands at a discovery path; null if it is no such path.
+  // The document at a discovery path; nullptr for other paths.
   const Document* find(const Url& url);
 
  private:
   std::string version_;
-  std::map<std::string, Document> all_;  // by path; made when the first is asked for
+  std::map<std::string, Document> all_;  // by path; made on first use
 };
 
 }  // namespace muster::api

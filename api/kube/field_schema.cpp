@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-// The key members of an element; null when one is missing.
+// The key members of an element; null if one is missing.
 json keys_of(std::span<const std::string_view> keys, const json& element) {
   if (!element.is_object()) return nullptr;
   json found = json::object();
@@ -19,15 +19,15 @@ json keys_of(std::span<const std::string_view> keys, const json& element) {
     if (auto it = element.find(key); it != element.end() && it->is_primitive())
       found[key] = *it;
     else if (key == "protocol")
-      found[key] = "TCP";  // of a port, its default
+      found[key] = "TCP";  // the default of a port
     else
       return nullptr;
   }
   return found;
 }
 
-// Walks the members of two values that have the same shape. f(path element, type, a, b); null
-// pointers where one has none.
+// Walks the members of two values of the same shape: f(path element, type, a, b), with a null
+// pointer for a value that lacks the member.
 template <class F>
 void each_pair(const FieldType& type, Shape shape, const json& a, const json& b, F f) {
   if (shape == Shape::map) {
@@ -67,7 +67,8 @@ void collect(const FieldType& type, const json& value, FieldSet& at) {
 
 void compare(const FieldType& type, const json& before, const json& after, FieldSet& added,
              FieldSet& modified, FieldSet& removed) {
-  // What has a shape is not compared as a whole: that would look at everything again at each level.
+  // Values with a shape are compared member by member only; comparing the whole value too would
+  // repeat the work at each level.
   const Shape shape = shape_of(type, before);
   if (shape == Shape::leaf || shape != shape_of(type, after)) {
     if (before != after) modified.member = true;
@@ -86,14 +87,14 @@ void compare(const FieldType& type, const json& before, const json& after, Field
             });
 }
 
-// Both orders as far as they agree; where they don't, the wanted one.
+// Keeps both orders where they agree, and otherwise the order of `wanted`.
 json merged_list(const FieldType& type, Shape shape, const json& live, const json& wanted) {
   std::map<std::string, const json*> in_live;
   std::set<std::string> in_wanted, placed;
   std::vector<std::string> elements;  // of live
   for (const json& one : live) in_live[elements.emplace_back(element_of(type, one))] = &one;
   for (const json& one : wanted) in_wanted.insert(element_of(type, one));
-  std::vector<bool> stays;  // of live: wanted too, so it stands where the wanted one does
+  std::vector<bool> stays;  // of live: also wanted, so it takes its place from there
   for (const std::string& element : elements) stays.push_back(in_wanted.contains(element));
   json list = json::array();
   size_t next = 0;
@@ -199,7 +200,7 @@ json disowned(const FieldType& type, json value, const FieldSet& last, const Fie
   const Shape shape = shape_of(type, value);
   if (shape == Shape::leaf || last.children.empty()) return value;
   if (shape == Shape::map) {
-    const bool fields = !type.is_map();  // else the keys of a map
+    const bool fields = !type.is_map();  // otherwise the keys of a map
     for (auto it = value.begin(); it != value.end();) {
       const std::string element = "f:" + it.key();
       const FieldSet &was = last.below(element), &is = owned.below(element);

@@ -14,7 +14,7 @@ std::string element_text(std::string_view element) {
   if (element.starts_with("f:")) return "." + std::string(rest);
   if (element.starts_with("v:")) return "[=" + std::string(rest) + "]";
   std::string text;
-  const json keys = json::parse(rest, nullptr, false);  // flat: good_element has looked
+  const json keys = json::parse(rest, nullptr, false);  // flat, as good_element() has checked
   if (keys.is_object())
     for (const auto& [name, value] : keys.items())
       text += (text.empty() ? "" : ",") + name + "=" + dumped(value);
@@ -23,7 +23,7 @@ std::string element_text(std::string_view element) {
 
 void walk_paths(const FieldSet& set, const std::string& path, size_t most,
                 std::vector<std::string>& found) {
-  constexpr size_t kShown = 1024;  // bytes: a longer path is cut, since all below it repeat it
+  constexpr size_t kShown = 1024;  // bytes; a longer path is cut, since all paths below repeat it
   if (set.member) found.push_back(path);
   for (const auto& [element, child] : set.children) {
     if (found.size() >= most) return;
@@ -33,8 +33,8 @@ void walk_paths(const FieldSet& set, const std::string& path, size_t most,
   }
 }
 
-// Elements of other makers (i:INDEX) are none of ours: whoever speaks by position speaks for
-// something else as soon as the list changes.
+// Elements by position (i:INDEX), which other writers may use, are rejected: they denote something
+// else as soon as the list changes.
 bool good_element(std::string_view element) {
   if (element.starts_with("f:")) return true;
   const bool key = element.starts_with("k:");
@@ -46,8 +46,8 @@ bool good_element(std::string_view element) {
                      [](const json& one) { return one.is_primitive(); });
 }
 
-// What is below has been looked through already: a set is as deep as 128 levels, and doing that at
-// each of them again would count.
+// Not recursive, because the levels below are already clean: sets can be 128 levels deep, and
+// repeating the work at each level would be slow.
 void drop_nothing(FieldSet& set) {
   std::erase_if(set.children, [](const auto& child) {
     return !child.second.member && child.second.children.empty();
@@ -133,7 +133,7 @@ json to_fields_v1(const FieldSet& set) {
 std::optional<FieldSet> from_fields_v1(const json& from) {
   FieldSet set;
   if (!read(from, set)) return std::nullopt;
-  set.member = false;  // the object as a whole is nobody's
+  set.member = false;  // nobody owns the object as a whole
   return set;
 }
 

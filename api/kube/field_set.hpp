@@ -1,4 +1,4 @@
-// FieldSet: which places of an object somebody speaks for.
+// FieldSet: the fields of an object that a manager owns.
 //
 // A tree whose edges are path elements, written as in Kubernetes' FieldsV1:
 //
@@ -6,8 +6,8 @@
 //   k:{KEYS}   an element of a list, named by its key members ({"name":"main"})
 //   v:VALUE    an element of a list of plain values, named by itself
 //
-// A node that is a member stands for the place itself, its children for places below. In JSON a
-// member without children is {}, one with children has a "." beside them. Pure.
+// A node's `member` stands for the field itself, its children for fields below. In JSON a member
+// without children is {}; one with children has a "." beside them. Pure.
 #pragma once
 
 #include <cstddef>
@@ -26,9 +26,9 @@ struct FieldSet {
   std::map<std::string, FieldSet, std::less<>> children;
 
   bool empty() const;
-  // Drops nodes that stand for nothing.
+  // Drops nodes that contain nothing.
   void prune();
-  const FieldSet& below(std::string_view element) const;  // an empty set if there is nothing
+  const FieldSet& below(std::string_view element) const;  // empty if there is none
   bool operator==(const FieldSet&) const = default;
 };
 
@@ -36,12 +36,12 @@ FieldSet united(FieldSet a, const FieldSet& b);
 FieldSet common(const FieldSet& a, const FieldSet& b);
 FieldSet without(FieldSet a, const FieldSet& b);
 
-// As Kubernetes prints a path: `.spec.template.spec.containers[name="main"].image`. At most so
-// many, the longest cut.
+// Paths as Kubernetes prints them: `.spec.template.spec.containers[name="main"].image`. Returns at
+// most `most` paths and cuts very long ones.
 std::vector<std::string> paths(const FieldSet& set, size_t most = SIZE_MAX);
 
 nlohmann::json to_fields_v1(const FieldSet& set);
-// Nothing: no such text.
+// Nothing if the JSON is not valid FieldsV1.
 std::optional<FieldSet> from_fields_v1(const nlohmann::json& json);
 
 }  // namespace muster::api

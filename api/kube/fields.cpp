@@ -29,7 +29,7 @@ std::string found_text(const json& value) {
   return (value.is_string() ? "the string " : value.is_number() ? "the number " : "") + text;
 }
 
-// Where the walk is. Its text is made only when something is wrong there.
+// The current position. Its text is made only for an error message.
 struct Place {
   const Place* above = nullptr;
   enum class Kind { member, element, entry } kind = Kind::member;  // a.b, a[0], a[key]
@@ -47,7 +47,7 @@ struct Place {
 class Walk {
  public:
   std::vector<std::string> unknown;
-  std::string problem;  // the first wrong type
+  std::string problem;  // the first value of a wrong type
 
   void object(json& value, const ApiType& type, const Place& path) {
     if (!value.is_object()) return wrong(path, value, "an object");
@@ -82,7 +82,7 @@ class Walk {
     }
   }
 
-  // The value of a field, or an item of one that is a list or map.
+  // The value of a field, or one item of a list or map.
   void visit_one(json& value, const ApiField& field, const Place& path) {
     if (!problem.empty()) return;
     const std::string_view type = field.type;
@@ -99,7 +99,7 @@ class Walk {
     } else if (type == "quantity") {
       if (value.is_number()) value = value.dump();
       if (!value.is_string()) wrong(path, value, "a quantity (a string or a number)");
-    } else if (!value.is_string()) {  // a time, too
+    } else if (!value.is_string()) {  // includes times
       wrong(path, value, "a string");
     }
   }

@@ -1,7 +1,7 @@
-// conform(): the walk that checks a document by the types of api/openapi/ (api_types.hpp).
+// conform(): checks a document against the types of api/openapi/ (api_types.hpp).
 //
-// Parts that muster only keeps (affinity, volumes, probes…) are known by name: typed `any`, or
-// marked `unread`. What stands in them is not looked at, save that nulls are removed.
+// Parts that muster only keeps (affinity, volumes, probes…) are known by name only: typed `any`, or
+// marked `unread`. Their contents are not checked; only nulls are removed.
 #pragma once
 
 #include "base/result.hpp"
@@ -14,9 +14,10 @@
 namespace muster::api {
 
 // Brings `value` into the shape of the ApiType `type` ("Job", "PodSpec"…): removes nulls and
-// unknown fields, and returns the paths of the latter. A quantity written as a number becomes a
-// string. A wrong type is `invalid`, with its path, what was found and what is expected. Paths
-// begin with `path`, where the value stands in its document; empty: it is the document.
+// unknown fields, and returns the paths of the unknown fields. A quantity written as a number
+// becomes a string. A wrong type is `invalid`; the message has the path, what was found and what is
+// expected. Paths begin with `path`, the place of the value in its document (empty: it is the
+// document).
 Result<std::vector<std::string>> conform(nlohmann::json& value, std::string_view type,
                                          std::string_view path = {});
 

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-// Readers of a member that is of the right type, or missing: then the value stays as it is.
+// Readers of a member of the right type. If it is missing, the value stays unchanged.
 template <class T>
 void read(const json& object, const char* name, T& value) {
   if (auto it = object.find(name); it != object.end()) value = it->get<T>();
@@ -28,7 +28,7 @@ const json& member(const json& object, const char* name) {
   return it == object.end() ? kMissing : *it;
 }
 
-// Each element of a list through `one`, a reader of an object.
+// Reads each element of a list with `one`, a reader of an object.
 template <class T, class Read>
 std::vector<T> read_list(const json& object, const char* name, Read one) {
   std::vector<T> list;
@@ -63,7 +63,7 @@ void read_toleration(const json& from, core::Toleration& toleration) {
   read(from, "tolerationSeconds", toleration.seconds);
 }
 
-// Removes members that say nothing, so that `env: []` and no env are the same.
+// Removes empty members, so that `env: []` and no env are equal.
 void prune(json& value) {
   if (!value.is_structured()) return;
   for (json& child : value) prune(child);
@@ -74,7 +74,8 @@ void prune(json& value) {
   }
 }
 
-// The template without what core reads and an update of a suspended job may change, as one text.
+// The template as text, without the fields that core reads and that an update of a suspended job
+// may change.
 std::string kept_text(json pod_template) {
   pod_template.erase("metadata");
   json& pod = pod_template["spec"];
@@ -165,7 +166,7 @@ void read_spec(const json& from, core::JobSpec& spec) {
   read_template(member(from, "template"), spec.pod);
 }
 
-// Defaults only add to a map.
+// Defaults only add to a map, so an empty one needs no write.
 void write_map(json& object, const char* name, const core::StringMap& map) {
   if (!map.empty()) object[name] = map;
 }
@@ -203,7 +204,7 @@ void write_values(const core::JobMeta& meta, const core::JobSpec& spec, json& do
   if (!meta.generate_name.empty()) metadata["generateName"] = meta.generate_name;
   write_map(metadata, "labels", meta.labels);
   write_map(metadata, "annotations", meta.annotations);
-  // The server's own: never from the text.
+  // Set only by the server, never taken from the document.
   for (const char* name :
        {"resourceVersion", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds"})
     metadata.erase(name);

@@ -1,4 +1,5 @@
-// The fields of a Job that muster acts on, between the JSON document and core's plain values.
+// Job values: converts the fields of a Job that muster acts on between JSON and core's plain
+// values.
 #pragma once
 
 #include "core/spec/job_spec.hpp"
@@ -7,10 +8,10 @@
 
 namespace muster::api {
 
-// `document` conforms to "Job" (fields.hpp).
+// `document` must conform to "Job" (fields.hpp).
 void read_values(const nlohmann::json& document, core::JobMeta& meta, core::JobSpec& spec);
 
-// Writes what defaults and the server gave; fields that are only kept stay as they are.
+// Writes what defaults and the server set; fields that are only kept stay unchanged.
 void write_values(const core::JobMeta& meta, const core::JobSpec& spec, nlohmann::json& document);
 
 }  // namespace muster::api

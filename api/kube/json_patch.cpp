@@ -21,7 +21,7 @@ Error beyond(std::string detail) {
   return error;
 }
 
-// RFC 6902 in place: a move moves, and what is copied or shifted is counted.
+// RFC 6902 in place: a move does not copy. Counts copied bytes and shifted elements.
 class Operations {
  public:
   explicit Operations(json root) : root_(std::move(root)) {}
@@ -54,7 +54,7 @@ class Operations {
     return it == operation.end() || !it->is_string() ? nullptr : &it->get_ref<const std::string&>();
   }
 
-  // A pointer's tokens (RFC 6901).
+  // Reads the tokens of a pointer (RFC 6901).
   bool read_path(const json& operation, const char* name, Path& path) {
     const std::string* pointer = text(operation, name);
     if (!pointer) return fail(std::string("needs the member '") + name + "', a JSON pointer");
@@ -92,7 +92,7 @@ class Operations {
     return index;
   }
 
-  // What the first `depth` tokens name.
+  // The value that the first `depth` tokens point to.
   json* find(const Path& path, size_t depth) {
     json* at = &root_;
     for (size_t i = 0; i < depth; ++i) {
@@ -167,8 +167,8 @@ class Operations {
     return remove(from) && add(path, std::move(moved));
   }
 
-  // Counts what `value` takes in memory, and how deep it is. No recursion: operations can nest what
-  // no text could.
+  // Measures the memory and depth of `value`. Not recursive, because operations can nest values
+  // deeper than any parsed text.
   bool measured(const json& value, size_t most) {
     constexpr size_t kLeast = sizeof(json);
     std::vector<std::pair<const json*, size_t>> open{{&value, 1}};

@@ -1,8 +1,8 @@
 // JSON patch: RFC 6902, all or nothing.
 //
-// A few operations could make a huge object by copying what others copied, or take for ever by
-// moving what stands in a long list. So their number, the bytes that they copy and the elements
-// that they shift are bounded; Kubernetes bounds the first two at these values. Pure.
+// A few operations could make a huge object by copying copies, or take very long by shifting
+// elements of a long list. So the number of operations, the bytes that they copy and the elements
+// that they shift are bounded; Kubernetes has the same bounds for the first two. Pure.
 #pragma once
 
 #include "base/result.hpp"
@@ -13,10 +13,10 @@
 namespace muster::api {
 
 constexpr size_t kPatchOperationsMax = 10'000;
-constexpr size_t kPatchCopyMax = 3u << 20;    // bytes, as they lie in memory
-constexpr size_t kPatchShiftMax = 2'000'000;  // elements pushed aside by what comes or goes
+constexpr size_t kPatchCopyMax = 3u << 20;    // bytes in memory
+constexpr size_t kPatchShiftMax = 2'000'000;  // elements shifted by insertions and removals
 
-// `invalid` with a message that names what is wrong; with a violation too if a bound is exceeded.
+// `invalid` if the patch cannot be applied; if it exceeds a bound, with a violation too.
 Result<nlohmann::json> apply_operations(nlohmann::json base, const nlohmann::json& patch);
 
 }  // namespace muster::api

@@ -12,7 +12,7 @@
 namespace muster::api {
 namespace {
 
-// The fields of an event that have another name in events.k8s.io/v1.
+// Fields of an event that have another name in events.k8s.io/v1.
 struct Renamed {
   const char *core, *events;
 };
@@ -26,16 +26,16 @@ constexpr Renamed kRenamed[] = {{"involvedObject", "regarding"},
 
 constexpr const char* kCoreEvent = "v1";
 constexpr const char* kEventsEvent = "events.k8s.io/v1";
-constexpr size_t kNoteMax = 1'024;    // bytes; of events.k8s.io/v1
+constexpr size_t kNoteMax = 1'024;    // bytes, in events.k8s.io/v1
 constexpr size_t kInstanceMax = 128;  // bytes; reportingInstance, action and reason
-constexpr size_t kKeptBaseMax = 248;  // of a name of at most 253 bytes
+constexpr size_t kKeptBaseMax = 248;  // bytes; leaves room for the suffix in 253
 
 const char* version_of(const KeptRequest& request) {
   if (request.kind == core::KeptKind::lease) return "coordination.k8s.io/v1";
   return request.words == EventWords::core_v1 ? kCoreEvent : kEventsEvent;
 }
 
-// After conform(): all values are strings.
+// Call after conform(): all values are strings.
 core::StringMap strings_of(const Json& meta, const char* name) {
   return meta.value(name, core::StringMap());
 }
@@ -78,14 +78,14 @@ void check_bounded(const Json& event, const char* name, size_t max, bool require
   if (text.size() > max) found.too_long(name, max);
 }
 
-// In the words in which it came.
+// Checks an event in the API version in which it was written.
 void check_event(const Json& event, const KeptRequest& request, core::Violations& found) {
   const bool core_words = request.words == EventWords::core_v1;
   const char* about = core_words ? "involvedObject" : "regarding";
   const Json object = event.value(about, Json::object());
   const std::string ns = member_text(object, "namespace");
   if (core_words && !event.contains(about)) found.required(about, "");
-  // An event of an object without a namespace stands in default.
+  // Events of objects without a namespace belong in `default`.
   if (ns.empty() ? !object.empty() && request.ns != "default" : ns != request.ns)
     found.invalid(std::string(about) + ".namespace", ns, "does not match event.namespace");
   for (const char* name : {"firstTimestamp", "lastTimestamp", "deprecatedFirstTimestamp",
@@ -115,7 +115,7 @@ void rename(OrderedJson& object, const char* from, const char* to) {
   }
 }
 
-// `given` for a new one, `old` for a change.
+// `given` is set for a new object, `old` for a change.
 Result<WrittenKept> judged(JsonText text, const KeptRequest& request, const NewKept* given,
                            const core::Kept* old) {
   WrittenKept out;
@@ -134,7 +134,7 @@ Result<WrittenKept> judged(JsonText text, const KeptRequest& request, const NewK
                    json.value("kind", kind) + ", expected " + version + " " + kind);
   if (!json.contains("metadata")) json["metadata"] = Json::object();
   Json& meta = json["metadata"];
-  // What is written empty is not said.
+  // An empty value counts as absent.
   auto differs = [&meta](const char* field, const std::string& is) {
     const std::string text = member_text(meta, field);
     return !text.empty() && text != is;

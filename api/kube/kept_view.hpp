@@ -1,4 +1,4 @@
-// KeptView: an object that is kept for clients, as the View has it, with what lists select by.
+// KeptView: a kept object in the View, with what lists select by.
 #pragma once
 
 #include "core/kept.hpp"
@@ -13,14 +13,14 @@ namespace muster::api {
 
 struct KeptFacts {
   core::StringMap labels;
-  std::map<std::string, std::string, std::less<>> fields;  // "involvedObject.name" -> its value
+  std::map<std::string, std::string, std::less<>> fields;  // for example "involvedObject.name"
 };
 KeptFacts kept_facts(const core::Kept& kept);
 
 struct KeptView {
   core::KeptPtr kept;
   KeptFacts facts;
-  uint64_t before = 0;  // its version before the present one, as far as that is known
+  uint64_t before = 0;  // its previous version, if known
 };
 
 }  // namespace muster::api

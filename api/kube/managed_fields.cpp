@@ -14,7 +14,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
-constexpr size_t kTextMax = 1024;  // bytes of a name, a version or a time
+constexpr size_t kTextMax = 1024;  // bytes of a name, version or time
 
 const json* managed_list(const json& object) {
   auto meta = object.find("metadata");
@@ -61,7 +61,7 @@ bool same_manager(const Manager& a, const Manager& b) {
   return std::tie(a.name, a.applies, a.subresource) == std::tie(b.name, b.applies, b.subresource);
 }
 
-// What nobody manages: what names the object, and what is the server's.
+// The fields that nobody manages: those that name the object, and the server's.
 FieldSet make_nobodys() {
   FieldSet set;
   for (const char* name : {"apiVersion", "kind", "status"})
@@ -80,7 +80,7 @@ const FieldSet& nobodys() {
   return set;
 }
 
-// A copy without what nobody manages.
+// A copy without the fields that nobody manages.
 json stripped(json object) {
   if (!object.is_object()) return json::object();
   const FieldSet& out = nobodys();
@@ -107,7 +107,7 @@ void drop_idle(std::vector<Manager>& managers) {
   std::erase_if(managers, [](const Manager& one) { return one.fields.empty(); });
 }
 
-// All but `writer` lose what was changed or taken away.
+// Takes the changed and removed fields from all managers but `writer`.
 void take_from_others(std::vector<Manager>& managers, const Manager& writer,
                       const Comparison& change) {
   const FieldSet taken = united(united(change.added, change.modified), change.removed);
@@ -122,7 +122,8 @@ void cap_updates(std::vector<Manager>& managers) {
   std::stable_sort(managers.begin(), managers.end(), [](const Manager& a, const Manager& b) {
     return std::tie(a.applies, a.time) < std::tie(b.applies, b.time);
   });
-  // The oldest in front: as many as are too many, and the place of the one they become.
+  // The oldest are in front. Merge those beyond the bound, and one more to make room for the
+  // result.
   const auto many = updates - static_cast<ptrdiff_t>(kUpdateManagersMax) + 1;
   Manager ancient{.name = "ancient-changes", .api_version = managers[0].api_version};
   for (auto it = managers.begin(); it != managers.begin() + many; ++it) {
@@ -165,11 +166,11 @@ Error conflict_error(const std::vector<Conflict>& conflicts) {
   return error;
 }
 
-// What others manage and this change would set to something else; `but`: save for these.
+// Fields of other managers that this change would set to another value, except those in `but`.
 std::vector<Conflict> conflicts_of(const std::vector<Manager>& managers, const Manager& writer,
                                    const Comparison& change, const FieldSet& but) {
   std::vector<Conflict> found;
-  constexpr size_t kConflictsMax = 1000;  // told
+  constexpr size_t kConflictsMax = 1000;  // listed in the error
   const FieldSet set = united(change.added, change.modified);
   for (const Manager& one : managers) {
     if (same_manager(one, writer)) continue;
@@ -190,7 +191,7 @@ const json* last_applied(const json& object) {
   return it == object[kPlace].end() || !it->is_string() ? nullptr : &*it;
 }
 
-// The fields that a client-side apply has set and that still are as it set them.
+// The fields that a client-side apply has set and that are unchanged since.
 FieldSet still_applied(const FieldType& type, const json& live) {
   const json* text = last_applied(live);
   if (!text) return {};
@@ -249,7 +250,7 @@ void track_update(std::string_view type_name, const json& before, json& after,
     managers = std::move(*said);
   else
     managers = read_managers(before).value_or(std::vector<Manager>());
-  // More appliers than may ever come about were written by hand.
+  // More appliers than the server would admit: the client wrote the list by hand, so ignore it.
   if (std::count_if(managers.begin(), managers.end(), [](const Manager& one) {
         return one.applies;
       }) > static_cast<ptrdiff_t>(kApplyManagersMax))
@@ -307,7 +308,7 @@ Result<json> applied(std::string_view type_name, const json& live, const json& w
     result["metadata"]["annotations"][kLastApplied] =
         said.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
   }
-  // What was stripped comes back: of an object that is there, its own; else as it was written.
+  // Restore what was stripped: from the live object or, for a new one, as written.
   const json& rest = old.empty() ? wanted : live;
   for (const char* name : {"apiVersion", "kind"})
     if (rest.contains(name)) result[name] = rest[name];

@@ -1,9 +1,9 @@
-// ManagedFields: who speaks for which fields of an object, as metadata.managedFields says it.
+// ManagedFields: who manages which fields of an object, as recorded in metadata.managedFields.
 //
-// A manager is a name, an operation and a subresource. Apply: it says what it wants, whole, each
-// time. Update: it has changed something once (create, replace, patch, scale). Whoever changes a
-// field by an update takes it from all others; an apply that would do so is a conflict unless it is
-// forced or wants the same value. Fields that the server fills in belong to nobody. Pure.
+// A manager is a name, an operation and a subresource. An Apply states all the fields that it wants
+// each time; an Update has changed something once (create, replace, patch, scale). An update takes
+// the fields it changes from all other managers; an apply that would do so is a conflict, unless it
+// is forced or wants the same value. Nobody manages the fields that the server fills in. Pure.
 #pragma once
 
 #include "api/kube/field_schema.hpp"
@@ -17,7 +17,7 @@
 
 namespace muster::api {
 
-// Who writes, and when.
+// The writer of a change, and when it writes.
 struct Writer {
   std::string name;
   std::string api_version;  // of the object: "batch/v1"
@@ -31,26 +31,25 @@ struct Manager {
   FieldSet fields;
 };
 
-// At most so many of each operation. Updates beyond are merged, the oldest first, into one manager
-// named ancient-changes; an apply beyond is refused.
+// Bounds for each operation. Excess updates are merged, oldest first, into one manager named
+// ancient-changes; an excess apply is refused.
 constexpr size_t kUpdateManagersMax = 10;
 constexpr size_t kApplyManagersMax = 100;
 
-// The managers in metadata.managedFields. A list that holds something else is nothing; so is one
-// that is missing or empty.
+// The managers in metadata.managedFields; nothing if it is missing, empty or not valid.
 std::optional<std::vector<Manager>> read_managers(const nlohmann::json& object);
-// Sets metadata.managedFields, or removes it when there are none.
+// Sets metadata.managedFields, or removes it if there are no managers.
 void write_managers(nlohmann::json& object, std::vector<Manager> managers);
 
-// `after` with the managers that it has once `writer` made it out of `before` (an empty object: it
-// is new). Who manages what is taken from `after` if it says so readably (clients may write it; a
-// single empty entry forgets all managers), else from `before`.
+// Sets the managers of `after`, which `writer` made from `before` (an empty object: it is new). The
+// previous managers come from `after` if it has a valid list (clients may write it; a single empty
+// entry resets it), otherwise from `before`.
 void track_update(std::string_view type, const nlohmann::json& before, nlohmann::json& after,
                   const Writer& writer);
 
-// What an apply of `wanted` makes of `live` (an empty object: it is created), with its managers. A
-// conflict lists each field with its manager as a violation. A last-applied-configuration that
-// kubectl left in `live` is taken over when kubectl itself applies.
+// Applies `wanted` to `live` (an empty object: it is created) and sets the managers. A conflict
+// lists each field and its manager as a violation. When kubectl applies, it takes over the fields
+// of the last-applied-configuration that it left in `live`.
 Result<nlohmann::json> applied(std::string_view type, const nlohmann::json& live,
                                const nlohmann::json& wanted, const Writer& writer, bool force);
 

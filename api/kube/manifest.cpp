@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kJobBaseMax = 58;  // a DNS label less five characters
+constexpr size_t kJobBaseMax = 58;  // a DNS label, minus five characters for the suffix
 
 void drop_fields(ParsedJob& job, const core::Gates& gates, const core::JobSpec* old) {
   json& spec = job.document["spec"];
@@ -34,9 +34,9 @@ void drop_fields(ParsedJob& job, const core::Gates& gates, const core::JobSpec* 
   }
 }
 
-// The job, once it keeps all rules; its values and its text say the same.
+// Makes the object of a job that has passed all checks; its values and its text agree.
 core::JobObjectPtr seal(ParsedJob job) {
-  // Labels that were generated show on a job that has none (job-semantics 1.2, step 4).
+  // Generated labels appear on a job that has none (job-semantics 1.2, step 4).
   core::apply_defaults(job.meta, job.spec);
   write_values(job.meta, job.spec, job.document);
   auto object = std::make_shared<core::JobObject>();
@@ -46,7 +46,7 @@ core::JobObjectPtr seal(ParsedJob job) {
   return object;
 }
 
-// Where a field is left out its default counts; an empty text is a value, and none that there is.
+// An absent field gets its default, but an empty text is a value, and not a supported one.
 void refuse_empty(const ParsedJob& job, core::Violations& found) {
   auto written = [&job](const char* name) {
     const json* spec = job.document.contains("spec") ? &job.document["spec"] : nullptr;
@@ -61,8 +61,8 @@ void refuse_empty(const ParsedJob& job, core::Violations& found) {
     found.not_supported("spec.podReplacementPolicy", "", {"Failed", "TerminatingOrFailed"});
 }
 
-// Fields that are not supported are named only when nothing else is wrong: then they are what is
-// left to change.
+// Unsupported fields are reported only if nothing else is wrong, so that they are all that is left
+// to change.
 std::optional<Error> refusal(core::Violations found, const ParsedJob& job) {
   refuse_empty(job, found);
   if (found.empty()) {
@@ -128,7 +128,8 @@ Result<core::JobObjectPtr> admit_job(ParsedJob job, const Admission& admission) 
   job.meta.ns = admission.ns;
   job.meta.uid = admission.uid;
   job.meta.generation = 1;
-  job.meta.created_ms = admission.now_ms - admission.now_ms % 1000;  // as its text will say
+  // Whole seconds, as in its text.
+  job.meta.created_ms = admission.now_ms - admission.now_ms % 1000;
   if (job.meta.name.empty() && !job.meta.generate_name.empty())
     job.meta.name = job.meta.generate_name.substr(0, kJobBaseMax) + admission.name_suffix;
 

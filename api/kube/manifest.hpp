@@ -1,9 +1,9 @@
-// Manifest: a batch/v1 Job between its JSON text and the values that core judges.
+// Manifest: converts a batch/v1 Job between its JSON text and the values that core checks.
 //
-//   parse_job   text -> values; what is not decodable at all is refused here (HTTP 400)
-//   admit_job   a new job: name, defaults, generated labels, all rules (HTTP 422), and the text
-//   that is stored update_job  the same for a changed one, against the job that is there load_job
-//   the stored text back into values, without judging it again
+//   parse_job   text to values; refuses what cannot be decoded (HTTP 400)
+//   admit_job   a new job: name, defaults, generated labels, all rules (HTTP 422), stored text
+//   update_job  the same for a changed job, checked against the current one
+//   load_job    stored text back to values, without checking it again
 //
 // An Error with violations is a 422; one without is a 400 whose message names the field.
 #pragma once
@@ -22,10 +22,10 @@
 
 namespace muster::api {
 
-// What becomes of unknown and repeated fields: refused, named in warnings, or dropped in silence.
+// Unknown and repeated fields are refused, reported in warnings, or silently dropped.
 enum class FieldValidation { strict, warn, ignore };
 
-// What is to be said of these fields: warnings, or the error of a strict request.
+// The warnings for these fields, or the error of a strict request.
 Result<std::vector<std::string>> field_complaints(const std::vector<std::string>& unknown,
                                                   const std::vector<std::string>& duplicates,
                                                   FieldValidation validation);
@@ -33,16 +33,16 @@ Result<std::vector<std::string>> field_complaints(const std::vector<std::string>
 struct ParsedJob {
   core::JobMeta meta;
   core::JobSpec spec;
-  std::string resource_version;  // as written; empty if it was not
+  std::string resource_version;  // as written, or empty
   nlohmann::json document;       // known fields only, without nulls and status
   std::vector<std::string> warnings;
 };
 
 Result<ParsedJob> parse_job(std::string_view json_text, FieldValidation unknown_fields);
-// The same of what was parsed before.
+// The same, for parsed text.
 Result<ParsedJob> parse_job(JsonText text, FieldValidation unknown_fields);
 
-// What the server gives to a new job.
+// What the server sets on a new job.
 struct Admission {
   std::string ns;   // of the request's path
   std::string uid;  // RFC 4122 text
@@ -53,12 +53,13 @@ struct Admission {
 
 Result<core::JobObjectPtr> admit_job(ParsedJob job, const Admission& admission);
 
-// `generation` rises if the spec changed. The uid, if written, has to be the old one (conflict).
+// `generation` rises if the spec changed. If a uid is written, it must be the old one (else
+// conflict).
 Result<core::JobObjectPtr> update_job(ParsedJob job, const core::JobObject& old_job,
                                       const core::ObservedStatus& observed,
                                       const core::Gates& gates = {});
 
-// Of a text that admit_job or update_job wrote.
+// Reads a text that admit_job or update_job wrote; nullptr if it cannot be read.
 core::JobObjectPtr load_job(std::string_view json_text);
 
 }  // namespace muster::api

@@ -33,12 +33,12 @@ OrderedJson value_json(std::string_view type) {
   if (type == "time" || type == "microtime") return {{"type", "string"}, {"format", "date-time"}};
   if (type == "any") return {{"type", "object"}, {"x-kubernetes-preserve-unknown-fields", true}};
   if (const ApiType* of = api_type(type)) {
-    // A reference may have no neighbours, and a field has a description: hence allOf.
+    // A $ref allows no siblings, and a field needs a description, hence allOf.
     OrderedJson json;
     json["allOf"] = OrderedJson::array({reference(of->schema)});
     return json;
   }
-  return {{"type", "string"}};  // a quantity, too
+  return {{"type", "string"}};  // includes quantities
 }
 
 OrderedJson field_json(const ApiField& field) {
@@ -171,7 +171,7 @@ OrderedJson operation(const Resource& resource, std::string_view verb) {
   return op;
 }
 
-// The path of a resource's collection, or of one object or its subresource.
+// The path of a resource's collection, or of one object or subresource.
 std::string path_of(const Resource& resource, bool collection, bool all_namespaces = false) {
   std::string path = "/" + root_of(resource);
   if (resource.namespaced && !all_namespaces) path += "/namespaces/{namespace}";

@@ -1,6 +1,5 @@
-// The OpenAPI document of version 2, written in protobuf by hand: a field is its number and kind,
-// then a length and the bytes. Names of messages and numbers are those of gnostic's
-// OpenAPIv2.proto.
+// The OpenAPI v2 document, in hand-written protobuf: a field is its number and wire type, then a
+// length and the bytes. Message names and field numbers are those of gnostic's OpenAPIv2.proto.
 #include "api/kube/api_types.hpp"
 #include "api/kube/openapi.hpp"
 #include "api/kube/resources.hpp"
@@ -15,7 +14,7 @@ void add_varint(std::string& out, uint64_t n) {
   out += static_cast<char>(n);
 }
 
-// A string or a message.
+// Adds a string or a message.
 void add(std::string& out, unsigned number, std::string_view bytes) {
   constexpr unsigned kLengthDelimited = 2;
   add_varint(out, number << 3 | kLengthDelimited);
@@ -30,7 +29,7 @@ std::string named(std::string_view name, std::string_view value) {
   return out;
 }
 
-// A vendor extension; `yaml` is its value as YAML, so JSON will do.
+// A vendor extension. `yaml` is its value; JSON is valid YAML.
 std::string extension(std::string_view name, std::string_view yaml) {
   std::string any;
   add(any, 2, yaml);
@@ -99,7 +98,7 @@ std::string type_schema(const ApiType& type) {
   return out;
 }
 
-// What old clients look for before a dry run: that a patch of the kind knows the parameter.
+// Before a dry run, old clients look here whether a patch of the kind has the parameter.
 std::string patch_path(const Resource& resource) {
   std::string sub_schema, non_body, parameter, item, operation, path;
   add(sub_schema, 2, "query");

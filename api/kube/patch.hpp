@@ -1,13 +1,13 @@
-// Patches: the three ways a client says what to change of an object. Pure.
+// Patches: the three ways in which a client can describe a change of an object. Pure.
 //
 //   merge      RFC 7386: members replace, null removes, lists are replaced whole
 //   JSON patch RFC 6902: a list of operations, all or nothing
-//   strategic  Kubernetes': as merge, but lists with a merge key (containers by name, conditions by
-//              type, …) are merged element by element, and $-directives say what to remove. A list
-//              is known by the name of its field, wherever it stands (merged_lists())
+//   strategic  Kubernetes' own: like merge, but lists with a merge key (containers by name,
+//              conditions by type, …) merge element by element, and $-directives remove things.
+//              A list is recognized by the name of its field, wherever it is (merged_lists())
 //
-// None takes more time than n log n of what the two texts hold; json_patch.hpp has the bounds that
-// this needs.
+// Each takes at most O(n log n) time in the size of the two texts, thanks to the bounds in
+// json_patch.hpp.
 #pragma once
 
 #include "base/result.hpp"
@@ -17,11 +17,11 @@
 
 namespace muster::api {
 
-// apply: server-side apply, which needs the object's managers too (managed_fields.hpp).
+// apply: server-side apply, which also needs the object's managers (managed_fields.hpp).
 enum class PatchType { merge, json, strategic, apply };
 
-// `base` with the patch applied, which is no apply. `invalid` with a message that names what is
-// wrong; with a violation too if the patch is beyond a bound.
+// Applies any patch but PatchType::apply to `base`. `invalid` with a message that says what is
+// wrong; if the patch exceeds a bound, with a violation too.
 Result<nlohmann::json> apply_patch(PatchType type, nlohmann::json base,
                                    const nlohmann::json& patch);
 

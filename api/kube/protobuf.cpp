@@ -12,17 +12,17 @@ namespace muster::api {
 namespace {
 
 constexpr std::string_view kFrame{"k8s\0", 4};
-constexpr int kDepthMax = 32;  // of messages in messages; a Job has less than ten
+constexpr int kDepthMax = 32;  // nesting of messages; a Job has less than ten levels
 
-// One field as it stands in a message.
+// One field of a message, as encoded.
 struct Wire {
   unsigned number = 0;
   bool is_bytes = false;
   uint64_t value = 0;      // of a number
-  std::string_view bytes;  // of a text or a message
+  std::string_view bytes;  // of a string or message
 };
 
-// Takes the next field off; nothing when the text is broken.
+// Takes the next field off the text; nothing if the text is malformed.
 class Reader {
  public:
   explicit Reader(std::string_view left) : left_(left) {}
@@ -101,7 +101,7 @@ class ProtobufWalk {
     return nullptr;
   }
 
-  // Fields of two bytes make values: as many as a JSON text may hold.
+  // A field of two bytes becomes a value, so their number is bounded as in a JSON text.
   bool counted() {
     if (++values_ > kRequestLimits.values && problem.empty())
       problem = "the body: more than " + std::to_string(kRequestLimits.values) + " values";
@@ -121,7 +121,7 @@ class ProtobufWalk {
         list.push_back(value(wire, field, path, depth));
     } else {
       Json one = value(wire, field, path, depth);
-      // Texts that are not there are written as empty ones.
+      // Clients write absent strings as empty ones.
       const bool empty = one.is_null() || (one.is_string() && one.get_ref<std::string&>().empty());
       if (!empty) json[field.name] = std::move(one);
     }
@@ -133,7 +133,7 @@ class ProtobufWalk {
 
   void add_packed(Json& list, std::string_view bytes, const ApiField& field,
                   const std::string& path, int depth) {
-    // The same numbers without a tag each: read as if each had one.
+    // A packed list has no tag for each number: read each as if it had one.
     while (!bytes.empty() && problem.empty()) {
       const size_t end = std::find_if(bytes.begin(), bytes.end(),
                                       [](char c) { return static_cast<unsigned char>(c) < 0x80; }) -
@@ -189,7 +189,7 @@ class ProtobufWalk {
     return text;
   }
 
-  // Seconds since 1970; none is no time.
+  // Seconds since 1970; null if 0 or before.
   Json time(std::string_view bytes, const std::string& path, bool micro) {
     int64_t seconds = 0, nanos = 0;
     Reader reader(bytes);

@@ -1,9 +1,10 @@
-// Protobuf: bodies that newer clients write for some requests (`kubectl create job NAME`), as JSON.
+// Protobuf: converts protobuf bodies, which newer clients send for some requests (`kubectl create
+// job NAME`), to JSON.
 //
-// Kubernetes' frame: "k8s\0", then a message that names version and kind and holds the object.
-// Which number is which field stands in api/openapi/. A field that muster knows by name only
-// (volumes, probes…) can't be read this way and is an error that names it; numbers that are not
-// known there are left out, as every reader of protobuf does.
+// Kubernetes' frame is "k8s\0", then a message with the version, the kind and the object. Field
+// numbers are in api/openapi/. A field that muster knows by name only (volumes, probes…) cannot be
+// read this way and is an error that names it; unknown field numbers are skipped, as usual in
+// protobuf.
 #pragma once
 
 #include "base/result.hpp"
@@ -15,7 +16,7 @@ namespace muster::api {
 
 constexpr std::string_view kProtobufType = "application/vnd.kubernetes.protobuf";
 
-// JSON text of the object in the frame.
+// The JSON text of the object in the frame.
 Result<std::string> protobuf_to_json(std::string_view framed);
 
 }  // namespace muster::api

@@ -13,7 +13,7 @@ using nlohmann::json;
 
 constexpr const char* kNotSupported = "not supported by this version of muster";
 
-// Says more than an empty list, object or text.
+// Whether it is more than an empty list, object or string.
 bool written(const json& value) {
   if (value.is_string()) return !value.get_ref<const std::string&>().empty();
   return !value.is_structured() || !value.empty();
@@ -38,8 +38,8 @@ void refuse(const std::string& path, core::Violations& found) {
   found.forbidden(path, kNotSupported);
 }
 
-// Each setting asks for something that is not done, save one that is false: that asks for nothing.
-// A forbidden privilege escalation is the exception: there false is the wish.
+// Each setting requests something that muster does not do, unless it is false. The exception is
+// allowPrivilegeEscalation, where false is the request.
 void refuse_security(const json& owner, const std::string& path, core::Violations& found) {
   auto context = owner.find("securityContext");
   if (context == owner.end()) return;
@@ -50,7 +50,7 @@ void refuse_security(const json& owner, const std::string& path, core::Violation
   }
 }
 
-// All that the types mark as refused, in their order.
+// Refuses all fields that the types mark as refused, in their order.
 void refuse_marked(const json& object, const ApiType& type, const std::string& path,
                    core::Violations& found) {
   for (const ApiField& field : type.fields) {
@@ -81,7 +81,7 @@ core::Violations refused_fields(const json& job) {
   refuse_marked(job, *type, "", found);
   const json pod = job.value(json::json_pointer("/spec/template/spec"), json::object());
   const std::string path = "spec.template.spec";
-  // There are no PriorityClass objects: Kubernetes' own two, or `priority` itself.
+  // There are no PriorityClass objects, only Kubernetes' own two classes and `priority` itself.
   const std::string priority = pod.value("priorityClassName", "");
   if (!priority.empty() && priority != "system-cluster-critical" &&
       priority != "system-node-critical")

@@ -1,9 +1,10 @@
-// Fields of the pod template that would change what runs and that a process executor does not do:
-// refused by name.
+// Refused fields: fields of a Job that would change what runs but that a process executor does not
+// support. Each is refused by name.
 //
-// The types mark them (`refused` in api/openapi/pod.yaml and batch.yaml); here stand the rules that
-// a mark can't tell: on securityContext and priorityClassName. What has no meaning for a process
-// (image, ports, dnsPolicy, serviceAccountName…) is kept and returned instead.
+// The types mark most of them (`refused` in api/openapi/pod.yaml and batch.yaml); the rules for
+// securityContext and priorityClassName, which a mark cannot express, are here. Fields that mean
+// nothing for a process (image, ports, dnsPolicy, serviceAccountName…) are kept and returned
+// instead.
 #pragma once
 
 #include "core/spec/violations.hpp"
@@ -12,7 +13,7 @@
 
 namespace muster::api {
 
-// `job` is a conforming document (fields.hpp).
+// `job` must be a conforming document (fields.hpp).
 core::Violations refused_fields(const nlohmann::json& job);
 
 }  // namespace muster::api

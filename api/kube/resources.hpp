@@ -1,7 +1,7 @@
-// Resources: what is served, as discovery and the OpenAPI documents tell it.
+// Resources: what is served, as listed in discovery and the OpenAPI documents.
 //
-// One row a resource; a subresource (`jobs/scale`) is a row of its own. Routes.cpp does the work;
-// what a row promises is what it answers.
+// One row for each resource; a subresource (`jobs/scale`) has its own. The handlers are in
+// api/routes/ and must serve exactly what a row lists.
 #pragma once
 
 #include <span>
@@ -16,9 +16,9 @@ struct Resource {
   std::string_view version;
   std::string_view name;
   std::string_view kind;
-  std::string_view kind_group_version;  // when it is not the resource's
+  std::string_view kind_group_version;  // if it differs from the resource's
   bool namespaced = true;
-  std::string_view verbs;  // words
+  std::string_view verbs;  // separated by blanks
   std::string_view singular{}, short_names{}, category{};
 
   bool is_sub() const { return name.find('/') != std::string_view::npos; }
@@ -32,7 +32,7 @@ struct Group {
   std::string_view name;
   std::string_view version;
 };
-// Beside the core group.
+// All groups but the core group.
 std::span<const Group> groups();
 
 // "a b c" -> a, b, c

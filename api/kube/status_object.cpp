@@ -34,7 +34,7 @@ KindWords kind_of(Violation::Kind kind) {
   return {};
 }
 
-// Without the path. An object's value is left out: it would hide the rule.
+// The text without the path. Values of objects are left out: they would bury the rule.
 std::string body(const Violation& violation) {
   std::string text = kind_of(violation.kind).text;
   if (!violation.value.empty()) text += ": " + violation.value;

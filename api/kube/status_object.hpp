@@ -1,4 +1,4 @@
-// Status objects: how Kubernetes says that a request was refused.
+// Status objects: how Kubernetes reports a failed request.
 #pragma once
 
 #include "base/result.hpp"
@@ -9,7 +9,7 @@
 
 namespace muster::api {
 
-// The group of a resource that is written to; "": the core group.
+// The API group of a writable resource; "": the core group.
 std::string_view group_of(std::string_view resource);
 
 // "spec.parallelism: Invalid value: -1: must be greater than or equal to 0"
@@ -19,13 +19,13 @@ std::string violation_text(const Violation& violation);
 Json violation_cause(const Violation& violation);
 
 // `Job.batch "NAME" is invalid: [..]`; each text once, brackets only around several. `resource` is
-// jobs, pods or nodes.
+// jobs, pods, nodes, leases or events.
 std::string invalid_message(std::string_view resource, std::string_view name, const Error& error);
 
 // The Status of a 422: an object that breaks rules (error.violations is not empty).
 Json invalid_status(std::string_view resource, std::string_view name, const Error& error);
 
-// An answer of kind Status that says why not. `details` may be null.
+// A response of kind Status that reports a failure. `details` may be null.
 OrderedJson status_json(int code, std::string_view reason, std::string_view message,
                         OrderedJson details = nullptr);
 

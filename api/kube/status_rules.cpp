@@ -16,9 +16,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kJobConditionsMax = 100;  // of a job of ours
+constexpr size_t kJobConditionsMax = 100;  // of a job that muster manages
 
-// The conditions that the rules of a Job set.
+// The conditions that muster sets on a job.
 constexpr const char* kOwned[] = {"Complete", "Failed", "FailureTarget", "SuccessCriteriaMet",
                                   "Suspended"};
 
@@ -137,7 +137,7 @@ struct Rules {
                     "cannot set completionTime when there is no Complete=True condition");
     if (const std::string was = text(old, "completionTime"); !was.empty() && was != done)
       found.invalid("status.completionTime", std::string_view(done), "field is immutable");
-    // Seconds in UTC (conform_status): such texts compare as instants do.
+    // Both are UTC in whole seconds (conform_status), so their texts compare as the times do.
     if ((starts || completes) && !start.empty() && !done.empty() && done < start)
       found.invalid("status.completionTime", std::string_view(done),
                     "completionTime cannot be set before startTime");
@@ -172,7 +172,7 @@ struct Rules {
       if (judged && i == 1 && !spec.backoff_limit_per_index)
         found.invalid(path, std::string_view(set),
                       "cannot set failedIndexes when backoffLimitPerIndex is not set");
-      // What stays may lie beyond completions that were lowered.
+      // An unchanged set may contain indexes beyond a completions that was lowered.
       auto parsed =
           core::IndexSet::parse_strict(set, judged ? spec.completions.value_or(0) : kAnyIndex);
       if (judged && spec.indexed() && !parsed.ok())

@@ -1,4 +1,4 @@
-// Who may write a job's status, and what it has to keep (job-semantics 1.5, 4.7).
+// Status rules: who may write a job's status, and its invariants (job-semantics 1.5, 4.7).
 #pragma once
 
 #include "base/result.hpp"
@@ -12,21 +12,21 @@
 
 namespace muster::api {
 
-// Brings a written status into its shape: drops unknown fields and returns their paths, writes
-// times as UTC. A wrong type and an unreadable time are errors.
+// Brings a written status into shape: drops unknown fields and returns their paths, and converts
+// times to UTC. Wrong types and unreadable times are errors.
 Result<std::vector<std::string>> conform_status(nlohmann::json& status);
 
-// Whether another controller manages the job: then that one writes its status.
+// Whether another controller manages the job and so writes its status.
 bool managed_elsewhere(const core::JobSpec& spec, const core::Gates& gates);
 
-// Each field and condition of a job of ours that is ours and that somebody wants to change.
-// Conditions of other types are theirs.
+// Checks a write to the status of a job that muster manages: muster's own fields and conditions may
+// not change; clients may set conditions of other types.
 core::Violations kept_by_us(const nlohmann::json& old_status, const nlohmann::json& status);
-// Those others, as JSON text of a list; empty: none.
+// The conditions of those other types, as the text of a JSON list; empty if none.
 std::string own_conditions(const nlohmann::json& status);
 
-// The invariants of a status that another controller writes. As in Kubernetes only what the write
-// changes is judged: a job that was scaled down can still be written.
+// Checks the invariants of a status that another controller writes. As in Kubernetes, only what the
+// write changes is judged, so a job that was scaled down can still be written.
 core::Violations status_violations(const core::JobSpec& spec, const nlohmann::json& old_status,
                                    const nlohmann::json& status);
 

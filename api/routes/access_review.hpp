@@ -1,5 +1,5 @@
-// AccessReview: `kubectl auth can-i`. Whoever reaches this API may do everything, so the answer to
-// each question is yes, without a look at the question (which newer clients write in protobuf).
+// Access reviews: `kubectl auth can-i`. Anyone who can reach this API may do everything, so the
+// answer is always yes and the request, which newer clients write in protobuf, is not read.
 #pragma once
 
 #include "api/routes/exchange.hpp"

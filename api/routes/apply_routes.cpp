@@ -62,7 +62,7 @@ kj::Promise<void> ApplyRoutes::apply_parsed(Exchange& exchange, const Target& ta
     const core::JobObject& old = seen.job->object();
     auto made = applied("Job", Json::parse(old.json), config, writer, force);
     if (!made.ok()) return made.error();
-    // uid, name and namespace are judged as they were written.
+    // Judge uid, name and namespace as they were sent.
     for (const char* name : {"uid", "name", "namespace"})
       if (config["metadata"].contains(name)) (*made)["metadata"][name] = config["metadata"][name];
     auto job = parse_job(JsonText{std::move(*made), {}}, FieldValidation::ignore);

@@ -1,4 +1,4 @@
-// Server-side apply of a job. (A node's is in node_routes.hpp.)
+// Server-side apply of a job. For nodes, see node_routes.hpp.
 #pragma once
 
 #include "api/routes/job_writer.hpp"

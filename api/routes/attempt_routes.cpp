@@ -92,7 +92,8 @@ kj::Promise<void> AttemptRoutes::list(Exchange& exchange, const Shown& shown) {
   return exchange.send(200, dumped(list) + "\n");
 }
 
-// `index` (of a NonIndexed job: the pod's number) and `attempt` say which; the rest as a pod's log.
+// `index` (the pod's number in a NonIndexed job) and `attempt` choose the pod; other parameters are
+// those of a pod's log.
 kj::Promise<void> AttemptRoutes::log(Exchange& exchange, const Shown& shown) {
   const core::Job& job = *shown.job;
   auto index = whole_number<uint32_t>(exchange.url.get("index"));
@@ -116,7 +117,7 @@ kj::Promise<void> AttemptRoutes::log(Exchange& exchange, const Shown& shown) {
   }
 }
 
-// The newest attempt of an index that is over: its Pod, or the last one in the history.
+// The newest ended attempt of an index: a shown pod or, failing that, the last one in the history.
 Result<std::optional<core::Pod>> AttemptRoutes::last_attempt(const core::Job& job, uint32_t index) {
   std::optional<core::Pod> last;
   job.each_pod([&](const core::Pod& pod) {

@@ -1,5 +1,5 @@
-// The history of a job's attempts, the log of any of them, and why a job or an index is where it
-// is: read from disk, also when the Pods are no longer kept.
+// The history of a job's attempts, their logs, and explanations of why a job or an index is in its
+// state. Attempts are read from disk, so their Pods need not exist any more.
 #pragma once
 
 #include "api/routes/log_routes.hpp"

@@ -1,8 +1,8 @@
-// Backend: what the API asks of the coordinator.
+// Backend: what the API needs from the coordinator.
 //
-// Everything that is read comes from the View; this is for what changes something or needs an
-// agent. All calls are made on the API thread and return at once; each `done` is called once, on
-// the API thread, after the change is durable and the View has shown it.
+// Reads use the View; this is for changes and for what needs an agent. All calls are made on the
+// API thread and return at once; each `done` is called once, on the API thread, after the change is
+// durable and shown by the View.
 #pragma once
 
 #include "base/result.hpp"
@@ -32,34 +32,34 @@ struct LogRequest {
 };
 
 struct LogChunk {
-  bool found = false;  // false: no such file (nothing was written, or it was removed)
+  bool found = false;  // false: no such file (never written, or removed)
   std::string data;
-  int64_t offset = 0;    // where data begins
-  int64_t size = 0;      // of the file now
-  bool running = false;  // the pod is not over: more may come
+  int64_t offset = 0;    // where data begins in the file
+  int64_t size = 0;      // current size of the file
+  bool running = false;  // the pod has not ended, so more may follow
 };
 
-// What becomes of the pods of a job that is deleted (job-semantics 10.4).
+// What happens to the pods of a deleted job (job-semantics 10.4).
 enum class Propagation { background, foreground, orphan };
 
 struct AttemptRequest {
   JobId job = 0;
-  std::pair<uint64_t, uint32_t> from{};  // as an earlier page's `next`
+  std::pair<uint64_t, uint32_t> from{};  // an earlier page's `next`
   size_t limit = 500;
   std::function<bool(const core::Pod&)> wanted;
 };
 
 struct AttemptPage {
   std::vector<core::Pod> attempts;
-  std::optional<std::pair<uint64_t, uint32_t>> next;  // nothing: this was the last page
-  std::pair<uint64_t, uint32_t> end{};                // where what is closed later will stand
+  std::optional<std::pair<uint64_t, uint32_t>> next;  // nothing: this is the last page
+  std::pair<uint64_t, uint32_t> end{};                // position after the last closed attempt
 };
 
 struct BackupMade {
   uint64_t commit = 0, files = 0, bytes = 0;
 };
 
-// What a recount of all jobs came to.
+// The result of recounting all jobs.
 struct Verification {
   uint64_t commit = 0, jobs = 0, attempts = 0, counted = 0;
   std::vector<std::string> mismatches;
@@ -68,51 +68,50 @@ struct Verification {
 class Backend {
  public:
   virtual ~Backend() = default;
-  // Stores a validated, defaulted job. `exists` when the name is taken; `unavailable` with the
-  // reason while nothing can be stored.
+  // Stores a validated job with its defaults. `exists` if the name is taken; `unavailable`, with a
+  // reason, while nothing can be stored.
   virtual void create_job(core::JobObjectPtr job, std::function<void(Status)> done) = 0;
-  // Deletes the job of this namespace and name if its uid is `uid` (empty: any). not_found,
-  // conflict (another uid).
+  // Deletes this job if its uid is `uid` (empty: any). not_found; conflict if the uid differs.
   virtual void delete_job(std::string ns, std::string name, std::string uid,
                           Propagation propagation, std::function<void(Status)> done) = 0;
-  // Stores `job` in the place of `seen`, which is what the View shows: metadata and spec, both
-  // judged. conflict: the job is not `seen` any more (look again, decide again); not_found.
+  // Replaces `seen`, the object that the View shows, by `job`, whose metadata and spec have passed
+  // all checks. conflict if the job is no longer `seen`: read it and decide again. not_found.
   virtual void update_job(core::JobObjectPtr seen, core::JobObjectPtr job,
                           std::function<void(Status)> done) = 0;
-  // The status of the job `write.seen`, as far as others write it. conflict: something of it was
-  // written since; not_found.
+  // Writes the parts of a job's status that clients may write. conflict if they have changed since
+  // `write.seen`. not_found.
   virtual void write_status(core::StatusWrite write, std::function<void(Status)> done) = 0;
-  // Deletes pods of one job; `evict` sets their condition DisruptionTarget first. Without
-  // `grace_ms`: the template's. Those that have ended are not shown any more, the others end.
-  // not_found: none of them is there.
+  // Deletes pods of one job; `evict` first sets their condition DisruptionTarget. No `grace_ms`:
+  // the template's. Pods that have ended disappear, the others are ended. not_found if none of them
+  // exists.
   virtual void delete_pods(JobId job, std::vector<PodKey> pods, bool evict,
                            std::optional<Millis> grace_ms, std::function<void(Status)> done) = 0;
-  // Sets conditions, labels and annotations of a pod, beside those it has. not_found.
+  // Sets conditions, labels and annotations of a pod and keeps its others. not_found.
   virtual void write_pod(JobId job, core::PodConditionsWrite write,
                          std::function<void(Status)> done) = 0;
-  // Stores `spec` for the node in the place of `seen`. conflict, not_found.
+  // Replaces the node's spec `seen` by `spec`. conflict, not_found.
   virtual void change_node(std::string name, core::NodeSpec seen, core::NodeSpec spec,
                            std::function<void(Status)> done) = 0;
-  // The node is forgotten and its pods end as disrupted. not_found.
+  // Removes the node; its pods fail as disrupted. not_found.
   virtual void delete_node(std::string name, std::function<void(Status)> done) = 0;
-  // Makes of `seen`, as the View shows it (nullptr: it is not there), what `next` says (nullptr: it
-  // goes). exists, conflict, not_found; overloaded: no more of its kind are kept.
+  // Replaces `seen`, as the View shows it (nullptr: it does not exist), by `next` (nullptr: delete
+  // it). exists, conflict, not_found; overloaded if there are too many of its kind.
   virtual void write_kept(core::KeptPtr seen, core::KeptPtr next,
                           std::function<void(Status)> done) = 0;
-  // Reads a part of a pod's log from its node. unavailable: the node is not connected.
+  // Reads part of a pod's log from its node. unavailable if the node is not connected.
   virtual void read_log(LogRequest request, std::function<void(Result<LogChunk>)> done) = 0;
-  // One page of a job's attempts that are over, in the order in which they were closed; read from
-  // disk here and now.
+  // One page of a job's ended attempts, in the order in which they were closed. Reads from disk
+  // before it returns.
   virtual Result<AttemptPage> read_attempts(const AttemptRequest& request) = 0;
-  // Makes `dir`, an absolute path that is not there, a backup of the state. conflict, invalid,
-  // unavailable: also when a backup or a recount is under way.
+  // Writes a backup of the state to `dir`, an absolute path that does not exist yet. conflict,
+  // invalid; unavailable, also while a backup or a recount is running.
   virtual void back_up(std::string dir, std::function<void(Result<BackupMade>)> done);
-  // Runs `work`, which touches nothing that others have, beside the API thread, and then `done`.
+  // Runs `work` beside the API thread, then `done`. `work` must not touch shared data.
   virtual void compute(std::function<void()> work, std::function<void()> done) {
     work();
     done();
   }
-  // Reads the whole state again and recounts it.
+  // Rereads the whole state and recounts it.
   virtual void verify(std::function<void(Result<Verification>)> done);
 };
 

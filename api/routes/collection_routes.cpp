@@ -10,12 +10,12 @@
 namespace muster::api {
 namespace {
 
-constexpr size_t kListMax = 4u << 20;  // bytes of what was deleted, in the answer
+constexpr size_t kListMax = 4u << 20;  // bytes of deleted objects in the response
 
 }  // namespace
 
-// A whole collection, as its selectors say: each object as if it were deleted alone. Answers with
-// the list of what was there, or just that it is done when that list is a long one.
+// Deletes all selected objects, each as if it were deleted alone. Responds with the list of them
+// or, if it is long, only with a success.
 kj::Promise<void> CollectionRoutes::remove(Exchange& exchange, const Target& target,
                                            const std::string& body) {
   auto options = delete_options(exchange.url, body, exchange.content_type);

@@ -1,4 +1,4 @@
-// Collections of jobs and pods: delete all that selectors choose. (Lists are in read_routes.hpp.)
+// Collections of jobs and pods: deletes all selected objects. For lists, see read_routes.hpp.
 #pragma once
 
 #include "api/routes/resource.hpp"

@@ -11,7 +11,7 @@ struct Row {
 constexpr Row kRows[] = {{"/api/v1", "services", "Service"},
                          {"/apis/policy/v1", "poddisruptionbudgets", "PodDisruptionBudget"}};
 
-// The row, and the name of an object if the path has one.
+// The row, and the object's name if the path has one.
 std::pair<const Row*, std::string> row_of(const Url& url) {
   const std::vector<std::string>& p = url.path;
   for (const Row& row : kRows) {

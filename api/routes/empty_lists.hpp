@@ -1,7 +1,7 @@
-// EmptyLists: kinds that clients look for and of which there is never one here.
+// Empty lists: kinds that clients look for and of which there are never any.
 //
-// `kubectl cluster-info` asks for services, and `kubectl drain` of before 1.22 wants the group
-// `policy` before it evicts, which has to have a resource.
+// `kubectl cluster-info` lists services. `kubectl drain` before 1.22 needs the group `policy`
+// before it evicts, and a group needs a resource.
 #pragma once
 
 #include "api/routes/exchange.hpp"

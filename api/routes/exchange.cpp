@@ -65,7 +65,7 @@ OrderedJson conflict_details(const Error& error) {
   return {{"causes", std::move(causes)}};
 }
 
-// As a quoted string of a header, which may hold no line breaks.
+// As a quoted string in a header, which must not contain line breaks.
 std::string quoted_string(std::string_view text) {
   std::string out = "\"";
   for (char c : text) {
@@ -109,7 +109,7 @@ kj::Promise<kj::Maybe<std::string>> Exchange::read_body() {
   }
   return read_more(text).then([this, text](Body body) -> kj::Promise<kj::Maybe<std::string>> {
     if (body == Body::unreadable) {
-      // What follows on this connection can't be told from the rest of the body.
+      // The rest of the body cannot be told from the next request on this connection.
       unreadable_ = true;
       return send_status(400, "BadRequest", "the size of a chunk of the body is not a number")
           .then([]() -> kj::Maybe<std::string> {
@@ -125,7 +125,8 @@ kj::Promise<kj::Maybe<std::string>> Exchange::read_body() {
     std::string type = content_type.substr(0, content_type.find(';'));
     const bool patch = method == kj::HttpMethod::PATCH;
     if (!patch && type == kProtobufType) return kj::Maybe<std::string>(std::move(*text));
-    // Old clients give the options of a DELETE no type; no web page can send one unasked.
+    // Old clients send the options of a DELETE without a type. Web pages cannot send a DELETE
+    // unasked.
     if (type.empty() && method == kj::HttpMethod::DELETE) content_type = type = "application/json";
     const bool object = type == "application/json" || type == "application/yaml" ||
                         type == "application/x-yaml" || type == "text/yaml" ||

@@ -1,8 +1,8 @@
-// Exchange: one HTTP request and its answer.
+// Exchange: one HTTP request and its response.
 //
-// Whatever goes wrong is answered as an object of kind Status. Once the head of an answer is out it
-// cannot be taken back: `started` says so, and a failure then cuts the connection, so that half an
-// answer is never taken for a whole one.
+// Every failure is reported as an object of kind Status. After the head of a response is sent
+// (`started`), a failure cuts the connection instead, so that a truncated response never passes for
+// a complete one.
 #pragma once
 
 #include "api/http/url.hpp"
@@ -21,10 +21,10 @@ namespace muster::api {
 
 constexpr size_t kBodyMax = 3u << 20;  // bytes
 
-// What a connection is, beside its streams.
+// A connection's properties besides its streams.
 struct Peer {
-  int fd = -1;             // for looking only; -1: none
-  std::string local_host;  // our own address on this connection, without the port
+  int fd = -1;             // only for inspection; -1: none
+  std::string local_host;  // our own address on the connection, without port
 };
 
 class Exchange {
@@ -42,23 +42,23 @@ class Exchange {
   const Url url;
   const Peer peer;
   std::string content_type, accept, user_agent, if_none_match;  // as sent
-  std::vector<std::string> warnings;                            // go into the answer's head
-  std::vector<std::pair<const char*, std::string>> headers;     // and so do these
+  std::vector<std::string> warnings;                            // sent in the response's head
+  std::vector<std::pair<const char*, std::string>> headers;     // more headers of the response
 
   Form form() const;
   bool of_events_group() const;  // of events.k8s.io
   bool started() const { return started_; }
-  // The body broke the rules of HTTP; that has been answered, and the connection must end.
+  // The body violated HTTP. The error has been sent, and the connection must be closed.
   bool unreadable() const { return unreadable_; }
-  // The client has closed its end. KJ does not notice that on an answer that is idle.
+  // The client has closed its end. KJ does not notice this while a response is idle.
   bool client_gone() const;
 
-  // How long to wait for the next piece of the body; without it, for ever.
+  // Limits the wait for the next piece of the body; the default is no limit.
   void impatient(kj::Timer& timer, kj::Duration patience) {
     timer_ = &timer;
     body_patience_ = patience;
   }
-  // The body as text; an Error that has been answered already is nothing.
+  // The body as text; nothing if an error has already been sent.
   kj::Promise<kj::Maybe<std::string>> read_body();
 
   kj::Promise<void> send(int code, std::string text, const char* content_type = "application/json");
@@ -67,10 +67,10 @@ class Exchange {
   kj::Promise<void> bad(std::string_view message) {
     return send_status(400, "BadRequest", message);
   }
-  // As the error's kind says; `name` and `resource` go into the details.
+  // Sends the status that matches the error; `name` and `resource` go into its details.
   kj::Promise<void> send_error(const Error& error, const std::string& resource,
                                const std::string& name);
-  // The head of an answer whose length is not known; the body is written by the caller.
+  // Sends the head of a response of unknown length; the caller writes the body.
   kj::Own<kj::AsyncOutputStream> open(const char* content_type);
 
  private:
@@ -86,7 +86,7 @@ class Exchange {
   bool started_ = false, unreadable_ = false;
 };
 
-// `text` stays alive until it is written.
+// Keeps `text` alive until it is written.
 kj::Promise<void> write_text(kj::AsyncOutputStream& out, std::string text);
 
 }  // namespace muster::api

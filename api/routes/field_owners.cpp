@@ -10,8 +10,8 @@
 namespace muster::api {
 namespace {
 
-// What the server added to a new job by itself, as an object: selector and generated labels.
-// Defaults are the creator's.
+// What the server itself added to a new job: selector and generated labels. Defaults count as the
+// creator's.
 std::string generated_parts(const core::JobObject& job, const Json& said) {
   const Json whole = Json::parse(job.json);
   Json parts = Json::object();
@@ -39,7 +39,6 @@ Result<WriteOptions> apply_options(const Url& url) {
   return options;
 }
 
-// The object that is applied, as JSON.
 Result<std::string> applied_object(const std::string& body) {
   auto text = body_json(body, "application/yaml");
   if (!text.ok()) return text.error();

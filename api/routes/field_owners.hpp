@@ -1,4 +1,4 @@
-// Server-side apply, and who manages which field after any write.
+// Field owners: server-side apply, and the managed fields after any write.
 #pragma once
 
 #include "api/kube/managed_fields.hpp"
@@ -11,21 +11,20 @@
 
 namespace muster::api {
 
-// As write_options(); the field manager is required.
+// Like write_options(), but the field manager is required.
 Result<WriteOptions> apply_options(const Url& url);
-// The object that is applied, as JSON.
+// The applied object, as JSON.
 Result<std::string> applied_object(const std::string& body);
 
-// A node without its status, as its managed fields are told by.
+// The document by which a node's managed fields are tracked: the node without its status.
 Json node_document(const Shown& shown);
 std::string managers_text(const Json& object);
 
-// The same job, with the managers that it has once this writer made it of what was there (empty:
-// nothing, it is new).
+// The job with its managers updated after this writer made it from `before` (empty: it is new).
 core::JobObjectPtr tracked(core::JobObjectPtr job, const std::string& before, const Writer& writer);
-// The same of a new job, made of what was `sent`.
+// The same for a new job, made from `sent`.
 core::JobObjectPtr tracked_new(core::JobObjectPtr job, const Json& sent, const Writer& writer);
-// The same for what people set of a node. `sent`: the node as it was written.
+// The same for the settings of a node. `sent`: the node as the client wrote it.
 core::NodeSpec tracked(core::NodeSpec spec, const Shown& seen, const Json& sent,
                        const Writer& writer);
 

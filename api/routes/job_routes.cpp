@@ -75,7 +75,7 @@ kj::Promise<void> JobRoutes::remove(Exchange& exchange, const Target& target,
   });
 }
 
-// The object while it is still there (in the foreground), else that it is gone.
+// Responds with the object if it still exists (foreground deletion), otherwise with a success.
 kj::Promise<void> JobRoutes::removed(Exchange& exchange, const Target& target,
                                      const std::string& uid) {
   const auto shown = view_.job(target.ns, target.name);

@@ -5,7 +5,7 @@
 
 namespace muster::api {
 
-// Kubernetes' warning when a deletion leaves the fate of the pods to the default of batch/v1.
+// Kubernetes' warning when a deletion leaves the pods to the default of batch/v1.
 inline constexpr const char* kOrphansByDefault =
     "child pods are preserved by default when jobs are deleted; set propagationPolicy=Background "
     "to remove them or set propagationPolicy=Orphan to suppress this warning";

@@ -52,12 +52,13 @@ kj::Promise<void> JobWriter::admit(Exchange& exchange, const Target& target, Adm
         if (const auto shown = view_.job(ns, name);
             shown && shown->job->object().meta.uid == job->meta.uid)
           return respond(exchange, *shown, 201);
-        const core::Job was(0, job);  // somebody has deleted it already
+        const core::Job was(0, job);  // it has been deleted meanwhile
         return respond(exchange, {.kind = Kind::job, .job = &was, .version = view_.version()}, 201);
       });
 }
 
-// One way for all changes of a job: look, make, judge, hand over; again when it changed meanwhile.
+// The one path for all changes of a job: read, make, judge, hand over; repeat if it changed
+// meanwhile.
 kj::Promise<void> JobWriter::change(Exchange& exchange, const Target& target, size_t said, bool dry,
                                     MakeJob make, Respond respond, int tries) {
   const auto shown = view_.job(target.ns, target.name);
@@ -106,7 +107,7 @@ kj::Promise<void> JobWriter::change(Exchange& exchange, const Target& target, si
           if (const auto now = view_.job(target.ns, target.name);
               now && now->job->object().meta.uid == job->meta.uid)
             return respond(*now);
-          const core::Job was(0, job);  // somebody has deleted it already
+          const core::Job was(0, job);  // it has been deleted meanwhile
           return respond({.kind = Kind::job, .job = &was, .version = view_.version()});
         });
       });

@@ -1,8 +1,8 @@
-// JobWriter: the one way by which a job is created or changed, for all routes that do.
+// JobWriter: the one path on which all routes create or change a job.
 //
-// Look at the job in the View, make the new one, judge it, and hand both to the Backend, which
-// refuses when the job is another one by then; then it is made anew. What takes long to judge is
-// judged beside the API thread.
+// Read the job from the View, make the new one, judge it, and hand both to the Backend, which
+// refuses if the job has changed meanwhile; then start again. Large objects are judged beside the
+// API thread.
 #pragma once
 
 #include "api/kube/manifest.hpp"
@@ -21,7 +21,7 @@
 
 namespace muster::api {
 
-// A job as whoever changes it sees it.
+// A job as seen by the code that changes it.
 struct SeenJob {
   std::shared_ptr<const core::Job> job;
   uint64_t version = 0;        // of the View
@@ -34,37 +34,38 @@ struct MadeJob {
   std::vector<std::string> warnings;
 };
 
-// Bytes that are judged on the API thread itself.
+// Up to this many bytes are judged on the API thread itself.
 constexpr size_t kHereMax = 32u << 10;
 
-// The parts of the status that the rules of an update look at.
+// The parts of the status that the rules for updates use.
 core::ObservedStatus observed(const core::Job& job);
 
 class JobWriter : protected Resource {
  protected:
   using Resource::Resource;
-  // Makes the new object from the one that is there; on any thread.
+  // Makes the new object from the current one; runs on any thread.
   using MakeJob = std::function<Result<MadeJob>(const SeenJob& seen)>;
-  // Answers once the change is shown (or pretended).
+  // Responds once the change is shown, or simulated in a dry run.
   using Respond = std::function<Promise(const Shown&)>;
 
-  // A new job, judged.
+  // A new job that has been judged.
   struct Admitted {
     std::optional<Error> refused;
     core::JobObjectPtr job;
-    std::string name;  // also of one that is refused
+    std::string name;  // also set if it is refused
     std::vector<std::string> warnings;
   };
-  // `writer`: who created it; nullptr: its managers are known already, it was applied.
+  // `writer`: the creator; nullptr: an apply has already set the managers.
   static Admitted admitted(Result<ParsedJob> parsed, const Admission& admission,
                            const Writer* writer);
   Promise admit(Exchange& exchange, const Target& target, Admitted admitted, bool dry,
                 std::function<Promise()> when_exists);
-  // `sent`: bytes that the client sent.
+  // `sent`: number of bytes that the client sent.
   Promise change(Exchange& exchange, const Target& target, size_t sent, bool dry, MakeJob make,
                  Respond respond, int tries = kWriteTries);
 
-  // Runs work() beside this thread if it has so many bytes to look at that it would hold it up.
+  // Runs work() beside this thread if it has so many bytes to process that it would block the
+  // thread.
   template <class T>
   kj::Promise<T> aside(size_t bytes, std::function<T()> work) {
     if (bytes <= kHereMax) return work();
@@ -89,7 +90,7 @@ class JobWriter : protected Resource {
     return kj::mv(paf.promise);
   }
 
-  // A copy when it is judged beside this thread, else the View's own.
+  // Copies the job if it is judged beside this thread; otherwise refers to the View's.
   SeenJob seen_job(const Shown& shown, size_t bytes) const {
     return {bytes <= kHereMax ? std::shared_ptr<const core::Job>(shown.job, [](auto) {})
                               : std::make_shared<const core::Job>(*shown.job),

@@ -20,7 +20,7 @@ KeptRequest request_of(const Exchange& exchange, const Target& target,
           .unknown_fields = unknown_fields};
 }
 
-// The lowest version that stands for it as it is.
+// The lowest version under which a client may have seen its current state.
 uint64_t since(const KeptView& view) {
   return told_since(view.kept->version, view.before);
 }
@@ -40,7 +40,7 @@ Error of_a_job(const Target& target) {
           {}};
 }
 
-// As it will be shown, for a dry run.
+// As it would be shown, for a dry run.
 KeptView pretended(const core::KeptPtr& kept) {
   return {.kept = kept, .facts = {}, .before = 0};
 }
@@ -106,7 +106,7 @@ kj::Promise<void> KeptRoutes::write(Exchange& exchange, const Target& target,
     if (!kept.ok()) return kept.error();
     exchange.warnings = kept->warnings;
     const std::string& version = kept->resource_version;
-    // A PUT creates what is not there, as in Kubernetes; not what was there once.
+    // As in Kubernetes, a PUT creates a missing object, unless it names a version.
     if (!seen && !version.empty()) return Error{Errc::not_found, "", {}};
     if (seen && !version_holds(version, since(*seen->kept))) return Error{Errc::conflict, "", {}};
     if (seen && version.empty() && target.kind == Kind::lease)
@@ -119,7 +119,7 @@ kj::Promise<void> KeptRoutes::write(Exchange& exchange, const Target& target,
   return change(exchange, target, options->dry, std::move(make), kWriteTries);
 }
 
-// One way for all that is written: look, make, judge, hand over; again when it changed meanwhile.
+// The one path for all writes: read, make, judge, hand over; repeat if it changed meanwhile.
 kj::Promise<void> KeptRoutes::change(Exchange& exchange, const Target& target, bool dry,
                                      MakeKept make, int tries) {
   const std::string resource = resource_name(target.kind);
@@ -145,7 +145,7 @@ kj::Promise<void> KeptRoutes::change(Exchange& exchange, const Target& target, b
     if (!status.ok()) return exchange.send_error(status.error(), resource, target.name);
     if (const auto now = find(target); now && now->kept && now->kept->kept->uid == next->uid)
       return respond(exchange, *now, code);
-    const KeptView was = pretended(next);  // somebody has deleted it already
+    const KeptView was = pretended(next);  // it has been deleted meanwhile
     return respond(exchange, {.kind = target.kind, .kept = &was, .version = view_.version()}, code);
   });
 }
@@ -175,7 +175,7 @@ kj::Promise<void> KeptRoutes::remove(Exchange& exchange, const Target& target,
       });
 }
 
-// A whole collection, as its selectors say. One that changes meanwhile stays.
+// Deletes all selected objects. One that changes meanwhile stays.
 kj::Promise<void> KeptRoutes::remove_all(Exchange& exchange, const Target& target,
                                          const std::string& body) {
   auto options = delete_options(exchange.url, body, exchange.content_type);

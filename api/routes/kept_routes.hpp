@@ -18,7 +18,7 @@ class KeptRoutes final : private Resource {
   Promise remove_all(Exchange& exchange, const Target& target, const std::string& body);
 
  private:
-  // Makes the object that a request wants from the one that is there, if any.
+  // Makes the object that a request asks for from the current one, if any.
   using MakeKept = std::function<Result<core::KeptPtr>(const std::optional<Shown>& seen)>;
   Promise change(Exchange& exchange, const Target& target, bool dry, MakeKept make, int tries);
 };

@@ -6,7 +6,7 @@
 namespace muster::api {
 namespace {
 
-constexpr size_t kWriteBytes = 128 * 1024;  // bytes written at once, about
+constexpr size_t kWriteBytes = 128 * 1024;  // approximate bytes per write
 
 class ListStream {
  public:
@@ -23,7 +23,7 @@ class ListStream {
     } else if (page_.after.job == kAfterJobs) {
       rest();
     } else {
-      // The job of the last object that was told may have more; a place before it leads there.
+      // Start just before the job of the last object sent, as it may have more objects.
       at_ = {page_.after.ns, page_.after.name, page_.after.job == 0 ? 0 : page_.after.job - 1};
       if (!page_.resumed) at_ = {query_.ns, "", 0};
       next_job();
@@ -38,8 +38,7 @@ class ListStream {
  private:
   kj::Promise<void> piece() {
     while (!over() && piece_.size() < kWriteBytes) {
-      // What has gone meanwhile is left out: a watch from the list's version tells that it was
-      // there.
+      // Objects that are gone meanwhile are left out; a watch from the list's version reports them.
       if (const auto shown = context_.view.listed(items_.front())) tell(*shown);
       items_.pop_front();
       if (items_.empty()) next_job();
@@ -54,7 +53,7 @@ class ListStream {
     });
   }
 
-  // Nothing more, or nothing more on this page.
+  // No more objects, or none on this page.
   bool over() const { return items_.empty() || (page_.limit != 0 && told_ == page_.limit); }
 
   // Collects the objects of the next job that has any.
@@ -69,7 +68,7 @@ class ListStream {
     }
   }
 
-  // What comes after the jobs: the events that clients wrote.
+  // After the jobs come the events that clients wrote.
   void rest() {
     jobs_done_ = true;
     if (query_.kind == Kind::event)
@@ -84,7 +83,7 @@ class ListStream {
     if (query_.matches(context_.view, shown)) items_.push_back(key_of(shown));
   }
 
-  // On an earlier page. Jobs before the last one's are not even looked at.
+  // Whether it was on an earlier page. Jobs before the last object's are not visited at all.
   bool told_before(const Shown& shown) const {
     if (shown.kind == Kind::node) return shown.node->name <= page_.after.name;
     if (shown.kept) return page_.after.job == kAfterJobs && position_of(shown) <= page_.after;
@@ -93,7 +92,7 @@ class ListStream {
     return shown.kind == Kind::job || shown.event->nr <= page_.after.nr;
   }
 
-  // A job's pods come in the order of their lives.
+  // Pods of a job are listed by index and attempt.
   void sort() {
     if (query_.kind == Kind::pod && !std::is_sorted(items_.begin(), items_.end()))
       std::sort(items_.begin(), items_.end());
@@ -112,7 +111,7 @@ class ListStream {
     Renderer::ListMeta meta{page_.version, "", 0};
     if (items_.empty()) return meta;
     meta.token = continue_token(page_, last_);
-    // As Kubernetes: only of what is not selected.
+    // As in Kubernetes, the count is given only without selectors.
     if (!query_.labels.empty() || !query_.fields.empty()) return meta;
     if (of_no_job() || jobs_done_) {
       meta.remaining = items_.size();
@@ -130,8 +129,8 @@ class ListStream {
   const Wanted wanted_;
   ListPage page_;
   Form form_;
-  View::Place at_;         // the job whose objects are told
-  std::deque<Key> items_;  // of this job, still to be told; of nodes all
+  View::Place at_;         // the job being listed
+  std::deque<Key> items_;  // objects of this job still to be sent; for nodes and leases, all
   bool jobs_done_ = false;
   uint64_t told_ = 0;
   Position last_;

@@ -1,9 +1,9 @@
-// ListStream: a list, or a page of it, rendered object by object as the client takes it.
+// ListStream: a list, or a page of it, rendered object by object as the client reads it.
 //
-// It goes job by job and keeps the names of one job's objects only; each object is rendered when
-// its turn comes, as it is then, and what has gone meanwhile is left out: a watch from the list's
-// version tells of it. So the answer never stands in memory, however long the list and however
-// slow the client. Hence the metadata stands behind the items: what comes next is known at the end.
+// It goes job by job and holds the keys of only one job's objects. Each object is rendered in its
+// state at that time, and objects that are gone meanwhile are left out: a watch from the list's
+// version reports them. So no response is held in memory, however long the list or slow the client.
+// The metadata follows the items, since only the end shows what comes next.
 #pragma once
 
 #include "api/routes/exchange.hpp"

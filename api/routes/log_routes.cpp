@@ -7,7 +7,7 @@
 namespace muster::api {
 namespace {
 
-// The instant that sinceSeconds or sinceTime names; 0: none.
+// The time that sinceSeconds or sinceTime gives; 0: none.
 Result<Millis> log_since(const Url& url, Millis now_ms) {
   const std::string seconds = url.get("sinceSeconds"), time = url.get("sinceTime");
   if (!seconds.empty() && !time.empty())

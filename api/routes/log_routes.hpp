@@ -12,7 +12,7 @@ class LogRoutes final : private Resource {
   using Resource::Promise;
   explicit LogRoutes(const RouteContext& context) : Resource(context) {}
   Promise get(Exchange& exchange, const Target& target);
-  // The log of a pod that need not be shown any more; `name` is the pod's.
+  // The log of a pod, which may have disappeared from the View; `name` is the pod's.
   Promise of_pod(Exchange& exchange, const Shown& shown, const std::string& name);
 };
 

@@ -77,7 +77,7 @@ kj::Promise<void> MusterRoutes::verification(Exchange& exchange) {
   });
 }
 
-// What runs and waits on each node that is shown, whatever job it belongs to.
+// Counts running and waiting pods on each shown node, over all jobs.
 kj::Promise<void> MusterRoutes::node_use(Exchange& exchange) {
   std::map<std::string, Use> uses;
   view_.each(Kind::node, "", nullptr, [&](const Shown& shown) { uses[shown.node->name]; });

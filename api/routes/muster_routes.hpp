@@ -1,5 +1,5 @@
-// The group muster.dev/v1 apart from attempts: the map of a job's indexes, what runs on each node,
-// backups, verification.
+// The group muster.dev/v1 except attempts: the map of a job's indexes, pods per node, backups,
+// verification.
 #pragma once
 
 #include "api/routes/resource.hpp"

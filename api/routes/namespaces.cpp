@@ -53,13 +53,13 @@ OrderedJson table_of(const std::set<std::string>& names, uint64_t version) {
   return table;
 }
 
-// From namespace to namespace, however many jobs each has.
+// Jumps from namespace to namespace, however many jobs each has.
 std::set<std::string> in_use(const View& view) {
   std::set<std::string> names = {"default"};
   View::Place after;
   while (const auto job = view.next_job("", after)) {
     names.insert(std::get<0>(*job));
-    after = {std::get<0>(*job), "\xff", UINT64_MAX};  // behind every job's name
+    after = {std::get<0>(*job), "\xff", UINT64_MAX};  // after every job of the namespace
   }
   for (const auto kind : {core::KeptKind::lease, core::KeptKind::event})
     view.each_kept(kind, "", [&names](const Shown& s) { names.insert(s.kept->kept->ns); });

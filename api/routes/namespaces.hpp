@@ -1,7 +1,7 @@
-// Namespaces: names that keep jobs apart.
+// Namespaces: names that keep objects apart.
 //
-// Any name is accepted everywhere and none is ever created, so each has always been there. Listed
-// are `default` and those in which there is a job.
+// Every name is accepted and none needs to be created. Lists show `default` and the namespaces that
+// have jobs, leases or events.
 #pragma once
 
 #include "api/routes/exchange.hpp"
@@ -9,7 +9,7 @@
 
 namespace muster::api {
 
-// The collection or one of its names.
+// Whether the path is the collection or one of its names.
 bool is_namespaces(const Url& url);
 kj::Promise<void> answer_namespaces(Exchange& exchange, const View& view);
 

@@ -45,7 +45,7 @@ std::vector<core::Taint> taints(const Json& list, core::Violations& found) {
   return all;
 }
 
-// What people may set of a written Node. Labels that the agent reports stay its own.
+// The settings in a Node that a client wrote. Labels that the agent reports remain its own.
 Result<core::NodeSpec> node_spec(const Json& json, const core::NodeInfo& node) {
   core::Violations found;
   core::NodeSpec spec;

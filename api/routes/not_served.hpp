@@ -1,5 +1,5 @@
-// NotServed: what kubectl asks a Kubernetes for and muster does not have, each with the way that
-// there is instead.
+// Not served: requests of kubectl that muster does not support, each with a message that says what
+// to do instead.
 #pragma once
 
 #include "api/http/url.hpp"
@@ -13,10 +13,10 @@ namespace muster::api {
 
 struct NotServed {
   std::string_view message;
-  const char* allow;  // the methods that there are
+  const char* allow;  // the methods that are allowed
 };
 
-// Nothing: it is none of these.
+// Nothing if the request is none of these.
 std::optional<NotServed> not_served(kj::HttpMethod method, const Url& url);
 
 }  // namespace muster::api

@@ -1,7 +1,7 @@
-// Page: the one web page, web/index.html, which the build puts into the executable.
+// Page: the one web page, web/index.html, which the build embeds in the executable.
 //
-// It needs nothing but itself and the API of its own origin, and its Content-Security-Policy holds
-// it to that: it names the one script that may run by its hash.
+// It needs only itself and the API of its own origin, and its Content-Security-Policy enforces
+// that: it allows a single script, by its hash.
 #pragma once
 
 #include "api/routes/exchange.hpp"
@@ -10,18 +10,18 @@
 
 namespace muster::api {
 
-// Defined by the build (cmake/embed.cmake): the text, the hash of it, and that of its script as a
-// policy has it ("sha256-…").
+// Defined by the build (cmake/embed.cmake): the text, its hash, and the hash of its script as a
+// policy writes it ("sha256-…").
 extern const std::string_view kPage;
 extern const std::string_view kPageHash;
 extern const std::string_view kPageScriptHash;
 
 bool is_page(const Url& url);
 
-// Does this client of `/` want to look at a page? Not one that asks for JSON alone.
+// Whether this client of `/` wants a page: true unless it asks for JSON only.
 bool wants_page(const Exchange& exchange);
 
-// 200 with the page, or 304 when the client has it.
+// Sends 200 with the page, or 304 if the client already has it.
 kj::Promise<void> send_page(Exchange& exchange);
 
 }  // namespace muster::api

@@ -17,8 +17,8 @@
 namespace muster::api {
 namespace {
 
-constexpr size_t kPodConditionsMax = 100;  // of a pod: each is a record, and looked at one by one
-constexpr size_t kMetaMax = 100;           // labels and annotations that are not its template's
+constexpr size_t kPodConditionsMax = 100;  // of a pod: each is a record, and is checked one by one
+constexpr size_t kMetaMax = 100;           // labels and annotations beyond the template's
 
 std::string uid_of(const Shown& shown) {
   return core::pod_uid(shown.job->object().meta.uid, shown.pod->key);
@@ -26,8 +26,8 @@ std::string uid_of(const Shown& shown) {
 
 constexpr const char* kMadeByUs = "a pod is made and kept by muster: change its job instead";
 
-// The conditions of a written status that are not as they were. Those that follow from the pod's
-// life, and the rest of the status, are muster's: a change of them is refused.
+// The conditions that a written status changes. Conditions that follow from the pod's life and the
+// rest of the status belong to muster: changing them is refused.
 Result<std::vector<core::PodCondition>> changed_conditions(const Json& before, const Json& after) {
   core::Violations found;
   const Json was = before.value("status", Json::object()), is = after.value("status", was);
@@ -89,7 +89,7 @@ Result<core::StringMap> string_map(const Json& meta, const char* name) {
   return map;
 }
 
-// Labels by which its job knows a pod; annotations that muster itself writes.
+// Labels by which a job recognizes its pods, and annotations that muster itself writes.
 bool fixed(const core::Job& job, bool label, std::string_view key) {
   if (!label)
     return std::find(std::begin(kOwnAnnotations), std::end(kOwnAnnotations), key) !=
@@ -105,8 +105,7 @@ bool fixed(const core::Job& job, bool label, std::string_view key) {
                      [key](const core::SelectorRequirement& r) { return r.key == key; });
 }
 
-// The labels and annotations that are not as they were. What else there is of metadata is
-// muster's.
+// The labels and annotations that a write changes. The rest of the metadata belongs to muster.
 Result<std::vector<core::PodMetaChange>> changed_meta(const Shown& shown, const Json& before,
                                                       const Json& after) {
   core::Violations found;
@@ -153,7 +152,7 @@ Result<std::vector<core::PodMetaChange>> changed_meta(const Shown& shown, const 
 
 }  // namespace
 
-// A pod is muster's own: others write its labels and annotations, and conditions of its status.
+// Clients may write a pod's labels, annotations and conditions; the rest belongs to muster.
 kj::Promise<void> PodRoutes::write(Exchange& exchange, const Target& target,
                                    const std::string& body) {
   auto options = write_options(exchange.url);

@@ -49,8 +49,7 @@ kj::Promise<void> ReadRoutes::list(Exchange& exchange, const Target& target) {
   return stream_list(streams_, exchange, *query, std::move(*page));
 }
 
-// A list shows what is there now. A client that wants an older state, or one that is still to come,
-// can't have it.
+// Lists always show the current state, so requests for an older or a future one are refused.
 std::optional<kj::Promise<void>> ReadRoutes::refuse_version(Exchange& exchange) {
   const std::string text = exchange.url.get("resourceVersion"),
                     match = exchange.url.get("resourceVersionMatch");
@@ -76,7 +75,7 @@ kj::Promise<void> ReadRoutes::watch(Exchange& exchange, Query query) {
   const Url& url = exchange.url;
   WatchStart start;
   start.bookmarks = url.flag("allowWatchBookmarks");
-  // As Kubernetes: half an hour to an hour when the client names no time.
+  // As in Kubernetes: 30 to 60 minutes if the client gives no time.
   int64_t seconds = 1800 + static_cast<int64_t>(options_.random() % 1800);
   if (const std::string text = url.get("timeoutSeconds"); !text.empty()) {
     auto n = whole_number<int64_t>(text);

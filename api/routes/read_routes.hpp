@@ -1,4 +1,4 @@
-// Reading any of Kubernetes' objects: get, list, watch.
+// Reads all of Kubernetes' objects: get, list, watch.
 #pragma once
 
 #include "api/routes/resource.hpp"
@@ -8,7 +8,7 @@
 
 namespace muster::api {
 
-// Which objects a list, a watch or a deletion means.
+// The objects that a list, watch or deletion selects.
 Result<Query> query_of(const Url& url, const Target& target);
 
 class ReadRoutes final : private Resource {
@@ -16,7 +16,7 @@ class ReadRoutes final : private Resource {
   using Resource::Promise;
   explicit ReadRoutes(const RouteContext& context) : Resource(context) {}
   Promise get(Exchange& exchange, const Target& target);
-  // A watch, if the request says so.
+  // Starts a watch if the request asks for one.
   Promise list(Exchange& exchange, const Target& target);
 
  private:

@@ -1,5 +1,5 @@
-// Resource: what the routes of each resource are made of. A class per resource derives from it and
-// has its answers; Routes (routes.hpp) chooses among them.
+// Resource: the base of all routes. Each resource has a derived class with its handlers; Routes
+// (routes.hpp) chooses among them.
 #pragma once
 
 #include "api/kube/managed_fields.hpp"
@@ -16,7 +16,7 @@
 
 namespace muster::api {
 
-// All of it outlives the routes.
+// All of these outlive the routes.
 struct RouteContext {
   StreamContext& streams;
   const View& view;
@@ -41,10 +41,10 @@ class Resource {
         options_(context.options) {}
   ~Resource() = default;
 
-  // The object as the client wants it rendered.
+  // Sends the object in the form that the client asked for.
   Promise respond(Exchange& exchange, const Shown& shown, int code = 200);
   std::optional<Shown> find(const Target& target) const;
-  // Who writes, for the managed fields.
+  // The writer to record in the managed fields.
   Writer writer(const Exchange& exchange, const WriteOptions& options, Kind kind,
                 const std::string& subresource = "") const;
   std::string random_uid() const;

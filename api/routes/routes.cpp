@@ -13,7 +13,7 @@ kj::Promise<void> Routes::with_body(Exchange& exchange, const Target& target, R&
                              "the body is longer than 512 KiB, the limit for everything but jobs");
           return (routes.*handler)(exchange, target, *text);
         }
-        return kj::READY_NOW;  // answered already
+        return kj::READY_NOW;  // an error has already been sent
       });
 }
 
@@ -108,7 +108,7 @@ kj::Promise<void> Routes::not_allowed(Exchange& exchange, std::string methods) {
                               "the server does not allow this method on the requested resource");
 }
 
-// Why an object can't be told, or is not to be changed.
+// Why an object cannot be shown or, unless `reads`, must not be changed.
 std::optional<std::string> Routes::damage(const Target& target, bool reads) const {
   if (target.name.empty() || view_.jobs().damaged() == 0) return std::nullopt;
   const auto shown = find(target);

@@ -43,7 +43,7 @@ class Routes final : private Resource {
  private:
   template <class R>
   using Handler = Promise (R::*)(Exchange&, const Target&, const std::string& body);
-  // Calls the handler with the body once it has come.
+  // Calls the handler with the body when it has been read.
   template <class R>
   Promise with_body(Exchange& exchange, const Target& target, R& routes, Handler<R> handler);
   Promise write(Exchange& exchange, const Target& target);

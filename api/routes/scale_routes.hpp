@@ -1,4 +1,4 @@
-// The subresource "scale" of a job: its parallelism as autoscaling/v1 knows it.
+// The subresource `scale` of a job: its parallelism as an autoscaling/v1 Scale.
 #pragma once
 
 #include "api/routes/job_writer.hpp"

@@ -21,7 +21,7 @@
 namespace muster::api {
 namespace {
 
-// Our own address of a connection; empty when it is no IP connection.
+// Our own address on a connection; empty unless it is an IP connection.
 std::string local_host(int fd) {
   sockaddr_storage address = {};
   socklen_t size = sizeof address;
@@ -44,15 +44,15 @@ int fd_of(kj::AsyncIoStream& stream) {
   return -1;
 }
 
-// How the answer to a connection that is not served begins.
+// The status lines for connections that are not served.
 constexpr const char* kRefusedHead = "403 Forbidden";
 constexpr const char* kBusyHead = "503 Service Unavailable\r\nRetry-After: 1";
 
 kj::HttpServerSettings settings(const ServerOptions& options, kj::HttpServerErrorHandler& errors) {
   kj::HttpServerSettings settings;
   settings.headerTimeout = options.head_patience;
-  settings.pipelineTimeout = 10 * kj::MINUTES;  // idle connections of clients that come back
-  // A body that is refused unread: take it in, so that the client gets to reading the answer.
+  settings.pipelineTimeout = 10 * kj::MINUTES;  // idle connections that a client may reuse
+  // Drain a body that is refused unread, so that the client gets to read the response.
   settings.canceledUploadGracePeriod = 5 * kj::SECONDS;
   settings.canceledUploadGraceBytes = 16u << 20;
   settings.errorHandler = errors;
@@ -111,7 +111,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   }
 
  private:
-  // One a connection.
+  // One per connection.
   class Service final : public kj::HttpService {
    public:
     Service(Impl& impl, Peer peer, uint64_t id) : impl_(impl), peer_(std::move(peer)), id_(id) {}
@@ -191,7 +191,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   kj::Promise<void> request(const Peer& peer, kj::HttpMethod method, kj::StringPtr url_text,
                             const kj::HttpHeaders& headers, kj::AsyncInputStream& body,
                             kj::HttpService::Response& response) {
-    // Copied: both are gone once the body is read.
+    // Copied, because both are gone once the body is read.
     auto url = Url::parse({url_text.begin(), url_text.size()});
     const bool readable = url.has_value();
     auto exchange =
@@ -215,7 +215,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     });
     return answer
         .catch_([&e](kj::Exception&& failure) -> kj::Promise<void> {
-          // Half an answer cannot be mended; a client that is gone needs none.
+          // A partial response cannot be repaired, and a client that is gone needs none.
           if (e.started() || e.unreadable() ||
               failure.getType() == kj::Exception::Type::DISCONNECTED)
             return kj::mv(failure);
@@ -261,7 +261,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     return routes_.answer(e, *target);
   }
 
-  // A client that has it already gets no second copy.
+  // Responds with 304 if the client already has the document.
   static kj::Promise<void> send_document(Exchange& e, const Document& document) {
     const bool json = std::string_view(document.content_type) == "application/json";
     const bool any = e.accept.empty() || e.accept.find("*/*") != std::string::npos;
@@ -285,7 +285,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     log::debug("an API connection ended: {}", failure.getDescription().cStr());
   }
 
-  // What is no HTTP at all.
+  // The request is not valid HTTP.
   kj::Promise<void> handleClientProtocolError(kj::HttpHeaders::ProtocolError error,
                                               kj::HttpService::Response& response) override {
     kj::HttpHeaders headers(*table_);
@@ -299,8 +299,8 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     return promise.attach(kj::mv(out));
   }
 
-  // Our own failures are answered in request(), so what failed before an answer has begun is the
-  // request: a length that is no number, an encoding that there is not.
+  // request() handles our own failures, so a failure before the response has started comes from the
+  // request: a length that is not a number, or an unknown encoding.
   kj::Promise<void> handleApplicationError(
       kj::Exception failure, kj::Maybe<kj::HttpService::Response&> response) override {
     log::debug("an API answer was cut: {}", failure.getDescription().cStr());

@@ -1,13 +1,13 @@
-// Server: the HTTP face of the coordinator: Kubernetes' API for jobs, pods, nodes and events.
+// Server: the coordinator's HTTP API: Kubernetes' jobs, pods, nodes, events and leases, and
+// muster.dev.
 //
-// It lives on one KJ loop. What is read comes from the View, what changes something goes to the
-// Backend. Every refusal is an object of kind Status, and what nobody foresaw is a 500 without our
-// insides in it.
+// It runs on one KJ loop. Reads use the View, changes go to the Backend. API errors are objects of
+// kind Status; an unexpected failure is a 500 that reveals no internals.
 //
 // Trust: unless insecure, only root and our own user are served, over loopback or a Unix socket
-// (the kernel tells the uid of the peer). And so that no web page in the user's browser can use us,
-// insecure or not, a Host that is not ours, a foreign Origin and what a browser marks as another
-// site's are refused, and a body has to say that it is JSON or YAML.
+// (the kernel tells the peer's uid). To keep web pages in a user's browser out, insecure or not, a
+// foreign Host or Origin and requests that the browser marks as cross-site are refused, and a body
+// must declare that it is JSON, YAML or protobuf.
 #pragma once
 
 #include "api/routes/backend.hpp"
@@ -26,21 +26,21 @@ namespace muster::api {
 
 class Server {
  public:
-  // View and Backend outlive the server. It takes the View's on_change for itself.
+  // View and Backend must outlive the server, which takes over the View's on_change.
   Server(kj::Timer& timer, View& view, Backend& backend, ServerOptions options);
   ~Server() noexcept(false);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // Until it is ready, objects are answered with 503 and this reason.
+  // Until the server is ready, requests for objects get a 503 with this reason.
   void set_ready(bool ready, std::string reason);
-  // Accepts connections for ever; drop the promise to stop accepting.
+  // Accepts connections until the promise is dropped.
   kj::Promise<void> serve(kj::Own<kj::ConnectionReceiver> port);
-  // One connection that is trusted already.
+  // Serves one connection that is already trusted.
   kj::Promise<void> serve_connection(kj::Own<kj::AsyncIoStream> stream);
-  // Ends watches, finishes what is under way, closes idle connections.
+  // Ends watches, finishes requests in progress, closes idle connections.
   kj::Promise<void> drain();
-  StreamContext& streams();  // for shorter pauses in tests
+  StreamContext& streams();  // so that tests can shorten pauses
 
  private:
   class Impl;

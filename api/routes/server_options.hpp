@@ -16,16 +16,16 @@ namespace muster::api {
 
 struct ServerOptions {
   bool insecure = false;             // serve other users and machines too
-  HostRules hosts;                   // what we may be called
+  HostRules hosts;                   // the host names that we accept
   std::string version = "0.0.0";     // of muster
-  std::function<uint64_t()> random;  // for uids and generated names; must be good
+  std::function<uint64_t()> random;  // for uids and generated names; must be of good quality
   WallClock now = wall_now;
-  core::Knobs knobs{};                   // for jobs that say nothing of them
-  std::function<std::string()> metrics;  // text of /metrics; none: not served
-  // Of a client: to send a request's head whole, and between two pieces of its body.
+  core::Knobs knobs{};                   // for jobs that do not set them
+  std::function<std::string()> metrics;  // text of /metrics; if empty, not served
+  // Time limits for the whole head of a request, and between two pieces of its body.
   kj::Duration head_patience = 15 * kj::SECONDS, body_patience = 30 * kj::SECONDS;
-  // At a time. The next one takes the place of one that waits for a request; when there is none, it
-  // is told that there are too many.
+  // Simultaneous connections. At the limit, a new one replaces an idle one; if none is idle, it is
+  // refused with a 503.
   size_t connections_max = 4096;
 };
 

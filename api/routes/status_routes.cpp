@@ -11,9 +11,9 @@
 namespace muster::api {
 namespace {
 
-constexpr const char* kForeground = "foregroundDeletion";  // shown of a job that is being deleted
+constexpr const char* kForeground = "foregroundDeletion";  // shown on a job that is being deleted
 
-// What an owner may write of the metadata.
+// The metadata that an owner may write.
 Json own_metadata(const Json& object) {
   Json meta = object.value("metadata", Json::object());
   for (const char* name : {"resourceVersion", "managedFields", "generation", "creationTimestamp",
@@ -22,7 +22,7 @@ Json own_metadata(const Json& object) {
   return meta;
 }
 
-// The stored job with the metadata of `written`; its spec stays.
+// The stored job with the metadata of `written`; the spec is unchanged.
 Result<core::JobObjectPtr> with_metadata(const core::Job& job, const Json& written,
                                          FieldValidation unknown_fields, const core::Gates& gates) {
   Json document = Json::parse(job.object().json);
@@ -52,12 +52,12 @@ kj::Promise<void> StatusRoutes::write(Exchange& exchange, const Target& target,
 
 namespace {
 
-// What becomes of a written status.
+// The outcome of a status write.
 struct JudgedStatus {
   std::optional<Error> refused;
   core::StatusWrite write;
   std::vector<std::string> warnings;
-  std::string answer;  // to a dry run
+  std::string answer;  // for a dry run
 };
 
 struct StatusRequest {
@@ -76,7 +76,7 @@ JudgedStatus judge_status(const SeenJob& seen, const StatusRequest& request) {
   };
   Json base(job_json(job, seen.own_version));
   if (!base["status"].is_object()) base["status"] = Json::object();
-  (void)conform_status(base["status"]);  // as an earlier version took it
+  (void)conform_status(base["status"]);  // as an earlier version stored it
   auto json = written(request.said, base);
   if (!json.ok()) return refused(json.error());
   if (!version_holds(version_text(*json), seen.since)) return refused({Errc::conflict, "", {}});

@@ -1,8 +1,8 @@
-// Writing the status of a job, and the metadata that is sent along with it.
+// Writes the status of a job, and the metadata sent with it.
 //
-// Of a job that names another controller that one writes the status, and the rules of job-semantics
-// 1.5 are held against it. Of its own jobs muster keeps the status; conditions of other types are
-// whose they are.
+// If a job names another controller, that controller writes its status, by the rules of
+// job-semantics 1.5. For all other jobs muster sets the status, and clients may set conditions of
+// other types.
 #pragma once
 
 #include "api/routes/job_writer.hpp"

@@ -8,8 +8,8 @@
 namespace muster::api {
 namespace {
 
-constexpr size_t kTurnBytes = 64 * 1024;  // bytes of a watch made in one turn, about
-constexpr size_t kEventsAtFirst = 32;     // in a piece, until their size is known
+constexpr size_t kTurnBytes = 64 * 1024;  // approximate bytes of a watch rendered per turn
+constexpr size_t kEventsAtFirst = 32;     // per piece, until their size is known
 constexpr auto kTurnsAtOnce = std::chrono::milliseconds(4);
 
 class WatchStream {
@@ -29,7 +29,7 @@ class WatchStream {
   KJ_DISALLOW_COPY(WatchStream);
 
   kj::Promise<void> run() {
-    // The head goes out at once, so that a client of a silent watch knows that it stands.
+    // Send the head at once, so that the client of a quiet watch knows that it is established.
     return context_.write(*out_, {}).then([this] { return round(); });
   }
 
@@ -72,8 +72,8 @@ class WatchStream {
     });
   }
 
-  // Whoever is far behind goes on at once; else an object that changes on and on is told once in a
-  // while, as it is then.
+  // A watch that is far behind continues at once. Otherwise it waits, so that an object that keeps
+  // changing is sent only now and then, in its current state.
   kj::Promise<void> pause() {
     if (watch_.far_behind(events_max_)) return round();
     return context_.timer.afterDelay(context_.gap()).then([this] { return round(); });
@@ -94,7 +94,7 @@ class WatchStream {
         });
   }
 
-  // Right after a change if the last event lies back far enough, else when it does.
+  // Continue at once if the last event is long enough ago, otherwise when it will be.
   kj::Promise<void> settle() {
     const kj::TimePoint due = last_told_ + context_.gap();
     if (context_.timer.now() >= due) return round();
@@ -166,7 +166,7 @@ class LogStream {
     bool over = false;
   };
 
-  // Reads one part on from where it is; when it has no more for now, the next part.
+  // Reads the next piece of one part; if there is none for now, continues with the next part.
   kj::Promise<void> next(size_t index) {
     if (left_ <= 0) return finish();
     if (index == parts_.size()) return round_over();
@@ -269,7 +269,7 @@ kj::Promise<void> running(kj::Own<Stream> stream) {
 }  // namespace
 
 kj::Promise<void> StreamContext::changed() {
-  if (waiting_.size() >= waiting_max_) {  // those that stopped waiting go, seldom
+  if (waiting_.size() >= waiting_max_) {  // occasionally drop those that stopped waiting
     std::erase_if(waiting_, [](auto& fulfiller) { return !fulfiller->isWaiting(); });
     waiting_max_ = std::max<size_t>(64, 2 * waiting_.size());
   }
@@ -301,12 +301,12 @@ kj::Promise<void> StreamContext::give_turns() {
       gives_ = false;
       return kj::READY_NOW;
     }
-    // A timer, so that the loop looks at what has come from outside.
+    // A timer, so that the loop polls for external events.
     return timer.afterDelay(0 * kj::SECONDS).then([this] { return give_turns(); });
   });
 }
 
-// One after the other, each once the one before has done its piece.
+// Gives turns one after another, each after the previous piece is done.
 kj::Promise<void> StreamContext::give_turn(std::chrono::steady_clock::time_point until) {
   while (!turns_.empty() && !turns_.front()->isWaiting()) turns_.pop_front();
   if (turns_.empty() || std::chrono::steady_clock::now() >= until) return kj::READY_NOW;

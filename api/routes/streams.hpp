@@ -1,8 +1,9 @@
-// Streams: answers that are made piece by piece: a watch, a log (lists: list_stream.hpp).
+// Streams: responses that are produced piece by piece: watches and logs (for lists, see
+// list_stream.hpp).
 //
 // Each is an object on the API's loop that writes a piece, waits until the client has taken it, and
-// makes the next one then. So nothing queues up for a slow client: it is just further behind; one
-// that takes nothing for a minute is cut.
+// then produces the next. So nothing queues up for a slow client; it only falls behind. A client
+// that does not take a piece within a minute is disconnected.
 #pragma once
 
 #include "api/routes/backend.hpp"
@@ -23,7 +24,7 @@
 
 namespace muster::api {
 
-// What all streams share; owned by the server.
+// Shared by all streams; owned by the server.
 class StreamContext {
  public:
   StreamContext(kj::Timer& timer, const View& view, Renderer& renderer)
@@ -31,30 +32,30 @@ class StreamContext {
   kj::Timer& timer;
   const View& view;
   Renderer& renderer;
-  RenderCache told;  // by watches
+  RenderCache told;  // rendered objects of watches
   bool draining = false;
-  kj::Duration watch_gap = 50 * kj::MILLISECONDS;  // between two rounds of events, at least
-  kj::Duration watch_idle = 5 * kj::SECONDS;       // between two looks whether the client is there
-  kj::Duration log_gap = 200 * kj::MILLISECONDS;   // between two looks at a followed log
+  kj::Duration watch_gap = 50 * kj::MILLISECONDS;  // minimum time between two rounds of events
+  kj::Duration watch_idle = 5 * kj::SECONDS;  // between checks whether the client is still there
+  kj::Duration log_gap = 200 * kj::MILLISECONDS;  // between reads of a followed log
   kj::Duration write_patience = 60 * kj::SECONDS;
 
-  size_t watches = 0;  // that stand
-  // Between two rounds of one watch: longer when there are many, so that all rounds together leave
-  // the loop time for requests and commits.
+  size_t watches = 0;  // open watches
+  // Minimum time between two rounds of a watch. It grows with the number of watches, to leave the
+  // loop time for requests and commits.
   kj::Duration gap() const {
-    constexpr kj::Duration kShare = 250 * kj::MICROSECONDS;  // of each watch
+    constexpr kj::Duration kShare = 250 * kj::MICROSECONDS;  // for each watch
     return std::max(watch_gap, static_cast<int64_t>(watches) * kShare);
   }
 
-  kj::Promise<void> changed();  // resolves with the next change
-  void wake();                  // there was one
+  kj::Promise<void> changed();  // resolves at the next change
+  void wake();                  // reports a change
 
-  // Resolves when it is the caller's turn to render a piece. Turns are given one after the other,
-  // and after some milliseconds of work the loop looks at its sockets and its inbox first: however
-  // many lists and watches there are, requests and commits wait for a moment only.
+  // Resolves when it is the caller's turn to render a piece. Turns are given one by one, and after
+  // a few milliseconds the loop polls its sockets and its inbox first. So requests and commits wait
+  // only briefly, however many lists and watches there are.
   kj::Promise<void> turn();
 
-  // Writes, with patience.
+  // Writes, within write_patience.
   kj::Promise<void> write(kj::AsyncOutputStream& out, std::string text);
 
  private:
@@ -62,7 +63,7 @@ class StreamContext {
   kj::Promise<void> give_turn(std::chrono::steady_clock::time_point until);
 
   std::vector<kj::Own<kj::PromiseFulfiller<void>>> waiting_;
-  size_t waiting_max_ = 64;  // then it is looked through
+  size_t waiting_max_ = 64;  // size at which to drop those that stopped waiting
   std::deque<kj::Own<kj::PromiseFulfiller<void>>> turns_;
   kj::Promise<void> giving_ = kj::READY_NOW;
   bool gives_ = false;
@@ -72,7 +73,7 @@ struct WatchStart {
   uint64_t from = 0;  // position in the ring
   bool initial = false;
   bool bookmarks = false;
-  bool initial_bookmark = false;  // one that ends the initial events (sendInitialEvents)
+  bool initial_bookmark = false;  // marks the end of the initial events (sendInitialEvents)
   kj::Duration time = 0 * kj::SECONDS;
 };
 kj::Promise<void> stream_watch(StreamContext& context, Exchange& exchange, Query query,
@@ -80,12 +81,12 @@ kj::Promise<void> stream_watch(StreamContext& context, Exchange& exchange, Query
 
 struct LogQuery {
   Key pod;
-  std::optional<NodeId> ended_on;  // the pod is over, and may not be shown any more
+  std::optional<NodeId> ended_on;  // the pod has ended and may not be shown any more
   std::string job_uid, pod_name, container;
   bool follow = false, out = true, err = true;
-  std::optional<int64_t> tail_lines;   // absent: all
-  std::optional<int64_t> limit_bytes;  // absent: all
-  int64_t offset = 0;                  // bytes of the stream to leave out; with one stream only
+  std::optional<int64_t> tail_lines;   // -1: all
+  std::optional<int64_t> limit_bytes;  // -1: all
+  int64_t offset = 0;                  // bytes of the stream to skip; for a single stream only
 };
 kj::Promise<void> stream_log(StreamContext& context, Exchange& exchange, Backend& backend,
                              LogQuery query);

@@ -1,4 +1,4 @@
-// What the path of a request names.
+// Target: the object or collection that a request's path names.
 #pragma once
 
 #include "api/http/url.hpp"
@@ -9,10 +9,10 @@
 
 namespace muster::api {
 
-// One of Kubernetes' objects or collections.
+// An object or collection of Kubernetes.
 struct Target {
   Kind kind = Kind::job;
-  std::string ns;    // empty: all namespaces, or a kind without
+  std::string ns;    // empty: all namespaces, or a cluster-wide kind
   std::string name;  // empty: the collection
   std::string sub;   // "log", "status", "scale", "eviction"
 
@@ -20,13 +20,13 @@ struct Target {
 
   static std::optional<Target> of(const Url& url);
 };
-// The methods that a target takes, as the header Allow lists them.
+// The methods that a target supports, as in the Allow header.
 std::string allowed(const Target& target);
 
-// Something of the group muster.dev/v1, beyond Kubernetes' own objects.
+// A path in the group muster.dev/v1.
 struct MusterTarget {
-  std::string ns, job;  // empty: of no job
-  std::string what;     // the last word of the path: "indexes"
+  std::string ns, job;  // empty: not about a job
+  std::string what;     // the last part of the path, for example "indexes"
 
   static std::optional<MusterTarget> of(const Url& url);
 };

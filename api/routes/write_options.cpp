@@ -45,7 +45,7 @@ std::string manager_name(const WriteOptions& options, const std::string& user_ag
 Result<std::string> body_json(const std::string& body, const std::string& content_type) {
   if (content_type.starts_with(kProtobufType)) return protobuf_to_json(body);
   if (content_type.find("yaml") == std::string::npos) return body;
-  if (is_json_object(body)) return body;  // whoever reads it says what is wrong with it
+  if (is_json_object(body)) return body;  // its reader reports what is wrong with it
   if (auto fits = check_yaml_body(body); !fits.ok()) return fits.error();
   auto documents = yaml_to_json(body, {.json_bytes = 1u << 20, .visits = 4 * kYamlTokensMax});
   if (!documents.ok()) return documents.error();
@@ -97,7 +97,7 @@ Result<DeleteOptions> delete_options(const Url& url, const std::string& body,
     if (!parsed.ok()) return parsed.error();
     Json json = std::move(parsed->value);
     if (!json.is_object()) return invalid("the body is no DeleteOptions object");
-    // An Eviction carries them one level down.
+    // In an Eviction they are one level down.
     if (json.contains("deleteOptions") && json["deleteOptions"].is_object())
       json = Json(json["deleteOptions"]);
     if (auto p = text_field(json, "propagationPolicy"); !p.empty())

@@ -1,5 +1,5 @@
-// What a client says beside the object that it writes: in the query, and for a deletion also in a
-// DeleteOptions body.
+// Write options: what a client sends in addition to the object that it writes, in the query and,
+// for a deletion, in a DeleteOptions body.
 #pragma once
 
 #include "api/http/url.hpp"
@@ -16,17 +16,17 @@ namespace muster::api {
 struct WriteOptions {
   bool dry = false;  // ?dryRun=All
   FieldValidation unknown_fields = FieldValidation::strict;
-  std::string field_manager;  // empty: not said
+  std::string field_manager;  // empty: not given
   bool force = false;         // an apply takes fields from other managers
 };
 constexpr size_t kManagerNameMax = 128;  // bytes
 Result<WriteOptions> write_options(const Url& url);
 
-// Whose fields these are: as the client says, else the name of its program.
+// The field manager: as given, otherwise the name of the client's program.
 std::string manager_name(const WriteOptions& options, const std::string& user_agent);
 
 struct DeleteOptions {
-  std::optional<Propagation> propagation;  // none: the kind's own default
+  std::optional<Propagation> propagation;  // none: the kind's default
   bool dry = false;
   std::string uid, resource_version;  // preconditions; empty: any
   std::optional<Millis> grace_ms;     // absent: the object's own
@@ -34,10 +34,10 @@ struct DeleteOptions {
 Result<DeleteOptions> delete_options(const Url& url, const std::string& body,
                                      const std::string& content_type);
 
-// A body as JSON text: YAML is converted, and has to be one document.
+// The body as JSON text. YAML is converted and must be one document.
 Result<std::string> body_json(const std::string& body, const std::string& content_type);
 
-// By the content type of a PATCH; none: it is not one.
+// From the Content-Type of a PATCH; nothing if it is not a patch type.
 std::optional<PatchType> patch_type(const std::string& content_type);
 
 }  // namespace muster::api

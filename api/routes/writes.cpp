@@ -12,7 +12,7 @@
 namespace muster::api {
 namespace {
 
-constexpr const char* kBeyond = "beyond bounds";  // the path of the one violation
+constexpr const char* kBeyond = "beyond bounds";  // path of the only violation
 
 Result<Json> read_written(const SentBody& said, const Json& base) {
   auto text = said.put ? body_json(*said.text, said.content_type) : Result<std::string>(*said.text);
@@ -93,7 +93,7 @@ std::optional<std::string> beyond_bounds(const std::string& json, size_t before)
     return "the object would have " + std::to_string(shape.members) +
            " members with its managed fields; at most " + std::to_string(kRequestLimits.members) +
            " are kept";
-  // Fields that are managed are listed some levels deeper than they stand.
+  // The managed fields list each field some levels deeper than it is in the object.
   if (shape.depth > kJsonDepthMax)
     return "the object would nest deeper than " + std::to_string(kJsonDepthMax) +
            " levels with its managed fields";

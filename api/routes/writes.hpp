@@ -1,4 +1,4 @@
-// What all writes share: reading what a client sent, versions and preconditions, bounds, answers.
+// What all writes share: reading the body, versions and preconditions, bounds, responses.
 #pragma once
 
 #include "api/routes/backend.hpp"
@@ -16,22 +16,22 @@
 
 namespace muster::api {
 
-// Bytes of a body: of anything but a job. (A job's limit is Exchange::read_body's.)
+// Limit in bytes for all bodies except those of jobs, which only read_body() limits.
 constexpr size_t kSmallBodyMax = 512u << 10;
 
-// How often a write is made anew from an object that changes meanwhile.
+// How often a write is tried on an object that keeps changing.
 constexpr int kWriteTries = 20;
 
-// A call of the Backend as a promise.
+// A call of the Backend, as a promise.
 struct Call {
   kj::Promise<Status> promise;
   std::function<void(Status)> done;
 };
 Call new_call();
 
-// What a client sent, without its connection: a job's is judged beside the API thread.
+// What a client sent, without its connection, because jobs are judged beside the API thread.
 struct SentBody {
-  bool put = false;  // else a patch
+  bool put = false;  // otherwise a patch
   std::string content_type;
   std::shared_ptr<const std::string> text;  // shared, since it may be megabytes
 
@@ -40,34 +40,35 @@ struct SentBody {
             std::make_shared<const std::string>(text)};
   }
 };
-// What a PUT (the body itself) or a PATCH makes of `base`.
+// Makes the new object: the body of a PUT, or `base` with a PATCH applied.
 Result<Json> written(const SentBody& sent, const Json& base);
 
-// The metadata.resourceVersion that an object names; empty: none.
+// An object's metadata.resourceVersion; empty: none.
 std::string version_text(const Json& object);
-// Whether a resourceVersion that the client wants is none, or one at which the object's own part
-// was already as it is now.
+// Whether the client's resourceVersion is empty, or is a version at which the owner's part of the
+// object was already in its current state.
 bool version_holds(const std::string& wanted, uint64_t owner_version);
 
 // "Precondition failed: UID in precondition: …"
 std::string precondition_text(const std::string& what, const std::string& wanted,
                               const std::string& is);
-// Which precondition of a deletion does not hold, if any. `since`: the lowest version that stands
-// for the object as it is; `version`: its own.
+// The violated precondition of a deletion, if any. `since`: the lowest version that stands for the
+// object's current state; `version`: its own.
 std::optional<Error> broken_precondition(const DeleteOptions& options, const std::string& uid,
                                          uint64_t version, uint64_t since);
 
-// Bytes of an object with its managed fields, or of the status of one, as etcd bounds a request.
+// Limit in bytes for an object with its managed fields, or for its status; etcd's limit for a
+// request.
 constexpr size_t kObjectMax = 3u << 19;
-// Why an object is too large to be kept; nothing: it is not. One that was too large `before` may
-// only shrink.
+// Why an object is too large to store; nothing if it is not. An object that was too large `before`
+// must not grow.
 std::optional<std::string> beyond_bounds(const std::string& json, size_t before = 0);
 kj::Promise<void> too_large(Exchange& exchange, const std::string& why);
-// The same as an error of a judged object, which send_refused() tells from the others.
+// The same as an error, which send_refused() recognizes.
 Error beyond(std::string why);
 kj::Promise<void> send_refused(Exchange& exchange, const Error& error, const std::string& name);
 
-// The `{"kind": "Status", "status": "Success"}` of a deletion.
+// The `{"kind": "Status", "status": "Success"}` that a deletion returns.
 OrderedJson success_json(const std::string& resource, const std::string& name,
                          const std::string& uid);
 

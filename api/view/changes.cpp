@@ -32,8 +32,8 @@ size_t Changes::count_of(Kind kind, uint64_t position) const {
 
 std::optional<uint64_t> Changes::after(uint64_t version) const {
   if (version < floor_) return std::nullopt;
-  // Passing changes carry the number of the commit that they follow: they may be seen twice, never
-  // missed.
+  // Passing changes carry the number of the commit before them, so they may be seen twice but are
+  // never missed.
   auto it = std::partition_point(ring_.begin(), ring_.end(), [&](const Change& c) {
     return c.commit < version || (c.commit == version && !c.passing);
   });

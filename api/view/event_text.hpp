@@ -1,4 +1,4 @@
-// The words of an event of a job, and its name.
+// Event text: reason, message and name of a job's event.
 #pragma once
 
 #include "core/job/job.hpp"
@@ -10,16 +10,16 @@
 
 namespace muster::api {
 
-// Which event of which job.
+// Identifies an event of a job.
 struct EventId {
   JobId job = 0;
   uint64_t nr = 0;
 };
 
-// The facts of an event (job-semantics 13).
+// As job-semantics 13 has them.
 std::string event_reason(const core::Job& job, const core::JobEvent& event);
 std::string event_message(const core::Job& job, const core::JobEvent& event);
-// JOB.ID-NR in hexadecimal digits, and back.
+// NAME.ID-NR: the job's name, then its id and the event's number in hexadecimal. And back.
 std::string event_name(const core::Job& job, const core::JobEvent& event);
 std::optional<EventId> parse_event_name(std::string_view name);
 

@@ -7,20 +7,20 @@
 namespace muster::api {
 namespace {
 
-// Pods and events of unloaded jobs that stay in memory.
+// Total weight of the unloaded jobs that stay in memory: 1 each, plus their pods and events.
 constexpr uint64_t kRecentWeightMax = 200'000;
-constexpr size_t kRecentMin = 4;  // the last lookups stay valid
+constexpr size_t kRecentMin = 4;  // so that the last few results of find() stay valid
 
 uint64_t weight(const core::Job& job) {
   return 1 + job.state().finished.size() + job.state().events.size();
 }
 
-// Without its versions.
+// The versions are left at 0.
 UnloadedJob entry_of(const core::JobSummary& job) {
   return {.uid = job.uid, .complete = job.complete, .named_pods = job.named_pods};
 }
 
-// A copy that begins with this commit.
+// Every version in it is this commit.
 std::unique_ptr<JobView> view_of(core::Job job, uint64_t commit) {
   auto view = std::make_unique<JobView>(std::move(job));
   view->version = view->before = view->loaded = commit;
@@ -61,7 +61,7 @@ JobView* JobStore::activate(const core::JobRecords& batch) {
   auto it = jobs_.find(batch.job);
   auto entry = unloaded_.find(batch.job);
   if (entry == unloaded_.end()) return it == jobs_.end() ? nullptr : it->second.get();
-  // What was read from disk may be ahead of this batch.
+  // What find() read from disk may already contain this batch, so start from the state before it.
   MUSTER_CHECK(batch.before != nullptr, batch.job);
   if (it != jobs_.end()) {
     recent_weight_ -= weight(it->second->job);
@@ -97,7 +97,7 @@ const JobView* JobStore::find(JobId id) const {
   if (it == jobs_.end()) {
     auto job = load_(id);
     if (!job) {
-      // Its end is on disk, and about to be shown; or it cannot be read.
+      // not_found: its removal is on disk and will reach the read model soon.
       if (job.error().code != Errc::not_found) unreadable_[id] = job.error().message;
       return nullptr;
     }
@@ -113,7 +113,7 @@ const JobView* JobStore::find(JobId id) const {
   return it->second.get();
 }
 
-// Those that were not asked for in a while leave the memory.
+// Drops the least recently used unloaded jobs from memory.
 void JobStore::used_now(JobView& view) const {
   view.used = ++uses_;
   recent_.emplace(uses_, view.job.id());

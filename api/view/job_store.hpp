@@ -1,12 +1,12 @@
 // JobStore: the read model's jobs, and which of them are in memory.
 //
-// An active job is in memory. A finished one (Job::can_unload) is unloaded: an entry with its uid
-// and versions stays, the rest is read from disk when somebody asks. Those asked for last stay in
+// Active jobs are in memory. A finished job (Job::can_unload) is unloaded: an entry with its uid
+// and versions stays, and the rest is read from disk on demand. The most recently used ones stay in
 // memory, within a bound.
 //
-// Always holds: each job has a name here, hidden ones too; it is either active or unloaded; every
-// shown pod of a job in memory has an entry in its `pods`, and nothing else has. A pointer that
-// find() returned stays valid for the next few calls of find(), until the next change.
+// Invariants: every job has its name here, hidden ones too; it is either active or unloaded; `pods`
+// of a job in memory has an entry for each shown pod and no others. A pointer that find() returned
+// stays valid for the next few calls of find(), until the next change.
 #pragma once
 
 #include "api/view/shown.hpp"
@@ -30,28 +30,28 @@
 
 namespace muster::api {
 
-// A job with the versions of what belongs to it.
+// A job with the versions of its objects.
 struct JobView {
   explicit JobView(core::Job j) : job(std::move(j)) {}
   core::Job job;
   uint64_t version = 0;
-  uint64_t before = 0;                            // its version before this one
-  uint64_t owner_version = 0;                     // when metadata or spec changed last
-  uint64_t before_owner = 0;                      // its version before that
+  uint64_t before = 0;                            // the previous version
+  uint64_t owner_version = 0;                     // the commit that last changed metadata or spec
+  uint64_t before_owner = 0;                      // the version before that change
   std::unordered_map<PodKey, uint64_t> pods;      // shown pod -> version
   std::unordered_map<uint64_t, uint64_t> events;  // event number -> version; absent: `loaded`
-  uint64_t loaded = 0;                            // the commit that this copy began with
-  // Its object alone, for pods that are gone; made when needed.
+  uint64_t loaded = 0;                            // version of everything when this copy was made
+  // A job with the object only, for removed pods; made on demand.
   std::shared_ptr<const core::Job> stub;
-  uint64_t used = 0;  // when an unloaded job was asked for last
+  uint64_t used = 0;  // last use of an unloaded job, as a count of uses
 };
 
-// What stays in memory of an unloaded job.
+// The part of an unloaded job that stays in memory.
 struct UnloadedJob {
   std::string uid;
   uint64_t version = 0;
   uint64_t owner_version = 0;
-  bool complete = false;    // else Failed
+  bool complete = false;    // otherwise Failed
   bool named_pods = false;  // its pods carry its own name and uid as labels
 };
 
@@ -63,50 +63,48 @@ class JobStore {
   using Place = std::tuple<std::string, std::string, JobId>;
   using Names = std::set<Place, std::less<>>;
 
-  // Without a loader no job is ever unloaded. `recent_max`: unloaded jobs that stay in memory.
+  // Without a loader, no job is unloaded. `recent_max`: unloaded jobs that stay in memory.
   void load_with(LoadJob load, size_t recent_max) {
     load_ = std::move(load);
     recent_max_ = recent_max;
   }
-  // Reads one as lists show it (core::brief), which is much cheaper; after any error it is read
-  // whole.
+  // Reads only what lists show of a job (core::brief), which is much cheaper. After an error the
+  // whole job is read.
   void brief_with(LoadJob load) { load_brief_ = std::move(load); }
 
   // At the start.
   void add_unloaded(const core::JobSummary& job);
-  // Its rows cannot be read. That it has a name and an object is told by add(), if at all.
+  // Marks a job whose rows cannot be read. If its object is known, add() adds it as well.
   void quarantine(JobId id) { quarantined_.insert(id); }
-  // The commit that all jobs so far stand for.
+  // Sets the version of all jobs added so far to this commit.
   void start_at(uint64_t commit);
 
-  // A new active job at this commit.
+  // Adds an active job that is new at this commit.
   JobView& add(core::Job job, uint64_t commit);
-  // The job, active from here on: as it was before this batch where it was unloaded. nullptr:
-  // there is none.
+  // Makes the job active, if unloaded in its state before this batch. nullptr: no such job.
   JobView* activate(const core::JobRecords& batch);
-  // Its last record was applied: unloads it if it can be.
+  // Call after the job's last record is applied: unloads it if possible.
   void settle(JobView& view);
   void erase(JobView& view);
-  // Ends the life of what brief() returned.
+  // Invalidates what brief() returned.
   void drop_brief() { brief_.reset(); }
 
-  // Reads an unloaded job from disk if need be. nullptr: gone, or unreadable (damage()).
+  // Reads an unloaded job from disk if needed. nullptr: gone, or unreadable (see damage()).
   const JobView* find(JobId id) const;
-  // An unloaded job that is not in memory, as lists show it. nullptr: there is none, or find() is
-  // to be asked.
+  // What lists show of an unloaded job that is not in memory. nullptr: no such job, or use find().
   const core::Job* brief(JobId id) const;
-  // nullptr: it is active, or there is none.
+  // nullptr: active, or no such job.
   const UnloadedJob* unloaded(JobId id) const;
-  // Nothing is read for these.
+  // These read nothing from disk.
   const JobView* in_memory(JobId id) const;
   const Names& names() const { return names_; }
-  uint64_t owner_version(JobId id) const;  // as told_since(); 0: unknown
+  uint64_t owner_version(JobId id) const;  // as by told_since(); 0: unknown
   void each_active(const std::function<void(const core::Job&)>& f) const;
   std::pair<size_t, size_t> unloaded_counts() const;  // (complete, failed)
 
-  // Jobs that are quarantined, or whose rows could not be read when somebody asked.
+  // Jobs that are quarantined, or that could not be read when last needed.
   size_t damaged() const { return quarantined_.size() + unreadable_.size(); }
-  // Why an object of this name, or what belongs to a job of this name, could not be read just now.
+  // Why a job of this name, or an object that belongs to one, could not be read when last needed.
   std::optional<std::string> damage(Kind kind, std::string_view ns, std::string_view name) const;
 
  private:
@@ -114,14 +112,14 @@ class JobStore {
   void used_now(JobView& view) const;
 
   LoadJob load_, load_brief_;
-  mutable std::optional<core::Job> brief_;  // the last one that was read
+  mutable std::optional<core::Job> brief_;  // the one last read
   size_t recent_max_ = 0;
-  mutable std::map<JobId, JobPtr> jobs_;  // active ones, and the recent ones of the unloaded
+  mutable std::map<JobId, JobPtr> jobs_;  // the active jobs and the recently used unloaded ones
   std::unordered_map<JobId, UnloadedJob> unloaded_;
-  mutable std::map<uint64_t, JobId> recent_;  // of the latter in jobs_, by their `used`
+  mutable std::map<uint64_t, JobId> recent_;  // recently used unloaded jobs by `used`
   mutable uint64_t uses_ = 0, recent_weight_ = 0;
   std::set<JobId> quarantined_;
-  mutable std::map<JobId, std::string> unreadable_;  // of the unloaded ones, and why
+  mutable std::map<JobId, std::string> unreadable_;  // unloaded jobs, and why they cannot be read
   Names names_;
 };
 

@@ -10,13 +10,13 @@
 namespace muster::api {
 namespace {
 
-// Where the value of metadata is.
+// Positions of the metadata object's braces.
 struct Metadata {
-  size_t begin = 0;  // its {
-  size_t end = 0;    // its }
+  size_t begin = 0;  // of {
+  size_t end = 0;    // of }
 };
 
-// Nothing: the text is not of our form, or has what is about to be added.
+// Nothing if the text is not in our form, or already has a member that we would add.
 std::optional<Metadata> find_metadata(std::string_view text) {
   if (text.empty() || text.front() != '{' || text.back() != '}') return std::nullopt;
   Metadata found;
@@ -54,13 +54,13 @@ void append_version(std::string& out, const Metadata& at, uint64_t version) {
   out += "\"resourceVersion\":\"" + std::to_string(version) + "\"";
 }
 
-// A deletion adds to the metadata.
+// Nothing for a deleted job, because deletion adds to its metadata.
 std::optional<Metadata> plain_metadata(const core::Job& job) {
   if (job.state().deleted_at) return std::nullopt;
   return find_metadata(job.object().json);
 }
 
-// Members of an object, one after the other.
+// Writes the members of a JSON object.
 class Members {
  public:
   explicit Members(std::string& out) : out_(out) { out_ += '{'; }
@@ -86,7 +86,7 @@ class Members {
   bool more_ = false;
 };
 
-// `others`: those that are not muster's, as JSON text of a list, or nothing.
+// `others`: the conditions that other controllers set, as the text of a JSON list; may be empty.
 void append_conditions(std::string& out, const std::vector<core::Condition>& conditions,
                        std::string_view others) {
   out += '[';
@@ -148,7 +148,7 @@ void append_job_status(std::string& out, const core::Job& job) {
     append_conditions(status.key("conditions"), s.conditions, s.own_conditions);
   if (s.started_at) status.text("startTime", time_text(*s.started_at));
   if (s.completed_at) status.text("completionTime", time_text(*s.completed_at));
-  // The pods of an orphaned job are not its own any more.
+  // An orphaned job no longer owns its pods.
   if (job.active() != 0 && !s.orphaned) status.number("active", job.active());
   if (job.succeeded() != 0) status.number("succeeded", job.succeeded());
   if (s.failed != 0) status.number("failed", s.failed);
@@ -178,7 +178,7 @@ OrderedJson job_json(const core::Job& job, uint64_t version) {
   if (s.deleted_at) {
     meta["deletionTimestamp"] = time_text(*s.deleted_at);
     meta["deletionGracePeriodSeconds"] = 0;
-    // It leaves with the last pod; what stays then waits for a finalizer of somebody else.
+    // Removed with the last pod; a job that still exists then waits for another finalizer.
     bool foreground = !s.background_deleted && !s.orphaned && !s.deletion_waits;
     if (foreground && (!s.open.empty() || !meta.contains("finalizers")))
       meta["finalizers"].push_back("foregroundDeletion");

@@ -11,7 +11,7 @@
 namespace muster::api {
 namespace {
 
-constexpr const char* kForm = "muster.dev/v1";  // of the token's inside
+constexpr const char* kForm = "muster.dev/v1";  // version of the token's format
 
 bool read(const Json& from, const char* name, std::string& to) {
   auto it = from.find(name);
@@ -29,7 +29,7 @@ bool read(const Json& from, const char* name, Int& to) {
   return to == n;
 }
 
-// The token's text; nothing: somebody else made it.
+// Reads the fields of a token; false if we did not make it.
 bool read_token(std::string text, ListPage& page) {
   std::replace(text.begin(), text.end(), '-', '+');
   std::replace(text.begin(), text.end(), '_', '/');

@@ -1,9 +1,9 @@
-// ListPage: which part of a list a request asks for, and where the next part begins.
+// ListPage: the part of a list that a request asks for, and where the next part begins.
 //
-// A list in parts is not a snapshot: each part shows the objects as they are then. But all parts
-// carry the version of the first one, and a watch from there tells what has changed since, so that
-// whoever lists and then watches misses nothing. A continue token therefore holds that version and
-// the last object that was told; once a watch from the version is too old, so is the token.
+// A list in parts is not a snapshot: each part shows the objects as they are at its time. But all
+// parts carry the version of the first, and a watch from that version reports every change since,
+// so a client that lists and then watches misses nothing. A continue token therefore holds that
+// version and the last object sent, and expires when a watch from that version would.
 #pragma once
 
 #include "api/http/url.hpp"
@@ -15,8 +15,8 @@
 
 namespace muster::api {
 
-// A place in the order of a list: namespace, name (of pods and events: their job's), then job by
-// job the pods by index and attempt, the events by number.
+// A position in the order of a list: by namespace and name (for pods and events, their job's), then
+// by job; a job's pods by index and attempt, its events by number.
 struct Position {
   std::string ns, name;
   JobId job = 0;
@@ -24,18 +24,18 @@ struct Position {
   uint64_t nr = 0;
   auto operator<=>(const Position&) const = default;
 };
-// As the job of what is kept for clients: told after what belongs to jobs.
+// The job in the position of a kept object: kept objects come after those of jobs.
 constexpr JobId kAfterJobs = UINT64_MAX;
 Position position_of(const Shown& shown);
 
 struct ListPage {
   uint64_t limit = 0;    // 0: all
-  bool resumed = false;  // `after` and `version` are those of a token
+  bool resumed = false;  // `after` and `version` come from a token
   Position after;
   uint64_t version = 0;  // of the list
 };
 
-// `invalid`: a parameter can't be read.
+// `invalid` if a parameter cannot be parsed.
 Result<ListPage> page_of(const Url& url);
 
 std::string continue_token(const ListPage& page, const Position& last);

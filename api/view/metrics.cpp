@@ -27,7 +27,7 @@ using prometheus::Gauge;
 using prometheus::Histogram;
 using Labels = prometheus::Labels;
 
-// 4 ms, 8 ms, … as Kubernetes' own: `count` of them.
+// Bucket bounds, each twice the one before, like those of Kubernetes' own histograms.
 Histogram::BucketBoundaries doubling(double first, int count) {
   Histogram::BucketBoundaries bounds;
   for (double bound = first; count > 0; --count, bound *= 2) bounds.push_back(bound);
@@ -111,7 +111,7 @@ struct Metrics::Impl {
   Gauge& cpu = gauge("process_cpu_seconds_total", "CPU time of the coordinator.").Add({});
   Gauge& files = gauge("process_open_fds", "Open files of the coordinator.").Add({});
 
-  // Of the job before the record.
+  // Of the job before the record is applied.
   uint64_t succeeded = 0, failed = 0, completed = 0, failed_indexes = 0;
   std::vector<std::pair<uint32_t, core::FailureAction>> deferred;  // that this record may count
 

@@ -1,10 +1,10 @@
 // Metrics: the counters of job-semantics 12, and a few of muster's own.
 //
-// Derived from the durable records alone, in the order in which they became durable, as the View
-// applies them: so nothing is counted that a crash could take back, and nothing twice (a restart
-// begins at 0, as a Prometheus counter may). The syncs alone are told by the job actors.
+// Derived only from durable records, in commit order, as the View applies them. So a crash takes no
+// count back and nothing is counted twice; a restart begins at 0, as a Prometheus counter may. Only
+// syncs are reported by the job actors.
 //
-// before()/after() run on the API thread, synced() on any.
+// before() and after() run on the API thread, synced() on any.
 #pragma once
 
 #include "api/view/view.hpp"
@@ -24,10 +24,11 @@ class Metrics final : public RecordObserver {
   void before(const core::Job& job, const core::Record& record) override;
   void after(const core::Job& job, const core::Record& record) override;
 
-  // One decision of a job. `action`: reconciling, tracking, pods_created or pods_deleted.
+  // Counts one decision of a job. `action`: reconciling, tracking, pods_created or pods_deleted.
   void synced(bool indexed, std::string_view action, double seconds);
 
-  // The text of /metrics (Prometheus text format 0.0.4); `view` for what is so right now.
+  // The text of /metrics (Prometheus text format 0.0.4). Gauges of jobs and nodes are read from
+  // `view`.
   std::string text(const View& view);
 
  private:

@@ -70,8 +70,8 @@ std::optional<std::string_view> node_label(const core::NodeInfo& node, std::stri
   return std::nullopt;
 }
 
-// What runs there and a restored state does not know: for people, since nobody else can tell what
-// is to become of it.
+// Condition for pods that run on the node but are unknown to a state restored from a backup. It is
+// for people, who must decide what becomes of them.
 OrderedJson strangers_json(const core::NodeInfo& node) {
   constexpr size_t kNamed = 20;
   std::string pods;

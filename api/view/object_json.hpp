@@ -1,8 +1,7 @@
-// JSON of objects: what a Node and an Event of a job look like to a client.
+// Object JSON: Nodes and Events of jobs as clients see them.
 //
-// Made when somebody asks, from what the View holds. Fields are left out exactly as Kubernetes
-// leaves them out (job-semantics 2.1). Jobs and pods have files of their own
-// (job_text.hpp, pod_json.hpp).
+// Rendered on demand from what the View holds. Fields are omitted exactly as Kubernetes omits them
+// (job-semantics 2.1). Jobs and pods have files of their own (job_text.hpp, pod_json.hpp).
 #pragma once
 
 #include "core/cluster/node_info.hpp"
@@ -18,7 +17,7 @@ namespace muster::api {
 OrderedJson node_json(const core::NodeInfo& node, uint64_t version);
 OrderedJson event_json(const core::Job& job, const core::JobEvent& event, uint64_t version);
 
-// A node's label, those included that every node has.
+// A label of a node, including those that every node has.
 std::optional<std::string_view> node_label(const core::NodeInfo& node, std::string_view key);
 
 }  // namespace muster::api

@@ -88,7 +88,7 @@ std::string_view pod_reason(EndCause cause) {
   }
 }
 
-// Containers see their index by a variable, as Kubernetes writes it.
+// Containers get their index in a variable, written as Kubernetes writes it.
 void add_index_env(OrderedJson& spec, const char* kind) {
   if (!spec.contains(kind)) return;
   for (OrderedJson& container : spec[kind]) {
@@ -148,7 +148,7 @@ std::string PodWriter::members(bool labels, const std::vector<core::PodMetaChang
     else
       map.erase(change.key);
   }
-  // What each pod has by itself.
+  // Leave out what metadata() adds for each pod.
   if (labels) {
     if (object_->spec.indexed()) map.erase(std::string(core::kCompletionIndexKey));
   } else {
@@ -229,7 +229,8 @@ void PodWriter::status(std::string& out, const View&, const Shown& shown) const 
   out += '}';
 }
 
-// `first`: of these in PodEnd::containers. While a pod runs it is told as a whole how far it is.
+// `first`: the position of the first of these in PodEnd::containers. While a pod runs, progress is
+// known only for the pod as a whole.
 void PodWriter::containers(std::string& out, const core::Pod& pod, std::string_view member,
                            const std::vector<core::Container>& list, size_t first) const {
   const bool several =
@@ -241,7 +242,7 @@ void PodWriter::containers(std::string& out, const core::Pod& pod, std::string_v
   out += member;
   out += "\":[";
   for (size_t i = 0; i < list.size(); ++i) {
-    // How this one ended: told, or as the pod did when it is the only one.
+    // How this container ended: as reported or, if it is the only one, as the pod did.
     std::optional<core::ContainerEnd> end;
     if (pod.ended && first + i < pod.end.containers.size()) {
       end = pod.end.containers[first + i];

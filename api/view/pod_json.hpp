@@ -1,9 +1,7 @@
-// Pod JSON: a pod is mostly its job's template, so that is rendered once a job and pods are written
-// around it.
+// Pod JSON: renders a job's template once and writes each pod around it.
 //
-// A list of 10^5 pods is 10^5 times the same 2 kB; building a JSON tree for each would take most of
-// a minute, pasting text takes a fraction of a second. A PodWriter holds the pieces of one job's
-// template.
+// A list of 10^5 pods repeats the same 2 kB 10^5 times. Building a JSON tree for each takes most of
+// a minute, pasting text a fraction of a second. A PodWriter holds the rendered pieces of one job.
 #pragma once
 
 #include "api/view/view.hpp"
@@ -18,7 +16,7 @@
 
 namespace muster::api {
 
-// What muster itself says of each pod.
+// Annotations that muster itself sets on pods.
 constexpr std::string_view kOwnAnnotations[] = {
     core::kCompletionIndexKey, core::kIndexFailureCountKey, core::kIndexIgnoredFailureCountKey,
     "muster.dev/pid"};
@@ -38,14 +36,15 @@ class PodWriter {
   void containers(std::string& out, const core::Pod& pod, std::string_view member,
                   const std::vector<core::Container>& list, size_t first) const;
 
-  // Labels or annotations of the template with these changes, without what a pod has by itself.
+  // The template's labels or annotations with these changes, without those that each pod gets
+  // itself.
   std::string members(bool labels, const std::vector<core::PodMetaChange>& changes) const;
 
   core::JobObjectPtr object_;
   std::string labels_, annotations_, finalizers_, owner_, spec_;  // inner texts, no outer braces
 };
 
-// The writers of the jobs that were asked for last.
+// Caches the writers of recently rendered jobs.
 class PodWriters {
  public:
   const PodWriter& of(const core::Job& job);

@@ -1,4 +1,4 @@
-// Renderer: an object as the client asked for it, plain or as a row of a table.
+// Renderer: an object in the form that the client asked for, plain or as a table row.
 #pragma once
 
 #include "api/view/pod_json.hpp"
@@ -9,28 +9,28 @@
 
 namespace muster::api {
 
-// events_v1: plain, and events in the words of events.k8s.io/v1.
+// events_v1: plain, but events with the field names of events.k8s.io/v1.
 enum class Form { plain, table, events_v1 };
 
 class Renderer {
  public:
   Renderer(const View& view, WallClock now) : view_(view), now_(std::move(now)) {}
 
-  // The object itself.
   void object(std::string& out, const Shown& shown, Form form = Form::plain);
-  // A row of a table: cells and the object's metadata.
+  // A table row: the cells and the object's metadata.
   void row(std::string& out, const Shown& shown);
-  // The object in this form: itself, or a table of one row. `columns`: with the table's columns.
+  // The object in this form: plain, or a table of one row. `columns`: include the column
+  // definitions.
   void whole(std::string& out, const Shown& shown, Form form, bool columns = true);
-  // What stands before and after the items (rows) of a list.
+  // The text before and after the items (rows) of a list.
   struct ListMeta {
     uint64_t version = 0;
-    std::string token;       // of the next page; empty: there is none
-    uint64_t remaining = 0;  // objects after this page; 0: not said
+    std::string token;       // of the next page; empty: none
+    uint64_t remaining = 0;  // objects after this page; 0: left out
   };
   std::string list_head(Kind kind, Form form) const;
   std::string list_tail(const ListMeta& meta) const;
-  // An object of this kind that holds nothing but a version, for a bookmark.
+  // An object of this kind with nothing but a version, for a bookmark.
   std::string bookmark(Kind kind, Form form, uint64_t version) const;
 
  private:

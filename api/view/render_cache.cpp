@@ -3,7 +3,7 @@
 namespace muster::api {
 
 void RenderCache::append(std::string& out, const Shown& shown, Form form, bool columns) {
-  // What is gone has no version of its own: it is told once.
+  // Removed and initial objects come without their own version.
   if (form == Form::table || shown.kind == Kind::node || shown.own_version == 0)
     return renderer_.whole(out, shown, form, columns);
   const Name name{key_of(shown), shown.own_version, shown.version, form};

@@ -1,10 +1,9 @@
-// RenderCache: texts of objects as they were told last, for all watchers together.
+// RenderCache: recently rendered objects, shared by all watchers.
 //
-// A thousand watchers are told of the same change within a moment, and making its text costs more
-// than copying it. A text is settled by the object's version and by the version that is written
-// into it, which a watch may choose differently (watch.hpp). Nodes have no version for what passes,
-// and the cells of a table depend on the time: neither is kept. Bounded by bytes, the oldest goes
-// first.
+// A thousand watchers get the same change within a moment, and rendering costs more than copying.
+// The object's version and the version written into the text, which a watch may choose differently
+// (watch.hpp), identify a text. Not cached: nodes, whose passing changes have no version, and
+// tables, whose cells depend on the time. Bounded in bytes; the oldest text is dropped first.
 #pragma once
 
 #include "api/view/render.hpp"
@@ -21,12 +20,12 @@ class RenderCache {
  public:
   explicit RenderCache(Renderer& renderer) : renderer_(renderer) {}
 
-  // Appends the object in this form; `columns`: with the table's columns.
+  // Appends the object in this form. `columns`: include the table's column definitions.
   void append(std::string& out, const Shown& shown, Form form, bool columns);
 
  private:
   static constexpr size_t kBytesMax = 8u << 20;
-  // Version of the object and in the text.
+  // The object's own version, then the one in the text.
   using Name = std::tuple<Key, uint64_t, uint64_t, Form>;
 
   Renderer& renderer_;

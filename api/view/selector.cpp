@@ -18,7 +18,7 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// Splits at commas outside parentheses; nothing when the parentheses do not pair.
+// Splits at commas outside parentheses. Nothing if parentheses are unbalanced or nested.
 std::optional<std::vector<std::string_view>> parts(std::string_view text) {
   std::vector<std::string_view> found;
   size_t begin = 0;
@@ -89,7 +89,7 @@ std::optional<std::string_view> in_map(const core::StringMap& map, std::string_v
   return it->second;
 }
 
-// A field of an event as v1 calls it: events.k8s.io/v1 has other names for some.
+// The v1 name of an event's field, some of which events.k8s.io/v1 renames.
 std::string in_core_words(const std::string& key) {
   constexpr std::string_view kRegarding = "regarding.";
   if (key.starts_with(kRegarding)) return "involvedObject." + key.substr(kRegarding.size());
@@ -230,7 +230,7 @@ bool Query::matches(const View& view, const Shown& shown) const {
   if (shown.job && !ns.empty() && shown.job->object().meta.ns != ns) return false;
   if (shown.kept) return matches_kept(*shown.kept);
   if (labels.empty() && fields.empty()) return true;
-  std::string made;  // a value that is not stored anywhere
+  std::string made;  // holds a value that is not stored anywhere
   auto label = [&](std::string_view key) -> std::optional<std::string_view> {
     switch (shown.kind) {
       case Kind::job:

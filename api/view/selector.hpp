@@ -1,9 +1,9 @@
 // Selectors: labelSelector and fieldSelector of a list or a watch.
 //
 // Labels: "a=b", "a==b", "a!=b", "a in (b,c)", "a notin (b,c)", "a", "!a", joined by commas; as in
-// Kubernetes `!=` and `notin` also take objects without the label. Fields: "=", "==", "!=" on the
-// few fields that a kind has; another field is an error, so that nobody takes an unfiltered list
-// for a filtered one.
+// Kubernetes, `!=` and `notin` also match objects without the label. Fields: "=", "==", "!=" on the
+// few fields of each kind. An unknown field is an error, so that a client does not take an
+// unfiltered list for a filtered one.
 #pragma once
 
 #include "api/view/view.hpp"
@@ -25,13 +25,13 @@ class Selector {
 
   using Lookup = std::function<std::optional<std::string_view>(std::string_view key)>;
   bool matches(const Lookup& lookup) const;
-  // As matches, but rules on `key` are taken as fulfilled.
+  // Like matches(), but treats rules on `key` as fulfilled.
   bool matches_but(std::string_view key, const Lookup& lookup) const;
   bool empty() const { return rules_.empty(); }
   bool mentions(std::string_view key) const;
   // Whether all its rules are on these keys.
   bool only_on(std::initializer_list<std::string_view> keys) const;
-  // The only value that this key may have; nothing: several.
+  // The only value that matches for this key; nothing if there is no such single value.
   std::optional<std::string_view> only(std::string_view key) const;
 
  private:
@@ -44,7 +44,7 @@ class Selector {
   std::vector<Rule> rules_;
 };
 
-// Which objects a request means.
+// The objects that a request asks for.
 struct Query {
   Kind kind = Kind::job;
   std::string ns;  // empty: all
@@ -53,12 +53,12 @@ struct Query {
 
   bool matches(const View& view, const Shown& shown) const;
   bool matches_kept(const KeptView& view) const;
-  // May this job have pods or events that match?
+  // Whether this job may have matching objects.
   bool wants(const core::Job& job) const;
   bool wants_unloaded(std::string_view name, const UnloadedJob& job) const;
-  // Both together; the Query outlives it.
+  // Both of the above. The Query must outlive it.
   Wanted wanted() const;
-  // Can an object begin or cease to match while it lives?
+  // Whether an object can start or stop matching during its life.
   bool may_turn() const;
 };
 

@@ -45,7 +45,7 @@ std::string job_state(const core::Job& job) {
   if (job.condition(core::ConditionType::suspended)) return "Suspended";
   if (job.condition(core::ConditionType::failure_target)) return "FailureTarget";
   if (job.condition(core::ConditionType::success_criteria_met)) return "SuccessCriteriaMet";
-  // All of its pods wait for a place on a node.
+  // All of its pods wait for a slot.
   if (job.active() > 0 && job.active() == job.pending().size()) return "Pending";
   return "Running";
 }
@@ -151,7 +151,7 @@ OrderedJson node_cells(const core::NodeInfo& node, Millis now_ms) {
           node.slots, node.boot_id};
 }
 
-// The last time that it tells, in whichever of its fields.
+// When the event last happened, from the first of its time fields that is set.
 Millis last_seen(const Json& event) {
   const Json none = Json::object();
   for (const Json& said :

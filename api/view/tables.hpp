@@ -1,4 +1,4 @@
-// Tables: what `kubectl get` prints, as an answer of kind Table (Accept: …;as=Table).
+// Tables: the responses of kind Table (Accept: …;as=Table) that `kubectl get` prints.
 #pragma once
 
 #include "api/view/object_json.hpp"
@@ -9,11 +9,11 @@
 
 namespace muster::api {
 
-// The columns of a kind; those of priority 1 show with `-o wide`.
+// The columns of a kind; those with priority 1 are shown by `-o wide`.
 OrderedJson table_columns(Kind kind);
-// The cells of one object, in that order. `now_ms` gives the ages.
+// The cells of one object, in the order of the columns. Ages are as of `now_ms`.
 OrderedJson table_cells(const View& view, const Shown& shown, Millis now_ms);
-// "3d4h", as kubectl writes a span.
+// A duration as kubectl prints it: "3d4h".
 std::string span_text(Millis span_ms);
 
 }  // namespace muster::api

@@ -1,4 +1,4 @@
-// What the View answers.
+// The View's queries.
 #include "api/view/view.hpp"
 
 #include "api/view/event_text.hpp"
@@ -28,8 +28,8 @@ std::optional<Shown> View::job(std::string_view ns, std::string_view name) const
 }
 
 std::optional<Shown> View::pod(std::string_view ns, std::string_view name) const {
-  // JOB-INDEX-xxxxx or JOB-xxxxx, the job's name cut when it is long (core/pod_name.hpp): jobs
-  // whose name begins with what is left of the name, then the attempts of that index.
+  // JOB-INDEX-xxxxx or JOB-xxxxx, with long job names cut (core/pod_name.hpp). Finds the jobs whose
+  // name begins with that part, then looks through their pods, of that index if there is one.
   constexpr size_t kSuffix = 5;
   if (name.size() <= kSuffix) return std::nullopt;
   std::string_view base = name.substr(0, name.size() - kSuffix);

@@ -1,13 +1,13 @@
 // View: the read model. GET, list and watch read only this.
 //
-// The journal hands over each batch once it is on disk; the same records are applied here to a copy
-// of each job. What is shown is therefore durable, in commit order, and asks no actor. No JSON is
-// made here: objects are rendered when somebody asks for them.
+// The journal hands over each batch once it is on disk, and the same records are applied here to a
+// copy of each job. So everything shown is durable and in commit order, and reading it involves
+// no actor. Objects are rendered as JSON only when requested.
 //
 // Its parts: the jobs and which of them are in memory (job_store.hpp), the recent changes for
 // watches (changes.hpp), and the nodes and kept objects, which are few and stay here.
 //
-// Always holds: an object's newest `touched` change has the object's version.
+// Invariant: an object's newest `touched` change has the object's version.
 #pragma once
 
 #include "api/kube/kept_view.hpp"
@@ -34,7 +34,7 @@
 
 namespace muster::api {
 
-// Which jobs' objects are meant. `named` may turn an unloaded job down without reading it.
+// Selects jobs whose objects are wanted. `named` can rule out an unloaded job without reading it.
 struct Wanted {
   Wanted(std::nullptr_t) {}
   template <std::invocable<const core::Job&> F>
@@ -46,7 +46,7 @@ struct Wanted {
   std::function<bool(std::string_view name, const UnloadedJob&)> named;
 };
 
-// Sees each durable record as it is applied, with the job before and after it.
+// Sees each durable record as it is applied, with the job before and after.
 class RecordObserver {
  public:
   virtual ~RecordObserver() = default;
@@ -64,60 +64,60 @@ class View {
   View(const View&) = delete;
   View& operator=(const View&) = delete;
 
-  // How unloaded jobs are read, and how many of them stay in memory (JobStore).
+  // How unloaded jobs are read, and how many of them stay in memory (see JobStore).
   void load_with(LoadJob load, size_t recent_max = 1'000) {
     jobs_.load_with(std::move(load), recent_max);
   }
   void brief_with(LoadJob load) { jobs_.brief_with(std::move(load)); }
 
-  // At the start: what was recovered, then the commit number that it stands for.
+  // At the start: the recovered objects, then start_at() with the commit number they stand for.
   void add(core::Job job);
   void add_unloaded(const core::JobSummary& job) { jobs_.add_unloaded(job); }
-  // A quarantined job, and why; without an `object` nothing of it is shown.
+  // A quarantined job, and why. Without an `object`, nothing of it is shown.
   void add_damaged(JobId id, core::JobObjectPtr object, const std::string& why, Millis at_ms);
   void add_kept(core::Kept kept);
   void start_at(uint64_t commit, std::vector<core::NodeInfo> nodes);
 
-  // A batch that is on disk.
+  // Applies a batch that is on disk.
   void commit(const core::Committed& committed);
-  // Nodes whose passing part (health, draining) changed.
+  // Applies changes of nodes that are not durable (health, draining).
   void nodes(const std::vector<core::NodeInfo>& nodes);
-  // Called after each of the two; set by the server.
+  // Called after commit() and nodes(); set by the server.
   void on_change(std::function<void()> listener) { listener_ = std::move(listener); }
 
-  // Outlives the View; recovered jobs are not passed to it.
+  // Must outlive the View. Recovered jobs are not passed to it.
   void observe(RecordObserver* observer) { observer_ = observer; }
   uint64_t commits() const { return commits_; }  // since the start
 
-  uint64_t version() const { return commit_; }  // of a list
+  uint64_t version() const { return commit_; }  // the version of a list made now
   std::optional<Shown> job(std::string_view ns, std::string_view name) const;
   std::optional<Shown> pod(std::string_view ns, std::string_view name) const;
   std::optional<Shown> node(std::string_view name) const;
   std::optional<Shown> event(std::string_view ns, std::string_view name) const;
   std::optional<Shown> kept(core::KeptKind kind, std::string_view ns, std::string_view name) const;
-  // Also of a hidden job, as long as its fold lives (kind pod and event).
+  // Also finds pods and events of a hidden job while its fold exists.
   std::optional<Shown> find(const Key& key) const;
-  // As find(), for whoever goes through a list: of an unloaded job only what lists show.
+  // Like find(), but of an unloaded job only what lists show.
   std::optional<Shown> listed(const Key& key) const;
-  // The lowest version that stands for the metadata and spec as they are, as told_since(). 0: they
-  // have not changed since the start.
+  // The lowest version under which a client may have seen the current metadata and spec, as by
+  // told_since(). 0: unchanged since the start.
   uint64_t owner_version(JobId id) const { return jobs_.owner_version(id); }
   const core::NodeInfo* node_info(NodeId id) const;  // any incarnation; nullptr: unknown
   std::string node_name(NodeId id) const;            // "" when unknown
 
-  // Calls f(const Shown&) for each shown object of this kind and namespace (empty: all), which is
-  // valid until f returns; `wanted` skips all pods and events of a job. Unloaded jobs come as lists
-  // show them.
+  // Calls f(const Shown&) for each shown object of this kind and namespace (empty: all); the
+  // argument is valid until f returns. `wanted` skips jobs with all their pods and events. Unloaded
+  // jobs come as lists show them.
   void each(Kind kind, std::string_view ns, const Wanted& wanted,
             const std::function<void(const Shown&)>& f) const;
-  // Walks the jobs of a namespace (empty: all), hidden ones too, by namespace, name and id: the
-  // first one after a place. Nothing is read from disk for that.
+  // The first job after a place, by namespace, name and id; hidden jobs are included. An empty
+  // namespace means all. Reads nothing from disk.
   std::optional<Place> next_job(std::string_view ns, const Place& after) const;
-  // As each(), of one job.
+  // Like each(), for one job.
   void each_of(Kind kind, const Place& job, const Wanted& wanted,
                const std::function<void(const Shown&)>& f) const;
-  // The number of objects of this kind that the jobs after a place have; nothing: unknown without
-  // reading from disk.
+  // The number of objects of this kind that belong to the jobs after a place; nothing if counting
+  // them would need to read from disk.
   std::optional<uint64_t> count_after(Kind kind, std::string_view ns, const Place& after) const;
   // Calls f for each kept object of this kind and namespace (empty: all), by namespace and name.
   void each_kept(core::KeptKind kind, std::string_view ns,
@@ -125,7 +125,7 @@ class View {
 
   const JobStore& jobs() const { return jobs_; }
   const Changes& changes() const { return changes_; }
-  // Changes::after(); nothing also for a version that is not given yet.
+  // Like Changes::after(); also nothing for a version in the future.
   std::optional<uint64_t> after(uint64_t version) const {
     return version > commit_ ? std::nullopt : changes_.after(version);
   }
@@ -152,7 +152,7 @@ class View {
     uint64_t version = 0;
   };
   std::map<std::string, NodeView, std::less<>> node_names_;
-  // By namespace and name, of each kind; and by id.
+  // For each kind by namespace and name, and all by id.
   using KeptMap =
       std::map<std::tuple<std::string, std::string>, std::shared_ptr<const KeptView>, std::less<>>;
   std::array<KeptMap, 2> kept_;

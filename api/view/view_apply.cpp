@@ -1,4 +1,4 @@
-// How the View follows the journal.
+// How the View applies what the journal hands over.
 #include "api/view/view.hpp"
 #include "base/check.hpp"
 
@@ -7,7 +7,7 @@
 namespace muster::api {
 namespace {
 
-// The job as it was, without what can be long: for the DELETED of a watch.
+// The job's last state for a watch's DELETED event, without anything that can be long.
 std::shared_ptr<const core::Job> slim(const core::Job& job) {
   const core::JobState& s = job.state();
   core::JobState t = core::brief(s);
@@ -19,7 +19,7 @@ std::shared_ptr<const core::Job> slim(const core::Job& job) {
   return std::make_shared<core::Job>(job.id(), job.object_ptr(), std::move(t));
 }
 
-// Does what a client sees of these two differ?
+// Whether a client sees the same of both.
 bool same_shown(core::NodeInfo a, const core::NodeInfo& b) {
   a.heartbeat_ms = b.heartbeat_ms;
   return a == b;
@@ -50,7 +50,7 @@ void View::start_at(uint64_t commit, std::vector<core::NodeInfo> nodes) {
   changes_.start_at(commit);
   for (core::NodeInfo& node : nodes) {
     if (node.deleted) {
-      node_names_.erase(node.name);  // by id: what has the name after it comes later
+      node_names_.erase(node.name);  // in order of ids, so a newer node of this name follows
       nodes_[node.id] = std::move(node);
       continue;
     }
@@ -64,7 +64,7 @@ void View::start_at(uint64_t commit, std::vector<core::NodeInfo> nodes) {
 void View::add_kept(core::Kept kept) {
   auto view = std::make_shared<KeptView>();
   view->facts = kept_facts(kept);
-  // Nothing is known of the version before: so no other number stands for this one.
+  // The version before is unknown, so this one is announced under no other number.
   view->before = kept.version == 0 ? 0 : kept.version - 1;
   view->kept = std::make_shared<const core::Kept>(std::move(kept));
   const core::Kept& k = *view->kept;
@@ -106,7 +106,7 @@ void View::commit(const core::Committed& committed) {
       if (const auto* admitted = std::get_if<core::JobAdmitted>(&record)) {
         MUSTER_CHECK(view == nullptr && admitted->object != nullptr, batch->job);
         view = &jobs_.add(core::Job(batch->job, admitted->object), commit_);
-        view->before = 0;  // there was none
+        view->before = 0;  // it has no previous version
         push({Kind::job, batch->job, 0, {}}, Change::Type::added);
       }
       MUSTER_CHECK(view != nullptr, batch->job);
@@ -155,8 +155,8 @@ void View::apply(JobView& view, const core::Record& record) {
   if ((hidden && !was_hidden) || view.job.state().forgotten) hide(view);
 }
 
-// The job is not shown any more: what it has finished goes with it, and at its very end all that is
-// left.
+// Removes the job's finished pods along with the job and, once the job is forgotten, all pods that
+// remain.
 void View::hide(JobView& view) {
   std::vector<core::Pod> leaving;
   for (const auto& [key, version] : view.pods) {
@@ -171,14 +171,14 @@ void View::hide(JobView& view) {
 void View::touched(JobView& view, const core::Touched& what) {
   for (PodKey key : what.pods) touch_pod(view, key);
   for (const core::Pod& pod : what.removed) remove_pod(view, pod);
-  // Of a large batch only the newest events are still there.
+  // Of a large batch, only the newest events are still in the fold.
   const size_t skip =
       what.events.size() > core::kEventsMax ? what.events.size() - core::kEventsMax : 0;
   for (size_t i = skip; i < what.events.size(); ++i) {
     view.events[what.events[i].nr] = commit_;
     push({Kind::event, view.job.id(), what.events[i].nr, {}}, Change::Type::added);
   }
-  // Old events leave the fold without a word; their versions follow now and then.
+  // Old events leave the fold without a record, so their versions are cleaned up from time to time.
   if (view.events.size() > 2 * view.job.state().events.size() + 64) {
     std::unordered_map<uint64_t, uint64_t> kept;
     for (const core::JobEvent& event : view.job.state().events) {
@@ -191,20 +191,20 @@ void View::touched(JobView& view, const core::Touched& what) {
 
 void View::touch_pod(JobView& view, PodKey key) {
   const core::Pod* pod = view.job.pod(key);
-  if (!pod) return;  // removed by the same record: in Touched::removed
+  if (!pod) return;  // removed by the same record, so it is in Touched::removed
   auto it = view.pods.find(key);
   const bool added = it == view.pods.end();
   if (!shows(view.job, *pod)) {
     if (!added) remove_pod(view, core::Pod(*pod));
     return;
   }
-  if (!added && it->second == commit_) return;  // its change of this commit is in the ring already
+  if (!added && it->second == commit_) return;  // the ring already has its change for this commit
   view.pods[key] = commit_;
   push({Kind::pod, view.job.id(), 0, key}, added ? Change::Type::added : Change::Type::touched);
 }
 
 void View::remove_pod(JobView& view, const core::Pod& pod) {
-  if (view.pods.erase(pod.key) == 0) return;  // not shown any more
+  if (view.pods.erase(pod.key) == 0) return;  // already removed
   if (!view.stub || view.stub->object_ptr() != view.job.object_ptr())
     view.stub = std::make_shared<core::Job>(view.job.id(), view.job.object_ptr());
   Gone gone;
@@ -217,7 +217,8 @@ void View::merge(core::NodeInfo node, bool passing) {
   MUSTER_CHECK(node.id != kNoNode, node.name);
   auto it = nodes_.find(node.id);
   if (it != nodes_.end()) {
-    if (!passing && node.health == core::NodeInfo::Health::unknown) {  // a row: what passes is kept
+    // A row has no transient state: keep what is known.
+    if (!passing && node.health == core::NodeInfo::Health::unknown) {
       node.health = it->second.health;
       node.draining = it->second.draining;
       node.trouble = it->second.trouble;

@@ -13,8 +13,8 @@ Watch::Watch(const View& view, Query query, uint64_t from, bool initial)
   });
   std::reverse(initial_.begin(), initial_.end());
   if (initial) return;
-  // What was there at `from` and has changed since may have matched then; what came since has not
-  // been told.
+  // Objects that existed at `from` and changed since may have matched then; objects added since
+  // have not been sent.
   std::set<Key> seen;
   for (uint64_t at = from; at < view_.changes().end(); ++at) {
     const Change& change = view_.changes().at(at);
@@ -26,7 +26,7 @@ Watch::Watch(const View& view, Query query, uint64_t from, bool initial)
   }
 }
 
-// Labels of a pod are its template's, unless somebody has changed some of that job.
+// A pod has its template's labels, unless labels of a pod of that job were changed.
 bool Watch::may_have_matched(const Change& change) const {
   if (query_.kind != Kind::pod || !query_.fields.empty()) return true;
   if (change.gone) {
@@ -54,7 +54,7 @@ bool Watch::pull(const Sink& sink, size_t max) {
     initial_.pop_back();
     auto shown = view_.listed(key);
     if (!shown) {
-      owed_.insert(key);  // gone meanwhile: its removal lies before us in the ring
+      owed_.insert(key);  // gone meanwhile; the ring has its removal ahead
       continue;
     }
     if (!match(*shown)) continue;
@@ -69,7 +69,7 @@ bool Watch::pull(const Sink& sink, size_t max) {
     if (position_ == view_.changes().end()) break;
     const Change& change = view_.changes().at(position_);
     const uint64_t next = view_.changes().next_of(query_.kind, position_ + 1);
-    // The last of its commit, as far as this watcher sees?
+    // Whether this is the last change of its commit that this watch can see.
     const bool last =
         next == view_.changes().end() || view_.changes().at(next).commit != change.commit;
     tell(change, last ? change.commit : change.commit - 1, told, sink);
@@ -82,17 +82,17 @@ void Watch::tell(const Change& change, uint64_t version, std::set<Key>& told, co
   if (change.type == Change::Type::removed) return tell_removed(change, key, version, sink);
   auto shown = view_.find(key);
   if (!shown) {
-    // Events of a job go without a word.
+    // Removals of a job's events are not announced.
     const bool told_when_gone = change.key.kind != Kind::event || change.key.job == 0;
     if (change.type == Change::Type::added && told_when_gone) owed_.insert(key);
     return;
   }
   key = key_of(*shown);  // a node may be another incarnation by now
-  // A newer change of it lies ahead and will be told; a passing one has no newer number, so it is
-  // told.
+  // A newer change of it lies ahead and will be sent. A passing change is sent, since it does not
+  // have a newer number.
   if (change.type == Change::Type::touched && !change.passing && shown->version != change.commit)
     return;
-  if (!told.insert(key).second) return;  // told in this round, as it is now
+  if (!told.insert(key).second) return;  // already sent in this round, in its current state
   const bool matches = match(*shown);
   const bool had = tracking_ ? matched_.contains(key) : change.type == Change::Type::touched;
   if (!matches && !(tracking_ && had)) return;

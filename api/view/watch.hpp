@@ -1,13 +1,13 @@
-// Watch: what one watcher has still to be told.
+// Watch: what one watcher still has to receive.
 //
-// It walks the View's ring at its own pace and looks each change up as the object is now. So of
-// several changes only the last is told (an earlier one is passed over), but that an object was
-// there is told always: who comes too late for an ADDED gets it together with the DELETED. A
-// watcher that the ring has overtaken is told so and ends.
+// It walks the View's ring at its own pace and looks up the current state of each changed object.
+// So of several changes only the last may be sent, but an object that existed is always announced:
+// if it is gone before its ADDED was sent, ADDED and DELETED are sent together. A watcher that the
+// ring has overtaken gets an error and ends.
 //
-// The versions in the events are such that a watcher which goes on from the last one it has seen
-// misses nothing: of several changes in one commit all but the last carry the number before. Hence
-// an object's version in a watch may be one below that of a GET.
+// A watcher that continues from the last version it has seen misses nothing: of several changes in
+// one commit, all but the last carry the number before it. Hence an object's version in a watch may
+// be one below that in a GET.
 #pragma once
 
 #include "api/view/selector.hpp"
@@ -21,22 +21,22 @@ namespace muster::api {
 
 class Watch {
  public:
-  // From the ring's position `from` on. `initial`: the watcher has seen nothing, all that matches
-  // comes first as ADDED.
+  // Starts at position `from` of the ring. `initial`: the watcher has seen nothing, so all matching
+  // objects come first, as ADDED.
   Watch(const View& view, Query query, uint64_t from, bool initial);
 
   using Sink = std::function<void(std::string_view type, const Shown& object)>;
-  // Tells at most about `max` changes to `sink`. False: too slow, the ring has gone over what was
-  // not told yet.
+  // Passes at most about `max` changes to `sink`. False: the watcher was too slow, and changes that
+  // it has not received were dropped from the ring.
   bool pull(const Sink& sink, size_t max);
-  // Is there anything to pull?
+  // Whether there is anything to pull.
   bool behind() const {
     return !initial_.empty() ||
            view_.changes().next_of(query_.kind, position_) < view_.changes().end();
   }
-  // Are there more than so many changes of its kind to pull?
+  // Whether more than `many` changes of its kind, or initial objects, are left to pull.
   bool far_behind(size_t many) const;
-  // All changes up to this version have been told.
+  // The watcher has received all changes up to this version.
   uint64_t version() const;
 
  private:
@@ -48,10 +48,10 @@ class Watch {
   const View& view_;
   Query query_;
   uint64_t position_;
-  std::vector<Key> initial_;  // still to be told, the next one at the end
-  bool tracking_;             // objects may begin and cease to match: `matched_` is kept
-  std::set<Key> matched_;     // what the watcher holds, as far as we know
-  std::set<Key> owed_;        // was there, is gone, and its ADDED has not been told
+  std::vector<Key> initial_;  // still to be sent; the next one is at the back
+  bool tracking_;             // objects may start or stop matching, so `matched_` is kept
+  std::set<Key> matched_;     // the objects that the watcher knows, as far as we can tell
+  std::set<Key> owed_;        // gone, but its ADDED has not been sent
 };
 
 }  // namespace muster::api

@@ -18,7 +18,7 @@ std::string count(uint64_t n, const std::string& what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
 }
 
-constexpr Millis kRoundUpMs = 999;  // what is still to come is told in whole seconds, rounded up
+constexpr Millis kRoundUpMs = 999;  // waiting times are shown in whole seconds, rounded up
 
 std::string attempt_name(PodKey key) {
   return "attempt " + std::to_string(key.attempt);
@@ -65,7 +65,7 @@ std::string counted_text(const core::Pod& pod) {
   return {};
 }
 
-// Why a node does not take one more such pod now; "" when it would.
+// Why a node does not take one more such pod now; "" if it would.
 std::string refusal(const core::NodeInfo& node, uint32_t used, const core::Amounts& taken,
                     const core::Demand& demand) {
   if (node.health != core::NodeInfo::Health::ready) return "not ready";
@@ -87,7 +87,7 @@ std::string refusal(const core::NodeInfo& node, uint32_t used, const core::Amoun
   return {};
 }
 
-// What keeps a pod that has no node from getting one.
+// Explains why a pod without a node does not get one.
 void explain_place(const View& view, const core::Job& job, Explanation& out) {
   std::map<NodeId, uint32_t> used;
   std::map<NodeId, core::Amounts> taken;
@@ -125,7 +125,7 @@ const core::Condition* terminal(const core::Job& job) {
   return found ? found : job.condition(core::ConditionType::failed);
 }
 
-// Some words for all indexes alike; true when nothing of this job can start.
+// Explains what holds for all indexes alike. True if nothing of this job can start.
 bool explain_whole(const core::Job& job, Millis now, const core::Knobs& knobs, Explanation& out) {
   const core::JobState& s = job.state();
   if (const core::Condition* damage = job.condition(core::ConditionType::damaged)) {
@@ -201,7 +201,7 @@ std::string running_text(const View& view, const core::Pod& pod, Millis now) {
   return text + " is on its way to node " + view.node_name(pod.node);
 }
 
-// What keeps a node with pods of the job from its work; with an index, of that.
+// Reports trouble of nodes that run pods of the job or, if given, of this index.
 void tell_trouble(const View& view, const core::Job& job, std::optional<uint32_t> index,
                   Explanation& out) {
   std::set<NodeId> told;

@@ -1,7 +1,7 @@
-// Why: what a job, or one index of it, waits for, or how it came to its end, in words.
+// Why: explains in words what a job or an index waits for, or how it ended.
 //
-// Made from what is shown alone, so it is never ahead of the disk. Texts are for people; `state` is
-// one of a few words for programs.
+// Made only from the read model, so it never runs ahead of the disk. Texts are for people; `state`
+// is one of a few words for programs.
 #pragma once
 
 #include "api/view/view.hpp"
@@ -14,16 +14,16 @@
 namespace muster::api {
 
 struct Explanation {
-  // Succeeded, Failed, Running, Stopping, Pending (for a place on a node), Backoff, Waiting (for
-  // its turn), Suspended, Deleted, External (another controller manages the job).
+  // Succeeded, Failed, Running, Stopping, Pending (for a slot), Backoff, Waiting (for its turn),
+  // Suspended, SchedulingGated, Deleted, Damaged, External (another controller manages the job).
   std::string state;
   std::string summary;
   std::vector<std::string> details;
-  Millis until_ms = 0;  // of Backoff: when it goes on; else 0
+  Millis until_ms = 0;  // of Backoff: when it ends; else 0
 };
 
 Explanation why_job(const View& view, const core::Job& job, Millis now, const core::Knobs& knobs);
-// `last`: the newest attempt of this index that is over, when there is one.
+// `last`: the newest ended attempt of this index, if any.
 Explanation why_index(const View& view, const core::Job& job, uint32_t index,
                       const std::optional<core::Pod>& last, Millis now, const core::Knobs& knobs);
 

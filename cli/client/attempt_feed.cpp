@@ -8,7 +8,7 @@
 namespace muster::cli {
 namespace {
 
-constexpr size_t kLookedUpMax = 64;  // indexes in backoff, a look; the others wait for their turn
+constexpr size_t kLookedUpMax = 64;  // indexes in backoff looked up per poll
 
 EndedAttempt closed_attempt(const Json& attempt) {
   EndedAttempt out;
@@ -33,7 +33,8 @@ EndedAttempt deferred_attempt(const Json& pod) {
   return out;
 }
 
-// Messages name files and numbers: they make no kind of their own.
+// Drops the message: it names files and numbers, so it would make almost every failure its own
+// kind.
 std::string kind_of(const std::string& cause) {
   return cause.substr(0, cause.find(": "));
 }
@@ -61,7 +62,7 @@ void AttemptFeed::add_closed(std::vector<EndedAttempt>& found) {
     }
     more = !text_at(*page, {"metadata", "continue"}).empty();
     position_ = text_at(*page, {"metadata", "next"});
-    if (position_.empty()) return;  // a coordinator that does not tell
+    if (position_.empty()) return;  // a coordinator that sends no position
   }
 }
 

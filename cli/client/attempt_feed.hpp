@@ -1,8 +1,8 @@
-// AttemptFeed: which attempts of a job have ended since the last look.
+// AttemptFeed: which attempts of a job have ended since the last poll.
 //
-// The history tells of attempts that are closed, each once and in order. An attempt that failed and
-// is to be tried again is closed no sooner than its successor exists, which may be minutes later;
-// so indexes in backoff are looked up beside it.
+// The history lists closed attempts, each once and in order. A failed attempt that will be retried
+// is closed only when its successor exists, which may take minutes, so indexes in backoff are
+// looked up separately.
 #pragma once
 
 #include "cli/client/http.hpp"
@@ -21,17 +21,17 @@ struct EndedAttempt {
   int64_t attempt = 0;
   std::string pod, node;
   bool failed = false;
-  std::string cause;  // "exit 1", "SIGKILL (exit 137), OOMKilled"; with what the system said
-  std::string kind;   // the same for failures that are alike
+  std::string cause;  // "exit 1", "SIGKILL (exit 137), OOMKilled"; with the message
+  std::string kind;   // cause without the message: equal for similar failures
 };
 
 class AttemptFeed {
  public:
-  // `all`: also those that succeeded.
+  // `all`: also attempts that did not fail.
   AttemptFeed(ApiClient& client, std::string ns, std::string job, bool all)
       : client_(client), ns_(std::move(ns)), job_(std::move(job)), all_(all) {}
 
-  // None when the coordinator does not answer: they come with the next look.
+  // If the coordinator does not answer, the next call returns what is missing.
   std::vector<EndedAttempt> look(const Json& job);
 
  private:
@@ -42,8 +42,8 @@ class AttemptFeed {
   const std::string ns_, job_;
   const bool all_;
   std::string position_;                        // in the history
-  std::set<std::pair<int64_t, int64_t>> told_;  // that are not closed yet
-  core::IndexSet in_backoff_;                   // indexes that were looked up there
+  std::set<std::pair<int64_t, int64_t>> told_;  // index, attempt: returned before they were closed
+  core::IndexSet in_backoff_;                   // indexes already looked up
 };
 
 }  // namespace muster::cli

@@ -1,4 +1,4 @@
-// Attempts: the history of what a job ran, as the coordinator keeps it on disk.
+// Attempts: the history of a job, which the coordinator keeps on disk.
 #pragma once
 
 #include "cli/client/http.hpp"
@@ -11,14 +11,14 @@
 namespace muster::cli {
 
 constexpr int64_t kAnyIndex = int64_t{1} << 31;  // above every index
-// The indexes that a coordinator names ("3,7-9").
+// Parses an index set as a coordinator sends it: "3,7-9".
 core::IndexSet index_set(const std::string& text);
 
 // /apis/muster.dev/v1/namespaces/NS/jobs/J/WHAT
 std::string own_path(const std::string& ns, const std::string& job, const std::string& what);
 
-// Calls `take` with each attempt that is over, in the order in which they were closed, a page at a
-// time. `query`: "index=3,7-9", "failed=true", joined by "&"; empty: all.
+// Calls `take` for each closed attempt, in the order in which they were closed. `query`:
+// "index=3,7-9", "failed=true", joined by "&"; empty: all.
 Status each_attempt(ApiClient& client, const std::string& ns, const std::string& job,
                     const std::string& query, const std::function<void(const Json&)>& take);
 

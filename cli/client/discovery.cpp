@@ -7,7 +7,7 @@
 namespace muster::cli {
 namespace {
 
-// On this machine, where it may have been started a moment ago.
+// On this machine, so the coordinator may have been started a moment ago.
 bool is_here(const std::string& address) {
   return address.starts_with("127.") || address.starts_with("localhost:") ||
          address.starts_with("[::1]:");
@@ -59,7 +59,7 @@ Result<Target> target_of(const Settings& client) {
 std::unique_ptr<ApiClient> connect(const Target& target) {
   auto client = std::make_unique<ApiClient>(target.api, target.origin);
   client->set_timeout(target.request_timeout_ms);
-  // Who asks for a quick answer, as completion does, gets one.
+  // A shorter --request-timeout, as completion uses, means that the caller does not want to wait.
   if (is_here(target.api) && target.request_timeout_ms >= kConnectPatience)
     client->set_patience(kConnectPatience);
   return client;

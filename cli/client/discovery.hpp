@@ -1,7 +1,7 @@
-// Discovery: where the coordinator is, of the client's settings.
+// Discovery: finds the coordinator from the client's settings.
 //
 // --api, else MUSTER_API, else the key `api` of a configuration file, else 127.0.0.1:7117. An
-// address is HOST:PORT, http://HOST:PORT or a port of this machine alone.
+// address is HOST:PORT, http://HOST:PORT, or a bare port on localhost.
 #pragma once
 
 #include "base/result.hpp"
@@ -18,7 +18,7 @@ inline constexpr char kDefaultApi[] = "127.0.0.1:7117";
 
 Result<std::string> normal_address(const std::string& text);
 
-// What the client's settings say; invalid: an address or a span cannot be read.
+// Reads the client's settings; invalid: an address or duration cannot be parsed.
 Result<Target> target_of(const Settings& client);
 
 std::unique_ptr<ApiClient> connect(const Target& target);

@@ -32,7 +32,7 @@ void FailureNews::tell(const std::vector<EndedAttempt>& ended, const std::functi
   }
 }
 
-// When it is tried again, as the coordinator sees it.
+// What happens next: a retry, or "no retries left".
 std::string FailureNews::outlook(const EndedAttempt& one) {
   std::string path = own_path(ns_, job_, "why");
   if (one.index >= 0) path += "?index=" + std::to_string(one.index);

@@ -1,4 +1,4 @@
-// FailureNews: tells of the first failure of each kind when it happens, while the job goes on.
+// FailureNews: prints the first failure of each kind when it happens, while the job runs.
 #pragma once
 
 #include "cli/client/attempt_feed.hpp"
@@ -16,10 +16,10 @@ class FailureNews {
   FailureNews(ApiClient& client, std::string ns, std::string job)
       : client_(client), ns_(std::move(ns)), job_(std::move(job)) {}
 
-  // To stderr: cause, what becomes of the index, the end of what the pod wrote. `first` is called
-  // when there is something to tell.
+  // Prints to stderr the cause, what happens to the index, and the last lines of the pod's output.
+  // Calls `first` before each failure it prints.
   void tell(const std::vector<EndedAttempt>& ended, const std::function<void()>& first);
-  // So many kinds were told that the rest is left to the summary.
+  // Enough kinds were printed; the summary shows the rest.
   bool enough() const;
 
  private:

@@ -13,11 +13,11 @@
 namespace muster::cli {
 namespace {
 
-constexpr size_t kSaidBytes = 160;  // of what a pod said
+constexpr size_t kSaidBytes = 160;  // per line of output and per cause
 
 const Json kNoState;
 
-// How its first container ended; null when nothing of it did.
+// How the first container ended; null if it has not.
 const Json& terminated(const Json& pod) {
   const Json& statuses = at(pod, {"status", "containerStatuses"});
   return statuses.is_array() && !statuses.empty() ? at(statuses.front(), {"state", "terminated"})
@@ -29,12 +29,12 @@ bool earlier(const Failure& a, const Failure& b) {
          std::tie(b.ended, b.index, b.attempt, b.pod);
 }
 
-// Of each index its last failure, of failed indexes alone when there are any: what the job failed
-// of, not what was made good by a retry.
+// Keeps the last failure of each index, and only of failed indexes if there are any: retries that
+// succeeded are not why the job failed.
 void keep_telling(std::vector<Failure>& all, const core::IndexSet& failed) {
   std::map<int64_t, Failure> last;
   for (Failure& f : all) {
-    if (f.index < 0) return;  // NonIndexed: each pod speaks for itself
+    if (f.index < 0) return;  // NonIndexed: keep every pod
     if (!failed.empty() && !failed.contains(static_cast<uint32_t>(f.index))) continue;
     const auto [there, fresh] = last.emplace(f.index, f);
     if (!fresh && there->second.attempt < f.attempt) there->second = f;

@@ -1,5 +1,5 @@
-// Failures: which pods of a job failed, where, why, by which rule the job did, and what they said
-// last.
+// Failures: which pods of a job failed, where and why, the last lines they printed, and the rule by
+// which the job failed.
 #pragma once
 
 #include "cli/client/http.hpp"
@@ -15,41 +15,41 @@ struct Failure {
   int64_t index = -1;                   // -1: NonIndexed
   int64_t attempt = -1;                 // -1: unknown
   std::string ended;                    // RFC 3339
-  std::vector<std::string> last_lines;  // of its stderr, else of its stdout
+  std::vector<std::string> last_lines;  // of stderr, or of stdout if stderr is empty
 };
 
 struct Failures {
-  std::vector<Failure> shown;  // the first ones
+  std::vector<Failure> shown;  // the first of them
   size_t all = 0;
 };
 
-// "SIGKILL"; of a number without a name "signal 42".
+// "SIGKILL"; "signal 42" if the number has no name.
 std::string signal_name(int64_t signal);
 
 // "exit 1", "SIGKILL (exit 137), OOMKilled", "exit 127: exec ./run: No such file or directory",
 // "DeletionByTaintManager: …".
 std::string cause_of(const Json& pod);
 
-// Of a Pod object, without its last lines.
+// Reads a Pod object; leaves last_lines empty.
 Failure failure_of(const Json& pod);
 
-// The first `max` failures of a Job object with their last `lines` lines: by their end as long as
-// it goes on, and of a Failed one those that it failed of, the last attempt of each index. A log
-// that cannot be had (its node is away) is left out.
+// The first `max` failures of a job, with the last `lines` lines of each. For an Indexed job that
+// has Failed, the last attempt of each index that made it fail; otherwise all failed pods, in the
+// order in which they ended. A log that cannot be read (its node is unreachable) is left out.
 Result<Failures> failures_of(ApiClient& client, const std::string& ns, const Json& job, size_t max,
                              size_t lines);
 
-// Which field of its spec ended a Failed job: "spec.activeDeadlineSeconds: 5, the job was active
-// for longer"; empty: its message says it.
+// The spec field by which a job Failed: "it was active for longer than spec.activeDeadlineSeconds
+// (5) allows"; empty if the message of the condition says enough.
 std::string rule_text(const Json& job);
 
-// Where to read on: "more: muster logs job/J --index 7 --attempt 1".
+// Where to find more: "more: muster logs job/J --index 7 --attempt 1".
 std::string more_text(const Failures& failures, const std::string& job, const std::string& ns);
 
-// A table, each failure's last lines below it; ends with "… and N more".
+// A table with each failure's last lines below its row; ends with "... and N more".
 std::string failures_text(const Failures& failures, const std::string& indent);
 
-// The end of what a pod wrote to stderr, else to stdout.
+// The last lines that a pod wrote to stderr, or to stdout if stderr is empty.
 std::vector<std::string> last_words(ApiClient& client, const std::string& ns,
                                     const std::string& pod, size_t lines);
 

@@ -11,7 +11,7 @@
 namespace muster::cli {
 namespace {
 
-constexpr Millis kFollowFirst = 10, kFollowMax = 250;  // between two looks
+constexpr Millis kFollowFirst = 10, kFollowMax = 250;  // between two polls
 constexpr size_t kFailuresMax = 5, kLinesMax = 5;
 
 }  // namespace
@@ -40,7 +40,7 @@ Follow follow(ApiClient& client, Signals& signals, const std::string& ns, const 
         wishes.output->look(out.job, ended, end != JobEnd::none);
         wishes.output->flush(clear);
       }
-      if (end == JobEnd::none) news.tell(ended, clear);  // else the summary tells
+      if (end == JobEnd::none) news.tell(ended, clear);  // otherwise the summary shows them
       progress.show(standing_of(out.job), now);
       if (end != JobEnd::none) {
         out.how = end == JobEnd::complete ? Followed::complete : Followed::failed;

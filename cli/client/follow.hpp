@@ -1,5 +1,5 @@
-// Following one job to its end, and what is said about it then. Shared by both forms of `muster
-// run`; `muster wait` says the same of a job that failed.
+// Follows one job to its end and summarizes it. Shared by both forms of `muster run`; `muster wait`
+// prints the same details of a failed job.
 #pragma once
 
 #include "cli/client/failures.hpp"
@@ -20,29 +20,30 @@ enum class Followed { complete, failed, interrupted, timeout, gone, unreachable 
 struct Follow {
   Followed how = Followed::unreachable;
   Json job;     // as last seen
-  Error error;  // of gone and unreachable
+  Error error;  // if gone or unreachable
 };
 
 struct FollowWishes {
   Millis timeout_ms = 0;  // 0: none
   When color = When::automatic;
-  PodOutput* output = nullptr;              // null: what pods print is not shown
-  std::function<bool()> stopped = nullptr;  // what served it here has left; ends it as unreachable
+  PodOutput* output = nullptr;              // null: do not show what pods print
+  std::function<bool()> stopped = nullptr;  // the local agent is gone: end as unreachable
 };
 
-// Shows progress, what pods print, and the first failure of each kind, until the job has ended, a
-// signal came, the time has passed or the coordinator stayed away. It may restart meanwhile.
+// Shows progress, what pods print, and the first failure of each kind, until the job ends, a signal
+// arrives, the timeout expires or the coordinator stays unreachable. The coordinator may restart
+// meanwhile.
 Follow follow(ApiClient& client, Signals& signals, const std::string& ns, const std::string& name,
               const FollowWishes& wishes);
 
-// Says where to read on: one line.
+// Where to find more, in one line.
 using Hint = std::function<std::string(const Failures& failures)>;
 
-// Counts, duration, failed indexes; for a failed job by which rule, and the first failures.
+// Counts, duration and failed indexes; for a failed job also the rule and the first failures.
 std::string summary_text(ApiClient& client, const std::string& ns, const Json& job,
                          const Paint& paint, const Hint& hint);
 
-// Of a failed job, below its first line.
+// The lines below the first line for a failed job.
 std::string failure_details(ApiClient& client, const std::string& ns, const Json& job,
                             const Hint& hint);
 

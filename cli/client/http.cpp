@@ -12,13 +12,13 @@
 namespace muster::cli {
 namespace {
 
-constexpr size_t kBodyMax = size_t{2} << 30;  // bytes; a list of 10^6 pods has 1.4 GB
+constexpr size_t kBodyMax = size_t{2} << 30;  // bytes; a list of 10^6 pods takes 1.4 GB
 
-constexpr Millis kNextTry = 50;     // between two tries of a coordinator that is starting
-constexpr Millis kSilence = 1'000;  // before a person is told of the wait
+constexpr Millis kNextTry = 50;     // between two attempts while the coordinator starts
+constexpr Millis kSilence = 1'000;  // before telling the user about the wait
 constexpr char kRefused[] = "connection refused";
 
-// "connect(fd, addr, addrlen): Connection refused" -> "connection refused"; of several lines the
+// "connect(fd, addr, addrlen): Connection refused" -> "connection refused"; of several lines, the
 // first.
 std::string reason_of(const kj::Exception& e) {
   std::string text = e.getDescription().cStr();
@@ -43,7 +43,7 @@ struct ApiClient::Loop {
   kj::HttpHeaderId user_agent = builder.add("User-Agent");
   kj::Own<kj::HttpHeaderTable> table = builder.build();
   kj::Own<kj::NetworkAddress> address;  // null: not resolved yet
-  kj::Own<kj::HttpClient> kept;         // for GETs; null: none yet
+  kj::Own<kj::HttpClient> kept;         // reused by GETs; null: none yet
 };
 
 ApiClient::ApiClient(std::string address, std::string origin)
@@ -113,7 +113,7 @@ Result<Response> ApiClient::once(int method, const std::string& path, const char
   });
   KJ_IF_MAYBE (exception, failed) {
     loop.kept = nullptr;
-    if (exception->getType() == kj::Exception::Type::OVERLOADED) {  // the timer's
+    if (exception->getType() == kj::Exception::Type::OVERLOADED) {  // timeoutAfter() throws this
       return unreachable("no answer within " + std::to_string(timeout_ms_ / 1000) + " s");
     }
     const std::string reason = reason_of(*exception);
@@ -121,12 +121,12 @@ Result<Response> ApiClient::once(int method, const std::string& path, const char
     return unreachable(reason);
   }
   refused_ = false;
-  // A stream that was left early may not be used again.
+  // A connection whose stream was left early cannot be reused.
   if (sink != nullptr) loop.kept = nullptr;
   return answer;
 }
 
-// Nothing was done yet where nothing listens or where 503 is the answer: asking again is safe.
+// Retrying is safe: a refused connection or a 503 means that nothing was done yet.
 Result<Response> ApiClient::patiently(const std::function<Result<Response>()>& ask) {
   const Millis begin = boot_now();
   for (bool told = false;;) {

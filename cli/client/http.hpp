@@ -1,11 +1,11 @@
-// ApiClient: HTTP/1.1 to one coordinator, blocking.
+// ApiClient: a blocking HTTP/1.1 client for one coordinator.
 //
-// A client of the same API as kubectl. Of a connection that was kept open, a GET is tried twice
-// (the server may have closed it meanwhile); what changes something goes over a fresh connection
-// and is never sent twice.
+// It uses the same API as kubectl. A GET on a kept-alive connection is retried once, because the
+// server may have closed it meanwhile. A request that changes something uses a fresh connection and
+// is never repeated once it may have taken effect.
 //
-// An Error here means that no answer came (`unavailable`); what the coordinator answered, also a
-// refusal, is a Response. One client a thread: it owns the thread's KJ event loop.
+// An Error means that no response arrived (`unavailable`); every response of the coordinator, even
+// a refusal, is a Response. One client per thread: it owns the thread's KJ event loop.
 #pragma once
 
 #include "base/clock.hpp"
@@ -30,16 +30,16 @@ struct Response {
 
 class ApiClient {
  public:
-  // `address` HOST:PORT; `origin` says where it comes from, for the message when nobody is there.
+  // `address`: HOST:PORT. `origin`: where it was configured, for the message when nothing answers.
   explicit ApiClient(std::string address, std::string origin = "");
   ~ApiClient();
   ApiClient(const ApiClient&) = delete;
   ApiClient& operator=(const ApiClient&) = delete;
 
-  // How long to wait for a coordinator that does not serve yet: nothing listens at its address, or
-  // it answers that it is starting. Ends with the first answer; 0: no wait.
+  // How long to wait for a coordinator that does not serve yet: the connection is refused, or it
+  // answers 503. Applies until the first other outcome; 0: do not wait.
   void set_patience(Millis patience_ms) { patience_ms_ = patience_ms; }
-  // An answer takes this long at most; a stream is bounded until it begins.
+  // Limits a request; for a stream, the time until it begins.
   void set_timeout(Millis timeout_ms);
   const std::string& address() const { return address_; }
 
@@ -49,11 +49,11 @@ class ApiClient {
   Result<Response> patch(const std::string& path, const std::string& body);
   Result<Response> remove(const std::string& path, const std::string& body);
 
-  // Executor the body over as it comes, until it ends or `sink` returns false. What is not 200 is
-  // returned with its body instead.
+  // Passes the body to `sink` as it arrives, until it ends or `sink` returns false. A response
+  // other than 200 is returned with its body instead.
   Result<Response> stream(const std::string& path, const char* accept,
                           const std::function<bool(std::string_view)>& sink);
-  // The same, whole lines at a time.
+  // The same, line by line, without line breaks. Skips empty lines and an unterminated last line.
   Result<Response> lines(const std::string& path, const char* accept,
                          const std::function<bool(std::string_view)>& sink);
 
@@ -68,7 +68,7 @@ class ApiClient {
 
   const std::string address_, origin_;
   Millis timeout_ms_ = 30'000, patience_ms_ = 0;
-  bool refused_ = false;  // the last try: nothing listens there
+  bool refused_ = false;  // by the last attempt
   std::unique_ptr<Loop> loop_;
 };
 

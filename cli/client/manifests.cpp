@@ -10,10 +10,10 @@
 namespace muster::cli {
 namespace {
 
-// What a name may be long, less the suffix and what pods append.
+// The maximum length of a name, less the suffix and what pods append.
 constexpr size_t kBaseNameMax = 40;
 
-// "./My_Script.sh" -> "my-script-sh": letters, digits and single dashes, none at an end.
+// "./My_Script.sh" -> "my-script-sh": letters, digits and single dashes, no dash at either end.
 std::string base_name(const std::string& command) {
   std::string out;
   for (const unsigned char c : command.substr(command.rfind('/') + 1)) {
@@ -28,7 +28,7 @@ std::string base_name(const std::string& command) {
   return out.empty() ? "job" : out;
 }
 
-// A job as a coordinator told of it, without what the coordinator has set: as its owner wrote it.
+// Removes what the coordinator has set, so that the job is as its owner wrote it.
 Json as_written(Json job) {
   static constexpr auto kLabels = {"controller-uid", "job-name",
                                    "batch.kubernetes.io/controller-uid",
@@ -61,7 +61,7 @@ Status add_document(std::vector<Document>& out, std::string json, const Json& ob
                    (version.empty() ? "" : " of " + version) +
                    ", should be apiVersion: batch/v1, kind: Job");
   }
-  // Only a coordinator gives a uid. What a person wrote goes on as it is.
+  // Only a coordinator sets a uid. Without one, the manifest is sent as it was written.
   if (!text_at(object, {"metadata", "uid"}).empty()) json = dumped(as_written(object));
   Document document{std::move(json), kind, text_at(object, {"metadata", "name"}),
                     text_at(object, {"metadata", "namespace"})};
@@ -90,7 +90,7 @@ Result<std::vector<Document>> parse_manifests(const std::string& text, const std
     size_t number = 0;
     for (const Json& item : at(object, {"items"})) {
       const std::string at_item = where + ": items[" + std::to_string(number++) + "]";
-      Json job = item;  // in a JobList, items do not say what they are
+      Json job = item;  // items of a JobList lack apiVersion and kind
       if (text_at(object, {"kind"}) == "JobList")
         job.update({{"apiVersion", "batch/v1"}, {"kind", "Job"}});
       if (Status s = add_document(out, dumped(job), job, at_item); !s) return s.error();

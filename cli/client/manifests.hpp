@@ -1,4 +1,4 @@
-// Manifests: the documents of a file, and the one that `muster run -n N -- CMD` builds.
+// Manifests: the documents of a file, and the manifest that `muster run -n N -- CMD` builds.
 #pragma once
 
 #include "base/result.hpp"
@@ -12,33 +12,34 @@
 namespace muster::cli {
 
 struct Document {
-  std::string
-      json;  // as it goes to the API; repeated keys are still there, so that the API can name them
+  // As sent to the API; repeated keys are still there, so that the API can name them.
+  std::string json;
   std::string kind, name, ns;
 };
 
-// All documents of a file ("-": stdin), and the items of its lists. Of a job that a coordinator
-// told of (`muster get -o yaml`) what the coordinator has set is left out. invalid, with file, line
-// and column: cannot be read, no YAML, none in it, or a document that is no batch/v1 Job.
+// All documents of a file ("-": stdin), and the items of its lists. A job that came from a
+// coordinator (`muster get -o yaml`) is stripped of what the coordinator has set. invalid, with
+// file, line and column: unreadable, not YAML, no document, or a document that is not a batch/v1
+// Job.
 Result<std::vector<Document>> read_manifests(const std::string& path);
 Result<std::vector<Document>> parse_manifests(const std::string& text, const std::string& path);
 
 struct CommandJob {
   int32_t completions = 0;
   int32_t parallelism = 0;
-  std::string name;     // empty: of the command and a few random characters
-  int32_t retries = 0;  // of each index
+  std::string name;     // empty: the command and a few random characters
+  int32_t retries = 0;  // per index
   std::vector<std::string> command;
   Variables environment;
-  std::string dir;  // empty: the node's own
+  std::string dir;  // empty: not set in the manifest
 };
 
-// The command runs as it was typed: nothing in it, nor in its environment, is expanded. It ends the
-// job when it cannot be started. `random` gives numbers below its argument.
+// The command runs as it was typed: nothing in it or in its environment is expanded. If it cannot
+// be started, the job fails. `random(n)` returns a number below n.
 Json command_manifest(const CommandJob& job, const std::function<uint32_t(uint32_t)>& random);
 
-// What a command_manifest() has beside its own environment and directory: those of the shell that
-// it was typed in. Where it says something itself, it wins.
+// Adds the environment and directory of the shell to a command_manifest(). Values that the manifest
+// already has take precedence.
 Json with_surroundings(Json manifest, const Variables& environment, const std::string& dir);
 
 }  // namespace muster::cli

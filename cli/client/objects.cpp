@@ -11,7 +11,7 @@ namespace muster::cli {
 namespace {
 
 constexpr char kIndexKey[] = "batch.kubernetes.io/job-completion-index";
-// An attempt is looked for among this many; larger ones are not seen in practice.
+// attempt_of() tries attempts below this; higher ones do not occur in practice.
 constexpr uint32_t kAttemptsMax = 100'000;
 
 Errc code_of(int status) {
@@ -96,7 +96,7 @@ Error refusal(const Response& response) {
     error.message += "\n  see: muster get " + plural + (plural == "nodes" ? "" : " -A");
   const Json& causes = at(status, {"details", "causes"});
   if (response.status == 422 && !causes.empty()) {
-    // The message repeats all causes in one long line; they stand below it one by one.
+    // The message repeats all causes in one long line; they are listed below it instead.
     error.message = text_at(status, {"details", "kind"}) + " \"" +
                     text_at(status, {"details", "name"}) + "\" is invalid:";
     for (const Json& cause : causes) {

@@ -1,4 +1,4 @@
-// Objects: what a verb asks of the API: paths, answers, refusals.
+// Objects: the API requests that verbs share: paths, responses, refusals.
 #pragma once
 
 #include "cli/client/http.hpp"
@@ -12,38 +12,37 @@
 
 namespace muster::cli {
 
-constexpr Millis kAbsenceMax = 60'000;  // of a coordinator that was there: then it is given up
+constexpr Millis kAbsenceMax = 60'000;  // of a coordinator that answered before; then give up
 
-// "jobs", "job", "po", … ; nothing: no such kind.
+// "jobs", "job", "po"...; nothing if there is no such kind.
 std::optional<Kind> parse_kind(std::string_view word);
 const std::vector<std::string>& kind_words();
-const char* kind_name(Kind kind);  // "job.batch", "pod", …: what -o name puts before the slash
+const char* kind_name(Kind kind);  // "job.batch", "pod"...: what -o name prints before the slash
 
-// /apis/batch/v1/namespaces/NS/jobs[/NAME]; an empty `ns` means all. Nodes have none.
+// /apis/batch/v1/namespaces/NS/jobs[/NAME]; an empty `ns` means all namespaces. Nodes have none.
 std::string object_path(Kind kind, const std::string& ns, const std::string& name = "");
 
-// What a refusal (a Status object, or whatever came) says.
+// Reads a refusal: a Status object, or any other body.
 Error refusal(const Response& response);
 
-// An object, or why there is none.
+// GETs an object.
 Result<Json> object(ApiClient& client, const std::string& path);
 
-// The pods of a job, chosen further by selectors ("" for none; not yet encoded).
+// The pods of a job, filtered by selectors ("" for none; not yet encoded).
 Result<std::vector<Json>> pods_of(ApiClient& client, const std::string& ns, const std::string& job,
                                   const std::string& more_labels, const std::string& fields);
 
-// Creates the Job of this manifest.
 Result<Json> create_job(ApiClient& client, const std::string& ns, const std::string& manifest,
                         bool dry_run);
 
-// Changes an object by a merge patch: as it is then.
+// Applies a merge patch and returns the changed object.
 Result<Json> change_object(ApiClient& client, const std::string& path, const Json& patch);
 
-// How a job ended: Complete, Failed, or nothing as long as it goes on.
+// How a job ended; none while it is running.
 enum class JobEnd { none, complete, failed };
 JobEnd end_of(const Json& job);
 
-// Of an Indexed pod: which attempt it is, found again in its uid; -1: unknown.
+// The attempt of an Indexed pod, recovered from its uid; -1: unknown.
 int64_t attempt_of(const Json& pod);
 int64_t index_of(const Json& pod);  // -1: none
 

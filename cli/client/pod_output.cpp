@@ -17,8 +17,8 @@ namespace muster::cli {
 namespace {
 
 constexpr size_t kChunk = 256 << 10;
-constexpr size_t kPartBytes = 1 << 20;  // a longer line is shown in parts
-constexpr size_t kWriteAt = 1 << 20;    // bytes that are taken before they are written
+constexpr size_t kPartBytes = 1 << 20;  // a longer line is split
+constexpr size_t kWriteAt = 1 << 20;    // bytes buffered before they are written
 constexpr Millis kPauseOfFiles = 100, kPauseOfApi = 250;
 
 // "job-3-x2k4p" -> "3".
@@ -43,8 +43,8 @@ int64_t size_of(const std::string& path) {
   return stat(path.c_str(), &st) == 0 ? st.st_size : 0;
 }
 
-// At most kChunk bytes of a log from `offset`. A file that stays empty becomes another pod's under
-// another name: what is read then is not of this one.
+// At most kChunk bytes of a log from `offset`. An agent renames an empty file to reuse it for
+// another pod: if `path` no longer names the opened file, the data is another pod's.
 std::string read_log(const std::string& path, int64_t offset) {
   const int fd = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return "";
@@ -59,7 +59,7 @@ std::string read_log(const std::string& path, int64_t offset) {
   return data;
 }
 
-// Files of an agent's log store: "POD.CONTAINER.stdout" and ".stderr" in one folder.
+// The files of an agent's log store: "POD.CONTAINER.stdout" and ".stderr" in one folder.
 class FileOutput : public PodOutput {
  public:
   FileOutput(std::string dir, bool indexed, bool prefixed)
@@ -116,7 +116,7 @@ class FileOutput : public PodOutput {
   void take(const std::string& name) {
     Printer::Stream* stream = stream_of(name);
     if (stream == nullptr) return;
-    const int64_t until = size_of(path(name));  // what comes meanwhile is for the next look
+    const int64_t until = size_of(path(name));  // what is written meanwhile is for the next poll
     while (stream->offset < until) {
       const std::string data = read_log(path(name), stream->offset);
       if (data.empty()) return;
@@ -124,7 +124,7 @@ class FileOutput : public PodOutput {
     }
   }
 
-  // False: some may be missing, and all files have to be looked at.
+  // False: events may have been lost, so all files must be read.
   bool read_events() {
     if (notify_ < 0) return false;
     bool all = true;
@@ -143,7 +143,8 @@ class FileOutput : public PodOutput {
     return all;
   }
 
-  // A file that nobody has written to was closed by a pod that printed nothing.
+  // A file closed without having been written belongs to a pod that printed nothing; it gets no
+  // stream.
   void handle(uint32_t mask, const std::string& name) {
     if ((mask & IN_MODIFY) != 0) grown_.insert(name);
     if ((mask & IN_CLOSE_WRITE) == 0) return;
@@ -154,7 +155,7 @@ class FileOutput : public PodOutput {
 
   const std::string dir_;
   const bool indexed_, prefixed_;
-  int notify_ = -1;  // -1: the kernel has no more of them for us
+  int notify_ = -1;  // -1: no inotify available; read all files instead
   std::map<std::string, Printer::Stream> streams_;
   std::set<std::string> grown_;
 };
@@ -188,7 +189,7 @@ class ApiOutput : public PodOutput {
   }
 
  private:
-  static constexpr int64_t kLiveMax = 16;  // pods that are looked at while they run
+  static constexpr int64_t kLiveMax = 16;  // running pods whose output is shown live
 
   using Streams = std::map<std::pair<std::string, bool>, Printer::Stream>;
 
@@ -201,11 +202,12 @@ class ApiOutput : public PodOutput {
     return streams;
   }
 
-  // Reads on where each stream is.
+  // Reads each stream from its offset.
   void take(const std::string& path, Streams& streams) {
     for (auto& [key, stream] : streams) {
       const auto& [container, err] = key;
-      // What did not come, as its node is away, comes with the next look, or stays in the log.
+      // What cannot be read, because its node is unreachable, is read by the next poll or stays in
+      // the log.
       (void)client_.stream(
           path + "container=" + url_encoded(container) + "&stream=" + (err ? "Stderr" : "Stdout") +
               (stream.offset > 0 ? "&offset=" + std::to_string(stream.offset) : ""),
@@ -227,14 +229,15 @@ class ApiOutput : public PodOutput {
   }
 
   void show_ended(const EndedAttempt& one) {
-    // By its attempt, also when its Pod is no longer kept.
+    // By attempt, which also finds the log when the Pod is no longer kept.
     const std::string path = one.index < 0 ? object_path(Kind::pod, ns_, one.pod) + "/log?"
                                            : own_path(ns_, job_, "log") +
                                                  "?index=" + std::to_string(one.index) +
                                                  "&attempt=" + std::to_string(one.attempt) + "&";
     const auto known = live_.find(one.pod);
     if (known == live_.end() && nothing_seen_) {
-      // Pods of one job are alike: where one has printed nothing, one question is enough.
+      // Pods of one job are alike: if the last one printed nothing, first ask whether this log is
+      // empty.
       auto all = client_.get(path + "limitBytes=1", "*/*");
       if (containers_.size() == 1 && all && all->ok() && all->body.empty()) return;
     }
@@ -252,8 +255,8 @@ class ApiOutput : public PodOutput {
   const std::string ns_, job_;
   const bool indexed_, prefixed_;
   std::vector<std::string> containers_;
-  std::map<std::string, Streams> live_;  // by pod, those that ran at the last look
-  bool nothing_seen_ = true;             // of the last pod that has ended
+  std::map<std::string, Streams> live_;  // by pod: those that were running at a poll
+  bool nothing_seen_ = true;             // the last ended pod printed nothing
 };
 
 }  // namespace

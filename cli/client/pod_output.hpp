@@ -1,12 +1,12 @@
-// What the pods of a run print, shown while they run.
+// PodOutput: shows what the pods of a run print while they run.
 //
-// Lines of several pods are led by their index ("3 | "; of a NonIndexed job by the pod's name),
-// each written as a whole; what a pod prints to stdout goes to stdout and what it prints to stderr
-// to stderr. Within one stream of one pod the order is kept. A last line without its line break is
-// shown when the pod has ended.
+// With several pods, each line starts with its index ("3 | "; in a NonIndexed job with the pod's
+// name) and is written as a whole. What a pod prints to stdout goes to stdout, and stderr to
+// stderr. Order is kept within one stream of one pod. An unterminated last line is shown when the
+// pod ends.
 //
-// A pod that prints nothing costs next to nothing: here the kernel tells which files grow
-// (inotify), and of a coordinator one small answer says that a log is empty.
+// A pod that prints nothing costs next to nothing: inotify reports which local files grow, and one
+// small response of a coordinator shows that a log is empty.
 #pragma once
 
 #include "cli/client/attempt_feed.hpp"
@@ -24,20 +24,20 @@
 
 namespace muster::cli {
 
-// Puts lines together and writes them out.
+// Assembles lines and writes them.
 class Printer {
  public:
   // One stream of one pod.
   struct Stream {
-    std::string lead;  // "3 | "; empty: bytes go on as they come
+    std::string lead;  // "3 | "; empty: bytes are written as they arrive
     bool err = false;
-    std::string partial{};  // a line that is not complete
-    int64_t offset = 0;     // bytes that were taken
+    std::string partial{};  // an incomplete line
+    int64_t offset = 0;     // bytes taken so far
   };
   void take(Stream& stream, std::string_view data);
   // The pod has ended.
   void finish(Stream& stream);
-  // Writes what was taken; `first` is called when there is something.
+  // Writes what was taken; calls `first` before, if there is anything to write.
   void flush(const std::function<void()>& first);
 
  private:
@@ -47,25 +47,25 @@ class Printer {
 class PodOutput {
  public:
   virtual ~PodOutput() = default;
-  // Takes what was printed since; `ended` are the attempts that were closed meanwhile. `over`:
-  // nothing will be printed any more.
+  // Takes what was printed since the last call. `ended`: the attempts that have ended since.
+  // `over`: nothing more will be printed.
   virtual void look(const Json& job, const std::vector<EndedAttempt>& ended, bool over) = 0;
   virtual bool wants_ended() const = 0;
-  virtual Millis pause_max() const = 0;  // between two looks
+  virtual Millis pause_max() const = 0;  // between two polls
   void flush(const std::function<void()>& first) { printer_.flush(first); }
 
  protected:
   Printer printer_;
 };
 
-// Whether the lines of this job's pods are to be led by who prints them.
+// Whether to start each line of this job with the pod that printed it.
 bool prefixed(RunOptions::Shown shown, const Json& job);
 
-// Of an agent on this machine that keeps its logs in `dir`. What is there already was shown by an
-// earlier run, or is in the logs.
+// For an agent on this machine that keeps its logs in `dir`. Skips what is already there: an
+// earlier run has shown it, or it is in the logs.
 std::unique_ptr<PodOutput> output_of_files(const std::string& dir, const Json& job, bool prefixed);
 
-// Of a coordinator: pods that run are looked at as long as they are few, all others when they end.
+// For a coordinator. Shows running pods live while there are few of them, all others when they end.
 std::unique_ptr<PodOutput> output_of_api(ApiClient& client, const std::string& ns, const Json& job,
                                          bool prefixed);
 

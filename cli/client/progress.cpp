@@ -11,7 +11,7 @@
 namespace muster::cli {
 namespace {
 
-constexpr Millis kWindow = 30'000;  // of the rate
+constexpr Millis kWindow = 30'000;  // window of the rate
 constexpr size_t kIndexesMax = 24;  // characters
 
 }  // namespace
@@ -30,7 +30,7 @@ Standing standing_of(const Json& job) {
         static_cast<int64_t>(core::IndexSet::parse_lenient(s.failed_indexes, s.completions).size());
   }
   s.suspended = !condition_of(job, "Suspended").is_null();
-  // A round runs some of its indexes only; all that is counted is of these.
+  // A round runs only some indexes, and its counts cover only these.
   if (const std::string some = text_at(job, {"metadata", "annotations", "muster.dev/indexes"});
       !some.empty() && s.completions > 0)
     s.completions = static_cast<int64_t>(core::IndexSet::parse_lenient(some, s.completions).size());
@@ -106,7 +106,7 @@ void Standing::add(const Standing& other) {
 
 void Progress::show(const Standing& standing, Millis now) {
   rate_.add(now, standing.settled());
-  // The times and rates of a plain line change by themselves and are no reason for another one.
+  // Times and rates change all the time; a plain line is printed only when something else changes.
   const std::string facts = progress_text(standing, 0, 0, 0);
   line_.show(now, facts, [&] {
     return progress_text(standing, rate_.per_second(), line_.elapsed(now),

@@ -1,5 +1,5 @@
-// Progress: how far jobs are, for a person who watches. The texts are pure functions of what was
-// seen; status_line.hpp has how they are shown.
+// Progress: how far jobs are, for a user who watches. The texts are pure functions of job status;
+// status_line.hpp displays them.
 #pragma once
 
 #include "base/clock.hpp"
@@ -12,16 +12,16 @@
 
 namespace muster::cli {
 
-// What Job objects say about how far they are; of several, the sum.
+// Progress of a Job object, or the sum of several.
 struct Standing {
-  int64_t completions = -1;  // -1: as many as it takes (NonIndexed without completions)
-  int64_t succeeded = 0;     // pods; of an Indexed job: indexes
+  int64_t completions = -1;  // -1: not set (NonIndexed)
+  int64_t succeeded = 0;     // pods; indexes if Indexed
   int64_t failed = 0;        // pods
-  int64_t running = 0;       // started and not over
-  int64_t active = 0;        // running ones and those that wait for a slot
+  int64_t running = 0;       // started and not ended
+  int64_t active = 0;        // running, or waiting for a slot
   int64_t terminating = 0;
   int64_t failed_index_count = 0;
-  std::string failed_indexes;  // empty also when they are of several jobs
+  std::string failed_indexes;  // always empty in a sum
   bool suspended = false;
   int64_t jobs = 1, jobs_over = 0;
   bool operator==(const Standing&) const = default;
@@ -32,7 +32,7 @@ struct Standing {
 
 Standing standing_of(const Json& job);
 
-// Settled indexes a second over the last half minute.
+// Settled indexes per second over the last half minute.
 class Rate {
  public:
   void add(Millis now, int64_t settled);
@@ -42,8 +42,8 @@ class Rate {
   std::deque<std::pair<Millis, int64_t>> seen_;
 };
 
-// "12/20  running 4  failed indexes 3 (7,9-10)  2.1/s  eta 00:04  00:07"; `bar` columns of a bar
-// before it, 0 for none.
+// "12/20  running 4  failed indexes 3 (7,9-10)  2.1/s  eta 00:04  00:07", after a progress bar of
+// `bar` columns (0: none).
 std::string progress_text(const Standing& standing, double per_second, Millis elapsed_ms,
                           size_t bar);
 
@@ -54,7 +54,7 @@ class Progress {
  public:
   Progress(Millis now, When color) : line_(now, color) {}
   void show(const Standing& standing, Millis now);
-  // Takes the updating line away, so that something else can be printed.
+  // Erases the updating line, so that something else can be printed.
   void clear() { line_.clear(); }
 
  private:

@@ -7,7 +7,7 @@
 namespace muster::cli {
 namespace {
 
-// The first place where two values differ: "spec.parallelism".
+// The first path at which two values differ: "spec.parallelism".
 std::string difference(const Json& a, const Json& b, const std::string& path) {
   if (a.is_object() && b.is_object()) {
     for (const Json* side : {&a, &b}) {

@@ -1,7 +1,8 @@
-// Which job a --data-dir of `muster run` belongs to: D/run.json, {"manifest": …, "nameGiven":
-// bool}.
+// RunIdentity: which job a --data-dir of `muster run` belongs to. D/run.json holds {"manifest": …,
+// "nameGiven": bool}.
 //
-// Written before the job is created, so a crash in between only means that the next run creates it.
+// It is written before the job is created, so after a crash in between the next run creates the
+// job.
 #pragma once
 
 #include "base/result.hpp"
@@ -14,15 +15,16 @@ namespace muster::cli {
 
 struct RunIdentity {
   Json manifest;
-  bool name_given = true;  // false: the name was made of the command and chance
-  // Of the shell that a command was typed in. No part of what a directory belongs to: the next run
-  // may come from another shell, and the job keeps what it was created with.
+  bool name_given = true;  // false: generated from the command and random characters
+  // Of the shell in which a command was typed. Not part of the identity: the next run may come from
+  // another shell, and the job keeps what it was created with.
   Variables environment{};
   std::string dir{};
 };
 
-// What to run in this directory: `wanted`, or, when it was begun there earlier, the same with the
-// name that it got then. conflict: the directory holds another job.
+// What to run in this directory: `wanted`, with the generated name of an earlier run there if
+// neither run was given a name. conflict: the directory holds another job. invalid: run.json is
+// damaged.
 Result<RunIdentity> claim(const std::string& dir, RunIdentity wanted);
 
 }  // namespace muster::cli

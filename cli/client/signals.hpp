@@ -1,8 +1,6 @@
-// Signals: SIGINT, SIGTERM and SIGHUP of a process with threads, taken one by one where they are
-// waited for.
+// Signals: takes SIGINT, SIGTERM and SIGHUP one by one, in a process with threads.
 //
-// Blocks them in this thread and so in all that it starts; so it has to be there before the first
-// of them.
+// Blocks them in this thread and in all threads it starts, so construct it before the first thread.
 #pragma once
 
 #include "base/clock.hpp"
@@ -16,7 +14,7 @@ class Signals {
   static constexpr Millis kForever = -1;
 
   Signals();
-  // A signal that came, or 0 when none did within this time.
+  // The next signal, or 0 if none arrives within this time.
   int next(Millis wait_ms);
 
  private:

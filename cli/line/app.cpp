@@ -11,7 +11,7 @@
 namespace muster::cli {
 namespace {
 
-// Help in our words: what a verb takes by what it is, not by the parser's name of it.
+// Help that shows what a verb's arguments are ("job/J...") instead of CLI11's placeholder.
 class Help : public CLI::Formatter {
  public:
   std::string make_usage(const CLI::App* app, std::string name) const override {
@@ -71,7 +71,7 @@ std::vector<std::string> names_of(const CLI::Option& option) {
   return names;
 }
 
-// What the parser did not take: an unknown flag before all else, with the nearest known one.
+// The first unknown flag, with the nearest known one, or else the first unexpected argument.
 std::string leftover(const CLI::App& app) {
   const std::vector<std::string> rest = app.remaining();
   std::vector<std::string> known;
@@ -81,13 +81,13 @@ std::string leftover(const CLI::App& app) {
   for (const std::string& word : rest) {
     if (word.size() < 2 || word.front() != '-') continue;
     const std::string flag = word.substr(0, word.find('='));
-    // Of one letter everything is near.
+    // A single letter is near every other.
     return "`" + flag + "`: unknown flag" + (flag.size() > 3 ? did_you_mean(flag, known) : "");
   }
   return rest.empty() ? "" : "`" + rest.front() + "`: unexpected argument";
 }
 
-// What CLI11 says, in our own form: "--output needs a FORM", "needs job/J...".
+// CLI11's message in our own form: "--output needs a value: FORM", "needs job/J...: ...".
 std::string complaint(const CLI::ParseError& error, const CLI::App& app) {
   if (std::string words = leftover(app); !words.empty()) return words;
   std::string said = error.what();
@@ -107,7 +107,7 @@ std::string complaint(const CLI::ParseError& error, const CLI::App& app) {
   return said;
 }
 
-// What people try first: --version, help [VERB].
+// Accepts common guesses: --version, help [VERB].
 std::vector<std::string> translated(const std::vector<std::string>& words) {
   if (words.size() > 1 && words[1] == "--version") return {words[0], "version", "--client"};
   if (words.size() == 2 && words[1] == "help") return {words[0], "--help"};
@@ -115,7 +115,7 @@ std::vector<std::string> translated(const std::vector<std::string>& words) {
   return words;
 }
 
-// The first word that is no flag: the verb that was meant, known or not.
+// The first word that is not a flag, whether or not it is a known verb.
 std::string meant_verb(const std::vector<std::string>& words) {
   for (size_t i = 1; i < words.size(); ++i) {
     if (!words[i].starts_with('-')) return words[i];
@@ -136,7 +136,7 @@ VerbWords words_of(const CLI::App& app) {
           words.push_back(rest.substr(0, bar));
         words.push_back(rest);
       }
-    } catch (const CLI::OptionNotFound&) {  // it has none
+    } catch (const CLI::OptionNotFound&) {  // no validator
     }
     if (option->get_positional()) {
       verb.what = option->get_type_name();
@@ -234,7 +234,7 @@ std::vector<VerbWords> grammar() {
 }
 
 Parsed parse(int argc, const char* const* argv, const Config& config) {
-  // What follows `--` belongs to somebody else's command, dashes and all.
+  // What follows `--` is the command to run, including its flags.
   const std::vector<std::string> given(argv, argv + argc);
   const auto dashes = std::find(given.begin(), given.end(), "--");
   std::vector<std::string> tail(dashes == given.end() ? dashes : dashes + 1, given.end());

@@ -1,4 +1,4 @@
-// App: words of the command line and the configuration -> Options.
+// App: turns the command line and the configuration into Options.
 #pragma once
 
 #include "cli/settings/config.hpp"
@@ -9,8 +9,8 @@
 namespace muster::cli {
 
 struct Parsed {
-  std::optional<Options>
-      options;  // nothing: all was said already (help, wrong usage), leave with exit_code
+  // Nothing: help or a usage error was printed; exit with exit_code.
+  std::optional<Options> options;
   int exit_code = 0;
 };
 

@@ -1,5 +1,5 @@
-// The words of the verbs that make and change something: run, create, apply, delete, suspend,
-// resume, scale, cordon, uncordon, drain.
+// The grammar of the verbs that create and change objects: run, create, apply, retry, delete,
+// suspend, resume, scale, cordon, uncordon, drain.
 #include "cli/client/objects.hpp"
 #include "cli/line/parser.hpp"
 

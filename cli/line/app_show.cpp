@@ -1,5 +1,5 @@
-// The words of the verbs that show something (get, describe, why, logs, wait), of the daemons, and
-// of what is about muster itself (config, completion, kubeconfig, version).
+// The grammar of the verbs that show something (get, describe, why, logs, wait), of the daemons,
+// and of the verbs about muster itself (config, completion, kubeconfig, version).
 #include "cli/client/objects.hpp"
 #include "cli/line/parser.hpp"
 #include "cli/output/text.hpp"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kIndexMax = 4294967294;
 
-// A set of indexes as it is written everywhere: "3,7-9".
+// Checks that `text` is an index set, such as "3,7-9".
 std::optional<Usage> check_set(const std::string& flag, const std::string& text) {
   if (text.empty()) return std::nullopt;
   auto set = core::IndexSet::parse_strict(text, kIndexMax + 1);
@@ -21,7 +21,7 @@ std::optional<Usage> check_set(const std::string& flag, const std::string& text)
   return std::nullopt;
 }
 
-// "attempts job/J", after its first word.
+// Reads "attempts job/J"; `what` holds both words.
 Judged read_attempts(const std::vector<std::string>& what, const GetOptions& get,
                      const std::string& index, bool failed, const Settings& settings,
                      bool headers) {
@@ -181,7 +181,7 @@ Verb add_logs(CLI::App& root) {
   return verb;
 }
 
-// "condition=Complete", "delete", … into `o`.
+// Reads "condition=Complete", "delete" and the like into `o`.
 std::optional<Usage> read_until(const std::string& text, WaitOptions& o) {
   constexpr std::string_view kCondition = "condition=";
   if (text.empty()) return std::nullopt;

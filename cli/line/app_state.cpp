@@ -1,4 +1,4 @@
-// The verbs that keep the coordinator's state: backup, restore, verify.
+// The grammar of the verbs for the coordinator's state: backup, restore, verify.
 #include "cli/line/parser.hpp"
 
 namespace muster::cli {

@@ -147,7 +147,7 @@ std::string quoted(const std::string& text) {
   return "'" + replaced(text, "'", "'\\''") + "'";
 }
 
-// What _muster_offer understands.
+// Sources in the form that _muster_offer expects.
 std::string bash_sources(const Completes& c) {
   std::vector<std::string> sources = c.words;
   if (c.kinds) sources.emplace_back("@kinds");
@@ -188,7 +188,7 @@ std::string fish_words(const Completes& c) {
   return joined(parts);
 }
 
-// "NAME) echo 'A B' ;;" for each verb that has something to say.
+// "NAME) echo 'A B' ;;" for each verb for which `say` returns text.
 template <class Say>
 std::string bash_cases(const std::string& function, const std::vector<VerbWords>& verbs,
                        const Say& say) {

@@ -1,7 +1,7 @@
-// Completion: scripts for shells, made of the grammar. Pure.
+// Completion: shell scripts, generated from the grammar. Pure.
 //
-// Verbs, flags and their words stand in the script; names of jobs, pods and nodes are asked of the
-// coordinator when Tab is pressed, within a second and in silence.
+// Verbs, flags and their words are in the script. Names of jobs, pods and nodes come from the
+// coordinator when Tab is pressed, within a second and without error messages.
 #pragma once
 
 #include "cli/line/grammar.hpp"
@@ -11,8 +11,8 @@
 
 namespace muster::cli {
 
-// What may stand at a place, told from what its type says to people: "job/J..." names jobs, "F" is
-// a file.
+// What may stand at a position, derived from the type shown in the help: "job/J..." completes names
+// of jobs, "F" a file.
 struct Completes {
   std::vector<std::string> words;
   bool kinds = false, jobs = false, pods = false, nodes = false;

@@ -1,7 +1,7 @@
 // Grammar: the verbs and flags that the parser knows, as plain data.
 //
-// Completion scripts, manual pages and their tests are made of it, so that none of them can tell of
-// a flag that is not there or be silent about one that is.
+// Completion scripts, manual pages and their tests are generated from it, so they list exactly the
+// flags that exist.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace muster::cli {
 
 struct FlagWords {
   std::vector<std::string> names;  // "-o", "--output"
-  std::string type;                // of its value; empty: it has none
+  std::string type;                // of its value; empty: takes none
   std::string help;
   std::vector<std::string> words;  // the only values; empty: any
   bool required = false;
@@ -19,9 +19,9 @@ struct FlagWords {
 
 struct VerbWords {
   std::string name, group, help;
-  std::string what;       // what follows it besides flags: "KIND [NAME]"; empty: nothing
-  std::string what_help;  // and what that is
-  std::vector<std::string> what_words;  // the only such words; empty: any
+  std::string what;                     // its arguments: "KIND [NAME]"; empty: none
+  std::string what_help;                // the description of `what`
+  std::vector<std::string> what_words;  // the only valid arguments; empty: any
   std::string footer;                   // examples and exit codes
   std::vector<FlagWords> flags;
 };

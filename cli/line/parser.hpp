@@ -1,9 +1,9 @@
 // Parser: what the files that declare verbs to CLI11 share. Only app.cpp, app_jobs.cpp,
-// app_show.cpp and app_state.cpp include it: the library is slow to compile.
+// app_show.cpp and app_state.cpp include it, because CLI11 is slow to compile.
 //
-// A verb declares its flags and afterwards makes its options of what was found. Flags that are
-// configuration keys go into `flags`; what holds for the section's keys is resolved before `finish`
-// is asked.
+// A verb declares its flags and later builds its options from what was parsed. Flags that are
+// configuration keys go into `flags`; the settings of the section are resolved before `finish` is
+// called.
 #pragma once
 
 #include "cli/client/discovery.hpp"
@@ -22,33 +22,33 @@ struct Verb {
   CLI::App* app = nullptr;
   Section section = Section::client;
   std::shared_ptr<Flags> flags = std::make_shared<Flags>();
-  std::shared_ptr<std::string> given_file = std::make_shared<std::string>();  // of --config
-  bool configured = true;  // false: it says the same whatever the configuration, even a broken one
-  // `target`: of a client's verb, what its settings say.
+  std::shared_ptr<std::string> given_file = std::make_shared<std::string>();  // value of --config
+  bool configured = true;  // false: ignores the configuration, so a broken one does no harm
+  // `target` is set for client verbs, from their settings.
   std::function<Judged(const Settings& settings, const Target& target)> finish;
 };
 
-// Leads the name of a validator that knows all values of its option, see one_of.
+// Prefix of the name of a validator that lists all values of its option, see one_of.
 inline constexpr char kWordsMark[] = "words:";
 
-// Values that may stand there; the message names them and the nearest.
+// Accepts only these words; the error message lists them and suggests the nearest.
 CLI::Validator one_of(const std::vector<std::string>& words);
 
-// A whole number, `low` to `high`.
+// Accepts a whole number from `low` to `high`.
 CLI::Validator whole(int64_t low, int64_t high);
 
-// A new verb below a heading of `muster --help`.
+// Adds a verb under the heading `group` of `muster --help`.
 Verb new_verb(CLI::App& root, const char* group, const std::string& name, const std::string& help);
 
-// The flag of a key; `names`: other than --NAME.
+// Adds the flag of a key; `names`: if not --NAME.
 CLI::Option* add_key(const Verb& verb, const Key& key, const std::string& names = "");
 
-// --api, the namespace (`ns_flags` empty: none), --request-timeout, --color.
+// Adds --api, the namespace (none if `ns_flags` is empty), --request-timeout and --color.
 void add_target(const Verb& verb, const std::string& ns_flags = "-n,--namespace");
 
 void add_log_level(CLI::App& app, std::string& level);
 
-// The verbs, an area a file.
+// The verbs, one area per file.
 std::vector<Verb> job_verbs(CLI::App& root, const std::vector<std::string>& tail);
 std::vector<Verb> show_verbs(CLI::App& root, const Config& config);
 std::vector<Verb> state_verbs(CLI::App& root);

@@ -62,7 +62,7 @@ _~/.config/muster/config.yaml_, _/etc/muster/config.yaml_: see *muster-config*(5
 *muster-job*(5), *muster-config*(5), *muster-coordinator*(8), *muster-agent*(8), *kubectl*(1)
 )";
 
-// Text that scdoc shall print as it is.
+// Escapes text for scdoc.
 std::string plain(const std::string& text) {
   std::string out;
   for (const char c : text) {
@@ -72,7 +72,7 @@ std::string plain(const std::string& text) {
   return out;
 }
 
-// A footer: what is indented are examples, the rest is text.
+// A footer: indented lines are examples, the rest is text.
 std::string man_footer(const std::string& footer) {
   std::string out, rest = footer + "\n";
   bool literal = false;

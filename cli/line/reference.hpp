@@ -1,6 +1,6 @@
-// Reference: the parts of manual pages and docs that are made of the grammar and the keys, so that
-// they cannot say anything else than the program. Pure; tests/unit/cli/line/reference_test.cpp
-// holds the files against it.
+// Reference: generates the parts of manual pages and docs that describe the grammar and the keys,
+// so that they cannot differ from the program. Pure; tests/unit/cli/line/reference_test.cpp
+// compares the files with it.
 #pragma once
 
 #include "cli/line/grammar.hpp"
@@ -11,19 +11,19 @@
 
 namespace muster::cli {
 
-// scdoc's text of docs/man/muster.1.scd: overview and, for each verb, what it does and its flags.
-// The daemons' flags are in pages of their own.
+// The scdoc source of docs/man/muster.1.scd: an overview, then each verb with its flags. The
+// daemons' flags have pages of their own.
 std::string man_page(const std::vector<VerbWords>& verbs);
 
-// scdoc's list of flags of one verb.
+// The flags of one verb, as scdoc.
 std::string man_flags(const VerbWords& verb);
 
-// Markdown and scdoc: all keys with flag, variable, default and meaning.
+// All keys with variable, default and meaning, in Markdown (also with the flag) and scdoc.
 std::string keys_markdown();
 std::string keys_man();
 
-// `text` with what stands between the lines BEGIN and END replaced; as it is when one of them is
-// not there.
+// Replaces what is between the lines `begin` and `end` of `text`; unchanged if one of them is
+// missing.
 std::string with_part(const std::string& text, const std::string& begin, const std::string& end,
                       const std::string& part);
 

@@ -1,4 +1,4 @@
-// Words: what stands on a command line, read and judged without the parser.
+// Words: parses and checks command-line words without CLI11.
 #pragma once
 
 #include "base/clock.hpp"
@@ -11,28 +11,28 @@
 
 namespace muster::cli {
 
-// What is wrong with words that parse; becomes one line and exit code 2.
+// A usage error beyond the grammar; printed as one line, exit code 2.
 struct Usage {
   std::string message;
 };
 using Judged = std::variant<Options, Usage>;
 
-// "job/J" or "J" -> "J"; another kind before the slash is refused.
+// "job/J" or "J" -> "J"; any other kind before the slash is an error.
 std::variant<std::string, Usage> job_name(const std::string& word);
 
-// "job/J...", "job J..." or "J...": one at least.
+// "job/J...", "job J..." or "J..."; at least one.
 std::variant<std::vector<std::string>, Usage> job_names(std::vector<std::string> words);
 
 // "node/N" or "N".
 std::string node_name(const std::string& word);
 
-// Into `target`; an empty text leaves it as it is.
+// Parses a duration into `target`; empty text leaves it unchanged.
 std::optional<Usage> read_span(const std::string& flag, const std::string& text, Millis& target);
 
-// "wide", "name", "json", "yaml"; else the table.
+// "wide", "name", "json", "yaml"; anything else is the table.
 Output read_output(const std::string& text);
 
-// What `get` and `describe` say about a word that is no kind.
+// The error of `get` and `describe` for an unknown kind.
 Usage unknown_kind(const std::string& word);
 
 }  // namespace muster::cli

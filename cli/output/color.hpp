@@ -1,5 +1,5 @@
-// Color: words that stand out on a terminal. NO_COLOR and --color decide, in this order: always and
-// never are what they say; automatic is a terminal that is not dumb, without NO_COLOR.
+// Color: highlights words on a terminal. --color always and never take precedence; auto means a
+// terminal that is not dumb, unless NO_COLOR is set.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@ namespace muster::cli {
 
 enum class When { automatic, always, never };
 
-// "auto", "always", "never"; another word is automatic.
+// "always", "never"; anything else is automatic.
 When parse_when(std::string_view word);
 
-// A terminal that can rewrite a line: not TERM=dumb.
+// Whether `fd` is a terminal that can rewrite a line: not TERM=dumb.
 bool is_terminal(int fd);
 
 class Paint {
  public:
-  Paint() = default;  // none
+  Paint() = default;  // no color
   Paint(When when, int fd);
   bool on() const { return on_; }
   std::string red(std::string_view text) const { return in("31", text); }

@@ -8,7 +8,7 @@ namespace {
 
 const Json kNull;
 
-// Would YAML 1.1 read this plain text as something other than this text?
+// Whether YAML 1.1 could read this plain text as anything but this string.
 bool needs_quotes(const std::string& text) {
   if (text.empty() || std::isspace(static_cast<unsigned char>(text.front())) != 0 ||
       std::isspace(static_cast<unsigned char>(text.back())) != 0) {
@@ -35,7 +35,7 @@ bool needs_quotes(const std::string& text) {
 std::string scalar(const Json& json) {
   if (!json.is_string()) return dumped(json);
   const auto& text = json.get_ref<const std::string&>();
-  return needs_quotes(text) ? dumped(json) : text;  // a JSON string is a YAML one
+  return needs_quotes(text) ? dumped(json) : text;  // a JSON string is valid YAML
 }
 
 void write_yaml(std::string& out, const Json& json, size_t indent, bool in_list) {

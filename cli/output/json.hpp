@@ -1,5 +1,5 @@
-// Reading JSON that others wrote, without surprises: what is missing or of another type is empty or
-// 0.
+// Lenient access to foreign JSON: what is missing or of another type reads as null, "" or 0; and
+// YAML output.
 #pragma once
 
 #include "text/json.hpp"
@@ -11,21 +11,21 @@
 
 namespace muster::cli {
 
-// Discarded (is_discarded()) when the text is no JSON.
+// Discarded (is_discarded()) if the text is not JSON.
 Json read_json(std::string_view text);
 
-// The value below these keys; null when one of them is missing.
+// The value at this path of keys; null if a key is missing.
 const Json& at(const Json& json, std::initializer_list<const char*> keys);
 std::string text_at(const Json& json, std::initializer_list<const char*> keys);
 int64_t number_at(const Json& json, std::initializer_list<const char*> keys, int64_t otherwise = 0);
 
-// A condition of this type whose status is "True"; null when there is none.
+// The condition of this type whose status is "True"; null if there is none.
 const Json& condition_of(const Json& object, std::string_view type);
 
-// Removes what there is of these members; nothing when it is no object.
+// Removes those of these members that exist; does nothing if `object` is not an object.
 void erase_members(Json& object, std::initializer_list<const char*> names);
 
-// As YAML, keys in order, as kubectl prints it.
+// As YAML, keys in order, like kubectl.
 std::string to_yaml(const Json& json);
 
 }  // namespace muster::cli

@@ -1,4 +1,4 @@
-// The rules of a Job in words: what a person asks when it failed, or wonders when it will. Pure.
+// The policies of a Job in words, for `muster describe`. Pure.
 #pragma once
 
 #include "base/clock.hpp"
@@ -10,10 +10,10 @@
 
 namespace muster::cli {
 
-// Rows "Retries:" and what it says, for each rule that the spec has.
+// Label and text of each policy: always "Retries:", the others if the spec sets them.
 std::vector<std::pair<std::string, std::string>> policy_rows(const Json& spec);
 
-// "20 indexes/min, about 9m left"; empty when nothing has succeeded yet.
+// "20 indexes/min, about 9m left"; empty until something has succeeded.
 std::string pace_text(int64_t succeeded, int64_t left, Millis running_ms);
 
 }  // namespace muster::cli

@@ -10,15 +10,15 @@
 namespace muster::cli {
 namespace {
 
-constexpr Millis kRedraw = 100;                          // of the updating line
-constexpr Millis kPauseMin = 1'000, kPauseMax = 60'000;  // between two plain lines
+constexpr Millis kRedraw = 100;  // minimum time between updates on a terminal
+constexpr Millis kPauseMin = 1'000, kPauseMax = 60'000;  // between plain lines
 
 size_t terminal_width() {
   winsize size{};
   return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 20 ? size.ws_col : 80;
 }
 
-// The bar's full part stands out, and what failed does: "…  failed 3  …".
+// Colors the filled part of the bar green, and fields that start with "failed" red.
 std::string painted(const std::string& line, const Paint& paint) {
   if (!paint.on()) return line;
   std::string out;

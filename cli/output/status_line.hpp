@@ -1,8 +1,8 @@
-// StatusLine: one line on stderr that says how far something is.
+// StatusLine: one progress line on stderr.
 //
-// On a terminal it is written over, a few times a second at most, and taken away before anything
-// else is said. Elsewhere it is a plain line each time something changed, at most one a second, and
-// the rarer the longer it takes.
+// On a terminal it is rewritten at most ten times a second, and erased before anything else is
+// printed. Elsewhere a plain line is printed when something has changed, at most one a second, and
+// less often the longer it takes.
 #pragma once
 
 #include "base/clock.hpp"
@@ -27,9 +27,9 @@ class StatusLine {
   const Paint& paint() const { return paint_; }
   Millis elapsed(Millis now) const { return now - begin_; }
 
-  // `facts`: what a plain line is about; the same again is no change. `text` makes the line.
+  // `facts`: a plain line is printed only when they change. `text` builds the line.
   void show(Millis now, const std::string& facts, const std::function<std::string()>& text);
-  // Takes the updating line away, so that something else can be printed.
+  // Erases the updating line, so that something else can be printed.
   void clear();
 
  private:
@@ -37,8 +37,8 @@ class StatusLine {
   const bool terminal_;
   const Paint paint_;
   std::string shown_;
-  Millis shown_at_ = -1;  // -1: not yet
-  bool dirty_ = false;    // there is an updating line
+  Millis shown_at_ = -1;  // -1: never
+  bool dirty_ = false;    // an updating line is on the screen
 };
 
 }  // namespace muster::cli

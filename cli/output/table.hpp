@@ -1,4 +1,4 @@
-// Tables: columns as wide as their widest cell, as kubectl prints them.
+// Tables: columns as wide as their widest cell, like kubectl.
 #pragma once
 
 #include "cli/output/json.hpp"
@@ -13,8 +13,8 @@ class TablePrinter {
   TablePrinter(bool wide, bool headers, bool namespaces)
       : wide_(wide), headers_(headers), namespaces_(namespaces) {}
 
-  // The lines of one kind: Table answer, the header before the first. Widths only grow, so that the
-  // rows of a watch line up with what stands above them.
+  // Formats a `kind: Table` response; the header precedes the first rows. Widths only grow, so that
+  // the rows of a watch line up with those above.
   std::string lines(const Json& table);
 
  private:
@@ -25,7 +25,7 @@ class TablePrinter {
   std::vector<size_t> widths_;
 };
 
-// Rows of cells, three spaces between columns, none at the end of a line; each line begins with
+// Formats rows of cells: three spaces between columns, no trailing spaces; each line starts with
 // `indent`.
 std::string aligned(const std::vector<std::vector<std::string>>& rows, const std::string& indent);
 

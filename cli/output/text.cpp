@@ -7,7 +7,7 @@
 namespace muster::cli {
 namespace {
 
-// Levenshtein's distance, two rows at a time.
+// Levenshtein distance, two rows at a time.
 size_t distance(std::string_view a, std::string_view b) {
   std::vector<size_t> above(b.size() + 1), row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) above[j] = j;

@@ -30,7 +30,7 @@ std::vector<std::string> names_of(Section section) {
   return names;
 }
 
-// What is wrong with the words of a value, whatever it means; empty: nothing.
+// Checks what can be checked without knowing what the key means; empty: no error.
 std::string wrong(const Setting& setting) {
   const Key& key = *setting.key;
   for (const std::string& value : setting.values) {
@@ -76,7 +76,7 @@ class FileReader {
   std::vector<Setting> settings;
 
  private:
-  // A daemon's key at the top of a file is said to belong below its name.
+  // If the key belongs to a daemon's section, says so.
   static std::string unknown(const std::string& word, Section section, bool top) {
     for (const Section other : kSections) {
       if (other != section && other != Section::client && find_key(other, word) != nullptr && top) {
@@ -157,7 +157,7 @@ Config Config::of_process() {
 
 Result<Settings> Config::resolve(Section section, const Flags& flags,
                                  const std::string& given_file) const {
-  std::vector<Setting> found;  // the first of a key wins
+  std::vector<Setting> found;  // in order of precedence
   for (const auto& [name, values] : flags) {
     const Key* key = find_key(section, name);
     MUSTER_CHECK(key != nullptr, name);

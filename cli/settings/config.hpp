@@ -1,9 +1,9 @@
-// Config: what holds for a key, and who said so.
+// Config: effective settings, and where each comes from.
 //
-// In this order, the first that names a key wins it: a flag, a MUSTER_* variable, the file of
-// --config (daemons), the user's file (~/.config/muster/config.yaml), the system's
-// (/etc/muster/config.yaml), what is built in. A file is read whole or refused whole: a key that
-// nobody knows is an error with its line, or it would be a setting that silently does nothing.
+// In order of precedence: a flag, a MUSTER_* variable, the file of --config (daemons), the user's
+// file (~/.config/muster/config.yaml), the system's file (/etc/muster/config.yaml), the built-in
+// default. A file is accepted or rejected as a whole: an unknown key is an error with its line,
+// because otherwise it would silently do nothing.
 #pragma once
 
 #include "base/result.hpp"
@@ -17,30 +17,30 @@
 
 namespace muster::cli {
 
-// Of one section, what was given as flags: name without dashes -> values as written.
+// The flags given for one section: name without dashes -> values as written.
 using Flags = std::map<std::string, std::vector<std::string>>;
 
 enum class Layer { flag, variable, given_file, user_file, system_file, built_in };
 
-// What holds for one key.
+// The effective value of one key.
 struct Setting {
   Section section = Section::client;
   const Key* key = nullptr;
   Layer layer = Layer::built_in;
-  std::vector<std::string> values;  // one, or those of a list; none: not set
+  std::vector<std::string> values;  // one, or several of a list; none: not set
   std::string from;                 // "--api", "MUSTER_API", "/etc/muster/config.yaml:3", "default"
 
-  std::string text() const;  // of a list: joined by commas
-  // Where a wrong value stands, to lead the message: "--node-grace", "config.yaml:3: node-grace".
+  std::string text() const;  // a list is joined by commas
+  // The source of a value, to begin an error message: "--node-grace", "config.yaml:3:
+  // coordinator.node-grace".
   std::string place() const;
 };
 
-// All settings of one section, in the order of its keys.
 class Settings {
  public:
   explicit Settings(std::vector<Setting> all) : all_(std::move(all)) {}
   const std::vector<Setting>& all() const { return all_; }
-  // `name` is a key of the section.
+  // Requires that `name` is a key of the section.
   const Setting& operator[](std::string_view name) const;
   std::string text(std::string_view name) const { return (*this)[name].text(); }
 
@@ -50,20 +50,21 @@ class Settings {
 
 class Config {
  public:
-  using Env = std::function<const char*(const char*)>;  // as getenv
+  using Env = std::function<const char*(const char*)>;  // like getenv
 
-  // Nothing but flags and what is built in.
+  // Only flags and built-in defaults.
   Config() = default;
   explicit Config(Env env);
-  // Of this process's environment.
+  // Reads this process's environment.
   static Config of_process();
 
-  // Where the files are looked for; empty: nowhere (no home).
+  // Paths of the files, which need not exist; empty: none (no home).
   const std::string& user_path() const { return user_path_; }
   const std::string& system_path() const { return system_path_; }
 
-  // What holds for each key of a section. `given_file`: of --config, empty: none; the keys stand in
-  // it as they are or below the section's name. invalid: a file or a value cannot be read.
+  // All settings of a section, in the order of its keys. `given_file`: the file of --config, empty
+  // for none; its keys are at the top or below the section's name. invalid: a file or a value
+  // cannot be read.
   Result<Settings> resolve(Section section, const Flags& flags,
                            const std::string& given_file = "") const;
 
@@ -72,8 +73,8 @@ class Config {
   std::string user_path_, system_path_;
 };
 
-// The settings that a file makes; `own`: the section whose keys may stand at its top besides the
-// client's (of --config), or client.
+// The settings in a file. `own`: the section whose keys are at the top of the file: the daemon's in
+// a file of --config, else client.
 Result<std::vector<Setting>> read_settings(const std::string& text, const std::string& path,
                                            Layer layer, Section own);
 

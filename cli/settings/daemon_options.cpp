@@ -10,9 +10,9 @@
 namespace muster::cli {
 namespace {
 
-constexpr uint32_t kDevicesMax = 100'000;  // of one name; more is a slip
+constexpr uint32_t kDevicesMax = 100'000;  // of one resource; more is a typo
 
-// Reads values of settings into their targets; what is wrong first is kept, the rest is skipped.
+// Parses settings into their targets. Keeps the first error.
 class Reader {
  public:
   explicit Reader(const Settings& settings) : settings_(settings) {}

@@ -1,7 +1,6 @@
-// What `muster coordinator` and `muster agent` are told, made of their settings.
+// Options of `muster coordinator` and `muster agent`, from their settings.
 //
-// A wrong value is refused with the place where it stands: the flag, the variable, or file and
-// line.
+// The error for a wrong value names its source: the flag, the variable, or file and line.
 #pragma once
 
 #include "base/result.hpp"

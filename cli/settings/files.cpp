@@ -40,7 +40,7 @@ std::string shown_path(const std::string& path) {
 
 Status write_file(const std::string& path, const std::string& text) {
   const std::string next = path + ".new";
-  unlink(next.c_str());  // what an earlier one left, or a link of somebody
+  unlink(next.c_str());  // left by an earlier write, or a planted link
   const int fd = open(next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return file_error(next, "write");
   size_t done = 0;

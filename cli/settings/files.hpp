@@ -1,5 +1,5 @@
-// Files as the command line meets them: a manifest, stdin, a small file that must be whole or not
-// there.
+// Files that the command line reads and writes: manifests, stdin, and small files that are replaced
+// atomically.
 #pragma once
 
 #include "base/result.hpp"
@@ -11,10 +11,10 @@ namespace muster::cli {
 // "-" is stdin. invalid: "F: no such file or directory" and the like.
 Result<std::string> read_file(const std::string& path);
 
-// The path as a message names it: "-" is stdin.
+// The path as shown in messages: "-" becomes stdin.
 std::string shown_path(const std::string& path);
 
-// Replaces the file as a whole, durable when it returns.
+// Replaces the file atomically; durable on return.
 Status write_file(const std::string& path, const std::string& text);
 
 }  // namespace muster::cli

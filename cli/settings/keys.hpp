@@ -1,7 +1,7 @@
-// Keys: what may be configured, by a flag, a variable or a file; the one list of it.
+// Keys: the one list of what can be configured by a flag, a variable or a file.
 //
-// Flags of the daemons, the keys of files, `muster config view` and the table of
-// docs/configuration.md are all made of it. A key is its flag without dashes.
+// The flags of the daemons, the keys of files, `muster config view` and the table in
+// docs/configuration.md are generated from it. A key is its flag without dashes.
 #pragma once
 
 #include <string>
@@ -10,32 +10,32 @@
 
 namespace muster::cli {
 
-// Whose keys: of all verbs that ask a coordinator, or of a daemon. In a file a daemon's keys stand
-// below its name.
+// Whose keys: of all verbs that talk to a coordinator, or of a daemon. In a file, a daemon's keys
+// are below its name.
 enum class Section { client, coordinator, agent };
 inline constexpr Section kSections[] = {Section::client, Section::coordinator, Section::agent};
 
 struct Key {
   enum class Form {
     text,
-    toggle,  // true or false; as a flag without a value
-    list,    // a flag may be repeated; a file has a list; a variable separates by commas
+    toggle,  // true or false; the flag takes no value
+    list,    // flag: repeatable; file: a list; variable: separated by commas
   };
   const char* name;
   Form form;
-  const char* type;      // of its value, for people: "ADDR:PORT"
-  const char* fallback;  // as it would be written; empty: none, the help says what then
+  const char* type;      // of its value, as shown in the help: "ADDR:PORT"
+  const char* fallback;  // default, as it would be written; empty: none, see `help`
   const char* help;
   std::vector<std::string> words;  // the only values; empty: any
 };
 
 const std::vector<Key>& keys_of(Section section);
-const char* name_of(Section section);  // "" , "coordinator", "agent": what leads its keys
+const char* name_of(Section section);  // prefix of its keys: "", "coordinator", "agent"
 
-// Null: no such key.
+// Null if there is no such key.
 const Key* find_key(Section section, std::string_view name);
 
-// "coordinator.node-grace"; of a client's key the name alone.
+// "coordinator.node-grace"; a client key has no prefix.
 std::string full_name(Section section, const Key& key);
 
 // MUSTER_API, MUSTER_COORDINATOR_NODE_GRACE.

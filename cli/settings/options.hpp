@@ -1,7 +1,7 @@
-// Options: what was asked on the command line, one plain struct a verb.
+// Options: the parsed command line, one plain struct per verb.
 //
-// The parser is behind parser.hpp; a verb gets its struct filled in and judged as far as the words
-// and the configuration allow (a duration that reads, a kind that exists).
+// Verbs do not see the parser (parser.hpp). A struct is checked as far as the command line and the
+// configuration allow: durations parse, kinds exist.
 #pragma once
 
 #include "agent/agent.hpp"
@@ -19,11 +19,11 @@
 
 namespace muster::cli {
 
-// What clients of a coordinator have in common, made of their settings (discovery.hpp).
+// Common to all clients of a coordinator; made from their settings (discovery.hpp).
 struct Target {
   std::string api = "127.0.0.1:7117";  // HOST:PORT
-  std::string origin;                  // who said so: "from --api"
-  bool named = false;                  // by --api or MUSTER_API: a job is to go there
+  std::string origin;                  // where it was configured: "from --api"
+  bool named = false;                  // by --api or MUSTER_API: `run` uses this coordinator
   std::string ns = "default";
   Millis request_timeout_ms = 30'000;
   When color = When::automatic;
@@ -36,13 +36,13 @@ struct RunOptions {
   Target target;
   std::string file;  // the manifest; empty: the command form
   int32_t completions = 0;
-  int32_t parallelism = 0;  // 0: as many as there are slots
+  int32_t parallelism = 0;  // 0: the number of slots
   std::string name;
   std::optional<int32_t> retries;  // backoffLimitPerIndex
   std::vector<std::string> command;
   Export exported;        // of the command form
   Variables environment;  // --env
-  std::string dir;        // --chdir, absolute; empty: the present one
+  std::string dir;        // --chdir, absolute; empty: the current directory
   enum class Shown { automatic, prefixed, raw, none };
   Shown shown = Shown::automatic;  // what pods print
   int slots = 0;                   // 0: `parallelism`, else the CPUs
@@ -64,7 +64,7 @@ struct AgentOptions {
 
 struct CreateOptions {
   Target target;
-  bool ns_given = false;  // else each manifest's own
+  bool ns_given = false;  // false: use each manifest's own
   std::vector<std::string> files;
   bool dry_run = false;
   Output output = Output::table;  // table: "job.batch/J created"
@@ -74,7 +74,7 @@ struct GetOptions {
   Target target;
   bool all_namespaces = false;
   Kind kind = Kind::job;
-  std::vector<std::string> names;  // none: all
+  std::vector<std::string> names;  // empty: all
   std::string selector;
   Output output = Output::table;
   bool watch = false;
@@ -89,11 +89,11 @@ struct DescribeOptions {
 
 struct LogsOptions {
   Target target;
-  std::string pod;  // or
+  std::string pod;  // either this or `job`
   std::string job;
-  std::string indexes;             // "3,7-9"; empty: all there are
-  bool failed = false;             // of the job: those that failed
-  std::optional<int64_t> attempt;  // else the newest
+  std::string indexes;             // "3,7-9"; empty: all
+  bool failed = false;             // of a job: only indexes that failed
+  std::optional<int64_t> attempt;  // unset: the newest
   bool follow = false;
   int64_t tail = -1;  // lines of each stream; -1: all
 };
@@ -101,8 +101,8 @@ struct LogsOptions {
 struct WaitOptions {
   Target target;
   std::vector<std::string> jobs;
-  bool deleted = false;   // until it is gone
-  std::string condition;  // empty: until it is Complete or Failed
+  bool deleted = false;   // wait until it is gone
+  std::string condition;  // empty: Complete or Failed
   bool condition_value = true;
   Millis timeout_ms = 0;  // 0: none
 };
@@ -118,7 +118,7 @@ struct ChangeOptions {
   What what = What::suspend;
   Target target;
   std::vector<std::string> names;
-  std::optional<int32_t> completions;  // of scale; parallelism moves along
+  std::optional<int32_t> completions;  // scale; also sets parallelism
   std::optional<int32_t> parallelism;
 };
 
@@ -126,7 +126,7 @@ struct DrainOptions {
   Target target;
   std::string node;
   bool now = false;        // evict at once
-  Millis deadline_ms = 0;  // evict then; 0: never
+  Millis deadline_ms = 0;  // evict after this time; 0: never
 };
 
 struct ApplyOptions {
@@ -154,8 +154,8 @@ struct WhyOptions {
 struct RetryOptions {
   Target target;
   std::string job;
-  bool failed = false;  // the indexes that failed
-  std::string index;    // or these; neither: all that did not succeed
+  bool failed = false;  // only the indexes that failed
+  std::string index;    // only these; neither: all that did not succeed
   std::string name;     // of the new job; empty: JOB-rN
   bool wait = false;
 };

@@ -8,7 +8,7 @@
 namespace muster::cli {
 namespace {
 
-// What each pod has of its own, and what is true of the shell only.
+// Variables that each pod sets itself, and those that only make sense in the shell.
 bool stays_here(std::string_view name) {
   static constexpr std::array kOwn = {std::string_view("HOSTNAME"), std::string_view("_"),
                                       std::string_view("JOB_COMPLETION_INDEX")};
@@ -85,7 +85,7 @@ bool is_utf8(std::string_view text) {
   try {
     (void)Json(text).dump();
     return true;
-  } catch (const Json::exception&) {  // the parser's own judgement, strict
+  } catch (const Json::exception&) {  // dump() is strict about UTF-8
     return false;
   }
 }

@@ -1,8 +1,8 @@
-// What goes along with a command from the shell that it was typed in: its environment, and the form
-// in which a manifest says "exactly this".
+// Submitter: the environment that a command takes along from the shell in which it was typed, and
+// the escaping that keeps a manifest from expanding it.
 //
-// The names that muster gives to each pod do not go along, or a `muster run` inside a pod would
-// tell its own pods that they are the outer one's.
+// Variables that muster sets in each pod are not exported by ALL, or the pods of a `muster run`
+// inside a pod would take themselves for the outer pod.
 #pragma once
 
 #include "base/result.hpp"
@@ -17,24 +17,24 @@ namespace muster::cli {
 struct Export {
   enum class What { all, none, names };
   What what = What::all;
-  std::vector<std::string> names;  // of What::names
+  std::vector<std::string> names;  // for What::names
 };
 
 using Variables = std::map<std::string, std::string>;
 
-// "ALL", "NONE" or "NAME,NAME..."; invalid: an empty name.
+// "ALL", "NONE" or "NAME,NAME..."; invalid: an empty name, or one with "=".
 Result<Export> parse_export(const std::string& text);
 
-// The variables of `environ` that go along to pods that begin in `dir`. What a manifest cannot hold
-// (a name that is not allowed, bytes that are not UTF-8) is left out of ALL, and an error in a list
-// of names, as is a name that is not set.
+// The variables of `environ` for pods that start in `dir`, which becomes their PWD. What a manifest
+// cannot hold (an invalid name, bytes that are not UTF-8) is left out of ALL. In a list of names it
+// is an error, and so is a name that is not set.
 Result<Variables> exported(const char* const* environ, const Export& wanted,
                            const std::string& dir);
 
-// "NAME=VALUE"; invalid says what is wrong with it.
+// "NAME=VALUE".
 Result<std::pair<std::string, std::string>> parse_variable(const std::string& text);
 
-// The text that stands for this one where $(NAME) and $$ are expanded.
+// Escapes `text` so that expanding $(NAME) and $$ yields it again.
 std::string unexpanded(std::string_view text);
 
 bool is_utf8(std::string_view text);

@@ -1,4 +1,4 @@
-// muster agent: the node's daemon; signals are the agent's own (agent/agent.hpp).
+// muster agent: the node's daemon. agent::run_agent() handles signals.
 #include "agent/agent.hpp"
 
 #include "agent/environment.hpp"

@@ -1,8 +1,8 @@
-// muster apply: each manifest is created, or the job is changed to what it says.
+// muster apply: creates each job, or changes it to match its manifest.
 //
-// What was applied last is kept with the job, in kubectl's own annotation, so that both may be used
-// in turn: a field that was in it and is no longer in the manifest is removed, what others have set
-// stays.
+// The last applied manifest is stored with the job in kubectl's own annotation, so apply works
+// alternately with kubectl: a field that was applied before and is no longer in the manifest is
+// removed, and fields that others have set stay.
 #include "cli/client/discovery.hpp"
 #include "cli/client/manifests.hpp"
 #include "cli/client/objects.hpp"
@@ -17,7 +17,7 @@ namespace {
 
 constexpr const char* kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
 
-// A merge patch that brings an object to `wanted`, and removes what only `last` had.
+// A merge patch that turns an object into `wanted` and removes what only `last` had.
 Json patch_to(const Json& wanted, const Json& last) {
   Json patch = wanted;
   if (!wanted.is_object() || !last.is_object()) return patch;
@@ -30,7 +30,7 @@ Json patch_to(const Json& wanted, const Json& last) {
   return patch;
 }
 
-// What an owner writes of a job; the rest, and so its version, changes by itself.
+// The part of a job that its owner writes. The rest changes by itself, and so does the version.
 Json owned(const Json& job) {
   return {at(job, {"spec"}), at(job, {"metadata", "labels"}), at(job, {"metadata", "annotations"})};
 }

@@ -1,4 +1,4 @@
-// muster get attempts: a line an attempt that is over, newest last.
+// muster get attempts: one line per closed attempt, newest last.
 #include "cli/client/attempts.hpp"
 
 #include "cli/client/discovery.hpp"
@@ -18,7 +18,7 @@ std::string index_text(const Json& attempt) {
   return attempt.contains("index") ? attempt["index"].dump() : std::string("-");
 }
 
-// "2.100s", from two instants with milliseconds; "-": it never started.
+// How long it ran: "2.100s"; "-" if it never started.
 std::string ran(const Json& attempt) {
   const auto from = parse_time(text_at(attempt, {"started"}));
   const auto to = parse_time(text_at(attempt, {"ended"}));

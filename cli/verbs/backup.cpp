@@ -1,5 +1,5 @@
-// muster backup: a copy of the state that can be checked and restored; through the coordinator
-// while it runs, of a data-dir when none does.
+// muster backup: copies the state so that it can be verified and restored; through the running
+// coordinator, or from the data-dir of a stopped one.
 #include "cli/client/discovery.hpp"
 #include "cli/client/objects.hpp"
 #include "cli/output/exit_codes.hpp"

@@ -9,7 +9,7 @@
 namespace muster::cli {
 namespace {
 
-// "CAF 0.17.6, RocksDB 7.8.3" -> a map.
+// "CAF 0.17.6, RocksDB 7.8.3" -> {"CAF": "0.17.6", "RocksDB": "7.8.3"}.
 Json libraries() {
   Json out = Json::object();
   std::string rest = MUSTER_LIBRARIES ", ";

@@ -1,4 +1,4 @@
-// Build info: what this executable was built from, and which formats it reads and speaks.
+// Build info: what this executable was built from, and which formats and protocols it supports.
 #pragma once
 
 #include "cli/output/json.hpp"
@@ -9,8 +9,8 @@ namespace muster::cli {
 // "protocols": {…}}
 Json build_info();
 
-// What is spoken with agents and keepers, and the format of the keeper's spool. A file of its own:
-// the schemas of wire and journal share names.
+// Versions of the protocols with agents and keepers, and of the keeper's spool. In a file of its
+// own because the schemas of wire and journal share names.
 Json protocols();
 
 }  // namespace muster::cli

@@ -1,5 +1,5 @@
-// muster suspend, resume, scale, cordon, uncordon: one merge patch each. What is as it was asked
-// for already stays so, and that is no error.
+// muster suspend, resume, scale, cordon, uncordon: one merge patch each. Repeating a change is not
+// an error.
 #include "cli/client/discovery.hpp"
 #include "cli/client/objects.hpp"
 #include "cli/output/exit_codes.hpp"
@@ -12,7 +12,8 @@ namespace {
 
 using What = ChangeOptions::What;
 
-// A Job is scaled by its parallelism; an Indexed one that runs all indexes at once by both.
+// A Job is scaled by its parallelism; --completions also sets the parallelism, so that all indexes
+// still run at once.
 Json scale_patch(const ChangeOptions& options) {
   Json spec;
   if (options.completions) {

@@ -1,4 +1,5 @@
-// muster config: `view` shows each setting and who said so, `path` where the files are.
+// muster config: `view` shows effective settings and where each comes from, `path` the paths of the
+// files.
 #include "cli/output/exit_codes.hpp"
 #include "cli/output/json.hpp"
 #include "cli/output/table.hpp"

@@ -1,4 +1,4 @@
-// muster coordinator: the daemon, until SIGTERM or SIGINT. Pods are not touched by its end.
+// muster coordinator: runs the coordinator until SIGTERM, SIGINT or SIGHUP. Pods keep running.
 #include "coordinator/coordinator.hpp"
 
 #include "base/log.hpp"
@@ -14,7 +14,7 @@
 namespace muster::cli {
 namespace {
 
-// Each client and each agent is a connection; the usual limit of 1,024 is for programs that use
+// Each client and each agent is a connection. The usual limit of 1,024 only suits programs that use
 // select().
 void raise_open_files() {
   rlimit limit{};

@@ -1,5 +1,5 @@
-// muster create: each manifest of each file goes to the API, in order. The first refusal ends it;
-// what was created stays.
+// muster create: sends each manifest of each file to the API, in order. Stops at the first refusal;
+// jobs already created stay.
 #include "cli/client/discovery.hpp"
 #include "cli/client/manifests.hpp"
 #include "cli/client/objects.hpp"

@@ -1,5 +1,5 @@
-// muster delete: jobs go in the background: their names are free at once, their pods get SIGTERM
-// and their grace.
+// muster delete: deletes jobs in the background: the name is free at once (unless a finalizer holds
+// the job), and the pods get SIGTERM and their grace period.
 #include "cli/client/discovery.hpp"
 #include "cli/client/objects.hpp"
 #include "cli/output/exit_codes.hpp"

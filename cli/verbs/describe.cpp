@@ -1,4 +1,4 @@
-// muster describe: what a person needs when something failed, on one screen.
+// muster describe: one object on one screen, with what matters when something failed.
 #include "cli/client/discovery.hpp"
 #include "cli/client/failures.hpp"
 #include "cli/client/objects.hpp"
@@ -93,8 +93,7 @@ std::string number_or(const Json& json, std::initializer_list<const char*> keys,
   return value.is_number() ? dumped(value) : otherwise;
 }
 
-// What runs, waits and is in backoff, as index sets; nothing of a job that is over, or from a
-// coordinator that has no such map.
+// Running, pending and backoff indexes. Adds nothing if the coordinator serves no such map.
 void add_index_map(ApiClient& client, const std::string& ns, const std::string& job, Rows& rows) {
   auto map = object(client, "/apis/muster.dev/v1/namespaces/" + url_encoded(ns) + "/jobs/" +
                                 url_encoded(job) + "/indexes");

@@ -1,5 +1,5 @@
-// muster drain: a node gets no new pods, and what runs there may end; it says what it waits for.
-// --now, or a --deadline that passes, evicts the rest: these pods fail with
+// muster drain: cordons a node and waits until its pods have ended, showing which ones. --now, or
+// an expired --deadline, evicts the rest: these pods fail with
 // DisruptionTarget/EvictionByEvictionAPI and their jobs run them elsewhere.
 #include "cli/client/discovery.hpp"
 #include "cli/client/objects.hpp"
@@ -15,8 +15,8 @@
 namespace muster::cli {
 namespace {
 
-constexpr Millis kDrainLook = 500;  // between two looks at what runs
-constexpr size_t kNamed = 5;        // pods that a line names
+constexpr Millis kDrainLook = 500;  // between two polls of the pods
+constexpr size_t kNamed = 5;        // pods named in a line
 
 Result<std::vector<Json>> running_on(ApiClient& client, const std::string& node) {
   auto list = object(client, "/api/v1/pods?fieldSelector=" + url_encoded("spec.nodeName=" + node));
@@ -41,7 +41,7 @@ std::string pods_text(size_t count) {
   return std::to_string(count) + (count == 1 ? " pod" : " pods");
 }
 
-// "waiting for 2 pods: a-1-x, a-2-y  00:12", on a terminal behind a bar of those that have left.
+// "waiting for 2 pods: a-1-x, a-2-y  00:12"; on a terminal after a bar of the pods that have left.
 std::string waiting_text(const std::vector<Json>& pods, size_t most, Millis elapsed_ms, bool bar) {
   std::string text;
   if (bar) {
@@ -52,7 +52,7 @@ std::string waiting_text(const std::vector<Json>& pods, size_t most, Millis elap
          clock_span(elapsed_ms);
 }
 
-// Those that are being deleted already end by themselves.
+// Skips pods that are being deleted: they end anyway.
 Status evict(ApiClient& client, const std::vector<Json>& pods) {
   for (const Json& pod : pods) {
     if (!text_at(pod, {"metadata", "deletionTimestamp"}).empty()) continue;
@@ -90,7 +90,7 @@ int execute(const DrainOptions& options) {
   for (bool evicted = false;;) {
     auto pods = running_on(*client, options.node);
     if (!pods) {
-      // A coordinator that restarts is sat out.
+      // Wait for a coordinator that restarts.
       const bool away = pods.error().code == Errc::unavailable;
       if (!away || boot_now() - answered > kAbsenceMax) {
         line.clear();
@@ -108,7 +108,7 @@ int execute(const DrainOptions& options) {
                 << pods_text(pods->size()) << std::endl;
       Status done = evict(*client, *pods);
       if (!done && done.error().code != Errc::unavailable) return fail(done.error());
-      evicted = static_cast<bool>(done);  // else again, those that are left
+      evicted = static_cast<bool>(done);  // else evict the remaining pods again
     }
     most = std::max(most, pods->size());
     const Millis now = boot_now();

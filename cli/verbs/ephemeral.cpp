@@ -19,11 +19,11 @@ namespace muster::cli {
 namespace {
 
 constexpr char kPrefix[] = "muster-run-";
-constexpr char kKeepMark[] = "/keep";  // a file: --keep was given
+constexpr char kKeepMark[] = "/keep";  // this file exists: --keep was given
 constexpr auto kKeepDead = std::chrono::hours(24);
-constexpr size_t kDeadMax = 100;  // directories that are looked at, a run
+constexpr size_t kDeadMax = 100;  // directories checked per run
 
-// Pods may go on writing for as long as the keeper has not ended them.
+// Retries, because pods may keep writing until the keeper has killed them.
 void remove_tree(const std::string& path) {
   constexpr int kTries = 300;
   constexpr useconds_t kPauseUs = 100'000;
@@ -46,7 +46,7 @@ std::vector<std::filesystem::path> entries_of(const std::string& dir) {
   return found;
 }
 
-// The newest change of what a run writes: its own files, its journal's, its agent's.
+// When the files of a run last changed: its own, its journal's, its agent's.
 file_clock::time_point last_change(const std::string& path) {
   std::error_code error;
   file_clock::time_point newest = std::filesystem::last_write_time(path, error);
@@ -63,9 +63,9 @@ bool is_old(const std::string& path) {
   return last_change(path) + kKeepDead < file_clock::now();
 }
 
-// Only what is ours, is a directory and no link to one, has not changed for a day, and has no run
-// that lives: a run holds the lock of its journal. The lock of a younger one is never touched: a
-// run that starts at this moment, ours among them, would find its own directory in use.
+// Removes only a directory (not a link) that is ours, has not changed for a day, and whose run is
+// dead: a live run holds the lock of its journal. Never touches the lock of a younger directory: a
+// run that is just starting, even our own, would find its directory in use.
 void remove_if_dead(const std::string& path) {
   if (!is_old(path)) return;
   const int dir = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -136,7 +136,7 @@ Ephemeral::Ephemeral(Ephemeral&& other) noexcept
       pipe_(std::exchange(other.pipe_, -1)),
       watcher_(other.watcher_) {}
 
-// Of what nobody said that it should stay, nothing does.
+// Without keep(), remove everything.
 Ephemeral::~Ephemeral() {
   if (pipe_ >= 0) remove();
 }

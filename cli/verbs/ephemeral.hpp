@@ -1,9 +1,9 @@
-// Ephemeral: the directory of a `muster run` without --data-dir, and the promise that nothing of it
+// Ephemeral: the directory of a `muster run` without --data-dir. Unless it is kept, nothing of it
 // outlives the run.
 //
-// The keeper outlives everybody by design, also a `muster run` that was killed. So a small process
-// of its own watches: when the run ends without having said how, it removes the directory, and a
-// keeper whose directory is gone ends its pods.
+// The keeper by design outlives everyone, even a `muster run` that was killed. Therefore a small
+// watcher process removes the directory if the run ends without calling keep(), and a keeper whose
+// directory is gone kills its pods.
 #pragma once
 
 #include "base/result.hpp"
@@ -15,8 +15,9 @@ namespace muster::cli {
 
 class Ephemeral {
  public:
-  // Makes the directory under $TMPDIR (else /tmp), 0700. Forks: to be called before the first
-  // thread. Those of runs that are dead for a day, kept for a look at what failed, are removed.
+  // Creates the directory under $TMPDIR (default /tmp), mode 0700. Forks, so call it before the
+  // first thread. Also removes directories of runs that have been dead for a day, unless they were
+  // given --keep.
   static Result<Ephemeral> make();
   Ephemeral(Ephemeral&& other) noexcept;
   Ephemeral(const Ephemeral&) = delete;
@@ -24,7 +25,7 @@ class Ephemeral {
   ~Ephemeral();
 
   const std::string& path() const { return path_; }
-  // From here the directory stays, whatever becomes of this process: for a day, or for good.
+  // From now on the directory stays, whatever happens to this process: for a day, or for good.
   void keep(bool for_good);
   // Removes it now.
   void remove();
@@ -34,7 +35,7 @@ class Ephemeral {
       : path_(std::move(path)), pipe_(pipe), watcher_(watcher) {}
 
   std::string path_;
-  int pipe_;  // to the watcher; -1: dismissed
+  int pipe_;  // to the watcher; -1: kept or removed
   pid_t watcher_;
 };
 

@@ -1,6 +1,7 @@
-// muster get: objects as a table, names, JSON or YAML; with -w also what becomes of them.
+// muster get: objects as a table, names, JSON or YAML; -w also shows changes.
 //
-// A watch that breaks goes on at the version it has seen; one that is too old to go on lists again.
+// A broken watch continues from the last version it has seen; if that version is too old, get lists
+// again.
 #include "cli/client/discovery.hpp"
 #include "cli/client/objects.hpp"
 #include "cli/output/exit_codes.hpp"
@@ -14,8 +15,8 @@
 namespace muster::cli {
 namespace {
 
-constexpr int kTriesMax =
-    50;  // of a broken watch, one each kPauseUs: a restart of the coordinator is sat out
+// Retries of a broken watch, one every kPauseUs: long enough for the coordinator to restart.
+constexpr int kTriesMax = 50;
 constexpr useconds_t kPauseUs = 200'000;
 
 class Getter {
@@ -51,7 +52,7 @@ class Getter {
     return query;
   }
 
-  // One list or one object. A watch wants a list and its version.
+  // A list or one object. A watch needs a list, and its version.
   int list(std::string* version) {
     const bool one = version == nullptr && !options_.names.empty();
     std::string path = object_path(options_.kind, ns(), one ? options_.names.front() : "");
@@ -76,7 +77,7 @@ class Getter {
     return kDone;
   }
 
-  // Several names: as if they were a list; each that is missing is told, the rest is shown.
+  // Several names: shown like a list; a missing object is reported and the rest is shown.
   int list_some() {
     int code = kDone;
     Json items = Json::array();
@@ -95,7 +96,7 @@ class Getter {
     return code;
   }
 
-  // kDone: list again.
+  // Returns kDone if the caller must list again.
   int watch(std::string version) {
     for (int tries = 0; tries < kTriesMax; ++tries) {
       bool too_old = false;
@@ -128,7 +129,7 @@ class Getter {
     return fail(kUnreachable, "the coordinator at " + client_.address() + " does not serve");
   }
 
-  // Without what only programs read (who manages which field), as kubectl shows it.
+  // Hides managedFields, as kubectl does.
   static Json shown(Json answer) {
     auto strip = [](Json& object) {
       if (object.is_object() && object.contains("metadata") && object["metadata"].is_object())

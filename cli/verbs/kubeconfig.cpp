@@ -1,5 +1,5 @@
-// muster kubeconfig: what kubectl needs to speak with this coordinator. It asks nobody: the address
-// and the namespace are those that muster itself would use.
+// muster kubeconfig: prints a kubeconfig for this coordinator. Sends no request: the address and
+// namespace are those that muster itself would use.
 #include "cli/output/exit_codes.hpp"
 #include "cli/output/json.hpp"
 #include "cli/verbs/verbs.hpp"

@@ -1,7 +1,8 @@
-// muster logs: what pods wrote, stdout and then stderr (with -f both as they come).
+// muster logs: what pods wrote, stdout and then stderr (with -f both as they arrive).
 //
-// A log belongs to its attempt and is found by it, also when the Pod is no longer kept. Of several
-// pods each line is led by its index and attempt ("17#2 | ").
+// The log of an index is found by its attempt, even when the Pod is no longer kept. With several
+// pods, each line starts with its index and attempt ("17#2 | "), in a NonIndexed job with the pod's
+// name.
 #include "cli/client/attempts.hpp"
 #include "cli/client/discovery.hpp"
 #include "cli/client/objects.hpp"
@@ -16,9 +17,9 @@
 namespace muster::cli {
 namespace {
 
-constexpr int64_t kFailedTail = 10;  // lines of each failed index, when nobody says how many
+constexpr int64_t kFailedTail = 10;  // lines per failed index without --tail
 
-// Which attempts of the job are meant: by index (of a NonIndexed job: by pod).
+// The chosen attempt of each index.
 using Chosen = std::map<int64_t, int64_t>;
 
 class JobLogs {
@@ -75,7 +76,7 @@ class JobLogs {
                       {}});
   }
 
-  // The newest attempt of each index that is meant, or the one that was asked for.
+  // The newest attempt of each chosen index, or the attempt given by --attempt.
   Result<Chosen> newest() {
     Chosen chosen;
     const core::IndexSet wanted = index_set(o_.indexes);
@@ -102,8 +103,8 @@ class JobLogs {
     return chosen;
   }
 
-  // The last failed attempt of each index that failed for good, or that has failed and did not
-  // succeed.
+  // The last failed attempt of each index that has failed for good; if there is none, of each index
+  // that has failed and not succeeded.
   Result<Chosen> failed(const Json& job) {
     const core::IndexSet for_good = index_set(text_at(job, {"status", "failedIndexes"}));
     const core::IndexSet done = index_set(text_at(job, {"status", "completedIndexes"}));

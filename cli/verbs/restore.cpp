@@ -1,4 +1,4 @@
-// muster restore: a new data-dir, made of a backup by a deliberate act.
+// muster restore: creates a new data-dir from a backup.
 #include "cli/output/exit_codes.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "coordinator/offline.hpp"

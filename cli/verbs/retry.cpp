@@ -1,8 +1,8 @@
 // muster retry: another round of some indexes of a job.
 //
-// A round is a Job of its own, JOB-r2 and so on, with the first one's spec, fresh budgets, and
-// muster.dev/indexes: only these indexes run, under the numbers that they always had. The job that
-// failed stays as it is: its record is true.
+// A round is a Job of its own (JOB-r2 and so on) with the spec of the first one, fresh limits, and
+// the annotation muster.dev/indexes: only these indexes run, under their old numbers. The failed
+// job stays unchanged as a record of what happened.
 #include "cli/client/attempts.hpp"
 #include "cli/client/discovery.hpp"
 #include "cli/client/objects.hpp"
@@ -18,9 +18,9 @@ namespace {
 constexpr char kIndexes[] = "muster.dev/indexes";
 constexpr char kRetryOf[] = "muster.dev/retry-of";
 constexpr char kRound[] = "muster.dev/round";
-constexpr int kRoundsMax = 1'000;  // names that are tried
+constexpr int kRoundsMax = 1'000;  // names to try
 
-// What is in `all` and not in `less`.
+// The set difference `all` - `less`.
 core::IndexSet without(const core::IndexSet& all, const core::IndexSet& less) {
   core::IndexSet rest;
   for (const auto& [first, last] : all.intervals()) {
@@ -52,7 +52,7 @@ Error refuse(const std::string& job, const std::string& why) {
   return {Errc::invalid, "job/" + job + " can't be retried: " + why, {}};
 }
 
-// Which indexes the round is to run.
+// The indexes of the new round.
 Result<core::IndexSet> chosen(const RetryOptions& o, const Json& job) {
   const core::IndexSet own = own_indexes(job);
   const core::IndexSet done = index_set(text_at(job, {"status", "completedIndexes"}));
@@ -91,7 +91,6 @@ int round_after(const Json& job) {
   return (round.empty() ? 1 : std::atoi(round.c_str())) + 1;
 }
 
-// The Job of this round, as it is created.
 Json next_round(const RetryOptions& o, const Json& job, const std::string& indexes, int round) {
   const std::string root = root_of(o, job);
   Json next = {{"apiVersion", "batch/v1"}, {"kind", "Job"}};
@@ -122,7 +121,7 @@ Json next_round(const RetryOptions& o, const Json& job, const std::string& index
   return next;
 }
 
-// Creates the round and says so: its name.
+// Creates the round, prints and returns its name.
 Result<std::string> create_round(const RetryOptions& options) {
   const auto client = connect(options.target);
   auto job = object(*client, object_path(Kind::job, options.target.ns, options.job));
@@ -144,7 +143,7 @@ Result<std::string> create_round(const RetryOptions& options) {
     if (left > 0) next["spec"]["completions"] = left;
   }
   auto made = create_job(*client, options.target.ns, next.dump(), false);
-  // An earlier round of the same job has the name: this one is a later round.
+  // An earlier round has the name: try the next number.
   while (!made && made.error().code == Errc::exists && options.name.empty() &&
          ++round < kRoundsMax) {
     next["metadata"]["name"] = root_of(options, *job) + "-r" + std::to_string(round);
@@ -163,7 +162,7 @@ Result<std::string> create_round(const RetryOptions& options) {
 }  // namespace
 
 int execute(const RetryOptions& options) {
-  auto name = create_round(options);  // its client is gone by now: a thread has one
+  auto name = create_round(options);  // has destroyed its client: only one per thread
   if (!name) return fail(name.error());
   if (!options.wait) return kDone;
   WaitOptions wait;

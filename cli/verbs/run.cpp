@@ -1,5 +1,5 @@
-// muster run: one job to its end. Here (run_here.hpp), or with --api or MUSTER_API on a coordinator
-// that is there already.
+// muster run: runs one job to its end; locally (run_here.hpp), or with --api or MUSTER_API on a
+// running coordinator.
 #include "cli/client/discovery.hpp"
 #include "cli/client/follow.hpp"
 #include "cli/client/manifests.hpp"
@@ -20,7 +20,7 @@ namespace {
 
 struct Wanted {
   RunIdentity job;
-  std::string text;  // as it goes to the API
+  std::string text;  // as sent to the API
   std::string ns;
 };
 
@@ -35,7 +35,7 @@ Status words_are_text(const std::vector<std::string>& command) {
   return Nothing{};
 }
 
-// `slots`: how many may run at once.
+// `slots`: default parallelism of the command form.
 Result<Wanted> wanted(const RunOptions& options, int64_t slots) {
   Wanted out{{}, "", options.target.ns};
   if (options.completions > 0) {

@@ -24,10 +24,10 @@
 namespace muster::cli {
 namespace {
 
-constexpr Millis kReadyMax = 120'000;  // a data-dir of 10^6 pods folds in seconds
-constexpr Millis kLook = 50;           // between two looks at an agent that is leaving
+constexpr Millis kReadyMax = 120'000;  // recovering 10^6 pods takes seconds
+constexpr Millis kLook = 50;           // between two polls
 
-// The agent's thread, and one that waits for it, so that this one need not.
+// The agent's thread, and a thread that joins it, so that the caller can poll left() instead.
 class LocalAgent {
  public:
   explicit LocalAgent(agent::AgentOptions options) : agent_(std::move(options)) {
@@ -43,7 +43,7 @@ class LocalAgent {
   bool left() const { return left_; }
   void drain() { agent_.drain(); }
   void kill() { agent_.stop_now(); }
-  // Why it left by itself; valid once left().
+  // Why it left; valid once left().
   const Result<int>& result() const { return result_; }
 
  private:
@@ -95,7 +95,7 @@ class Run {
         {.data_dir = dir,
          .api = "127.0.0.1:0",
          .listen = "127.0.0.1:0",
-         .wait_for_nodes = false});  // its one agent starts after it
+         .wait_for_nodes = false});  // its only agent starts after it
     if (!coordinator) return fail(coordinator.error());
     ApiClient client((*coordinator)->api_address());
     if (const int code = wait_ready(client, signals); code != kDone) return code;
@@ -120,7 +120,7 @@ class Run {
                          .output = output_.get(),
                          .stopped = [&agent] { return agent.left(); }});
     const int code = finish(client, signals, agent, dir, name, end);
-    // Nothing is left to run: the keeper goes as well.
+    // Nothing is left to run: stop the keeper too.
     if (!agent.left()) agent.kill();
     while (!agent.left()) signals.next(kLook);
     (*coordinator)->stop();
@@ -137,7 +137,7 @@ class Run {
     }
   }
 
-  // Before the agent starts: what its pods print is seen from the first byte.
+  // Called before the agent starts, so that output is seen from the first byte.
   Status open_output(const std::string& dir, const Json& job) {
     if (options_.shown == RunOptions::Shown::none) return Nothing{};
     const std::string logs = logs_of(dir, job);
@@ -154,7 +154,7 @@ class Run {
     output_->flush({});
   }
 
-  // Creates the job, or finds it.
+  // Creates the job, or resumes the one in this directory.
   Result<Json> begin(ApiClient& client, const std::string& dir) {
     auto jobs = object(client, object_path(Kind::job, ""));
     if (!jobs) return jobs.error();
@@ -176,7 +176,7 @@ class Run {
     }
     auto job = create_job(client, ns_, text_.empty() ? command_text(*claimed) : text_, false);
     if (!job) {
-      // What was refused was not begun: the directory is free for a better manifest.
+      // A refused job was never started: free the directory for a corrected manifest.
       if (job.error().code != Errc::unavailable) unlink((dir + "/run.json").c_str());
       return job.error();
     }
@@ -185,8 +185,9 @@ class Run {
 
   static std::string stopped_mark(const std::string& dir) { return dir + "/stopped"; }
 
-  // Ends the pods as a suspend does, counted nowhere, and waits for their ends. A mark says that it
-  // was us, so that the next run resumes and does not touch what the owner has suspended.
+  // Suspends the job, so that its pods end without counting, and waits for their ends. A mark
+  // records that we did it, so that the next run resumes the job, but not one that its owner has
+  // suspended.
   void suspend(ApiClient& client, Signals& signals, LocalAgent& agent, const std::string& dir,
                const Json& job, const std::string& name) {
     const std::string path = object_path(Kind::job, ns_, name);
@@ -259,9 +260,9 @@ class Run {
   const std::string ns_;
   const RunIdentity job_;
   const std::string text_;
-  std::unique_ptr<PodOutput> output_;  // null: not shown
+  std::unique_ptr<PodOutput> output_;  // null: do not show output
   std::optional<Ephemeral> temporary_;
-  bool keep_ = false;  // of a temporary directory
+  bool keep_ = false;  // keep the temporary directory
 };
 
 }  // namespace

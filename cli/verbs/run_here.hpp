@@ -7,18 +7,19 @@
 
 namespace muster::cli {
 
-// `text`: the manifest as it was written; empty when it was made here.
+// `text`: the manifest as written; empty for the command form.
 int run_here(const RunOptions& options, const std::string& ns, RunIdentity job,
              const std::string& text);
 
-// How a run that has ended exits: 0, 1, or with a command of one index the command's own code.
+// Exit code of a finished run: 0 or 1; for a command with one index that failed, the exit code of
+// its last attempt.
 int exit_code_of(const RunOptions& options, ApiClient& client, const std::string& ns,
                  const Follow& end);
 
-// Of a job that ended as its command cannot be started: one line that says so.
+// The error line of a job that failed because its command cannot be started.
 std::optional<std::string> start_failure(const Json& job);
 
-// The CPUs that this process may use.
+// Number of CPUs this process may use.
 int cpu_count();
 
 }  // namespace muster::cli

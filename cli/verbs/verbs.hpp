@@ -1,4 +1,4 @@
-// The verbs: each carries out its options and returns the exit code. A file a verb.
+// The verbs, one file each: execute() runs the verb with its options and returns the exit code.
 #pragma once
 
 #include "cli/settings/options.hpp"

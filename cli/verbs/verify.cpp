@@ -1,4 +1,4 @@
-// muster verify: recounts every job, in a data-dir, in a backup, or through the coordinator.
+// muster verify: recounts every job, in a data-dir or backup, or through the coordinator.
 #include "cli/client/discovery.hpp"
 #include "cli/client/objects.hpp"
 #include "cli/output/exit_codes.hpp"

@@ -1,5 +1,5 @@
-// muster version: of this executable, its build and formats, and of the coordinator if there is
-// one.
+// muster version: version, build and formats of this executable, and the version of the
+// coordinator, if one is running.
 #include "cli/client/discovery.hpp"
 #include "cli/client/objects.hpp"
 #include "cli/output/exit_codes.hpp"
@@ -13,7 +13,7 @@
 namespace muster::cli {
 namespace {
 
-constexpr Millis kVersionPatience = 3'000;  // a version is not worth more
+constexpr Millis kVersionPatience = 3'000;  // not worth a longer wait
 
 std::string versions_text(const Json& map) {
   std::string text;
@@ -57,7 +57,7 @@ int execute(const VersionOptions& options) {
     if (version) {
       info["coordinator"]["version"] = text_at(*version, {"gitVersion"});
     } else {
-      // When nobody asked for a coordinator, that there is none is worth a word, not a failure.
+      // If the user named no coordinator, a missing one is reported but is not a failure.
       info["coordinator"]["error"] = one_line(version.error().message);
       if (options.target.named) code = exit_code(version.error().code);
     }

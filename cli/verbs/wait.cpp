@@ -1,8 +1,7 @@
-// muster wait: until jobs are what was asked for, or can no longer become it.
+// muster wait: waits until jobs reach a condition, or no longer can.
 //
-// Asks again and again rather than watching: a coordinator that restarts meanwhile is sat out, and
-// a job is small. Of several jobs each is told when it is decided, and the worst of them is the
-// exit code.
+// Polls rather than watches: polling survives a restart of the coordinator, and a job is small.
+// Each job is reported when it is decided; the worst outcome is the exit code.
 #include "cli/client/discovery.hpp"
 #include "cli/client/follow.hpp"
 #include "cli/client/objects.hpp"
@@ -18,7 +17,7 @@
 namespace muster::cli {
 namespace {
 
-constexpr Millis kWaitFirst = 20, kWaitMax = 500;  // between two looks
+constexpr Millis kWaitFirst = 20, kWaitMax = 500;  // between two polls
 
 class Waiter {
  public:
@@ -51,11 +50,11 @@ class Waiter {
     std::string name;
     Standing standing{};
     bool seen = false;
-    int code = -1;  // -1: not decided
+    int code = -1;  // -1: undecided
     std::string title() const { return "job.batch/" + name; }
   };
 
-  // One look at each that is not decided; -1: go on.
+  // Polls each undecided job. Returns an exit code on an error, else -1.
   int look() {
     for (Job& job : jobs_) {
       if (job.code >= 0) continue;
@@ -94,7 +93,7 @@ class Waiter {
     return kDone;
   }
 
-  // -1: not yet.
+  // The exit code for this job; -1: undecided.
   int judge(const Job& job, const Json& now) {
     if (options_.deleted) return -1;
     const JobEnd end = end_of(now);
@@ -129,7 +128,7 @@ class Waiter {
     progress_.show(all, boot_now());
   }
 
-  // The undecided ones, for a message.
+  // Names of the undecided jobs, for a message.
   std::string open() const {
     std::string names;
     for (const Job& job : jobs_) {
@@ -149,7 +148,7 @@ class Waiter {
     return fail(kInterrupted, "interrupted: no longer waiting for " + open() + ", which goes on");
   }
 
-  // What was asked for is not there before what failed before what is done.
+  // Not found (3) outranks failed (1), which outranks done (0).
   int worst() const {
     int code = kDone;
     for (const Job& job : jobs_) code = std::max(code, job.code);
@@ -159,7 +158,7 @@ class Waiter {
   const WaitOptions& options_;
   ApiClient& client_;
   const Millis begin_;
-  Millis answered_ = -1;  // when the coordinator last did; -1: never
+  Millis answered_ = -1;  // when the coordinator last answered; -1: never
   Progress progress_;
   std::vector<Job> jobs_;
 };

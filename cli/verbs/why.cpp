@@ -1,4 +1,4 @@
-// muster why: what a job, or one index of it, waits for, or how it came to its end.
+// muster why: what a job or one of its indexes is waiting for, or why it ended.
 #include "cli/client/attempts.hpp"
 #include "cli/client/discovery.hpp"
 #include "cli/client/objects.hpp"

@@ -12,10 +12,10 @@ namespace {
 constexpr int32_t kClusterCritical = 2'000'000'000;
 constexpr int32_t kNodeCritical = 2'000'001'000;
 constexpr const char* kUnschedulable = "node.kubernetes.io/unschedulable";
-// More than any node has, and so little that a thousand of it still fit into 64 bits.
+// More than any node has, yet a thousand times this fits into 64 bits.
 constexpr int64_t kMost = int64_t{1} << 52;
 
-// Admission has checked the quantities; one that is malformed in a stored job counts as none.
+// Admission validates quantities; a malformed one in a stored job counts as absent.
 Amounts amounts_of(const Resources& resources) {
   Amounts amounts;
   auto take = [&amounts](const std::string& name, const std::string& text) {
@@ -93,7 +93,7 @@ Demand demand_of(const JobObject& object) {
     demand.priority = kNodeCritical;
   else
     demand.priority = pod.priority.value_or(0);
-  // In the kept text a name's quotes are bare only where it is a name.
+  // `kept` is canonical JSON: quotes inside a string are escaped, so only the field itself matches.
   demand.preempts = pod.kept.find(R"("preemptionPolicy":"Never")") == std::string::npos;
   auto limited = [&demand](const Container& container) {
     demand.memory_limit |= container.resources.limits.contains("memory");

@@ -23,7 +23,7 @@ EpochLine::Standing EpochLine::judge(const ToldHistory& told, uint64_t last_comm
   if (std::any_of(later, entries_.end(), [](const EpochEntry& e) { return e.restored; }))
     return Standing::restored;
   if (later == entries_.begin()) {
-    // From before the line: all that can be seen is that it was told of a commit of ours.
+    // From before the line: only the commit number can be compared.
     if (later == entries_.end()) return Standing::older;
     bool possible = later->first_commit == 0 || told.commit < later->first_commit;
     return possible ? Standing::ours : Standing::older;

@@ -1,4 +1,5 @@
-// Hollow nodes start no process and call each pod a success, so no job may get there by chance.
+// Hollow nodes start no processes and report each pod as a success, so a taint keeps jobs off that
+// do not ask for them.
 #pragma once
 
 #include "core/cluster/node_info.hpp"
@@ -6,10 +7,10 @@
 
 namespace muster::core {
 
-// kHollowKey is the label of such a node, and the taint that keeps jobs off that do not ask for it.
+// kHollowKey is both the label of such a node and its taint.
 //
-// The node's agent tells these labels now. A node that becomes hollow gets the taint, one that
-// becomes a real one loses it; what people do to it in between stays.
+// Takes over the labels that the node's agent reports. A node that becomes hollow gets the taint,
+// one that becomes real loses it; changes that operators make in between stay.
 void take_labels(NodeInfo& node, const StringMap& told, bool was_hollow);
 
 }  // namespace muster::core

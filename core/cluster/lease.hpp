@@ -1,12 +1,12 @@
-// Lease: is a node still there?
+// Lease: whether a node is still there.
 //
-// An agent's heartbeat renews its node's lease. A late node is suspect and gets no new pods; a node
-// silent for a full term is lost and its pods are decided anew. The term is counted in our own
+// Heartbeats of its agent renew a node's lease. A late node is suspect and gets no new pods; a node
+// silent for a full term is lost, and its pods are decided again. The term is counted in our own
 // ticks: a coordinator that was frozen for an hour has seen one late tick, not an hour of silence,
-// and a start begins anew.
+// and a restart starts over.
 //
-// Invariant: ready -> suspect -> lost, one step at a time; only a renewal goes back, and from lost
-// nothing does.
+// Invariant: ready -> suspect -> lost, one step at a time; a renewal leads back to ready, but never
+// from lost.
 #pragma once
 
 #include "base/clock.hpp"
@@ -15,10 +15,10 @@
 
 namespace muster::core {
 
-constexpr uint32_t kTicksPerTerm = 16;  // of the grace
+constexpr uint32_t kTicksPerTerm = 16;  // ticks in one grace period
 constexpr uint32_t kTicksSuspect = 6;   // an agent sends a heartbeat every other tick
 
-// How long a tick is, and how often an agent is to send a heartbeat, by the grace.
+// Length of a tick and interval of heartbeats, derived from the grace.
 constexpr Millis tick_ms(Millis grace_ms) {
   return grace_ms / kTicksPerTerm > 0 ? grace_ms / kTicksPerTerm : 1;
 }
@@ -30,8 +30,8 @@ constexpr Millis start_lease_ms(Millis grace_ms) {
   return grace_ms / 2;
 }
 
-// An agent that is alive is back with a coordinator that starts within this: its longest pause
-// between two tries (agent_loop.cpp), and some time to connect.
+// A live agent reconnects to a coordinator that starts within this time: its longest pause between
+// two attempts (agent_loop.cpp), plus some time to connect.
 constexpr Millis back_within_ms(Millis grace_ms) {
   Millis pause = start_lease_ms(grace_ms) / 2;
   return (pause < 5'000 ? pause : 5'000) + 1'000;

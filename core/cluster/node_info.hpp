@@ -1,7 +1,7 @@
-// NodeInfo: what is known and shown of a node.
+// NodeInfo: what is known and shown about a node.
 //
 // A NodeId is one incarnation: one boot of one work-dir under one name. The durable part is a row;
-// whether it is ready is memory, made anew at each start of the coordinator.
+// the rest is memory and starts over with the coordinator.
 #pragma once
 
 #include "base/clock.hpp"
@@ -19,29 +19,29 @@ struct Taint {
   bool operator==(const Taint&) const = default;
 };
 
-// What people set on a Node through the API. It belongs to the name: the next incarnation has it
-// too.
+// What operators set on a Node through the API. It belongs to the name, so the next incarnation
+// inherits it.
 struct NodeSpec {
   bool unschedulable = false;  // cordoned
   std::vector<Taint> taints;
-  StringMap labels;  // beside those that the agent tells; of one key these count
+  StringMap labels;  // added to the agent's, which they override
   StringMap annotations;
   std::string managers;  // JSON: metadata.managedFields; empty: none
   bool operator==(const NodeSpec&) const = default;
 };
 
-// Which limits of containers (resources.limits) the node enforces, as its agent said when it
-// registered. One that it does not enforce is passed over, unless limits are required.
+// Which limits of containers (resources.limits) the node enforces, as its agent reported at
+// registration. Others are ignored, unless limits are required.
 struct LimitSupport {
   bool memory = false;
   bool cpu = false;
-  std::string why;        // one of them is missing
-  bool required = false;  // --require-limits: pods with a limit that is missing are kept off
+  std::string why;        // why one of them is not enforced
+  bool required = false;  // --require-limits: excludes pods with a limit that is not enforced
   bool operator==(const LimitSupport&) const = default;
 };
 
-// What the agent says keeps the node from its work: it is heard of, and its pods stay, but it gets
-// no new ones. No reason: nothing does.
+// Why the agent reports that the node cannot take new pods; those it has stay. Empty reason: no
+// trouble.
 struct NodeTrouble {
   std::string reason;  // one word, as in a condition
   std::string message;
@@ -59,20 +59,19 @@ struct NodeInfo {
   uint32_t slots = 0;
   uint64_t cpu_millis = 0;
   uint64_t memory_bytes = 0;
-  std::map<std::string, int64_t> resources;  // named ones (nvidia.com/gpu) and how many
-  StringMap labels;                          // that the agent tells
-  std::string address;                       // for people
-  // Pods that run there and that a restored state does not know: they are left alone. As of its
-  // last registration.
+  std::map<std::string, int64_t> resources;  // named resources (nvidia.com/gpu) and their counts
+  StringMap labels;                          // reported by the agent
+  std::string address;                       // for display
+  // Pods running there that a restored state does not know, as of the last registration. They are
+  // left alone.
   std::vector<PodId> strangers;
   Millis created_ms = 0;
   NodeSpec spec;
-  bool gone =
-      false;  // replaced by a newer incarnation, or declared lost: nothing is bound to it any more
-  bool deleted = false;  // by hand, and gone with that: not shown
+  bool gone = false;     // replaced or declared lost: nothing is bound to it any more
+  bool deleted = false;  // through the API, and therefore gone; not shown
   // Not durable.
   enum class Health { unknown, ready, suspect, lost };
-  Health health = Health::unknown;  // unknown: not heard of since the coordinator's start
+  Health health = Health::unknown;  // unknown: no contact since the coordinator started
   bool draining = false;            // its agent is leaving
   NodeTrouble trouble;
   Millis heartbeat_ms = 0;  // wall clock of the last one
@@ -81,10 +80,10 @@ struct NodeInfo {
   bool operator==(const NodeInfo&) const = default;
 };
 
-// It may be given pods, if nobody has set anything against that: its condition Ready is True.
+// Whether its condition Ready is True, so that it may get pods unless an operator prevents it.
 bool is_ready(const NodeInfo& node);
 
-// The agent's labels, those set by people, and kubernetes.io/hostname.
+// The agent's labels, those set by operators, and kubernetes.io/hostname.
 StringMap labels_of(const NodeInfo& node);
 
 }  // namespace muster::core

@@ -12,7 +12,7 @@ bool is_printable(const std::string& text) {
   return std::all_of(text.begin(), text.end(), [](char c) { return c >= ' ' && c <= '~'; });
 }
 
-// The beginning of a text that others wrote and that may be long.
+// Quotes and truncates a text from outside, which may be long.
 std::string shown(const std::string& text) {
   constexpr size_t kMax = 80;
   return "\"" + (text.size() <= kMax ? text : text.substr(0, kMax) + "...") + "\"";

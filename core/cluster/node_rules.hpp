@@ -1,4 +1,4 @@
-// Node rules: what a node may be called and what it may say of itself.
+// Node rules: limits on a node's name and on what its agent reports about it.
 #pragma once
 
 #include "core/cluster/node_info.hpp"
@@ -13,7 +13,8 @@ inline constexpr size_t kNodeIdMax = 128;       // bytes of its ids and of its s
 inline constexpr size_t kNodeAddressMax = 253;  // bytes
 inline constexpr uint32_t kNodeSlotsMax = 1'000'000;
 
-// The first rule that what an agent told of its node breaks, and what would be right; empty: none.
+// The first rule that the agent's description of its node breaks, and what would be right; empty:
+// none.
 std::string node_error(const NodeInfo& node);
 
 }  // namespace muster::core

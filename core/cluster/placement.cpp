@@ -6,10 +6,10 @@ namespace muster::core {
 
 namespace {
 
-// So many demands that fit nowhere any more are remembered, so that like ones need no look.
+// How many demands that fit nowhere are remembered, to skip jobs with equal ones.
 constexpr size_t kStuckMax = 16;
 
-// How many of `wanted` pods fit on all nodes together, as far as that is known before it is enough.
+// Whether `wanted` pods fit on all nodes together.
 bool has_room_for_all(const std::vector<FreeNode>& nodes, const Demand& demand, uint64_t wanted) {
   uint64_t room = 0;
   for (const FreeNode& node : nodes) {
@@ -23,15 +23,15 @@ struct Placer {
   std::vector<FreeNode> nodes;
   uint64_t free = 0;
   Grants grants{};
-  size_t first = 0;                    // nodes before it have no slot left
-  std::vector<const Demand*> stuck{};  // no pod of these fits any more: room only shrinks
+  size_t first = 0;                    // nodes before this one have no slot left
+  std::vector<const Demand*> stuck{};  // demands that fit nowhere: room only shrinks
 
   bool is_stuck(const WaitingJob& job) const {
     return std::any_of(stuck.begin(), stuck.end(),
                        [&job](const Demand* one) { return alike(*one, demand_of(job)); });
   }
 
-  // Up to `most` slots for this job; how many it got. Fewer: no more fit.
+  // Grants the job up to `most` slots and returns how many it got. Fewer: no more fit.
   uint64_t fill(WaitingJob& job, uint64_t most) {
     if (most == 0 || is_stuck(job)) return 0;
     const Demand& demand = demand_of(job);
@@ -58,7 +58,7 @@ struct Placer {
     return most - left;
   }
 
-  // Reserves what is left of the job's reservation.
+  // Takes what is left of the job's reservation, so that later jobs do not get it.
   void reserve(const WaitingJob& job) {
     auto mine = grants.find(job.job);
     uint32_t left = job.wanted;
@@ -76,7 +76,7 @@ struct Placer {
     }
   }
 
-  // Jobs of one priority.
+  // Serves jobs of one priority.
   void serve(std::vector<WaitingJob> jobs) {
     std::stable_partition(jobs.begin(), jobs.end(),
                           [](const WaitingJob& j) { return j.reservation; });

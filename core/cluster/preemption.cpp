@@ -36,7 +36,7 @@ void Preemption::vacate(Site& site, const Holder& holder, uint32_t count) {
   if (!demand_of(holder).amounts.none()) site.node.room.add(demand_of(holder).amounts, count);
 }
 
-// Who goes so that one more pod fits there; nothing: it does not help.
+// The victims whose end lets one more pod fit there; nullopt: none would help.
 std::optional<Preemption::Victims> Preemption::cheapest(const Site& site, const Demand& demand) {
   if (!admits(site.node, demand)) return std::nullopt;
   Site after{site.node, {}};
@@ -53,7 +53,7 @@ std::optional<Preemption::Victims> Preemption::cheapest(const Site& site, const 
     }
   }
   if (!fits) return std::nullopt;
-  // The highest who need not go stay: those whose going gave nothing that is short.
+  // Spare victims whose end would free nothing scarce, highest priority first.
   for (auto it = victims.rbegin(); it != victims.rend(); ++it)
     for (; it->second > 0; --it->second) {
       Site without = after;
@@ -75,7 +75,7 @@ MadeRoom Preemption::make_room(const WaitingJob& waiting) {
     return {};
   MadeRoom made;
   uint64_t left = waiting.wanted;
-  std::map<size_t, Site> before;  // of those that change, should nothing come of it
+  std::map<size_t, Site> before;  // sites before a change, to undo it if a gang does not fit
   auto touch = [&](size_t i) {
     if (demand.gang) before.try_emplace(i, sites_[i]);
   };
@@ -87,7 +87,7 @@ MadeRoom Preemption::make_room(const WaitingJob& waiting) {
     made.places[sites_[i].node.node] += count;
     left -= count;
   }
-  // (highest priority that goes, how many go, which site), the cheapest on top.
+  // (highest priority of the victims, their number, site), the cheapest on top.
   using Offer = std::tuple<int32_t, uint32_t, size_t>;
   std::priority_queue<Offer, std::vector<Offer>, std::greater<>> offers;
   auto offer = [&](size_t i) {

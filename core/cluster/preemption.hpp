@@ -1,13 +1,13 @@
-// Preemption: which pods of lower priority have to go so that one of a higher priority fits. Pure.
+// Preemption: which pods of lower priority must end so that one of a higher priority fits. Pure.
 //
-// For one waiting pod after the other the cheapest place is taken: where the highest priority that
-// goes is lowest, then where the fewest go. On a node the lowest go first, and who turns out not to
-// be in the way stays. What is free, or will be when those who were told to go have gone, is used
-// before anybody is told. The answer names the places that the job is to have, so that they can be
-// reserved for it; without that the victims' own replacements would take them.
+// Each waiting pod in turn takes the cheapest place: where the highest priority that must end is
+// lowest, then where the fewest pods must end. On a node, the lowest priorities end first, and pods
+// that turn out not to be in the way stay. What is free, or will be once earlier victims have
+// ended, is used before anything is preempted. The result names the places for the job, so that
+// they can be reserved for it; otherwise the victims' own replacements would take them.
 //
-// Always holds: nobody goes for a job of the same or a lower priority; nobody goes where it would
-// not help; of a gang that would not fit as a whole, nobody.
+// Always holds: no pod is preempted for a job of the same or a lower priority, where it would not
+// help, or for a gang that would not fit as a whole.
 #pragma once
 
 #include "core/cluster/free_node.hpp"
@@ -18,24 +18,23 @@
 
 namespace muster::core {
 
-// Slots that a job holds on a node, and was not told to give up.
+// Slots that a job holds on a node and has not been asked to give up.
 struct Holder {
   JobId job = 0;
   NodeId node = kNoNode;
   uint32_t slots = 0;
-  const Demand* demand = nullptr;  // none: nothing but slots, priority 0
+  const Demand* demand = nullptr;  // null: slots only, priority 0
 };
 
 struct MadeRoom {
   Grants victims;      // slots to take back, by job and node
-  Reservation places;  // for the pods that wait; on them are free slots, or victims
+  Reservation places;  // for the waiting pods: free slots, or those of victims
 };
 
-// Asked for one job after the other, highest priorities first: each finds what the ones before it
-// left.
+// Called for one job after another, highest priority first: each gets what the ones before it left.
 class Preemption {
  public:
-  // `nodes` have what is free, or will be without this.
+  // `nodes`: what is free, or will be without further preemption.
   Preemption(std::vector<FreeNode> nodes, std::vector<Holder> holders);
   MadeRoom make_room(const WaitingJob& waiting);
 
@@ -44,12 +43,12 @@ class Preemption {
     FreeNode node;
     std::vector<Holder> holders;  // lowest priority first
   };
-  using Victims = std::vector<std::pair<size_t, uint32_t>>;  // of holders, how many slots
+  using Victims = std::vector<std::pair<size_t, uint32_t>>;  // index of the holder, slots
   static void vacate(Site& site, const Holder& holder, uint32_t count);
   static std::optional<Victims> cheapest(const Site& site, const Demand& demand);
 
   std::vector<Site> sites_;
-  std::vector<const Demand*> hopeless_;  // with these priorities no room can be made for such a pod
+  std::vector<const Demand*> hopeless_;  // no room can be made for such pods up to this priority
 };
 
 }  // namespace muster::core

@@ -6,12 +6,12 @@ namespace muster::core {
 
 namespace {
 
-// About a round trip with two syncs: so a slot that frees is filled at once where pods are short,
-// and nothing waits there where they run for seconds.
+// About a round trip with two syncs: a free slot is filled at once where pods are short, and
+// nothing waits where they run for seconds.
 constexpr Millis kPrefetchSpanMs = 50;
-// Beyond a pod's grace, until what was told to go is no longer waited for: SIGKILL and the report.
+// How long to wait for a victim beyond its grace: for SIGKILL and the report.
 constexpr Millis kReportMs = 30'000;
-// So many jobs for which no room can be made are looked at in one round.
+// A round gives up after this many jobs for which it cannot make room.
 constexpr int kVainMax = 64;
 
 }  // namespace
@@ -34,7 +34,7 @@ void Slots::set_node(const NodeInfo& info) {
   tainted_ += !taints.empty();
   tainted_ -= !site.taints.empty();
   site.taints = std::move(taints);
-  site.tainted_ms = 0;  // the next round says since when
+  site.tainted_ms = 0;  // the next round sets it
 }
 
 void Slots::set_usable(NodeId node, bool usable) {
@@ -64,7 +64,7 @@ uint32_t Slots::used(NodeId node) const {
 void Slots::learn(Client& client, const JobObjectPtr& object) {
   if (client.object == object) return;
   Demand demand = demand_of(*object);
-  if (client.object && demand.amounts != client.demand.amounts)  // what it holds was taken by these
+  if (client.object && demand.amounts != client.demand.amounts)  // recount what it holds
     for (auto [node, count] : client.held)
       if (Site* s = site(node)) {
         s->taken.add(client.demand.amounts, -int64_t{count});
@@ -108,7 +108,7 @@ void Slots::want(JobId job, uint32_t pending, uint64_t received, const JobObject
   if (pending == 0 && !clients_.contains(job)) return;
   auto [it, fresh] = clients_.try_emplace(job);
   Client& client = it->second;
-  if (fresh) client.granted = received;  // it was forgotten when nothing was on its way
+  if (fresh) client.granted = received;  // it was forgotten while nothing was in flight
   client.asked = true;
   learn(client, object);
   client.pending = pending;
@@ -142,7 +142,7 @@ void Slots::forget_idle(JobId job) {
   if (it != clients_.end() && it->second.idle()) clients_.erase(it);
 }
 
-// ---- who gets what is free
+// ---- placement
 
 FreeNode Slots::free_node(NodeId node, const Site& site) const {
   uint32_t slots = site.info.slots;
@@ -191,7 +191,7 @@ void Slots::grant(const Grants& grants, Round& round) {
   }
 }
 
-// Who was told and has not gone yet is told again: its pods may have come since.
+// Jobs that still hold slots there are notified again: pods may have been bound since.
 void Slots::leave_tainted(Millis now, Round& round) {
   constexpr Millis kTellAgainMs = 1'000;
   auto again_in = [&round](Millis ms) {
@@ -245,7 +245,7 @@ Slots::Round Slots::place(Millis now) {
 
 // ---- patience
 
-// Whether all places that are reserved for it still are ones.
+// Whether all places reserved for it can still be used.
 bool Slots::still_good(const Client& client) const {
   uint64_t places = 0;
   for (auto [node, count] : client.reservation) {
@@ -258,8 +258,8 @@ bool Slots::still_good(const Client& client) const {
   return places > 0 && (!client.demand.gang || places == client.wanted());
 }
 
-// One job at a time has places reserved because of its patience: of the highest priority, and of
-// these who waits longest. It is served before its equals, so they can't take its places again.
+// Patience gives one job at a time a reservation: of the highest priority, the one that has waited
+// longest. It is served before its equals, so they cannot take its places.
 void Slots::be_patient(const std::vector<WaitingJob>& waiting, Millis now) {
   if (auto it = clients_.find(patient_); it == clients_.end() || !still_good(it->second)) {
     if (it != clients_.end()) it->second.reservation.clear();
@@ -281,7 +281,7 @@ void Slots::be_patient(const std::vector<WaitingJob>& waiting, Millis now) {
   }
   if (longest == 0 || patient_ != 0) return;
   Client& client = clients_.at(longest);
-  // All that could become free for it: what others hold, too.
+  // Everything that could become free for it, including what others hold.
   std::vector<std::pair<uint32_t, FreeNode>> nodes;
   for (const auto& [id, site] : sites_) {
     if (!site.usable) continue;
@@ -300,7 +300,7 @@ void Slots::be_patient(const std::vector<WaitingJob>& waiting, Millis now) {
   for (auto& [free, node] : nodes) order.push_back(std::move(node));
   client.reservation = reservation_for(order, {longest, client.wanted(), &client.demand});
   if (client.reservation.empty())
-    client.short_since = now;  // these nodes can't ever take it: another's turn
+    client.short_since = now;  // it can never fit on these nodes: let another one try
   else
     patient_ = longest;
 }

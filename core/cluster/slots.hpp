@@ -1,22 +1,24 @@
 // Slots: who holds and who waits for slots and resources, and who gets what becomes free.
 //
-// Nothing here is durable: what is held is told at a start and returned by the jobs, what waits
-// is asked again. A job is known while it waits for slots or holds some, and forgotten then.
+// Nothing here is durable: at a start, hold() restores what jobs hold, and they ask again for what
+// they want. A job is known here only while it waits for slots or holds some.
 //
-// Slots go by place(); beyond that, in this order:
-//  - a job that needs much at once (a gang, pods with requests) and has waited for kPatienceMs has
-//    places reserved for it, one such job at a time, so no two keep parts from each other;
-//  - a job of a higher priority has pods of lower ones told to go, and what they leave is reserved
-//    for it until it has it; what was told to go and has not gone yet counts as free to come, so
-//    nobody is told twice for one need;
-//  - from a node with a taint NoExecute those must go that do not tolerate it, or no longer;
-//  - prefetch: a node is given as many pods beyond its slots as short ones ended there of late,
-//    so that a slot that frees is filled at once. Never of gangs nor where resources are counted,
-//    and only of the highest priority that waits. What has waited there for long the node gives
-//    back.
+// place() goes through these steps in order:
+//  - Taints: jobs must take their pods off nodes with NoExecute taints that they do not tolerate,
+//    or no longer do.
+//  - Placement of free slots (placement.hpp).
+//  - Patience: a job that needs much at once (a gang, pods with requests) and has waited for
+//    kPatienceMs gets a reservation. Only one job at a time: two would each collect part of what
+//    both need.
+//  - Preemption of pods of lower priority (preemption.hpp). The room is reserved for the job. Slots
+//    of victims that have not ended yet count as becoming free, so no second pod is preempted for
+//    the same need.
+//  - Prefetch: a node gets as many pods beyond its slots as short ones ended there recently, so
+//    that a free slot is filled at once. Never pods of gangs or pods that request resources, and
+//    only the highest waiting priority. The node returns pods that wait there too long.
 //
-// Always holds: on no node more is held than it has, save for prefetch and for what was held
-// before it shrank.
+// Always holds: no node holds more than it has, except by prefetch and what it held before it
+// shrank.
 #pragma once
 
 #include "base/clock.hpp"
@@ -33,36 +35,37 @@ namespace muster::core {
 
 class Slots {
  public:
-  // So long a job that needs much at once takes its chances with all others.
+  // How long a job that needs much at once competes with all others before it gets a reservation.
   static constexpr Millis kPatienceMs = 30'000;
-  // Room is made by preemption no more often than this.
+  // Minimum interval between two preemptions.
   static constexpr Millis kPreemptEveryMs = 50;
 
-  // A node that is new or has changed; nothing is placed there until it is usable.
+  // Adds or updates a node; nothing is placed there until it is usable.
   void set_node(const NodeInfo& info);
   void set_usable(NodeId node, bool usable);
-  // Lost, replaced or deleted: what was held there is held no more.
+  // The node was lost, replaced or deleted: releases all that was held there.
   void remove_node(NodeId node);
 
-  // At a start: what the open pods of a job hold.
+  // At a start: the slots that a job's open pods hold.
   void hold(JobId job, const JobObjectPtr& object, const std::map<NodeId, uint32_t>& slots);
-  // `pending` pods wait; of all that was ever granted, `received` slots are not on their way.
+  // `pending` pods wait. `received` of all slots ever granted to the job have arrived; the rest are
+  // in flight.
   void want(JobId job, uint32_t pending, uint64_t received, const JobObjectPtr& object);
-  // `quick` of them by pods that ran for a moment only: prefetch goes by these.
+  // `quick` of them by short pods; prefetch is based on these.
   void freed(JobId job, const std::map<NodeId, uint32_t>& slots,
              const std::map<NodeId, uint32_t>& quick, Millis now);
-  void left(JobId job);  // it has no pods any more
+  void left(JobId job);  // it has no pods left
   bool knows(JobId job) const { return clients_.contains(job); }
-  // Slots that are granted or hold a pod.
+  // Slots that are granted or occupied by a pod.
   uint32_t used(NodeId node) const;
 
   struct Round {
     Grants grants;
     Grants victims;                                // slots to take back
     std::map<JobId, std::vector<NodeId>> tainted;  // nodes that a job's pods must leave
-    Millis again_ms = 0;  // another round is due after so long, whatever happens; 0: none
+    Millis again_ms = 0;  // at the latest, call place() again after this time; 0: no limit
   };
-  // `now` only ever rises (no wall clock).
+  // `now` never goes back (it is not the wall clock).
   Round place(Millis now);
 
  private:
@@ -71,9 +74,9 @@ class Slots {
     StringMap labels;
     bool usable = false;
     uint32_t used = 0;
-    Amounts taken;                                  // resources of these
-    std::deque<std::pair<Millis, uint32_t>> quick;  // ends of short pods, of late
-    std::vector<Taint> taints;                      // NoExecute ones, and since when it has them
+    Amounts taken;                                  // resources of the used slots
+    std::deque<std::pair<Millis, uint32_t>> quick;  // recent ends of short pods
+    std::vector<Taint> taints;                      // its NoExecute taints, seen since tainted_ms
     Millis tainted_ms = 0;
   };
   struct Client {
@@ -82,14 +85,14 @@ class Slots {
     uint32_t pending = 0;
     uint64_t received = 0;
     uint64_t granted = 0;
-    bool asked = false;  // since the start: so it can be told to give slots back
+    bool asked = false;  // it has called want() since the start, so it can give slots back
     std::map<NodeId, uint32_t> held;
-    std::map<NodeId, std::pair<uint32_t, Millis>> leaving;  // told to go, waited for until then
+    std::map<NodeId, std::pair<uint32_t, Millis>> leaving;  // preempted; waited for until then
     Reservation reservation;
-    Millis tainted_told_ms = 0;         // when it was last told to leave tainted nodes
-    std::optional<Millis> short_since;  // it waits, and got nothing since
+    Millis tainted_told_ms = 0;         // when it was last notified of taints
+    std::optional<Millis> short_since;  // waiting without a grant since then
 
-    // What was granted and has not arrived yet counts against what is wanted.
+    // Grants in flight count against what is wanted.
     uint32_t wanted() const {
       uint64_t coming = granted - received;
       return pending > coming ? static_cast<uint32_t>(pending - coming) : 0;
@@ -115,8 +118,8 @@ class Slots {
   std::map<NodeId, Site> sites_;
   std::map<JobId, Client> clients_;
   JobId last_served_ = 0;
-  JobId patient_ = 0;  // the job that has places reserved because it has waited long; 0: none
-  std::optional<Millis> preempted_ms_;  // when room was last made
+  JobId patient_ = 0;                   // the job whose patience got it a reservation; 0: none
+  std::optional<Millis> preempted_ms_;  // time of the last preemption
   size_t tainted_ = 0;                  // nodes with NoExecute taints
 };
 

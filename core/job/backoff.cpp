@@ -18,7 +18,7 @@ std::pair<uint32_t, Millis> next_backoff(const JobState& state,
   bool succeeded = false;
   uint32_t failures = 0;
   for (const auto& one : ends) {
-    // Pods that were counted before their end entered the record then, or were never failures.
+    // Pods counted before their end were recorded then, or were not failures.
     const Pod& pod = state.open.at(one.pod);
     if (pod.counted != Counted::not_yet) continue;
     if (!one.end.succeeded()) continue;

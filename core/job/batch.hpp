@@ -1,4 +1,4 @@
-// Batch: what one commit made durable, as the journal hands it to the copy that is shown.
+// Batch: what one commit made durable, as the journal hands it to the read model.
 #pragma once
 
 #include "core/cluster/node_info.hpp"
@@ -16,12 +16,11 @@ namespace muster::core {
 struct JobRecords {
   JobId job = 0;
   std::vector<Record> records;
-  std::shared_ptr<const Job> before;  // of a job that had finished: as it was before these
+  std::shared_ptr<const Job> before;  // the job before these records, if it had finished
 };
 
 struct Committed {
-  uint64_t commit =
-      0;  // the commit number: rises by one a batch, also over restarts; the API's resourceVersion
+  uint64_t commit = 0;  // rises by one per batch, also across restarts; the API's resourceVersion
   std::vector<std::shared_ptr<const JobRecords>> jobs;  // in order; a job may occur more than once
   std::vector<NodeInfo> nodes;                          // nodes whose durable part changed
   std::vector<KeptChange> kept;

@@ -23,7 +23,8 @@ PolicyMatch policy_verdict(const Sync& sync, const Pod& pod, const PodEnd& end) 
   return match_failure(sync.job, ended, sync.knobs.gates);
 }
 
-// Set by the job's annotation: a command that cannot be started now could not be an hour later.
+// With the job's annotation, a failed start fails the job: a command that cannot be started now
+// could not be started an hour later either.
 bool start_failure_ends_job(const Sync& sync, const PodEnd& end) {
   return end.cause == EndCause::start_failed &&
          start_failure_fails_job(sync.job.object().meta.annotations);
@@ -45,7 +46,7 @@ Verdict judge(Sync& sync, const Pod& pod, const PodEnd& end, const IndexSet& jus
   bool ignored = match.action == FailureAction::ignore;
   Verdict counts{Counted::failed, false, match.action};
   if (ignored) counts.counted = Counted::ignored;
-  if (returned) counts.counted = Counted::released;  // but what it inherited is handed on
+  if (returned) counts.counted = Counted::released;  // its replacement inherits the failure counts
   counts.if_not_deferred = counts.counted;
   if (start_failure_ends_job(sync, end)) {
     counts.action = match.action = FailureAction::fail_job;
@@ -67,7 +68,7 @@ Verdict judge(Sync& sync, const Pod& pod, const PodEnd& end, const IndexSet& jus
   return counts;
 }
 
-// Whether another pod of this index lives, so that this end need not hand its failure count on.
+// Whether another pod of this index is active, so that this one need not pass on its failure count.
 bool replaced(const Sync& sync, PodKey pod) {
   const auto& open = sync.state().open;
   for (auto it = open.lower_bound({pod.index, 0}); it != open.end() && it->first.index == pod.index;
@@ -96,8 +97,8 @@ void judge_ends(Sync& sync) {
       just_succeeded.insert(one.pod.index);
     sync.new_successes = sync.new_successes || verdict.counted == Counted::succeeded;
     if (verdict.counted == Counted::not_yet && pod.counted == Counted::not_yet) {
-      // One pod an index is deferred; an index that has a living pod, or one deferred already,
-      // needs none.
+      // At most one pod per index is deferred, and none if the index has another active pod or one
+      // that is deferred already.
       if (replaced(sync, one.pod) || sync.state().deferred.contains(one.pod.index) ||
           just_deferred.contains(one.pod.index))
         verdict.counted = verdict.if_not_deferred;

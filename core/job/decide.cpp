@@ -1,4 +1,4 @@
-// The order of a sync (job-semantics 14); each rule is a file of its own.
+// The order of a sync (job-semantics 14); each rule has a file of its own.
 #include "core/job/decide.hpp"
 
 #include "core/job/failure_policy.hpp"
@@ -9,8 +9,8 @@ namespace muster::core {
 
 namespace {
 
-// What was to be launched when the sync began may have been stopped, or have ended, within it; and
-// nodes that became ready are told of the state as it is now.
+// Drops launches of pods that this sync has since stopped or ended, and adds the desired effects of
+// nodes that became ready.
 void settle_launches(Sync& sync) {
   const auto& open = sync.state().open;
   for (Effect& effect : sync.out.effects)
@@ -28,20 +28,19 @@ void settle_launches(Sync& sync) {
       sync.order(std::move(effect));
 }
 
-// A job that names another controller is only kept (4.7).
+// A job that names another controller is only stored (4.7).
 bool managed(const Sync& sync) {
   const auto& by = sync.spec().managed_by;
   return !by || *by == kReservedManager || !sync.knobs.gates.managed_by;
 }
 
-// What ended and what is deleted is judged.
 void settle_pods(Sync& sync) {
   judge_ends(sync);
   delete_pods(sync);
   judge_deleted(sync);
 }
 
-// A decision had to wait, or gates were off: what is new then is everything.
+// If a decision had to wait, or the job was just recovered, treats everything as new.
 void look_again(Sync& sync) {
   if (!sync.hearing.look_again()) return;
   sync.new_successes = true;
@@ -55,7 +54,7 @@ void look_again(Sync& sync) {
 
 void run_job(Sync& sync) {
   look_again(sync);
-  if (sync.state().deletion_waits) {  // it is still judged, but gets no pods (10.4)
+  if (sync.state().deletion_waits) {  // it can still finish, but gets no pods (10.4)
     if (!decide_finish(sync)) decide_completion(sync);
     return;
   }
@@ -66,7 +65,7 @@ void run_job(Sync& sync) {
   else
     sync.out.action = SyncAction::reconciling;
   bool ended = decide_completion(sync);
-  // While something waits the job may be resumed (it has its startTime), but is not suspended yet.
+  // While a decision waits, the job may be resumed (it has its startTime) but not suspended yet.
   bool settled = managed && !ended;
   if (sync.waits) settled = !sync.job.decided() && !sync.wants_suspended();
   if (settled) keep_suspended(sync);
@@ -101,7 +100,7 @@ Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Kn
   check_status(job);
   settle_launches(sync);
   if (auto ask = hearing.settle(sync.waits); !ask.empty()) {
-    // Before any kill: what it ends is not what had ended.
+    // Before any kill, so that the pods it ends are not among those that had ended.
     sync.out.effects.insert(sync.out.effects.begin(), AskNodes{std::move(ask)});
   }
 

@@ -1,10 +1,10 @@
-// decide: what a job makes of all that reached it meanwhile.
+// decide: evaluates a job's rules for the events that have arrived.
 //
-// One call is one Kubernetes sync (job-semantics 14): what arrived is taken in, ends are judged,
-// then the job's end is decided (3.4), then pods are removed or created (4), then the terminal
-// condition is added when nothing is left. A rule emits its records as it goes, and each is applied
-// to the job at once, so that the next rule sees it; what is returned, applied in order to a copy
-// of the job as it was, gives the same job. Pure: time and knobs are arguments.
+// One call is one Kubernetes sync (job-semantics 14): events are taken in, ends are judged, then
+// the job's end is decided (3.4), then pods are removed or created (4), then the terminal condition
+// is added if no pod is left. Each record is applied to the job as soon as a rule emits it, so that
+// the next rule sees it; the returned records, applied in order to a copy of the original job, give
+// the same job. Pure: time and knobs are arguments.
 #pragma once
 
 #include "core/job/decision.hpp"
@@ -16,14 +16,14 @@
 
 namespace muster::core {
 
-// Brings `job` forward by what `events` say. `now` is raised to the job's last record. `hearing`
-// lives as long as the job is in memory.
+// Advances `job` by `events`. `now` is raised to the job's last record. `hearing` lives as long as
+// the job is in memory.
 Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Knobs& knobs,
                 Hearing& hearing);
-// The same of a job whose nodes need not be asked: nothing ends there unseen.
+// The same without asking nodes, for a job whose pods never end unseen.
 Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Knobs& knobs);
 
-// Of a finished job: when it is to be deleted (ttlSecondsAfterFinished); 0: never.
+// When a finished job is to be deleted (ttlSecondsAfterFinished); 0: never.
 Millis expires_at(const Job& job);
 
 }  // namespace muster::core

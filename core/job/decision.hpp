@@ -1,4 +1,4 @@
-// What decide() is given besides the job, and what it comes to.
+// The settings that decide() is given, and its result.
 #pragma once
 
 #include "core/job/effect.hpp"
@@ -11,21 +11,21 @@
 
 namespace muster::core {
 
-// Settings of the coordinator, or of the job's annotations where it has them.
+// The coordinator's settings, overridden by the job's annotations.
 struct Knobs {
   Millis backoff_base_ms = 10'000;
   Millis backoff_max_ms = 600'000;
   Gates gates{};
 };
 
-// What a sync came to, for the metrics (job-semantics 12).
+// What a sync did, for the metrics (job-semantics 12).
 enum class SyncAction : uint8_t { tracking, reconciling, pods_created, pods_deleted };
 
 struct Decision {
   std::vector<Record> records;  // already applied to the job
   std::vector<Effect> effects;  // to be performed once the records are durable
   SyncAction action = SyncAction::tracking;
-  std::vector<Pod> closed;  // attempts that these records end for good (Job::apply)
+  std::vector<Pod> closed;  // attempts that these records close (Job::apply)
 };
 
 }  // namespace muster::core

@@ -1,9 +1,9 @@
-// Deletion of pods by hand, by eviction, by taints and by preemption (job-semantics
-// 0, 2.2, 4.5, 6.5).
+// Deletion of pods by their owner, by eviction, taints or preemption (job-semantics 0, 2.2, 4.5,
+// 6.5).
 //
-// Outside replace-only-failed mode such a pod is a failed pod at once, whatever its process does
-// later; in that mode it is judged by its end. With a limit per index it is deferred like any
-// other failure until its replacement exists.
+// Outside replace-only-failed mode such a pod has failed at once, whatever its process does later;
+// in that mode it is judged by its end. With a limit per index it is deferred like any other
+// failure until its replacement exists.
 #include "core/job/sync.hpp"
 
 #include <set>

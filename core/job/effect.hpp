@@ -1,7 +1,7 @@
-// Effects: what the world must do once the records that were decided with them are durable. Orders.
+// Effects: orders to carry out once the records decided with them are durable.
 //
-// Launches, kills, timers and slots can be had again from the state alone (Job::desired_effects),
-// so none is lost in a crash.
+// None is lost in a crash: Job::desired_effects derives launches and kills from the state, and a
+// recovered job decides timers and slots again.
 #pragma once
 
 #include "core/job/pod.hpp"
@@ -16,7 +16,7 @@ struct LaunchPods {
   struct One {
     PodKey pod;
     NodeId node = kNoNode;
-    uint64_t registration = 0;  // of the node: under another one the order is void
+    uint64_t registration = 0;  // of the node; under another one the order is void
     bool operator==(const One&) const = default;
   };
   std::vector<One> pods;
@@ -31,32 +31,33 @@ struct AckReport {
   uint64_t token = 0;
 };
 
-// The request with this token (a deletion, say) is on disk, or can't be granted.
+// The request with this token (a deletion, say) is durable or was refused.
 struct Answer {
   enum class Outcome : uint8_t {
     done,
-    conflict,   // the job is not what the request was made for
-    not_found,  // there is no such pod
+    conflict,   // the object or status has changed since the request read it
+    not_found,  // no such pod or job
   };
   uint64_t token = 0;
   Outcome outcome = Outcome::done;
 };
 
-// To the cluster: how many pods wait for a slot. Absolute; sent when it changed.
+// To the cluster: how many pods wait for a slot. Absolute; sent after a change or a grant.
 struct AskSlots {
   uint32_t wanted = 0;
 };
 
-// Slots that were granted or held and are free again; `quick` of them by pods that ended by
-// themselves within kQuickMs of their start.
+// Slots, granted or held, that are free again; `quick` of them by pods that exited within kQuickMs
+// of their start.
 constexpr Millis kQuickMs = 500;
 struct FreeSlots {
   std::map<NodeId, uint32_t> slots;
   std::map<NodeId, uint32_t> quick{};
 };
 
-// To agents: what of this job has ended there and was not acknowledged yet? Each is answered by
-// NodeHeard; where there is no connection nothing comes, and the next NodeReady has it asked again.
+// To agents: which pods of this job have ended there and are not acknowledged? Each answers with
+// NodeHeard. Without a connection there is no answer; after the next NodeReady the node is asked
+// again.
 struct AskNodes {
   struct One {
     NodeId node = kNoNode;
@@ -66,24 +67,25 @@ struct AskNodes {
   std::vector<One> nodes;
 };
 
-// What a registering agent must end, and that our part of the registration is durable.
+// What a registering agent must end; also confirms that this job's part of the registration is
+// durable.
 struct AnswerReconcile {
   NodeId node = kNoNode;
   std::vector<PodKey> end;
 };
 
-// Wake the job at this instant (wall clock), or for the index's own backoff.
+// Wake the job at this instant of its own time (job_clock.hpp).
 struct WakeAt {
   Millis at_ms = 0;
 };
 
-// These pods' stories are over: their index actors may go.
+// These pods are over: their index actors can end.
 struct PodsClosed {
   std::vector<PodKey> pods;
 };
 
-// The job has its terminal condition, or is gone: its actor may go. It is wanted again at `wake_ms`
-// (ttlSecondsAfterFinished; 0: never).
+// The job has its terminal condition, or is gone: its actor can end. It is needed again at
+// `wake_ms` (ttlSecondsAfterFinished; 0: never).
 struct JobOver {
   bool forgotten = false;
   Millis wake_ms = 0;

@@ -1,4 +1,4 @@
-// Events: what reached a job. All that arrived meanwhile is one sync (job-semantics 14).
+// Events: what a job has to react to. All that have arrived go into one sync (job-semantics 14).
 #pragma once
 
 #include "core/job/pod.hpp"
@@ -13,14 +13,13 @@
 namespace muster::core {
 
 // Slots that the cluster grants: how many on each node, and the registration under which each node
-// has them. A registration is one welcome of an agent; what is ordered under an earlier one never
-// arrives.
+// has them. A registration is one welcome of an agent; orders under an earlier one never arrive.
 struct SlotsGranted {
   std::map<NodeId, uint32_t> slots;
   std::map<NodeId, uint64_t> registrations;
 };
 
-// An agent reports. Answered by AckReport with this token once durable.
+// A report of an agent. Answered by AckReport with this token once durable.
 struct PodsReported {
   struct Start {
     PodKey pod;
@@ -36,60 +35,60 @@ struct PodsReported {
   std::vector<Ended> ends;
 };
 
-// Declared lost (or deleted by hand): every open pod there ends with this cause.
+// The node was declared lost (or its Node object deleted): every open pod there ends with this
+// cause.
 struct NodeLost {
   NodeId node = kNoNode;
   EndCause cause = EndCause::node_lost;
 };
 
-// The agent of this incarnation registered and knows these pods of ours (running, waiting, ended).
-// Answered by AnswerReconcile with what it must end.
+// The agent of this incarnation registered and knows these pods of the job (running, waiting,
+// ended). Answered by AnswerReconcile with what it must end.
 struct NodeRegistered {
   NodeId node = kNoNode;
   std::set<PodKey> known;
-  // What the agent knows is from before a restore. Then what is bound to it and was never started
-  // here may have run and ended since the backup was made: it is not launched a second time.
+  // What the agent knows predates a restore. A pod that is bound to it and not known to have
+  // started may have run and ended since the backup, so it is not launched again.
   bool restored = false;
 };
 
 // The node's agent was welcomed: launches and kills may be sent (again). What the agent knew when
-// it registered is not launched again: its end may be on its way, and after the ack of that end the
-// agent would start it a second time.
+// it registered is not launched: its end may be in flight, and after the acknowledgement of that
+// end the agent would start it a second time.
 struct NodeReady {
   NodeId node = kNoNode;
   std::set<PodKey> known;
   uint64_t registration = 0;
 };
 
-// The agent of this node answers a question (AskNodes): of ours, these had ended there and were not
-// acknowledged yet.
+// A node's agent answers AskNodes: these pods of the job had ended there and were not acknowledged.
 struct NodeHeard {
   NodeId node = kNoNode;
   uint64_t question = 0;
   std::set<PodKey> ended;
 };
 
-// Some instant that was waited for may have come; also the first event of a new job.
+// An instant that the job waits for may have come; also the first event of a new job.
 struct TimePassed {};
 
-// What the owner asks for is answered by Answer with its token once durable.
+// The owner's requests are answered by Answer with their token once durable.
 
-// Deletes the job. `orphan` implies background: the pods run on.
+// Deletes the job. `orphan` implies background: the pods keep running.
 struct JobDeletion {
   uint64_t token = 0;
   bool background = true;
   bool orphan = false;
 };
 
-// The owner changed metadata or spec. Made for the object that was seen: of another one a conflict.
+// The owner changed metadata or spec. A conflict if the job's object is no longer `seen`.
 struct OwnerUpdate {
   uint64_t token = 0;
   JobObjectPtr seen;
   JobObjectPtr object;
 };
 
-// Pods are to be deleted: by their owner, or because of a disruption, which is then told by their
-// condition DisruptionTarget. What is not there is passed over.
+// Deletes pods: for their owner, or because of a disruption, which their condition DisruptionTarget
+// then shows. Unknown pods are ignored.
 struct PodsDeletion {
   enum class Why : uint8_t {
     owner,       // a plain delete
@@ -97,7 +96,7 @@ struct PodsDeletion {
     preemption,  // DisruptionTarget/PreemptionByScheduler
     taint,       // DisruptionTarget/DeletionByTaintManager
   };
-  uint64_t token = 0;  // 0: nobody waits for an answer
+  uint64_t token = 0;  // 0: no answer is expected
   std::vector<PodKey> pods;
   Why why = Why::owner;
   std::optional<Millis> grace_ms;  // absent: the template's
@@ -108,12 +107,12 @@ struct Preempted {
   std::map<NodeId, uint32_t> slots;
 };
 
-// All its pods on these nodes must go: a taint NoExecute is there that they do not tolerate.
+// All pods of the job on these nodes must leave: they do not tolerate a NoExecute taint there.
 struct Tainted {
   std::vector<NodeId> nodes;
 };
 
-// Conditions, labels and annotations of a pod.
+// Sets conditions, labels and annotations of a pod.
 struct PodConditionsWrite {
   uint64_t token = 0;
   PodKey pod;
@@ -121,16 +120,16 @@ struct PodConditionsWrite {
   std::vector<PodMetaChange> meta{};
 };
 
-// The status of a job that another controller manages, as JSON; of a job of ours the list of the
-// conditions that are not ours. Made for the object and the JSON that were seen: of others a
-// conflict.
+// Sets the status of a job that another controller manages, as JSON; of a job that muster manages,
+// the list of conditions set from outside. A conflict if `seen` or `seen_json` is no longer
+// current.
 struct StatusWrite {
   uint64_t token = 0;
   std::string json;
-  bool conditions = false;  // of a job of ours
-  JobObjectPtr seen{};      // none: whatever is there
+  bool conditions = false;  // muster manages the job
+  JobObjectPtr seen{};      // null: unconditional
   std::string seen_json{};  // with `seen`
-  JobObjectPtr object{};    // with `seen`: the metadata that was written along
+  JobObjectPtr object{};    // with `seen`: metadata written in the same request
 };
 
 using Event = std::variant<SlotsGranted, PodsReported, NodeLost, NodeRegistered, NodeReady,

@@ -15,8 +15,8 @@ struct Exit {
   int32_t code;
 };
 
-// What is known of the exits of a pod's containers: app containers first, then init containers. A
-// pod whose node was lost, or that never ran, has none.
+// The known exits of a pod's containers: app containers first, then init containers. A pod whose
+// node was lost, or that never ran, has none.
 std::vector<Exit> exits_of(const JobSpec& spec, const Pod& pod) {
   std::vector<Exit> exits;
   const auto& init = spec.pod.init_containers;
@@ -57,7 +57,7 @@ const PodCondition* matching(const std::vector<PodConditionPattern>& patterns,
   return nullptr;
 }
 
-// none: an action that is not known; its rule is skipped.
+// none: an unknown action, whose rule is skipped.
 FailureAction action_of(const std::string& text) {
   if (text == "Count") return FailureAction::count;
   if (text == "Ignore") return FailureAction::ignore;

@@ -13,8 +13,8 @@ struct PolicyMatch {
   std::string message;                         // of FailJob (6.4)
 };
 
-// Of this pod with the state that it has now. The first rule that matches decides; FailIndex rules
-// are passed over while there are no limits per index.
+// Matches the pod in its present state. The first matching rule decides; FailIndex rules are
+// skipped while the gate of backoffLimitPerIndex is off.
 PolicyMatch match_failure(const Job& job, const Pod& pod, const Gates& gates);
 
 }  // namespace muster::core

@@ -10,15 +10,15 @@ namespace muster::core {
 
 namespace {
 
-// Finalizers of others. Those of the deletion itself are ours to do.
+// Whether it has finalizers of others; those of the deletion itself are ours to handle.
 bool has_finalizers(const Job& job) {
   for (const std::string& name : job.object().meta.finalizers)
     if (name != "foregroundDeletion" && name != "orphan") return true;
   return false;
 }
 
-// Killed pods go through the policy too, with the state they have then (6.6); where a deleted pod
-// is a failed pod, success does not change that. All others go by the decision itself.
+// Pods that do not count as the decision says: the policy may ignore killed pods in their present
+// state (6.6), and a deleted pod that has failed stays failed on success.
 std::vector<PodsStopping::One> exceptions(const Sync& sync, bool success) {
   std::vector<PodsStopping::One> found;
   const JobState& s = sync.state();
@@ -33,7 +33,7 @@ std::vector<PodsStopping::One> exceptions(const Sync& sync, bool success) {
   return found;
 }
 
-// Not before it is known which of its pods have ended by themselves.
+// Waits until it is known which of its pods have ended by themselves.
 void finish(Sync& sync, bool success, ConditionReason reason, std::string message) {
   KillPods kill;
   std::set<NodeId> nodes;
@@ -49,7 +49,7 @@ void finish(Sync& sync, bool success, ConditionReason reason, std::string messag
   if (!kill.pods.empty()) sync.order(std::move(kill));
 }
 
-// Decision 4. Deferred pods are tracked failures: they count here though `failed` lags (2.2).
+// Decision 4. Deferred pods are tracked failures: they count here although `failed` lags (2.2).
 bool backoff_limit_exceeded(const Sync& sync) {
   const Job& job = sync.job;
   auto limit = static_cast<uint64_t>(sync.spec().backoff_limit.value_or(6));
@@ -61,7 +61,7 @@ bool backoff_limit_exceeded(const Sync& sync) {
          job.restarts() >= std::max<uint64_t>(limit, 1);
 }
 
-// Decision 5. A deadline that has not come is waited for.
+// Decision 5. Wakes the job at a deadline that is still to come.
 bool deadline_exceeded(Sync& sync) {
   const auto& seconds = sync.spec().active_deadline_s;
   if (!seconds || sync.wants_suspended() || !sync.state().started_at) return false;
@@ -83,7 +83,7 @@ bool succeed_by_policy(Sync& sync) {
 
 }  // namespace
 
-// True as well while a decision waits.
+// Also true while a decision waits.
 bool decide_finish(Sync& sync) {
   const Job& job = sync.job;
   const JobState& s = job.state();
@@ -144,8 +144,9 @@ void delete_now(Sync& sync, JobDeleted how) {
 
 }  // namespace
 
-// While somebody's finalizer is on it, a deleted job stays and is shown, and so do its pods: only a
-// deletion in the foreground takes them first. What was orphaned stays so, whoever deletes again.
+// While others have finalizers on it, a deleted job and its pods stay and are shown; only a
+// deletion in the foreground ends the pods first. An orphaned job stays orphaned when it is deleted
+// again.
 void delete_job(Sync& sync) {
   const JobState& s = sync.state();
   for (const JobDeletion& deletion : sync.deletions) {
@@ -157,7 +158,7 @@ void delete_job(Sync& sync) {
     if (!s.forgotten && changes) delete_now(sync, {0, gone, orphan, waits});
     sync.order(Answer{deletion.token});
   }
-  // The last finalizer is off: what was asked for can be done.
+  // The last finalizer is gone: carry out the deletion.
   bool held_up = s.deletion_waits || (s.orphaned && !s.background_deleted);
   if (held_up && !s.forgotten && !has_finalizers(sync.job))
     delete_now(sync, {0, true, s.orphaned, false});

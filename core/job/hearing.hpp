@@ -1,13 +1,13 @@
-// Hearing: asks the nodes of a job what has ended there, before pods of it are ended or judged by
+// Hearing: asks the nodes of a job what has ended there, before the job ends pods or judges them by
 // their deletion.
 //
-// A pod may have ended without our knowing: while the coordinator was down or frozen, while its
-// node was cut off, or just now. A decision that would count it as killed asks its node first and
-// waits. The agent names the ends that it has not been acknowledged; once these have been reported,
-// or the node is lost, all that ended before the question is known and the rules are applied anew.
+// A pod may have ended unseen: while the coordinator was down or frozen, while its node was cut
+// off, or just now. A decision that would count it as killed asks its node first and waits. The
+// agent names its unacknowledged ends; once these have been reported, or the node is lost,
+// everything that ended before the question is known, and the rules are evaluated again.
 //
-// Memory only: after a restart everything is asked anew. An answer counts for the sync that it
-// completes; a later decision asks again.
+// Memory only: after a restart every question is asked again. An answer is valid for the sync that
+// it completes; a later decision asks again.
 #pragma once
 
 #include "core/job/effect.hpp"
@@ -24,28 +24,29 @@ namespace muster::core {
 class Hearing {
  public:
   Hearing() = default;
-  // Of a job that nobody has to be asked for: nothing ends unseen.
+  // For a job whose pods never end unseen: asks nothing.
   static Hearing all_known();
 
-  // Whether all is known that had ended on these nodes when they were asked. Asks those that were
-  // not asked.
+  // Whether everything is known that had ended on these nodes when they were asked. Asks those that
+  // have not been asked.
   bool knows(const Job& job, const std::set<NodeId>& nodes);
 
   void answered(const NodeHeard& answer);
-  // Its agent registered anew: what was asked before may never be answered.
+  // Its agent registered again: an earlier question may never be answered.
   void reconnected(NodeId node) { asked_.erase(node); }
 
-  // At the end of a sync. `waits`: a decision waits for answers; else none are needed any more.
+  // Ends a sync and returns the questions to send. `waits`: a decision waits for answers; otherwise
+  // none are needed any more.
   std::vector<AskNodes::One> settle(bool waits);
 
-  // Rules that look at what is new look at everything in this sync: an earlier one had to wait, or
-  // the job was just recovered (and gates may be other ones than they were).
+  // Whether rules that consider what is new must consider everything in this sync: a decision had
+  // to wait before it, or the job was just recovered (and gates may have changed).
   bool look_again() const { return look_again_; }
 
  private:
   struct Question {
     uint64_t number = 0;
-    std::optional<std::set<PodKey>> unreported;  // what had ended there; none: not answered
+    std::optional<std::set<PodKey>> unreported;  // what had ended there; nullopt: no answer yet
   };
   bool all_known_ = false;
   bool look_again_ = true;

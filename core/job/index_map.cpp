@@ -7,7 +7,7 @@
 namespace muster::core {
 namespace {
 
-// Puts every index into the first set that asks for it.
+// Each index goes into the first set that claims it.
 class Sorter {
  public:
   explicit Sorter(const Job& job) : end_(static_cast<uint32_t>(job.index_count())) {}
@@ -18,7 +18,7 @@ class Sorter {
   }
 
  private:
-  uint32_t end_;  // what was scaled away may have a pod that is still ending
+  uint32_t end_;  // an index that was scaled away may have a pod that is still ending
 };
 
 bool runs(const Pod& pod) {

@@ -1,8 +1,8 @@
-// IndexMap: where each index of an Indexed job stands, for pictures and for those who ask which.
+// IndexMap: the state of each index of an Indexed job, for displays and queries.
 //
-// Made from the fold and the clock when somebody asks; nothing of it is kept. Every set lies below
-// the job's completions and no index is in two of them; an index in none has no pod yet, or its
-// last one was removed uncounted. A job that is not Indexed has an empty map.
+// Computed on request from the fold and the clock; nothing of it is stored. All indexes are below
+// the job's completions, and none is in two sets; an index in no set has no pod yet, or its last
+// one was removed uncounted. The map of a job that is not Indexed is empty.
 #pragma once
 
 #include "core/index_set.hpp"
@@ -12,16 +12,16 @@ namespace muster::core {
 
 struct IndexMap {
   IndexSet succeeded;
-  // Failed for good. In a job without a limit per index nothing fails for good before the job does:
-  // then it is what was tried and did not succeed.
+  // Failed for good. Without a limit per index, nothing fails for good before the job does; then
+  // these are the indexes that were tried and did not succeed.
   IndexSet failed;
-  IndexSet running;  // processes of a pod were started and are not known to be over
+  IndexSet running;  // a pod has started and is not known to have ended
   IndexSet pending;  // a pod waits for a slot, or for its first process
-  IndexSet backoff;  // failed, and the delay before the next pod is not over
+  IndexSet backoff;  // failed, and waiting for the delay before its next pod
 };
 
-// `knobs`: those of the job (knobs_of). Costs as much as there is open, deferred, and tried but
-// not completed, and as many intervals as the two terminal sets have.
+// `knobs`: those of the job (knobs_of). The cost grows with the pods that are open or deferred, the
+// indexes tried but not completed, and the intervals of the two terminal sets.
 IndexMap index_map(const Job& job, Millis now, const Knobs& knobs);
 
 }  // namespace muster::core

@@ -1,5 +1,5 @@
-// What reached the job becomes starts, ends and bindings. A report of a pod that is not open, or
-// not bound to the node that speaks, changes nothing: it was judged before, and is acked all the
+// Turns events into starts, ends and bindings. A report about a pod that is not open, or not bound
+// to the reporting node, changes nothing: the pod was judged before. It is acknowledged all the
 // same.
 #include "core/job/sync.hpp"
 
@@ -9,7 +9,7 @@ namespace muster::core {
 
 namespace {
 
-// An instant that an agent told as an age: never before the pod was bound, never after now.
+// The instant of an age that an agent reported: never before the pod was bound, never after now.
 Millis instant(const Sync& sync, const Pod& pod, Age age) {
   return std::clamp(sync.now - age.ms, std::min(pod.bound_ms, sync.now), sync.now);
 }
@@ -35,7 +35,7 @@ struct Ingest {
     PodsBound bound{sync.now, {}};
     LaunchPods launch;
     FreeSlots back;
-    // Of a job with scheduling gates nothing is bound.
+    // A job with scheduling gates binds nothing.
     auto next = sync.job.gated() ? sync.job.pending().end() : sync.job.pending().begin();
     for (auto [node, count] : e.slots) {
       auto under = e.registrations.find(node);
@@ -63,7 +63,7 @@ struct Ingest {
       PodsEnded::One one;
       one.pod = end.pod;
       one.end = with_times<Millis>(end, [this, pod](Age age) { return instant(sync, *pod, age); });
-      // Its deletion was under way: that is how it ends.
+      // It was being deleted, and that is how it ends.
       if (end.cause == EndCause::returned && !pod->active())
         one.end.cause = EndCause::never_started;
       if (end.pid != 0) {
@@ -81,7 +81,7 @@ struct Ingest {
       if (pod->started_at && pod->pid == start->pid && pod->restarts == start->restarts &&
           pod->readiness == start->readiness)
         continue;
-      // A report that was repeated may be older than what is known.
+      // A repeated report may be older than what is known.
       sync.starts.push_back({key, start->pid, std::max(pod->restarts, start->restarts),
                              instant(sync, *pod, start->age), start->readiness});
     }
@@ -94,10 +94,10 @@ struct Ingest {
         end_pod(sync, pod, {e.cause, 137, 0, sync.now, ""});
   }
 
-  // design.md, "Reconciling": what the agent runs and is not open is ended; what is bound, was
-  // started and is unknown to it is lost; what is bound and was never started is launched again by
-  // NodeReady. After a restore nobody knows how such a pod ended, or whether it ever ran: it counts
-  // nowhere, and another takes its place.
+  // ARCHITECTURE.md, "Registration": what the agent knows and is not open here must end; what is
+  // bound, was started and is unknown to the agent is lost; what is bound and was never started is
+  // launched again by NodeReady. After a restore we cannot know whether such a pod ran or how it
+  // ended: it counts nowhere and is replaced.
   void operator()(const NodeRegistered& e) {
     AnswerReconcile answer{e.node, {}};
     for (PodKey key : e.known)

@@ -1,5 +1,5 @@
-// Asserted after every sync: a status that broke one of these must never become durable. `muster
-// verify` looks at them too.
+// Asserted after every sync: a status that violates one of these must never become durable. `muster
+// verify` checks them too.
 #include "core/job/invariants.hpp"
 
 #include "base/check.hpp"

@@ -1,4 +1,4 @@
-// Invariants: what always holds of a job's status (job-semantics 1.5).
+// Invariants: what always holds for a job's status (job-semantics 1.5).
 #pragma once
 
 #include "core/job/job.hpp"
@@ -7,8 +7,8 @@
 
 namespace muster::core {
 
-// The first of them that does not hold, as a sentence; empty: all hold. Cheap: nothing here grows
-// with the job.
+// The first violated invariant, as a sentence; empty: all hold. Cheap: the cost does not grow with
+// the number of pods.
 std::string broken_rule(const Job& job);
 
 }  // namespace muster::core

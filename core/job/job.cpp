@@ -9,7 +9,7 @@
 
 namespace muster::core {
 
-// One record after another onto a job: a function a kind of record.
+// Applies records to a job: one function per kind of record.
 struct Applier {
   Job& job;
   JobState& s;
@@ -26,13 +26,13 @@ struct Applier {
     if (touched) touched->events.push_back(event);
     s.events.push_back(event);
     if (s.events.size() <= kEventsMax) return;
-    // Creations must not push warnings out: the oldest of the normal ones goes.
+    // Creations must not push out warnings: drop the oldest normal event.
     auto oldest = std::find_if(s.events.begin(), s.events.end(),
                                [](const JobEvent& e) { return !e.warning(); });
     s.events.erase(oldest == s.events.end() ? s.events.begin() : oldest);
   }
 
-  // Whether some open pod keeps new ones off this index.
+  // Whether an open pod keeps new ones off this index.
   bool index_deferred(uint32_t index) const {
     bool also_terminating = job.spec().replace_only_failed();
     for (auto it = s.open.lower_bound({index, 0}); it != s.open.end() && it->first.index == index;
@@ -76,7 +76,7 @@ struct Applier {
     if (touched) touched->removed.push_back(std::move(pod));
   }
 
-  // No longer open: shown on as a finished pod, deferred, or gone.
+  // The pod is no longer open: it stays shown as finished, is deferred, or is gone.
   void retire(Pod pod) {
     touch(pod.key);
     if (pod.counted == Counted::not_yet && pod.ended) {
@@ -103,7 +103,7 @@ struct Applier {
     job.finished_at_.erase(it);
   }
 
-  // The failed pod of this index that waits for its replacement: deferred, or still ending.
+  // Counts the failed pod of this index that waits for its replacement: deferred, or still ending.
   void count_waiting(uint32_t index, std::optional<Counted> how = {}) {
     if (auto it = s.deferred.find(index); it != s.deferred.end()) {
       Pod pod = std::move(it->second);
@@ -122,7 +122,7 @@ struct Applier {
     job.unjudged_.erase(it);
   }
 
-  // Takes an open pod out of the figures and the map.
+  // Removes an open pod from the counters and the map.
   Pod take(std::map<PodKey, Pod>::iterator it) {
     Pod pod = std::move(it->second);
     if (pod.active()) --job.active_;
@@ -134,8 +134,8 @@ struct Applier {
     return pod;
   }
 
-  // Deletion is requested, or its judgement is known. A counted pod that was never bound is gone at
-  // once.
+  // The pod's deletion is requested, or it is now known how it counts. A counted pod that was never
+  // bound is gone at once.
   void stop(std::map<PodKey, Pod>::iterator it, Counted how) {
     Pod& pod = it->second;
     if (pod.active()) {
@@ -167,8 +167,8 @@ struct Applier {
     while (!s.deferred.empty()) count_waiting(s.deferred.begin()->first);
   }
 
-  // A condition of the status: changed in its place, or added unless it would be False
-  // (job-semantics 3.1).
+  // Changes a condition in place, or adds it unless it would be False (job-semantics 3.1). Returns
+  // whether anything changed.
   bool ensure(ConditionType type, bool status, ConditionReason reason, const char* message) {
     for (Condition& c : s.conditions) {
       if (c.type != type) continue;
@@ -193,7 +193,7 @@ struct Applier {
     s.generation = r.generation;
     s.parallelism = r.parallelism;
     if (job.indexed_ && r.completions < s.completions) {
-      // What was scaled away is forgotten, but none of its attempts may come again.
+      // What was scaled away is forgotten, but its attempts are never reused.
       auto end = static_cast<uint32_t>(r.completions.value_or(0));
       s.attempt_floor = s.attempt_max;
       s.completed.erase_from(end);
@@ -296,7 +296,7 @@ struct Applier {
       Pod* pod = shown(one.pod);
       MUSTER_CHECK(pod != nullptr, to_string(one.pod));
       if (one.grace_ms) pod->grace_ms = one.grace_ms;
-      if (pod->ended) {  // deferred: it lingers
+      if (pod->ended) {  // deferred: it still waits for its replacement
         pod->stopping_at = r.at_ms;
         touch(one.pod);
         continue;
@@ -398,7 +398,7 @@ struct Applier {
     }
     count_all_deferred();
     if (r.orphan)
-      for (const Pod& pod : s.finished) touch(pod.key);  // they have no owner any more
+      for (const Pod& pod : s.finished) touch(pod.key);  // they no longer have an owner
   }
 
   void operator()(const JobForgotten&) { s.forgotten = true; }
@@ -406,7 +406,7 @@ struct Applier {
   void operator()(const IndexLimitsSet& r) {
     s.index_limits_off = !r.on;
     if (r.on || s.failed_indexes.empty()) return;
-    s.attempt_floor = s.attempt_max;  // none of their attempts may come again
+    s.attempt_floor = s.attempt_max;  // never reuse their attempts
     s.failed_indexes = IndexSet{};
     job.rebuild();
   }

@@ -1,13 +1,14 @@
 // Job: a fold over records.
 //
-// apply(record) is the only thing that changes a job, and it only keeps the books; what a rule came
-// to is in the record. decide.hpp looks at a job and returns records and effects. Running,
-// restarting and showing (the API's copy) use the same apply. desired_effects() lists the effects
-// that the state calls for, so that none is lost between the disk and its doing.
+// apply(record) is the only thing that changes a job. Records carry the outcome of a rule, so
+// apply() never evaluates one. decide.hpp looks at a job and returns records and effects. Running,
+// restarting and the read model use the same apply(). desired_effects() lists the effects that the
+// state calls for, so that none is lost between the disk and its execution.
 //
 // Always holds (job-semantics 1.5): active + terminating = open pods; ready <= active; an index is
-// in at most one of completed and failed; a counter moves only with the record that judges the pod,
-// and never for a pod judged before. The cost of a record is logarithmic in the size of the job.
+// in at most one of completed and failed; a counter changes only with the record that judges the
+// pod, and never for a pod judged before. The cost of a record is logarithmic in the size of the
+// job.
 #pragma once
 
 #include "core/index_set.hpp"
@@ -28,12 +29,11 @@
 
 namespace muster::core {
 
-constexpr uint32_t kFinishedPodsMax =
-    10'000;                             // finished pods that stay Pods, a job; the oldest go first
-constexpr uint32_t kEventsMax = 1'000;  // events kept with their job, and as many warnings
+constexpr uint32_t kFinishedPodsMax = 10'000;  // finished pods kept per job; the oldest go first
+constexpr uint32_t kEventsMax = 1'000;         // events kept per job, warnings included
 
 // A condition of the status (job-semantics 3).
-// An event of the job (job-semantics 13), as facts; its text is made when it is shown.
+// An event of the job (job-semantics 13), as facts; its text is generated when it is shown.
 struct JobEvent {
   enum class Kind : uint8_t {
     successful_create,
@@ -47,12 +47,12 @@ struct JobEvent {
   Kind kind = Kind::successful_create;
   Millis at_ms = 0;
   PodKey pod;       // of the first two
-  uint64_t nr = 0;  // grows by one an event of this job: its name
+  uint64_t nr = 0;  // rises by one per event of the job; used as its name
   bool operator==(const JobEvent&) const = default;
   bool warning() const { return kind == Kind::failed || kind == Kind::too_many_succeeded; }
 };
 
-// Everything durable about a job beside what its owner wrote; what a snapshot holds.
+// Everything durable about a job except what its owner wrote; the content of a snapshot.
 struct JobState {
   int64_t generation = 1;
   int32_t parallelism = 1;
@@ -62,15 +62,15 @@ struct JobState {
   std::optional<Millis> completed_at;  // completionTime
   std::optional<Millis> deleted_at;    // deletionTimestamp
   Millis last_record_ms = 0;
-  bool background_deleted = false;  // not shown any more
-  bool orphaned = false;            // deleted, but its pods run on and are shown
-  bool deletion_waits = false;      // deleted, but its pods run on while a finalizer is on it
+  bool background_deleted = false;  // no longer shown
+  bool orphaned = false;            // deleted, but its pods keep running and are shown
+  bool deletion_waits = false;      // deleted, but its pods keep running while it has a finalizer
   bool forgotten = false;
   bool synced = false;  // a first sync has happened: status has ready, terminating, uncounted…
   std::vector<Condition> conditions;
   IndexSet completed;             // Indexed
   IndexSet failed_indexes;        // with backoffLimitPerIndex
-  bool index_limits_off = false;  // its rules are not in force: their gate is off
+  bool index_limits_off = false;  // the limit per index is not in force: its gate is off
   uint64_t succeeded = 0;         // NonIndexed: counted successes
   uint64_t failed = 0;            // counted failed pods
   uint32_t backoff_failures = 0;  // failures since the last success (5.2)
@@ -79,41 +79,41 @@ struct JobState {
   uint32_t attempt_max = 0;    // highest attempt number ever given, plus 1
   uint32_t next_number = 0;    // NonIndexed: the next pod's number
   std::map<uint32_t, uint32_t>
-      attempts;                // next attempt of indexes that had one and are not completed
+      attempts;  // next attempt of indexes that had one and are not completed or failed
   std::map<PodKey, Pod> open;  // not ended
   std::map<uint32_t, Pod>
       deferred;                 // ended, deferred until their replacement exists (11.3), by index
   std::list<Pod> finished;      // oldest first, at most kFinishedPodsMax
-  std::deque<JobEvent> events;  // oldest first, at most kEventsMax each of normal ones and warnings
+  std::deque<JobEvent> events;  // oldest first, at most kEventsMax; normal ones go before warnings
   uint64_t events_total = 0;
   uint64_t pods_created = 0;
   std::string external_status;  // JSON, written by the controller that `managedBy` names
-  std::string own_conditions;   // JSON, a list: conditions of a job of ours that are not ours
+  std::string own_conditions;   // JSON list: conditions set from outside, if muster manages it
   bool operator==(const JobState&) const = default;
 };
 
 // What a batch of records changed, for watches. Keys may repeat.
 struct Touched {
   std::vector<PodKey> pods;      // created or changed
-  std::vector<Pod> removed;      // no longer shown, as they were last
+  std::vector<Pod> removed;      // no longer shown; their last state
   std::vector<JobEvent> events;  // new ones
 };
 
 class Job {
  public:
   Job(JobId id, JobObjectPtr object);
-  // From a snapshot; `object` is the newest owner's row.
+  // From a snapshot; `object` is the latest owner's row.
   Job(JobId id, JobObjectPtr object, JobState state);
   Job(const Job& other) : Job(other.id_, other.object_, other.state_) {}
   Job(Job&&) = default;
   Job& operator=(Job&&) = default;
 
-  // The only way to change a job. Adds what changed to `touched` when given, and to `closed` the
-  // attempts that are over: they were on a node, ended, are judged, and nothing will change them.
+  // The only way to change a job. Adds changes to `touched`, if given, and to `closed` the attempts
+  // that are over: they were on a node, have ended, are judged and will not change again.
   void apply(const Record& record, Touched* touched = nullptr, std::vector<Pod>* closed = nullptr);
 
-  // The desired effects on a node (kNoNode: on all of them): what of its pods is to be launched
-  // under this registration, save those that it knows already, and what is to be killed.
+  // The desired effects on a node (kNoNode: on all nodes): which of its pods to launch under this
+  // registration, except those it already knows, and which to kill.
   std::vector<Effect> desired_effects(NodeId node, const std::set<PodKey>& known = {},
                                       uint64_t registration = 0) const;
 
@@ -125,22 +125,22 @@ class Job {
   bool indexed() const { return indexed_; }
   bool per_index() const { return per_index_; }
 
-  // Status figures (2.1).
+  // Status counters (2.1).
   uint32_t active() const { return active_; }
   uint32_t ready() const { return ready_; }
   uint32_t terminating() const { return static_cast<uint32_t>(state_.open.size()) - active_; }
   uint64_t succeeded() const { return indexed_ ? state_.completed.size() : state_.succeeded; }
-  const Condition* condition(ConditionType type) const;  // nullptr: not there
+  const Condition* condition(ConditionType type) const;  // nullptr: absent or False
   bool finished() const;                                 // Complete or Failed
   bool decided() const;                                  // SuccessCriteriaMet or FailureTarget
   bool suspended() const { return condition(ConditionType::suspended); }
-  // Finished, and nothing will happen to it by itself: it may be kept on disk alone.
   // Of an Indexed job: its completions. 0: absent.
   int64_t index_count() const { return state_.completions.value_or(0); }
+  // Finished, without open pods and not deleted: it may be kept on disk alone.
   bool can_unload() const { return finished() && state_.open.empty() && !state_.deleted_at; }
   bool hidden() const { return state_.background_deleted || state_.forgotten; }
 
-  // Any pod that is shown: open, deferred or finished. nullptr: none.
+  // A pod that is shown: open, deferred or finished. nullptr: there is none.
   const Pod* pod(PodKey key) const;
   // Calls f(const Pod&) for each shown pod: open ones by key, deferred ones, finished ones oldest
   // first.
@@ -152,25 +152,25 @@ class Job {
   }
 
   // For decide(): pods without a node, lowest index first; indexes that no new pod may take
-  // (completed, failed, left out, held by an active pod and, in replace-only-failed mode, by a
-  // terminating one); the number of the next attempt of an index.
+  // (completed, failed, left out, held by an active pod or, in replace-only-failed mode, by a
+  // terminating one); the next attempt of an index.
   const std::set<PodKey>& pending() const { return pending_; }
-  // Its pods have scheduling gates: they exist and are bound nowhere.
+  // Its pods have scheduling gates: they exist but are not bound.
   bool gated() const { return !spec().pod.scheduling_gates.empty(); }
   uint32_t slots_wanted() const { return gated() ? 0 : static_cast<uint32_t>(pending_.size()); }
   const IndexSet& taken() const { return taken_; }
-  // Open pods whose deletion was requested and that are not judged yet; deferred pods whose
-  // failure the policy ignores; restarts of all open pods.
+  // Open pods whose deletion was requested and that are not judged yet; the number of deferred pods
+  // that will not count as failed; restarts of all open pods.
   const std::set<PodKey>& unjudged() const { return unjudged_; }
   uint32_t deferred_not_failed() const { return deferred_not_failed_; }
   uint64_t restarts() const { return restarts_; }
-  // Whether a pod may have labels that are not its template's.
+  // Whether a pod may have labels that differ from its template's.
   bool relabeled() const { return relabeled_; }
   uint32_t next_attempt(uint32_t index) const;
-  // How many successes complete the job: its completions, or those of them that muster.dev/indexes
-  // names. Absent: any one.
+  // How many successes complete the job: its completions, or as many of them as muster.dev/indexes
+  // names. Absent: any single one.
   std::optional<int64_t> needed() const;
-  const IndexSet& left_out() const { return left_out_; }  // indexes that are not to run
+  const IndexSet& left_out() const { return left_out_; }  // indexes that must not run
 
  private:
   friend struct Applier;
@@ -181,7 +181,7 @@ class Job {
   bool indexed_;
   bool per_index_;
   JobState state_;
-  // Derived from state_, kept in step by apply():
+  // Derived from state_, kept up to date by apply():
   uint32_t active_ = 0;
   uint32_t ready_ = 0;
   std::set<PodKey> pending_;

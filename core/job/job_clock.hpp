@@ -1,8 +1,8 @@
 // JobClock: the time of one job within a run of the coordinator.
 //
-// It begins with the wall clock, but never behind the job's last record, and goes on with a clock
-// that never jumps. So a wall clock that is set forward and right again neither holds up a job's
-// backoff and deadlines nor brings them early; what is wrong when a run begins is put right by the
+// It starts at the wall clock, but never behind the job's last record, and advances with a clock
+// that never jumps. Setting the wall clock forward and back therefore neither delays a job's
+// backoff and deadlines nor brings them forward; an error at the start of a run is corrected by the
 // next one.
 #pragma once
 

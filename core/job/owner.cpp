@@ -1,4 +1,4 @@
-// What the owner changes: the object, conditions of pods, the status of a job that another
+// Writes by clients: the object, conditions and metadata of pods, the status of a job that another
 // controller manages.
 #include "core/job/sync.hpp"
 

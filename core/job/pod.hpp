@@ -1,8 +1,8 @@
 // Pod: one attempt at one index, as its job remembers it.
 //
-// created -> bound -> started -> stopping -> ended, each step a record. Counted is a fact of its
-// own: before the end (killed by a failing job), with it (the usual case), later (deferred until
-// its replacement exists), or never.
+// created -> bound -> started -> stopping -> ended, each step a record. A pod is counted
+// independently of that: before its end (killed by a failing job), with it (the usual case), later
+// (deferred until its replacement exists), or never.
 #pragma once
 
 #include "base/clock.hpp"
@@ -26,7 +26,8 @@ enum class Counted : uint8_t {
               // index out of range, returned by its node
 };
 
-// The first rule of the pod failure policy that a failure matched (job-semantics 6.3).
+// The action of the first rule of the pod failure policy that a failure matched (job-semantics
+// 6.3).
 enum class FailureAction : uint8_t { none, count, ignore, fail_index, fail_job };
 
 // A condition of a pod that was set from outside or before its end: DisruptionTarget by an eviction
@@ -54,18 +55,17 @@ struct Pod {
   NodeId node = kNoNode;
   Millis bound_ms = 0;
   std::optional<Millis> started_at;
-  int32_t pid = 0;                         // newest process of the first container; for people
+  int32_t pid = 0;                         // newest process of the first container; for display
   int32_t restarts = 0;                    // restarts in place, of all its containers
   Readiness readiness = Readiness::ready;  // once started
   int32_t failures = 0;                    // job-index-failure-count at its creation
   int32_t ignored = 0;                     // job-index-ignored-failure-count
   std::optional<Millis> stopping_at;       // when its deletion was requested
-  std::optional<Millis>
-      grace_ms;  // of that deletion, when it asked for another than the template's
+  std::optional<Millis> grace_ms;          // of that deletion; absent: the template's
   Counted counted = Counted::not_yet;
-  FailureAction action = FailureAction::none;  // of a failed one that is deferred
+  FailureAction action = FailureAction::none;  // of a failed pod
   std::vector<PodCondition> conditions;        // set from outside; usually none
-  std::vector<PodMetaChange> meta;             // not as in its template; usually none
+  std::vector<PodMetaChange> meta;             // differences from its template; usually none
   bool ended = false;
   PodEnd end;  // valid when ended
 
@@ -76,7 +76,7 @@ struct Pod {
   bool bound() const { return node != kNoNode; }
   bool to_launch() const { return bound() && active() && !started_at; }
   bool operator==(const Pod&) const = default;
-  // What it counts as if it is deferred until its replacement exists.
+  // How it counts if it is deferred until its replacement exists.
   Counted counts_when_replaced() const {
     if (ended && end.cause == EndCause::returned) return Counted::released;
     return action == FailureAction::ignore ? Counted::ignored : Counted::failed;

@@ -1,4 +1,4 @@
-// The conditions of a pod: what its Pod object shows and what the pod failure policy looks at.
+// The conditions of a pod, which its Pod object shows and the pod failure policy matches.
 #pragma once
 
 #include "core/job/pod.hpp"
@@ -7,12 +7,12 @@
 
 namespace muster::core {
 
-// In pod order (job-semantics 6.2): Initialized, Ready, ContainersReady and PodScheduled as they
-// follow from the pod's life, those set from outside, DisruptionTarget when the platform ended it
-// (6.5). An instant of 0 is unknown. `gated`: by scheduling gates.
+// In the order of a Pod (job-semantics 6.2): Initialized, Ready, ContainersReady and PodScheduled,
+// derived from the pod's state; those set from outside; DisruptionTarget if the platform ended it
+// (6.5). An instant of 0 is unknown. `gated`: it has scheduling gates.
 std::vector<PodCondition> pod_conditions(const Pod& pod, bool gated = false);
 
-// Types that follow from the pod's life: nobody sets them from outside.
+// Whether this type is derived from the pod's state and cannot be set from outside.
 bool derived_condition(const std::string& type);
 
 }  // namespace muster::core

@@ -1,5 +1,5 @@
-// Which pods there should be (job-semantics 4): none while suspended, no surplus, else creation,
-// lowest index first. One sync either removes or creates.
+// Which pods should exist (job-semantics 4): none while suspended, no surplus; missing ones are
+// created, lowest index first. One sync either removes or creates.
 #include "core/job/sync.hpp"
 #include "core/job/waiting.hpp"
 
@@ -7,7 +7,7 @@ namespace muster::core {
 
 namespace {
 
-constexpr uint32_t kCreateMax = 512;  // pods created in one sync; the rest at once in the next
+constexpr uint32_t kCreateMax = 512;  // pods created in one sync; the next one follows at once
 
 uint32_t target(const Job& job) {
   const JobState& s = job.state();
@@ -17,7 +17,7 @@ uint32_t target(const Job& job) {
   return static_cast<uint32_t>(std::clamp<int64_t>(left, 0, s.parallelism));
 }
 
-// A pod of this index that was deleted by hand, is failed by that, and waits for its replacement.
+// The pod of this index that failed because it was deleted and waits for its replacement.
 const Pod* deleted_pod(const Job& job, uint32_t index) {
   if (!job.per_index() || job.spec().replace_only_failed()) return nullptr;
   auto it = job.unjudged().lower_bound({index, 0});
@@ -25,7 +25,7 @@ const Pod* deleted_pod(const Job& job, uint32_t index) {
   return &job.state().open.at(*it);
 }
 
-// The pod that an index gets next: after a deferred pod it inherits the failure count (4.6).
+// The next pod of an index; it inherits the failure counts of a deferred pod (4.6).
 PodsCreated::Run next_pod(const Job& job, uint32_t index) {
   PodsCreated::Run run{index, 1, job.next_attempt(index), 0, 0, Counted::not_yet};
   if (auto it = job.state().deferred.find(index); it != job.state().deferred.end()) {
@@ -86,7 +86,7 @@ void manage_pods(Sync& sync) {
   uint32_t have = job.active() + held_back;
   if (want <= have) return;
   uint32_t number = want - have;
-  sync.out.action = SyncAction::pods_created;  // also while a backoff holds it up
+  sync.out.action = SyncAction::pods_created;  // also while a backoff delays it
   if (Millis due = job_due(job, sync.knobs); due > sync.now) return sync.wake(due);
   bool cut = number > kCreateMax;
   number = std::min(number, kCreateMax);
@@ -100,7 +100,7 @@ void manage_pods(Sync& sync) {
   if (!job.indexed()) {
     created.runs.push_back({s.next_number, number, 0, 0, 0, Counted::not_yet});
   } else {
-    // An index in backoff still occupies one of the candidates' places (4.5).
+    // An index in backoff still counts as one of the candidates (4.5).
     uint64_t candidate = job.taken().lowest_missing(0);
     for (uint32_t i = 0; i < number && static_cast<int64_t>(candidate) < job.index_count(); ++i) {
       auto index = static_cast<uint32_t>(candidate);

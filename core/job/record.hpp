@@ -1,9 +1,9 @@
-// Records: what a job holds to be true. The only thing that changes a job is apply(record).
+// Records: what a job holds to be true. Only apply(record) changes a job.
 //
-// A record carries outcomes (how a pod counted, which instant, which index failed), never reasons
-// to look up: rules, gates, annotations and the clock are read by decide() alone, so a later
-// version folds old records to the same status. Past tense. Instants are wall-clock milliseconds; a
-// job's records never go back in time.
+// A record carries outcomes (how a pod counted, which instant, which index failed), so that apply()
+// evaluates no rule: only decide() reads policies, gates and the clock, and a later version folds
+// old records to the same status. Names are in the past tense. Instants are wall-clock
+// milliseconds; a job's records never go back in time.
 #pragma once
 
 #include "core/job/condition.hpp"
@@ -24,7 +24,7 @@ struct JobAdmitted {
   JobObjectPtr object;  // not in the record's bytes: a row of its own
 };
 
-// The owner changed metadata or spec (the row beside the fold was rewritten in the same batch).
+// The owner changed metadata or spec; the owner's row is rewritten in the same batch.
 struct JobSpecChanged {
   Millis at_ms = 0;
   int64_t generation = 0;
@@ -33,14 +33,14 @@ struct JobSpecChanged {
   JobObjectPtr object;  // not in the record's bytes
 };
 
-// Not suspended and no startTime: the job runs from now.
+// The job is not suspended and had no startTime: it runs from now.
 struct JobStarted {
   Millis at_ms = 0;
 };
 
-// Pods exist from here, lowest index first. A run is `count` indexes in sequence that agree in the
-// rest. Where an index has a deferred pod, its replacement exists now, so that one is counted as
-// `deferred_counted` says.
+// These pods exist from now on, lowest index first. A run is `count` consecutive indexes with
+// otherwise equal fields. If an index has a deferred pod, its replacement now exists, and it counts
+// as `deferred_counted`.
 struct PodsCreated {
   struct Run {
     uint32_t first = 0;
@@ -79,17 +79,17 @@ struct PodsStarted {
   std::vector<Start> starts;
 };
 
-// Nothing of these pods is left, and how each was judged. `backoff` is the record of
+// These pods have ended, and this is how each was judged. `backoff_*` is the backoff record of
 // job-semantics 5.2 after this sync.
 struct PodsEnded {
   struct One {
     PodKey pod;
     PodEnd end;
-    int32_t pid = 0;  // when its start was not reported before; else 0
+    int32_t pid = 0;  // as reported with the end; 0: none
     int32_t restarts = 0;
-    std::optional<Millis> started_at;            // as pid
+    std::optional<Millis> started_at;            // valid if pid is not 0
     Counted counted = Counted::not_yet;          // not_yet: deferred, or counted before
-    bool fails_index = false;                    // FailIndex, or the limit per index is spent
+    bool fails_index = false;                    // FailIndex, or the limit per index is exceeded
     FailureAction action = FailureAction::none;  // of the first rule that a failure matched
     bool operator==(const One&) const = default;
   };
@@ -99,11 +99,11 @@ struct PodsEnded {
   Millis backoff_last_ms = 0;
 };
 
-// Deletion of these pods was requested, or what such a pod counts as is known now. `counted` of
-// each: released (uncounted deletion), failed (outside replace-only-failed mode a deleted pod is a
-// failed pod at once) or not_yet. Those that are not bound and counted are gone with this record;
-// the end of an unbound one that is not counted follows in the same batch. `backoff` is the record
-// of job-semantics 5.2 after this sync.
+// Deletion of these pods was requested, or it is now known how such a pod counts. `counted`:
+// released (uncounted deletion), failed (outside replace-only-failed mode a deleted pod has failed
+// at once), ignored (by the pod failure policy) or not_yet. Pods that are counted and not bound are
+// gone with this record; the end of an unbound pod that is not counted follows in the same batch.
+// `backoff_*` is the backoff record of job-semantics 5.2 after this sync.
 struct PodsStopping {
   struct One {
     PodKey pod;
@@ -114,19 +114,19 @@ struct PodsStopping {
   };
   Millis at_ms = 0;
   std::vector<One> pods;
-  bool by_job = true;  // the job itself deletes them: an event for each
+  bool by_job = true;  // deleted by the job itself: one event each
   uint32_t backoff_failures = 0;
   Millis backoff_last_ms = 0;
 };
 
-// The pod has this condition now; one of the same type is replaced in its place.
+// The pod has this condition now, in place of one of the same type.
 struct PodConditionSet {
   Millis at_ms = 0;
   PodKey pod;
   PodCondition condition;
 };
 
-// Their owner deleted these pods, which had ended and were counted: they are not shown any more.
+// Their owner deleted these pods, which had ended and were counted: they are no longer shown.
 struct PodsRemoved {
   Millis at_ms = 0;
   std::vector<PodKey> pods;
@@ -138,15 +138,15 @@ struct JobSuspended {
   bool suspended = true;
 };
 
-// Another controller (managedBy) wrote the status of its job: the JSON that is shown from here on.
+// Another controller (managedBy) wrote the status of its job: the JSON that is shown from now on.
 struct StatusWritten {
   Millis at_ms = 0;
   std::string json;
 };
 
-// The job will succeed or fail (SuccessCriteriaMet or FailureTarget). All its pods are being
-// deleted. On failure each pod that is not counted yet counts as failed; on success ended ones
-// count as failed and the others are released.
+// The job will succeed or fail (SuccessCriteriaMet or FailureTarget), and all its pods are deleted.
+// Open pods that are not counted yet count as failed on failure and are released on success;
+// deferred ones count as they would with a replacement.
 struct FinishDecided {
   Millis at_ms = 0;
   bool success = false;
@@ -154,23 +154,23 @@ struct FinishDecided {
   std::string message;
 };
 
-// All pods have ended: Complete (with completionTime) or Failed, with reason and message of the
+// All pods have ended: Complete (with completionTime) or Failed, with the reason and message of the
 // decision.
 struct JobFinished {
   Millis at_ms = 0;
 };
 
-// The rules of backoffLimitPerIndex are in force for this job (again), or not any more: then no
-// index is failed, and those that were run again.
+// The limit per index (backoffLimitPerIndex) is in force (again), or no longer: then no index is
+// failed any more, and those that were will run again.
 struct IndexLimitsSet {
   Millis at_ms = 0;
   bool on = true;
 };
 
-// The owner deleted the job: its pods are released and end. In the background its name is free from
-// here and it is not shown any more; in the foreground it is shown until its last pod has ended.
-// Orphaned, its pods run on and are shown without an owner. `waits`: somebody's finalizer is on it,
-// so its pods run on until that is gone; another of these records says so.
+// The owner or the TTL deleted the job: its pods are released and end. In the background, its name
+// is free at once and it is no longer shown; in the foreground, it is shown until its last pod has
+// ended. Orphaned, its pods keep running and are shown without an owner. `waits`: it has a
+// finalizer, so its pods keep running until that is removed; then another of these records follows.
 struct JobDeleted {
   Millis at_ms = 0;
   bool background = true;
@@ -178,20 +178,20 @@ struct JobDeleted {
   bool waits = false;
 };
 
-// These labels and annotations of the pod are not as its template has them, from here on.
+// From now on these labels and annotations of the pod differ from its template.
 struct PodMetaSet {
   Millis at_ms = 0;
   PodKey pod;
   std::vector<PodMetaChange> changes;
 };
 
-// The conditions of a job of ours that are not ours, all of them, as they are shown: JSON, a list.
+// All conditions set from outside on a job that muster manages, as they are shown: a JSON list.
 struct ConditionsWritten {
   Millis at_ms = 0;
   std::string json;
 };
 
-// The last pod of a deleted job has ended (of an orphaned one: was deleted too): nothing of it is
+// The last pod of a deleted job has ended (or, if orphaned, was deleted too): nothing of it is
 // kept.
 struct JobForgotten {
   Millis at_ms = 0;

@@ -1,21 +1,20 @@
-// Restored: a job as it goes on from a backup.
+// Restored: a job that continues from a backup.
 //
-// Between the backup and the restore the job went on, and nobody here knows how far. So nothing
-// that was given then may be given again: attempts and numbers of pods begin above all that a job
-// can have come to meanwhile.
+// After the backup the job went on, and we do not know how far. So that no attempt or pod number is
+// assigned twice, new ones begin above anything that the job can have reached by the restore.
 #pragma once
 
 #include "core/job/job.hpp"
 
 namespace muster::core {
 
-// Where attempts and numbers begin that are given after a restore at this instant: the seconds
-// since 2020. An index gets a new attempt less often than once a second, so what was given between
-// two restores of the same backup is below the second one's.
+// Where attempts and pod numbers begin after a restore at this instant: the seconds since 2020. An
+// index gets a new attempt less often than once a second, so whatever was assigned between two
+// restores of one backup is below the second one's base.
 uint32_t restored_base(Millis now_ms);
 
-// Pods that are on a node keep their names, since an agent may have them; those that wait for a
-// node get new ones.
+// Pods bound to a node keep their keys, since an agent may know them; pods that wait for a node get
+// new ones.
 JobState restored(JobState state, bool indexed, uint32_t base);
 
 }  // namespace muster::core

@@ -1,4 +1,4 @@
-// JobSummary: what is known of a finished job that is unloaded (Job::can_unload) without folding
+// JobSummary: what is known about a finished job that is unloaded (Job::can_unload) without folding
 // its records or reading its object.
 #pragma once
 
@@ -12,14 +12,14 @@ struct JobSummary {
   JobId id = 0;
   std::string ns, name, uid;
   Millis finished_ms = 0;
-  Millis wake_ms = 0;       // when its time to live is over; 0: never
+  Millis wake_ms = 0;       // when its TTL expires; 0: never
   bool complete = false;    // else Failed
-  bool named_pods = false;  // its pods carry its own name and uid as labels
+  bool named_pods = false;  // its pods carry the job's name and uid as labels
 };
 JobSummary summary_of(const Job& job);
 
-// The job as lists tell it: of its object the values that a list may select or show by, and the
-// text; of its state all but pods, events and attempts.
+// The job as lists need it: of its object, the values that a list selects by or shows, without the
+// JSON text; of its state, everything except pods, events and attempts.
 JobObject brief(const JobObject& object);
 JobState brief(const JobState& state);
 

@@ -1,4 +1,4 @@
-// Removal of pods that are too many (job-semantics 4.3, 4.4): they are counted nowhere.
+// Removal of surplus pods (job-semantics 4.3, 4.4), which count nowhere.
 #include "core/job/sync.hpp"
 
 #include <tuple>
@@ -7,8 +7,8 @@ namespace muster::core {
 
 namespace {
 
-// Earlier goes first: not assigned to a node, not running, not ready, ready for a shorter time,
-// more restarts, newer. The rest of the key makes the order total.
+// Lower ranks are removed first: not assigned to a node, not running, not ready, ready for a
+// shorter time, more restarts, newer. The rest of the key makes the order total.
 auto rank(const Pod& pod) {
   return std::make_tuple(pod.bound(), pod.started_at.has_value(), pod.ready(),
                          pod.ready() ? -*pod.started_at : 0, -pod.restarts, -pod.created_ms,
@@ -56,7 +56,7 @@ bool remove_surplus(Sync& sync, uint32_t target) {
     for (auto it = s.open.lower_bound({static_cast<uint32_t>(job.index_count()), 0});
          it != s.open.end(); ++it)
       if (it->second.active()) gone.push_back({it->first, Counted::released, false, std::nullopt});
-  // A surplus pod that has ended by itself is none.
+  // A pod that has ended by itself is not surplus.
   if ((!gone.empty() || job.active() > target) && !sync.knows_ends(nodes_of_active(job)))
     return false;
   stop_pods(sync, gone);

@@ -1,4 +1,4 @@
-// Until when something of a job waits for the delay after a failure (job-semantics 5.2, 5.3).
+// Until when a job waits for the delay after a failure (job-semantics 5.2, 5.3).
 #pragma once
 
 #include "core/job/decide.hpp"
@@ -6,11 +6,11 @@
 
 namespace muster::core {
 
-// The coordinator's knobs with the job's own annotations before them.
+// The coordinator's knobs, overridden by the job's annotations.
 Knobs knobs_of(const Knobs& coordinator, const JobObject& object);
 
-// When the next pod of this index may be created: after the delay of its last failure that waits
-// for a replacement. 0: it does not wait for that.
+// When the next pod of this index may be created: after the delay for the failed pod that waits for
+// its replacement. 0: there is no delay.
 Millis index_due(const Job& job, const Knobs& knobs, uint32_t index);
 
 // Likewise for all pods of a job without backoffLimitPerIndex.

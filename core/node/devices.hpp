@@ -1,6 +1,6 @@
-// Devices: who holds which of a node's named resources (nvidia.com/gpu 0 to 3).
+// Devices: which of a node's named resources (nvidia.com/gpu 0 to 3) are held by pods.
 //
-// Always holds: no device number is held by two pods.
+// Always holds: no two pods hold the same device number.
 #pragma once
 
 #include <cstdint>
@@ -22,12 +22,12 @@ class Devices {
   // Numbers count from 0.
   explicit Devices(const DeviceCounts& has);
 
-  // Whether that many are here at all, taken or not.
+  // Whether the node has that many at all, taken or not.
   bool has(const DeviceCounts& wanted) const;
-  // The lowest free numbers; null: not enough are free now.
+  // Takes the lowest free numbers; null: not enough are free now.
   DeviceMapPtr take(const DeviceCounts& wanted);
-  // What a pod holds already, by an earlier agent. Numbers that this node no longer has stay with
-  // it, too.
+  // Takes over what a pod got from an earlier agent, including numbers that this node no longer
+  // has.
   void adopt(const DeviceMap& held);
   void release(const DeviceMap& held);
 

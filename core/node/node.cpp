@@ -38,7 +38,7 @@ bool Node::may_start(Millis now) const {
 
 bool Node::registered(const Welcome& welcome, Millis sent_at) {
   if (!obeys(welcome.term)) return false;
-  disconnected();  // what an earlier session had under way belongs to the new one
+  disconnected();  // reports in flight move to the new session
   connected_ = true;
   lease_ms_ = welcome.lease_ms;
   lease_until_ = std::max(lease_until_, sent_at + lease_ms_);
@@ -84,7 +84,7 @@ bool Node::kill(Term term, const std::vector<Kill>& kills, Millis now) {
     if (auto pod = pods_.find(kill.pod); pod != pods_.end()) {
       stop_pod(pod, EndCause::killed, kill.grace_ms, now);
     } else if (!unacked_.contains(kill.pod)) {
-      // Its launch was lost, or is yet to come and is then known as ended.
+      // Its launch was lost, or comes later and finds the pod ended.
       finish(never_ran(kill.pod, EndCause::never_started, "", now), {});
     }
   }
@@ -119,7 +119,7 @@ void Node::report_returned(uint64_t id, const std::vector<PodId>& kept) {
 
 void Node::disconnected() {
   connected_ = false;
-  // Oldest first, so that what ended first is reported first again.
+  // Keep the order: what ended first is reported first again.
   for (auto flight = flights_.rbegin(); flight != flights_.rend(); ++flight) {
     const auto& [starts, ends] = flight->second;
     for (auto start = starts.rbegin(); start != starts.rend(); ++start) {
@@ -141,7 +141,7 @@ void Node::stop_pod(Pods::iterator pod, EndCause why, Millis grace_ms, Millis no
     p.stop = why;
   }
   p.stop_grace_ms = grace_ms;
-  if (!p.run.advance(true)) return finish(pod, now);  // it waits: for its slot or for a restart
+  if (!p.run.advance(true)) return finish(pod, now);  // it waits for its slot or for a restart
   set_timer(pod->first, p);
   order_kills(pod->first, p);
 }
@@ -150,7 +150,7 @@ void Node::order_kills(PodId id, const Pod& pod) {
   for (Step step : pod.run.living()) kills_.push_back({id, step, pod.stop_grace_ms});
 }
 
-// More devices than there are here: nothing would ever start it.
+// The pod needs more devices than this node has: it could never start.
 void Node::refuse(Pods::iterator pod, Millis now) {
   std::string wanted;
   for (const auto& [name, count] : pod->second.run.plan()->devices) {
@@ -163,7 +163,7 @@ void Node::refuse(Pods::iterator pod, Millis now) {
   finish(std::move(end), {});
 }
 
-// The pod is over: nothing of it lives, and nothing will be started.
+// The pod is over: no process is left, and none will start.
 void Node::finish(Pods::iterator pod, Millis now) {
   Pod& p = pod->second;
   finish(pod, p.run.result(pod->first, p.stop, now));
@@ -187,13 +187,13 @@ void Node::finish(PodEnded end, std::vector<uint64_t> entries) {
   over_.push_back(id);
 }
 
-// Its slot and its devices.
+// Frees its slot and its devices.
 void Node::release(Pod& pod) {
   if (std::exchange(pod.running, false)) --running_;
   if (pod.devices) devices_.release(*std::exchange(pod.devices, nullptr));
 }
 
-// After one of its processes has ended.
+// Continues the pod after one of its processes has ended.
 void Node::go_on(Pods::iterator pod, Millis now) {
   Pod& p = pod->second;
   if (!p.run.advance(p.stop.has_value())) return finish(pod, now);
@@ -201,14 +201,14 @@ void Node::go_on(Pods::iterator pod, Millis now) {
   set_timer(pod->first, p);
 }
 
-// When activeDeadlineSeconds of a pod that has started are over.
+// When activeDeadlineSeconds of a started pod is over.
 std::optional<Millis> Node::deadline_of(const Pod& pod) {
   const PodPlan* plan = pod.run.plan();
   if (plan == nullptr || plan->deadline_ms <= 0 || pod.run.started_at() == 0) return std::nullopt;
   return pod.run.started_at() + plan->deadline_ms;
 }
 
-// The next instant at which something is to be done for the pod by itself.
+// Sets the pod's timer to its next restart or its deadline.
 void Node::set_timer(PodId id, Pod& pod) {
   Millis at = 0;
   if (!pod.stop) {
@@ -282,8 +282,8 @@ void Node::start_waiting(Orders& orders, Millis now) {
   waiting_.insert(waiting_.begin(), passed.begin(), passed.end());
 }
 
-// Returns the pods that wait too long for a slot, or for the executor. Returns when to look
-// again; 0: when something happens.
+// Returns pods to the coordinator that have waited too long for a slot or for the executor. The
+// result is when to look again; 0: when something happens.
 Millis Node::return_waiting(Millis now) {
   if (!connected_ || !in_charge(now) || (running_ < slots_ && !executor_in_trouble_)) return 0;
   for (; !waiting_.empty(); waiting_.pop_front()) {
@@ -301,8 +301,7 @@ Millis Node::return_waiting(Millis now) {
   return 0;
 }
 
-// What is shown of a pod is looked at once it is known what was started, so that a restart without
-// a delay is one report.
+// Runs after it is known what was started, so that a restart without a delay is one report.
 void Node::tell_changes() {
   for (PodId id : std::exchange(changed_, {})) {
     auto found = pods_.find(id);
@@ -323,7 +322,7 @@ void Node::process_started(const ProcessStart& start) {
   if (!pod.run.started(start, forget_)) return;
   changed_.push_back(start.pod);
   if (pod.run.planned()) set_timer(start.pod, pod);
-  // The kill may have overtaken the start; ordered twice it does no harm.
+  // The kill may have overtaken the start; a second order does no harm.
   if (pod.stop) kills_.push_back({start.pod, start.step, pod.stop_grace_ms});
 }
 
@@ -335,29 +334,29 @@ void Node::process_ended(const ProcessEnd& end) {
   }
   if (pod == pods_.end()) {
     if (auto known = unacked_.find(end.pod); known != unacked_.end()) {
-      // Told again after a reconnect of the executor, or an end beside the one that counted: to be
-      // forgotten with it.
+      // Repeated after the executor reconnected, or another end beside the one that counted: forget
+      // it together with that one.
       auto& had = known->second.entries;
       if (end.entry != 0 && std::find(had.begin(), had.end(), end.entry) == had.end()) {
         had.push_back(end.entry);
       }
       return;
     }
-    if (end.step.container != 0) return forget_.push_back(end.entry);  // of no plan that we know
+    if (end.step.container != 0) return forget_.push_back(end.entry);  // its plan is unknown
     pod = adopt(end.pod, {}, 0);
   }
   Pod& p = pod->second;
   if (!p.run.ended(end, p.stop, forget_)) return;
   if (end.lost && !p.stop) {
-    // The others have lost their keeper, too.
+    // Its other processes have lost their keeper too.
     p.stop = EndCause::keeper_lost;
     order_kills(end.pod, p);
   }
   go_on(pod, end.ended_at);
 }
 
-// The executor was too late with a process of it. It starts when there is a lease again, unless the
-// coordinator wants it no more by then.
+// The executor did not start one of its processes in time. It starts under a later lease, unless
+// the pod is ordered to end before.
 void Node::not_started(Pods::iterator pod, const ProcessEnd& end) {
   Pod& p = pod->second;
   if (!p.run.starting(end.step)) return;
@@ -365,13 +364,13 @@ void Node::not_started(Pods::iterator pod, const ProcessEnd& end) {
   p.run.unstart(end.step.container, p.stop.has_value());
   if (p.stop || p.run.ran() || !p.run.living().empty()) return go_on(pod, end.ended_at);
   if (!p.adopted || p.run.planned()) return wait_again(pod);
-  // What an earlier agent was told to start, and this one was not told how.
+  // An earlier agent ordered the start, and this one does not know how to repeat it.
   PodEnded back = never_ran(pod->first, EndCause::returned, end.error, end.ended_at);
   p.run.reset();
   finish(pod, std::move(back));
 }
 
-// Nothing of it ever ran.
+// Puts back into the queue a pod of which nothing ever ran.
 void Node::wait_again(Pods::iterator pod) {
   Pod& p = pod->second;
   p.run.reset();
@@ -381,7 +380,7 @@ void Node::wait_again(Pods::iterator pod) {
   waiting_.push_front(pod->first);
 }
 
-// A pod that an earlier agent started.
+// Takes over a pod that an earlier agent started.
 Node::Pods::iterator Node::adopt(PodId id, const Origin& origin, Millis grace_ms) {
   auto [pod, fresh] = pods_.try_emplace(id, origin.plan, grace_ms);
   Pod& p = pod->second;
@@ -396,7 +395,7 @@ Node::Pods::iterator Node::adopt(PodId id, const Origin& origin, Millis grace_ms
 
 void Node::executor_connected(const std::vector<Living>& living,
                               const std::vector<ProcessEnd>& ended, Millis now) {
-  std::set<PodId> taken_back;  // told of by the executor before we knew them: all first, then go on
+  std::set<PodId> taken_back;  // pods we learn of here: take in all processes, then go on
   for (const ProcessEnd& end : ended) {
     if (unacked_.contains(end.pod) || (pods_.contains(end.pod) && !taken_back.contains(end.pod))) {
       process_ended(end);
@@ -417,18 +416,18 @@ void Node::executor_connected(const std::vector<Living>& living,
     if (taken_back.contains(id)) pod.run.take_origin(l.origin, l.process.step.container);
     if (l.killing && !pod.stop) {
       pod.stop = EndCause::killed;
-      pod.stop_grace_ms = l.grace_ms;  // not known; the keeper lets it only shrink
+      pod.stop_grace_ms = l.grace_ms;  // unknown; the keeper only lets it shrink
     }
     process_started(l.process);
-    auto deadline = deadline_of(pod);  // nobody but us orders that kill, and it was noted nowhere
+    auto deadline = deadline_of(pod);  // only we order that kill, and it is noted nowhere
     if (pod.stop == EndCause::killed && deadline && now >= *deadline) pod.stop = EndCause::deadline;
   }
   for (PodId id : taken_back) go_on(pods_.find(id), now);
   lose_what_is_not(alive, now);
 }
 
-// Of what was under way with an earlier executor, what had not reached it waits again, and the
-// rest is lost.
+// Processes of an earlier executor that are not alive: those that never reached it wait again, the
+// rest are lost.
 void Node::lose_what_is_not(const std::set<std::pair<PodId, uint16_t>>& alive, Millis now) {
   std::vector<PodId> all, again;
   for (const auto& [id, pod] : pods_) {

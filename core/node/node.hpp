@@ -1,28 +1,27 @@
 // Node: what an agent decides.
 //
-// Pods are launched and killed by the coordinator; their processes start and end in some pair of
-// executor (the keeper's, hollow ones, a simulation's). Node sits between: it is told of everything
-// that happens and says, when asked by next(), what to start, to kill, to report and to forget.
-// What arrived between two next() is one batch.
+// The coordinator launches and kills pods; an executor (the keeper, a hollow one, the simulation's)
+// starts and ends their processes. Node sits between them: it receives every event, and next()
+// returns what to start, kill, report and forget. What arrives between two calls of next() is one
+// batch.
 //
 // Always holds:
-//  - at most `slots` pods run, the others wait in the order of their launch, and those that waited
-//  for long are returned;
-//  - nothing is started outside the lease, nor while a pod that the coordinator disowned (fenced)
-//  is still alive; an order to start carries the lease's end, and what the executor did not start
-//  for it waits here for the next lease;
-//  - while the executor is in trouble (pulse.hpp) nothing is started, and what waits is returned;
-//  - a pod id is begun once; a kill is answered by an end, also for a pod that waits, that is
-//  between two of its processes, or that was never heard of;
-//  - an end is kept, and reported again after each registration, until the report that carried it
-//  has returned and did not name it as one to keep;
-//  - no order of an older epoch is obeyed, nor of an equal one with another nonce (two coordinators
-//  on copies of one data-dir).
+//  - while `slots` pods run, no other starts; pods wait in the order of their launch and are
+//    returned if they wait too long;
+//  - nothing starts outside the lease, nor while a fenced pod is still alive; an order to start
+//    carries the end of the lease, and a process that missed it waits here for the next lease;
+//  - while the executor is in trouble (pulse.hpp), nothing starts and waiting pods are returned;
+//  - a known pod is never begun again; every kill is answered by an end, also of a pod that waits,
+//    is between two of its processes, or is unknown;
+//  - an end is kept, and reported again after each registration, until a report that carried it has
+//    returned without asking to keep it;
+//  - orders of an older epoch are ignored, and those of the same epoch with another nonce (two
+//    coordinators on copies of one data-dir).
 //
-// A pod is a sequence of processes, told apart by their Step; which comes when is PodRun's. It
-// holds its slot, and its devices, from its first process to its end, between two of them too.
+// A pod is a sequence of processes, identified by their Step; PodRun decides which comes when. It
+// holds its slot and its devices from its first process to its end, also between two processes.
 //
-// Pure: no I/O, no clock. Instants are boot-time milliseconds. O(log n) an event.
+// Pure: no I/O, no clock. Instants are boot-time milliseconds. O(log n) per event.
 #pragma once
 
 #include "core/node/devices.hpp"
@@ -41,57 +40,57 @@ namespace muster::core::node {
 class Node {
  public:
   static constexpr size_t kListMax = 512;   // entries of a list in a report
-  static constexpr size_t kReportsMax = 4;  // in flight
-  // So long a pod waits here while all slots are taken; then other nodes may have some.
+  static constexpr size_t kReportsMax = 4;  // reports in flight
+  // How long a pod waits while all slots are taken before it is returned, since other nodes may
+  // have some.
   static constexpr Millis kWaitMaxMs = 2'000;
-  // The executor is left alone for so long after it could not start something.
+  // How long nothing is started after the executor did not start a process.
   static constexpr Millis kHoldMs = 1'000;
   static constexpr size_t kGatherFrom =
-      16;  // pods here or not acked: with fewer, a slot would be idle
+      16;  // pods here or unacknowledged; with fewer, a delay would idle slots
 
-  // `gather_ms`: a report that is not full waits until this long after the one before it. At high
-  // rates that makes lists of what would be single ends, each with a sync of its own; when little
-  // happens, or few pods are here, a report goes at once.
+  // `gather_ms`: a report that is not full waits until this long after the previous one. At high
+  // rates this turns single ends, each with a sync of its own, into lists; when little happens or
+  // few pods are here, a report goes out at once.
   explicit Node(uint32_t slots, Term highest = {}, Millis gather_ms = 0,
                 const DeviceCounts& devices = {})
       : slots_(slots), gather_ms_(gather_ms), term_(highest), devices_(devices) {}
 
-  // --- what the coordinator says. False: it is not obeyed, its term is a past one.
-  // `sent_at` is when the registration was sent; it counts as a heartbeat.
+  // --- from the coordinator. False: ignored, because its term is stale. `sent_at` is when the
+  // registration was sent; it counts as a heartbeat.
   bool registered(const Welcome& welcome, Millis sent_at);
   bool launch(Term term, const std::vector<Launch>& pods, Millis now);
   bool kill(Term term, const std::vector<Kill>& kills, Millis now);
   bool heartbeat_answered(Term term, Millis sent_at);
-  // `kept`: ends that were not taken; they are kept for the next registration.
+  // `kept`: ends that were not acknowledged; they are kept for the next registration.
   void report_returned(uint64_t id, const std::vector<PodId>& kept = {});
-  // The connection is gone, or the registration was superseded: what was under way will be reported
-  // again.
+  // The connection is lost, or the registration was superseded: reports in flight will be repeated.
   void disconnected();
-  // A refused agent too is told what to end.
+  // Ends pods that are not open here; a refusal names some too.
   void fence(const std::vector<PodId>& pods, Millis now);
-  // A coordinator of another cluster is served from now on; only when empty().
+  // Serve a coordinator of another cluster from now on. Requires empty().
   void new_cluster();
 
-  // --- what the executor says
+  // --- from the executor
   void process_started(const ProcessStart& start);
   void process_ended(const ProcessEnd& end);
-  // All that a new executor knows. What was under way with the old one and is not listed: waits
-  // again when it had not been started, else it is lost.
+  // Everything that a new executor knows. Processes of the old one that are not listed are lost if
+  // they had started; otherwise they wait again.
   void executor_connected(const std::vector<Living>& living, const std::vector<ProcessEnd>& ended,
                           Millis now);
 
-  // Whether they are in trouble: they do not answer, or cannot note what they do.
+  // Whether the executor does not answer or cannot persist what it does.
   void executor_in_trouble(bool trouble) { executor_in_trouble_ = trouble; }
 
   // The node is short of memory: this pod ends at once (hard eviction).
   void evict(PodId pod, Millis now);
-  // The agent drains: every pod is ended with its grace, whatever comes is turned away.
+  // The agent drains: every pod is ended with its grace, and new ones are rejected.
   void stop(Millis now);
 
-  // What is to be done now.
+  // What to do now.
   Orders next(Millis now);
 
-  // --- what is told at registration
+  // --- for the registration
   Term term() const { return term_; }
   std::vector<PodId> running() const;
   std::vector<PodId> waiting() const;
@@ -99,7 +98,7 @@ class Node {
 
   bool knows(PodId pod) const { return pods_.contains(pod) || unacked_.contains(pod); }
   bool runs(PodId pod) const { return pods_.contains(pod); }  // or waits
-  // Pods that run and were not told to end, with the pids of their containers' first processes.
+  // Running pods that were not ordered to end, with the pids of their containers' main processes.
   std::vector<std::pair<PodId, std::vector<int>>> processes() const;
   bool idle() const { return pods_.empty(); }
   bool empty() const { return pods_.empty() && unacked_.empty(); }
@@ -110,22 +109,22 @@ class Node {
     explicit Pod(PodPlanPtr plan, Millis grace) : run(std::move(plan)), grace_ms(grace) {}
     PodRun run;
     bool running = false;  // it has a slot; else it waits
-    bool adopted = false;  // heard of from the executor, never launched here
+    bool adopted = false;  // known from the executor, never launched here
     Millis grace_ms = 0;
     Millis launched_at = 0;
     DeviceMapPtr devices{};
-    PodRun::Shown shown{};           // what was told, or is about to be
-    uint32_t told = 0, acked = 0;    // versions of it
+    PodRun::Shown shown{};           // what was reported, or is about to be
+    uint32_t told = 0, acked = 0;    // versions of `shown`
     std::optional<EndCause> stop{};  // ordered to end, and why
     Millis stop_grace_ms = 0;
-    Millis timer_at = 0;  // in timers_; 0: not
+    Millis timer_at = 0;  // its instant in timers_; 0: none
   };
   struct Unacked {
     PodEnded end;
     std::vector<uint64_t> entries;
   };
   struct Flight {
-    std::vector<std::pair<PodId, uint32_t>> starts;  // and which version of it
+    std::vector<std::pair<PodId, uint32_t>> starts;  // and the version of `shown`
     std::vector<PodId> ends;
   };
   using Pods = std::map<PodId, Pod>;
@@ -163,21 +162,21 @@ class Node {
   bool connected_ = false;
   bool stopping_ = false;
   bool executor_in_trouble_ = false;
-  Millis hold_until_ = 0;  // nothing is started before
+  Millis hold_until_ = 0;  // nothing starts before this
   Millis lease_ms_ = 0;
-  Millis lease_until_ = 0;  // nothing is started from then on
+  Millis lease_until_ = 0;  // nothing starts from then on
   uint32_t running_ = 0;
   Devices devices_;
   Pods pods_;
   std::map<PodId, Unacked> unacked_;
   std::set<PodId> fencing_;                    // fenced and not yet dead
-  std::deque<PodId> waiting_;                  // may name pods that wait no longer
+  std::deque<PodId> waiting_;                  // may contain pods that no longer wait
   std::set<std::pair<Millis, PodId>> timers_;  // restarts and deadlines, of pods with a slot
-  std::set<PodId> due_;                        // something of these is to be started now
-  std::vector<PodId> changed_;                 // what is shown of these may have
-  std::deque<PodId> starts_;                   // to be reported; may name pods that have ended
+  std::set<PodId> due_;                        // pods with a process to start now
+  std::vector<PodId> changed_;                 // pods whose `shown` may have changed
+  std::deque<PodId> starts_;                   // to report; may contain pods that have ended
   std::deque<PodId> ends_;                     // to be reported
-  std::vector<PodId> kept_;                    // to be reported after the next registration
+  std::vector<PodId> kept_;                    // to report after the next registration
   std::map<uint64_t, Flight> flights_;
   uint64_t last_report_ = 0;
   std::vector<KillOrder> kills_;

@@ -8,7 +8,7 @@ namespace muster::core::node {
 
 namespace {
 
-constexpr int kExitKilled = 137;  // 128 + SIGKILL: what is said of an exit code that nobody knows
+constexpr int kExitKilled = 137;  // 128 + SIGKILL: reported when the exit code is unknown
 
 }  // namespace
 
@@ -16,7 +16,8 @@ void PodRun::make() {
   if (containers_.empty()) containers_.resize(count());
 }
 
-// Gives a failed container its next instance, unless the pod's policy or the numbers don't.
+// Schedules the next instance of a failed container, unless the policy or the instance counter
+// forbids it.
 bool PodRun::restart(Container& container) {
   if (!plan_ || !plan_->restarts) return false;
   if (container.end_instance == std::numeric_limits<uint16_t>::max()) return false;
@@ -86,7 +87,7 @@ bool PodRun::started(const ProcessStart& start, std::vector<uint64_t>& forget) {
   if (start.step.instance < container.instance) return false;
   if (container.has_end && start.step.instance <= container.end_instance) return false;
   container.instance = start.step.instance;
-  if (start.pid == 0) {  // the executor has it, and it will be
+  if (start.pid == 0) {  // the executor has the order and will start it
     container.state = State::starting;
     return true;
   }
@@ -102,7 +103,7 @@ bool PodRun::started(const ProcessStart& start, std::vector<uint64_t>& forget) {
 bool PodRun::ended(const ProcessEnd& end, std::optional<EndCause> stop,
                    std::vector<uint64_t>& forget) {
   make();
-  if (end.step.container >= containers_.size()) {  // of a plan that could not be read any more
+  if (end.step.container >= containers_.size()) {  // its plan can no longer be read
     if (end.entry != 0) forget.push_back(end.entry);
     return false;
   }
@@ -207,7 +208,8 @@ PodRun::Shown PodRun::shown() const {
     born = born || container.state != State::unborn;
     all_run = all_run && container.lives();
   }
-  // The first container's; until that is known, that of another one, or of the last init container.
+  // The first container's pid; until that is known, another one's, or that of the last init
+  // container.
   for (size_t i = inits(); i < containers_.size(); ++i) {
     if (containers_[i].pid == 0) continue;
     shown.pid = containers_[i].pid;
@@ -219,7 +221,8 @@ PodRun::Shown PodRun::shown() const {
   return shown;
 }
 
-// The container whose failure is the pod's: the first of the app containers, else of the init ones.
+// The container whose failure is the pod's: the first failed app container, else the first failed
+// init container.
 const PodRun::Container* PodRun::decisive() const {
   for (size_t i = inits(); i < containers_.size(); ++i) {
     if (containers_[i].failed()) return &containers_[i];

@@ -1,14 +1,13 @@
-// PodRun: the containers of one pod that has a slot: which of them run, which wait, what comes
-// next.
+// PodRun: the containers of one pod that has a slot: which run, which wait, and what comes next.
 //
-// Init containers run one after another, each until it ended with 0; then all others run together,
-// and when they have ended so has the pod. With restartPolicy OnFailure a container that failed is
-// started again in its place: at once, then after a delay that doubles each time and is forgotten
-// after kHealthyMs of running. With Never a failed init container ends the pod.
+// Init containers run one after another, each until it exits with 0. Then all others run together,
+// and when they have ended, so has the pod. With restartPolicy OnFailure, a container that failed
+// is restarted in place: at once the first time, then after a delay that doubles each time and is
+// reset by kHealthyMs of running. With Never, a failed init container ends the pod.
 //
-// Always holds: a container has at most one process; of its ends the newest is kept, with its entry
-// in the spool, until the pod's end is acked: what was needed to come here is in the spool, so a
-// restarted agent comes here, too.
+// Always holds: a container has at most one process; its newest end is kept until the pod's end is
+// acknowledged. The spool keeps whatever led to the present state, so that a restarted agent can
+// rebuild it.
 //
 // Pure. A pod of one process, the usual case, is one container without a plan.
 #pragma once
@@ -26,7 +25,7 @@ class PodRun {
 
   explicit PodRun(PodPlanPtr plan) : plan_(std::move(plan)) {}
 
-  // What a report says of it while it runs.
+  // What a report says about the pod while it runs.
   struct Shown {
     int pid = 0;
     int32_t restarts = 0;
@@ -34,30 +33,29 @@ class PodRun {
     bool operator==(const Shown&) const = default;
   };
 
-  // Decides what is to be started next, now or later. False: the pod is over. With `stopping`
-  // nothing is: it is over when nothing of it lives.
+  // Decides what to start next, now or later. False: the pod is over. With `stopping`, nothing
+  // starts, and the pod is over once no process is left.
   bool advance(bool stopping);
-  // What advance() found and has become due: from here on it is being started.
+  // Orders the start of every container that is due; from here on they count as starting.
   void take_due(PodId pod, Millis now, std::vector<StartOrder>& orders);
-  // When the next container is due; none: nothing waits for its time.
+  // When the next waiting container is due; nullopt: none waits.
   std::optional<Millis> next_due() const;
 
-  // False: of a process that is not its container's newest one. Entries that are of no use any more
-  // are added to `forget`.
+  // False: the process is not its container's newest. Entries that are no longer needed are added
+  // to `forget`.
   bool started(const ProcessStart& start, std::vector<uint64_t>& forget);
   bool ended(const ProcessEnd& end, std::optional<EndCause> stop, std::vector<uint64_t>& forget);
-  // What an earlier agent noted.
+  // Takes over what an earlier agent noted.
   void take_origin(const Origin& origin, uint16_t container);
-  // The order to start this did not reach the executor: it is due again, or with `stopping` not any
-  // more.
+  // The container was not started: it is due again or, with `stopping`, dropped.
   void unstart(uint16_t container, bool stopping);
   void reset() { containers_.clear(); }
 
   std::vector<Step> living() const;     // being started, or running
   std::vector<int> pids() const;        // of the processes that run
-  bool runs(uint16_t container) const;  // it has a process, for sure
-  bool starting(Step step) const;       // ordered, and not heard of
-  bool ran() const;                     // something of it was ever started, or tried to
+  bool runs(uint16_t container) const;  // it is known to have a process
+  bool starting(Step step) const;       // ordered, not confirmed
+  bool ran() const;                     // any process was ever started, or failed to start
   bool planned() const { return plan_ != nullptr; }
   const PodPlan* plan() const { return plan_.get(); }
   Millis started_at() const { return started_at_; }  // 0: not yet
@@ -82,7 +80,7 @@ class PodRun {
     int pid = 0;  // of the newest process that was started
     int32_t restarts = 0;
     Millis started_at = 0, due_at = 0;
-    ContainerEnd end;  // when has_end: of end_instance
+    ContainerEnd end;  // valid if has_end: the end of end_instance
     uint16_t end_instance = 0;
     uint64_t entry = 0;  // of that end in the spool
     std::string message;
@@ -99,7 +97,7 @@ class PodRun {
   const Container* decisive() const;
 
   PodPlanPtr plan_;
-  std::vector<Container> containers_;  // empty: nothing of it has begun
+  std::vector<Container> containers_;  // empty: nothing has begun
   Millis started_at_ = 0;
 };
 

@@ -1,8 +1,8 @@
-// Pulse: is the executor well?
+// Pulse: whether the executor is healthy.
 //
-// They are asked once a second, and an answer says whether what they note reaches the disk. Silence
-// is counted in questions, not in time: an agent that was frozen itself comes back with one
-// question open, and suspects nobody of an hour of silence.
+// The agent asks it once a second, and an answer says whether it can persist what it does. Silence
+// is counted in unanswered questions, not in time: an agent that was itself frozen for an hour
+// comes back with one open question, not with an hour of silence.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,10 @@
 
 namespace muster::core::node {
 
-// Why nothing can be started, or ends stay untold. No reason: all is well.
+// Why nothing can start, or ends are not reported. Empty reason: no trouble.
 struct Trouble {
   std::string reason;   // one word, as in a condition of Kubernetes
-  std::string message;  // the same for as long as it lasts
+  std::string message;  // constant for as long as it lasts
   explicit operator bool() const { return !reason.empty(); }
   bool operator==(const Trouble&) const = default;
 };
@@ -24,7 +24,7 @@ class Pulse {
   static constexpr uint32_t kSilentMax = 5;  // questions
 
   void asked() { ++open_; }
-  // `unwritten`: why what they note does not reach the disk; empty: it does.
+  // `unwritten`: why the executor cannot persist what it does; empty: it can.
   void answered(std::string unwritten) {
     open_ = 0;
     unwritten_ = std::move(unwritten);
@@ -41,7 +41,7 @@ class Pulse {
   }
 
  private:
-  uint32_t open_ = 0;  // questions without an answer
+  uint32_t open_ = 0;  // unanswered questions
   std::string unwritten_;
 };
 

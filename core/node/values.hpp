@@ -1,4 +1,4 @@
-// What Node is told and what it orders, as plain values (node.hpp).
+// The inputs and outputs of Node (node.hpp), as plain values.
 //
 // Instants are boot-time milliseconds.
 #pragma once
@@ -24,34 +24,34 @@ struct Step {
   auto operator<=>(const Step&) const = default;
 };
 
-// Whose orders: `nonce` tells two coordinators apart that came to the same epoch on copies of one
-// data-dir.
+// Identifies the coordinator behind an order: `nonce` tells two coordinators apart that reached the
+// same epoch on copies of one data-dir.
 struct Term {
   uint64_t epoch = 0;
   uint64_t nonce = 0;
   bool operator==(const Term&) const = default;
-  // Whether who has obeyed this one may obey `next`: not an earlier epoch, and not another
+  // Whether a node that has obeyed this term may obey `next`: not an earlier epoch, and not another
   // coordinator of the same one.
   bool yields_to(const Term& next) const {
     return next.epoch > epoch || (next.epoch == epoch && (nonce == 0 || nonce == next.nonce));
   }
 };
 
-// What the pods of one template go through.
+// How the containers of a template's pods run.
 struct PodPlan {
   uint16_t init_containers = 0;  // one after another, before all others
-  uint16_t containers = 1;       // together
+  uint16_t containers = 1;       // run together
   bool restarts = false;         // restartPolicy OnFailure
   Millis restart_delay_ms = 10'000;
   Millis deadline_ms = 0;  // activeDeadlineSeconds of the pod, from its first process; 0: none
-  DeviceCounts devices;    // named resources that a pod of it holds while it has a slot
+  DeviceCounts devices;    // named resources that a pod holds while it has a slot
   bool operator==(const PodPlan&) const = default;
 };
 using PodPlanPtr = std::shared_ptr<const PodPlan>;
 
 struct Launch {
   PodId pod;
-  Millis grace_ms = 0;  // between SIGTERM and SIGKILL, when the agent itself has to end it
+  Millis grace_ms = 0;  // between SIGTERM and SIGKILL, if the agent itself ends the pod
   PodPlanPtr plan{};    // null: one process, never restarted
 };
 
@@ -60,8 +60,7 @@ struct Kill {
   Millis grace_ms = 0;  // 0: SIGKILL at once
 };
 
-// What is known of a pod by what was noted beside one of its processes, when the agent has been
-// restarted.
+// What a restarted agent knows of a pod: the note stored with one of its processes.
 struct Origin {
   PodPlanPtr plan{};          // null: one process, never restarted
   Millis grace_ms = 0;        // of the pod
@@ -88,17 +87,17 @@ struct ProcessEnd {
   std::string error;  // why it could not be started
   Millis started_at = 0;
   Millis ended_at = 0;
-  bool out_of_memory = false;  // its memory limit ended it
-  bool unstarted = false;      // the executor did not start it and won't, unless ordered to again
-  Origin origin{};             // read only when its pod is not known
+  bool out_of_memory = false;  // killed at its memory limit
+  bool unstarted = false;      // the executor did not start it and will not unless ordered again
+  Origin origin{};             // used only if the pod is unknown
 };
 
-// A living process that the executor knows, at their (re)connect.
+// A live process that the executor knows when it (re)connects.
 struct Living {
   ProcessStart process;
   Millis grace_ms = 0;
-  bool killing = false;  // a kill was ordered already
-  Origin origin{};       // its grace is the one above
+  bool killing = false;  // a kill was already ordered
+  Origin origin{};       // its grace_ms is not used; the one above is
 };
 
 struct PodStarted {
@@ -113,18 +112,18 @@ using PodEnded = PodEndReport<PodId, Millis>;
 
 struct Report {
   uint64_t id = 0;
-  std::vector<PodStarted> starts;  // without those whose end is known already
+  std::vector<PodStarted> starts;  // without pods whose end is already known
   std::vector<PodEnded> ends;
 };
 
 struct StartOrder {
   PodId pod;
   Step step;
-  // To be noted beside the process, so that a restarted agent goes on from there:
-  uint16_t level = 0;         // restarts in a row, which make the delay before the next one
+  // Stored with the process, so that a restarted agent can continue from there:
+  uint16_t level = 0;         // consecutive restarts; they determine the next delay
   Millis pod_started_at = 0;  // 0: this is the pod's first process
   DeviceMapPtr devices{};     // that the pod holds; null: none
-  // The end of the lease: the executor must not start it then or later, whatever held them up.
+  // End of the lease: the executor must not start the process then or later, whatever delayed it.
   Millis not_after = 0;
 };
 
@@ -134,19 +133,19 @@ struct KillOrder {
   Millis grace_ms = 0;
 };
 
-// To be carried out in this order: kills before starts.
+// Carried out in this order: kills before starts.
 struct Orders {
   std::vector<KillOrder> kills;
   std::vector<StartOrder> starts;
   std::vector<Report> reports;
-  std::vector<uint64_t> forget;  // entries of the spool that nobody needs any more
-  std::vector<PodId> over;       // nothing of these will be started any more
-  Millis again_at = 0;           // ask again then, at the latest; 0: whenever something happens
+  std::vector<uint64_t> forget;  // spool entries that are no longer needed
+  std::vector<PodId> over;       // pods that will start nothing more
+  Millis again_at = 0;           // call next() again by then; 0: when something happens
 };
 
 struct Welcome {
   Term term;
-  std::vector<PodId> end;  // not open for this node
+  std::vector<PodId> end;  // not open on this node
   Millis lease_ms = 0;
 };
 

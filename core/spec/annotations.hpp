@@ -1,8 +1,7 @@
-// muster's own annotations on a Job: a different backoff, a different restart delay, gangs, and
-// what a command that cannot be started means.
+// muster's own annotations on a Job: backoff, restart delay, gangs, failed starts, and which
+// indexes run.
 //
-// They are checked when a job is admitted; reading ignores what is malformed, so a stored job
-// always reads.
+// Admission validates them; reading ignores malformed values, so a stored job can always be read.
 #pragma once
 
 #include "core/index_set.hpp"
@@ -18,9 +17,9 @@ constexpr std::string_view kBackoffBaseKey = "muster.dev/backoff-base";
 constexpr std::string_view kBackoffMaxKey = "muster.dev/backoff-max";
 constexpr std::string_view kRestartDelayKey = "muster.dev/restart-delay";
 constexpr std::string_view kGangKey = "muster.dev/gang";
-// "FailJob": a pod whose command cannot be started ends the job; for what a person has just typed.
+// "FailJob": a pod whose command cannot be started fails the job; for commands typed by hand.
 constexpr std::string_view kStartFailureKey = "muster.dev/start-failure";
-// Only these indexes of the job run ("3,7-9"); for another round of some indexes of a job.
+// The only indexes of the job that run ("3,7-9"); used for rounds.
 constexpr std::string_view kIndexesKey = "muster.dev/indexes";
 
 struct JobAnnotations {
@@ -33,11 +32,11 @@ struct JobAnnotations {
 };
 
 JobAnnotations read_annotations(const StringMap& annotations);
-// The same for one of them, looked up at each failed start.
+// Just this annotation, which is read at each failed start.
 bool start_failure_fails_job(const StringMap& annotations);
 
 void validate_annotations(const StringMap& annotations, Violations& found);
-// muster.dev/indexes: a set below the completions, of an Indexed job.
+// muster.dev/indexes must be a non-empty set below the completions of an Indexed job.
 void validate_indexes(const StringMap& annotations, const JobSpec& spec, Violations& found);
 
 }  // namespace muster::core

@@ -57,7 +57,7 @@ Result<Millis> parse_duration(std::string_view text) {
         if (!point) {
           if (whole > kLargest / 10 - 1) return too_long;
           whole = whole * 10 + (c - '0');
-        } else if (divisor < 10'000) {  // a day's nanoseconds times this still fit
+        } else if (divisor < 10'000) {  // so that the fraction times a day's nanoseconds fits
           fraction = fraction * 10 + (c - '0');
           divisor *= 10;
         }

@@ -1,4 +1,4 @@
-// Durations as Go writes them: "100ms", "10s", "1h30m", "1.5h", and also days ("7d").
+// Durations in Go's syntax: "100ms", "10s", "1h30m", "1.5h", and also days ("7d").
 #pragma once
 
 #include "base/clock.hpp"

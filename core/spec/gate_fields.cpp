@@ -13,7 +13,7 @@ std::vector<std::string> drop_gated(const Gates& gates, JobSpec& spec, const Job
        old && old->backoff_limit_per_index, "backoffLimitPerIndex");
   drop(gates.backoff_limit_per_index, spec.max_failed_indexes, old && old->max_failed_indexes,
        "maxFailedIndexes");
-  // Its action goes with it. A job that exists keeps its policy, which may not change.
+  // The action FailIndex goes too. An existing job keeps its policy, which is immutable.
   if (!gates.backoff_limit_per_index && !old && spec.pod_failure_policy) {
     auto& rules = spec.pod_failure_policy->rules;
     if (std::erase_if(rules, [](const FailureRule& rule) { return rule.action == "FailIndex"; }))

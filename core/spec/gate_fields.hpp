@@ -1,5 +1,5 @@
-// What a feature gate that is off does to a manifest: its fields are dropped, as a Kubernetes that
-// does not know them would. A job that has a field keeps it: only new uses are dropped.
+// Drops the fields of feature gates that are off from a manifest, as a Kubernetes without them
+// would. A job that already has a field keeps it: only new uses are dropped.
 #pragma once
 
 #include "core/spec/gates.hpp"
@@ -14,7 +14,7 @@ namespace muster::core {
 inline constexpr const char* kFailIndexRules = "podFailurePolicy.rules[FailIndex]";
 
 // Drops them from `spec`; `old` is the job before an update, or nullptr. Returns the names of the
-// fields of spec that were dropped ("backoffLimitPerIndex"), so that the text can follow.
+// dropped fields ("backoffLimitPerIndex"), so that the JSON text can be changed to match.
 std::vector<std::string> drop_gated(const Gates& gates, JobSpec& spec, const JobSpec* old);
 
 }  // namespace muster::core

@@ -1,8 +1,8 @@
-// Gates: features that an operator may turn off (`--feature-gates Name=false,…`), for a roll-out
-// step by step. All are on by default.
+// Gates: features that an operator can turn off (`--feature-gates Name=false,…`) for a gradual
+// roll-out. All are on by default.
 //
-// Read by admission (a field whose gate is off is dropped from a new job, kept in one that has it)
-// and by decide() alone, so records fold the same under any setting.
+// Admission reads them (a field whose gate is off is dropped from a new job, and kept in one that
+// has it) and so does decide(), but never apply(), so records fold the same under any setting.
 #pragma once
 
 #include "base/result.hpp"
@@ -24,8 +24,8 @@ struct Gates {
   bool operator==(const Gates&) const = default;
 };
 
-// "JobSuccessPolicy=false,ElasticIndexedJob=true" on top of `gates`. An unknown name or a value
-// that is neither true nor false is `invalid` and names it and what would be right.
+// Parses "JobSuccessPolicy=false,ElasticIndexedJob=true" on top of `gates`. An unknown name or a
+// value other than true and false is `invalid`; the error names it and what would be right.
 Result<Gates> parse_gates(std::string_view text, Gates gates = {});
 
 // Each gate as (name, on), in the order above.

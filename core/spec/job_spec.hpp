@@ -1,8 +1,8 @@
-// JobSpec: what a user asked for, as plain values (batch/v1 Job; job-semantics 1.1 to 1.4).
+// JobSpec: what a user requested, as plain values (batch/v1 Job; job-semantics 1.1 to 1.4).
 //
-// Parsed from JSON at the API's edge (api/kube/manifest.hpp), completed by defaults.hpp, judged by
-// validation.hpp. Values are kept as they were written, also wrong ones, so that validation can
-// report all of them at once. Fields that mean nothing for a process are not here: they live on in
+// Parsed from JSON at the edge of the API (api/kube/manifest.hpp), completed by defaults.hpp,
+// checked by validation.hpp. Values are kept as written, even wrong ones, so that validation can
+// report all of them at once. Fields that mean nothing for a process are left out; they remain in
 // the owner's JSON text, which the API returns.
 #pragma once
 
@@ -23,7 +23,7 @@ using StringMap = std::map<std::string, std::string>;
 struct EnvVar {
   std::string name;
   std::string value;
-  std::string field_path;  // valueFrom.fieldRef.fieldPath; empty when `value` is meant
+  std::string field_path;  // valueFrom.fieldRef.fieldPath; empty: `value` is used
   bool operator==(const EnvVar&) const = default;
 };
 
@@ -35,7 +35,7 @@ struct Resources {
 
 struct Container {
   std::string name;
-  std::string image;  // kept, never pulled
+  std::string image;  // stored, never pulled
   std::vector<std::string> command;
   std::vector<std::string> args;
   std::string working_dir;
@@ -64,7 +64,7 @@ struct PodTemplate {
   std::vector<std::string> scheduling_gates;  // names; while there are any, no pod is bound
   std::string priority_class_name;
   std::optional<int32_t> priority;
-  std::string kept;  // canonical JSON of what is not read, so that an update sees it change
+  std::string kept;  // canonical JSON of the fields not read, so that an update notices changes
   bool operator==(const PodTemplate&) const = default;
 };
 

@@ -25,7 +25,7 @@ constexpr std::string_view kEnvName =
     "a valid environment variable name must consist only of printable ASCII characters other than "
     "'='";
 
-// Written out, since <cctype> asks the locale.
+// Written out because <cctype> depends on the locale.
 bool digit(char c) {
   return c >= '0' && c <= '9';
 }
@@ -42,7 +42,7 @@ bool lower_alphanumeric(char c) {
   return digit(c) || lower(c);
 }
 
-// Not empty, ends are `edge`, the rest is `edge` or one of `inside`.
+// Not empty; the first and last characters are `edge`, the others `edge` or one of `inside`.
 bool made_of(std::string_view text, bool (*edge)(char), std::string_view inside) {
   return !text.empty() && edge(text.front()) && edge(text.back()) &&
          std::all_of(text.begin(), text.end(), [edge, inside](char c) {

@@ -1,6 +1,6 @@
 // Names: what Kubernetes accepts as a name, a label and an annotation key.
 //
-// Each check returns the broken rules in Kubernetes' words; none when the text is fine.
+// Each check returns the broken rules in Kubernetes' words; empty: the text is valid.
 #pragma once
 
 #include <string>

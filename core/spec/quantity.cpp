@@ -55,7 +55,7 @@ Result<int64_t> parse_quantity_milli(std::string_view text) {
   Wide value = 0;
   int decimal = 3;  // thousandths
   bool point = false;
-  bool inexact = false;  // digits too small to be kept were not zero
+  bool inexact = false;  // a digit that was dropped was not zero
   size_t digits = 0;
   size_t at = 0;
   for (; at < text.size(); ++at) {
@@ -77,8 +77,8 @@ Result<int64_t> parse_quantity_milli(std::string_view text) {
   auto scale = scale_of(text.substr(at));
   if (digits == 0 || !scale) return malformed;
   decimal += scale->decimal;
-  // Multiplying stops at the largest value: it is far beyond whatever a later division could bring
-  // back.
+  // Stop multiplying near the top of the range: no later division could bring such a value back
+  // below 64 bits.
   constexpr Wide kCeiling = ~Wide{0} / 16;
   for (int i = 0; i < scale->binary; ++i)
     if (value <= kCeiling) value *= 2;

@@ -11,8 +11,8 @@
 
 namespace muster::core {
 
-// In thousandths, rounded away from zero; what does not fit into 64 bits (9.2e15 units) becomes the
-// largest value.
+// In thousandths, rounded away from zero. Values that do not fit into 64 bits (9.2e15 units) become
+// the largest one.
 Result<int64_t> parse_quantity_milli(std::string_view text);
 
 }  // namespace muster::core

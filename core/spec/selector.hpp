@@ -1,4 +1,4 @@
-// Labels, annotations and label selectors: are they well formed, and does a selector match.
+// Labels, annotations and label selectors: validation and matching.
 #pragma once
 
 #include "core/spec/job_spec.hpp"
@@ -8,11 +8,11 @@
 
 namespace muster::core {
 
-// An empty selector matches everything; a requirement with an unknown operator nothing.
+// An empty selector matches everything; a requirement with an unknown operator matches nothing.
 bool matches(const LabelSelector& selector, const StringMap& labels);
 
 void validate_labels(const std::string& path, const StringMap& labels, Violations& found);
-// Keys are qualified names; keys and values together are bounded as in Kubernetes.
+// Keys must be qualified names; the total size of keys and values is bounded as in Kubernetes.
 void validate_annotation_map(const std::string& path, const StringMap& annotations,
                              Violations& found);
 void validate_selector(const std::string& path, const LabelSelector& selector, Violations& found);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char* kImmutable = "field is immutable";
 
-// May scheduling directives and resources of the template change? Only while nothing of it can be
+// Whether scheduling directives and resources of the template may change: only while no pod can be
 // running.
 bool template_is_open(const JobSpec& old_spec, const ObservedStatus& observed) {
   return old_spec.suspend.value_or(false) &&
@@ -41,8 +41,8 @@ void validate_template_change(const PodTemplate& old_pod, const PodTemplate& new
     if (old_pod != new_pod) found.invalid_object("spec.template", kImmutable);
     return;
   }
-  // The new template with everything that may change taken back: what differs now may not. Metadata
-  // is free.
+  // Reset everything that may change to its old value; a remaining difference is forbidden.
+  // Metadata may change freely.
   PodTemplate rest = new_pod;
   rest.labels = old_pod.labels;
   rest.annotations = old_pod.annotations;

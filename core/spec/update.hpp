@@ -1,4 +1,4 @@
-// Updates: what may change in a Job that exists (job-semantics 1.5).
+// Updates: what may change in an existing Job (job-semantics 1.5).
 #pragma once
 
 #include "core/spec/job_spec.hpp"
@@ -15,7 +15,7 @@ struct ObservedStatus {
   bool start_time_present = false;
 };
 
-// All creation rules on the new job, then the update's own.
+// Applies all creation rules to the new job, then those for updates.
 Violations validate_update(const JobMeta& old_meta, const JobSpec& old_spec,
                            const JobMeta& new_meta, const JobSpec& new_spec,
                            const ObservedStatus& observed);

@@ -11,13 +11,13 @@ namespace {
 constexpr int32_t kParallelismMax = 100'000;  // of an Indexed job
 constexpr int32_t kMaxFailedIndexesMax = 100'000;
 constexpr int32_t kHighCompletions =
-    100'000;  // above: the two limits below, with per-index backoff
+    100'000;  // above it, the next two limits apply with backoffLimitPerIndex
 constexpr int32_t kHighParallelismMax = 10'000;
 constexpr int32_t kHighMaxFailedIndexesMax = 10'000;
 constexpr size_t kManagedByMax = 63;  // bytes
 
 void validate_meta(const JobMeta& meta, Violations& found) {
-  // A generated name has had its five characters; its prefix may end in a dash.
+  // The prefix may end in a dash, because five characters follow it in the name.
   if (!meta.generate_name.empty())
     for (std::string& reason : dns_subdomain_errors(meta.generate_name + "x"))
       found.invalid("metadata.generateName", meta.generate_name, std::move(reason));
@@ -160,7 +160,7 @@ void validate_restart_policy(const JobSpec& spec, Violations& found) {
   }
 }
 
-// Row 57: the name of the last index has to be a host name.
+// Row 57: the last index's pod must have a valid host name.
 void validate_hostname(const JobMeta& meta, const JobSpec& spec, Violations& found) {
   if (!spec.indexed() || spec.completions.value_or(0) <= 0 || meta.name.empty()) return;
   std::string hostname = meta.name + "-" + std::to_string(*spec.completions - 1);

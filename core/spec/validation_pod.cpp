@@ -11,7 +11,7 @@
 namespace muster::core {
 namespace {
 
-// The fields of its own pod that a process can be told.
+// The fields of its own pod that a container's environment can refer to.
 bool known_field_path(std::string_view path) {
   auto subscript = [path](std::string_view map) {
     return path.starts_with(map) && path.size() > map.size() + 4 &&

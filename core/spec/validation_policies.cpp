@@ -91,7 +91,7 @@ void validate_success_rule(const std::string& path, const JobSpec& spec, const S
   if (const auto& text = rule.succeeded_indexes) {
     const std::string at = path + ".succeededIndexes";
     if (text->size() > kSucceededIndexesMax) found.too_long(at, kSucceededIndexesMax);
-    // Without completions row 16 has spoken, and nothing is out of range.
+    // Without completions, which row 16 reports, no index is out of range.
     auto set = IndexSet::parse_strict(*text, spec.completions.value_or(INT32_MAX));
     if (set) {
       named = set->size();

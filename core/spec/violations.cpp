@@ -7,8 +7,7 @@
 namespace muster::core {
 namespace {
 
-// A manifest with more mistakes is no use to anybody line by line; an answer that repeats it is a
-// load.
+// Nobody reads more errors than this, and the response would grow with the manifest.
 constexpr size_t kToldMax = 100;
 
 }  // namespace

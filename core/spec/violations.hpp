@@ -1,5 +1,5 @@
-// Violations: the rules that a manifest breaks, collected in the order of the reference; nothing
-// stops at the first.
+// Violations: the rules that a manifest breaks, in the order of the reference; the first 100 of
+// them.
 #pragma once
 
 #include "base/result.hpp"
@@ -13,7 +13,7 @@
 
 namespace muster::core {
 
-// As JSON prints a string: in quotes, with escapes.
+// A JSON string: quoted and escaped.
 std::string json_quoted(std::string_view text);
 
 // "path[i]"
@@ -24,7 +24,7 @@ class Violations {
   void required(std::string path, std::string detail = "");
   void invalid(std::string path, int64_t value, std::string detail);
   void invalid(std::string path, std::string_view value, std::string detail);
-  // Invalid as a whole: an object, whose text would hide what is wrong.
+  // For an object that is invalid as a whole; its text would only hide what is wrong.
   void invalid_object(std::string path, std::string detail);
   void not_supported(std::string path, std::string_view value,
                      std::initializer_list<std::string_view> supported);

@@ -22,7 +22,7 @@ std::vector<std::string> spec_warnings(const JobSpec& spec) {
 
 std::vector<std::string> creation_warnings(const JobMeta& meta, const JobSpec& spec) {
   std::vector<std::string> warnings;
-  // The name is a DNS subdomain, so only its dots keep it from being a label.
+  // Only dots are checked: the name is already known to be a DNS subdomain.
   if (meta.name.find('.') != std::string::npos)
     warnings.emplace_back(
         "metadata.name: this is used in Pod names and hostnames, which can result in surprising "

@@ -1,4 +1,4 @@
-// Warnings: what Kubernetes accepts and yet warns of, in its words (the Warning header of the API).
+// Warnings: what Kubernetes accepts but warns about, in its words (the API's Warning header).
 #pragma once
 
 #include "core/spec/job_spec.hpp"
@@ -8,10 +8,10 @@
 
 namespace muster::core {
 
-// Of a new job.
+// For a new job.
 std::vector<std::string> creation_warnings(const JobMeta& meta, const JobSpec& spec);
 
-// Of an update; none when it leaves the spec as it is.
+// For an update; none if it leaves the spec unchanged.
 std::vector<std::string> update_warnings(const JobMeta& old_meta, const JobMeta& meta,
                                          const JobSpec& spec);
 

@@ -1,4 +1,4 @@
-// The names that a Job's objects carry (job-semantics 0).
+// Well-known names on the objects of a Job (job-semantics 0).
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ constexpr std::string_view kJobNameLabel = "batch.kubernetes.io/job-name";
 constexpr std::string_view kLegacyJobNameLabel = "job-name";
 constexpr std::string_view kControllerUidLabel = "batch.kubernetes.io/controller-uid";
 constexpr std::string_view kLegacyControllerUidLabel = "controller-uid";
-// Label and taint of a node that starts no process (core/cluster/hollow.hpp).
+// Label and taint of a hollow node (core/cluster/hollow.hpp).
 constexpr std::string_view kHollowKey = "muster.dev/hollow";
 constexpr std::string_view kReservedManager = "kubernetes.io/job-controller";
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""What others on the machine, and what runs in pods, can read or bend of the daemons, with real processes.
+"""What other users and pods on the machine can read or change of the daemons, with real processes.
 
     MUSTER=build/release/muster tests/e2e/agent_security.py [TEST…]
 """
@@ -23,7 +23,7 @@ def environment_of(pid):
 
 
 def memory_peak(pid):
-    """Bytes."""
+    """The peak resident memory in bytes."""
     for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
@@ -39,7 +39,7 @@ def shell_job(name, script, env=(), **spec):
 
 
 class OpenUmask(Cluster):
-    """Daemons of a user whose umask hides nothing."""
+    """Daemons started with a umask that hides nothing."""
 
     def _spawn(self, name, args):
         with open(self.dir / f"{name}.log", "ab") as log:
@@ -120,7 +120,7 @@ class Directories(World):
                          ["agent", "--coordinator", "127.0.0.1:1", "--work-dir", theirs]):
                 self.assertIn(f"belongs to user {NOBODY}", self.refusal(*verb))
             self.assertEqual(list(theirs.iterdir()), [])
-            # One of our own that stood open, with somebody's file in it.
+            # A directory of ours that was world-writable and holds another user's file.
             ours = pathlib.Path(folder) / "ours"
             ours.mkdir()
             ours.chmod(0o777)

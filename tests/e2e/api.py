@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The API under clients that page, watch, apply, stop reading, or say nonsense: real sockets against a real coordinator.
+"""The API with clients that page, watch, apply, stop reading or send garbage: real sockets against a real coordinator.
 
     MUSTER=build/release/muster tests/e2e/api.py [TEST…]
 """
@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 from world import World, eventually, finished, sh_job, untaint  # noqa: E402
 
-MANY = 100_000  # pods of the lists that do not fit into memory unnoticed
+MANY = 100_000  # pods in lists too large to go unnoticed in memory
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
 PODS = "/api/v1/namespaces/default/pods"
@@ -40,7 +40,7 @@ def sockets(pid):
 
 
 class Raw:
-    """A connection on which anything may be said."""
+    """A connection that can send arbitrary bytes."""
 
     def __init__(self, cluster, timeout=20):
         host, _, port = cluster.api_addr.rpartition(":")
@@ -74,7 +74,7 @@ class Raw:
         return int(head.split()[1]), head.decode(), body
 
     def closed(self):
-        """The server closes: what came until then."""
+        """Waits until the server closes; returns what came before."""
         with contextlib.suppress(ConnectionError):
             while True:
                 self.more()
@@ -86,7 +86,7 @@ class Raw:
 
 class ApiWorld(World):
     def hollow(self, pods=0, name="many", duration="0", slots=1000):
-        """A cluster whose pods are none; `pods` of them have run in one job."""
+        """A cluster that runs no processes; `pods` pods of one job have finished in it."""
         cluster = self.cluster(agents=1, slots=slots, agent_extra=["--hollow", "--hollow-duration", duration])
         untaint(cluster)
         if pods:
@@ -104,7 +104,7 @@ class ApiWorld(World):
             return answer.status, json.loads(raw) if raw[:1] in (b"{", b"[") else raw, answer.headers
 
     def pages(self, cluster, path, limit, accept="application/json"):
-        """The lists of all pages."""
+        """All pages of a list."""
         token, found = "", []
         while True:
             query = {"limit": limit, **({"continue": token} if token else {})}
@@ -154,13 +154,13 @@ class Lists(ApiWorld):
             self.assertEqual((code, answer.get("reason")), (400, "BadRequest"), wrong)
         self.assertEqual(self.call(cluster, "GET", PODS + "?limit=-1")[0], 400)
         self.assertEqual(self.call(cluster, "GET", f"{PODS}?continue={token}&resourceVersion=5")[0], 400)
-        # Deleted between two pages: not a page is torn, and nothing else is lost.
+        # A pod is deleted between two pages: no page is torn, and nothing else is missing.
         rest = self.call(cluster, "GET", f"{PODS}?limit=5&continue={token}")[1]
         gone = rest["items"][0]["metadata"]["name"]
         self.call(cluster, "DELETE", f"{PODS}/{gone}")
         again = self.call(cluster, "GET", f"{PODS}?limit=5&continue={token}")[1]
         self.assertEqual([pod["metadata"]["name"] for pod in again["items"]][:4], [pod["metadata"]["name"] for pod in rest["items"]][1:])
-        # Another start: the changes since the first page are not known any more.
+        # After a restart the changes since the first page are no longer known.
         cluster.api.create(sh_job("later", "true", 1))
         cluster.wait("later")
         cluster.restart_coordinator()
@@ -182,7 +182,7 @@ class Lists(ApiWorld):
         cluster = self.hollow(duration="1h", slots=10)
         self.submit(cluster, sh_job("many", "true", MANY))
         eventually(lambda: cluster.api.job("many")["status"].get("active") == MANY, "all pods are there", 60)
-        # Once, so that what is kept for all lists is there.
+        # Read it once, to fill the cache that all lists share.
         connection = http.client.HTTPConnection(cluster.api_addr, timeout=60)
         connection.request("GET", PODS)
         answer, size = connection.getresponse(), 0
@@ -195,8 +195,8 @@ class Lists(ApiWorld):
         for reader in readers:
             reader.request("GET", PODS)
         for reader in readers:
-            reader.sock.recv(1 << 16)  # it has begun; then nobody reads on
-        for _ in range(100):  # another one reads all of it meanwhile, slowly
+            reader.sock.recv(1 << 16)  # it has begun; from here on nobody reads
+        for _ in range(100):  # meanwhile one of them reads on slowly
             readers[0].sock.recv(1 << 16)
             self.assertEqual(self.call(cluster, "GET", "/readyz")[0], 200)
         grown = rss_mb(cluster.coord.pid) - before
@@ -207,7 +207,7 @@ class Lists(ApiWorld):
 
 class Watches(ApiWorld):
     def events(self, cluster, path, seconds):
-        """All lines of a watch that ends by itself."""
+        """All lines of a watch that ends by its timeout."""
         connection = http.client.HTTPConnection(cluster.api_addr, timeout=seconds + 20)
         with contextlib.closing(connection):
             connection.request("GET", f"{path}{'&' if '?' in path else '?'}watch=true&timeoutSeconds={seconds}", headers={"Accept": "application/json"})
@@ -236,7 +236,7 @@ class Watches(ApiWorld):
         version = self.call(cluster, "GET", PODS)[1]["metadata"]["resourceVersion"]
         self.submit(cluster, sh_job("later", "true", 1))
         cluster.wait("later")
-        cluster.restart_coordinator()  # what changed before is not known any more
+        cluster.restart_coordinator()  # earlier changes are no longer known
         eventually(lambda: self.call(cluster, "GET", "/readyz")[0] == 200, "it serves again")
         code, answer, _ = self.call(cluster, "GET", f"{PODS}?watch=true&resourceVersion={version}")
         self.assertEqual((code, answer["reason"]), (410, "Expired"))
@@ -253,7 +253,7 @@ class Watches(ApiWorld):
         self.submit(cluster, sh_job("load", "true", 30_000, parallelism=1000))
         job = cluster.wait("load", finished, 120)
         self.assertEqual(job["status"]["succeeded"], 30_000)
-        # The job itself, its pods and the ring stay; what 50 watchers have not read does not: that would be several GB.
+        # The job, its pods and the ring stay in memory; what 50 watchers have not read must not: it would be several GB.
         self.assertLess(rss_mb(cluster.coord.pid) - before, 400)
         self.assertEqual(self.call(cluster, "GET", "/readyz")[0], 200)
         for one in idle:
@@ -293,7 +293,7 @@ class Apply(ApiWorld):
         self.assertEqual([cause["field"] for cause in answer["details"]["causes"]], [".spec.parallelism"])
         code, answer = self.apply(cluster, "applied", manifest, force=True)
         self.assertEqual((code, answer["spec"]["parallelism"]), (200, 2))
-        # The generation counts changes of the spec alone.
+        # Only changes of the spec increase the generation.
         generation = answer["metadata"]["generation"]
         code, answer = self.apply(cluster, "applied", manifest, manager="another")
         self.assertEqual((code, answer["metadata"]["generation"]), (200, generation))
@@ -312,7 +312,7 @@ class Apply(ApiWorld):
 
 
 class OthersWrite(ApiWorld):
-    """What others write of a job's status and of a pod is kept as if it were muster's own."""
+    """Conditions and labels written by other clients are kept like muster's own."""
 
     def test_p21_p22_conditions_and_labels_survive_a_restart(self):
         cluster = self.cluster(agents=1)
@@ -339,7 +339,7 @@ class OthersWrite(ApiWorld):
 
 
 class Attacks(ApiWorld):
-    """Requests that would hold up the API are answered, and so is the next one."""
+    """Requests designed to hold up the API are answered, and so is the next request."""
 
     def test_p04_one_request(self):
         cluster = self.cluster(agents=1)
@@ -412,7 +412,7 @@ class BadInput(ApiWorld):
             self.assertRegex(answer, rb"^HTTP/1.1 (400|501|505) ", text)
             raw.close()
         raw = Raw(cluster)
-        with contextlib.suppress(OSError):  # it may be cut before all is said
+        with contextlib.suppress(OSError):  # the server may close before all is sent
             raw.say(f"GET / HTTP/1.1\r\nHost: {raw.host}\r\n" + "".join(f"X-{i}: {'y' * 1000}\r\n" for i in range(1000)) + "\r\n")
         with contextlib.suppress(OSError):
             self.assertRegex(raw.closed(), rb"^(HTTP/1.1 (400|413|431) |$)")
@@ -498,7 +498,7 @@ class BadInput(ApiWorld):
 
         def burst(each):
             lines = [Raw(cluster, 60) for _ in range(20)]
-            for line in lines:  # all at once, without waiting for an answer
+            for line in lines:  # all at once, without waiting for answers
                 line.say("".join(f"GET {paths[i % 8]} HTTP/1.1\r\nHost: {line.host}\r\n\r\n" for i in range(each)))
             for line in lines:
                 for i in range(each):
@@ -518,7 +518,7 @@ class BadInput(ApiWorld):
 
     @staticmethod
     def head(line):
-        """The head of the next answer; its body is skipped, chunked or not."""
+        """The head of the next answer; skips its body, chunked or not."""
         while b"\r\n\r\n" not in line.buffer:
             line.more()
         head, line.buffer = line.buffer.split(b"\r\n\r\n", 1)

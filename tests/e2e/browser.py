@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The web page in a real browser (Debian's chromium, headless): what a user sees of jobs that run, fail, wait and come back.
+"""The web page in a real browser (Debian's chromium, headless): what a user sees of jobs that run, fail, wait and return.
 
     MUSTER=build/release/muster tests/e2e/browser.py [TEST…]
     MUSTER=build/release/muster tests/e2e/browser.py screenshot      writes docs/web.png
@@ -46,7 +46,7 @@ def new_browser(width=1280, height=1000):
 
 
 def mixed(witness, name="mixed"):
-    """Of 8 indexes 0 succeeds, 1 waits for its delay, 2 fails for good; with three slots 3 to 5 run, 6 waits for a slot, and 7 for parallelism."""
+    """Of 8 indexes, 0 succeeds, 1 backs off and 2 fails for good. With three slots, 3 to 5 run, 6 waits for a slot and 7 for parallelism."""
     work = 'case "$i" in 0) code=0;; 1) code=1;; 2) code=42;; *) ' + UNTIL_GO + ";; esac"
     return witness.job(name, work, 8, parallelism=5, backoffLimitPerIndex=1, podFailurePolicy={"rules": [
         {"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [42]}}]})
@@ -56,7 +56,7 @@ MIXED = ["succeeded", "backoff", "failed", "running", "running", "running", "pen
 
 
 class Page(World):
-    """One browser for all tests; each opens the page of its own cluster and leaves with a clean console."""
+    """One browser for all tests; each opens the page of its own cluster and leaves the console without errors."""
 
     @classmethod
     def setUpClass(cls):
@@ -88,15 +88,15 @@ class Page(World):
         return self.browser.find_element(By.CSS_SELECTOR, css).text
 
     def see(self, css, part, timeout=20):
-        """Until the text that is seen there has this in it."""
+        """Waits until the visible text of the element contains `part`."""
         eventually(lambda: part in self.text(css), f"{css} shows {part!r}", timeout)
 
     def states(self):
-        """Of each index, once they are drawn."""
+        """The state of each index, once the map is drawn."""
         return self.js("musterState.map && musterState.map.layout && Array.from({length: musterState.map.completions}, (_, i) => musterState.stateOf(i))")
 
     def clean(self, lost=False):
-        """Nothing complained, and nothing was asked of anybody else. `lost`: the coordinator was away meanwhile."""
+        """The console has no errors and no request went to another host. `lost`: the coordinator was down meanwhile."""
         wrong = [e["message"] for e in self.browser.get_log("browser") if e["level"] == "SEVERE"
                  and not (lost and e.get("source") == "network")]
         self.assertEqual(wrong, [])
@@ -110,7 +110,7 @@ class Page(World):
                 self.assertEqual(message["params"]["request"]["method"], "GET", "the page only reads")
         self.assertEqual(asked, {self.origin})
 
-    # ---- what is seen
+    # ---- what a user sees
 
     def test_cells_take_their_states_live(self):
         cluster = self.cluster(agents=1, slots=3, base="10m", top="10m")
@@ -137,13 +137,13 @@ class Page(World):
         row = self.job_row("mixed")
         self.assertEqual(row[2:3] + row[4:9], ["Running", "1", "1", "3", "1", "1"],
                          "status, succeeded, failed (index 1 counts with its next pod), running, pending, backoff")
-        # One more may wait on the node for the next slot that frees.
+        # One more may wait on the node for the next free slot.
         eventually(lambda: self.rows("#nodes-table")[0][1:4] in (["Ready", "3", "3"], ["Ready", "3", "3 + 1 waiting"]),
                    "state, slots and pods of the node")
         failed = [("1", "node-0", "1"), ("2", "node-0", "42")]
         eventually(lambda: sorted((row[0], row[2], row[3]) for row in self.rows("#failed-pods")) == failed, "the failed pods")
         self.see("#job-events", "SuccessfulCreate")
-        # The rest follows without a reload.
+        # The page updates without a reload.
         (witness.folder / "go").touch()
         after = ["succeeded", "backoff", "failed"] + ["succeeded"] * 5
         eventually(lambda: self.states() == after, "the others succeed")
@@ -152,7 +152,7 @@ class Page(World):
         self.clean()
 
     def colours_are(self, states):
-        """The picture that is drawn, pixel by pixel of the cells' middles."""
+        """Compares the drawn map: one pixel in the middle of each cell."""
         seen = eventually(lambda: (found := self.js("""(() => {
             const context = document.getElementById('map').getContext('2d'), palette = musterState.palette();
             const name = ([r, g, b]) => '#' + [r, g, b].map(c => c.toString(16).padStart(2, '0')).join('');
@@ -175,7 +175,7 @@ class Page(World):
         self.submit(cluster, mixed(witness))
         self.open(cluster)
         self.see("#jobs-table", "mixed")
-        # From the filter on by the keyboard alone.
+        # From here on, the keyboard alone.
         self.browser.find_element(By.ID, "filter").send_keys("mix")
         link = self.browser.find_element(By.LINK_TEXT, "mixed")
         for _ in range(10):
@@ -200,7 +200,7 @@ class Page(World):
         field.clear()
         field.send_keys("3", Keys.ENTER)
         self.see("#cell", "index 3: running")
-        # The pointer over index 6, without a click.
+        # The pointer hovers over index 6, without a click.
         x, y = self.js("""(() => { const [x, y] = musterState.pixelOf(6), box = document.getElementById('map').getBoundingClientRect();
             return [x / devicePixelRatio - box.width / 2, y / devicePixelRatio - box.height / 2]; })()""")
         ActionChains(self.browser).move_to_element_with_offset(canvas, round(x), round(y)).perform()
@@ -222,7 +222,7 @@ class Page(World):
         cluster.api.delete("turns")
         self.see("#detail-status", "deleted")
         self.see("#jobs-table", "no job")
-        # Another one of the same name, without indexes.
+        # A new job of the same name, without indexes.
         self.submit(cluster, sh_job("turns", "exit 0", 3, completionMode="NonIndexed", parallelism=1))
         self.see("#detail-status", "3 of 3 succeeded")
         self.assertFalse(self.browser.find_element(By.ID, "map").is_displayed(), "no index, no map")
@@ -309,7 +309,7 @@ class Page(World):
         eventually(lambda: self.states() == ["succeeded"] * 2, "the map has caught up")
         self.clean()
 
-    # ---- what is large
+    # ---- large jobs
 
     def test_a_hundred_thousand_indexes(self):
         cluster = self.cluster(agents=1, slots=500, agent_extra=["--hollow", "--hollow-duration", "40ms"])
@@ -318,7 +318,7 @@ class Page(World):
         job = sh_job("large", "exit 0", 100_000, parallelism=1000)
         self.submit(cluster, job)
         self.see("#jobs-table", "large")
-        # The longest time for which the page did not get to anything else.
+        # The longest time for which the page was blocked.
         self.js("void (window.longest = 0, window.last = performance.now(), setInterval(() => {"
                 "const now = performance.now(); window.longest = Math.max(window.longest, now - window.last); window.last = now; }, 5))")
         self.browser.find_element(By.LINK_TEXT, "large").click()
@@ -378,7 +378,7 @@ class Page(World):
         self.assertLessEqual(renders, took / 250 + 2, "at most four drawings a second, whatever comes in")
         self.clean()
 
-    # ---- for every eye
+    # ---- accessibility
 
     def test_the_colours_differ_in_lightness(self):
         cluster = self.cluster(agents=0)
@@ -411,7 +411,7 @@ def lightness(colour):
 
 
 def screenshot(path):
-    """A job of several states beside some others."""
+    """A job with indexes in several states, beside other jobs."""
     cluster = Cluster(agents=1, slots=48, base="10m", top="10m")
     browser = new_browser(1520, 950)
     witness = Witness(cluster.dir / "witness")

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Real processes under kill -9 of coordinator and agents, at seeded random instants; every counter must equal the witness.
 
-    MUSTER=build/release/muster tests/e2e/chaos.py [TEST…]      CHAOS_SEED=4711 plays a run again, as far as the machine lets it
+    MUSTER=build/release/muster tests/e2e/chaos.py [TEST…]      CHAOS_SEED=4711 repeats a run, as far as timing allows
 CHAOS_INDEXES, CHAOS_COORDINATOR_KILLS, CHAOS_AGENT_KILLS make it longer (400, 20, 10).
 """
 import os
@@ -20,7 +20,7 @@ INDEXES = int(os.environ.get("CHAOS_INDEXES") or 400)
 COORDINATOR_KILLS = int(os.environ.get("CHAOS_COORDINATOR_KILLS") or 20)
 AGENT_KILLS = int(os.environ.get("CHAOS_AGENT_KILLS") or 10)
 
-# Which attempts fail: every third index once, every seventh twice, every fiftieth for good.
+# The attempts that fail: every third index fails once, every seventh twice, every fiftieth for good.
 WORK = ("n=0; [ $((i % 3)) -eq 0 ] && n=1; [ $((i % 7)) -eq 0 ] && n=2; [ $((i % 50)) -eq 49 ] && n=99; "
         "sleep 0.$((i % 5 + 2)); code=0; [ $a -ge $n ] || code=$((n + 1))")
 LIMIT = 2  # retries of an index
@@ -43,7 +43,7 @@ class Chaos(World):
         fails = sum(failing_attempts(i) for i in range(INDEXES))
         dead_indexes = {i for i in range(INDEXES) if failing_attempts(i) > LIMIT}
         attempts = fails + INDEXES - len(dead_indexes)
-        # At what progress whom to kill; all of it before the last tenth, so that no kill finds a job that has finished.
+        # The progress at which each victim is killed; never in the last tenth, so that no kill hits a finished job.
         kills = ["coordinator"] * COORDINATOR_KILLS + ["agent"] * AGENT_KILLS
         rng.shuffle(kills)
         at = sorted(rng.randrange(0, attempts * 9 // 10) for _ in kills)
@@ -54,7 +54,7 @@ class Chaos(World):
             victims = [kills.pop()]
             if kills and kills[-1] != victims[0] and rng.random() < 0.5:
                 victims.append(kills.pop())  # both at once
-            time.sleep(rng.random() * 0.2)  # any instant
+            time.sleep(rng.random() * 0.2)  # at a random instant
             agent = rng.choice(sorted(cluster.agents))
             for victim in victims:
                 done[victim] += 1
@@ -82,7 +82,7 @@ class Chaos(World):
         self.nothing_left(witness)
 
     def check_pods(self, cluster, ends):
-        """Each attempt is a Pod with the exit code that the witness saw."""
+        """Each attempt has a Pod with the exit code that the witness recorded."""
         found = {}
         for pod in self.pods_of(cluster, "chaos"):
             index = int(pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"])
@@ -101,7 +101,7 @@ class Chaos(World):
         memory = Memory(cluster, "loop")
         cluster.kill_coordinator()
         for _ in range(12):
-            # At any instant of its start, also before it serves.
+            # Killed at a random instant of its start, sometimes before it serves.
             coordinator = cluster._spawn("coordinator", [
                 "coordinator", "--data-dir", str(cluster.dir / "coordinator"), "--api", cluster.api_addr, "--listen", cluster.listen,
                 "--node-grace", cluster.grace, "--pod-failure-backoff-base", cluster.base, "--pod-failure-backoff-max", cluster.top])

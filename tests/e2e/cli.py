@@ -52,7 +52,7 @@ def poll(what, check):
 
 
 def alive(marker):
-    """Processes whose command line has this marker."""
+    """Processes with this marker in their command line."""
     found = []
     for entry in pathlib.Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -202,7 +202,7 @@ class Run(Case):
 
 
 class FirstMinutes:
-    """What a person types first; here (Here) and on a coordinator (There)."""
+    """The first commands a user types, run locally (Here) and against a coordinator (There)."""
 
     def test_p25_what_was_typed_is_what_runs(self):
         r = self.muster("run", "-n", "2", "--name", "typed", "--", "sh", "-c", 'echo "/tmp/work.$$" "$(MUSTER_JOB_NAME)" $((1+1))',
@@ -293,7 +293,7 @@ class FirstMinutesHere(FirstMinutes, Case):
 
 
 class Cluster(Case):
-    """A coordinator and a node of 4 slots."""
+    """A coordinator and a node with 4 slots."""
 
     def setUp(self):
         super().setUp()
@@ -355,7 +355,7 @@ class Daemons(Cluster):
         poll("it serves again", lambda: subprocess.run([MUSTER, "get", "jobs"], env=self.env, capture_output=True).returncode == 0)
         self.muster("create", "-f", "-", stdin=manifest("later", "true"))
         told = ""
-        while told != "job.batch/later\n":  # the first job may be told of again
+        while told != "job.batch/later\n":  # the first job may be printed again
             told = watch.stdout.readline()
             self.assertIn(told, ("job.batch/first\n", "job.batch/later\n"))
 
@@ -457,7 +457,7 @@ class Daemons(Cluster):
         self.coordinator.kill()
         self.coordinator.wait()
         host, port = self.api.split(":")
-        with socket.create_server((host, int(port))) as nobody:  # it is asked, and does not answer
+        with socket.create_server((host, int(port))) as nobody:  # accepts the connection but does not answer
             nobody.settimeout(DEADLINE)
             nobody.accept()[0].close()
         self.coordinator = self.start("coordinator", "--data-dir", "c", "--api", self.api, "--listen", self.listen, "--log-level", "warn")
@@ -517,7 +517,7 @@ class Alone(Case):
             for path in (run / "db/CURRENT", run / "lock", run / "keep", run / "db", run):
                 if path.exists() and name != "young0":
                     os.utime(path, (old, old))
-        # Whoever opens this one waits for ever: a run that starts may hold no lock yet, and must not find it taken.
+        # Opening this one blocks forever: a run that starts may not hold its lock yet, so a sweep must leave it alone.
         (tmp / "muster-run-young0/lock").unlink()
         os.mkfifo(tmp / "muster-run-young0/lock")
         (tmp / "muster-run-linked").symlink_to(outside)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Damage in the database: a block of a table that can't be read, a database that is gone.
+"""A damaged database: a block of a table that cannot be read, and a database that is missing.
 
     MUSTER=build/release/muster tests/e2e/damage.py [TEST…]
 """
@@ -20,18 +20,18 @@ UNTIL_GO = 'while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; code=0'
 
 
 def noise(seed, size=9000):
-    """Text that compression leaves as it is, and that fills a block (4 KiB) of its own."""
+    """Text that does not compress and fills a whole block (4 KiB)."""
     return "".join(random.Random(seed).choices(string.ascii_letters + string.digits, k=size))
 
 
 class Damage(World):
     def settle(self, cluster):
-        """All rows are in a table: each start empties the log into one."""
+        """Moves all rows into a table: each start flushes the log into one."""
         cluster.restart_coordinator()
         cluster.kill_coordinator()
 
     def damage(self, cluster, text):
-        """Flips a bit in the first block that has this text; returns what takes it back."""
+        """Flips a bit in the first block that contains this text; returns a function that undoes it."""
         for path in sorted((cluster.dir / "coordinator" / "db").glob("*.sst")):
             whole = path.read_bytes()
             at = whole.find(text[:40].encode())
@@ -42,7 +42,7 @@ class Damage(World):
         self.fail("the text is in no table")
 
     def wide(self, job, text):
-        """The job with this text in what its owner wrote."""
+        """The job with this text in an annotation."""
         job["metadata"].setdefault("annotations", {})["example.com/wide"] = text
         return job
 
@@ -92,7 +92,7 @@ class Damage(World):
         cluster.wait("after", finished)
         self.nothing_left(witness)
         self.assertEqual(sorted(code for *_, code in witness.ends()), [0, 0, 0], "all ended by themselves")
-        # What was kept of it is told as soon as the job can be read again.
+        # The reports that were kept back are counted once the job can be read again.
         cluster.kill_coordinator()
         undo()
         cluster.start_coordinator()
@@ -115,7 +115,7 @@ class Damage(World):
         for name in ("before", "victim"):
             job = witness.job(name, "code=0", 1, managedBy="example.com/other")
             self.submit(cluster, job)
-            # A state of its own that fills a block.
+            # A status that fills a block of its own.
             status = {"conditions": [{"type": "example.com/Said", "status": "True", "reason": "Said", "message": noise(name)}]}
             code, answer = self.call(cluster, "PATCH", cluster.api.jobs() + f"/{name}/status", {"status": status},
                                      "application/merge-patch+json")

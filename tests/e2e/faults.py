@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Faults one by one, with real processes: lost keepers and nodes, doubled daemons, full disks, foreign data, bad input.
+"""Faults one by one, with real processes: lost keepers and nodes, duplicate daemons, full disks, foreign data, bad input.
 
     MUSTER=build/release/muster tests/e2e/faults.py [TEST…]
 """
@@ -32,7 +32,7 @@ class Processes(World):
         self.submit(cluster, witness.job("keeper", "[ $a -ge 1 ] || sleep 300; code=0", 3))
         memory = Memory(cluster, "keeper")
         eventually(lambda: len(witness.starts()) == 3, "three pods run")
-        # A keeper that dies before it noted a start leaves a pod that never had a container.
+        # A keeper that dies before it has recorded a start leaves a pod that never had a container.
         eventually(lambda: cluster.api.job("keeper")["status"].get("ready") == 3, "their starts are noted")
         pods = [pid for _, _, _, pid in witness.starts()]
         self.seen(witness, pods)
@@ -91,7 +91,7 @@ class Nodes(World):
         gone = time.monotonic()
         (witness.folder / "go").touch()
         eventually(lambda: len(witness.ends()) == 6, "they end without a coordinator")
-        # Longer than the grace: an absent coordinator must find nobody lost.
+        # Longer than the grace: a coordinator that was down must not declare nodes lost.
         eventually(lambda: time.monotonic() - gone > 7, "seven seconds", 10)
         for agent in cluster.agents.values():
             self.assertIsNone(agent.poll(), "an agent left")
@@ -130,7 +130,7 @@ class Nodes(World):
         self.nothing_left(witness)
 
     def keeper_of(self, cluster, node):
-        """The pid of its keeper."""
+        """The pid of the node's keeper."""
         work_dir = str(cluster.dir / node)
         found = [int(pid) for pid in filter(str.isdigit, os.listdir("/proc"))
                  if (words := self.command_line(pid)) and words[0].endswith("muster-keeper") and words[1].startswith(work_dir)]
@@ -176,13 +176,13 @@ class Nodes(World):
         self.nothing_left(witness)
 
     def ready(self, cluster, node):
-        """Status and reason of its condition Ready."""
+        """Status and reason of the node's Ready condition."""
         conditions = cluster.api.call("GET", f"/api/v1/nodes/{node}")[1]["status"]["conditions"]
         found = next(c for c in conditions if c["type"] == "Ready")
         return found["status"], found["reason"]
 
     def in_trouble(self, cluster, witness, reason):
-        """While the only node is in this trouble, and pods of the job "held" are there: everybody says so, and nothing starts."""
+        """While the only node has this problem and the job "held" has pods: every view reports it, and nothing starts."""
         eventually(lambda: self.ready(cluster, "node-0") == ("False", reason), f"Ready is False: {reason}")
         self.assertTrue(matches(r"node-0\s+NotReady", self.muster("get", "nodes", cluster=cluster).stdout))
         self.assertIn(reason, self.muster("describe", "node", "node-0", cluster=cluster).stdout)
@@ -250,7 +250,7 @@ class Nodes(World):
 
 class DataDir(World):
     def refused(self, cluster, *words):
-        """Another coordinator on this data-dir ends at once, and its message has these words."""
+        """A second coordinator on this data-dir exits at once with a message that contains these words."""
         done = self.muster("coordinator", "--data-dir", str(cluster.dir / "coordinator"), "--api", "127.0.0.1:0", "--listen", "127.0.0.1:0")
         self.assertNotEqual(done.returncode, 0)
         for word in (str(cluster.dir / "coordinator"), *words):
@@ -272,7 +272,7 @@ class DataDir(World):
         cluster.start_coordinator()
 
     def swap_format(self, path, value):
-        """Writes the journal's row "format" behind muster's back; the value it had."""
+        """Overwrites the journal's row "format" without muster; returns the old value."""
         name = ctypes.util.find_library("rocksdb")
         if not name:
             self.skipTest("no librocksdb to write a foreign format with")
@@ -294,7 +294,7 @@ class DataDir(World):
 
     def test_a_full_disk(self):
         class SmallDisk(Cluster):
-            """Its data-dir is a small file system of its own."""
+            """Its data-dir is a small file system."""
             mounted = False
 
             def start_coordinator(self):
@@ -322,7 +322,7 @@ class DataDir(World):
         accepted, names = [], itertools.count()
 
         def create():
-            # A name of its own each: what was refused for want of an answer may be there all the same.
+            # A new name each time: a create that got no answer may have been stored nevertheless.
             name = f"full-{next(names)}"
             job = witness.job(name, "code=0", 1)
             job["metadata"]["annotations"] = {"example.com/bulk": "x" * 200_000}

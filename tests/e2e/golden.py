@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Tables, messages and exit codes of the verbs against a coordinator: tests/golden/cli/verbs.txt, a transcript.
+"""Tables, messages and exit codes of the verbs against a coordinator, as a transcript: tests/golden/cli/verbs.txt.
 
-What differs from run to run (ages, random names, addresses) is written as a word. MUSTER_GOLDEN_WRITE=1 rewrites it (`./dev golden`).
+What differs from run to run (ages, random names, addresses) is replaced by a word. MUSTER_GOLDEN_WRITE=1 rewrites it (`./dev golden`).
 """
 import difflib
 import os
@@ -50,7 +50,7 @@ def job(name, script, **spec):
             f"      containers:\n      - name: main\n        command: {script}\n")
 
 
-os.environ["MUSTER_KEEPER_CGROUP"] = "off"  # what limits a node enforces is then the same on every machine
+os.environ["MUSTER_KEEPER_CGROUP"] = "off"  # so that every machine enforces the same limits
 
 
 class Verbs(cli.Cluster):
@@ -71,7 +71,7 @@ class Verbs(cli.Cluster):
         r = cli.subprocess.run([cli.MUSTER, *words], input=stdin, capture_output=True, text=True, timeout=60, env=self.env, cwd=self.dir)
         if code is not None:
             self.assertEqual(r.returncode, code, r.stdout + r.stderr)
-        # Progress depends on when one looks.
+        # Progress lines depend on timing.
         err = "".join(x + "\n" for x in r.stderr.splitlines() if not re.match(r"^\d+(/\d+)?( succeeded)?  running ", x))
         self.text.append(self.neutral(f"$ muster {line}\n{r.stdout}{err}exit {r.returncode}\n"))
 

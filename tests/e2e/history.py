@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The history of attempts, logs of any of them, why, and rounds: over restarts of the coordinator, and after their pods are gone.
+"""The history of attempts, the logs of any of them, `why`, and rounds: across restarts of the coordinator, and after their pods are gone.
 
     MUSTER=build/release/muster tests/e2e/history.py [TEST…]
 """
@@ -59,7 +59,7 @@ class History(World):
         table = self.says("get", "attempts", "job/sweep", "--index", "1").splitlines()
         self.assertEqual(table[0].split(), ["INDEX", "ATTEMPT", "NODE", "STARTED", "RAN", "COUNTED", "AS", "CAUSE"])
         self.assertEqual(table[1].split()[:2] + table[1].split()[-3:], ["1", "0", "failure", "exit", "7"])
-        # The logs are there without their pods.
+        # Logs outlive their pods.
         self.assertEqual(self.says("logs", "job/sweep", "--index", "1", "--attempt", "0"), "out of 1#0\nerr of 1#0\n")
         self.assertEqual(self.says("logs", "job/sweep", "--index", "0,2"), "0#0 | out of 0#0\n0#0 | err of 0#0\n2#0 | out of 2#0\n2#0 | err of 2#0\n")
         self.assertEqual(self.says("logs", "job/sweep", "--failed", "--tail", "1"),

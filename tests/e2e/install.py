@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`cmake --install` to a folder of its own: executables that work from there, manual pages, completion scripts.
+"""`cmake --install` into a separate folder: executables that work from there, manual pages, completion scripts.
 
 MUSTER names the executable in the build folder that is installed.
 """

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
-"""An unmodified kubectl is a client of muster: what a user of Jobs has in the fingers does what it does with Kubernetes.
+"""An unmodified kubectl as a client of muster: the usual commands for Jobs do what they do with Kubernetes.
 
     MUSTER=build/release/muster [KUBECTL=/usr/bin/kubectl] tests/e2e/kubectl.py [TEST…]
 
-Nodes, logs and what is not served are in kubectl_nodes.py.
+Nodes, logs and unsupported requests are in kubectl_nodes.py.
 """
 import json
 import pathlib
@@ -143,7 +143,7 @@ class Waiting(Kubectl):
                 lines.append(watch.stdout.readline())
                 self.assertTrue(lines[-1], "the watch ended: " + "".join(lines))
         try:
-            read_until("there", "Suspended")  # from here on it watches
+            read_until("there", "Suspended")  # it watches from here on
             self.create(self.job("seen"))
             read_until("seen", "Complete")
         finally:
@@ -259,7 +259,7 @@ class Writing(Kubectl):
         self.assertEqual(self.get("patched", ".spec.parallelism"), "2")
         self.kubectl("patch", "job", "patched", "--type=json", "-p", '[{"op":"replace","path":"/spec/parallelism","value":1}]')
         self.assertEqual(self.get("patched", ".spec.parallelism"), "1")
-        # A strategic patch finds the container by its name.
+        # A strategic patch matches the container by its name.
         resources = '{"spec":{"template":{"spec":{"containers":[{"name":"main","resources":{"requests":{"cpu":"1m"}}}]}}}}'
         self.kubectl("patch", "job", "patched", "-p", resources)
         container = json.loads(self.get("patched", ".spec.template.spec.containers[0]"))

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""An unmodified kubectl with what runs: logs, nodes, and what muster does not have.
+"""An unmodified kubectl: logs, nodes, and what muster does not have.
 
     MUSTER=build/release/muster [KUBECTL=/usr/bin/kubectl] tests/e2e/kubectl_nodes.py [TEST…]
 """
@@ -44,13 +44,13 @@ class Logs(Kubectl):
         self.assertIn("without the time of each line", self.refused("logs", pod, "--timestamps"))
 
     def later(self, job):
-        """Soon after its pod began, while it runs."""
+        """A time shortly after the pod's start, while it runs."""
         begun = json.loads(self.kubectl("get", self.pod(job), "-o", "json"))["status"]["startTime"]
         return (datetime.datetime.fromisoformat(begun) + datetime.timedelta(seconds=60)).isoformat()
 
     def test_when_a_pod_was_there_before(self):
         self.runs(self.create(self.sleeper("old", 1)), 1)
-        # The pod runs on, so all of it is shown, with a word that this may be too much.
+        # The pod still runs, so all of its log is shown, with a warning that this may be too much.
         done = self.run_kubectl("logs", "job/old", f"--since-time={self.later('old')}")
         self.assertEqual(done.stdout, "begun\n")
         if VERSION >= (1, 27):
@@ -70,7 +70,7 @@ class Logs(Kubectl):
         pod = self.pod("pair")
         self.assertEqual(self.kubectl("logs", pod, "-c", "side"), "from side\n")
         self.assertEqual(self.kubectl("logs", pod, "-c", "first"), "from first\n")
-        # kubectl asks for them in any order.
+        # kubectl requests the containers in any order.
         self.assertEqual(sorted(self.kubectl("logs", pod, "--all-containers").splitlines()), ["from first", "from main", "from side"])
 
     def test_follow(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The two ports of a coordinator against other users, web pages and a lack of descriptors.
+"""The two ports of a coordinator against other users, web pages and a shortage of descriptors.
 
     MUSTER=build/release/muster tests/e2e/ports.py [TEST…]
 """
@@ -46,7 +46,7 @@ def split(address):
 
 
 def ask(address, text, half_close=False, timeout=10):
-    """What comes back for these bytes until the other side closes or falls silent after a whole answer."""
+    """Everything received for these bytes until the other side closes, or falls silent after a complete answer."""
     with socket.create_connection(split(address), timeout=timeout) as s:
         s.sendall(text.encode())
         if half_close:
@@ -73,13 +73,13 @@ class Users(World):
             self.skipTest("needs root to be somebody else")
         cluster = self.cluster(agents=0)
         host, port = split(cluster.api_addr)
-        # All have closed before the first is looked at.
+        # All of them have closed before the coordinator sees the first.
         os.kill(cluster.coord.pid, signal.SIGSTOP)
         try:
             subprocess.run([sys.executable, "-c", HIT_AND_RUN, host, str(port), str(TRIES), str(NOBODY)], check=True, timeout=60)
         finally:
             os.kill(cluster.coord.pid, signal.SIGCONT)
-        # Whatever was in the queue is through when a request that came after it is answered.
+        # Everything queued has been handled once a later request is answered.
         self.assertEqual(cluster.api.call("GET", "/healthz")[0], 200)
         jobs = cluster.api.call("GET", cluster.api.jobs())[1]["items"]
         self.assertEqual(len(jobs), 0, f"of {TRIES} jobs of another user so many were accepted")
@@ -108,7 +108,7 @@ class Users(World):
 
 class Descriptors(World):
     def hold(self, address, count):
-        """So many connections that say nothing; those that could be made."""
+        """Opens up to `count` silent connections."""
         held = []
         self.addCleanup(lambda: [s.close() for s in held])
         for _ in range(count):
@@ -123,7 +123,7 @@ class Descriptors(World):
         self.assertIsNone(cluster.coord.poll(), f"{what}: the coordinator has ended: {cluster.log('coordinator')[-800:]}")
 
     def test_p06_no_descriptor_is_left(self):
-        # The limit falls below what is open while it runs: no bound holds, accept() itself fails.
+        # At run time the limit falls below the number of open descriptors: no budget helps, and accept() fails.
         cluster = self.cluster(agents=0)
         hard = resource.prlimit(cluster.coord.pid, resource.RLIMIT_NOFILE)[1]
         self.assertEqual(cluster.api.call("GET", "/healthz")[0], 200)
@@ -143,7 +143,7 @@ class Descriptors(World):
 
     def test_p06_connections_are_bounded_and_the_idle_make_room(self):
         cluster = self.cluster(agents=0, kind=Low)
-        # Ports full of connections that say nothing.
+        # Ports full of silent connections.
         for address in (cluster.api_addr, cluster.listen):
             self.hold(address, 2 * LOW)
         cluster.start_agent("node-0")
@@ -161,7 +161,7 @@ class Descriptors(World):
         standing = 0
         for s in held:
             s.settimeout(20)
-            with contextlib.suppress(OSError):  # closed already, to make room
+            with contextlib.suppress(OSError):  # already closed, to make room
                 s.sendall(watch.encode())
                 standing += s.recv(4096).startswith(b"HTTP/1.1 200")
         self.assertGreater(standing, 10)
@@ -176,12 +176,12 @@ class Descriptors(World):
 
 
 class Low(Cluster):
-    """Its coordinator may open few files."""
+    """Its coordinator may open only a few files."""
 
     def _spawn(self, name, args):
         if name != "coordinator":
             return super()._spawn(name, args)
-        binary, self.bin = self.bin, "prlimit"  # which becomes the coordinator
+        binary, self.bin = self.bin, "prlimit"  # prlimit executes the coordinator
         try:
             return super()._spawn(name, [f"--nofile={LOW}:{LOW}", binary, *args])
         finally:

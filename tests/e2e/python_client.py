@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""The official Python client (Debian: python3-kubernetes) is a client of muster.
+"""The official Python client (Debian: python3-kubernetes) works with muster.
 
     MUSTER=build/release/muster tests/e2e/python_client.py [TEST…]
 """
@@ -45,7 +45,7 @@ class PythonClient(World):
         return self.batch.read_namespaced_job_status(name, NS).status
 
     def runs(self, name, pods):
-        """Until that many of its pods run. (Debian's client is older than status.ready.)"""
+        """Waits until that many of its pods run. (Debian's client is older than status.ready.)"""
         eventually(lambda: len(self.core.list_namespaced_pod(NS, label_selector=f"job-name={name}",
                                                              field_selector="status.phase=Running").items) == pods, f"{pods} pods of {name} run")
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Old copies of the data-dir, and what is to be done about them: refusals, backup, restore, verify.
+"""Old copies of the data-dir and the remedies: refusal, backup, restore, verify.
 
     MUSTER=build/release/muster tests/e2e/restore.py [TEST…]
 """
@@ -15,24 +15,24 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 from world import World, eventually, finished, matches, sh_job  # noqa: E402
 
 UNTIL_GO = 'while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; code=0'
-# What a process leaves that only looked: who holds the directory, and RocksDB's own log of messages.
+# Files that a process writes although it only reads: locks, and RocksDB's message log.
 PASSING = {"lock", "LOCK", "LOG"}
 
 
 def picture(folder):
-    """Every file of a data-dir that holds state, with a hash of what is in it."""
+    """Every file of a data-dir that holds state, with a hash of its contents."""
     return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest()
             for p in sorted(folder.rglob("*")) if p.is_file() and p.name not in PASSING}
 
 
 class OldCopies(World):
     def stopped(self, cluster):
-        """The data-dir, after the coordinator was killed."""
+        """Kills the coordinator; returns its data-dir."""
         cluster.kill_coordinator()
         return cluster.dir / "coordinator"
 
     def ends_by_itself(self, cluster):
-        """Starts the coordinator, which is refused: what it says. Meanwhile it serves nobody."""
+        """Starts the coordinator, which must refuse and serve nobody; returns its message."""
         log = cluster.dir / "coordinator.log"
         before = log.stat().st_size
         with self.assertRaisesRegex(AssertionError, "the coordinator ended"):
@@ -75,7 +75,7 @@ class OldCopies(World):
         self.nothing_left(witness)
 
     def test_p11_a_copy_that_served_alone_is_refused_too(self):
-        """Started while no agent can reach it, a copy raises its numbers as it likes: they prove nothing."""
+        """A copy that starts out of the agents' reach can raise its numbers at will: they prove nothing."""
         cluster = self.cluster(agents=1)
         witness = self.witness(cluster)
         data = self.stopped(cluster)
@@ -104,9 +104,9 @@ class OldCopies(World):
         data = self.stopped(cluster)
         copy = cluster.dir / "copy"
         shutil.copytree(data, copy)
-        cluster.start_coordinator()  # epoch 2, with a number of its own
+        cluster.start_coordinator()  # epoch 2, with its own nonce
         cluster.wait_nodes()
-        # The other one is at epoch 2 as well, with another number; the agent is led there by its port.
+        # The copy is at epoch 2 as well, with another nonce. The agent finds it at the same port.
         self.stopped(cluster)
         data.rename(cluster.dir / "first")
         copy.rename(data)
@@ -142,7 +142,7 @@ class Restore(World):
         self.assertIn("sound: ", verified.stdout)
 
     def restored(self, cluster, backup):
-        """The cluster's data-dir, after the coordinator was killed: made of this backup."""
+        """Kills the coordinator and replaces its data-dir by one restored from this backup."""
         cluster.kill_coordinator()
         data = cluster.dir / "coordinator"
         data.rename(cluster.dir / "before")
@@ -199,14 +199,14 @@ class Restore(World):
             node = cluster.api.call("GET", "/api/v1/nodes/node-0")[1]
             return next((c["message"] for c in node["status"]["conditions"] if c["type"] == "UnknownPods"), "")
         self.assertRegex(eventually(strangers, "they are listed"), r"j\d+/0#0, j\d+/1#0")
-        # They stay listed, and alive, when everything starts again.
+        # They stay listed, and alive, after both daemons restart.
         cluster.restart_coordinator()
         cluster.kill_agent("node-0")
         cluster.start_agent("node-0")
         cluster.wait_nodes()
         eventually(strangers, "they are still listed")
         self.seen(witness, running)
-        # A new job under the same name is another job: its pods are new ones, whatever still runs there.
+        # A job created under the same name is a different job: it gets new pods, whatever still runs there.
         self.submit(cluster, sh_job("unknown", "true", 2))
         self.assertEqual(cluster.wait("unknown", finished)["status"]["succeeded"], 2)
         self.seen(witness, running)

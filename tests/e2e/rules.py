@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Rules that need more than one job, node or coordinator: feature gates over restarts, priorities, taints, devices, orphans.
+"""Rules that involve several jobs, nodes or coordinators: feature gates over restarts, priorities, taints, devices, orphans.
 
     MUSTER=build/release/muster tests/e2e/rules.py [TEST…]
 """
@@ -18,7 +18,7 @@ UNTIL_GO = 'while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; code=0'
 
 
 class Gates(World):
-    """A cluster whose coordinator is started again with other gates; jobs are in flight all the while."""
+    """A cluster whose coordinator restarts with other gates while jobs are running."""
 
     def with_gates(self, cluster, gates):
         cluster.kill_coordinator()
@@ -29,14 +29,14 @@ class Gates(World):
     def test_p23_on_off_on_with_a_job_in_flight(self):
         cluster = self.cluster(agents=1, slots=8)
         witness = self.witness(cluster)
-        # Index 0 fails for ever, the others wait for the word.
+        # Index 0 always fails, the others wait for the file.
         work = 'code=0; if [ "$i" = 0 ]; then code=1; else while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; fi'
         self.submit(cluster, witness.job("flight", work, 3, backoffLimitPerIndex=1, backoffLimit=1000,
                                          successPolicy={"rules": [{"succeededIndexes": "1,2"}]}))
         eventually(lambda: cluster.api.job("flight")["status"].get("failedIndexes") == "0", "index 0 has failed")
         failed = cluster.api.job("flight")["status"]["failed"]
         self.with_gates(cluster, "JobBackoffLimitPerIndex=false,JobSuccessPolicy=false")
-        # Off: a new job loses the fields, the one that has them keeps them, and what was decided stays.
+        # Gates off: a new job loses the fields, an existing one keeps them, and decisions stand.
         dropped = self.submit(cluster, witness.job("dropped", "code=0", 1, backoffLimitPerIndex=1,
                                                    successPolicy={"rules": [{"succeededCount": 1}]}))
         self.assertNotIn("backoffLimitPerIndex", dropped["spec"])
@@ -51,7 +51,7 @@ class Gates(World):
         eventually(lambda: cluster.api.job("flight")["status"].get("succeeded") == 2, "both have succeeded")
         self.assertFalse(finished(cluster.api.job("flight")), "off: no rule of success ends it")
         self.with_gates(cluster, "")
-        # On again: the rules look at the whole state, not at what has happened since.
+        # Gates on again: the rules look at the whole state, not only at what has happened since.
         job = cluster.wait("flight", finished, 20)
         self.assertEqual(condition(job, "Complete")["reason"], "SuccessPolicy")
 
@@ -102,8 +102,7 @@ class Placement(World):
         self.assertGreaterEqual(len(started), 4, "one of the low ones ran twice")
 
     def test_long_pods_behind_short_ones_find_the_free_slots(self):
-        """Short pods have more of them sent ahead to a node than it has slots; when long ones come, they do not wait there
-        while another node is idle."""
+        """Prefetch follows short pods; long pods must not wait as prefetched pods while another node is idle."""
         cluster = self.cluster(agents=2, slots=8)
         witness = self.witness(cluster)
         work = 'code=0; if [ "$i" -ge 400 ]; then while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; fi'
@@ -116,7 +115,7 @@ class Placement(World):
         witness.check(self)
 
     def test_p18_required_limits_keep_pods_off_nodes_that_do_not_enforce_them(self):
-        """`./dev vm limits` shows nodes that do. This one does not, whatever the machine offers."""
+        """`./dev vm limits` covers nodes that enforce them. This one never does, whatever the machine offers."""
         os.environ["MUSTER_KEEPER_CGROUP"] = "off"
         self.addCleanup(os.environ.pop, "MUSTER_KEEPER_CGROUP")
         cluster = self.cluster(agents=1, slots=2, extra=["--require-limits"])
@@ -151,7 +150,7 @@ class Placement(World):
         self.submit(cluster, tolerant)
         cluster.wait("tolerant", finished, 20)
         self.assertEqual({p["spec"]["nodeName"] for p in self.pods_of(cluster, "tolerant")}, {nodes[0]})
-        # What people set survives the coordinator.
+        # What people set survives a restart of the coordinator.
         cluster.restart_coordinator()
         cluster.wait_nodes()
         node = call("GET", f"/api/v1/nodes/{nodes[0]}")[1]
@@ -174,7 +173,7 @@ class Placement(World):
         taint = {"spec": {"taints": [{"key": "broken", "effect": "NoExecute"}]}}
         code, answer = cluster.api.call("PATCH", f"/api/v1/nodes/{node}", taint, "application/merge-patch+json")
         self.assertEqual(code, 200, answer)
-        # Deleted pods are not shown once they have ended: the history tells of them.
+        # Deleted pods disappear once they have ended; the history keeps them.
         history = "/apis/muster.dev/v1/namespaces/default/jobs/driven/attempts"
         attempts = lambda: cluster.api.call("GET", history)[1]["items"]
         eventually(lambda: len(attempts()) >= 2, "those of that node are gone")
@@ -187,7 +186,7 @@ class Placement(World):
         self.nothing_left(witness)
 
     def test_a_node_short_of_memory_evicts(self):
-        # More than any machine has: the node is always short of it.
+        # More than any machine has, so the node is always short of memory.
         cluster = self.cluster(agents=1, slots=2, agent_extra=["--evict-memory", "1000Ti"])
         witness = self.witness(cluster)
         self.submit(cluster, witness.job("large", UNTIL_GO, 1, backoffLimit=0))
@@ -290,12 +289,12 @@ class Placement(World):
 
 
 class Away(World):
-    """What ends while the coordinator is not there, or is stopped."""
+    """Pods that end while the coordinator is down or frozen."""
 
     def overdue(self, freeze):
         cluster = self.cluster(agents=1, slots=4)
         witness = self.witness(cluster)
-        # Both end by themselves while nobody is there to hear of it, before the deadline.
+        # Both end before the deadline, while nobody can receive their reports.
         work = 'while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; code=$i'
         began = time.monotonic()
         self.submit(cluster, witness.job("ok", work, 2, activeDeadlineSeconds=1000, backoffLimit=5))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What surrounds the verbs: configuration, completion, version, kubeconfig.
+"""Around the verbs: configuration, completion, version, kubeconfig.
 
 MUSTER names the executable. Waits poll with a deadline.
 """
@@ -74,7 +74,7 @@ class Config(cli.Case):
 
 
 class Bash:
-    """Asks bash what it would complete."""
+    """Asks bash for completions."""
 
     def complete(self, line):
         script = (f"source <(muster completion bash); COMP_LINE={shlex.quote(line)} COMP_POINT={len(line)}; _muster; "
@@ -159,7 +159,7 @@ class Version(cli.Case):
 
     def test_nobody_there(self):
         self.muster("version", "--api", "127.0.0.1:9", code=4)
-        # Of an address that nobody named on the command line it is no failure.
+        # If the address was not given on the command line, an unreachable coordinator is not a failure.
         (self.dir / "system.yaml").write_text("api: 127.0.0.1:9\n")
         self.assertIn("cannot reach", self.muster("version", "--request-timeout", "1s").stdout)
 

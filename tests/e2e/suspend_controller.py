@@ -1,6 +1,6 @@
 #!/usr/bin/python3
-"""A controller in the manner of Kueue, as small as it can be: it leads by a Lease, admits suspended jobs within a quota of pods, and
-says what it did in events. Two of them against one coordinator that is killed meanwhile.
+"""A minimal controller in the manner of Kueue: it is elected by a Lease, admits suspended jobs within a quota of pods, and reports
+what it did in events. Two of them run against one coordinator that is killed meanwhile.
 
     MUSTER=build/release/muster tests/e2e/suspend_controller.py [TEST…]
 """
@@ -29,7 +29,7 @@ def micro_time():
 
 
 class Controller(threading.Thread):
-    """Admits jobs of its queue, the oldest first, while it holds the lease."""
+    """Admits jobs of its queue, oldest first, while it holds the lease."""
     LEASE_SECONDS = 2
 
     def __init__(self, api, name, quota):
@@ -47,12 +47,12 @@ class Controller(threading.Thread):
                 if self.lead():
                     self.admit()
             except OSError:
-                continue  # the coordinator is away
-            except Exception as failure:  # a thread's failure is the test's
+                continue  # the coordinator is down
+            except Exception as failure:  # a failure in a thread fails the test
                 self.wrong.append(repr(failure))
 
     def lead(self):
-        """Takes or renews the lease, as client-go does: by its version, and by its own clock."""
+        """Takes or renews the lease as client-go does: by its version, and by its own clock."""
         begin = time.monotonic()
         code, lease = self.api.call("GET", f"{LEASES}/quota")
         spec = {"holderIdentity": self.name, "leaseDurationSeconds": self.LEASE_SECONDS, "acquireTime": micro_time(),
@@ -91,13 +91,13 @@ class Controller(threading.Thread):
             patch = {"metadata": {"resourceVersion": job["metadata"]["resourceVersion"]}, "spec": {"suspend": False}}
             code, _ = self.api.call("PATCH", f"{self.api.jobs()}/{name}", patch, MERGE)
             if code != 200:
-                return  # somebody was faster: looks again
+                return  # another client was faster: try again later
             used += job["spec"]["parallelism"]
             self.admitted.append(name)
             self.tell(job)
 
     def tell(self, job):
-        """An event for the first one, and then a series of it, as client-go's recorder does."""
+        """Writes an event for the first admission and then updates its series, as client-go's recorder does."""
         meta = job["metadata"]
         if self.series is None:
             event = {"metadata": {"generateName": "quota."}, "eventTime": micro_time(), "reportingController": "example.com/quota",
@@ -156,7 +156,7 @@ class SuspendController(World):
 
     @staticmethod
     def watch_quota(api, quota):
-        """Looks all the while at how many pods the admitted jobs may have."""
+        """Polls how many pods the admitted jobs may have."""
         class Looker(threading.Thread):
             def __init__(self):
                 super().__init__(daemon=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Progress as a person sees it: one line written over on a terminal, plain lines elsewhere; what Ctrl-C says.
+"""Progress as users see it: one line redrawn on a terminal, plain lines elsewhere, and the message on Ctrl-C.
 
 MUSTER names the executable. Waits poll with a deadline.
 """
@@ -21,7 +21,7 @@ CLEAR = "\r\x1b[K"
 
 
 class Terminal:
-    """A muster on a pseudo-terminal, and all that it has written there."""
+    """muster on a pseudo-terminal, and everything it has written there."""
 
     def __init__(self, case, *words, **env):
         ours, theirs = pty.openpty()
@@ -43,7 +43,7 @@ class Terminal:
         try:
             while part := os.read(fd, 4096):
                 self.text += part.decode(errors="replace")
-        except OSError:  # all have closed it
+        except OSError:  # all writers have closed it
             pass
         os.close(fd)
 

@@ -1,5 +1,5 @@
-// Simulations: random jobs under random faults. A failure prints its seed; `./dev sim SEED` plays
-// it again.
+// Simulations: random jobs under random faults. A failure prints its seed; `./dev sim SEED` replays
+// it.
 #include "api/kube/manifest.hpp"
 #include "tests/sim/world.hpp"
 
@@ -29,7 +29,7 @@ core::JobObjectPtr job_object(const std::string& name, int completions, int para
   return api::load_job(json);
 }
 
-// One history: everything that was promised must hold, whatever died.
+// One history: every guarantee must hold, whatever crashes.
 void play(uint64_t seed) {
   SCOPED_TRACE("seed " + std::to_string(seed));
   std::mt19937_64 random(seed);
@@ -49,7 +49,7 @@ void play(uint64_t seed) {
   int completions = 1 + static_cast<int>(below(40)), parallelism = 1 + static_cast<int>(below(12));
   int per_index = below(2) == 0 ? static_cast<int>(below(3)) : -1;
   uint64_t salt = random();
-  // Without a limit per index, failures stop after a while, so that the job can complete.
+  // Without a limit per index, attempts succeed eventually, so that the job can complete.
   world.exit_code = [salt, per_index](PodId pod) {
     uint64_t h = (pod.index * 1'000'003u + pod.attempt) * 0x9e3779b97f4a7c15u ^ salt;
     h ^= h >> 29;
@@ -60,16 +60,16 @@ void play(uint64_t seed) {
     const core::Job* job = world.shown("one");
     return job && job->finished();
   };
-  // A clock that jumps by up to an hour holds nothing up.
+  // The limit is virtual time: a clock jump of up to an hour must not delay the job.
   ASSERT_TRUE(world.run(done, 1'200'000)) << "the job did not finish: " << world.picture("one");
   for (const std::string& rule : world.broken) ADD_FAILURE() << rule;
   const core::Job& job = *world.shown("one");
-  // Each pod that was ever created was judged once.
+  // Every pod was judged exactly once.
   EXPECT_EQ(job.state().pods_created, job.succeeded() + job.state().failed + world.returned.size());
   EXPECT_EQ(job.succeeded() + job.state().failed_indexes.size(),
             static_cast<uint64_t>(completions));
-  // A success that is shown was witnessed; a witnessed success of an attempt that nobody declared
-  // lost is shown.
+  // Every success shown was witnessed. Unless a node was declared lost, every witnessed success is
+  // shown.
   for (auto [first, last] : job.state().completed.intervals())
     for (uint32_t i = first; i <= last; ++i) {
       bool witnessed = false;
@@ -82,7 +82,7 @@ void play(uint64_t seed) {
   }
 }
 
-// An object with these members of its spec, and a version that tells it from all others.
+// The object with its spec patched and a new version in an annotation.
 core::JobObjectPtr changed(const core::JobObject& from, const nlohmann::json& spec, int version) {
   nlohmann::json json = nlohmann::json::parse(from.json);
   json["spec"].merge_patch(spec);
@@ -97,8 +97,8 @@ int version_of(const core::Job& job) {
   return it == annotations.end() ? 0 : std::stoi(it->second);
 }
 
-// The owner suspends, resumes, scales, deletes and evicts while things die. What he was told
-// survives; the job goes to its end; unloaded it still answers, and its name is free when it is
+// The owner suspends, resumes, scales, deletes and evicts amid crashes. Acknowledged changes
+// survive, the job finishes, it still answers after it is unloaded, and its name is free once it is
 // gone.
 void play_owner(uint64_t seed) {
   SCOPED_TRACE("owner, seed " + std::to_string(seed));
@@ -121,7 +121,7 @@ void play_owner(uint64_t seed) {
   world.exit_code = [salt](PodId pod) {
     return ((pod.index * 31u + pod.attempt) ^ salt) % 5 == 0 && pod.attempt < 2 ? 1 : 0;
   };
-  int versions = 0, told = 0;  // the newest version that the owner was told of
+  int versions = 0, told = 0;  // the newest version acknowledged to the owner
   auto update = [&](const nlohmann::json& spec) {
     const core::Job* job = world.shown("one");
     if (!job) return;
@@ -167,14 +167,14 @@ void play_owner(uint64_t seed) {
   auto done = [&] {
     const core::Job* job = world.shown("one");
     if (!job) return false;
-    // When the faults are over, the owner wants it to run.
+    // Once the faults are over, the owner lets the job run.
     if (++look % 500 == 0 && (job->spec().suspend.value_or(false) || !job->spec().parallelism))
       update({{"suspend", false}});
     return job->finished();
   };
   ASSERT_TRUE(world.run(done, 3'600'000)) << "the job did not finish: " << world.picture("one");
   check_told();
-  // At rest: it still takes changes, and goes when its time to live is over.
+  // A finished job still takes changes, and is deleted when its TTL is over.
   auto changes = [&](const nlohmann::json& spec) {
     int wanted = versions + 1;
     return [&, spec, wanted, n = 0]() mutable {
@@ -194,15 +194,15 @@ void play_owner(uint64_t seed) {
     };
     ASSERT_TRUE(world.run(gone, 600'000)) << world.picture("one");
   }
-  // Its name is free.
+  // The name is free again.
   world.submit(job_object("one", 2, 2, -1, 1'000'000));
   auto again = [&] { return world.shown("one") && world.shown("one")->finished(); };
   ASSERT_TRUE(world.run(again, 600'000)) << world.picture("one");
   for (const std::string& rule : world.broken) ADD_FAILURE() << rule;
 }
 
-// Jobs that fail by their deadline, or by their limit, while things die: the world judges that no
-// success is counted as a kill.
+// Jobs that fail by their deadline or backoff limit amid crashes. World checks that no success
+// counts as killed.
 void play_deadline(uint64_t seed) {
   SCOPED_TRACE("deadline, seed " + std::to_string(seed));
   std::mt19937_64 random(seed * 104'729);

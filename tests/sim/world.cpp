@@ -18,7 +18,7 @@ namespace {
 constexpr Millis kGraceMs = 4'000;
 constexpr Millis kBeatMs = 500;
 
-// That an order spends with the executor, at most: as a rule, and when a disk is slow.
+// The longest delay of an order in the executor: usually, and with a slow disk.
 constexpr uint64_t kExecutorMs = 40, kSlowExecutorMs = 1'500;
 }  // namespace
 
@@ -29,8 +29,7 @@ struct World::Config : caf::actor_system_config {
   }
 };
 
-// A disk that can take the process along in the middle of a commit: written, not synced, never
-// answered.
+// A disk that can crash the process in the middle of a commit: written, not synced, never answered.
 class World::Disk final : public storage::Journal {
  public:
   explicit Disk(World& world) : world_(world) {}
@@ -73,30 +72,30 @@ struct World::Coordinator {
   actors::journal_actor journal;
   actors::cluster_actor cluster;
   actors::registry_actor registry;
-  std::map<NodeId, uint32_t> agent_of;  // whose link is up
+  std::map<NodeId, uint32_t> agent_of;  // agents whose link is up
   uint64_t epoch = 0;
 };
 
 struct World::Agent {
   uint32_t number = 0;
   std::string name, dir_id;
-  std::unique_ptr<core::node::Node> node;  // dies with the agent process
+  std::unique_ptr<core::node::Node> node;  // ends with the agent process
   struct Process {
     Millis started_ms = 0;
     bool killing = false;
   };
-  // The keeper's: survive the agent.
-  std::set<PodId> ordered;  // a start is under way
+  // The keeper's state, which survives the agent.
+  std::set<PodId> ordered;  // start in progress
   std::map<PodId, Process> processes;
   std::map<PodId, core::node::ProcessEnd> spool;
   uint64_t last_entry = 0;
-  uint64_t connection = 0;  // number of the present one; 0: none
+  uint64_t connection = 0;  // number of the current one; 0: none
   bool registered = false;
   NodeId id = kNoNode;
   Millis frozen_until_ms = 0;
   std::string cluster;
-  uint64_t commit = 0;  // highest it was told of; kept, as its work-dir does
-  // FIFO both ways.
+  uint64_t commit = 0;  // the highest one it was told of; kept in its work-dir
+  // FIFO in each direction.
   Millis last_to_agent_ms = 0, last_to_coordinator_ms = 0;
 };
 
@@ -170,7 +169,7 @@ World::~World() {
   crash(false);
 }
 
-// What happens to MUSTER_SIM_TRACE's pods ("j1/26#0") goes to stderr.
+// Prints events that mention MUSTER_SIM_TRACE (such as "j1/26#0") to stderr.
 void World::trace(const std::string& what) {
   static const char* wanted = std::getenv("MUSTER_SIM_TRACE");
   if (wanted && (what.find(wanted) != std::string::npos || what.starts_with('!')))
@@ -204,7 +203,7 @@ void World::boot() {
   });
   MUSTER_CHECK(recovered.ok(), recovered.error().message);
   for (const core::NodeInfo& node : recovered->nodes)
-    if (!node.gone) lost_.erase(node.id);  // that it was lost had not reached the disk
+    if (!node.gone) lost_.erase(node.id);  // its loss had not reached the disk
   MUSTER_CHECK(recovered->damaged.empty(), recovered->damaged.front().why);
   MUSTER_CHECK(recovered->summary_rows.empty(),
                "an unloaded job without a summary row, or the reverse");
@@ -251,7 +250,7 @@ void World::boot() {
     return job;
   };
   registry.next_job = next_job;
-  registry.tail_bytes_min = 600;  // snapshots now and then
+  registry.tail_bytes_min = 600;  // so that some snapshots are taken
   c.registry = actors::spawn_registry(c.system, c.journal, c.cluster, actors::SealedLink(*link_),
                                       {std::move(recovered->jobs),
                                        {},
@@ -268,7 +267,7 @@ void World::boot() {
 void World::crash(bool again) {
   trace("! crash");
   ++life_;
-  crash_due_ = true;  // nothing is written or shown any more
+  crash_due_ = true;  // from here on nothing is written or shown
   Coordinator& c = *coordinator_;
   caf::anon_send(c.registry, actors::stop_atom_v);
   caf::anon_send(c.cluster, actors::stop_atom_v);
@@ -308,8 +307,8 @@ void World::check_shown() {
         for (const auto& [key, pod] : job.state().open)
           if (pod.active() && job.indexed() && ++live[key.index] > 1)
             broken.push_back("two active pods of an index");
-        // A pod that is counted as failed before its end had not ended with 0 when its node was
-        // asked.
+        // A pod counted as failed before its end was reported must not have exited with 0 before
+        // its node was asked.
         for (const auto& [key, pod] : job.state().open) {
           PodId id{job.id(), key.index, key.attempt};
           if (pod.counted != core::Counted::failed || !judged_.insert(id).second) continue;
@@ -484,7 +483,7 @@ void World::beat(uint32_t number) {
   });
 }
 
-// Carries out what the node wants.
+// Executes the orders of the node.
 void World::pump(uint32_t number) {
   Agent& agent = *agents_[number];
   if (boot_ms_ < agent.frozen_until_ms) return;
@@ -544,9 +543,9 @@ void World::pump(uint32_t number) {
   }
 }
 
-// ---- processes, and the witness
+// ---- processes and the witness
 
-// The keeper's: it outlives the agent, and freezes with the node.
+// Runs in the keeper: survives the agent and freezes with the node.
 void World::process_starts(uint32_t number, PodId pod, Millis not_after) {
   Agent& agent = *agents_[number];
   if (boot_ms_ < agent.frozen_until_ms)
@@ -624,7 +623,7 @@ void World::faults() {
     Agent& agent = *agents_[below(plan_.agents)];
     agent.frozen_until_ms = boot_ms_ + 3 * kGraceMs;
     at(3 * kGraceMs, [this, number = agent.number] {
-      break_link(number);  // what it missed tells it that the connection is gone
+      break_link(number);  // the agent notices that its connection is gone
       pump(number);
     });
   }
@@ -670,8 +669,8 @@ void World::step() {
 
 bool World::run(const std::function<bool()>& done, Millis limit_ms) {
   Millis end = boot_ms_ + limit_ms;
-  // Faults for as long as there are any planned and the work goes on, then a calm in which
-  // everything must finish.
+  // First a phase with faults, for as long as any are planned and work remains; then a calm phase
+  // in which everything must finish.
   for (int i = 0; i < 60'000 && !done(); ++i) step();
   calm_ = true;
   cut_at_ = 0;

@@ -1,10 +1,10 @@
 // World: a simulated cluster around the real actors.
 //
-// The actors run on CAF's test scheduler in an order that the seed chooses; time is virtual; the
-// journal forgets what was not synced; links deliver in order, late, and break; agents are
-// core::node::Node with an executor that pretends. Whatever may die dies: the coordinator between
-// any two messages or in the middle of a commit, agents, links, index actors, whole nodes (silent
-// for longer than the grace). The world itself is the witness: it knows every start and every end.
+// The actors run on CAF's test scheduler in an order chosen by the seed. Time is virtual. The
+// journal forgets what was not synced. Links deliver in order, with delay, and break. Agents are
+// core::node::Node with a simulated executor. Anything may crash: the coordinator between any two
+// messages or in the middle of a commit, agents, links, index actors, and whole nodes (silent for
+// longer than the grace). World is also the witness: it knows every start and every end.
 //
 // Deterministic: one seed, one history.
 #pragma once
@@ -36,14 +36,14 @@ struct Plan {
   uint32_t agents = 2;
   uint32_t slots = 3;
   int crashes = 3;           // of the coordinator
-  int mid_commit = 1;        // of these, in the middle of a commit
-  int agent_restarts = 2;    // the keeper goes on
+  int mid_commit = 1;        // more crashes, in the middle of a commit
+  int agent_restarts = 2;    // the keeper keeps running
   int breaks = 4;            // of links
-  int silences = 1;          // nodes frozen for longer than the grace, with starts under way
+  int silences = 1;          // nodes frozen for longer than the grace, with starts in progress
   int index_deaths = 2;      // exceptions in index actors
-  int owner_acts = 0;        // times that `owner` is called, among the faults
+  int owner_acts = 0;        // calls of `owner` while there are faults
   Millis pod_ms_max = 400;   // how long a pod runs
-  Millis clock_jump_ms = 0;  // planted once, when not 0
+  Millis clock_jump_ms = 0;  // applied once, if not 0
 };
 
 class World {
@@ -51,30 +51,29 @@ class World {
   explicit World(Plan plan);
   ~World();
 
-  // Stores a job; runs until the create is answered (again after a crash).
+  // Stores a job and runs until the create is answered, repeating it after a crash.
   void submit(core::JobObjectPtr object);
-  // Exit code of an attempt.
+  // The exit code of an attempt.
   std::function<int(PodId)> exit_code = [](PodId) { return 0; };
-  // Called while there are faults: what the owner of a job does.
+  // Acts as the owner of a job; called while there are faults.
   std::function<void()> owner;
-  // Asks something of a job (its token is set on the way). `done` hears whether it was granted; a
-  // crash may swallow that.
+  // Sends an event to a job and sets its token. `done` gets the outcome, unless a crash swallows
+  // it.
   void ask(const std::string& name, core::Event event, std::function<void(Status)> done = nullptr);
   void remove(const std::string& name, bool background, bool orphan,
               std::function<void(Status)> done = nullptr);
-  bool may_scale = false;  // then `succeeded` may fall
+  bool may_scale = false;  // lets `succeeded` fall
 
-  // Runs with faults, then without; false when `done` is not true within `limit_ms` of virtual
-  // time.
+  // Runs with faults, then without. False if `done` is not true within `limit_ms` of virtual time.
   bool run(const std::function<bool()>& done, Millis limit_ms);
 
   const core::Job* shown(const std::string& name) const;  // what a client sees
-  std::string picture(const std::string& name) const;     // of a job and the agents, for a failure
-  // The witness.
+  std::string picture(const std::string& name) const;     // job and agents, for failure messages
+  // What the witness saw.
   std::map<PodId, int> starts;          // processes ever started for an attempt
-  std::set<PodId> ended_ok, ended_bad;  // by their true exit
-  std::set<PodId> returned;             // by their agents; they never ran
-  std::vector<std::string> broken;      // rules that were seen broken
+  std::set<PodId> ended_ok, ended_bad;  // by their real exit codes
+  std::set<PodId> returned;             // by their agents, without having run
+  std::vector<std::string> broken;      // violated rules
 
  private:
   struct Config;
@@ -95,7 +94,7 @@ class World {
   void process_starts(uint32_t agent, PodId pod, Millis not_after);
   void process_ends(uint32_t agent, PodId pod, int code);
 
-  // Agents' side of the network.
+  // The agents' side of the network.
   void connect(uint32_t agent);
   void to_agent(NodeId node, std::function<void(Agent&)> what);
   void to_coordinator(uint32_t agent, std::function<void()> what);
@@ -106,13 +105,13 @@ class World {
   Plan plan_;
   std::mt19937_64 random_;
   Millis now_ms_ = 1'700'000'000'000;  // wall clock
-  Millis boot_ms_ = 1'000;             // what agents and timers count
+  Millis boot_ms_ = 1'000;             // the clock of agents and timers
   std::multimap<Millis, std::function<void()>> later_;
   storage::MemoryJournal disk_;
   bool calm_ = false;  // no more faults
   bool crash_due_ = false;
-  uint64_t life_ = 0;    // of the coordinator; what belongs to an earlier one is void
-  uint64_t cut_at_ = 0;  // commit at which the disk takes the process along; 0: none
+  uint64_t life_ = 0;    // of the coordinator; callbacks of an earlier life are ignored
+  uint64_t cut_at_ = 0;  // the commit at which the disk crashes the process; 0: none
   std::unique_ptr<Link> link_;
   std::unique_ptr<Coordinator> coordinator_;
   std::vector<std::unique_ptr<Agent>> agents_;
@@ -125,10 +124,9 @@ class World {
   std::map<JobId, std::map<uint32_t, std::set<std::pair<PodId, uint32_t>>>>
       live_;  // index -> (attempt, agent)
   std::set<NodeId> lost_;
-  std::set<PodId> judged_;               // seen counted as failed before their end
-  std::map<PodId, Millis> ended_ok_at_;  // boot time
-  std::map<NodeId, Millis>
-      answered_at_;  // boot time at which an agent answered what had ended there
+  std::set<PodId> judged_;                // counted as failed before their end
+  std::map<PodId, Millis> ended_ok_at_;   // boot time
+  std::map<NodeId, Millis> answered_at_;  // boot time at which an agent last named its ends
   int index_deaths_left_ = 0;
 };
 

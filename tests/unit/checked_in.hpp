@@ -1,6 +1,6 @@
-// Files of the checkout that a test compares with. The checkout is found from the executable, not
-// from `__FILE__`: a compiler cache shared by several checkouts may hand out an object that was
-// compiled in another one.
+// Compares with files of the checkout. The checkout is found from the executable, not from
+// `__FILE__`: a compiler cache shared by several checkouts may return an object compiled in another
+// one.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -14,8 +14,7 @@
 
 namespace muster {
 
-// The root of the checkout that this test was built in; throws when the executable does not stand
-// below one.
+// The root of the checkout that this test was built in. Throws if the executable is not below one.
 inline std::filesystem::path checkout() {
   const auto executable = std::filesystem::read_symlink("/proc/self/exe");
   for (auto folder = executable.parent_path(); folder != folder.root_path();
@@ -24,7 +23,7 @@ inline std::filesystem::path checkout() {
   throw std::runtime_error("no checkout above " + executable.string());
 }
 
-// The text of the file `name` (relative to the checkout); a failure when it cannot be read.
+// The text of the file `name`, relative to the checkout. Fails the test if it cannot be read.
 inline std::string read_checked_in(const std::string& name) {
   std::ifstream file(checkout() / name);
   EXPECT_TRUE(file.good()) << name << " is not in " << checkout();
@@ -33,8 +32,8 @@ inline std::string read_checked_in(const std::string& name) {
   return text.str();
 }
 
-// Expects `text` in the file `name` (relative to the checkout), or writes it there under
-// MUSTER_GOLDEN_WRITE.
+// Expects the file `name`, relative to the checkout, to contain `text`. With MUSTER_GOLDEN_WRITE,
+// writes it instead.
 inline void expect_checked_in(const std::string& name, const std::string& text) {
   const auto path = checkout() / name;
   if (std::getenv("MUSTER_GOLDEN_WRITE") != nullptr) {

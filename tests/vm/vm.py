@@ -1,11 +1,11 @@
-"""A small virtual machine for what a container cannot show: cgroup v2 with all controllers, a kernel without tcp_diag.
+"""A small virtual machine for what a container cannot show: cgroup v2 with all controllers, and a kernel without tcp_diag.
 
-    vm.py SCENARIO      runs tests/vm/SCENARIO.sh in the guest; exit code 0 when every check of it held
+    vm.py SCENARIO      runs tests/vm/SCENARIO.sh in the guest; exits with 0 if all of its checks hold
 
-The guest is Debian's cloud kernel with an initramfs that holds busybox, the release build of muster and what it links, and the scenario.
+The guest is Debian's cloud kernel with an initramfs of busybox, muster's release build, the libraries it links, and the scenario.
 QEMU emulates the processor (KVM may be absent, or hang when nested), so the guest runs 10 to 20 times slower than the host:
-its deadlines are generous, and nothing in it measures time. The scenario prints a line `ok NAME` or `FAIL NAME: WHY` for each check
-and `done` at its end; a guest that never prints `done` has failed.
+its deadlines are generous, and nothing in it measures time. The scenario prints `ok NAME` or `FAIL NAME: WHY` for each check and `done`
+at its end; a guest that never prints `done` has failed.
 """
 import os
 import pathlib
@@ -20,7 +20,7 @@ ROOT = HERE.parents[1]
 BUILD = ROOT / "build" / "vm"
 MUSTER = pathlib.Path(os.environ.get("MUSTER") or ROOT / "build" / "release" / "muster")
 TIMEOUT = float(os.environ.get("VM_TIMEOUT", "300"))
-MODULES = ["net/ipv4/inet_diag.ko", "net/ipv4/tcp_diag.ko"]  # in the order in which they load
+MODULES = ["net/ipv4/inet_diag.ko", "net/ipv4/tcp_diag.ko"]  # in load order
 
 
 def output(*command, **options):
@@ -28,7 +28,7 @@ def output(*command, **options):
 
 
 def kernel():
-    """The unpacked package of Debian's cloud kernel; it is not installed, as that would touch the host's /boot."""
+    """The kernel of Debian's cloud package, unpacked but not installed, since that would change the host's /boot."""
     found = sorted((BUILD / "kernel").glob("boot/vmlinuz-*"))
     if not found:
         depends = output("apt-cache", "depends", "linux-image-cloud-amd64")

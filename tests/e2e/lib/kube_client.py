@@ -1,7 +1,7 @@
-"""What the kubectl suites share: the kubectl of this machine, an unmodified one, against a cluster of its own.
+"""Shared by the kubectl suites: this machine's unmodified kubectl against a new cluster.
 
-The whole of a suite needs kubectl 1.27; with an older one (Debian's is 1.20) tests marked `since` are left out by name, and with none
-the suite says so in one line and succeeds.
+A complete run needs kubectl 1.27. With an older one (Debian's is 1.20), tests marked `since` are skipped by name; with none, the suite
+says so in one line and succeeds.
 """
 import json
 import os
@@ -18,7 +18,7 @@ KUBECTL = os.environ.get("KUBECTL") or shutil.which("kubectl")
 
 
 def client_version():
-    """(1, 32)"""
+    """For example (1, 32)."""
     told = subprocess.run([KUBECTL, "version", "--client", "-o", "json"], text=True, capture_output=True, timeout=60, check=True)
     version = json.loads(told.stdout)["clientVersion"]
     return int(version["major"]), int("".join(filter(str.isdigit, version["minor"])))
@@ -38,12 +38,12 @@ def main():
 
 
 def since(minor, what):
-    """A test of something that kubectl can from 1.`minor` on."""
+    """Marks a test that needs kubectl 1.`minor`."""
     return unittest.skipIf(VERSION < (1, minor), f"{what} needs kubectl 1.{minor}")
 
 
 class Kubectl(World):
-    """A test with a cluster of one node and kubectl's own folder for its caches."""
+    """A test with a cluster of one node and a home directory for kubectl's caches."""
     SLOTS = 8
 
     def setUp(self):
@@ -52,7 +52,7 @@ class Kubectl(World):
         self.home.mkdir()
 
     def start(self, *args, **env):
-        """kubectl in the background."""
+        """Starts kubectl in the background."""
         return subprocess.Popen([KUBECTL, "--server", f"http://{self.it.api_addr}", *map(str, args)], text=True, stdin=subprocess.PIPE,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 env={**os.environ, "HOME": str(self.home), "KUBECONFIG": str(self.home / "none"), **env})
@@ -68,19 +68,19 @@ class Kubectl(World):
         return subprocess.CompletedProcess(args, process.returncode, out, err)
 
     def kubectl(self, *args, **more):
-        """What it says; it has to succeed."""
+        """The output of kubectl, which must succeed."""
         done = self.run_kubectl(*args, **more)
         self.assertEqual(done.returncode, 0, f"kubectl {args}\n{done.stdout}\n{done.stderr}")
         return done.stdout
 
     def refused(self, *args, **more):
-        """What it says on stderr; it has to fail."""
+        """The error output of kubectl, which must fail."""
         done = self.run_kubectl(*args, **more)
         self.assertNotEqual(done.returncode, 0, f"kubectl {args} succeeded: {done.stdout}")
         return done.stderr
 
     def table(self, *args):
-        """The rows that `kubectl get …` prints, as maps by column."""
+        """The rows that `kubectl get …` prints, as dictionaries by column."""
         head, *rows = self.kubectl("get", *args).splitlines()
         columns = list(re.finditer(r"\S+(?: \S+)*", head))
         ends = [c.start() for c in columns[1:]] + [None]

@@ -1,7 +1,7 @@
-"""What the end-to-end suites share: a cluster of real processes, a witness that its pods write, and a client that forgets nothing.
+"""Shared by the end-to-end suites: a cluster of real processes, a witness written by its pods, and a client that forgets nothing.
 
-The driver is the shared conformance/harness.py (MUSTER_SHARED, else ../shared beside the checkout); MUSTER names the executable.
-Everything that waits polls with a deadline.
+The driver is the shared conformance/harness.py (in MUSTER_SHARED, or ../shared beside the checkout); MUSTER names the executable.
+Every wait polls with a deadline.
 """
 import contextlib
 import os
@@ -22,11 +22,11 @@ except ImportError:
     print(f"e2e: skipped: there is no {SHARED / 'harness.py'} (MUSTER_SHARED names the folder that holds conformance/)")
     sys.exit(0)
 
-PAUSE = 0.02  # seconds between two looks
+PAUSE = 0.02  # seconds between two polls
 
 
 def eventually(look, what, timeout=20):
-    """The first true answer of look(); an unreachable coordinator is no answer."""
+    """The first true result of look(). An unreachable coordinator counts as false."""
     deadline = time.monotonic() + timeout
     answer = None
     while time.monotonic() < deadline:
@@ -39,7 +39,7 @@ def eventually(look, what, timeout=20):
 
 
 def indexes(text):
-    """The set that "1,3-5" means."""
+    """The set that "1,3-5" stands for."""
     found = set()
     for part in filter(None, (text or "").split(",")):
         first, _, last = part.partition("-")
@@ -48,14 +48,14 @@ def indexes(text):
 
 
 def untaint(cluster):
-    """Lets any job onto the hollow nodes."""
+    """Lets any job run on the hollow nodes."""
     for node in eventually(lambda: cluster.api.call("GET", "/api/v1/nodes")[1]["items"], "a node"):
         cluster.api.call("PATCH", f"/api/v1/nodes/{node['metadata']['name']}", {"spec": {"taints": None}},
                          "application/merge-patch+json")
 
 
 def processes_of(folder):
-    """Processes whose environment names this folder: those of the pods of one test."""
+    """Processes whose environment names this folder: the pods of one test."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):
@@ -71,9 +71,9 @@ def parent(pid):
 
 
 class Witness:
-    """The ground truth, written by the pods themselves: a line at their start and one before their exit, each one append."""
+    """The ground truth, written by the pods: one line at the start and one before the exit, each a single append."""
 
-    # $$ in a manifest is a $ for the shell.
+    # In a manifest, $$ becomes $ for the shell.
     SCRIPT = (
         'i=${JOB_COMPLETION_INDEX:-$MUSTER_POD_NAME}; a=$MUSTER_ATTEMPT; '
         'printf "%s %s start %s\\n" "$i" "$a" $$$$ >> "$WITNESS/lines"; '
@@ -97,7 +97,7 @@ class Witness:
 
     @staticmethod
     def read(path):
-        """(index, attempt, "start" or "end", pid or exit code), in the order of their writing. A torn last line is not there yet."""
+        """(index, attempt, "start" or "end", pid or exit code), in order. A torn last line is left out."""
         if not path.exists():
             return []
         whole = path.read_text().rpartition("\n")[0].splitlines()
@@ -124,7 +124,7 @@ class Witness:
 
 
 class Memory(threading.Thread):
-    """A client that polls a job and remembers all it was told: nothing of that may ever be taken back."""
+    """A client that polls a job and remembers every status: nothing shown may ever be taken back."""
 
     def __init__(self, cluster, name):
         super().__init__(daemon=True)
@@ -180,7 +180,7 @@ class Memory(threading.Thread):
 
 
 class World(unittest.TestCase):
-    """A test with a cluster of its own; a failure shows the end of every log."""
+    """A test with its own cluster; a failure prints the end of every log."""
 
     def cluster(self, *args, kind=Cluster, **kwargs):
         made = kind(*args, **kwargs)
@@ -195,11 +195,11 @@ class World(unittest.TestCase):
                 print(f"---- {log.name}\n{log.read_text(errors='replace')[-3000:]}")
             self.tell_open(cluster)
         cluster.close()
-        self.sweep(cluster.dir / "witness")  # whatever a failed test left running
+        self.sweep(cluster.dir / "witness")  # anything that a failed test left running
 
     @staticmethod
     def tell_open(cluster):
-        """What has not come to its end: by the witness, by /proc and by the API. Where the three differ something was lost."""
+        """Prints what has not ended according to the witness, /proc and the API. Where they differ, something was lost."""
         with contextlib.suppress(OSError, AssertionError):
             for pod in cluster.api.pods():
                 if pod["status"]["phase"] in ("Pending", "Running"):
@@ -229,7 +229,7 @@ class World(unittest.TestCase):
         return answer
 
     def seen(self, witness, pids):
-        """The look at /proc finds these: else "nothing is left" would say nothing."""
+        """The scan of /proc finds these processes; otherwise nothing_left() would prove nothing."""
         self.assertLessEqual(set(pids), set(processes_of(witness.folder)))
 
     def nothing_left(self, witness):
@@ -239,7 +239,7 @@ class World(unittest.TestCase):
         return cluster.api.pods(f"batch.kubernetes.io/job-name={name}")
 
     def muster(self, *args, cluster=None, **kwargs):
-        """The command line, against the cluster if given."""
+        """Runs the command line, against the cluster if one is given."""
         import subprocess
         api = ["--api", cluster.api_addr] if cluster else []
         return subprocess.run([os.environ["MUSTER"], *args, *api], text=True, stdin=subprocess.DEVNULL,
@@ -247,7 +247,7 @@ class World(unittest.TestCase):
 
 
 def disruption(pod):
-    """The reason of its DisruptionTarget, or None."""
+    """The reason of the pod's DisruptionTarget condition, or None."""
     for c in pod["status"].get("conditions") or []:
         if c["type"] == "DisruptionTarget" and c["status"] == "True":
             return c["reason"]

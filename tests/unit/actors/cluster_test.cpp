@@ -1,4 +1,4 @@
-// The ClusterActor under CAF's test scheduler: registration, leases, what people change, slots.
+// The ClusterActor under CAF's test scheduler: registration, leases, changes to nodes, slots.
 #include "actors/cluster_actor.hpp"
 #include "actors/gate.hpp"
 #include "actors/journal_actor.hpp"
@@ -25,13 +25,13 @@ using core::NodeInfo;
 constexpr Millis kGraceMs = 16'000;
 constexpr const char* kKey = "the cluster's key";
 
-// What the registry and the jobs were told.
+// What the registry and the jobs received.
 struct Told {
   std::vector<NodeId> ready;
   std::vector<std::pair<NodeId, core::EndCause>> lost;
   std::map<JobId, std::map<NodeId, uint32_t>> granted, preempted;
   std::vector<std::string> order;
-  std::map<JobId, std::set<PodKey>> known;  // by the last Reconcile
+  std::map<JobId, std::set<PodKey>> known;  // from the last Reconcile
 };
 
 struct Links final : AgentLink {
@@ -126,7 +126,7 @@ class ClusterTest : public testing::Test {
     run();
   }
 
-  // A row keeps what passes when it does not know it (as the copy that is shown does).
+  // A row with unknown health keeps the known one, as in the read model.
   void seen(const std::vector<NodeInfo>& nodes, bool row) {
     for (NodeInfo node : nodes) {
       auto it = shown_.find(node.id);
@@ -168,7 +168,7 @@ class ClusterTest : public testing::Test {
     EXPECT_TRUE(answer.has_value() || !outdated_.empty());
     return answer.value_or(HelloAnswer{});
   }
-  // Registers and is ready.
+  // Registers a node and brings its link up.
   NodeId join(const std::string& name, const std::string& dir, const std::string& boot = "b1",
               uint32_t slots = 2) {
     HelloAnswer answer = hello(name, dir, boot, slots);
@@ -220,7 +220,7 @@ class ClusterTest : public testing::Test {
   std::map<NodeId, NodeInfo> shown_, durable_;
   std::map<NodeId, uint64_t> link_of_;
   uint64_t last_link_ = 0;
-  std::vector<std::string> outdated_, stops_;  // what would have stopped us, and what was to
+  std::vector<std::string> outdated_, stops_;  // actual and expected reasons to stop
   Millis now_ms_ = 1'700'000'000'000;
 };
 
@@ -299,7 +299,7 @@ TEST_F(ClusterTest, AChangeThatIsUnderWayIsNeitherShownNorLost) {
                                         EXPECT_TRUE(s.ok());
                                         changed = true;
                                       }});
-  caf::anon_send(cluster_, LinkUp{a, link_of_[a]});  // shows the node, before the disk has it
+  caf::anon_send(cluster_, LinkUp{a, link_of_[a]});  // shows the node before the change is on disk
   NodeId next = join("a", "d1", "b2");
   EXPECT_TRUE(changed);
   EXPECT_TRUE(shown_[next].spec.unschedulable);
@@ -318,12 +318,12 @@ TEST_F(ClusterTest, ADeletedNodesPodsAreLostAndItsNameIsFree) {
   Status again = remove("a");
   ASSERT_FALSE(again.ok());
   EXPECT_EQ(again.error().code, Errc::not_found);
-  // What is late of the old link changes nothing.
+  // Late messages from the old link change nothing.
   caf::anon_send(cluster_, Heartbeat{a, link_of_[a]});
   caf::anon_send(cluster_, LinkUp{a, link_of_[a]});
   want(1, 9, 0);
   EXPECT_TRUE(told_.granted.empty());
-  // Its agent comes again, or another one, at once.
+  // Its agent, or another one, may register at once.
   NodeId next = join("a", "another dir");
   EXPECT_NE(next, a);
   EXPECT_FALSE(shown_[next].spec.unschedulable);
@@ -357,7 +357,7 @@ TEST_F(ClusterTest, RoomIsMadeAlsoWhenNothingElseHappens) {
   want(1, 2, 0);
   want(1, 0, 2);
   want(2, 1, 0, with_priority(10));
-  want(3, 1, 0, with_priority(5));  // within the pause after the first preemption
+  want(3, 1, 0, with_priority(5));  // within the pause that follows a preemption
   EXPECT_EQ(told_.preempted[1][a], 1u);
   pass(500, {a});
   EXPECT_EQ(told_.preempted[1][a], 2u);
@@ -378,7 +378,7 @@ class P11Restored : public ClusterTest {
 };
 
 TEST_F(P11Restored, WhatRunsFromBeforeItIsKeptAndNotAskedForAgain) {
-  const PodId stranger{7, 1, 0};  // the registry has every agent end it
+  const PodId stranger{7, 1, 0};  // the registry makes every agent end it
   HelloAnswer first = told(2, 99, {stranger, {7, 2, 0}});
   EXPECT_EQ(first.kind, HelloAnswer::Kind::welcome);
   EXPECT_TRUE(first.end.empty()) << "it was begun after the backup: nobody may end it";
@@ -441,7 +441,7 @@ TEST_F(P02StrangersHello, WhoWasHereBeforeStopsAnOldCopy) {
   });
   stops_ = {"node a has pods of job j8, but this data-dir never gave that id"};
   EXPECT_EQ(outdated_, stops_);
-  // ...and one that is younger than it.
+  // ...and one that joined after the copy was made.
   hello("b", "d2", "b1", 2, [](AgentHello& hello) {
     hello.cluster_id = "test";
     hello.cluster_key = kKey;

@@ -1,4 +1,4 @@
-// The journal's actor and the actor of an index, each by itself, on virtual time.
+// JournalActor and IndexActor, each on its own, on virtual time.
 #include "actors/gate.hpp"
 #include "actors/index_actor.hpp"
 #include "actors/journal_actor.hpp"
@@ -59,7 +59,7 @@ class Followers : public ::testing::Test {
   }
   bool on_disk(const std::string& key) { return disk_.get(key)->has_value(); }
 
-  // What only the gate makes.
+  // A Durable, which only a gate can make.
   Durable durable() {
     if (!journal_) start_journal();
     std::optional<Durable> made;

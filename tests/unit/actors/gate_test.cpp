@@ -1,5 +1,5 @@
 // Nothing leaves before it is on disk: the real actors on a journal that does not answer. Requests
-// of all kinds arrive; no reply, acknowledgement or order may come out until the journal has
+// of every kind arrive; no reply, acknowledgement or order may come out before the journal has
 // synced.
 #include "actors/gate.hpp"
 
@@ -38,12 +38,12 @@ struct Orders final : AgentLink {
   std::vector<std::string> seen;
 };
 
-// Takes what it is given, and writes it when it may.
+// A journal that holds appends back while `silent`.
 struct SlowDisk {
   storage::MemoryJournal disk;
   bool silent = false;
   std::vector<Append> held;
-  std::vector<core::KeptPtr> kept;  // as they were written
+  std::vector<core::KeptPtr> kept;  // as written
 
   void take(const Append& append) {
     held.push_back(append);
@@ -120,7 +120,7 @@ class GateTest : public ::testing::Test {
     while (scheduler_.run() > 0) {
     }
   }
-  // A reply that is noted under this name.
+  // A reply that is recorded under this name.
   template <class T>
   Reply<T> noted(const std::string& name) {
     return [this, name](T value) {
@@ -189,7 +189,7 @@ TEST_F(GateTest, NothingComesOutWhileTheJournalIsSilent) {
   orders_.seen.clear();
 
   disk_.silent = true;
-  // Each actor has something under way, and then is asked for what it could answer at once.
+  // Each actor has rows in flight, then gets requests that it could answer at once.
   create("second");
   core::PodsReported ended;
   ended.node = 1;
@@ -215,7 +215,7 @@ TEST_F(GateTest, NothingComesOutWhileTheJournalIsSilent) {
   renew("3", "renew late");
   run();
   caf::anon_send(cluster_, DeleteNode{"a", noted<Status>("forget")});
-  remove("first", "");  // whose name the second create gets then
+  remove("first", "");  // the second create gets its name
   for (int i = 0; i < 20; ++i) {
     now_ms_ += 500;
     scheduler_.advance_time(std::chrono::milliseconds(500));

@@ -1,5 +1,5 @@
-// The keeper of leases and of clients' events, under a scheduler that runs one message at a time:
-// who comes second is told so, and nobody is told of what is not on disk.
+// KeptActor under a scheduler that runs one message at a time: the later of two writes is a
+// conflict, and no reply precedes the disk.
 #include "actors/journal_actor.hpp"
 #include "actors/kept_actor.hpp"
 #include "storage/memory_journal.hpp"
@@ -56,7 +56,7 @@ class P24Kept : public testing::Test {
     while (scheduler_.try_run_once()) {
     }
   }
-  // Asks now; the answer is there once run() has come back.
+  // Sends a write; the answer is there once run() returns.
   std::shared_ptr<std::optional<Status>> ask(core::KeptPtr seen, core::KeptPtr next) {
     auto answer = std::make_shared<std::optional<Status>>();
     caf::anon_send(kept_, WriteKept{std::move(seen), std::move(next),
@@ -88,7 +88,7 @@ TEST_F(P24Kept, OfTwoThatSawTheSameOneIsToldOfTheOther) {
   EXPECT_EQ(seen->version, disk_.last_commit());
   EXPECT_EQ(write(nullptr, lease("a", "2")), Errc::exists);
   auto first = ask(seen, lease("a", "3"));
-  auto second = ask(seen, lease("a", "4"));  // while the first is under way
+  auto second = ask(seen, lease("a", "4"));  // while the first is in flight
   run();
   EXPECT_TRUE((*first)->ok());
   EXPECT_EQ((*second)->error().code, Errc::conflict);

@@ -1,4 +1,4 @@
-// Actors under CAF's test coordinator: nothing runs and no time passes until the test says so.
+// Actors under CAF's test scheduler: nothing runs and no time passes until the test says so.
 #pragma once
 
 #include "actors/interfaces.hpp"

@@ -1,4 +1,4 @@
-// A hollow agent against a coordinator that the test plays, over a real connection.
+// A hollow agent against a fake coordinator, over a real connection.
 #include "tests/unit/agent/fake_coordinator.hpp"
 
 #include <gmock/gmock.h>
@@ -16,7 +16,6 @@ TEST_F(AgentTest, EveryEndIsReportedOnce) {
   AgentThread agent(options());
   wait_for("registration", [&] { return world.agent != nullptr; });
   for (uint32_t from = 0; from < 1000; from += 500) launch(from, 500);
-  // started after it
   wait_for("1000 ends", [&] { return world.ends.size() >= 1000; });
   for (const auto& [pod, times] : world.ends) EXPECT_EQ(times, 1) << to_string(pod);
   EXPECT_EQ(world.code, 3);
@@ -35,8 +34,7 @@ TEST_F(AgentTest, WhatWasNotAckedIsReportedAgain) {
   world.ack = false;
   launch(0, 100);
   wait_for("ends", [&] { return !world.ends.empty(); });
-  // All have ended by then: each report is at most what one turn brought, and four may be under
-  // way.
+  // Reports never return here, and at most four are in flight, so others have yet to be reported.
   disconnect();
   wait_for("re-registration",
            [&] { return world.registrations.size() == 2 && world.agent != nullptr; });
@@ -95,7 +93,7 @@ TEST_F(AgentTest, ObeysNoPastEpoch) {
   launch(1, 1);
   wait_for("the end", [&] { return world.ends.size() == 1; });
   EXPECT_TRUE(world.ends.contains({7, 1, 0}));
-  world.epoch = 2;  // a coordinator on old data
+  world.epoch = 2;  // a coordinator with old data
   disconnect();
   wait_for("it is left alone", [&] { return world.registrations.size() >= 2; });
   world.epoch = 4;
@@ -131,7 +129,7 @@ TEST_F(AgentTest, HollowContainersAreRestartedAndTold) {
   });
   wait_for("restarts", [&] {
     return std::any_of(world.told.begin(), world.told.end(), [](const std::string& told) {
-      return told.starts_with("#0 restarts=4 ");  // it may have ended by then
+      return told.starts_with("#0 restarts=4 ");  // it may have ended meanwhile
     });
   });
   auto request = KJ_ASSERT_NONNULL(world.agent).killRequest();

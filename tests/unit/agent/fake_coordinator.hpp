@@ -1,4 +1,4 @@
-// The coordinator that a test plays to a real agent, over a real connection.
+// A fake coordinator for a real agent, over a real connection.
 #pragma once
 
 #include "agent/agent.hpp"
@@ -19,38 +19,38 @@
 #include <vector>
 
 #pragma GCC diagnostic ignored \
-    "-Wnon-virtual-dtor"  // of generated servers: nobody deletes one by its base
+    "-Wnon-virtual-dtor"  // generated servers are never deleted through a base pointer
 
 namespace muster::agent {
 
 inline constexpr Millis kDeadline = 20'000;
 
-struct Seen {  // of one registration
+struct Seen {  // one registration
   std::string node, work_dir_id;
   std::set<PodId> running, waiting, ended;
   uint64_t epoch = 0;
 };
 
-// What the test's coordinator knows and how it is to behave.
+// What the fake coordinator has received, and how it behaves.
 struct World {
   std::vector<Seen> registrations;
-  std::map<PodId, int> ends;  // how often each was told
+  std::map<PodId, int> ends;  // number of reports of each
   std::map<PodId, wire::EndCause> causes;
   std::set<PodId> starts;
   std::vector<std::string> told;            // starts: "#INDEX restarts=1 ready"
-  std::map<PodId, int> pids;                // the newest
-  std::map<PodId, std::string> containers;  // of the ends: "0,3 x2,-" (- never ran)
+  std::map<PodId, int> pids;                // the latest
+  std::map<PodId, std::string> containers;  // of the ends: "0,3 x2,-" (-: never ran)
   std::map<PodId, int> codes;
-  std::map<std::string, uint64_t> resources;  // of the newest hello
+  std::map<std::string, uint64_t> resources;  // of the latest hello
   int code = -1;                              // exit code of the last end
   int heartbeats = 0, left = 0;
   size_t list_max = 0;
-  bool ack = true;  // else reports never return
+  bool ack = true;  // if false, reports never return
   std::string refuse;
   wire::Refusal::Why why = wire::Refusal::Why::NOT_SERVING;
   uint64_t epoch = 3, nonce = 11;
   std::vector<PodId> end;
-  kj::Maybe<wire::Agent::Client> agent;  // of the newest registration
+  kj::Maybe<wire::Agent::Client> agent;  // of the latest registration
 };
 
 class FakeSession final : public wire::Session::Server {
@@ -179,7 +179,7 @@ class FakeCoordinatorTest : public testing::Test {
     });
   }
 
-  // The loop runs until it holds, or the test fails.
+  // Runs the loop until `holds` is true; fails the test after kDeadline.
   void wait_for(const char* what, const std::function<bool()>& holds) {
     Millis deadline = boot_now() + kDeadline;
     while (!holds()) {
@@ -193,7 +193,7 @@ class FakeCoordinatorTest : public testing::Test {
         from, count, [](wire::PodTemplate::Builder) {}, epoch, nonce);
   }
 
-  // `edit` makes of the template what the test wants.
+  // `edit` adapts the template.
   void launch(uint32_t from, uint32_t count,
               const std::function<void(wire::PodTemplate::Builder)>& edit, uint64_t epoch = 3,
               uint64_t nonce = 11) {

@@ -1,4 +1,4 @@
-// Log files: reading by offset and by lines, and what retention removes.
+// Log files: reading by offset and by line, and retention.
 #include "agent/logs.hpp"
 
 #include "tests/unit/agent/temp_dir.hpp"
@@ -18,7 +18,7 @@ namespace {
 constexpr Millis kNow = 2'000'000'000'000;
 constexpr LogStore::Limits kNoLimits{kNow, ~0ull};
 
-// A file of `size` bytes that was last written `age_ms` before kNow.
+// A file of `size` bytes, last written `age_ms` before kNow.
 void write_file(const std::string& path, size_t size, Millis age_ms) {
   std::ofstream(path) << std::string(size, 'x');
   Millis at = kNow - age_ms;
@@ -81,8 +81,8 @@ TEST(ReadLogFile, LinesAcrossBlocks) {
   EXPECT_EQ(static_cast<size_t>(chunk.offset), all.size() - last.size());
 }
 
-// The keeper gives an empty file to another pod by renaming it: a reader that has just opened it
-// must not take the other's output for this one's.
+// The keeper reuses an empty file by renaming it for another pod: a reader that has just opened it
+// must not return the other pod's output.
 TEST(ReadLogFile, NothingOfThePodThatGotTheFileNext) {
   TempDir temp;
   std::string mine = temp / "mine", other = temp / "other";

@@ -1,4 +1,4 @@
-// What is read of the node's memory.
+// Reading the node's available memory and the memory of process groups.
 #include "agent/memory.hpp"
 
 #include <gtest/gtest.h>

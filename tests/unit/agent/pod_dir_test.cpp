@@ -1,4 +1,4 @@
-// What a pod is given: environment, expansion, directory, note.
+// What a pod gets: environment, expansion, directory, note.
 #include "agent/pod_dir.hpp"
 
 #include "agent/note.hpp"
@@ -52,7 +52,7 @@ TEST(Expand, AsKubernetesDoes) {
   const std::pair<const char*, const char*> rows[] = {
       {"$(A)", "1"},
       {"x$(A)y$(A)", "x1y1"},
-      {"$(B)", "$(A)"},  // a value is not expanded again
+      {"$(B)", "$(A)"},  // values are not expanded again
       {"$(E)", ""},
       {"$(date +%s)", "$(date +%s)"},
       {"$((1 + 2))", "$((1 + 2))"},
@@ -96,7 +96,7 @@ TEST(PodDir, ExpandsCommandArgsAndEarlierVariables) {
   EXPECT_THAT(c.env, Contains("C=a-1"));
 }
 
-// Each is twice the one before, with `first` bytes at first.
+// Each value is twice as long as the one before; the first has `first` bytes.
 std::vector<core::EnvVar> doubling(size_t count, size_t first) {
   std::vector<core::EnvVar> env{{"V0", std::string(first, 'x'), ""}};
   for (size_t i = 1; i < count; ++i) {
@@ -113,14 +113,14 @@ std::string refusal(const core::Container& container) {
 }
 
 TEST(P05Expansion, StopsAtTheLengthOfAString) {
-  // Without a bound the last of these has 2^40 bytes.
+  // Without a bound, the last value would have 2^40 bytes.
   EXPECT_THAT(refusal({.command = {"true"}, .env = doubling(41, 1)}),
               testing::StartsWith("env V17: longer than 128 KiB"));
   core::Container container{.command = {"true", "$(V16)$(V16)"}, .env = doubling(17, 1)};
   EXPECT_THAT(refusal(container), testing::StartsWith("word 2 of the command: longer than"));
   container.command[1] = "$(V16)";
   EXPECT_EQ(refusal(container), "");
-  // As much as fits: "A=" and the end count.
+  // The longest value that fits, with "A=" and the terminating NUL.
   std::string most(kStringMax - 3, 'x');
   EXPECT_EQ(refusal({.command = {"true"}, .env = {{"A", most, ""}}}), "");
   EXPECT_THAT(refusal({.command = {"true"}, .env = {{"A", most + "x", ""}}}),
@@ -131,12 +131,12 @@ TEST(P05Expansion, StopsAtTheLengthOfAll) {
   auto find = [](const std::string&) -> const std::string* { return nullptr; };
   EXPECT_EQ(expand("12345", find, 5), "12345");
   EXPECT_EQ(expand("12345", find, 4), std::nullopt);
-  core::Container container{.command = {"true"}, .env = doubling(17, 1)};  // 128 KiB together
+  core::Container container{.command = {"true"}, .env = doubling(17, 1)};  // 128 KiB in all
   for (int i = 0; i < 28; ++i)
     container.env.push_back({"W" + std::to_string(i), "$(V16)", ""});  // 64 KiB each
   EXPECT_EQ(refusal(container), "");
   container.env.push_back({"LAST", "$(V16)", ""});
-  container.env.push_back({"LAST", "$(V16)", ""});  // replaces it
+  container.env.push_back({"LAST", "$(V16)", ""});  // replaces the one before
   EXPECT_EQ(refusal(container), "");
   container.env.push_back({"MORE", "$(V16)", ""});
   EXPECT_THAT(refusal(container), testing::StartsWith("env MORE: with it the environment"));

@@ -1,4 +1,4 @@
-// TempDir: a directory of a test's own, removed with it.
+// TempDir: a temporary directory, removed by its destructor.
 #pragma once
 
 #include "base/check.hpp"

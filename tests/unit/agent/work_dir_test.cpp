@@ -1,4 +1,4 @@
-// Who a node is, as its work-dir is opened again, copied, shared and damaged.
+// A node's identity when its work-dir is reopened, copied, shared or damaged.
 #include "agent/work_dir.hpp"
 
 #include "tests/unit/agent/temp_dir.hpp"
@@ -70,7 +70,7 @@ TEST(P03NodeName, TheWorkDirKeepsASecretThatACopyDoesNotHave) {
     ASSERT_TRUE(dir->told("c2", {1, 1}).ok());
     EXPECT_EQ(dir->cluster_key(), "") << "another cluster's";
   }
-  // One of an earlier version gets a secret and stays the same node.
+  // A work-dir from an earlier version gets a secret and stays the same node.
   std::ifstream in(temp / "one/identity");
   std::string kept;
   for (std::string line; std::getline(in, line);)

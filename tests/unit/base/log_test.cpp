@@ -1,4 +1,4 @@
-// What others wrote, in a log line and in a stored message.
+// Untrusted text in log lines and stored messages.
 #include "base/log.hpp"
 
 #include "base/printable.hpp"
@@ -19,7 +19,7 @@ TEST(P08Log, IsOneLineWhateverIsInIt) {
       {"\x1b[2J\r\x7f", "\\x1b[2J\\x0d\\x7f"},
       {"\xc2\x9b"
        "31m",
-       "\\xc2\\x9b31m"},  // CSI as one character
+       "\\xc2\\x9b31m"},  // CSI as a single character
       {"\x9b\xff", "\\x9b\\xff"},
       {"\xe2\x82", "\\xe2\\x82"},
       {std::string("\0", 1), "\\x00"},
@@ -44,7 +44,7 @@ TEST(P08Log, AMessageIsCutBetweenCharacters) {
                         100),
             "a\xef\xbf\xbd"
             "b\xef\xbf\xbd\xef\xbf\xbd");
-  EXPECT_EQ(utf8_prefix("\xed\xa0\x80", 3), "\xef\xbf\xbd");  // half of a pair
+  EXPECT_EQ(utf8_prefix("\xed\xa0\x80", 3), "\xef\xbf\xbd");  // half of a surrogate pair
 }
 
 TEST(P08Log, WhatRepeatsIsWrittenSeldomAndCounted) {

@@ -1,5 +1,5 @@
-// The agents' port of a whole coordinator, as somebody meets it who speaks the protocol and keeps
-// no rule of it.
+// The agents' port of a complete coordinator, seen by a client that speaks the protocol and breaks
+// its rules.
 #include "coordinator/coordinator.hpp"
 #include "schema/agent.capnp.h"
 
@@ -15,14 +15,13 @@
 #include <vector>
 
 #pragma GCC diagnostic ignored \
-    "-Wnon-virtual-dtor"  // of generated servers: nobody deletes one by its base
+    "-Wnon-virtual-dtor"  // generated servers are never deleted through a base pointer
 
 namespace muster::coordinator {
 namespace {
 
 class NoAgent final : public wire::Agent::Server {};
 
-// One connection.
 struct Caller {
   kj::Own<kj::AsyncIoStream> stream;
   capnp::TwoPartyVatNetwork network;
@@ -78,7 +77,7 @@ class AgentsPortTest : public testing::Test {
     return request.send().wait(io_.waitScope);
   }
   Caller caller() { return {io_, coordinator_->listen_address()}; }
-  // On a connection of its own.
+  // On a new connection.
   Answer call(const std::string& node, const Edit& edit = nullptr) {
     Caller one = caller();
     return call(one, node, edit);
@@ -128,13 +127,13 @@ TEST_F(P03NodeName, IsNotGivenToWhoLacksTheSecret) {
 
 class P08AgentsPort : public AgentsPortTest {
  protected:
-  // The bytes of a message of so many, of which fewer come.
+  // Sends `part` bytes of a message that announces `whole`.
   void send_part(kj::AsyncIoStream& stream, uint32_t whole, size_t part) {
     uint32_t head[2] = {0, whole / 8};  // one segment
     stream.write(head, sizeof head).wait(io_.waitScope);
     auto bytes = kj::heapArray<kj::byte>(part);
     memset(bytes.begin(), 0, part);
-    // Nobody reads any more of a connection that was given up.
+    // The other end stops reading once it has given the connection up.
     kj::runCatchingExceptions([&] { stream.write(bytes.begin(), part).wait(io_.waitScope); });
   }
   kj::Own<kj::AsyncIoStream> connect() {
@@ -142,13 +141,13 @@ class P08AgentsPort : public AgentsPortTest {
         io_.provider->getNetwork().parseAddress(coordinator_->listen_address()).wait(io_.waitScope);
     return address->connect().wait(io_.waitScope);
   }
-  // Does the other end close it? What it said before is passed over.
+  // Whether the other end closes the connection; anything it sends before is ignored.
   bool closes(kj::AsyncIoStream& stream) {
     bool late = false;
     auto deadline =
         io_.provider->getTimer().afterDelay(20 * kj::SECONDS).then([&late] { late = true; });
     end_of(stream)
-        .catch_([](kj::Exception&&) {})  // it was reset
+        .catch_([](kj::Exception&&) {})  // reset by the other end
         .exclusiveJoin(kj::mv(deadline))
         .wait(io_.waitScope);
     return !late;
@@ -217,11 +216,11 @@ TEST_F(P08AgentsPort, UnfinishedMessagesOfStrangersAreBoundedTogether) {
     streams.push_back(connect());
     send_part(*streams.back(), 60 << 20, 20 << 20);
   }
-  // 60 MiB are held. The next is too much, and alone would be, too.
+  // 60 of the 64 MiB for all connections are in use: another 20 MiB do not fit.
   streams.push_back(connect());
   send_part(*streams.back(), 60 << 20, 20 << 20);
   EXPECT_TRUE(closes(*streams.back()));
-  streams.clear();  // their bytes are free
+  streams.clear();  // frees them; a single connection still may not exceed 32 MiB
   auto alone = connect();
   send_part(*alone, 60 << 20, 40 << 20);
   EXPECT_TRUE(closes(*alone));

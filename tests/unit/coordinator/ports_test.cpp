@@ -1,4 +1,4 @@
-// The agents' port: silent connections, and how descriptors are divided.
+// The agents' port: silent connections and the division of descriptors.
 #include "coordinator/descriptors.hpp"
 #include "coordinator/rpc_server.hpp"
 

@@ -1,4 +1,5 @@
-// Answers from other threads reach a promise on its own thread, and nothing of it dies elsewhere.
+// Answers from other threads reach a promise on its own thread, and callbacks are destroyed only
+// there.
 #include "coordinator/replies.hpp"
 
 #include <gtest/gtest.h>
@@ -10,7 +11,7 @@
 namespace muster::coordinator {
 namespace {
 
-// Tells on which thread it died.
+// Counts its destructions on other threads.
 struct Mortal {
   explicit Mortal(std::atomic<int>& e) : elsewhere(e) {}
   ~Mortal() {
@@ -34,7 +35,7 @@ struct Waiting {
   }
   ~Waiting() { door->shut(); }
 
-  // A promise, and what answers it from anywhere.
+  // A promise, and a function that fulfills it from any thread.
   std::pair<kj::Promise<int>, std::function<void(int)>> ask() {
     auto paf = kj::newPromiseAndFulfiller<int>();
     auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<int>>>(kj::mv(paf.fulfiller));
@@ -61,7 +62,7 @@ TEST(Replies, ReachTheirPromisesFromManyThreads) {
       for (auto& answer : mine) {
         auto copy = answer;
         copy(++number);
-        answer(0);  // a second answer is none
+        answer(0);  // a second answer is ignored
         answer = nullptr;
       }
     });

@@ -1,4 +1,4 @@
-// What an agent says, as the coordinator takes it.
+// Conversion of an agent's reports.
 #include "coordinator/wire_convert.hpp"
 
 #include <capnp/message.h>
@@ -7,7 +7,7 @@
 namespace muster::coordinator {
 namespace {
 
-// The cause that is taken from a report of one end, and of its one container.
+// The causes read from a report of one end and of its only container.
 std::pair<core::EndCause, core::EndCause> taken(wire::EndCause told) {
   capnp::MallocMessageBuilder message;
   auto params = message.initRoot<wire::Session::ReportParams>();

@@ -1,4 +1,4 @@
-// The thread beside the API's: works in order, finishes what it has begun, drops the rest.
+// Workshop: runs work in order, finishes what it has begun, drops the rest.
 #include "coordinator/workshop.hpp"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ TEST(Workshop, FinishesWhatIsBegunAndDropsTheRest) {
   EXPECT_TRUE(finished);
   shop.give([dropped] { ++*dropped; });
   shop.stop();
-  EXPECT_LE(*dropped, 1);  // it may have been begun before the stop
+  EXPECT_LE(*dropped, 1);  // it may have begun before the stop
   EXPECT_EQ(dropped.use_count(), 1) << "nothing holds on to what is dropped";
 }
 

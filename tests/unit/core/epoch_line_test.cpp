@@ -1,4 +1,4 @@
-// EpochLine: which history contains what an agent was told.
+// EpochLine: whether a journal's history contains what an agent was told.
 #include "core/cluster/epoch_line.hpp"
 
 #include <gtest/gtest.h>
@@ -35,10 +35,10 @@ TEST(P11EpochLine, JudgesWhatAnAgentWasTold) {
   for (const Row& row : rows) EXPECT_EQ(kLine.judge(row.told, kLast), row.standing) << row.what;
 }
 
-// The defect: each refused start of an older copy raised its numbers, until they passed.
+// Regression: each refused start of an older copy raised its numbers until it was accepted.
 TEST(P11EpochLine, AnOlderCopyStaysOlderHoweverOftenItIsStarted) {
   EpochLine copy({{1, 11, 1}});
-  const ToldHistory told{2, 22, 40};  // by the start that followed on the original
+  const ToldHistory told{2, 22, 40};  // by a later start of the original
   uint64_t last = 30;
   EXPECT_EQ(copy.judge(told, last), Standing::older);
   for (uint64_t start = 2; start < 100; ++start) {

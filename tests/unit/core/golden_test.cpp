@@ -1,4 +1,4 @@
-// Transcripts of core::Job: tests/golden/*.txt. The grammar is in transcript.hpp;
+// Plays the transcripts in tests/golden/*.txt against core::Job. The grammar is in transcript.hpp;
 // MUSTER_GOLDEN_WRITE=1 rewrites the answers.
 #include "core/spec/defaults.hpp"
 #include "core/text.hpp"
@@ -57,7 +57,7 @@ PodKey pod(std::string_view text) {
           static_cast<uint32_t>(number(text.substr(hash + 1)))};
 }
 
-// "key=value" words; a word without "=" has an empty value.
+// Parses "key=value" words; a word without "=" has an empty value.
 std::map<std::string, std::string> options(const std::vector<std::string>& words, size_t from) {
   std::map<std::string, std::string> found;
   for (size_t i = from; i < words.size(); ++i) {
@@ -89,7 +89,7 @@ PodsReported::Ended ended(const std::vector<std::string>& words, size_t at, bool
   return end;
 }
 
-// What a line says reached the job; nullopt: no such command.
+// The event that a line describes, or nullopt if its verb is unknown.
 std::optional<Event> event(const std::vector<std::string>& words, std::string_view line,
                            uint64_t& tokens) {
   const std::string& verb = words[0];
@@ -259,7 +259,7 @@ TEST_P(Golden, AnswersAsWritten) {
 INSTANTIATE_TEST_SUITE_P(Transcripts, Golden, testing::ValuesIn(transcripts()),
                          [](const auto& info) { return info.param; });
 
-// Every event prints on one line that names it.
+// Every event prints on one line that starts with its name.
 TEST(Text, Events) {
   EXPECT_EQ(to_text(7, SlotsGranted{{{1, 2}, {3, 1}}}), "SlotsGranted n1=2, n3=1");
   PodsReported report{9, 1, {{{4, 0}, 55, 0, 0}}, {}};

@@ -1,4 +1,4 @@
-// Decisions that rest on knowing of ends wait until each node that holds pods of the job was heard.
+// Decisions that depend on known ends wait until every node with pods of the job has answered.
 #include "tests/unit/core/play.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ PodsReported reported(std::vector<PodsReported::Ended> ends) {
   return {1, Play::kNode, {}, std::move(ends)};
 }
 
-// It ended this long ago.
+// An end that happened `ms` before the report.
 PodsReported::Ended ended_ago(PodKey pod, int32_t code, Millis ms) {
   PodsReported::Ended end = Play::ended(pod, code);
   end.started_at = {ms + 1};
@@ -19,7 +19,8 @@ PodsReported::Ended ended_ago(PodKey pod, int32_t code, Millis ms) {
   return end;
 }
 
-// Two pods run; then the coordinator is away until long after their deadline.
+// Two pods are running. The caller then lets time pass beyond their deadline, as if the coordinator
+// had been down.
 Play overdue(JobSpec spec) {
   spec.active_deadline_s = 10;
   Play play(std::move(spec));
@@ -71,7 +72,7 @@ TEST(P15Ends, AFailJobRuleIsNotForgottenMeanwhile) {
   play.end({0, 0}, 9);
   EXPECT_EQ(play.conditions(), "");
   EXPECT_FALSE(play.pod({0, 1}));
-  play.ask_nodes();  // the coordinator dies before the answer
+  play.ask_nodes();  // the coordinator crashes before the answer arrives
   play.restart();
   EXPECT_TRUE(play.asks());
   play.answer({});

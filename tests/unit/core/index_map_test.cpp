@@ -1,4 +1,4 @@
-// Where each index stands: every index is in one set at most, whatever its pods do.
+// IndexMap: every index is in at most one set, whatever its pods do.
 #include "core/job/index_map.hpp"
 
 #include "core/job/waiting.hpp"
@@ -7,7 +7,7 @@
 namespace muster::core {
 namespace {
 
-// "succeeded 0 failed 1 running 2 pending 3 backoff 4", empty sets left out.
+// "succeeded 0 failed 1 running 2 pending 3 backoff 4"; empty sets are left out.
 std::string text_of(const IndexMap& map) {
   std::string text;
   auto add = [&](const char* name, const IndexSet& set) {

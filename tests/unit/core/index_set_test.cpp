@@ -1,4 +1,5 @@
-// IndexSet against std::set under random operations, and the texts of job-semantics 2.3 and 2.4.
+// IndexSet against std::set under random operations, and the text forms of job-semantics 2.3 and
+// 2.4.
 #include "core/index_set.hpp"
 
 #include <gtest/gtest.h>

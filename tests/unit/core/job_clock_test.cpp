@@ -1,4 +1,4 @@
-// A job's time goes on whatever the wall clock does.
+// A job's time advances steadily whatever the wall clock does.
 #include "core/job/job_clock.hpp"
 
 #include "tests/unit/core/play.hpp"
@@ -15,15 +15,15 @@ TEST(P16JobClock, BeginsWithTheWallClockAndNeverBehindTheLastRecord) {
   };
   for (const Row& row : {
            Row{kHour, 50, 0, 50, kHour}, Row{kHour, 50, kHour - 1, 80, kHour + 30},
-           Row{kHour, 50, 2 * kHour, 50, 2 * kHour},       // the clock was ahead, and was put right
-           Row{kHour, 50, 2 * kHour, 80, 2 * kHour + 30},  // and time goes on all the same
-           Row{kHour, 50, kHour, 40, kHour},               // never back
+           Row{kHour, 50, 2 * kHour, 50, 2 * kHour},       // the clock was ahead and was set right
+           Row{kHour, 50, 2 * kHour, 80, 2 * kHour + 30},  // and time still advances
+           Row{kHour, 50, kHour, 40, kHour},               // never goes back
        })
     EXPECT_EQ(JobClock(row.wall, row.elapsed, row.last_record).now(row.later), row.now);
 }
 
-// The wall clock jumps ahead or back by an hour while a job waits, with and without a restart of
-// the coordinator: its backoff takes as long as ever, and its deadline comes no sooner.
+// The wall clock jumps an hour ahead or back while a job waits, with and without a restart of the
+// coordinator: the backoff still lasts as long, and the deadline comes no sooner.
 TEST(P16JobClock, AJumpNeitherHoldsUpAJobNorHurriesIt) {
   for (Millis jump : {kHour, -kHour})
     for (bool restart : {false, true}) {
@@ -46,7 +46,7 @@ TEST(P16JobClock, AJumpNeitherHoldsUpAJobNorHurriesIt) {
         pass(0);
         clock = JobClock(wall, elapsed, play.state().last_record_ms);
       }
-      if (restart && jump > 0) continue;  // then the wall clock counts: its deadline is over
+      if (restart && jump > 0) continue;  // the new wall clock applies: the deadline is over
       EXPECT_FALSE(play.pod({0, 1}));
       pass(99);
       EXPECT_FALSE(play.pod({0, 1}));

@@ -1,5 +1,5 @@
-// The fold and its rules at their edges; the usual course of things is in tests/golden, chance in
-// property_test.cpp.
+// Edge cases of the fold and its rules. tests/golden has the ordinary histories, property_test.cpp
+// the random ones.
 #include "core/job/job.hpp"
 
 #include "core/job/decide.hpp"
@@ -70,7 +70,7 @@ TEST(Backoff, DoublesUpToTheMaximum) {
   EXPECT_EQ(backoff_delay({5'000, 1'000}, 1), 1'000) << "a base above the maximum";
 }
 
-// Strictly after the latest success of the same sync: those are the failures that count (5.2).
+// Only failures strictly after the latest success of the same sync count (5.2).
 TEST(Backoff, SuccessOfTheSameSyncForgetsEarlierFailures) {
   Job job = admitted(indexed(4, 4));
   decide(job, {TimePassed{}}, kNow, {});
@@ -127,8 +127,7 @@ TEST(Decide, CreatesInPiecesAndComesBackForTheRest) {
   }
 }
 
-// When all the candidates of a piece wait for their backoff there is nothing to do before the first
-// of them is due.
+// When all candidates are backing off, there is nothing to do before the first of them is due.
 TEST(Decide, SleepsWhileAllCandidatesBackOff) {
   JobSpec spec = indexed(1500, 1500);
   spec.backoff_limit_per_index = 3;
@@ -143,8 +142,8 @@ TEST(Decide, SleepsWhileAllCandidatesBackOff) {
   EXPECT_EQ(all<WakeAt>(decision.effects)[0].at_ms, kNow + 10'000);
 }
 
-// A grant that was used is no longer asked for, in the cluster's books: who still waits must say
-// so, also when as many wait as before.
+// The cluster's books subtract a grant from what the job asked for, so a job whose pods still wait
+// must ask again, even if their number is unchanged.
 TEST(Decide, AsksAgainAfterAGrant) {
   Job job = admitted(indexed(3, 2));
   decide(job, {TimePassed{}}, kNow, {});
@@ -156,8 +155,8 @@ TEST(Decide, AsksAgainAfterAGrant) {
   EXPECT_EQ(all<AskSlots>(decision.effects)[0].wanted, 1u);
 }
 
-// The ack makes the agent forget the pod, so a launch that follows would start the attempt a second
-// time.
+// The acknowledgement makes the agent forget the pod, so a later launch would start the attempt a
+// second time.
 TEST(Decide, NeverLaunchesWhatEndedInTheSameSync) {
   Job job = admitted(indexed(2, 2));
   decide(job, {TimePassed{}}, kNow, {});

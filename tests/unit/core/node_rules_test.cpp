@@ -1,4 +1,4 @@
-// What a node may say of itself.
+// The values that a node may register with.
 #include "core/cluster/node_rules.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// Node under tables of events: what it orders after each.
+// Node: tables of events and the orders that follow each.
 #include "core/node/node.hpp"
 
 #include "core/node/pulse.hpp"
@@ -18,8 +18,8 @@ PodId pod(uint32_t index, uint32_t attempt = 0) {
   return {1, index, attempt};
 }
 
-// Orders as one line: "kill j1/0#0 grace=0; start j1/1#0; report 1 +j1/1#0 -j1/0#0 killed/137;
-// forget 5".
+// Orders as one line:
+// "kill j1/0#0 grace=0; start j1/1#0; report 1 +j1/1#0 -j1/0#0 killed/137; forget 5".
 std::string text(const Orders& orders) {
   std::string out;
   auto add = [&out](const std::string& part) { out += (out.empty() ? "" : "; ") + part; };
@@ -121,7 +121,7 @@ TEST_F(NodeTest, StartsNothingOutsideTheLease) {
 }
 
 struct P12NotAfter : NodeTest {
-  // The executor says that it was too late.
+  // The executor reports that the order arrived after the lease had ended.
   void unstarted(uint32_t index, Step step = {}) {
     node.process_ended({.pod = pod(index), .step = step, .ended_at = now, .unstarted = true});
   }
@@ -145,7 +145,7 @@ TEST_F(P12NotAfter, WhatCameTooLateWaitsForALeaseInItsPlace) {
   EXPECT_EQ(next(), "report 1 +j1/1#0");
   now += kLease;
   unstarted(0);
-  unstarted(0);  // told twice
+  unstarted(0);  // reported twice
   EXPECT_EQ(next(), "") << "no lease, and nothing to tell: it has neither started nor failed";
   EXPECT_EQ(node.waiting(), std::vector<PodId>{pod(0)});
   now += Node::kHoldMs;
@@ -325,7 +325,7 @@ TEST_F(NodeTest, UnackedEndsAreReportedAgain) {
   EXPECT_EQ(next(), "report 2 -j1/1#0 exited/4");
   node.disconnected();
   EXPECT_EQ(next(), "");
-  node.report_returned(1);  // of the old session: says nothing any more
+  node.report_returned(1);  // from the old session, so it has no effect
   EXPECT_EQ(node.ended(), (std::vector<PodId>{pod(0), pod(1)}));
   welcome();
   EXPECT_EQ(next(), "report 3 -j1/0#0 exited/3 -j1/1#0 exited/4");
@@ -461,7 +461,7 @@ TEST_F(NodeTest, NewKeeperSaysWhatTheOldOneLost) {
   n.next(now);
   ASSERT_TRUE(n.kill(kTerm, {{pod(4), 0}}, now));
   n.next(now);
-  // 0: lost, in the spool. 1: lives. 2: not even in the spool. 3, 4: their orders never arrived.
+  // 0: lost, in the spool. 1: alive. 2: not even in the spool. 3, 4: their orders never arrived.
   n.executor_connected({{{pod(1), {}, 2, now}, 0, false}},
                        {{.pod = pod(0), .entry = 3, .pid = 1, .lost = true}}, now);
   EXPECT_EQ(text(n.next(now)),
@@ -476,7 +476,7 @@ TEST_F(NodeTest, AnEndToldTwiceIsReportedOnce) {
   ended(0, 1, 5);
   ended(0, 1, 5);
   EXPECT_EQ(next(), "report 1 -j1/0#0 exited/1");
-  ended(0, 1, 6);  // a second entry of the same pod is forgotten with the first
+  ended(0, 1, 6);  // both entries of the pod are forgotten together
   node.report_returned(1);
   EXPECT_EQ(next(), "forget 5; forget 6");
 }

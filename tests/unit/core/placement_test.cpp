@@ -1,4 +1,4 @@
-// Who gets which slots: demands and placement.
+// Demands and placement: which job gets which slots.
 #include "core/cluster/placement.hpp"
 
 #include "core/cluster/hollow.hpp"
@@ -29,7 +29,7 @@ uint64_t granted(const Grants& grants, JobId job) {
 TEST(Demand, IsTheContainersTogetherOrTheLargestInitContainer) {
   JobObject job = object({{"cpu", "500m"}, {"memory", "1Gi"}, {"nvidia.com/gpu", "1"}});
   Container second, init;
-  second.resources.limits = {{"cpu", "1"}};  // a limit counts where there is no request
+  second.resources.limits = {{"cpu", "1"}};  // a limit stands in for a missing request
   init.resources.requests = {{"cpu", "4"}, {"memory", "1Mi"}};
   job.spec.pod.containers.push_back(second);
   job.spec.pod.init_containers.push_back(init);
@@ -72,7 +72,7 @@ TEST(P18Limits, RequiredLimitsKeepPodsOffNodesThatDoNotEnforceThem) {
     bool admitted;
   };
   for (const Row& row : std::vector<Row>{
-           {true, true, false, false, false, true},  // not required: the limit is passed over
+           {true, true, false, false, false, true},  // not required: the limits do not matter
            {true, false, false, true, true, false},
            {true, false, true, false, true, true},
            {false, true, true, false, true, false},
@@ -125,7 +125,7 @@ TEST(P30Hollow, ANodeThatRunsNothingIsTainted) {
   EXPECT_FALSE(admits(node, labels_of(node), demand));
   demand.tolerations = {{"muster.dev/hollow", "Exists", "", "", {}}};
   EXPECT_TRUE(admits(node, labels_of(node), demand));
-  node.spec.taints = {own};  // by hand
+  node.spec.taints = {own};  // set by hand
   take_labels(node, told, true);
   EXPECT_EQ(node.spec.taints, std::vector{own}) << "what people do stays";
   take_labels(node, told, false);
@@ -163,7 +163,7 @@ TEST(Placement, NodesWithAPreferNoScheduleTaintAreFilledLast) {
   EXPECT_EQ(grants.at(7).at(1), 1u);
 }
 
-// Never more than there is; and no slot stays idle that some plain job could take.
+// Never grants more than a node has, and leaves no slot idle that a plain job could take.
 TEST(Placement, RandomCasesNeverOverAllocate) {
   for (uint64_t seed = 1; seed <= 2000; ++seed) {
     std::mt19937_64 random(seed);

@@ -1,4 +1,4 @@
-// Play: a job that a test drives call by call; one node with slots for all. For tests.
+// Play: drives one job call by call, on one node with enough slots for all its pods. For tests.
 #pragma once
 
 #include "core/job/decide.hpp"
@@ -46,7 +46,7 @@ class Play {
     return spec;
   }
 
-  // One sync with these events; then slots for whatever waits.
+  // Runs one sync with these events, then grants slots to all waiting pods.
   void sync(std::vector<Event> events = {TimePassed{}}) {
     decide_now(std::move(events));
     uint32_t waiting = static_cast<uint32_t>(job_->pending().size());
@@ -70,7 +70,6 @@ class Play {
   void end(PodKey pod, int32_t code, EndCause cause = EndCause::exited) {
     sync({PodsReported{1, kNode, {}, {ended(pod, code, cause)}}});
   }
-  // The owner changes the spec.
   void update(const std::function<void(JobSpec&)>& change) {
     auto object = std::make_shared<JobObject>(job_->object());
     change(object->spec);
@@ -82,11 +81,10 @@ class Play {
     sync({PodsDeletion{1, {pod}, why, std::nullopt}});
   }
 
-  // From here on nodes must be asked what has ended there.
+  // From now on, nodes must be asked what has ended there.
   void ask_nodes() { hearing_ = Hearing{}; }
-  // Whether a question is open.
   bool asks() const { return question_ != 0; }
-  // The node answers the open question: of this job these have ended there and were not acked.
+  // The node answers the open question: these pods of the job have ended and were not acknowledged.
   void answer(std::set<PodKey> ended) {
     sync({NodeHeard{kNode, std::exchange(question_, 0), std::move(ended)}});
   }
@@ -114,9 +112,9 @@ class Play {
       text += (text.empty() ? "" : " ") + std::string(kKinds[static_cast<int>(e.kind)]);
     return text;
   }
-  // "1#0 failed, 0#0 succeeded": attempts that are over.
+  // "1#0 failed, 0#0 succeeded": the attempts that are over.
   const std::string& closed() const { return closed_; }
-  // The same job, folded anew: what a restart makes of it.
+  // Folds the records into a fresh job, as a restart does.
   void restart() {
     auto again = std::make_unique<Job>(1, admitted_);
     for (const Record& record : records_) again->apply(record);

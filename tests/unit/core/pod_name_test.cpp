@@ -60,7 +60,7 @@ TEST(PodHostname, IsJobAndIndex) {
   EXPECT_EQ(pod_hostname("job", kUid, false, {3, 0}), pod_name("job", kUid, false, {3, 0}));
 }
 
-// Names are derived anew after every restart and upgrade, so they may never change.
+// Names are derived again after every restart and upgrade, so they must never change.
 TEST(PodName, StaysWhatItWas) {
   EXPECT_EQ(pod_name("job", kUid, true, {0, 0}), "job-0-b7gk5");
   EXPECT_EQ(pod_name("job", kUid, false, {5, 0}), "job-hhplc");

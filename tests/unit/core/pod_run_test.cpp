@@ -1,5 +1,5 @@
 // Pods of several processes under Node, as transcripts: restarts in place, init containers, several
-// containers, deadlines, devices, and an agent that is restarted in between.
+// containers, deadlines, devices, and an agent restarted midway.
 #include "core/node/node.hpp"
 #include "core/text.hpp"
 
@@ -92,7 +92,7 @@ struct PodRunTest : testing::Test {
   void ended(Step step, int code, uint64_t entry, Millis ran = 1) {
     node->process_ended(end(step, code, entry, ran));
   }
-  // Reports of starts alone return at once.
+  // Reports that contain only starts return at once.
   std::string next() {
     Orders orders = node->next(now);
     for (const auto& report : orders.reports) {
@@ -314,7 +314,7 @@ TEST_F(PodRunTest, AChangeThatAReportCrossesIsToldAgain) {
   ended({0, 0}, 1, 1);
   next();
   started({0, 1}, 101);
-  node->report_returned(first.reports.at(0).id);  // of the first instance
+  node->report_returned(first.reports.at(0).id);  // for the first instance
   Orders second = node->next(now);
   EXPECT_EQ(text(second), "+ pid=101 restarts=1 ready; forget 1");
   node->disconnected();
@@ -343,7 +343,7 @@ TEST_F(PodRunTest, DevicesAreHeldUntilThePodEnds) {
   EXPECT_EQ(next(), "start 0.0 gpu=0,1; - exited/0 pid=101 restarts=1 (exited/0 x1); forget 1");
 }
 
-// An agent that is restarted: what the spool tells of the pod, and how it goes on.
+// After an agent restart, the spool tells how far the pod got, and the pod continues from there.
 TEST_F(PodRunTest, ARestartedAgentGoesOnWithTheDelay) {
   auto with = plan({.restarts = true, .restart_delay_ms = 1'000});
   ProcessEnd last = end({0, 2}, 1, 5);
@@ -433,7 +433,7 @@ TEST_F(PodRunTest, ARestartThatDidNotReachTheOldKeeperIsOrderedAgain) {
   ProcessEnd failed = end({0, 0}, 1, 1);
   node->process_ended(failed);
   EXPECT_EQ(next(), "start 0.1");
-  node->executor_connected({}, {failed}, now);  // a new keeper has only the old end
+  node->executor_connected({}, {failed}, now);  // a new keeper knows only the old end
   EXPECT_EQ(next(), "start 0.1");
 }
 

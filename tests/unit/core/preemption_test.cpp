@@ -1,4 +1,4 @@
-// Who has to go for a higher priority, and that nobody goes in vain.
+// Preemption: which pods make room for a higher priority, and that none is preempted in vain.
 #include "core/cluster/preemption.hpp"
 
 #include <gtest/gtest.h>
@@ -116,7 +116,7 @@ TEST(Preemption, RandomCasesTakeNobodyInVain) {
     ASSERT_LE(total(made.places), waiting.wanted) << seed;
     ASSERT_TRUE(!demands[5].gang || made.places.empty() || total(made.places) == waiting.wanted)
         << seed;
-    // With the victims gone all places are there; with one of them back, one place is missing.
+    // Without the victims everything fits; with any one of them back, one place is missing.
     auto fits = [&](const Grants& victims) {
       for (FreeNode node : nodes) {
         for (const auto& [job, on] : victims)

@@ -1,11 +1,10 @@
-// Random histories of a job: agents that lose connections, boots and patience, a journal that
-// forgets what was not synced, a client that remembers what it was shown.
+// Random histories of one job: agents that lose connections, reboot or are declared lost, a journal
+// that forgets what was not synced, and a client that remembers what it was shown.
 //
-// In each history something happens at random for a while (its owner, too, changes his mind:
-// suspends, scales, deletes and evicts pods), then the faults stop and the job must finish. What
-// must hold is checked against this little world (what really ran and how it ended) and against a
-// count of its own over the records. A failure prints its seed; MUSTER_SEED=4711 plays that history
-// alone.
+// Each history begins with random events, including an owner who suspends and scales the job and
+// deletes and evicts pods. Then the faults stop and the job must finish. The checks compare it with
+// this small world (what really ran and how it ended) and with an independent count over the
+// records. A failure prints its seed; MUSTER_SEED=4711 replays that history alone.
 #include "core/job/decide.hpp"
 #include "core/job/index_map.hpp"
 #include "core/job/waiting.hpp"
@@ -25,7 +24,7 @@ namespace muster::core {
 
 namespace {
 
-constexpr uint64_t kHistories = 5000;  // MUSTER_HISTORIES asks for another number
+constexpr uint64_t kHistories = 5000;  // MUSTER_HISTORIES overrides it
 constexpr int kFaultySteps = 160;
 constexpr int kCalmRounds = 4000;
 constexpr size_t kAgents = 3;
@@ -39,22 +38,23 @@ struct Process {
   PodsReported::Ended end;
 };
 
-// What the coordinator sends to an agent; in order, until the connection breaks.
+// A message from the coordinator to an agent. Messages arrive in order, until the connection
+// breaks.
 struct Message {
   enum class Kind { launch, kill, ack, question };
   Kind kind;
   PodKey pod;
-  uint64_t token = 0;  // of a question: its number
+  uint64_t token = 0;  // the number of a question
 };
 
 struct Agent {
   NodeId id = kNoNode;
   bool connected = false;
   bool ready = false;
-  bool lost = false;  // declared so; it runs what it runs
-  bool lease = true;  // may start; over when it is lost, until it is back and was told what to end
+  bool lost = false;  // declared lost; its pods keep running
+  bool lease = true;  // may start pods; false once lost, until it is told what to end
   uint32_t slots = 0;
-  uint32_t free = 0;  // in the cluster's books
+  uint32_t free = 0;  // according to the cluster's books
   std::deque<Message> inbox;
   std::map<PodKey, Process> pods;
   std::map<uint64_t, std::pair<std::vector<PodKey>, std::vector<PodKey>>>
@@ -85,7 +85,7 @@ class World {
     arrived_.push_back(TimePassed{});
   }
 
-  // Empty when all held; else what did not.
+  // Returns the first violation, or an empty string.
   std::string run() {
     for (int i = 0; i < kFaultySteps && !over(); ++i) random_step();
     for (int i = 0; i < kCalmRounds && !over(); ++i) {
@@ -165,7 +165,7 @@ class World {
     return rule;
   }
 
-  // As ignores() has it: disruptions and 2 are ignored, 3 fails the job, 4 the index.
+  // Mirrored by ignores(): disruptions and exit code 2 are ignored, 3 fails the job, 4 the index.
   FailurePolicy failure_policy(bool per_index) {
     FailurePolicy policy;
     FailureRule disrupted;
@@ -188,7 +188,7 @@ class World {
     return policy;
   }
 
-  // What the owner does; a request is for the object that is shown, so a later one may conflict.
+  // A random owner request, based on the object shown now, so that later ones may conflict.
   void owner() {
     auto object = std::make_shared<JobObject>(shown_->object());
     object->json = std::to_string(++versions_);
@@ -233,7 +233,7 @@ class World {
     }
   }
 
-  // The owner wants the job to run to its end.
+  // Undoes whatever the owner did that keeps the job from finishing.
   void calm_owner() {
     const JobSpec& now = shown_->spec();
     bool runs = !now.suspend.value_or(false) && now.parallelism.value_or(1) > 0;
@@ -310,7 +310,7 @@ class World {
     }
   }
 
-  // Time goes on, everyone does what he has to do, nobody fails.
+  // Time passes, everything pending is handled, and no faults occur.
   void calm_round() {
     now_ += 50;
     wake();
@@ -331,7 +331,7 @@ class World {
   void decide_all() {
     if (arrived_.empty()) return;
     std::vector<Event> events;
-    // All that arrived is one sync; sometimes the last ones come a moment later.
+    // Usually everything that has arrived goes into one sync; sometimes the rest follows later.
     size_t n = chance(70) ? arrived_.size() : 1 + pick(static_cast<uint32_t>(arrived_.size()));
     for (size_t i = 0; i < n; ++i) {
       events.push_back(std::move(arrived_.front()));
@@ -361,7 +361,7 @@ class World {
     arrived_.clear();
     wakes_.clear();
     hearing_ = Hearing{};
-    // From a snapshot and the records after it.
+    // Rebuilt from a snapshot and the records after it.
     size_t cut = pick(static_cast<uint32_t>(durable_.size()) + 1);
     Job until(1, object_);
     for (size_t i = 0; i < cut; ++i) until.apply(durable_[i]);
@@ -369,7 +369,7 @@ class World {
     for (size_t i = cut; i < durable_.size(); ++i) live_->apply(durable_[i]);
     expect(live_->state() == shown_->state(), "a restart gives another job than was shown");
     if (durable_.empty()) {
-      // Never accepted: its owner submits it again.
+      // It was never accepted, so its owner submits it again.
       Record admitted = JobAdmitted{now_, object_};
       live_->apply(admitted);
       unsynced_.push_back({{admitted}, {}});
@@ -403,7 +403,7 @@ class World {
     arrived_.push_back(JobDeletion{0, orphan || chance(50), orphan});
   }
 
-  // The cluster: what it has granted is no longer wanted, unless the job asks anew.
+  // The cluster deducts what it grants from what the job wants, until the job asks again.
   void grant(Agent& agent) {
     uint32_t n = std::min(wanted_, agent.free);
     if (n == 0 || agent.lost || !agent.ready) return;
@@ -484,7 +484,7 @@ class World {
     agent.connected = agent.ready = false;
     agent.inbox.clear();
     agent.reports.clear();
-    // What it had sent is dropped by the link of the connection that broke.
+    // The link drops what the broken connection had sent.
     std::erase_if(arrived_, [&agent](const Event& event) {
       const auto* registered = std::get_if<NodeRegistered>(&event);
       const auto* ready = std::get_if<NodeReady>(&event);
@@ -565,16 +565,16 @@ class World {
     }
   }
 
-  // Its deletion is on the way, and its job wants a replacement at once: that may be quicker.
+  // The pod is being deleted and its job wants a replacement at once, which may start first.
   bool overlaps(PodKey key) const {
     const Pod* pod = live_->pod(key);
     return !object_->spec.replace_only_failed() && (!pod || !pod->active());
   }
 
-  // Another live copy of the index, that is not on its way out.
+  // Whether another pod of the index runs that is not being stopped.
   bool runs_elsewhere(PodKey pod) const {
     for (const Agent& agent : agents_) {
-      // A copy on a node that was declared lost may run on until it is back and was told.
+      // A pod on a lost node may keep running until the node is back and was told what to end.
       if (!agent.lease || !agent.ready) continue;
       for (const auto& [key, process] : agent.pods)
         if (key.index == pod.index && process.state == Process::State::running && live_->pod(key) &&
@@ -643,7 +643,7 @@ class World {
     const Job& job = *shown_;
     const JobState& s = job.state();
     expect(s.failed >= before.failed, "`failed` went back");
-    // Within a batch completions may have gone down and up again.
+    // Within one batch, completions may have gone down and up again.
     auto lowest = std::min(before.completions, s.completions);
     for (size_t i = judged_; i < durable_.size(); ++i)
       if (const auto* changed = std::get_if<JobSpecChanged>(&durable_[i]))
@@ -699,7 +699,7 @@ class World {
     if (complete || failed) expect(s.open.empty() && s.deferred.empty(), "finished with pods left");
     if (s.completions && !job.indexed())
       expect(s.succeeded <= static_cast<uint64_t>(*s.completions), "too many successes");
-    // A surplus may have to wait until its nodes were heard, but does not grow.
+    // A surplus may persist until the nodes have answered, but must not grow.
     uint32_t active_before = 0;
     for (const auto& [key, pod] : before.open) active_before += pod.active();
     if (s.completions >= 0 && !s.orphaned)
@@ -727,7 +727,7 @@ class World {
     check_counts();
   }
 
-  // An index is in one set at most, and its pod says in which.
+  // An index is in at most one set, and that set agrees with the state of its pod.
   void check_index_map() {
     const Job& job = *shown_;
     const JobState& s = job.state();
@@ -753,8 +753,6 @@ class World {
     }
   }
 
-  // Every end once, by a count of its own: from exit codes and orders of records, not from their
-  // verdicts.
   uint64_t suspensions() {
     uint64_t n = 0;
     for (size_t i = judged_; i < durable_.size(); ++i)
@@ -785,7 +783,7 @@ class World {
         expect(ever_.insert(key).second, "created twice: " + to_string(key));
         uncounted_.insert(key);
         ++created_;
-        // A deleted pod that is still ending counts when its replacement is there.
+        // A deleted pod that is still ending counts once its replacement exists.
         if (run.deferred_counted == Counted::not_yet) continue;
         for (auto it = deleted_.lower_bound({key.index, 0});
              it != deleted_.end() && it->index == key.index; ++it)
@@ -828,7 +826,7 @@ class World {
              "counted without a reason: " + to_string(one.pod));
     }
   }
-  // As failure_policy() has it.
+  // Mirrors failure_policy().
   bool ignores(const PodsEnded::One& one) const {
     if (!object_->spec.pod_failure_policy) return false;
     EndCause c = one.end.cause;
@@ -881,9 +879,9 @@ class World {
   Millis now_ = kBegin;
   uint32_t fail_percent_ = 0;
   JobObjectPtr object_;
-  std::unique_ptr<Job> live_;   // runs ahead of the disk
-  Hearing hearing_;             // of live_
-  std::unique_ptr<Job> shown_;  // the fold of what is on disk
+  std::unique_ptr<Job> live_;   // ahead of the disk
+  Hearing hearing_;             // for live_
+  std::unique_ptr<Job> shown_;  // the fold of the durable records
   std::vector<Record> durable_;
   std::vector<Batch> unsynced_;
   std::deque<Event> arrived_;
@@ -894,10 +892,10 @@ class World {
   uint64_t tokens_ = 0;
   std::vector<NodeId> gone_;
   std::set<PodKey> started_;
-  std::map<PodKey, bool> truth_;  // how its process ended: with success?
-  // The model's count.
+  std::map<PodKey, bool> truth_;  // whether its process ended in success
+  // The independent count: derived from exit codes and the order of records, not from verdicts.
   size_t judged_ = 0;
-  const JobState* before_ = nullptr;  // before the batch that is being judged
+  const JobState* before_ = nullptr;  // before the batch under check
   int64_t completions_ = 0;
   bool suspended_once_ = false, scaled_once_ = false;
   uint64_t versions_ = 0;

@@ -1,4 +1,5 @@
-// A job that goes on from a backup: nothing is given twice, and what nobody knows counts nowhere.
+// A job restored from a backup: no attempt is issued twice, and a pod whose outcome is unknown
+// counts nowhere.
 #include "core/job/restored.hpp"
 
 #include "play.hpp"
@@ -13,7 +14,7 @@ TEST(P11Restored, WhatANodeNoLongerKnowsCountsNowhereAndRunsAgain) {
   play.sync();
   play.start({0, 0});
   play.start({2, 0});
-  // 0 ran when the backup was made, 1 was on its way: either may have ended since.
+  // 0 ran when the backup was made and 1 was being launched: either may have ended since.
   play.sync({NodeRegistered{Play::kNode, {{2, 0}}, true}});
   for (int i = 0; i < 100 && !(play.pod({0, 1}) && play.pod({1, 1})); ++i) play.tick(100);
   EXPECT_EQ(play.state().failed, 0u);

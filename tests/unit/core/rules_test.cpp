@@ -1,5 +1,5 @@
-// The rules of a Job one by one: suspension, elastic jobs, policies, deadlines, deletions. Each
-// test names its section of the reference; chance is in property_test.cpp.
+// The rules of a Job one by one: suspension, elastic jobs, policies, deadlines, deletions. Section
+// headings name the section of job-semantics; random histories are in property_test.cpp.
 #include "core/job/pod_conditions.hpp"
 #include "core/spec/gate_fields.hpp"
 #include "core/spec/warnings.hpp"
@@ -154,7 +154,7 @@ TEST(Elastic, ADeferredPodOutOfRangeIsReleasedUncounted) {
   EXPECT_EQ(fresh->failures, 0) << "with a fresh failure count";
 }
 
-// ---- returned by a node that had no slot for it: as if it had never been bound
+// ---- pods returned by a node without a free slot: as if they had never been bound
 
 TEST(Returned, CountsNowhereAndIsReplacedAtOnce) {
   JobSpec spec = Play::indexed(2, 2);
@@ -429,7 +429,7 @@ TEST(OnFailure, FailsWhenRestartsReachTheLimit) {
   }
 }
 
-// ---- 0, 2.2, 4.5: pods that are deleted by hand
+// ---- 0, 2.2, 4.5: pods deleted by hand
 
 TEST(Deletion, CountsAtOnceUnlessOnlyFailedPodsAreReplaced) {
   Play now(Play::indexed(1, 1));
@@ -646,7 +646,7 @@ TEST(P19Gates, APodWithSchedulingGatesIsNotBound) {
   EXPECT_TRUE(play.job().pending().empty()) << "bound";
 }
 
-// ---- gates
+// ---- feature gates
 
 TEST(P23Gates, IndexesThatFailedRunAgainWithoutLimitsPerIndex) {
   JobSpec spec = Play::indexed(2, 2);
@@ -687,7 +687,7 @@ TEST(P23Gates, ASuccessPolicyIsJudgedAgainWhenItsGateIsOnAgain) {
   play.end({1, 0}, 0);
   EXPECT_FALSE(play.job().decided());
   play.knobs().gates.success_policy = true;
-  play.ask_nodes();  // a new run of the coordinator
+  play.ask_nodes();  // as after a restart of the coordinator
   play.sync();
   EXPECT_TRUE(play.asks());
   play.answer({});
@@ -766,7 +766,7 @@ TEST(P21Conditions, OfOthersAreKeptAndTheFirstWriteIsNotLost) {
   EXPECT_EQ(play.state().own_conditions, write.json);
   play.restart();
   EXPECT_EQ(play.state().own_conditions, write.json);
-  StatusWrite late{2, R"([{"type":"Late"}])", true, seen};  // saw none
+  StatusWrite late{2, R"([{"type":"Late"}])", true, seen};  // based on an outdated object
   play.sync({late});
   EXPECT_EQ(play.state().own_conditions, write.json);
   bool conflict = false;
@@ -819,9 +819,9 @@ TEST(Gates, OffTurnsARuleOffForJobsThatAreThere) {
   play.restart();
 }
 
-// ---- published faults of the Kubernetes Job controller
+// ---- known bugs of the Kubernetes Job controller
 
-// #105200: a pod whose end was seen twice was counted more than once.
+// #105200: a pod whose end was seen twice was counted twice.
 TEST(Regression, K105200AnEndThatIsReportedTwiceCountsOnce) {
   Play play(Play::indexed(2, 2));
   play.sync();
@@ -833,7 +833,7 @@ TEST(Regression, K105200AnEndThatIsReportedTwiceCountsOnce) {
   EXPECT_EQ(play.state().failed, 1u);
 }
 
-// #109485: pods beyond what one sync handles kept their finalizers for ever.
+// #109485: pods beyond the capacity of one sync kept their finalizers forever.
 TEST(Regression, K109485NoFinalizerIsLeftHoweverManyPodsEndAtOnce) {
   Play play(Play::indexed(1500, 1500));
   for (int i = 0; i < 5; ++i) play.sync();
@@ -844,14 +844,14 @@ TEST(Regression, K109485NoFinalizerIsLeftHoweverManyPodsEndAtOnce) {
   play.job().each_pod([](const Pod& pod) { EXPECT_NE(pod.counted, Counted::not_yet); });
 }
 
-// #125410: a uid that was listed twice among the uncounted pods stuck the job.
+// #125410: a uid listed twice among the uncounted pods blocked the job.
 TEST(Regression, K125410APodThatIsInTwoListsAtOnceDoesNotStickTheJob) {
   JobSpec spec = Play::indexed(1, 1);
   spec.backoff_limit_per_index = 1;
   Play play(spec);
   play.sync();
   PodsReported report{1, Play::kNode, {}, {Play::ended({0, 0}, 1)}};
-  // Its end, its loss and its deletion in one sync.
+  // The pod's end, its loss and its deletion arrive in one sync.
   play.sync({report, NodeLost{Play::kNode},
              PodsDeletion{2, {{0, 0}}, PodsDeletion::Why::owner, std::nullopt}, report});
   play.tick(1000);
@@ -860,7 +860,7 @@ TEST(Regression, K125410APodThatIsInTwoListsAtOnceDoesNotStickTheJob) {
   EXPECT_TRUE(play.job().condition(ConditionType::complete));
 }
 
-// #130103: two pods of an index from a view that did not show the first yet.
+// #130103: a stale cache led to two pods for one index.
 TEST(Regression, K130103ASecondSyncDoesNotCreateASecondPod) {
   Play play(Play::indexed(1, 1));
   play.sync({TimePassed{}, TimePassed{}});
@@ -869,7 +869,7 @@ TEST(Regression, K130103ASecondSyncDoesNotCreateASecondPod) {
   EXPECT_EQ(play.state().pods_created, 1u);
 }
 
-// #123775: a job was finished while ready or terminating were not 0 yet.
+// #123775: a job finished while ready or terminating was not yet 0.
 TEST(Regression, K123775FinishedOnlyWhenNothingIsReadyOrTerminating) {
   JobSpec spec = Play::indexed(2, 2);
   spec.backoff_limit = 0;
@@ -885,7 +885,7 @@ TEST(Regression, K123775FinishedOnlyWhenNothingIsReadyOrTerminating) {
   EXPECT_EQ(play.job().ready() + play.job().terminating(), 0u);
 }
 
-// #28486: counts went back when finished pods were removed.
+// #28486: counts went down when finished pods were removed.
 TEST(Regression, K28486CountsDoNotRelyOnPodsStayingAround) {
   Play play(Play::indexed(3, 1));
   play.sync();
@@ -920,7 +920,7 @@ TEST(Disruption, ATaintDrivesPodsOffTheNode) {
   EXPECT_EQ(play.state().failed, 0u);
 }
 
-// muster.dev/indexes: another round of some indexes.
+// muster.dev/indexes: a job that runs some of the indexes again.
 JobSpec round_spec() {
   JobSpec spec = Play::indexed(10, 2);
   spec.backoff_limit_per_index = 0;
@@ -966,7 +966,7 @@ TEST(Round, NeedsFewerWhenItIsScaledDown) {
   EXPECT_TRUE(play.job().condition(ConditionType::complete)) << play.conditions();
 }
 
-// A command that cannot be started, with muster's own annotation.
+// A command that cannot be started, under the annotation muster.dev/start-failure.
 TEST(P26StartFailure, EndsTheJobThatSaysSo) {
   const auto fail_job = [](JobMeta& meta) {
     meta.annotations["muster.dev/start-failure"] = "FailJob";
@@ -991,7 +991,7 @@ TEST(P26StartFailure, EndsTheJobThatSaysSo) {
   EXPECT_EQ(plain.conditions(), "") << "a manifest is as it is written";
 }
 
-// The history of attempts: each once, when nothing will change it any more.
+// An attempt enters the history once, when its verdict is final.
 TEST(Attempts, AreClosedOnceWithTheirJudgement) {
   JobSpec spec = Play::indexed(2, 2);
   spec.backoff_limit_per_index = 1;

@@ -1,4 +1,4 @@
-// A valid job for the tests of core/spec, as admission hands it to validation.
+// A valid job for the tests of core/spec, in the form in which admission passes it to validation.
 #pragma once
 
 #include "core/spec/defaults.hpp"

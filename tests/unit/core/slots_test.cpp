@@ -1,5 +1,5 @@
-// Slots over time: nothing is given twice, room that was made goes to him for whom it was made,
-// and nobody starves.
+// Slots over time: nothing is granted twice, room goes to the job it was made for, and no job
+// starves.
 #include "core/cluster/slots.hpp"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace muster::core {
 
 namespace {
 
-// A cluster of nodes and jobs, each of which has so many pods that wait and run.
+// A cluster whose jobs are only counts of waiting and running pods.
 struct Play {
   struct JobState {
     JobObjectPtr object;
@@ -24,7 +24,7 @@ struct Play {
   std::map<NodeId, NodeInfo> nodes;
   std::map<JobId, JobState> jobs;
   Millis now = 1000;
-  bool deaf = false;  // victims do not go at once
+  bool deaf = false;  // preempted pods do not end at once
   std::map<JobId, std::map<NodeId, uint32_t>> told;
 
   void node(NodeId id, uint32_t count, uint64_t cpu_millis = 0) {
@@ -135,7 +135,7 @@ TEST(Slots, ANodeThatIsGoneHoldsNothing) {
   play.round();
   play.slots.remove_node(1);
   EXPECT_FALSE(play.slots.knows(1));
-  play.slots.freed(1, {{1, 2}}, {}, play.now);  // too late, and nobody minds
+  play.slots.freed(1, {{1, 2}}, {}, play.now);  // too late, which does no harm
   play.node(2, 1);
   play.job(2, 1);
   play.round();
@@ -152,7 +152,7 @@ TEST(Slots, RoomThatWasMadeGoesToHimForWhomItWasMade) {
   play.deaf = true;
   play.round();
   EXPECT_EQ(play.victims(1), 3u);
-  for (int i = 0; i < 3; ++i) {  // its victims go one after the other, and would come back
+  for (int i = 0; i < 3; ++i) {  // its victims end one by one and wait for slots again
     play.round();
     play.end(1, 1, 1, true);
     play.round();
@@ -260,7 +260,7 @@ TEST(Slots, PrefetchOnlyForPlainJobsOfTheHighestPriority) {
     play.want(1);
     play.round();
     if (other != 0) {
-      play.job(2, 1, other, false, "1000");  // waits for what no node has
+      play.job(2, 1, other, false, "1000");  // no node can ever satisfy it
       play.round();
     }
     for (int i = 0; i < 4; ++i) play.end(1, 1, 1, true);
@@ -273,8 +273,8 @@ TEST(Slots, PrefetchOnlyForPlainJobsOfTheHighestPriority) {
   EXPECT_EQ(ahead(5, false, ""), 4u);
 }
 
-// Long pods that end all at once, or pods that were returned, say nothing of what comes next:
-// what was given ahead would wait here while another node is idle.
+// Long pods that end together, or returned pods, do not predict short ones: prefetched pods would
+// wait here while another node is idle.
 TEST(Slots, PrefetchOnlyAfterShortPods) {
   auto ahead = [](bool quick) {
     Play play;
@@ -289,8 +289,8 @@ TEST(Slots, PrefetchOnlyAfterShortPods) {
   EXPECT_EQ(ahead(false), 4u);
 }
 
-// Random histories: jobs of all kinds come, run and end. No node ever holds more than it has, and
-// when nothing more comes, all of them get done. (Rounds are too far apart for prefetch.)
+// Random histories: jobs of all kinds arrive, run and end. No node ever holds more than it has, and
+// once no more jobs arrive, all of them finish. (Rounds are too far apart for prefetch.)
 TEST(Slots, RandomHistoriesEndAndNeverGiveTwice) {
   for (uint64_t seed = 1; seed <= 40; ++seed) {
     SCOPED_TRACE(seed);
@@ -312,7 +312,7 @@ TEST(Slots, RandomHistoriesEndAndNeverGiveTwice) {
         play.job(++last, pods, static_cast<int32_t>(pick(3)), gang,
                  !gang && pick(3) == 0 ? std::to_string(1 + pick(4)) : "");
       }
-      // Victims go sooner or later; else a random pod ends.
+      // Preempted pods end sooner or later; otherwise a random pod ends.
       for (auto& [id, on] : play.told)
         for (auto& [node, count] : on) {
           auto runs = play.jobs.at(id).runs.find(node);

@@ -1,20 +1,19 @@
-// Transcript: a job driven by lines of text, and what it answered. For tests.
+// Transcript: drives a job by lines of text and prints what it answers. For tests.
 //
 //   submit completions=2 parallelism=1 [mode=NonIndexed backoffLimit= backoffLimitPerIndex=
-//   maxFailedIndexes=
-//          podReplacementPolicy= base=1s max=8s]
-//   granted n1=2 n2=1                    slots
-//   start n1 0#0 [1#0 …]                 a report of starts; the pid is 100 + the pod's index
+//          maxFailedIndexes= podReplacementPolicy= base=1s max=8s]
+//   granted n1=2 n2=1          slots
+//   start n1 0#0 [1#0 …]       a report of starts; the pid is 100 + the pod's index
 //   end n1 0#0 exit=1 [signal=9 cause=killed age=2s unstarted], 1#0 exit=0 …   a report of ends
-//   report n1 0#0 exit=0                 the same, start and end in one
+//   report n1 0#0 exit=0       the same, start and end in one
 //   nodelost n1 [deleted]    registered n1 known=0#0,1#0    ready n1
-//   tick +10s                            time passes, and the job is woken
+//   tick +10s                  time passes, and the job is woken
 //   delete [foreground]
-//   restart                              folds all records into a fresh job, which must equal the
-//   live one, and goes on with it status                               its figures & COMMAND
-//   reaches the job together with the next one
+//   restart                    replaces the job by the fold of its records; both must be equal
+//   status                     its figures
+//   & COMMAND                  held back: reaches the job together with the next command
 //
-// Answers begin with "> ". Time begins at kBegin and moves by `tick` alone.
+// Answers begin with "> ". Time begins at kBegin and advances only by `tick`.
 #pragma once
 
 #include "core/job/decide.hpp"
@@ -31,7 +30,7 @@ class Transcript {
   static constexpr JobId kJob = 1;
   static constexpr Millis kBegin = 1'767'225'600'000;  // 2026-01-01T00:00:00Z
 
-  // The answers to a line, without "> ". A line that can't be read is answered "error …".
+  // The answers to a line, without "> ". A malformed line is answered "error …".
   std::vector<std::string> play(std::string_view line);
 
   Job& job() { return *job_; }

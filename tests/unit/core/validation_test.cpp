@@ -1,4 +1,4 @@
-// A line for each row of job-semantics 1.6, in its order, and for the template rules of 1.7.
+// One case for each row of job-semantics 1.6, in its order, and for the template rules of 1.7.
 #include "core/spec/validation.hpp"
 
 #include "core/spec/annotations.hpp"
@@ -17,7 +17,7 @@ using Edit = std::function<void(SampleJob&)>;
 struct Row {
   const char* rule;
   bool indexed;
-  Edit edit;  // of what the user wrote
+  Edit edit;  // applied to the user's input
   Found expected;
 };
 
@@ -417,7 +417,7 @@ TEST(Validation, EveryRow) {
   }
 }
 
-// Rows that defaults or generation hide.
+// Rows that defaults or generated values would hide.
 TEST(Validation, WhatBypassesDefaults) {
   SampleJob job = SampleJob::bare();
   rules({on_conditions({{"A", ""}})})(job);

@@ -23,7 +23,7 @@ TEST(P18CgroupHome, FindsOurOwnCgroup) {
            {unified, "0::/\n", "/sys/fs/cgroup"},
            {hybrid, "4:memory:/user\n0::/user.slice\n", "/sys/fs/cgroup/unified/user.slice"},
            {hybrid, "4:memory:/user\n", ""},  // not in the unified hierarchy
-           {part, "0::/docker/abc\n", ""},    // our path is not below this mount
+           {part, "0::/docker/abc\n", ""},    // our path is outside this mount
            {"", "0::/\n", ""},
        }) {
     std::istringstream mounts(row.mounts), membership(row.membership);

@@ -1,5 +1,5 @@
-// The keeper and its client, with real processes: once telling what is left by session and
-// environment, once by cgroup.
+// The keeper and its client with real processes; leftovers are found by session and environment, or
+// by cgroup.
 #include "agent/keeper_client.hpp"
 #include "base/clock.hpp"
 #include "keeper/protocol.hpp"
@@ -46,7 +46,7 @@ bool is_alive(int pid) {
   return name_end != std::string::npos && line[name_end + 2] != 'Z' && line[name_end + 2] != 'X';
 }
 
-// The living processes with this text in their environment.
+// The live processes with this text in their environment.
 std::vector<int> pids_with(const std::string& text) {
   std::vector<int> pids;
   for (const auto& entry : fs::directory_iterator("/proc")) {
@@ -57,9 +57,9 @@ std::vector<int> pids_with(const std::string& text) {
   return pids;
 }
 
-// One agent: a client and what it heard.
+// An agent: a client and what it received.
 struct Agent final : KeeperClient::Listener {
-  ~Agent() noexcept override {}  // KJ's may throw
+  ~Agent() noexcept override {}  // KJ's destructors may throw
   void on_started(std::vector<ProcessStarted> list) override {
     for (auto& one : list) started.push_back(std::move(one));
   }
@@ -109,7 +109,7 @@ class KeeperTest : public testing::TestWithParam<const char*> {
     return KeeperClient::connect(io_.unixEventPort, {work_dir_.string(), keeper.string(), "c1"},
                                  agent, agent.inventory);
   }
-  // A new agent, after the old one has gone away.
+  // Replaces the agent by a new one.
   Agent& connect() {
     agent_.reset();
     agent_ = std::make_unique<Agent>();
@@ -127,7 +127,7 @@ class KeeperTest : public testing::TestWithParam<const char*> {
     }
     return true;
   }
-  void speak(uint32_t version);  // as an agent of that time
+  void speak(uint32_t version);  // as an agent of that version
   SpawnOrder order(uint32_t index, std::vector<std::string> argv) {
     SpawnOrder order;
     order.key = {{7, index, 0}, 0, 0};
@@ -149,7 +149,7 @@ class KeeperTest : public testing::TestWithParam<const char*> {
     const ProcessEnded* end = agent_->end_of(key);
     return end == nullptr ? ProcessEnded{} : *end;
   }
-  // The pid that a process wrote into root/name.
+  // The pid that a process wrote to root_/name.
   int pid_in(const std::string& name) {
     wait_for([&] { return read_file(root_ / name).find('\n') != std::string::npos; });
     return std::atoi(read_file(root_ / name).c_str());
@@ -175,7 +175,7 @@ class KeeperTest : public testing::TestWithParam<const char*> {
     std::vector<fs::path> files;
     for (const auto& entry : fs::directory_iterator(work_dir_ / "keeper/spool")) {
       std::ifstream file(entry.path());
-      if (file.get() > 0) files.push_back(entry.path());  // spares are zeros
+      if (file.get() > 0) files.push_back(entry.path());  // spares contain zeros
     }
     return *std::max_element(files.begin(), files.end());
   }
@@ -288,15 +288,12 @@ TEST_P(KeeperTest, AKillOutlivesTheAgent) {
 
 TEST_P(KeeperTest, LeavesNothingBehindAnEnd) {
   connect();
+  // What the command leaves behind: a process in its group; one in another session; an orphaned
+  // session with a child; a process that ignores SIGTERM and SIGHUP.
   const std::vector<std::string> scripts = {
-      "sleep 1000 & echo $! > p0; exit 5",                                              // its group
-      "setsid sh -c 'echo $$ > p1; exec sleep 1000' & while ! test -s p1; do :; done",  // a session
-                                                                                        // of its
-                                                                                        // own
-      "(setsid sh -c 'sleep 1000 & echo $! > p2; wait' &) ; while ! test -s p2; do :; done",  // and
-                                                                                              // a
-                                                                                              // child
-                                                                                              // there
+      "sleep 1000 & echo $! > p0; exit 5",
+      "setsid sh -c 'echo $$ > p1; exec sleep 1000' & while ! test -s p1; do :; done",
+      "(setsid sh -c 'sleep 1000 & echo $! > p2; wait' &) ; while ! test -s p2; do :; done",
       "(trap '' TERM HUP; sleep 1000) & echo $! > p3",
   };
   for (uint32_t i = 0; i < scripts.size(); ++i) {
@@ -314,12 +311,12 @@ TEST_P(KeeperTest, LeavesNothingBehindAnEnd) {
 
 TEST_P(KeeperTest, LeavesOthersAloneWhenOneEnds) {
   connect();
-  // Two containers of one pod: the escaped child of the first lives on while the second one ends.
+  // Two containers of one pod: the escaped child of the first survives the end of the second.
   SpawnOrder first =
       shell(0, "setsid sh -c 'echo $$ > p0; exec sleep 1000' & wait; exec sleep 1000");
   SpawnOrder second = shell(0, "setsid sleep 1000 & exit 0");
   second.key.container = 1;
-  // A parent that ends makes it the keeper's child.
+  // The parent exits, so the child is reparented to the keeper.
   first.argv[2] = "(setsid sh -c 'echo $$ > p0; exec sleep 1000' &) ; exec sleep 1000";
   agent_->client->spawn({first});
   int pid = pid_in("p0");
@@ -330,7 +327,7 @@ TEST_P(KeeperTest, LeavesOthersAloneWhenOneEnds) {
   EXPECT_FALSE(is_alive(pid));
 }
 
-// The cgroup below our own in which a process is, or "".
+// The cgroup of a process below our own, or "".
 std::string cgroup_of(int pid) {
   std::istringstream lines(read_file("/proc/" + std::to_string(pid) + "/cgroup"));
   for (std::string line; std::getline(lines, line);) {
@@ -448,7 +445,7 @@ TEST_P(KeeperTest, StartsOnceWhatIsOrderedTwice) {
   ASSERT_TRUE(wait_for([this] { return fs::exists(root_ / "runs"); }));
   std::ofstream(root_ / "go") << "go";
   ASSERT_TRUE(wait_for([this] { return !agent_->ended.empty(); }));
-  agent_->client->spawn({what});  // its end is told again
+  agent_->client->spawn({what});  // its end is reported again
   ASSERT_TRUE(wait_for([this] { return agent_->ended.size() == 2; }));
   EXPECT_EQ(agent_->ended[0].entry, agent_->ended[1].entry);
   EXPECT_EQ(read_file(root_ / "runs"), "ran\n");
@@ -485,7 +482,7 @@ TEST_P(KeeperTest, ReportsAsLostWhatAKilledKeeperLeft) {
   }
   kill_keeper();
   connect();
-  EXPECT_EQ(agent_->inventory.ended.size(), 4u);  // lost for good, and told until forgotten
+  EXPECT_EQ(agent_->inventory.ended.size(), 4u);  // lost for good, and reported until forgotten
 }
 
 TEST_P(KeeperTest, CutsATornTail) {
@@ -542,7 +539,7 @@ TEST_P(KeeperTest, DropsSegmentsAndCarriesWhatLives) {
   agent_->client->forget(entries);
   ASSERT_TRUE(wait_for([this] {
     auto files = fs::directory_iterator(work_dir_ / "keeper/spool");
-    return std::distance(begin(files), end(files)) <= 12;  // the spares included, of 30
+    return std::distance(begin(files), end(files)) <= 12;  // including spares, instead of 30
   }));
   kill_keeper();
   connect();
@@ -585,7 +582,7 @@ TEST_P(KeeperTest, LeavesWhenNobodyNeedsIt) {
   EXPECT_EQ(run(shell(0, "exit 6")).exit_code, 6);
   agent_.reset();
   EXPECT_TRUE(wait_for([this] { return keeper_pid() == 0; }));
-  connect();  // another one, which knows the end
+  connect();  // a new keeper, which knows the end
   ASSERT_EQ(agent_->inventory.ended.size(), 1u);
   EXPECT_EQ(agent_->inventory.ended[0].exit_code, 6);
 }
@@ -648,7 +645,7 @@ TEST_P(P12NotAfter, AFrozenKeeperStartsNothingLate) {
   EXPECT_FALSE(fs::exists(root_ / "ran"));
 }
 
-// A worker that hangs in the file system, here in a pipe that nobody reads yet.
+// A worker that hangs in the file system, here on a pipe without a reader.
 TEST_P(P12NotAfter, AWorkerThatHungStartsNothingLate) {
   connect();
   SpawnOrder what = shell(0, "echo ran > ran; exit 0");
@@ -666,7 +663,7 @@ TEST_P(P12NotAfter, AWorkerThatHungStartsNothingLate) {
 class P13Keeper : public KeeperTest {
  protected:
   ~P13Keeper() noexcept override {}
-  // Asks again and again until the answers say this of it.
+  // Asks until the keeper reports this trouble.
   bool wait_for_trouble(const std::string& reason) {
     auto deadline = std::chrono::steady_clock::now() + kDeadline;
     while (true) {
@@ -676,7 +673,7 @@ class P13Keeper : public KeeperTest {
       io_.provider->getTimer().afterDelay(100 * kj::MILLISECONDS).wait(io_.waitScope);
     }
   }
-  // Of the files that it writes to: what lies behind fails.
+  // Limits the size of the keeper's files: writes beyond it fail.
   void limit_files(rlim_t bytes) {
     rlimit limit{};
     ASSERT_EQ(prlimit(keeper_pid(), RLIMIT_FSIZE, nullptr, &limit), 0);
@@ -702,8 +699,8 @@ TEST_P(P13Keeper, EndsThatCannotBeWrittenAreToldWhenTheyCan) {
   late.not_after = boot_now() + 50;
   agent_->client->spawn({late});
   EXPECT_TRUE(wait_for([&] { return boot_now() >= late.not_after; }));
-  ::kill(keeper_pid(), SIGTERM);  // not with ends in its memory only
-  connect();                      // what another agent is told
+  ::kill(keeper_pid(), SIGTERM);  // ignored while ends are only in memory
+  connect();                      // what a new agent is told
   EXPECT_TRUE(wait_for_trouble("SpoolNotWritable"));
   EXPECT_TRUE(agent_->inventory.ended.empty());
   EXPECT_EQ(agent_->inventory.living.size(), 3u);
@@ -722,7 +719,7 @@ TEST_P(P13Keeper, WithoutRoomForAnEndNothingStartsNorFails) {
   setenv("MUSTER_KEEPER_SEGMENT_BYTES", "65536", 1);
   connect();
   EXPECT_EQ(run(shell(9, "exit 0")).exit_code, 0);
-  limit_files(65'000);  // entries can be written, another segment can't be made
+  limit_files(65'000);  // there is room for entries, but not for another segment
   std::vector<SpawnOrder> orders;
   for (uint32_t i = 0; i < 4; ++i) {
     orders.push_back(shell(i, "while ! test -f go; do sleep 0.01; done; exit 0"));

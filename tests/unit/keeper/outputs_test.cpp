@@ -24,7 +24,7 @@ class OutputsTest : public testing::Test {
   ~OutputsTest() override { std::filesystem::remove_all(dir_); }
 
   std::string path(const std::string& name) const { return dir_ + "/" + name; }
-  // A process that writes `text`, and is gone.
+  // A process that writes `text` and exits.
   void run(const std::string& name, const std::string& text) {
     write(name, text);
     outputs_.close(path(name));

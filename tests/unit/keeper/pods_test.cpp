@@ -1,5 +1,4 @@
-// Pods of several processes, whole: an agent with a keeper and real processes, against a
-// coordinator that the test plays.
+// Pods of several processes: an agent with a keeper and real processes, against a fake coordinator.
 #include "tests/unit/agent/fake_coordinator.hpp"
 
 #include <gmock/gmock.h>
@@ -33,7 +32,7 @@ class PodsTest : public FakeCoordinatorTest {
     EXPECT_EQ(*agent->join(), 0);
   }
 
-  // An agent, after the one before has left its pods alone.
+  // Starts a new agent after the old one has left its pods running.
   void connect() {
     agent.reset();
     world.agent = nullptr;
@@ -53,7 +52,7 @@ class PodsTest : public FakeCoordinatorTest {
     command.set(1, "-c");
     command.set(2, script);
   }
-  // Pods of these containers.
+  // Launches a pod with these containers.
   void run(std::vector<std::string> init, std::vector<std::string> apps,
            const std::function<void(wire::PodTemplate::Builder)>& edit = {}) {
     launch(0, 1, [&](wire::PodTemplate::Builder job) {

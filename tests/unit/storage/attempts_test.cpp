@@ -1,4 +1,4 @@
-// The history of attempts: pages in order, and what is to go.
+// The history of attempts: pages in order, and what is removed.
 #include "storage/attempts.hpp"
 
 #include "storage/codec.hpp"

@@ -1,4 +1,4 @@
-// Backup, restore and verify: what was written comes back, and what was tampered with is found.
+// Backup, restore and verify: what was written comes back, and tampering is found.
 #include "storage/backup.hpp"
 
 #include "core/job/restored.hpp"
@@ -26,7 +26,7 @@ using testing::IsEmpty;
 constexpr Millis kNow = 1'790'000'000'000;
 constexpr JobId kJob = 5;
 
-// An Indexed job of this many completions.
+// An Indexed job; the text is its number of completions.
 JobObjectPtr load(std::string_view json) {
   auto object = std::make_shared<JobObject>();
   object->json = json;
@@ -58,7 +58,7 @@ class P11Backup : public testing::Test {
     auto status = journal_->commit(rows);
     ASSERT_TRUE(status.ok()) << status.error().message;
   }
-  // Of a job of 4 indexes: 0 succeeded, 1 failed and waits for a node again, 2 runs, 3 waits.
+  // A job of 4 indexes: 0 succeeded, 1 failed and waits for a node again, 2 runs, 3 waits.
   void write_job() {
     Job job(kJob, load("4"));
     std::vector<Pod> closed;
@@ -139,7 +139,7 @@ TEST_F(P11Backup, AFlippedByteIsFound) {
   for (const auto& entry : fs::directory_iterator(dir + "/db"))
     if (entry.path().extension() == ".sst") table = entry.path();
   ASSERT_FALSE(table.empty());
-  fs::path copy = top_ + "/copy.sst";  // the backup's file is the journal's own: a hard link
+  fs::path copy = top_ + "/copy.sst";  // the backup hard-links the journal's files
   fs::copy_file(table, copy);
   std::fstream file(copy, std::ios::in | std::ios::out | std::ios::binary);
   file.seekp(20);
@@ -217,7 +217,7 @@ TEST_F(P11Backup, VerifyCountsJobsAgainstTheirHistory) {
   write_job();
   EXPECT_THAT(mismatches(), IsEmpty());
   EXPECT_EQ(verify(*journal_, load).counted, 1u);
-  // A count that was lost: the state says one failure less than its history.
+  // A lost count: the state has one failure less than the history.
   auto job = recover_job(*journal_, kJob, load);
   JobState state = job->job.state();
   state.failed = 0;

@@ -1,4 +1,4 @@
-// Codec: what is written is what is read, small, and nothing else is taken for it.
+// Codec: what is written reads back the same, stays small, and corrupt input is refused.
 #include "storage/codec.hpp"
 
 #include "schema/journal.capnp.h"
@@ -17,7 +17,7 @@ using namespace core;
 
 constexpr Millis kNow = 1'790'000'000'000;
 
-// Random values, small ones mostly, extremes now and then.
+// Random values: mostly small, sometimes extreme.
 class Chance {
  public:
   explicit Chance(uint64_t seed) : random_(seed) {}
@@ -85,7 +85,7 @@ class Chance {
 
   Record record() {
     const Millis now = below(20) == 0 ? 0 : kNow;
-    // Some lists run on from one pod to the next, as real ones do.
+    // Some lists have consecutive pods, as real ones do.
     const uint32_t from = below(5) == 0 ? UINT32_MAX - 5 : static_cast<uint32_t>(below(1000));
     const bool running_on = flip();
     auto next_pod = [&](uint64_t i) {
@@ -322,7 +322,7 @@ TEST(Codec, DamagedBytesAreRefusedNotGuessed) {
     EXPECT_FALSE(decode_records(good.substr(0, length)).ok()) << "cut to " << length;
   }
   EXPECT_FALSE(decode_records(good + "x").ok());
-  // Any flip is either refused or read as something: never a crash, never endless memory.
+  // A flipped bit is refused or read as something else: no crash, and bounded memory.
   Chance chance(5);
   for (int i = 0; i < 2000; ++i) {
     std::string bad = good;
@@ -332,8 +332,8 @@ TEST(Codec, DamagedBytesAreRefusedNotGuessed) {
   }
 }
 
-// Found by fuzzing: the reader's destructor threw while the refusal was on its way out, and the
-// refusal was lost (the sanitizer says so at the end of this program).
+// Found by fuzzing: the reader's destructor threw while the refusal was being returned, and the
+// refusal leaked (the leak sanitizer reports it when this program exits).
 TEST(Codec, AnotherVersionThatIsCutIsRefusedOnce) {
   constexpr char kRow[] =
       "\x11\x02\x29\x10\x50\x0a\x01\x01\x01\x04\x00\x02\x11\x25\x1a\x11\x25\x0a\x11\x25"

@@ -39,7 +39,7 @@ TEST(MemoryJournal, ACrashTakesBackWhatWasNotSynced) {
   EXPECT_EQ(all(journal, ""), "b=1 c=1 ");
   EXPECT_EQ(journal.unsynced(), 2u);
 
-  MemoryJournal lucky = journal;  // a disk that wrote one more than it was asked to
+  MemoryJournal lucky = journal;  // a disk that wrote one more than was synced
   lucky.crash(1);
   EXPECT_EQ(all(lucky, ""), "b=1 ");
   EXPECT_EQ(lucky.last_commit(), 3u);

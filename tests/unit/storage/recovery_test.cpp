@@ -1,4 +1,4 @@
-// Recovery: the fold of what the journal holds is the fold that was.
+// Recovery: folding the journal gives the same jobs as before.
 #include "storage/recovery.hpp"
 
 #include "storage/codec.hpp"
@@ -32,7 +32,7 @@ JobObjectPtr load(std::string_view json) {
   return object;
 }
 
-// A job whose every append goes to the journal, as an actor does it.
+// A job whose appends go to the journal, as an actor writes them.
 struct Writer {
   MemoryJournal& journal;
   Job job;
@@ -61,7 +61,7 @@ void run_pods(Writer& to, uint32_t first, uint32_t count, Millis at_ms) {
   for (uint32_t i = first; i < first + count; ++i) {
     bound.bindings.push_back({{i, 0}, 1});
     started.starts.push_back({{i, 0}, 100 + static_cast<int32_t>(i), 0, at_ms + 2});
-    if (i + 1 < first + count) {  // the last one goes on
+    if (i + 1 < first + count) {  // the last one keeps running
       ended.ends.push_back(
           {.pod = {i, 0}, .end = {.ended_at = at_ms + 3}, .counted = Counted::succeeded});
     }
@@ -186,8 +186,8 @@ TEST_F(RecoveryTest, AForgottenJobLeavesNothing) {
   EXPECT_EQ(rows_of(journal, keys::records_of(5)) + rows_of(journal, keys::snapshot(5)), 0u);
 }
 
-// What becomes of a journal with these rows changed: "recovered", why job 5 or 8 is quarantined, or
-// why nothing starts.
+// The outcome of a journal with these rows changed: "recovered", why a job is quarantined, or why
+// recovery refuses to start.
 struct DamageTest : Fixture {
   std::string after(const std::vector<Row>& rows) {
     MemoryJournal disk = journal;
@@ -260,7 +260,7 @@ TEST_F(DamageTest, P14OfBlocksThatCantBeReadOnlyTheirJobsAreQuarantined) {
   EXPECT_THAT(recover(journal, load).error().message, HasSubstr("muster restore"));
 }
 
-// Unloaded jobs: 5 with a summary row, as their actor writes it; 6 as an older muster left it.
+// Unloaded jobs: 5 with a summary row, as its actor writes it; 6 as an older version left it.
 struct UnloadedTest : Fixture {
   UnloadedTest() : five(journal, 5, "1 4 1"), six(journal, 6, "1 4 1"), seven(journal, 7, "1 4 1") {
     for (Writer* writer : {&five, &six}) {
@@ -325,7 +325,7 @@ TEST_F(UnloadedTest, P17AnIndexRowThatIsWrongIsMadeAnew) {
   ASSERT_TRUE(recovered.ok()) << recovered.error().message;
   EXPECT_EQ(unloaded.size(), 2u);
   EXPECT_EQ(recovered->summary_rows.size(), 2u);
-  // An older muster removed the job and left its row.
+  // An older version removed the job and left its row.
   ASSERT_TRUE(journal.commit(recovered->summary_rows).ok());
   ASSERT_TRUE(journal.commit({{keys::owner(5), std::nullopt}}).ok());
   for (uint64_t sequence = 1; sequence < five.next_seq; ++sequence)

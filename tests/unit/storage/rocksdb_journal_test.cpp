@@ -1,4 +1,4 @@
-// RocksdbJournal: what was committed is there again, and what it refuses it refuses loudly.
+// RocksdbJournal: committed rows survive, and refusals are explicit.
 #include "storage/rocksdb_journal.hpp"
 
 #include "storage/keys.hpp"
@@ -33,7 +33,7 @@ class RocksdbJournalTest : public testing::Test {
     EXPECT_TRUE(journal.ok()) << (journal.ok() ? "" : journal.error().message);
     return journal.ok() ? std::move(*journal) : nullptr;
   }
-  // The message of a refusal.
+  // The message of the refusal.
   std::string refusal(Errc code) {
     auto journal = RocksdbJournal::open(dir_);
     if (journal.ok()) return "opened";
@@ -204,10 +204,10 @@ TEST_F(RocksdbJournalTest, P14ADatabaseThatIsGoneIsNotAnEmptyOne) {
   EXPECT_FALSE(fs::exists(dir_ + "/db/CURRENT"));
 }
 
-// A database with all rows in a file of its own kind, one of whose data blocks is damaged.
+// A database with its rows in one table, one of whose data blocks is damaged.
 class DamagedBlockTest : public RocksdbJournalTest {
  protected:
-  // As the disk is after some time: no log, one table.
+  // Compacts the database into its state after some time: no log, one table.
   void settle() {
     rocksdb::DB* db = nullptr;
     ASSERT_TRUE(rocksdb::DB::Open({}, dir_ + "/db", &db).ok());
@@ -217,7 +217,7 @@ class DamagedBlockTest : public RocksdbJournalTest {
     ASSERT_TRUE(db->CompactRange(all, nullptr, nullptr).ok());
     delete db;
   }
-  // Flips a bit in the block that has this text.
+  // Flips a bit in the block that contains this text.
   void damage(const std::string& text) {
     for (const auto& entry : fs::directory_iterator(dir_ + "/db")) {
       if (entry.path().extension() != ".sst") continue;
@@ -231,7 +231,7 @@ class DamagedBlockTest : public RocksdbJournalTest {
     }
     FAIL() << text << " is in no table";
   }
-  // Text that compression leaves as it is.
+  // Text that does not compress.
   static std::string noise(int seed) {
     std::string text = "noise-" + std::to_string(seed) + "-";
     uint32_t state = static_cast<uint32_t>(seed) * 2654435761u + 1;
@@ -287,7 +287,7 @@ TEST_F(DamagedBlockTest, P14ACompactionThatMeetsItEndsNothing) {
   journal.reset();
   settle();
   damage("noise-1-");
-  // Each start flushes what is in the log; after some of them RocksDB merges the tables.
+  // Each start flushes the log; from time to time RocksDB merges the tables.
   for (int i = 0; i < 12; ++i) {
     journal = open();
     ASSERT_TRUE(journal) << i;

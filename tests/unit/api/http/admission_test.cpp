@@ -1,4 +1,4 @@
-// How connections come in at a port: accept() that fails, bounds, who makes room.
+// How a port admits connections: failing accept(), limits, and which connection makes room.
 #include "api/http/admission.hpp"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace muster::api {
 namespace {
 
-// A port whose accept() does what the script says: f fails in a promise, F at once, c a connection.
+// A port whose accept() follows a script: f fails in the promise, F fails at once, c connects.
 class Port final : public kj::ConnectionReceiver {
  public:
   Port(kj::AsyncIoContext& io, std::string script) : io_(io), script_(std::move(script)) {}

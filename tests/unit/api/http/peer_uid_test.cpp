@@ -1,4 +1,4 @@
-// Who is at the other end: of live, half-closed and closed sockets, asked by netlink and by /proc.
+// The user at the other end of live, half-closed and closed sockets, by netlink and by /proc.
 #include "api/http/peer_uid.hpp"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
 using Kind = Verdict::Kind;
 using Source = PeerLookup::Source;
 
-// A connected pair of TCP sockets on loopback, the client made under the given user.
+// A connected pair of TCP sockets on loopback; the given user creates the client.
 struct Pair {
   int listener, client, server;
   explicit Pair(std::optional<uid_t> as = {}) {
@@ -48,7 +48,7 @@ struct Pair {
     if (client >= 0) close(client);
     close(server);
   }
-  // Until the server's side knows.
+  // Returns once the server's side has noticed.
   void close_client() {
     close(std::exchange(client, -1));
     seen();
@@ -204,7 +204,7 @@ TcpEnd end(const char* ip, uint16_t port) {
   return *TcpEnd::of(address);
 }
 
-// As a little-endian machine prints it.
+// As printed on a little-endian machine.
 constexpr const char* kTable =
     "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout "
     "inode\n"

@@ -1,5 +1,5 @@
-// The one source: each field of each type that a Job may contain is accepted, explained, merged,
-// owned and refused as its line in api/openapi/ says. Nothing here knows a field by name, save one.
+// Each field of each type that a Job may contain is accepted, explained, merged, owned and refused
+// as its line in api/openapi/ says. No test knows a field by name, with one exception.
 #include "api/kube/api_types.hpp"
 
 #include "api/kube/field_schema.hpp"
@@ -19,15 +19,15 @@ namespace {
 
 using nlohmann::json;
 
-// A field, and how to get there from a Job.
+// A field and its place in a Job.
 struct Place {
   const ApiType& owner;
   const ApiField& field;
   std::string path;     // spec.template.spec.containers[0].env
   std::string pointer;  // /spec/template/spec/containers/0/env
-  std::string owned;    // .spec.template.spec.containers[name="a"].env; or of the whole it is in
-  bool whole;           // it is in an object or list that is changed as a whole
-  std::function<json(json)> job;  // with this value there
+  std::string owned;    // .spec.template.spec.containers[name="a"].env, or its atomic ancestor
+  bool whole;           // it is inside an atomic object or list
+  std::function<json(json)> job;  // a Job with this value there
 
   bool checked() const { return !field.unread && field.type != "any"; }
 };
@@ -38,8 +38,8 @@ json plain(const ApiField& field, const std::string& text) {
   return text;
 }
 
-// An item of a list or map, or the value of another field: one that `text` tells from others, and
-// that may stand there.
+// A valid item of a list or map, or a valid value of another field. Different `text` gives a
+// different value.
 json item(const ApiField& field, const std::string& text) {
   json value = json::object();
   for (const std::string_view key : field.keys) value[std::string(key)] = text;
@@ -59,7 +59,7 @@ json sample(const ApiField& field) {
   return field.list ? json::array({one}) : field.map ? json{{"x", one}} : one;
 }
 
-// As paths() writes the place of item(field, "a").
+// The place of item(field, "a") as paths() writes it.
 std::string element_text(const ApiField& field) {
   std::vector<std::string> keys(field.keys.begin(), field.keys.end());
   std::sort(keys.begin(), keys.end());
@@ -112,7 +112,7 @@ TEST(ApiTypes, EachFieldOfAJobIsAccepted) {
     EXPECT_TRUE(unknown->empty()) << place.path;
     EXPECT_EQ(conforming, job) << place.path;
 
-    // What is looked at may be nothing else; a list is one, whatever its items are.
+    // A checked field refuses another type; a list is checked whatever its items are.
     json wrong = place.job(place.field.list ? json::object() : json::array());
     const auto refused = conform(wrong, "Job");
     EXPECT_EQ(refused.ok(), !place.checked() && !place.field.list) << place.path;
@@ -152,7 +152,7 @@ TEST(ApiTypes, StrategicPatchesMergeEachListOfAJobAsItSays) {
       return made.ok() ? (*made)[json::json_pointer(place.pointer)] : json();
     };
     const json a = item(field, "a"), b = item(field, "b");
-    // A list in a list that is replaced goes with it.
+    // A list inside an atomic list is replaced with it.
     const bool merges = field.merged && !place.whole;
     EXPECT_EQ(patched(a, b), merges ? json::array({a, b}) : json::array({b})) << place.path;
     ++(merges ? merged : replaced);
@@ -178,7 +178,7 @@ TEST(ApiTypes, EachFieldOfAJobIsOwnedAsItSays) {
                       (field.of == nullptr && !field.map && field.type != "any");
     if (leaf) {
       EXPECT_TRUE(std::find(owned.begin(), owned.end(), expected) != owned.end()) << place.path;
-    } else {  // what is in it
+    } else {  // its members
       EXPECT_TRUE(std::any_of(owned.begin(), owned.end(), [&](const std::string& one) {
         return one.starts_with(expected + ".");
       })) << place.path;
@@ -188,7 +188,7 @@ TEST(ApiTypes, EachFieldOfAJobIsOwnedAsItSays) {
 
 TEST(ApiTypes, EachFieldOfAJobIsRefusedAsItSays) {
   for (const Place& place : places()) {
-    // Has a rule of its own, which no mark can tell.
+    // It has a rule of its own, which the marks cannot express.
     if (place.field.name == "priorityClassName") continue;
     const core::Violations found = refused_fields(place.job(sample(place.field)));
     const bool named = std::any_of(found.list().begin(), found.list().end(),

@@ -1,4 +1,4 @@
-// Who manages what: sets of fields as text, merges by key, conflicts, and what an apply takes away.
+// Field ownership: field sets as text, merges by key, conflicts, and what an apply removes.
 #include "api/kube/managed_fields.hpp"
 
 #include "api/kube/fields.hpp"
@@ -26,7 +26,7 @@ Writer by(const std::string& name, const std::string& now = "2023-11-14T22:13:20
   return {name, "batch/v1", now, ""};
 }
 
-// spec.template.spec with these containers.
+// A Job with these containers and `more` in its spec.
 json with_containers(std::string_view containers, std::string_view more = "{}") {
   json object = parse(R"({"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"j"}})");
   object["spec"] = parse(more);
@@ -204,7 +204,7 @@ TEST(Apply, WhatIsLeftOutGoesUnlessSomebodyElseWantsIt) {
                  R"([{"name":"one","image":"x","env":[{"name":"A"},{"name":"B"}]},{"name":"two"}])",
                  R"({"parallelism":2,"backoffLimit":4})"));
   apply("b", with_containers(R"([{"name":"two","image":"y"}])", R"({"backoffLimit":4})"));
-  // What the server filled in belongs to nobody and stays.
+  // Fields that the server filled in have no manager and stay.
   live["spec"]["suspend"] = false;
   apply("a", with_containers(R"([{"name":"one","env":[{"name":"B"}]}])"));
   EXPECT_EQ(live["spec"]["template"]["spec"]["containers"],

@@ -269,7 +269,7 @@ TEST(Manifest, UpdatesOfWhatIsKeptAreSeen) {
   EXPECT_EQ(refusal(refused),
             "Job.batch \"v\" is invalid: spec.template: Invalid value: field is immutable");
   EXPECT_TRUE(update(**job, R"({"spec": {"template": {"spec": {"volumes": []}}}})"));
-  // The same holds for a job that was read back from its text.
+  // The same applies to a job loaded from its stored text.
   EXPECT_TRUE(update(*load_job((*job)->json), R"({"spec": {"parallelism": 2}})"));
 }
 

@@ -1,4 +1,4 @@
-// The OpenAPI documents: what they say is what the parser, the patches and the routes do.
+// The OpenAPI documents agree with the parser, the patches and the routes.
 #include "api/kube/openapi.hpp"
 
 #include "api/kube/api_types.hpp"
@@ -25,7 +25,7 @@ TEST(OpenApi, EachTypeAndFieldIsExplained) {
 TEST(OpenApi, ListsAreMergedAsStrategicPatchesMergeThem) {
   for (const ApiType& t : api_types()) {
     for (const ApiField& field : t.fields) {
-      // Only what can be written as an object of several items.
+      // Only lists whose items can be objects.
       if (!field.list || field.set) continue;
       const std::string key(field.keys.empty() ? "name" : field.keys.front());
       const Json base = {{field.name, Json::array({Json{{key, "a"}, {"old", 1}}})}};
@@ -69,7 +69,7 @@ TEST(OpenApi, PatchesOfJobsKnowFieldValidation) {
   EXPECT_TRUE(patch["requestBody"]["content"].contains("application/strategic-merge-patch+json"));
 }
 
-// Reads a protobuf message: (number, bytes) of each length-delimited field.
+// Parses a protobuf message: (number, bytes) of each length-delimited field.
 std::vector<std::pair<unsigned, std::string>> fields_in(std::string_view bytes) {
   std::vector<std::pair<unsigned, std::string>> found;
   auto varint = [&bytes] {

@@ -1,4 +1,4 @@
-// Bodies in protobuf: what they hold becomes JSON, what is broken or can't be read is refused.
+// Protobuf bodies are converted to JSON; malformed and unsupported ones are refused.
 #include "api/kube/protobuf.hpp"
 
 #include "api/kube/api_types.hpp"
@@ -47,7 +47,7 @@ const std::string kContainer = bytes(1, "main") + bytes(2, "") + bytes(3, "sh") 
                                bytes(8, bytes(2, bytes(1, "cpu") + bytes(2, bytes(1, "100m")))) +
                                number(16, 0);
 const std::string kMeta = bytes(1, "j") + bytes(3, "") + number(7, 0) +
-                          bytes(8, "") +  // a creationTimestamp that is not set
+                          bytes(8, "") +  // an unset creationTimestamp
                           bytes(11, bytes(1, "app") + bytes(2, "demo"));
 
 TEST(Protobuf, AJob) {

@@ -1,6 +1,6 @@
-// One request cannot hold up the API: attacks by copies, moves, keys, lists, aliases and managers.
-// What they count is bounded; the times are twenty times and more what they took, and there to tell
-// n log n from its square.
+// No single request may hold up the API: attacks with copies, moves, keys, lists, aliases and
+// managers. Counts are bounded. The time limits are at least twenty times the measured time; they
+// tell n log n from n².
 #include "api/kube/fields.hpp"
 #include "api/kube/json_patch.hpp"
 #include "api/kube/managed_fields.hpp"
@@ -25,7 +25,7 @@ namespace {
 
 using nlohmann::json;
 
-// Fails the test when what it lives through takes longer.
+// Fails the test if its scope takes longer.
 class Within {
  public:
   explicit Within(std::chrono::milliseconds most) : most_(most) {}
@@ -46,7 +46,7 @@ class Within {
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
 };
 
-// Some twenty times what an idle core takes, and far below what the quadratic ways took.
+// About twenty times what an idle core takes, and far below what quadratic algorithms took.
 #ifdef __SANITIZE_ADDRESS__
 constexpr std::chrono::milliseconds kMost{40'000};
 #else
@@ -79,7 +79,7 @@ TEST(P04OneRequest, CopiesThatDoubleAreCounted) {
   for (int i = 0; i < 60; ++i) patch.push_back(operation("copy", "/a/" + std::to_string(i), "/a"));
   EXPECT_EQ(refused(PatchType::json, json::object(), patch),
             "the JSON patch can't be applied: it copies more than 3145728 bytes");
-  // So does a value that is copied many times, or one that nests itself.
+  // Copies of a value count each time; a value nested by moves is refused for its depth.
   patch = {{{"op", "add"}, {"path", "/a"}, {"value", std::string(1 << 20, 'x')}}};
   for (int i = 0; i < 4; ++i) patch.push_back(operation("copy", "/b" + std::to_string(i), "/a"));
   EXPECT_NE(refused(PatchType::json, json::object(), patch).find("it copies more"),
@@ -222,7 +222,7 @@ TEST(P04OneRequest, ValuesAndMembersAreBounded) {
   std::string list = "[0";
   for (int i = 0; i < 160'000; ++i) list += ",0";
   EXPECT_EQ(parse_json(list + "]").error().message, "not a JSON document: more than 160000 values");
-  // Each repeated member is told with all that is above it.
+  // Each duplicate member is reported with its full path.
   std::string twice = "{\"" + std::string(1 << 20, 'a') + "\":{\"b\":0";
   for (int i = 0; i < 5000; ++i) twice += ",\"b\":0";
   Within within(kMost);
@@ -232,7 +232,7 @@ TEST(P04OneRequest, ValuesAndMembersAreBounded) {
 }
 
 TEST(P04OneRequest, YamlMergeKeysAndAliases) {
-  // Each of many maps merges one of many keys, all of which it has already.
+  // Each of many maps merges one of many keys, all of which it already has.
   std::string keys, merges;
   for (int i = 0; i < 2000; ++i) keys += "k" + std::to_string(i) + ": 1,";
   for (int i = 0; i < 2000; ++i) merges += "*a,";
@@ -243,7 +243,7 @@ TEST(P04OneRequest, YamlMergeKeysAndAliases) {
     ASSERT_FALSE(documents.ok());
     EXPECT_NE(documents.error().message.find("too large"), std::string::npos);
   }
-  // A map of many keys, as a client may have it.
+  // A map of many keys, as a client may send it.
   keys = "";
   for (int i = 0; i < 40'000; ++i) keys += "k" + std::to_string(i) + ": 1\n";
   Within within(10 * kMost);  // the library alone takes half a second
@@ -255,7 +255,7 @@ TEST(P04OneRequest, YamlMergeKeysAndAliases) {
   EXPECT_FALSE(body_json("a: [" + std::string(6000, ',') + "]", "application/yaml").ok());
 }
 
-// 120,000 finalizers and the managers of each, as an earlier version stored them.
+// 30,000 finalizers, all owned by one manager, as an earlier version may have stored them.
 core::JobObjectPtr poisonous() {
   json document = job();
   json fields;
@@ -284,7 +284,7 @@ TEST(P04OneRequest, AStoredJobThatIsTooLargeIsStillRead) {
     EXPECT_EQ(Json::parse(shown)["metadata"]["finalizers"].size(), 30'000u);
     PodWriter writer(object);
   }
-  // And may be mended.
+  // It can be repaired.
   Within within(10 * kMost);
   json base = json::parse(object->json);
   auto patched = apply_patch(PatchType::merge, base,
@@ -300,7 +300,7 @@ TEST(P04OneRequest, AStoredJobThatIsTooLargeIsStillRead) {
 TEST(P04OneRequest, ManagersOfManyFields) {
   const Writer writer{"me", "batch/v1", "2026-03-01T12:00:00Z", ""};
   json before = job(), after = job();
-  // As deep as it may be, with as many members as there may be at the bottom.
+  // The deepest object allowed, with the most members allowed at the bottom.
   json* at = &after["spec"]["template"]["spec"]["dnsConfig"];
   for (int i = 0; i < 100; ++i) at = &(*at)["d"];
   for (int i = 0; i < 20'000; ++i) (*at)["k" + std::to_string(i)] = 1;
@@ -314,13 +314,13 @@ TEST(P04OneRequest, ManagersOfManyFields) {
         applied("Job", after, again, {"third", "batch/v1", "2026-03-01T12:00:02Z", ""}, false);
     EXPECT_FALSE(conflict.ok());
   }
-  // Managers that a client lists.
+  // Managers listed by a client.
   for (int i = 0; i < 16'000; ++i)
     before["metadata"]["managedFields"].push_back(
         {{"manager", "m" + std::to_string(i)}, {"operation", "Update"}});
   Within within(kMost);
   EXPECT_EQ(read_managers(before)->size(), 16'000u);
-  // An annotation that nests deeper than a stack does.
+  // An annotation that nests deeper than the stack allows.
   json live = job(), wanted = job();
   std::string deep;
   for (int i = 0; i < 100'000; ++i) deep += "{\"a\":";
@@ -335,7 +335,7 @@ TEST(P04OneRequest, ManagersOfManyFields) {
 }
 
 TEST(P04OneRequest, ABodyAtItsBounds) {
-  // Every step of a write, with as much as may be asked for; MUSTER_TIMES shows the sum.
+  // Every step of a write, at the largest size allowed. MUSTER_TIMES prints the total.
   json document = job();
   json& env = document["spec"]["template"]["spec"]["containers"][0]["env"];
   for (int i = 0; i < 3000; ++i)

@@ -1,4 +1,4 @@
-// What is written to jobs and leases over HTTP.
+// Writes to jobs and leases over HTTP.
 #include "tests/unit/api/routes/server_fixture.hpp"
 
 namespace muster::api {
@@ -23,7 +23,7 @@ TEST_F(ServerTest, P04OthersAreAnsweredWhileALargeBodyIsJudged) {
   done();
   ASSERT_TRUE(until([&] { return whole(large->raw); }));
   EXPECT_EQ(parsed(large->raw).code, 201) << large->raw;
-  // Whoever goes away meanwhile leaves nothing behind that is touched later.
+  // A client that disconnects meanwhile leaves nothing behind that is used later.
   auto pipe = io.provider->newTwoWayPipe();
   auto serving = server.serve_connection(kj::mv(pipe.ends[0])).eagerlyEvaluate([](auto&&) {});
   const std::string put = request("PUT", kJobs + "/new", json, body);
@@ -224,7 +224,7 @@ TEST_F(ServerTest, AppliesAJob) {
   EXPECT_EQ(forced.json()["spec"]["parallelism"], 2);
   EXPECT_EQ(forced.json()["metadata"]["managedFields"].size(), 1u) << "the scaler has nothing left";
 
-  // What changes nothing but the managers is no new generation.
+  // An apply that only changes the managers does not increase the generation.
   const auto generation = forced.json()["metadata"]["generation"];
   const Answer shared = apply("you", manifest("2"));
   ASSERT_EQ(shared.code, 200) << shared.body;
@@ -262,7 +262,7 @@ TEST_F(ServerTest, WhoWroteAJobIsKept) {
             200);
   EXPECT_EQ(managers(), (std::vector<std::string>{"labeller", "maker"}));
   Json json = get(kJobs + "/new").json();
-  json["metadata"].erase("managedFields");  // a client that knows nothing of it
+  json["metadata"].erase("managedFields");  // a client unaware of the field
   json["spec"]["parallelism"] = 1;
   ASSERT_EQ(call(request("PUT", kJobs + "/new?fieldManager=putter",
                          "Content-Type: application/json\r\n", json.dump()))
@@ -305,7 +305,7 @@ TEST_F(ServerTest, ReplacesOnlyWhatWasSeen) {
     return call(request("PUT", kJobs + "/new", "Content-Type: application/json\r\n", json.dump()));
   };
   const JobId id = view.job("default", "new")->job->id();
-  feed.records(id, {core::JobStarted{kStart}});  // the status moves on: no conflict
+  feed.records(id, {core::JobStarted{kStart}});  // a change of status is no conflict
   json["spec"]["parallelism"] = 1;
   ASSERT_EQ(put().code, 200);
   json["spec"]["parallelism"] = 2;
@@ -358,7 +358,7 @@ TEST_F(ServerTest, TheStatusIsWrittenByWhoManagesTheJob) {
   EXPECT_TRUE(write("other", R"({"status":7})").is_status("BadRequest"));
 }
 
-// A job of another controller, with this in its spec, and a way to write its status.
+// A job of another controller, with `spec` merged into its spec, and writes of its status.
 class P21Status : public ServerTest {
  protected:
   void foreign(const std::string& name, const Json& spec = Json::object()) {
@@ -392,7 +392,7 @@ TEST_F(P21Status, AStaleVersionIsAConflict) {
   EXPECT_TRUE(merge("other", R"({"metadata":{"resourceVersion":")" + version +
                                  R"("},"status":{"active":2}})")
                   .is_status("Conflict"));
-  // A patch without a version is made anew when something else is written meanwhile.
+  // A patch without a version is applied again when another write comes first.
   backend.before_update = [this](JobId id) {
     feed.records(id, {core::StatusWritten{kStart, R"({"active":1,"failed":3})"}});
   };
@@ -420,7 +420,8 @@ TEST_F(P21Status, TimesAreInstants) {
   EXPECT_TRUE(bad.is_status("BadRequest"));
   EXPECT_NE(bad.body.find("status.startTime: not a time"), std::string::npos);
   ASSERT_EQ(merge("other", R"({"status":{"startTime":"2026-03-01T12:00:00Z"}})").code, 200);
-  // The same instant elsewhere is no change; a completion that reads earlier may be later.
+  // The same instant in another time zone is no change; a completion that reads as earlier may be
+  // later.
   EXPECT_EQ(merge("other", R"({"status":{"startTime":"2026-03-01T14:00:00+02:00"}})").code, 200);
   const Answer done = merge(
       "other",

@@ -1,4 +1,4 @@
-// What is written to pods and nodes over HTTP.
+// Writes to pods and nodes over HTTP.
 #include "tests/unit/api/routes/server_fixture.hpp"
 
 namespace muster::api {
@@ -37,7 +37,7 @@ TEST_F(ServerTest, AppliesANode) {
 
 class P22Pods : public ServerTest {
  protected:
-  // The first pod of a job of two, by name.
+  // The name of the first pod of a new job with two pods.
   std::string pod() {
     EXPECT_EQ(post(kJobs, kManifest).code, 201);
     const JobId id = view.job("default", "new")->job->id();

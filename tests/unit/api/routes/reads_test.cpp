@@ -1,4 +1,4 @@
-// What is read over HTTP: lists, watches, logs, histories and reasons.
+// Reads over HTTP: lists, watches, logs, histories and reasons.
 #include "tests/unit/api/routes/server_fixture.hpp"
 
 namespace muster::api {
@@ -132,7 +132,7 @@ TEST_F(ServerTest, ListsInPages) {
     for (const Json& item : page["items"]) items.push_back(item);
     token = page["metadata"].value("continue", "");
     EXPECT_EQ(page["metadata"].value("remainingItemCount", size_t{0}), 20 - items.size());
-    // What changes between two pages does not move the version: a watch from there tells of it.
+    // Changes between two pages do not change the version: a watch from there reports them.
     EXPECT_EQ(page["metadata"]["resourceVersion"], whole["metadata"]["resourceVersion"]);
     feed.records(1, {core::JobStarted{kStart}});
   } while (!token.empty());

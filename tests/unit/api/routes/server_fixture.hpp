@@ -1,4 +1,4 @@
-// The HTTP face for tests: over a pipe or loopback, with a Backend that commits to the View at
+// The HTTP server for tests: over a pipe or loopback, with a Backend that commits to the View at
 // once.
 #pragma once
 
@@ -148,7 +148,7 @@ class FakeBackend final : public Backend {
     return page;
   }
 
-  // Beside the API thread: here when the test says so.
+  // Work off the API thread; with `hold_computing` the test runs it.
   void compute(std::function<void()> work, std::function<void()> done) override {
     if (!hold_computing) return Backend::compute(std::move(work), std::move(done));
     held.emplace_back(std::move(work), std::move(done));
@@ -164,7 +164,7 @@ class FakeBackend final : public Backend {
   Propagation last_propagation = Propagation::background;
   bool last_evict = false;
   std::optional<Millis> last_grace_ms;
-  std::function<void(JobId)> before_update;  // once: what happens between look and write
+  std::function<void(JobId)> before_update;  // called once, between read and write
 
  private:
   View& view_;
@@ -207,7 +207,7 @@ inline Answer parsed(const std::string& raw) {
   return answer;
 }
 
-// Has this answer come whole? (KJ keeps the connection open, whatever the client says.)
+// Whether the answer is complete. (KJ keeps the connection open whatever the client asks for.)
 inline bool whole(const std::string& raw) {
   const size_t end = raw.find("\r\n\r\n");
   if (end == std::string::npos) return false;
@@ -220,7 +220,7 @@ inline bool whole(const std::string& raw) {
          raw.size() >= end + 4 + std::stoul(head.substr(length + 16));
 }
 
-// A client that reads while the loop turns.
+// A client that reads while the loop runs.
 struct Client {
   kj::Own<kj::AsyncIoStream> stream;
   std::string raw;
@@ -243,8 +243,8 @@ constexpr const char* kManifest =
 const std::string kJobs = "/apis/batch/v1/namespaces/default/jobs";
 const std::string kPods = "/api/v1/namespaces/default/pods";
 
-// All that lives on the loop. KJ's destructors may throw, a fixture's may not: it holds this by
-// pointer.
+// Everything that lives on the loop. KJ's destructors may throw and a fixture's may not, so the
+// fixture holds this by pointer.
 struct Rig {
   Rig() : server(io.provider->getTimer(), view, backend, options()) {
     server.set_ready(true, "");
@@ -260,7 +260,7 @@ struct Rig {
     return o;
   }
   struct Quiet final : kj::TaskSet::ErrorHandler {
-    void taskFailed(kj::Exception&&) override {}  // a connection that the test has closed
+    void taskFailed(kj::Exception&&) override {}  // a connection closed by the test
   };
 
   kj::AsyncIoContext io = kj::setupAsyncIo();
@@ -310,7 +310,7 @@ class ServerTest : public ::testing::Test {
     return call(request("POST", path, "Content-Type: " + type + "\r\n", body));
   }
 
-  // Turns the loop until the test holds, for at most 10 s.
+  // Runs the loop until `test` is true, for at most 10 s.
   template <class F>
   bool until(F test) {
     const auto deadline = io.provider->getTimer().now() + 10 * kj::SECONDS;

@@ -1,4 +1,4 @@
-// Connections, pages, discovery and refusals of the HTTP face.
+// Connections, pages, discovery and refusals of the HTTP server.
 #include "tests/unit/api/routes/server_fixture.hpp"
 
 namespace muster::api {

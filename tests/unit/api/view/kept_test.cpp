@@ -1,4 +1,4 @@
-// Leases and the events that clients write: how they are read, checked, shown, listed and watched.
+// Leases and events written by clients: reading, checks, JSON, lists and watches.
 #include "api/kube/kept_object.hpp"
 #include "api/view/list_page.hpp"
 #include "api/view/render.hpp"
@@ -39,7 +39,7 @@ Json event_json_of(const char* name = "happened") {
           {"count", 2},
           {"source", {{"component", "quota"}}}};
 }
-// path: the broken rule
+// The paths of the violated rules, or the message.
 std::vector<std::string> broken(const Result<WrittenKept>& result) {
   std::vector<std::string> paths;
   if (result.ok()) return paths;
@@ -145,7 +145,7 @@ TEST(P24Event, RulesOfBothGroups) {
   EXPECT_THAT(broken(read(json, in_events)), ElementsAre("note"));
 }
 
-// ---- what is shown
+// ---- the read model
 
 class P24View : public ::testing::Test {
  protected:
@@ -206,11 +206,11 @@ TEST_F(P24View, WatchesTellEachChangeAndTheEnd) {
   EXPECT_THAT(told, ElementsAre("ADDED a 1", "MODIFIED a 2", "DELETED a 4"));
 }
 
-// A watch tells the number before a commit while it has more of that commit to tell. Whoever writes
-// with that number has seen the present state, and nobody else has it.
+// While a watch still has changes of a commit to deliver, its events carry the preceding version. A
+// client that writes with that version has seen the current state, so the write is accepted.
 TEST_F(P24View, TheNumberThatAWatchTellsIsTakenBack) {
   const core::KeptPtr first = put(lease_json("a"), core::KeptKind::lease);
-  feed_.node({.id = 1, .name = "n"});  // the number before the next change is nobody's
+  feed_.node({.id = 1, .name = "n"});  // takes the version before the next change
   const core::KeptPtr now = put(
       [] {
         Json json = lease_json("a");

@@ -1,4 +1,4 @@
-// Pages of lists: tokens, and the walk from job to job.
+// Pages of lists: tokens, and walking from job to job.
 #include "api/view/list_page.hpp"
 
 #include "tests/unit/api/view/view_fixture.hpp"

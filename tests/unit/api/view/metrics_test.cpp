@@ -10,14 +10,14 @@ namespace {
 
 using namespace testing;
 
-// A View with metrics, fed by a job that decides for itself.
+// A View with metrics, fed by the test.
 struct Rig {
   View view;
   Metrics metrics{"1.2.3", [] { return kStart; }};
   Feeder feed{view};
   Rig() { view.observe(&metrics); }
 
-  // The value of a line that begins so; -1: there is none.
+  // The value of the line with this name and labels, or -1.
   double value(const std::string& line) {
     const std::string text = "\n" + metrics.text(view);
     const size_t at = text.find("\n" + line + " ");
@@ -82,7 +82,7 @@ TEST(MetricsTest, ADeferredPodCountsWhenItsReplacementIsThere) {
             1);
 }
 
-// #112873: a job that was synced again after its end was counted as finished twice.
+// #112873: a job that was synced again after it had finished counted as finished twice.
 TEST(MetricsTest, K112873AFinishedJobCountsOnce) {
   Rig rig;
   rig.feed.admit(1, make_job("a", uid_of(1)));

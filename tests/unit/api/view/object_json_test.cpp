@@ -1,4 +1,4 @@
-// What objects look like, and what tables print.
+// Objects as JSON, and rows of tables.
 #include "api/view/object_json.hpp"
 
 #include "api/view/job_text.hpp"
@@ -48,7 +48,7 @@ TEST_F(JsonTest, AFreshJobHasAnEmptyStatus) {
   EXPECT_EQ(json["spec"]["completions"], 3);
 }
 
-// The owner's text with what is added to it, and that text parsed: the same bytes.
+// Appending to the owner's text and parsing it must give the same bytes.
 TEST_F(JsonTest, P17AJobsTextIsMadeWithoutParsingIt) {
   auto same = [this](const core::Job& job) {
     std::string text, metadata, row;
@@ -205,7 +205,7 @@ TEST_F(JsonTest, EndsHaveTheirReasons) {
   using core::EndCause;
   const struct {
     EndCause cause;
-    const char* disruption;  // "" for none
+    const char* disruption;  // empty: none
     const char* container;
   } table[] = {
       {EndCause::exited, "", "Error"},

@@ -1,4 +1,4 @@
-// The tables that `kubectl get` prints, wide columns included, as text in tests/golden/tables/.
+// The tables that `kubectl get` prints, including wide columns, as text in tests/golden/tables/.
 // MUSTER_GOLDEN_WRITE=1 rewrites them.
 #include "api/view/tables.hpp"
 
@@ -18,7 +18,7 @@ std::string cell(const OrderedJson& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-// Columns as wide as they have to be, with a `*` at those that only `-o wide` shows.
+// Columns as wide as needed; `*` marks those that only `-o wide` shows.
 std::string table(const View& view, Kind kind) {
   std::vector<std::vector<std::string>> rows(1);
   for (const OrderedJson& column : table_columns(kind))

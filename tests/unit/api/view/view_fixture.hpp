@@ -1,4 +1,4 @@
-// A View with a job or two in it, for the API's tests.
+// A View that tests fill, with jobs to put in it.
 #pragma once
 
 #include "api/kube/manifest.hpp"
@@ -49,7 +49,7 @@ inline core::NodeInfo make_node(NodeId id, const std::string& name, core::NodeIn
   return node;
 }
 
-// Commits records, one commit a call.
+// Commits to the View, one commit per call.
 class Feeder {
  public:
   explicit Feeder(View& view) : view_(view) {}
@@ -71,7 +71,7 @@ class Feeder {
     view_.commit(committed);
     return commit_;
   }
-  // As the journal writes it: with the number of its commit.
+  // Writes as the journal does: the version is the number of the commit.
   uint64_t kept(const core::KeptPtr& seen, const core::KeptPtr& next) {
     core::Committed committed;
     committed.commit = ++commit_;

@@ -1,4 +1,4 @@
-// The copy that is shown: names, versions, what is hidden and when.
+// The read model: names, versions, and what is hidden when.
 #include "api/view/view.hpp"
 
 #include "api/view/selector.hpp"
@@ -97,9 +97,9 @@ TEST_F(ViewTest, BackgroundDeletionHidesTheJobAndItsFinishedPods) {
   feed.end(1, {0, 0}, 0);
   feed.records(1, {core::JobDeleted{kStart, true}});
   EXPECT_FALSE(view.job("default", "a"));
-  ASSERT_EQ(count(Kind::pod), 1u);  // the running one
+  ASSERT_EQ(count(Kind::pod), 1u);  // the one that runs
   EXPECT_NE(view.pod("default", pod_name("a", 1, {1, 0}))->pod->stopping_at, std::nullopt);
-  // The name is free, and the new job's pods are not the old one's.
+  // The name is free, and the pods of the new job are not those of the old one.
   feed.admit(2, make_job("a", uid_of(2)));
   EXPECT_EQ(view.job("default", "a")->job->id(), 2u);
   feed.end(1, {1, 0}, 143, core::Counted::not_yet);
@@ -180,7 +180,6 @@ TEST_F(ViewTest, LoadedJobsHaveTheVersionOfTheStart) {
   EXPECT_TRUE(loaded.node("n"));
 }
 
-// Unloaded jobs.
 class UnloadTest : public ViewTest {
  protected:
   UnloadTest() {
@@ -194,7 +193,7 @@ class UnloadTest : public ViewTest {
         },
         1);
   }
-  // Admits, runs and finishes a job of one pod; what is on disk of it is kept.
+  // Admits, runs and finishes a job of one pod, and stores it on `disk`.
   void finish(JobId id, const std::string& name) {
     auto object = make_job(name, uid_of(static_cast<int>(id)), 1);
     core::Job job(id, object);
@@ -309,7 +308,7 @@ TEST_F(UnloadTest, AChangeWakesItAsItWasBefore) {
   auto changed = std::make_shared<core::JobObject>(before.object());
   changed->meta.labels["x"] = "y";
   core::JobSpecChanged record{kStart + 9, 1, 1, 1, changed};
-  disk.at(1).apply(record);  // the disk is ahead of what is shown
+  disk.at(1).apply(record);  // the disk is ahead of the read model
   finish(2, "b");
   ASSERT_TRUE(view.job("default", "a"));
   core::Committed committed;

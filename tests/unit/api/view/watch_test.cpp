@@ -1,4 +1,4 @@
-// What a watcher is told, as transcripts: "ADDED a-0 Pending v3".
+// What watches deliver, as transcripts: "ADDED a-0 Pending v3".
 #include "api/view/watch.hpp"
 
 #include "api/view/render_cache.hpp"
@@ -130,7 +130,7 @@ TEST_F(WatchTest, ASeenVersionIsASafePlaceToGoOnFrom) {
   const uint64_t before = view.version();
   feed.create(1, 0, 3);
   Watch watch(view, query(Kind::pod), *view.after(before), false);
-  // Of one commit all but the last carry the version before it.
+  // Of one commit, all events but the last carry the preceding version.
   EXPECT_EQ(pull(watch),
             (Lines{"ADDED a/0#0 Pending v1", "ADDED a/1#0 Pending v1", "ADDED a/2#0 Pending v2"}));
   EXPECT_EQ(watch.version(), 2u);
@@ -145,8 +145,8 @@ TEST_F(WatchTest, TellsJobsAndThatANameIsUsedAgain) {
 }
 
 TEST_F(WatchTest, LabelsAndNamesSelect) {
-  Watch mine(view, query(Kind::pod, "batch.kubernetes.io/job-name=b,team=blue"), view.changes().end(),
-             false);
+  Watch mine(view, query(Kind::pod, "batch.kubernetes.io/job-name=b,team=blue"),
+             view.changes().end(), false);
   Watch third(view, query(Kind::pod, "batch.kubernetes.io/job-completion-index in (2)"),
               view.changes().end(), false);
   feed.admit(1, make_job("a", uid_of(1)));
@@ -231,7 +231,8 @@ TEST_F(WatchTest, TextsAreMadeOnceForAll) {
   };
   const std::string first = told(one, Form::plain);
   EXPECT_EQ(told(two, Form::plain), first);
-  // The last of a commit carries its number, the others the one before: not one text for both.
+  // The last event of a commit carries its version, the others the preceding one, so they cannot
+  // share text.
   EXPECT_NE(first.find("\"resourceVersion\":\"1\""), std::string::npos);
   EXPECT_NE(first.find("\"resourceVersion\":\"2\""), std::string::npos);
   feed.bind(1, {0, 0});

@@ -1,4 +1,4 @@
-// ApiClient and what is built on it, against a small server of canned answers.
+// ApiClient and its users, against a small server with canned answers.
 #include "cli/client/http.hpp"
 
 #include "cli/client/objects.hpp"
@@ -20,8 +20,7 @@
 namespace muster::cli {
 namespace {
 
-// Answers one connection after the other; each request gets what was set for "METHOD PATH", else
-// 404.
+// Serves one connection at a time. Each request gets the answer set for "METHOD PATH", or 404.
 class FakeServer {
  public:
   FakeServer() {
@@ -43,7 +42,7 @@ class FakeServer {
   }
 
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
-  // Given in turn; the last one again and again. `close` ends the connection after it.
+  // Answers are given in turn; the last one repeats.
   void answer(const std::string& request, int status, const std::string& body) {
     std::lock_guard lock(mutex_);
     answers_[request].push_back({status, body});
@@ -52,7 +51,7 @@ class FakeServer {
     std::lock_guard lock(mutex_);
     return requests_;
   }
-  std::atomic<bool> close_each = false;  // after one answer, without a word before
+  std::atomic<bool> close_each = false;  // close after one answer, unannounced
 
  private:
   void serve() {
@@ -63,9 +62,8 @@ class FakeServer {
   }
 
   void talk(int c) {
-    timeval patience{
-        .tv_sec = 0,
-        .tv_usec = 300'000};  // a client that keeps its connection must not hold up the next
+    timeval patience{.tv_sec = 0,
+                     .tv_usec = 300'000};  // a kept connection must not hold up the next one
     setsockopt(c, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     std::string in;
     for (;;) {
@@ -157,7 +155,7 @@ TEST(Http, NobodyThere) {
 }
 
 TEST(Http, SilenceIsBounded) {
-  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);  // accepts and says nothing
+  const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);  // listens but never answers
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -222,7 +220,7 @@ TEST(Objects, AttemptsAreFoundInTheUid) {
   EXPECT_EQ(attempt_of(pod), -1);
 }
 
-// Verbs against canned answers: output and exit codes.
+// Verbs against canned answers: their output and exit codes.
 class VerbsTest : public testing::Test {
  protected:
   Target target() {

@@ -1,4 +1,4 @@
-// Manifests, and whose a data-dir is.
+// Manifests, and which job a data-dir of `muster run` belongs to.
 #include "cli/client/manifests.hpp"
 
 #include "cli/client/run_identity.hpp"

@@ -1,4 +1,4 @@
-// Words of the command line -> options, or exit code 2 and a line that helps.
+// Words of the command line become options, or exit code 2 with a helpful message.
 #include "cli/line/app.hpp"
 
 #include "cli/output/exit_codes.hpp"
@@ -24,7 +24,7 @@ T options(std::vector<const char*> words) {
   return std::get<T>(*p.options);
 }
 
-// What is said on stderr about wrong words; "" when they were taken.
+// The message on stderr about wrong words, or "" if they were accepted.
 std::string complaint(std::vector<const char*> words) {
   testing::internal::CaptureStderr();
   const Parsed p = parsed(std::move(words));

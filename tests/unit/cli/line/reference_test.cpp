@@ -1,4 +1,4 @@
-// Help texts, manual pages, the table of keys and completion scripts against the parser.
+// Help texts, manual pages, the table of keys and the completion scripts match the parser.
 // MUSTER_GOLDEN_WRITE=1 rewrites the files.
 #include "cli/line/reference.hpp"
 
@@ -12,7 +12,7 @@
 namespace muster::cli {
 namespace {
 
-// The part of a file between two lines.
+// Compares the part of a file between two lines.
 void expect_part(const std::string& name, const std::string& begin, const std::string& end,
                  const std::string& part) {
   const std::string text = read_checked_in(name);
@@ -21,7 +21,7 @@ void expect_part(const std::string& name, const std::string& begin, const std::s
   expect_checked_in(name, with_part(text, begin, end, part));
 }
 
-// What a command line prints, and its exit code: "$ muster ...", the text, "exit N".
+// What a command line prints and its exit code: "$ muster ...", the text, "exit N".
 std::string transcript(const std::vector<std::string>& words) {
   std::vector<const char*> argv = {"muster"};
   std::string text = "$ muster";

@@ -1,4 +1,4 @@
-// Texts, tables, YAML and progress: what people read.
+// Output for people: texts, tables, YAML and progress.
 #include "cli/output/text.hpp"
 
 #include "cli/client/failures.hpp"
@@ -67,7 +67,7 @@ TEST(Json, MissingIsEmpty) {
   EXPECT_TRUE(condition_of(json, "Failed").is_null());
 }
 
-// What is printed reads back as the same, whatever it looks like.
+// Printed YAML reads back as the same value, whatever it looks like.
 TEST(Json, YamlReadsBack) {
   const Json json = read_json(
       R"({"a":[{"b":"true","c":[[1,2],[],{}]},"x: y","- z",""],"empty":{},"m":{"n/o":"1.5","off":null},

@@ -1,4 +1,4 @@
-// Settings: whose word counts, and what is said about a wrong one.
+// Settings: which source wins, and the messages about wrong values.
 #include "cli/settings/config.hpp"
 
 #include "cli/client/discovery.hpp"
@@ -14,7 +14,7 @@
 namespace muster::cli {
 namespace {
 
-// Variables and files of a home that is nobody's.
+// Variables and files in an empty temporary home.
 class ConfigTest : public testing::Test {
  protected:
   ConfigTest() : home(testing::TempDir() + "muster-config-XXXXXX") {
@@ -34,7 +34,7 @@ class ConfigTest : public testing::Test {
   static void write(const std::string& path, const std::string& text) {
     std::ofstream(path) << text;
   }
-  // What is said about a user's file.
+  // The message about the user's file.
   std::string complaint(const std::string& text, Section section = Section::client) {
     write(user, text);
     auto settings = config().resolve(section, {});
@@ -175,7 +175,7 @@ TEST(Keys, NamesAndVariablesAreTheirOwn) {
   EXPECT_TRUE(variables.contains("MUSTER_COORDINATOR_NODE_GRACE"));
 }
 
-// What is built in stands twice: as a key's text, and in the options that the daemons are made of.
+// Each default exists twice: as the text of a key, and in the options of the daemons.
 TEST(Keys, WhatIsBuiltInIsWhatIsShown) {
   auto c = coordinator_options(*Config().resolve(Section::coordinator, {{"data-dir", {"d"}}}));
   ASSERT_TRUE(c.ok()) << c.error().message;
