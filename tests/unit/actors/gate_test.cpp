@@ -3,21 +3,11 @@
 // synced.
 #include "actors/gate.hpp"
 
-#include "actors/cluster_actor.hpp"
-#include "actors/journal_actor.hpp"
-#include "actors/kept_actor.hpp"
-#include "actors/registry_actor.hpp"
-#include "core/spec/defaults.hpp"
-#include "storage/memory_journal.hpp"
-#include "tests/unit/actors/virtual_time.hpp"
+#include "tests/unit/actors/actors_fixture.hpp"
 
-#include <caf/scheduler/test_coordinator.hpp>
-#include <caf/send.hpp>
-#include <caf/typed_event_based_actor.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
 #include <string>
 #include <vector>
 
@@ -28,153 +18,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-struct Orders final : AgentLink {
-  void launch(NodeId, uint64_t, PodId pod, core::JobObjectPtr) override {
-    seen.push_back("launch " + to_string(pod));
-  }
-  void kill(NodeId, PodId pod, Millis) override { seen.push_back("kill " + to_string(pod)); }
-  void ask(NodeId, JobId, uint64_t) override { seen.push_back("ask"); }
-  void drop(NodeId) override { seen.push_back("drop"); }
-  std::vector<std::string> seen;
-};
-
-// A journal that holds appends back while `silent`.
-struct SlowDisk {
-  storage::MemoryJournal disk;
-  bool silent = false;
-  std::vector<Append> held;
-  std::vector<core::KeptPtr> kept;  // as written
-
-  void take(const Append& append) {
-    held.push_back(append);
-    if (!silent) sync();
-  }
-  void sync() {
-    for (Append& append : std::exchange(held, {})) {
-      ASSERT_TRUE(disk.commit(append.rows));
-      for (const core::KeptChange& change : append.kept) {
-        auto written = std::make_shared<core::Kept>(*change.now);
-        written->version = disk.last_commit();
-        kept.push_back(std::move(written));
-      }
-      if (append.done) append.done(disk.last_commit());
-    }
-  }
-};
-
-journal_actor::behavior_type slow_journal(journal_actor::pointer self, SlowDisk* disk) {
-  return {[disk](const Append& append) { disk->take(append); }, [](const commit_atom&) {},
-          [](const begin_atom&) {}, [self](const stop_atom&) { self->quit(); }};
-}
-
-core::JobObjectPtr job(const std::string& name) {
-  auto object = std::make_shared<core::JobObject>();
-  object->meta.name = name;
-  object->meta.ns = "default";
-  object->meta.uid = "uid-" + name;
-  object->spec.completion_mode = "Indexed";
-  object->spec.completions = 2;
-  object->spec.parallelism = 2;
-  object->spec.pod.restart_policy = "Never";
-  object->spec.pod.containers.resize(1);
-  object->spec.pod.containers[0].name = "main";
-  core::apply_defaults(object->meta, object->spec);
-  object->json = "0";
-  return object;
-}
-
-class GateTest : public ::testing::Test {
- protected:
-  GateTest() : journal_(system_.spawn(slow_journal, &disk_)) {
-    ClusterOptions cluster;
-    cluster.cluster_id = "test";
-    cluster.cluster_key = "key";
-    cluster.line = core::EpochLine({{1, 1, 1}});
-    cluster.last_commit = [this] { return disk_.disk.last_commit(); };
-    cluster.show = [](auto) {};
-    cluster.outdated = [](const std::string& why) { FAIL() << why; };
-    WallClock clock = [this] { return now_ms_; };
-    cluster_ = spawn_cluster(system_, journal_, [this] { return registry_; }, SealedLink(orders_),
-                             clock, cluster, {}, {});
-    RegistryOptions registry;
-    registry.clock = clock;
-    registry.elapsed = clock;
-    registry_ =
-        spawn_registry(system_, journal_, cluster_, SealedLink(orders_), {}, std::move(registry));
-    kept_ = spawn_kept(system_, journal_, clock, {});
-    run();
-  }
-  ~GateTest() override {
-    disk_.silent = false;
-    disk_.sync();
-    run();
-    caf::anon_send(registry_, stop_atom_v);
-    caf::anon_send(cluster_, stop_atom_v);
-    caf::anon_send(kept_, stop_atom_v);
-    run();
-    caf::anon_send(journal_, stop_atom_v);
-    run();
-  }
-
-  void run() {
-    while (scheduler_.run() > 0) {
-    }
-  }
-  // A reply that is recorded under this name.
-  template <class T>
-  Reply<T> noted(const std::string& name) {
-    return [this, name](T value) {
-      std::string text = name;
-      if constexpr (std::is_same_v<T, Status>)
-        text += value.ok() ? ": done" : ": refused";
-      else if constexpr (std::is_same_v<T, HelloAnswer>)
-        text += value.kind == HelloAnswer::Kind::welcome ? ": welcome" : ": refused";
-      replies_.push_back(text);
-    };
-  }
-  void register_node(const std::string& name, const std::string& dir, uint64_t link) {
-    RegisterAgent ask;
-    ask.hello.link = link;
-    ask.hello.node = name;
-    ask.hello.work_dir_id = dir;
-    ask.hello.boot_id = "boot";
-    ask.hello.slots = 1;
-    ask.done = noted<HelloAnswer>("register " + name + " of " + dir);
-    caf::anon_send(cluster_, std::move(ask));
-  }
-  void create(const std::string& name) {
-    caf::anon_send(registry_, CreateJob{job(name), noted<Status>("create " + name)});
-  }
-  void remove(const std::string& name, const std::string& uid) {
-    caf::anon_send(registry_, DeleteJob{"default", name, uid, true, false,
-                                        noted<Status>("delete " + name + " " + uid)});
-  }
-  void cordon(const std::string& node, const std::string& name) {
-    core::NodeSpec spec;
-    spec.unschedulable = true;
-    caf::anon_send(cluster_, ChangeNode{node, {}, spec, noted<Status>(name)});
-  }
-  void renew(const std::string& json, const std::string& name) {
-    caf::anon_send(kept_, WriteKept{disk_.kept.back(), lease(json), noted<Status>(name)});
-  }
-  static core::KeptPtr lease(const std::string& json) {
-    return std::make_shared<const core::Kept>(
-        core::Kept{.ns = "default", .name = "lock", .uid = "u", .json = json});
-  }
-
-  VirtualTime config_;
-  caf::actor_system system_{config_};
-  caf::scheduler::test_coordinator& scheduler_ =
-      dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler());
-  SlowDisk disk_;
-  Orders orders_;
-  Millis now_ms_ = 1'000'000;
-  std::vector<std::string> replies_;
-  journal_actor journal_;
-  cluster_actor cluster_;
-  registry_actor registry_;
-  kept_actor kept_;
-};
+using GateTest = ActorsTest;
 
 TEST_F(GateTest, NothingComesOutWhileTheJournalIsSilent) {
   register_node("a", "dir-a", 7);

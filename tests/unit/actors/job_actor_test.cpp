@@ -1,0 +1,97 @@
+// A job's actor: one decision for all that arrives during a sync, supervision of its index actors,
+// snapshots.
+#include "tests/unit/actors/actors_fixture.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace muster::actors {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+class JobActorTest : public ActorsTest {
+ protected:
+  explicit JobActorTest(RegistryOptions options = {}) : ActorsTest(std::move(options)) {
+    start_node(8);
+  }
+  core::Job stored(JobId id) {
+    auto found = storage::recover_job(disk_.disk, id, load_object);
+    EXPECT_TRUE(found.ok()) << found.error().message;
+    return std::move(found->job);
+  }
+};
+
+TEST_F(JobActorTest, WhatArrivesDuringASyncBecomesOneDecision) {
+  create("a");
+  run();
+  replies_.clear();
+  disk_.silent = true;
+  report_end(1, {0, 0}, 1);
+  run();
+  ASSERT_EQ(disk_.held.size(), 1u);
+  for (int i = 0; i < 5; ++i) report_end(1, {1, 0}, 1);  // the same end, reported again and again
+  run();
+  EXPECT_EQ(disk_.held.size(), 1u) << "one batch of a job at a time";
+  EXPECT_THAT(replies_, IsEmpty());
+  const size_t before = disk_.synced;
+  disk_.silent = false;
+  disk_.sync();
+  run();
+  EXPECT_EQ(replies_.size(), 6u) << "each report is acknowledged";
+  EXPECT_EQ(stored(1).state().failed, 2u) << "and each end counts once";
+  EXPECT_EQ(disk_.synced - before, 2u);
+}
+
+TEST_F(JobActorTest, AnIndexActorThatDiesIsRespawnedAndItsOrdersAreRepeated) {
+  orders_.throw_once = true;
+  create("a");
+  run();
+  EXPECT_THAT(orders_.seen, UnorderedElementsAre("launch j1/0#0", "launch j1/1#0"));
+  report_end(1, {0, 0}, 0);
+  report_end(1, {1, 0}, 0);
+  run();
+  EXPECT_TRUE(stored(1).condition(core::ConditionType::complete));
+}
+
+TEST_F(JobActorTest, AnEndOfAnUnknownPodIsAcknowledgedAndCountsNowhere) {
+  create("a");
+  run();
+  replies_.clear();
+  report_end(1, {0, 7}, 0);
+  run();
+  EXPECT_THAT(replies_, ElementsAre("acknowledged, to keep: 0"));
+  EXPECT_EQ(stored(1).succeeded(), 0u);
+}
+
+class ShortTails : public JobActorTest {
+ protected:
+  ShortTails() : JobActorTest(options()) {}
+  static RegistryOptions options() {
+    RegistryOptions options;
+    options.tail_bytes_min = 1;
+    return options;
+  }
+};
+
+TEST_F(ShortTails, ASnapshotReplacesTheRecordsBeforeIt) {
+  create("a");
+  run();
+  for (uint32_t attempt = 0; attempt < 6; ++attempt) {
+    report_end(1, {0, attempt}, 1);
+    run();
+    now_ms_ += 3'600'000;  // beyond any backoff
+    scheduler_.advance_time(std::chrono::hours(1));
+    run();
+  }
+  auto found = storage::recover_job(disk_.disk, 1, load_object);
+  ASSERT_TRUE(found.ok()) << found.error().message;
+  EXPECT_LT(found->tail_rows, 5u) << "of more than 15 appends";
+  EXPECT_GT(found->next_seq, 15u);
+  EXPECT_EQ(found->job.state().failed, 6u);
+}
+
+}  // namespace
+}  // namespace muster::actors

@@ -1,0 +1,138 @@
+// The registry: names and ids, jobs that are unloaded and loaded again, quarantined jobs.
+#include "tests/unit/actors/actors_fixture.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace muster::actors {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+class RegistryTest : public ActorsTest {
+ protected:
+  explicit RegistryTest(RegistryOptions options = {}) : ActorsTest(std::move(options)) {
+    start_node(8);
+  }
+  // Runs a new job to its end.
+  void finish(const std::string& name, JobId id) {
+    create(name);
+    run();
+    for (uint32_t index = 0; index < 2; ++index) report_end(id, {index, 0}, 0);
+    run();
+    replies_.clear();
+    orders_.seen.clear();
+  }
+  void send_ask(const std::string& name) {
+    caf::anon_send(registry_, AskJob{"default", name, "", 0, core::PodsDeletion{},
+                                     noted<Status>("ask " + name)});
+  }
+  void ask(const std::string& name) {
+    send_ask(name);
+    run();
+  }
+};
+
+TEST_F(RegistryTest, OfTwoCreatesOfOneNameOneSucceeds) {
+  create("a");
+  create("a");
+  run();
+  EXPECT_THAT(replies_, UnorderedElementsAre("create a: done", "create a: refused"));
+  EXPECT_THAT(orders_.seen, UnorderedElementsAre("launch j1/0#0", "launch j1/1#0"));
+}
+
+TEST_F(RegistryTest, AnIdIsNeverIssuedAgain) {
+  finish("a", 1);
+  remove("a", "");
+  run();
+  create("a");
+  run();
+  EXPECT_THAT(replies_, ElementsAre("delete a : done", "create a: done"));
+  EXPECT_THAT(orders_.seen, UnorderedElementsAre("launch j2/0#0", "launch j2/1#0"));
+}
+
+TEST_F(RegistryTest, AFinishedJobIsLoadedForRequestsAndUnloadedAgain) {
+  finish("a", 1);
+  EXPECT_EQ(loads_, 0u);
+  send_ask("a");
+  ask("a");
+  EXPECT_THAT(replies_, ElementsAre("ask a: refused", "ask a: refused")) << "it has no such pod";
+  EXPECT_EQ(loads_, 1u) << "both came while its actor lived";
+  ask("a");
+  EXPECT_EQ(loads_, 2u) << "its actor had left, as nothing was left to do";
+  create("a");
+  run();
+  EXPECT_EQ(replies_.back(), "create a: refused") << "the name of an unloaded job is taken";
+}
+
+TEST_F(RegistryTest, AJobThatCannotBeLoadedIsQuarantined) {
+  finish("a", 1);
+  load_ = [](JobId) { return Error{Errc::invalid, "journal: torn", {}}; };
+  ask("a");
+  create("a");
+  remove("a", "");
+  run();
+  EXPECT_THAT(replies_, ElementsAre("ask a: refused", "create a: refused", "delete a : refused"));
+  EXPECT_EQ(loads_, 1u);
+  load_ = nullptr;
+  create("b");
+  run();
+  EXPECT_EQ(replies_.back(), "create b: done") << "the others are served";
+}
+
+TEST_F(RegistryTest, AReportOfAJobThatIsGoneIsAcknowledged) {
+  report_end(1'000, {0, 0}, 0);
+  run();
+  EXPECT_THAT(replies_, ElementsAre("acknowledged, to keep: 0"));
+}
+
+class DamagedJobs : public RegistryTest {
+ protected:
+  static RegistryStart damaged() {
+    RegistryStart start;
+    start.damaged.push_back({.id = 1, .object = job("broken"), .why = "journal: torn"});
+    start.next_job = 2;
+    return start;
+  }
+  DamagedJobs() { restart(damaged()); }
+};
+
+TEST_F(DamagedJobs, TheirEndsAreNotAcknowledgedAndTheirNamesStayTaken) {
+  report_end(1, {0, 0}, 0);
+  ask("broken");
+  create("broken");
+  run();
+  EXPECT_THAT(replies_, ElementsAre("acknowledged, to keep: 1", "ask broken: refused",
+                                    "create broken: refused"));
+  create("other");
+  run();
+  EXPECT_THAT(orders_.seen, UnorderedElementsAre("launch j2/0#0", "launch j2/1#0"));
+}
+
+class FewFinishedJobs : public RegistryTest {
+ protected:
+  FewFinishedJobs() : RegistryTest(options()) {}
+  static RegistryOptions options() {
+    RegistryOptions options;
+    options.finished_jobs_max = 1;
+    return options;
+  }
+};
+
+TEST_F(FewFinishedJobs, TheOldestIsDeletedAndItsNameIsFree) {
+  finish("a", 1);
+  ++now_ms_;
+  EXPECT_TRUE(storage::recover_job(disk_.disk, 1, load_object).ok());
+  finish("b", 2);
+  EXPECT_EQ(storage::recover_job(disk_.disk, 1, load_object).error().code, Errc::not_found);
+  EXPECT_TRUE(storage::recover_job(disk_.disk, 2, load_object).ok());
+  create("a");
+  create("b");
+  run();
+  EXPECT_THAT(replies_, UnorderedElementsAre("create a: done", "create b: refused"));
+}
+
+}  // namespace
+}  // namespace muster::actors
