@@ -28,23 +28,24 @@ std::vector<core::Record> records() {
   ended.ends.push_back(end);
   core::PodsStopping stopping{.at_ms = kNow, .by_job = true};
   stopping.pods.push_back({{1, 0}, core::Counted::released});
-  return {core::JobAdmitted{kNow, object},
-          core::JobSpecChanged{kNow, 2, 4, 9, nullptr},
-          core::JobStarted{kNow},
-          core::PodsCreated{kNow, {{.first = 0, .count = 3, .attempt = 0}}},
-          core::PodsBound{kNow, {{{0, 0}, 1}, {{1, 0}, 1}}},
-          started,
-          ended,
-          stopping,
-          core::PodConditionSet{kNow, {0, 0}, {"Custom", "True", kNow, "Reason", "words"}},
-          core::PodMetaSet{kNow, {0, 0}, {{true, "queue", "fast"}, {false, "note", std::nullopt}}},
-          core::ConditionsWritten{kNow, R"([{"type":"Quota","status":"True"}])"},
-          core::JobSuspended{kNow, true},
-          core::FinishDecided{kNow, false, "BackoffLimitExceeded", "too often"},
-          core::StatusWritten{kNow, "{}"},
-          core::JobFinished{kNow},
-          core::JobDeleted{kNow, true, false},
-          core::JobForgotten{kNow}};
+  return {
+      core::JobAdmitted{kNow, object},
+      core::JobSpecChanged{kNow, 2, 4, 9, nullptr},
+      core::JobStarted{kNow},
+      core::PodsCreated{kNow, {{.first = 0, .count = 3, .attempt = 0}}},
+      core::PodsBound{kNow, {{{0, 0}, 1}, {{1, 0}, 1}}},
+      started,
+      ended,
+      stopping,
+      core::PodConditionSet{kNow, {0, 0}, {"Custom", "True", kNow, "Reason", "words"}},
+      core::PodMetaSet{kNow, {0, 0}, {{true, "queue", "fast"}, {false, "note", std::nullopt}}},
+      core::ConditionsWritten{kNow, R"([{"type":"Quota","status":"True"}])"},
+      core::JobSuspended{kNow, true},
+      core::FinishDecided{kNow, false, core::ConditionReason::backoff_limit_exceeded, "too often"},
+      core::StatusWritten{kNow, "{}"},
+      core::JobFinished{kNow},
+      core::JobDeleted{kNow, true, false},
+      core::JobForgotten{kNow}};
 }
 
 core::JobState state() {

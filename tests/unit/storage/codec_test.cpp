@@ -29,6 +29,12 @@ class Chance {
     if (below(10) == 0) return flip() ? INT32_MIN : INT32_MAX;
     return static_cast<int32_t>(below(300)) - 20;
   }
+  // An instant that may be absent; the epoch itself is stored like absence.
+  std::optional<Millis> maybe_at() {
+    const Millis instant = at();
+    if (instant == 0) return std::nullopt;
+    return instant;
+  }
   Millis at() {
     if (below(8) == 0) return 0;
     if (below(20) == 0) return flip() ? 1 : INT64_MAX / 4;
@@ -45,7 +51,10 @@ class Chance {
   PodKey pod() { return {u32(), u32()}; }
   FailureAction action() { return static_cast<FailureAction>(below(5)); }
   Readiness readiness() { return static_cast<Readiness>(below(3)); }
-  Millis grace() { return flip() ? -1 : static_cast<Millis>(below(100'000)); }
+  std::optional<Millis> grace() {
+    if (flip()) return std::nullopt;
+    return static_cast<Millis>(below(100'000));
+  }
   PodCondition condition() { return {text(), flip() ? "True" : "False", at(), text(), text()}; }
   PodEnd end() {
     PodEnd end{cause(), i32(), i32(), at(), text()};
@@ -57,12 +66,12 @@ class Chance {
   }
   PodMetaChange meta() { return {flip(), text(), flip() ? std::optional(text()) : std::nullopt}; }
   Pod whole_pod(PodKey key) {
-    Pod pod{.key = key, .created_ms = at(), .node = u32(), .bound_ms = at(), .started_at = at()};
+    Pod pod{.key = key, .created_ms = at(), .node = u32(), .bound_ms = at(), .started_at = maybe_at()};
     pod.pid = i32();
     pod.restarts = i32();
     pod.failures = i32();
     pod.ignored = i32();
-    pod.stopping_at = at();
+    pod.stopping_at = maybe_at();
     pod.counted = counted();
     pod.readiness = readiness();
     pod.grace_ms = grace();
@@ -127,7 +136,7 @@ class Chance {
       case 6: {
         PodsEnded r{.at_ms = now, .backoff_failures = u32(), .backoff_last_ms = at()};
         for (uint64_t i = 0; i < n; ++i) {
-          r.ends.push_back({next_pod(i), end(), i32(), i32(), at(), counted(), flip(), action()});
+          r.ends.push_back({next_pod(i), end(), i32(), i32(), maybe_at(), counted(), flip(), action()});
         }
         return r;
       }
@@ -137,11 +146,11 @@ class Chance {
         r.backoff_last_ms = at();
         for (uint64_t i = 0; i < n; ++i)
           r.pods.push_back({next_pod(i), below(4) == 0 ? counted() : Counted::released,
-                            below(9) == 0, below(9) == 0 ? grace() : -1});
+                            below(9) == 0, below(9) == 0 ? grace() : std::nullopt});
         return r;
       }
       case 8:
-        return FinishDecided{now, flip(), text(), text()};
+        return FinishDecided{now, flip(), static_cast<ConditionReason>(below(11)), text()};
       case 9:
         return JobFinished{now};
       case 10:
@@ -367,11 +376,11 @@ TEST(Codec, RandomStatesComeBack) {
     JobState s;
     s.generation = static_cast<int64_t>(chance.below(100));
     s.parallelism = chance.i32();
-    s.completions = chance.i32();
+    if (chance.flip()) s.completions = static_cast<int32_t>(chance.below(INT32_MAX));
     s.admitted_ms = chance.at();
-    s.started_at = chance.at();
-    s.completed_at = chance.at();
-    s.deleted_at = chance.at();
+    s.started_at = chance.maybe_at();
+    s.completed_at = chance.maybe_at();
+    s.deleted_at = chance.maybe_at();
     s.last_record_ms = chance.at();
     s.background_deleted = chance.flip();
     s.forgotten = chance.flip();

@@ -268,8 +268,9 @@ struct UnloadedTest : Fixture {
       writer->append({PodsBound{kNow, {{{0, 0}, 1}}}});
       PodsEnded ended{.at_ms = kNow + 1};
       ended.ends.push_back({.pod = {0, 0}, .counted = Counted::succeeded});
-      writer->append(
-          {ended, FinishDecided{kNow + 2, true, "CompletionsReached", ""}, JobFinished{kNow + 3}});
+      writer->append({ended,
+                      FinishDecided{kNow + 2, true, ConditionReason::completions_reached, ""},
+                      JobFinished{kNow + 3}});
       EXPECT_TRUE(writer->job.can_unload());
     }
     EXPECT_TRUE(journal.commit({summary_row(five.job)}).ok());

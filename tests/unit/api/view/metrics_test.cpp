@@ -87,7 +87,8 @@ TEST(MetricsTest, K112873AFinishedJobCountsOnce) {
   Rig rig;
   rig.feed.admit(1, make_job("a", uid_of(1)));
   rig.feed.records(
-      1, {core::FinishDecided{kStart, true, "CompletionsReached", "m"}, core::JobFinished{kStart}});
+      1, {core::FinishDecided{kStart, true, core::ConditionReason::completions_reached, "m"},
+          core::JobFinished{kStart}});
   const char* line =
       "job_controller_jobs_finished_total{completion_mode=\"Indexed\",reason="
       "\"CompletionsReached\",result=\"succeeded\"}";

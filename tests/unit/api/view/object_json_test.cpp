@@ -64,7 +64,8 @@ TEST_F(JsonTest, P17AJobsTextIsMadeWithoutParsingIt) {
   feed.create(1, 0, 3);
   feed.bind(1, {0, 0});
   feed.end(1, {0, 0}, 0);
-  feed.records(1, {core::FinishDecided{kStart + 2, false, "Because", "a \"message\"\n\xff"}});
+  feed.records(1, {core::FinishDecided{kStart + 2, false, core::ConditionReason::deadline_exceeded,
+                                       "a \"message\"\n\xff"}});
   same(*view.job("default", "a")->job);
   auto object = [](std::string json) {
     auto made = std::make_shared<core::JobObject>();
@@ -139,7 +140,7 @@ TEST_F(JsonTest, FailedIndexesAreThereWithALimitPerIndex) {
 
 TEST_F(JsonTest, ConditionsAndDeletion) {
   feed.admit(1, make_job("a", uid_of(1)));
-  feed.records(1, {core::FinishDecided{kStart, false, "BackoffLimitExceeded",
+  feed.records(1, {core::FinishDecided{kStart, false, core::ConditionReason::backoff_limit_exceeded,
                                        "Job has reached the specified backoff limit"}});
   feed.records(1, {core::JobFinished{kStart}});
   EXPECT_EQ(condition(job(), "Failed"),

@@ -80,14 +80,16 @@ class Tables : public ::testing::Test {
     feed.bind(3, {0, 0});
     feed.start(3, {0, 0});
     feed.end(3, {0, 0}, 0);
-    feed.records(3, {core::FinishDecided{kStart + 3000, true, "CompletionsReached",
-                                         "Reached expected number of succeeded pods"},
-                     core::JobFinished{kStart + 4000}});
+    feed.records(
+        3, {core::FinishDecided{kStart + 3000, true, core::ConditionReason::completions_reached,
+                                "Reached expected number of succeeded pods"},
+            core::JobFinished{kStart + 4000}});
     feed.admit(4, make_job("broken", uid_of(4), 2));
     feed.records(4, {core::JobStarted{kStart}});
-    feed.records(4, {core::FinishDecided{kStart + 5000, false, "BackoffLimitExceeded",
-                                         "Job has reached the specified backoff limit"},
-                     core::JobFinished{kStart + 6000}});
+    feed.records(
+        4, {core::FinishDecided{kStart + 5000, false, core::ConditionReason::backoff_limit_exceeded,
+                                "Job has reached the specified backoff limit"},
+            core::JobFinished{kStart + 6000}});
   }
   View view;
   Feeder feed{view};

@@ -163,7 +163,7 @@ TEST_F(ViewTest, TheRingIsBoundedAndSaysWhatItLost) {
   EXPECT_FALSE(small.after(0));
   EXPECT_FALSE(small.after(99)) << "not given yet";
   ASSERT_TRUE(small.after(small.version()));
-  EXPECT_EQ(*small.after(small.version()), small.ring_end());
+  EXPECT_EQ(*small.after(small.version()), small.changes().end());
 }
 
 TEST_F(ViewTest, LoadedJobsHaveTheVersionOfTheStart) {
@@ -171,8 +171,8 @@ TEST_F(ViewTest, LoadedJobsHaveTheVersionOfTheStart) {
   job.apply(core::JobAdmitted{kStart, job.object_ptr()});
   job.apply(core::PodsCreated{kStart, {{.first = 0, .count = 2}}});
   View loaded;
-  loaded.load(job);
-  loaded.loaded(40, {make_node(3, "n", core::NodeInfo::Health::unknown)});
+  loaded.add(job);
+  loaded.start_at(40, {make_node(3, "n", core::NodeInfo::Health::unknown)});
   EXPECT_EQ(loaded.job("default", "old")->version, 40u);
   EXPECT_EQ(loaded.pod("default", core::pod_name("old", uid_of(5), true, {1, 0}))->version, 40u);
   EXPECT_FALSE(loaded.after(39));
@@ -206,7 +206,7 @@ class UnloadTest : public ViewTest {
     take(core::PodsCreated{kStart, {{.first = 0}}});
     take(core::PodsBound{kStart, {{{0, 0}, 1}}});
     take(core::PodsEnded{kStart + 1, {Feeder::end_of({0, 0}, 0)}, 0, 0});
-    take(core::FinishDecided{kStart + 2, true, "CompletionsReached", ""});
+    take(core::FinishDecided{kStart + 2, true, core::ConditionReason::completions_reached, ""});
     disk.emplace(id, job);
     disk.at(id).apply(core::JobFinished{kStart + 3});
     last = feed.records(id, {core::JobFinished{kStart + 3}});

@@ -194,7 +194,7 @@ TEST_F(WatchTest, NodesAndEvents) {
 TEST_F(WatchTest, OneThatIsTooSlowIsTold) {
   View small(8);
   Feeder feeder(small);
-  Watch watch(small, query(Kind::pod), small.ring_end(), false);
+  Watch watch(small, query(Kind::pod), small.changes().end(), false);
   feeder.admit(1, make_job("a", uid_of(1), 20));
   feeder.create(1, 0, 20);
   EXPECT_FALSE(watch.pull([](std::string_view, const Shown&) {}, 100));
