@@ -488,11 +488,14 @@ void Agent::on_executor_gone(const std::string& why) {
   executor_ready_ = false;
   if (leaving_) return finish(0);
   say("the keeper is gone: " + why + "; starting another");
+  reconnect_executor();
+}
+
+void Agent::reconnect_executor() {
+  if (leaving_) return finish(0);
   connect_executor();
-  if (!executor_ready_) {
-    tasks_.add(
-        timer_.afterDelay(ms(kExecutorPauseMs)).then([this, why] { on_executor_gone(why); }));
-  }
+  if (executor_ready_) return;
+  tasks_.add(timer_.afterDelay(ms(kExecutorPauseMs)).then([this] { reconnect_executor(); }));
 }
 
 // --- the node's orders

@@ -80,6 +80,7 @@ class Agent final : private Executor::Listener {
   void on_ended(const std::vector<core::node::ProcessEnd>& ended) override;
   void on_executor_gone(const std::string& why) override;
   void connect_executor();
+  void reconnect_executor();  // tries until it succeeds
   kj::Promise<void> watch_executor();
 
   void schedule();

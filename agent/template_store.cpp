@@ -54,6 +54,7 @@ Status TemplateStore::keep(const PodTemplatePtr& job) {
   kj::AutoCloseFd fd(
       open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (fd.get() < 0) return failed("write");
+  errno = ENOSPC;  // of a short write, which sets none
   if (write(fd.get(), job->wire.data(), job->wire.size()) !=
       static_cast<ssize_t>(job->wire.size())) {
     return failed("write");

@@ -108,10 +108,13 @@ int clone_into(int cgroup_dir, int (*entry)(void*), void* argument, char* stack,
       : "+a"(result)
       : "D"(&args), "S"(sizeof args), "r"(child_entry), "r"(child_argument)
       : "rcx", "r11", "memory", "cc");
-  return result > 0 ? static_cast<int>(result) : -1;
+  if (result > 0) return static_cast<int>(result);
+  errno = static_cast<int>(-result);  // the kernel's own answer
+  return -1;
 #else
   static_cast<void>(cgroup_dir), static_cast<void>(entry), static_cast<void>(argument);
   static_cast<void>(stack), static_cast<void>(pidfd);
+  errno = ENOSYS;
   return -1;
 #endif
 }

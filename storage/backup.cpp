@@ -29,8 +29,7 @@ constexpr std::string_view kHead = "muster-backup 1";
 constexpr size_t kRowsMax = 2'000;  // per commit of a restore, roughly
 
 Error failed(const std::string& what) {
-  return {errno == ENOSPC || errno == EDQUOT ? Errc::unavailable : Errc::unavailable,
-          what + ": " + std::strerror(errno)};
+  return {Errc::unavailable, what + ": " + std::strerror(errno)};
 }
 
 Status sync_path(const std::string& path) {

@@ -140,7 +140,7 @@ Status recover_nodes(Journal& journal, Recovered& to) {
         auto id = keys::parse_node(key);
         if (!id) return broken("node", "a key of " + std::to_string(key.size()) + " bytes");
         auto node = decode_node(value);
-        if (!node.ok()) return broken("node n" + std::to_string(*id), node.error().message);
+        if (!node.ok()) return broken("node n" + std::to_string(*id), node.error());
         if (node->id != *id)
           return broken("node n" + std::to_string(*id),
                         "the row is n" + std::to_string(node->id) + "'s");
@@ -157,7 +157,7 @@ Status recover_kept(Journal& journal, Recovered& to) {
         key.remove_prefix(keys::kKept.size());
         const auto id = keys::take_number<uint64_t>(key);
         auto kept = decode_kept(value);
-        if (!kept.ok()) return broken("kept object", kept.error().message);
+        if (!kept.ok()) return broken("kept object", kept.error());
         if (id != kept->id || !key.empty()) return broken("kept object", "a key of another one");
         to.kept.push_back(std::move(*kept));
         return Nothing{};

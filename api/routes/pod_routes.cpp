@@ -189,7 +189,8 @@ kj::Promise<void> PodRoutes::write(Exchange& exchange, const Target& target,
   return call.promise.then([this, &exchange, target](Status status) -> kj::Promise<void> {
     const auto now = view_.pod(target.ns, target.name);
     if (!status.ok() || !now)
-      return exchange.send_error({Errc::not_found, "", {}}, "pods", target.name);
+      return exchange.send_error({status.ok() ? Errc::not_found : status.error().code, "", {}},
+                                 "pods", target.name);
     return respond(exchange, *now);
   });
 }

@@ -201,11 +201,11 @@ void PodWriter::pod(std::string& out, const View& view, const Shown& shown) cons
     add(out, "hostname", core::pod_hostname(object_->meta.name, object_->meta.uid, true, pod.key));
   if (pod.bound()) add(out, "nodeName", view.node_name(pod.node));
   out += "},";
-  status(out, view, shown);
+  status(out, shown);
   out += '}';
 }
 
-void PodWriter::status(std::string& out, const View&, const Shown& shown) const {
+void PodWriter::status(std::string& out, const Shown& shown) const {
   const core::Pod& pod = *shown.pod;
   out += "\"status\":{";
   add(out, "phase", phase(pod));

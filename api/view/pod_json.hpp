@@ -7,7 +7,6 @@
 #include "api/view/view.hpp"
 #include "core/spec/well_known.hpp"
 
-#include <list>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -32,7 +31,7 @@ class PodWriter {
   const core::JobObjectPtr& object() const { return object_; }
 
  private:
-  void status(std::string& out, const View& view, const Shown& shown) const;
+  void status(std::string& out, const Shown& shown) const;
   void containers(std::string& out, const core::Pod& pod, std::string_view member,
                   const std::vector<core::Container>& list, size_t first) const;
 

@@ -182,15 +182,18 @@ Result<Response> ApiClient::stream(const std::string& path, const char* accept,
 Result<Response> ApiClient::lines(const std::string& path, const char* accept,
                                   const std::function<bool(std::string_view)>& sink) {
   std::string pending;
-  return stream(path, accept, [&pending, &sink](std::string_view part) {
+  bool wanted = true;
+  auto response = stream(path, accept, [&pending, &wanted, &sink](std::string_view part) {
     pending += part;
     size_t from = 0;
-    for (size_t end; (end = pending.find('\n', from)) != std::string::npos; from = end + 1) {
-      if (end > from && !sink(std::string_view(pending).substr(from, end - from))) return false;
-    }
+    for (size_t end; wanted && (end = pending.find('\n', from)) != std::string::npos;
+         from = end + 1)
+      wanted = sink(std::string_view(pending).substr(from, end - from));
     pending.erase(0, from);
-    return true;
+    return wanted;
   });
+  if (wanted && !pending.empty()) sink(pending);  // the last line need not end with a newline
+  return response;
 }
 
 }  // namespace muster::cli

@@ -105,6 +105,7 @@ class Getter {
           "?watch=true&allowWatchBookmarks=true&resourceVersion=" + url_encoded(version) + query();
       auto response = client_.lines(path, accept(), [&](std::string_view line) {
         const Json event = read_json(line);
+        if (!event.is_object()) return true;  // cut short: the next watch sends it again
         const std::string type = text_at(event, {"type"});
         const Json& object = at(event, {"object"});
         if (type == "ERROR") {

@@ -144,9 +144,7 @@ class JobLogs {
     };
     auto response = lead.empty() ? client_.stream(path, "*/*", write)
                                  : client_.lines(path, "*/*", [&](std::string_view line) {
-                                     std::string text = lead + std::string(line);
-                                     if (!text.ends_with('\n')) text += '\n';
-                                     return write(text);
+                                     return write(lead + std::string(line) + '\n');
                                    });
     if (!response) return fail(response.error());
     return response->ok() ? static_cast<int>(kDone) : fail(refusal(*response));

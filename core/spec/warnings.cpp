@@ -7,6 +7,7 @@ namespace {
 // Beyond both, Kubernetes does not promise to track the indexes.
 constexpr int32_t kManyCompletions = 100'000;
 constexpr int32_t kManyAtOnce = 10'000;
+constexpr size_t kLabelMax = 63;  // characters of a DNS label
 
 std::vector<std::string> spec_warnings(const JobSpec& spec) {
   bool large = spec.indexed() && spec.completions.value_or(0) > kManyCompletions &&
@@ -22,11 +23,16 @@ std::vector<std::string> spec_warnings(const JobSpec& spec) {
 
 std::vector<std::string> creation_warnings(const JobMeta& meta, const JobSpec& spec) {
   std::vector<std::string> warnings;
-  // Only dots are checked: the name is already known to be a DNS subdomain.
+  // The name is already known to be a DNS subdomain: a label is shorter and has no dots.
+  std::string why;
+  if (meta.name.size() > kLabelMax) why = "must be no more than 63 characters";
   if (meta.name.find('.') != std::string::npos)
-    warnings.emplace_back(
+    why += std::string(why.empty() ? "" : " ") + "must not contain dots";
+  if (!why.empty())
+    warnings.push_back(
         "metadata.name: this is used in Pod names and hostnames, which can result in surprising "
-        "behavior; a DNS label is recommended: [must not contain dots]");
+        "behavior; a DNS label is recommended: [" +
+        why + "]");
   for (std::string& warning : spec_warnings(spec)) warnings.push_back(std::move(warning));
   return warnings;
 }

@@ -621,6 +621,15 @@ TEST(P20Warnings, AreThoseOfKubernetes) {
             "metadata.name: this is used in Pod names and hostnames, which can result in "
             "surprising behavior; a DNS label is recommended: [must not contain dots]");
   EXPECT_TRUE(all[1].starts_with("spec: In Indexed Jobs with a number of completions higher"));
+  JobMeta long_named;
+  long_named.name = std::string(64, 'a');
+  EXPECT_TRUE(creation_warnings(long_named, Play::indexed(1, 1))
+                  .at(0)
+                  .ends_with("[must be no more than 63 characters]"));
+  long_named.name += ".b";
+  EXPECT_TRUE(creation_warnings(long_named, Play::indexed(1, 1))
+                  .at(0)
+                  .ends_with("[must be no more than 63 characters must not contain dots]"));
   JobMeta later = meta;
   EXPECT_EQ(update_warnings(meta, later, spec), std::vector<std::string>{});
   ++later.generation;

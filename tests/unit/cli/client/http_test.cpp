@@ -180,7 +180,7 @@ TEST(Http, Lines) {
                   .lines("/w", kJson,
                          [&lines](std::string_view line) { return lines.emplace_back(line), true; })
                   .ok());
-  EXPECT_EQ(lines, (std::vector<std::string>{"one", "two", "three"}));
+  EXPECT_EQ(lines, (std::vector<std::string>{"one", "two", "", "three", "rest"}));
   lines.clear();
   EXPECT_TRUE(
       client
