@@ -179,7 +179,7 @@ class SocketKeeperClient final : public KeeperClient {
     flush();
   }
   void end_all() override {
-    keeper::Frame(out_, keeper::Type::end_all);
+    { const keeper::Frame whole(out_, keeper::Type::end_all); }
     flush();
   }
 

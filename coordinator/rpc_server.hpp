@@ -33,7 +33,7 @@ struct RpcOptions {
 
 class RpcServer : public actors::AgentLink {
  public:
-  virtual ~RpcServer() = default;
+  ~RpcServer() override = default;
   // Binds on a new thread; agents are accepted once serve() has set the actors. `unavailable`: the
   // address can't be listened on.
   static Result<std::unique_ptr<RpcServer>> bind(RpcOptions options);

@@ -52,7 +52,7 @@ class Reader {
     size_t size = num<uint32_t>();
     if (!has(size + 1) || rest_[size] != '\0') {
       ok_ = false;
-      return {"", 0};
+      return std::string_view("");
     }
     std::string_view value = rest_.substr(0, size);
     rest_.remove_prefix(size + 1);

@@ -61,7 +61,7 @@ class JobStore {
   using LoadJob = std::function<Result<core::Job>(JobId)>;
   // Namespace, name and id.
   using Place = std::tuple<std::string, std::string, JobId>;
-  using Names = std::set<Place, std::less<>>;
+  using Names = std::set<Place>;
 
   // Without a loader, no job is unloaded. `recent_max`: unloaded jobs that stay in memory.
   void load_with(LoadJob load, size_t recent_max) {

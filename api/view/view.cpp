@@ -18,7 +18,7 @@ Shown shown_of(const KeptView& view) {
 }  // namespace
 
 std::optional<Shown> View::job(std::string_view ns, std::string_view name) const {
-  for (auto it = jobs_.names().lower_bound(std::tuple(ns, name, JobId{0}));
+  for (auto it = jobs_.names().lower_bound({std::string(ns), std::string(name), 0});
        it != jobs_.names().end(); ++it) {
     const auto& [its_ns, its_name, id] = *it;
     if (its_ns != ns || its_name != name) break;
@@ -44,7 +44,7 @@ std::optional<Shown> View::pod(std::string_view ns, std::string_view name) const
   };
   auto in_jobs = [&](std::string_view prefix, bool cut, bool indexed,
                      std::optional<uint32_t> index) -> std::optional<Shown> {
-    for (auto it = jobs_.names().lower_bound(std::tuple(ns, prefix, JobId{0}));
+    for (auto it = jobs_.names().lower_bound({std::string(ns), std::string(prefix), 0});
          it != jobs_.names().end(); ++it) {
       const auto& [its_ns, its_name, id] = *it;
       if (its_ns != ns || !its_name.starts_with(prefix)) break;
@@ -90,7 +90,7 @@ std::optional<Shown> View::event(std::string_view ns, std::string_view name) con
 std::optional<Shown> View::kept(core::KeptKind kind, std::string_view ns,
                                 std::string_view name) const {
   const KeptMap& map = kept_[static_cast<size_t>(kind)];
-  auto it = map.find(std::tuple(ns, name));
+  auto it = map.find({std::string(ns), std::string(name)});
   if (it == map.end()) return std::nullopt;
   return shown_of(*it->second);
 }
@@ -98,7 +98,7 @@ std::optional<Shown> View::kept(core::KeptKind kind, std::string_view ns,
 void View::each_kept(core::KeptKind kind, std::string_view ns,
                      const std::function<void(const Shown&)>& f) const {
   const KeptMap& map = kept_[static_cast<size_t>(kind)];
-  for (auto it = map.lower_bound(std::tuple(ns, std::string_view()));
+  for (auto it = map.lower_bound({std::string(ns), ""});
        it != map.end() && (ns.empty() || std::get<0>(it->first) == ns); ++it)
     f(shown_of(*it->second));
 }

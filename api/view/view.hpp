@@ -27,7 +27,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -153,8 +152,7 @@ class View {
   };
   std::map<std::string, NodeView, std::less<>> node_names_;
   // For each kind by namespace and name, and all by id.
-  using KeptMap =
-      std::map<std::tuple<std::string, std::string>, std::shared_ptr<const KeptView>, std::less<>>;
+  using KeptMap = std::map<std::pair<std::string, std::string>, std::shared_ptr<const KeptView>>;
   std::array<KeptMap, 2> kept_;
   std::unordered_map<uint64_t, std::shared_ptr<const KeptView>> kept_by_id_;
   std::function<void()> listener_;

@@ -13,7 +13,7 @@ std::string difference(const Json& a, const Json& b, const std::string& path) {
     for (const Json* side : {&a, &b}) {
       for (const auto& [key, value] : side->items()) {
         const bool both = a.contains(key) && b.contains(key);
-        const std::string below = path.empty() ? key : path + "." + key;
+        std::string below = path.empty() ? key : path + "." + key;
         if (!both) return below;
         if (a[key] != b[key]) return difference(a[key], b[key], below);
       }

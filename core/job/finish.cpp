@@ -110,7 +110,7 @@ bool decide_finish(Sync& sync) {
            "Job has exceeded the specified maximal number of failed indexes");
     return true;
   }
-  if (s.failed_indexes.size() > 0 &&
+  if (!s.failed_indexes.empty() &&
       s.failed_indexes.size() + s.completed.size() >=
           static_cast<uint64_t>(std::max<int64_t>(job.needed().value_or(0), 0))) {
     finish(sync, false, ConditionReason::failed_indexes, "Job has failed indexes");
@@ -138,7 +138,7 @@ void delete_now(Sync& sync, JobDeleted how) {
     for (const auto& [key, pod] : sync.state().open)
       if (pod.bound() && pod.active()) kill.pods.push_back({key, pod.node});
   how.at_ms = sync.now;
-  sync.emit(std::move(how));
+  sync.emit(how);
   if (!kill.pods.empty()) sync.order(std::move(kill));
 }
 
