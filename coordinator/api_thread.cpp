@@ -49,6 +49,14 @@ api::HostRules host_rules(const ApiOptions& options) {
   return rules;
 }
 
+bool ends_a_job(const core::Committed& batch) {
+  return std::any_of(batch.jobs.begin(), batch.jobs.end(), [](const auto& job) {
+    return std::any_of(job->records.begin(), job->records.end(), [](const core::Record& record) {
+      return std::holds_alternative<core::JobFinished>(record);
+    });
+  });
+}
+
 class Thread final : public ApiThread, public api::Backend {
  public:
   explicit Thread(ApiOptions options)
@@ -84,7 +92,10 @@ class Thread final : public ApiThread, public api::Backend {
     });
   }
   void show(core::Committed batch) override {
-    post([this, batch = std::move(batch)] { view_.commit(batch); });
+    post([this, batch = std::move(batch)] {
+      view_.commit(batch);
+      if (options_.job_finished && ends_a_job(batch)) options_.job_finished();
+    });
   }
   void show_nodes(std::vector<core::NodeInfo> nodes) override {
     post([this, nodes = std::move(nodes)] { view_.nodes(nodes); });

@@ -33,6 +33,7 @@ struct ApiOptions {
   std::function<Result<core::Job>(JobId)> load_job;    // loads an unloaded job for the View
   std::function<Result<core::Job>(JobId)> load_brief;  // likewise, brief, for lists
   storage::LoadObject load_object{};
+  std::function<void()> job_finished{};  // Options::job_finished
 };
 
 class ApiThread {

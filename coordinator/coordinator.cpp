@@ -88,6 +88,7 @@ class Running final : public Coordinator {
       return job.error();
     };
     api_options.load_object = load_object;
+    api_options.job_finished = options_.job_finished;
     api_options.load_brief = [this](JobId id) { return storage::brief_job(*journal_, id); };
     auto api = ApiThread::start(std::move(api_options));
     if (!api) return api.error();

@@ -9,6 +9,7 @@
 #include "core/spec/gates.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,6 +33,8 @@ struct Options {
   // At a start, wait for the nodes on record before anything is written or shown: what they know
   // may prove that the data-dir is older than what was acknowledged.
   bool wait_for_nodes = true;
+  // Called on the API thread once the end of a job is shown; may be null.
+  std::function<void()> job_finished = nullptr;
 };
 
 class Coordinator {

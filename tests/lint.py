@@ -23,7 +23,7 @@ ARROWS = {  # a folder, or a file that may include more than its folder
                      "keeper/protocol.hpp", "keeper/spool.hpp", "keeper/bytes.hpp"},
     "coordinator": BASE | {"core", "text", "storage", "actors", "api", "schema"},
     # A client of the API, and the mains of the daemons.
-    "cli": BASE | {"core/spec", "core/index_set.hpp", "core/pod_name.hpp", "core/ids.hpp", "text", "agent/agent.hpp", "agent/environment.hpp", "coordinator/coordinator.hpp",
+    "cli": BASE | {"core/spec", "core/index_set.hpp", "core/pod_name.hpp", "core/ids.hpp", "core/cluster/prefetch.hpp", "text", "agent/agent.hpp", "agent/environment.hpp", "coordinator/coordinator.hpp",
                    "coordinator/offline.hpp", "schema", "keeper/protocol.hpp"},
 }
 # The rooms of a folder, bottom up: a room may include those before it. Files outside all rooms are above them all.

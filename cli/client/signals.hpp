@@ -6,6 +6,7 @@
 #include "base/clock.hpp"
 
 #include <csignal>
+#include <pthread.h>
 
 namespace muster::cli {
 
@@ -14,11 +15,14 @@ class Signals {
   static constexpr Millis kForever = -1;
 
   Signals();
-  // The next signal, or 0 if none arrives within this time.
+  // The next signal, or 0 if none arrives within this time or someone calls wake().
   int next(Millis wait_ms);
+  // Any thread: ends the wait of the thread that constructed this, or its next one.
+  void wake();
 
  private:
   sigset_t set_;
+  pthread_t thread_;
 };
 
 }  // namespace muster::cli

@@ -7,6 +7,7 @@
 #include "cli/settings/files.hpp"
 #include "cli/verbs/run_here.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "core/cluster/prefetch.hpp"
 
 #include <algorithm>
 #include <cstdlib>
@@ -141,7 +142,17 @@ int execute(const RunOptions& options) {
     }
     return run_there(options);
   }
-  auto job = wanted(options, options.slots > 0 ? options.slots : cpu_count());
+  // Here the slots bound how many pods run at once, so the job may have more than that: the rest
+  // waits on the node, and a slot that becomes free is filled without a sync and a round trip.
+  RunOptions ahead = options;
+  if (ahead.slots == 0) {
+    ahead.slots = ahead.parallelism > 0 ? ahead.parallelism : cpu_count();
+    ahead.parallelism = 0;
+  }
+  const int64_t at_once = ahead.parallelism > 0 ? ahead.parallelism : ahead.slots;
+  ahead.environment.try_emplace("MUSTER_PARALLELISM",
+                                std::to_string(std::min<int64_t>(at_once, ahead.completions)));
+  auto job = wanted(ahead, at_once + core::prefetch_max(static_cast<uint32_t>(at_once)));
   if (!job) return fail(job.error());
   return run_here(options, job->ns, std::move(job->job), options.completions > 0 ? "" : job->text);
 }

@@ -25,15 +25,17 @@ namespace muster::cli {
 namespace {
 
 constexpr Millis kReadyMax = 120'000;  // recovering 10^6 pods takes seconds
-constexpr Millis kLook = 50;           // between two polls
+constexpr Millis kLook = 50;           // between two polls of what does not wake us
 
-// The agent's thread, and a thread that joins it, so that the caller can poll left() instead.
+// The agent's thread, and a thread that joins it and wakes `signals`, so that the caller can wait
+// for left() or a signal.
 class LocalAgent {
  public:
-  explicit LocalAgent(agent::AgentOptions options) : agent_(std::move(options)) {
-    joiner_ = std::thread([this] {
+  LocalAgent(agent::AgentOptions options, Signals& signals) : agent_(std::move(options)) {
+    joiner_ = std::thread([this, &signals] {
       result_ = agent_.join();
       left_ = true;
+      signals.wake();
     });
   }
   ~LocalAgent() {
@@ -91,11 +93,12 @@ class Run {
     Signals signals;  // before the first thread
     close_umask();
     log::setup("run", options_.log_level);
-    auto coordinator = coordinator::Coordinator::start(
-        {.data_dir = dir,
-         .api = "127.0.0.1:0",
-         .listen = "127.0.0.1:0",
-         .wait_for_nodes = false});  // its only agent starts after it
+    auto coordinator =
+        coordinator::Coordinator::start({.data_dir = dir,
+                                         .api = "127.0.0.1:0",
+                                         .listen = "127.0.0.1:0",
+                                         .wait_for_nodes = false,  // its only agent starts after it
+                                         .job_finished = [&signals] { signals.wake(); }});
     if (!coordinator) return fail(coordinator.error());
     ApiClient client((*coordinator)->api_address());
     if (const int code = wait_ready(client, signals); code != kDone) return code;
@@ -112,7 +115,7 @@ class Run {
                                                 : options_.parallelism > 0 ? options_.parallelism
                                                                            : cpu_count());
     agent_options.work_dir = dir + "/agent";
-    LocalAgent agent(agent_options);
+    LocalAgent agent(agent_options, signals);
 
     Follow end = follow(client, signals, ns_, name,
                         {.timeout_ms = options_.timeout_ms,

@@ -238,6 +238,16 @@ class FirstMinutes:
         r = self.muster("run", "-n", "30", "-j", "4", "--", "sh", "-c", "[ $JOB_COMPLETION_INDEX != 3 ]", code=1)
         self.assertIn("29/30 succeeded, 1 failed pod, failed indexes 3", r.stdout)
 
+    def test_no_more_than_j_run_at_a_time(self):
+        """Each pod counts who runs beside it; the count is never above what runs."""
+        script = ("touch run.$JOB_COMPLETION_INDEX; ls run.* | wc -l >>seen; echo $MUSTER_PARALLELISM >>told; rm run.$JOB_COMPLETION_INDEX")
+        with tempfile.TemporaryDirectory() as here:
+            self.muster("run", "-n", "200", "-j", "3", "--chdir", here, "--", "sh", "-c", script)
+            seen = pathlib.Path(here, "seen").read_text().split()
+            self.assertEqual(len(seen), 200)
+            self.assertLessEqual(max(map(int, seen)), 3)
+            self.assertEqual(set(pathlib.Path(here, "told").read_text().split()), {"3"})
+
     def test_p27_one_command_exits_with_its_own_code(self):
         self.muster("run", "-n", "1", "--", "sh", "-c", "exit 42", code=42)
         self.muster("run", "-n", "1", "--", "sh", "-c", "kill -9 $$", code=137)
