@@ -63,9 +63,9 @@ class Reply {
 
 // Counts down the jobs that one outside list concerns, and calls back when the last of them has it
 // on disk. Actors on several threads use it, so it is shared and atomic.
-class Ack {
+class Countdown {
  public:
-  Ack(size_t parts, std::function<void(const Durable&)> done)
+  Countdown(size_t parts, std::function<void(const Durable&)> done)
       : left_(parts), done_(std::move(done)) {}
   void part_done(const Durable& durable) {
     if (left_.fetch_sub(1) == 1) done_(durable);
@@ -75,6 +75,6 @@ class Ack {
   std::atomic<size_t> left_;
   std::function<void(const Durable&)> done_;
 };
-using AckPtr = std::shared_ptr<Ack>;
+using CountdownPtr = std::shared_ptr<Countdown>;
 
 }  // namespace muster::actors

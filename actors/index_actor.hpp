@@ -1,4 +1,5 @@
-// IndexActor: follows the pods of one index in flight, from binding to acknowledgement.
+// IndexActor: follows the pods of one index in flight, from its launch until its end is
+// durable.
 //
 // Holds nothing durable: what it should do follows from its job's state (Job::desired_effects), so
 // when it dies, its JobActor respawns it and repeats the orders. Launches are idempotent by pod id;

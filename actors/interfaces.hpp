@@ -3,7 +3,7 @@
 //
 //   RegistryActor  names and ids of jobs; spawns their actors, forwards what concerns jobs
 //   JobActor       owns a core::Job; the only writer of its records; supervises its index actors
-//   IndexActor     follows the pods of one index from binding to acknowledgement; nothing durable
+//   IndexActor     follows the pods of one index from launch until their ends are durable
 //   ClusterActor   nodes, leases, slots, jobs waiting for slots; the only writer of the nodes' rows
 //   KeptActor      objects stored for clients; the only writer of their rows
 //   JournalActor   group commit

@@ -277,7 +277,7 @@ void JobActor::act(const core::Answer& order, const Durable& durable) {
                               {}});
 }
 
-uint64_t JobActor::remember(AckPtr ack) {
+uint64_t JobActor::remember(CountdownPtr ack) {
   acks_.emplace(++last_token_, std::move(ack));
   return last_token_;
 }

@@ -86,7 +86,7 @@ class JobActor : public job_actor::base {
   void act(const core::JobOver& order, const Durable&);
 
   void ask_slots(const core::AskSlots& order);
-  uint64_t remember(AckPtr ack);
+  uint64_t remember(CountdownPtr ack);
   void acknowledge(uint64_t token, const Durable& durable);
   Follower& follower(uint32_t index);
   void follow_kill(Follower& by, PodKey pod, NodeId node, const Durable& durable);
@@ -112,7 +112,7 @@ class JobActor : public job_actor::base {
   Gate gate_;  // closed while a batch is being written
 
   uint64_t last_token_ = 0;
-  std::unordered_map<uint64_t, AckPtr> acks_;
+  std::unordered_map<uint64_t, CountdownPtr> acks_;
   std::unordered_map<uint64_t, Reply<Status>> asks_;
   std::deque<std::pair<NodeId, Reply<std::vector<PodKey>>>> reconciles_;
   // Pods of this job that a node's agent knew when it registered, until the node is ready: (link,

@@ -71,13 +71,13 @@ struct Report {
 // From the registry to a job.
 struct JobReport {
   core::PodsReported report;
-  AckPtr ack;
+  CountdownPtr ack;
 };
 
 struct JobDelete {
   bool background = true;
   bool orphan = false;
-  AckPtr ack;
+  CountdownPtr ack;
 };
 
 // From the registry to a job.

@@ -309,7 +309,7 @@ class Registry : public registry_actor::base {
     JobId id = find(m.ns, m.name, m.uid, m.done);
     if (id == 0) return;
     log::info("j{} {}/{} deleted", id, m.ns, m.name);
-    auto ack = std::make_shared<Ack>(
+    auto ack = std::make_shared<Countdown>(
         1, [done = m.done](const Durable& durable) { done(durable, Nothing{}); });
     with_actor(id, {[this, order = JobDelete{m.background, m.orphan, ack}](const auto& actor) {
                       send(actor, order);
@@ -346,7 +346,7 @@ class Registry : public registry_actor::base {
       answer(durable, kept);
     };
     if (living == 0) return gate_.after(std::move(done));
-    auto ack = std::make_shared<Ack>(living, std::move(done));
+    auto ack = std::make_shared<Countdown>(living, std::move(done));
     for (const auto& [id, part] : m.jobs)
       if (job_actor actor = actor_of(id)) send(actor, JobReport{part, ack});
   }
@@ -364,10 +364,10 @@ class Registry : public registry_actor::base {
     for (const auto& [id, pods] : m.known)
       if (!actor_of(id) && !quarantined_.contains(id))
         for (PodKey pod : pods) answers->end.push_back({id, pod.index, pod.attempt});
-    auto ack = std::make_shared<Ack>(asked.size() + 1,
-                                     [answers, answered = m.answered](const Durable& durable) {
-                                       answered(durable, std::move(answers->end));
-                                     });
+    auto ack = std::make_shared<Countdown>(
+        asked.size() + 1, [answers, answered = m.answered](const Durable& durable) {
+          answered(durable, std::move(answers->end));
+        });
     for (auto& [id, actor] : asked) {
       auto known = m.known.find(id);
       send(actor,
@@ -424,12 +424,12 @@ class Registry : public registry_actor::base {
       JobId id = finished_.begin()->second;
       finished_.erase(finished_.begin());
       log::info("j{} is deleted: {} finished jobs are kept", id, finished_jobs_max_);
-      with_actor(
-          id,
-          {[this](const auto& actor) {
-             send(actor, JobDelete{true, false, std::make_shared<Ack>(1, [](const Durable&) {})});
-           },
-           [](const Status&) {}});
+      with_actor(id, {[this](const auto& actor) {
+                        send(actor,
+                             JobDelete{true, false,
+                                       std::make_shared<Countdown>(1, [](const Durable&) {})});
+                      },
+                      [](const Status&) {}});
     }
   }
 

@@ -103,7 +103,7 @@ interface Session {
   # Renews the lease. DISCONNECTED: register again.
 
   report @1 (starts :List(PodStart), ends :List(PodEnd)) -> (commit :UInt64, kept :List(T.PodId));
-  # Returns once every end is durable, and waits for nothing else. The return is the acknowledgement, except of the ends
+  # Returns once every end is durable. The return is the acknowledgement, except of the ends
   # in `kept`, whose jobs cannot be read at the moment: the agent keeps those and reports them again after its next
   # registration. An agent repeats a report that has not returned, so an end may arrive twice and is judged once.
   # DISCONNECTED: register, then report again.

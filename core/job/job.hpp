@@ -32,7 +32,6 @@ namespace muster::core {
 constexpr uint32_t kFinishedPodsMax = 10'000;  // finished pods kept per job; the oldest go first
 constexpr uint32_t kEventsMax = 1'000;         // events kept per job, warnings included
 
-// A condition of the status (job-semantics 3).
 // An event of the job (job-semantics 13), as facts; its text is generated when it is shown.
 struct JobEvent {
   enum class Kind : uint8_t {

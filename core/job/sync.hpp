@@ -25,7 +25,7 @@ struct Sync {
 
   // Collected while events are taken in:
   std::vector<PodsStarted::Start> starts{};
-  std::vector<PodsEnded::One> ends{};          // not judged yet; see count.cpp
+  std::vector<PodsEnded::One> ends{};          // not judged yet; see judge.cpp
   std::map<NodeId, uint32_t> freed{};          // slots that no longer hold a pod of this job
   std::map<NodeId, uint32_t> freed_quickly{};  // of these, by short pods that exited
   std::vector<PodKey> closed{};
@@ -70,7 +70,7 @@ void leave_nodes(Sync& sync, const Tainted& tainted);
 void delete_pods(Sync& sync);
 // Outside replace-only-failed mode a pod has failed once its deletion is requested.
 void judge_deleted(Sync& sync);
-// count.cpp: judges every end that arrived, once.
+// judge.cpp: judges every end that arrived, once.
 void judge_ends(Sync& sync);
 // backoff.cpp: the delays of 5.2 and 5.3.
 Millis backoff_delay(const Knobs& knobs, uint32_t failures);

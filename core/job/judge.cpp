@@ -1,5 +1,8 @@
-// How an end counts (job-semantics 2.2, 5.5, 11.2, 11.3). Each pod is judged once: here, or before
-// its end (its job is failing), or later (deferred until its replacement exists).
+// How an end counts (job-semantics 2.2, 5.5, 11.2, 11.3): judge(), with the failure policy
+// (failure_policy.cpp) and the limit per index. The limit of the job is in finish.cpp.
+//
+// Each pod is judged once: here, or before its end (deletion.cpp; finish.cpp, when its job is
+// decided), or later (deferred: pods.cpp, when its replacement is created).
 #include "core/job/failure_policy.hpp"
 #include "core/job/sync.hpp"
 #include "core/spec/annotations.hpp"
