@@ -129,7 +129,7 @@ class Registry : public registry_actor::base {
     if (over) {
       entry.finished_ms = core::summary_of(r.job).finished_ms;
       finished_.insert({entry.finished_ms, id});
-      rest(id, entry, core::expires_at(r.job));
+      unload(id, entry, core::expires_at(r.job));
     } else {
       entry.actor = spawn_job(std::move(r), entry.clock);
     }
@@ -142,7 +142,7 @@ class Registry : public registry_actor::base {
         std::move(r.ns), std::move(r.name),        std::move(r.uid), job_actor{}, {}, true, {}, 0,
         r.finished_ms,   clock_from(r.finished_ms)};
     finished_.insert({r.finished_ms, r.id});
-    rest(r.id, entry, r.wake_ms);
+    unload(r.id, entry, r.wake_ms);
     jobs_.emplace(r.id, std::move(entry));
   }
 
@@ -181,10 +181,10 @@ class Registry : public registry_actor::base {
     if (entry.actor) return ask.pass_on(entry.actor);
     if (!entry.damage.empty()) return ask.otherwise(damage_of(entry));
     entry.asks.push_back(std::move(ask));
-    if (entry.unloaded()) wake(id, entry);
+    if (entry.unloaded()) load(id, entry);
   }
 
-  void wake(JobId id, Entry& entry) {
+  void load(JobId id, Entry& entry) {
     wakes_.erase({entry.wake_at, id});
     entry.wake_at = 0;
     auto loaded = load_job_(id);
@@ -199,7 +199,7 @@ class Registry : public registry_actor::base {
   }
 
   // `wake_ms`: in job time; 0: never.
-  void rest(JobId id, Entry& entry, Millis wake_ms) {
+  void unload(JobId id, Entry& entry, Millis wake_ms) {
     entry.wake_at = 0;
     if (wake_ms == 0) return;
     Millis elapsed = around_.elapsed();
@@ -404,7 +404,7 @@ class Registry : public registry_actor::base {
       entry.actor = job_actor{};
     }
     wakes_.erase({entry.wake_at, m.job});
-    rest(m.job, entry, m.wake_ms);
+    unload(m.job, entry, m.wake_ms);
     if (!m.forgotten) {
       if (entry.finished_ms == 0) {
         entry.finished_ms = std::max<Millis>(1, around_.clock());
@@ -449,7 +449,7 @@ class Registry : public registry_actor::base {
     auto it = jobs_.find(gone.mapped());
     if (it == jobs_.end() || it->second.leaving != actor) return;
     it->second.leaving = {};
-    if (!it->second.asks.empty()) wake(it->first, it->second);
+    if (!it->second.asks.empty()) load(it->first, it->second);
   }
 
   job_actor actor_of(JobId id) const {

@@ -56,6 +56,7 @@ struct ProcessStarted {
   Millis age_ms = 0;  // since it was started
 };
 
+// keeper::Ended with muster's ids, and strings that outlive its frame.
 struct ProcessEnded {
   ProcessKey key;
   uint64_t entry = 0;  // for forget()

@@ -59,6 +59,18 @@ Figure measure(const std::string& bin_dir, const std::vector<std::string>& flags
           run.agent_cpu_s * 1e6 / pods};
 }
 
+// A whole command, from its start to its exit.
+Figure measure_command(const std::string& command, uint32_t pods) {
+  const double before = raw_spawns_per_s(kRawThreads, kRawSeconds);
+  const double seconds = command_seconds(command);
+  const double after = raw_spawns_per_s(kRawThreads, kRawSeconds);
+  return {.per_s = pods / seconds, .raw_per_s = (before + after) / 2};
+}
+
+bool installed(const char* program) {
+  return std::system(("command -v " + std::string(program) + " >/dev/null").c_str()) == 0;
+}
+
 // The median of the per-repetition ratios: each raw rate belongs to the run it was measured around.
 void print(const std::string& name, const std::vector<Figure>& figures) {
   Figure figure = median(figures);
@@ -73,8 +85,11 @@ void print(const std::string& name, const std::vector<Figure>& figures) {
     std::snprintf(text, sizeof text, "%.0f", figure.raw_per_s);
     raw = text;
   }
-  std::printf("%-34s %10.0f %10s %7s %16.1f %12.1f\n", name.c_str(), figure.per_s, raw.c_str(),
-              ratio.c_str(), figure.coordinator_us, figure.agent_us);
+  std::printf("%-34s %10.0f %10s %7s", name.c_str(), figure.per_s, raw.c_str(), ratio.c_str());
+  if (figure.coordinator_us > 0)
+    std::printf(" %16.1f %12.1f\n", figure.coordinator_us, figure.agent_us);
+  else
+    std::printf(" %16s %12s\n", "-", "-");
   std::fflush(stdout);
 }
 
@@ -86,7 +101,12 @@ int usage(int code) {
       "  --pods N          pods of a run with /bin/true (default 6000)\n"
       "  --hollow-pods N   pods of a run without processes (default 100000)\n"
       "  --repeat N        repetitions, of which the median counts (default 3)\n"
-      "  --only NAME       2, 64 or hollow\n"
+      "  --only NAME       2, 64, exact, run, hollow or peers (default: all but peers)\n"
+      "    2, 64           a job with parallelism 1000 on 2 or 64 slots\n"
+      "    exact           jobs whose parallelism is the number of slots, so nothing is "
+      "prefetched\n"
+      "    run             muster run -n N -j 2 and -j 64 as whole commands\n"
+      "    peers           xargs, make and GNU parallel (if installed) as whole commands\n"
       "Example: TMPDIR=/var/tmp build/release/bench/muster-bench --only 64 --repeat 5\n");
   return code;
 }
@@ -105,6 +125,40 @@ int run(const Options& options, const std::string& bin_dir) {
     print("/bin/true, " + name + " slots", repeated([&options, &bin_dir, &name, slots] {
             return measure(bin_dir, {"--slots", name}, options.pods, kParallelism, true);
           }));
+  }
+  for (uint32_t slots : {2u, 64u}) {
+    if (!options.only.empty() && options.only != "exact") continue;
+    const std::string name = std::to_string(slots);
+    print("/bin/true, parallelism " + name, repeated([&options, &bin_dir, &name, slots] {
+            return measure(bin_dir, {"--slots", name}, options.pods, slots, true);
+          }));
+  }
+  auto command = [&options, &repeated](const std::string& name, const std::string& text,
+                                       uint32_t pods) {
+    print(name, repeated([&] { return measure_command(text, pods); }));
+  };
+  const std::string n = std::to_string(options.pods);
+  for (const char* j : {"2", "64"}) {
+    if (!options.only.empty() && options.only != "run") continue;
+    command(std::string("muster run -j ") + j,
+            bin_dir + "/muster run -n " + n + " -j " + j + " --output none -- /bin/true",
+            options.pods);
+  }
+  if (options.only == "peers") {
+    for (const char* j : {"2", "64"}) {
+      command(std::string("xargs -P ") + j, "seq " + n + " | xargs -n 1 -P " + j + " /bin/true",
+              options.pods);
+      command(std::string("make -j ") + j,
+              "printf 'T := $(shell seq " + n +
+                  ")\\nall: $(T)\\n$(T): ; @/bin/true\\n' | make -s -j " + j + " -f - all",
+              options.pods);
+      // A tenth of the pods: it takes several milliseconds each.
+      if (installed("parallel"))
+        command(
+            std::string("GNU parallel -j ") + j,
+            "seq " + std::to_string(options.pods / 10 + 1) + " | parallel -j " + j + " /bin/true",
+            options.pods / 10 + 1);
+    }
   }
   if (options.only.empty() || options.only == "hollow")
     print("hollow, parallelism 1000", repeated([&options, &bin_dir] {
@@ -133,7 +187,8 @@ int main(int argc, char** argv) {
       options.hollow_pods = static_cast<uint32_t>(number);
     else if (flag == "--repeat")
       options.repeat = static_cast<int>(number);
-    else if (flag == "--only" && (value == "2" || value == "64" || value == "hollow"))
+    else if (flag == "--only" && (value == "2" || value == "64" || value == "exact" ||
+                                  value == "run" || value == "hollow" || value == "peers"))
       options.only = value;
     else
       return usage(2);

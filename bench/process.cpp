@@ -61,6 +61,14 @@ double raw_spawns_per_s(int threads, double seconds) {
   return static_cast<double>(spawned) / (seconds_now() - begin);
 }
 
+double command_seconds(const std::string& command) {
+  const double begin = seconds_now();
+  const int status = std::system(("exec >/dev/null 2>&1; " + command).c_str());
+  const double seconds = seconds_now() - begin;
+  MUSTER_CHECK(status == 0, command, status);
+  return seconds;
+}
+
 Daemon::Daemon(const std::vector<std::string>& command, const std::string& log_path) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);

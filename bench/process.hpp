@@ -18,6 +18,10 @@ double seconds_now();  // monotonic
 // Spawns per second.
 double raw_spawns_per_s(int threads, double seconds);
 
+// Runs a shell command to its end with its output discarded; returns its wall time in seconds. Ends
+// this program if the command fails.
+double command_seconds(const std::string& command);
+
 // A program running with its output in a file; stopped and reaped by the destructor.
 class Daemon {
  public:

@@ -12,7 +12,8 @@ constexpr size_t kLookedUpMax = 64;  // indexes in backoff looked up per poll
 
 EndedAttempt closed_attempt(const Json& attempt) {
   EndedAttempt out;
-  out.index = number_at(attempt, {"index"}, -1);
+  if (const Json& index = at(attempt, {"index"}); index.is_number_integer())
+    out.index = index.get<int64_t>();
   out.attempt = number_at(attempt, {"attempt"});
   out.pod = text_at(attempt, {"pod"});
   out.node = text_at(attempt, {"node"});
@@ -25,7 +26,7 @@ EndedAttempt deferred_attempt(const Json& pod) {
   const Failure failure = failure_of(pod);
   EndedAttempt out;
   out.index = failure.index;
-  out.attempt = failure.attempt;
+  out.attempt = failure.attempt.value_or(-1);
   out.pod = failure.pod;
   out.node = failure.node;
   out.cause = failure.cause;

@@ -9,6 +9,7 @@
 #include "cli/output/json.hpp"
 #include "core/index_set.hpp"
 
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,7 +18,7 @@
 namespace muster::cli {
 
 struct EndedAttempt {
-  int64_t index = -1;  // -1: NonIndexed
+  std::optional<int64_t> index;  // of an Indexed job
   int64_t attempt = 0;
   std::string pod, node;
   bool failed = false;

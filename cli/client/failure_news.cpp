@@ -21,7 +21,7 @@ bool FailureNews::enough() const {
 void FailureNews::tell(const std::vector<EndedAttempt>& ended, const std::function<void()>& first) {
   for (const EndedAttempt& one : ended) {
     if (!one.failed || enough() || !kinds_.insert(one.kind).second) continue;
-    std::string text = one.index < 0 ? one.pod : "index " + std::to_string(one.index);
+    std::string text = one.index ? "index " + std::to_string(*one.index) : one.pod;
     text += " failed: " + cut(one_line(one.cause), kNewsBytes) + " (attempt " +
             std::to_string(one.attempt) + ", node " + one.node + ")";
     if (const std::string next = outlook(one); !next.empty()) text += "; " + next;
@@ -35,12 +35,12 @@ void FailureNews::tell(const std::vector<EndedAttempt>& ended, const std::functi
 // What happens next: a retry, or "no retries left".
 std::string FailureNews::outlook(const EndedAttempt& one) {
   std::string path = own_path(ns_, job_, "why");
-  if (one.index >= 0) path += "?index=" + std::to_string(one.index);
+  if (one.index) path += "?index=" + std::to_string(*one.index);
   auto why = object(client_, path);
   if (!why) return "";
   const std::string state = text_at(*why, {"state"}), summary = text_at(*why, {"summary"});
-  if (state == "Failed") return one.index < 0 ? "" : "no retries left";
-  if (state == "Backoff" || (one.index >= 0 && state == "Running"))
+  if (state == "Failed") return one.index ? "no retries left" : "";
+  if (state == "Backoff" || (one.index && state == "Running"))
     return summary.substr(0, summary.find(" ("));
   return "";
 }

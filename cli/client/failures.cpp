@@ -34,9 +34,9 @@ bool earlier(const Failure& a, const Failure& b) {
 void keep_telling(std::vector<Failure>& all, const core::IndexSet& failed) {
   std::map<int64_t, Failure> last;
   for (Failure& f : all) {
-    if (f.index < 0) return;  // NonIndexed: keep every pod
-    if (!failed.empty() && !failed.contains(static_cast<uint32_t>(f.index))) continue;
-    const auto [there, fresh] = last.emplace(f.index, f);
+    if (!f.index) return;  // NonIndexed: keep every pod
+    if (!failed.empty() && !failed.contains(static_cast<uint32_t>(*f.index))) continue;
+    const auto [there, fresh] = last.emplace(*f.index, f);
     if (!fresh && there->second.attempt < f.attempt) there->second = f;
   }
   all.clear();
@@ -134,14 +134,14 @@ std::string more_text(const Failures& failures, const std::string& job, const st
   const std::string ns_flag = ns == "default" ? "" : " -n " + ns;
   if (failures.shown.empty()) return "more: muster describe job " + job + ns_flag;
   const Failure& f = failures.shown.front();
-  if (f.index < 0) return "more: muster logs " + f.pod + ns_flag;
-  return "more: muster logs job/" + job + " --index " + std::to_string(f.index) +
-         (f.attempt < 0 ? "" : " --attempt " + std::to_string(f.attempt)) + ns_flag;
+  if (!f.index) return "more: muster logs " + f.pod + ns_flag;
+  return "more: muster logs job/" + job + " --index " + std::to_string(*f.index) +
+         (f.attempt ? " --attempt " + std::to_string(*f.attempt) : "") + ns_flag;
 }
 
 std::string failures_text(const Failures& failures, const std::string& indent) {
   std::vector<std::vector<std::string>> rows;
-  const bool indexed = !failures.shown.empty() && failures.shown.front().index >= 0;
+  const bool indexed = !failures.shown.empty() && failures.shown.front().index.has_value();
   if (indexed) {
     rows.push_back({"INDEX", "ATTEMPT", "NODE", "CAUSE"});
   } else {
@@ -150,8 +150,9 @@ std::string failures_text(const Failures& failures, const std::string& indent) {
   for (const Failure& f : failures.shown) {
     const std::string node = f.node.empty() ? "<none>" : f.node;
     if (indexed) {
-      rows.push_back({std::to_string(f.index), f.attempt < 0 ? "?" : std::to_string(f.attempt),
-                      node, cut(f.cause, kSaidBytes)});
+      rows.push_back({std::to_string(f.index.value_or(0)),
+                      f.attempt ? std::to_string(*f.attempt) : "?", node,
+                      cut(f.cause, kSaidBytes)});
     } else {
       rows.push_back({f.pod, node, cut(f.cause, kSaidBytes)});
     }

@@ -5,6 +5,7 @@
 #include "cli/client/http.hpp"
 #include "cli/output/json.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,8 +13,8 @@ namespace muster::cli {
 
 struct Failure {
   std::string pod, node, cause;
-  int64_t index = -1;                   // -1: NonIndexed
-  int64_t attempt = -1;                 // -1: unknown
+  std::optional<int64_t> index;         // of an Indexed job
+  std::optional<int64_t> attempt;       // if it is known
   std::string ended;                    // RFC 3339
   std::vector<std::string> last_lines;  // of stderr, or of stdout if stderr is empty
 };

@@ -77,9 +77,9 @@ std::string counts_text(const Json& job) {
   std::string end = text_at(job, {"status", "completionTime"});
   if (end.empty()) end = text_at(failed, {"lastTransitionTime"});
   const auto from = parse_time(text_at(job, {"status", "startTime"})), to = parse_time(end);
-  std::string counts = s.completions >= 0 ? std::to_string(s.succeeded) + "/" +
-                                                std::to_string(s.completions) + " succeeded"
-                                          : std::to_string(s.succeeded) + " succeeded";
+  std::string counts = s.completions ? std::to_string(s.succeeded) + "/" +
+                                           std::to_string(*s.completions) + " succeeded"
+                                     : std::to_string(s.succeeded) + " succeeded";
   if (s.failed > 0)
     counts += ", " + std::to_string(s.failed) + (s.failed == 1 ? " failed pod" : " failed pods");
   if (s.failed_index_count > 0) counts += ", failed indexes " + s.failed_indexes;

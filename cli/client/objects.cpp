@@ -158,23 +158,24 @@ JobEnd end_of(const Json& job) {
   return JobEnd::none;
 }
 
-int64_t index_of(const Json& pod) {
+std::optional<int64_t> index_of(const Json& pod) {
   const std::string text = text_at(pod, {"metadata", "annotations", kIndexKey});
-  int64_t index = -1;
-  if (std::from_chars(text.data(), text.data() + text.size(), index).ec != std::errc()) return -1;
+  int64_t index = 0;
+  if (std::from_chars(text.data(), text.data() + text.size(), index).ec != std::errc())
+    return std::nullopt;
   return index;
 }
 
-int64_t attempt_of(const Json& pod) {
-  const int64_t index = index_of(pod);
+std::optional<int64_t> attempt_of(const Json& pod) {
+  const auto index = index_of(pod);
   const Json& owners = at(pod, {"metadata", "ownerReferences"});
-  if (index < 0 || !owners.is_array() || owners.empty()) return -1;
+  if (!index || !owners.is_array() || owners.empty()) return std::nullopt;
   const std::string uid = text_at(pod, {"metadata", "uid"});
   const std::string job_uid = text_at(owners.front(), {"uid"});
   for (uint32_t attempt = 0; attempt < kAttemptsMax; ++attempt) {
-    if (core::pod_uid(job_uid, {static_cast<uint32_t>(index), attempt}) == uid) return attempt;
+    if (core::pod_uid(job_uid, {static_cast<uint32_t>(*index), attempt}) == uid) return attempt;
   }
-  return -1;
+  return std::nullopt;
 }
 
 }  // namespace muster::cli

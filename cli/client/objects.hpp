@@ -42,8 +42,8 @@ Result<Json> change_object(ApiClient& client, const std::string& path, const Jso
 enum class JobEnd { none, complete, failed };
 JobEnd end_of(const Json& job);
 
-// The attempt of an Indexed pod, recovered from its uid; -1: unknown.
-int64_t attempt_of(const Json& pod);
-int64_t index_of(const Json& pod);  // -1: none
+// The index of an Indexed pod, and its attempt, recovered from its uid; nothing: unknown.
+std::optional<int64_t> index_of(const Json& pod);
+std::optional<int64_t> attempt_of(const Json& pod);
 
 }  // namespace muster::cli

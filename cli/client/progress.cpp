@@ -18,7 +18,8 @@ constexpr size_t kIndexesMax = 24;  // characters
 
 Standing standing_of(const Json& job) {
   Standing s;
-  s.completions = number_at(job, {"spec", "completions"}, -1);
+  if (const Json& n = at(job, {"spec", "completions"}); n.is_number_integer())
+    s.completions = n.get<int64_t>();
   s.succeeded = number_at(job, {"status", "succeeded"});
   s.failed = number_at(job, {"status", "failed"});
   s.running = number_at(job, {"status", "ready"});
@@ -26,14 +27,15 @@ Standing standing_of(const Json& job) {
   s.terminating = number_at(job, {"status", "terminating"});
   s.failed_indexes = text_at(job, {"status", "failedIndexes"});
   if (!s.failed_indexes.empty() && s.completions > 0) {
-    s.failed_index_count =
-        static_cast<int64_t>(core::IndexSet::parse_lenient(s.failed_indexes, s.completions).size());
+    s.failed_index_count = static_cast<int64_t>(
+        core::IndexSet::parse_lenient(s.failed_indexes, *s.completions).size());
   }
   s.suspended = !condition_of(job, "Suspended").is_null();
   // A round runs only some indexes, and its counts cover only these.
   if (const std::string some = text_at(job, {"metadata", "annotations", "muster.dev/indexes"});
       !some.empty() && s.completions > 0)
-    s.completions = static_cast<int64_t>(core::IndexSet::parse_lenient(some, s.completions).size());
+    s.completions =
+        static_cast<int64_t>(core::IndexSet::parse_lenient(some, *s.completions).size());
   s.jobs_over = end_of(job) == JobEnd::none ? 0 : 1;
   return s;
 }
@@ -54,11 +56,11 @@ std::string progress_text(const Standing& s, double per_second, Millis elapsed_m
   if (s.completions > 0) {
     if (bar > 0) {
       const auto full = static_cast<size_t>(
-          static_cast<double>(bar) * static_cast<double>(std::min(s.settled(), s.completions)) /
-          static_cast<double>(s.completions));
+          static_cast<double>(bar) * static_cast<double>(std::min(s.settled(), *s.completions)) /
+          static_cast<double>(*s.completions));
       out += "[" + std::string(full, '#') + std::string(bar - full, '-') + "] ";
     }
-    out += std::to_string(s.succeeded) + "/" + std::to_string(s.completions);
+    out += std::to_string(s.succeeded) + "/" + std::to_string(*s.completions);
   } else {
     out += std::to_string(s.succeeded) + " succeeded";
   }
@@ -78,7 +80,7 @@ std::string progress_text(const Standing& s, double per_second, Millis elapsed_m
     out += rate;
     if (s.completions > s.settled()) {
       out += "  eta " + clock_span(static_cast<Millis>(
-                            1000 * static_cast<double>(s.completions - s.settled()) / per_second));
+                            1000 * static_cast<double>(*s.completions - s.settled()) / per_second));
     }
   }
   return out + "  " + clock_span(elapsed_ms);
@@ -91,7 +93,10 @@ std::string cut_set(const std::string& indexes, size_t width) {
 }
 
 void Standing::add(const Standing& other) {
-  completions = completions < 0 || other.completions < 0 ? -1 : completions + other.completions;
+  if (completions && other.completions)
+    *completions += *other.completions;
+  else
+    completions.reset();
   succeeded += other.succeeded;
   failed += other.failed;
   running += other.running;

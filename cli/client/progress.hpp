@@ -8,17 +8,18 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 
 namespace muster::cli {
 
 // Progress of a Job object, or the sum of several.
 struct Standing {
-  int64_t completions = -1;  // -1: not set (NonIndexed)
-  int64_t succeeded = 0;     // pods; indexes if Indexed
-  int64_t failed = 0;        // pods
-  int64_t running = 0;       // started and not ended
-  int64_t active = 0;        // running, or waiting for a slot
+  std::optional<int64_t> completions;  // a NonIndexed job may have none
+  int64_t succeeded = 0;               // pods; indexes if Indexed
+  int64_t failed = 0;                  // pods
+  int64_t running = 0;                 // started and not ended
+  int64_t active = 0;                  // running, or waiting for a slot
   int64_t terminating = 0;
   int64_t failed_index_count = 0;
   std::string failed_indexes;  // always empty in a sum

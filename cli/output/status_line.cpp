@@ -45,14 +45,14 @@ StatusLine::StatusLine(Millis now, When color)
 
 void StatusLine::show(Millis now, const std::string& facts,
                       const std::function<std::string()>& text) {
-  const bool first = shown_at_ < 0;
+  const bool first = !shown_at_;
   if (terminal_) {
-    if (!first && now - shown_at_ < kRedraw) return;
+    if (!first && now - *shown_at_ < kRedraw) return;
     std::cerr << "\r\033[K" << painted(cut(text(), terminal_width() - 1), paint_) << std::flush;
     dirty_ = true;
   } else {
     const Millis pause = std::clamp(elapsed(now) / 20, kPauseMin, kPauseMax);
-    if (!first && (facts == shown_ || now - shown_at_ < pause)) return;
+    if (!first && (facts == shown_ || now - *shown_at_ < pause)) return;
     std::cerr << text() << std::endl;
   }
   shown_ = facts;

@@ -10,6 +10,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace muster::cli {
@@ -37,8 +38,8 @@ class StatusLine {
   const bool terminal_;
   const Paint paint_;
   std::string shown_;
-  Millis shown_at_ = -1;  // -1: never
-  bool dirty_ = false;    // an updating line is on the screen
+  std::optional<Millis> shown_at_;
+  bool dirty_ = false;  // an updating line is on the screen
 };
 
 }  // namespace muster::cli

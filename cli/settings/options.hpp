@@ -95,7 +95,7 @@ struct LogsOptions {
   bool failed = false;             // of a job: only indexes that failed
   std::optional<int64_t> attempt;  // unset: the newest
   bool follow = false;
-  int64_t tail = -1;  // lines of each stream; -1: all
+  std::optional<int64_t> tail;  // lines of each stream; absent: all
 };
 
 struct WaitOptions {

@@ -143,7 +143,7 @@ int describe_job(ApiClient& client, const DescribeOptions& options) {
     const Standing standing = standing_of(job);
     const auto from = parse_time(started);
     const std::string pace =
-        from ? pace_text(standing.succeeded, standing.completions - standing.settled(),
+        from ? pace_text(standing.succeeded, standing.completions.value_or(0) - standing.settled(),
                          wall_now() - *from)
              : "";
     if (!pace.empty()) rows.push_back({"Pace:", pace});
@@ -181,10 +181,10 @@ int describe_pod(ApiClient& client, const DescribeOptions& options) {
                {"Namespace:", ns},
                {"Job:", none_if_empty(job)},
                {"Node:", none_if_empty(text_at(pod, {"spec", "nodeName"}))}};
-  if (index_of(pod) >= 0) {
-    const int64_t attempt = attempt_of(pod);
-    rows.push_back({"Index:", std::to_string(index_of(pod)) +
-                                  (attempt < 0 ? "" : ", attempt " + std::to_string(attempt))});
+  if (const auto index = index_of(pod)) {
+    const auto attempt = attempt_of(pod);
+    rows.push_back({"Index:", std::to_string(*index) +
+                                  (attempt ? ", attempt " + std::to_string(*attempt) : "")});
   }
   const std::string phase = text_at(pod, {"status", "phase"});
   rows.push_back({"Phase:", phase + (phase == "Failed" ? ": " + cause_of(pod) : "")});

@@ -59,9 +59,9 @@ class JobLogs {
 
  private:
   std::string options() const {
-    const int64_t tail = o_.tail >= 0 ? o_.tail : o_.failed ? kFailedTail : -1;
+    const auto tail = o_.tail || !o_.failed ? o_.tail : std::optional(kFailedTail);
     return (o_.follow ? "&follow=true" : "") +
-           (tail >= 0 ? "&tailLines=" + std::to_string(tail) : std::string());
+           (tail ? "&tailLines=" + std::to_string(*tail) : std::string());
   }
 
   int none() const {
@@ -83,7 +83,7 @@ class JobLogs {
     if (o_.attempt && wanted.size() == 1)
       return Chosen{{static_cast<int64_t>(wanted.lowest()), *o_.attempt}};
     auto take = [&](int64_t index, int64_t attempt) {
-      if (index < 0 || attempt < 0 || (o_.attempt && attempt != *o_.attempt)) return;
+      if ((o_.attempt && attempt != *o_.attempt)) return;
       if (!o_.indexes.empty() && !wanted.contains(static_cast<uint32_t>(index))) return;
       auto [at, fresh] = chosen.try_emplace(index, attempt);
       if (!fresh && at->second < attempt) at->second = attempt;
@@ -99,7 +99,10 @@ class JobLogs {
                                            : "",
                         "");
     if (!pods) return pods.error();
-    for (const Json& pod : *pods) take(index_of(pod), attempt_of(pod));
+    for (const Json& pod : *pods) {
+      const auto index = index_of(pod), attempt = attempt_of(pod);
+      if (index && attempt) take(*index, *attempt);
+    }
     return chosen;
   }
 
@@ -158,7 +161,7 @@ class JobLogs {
 int log_of_pod(const LogsOptions& o, ApiClient& client) {
   std::string path = object_path(Kind::pod, o.target.ns, o.pod) + "/log?stream=All";
   if (o.follow) path += "&follow=true";
-  if (o.tail >= 0) path += "&tailLines=" + std::to_string(o.tail);
+  if (o.tail) path += "&tailLines=" + std::to_string(*o.tail);
   auto response = client.stream(path, "*/*", [](std::string_view part) {
     std::cout.write(part.data(), static_cast<std::streamsize>(part.size())).flush();
     return static_cast<bool>(std::cout);

@@ -217,7 +217,7 @@ TEST(Objects, AttemptsAreFoundInTheUid) {
   EXPECT_EQ(index_of(pod), 7);
   EXPECT_EQ(attempt_of(pod), 3);
   pod["metadata"].erase("ownerReferences");
-  EXPECT_EQ(attempt_of(pod), -1);
+  EXPECT_EQ(attempt_of(pod), std::nullopt);
 }
 
 // Verbs against canned answers: their output and exit codes.
