@@ -42,9 +42,10 @@ class AttemptFeed {
   ApiClient& client_;
   const std::string ns_, job_;
   const bool all_;
-  std::string position_;                        // in the history
-  std::set<std::pair<int64_t, int64_t>> told_;  // index, attempt: returned before they were closed
-  core::IndexSet in_backoff_;                   // indexes already looked up
+  std::string position_;  // in the history
+  std::set<std::pair<std::optional<int64_t>, int64_t>>
+      told_;                   // index, attempt: returned before they were closed
+  core::IndexSet in_backoff_;  // indexes already looked up
 };
 
 }  // namespace muster::cli

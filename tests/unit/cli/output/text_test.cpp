@@ -169,7 +169,7 @@ TEST(Failures, Causes) {
 TEST(Failures, LinesStandBelowTheirRow) {
   Failures f;
   f.shown = {{"j-7-x", "n1", "exit 1", 7, 0, "", {"bad", "row"}},
-             {"j-8-y", "", "exit 2", 8, -1, "", {}}};
+             {"j-8-y", "", "exit 2", 8, std::nullopt, "", {}}};
   f.all = 3;
   EXPECT_EQ(failures_text(f, "  "),
             "  INDEX   ATTEMPT   NODE     CAUSE\n  7       0         n1       exit 1\n      | "
