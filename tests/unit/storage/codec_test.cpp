@@ -66,7 +66,8 @@ class Chance {
   }
   PodMetaChange meta() { return {flip(), text(), flip() ? std::optional(text()) : std::nullopt}; }
   Pod whole_pod(PodKey key) {
-    Pod pod{.key = key, .created_ms = at(), .node = u32(), .bound_ms = at(), .started_at = maybe_at()};
+    Pod pod{
+        .key = key, .created_ms = at(), .node = u32(), .bound_ms = at(), .started_at = maybe_at()};
     pod.pid = i32();
     pod.restarts = i32();
     pod.failures = i32();
@@ -136,7 +137,8 @@ class Chance {
       case 6: {
         PodsEnded r{.at_ms = now, .backoff_failures = u32(), .backoff_last_ms = at()};
         for (uint64_t i = 0; i < n; ++i) {
-          r.ends.push_back({next_pod(i), end(), i32(), i32(), maybe_at(), counted(), flip(), action()});
+          r.ends.push_back(
+              {next_pod(i), end(), i32(), i32(), maybe_at(), counted(), flip(), action()});
         }
         return r;
       }
