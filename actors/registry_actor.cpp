@@ -89,7 +89,7 @@ class Registry : public registry_actor::base {
   }
 
  private:
-  // A job is being created, has an actor, is leaving (its actor was told to stop and may still
+  // A job is being created, has an actor, is leaving (its actor was asked to stop and may still
   // write), is unloaded, or is quarantined. Requests to a job without an actor wait for the next
   // one, unless it is quarantined.
   struct Ask {

@@ -22,7 +22,7 @@ Result<int> run_agent(const AgentOptions& options, AgentControl* control = nullp
 class AgentThread {
  public:
   explicit AgentThread(AgentOptions options);
-  ~AgentThread();  // unless joined, tells the agent to leave at once and joins
+  ~AgentThread();  // unless joined, makes the agent leave at once and joins
   void drain() { control_.order(AgentControl::Command::drain); }
   void stop_now(bool kill = true) {
     control_.order(kill ? AgentControl::Command::kill : AgentControl::Command::leave);

@@ -191,7 +191,7 @@ class SocketKeeperClient final : public KeeperClient {
   void flush();
   void gone(const std::string& why);
   void reap_child() {
-    // A keeper that outlives us is reaped by whoever adopts it; one that has exited must not remain
+    // A keeper that outlives us is reaped by its new parent; one that has exited must not remain
     // our zombie.
     if (child_ > 0 && waitpid(child_, nullptr, WNOHANG) == child_) child_ = 0;
   }

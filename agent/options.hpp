@@ -1,4 +1,4 @@
-// AgentOptions, AgentControl: how an agent is started, and how a running one is told to stop.
+// AgentOptions, AgentControl: how to start an agent, and how to stop a running one.
 #pragma once
 
 #include "base/clock.hpp"

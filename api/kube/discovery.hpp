@@ -1,4 +1,4 @@
-// Discovery: tells clients what is served: versions, groups, resources, and the OpenAPI documents.
+// Discovery: lists what is served: versions, groups, resources, and the OpenAPI documents.
 #pragma once
 
 #include "api/http/url.hpp"

@@ -133,7 +133,7 @@ json to_fields_v1(const FieldSet& set) {
 std::optional<FieldSet> from_fields_v1(const json& from) {
   FieldSet set;
   if (!read(from, set)) return std::nullopt;
-  set.member = false;  // nobody owns the object as a whole
+  set.member = false;  // no manager owns the object as a whole
   return set;
 }
 

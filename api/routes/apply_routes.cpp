@@ -71,9 +71,8 @@ kj::Promise<void> ApplyRoutes::apply_parsed(Exchange& exchange, const Target& ta
     if (!updated.ok()) return updated.error();
     return MadeJob{std::move(*updated), {}};
   };
-  return change(
-      exchange, target, body.size(), options.dry, std::move(make),
-      [this, &exchange](const Shown& shown) { return respond(exchange, shown); }, kWriteTries);
+  return change(exchange, target, body.size(), options.dry, std::move(make),
+                [this, &exchange](const Shown& shown) { return respond(exchange, shown); });
 }
 
 }  // namespace muster::api

@@ -48,9 +48,8 @@ kj::Promise<void> JobRoutes::write(Exchange& exchange, const Target& target,
     made.job = tracked(*job, old.json, writer);
     return made;
   };
-  return change(
-      exchange, target, body.size(), options->dry, std::move(make),
-      [this, &exchange](const Shown& shown) { return respond(exchange, shown); }, kWriteTries);
+  return change(exchange, target, body.size(), options->dry, std::move(make),
+                [this, &exchange](const Shown& shown) { return respond(exchange, shown); });
 }
 
 kj::Promise<void> JobRoutes::remove(Exchange& exchange, const Target& target,

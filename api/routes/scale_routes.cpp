@@ -57,12 +57,10 @@ kj::Promise<void> ScaleRoutes::write(Exchange& exchange, const Target& target,
     if (!job.ok()) return job.error();
     return MadeJob{tracked(*job, old.json, writer), {}};
   };
-  return change(
-      exchange, target, body.size(), options->dry, std::move(make),
-      [&exchange](const Shown& shown) {
-        return exchange.send(200, dumped(scale_json(*shown.job, shown.version)) + "\n");
-      },
-      kWriteTries);
+  return change(exchange, target, body.size(), options->dry, std::move(make),
+                [&exchange](const Shown& shown) {
+                  return exchange.send(200, dumped(scale_json(*shown.job, shown.version)) + "\n");
+                });
 }
 
 }  // namespace muster::api

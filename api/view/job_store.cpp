@@ -30,11 +30,22 @@ std::unique_ptr<JobView> view_of(core::Job job, uint64_t commit) {
   return view;
 }
 
+// An unloaded job in memory, with the versions of its entry.
+std::unique_ptr<JobView> view_of(core::Job job, const UnloadedJob& entry) {
+  auto view = view_of(std::move(job), entry.version);
+  view->owner_version = view->before_owner = entry.owner_version;
+  return view;
+}
+
 JobStore::Place place_of(const core::Job& job) {
   return {job.object().meta.ns, job.object().meta.name, job.id()};
 }
 
 }  // namespace
+
+core::Condition damaged_condition(Millis at_ms, const std::string& why) {
+  return {core::ConditionType::damaged, true, at_ms, core::ConditionReason::unreadable, why};
+}
 
 void JobStore::add_unloaded(const core::JobSummary& job) {
   names_.emplace(job.ns, job.name, job.id);
@@ -54,6 +65,7 @@ JobView& JobStore::add(core::Job job, uint64_t commit) {
   names_.insert(place_of(job));
   auto [it, added] = jobs_.emplace(id, view_of(std::move(job), commit));
   MUSTER_CHECK(added, id);
+  it->second->before = 0;
   return *it->second;
 }
 
@@ -68,8 +80,7 @@ JobView* JobStore::activate(const core::JobRecords& batch) {
     recent_.erase(it->second->used);
     jobs_.erase(it);
   }
-  auto view = view_of(core::Job(*batch.before), entry->second.version);
-  view->owner_version = view->before_owner = entry->second.owner_version;
+  auto view = view_of(core::Job(*batch.before), entry->second);
   unloaded_.erase(entry);
   unreadable_.erase(batch.job);
   return jobs_.emplace(batch.job, std::move(view)).first->second.get();
@@ -102,8 +113,7 @@ const JobView* JobStore::find(JobId id) const {
       return nullptr;
     }
     unreadable_.erase(id);
-    auto view = view_of(std::move(*job), entry->second.version);
-    view->owner_version = view->before_owner = entry->second.owner_version;
+    auto view = view_of(std::move(*job), entry->second);
     recent_weight_ += weight(view->job);
     it = jobs_.emplace(id, std::move(view)).first;
   } else {
@@ -137,8 +147,7 @@ const core::Job* JobStore::brief(JobId id) const {
   brief_ = std::move(*job);
   if (auto damage = unreadable_.find(id); damage != unreadable_.end()) {
     core::JobState state = brief_->state();
-    state.conditions.push_back({core::ConditionType::damaged, true, state.last_record_ms,
-                                core::ConditionReason::unreadable, damage->second});
+    state.conditions.push_back(damaged_condition(state.last_record_ms, damage->second));
     brief_ = core::Job(id, brief_->object_ptr(), std::move(state));
   }
   return &*brief_;

@@ -44,6 +44,11 @@ struct JobView {
   // A job with the object only, for removed pods; made on demand.
   std::shared_ptr<const core::Job> stub;
   uint64_t used = 0;  // last use of an unloaded job, as a count of uses
+
+  uint64_t event_version(uint64_t nr) const {
+    auto it = events.find(nr);
+    return it == events.end() ? loaded : it->second;
+  }
 };
 
 // The part of an unloaded job that stays in memory.
@@ -54,6 +59,9 @@ struct UnloadedJob {
   bool complete = false;    // otherwise Failed
   bool named_pods = false;  // its pods carry its own name and uid as labels
 };
+
+// The condition of a job whose rows cannot be read.
+core::Condition damaged_condition(Millis at_ms, const std::string& why);
 
 class JobStore {
  public:
@@ -79,7 +87,7 @@ class JobStore {
   // Sets the version of all jobs added so far to this commit.
   void start_at(uint64_t commit);
 
-  // Adds an active job that is new at this commit.
+  // Adds an active job that is new at this commit: no version was before it.
   JobView& add(core::Job job, uint64_t commit);
   // Makes the job active, if unloaded in its state before this batch. nullptr: no such job.
   JobView* activate(const core::JobRecords& batch);

@@ -131,8 +131,7 @@ std::optional<Shown> View::find(const Key& key) const {
                                [](const core::JobEvent& e, uint64_t nr) { return e.nr < nr; });
     if (it == events.end() || it->nr != key.nr) return std::nullopt;
     shown.event = &*it;
-    auto version = view->events.find(key.nr);
-    shown.version = version == view->events.end() ? view->loaded : version->second;
+    shown.version = view->event_version(key.nr);
   }
   return shown;
 }
@@ -198,13 +197,9 @@ void View::each_of(Kind kind, const Place& job, const Wanted& wanted,
     });
     return;
   }
-  for (const core::JobEvent& event : view.job.state().events) {
-    auto version = view.events.find(event.nr);
-    f(Shown{.kind = kind,
-            .job = &view.job,
-            .event = &event,
-            .version = version == view.events.end() ? view.loaded : version->second});
-  }
+  for (const core::JobEvent& event : view.job.state().events)
+    f(Shown{
+        .kind = kind, .job = &view.job, .event = &event, .version = view.event_version(event.nr)});
 }
 
 std::optional<View::Place> View::next_job(std::string_view ns, const Place& after) const {

@@ -39,8 +39,7 @@ void View::add_damaged(JobId id, core::JobObjectPtr object, const std::string& w
   state.parallelism = object->spec.parallelism.value_or(1);
   state.completions = object->spec.completions;
   state.admitted_ms = object->meta.created_ms;
-  state.conditions.push_back(
-      {core::ConditionType::damaged, true, at_ms, core::ConditionReason::unreadable, why});
+  state.conditions.push_back(damaged_condition(at_ms, why));
   add(core::Job(id, std::move(object), std::move(state)));
 }
 
@@ -106,7 +105,6 @@ void View::commit(const core::Committed& committed) {
       if (const auto* admitted = std::get_if<core::JobAdmitted>(&record)) {
         MUSTER_CHECK(view == nullptr && admitted->object != nullptr, batch->job);
         view = &jobs_.add(core::Job(batch->job, admitted->object), commit_);
-        view->before = 0;  // it has no previous version
         push({Kind::job, batch->job, 0, {}}, Change::Type::added);
       }
       MUSTER_CHECK(view != nullptr, batch->job);

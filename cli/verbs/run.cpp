@@ -15,6 +15,7 @@
 #include <iostream>
 #include <random>
 #include <unistd.h>
+#include <utility>
 
 namespace muster::cli {
 namespace {
@@ -144,17 +145,15 @@ int execute(const RunOptions& options) {
   }
   // Here the slots bound how many pods run at once, so the job may have more than that: the rest
   // waits on the node, and a slot that becomes free is filled without a sync and a round trip.
-  RunOptions ahead = options;
-  if (ahead.slots == 0) {
-    ahead.slots = ahead.parallelism > 0 ? ahead.parallelism : cpu_count();
-    ahead.parallelism = 0;
-  }
-  const int64_t at_once = ahead.parallelism > 0 ? ahead.parallelism : ahead.slots;
-  ahead.environment.try_emplace("MUSTER_PARALLELISM",
-                                std::to_string(std::min<int64_t>(at_once, ahead.completions)));
-  auto job = wanted(ahead, at_once + core::prefetch_max(static_cast<uint32_t>(at_once)));
+  RunOptions here = options;
+  if (here.slots == 0) here.slots = std::exchange(here.parallelism, 0);
+  if (here.slots == 0) here.slots = cpu_count();
+  const int64_t at_once = here.parallelism > 0 ? here.parallelism : here.slots;
+  here.environment.try_emplace("MUSTER_PARALLELISM",
+                               std::to_string(std::min<int64_t>(at_once, here.completions)));
+  auto job = wanted(here, at_once + core::prefetch_limit(static_cast<uint32_t>(at_once)));
   if (!job) return fail(job.error());
-  return run_here(options, job->ns, std::move(job->job), options.completions > 0 ? "" : job->text);
+  return run_here(here, job->ns, std::move(job->job), options.completions > 0 ? "" : job->text);
 }
 
 }  // namespace muster::cli

@@ -111,9 +111,7 @@ class Run {
 
     agent::AgentOptions agent_options;
     agent_options.coordinator = (*coordinator)->listen_address();
-    agent_options.slots = static_cast<uint32_t>(options_.slots > 0         ? options_.slots
-                                                : options_.parallelism > 0 ? options_.parallelism
-                                                                           : cpu_count());
+    agent_options.slots = static_cast<uint32_t>(options_.slots);
     agent_options.work_dir = dir + "/agent";
     LocalAgent agent(agent_options, signals);
 

@@ -159,7 +159,7 @@ uint32_t Slots::prefetch_max(Site& site, Millis now) const {
     site.quick.pop_front();
   uint32_t recent = 0;
   for (auto [at, count] : site.quick) recent += count;
-  return std::min(recent, core::prefetch_max(site.info.slots));
+  return std::min(recent, prefetch_limit(site.info.slots));
 }
 
 std::vector<WaitingJob> Slots::waiting() const {

@@ -147,13 +147,14 @@ class ActorsTest : public ::testing::Test {
       replies_.push_back(text);
     };
   }
-  void register_node(const std::string& name, const std::string& dir, uint64_t link) {
+  void register_node(const std::string& name, const std::string& dir, uint64_t link,
+                     uint32_t slots = 1) {
     RegisterAgent ask;
     ask.hello.link = link;
     ask.hello.node = name;
     ask.hello.work_dir_id = dir;
     ask.hello.boot_id = "boot";
-    ask.hello.slots = 1;
+    ask.hello.slots = slots;
     ask.done = noted<HelloAnswer>("register " + name + " of " + dir);
     caf::anon_send(cluster_, std::move(ask));
   }
@@ -193,17 +194,11 @@ class ActorsTest : public ::testing::Test {
   }
   // One node with so many slots.
   void start_node(uint32_t slots) {
-    RegisterAgent ask;
-    ask.hello.link = 7;
-    ask.hello.node = "a";
-    ask.hello.work_dir_id = "dir-a";
-    ask.hello.boot_id = "boot";
-    ask.hello.slots = slots;
-    ask.done = [](const HelloAnswer&) {};
-    caf::anon_send(cluster_, std::move(ask));
+    register_node("a", "dir-a", 7, slots);
     run();
     caf::anon_send(cluster_, LinkUp{1, 7});
     run();
+    replies_.clear();
   }
   // Objects are their names here.
   static core::JobObjectPtr load_object(std::string_view json) { return job(std::string(json)); }
