@@ -91,7 +91,7 @@ class Cluster : public cluster_actor::base {
     NodeInfo info;                // as last requested; placement uses this
     core::NodeSpec durable_spec;  // the spec on disk, which may be shown
     core::Lease lease;
-    uint64_t link = 0;  // 0: not connected
+    std::optional<uint64_t> link{};  // the number of its session, while connected
   };
 
   std::chrono::milliseconds tick() const {
@@ -160,7 +160,7 @@ class Cluster : public cluster_actor::base {
       }
     }
     Node& node = nodes_[id];
-    node.link = 0;
+    node.link.reset();
     node.lease.renew();
     node.info.work_dir_id = hello.work_dir_id;
     node.info.secret = hello.secret;
@@ -366,7 +366,7 @@ class Cluster : public cluster_actor::base {
     node.info.gone = true;
     node.info.health = NodeInfo::Health::lost;
     node.info.changed_ms = clock_();
-    node.link = 0;
+    node.link.reset();
     slots_.remove_node(id);
     std::erase_if(actors_, [this](const auto& one) { return !slots_.knows(one.first); });
     if (auto named = by_name_.find(node.info.name); named != by_name_.end() && named->second == id)
@@ -459,12 +459,12 @@ class Cluster : public cluster_actor::base {
   void place() {
     place_due_ = false;
     for (auto& [id, node] : nodes_)
-      if (!node.info.gone) slots_.set_usable(id, node.link != 0 && core::is_ready(node.info));
+      if (!node.info.gone) slots_.set_usable(id, node.link && core::is_ready(node.info));
     Millis now = uptime();
     core::Slots::Round round = slots_.place(now);
     for (const auto& [job, slots] : round.grants) {
       std::map<NodeId, uint64_t> links;
-      for (auto [node, count] : slots) links[node] = nodes_.at(node).link;
+      for (auto [node, count] : slots) links[node] = nodes_.at(node).link.value();
       send(actors_.at(job), Granted{slots, std::move(links)});
     }
     for (const auto& [job, slots] : round.victims) {
@@ -473,9 +473,9 @@ class Cluster : public cluster_actor::base {
       send(actors_.at(job), Preempt{slots});
     }
     for (const auto& [job, left] : round.tainted) send(actors_.at(job), LeaveNodes{left});
-    if (round.again_ms == 0 || again_at_ > now) return;
-    again_at_ = now + round.again_ms;
-    delayed_send(this, std::chrono::milliseconds(round.again_ms), place_atom_v);
+    if (!round.again_ms || again_at_ > now) return;
+    again_at_ = now + *round.again_ms;
+    delayed_send(this, std::chrono::milliseconds(*round.again_ms), place_atom_v);
   }
 
   // ---- the journal

@@ -68,7 +68,7 @@ JobActor::behavior_type JobActor::make_behavior() {
       [this](const durable_atom&, uint64_t number, uint64_t commit) { gate_.open(number, commit); },
       [this](const wake_atom&, uint64_t round) {
         if (round != wake_round_) return;
-        wake_ms_ = 0;
+        wake_ms_.reset();
         take(core::TimePassed{});
       },
       [this](const stop_atom&) {
@@ -245,7 +245,7 @@ void JobActor::act(const core::AskNodes& order, const Durable& durable) {
 
 void JobActor::act(const core::WakeAt& order, const Durable&) {
   // An earlier wake-up looks at everything again, so a later one needs no timer of its own.
-  if (wake_ms_ != 0 && wake_ms_ <= order.at_ms) return;
+  if (wake_ms_ && *wake_ms_ <= order.at_ms) return;
   wake_ms_ = order.at_ms;
   Millis wait_ms = std::max<Millis>(0, order.at_ms - now());
   delayed_send(this, std::chrono::milliseconds(wait_ms), wake_atom_v, ++wake_round_);

@@ -20,6 +20,7 @@
 #include <caf/typed_event_based_actor.hpp>
 
 #include <deque>
+#include <optional>
 #include <unordered_map>
 
 namespace muster::actors {
@@ -120,7 +121,7 @@ class JobActor : public job_actor::base {
   std::map<NodeId, std::pair<uint64_t, std::set<PodKey>>> known_;
   uint64_t slots_received_ = 0;
   uint64_t wake_round_ = 0;
-  Millis wake_ms_ = 0;  // instant of the timer; 0: none
+  std::optional<Millis> wake_ms_;  // instant of the timer
   bool hidden_told_ = false;
 
   std::unordered_map<uint32_t, Follower> followers_;

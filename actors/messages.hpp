@@ -18,6 +18,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -124,7 +125,7 @@ struct JobHears {
 struct JobIsOver {
   JobId job = 0;
   bool forgotten = false;
-  Millis wake_ms = 0;  // when to load it again (job time); 0: never
+  std::optional<Millis> wake_ms;  // when to load it again (job time)
 };
 
 // From a job to the registry: it is no longer shown, so its name is free.

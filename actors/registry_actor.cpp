@@ -103,10 +103,10 @@ class Registry : public registry_actor::base {
     caf::actor_addr leaving;
     bool durable = true;  // false: being created
     std::vector<Ask> asks;
-    Millis wake_at = 0;      // when to load an unloaded job again (elapsed); 0: never
-    Millis finished_ms = 0;  // its place in finished_; 0: none
-    core::JobClock clock{};  // shared by all actors that it gets in this run
-    std::string damage{};    // why it is quarantined; empty: it is not
+    std::optional<Millis> wake_at{};      // when to load an unloaded job again (elapsed)
+    std::optional<Millis> finished_ms{};  // its place in finished_
+    core::JobClock clock{};               // shared by all actors that it gets in this run
+    std::string damage{};                 // why it is quarantined; empty: it is not
     bool unloaded() const { return !actor && !leaving && durable; }
   };
   using FullName = std::pair<std::string, std::string>;
@@ -120,15 +120,14 @@ class Registry : public registry_actor::base {
       append.rows = storage::forget_rows(id, r.next_seq - 1, first_tail);
       return gate_.after(std::move(append), [](const Durable&) {});
     }
-    Entry entry{meta.ns, meta.name, meta.uid, job_actor{}, {}, true, {}, 0, 0, {}};
+    Entry entry{meta.ns, meta.name, meta.uid};
     entry.clock = clock_from(r.job.state().last_record_ms);
     if (!r.job.hidden()) names_[{meta.ns, meta.name}] = id;
     const core::JobState& state = r.job.state();
     bool over = state.open.empty() && (r.job.finished() || state.orphaned) &&
                 (!state.deleted_at || state.orphaned);
     if (over) {
-      entry.finished_ms = core::summary_of(r.job).finished_ms;
-      finished_.insert({entry.finished_ms, id});
+      add_finished(id, entry, core::summary_of(r.job).finished_ms);
       unload(id, entry, core::expires_at(r.job));
     } else {
       entry.actor = spawn_job(std::move(r), entry.clock);
@@ -138,10 +137,9 @@ class Registry : public registry_actor::base {
 
   void adopt(core::JobSummary r) {
     names_[{r.ns, r.name}] = r.id;
-    Entry entry{
-        std::move(r.ns), std::move(r.name),        std::move(r.uid), job_actor{}, {}, true, {}, 0,
-        r.finished_ms,   clock_from(r.finished_ms)};
-    finished_.insert({r.finished_ms, r.id});
+    Entry entry{std::move(r.ns), std::move(r.name), std::move(r.uid)};
+    entry.clock = clock_from(r.finished_ms);
+    add_finished(r.id, entry, r.finished_ms);
     unload(r.id, entry, r.wake_ms);
     jobs_.emplace(r.id, std::move(entry));
   }
@@ -156,7 +154,7 @@ class Registry : public registry_actor::base {
     if (!d.object) return;
     const core::JobMeta& meta = d.object->meta;
     names_[{meta.ns, meta.name}] = d.id;
-    Entry entry{meta.ns, meta.name, meta.uid, job_actor{}, {}, true, {}, 0, 0};
+    Entry entry{meta.ns, meta.name, meta.uid};
     entry.damage = d.why;
     jobs_.emplace(d.id, std::move(entry));
   }
@@ -185,8 +183,7 @@ class Registry : public registry_actor::base {
   }
 
   void load(JobId id, Entry& entry) {
-    wakes_.erase({entry.wake_at, id});
-    entry.wake_at = 0;
+    forget_wake(id, entry);
     auto loaded = load_job_(id);
     if (!loaded) {
       log::error("j{} {}/{} is quarantined: {}", id, entry.ns, entry.name, loaded.error().message);
@@ -198,15 +195,23 @@ class Registry : public registry_actor::base {
     for (const Ask& ask : std::exchange(entry.asks, {})) ask.pass_on(entry.actor);
   }
 
-  // `wake_ms`: in job time; 0: never.
-  void unload(JobId id, Entry& entry, Millis wake_ms) {
-    entry.wake_at = 0;
-    if (wake_ms == 0) return;
+  // `wake_ms`: when to load it again, in job time.
+  void unload(JobId id, Entry& entry, std::optional<Millis> wake_ms) {
+    forget_wake(id, entry);
+    if (!wake_ms) return;
     Millis elapsed = around_.elapsed();
-    entry.wake_at =
-        std::max<Millis>(1, elapsed + std::max<Millis>(0, wake_ms - entry.clock.now(elapsed)));
-    wakes_.insert({entry.wake_at, id});
+    entry.wake_at = elapsed + std::max<Millis>(0, *wake_ms - entry.clock.now(elapsed));
+    wakes_.insert({*entry.wake_at, id});
     arm();
+  }
+
+  void forget_wake(JobId id, Entry& entry) {
+    if (auto at = std::exchange(entry.wake_at, std::nullopt)) wakes_.erase({*at, id});
+  }
+
+  void add_finished(JobId id, Entry& entry, Millis finished_ms) {
+    entry.finished_ms = finished_ms;
+    finished_.insert({finished_ms, id});
   }
 
   // Sets the one timer, for the unloaded job that is due next.
@@ -221,7 +226,7 @@ class Registry : public registry_actor::base {
     while (!wakes_.empty() && wakes_.begin()->first <= now) {
       JobId id = wakes_.begin()->second;
       wakes_.erase(wakes_.begin());
-      jobs_.at(id).wake_at = 0;
+      jobs_.at(id).wake_at.reset();
       // Its first decision sees what time it is.
       with_actor(id, {[](const job_actor&) {}, [](const Status&) {}});
     }
@@ -250,16 +255,10 @@ class Registry : public registry_actor::base {
     rows.push_back(storage::next_job_row(next_job_));
     storage::RecoveredJob fresh{.job = core::Job(id, m.object), .next_seq = 2};
     fresh.job.apply(records->records.front());
-    jobs_.emplace(id, Entry{meta.ns,
-                            meta.name,
-                            meta.uid,
-                            job_actor{},
-                            {},
-                            false,
-                            {},
-                            0,
-                            0,
-                            clock_from(fresh.job.state().last_record_ms)});
+    Entry entry{meta.ns, meta.name, meta.uid};
+    entry.durable = false;
+    entry.clock = clock_from(fresh.job.state().last_record_ms);
+    jobs_.emplace(id, std::move(entry));
     log::info("j{} {}/{} created", id, meta.ns, meta.name);
     fresh.tail_rows = 1;
     Append append;
@@ -403,16 +402,12 @@ class Registry : public registry_actor::base {
       leaving_[entry.leaving] = m.job;
       entry.actor = job_actor{};
     }
-    wakes_.erase({entry.wake_at, m.job});
     unload(m.job, entry, m.wake_ms);
     if (!m.forgotten) {
-      if (entry.finished_ms == 0) {
-        entry.finished_ms = std::max<Millis>(1, around_.clock());
-        finished_.insert({entry.finished_ms, m.job});
-      }
+      if (!entry.finished_ms) add_finished(m.job, entry, around_.clock());
       return bound_finished();
     }
-    finished_.erase({entry.finished_ms, m.job});
+    if (entry.finished_ms) finished_.erase({*entry.finished_ms, m.job});
     free_name(m.job, entry);
     for (const Ask& ask : entry.asks) ask.otherwise(Nothing{});
     jobs_.erase(it);

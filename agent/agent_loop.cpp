@@ -133,7 +133,7 @@ kj::Promise<Result<int>> Agent::run() {
     tasks_.add(stay_connected());
     tasks_.add(watch_executor());
     if (!options_.hollow) tasks_.add(sweep_logs());
-    if (!options_.hollow && options_.evict_below_bytes > 0) tasks_.add(watch_memory());
+    if (!options_.hollow && options_.evict_below_bytes) tasks_.add(watch_memory());
   }
   return finished.promise.then([this] {
     if (link_.get() != nullptr) close_link("the agent leaves");
@@ -522,11 +522,11 @@ void Agent::pump() {
   }
   executor_.forget(orders.forget);
   for (PodId pod : orders.over) pods_.erase(pod);
-  if (orders.again_at == 0 || (again_at_ != 0 && again_at_ <= orders.again_at)) return;
+  if (!orders.again_at || (again_at_ && *again_at_ <= *orders.again_at)) return;
   again_at_ = orders.again_at;  // replaces a later one, which next() will ask for again
-  again_ = timer_.afterDelay(ms(std::max<Millis>(1, again_at_ - boot_now())))
+  again_ = timer_.afterDelay(ms(std::max<Millis>(1, *again_at_ - boot_now())))
                .then([this] {
-                 again_at_ = 0;
+                 again_at_.reset();
                  schedule();
                })
                .eagerlyEvaluate([](kj::Exception&& e) { MUSTER_CHECK(false, text(e)); });
@@ -602,7 +602,7 @@ kj::Promise<void> Agent::sweep_logs() {
 kj::Promise<void> Agent::watch_memory() {
   auto available = available_memory();
   Millis pause = kMemoryEachMs;
-  if (available && *available < options_.evict_below_bytes) {
+  if (available && *available < *options_.evict_below_bytes) {
     const auto used = memory_by_group();
     std::optional<PodId> largest;
     uint64_t most = 0;

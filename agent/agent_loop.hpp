@@ -114,7 +114,7 @@ class Agent final : private Executor::Listener {
   bool saying_leave_ = false;  // Session.leave is in flight
   bool leaving_ = false;       // exiting: no more orders are carried out
   bool pumping_ = false;
-  Millis again_at_ = 0;  // when a timer calls pump(); 0: none
+  std::optional<Millis> again_at_;  // when a timer calls pump()
   kj::Promise<void> again_ = kj::READY_NOW;
   std::optional<Result<int>> result_;
   kj::Own<kj::PromiseFulfiller<void>> finished_;

@@ -47,7 +47,7 @@ ProcessStarted read_started(keeper::Reader& in) {
 
 ProcessEnded from_wire(const keeper::Ended& end) {
   return {.key = from_wire(end.key),
-          .entry = end.entry,
+          .entry = end.entry == 0 ? std::nullopt : std::optional(end.entry),
           .pid = end.pid,
           .exit_code = end.exit_code,
           .signal = end.signal,
@@ -161,8 +161,8 @@ class SocketKeeperClient final : public KeeperClient {
       for (const auto& argument : order.argv) frame.text(argument);
       frame.num(static_cast<uint32_t>(order.env.size()));
       for (const auto& variable : order.env) frame.text(variable);
-      frame.num(order.memory_limit_bytes).num(order.cpu_limit_millis);
-      frame.num(uint8_t{order.contained}).num(int64_t{order.not_after});
+      frame.num(order.memory_limit_bytes.value_or(0)).num(order.cpu_limit_millis.value_or(0));
+      frame.num(uint8_t{order.contained}).num(int64_t{order.not_after.value_or(0)});
     }
     flush();
   }

@@ -23,6 +23,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,11 +44,11 @@ struct SpawnOrder {
   std::vector<std::string> env;   // "NAME=value"
   std::string cwd;                // absolute
   std::string stdout_path, stderr_path;  // opened for append, created 0600; stdin is /dev/null
-  std::string note;                 // opaque; kept in the spool and returned with the inventory
-  uint64_t memory_limit_bytes = 0;  // of its cgroup, where cgroups are available; 0: none
-  uint64_t cpu_limit_millis = 0;
-  bool contained = false;  // wants a cgroup even without limits, where available
-  Millis not_after = 0;    // boot time; it must not be started then or later; 0: none
+  std::string note;  // opaque; kept in the spool and returned with the inventory
+  // Of its cgroup, where cgroups are available.
+  std::optional<uint64_t> memory_limit_bytes{}, cpu_limit_millis{};
+  bool contained = false;             // wants a cgroup even without limits, where available
+  std::optional<Millis> not_after{};  // boot time; it must not be started then or later
 };
 
 struct ProcessStarted {
@@ -59,8 +60,8 @@ struct ProcessStarted {
 // keeper::Ended with muster's ids, and strings that outlive its frame.
 struct ProcessEnded {
   ProcessKey key;
-  uint64_t entry = 0;  // for forget()
-  int pid = 0;         // 0: it never started
+  std::optional<uint64_t> entry;  // for forget()
+  int pid = 0;                    // 0: it never started
   int exit_code =
       0;  // 128+S for signal S; if it could not be started, 127: not found, 126: anything else
   int signal = 0;     // the signal that ended it, else 0

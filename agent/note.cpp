@@ -45,7 +45,7 @@ std::string Note::text() const {
                     " " + pod_name + " " + container;
   if (!planned) return out;
   return out + " " + std::to_string(generation) + " " + std::to_string(level) + " " +
-         std::to_string(pod_started_at) + " " + text_of(devices);
+         std::to_string(pod_started_at.value_or(0)) + " " + text_of(devices);
 }
 
 Note Note::parse(std::string_view text) {
@@ -56,11 +56,13 @@ Note Note::parse(std::string_view text) {
     return {};
   }
   if (version == "1") return note;
+  Millis started_at = 0;
   std::string devices;
   note.planned = true;
-  if (version != "2" || !(in >> note.generation >> note.level >> note.pod_started_at >> devices)) {
+  if (version != "2" || !(in >> note.generation >> note.level >> started_at >> devices)) {
     return {};
   }
+  if (started_at != 0) note.pod_started_at = started_at;
   note.devices = devices_in(devices);
   return note;
 }

@@ -11,6 +11,7 @@
 
 #include "core/node/values.hpp"
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -24,7 +25,7 @@ struct Note {
   bool planned = false;  // a version 2 note: the fields below are set
   int64_t generation = 0;
   uint16_t level = 0;
-  Millis pod_started_at = 0;
+  std::optional<Millis> pod_started_at{};
   core::node::DeviceMapPtr devices{};  // null: none
 
   std::string text() const;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 namespace muster::agent {
@@ -21,7 +22,8 @@ struct AgentOptions {
   std::string keeper_path;  // empty: muster-keeper beside this executable
   Millis log_keep_ms = 7ll * 24 * 3600 * 1000;
   uint64_t log_max_bytes = 10ull << 30;
-  uint64_t evict_below_bytes = 100ull << 20;  // of the node's available memory; 0: no evictions
+  std::optional<uint64_t> evict_below_bytes =
+      100ull << 20;  // of the node's available memory; absent: no evictions
   bool hollow = false;
   Millis hollow_duration_ms = 0;
   int hollow_exit_code = 0;

@@ -15,8 +15,8 @@ namespace muster::agent {
 
 struct Container {
   core::Container what;
-  uint64_t memory_limit_bytes = 0;   // 0: none
-  uint64_t cpu_limit_millis = 0;     // 0: none
+  std::optional<uint64_t> memory_limit_bytes;
+  std::optional<uint64_t> cpu_limit_millis;
   core::node::DeviceCounts devices;  // named resources it requests
 };
 
@@ -32,7 +32,7 @@ struct PodTemplate {
   Millis grace_ms = 0;
   bool restarts = false;  // restartPolicy OnFailure
   Millis restart_delay_ms = 0;
-  Millis active_deadline_ms = 0;  // 0: none
+  std::optional<Millis> active_deadline_ms{};
   size_t init_containers = 0;
   std::vector<Container> containers;  // init containers first
   core::StringMap labels;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
 namespace muster::agent {
@@ -23,6 +24,12 @@ core::StringMap read_pairs(capnp::List<wire::Pair>::Reader in) {
   return out;
 }
 
+// A limit as the wire has it: 0 is none.
+template <class Number>
+std::optional<Number> unless_zero(Number number) {
+  return number == 0 ? std::nullopt : std::optional(number);
+}
+
 Container read_container(wire::Container::Reader in) {
   Container container;
   core::Container& out = container.what;
@@ -34,8 +41,8 @@ Container read_container(wire::Container::Reader in) {
     out.env.push_back({to_string(variable.getName()), to_string(variable.getValue()),
                        to_string(variable.getFieldPath())});
   }
-  container.memory_limit_bytes = in.getMemoryLimitBytes();
-  container.cpu_limit_millis = in.getCpuLimitMillis();
+  container.memory_limit_bytes = unless_zero(in.getMemoryLimitBytes());
+  container.cpu_limit_millis = unless_zero(in.getCpuLimitMillis());
   for (auto one : in.getResources()) {
     constexpr uint64_t kMost = std::numeric_limits<uint32_t>::max();
     container.devices[to_string(one.getName())] =
@@ -93,7 +100,7 @@ PodTemplate read_template(wire::PodTemplate::Reader in) {
       .grace_ms = in.getGraceMs(),
       .restarts = in.getRestartPolicy() == "OnFailure",
       .restart_delay_ms = in.getRestartDelayMs(),
-      .active_deadline_ms = in.getActiveDeadlineMs(),
+      .active_deadline_ms = unless_zero(in.getActiveDeadlineMs()),
       .init_containers = in.getInitContainers().size(),
       .labels = read_pairs(in.getLabels()),
       .annotations = read_pairs(in.getAnnotations())};

@@ -266,7 +266,7 @@ struct EffectText {
   }
   std::string operator()(const JobOver& e) {
     std::string text = "JobOver j" + std::to_string(job) + (e.forgotten ? " forgotten" : "");
-    return e.wake_ms == 0 ? text : text + " wake=" + instant_text(e.wake_ms);
+    return e.wake_ms ? text + " wake=" + instant_text(*e.wake_ms) : text;
   }
 };
 

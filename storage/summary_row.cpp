@@ -47,7 +47,7 @@ Row summary_row(const core::Job& job) {
   out.setName(text(summary.name));
   out.setUid(text(summary.uid));
   out.setFinishedMs(summary.finished_ms);
-  out.setWakeMs(summary.wake_ms);
+  out.setWakeMs(summary.wake_ms.value_or(0));
   out.setComplete(summary.complete);
   out.setNamedPods(summary.named_pods);
   out.setGeneration(object.meta.generation);
@@ -88,7 +88,7 @@ Result<core::JobSummary> decode_summary(JobId job, std::string_view bytes) {
                 text_back(row.getName()),
                 text_back(row.getUid()),
                 row.getFinishedMs(),
-                row.getWakeMs(),
+                row.getWakeMs() == 0 ? std::nullopt : std::optional(row.getWakeMs()),
                 row.getComplete(),
                 row.getNamedPods()};
       });

@@ -193,8 +193,8 @@ void Metrics::before(const core::Job& job, const core::Record& record) {
       if (one.fails_index) m.watch_deferred(job, one.pod.index);
   if (auto* r = std::get_if<core::JobDeleted>(&record)) {
     m.watch_all_deferred(job);
-    Millis due = job.finished() && !r->background ? core::expires_at(job) : 0;
-    if (due != 0 && r->at_ms >= due) m.ttl.Observe(static_cast<double>(r->at_ms - due) / 1000);
+    auto due = job.finished() && !r->background ? core::expires_at(job) : std::nullopt;
+    if (due && r->at_ms >= *due) m.ttl.Observe(static_cast<double>(r->at_ms - *due) / 1000);
   }
   if (std::holds_alternative<core::FinishDecided>(record)) m.watch_all_deferred(job);
 }

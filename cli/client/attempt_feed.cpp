@@ -14,7 +14,8 @@ EndedAttempt closed_attempt(const Json& attempt) {
   EndedAttempt out;
   if (const Json& index = at(attempt, {"index"}); index.is_number_integer())
     out.index = index.get<int64_t>();
-  out.attempt = number_at(attempt, {"attempt"});
+  if (const Json& number = at(attempt, {"attempt"}); number.is_number_integer())
+    out.attempt = number.get<int64_t>();
   out.pod = text_at(attempt, {"pod"});
   out.node = text_at(attempt, {"node"});
   out.cause = attempt_cause(attempt);
@@ -26,7 +27,7 @@ EndedAttempt deferred_attempt(const Json& pod) {
   const Failure failure = failure_of(pod);
   EndedAttempt out;
   out.index = failure.index;
-  out.attempt = failure.attempt.value_or(-1);
+  out.attempt = failure.attempt;
   out.pod = failure.pod;
   out.node = failure.node;
   out.cause = failure.cause;

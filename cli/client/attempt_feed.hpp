@@ -18,8 +18,8 @@
 namespace muster::cli {
 
 struct EndedAttempt {
-  std::optional<int64_t> index;  // of an Indexed job
-  int64_t attempt = 0;
+  std::optional<int64_t> index;    // of an Indexed job
+  std::optional<int64_t> attempt;  // absent: unknown
   std::string pod, node;
   bool failed = false;
   std::string cause;  // "exit 1", "SIGKILL (exit 137), OOMKilled"; with the message
@@ -43,7 +43,7 @@ class AttemptFeed {
   const std::string ns_, job_;
   const bool all_;
   std::string position_;  // in the history
-  std::set<std::pair<std::optional<int64_t>, int64_t>>
+  std::set<std::pair<std::optional<int64_t>, std::optional<int64_t>>>
       told_;                   // index, attempt: returned before they were closed
   core::IndexSet in_backoff_;  // indexes already looked up
 };

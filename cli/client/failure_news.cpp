@@ -22,8 +22,9 @@ void FailureNews::tell(const std::vector<EndedAttempt>& ended, const std::functi
   for (const EndedAttempt& one : ended) {
     if (!one.failed || enough() || !kinds_.insert(one.kind).second) continue;
     std::string text = one.index ? "index " + std::to_string(*one.index) : one.pod;
-    text += " failed: " + cut(one_line(one.cause), kNewsBytes) + " (attempt " +
-            std::to_string(one.attempt) + ", node " + one.node + ")";
+    text += " failed: " + cut(one_line(one.cause), kNewsBytes) + " (" +
+            (one.attempt ? "attempt " + std::to_string(*one.attempt) + ", " : "") + "node " +
+            one.node + ")";
     if (const std::string next = outlook(one); !next.empty()) text += "; " + next;
     for (const std::string& line : last_words(client_, ns_, one.pod, kNewsLines))
       text += "\n    | " + cut(line, kNewsBytes);

@@ -18,7 +18,8 @@ constexpr size_t kFailuresMax = 5, kLinesMax = 5;
 
 Follow follow(ApiClient& client, Signals& signals, const std::string& ns, const std::string& name,
               const FollowWishes& wishes) {
-  const Millis begin = boot_now(), timeout_ms = wishes.timeout_ms;
+  const Millis begin = boot_now();
+  const std::optional<Millis> timeout_ms = wishes.timeout_ms;
   Millis answered = begin, pause = kFollowFirst;
   const Millis pause_max = wishes.output != nullptr ? wishes.output->pause_max() : kFollowMax;
   Progress progress(begin, wishes.color);
@@ -56,12 +57,12 @@ Follow follow(ApiClient& client, Signals& signals, const std::string& ns, const 
       return out;
     }
     Millis rest = pause;
-    if (timeout_ms > 0) rest = std::clamp<Millis>(begin + timeout_ms - now, 0, pause);
+    if (timeout_ms) rest = std::clamp<Millis>(begin + *timeout_ms - now, 0, pause);
     if (signals.next(rest) != 0) {
       out.how = Followed::interrupted;
       return out;
     }
-    if (timeout_ms > 0 && boot_now() - begin >= timeout_ms) {
+    if (timeout_ms && boot_now() - begin >= *timeout_ms) {
       out.how = Followed::timeout;
       return out;
     }

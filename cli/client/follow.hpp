@@ -11,6 +11,7 @@
 #include "cli/output/json.hpp"
 
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace muster::cli {
@@ -24,7 +25,7 @@ struct Follow {
 };
 
 struct FollowWishes {
-  Millis timeout_ms = 0;  // 0: none
+  std::optional<Millis> timeout_ms{};
   When color = When::automatic;
   PodOutput* output = nullptr;              // null: do not show what pods print
   std::function<bool()> stopped = nullptr;  // the local agent is gone: end as unreachable

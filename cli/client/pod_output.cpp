@@ -230,10 +230,11 @@ class ApiOutput : public PodOutput {
 
   void show_ended(const EndedAttempt& one) {
     // By attempt, which also finds the log when the Pod is no longer kept.
-    const std::string path = !one.index ? object_path(Kind::pod, ns_, one.pod) + "/log?"
-                                        : own_path(ns_, job_, "log") +
-                                              "?index=" + std::to_string(*one.index) +
-                                              "&attempt=" + std::to_string(one.attempt) + "&";
+    const std::string path = one.index && one.attempt
+                                 ? own_path(ns_, job_, "log") +
+                                       "?index=" + std::to_string(*one.index) +
+                                       "&attempt=" + std::to_string(*one.attempt) + "&"
+                                 : object_path(Kind::pod, ns_, one.pod) + "/log?";
     const auto known = live_.find(one.pod);
     if (known == live_.end() && nothing_seen_) {
       // Pods of one job are alike: if the last one printed nothing, first ask whether this log is

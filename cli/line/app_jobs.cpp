@@ -109,7 +109,7 @@ Verb add_run(CLI::App& root, const std::vector<std::string>& tail) {
   verb.finish = [w, n, tail](const Settings&, const Target& target) -> Judged {
     RunOptions& o = w->o;
     o.target = target;
-    if (auto wrong = read_span("--timeout", w->timeout, o.timeout_ms)) return *wrong;
+    if (auto wrong = read_limit("--timeout", w->timeout, o.timeout_ms)) return *wrong;
     o.shown = shown_of(w->shown);
     if (n->count() > 0) {
       if (auto wrong = read_surroundings(w->exported, w->variables, w->dir, o)) return *wrong;
@@ -291,7 +291,7 @@ Verb add_drain(CLI::App& root) {
   verb.finish = [w](const Settings&, const Target& target) -> Judged {
     w->o.target = target;
     w->o.node = node_name(w->o.node);
-    if (auto wrong = read_span("--deadline", w->deadline, w->o.deadline_ms)) return *wrong;
+    if (auto wrong = read_limit("--deadline", w->deadline, w->o.deadline_ms)) return *wrong;
     return w->o;
   };
   return verb;

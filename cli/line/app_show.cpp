@@ -238,7 +238,7 @@ Verb add_wait(CLI::App& root) {
     auto names = job_names(w->what);
     if (auto* wrong = std::get_if<Usage>(&names)) return *wrong;
     w->o.jobs = std::get<std::vector<std::string>>(names);
-    if (auto wrong = read_span("--timeout", w->timeout, w->o.timeout_ms)) return *wrong;
+    if (auto wrong = read_limit("--timeout", w->timeout, w->o.timeout_ms)) return *wrong;
     if (auto wrong = read_until(w->until, w->o)) return *wrong;
     return w->o;
   };

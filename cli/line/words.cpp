@@ -41,6 +41,14 @@ std::optional<Usage> read_span(const std::string& flag, const std::string& text,
   return std::nullopt;
 }
 
+std::optional<Usage> read_limit(const std::string& flag, const std::string& text,
+                                std::optional<Millis>& target) {
+  Millis limit = 0;
+  if (auto wrong = read_span(flag, text, limit)) return wrong;
+  target = limit == 0 ? std::nullopt : std::optional(limit);
+  return std::nullopt;
+}
+
 Output read_output(const std::string& text) {
   if (text == "wide") return Output::wide;
   if (text == "name") return Output::name;

@@ -28,6 +28,9 @@ std::string node_name(const std::string& word);
 
 // Parses a duration into `target`; empty text leaves it unchanged.
 std::optional<Usage> read_span(const std::string& flag, const std::string& text, Millis& target);
+// The same for a limit; "0" is none.
+std::optional<Usage> read_limit(const std::string& flag, const std::string& text,
+                                std::optional<Millis>& target);
 
 // "wide", "name", "json", "yaml"; anything else is the table.
 Output read_output(const std::string& text);

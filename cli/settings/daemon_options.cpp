@@ -150,9 +150,9 @@ Result<AgentOptions> agent_options(const Settings& settings) {
   read.quantity("memory", 1000, o.memory_bytes);
   read.quantity("log-max", 1000, o.log_max_bytes);
   if (settings.text("evict-memory") == "0")
-    o.evict_below_bytes = 0;
+    o.evict_below_bytes.reset();
   else
-    read.quantity("evict-memory", 1000, o.evict_below_bytes);
+    read.quantity("evict-memory", 1000, *o.evict_below_bytes);
   read.span("log-keep", o.log_keep_ms);
   read.toggle("hollow", o.hollow);
   read.span("hollow-duration", o.hollow_duration_ms);

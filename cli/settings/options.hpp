@@ -48,7 +48,7 @@ struct RunOptions {
   int slots = 0;                   // 0: `parallelism`, else the CPUs
   std::string data_dir;
   bool keep = false;
-  Millis timeout_ms = 0;  // 0: none
+  std::optional<Millis> timeout_ms;
   std::string log_level = "error";
 };
 
@@ -104,7 +104,7 @@ struct WaitOptions {
   bool deleted = false;   // wait until it is gone
   std::string condition;  // empty: Complete or Failed
   bool condition_value = true;
-  Millis timeout_ms = 0;  // 0: none
+  std::optional<Millis> timeout_ms;
 };
 
 struct DeleteOptions {
@@ -125,8 +125,8 @@ struct ChangeOptions {
 struct DrainOptions {
   Target target;
   std::string node;
-  bool now = false;        // evict at once
-  Millis deadline_ms = 0;  // evict after this time; 0: never
+  bool now = false;                   // evict at once
+  std::optional<Millis> deadline_ms;  // evict after this time
 };
 
 struct ApplyOptions {

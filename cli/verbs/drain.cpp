@@ -101,7 +101,7 @@ int execute(const DrainOptions& options) {
     }
     answered = boot_now();
     if (pods->empty()) break;
-    const bool late = options.deadline_ms > 0 && boot_now() - begin >= options.deadline_ms;
+    const bool late = options.deadline_ms && boot_now() - begin >= *options.deadline_ms;
     if ((options.now || late) && !evicted) {
       line.clear();
       std::cout << (late ? "the deadline has passed: evicting " : "evicting ")

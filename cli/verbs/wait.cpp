@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <optional>
 
 namespace muster::cli {
 namespace {
@@ -36,10 +37,10 @@ class Waiter {
       if (const int code = look(); code >= 0) return code;
       if (std::all_of(jobs_.begin(), jobs_.end(), [](const Job& j) { return j.code >= 0; }))
         return worst();
-      const Millis left = begin_ + options_.timeout_ms - boot_now();
-      if (options_.timeout_ms > 0 && left <= 0) return timed_out();
+      const Millis left = begin_ + options_.timeout_ms.value_or(kWaitMax) - boot_now();
+      if (options_.timeout_ms && left <= 0) return timed_out();
       show();
-      if (signals.next(options_.timeout_ms > 0 ? std::min(pause, left) : pause) != 0)
+      if (signals.next(options_.timeout_ms ? std::min(pause, left) : pause) != 0)
         return interrupted();
       pause = std::min(pause * 3 / 2, kWaitMax);
     }
@@ -66,8 +67,8 @@ class Waiter {
         job.code = judge(job, *now);
       } else if (now.error().code == Errc::not_found) {
         job.code = gone(job, now.error());
-      } else if (now.error().code != Errc::unavailable || answered_ < 0 ||
-                 boot_now() - answered_ > kAbsenceMax) {
+      } else if (now.error().code != Errc::unavailable || !answered_ ||
+                 boot_now() - *answered_ > kAbsenceMax) {
         progress_.clear();
         return fail(now.error());
       }
@@ -140,7 +141,7 @@ class Waiter {
   int timed_out() {
     progress_.clear();
     return fail(kTimeout, open() + ": not " + wanted() + " after " +
-                              core::duration_text(options_.timeout_ms) + ", goes on");
+                              core::duration_text(*options_.timeout_ms) + ", goes on");
   }
 
   int interrupted() {
@@ -158,7 +159,7 @@ class Waiter {
   const WaitOptions& options_;
   ApiClient& client_;
   const Millis begin_;
-  Millis answered_ = -1;  // when the coordinator last answered; -1: never
+  std::optional<Millis> answered_;  // when the coordinator last answered
   Progress progress_;
   std::vector<Job> jobs_;
 };
@@ -167,9 +168,9 @@ class Waiter {
 
 int execute(const WaitOptions& options) {
   const auto client = connect(options.target);
-  if (options.timeout_ms > 0)
+  if (options.timeout_ms)
     client->set_timeout(
-        std::clamp<Millis>(options.timeout_ms, 1, options.target.request_timeout_ms));
+        std::clamp<Millis>(*options.timeout_ms, 1, options.target.request_timeout_ms));
   return Waiter(options, *client).run();
 }
 

@@ -189,16 +189,13 @@ void Slots::grant(const Grants& grants, Round& round) {
     }
     client.short_since.reset();
     if (client.wanted() == 0 || job == patient_) client.reservation.clear();
-    if (job == patient_) patient_ = 0;  // it has what it waited for
+    if (job == patient_) patient_.reset();  // it has what it waited for
   }
 }
 
 // Jobs that still hold slots there are notified again: pods may have been bound since.
 void Slots::leave_tainted(Millis now, Round& round) {
   constexpr Millis kTellAgainMs = 1'000;
-  auto again_in = [&round](Millis ms) {
-    round.again_ms = round.again_ms == 0 ? ms : std::min(round.again_ms, ms);
-  };
   for (auto& [id, site] : sites_) {
     if (site.taints.empty()) continue;
     if (site.tainted_ms == 0) site.tainted_ms = now;
@@ -208,11 +205,11 @@ void Slots::leave_tainted(Millis now, Round& round) {
       if (!stay) continue;
       Millis due = std::max(site.tainted_ms + *stay, client.tainted_told_ms + kTellAgainMs);
       if (due > now) {
-        again_in(due - now);
+        round.again_in(due - now);
         continue;
       }
       round.tainted[job].push_back(id);
-      again_in(kTellAgainMs);
+      round.again_in(kTellAgainMs);
     }
   }
   for (const auto& [job, nodes] : round.tainted) clients_.at(job).tainted_told_ms = now;
@@ -263,26 +260,29 @@ bool Slots::still_good(const Client& client) const {
 // Patience gives one job at a time a reservation: of the highest priority, the one that has waited
 // longest. It is served before its equals, so they cannot take its places.
 void Slots::be_patient(const std::vector<WaitingJob>& waiting, Millis now) {
-  if (auto it = clients_.find(patient_); it == clients_.end() || !still_good(it->second)) {
-    if (it != clients_.end()) it->second.reservation.clear();
-    patient_ = 0;
+  if (patient_) {
+    auto it = clients_.find(*patient_);
+    if (it == clients_.end() || !still_good(it->second)) {
+      if (it != clients_.end()) it->second.reservation.clear();
+      patient_.reset();
+    }
   }
-  JobId longest = 0;
+  std::optional<JobId> longest;
   for (const WaitingJob& job : waiting) {
     Client& client = clients_.at(job.job);
     if (!client.short_since) client.short_since = now;
     bool needs_much = client.demand.gang || !client.demand.amounts.none();
     if (!needs_much || now - *client.short_since < kPatienceMs) continue;
-    if (longest != 0) {
-      const Client& other = clients_.at(longest);
+    if (longest) {
+      const Client& other = clients_.at(*longest);
       if (std::pair(-other.demand.priority, *other.short_since) <=
           std::pair(-client.demand.priority, *client.short_since))
         continue;
     }
     longest = job.job;
   }
-  if (longest == 0 || patient_ != 0) return;
-  Client& client = clients_.at(longest);
+  if (!longest || patient_) return;
+  Client& client = clients_.at(*longest);
   // Everything that could become free for it, including what others hold.
   std::vector<std::pair<uint32_t, FreeNode>> nodes;
   for (const auto& [id, site] : sites_) {
@@ -300,7 +300,7 @@ void Slots::be_patient(const std::vector<WaitingJob>& waiting, Millis now) {
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   std::vector<FreeNode> order;
   for (auto& [free, node] : nodes) order.push_back(std::move(node));
-  client.reservation = reservation_for(order, {longest, client.wanted(), &client.demand});
+  client.reservation = reservation_for(order, {*longest, client.wanted(), &client.demand});
   if (client.reservation.empty())
     client.short_since = now;  // it can never fit on these nodes: let another one try
   else
@@ -318,8 +318,7 @@ void Slots::preempt(std::vector<WaitingJob> waiting, Millis now, Round& round) {
     return !job.demand->preempts || job.demand->priority <= lowest;
   });
   if (!waiting.empty() && preempted_ms_ && now < *preempted_ms_ + kPreemptEveryMs) {
-    Millis again_ms = *preempted_ms_ + kPreemptEveryMs - now;
-    round.again_ms = round.again_ms == 0 ? again_ms : std::min(round.again_ms, again_ms);
+    round.again_in(*preempted_ms_ + kPreemptEveryMs - now);
     return;
   }
   for (auto& [id, client] : clients_)

@@ -63,7 +63,8 @@ class Slots {
     Grants grants;
     Grants victims;                                // slots to take back
     std::map<JobId, std::vector<NodeId>> tainted;  // nodes that a job's pods must leave
-    Millis again_ms = 0;  // at the latest, call place() again after this time; 0: no limit
+    std::optional<Millis> again_ms{};  // at the latest, call place() again after this time
+    void again_in(Millis ms) { again_ms = std::min(ms, again_ms.value_or(ms)); }
   };
   // `now` never goes back (it is not the wall clock).
   Round place(Millis now);
@@ -118,7 +119,7 @@ class Slots {
   std::map<NodeId, Site> sites_;
   std::map<JobId, Client> clients_;
   JobId last_served_ = 0;
-  JobId patient_ = 0;                   // the job whose patience got it a reservation; 0: none
+  std::optional<JobId> patient_;        // the job whose patience got it a reservation
   std::optional<Millis> preempted_ms_;  // time of the last preemption
   size_t tainted_ = 0;                  // nodes with NoExecute taints
 };

@@ -108,10 +108,11 @@ Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Kn
   if (!sync.freed.empty())
     sync.order(FreeSlots{std::move(sync.freed), std::move(sync.freed_quickly)});
   if (sync.granted || job.slots_wanted() != wanted_before) sync.order(AskSlots{job.slots_wanted()});
-  if (sync.wake_ms != 0) sync.order(WakeAt{sync.wake_ms});
+  if (sync.wake_ms) sync.order(WakeAt{*sync.wake_ms});
   bool over = job.finished() || job.state().orphaned;
   if (job.state().forgotten || (over && job.state().open.empty()))
-    sync.order(JobOver{job.state().forgotten, job.state().forgotten ? 0 : expires_at(job)});
+    sync.order(
+        JobOver{job.state().forgotten, job.state().forgotten ? std::nullopt : expires_at(job)});
   return std::move(sync.out);
 }
 

@@ -12,6 +12,7 @@
 #include "core/job/hearing.hpp"
 #include "core/job/job.hpp"
 
+#include <optional>
 #include <vector>
 
 namespace muster::core {
@@ -23,7 +24,7 @@ Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Kn
 // The same without asking nodes, for a job whose pods never end unseen.
 Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Knobs& knobs);
 
-// When a finished job is to be deleted (ttlSecondsAfterFinished); 0: never.
-Millis expires_at(const Job& job);
+// When a finished job is to be deleted (ttlSecondsAfterFinished), if ever.
+std::optional<Millis> expires_at(const Job& job);
 
 }  // namespace muster::core

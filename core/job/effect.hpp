@@ -7,6 +7,7 @@
 #include "core/job/pod.hpp"
 
 #include <map>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -85,10 +86,10 @@ struct PodsClosed {
 };
 
 // The job has its terminal condition, or is gone: its actor can end. It is needed again at
-// `wake_ms` (ttlSecondsAfterFinished; 0: never).
+// `wake_ms` (ttlSecondsAfterFinished), if at all.
 struct JobOver {
   bool forgotten = false;
-  Millis wake_ms = 0;
+  std::optional<Millis> wake_ms;
 };
 
 using Effect = std::variant<LaunchPods, KillPods, AckReport, Answer, AskSlots, FreeSlots,

@@ -164,12 +164,12 @@ void delete_job(Sync& sync) {
     delete_now(sync, {0, true, s.orphaned, false});
 }
 
-Millis expires_at(const Job& job) {
+std::optional<Millis> expires_at(const Job& job) {
   const auto& ttl = job.spec().ttl_s;
-  if (!ttl || job.state().deleted_at) return 0;
+  if (!ttl || job.state().deleted_at) return std::nullopt;
   for (ConditionType end : {ConditionType::complete, ConditionType::failed})
     if (const Condition* c = job.condition(end)) return c->at_ms + *ttl * 1000LL;
-  return 0;
+  return std::nullopt;
 }
 
 void finish_when_empty(Sync& sync) {
@@ -177,8 +177,8 @@ void finish_when_empty(Sync& sync) {
   if (s.forgotten) return;
   if (!sync.job.finished() && sync.job.decided() && s.open.empty())
     sync.emit(JobFinished{sync.now});
-  Millis due = expires_at(sync.job);
-  if (due != 0 && due <= sync.now) sync.emit(JobDeleted{sync.now, false, false});
+  if (auto due = expires_at(sync.job); due && *due <= sync.now)
+    sync.emit(JobDeleted{sync.now, false, false});
   bool gone = s.deleted_at && s.open.empty() && !has_finalizers(sync.job) &&
               (!s.orphaned || s.finished.empty());
   if (gone) sync.emit(JobForgotten{sync.now});

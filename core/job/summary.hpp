@@ -4,6 +4,7 @@
 
 #include "core/job/job.hpp"
 
+#include <optional>
 #include <string>
 
 namespace muster::core {
@@ -12,9 +13,9 @@ struct JobSummary {
   JobId id = 0;
   std::string ns, name, uid;
   Millis finished_ms = 0;
-  Millis wake_ms = 0;       // when its TTL expires; 0: never
-  bool complete = false;    // else Failed
-  bool named_pods = false;  // its pods carry the job's name and uid as labels
+  std::optional<Millis> wake_ms;  // when its TTL expires
+  bool complete = false;          // else Failed
+  bool named_pods = false;        // its pods carry the job's name and uid as labels
 };
 JobSummary summary_of(const Job& job);
 

@@ -34,10 +34,10 @@ struct Sync {
   std::vector<PodsDeletion> pod_deletions{};
   std::string fail_job{};  // why the job fails, if a failed pod matched a FailJob rule
   ConditionReason fail_job_reason = ConditionReason::pod_failure_policy;
-  bool new_successes = false;  // or the success criteria may have changed
-  bool waits = false;          // a decision waits for its nodes' answers
-  bool granted = false;        // slots arrived: confirm them to the cluster
-  Millis wake_ms = 0;          // earliest instant to look again; 0: none
+  bool new_successes = false;     // or the success criteria may have changed
+  bool waits = false;             // a decision waits for its nodes' answers
+  bool granted = false;           // slots arrived: confirm them to the cluster
+  std::optional<Millis> wake_ms;  // earliest instant to look again
 
   const JobState& state() const { return job.state(); }
   const JobSpec& spec() const { return job.spec(); }
@@ -55,7 +55,7 @@ struct Sync {
     waits = waits || !known;
     return known;
   }
-  void wake(Millis at) { wake_ms = wake_ms == 0 ? at : std::min(wake_ms, at); }
+  void wake(Millis at) { wake_ms = std::min(at, wake_ms.value_or(at)); }
 };
 
 // ingest.cpp: events become starts, ends and bindings.

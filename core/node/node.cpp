@@ -173,7 +173,7 @@ void Node::finish(Pods::iterator pod, PodEnded end) {
   Pod& p = pod->second;
   auto entries = p.run.entries();
   release(p);
-  if (p.timer_at != 0) timers_.erase({p.timer_at, pod->first});
+  forget_timer(pod->first, p);
   due_.erase(pod->first);
   fencing_.erase(pod->first);
   pods_.erase(pod);
@@ -204,22 +204,25 @@ void Node::go_on(Pods::iterator pod, Millis now) {
 // When activeDeadlineSeconds of a started pod is over.
 std::optional<Millis> Node::deadline_of(const Pod& pod) {
   const PodPlan* plan = pod.run.plan();
-  if (plan == nullptr || plan->deadline_ms <= 0 || pod.run.started_at() == 0) return std::nullopt;
-  return pod.run.started_at() + plan->deadline_ms;
+  if (plan == nullptr || !plan->deadline_ms || !pod.run.started_at()) return std::nullopt;
+  return *pod.run.started_at() + *plan->deadline_ms;
 }
 
 // Sets the pod's timer to its next restart or its deadline.
 void Node::set_timer(PodId id, Pod& pod) {
-  Millis at = 0;
+  std::optional<Millis> at;
   if (!pod.stop) {
-    auto next = due_.contains(id) ? std::nullopt : pod.run.next_due();
-    if (next) at = std::max<Millis>(1, *next);
-    if (auto deadline = deadline_of(pod)) at = at == 0 ? *deadline : std::min(at, *deadline);
+    if (!due_.contains(id)) at = pod.run.next_due();
+    if (auto deadline = deadline_of(pod)) at = std::min(*deadline, at.value_or(*deadline));
   }
   if (at == pod.timer_at) return;
-  if (pod.timer_at != 0) timers_.erase({pod.timer_at, id});
+  forget_timer(id, pod);
   pod.timer_at = at;
-  if (at != 0) timers_.emplace(at, id);
+  if (at) timers_.emplace(*at, id);
+}
+
+void Node::forget_timer(PodId id, Pod& pod) {
+  if (auto at = std::exchange(pod.timer_at, std::nullopt)) timers_.erase({*at, id});
 }
 
 void Node::run_timers(Millis now) {
@@ -228,7 +231,7 @@ void Node::run_timers(Millis now) {
     timers_.erase(timers_.begin());
     auto pod = pods_.find(id);
     Pod& p = pod->second;
-    p.timer_at = 0;
+    p.timer_at.reset();
     if (auto deadline = deadline_of(p); deadline && now >= *deadline) {
       stop_pod(pod, EndCause::deadline, p.grace_ms, now);
     } else {
@@ -284,8 +287,9 @@ void Node::start_waiting(Orders& orders, Millis now) {
 
 // Returns pods to the coordinator that have waited too long for a slot or for the executor. The
 // result is when to look again; 0: when something happens.
-Millis Node::return_waiting(Millis now) {
-  if (!connected_ || !in_charge(now) || (running_ < slots_ && !executor_in_trouble_)) return 0;
+std::optional<Millis> Node::return_waiting(Millis now) {
+  if (!connected_ || !in_charge(now) || (running_ < slots_ && !executor_in_trouble_))
+    return std::nullopt;
   for (; !waiting_.empty(); waiting_.pop_front()) {
     auto pod = pods_.find(waiting_.front());
     if (pod == pods_.end() || pod->second.running) continue;
@@ -298,7 +302,7 @@ Millis Node::return_waiting(Millis now) {
     pods_.erase(pod);
     finish(std::move(end), {});
   }
-  return 0;
+  return std::nullopt;
 }
 
 // Runs after it is known what was started, so that a restart without a delay is one report.
@@ -337,12 +341,15 @@ void Node::process_ended(const ProcessEnd& end) {
       // Repeated after the executor reconnected, or another end beside the one that counted: forget
       // it together with that one.
       auto& had = known->second.entries;
-      if (end.entry != 0 && std::find(had.begin(), had.end(), end.entry) == had.end()) {
-        had.push_back(end.entry);
+      if (end.entry && std::find(had.begin(), had.end(), *end.entry) == had.end()) {
+        had.push_back(*end.entry);
       }
       return;
     }
-    if (end.step.container != 0) return forget_.push_back(end.entry);  // its plan is unknown
+    if (end.step.container != 0) {  // its plan is unknown
+      if (end.entry) forget_.push_back(*end.entry);
+      return;
+    }
     pod = adopt(end.pod, {}, 0);
   }
   Pod& p = pod->second;
@@ -375,7 +382,7 @@ void Node::wait_again(Pods::iterator pod) {
   Pod& p = pod->second;
   p.run.reset();
   release(p);
-  if (p.timer_at != 0) timers_.erase({std::exchange(p.timer_at, 0), pod->first});
+  forget_timer(pod->first, p);
   due_.erase(pod->first);
   waiting_.push_front(pod->first);
 }
@@ -500,8 +507,8 @@ Report Node::take_report() {
     if (found == pods_.end() || found->second.acked == found->second.told) continue;
     const Pod& pod = found->second;
     flight.starts.emplace_back(id, pod.told);
-    report.starts.push_back(
-        {id, pod.shown.pid, pod.run.started_at(), pod.shown.restarts, pod.shown.readiness});
+    report.starts.push_back({id, pod.shown.pid, pod.run.started_at().value_or(0),
+                             pod.shown.restarts, pod.shown.readiness});
   }
   while (!ends_.empty() && flight.ends.size() < kListMax) {
     PodId id = ends_.front();
@@ -521,7 +528,7 @@ Orders Node::next(Millis now) {
   orders.kills = std::exchange(kills_, {});
   start_due(orders, now);
   start_waiting(orders, now);
-  Millis wait_until = return_waiting(now);
+  std::optional<Millis> wait_until = return_waiting(now);
   tell_changes();
   bool send_now =
       starts_.size() + ends_.size() >= kListMax || pods_.size() + unacked_.size() < kGatherFrom;
@@ -531,10 +538,10 @@ Orders Node::next(Millis now) {
     take_reports(orders, now);
   }
   auto again_at = [&orders](Millis at) {
-    orders.again_at = orders.again_at == 0 ? at : std::min(orders.again_at, at);
+    orders.again_at = std::min(at, orders.again_at.value_or(at));
   };
   if (!timers_.empty()) again_at(timers_.begin()->first);
-  if (wait_until != 0) again_at(wait_until);
+  if (wait_until) again_at(*wait_until);
   if (now < hold_until_) again_at(hold_until_);
   orders.forget = std::exchange(forget_, {});
   orders.over = std::exchange(over_, {});

@@ -117,7 +117,7 @@ class Node {
     uint32_t told = 0, acked = 0;    // versions of `shown`
     std::optional<EndCause> stop{};  // ordered to end, and why
     Millis stop_grace_ms = 0;
-    Millis timer_at = 0;  // its instant in timers_; 0: none
+    std::optional<Millis> timer_at{};  // its instant in timers_
   };
   struct Unacked {
     PodEnded end;
@@ -147,10 +147,11 @@ class Node {
   void lose_what_is_not(const std::set<std::pair<PodId, uint16_t>>& alive, Millis now);
   static std::optional<Millis> deadline_of(const Pod& pod);
   void set_timer(PodId id, Pod& pod);
+  void forget_timer(PodId id, Pod& pod);
   void run_timers(Millis now);
   void start_due(Orders& orders, Millis now);
   void start_waiting(Orders& orders, Millis now);
-  Millis return_waiting(Millis now);
+  std::optional<Millis> return_waiting(Millis now);
   void tell_changes();
   Report take_report();
   void take_reports(Orders& orders, Millis now);

@@ -95,8 +95,8 @@ bool PodRun::started(const ProcessStart& start, std::vector<uint64_t>& forget) {
   container.pid = start.pid;
   container.restarts = start.step.instance;
   container.started_at = start.at;
-  if (started_at_ == 0) started_at_ = start.at;
-  if (container.entry != 0) forget.push_back(std::exchange(container.entry, 0));
+  if (!started_at_) started_at_ = start.at;
+  if (container.entry) forget.push_back(*std::exchange(container.entry, std::nullopt));
   return true;
 }
 
@@ -104,17 +104,17 @@ bool PodRun::ended(const ProcessEnd& end, std::optional<EndCause> stop,
                    std::vector<uint64_t>& forget) {
   make();
   if (end.step.container >= containers_.size()) {  // its plan can no longer be read
-    if (end.entry != 0) forget.push_back(end.entry);
+    if (end.entry) forget.push_back(*end.entry);
     return false;
   }
   Container& container = containers_[end.step.container];
   bool old = end.step.instance < container.instance ||
              (container.has_end && end.step.instance <= container.end_instance);
   if (old) {
-    if (end.entry != 0 && end.entry != container.entry) forget.push_back(end.entry);
+    if (end.entry && end.entry != container.entry) forget.push_back(*end.entry);
     return false;
   }
-  if (container.entry != 0) forget.push_back(container.entry);
+  if (container.entry) forget.push_back(*container.entry);
   container.entry = end.entry;
   container.instance = container.end_instance = end.step.instance;
   container.restarts = end.step.instance;
@@ -127,8 +127,8 @@ bool PodRun::ended(const ProcessEnd& end, std::optional<EndCause> stop,
                    .signal = end.signal,
                    .restarts = container.restarts,
                    .ended_at = end.ended_at};
-  if (end.started_at != 0) container.end.started_at = end.started_at;
-  if (end.pid != 0 && started_at_ == 0) started_at_ = end.started_at;
+  container.end.started_at = end.started_at;
+  if (end.pid != 0 && !started_at_) started_at_ = end.started_at;
   if (stop == EndCause::fenced) {
     container.end.cause = EndCause::fenced;
   } else if (end.lost) {
@@ -146,7 +146,7 @@ bool PodRun::ended(const ProcessEnd& end, std::optional<EndCause> stop,
 
 void PodRun::take_origin(const Origin& origin, uint16_t container) {
   make();
-  if (origin.pod_started_at != 0) started_at_ = origin.pod_started_at;
+  if (origin.pod_started_at) started_at_ = origin.pod_started_at;
   if (container < containers_.size()) {
     auto& level = containers_[container].level;
     level = std::max(level, origin.level);
@@ -239,7 +239,7 @@ PodEnded PodRun::result(PodId pod, std::optional<EndCause> stop, Millis now) con
   end.pod = pod;
   end.pid = last.pid;
   end.restarts = last.restarts;
-  end.started_at = started_at_;
+  end.started_at = started_at_.value_or(0);
   bool lost = false, unfinished = containers_.empty();
   for (size_t i = 0; i < containers_.size(); ++i) {
     const Container& container = containers_[i];
@@ -279,7 +279,7 @@ PodEnded PodRun::result(PodId pod, std::optional<EndCause> stop, Millis now) con
 std::vector<uint64_t> PodRun::entries() const {
   std::vector<uint64_t> entries;
   for (const Container& container : containers_) {
-    if (container.entry != 0) entries.push_back(container.entry);
+    if (container.entry) entries.push_back(*container.entry);
   }
   return entries;
 }

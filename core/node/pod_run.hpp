@@ -58,7 +58,7 @@ class PodRun {
   bool ran() const;                     // any process was ever started, or failed to start
   bool planned() const { return plan_ != nullptr; }
   const PodPlan* plan() const { return plan_.get(); }
-  Millis started_at() const { return started_at_; }  // 0: not yet
+  std::optional<Millis> started_at() const { return started_at_; }
   Shown shown() const;
   PodEnded result(PodId pod, std::optional<EndCause> stop, Millis now) const;
   std::vector<uint64_t> entries() const;
@@ -82,7 +82,7 @@ class PodRun {
     Millis started_at = 0, due_at = 0;
     ContainerEnd end;  // valid if has_end: the end of end_instance
     uint16_t end_instance = 0;
-    uint64_t entry = 0;  // of that end in the spool
+    std::optional<uint64_t> entry{};  // of that end in the spool
     std::string message;
 
     bool succeeded() const { return state == State::ended && has_end && end.exit_code == 0; }
@@ -98,7 +98,7 @@ class PodRun {
 
   PodPlanPtr plan_;
   std::vector<Container> containers_;  // empty: nothing has begun
-  Millis started_at_ = 0;
+  std::optional<Millis> started_at_;
 };
 
 }  // namespace muster::core::node

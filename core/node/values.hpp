@@ -11,6 +11,7 @@
 #include <compare>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,8 +44,8 @@ struct PodPlan {
   uint16_t containers = 1;       // run together
   bool restarts = false;         // restartPolicy OnFailure
   Millis restart_delay_ms = 10'000;
-  Millis deadline_ms = 0;  // activeDeadlineSeconds of the pod, from its first process; 0: none
-  DeviceCounts devices;    // named resources that a pod holds while it has a slot
+  std::optional<Millis> deadline_ms{};  // activeDeadlineSeconds of the pod, from its first process
+  DeviceCounts devices;                 // named resources that a pod holds while it has a slot
   bool operator==(const PodPlan&) const = default;
 };
 using PodPlanPtr = std::shared_ptr<const PodPlan>;
@@ -62,10 +63,10 @@ struct Kill {
 
 // What a restarted agent knows of a pod: the note stored with one of its processes.
 struct Origin {
-  PodPlanPtr plan{};          // null: one process, never restarted
-  Millis grace_ms = 0;        // of the pod
-  Millis pod_started_at = 0;  // 0: with this process
-  uint16_t level = 0;         // StartOrder::level of this process
+  PodPlanPtr plan{};                       // null: one process, never restarted
+  Millis grace_ms = 0;                     // of the pod
+  std::optional<Millis> pod_started_at{};  // absent: with this process
+  uint16_t level = 0;                      // StartOrder::level of this process
   DeviceMapPtr devices{};
 };
 
@@ -79,13 +80,13 @@ struct ProcessStart {
 struct ProcessEnd {
   PodId pod;
   Step step;
-  uint64_t entry = 0;  // in the keeper's spool; 0: none
-  int pid = 0;         // 0: it never started
+  std::optional<uint64_t> entry{};  // in the keeper's spool
+  int pid = 0;                      // 0: it never started
   int exit_code = 0;
   int signal = 0;
-  bool lost = false;  // its keeper died: the exit code is unknown
-  std::string error;  // why it could not be started
-  Millis started_at = 0;
+  bool lost = false;                   // its keeper died: the exit code is unknown
+  std::string error;                   // why it could not be started
+  std::optional<Millis> started_at{};  // absent: it never started
   Millis ended_at = 0;
   bool out_of_memory = false;  // killed at its memory limit
   bool unstarted = false;      // the executor did not start it and will not unless ordered again
@@ -120,9 +121,9 @@ struct StartOrder {
   PodId pod;
   Step step;
   // Stored with the process, so that a restarted agent can continue from there:
-  uint16_t level = 0;         // consecutive restarts; they determine the next delay
-  Millis pod_started_at = 0;  // 0: this is the pod's first process
-  DeviceMapPtr devices{};     // that the pod holds; null: none
+  uint16_t level = 0;                      // consecutive restarts; they determine the next delay
+  std::optional<Millis> pod_started_at{};  // absent: this is the pod's first process
+  DeviceMapPtr devices{};                  // that the pod holds; null: none
   // End of the lease: the executor must not start the process then or later, whatever delayed it.
   Millis not_after = 0;
 };
@@ -138,9 +139,9 @@ struct Orders {
   std::vector<KillOrder> kills;
   std::vector<StartOrder> starts;
   std::vector<Report> reports;
-  std::vector<uint64_t> forget;  // spool entries that are no longer needed
-  std::vector<PodId> over;       // pods that will start nothing more
-  Millis again_at = 0;           // call next() again by then; 0: when something happens
+  std::vector<uint64_t> forget;      // spool entries that are no longer needed
+  std::vector<PodId> over;           // pods that will start nothing more
+  std::optional<Millis> again_at{};  // call next() again by then; absent: when something happens
 };
 
 struct Welcome {

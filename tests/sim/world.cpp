@@ -504,7 +504,7 @@ void World::pump(uint32_t number) {
       process_starts(number, pod, not_after);
     });
   }
-  if (orders.again_at != 0) at(orders.again_at - boot_ms_, [this, number] { pump(number); });
+  if (orders.again_at) at(*orders.again_at - boot_ms_, [this, number] { pump(number); });
   for (uint64_t entry : orders.forget)
     std::erase_if(agent.spool, [entry](const auto& item) { return item.second.entry == entry; });
   for (const auto& report : orders.reports) {

@@ -144,7 +144,7 @@ TEST_F(PodRunTest, NothingIsRestartedOutsideTheLease) {
   now += 5'000;
   ended({0, 0}, 1, 1);
   EXPECT_EQ(next(), "+ pid=100 restarts=0 not-ready");
-  EXPECT_EQ(node->next(now).again_at, 0) << "no busy loop";
+  EXPECT_EQ(node->next(now).again_at, std::nullopt) << "no busy loop";
   ASSERT_TRUE(node->heartbeat_answered(kTerm, now));
   EXPECT_EQ(next(), "start 0.1");
 }

@@ -462,7 +462,7 @@ class World {
     expect(e.forgotten ? shown_->state().forgotten
                        : shown_->finished() || shown_->hidden() || shown_->state().orphaned,
            "over too early");
-    if (e.wake_ms != 0) wakes_.insert(e.wake_ms);
+    if (e.wake_ms) wakes_.insert(*e.wake_ms);
   }
 
   // ---- the agents

@@ -364,7 +364,7 @@ TEST(Slots, NoExecuteTaintsDriveOutWhoDoesNotTolerateThem) {
   play.slots.set_node(node);
   round = play.slots.place(play.now += 10);
   EXPECT_EQ(round.tainted, (std::map<JobId, std::vector<NodeId>>{{1, {1}}}));
-  EXPECT_GT(round.again_ms, 0);
+  EXPECT_GT(round.again_ms.value_or(0), 0);
   round = play.slots.place(play.now += 10);
   EXPECT_TRUE(round.tainted.empty()) << "it was told just now";
   round = play.slots.place(play.now += 5000);

@@ -431,7 +431,7 @@ TEST_P(KeeperTest, OutlivesTheAgentAndTellsWhatItMissed) {
   ASSERT_EQ(agent_->inventory.living.size(), 1u);
   EXPECT_EQ(agent_->inventory.living[0].note, large.note);
   EXPECT_GT(agent_->inventory.living[0].started.pid, 0);
-  agent_->client->forget({agent_->inventory.ended[0].entry});
+  agent_->client->forget({agent_->inventory.ended[0].entry.value()});
   connect();
   EXPECT_TRUE(agent_->inventory.ended.empty());
   EXPECT_EQ(agent_->inventory.living.size(), 1u);
@@ -455,7 +455,7 @@ TEST_P(KeeperTest, ReportsAsLostWhatAKilledKeeperLeft) {
   connect();
   EXPECT_EQ(run(shell(0, "exit 4")).exit_code, 4);
   EXPECT_EQ(run(shell(1, "exit 5")).exit_code, 5);
-  agent_->client->forget({agent_->end_of({{7, 1, 0}, 0, 0})->entry});
+  agent_->client->forget({agent_->end_of({{7, 1, 0}, 0, 0})->entry.value()});
   agent_->client->spawn({shell(2, "sleep 1000 & exec sleep 1000"),
                          shell(3, "(setsid sleep 1000 &) ; exec env -i sleep 1000"),
                          shell(4, "trap '' TERM HUP; while :; do sleep 0.01; done")});
@@ -535,7 +535,7 @@ TEST_P(KeeperTest, DropsSegmentsAndCarriesWhatLives) {
   }
   ASSERT_TRUE(wait_for([&] { return agent_->ended.size() == kCount; }));
   std::vector<uint64_t> entries;
-  for (const auto& end : agent_->ended) entries.push_back(end.entry);
+  for (const auto& end : agent_->ended) entries.push_back(end.entry.value());
   agent_->client->forget(entries);
   ASSERT_TRUE(wait_for([this] {
     auto files = fs::directory_iterator(work_dir_ / "keeper/spool");
@@ -638,7 +638,7 @@ TEST_P(P12NotAfter, AFrozenKeeperStartsNothingLate) {
     orders.back().not_after = boot_now() + 50;
   }
   agent_->client->spawn(orders);
-  Millis until = orders.back().not_after;
+  Millis until = orders.back().not_after.value();
   EXPECT_TRUE(wait_for([&] { return boot_now() >= until; }));
   ::kill(keeper, SIGCONT);
   for (uint32_t i = 0; i < 4; ++i) EXPECT_TRUE(told_unstarted(i)) << i;
