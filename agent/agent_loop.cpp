@@ -435,6 +435,7 @@ void Agent::connect_executor() {
     say_limits();
     executor_gone_.clear();
     pods_.insert(known->templates.begin(), known->templates.end());
+    node_.executor_queues(executor_.queues());
     node_.executor_connected(known->living, known->ended, boot_now());
     schedule();
     return;
@@ -510,6 +511,8 @@ void Agent::pump() {
   if (leaving_ || !executor_ready_) return;
   core::node::Orders orders = node_.next(boot_now());
   if (!orders.kills.empty()) executor_.kill(orders.kills);
+  if (orders.room) executor_.set_room(*orders.room);
+  if (!orders.withdrawn.empty()) executor_.withdraw(orders.withdrawn);
   if (!orders.starts.empty()) {
     std::vector<Executor::Start> starts;
     starts.reserve(orders.starts.size());

@@ -47,10 +47,17 @@ class Executor {
   // try again; any other error ends the agent.
   virtual Result<Inventory> connect(Listener& listener) = 0;
   virtual Limits limits() const = 0;
+  // Whether it starts queued orders by itself (core::node::StartOrder::queued); valid while
+  // connected.
+  virtual bool queues() const { return false; }
   // Call it once a second while connected. Returns what keeps the executor from working, if
   // anything.
   virtual core::node::Trouble check() { return {}; }
   virtual void start(const std::vector<Start>& starts) = 0;
+  // These two only if queues(): how many processes of queued orders may live at once, and queued
+  // orders to be dropped unless their turn has come.
+  virtual void set_room(uint32_t) {}
+  virtual void withdraw(const std::vector<PodId>&) {}
   virtual void kill(const std::vector<core::node::KillOrder>& kills) = 0;
   virtual void forget(const std::vector<uint64_t>& entries) = 0;
   // Kills all processes at once; on_executor_gone follows.

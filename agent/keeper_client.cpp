@@ -28,6 +28,7 @@ constexpr Millis kConnectMs = 5'000;
 constexpr Millis kRetryMs = 3;
 constexpr size_t kReadBytes = 64u << 10;
 constexpr uint32_t kAnswersPings = 3;  // keepers from this version on
+constexpr uint32_t kQueues = 4;        // keepers from this version on
 
 keeper::Key to_wire(const ProcessKey& key) {
   return {key.pod.job, key.pod.index, key.pod.attempt, key.container, key.instance};
@@ -154,7 +155,7 @@ class SocketKeeperClient final : public KeeperClient {
   }
   void spawn(std::vector<SpawnOrder> orders) override {
     for (const auto& order : orders) {
-      keeper::Frame frame(out_, keeper::Type::spawn);
+      keeper::Frame frame(out_, order.queued ? keeper::Type::enqueue : keeper::Type::spawn);
       to_wire(order.key).write(frame);
       frame.text(order.note).text(order.cwd).text(order.stdout_path).text(order.stderr_path);
       frame.num(static_cast<uint32_t>(order.argv.size()));
@@ -163,6 +164,17 @@ class SocketKeeperClient final : public KeeperClient {
       for (const auto& variable : order.env) frame.text(variable);
       frame.num(order.memory_limit_bytes.value_or(0)).num(order.cpu_limit_millis.value_or(0));
       frame.num(uint8_t{order.contained}).num(int64_t{order.not_after.value_or(0)});
+    }
+    flush();
+  }
+  void set_room(uint32_t count) override {
+    { keeper::Frame(out_, keeper::Type::room).num(count); }
+    flush();
+  }
+  void withdraw(const ProcessKey& what) override {
+    {
+      keeper::Frame frame(out_, keeper::Type::withdraw);
+      to_wire(what).write(frame);
     }
     flush();
   }
@@ -263,12 +275,13 @@ void SocketKeeperClient::take_greeting(Inventory& inventory) {
       auto can = in.num<uint8_t>();  // 0 from a keeper of version 1
       abilities_ = {(can & keeper::kCanCgroup) != 0, (can & keeper::kCanLimitMemory) != 0,
                     (can & keeper::kCanLimitCpu) != 0,
-                    in.rest().empty() ? "" : std::string(in.text())};
+                    in.rest().empty() ? "" : std::string(in.text()), version_ >= kQueues};
     } else if (type == keeper::Type::living) {
       Inventory::Living living;
       living.started = read_started(in);
       living.killing = in.num<uint8_t>() != 0;
       living.note = in.text();
+      living.queued = !in.rest().empty() && in.num<uint8_t>() != 0;
       inventory.living.push_back(std::move(living));
     } else if (type == keeper::Type::ended) {
       inventory.ended.push_back(from_wire(keeper::Ended::read(in)));

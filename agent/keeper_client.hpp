@@ -48,6 +48,7 @@ struct SpawnOrder {
   // Of its cgroup, where cgroups are available.
   std::optional<uint64_t> memory_limit_bytes{}, cpu_limit_millis{};
   bool contained = false;             // wants a cgroup even without limits, where available
+  bool queued = false;                // it waits for its turn (set_room())
   std::optional<Millis> not_after{};  // boot time; it must not be started then or later
 };
 
@@ -79,6 +80,7 @@ struct Inventory {
   struct Living {
     ProcessStarted started;
     bool killing = false;  // a kill was ordered already
+    bool queued = false;   // it was ordered with SpawnOrder::queued
     std::string note;
   };
   std::vector<Living> living;
@@ -118,6 +120,7 @@ class KeeperClient {
     bool memory_limit = false;  // else such limits are not enforced
     bool cpu_limit = false;
     std::string no_limits{};  // why one of the two is missing
+    bool queue = false;       // it starts queued orders by itself
   };
 
   virtual ~KeeperClient() noexcept(false) {}
@@ -126,8 +129,14 @@ class KeeperClient {
   // old to answer pings counts as healthy.
   virtual core::node::Trouble check() = 0;
   virtual void spawn(std::vector<SpawnOrder> orders) = 0;
+  // How many processes of queued orders may live at once; 0 at first. Requires abilities().queue,
+  // as do queued orders and withdraw().
+  virtual void set_room(uint32_t count) = 0;
+  // A queued order whose turn has not come is dropped, and reported as unstarted; others stay.
+  virtual void withdraw(const ProcessKey& what) = 0;
   // SIGTERM to the process group, SIGKILL to all that is left after the grace. grace_ms 0: SIGKILL
-  // at once. Repeating can only shorten the grace. Ignored if `what` is unknown or has ended.
+  // at once. Repeating can only shorten the grace. Ignored if `what` is unknown or has ended; a
+  // queued order whose turn has not come is dropped.
   virtual void kill(const ProcessKey& what, Millis grace_ms) = 0;
   // The coordinator has these ends on disk, so the keeper may drop their entries.
   virtual void forget(const std::vector<uint64_t>& entries) = 0;

@@ -51,7 +51,7 @@ Result<Executor::Inventory> KeeperExecutor::connect(Executor::Listener& listener
     Note note = Note::parse(living.note);
     logs_.adopt(note.job_uid, note.pod_name);
     inventory.living.push_back({start_of(living.started), note.grace_ms, living.killing,
-                                origin_of(living.started.key.pod, note, inventory)});
+                                origin_of(living.started.key.pod, note, inventory), living.queued});
   }
   for (const auto& ended : known.ended) {
     Note note = Note::parse(ended.note);
@@ -125,7 +125,12 @@ Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start) {
                     .memory_limit_bytes = limits.memory_limit_bytes,
                     .cpu_limit_millis = limits.cpu_limit_millis,
                     .contained = job.plan != nullptr,
+                    .queued = start.order.queued,
                     .not_after = start.order.not_after};
+}
+
+bool KeeperExecutor::queues() const {
+  return keeper_.get() != nullptr && keeper_->abilities().queue;
 }
 
 core::node::Trouble KeeperExecutor::check() {
@@ -154,6 +159,15 @@ void KeeperExecutor::start(const std::vector<Start>& starts) {
   if (!refused.empty()) {
     later_.add(kj::evalLater([this, ends = std::move(refused)] { listener_->on_ended(ends); }));
   }
+}
+
+void KeeperExecutor::set_room(uint32_t count) {
+  if (keeper_.get() != nullptr) keeper_->set_room(count);
+}
+
+void KeeperExecutor::withdraw(const std::vector<PodId>& pods) {
+  if (keeper_.get() == nullptr) return;
+  for (PodId pod : pods) keeper_->withdraw(key_of(pod, {}));
 }
 
 void KeeperExecutor::kill(const std::vector<core::node::KillOrder>& kills) {

@@ -36,8 +36,11 @@ class KeeperExecutor final : public Executor,
   ~KeeperExecutor() noexcept override = default;
   Result<Inventory> connect(Executor::Listener& listener) override;
   Limits limits() const override;
+  bool queues() const override;
   core::node::Trouble check() override;
   void start(const std::vector<Start>& starts) override;
+  void set_room(uint32_t count) override;
+  void withdraw(const std::vector<PodId>& pods) override;
   void kill(const std::vector<core::node::KillOrder>& kills) override;
   void forget(const std::vector<uint64_t>& entries) override;
   void end_all() override;

@@ -183,7 +183,7 @@ void end_lost(uint64_t keeper_before, const std::vector<Record>& records) {
     if (!created) cgroups.reset();
   }
   Outputs outputs;
-  Spawner spawner(outputs, cgroups.get(), for_all, limit, pods_umask & 0777);
+  Spawner spawner(spool, outputs, cgroups.get(), for_all, limit, pods_umask & 0777);
   Supervisor supervisor({.dir_fd = dir_fd,
                          .listen_fd = listen_at(dir_fd),
                          .keeper = keeper,

@@ -1,7 +1,7 @@
 // Protocol: the messages between agent and keeper on work_dir/keeper/socket.
 //
 //   frame   := length:u32 type:u8 payload        length counts type and payload
-//   agent   := hello (spawn | kill | forget | end_all | ping)*
+//   agent   := hello (spawn | kill | forget | end_all | ping | room | enqueue | withdraw)*
 //   keeper  := refused | welcome (living | ended)* inventory_done (started | ended | pong)*
 //
 // One record per frame. Times are sent as ages in milliseconds, except not_after: an age would grow
@@ -23,7 +23,7 @@
 
 namespace muster::keeper {
 
-constexpr uint32_t kVersion = 3;        // newest version spoken
+constexpr uint32_t kVersion = 4;        // newest version spoken
 constexpr uint32_t kOldestVersion = 1;  // oldest version accepted
 constexpr uint32_t kSpoolVersion = 1;   // of the spool's segments (spool.hpp)
 constexpr uint32_t kFrameMax = 64u << 20;
@@ -48,10 +48,15 @@ enum class Type : uint8_t {
   forget,          // entry:u64
   end_all,         // -
   ping,            // - (since version 3)
+  room,            // count:u32 (since version 4): how many enqueued processes may live at once
+  enqueue,         // as spawn, but it waits for its turn: the keeper starts it, in the order of
+                   // arrival, while fewer of them than `room` live (since version 4)
+  withdraw,        // key (since version 4): if it still waits, it ends as unstarted
   welcome = 64,    // version:u32 can:u8 (since version 2)
                    // no_limits:text (why `can` lacks a limit; may be absent)
   refused,         // why:text
   living,          // key pid:i32 age_ms:i64 killing:u8 note:text
+                   // enqueued:u8 (since version 4)
   inventory_done,  // -
   started,         // key pid:i32 age_ms:i64
   ended,           // see Ended

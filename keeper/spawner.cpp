@@ -5,15 +5,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <sched.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 
@@ -39,6 +42,7 @@ struct ChildPlan {
 };
 
 constexpr char kLate[] = "late";
+constexpr uint64_t kWakeEvent = ~uint64_t{0};  // no entry
 
 // The child between clone and exec. It runs in our memory while our thread is suspended, so system
 // calls only.
@@ -182,31 +186,103 @@ size_t cores() {
 
 }  // namespace
 
-Spawner::Spawner(Outputs& outputs, Cgroups* cgroups, bool for_all, rlimit limit, mode_t mask)
-    : outputs_(outputs),
+Spawner::Spawner(Spool& spool, Outputs& outputs, Cgroups* cgroups, bool for_all, rlimit limit,
+                 mode_t mask)
+    : spool_(spool),
+      outputs_(outputs),
       cgroups_(cgroups),
       cgroups_for_all_(for_all),
       born_in_cgroup_(cgroups != nullptr && born_alive(*cgroups)),
       limit_(limit),
       mask_(mask),
       null_fd_(open("/dev/null", O_RDONLY | O_CLOEXEC)),
-      event_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+      event_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      epoll_fd_(epoll_create1(EPOLL_CLOEXEC)) {
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLET;  // each write wakes one worker
+  event.data.u64 = kWakeEvent;
+  if (epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, wake_fd_, &event) < 0)
+    std::perror("muster-keeper: epoll_ctl");
   for (size_t i = 0; i < cores(); ++i) std::thread([this] { work(); }).detach();
 }
 
 void Spawner::submit(std::vector<SpawnJob> jobs) {
-  std::lock_guard lock(mutex_);
-  for (auto& job : jobs) {
-    jobs_.push_back(std::move(job));
-    wake_.notify_one();
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& job : jobs) jobs_.push_back(std::move(job));
   }
+  wake();
 }
 
-std::vector<Spawned> Spawner::take() {
+void Spawner::enqueue(std::vector<SpawnJob> jobs) {
+  {
+    std::lock_guard lock(mutex_);
+    for (auto& job : jobs) queue_.push_back(std::move(job));
+    waiting_ = queue_.size();
+    if (!ready_locked()) return;
+  }
+  wake();
+}
+
+void Spawner::set_room(size_t room) {
+  {
+    std::lock_guard lock(mutex_);
+    room_ = room;
+    if (!ready_locked()) return;
+  }
+  wake();
+}
+
+bool Spawner::withdraw(uint64_t entry) {
+  std::lock_guard lock(mutex_);
+  auto is_it = [entry](const SpawnJob& job) { return job.token.entry == entry; };
+  const bool waited = std::erase_if(queue_, is_it) + std::erase_if(jobs_, is_it) > 0;
+  waiting_ = queue_.size();
+  return waited;
+}
+
+void Spawner::resume() {
+  {
+    std::lock_guard lock(mutex_);
+    if (!std::exchange(stalled_, false)) return;
+  }
+  wake();
+}
+
+void Spawner::vacate(uint64_t entry) {
+  {
+    std::lock_guard lock(mutex_);
+    if (placed_.erase(entry) == 0 || !ready_locked()) return;
+  }
+  wake();
+}
+
+void Spawner::signal(uint64_t entry, int number) {
+  std::lock_guard lock(mutex_);
+  // A session leader cannot leave its group.
+  if (auto child = children_.find(entry); child != children_.end())
+    kill(-child->second.pid, number);
+}
+
+Spawner::News Spawner::take() {
   eventfd_t count;
   eventfd_read(event_fd_, &count);
   std::lock_guard lock(mutex_);
-  return std::exchange(done_, {});
+  return std::exchange(news_, {});
+}
+
+void Spawner::wake() {
+  eventfd_write(wake_fd_, 1);
+}
+
+bool Spawner::ready_locked() const {
+  return !jobs_.empty() || (!queue_.empty() && placed_.size() < room_ && !stalled_);
+}
+
+// For the first news since the last take().
+void Spawner::tell_locked() {
+  if (news_.spawned.size() + news_.exited.size() == 1) eventfd_write(event_fd_, 1);
 }
 
 void Spawner::work() {
@@ -215,20 +291,98 @@ void Spawner::work() {
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, nullptr);
   std::vector<char> stack(kStackBytes);
-  std::unique_lock lock(mutex_);
+  bool more = false;
   while (true) {
-    wake_.wait(lock, [this] { return !jobs_.empty(); });
-    SpawnJob job = std::move(jobs_.front());
-    jobs_.pop_front();
-    lock.unlock();
-    Spawned result = spawn(job, stack.data());
-    lock.lock();
-    done_.push_back(std::move(result));
-    if (done_.size() == 1) eventfd_write(event_fd_, 1);
+    epoll_event event{};
+    if (epoll_wait(epoll_fd_, &event, 1, more ? 0 : -1) == 1) {
+      if (event.data.u64 != kWakeEvent) {
+        reap(event.data.u64);
+      } else {
+        eventfd_t count;
+        eventfd_read(wake_fd_, &count);
+      }
+    }
+    std::optional<SpawnJob> job = next();
+    more = job.has_value();
+    if (job) run(std::move(*job), stack.data());
   }
 }
 
-Spawned Spawner::spawn(const SpawnJob& job, char* stack) {
+// The job to start now, if any. Wakes another worker if there is one more.
+std::optional<SpawnJob> Spawner::next() {
+  std::optional<SpawnJob> job;
+  std::lock_guard lock(mutex_);
+  if (!ready_locked()) return job;
+  auto& from = jobs_.empty() ? queue_ : jobs_;
+  job = std::move(from.front());
+  from.pop_front();
+  if (job->record != nullptr) placed_.insert(job->token.entry);
+  waiting_ = queue_.size();
+  if (ready_locked()) wake();
+  return job;
+}
+
+void Spawner::run(SpawnJob job, char* stack) {
+  const uint64_t entry = job.token.entry;
+  int pidfd = -1;
+  std::optional<Spawned> result = spawn(job, stack, pidfd);
+  std::lock_guard lock(mutex_);
+  if (!result) {
+    placed_.erase(entry);
+    queue_.push_front(std::move(job));
+    waiting_ = queue_.size();
+    stalled_ = true;
+    return;
+  }
+  if (result->pid != 0) {
+    children_.emplace(entry, Child{result->pid, pidfd, result->cgroup.get()});
+    epoll_event event{};
+    event.events = EPOLLIN | EPOLLONESHOT;  // one worker reaps it
+    event.data.u64 = entry;
+    if (epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, pidfd, &event) < 0)
+      std::perror("muster-keeper: epoll_ctl");
+  } else {
+    placed_.erase(entry);
+  }
+  news_.spawned.push_back(std::move(*result));
+  tell_locked();
+}
+
+// One of the processes has exited.
+void Spawner::reap(uint64_t entry) {
+  std::lock_guard lock(mutex_);
+  auto found = children_.find(entry);
+  if (found == children_.end()) return;
+  const Child child = found->second;
+  // Kill the group before reaping, while its pid cannot be reused. A member that is forking dies
+  // before the fork completes. The main thread kills what is left in the cgroup.
+  kill(-child.pid, SIGKILL);
+  siginfo_t info{};
+  if (waitid(P_PIDFD, static_cast<id_t>(child.pidfd), &info, WEXITED | WNOHANG) < 0 ||
+      info.si_pid == 0) {
+    epoll_event event{};
+    event.events = EPOLLIN | EPOLLONESHOT;
+    event.data.u64 = entry;
+    epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, child.pidfd, &event);
+    return;
+  }
+  children_.erase(found);
+  // A child that has not exec'ed yet may hold a copy of the descriptor, so close() alone would not
+  // remove the event.
+  epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, child.pidfd, nullptr);
+  close(child.pidfd);
+  const bool exited = info.si_code == CLD_EXITED;
+  news_.exited.push_back({entry, exited ? info.si_status : 128 + info.si_status,
+                          exited ? 0 : info.si_status, boot_ns()});
+  tell_locked();
+  // Anything left? Then the main thread ends that first.
+  const bool left = kill(-child.pid, 0) == 0 || errno != ESRCH ||
+                    (child.cgroup != nullptr && !Cgroups::is_empty(*child.cgroup));
+  if (!left) placed_.erase(entry);
+}
+
+// Nothing if its intent could not be written.
+std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pidfd) {
   Spawned result;
   result.entry = job.token.entry;
   auto refused = [&result](int error, const std::string& what) {
@@ -260,6 +414,13 @@ Spawned Spawner::spawn(const SpawnJob& job, char* stack) {
     contained = contained || limits.any() || asks;
   }
   if (!in.rest().empty()) not_after_ms = in.num<int64_t>();
+  if (job.record != nullptr) {
+    if (not_after_ms != 0 && static_cast<int64_t>(boot_ns() / 1'000'000) >= not_after_ms) {
+      result.late = true;
+      return result;
+    }
+    if (!spool_.begin(*job.record)) return std::nullopt;
+  }
   if (!in.ok()) return refused(EBADMSG, "order");
   if (argv.empty() || argv[0][0] == '\0') return refused(ENOENT, "exec: no command");
   argv.push_back(nullptr);
@@ -301,7 +462,6 @@ Spawned Spawner::spawn(const SpawnJob& job, char* stack) {
   plan.not_after_ms = not_after_ms;
   plan.mask = mask_;
   result.start_ns = boot_ns();
-  int pidfd = -1;
   int pid = -1;
   if (result.cgroup != nullptr && born_in_cgroup_) {
     plan.cgroup = -1;
@@ -330,7 +490,6 @@ Spawned Spawner::spawn(const SpawnJob& job, char* stack) {
     return failed;
   }
   result.pid = pid;
-  result.pidfd = pidfd;
   return result;
 }
 

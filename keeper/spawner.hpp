@@ -1,39 +1,48 @@
-// Spawner: the threads that start processes.
+// Spawner: the threads that start processes and see them exit.
 //
 // A thread that starts a process is suspended until the exec, so there is a worker per core, and
-// the main thread, which must notice ends meanwhile, starts none. Until its exec the child shares
-// our memory, like vfork (so the cost does not grow with our size), on a small stack of its own.
+// the main thread, which writes the spool and talks to the agent, starts none. Until its exec the
+// child shares our memory, like vfork (so the cost does not grow with our size), on a small stack
+// of its own.
+//
+// Jobs of submit() start at once. Jobs of enqueue() start in their order while fewer than `room` of
+// them live: the worker that reaps one starts the next, so that a slot is filled without a
+// round trip, a wake-up or the main thread.
 //
 // Invariants: workers live as long as the keeper, because a process's parent is the thread that
 // started it; nothing is executed at or after the order's not_after, which the child itself checks
-// right before its exec.
+// right before its exec; nothing starts before its intent is written; a pid is signalled only until
+// it is reaped, both under the mutex.
 #pragma once
 
 #include "keeper/cgroup.hpp"
 #include "keeper/outputs.hpp"
 #include "keeper/proc.hpp"
+#include "keeper/spool.hpp"
 
-#include <condition_variable>
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <sys/resource.h>
-#include <thread>
+#include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace muster::keeper {
 
 struct SpawnJob {
   Token token;
-  std::string order;  // the spawn frame after its note
+  std::string order;         // the spawn frame after its note
+  Record* record = nullptr;  // of an enqueued job: its intent is written when its turn comes
 };
 
 struct Spawned {
   uint64_t entry = 0;
   int pid = 0;  // 0: it could not be started
-  int pidfd = -1;
   uint64_t start_ns = 0;
   bool late = false;  // not started because its not_after had passed
   int exit_code = 0;  // to report if not started
@@ -42,19 +51,57 @@ struct Spawned {
   std::vector<std::string> outputs{};  // opened for it
 };
 
+struct Exited {
+  uint64_t entry = 0;
+  int exit_code = 0;
+  int signal = 0;  // that ended it, else 0
+  uint64_t end_ns = 0;
+};
+
 class Spawner {
  public:
   // `cgroups` may be null. `for_all`: each process gets one, also if its order does not ask.
   // `limit`, `mask`: the RLIMIT_NOFILE and umask that processes get.
-  Spawner(Outputs& outputs, Cgroups* cgroups, bool for_all, rlimit limit, mode_t mask);
+  Spawner(Spool& spool, Outputs& outputs, Cgroups* cgroups, bool for_all, rlimit limit,
+          mode_t mask);
+
   void submit(std::vector<SpawnJob> jobs);
-  std::vector<Spawned> take();
-  int event_fd() const { return event_fd_; }  // readable if take() has something
+  void enqueue(std::vector<SpawnJob> jobs);
+  void set_room(size_t room);
+  // Whether the job still waited; it is dropped.
+  bool withdraw(uint64_t entry);
+  // The spool can be written again.
+  void resume();
+  // A process has left nothing behind, so that its place is free, unless a worker saw that already.
+  void vacate(uint64_t entry);
+
+  // Sends it to the group of a process that is not reaped; does nothing for others.
+  void signal(uint64_t entry, int number);
+
+  struct News {
+    std::vector<Spawned> spawned;  // before their ends
+    std::vector<Exited> exited;
+  };
+  News take();
+  int event_fd() const { return event_fd_; }   // readable if take() has something
+  size_t waiting() const { return waiting_; }  // enqueued jobs whose turn has not come
 
  private:
-  void work();
-  Spawned spawn(const SpawnJob& job, char* stack);
+  struct Child {
+    int pid = 0, pidfd = -1;
+    const Cgroup* cgroup = nullptr;  // the main thread owns it
+  };
 
+  void work();
+  std::optional<SpawnJob> next();
+  bool ready_locked() const;
+  void run(SpawnJob job, char* stack);
+  void reap(uint64_t entry);
+  void tell_locked();
+  void wake();
+  std::optional<Spawned> spawn(const SpawnJob& job, char* stack, int& pidfd);
+
+  Spool& spool_;
   Outputs& outputs_;
   Cgroups* const cgroups_;
   const bool cgroups_for_all_;
@@ -63,10 +110,16 @@ class Spawner {
   const mode_t mask_;
   const int null_fd_;
   const int event_fd_;
+  const int wake_fd_;   // an eventfd in epoll_fd_: there may be a job to start
+  const int epoll_fd_;  // of all workers: wake_fd_ and the pidfds
+  std::atomic<size_t> waiting_ = 0;
   std::mutex mutex_;  // guards what follows
-  std::condition_variable wake_;
-  std::deque<SpawnJob> jobs_;
-  std::vector<Spawned> done_;
+  std::deque<SpawnJob> jobs_, queue_;
+  size_t room_ = 0;
+  std::unordered_set<uint64_t> placed_;  // enqueued jobs that take a place of the room
+  bool stalled_ = false;                 // the spool could not be written
+  std::unordered_map<uint64_t, Child> children_;
+  News news_;
 };
 
 }  // namespace muster::keeper

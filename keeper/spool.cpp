@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 namespace muster::keeper {
 namespace {
@@ -237,9 +238,11 @@ size_t Spool::weight(const Record& record) {
 }
 
 void Spool::adopt(Record& record) {
+  std::lock_guard writing(writing_);
   live_[record.entry] = &record;
   live_bytes_ += weight(record);
-  if (!record.ended) ++open_ends_;
+  record.reserved = !record.ended;
+  if (record.reserved) ++open_ends_;
   if (Segment* segment = find(record.segment)) segment->live_bytes += weight(record);
 }
 
@@ -280,7 +283,7 @@ void Spool::begin_segment() {
 // be written, the segment grows beyond its size instead.
 void Spool::put(std::string_view entry) {
   bool full = offset_ + pending_.size() + entry.size() > segment_bytes_;
-  if (full && !spares_.empty() && flush()) begin_segment();
+  if (full && !spares_.empty() && write()) begin_segment();
   pending_.append(entry);
 }
 
@@ -295,7 +298,8 @@ void Spool::write_intent(Record& record) {
   segments_.back().live_bytes += weight(record);
 }
 
-std::string Spool::intend(Record& record) {
+std::string Spool::reserve(Record& record) {
+  std::lock_guard writing(writing_);
   record.entry = ++next_entry_;
   record.keeper = keeper_;
   size_t ends_a_segment = (segment_bytes_ - kHeaderRoom) / kEndRoom;
@@ -307,14 +311,26 @@ std::string Spool::intend(Record& record) {
     return std::strerror(room_error_);
   }
   room_error_ = 0;
-  write_intent(record);
-  live_[record.entry] = &record;
-  live_bytes_ += weight(record);
+  record.reserved = true;
   ++open_ends_;
   return "";
 }
 
+void Spool::intend(Record& record) {
+  std::lock_guard writing(writing_);
+  write_intent(record);
+  live_[record.entry] = &record;
+  live_bytes_ += weight(record);
+}
+
+bool Spool::begin(Record& record) {
+  std::lock_guard writing(writing_);
+  if (record.segment == 0) intend(record);
+  return write();
+}
+
 void Spool::started(const Record& record) {
+  std::lock_guard writing(writing_);
   if (record.segment == 0) return;
   std::string payload;
   Writer(payload).num(record.entry).num(record.pid).num(record.start_ticks).num(record.start_ns);
@@ -322,15 +338,15 @@ void Spool::started(const Record& record) {
 }
 
 void Spool::ended(Record& record) {
+  std::lock_guard writing(writing_);
   if (record.error.size() > kErrorMax) record.error.resize(kErrorMax);
-  if (record.segment == 0) return;
-  --open_ends_;
-  end_entry(record);
+  if (std::exchange(record.reserved, false)) --open_ends_;
+  if (record.segment != 0) end_entry(record);
 }
 
-void Spool::withdraw(const Record& record) {
-  if (!live_.contains(record.entry)) return;
-  --open_ends_;
+void Spool::withdraw(Record& record) {
+  std::lock_guard writing(writing_);
+  if (std::exchange(record.reserved, false)) --open_ends_;
   forget(record);
 }
 
@@ -350,6 +366,7 @@ void Spool::end_entry(const Record& record) {
 }
 
 void Spool::forget(const Record& record) {
+  std::lock_guard writing(writing_);
   if (live_.erase(record.entry) == 0) return;
   live_bytes_ -= weight(record);
   if (Segment* segment = find(record.segment)) segment->live_bytes -= weight(record);
@@ -357,6 +374,7 @@ void Spool::forget(const Record& record) {
 }
 
 void Spool::set_cluster(const std::string& cluster) {
+  std::lock_guard writing(writing_);
   if (cluster.empty() || cluster == cluster_) return;
   cluster_ = cluster;
   if (make_spares(2) && flush()) begin_segment();
@@ -386,6 +404,7 @@ void Spool::drop_old() {
 }
 
 bool Spool::flush() {
+  std::lock_guard writing(writing_);
   if (!forgotten_.empty()) {
     std::string payload;
     Writer out(payload);
@@ -393,10 +412,15 @@ bool Spool::flush() {
     forgotten_.clear();
     put(entry_of(Kind::forgot, payload));
   }
-  if (pending_.empty()) {
-    if (may_drop_ && segments_.size() > 1 && segments_.front().live_bytes == 0) drop_old();
-    return true;
-  }
+  const bool wrote = !pending_.empty();
+  if (!write()) return false;
+  if (may_drop_ && segments_.size() > 1 && (wrote || segments_.front().live_bytes == 0)) drop_old();
+  return true;
+}
+
+// Writes pending_.
+bool Spool::write() {
+  if (pending_.empty()) return true;
   size_t done = 0;
   while (done < pending_.size()) {
     ssize_t n = pwrite(file_->fd, pending_.data() + done, pending_.size() - done,
@@ -407,7 +431,7 @@ bool Spool::flush() {
       if (error != write_error_)  // else logged already
         std::fprintf(stderr, "muster-keeper: spool: write: %s\n", std::strerror(error));
       write_error_ = error;
-      return false;  // the next flush() writes all of it again, at the same offset
+      return false;  // the next one writes all of it again, at the same offset
     }
     done += static_cast<size_t>(n);
   }
@@ -422,11 +446,11 @@ bool Spool::flush() {
     if (first || dirty_.back() != file_) dirty_.push_back(file_);
   }
   if (first) dirty_or_done_.notify_one();
-  if (may_drop_ && segments_.size() > 1) drop_old();
   return true;
 }
 
 std::string Spool::trouble() {
+  std::lock_guard writing(writing_);
   auto text = [](const char* what, int error) {
     return std::string("spool: ") + what + ": " + std::strerror(error);
   };

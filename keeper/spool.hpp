@@ -15,13 +15,14 @@
 // write before it does anything that depends on them, so they survive the death of the keeper. A
 // thread syncs them a few times a second; from then on they survive that of the machine, too.
 //
-// Segments are allocated ahead: a start is refused unless the spares can take the ends of all
-// running processes, so a full disk refuses starts and loses no end. What the disk rejects stays in
-// memory and is retried at the same offset; trouble() says why. Only the oldest segment is ever
+// Segments are allocated ahead: an order is refused unless the spares can take the ends of all
+// processes and orders, so a full disk refuses starts and loses no end. What the disk rejects stays
+// in memory and is retried at the same offset; trouble() says why. Only the oldest segment is ever
 // dropped, after its live entries were written again to the newest. So whenever an intent is there,
 // so are the entries that follow it.
 //
-// Invariants: only one keeper writes (the lock); each keeper begins a segment of its own.
+// Invariants: only one keeper writes (the lock); each keeper begins a segment of its own. Any
+// thread may call begin(), only the main thread everything else.
 #pragma once
 
 #include "keeper/protocol.hpp"
@@ -49,8 +50,9 @@ struct Record {
   bool ended = false, lost = false, out_of_memory = false;
   int exit_code = 0, signal = 0;
   std::string error, note;
-  uint64_t segment = 0;  // where its intent is; 0: not in the spool
-  uint64_t keeper = 0;   // the keeper that started it
+  uint64_t segment = 0;   // where its intent is; 0: not in the spool
+  bool reserved = false;  // the spool has room for its end
+  uint64_t keeper = 0;    // the keeper that started it
   bool this_boot = true;
 };
 
@@ -73,13 +75,18 @@ class Spool {
   void adopted_all() { may_drop_ = true; }
 
   size_t note_max() const { return segment_bytes_ / 2; }
-  // The record must keep its address until forget() or withdraw(). Empty, or why there is no room
-  // for it now.
-  std::string intend(Record& record);
+  // Numbers the record and reserves room for its end. Empty, or why there is no room for it now.
+  // The record must keep its address until forget() or withdraw().
+  std::string reserve(Record& record);
+  // Appends the intent of a reserved record; the next flush() writes it.
+  void intend(Record& record);
+  // The same from any thread, and written at once. False: the write failed; call it again after a
+  // flush() that succeeded.
+  bool begin(Record& record);
   void started(const Record& record);
   void ended(Record& record);
-  // Drops the intent of a process that was not started.
-  void withdraw(const Record& record);
+  // Drops what reserve() and intend() did for a process that was not started.
+  void withdraw(Record& record);
   void forget(const Record& record);
   void set_cluster(const std::string& cluster);
 
@@ -104,6 +111,7 @@ class Spool {
     size_t live_bytes = 0;  // of its intents whose process is not forgotten
   };
 
+  bool write();
   std::string read_segment(uint64_t number, bool last,
                            std::unordered_map<uint64_t, Record>& records);
   bool make_spares(size_t count);
@@ -121,6 +129,8 @@ class Spool {
   const size_t segment_bytes_;
   std::string cluster_;
   int dir_ = -1;
+
+  std::recursive_mutex writing_;  // guards what follows, to room_wanted_
   std::shared_ptr<File> file_;    // the newest segment, which is being written
   size_t offset_ = 0;             // the bytes written to it
   std::string pending_;           // to be written next
@@ -139,7 +149,7 @@ class Spool {
   std::atomic<int> sync_error_ = 0;          // of the last sync
   std::atomic<uint64_t> sync_since_ns_ = 0;  // boot time; 0: none is under way
 
-  std::mutex mutex_;  // guards what follows
+  std::mutex mutex_;  // guards what follows; taken after writing_
   std::condition_variable dirty_or_done_;
   std::vector<std::shared_ptr<File>> dirty_;
   bool done_ = false;

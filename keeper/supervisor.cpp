@@ -17,8 +17,9 @@ namespace muster::keeper {
 namespace {
 
 constexpr uint64_t kNsPerMs = 1'000'000;
-constexpr uint64_t kGatherNs = 2 * kNsPerMs;  // between two turns
-constexpr size_t kGatherFrom = 16;            // living processes
+constexpr uint64_t kGatherNs = 2 * kNsPerMs;  // between two turns, at least
+constexpr uint64_t kGatherMaxNs = 16 * kNsPerMs;
+constexpr size_t kGatherFrom = 16;  // living processes
 constexpr uint64_t kCheckNs = 500 * kNsPerMs;
 // A start is recorded and reported after this time. The end of a shorter process carries its start,
 // which saves a spool entry and a frame.
@@ -85,11 +86,12 @@ void Supervisor::run() {
       if (id == kListenEvent) {
         accept_agent();
       } else if (id == kSpawnedEvent) {
-        for (auto& spawned : spawner_.take()) on_spawned(std::move(spawned));
+        Spawner::News news = spawner_.take();
+        for (auto& spawned : news.spawned) on_spawned(std::move(spawned));
+        for (const auto& exited : news.exited) on_exited(exited);
+        exited_ += news.exited.size();
       } else if (id == kAgentEvent) {
         if (events[static_cast<size_t>(i)].events & ~uint32_t{EPOLLOUT}) read_agent();
-      } else if (Process* process = find(id); process != nullptr) {
-        on_exit(*process);
       }
     }
     run_timers();
@@ -111,7 +113,10 @@ void Supervisor::run() {
 // Under load, spaces turns out so that ends, starts and orders arrive in batches, which saves us
 // and the agent context switches, and the spool writes. After a pause there is no delay.
 void Supervisor::gather() {
-  uint64_t until = now_ns_ + kGatherNs;
+  // While the queue lasts, no slot waits for us, so more can be gathered.
+  const bool lasts = spawner_.waiting() > 3 * std::exchange(exited_, 0);
+  gather_ns_ = std::clamp(lasts ? gather_ns_ * 2 : gather_ns_ / 2, kGatherNs, kGatherMaxNs);
+  uint64_t until = now_ns_ + gather_ns_;
   if (living_ < kGatherFrom || boot_ns() >= until) return;
   timespec at{static_cast<time_t>(until / 1'000'000'000), static_cast<long>(until % 1'000'000'000)};
   clock_nanosleep(CLOCK_BOOTTIME, TIMER_ABSTIME, &at, nullptr);
@@ -154,33 +159,18 @@ void Supervisor::on_spawned(Spawned spawned) {
   }
   process->start_ns = spawned.start_ns;
   process->pid = spawned.pid;
-  process->pidfd = spawned.pidfd;
   process->cgroup = std::move(spawned.cgroup);
   process->state = State::running;
   by_pid_[process->pid] = process->entry;
-  watch(epoll_fd_, EPOLL_CTL_ADD, process->pidfd, EPOLLIN, process->entry);
   fresh_.push_back(process->entry);
   if (process->killing) kill_group(*process, process->kill_at_ns <= now_ns_ ? SIGKILL : SIGTERM);
 }
 
-void Supervisor::on_exit(Process& process) {
-  if (process.state != State::running) return;
-  // Kill the group before reaping, while its pid cannot be reused. A member that is forking dies
-  // before the fork completes. look_for_leftovers() kills what is left in the cgroup.
-  ::kill(-process.pid, SIGKILL);
-  siginfo_t info{};
-  if (waitid(P_PIDFD, static_cast<id_t>(process.pidfd), &info, WEXITED | WNOHANG) < 0 ||
-      info.si_pid == 0) {
-    return;
-  }
-  // A child that has not exec'ed yet may hold a copy of the descriptor, so close() alone would not
-  // remove the event.
-  epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, process.pidfd, nullptr);
-  close(process.pidfd);
-  process.pidfd = -1;
-  process.signal = info.si_code == CLD_EXITED ? 0 : info.si_status;
-  process.exit_code = info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
-  process.end_ns = now_ns_;
+void Supervisor::on_exited(const Exited& exited) {
+  Process& process = *find(exited.entry);
+  process.exit_code = exited.exit_code;
+  process.signal = exited.signal;
+  process.end_ns = exited.end_ns;
   process.state = State::leaving;
   leaving_.push_back(process.entry);
 }
@@ -233,6 +223,7 @@ void Supervisor::settle(Process& process) {
     cgroups_->recycle(std::move(process.cgroup));
   }
   for (const std::string& path : std::exchange(process.outputs, {})) outputs_.close(path);
+  if (process.enqueued) spawner_.vacate(process.entry);
   process.state = State::ended;
   process.ended = true;
   --living_;
@@ -246,6 +237,11 @@ void Supervisor::end(Process& process) {
 
 void Supervisor::turn_away(Process& process, std::string why) {
   std::fprintf(stderr, "muster-keeper: not started: %s: %s\n", process.note.c_str(), why.c_str());
+  drop(process, std::move(why));
+}
+
+// It was not started and won't be.
+void Supervisor::drop(Process& process, std::string why) {
   process.unstarted = true;
   process.error = std::move(why);
   process.end_ns = now_ns_;
@@ -253,13 +249,27 @@ void Supervisor::turn_away(Process& process, std::string why) {
   spool_.withdraw(process);
 }
 
+// Drops a process whose turn has not come; false: it has.
+bool Supervisor::withdraw(Process& process, const char* why) {
+  if (process.state != State::starting || !process.enqueued) return false;
+  auto job = std::find_if(queue_.begin(), queue_.end(),
+                          [&](const SpawnJob& one) { return one.token.entry == process.entry; });
+  if (job != queue_.end())
+    queue_.erase(job);
+  else if (!spawner_.withdraw(process.entry))
+    return false;
+  drop(process, why);
+  return true;
+}
+
 void Supervisor::kill_group(const Process& process, int signal) {
-  ::kill(-process.pid, signal);  // a session leader cannot leave its group
+  spawner_.signal(process.entry, signal);
   if (signal == SIGKILL && process.cgroup != nullptr) Cgroups::kill(*process.cgroup);
 }
 
 void Supervisor::kill(Process& process, int64_t grace_ms) {
   if (process.state != State::starting && process.state != State::running) return;
+  if (withdraw(process, "it was ended before its turn came")) return;
   constexpr int64_t kGraceMax = int64_t{1} << 40;
   uint64_t at =
       now_ns_ + static_cast<uint64_t>(std::clamp<int64_t>(grace_ms, 0, kGraceMax)) * kNsPerMs;
@@ -332,7 +342,9 @@ void Supervisor::check_told_to_end() {
 bool Supervisor::commit() {
   unwritten_ = !spool_.flush();
   if (unwritten_) return false;
+  spawner_.resume();
   if (!jobs_.empty()) spawner_.submit(std::exchange(jobs_, {}));
+  if (!queue_.empty()) spawner_.enqueue(std::exchange(queue_, {}));
   for (uint64_t entry : std::exchange(starts_, {})) {
     if (Process* process = find(entry); process != nullptr && !process->ended) tell_start(*process);
   }

@@ -1,16 +1,16 @@
-// Supervisor: the keeper's loop. Starts and kills processes as the agent orders, notices ends, and
-// reports to the agent.
+// Supervisor: the keeper's loop. Has processes started and killed as the agent orders, and reports
+// to it.
 //
-// A process is starting (its intent is recorded, then a worker gets it), running, leaving (its main
-// process has ended, descendants may be left), ended, and gone once forgotten. One that was turned
-// away (too late, or no room in the spool) is gone as soon as that is reported. Each turn of the
-// loop writes its results to the spool, in one write, before it starts or reports anything.
+// A process is starting (a worker of the spawner has it, or will have it when its turn comes),
+// running, leaving (its main process has ended, descendants may be left), ended, and gone once
+// forgotten. One that was turned away (too late, withdrawn, or no room in the spool) is gone as
+// soon as that is reported. Each turn of the loop writes its results to the spool, in one write,
+// before it starts or reports anything.
 //
 // What the spool rejects is kept and retried: ends are reported once they are in it. This same loop
 // answers pings, after the write, so a loop that hangs answers nothing.
 //
-// Invariants: events name a process by its entry in the spool, never by descriptor or pid; its pid
-// is signalled only until we have reaped it.
+// Invariant: events name a process by its entry in the spool, never by descriptor or pid.
 #pragma once
 
 #include "keeper/adopted.hpp"
@@ -55,7 +55,7 @@ class Supervisor {
   enum class State { starting, running, leaving, ended };
   struct Process : Record {
     State state = State::starting;
-    int pidfd = -1;
+    bool enqueued = false;  // it waited, or waits, for its turn
     std::unique_ptr<Cgroup> cgroup{};
     std::vector<std::string> outputs{};
     bool killing = false;
@@ -71,10 +71,12 @@ class Supervisor {
   int timeout_ms() const;
 
   void on_spawned(Spawned spawned);
-  void on_exit(Process& process);
+  void on_exited(const Exited& exited);
   void settle(Process& process);
   void end(Process& process);
   void turn_away(Process& process, std::string why);
+  bool withdraw(Process& process, const char* why);
+  void drop(Process& process, std::string why);
   void kill(Process& process, int64_t grace_ms);
   void kill_group(const Process& process, int signal);
   void stop();  // kills all; run() returns once they are gone
@@ -89,7 +91,7 @@ class Supervisor {
   void read_agent();
   void on_frame(Type type, std::string_view payload);
   void on_hello(Reader in);
-  void on_spawn(Reader in);
+  void on_spawn(Reader in, bool enqueued);
   void remove(const Process& process);
   void tell_start(Process& process);
   void tell_end(Process& process);
@@ -111,11 +113,13 @@ class Supervisor {
   std::vector<uint64_t> leaving_;
   std::set<std::pair<uint64_t, uint64_t>> kills_;  // when, entry
   std::deque<uint64_t> fresh_;           // running, start neither reported nor in the spool
-  std::vector<SpawnJob> jobs_;           // to be submitted after the commit
+  std::vector<SpawnJob> jobs_, queue_;   // to be submitted, enqueued after the commit
   std::vector<uint64_t> starts_, ends_;  // to be reported after the commit
   bool unwritten_ = false;               // the last write to the spool failed
   bool stopping_ = false;
   std::sig_atomic_t told_ = 0;  // the last told_to_end seen
+  size_t exited_ = 0;           // in this turn
+  uint64_t gather_ns_ = 0;      // between two turns
   uint64_t next_check_ns_ = 0, idle_since_ns_ = 0, stop_at_ns_ = 0;
 
   int agent_fd_ = -1;

@@ -71,7 +71,7 @@ void Supervisor::on_frame(Type type, std::string_view payload) {
   Reader in(payload);
   if (type == Type::hello) return on_hello(in);
   if (!greeted_) return;
-  if (type == Type::spawn) return on_spawn(in);
+  if (type == Type::spawn || type == Type::enqueue) return on_spawn(in, type == Type::enqueue);
   if (type == Type::kill) {
     Key key = Key::read(in);
     auto grace_ms = in.num<int64_t>();
@@ -82,6 +82,12 @@ void Supervisor::on_frame(Type type, std::string_view payload) {
     if (process == nullptr || !process->committed) return;
     spool_.forget(*process);
     remove(*process);
+  } else if (type == Type::room) {
+    auto room = in.num<uint32_t>();
+    if (in.ok()) spawner_.set_room(room);
+  } else if (type == Type::withdraw) {
+    auto it = by_key_.find(Key::read(in));
+    if (in.ok() && it != by_key_.end()) withdraw(*it->second, "its turn has not come");
   } else if (type == Type::end_all) {
     stop();
   } else if (type == Type::ping) {
@@ -114,13 +120,13 @@ void Supervisor::on_hello(Reader in) {
     process->key.write(frame);
     frame.num(int32_t{process->pid})
         .num(process->pid == 0 ? 0 : age_ms(now_ns_, process->start_ns));
-    frame.num(uint8_t{process->killing}).text(process->note);
+    frame.num(uint8_t{process->killing}).text(process->note).num(uint8_t{process->enqueued});
     process->start_told = process->pid != 0;
   }
   Frame(out_, Type::inventory_done);
 }
 
-void Supervisor::on_spawn(Reader in) {
+void Supervisor::on_spawn(Reader in, bool enqueued) {
   Key key = Key::read(in);
   std::string_view note = in.text();
   if (!in.ok() || stopping_) return;
@@ -132,14 +138,18 @@ void Supervisor::on_spawn(Reader in) {
   process->key = key;
   process->note = note;
   process->start_ns = now_ns_;
+  process->enqueued = enqueued;
   ++living_;
   bool noteable = process->note.size() <= spool_.note_max();
-  std::string refused = noteable ? spool_.intend(*process) : "its note is too long";
+  std::string refused = noteable ? spool_.reserve(*process) : "its note is too long";
   Process& added = *process;
   by_key_[key] = process.get();
   processes_[added.entry] = std::move(process);
   if (refused.empty()) {
-    jobs_.push_back({{options_.keeper, added.entry}, std::string(in.rest())});
+    if (!enqueued) spool_.intend(added);
+    (enqueued ? queue_ : jobs_)
+        .push_back(
+            {{options_.keeper, added.entry}, std::string(in.rest()), enqueued ? &added : nullptr});
     return;
   }
   refused.insert(0, "spool: ");

@@ -19,6 +19,7 @@ PodEnded never_ran(PodId pod, EndCause cause, std::string message, Millis now) {
 }
 
 constexpr int kExitCannotStart = 126;
+constexpr char kInVain[] = "it waited in vain for a slot of its node";
 
 }  // namespace
 
@@ -190,6 +191,8 @@ void Node::finish(PodEnded end, std::vector<uint64_t> entries) {
 // Frees its slot and its devices.
 void Node::release(Pod& pod) {
   if (std::exchange(pod.running, false)) --running_;
+  if (std::exchange(pod.queued, false)) --queued_;
+  pod.withdrawn = false;
   if (pod.devices) devices_.release(*std::exchange(pod.devices, nullptr));
 }
 
@@ -244,6 +247,7 @@ void Node::run_timers(Millis now) {
 void Node::complete(Orders& orders, size_t from, const Pod& pod) const {
   for (; from < orders.starts.size(); ++from) {
     orders.starts[from].devices = pod.devices;
+    orders.starts[from].queued = pod.queued;
     orders.starts[from].not_after = lease_until_;
   }
 }
@@ -262,12 +266,17 @@ void Node::start_due(Orders& orders, Millis now) {
 
 void Node::start_waiting(Orders& orders, Millis now) {
   std::vector<PodId> passed;  // their devices are held by others
-  while (running_ < slots_ && !waiting_.empty() && may_start(now)) {
+  while (!waiting_.empty() && may_start(now)) {
     PodId id = waiting_.front();
-    waiting_.pop_front();
     auto found = pods_.find(id);
-    if (found == pods_.end() || found->second.running) continue;
+    if (found == pods_.end() || found->second.running) {
+      waiting_.pop_front();
+      continue;
+    }
     Pod& pod = found->second;
+    const bool queue = executor_queues_ && !pod.run.planned();
+    if (!queue && running_ >= slots_) break;
+    waiting_.pop_front();
     if (pod.run.plan() != nullptr && !pod.run.plan()->devices.empty()) {
       pod.devices = devices_.take(pod.run.plan()->devices);
       if (!pod.devices) {
@@ -277,6 +286,11 @@ void Node::start_waiting(Orders& orders, Millis now) {
     }
     pod.running = true;
     ++running_;
+    if (queue) {
+      pod.queued = true;
+      ++queued_;
+      queue_.push_back(id);
+    }
     pod.run.advance(false);
     size_t first = orders.starts.size();
     pod.run.take_due(id, now, orders.starts);
@@ -296,13 +310,33 @@ std::optional<Millis> Node::return_waiting(Millis now) {
     Millis due = pod->second.launched_at + kWaitMaxMs;
     if (now < due) return due;
     PodEnded end = never_ran(pod->first, EndCause::returned,
-                             executor_in_trouble_ ? "its node cannot start it"
-                                                  : "it waited in vain for a slot of its node",
-                             now);
+                             executor_in_trouble_ ? "its node cannot start it" : kInVain, now);
     pods_.erase(pod);
     finish(std::move(end), {});
   }
   return std::nullopt;
+}
+
+// The same for pods that wait at the executor: it says which of them it has not started.
+std::optional<Millis> Node::withdraw_queued(Orders& orders, Millis now) {
+  for (; !queue_.empty(); queue_.pop_front()) {
+    auto found = pods_.find(queue_.front());
+    if (found == pods_.end()) continue;
+    Pod& pod = found->second;
+    if (!pod.queued || pod.stop || pod.withdrawn || !pod.run.starting({})) continue;
+    if (!connected_ || (running_ <= slots_ && !executor_in_trouble_)) return std::nullopt;
+    Millis due = pod.launched_at + kWaitMaxMs;
+    if (now < due) return due;
+    pod.withdrawn = true;
+    orders.withdrawn.push_back(found->first);
+  }
+  return std::nullopt;
+}
+
+void Node::set_room(Orders& orders) {
+  if (!executor_queues_) return;
+  const uint32_t room = slots_ - std::min(slots_, running_ - queued_);
+  if (std::exchange(room_, room) != room) orders.room = room;
 }
 
 // Runs after it is known what was started, so that a restart without a delay is one report.
@@ -367,14 +401,20 @@ void Node::process_ended(const ProcessEnd& end) {
 void Node::not_started(Pods::iterator pod, const ProcessEnd& end) {
   Pod& p = pod->second;
   if (!p.run.starting(end.step)) return;
-  hold_until_ = std::max(hold_until_, end.ended_at + kHoldMs);
+  if (!p.stop && !p.withdrawn) hold_until_ = std::max(hold_until_, end.ended_at + kHoldMs);
   p.run.unstart(end.step.container, p.stop.has_value());
   if (p.stop || p.run.ran() || !p.run.living().empty()) return go_on(pod, end.ended_at);
-  if (!p.adopted || p.run.planned()) return wait_again(pod);
-  // An earlier agent ordered the start, and this one does not know how to repeat it.
-  PodEnded back = never_ran(pod->first, EndCause::returned, end.error, end.ended_at);
+  not_begun(pod, end.error, end.ended_at);
+}
+
+// Nothing of the pod ever ran. It waits again, unless it was withdrawn, or an earlier agent ordered
+// its start: this one does not know how to repeat that.
+void Node::not_begun(Pods::iterator pod, std::string why, Millis now) {
+  Pod& p = pod->second;
+  if (!p.withdrawn && (!p.adopted || p.run.planned())) return wait_again(pod);
+  if (p.withdrawn) why = kInVain;
   p.run.reset();
-  finish(pod, std::move(back));
+  finish(pod, never_ran(pod->first, EndCause::returned, std::move(why), now));
 }
 
 // Puts back into the queue a pod of which nothing ever ran.
@@ -402,6 +442,8 @@ Node::Pods::iterator Node::adopt(PodId id, const Origin& origin, Millis grace_ms
 
 void Node::executor_connected(const std::vector<Living>& living,
                               const std::vector<ProcessEnd>& ended, Millis now) {
+  room_.reset();
+  queue_.clear();
   std::set<PodId> taken_back;  // pods we learn of here: take in all processes, then go on
   for (const ProcessEnd& end : ended) {
     if (unacked_.contains(end.pod) || (pods_.contains(end.pod) && !taken_back.contains(end.pod))) {
@@ -420,6 +462,12 @@ void Node::executor_connected(const std::vector<Living>& living,
     alive.emplace(id, l.process.step.container);
     if (!pods_.contains(id)) taken_back.insert(id);
     Pod& pod = adopt(id, l.origin, l.grace_ms)->second;
+    if (l.queued) {
+      if (!std::exchange(pod.queued, true)) ++queued_;
+      pod.withdrawn = false;  // or that order was lost
+      if (pod.launched_at == 0) pod.launched_at = now;
+      queue_.push_back(id);
+    }
     if (taken_back.contains(id)) pod.run.take_origin(l.origin, l.process.step.container);
     if (l.killing && !pod.stop) {
       pod.stop = EndCause::killed;
@@ -447,7 +495,7 @@ void Node::lose_what_is_not(const std::set<std::pair<PodId, uint16_t>>& alive, M
     for (Step step : p.run.living()) {
       if (alive.contains({id, step.container})) continue;
       changed = true;
-      if (p.run.runs(step.container) || (p.adopted && !p.run.planned())) {
+      if (p.run.runs(step.container) || (p.adopted && !p.run.planned() && !p.queued)) {
         p.run.ended({.pod = id,
                      .step = step,
                      .pid = p.run.shown().pid,
@@ -471,7 +519,8 @@ void Node::lose_what_is_not(const std::set<std::pair<PodId, uint16_t>>& alive, M
       go_on(pod, now);
     }
   }
-  for (auto id = again.rbegin(); id != again.rend(); ++id) wait_again(pods_.find(*id));
+  for (auto id = again.rbegin(); id != again.rend(); ++id)
+    not_begun(pods_.find(*id), "its keeper is gone", now);
 }
 
 std::vector<std::pair<PodId, std::vector<int>>> Node::processes() const {
@@ -528,7 +577,9 @@ Orders Node::next(Millis now) {
   orders.kills = std::exchange(kills_, {});
   start_due(orders, now);
   start_waiting(orders, now);
+  set_room(orders);
   std::optional<Millis> wait_until = return_waiting(now);
+  std::optional<Millis> queued_until = withdraw_queued(orders, now);
   tell_changes();
   bool send_now =
       starts_.size() + ends_.size() >= kListMax || pods_.size() + unacked_.size() < kGatherFrom;
@@ -542,6 +593,7 @@ Orders Node::next(Millis now) {
   };
   if (!timers_.empty()) again_at(timers_.begin()->first);
   if (wait_until) again_at(*wait_until);
+  if (queued_until) again_at(*queued_until);
   if (now < hold_until_) again_at(hold_until_);
   orders.forget = std::exchange(forget_, {});
   orders.over = std::exchange(over_, {});

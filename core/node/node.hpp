@@ -7,7 +7,10 @@
 //
 // Always holds:
 //  - while `slots` pods run, no other starts; pods wait in the order of their launch and are
-//    returned if they wait too long;
+//    returned if they wait too long. If the executor queues, pods of one process, never restarted,
+//    wait there: it knows first that a slot is free. A pod of several processes waits here until
+//    fewer pods than slots are ordered, so that what the executor may start at once
+//    (Orders::room) never has to shrink below what it runs;
 //  - nothing starts outside the lease, nor while a fenced pod is still alive; an order to start
 //    carries the end of the lease, and a process that missed it waits here for the next lease;
 //  - while the executor is in trouble (pulse.hpp), nothing starts and waiting pods are returned;
@@ -79,6 +82,8 @@ class Node {
   void executor_connected(const std::vector<Living>& living, const std::vector<ProcessEnd>& ended,
                           Millis now);
 
+  // Whether the executor starts queued orders by itself. Call it before executor_connected().
+  void executor_queues(bool queues) { executor_queues_ = queues; }
   // Whether the executor does not answer or cannot persist what it does.
   void executor_in_trouble(bool trouble) { executor_in_trouble_ = trouble; }
 
@@ -108,8 +113,10 @@ class Node {
   struct Pod {
     explicit Pod(PodPlanPtr plan, Millis grace) : run(std::move(plan)), grace_ms(grace) {}
     PodRun run;
-    bool running = false;  // it has a slot; else it waits
-    bool adopted = false;  // known from the executor, never launched here
+    bool running = false;    // it has a slot, or is queued at the executor; else it waits here
+    bool queued = false;     // running, by a queued order
+    bool withdrawn = false;  // ordered to be dropped there if its turn has not come
+    bool adopted = false;    // known from the executor, never launched here
     Millis grace_ms = 0;
     Millis launched_at = 0;
     DeviceMapPtr devices{};
@@ -137,6 +144,7 @@ class Node {
   void order_kills(PodId id, const Pod& pod);
   void refuse(Pods::iterator pod, Millis now);
   void not_started(Pods::iterator pod, const ProcessEnd& end);
+  void not_begun(Pods::iterator pod, std::string why, Millis now);
   void wait_again(Pods::iterator pod);
   void complete(Orders& orders, size_t from, const Pod& pod) const;
   void go_on(Pods::iterator pod, Millis now);
@@ -152,6 +160,8 @@ class Node {
   void start_due(Orders& orders, Millis now);
   void start_waiting(Orders& orders, Millis now);
   std::optional<Millis> return_waiting(Millis now);
+  std::optional<Millis> withdraw_queued(Orders& orders, Millis now);
+  void set_room(Orders& orders);
   void tell_changes();
   Report take_report();
   void take_reports(Orders& orders, Millis now);
@@ -163,15 +173,19 @@ class Node {
   bool connected_ = false;
   bool stopping_ = false;
   bool executor_in_trouble_ = false;
+  bool executor_queues_ = false;
   Millis hold_until_ = 0;  // nothing starts before this
   Millis lease_ms_ = 0;
   Millis lease_until_ = 0;  // nothing starts from then on
   uint32_t running_ = 0;
+  uint32_t queued_ = 0;           // of them
+  std::optional<uint32_t> room_;  // last ordered
   Devices devices_;
   Pods pods_;
   std::map<PodId, Unacked> unacked_;
   std::set<PodId> fencing_;                    // fenced and not yet dead
   std::deque<PodId> waiting_;                  // may contain pods that no longer wait
+  std::deque<PodId> queue_;                    // queued pods, also some that have started
   std::set<std::pair<Millis, PodId>> timers_;  // restarts and deadlines, of pods with a slot
   std::set<PodId> due_;                        // pods with a process to start now
   std::vector<PodId> changed_;                 // pods whose `shown` may have changed

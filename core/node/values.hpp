@@ -99,6 +99,7 @@ struct Living {
   Millis grace_ms = 0;
   bool killing = false;  // a kill was already ordered
   Origin origin{};       // its grace_ms is not used; the one above is
+  bool queued = false;   // by a queued order
 };
 
 struct PodStarted {
@@ -126,6 +127,9 @@ struct StartOrder {
   DeviceMapPtr devices{};                  // that the pod holds; null: none
   // End of the lease: the executor must not start the process then or later, whatever delayed it.
   Millis not_after = 0;
+  // The executor starts it, in the order in which it got such orders, once fewer of their processes
+  // live than there is room for (Orders::room).
+  bool queued = false;
 };
 
 struct KillOrder {
@@ -137,6 +141,8 @@ struct KillOrder {
 // Carried out in this order: kills before starts.
 struct Orders {
   std::vector<KillOrder> kills;
+  std::optional<uint32_t> room{};  // if it changed: for processes of queued orders
+  std::vector<PodId> withdrawn;    // queued orders to drop, unless their turn has come
   std::vector<StartOrder> starts;
   std::vector<Report> reports;
   std::vector<uint64_t> forget;      // spool entries that are no longer needed

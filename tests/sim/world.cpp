@@ -85,7 +85,11 @@ struct World::Agent {
     bool killing = false;
   };
   // The keeper's state, which survives the agent.
-  std::set<PodId> ordered;  // start in progress
+  bool queues = false;                         // it starts queued orders by itself
+  uint32_t room = 0;                           // how many of those at once
+  std::deque<std::pair<PodId, Millis>> queue;  // waiting, and not_after
+  std::set<PodId> placed;                      // of the queue, starting or running
+  std::set<PodId> ordered;                     // start in progress
   std::map<PodId, Process> processes;
   std::map<PodId, core::node::ProcessEnd> spool;
   uint64_t last_entry = 0;
@@ -97,6 +101,11 @@ struct World::Agent {
   uint64_t commit = 0;  // the highest one it was told of; kept in its work-dir
   // FIFO in each direction.
   Millis last_to_agent_ms = 0, last_to_coordinator_ms = 0;
+
+  bool queued(PodId pod) const {
+    return std::any_of(queue.begin(), queue.end(),
+                       [pod](const auto& one) { return one.first == pod; });
+  }
 };
 
 class World::Link final : public actors::AgentLink {
@@ -156,6 +165,8 @@ World::World(Plan plan)
     agent->name = "node-" + std::to_string(i);
     agent->dir_id = "dir-" + std::to_string(i);
     agent->node = std::make_unique<core::node::Node>(plan.slots, core::node::Term{}, 2);
+    agent->queues = chance(0.7);
+    agent->node->executor_queues(agent->queues);
     agents_.push_back(std::move(agent));
   }
   boot();
@@ -489,21 +500,25 @@ void World::pump(uint32_t number) {
   if (boot_ms_ < agent.frozen_until_ms) return;
   core::node::Orders orders = agent.node->next(boot_ms_);
   for (const auto& kill : orders.kills) {
+    drop_queued(number, kill.pod);
     auto it = agent.processes.find(kill.pod);
     if (it == agent.processes.end() || it->second.killing) continue;
     it->second.killing = true;
     at(1 + static_cast<Millis>(below(50)),
        [this, number, pod = kill.pod] { process_ends(number, pod, 143); });
   }
+  if (orders.room) agent.room = *orders.room;
+  for (PodId pod : orders.withdrawn) drop_queued(number, pod);
   for (const auto& start : orders.starts) {
     PodId pod = start.pod;
     if (agent.processes.contains(pod) || agent.spool.contains(pod)) continue;
-    if (!agent.ordered.insert(pod).second) continue;  // the keeper is idempotent
-    const uint64_t held_up_ms = chance(0.1) ? kSlowExecutorMs : kExecutorMs;
-    at(static_cast<Millis>(below(held_up_ms)), [this, number, pod, not_after = start.not_after] {
-      process_starts(number, pod, not_after);
-    });
+    if (agent.ordered.contains(pod) || agent.queued(pod)) continue;  // the keeper is idempotent
+    if (start.queued)
+      agent.queue.emplace_back(pod, start.not_after);
+    else
+      begin_start(number, pod, start.not_after);
   }
+  fill_room(number);
   if (orders.again_at) at(*orders.again_at - boot_ms_, [this, number] { pump(number); });
   for (uint64_t entry : orders.forget)
     std::erase_if(agent.spool, [entry](const auto& item) { return item.second.entry == entry; });
@@ -519,7 +534,10 @@ void World::pump(uint32_t number) {
       part.starts.push_back({start.pod.key(), start.pid, 0, age_at(boot_ms_, start.at)});
     }
     for (const auto& end : report.ends) {
-      if (end.cause == core::EndCause::returned) returned.insert(end.pod);
+      // Unless its loss was counted before, when its node was silent.
+      const core::Job* job = shown("one");
+      if (end.cause == core::EndCause::returned && job && job->state().open.contains(end.pod.key()))
+        returned.insert(end.pod);
       auto& part = out.jobs[end.pod.job];
       part.node = agent.id;
       auto age = [this](Millis at) { return age_at(boot_ms_, at); };
@@ -545,7 +563,37 @@ void World::pump(uint32_t number) {
 
 // ---- processes and the witness
 
-// Runs in the keeper: survives the agent and freezes with the node.
+// The keeper: it survives the agent and freezes with the node.
+void World::begin_start(uint32_t number, PodId pod, Millis not_after) {
+  agents_[number]->ordered.insert(pod);
+  const uint64_t held_up_ms = chance(0.1) ? kSlowExecutorMs : kExecutorMs;
+  at(static_cast<Millis>(below(held_up_ms)),
+     [this, number, pod, not_after] { process_starts(number, pod, not_after); });
+}
+
+void World::fill_room(uint32_t number) {
+  Agent& agent = *agents_[number];
+  while (!agent.queue.empty() && agent.placed.size() < agent.room) {
+    auto [pod, not_after] = agent.queue.front();
+    agent.queue.pop_front();
+    agent.placed.insert(pod);
+    begin_start(number, pod, not_after);
+  }
+}
+
+void World::drop_queued(uint32_t number, PodId pod) {
+  if (std::erase_if(agents_[number]->queue, [pod](const auto& one) { return one.first == pod; }) >
+      0)
+    report_unstarted(number, pod);
+}
+
+void World::report_unstarted(uint32_t number, PodId pod) {
+  at(0, [this, number, pod] {
+    agents_[number]->node->process_ended({.pod = pod, .ended_at = boot_ms_, .unstarted = true});
+    pump(number);
+  });
+}
+
 void World::process_starts(uint32_t number, PodId pod, Millis not_after) {
   Agent& agent = *agents_[number];
   if (boot_ms_ < agent.frozen_until_ms)
@@ -554,14 +602,16 @@ void World::process_starts(uint32_t number, PodId pod, Millis not_after) {
   agent.ordered.erase(pod);
   if (boot_ms_ >= not_after) {
     trace("too late for " + to_string(pod) + " on " + agent.name);
-    return at(0, [this, number, pod] {
-      agents_[number]->node->process_ended({.pod = pod, .ended_at = boot_ms_, .unstarted = true});
-      pump(number);
-    });
+    agent.placed.erase(pod);
+    fill_room(number);
+    return report_unstarted(number, pod);
   }
   if (lost_.contains(agent.id))
     broken.push_back("started on a node that was declared lost: " + to_string(pod));
   trace("start " + to_string(pod) + " on " + agent.name);
+  returned.erase(pod);  // that report was lost with its agent
+  if (agent.processes.size() >= plan_.slots)
+    broken.push_back("more pods than slots on " + agent.name + ": " + to_string(pod));
   if (++starts[pod] > 1) broken.push_back("started twice: " + to_string(pod));
   for (const auto& [other, where] : live_[pod.job][pod.index])
     if (!lost_.contains(agents_[where]->id) && agents_[where]->frozen_until_ms == 0)
@@ -593,6 +643,8 @@ void World::process_ends(uint32_t number, PodId pod, int code) {
   end.ended_at = boot_ms_;
   agent.processes.erase(it);
   agent.spool[pod] = end;
+  agent.placed.erase(pod);
+  fill_room(number);
   at(0, [this, number, pod] {
     Agent& a = *agents_[number];
     auto spooled = a.spool.find(pod);
@@ -634,10 +686,18 @@ void World::faults() {
     trace("! agent restarts: " + agent.name);
     break_link(agent.number);
     agent.node = std::make_unique<core::node::Node>(plan_.slots, term, 2);
+    agent.node->executor_queues(agent.queues);
     std::vector<core::node::Living> living;
     for (const auto& [pod, process] : agent.processes)
-      living.push_back({{pod, {}, 4711, process.started_ms}, 100, process.killing});
-    for (PodId pod : agent.ordered) living.push_back({{pod, {}, 0, boot_ms_}, 100, false});
+      living.push_back({{pod, {}, 4711, process.started_ms},
+                        100,
+                        process.killing,
+                        {},
+                        agent.placed.contains(pod)});
+    for (PodId pod : agent.ordered)
+      living.push_back({{pod, {}, 0, boot_ms_}, 100, false, {}, agent.placed.contains(pod)});
+    for (const auto& [pod, not_after] : agent.queue)
+      living.push_back({{pod, {}, 0, boot_ms_}, 100, false, {}, true});
     std::vector<core::node::ProcessEnd> ended;
     for (const auto& [pod, end] : agent.spool) ended.push_back(end);
     agent.node->executor_connected(living, ended, boot_ms_);

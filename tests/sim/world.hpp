@@ -91,6 +91,10 @@ class World {
   void step();
   void faults();
   void check_shown();
+  void begin_start(uint32_t agent, PodId pod, Millis not_after);
+  void fill_room(uint32_t agent);
+  void drop_queued(uint32_t agent, PodId pod);
+  void report_unstarted(uint32_t agent, PodId pod);
   void process_starts(uint32_t agent, PodId pod, Millis not_after);
   void process_ends(uint32_t agent, PodId pod, int code);
 

@@ -26,7 +26,9 @@ std::string text(const Orders& orders) {
   for (const auto& k : orders.kills) {
     add("kill " + to_string(k.pod) + " grace=" + std::to_string(k.grace_ms));
   }
-  for (const auto& s : orders.starts) add("start " + to_string(s.pod));
+  if (orders.room) add("room " + std::to_string(*orders.room));
+  for (PodId pod : orders.withdrawn) add("withdraw " + to_string(pod));
+  for (const auto& s : orders.starts) add((s.queued ? "queue " : "start ") + to_string(s.pod));
   for (const auto& r : orders.reports) {
     std::string line = "report " + std::to_string(r.id);
     for (const auto& s : r.starts) line += " +" + to_string(s.pod);
@@ -118,6 +120,139 @@ TEST_F(NodeTest, StartsNothingOutsideTheLease) {
   EXPECT_EQ(next(), "") << "what counts is when it was sent";
   EXPECT_TRUE(node.heartbeat_answered(kTerm, now - kLease + 1));
   EXPECT_EQ(next(), "start j1/0#0");
+}
+
+// An executor that starts queued orders by itself.
+struct QueueTest : NodeTest {
+  QueueTest() {
+    node.executor_queues(true);
+    node.executor_connected({}, {}, now);
+  }
+  void unstarted(uint32_t index) {
+    node.process_ended({.pod = pod(index), .error = "why", .ended_at = now, .unstarted = true});
+  }
+  void later(Millis ms) {
+    now += ms;
+    ASSERT_TRUE(node.heartbeat_answered(kTerm, now));
+  }
+};
+
+TEST_F(QueueTest, EverythingThatWaitsIsOrderedAtOnce) {
+  welcome();
+  launch({4, 2, 9});
+  EXPECT_EQ(next(), "room 2; queue j1/4#0; queue j1/2#0; queue j1/9#0");
+  started(4);
+  ended(4, 0, 11);
+  EXPECT_EQ(next(), "report 1 -j1/4#0 exited/0") << "the executor fills the slot";
+  launch({1});
+  EXPECT_EQ(next(), "queue j1/1#0");
+  EXPECT_EQ(node.running().size(), 3u);
+}
+
+TEST_F(QueueTest, StartsNothingOutsideTheLease) {
+  launch({0});
+  EXPECT_EQ(next(), "room 2");
+  welcome();
+  Orders orders = node.next(now);
+  ASSERT_EQ(orders.starts.size(), 1u);
+  EXPECT_EQ(orders.starts[0].not_after, now + kLease);
+}
+
+TEST_F(QueueTest, APodOfSeveralProcessesTakesASlotFromTheRoom) {
+  welcome();
+  auto plan = std::make_shared<PodPlan>();
+  plan->containers = 2;
+  launch({0, 1});
+  ASSERT_TRUE(node.launch(kTerm, {{pod(2), 30'000, plan}}, now));
+  launch({3});
+  EXPECT_EQ(next(), "room 2; queue j1/0#0; queue j1/1#0") << "neither that pod nor those after it";
+  started(0);
+  ended(0, 0, 11);
+  EXPECT_EQ(next(), "room 1; start j1/2#0; start j1/2#0; queue j1/3#0; report 1 -j1/0#0 exited/0");
+  for (uint16_t container : {0, 1})
+    node.process_ended({.pod = pod(2),
+                        .step = {container, 0},
+                        .entry = 20u + container,
+                        .pid = 7,
+                        .started_at = now,
+                        .ended_at = now});
+  EXPECT_EQ(next(), "room 2; report 2 -j1/2#0 exited/0");
+}
+
+TEST_F(QueueTest, WhatWaitsTooLongIsWithdrawnAndReturned) {
+  welcome();
+  launch({0, 1, 2, 3});
+  next();
+  started(0);
+  started(1);
+  later(Node::kWaitMaxMs - 1);
+  EXPECT_EQ(node.next(now).again_at, now + 1);
+  later(1);
+  EXPECT_EQ(next(), "withdraw j1/2#0; withdraw j1/3#0");
+  EXPECT_EQ(next(), "") << "once";
+  started(2);  // its turn had come before
+  unstarted(3);
+  launch({4});
+  EXPECT_EQ(next(), "queue j1/4#0; report 2 +j1/2#0 -j1/3#0 returned/0") << "and nothing is held";
+  EXPECT_TRUE(node.runs(pod(2)));
+}
+
+TEST_F(QueueTest, NothingIsWithdrawnWhileThereAreSlots) {
+  welcome();
+  launch({0, 1});
+  next();
+  later(2 * Node::kWaitMaxMs);
+  EXPECT_EQ(next(), "") << "the executor is about to start them";
+  node.executor_in_trouble(true);
+  EXPECT_EQ(next(), "withdraw j1/0#0; withdraw j1/1#0");
+}
+
+TEST_F(QueueTest, AKilledPodWhoseTurnHasNotComeNeverStarted) {
+  welcome();
+  launch({0, 1, 2});
+  next();
+  ASSERT_TRUE(node.kill(kTerm, {{pod(2), 5'000}}, now));
+  EXPECT_EQ(next(), "kill j1/2#0 grace=5000");
+  unstarted(2);
+  launch({3});
+  EXPECT_EQ(next(), "queue j1/3#0; report 1 -j1/2#0 never-started/0") << "and nothing is held";
+}
+
+TEST_F(QueueTest, ANewExecutorGetsTheRoomAndWhatDidNotReachTheOldOne) {
+  welcome();
+  launch({0, 1, 2});
+  next();
+  started(0);
+  node.executor_connected({}, {{.pod = pod(0), .entry = 5, .pid = 100, .lost = true}}, now);
+  EXPECT_EQ(next(), "room 2; queue j1/1#0; queue j1/2#0; report 1 -j1/0#0 keeper-lost/137");
+}
+
+TEST_F(QueueTest, WhatAnEarlierAgentQueuedIsWithdrawnInItsTime) {
+  Living waits{.process = {pod(0), {}, 0, 0}, .grace_ms = 30'000};
+  waits.queued = true;
+  Living runs = waits;
+  runs.process = {pod(1), {}, 7, now};
+  Living runs_too = runs;
+  runs_too.process = {pod(2), {}, 8, now};
+  node.executor_connected({runs, runs_too, waits}, {}, now);
+  welcome();
+  EXPECT_EQ(next(), "room 2; report 1 +j1/1#0 +j1/2#0");
+  later(Node::kWaitMaxMs);
+  EXPECT_EQ(next(), "withdraw j1/0#0");
+  node.executor_connected({runs, runs_too, waits}, {}, now);
+  EXPECT_EQ(next(), "room 2; withdraw j1/0#0") << "that order may have been lost";
+  unstarted(0);
+  EXPECT_EQ(next(), "report 2 -j1/0#0 returned/0");
+}
+
+TEST_F(QueueTest, WhatAnEarlierAgentQueuedIsReturnedIfItsKeeperGoes) {
+  Living waits{.process = {pod(0), {}, 0, 0}, .grace_ms = 30'000};
+  waits.queued = true;
+  node.executor_connected({waits}, {}, now);
+  welcome();
+  EXPECT_EQ(next(), "room 2");
+  node.executor_connected({}, {}, now);
+  EXPECT_EQ(next(), "room 2; report 1 -j1/0#0 returned/0") << "it never ran: its intent is missing";
 }
 
 struct P12NotAfter : NodeTest {

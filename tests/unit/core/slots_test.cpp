@@ -324,7 +324,7 @@ TEST(Slots, RandomHistoriesEndAndNeverGiveTwice) {
         }
       for (auto& [id, job] : play.jobs)
         if (!job.runs.empty() && pick(10) == 0) play.end(id, job.runs.begin()->first, 1, false);
-      play.round(static_cast<Millis>(60 + pick(500)));
+      play.round(static_cast<Millis>(110 + pick(500)));
       bool done = last == 12;
       std::map<NodeId, std::pair<uint32_t, int64_t>> on;
       for (const auto& [id, job] : play.jobs) {

@@ -771,12 +771,149 @@ TEST_P(KeeperTest, P30EndsOnSigtermWhenNothingRuns) {
   EXPECT_EQ(agent_->inventory.ended.size(), 2u) << "the next keeper knows what was not forgotten";
 }
 
+class KeepersQueue : public P13Keeper {
+ protected:
+  ~KeepersQueue() noexcept override {}
+  SpawnOrder queued(uint32_t index, const std::string& script) {
+    SpawnOrder order = shell(index, script);
+    order.queued = true;
+    return order;
+  }
+  const ProcessEnded* end_of(uint32_t index) {
+    const ProcessEnded* end = nullptr;
+    wait_for([&] { return (end = agent_->end_of({{7, index, 0}, 0, 0})) != nullptr; });
+    return end;
+  }
+  std::string waits_for(const std::string& file) {
+    return "while ! test -f " + file + "; do sleep 0.01; done";
+  }
+};
+
+TEST_P(KeepersQueue, RunsAsManyAsThereIsRoomForInTheirOrder) {
+  connect();
+  ASSERT_TRUE(agent_->client->abilities().queue);
+  std::vector<SpawnOrder> orders;
+  for (uint32_t i = 0; i < 40; ++i)
+    orders.push_back(queued(i, "echo + " + std::to_string(i) + " >> log; echo - >> log"));
+  agent_->client->spawn(orders);
+  agent_->client->spawn({shell(99, "exit 0")});
+  ASSERT_NE(end_of(99), nullptr) << "others need no room";
+  EXPECT_FALSE(fs::exists(root_ / "log"));
+  agent_->client->set_room(1);
+  ASSERT_TRUE(wait_for([&] { return agent_->ended.size() == 41; }));
+  std::string expected;
+  for (uint32_t i = 0; i < 40; ++i) expected += "+ " + std::to_string(i) + "\n-\n";
+  EXPECT_EQ(read_file(root_ / "log"), expected);
+  for (uint32_t i = 0; i < 40; ++i) EXPECT_EQ(end_of(i)->exit_code, 0);
+}
+
+TEST_P(KeepersQueue, APlaceIsFreeOnceAllDescendantsAreGone) {
+  connect();
+  agent_->client->set_room(1);
+  agent_->client->spawn(
+      {queued(0, "(trap '' TERM HUP; setsid sleep 1000 &) ; (sleep 1000 &) ; exit 0"),
+       queued(1, "ls /proc > /dev/null; exit 0"), queued(2, "exit 127"), queued(3, "exit 0")});
+  for (uint32_t i = 0; i < 4; ++i) ASSERT_NE(end_of(i), nullptr);
+  EXPECT_TRUE(pids_with(mark()).empty());
+}
+
+TEST_P(KeepersQueue, WhatCannotBeStartedLeavesItsPlaceToTheNext) {
+  connect();
+  agent_->client->set_room(1);
+  SpawnOrder missing = queued(0, "");
+  missing.argv = {"/no/such/program"};
+  SpawnOrder late = queued(1, "echo ran > ran");
+  late.not_after = boot_now() - 1;
+  agent_->client->spawn({missing, late, queued(2, "exit 5")});
+  EXPECT_EQ(end_of(0)->exit_code, 127);
+  EXPECT_TRUE(end_of(1)->unstarted);
+  EXPECT_EQ(end_of(2)->exit_code, 5);
+  EXPECT_FALSE(fs::exists(root_ / "ran"));
+}
+
+TEST_P(KeepersQueue, WhatWaitsIsWithdrawnOrKilledWithoutHavingRun) {
+  connect();
+  agent_->client->set_room(1);
+  agent_->client->spawn({queued(0, waits_for("go") + "; exit 4"), queued(1, "echo ran > ran"),
+                         queued(2, "echo ran > ran"), queued(3, "exit 6")});
+  ASSERT_TRUE(wait_for([this] { return agent_->started.size() == 1; }));
+  agent_->client->withdraw({{7, 1, 0}, 0, 0});
+  agent_->client->kill({{7, 2, 0}, 0, 0}, 30'000);
+  agent_->client->withdraw({{7, 0, 0}, 0, 0});  // too late
+  EXPECT_TRUE(end_of(1)->unstarted);
+  EXPECT_TRUE(end_of(2)->unstarted);
+  std::ofstream(root_ / "go") << "go";
+  EXPECT_EQ(end_of(0)->exit_code, 4);
+  EXPECT_EQ(end_of(3)->exit_code, 6);
+  EXPECT_FALSE(fs::exists(root_ / "ran"));
+  agent_->client->set_room(0);
+  agent_->client->spawn({queued(1, "exit 0")});
+  agent_->client->set_room(1);
+  EXPECT_TRUE(wait_for([&] { return agent_->ended.size() == 5; })) << "it may be ordered again";
+}
+
+TEST_P(KeepersQueue, GoesOnWithoutAnAgent) {
+  connect();
+  agent_->client->set_room(1);
+  agent_->client->spawn({queued(0, waits_for("go")), queued(1, "exit 7"),
+                         queued(2, waits_for("more")), queued(3, "exit 8")});
+  ASSERT_TRUE(wait_for([this] { return agent_->started.size() == 1; }));
+  connect();
+  ASSERT_EQ(agent_->inventory.living.size(), 4u);
+  for (const auto& living : agent_->inventory.living) {
+    EXPECT_TRUE(living.queued);
+    EXPECT_EQ(living.started.pid != 0, living.started.key.pod.index == 0);
+  }
+  agent_.reset();
+  std::ofstream(root_ / "go") << "go";
+  EXPECT_TRUE(wait_for([&] {
+    connect();
+    return agent_->inventory.ended.size() == 2;
+  }));
+  std::ofstream(root_ / "more") << "go";
+  EXPECT_EQ(end_of(3)->exit_code, 8) << "the room is remembered";
+}
+
+TEST_P(KeepersQueue, OfAKilledKeeperOnlyWhatHadItsTurnIsLost) {
+  connect();
+  agent_->client->set_room(1);
+  agent_->client->spawn({queued(0, waits_for("never")), queued(1, "echo ran > ran")});
+  ASSERT_TRUE(wait_for([this] { return agent_->started.size() == 1; }));
+  kill_keeper();
+  connect();
+  ASSERT_EQ(agent_->inventory.ended.size(), 1u);
+  EXPECT_TRUE(agent_->inventory.ended[0].lost);
+  EXPECT_EQ(agent_->inventory.ended[0].key.pod.index, 0u);
+  EXPECT_TRUE(agent_->inventory.living.empty());
+  EXPECT_FALSE(fs::exists(root_ / "ran"));
+}
+
+TEST_P(KeepersQueue, StartsNothingThatItCannotWriteDown) {
+  connect();
+  agent_->client->set_room(1);
+  agent_->client->spawn({queued(0, waits_for("go")), queued(1, "echo ran > ran; exit 3")});
+  ASSERT_TRUE(wait_for([this] { return agent_->started.size() == 1; }));
+  limit_files(0);
+  std::ofstream(root_ / "go") << "go";
+  EXPECT_TRUE(wait_for_trouble("SpoolNotWritable"));
+  EXPECT_TRUE(wait_for([this] { return pids_with(mark()).empty(); }));
+  EXPECT_FALSE(fs::exists(root_ / "ran"));
+  limit_files(RLIM_INFINITY);
+  EXPECT_EQ(end_of(0)->exit_code, 0);
+  EXPECT_EQ(end_of(1)->exit_code, 3);
+  EXPECT_TRUE(fs::exists(root_ / "ran"));
+}
+
 INSTANTIATE_TEST_SUITE_P(Leftovers, KeeperTest, testing::Values("off", "on"), [](const auto& info) {
   return std::string(info.param) == "on" ? "ByCgroup" : "BySession";
 });
 INSTANTIATE_TEST_SUITE_P(Leftovers, P13Keeper, testing::Values("off", "on"), [](const auto& info) {
   return std::string(info.param) == "on" ? "ByCgroup" : "BySession";
 });
+INSTANTIATE_TEST_SUITE_P(Leftovers, KeepersQueue, testing::Values("off", "on"),
+                         [](const auto& info) {
+                           return std::string(info.param) == "on" ? "ByCgroup" : "BySession";
+                         });
 INSTANTIATE_TEST_SUITE_P(Leftovers, P12NotAfter, testing::Values("off", "on"),
                          [](const auto& info) {
                            return std::string(info.param) == "on" ? "ByCgroup" : "BySession";
