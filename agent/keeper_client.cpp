@@ -212,6 +212,7 @@ class SocketKeeperClient final : public KeeperClient {
   pid_t child_;  // the keeper, if we started it
   Listener& listener_;
   std::optional<kj::UnixEventPort::FdObserver> observer_;
+  std::vector<char> bytes_ = std::vector<char>(kReadBytes);  // just received
   keeper::FrameBuffer in_;
   std::string out_;
   size_t out_done_ = 0;
@@ -237,18 +238,17 @@ std::string SocketKeeperClient::greet(const std::string& cluster_id, Millis dead
   inventory = {};
   keeper::Frame(out_, keeper::Type::hello).num(version_).text(cluster_id);
   flush();
-  std::vector<char> bytes(kReadBytes);
   while (!greeted_ && !gone_) {
     Millis left = deadline - boot_now();
     if (left <= 0) return "the keeper does not answer";
     pollfd poll_fd{fd_.get(), static_cast<short>(out_.empty() ? POLLIN : POLLIN | POLLOUT), 0};
     poll(&poll_fd, 1, static_cast<int>(left));
     flush();
-    ssize_t size = recv(fd_, bytes.data(), bytes.size(), 0);
+    ssize_t size = recv(fd_, bytes_.data(), bytes_.size(), 0);
     if (size == 0) return "the keeper has left";
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     if (size < 0) return std::string("recv: ") + std::strerror(errno);
-    in_.append(bytes.data(), static_cast<size_t>(size));
+    in_.append(bytes_.data(), static_cast<size_t>(size));
     take_greeting(inventory);
     if (refused_ && version_ > keeper::kOldestVersion) {  // an older keeper: try its version
       refused_ = gone_ = false;
@@ -292,16 +292,15 @@ void SocketKeeperClient::take_greeting(Inventory& inventory) {
 }
 
 kj::Promise<void> SocketKeeperClient::read() {
-  std::vector<char> bytes(kReadBytes);
   while (!gone_) {
-    ssize_t size = recv(fd_, bytes.data(), bytes.size(), 0);
+    ssize_t size = recv(fd_, bytes_.data(), bytes_.size(), 0);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) break;
     if (size <= 0) {
       gone(size == 0 ? "the keeper has left" : std::string("recv: ") + std::strerror(errno));
       break;
     }
-    in_.append(bytes.data(), static_cast<size_t>(size));
+    in_.append(bytes_.data(), static_cast<size_t>(size));
     take_frames();
   }
   take_frames();  // also those that arrived right after the inventory

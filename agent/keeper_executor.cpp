@@ -89,6 +89,22 @@ Executor::Limits KeeperExecutor::limits() const {
   return {can.memory_limit, can.cpu_limit, can.no_limits};
 }
 
+// Pods of one template come in a row; from the second on, their common part is prepared.
+Result<Command> KeeperExecutor::command_for(const Start& start,
+                                            const core::node::DeviceMap& devices) {
+  const PodTemplate& job = *start.job;
+  const core::Container& container = job.containers[start.order.step.container].what;
+  if (job.plan != nullptr) return command_of(job, container, start.order.pod, node_, devices);
+  if (last_job_ != start.job) {
+    last_job_ = start.job;
+    pattern_.reset();
+    return command_of(job, container, start.order.pod, node_);
+  }
+  if (!pattern_) pattern_ = CommandPattern::of(job, container, node_);
+  return pattern_ ? pattern_->command(job, start.order.pod)
+                  : command_of(job, container, start.order.pod, node_);
+}
+
 Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start) {
   const PodTemplate& job = *start.job;
   PodId pod = start.order.pod;
@@ -101,7 +117,7 @@ Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start) {
   if (start.order.devices) {
     devices = devices_of(job, start.order.step.container, *start.order.devices);
   }
-  auto command = command_of(job, container, pod, node_, devices);
+  Result<Command> command = command_for(start, devices);
   if (!command) return command.error();
   Note note{job.grace_ms, job.job_uid, "", container.name};
   if (job.plan != nullptr) {

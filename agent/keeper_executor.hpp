@@ -52,6 +52,7 @@ class KeeperExecutor final : public Executor,
   void taskFailed(kj::Exception&& exception) override;
 
   Result<SpawnOrder> spawn_order(const Start& start);
+  Result<Command> command_for(const Start& start, const core::node::DeviceMap& devices);
   core::node::ProcessEnd end_of(const ProcessEnded& ended, const Note& note);
   core::node::Origin origin_of(PodId pod, const Note& note, Inventory& inventory);
 
@@ -62,7 +63,9 @@ class KeeperExecutor final : public Executor,
   TemplateStore templates_;
   const NodeFacts node_;
   Executor::Listener* listener_ = nullptr;
-  kj::Own<KeeperClient> keeper_;  // null: not connected
+  PodTemplatePtr last_job_;                // of the last start
+  std::optional<CommandPattern> pattern_;  // of last_job_
+  kj::Own<KeeperClient> keeper_;           // null: not connected
   kj::TaskSet later_;
 };
 

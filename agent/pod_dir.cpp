@@ -5,8 +5,9 @@
 
 #include <cctype>
 #include <cstdlib>
-#include <map>
+#include <iterator>
 #include <unistd.h>
+#include <unordered_map>
 #include <utility>
 
 namespace muster::agent {
@@ -23,32 +24,41 @@ constexpr size_t cost(size_t length) {
 // Variables in the order they were first set; setting one again replaces its value.
 class Environment {
  public:
-  void set(const std::string& name, std::string value) {
-    auto [at, fresh] = where_.emplace(name, values_.size());
-    cost_ += cost(name.size() + 1 + value.size());
+  explicit Environment(size_t expected) {
+    texts_.reserve(expected);
+    where_.reserve(expected);
+  }
+  // `seen`: by $(VAR); not those that the process only inherits.
+  void set(const std::string& name, const std::string& value, bool seen = true) {
+    std::string text;
+    text.reserve(name.size() + 1 + value.size());
+    text.append(name).append(1, '=').append(value);
+    cost_ += cost(text.size());
+    auto [at, fresh] = where_.try_emplace(name, Place{texts_.size(), seen});
     if (fresh) {
-      values_.emplace_back(name, std::move(value));
+      texts_.push_back(std::move(text));
     } else {
-      std::string& old = values_[at->second].second;
-      cost_ -= cost(name.size() + 1 + old.size());
-      old = std::move(value);
+      at->second.seen |= seen;
+      std::string& old = texts_[at->second.at];
+      cost_ -= cost(old.size());
+      old = std::move(text);
     }
   }
   size_t cost_of_all() const { return cost_; }
-  const std::string* find(const std::string& name) const {
-    auto at = where_.find(name);
-    return at == where_.end() ? nullptr : &values_[at->second].second;
+  std::optional<std::string_view> find(const std::string& name) const {
+    auto found = where_.find(name);
+    if (found == where_.end() || !found->second.seen) return std::nullopt;
+    return std::string_view(texts_[found->second.at]).substr(name.size() + 1);
   }
-  std::vector<std::string> take() && {
-    std::vector<std::string> out;
-    out.reserve(values_.size());
-    for (auto& [name, value] : values_) out.push_back(name + "=" + value);
-    return out;
-  }
+  std::vector<std::string> take() && { return std::move(texts_); }
 
  private:
-  std::vector<std::pair<std::string, std::string>> values_;
-  std::map<std::string, size_t> where_;
+  struct Place {
+    size_t at;
+    bool seen;
+  };
+  std::vector<std::string> texts_;  // NAME=value
+  std::unordered_map<std::string, Place> where_;
   size_t cost_ = 0;
 };
 
@@ -63,9 +73,26 @@ Error too_much(const std::string& what) {
                              " MiB, the most that a program can be given"};
 }
 
+// What differs between the pods of a job, apart from devices.
 struct Names {
-  std::string name, uid, hostname, index;
+  std::string name, uid, hostname, index, attempt;
 };
+
+Names names_of(const PodTemplate& job, PodId pod) {
+  return {core::pod_name(job.job_name, job.job_uid, job.indexed, pod.key()),
+          core::pod_uid(job.job_uid, pod.key()),
+          core::pod_hostname(job.job_name, job.job_uid, job.indexed, pod.key()),
+          std::to_string(pod.index), std::to_string(pod.attempt)};
+}
+
+// In a pattern: this character and the one for the member of Names whose value goes there.
+constexpr char kHole = '\1';
+constexpr size_t kHoleMax = 256;  // more than such a value has
+constexpr std::pair<char, std::string Names::*> kHoles[] = {{'n', &Names::name},
+                                                            {'u', &Names::uid},
+                                                            {'h', &Names::hostname},
+                                                            {'i', &Names::index},
+                                                            {'a', &Names::attempt}};
 
 // Sets `key` to that of metadata.labels['key'], if `path` has this form.
 bool subscript(std::string_view path, std::string_view field, std::string& key) {
@@ -124,8 +151,10 @@ NodeFacts NodeFacts::of_this_process(std::string node_name) {
 }
 
 std::optional<std::string> expand(
-    std::string_view text, const std::function<const std::string*(const std::string& name)>& find,
+    std::string_view text,
+    const std::function<std::optional<std::string_view>(const std::string& name)>& find,
     size_t max) {
+  if (text.size() <= max && text.find('$') == std::string_view::npos) return std::string(text);
   std::string out;
   for (size_t at = 0; at < text.size(); ++at) {
     if (out.size() > max) return std::nullopt;
@@ -137,9 +166,12 @@ std::optional<std::string> expand(
     } else if (size_t close;
                text[at + 1] == '(' && (close = text.find(')', at)) != std::string_view::npos) {
       std::string name(text.substr(at + 2, close - at - 2));
-      const std::string* value = find(name);
-      if (value != nullptr && value->size() > max - out.size()) return std::nullopt;
-      out += value != nullptr ? *value : "$(" + name + ")";
+      const auto value = find(name);
+      if (value && value->size() > max - out.size()) return std::nullopt;
+      if (value)
+        out += *value;
+      else
+        out += "$(" + name + ")";
       at = close;
     } else {
       out += '$';
@@ -149,37 +181,33 @@ std::optional<std::string> expand(
   return out;
 }
 
-Result<Command> command_of(const PodTemplate& job, const core::Container& container, PodId pod,
-                           const NodeFacts& node, const core::node::DeviceMap& devices) {
-  Names names{core::pod_name(job.job_name, job.job_uid, job.indexed, pod.key()),
-              core::pod_uid(job.job_uid, pod.key()),
-              core::pod_hostname(job.job_name, job.job_uid, job.indexed, pod.key()),
-              std::to_string(pod.index)};
-  Environment all;   // what the process gets
-  Environment seen;  // what $(VAR) sees
+namespace {
+
+Result<Command> command_with(const PodTemplate& job, const core::Container& container,
+                             const Names& names, const NodeFacts& node,
+                             const core::node::DeviceMap& devices) {
+  constexpr size_t kOurs = 16;  // at most, without devices
+  Environment all(node.inherited.size() + container.env.size() + kOurs);
   for (const std::string& variable : node.inherited) {
     size_t equals = variable.find('=');
-    all.set(variable.substr(0, equals), variable.substr(equals + 1));
+    all.set(variable.substr(0, equals), variable.substr(equals + 1), false);
   }
-  all.set("HOSTNAME", names.hostname);
-  auto set = [&](const std::string& name, const std::string& value) {
-    all.set(name, value);
-    seen.set(name, value);
-  };
+  all.set("HOSTNAME", names.hostname, false);
+  auto set = [&](const std::string& name, const std::string& value) { all.set(name, value); };
   set("MUSTER_JOB_NAME", job.job_name);
   set("MUSTER_JOB_UID", job.job_uid);
   set("MUSTER_NAMESPACE", job.ns);
   set("MUSTER_POD_NAME", names.name);
   set("MUSTER_POD_UID", names.uid);
   set("MUSTER_NODE_NAME", node.node_name);
-  set("MUSTER_ATTEMPT", std::to_string(pod.attempt));
+  set("MUSTER_ATTEMPT", names.attempt);
   set("MUSTER_COMPLETIONS", job.completions ? std::to_string(*job.completions) : "");
   set("MUSTER_PARALLELISM", std::to_string(job.parallelism));
   for (const auto& [resource, numbers] : devices) {
     std::string list = list_of(numbers);
     for (const std::string& name : variables_of(resource)) set(name, list);
   }
-  auto find = [&seen](const std::string& name) { return seen.find(name); };
+  auto find = [&all](const std::string& name) { return all.find(name); };
   bool has_index = false;
   for (const core::EnvVar& variable : container.env) {
     has_index |= variable.name == "JOB_COMPLETION_INDEX";
@@ -222,6 +250,76 @@ Result<Command> command_of(const PodTemplate& job, const core::Container& contai
     command.cwd = node.start_dir + (command.cwd.empty() ? "" : "/" + command.cwd);
   }
   return command;
+}
+
+}  // namespace
+
+Result<Command> command_of(const PodTemplate& job, const core::Container& container, PodId pod,
+                           const NodeFacts& node, const core::node::DeviceMap& devices) {
+  return command_with(job, container, names_of(job, pod), node, devices);
+}
+
+// Values are not expanded again and names are never looked up in them, so it makes no difference
+// whether they are put in before or after.
+std::optional<CommandPattern> CommandPattern::of(const PodTemplate& job,
+                                                 const core::Container& container,
+                                                 const NodeFacts& node) {
+  Names holes;
+  for (const auto& [letter, member] : kHoles) holes.*member = {kHole, letter};
+  auto command = command_with(job, container, holes, node, {});
+  if (!command) return std::nullopt;
+  CommandPattern pattern;
+  size_t most = 0;
+  auto add = [&most](const std::string& text, std::vector<Text>& to) {
+    size_t count = 0;
+    for (size_t at = text.find(kHole); at != std::string::npos; at = text.find(kHole, at + 2)) {
+      if (at + 1 == text.size()) return false;
+      ++count;
+    }
+    to.push_back({text, count > 0});
+    const size_t longest = text.size() + count * kHoleMax;
+    most += cost(longest);
+    return longest < kStringMax;
+  };
+  for (const std::string& word : command->argv)
+    if (!add(word, pattern.argv_)) return std::nullopt;
+  for (const std::string& variable : command->env)
+    if (!add(variable, pattern.env_)) return std::nullopt;
+  if (most > kStringsMax) return std::nullopt;
+  pattern.cwd_ = std::move(command->cwd);
+  // What looks like a hole may come from the template itself.
+  const PodId probe{job.job, 1, 2};
+  auto expected = command_of(job, container, probe, node);
+  const Command filled = pattern.command(job, probe);
+  if (!expected || expected->argv != filled.argv || expected->env != filled.env)
+    return std::nullopt;
+  return pattern;
+}
+
+Command CommandPattern::command(const PodTemplate& job, PodId pod) const {
+  const Names names = names_of(job, pod);
+  auto fill = [&names](const std::vector<Text>& from) {
+    std::vector<std::string> out;
+    out.reserve(from.size());
+    for (const auto& [text, holes] : from) {
+      if (!holes) {
+        out.push_back(text);
+        continue;
+      }
+      std::string& filled = out.emplace_back();
+      for (size_t at = 0; at < text.size(); ++at) {
+        if (text[at] != kHole) {
+          filled += text[at];
+          continue;
+        }
+        ++at;
+        for (const auto& [letter, member] : kHoles)
+          if (letter == text[at]) filled += names.*member;
+      }
+    }
+    return out;
+  };
+  return {fill(argv_), fill(env_), cwd_};
 }
 
 }  // namespace muster::agent

@@ -43,15 +43,34 @@ struct Command {
 inline constexpr size_t kStringMax = 128 << 10;  // one "NAME=value" or word, like MAX_ARG_STRLEN
 inline constexpr size_t kStringsMax = 2 << 20;   // all of them with their pointers, like ARG_MAX
 
-// Replaces each $(NAME) by find(NAME), and $$ by $. A name that find does not know (null) stays as
+// Replaces each $(NAME) by find(NAME), and $$ by $. A name that find does not know stays as
 // written. nullopt: the result would be longer than `max`.
 std::optional<std::string> expand(
-    std::string_view text, const std::function<const std::string*(const std::string& name)>& find,
+    std::string_view text,
+    const std::function<std::optional<std::string_view>(const std::string& name)>& find,
     size_t max = kStringMax);
 
 // `devices`: those that the container gets. `invalid` names the cause: a fieldRef that muster does
 // not know, no command, a variable or word that is too long or exceeds the total.
 Result<Command> command_of(const PodTemplate& job, const core::Container& container, PodId pod,
                            const NodeFacts& node, const core::node::DeviceMap& devices = {});
+
+// The same, prepared for many pods of one template: most variables are equal in all of them.
+class CommandPattern {
+ public:
+  // Absent where command_of() must decide for each pod: a container without devices that has no
+  // command, comes close to the longest command, or contains control characters.
+  static std::optional<CommandPattern> of(const PodTemplate& job, const core::Container& container,
+                                          const NodeFacts& node);
+  Command command(const PodTemplate& job, PodId pod) const;
+
+ private:
+  struct Text {
+    std::string text;
+    bool holes;
+  };
+  std::vector<Text> argv_, env_;
+  std::string cwd_;
+};
 
 }  // namespace muster::agent

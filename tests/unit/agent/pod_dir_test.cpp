@@ -45,9 +45,10 @@ Command run(const core::Container& container, bool indexed = true) {
 
 TEST(Expand, AsKubernetesDoes) {
   std::map<std::string, std::string> vars{{"A", "1"}, {"B", "$(A)"}, {"E", ""}};
-  auto find = [&vars](const std::string& name) {
+  auto find = [&vars](const std::string& name) -> std::optional<std::string_view> {
     auto at = vars.find(name);
-    return at == vars.end() ? nullptr : &at->second;
+    if (at == vars.end()) return std::nullopt;
+    return at->second;
   };
   const std::pair<const char*, const char*> rows[] = {
       {"$(A)", "1"},
@@ -127,8 +128,44 @@ TEST(P05Expansion, StopsAtTheLengthOfAString) {
               testing::StartsWith("env A: longer than"));
 }
 
+TEST(CommandPattern, GivesWhatCommandOfGives) {
+  PodTemplate one = job({});
+  const NodeFacts node{.node_name = "n", .start_dir = "/d", .inherited = {"PATH=/bin", "HOME=/h"}};
+  const core::Container plain{
+      .command = {"run", "$(MUSTER_POD_NAME):$(JOB_COMPLETION_INDEX)", "$(MUSTER_ATTEMPT)",
+                  "$$(A)"},
+      .env = {{"A", "$(MUSTER_POD_UID)", ""},
+              {"B", "$(A) $(C) $(PATH)", ""},
+              {"I", "", "metadata.labels['batch.kubernetes.io/job-completion-index']"},
+              {"T", "", "metadata.labels['team']"},
+              {"HOSTNAME", "x-$(MUSTER_POD_NAME)", ""}}};
+  for (bool indexed : {true, false}) {
+    one.indexed = indexed;
+    auto pattern = CommandPattern::of(one, plain, node);
+    ASSERT_TRUE(pattern);
+    for (PodId pod : {PodId{7, 0, 0}, PodId{7, 12345, 6}}) {
+      auto expected = command_of(one, plain, pod, node);
+      ASSERT_TRUE(expected);
+      const Command command = pattern->command(one, pod);
+      EXPECT_EQ(command.argv, expected->argv);
+      EXPECT_EQ(command.env, expected->env);
+      EXPECT_EQ(command.cwd, expected->cwd);
+    }
+  }
+  auto possible = [&](const core::Container& container) {
+    return CommandPattern::of(one, container, node).has_value();
+  };
+  EXPECT_FALSE(possible({})) << "no command";
+  EXPECT_FALSE(possible({.command = {"a\1b"}}));
+  EXPECT_FALSE(possible({.command = {"a\1"}}));
+  EXPECT_FALSE(possible({.command = {"a\1n"}})) << "it looks like a hole";
+  EXPECT_TRUE(possible({.command = {std::string(kStringMax - 1, 'x')}}));
+  EXPECT_FALSE(possible({.command = {std::string(kStringMax - 17, 'x') + "$(MUSTER_ATTEMPT)"}}))
+      << "whether it fits depends on the attempt";
+}
+
 TEST(P05Expansion, StopsAtTheLengthOfAll) {
-  auto find = [](const std::string&) -> const std::string* { return nullptr; };
+  auto find = [](const std::string&) -> std::optional<std::string_view> { return std::nullopt; };
   EXPECT_EQ(expand("12345", find, 5), "12345");
   EXPECT_EQ(expand("12345", find, 4), std::nullopt);
   core::Container container{.command = {"true"}, .env = doubling(17, 1)};  // 128 KiB in all
