@@ -160,6 +160,7 @@ class Cluster : public cluster_actor::base {
       }
     }
     Node& node = nodes_[id];
+    return_slots();
     node.link.reset();
     node.lease.renew();
     node.info.work_dir_id = hello.work_dir_id;
@@ -297,7 +298,8 @@ class Cluster : public cluster_actor::base {
   void link_down(const LinkDown& m) {
     Node* node = find(m.node);
     if (!node || node->link != m.link) return;
-    node->link = 0;
+    node->link.reset();
+    return_slots();
     if (!node->info.gone) set_health(*node, NodeInfo::Health::suspect);
   }
 
@@ -367,8 +369,10 @@ class Cluster : public cluster_actor::base {
     node.info.health = NodeInfo::Health::lost;
     node.info.changed_ms = clock_();
     node.link.reset();
+    return_slots();
     slots_.remove_node(id);
     std::erase_if(actors_, [this](const auto& one) { return !slots_.knows(one.first); });
+    std::erase_if(keepers_, [this](JobId job) { return !slots_.knows(job); });
     if (auto named = by_name_.find(node.info.name); named != by_name_.end() && named->second == id)
       by_name_.erase(named);
     return node.info;
@@ -380,6 +384,7 @@ class Cluster : public cluster_actor::base {
               health == NodeInfo::Health::ready ? "ready" : "not responding");
     node.info.health = health;
     node.info.changed_ms = clock_();
+    return_slots();
     show(node);
   }
 
@@ -410,6 +415,7 @@ class Cluster : public cluster_actor::base {
     if (node.info.spec != m.seen)
       return gate_.reply<Status>(m.done, Error{Errc::conflict, "the node has been modified", {}});
     node.info.spec = m.spec;
+    return_slots();
     if (!node.info.gone) slots_.set_node(node.info);
     log::info("node {} (n{}) is changed{}", m.name, id,
               m.spec.unschedulable ? ": it is cordoned" : "");
@@ -446,7 +452,10 @@ class Cluster : public cluster_actor::base {
   }
 
   void moved(JobId job) {
-    if (!slots_.knows(job)) actors_.erase(job);
+    if (!slots_.knows(job)) {
+      actors_.erase(job);
+      keepers_.erase(job);
+    }
     place_soon();
   }
 
@@ -462,10 +471,17 @@ class Cluster : public cluster_actor::base {
       if (!node.info.gone) slots_.set_usable(id, node.link && core::is_ready(node.info));
     Millis now = uptime();
     core::Slots::Round round = slots_.place(now);
+    const bool enough = !slots_.lacks();
+    if (!enough) return_slots();
     for (const auto& [job, slots] : round.grants) {
+      const bool keep = enough && slots_.may_keep(job);
+      if (keep)
+        keepers_.insert(job);
+      else
+        keepers_.erase(job);
       std::map<NodeId, uint64_t> links;
       for (auto [node, count] : slots) links[node] = nodes_.at(node).link.value();
-      send(actors_.at(job), Granted{slots, std::move(links)});
+      send(actors_.at(job), Granted{slots, std::move(links), keep});
     }
     for (const auto& [job, slots] : round.victims) {
       for (auto [node, count] : slots)
@@ -476,6 +492,12 @@ class Cluster : public cluster_actor::base {
     if (!round.again_ms || again_at_ > now) return;
     again_at_ = now + *round.again_ms;
     delayed_send(this, std::chrono::milliseconds(*round.again_ms), place_atom_v);
+  }
+
+  // While nobody lacks slots, a job may give a slot that it frees to its next pod without asking.
+  // That ends here, for all of them, until their next grants.
+  void return_slots() {
+    for (JobId job : std::exchange(keepers_, {})) send(actors_.at(job), ReturnSlots{});
   }
 
   // ---- the journal
@@ -502,6 +524,7 @@ class Cluster : public cluster_actor::base {
   NodeId last_node_ = 0;
   core::Slots slots_;
   std::map<JobId, job_actor> actors_;  // of the jobs that wait for slots or hold some
+  std::set<JobId> keepers_;            // of these, those whose last grant had `keep`
   bool place_due_ = false;
   Millis again_at_ = 0;  // uptime at which place() runs again by itself
   Seldom unproven_;

@@ -44,6 +44,7 @@ using job_actor = caf::typed_actor<
     caf::reacts_to<NodeReadyNow>,  // launches and kills may be sent (again) to that node
     caf::reacts_to<NodeIsLost>,    // pods bound there are lost
     caf::reacts_to<Granted>,       // slots for its pods
+    caf::reacts_to<ReturnSlots>,   // from the cluster: freed slots are not for its next pods
     caf::reacts_to<JobHears>,      // an agent answers which pods have ended there
     caf::reacts_to<sync_atom>,     // to itself: decide on everything that arrived
     caf::reacts_to<durable_atom, uint64_t, uint64_t>,  // from the journal

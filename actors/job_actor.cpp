@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
 namespace muster::actors {
@@ -52,15 +53,21 @@ JobActor::behavior_type JobActor::make_behavior() {
       [this](const Preempt& m) { take(core::Preempted{m.slots}); },
       [this](const LeaveNodes& m) { take(core::Tainted{m.nodes}); },
       [this](const JobReconcile& m) {
+        keeps_on_.erase(m.node);
         known_[m.node] = {m.link, m.known};
         reconciles_.emplace_back(m.node, m.answered);
         take(core::NodeRegistered{m.node, m.known, m.restored});
       },
       [this](const NodeReadyNow& m) { ready(m); },
       [this](const NodeIsLost& m) {
+        keeps_on_.erase(m.node);
         take(core::NodeLost{m.node, m.cause});
       },
+      [this](const ReturnSlots&) { keeps_on_.clear(); },
       [this](const Granted& m) {
+        if (!m.keep) keeps_on_.clear();
+        for (auto [node, link] : m.links)
+          if (m.keep) keeps_on_[node] = link;
         take(core::SlotsGranted{m.slots, m.links});
       },
       [this](const JobHears& m) { take(m.heard); },
@@ -128,12 +135,14 @@ void JobActor::step() {
   auto began = std::chrono::steady_clock::now();
   core::Decision decision = core::decide(job_, arrived_, now(), knobs_, hearing_);
   arrived_.clear();
+  use_again(decision);
   if (around_.synced) {
     std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
     around_.synced(job_.indexed(), decision.action, took.count());
   }
   if (job_.object_ptr() != judged_object_) {
     judged_object_ = job_.object_ptr();
+    keeps_on_.clear();  // its pods may demand something else now
     knobs_ = core::knobs_of(around_.knobs, job_.object());
     decision.effects.push_back(core::AskSlots{job_.slots_wanted()});
     decision.effects.push_back(core::WakeAt{now()});  // the knobs may have changed
@@ -148,6 +157,43 @@ void JobActor::step() {
       core::JobRecords{job_.id(), std::move(decision.records), std::move(before)});
   append.may_wait = job_.active() >= kManyActive;
   gate_.after(std::move(append), std::move(effects));
+}
+
+// If the slots that this decision frees are as many as the job still wants, and the cluster lets it
+// keep them, its next pods are bound to them in the same batch: one sync and one round trip from an
+// end to the next start. If they are fewer, the cluster decides, which may know of more.
+void JobActor::use_again(core::Decision& decision) {
+  uint32_t wanted = job_.slots_wanted();
+  if (keeps_on_.empty() || wanted == 0) return;
+  auto free = std::find_if(
+      decision.effects.begin(), decision.effects.end(),
+      [](const core::Effect& effect) { return std::holds_alternative<core::FreeSlots>(effect); });
+  if (free == decision.effects.end()) return;
+  auto& freed = std::get<core::FreeSlots>(*free);
+  core::SlotsGranted again;
+  for (auto [node, count] : freed.slots) {
+    auto session = keeps_on_.find(node);
+    if (session == keeps_on_.end() || wanted == 0) continue;
+    again.slots[node] = std::min(count, wanted);
+    again.registrations[node] = session->second;
+    wanted -= again.slots[node];
+  }
+  if (wanted > 0) return;
+  for (auto [node, count] : again.slots) {
+    if ((freed.slots[node] -= count) == 0) freed.slots.erase(node);
+    freed.quick.erase(node);
+  }
+  std::erase_if(decision.effects, [](const core::Effect& effect) {
+    auto* rest = std::get_if<core::FreeSlots>(&effect);
+    return std::holds_alternative<core::AskSlots>(effect) || (rest && rest->slots.empty());
+  });
+  core::Decision bound = core::decide(job_, {std::move(again)}, now(), knobs_, hearing_);
+  auto append = [](auto& to, auto& from) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+  };
+  append(decision.records, bound.records);
+  append(decision.effects, bound.effects);
+  append(decision.closed, bound.closed);
 }
 
 void JobActor::durable(const std::vector<core::Effect>& effects, const Durable& durable) {
@@ -223,8 +269,11 @@ void JobActor::follow_kill(Follower& by, PodKey pod, NodeId node, const Durable&
 }
 
 void JobActor::ask_slots(const core::AskSlots& order) {
-  send(around_.cluster, Want{job_.id(), order.wanted, slots_received_, job_.object_ptr()},
-       job_actor{this});
+  if (asked_ && asked_->pending == order.wanted && asked_->received == slots_received_ &&
+      asked_->object == job_.object_ptr())
+    return;
+  asked_ = Want{job_.id(), order.wanted, slots_received_, job_.object_ptr()};
+  send(around_.cluster, *asked_, job_actor{this});
 }
 
 void JobActor::act(const core::FreeSlots& order, const Durable&) {

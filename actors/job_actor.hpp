@@ -67,6 +67,7 @@ class JobActor : public job_actor::base {
   void ready(const NodeReadyNow& m);
   void take_ask(const JobAsk& m);
   void step();
+  void use_again(core::Decision& decision);
   void durable(const std::vector<core::Effect>& effects, const Durable& durable);
   void leave_if_idle();
   std::vector<storage::Row> rows_of(const core::Decision& decision);
@@ -120,6 +121,8 @@ class JobActor : public job_actor::base {
   // pods).
   std::map<NodeId, std::pair<uint64_t, std::set<PodKey>>> known_;
   uint64_t slots_received_ = 0;
+  std::optional<Want> asked_;            // the last one sent
+  std::map<NodeId, uint64_t> keeps_on_;  // where it may use freed slots again, and each session
   uint64_t wake_round_ = 0;
   std::optional<Millis> wake_ms_;  // instant of the timer
   bool hidden_told_ = false;

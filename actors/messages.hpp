@@ -164,7 +164,10 @@ struct LeaveNodes {
 struct Granted {
   std::map<NodeId, uint32_t> slots;
   std::map<NodeId, uint64_t> links;  // each node's registration when they were granted
+  bool keep = false;  // until ReturnSlots: what its pods free there, its next pods may use
 };
+// From the cluster to a job: what its pods free goes back to the cluster from now on.
+struct ReturnSlots {};
 
 // What an agent reports about itself at registration (schema/agent.capnp, Hello).
 struct AgentHello {
@@ -258,6 +261,7 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::AskJob)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobAsk)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Preempt)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::LeaveNodes)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::ReturnSlots)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::ChangeNode)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::DeleteNode)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::WriteKept)

@@ -139,6 +139,23 @@ void Slots::left(JobId job) {
   clients_.erase(it);
 }
 
+bool Slots::lacks() const {
+  return std::any_of(clients_.begin(), clients_.end(),
+                     [](const auto& one) { return one.second.wanted() > 0; });
+}
+
+bool Slots::may_keep(JobId job) const {
+  const Client& client = clients_.at(job);
+  if (client.demand.gang) return false;
+  return std::all_of(client.held.begin(), client.held.end(), [&](const auto& held) {
+    auto found = sites_.find(held.first);
+    if (found == sites_.end()) return false;
+    const Site& site = found->second;
+    return site.usable && site.used <= site.info.slots &&
+           admits(site.info, site.labels, client.demand);
+  });
+}
+
 void Slots::forget_idle(JobId job) {
   auto it = clients_.find(job);
   if (it != clients_.end() && it->second.idle()) clients_.erase(it);

@@ -56,6 +56,10 @@ class Slots {
              const std::map<NodeId, uint32_t>& quick, Millis now);
   void left(JobId job);  // it has no pods left
   bool knows(JobId job) const { return clients_.contains(job); }
+  bool lacks() const;  // a job waits for slots
+  // Whether the job's next pods may use the slots that it frees: on nodes that would still take
+  // them and hold no more pods than slots. Never a gang, which needs all of its slots at once.
+  bool may_keep(JobId job) const;
   // Slots that are granted or occupied by a pod.
   uint32_t used(NodeId node) const;
 

@@ -30,6 +30,7 @@ struct Told {
   std::vector<NodeId> ready;
   std::vector<std::pair<NodeId, core::EndCause>> lost;
   std::map<JobId, std::map<NodeId, uint32_t>> granted, preempted;
+  std::set<JobId> keepers;  // may use freed slots again
   std::vector<std::string> order;
   std::map<JobId, std::set<PodKey>> known;  // from the last Reconcile
 };
@@ -79,11 +80,13 @@ job_actor::behavior_type job(job_actor::pointer, Told* told, JobId id) {
         for (auto [node, count] : m.slots) told->preempted[id][node] += count;
       },
       [](const LeaveNodes&) {},
+      [told, id](const ReturnSlots&) { told->keepers.erase(id); },
       [](const JobReconcile&) {},
       [](const NodeReadyNow&) {},
       [](const NodeIsLost&) {},
       [told, id](const Granted& m) {
         for (auto [node, count] : m.slots) told->granted[id][node] += count;
+        m.keep ? void(told->keepers.insert(id)) : void(told->keepers.erase(id));
       },
       [](const JobHears&) {},
       [](const sync_atom&) {},

@@ -66,6 +66,75 @@ TEST_F(JobActorTest, AnEndOfAnUnknownPodIsAcknowledgedAndCountsNowhere) {
   EXPECT_EQ(stored(1).succeeded(), 0u);
 }
 
+// Jobs whose slots may be used again without asking the cluster.
+class UseAgain : public JobActorTest {
+ protected:
+  JobId create_many(const std::string& name, int32_t parallelism, int32_t completions = 100) {
+    auto object = std::make_shared<core::JobObject>(*job(name));
+    object->spec.completions = completions;
+    object->spec.parallelism = parallelism;
+    caf::anon_send(registry_, CreateJob{object, noted<Status>("create " + name)});
+    run();
+    orders_.seen.clear();
+    return ++jobs_;
+  }
+  // The appends that an end of this pod leads to.
+  size_t appends_of_end(JobId id, PodKey pod) {
+    const size_t before = disk_.synced;
+    report_end(id, pod, 0);
+    run();
+    return disk_.synced - before;
+  }
+
+ private:
+  JobId jobs_ = 0;
+};
+
+TEST_F(UseAgain, AnEndAndTheNextPodAreOneBatch) {
+  JobId a = create_many("a", 8);
+  EXPECT_EQ(appends_of_end(a, {3, 0}), 1u);
+  EXPECT_THAT(orders_.seen, ElementsAre("launch j1/8#0"));
+  EXPECT_EQ(appends_of_end(a, {8, 0}), 1u);
+  EXPECT_THAT(orders_.seen, ElementsAre("launch j1/8#0", "launch j1/9#0"));
+  EXPECT_EQ(stored(a).slots_wanted(), 0u);
+}
+
+TEST_F(UseAgain, ASlotGoesToTheClusterWhileSomebodyWaits) {
+  JobId a = create_many("a", 6);
+  create_many("b", 6);  // gets two
+  EXPECT_EQ(appends_of_end(a, {0, 0}), 3u) << "the end; each job's share of what is free";
+  EXPECT_THAT(orders_.seen, testing::Contains("launch j2/2#0")) << "b has waited";
+}
+
+TEST_F(UseAgain, NothingIsBoundToACordonedNode) {
+  JobId a = create_many("a", 8);
+  cordon("a", "cordon");
+  run();
+  EXPECT_EQ(appends_of_end(a, {0, 0}), 1u);
+  EXPECT_THAT(orders_.seen, IsEmpty());
+  EXPECT_EQ(stored(a).slots_wanted(), 1u);
+}
+
+TEST_F(UseAgain, NothingIsBoundUnderARegistrationThatIsOver) {
+  JobId a = create_many("a", 8);
+  register_node("a", "dir-a", 8, 8);  // it knows no pods
+  report_end(a, {0, 0}, 0);
+  run();
+  EXPECT_THAT(orders_.seen, IsEmpty());
+  caf::anon_send(cluster_, LinkUp{1, 8});
+  run();
+  EXPECT_THAT(orders_.seen, testing::Contains("launch j1/8#0"));
+}
+
+TEST_F(UseAgain, WhatTheJobDoesNotNeedGoesBack) {
+  JobId a = create_many("a", 8, 8);
+  create_many("b", 1);  // waits
+  EXPECT_THAT(orders_.seen, IsEmpty());
+  report_end(a, {7, 0}, 0);
+  run();
+  EXPECT_THAT(orders_.seen, ElementsAre("launch j2/0#0"));
+}
+
 class ShortTails : public JobActorTest {
  protected:
   ShortTails() : JobActorTest(options()) {}
