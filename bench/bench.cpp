@@ -18,12 +18,13 @@ namespace {
 
 constexpr double kRawSeconds = 1.0;  // per measurement of the raw spawn rate
 constexpr int kRawThreads = 2;
+constexpr const char* kTrue = "/bin/true";
 constexpr uint32_t kParallelism = 1'000;  // a typical request; the slots are the limit
 
 struct Options {
   uint32_t pods = 6'000;           // per run with real processes
   uint32_t hollow_pods = 100'000;  // per hollow run
-  int repeat = 3;
+  int repeat = 5;
   std::string only;
 };
 
@@ -32,6 +33,7 @@ struct Figure {
   double raw_per_s = 0;
   double coordinator_us = 0;  // CPU time per pod
   double agent_us = 0;
+  double keeper_us = 0;
 };
 
 double median(std::vector<double> values) {
@@ -46,24 +48,25 @@ Figure median(const std::vector<Figure>& figures) {
     return median(values);
   };
   return {of(&Figure::per_s), of(&Figure::raw_per_s), of(&Figure::coordinator_us),
-          of(&Figure::agent_us)};
+          of(&Figure::agent_us), of(&Figure::keeper_us)};
 }
 
 Figure measure(const std::string& bin_dir, const std::vector<std::string>& flags, uint32_t pods,
-               uint32_t parallelism, bool raw) {
+               uint32_t parallelism, bool raw, const std::string& program = kTrue) {
   Cluster cluster(bin_dir, flags);
-  double before = raw ? raw_spawns_per_s(kRawThreads, kRawSeconds) : 0;
-  JobRun run = cluster.run(pods, parallelism);
-  double after = raw ? raw_spawns_per_s(kRawThreads, kRawSeconds) : 0;
+  double before = raw ? raw_spawns_per_s(kRawThreads, kRawSeconds, program) : 0;
+  JobRun run = cluster.run(pods, parallelism, program);
+  double after = raw ? raw_spawns_per_s(kRawThreads, kRawSeconds, program) : 0;
   return {pods / run.seconds, (before + after) / 2, run.coordinator_cpu_s * 1e6 / pods,
-          run.agent_cpu_s * 1e6 / pods};
+          run.agent_cpu_s * 1e6 / pods, run.keeper_cpu_s * 1e6 / pods};
 }
 
 // A whole command, from its start to its exit.
-Figure measure_command(const std::string& command, uint32_t pods) {
-  const double before = raw_spawns_per_s(kRawThreads, kRawSeconds);
+Figure measure_command(const std::string& command, uint32_t pods,
+                       const std::string& program = kTrue) {
+  const double before = raw_spawns_per_s(kRawThreads, kRawSeconds, program);
   const double seconds = command_seconds(command);
-  const double after = raw_spawns_per_s(kRawThreads, kRawSeconds);
+  const double after = raw_spawns_per_s(kRawThreads, kRawSeconds, program);
   return {.per_s = pods / seconds, .raw_per_s = (before + after) / 2};
 }
 
@@ -87,9 +90,9 @@ void print(const std::string& name, const std::vector<Figure>& figures) {
   }
   std::printf("%-34s %10.0f %10s %7s", name.c_str(), figure.per_s, raw.c_str(), ratio.c_str());
   if (figure.coordinator_us > 0)
-    std::printf(" %16.1f %12.1f\n", figure.coordinator_us, figure.agent_us);
+    std::printf(" %11.1f %8.1f %8.1f\n", figure.coordinator_us, figure.agent_us, figure.keeper_us);
   else
-    std::printf(" %16s %12s\n", "-", "-");
+    std::printf(" %11s %8s %8s\n", "-", "-", "-");
   std::fflush(stdout);
 }
 
@@ -100,9 +103,10 @@ int usage(int code) {
       "Pods per second of the muster beside this program, everything durable (on $TMPDIR).\n"
       "  --pods N          pods of a run with /bin/true (default 6000)\n"
       "  --hollow-pods N   pods of a run without processes (default 100000)\n"
-      "  --repeat N        repetitions, of which the median counts (default 3)\n"
-      "  --only NAME       2, 64, exact, run, hollow or peers (default: all but peers)\n"
+      "  --repeat N        repetitions, of which the median counts (default 5)\n"
+      "  --only NAME       2, 64, static, exact, run, hollow or peers (default: all but peers)\n"
       "    2, 64           a job with parallelism 1000 on 2 or 64 slots\n"
+      "    static          the same with a static program of three instructions\n"
       "    exact           jobs whose parallelism is the number of slots, so nothing is "
       "prefetched\n"
       "    run             muster run -n N -j 2 and -j 64 as whole commands\n"
@@ -112,8 +116,8 @@ int usage(int code) {
 }
 
 int run(const Options& options, const std::string& bin_dir) {
-  std::printf("%-34s %10s %10s %7s %16s %12s\n", "", "pods/s", "raw/s", "ratio", "coordinator µs",
-              "agent µs");
+  std::printf("%-34s %10s %10s %7s %12s %9s %9s\n", "", "pods/s", "raw/s", "ratio", "µs: coord.",
+              "agent", "keeper");
   auto repeated = [&options](const std::function<Figure()>& once) {
     std::vector<Figure> figures;
     for (int i = 0; i < options.repeat; ++i) figures.push_back(once());
@@ -124,6 +128,14 @@ int run(const Options& options, const std::string& bin_dir) {
     if (!options.only.empty() && options.only != name) continue;
     print("/bin/true, " + name + " slots", repeated([&options, &bin_dir, &name, slots] {
             return measure(bin_dir, {"--slots", name}, options.pods, kParallelism, true);
+          }));
+  }
+  const std::string nothing = bin_dir + "/bench/muster-bench-nothing";
+  for (uint32_t slots : {2u, 64u}) {
+    if (!options.only.empty() && options.only != "static") continue;
+    const std::string name = std::to_string(slots);
+    print("static program, " + name + " slots", repeated([&, slots] {
+            return measure(bin_dir, {"--slots", name}, options.pods, kParallelism, true, nothing);
           }));
   }
   for (uint32_t slots : {2u, 64u}) {
@@ -143,6 +155,12 @@ int run(const Options& options, const std::string& bin_dir) {
     command(std::string("muster run -j ") + j,
             bin_dir + "/muster run -n " + n + " -j " + j + " --output none -- /bin/true",
             options.pods);
+  }
+  if (options.only.empty() || options.only == "run") {
+    std::vector<double> ms;
+    for (int i = 0; i < 4 * options.repeat; ++i)
+      ms.push_back(1e3 * command_seconds(bin_dir + "/muster run -n 1 --output none -- /bin/true"));
+    std::printf("%-34s %7.0f ms\n", "muster run -n 1", median(ms));
   }
   if (options.only == "peers") {
     for (const char* j : {"2", "64"}) {
@@ -187,8 +205,9 @@ int main(int argc, char** argv) {
       options.hollow_pods = static_cast<uint32_t>(number);
     else if (flag == "--repeat")
       options.repeat = static_cast<int>(number);
-    else if (flag == "--only" && (value == "2" || value == "64" || value == "exact" ||
-                                  value == "run" || value == "hollow" || value == "peers"))
+    else if (flag == "--only" &&
+             (value == "2" || value == "64" || value == "static" || value == "exact" ||
+              value == "run" || value == "hollow" || value == "peers"))
       options.only = value;
     else
       return usage(2);

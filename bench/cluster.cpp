@@ -21,7 +21,7 @@ namespace {
 
 constexpr double kStartPatience = 20;  // seconds
 constexpr double kJobPatience = 600;
-constexpr auto kPoll = std::chrono::milliseconds(5);
+constexpr auto kPoll = std::chrono::milliseconds(10);
 
 std::string read_file(const std::string& path) {
   std::ifstream in(path);
@@ -119,7 +119,19 @@ Cluster::~Cluster() {
   std::filesystem::remove_all(dir_, ignored);
 }
 
-JobRun Cluster::run(uint32_t completions, uint32_t parallelism) {
+pid_t Cluster::keeper() const {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const int pid = std::atoi(entry.path().filename().c_str());
+    if (pid == 0) continue;
+    const std::string command = read_file(entry.path() / "cmdline");
+    if (command.find("muster-keeper") != std::string::npos &&
+        command.find(dir_ + "/work") != std::string::npos)
+      return pid;
+  }
+  return 0;
+}
+
+JobRun Cluster::run(uint32_t completions, uint32_t parallelism, const std::string& program) {
   std::string name = "bench-" + std::to_string(++jobs_);
   std::string manifest = R"({"apiVersion":"batch/v1","kind":"Job","metadata":{"name":")" + name +
                          R"("},"spec":{"completionMode":"Indexed","completions":)" +
@@ -127,9 +139,12 @@ JobRun Cluster::run(uint32_t completions, uint32_t parallelism) {
                          ",\"parallelism\":" + std::to_string(parallelism) +
                          R"(,"template":{"spec":{"restartPolicy":"Never","tolerations":[)"
                          R"({"key":"muster.dev/hollow","operator":"Exists"}],"containers":[)"
-                         R"({"name":"main","image":"none","command":["/bin/true"]}]}}}})";
+                         R"({"name":"main","image":"none","command":[")" +
+                         program + R"("]}]}}}})";
   std::string path = "/apis/batch/v1/namespaces/default/jobs";
-  double coordinator_cpu = coordinator_->cpu_s(), agent_cpu = agent_->cpu_s();
+  const pid_t keeper_pid = keeper();
+  double coordinator_cpu = coordinator_->cpu_s(), agent_cpu = agent_->cpu_s(),
+         keeper_cpu = cpu_seconds_of(keeper_pid);
   double begin = seconds_now();
   std::string created = request("POST", path, manifest);
   MUSTER_CHECK(created.starts_with("HTTP/1.1 201"), created);
@@ -139,7 +154,7 @@ JobRun Cluster::run(uint32_t completions, uint32_t parallelism) {
     return job.find("\"type\":\"Complete\"") != std::string::npos;
   });
   JobRun run{seconds_now() - begin, coordinator_->cpu_s() - coordinator_cpu,
-             agent_->cpu_s() - agent_cpu};
+             agent_->cpu_s() - agent_cpu, cpu_seconds_of(keeper_pid) - keeper_cpu};
   return run;
 }
 

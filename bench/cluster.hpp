@@ -18,6 +18,7 @@ struct JobRun {
   double seconds = 0;            // from the request to the terminal condition
   double coordinator_cpu_s = 0;  // used by the coordinator
   double agent_cpu_s = 0;        // used by the agent, without the keeper and the pods
+  double keeper_cpu_s = 0;       // used by the keeper, its part of starting pods included
 };
 
 class Cluster {
@@ -26,8 +27,8 @@ class Cluster {
   Cluster(const std::string& bin_dir, const std::vector<std::string>& agent_flags);
   ~Cluster();
 
-  // Runs an Indexed job of `completions` times /bin/true until it is Complete.
-  JobRun run(uint32_t completions, uint32_t parallelism);
+  // Runs an Indexed job of `completions` times this program until it is Complete.
+  JobRun run(uint32_t completions, uint32_t parallelism, const std::string& program = "/bin/true");
   // Stops the agent and deletes its node, so that a restart does not wait for it.
   void leave();
   // Restarts the coordinator; returns the seconds from its start until it is ready.
@@ -41,6 +42,7 @@ class Cluster {
 
  private:
   std::string start_coordinator();
+  pid_t keeper() const;  // 0: none
 
   const std::string bin_dir_;
   std::string listen_ = "127.0.0.1:0";

@@ -39,17 +39,17 @@ double seconds_now() {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-double raw_spawns_per_s(int threads, double seconds) {
+double raw_spawns_per_s(int threads, double seconds, const std::string& program) {
   std::atomic<uint64_t> spawned{0};
   std::vector<std::thread> workers;
   double begin = seconds_now(), until = begin + seconds;
   for (int i = 0; i < threads; ++i) {
-    workers.emplace_back([&spawned, until] {
-      char path[] = "/bin/true";
-      char* const arguments[] = {path, nullptr};
+    workers.emplace_back([&spawned, &program, until] {
+      std::string path = program;
+      char* const arguments[] = {path.data(), nullptr};
       while (seconds_now() < until) {
         pid_t pid;
-        int failed = posix_spawn(&pid, path, nullptr, nullptr, arguments, environ);
+        int failed = posix_spawn(&pid, path.c_str(), nullptr, nullptr, arguments, environ);
         MUSTER_CHECK(failed == 0, strerror(failed));
         int status;
         MUSTER_CHECK(wait4(pid, &status, 0, nullptr) == pid && status == 0, status);
@@ -102,8 +102,12 @@ double Daemon::resident_mb() const {
   return resident * static_cast<double>(sysconf(_SC_PAGESIZE)) / 1e6;
 }
 
+double cpu_seconds_of(pid_t pid) {
+  return pid == 0 ? 0 : cpu_clock_s(pid);
+}
+
 double Daemon::cpu_s() const {
-  return pid_ == 0 ? 0 : cpu_clock_s(pid_);
+  return cpu_seconds_of(pid_);
 }
 
 void Daemon::end() {

@@ -1,7 +1,7 @@
 // Processes of a benchmark: the raw spawn rate of the machine, and daemons to measure and stop.
 //
-// The raw spawn rate is the divisor of muster-bench: each thread runs posix_spawn and wait4 of
-// /bin/true, one process at a time, and records nothing.
+// The raw spawn rate is the divisor of muster-bench: each thread runs posix_spawn and wait4 of the
+// same program, one process at a time, and records nothing.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,15 @@ namespace muster::bench {
 
 double seconds_now();  // monotonic
 
-// Spawns per second.
-double raw_spawns_per_s(int threads, double seconds);
+// Spawns of this program per second.
+double raw_spawns_per_s(int threads, double seconds, const std::string& program);
 
 // Runs a shell command to its end with its output discarded; returns its wall time in seconds. Ends
 // this program if the command fails.
 double command_seconds(const std::string& command);
+
+// CPU time that the process has used so far, in seconds; 0 if there is none.
+double cpu_seconds_of(pid_t pid);
 
 // A program running with its output in a file; stopped and reaped by the destructor.
 class Daemon {
