@@ -63,6 +63,8 @@ rocksdb::Options options() {
   o.db_write_buffer_size = kMemtablesBytes;
   o.max_total_wal_size = kLogBytes;
   o.max_open_files = kOpenFiles;
+  o.max_file_opening_threads =
+      1;  // 16 by default, started at each open also when there are no files
   o.info_log_level = rocksdb::InfoLogLevel::WARN_LEVEL;
   o.max_log_file_size = kInfoLogBytes;
   o.keep_log_file_num = kInfoLogs;
