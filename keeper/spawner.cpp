@@ -236,8 +236,8 @@ void Spawner::set_room(size_t room) {
 
 bool Spawner::withdraw(uint64_t entry) {
   std::lock_guard lock(mutex_);
-  auto is_it = [entry](const SpawnJob& job) { return job.token.entry == entry; };
-  const bool waited = std::erase_if(queue_, is_it) + std::erase_if(jobs_, is_it) > 0;
+  const bool waited =
+      std::erase_if(queue_, [entry](const SpawnJob& job) { return job.token.entry == entry; }) > 0;
   waiting_ = queue_.size();
   return waited;
 }

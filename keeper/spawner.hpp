@@ -68,7 +68,7 @@ class Spawner {
   void submit(std::vector<SpawnJob> jobs);
   void enqueue(std::vector<SpawnJob> jobs);
   void set_room(size_t room);
-  // Whether the job still waited; it is dropped.
+  // Drops an enqueued job; false: its turn has come.
   bool withdraw(uint64_t entry);
   // The spool can be written again.
   void resume();

@@ -96,7 +96,7 @@ class Run {
     auto coordinator =
         coordinator::Coordinator::start({.data_dir = dir,
                                          .api = "127.0.0.1:0",
-                                         .listen = "127.0.0.1:0",
+                                         .listen = listen_in(dir),
                                          .wait_for_nodes = false,  // its only agent starts after it
                                          .job_finished = [&signals] { signals.wake(); }});
     if (!coordinator) return fail(coordinator.error());
@@ -126,6 +126,14 @@ class Run {
     while (!agent.left()) signals.next(kLook);
     (*coordinator)->stop();
     return code;
+  }
+
+  // A socket costs half of a TCP connection. Not in a data-dir of the user's: one that is left
+  // there by a crash would be in the way of the next run.
+  std::string listen_in(const std::string& dir) const {
+    constexpr size_t kSocketPathMax = 100;
+    const std::string path = dir + "/agents";
+    return temporary_ && path.size() <= kSocketPathMax ? "unix:" + path : "127.0.0.1:0";
   }
 
   int wait_ready(ApiClient& client, Signals& signals) {
