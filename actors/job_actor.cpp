@@ -135,7 +135,7 @@ void JobActor::step() {
   auto began = std::chrono::steady_clock::now();
   core::Decision decision = core::decide(job_, arrived_, now(), knobs_, hearing_);
   arrived_.clear();
-  use_again(decision);
+  if (job_.object_ptr() == judged_object_) use_again(decision);
   if (around_.synced) {
     std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
     around_.synced(job_.indexed(), decision.action, took.count());
