@@ -72,6 +72,7 @@ bool Node::launch(Term term, const std::vector<Launch>& pods, Millis now) {
     } else if (launch.plan && !devices_.has(launch.plan->devices)) {
       refuse(pod, now);
     } else {
+      pod->second.number = ++last_number_;
       pod->second.launched_at = now;
       waiting_.push_back(launch.pod);
     }
@@ -288,6 +289,7 @@ void Node::start_waiting(Orders& orders, Millis now) {
     ++running_;
     if (queue) {
       pod.queued = true;
+      pod.queued_at = now;
       ++queued_;
       queue_.push_back(id);
     }
@@ -325,7 +327,7 @@ std::optional<Millis> Node::withdraw_queued(Orders& orders, Millis now) {
     Pod& pod = found->second;
     if (!pod.queued || pod.stop || pod.withdrawn || !pod.run.starting({})) continue;
     if (!connected_ || (running_ <= slots_ && !executor_in_trouble_)) return std::nullopt;
-    Millis due = pod.launched_at + kWaitMaxMs;
+    Millis due = pod.queued_at + kWaitMaxMs;
     if (now < due) return due;
     pod.withdrawn = true;
     orders.withdrawn.push_back(found->first);
@@ -417,14 +419,19 @@ void Node::not_begun(Pods::iterator pod, std::string why, Millis now) {
   finish(pod, never_ran(pod->first, EndCause::returned, std::move(why), now));
 }
 
-// Puts back into the queue a pod of which nothing ever ran.
+// Puts back into its place among the waiting a pod of which nothing ever ran.
 void Node::wait_again(Pods::iterator pod) {
   Pod& p = pod->second;
   p.run.reset();
   release(p);
   forget_timer(pod->first, p);
   due_.erase(pod->first);
-  waiting_.push_front(pod->first);
+  std::erase(queue_, pod->first);
+  auto later = std::find_if(waiting_.begin(), waiting_.end(), [&](PodId id) {
+    auto other = pods_.find(id);
+    return other != pods_.end() && other->second.number > p.number;
+  });
+  waiting_.insert(later, pod->first);
 }
 
 // Takes over a pod that an earlier agent started.
@@ -463,9 +470,11 @@ void Node::executor_connected(const std::vector<Living>& living,
     if (!pods_.contains(id)) taken_back.insert(id);
     Pod& pod = adopt(id, l.origin, l.grace_ms)->second;
     if (l.queued) {
-      if (!std::exchange(pod.queued, true)) ++queued_;
+      if (!std::exchange(pod.queued, true)) {
+        ++queued_;
+        pod.queued_at = now;
+      }
       pod.withdrawn = false;  // or that order was lost
-      if (pod.launched_at == 0) pod.launched_at = now;
       queue_.push_back(id);
     }
     if (taken_back.contains(id)) pod.run.take_origin(l.origin, l.process.step.container);

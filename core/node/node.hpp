@@ -115,9 +115,11 @@ class Node {
     PodRun run;
     bool running = false;    // it has a slot, or is queued at the executor; else it waits here
     bool queued = false;     // running, by a queued order
+    Millis queued_at = 0;    // when it was ordered, if queued
     bool withdrawn = false;  // ordered to be dropped there if its turn has not come
     bool adopted = false;    // known from the executor, never launched here
     Millis grace_ms = 0;
+    uint64_t number = 0;  // in the order of launches, which is the order of waiting_
     Millis launched_at = 0;
     DeviceMapPtr devices{};
     PodRun::Shown shown{};           // what was reported, or is about to be
@@ -177,6 +179,7 @@ class Node {
   Millis hold_until_ = 0;  // nothing starts before this
   Millis lease_ms_ = 0;
   Millis lease_until_ = 0;  // nothing starts from then on
+  uint64_t last_number_ = 0;
   uint32_t running_ = 0;
   uint32_t queued_ = 0;           // of them
   std::optional<uint32_t> room_;  // last ordered

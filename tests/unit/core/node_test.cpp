@@ -158,6 +158,17 @@ TEST_F(QueueTest, StartsNothingOutsideTheLease) {
   EXPECT_EQ(orders.starts[0].not_after, now + kLease);
 }
 
+TEST_F(QueueTest, WhatMissedTheLeaseWaitsAgainInItsOrder) {
+  welcome();
+  launch({4, 2, 9});
+  next();
+  now += kLease;
+  for (uint32_t index : {4, 2, 9}) unstarted(index);
+  launch({1});
+  later(Node::kHoldMs);
+  EXPECT_EQ(next(), "queue j1/4#0; queue j1/2#0; queue j1/9#0; queue j1/1#0");
+}
+
 TEST_F(QueueTest, APodOfSeveralProcessesTakesASlotFromTheRoom) {
   welcome();
   auto plan = std::make_shared<PodPlan>();
