@@ -299,7 +299,6 @@ class Cluster : public cluster_actor::base {
     Node* node = find(m.node);
     if (!node || node->link != m.link) return;
     node->link.reset();
-    return_slots();
     if (!node->info.gone) set_health(*node, NodeInfo::Health::suspect);
   }
 
@@ -372,7 +371,6 @@ class Cluster : public cluster_actor::base {
     return_slots();
     slots_.remove_node(id);
     std::erase_if(actors_, [this](const auto& one) { return !slots_.knows(one.first); });
-    std::erase_if(keepers_, [this](JobId job) { return !slots_.knows(job); });
     if (auto named = by_name_.find(node.info.name); named != by_name_.end() && named->second == id)
       by_name_.erase(named);
     return node.info;
@@ -384,11 +382,12 @@ class Cluster : public cluster_actor::base {
               health == NodeInfo::Health::ready ? "ready" : "not responding");
     node.info.health = health;
     node.info.changed_ms = clock_();
-    return_slots();
     show(node);
   }
 
+  // After every change of whether the node takes pods.
   void show(const Node& node) {
+    return_slots();
     NodeInfo info = node.info;
     info.spec = node.durable_spec;
     options_.show({std::move(info)});
@@ -494,8 +493,8 @@ class Cluster : public cluster_actor::base {
     delayed_send(this, std::chrono::milliseconds(*round.again_ms), place_atom_v);
   }
 
-  // While nobody lacks slots, a job may give a slot that it frees to its next pod without asking.
-  // That ends here, for all of them, until their next grants.
+  // While no job waits for slots, a job may give a slot that it frees to its next pod without
+  // asking. That ends here, for all jobs, until their next grants.
   void return_slots() {
     for (JobId job : std::exchange(keepers_, {})) send(actors_.at(job), ReturnSlots{});
   }

@@ -115,6 +115,24 @@ TEST_F(UseAgain, NothingIsBoundToACordonedNode) {
   EXPECT_EQ(stored(a).slots_wanted(), 1u);
 }
 
+TEST_F(UseAgain, NothingIsBoundToANodeInTrouble) {
+  JobId a = create_many("a", 8);
+  Heartbeat beat{1, 7};
+  beat.trouble = {"SpoolNotWritable", "no room"};
+  caf::anon_send(cluster_, beat);
+  run();
+  EXPECT_EQ(appends_of_end(a, {0, 0}), 1u);
+  EXPECT_THAT(orders_.seen, IsEmpty());
+}
+
+TEST_F(UseAgain, NothingIsBoundToANodeThatDrains) {
+  JobId a = create_many("a", 8);
+  caf::anon_send(cluster_, AgentLeaves{1, 7});
+  run();
+  EXPECT_EQ(appends_of_end(a, {0, 0}), 1u);
+  EXPECT_THAT(orders_.seen, IsEmpty());
+}
+
 TEST_F(UseAgain, NothingIsBoundUnderARegistrationThatIsOver) {
   JobId a = create_many("a", 8);
   register_node("a", "dir-a", 8, 8);  // it knows no pods
