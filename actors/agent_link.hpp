@@ -9,14 +9,17 @@
 #include "core/ids.hpp"
 #include "core/spec/job_spec.hpp"
 
+#include <vector>
+
 namespace muster::actors {
 
 class AgentLink {
  public:
   virtual ~AgentLink() = default;
-  // Dropped if the node has registered again since `link`, so a pod is launched at most once under
-  // each registration.
-  virtual void launch(NodeId node, uint64_t link, PodId pod, core::JobObjectPtr object) = 0;
+  // Pods of one job. Dropped if the node has registered again since `link`, so a pod is launched at
+  // most once under each registration.
+  virtual void launch(NodeId node, uint64_t link, std::vector<PodId> pods,
+                      core::JobObjectPtr object) = 0;
   // SIGTERM, then SIGKILL after the grace period; 0: SIGKILL at once.
   virtual void kill(NodeId node, PodId pod, Millis grace_ms) = 0;
   // Asks which pods of this job have ended there and were not acknowledged. The answer goes to the

@@ -14,20 +14,12 @@ IndexActor::IndexActor(caf::actor_config& config, JobId job, WallClock clock)
     : index_actor::base(config), job_(job), clock_(std::move(clock)) {}
 
 IndexActor::behavior_type IndexActor::make_behavior() {
-  return {[this](const FollowLaunch& order) { follow(order); },
-          [this](const FollowKill& order) { end(order); },
+  return {[this](const FollowKill& order) { end(order); },
           [this](const FollowEnd& end) { close(end.pod); },
           [this](const wake_atom&, uint64_t round) { ask_again(round); }};
 }
 
-void IndexActor::follow(const FollowLaunch& order) {
-  pods_[order.pod] = order.node;
-  order.durable.link().launch(order.node, order.link, {job_, order.pod.index, order.pod.attempt},
-                              order.object);
-}
-
 void IndexActor::end(const FollowKill& order) {
-  pods_[order.pod] = order.node;
   killing_.insert_or_assign(order.pod, Killing{order.node, order.deadline_ms, order.durable});
   order.durable.link().kill(order.node, {job_, order.pod.index, order.pod.attempt},
                             std::max<Millis>(0, order.deadline_ms - clock_()));
@@ -43,9 +35,8 @@ void IndexActor::ask_again(uint64_t round) {
 }
 
 void IndexActor::close(PodKey pod) {
-  pods_.erase(pod);
   killing_.erase(pod);
-  if (pods_.empty()) quit();
+  if (killing_.empty()) quit();
 }
 
 }  // namespace muster::actors

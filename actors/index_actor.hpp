@@ -1,9 +1,8 @@
-// IndexActor: follows the pods of one index in flight, from its launch until its end is
-// durable.
+// IndexActor: ends the pods of one index: repeats each kill until the pod's end is durable. It
+// exists while its index has such a pod; launches need nobody to follow them (ADR 22).
 //
 // Holds nothing durable: what it should do follows from its job's state (Job::desired_effects), so
-// when it dies, its JobActor respawns it and repeats the orders. Launches are idempotent by pod id;
-// kills are repeated until the pod has ended.
+// when it dies, its JobActor respawns it and repeats the orders.
 #pragma once
 
 #include "actors/interfaces.hpp"
@@ -26,14 +25,12 @@ class IndexActor : public index_actor::base {
     Millis deadline_ms;
     Durable durable;
   };
-  void follow(const FollowLaunch& order);
   void end(const FollowKill& order);
   void ask_again(uint64_t round);
   void close(PodKey pod);
 
   JobId job_;
   WallClock clock_;
-  std::map<PodKey, NodeId> pods_;
   std::map<PodKey, Killing> killing_;
   uint64_t round_ = 0;  // of the timer that repeats kills; wake-ups of older rounds are stale
 };

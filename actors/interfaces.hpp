@@ -3,7 +3,7 @@
 //
 //   RegistryActor  names and ids of jobs; spawns their actors, forwards what concerns jobs
 //   JobActor       owns a core::Job; the only writer of its records; supervises its index actors
-//   IndexActor     follows the pods of one index from launch until their ends are durable
+//   IndexActor     ends pods of one index: repeats their kills until they have ended
 //   ClusterActor   nodes, leases, slots, jobs waiting for slots; the only writer of the nodes' rows
 //   KeptActor      objects stored for clients; the only writer of their rows
 //   JournalActor   group commit
@@ -29,9 +29,8 @@ using journal_actor =
                      caf::reacts_to<stop_atom>>;
 
 using index_actor =
-    caf::typed_actor<caf::reacts_to<FollowLaunch>,  // its pod is durably bound: launch it
-                     caf::reacts_to<FollowKill>,    // kill its pod, repeatedly until it has ended
-                     caf::reacts_to<FollowEnd>,  // its pod has durably ended; quits after the last
+    caf::typed_actor<caf::reacts_to<FollowKill>,  // kill its pod, repeatedly until it has ended
+                     caf::reacts_to<FollowEnd>,   // its pod has durably ended; quits after the last
                      caf::reacts_to<wake_atom, uint64_t>>;  // to itself: repeat the kills
 
 using job_actor = caf::typed_actor<

@@ -245,14 +245,15 @@ void JobActor::perform(const core::Effect& effect, const Durable& durable) {
 }
 
 void JobActor::act(const core::LaunchPods& order, const Durable& durable) {
+  std::map<std::pair<NodeId, uint64_t>, std::vector<PodId>> lists;
   for (const auto& [pod, node, link] : order.pods) {
     // Skip an order that the same batch made void: the pod was stopped or has ended since.
     auto it = job_.state().open.find(pod);
     if (it == job_.state().open.end() || it->second.stopping_at) continue;
-    Follower& by = follower(pod.index);
-    by.pods.insert_or_assign(pod, Follower::Pod{durable, link, false});
-    send(by.actor, FollowLaunch{pod, node, link, job_.object_ptr(), durable});
+    lists[{node, link}].push_back({job_.id(), pod.index, pod.attempt});
   }
+  for (auto& [to, pods] : lists)
+    durable.link().launch(to.first, to.second, std::move(pods), job_.object_ptr());
 }
 
 void JobActor::act(const core::KillPods& order, const Durable& durable) {
@@ -261,7 +262,7 @@ void JobActor::act(const core::KillPods& order, const Durable& durable) {
 }
 
 void JobActor::follow_kill(Follower& by, PodKey pod, NodeId node, const Durable& durable) {
-  by.pods.try_emplace(pod, Follower::Pod{durable}).first->second.killing = true;
+  by.pods.try_emplace(pod, durable);
   const core::Pod& open = job_.state().open.at(pod);
   Millis grace_ms =
       open.grace_ms ? *open.grace_ms : job_.spec().pod.termination_grace_s.value_or(30) * 1000;
@@ -361,16 +362,10 @@ void JobActor::respawn(const caf::down_msg& down) {
   log::warn("j{}: the actor of index {} died ({}); respawning it", job_.id(), index,
             caf::to_string(down.reason));
   MUSTER_CHECK(deaths_.size() <= kDeathsMax, job_.id(), index);
-  for (const auto& [pod, followed] : pods) {
+  for (const auto& [pod, durable] : pods) {
     auto open = job_.state().open.find(pod);
     if (open == job_.state().open.end()) continue;  // its end is being written
-    Follower& by = follower(index);
-    by.pods.insert_or_assign(pod, followed);
-    if (followed.killing)
-      follow_kill(by, pod, open->second.node, followed.durable);
-    else if (!open->second.started_at)
-      send(by.actor, FollowLaunch{pod, open->second.node, followed.link, job_.object_ptr(),
-                                  followed.durable});
+    follow_kill(follower(index), pod, open->second.node, durable);
   }
 }
 

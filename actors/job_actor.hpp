@@ -52,15 +52,10 @@ class JobActor : public job_actor::base {
   void on_exit() override;
 
  private:
-  // An index actor and the pods that it follows.
+  // An index actor and the pods that it ends; each with the proof for its first kill.
   struct Follower {
     index_actor actor;
-    struct Pod {
-      Durable durable;       // of its launch, or else of its kill
-      uint64_t link = 0;     // registration that its launch was for
-      bool killing = false;  // its kill was ordered
-    };
-    std::map<PodKey, Pod> pods;
+    std::map<PodKey, Durable> pods;
   };
 
   void take(core::Event event);

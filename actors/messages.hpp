@@ -235,13 +235,6 @@ struct WriteKept {
 };
 
 // From a job to one of its index actors.
-struct FollowLaunch {
-  PodKey pod;
-  NodeId node = kNoNode;
-  uint64_t link = 0;
-  core::JobObjectPtr object;
-  Durable durable;
-};
 struct FollowKill {
   PodKey pod;
   NodeId node = kNoNode;
@@ -284,7 +277,6 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::LinkUp)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::LinkDown)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Heartbeat)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::AgentLeaves)
-CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::FollowLaunch)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::FollowKill)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::FollowEnd)
 

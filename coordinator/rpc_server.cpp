@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <future>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <set>
@@ -137,11 +138,15 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
 
   std::string address() const override { return address_; }
 
-  void launch(NodeId node, uint64_t link, PodId pod, core::JobObjectPtr object) override {
-    order({false, node, link, pod, std::move(object), 0});
+  void launch(NodeId node, uint64_t link, std::vector<PodId> pods,
+              core::JobObjectPtr object) override {
+    std::vector<Order> list;
+    list.reserve(pods.size());
+    for (PodId pod : pods) list.push_back({false, node, link, pod, object, 0});
+    order(std::move(list));
   }
   void kill(NodeId node, PodId pod, Millis grace_ms) override {
-    order({true, node, 0, pod, nullptr, grace_ms});
+    order({{true, node, 0, pod, nullptr, grace_ms}});
   }
   void ask(NodeId node, JobId job, uint64_t question) override {
     post([this, node, job, question] { ask_ended(node, job, question); });
@@ -368,12 +373,13 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
 
   // ---- orders
 
-  void order(Order order) {
+  void order(std::vector<Order> list) {
     bool first;
     {
       std::lock_guard lock(orders_mutex_);
       first = orders_.empty();
-      orders_.push_back(std::move(order));
+      orders_.insert(orders_.end(), std::make_move_iterator(list.begin()),
+                     std::make_move_iterator(list.end()));
     }
     if (first) post([this] { deliver(); });
   }

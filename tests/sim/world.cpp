@@ -111,21 +111,23 @@ struct World::Agent {
 class World::Link final : public actors::AgentLink {
  public:
   explicit Link(World& world) : world_(world) {}
-  void launch(NodeId node, uint64_t link, PodId pod, core::JobObjectPtr) override {
+  void launch(NodeId node, uint64_t link, std::vector<PodId> pods, core::JobObjectPtr) override {
     auto up = world_.coordinator_->agent_of.find(node);
     if (up == world_.coordinator_->agent_of.end() || world_.agents_[up->second]->connection != link)
       return;
-    if (!world_.calm_ && world_.index_deaths_left_ > 0 && world_.chance(0.02)) {
+    core::node::Term term{world_.coordinator_->epoch, world_.coordinator_->epoch};
+    for (PodId pod : pods) {
+      world_.trace("launch " + to_string(pod) + " on n" + std::to_string(node));
+      world_.to_agent(node, [this, term, pod](Agent& agent) {
+        agent.node->launch(term, {{pod, 100}}, world_.boot_ms_);
+      });
+    }
+  }
+  void kill(NodeId node, PodId pod, Millis grace_ms) override {
+    if (!world_.calm_ && world_.index_deaths_left_ > 0 && world_.chance(0.1)) {
       --world_.index_deaths_left_;
       throw std::runtime_error("planted in an index actor");
     }
-    world_.trace("launch " + to_string(pod) + " on n" + std::to_string(node));
-    core::node::Term term{world_.coordinator_->epoch, world_.coordinator_->epoch};
-    world_.to_agent(node, [this, term, pod](Agent& agent) {
-      agent.node->launch(term, {{pod, 100}}, world_.boot_ms_);
-    });
-  }
-  void kill(NodeId node, PodId pod, Millis grace_ms) override {
     core::node::Term term{world_.coordinator_->epoch, world_.coordinator_->epoch};
     world_.to_agent(node, [this, term, pod, grace_ms](Agent& agent) {
       agent.node->kill(term, {{pod, grace_ms}}, world_.boot_ms_);

@@ -25,18 +25,17 @@
 namespace muster::actors {
 
 struct Orders final : AgentLink {
-  void launch(NodeId, uint64_t, PodId pod, core::JobObjectPtr) override {
-    if (throw_once) {
-      throw_once = false;
-      throw std::runtime_error("planted in an index actor");
-    }
-    seen.push_back("launch " + to_string(pod));
+  void launch(NodeId, uint64_t, std::vector<PodId> pods, core::JobObjectPtr) override {
+    for (PodId pod : pods) seen.push_back("launch " + to_string(pod));
   }
-  void kill(NodeId, PodId pod, Millis) override { seen.push_back("kill " + to_string(pod)); }
+  void kill(NodeId, PodId pod, Millis) override {
+    if (std::exchange(throw_once, false)) throw std::runtime_error("planted in an index actor");
+    seen.push_back("kill " + to_string(pod));
+  }
   void ask(NodeId, JobId, uint64_t) override { seen.push_back("ask"); }
   void drop(NodeId) override { seen.push_back("drop"); }
   std::vector<std::string> seen;
-  bool throw_once = false;  // at the next launch
+  bool throw_once = false;  // at the next kill
 };
 
 // A journal that holds appends back while `silent`.

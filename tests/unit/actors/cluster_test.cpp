@@ -36,7 +36,7 @@ struct Told {
 };
 
 struct Links final : AgentLink {
-  void launch(NodeId, uint64_t, PodId, core::JobObjectPtr) override {}
+  void launch(NodeId, uint64_t, std::vector<PodId>, core::JobObjectPtr) override {}
   void kill(NodeId, PodId, Millis) override {}
   void ask(NodeId, JobId, uint64_t) override {}
   void drop(NodeId node) override { dropped.push_back(node); }
@@ -71,7 +71,7 @@ registry_actor::behavior_type registry(registry_actor::pointer, Told* told) {
   };
 }
 
-job_actor::behavior_type job(job_actor::pointer, Told* told, JobId id) {
+job_actor::behavior_type pretended_job(job_actor::pointer, Told* told, JobId id) {
   return {
       [](const JobReport&) {},
       [](const JobDelete&) {},
@@ -183,7 +183,7 @@ class ClusterTest : public testing::Test {
     return answer.node;
   }
   void want(JobId id, uint32_t pending, uint64_t received, core::JobObjectPtr object = nullptr) {
-    if (!jobs_.contains(id)) jobs_[id] = system_.spawn(job, &told_, id);
+    if (!jobs_.contains(id)) jobs_[id] = system_.spawn(pretended_job, &told_, id);
     if (object) objects_[id] = std::move(object);
     if (!objects_[id]) objects_[id] = std::make_shared<core::JobObject>();
     caf::anon_send(cluster_, Want{id, pending, received, objects_[id]}, jobs_[id]);

@@ -46,14 +46,14 @@ TEST_F(JobActorTest, WhatArrivesDuringASyncBecomesOneDecision) {
 }
 
 TEST_F(JobActorTest, AnIndexActorThatDiesIsRespawnedAndItsOrdersAreRepeated) {
-  orders_.throw_once = true;
   create("a");
   run();
-  EXPECT_THAT(orders_.seen, UnorderedElementsAre("launch j1/0#0", "launch j1/1#0"));
-  report_end(1, {0, 0}, 0);
-  report_end(1, {1, 0}, 0);
+  EXPECT_THAT(orders_.seen, ElementsAre("launch j1/0#0", "launch j1/1#0"));
+  orders_.seen.clear();
+  orders_.throw_once = true;
+  remove("a", "");
   run();
-  EXPECT_TRUE(stored(1).condition(core::ConditionType::complete));
+  EXPECT_THAT(orders_.seen, UnorderedElementsAre("kill j1/0#0", "kill j1/1#0"));
 }
 
 TEST_F(JobActorTest, AnEndOfAnUnknownPodIsAcknowledgedAndCountsNowhere) {
