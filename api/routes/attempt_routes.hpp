@@ -3,17 +3,17 @@
 #pragma once
 
 #include "api/routes/log_routes.hpp"
-#include "api/routes/resource.hpp"
+#include "api/routes/route_base.hpp"
 
 #include <cstdint>
 #include <optional>
 
 namespace muster::api {
 
-class AttemptRoutes final : private Resource {
+class AttemptRoutes final : private RouteBase {
  public:
-  using Resource::Promise;
-  AttemptRoutes(const RouteContext& context, LogRoutes& logs) : Resource(context), logs_(logs) {}
+  using RouteBase::Promise;
+  AttemptRoutes(const RouteContext& context, LogRoutes& logs) : RouteBase(context), logs_(logs) {}
   Promise list(Exchange& exchange, const Shown& job);
   Promise log(Exchange& exchange, const Shown& job);
   Promise why(Exchange& exchange, const Shown& job);

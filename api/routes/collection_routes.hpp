@@ -1,14 +1,14 @@
 // Collections of jobs and pods: deletes all selected objects. For lists, see read_routes.hpp.
 #pragma once
 
-#include "api/routes/resource.hpp"
+#include "api/routes/route_base.hpp"
 
 namespace muster::api {
 
-class CollectionRoutes final : private Resource {
+class CollectionRoutes final : private RouteBase {
  public:
-  using Resource::Promise;
-  explicit CollectionRoutes(const RouteContext& context) : Resource(context) {}
+  using RouteBase::Promise;
+  explicit CollectionRoutes(const RouteContext& context) : RouteBase(context) {}
   Promise remove(Exchange& exchange, const Target& target, const std::string& body);
 };
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "api/kube/manifest.hpp"
-#include "api/routes/resource.hpp"
+#include "api/routes/route_base.hpp"
 #include "api/routes/writes.hpp"
 
 #include <kj/debug.h>
@@ -40,9 +40,9 @@ constexpr size_t kHereMax = 32u << 10;
 // The parts of the status that the rules for updates use.
 core::ObservedStatus observed(const core::Job& job);
 
-class JobWriter : protected Resource {
+class JobWriter : protected RouteBase {
  protected:
-  using Resource::Resource;
+  using RouteBase::RouteBase;
   // Makes the new object from the current one; runs on any thread.
   using MakeJob = std::function<Result<MadeJob>(const SeenJob& seen)>;
   // Responds once the change is shown, or simulated in a dry run.

@@ -1,17 +1,17 @@
 // Leases and events: create, replace, patch, delete. Events of muster's own jobs are read-only.
 #pragma once
 
-#include "api/routes/resource.hpp"
+#include "api/routes/route_base.hpp"
 
 #include <functional>
 #include <optional>
 
 namespace muster::api {
 
-class KeptRoutes final : private Resource {
+class KeptRoutes final : private RouteBase {
  public:
-  using Resource::Promise;
-  explicit KeptRoutes(const RouteContext& context) : Resource(context) {}
+  using RouteBase::Promise;
+  explicit KeptRoutes(const RouteContext& context) : RouteBase(context) {}
   Promise create(Exchange& exchange, const Target& target, const std::string& body);
   Promise write(Exchange& exchange, const Target& target, const std::string& body);
   Promise remove(Exchange& exchange, const Target& target, const std::string& body);

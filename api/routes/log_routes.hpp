@@ -1,16 +1,16 @@
 // The logs of pods.
 #pragma once
 
-#include "api/routes/resource.hpp"
+#include "api/routes/route_base.hpp"
 
 #include <string>
 
 namespace muster::api {
 
-class LogRoutes final : private Resource {
+class LogRoutes final : private RouteBase {
  public:
-  using Resource::Promise;
-  explicit LogRoutes(const RouteContext& context) : Resource(context) {}
+  using RouteBase::Promise;
+  explicit LogRoutes(const RouteContext& context) : RouteBase(context) {}
   Promise get(Exchange& exchange, const Target& target);
   // The log of a pod, which may have disappeared from the View; `name` is the pod's.
   Promise of_pod(Exchange& exchange, const Shown& shown, const std::string& name);

@@ -2,16 +2,16 @@
 // verification.
 #pragma once
 
-#include "api/routes/resource.hpp"
+#include "api/routes/route_base.hpp"
 
 #include <string>
 
 namespace muster::api {
 
-class MusterRoutes final : private Resource {
+class MusterRoutes final : private RouteBase {
  public:
-  using Resource::Promise;
-  explicit MusterRoutes(const RouteContext& context) : Resource(context) {}
+  using RouteBase::Promise;
+  explicit MusterRoutes(const RouteContext& context) : RouteBase(context) {}
   Promise indexes(Exchange& exchange, const Shown& job);
   Promise node_use(Exchange& exchange);
   Promise back_up(Exchange& exchange, const Target&, const std::string& body);

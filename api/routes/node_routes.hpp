@@ -1,16 +1,16 @@
 // Nodes: cordon, taints, labels and annotations; apply; delete.
 #pragma once
 
-#include "api/routes/resource.hpp"
+#include "api/routes/route_base.hpp"
 
 #include <functional>
 
 namespace muster::api {
 
-class NodeRoutes final : private Resource {
+class NodeRoutes final : private RouteBase {
  public:
-  using Resource::Promise;
-  explicit NodeRoutes(const RouteContext& context) : Resource(context) {}
+  using RouteBase::Promise;
+  explicit NodeRoutes(const RouteContext& context) : RouteBase(context) {}
   Promise write(Exchange& exchange, const Target& target, const std::string& body);
   Promise apply(Exchange& exchange, const Target& target, const std::string& body);
   Promise remove(Exchange& exchange, const Target& target, const std::string& body);

@@ -1,14 +1,14 @@
 // Pods: delete, evict, labels and annotations, and conditions through their status.
 #pragma once
 
-#include "api/routes/resource.hpp"
+#include "api/routes/route_base.hpp"
 
 namespace muster::api {
 
-class PodRoutes final : private Resource {
+class PodRoutes final : private RouteBase {
  public:
-  using Resource::Promise;
-  explicit PodRoutes(const RouteContext& context) : Resource(context) {}
+  using RouteBase::Promise;
+  explicit PodRoutes(const RouteContext& context) : RouteBase(context) {}
   Promise write(Exchange& exchange, const Target& target, const std::string& body);
   Promise remove(Exchange& exchange, const Target& target, const std::string& body);
   Promise evict(Exchange& exchange, const Target& target, const std::string& body);

@@ -1,7 +1,7 @@
 // Reads all of Kubernetes' objects: get, list, watch.
 #pragma once
 
-#include "api/routes/resource.hpp"
+#include "api/routes/route_base.hpp"
 #include "api/view/selector.hpp"
 
 #include <optional>
@@ -11,10 +11,10 @@ namespace muster::api {
 // The objects that a list, watch or deletion selects.
 Result<Query> query_of(const Url& url, const Target& target);
 
-class ReadRoutes final : private Resource {
+class ReadRoutes final : private RouteBase {
  public:
-  using Resource::Promise;
-  explicit ReadRoutes(const RouteContext& context) : Resource(context) {}
+  using RouteBase::Promise;
+  explicit ReadRoutes(const RouteContext& context) : RouteBase(context) {}
   Promise get(Exchange& exchange, const Target& target);
   // Starts a watch if the request asks for one.
   Promise list(Exchange& exchange, const Target& target);

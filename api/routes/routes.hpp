@@ -19,11 +19,11 @@
 
 namespace muster::api {
 
-class Routes final : private Resource {
+class Routes final : private RouteBase {
  public:
-  using Resource::Promise;
+  using RouteBase::Promise;
   explicit Routes(const RouteContext& context)
-      : Resource(context),
+      : RouteBase(context),
         reads_(context),
         jobs_(context),
         apply_(context),

@@ -31,7 +31,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr auto kDeadline = std::chrono::seconds(20);
+constexpr auto kPatience = std::chrono::seconds(20);
 
 std::string read_file(const fs::path& path) {
   std::ifstream file(path);
@@ -120,7 +120,7 @@ class KeeperTest : public testing::TestWithParam<const char*> {
     return *agent_;
   }
   bool wait_for(const std::function<bool()>& what) {
-    auto deadline = std::chrono::steady_clock::now() + kDeadline;
+    auto deadline = std::chrono::steady_clock::now() + kPatience;
     while (!what()) {
       if (std::chrono::steady_clock::now() > deadline) return false;
       io_.provider->getTimer().afterDelay(1 * kj::MILLISECONDS).wait(io_.waitScope);
@@ -665,7 +665,7 @@ class P13Keeper : public KeeperTest {
   ~P13Keeper() noexcept override {}
   // Asks until the keeper reports this trouble.
   bool wait_for_trouble(const std::string& reason) {
-    auto deadline = std::chrono::steady_clock::now() + kDeadline;
+    auto deadline = std::chrono::steady_clock::now() + kPatience;
     while (true) {
       trouble_ = agent_->client->check();
       if (trouble_.reason == reason) return true;

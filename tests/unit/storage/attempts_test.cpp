@@ -4,13 +4,12 @@
 #include "storage/codec.hpp"
 #include "storage/keys.hpp"
 #include "storage/memory_journal.hpp"
+#include "tests/unit/storage/now.hpp"
 
 #include <gtest/gtest.h>
 
 namespace muster::storage {
 namespace {
-
-constexpr Millis kNow = 1'767'225'600'000;
 
 core::Pod closed(uint32_t index, uint32_t attempt, int32_t code) {
   core::Pod pod;

@@ -7,6 +7,7 @@
 #include "storage/rocksdb_journal.hpp"
 #include "storage/rows.hpp"
 #include "storage/verify.hpp"
+#include "tests/unit/storage/now.hpp"
 
 #include <gmock/gmock.h>
 
@@ -23,11 +24,10 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr Millis kNow = 1'790'000'000'000;
 constexpr JobId kJob = 5;
 
 // An Indexed job; the text is its number of completions.
-JobObjectPtr load(std::string_view json) {
+JobObjectPtr indexed_job(std::string_view json) {
   auto object = std::make_shared<JobObject>();
   object->json = json;
   object->meta.generation = 1;
@@ -60,7 +60,7 @@ class P11Backup : public testing::Test {
   }
   // A job of 4 indexes: 0 succeeded, 1 failed and waits for a node again, 2 runs, 3 waits.
   void write_job() {
-    Job job(kJob, load("4"));
+    Job job(kJob, indexed_job("4"));
     std::vector<Pod> closed;
     uint64_t sequence = 0;
     auto append = [&](const std::vector<Record>& records) {
@@ -87,7 +87,7 @@ class P11Backup : public testing::Test {
     EXPECT_TRUE(made.ok()) << made.error().message;
     return top_ + "/backup";
   }
-  std::vector<std::string> mismatches() { return verify(*journal_, load).mismatches; }
+  std::vector<std::string> mismatches() { return verify(*journal_, indexed_job).mismatches; }
 
   std::string top_;
   std::unique_ptr<Journal> journal_;
@@ -108,7 +108,7 @@ TEST_F(P11Backup, IsWholePrivateAndSound) {
     ASSERT_EQ(stat(entry.path().c_str(), &st), 0);
     EXPECT_EQ(st.st_mode & 0777, entry.is_directory() ? 0700u : 0600u) << entry.path();
   }
-  auto verified = verify_dir(dir, load);
+  auto verified = verify_dir(dir, indexed_job);
   ASSERT_TRUE(verified.ok()) << verified.error().message;
   EXPECT_THAT(verified->mismatches, IsEmpty());
   EXPECT_EQ(verified->commit, commit);
@@ -129,7 +129,7 @@ TEST_F(P11Backup, OfADataDirThatNobodyHasOpen) {
   auto made = copy_backup(top_ + "/data", top_ + "/backup");
   ASSERT_TRUE(made.ok()) << made.error().message;
   EXPECT_TRUE(check_backup(top_ + "/backup").ok());
-  EXPECT_THAT(verify_dir(top_ + "/backup", load)->mismatches, IsEmpty());
+  EXPECT_THAT(verify_dir(top_ + "/backup", indexed_job)->mismatches, IsEmpty());
 }
 
 TEST_F(P11Backup, AFlippedByteIsFound) {
@@ -149,10 +149,10 @@ TEST_F(P11Backup, AFlippedByteIsFound) {
   auto checked = check_backup(dir);
   ASSERT_FALSE(checked.ok());
   EXPECT_THAT(checked.error().message, HasSubstr(table.filename().string()));
-  auto verified = verify_dir(dir, load);
+  auto verified = verify_dir(dir, indexed_job);
   ASSERT_TRUE(verified.ok()) << verified.error().message;
   EXPECT_FALSE(verified->mismatches.empty());
-  EXPECT_FALSE(restore(dir, top_ + "/new", {kNow, 7}, load).ok());
+  EXPECT_FALSE(restore(dir, top_ + "/new", {kNow, 7}, indexed_job).ok());
   EXPECT_FALSE(fs::exists(top_ + "/new"));
 }
 
@@ -160,13 +160,13 @@ TEST_F(P11Backup, RestoreGivesNothingASecondTime) {
   write_job();
   const uint64_t commit = journal_->last_commit();
   const std::string dir = backed_up();
-  auto done = restore(dir, top_ + "/new", {kNow, 7}, load);
+  auto done = restore(dir, top_ + "/new", {kNow, 7}, indexed_job);
   ASSERT_TRUE(done.ok()) << done.error().message;
   EXPECT_TRUE(done->checked);
   EXPECT_EQ(done->jobs, 1u);
   auto journal = RocksdbJournal::open_to_read(top_ + "/new");
   ASSERT_TRUE(journal.ok()) << journal.error().message;
-  auto recovered = recover(**journal, load);
+  auto recovered = recover(**journal, indexed_job);
   ASSERT_TRUE(recovered.ok()) << recovered.error().message;
   EXPECT_EQ(recovered->cluster_id, "c-1");
   EXPECT_GT(recovered->commit, commit + 1'000'000);
@@ -191,17 +191,17 @@ TEST_F(P11Backup, RestoreGivesNothingASecondTime) {
   EXPECT_EQ(job.next_attempt(0), base);
   EXPECT_EQ(job.next_attempt(1), base + 1);
   EXPECT_EQ(job.next_attempt(2), base);
-  EXPECT_THAT(verify(**journal, load).mismatches, IsEmpty());
+  EXPECT_THAT(verify(**journal, indexed_job).mismatches, IsEmpty());
 
-  auto occupied = restore(dir, top_ + "/new", {kNow, 7}, load);
+  auto occupied = restore(dir, top_ + "/new", {kNow, 7}, indexed_job);
   ASSERT_FALSE(occupied.ok());
   EXPECT_EQ(occupied.error().code, Errc::conflict);
 }
 
 TEST_F(P11Backup, TwoRestoresOfOneBackupAreTwoHistories) {
   const std::string dir = backed_up();
-  ASSERT_TRUE(restore(dir, top_ + "/a", {kNow, 7}, load).ok());
-  ASSERT_TRUE(restore(dir, top_ + "/b", {kNow + 60'000, 8}, load).ok());
+  ASSERT_TRUE(restore(dir, top_ + "/a", {kNow, 7}, indexed_job).ok());
+  ASSERT_TRUE(restore(dir, top_ + "/b", {kNow + 60'000, 8}, indexed_job).ok());
   auto a = RocksdbJournal::open_to_read(top_ + "/a"), b = RocksdbJournal::open_to_read(top_ + "/b");
   auto first = recover_head(**a), second = recover_head(**b);
   const EpochEntry last = first->line.last();
@@ -216,9 +216,9 @@ TEST_F(P11Backup, TwoRestoresOfOneBackupAreTwoHistories) {
 TEST_F(P11Backup, VerifyCountsJobsAgainstTheirHistory) {
   write_job();
   EXPECT_THAT(mismatches(), IsEmpty());
-  EXPECT_EQ(verify(*journal_, load).counted, 1u);
+  EXPECT_EQ(verify(*journal_, indexed_job).counted, 1u);
   // A lost count: the state has one failure less than the history.
-  auto job = recover_job(*journal_, kJob, load);
+  auto job = recover_job(*journal_, kJob, indexed_job);
   JobState state = job->job.state();
   state.failed = 0;
   write(snapshot_rows(kJob, state, job->next_seq - 1, 1));

@@ -2,6 +2,7 @@
 #include "storage/codec.hpp"
 
 #include "schema/journal.capnp.h"
+#include "tests/unit/storage/now.hpp"
 
 #include <capnp/message.h>
 #include <capnp/serialize-packed.h>
@@ -14,8 +15,6 @@ namespace muster::storage {
 namespace {
 
 using namespace core;
-
-constexpr Millis kNow = 1'790'000'000'000;
 
 // Random values: mostly small, sometimes extreme.
 class Chance {

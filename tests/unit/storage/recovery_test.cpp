@@ -6,6 +6,7 @@
 #include "storage/memory_journal.hpp"
 #include "storage/rows.hpp"
 #include "storage/summary_row.hpp"
+#include "tests/unit/storage/now.hpp"
 
 #include <gmock/gmock.h>
 
@@ -15,10 +16,8 @@ namespace {
 using namespace core;
 using testing::HasSubstr;
 
-constexpr Millis kNow = 1'790'000'000'000;
-
 // Objects as text: "GENERATION PARALLELISM COMPLETIONS".
-JobObjectPtr load(std::string_view json) {
+JobObjectPtr object_from(std::string_view json) {
   auto object = std::make_shared<JobObject>();
   int generation = 0, parallelism = 0, completions = 0;
   object->json = json;
@@ -39,7 +38,8 @@ struct Writer {
   uint64_t next_seq = 1;
   uint64_t first_tail = 1;
 
-  Writer(MemoryJournal& to, JobId id, const std::string& json) : journal(to), job(id, load(json)) {
+  Writer(MemoryJournal& to, JobId id, const std::string& json)
+      : journal(to), job(id, object_from(json)) {
     append({JobAdmitted{kNow, job.object_ptr()}, JobStarted{kNow}});
   }
   void append(const std::vector<Record>& records) {
@@ -91,7 +91,7 @@ using RecoveryTest = Fixture;
 
 TEST(Recovery, ANewJournalIsEmpty) {
   MemoryJournal journal;
-  auto recovered = recover(journal, load);
+  auto recovered = recover(journal, object_from);
   ASSERT_TRUE(recovered.ok());
   EXPECT_EQ(recovered->cluster_id, "");
   EXPECT_EQ(recovered->epoch, 0u);
@@ -103,7 +103,7 @@ TEST_F(RecoveryTest, MetaAndNodesComeBack) {
   NodeInfo a{.id = 1, .name = "a", .slots = 4}, b{.id = 300, .name = "b", .gone = true};
   ASSERT_TRUE(journal.commit({node_row(b), node_row(a), node_row({.id = 7, .name = "left"})}).ok());
   ASSERT_TRUE(journal.commit({forget_node_row(7)}).ok());
-  auto recovered = recover(journal, load);
+  auto recovered = recover(journal, object_from);
   ASSERT_TRUE(recovered.ok()) << recovered.error().message;
   EXPECT_EQ(recovered->cluster_id, "c-1");
   EXPECT_EQ(recovered->epoch, 4u);
@@ -120,7 +120,7 @@ TEST_F(RecoveryTest, AJobIsTheSameAfterEveryAppendWithAndWithoutSnapshots) {
     MemoryJournal disk = journal;
     Writer writer(disk, 5, "1 4 20");
     auto expect_same = [&disk, &writer] {
-      auto recovered = recover(disk, load);
+      auto recovered = recover(disk, object_from);
       ASSERT_TRUE(recovered.ok()) << recovered.error().message;
       ASSERT_EQ(recovered->jobs.size(), 1u);
       const RecoveredJob& back = recovered->jobs[0];
@@ -149,9 +149,9 @@ TEST_F(RecoveryTest, AScaleDownIsFoldedAgainFromTheObjectThatWasAdmitted) {
                          .generation = 2,
                          .parallelism = 2,
                          .completions = 3,
-                         .object = load("2 2 3")};
+                         .object = object_from("2 2 3")};
   writer.append({changed});
-  auto recovered = recover(journal, load);
+  auto recovered = recover(journal, object_from);
   ASSERT_TRUE(recovered.ok()) << recovered.error().message;
   EXPECT_TRUE(recovered->jobs.at(0).job.state() == writer.job.state());
   EXPECT_EQ(recovered->jobs[0].job.state().completed.text(), "0-2");
@@ -165,7 +165,7 @@ TEST_F(RecoveryTest, JobsDontMix) {
   run_pods(six, 0, 2, kNow);
   five.snapshot();
   run_pods(five, 3, 3, kNow + 50);
-  auto recovered = recover(journal, load);
+  auto recovered = recover(journal, object_from);
   ASSERT_TRUE(recovered.ok()) << recovered.error().message;
   ASSERT_EQ(recovered->jobs.size(), 3u);
   EXPECT_TRUE(recovered->jobs[0].job.state() == five.job.state());
@@ -179,7 +179,7 @@ TEST_F(RecoveryTest, AForgottenJobLeavesNothing) {
   writer.snapshot();
   run_pods(writer, 3, 3, kNow + 50);
   ASSERT_TRUE(journal.commit(forget_rows(5, writer.next_seq - 1, writer.first_tail)).ok());
-  auto recovered = recover(journal, load);
+  auto recovered = recover(journal, object_from);
   ASSERT_TRUE(recovered.ok()) << recovered.error().message;
   ASSERT_EQ(recovered->jobs.size(), 1u);
   EXPECT_EQ(recovered->jobs[0].job.id(), 6u);
@@ -192,7 +192,7 @@ struct DamageTest : Fixture {
   std::string after(const std::vector<Row>& rows) {
     MemoryJournal disk = journal;
     EXPECT_TRUE(disk.commit(rows).ok());
-    auto recovered = recover(disk, load);
+    auto recovered = recover(disk, object_from);
     if (!recovered.ok()) return "refused: " + recovered.error().message;
     if (recovered->damaged.empty()) return "recovered";
     EXPECT_EQ(recovered->damaged.size(), 1u);
@@ -240,7 +240,7 @@ TEST_F(DamageTest, P14OfBlocksThatCantBeReadOnlyTheirJobsAreQuarantined) {
   journal.damage(keys::records(5, 3));
   journal.damage(keys::owner(6));
   journal.damage(keys::snapshot(7));
-  auto recovered = recover(journal, load);
+  auto recovered = recover(journal, object_from);
   ASSERT_TRUE(recovered.ok()) << recovered.error().message;
   std::vector<JobId> sound, damaged;
   for (const RecoveredJob& job : recovered->jobs) sound.push_back(job.job.id());
@@ -252,12 +252,12 @@ TEST_F(DamageTest, P14OfBlocksThatCantBeReadOnlyTheirJobsAreQuarantined) {
   EXPECT_TRUE(recovered->damaged[0].object);
   EXPECT_FALSE(recovered->damaged[1].object) << "what its owner wrote is lost";
   EXPECT_TRUE(recovered->damaged[2].object);
-  EXPECT_EQ(recover_job(journal, 5, load).error().code, Errc::invalid);
-  EXPECT_EQ(recover_job(journal, 4, load).error().code, Errc::not_found);
-  EXPECT_TRUE(recover_job(journal, 8, load).ok());
+  EXPECT_EQ(recover_job(journal, 5, object_from).error().code, Errc::invalid);
+  EXPECT_EQ(recover_job(journal, 4, object_from).error().code, Errc::not_found);
+  EXPECT_TRUE(recover_job(journal, 8, object_from).ok());
 
   journal.damage(std::string(keys::kEpoch));
-  EXPECT_THAT(recover(journal, load).error().message, HasSubstr("muster restore"));
+  EXPECT_THAT(recover(journal, object_from).error().message, HasSubstr("muster restore"));
 }
 
 // Unloaded jobs: 5 with a summary row, as its actor writes it; 6 as an older version left it.
@@ -280,7 +280,7 @@ struct UnloadedTest : Fixture {
     unloaded.clear();
     auto counted = [this](std::string_view json) {
       ++loads;
-      return load(json);
+      return object_from(json);
     };
     return recover(journal, counted,
                    [this](JobSummary job) { unloaded.push_back(std::move(job)); });
@@ -344,7 +344,7 @@ TEST_F(UnloadedTest, P14ItsDamageIsMetWhenSomebodyAsks) {
   ASSERT_TRUE(recovered.ok()) << recovered.error().message;
   EXPECT_TRUE(recovered->damaged.empty());
   EXPECT_EQ(unloaded.size(), 2u) << "its name stays known, and taken";
-  EXPECT_EQ(recover_job(journal, 5, load).error().code, Errc::invalid);
+  EXPECT_EQ(recover_job(journal, 5, object_from).error().code, Errc::invalid);
   EXPECT_EQ(brief_job(journal, 5).error().code, Errc::invalid);
 }
 

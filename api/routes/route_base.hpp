@@ -1,4 +1,4 @@
-// Resource: the base of all routes. Each resource has a derived class with its handlers; Routes
+// RouteBase: what all routes share. Each resource has a derived class with its handlers; Routes
 // (routes.hpp) chooses among them.
 #pragma once
 
@@ -25,21 +25,21 @@ struct RouteContext {
   const ServerOptions& options;
 };
 
-class Resource {
+class RouteBase {
  public:
-  Resource(const Resource&) = delete;
-  Resource& operator=(const Resource&) = delete;
+  RouteBase(const RouteBase&) = delete;
+  RouteBase& operator=(const RouteBase&) = delete;
 
  protected:
   using Promise = kj::Promise<void>;
 
-  explicit Resource(const RouteContext& context)
+  explicit RouteBase(const RouteContext& context)
       : streams_(context.streams),
         view_(context.view),
         backend_(context.backend),
         renderer_(context.renderer),
         options_(context.options) {}
-  ~Resource() = default;
+  ~RouteBase() = default;
 
   // Sends the object in the form that the client asked for.
   Promise respond(Exchange& exchange, const Shown& shown, int code = 200);

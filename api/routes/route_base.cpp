@@ -1,4 +1,4 @@
-#include "api/routes/resource.hpp"
+#include "api/routes/route_base.hpp"
 
 #include "api/view/object_json.hpp"
 #include "text/time_text.hpp"
@@ -8,13 +8,13 @@
 
 namespace muster::api {
 
-kj::Promise<void> Resource::respond(Exchange& exchange, const Shown& shown, int code) {
+kj::Promise<void> RouteBase::respond(Exchange& exchange, const Shown& shown, int code) {
   std::string text;
   renderer_.whole(text, shown, exchange.form());
   return exchange.send(code, text + "\n");
 }
 
-std::optional<Shown> Resource::find(const Target& target) const {
+std::optional<Shown> RouteBase::find(const Target& target) const {
   switch (target.kind) {
     case Kind::job:
       return view_.job(target.ns, target.name);
@@ -30,13 +30,13 @@ std::optional<Shown> Resource::find(const Target& target) const {
   return std::nullopt;
 }
 
-Writer Resource::writer(const Exchange& exchange, const WriteOptions& options, Kind kind,
-                        const std::string& subresource) const {
+Writer RouteBase::writer(const Exchange& exchange, const WriteOptions& options, Kind kind,
+                         const std::string& subresource) const {
   return {manager_name(options, exchange.user_agent), api_version(kind), time_text(options_.now()),
           subresource};
 }
 
-std::string Resource::random_uid() const {
+std::string RouteBase::random_uid() const {
   const uint64_t a = options_.random(), b = options_.random();
   char text[37];
   snprintf(text, sizeof text, "%08x-%04x-4%03x-%04x-%012llx", static_cast<unsigned>(a >> 32),
@@ -46,7 +46,7 @@ std::string Resource::random_uid() const {
   return text;
 }
 
-std::string Resource::random_suffix() const {
+std::string RouteBase::random_suffix() const {
   constexpr std::string_view kAlphabet = "bcdfghjklmnpqrstvwxz2456789";
   uint64_t n = options_.random();
   std::string text;

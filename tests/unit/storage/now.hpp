@@ -1,0 +1,10 @@
+// kNow: the instant at which the storage tests take place.
+#pragma once
+
+#include "base/clock.hpp"
+
+namespace muster::storage {
+
+inline constexpr Millis kNow = 1'790'000'000'000;
+
+}  // namespace muster::storage
