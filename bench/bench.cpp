@@ -12,9 +12,14 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace muster::bench {
 namespace {
+
+using std::string_literals::operator""s;
 
 constexpr double kRawSeconds = 1.0;  // per measurement of the raw spawn rate
 constexpr int kRawThreads = 2;
@@ -25,48 +30,51 @@ struct Options {
   uint32_t pods = 6'000;           // per run with real processes
   uint32_t hollow_pods = 100'000;  // per hollow run
   int repeat = 5;
+  uint32_t sync_ms = 0;  // that each sync takes longer
   std::string only;
 };
 
 struct Figure {
   double per_s = 0;
-  double raw_per_s = 0;
+  double raw_per_s = 0;       // 0: not measured
   double coordinator_us = 0;  // CPU time per pod
   double agent_us = 0;
   double keeper_us = 0;
+  double disk_bytes = 0;  // written per pod
 };
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-Figure median(const std::vector<Figure>& figures) {
+Figure middle(const std::vector<Figure>& figures) {
   auto of = [&figures](double Figure::*member) {
     std::vector<double> values;
     for (const Figure& figure : figures) values.push_back(figure.*member);
     return median(values);
   };
-  return {of(&Figure::per_s), of(&Figure::raw_per_s), of(&Figure::coordinator_us),
-          of(&Figure::agent_us), of(&Figure::keeper_us)};
+  return {of(&Figure::per_s),    of(&Figure::raw_per_s), of(&Figure::coordinator_us),
+          of(&Figure::agent_us), of(&Figure::keeper_us), of(&Figure::disk_bytes)};
 }
 
-Figure measure(const std::string& bin_dir, const std::vector<std::string>& flags, uint32_t pods,
-               uint32_t parallelism, bool raw, const std::string& program = kTrue) {
-  Cluster cluster(bin_dir, flags);
-  double before = raw ? raw_spawns_per_s(kRawThreads, kRawSeconds, program) : 0;
-  JobRun run = cluster.run(pods, parallelism, program);
-  double after = raw ? raw_spawns_per_s(kRawThreads, kRawSeconds, program) : 0;
-  return {pods / run.seconds, (before + after) / 2, run.coordinator_cpu_s * 1e6 / pods,
-          run.agent_cpu_s * 1e6 / pods, run.keeper_cpu_s * 1e6 / pods};
+// A job on a cluster of its own; with the raw spawn rate of its program, unless it is hollow.
+Figure measure(const Options& options, const std::string& bin_dir,
+               const std::vector<std::string>& flags, const BenchJob& job, bool hollow = false) {
+  Cluster cluster(bin_dir, flags, {.environment = slow_sync(bin_dir, options.sync_ms)});
+  const std::string& program = job.command.front();
+  const double before = hollow ? 0 : raw_spawns_per_s(kRawThreads, kRawSeconds, program);
+  const JobRun run = cluster.run(job);
+  const double after = hollow ? 0 : raw_spawns_per_s(kRawThreads, kRawSeconds, program);
+  const double pods = job.completions;
+  return {pods / run.seconds,
+          (before + after) / 2,
+          run.coordinator_cpu_s * 1e6 / pods,
+          run.agent_cpu_s * 1e6 / pods,
+          run.keeper_cpu_s * 1e6 / pods,
+          run.disk_bytes / pods};
 }
 
 // A whole command, from its start to its exit.
-Figure measure_command(const std::string& command, uint32_t pods,
-                       const std::string& program = kTrue) {
-  const double before = raw_spawns_per_s(kRawThreads, kRawSeconds, program);
+Figure measure_command(const std::string& command, uint32_t pods) {
+  const double before = raw_spawns_per_s(kRawThreads, kRawSeconds, kTrue);
   const double seconds = command_seconds(command);
-  const double after = raw_spawns_per_s(kRawThreads, kRawSeconds, program);
+  const double after = raw_spawns_per_s(kRawThreads, kRawSeconds, kTrue);
   return {.per_s = pods / seconds, .raw_per_s = (before + after) / 2};
 }
 
@@ -76,7 +84,7 @@ bool installed(const char* program) {
 
 // The median of the per-repetition ratios: each raw rate belongs to the run it was measured around.
 void print(const std::string& name, const std::vector<Figure>& figures) {
-  Figure figure = median(figures);
+  const Figure figure = middle(figures);
   std::vector<double> ratios;
   for (const Figure& one : figures)
     if (one.raw_per_s > 0) ratios.push_back(one.per_s / one.raw_per_s);
@@ -88,102 +96,110 @@ void print(const std::string& name, const std::vector<Figure>& figures) {
     std::snprintf(text, sizeof text, "%.0f", figure.raw_per_s);
     raw = text;
   }
-  std::printf("%-34s %10.0f %10s %7s", name.c_str(), figure.per_s, raw.c_str(), ratio.c_str());
+  std::printf("%-34s %9.0f %9s %6s", name.c_str(), figure.per_s, raw.c_str(), ratio.c_str());
   if (figure.coordinator_us > 0)
-    std::printf(" %11.1f %8.1f %8.1f\n", figure.coordinator_us, figure.agent_us, figure.keeper_us);
+    std::printf(" %10.1f %7.1f %7.1f %9.0f\n", figure.coordinator_us, figure.agent_us,
+                figure.keeper_us, figure.disk_bytes);
   else
-    std::printf(" %11s %8s %8s\n", "-", "-", "-");
+    std::printf(" %10s %7s %7s %9s\n", "-", "-", "-", "-");
   std::fflush(stdout);
+}
+
+// One line of the table.
+struct Row {
+  const char* group;  // what --only names
+  std::string name;
+  std::function<Figure()> once;
+};
+
+std::vector<Row> rows(const Options& options, const std::string& bin_dir) {
+  std::vector<Row> rows;
+  const std::string nothing = bin_dir + "/bench/muster-bench-nothing";
+  const std::string n = std::to_string(options.pods);
+  std::string slowed;  // before a shell command
+  for (const std::string& variable : slow_sync(bin_dir, options.sync_ms)) slowed += variable + ' ';
+  auto on_slots = [&](const char* group, const std::string& name, const std::string& slots,
+                      const BenchJob& job) {
+    rows.push_back({group, name, [&options, &bin_dir, slots, job] {
+                      return measure(options, bin_dir, {"--slots", slots}, job);
+                    }});
+  };
+  auto command = [&rows](const char* group, const std::string& name, const std::string& text,
+                         uint32_t pods) {
+    rows.push_back({group, name, [text, pods] { return measure_command(text, pods); }});
+  };
+  for (const char* slots : {"2", "64"})
+    on_slots(slots, "/bin/true, "s + slots + " slots", slots, {options.pods, kParallelism});
+  for (const char* slots : {"2", "64"})
+    on_slots("static", "static program, "s + slots + " slots", slots,
+             {options.pods, kParallelism, {nothing}});
+  for (const char* slots : {"2", "64"})
+    on_slots("exact", "/bin/true, parallelism "s + slots, slots,
+             {options.pods, static_cast<uint32_t>(std::stoi(slots))});
+  for (const char* j : {"2", "64"})
+    command("run", "muster run -j "s + j,
+            slowed + bin_dir + "/muster run -n " + n + " -j " + j + " --output none -- /bin/true",
+            options.pods);
+  rows.push_back({"hollow", "hollow, parallelism 1000", [&options, &bin_dir] {
+                    return measure(options, bin_dir, {"--slots", "1000", "--hollow"},
+                                   {options.hollow_pods, kParallelism}, true);
+                  }});
+  for (const char* j : {"2", "64"}) {
+    command("peers", "xargs -P "s + j, "seq " + n + " | xargs -n 1 -P " + j + " /bin/true",
+            options.pods);
+    command("peers", "make -j "s + j,
+            "printf 'T := $(shell seq " + n +
+                ")\\nall: $(T)\\n$(T): ; @/bin/true\\n' | make -s -j " + j + " -f - all",
+            options.pods);
+    // A tenth of the pods: it takes several milliseconds each.
+    const uint32_t few = options.pods / 10 + 1;
+    if (installed("parallel"))
+      command("peers", "GNU parallel -j "s + j,
+              "seq " + std::to_string(few) + " | parallel -j " + j + " /bin/true", few);
+    // One task more than is asked for, as an array is numbered from 0.
+    if (installed("sbatch"))
+      command("peers", "Slurm array, %"s + j,
+              "sbatch --wait --output /dev/null --array 0-" + std::to_string(few) + "%" + j +
+                  " --wrap /bin/true",
+              few + 1);
+  }
+  return rows;
 }
 
 int usage(int code) {
   std::fprintf(
       code == 0 ? stdout : stderr,
-      "muster-bench [--pods N] [--hollow-pods N] [--repeat N] [--only NAME]\n"
+      "muster-bench [--pods N] [--hollow-pods N] [--repeat N] [--sync-ms N] [--only NAME]\n"
       "Pods per second of the muster beside this program, everything durable (on $TMPDIR).\n"
       "  --pods N          pods of a run with /bin/true (default 6000)\n"
       "  --hollow-pods N   pods of a run without processes (default 100000)\n"
       "  --repeat N        repetitions, of which the median counts (default 5)\n"
+      "  --sync-ms N       make each sync of muster take N ms longer (default 0)\n"
       "  --only NAME       2, 64, static, exact, run, hollow or peers (default: all but peers)\n"
       "    2, 64           a job with parallelism 1000 on 2 or 64 slots\n"
       "    static          the same with a static program of three instructions\n"
       "    exact           jobs whose parallelism is the number of slots, so nothing is "
       "prefetched\n"
       "    run             muster run -n N -j 2 and -j 64 as whole commands\n"
-      "    peers           xargs, make and GNU parallel (if installed) as whole commands\n"
+      "    peers           xargs, make, and if installed GNU parallel and Slurm, as whole "
+      "commands\n"
       "Example: TMPDIR=/var/tmp build/release/bench/muster-bench --only 64 --repeat 5\n");
   return code;
 }
 
-int run(const Options& options, const std::string& bin_dir) {
-  std::printf("%-34s %10s %10s %7s %12s %9s %9s\n", "", "pods/s", "raw/s", "ratio", "µs: coord.",
-              "agent", "keeper");
-  auto repeated = [&options](const std::function<Figure()>& once) {
+// False: no row has this name.
+bool run(const Options& options, const std::string& bin_dir) {
+  bool any = false;
+  for (const Row& row : rows(options, bin_dir)) {
+    if (options.only.empty() ? row.group == "peers"s : options.only != row.group) continue;
+    if (!std::exchange(any, true))
+      std::printf("%-34s %9s %9s %6s %11s %7s %7s %9s\n", "", "pods/s", "raw/s", "ratio",
+                  "µs: coord.", "agent", "keeper", "disk B");
     std::vector<Figure> figures;
-    for (int i = 0; i < options.repeat; ++i) figures.push_back(once());
-    return figures;
-  };
-  for (uint32_t slots : {2u, 64u}) {
-    std::string name = std::to_string(slots);
-    if (!options.only.empty() && options.only != name) continue;
-    print("/bin/true, " + name + " slots", repeated([&options, &bin_dir, &name, slots] {
-            return measure(bin_dir, {"--slots", name}, options.pods, kParallelism, true);
-          }));
+    for (int i = 0; i < options.repeat; ++i) figures.push_back(row.once());
+    print(row.name, figures);
   }
-  const std::string nothing = bin_dir + "/bench/muster-bench-nothing";
-  for (uint32_t slots : {2u, 64u}) {
-    if (!options.only.empty() && options.only != "static") continue;
-    const std::string name = std::to_string(slots);
-    print("static program, " + name + " slots", repeated([&, slots] {
-            return measure(bin_dir, {"--slots", name}, options.pods, kParallelism, true, nothing);
-          }));
-  }
-  for (uint32_t slots : {2u, 64u}) {
-    if (!options.only.empty() && options.only != "exact") continue;
-    const std::string name = std::to_string(slots);
-    print("/bin/true, parallelism " + name, repeated([&options, &bin_dir, &name, slots] {
-            return measure(bin_dir, {"--slots", name}, options.pods, slots, true);
-          }));
-  }
-  auto command = [&options, &repeated](const std::string& name, const std::string& text,
-                                       uint32_t pods) {
-    print(name, repeated([&] { return measure_command(text, pods); }));
-  };
-  const std::string n = std::to_string(options.pods);
-  for (const char* j : {"2", "64"}) {
-    if (!options.only.empty() && options.only != "run") continue;
-    command(std::string("muster run -j ") + j,
-            bin_dir + "/muster run -n " + n + " -j " + j + " --output none -- /bin/true",
-            options.pods);
-  }
-  if (options.only.empty() || options.only == "run") {
-    std::vector<double> ms;
-    for (int i = 0; i < 4 * options.repeat; ++i)
-      ms.push_back(1e3 * command_seconds(bin_dir + "/muster run -n 1 --output none -- /bin/true"));
-    std::printf("%-34s %7.0f ms\n", "muster run -n 1", median(ms));
-  }
-  if (options.only == "peers") {
-    for (const char* j : {"2", "64"}) {
-      command(std::string("xargs -P ") + j, "seq " + n + " | xargs -n 1 -P " + j + " /bin/true",
-              options.pods);
-      command(std::string("make -j ") + j,
-              "printf 'T := $(shell seq " + n +
-                  ")\\nall: $(T)\\n$(T): ; @/bin/true\\n' | make -s -j " + j + " -f - all",
-              options.pods);
-      // A tenth of the pods: it takes several milliseconds each.
-      if (installed("parallel"))
-        command(
-            std::string("GNU parallel -j ") + j,
-            "seq " + std::to_string(options.pods / 10 + 1) + " | parallel -j " + j + " /bin/true",
-            options.pods / 10 + 1);
-    }
-  }
-  if (options.only.empty() || options.only == "hollow")
-    print("hollow, parallelism 1000", repeated([&options, &bin_dir] {
-            return measure(bin_dir, {"--slots", "1000", "--hollow"}, options.hollow_pods,
-                           kParallelism, false);
-          }));
-  return 0;
+  return any;
 }
 
 }  // namespace
@@ -205,14 +221,14 @@ int main(int argc, char** argv) {
       options.hollow_pods = static_cast<uint32_t>(number);
     else if (flag == "--repeat")
       options.repeat = static_cast<int>(number);
-    else if (flag == "--only" &&
-             (value == "2" || value == "64" || value == "static" || value == "exact" ||
-              value == "run" || value == "hollow" || value == "peers"))
+    else if (flag == "--sync-ms")
+      options.sync_ms = static_cast<uint32_t>(number);
+    else if (flag == "--only")
       options.only = value;
     else
       return usage(2);
   }
   // This program is in BUILD/bench, the others are in BUILD.
   auto bin_dir = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
-  return run(options, bin_dir.string());
+  return run(options, bin_dir.string()) ? 0 : usage(2);
 }

@@ -1,25 +1,25 @@
 #include "bench/cluster.hpp"
 
 #include "base/check.hpp"
+#include "bench/http.hpp"
 
-#include <arpa/inet.h>
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <netinet/in.h>
 #include <sstream>
-#include <sys/socket.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace muster::bench {
 
 namespace {
 
-constexpr double kStartPatience = 20;  // seconds
+constexpr double kStartPatience = 60;  // seconds
 constexpr double kJobPatience = 600;
 constexpr auto kPoll = std::chrono::milliseconds(10);
 
@@ -55,25 +55,32 @@ void await(const char* what, double patience, const std::string& dir, F holds) {
 
 }  // namespace
 
-Cluster::Cluster(const std::string& bin_dir, const std::vector<std::string>& agent_flags)
-    : bin_dir_(bin_dir) {
+std::vector<std::string> slow_sync(const std::string& bin_dir, uint32_t ms) {
+  if (ms == 0) return {};
+  return {"LD_PRELOAD=" + bin_dir + "/bench/muster-bench-slow-sync.so",
+          "MUSTER_BENCH_SYNC_MS=" + std::to_string(ms)};
+}
+
+Cluster::Cluster(const std::string& bin_dir, const std::vector<std::string>& agent_flags,
+                 ClusterSetting setting)
+    : bin_dir_(bin_dir), environment_(std::move(setting.environment)) {
   const char* tmp = std::getenv("TMPDIR");
   std::string pattern = std::string(tmp ? tmp : "/tmp") + "/muster-bench-XXXXXX";
   MUSTER_CHECK(mkdtemp(pattern.data()) != nullptr, strerror(errno));
   dir_ = pattern;
   const std::string listen = start_coordinator();
-  std::vector<std::string> command{
-      bin_dir + "/muster", "agent",       "--coordinator", listen, "--name", "bench",
-      "--work-dir",        dir_ + "/work"};
+  std::vector<std::string> command{bin_dir + "/muster", "agent",       "--name", "bench",
+                                   "--work-dir",        dir_ + "/work"};
+  if (setting.nodes > 0)
+    command = {bin_dir + "/bench/muster-bench-nodes", "--nodes", std::to_string(setting.nodes)};
+  command.insert(command.end(), {"--coordinator", listen});
   command.insert(command.end(), agent_flags.begin(), agent_flags.end());
-  agent_ = std::make_unique<Daemon>(command, dir_ + "/agent.log");
-  await("a node that is Ready", kStartPatience, dir_, [this] {
+  agent_ = std::make_unique<Daemon>(command, dir_ + "/agent.log", environment_);
+  const std::string ready =
+      "muster_nodes{ready=\"true\"} " + std::to_string(std::max(setting.nodes, 1u)) + "\n";
+  await("nodes that are Ready", kStartPatience, dir_, [this, &ready] {
     MUSTER_CHECK(agent_->running(), read_file(dir_ + "/agent.log"));
-    std::string node = get("/api/v1/nodes/bench");
-    auto ready = node.find("\"type\":\"Ready\"");
-    if (ready == std::string::npos) return false;
-    auto begin = node.rfind('{', ready), end = node.find('}', ready);
-    return node.substr(begin, end - begin).find("\"status\":\"True\"") != std::string::npos;
+    return get("/metrics").find(ready) != std::string::npos;
   });
 }
 
@@ -82,7 +89,7 @@ std::string Cluster::start_coordinator() {
   coordinator_ = std::make_unique<Daemon>(
       std::vector<std::string>{bin_dir_ + "/muster", "coordinator", "--data-dir", dir_ + "/data",
                                "--api", "127.0.0.1:0", "--listen", listen_},
-      dir_ + "/coordinator.log");
+      dir_ + "/coordinator.log", environment_);
   std::string endpoints;
   await("endpoints.json", kStartPatience, dir_, [this, &endpoints] {
     MUSTER_CHECK(coordinator_->running(), read_file(dir_ + "/coordinator.log"));
@@ -131,36 +138,54 @@ pid_t Cluster::keeper() const {
   return 0;
 }
 
-JobRun Cluster::run(uint32_t completions, uint32_t parallelism, const std::string& program) {
-  std::string name = "bench-" + std::to_string(++jobs_);
-  std::string manifest = R"({"apiVersion":"batch/v1","kind":"Job","metadata":{"name":")" + name +
-                         R"("},"spec":{"completionMode":"Indexed","completions":)" +
-                         std::to_string(completions) +
-                         ",\"parallelism\":" + std::to_string(parallelism) +
-                         R"(,"template":{"spec":{"restartPolicy":"Never","tolerations":[)"
-                         R"({"key":"muster.dev/hollow","operator":"Exists"}],"containers":[)"
-                         R"({"name":"main","image":"none","command":[")" +
-                         program + R"("]}]}}}})";
-  std::string path = "/apis/batch/v1/namespaces/default/jobs";
-  const pid_t keeper_pid = keeper();
-  double coordinator_cpu = coordinator_->cpu_s(), agent_cpu = agent_->cpu_s(),
-         keeper_cpu = cpu_seconds_of(keeper_pid);
-  double begin = seconds_now();
-  std::string created = request("POST", path, manifest);
-  MUSTER_CHECK(created.starts_with("HTTP/1.1 201"), created);
-  await("a job that is Complete", kJobPatience, dir_, [this, &path, &name] {
-    std::string job = get(path + "/" + name);
-    MUSTER_CHECK(job.find("\"FailureTarget\"") == std::string::npos, job);
-    return job.find("\"type\":\"Complete\"") != std::string::npos;
+std::string manifest(const std::string& name, const BenchJob& job) {
+  std::string command;
+  for (const std::string& word : job.command)
+    command += (command.empty() ? "\"" : ",\"") + word + '"';
+  return R"({"apiVersion":"batch/v1","kind":"Job","metadata":{"name":")" + name +
+         R"("},"spec":{"completionMode":"Indexed","completions":)" +
+         std::to_string(job.completions) + ",\"parallelism\":" + std::to_string(job.parallelism) +
+         job.spec +
+         R"(,"template":{"spec":{"restartPolicy":"Never","tolerations":[)"
+         R"({"key":"muster.dev/hollow","operator":"Exists"}],"containers":[)"
+         R"({"name":"main","image":"none","command":[)" +
+         command + "]}]}}}}";
+}
+
+JobRun Cluster::run(const BenchJob& job) {
+  const std::string path = create(job);
+  return finish(path, [](const std::string& shown) {
+    MUSTER_CHECK(shown.find("\"FailureTarget\"") == std::string::npos, shown);
+    return shown.find("\"type\":\"Complete\"") != std::string::npos;
   });
-  JobRun run{seconds_now() - begin, coordinator_->cpu_s() - coordinator_cpu,
-             agent_->cpu_s() - agent_cpu, cpu_seconds_of(keeper_pid) - keeper_cpu};
-  return run;
+}
+
+std::string Cluster::create(const BenchJob& job) {
+  before_ = used();
+  begin_ = seconds_now();
+  const std::string name = "bench-" + std::to_string(++jobs_);
+  const std::string created = request("POST", kJobs, manifest(name, job));
+  MUSTER_CHECK(created.starts_with("HTTP/1.1 201"), created);
+  return kJobs + ("/" + name);
+}
+
+JobRun Cluster::finish(const std::string& path,
+                       const std::function<bool(const std::string&)>& over) {
+  await("the end of a job", kJobPatience, dir_, [this, &path, &over] { return over(get(path)); });
+  const Used now = used();
+  return {seconds_now() - begin_, now.coordinator_s - before_.coordinator_s,
+          now.agent_s - before_.agent_s, now.keeper_s - before_.keeper_s,
+          now.disk_bytes - before_.disk_bytes};
+}
+
+Cluster::Used Cluster::used() const {
+  const pid_t keeper_pid = keeper();
+  return {coordinator_->cpu_s(), agent_->cpu_s(), cpu_seconds_of(keeper_pid),
+          coordinator_->disk_bytes() + agent_->disk_bytes() + disk_bytes_of(keeper_pid)};
 }
 
 std::string Cluster::version() {
-  const std::string job =
-      get("/apis/batch/v1/namespaces/default/jobs/bench-" + std::to_string(jobs_));
+  const std::string job = get(kJobs + ("/bench-" + std::to_string(jobs_)));
   return quoted_after(job, "resourceVersion").value_or("");
 }
 
@@ -170,45 +195,7 @@ std::string Cluster::get(const std::string& path) {
 
 std::string Cluster::request(const std::string& method, const std::string& path,
                              const std::string& body) {
-  int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  MUSTER_CHECK(fd >= 0, strerror(errno));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(api_port_);
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  int connected = connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address);
-  MUSTER_CHECK(connected == 0, strerror(errno));
-  std::string text = method + " " + path +
-                     " HTTP/1.1\r\nHost: 127.0.0.1:" + std::to_string(api_port_) +
-                     "\r\nConnection: close\r\nAccept: application/json\r\n";
-  if (!body.empty())
-    text +=
-        "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n";
-  text += "\r\n" + body;
-  for (size_t sent = 0; sent < text.size();) {
-    ssize_t n = send(fd, text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
-    MUSTER_CHECK(n > 0, strerror(errno));
-    sent += static_cast<size_t>(n);
-  }
-  // The response ends when the server closes the connection or, if it keeps the connection open,
-  // after Content-Length bytes or the last chunk.
-  std::string answer;
-  char part[65536];
-  while (true) {
-    ssize_t n = recv(fd, part, sizeof part, 0);
-    if (n <= 0) break;
-    answer.append(part, static_cast<size_t>(n));
-    auto head = answer.find("\r\n\r\n");
-    if (answer.find("Transfer-Encoding: chunked") < head) {
-      if (answer.ends_with("\r\n0\r\n\r\n")) break;
-      continue;
-    }
-    auto length = answer.find("Content-Length: ");
-    if (head == std::string::npos || length == std::string::npos || length > head) continue;
-    if (answer.size() >= head + 4 + std::stoul(answer.substr(length + 16))) break;
-  }
-  close(fd);
-  return answer;
+  return HttpClient(api_port_).request(method, path, body);
 }
 
 }  // namespace muster::bench

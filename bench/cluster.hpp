@@ -7,28 +7,52 @@
 
 #include "bench/process.hpp"
 
+#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 namespace muster::bench {
 
+constexpr const char* kJobs = "/apis/batch/v1/namespaces/default/jobs";
+
+struct BenchJob {  // Indexed; tolerates hollow nodes
+  uint32_t completions = 1;
+  uint32_t parallelism = 1;
+  std::vector<std::string> command{"/bin/true"};
+  std::string spec{};  // more fields of the spec as JSON, each after a comma
+};
+std::string manifest(const std::string& name, const BenchJob& job);
+
+// Each sync of a muster with this environment takes `ms` longer.
+std::vector<std::string> slow_sync(const std::string& bin_dir, uint32_t ms);
+
+// From the request to the end of a job.
 struct JobRun {
-  double seconds = 0;            // from the request to the terminal condition
-  double coordinator_cpu_s = 0;  // used by the coordinator
-  double agent_cpu_s = 0;        // used by the agent, without the keeper and the pods
-  double keeper_cpu_s = 0;       // used by the keeper, its part of starting pods included
+  double seconds = 0;
+  double coordinator_cpu_s = 0;
+  double agent_cpu_s = 0;   // without the keeper and the pods
+  double keeper_cpu_s = 0;  // its part of starting pods included
+  double disk_bytes = 0;    // written by the three of them
+};
+
+struct ClusterSetting {
+  uint32_t nodes = 0;                      // > 0: so many hollow agents (muster-bench-nodes)
+  std::vector<std::string> environment{};  // of the daemons: NAME=VALUE
 };
 
 class Cluster {
  public:
-  // Runs the executables in `bin_dir`. Returns once the node is ready.
-  Cluster(const std::string& bin_dir, const std::vector<std::string>& agent_flags);
+  // Runs the executables in `bin_dir`. Returns once the nodes are ready.
+  Cluster(const std::string& bin_dir, const std::vector<std::string>& agent_flags,
+          ClusterSetting setting = {});
   ~Cluster();
 
-  // Runs an Indexed job of `completions` times this program until it is Complete.
-  JobRun run(uint32_t completions, uint32_t parallelism, const std::string& program = "/bin/true");
+  // Runs a job until it is Complete.
+  JobRun run(const BenchJob& job);
+  // The same in two steps: create() returns the job's path; finish() polls it until over(response).
+  std::string create(const BenchJob& job);
+  JobRun finish(const std::string& path, const std::function<bool(const std::string&)>& over);
   // Stops the agent and deletes its node, so that a restart does not wait for it.
   void leave();
   // Restarts the coordinator; returns the seconds from its start until it is ready.
@@ -37,20 +61,30 @@ class Cluster {
   std::string get(const std::string& path);
   std::string request(const std::string& method, const std::string& path, const std::string& body);
   uint16_t api_port() const { return api_port_; }
+  const std::string& dir() const { return dir_; }
   std::string version();  // resourceVersion of the last run's job
   double coordinator_mb() const { return coordinator_->resident_mb(); }
+  double coordinator_cpu_s() const { return coordinator_->cpu_s(); }
+  double agent_cpu_s() const { return agent_->cpu_s(); }
 
  private:
+  struct Used {
+    double coordinator_s = 0, agent_s = 0, keeper_s = 0, disk_bytes = 0;
+  };
+  Used used() const;
   std::string start_coordinator();
   pid_t keeper() const;  // 0: none
 
   const std::string bin_dir_;
+  const std::vector<std::string> environment_;
   std::string listen_ = "127.0.0.1:0";
   std::string dir_;
   uint16_t api_port_ = 0;
   std::unique_ptr<Daemon> coordinator_;
   std::unique_ptr<Daemon> agent_;
   int jobs_ = 0;
+  Used before_;       // when the last job was created
+  double begin_ = 0;  // likewise
 };
 
 }  // namespace muster::bench

@@ -2,6 +2,7 @@
 
 #include "base/check.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <csignal>
@@ -14,6 +15,7 @@
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 extern char** environ;
 
@@ -61,6 +63,15 @@ double raw_spawns_per_s(int threads, double seconds, const std::string& program)
   return static_cast<double>(spawned) / (seconds_now() - begin);
 }
 
+double percentile(std::vector<double> values, int n) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() * static_cast<size_t>(n) / 100];
+}
+
+double median(std::vector<double> values) {
+  return percentile(std::move(values), 50);
+}
+
 double command_seconds(const std::string& command) {
   const double begin = seconds_now();
   const int status = std::system(("exec >/dev/null 2>&1; " + command).c_str());
@@ -69,7 +80,8 @@ double command_seconds(const std::string& command) {
   return seconds;
 }
 
-Daemon::Daemon(const std::vector<std::string>& command, const std::string& log_path) {
+Daemon::Daemon(const std::vector<std::string>& command, const std::string& log_path,
+               const std::vector<std::string>& environment) {
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
@@ -79,7 +91,12 @@ Daemon::Daemon(const std::vector<std::string>& command, const std::string& log_p
   std::vector<char*> arguments;
   for (const auto& word : command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
-  int failed = posix_spawn(&pid_, arguments[0], &files, nullptr, arguments.data(), environ);
+  std::vector<char*> variables;
+  for (const auto& variable : environment) variables.push_back(const_cast<char*>(variable.c_str()));
+  for (char** variable = environ; *variable != nullptr; ++variable) variables.push_back(*variable);
+  variables.push_back(nullptr);
+  int failed =
+      posix_spawn(&pid_, arguments[0], &files, nullptr, arguments.data(), variables.data());
   posix_spawn_file_actions_destroy(&files);
   MUSTER_CHECK(failed == 0, command[0], strerror(failed));
 }
@@ -104,6 +121,19 @@ double Daemon::resident_mb() const {
 
 double cpu_seconds_of(pid_t pid) {
   return pid == 0 ? 0 : cpu_clock_s(pid);
+}
+
+double disk_bytes_of(pid_t pid) {
+  std::ifstream in("/proc/" + std::to_string(pid) + "/io");
+  std::string key;
+  double value = 0;
+  while (in >> key >> value)
+    if (key == "write_bytes:") return value;
+  return 0;
+}
+
+double Daemon::disk_bytes() const {
+  return disk_bytes_of(pid_);
 }
 
 double Daemon::cpu_s() const {

@@ -18,22 +18,30 @@ double seconds_now();  // monotonic
 // Spawns of this program per second.
 double raw_spawns_per_s(int threads, double seconds, const std::string& program);
 
+double median(std::vector<double> values);             // not empty
+double percentile(std::vector<double> values, int n);  // likewise; 0 <= n < 100
+
 // Runs a shell command to its end with its output discarded; returns its wall time in seconds. Ends
 // this program if the command fails.
 double command_seconds(const std::string& command);
 
 // CPU time that the process has used so far, in seconds; 0 if there is none.
 double cpu_seconds_of(pid_t pid);
+// Bytes that the process has caused to be written to disk; 0 if there is none.
+double disk_bytes_of(pid_t pid);
 
 // A program running with its output in a file; stopped and reaped by the destructor.
 class Daemon {
  public:
-  Daemon(const std::vector<std::string>& command, const std::string& log_path);
+  // `environment`: NAME=VALUE, added to ours.
+  Daemon(const std::vector<std::string>& command, const std::string& log_path,
+         const std::vector<std::string>& environment = {});
   ~Daemon();
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
   bool running();
   double cpu_s() const;  // user and system time of this process alone
+  double disk_bytes() const;
   double resident_mb() const;
   void end();  // SIGTERM, then SIGKILL after 10 s
 

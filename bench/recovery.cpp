@@ -5,8 +5,8 @@
 // of its repetitions.
 #include "base/check.hpp"
 #include "bench/cluster.hpp"
+#include "bench/http.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -19,7 +19,6 @@
 namespace muster::bench {
 namespace {
 
-constexpr const char* kJobs = "/apis/batch/v1/namespaces/default/jobs";
 constexpr int kClients = 16;
 constexpr int kPage = 500;
 
@@ -28,28 +27,15 @@ struct Options {
   int repeat = 3;
 };
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
-std::string manifest(uint32_t number) {
-  char name[16];
-  std::snprintf(name, sizeof name, "job-%06u", number);
-  return R"({"apiVersion":"batch/v1","kind":"Job","metadata":{"name":")" + std::string(name) +
-         R"("},"spec":{"completionMode":"Indexed","completions":1,"parallelism":1,)"
-         R"("template":{"spec":{"restartPolicy":"Never","tolerations":[)"
-         R"({"key":"muster.dev/hollow","operator":"Exists"}],"containers":[)"
-         R"({"name":"main","image":"none","command":["/bin/true"]}]}}}})";
-}
-
 void fill(Cluster& cluster, uint32_t jobs) {
   std::atomic<uint32_t> next = 0;
   std::vector<std::thread> clients;
   for (int i = 0; i < kClients; ++i)
     clients.emplace_back([&cluster, &next, jobs] {
+      HttpClient client(cluster.api_port());
       for (uint32_t number; (number = next++) < jobs;) {
-        const std::string answer = cluster.request("POST", kJobs, manifest(number));
+        const std::string answer =
+            client.request("POST", kJobs, manifest("job-" + std::to_string(number), {}));
         MUSTER_CHECK(answer.starts_with("HTTP/1.1 201"), answer);
       }
     });

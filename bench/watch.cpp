@@ -24,7 +24,6 @@
 namespace muster::bench {
 namespace {
 
-constexpr const char* kJobs = "/apis/batch/v1/namespaces/default/jobs";
 constexpr const char* kPods = "/api/v1/namespaces/default/pods";
 constexpr uint32_t kParallelism = 1'000;
 
@@ -95,22 +94,17 @@ class Watchers {
   std::atomic<uint64_t> bytes_ = 0, cut_ = 0;
 };
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 void measure(Cluster& cluster, const Options& options, const std::string& name,
              const std::string& path) {
   std::vector<double> alone, watched, ratios;
   uint64_t bytes = 0, cut = 0;
   double memory_before = 0, memory_most = 0;
   for (int i = 0; i < options.repeat; ++i) {
-    alone.push_back(options.pods / cluster.run(options.pods, kParallelism).seconds);
+    alone.push_back(options.pods / cluster.run({options.pods, kParallelism}).seconds);
     memory_before = std::max(memory_before, cluster.coordinator_mb());
     Watchers watchers(cluster.api_port(), options.watchers,
                       path + "?resourceVersion=" + cluster.version());
-    watched.push_back(options.pods / cluster.run(options.pods, kParallelism).seconds);
+    watched.push_back(options.pods / cluster.run({options.pods, kParallelism}).seconds);
     ratios.push_back(watched.back() / alone.back());
     memory_most = std::max(memory_most, cluster.coordinator_mb());
     bytes += watchers.bytes();
@@ -153,7 +147,7 @@ int main(int argc, char** argv) {
   setrlimit(RLIMIT_NOFILE, &files);
   const auto bench = std::filesystem::read_symlink("/proc/self/exe").parent_path();
   Cluster cluster(bench.parent_path().string(), {"--hollow", "--slots", "1000"});
-  cluster.run(options.pods, kParallelism);  // warm-up: later runs do not pay for one-time growth
+  cluster.run({options.pods, kParallelism});  // warm-up: later runs do not pay for one-time growth
   std::printf("%-30s %10s %10s %7s %12s %12s %10s %6s\n", "", "ends/s", "watched", "ratio",
               "MB before", "MB watched", "MB told", "cut");
   const std::string many = std::to_string(options.watchers);

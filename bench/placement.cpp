@@ -1,0 +1,133 @@
+// muster-bench-placement: what one decision about slots costs, by the number of nodes. No disk, no
+// processes, no actors.
+//
+// Every node has 100 slots, and three jobs want more than all of them. First all slots are handed
+// out; then, again and again, pods end on nodes all over the cluster and their slots are handed out
+// once more, as many at a time as end in a few milliseconds at 50,000 ends/s. Pods are short, so
+// prefetch is part of each decision.
+#include "base/check.hpp"
+#include "core/cluster/slots.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+namespace muster {
+namespace {
+
+using core::Slots;
+using Clock = std::chrono::steady_clock;
+
+constexpr uint32_t kSlots = 100;  // per node
+constexpr JobId kJobs = 3;
+constexpr uint32_t kWanted = 10'000'000;  // by each job, at all times
+constexpr uint32_t kEnds = 250;           // per decision: 5 ms at 50,000 ends/s
+constexpr int kDecisions = 400;
+
+double ms_since(Clock::time_point begin) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - begin).count();
+}
+
+core::JobObjectPtr job_object(JobId id) {
+  auto object = std::make_shared<core::JobObject>();
+  object->meta.ns = "default";
+  object->meta.name = "job-" + std::to_string(id);
+  object->spec.pod.containers.resize(1);
+  return object;
+}
+
+class Simulation {
+ public:
+  explicit Simulation(NodeId nodes) : nodes_(nodes) {
+    for (NodeId id = 1; id <= nodes; ++id) {
+      core::NodeInfo info;
+      info.id = id;
+      info.name = "node-" + std::to_string(id);
+      info.slots = kSlots;
+      info.cpu_millis = 1'000 * kSlots;
+      info.memory_bytes = 256ull << 30;
+      info.health = core::NodeInfo::Health::ready;
+      slots_.set_node(info);
+      slots_.set_usable(id, true);
+    }
+    for (JobId id = 1; id <= kJobs; ++id) objects_[id] = job_object(id);
+  }
+
+  // Returns its milliseconds.
+  double decide() {
+    const auto begin = Clock::now();
+    for (const auto& [id, object] : objects_) slots_.want(id, kWanted, received_[id], object);
+    Slots::Round round = slots_.place(++now_);
+    const double ms = ms_since(begin);
+    for (const auto& [job, granted] : round.grants) {
+      for (const auto& [node, count] : granted) {
+        held_[job][node] += count;
+        received_[job] += count;
+        granted_ += count;
+      }
+    }
+    return ms;
+  }
+
+  // Returns its milliseconds.
+  double end_some() {
+    std::map<JobId, std::map<NodeId, uint32_t>> ended;
+    for (uint32_t left = kEnds; left > 0;) {
+      const JobId job = 1 + chance_() % kJobs;
+      const NodeId node = 1 + static_cast<NodeId>(chance_() % nodes_);
+      uint32_t& held = held_[job][node];
+      if (held == 0) continue;
+      --held;
+      --left;
+      ++ended[job][node];
+    }
+    const auto begin = Clock::now();
+    for (const auto& [job, slots] : ended) slots_.freed(job, slots, slots, now_);
+    return ms_since(begin);
+  }
+
+  uint64_t granted() const { return granted_; }
+
+ private:
+  const NodeId nodes_;
+  Slots slots_;
+  std::map<JobId, core::JobObjectPtr> objects_;
+  std::map<JobId, uint64_t> received_;
+  std::map<JobId, std::map<NodeId, uint32_t>> held_;
+  std::mt19937_64 chance_{1};
+  Millis now_ = 1'000;
+  uint64_t granted_ = 0;
+};
+
+void run(NodeId nodes) {
+  Simulation simulation(nodes);
+  const double first = simulation.decide();
+  MUSTER_CHECK(simulation.granted() >= uint64_t{nodes} * kSlots, simulation.granted());
+  const uint64_t before = simulation.granted();
+  std::vector<double> ms;
+  double total = 0;
+  for (int i = 0; i < kDecisions; ++i) {
+    ms.push_back(simulation.end_some() + simulation.decide());
+    total += ms.back();
+  }
+  std::sort(ms.begin(), ms.end());
+  const double placed = static_cast<double>(simulation.granted() - before);
+  std::printf("%8u %12u %14.1f %12.2f %12.2f %14.0f\n", nodes, nodes * kSlots, first,
+              ms[ms.size() / 2], ms[ms.size() * 99 / 100], placed / total * 1e3);
+  std::fflush(stdout);
+}
+
+}  // namespace
+}  // namespace muster
+
+int main() {
+  std::printf("%8s %12s %14s %12s %12s %14s\n", "nodes", "slots", "first, ms", "p50, ms", "p99, ms",
+              "pods/s");
+  for (muster::NodeId nodes : {10u, 100u, 1'000u, 10'000u}) muster::run(nodes);
+  return 0;
+}
