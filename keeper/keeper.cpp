@@ -182,7 +182,7 @@ void end_lost(uint64_t keeper_before, const std::vector<Record>& records) {
     no_limits = cgroups->why();
     if (!created) cgroups.reset();
   }
-  Outputs outputs;
+  Outputs outputs(dir_fd);
   Spawner spawner(spool, outputs, cgroups.get(), for_all, limit, pods_umask & 0777);
   Supervisor supervisor({.dir_fd = dir_fd,
                          .listen_fd = listen_at(dir_fd),

@@ -1,7 +1,14 @@
 #include "keeper/outputs.hpp"
 
+#include "keeper/proc.hpp"
+
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -9,58 +16,241 @@
 namespace muster::keeper {
 namespace {
 
-constexpr size_t kSparesMax = 1024;
+constexpr size_t kFilesMax = 1024;  // in the pool
+constexpr size_t kNameBytes = 512;  // of a record in `names`; longer paths are opened directly
+constexpr int kOpenFlags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY;
+constexpr mode_t kMode = 0600;
+constexpr uint64_t kParentNs =
+    1'000'000'000;  // how long a directory that was there is taken for it
+
+std::string text(size_t number) {
+  return std::to_string(number);
+}
+
+bool write_all(int fd, const char* bytes, size_t size) {
+  while (size > 0) {
+    const ssize_t n = write(fd, bytes, size);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    bytes += n;
+    size -= static_cast<size_t>(n);
+  }
+  return true;
+}
+
+// Whether trying again later may help.
+bool may_pass(int error) {
+  return error == ENOSPC || error == EDQUOT || error == EMFILE || error == ENFILE || error == EIO;
+}
 
 }  // namespace
 
-// Call it with the lock held, so that no other thread tries a spare that is already renamed.
-bool Outputs::take_spare_for(const std::string& path) {
-  while (!spares_.empty()) {
-    auto spare = spares_.begin();
-    if (renameat2(AT_FDCWD, spare->c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0) {
-      spares_.erase(spare);
-      return true;
-    }
-    if (errno != ENOENT) return false;  // `path` exists, or this rename is not possible
-    if (access(spare->c_str(), F_OK) == 0) return false;  // the directory of `path` is missing
-    spares_.erase(spare);                                 // the spare was removed
-  }
-  return false;
+Outputs::Outputs(int dir_fd) {
+  if (mkdirat(dir_fd, "outputs", 0700) < 0 && errno != EEXIST) return;
+  dir_ = openat(dir_fd, "outputs", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  if (dir_ < 0) return;
+  names_ = openat(dir_, "names", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, kMode);
+  if (names_ < 0) return;
+  files_.resize(kFilesMax);
+  recover();
+  for (size_t file = kFilesMax; file-- > 0;)
+    if (!files_[file].exists) spares_.push_back(file);
 }
 
-int Outputs::open(const std::string& path) {
+Outputs::~Outputs() {
+  for (const File& file : files_)
+    if (file.fd >= 0) ::close(file.fd);
+  for (int fd : {names_, dir_})
+    if (fd >= 0) ::close(fd);
+}
+
+// Gives the files of a dead keeper their names; removes the empty ones.
+void Outputs::recover() {
+  const int list_fd = openat(dir_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* list = list_fd < 0 ? nullptr : fdopendir(list_fd);
+  if (list == nullptr) return;
+  std::vector<size_t> found;
+  while (const dirent* entry = readdir(list)) {
+    const std::string name = entry->d_name;
+    const size_t number = std::strtoull(name.c_str(), nullptr, 10);
+    if (name == text(number) && number < kFilesMax) found.push_back(number);
+  }
+  closedir(list);
+  for (size_t file : found) {
+    files_[file].exists = true;
+    struct stat info {};
+    char path[kNameBytes] = {};
+    const bool written =
+        fstatat(dir_, text(file).c_str(), &info, AT_SYMLINK_NOFOLLOW) == 0 && info.st_size > 0 &&
+        pread(names_, path, sizeof path - 1, static_cast<off_t>(file * kNameBytes)) > 0 &&
+        path[0] == '/';
+    if (written && !move_to(file, path) && may_pass(errno))
+      unnamed_.emplace_back(file, path);
+    else
+      discard(file);
+  }
+}
+
+// Whether a file may get this path later: a path that can't be opened must fail now.
+bool Outputs::can_be_named(const std::string& path) {
+  if (path.size() >= kNameBytes || path[0] != '/') return false;
+  std::string parent = path.substr(0, path.rfind('/') + 1);
+  const uint64_t now = boot_ns();
+  if (parent == parent_ && now < parent_seen_ns_ + kParentNs) return true;
+  if (access(parent.c_str(), W_OK | X_OK) < 0) return false;
+  parent_ = std::move(parent);
+  parent_seen_ns_ = now;
+  return true;
+}
+
+// A file for a process, if there is one; close() gives it back.
+std::optional<size_t> Outputs::take() {
+  if (spares_.empty()) return std::nullopt;
+  const size_t file = spares_.back();
+  spares_.pop_back();
+  return file;
+}
+
+// Opens the file and records whose it is.
+bool Outputs::hand_out(size_t file, const std::string& path) {
+  File& f = files_[file];
+  if (f.fd < 0) f.fd = openat(dir_, text(file).c_str(), kOpenFlags, kMode);
+  if (f.fd < 0) return false;
+  f.exists = true;
+  fcntl(f.fd, F_SETFL, O_APPEND);  // its last process may have changed the flags
+  return pwrite(names_, path.c_str(), path.size() + 1, static_cast<off_t>(file * kNameBytes)) ==
+         static_cast<ssize_t>(path.size() + 1);
+}
+
+Outputs::Opened Outputs::open(const std::string& path, bool fresh) {
   {
     std::lock_guard lock(mutex_);
     opened_ = true;
-    ++users_[path];
-    if (spares_.erase(path) == 0) take_spare_for(path);
+    Use& use = uses_[path];
+    if (++use.processes == 1 && fresh && can_be_named(path)) use.file = take();
+    if (use.file && use.processes == 1 && !hand_out(*use.file, path)) {
+      put_back(*use.file);
+      use.file.reset();
+    }
+    if (use.file) return {files_[*use.file].fd, true};
   }
-  int fd =
-      ::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, 0600);
+  const int fd = ::open(path.c_str(), kOpenFlags, kMode);
   if (fd < 0) {
-    int error = errno;
+    const int error = errno;
     close(path);
     errno = error;
   }
-  return fd;
+  return {fd, false};
+}
+
+void Outputs::name(const std::string& path) {
+  std::lock_guard lock(mutex_);
+  auto use = uses_.find(path);
+  if (use == uses_.end() || !use->second.file) return;
+  const size_t file = *use->second.file;
+  if (!rename_to(file, path)) return;  // close() will copy it
+  put_back(file);
+  use->second.file.reset();
 }
 
 void Outputs::close(const std::string& path) {
   std::lock_guard lock(mutex_);
-  auto users = users_.find(path);
-  if (users == users_.end() || --users->second > 0) return;
-  users_.erase(users);
+  auto use = uses_.find(path);
+  if (use == uses_.end() || --use->second.processes > 0) return;
+  const std::optional<size_t> file = use->second.file;
+  uses_.erase(use);
+  if (!file) return recycle(path);
+  if (is_clean(*file)) return spares_.push_back(*file);
   struct stat info {};
-  if (stat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_size != 0) return;
-  if (spares_.size() < kSparesMax) {
-    spares_.insert(path);
-  } else {
-    unlink(path.c_str());
+  if (fstat(files_[*file].fd, &info) == 0 && info.st_size > 0 && !move_to(*file, path)) {
+    std::fprintf(stderr, "muster-keeper: output of %s: %s%s\n", path.c_str(), std::strerror(errno),
+                 may_pass(errno) ? "; trying again" : "");
+    if (may_pass(errno)) return unnamed_.emplace_back(*file, path), void();
   }
+  put_back(*file);
+}
+
+// Whether the next process may have it: empty, and as it was made.
+bool Outputs::is_clean(size_t file) const {
+  struct stat info {};
+  return fstat(files_[file].fd, &info) == 0 && info.st_size == 0 && info.st_blocks == 0 &&
+         info.st_nlink == 1 && (info.st_mode & 07777) == kMode && info.st_uid == geteuid();
+}
+
+bool Outputs::rename_to(size_t file, const std::string& path) {
+  const std::string from = text(file);
+  if (renameat2(dir_, from.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0) {
+    files_[file].exists = false;
+    return true;
+  }
+  if (errno != EINVAL) return false;
+  // The file system can't do both at once.
+  if (linkat(dir_, from.c_str(), AT_FDCWD, path.c_str(), 0) < 0) return false;
+  unlinkat(dir_, from.c_str(), 0);
+  files_[file].exists = false;
+  return true;
+}
+
+bool Outputs::move_to(size_t file, const std::string& path) {
+  return rename_to(file, path) || copy_to(file, path);
+}
+
+// For a path that exists, or is on another file system.
+bool Outputs::copy_to(size_t file, const std::string& path) {
+  const int in = openat(dir_, text(file).c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  const int out = in < 0 ? -1 : ::open(path.c_str(), kOpenFlags, kMode);
+  struct stat before {};
+  bool done = out >= 0 && fstat(out, &before) == 0;
+  std::array<char, 65536> bytes;
+  while (done) {
+    const ssize_t n = read(in, bytes.data(), bytes.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n == 0) break;
+    done = n > 0 && write_all(out, bytes.data(), static_cast<size_t>(n));
+  }
+  const int error = errno;
+  // Nothing rather than a part: it is tried again.
+  if (!done && out >= 0 && ftruncate(out, before.st_size) < 0) std::perror("muster-keeper: output");
+  for (int fd : {in, out})
+    if (fd >= 0) ::close(fd);
+  errno = error;
+  return done;
+}
+
+// The file is in use no more, but can't be used again as it is.
+void Outputs::put_back(size_t file) {
+  discard(file);
+  spares_.insert(spares_.begin(), file);
+}
+
+void Outputs::discard(size_t file) {
+  File& f = files_[file];
+  if (f.fd >= 0) ::close(std::exchange(f.fd, -1));
+  if (std::exchange(f.exists, false)) unlinkat(dir_, text(file).c_str(), 0);
+}
+
+// The file has its name; if it is empty, the pool takes it back.
+void Outputs::recycle(const std::string& path) {
+  struct stat info {};
+  if (lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_size != 0) return;
+  auto spare = std::find_if(spares_.rbegin(), spares_.rend(),
+                            [this](size_t file) { return !files_[file].exists; });
+  if (names_ < 0 || spare == spares_.rend() || info.st_blocks != 0 || info.st_nlink != 1 ||
+      (info.st_mode & 07777) != kMode || info.st_uid != geteuid() ||
+      renameat(AT_FDCWD, path.c_str(), dir_, text(*spare).c_str()) < 0) {
+    unlink(path.c_str());
+    return;
+  }
+  files_[*spare].exists = true;
 }
 
 void Outputs::trim() {
   std::lock_guard lock(mutex_);
+  std::erase_if(unnamed_, [this](const Path& one) {
+    if (!move_to(one.first, one.second) && may_pass(errno)) return false;
+    put_back(one.first);
+    return true;
+  });
   if (!opened_) remove_spares_locked();
   opened_ = false;
 }
@@ -71,8 +261,7 @@ void Outputs::remove_spares() {
 }
 
 void Outputs::remove_spares_locked() {
-  for (const std::string& path : spares_) unlink(path.c_str());
-  spares_.clear();
+  for (size_t file : spares_) discard(file);
 }
 
 }  // namespace muster::keeper

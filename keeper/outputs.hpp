@@ -1,40 +1,89 @@
 // Outputs: the files that processes write to.
 //
-// A file that stayed empty is renamed for the next process: creating and removing files is the most
-// expensive part of starting a short process, more so because a file system may not reuse an inode
-// number for minutes and has to search past all of those
+// A process starts with a file from a pool in the keeper's directory. The file gets its name when
+// its process turns out to live on, or has ended and something was written; a file that stayed
+// empty is used again. So a short process that writes nothing, as most of them, costs no file and
+// no rename, which were the most expensive part of its start
 // (docs/decisions/0009-empty-logs-used-again.md).
 //
-// Invariants: a spare file is empty and no process uses it; an existing file is never replaced.
+// outputs/names has a record for each file of the pool: the path that its process was given, ended
+// by a zero. It is written before the file is handed out, so that a keeper that follows a dead one
+// can name what was written.
+//
+// Invariants: a file in the pool that is not empty belongs to the path in its record; an existing
+// file is never replaced.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
+#include <utility>
+#include <vector>
 
 namespace muster::keeper {
 
 class Outputs {
  public:
-  // Opens `path` for appending, creating it with mode 0600. -1: see errno. Any thread.
-  int open(const std::string& path);
-  // The process that wrote to `path` is gone, with all its descendants.
+  // `dir_fd`: the keeper's directory. Names the files that a dead keeper left there, once none of
+  // its processes is left to write to them.
+  explicit Outputs(int dir_fd);
+  ~Outputs();
+  Outputs(const Outputs&) = delete;
+  Outputs& operator=(const Outputs&) = delete;
+
+  struct Opened {
+    int fd = -1;          // -1: see errno
+    bool pooled = false;  // the descriptor is ours and stays open
+  };
+  // Opens the output for `path`, for appending; mode 0600. `fresh`: no process had this path
+  // before, so no file should be there yet. Any thread.
+  Opened open(const std::string& path, bool fresh);
+  // The process that writes to `path` lives on, so the file gets its name now, if it can.
+  void name(const std::string& path);
+  // The process that wrote to `path` is gone, with all its descendants. The file has its name, or
+  // is empty and gone, when this returns; one that can't be named yet is tried again by trim().
   void close(const std::string& path);
-  // Removes spare files if no file was opened since the last call.
+  // Removes unused files if none was opened since the last call.
   void trim();
-  // Removes all spare files.
+  // Removes all unused files.
   void remove_spares();
 
  private:
-  bool take_spare_for(const std::string& path);
+  struct File {
+    int fd = -1;          // -1: not open
+    bool exists = false;  // in the pool's directory
+  };
+  struct Use {
+    size_t processes = 0;
+    std::optional<size_t> file;  // of the pool; absent: it has its name
+  };
+  using Path = std::pair<size_t, std::string>;
+
+  void recover();
+  bool can_be_named(const std::string& path);
+  std::optional<size_t> take();
+  bool hand_out(size_t file, const std::string& path);
+  bool is_clean(size_t file) const;
+  bool rename_to(size_t file, const std::string& path);
+  bool move_to(size_t file, const std::string& path);
+  bool copy_to(size_t file, const std::string& path);
+  void put_back(size_t file);
+  void discard(size_t file);
+  void recycle(const std::string& path);
   void remove_spares_locked();
 
-  std::mutex mutex_;  // guards all members
-  std::unordered_map<std::string, size_t> users_;
-  std::unordered_set<std::string> spares_;
-  bool opened_ = false;  // since the last trim
+  int dir_ = -1, names_ = -1;  // -1: no pool
+  std::mutex mutex_;           // guards what follows
+  std::vector<File> files_;
+  std::vector<size_t> spares_;  // the last one is taken next
+  std::unordered_map<std::string, Use> uses_;
+  std::vector<Path> unnamed_;    // could not be moved to their paths
+  bool opened_ = false;          // since the last trim
+  std::string parent_;           // could be written to
+  uint64_t parent_seen_ns_ = 0;  // then
 };
 
 }  // namespace muster::keeper

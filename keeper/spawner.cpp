@@ -173,8 +173,9 @@ std::string look_up(const std::string& name, std::string_view cwd, std::string_v
 
 struct Fd {
   int fd = -1;
+  bool borrowed = false;  // not to be closed
   ~Fd() {
-    if (fd >= 0) close(fd);
+    if (fd >= 0 && !borrowed) close(fd);
   }
 };
 
@@ -440,7 +441,9 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   };
   auto open_output = [&](std::string_view path, Fd& output) {
     std::string name(path);
-    output.fd = outputs_.open(name);
+    const Outputs::Opened opened = outputs_.open(name, job.fresh);
+    output.fd = opened.fd;
+    output.borrowed = opened.pooled;
     if (output.fd < 0) return false;
     result.outputs.push_back(std::move(name));
     return true;

@@ -37,6 +37,7 @@ namespace muster::keeper {
 struct SpawnJob {
   Token token;
   std::string order;         // the spawn frame after its note
+  bool fresh = true;         // the first process of its container, so its outputs are not there yet
   Record* record = nullptr;  // of an enqueued job: its intent is written when its turn comes
 };
 

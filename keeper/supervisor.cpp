@@ -21,9 +21,11 @@ constexpr uint64_t kGatherNs = 2 * kNsPerMs;  // between two turns, at least
 constexpr uint64_t kGatherMaxNs = 16 * kNsPerMs;
 constexpr size_t kGatherFrom = 16;  // living processes
 constexpr uint64_t kCheckNs = 500 * kNsPerMs;
-// A start is recorded and reported after this time. The end of a shorter process carries its start,
-// which saves a spool entry and a frame.
+// A start is recorded and reported, and its outputs get their names, after this time. The end of a
+// shorter process carries its start, which saves a spool entry and a frame. With many processes
+// even the shortest ones take longer, as they share the cores.
 constexpr uint64_t kFreshNs = 5 * kNsPerMs;
+constexpr uint64_t kFreshOfManyNs = 50 * kNsPerMs;
 constexpr int kQuickLooks = 100;  // one every millisecond, then one every ten
 constexpr uint64_t kFarewellNs = 500 * kNsPerMs;
 
@@ -127,11 +129,15 @@ Supervisor::Process* Supervisor::find(uint64_t entry) {
   return it == processes_.end() ? nullptr : it->second.get();
 }
 
+uint64_t Supervisor::fresh_ns() const {
+  return living_ < kGatherFrom ? kFreshNs : kFreshOfManyNs;
+}
+
 int Supervisor::timeout_ms() const {
   uint64_t until = next_check_ns_;
   if (!kills_.empty()) until = std::min(until, kills_.begin()->first);
   uint64_t wait_ms = until > now_ns_ ? (until - now_ns_ + kNsPerMs - 1) / kNsPerMs : 0;
-  if (!fresh_.empty()) wait_ms = std::min<uint64_t>(wait_ms, kFreshNs / kNsPerMs);
+  if (!fresh_.empty()) wait_ms = std::min<uint64_t>(wait_ms, fresh_ns() / kNsPerMs);
   if (unwritten_ || stop_at_ns_ != 0) wait_ms = std::min<uint64_t>(wait_ms, 20);
   for (uint64_t entry : leaving_) {
     int looks = processes_.at(entry)->looks;
@@ -291,11 +297,12 @@ void Supervisor::run_timers() {
   while (!fresh_.empty()) {
     Process* process = find(fresh_.front());
     if (process != nullptr && process->state == State::running) {
-      if (process->start_ns + kFreshNs > now_ns_) break;
+      if (process->start_ns + fresh_ns() > now_ns_) break;
       ProcStat stat;
       if (read_stat(process->pid, stat)) process->start_ticks = stat.start_ticks;
       spool_.started(*process);
       starts_.push_back(process->entry);
+      for (const std::string& path : process->outputs) outputs_.name(path);
     }
     fresh_.pop_front();
   }

@@ -69,6 +69,7 @@ class Supervisor {
   void gather();
   Process* find(uint64_t entry);
   int timeout_ms() const;
+  uint64_t fresh_ns() const;
 
   void on_spawned(Spawned spawned);
   void on_exited(const Exited& exited);

@@ -148,8 +148,10 @@ void Supervisor::on_spawn(Reader in, bool enqueued) {
   if (refused.empty()) {
     if (!enqueued) spool_.intend(added);
     (enqueued ? queue_ : jobs_)
-        .push_back(
-            {{options_.keeper, added.entry}, std::string(in.rest()), enqueued ? &added : nullptr});
+        .push_back({{options_.keeper, added.entry},
+                    std::string(in.rest()),
+                    key.instance == 0,
+                    enqueued ? &added : nullptr});
     return;
   }
   refused.insert(0, "spool: ");
