@@ -18,7 +18,7 @@ namespace {
 
 constexpr uint64_t kNsPerMs = 1'000'000;
 constexpr uint64_t kGatherNs = 2 * kNsPerMs;  // between two turns, at least
-constexpr uint64_t kGatherMaxNs = 16 * kNsPerMs;
+constexpr uint64_t kGatherMaxNs = 40 * kNsPerMs;
 constexpr size_t kGatherFrom = 16;  // living processes
 constexpr uint64_t kCheckNs = 500 * kNsPerMs;
 // A start is recorded and reported, and its outputs get their names, after this time. The end of a

@@ -20,6 +20,8 @@ constexpr size_t kChunk = 256 << 10;
 constexpr size_t kPartBytes = 1 << 20;  // a longer line is split
 constexpr size_t kWriteAt = 1 << 20;    // bytes buffered before they are written
 constexpr Millis kPauseOfFiles = 100, kPauseOfApi = 250;
+// An output gets its name once something is written to it (ADR 23).
+constexpr uint32_t kGrown = IN_MODIFY | IN_MOVED_TO | IN_CREATE;
 
 // "job-3-x2k4p" -> "3".
 std::string index_text(const std::string& pod) {
@@ -43,8 +45,8 @@ int64_t size_of(const std::string& path) {
   return stat(path.c_str(), &st) == 0 ? st.st_size : 0;
 }
 
-// At most kChunk bytes of a log from `offset`. An agent renames an empty file to reuse it for
-// another pod: if `path` no longer names the opened file, the data is another pod's.
+// At most kChunk bytes of a log from `offset`. An empty file may be taken away and given to another
+// pod: if `path` no longer names the opened file, the data is that pod's.
 std::string read_log(const std::string& path, int64_t offset) {
   const int fd = open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return "";
@@ -65,7 +67,7 @@ class FileOutput : public PodOutput {
   FileOutput(std::string dir, bool indexed, bool prefixed)
       : dir_(std::move(dir)), indexed_(indexed), prefixed_(prefixed) {
     notify_ = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    if (notify_ >= 0 && inotify_add_watch(notify_, dir_.c_str(), IN_MODIFY | IN_CLOSE_WRITE) < 0) {
+    if (notify_ >= 0 && inotify_add_watch(notify_, dir_.c_str(), kGrown | IN_CLOSE_WRITE) < 0) {
       close(notify_);
       notify_ = -1;
     }
@@ -146,7 +148,7 @@ class FileOutput : public PodOutput {
   // A file closed without having been written belongs to a pod that printed nothing; it gets no
   // stream.
   void handle(uint32_t mask, const std::string& name) {
-    if ((mask & IN_MODIFY) != 0) grown_.insert(name);
+    if ((mask & kGrown) != 0) grown_.insert(name);
     if ((mask & IN_CLOSE_WRITE) == 0) return;
     if (grown_.erase(name) > 0) take(name);
     if (const auto known = streams_.find(name); known != streams_.end())

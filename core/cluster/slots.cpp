@@ -8,9 +8,6 @@ namespace muster::core {
 
 namespace {
 
-// About a round trip with two syncs: a free slot is filled at once where pods are short, and
-// nothing waits where they run for seconds.
-constexpr Millis kPrefetchSpanMs = 100;
 // How long to wait for a victim beyond its grace: for SIGKILL and the report.
 constexpr Millis kReportMs = 30'000;
 // A round gives up after this many jobs for which it cannot make room.

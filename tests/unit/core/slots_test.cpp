@@ -2,6 +2,8 @@
 // starves.
 #include "core/cluster/slots.hpp"
 
+#include "core/cluster/prefetch.hpp"
+
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -324,7 +326,7 @@ TEST(Slots, RandomHistoriesEndAndNeverGiveTwice) {
         }
       for (auto& [id, job] : play.jobs)
         if (!job.runs.empty() && pick(10) == 0) play.end(id, job.runs.begin()->first, 1, false);
-      play.round(static_cast<Millis>(110 + pick(500)));
+      play.round(kPrefetchSpanMs + 10 + static_cast<Millis>(pick(500)));
       bool done = last == 12;
       std::map<NodeId, std::pair<uint32_t, int64_t>> on;
       for (const auto& [id, job] : play.jobs) {

@@ -17,7 +17,7 @@
 namespace muster::api {
 namespace {
 
-using Kind = Verdict::Kind;
+using Judged = Verdict::Kind;
 using Source = PeerLookup::Source;
 
 // A connected pair of TCP sockets on loopback; the given user creates the client.
@@ -67,17 +67,17 @@ class Lookup : public ::testing::TestWithParam<Source> {
 TEST_P(Lookup, IsOurOwnOverLoopback) {
   Pair pair;
   EXPECT_EQ(*lookup.uid(pair.server), geteuid());
-  EXPECT_EQ(lookup.judge(pair.server).kind, Kind::trusted);
+  EXPECT_EQ(lookup.judge(pair.server).kind, Judged::trusted);
   EXPECT_EQ(lookup.judge(pair.server).who, "uid " + std::to_string(geteuid()));
   EXPECT_FALSE(lookup.uid(-1));
-  EXPECT_EQ(lookup.judge(-1).kind, Kind::stranger);
+  EXPECT_EQ(lookup.judge(-1).kind, Judged::stranger);
 }
 
 TEST_P(Lookup, AUnixSocketKnowsItsPeer) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
   EXPECT_EQ(*lookup.uid(ends[0]), geteuid());
-  EXPECT_EQ(lookup.judge(ends[0]).kind, Kind::trusted);
+  EXPECT_EQ(lookup.judge(ends[0]).kind, Judged::trusted);
   close(ends[0]);
   close(ends[1]);
 }
@@ -86,7 +86,7 @@ TEST_P(Lookup, AnotherUserIsSeenAndNotTrusted) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to be somebody else";
   Pair pair(65534);
   EXPECT_EQ(*lookup.uid(pair.server), 65534u);
-  EXPECT_EQ(lookup.judge(pair.server).kind, Kind::stranger);
+  EXPECT_EQ(lookup.judge(pair.server).kind, Judged::stranger);
   EXPECT_NE(lookup.judge(pair.server).why.find("uid 65534"), std::string::npos);
 }
 
@@ -97,7 +97,7 @@ TEST_P(Lookup, P01AClosedSocketIsNobodys) {
   const auto uid = lookup.uid(pair.server);
   ASSERT_FALSE(uid) << "the kernel lists it with uid 0";
   EXPECT_EQ(uid.error().code, Errc::not_found);
-  EXPECT_EQ(lookup.judge(pair.server).kind, Kind::stranger);
+  EXPECT_EQ(lookup.judge(pair.server).kind, Judged::stranger);
 }
 
 TEST_P(Lookup, P01AClosedSocketIsNobodysWhenBothSidesHaveClosed) {
@@ -114,7 +114,7 @@ TEST_P(Lookup, P01AResetSocketIsNobodys) {
   setsockopt(pair.client, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   pair.close_client();
   EXPECT_FALSE(lookup.uid(pair.server));
-  EXPECT_EQ(lookup.judge(pair.server).kind, Kind::stranger);
+  EXPECT_EQ(lookup.judge(pair.server).kind, Judged::stranger);
 }
 
 TEST_P(Lookup, P01AHalfClosedSocketIsItsUsers) {
@@ -122,7 +122,7 @@ TEST_P(Lookup, P01AHalfClosedSocketIsItsUsers) {
   shutdown(pair.client, SHUT_WR);
   pair.seen();
   EXPECT_EQ(*lookup.uid(pair.server), geteuid());
-  EXPECT_EQ(lookup.judge(pair.server).kind, Kind::trusted);
+  EXPECT_EQ(lookup.judge(pair.server).kind, Judged::trusted);
   shutdown(pair.server, SHUT_WR);
   EXPECT_FALSE(lookup.uid(pair.server)) << "it is over";
 }
@@ -152,7 +152,7 @@ TEST_P(Lookup, P06WithoutDescriptorsItStillTells) {
   setrlimit(RLIMIT_NOFILE, &limit);
   ASSERT_TRUE(uid) << uid.error().message;
   EXPECT_EQ(*uid, geteuid());
-  EXPECT_EQ(late.kind, Kind::unknown) << "nobody is called a stranger for it";
+  EXPECT_EQ(late.kind, Judged::unknown) << "nobody is called a stranger for it";
   EXPECT_NE(late.why.find("Too many open files"), std::string::npos) << late.why;
 }
 
@@ -169,7 +169,7 @@ TEST(P18bNoTcpDiag, WithoutAnyWayItSaysWhatIsMissing) {
   Pair pair;
   PeerLookup lookup(Source::proc, "/nowhere");
   const Verdict verdict = lookup.judge(pair.server);
-  EXPECT_EQ(verdict.kind, Kind::unknown);
+  EXPECT_EQ(verdict.kind, Judged::unknown);
   EXPECT_NE(verdict.why.find("/nowhere/tcp cannot be read: No such file"), std::string::npos)
       << verdict.why;
 }
