@@ -8,6 +8,7 @@
 #include "core/job/batch.hpp"
 #include "core/job/event.hpp"
 #include "core/kept.hpp"
+#include "core/quick_ends.hpp"
 #include "storage/journal.hpp"
 
 #include <caf/allowed_unsafe_message_type.hpp>
@@ -145,7 +146,7 @@ struct Want {
 struct Freed {
   JobId job = 0;
   std::map<NodeId, uint32_t> slots;
-  std::map<NodeId, uint32_t> quick{};  // of these, the ones freed by short pods
+  core::QuickEndsOfNodes quick{};  // of these, the ones freed by short pods
 };
 // From the registry to the cluster: the actor of a job without open pods has ended.
 struct JobLeft {

@@ -3,20 +3,34 @@
 #pragma once
 
 #include "base/clock.hpp"
+#include "core/quick_ends.hpp"
 
 #include <algorithm>
 #include <cstdint>
 
 namespace muster::core {
 
-// As many pods may wait on a node as short ones ended there in this time, several round trips with
+// A node may be given as many pods as short ones end there in this time, several round trips with
 // their syncs: a free slot is filled at once where pods are short, and nothing waits where they run
-// for seconds...
+// for seconds.
 inline constexpr Millis kPrefetchSpanMs = 200;
+// At first, for each short pod that has ended there.
+inline constexpr uint64_t kPrefetchPerEnd = 16;
 
-// ...and no more than this, on a node with so many slots.
+// The most pods that wait on a node with this many slots.
 inline uint32_t prefetch_limit(uint32_t slots) {
   return static_cast<uint32_t>(std::min<uint64_t>(4 * uint64_t{slots} + 400, UINT32_MAX));
+}
+
+// The pods that may wait there. `recent`: the short pods that ended there within the last
+// kPrefetchSpanMs. What they ran says how many will end in the next.
+inline uint32_t prefetch_of(const QuickEnds& recent, uint32_t slots) {
+  if (recent.count == 0) return 0;
+  const auto each_ms = std::max<uint64_t>(1, static_cast<uint64_t>(recent.ran_ms) / recent.count);
+  const uint64_t expected = slots * static_cast<uint64_t>(kPrefetchSpanMs) / each_ms;
+  const uint64_t pods =
+      std::max<uint64_t>(recent.count, std::min(expected, kPrefetchPerEnd * recent.count));
+  return static_cast<uint32_t>(std::min<uint64_t>(pods, prefetch_limit(slots)));
 }
 
 }  // namespace muster::core

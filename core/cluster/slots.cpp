@@ -119,13 +119,13 @@ void Slots::want(JobId job, uint32_t pending, uint64_t received, const JobObject
   forget_idle(job);
 }
 
-void Slots::freed(JobId job, const std::map<NodeId, uint32_t>& slots,
-                  const std::map<NodeId, uint32_t>& quick, Millis now) {
+void Slots::freed(JobId job, const std::map<NodeId, uint32_t>& slots, const QuickEndsOfNodes& quick,
+                  Millis now) {
   auto it = clients_.find(job);
   if (it == clients_.end()) return;
   for (auto [node, count] : slots) release(it->second, node, count);
-  for (auto [node, count] : quick)
-    if (Site* s = site(node)) s->quick.emplace_back(now, count);
+  for (const auto& [node, ends] : quick)
+    if (Site* s = site(node)) s->quick.emplace_back(now, ends);
   forget_idle(job);
 }
 
@@ -171,9 +171,12 @@ FreeNode Slots::free_node(NodeId node, const Site& site) const {
 uint32_t Slots::prefetch_max(Site& site, Millis now) const {
   while (!site.quick.empty() && site.quick.front().first + kPrefetchSpanMs < now)
     site.quick.pop_front();
-  uint32_t recent = 0;
-  for (auto [at, count] : site.quick) recent += count;
-  return std::min(recent, prefetch_limit(site.info.slots));
+  QuickEnds recent;
+  for (const auto& [at, ends] : site.quick) {
+    recent.count += ends.count;
+    recent.ran_ms += ends.ran_ms;
+  }
+  return prefetch_of(recent, site.info.slots);
 }
 
 std::vector<WaitingJob> Slots::waiting() const {

@@ -24,6 +24,7 @@
 #include "base/clock.hpp"
 #include "core/cluster/placement.hpp"
 #include "core/cluster/preemption.hpp"
+#include "core/quick_ends.hpp"
 
 #include <deque>
 #include <map>
@@ -51,9 +52,9 @@ class Slots {
   // `pending` pods wait. `received` of all slots ever granted to the job have arrived; the rest are
   // in flight.
   void want(JobId job, uint32_t pending, uint64_t received, const JobObjectPtr& object);
-  // `quick` of them by short pods; prefetch is based on these.
-  void freed(JobId job, const std::map<NodeId, uint32_t>& slots,
-             const std::map<NodeId, uint32_t>& quick, Millis now);
+  // `quick`: those of them that short pods freed; prefetch is based on these.
+  void freed(JobId job, const std::map<NodeId, uint32_t>& slots, const QuickEndsOfNodes& quick,
+             Millis now);
   void left(JobId job);  // it has no pods left
   bool knows(JobId job) const { return clients_.contains(job); }
   bool lacks() const;  // a job waits for slots
@@ -79,9 +80,9 @@ class Slots {
     StringMap labels;
     bool usable = false;
     uint32_t used = 0;
-    Amounts taken;                                  // resources of the used slots
-    std::deque<std::pair<Millis, uint32_t>> quick;  // recent ends of short pods
-    std::vector<Taint> taints;                      // its NoExecute taints, seen since tainted_ms
+    Amounts taken;                                   // resources of the used slots
+    std::deque<std::pair<Millis, QuickEnds>> quick;  // recent ones
+    std::vector<Taint> taints;                       // its NoExecute taints, seen since tainted_ms
     Millis tainted_ms = 0;
   };
   struct Client {

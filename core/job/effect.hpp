@@ -5,6 +5,7 @@
 #pragma once
 
 #include "core/job/pod.hpp"
+#include "core/quick_ends.hpp"
 
 #include <map>
 #include <optional>
@@ -48,12 +49,10 @@ struct AskSlots {
   uint32_t wanted = 0;
 };
 
-// Slots, granted or held, that are free again; `quick` of them by pods that exited within kQuickMs
-// of their start.
-constexpr Millis kQuickMs = 500;
+// Slots, granted or held, that are free again; some of them by short pods.
 struct FreeSlots {
   std::map<NodeId, uint32_t> slots;
-  std::map<NodeId, uint32_t> quick{};
+  QuickEndsOfNodes quick{};
 };
 
 // To agents: which pods of this job have ended there and are not acknowledged? Each answers with

@@ -80,10 +80,15 @@ bool replaced(const Sync& sync, PodKey pod) {
   return false;
 }
 
-bool was_quick(const Pod& pod, const PodsEnded::One& one) {
+// Counts the end if the pod was short.
+void note_quick(QuickEndsOfNodes& quick, const Pod& pod, const PodsEnded::One& one) {
   const auto& started_at = pod.started_at ? pod.started_at : one.started_at;
-  return pod.bound() && one.end.cause == EndCause::exited && started_at &&
-         one.end.ended_at - *started_at < kQuickMs;
+  if (!pod.bound() || one.end.cause != EndCause::exited || !started_at) return;
+  const Millis ran_ms = std::max<Millis>(0, one.end.ended_at - *started_at);
+  if (ran_ms >= kQuickMs) return;
+  QuickEnds& ends = quick[pod.node];
+  ++ends.count;
+  ends.ran_ms += ran_ms;
 }
 
 }  // namespace
@@ -112,7 +117,7 @@ void judge_ends(Sync& sync) {
     one.fails_index = verdict.fails_index;
     one.action = verdict.action;
     if (pod.bound()) ++sync.freed[pod.node];
-    if (was_quick(pod, one)) ++sync.freed_quickly[pod.node];
+    note_quick(sync.freed_quickly, pod, one);
     sync.closed.push_back(one.pod);
   }
   std::tie(record.backoff_failures, record.backoff_last_ms) =

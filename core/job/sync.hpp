@@ -25,9 +25,9 @@ struct Sync {
 
   // Collected while events are taken in:
   std::vector<PodsStarted::Start> starts{};
-  std::vector<PodsEnded::One> ends{};          // not judged yet; see judge.cpp
-  std::map<NodeId, uint32_t> freed{};          // slots that no longer hold a pod of this job
-  std::map<NodeId, uint32_t> freed_quickly{};  // of these, by short pods that exited
+  std::vector<PodsEnded::One> ends{};  // not judged yet; see judge.cpp
+  std::map<NodeId, uint32_t> freed{};  // slots that no longer hold a pod of this job
+  QuickEndsOfNodes freed_quickly{};    // of these, by short pods
   std::vector<PodKey> closed{};
   std::vector<NodeReady> ready{};  // nodes to send launches and kills to (again)
   std::vector<JobDeletion> deletions{};

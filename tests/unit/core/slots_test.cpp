@@ -67,14 +67,18 @@ struct Play {
     want(id);
     if (!back.empty()) slots.freed(id, back, {}, now);
   }
-  void end(JobId id, NodeId node, uint32_t count, bool again, bool quick = true) {
+  // `quick_ms`: how long each of them ran; absent: they were not short.
+  void end(JobId id, NodeId node, uint32_t count, bool again,
+           std::optional<Millis> quick_ms = kPrefetchSpanMs) {
     JobState& job = jobs.at(id);
     ASSERT_GE(job.runs[node], count);
     if ((job.runs[node] -= count) == 0) job.runs.erase(node);
     if (again) job.pending += count;
     want(id);
     std::map<NodeId, uint32_t> freed{{node, count}};
-    slots.freed(id, freed, quick ? freed : std::map<NodeId, uint32_t>{}, now);
+    QuickEndsOfNodes ends;
+    if (quick_ms) ends[node] = {count, count * *quick_ms};
+    slots.freed(id, freed, ends, now);
   }
   Slots::Round round(Millis later = 100) {
     now += later;
@@ -278,17 +282,19 @@ TEST(Slots, PrefetchOnlyForPlainJobsOfTheHighestPriority) {
 // Long pods that end together, or returned pods, do not predict short ones: prefetched pods would
 // wait here while another node is idle.
 TEST(Slots, PrefetchOnlyAfterShortPods) {
-  auto ahead = [](bool quick) {
+  auto ahead = [](std::optional<Millis> quick_ms) {
     Play play;
     play.node(1, 4);
     play.job(1, 100);
     play.round();
-    play.end(1, 1, 4, true, quick);
+    play.end(1, 1, 4, true, quick_ms);
     play.round(10);
     return play.slots.used(1);
   };
-  EXPECT_EQ(ahead(true), 8u);
-  EXPECT_EQ(ahead(false), 4u);
+  EXPECT_EQ(ahead(kPrefetchSpanMs), 8u);
+  EXPECT_EQ(ahead(kPrefetchSpanMs / 5), 4u + 20u) << "as many as will end";
+  EXPECT_EQ(ahead(0), 4u + 4u * kPrefetchPerEnd) << "no more, before more have ended";
+  EXPECT_EQ(ahead(std::nullopt), 4u);
 }
 
 // Random histories: jobs of all kinds arrive, run and end. No node ever holds more than it has, and
