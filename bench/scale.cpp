@@ -5,6 +5,7 @@
 //   backoffLimitPerIndex; memory per pod in flight.
 // - jobs: 10^4 jobs of one index; then small jobs, one after the other, alone and beside a giant.
 // - nodes: 1,000 agents, idle and with 100 slots each.
+// - large, only if asked for: 10,000 agents with 100 slots each, and 10^6 pods in flight.
 #include "base/check.hpp"
 #include "bench/cluster.hpp"
 #include "bench/http.hpp"
@@ -181,11 +182,49 @@ void nodes(const std::string& bin_dir) {
               run.agent_cpu_s * 1e6 / kPods, run.disk_bytes / kPods);
 }
 
+void large(const std::string& bin_dir) {
+  constexpr uint32_t kLargeNodes = 10'000, kPods = kLargeNodes * kSlotsPerNode;
+  constexpr int kSeconds = 60;  // that each pod runs
+  const double begin = seconds_now();
+  Cluster cluster(
+      bin_dir,
+      {"--slots", std::to_string(kSlotsPerNode), "--duration-ms", std::to_string(kSeconds * 1'000)},
+      {.nodes = kLargeNodes});
+  std::printf("%-44s %9.1f\n", "10000 agents, s until all are ready", seconds_now() - begin);
+  sleep_s(2);
+  double coordinator = cluster.coordinator_cpu_s();
+  sleep_s(kIdleSeconds);
+  std::printf("%-44s %8.2f%%\n", "idle, % of a core",
+              (cluster.coordinator_cpu_s() - coordinator) * 100 / kIdleSeconds);
+  std::fflush(stdout);
+  const double mb = cluster.coordinator_mb(), created = seconds_now();
+  coordinator = cluster.coordinator_cpu_s();
+  std::vector<std::string> paths;
+  for (uint32_t left = kPods; left > 0; left -= kWave)
+    paths.push_back(cluster.create({kWave, kWave}));
+  auto await_all = [&](const std::string& part) {
+    for (const std::string& path : paths)
+      cluster.finish(path, [&part](const std::string& shown) {
+        return shown.find(part) != std::string::npos;
+      });
+  };
+  await_all("\"ready\":" + std::to_string(kWave));
+  std::printf("%-44s %9.0f %11.1f\n", "10^6 pods in flight: starts/s, coord. µs",
+              kPods / (seconds_now() - created),
+              (cluster.coordinator_cpu_s() - coordinator) * 1e6 / kPods);
+  std::printf("%-44s %9.0f\n", "  coordinator's memory, B a pod",
+              (cluster.coordinator_mb() - mb) * 1e6 / kPods);
+  std::fflush(stdout);
+  await_all("\"type\":\"Complete\"");
+  std::printf("%-44s %9.1f %11.1f\n", "  s from the first request to Complete, coord. µs",
+              seconds_now() - created, (cluster.coordinator_cpu_s() - coordinator) * 1e6 / kPods);
+}
+
 int usage(int code) {
   std::fprintf(code == 0 ? stdout : stderr,
-               "muster-bench-scale [--only sizes|waves|jobs|nodes]\n"
+               "muster-bench-scale [--only sizes|waves|jobs|nodes|large]\n"
                "How the cost of a pod grows with the size of jobs, their number and the nodes "
-               "(hollow).\n");
+               "(hollow). large, 10^4 nodes with 10^6 pods, runs only if it is named.\n");
   return code;
 }
 
@@ -199,11 +238,12 @@ int main(int argc, char** argv) {
   struct Part {
     const char* name;
     void (*run)(const std::string&);
+    bool only_named = false;
   };
   bool any = false;
-  for (const Part& part :
-       {Part{"sizes", sizes}, Part{"waves", waves}, Part{"jobs", jobs}, Part{"nodes", nodes}}) {
-    if (!only.empty() && only != part.name) continue;
+  for (const Part& part : {Part{"sizes", sizes}, Part{"waves", waves}, Part{"jobs", jobs},
+                           Part{"nodes", nodes}, Part{"large", large, true}}) {
+    if (only.empty() ? part.only_named : only != part.name) continue;
     any = true;
     part.run(bin_dir);
   }

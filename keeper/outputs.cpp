@@ -20,8 +20,7 @@ constexpr size_t kFilesMax = 1024;  // in the pool
 constexpr size_t kNameBytes = 512;  // of a record in `names`; longer paths are opened directly
 constexpr int kOpenFlags = O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY;
 constexpr mode_t kMode = 0600;
-constexpr uint64_t kParentNs =
-    1'000'000'000;  // how long a directory that was there is taken for it
+constexpr uint64_t kParentNs = 1'000'000'000;  // between two checks of a directory
 
 std::string text(size_t number) {
   return std::to_string(number);
