@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""tidy.py BUILD_DIR: runs clang-tidy, with the checks of .clang-tidy, over the batches that BUILD_DIR compiles.
+"""tidy.py BUILD_DIR: runs clang-tidy, with the checks of .clang-tidy, over the batches that BUILD_DIR compiles, tests aside.
 
 Prints what it finds and exits with 1. A batch is checked again only when the checks, its command or a file that it includes have changed:
 what was found well is noted in BUILD_DIR/tidy/.
@@ -24,7 +24,7 @@ def commands(build):
     database = json.loads(run("ninja", "-t", "compdb", cwd=build).stdout)
     found = {}
     for entry in database:
-        if "/batches/" in entry["file"] and " -c " in entry["command"]:
+        if "/batches/" in entry["file"] and " -c " in entry["command"] and "_test.dir/" not in entry["output"]:
             # Without the compiler cache in front and what only GCC knows; KJ's macros are statement expressions.
             entry["command"] = entry["command"].split("ccache ")[-1].replace("-Wno-maybe-uninitialized", "-Wno-gnu-statement-expression")
             found[entry["output"]] = entry
