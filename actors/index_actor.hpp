@@ -1,5 +1,5 @@
 // IndexActor: ends the pods of one index: repeats each kill until the pod's end is durable. It
-// exists while its index has such a pod; launches need nobody to follow them (ADR 22).
+// exists while its index has such a pod; launches need no supervision (ADR 22).
 //
 // Holds nothing durable: what it should do follows from its job's state (Job::desired_effects), so
 // when it dies, its JobActor respawns it and repeats the orders.

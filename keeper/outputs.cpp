@@ -10,6 +10,7 @@
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
+#include <string_view>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,6 +36,13 @@ bool write_all(int fd, const char* bytes, size_t size) {
     size -= static_cast<size_t>(n);
   }
   return true;
+}
+
+// Whether a process that is gone left its file empty and as it was made, so that another may have
+// it.
+bool is_like_new(const struct stat& info) {
+  return S_ISREG(info.st_mode) && info.st_size == 0 && info.st_blocks == 0 && info.st_nlink == 1 &&
+         (info.st_mode & 07777) == kMode && info.st_uid == geteuid();
 }
 
 // Whether trying again later may help.
@@ -93,11 +101,14 @@ void Outputs::recover() {
 // Whether a file may get this path later: a path that can't be opened must fail now.
 bool Outputs::can_be_named(const std::string& path) {
   if (path.size() >= kNameBytes || path[0] != '/') return false;
-  std::string parent = path.substr(0, path.rfind('/') + 1);
+  const auto parent = std::string_view(path).substr(0, path.rfind('/') + 1);
   const uint64_t now = boot_ns();
   if (parent == parent_ && now < parent_seen_ns_ + kParentNs) return true;
-  if (access(parent.c_str(), W_OK | X_OK) < 0) return false;
-  parent_ = std::move(parent);
+  parent_ = parent;
+  if (access(parent_.c_str(), W_OK | X_OK) < 0) {
+    parent_.clear();
+    return false;
+  }
   parent_seen_ns_ = now;
   return true;
 }
@@ -159,21 +170,19 @@ void Outputs::close(const std::string& path) {
   const std::optional<size_t> file = use->second.file;
   uses_.erase(use);
   if (!file) return recycle(path);
-  if (is_clean(*file)) return spares_.push_back(*file);
   struct stat info {};
-  if (fstat(files_[*file].fd, &info) == 0 && info.st_size > 0 && !move_to(*file, path)) {
-    std::fprintf(stderr, "muster-keeper: output of %s: %s%s\n", path.c_str(), std::strerror(errno),
-                 may_pass(errno) ? "; trying again" : "");
-    if (may_pass(errno)) return unnamed_.emplace_back(*file, path), void();
+  const bool known = fstat(files_[*file].fd, &info) == 0;
+  if (known && is_like_new(info)) return spares_.push_back(*file);
+  if (known && info.st_size > 0 && !move_to(*file, path)) {
+    const int error = errno;
+    std::fprintf(stderr, "muster-keeper: output of %s: %s%s\n", path.c_str(), std::strerror(error),
+                 may_pass(error) ? "; trying again" : "");
+    if (may_pass(error)) {
+      unnamed_.emplace_back(*file, path);
+      return;
+    }
   }
   put_back(*file);
-}
-
-// Whether the next process may have it: empty, and as it was made.
-bool Outputs::is_clean(size_t file) const {
-  struct stat info {};
-  return fstat(files_[file].fd, &info) == 0 && info.st_size == 0 && info.st_blocks == 0 &&
-         info.st_nlink == 1 && (info.st_mode & 07777) == kMode && info.st_uid == geteuid();
 }
 
 bool Outputs::rename_to(size_t file, const std::string& path) {
@@ -234,8 +243,7 @@ void Outputs::recycle(const std::string& path) {
   if (lstat(path.c_str(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_size != 0) return;
   auto spare = std::find_if(spares_.rbegin(), spares_.rend(),
                             [this](size_t file) { return !files_[file].exists; });
-  if (names_ < 0 || spare == spares_.rend() || info.st_blocks != 0 || info.st_nlink != 1 ||
-      (info.st_mode & 07777) != kMode || info.st_uid != geteuid() ||
+  if (spare == spares_.rend() || !is_like_new(info) ||
       renameat(AT_FDCWD, path.c_str(), dir_, text(*spare).c_str()) < 0) {
     unlink(path.c_str());
     return;

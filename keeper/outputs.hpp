@@ -66,7 +66,6 @@ class Outputs {
   bool can_be_named(const std::string& path);
   std::optional<size_t> take();
   bool hand_out(size_t file, const std::string& path);
-  bool is_clean(size_t file) const;
   bool rename_to(size_t file, const std::string& path);
   bool move_to(size_t file, const std::string& path);
   bool copy_to(size_t file, const std::string& path);
