@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <functional>
 #include <string>
 #include <utility>
@@ -24,7 +23,6 @@ using std::string_literals::operator""s;
 constexpr double kRawSeconds = 1.0;  // per measurement of the raw spawn rate
 constexpr int kRawThreads = 2;
 constexpr const char* kTrue = "/bin/true";
-constexpr uint32_t kParallelism = 1'000;  // a typical request; the slots are the limit
 
 struct Options {
   uint32_t pods = 6'000;           // per run with real processes
@@ -228,7 +226,5 @@ int main(int argc, char** argv) {
     else
       return usage(2);
   }
-  // This program is in BUILD/bench, the others are in BUILD.
-  auto bin_dir = std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path();
-  return run(options, bin_dir.string()) ? 0 : usage(2);
+  return run(options, bin_dir_of_this()) ? 0 : usage(2);
 }

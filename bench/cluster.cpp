@@ -4,6 +4,7 @@
 #include "bench/http.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
@@ -21,6 +22,7 @@ namespace {
 
 constexpr double kStartPatience = 60;  // seconds
 constexpr double kJobPatience = 600;
+constexpr int kClients = 8;  // of run_many()
 constexpr auto kPoll = std::chrono::milliseconds(10);
 
 std::string read_file(const std::string& path) {
@@ -182,6 +184,24 @@ Cluster::Used Cluster::used() const {
   const pid_t keeper_pid = keeper();
   return {coordinator_->cpu_s(), agent_->cpu_s(), cpu_seconds_of(keeper_pid),
           coordinator_->disk_bytes() + agent_->disk_bytes() + disk_bytes_of(keeper_pid)};
+}
+
+void Cluster::run_many(const std::string& prefix, uint32_t jobs) {
+  std::atomic<uint32_t> next = 0;
+  std::vector<std::thread> clients;
+  for (int i = 0; i < kClients; ++i)
+    clients.emplace_back([this, &prefix, &next, jobs] {
+      HttpClient client(api_port_);
+      for (uint32_t number; (number = next++) < jobs;) {
+        const std::string created =
+            client.request("POST", kJobs, manifest(prefix + std::to_string(number), {}));
+        MUSTER_CHECK(created.starts_with("HTTP/1.1 201"), created);
+      }
+    });
+  for (std::thread& client : clients) client.join();
+  const std::string all = "muster_jobs{state=\"complete\"} " + std::to_string(jobs) + "\n";
+  await("jobs that are Complete", kJobPatience, dir_,
+        [this, &all] { return get("/metrics").find(all) != std::string::npos; });
 }
 
 std::string Cluster::version() {

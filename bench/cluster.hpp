@@ -14,6 +14,7 @@
 
 namespace muster::bench {
 
+constexpr uint32_t kParallelism = 1'000;  // a typical request; the slots are the limit
 constexpr const char* kJobs = "/apis/batch/v1/namespaces/default/jobs";
 
 struct BenchJob {  // Indexed; tolerates hollow nodes
@@ -37,7 +38,7 @@ struct JobRun {
 };
 
 struct ClusterSetting {
-  uint32_t nodes = 0;                      // > 0: so many hollow agents (muster-bench-nodes)
+  uint32_t nodes = 0;                      // > 0: this many hollow agents (muster-bench-nodes)
   std::vector<std::string> environment{};  // of the daemons: NAME=VALUE
 };
 
@@ -53,6 +54,9 @@ class Cluster {
   // The same in two steps: create() returns the job's path; finish() polls it until over(response).
   std::string create(const BenchJob& job);
   JobRun finish(const std::string& path, const std::function<bool(const std::string&)>& over);
+  // On a cluster without other jobs: creates jobs of one index, PREFIX0 and so on, through several
+  // clients, and waits until all are Complete.
+  void run_many(const std::string& prefix, uint32_t jobs);
   // Stops the agent and deletes its node, so that a restart does not wait for it.
   void leave();
   // Restarts the coordinator; returns the seconds from its start until it is ready.

@@ -12,22 +12,16 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
-#include <spawn.h>
 #include <string>
-#include <sys/wait.h>
 #include <thread>
 #include <vector>
-
-extern char** environ;
 
 namespace muster::bench {
 namespace {
 
-constexpr uint32_t kParallelism = 1'000;  // a typical request; the slots are the limit
 constexpr auto kIdle = std::chrono::milliseconds(20);
 
 struct Options {
@@ -64,13 +58,7 @@ void raw_loop(const std::vector<std::string>& command, uint32_t processes) {
   std::vector<char*> words;
   for (const auto& word : command) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
-  for (uint32_t i = 0; i < processes; ++i) {
-    pid_t pid;
-    int status;
-    const int failed = posix_spawn(&pid, words[0], nullptr, nullptr, words.data(), environ);
-    MUSTER_CHECK(failed == 0, words[0], strerror(failed));
-    MUSTER_CHECK(wait4(pid, &status, 0, nullptr) == pid && status == 0, status);
-  }
+  for (uint32_t i = 0; i < processes; ++i) spawn_and_wait(words.data());
 }
 
 void print(const std::string& name, const std::vector<double>& ms) {
@@ -147,8 +135,7 @@ int main(int argc, char** argv) {
     return true;
   });
   if (code) return usage(*code);
-  const auto bench = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  const std::string bin_dir = bench.parent_path().string();
+  const std::string bin_dir = bin_dir_of_this();
   std::printf("%-34s %9s %9s %9s\n", "ms", "p50", "p99", "worst");
   turnaround(options, bin_dir, 1);
   turnaround(options, bin_dir, 2);

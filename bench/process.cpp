@@ -9,6 +9,7 @@
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
+#include <filesystem>
 #include <fstream>
 #include <spawn.h>
 #include <sys/resource.h>
@@ -41,6 +42,18 @@ double seconds_now() {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
+std::string bin_dir_of_this() {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path().parent_path().string();
+}
+
+void spawn_and_wait(char* const* argv) {
+  pid_t pid;
+  const int failed = posix_spawn(&pid, argv[0], nullptr, nullptr, argv, environ);
+  MUSTER_CHECK(failed == 0, argv[0], strerror(failed));
+  int status;
+  MUSTER_CHECK(wait4(pid, &status, 0, nullptr) == pid && status == 0, status);
+}
+
 double raw_spawns_per_s(int threads, double seconds, const std::string& program) {
   std::atomic<uint64_t> spawned{0};
   std::vector<std::thread> workers;
@@ -50,11 +63,7 @@ double raw_spawns_per_s(int threads, double seconds, const std::string& program)
       std::string path = program;
       char* const arguments[] = {path.data(), nullptr};
       while (seconds_now() < until) {
-        pid_t pid;
-        int failed = posix_spawn(&pid, path.c_str(), nullptr, nullptr, arguments, environ);
-        MUSTER_CHECK(failed == 0, strerror(failed));
-        int status;
-        MUSTER_CHECK(wait4(pid, &status, 0, nullptr) == pid && status == 0, status);
+        spawn_and_wait(arguments);
         ++spawned;
       }
     });

@@ -15,6 +15,12 @@ namespace muster::bench {
 
 double seconds_now();  // monotonic
 
+// The build directory, where muster is; this program is in its folder bench.
+std::string bin_dir_of_this();
+
+// Runs a program (a null-terminated argv) to its end, as cheaply as the C library can.
+void spawn_and_wait(char* const* argv);
+
 // Spawns of this program per second.
 double raw_spawns_per_s(int threads, double seconds, const std::string& program);
 

@@ -7,11 +7,9 @@
 #include "bench/cluster.hpp"
 #include "bench/http.hpp"
 
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
@@ -19,31 +17,12 @@
 namespace muster::bench {
 namespace {
 
-constexpr int kClients = 16;
 constexpr int kPage = 500;
 
 struct Options {
   uint32_t jobs = 20'000;
   int repeat = 3;
 };
-
-void fill(Cluster& cluster, uint32_t jobs) {
-  std::atomic<uint32_t> next = 0;
-  std::vector<std::thread> clients;
-  for (int i = 0; i < kClients; ++i)
-    clients.emplace_back([&cluster, &next, jobs] {
-      HttpClient client(cluster.api_port());
-      for (uint32_t number; (number = next++) < jobs;) {
-        const std::string answer =
-            client.request("POST", kJobs, manifest("job-" + std::to_string(number), {}));
-        MUSTER_CHECK(answer.starts_with("HTTP/1.1 201"), answer);
-      }
-    });
-  for (std::thread& client : clients) client.join();
-  const std::string line = "muster_jobs{state=\"complete\"} " + std::to_string(jobs) + "\n";
-  while (cluster.get("/metrics").find(line) == std::string::npos)
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-}
 
 // Seconds to list all jobs.
 double list(Cluster& cluster, const std::string& limit) {
@@ -81,9 +60,8 @@ int main(int argc, char** argv) {
     return true;
   });
   if (code) return usage(*code);
-  const auto bench = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  Cluster cluster(bench.parent_path().string(), {"--hollow", "--slots", "1000"});
-  fill(cluster, options.jobs);
+  Cluster cluster(bin_dir_of_this(), {"--hollow", "--slots", "1000"});
+  cluster.run_many("job-", options.jobs);
   cluster.leave();
   std::vector<double> start, whole, paged;
   for (int i = 0; i < options.repeat; ++i) {

@@ -10,12 +10,10 @@
 #include "bench/cluster.hpp"
 #include "bench/http.hpp"
 
-#include <atomic>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <string>
 #include <thread>
 #include <vector>
@@ -25,10 +23,8 @@ namespace {
 
 using std::string_literals::operator""s;
 
-constexpr uint32_t kParallelism = 1'000;
 constexpr uint32_t kWave = 100'000;
 constexpr int kWaveSeconds = 5;  // how long its pods run
-constexpr int kClients = 8;
 constexpr uint32_t kManyJobs = 10'000;
 constexpr uint32_t kSmallJobs = 300;     // each alone and beside the giant
 constexpr uint32_t kGiant = 10'000'000;  // indexes; outlasts the small jobs
@@ -113,21 +109,8 @@ void waves(const std::string& bin_dir) {
 }
 
 void many_jobs(Cluster& cluster) {
-  std::atomic<uint32_t> next = 0;
-  std::vector<std::thread> clients;
   const double cpu = cluster.coordinator_cpu_s(), begin = seconds_now();
-  for (int i = 0; i < kClients; ++i)
-    clients.emplace_back([&cluster, &next] {
-      HttpClient client(cluster.api_port());
-      for (uint32_t number; (number = next++) < kManyJobs;) {
-        const std::string created =
-            client.request("POST", kJobs, manifest("many-" + std::to_string(number), {}));
-        MUSTER_CHECK(created.starts_with("HTTP/1.1 201"), created);
-      }
-    });
-  for (auto& client : clients) client.join();
-  const std::string line = "muster_jobs{state=\"complete\"} " + std::to_string(kManyJobs) + "\n";
-  while (cluster.get("/metrics").find(line) == std::string::npos) sleep_s(0.005);
+  cluster.run_many("many-", kManyJobs);
   const double seconds = seconds_now() - begin;
   std::printf("%-44s %9.0f %11.1f\n", "10000 jobs of one index (jobs/s, coord. µs a job)",
               kManyJobs / seconds, (cluster.coordinator_cpu_s() - cpu) * 1e6 / kManyJobs);
@@ -233,8 +216,7 @@ int main(int argc, char** argv) {
   if (argc == 2 && argv[1] == "--help"s) return usage(0);
   if (argc == 3 && argv[1] == "--only"s) only = argv[2];
   if (argc != 1 && only.empty()) return usage(2);
-  const auto bench = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  const std::string bin_dir = bench.parent_path().string();
+  const std::string bin_dir = bin_dir_of_this();
   struct Part {
     const char* name;
     void (*run)(const std::string&);

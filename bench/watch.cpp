@@ -13,7 +13,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
@@ -25,7 +24,6 @@ namespace muster::bench {
 namespace {
 
 constexpr const char* kPods = "/api/v1/namespaces/default/pods";
-constexpr uint32_t kParallelism = 1'000;
 
 struct Options {
   uint32_t watchers = 1'000;
@@ -145,8 +143,7 @@ int main(int argc, char** argv) {
   getrlimit(RLIMIT_NOFILE, &files);
   files.rlim_cur = files.rlim_max;
   setrlimit(RLIMIT_NOFILE, &files);
-  const auto bench = std::filesystem::read_symlink("/proc/self/exe").parent_path();
-  Cluster cluster(bench.parent_path().string(), {"--hollow", "--slots", "1000"});
+  Cluster cluster(bin_dir_of_this(), {"--hollow", "--slots", "1000"});
   cluster.run({options.pods, kParallelism});  // warm-up: later runs do not pay for one-time growth
   std::printf("%-30s %10s %10s %7s %12s %12s %10s %6s\n", "", "ends/s", "watched", "ratio",
               "MB before", "MB watched", "MB told", "cut");
