@@ -246,6 +246,7 @@ void Agent::write_hello(wire::Hello::Builder hello) const {
   write_pods(waiting, hello.initWaiting(static_cast<unsigned>(waiting.size())));
   write_pods(ended, hello.initEnded(static_cast<unsigned>(ended.size())));
   hello.setPid(static_cast<uint32_t>(getpid()));
+  hello.setHeedsOwners(true);
   hello.setAddress(host_name());
   Executor::Limits limits = executor_.limits();
   hello.setEnforcesMemory(limits.memory);

@@ -5,6 +5,7 @@
 #include "core/pod_name.hpp"
 
 #include <algorithm>
+#include <unistd.h>
 #include <utility>
 
 namespace muster::agent {
@@ -111,6 +112,10 @@ Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start) {
   if (start.order.step.container >= job.containers.size()) {
     return Error{Errc::invalid, "the template has no container"};
   }
+  if (job.owner_uid && *job.owner_uid != geteuid())
+    return Error{Errc::invalid, "the job belongs to uid " + std::to_string(*job.owner_uid) +
+                                    ", and this node runs processes of uid " +
+                                    std::to_string(geteuid()) + " only"};
   const Container& limits = job.containers[start.order.step.container];
   const core::Container& container = limits.what;
   core::node::DeviceMap devices;

@@ -26,6 +26,7 @@ struct PodTemplate {
   std::string job_name;
   std::string job_uid;
   std::string ns;
+  std::optional<uint32_t> owner_uid{};  // the user that the job belongs to; absent: not told apart
   bool indexed = false;
   std::optional<int32_t> completions;
   int32_t parallelism = 0;

@@ -94,6 +94,7 @@ PodTemplate read_template(wire::PodTemplate::Reader in) {
       .job_name = to_string(in.getJobName()),
       .job_uid = to_string(in.getJobUid()),
       .ns = to_string(in.getNamespace()),
+      .owner_uid = in.getOwned() ? std::optional(in.getOwnerUid()) : std::nullopt,
       .indexed = in.getIndexed(),
       .completions = in.getCompletions() < 0 ? std::nullopt : std::optional(in.getCompletions()),
       .parallelism = in.getParallelism(),

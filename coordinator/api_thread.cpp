@@ -1,14 +1,16 @@
 #include "coordinator/api_thread.hpp"
 
+#include "api/http/unix_port.hpp"
 #include "api/routes/backend.hpp"
 #include "api/routes/server.hpp"
 #include "api/view/metrics.hpp"
 #include "api/view/view.hpp"
+#include "base/line_log.hpp"
 #include "base/log.hpp"
 #include "coordinator/address.hpp"
 #include "coordinator/descriptors.hpp"
 #include "coordinator/inbox.hpp"
-#include "coordinator/listen_error.hpp"
+#include "coordinator/listening.hpp"
 #include "coordinator/random.hpp"
 #include "coordinator/replies.hpp"
 #include "coordinator/workshop.hpp"
@@ -49,6 +51,8 @@ api::HostRules host_rules(const ApiOptions& options) {
   return rules;
 }
 
+constexpr size_t kAuditBytesMax = 64u << 20, kAuditFilesMax = 8;
+
 bool ends_a_job(const core::Committed& batch) {
   return std::any_of(batch.jobs.begin(), batch.jobs.end(), [](const auto& job) {
     return std::any_of(job->records.begin(), job->records.end(), [](const core::Record& record) {
@@ -68,6 +72,11 @@ class Thread final : public ApiThread, public api::Backend {
   ~Thread() override { stop(); }
 
   Status start() {
+    if (options_.roles.any()) {
+      auto audit = LineLog::open(options_.audit_path, kAuditBytesMax, kAuditFilesMax);
+      if (!audit.ok()) return audit.error();
+      audit_ = std::move(*audit);
+    }
     std::promise<Status> bound;
     auto result = bound.get_future();
     thread_ = std::thread([this, bound = std::move(bound)]() mutable { run(bound); });
@@ -252,20 +261,24 @@ class Thread final : public ApiThread, public api::Backend {
   void run(std::promise<Status>& bound) {
     auto io = kj::setupAsyncIo();
     Inbox inbox(io.unixEventPort);
-    kj::Own<kj::ConnectionReceiver> port;
-    auto failed = kj::runCatchingExceptions([&] {
-      port = io.provider->getNetwork().parseAddress(options_.address).wait(io.waitScope)->listen();
-    });
-    KJ_IF_MAYBE (e, failed) {
-      bound.set_value(listen_error("--api", options_.address, *e));
-      return;
+    auto port = listen_on(io, "--api", options_.address, 0600);
+    if (!port) return bound.set_value(port.error());
+    kj::Own<kj::ConnectionReceiver> socket;
+    if (!options_.socket.empty()) {
+      auto opened = listen_on(io, "--api-socket", "unix:" + options_.socket, 0666);
+      if (!opened) return bound.set_value(opened.error());
+      socket = kj::mv(*opened);
     }
     address_ = options_.address;
     if (!options_.address.starts_with("unix:"))
       address_ = options_.address.substr(0, options_.address.rfind(':')) + ":" +
-                 std::to_string(port->getPort());
+                 std::to_string((*port)->getPort());
     api::ServerOptions server_options;
     server_options.insecure = options_.insecure;
+    server_options.roles = options_.roles;
+    server_options.access = options_.access;
+    if (audit_ != nullptr)
+      server_options.audit = [this](std::string line) { audit_->write(std::move(line)); };
     server_options.hosts = host_rules(options_);
     server_options.version = options_.version;
     server_options.random = random_number;
@@ -280,7 +293,10 @@ class Thread final : public ApiThread, public api::Backend {
     door_->open(inbox);
     auto tasks = inbox.run().eagerlyEvaluate(
         [](kj::Exception&& e) { MUSTER_CHECK(false, e.getDescription().cStr()); });
-    auto serving = server.serve(kj::mv(port)).eagerlyEvaluate([](kj::Exception&& e) {
+    kj::Vector<kj::Promise<void>> ports;
+    ports.add(server.serve(kj::mv(*port)));
+    if (socket.get() != nullptr) ports.add(server.serve(kj::mv(socket)));
+    auto serving = kj::joinPromises(ports.releaseAsArray()).eagerlyEvaluate([](kj::Exception&& e) {
       MUSTER_CHECK(false, e.getDescription().cStr());
     });
     bound.set_value(Nothing{});
@@ -297,6 +313,7 @@ class Thread final : public ApiThread, public api::Backend {
   }
 
   ApiOptions options_;
+  std::unique_ptr<LineLog> audit_;
   std::thread thread_;
   std::thread reader_;  // of read_all(); started and joined on the API thread, or joined in stop()
   Workshop workshop_;   // of compute()

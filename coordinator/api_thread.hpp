@@ -7,6 +7,8 @@
 #pragma once
 
 #include "actors/interfaces.hpp"
+#include "api/access/caller.hpp"
+#include "api/access/rules.hpp"
 #include "api/view/view.hpp"
 #include "base/result.hpp"
 #include "coordinator/rpc_server.hpp"
@@ -28,8 +30,12 @@ struct ApiOptions {
   bool insecure = false;
   std::string version;
   core::Knobs knobs{};
-  storage::Journal& journal;                           // for reading
-  std::vector<std::string> hosts;                      // host names that clients may use
+  storage::Journal& journal;  // for reading
+  std::string socket{};       // path of a Unix socket to serve on, too; empty: none
+  api::RoleGroups roles{};
+  api::AccessRules access{};
+  std::string audit_path{};                            // where users are told apart
+  std::vector<std::string> hosts{};                    // host names that clients may use
   std::function<Result<core::Job>(JobId)> load_job;    // loads an unloaded job for the View
   std::function<Result<core::Job>(JobId)> load_brief;  // likewise, brief, for lists
   storage::LoadObject load_object{};

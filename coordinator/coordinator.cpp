@@ -73,6 +73,10 @@ class Running final : public Coordinator {
   Status start() {
     if (Status ok = check_address("--api", options_.api, options_.insecure); !ok) return ok;
     if (Status ok = check_address("--listen", options_.listen, options_.insecure); !ok) return ok;
+    if (options_.insecure && options_.roles.any())
+      return invalid(
+          "--insecure and --users exclude each other: with --insecure everybody acts as the "
+          "coordinator's user");
     if (options_.insecure)
       log::warn("--insecure: anyone who can reach {} or {} can run programs as this user",
                 options_.api, options_.listen);
@@ -81,6 +85,10 @@ class Running final : public Coordinator {
     journal_ = std::move(*journal);
     ApiOptions api_options{options_.api, options_.insecure, kVersion, knobs(), *journal_};
     api_options.hosts = options_.api_hosts;
+    api_options.socket = options_.api_socket;
+    api_options.roles = options_.roles;
+    api_options.access = options_.access;
+    api_options.audit_path = options_.data_dir + "/audit.log";
     api_options.load_job = [this](JobId id) -> Result<core::Job> {
       auto job = storage::recover_job(*journal_, id, load_object);
       if (job) return std::move(job->job);
@@ -108,10 +116,10 @@ class Running final : public Coordinator {
                    {}};
     std::vector<storage::Row> epoch = begin_epoch(*recovered, noted);
     const std::string cluster_id = recovered->cluster_id;
-    auto rpc =
-        RpcServer::bind({options_.listen, options_.insecure, recovered->cluster_id,
-                         recovered->cluster_key, recovered->epoch, recovered->nonce,
-                         options_.node_grace_ms, [this] { return journal_->last_commit(); }});
+    auto rpc = RpcServer::bind({options_.listen, options_.insecure, options_.roles.any(),
+                                recovered->cluster_id, recovered->cluster_key, recovered->epoch,
+                                recovered->nonce, options_.node_grace_ms,
+                                [this] { return journal_->last_commit(); }});
     if (!rpc) return rpc.error();
     rpc_ = std::move(*rpc);
     const bool wait = options_.wait_for_nodes && has_nodes(*recovered);

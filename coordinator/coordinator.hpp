@@ -4,6 +4,8 @@
 // only writer of RocksDB).
 #pragma once
 
+#include "api/access/caller.hpp"
+#include "api/access/rules.hpp"
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "core/spec/gates.hpp"
@@ -19,6 +21,7 @@ namespace muster::coordinator {
 struct Options {
   std::string data_dir;
   std::string api = "127.0.0.1:7117";     // HTTP; port 0 picks a free one
+  std::string api_socket;                 // path of a Unix socket for the API, too; empty: none
   std::vector<std::string> api_hosts;     // additional host names that clients may use
   std::string listen = "127.0.0.1:7118";  // agents: HOST:PORT or unix:PATH
   Millis backoff_base_ms = 10'000;
@@ -30,6 +33,8 @@ struct Options {
   uint64_t attempts_max = 1'000'000;                  // how many attempts it keeps
   bool require_limits = false;  // keep pods with limits off nodes that do not enforce them
   bool insecure = false;        // serve other addresses than loopback, and other users
+  api::RoleGroups roles{};      // if any: several users are served and told apart
+  api::AccessRules access{};
   // At a start, wait for the nodes on record before anything is written or shown: what they know
   // may prove that the data-dir is older than what was acknowledged.
   bool wait_for_nodes = true;

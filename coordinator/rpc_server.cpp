@@ -7,7 +7,7 @@
 #include "base/seldom.hpp"
 #include "coordinator/descriptors.hpp"
 #include "coordinator/inbox.hpp"
-#include "coordinator/listen_error.hpp"
+#include "coordinator/listening.hpp"
 #include "coordinator/metered.hpp"
 #include "coordinator/replies.hpp"
 #include "coordinator/wire_convert.hpp"
@@ -183,6 +183,11 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
                     "it speaks protocol " + std::to_string(params.getHello().getProtocol()) +
                         ", this coordinator speaks " + std::to_string(wire::PROTOCOL_VERSION),
                     {});
+    if (options_.several_users && !params.getHello().getHeedsOwners())
+      return refuse(context, number, wire::Refusal::Why::PROTOCOL,
+                    "it would run the pods of all users as its own user; upgrade it to this "
+                    "coordinator's version",
+                    {});
     auto hello = read_hello(params.getHello(), number);
     if (!hello)
       return refuse(context, number, wire::Refusal::Why::INVALID, hello.error().message, {});
@@ -256,14 +261,9 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     auto acceptor = kj::heap<api::Acceptor>(
         *timer_, "the agents' port", [this](kj::Own<kj::AsyncIoStream> s) { admit(kj::mv(s)); });
     acceptor_ = acceptor.get();
-    kj::Own<kj::ConnectionReceiver> port;
-    auto failed = kj::runCatchingExceptions([&] {
-      port = io.provider->getNetwork().parseAddress(options_.listen).wait(io.waitScope)->listen();
-    });
-    KJ_IF_MAYBE (e, failed) {
-      bound.set_value(listen_error("--listen", options_.listen, *e));
-      return;
-    }
+    auto opened = listen_on(io, "--listen", options_.listen, 0600);
+    if (!opened) return bound.set_value(opened.error());
+    kj::Own<kj::ConnectionReceiver> port = kj::mv(*opened);
     port_ = port.get();
     address_ = options_.listen;
     if (!options_.listen.starts_with("unix:"))

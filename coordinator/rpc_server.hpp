@@ -22,6 +22,7 @@ namespace muster::coordinator {
 struct RpcOptions {
   std::string listen;  // HOST:PORT or unix:PATH
   bool insecure = false;
+  bool several_users = false;  // accept only agents that heed a job's owner
   std::string cluster_id;
   std::string cluster_key;
   uint64_t epoch = 0;

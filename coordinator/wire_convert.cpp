@@ -3,6 +3,7 @@
 #include "base/printable.hpp"
 #include "core/cluster/node_rules.hpp"
 #include "core/spec/annotations.hpp"
+#include "core/spec/owner.hpp"
 #include "core/spec/quantity.hpp"
 #include "schema/pod_end.hpp"
 
@@ -210,6 +211,10 @@ void write_template(wire::PodTemplate::Builder out, JobId job, const core::JobOb
     write_container(containers[i], pod.containers[i]);
   out.setRestartDelayMs(core::read_annotations(object.meta.annotations).restart_delay_ms);
   out.setActiveDeadlineMs(pod.active_deadline_s.value_or(0) * 1000);
+  if (const auto owner = core::owner_uid(object.meta.annotations)) {
+    out.setOwned(true);
+    out.setOwnerUid(*owner);
+  }
   write_pairs(out.initLabels(static_cast<unsigned>(pod.labels.size())), pod.labels);
   write_pairs(out.initAnnotations(static_cast<unsigned>(pod.annotations.size())), pod.annotations);
 }

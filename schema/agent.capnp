@@ -35,6 +35,7 @@ struct Hello {
   enforcesMemory @20 :Bool;    # resources.limits of containers
   enforcesCpu @21 :Bool;
   noLimits @22 :Text;          # why one of the two is not enforced; empty: both are
+  heedsOwners @23 :Bool;       # runs a pod that has an owner as that user or not at all
 }
 
 struct Welcome {

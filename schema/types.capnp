@@ -90,4 +90,6 @@ struct PodTemplate {
   activeDeadlineMs @13 :Int64; # of the pod; 0: none
   labels @14 :List(Pair);
   annotations @15 :List(Pair);
+  ownerUid @16 :UInt32;        # the user that the job belongs to, if `owned`
+  owned @17 :Bool;
 }

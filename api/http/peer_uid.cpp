@@ -235,8 +235,8 @@ Verdict PeerLookup::judge(int fd) {
     return {Kind::stranger, "", user.error().message};
   if (!user) return {Kind::unknown, "", "cannot tell whose it is: " + user.error().message};
   const std::string who = "uid " + std::to_string(*user);
-  if (*user == 0 || *user == geteuid()) return {Kind::trusted, who, ""};
-  return {Kind::stranger, who, "it is of " + who};
+  if (*user == 0 || *user == geteuid()) return {Kind::trusted, who, "", *user};
+  return {Kind::stranger, who, "it is of " + who, *user};
 }
 
 }  // namespace muster::api

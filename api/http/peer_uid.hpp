@@ -11,9 +11,11 @@
 #include "api/http/tcp_end.hpp"
 #include "base/result.hpp"
 
+#include <optional>
 #include <string>
 #include <sys/socket.h>
 #include <sys/types.h>
+#include <utility>
 
 namespace muster::api {
 
@@ -26,6 +28,7 @@ class OwnFd {
   OwnFd(OwnFd&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
   OwnFd& operator=(OwnFd&& other) noexcept;
   int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
   explicit operator bool() const { return fd_ >= 0; }
 
  private:
@@ -40,8 +43,9 @@ struct Verdict {
     unknown,   // the kernel cannot be asked, which is not the client's fault
   };
   Kind kind;
-  std::string who;  // "uid 1000" or "10.0.0.7"; connections are counted by it
-  std::string why;  // the reason, unless trusted
+  std::string who;             // "uid 1000" or "10.0.0.7"; connections are counted by it
+  std::string why;             // the reason, unless trusted
+  std::optional<uid_t> uid{};  // the user, if it is known
 };
 
 // Keeps its netlink socket or tables open, so that a shortage of descriptors does not turn a peer

@@ -136,8 +136,10 @@ Result<core::JobObjectPtr> admit_job(ParsedJob job, const Admission& admission) 
   drop_fields(job, admission.gates, nullptr);
   core::apply_defaults(job.meta, job.spec);
   core::generate_selector(job.meta, job.spec);
-  if (auto error = refusal(core::validate_create(job.meta, job.spec), job))
-    return *std::move(error);
+  core::Violations found;
+  core::keep_owner(admission.owner, job.meta.annotations, found);
+  found.append(core::validate_create(job.meta, job.spec));
+  if (auto error = refusal(std::move(found), job)) return *std::move(error);
   return seal(std::move(job));
 }
 
@@ -162,7 +164,9 @@ Result<core::JobObjectPtr> update_job(ParsedJob job, const core::JobObject& old_
 
   drop_fields(job, gates, &old_job.spec);
   core::apply_defaults(job.meta, job.spec);
-  auto found = core::validate_update(old_meta, old_job.spec, job.meta, job.spec, observed);
+  core::Violations found;
+  core::keep_owner(core::owner_of(old_meta.annotations), job.meta.annotations, found);
+  found.append(core::validate_update(old_meta, old_job.spec, job.meta, job.spec, observed));
   if (!gates.elastic_indexed && job.spec.indexed() &&
       job.spec.completions != old_job.spec.completions && job.spec.completions)
     found.invalid("spec.completions", int64_t{*job.spec.completions}, "field is immutable");

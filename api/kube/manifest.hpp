@@ -12,10 +12,12 @@
 #include "base/result.hpp"
 #include "core/spec/gates.hpp"
 #include "core/spec/job_spec.hpp"
+#include "core/spec/owner.hpp"
 #include "core/spec/update.hpp"
 #include "text/json_text.hpp"
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,6 +51,7 @@ struct Admission {
   Millis now_ms = 0;
   std::string name_suffix;  // five characters, used with generateName
   core::Gates gates{};
+  std::optional<core::Owner> owner{};  // where users are told apart
 };
 
 Result<core::JobObjectPtr> admit_job(ParsedJob job, const Admission& admission);

@@ -7,6 +7,7 @@ namespace {
 
 constexpr Group kGroups[] = {{"batch", "v1"},
                              {"policy", "v1"},
+                             {"authentication.k8s.io", "v1"},
                              {"authorization.k8s.io", "v1"},
                              {"coordination.k8s.io", "v1"},
                              {"events.k8s.io", "v1"}};
@@ -70,6 +71,13 @@ constexpr Resource kResources[] = {
      .name = "jobs/status",
      .kind = "Job",
      .verbs = "get patch update"},
+    {.group = "authentication.k8s.io",
+     .version = "v1",
+     .name = "selfsubjectreviews",
+     .kind = "SelfSubjectReview",
+     .namespaced = false,
+     .verbs = "create",
+     .singular = "selfsubjectreview"},
     {.group = "authorization.k8s.io",
      .version = "v1",
      .name = "selfsubjectaccessreviews",

@@ -1,12 +1,13 @@
-// Access reviews: `kubectl auth can-i`. Anyone who can reach this API may do everything, so the
-// answer is always yes and the request, which newer clients write in protobuf, is not read.
+// Access reviews: who the caller is (`kubectl auth whoami`) and what the caller may do (`kubectl
+// auth can-i`). The answers come from the function that decides about requests.
 #pragma once
 
+#include "api/routes/access_gate.hpp"
 #include "api/routes/exchange.hpp"
 
 namespace muster::api {
 
 bool is_access_review(const Url& url);
-kj::Promise<void> answer_access_review(Exchange& exchange);
+kj::Promise<void> answer_access_review(Exchange& exchange, const AccessGate& gate);
 
 }  // namespace muster::api

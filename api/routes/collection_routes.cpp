@@ -20,7 +20,7 @@ kj::Promise<void> CollectionRoutes::remove(Exchange& exchange, const Target& tar
                                            const std::string& body) {
   auto options = delete_options(exchange.url, body, exchange.content_type);
   if (!options.ok()) return exchange.bad(options.error().message);
-  auto query = query_of(exchange.url, target);
+  auto query = query_of(exchange, target, gate_);
   if (!query.ok()) return exchange.bad(query.error().message);
   if (target.kind == Kind::job && !options->propagation) exchange.warnings = {kOrphansByDefault};
   std::string items;

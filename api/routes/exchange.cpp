@@ -177,7 +177,7 @@ kj::Promise<void> Exchange::send(int code, std::string text, const char* type) {
   if (code == 503 || code == 429) headers.add("Retry-After", "1");
   add_warnings(headers);
   for (const auto& [name, value] : this->headers) headers.add(name, kj::str(value.c_str()));
-  started_ = true;
+  code_ = code;
   auto out = response_.send(static_cast<unsigned>(code), status_text(code), headers, text.size());
   if (text.empty()) return kj::READY_NOW;
   auto promise = write_text(*out, std::move(text));
@@ -235,7 +235,7 @@ kj::Own<kj::AsyncOutputStream> Exchange::open(const char* type) {
   headers.set(kj::HttpHeaderId::CONTENT_TYPE, type);
   headers.add("X-Content-Type-Options", "nosniff");
   add_warnings(headers);
-  started_ = true;
+  code_ = 200;
   return response_.send(200, "OK", headers);
 }
 

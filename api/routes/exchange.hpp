@@ -5,6 +5,8 @@
 // a complete one.
 #pragma once
 
+#include "api/access/attributes.hpp"
+#include "api/access/caller.hpp"
 #include "api/http/url.hpp"
 #include "api/view/object_json.hpp"
 #include "api/view/render.hpp"
@@ -15,7 +17,9 @@
 #include <kj/timer.h>
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <sys/types.h>
 
 namespace muster::api {
 
@@ -23,8 +27,10 @@ constexpr size_t kBodyMax = 3u << 20;  // bytes
 
 // A connection's properties besides its streams.
 struct Peer {
-  int fd = -1;             // only for inspection; -1: none
-  std::string local_host;  // our own address on the connection, without port
+  int fd = -1;                 // only for inspection; -1: none
+  std::string local_host;      // our own address on the connection, without port
+  std::optional<uid_t> uid{};  // of the process at the other end, where users are told apart
+  std::string source;          // the other end: "unix", or an address without port
 };
 
 class Exchange {
@@ -33,6 +39,7 @@ class Exchange {
            kj::AsyncInputStream& body, kj::HttpService::Response& response, Peer peer)
       : method(method),
         url(std::move(url)),
+        wants(Attributes::of(kj::str(method).cStr(), this->url)),
         peer(std::move(peer)),
         table_(table),
         body_(body),
@@ -40,14 +47,17 @@ class Exchange {
 
   const kj::HttpMethod method;
   const Url url;
+  const Attributes wants;
   const Peer peer;
+  Caller caller;                                                // set before anything is answered
   std::string content_type, accept, user_agent, if_none_match;  // as sent
   std::vector<std::string> warnings;                            // sent in the response's head
   std::vector<std::pair<const char*, std::string>> headers;     // more headers of the response
 
   Form form() const;
   bool of_events_group() const;  // of events.k8s.io
-  bool started() const { return started_; }
+  bool started() const { return code_ != 0; }
+  int code() const { return code_; }  // of the response; 0: none yet
   // The body violated HTTP. The error has been sent, and the connection must be closed.
   bool unreadable() const { return unreadable_; }
   // The client has closed its end. KJ does not notice this while a response is idle.
@@ -83,7 +93,8 @@ class Exchange {
   kj::HttpService::Response& response_;
   kj::Timer* timer_ = nullptr;
   kj::Duration body_patience_ = 0 * kj::SECONDS;
-  bool started_ = false, unreadable_ = false;
+  int code_ = 0;
+  bool unreadable_ = false;
 };
 
 // Keeps `text` alive until it is written.

@@ -2,6 +2,7 @@
 
 #include "api/kube/fields.hpp"
 #include "api/view/object_json.hpp"
+#include "core/spec/owner.hpp"
 #include "text/json_text.hpp"
 
 #include <memory>
@@ -10,8 +11,8 @@
 namespace muster::api {
 namespace {
 
-// What the server itself added to a new job: selector and generated labels. Defaults count as the
-// creator's.
+// What the server itself added to a new job: owner, selector and generated labels. Defaults count
+// as the creator's.
 std::string generated_parts(const core::JobObject& job, const Json& said) {
   const Json whole = Json::parse(job.json);
   Json parts = Json::object();
@@ -24,6 +25,10 @@ std::string generated_parts(const core::JobObject& job, const Json& said) {
     for (const auto& [key, value] : all->items())
       if (!written || !written->contains(key)) to["metadata"]["labels"][key] = value;
   };
+  for (const std::string_view key : {core::kOwnerKey, core::kOwnerUidKey, core::kOwnerGidKey})
+    if (const auto it = job.meta.annotations.find(std::string(key));
+        it != job.meta.annotations.end())
+      parts["metadata"]["annotations"][it->first] = it->second;
   labels(whole, parts, find_path(said, {"metadata", "labels"}));
   labels(whole["spec"]["template"], parts["spec"]["template"],
          find_path(said, {"spec", "template", "metadata", "labels"}));

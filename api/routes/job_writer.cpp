@@ -63,6 +63,7 @@ kj::Promise<void> JobWriter::change(Exchange& exchange, const Target& target, si
                                     MakeJob make, Respond respond, int tries) {
   const auto shown = view_.job(target.ns, target.name);
   if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "jobs", target.name);
+  if (auto refused = gate_.refuse(exchange)) return kj::mv(*refused);
   const core::JobObjectPtr before = shown->job->object_ptr();
   const size_t bytes = said + before->json.size();
   const SeenJob seen = seen_job(*shown, bytes);

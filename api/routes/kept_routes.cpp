@@ -180,7 +180,7 @@ kj::Promise<void> KeptRoutes::remove_all(Exchange& exchange, const Target& targe
                                          const std::string& body) {
   auto options = delete_options(exchange.url, body, exchange.content_type);
   if (!options.ok()) return exchange.bad(options.error().message);
-  auto query = query_of(exchange.url, target);
+  auto query = query_of(exchange, target, gate_);
   if (!query.ok()) return exchange.bad(query.error().message);
   kj::Vector<kj::Promise<void>> all;
   view_.each_kept(kept_kind(target), target.ns, [&](const Shown& shown) {

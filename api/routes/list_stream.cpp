@@ -98,9 +98,10 @@ class ListStream {
       std::sort(items_.begin(), items_.end());
   }
 
-  void tell(const Shown& shown) {
+  void tell(Shown shown) {
     if (told_++ != 0) piece_ += ',';
     last_ = position_of(shown);
+    shown.summary = query_.viewer.sight(shown) == Sight::summary;
     if (form_ == Form::table)
       context_.renderer.row(piece_, shown);
     else
@@ -112,7 +113,7 @@ class ListStream {
     if (items_.empty()) return meta;
     meta.token = continue_token(page_, last_);
     // As in Kubernetes, the count is given only without selectors.
-    if (!query_.labels.empty() || !query_.fields.empty()) return meta;
+    if (!query_.labels.empty() || !query_.fields.empty() || query_.viewer.uid) return meta;
     if (of_no_job() || jobs_done_) {
       meta.remaining = items_.size();
     } else if (const auto others = context_.view.count_after(query_.kind, query_.ns, at_)) {

@@ -66,7 +66,16 @@ std::set<std::string> in_use(const View& view) {
   return names;
 }
 
-kj::Promise<void> list(Exchange& exchange, const View& view) {
+// Reads each job, unlike in_use().
+std::set<std::string> with_own_jobs(const View& view, const Viewer& viewer) {
+  std::set<std::string> names = {"default"};
+  view.each(Kind::job, "", nullptr, [&](const Shown& shown) {
+    if (viewer.owns(shown)) names.insert(shown.job->object().meta.ns);
+  });
+  return names;
+}
+
+kj::Promise<void> list(Exchange& exchange, const View& view, const Viewer& viewer) {
   if (exchange.url.flag("watch")) {
     exchange.headers.push_back({"Allow", "GET"});
     return exchange.send_status(405, "MethodNotAllowed",
@@ -76,7 +85,8 @@ kj::Promise<void> list(Exchange& exchange, const View& view) {
   auto fields = Selector::fields(exchange.url.get("fieldSelector"), Kind::node);
   for (const auto* selector : {&labels, &fields})
     if (!selector->ok()) return exchange.send_status(400, "BadRequest", selector->error().message);
-  std::set<std::string> all = in_use(view);
+  const bool limited = viewer.uid && !viewer.summaries;
+  std::set<std::string> all = limited ? with_own_jobs(view, viewer) : in_use(view);
   std::erase_if(all, [&](const std::string& name) {
     auto value = [&name](std::string_view key) -> std::optional<std::string_view> {
       if (key == kNameLabel || key == "metadata.name") return name;
@@ -108,10 +118,10 @@ bool is_namespaces(const Url& url) {
   return (p.size() == 3 || p.size() == 4) && p[0] == "api" && p[1] == "v1" && p[2] == "namespaces";
 }
 
-kj::Promise<void> answer_namespaces(Exchange& exchange, const View& view) {
+kj::Promise<void> answer_namespaces(Exchange& exchange, const View& view, const AccessGate& gate) {
   const bool one = exchange.url.path.size() == 4;
   if (exchange.method == kj::HttpMethod::GET)
-    return one ? get(exchange, view) : list(exchange, view);
+    return one ? get(exchange, view) : list(exchange, view, gate.viewer(exchange.caller));
   if (exchange.method == kj::HttpMethod::POST && !one)
     return exchange.send_status(409, "AlreadyExists",
                                 "every namespace is there already: a namespace is just a name");

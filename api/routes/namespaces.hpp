@@ -4,6 +4,7 @@
 // have jobs, leases or events.
 #pragma once
 
+#include "api/routes/access_gate.hpp"
 #include "api/routes/exchange.hpp"
 #include "api/view/view.hpp"
 
@@ -11,6 +12,7 @@ namespace muster::api {
 
 // Whether the path is the collection or one of its names.
 bool is_namespaces(const Url& url);
-kj::Promise<void> answer_namespaces(Exchange& exchange, const View& view);
+// Where jobs are private, a list has only the namespaces in which the caller has any.
+kj::Promise<void> answer_namespaces(Exchange& exchange, const View& view, const AccessGate& gate);
 
 }  // namespace muster::api

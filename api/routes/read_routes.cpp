@@ -14,7 +14,8 @@ std::string not_a_version(const std::string& text) {
 
 }  // namespace
 
-Result<Query> query_of(const Url& url, const Target& target) {
+Result<Query> query_of(const Exchange& exchange, const Target& target, const AccessGate& gate) {
+  const Url& url = exchange.url;
   auto labels = Selector::labels(url.get("labelSelector"));
   if (!labels.ok()) return labels.error();
   auto fields = Selector::fields(url.get("fieldSelector"), target.kind);
@@ -22,20 +23,23 @@ Result<Query> query_of(const Url& url, const Target& target) {
   Query query{.kind = target.kind, .ns = target.ns};
   query.labels = std::move(*labels);
   query.fields = std::move(*fields);
+  query.viewer = gate.viewer(exchange.caller);
+  if (exchange.method == kj::HttpMethod::DELETE) query.viewer.summaries = false;
   return query;
 }
 
 kj::Promise<void> ReadRoutes::get(Exchange& exchange, const Target& target) {
-  const auto shown = find(target);
+  auto shown = find(target);
   if (!shown)
     return exchange.send_error({Errc::not_found, "", {}}, resource_name(target.kind), target.name);
+  shown->summary = gate_.judge(exchange).access == Access::summary;
   std::string text;
   renderer_.whole(text, *shown, exchange.form());
   return exchange.send(200, text + "\n");
 }
 
 kj::Promise<void> ReadRoutes::list(Exchange& exchange, const Target& target) {
-  auto query = query_of(exchange.url, target);
+  auto query = query_of(exchange, target, gate_);
   if (!query.ok()) return exchange.bad(query.error().message);
   if (exchange.url.flag("watch")) return watch(exchange, std::move(*query));
   auto page = page_of(exchange.url);

@@ -9,7 +9,7 @@
 namespace muster::api {
 
 // The objects that a list, watch or deletion selects.
-Result<Query> query_of(const Url& url, const Target& target);
+Result<Query> query_of(const Exchange& exchange, const Target& target, const AccessGate& gate);
 
 class ReadRoutes final : private RouteBase {
  public:

@@ -9,6 +9,10 @@
 namespace muster::api {
 
 kj::Promise<void> RouteBase::respond(Exchange& exchange, const Shown& shown, int code) {
+  // What a name stands for may have become another user's while the request was carried out.
+  if (!gate_.viewer(exchange.caller).owns(shown))
+    return exchange.send_error({Errc::not_found, "", {}}, exchange.wants.resource,
+                               exchange.wants.name);
   std::string text;
   renderer_.whole(text, shown, exchange.form());
   return exchange.send(code, text + "\n");
@@ -34,6 +38,11 @@ Writer RouteBase::writer(const Exchange& exchange, const WriteOptions& options, 
                          const std::string& subresource) const {
   return {manager_name(options, exchange.user_agent), api_version(kind), time_text(options_.now()),
           subresource};
+}
+
+std::optional<core::Owner> RouteBase::owner(const Exchange& exchange) {
+  if (!exchange.caller.distinguished) return std::nullopt;
+  return exchange.caller.who;
 }
 
 std::string RouteBase::random_uid() const {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "api/kube/managed_fields.hpp"
+#include "api/routes/access_gate.hpp"
 #include "api/routes/backend.hpp"
 #include "api/routes/exchange.hpp"
 #include "api/routes/server_options.hpp"
@@ -23,6 +24,7 @@ struct RouteContext {
   Backend& backend;
   Renderer& renderer;
   const ServerOptions& options;
+  const AccessGate& gate;
 };
 
 class RouteBase {
@@ -38,7 +40,8 @@ class RouteBase {
         view_(context.view),
         backend_(context.backend),
         renderer_(context.renderer),
-        options_(context.options) {}
+        options_(context.options),
+        gate_(context.gate) {}
   ~RouteBase() = default;
 
   // Sends the object in the form that the client asked for.
@@ -47,6 +50,8 @@ class RouteBase {
   // The writer to record in the managed fields.
   Writer writer(const Exchange& exchange, const WriteOptions& options, Kind kind,
                 const std::string& subresource = "") const;
+  // The owner of a job that this request creates.
+  static std::optional<core::Owner> owner(const Exchange& exchange);
   std::string random_uid() const;
   // Five characters for a generated name.
   std::string random_suffix() const;
@@ -56,6 +61,7 @@ class RouteBase {
   Backend& backend_;
   Renderer& renderer_;
   const ServerOptions& options_;
+  const AccessGate& gate_;
 };
 
 }  // namespace muster::api

@@ -5,16 +5,18 @@ namespace muster::api {
 template <class R>
 kj::Promise<void> Routes::with_body(Exchange& exchange, const Target& target, R& routes,
                                     Handler<R> handler) {
-  return exchange.read_body().then(
-      [&exchange, target, &routes, handler](kj::Maybe<std::string> body) -> kj::Promise<void> {
-        KJ_IF_MAYBE (text, body) {
-          if (target.kind != Kind::job && text->size() > kSmallBodyMax)
-            return too_large(exchange,
-                             "the body is longer than 512 KiB, the limit for everything but jobs");
-          return (routes.*handler)(exchange, target, *text);
-        }
-        return kj::READY_NOW;  // an error has already been sent
-      });
+  return exchange.read_body().then([&exchange, target, &routes, handler, &gate = gate_](
+                                       kj::Maybe<std::string> body) -> kj::Promise<void> {
+    KJ_IF_MAYBE (text, body) {
+      // The name may stand for another user's object by now.
+      if (auto refused = gate.refuse(exchange)) return kj::mv(*refused);
+      if (target.kind != Kind::job && text->size() > kSmallBodyMax)
+        return too_large(exchange,
+                         "the body is longer than 512 KiB, the limit for everything but jobs");
+      return (routes.*handler)(exchange, target, *text);
+    }
+    return kj::READY_NOW;  // an error has already been sent
+  });
 }
 
 kj::Promise<void> Routes::answer(Exchange& exchange, const Target& target) {

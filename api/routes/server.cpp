@@ -1,9 +1,11 @@
 #include "api/routes/server.hpp"
 
+#include "api/access/audit.hpp"
 #include "api/http/admission.hpp"
 #include "api/http/peer_uid.hpp"
 #include "api/kube/discovery.hpp"
 #include "api/kube/status_object.hpp"
+#include "api/routes/access_gate.hpp"
 #include "api/routes/access_review.hpp"
 #include "api/routes/empty_lists.hpp"
 #include "api/routes/namespaces.hpp"
@@ -17,21 +19,36 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 namespace muster::api {
 namespace {
+
+// The address as text; empty unless it is an IP address.
+std::string host_text(const sockaddr_storage& address) {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (address.ss_family == AF_INET)
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, text, sizeof text);
+  else if (address.ss_family == AF_INET6)
+    inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, text,
+              sizeof text);
+  return text;
+}
 
 // Our own address on a connection; empty unless it is an IP connection.
 std::string local_host(int fd) {
   sockaddr_storage address = {};
   socklen_t size = sizeof address;
-  char text[INET6_ADDRSTRLEN] = "";
   if (fd < 0 || getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
-  if (address.ss_family == AF_INET)
-    inet_ntop(AF_INET, &reinterpret_cast<sockaddr_in&>(address).sin_addr, text, sizeof text);
-  else if (address.ss_family == AF_INET6)
-    inet_ntop(AF_INET6, &reinterpret_cast<sockaddr_in6&>(address).sin6_addr, text, sizeof text);
-  return text;
+  return host_text(address);
+}
+
+// Where a connection comes from.
+std::string source_of(int fd) {
+  sockaddr_storage address = {};
+  socklen_t size = sizeof address;
+  if (fd < 0 || getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
+  return address.ss_family == AF_UNIX ? "unix" : host_text(address);
 }
 
 std::string text_of(kj::Maybe<kj::StringPtr> header) {
@@ -46,6 +63,7 @@ int fd_of(kj::AsyncIoStream& stream) {
 
 // The status lines for connections that are not served.
 constexpr const char* kRefusedHead = "403 Forbidden";
+constexpr auto kAccountPatience = 5 * kj::SECONDS;
 constexpr const char* kBusyHead = "503 Service Unavailable\r\nRetry-After: 1";
 
 kj::HttpServerSettings settings(const ServerOptions& options, kj::HttpServerErrorHandler& errors) {
@@ -66,10 +84,12 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   Impl(kj::Timer& timer, View& view, Backend& backend, ServerOptions options)
       : view_(view),
         options_(std::move(options)),
+        gate_(view, options_.access),
+        directory_(options_.roles, options_.read_account),
         discovery_(options_.version),
         renderer_(view, options_.now),
         context_(timer, view, renderer_),
-        routes_({context_, view, backend, renderer_, options_}),
+        routes_({context_, view, backend, renderer_, options_, gate_}),
         http_(
             timer, make_table(), [this](kj::AsyncIoStream& stream) { return service(stream); },
             settings(options_, *this)),
@@ -84,12 +104,14 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
 
   kj::Promise<void> accept(kj::ConnectionReceiver& port) { return acceptor_.run(port); }
 
-  kj::Promise<void> connection(kj::Own<kj::AsyncIoStream> stream, const std::string& who) {
+  kj::Promise<void> connection(kj::Own<kj::AsyncIoStream> stream, const std::string& who,
+                               std::optional<uid_t> uid) {
     const uint64_t id = ++last_id_;
     auto closed = kj::newPromiseAndFulfiller<void>();
     closing_.emplace(id, kj::mv(closed.fulfiller));
     crowd_.enter(id, who);
     entering_ = id;  // for service(), which listenHttp() calls
+    entering_uid_ = uid;
     return http_.listenHttp(kj::mv(stream))
         .exclusiveJoin(kj::mv(closed.promise))
         .attach(kj::defer([this, id] {
@@ -146,12 +168,15 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     Peer peer;
     peer.fd = fd_of(stream);
     peer.local_host = local_host(peer.fd);
+    if (options_.roles.any()) peer.uid = entering_uid_;
+    if (options_.audit) peer.source = source_of(peer.fd);
     return kj::heap<Service>(*this, std::move(peer), entering_);
   }
 
   kj::Promise<void> take(kj::Own<kj::AsyncIoStream> stream) {
     const Verdict peer = peers_.judge(fd_of(*stream));
-    if (!options_.insecure && peer.kind != Verdict::Kind::trusted) {
+    const bool a_user = options_.roles.any() && peer.uid;
+    if (!options_.insecure && !a_user && peer.kind != Verdict::Kind::trusted) {
       if (const auto more = strangers_.due(boot_now()))
         log::warn("refused a connection to the API: {}{}", peer.why, *more);
       if (peer.kind == Verdict::Kind::unknown)
@@ -174,7 +199,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
                                     " connections already, as many as are served; try again later",
                                 {{"retryAfterSeconds", 1}}));
     }
-    return connection(kj::mv(stream), peer.who);
+    return connection(kj::mv(stream), peer.who, peer.uid);
   }
 
   kj::Promise<void> refuse(kj::Own<kj::AsyncIoStream> stream, const char* head,
@@ -211,7 +236,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       if (auto why = refused_for_web(options_.hosts, peer.local_host, web, shows_page))
         return e.send_status(403, "Forbidden", *why);
       if (!readable) return e.send_status(400, "BadRequest", "the URL has a broken percent escape");
-      return answer_to(e);
+      return identified(e).then([this, &e] { return answer_to(e); });
     });
     return answer
         .catch_([&e](kj::Exception&& failure) -> kj::Promise<void> {
@@ -219,13 +244,36 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
           if (e.started() || e.unreadable() ||
               failure.getType() == kj::Exception::Type::DISCONNECTED)
             return kj::mv(failure);
+          if (failure.getType() == kj::Exception::Type::OVERLOADED)
+            return e.send_status(503, "ServiceUnavailable",
+                                 "the system's user database does not answer",
+                                 OrderedJson{{"retryAfterSeconds", 1}});
           log::error("a request failed: {}", failure.getDescription().cStr());
           return e.send_status(500, "InternalError", "an internal error occurred");
         })
+        .attach(kj::defer([this, &e] { audit(e); }))
         .attach(kj::mv(exchange));
   }
 
+  void audit(const Exchange& e) {
+    if (!options_.audit) return;
+    const AuditEntry entry{e.caller, e.wants, e.peer.source, e.user_agent, e.code()};
+    if (is_audited(entry)) options_.audit(audit_line(entry, options_.now()));
+  }
+
+  // Finds out who is calling.
+  kj::Promise<void> identified(Exchange& e) {
+    if (!options_.roles.any()) {
+      e.caller.role = Role::admin;  // our own user or root, unless insecure
+      return kj::READY_NOW;
+    }
+    MUSTER_CHECK(e.peer.uid.has_value());
+    return context_.timer.timeoutAfter(kAccountPatience, directory_.find(*e.peer.uid))
+        .then([&e](Caller caller) { e.caller = std::move(caller); });
+  }
+
   kj::Promise<void> answer_to(Exchange& e) {
+    if (auto refused = gate_.refuse(e)) return kj::mv(*refused);
     const std::vector<std::string>& path = e.url.path;
     const bool get = e.method == kj::HttpMethod::GET || e.method == kj::HttpMethod::HEAD;
     if (path.size() == 1 && (path[0] == "healthz" || path[0] == "livez") && get)
@@ -242,7 +290,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       if (!get) return not_allowed(e);
       return send_document(e, *document);
     }
-    if (is_access_review(e.url)) return answer_access_review(e);
+    if (is_access_review(e.url)) return answer_access_review(e, gate_);
     if (const auto why = not_served(e.method, e.url)) {
       e.headers.push_back({"Allow", why->allow});
       return e.send_status(405, "MethodNotAllowed", why->message);
@@ -257,7 +305,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       return e.send_status(503, "ServiceUnavailable", reason_,
                            OrderedJson{{"retryAfterSeconds", 1}});
     if (own) return routes_.answer_own(e, *own);
-    if (names) return answer_namespaces(e, view_);
+    if (names) return answer_namespaces(e, view_, gate_);
     return routes_.answer(e, *target);
   }
 
@@ -318,6 +366,8 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   kj::Own<kj::HttpHeaderTable> table_;
   kj::HttpHeaderId accept_id_, origin_id_, user_agent_id_, if_none_match_id_, fetch_site_id_,
       fetch_mode_id_, fetch_dest_id_;
+  AccessGate gate_;
+  Directory directory_;
   Discovery discovery_;
   Renderer renderer_;
   StreamContext context_;
@@ -330,6 +380,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   Acceptor acceptor_;
   Seldom strangers_, turned_away_;
   uint64_t last_id_ = 0, entering_ = 0;
+  std::optional<uid_t> entering_uid_;
   std::map<uint64_t, kj::Own<kj::PromiseFulfiller<void>>> closing_;
   kj::TaskSet tasks_;
 };
@@ -347,8 +398,9 @@ kj::Promise<void> Server::serve(kj::Own<kj::ConnectionReceiver> port) {
   return promise.attach(kj::mv(port));
 }
 
-kj::Promise<void> Server::serve_connection(kj::Own<kj::AsyncIoStream> stream) {
-  return impl_->connection(kj::mv(stream), "trusted");
+kj::Promise<void> Server::serve_connection(kj::Own<kj::AsyncIoStream> stream,
+                                           std::optional<uid_t> uid) {
+  return impl_->connection(kj::mv(stream), "trusted", uid ? uid : geteuid());
 }
 
 kj::Promise<void> Server::drain() {

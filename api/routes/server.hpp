@@ -4,10 +4,11 @@
 // It runs on one KJ loop. Reads use the View, changes go to the Backend. API errors are objects of
 // kind Status; an unexpected failure is a 500 that reveals no internals.
 //
-// Trust: unless insecure, only root and our own user are served, over loopback or a Unix socket
-// (the kernel tells the peer's uid). To keep web pages in a user's browser out, insecure or not, a
-// foreign Host or Origin and requests that the browser marks as cross-site are refused, and a body
-// must declare that it is JSON, YAML or protobuf.
+// Trust: unless insecure, only connections over loopback or a Unix socket are served, whose user
+// the kernel tells: root and our own user, or also those with a role (api/access/). What each may
+// do is decided before the body of a request is read. To keep web pages in a user's browser out,
+// insecure or not, a foreign Host or Origin and requests that the browser marks as cross-site are
+// refused, and a body must declare that it is JSON, YAML or protobuf.
 #pragma once
 
 #include "api/routes/backend.hpp"
@@ -20,7 +21,9 @@
 #include <kj/compat/http.h>
 #include <kj/timer.h>
 
+#include <optional>
 #include <string>
+#include <sys/types.h>
 
 namespace muster::api {
 
@@ -36,8 +39,9 @@ class Server {
   void set_ready(bool ready, std::string reason);
   // Accepts connections until the promise is dropped.
   kj::Promise<void> serve(kj::Own<kj::ConnectionReceiver> port);
-  // Serves one connection that is already trusted.
-  kj::Promise<void> serve_connection(kj::Own<kj::AsyncIoStream> stream);
+  // Serves one connection that is already trusted; where users are told apart, as this user's.
+  kj::Promise<void> serve_connection(kj::Own<kj::AsyncIoStream> stream,
+                                     std::optional<uid_t> uid = std::nullopt);
   // Ends watches, finishes requests in progress, closes idle connections.
   kj::Promise<void> drain();
   StreamContext& streams();  // so that tests can shorten pauses

@@ -1,6 +1,8 @@
 // Settings of the HTTP server.
 #pragma once
 
+#include "api/access/directory.hpp"
+#include "api/access/rules.hpp"
 #include "api/http/web_guard.hpp"
 #include "base/clock.hpp"
 #include "core/job/decision.hpp"
@@ -15,7 +17,11 @@
 namespace muster::api {
 
 struct ServerOptions {
-  bool insecure = false;             // serve other users and machines too
+  bool insecure = false;  // serve other users and machines too
+  RoleGroups roles{};     // if any: several users are served and told apart
+  AccessRules access{};
+  std::function<void(std::string line)> audit;  // writes a line to the audit log; may be null
+  Directory::Read read_account = muster::api::read_account;
   HostRules hosts;                   // the host names that we accept
   std::string version = "0.0.0";     // of muster
   std::function<uint64_t()> random;  // for uids and generated names; must be of good quality

@@ -120,6 +120,7 @@ kj::Promise<void> StatusRoutes::change(Exchange& exchange, const Target& target,
                                        int tries) {
   const auto shown = view_.job(target.ns, target.name);
   if (!shown) return exchange.send_error({Errc::not_found, "", {}}, "jobs", target.name);
+  if (auto refused = gate_.refuse(exchange)) return kj::mv(*refused);
   const core::JobState& state = shown->job->state();
   const size_t bytes = body.size() + shown->job->object().json.size() +
                        state.external_status.size() + state.own_conditions.size();

@@ -1,6 +1,7 @@
 #include "api/view/job_text.hpp"
 
 #include "base/check.hpp"
+#include "core/spec/owner.hpp"
 #include "text/time_text.hpp"
 
 #include <optional>
@@ -109,6 +110,35 @@ void append_conditions(std::string& out, const std::vector<core::Condition>& con
   out += ']';
 }
 
+void append_summary_meta(Members& meta, const core::Job& job, uint64_t version) {
+  const core::JobMeta& of = job.object().meta;
+  meta.text("name", of.name);
+  meta.text("namespace", of.ns);
+  meta.text("uid", of.uid);
+  meta.text("creationTimestamp", time_text(of.created_ms));
+  Members annotations(meta.key("annotations"));
+  for (const std::string_view key : {core::kOwnerKey, core::kOwnerUidKey, core::kOwnerGidKey})
+    if (const auto it = of.annotations.find(std::string(key)); it != of.annotations.end())
+      annotations.text(key, it->second);
+  annotations.end();
+  meta.text("resourceVersion", std::to_string(version));
+}
+
+void append_summary_status(std::string& out, const core::Job& job) {
+  const core::JobState& s = job.state();
+  std::vector<core::Condition> conditions = s.conditions;
+  for (core::Condition& condition : conditions) condition.message.clear();
+  Members status(out);
+  if (!conditions.empty()) append_conditions(status.key("conditions"), conditions, "");
+  if (s.started_at) status.text("startTime", time_text(*s.started_at));
+  if (s.completed_at) status.text("completionTime", time_text(*s.completed_at));
+  if (job.active() != 0 && !s.orphaned) status.number("active", job.active());
+  if (job.succeeded() != 0) status.number("succeeded", job.succeeded());
+  if (s.failed != 0) status.number("failed", s.failed);
+  status.number("ready", s.orphaned ? 0 : job.ready());
+  status.end();
+}
+
 }  // namespace
 
 void append_job(std::string& out, const core::Job& job, uint64_t version) {
@@ -134,6 +164,27 @@ void append_job_metadata(std::string& out, const core::Job& job, uint64_t versio
   }
   out += std::string_view(job.object().json).substr(at->begin, at->end - at->begin);
   append_version(out, *at, version);
+  out += '}';
+}
+
+void append_summary_metadata(std::string& out, const core::Job& job, uint64_t version) {
+  Members meta(out);
+  append_summary_meta(meta, job, version);
+  meta.end();
+}
+
+void append_job_summary(std::string& out, const core::Job& job, uint64_t version) {
+  const core::JobSpec& spec = job.spec();
+  out += R"({"kind":"Job","apiVersion":"batch/v1","metadata":)";
+  append_summary_metadata(out, job, version);
+  Members parts(out += ",\"spec\":");
+  if (spec.parallelism) parts.number("parallelism", static_cast<uint64_t>(*spec.parallelism));
+  if (spec.completions) parts.number("completions", static_cast<uint64_t>(*spec.completions));
+  parts.text("completionMode", spec.completion_mode);
+  parts.key("template") += R"({"metadata":{},"spec":{"containers":[]}})";
+  parts.end();
+  out += ",\"status\":";
+  append_summary_status(out, job);
   out += '}';
 }
 

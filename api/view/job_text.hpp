@@ -15,6 +15,9 @@ namespace muster::api {
 // Each appends to `out`.
 void append_job(std::string& out, const core::Job& job, uint64_t version);
 void append_job_metadata(std::string& out, const core::Job& job, uint64_t version);
+// Only what strangers may see: name, owner, size, counts.
+void append_job_summary(std::string& out, const core::Job& job, uint64_t version);
+void append_summary_metadata(std::string& out, const core::Job& job, uint64_t version);
 void append_job_status(std::string& out, const core::Job& job);
 // The same as JSON values.
 OrderedJson job_json(const core::Job& job, uint64_t version);

@@ -61,7 +61,10 @@ OrderedJson event_of(const Shown& shown, Form form) {
 void Renderer::object(std::string& out, const Shown& shown, Form form) {
   switch (shown.kind) {
     case Kind::job:
-      append_job(out, *shown.job, shown.version);
+      if (shown.summary)
+        append_job_summary(out, *shown.job, shown.version);
+      else
+        append_job(out, *shown.job, shown.version);
       return;
     case Kind::pod:
       writers_.of(*shown.job).pod(out, view_, shown);
@@ -86,7 +89,10 @@ void Renderer::row(std::string& out, const Shown& shown) {
     writers_.of(*shown.job).metadata(out, shown);
   } else if (shown.kind == Kind::job) {
     out += "\"metadata\":";
-    append_job_metadata(out, *shown.job, shown.version);
+    if (shown.summary)
+      append_summary_metadata(out, *shown.job, shown.version);
+    else
+      append_job_metadata(out, *shown.job, shown.version);
   } else {
     const OrderedJson whole = shown.kind == Kind::node ? node_json(*shown.node, shown.version)
                               : shown.kind == Kind::lease

@@ -6,7 +6,7 @@ void RenderCache::append(std::string& out, const Shown& shown, Form form, bool c
   // Removed and initial objects come without their own version.
   if (form == Form::table || shown.kind == Kind::node || shown.own_version == 0)
     return renderer_.whole(out, shown, form, columns);
-  const Name name{key_of(shown), shown.own_version, shown.version, form};
+  const Name name{key_of(shown), shown.own_version, shown.version, form, shown.summary};
   auto found = texts_.find(name);
   if (found == texts_.end()) {
     std::string text;

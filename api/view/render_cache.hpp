@@ -25,8 +25,8 @@ class RenderCache {
 
  private:
   static constexpr size_t kBytesMax = 8u << 20;
-  // The object's own version, then the one in the text.
-  using Name = std::tuple<Key, uint64_t, uint64_t, Form>;
+  // The object's own version, then the one in the text; whether it is a summary.
+  using Name = std::tuple<Key, uint64_t, uint64_t, Form, bool>;
 
   Renderer& renderer_;
   std::map<Name, std::string> texts_;

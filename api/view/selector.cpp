@@ -226,7 +226,15 @@ bool Query::matches_kept(const KeptView& view) const {
          });
 }
 
+Sight Query::sight(const View& view, const Shown& shown) const {
+  return matches(view, shown) ? viewer.sight(shown) : Sight::nothing;
+}
+
 bool Query::matches(const View& view, const Shown& shown) const {
+  const Sight sight = viewer.sight(shown);
+  if (sight == Sight::nothing) return false;
+  // What a summary leaves out cannot be found out by selecting it either.
+  if (sight == Sight::summary && !labels.empty()) return false;
   if (shown.job && !ns.empty() && shown.job->object().meta.ns != ns) return false;
   if (shown.kept) return matches_kept(*shown.kept);
   if (labels.empty() && fields.empty()) return true;
@@ -283,6 +291,7 @@ bool Query::matches(const View& view, const Shown& shown) const {
 
 bool Query::wants(const core::Job& job) const {
   if (!ns.empty() && job.object().meta.ns != ns) return false;
+  if (!viewer.sees(kind, job)) return false;
   if (kind == Kind::event) {
     const core::JobMeta& meta = job.object().meta;
     auto name = fields.only("involvedObject.name");

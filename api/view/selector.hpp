@@ -7,6 +7,7 @@
 #pragma once
 
 #include "api/view/view.hpp"
+#include "api/view/viewer.hpp"
 #include "base/result.hpp"
 
 #include <functional>
@@ -50,7 +51,10 @@ struct Query {
   std::string ns;  // empty: all
   Selector labels;
   Selector fields;
+  Viewer viewer{};  // of all these, the ones to show
 
+  // How much of this object is shown; `nothing` if it does not match.
+  Sight sight(const View& view, const Shown& shown) const;
   bool matches(const View& view, const Shown& shown) const;
   bool matches_kept(const KeptView& view) const;
   // Whether this job may have matching objects.

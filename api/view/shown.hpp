@@ -49,6 +49,7 @@ struct Shown {
   uint64_t version = 0;            // as announced
   uint64_t own_version = 0;        // the object's own, for a change in a watch; else 0
   uint64_t since = 0;              // of a job: told_since() of its version; 0: unknown
+  bool summary = false;            // of a job: only what Sight::summary means may be rendered
 };
 
 Key key_of(const Shown& shown);

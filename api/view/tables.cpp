@@ -68,12 +68,21 @@ std::string duration(const core::Job& job, Millis now_ms) {
   return span_text(end_ms - *s.started_at);
 }
 
-OrderedJson job_cells(const core::Job& job, Millis now_ms) {
+OrderedJson job_cells(const core::Job& job, bool summary, Millis now_ms) {
   const core::JobObject& o = job.object();
   std::string selector;
   if (o.spec.selector)
     for (const auto& [key, value] : o.spec.selector->match_labels)
       selector += (selector.empty() ? "" : ",") + key + "=" + value;
+  if (summary)
+    return {o.meta.name,
+            job_state(job),
+            completions(job),
+            duration(job, now_ms),
+            span_text(now_ms - o.meta.created_ms),
+            "<hidden>",
+            "<hidden>",
+            "<hidden>"};
   return {o.meta.name,
           job_state(job),
           completions(job),
@@ -259,7 +268,7 @@ OrderedJson table_columns(Kind kind) {
 OrderedJson table_cells(const View& view, const Shown& shown, Millis now_ms) {
   switch (shown.kind) {
     case Kind::job:
-      return job_cells(*shown.job, now_ms);
+      return job_cells(*shown.job, shown.summary, now_ms);
     case Kind::pod:
       return pod_cells(view, shown, now_ms);
     case Kind::node:

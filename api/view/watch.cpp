@@ -58,7 +58,7 @@ bool Watch::pull(const Sink& sink, size_t max) {
       continue;
     }
     if (!match(*shown)) continue;
-    sink("ADDED", *shown);
+    send(sink, "ADDED", *shown);
     if (tracking_) matched_.insert(key);
   }
   if (!initial_.empty()) return true;
@@ -75,6 +75,11 @@ bool Watch::pull(const Sink& sink, size_t max) {
     tell(change, last ? change.commit : change.commit - 1, told, sink);
   }
   return true;
+}
+
+void Watch::send(const Sink& sink, std::string_view type, Shown shown) const {
+  shown.summary = query_.viewer.sight(shown) == Sight::summary;
+  sink(type, shown);
 }
 
 void Watch::tell(const Change& change, uint64_t version, std::set<Key>& told, const Sink& sink) {
@@ -100,11 +105,11 @@ void Watch::tell(const Change& change, uint64_t version, std::set<Key>& told, co
   shown->version = version;
   if (!matches) {
     matched_.erase(key);
-    sink("DELETED", *shown);
+    send(sink, "DELETED", *shown);
     return;
   }
   if (tracking_) matched_.insert(key);
-  sink(had ? "MODIFIED" : "ADDED", *shown);
+  send(sink, had ? "MODIFIED" : "ADDED", *shown);
 }
 
 void Watch::tell_removed(const Change& change, const Key& key, uint64_t version, const Sink& sink) {
@@ -120,9 +125,9 @@ void Watch::tell_removed(const Change& change, const Key& key, uint64_t version,
   if (owed && matches) {
     Shown was = gone;
     was.version = version == 0 ? 0 : version - 1;
-    sink("ADDED", was);
+    send(sink, "ADDED", was);
   }
-  if (had || (owed && matches)) sink("DELETED", gone);
+  if (had || (owed && matches)) send(sink, "DELETED", gone);
 }
 
 }  // namespace muster::api

@@ -25,6 +25,7 @@ class Watch {
   // objects come first, as ADDED.
   Watch(const View& view, Query query, uint64_t from, bool initial);
 
+  // `object` says whether only its summary may be shown.
   using Sink = std::function<void(std::string_view type, const Shown& object)>;
   // Passes at most about `max` changes to `sink`. False: the watcher was too slow, and changes that
   // it has not received were dropped from the ring.
@@ -42,6 +43,7 @@ class Watch {
  private:
   bool match(const Shown& shown) const { return query_.matches(view_, shown); }
   bool may_have_matched(const Change& change) const;
+  void send(const Sink& sink, std::string_view type, Shown shown) const;
   void tell(const Change& change, uint64_t version, std::set<Key>& told, const Sink& sink);
   void tell_removed(const Change& change, const Key& key, uint64_t version, const Sink& sink);
 

@@ -3,6 +3,7 @@
 #include "core/spec/duration.hpp"
 
 #include <algorithm>
+#include <unistd.h>
 
 namespace muster::cli {
 namespace {
@@ -10,15 +11,17 @@ namespace {
 // On this machine, so the coordinator may have been started a moment ago.
 bool is_here(const std::string& address) {
   return address.starts_with("127.") || address.starts_with("localhost:") ||
-         address.starts_with("[::1]:");
+         address.starts_with("[::1]:") || address.starts_with("unix:");
 }
 
 constexpr Millis kConnectPatience = 5'000;
+constexpr char kSiteSocket[] = "/run/muster/api.sock";
 
 }  // namespace
 
 Result<std::string> normal_address(const std::string& text) {
   std::string address = text;
+  if (address.starts_with("unix:/")) return address;
   if (address.rfind("https://", 0) == 0)
     return invalid("`" + text + "`: only http is spoken here, write HOST:PORT");
   if (address.rfind("http://", 0) == 0) address.erase(0, 7);
@@ -32,7 +35,8 @@ Result<std::string> normal_address(const std::string& text) {
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon == 0 || address.find('/') != std::string::npos ||
       !is_number(address.substr(colon + 1))) {
-    return invalid("`" + text + "` is not an address: write HOST:PORT, such as " + kDefaultApi);
+    return invalid("`" + text + "` is not an address: write HOST:PORT, such as " + kDefaultApi +
+                   ", or unix:PATH");
   }
   return address;
 }
@@ -43,9 +47,14 @@ Result<Target> target_of(const Settings& client) {
   auto address = normal_address(api.text());
   if (!address) return invalid(api.place() + ": " + address.error().message);
   target.api = *address;
+  // Where the site's coordinator serves its users, it is meant unless another is named.
+  const bool site = api.layer == Layer::built_in && access(kSiteSocket, W_OK) == 0;
+  if (site) target.api = std::string("unix:") + kSiteSocket;
   target.named = api.layer == Layer::flag || api.layer == Layer::variable;
-  target.origin = api.layer == Layer::built_in ? "the default; --api or MUSTER_API name another"
-                                               : "from " + api.from;
+  target.origin = site
+                      ? "the socket of this machine's coordinator; --api or MUSTER_API name another"
+                  : api.layer == Layer::built_in ? "the default; --api or MUSTER_API name another"
+                                                 : "from " + api.from;
   target.ns = client.text("namespace");
   const Setting& timeout = client["request-timeout"];
   auto span = core::parse_duration(timeout.text());

@@ -85,7 +85,8 @@ Result<Response> ApiClient::once(int method, const std::string& path, const char
     if (fresh || loop.kept.get() == nullptr)
       loop.kept = kj::newHttpClient(timer, *loop.table, *loop.address);
     kj::HttpHeaders headers(*loop.table);
-    headers.set(kj::HttpHeaderId::HOST, kj::StringPtr(address_.c_str()));
+    headers.set(kj::HttpHeaderId::HOST,
+                address_.starts_with("unix:") ? "localhost" : kj::StringPtr(address_.c_str()));
     headers.set(loop.accept, kj::StringPtr(accept));
     headers.set(loop.user_agent, kj::str("muster/", kVersion));
     kj::Maybe<uint64_t> size;

@@ -88,6 +88,14 @@ void read_hosts(Reader& read, std::vector<std::string>& hosts) {
   }
 }
 
+void read_groups(Reader& read, const char* name, bool any, std::vector<std::string>& groups) {
+  for (const std::string& group : read.setting(name).values) {
+    if (group.empty() || group.find_first_of(", :/") != std::string::npos || (group == "*" && !any))
+      return read.fail(name, "`" + group + "`: must be the name of a Unix group");
+    groups.push_back(group);
+  }
+}
+
 void read_labels(Reader& read, std::map<std::string, std::string>& labels) {
   for (const std::string& label : read.setting("label").values) {
     const size_t equals = label.find('=');
@@ -106,7 +114,13 @@ Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
   read.text("data-dir", o.data_dir);
   read.text("api", o.api);
   read.text("listen", o.listen);
+  read.text("api-socket", o.api_socket);
   read_hosts(read, o.api_hosts);
+  read_groups(read, "users", true, o.roles.users);
+  read_groups(read, "operators", false, o.roles.operators);
+  read_groups(read, "admins", false, o.roles.admins);
+  read_groups(read, "metrics-readers", false, o.roles.metrics);
+  read.toggle("private-jobs", o.access.private_jobs);
   read.text("log-level", all.log_level);
   read.span("pod-failure-backoff-base", o.backoff_base_ms);
   read.span("pod-failure-backoff-max", o.backoff_max_ms);

@@ -23,7 +23,7 @@ class Discovery(Kubectl):
         told = json.loads(self.kubectl("version", "-o", "json"))
         self.assertIn("muster", told["serverVersion"]["gitVersion"])
         self.assertIn("is running at", self.kubectl("cluster-info"))
-        self.assertEqual(self.kubectl("api-versions").split(), ["authorization.k8s.io/v1", "batch/v1", "coordination.k8s.io/v1", "events.k8s.io/v1", "policy/v1", "v1"])
+        self.assertEqual(self.kubectl("api-versions").split(), ["authentication.k8s.io/v1", "authorization.k8s.io/v1", "batch/v1", "coordination.k8s.io/v1", "events.k8s.io/v1", "policy/v1", "v1"])
 
     def test_api_resources(self):
         names = self.kubectl("api-resources", "-o", "name").split()

@@ -11,6 +11,8 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <functional>
+#include <optional>
 #include <tuple>
 #include <unistd.h>
 
@@ -246,17 +248,19 @@ const std::string kPods = "/api/v1/namespaces/default/pods";
 // Everything that lives on the loop. KJ's destructors may throw and a fixture's may not, so the
 // fixture holds this by pointer.
 struct Rig {
-  Rig() : server(io.provider->getTimer(), view, backend, options()) {
+  explicit Rig(const std::function<void(ServerOptions&)>& adapt)
+      : server(io.provider->getTimer(), view, backend, options(adapt)) {
     server.set_ready(true, "");
     server.streams().log_gap = 1 * kj::MILLISECONDS;
     server.streams().watch_gap = 1 * kj::MILLISECONDS;
   }
-  ServerOptions options() {
+  ServerOptions options(const std::function<void(ServerOptions&)>& adapt) {
     ServerOptions o;
     o.version = "1.2.3";
     o.random = [this] { return random += 0x9e3779b97f4a7c15u; };
     o.now = [] { return kStart; };
     o.connections_max = 8;
+    if (adapt) adapt(o);
     return o;
   }
   struct Quiet final : kj::TaskSet::ErrorHandler {
@@ -276,11 +280,13 @@ struct Rig {
 
 class ServerTest : public ::testing::Test {
  protected:
+  explicit ServerTest(const std::function<void(ServerOptions&)>& adapt = {})
+      : rig_(new Rig(adapt)) {}
   ~ServerTest() override { delete rig_; }
 
   kj::Own<Client> connect(const std::string& request) {
     auto pipe = io.provider->newTwoWayPipe();
-    connections_.add(server.serve_connection(kj::mv(pipe.ends[0])));
+    connections_.add(server.serve_connection(kj::mv(pipe.ends[0]), uid));
     auto client = kj::heap<Client>();
     client->stream = kj::mv(pipe.ends[1]);
     sent_.push_back(request);
@@ -321,7 +327,8 @@ class ServerTest : public ::testing::Test {
     return true;
   }
 
-  Rig* rig_ = new Rig;
+  std::optional<uid_t> uid;  // of the client, where users are told apart
+  Rig* rig_;
   kj::AsyncIoContext& io = rig_->io;
   View& view = rig_->view;
   Feeder& feed = rig_->feed;

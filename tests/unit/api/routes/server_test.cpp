@@ -217,9 +217,12 @@ TEST_F(ServerTest, TheOldOpenApiIsProtobufOnly) {
 
 TEST_F(ServerTest, WhoeverAsksMayDoIt) {
   const std::string reviews = "/apis/authorization.k8s.io/v1/";
-  const Answer one = post(reviews + "selfsubjectaccessreviews", "{}");
+  const Answer one =
+      post(reviews + "selfsubjectaccessreviews",
+           R"({"spec":{"resourceAttributes":{"verb":"delete","resource":"nodes","name":"n"}}})");
   EXPECT_EQ(one.code, 201);
   EXPECT_EQ(one.json()["status"]["allowed"], true);
+  EXPECT_EQ(post(reviews + "selfsubjectaccessreviews", "{}").code, 400);
   EXPECT_EQ(post(reviews + "selfsubjectrulesreviews", "{}").json()["status"]["incomplete"], false);
   EXPECT_EQ(get(reviews + "selfsubjectaccessreviews").code, 405);
 }

@@ -1,0 +1,47 @@
+#include "api/access/audit.hpp"
+
+#include "core/text.hpp"
+#include "text/json.hpp"
+
+namespace muster::api {
+namespace {
+
+constexpr size_t kTextMax = 256;  // bytes of each text that a client chooses
+
+void add(OrderedJson& line, const char* name, const std::string& text) {
+  if (!text.empty()) line[name] = text.substr(0, kTextMax);
+}
+
+}  // namespace
+
+bool is_audited(const AuditEntry& entry) {
+  const Attributes& wants = entry.wants;
+  if (entry.code == 401 || entry.code == 403) return true;
+  if (wants.resource.empty()) return false;
+  const bool reads = wants.verb == "get" || wants.verb == "list" || wants.verb == "watch";
+  const bool reviews =
+      wants.group == "authorization.k8s.io" || wants.group == "authentication.k8s.io";
+  return reads ? wants.subresource == "log" : !reviews;
+}
+
+std::string audit_line(const AuditEntry& entry, Millis now_ms) {
+  const Attributes& wants = entry.wants;
+  OrderedJson line;
+  line["time"] = core::instant_text(now_ms);
+  add(line, "user", entry.caller.who.name);
+  line["uid"] = entry.caller.who.uid;
+  line["role"] = name(entry.caller.role);
+  add(line, "source", entry.source);
+  add(line, "userAgent", entry.user_agent);
+  add(line, "verb", wants.verb);
+  add(line, "group", wants.group);
+  add(line, "resource", wants.resource);
+  add(line, "subresource", wants.subresource);
+  add(line, "namespace", wants.ns);
+  add(line, "name", wants.name);
+  add(line, "path", wants.path);
+  line["code"] = entry.code;
+  return dumped(line);
+}
+
+}  // namespace muster::api

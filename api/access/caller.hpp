@@ -1,0 +1,38 @@
+// Caller: who sends a request, and in which role.
+#pragma once
+
+#include "core/spec/owner.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace muster::api {
+
+// What each may do is in rules.cpp. `none` is a user whom no option admits.
+enum class Role : uint8_t { none, metrics, user, operators, admin };
+const char* name(Role role);
+
+// The Unix groups whose members have a role. The coordinator's own user and root are admins.
+struct RoleGroups {
+  std::vector<std::string> users, operators, admins, metrics;  // "*" in users: everyone
+
+  // Whether users are told apart at all.
+  bool any() const {
+    return !(users.empty() && operators.empty() && admins.empty() && metrics.empty());
+  }
+};
+
+struct Caller {
+  Role role = Role::none;
+  core::Owner who;                  // uid, gid and name
+  std::vector<std::string> groups;  // the names of the user's Unix groups
+  // Whether the coordinator serves several users. If not, its jobs have no owner: all callers are
+  // its own user and root, and may do everything.
+  bool distinguished = false;
+
+  // Whether objects of everyone are shown and may be changed.
+  bool unlimited() const { return role == Role::operators || role == Role::admin; }
+};
+
+}  // namespace muster::api

@@ -1,0 +1,128 @@
+#include "api/access/directory.hpp"
+
+#include <algorithm>
+#include <grp.h>
+#include <pwd.h>
+#include <unistd.h>
+#include <utility>
+
+namespace muster::api {
+namespace {
+
+constexpr auto kRemembered = std::chrono::minutes(1);
+constexpr size_t kKnownMax = 10'000;
+
+std::string group_name(gid_t gid) {
+  std::vector<char> buffer(4096);
+  group entry = {};
+  group* found = nullptr;
+  int error = 0;
+  while ((error = getgrgid_r(gid, &entry, buffer.data(), buffer.size(), &found)) == ERANGE &&
+         buffer.size() < (16u << 20))
+    buffer.resize(buffer.size() * 2);
+  return error == 0 && found ? found->gr_name : std::to_string(gid);
+}
+
+std::vector<gid_t> groups_of(const char* user, gid_t primary) {
+  std::vector<gid_t> gids(64);
+  int count = static_cast<int>(gids.size());
+  while (getgrouplist(user, primary, gids.data(), &count) < 0 && gids.size() < (1u << 16)) {
+    gids.resize(std::max(gids.size() * 2, static_cast<size_t>(count)));
+    count = static_cast<int>(gids.size());
+  }
+  gids.resize(std::min(gids.size(), static_cast<size_t>(std::max(count, 0))));
+  return gids;
+}
+
+bool shares(const std::vector<std::string>& some, const std::vector<std::string>& others) {
+  return std::any_of(some.begin(), some.end(), [&others](const std::string& one) {
+    return std::find(others.begin(), others.end(), one) != others.end();
+  });
+}
+
+}  // namespace
+
+Account read_account(uid_t uid) {
+  std::vector<char> buffer(4096);
+  passwd entry = {};
+  passwd* found = nullptr;
+  int error = 0;
+  while ((error = getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found)) == ERANGE &&
+         buffer.size() < (16u << 20))
+    buffer.resize(buffer.size() * 2);
+  Account account;
+  account.who = {uid, uid, std::to_string(uid)};
+  if (error != 0 || !found) return account;
+  account.who.gid = found->pw_gid;
+  account.who.name = found->pw_name;
+  for (const gid_t gid : groups_of(found->pw_name, found->pw_gid))
+    account.groups.push_back(group_name(gid));
+  return account;
+}
+
+Role role_of(const Account& account, const RoleGroups& groups, uid_t own_uid) {
+  if (account.who.uid == 0 || account.who.uid == own_uid) return Role::admin;
+  if (shares(account.groups, groups.admins)) return Role::admin;
+  if (shares(account.groups, groups.operators)) return Role::operators;
+  const bool everyone =
+      std::find(groups.users.begin(), groups.users.end(), "*") != groups.users.end();
+  if (everyone || shares(account.groups, groups.users)) return Role::user;
+  if (shares(account.groups, groups.metrics)) return Role::metrics;
+  return Role::none;
+}
+
+Directory::Directory(RoleGroups groups, Read read)
+    : groups_(std::move(groups)), read_(std::move(read)) {}
+
+Directory::~Directory() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    asked_.clear();
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+std::optional<Caller> Directory::known(uid_t uid) {
+  const auto it = known_.find(uid);
+  if (it == known_.end() || it->second.until < Clock::now()) return std::nullopt;
+  return it->second.caller;
+}
+
+kj::Promise<Caller> Directory::find(uid_t uid) {
+  const std::lock_guard lock(mutex_);
+  if (auto caller = known(uid)) return std::move(*caller);
+  auto answer = kj::newPromiseAndCrossThreadFulfiller<Caller>();
+  asked_.emplace_back(uid, kj::mv(answer.fulfiller));
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  wake_.notify_one();
+  return kj::mv(answer.promise);
+}
+
+Caller Directory::look_up(uid_t uid) {
+  Account account = read_(uid);
+  const Role role = role_of(account, groups_, geteuid());
+  return {role, std::move(account.who), std::move(account.groups), true};
+}
+
+void Directory::run() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    wake_.wait(lock, [this] { return stopping_ || !asked_.empty(); });
+    if (stopping_) return;
+    auto [uid, answer] = std::move(asked_.front());
+    asked_.pop_front();
+    std::optional<Caller> caller = known(uid);
+    if (!caller) {
+      lock.unlock();
+      caller = look_up(uid);
+      lock.lock();
+      if (known_.size() >= kKnownMax) known_.clear();
+      known_[uid] = {*caller, Clock::now() + kRemembered};
+    }
+    answer->fulfill(std::move(*caller));
+  }
+}
+
+}  // namespace muster::api

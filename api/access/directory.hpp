@@ -1,0 +1,72 @@
+// Directory: the users of this machine, by uid: names, groups, and the roles that groups give.
+//
+// The system's user database may be remote and slow (LDAP, SSSD), so it is read on a thread of its
+// own and remembered for a minute.
+#pragma once
+
+#include "api/access/caller.hpp"
+
+#include <kj/async.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <sys/types.h>
+#include <thread>
+#include <vector>
+
+namespace muster::api {
+
+// A user of this machine.
+struct Account {
+  core::Owner who;
+  std::vector<std::string> groups;  // names, the primary group first
+};
+
+// From the system's user database; may block. A uid without an entry has its number as its name.
+Account read_account(uid_t uid);
+
+// The highest role that this account has.
+Role role_of(const Account& account, const RoleGroups& groups, uid_t own_uid);
+
+class Directory {
+ public:
+  using Read = std::function<Account(uid_t)>;
+  explicit Directory(RoleGroups groups, Read read = read_account);
+  ~Directory();
+  Directory(const Directory&) = delete;
+  Directory& operator=(const Directory&) = delete;
+
+  // The caller with this uid, at once if it was asked for within the last minute. Call it on one
+  // KJ loop.
+  kj::Promise<Caller> find(uid_t uid);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Known {
+    Caller caller;
+    Clock::time_point until;
+  };
+  using Answer = kj::Own<kj::CrossThreadPromiseFulfiller<Caller>>;
+
+  std::optional<Caller> known(uid_t uid);
+  Caller look_up(uid_t uid);
+  void run();
+
+  const RoleGroups groups_;
+  const Read read_;
+  std::mutex mutex_;  // of all below
+  std::condition_variable wake_;
+  std::map<uid_t, Known> known_;
+  std::deque<std::pair<uid_t, Answer>> asked_;
+  bool stopping_ = false;
+  std::thread thread_;  // started at the first question
+};
+
+}  // namespace muster::api

@@ -1,0 +1,211 @@
+#include "api/access/rules.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+namespace muster::api {
+namespace {
+
+// What the role `user` may do with objects of each kind; operators may do all of it with
+// everyone's.
+enum class Reach : uint8_t {
+  none,        // operators only
+  own,         // what is the user's own; collections contain nothing else
+  summarized,  // likewise, but others' are shown as summaries
+  all,
+};
+
+struct Rule {
+  std::string_view group, resource;
+  std::string_view subresource;  // "*": any, or none
+  std::string_view verbs;        // separated by spaces; "*": any
+  Reach user = Reach::none;
+};
+
+constexpr std::string_view kRead = "get list watch";
+
+// The first row that fits decides.
+constexpr Rule kRules[] = {
+    {"batch", "jobs", "", kRead, Reach::summarized},
+    {"batch", "jobs", "", "create", Reach::all},
+    {"batch", "jobs", "", "update patch delete deletecollection", Reach::own},
+    {"batch", "jobs", "status", "get update patch", Reach::own},
+    {"batch", "jobs", "scale", "get update patch", Reach::own},
+    {"", "pods", "", "get list watch delete deletecollection update patch", Reach::own},
+    {"", "pods", "status", "get update patch", Reach::own},
+    {"", "pods", "log", "get", Reach::own},
+    {"", "pods", "eviction", "create", Reach::own},
+    // Not served: users get to read why not.
+    {"", "pods", "exec", "get create", Reach::own},
+    {"", "pods", "attach", "get create", Reach::own},
+    {"", "pods", "portforward", "get create", Reach::own},
+    {"", "pods", "ephemeralcontainers", "get update patch", Reach::own},
+    {"", "pods", "", "create", Reach::all},
+    // Always empty.
+    {"", "services", "", kRead, Reach::all},
+    {"policy", "poddisruptionbudgets", "", kRead, Reach::all},
+    {"", "events", "", kRead, Reach::own},
+    {"events.k8s.io", "events", "", kRead, Reach::own},
+    {"", "nodes", "", kRead, Reach::all},
+    {"", "nodes", "status", "get", Reach::all},
+    {"", "namespaces", "", "get list create", Reach::all},
+    {"muster.dev", "jobs", "indexes", "get", Reach::own},
+    {"muster.dev", "jobs", "attempts", "get", Reach::own},
+    {"muster.dev", "jobs", "log", "get", Reach::own},
+    {"muster.dev", "jobs", "why", "get", Reach::own},
+    {"muster.dev", "nodes", "", "list", Reach::all},
+    // Operators only.
+    {"", "nodes", "*", "update patch delete create", Reach::none},
+    {"", "events", "*", "*", Reach::none},
+    {"events.k8s.io", "events", "*", "*", Reach::none},
+    {"coordination.k8s.io", "leases", "*", "*", Reach::none},
+    {"muster.dev", "backups", "", "create", Reach::none},
+    {"muster.dev", "verification", "", "list", Reach::none},
+};
+
+constexpr const char* kNoRole = "the user has no role here";
+constexpr const char* kMetricsOnly = "the metrics role reads /metrics and /healthz only";
+constexpr const char* kOfAnother = "it belongs to another user";
+
+bool contains(std::string_view words, std::string_view word) {
+  if (words == "*") return true;
+  for (size_t at = 0; at <= words.size() && !word.empty();) {
+    const size_t end = std::min(words.find(' ', at), words.size());
+    if (words.substr(at, end - at) == word) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+const Rule* rule_for(const Attributes& request) {
+  for (const Rule& rule : kRules)
+    if (rule.group == request.group && rule.resource == request.resource &&
+        (rule.subresource == "*" || rule.subresource == request.subresource) &&
+        contains(rule.verbs, request.verb))
+      return &rule;
+  return nullptr;
+}
+
+bool is_self_review(const Attributes& request) {
+  return request.verb == "create" && request.name.empty() &&
+         ((request.group == "authorization.k8s.io" &&
+           (request.resource == "selfsubjectaccessreviews" ||
+            request.resource == "selfsubjectrulesreviews")) ||
+          (request.group == "authentication.k8s.io" && request.resource == "selfsubjectreviews"));
+}
+
+Decision denied(std::string reason) {
+  return {Access::denied, std::move(reason)};
+}
+
+// Paths that are no resources: health for everyone, metrics for those who collect them, documents
+// and the web page for users.
+Decision of_path(const Caller& caller, const Attributes& request) {
+  const std::string& path = request.path;
+  if (request.verb == "get" && (path == "/healthz" || path == "/livez" || path == "/readyz"))
+    return {Access::allowed, ""};
+  if (caller.role == Role::none) return denied(kNoRole);
+  if (path == "/metrics" && caller.role == Role::user)
+    return denied("only operators and the metrics group may read metrics");
+  if (caller.role == Role::metrics && path != "/metrics") return denied(kMetricsOnly);
+  return {Access::allowed, ""};
+}
+
+Decision of_other_user(const Rule& rule, const AccessRules& rules) {
+  if (rules.private_jobs) return {Access::hidden, kOfAnother};
+  if (rule.user == Reach::summarized) return {Access::summary, ""};
+  return denied(kOfAnother);
+}
+
+}  // namespace
+
+const char* name(Role role) {
+  switch (role) {
+    case Role::none:
+      return "none";
+    case Role::metrics:
+      return "metrics";
+    case Role::user:
+      return "user";
+    case Role::operators:
+      return "operator";
+    case Role::admin:
+      return "admin";
+  }
+  return "";
+}
+
+Decision authorize(const Caller& caller, const Attributes& request, Whose whose,
+                   const AccessRules& rules) {
+  if (caller.role == Role::admin) return {Access::allowed, ""};
+  if (request.resource.empty()) return of_path(caller, request);
+  if (caller.role == Role::none) return denied(kNoRole);
+  if (is_self_review(request)) return {Access::allowed, ""};
+  if (caller.role == Role::metrics) return denied(kMetricsOnly);
+  const Rule* rule = rule_for(request);
+  if (rule == nullptr) return denied("no rule allows it");
+  if (caller.role == Role::operators) return {Access::allowed, ""};
+  if (rule->user == Reach::none) return denied("only operators may do that");
+  if (rule->user != Reach::all && whose == Whose::other) return of_other_user(*rule, rules);
+  return {Access::allowed, ""};
+}
+
+std::vector<GrantedRule> granted_rules(const Caller& caller) {
+  if (caller.role == Role::admin) return {{{"*"}, "*", "*"}};
+  std::vector<GrantedRule> granted;
+  for (const char* review : {"selfsubjectaccessreviews", "selfsubjectrulesreviews"})
+    granted.push_back({{"create"}, "authorization.k8s.io", review});
+  granted.push_back({{"create"}, "authentication.k8s.io", "selfsubjectreviews"});
+  const bool operates = caller.role == Role::operators;
+  if (!operates && caller.role != Role::user) return granted;
+  for (const Rule& rule : kRules) {
+    if (!operates && rule.user == Reach::none) continue;
+    GrantedRule one{{}, std::string(rule.group), std::string(rule.resource)};
+    if (!rule.subresource.empty()) one.resource += "/" + std::string(rule.subresource);
+    for (std::string_view rest = rule.verbs; !rest.empty();) {
+      const size_t end = std::min(rest.find(' '), rest.size());
+      one.verbs.emplace_back(rest.substr(0, end));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    granted.push_back(std::move(one));
+  }
+  return granted;
+}
+
+std::vector<std::string> granted_paths(const Caller& caller) {
+  switch (caller.role) {
+    case Role::admin:
+    case Role::operators:
+      return {"*"};
+    case Role::user:
+      return {"/",        "/api",   "/api/*",     "/apis",   "/apis/*",
+              "/healthz", "/livez", "/openapi/*", "/readyz", "/version"};
+    case Role::metrics:
+      return {"/healthz", "/livez", "/metrics", "/readyz"};
+    case Role::none:
+      break;
+  }
+  return {"/healthz", "/livez", "/readyz"};
+}
+
+std::string forbidden_text(const Caller& caller, const Attributes& request,
+                           const std::string& reason) {
+  const std::string user =
+      caller.who.name.empty() ? "uid " + std::to_string(caller.who.uid) : caller.who.name;
+  std::string text;
+  if (request.resource.empty()) {
+    text = "forbidden: User \"" + user + "\" cannot " + request.verb + " path \"" + request.path +
+           "\"";
+  } else {
+    const std::string full = request.resource + (request.group.empty() ? "" : "." + request.group);
+    text =
+        full + (request.name.empty() ? "" : " \"" + request.name + "\"") +
+        " is forbidden: User \"" + user + "\" cannot " + request.verb + " resource \"" +
+        request.resource + (request.subresource.empty() ? "" : "/" + request.subresource) +
+        "\" in API group \"" + request.group + "\"" +
+        (request.ns.empty() ? " at the cluster scope" : " in the namespace \"" + request.ns + "\"");
+  }
+  return reason.empty() ? text : text + ": " + reason;
+}
+
+}  // namespace muster::api

@@ -1,0 +1,41 @@
+#include "api/routes/access_gate.hpp"
+
+namespace muster::api {
+
+Whose AccessGate::whose(const Caller& caller, const Attributes& wants) const {
+  if (wants.name.empty()) return Whose::nobody;
+  std::optional<Shown> shown;
+  if (wants.resource == "jobs") shown = view_.job(wants.ns, wants.name);
+  if (wants.resource == "pods") shown = view_.pod(wants.ns, wants.name);
+  if (wants.resource == "events") shown = view_.event(wants.ns, wants.name);
+  if (!shown) return Whose::nobody;
+  return Viewer{caller.who.uid}.owns(*shown) ? Whose::own : Whose::other;
+}
+
+Decision AccessGate::judge(const Caller& caller, const Attributes& wants) const {
+  if (caller.role == Role::admin) return {Access::allowed, ""};
+  return authorize(caller, wants, whose(caller, wants), rules_);
+}
+
+std::optional<kj::Promise<void>> AccessGate::refuse(Exchange& exchange) const {
+  const Decision decision = judge(exchange);
+  if (decision.ok()) return std::nullopt;
+  if (decision.access == Access::hidden)
+    return exchange.send_error({Errc::not_found, "", {}}, exchange.wants.resource,
+                               exchange.wants.name);
+  OrderedJson details = nullptr;
+  if (!exchange.wants.resource.empty())
+    details = {{"name", exchange.wants.name},
+               {"group", exchange.wants.group},
+               {"kind", exchange.wants.resource}};
+  return exchange.send_status(403, "Forbidden",
+                              forbidden_text(exchange.caller, exchange.wants, decision.reason),
+                              std::move(details));
+}
+
+Viewer AccessGate::viewer(const Caller& caller) const {
+  if (caller.unlimited()) return {};
+  return {caller.who.uid, !rules_.private_jobs};
+}
+
+}  // namespace muster::api

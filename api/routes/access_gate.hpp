@@ -1,0 +1,35 @@
+// AccessGate: asks api/access/rules.hpp about a request and the object that it names, and answers
+// what is refused.
+#pragma once
+
+#include "api/access/rules.hpp"
+#include "api/routes/exchange.hpp"
+#include "api/view/view.hpp"
+#include "api/view/viewer.hpp"
+
+#include <optional>
+
+namespace muster::api {
+
+class AccessGate {
+ public:
+  AccessGate(const View& view, const AccessRules& rules) : view_(view), rules_(rules) {}
+
+  Decision judge(const Exchange& exchange) const { return judge(exchange.caller, exchange.wants); }
+  // Also for a question about access that is not a request by itself.
+  Decision judge(const Caller& caller, const Attributes& wants) const;
+
+  // The response to a request that is not allowed; nothing if it is.
+  std::optional<kj::Promise<void>> refuse(Exchange& exchange) const;
+
+  // Which objects of a collection the caller may see.
+  Viewer viewer(const Caller& caller) const;
+
+ private:
+  Whose whose(const Caller& caller, const Attributes& wants) const;
+
+  const View& view_;
+  const AccessRules& rules_;
+};
+
+}  // namespace muster::api

@@ -1,0 +1,40 @@
+// Viewer: how much of each object a caller sees.
+#pragma once
+
+#include "api/view/shown.hpp"
+#include "core/spec/owner.hpp"
+
+#include <cstdint>
+#include <optional>
+
+namespace muster::api {
+
+enum class Sight : uint8_t {
+  nothing,
+  summary,  // of a job: name, owner, size, counts
+  whole,
+};
+
+struct Viewer {
+  std::optional<uint32_t> uid{};  // nothing: sees everything
+  bool summaries = false;         // sees summaries of other users' jobs
+
+  bool owns(const core::JobMeta& meta) const {
+    return !uid || core::owner_uid(meta.annotations) == uid;
+  }
+  // Nodes belong to everyone; what clients stored for themselves belongs to no user.
+  bool owns(const Shown& shown) const {
+    if (!uid || shown.kind == Kind::node) return true;
+    return shown.job != nullptr && owns(shown.job->object().meta);
+  }
+  Sight sight(const Shown& shown) const {
+    if (owns(shown)) return Sight::whole;
+    return summaries && shown.kind == Kind::job ? Sight::summary : Sight::nothing;
+  }
+  // Whether any object that belongs to this job is seen.
+  bool sees(Kind kind, const core::Job& job) const {
+    return owns(job.object().meta) || (summaries && kind == Kind::job);
+  }
+};
+
+}  // namespace muster::api

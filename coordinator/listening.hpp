@@ -1,0 +1,18 @@
+// Listening: on an address of either kind; why it fails, and what to do about it.
+#pragma once
+
+#include "base/result.hpp"
+
+#include <kj/async-io.h>
+#include <kj/exception.h>
+
+#include <string>
+#include <sys/types.h>
+
+namespace muster::coordinator {
+
+// Listens on HOST:PORT, or on unix:PATH with this mode. `flag` is named in errors.
+Result<kj::Own<kj::ConnectionReceiver>> listen_on(kj::AsyncIoContext& io, const std::string& flag,
+                                                  const std::string& address, mode_t mode);
+
+}  // namespace muster::coordinator

@@ -1,0 +1,39 @@
+// Owner: the user that a job belongs to, where a coordinator serves several.
+//
+// The coordinator takes it from the connection that created the job and stores it in three
+// annotations. No request can set or change them, so they say who created the job for as long as it
+// exists. A job without them was created on a coordinator that serves one user, and belongs to that
+// user.
+#pragma once
+
+#include "core/spec/job_spec.hpp"
+#include "core/spec/violations.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace muster::core {
+
+constexpr std::string_view kOwnerKey = "muster.dev/owner";  // user name, for people
+constexpr std::string_view kOwnerUidKey = "muster.dev/owner-uid";
+constexpr std::string_view kOwnerGidKey = "muster.dev/owner-gid";
+
+struct Owner {
+  uint32_t uid = 0;
+  uint32_t gid = 0;  // the user's primary group
+  std::string name;
+  bool operator==(const Owner&) const = default;
+};
+
+// Nothing if the uid or the gid is missing or malformed.
+std::optional<Owner> owner_of(const StringMap& annotations);
+// Just the uid, which is read for each object of a list.
+std::optional<uint32_t> owner_uid(const StringMap& annotations);
+
+// Makes `annotations`, as a client wrote them, carry this owner, or none. A client may repeat what
+// is stored, as it does when it sends back an object that it has read; any other value is refused.
+void keep_owner(const std::optional<Owner>& owner, StringMap& annotations, Violations& found);
+
+}  // namespace muster::core

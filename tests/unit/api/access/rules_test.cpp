@@ -1,0 +1,192 @@
+// Who may do what: every route, by every role, with an object of the caller's own and of another
+// user's. A route that is missing here is denied to everyone but admins, which is tested too.
+#include "api/access/rules.hpp"
+
+#include <gtest/gtest.h>
+
+namespace muster::api {
+namespace {
+
+struct Row {
+  const char* method;
+  const char* path;
+  // One letter each for a user with an own object, another user's, another user's where jobs are
+  // private; an operator; metrics; none. a: allowed, s: summary, d: denied, h: hidden.
+  const char* expected;
+};
+
+constexpr Row kRows[] = {
+    {"GET", "/healthz", "aaaaaa"},
+    {"GET", "/livez", "aaaaaa"},
+    {"GET", "/readyz", "aaaaaa"},
+    {"GET", "/metrics", "dddaad"},
+    {"GET", "/", "aaaadd"},
+    {"GET", "/version", "aaaadd"},
+    {"GET", "/api", "aaaadd"},
+    {"GET", "/api/v1", "aaaadd"},
+    {"GET", "/apis/batch/v1", "aaaadd"},
+    {"GET", "/openapi/v3/apis/batch/v1", "aaaadd"},
+    {"GET", "/apis/batch/v1/jobs", "aaaadd"},
+    {"GET", "/apis/batch/v1/jobs?watch=1", "aaaadd"},
+    {"GET", "/apis/batch/v1/namespaces/default/jobs", "aaaadd"},
+    {"POST", "/apis/batch/v1/namespaces/default/jobs", "aaaadd"},
+    {"DELETE", "/apis/batch/v1/namespaces/default/jobs", "aaaadd"},
+    {"GET", "/apis/batch/v1/namespaces/default/jobs/j", "ashadd"},
+    {"PUT", "/apis/batch/v1/namespaces/default/jobs/j", "adhadd"},
+    {"PATCH", "/apis/batch/v1/namespaces/default/jobs/j", "adhadd"},
+    {"DELETE", "/apis/batch/v1/namespaces/default/jobs/j", "adhadd"},
+    {"GET", "/apis/batch/v1/namespaces/default/jobs/j/status", "adhadd"},
+    {"PUT", "/apis/batch/v1/namespaces/default/jobs/j/status", "adhadd"},
+    {"PATCH", "/apis/batch/v1/namespaces/default/jobs/j/status", "adhadd"},
+    {"GET", "/apis/batch/v1/namespaces/default/jobs/j/scale", "adhadd"},
+    {"PUT", "/apis/batch/v1/namespaces/default/jobs/j/scale", "adhadd"},
+    {"PATCH", "/apis/batch/v1/namespaces/default/jobs/j/scale", "adhadd"},
+    {"GET", "/api/v1/pods", "aaaadd"},
+    {"GET", "/api/v1/namespaces/default/pods", "aaaadd"},
+    {"DELETE", "/api/v1/namespaces/default/pods", "aaaadd"},
+    {"POST", "/api/v1/namespaces/default/pods", "aaaadd"},
+    {"GET", "/api/v1/namespaces/default/pods/p", "adhadd"},
+    {"PUT", "/api/v1/namespaces/default/pods/p", "adhadd"},
+    {"PATCH", "/api/v1/namespaces/default/pods/p", "adhadd"},
+    {"DELETE", "/api/v1/namespaces/default/pods/p", "adhadd"},
+    {"GET", "/api/v1/namespaces/default/pods/p/status", "adhadd"},
+    {"PUT", "/api/v1/namespaces/default/pods/p/status", "adhadd"},
+    {"PATCH", "/api/v1/namespaces/default/pods/p/status", "adhadd"},
+    {"GET", "/api/v1/namespaces/default/pods/p/log", "adhadd"},
+    {"POST", "/api/v1/namespaces/default/pods/p/eviction", "adhadd"},
+    {"POST", "/api/v1/namespaces/default/pods/p/exec", "adhadd"},
+    {"GET", "/api/v1/namespaces/default/pods/p/attach", "adhadd"},
+    {"POST", "/api/v1/namespaces/default/pods/p/portforward", "adhadd"},
+    {"PATCH", "/api/v1/namespaces/default/pods/p/ephemeralcontainers", "adhadd"},
+    {"GET", "/api/v1/events", "aaaadd"},
+    {"GET", "/api/v1/namespaces/default/events", "aaaadd"},
+    {"GET", "/api/v1/namespaces/default/events/e", "adhadd"},
+    {"POST", "/api/v1/namespaces/default/events", "dddadd"},
+    {"PUT", "/api/v1/namespaces/default/events/e", "dddadd"},
+    {"PATCH", "/api/v1/namespaces/default/events/e", "dddadd"},
+    {"DELETE", "/api/v1/namespaces/default/events/e", "dddadd"},
+    {"DELETE", "/api/v1/namespaces/default/events", "dddadd"},
+    {"GET", "/apis/events.k8s.io/v1/events", "aaaadd"},
+    {"GET", "/apis/events.k8s.io/v1/namespaces/default/events/e", "adhadd"},
+    {"POST", "/apis/events.k8s.io/v1/namespaces/default/events", "dddadd"},
+    {"GET", "/apis/coordination.k8s.io/v1/leases", "dddadd"},
+    {"GET", "/apis/coordination.k8s.io/v1/namespaces/default/leases/l", "dddadd"},
+    {"POST", "/apis/coordination.k8s.io/v1/namespaces/default/leases", "dddadd"},
+    {"PUT", "/apis/coordination.k8s.io/v1/namespaces/default/leases/l", "dddadd"},
+    {"DELETE", "/apis/coordination.k8s.io/v1/namespaces/default/leases/l", "dddadd"},
+    {"GET", "/api/v1/nodes", "aaaadd"},
+    {"GET", "/api/v1/nodes/n", "aaaadd"},
+    {"GET", "/api/v1/nodes/n/status", "aaaadd"},
+    {"PUT", "/api/v1/nodes/n", "dddadd"},
+    {"PATCH", "/api/v1/nodes/n", "dddadd"},
+    {"DELETE", "/api/v1/nodes/n", "dddadd"},
+    {"POST", "/api/v1/nodes", "dddadd"},
+    {"GET", "/api/v1/namespaces", "aaaadd"},
+    {"GET", "/api/v1/namespaces/default", "aaaadd"},
+    {"POST", "/api/v1/namespaces", "aaaadd"},
+    {"GET", "/api/v1/namespaces/default/services", "aaaadd"},
+    {"GET", "/apis/policy/v1/poddisruptionbudgets", "aaaadd"},
+    {"GET", "/apis/muster.dev/v1/namespaces/default/jobs/j/indexes", "adhadd"},
+    {"GET", "/apis/muster.dev/v1/namespaces/default/jobs/j/attempts", "adhadd"},
+    {"GET", "/apis/muster.dev/v1/namespaces/default/jobs/j/log", "adhadd"},
+    {"GET", "/apis/muster.dev/v1/namespaces/default/jobs/j/why", "adhadd"},
+    {"GET", "/apis/muster.dev/v1/nodes", "aaaadd"},
+    {"POST", "/apis/muster.dev/v1/backups", "dddadd"},
+    {"GET", "/apis/muster.dev/v1/verification", "dddadd"},
+    {"POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", "aaaaad"},
+    {"POST", "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", "aaaaad"},
+    {"POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", "aaaaad"},
+    // Not served, so not in any rule.
+    {"GET", "/api/v1/secrets", "dddddd"},
+    {"GET", "/api/v1/namespaces/default/configmaps/c", "dddddd"},
+    {"POST", "/apis/apps/v1/namespaces/default/deployments", "dddddd"},
+    {"GET", "/apis/muster.dev/v1/namespaces/default/jobs/j/secrets", "dddddd"},
+    {"TRACE", "/apis/batch/v1/namespaces/default/jobs/j", "dddddd"},
+};
+
+char letter(const Decision& decision) {
+  switch (decision.access) {
+    case Access::allowed:
+      return 'a';
+    case Access::summary:
+      return 's';
+    case Access::denied:
+      return 'd';
+    case Access::hidden:
+      return 'h';
+  }
+  return '?';
+}
+
+Caller caller(Role role) {
+  Caller c;
+  c.role = role;
+  c.who = {1001, 1001, "alice"};
+  c.distinguished = true;
+  return c;
+}
+
+TEST(AccessRules, EveryRouteByEveryRoleAndOwner) {
+  for (const Row& row : kRows) {
+    const auto url = Url::parse(row.path);
+    ASSERT_TRUE(url);
+    const Attributes wants = Attributes::of(row.method, *url);
+    // A collection has no owner.
+    auto whose = [&wants](Whose w) { return wants.name.empty() ? Whose::nobody : w; };
+    std::string got;
+    got += letter(authorize(caller(Role::user), wants, whose(Whose::own), {}));
+    got += letter(authorize(caller(Role::user), wants, whose(Whose::other), {}));
+    got += letter(authorize(caller(Role::user), wants, whose(Whose::other), {true}));
+    got += letter(authorize(caller(Role::operators), wants, whose(Whose::other), {true}));
+    got += letter(authorize(caller(Role::metrics), wants, whose(Whose::other), {}));
+    got += letter(authorize(caller(Role::none), wants, whose(Whose::own), {}));
+    EXPECT_EQ(got, row.expected) << row.method << " " << row.path;
+    EXPECT_EQ(letter(authorize(caller(Role::admin), wants, whose(Whose::other), {true})), 'a');
+  }
+}
+
+TEST(AccessRules, ARefusalSaysWhoWhatAndWhy) {
+  const auto url = Url::parse("/apis/batch/v1/namespaces/default/jobs/x/scale");
+  const Attributes wants = Attributes::of("PATCH", *url);
+  EXPECT_EQ(forbidden_text(caller(Role::user), wants, "it belongs to another user"),
+            "jobs.batch \"x\" is forbidden: User \"alice\" cannot patch resource \"jobs/scale\" in "
+            "API group \"batch\" in the namespace \"default\": it belongs to another user");
+  EXPECT_EQ(forbidden_text(caller(Role::user), Attributes::of("GET", *Url::parse("/metrics")), ""),
+            "forbidden: User \"alice\" cannot get path \"/metrics\"");
+}
+
+TEST(AccessRules, TheRulesShownAreTheRulesApplied) {
+  // Nothing that operators alone may do is shown to users.
+  for (const GrantedRule& rule : granted_rules(caller(Role::user)))
+    for (const std::string& verb : rule.verbs) {
+      Attributes wants;
+      wants.verb = verb;
+      wants.group = rule.group;
+      wants.resource = rule.resource.substr(0, rule.resource.find('/'));
+      if (wants.resource != rule.resource)
+        wants.subresource = rule.resource.substr(wants.resource.size() + 1);
+      EXPECT_TRUE(authorize(caller(Role::user), wants, Whose::own, {}).ok())
+          << verb << " " << rule.resource;
+    }
+  EXPECT_EQ(granted_rules(caller(Role::none)).size(), 3u);
+  EXPECT_EQ(granted_rules(caller(Role::admin)).size(), 1u);
+}
+
+TEST(AccessAttributes, AreReadAsKubernetesReadsThem) {
+  auto of = [](const char* method, const char* path) {
+    const Attributes a = Attributes::of(method, *Url::parse(path));
+    return a.verb + "|" + a.group + "|" + a.resource + "|" + a.subresource + "|" + a.ns + "|" +
+           a.name + "|" + a.path;
+  };
+  EXPECT_EQ(of("GET", "/api/v1/pods"), "list||pods||||");
+  EXPECT_EQ(of("GET", "/api/v1/namespaces/a/pods/p/log?follow=1"), "get||pods|log|a|p|");
+  EXPECT_EQ(of("GET", "/apis/batch/v1/jobs?watch=true"), "watch|batch|jobs||||");
+  EXPECT_EQ(of("DELETE", "/apis/batch/v1/namespaces/a/jobs"), "deletecollection|batch|jobs||a||");
+  EXPECT_EQ(of("GET", "/api/v1/namespaces/a"), "get||namespaces||a|a|");
+  EXPECT_EQ(of("GET", "/api/v1/namespaces"), "list||namespaces||||");
+  EXPECT_EQ(of("HEAD", "/healthz"), "get||||||/healthz");
+  EXPECT_EQ(of("GET", "/"), "get||||||/");
+}
+
+}  // namespace
+}  // namespace muster::api

@@ -1,0 +1,298 @@
+// A server of several users: each request is tried as each of them.
+#include "core/pod_name.hpp"
+#include "tests/unit/api/routes/server_fixture.hpp"
+
+namespace muster::api::testing {
+namespace {
+
+constexpr uid_t kAlice = 1001, kBob = 1002, kOlga = 1003, kPrometheus = 1004, kDave = 1005;
+constexpr const char* kSecret = "s3cr3t";
+
+Account account_of(uid_t uid) {
+  Account account{{uid, uid, "u" + std::to_string(uid)}, {}};
+  if (uid == kAlice || uid == kBob) account.groups = {"hpc"};
+  if (uid == kOlga) account.groups = {"hpc", "ops"};
+  if (uid == kPrometheus) account.groups = {"prom"};
+  if (uid == kAlice) account.who.name = "alice";
+  return account;
+}
+
+std::string manifest(const std::string& name, const std::string& more = "") {
+  return R"({"apiVersion":"batch/v1","kind":"Job","metadata":{"name":")" + name + "\"" + more +
+         R"(},"spec":{"completionMode":"Indexed","completions":2,"parallelism":2,)"
+         R"("template":{"spec":{"restartPolicy":"Never","containers":[{"name":"main","image":"img",)"
+         R"("command":["true"],"args":["s3cr3t"],"env":[{"name":"K","value":"s3cr3t"}]}]}}}})";
+}
+
+class AccessTest : public ServerTest {
+ protected:
+  explicit AccessTest(bool private_jobs = false)
+      : ServerTest([this, private_jobs](ServerOptions& o) {
+          o.roles = {{"hpc"}, {"ops"}, {}, {"prom"}};
+          o.access.private_jobs = private_jobs;
+          o.read_account = account_of;
+          o.audit = [this](std::string line) { audited.push_back(std::move(line)); };
+          o.metrics = [] { return std::string("metrics\n"); };
+        }) {}
+
+  std::vector<std::string> audited;
+
+  Answer as(uid_t who, const std::string& method, const std::string& path,
+            const std::string& body = "", const std::string& headers = "") {
+    uid = who;
+    const std::string type =
+        method == "PATCH" ? "application/merge-patch+json" : "application/json";
+    return call(request(method, path,
+                        headers + (body.empty() ? "" : "Content-Type: " + type + "\r\n"), body));
+  }
+  void created_by(uid_t who, const std::string& name) {
+    const Answer made = as(who, "POST", kJobs, manifest(name));
+    ASSERT_EQ(made.code, 201) << made.body;
+  }
+  // Creates a pod of this job, the first of the fixture's backend being job 100.
+  std::string pod_of(JobId job, const std::string& name) {
+    feed.records(job, {core::PodsCreated{kStart, {{0, 1, 0}}}});
+    const auto shown = view.job("default", name);
+    const core::JobMeta& meta = shown->job->object().meta;
+    return core::pod_name(meta.name, meta.uid, true, {0, 0});
+  }
+};
+
+class PrivateAccessTest : public AccessTest {
+ protected:
+  PrivateAccessTest() : AccessTest(true) {}
+};
+
+TEST_F(AccessTest, TheOwnerIsTheConnectionsUser) {
+  created_by(kAlice, "j");
+  const Json meta = as(kAlice, "GET", kJobs + "/j").json()["metadata"];
+  EXPECT_EQ(meta["annotations"]["muster.dev/owner"], "alice");
+  EXPECT_EQ(meta["annotations"]["muster.dev/owner-uid"], "1001");
+  EXPECT_EQ(meta["annotations"]["muster.dev/owner-gid"], "1001");
+  // It belongs to no field manager, so an apply without it does not remove it.
+  EXPECT_EQ(meta["managedFields"].dump().find("owner"), std::string::npos);
+}
+
+TEST_F(AccessTest, NoRequestChoosesAnOwner) {
+  const std::string forged = R"(,"annotations":{"muster.dev/owner-uid":"1002"})";
+  EXPECT_EQ(as(kAlice, "POST", kJobs, manifest("j", forged)).code, 422);
+  created_by(kAlice, "j");
+  const std::string patch = R"({"metadata":{"annotations":{"muster.dev/owner-uid":"1002"}}})";
+  EXPECT_EQ(as(kAlice, "PATCH", kJobs + "/j", patch).code, 422);
+  EXPECT_EQ(as(kOlga, "PATCH", kJobs + "/j", patch).code, 422);
+  // Removing it changes nothing.
+  const std::string remove =
+      R"({"metadata":{"annotations":{"muster.dev/owner-uid":null,"muster.dev/owner":null}}})";
+  EXPECT_EQ(as(kAlice, "PATCH", kJobs + "/j", remove).code, 200);
+  Json without = as(kAlice, "GET", kJobs + "/j").json();
+  without["metadata"].erase("annotations");
+  EXPECT_EQ(as(kAlice, "PUT", kJobs + "/j", without.dump()).code, 200);
+  // What was read may be sent back.
+  Json whole = as(kAlice, "GET", kJobs + "/j").json();
+  whole["spec"]["parallelism"] = 1;
+  EXPECT_EQ(as(kAlice, "PUT", kJobs + "/j", whole.dump()).code, 200);
+  EXPECT_EQ(core::owner_uid(view.job("default", "j")->job->object().meta.annotations), kAlice);
+}
+
+TEST_F(AccessTest, AnOperatorsChangeKeepsTheOwner) {
+  created_by(kAlice, "j");
+  EXPECT_EQ(as(kOlga, "PATCH", kJobs + "/j", R"({"spec":{"suspend":true}})").code, 200);
+  EXPECT_EQ(core::owner_uid(view.job("default", "j")->job->object().meta.annotations), kAlice);
+}
+
+TEST_F(AccessTest, OthersSeeNameOwnerAndCountsOnly) {
+  created_by(kAlice, "j");
+  for (const char* headers : {"", "Accept: application/json;as=Table;v=v1;g=meta.k8s.io\r\n"})
+    for (const std::string& path : {kJobs + "/j", kJobs, std::string("/apis/batch/v1/jobs")}) {
+      const Answer own = as(kAlice, "GET", path, "", headers);
+      EXPECT_NE(own.body.find("img"), std::string::npos) << path << own.body;
+      const Answer other = as(kBob, "GET", path, "", headers);
+      EXPECT_EQ(other.code, 200);
+      EXPECT_NE(other.body.find("alice"), std::string::npos) << other.body;
+      for (const char* hidden : {kSecret, "img", "managedFields", "main", "job-name"})
+        EXPECT_EQ(other.body.find(hidden), std::string::npos) << path << other.body;
+    }
+  EXPECT_NE(as(kOlga, "GET", kJobs + "/j").body.find(kSecret), std::string::npos);
+}
+
+TEST_F(AccessTest, WhatIsHiddenCannotBeFoundBySelectingIt) {
+  created_by(kAlice, "j");
+  const std::string uid = view.job("default", "j")->job->object().meta.uid;
+  const std::string path = kJobs + "?labelSelector=batch.kubernetes.io/controller-uid%3D" + uid;
+  EXPECT_EQ(as(kAlice, "GET", path).json()["items"].size(), 1u);
+  EXPECT_EQ(as(kBob, "GET", path).json()["items"].size(), 0u);
+  EXPECT_EQ(as(kBob, "GET", kJobs + "?labelSelector=!x").json()["items"].size(), 0u);
+}
+
+TEST_F(AccessTest, OthersPodsEventsAndLogsAreOutOfReach) {
+  created_by(kAlice, "j");
+  const std::string pod = pod_of(100, "j");
+  const std::string of_job = "/apis/muster.dev/v1/namespaces/default/jobs/j/";
+  EXPECT_EQ(as(kAlice, "GET", kPods).json()["items"].size(), 1u);
+  EXPECT_EQ(as(kBob, "GET", kPods).json()["items"].size(), 0u);
+  EXPECT_EQ(as(kOlga, "GET", kPods).json()["items"].size(), 1u);
+  EXPECT_EQ(as(kBob, "GET", "/api/v1/events").json()["items"].size(), 0u);
+  EXPECT_GE(as(kAlice, "GET", "/api/v1/events").json()["items"].size(), 1u);
+  for (const std::string& path :
+       {kPods + "/" + pod, kPods + "/" + pod + "/log", of_job + "indexes", of_job + "attempts",
+        of_job + "log?index=0&attempt=0", of_job + "why"}) {
+    const Answer other = as(kBob, "GET", path);
+    EXPECT_EQ(other.code, 403) << path << other.body;
+    EXPECT_TRUE(other.is_status("Forbidden"));
+    EXPECT_NE(as(kAlice, "GET", path).code, 403) << path;
+  }
+  EXPECT_EQ(backend.reads, 0) << "no log was read for anyone else";
+}
+
+TEST_F(AccessTest, OthersCannotChangeAnything) {
+  created_by(kAlice, "j");
+  const std::string pod = pod_of(100, "j");
+  const std::string patch = R"({"spec":{"suspend":true}})";
+  const std::string eviction =
+      R"({"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":")" + pod + "\"}}";
+  EXPECT_EQ(as(kBob, "PATCH", kJobs + "/j", patch).code, 403);
+  EXPECT_EQ(as(kBob, "PUT", kJobs + "/j", manifest("j")).code, 403);
+  EXPECT_EQ(as(kBob, "PATCH", kJobs + "/j/scale", R"({"spec":{"replicas":0}})").code, 403);
+  EXPECT_EQ(as(kBob, "PATCH", kJobs + "/j/status", R"({"status":{}})").code, 403);
+  EXPECT_EQ(as(kBob, "DELETE", kJobs + "/j").code, 403);
+  EXPECT_EQ(as(kBob, "DELETE", kPods + "/" + pod).code, 403);
+  EXPECT_EQ(as(kBob, "POST", kPods + "/" + pod + "/eviction", eviction).code, 403);
+  EXPECT_EQ(backend.updates, 0);
+  // A collection has only the caller's own.
+  EXPECT_EQ(as(kBob, "DELETE", kJobs).json()["items"].size(), 0u);
+  EXPECT_EQ(as(kBob, "DELETE", kPods).json()["items"].size(), 0u);
+  EXPECT_TRUE(view.job("default", "j"));
+  EXPECT_FALSE(backend.last_grace_ms.has_value());
+  // Another user's name is taken, whoever asks.
+  EXPECT_EQ(as(kBob, "POST", kJobs, manifest("j")).code, 409);
+}
+
+// The check before the body is not enough: the name may be another user's when the body is here.
+TEST_F(AccessTest, ANameThatChangesHandsMeanwhileIsNotChanged) {
+  created_by(kAlice, "j");
+  backend.hold_computing = true;
+  uid = kAlice;
+  const std::string body = R"({"spec":{"suspend":true},"x":")" + std::string(40'000, 'x') + "\"}";
+  auto client = connect(request("PATCH", kJobs + "/j?fieldValidation=Ignore",
+                                "Content-Type: application/merge-patch+json\r\n", body));
+  auto reading = client->read().eagerlyEvaluate([](kj::Exception&&) {});
+  ASSERT_TRUE(until([&] { return !backend.held.empty(); }));
+  backend.hold_computing = false;
+  feed.records(100, {core::JobDeleted{kStart, true, false}, core::JobForgotten{kStart}});
+  created_by(kBob, "j");
+  auto [work, done] = std::move(backend.held.front());
+  work();
+  done();
+  ASSERT_TRUE(until([&] { return client->ended || whole(client->raw); }));
+  const Answer answer = parsed(client->raw);
+  EXPECT_GE(answer.code, 400) << answer.body;
+  EXPECT_EQ(answer.body.find(kSecret), std::string::npos);
+  EXPECT_FALSE(view.job("default", "j")->job->spec().suspend.value_or(false));
+}
+
+TEST_F(AccessTest, WatchesShowWhatListsShow) {
+  created_by(kAlice, "mine");
+  uid = kBob;
+  auto client = connect(request("GET", "/apis/batch/v1/jobs?watch=1&timeoutSeconds=60"));
+  auto reading = client->read().eagerlyEvaluate([](kj::Exception&&) {});
+  ASSERT_TRUE(until([&] { return client->raw.find("\"mine\"") != std::string::npos; }));
+  uid = kBob;
+  auto pods = connect(request("GET", "/api/v1/pods?watch=1&timeoutSeconds=60"));
+  auto reading_pods = pods->read().eagerlyEvaluate([](kj::Exception&&) {});
+  pod_of(100, "mine");
+  created_by(kBob, "bobs");
+  pod_of(101, "bobs");
+  ASSERT_TRUE(until([&] { return pods->raw.find("bobs") != std::string::npos; }));
+  ASSERT_TRUE(until([&] { return client->raw.find("\"bobs\"") != std::string::npos; }));
+  EXPECT_EQ(pods->raw.find("mine"), std::string::npos) << pods->raw;
+  const std::string of_alice = client->raw.substr(0, client->raw.find("\"bobs\""));
+  EXPECT_EQ(of_alice.find(kSecret), std::string::npos) << of_alice;
+}
+
+TEST_F(AccessTest, JobsWithoutAnOwnerAreTheCoordinators) {
+  feed.admit(1, make_job("old", uid_of(1), 1));
+  EXPECT_EQ(as(kAlice, "GET", kJobs + "/old").body.find("image"), std::string::npos);
+  EXPECT_EQ(as(kAlice, "DELETE", kJobs + "/old").code, 403);
+  EXPECT_EQ(
+      as(geteuid(), "GET", kJobs + "/old").json()["spec"]["template"]["spec"]["containers"].size(),
+      1u);
+}
+
+TEST_F(AccessTest, RolesReachAsFarAsTheyShould) {
+  EXPECT_EQ(as(kDave, "GET", kJobs).code, 403);
+  EXPECT_EQ(as(kDave, "GET", "/healthz").code, 200);
+  EXPECT_EQ(as(kDave, "GET", "/metrics").code, 403);
+  EXPECT_EQ(as(kPrometheus, "GET", "/metrics").code, 200);
+  EXPECT_EQ(as(kPrometheus, "GET", kJobs).code, 403);
+  EXPECT_EQ(as(kAlice, "GET", "/metrics").code, 403);
+  EXPECT_EQ(as(kOlga, "GET", "/metrics").code, 200);
+  feed.node(make_node(1, "n1", core::NodeInfo::Health::ready));
+  const std::string cordon = R"({"spec":{"unschedulable":true}})";
+  EXPECT_EQ(as(kAlice, "GET", "/api/v1/nodes/n1").code, 200);
+  EXPECT_EQ(as(kAlice, "PATCH", "/api/v1/nodes/n1", cordon).code, 403);
+  EXPECT_EQ(as(kOlga, "PATCH", "/api/v1/nodes/n1", cordon).code, 200);
+  EXPECT_EQ(as(kAlice, "GET", "/api/v1/secrets").code, 403);
+  EXPECT_EQ(as(geteuid(), "GET", "/api/v1/secrets").code, 404);
+}
+
+TEST_F(AccessTest, ReviewsAnswerAsRequestsDo) {
+  created_by(kAlice, "j");
+  auto may = [this](uid_t who, const std::string& attributes) {
+    const Answer a = as(who, "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+                        R"({"spec":{"resourceAttributes":{)" + attributes + "}}}");
+    EXPECT_EQ(a.code, 201) << a.body;
+    return a.json()["status"]["allowed"] == true;
+  };
+  const std::string remove =
+      R"("verb":"delete","group":"batch","resource":"jobs","namespace":"default")";
+  EXPECT_TRUE(may(kAlice, remove));
+  EXPECT_TRUE(may(kAlice, remove + R"(,"name":"j")"));
+  EXPECT_TRUE(may(kBob, remove));
+  EXPECT_FALSE(may(kBob, remove + R"(,"name":"j")"));
+  EXPECT_TRUE(may(kOlga, remove + R"(,"name":"j")"));
+  EXPECT_FALSE(may(kAlice, R"("verb":"patch","resource":"nodes","name":"n1")"));
+  EXPECT_TRUE(may(kOlga, R"("verb":"patch","resource":"nodes","name":"n1")"));
+  const Json who =
+      as(kAlice, "POST", "/apis/authentication.k8s.io/v1/selfsubjectreviews", "{}").json();
+  EXPECT_EQ(who["status"]["userInfo"]["username"], "alice");
+  EXPECT_EQ(who["status"]["userInfo"]["uid"], "1001");
+  EXPECT_EQ(who["status"]["userInfo"]["groups"], Json::array({"hpc"}));
+  EXPECT_EQ(who["status"]["userInfo"]["extra"]["muster.dev/role"], Json::array({"user"}));
+}
+
+TEST_F(AccessTest, TheAuditLogSaysWhoDidWhat) {
+  created_by(kAlice, "j");
+  as(kBob, "DELETE", kJobs + "/j");
+  as(kBob, "GET", kJobs);
+  as(kAlice, "GET", "/apis/muster.dev/v1/namespaces/default/jobs/j/log?index=0&attempt=0");
+  as(kDave, "GET", kJobs);
+  ASSERT_TRUE(until([&] { return audited.size() == 4; })) << audited.size();
+  std::vector<std::string> seen;
+  for (const std::string& line : audited) {
+    const Json j = Json::parse(line);
+    seen.push_back(j["user"].get<std::string>() + " " + j["role"].get<std::string>() + " " +
+                   j["verb"].get<std::string>() + " " + j.value("name", "-") + " " +
+                   std::to_string(j["code"].get<int>()));
+    EXPECT_EQ(line.find(kSecret), std::string::npos) << line;
+    EXPECT_EQ(j["time"], "2023-11-14T22:13:20.000Z");
+  }
+  EXPECT_EQ(seen, (std::vector<std::string>{"alice user create - 201", "u1002 user delete j 403",
+                                            "alice user get j 404", "u1005 none list - 403"}));
+}
+
+TEST_F(PrivateAccessTest, OthersJobsDoNotExist) {
+  created_by(kAlice, "j");
+  const std::string pod = pod_of(100, "j");
+  EXPECT_EQ(as(kBob, "GET", kJobs + "/j").code, 404);
+  EXPECT_EQ(as(kBob, "DELETE", kJobs + "/j").code, 404);
+  EXPECT_EQ(as(kBob, "GET", kPods + "/" + pod + "/log").code, 404);
+  EXPECT_EQ(as(kBob, "GET", "/apis/batch/v1/jobs").json()["items"].size(), 0u);
+  const std::string elsewhere = "/apis/batch/v1/namespaces/lab/jobs";
+  EXPECT_EQ(as(kAlice, "POST", elsewhere, manifest("k")).code, 201);
+  EXPECT_EQ(as(kAlice, "GET", "/api/v1/namespaces").json()["items"].size(), 2u);
+  EXPECT_EQ(as(kBob, "GET", "/api/v1/namespaces").json()["items"].size(), 1u);
+  EXPECT_EQ(as(kOlga, "GET", "/apis/batch/v1/jobs").json()["items"].size(), 2u);
+}
+
+}  // namespace
+}  // namespace muster::api::testing
