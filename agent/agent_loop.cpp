@@ -378,11 +378,11 @@ void Agent::launch(wire::Agent::LaunchParams::Reader params) {
   core::node::Term term = term_of(params.getEpoch(), params.getNonce());
   KJ_REQUIRE(told(work_dir_.cluster_id(), term), kPastTerm);
   for (auto job : params.getTemplates()) {
-    auto known = std::make_shared<const PodTemplate>(read_template(job));
+    auto known = std::make_shared<const core::node::PodTemplate>(read_template(job));
     templates_[{known->job, known->generation}] = known;
   }
   std::vector<core::node::Launch> launches;
-  std::vector<PodTemplatePtr> jobs;
+  std::vector<core::node::PodTemplatePtr> jobs;
   launches.reserve(params.getPods().size());
   jobs.reserve(params.getPods().size());
   for (auto launch : params.getPods()) {

@@ -100,8 +100,9 @@ class Agent final : private Executor::Listener {
   LogStore& logs_;
   Executor& executor_;
   core::node::Node node_;
-  std::map<std::pair<JobId, int64_t>, PodTemplatePtr> templates_;  // received on this connection
-  std::map<PodId, PodTemplatePtr> pods_;                           // waiting or running
+  std::map<std::pair<JobId, int64_t>, core::node::PodTemplatePtr>
+      templates_;                                     // received on this connection
+  std::map<PodId, core::node::PodTemplatePtr> pods_;  // waiting or running
   std::mt19937_64 chance_{std::random_device{}()};
   uint64_t links_ = 0;           // made so far
   Millis pause_ms_ = 0;          // before the next attempt to connect

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <string_view>
 #include <unistd.h>
+#include <utility>
 
 namespace muster::agent {
 
@@ -42,6 +43,15 @@ std::vector<std::string> pod_environment() {
     if (const char* value = std::getenv(std::string(name).c_str()))
       out.push_back(std::string(name) + "=" + value);
   return out;
+}
+
+core::node::NodeFacts node_facts(std::string node_name) {
+  core::node::NodeFacts facts{.node_name = std::move(node_name)};
+  char* dir = get_current_dir_name();
+  facts.start_dir = dir != nullptr ? dir : "/";
+  std::free(dir);
+  facts.inherited = pod_environment();
+  return facts;
 }
 
 std::vector<std::string> keeper_environment() {

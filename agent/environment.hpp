@@ -4,6 +4,8 @@
 // and the daemon drops what is not on it (forget_environment).
 #pragma once
 
+#include "core/node/command.hpp"
+
 #include <string>
 #include <vector>
 
@@ -11,7 +13,9 @@ namespace muster::agent {
 
 // "NAME=value" of those that are set: PATH, HOME and the like.
 std::vector<std::string> pod_environment();
-// The same without LD_LIBRARY_PATH, plus the keeper's settings (MUSTER_KEEPER_*).
+// What all pods of this agent get.
+core::node::NodeFacts node_facts(std::string node_name);
+// The environment without LD_LIBRARY_PATH, plus the keeper's settings (MUSTER_KEEPER_*).
 std::vector<std::string> keeper_environment();
 
 // Removes from this process, and from its /proc/PID/environ, what neither its keeper nor its pods

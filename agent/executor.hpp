@@ -6,8 +6,8 @@
 #pragma once
 
 #include "agent/logs.hpp"
-#include "agent/pod_template.hpp"
 #include "core/node/node.hpp"
+#include "core/node/pod_template.hpp"
 #include "core/node/pulse.hpp"
 
 #include <map>
@@ -29,11 +29,11 @@ class Executor {
   struct Inventory {
     std::vector<core::node::Living> living;
     std::vector<core::node::ProcessEnd> ended;
-    std::map<PodId, PodTemplatePtr> templates;  // of pods that may need another process
+    std::map<PodId, core::node::PodTemplatePtr> templates;  // of pods that may need another process
   };
   struct Start {
     core::node::StartOrder order;
-    PodTemplatePtr job;
+    core::node::PodTemplatePtr job;
   };
 
   // Which container limits are enforced here, and why not all; valid while connected.

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <fcntl.h>
+#include <map>
 #include <memory>
 #include <optional>
 #include <poll.h>
@@ -29,6 +30,7 @@ constexpr Millis kRetryMs = 3;
 constexpr size_t kReadBytes = 64u << 10;
 constexpr uint32_t kAnswersPings = 3;  // keepers from this version on
 constexpr uint32_t kQueues = 4;        // keepers from this version on
+constexpr size_t kPermitsMax = 10'000;
 
 keeper::Key to_wire(const ProcessKey& key) {
   return {key.pod.job, key.pod.index, key.pod.attempt, key.container, key.instance};
@@ -155,6 +157,10 @@ class SocketKeeperClient final : public KeeperClient {
   }
   void spawn(std::vector<SpawnOrder> orders) override {
     for (const auto& order : orders) {
+      if (order.permit) {
+        order_as_owner(order);
+        continue;
+      }
       keeper::Frame frame(out_, order.queued ? keeper::Type::enqueue : keeper::Type::spawn);
       to_wire(order.key).write(frame);
       frame.text(order.note).text(order.cwd).text(order.stdout_path).text(order.stderr_path);
@@ -196,6 +202,8 @@ class SocketKeeperClient final : public KeeperClient {
   }
 
  private:
+  void order_as_owner(const SpawnOrder& order);
+  uint64_t id_of(const core::node::SignedPermitPtr& permit);
   kj::Promise<void> read();
   void take_frames();
   void take_greeting(Inventory& inventory);
@@ -223,6 +231,10 @@ class SocketKeeperClient final : public KeeperClient {
   std::vector<ProcessStarted> started_;
   std::vector<ProcessEnded> ended_;
   bool delivering_ = false;
+  // The permits that this connection has carried, and their ids. They are held, so that a pointer
+  // stands for one permit only.
+  std::map<core::node::SignedPermitPtr, uint64_t> permits_;
+  uint64_t last_permit_ = 0;
   uint32_t version_ = keeper::kVersion;
   Abilities abilities_;
   core::node::Pulse pulse_;
@@ -232,6 +244,30 @@ class SocketKeeperClient final : public KeeperClient {
   kj::Promise<void> writing_ = kj::READY_NOW;
   bool awaiting_room_ = false;
 };
+
+// The keeper keeps as many; beyond that both begin anew.
+uint64_t SocketKeeperClient::id_of(const core::node::SignedPermitPtr& permit) {
+  if (const auto known = permits_.find(permit); known != permits_.end()) return known->second;
+  if (permits_.size() >= kPermitsMax) permits_.clear();
+  const uint64_t id = ++last_permit_;
+  permits_.emplace(permit, id);
+  keeper::Frame(out_, keeper::Type::permit).num(id).text(permit->bytes).text(permit->signature);
+  return id;
+}
+
+void SocketKeeperClient::order_as_owner(const SpawnOrder& order) {
+  const uint64_t permit = id_of(order.permit);
+  keeper::Frame frame(out_, order.queued ? keeper::Type::enqueue_as : keeper::Type::spawn_as);
+  to_wire(order.key).write(frame);
+  frame.text(order.note).num(permit);
+  frame.num(order.memory_limit_bytes.value_or(0)).num(order.cpu_limit_millis.value_or(0));
+  frame.num(uint8_t{order.contained}).num(int64_t{order.not_after.value_or(0)});
+  frame.num(static_cast<uint32_t>(order.devices.size()));
+  for (const auto& [name, numbers] : order.devices) {
+    frame.text(name).num(static_cast<uint32_t>(numbers.size()));
+    for (const uint32_t number : numbers) frame.num(number);
+  }
+}
 
 std::string SocketKeeperClient::greet(const std::string& cluster_id, Millis deadline,
                                       Inventory& inventory) {
@@ -273,9 +309,12 @@ void SocketKeeperClient::take_greeting(Inventory& inventory) {
     } else if (type == keeper::Type::welcome) {
       in.num<uint32_t>();
       auto can = in.num<uint8_t>();  // 0 from a keeper of version 1
-      abilities_ = {(can & keeper::kCanCgroup) != 0, (can & keeper::kCanLimitMemory) != 0,
+      abilities_ = {(can & keeper::kCanCgroup) != 0,
+                    (can & keeper::kCanLimitMemory) != 0,
                     (can & keeper::kCanLimitCpu) != 0,
-                    in.rest().empty() ? "" : std::string(in.text()), version_ >= kQueues};
+                    in.rest().empty() ? "" : std::string(in.text()),
+                    version_ >= kQueues,
+                    (can & keeper::kCanRunAs) != 0};
     } else if (type == keeper::Type::living) {
       Inventory::Living living;
       living.started = read_started(in);
@@ -394,7 +433,11 @@ Result<kj::Own<KeeperClient>> KeeperClient::connect(kj::UnixEventPort& port, Opt
   if (mkdir(path.c_str(), 0700) < 0 && errno != EEXIST) {
     return unavailable(path + ": " + std::strerror(errno));
   }
-  kj::AutoCloseFd dir(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  // One of root's, started by the system, keeps us out of its directory, but not from its socket.
+  struct stat owner {};
+  const bool of_root = lstat(path.c_str(), &owner) == 0 && owner.st_uid == 0 && geteuid() != 0;
+  kj::AutoCloseFd dir(
+      open(path.c_str(), (of_root ? O_PATH : O_RDONLY) | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (dir.get() < 0) return unavailable(path + ": " + std::strerror(errno));
 
   pid_t child = 0;  // the keeper we started, until it has exited
@@ -417,6 +460,8 @@ Result<kj::Own<KeeperClient>> KeeperClient::connect(kj::UnixEventPort& port, Opt
       if (code == keeper::kExitFailed) return unavailable(last_log_line(dir));
       why = code == keeper::kExitLocked ? "another one has the work-dir and does not answer"
                                         : "it ended at once: " + last_log_line(dir);
+    } else if (child == 0 && of_root) {
+      why = "root's, which runs pods as their owners, is not there: nobody listens in " + path;
     } else if (child == 0) {
       // A keeper that finds the lock taken exits, so there are never two.
       child = start_keeper(options, dir, why);

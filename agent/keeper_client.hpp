@@ -16,6 +16,7 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "core/ids.hpp"
+#include "core/node/pod_template.hpp"
 #include "core/node/pulse.hpp"
 
 #include <kj/async-io.h>
@@ -50,6 +51,10 @@ struct SpawnOrder {
   bool contained = false;             // wants a cgroup even without limits, where available
   bool queued = false;                // it waits for its turn (set_room())
   std::optional<Millis> not_after{};  // boot time; it must not be started then or later
+  // For a keeper that starts processes as their owners: then only key, note and what follows them
+  // from the limits on count.
+  core::node::SignedPermitPtr permit{};
+  core::node::DeviceMap devices{};
 };
 
 struct ProcessStarted {
@@ -121,6 +126,7 @@ class KeeperClient {
     bool cpu_limit = false;
     std::string no_limits{};  // why one of the two is missing
     bool queue = false;       // it starts queued orders by itself
+    bool run_as = false;      // it starts processes as their owners, with permits only
   };
 
   virtual ~KeeperClient() noexcept(false) {}

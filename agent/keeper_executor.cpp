@@ -71,7 +71,7 @@ core::node::Origin KeeperExecutor::origin_of(PodId pod, const Note& note, Invent
   origin.devices = note.devices;
   origin.pod_started_at = note.pod_started_at;
   origin.level = note.level;
-  PodTemplatePtr job = templates_.load(note.job_uid, note.generation);
+  core::node::PodTemplatePtr job = templates_.load(note.job_uid, note.generation);
   if (job == nullptr) {
     log::warn(
         "the template of {} is missing from {}/templates: the pod ends when its running process "
@@ -91,38 +91,44 @@ Executor::Limits KeeperExecutor::limits() const {
 }
 
 // Pods of one template come in a row; from the second on, their common part is prepared.
-Result<Command> KeeperExecutor::command_for(const Start& start,
-                                            const core::node::DeviceMap& devices) {
-  const PodTemplate& job = *start.job;
+Result<core::node::Command> KeeperExecutor::command_for(const Start& start,
+                                                        const core::node::DeviceMap& devices) {
+  const core::node::PodTemplate& job = *start.job;
   const core::Container& container = job.containers[start.order.step.container].what;
-  if (job.plan != nullptr) return command_of(job, container, start.order.pod, node_, devices);
+  if (job.plan != nullptr)
+    return core::node::command_of(job, container, start.order.pod, node_, devices);
   if (last_job_ != start.job) {
     last_job_ = start.job;
     pattern_.reset();
-    return command_of(job, container, start.order.pod, node_);
+    return core::node::command_of(job, container, start.order.pod, node_);
   }
-  if (!pattern_) pattern_ = CommandPattern::of(job, container, node_);
+  if (!pattern_) pattern_ = core::node::CommandPattern::of(job, container, node_);
   return pattern_ ? pattern_->command(job, start.order.pod)
-                  : command_of(job, container, start.order.pod, node_);
+                  : core::node::command_of(job, container, start.order.pod, node_);
 }
 
 Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start) {
-  const PodTemplate& job = *start.job;
+  const core::node::PodTemplate& job = *start.job;
   PodId pod = start.order.pod;
   if (start.order.step.container >= job.containers.size()) {
     return Error{Errc::invalid, "the template has no container"};
   }
-  if (job.owner_uid && *job.owner_uid != geteuid())
+  const bool as_owner = keeper_.get() != nullptr && keeper_->abilities().run_as;
+  if (as_owner && job.permit == nullptr)
+    return Error{Errc::invalid,
+                 "the job has no owner, and this node runs pods as their owners only"};
+  if (!as_owner && job.owner_uid && *job.owner_uid != geteuid())
     return Error{Errc::invalid, "the job belongs to uid " + std::to_string(*job.owner_uid) +
                                     ", and this node runs processes of uid " +
                                     std::to_string(geteuid()) + " only"};
-  const Container& limits = job.containers[start.order.step.container];
+  const core::node::TemplateContainer& limits = job.containers[start.order.step.container];
   const core::Container& container = limits.what;
   core::node::DeviceMap devices;
   if (start.order.devices) {
-    devices = devices_of(job, start.order.step.container, *start.order.devices);
+    devices = core::node::devices_of(job, start.order.step.container, *start.order.devices);
   }
-  Result<Command> command = command_for(start, devices);
+  Result<core::node::Command> command =
+      as_owner ? core::node::Command{} : command_for(start, devices);
   if (!command) return command.error();
   Note note{job.grace_ms, job.job_uid, "", container.name};
   if (job.plan != nullptr) {
@@ -147,7 +153,9 @@ Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start) {
                     .cpu_limit_millis = limits.cpu_limit_millis,
                     .contained = job.plan != nullptr,
                     .queued = start.order.queued,
-                    .not_after = start.order.not_after};
+                    .not_after = start.order.not_after,
+                    .permit = as_owner ? job.permit : nullptr,
+                    .devices = std::move(devices)};
 }
 
 bool KeeperExecutor::queues() const {

@@ -5,12 +5,13 @@
 // can't be built ends with 126, as if its start had failed.
 #pragma once
 
+#include "agent/environment.hpp"
 #include "agent/executor.hpp"
 #include "agent/keeper_client.hpp"
 #include "agent/note.hpp"
-#include "agent/pod_dir.hpp"
 #include "agent/template_store.hpp"
 #include "agent/work_dir.hpp"
+#include "core/node/command.hpp"
 
 #include <kj/async-io.h>
 
@@ -30,7 +31,7 @@ class KeeperExecutor final : public Executor,
         logs_(logs),
         keeper_path_(std::move(keeper_path)),
         templates_(work_dir.path() + "/templates"),
-        node_(NodeFacts::of_this_process(work_dir.node_name())),
+        node_(node_facts(work_dir.node_name())),
         later_(*this) {}
 
   ~KeeperExecutor() noexcept override = default;
@@ -52,7 +53,7 @@ class KeeperExecutor final : public Executor,
   void taskFailed(kj::Exception&& exception) override;
 
   Result<SpawnOrder> spawn_order(const Start& start);
-  Result<Command> command_for(const Start& start, const core::node::DeviceMap& devices);
+  Result<core::node::Command> command_for(const Start& start, const core::node::DeviceMap& devices);
   core::node::ProcessEnd end_of(const ProcessEnded& ended, const Note& note);
   core::node::Origin origin_of(PodId pod, const Note& note, Inventory& inventory);
 
@@ -61,11 +62,11 @@ class KeeperExecutor final : public Executor,
   LogStore& logs_;
   const std::string keeper_path_;
   TemplateStore templates_;
-  const NodeFacts node_;
+  const core::node::NodeFacts node_;
   Executor::Listener* listener_ = nullptr;
-  PodTemplatePtr last_job_;                // of the last start
-  std::optional<CommandPattern> pattern_;  // of last_job_
-  kj::Own<KeeperClient> keeper_;           // null: not connected
+  core::node::PodTemplatePtr last_job_;                // of the last start
+  std::optional<core::node::CommandPattern> pattern_;  // of last_job_
+  kj::Own<KeeperClient> keeper_;                       // null: not connected
   kj::TaskSet later_;
 };
 

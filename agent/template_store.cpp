@@ -27,12 +27,12 @@ std::string name_of(const std::string& job_uid, int64_t generation) {
 
 }  // namespace
 
-Status TemplateStore::keep(const PodTemplatePtr& job) {
+Status TemplateStore::keep(const core::node::PodTemplatePtr& job) {
   std::string name = name_of(job->job_uid, job->generation);
   Holders& holders = kept_[name];
   bool there = false, held = false;
   for (const auto& holder : holders) {
-    PodTemplatePtr one = holder.lock();
+    core::node::PodTemplatePtr one = holder.lock();
     there = there || one != nullptr;
     held = held || one == job;
   }
@@ -67,7 +67,7 @@ Status TemplateStore::keep(const PodTemplatePtr& job) {
   return Nothing{};
 }
 
-PodTemplatePtr TemplateStore::load(const std::string& job_uid, int64_t generation) {
+core::node::PodTemplatePtr TemplateStore::load(const std::string& job_uid, int64_t generation) {
   std::string name = name_of(job_uid, generation);
   Holders& holders = kept_[name];
   for (const auto& holder : holders) {
@@ -77,10 +77,11 @@ PodTemplatePtr TemplateStore::load(const std::string& job_uid, int64_t generatio
   std::string bytes((std::istreambuf_iterator<char>(in)), {});
   auto words = kj::heapArray<capnp::word>(bytes.size() / sizeof(capnp::word));
   std::memcpy(words.begin(), bytes.data(), words.asBytes().size());
-  PodTemplatePtr job;
+  core::node::PodTemplatePtr job;
   auto unreadable = kj::runCatchingExceptions([&] {
     capnp::FlatArrayMessageReader message(words);
-    job = std::make_shared<const PodTemplate>(read_template(message.getRoot<wire::PodTemplate>()));
+    job = std::make_shared<const core::node::PodTemplate>(
+        read_template(message.getRoot<wire::PodTemplate>()));
   });
   if (unreadable != nullptr || job->job_uid != job_uid || job->generation != generation) {
     return nullptr;

@@ -10,8 +10,8 @@
 // some time later. Nothing is synced: no pod survives a power loss.
 #pragma once
 
-#include "agent/pod_template.hpp"
 #include "base/result.hpp"
+#include "core/node/pod_template.hpp"
 
 #include <cstdint>
 #include <map>
@@ -26,14 +26,14 @@ class TemplateStore {
   explicit TemplateStore(std::string dir) : dir_(std::move(dir)) {}
 
   // Stores it for at least as long as `job` is held.
-  Status keep(const PodTemplatePtr& job);
+  Status keep(const core::node::PodTemplatePtr& job);
   // Null: missing or unreadable. Read once, then shared.
-  PodTemplatePtr load(const std::string& job_uid, int64_t generation);
+  core::node::PodTemplatePtr load(const std::string& job_uid, int64_t generation);
   // Removes templates that are not held, including those left by an earlier agent.
   void sweep();
 
  private:
-  using Holders = std::vector<std::weak_ptr<const PodTemplate>>;
+  using Holders = std::vector<std::weak_ptr<const core::node::PodTemplate>>;
   std::string path(const std::string& name) const { return dir_ + "/" + name; }
   void drop_unheld();
 

@@ -30,8 +30,8 @@ std::optional<Number> unless_zero(Number number) {
   return number == 0 ? std::nullopt : std::optional(number);
 }
 
-Container read_container(wire::Container::Reader in) {
-  Container container;
+core::node::TemplateContainer read_container(wire::Container::Reader in) {
+  core::node::TemplateContainer container;
   core::Container& out = container.what;
   out.name = to_string(in.getName());
   for (auto word : in.getCommand()) out.command.push_back(to_string(word));
@@ -49,6 +49,13 @@ Container read_container(wire::Container::Reader in) {
         static_cast<uint32_t>(std::min(one.getCount(), kMost));
   }
   return container;
+}
+
+core::node::SignedPermitPtr read_signed_permit(wire::PodTemplate::Reader in) {
+  if (in.getPermit().size() == 0) return nullptr;
+  const auto permit = in.getPermit().asChars(), signature = in.getSignature().asChars();
+  return std::make_shared<const core::node::SignedPermit>(core::node::SignedPermit{
+      {permit.begin(), permit.size()}, {signature.begin(), signature.size()}});
 }
 
 // The template as the bytes of one message.
@@ -87,14 +94,15 @@ void write_pods(const std::vector<PodId>& pods, capnp::List<wire::PodId>::Builde
   for (unsigned i = 0; i < out.size(); ++i) write_pod(pods[i], out[i]);
 }
 
-PodTemplate read_template(wire::PodTemplate::Reader in) {
-  PodTemplate out{
+core::node::PodTemplate read_template(wire::PodTemplate::Reader in) {
+  core::node::PodTemplate out{
       .job = in.getJob(),
       .generation = in.getGeneration(),
       .job_name = to_string(in.getJobName()),
       .job_uid = to_string(in.getJobUid()),
       .ns = to_string(in.getNamespace()),
       .owner_uid = in.getOwned() ? std::optional(in.getOwnerUid()) : std::nullopt,
+      .permit = read_signed_permit(in),
       .indexed = in.getIndexed(),
       .completions = in.getCompletions() < 0 ? std::nullopt : std::optional(in.getCompletions()),
       .parallelism = in.getParallelism(),
@@ -107,7 +115,7 @@ PodTemplate read_template(wire::PodTemplate::Reader in) {
       .annotations = read_pairs(in.getAnnotations())};
   for (auto container : in.getInitContainers()) out.containers.push_back(read_container(container));
   for (auto container : in.getContainers()) out.containers.push_back(read_container(container));
-  out.plan = plan_of(out);
+  out.plan = core::node::plan_of(out);
   if (out.plan != nullptr) out.wire = message_of(in);
   return out;
 }

@@ -2,7 +2,7 @@
 // machines.
 #pragma once
 
-#include "agent/pod_dir.hpp"
+#include "core/node/command.hpp"
 #include "core/node/node.hpp"
 
 #include <schema/agent.capnp.h>
@@ -17,7 +17,7 @@ void write_pod(PodId pod, wire::PodId::Builder out);
 std::vector<PodId> read_pods(capnp::List<wire::PodId>::Reader in);
 void write_pods(const std::vector<PodId>& pods, capnp::List<wire::PodId>::Builder out);
 
-PodTemplate read_template(wire::PodTemplate::Reader in);
+core::node::PodTemplate read_template(wire::PodTemplate::Reader in);
 
 // Size hint for a message with this report: without it, each call in flight takes 8 kB or more.
 capnp::MessageSize size_of(const core::node::Report& report);

@@ -115,8 +115,19 @@ class Running final : public Coordinator {
                        ": they were put together from two directories",
                    {}};
     std::vector<storage::Row> epoch = begin_epoch(*recovered, noted);
+    std::optional<PermitKey> permit_key;
+    if (options_.roles.any()) {
+      if (recovered->permit_key.empty()) {
+        recovered->permit_key = random_hex(kSecretBytes);
+        epoch.push_back(storage::permit_key_row(recovered->permit_key));
+      }
+      auto key = PermitKey::of_private(recovered->permit_key);
+      if (!key.ok()) return Error{Errc::invalid, "journal: permit key: " + key.error().message, {}};
+      permit_public_ = key->public_hex();
+      permit_key = std::move(*key);
+    }
     const std::string cluster_id = recovered->cluster_id;
-    auto rpc = RpcServer::bind({options_.listen, options_.insecure, options_.roles.any(),
+    auto rpc = RpcServer::bind({options_.listen, options_.insecure, std::move(permit_key),
                                 recovered->cluster_id, recovered->cluster_key, recovered->epoch,
                                 recovered->nonce, options_.node_grace_ms,
                                 [this] { return journal_->last_commit(); }});
@@ -292,6 +303,9 @@ class Running final : public Coordinator {
   Status write_endpoints() const {
     auto dir = open_private_dir(options_.data_dir, "data-dir");
     if (!dir) return dir.error();
+    if (!permit_public_.empty())
+      if (Status s = replace_private_file(dir->get(), "permit.pub", permit_public_ + "\n"); !s)
+        return s;
     return replace_private_file(dir->get(), "endpoints.json",
                                 "{\"api\": \"" + api_->address() + "\", \"listen\": \"" +
                                     rpc_->address() + "\", \"pid\": " + std::to_string(getpid()) +
@@ -301,6 +315,7 @@ class Running final : public Coordinator {
   Options options_;
   SystemConfig config_;
   bool stopped_ = false;
+  std::string permit_public_;  // for the nodes' keepers
   std::unique_ptr<storage::Journal> journal_;
   std::unique_ptr<ApiThread> api_;
   std::unique_ptr<RpcServer> rpc_;

@@ -80,8 +80,10 @@ struct Order {
 
 // A registered agent.
 struct Link {
-  Link(uint64_t n, wire::Agent::Client a) : number(n), agent(kj::mv(a)) {}
+  Link(uint64_t n, std::string name, wire::Agent::Client a)
+      : number(n), node(std::move(name)), agent(kj::mv(a)) {}
   uint64_t number;
+  std::string node;  // name
   wire::Agent::Client agent;
   std::set<std::pair<JobId, int64_t>> templates;  // already sent to it
   std::vector<Order> orders;                      // not sent yet
@@ -183,7 +185,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
                     "it speaks protocol " + std::to_string(params.getHello().getProtocol()) +
                         ", this coordinator speaks " + std::to_string(wire::PROTOCOL_VERSION),
                     {});
-    if (options_.several_users && !params.getHello().getHeedsOwners())
+    if (options_.permit_key && !params.getHello().getHeedsOwners())
       return refuse(context, number, wire::Refusal::Why::PROTOCOL,
                     "it would run the pods of all users as its own user; upgrade it to this "
                     "coordinator's version",
@@ -192,6 +194,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     if (!hello)
       return refuse(context, number, wire::Refusal::Why::INVALID, hello.error().message, {});
     auto agent = params.getAgent();
+    std::string node = hello->node;
     actors::RegisterAgent ask{std::move(*hello), nullptr};
     context.releaseParams();
     auto paf = kj::newPromiseAndFulfiller<actors::HelloAnswer>();
@@ -200,7 +203,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     ask.done = replies_.across<actors::HelloAnswer>(
         [fulfiller](actors::HelloAnswer answer) { (*fulfiller)->fulfill(std::move(answer)); });
     caf::anon_send(cluster_, std::move(ask));
-    return paf.promise.then([this, context, number, agent = kj::mv(agent)](
+    return paf.promise.then([this, context, number, node = std::move(node), agent = kj::mv(agent)](
                                 actors::HelloAnswer answer) mutable -> kj::Promise<void> {
       using Kind = actors::HelloAnswer::Kind;
       switch (answer.kind) {
@@ -236,7 +239,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
       node_of_[number] = answer.node;
       crowd_.busy(number);
       links_.erase(answer.node);
-      links_.emplace(answer.node, Link{number, kj::mv(agent)});
+      links_.emplace(answer.node, Link{number, std::move(node), kj::mv(agent)});
       caf::anon_send(cluster_, actors::LinkUp{answer.node, number});
       return kj::READY_NOW;
     });
@@ -444,14 +447,28 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     request.setEpoch(options_.epoch);
     request.setNonce(options_.nonce);
     auto templates = request.initTemplates(static_cast<unsigned>(fresh.size()));
-    for (unsigned i = 0; i < fresh.size(); ++i)
+    for (unsigned i = 0; i < fresh.size(); ++i) {
       write_template(templates[i], fresh[i]->pod.job, *fresh[i]->object);
+      if (options_.permit_key)
+        write_permit(templates[i], link.node, fresh[i]->pod.job, *fresh[i]->object);
+    }
     auto pods = request.initPods(static_cast<unsigned>(run.size()));
     for (unsigned i = 0; i < run.size(); ++i) {
       write_pod(pods[i].initPod(), run[i].pod);
       pods[i].setGeneration(run[i].object->meta.generation);
     }
     return request.send().ignoreResult();
+  }
+
+  void write_permit(wire::PodTemplate::Builder out, const std::string& node, JobId job,
+                    const core::JobObject& object) const {
+    const auto permit = permit_for(options_.cluster_id, node, job, object, wall_now());
+    if (!permit) return;
+    const std::string bytes = permit_bytes(*permit);
+    const std::string signature = options_.permit_key->sign(bytes);
+    out.setPermit(kj::arrayPtr(reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()));
+    out.setSignature(
+        kj::arrayPtr(reinterpret_cast<const kj::byte*>(signature.data()), signature.size()));
   }
 
   kj::Promise<void> send_kills(Link& link, kj::ArrayPtr<const Order> run) {

@@ -12,9 +12,11 @@
 #include "actors/interfaces.hpp"
 #include "api/routes/backend.hpp"
 #include "base/result.hpp"
+#include "permit/permit.hpp"
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace muster::coordinator {
@@ -22,7 +24,8 @@ namespace muster::coordinator {
 struct RpcOptions {
   std::string listen;  // HOST:PORT or unix:PATH
   bool insecure = false;
-  bool several_users = false;  // accept only agents that heed a job's owner
+  // Where users are told apart: signs permits; only agents that heed a job's owner are accepted.
+  std::optional<PermitKey> permit_key{};
   std::string cluster_id;
   std::string cluster_key;
   uint64_t epoch = 0;

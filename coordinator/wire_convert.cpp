@@ -219,4 +219,33 @@ void write_template(wire::PodTemplate::Builder out, JobId job, const core::JobOb
   write_pairs(out.initAnnotations(static_cast<unsigned>(pod.annotations.size())), pod.annotations);
 }
 
+std::optional<Permit> permit_for(const std::string& cluster_id, const std::string& node, JobId job,
+                                 const core::JobObject& object, Millis now_ms) {
+  constexpr Millis kPermitMs = Millis{30} * 86'400'000;
+  auto owner = core::owner_of(object.meta.annotations);
+  if (!owner) return std::nullopt;
+  Permit permit{cluster_id, node, now_ms + kPermitMs, std::move(*owner), {}};
+  const core::PodTemplate& pod = object.spec.pod;
+  core::node::PodTemplate& to = permit.job;
+  to.job = job;
+  to.generation = object.meta.generation;
+  to.job_name = object.meta.name;
+  to.job_uid = object.meta.uid;
+  to.ns = object.meta.ns;
+  to.indexed = object.spec.indexed();
+  to.completions = object.spec.completions;
+  to.parallelism = object.spec.parallelism.value_or(1);
+  to.labels = pod.labels;
+  to.annotations = pod.annotations;
+  to.init_containers = pod.init_containers.size();
+  for (const auto* containers : {&pod.init_containers, &pod.containers})
+    for (const core::Container& container : *containers) {
+      core::node::TemplateContainer& added = to.containers.emplace_back();
+      added.what = container;
+      for (const auto& [name, count] : named(container.resources))
+        added.devices[name] = static_cast<uint32_t>(count);
+    }
+  return permit;
+}
+
 }  // namespace muster::coordinator

@@ -17,6 +17,9 @@ Result<actors::AgentHello> read_hello(wire::Hello::Reader hello, uint64_t link);
 std::map<JobId, core::PodsReported> read_report(NodeId node,
                                                 capnp::List<wire::PodStart>::Reader starts,
                                                 capnp::List<wire::PodEnd>::Reader ends);
+// The permit to run this job on a node until 30 days from now; nothing if it has no owner.
+std::optional<Permit> permit_for(const std::string& cluster_id, const std::string& node, JobId job,
+                                 const core::JobObject& object, Millis now_ms);
 void write_template(wire::PodTemplate::Builder out, JobId job, const core::JobObject& object);
 
 inline PodId read_pod(wire::PodId::Reader pod) {

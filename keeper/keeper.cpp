@@ -6,8 +6,9 @@
 // exits when it has had neither processes nor an agent for a minute (MUSTER_KEEPER_IDLE_MS), when
 // the agent orders it, when the directory is gone, or on SIGTERM while nothing runs.
 // MUSTER_KEEPER_SEGMENT_BYTES sets the size of the spool's segments, MUSTER_KEEPER_UMASK (octal)
-// the umask of processes (default: ours). A process gets a cgroup if it has limits or its agent
-// asks for one; with MUSTER_KEEPER_CGROUP=on each process gets one, with off none.
+// the umask of processes (default: ours). owners.hpp says how it starts processes of several users.
+// A process gets a cgroup if it has limits or its agent asks for one; with MUSTER_KEEPER_CGROUP=on
+// each process gets one, with off none.
 //
 // Invariant: at most one keeper per work-dir (the lock).
 #include "keeper/adopted.hpp"
@@ -42,6 +43,7 @@ namespace muster::keeper {
 namespace {
 
 constexpr uint64_t kIdleMs = 60'000;
+constexpr uint64_t kNever = uint64_t{1} << 62;
 constexpr uint64_t kSegmentBytes = 4u << 20;
 // A process in a cgroup takes five descriptors: its pidfd and four of the cgroup. Such processes
 // may use at most half of the limit.
@@ -143,6 +145,14 @@ void end_lost(uint64_t keeper_before, const std::vector<Record>& records) {
   }
 }
 
+// The work-dir is the agent's, so what is in it may be its work. The agent may reach the socket.
+void take_over(int dir_fd) {
+  struct stat info {};
+  if (fstat(dir_fd, &info) != 0) fail("keeper");
+  if (info.st_uid != 0) leave("the directory keeper in the work-dir is not root's", kExitFailed);
+  if (fchmod(dir_fd, 0711) != 0) fail("keeper");
+}
+
 [[noreturn]] void run(const char* work_dir, const char* cluster) {
   close_range(3, ~0u, 0);
   set_signals();
@@ -156,7 +166,15 @@ void end_lost(uint64_t keeper_before, const std::vector<Record>& records) {
   if (work_fd < 0 || (mkdirat(work_fd, "keeper", 0700) < 0 && errno != EEXIST)) fail(work_dir);
   int dir_fd = openat(work_fd, "keeper", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (dir_fd < 0) fail(work_dir);
-  close(work_fd);
+  auto settings = Owners::settings(work_fd);
+  if (!settings.ok()) leave(settings.error().message, kExitFailed);
+  std::optional<Owners> owners;
+  if (*settings) {
+    take_over(dir_fd);
+    owners.emplace(std::move(**settings));
+  } else {
+    close(work_fd);
+  }
   if (chdir("/") < 0) fail("/");  // keep no file system busy
   int lock_fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (lock_fd < 0) fail("lock");
@@ -183,14 +201,20 @@ void end_lost(uint64_t keeper_before, const std::vector<Record>& records) {
     if (!created) cgroups.reset();
   }
   Outputs outputs(dir_fd);
-  Spawner spawner(spool, outputs, cgroups.get(), for_all, limit, pods_umask & 0777);
-  Supervisor supervisor({.dir_fd = dir_fd,
-                         .listen_fd = listen_at(dir_fd),
-                         .keeper = keeper,
-                         .no_limits = std::move(no_limits),
-                         .idle_ns = number_of("MUSTER_KEEPER_IDLE_MS", kIdleMs) * 1'000'000,
-                         .told_to_end = &told_to_end},
-                        spool, outputs, spawner, cgroups.get());
+  const Owners* several = owners ? &*owners : nullptr;
+  Spawner spawner(spool, outputs, several, cgroups.get(), for_all, limit, pods_umask & 0777);
+  const int listen_fd = listen_at(dir_fd);
+  if (several != nullptr && fchmodat(dir_fd, "socket", 0666, 0) != 0) fail("socket");
+  Supervisor supervisor(
+      {.dir_fd = dir_fd,
+       .listen_fd = listen_fd,
+       .keeper = keeper,
+       .no_limits = std::move(no_limits),
+       // The agent could not start this one again.
+       .idle_ns =
+           several != nullptr ? kNever : number_of("MUSTER_KEEPER_IDLE_MS", kIdleMs) * 1'000'000,
+       .told_to_end = &told_to_end},
+      spool, outputs, spawner, several, cgroups.get());
   for (auto& record : found.records) supervisor.adopt(std::move(record));
   supervisor.run();
   if (cgroups != nullptr) {

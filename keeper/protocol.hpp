@@ -1,7 +1,8 @@
 // Protocol: the messages between agent and keeper on work_dir/keeper/socket.
 //
 //   frame   := length:u32 type:u8 payload        length counts type and payload
-//   agent   := hello (spawn | kill | forget | end_all | ping | room | enqueue | withdraw)*
+//   agent   := hello (spawn | kill | forget | end_all | ping | room | enqueue | withdraw | permit |
+//              spawn_as | enqueue_as)*
 //   keeper  := refused | welcome (living | ended)* inventory_done (started | ended | pong)*
 //
 // One record per frame. Times are sent as ages in milliseconds, except not_after: an age would grow
@@ -23,7 +24,7 @@
 
 namespace muster::keeper {
 
-constexpr uint32_t kVersion = 4;        // newest version spoken
+constexpr uint32_t kVersion = 5;        // newest version spoken
 constexpr uint32_t kOldestVersion = 1;  // oldest version accepted
 constexpr uint32_t kSpoolVersion = 1;   // of the spool's segments (spool.hpp)
 constexpr uint32_t kFrameMax = 64u << 20;
@@ -33,6 +34,7 @@ constexpr size_t kFrameHead = 4;
 constexpr uint8_t kCanCgroup = 1;
 constexpr uint8_t kCanLimitMemory = 2;
 constexpr uint8_t kCanLimitCpu = 4;
+constexpr uint8_t kCanRunAs = 8;  // starts processes of several users, with permits only
 
 // The keeper's exit codes.
 constexpr int kExitDamaged = 3;  // the spool is damaged beyond a torn tail
@@ -52,6 +54,12 @@ enum class Type : uint8_t {
   enqueue,         // as spawn, but it waits for its turn: the keeper starts it, in the order of
                    // arrival, while fewer of them than `room` live (since version 4)
   withdraw,        // key (since version 4): if it still waits, it ends as unstarted
+  permit,          // id:u64 permit:text signature:text (since version 5): for later orders of this
+                   // connection
+  spawn_as,        // key note:text permit:u64 memory_bytes:u64 cpu_millis:u64 contained:u8
+                   // not_after_ms:i64 devices:u32 (name:text count:u32 number:u32*)*
+                   // (since version 5)
+  enqueue_as,      // likewise, as enqueue (since version 5)
   welcome = 64,    // version:u32 can:u8 (since version 2)
                    // no_limits:text (why `can` lacks a limit; may be absent)
   refused,         // why:text

@@ -187,10 +187,11 @@ size_t cores() {
 
 }  // namespace
 
-Spawner::Spawner(Spool& spool, Outputs& outputs, Cgroups* cgroups, bool for_all, rlimit limit,
-                 mode_t mask)
+Spawner::Spawner(Spool& spool, Outputs& outputs, const Owners* owners, Cgroups* cgroups,
+                 bool for_all, rlimit limit, mode_t mask)
     : spool_(spool),
       outputs_(outputs),
+      owners_(owners),
       cgroups_(cgroups),
       cgroups_for_all_(for_all),
       born_in_cgroup_(cgroups != nullptr && born_alive(*cgroups)),
@@ -261,9 +262,9 @@ void Spawner::vacate(uint64_t entry) {
 
 void Spawner::signal(uint64_t entry, int number) {
   std::lock_guard lock(mutex_);
-  // A session leader cannot leave its group.
+  // A session leader cannot leave its group. One that runs as its owner may not have made it yet.
   if (auto child = children_.find(entry); child != children_.end())
-    kill(-child->second.pid, number);
+    if (kill(-child->second.pid, number) != 0) kill(child->second.pid, number);
 }
 
 Spawner::News Spawner::take() {
@@ -326,7 +327,9 @@ std::optional<SpawnJob> Spawner::next() {
 void Spawner::run(SpawnJob job, char* stack) {
   const uint64_t entry = job.token.entry;
   int pidfd = -1;
-  std::optional<Spawned> result = spawn(job, stack, pidfd);
+  int report = -1;
+  std::optional<Spawned> result =
+      job.as ? spawn_as(job, stack, pidfd, report) : spawn(job, stack, pidfd);
   std::lock_guard lock(mutex_);
   if (!result) {
     placed_.erase(entry);
@@ -336,7 +339,7 @@ void Spawner::run(SpawnJob job, char* stack) {
     return;
   }
   if (result->pid != 0) {
-    children_.emplace(entry, Child{result->pid, pidfd, result->cgroup.get()});
+    children_.emplace(entry, Child{result->pid, pidfd, report, result->cgroup.get()});
     epoll_event event{};
     event.events = EPOLLIN | EPOLLONESHOT;  // one worker reaps it
     event.data.u64 = entry;
@@ -374,7 +377,7 @@ void Spawner::reap(uint64_t entry) {
   close(child.pidfd);
   const bool exited = info.si_code == CLD_EXITED;
   news_.exited.push_back({entry, exited ? info.si_status : 128 + info.si_status,
-                          exited ? 0 : info.si_status, boot_ns()});
+                          exited ? 0 : info.si_status, boot_ns(), read_report(child.report)});
   tell_locked();
   // Anything left? Then the main thread ends that first.
   const bool left = kill(-child.pid, 0) == 0 || errno != ESRCH ||

@@ -17,6 +17,7 @@
 
 #include "keeper/cgroup.hpp"
 #include "keeper/outputs.hpp"
+#include "keeper/owners.hpp"
 #include "keeper/proc.hpp"
 #include "keeper/spool.hpp"
 
@@ -36,9 +37,16 @@ namespace muster::keeper {
 
 struct SpawnJob {
   Token token;
-  std::string order;         // the spawn frame after its note
+  std::string order;         // the spawn frame after its note; empty with a permit
   bool fresh = true;         // the first process of its container, so its outputs are not there yet
   Record* record = nullptr;  // of an enqueued job: its intent is written when its turn comes
+  // With a permit, where processes are started as their owners:
+  std::optional<PermitOrder> as{};
+  PodId pod{};
+  uint16_t container = 0;
+  Limits limits{};
+  bool contained = false;
+  int64_t not_after_ms = 0;
 };
 
 struct Spawned {
@@ -57,14 +65,15 @@ struct Exited {
   int exit_code = 0;
   int signal = 0;  // that ended it, else 0
   uint64_t end_ns = 0;
+  std::string error{};  // it ended before its exec: what failed
 };
 
 class Spawner {
  public:
-  // `cgroups` may be null. `for_all`: each process gets one, also if its order does not ask.
-  // `limit`, `mask`: the RLIMIT_NOFILE and umask that processes get.
-  Spawner(Spool& spool, Outputs& outputs, Cgroups* cgroups, bool for_all, rlimit limit,
-          mode_t mask);
+  // `owners`, `cgroups` may be null. `for_all`: each process gets one, also if its order does not
+  // ask. `limit`, `mask`: the RLIMIT_NOFILE and umask that processes get.
+  Spawner(Spool& spool, Outputs& outputs, const Owners* owners, Cgroups* cgroups, bool for_all,
+          rlimit limit, mode_t mask);
 
   void submit(std::vector<SpawnJob> jobs);
   void enqueue(std::vector<SpawnJob> jobs);
@@ -90,9 +99,11 @@ class Spawner {
  private:
   struct Child {
     int pid = 0, pidfd = -1;
+    int report = -1;                 // what failed before the exec can be read here; -1: nothing
     const Cgroup* cgroup = nullptr;  // the main thread owns it
   };
 
+  static std::string read_report(int fd);
   void work();
   std::optional<SpawnJob> next();
   bool ready_locked() const;
@@ -101,9 +112,11 @@ class Spawner {
   void tell_locked();
   void wake();
   std::optional<Spawned> spawn(const SpawnJob& job, char* stack, int& pidfd);
+  std::optional<Spawned> spawn_as(const SpawnJob& job, char* stack, int& pidfd, int& report);
 
   Spool& spool_;
   Outputs& outputs_;
+  const Owners* const owners_;
   Cgroups* const cgroups_;
   const bool cgroups_for_all_;
   const bool born_in_cgroup_;  // else a process joins its cgroup after the clone

@@ -42,11 +42,12 @@ void watch(int epoll_fd, int operation, int fd, uint32_t events, uint64_t id) {
 }  // namespace
 
 Supervisor::Supervisor(Options options, Spool& spool, Outputs& outputs, Spawner& spawner,
-                       Cgroups* cgroups)
+                       const Owners* owners, Cgroups* cgroups)
     : options_(options),
       spool_(spool),
       outputs_(outputs),
       spawner_(spawner),
+      owners_(owners),
       cgroups_(cgroups),
       adopted_(options.keeper),
       epoll_fd_(epoll_create1(EPOLL_CLOEXEC)) {
@@ -177,6 +178,8 @@ void Supervisor::on_exited(const Exited& exited) {
   process.exit_code = exited.exit_code;
   process.signal = exited.signal;
   process.end_ns = exited.end_ns;
+  process.error = exited.error;
+  process.no_exec = !exited.error.empty();
   process.state = State::leaving;
   leaving_.push_back(process.entry);
 }
@@ -238,6 +241,7 @@ void Supervisor::settle(Process& process) {
 
 void Supervisor::end(Process& process) {
   settle(process);
+  if (process.no_exec) process.pid = 0;  // nothing was started
   spool_.ended(process);
 }
 

@@ -46,7 +46,9 @@ class Supervisor {
     const volatile std::sig_atomic_t* told_to_end = nullptr;  // number of SIGTERMs received
   };
 
-  Supervisor(Options options, Spool& spool, Outputs& outputs, Spawner& spawner, Cgroups* cgroups);
+  // `owners`, `cgroups` may be null.
+  Supervisor(Options options, Spool& spool, Outputs& outputs, Spawner& spawner,
+             const Owners* owners, Cgroups* cgroups);
   // Takes over a record of an earlier keeper. If it has no end, writes one: lost.
   void adopt(Record record);
   void run();  // until the keeper may exit
@@ -63,6 +65,7 @@ class Supervisor {
     bool start_told = false;  // as in protocol.hpp
     bool committed = false;   // its end is in the spool
     bool unstarted = false;   // as in protocol.hpp
+    bool no_exec = false;     // it ended before its exec
     int looks = 0;            // for leftovers, while leaving
   };
 
@@ -92,7 +95,9 @@ class Supervisor {
   void read_agent();
   void on_frame(Type type, std::string_view payload);
   void on_hello(Reader in);
-  void on_spawn(Reader in, bool enqueued);
+  void on_spawn(Reader in, bool enqueued, bool as_owner);
+  void on_permit(Reader in);
+  bool read_as(Reader& in, const Key& key, SpawnJob& job);
   void remove(const Process& process);
   void tell_start(Process& process);
   void tell_end(Process& process);
@@ -102,6 +107,7 @@ class Supervisor {
   Spool& spool_;
   Outputs& outputs_;
   Spawner& spawner_;
+  const Owners* const owners_;
   Cgroups* const cgroups_;
   Adopted adopted_;
   const int epoll_fd_;
@@ -126,6 +132,7 @@ class Supervisor {
   int agent_fd_ = -1;
   bool greeted_ = false;
   bool pinged_ = false;
+  std::unordered_map<uint64_t, PermitPtr> permits_;  // of this connection, by the agent's ids
   FrameBuffer in_;
   std::string out_;
   size_t out_done_ = 0;

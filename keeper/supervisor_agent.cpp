@@ -12,6 +12,7 @@ namespace muster::keeper {
 namespace {
 
 constexpr size_t kReadBytes = 64u << 10;
+constexpr size_t kPermitsMax = 10'000;
 
 int64_t age_ms(uint64_t now_ns, uint64_t then_ns) {
   return now_ns > then_ns ? static_cast<int64_t>((now_ns - then_ns) / 1'000'000) : 0;
@@ -24,8 +25,9 @@ void Supervisor::accept_agent() {
   if (fd < 0) return;
   ucred peer{};
   socklen_t size = sizeof peer;
+  const uid_t user = owners_ != nullptr ? owners_->agent_uid() : geteuid();
   if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0 ||
-      (peer.uid != geteuid() && peer.uid != 0)) {
+      (peer.uid != user && peer.uid != 0)) {
     close(fd);
     return;
   }
@@ -44,6 +46,7 @@ void Supervisor::drop_agent() {
   close(agent_fd_);
   agent_fd_ = -1;
   greeted_ = pinged_ = false;
+  permits_.clear();
   in_ = {};
   out_.clear();
   out_done_ = 0;
@@ -71,7 +74,11 @@ void Supervisor::on_frame(Type type, std::string_view payload) {
   Reader in(payload);
   if (type == Type::hello) return on_hello(in);
   if (!greeted_) return;
-  if (type == Type::spawn || type == Type::enqueue) return on_spawn(in, type == Type::enqueue);
+  if (type == Type::spawn || type == Type::enqueue)
+    return on_spawn(in, type == Type::enqueue, false);
+  if (type == Type::spawn_as || type == Type::enqueue_as)
+    return on_spawn(in, type == Type::enqueue_as, true);
+  if (type == Type::permit) return on_permit(in);
   if (type == Type::kill) {
     Key key = Key::read(in);
     auto grace_ms = in.num<int64_t>();
@@ -109,7 +116,8 @@ void Supervisor::on_hello(Reader in) {
   greeted_ = true;
   Frame(out_, Type::welcome)
       .num(version)
-      .num(cgroups_ != nullptr ? cgroups_->can() : uint8_t{0})
+      .num(static_cast<uint8_t>((cgroups_ != nullptr ? cgroups_->can() : 0) |
+                                (owners_ != nullptr ? kCanRunAs : 0)))
       .text(options_.no_limits);
   for (auto& [entry, process] : processes_) {
     if (process->committed) {
@@ -126,10 +134,46 @@ void Supervisor::on_hello(Reader in) {
   Frame(out_, Type::inventory_done);
 }
 
-void Supervisor::on_spawn(Reader in, bool enqueued) {
+// One that is not honoured is not kept, so that the orders that name it are refused.
+void Supervisor::on_permit(Reader in) {
+  const auto id = in.num<uint64_t>();
+  const std::string_view bytes = in.text(), signature = in.text();
+  if (!in.ok() || owners_ == nullptr) return;
+  auto permit = owners_->accept(bytes, signature);
+  if (!permit.ok()) {
+    permits_.erase(id);
+    std::fprintf(stderr, "muster-keeper: a permit is refused: %s\n",
+                 permit.error().message.c_str());
+    return;
+  }
+  if (permits_.size() >= kPermitsMax) permits_.clear();
+  permits_[id] = std::move(*permit);
+}
+
+// The rest of an order with a permit. False: it is malformed.
+bool Supervisor::read_as(Reader& in, const Key& key, SpawnJob& job) {
+  const auto id = in.num<uint64_t>();
+  job.limits.memory_bytes = in.num<uint64_t>();
+  job.limits.cpu_millis = in.num<uint64_t>();
+  job.contained = in.num<uint8_t>() != 0;
+  job.not_after_ms = in.num<int64_t>();
+  PermitOrder& order = job.as.emplace();
+  if (const auto known = permits_.find(id); known != permits_.end()) order.permit = known->second;
+  for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count) {
+    std::vector<uint32_t>& numbers = order.devices[std::string(in.text())];
+    for (auto left = in.num<uint32_t>(); left > 0 && in.ok(); --left)
+      numbers.push_back(in.num<uint32_t>());
+  }
+  job.pod = {key.job, key.index, key.attempt};
+  job.container = key.container;
+  return in.ok();
+}
+
+void Supervisor::on_spawn(Reader in, bool enqueued, bool as_owner) {
   Key key = Key::read(in);
   std::string_view note = in.text();
-  if (!in.ok() || stopping_) return;
+  SpawnJob job;
+  if (!in.ok() || stopping_ || (as_owner && !read_as(in, key, job))) return;
   if (auto it = by_key_.find(key); it != by_key_.end()) {
     if (it->second->committed) tell_end(*it->second);
     return;
@@ -142,20 +186,25 @@ void Supervisor::on_spawn(Reader in, bool enqueued) {
   ++living_;
   bool noteable = process->note.size() <= spool_.note_max();
   std::string refused = noteable ? spool_.reserve(*process) : "its note is too long";
+  const bool no_permit = owners_ != nullptr && !as_owner;
   Process& added = *process;
   by_key_[key] = process.get();
   processes_[added.entry] = std::move(process);
-  if (refused.empty()) {
+  if (refused.empty() && !no_permit) {
     if (!enqueued) spool_.intend(added);
-    (enqueued ? queue_ : jobs_)
-        .push_back({{options_.keeper, added.entry},
-                    std::string(in.rest()),
-                    key.instance == 0,
-                    enqueued ? &added : nullptr});
+    job.token = {options_.keeper, added.entry};
+    if (!as_owner) job.order = in.rest();
+    job.fresh = key.instance == 0;
+    job.record = enqueued ? &added : nullptr;
+    (enqueued ? queue_ : jobs_).push_back(std::move(job));
     return;
   }
-  refused.insert(0, "spool: ");
-  if (noteable) return turn_away(added, refused);  // it may be ordered again once there is room
+  if (refused.empty())
+    refused = "this keeper starts nothing without a permit";
+  else
+    refused.insert(0, "spool: ");
+  if (noteable && !no_permit)
+    return turn_away(added, refused);  // it may be ordered again once there is room
   added.exit_code = 126;
   added.error = refused;
   added.end_ns = now_ns_;

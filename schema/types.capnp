@@ -92,4 +92,6 @@ struct PodTemplate {
   annotations @15 :List(Pair);
   ownerUid @16 :UInt32;        # the user that the job belongs to, if `owned`
   owned @17 :Bool;
+  permit @18 :Data;            # permit/permit.hpp; empty: not owned
+  signature @19 :Data;         # of the permit
 }

@@ -1,7 +1,8 @@
 // Keys: the format of the journal's keys.
 //
 //   key      = meta | node | owner | records | snapshot | attempts | summary | kept | epochs
-//   meta     = "m" name       names: "format" "commit" "cluster" "cluster_key" "epoch" "next_job";
+//   meta     = "m" name       names: "format" "commit" "cluster" "cluster_key" "permit_key" "epoch"
+//   "next_job";
 //                             values are ASCII text
 //   node     = "n" u32        NodeId           -> NodeRow (schema/journal.capnp)
 //   owner    = "o" u64        JobId            -> JSON text, the owner's object
@@ -31,6 +32,7 @@ constexpr std::string_view kFormat = "mformat";           // "1"
 constexpr std::string_view kCommit = "mcommit";           // number of the last batch, in that batch
 constexpr std::string_view kCluster = "mcluster";         // cluster id
 constexpr std::string_view kClusterKey = "mcluster_key";  // agents present it as proof
+constexpr std::string_view kPermitKey = "mpermit_key";    // private, signs permits
 constexpr std::string_view kEpoch = "mepoch";             // "EPOCH NONCE"
 constexpr std::string_view kNextJob = "mnext_job";        // no job id at or above it was issued
 constexpr std::string_view kNodes = "n";

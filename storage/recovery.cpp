@@ -38,6 +38,9 @@ Status recover_meta(Journal& journal, Recovered& to) {
   auto key = journal.get(keys::kClusterKey);
   if (!key) return beyond_use("cluster key", key.error());
   to.cluster_key = key->value_or("");
+  auto permit_key = journal.get(keys::kPermitKey);
+  if (!permit_key) return beyond_use("permit key", permit_key.error());
+  to.permit_key = permit_key->value_or("");
   auto epoch_row = journal.get(keys::kEpoch);
   if (!epoch_row) return beyond_use("epoch", epoch_row.error());
   if (const auto& row = *epoch_row) {

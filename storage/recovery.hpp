@@ -38,6 +38,7 @@ struct DamagedJob {
 struct Recovered {
   std::string cluster_id;   // empty: a new journal
   std::string cluster_key;  // empty: a new journal, or an earlier version's
+  std::string permit_key;   // likewise, or users were never told apart
   uint64_t epoch = 0;
   uint64_t nonce = 0;
   core::EpochLine line;  // ends with the epoch above

@@ -72,6 +72,10 @@ Row cluster_key_row(const std::string& key) {
   return {std::string(keys::kClusterKey), key};
 }
 
+Row permit_key_row(const std::string& key) {
+  return {std::string(keys::kPermitKey), key};
+}
+
 Row epoch_row(uint64_t epoch, uint64_t nonce) {
   return {std::string(keys::kEpoch), std::to_string(epoch) + " " + std::to_string(nonce)};
 }

@@ -39,6 +39,7 @@ Row forget_kept_row(uint64_t id);
 
 Row cluster_row(const std::string& cluster_id);
 Row cluster_key_row(const std::string& key);
+Row permit_key_row(const std::string& key);
 Row epoch_row(uint64_t epoch, uint64_t nonce);
 Row line_row(const core::EpochEntry& entry);
 Row forget_line_row(uint64_t epoch);

@@ -51,12 +51,15 @@ Account read_account(uid_t uid) {
          buffer.size() < (16u << 20))
     buffer.resize(buffer.size() * 2);
   Account account;
-  account.who = {uid, uid, std::to_string(uid)};
+  account.who = {uid, uid, std::to_string(uid), {}, ""};
   if (error != 0 || !found) return account;
   account.who.gid = found->pw_gid;
   account.who.name = found->pw_name;
-  for (const gid_t gid : groups_of(found->pw_name, found->pw_gid))
+  account.who.home = found->pw_dir;
+  for (const gid_t gid : groups_of(found->pw_name, found->pw_gid)) {
+    account.who.groups.push_back(gid);
     account.groups.push_back(group_name(gid));
+  }
   return account;
 }
 

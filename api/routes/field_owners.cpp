@@ -25,7 +25,7 @@ std::string generated_parts(const core::JobObject& job, const Json& said) {
     for (const auto& [key, value] : all->items())
       if (!written || !written->contains(key)) to["metadata"]["labels"][key] = value;
   };
-  for (const std::string_view key : {core::kOwnerKey, core::kOwnerUidKey, core::kOwnerGidKey})
+  for (const std::string_view key : core::kOwnerKeys)
     if (const auto it = job.meta.annotations.find(std::string(key));
         it != job.meta.annotations.end())
       parts["metadata"]["annotations"][it->first] = it->second;

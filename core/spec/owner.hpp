@@ -1,6 +1,6 @@
 // Owner: the user that a job belongs to, where a coordinator serves several.
 //
-// The coordinator takes it from the connection that created the job and stores it in three
+// The coordinator takes it from the connection that created the job and stores it in
 // annotations. No request can set or change them, so they say who created the job for as long as it
 // exists. A job without them was created on a coordinator that serves one user, and belongs to that
 // user.
@@ -13,17 +13,24 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace muster::core {
 
 constexpr std::string_view kOwnerKey = "muster.dev/owner";  // user name, for people
 constexpr std::string_view kOwnerUidKey = "muster.dev/owner-uid";
 constexpr std::string_view kOwnerGidKey = "muster.dev/owner-gid";
+constexpr std::string_view kOwnerGroupsKey = "muster.dev/owner-groups";  // "100,2001"
+constexpr std::string_view kOwnerHomeKey = "muster.dev/owner-home";
+constexpr std::string_view kOwnerKeys[] = {kOwnerKey, kOwnerUidKey, kOwnerGidKey, kOwnerGroupsKey,
+                                           kOwnerHomeKey};
 
 struct Owner {
   uint32_t uid = 0;
   uint32_t gid = 0;  // the user's primary group
   std::string name;
+  std::vector<uint32_t> groups{};  // all of the user's groups when the job was created
+  std::string home{};              // absolute, or empty
   bool operator==(const Owner&) const = default;
 };
 

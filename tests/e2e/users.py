@@ -85,13 +85,15 @@ sys.stdout.write(str(r.status) + '\\n' + r.read().decode())
 """
 
 
-class Users(unittest.TestCase):
+class Served(unittest.TestCase):
+    """A coordinator of these users, and ways to be one of them."""
     FLAGS = ()
 
     def setUp(self):
         # Executables must be readable by all users, which a checkout need not be.
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="muster-users-"))
-        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+        if not os.environ.get('KEEP'):
+            self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
         self.dir.chmod(0o755)
         built = pathlib.Path(os.environ["MUSTER"]).resolve().parent
         for tool in ("muster", "muster-keeper"):
@@ -118,10 +120,7 @@ class Users(unittest.TestCase):
         return process
 
     def stop(self):
-        for process in reversed(self.daemons):
-            process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(20)
+        for process in self.daemons:
             process.kill()
             process.wait()
         subprocess.run(["pkill", "-KILL", "-U", ",".join(name(u) for u in USERS)], check=False)
@@ -145,6 +144,8 @@ class Users(unittest.TestCase):
         self.assertEqual(code, 201, made)
         return made
 
+
+class Users(Served):
     def test_the_kernel_says_who_is_calling(self):
         made = self.create("alice", sh_job("j", "true", 1, suspend=True))
         alice = pwd.getpwnam(name("alice"))
@@ -223,6 +224,187 @@ class Users(unittest.TestCase):
                               capture_output=True, timeout=60)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("--insecure and --users exclude each other", done.stderr)
+
+
+class Owners(Served):
+    """A node whose keeper runs as root and starts each pod as its owner; the agent runs as the daemons' user."""
+
+    def setUp(self):
+        super().setUp()
+        key = eventually(lambda: (self.dir / "data/permit.pub").read_text().strip(), "the public key")
+        self.keeper(key)
+        self.daemon("agent", "--coordinator", self.ends["listen"], "--work-dir", self.dir / "work", "--name", "n1", "--slots", "4")
+        eventually(lambda: self.ask("alice", "GET", "/api/v1/nodes")[1]["items"], "the node")
+
+    def keeper(self, key, **env):
+        daemon = pwd.getpwnam(name("daemon"))
+        log = open(self.dir / "keeper.log", "ab")
+        process = subprocess.Popen([str(self.dir / "muster-keeper"), str(self.dir / "work"), ""], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                   cwd="/", env={"PATH": "/usr/bin:/bin", "MUSTER_KEEPER_AGENT": str(daemon.pw_uid), "MUSTER_KEEPER_PERMIT_KEY": key,
+                                                 "MUSTER_KEEPER_NODE": "n1", "MUSTER_KEEPER_UMASK": "022", **env})
+        log.close()
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        return process
+
+    def finish(self, user, job):
+        self.create(user, job)
+        title = job["metadata"]["name"]
+
+        def over():
+            conditions = self.ask(user, "GET", f"{JOBS}/{title}")[1].get("status", {}).get("conditions", [])
+            return next((c["type"] for c in conditions if c["type"] in ("Complete", "Failed") and c["status"] == "True"), None)
+        return eventually(over, f"the end of {title}", 30)
+
+    def log(self, user, job, index=0, attempt=0):
+        code, text = self.ask(user, "GET", f"/apis/muster.dev/v1/namespaces/default/jobs/{job}/log?index={index}&attempt={attempt}")
+        return code, text if isinstance(text, (str, dict)) else f"{text}\n"  # a number is JSON, too
+
+    def attempts(self, user, job):
+        return self.ask(user, "GET", f"/apis/muster.dev/v1/namespaces/default/jobs/{job}/attempts")[1]["items"]
+
+    def test_pods_run_as_who_submitted_them(self):
+        script = ("id -u; id -g; id -G; pwd; echo $HOME $USER; grep -E 'NoNewPrivs|CapEff|CapPrm' /proc/self/status; "
+                  "echo $JOB_COMPLETION_INDEX $MUSTER_NODE_NAME; cat %s/data/permit.pub || echo closed; cat %s/work/identity || echo closed"
+                  % (self.dir, self.dir))
+        for user in ("alice", "bob"):
+            job = sh_job(f"of-{user}", script, 2)
+            job["spec"]["template"]["spec"]["containers"][0]["workingDir"] = "/tmp"
+            self.assertEqual(self.finish(user, job), "Complete", (self.dir / "keeper.log").read_text())
+            who = pwd.getpwnam(name(user))
+            lines = self.log(user, f"of-{user}", 1)[1].splitlines()
+            self.assertEqual(lines[0:2], [str(who.pw_uid), str(who.pw_gid)])
+            self.assertEqual(set(lines[2].split()), {str(g) for g in os.getgrouplist(who.pw_name, who.pw_gid)})
+            self.assertEqual(lines[3:5], ["/tmp", f"{who.pw_dir} {who.pw_name}"])
+            self.assertEqual([line.split()[1] for line in lines[5:8]], ["0000000000000000", "0000000000000000", "1"])
+            self.assertEqual(lines[8], "1 n1")
+            self.assertEqual(lines.count("closed"), 2)
+        files = list((self.dir / "work/logs").glob("*/*.stdout"))
+        self.assertEqual({f.stat().st_mode & 0o777 for f in files}, {0o640})
+        self.assertEqual({f.stat().st_uid for f in files}, {pwd.getpwnam(name(u)).pw_uid for u in ("alice", "bob")})
+        self.assertEqual(self.log("bob", "of-alice")[0], 403)
+
+    def test_users_cannot_reach_each_others_processes(self):
+        self.create("alice", sh_job("j", "echo $$$$; exec sleep 300", 1))
+        pid = eventually(lambda: self.log("alice", "j")[1].strip(), "its pid")
+        script = (f"cat /proc/{pid}/environ || echo 'no environment'; kill -STOP {pid} || echo 'no signal'; "
+                  f"cat {self.dir}/work/logs/*/* || echo 'no logs'; head -c1 /proc/{pid}/mem || echo 'no memory'")
+        self.assertEqual(self.finish("bob", sh_job("spy", script, 1)), "Complete")
+        self.assertEqual([line for line in self.log("bob", "spy")[1].splitlines() if line.startswith("no ")],
+                         ["no environment", "no signal", "no logs", "no memory"])
+
+    def test_kills_and_restarts_reach_processes_of_others(self):
+        self.create("alice", sh_job("j", "trap '' TERM; echo $$$$; sleep 300 & wait; sleep 300", 1))
+        pid = int(eventually(lambda: self.log("alice", "j")[1].strip(), "its pid"))
+        self.assertEqual(self.ask("alice", "DELETE", f"{JOBS}/j", {"propagationPolicy": "Background", "gracePeriodSeconds": 0})[0], 200)
+        eventually(lambda: not pathlib.Path(f"/proc/{pid}").exists() or
+                   "zombie" in pathlib.Path(f"/proc/{pid}/status").read_text(), "its end", 60)
+
+    def test_what_cannot_start_says_why(self):
+        for title, words, cwd, code, why in (("nothing", ["/no/such/program"], "/", 127, "exec /no/such/program"),
+                                             ("unnamed", ["no-such-program"], "/", 127, "exec no-such-program"),
+                                             ("locked", ["true"], str(self.dir / "data"), 126, "cwd ")):
+            job = sh_job(title, "true", 1, backoffLimit=0)
+            container = job["spec"]["template"]["spec"]["containers"][0]
+            container["command"], container["workingDir"] = words, cwd
+            container.pop("args", None)
+            self.assertEqual(self.finish("alice", job), "Failed")
+            end = self.attempts("alice", title)[0]
+            self.assertEqual(end["exitCode"], code, end)
+            self.assertIn(why, end["message"])
+            self.assertEqual(end["cause"], "start-failed")
+
+    def test_the_coordinators_own_jobs_need_an_owner_too(self):
+        code, _ = self.ask("daemon", "POST", JOBS, sh_job("own", "id -u", 1, backoffLimit=0))
+        self.assertEqual(code, 201)
+        self.assertEqual(pwd.getpwnam(name("daemon")).pw_uid >= 1000, True)
+        eventually(lambda: self.attempts("daemon", "own"), "its end")
+        self.assertEqual(self.log("daemon", "own")[1].strip(), str(pwd.getpwnam(name("daemon")).pw_uid))
+
+    def test_root_runs_nothing(self):
+        done = subprocess.run(["/usr/bin/python3", "-c", ASK, self.socket, "POST", JOBS, "application/json"], capture_output=True,
+                              input=json.dumps(sh_job("root", "id", 1, backoffLimit=0)).encode(), timeout=60)
+        self.assertEqual(done.stdout.decode().splitlines()[0], "201", done)
+        end = eventually(lambda: self.attempts("olga", "root"), "its end")[0]
+        self.assertEqual(end["exitCode"], 126)
+        self.assertIn("nothing runs as uid 0", (self.dir / "keeper.log").read_text())
+
+    def test_a_stolen_agent_cannot_choose_the_command_or_the_user(self):
+        """Orders to the keeper as the agent's user would send them, without a permit or with one that was changed."""
+        eventually(lambda: (self.dir / "work/keeper/socket").exists(), "the socket")
+        self.assertEqual(self.finish("alice", sh_job("first", "true", 1)), "Complete")
+        self.stop_agent()
+        marker = self.dir / "work" / "stolen"
+        done = subprocess.run(["/usr/bin/python3", "-c", STOLEN, str(self.dir / "work/keeper/socket"), str(marker)], capture_output=True,
+                              preexec_fn=become("daemon"), timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        self.assertIn("this keeper starts nothing without a permit", done.stdout.decode())
+        self.assertIn("this node has no permit to run it as its owner", done.stdout.decode())
+        self.assertIn("not signed by this node's coordinator", (self.dir / "keeper.log").read_text())
+        self.assertFalse(marker.exists())
+        # And nobody else may give it orders at all.
+        other = subprocess.run(["/usr/bin/python3", "-c", STOLEN, str(self.dir / "work/keeper/socket"), str(marker)], capture_output=True,
+                               preexec_fn=become("bob"), timeout=60)
+        self.assertNotEqual(other.returncode, 0)
+
+    def stop_agent(self):
+        agent = self.daemons.pop()
+        agent.kill()
+        agent.wait()
+
+    def test_links_in_the_work_dir_lead_nowhere(self):
+        """The agent owns the work-dir, so what is there may be a trap for a keeper that runs as root."""
+        victim = self.dir / "victim"
+        victim.write_text("precious\n")
+        self.assertEqual(self.finish("alice", sh_job("first", "true", 1)), "Complete")
+        logs = self.dir / "work/logs"
+        made = self.ask("alice", "POST", JOBS, sh_job("trap", "echo overwritten", 1, suspend=True, backoffLimit=0))[1]
+        folder = logs / made["metadata"]["uid"]
+        folder.symlink_to(self.dir)
+        self.ask("alice", "PATCH", f"{JOBS}/trap", {"spec": {"suspend": False}}, "application/merge-patch+json")
+        end = eventually(lambda: self.attempts("alice", "trap"), "its end")[0]
+        self.assertEqual(end["exitCode"], 126, end)
+        self.assertEqual(victim.read_text(), "precious\n")
+        self.assertFalse(list(self.dir.glob("*.stdout")))
+
+    def test_the_pods_outlive_agent_and_keeper_knows_them_again(self):
+        self.create("alice", sh_job("j", "echo $$$$; sleep 3; echo done", 1))
+        pid = eventually(lambda: self.log("alice", "j")[1].strip(), "its pid")
+        self.stop_agent()
+        self.assertTrue(pathlib.Path(f"/proc/{pid}").exists())
+        self.daemon("agent", "--coordinator", self.ends["listen"], "--work-dir", self.dir / "work", "--name", "n1", "--slots", "4")
+        eventually(lambda: self.ask("alice", "GET", f"{JOBS}/j")[1]["status"].get("succeeded") == 1, "its success", 30)
+        self.assertEqual(self.log("alice", "j")[1].splitlines(), [pid, "done"])
+        self.assertEqual(len(self.attempts("alice", "j")), 1)
+
+
+# Speaks the keeper's protocol: a plain order, and one with a permit that nobody signed. argv: the socket and a file to make.
+STOLEN = """
+import socket, struct, sys
+def text(t):
+    return struct.pack('<I', len(t)) + t + b'\\0'
+def frame(kind, payload):
+    return struct.pack('<IB', len(payload) + 1, kind) + payload
+def key(n):
+    return struct.pack('<QIIHH', 99, n, 0, 0, 0)
+s = socket.socket(socket.AF_UNIX)
+s.connect(sys.argv[1])
+s.sendall(frame(1, struct.pack('<I', 5) + text(b'')))
+command = [b'/bin/touch', sys.argv[2].encode()]
+plain = key(1) + text(b'') + text(b'/') + text(b'/tmp/o') + text(b'/tmp/e') + struct.pack('<I', 2) + text(command[0]) + text(command[1])
+plain += struct.pack('<I', 0) + struct.pack('<QQBq', 0, 0, 0, 0)
+s.sendall(frame(2, plain))
+s.sendall(frame(10, struct.pack('<Q', 1) + text(b'forged') + text(b'x' * 64)))
+s.sendall(frame(11, key(2) + text(b'') + struct.pack('<QQQBqI', 1, 0, 0, 0, 0, 0)))
+s.settimeout(10)
+got = b''
+while got.count(b'permit') < 2:
+    part = s.recv(65536)
+    if not part:
+        sys.exit('closed')
+    got += part
+print(got)
+"""
 
 
 if __name__ == "__main__":

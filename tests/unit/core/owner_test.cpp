@@ -5,14 +5,14 @@
 namespace muster::core {
 namespace {
 
-const Owner kAlice{1001, 100, "alice"};
+const Owner kAlice{1001, 100, "alice", {100, 2001}, "/home/alice"};
 
 TEST(Owner, IsWrittenAndReadBack) {
   StringMap annotations = {{"a", "b"}};
   Violations found;
   keep_owner(kAlice, annotations, found);
   EXPECT_TRUE(found.empty());
-  EXPECT_EQ(annotations.size(), 4u);
+  EXPECT_EQ(annotations.size(), 6u);
   EXPECT_EQ(owner_of(annotations), kAlice);
   EXPECT_EQ(owner_uid(annotations), 1001u);
 }
@@ -33,7 +33,7 @@ TEST(Owner, MayBeRepeatedButNotChosen) {
   Violations again;
   keep_owner(kAlice, annotations, again);
   EXPECT_TRUE(again.empty());
-  for (const std::string_view key : {kOwnerKey, kOwnerUidKey, kOwnerGidKey}) {
+  for (const std::string_view key : kOwnerKeys) {
     StringMap forged = annotations;
     forged[std::string(key)] = "0";
     Violations found;
@@ -54,6 +54,10 @@ TEST(Owner, MalformedIdsAreNoOwner) {
     EXPECT_EQ(owner_of(annotations), std::nullopt) << bad;
     EXPECT_EQ(owner_uid(annotations), std::nullopt) << bad;
   }
+  const StringMap annotations = {{std::string(kOwnerUidKey), "1"},
+                                 {std::string(kOwnerGidKey), "1"},
+                                 {std::string(kOwnerGroupsKey), "1,x"}};
+  EXPECT_EQ(owner_of(annotations), std::nullopt);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // What a pod gets: environment, expansion, directory, note.
-#include "agent/pod_dir.hpp"
+#include "core/node/command.hpp"
 
 #include "agent/note.hpp"
 #include "core/pod_name.hpp"
@@ -11,6 +11,17 @@
 
 namespace muster::agent {
 namespace {
+
+using core::node::Command;
+using core::node::command_of;
+using core::node::CommandPattern;
+using core::node::devices_of;
+using core::node::expand;
+using core::node::kStringMax;
+using core::node::kStringsMax;
+using core::node::NodeFacts;
+using core::node::plan_of;
+using core::node::PodTemplate;
 
 using testing::Contains;
 using testing::ElementsAre;
@@ -30,7 +41,7 @@ PodTemplate job(core::Container container) {
           .completions = 5,
           .parallelism = 2,
           .grace_ms = 30'000,
-          .containers = {Container{.what = std::move(container)}},
+          .containers = {core::node::TemplateContainer{.what = std::move(container)}},
           .labels = {{"team", "a"}},
           .annotations = {{"note", "x y"}}};
 }
@@ -262,8 +273,10 @@ TEST(PodTemplate, PlansAndSharesDevices) {
   PodTemplate t = job({.command = {"true"}});
   EXPECT_EQ(plan_of(t), nullptr) << "the usual pod needs none";
   t.init_containers = 1;
-  t.containers = {Container{.devices = {{"gpu", 3}}}, Container{.devices = {{"gpu", 1}}},
-                  Container{.devices = {}}, Container{.devices = {{"gpu", 1}}}};
+  t.containers = {core::node::TemplateContainer{.devices = {{"gpu", 3}}},
+                  core::node::TemplateContainer{.devices = {{"gpu", 1}}},
+                  core::node::TemplateContainer{.devices = {}},
+                  core::node::TemplateContainer{.devices = {{"gpu", 1}}}};
   auto plan = plan_of(t);
   ASSERT_NE(plan, nullptr);
   EXPECT_EQ(plan->init_containers, 1);

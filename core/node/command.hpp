@@ -1,4 +1,4 @@
-// PodDir: the names, environment, command line and directory of a pod's process.
+// Command: the names, environment, command line and directory of a pod's process. Pure.
 //
 // The environment is small and ordered; of two variables with the same name the later wins: PATH,
 // HOME and the like (inherited from the agent), HOSTNAME and MUSTER_*, the devices it may use, the
@@ -9,13 +9,11 @@
 //
 // Sizes are limited as in exec: each string, and all of them together. Expansion stops at the
 // limit, because variables that double each other would exhaust memory before they are refused.
-//
-// Pure, except for NodeFacts::of_this_process.
 #pragma once
 
-#include "agent/pod_template.hpp"
 #include "base/result.hpp"
 #include "core/ids.hpp"
+#include "core/node/pod_template.hpp"
 
 #include <functional>
 #include <optional>
@@ -23,15 +21,13 @@
 #include <string_view>
 #include <vector>
 
-namespace muster::agent {
+namespace muster::core::node {
 
-// What is the same for all pods of this agent.
+// What is the same for all pods of a node.
 struct NodeFacts {
   std::string node_name;
-  std::string start_dir;               // the agent's own directory
+  std::string start_dir;               // where relative directories begin
   std::vector<std::string> inherited;  // "NAME=value"
-
-  static NodeFacts of_this_process(std::string node_name);
 };
 
 struct Command {
@@ -52,15 +48,15 @@ std::optional<std::string> expand(
 
 // `devices`: those that the container gets. `invalid` names the cause: a fieldRef that muster does
 // not know, no command, a variable or word that is too long or exceeds the total.
-Result<Command> command_of(const PodTemplate& job, const core::Container& container, PodId pod,
-                           const NodeFacts& node, const core::node::DeviceMap& devices = {});
+Result<Command> command_of(const PodTemplate& job, const Container& container, PodId pod,
+                           const NodeFacts& node, const DeviceMap& devices = {});
 
 // The same, prepared for many pods of one template: most variables are equal in all of them.
 class CommandPattern {
  public:
   // Absent where command_of() must decide for each pod: a container without devices that has no
   // command, comes close to the longest command, or contains control characters.
-  static std::optional<CommandPattern> of(const PodTemplate& job, const core::Container& container,
+  static std::optional<CommandPattern> of(const PodTemplate& job, const Container& container,
                                           const NodeFacts& node);
   Command command(const PodTemplate& job, PodId pod) const;
 
@@ -73,4 +69,4 @@ class CommandPattern {
   std::string cwd_;
 };
 
-}  // namespace muster::agent
+}  // namespace muster::core::node

@@ -1,15 +1,11 @@
-#include "agent/pod_template.hpp"
+#include "core/node/pod_template.hpp"
 
 #include <algorithm>
 #include <utility>
 
-namespace muster::agent {
+namespace muster::core::node {
 
-using core::node::DeviceCounts;
-using core::node::DeviceMap;
-using core::node::PodPlan;
-
-core::node::PodPlanPtr plan_of(const PodTemplate& job) {
+PodPlanPtr plan_of(const PodTemplate& job) {
   DeviceCounts devices;
   for (size_t i = job.init_containers; i < job.containers.size(); ++i) {
     for (const auto& [name, count] : job.containers[i].devices) devices[name] += count;
@@ -50,4 +46,4 @@ DeviceMap devices_of(const PodTemplate& job, size_t container, const DeviceMap& 
   return out;
 }
 
-}  // namespace muster::agent
+}  // namespace muster::core::node

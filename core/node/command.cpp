@@ -1,16 +1,13 @@
-#include "agent/pod_dir.hpp"
+#include "core/node/command.hpp"
 
-#include "agent/environment.hpp"
 #include "core/pod_name.hpp"
 
 #include <cctype>
-#include <cstdlib>
 #include <iterator>
-#include <unistd.h>
 #include <unordered_map>
 #include <utility>
 
-namespace muster::agent {
+namespace muster::core::node {
 
 namespace {
 
@@ -79,9 +76,9 @@ struct Names {
 };
 
 Names names_of(const PodTemplate& job, PodId pod) {
-  return {core::pod_name(job.job_name, job.job_uid, job.indexed, pod.key()),
-          core::pod_uid(job.job_uid, pod.key()),
-          core::pod_hostname(job.job_name, job.job_uid, job.indexed, pod.key()),
+  return {pod_name(job.job_name, job.job_uid, job.indexed, pod.key()),
+          pod_uid(job.job_uid, pod.key()),
+          pod_hostname(job.job_name, job.job_uid, job.indexed, pod.key()),
           std::to_string(pod.index), std::to_string(pod.attempt)};
 }
 
@@ -103,7 +100,7 @@ bool subscript(std::string_view path, std::string_view field, std::string& key) 
   return true;
 }
 
-std::string keyed(const core::StringMap& map, const std::string& key, const PodTemplate& job,
+std::string keyed(const StringMap& map, const std::string& key, const PodTemplate& job,
                   const Names& names) {
   if (auto found = map.find(key); found != map.end()) return found->second;
   return job.indexed && key == kIndexKey ? names.index : "";
@@ -141,15 +138,6 @@ std::string list_of(const std::vector<uint32_t>& numbers) {
 
 }  // namespace
 
-NodeFacts NodeFacts::of_this_process(std::string node_name) {
-  NodeFacts facts{.node_name = std::move(node_name)};
-  char* dir = get_current_dir_name();
-  facts.start_dir = dir != nullptr ? dir : "/";
-  std::free(dir);
-  facts.inherited = pod_environment();
-  return facts;
-}
-
 std::optional<std::string> expand(
     std::string_view text,
     const std::function<std::optional<std::string_view>(const std::string& name)>& find,
@@ -183,9 +171,8 @@ std::optional<std::string> expand(
 
 namespace {
 
-Result<Command> command_with(const PodTemplate& job, const core::Container& container,
-                             const Names& names, const NodeFacts& node,
-                             const core::node::DeviceMap& devices) {
+Result<Command> command_with(const PodTemplate& job, const Container& container, const Names& names,
+                             const NodeFacts& node, const DeviceMap& devices) {
   constexpr size_t kOurs = 16;  // at most, without devices
   Environment all(node.inherited.size() + container.env.size() + kOurs);
   for (const std::string& variable : node.inherited) {
@@ -209,7 +196,7 @@ Result<Command> command_with(const PodTemplate& job, const core::Container& cont
   }
   auto find = [&all](const std::string& name) { return all.find(name); };
   bool has_index = false;
-  for (const core::EnvVar& variable : container.env) {
+  for (const EnvVar& variable : container.env) {
     has_index |= variable.name == "JOB_COMPLETION_INDEX";
     const std::string what = "env " + variable.name;
     size_t overhead = variable.name.size() + 2;  // "=" and the terminator
@@ -254,15 +241,14 @@ Result<Command> command_with(const PodTemplate& job, const core::Container& cont
 
 }  // namespace
 
-Result<Command> command_of(const PodTemplate& job, const core::Container& container, PodId pod,
-                           const NodeFacts& node, const core::node::DeviceMap& devices) {
+Result<Command> command_of(const PodTemplate& job, const Container& container, PodId pod,
+                           const NodeFacts& node, const DeviceMap& devices) {
   return command_with(job, container, names_of(job, pod), node, devices);
 }
 
 // Values are not expanded again and names are never looked up in them, so it makes no difference
 // whether they are put in before or after.
-std::optional<CommandPattern> CommandPattern::of(const PodTemplate& job,
-                                                 const core::Container& container,
+std::optional<CommandPattern> CommandPattern::of(const PodTemplate& job, const Container& container,
                                                  const NodeFacts& node) {
   Names holes;
   for (const auto& [letter, member] : kHoles) holes.*member = {kHole, letter};
@@ -322,4 +308,4 @@ Command CommandPattern::command(const PodTemplate& job, PodId pod) const {
   return {fill(argv_), fill(env_), cwd_};
 }
 
-}  // namespace muster::agent
+}  // namespace muster::core::node

@@ -1,0 +1,134 @@
+#include "keeper/owners.hpp"
+
+#include "core/pod_name.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <pwd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <utility>
+
+namespace muster::keeper {
+namespace {
+
+constexpr const char* kUserPath = "PATH=/usr/local/bin:/usr/bin:/bin";
+
+Error invalid(std::string message) {
+  return Error{Errc::invalid, std::move(message), {}};
+}
+
+std::optional<uint32_t> whole(const char* text) {
+  char* end = nullptr;
+  const unsigned long long value = std::strtoull(text, &end, 10);
+  if (end == text || *end != '\0' || *text == '-' || value >= 0xffffffffull) return std::nullopt;
+  return static_cast<uint32_t>(value);
+}
+
+// Names that become parts of a path.
+bool is_file_name(const std::string& name) {
+  return !name.empty() && name[0] != '.' && name.find('/') == std::string::npos &&
+         name.find('\0') == std::string::npos;
+}
+
+}  // namespace
+
+Result<std::optional<Owners::Settings>> Owners::settings(int work_fd) {
+  const char* agent = std::getenv("MUSTER_KEEPER_AGENT");
+  const char* key = std::getenv("MUSTER_KEEPER_PERMIT_KEY");
+  const char* node = std::getenv("MUSTER_KEEPER_NODE");
+  const char* lowest = std::getenv("MUSTER_KEEPER_UID_MIN");
+  if (agent == nullptr && key == nullptr && node == nullptr) return std::optional<Settings>();
+  if (agent == nullptr || key == nullptr || node == nullptr)
+    return invalid(
+        "MUSTER_KEEPER_AGENT, MUSTER_KEEPER_PERMIT_KEY and MUSTER_KEEPER_NODE belong together");
+  if (geteuid() != 0) return invalid("only root can start processes of other users");
+  Settings settings;
+  settings.work_fd = work_fd;
+  settings.key = key;
+  settings.node = node;
+  const auto uid = whole(agent);
+  if (!uid || *uid == 0)
+    return invalid("MUSTER_KEEPER_AGENT must be the uid of the agent's user, which is not root");
+  settings.agent_uid = *uid;
+  struct stat owner {};
+  if (fstat(work_fd, &owner) != 0 || owner.st_uid != *uid)
+    return invalid("the work-dir does not belong to uid " + std::to_string(*uid));
+  passwd entry{}, *found = nullptr;
+  char buffer[4096];
+  const bool known = getpwuid_r(*uid, &entry, buffer, sizeof buffer, &found) == 0 && found;
+  settings.agent_gid = known ? found->pw_gid : owner.st_gid;
+  if (lowest != nullptr) {
+    const auto value = whole(lowest);
+    if (!value || *value == 0) return invalid("MUSTER_KEEPER_UID_MIN must be a uid above 0");
+    settings.uid_min = *value;
+  }
+  return std::optional<Settings>(std::move(settings));
+}
+
+Result<PermitPtr> Owners::accept(std::string_view bytes, std::string_view signature) const {
+  if (!verify_permit(settings_.key, bytes, signature))
+    return invalid("the permit is not signed by this node's coordinator");
+  auto permit = read_permit(bytes);
+  if (!permit.ok()) return permit.error();
+  if (permit->node != settings_.node)
+    return invalid("the permit is for node " + permit->node + ", and this is " + settings_.node);
+  if (permit->owner.uid == 0 || permit->owner.uid < settings_.uid_min || permit->owner.gid == 0)
+    return invalid("nothing runs as uid " + std::to_string(permit->owner.uid) + ", gid " +
+                   std::to_string(permit->owner.gid) + " here: uids begin at " +
+                   std::to_string(settings_.uid_min));
+  for (const auto& container : permit->job.containers)
+    if (!is_file_name(container.what.name)) return invalid("a container's name is not valid");
+  if (!is_file_name(permit->job.job_uid) || !is_file_name(permit->job.job_name))
+    return invalid("the job's name or uid is not valid");
+  return std::make_shared<const Permit>(std::move(*permit));
+}
+
+std::optional<std::string> Owners::refuses(const Permit& permit, Millis wall_ms) const {
+  if (wall_ms < permit.until_ms) return std::nullopt;
+  return "the coordinator's permit for this job has expired";
+}
+
+Result<OwnerCommand> Owners::command(const PermitOrder& order, PodId pod, size_t container) const {
+  const Permit& permit = *order.permit;
+  if (container >= permit.job.containers.size() || pod.job != permit.job.job)
+    return invalid("the permit is not for this pod");
+  const std::string home = permit.owner.home.empty() ? "/" : permit.owner.home;
+  const core::node::NodeFacts node{
+      settings_.node,
+      home,
+      {kUserPath, "HOME=" + home, "USER=" + permit.owner.name, "LOGNAME=" + permit.owner.name,
+       "SHELL=/bin/sh", "LANG=C.UTF-8"}};
+  const core::Container& what = permit.job.containers[container].what;
+  auto command = core::node::command_of(permit.job, what, pod, node, order.devices);
+  if (!command.ok()) return command.error();
+  return OwnerCommand{std::move(*command), what.working_dir.empty()};
+}
+
+Result<int> Owners::open_output(const Permit& permit, PodId pod, size_t container, bool err) const {
+  const core::node::PodTemplate& job = permit.job;
+  const std::string path = "logs/" + job.job_uid + "/" +
+                           core::pod_name(job.job_name, job.job_uid, job.indexed, pod.key()) + "." +
+                           job.containers[container].what.name + (err ? ".stderr" : ".stdout");
+  open_how how{};
+  how.flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
+  how.mode = 0600;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
+  const int fd =
+      static_cast<int>(syscall(SYS_openat2, settings_.work_fd, path.c_str(), &how, sizeof how));
+  if (fd < 0) return Error{Errc::unavailable, "open " + path + ": " + std::strerror(errno), {}};
+  struct stat found {};
+  const bool ours = fstat(fd, &found) == 0 && S_ISREG(found.st_mode) && found.st_nlink == 1 &&
+                    (found.st_uid == permit.owner.uid || (found.st_uid == 0 && found.st_size == 0));
+  if (!ours || fchown(fd, permit.owner.uid, settings_.agent_gid) != 0 || fchmod(fd, 0640) != 0) {
+    close(fd);
+    return Error{Errc::unavailable, "open " + path + ": it is not a file of the pod's owner", {}};
+  }
+  return fd;
+}
+
+}  // namespace muster::keeper

@@ -1,0 +1,67 @@
+// Owners: processes of several users, started by a keeper that runs as root.
+//
+// Such a keeper is told by its environment whose orders it takes (MUSTER_KEEPER_AGENT, a uid),
+// whose permits it honours (MUSTER_KEEPER_PERMIT_KEY, the coordinator's public key), and what its
+// node is called (MUSTER_KEEPER_NODE). It then starts nothing without a permit: command line,
+// environment, working directory and file names come from there (permit/permit.hpp), and only
+// numbers from the agent.
+//
+// Always holds: nothing runs as root or, unless MUSTER_KEEPER_UID_MIN says otherwise, as a user
+// below 1000.
+#pragma once
+
+#include "core/ids.hpp"
+#include "core/node/command.hpp"
+#include "permit/permit.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <sys/types.h>
+#include <vector>
+
+namespace muster::keeper {
+
+// The command of a process. `home`: nobody chose its directory, so "/" does if it is missing.
+struct OwnerCommand : core::node::Command {
+  bool home = false;
+};
+
+// What an order adds to a permit.
+struct PermitOrder {
+  PermitPtr permit;  // null: the order names none that was accepted
+  core::node::DeviceMap devices;
+};
+
+class Owners {
+ public:
+  struct Settings {
+    uid_t agent_uid = 0;
+    gid_t agent_gid = 0;  // gets to read what pods write
+    uid_t uid_min = 1000;
+    std::string key;   // public, in hexadecimal
+    std::string node;  // name
+    int work_fd = -1;  // the work-dir
+  };
+  // From the environment. Nothing: this keeper runs processes as its own user. An error: it should
+  // not, and something is missing.
+  static Result<std::optional<Settings>> settings(int work_fd);
+
+  explicit Owners(Settings settings) : settings_(std::move(settings)) {}
+
+  uid_t agent_uid() const { return settings_.agent_uid; }
+  // Verifies and reads it; the error says why it is not honoured.
+  Result<PermitPtr> accept(std::string_view bytes, std::string_view signature) const;
+  // Why it does not hold at this time, by the wall clock; nothing if it does.
+  std::optional<std::string> refuses(const Permit& permit, Millis wall_ms) const;
+  Result<OwnerCommand> command(const PermitOrder& order, PodId pod, size_t container) const;
+  // Opens a pod's output for appending. It is created for the owner, mode 0640, its group the
+  // agent's. No link is followed, and no other file is opened.
+  Result<int> open_output(const Permit& permit, PodId pod, size_t container, bool err) const;
+
+ private:
+  Settings settings_;
+};
+
+}  // namespace muster::keeper

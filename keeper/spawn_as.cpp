@@ -1,0 +1,226 @@
+// The spawner's way to start a process as another user.
+//
+// Unlike our own processes, it does not share our memory until its exec: from the moment it is that
+// user, the user may stop it, and may make it wait for a directory of theirs. Nobody waits for it
+// either. What fails before the exec comes back through a pipe, which is read when it has ended.
+#include "keeper/spawner.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <string_view>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+
+namespace muster::keeper {
+namespace {
+
+constexpr size_t kOwnStackBytes = 64u << 10;
+
+struct OwnerPlan {
+  const char* const* programs = nullptr;  // tried in this order; ends with null
+  char* const* argv = nullptr;
+  char* const* envp = nullptr;
+  const char* cwd = nullptr;
+  bool home = false;  // "/" does if cwd is missing
+  int in = -1, out = -1, err = -1, report = -1, cgroup = -1;
+  const rlimit* limit = nullptr;
+  int64_t not_after_ms = 0;  // boot time; 0: none
+  mode_t mask = 0;
+  uint32_t uid = 0, gid = 0;
+  const uint32_t* groups = nullptr;
+  size_t groups_count = 0;
+};
+
+// In the child, which has a copy of our memory but none of our threads: system calls only, and not
+// the C library's set*id(), which would wait for those threads.
+int owner_main(void* argument) {
+  const auto* plan = static_cast<const OwnerPlan*>(argument);
+  auto fail = [plan](const char* what, int error, int exit_code = 0) {
+    char text[512];
+    const int size = std::snprintf(text, sizeof text, "%s: %s", what, strerrordesc_np(error));
+    if (size > 0 &&
+        write(plan->report, text, std::min<size_t>(static_cast<size_t>(size), sizeof text - 1)) < 0)
+      errno = 0;
+    _exit(exit_code != 0 ? exit_code : error == ENOENT || error == ENOTDIR ? 127 : 126);
+  };
+  if (plan->cgroup >= 0 && write(plan->cgroup, "0", 1) < 0) errno = 0;
+  setsid();
+  setrlimit(RLIMIT_NOFILE, plan->limit);
+  umask(plan->mask);
+  if (dup2(plan->in, 0) < 0 || dup2(plan->out, 1) < 0 || dup2(plan->err, 2) < 0) fail("dup", errno);
+  const long id = -1;
+  if (syscall(SYS_setgroups, plan->groups_count, plan->groups) != 0 ||
+      syscall(SYS_setresgid, plan->gid, plan->gid, plan->gid) != 0 ||
+      syscall(SYS_setresuid, plan->uid, plan->uid, plan->uid) != 0 ||
+      prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+    fail("becoming the job's owner", errno);
+  // Never go on as root, whatever these calls said.
+  if (syscall(SYS_geteuid) == 0 || syscall(SYS_getuid) == 0 || syscall(SYS_getegid) == 0 ||
+      syscall(SYS_setresuid, id, 0, id) == 0)
+    fail("becoming the job's owner", EPERM);
+  if (chdir(plan->cwd) != 0 && !(plan->home && chdir("/") == 0)) {
+    const int error = errno;
+    char what[300];
+    std::snprintf(what, sizeof what, "cwd %s", plan->cwd);
+    fail(what, error, 126);  // never 127, which would mean that the program was not found
+  }
+  sigset_t none;
+  sigemptyset(&none);
+  sigprocmask(SIG_SETMASK, &none, nullptr);
+  if (plan->not_after_ms != 0) {
+    timespec now{};
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    if (int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000 >= plan->not_after_ms)
+      fail("it could not be started while its node's lease lasted", ETIME);
+  }
+  int error = ENOENT;
+  for (const char* const* program = plan->programs; *program != nullptr; ++program) {
+    execve(*program, plan->argv, plan->envp);
+    if (errno != ENOENT && errno != ENOTDIR) error = errno;
+  }
+  char what[300];
+  std::snprintf(what, sizeof what, "exec %s", plan->argv[0]);
+  fail(what, error);
+  return 127;
+}
+
+Millis wall_ms() {
+  timespec now{};
+  clock_gettime(CLOCK_REALTIME, &now);
+  return Millis{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
+
+// Where the owner's shell would look for it.
+std::vector<std::string> programs_for(const core::node::Command& command) {
+  const std::string& name = command.argv[0];
+  if (name.find('/') != std::string::npos) return {name};
+  std::string_view path = "/usr/local/bin:/usr/bin:/bin";
+  for (const std::string& variable : command.env)
+    if (variable.starts_with("PATH=")) path = std::string_view(variable).substr(5);
+  std::vector<std::string> found;
+  while (true) {
+    const size_t colon = std::min(path.find(':'), path.size());
+    const std::string dir(path.substr(0, colon));
+    found.push_back((dir.empty() ? "." : dir) + "/" + name);
+    if (colon == path.size()) return found;
+    path.remove_prefix(colon + 1);
+  }
+}
+
+class OwnedFd {
+ public:
+  OwnedFd() = default;
+  explicit OwnedFd(int fd) : fd_(fd) {}
+  OwnedFd(const OwnedFd&) = delete;
+  OwnedFd& operator=(const OwnedFd&) = delete;
+  ~OwnedFd() {
+    if (fd_ >= 0) close(fd_);
+  }
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_ = -1;
+};
+
+}  // namespace
+
+std::string Spawner::read_report(int fd) {
+  if (fd < 0) return "";
+  char text[512];
+  const ssize_t size = read(fd, text, sizeof text);
+  close(fd);
+  return {text, static_cast<size_t>(std::max<ssize_t>(0, size))};
+}
+
+std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& pidfd,
+                                         int& report) {
+  Spawned result;
+  result.entry = job.token.entry;
+  auto refused = [&result](std::string why, int exit_code = 126) {
+    result.exit_code = exit_code;
+    result.error = std::move(why);
+    return std::move(result);
+  };
+  if (job.record != nullptr) {
+    if (job.not_after_ms != 0 && static_cast<int64_t>(boot_ns() / 1'000'000) >= job.not_after_ms) {
+      result.late = true;
+      return result;
+    }
+    if (!spool_.begin(*job.record)) return std::nullopt;
+  }
+  if (owners_ == nullptr || job.as->permit == nullptr)
+    return refused("this node has no permit to run it as its owner");
+  const Permit& permit = *job.as->permit;
+  if (const auto why = owners_->refuses(permit, wall_ms())) return refused(*why);
+  auto command = owners_->command(*job.as, job.pod, job.container);
+  if (!command.ok()) return refused(command.error().message);
+
+  std::string token = job.token.text();
+  std::vector<char*> argv, envp = {token.data()};
+  for (std::string& word : command->argv) argv.push_back(word.data());
+  for (std::string& variable : command->env)
+    if (!variable.starts_with(kTokenName)) envp.push_back(variable.data());
+  argv.push_back(nullptr);
+  envp.push_back(nullptr);
+  const std::vector<std::string> paths = programs_for(*command);
+  std::vector<const char*> programs;
+  for (const std::string& path : paths) programs.push_back(path.c_str());
+  programs.push_back(nullptr);
+
+  const auto out = owners_->open_output(permit, job.pod, job.container, false);
+  if (!out.ok()) return refused(out.error().message);
+  const OwnedFd out_fd(*out);
+  const auto err = owners_->open_output(permit, job.pod, job.container, true);
+  if (!err.ok()) return refused(err.error().message);
+  const OwnedFd err_fd(*err);
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+    return refused(std::string("pipe: ") + std::strerror(errno));
+  OwnedFd reads(ends[0]);
+  const OwnedFd writes(ends[1]);
+  if (cgroups_ != nullptr && (cgroups_for_all_ || job.contained || job.limits.any()))
+    result.cgroup = cgroups_->take(job.limits);
+
+  OwnerPlan plan;
+  plan.programs = programs.data();
+  plan.argv = argv.data();
+  plan.envp = envp.data();
+  plan.cwd = command->cwd.c_str();
+  plan.home = command->home;
+  plan.in = null_fd_;
+  plan.out = out_fd.get();
+  plan.err = err_fd.get();
+  plan.report = writes.get();
+  plan.cgroup = result.cgroup != nullptr ? result.cgroup->procs : -1;
+  plan.limit = &limit_;
+  plan.not_after_ms = job.not_after_ms;
+  plan.mask = mask_;
+  plan.uid = permit.owner.uid;
+  plan.gid = permit.owner.gid;
+  plan.groups = permit.owner.groups.data();
+  plan.groups_count = permit.owner.groups.size();
+  result.start_ns = boot_ns();
+  const int pid = clone(owner_main, stack + kOwnStackBytes, CLONE_PIDFD | SIGCHLD, &plan, &pidfd);
+  if (pid < 0) {
+    const int error = errno;
+    if (result.cgroup != nullptr) cgroups_->recycle(std::move(result.cgroup));
+    return refused(std::string("fork: ") + std::strerror(error));
+  }
+  result.pid = pid;
+  report = reads.release();
+  return result;
+}
+
+}  // namespace muster::keeper

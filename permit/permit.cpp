@@ -1,0 +1,211 @@
+#include "permit/permit.hpp"
+
+#include "base/check.hpp"
+#include "keeper/bytes.hpp"
+
+#include <openssl/evp.h>
+#include <optional>
+#include <utility>
+
+namespace muster {
+namespace {
+
+using keeper::Reader;
+using keeper::Writer;
+
+constexpr std::string_view kForm = "muster permit 1";
+constexpr size_t kKeyBytes = 32, kSignatureBytes = 64;
+
+struct FreeKey {
+  void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
+};
+struct FreeDigest {
+  void operator()(EVP_MD_CTX* digest) const { EVP_MD_CTX_free(digest); }
+};
+using Key = std::unique_ptr<EVP_PKEY, FreeKey>;
+using Digest = std::unique_ptr<EVP_MD_CTX, FreeDigest>;
+
+const unsigned char* bytes_of(std::string_view text) {
+  return reinterpret_cast<const unsigned char*>(text.data());
+}
+
+std::optional<std::string> from_hex(std::string_view hex) {
+  auto digit = [](char c) {
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    return -1;
+  };
+  if (hex.size() != 2 * kKeyBytes) return std::nullopt;
+  std::string bytes;
+  for (size_t i = 0; i < hex.size(); i += 2) {
+    const int high = digit(hex[i]), low = digit(hex[i + 1]);
+    if (high < 0 || low < 0) return std::nullopt;
+    bytes += static_cast<char>(high * 16 + low);
+  }
+  return bytes;
+}
+
+std::string to_hex(std::string_view bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string hex;
+  for (const char c : bytes) {
+    hex += kDigits[static_cast<unsigned char>(c) >> 4];
+    hex += kDigits[static_cast<unsigned char>(c) & 15];
+  }
+  return hex;
+}
+
+Key private_key(const std::string& seed) {
+  return Key(EVP_PKEY_new_raw_private_key(EVP_PKEY_ED25519, nullptr, bytes_of(seed), seed.size()));
+}
+
+void write_map(Writer& out, const core::StringMap& map) {
+  out.num(static_cast<uint32_t>(map.size()));
+  for (const auto& [key, value] : map) out.text(key).text(value);
+}
+
+core::StringMap read_map(Reader& in) {
+  core::StringMap map;
+  for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count) {
+    std::string key(in.text());
+    map[std::move(key)] = in.text();
+  }
+  return map;
+}
+
+void write_list(Writer& out, const std::vector<std::string>& list) {
+  out.num(static_cast<uint32_t>(list.size()));
+  for (const std::string& text : list) out.text(text);
+}
+
+std::vector<std::string> read_list(Reader& in) {
+  std::vector<std::string> list;
+  for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count) list.emplace_back(in.text());
+  return list;
+}
+
+void write_container(Writer& out, const core::node::TemplateContainer& container) {
+  const core::Container& what = container.what;
+  out.text(what.name).text(what.working_dir);
+  write_list(out, what.command);
+  write_list(out, what.args);
+  out.num(static_cast<uint32_t>(what.env.size()));
+  for (const core::EnvVar& one : what.env) out.text(one.name).text(one.value).text(one.field_path);
+  out.num(static_cast<uint32_t>(container.devices.size()));
+  for (const auto& [name, count] : container.devices) out.text(name).num(count);
+}
+
+core::node::TemplateContainer read_container(Reader& in) {
+  core::node::TemplateContainer container;
+  core::Container& what = container.what;
+  what.name = in.text();
+  what.working_dir = in.text();
+  what.command = read_list(in);
+  what.args = read_list(in);
+  for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count) {
+    core::EnvVar& one = what.env.emplace_back();
+    one.name = in.text();
+    one.value = in.text();
+    one.field_path = in.text();
+  }
+  for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count) {
+    std::string name(in.text());
+    container.devices[std::move(name)] = in.num<uint32_t>();
+  }
+  return container;
+}
+
+}  // namespace
+
+std::string permit_bytes(const Permit& permit) {
+  std::string bytes;
+  Writer out(bytes);
+  out.text(kForm).text(permit.cluster).text(permit.node).num(int64_t{permit.until_ms});
+  const core::Owner& owner = permit.owner;
+  out.num(owner.uid).num(owner.gid).text(owner.name).text(owner.home);
+  out.num(static_cast<uint32_t>(owner.groups.size()));
+  for (const uint32_t gid : owner.groups) out.num(gid);
+  const core::node::PodTemplate& job = permit.job;
+  out.num(uint64_t{job.job}).num(int64_t{job.generation}).text(job.job_name).text(job.job_uid);
+  out.text(job.ns).num(uint8_t{job.indexed}).num(int32_t{job.completions.value_or(-1)});
+  out.num(int32_t{job.parallelism});
+  write_map(out, job.labels);
+  write_map(out, job.annotations);
+  out.num(static_cast<uint32_t>(job.init_containers));
+  out.num(static_cast<uint32_t>(job.containers.size()));
+  for (const auto& container : job.containers) write_container(out, container);
+  return bytes;
+}
+
+Result<Permit> read_permit(std::string_view bytes) {
+  Reader in(bytes);
+  if (in.text() != kForm) return Error{Errc::invalid, "it is not a permit of this version", {}};
+  Permit permit;
+  permit.cluster = in.text();
+  permit.node = in.text();
+  permit.until_ms = in.num<int64_t>();
+  permit.owner.uid = in.num<uint32_t>();
+  permit.owner.gid = in.num<uint32_t>();
+  permit.owner.name = in.text();
+  permit.owner.home = in.text();
+  for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count)
+    permit.owner.groups.push_back(in.num<uint32_t>());
+  core::node::PodTemplate& job = permit.job;
+  job.job = in.num<uint64_t>();
+  job.generation = in.num<int64_t>();
+  job.job_name = in.text();
+  job.job_uid = in.text();
+  job.ns = in.text();
+  job.indexed = in.num<uint8_t>() != 0;
+  if (const auto completions = in.num<int32_t>(); completions >= 0) job.completions = completions;
+  job.parallelism = in.num<int32_t>();
+  job.labels = read_map(in);
+  job.annotations = read_map(in);
+  job.init_containers = in.num<uint32_t>();
+  for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count)
+    job.containers.push_back(read_container(in));
+  if (!in.ok() || !in.rest().empty()) return Error{Errc::invalid, "the permit is cut short", {}};
+  return permit;
+}
+
+Result<PermitKey> PermitKey::of_private(const std::string& hex) {
+  auto seed = from_hex(hex);
+  if (!seed || !private_key(*seed))
+    return Error{Errc::invalid, "not a private key of 64 hexadecimal digits", {}};
+  return PermitKey(std::move(*seed));
+}
+
+std::string PermitKey::public_hex() const {
+  const Key key = private_key(seed_);
+  std::string bytes(kKeyBytes, '\0');
+  size_t size = bytes.size();
+  MUSTER_CHECK(EVP_PKEY_get_raw_public_key(
+                   key.get(), reinterpret_cast<unsigned char*>(bytes.data()), &size) == 1);
+  return to_hex(bytes);
+}
+
+std::string PermitKey::sign(std::string_view bytes) const {
+  const Key key = private_key(seed_);
+  const Digest digest(EVP_MD_CTX_new());
+  std::string signature(kSignatureBytes, '\0');
+  size_t size = signature.size();
+  MUSTER_CHECK(EVP_DigestSignInit(digest.get(), nullptr, nullptr, nullptr, key.get()) == 1 &&
+               EVP_DigestSign(digest.get(), reinterpret_cast<unsigned char*>(signature.data()),
+                              &size, bytes_of(bytes), bytes.size()) == 1);
+  return signature;
+}
+
+bool verify_permit(const std::string& public_hex, std::string_view bytes,
+                   std::string_view signature) {
+  const auto raw = from_hex(public_hex);
+  if (!raw || signature.size() != kSignatureBytes) return false;
+  const Key key(
+      EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, bytes_of(*raw), raw->size()));
+  const Digest digest(EVP_MD_CTX_new());
+  return key && digest &&
+         EVP_DigestVerifyInit(digest.get(), nullptr, nullptr, nullptr, key.get()) == 1 &&
+         EVP_DigestVerify(digest.get(), bytes_of(signature), signature.size(), bytes_of(bytes),
+                          bytes.size()) == 1;
+}
+
+}  // namespace muster

@@ -1,0 +1,54 @@
+// Permit: the coordinator's word that a node may run the pods of a job as the job's owner.
+//
+// A keeper that starts processes of several users runs as root, and takes its orders from an agent
+// that does not. So it starts nothing on the agent's word: the coordinator signs (Ed25519) what
+// runs, as whom, on which node and until when, the agent passes that on, and the keeper builds
+// command line, environment and file names from it. What the agent adds are numbers: index,
+// attempt, container, devices.
+//
+// The bytes that are signed are those that are read: there is one form, and it is not parsed before
+// its signature is verified.
+#pragma once
+
+#include "base/clock.hpp"
+#include "base/result.hpp"
+#include "core/node/pod_template.hpp"
+#include "core/spec/owner.hpp"
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace muster {
+
+struct Permit {
+  std::string cluster;  // id
+  std::string node;     // name
+  Millis until_ms = 0;  // wall clock; nothing starts at or after it
+  core::Owner owner;
+  core::node::PodTemplate job;  // without `plan` and `wire`
+};
+using PermitPtr = std::shared_ptr<const Permit>;
+
+std::string permit_bytes(const Permit& permit);
+// `invalid`: not a permit. Call it with verified bytes only.
+Result<Permit> read_permit(std::string_view bytes);
+
+// A key pair for signatures; the private half never leaves the coordinator.
+class PermitKey {
+ public:
+  // From 64 hexadecimal digits; `invalid` if they are not a key.
+  static Result<PermitKey> of_private(const std::string& hex);
+  std::string public_hex() const;
+  std::string sign(std::string_view bytes) const;  // 64 bytes
+
+ private:
+  explicit PermitKey(std::string seed) : seed_(std::move(seed)) {}
+  std::string seed_;
+};
+
+// Whether the holder of the private key signed these bytes.
+bool verify_permit(const std::string& public_hex, std::string_view bytes,
+                   std::string_view signature);
+
+}  // namespace muster

@@ -1,0 +1,95 @@
+#include "permit/permit.hpp"
+
+#include <gtest/gtest.h>
+
+namespace muster {
+namespace {
+
+const std::string kSeed(64, '7');
+
+Permit sample() {
+  Permit permit{
+      "cluster", "n1", 1'700'000'000'000, {1001, 100, "alice", {100, 2001}, "/home/alice"}, {}};
+  core::node::PodTemplate& job = permit.job;
+  job.job = 7;
+  job.generation = 3;
+  job.job_name = "sweep";
+  job.job_uid = "00000000-0000-4000-8000-000000000007";
+  job.ns = "default";
+  job.indexed = true;
+  job.completions = 10;
+  job.parallelism = 4;
+  job.labels = {{"a", "b"}};
+  job.annotations = {{"c", ""}, {"d", std::string("e\0f", 3)}};
+  job.init_containers = 1;
+  for (const char* name : {"init", "main"}) {
+    auto& container = job.containers.emplace_back();
+    container.what.name = name;
+    container.what.working_dir = "/tmp";
+    container.what.command = {"sh", "-c"};
+    container.what.args = {"echo $(K)", ""};
+    container.what.env = {{"K", "v", ""}, {"NODE", "", "spec.nodeName"}};
+    container.devices = {{"nvidia.com/gpu", 2}};
+  }
+  return permit;
+}
+
+TEST(Permit, IsReadAsItWasWritten) {
+  const std::string bytes = permit_bytes(sample());
+  const auto read = read_permit(bytes);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(permit_bytes(*read), bytes);
+  EXPECT_EQ(read->owner, sample().owner);
+  EXPECT_EQ(read->node, "n1");
+  EXPECT_EQ(read->until_ms, 1'700'000'000'000);
+  ASSERT_EQ(read->job.containers.size(), 2u);
+  EXPECT_EQ(read->job.containers[1].what.env[1].field_path, "spec.nodeName");
+  EXPECT_EQ(read->job.annotations.at("d"), std::string("e\0f", 3));
+  EXPECT_EQ(read->job.completions, 10);
+}
+
+TEST(Permit, CutOrLengthenedBytesAreNone) {
+  const std::string bytes = permit_bytes(sample());
+  for (size_t size = 0; size < bytes.size(); ++size)
+    EXPECT_FALSE(read_permit(std::string_view(bytes).substr(0, size)).ok()) << size;
+  EXPECT_FALSE(read_permit(bytes + "x").ok());
+}
+
+TEST(Permit, OnlyTheKeysHolderSigns) {
+  const auto key = PermitKey::of_private(kSeed),
+             other = PermitKey::of_private(std::string(64, '8'));
+  ASSERT_TRUE(key.ok() && other.ok());
+  const std::string bytes = permit_bytes(sample()), signature = key->sign(bytes);
+  EXPECT_EQ(signature.size(), 64u);
+  EXPECT_TRUE(verify_permit(key->public_hex(), bytes, signature));
+  EXPECT_FALSE(verify_permit(other->public_hex(), bytes, signature));
+  EXPECT_FALSE(verify_permit(key->public_hex(), bytes, other->sign(bytes)));
+  EXPECT_FALSE(verify_permit(key->public_hex(), bytes, ""));
+  EXPECT_FALSE(verify_permit(key->public_hex(), bytes, signature + "x"));
+  EXPECT_FALSE(verify_permit("", bytes, signature));
+  EXPECT_FALSE(verify_permit(std::string(64, 'g'), bytes, signature));
+  // Any other byte makes it another permit: another user, node, command, date.
+  for (size_t at = 0; at < bytes.size(); ++at) {
+    std::string forged = bytes;
+    forged[at] = static_cast<char>(forged[at] ^ 1);
+    EXPECT_FALSE(verify_permit(key->public_hex(), forged, signature)) << at;
+  }
+}
+
+TEST(Permit, AKeyIs64Digits) {
+  for (const char* bad : {"", "77", "zz"}) EXPECT_FALSE(PermitKey::of_private(bad).ok()) << bad;
+  EXPECT_FALSE(PermitKey::of_private(std::string(63, '7')).ok());
+  EXPECT_FALSE(PermitKey::of_private(std::string(64, 'G')).ok());
+}
+
+// RFC 8032, 7.1, test 1: other tools can check our signatures.
+TEST(Permit, SignaturesAreThoseOfEd25519) {
+  const auto key =
+      PermitKey::of_private("9d61b19deffd5a60ba844af492ec2cc44449c5697b326919703bac031cae7f60");
+  ASSERT_TRUE(key.ok());
+  EXPECT_EQ(key->public_hex(), "d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a");
+  EXPECT_EQ(static_cast<unsigned char>(key->sign("")[0]), 0xe5);
+}
+
+}  // namespace
+}  // namespace muster
