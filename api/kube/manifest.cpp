@@ -66,7 +66,7 @@ void refuse_empty(const ParsedJob& job, core::Violations& found) {
 std::optional<Error> refusal(core::Violations found, const ParsedJob& job) {
   refuse_empty(job, found);
   if (found.empty()) {
-    found = refused_fields(job.document);
+    found = refused_fields(job.document, core::owner_of(job.meta.annotations));
   }
   if (found.empty()) return std::nullopt;
   return Error{Errc::invalid, "the job breaks rules", found.take()};

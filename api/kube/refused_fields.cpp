@@ -38,15 +38,33 @@ void refuse(const std::string& path, core::Violations& found) {
   found.forbidden(path, kNotSupported);
 }
 
+// Whether a process of this owner has it already (permit/permit.hpp): it runs as the owner, without
+// capabilities, and can gain no privileges.
+bool is_given(const std::string& key, const json& value, const core::Owner& owner) {
+  if (key == "runAsUser") return value == owner.uid;
+  if (key == "runAsGroup") return value == owner.gid;
+  if (key == "runAsNonRoot") return owner.uid != 0;
+  if (key == "allowPrivilegeEscalation") return true;
+  return key == "capabilities" && value.is_object() && value.size() == value.count("drop");
+}
+
 // Each setting requests something that muster does not do, unless it is false. The exception is
 // allowPrivilegeEscalation, where false is the request.
-void refuse_security(const json& owner, const std::string& path, core::Violations& found) {
-  auto context = owner.find("securityContext");
-  if (context == owner.end()) return;
+void refuse_security(const json& object, const std::string& path,
+                     const std::optional<core::Owner>& owner, core::Violations& found) {
+  auto context = object.find("securityContext");
+  if (context == object.end()) return;
   if (!context->is_object()) return refuse(path + ".securityContext", found);
   for (auto it = context->begin(); it != context->end(); ++it) {
-    bool wish = it.key() == "allowPrivilegeEscalation" ? *it != true : *it != false;
-    if (wish && written(*it)) refuse(path + ".securityContext." + it.key(), found);
+    const bool wish = it.key() == "allowPrivilegeEscalation" ? *it != true : *it != false;
+    if (!wish || !written(*it) || (owner && is_given(it.key(), *it, *owner))) continue;
+    const std::string at = path + ".securityContext." + it.key();
+    if (owner && (it.key() == "runAsUser" || it.key() == "runAsGroup"))
+      found.forbidden(at, "must be " +
+                              std::to_string(it.key() == "runAsUser" ? owner->uid : owner->gid) +
+                              ": pods run as the job's owner");
+    else
+      refuse(at, found);
   }
 }
 
@@ -74,7 +92,7 @@ void refuse_marked(const json& object, const ApiType& type, const std::string& p
 
 }  // namespace
 
-core::Violations refused_fields(const json& job) {
+core::Violations refused_fields(const json& job, const std::optional<core::Owner>& owner) {
   core::Violations found;
   const ApiType* type = api_type("Job");
   MUSTER_CHECK(type != nullptr);
@@ -88,12 +106,13 @@ core::Violations refused_fields(const json& job) {
     found.forbidden(path + ".priorityClassName",
                     "there are no priority classes here but system-cluster-critical and "
                     "system-node-critical: write the number as priority");
-  refuse_security(pod, path, found);
+  refuse_security(pod, path, owner, found);
   for (const char* list : {"containers", "initContainers"}) {
     auto containers = pod.find(list);
     if (containers == pod.end()) continue;
     for (size_t i = 0; i < containers->size(); ++i)
-      refuse_security((*containers)[i], path + "." + list + "[" + std::to_string(i) + "]", found);
+      refuse_security((*containers)[i], path + "." + list + "[" + std::to_string(i) + "]", owner,
+                      found);
   }
   return found;
 }

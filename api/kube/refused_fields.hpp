@@ -7,13 +7,17 @@
 // instead.
 #pragma once
 
+#include "core/spec/owner.hpp"
 #include "core/spec/violations.hpp"
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 namespace muster::api {
 
 // `job` must be a conforming document (fields.hpp).
-core::Violations refused_fields(const nlohmann::json& job);
+// `owner`: the user as whom its pods will run; nothing where users are not told apart.
+core::Violations refused_fields(const nlohmann::json& job,
+                                const std::optional<core::Owner>& owner = std::nullopt);
 
 }  // namespace muster::api

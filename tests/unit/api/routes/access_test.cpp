@@ -260,6 +260,25 @@ TEST_F(AccessTest, ReviewsAnswerAsRequestsDo) {
   EXPECT_EQ(who["status"]["userInfo"]["extra"]["muster.dev/role"], Json::array({"user"}));
 }
 
+TEST_F(AccessTest, APodMayAskForWhatItsOwnerGetsAnyway) {
+  auto code = [this](const std::string& of_pod, const std::string& of_container) {
+    std::string body = manifest("s" + std::to_string(backend.creates));
+    body.insert(body.find(R"("restartPolicy")"), R"("securityContext":)" + of_pod + ",");
+    body.insert(body.find(R"("image")"), R"("securityContext":)" + of_container + ",");
+    return as(kAlice, "POST", kJobs, body).code;
+  };
+  EXPECT_EQ(code(R"({"runAsUser":1001,"runAsGroup":1001,"runAsNonRoot":true})",
+                 R"({"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}})"),
+            201);
+  EXPECT_EQ(code(R"({"runAsUser":1002})", "{}"), 422);
+  EXPECT_EQ(code(R"({"runAsUser":0})", "{}"), 422);
+  EXPECT_EQ(code(R"({"runAsUser":"1001"})", "{}"), 422);
+  EXPECT_EQ(code(R"({"fsGroup":1001})", "{}"), 422);
+  EXPECT_EQ(code("{}", R"({"capabilities":{"drop":["ALL"],"add":["SYS_ADMIN"]}})"), 422);
+  EXPECT_EQ(code("{}", R"({"capabilities":{"add":["SYS_ADMIN"]}})"), 422);
+  EXPECT_EQ(code("{}", R"({"privileged":true})"), 422);
+}
+
 TEST_F(AccessTest, TheAuditLogSaysWhoDidWhat) {
   created_by(kAlice, "j");
   as(kBob, "DELETE", kJobs + "/j");
