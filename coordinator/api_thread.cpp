@@ -277,6 +277,7 @@ class Thread final : public ApiThread, public api::Backend {
     server_options.insecure = options_.insecure;
     server_options.roles = options_.roles;
     server_options.access = options_.access;
+    server_options.quotas = options_.quotas;
     if (audit_ != nullptr)
       server_options.audit = [this](std::string line) { audit_->write(std::move(line)); };
     server_options.hosts = host_rules(options_);

@@ -8,6 +8,7 @@
 
 #include "actors/interfaces.hpp"
 #include "api/access/caller.hpp"
+#include "api/access/quotas.hpp"
 #include "api/access/rules.hpp"
 #include "api/view/view.hpp"
 #include "base/result.hpp"
@@ -34,6 +35,7 @@ struct ApiOptions {
   std::string socket{};       // path of a Unix socket to serve on, too; empty: none
   api::RoleGroups roles{};
   api::AccessRules access{};
+  api::QuotaLimits quotas{};
   std::string audit_path{};                            // where users are told apart
   std::vector<std::string> hosts{};                    // host names that clients may use
   std::function<Result<core::Job>(JobId)> load_job;    // loads an unloaded job for the View

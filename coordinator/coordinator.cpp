@@ -88,6 +88,7 @@ class Running final : public Coordinator {
     api_options.socket = options_.api_socket;
     api_options.roles = options_.roles;
     api_options.access = options_.access;
+    api_options.quotas = options_.quotas;
     api_options.audit_path = options_.data_dir + "/audit.log";
     api_options.load_job = [this](JobId id) -> Result<core::Job> {
       auto job = storage::recover_job(*journal_, id, load_object);

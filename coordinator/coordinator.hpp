@@ -5,6 +5,7 @@
 #pragma once
 
 #include "api/access/caller.hpp"
+#include "api/access/quotas.hpp"
 #include "api/access/rules.hpp"
 #include "base/clock.hpp"
 #include "base/result.hpp"
@@ -35,6 +36,7 @@ struct Options {
   bool insecure = false;        // serve other addresses than loopback, and other users
   api::RoleGroups roles{};      // if any: several users are served and told apart
   api::AccessRules access{};
+  api::QuotaLimits quotas{};
   // At a start, wait for the nodes on record before anything is written or shown: what they know
   // may prove that the data-dir is older than what was acknowledged.
   bool wait_for_nodes = true;

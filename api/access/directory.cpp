@@ -1,6 +1,10 @@
 #include "api/access/directory.hpp"
 
+#include <kj/debug.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <grp.h>
 #include <pwd.h>
 #include <unistd.h>
@@ -42,7 +46,7 @@ bool shares(const std::vector<std::string>& some, const std::vector<std::string>
 
 }  // namespace
 
-Account read_account(uid_t uid) {
+Result<Account> read_account(uid_t uid) {
   std::vector<char> buffer(4096);
   passwd entry = {};
   passwd* found = nullptr;
@@ -52,7 +56,10 @@ Account read_account(uid_t uid) {
     buffer.resize(buffer.size() * 2);
   Account account;
   account.who = {uid, uid, std::to_string(uid), {}, ""};
-  if (error != 0 || !found) return account;
+  // Some databases say ENOENT and the like of a user that they do not have (getpwnam(3)).
+  const bool absent = error == 0 || error == ENOENT || error == ESRCH || error == EPERM;
+  if (!found && !absent) return Error{Errc::unavailable, strerror(error), {}};
+  if (!found) return account;
   account.who.gid = found->pw_gid;
   account.who.name = found->pw_name;
   account.who.home = found->pw_dir;
@@ -103,10 +110,11 @@ kj::Promise<Caller> Directory::find(uid_t uid) {
   return kj::mv(answer.promise);
 }
 
-Caller Directory::look_up(uid_t uid) {
-  Account account = read_(uid);
-  const Role role = role_of(account, groups_, geteuid());
-  return {role, std::move(account.who), std::move(account.groups), true};
+Result<Caller> Directory::look_up(uid_t uid) {
+  auto account = read_(uid);
+  if (!account.ok()) return account.error();
+  const Role role = role_of(*account, groups_, geteuid());
+  return Caller{role, std::move(account->who), std::move(account->groups), true};
 }
 
 void Directory::run() {
@@ -119,8 +127,13 @@ void Directory::run() {
     std::optional<Caller> caller = known(uid);
     if (!caller) {
       lock.unlock();
-      caller = look_up(uid);
+      auto found = look_up(uid);
       lock.lock();
+      if (!found.ok()) {
+        answer->reject(KJ_EXCEPTION(OVERLOADED, "the user database cannot be read"));
+        continue;
+      }
+      caller = std::move(*found);
       if (known_.size() >= kKnownMax) known_.clear();
       known_[uid] = {*caller, Clock::now() + kRemembered};
     }

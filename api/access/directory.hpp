@@ -5,6 +5,7 @@
 #pragma once
 
 #include "api/access/caller.hpp"
+#include "base/result.hpp"
 
 #include <kj/async.h>
 
@@ -30,21 +31,22 @@ struct Account {
 };
 
 // From the system's user database; may block. A uid without an entry has its number as its name.
-Account read_account(uid_t uid);
+// unavailable: the database cannot be read.
+Result<Account> read_account(uid_t uid);
 
 // The highest role that this account has.
 Role role_of(const Account& account, const RoleGroups& groups, uid_t own_uid);
 
 class Directory {
  public:
-  using Read = std::function<Account(uid_t)>;
+  using Read = std::function<Result<Account>(uid_t)>;
   explicit Directory(RoleGroups groups, Read read = read_account);
   ~Directory();
   Directory(const Directory&) = delete;
   Directory& operator=(const Directory&) = delete;
 
-  // The caller with this uid, at once if it was asked for within the last minute. Call it on one
-  // KJ loop.
+  // The caller with this uid, at once if it was asked for within the last minute. Fails
+  // (OVERLOADED) if the database cannot be read. Call it on one KJ loop.
   kj::Promise<Caller> find(uid_t uid);
 
  private:
@@ -56,7 +58,7 @@ class Directory {
   using Answer = kj::Own<kj::CrossThreadPromiseFulfiller<Caller>>;
 
   std::optional<Caller> known(uid_t uid);
-  Caller look_up(uid_t uid);
+  Result<Caller> look_up(uid_t uid);
   void run();
 
   const RoleGroups groups_;

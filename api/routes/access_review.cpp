@@ -80,8 +80,10 @@ kj::Promise<void> answer_question(Exchange& exchange, const AccessGate& gate,
   const auto asked = question(parsed->value);
   if (!asked.ok()) return exchange.bad(asked.error().message);
   const Decision decision = gate.judge(exchange.caller, *asked);
-  OrderedJson status = {{"allowed", decision.ok()}};
-  if (!decision.reason.empty()) status["reason"] = decision.reason;
+  // What is hidden is answered as if it did not exist: the caller may do that with an own one.
+  const bool hidden = decision.access == Access::hidden;
+  OrderedJson status = {{"allowed", decision.ok() || hidden}};
+  if (!decision.reason.empty() && !hidden) status["reason"] = decision.reason;
   return exchange.send(
       201, dumped(review(exchange, "SelfSubjectAccessReview", std::move(status))) + "\n");
 }

@@ -6,6 +6,7 @@
 #include "api/view/shown.hpp"
 #include "core/cluster/node_info.hpp"
 #include "core/spec/job_spec.hpp"
+#include "text/json.hpp"
 
 #include <string>
 

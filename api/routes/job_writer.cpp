@@ -42,11 +42,19 @@ kj::Promise<void> JobWriter::admit(Exchange& exchange, const Target& target, Adm
     return respond(exchange, {.kind = Kind::job, .job = &pretended, .version = view_.version()},
                    201);
   }
+  const size_t unfinished = view_.jobs().active_of(exchange.caller.who.uid);
+  if (!quotas_.take_job(exchange.caller, unfinished))
+    return exchange.send_status(
+        403, "Forbidden",
+        forbidden_text(exchange.caller, exchange.wants,
+                       "exceeded quota: a user may have " +
+                           std::to_string(quotas_.limits().jobs_max) +
+                           " jobs that are not over, and has " + std::to_string(unfinished)));
   Call call = new_call();
   backend_.create_job(job, std::move(call.done));
-  return call.promise.then(
-      [this, &exchange, job, name, ns = target.ns,
-       when_exists = std::move(when_exists)](Status status) mutable -> kj::Promise<void> {
+  return call.promise.attach(kj::defer([this, &exchange] { quotas_.arrived(exchange.caller); }))
+      .then([this, &exchange, job, name, ns = target.ns,
+             when_exists = std::move(when_exists)](Status status) mutable -> kj::Promise<void> {
         if (!status.ok() && status.error().code == Errc::exists) return when_exists();
         if (!status.ok()) return exchange.send_error(status.error(), "jobs", name);
         if (const auto shown = view_.job(ns, name);

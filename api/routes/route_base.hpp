@@ -25,6 +25,7 @@ struct RouteContext {
   Renderer& renderer;
   const ServerOptions& options;
   const AccessGate& gate;
+  Quotas& quotas;
 };
 
 class RouteBase {
@@ -41,7 +42,8 @@ class RouteBase {
         backend_(context.backend),
         renderer_(context.renderer),
         options_(context.options),
-        gate_(context.gate) {}
+        gate_(context.gate),
+        quotas_(context.quotas) {}
   ~RouteBase() = default;
 
   // Sends the object in the form that the client asked for.
@@ -62,6 +64,7 @@ class RouteBase {
   Renderer& renderer_;
   const ServerOptions& options_;
   const AccessGate& gate_;
+  Quotas& quotas_;
 };
 
 }  // namespace muster::api

@@ -85,11 +85,12 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       : view_(view),
         options_(std::move(options)),
         gate_(view, options_.access),
+        quotas_(options_.quotas),
         directory_(options_.roles, options_.read_account),
         discovery_(options_.version),
         renderer_(view, options_.now),
         context_(timer, view, renderer_),
-        routes_({context_, view, backend, renderer_, options_, gate_}),
+        routes_({context_, view, backend, renderer_, options_, gate_, quotas_}),
         http_(
             timer, make_table(), [this](kj::AsyncIoStream& stream) { return service(stream); },
             settings(options_, *this)),
@@ -273,6 +274,11 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   }
 
   kj::Promise<void> answer_to(Exchange& e) {
+    if (!quotas_.take_request(e.caller, boot_now()))
+      return e.send_status(429, "TooManyRequests",
+                           "more than " + std::to_string(options_.quotas.requests_max) +
+                               " requests per second, as many as one user may send",
+                           OrderedJson{{"retryAfterSeconds", 1}});
     if (auto refused = gate_.refuse(e)) return kj::mv(*refused);
     const std::vector<std::string>& path = e.url.path;
     const bool get = e.method == kj::HttpMethod::GET || e.method == kj::HttpMethod::HEAD;
@@ -367,6 +373,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   kj::HttpHeaderId accept_id_, origin_id_, user_agent_id_, if_none_match_id_, fetch_site_id_,
       fetch_mode_id_, fetch_dest_id_;
   AccessGate gate_;
+  Quotas quotas_;
   Directory directory_;
   Discovery discovery_;
   Renderer renderer_;

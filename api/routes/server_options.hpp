@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/access/directory.hpp"
+#include "api/access/quotas.hpp"
 #include "api/access/rules.hpp"
 #include "api/http/web_guard.hpp"
 #include "base/clock.hpp"
@@ -20,6 +21,7 @@ struct ServerOptions {
   bool insecure = false;  // serve other users and machines too
   RoleGroups roles{};     // if any: several users are served and told apart
   AccessRules access{};
+  QuotaLimits quotas{};
   std::function<void(std::string line)> audit;  // writes a line to the audit log; may be null
   Directory::Read read_account = muster::api::read_account;
   HostRules hosts;                   // the host names that we accept

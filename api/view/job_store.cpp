@@ -1,6 +1,7 @@
 #include "api/view/job_store.hpp"
 
 #include "base/check.hpp"
+#include "core/spec/owner.hpp"
 
 #include <algorithm>
 
@@ -66,6 +67,7 @@ JobView& JobStore::add(core::Job job, uint64_t commit) {
   auto [it, added] = jobs_.emplace(id, view_of(std::move(job), commit));
   MUSTER_CHECK(added, id);
   it->second->before = 0;
+  count_active(it->second->job, 1);
   return *it->second;
 }
 
@@ -83,11 +85,21 @@ JobView* JobStore::activate(const core::JobRecords& batch) {
   auto view = view_of(core::Job(*batch.before), entry->second);
   unloaded_.erase(entry);
   unreadable_.erase(batch.job);
+  count_active(view->job, 1);
   return jobs_.emplace(batch.job, std::move(view)).first->second.get();
+}
+
+void JobStore::count_active(const core::Job& job, int change) {
+  const auto uid = core::owner_uid(job.object().meta.annotations);
+  if (!uid) return;
+  const auto it = active_by_owner_.try_emplace(*uid, 0).first;
+  it->second += static_cast<size_t>(change);
+  if (it->second == 0) active_by_owner_.erase(it);
 }
 
 void JobStore::settle(JobView& view) {
   if (!load_ || !view.job.can_unload()) return;
+  count_active(view.job, -1);
   UnloadedJob entry = entry_of(core::summary_of(view.job));
   entry.version = view.version;
   entry.owner_version = told_since(view.owner_version, view.before_owner);
@@ -97,6 +109,7 @@ void JobStore::settle(JobView& view) {
 }
 
 void JobStore::erase(JobView& view) {
+  count_active(view.job, -1);
   names_.erase(place_of(view.job));
   jobs_.erase(view.job.id());
 }

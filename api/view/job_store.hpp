@@ -109,6 +109,11 @@ class JobStore {
   uint64_t owner_version(JobId id) const;  // as by told_since(); 0: unknown
   void each_active(const std::function<void(const core::Job&)>& f) const;
   std::pair<size_t, size_t> unloaded_counts() const;  // (complete, failed)
+  // The active jobs that belong to this user.
+  size_t active_of(uint32_t uid) const {
+    const auto it = active_by_owner_.find(uid);
+    return it == active_by_owner_.end() ? 0 : it->second;
+  }
 
   // Jobs that are quarantined, or that could not be read when last needed.
   size_t damaged() const { return quarantined_.size() + unreadable_.size(); }
@@ -118,6 +123,7 @@ class JobStore {
  private:
   using JobPtr = std::unique_ptr<JobView>;
   void used_now(JobView& view) const;
+  void count_active(const core::Job& job, int change);
 
   LoadJob load_, load_brief_;
   mutable std::optional<core::Job> brief_;  // the one last read
@@ -126,6 +132,7 @@ class JobStore {
   std::unordered_map<JobId, UnloadedJob> unloaded_;
   mutable std::map<uint64_t, JobId> recent_;  // recently used unloaded jobs by `used`
   mutable uint64_t uses_ = 0, recent_weight_ = 0;
+  std::map<uint32_t, size_t> active_by_owner_;  // by uid; none is 0
   std::set<JobId> quarantined_;
   mutable std::map<JobId, std::string> unreadable_;  // unloaded jobs, and why they cannot be read
   Names names_;

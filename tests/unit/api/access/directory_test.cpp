@@ -38,10 +38,10 @@ TEST(Roles, UsersAreToldApartAsSoonAsAnyRoleIsGiven) {
 }
 
 TEST(Directory, ReadsTheUserDatabaseOfThisMachine) {
-  const Account root = read_account(0);
+  const Account root = *read_account(0);
   EXPECT_EQ(root.who.name, "root");
   EXPECT_FALSE(root.groups.empty());
-  const Account nobody_has_it = read_account(4'000'000'123u);
+  const Account nobody_has_it = *read_account(4'000'000'123u);
   EXPECT_EQ(nobody_has_it.who.name, "4000000123");
   EXPECT_TRUE(nobody_has_it.groups.empty());
 }
@@ -62,6 +62,24 @@ TEST(Directory, LooksEachUserUpOnce) {
   EXPECT_EQ(reads, 1);
   EXPECT_EQ(directory.find(1002).wait(io.waitScope).who.uid, 1002u);
   EXPECT_EQ(reads, 2);
+}
+
+TEST(Directory, AnUnreadableDatabaseIsNoAnswer) {
+  kj::AsyncIoContext io = kj::setupAsyncIo();
+  std::atomic<bool> down{true};
+  Directory directory({{"*"}, {}, {}, {}}, [&down](uid_t uid) -> Result<Account> {
+    if (down) return Error{Errc::unavailable, "connection refused", {}};
+    return account(uid, {});
+  });
+  const bool failed = directory.find(1001)
+                          .then([](Caller) { return false; },
+                                [](kj::Exception&& failure) {
+                                  return failure.getType() == kj::Exception::Type::OVERLOADED;
+                                })
+                          .wait(io.waitScope);
+  EXPECT_TRUE(failed);
+  down = false;  // nothing of it was remembered
+  EXPECT_EQ(directory.find(1001).wait(io.waitScope).role, Role::user);
 }
 
 TEST(Directory, ASlowDatabaseKeepsNobodyElseWaitingInTheLoop) {

@@ -26,8 +26,9 @@ std::string manifest(const std::string& name, const std::string& more = "") {
 
 class AccessTest : public ServerTest {
  protected:
-  explicit AccessTest(bool private_jobs = false)
-      : ServerTest([this, private_jobs](ServerOptions& o) {
+  explicit AccessTest(bool private_jobs = false, QuotaLimits quotas = {})
+      : ServerTest([this, private_jobs, quotas](ServerOptions& o) {
+          o.quotas = quotas;
           o.roles = {{"hpc"}, {"ops"}, {}, {"prom"}};
           o.access.private_jobs = private_jobs;
           o.read_account = account_of;
@@ -299,6 +300,31 @@ TEST_F(AccessTest, TheAuditLogSaysWhoDidWhat) {
                                             "alice user get j 404", "u1005 none list - 403"}));
 }
 
+class QuotaAccessTest : public AccessTest {
+ protected:
+  QuotaAccessTest() : AccessTest(false, {.jobs_max = 2, .requests_max = 5}) {}
+};
+
+TEST_F(QuotaAccessTest, AUserMayHaveSoManyJobs) {
+  created_by(kAlice, "a");
+  created_by(kAlice, "b");
+  const Answer third = as(kAlice, "POST", kJobs, manifest("c"));
+  EXPECT_EQ(third.code, 403) << third.body;
+  EXPECT_NE(third.body.find("exceeded quota: a user may have 2 jobs"), std::string::npos);
+  EXPECT_EQ(as(kBob, "POST", kJobs, manifest("c")).code, 201);
+  for (const char* name : {"d", "e", "f"}) created_by(kOlga, name);  // an operator
+  feed.records(100, {core::JobDeleted{kStart, true, false}, core::JobForgotten{kStart}});
+  EXPECT_EQ(as(kAlice, "POST", kJobs, manifest("g")).code, 201);
+}
+
+TEST_F(QuotaAccessTest, AUserMaySendSoManyRequests) {
+  int refused = 0;
+  for (int i = 0; i < 30; ++i) refused += as(kAlice, "GET", kJobs).code == 429;
+  EXPECT_GT(refused, 0);
+  EXPECT_EQ(as(kBob, "GET", kJobs).code, 200);
+  for (int i = 0; i < 30; ++i) EXPECT_EQ(as(kOlga, "GET", kJobs).code, 200);
+}
+
 TEST_F(PrivateAccessTest, OthersJobsDoNotExist) {
   created_by(kAlice, "j");
   const std::string pod = pod_of(100, "j");
@@ -306,6 +332,15 @@ TEST_F(PrivateAccessTest, OthersJobsDoNotExist) {
   EXPECT_EQ(as(kBob, "DELETE", kJobs + "/j").code, 404);
   EXPECT_EQ(as(kBob, "GET", kPods + "/" + pod + "/log").code, 404);
   EXPECT_EQ(as(kBob, "GET", "/apis/batch/v1/jobs").json()["items"].size(), 0u);
+  // Nor can a review tell a hidden job from none.
+  auto review = [this](const std::string& job) {
+    return as(kBob, "POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+              R"({"spec":{"resourceAttributes":{"verb":"get","group":"batch","resource":"jobs",)"
+              R"("namespace":"default","name":")" +
+                  job + R"("}}})")
+        .json()["status"];
+  };
+  EXPECT_EQ(review("j"), review("no-such-job"));
   const std::string elsewhere = "/apis/batch/v1/namespaces/lab/jobs";
   EXPECT_EQ(as(kAlice, "POST", elsewhere, manifest("k")).code, 201);
   EXPECT_EQ(as(kAlice, "GET", "/api/v1/namespaces").json()["items"].size(), 2u);
