@@ -2,6 +2,7 @@
 
 #include "agent/environment.hpp"
 #include "base/log.hpp"
+#include "base/unix_address.hpp"
 #include "keeper/protocol.hpp"
 
 #include <algorithm>
@@ -18,7 +19,6 @@
 #include <spawn.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -30,7 +30,6 @@ constexpr Millis kRetryMs = 3;
 constexpr size_t kReadBytes = 64u << 10;
 constexpr uint32_t kAnswersPings = 3;  // keepers from this version on
 constexpr uint32_t kQueues = 4;        // keepers from this version on
-constexpr size_t kPermitsMax = 10'000;
 
 keeper::Key to_wire(const ProcessKey& key) {
   return {key.pod.job, key.pod.index, key.pod.attempt, key.container, key.instance};
@@ -63,14 +62,12 @@ ProcessEnded from_wire(const keeper::Ended& end) {
           .unstarted = end.unstarted};
 }
 
-// Connects through the opened directory: the socket's own path may be too long for an address. -1:
-// nothing is listening.
+// -1: nothing is listening.
 kj::AutoCloseFd dial(int dir_fd) {
   kj::AutoCloseFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/socket", dir_fd);
-  if (::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) < 0) return nullptr;
+  const auto address = unix_address(dir_fd, "socket");
+  if (!address || ::connect(fd, reinterpret_cast<const sockaddr*>(&*address), sizeof *address) < 0)
+    return nullptr;
   return fd;
 }
 
@@ -248,7 +245,7 @@ class SocketKeeperClient final : public KeeperClient {
 // The keeper keeps as many; beyond that both begin anew.
 uint64_t SocketKeeperClient::id_of(const core::node::SignedPermitPtr& permit) {
   if (const auto known = permits_.find(permit); known != permits_.end()) return known->second;
-  if (permits_.size() >= kPermitsMax) permits_.clear();
+  if (permits_.size() >= keeper::kPermitsMax) permits_.clear();
   const uint64_t id = ++last_permit_;
   permits_.emplace(permit, id);
   keeper::Frame(out_, keeper::Type::permit).num(id).text(permit->bytes).text(permit->signature);

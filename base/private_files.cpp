@@ -41,22 +41,6 @@ Status nothing_of_others(const std::string& path, const std::string& what) {
 
 }  // namespace
 
-Fd::~Fd() {
-  if (fd_ >= 0) close(fd_);
-}
-
-Fd& Fd::operator=(Fd&& other) noexcept {
-  if (this != &other) {
-    if (fd_ >= 0) close(fd_);
-    fd_ = other.release();
-  }
-  return *this;
-}
-
-int Fd::release() {
-  return std::exchange(fd_, -1);
-}
-
 Result<Fd> open_private_dir(const std::string& given, const std::string& what) {
   std::string path = given;
   while (path.size() > 1 && path.back() == '/') path.pop_back();  // a trailing slash follows links

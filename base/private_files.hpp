@@ -6,6 +6,7 @@
 // file or directory is never followed.
 #pragma once
 
+#include "base/fd.hpp"
 #include "base/result.hpp"
 
 #include <optional>
@@ -13,20 +14,6 @@
 #include <sys/types.h>
 
 namespace muster {
-
-// Owns a file descriptor and closes it.
-class Fd {
- public:
-  explicit Fd(int fd = -1) : fd_(fd) {}
-  ~Fd();
-  Fd(Fd&& other) noexcept : fd_(other.release()) {}
-  Fd& operator=(Fd&& other) noexcept;
-  int get() const { return fd_; }
-  int release();
-
- private:
-  int fd_;
-};
 
 // Opens a directory of ours, creating it and its parents if missing. `what` names it in messages
 // ("data-dir"). A directory open to others is closed to them. `invalid`: it is a link, belongs to

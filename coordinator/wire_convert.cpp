@@ -78,7 +78,47 @@ std::map<std::string, uint64_t> named(const core::Resources& resources) {
   return counts;
 }
 
-void write_container(wire::Container::Builder out, const core::Container& container) {
+core::node::TemplateContainer container_of(const core::Container& container) {
+  core::node::TemplateContainer out;
+  out.what = container;
+  const core::StringMap& limits = container.resources.limits;
+  if (const int64_t bytes = (amount(limits, "memory") + 999) / 1000; bytes > 0)
+    out.memory_limit_bytes = static_cast<uint64_t>(bytes);
+  if (const int64_t cpu = amount(limits, "cpu"); cpu > 0)
+    out.cpu_limit_millis = static_cast<uint64_t>(cpu);
+  for (const auto& [name, count] : named(container.resources))
+    out.devices[name] = static_cast<uint32_t>(count);
+  return out;
+}
+
+// What a node knows of this job's pods.
+core::node::PodTemplate template_of(JobId job, const core::JobObject& object) {
+  const core::PodTemplate& pod = object.spec.pod;
+  core::node::PodTemplate out{
+      .job = job,
+      .generation = object.meta.generation,
+      .job_name = object.meta.name,
+      .job_uid = object.meta.uid,
+      .ns = object.meta.ns,
+      .owner_uid = core::owner_uid(object.meta.annotations),
+      .indexed = object.spec.indexed(),
+      .completions = object.spec.completions,
+      .parallelism = object.spec.parallelism.value_or(1),
+      .grace_ms = pod.termination_grace_s.value_or(30) * 1000,
+      .restarts = pod.restart_policy == "OnFailure",
+      .restart_delay_ms = core::read_annotations(object.meta.annotations).restart_delay_ms,
+      .init_containers = pod.init_containers.size(),
+      .labels = pod.labels,
+      .annotations = pod.annotations};
+  if (pod.active_deadline_s) out.active_deadline_ms = *pod.active_deadline_s * 1000;
+  for (const auto* containers : {&pod.init_containers, &pod.containers})
+    for (const core::Container& container : *containers)
+      out.containers.push_back(container_of(container));
+  return out;
+}
+
+void write_container(wire::Container::Builder out, const core::node::TemplateContainer& from) {
+  const core::Container& container = from.what;
   out.setName(container.name);
   write_texts(out.initCommand(static_cast<unsigned>(container.command.size())), container.command);
   write_texts(out.initArgs(static_cast<unsigned>(container.args.size())), container.args);
@@ -89,13 +129,11 @@ void write_container(wire::Container::Builder out, const core::Container& contai
     env[i].setValue(container.env[i].value);
     env[i].setFieldPath(container.env[i].field_path);
   }
-  const core::StringMap& limits = container.resources.limits;
-  out.setMemoryLimitBytes(static_cast<uint64_t>((amount(limits, "memory") + 999) / 1000));
-  out.setCpuLimitMillis(static_cast<uint64_t>(amount(limits, "cpu")));
-  auto counts = named(container.resources);
-  auto resources = out.initResources(static_cast<unsigned>(counts.size()));
+  out.setMemoryLimitBytes(from.memory_limit_bytes.value_or(0));
+  out.setCpuLimitMillis(from.cpu_limit_millis.value_or(0));
+  auto resources = out.initResources(static_cast<unsigned>(from.devices.size()));
   unsigned next = 0;
-  for (const auto& [name, count] : counts) {
+  for (const auto& [name, count] : from.devices) {
     resources[next].setName(name);
     resources[next++].setCount(count);
   }
@@ -191,32 +229,32 @@ std::map<JobId, core::PodsReported> read_report(NodeId node,
   return jobs;
 }
 
-void write_template(wire::PodTemplate::Builder out, JobId job, const core::JobObject& object) {
-  const core::PodTemplate& pod = object.spec.pod;
-  out.setJob(job);
-  out.setGeneration(object.meta.generation);
-  out.setJobName(object.meta.name);
-  out.setJobUid(object.meta.uid);
-  out.setNamespace(object.meta.ns);
-  out.setIndexed(object.spec.indexed());
-  out.setCompletions(object.spec.completions.value_or(-1));
-  out.setParallelism(object.spec.parallelism.value_or(1));
-  out.setGraceMs(pod.termination_grace_s.value_or(30) * 1000);
-  out.setRestartPolicy(pod.restart_policy);
-  auto init = out.initInitContainers(static_cast<unsigned>(pod.init_containers.size()));
-  for (unsigned i = 0; i < pod.init_containers.size(); ++i)
-    write_container(init[i], pod.init_containers[i]);
-  auto containers = out.initContainers(static_cast<unsigned>(pod.containers.size()));
-  for (unsigned i = 0; i < pod.containers.size(); ++i)
-    write_container(containers[i], pod.containers[i]);
-  out.setRestartDelayMs(core::read_annotations(object.meta.annotations).restart_delay_ms);
-  out.setActiveDeadlineMs(pod.active_deadline_s.value_or(0) * 1000);
-  if (const auto owner = core::owner_uid(object.meta.annotations)) {
+void write_template(wire::PodTemplate::Builder out, JobId id, const core::JobObject& object) {
+  const core::node::PodTemplate job = template_of(id, object);
+  out.setJob(id);
+  out.setGeneration(job.generation);
+  out.setJobName(job.job_name);
+  out.setJobUid(job.job_uid);
+  out.setNamespace(job.ns);
+  out.setIndexed(job.indexed);
+  out.setCompletions(job.completions.value_or(-1));
+  out.setParallelism(job.parallelism);
+  out.setGraceMs(job.grace_ms);
+  out.setRestartPolicy(job.restarts ? "OnFailure" : "Never");
+  const auto containers = static_cast<unsigned>(job.containers.size());
+  const auto inits = static_cast<unsigned>(job.init_containers);
+  auto init = out.initInitContainers(inits);
+  auto main = out.initContainers(containers - inits);
+  for (unsigned i = 0; i < containers; ++i)
+    write_container(i < inits ? init[i] : main[i - inits], job.containers[i]);
+  out.setRestartDelayMs(job.restart_delay_ms);
+  out.setActiveDeadlineMs(job.active_deadline_ms.value_or(0));
+  if (job.owner_uid) {
     out.setOwned(true);
-    out.setOwnerUid(*owner);
+    out.setOwnerUid(*job.owner_uid);
   }
-  write_pairs(out.initLabels(static_cast<unsigned>(pod.labels.size())), pod.labels);
-  write_pairs(out.initAnnotations(static_cast<unsigned>(pod.annotations.size())), pod.annotations);
+  write_pairs(out.initLabels(static_cast<unsigned>(job.labels.size())), job.labels);
+  write_pairs(out.initAnnotations(static_cast<unsigned>(job.annotations.size())), job.annotations);
 }
 
 std::optional<Permit> permit_for(const std::string& cluster_id, const std::string& node, JobId job,
@@ -224,28 +262,7 @@ std::optional<Permit> permit_for(const std::string& cluster_id, const std::strin
   constexpr Millis kPermitMs = Millis{30} * 86'400'000;
   auto owner = core::owner_of(object.meta.annotations);
   if (!owner) return std::nullopt;
-  Permit permit{cluster_id, node, now_ms + kPermitMs, std::move(*owner), {}};
-  const core::PodTemplate& pod = object.spec.pod;
-  core::node::PodTemplate& to = permit.job;
-  to.job = job;
-  to.generation = object.meta.generation;
-  to.job_name = object.meta.name;
-  to.job_uid = object.meta.uid;
-  to.ns = object.meta.ns;
-  to.indexed = object.spec.indexed();
-  to.completions = object.spec.completions;
-  to.parallelism = object.spec.parallelism.value_or(1);
-  to.labels = pod.labels;
-  to.annotations = pod.annotations;
-  to.init_containers = pod.init_containers.size();
-  for (const auto* containers : {&pod.init_containers, &pod.containers})
-    for (const core::Container& container : *containers) {
-      core::node::TemplateContainer& added = to.containers.emplace_back();
-      added.what = container;
-      for (const auto& [name, count] : named(container.resources))
-        added.devices[name] = static_cast<uint32_t>(count);
-    }
-  return permit;
+  return Permit{cluster_id, node, now_ms + kPermitMs, std::move(*owner), template_of(job, object)};
 }
 
 }  // namespace muster::coordinator

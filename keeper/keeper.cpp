@@ -11,6 +11,7 @@
 // each process gets one, with off none.
 //
 // Invariant: at most one keeper per work-dir (the lock).
+#include "base/unix_address.hpp"
 #include "keeper/adopted.hpp"
 #include "keeper/cgroup.hpp"
 #include "keeper/proc.hpp"
@@ -35,7 +36,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include <vector>
 
@@ -99,14 +99,11 @@ rlimit raise_descriptors() {
 int listen_at(int dir_fd) {
   unlinkat(dir_fd, "socket", 0);  // left by a keeper that died: we have the lock
   int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  // The directory's own path may be too long for an address.
-  std::snprintf(address.sun_path, sizeof address.sun_path, "/proc/self/fd/%d/socket", dir_fd);
-  if (fd < 0 || bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) < 0 ||
-      listen(fd, 16) < 0) {
+  const auto address = unix_address(dir_fd, "socket");
+  if (fd < 0 || !address ||
+      bind(fd, reinterpret_cast<const sockaddr*>(&*address), sizeof *address) < 0 ||
+      listen(fd, 16) < 0)
     fail("socket");
-  }
   return fd;
 }
 

@@ -29,6 +29,7 @@ constexpr uint32_t kOldestVersion = 1;  // oldest version accepted
 constexpr uint32_t kSpoolVersion = 1;   // of the spool's segments (spool.hpp)
 constexpr uint32_t kFrameMax = 64u << 20;
 constexpr size_t kFrameHead = 4;
+constexpr size_t kPermitsMax = 10'000;  // that a keeper knows at a time; then it forgets them all
 
 // What a keeper can do on its machine; bits in its welcome.
 constexpr uint8_t kCanCgroup = 1;

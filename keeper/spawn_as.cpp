@@ -3,6 +3,8 @@
 // Unlike our own processes, it does not share our memory until its exec: from the moment it is that
 // user, the user may stop it, and may make it wait for a directory of theirs. Nobody waits for it
 // either. What fails before the exec comes back through a pipe, which is read when it has ended.
+#include "base/fd.hpp"
+#include "keeper/search_path.hpp"
 #include "keeper/spawner.hpp"
 
 #include <algorithm>
@@ -24,8 +26,6 @@
 
 namespace muster::keeper {
 namespace {
-
-constexpr size_t kOwnStackBytes = 64u << 10;
 
 struct OwnerPlan {
   const char* const* programs = nullptr;  // tried in this order; ends with null
@@ -105,34 +105,16 @@ Millis wall_ms() {
 std::vector<std::string> programs_for(const core::node::Command& command) {
   const std::string& name = command.argv[0];
   if (name.find('/') != std::string::npos) return {name};
-  std::string_view path = "/usr/local/bin:/usr/bin:/bin";
+  std::string_view path = kDefaultPath;
   for (const std::string& variable : command.env)
     if (variable.starts_with("PATH=")) path = std::string_view(variable).substr(5);
-  std::vector<std::string> found;
-  while (true) {
-    const size_t colon = std::min(path.find(':'), path.size());
-    const std::string dir(path.substr(0, colon));
-    found.push_back((dir.empty() ? "." : dir) + "/" + name);
-    if (colon == path.size()) return found;
-    path.remove_prefix(colon + 1);
-  }
+  std::vector<std::string> candidates;
+  search_path(name, path, ".", [&candidates](std::string candidate) {
+    candidates.push_back(std::move(candidate));
+    return false;
+  });
+  return candidates;
 }
-
-class OwnedFd {
- public:
-  OwnedFd() = default;
-  explicit OwnedFd(int fd) : fd_(fd) {}
-  OwnedFd(const OwnedFd&) = delete;
-  OwnedFd& operator=(const OwnedFd&) = delete;
-  ~OwnedFd() {
-    if (fd_ >= 0) close(fd_);
-  }
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_ = -1;
-};
 
 }  // namespace
 
@@ -153,13 +135,8 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
     result.error = std::move(why);
     return std::move(result);
   };
-  if (job.record != nullptr) {
-    if (job.not_after_ms != 0 && static_cast<int64_t>(boot_ns() / 1'000'000) >= job.not_after_ms) {
-      result.late = true;
-      return result;
-    }
-    if (!spool_.begin(*job.record)) return std::nullopt;
-  }
+  if (!begin(job, job.not_after_ms, result)) return std::nullopt;
+  if (result.late) return result;
   if (owners_ == nullptr || job.as->permit == nullptr)
     return refused("this node has no permit to run it as its owner");
   const Permit& permit = *job.as->permit;
@@ -181,15 +158,15 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
 
   const auto out = owners_->open_output(permit, job.pod, job.container, false);
   if (!out.ok()) return refused(out.error().message);
-  const OwnedFd out_fd(*out);
+  const Fd out_fd(*out);
   const auto err = owners_->open_output(permit, job.pod, job.container, true);
   if (!err.ok()) return refused(err.error().message);
-  const OwnedFd err_fd(*err);
+  const Fd err_fd(*err);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
     return refused(std::string("pipe: ") + std::strerror(errno));
-  OwnedFd reads(ends[0]);
-  const OwnedFd writes(ends[1]);
+  Fd reads(ends[0]);
+  const Fd writes(ends[1]);
   if (cgroups_ != nullptr && (cgroups_for_all_ || job.contained || job.limits.any()))
     result.cgroup = cgroups_->take(job.limits);
 
@@ -212,7 +189,7 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   plan.groups = permit.owner.groups.data();
   plan.groups_count = permit.owner.groups.size();
   result.start_ns = boot_ns();
-  const int pid = clone(owner_main, stack + kOwnStackBytes, CLONE_PIDFD | SIGCHLD, &plan, &pidfd);
+  const int pid = clone(owner_main, stack + kStackBytes, CLONE_PIDFD | SIGCHLD, &plan, &pidfd);
   if (pid < 0) {
     const int error = errno;
     if (result.cgroup != nullptr) cgroups_->recycle(std::move(result.cgroup));

@@ -1,6 +1,8 @@
 #include "keeper/spawner.hpp"
 
+#include "base/fd.hpp"
 #include "keeper/bytes.hpp"
+#include "keeper/search_path.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -23,9 +25,7 @@
 namespace muster::keeper {
 namespace {
 
-constexpr size_t kStackBytes = 64u << 10;
 constexpr uint64_t kCloneFlags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD;
-constexpr char kDefaultPath[] = "/usr/local/bin:/usr/bin:/bin";
 
 struct ChildPlan {
   const char* path = nullptr;
@@ -84,7 +84,8 @@ constexpr bool kOwnClone = false;
 // Starts `entry`, which does not return, in a cgroup (-1: in ours). That costs less than joining
 // later, which blocks all forks of the machine for a moment; the C library has no call for it. -1:
 // not possible.
-int clone_into(int cgroup_dir, int (*entry)(void*), void* argument, char* stack, int* pidfd) {
+int clone_into(int cgroup_dir, int (*entry)(void*), void* argument, char* stack, size_t stack_bytes,
+               int* pidfd) {
 #if defined(__x86_64__)
   struct {  // clone_args, version 2
     uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid,
@@ -94,7 +95,7 @@ int clone_into(int cgroup_dir, int (*entry)(void*), void* argument, char* stack,
   args.pidfd = reinterpret_cast<uintptr_t>(pidfd);
   args.exit_signal = SIGCHLD;
   args.stack = reinterpret_cast<uintptr_t>(stack);
-  args.stack_size = kStackBytes;
+  args.stack_size = stack_bytes;
   args.cgroup = cgroup_dir >= 0 ? static_cast<uint64_t>(cgroup_dir) : 0;
   long result = SYS_clone3;
   register auto child_entry asm("r12") = entry;
@@ -117,7 +118,7 @@ int clone_into(int cgroup_dir, int (*entry)(void*), void* argument, char* stack,
   return -1;
 #else
   static_cast<void>(cgroup_dir), static_cast<void>(entry), static_cast<void>(argument);
-  static_cast<void>(stack), static_cast<void>(pidfd);
+  static_cast<void>(stack), static_cast<void>(stack_bytes), static_cast<void>(pidfd);
   errno = ENOSYS;
   return -1;
 #endif
@@ -129,12 +130,12 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int child_that_en
 
 // Whether a process started in another cgroup survives: a kernel may apply an earlier cgroup.kill
 // of ours to it and end it at once (seen on Linux 6.18.44).
-bool born_alive(Cgroups& cgroups) {
+bool born_alive(Cgroups& cgroups, size_t stack_bytes) {
   auto group = cgroups.take({});
   if (group == nullptr) return false;
-  std::vector<char> stack(kStackBytes);
+  std::vector<char> stack(stack_bytes);
   int pidfd = -1, status = -1;
-  int pid = clone_into(group->dir, child_that_ends, nullptr, stack.data(), &pidfd);
+  int pid = clone_into(group->dir, child_that_ends, nullptr, stack.data(), stack.size(), &pidfd);
   if (pid > 0) {
     waitpid(pid, &status, 0);
     close(pidfd);
@@ -160,23 +161,18 @@ bool executable(const std::string& path, int& error) {
 std::string look_up(const std::string& name, std::string_view cwd, std::string_view path,
                     int& error) {
   error = ENOENT;
-  while (true) {
-    size_t colon = path.find(':');
-    std::string dir(path.substr(0, colon));
-    if (dir.empty() || dir[0] != '/') dir = std::string(cwd) + "/" + dir;
-    std::string candidate = dir + "/" + name;
-    if (executable(candidate, error)) return candidate;
-    if (colon == std::string_view::npos) return "";
-    path.remove_prefix(colon + 1);
-  }
+  std::string found;
+  search_path(name, path, cwd, [&](const std::string& candidate) {
+    if (!executable(candidate, error)) return false;
+    found = candidate;
+    return true;
+  });
+  return found;
 }
 
-struct Fd {
+struct Output {  // of a process
   int fd = -1;
-  bool borrowed = false;  // not to be closed
-  ~Fd() {
-    if (fd >= 0 && !borrowed) close(fd);
-  }
+  Fd own{};  // unless it is borrowed
 };
 
 size_t cores() {
@@ -194,7 +190,7 @@ Spawner::Spawner(Spool& spool, Outputs& outputs, const Owners* owners, Cgroups* 
       owners_(owners),
       cgroups_(cgroups),
       cgroups_for_all_(for_all),
-      born_in_cgroup_(cgroups != nullptr && born_alive(*cgroups)),
+      born_in_cgroup_(cgroups != nullptr && born_alive(*cgroups, kStackBytes)),
       limit_(limit),
       mask_(mask),
       null_fd_(open("/dev/null", O_RDONLY | O_CLOEXEC)),
@@ -385,6 +381,12 @@ void Spawner::reap(uint64_t entry) {
   if (!left) placed_.erase(entry);
 }
 
+bool Spawner::begin(const SpawnJob& job, int64_t not_after_ms, Spawned& result) {
+  if (job.record == nullptr) return true;
+  result.late = not_after_ms != 0 && static_cast<int64_t>(boot_ns() / 1'000'000) >= not_after_ms;
+  return result.late || spool_.begin(*job.record);
+}
+
 // Nothing if its intent could not be written.
 std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pidfd) {
   Spawned result;
@@ -418,13 +420,8 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
     contained = contained || limits.any() || asks;
   }
   if (!in.rest().empty()) not_after_ms = in.num<int64_t>();
-  if (job.record != nullptr) {
-    if (not_after_ms != 0 && static_cast<int64_t>(boot_ns() / 1'000'000) >= not_after_ms) {
-      result.late = true;
-      return result;
-    }
-    if (!spool_.begin(*job.record)) return std::nullopt;
-  }
+  if (!begin(job, not_after_ms, result)) return std::nullopt;
+  if (result.late) return result;
   if (!in.ok()) return refused(EBADMSG, "order");
   if (argv.empty() || argv[0][0] == '\0') return refused(ENOENT, "exec: no command");
   argv.push_back(nullptr);
@@ -442,16 +439,16 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
     failed.exit_code = 126;  // never 127, which would mean that the program was not found
     return failed;
   };
-  auto open_output = [&](std::string_view path, Fd& output) {
+  auto open_output = [&](std::string_view path, Output& output) {
     std::string name(path);
     const Outputs::Opened opened = outputs_.open(name, job.fresh);
     output.fd = opened.fd;
-    output.borrowed = opened.pooled;
+    if (!opened.pooled) output.own = Fd(opened.fd);
     if (output.fd < 0) return false;
     result.outputs.push_back(std::move(name));
     return true;
   };
-  Fd out, err;
+  Output out, err;
   if (!open_output(out_path, out)) return unopenable(out_path);
   if (err_path != out_path && !open_output(err_path, err)) return unopenable(err_path);
   if (cgroups_ != nullptr && contained) result.cgroup = cgroups_->take(limits);
@@ -471,11 +468,11 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   int pid = -1;
   if (result.cgroup != nullptr && born_in_cgroup_) {
     plan.cgroup = -1;
-    pid = clone_into(result.cgroup->dir, child_main, &plan, stack, &pidfd);
+    pid = clone_into(result.cgroup->dir, child_main, &plan, stack, kStackBytes, &pidfd);
   }
   if (pid < 0) {
     plan.cgroup = result.cgroup != nullptr ? result.cgroup->procs : -1;
-    pid = kOwnClone ? clone_into(-1, child_main, &plan, stack, &pidfd)
+    pid = kOwnClone ? clone_into(-1, child_main, &plan, stack, kStackBytes, &pidfd)
                     : clone(child_main, stack + kStackBytes,
                             static_cast<int>(kCloneFlags) | SIGCHLD, &plan, &pidfd);
   }

@@ -103,7 +103,10 @@ class Spawner {
     const Cgroup* cgroup = nullptr;  // the main thread owns it
   };
 
+  static constexpr size_t kStackBytes = 64u << 10;  // of a child until its exec
   static std::string read_report(int fd);
+  // What comes before an enqueued job starts. False: its intent cannot be written now.
+  bool begin(const SpawnJob& job, int64_t not_after_ms, Spawned& result);
   void work();
   std::optional<SpawnJob> next();
   bool ready_locked() const;

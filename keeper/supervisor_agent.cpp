@@ -12,7 +12,6 @@ namespace muster::keeper {
 namespace {
 
 constexpr size_t kReadBytes = 64u << 10;
-constexpr size_t kPermitsMax = 10'000;
 
 int64_t age_ms(uint64_t now_ns, uint64_t then_ns) {
   return now_ns > then_ns ? static_cast<int64_t>((now_ns - then_ns) / 1'000'000) : 0;

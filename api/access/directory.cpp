@@ -16,14 +16,23 @@ namespace {
 constexpr auto kRemembered = std::chrono::minutes(1);
 constexpr size_t kKnownMax = 10'000;
 
+// Calls get(bytes, size) with more room as long as it answers ERANGE, up to 16 MiB.
+template <class Get>
+int with_room(std::vector<char>& buffer, Get&& get) {
+  for (size_t size = 4096;; size *= 2) {
+    buffer.resize(size);
+    const int error = get(buffer.data(), size);
+    if (error != ERANGE || size >= (16u << 20)) return error;
+  }
+}
+
 std::string group_name(gid_t gid) {
-  std::vector<char> buffer(4096);
+  std::vector<char> buffer;
   group entry = {};
   group* found = nullptr;
-  int error = 0;
-  while ((error = getgrgid_r(gid, &entry, buffer.data(), buffer.size(), &found)) == ERANGE &&
-         buffer.size() < (16u << 20))
-    buffer.resize(buffer.size() * 2);
+  const int error = with_room(buffer, [&](char* bytes, size_t size) {
+    return getgrgid_r(gid, &entry, bytes, size, &found);
+  });
   return error == 0 && found ? found->gr_name : std::to_string(gid);
 }
 
@@ -47,13 +56,12 @@ bool shares(const std::vector<std::string>& some, const std::vector<std::string>
 }  // namespace
 
 Result<Account> read_account(uid_t uid) {
-  std::vector<char> buffer(4096);
+  std::vector<char> buffer;
   passwd entry = {};
   passwd* found = nullptr;
-  int error = 0;
-  while ((error = getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &found)) == ERANGE &&
-         buffer.size() < (16u << 20))
-    buffer.resize(buffer.size() * 2);
+  const int error = with_room(buffer, [&](char* bytes, size_t size) {
+    return getpwuid_r(uid, &entry, bytes, size, &found);
+  });
   Account account;
   account.who = {uid, uid, std::to_string(uid), {}, ""};
   // Some databases say ENOENT and the like of a user that they do not have (getpwnam(3)).

@@ -1,6 +1,9 @@
 #include "api/access/rules.hpp"
 
+#include "api/http/words.hpp"
+
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 
 namespace muster::api {
@@ -63,35 +66,32 @@ constexpr Rule kRules[] = {
     {"muster.dev", "verification", "", "list", Reach::none},
 };
 
+// What everyone with a role may ask about themselves.
+struct Review {
+  std::string_view group, resource;
+};
+constexpr Review kSelfReviews[] = {{"authorization.k8s.io", "selfsubjectaccessreviews"},
+                                   {"authorization.k8s.io", "selfsubjectrulesreviews"},
+                                   {"authentication.k8s.io", "selfsubjectreviews"}};
+
 constexpr const char* kNoRole = "the user has no role here";
 constexpr const char* kMetricsOnly = "the metrics role reads /metrics and /healthz only";
 constexpr const char* kOfAnother = "it belongs to another user";
-
-bool contains(std::string_view words, std::string_view word) {
-  if (words == "*") return true;
-  for (size_t at = 0; at <= words.size() && !word.empty();) {
-    const size_t end = std::min(words.find(' ', at), words.size());
-    if (words.substr(at, end - at) == word) return true;
-    at = end + 1;
-  }
-  return false;
-}
 
 const Rule* rule_for(const Attributes& request) {
   for (const Rule& rule : kRules)
     if (rule.group == request.group && rule.resource == request.resource &&
         (rule.subresource == "*" || rule.subresource == request.subresource) &&
-        contains(rule.verbs, request.verb))
+        (rule.verbs == "*" || has_word(rule.verbs, request.verb)))
       return &rule;
   return nullptr;
 }
 
 bool is_self_review(const Attributes& request) {
   return request.verb == "create" && request.name.empty() &&
-         ((request.group == "authorization.k8s.io" &&
-           (request.resource == "selfsubjectaccessreviews" ||
-            request.resource == "selfsubjectrulesreviews")) ||
-          (request.group == "authentication.k8s.io" && request.resource == "selfsubjectreviews"));
+         std::any_of(std::begin(kSelfReviews), std::end(kSelfReviews), [&](const auto& review) {
+           return review.group == request.group && review.resource == request.resource;
+         });
 }
 
 Decision denied(std::string reason) {
@@ -153,20 +153,14 @@ Decision authorize(const Caller& caller, const Attributes& request, Whose whose,
 std::vector<GrantedRule> granted_rules(const Caller& caller) {
   if (caller.role == Role::admin) return {{{"*"}, "*", "*"}};
   std::vector<GrantedRule> granted;
-  for (const char* review : {"selfsubjectaccessreviews", "selfsubjectrulesreviews"})
-    granted.push_back({{"create"}, "authorization.k8s.io", review});
-  granted.push_back({{"create"}, "authentication.k8s.io", "selfsubjectreviews"});
+  for (const Review& review : kSelfReviews)
+    granted.push_back({{"create"}, std::string(review.group), std::string(review.resource)});
   const bool operates = caller.role == Role::operators;
   if (!operates && caller.role != Role::user) return granted;
   for (const Rule& rule : kRules) {
     if (!operates && rule.user == Reach::none) continue;
-    GrantedRule one{{}, std::string(rule.group), std::string(rule.resource)};
+    GrantedRule one{words(rule.verbs), std::string(rule.group), std::string(rule.resource)};
     if (!rule.subresource.empty()) one.resource += "/" + std::string(rule.subresource);
-    for (std::string_view rest = rule.verbs; !rest.empty();) {
-      const size_t end = std::min(rest.find(' '), rest.size());
-      one.verbs.emplace_back(rest.substr(0, end));
-      rest.remove_prefix(std::min(end + 1, rest.size()));
-    }
     granted.push_back(std::move(one));
   }
   return granted;

@@ -88,15 +88,6 @@ Result<std::string> read_table(int fd) {
 
 }  // namespace
 
-OwnFd::~OwnFd() {
-  if (fd_ >= 0) close(fd_);
-}
-
-OwnFd& OwnFd::operator=(OwnFd&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  return *this;
-}
-
 PeerLookup::PeerLookup(Source source, std::string proc) : source_(source), proc_(std::move(proc)) {
   open();
 }
@@ -111,7 +102,7 @@ void PeerLookup::open() {
 }
 
 void PeerLookup::open_diag() {
-  diag_ = OwnFd(socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+  diag_ = Fd(socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
   if (!diag_) {
     diag_lacks_ = std::string("no socket for sock_diag: ") + strerror(errno);
     return;
@@ -119,15 +110,15 @@ void PeerLookup::open_diag() {
   const timeval patience = {1, 0};
   setsockopt(diag_.get(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   if (diag_knows(IPPROTO_TCP)) return;
-  diag_ = OwnFd();
+  diag_ = Fd();
   diag_lacks_ = "this kernel has no tcp_diag";
 }
 
 void PeerLookup::open_tables() {
-  table4_ = OwnFd(::open((proc_ + "/tcp").c_str(), O_RDONLY | O_CLOEXEC));
+  table4_ = Fd(::open((proc_ + "/tcp").c_str(), O_RDONLY | O_CLOEXEC));
   if (!table4_) table_lacks_ = proc_ + "/tcp cannot be read: " + strerror(errno);
   // Missing on a kernel without IPv6, where no socket could be listed in it.
-  table6_ = OwnFd(::open((proc_ + "/tcp6").c_str(), O_RDONLY | O_CLOEXEC));
+  table6_ = Fd(::open((proc_ + "/tcp6").c_str(), O_RDONLY | O_CLOEXEC));
 }
 
 // Requests a dump that matches no state. It ends at once, with an error if the kernel has no

@@ -9,31 +9,15 @@
 #pragma once
 
 #include "api/http/tcp_end.hpp"
+#include "base/fd.hpp"
 #include "base/result.hpp"
 
 #include <optional>
 #include <string>
 #include <sys/socket.h>
 #include <sys/types.h>
-#include <utility>
 
 namespace muster::api {
-
-// Owns a file descriptor and closes it.
-class OwnFd {
- public:
-  OwnFd() = default;
-  explicit OwnFd(int fd) : fd_(fd) {}
-  ~OwnFd();
-  OwnFd(OwnFd&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
-  OwnFd& operator=(OwnFd&& other) noexcept;
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-  explicit operator bool() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 // What a port does with a connection.
 struct Verdict {
@@ -75,7 +59,7 @@ class PeerLookup {
 
   Source source_;
   std::string proc_;
-  OwnFd diag_, table4_, table6_;
+  Fd diag_, table4_, table6_;
   std::string diag_lacks_, table_lacks_;  // why each is unavailable
   uint32_t sequence_ = 0;
 };

@@ -1,11 +1,12 @@
 #include "api/http/unix_port.hpp"
 
+#include "base/unix_address.hpp"
+
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 namespace muster::api {
@@ -15,18 +16,8 @@ Error failed(const std::string& path, const std::string& what) {
   return Error{Errc::invalid, path + ": " + what, {}};
 }
 
-// The socket's address by way of an open directory, which keeps it short.
-Result<sockaddr_un> address_in(int dir, const std::string& name) {
-  sockaddr_un address = {};
-  address.sun_family = AF_UNIX;
-  const std::string path = "/proc/self/fd/" + std::to_string(dir) + "/" + name;
-  if (path.size() >= sizeof address.sun_path) return failed(name, "the name is too long");
-  memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  return address;
-}
-
-OwnFd new_socket() {
-  return OwnFd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+Fd new_socket() {
+  return Fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
 // Removes a socket that nobody listens on.
@@ -35,7 +26,7 @@ Status remove_stale(int dir, const std::string& name, const std::string& path,
   struct stat found = {};
   if (fstatat(dir, name.c_str(), &found, AT_SYMLINK_NOFOLLOW) != 0) return Nothing{};
   if (!S_ISSOCK(found.st_mode)) return failed(path, "exists and is not a socket");
-  const OwnFd probe = new_socket();
+  const Fd probe = new_socket();
   if (!probe) return failed(path, strerror(errno));
   if (connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ||
       errno == EAGAIN)
@@ -49,19 +40,19 @@ Status remove_stale(int dir, const std::string& name, const std::string& path,
 
 }  // namespace
 
-Result<OwnFd> listen_unix(const std::string& path, mode_t mode) {
+Result<Fd> listen_unix(const std::string& path, mode_t mode) {
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "."
                              : slash == 0               ? "/"
                                                         : path.substr(0, slash);
   const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
   if (name.empty()) return failed(path, "must be the path of a socket, not of a directory");
-  const OwnFd dir(open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  const Fd dir(open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!dir) return failed(folder, strerror(errno));
-  auto address = address_in(dir.get(), name);
-  if (!address.ok()) return address.error();
+  const auto address = unix_address(dir.get(), name);
+  if (!address) return failed(path, "the name is too long");
   if (Status s = remove_stale(dir.get(), name, path, *address); !s) return s.error();
-  OwnFd port = new_socket();
+  Fd port = new_socket();
   if (!port) return failed(path, strerror(errno));
   if (bind(port.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0)
     return failed(path, strerror(errno));

@@ -1,7 +1,7 @@
 // Unix port: listens on a Unix socket in the file system.
 #pragma once
 
-#include "api/http/peer_uid.hpp"
+#include "base/fd.hpp"
 #include "base/result.hpp"
 
 #include <string>
@@ -12,6 +12,6 @@ namespace muster::api {
 // A listening socket at this path, with this mode; paths longer than the 108 bytes of an address
 // work too. A socket that nobody listens on, left by a crash, is replaced. `invalid`: the path is
 // taken by something else, or cannot be made.
-Result<OwnFd> listen_unix(const std::string& path, mode_t mode);
+Result<Fd> listen_unix(const std::string& path, mode_t mode);
 
 }  // namespace muster::api

@@ -1,5 +1,6 @@
 #include "api/kube/discovery.hpp"
 
+#include "api/http/words.hpp"
 #include "api/kube/openapi.hpp"
 #include "api/kube/resources.hpp"
 #include "text/json.hpp"

@@ -1,5 +1,7 @@
 #include "api/kube/resources.hpp"
 
+#include "api/http/words.hpp"
+
 #include <algorithm>
 
 namespace muster::api {
@@ -117,8 +119,7 @@ constexpr Resource kResources[] = {
 }  // namespace
 
 bool Resource::can(std::string_view verb) const {
-  const auto all = words(verbs);
-  return std::find(all.begin(), all.end(), verb) != all.end();
+  return has_word(verbs, verb);
 }
 
 std::string Resource::group_version() const {
@@ -131,16 +132,6 @@ std::span<const Resource> resources() {
 
 std::span<const Group> groups() {
   return kGroups;
-}
-
-std::vector<std::string> words(std::string_view text) {
-  std::vector<std::string> found;
-  while (!text.empty()) {
-    const std::string_view word = text.substr(0, text.find(' '));
-    if (!word.empty()) found.emplace_back(word);
-    text.remove_prefix(std::min(text.size(), word.size() + 1));
-  }
-  return found;
 }
 
 }  // namespace muster::api

@@ -7,7 +7,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace muster::api {
 
@@ -34,8 +33,5 @@ struct Group {
 };
 // All groups but the core group.
 std::span<const Group> groups();
-
-// "a b c" -> a, b, c
-std::vector<std::string> words(std::string_view text);
 
 }  // namespace muster::api

@@ -23,13 +23,17 @@ std::optional<kj::Promise<void>> AccessGate::refuse(Exchange& exchange) const {
   if (decision.access == Access::hidden)
     return exchange.send_error({Errc::not_found, "", {}}, exchange.wants.resource,
                                exchange.wants.name);
+  return forbid(exchange, decision.reason);
+}
+
+kj::Promise<void> AccessGate::forbid(Exchange& exchange, const std::string& reason) {
   OrderedJson details = nullptr;
   if (!exchange.wants.resource.empty())
     details = {{"name", exchange.wants.name},
                {"group", exchange.wants.group},
                {"kind", exchange.wants.resource}};
   return exchange.send_status(403, "Forbidden",
-                              forbidden_text(exchange.caller, exchange.wants, decision.reason),
+                              forbidden_text(exchange.caller, exchange.wants, reason),
                               std::move(details));
 }
 

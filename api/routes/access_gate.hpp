@@ -22,6 +22,9 @@ class AccessGate {
   // The response to a request that is not allowed; nothing if it is.
   std::optional<kj::Promise<void>> refuse(Exchange& exchange) const;
 
+  // A 403 with this reason.
+  static kj::Promise<void> forbid(Exchange& exchange, const std::string& reason);
+
   // Which objects of a collection the caller may see.
   Viewer viewer(const Caller& caller) const;
 

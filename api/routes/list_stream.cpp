@@ -98,10 +98,10 @@ class ListStream {
       std::sort(items_.begin(), items_.end());
   }
 
-  void tell(Shown shown) {
+  void tell(const Shown& each) {
+    const Shown shown = query_.viewer.as_seen(each);
     if (told_++ != 0) piece_ += ',';
     last_ = position_of(shown);
-    shown.summary = query_.viewer.sight(shown) == Sight::summary;
     if (form_ == Form::table)
       context_.renderer.row(piece_, shown);
     else

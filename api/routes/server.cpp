@@ -237,7 +237,9 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       if (auto why = refused_for_web(options_.hosts, peer.local_host, web, shows_page))
         return e.send_status(403, "Forbidden", *why);
       if (!readable) return e.send_status(400, "BadRequest", "the URL has a broken percent escape");
-      return identified(e).then([this, &e] { return answer_to(e); });
+      if (options_.roles.any()) return identified(e).then([this, &e] { return answer_to(e); });
+      e.caller.role = Role::admin;  // our own user or root, unless insecure
+      return answer_to(e);
     });
     return answer
         .catch_([&e](kj::Exception&& failure) -> kj::Promise<void> {
@@ -264,10 +266,6 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
 
   // Finds out who is calling.
   kj::Promise<void> identified(Exchange& e) {
-    if (!options_.roles.any()) {
-      e.caller.role = Role::admin;  // our own user or root, unless insecure
-      return kj::READY_NOW;
-    }
     MUSTER_CHECK(e.peer.uid.has_value());
     return context_.timer.timeoutAfter(kAccountPatience, directory_.find(*e.peer.uid))
         .then([&e](Caller caller) { e.caller = std::move(caller); });

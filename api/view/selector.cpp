@@ -226,10 +226,6 @@ bool Query::matches_kept(const KeptView& view) const {
          });
 }
 
-Sight Query::sight(const View& view, const Shown& shown) const {
-  return matches(view, shown) ? viewer.sight(shown) : Sight::nothing;
-}
-
 bool Query::matches(const View& view, const Shown& shown) const {
   const Sight sight = viewer.sight(shown);
   if (sight == Sight::nothing) return false;

@@ -53,8 +53,6 @@ struct Query {
   Selector fields;
   Viewer viewer{};  // of all these, the ones to show
 
-  // How much of this object is shown; `nothing` if it does not match.
-  Sight sight(const View& view, const Shown& shown) const;
   bool matches(const View& view, const Shown& shown) const;
   bool matches_kept(const KeptView& view) const;
   // Whether this job may have matching objects.

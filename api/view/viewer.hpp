@@ -31,6 +31,10 @@ struct Viewer {
     if (owns(shown)) return Sight::whole;
     return summaries && shown.kind == Kind::job ? Sight::summary : Sight::nothing;
   }
+  Shown as_seen(Shown shown) const {
+    shown.summary = sight(shown) == Sight::summary;
+    return shown;
+  }
   // Whether any object that belongs to this job is seen.
   bool sees(Kind kind, const core::Job& job) const {
     return owns(job.object().meta) || (summaries && kind == Kind::job);

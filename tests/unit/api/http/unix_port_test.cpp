@@ -23,7 +23,7 @@ class UnixPort : public ::testing::Test {
   ~UnixPort() override { std::filesystem::remove_all(dir_); }
 
   static bool connects(const std::string& path) {
-    const OwnFd client(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const Fd client(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     sockaddr_un address = {};
     address.sun_family = AF_UNIX;
     strncpy(address.sun_path, path.c_str(), sizeof address.sun_path - 1);
