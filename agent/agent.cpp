@@ -89,6 +89,8 @@ Result<int> run_agent(const AgentOptions& given, AgentControl* control) {
   auto work_dir = options.work_dir.empty() ? Result<WorkDir>(WorkDir::ephemeral(options.name))
                                            : WorkDir::open(options.work_dir, options.name);
   if (!work_dir) return work_dir.error();
+  auto credentials = Credentials::load(*work_dir, options.token_file);
+  if (!credentials) return credentials.error();
   LogStore logs(work_dir->path() + "/logs");
   std::unique_ptr<Executor> executor;
   if (options.hollow) {
@@ -98,7 +100,7 @@ Result<int> run_agent(const AgentOptions& given, AgentControl* control) {
     executor =
         std::make_unique<KeeperExecutor>(io.unixEventPort, *work_dir, logs, options.keeper_path);
   }
-  Agent agent(io, options, *work_dir, logs, *executor);
+  Agent agent(io, options, *work_dir, *credentials, logs, *executor);
   auto left = agent.run();  // before any order can arrive
   kj::Maybe<kj::UnixEventPort::FdObserver> seen;
   kj::Promise<void> obeying = nullptr;

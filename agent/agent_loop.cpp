@@ -5,6 +5,7 @@
 #include "base/check.hpp"
 #include "base/log.hpp"
 #include "base/secret.hpp"
+#include "tls/link.hpp"
 
 #include <kj/io.h>
 
@@ -29,6 +30,7 @@ constexpr Millis kDrainAloneMs =
     5'000;  // ends are safe in the spool: don't wait longer for the coordinator
 constexpr Millis kKillMaxMs = 2'000;
 constexpr Millis kSweepEachMs = 60'000, kSweepStepMs = 20;
+constexpr Millis kCertificateMinMs = 500, kCertificateMaxMs = 60'000;  // between two looks
 constexpr Millis kMemoryEachMs = 1'000, kMemoryAfterMs = 3'000;  // lets an eviction free memory
 constexpr size_t kSweepEntries = 200;                            // about a millisecond
 constexpr size_t kSocketPathMax = 107;
@@ -39,6 +41,7 @@ kj::Duration ms(Millis span) {
 }
 
 std::string text(const kj::Exception& exception) {
+  if (auto meant = tls::explained(exception)) return std::move(*meant);
   return {exception.getDescription().cStr(), exception.getDescription().size()};
 }
 
@@ -111,12 +114,13 @@ void Agent::LinkLoss::taskFailed(kj::Exception&& exception) {
   if (agent.link_.get() != nullptr) agent.link_->give_up(text(exception));
 }
 
-Agent::Agent(kj::AsyncIoContext& io, const AgentOptions& options, WorkDir& work_dir, LogStore& logs,
-             Executor& executor)
+Agent::Agent(kj::AsyncIoContext& io, const AgentOptions& options, WorkDir& work_dir,
+             Credentials& credentials, LogStore& logs, Executor& executor)
     : io_(io),
       timer_(io.provider->getTimer()),
       options_(options),
       work_dir_(work_dir),
+      credentials_(credentials),
       logs_(logs),
       executor_(executor),
       node_(options.slots, work_dir.term(), kGatherMs, options.resources) {}
@@ -179,7 +183,9 @@ kj::Promise<void> Agent::one_connection() {
   }
   auto connecting = io_.provider->getNetwork()
                         .parseAddress(address.c_str())
-                        .then([](kj::Own<kj::NetworkAddress> at) {
+                        .then([this](kj::Own<kj::NetworkAddress> at) {
+                          if (credentials_.encrypted())
+                            at = tls::encrypted(kj::mv(at), credentials_.context());
                           auto promise = at->connect();
                           return promise.attach(kj::mv(at));
                         })
@@ -191,6 +197,11 @@ kj::Promise<void> Agent::one_connection() {
 kj::Promise<void> Agent::connected(kj::Own<kj::AsyncIoStream> stream) {
   link_ = kj::heap<Link>(++links_, kj::mv(stream), link_loss_.handler());
   Link& link = *link_;
+  if (credentials_.must_join())
+    return join(link).exclusiveJoin(link.net.onDisconnect()).then([this] {
+      if (credentials_.must_join()) return close_link("it closed the connection");
+      link_ = nullptr;  // the next connection is that of the node
+    });
   auto request = link.coordinator().registerRequest();
   write_hello(request.initHello());
   request.setAgent(kj::heap<Server>(*this, link.number));
@@ -203,6 +214,40 @@ kj::Promise<void> Agent::connected(kj::Own<kj::AsyncIoStream> stream) {
   return registering.exclusiveJoin(link.net.onDisconnect()).then([this] {
     close_link(link_->why.empty() ? "it closed the connection" : link_->why);
   });
+}
+
+kj::Promise<void> Agent::join(Link& link) {
+  return timer_.timeoutAfter(ms(kRegisterMaxMs), get_certificate(link)).then([this] {
+    pause_ms_ = 0;
+  });
+}
+
+// An Error ends the agent only if it has no certificate that still works.
+kj::Promise<void> Agent::get_certificate(Link& link) {
+  auto request = link.coordinator().certifyRequest();
+  const std::string& der = credentials_.request();
+  request.setRequest(kj::arrayPtr(reinterpret_cast<const kj::byte*>(der.data()), der.size()));
+  return request.send().then([this](capnp::Response<wire::Coordinator::CertifyResults>&& answer) {
+    auto result = answer.getResult();
+    Status status = result.isCertificate()
+                        ? credentials_.accept(to_string(result.getCertificate()))
+                        : invalid(options_.coordinator + " refuses node " + work_dir_.node_name() +
+                                  " a certificate: " + to_string(result.getRefused()));
+    if (status.ok()) return log::info("got a certificate for node {}", work_dir_.node_name());
+    if (credentials_.must_join()) return finish(status.error());
+    say(status.error().message);
+  });
+}
+
+kj::Promise<void> Agent::keep_certificate(Link& link) {
+  const Millis pause = credentials_.renew_ms() - wall_now();
+  if (pause <= 0)
+    return get_certificate(link)
+        .then([this] { return timer_.afterDelay(ms(kCertificateMinMs)); })
+        .then([this, &link] { return keep_certificate(link); });
+  // In steps, because somebody may set the clock.
+  return timer_.afterDelay(ms(std::clamp(pause, kCertificateMinMs, kCertificateMaxMs)))
+      .then([this, &link] { return keep_certificate(link); });
 }
 
 // The promise lasts as long as the connection.
@@ -297,6 +342,7 @@ void Agent::welcome(wire::Welcome::Reader from, wire::Session::Client session, M
   link.let_in->fulfill();
   if (draining_) say_leave(link, session);
   link.tasks.add(heartbeats(link));
+  if (credentials_.encrypted()) link.tasks.add(keep_certificate(link));
   schedule();
 }
 

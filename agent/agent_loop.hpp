@@ -12,6 +12,7 @@
 // Belongs to one KJ thread.
 #pragma once
 
+#include "agent/credentials.hpp"
 #include "agent/executor.hpp"
 #include "agent/link.hpp"
 #include "agent/logs.hpp"
@@ -32,8 +33,8 @@ namespace muster::agent {
 
 class Agent final : private Executor::Listener {
  public:
-  Agent(kj::AsyncIoContext& io, const AgentOptions& options, WorkDir& work_dir, LogStore& logs,
-        Executor& executor);
+  Agent(kj::AsyncIoContext& io, const AgentOptions& options, WorkDir& work_dir,
+        Credentials& credentials, LogStore& logs, Executor& executor);
   ~Agent() noexcept override = default;
 
   // Resolves to the exit code, or to why the agent can't continue.
@@ -60,6 +61,9 @@ class Agent final : private Executor::Listener {
   kj::Promise<void> one_connection();
   void say_limits();  // logs which container limits are enforced here
   kj::Promise<void> connected(kj::Own<kj::AsyncIoStream> stream);
+  kj::Promise<void> join(Link& link);
+  kj::Promise<void> get_certificate(Link& link);
+  kj::Promise<void> keep_certificate(Link& link);  // renews it in time
   kj::Promise<void> greeted(wire::Registered::Reader answer, Millis sent_at);
   void welcome(wire::Welcome::Reader from, wire::Session::Client session, Millis sent_at);
   void refused(wire::Refusal::Reader from);
@@ -97,6 +101,7 @@ class Agent final : private Executor::Listener {
   kj::Timer& timer_;
   const AgentOptions options_;
   WorkDir& work_dir_;
+  Credentials& credentials_;
   LogStore& logs_;
   Executor& executor_;
   core::node::Node node_;

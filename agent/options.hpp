@@ -12,6 +12,7 @@ namespace muster::agent {
 
 struct AgentOptions {
   std::string coordinator;                    // "HOST:PORT" or "unix:PATH"
+  std::string token_file;                     // join token; empty: none
   std::string name;                           // empty: the work-dir's, else the host's
   uint32_t slots = 0;                         // 0: one per CPU
   uint64_t cpu_millis = 0;                    // 0: 1000 per CPU

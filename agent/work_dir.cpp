@@ -186,6 +186,15 @@ Status WorkDir::move_keeper_away(const char* why) const {
   return Nothing{};
 }
 
+std::optional<std::string> WorkDir::read(const std::string& name) const {
+  return path_.empty() ? std::nullopt : read_private_file(dir_.get(), name);
+}
+
+Status WorkDir::replace(const std::string& name, const std::string& text) const {
+  if (path_.empty()) return Nothing{};
+  return replace_private_file(dir_.get(), name, text);
+}
+
 Status WorkDir::renew_id() {
   if (Status moved = move_keeper_away("damaged"); !moved) return moved;
   id_ = random_hex(kIdBytes);

@@ -21,6 +21,7 @@
 #include "core/node/node.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace muster::agent {
@@ -46,6 +47,9 @@ class WorkDir {
   Status told(const std::string& cluster_id, core::node::Term term,
               const std::string& cluster_key = "");
   void told_commit(uint64_t commit);
+  // A private file of the directory. Nothing, and no effect, if ephemeral.
+  std::optional<std::string> read(const std::string& name) const;
+  Status replace(const std::string& name, const std::string& text) const;
   // For a damaged spool: its processes can't be accounted for any more, so this becomes a new node.
   Status renew_id();
 

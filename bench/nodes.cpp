@@ -16,6 +16,7 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace muster::bench {
@@ -26,11 +27,13 @@ struct Node {
       : work_dir(agent::WorkDir::ephemeral(options.name)),
         logs(""),
         executor(io.provider->getTimer(), options.hollow_duration_ms, options.hollow_exit_code),
-        agent(io, options, work_dir, logs, executor) {}
+        credentials(std::move(*agent::Credentials::load(work_dir, options.token_file))),
+        agent(io, options, work_dir, credentials, logs, executor) {}
 
   agent::WorkDir work_dir;
   agent::LogStore logs;
   agent::HollowExecutor executor;
+  agent::Credentials credentials;
   agent::Agent agent;
 };
 

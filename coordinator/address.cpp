@@ -30,10 +30,19 @@ Status check_address(const std::string& flag, const std::string& address, bool i
   return Error{
       Errc::invalid,
       flag + " " + address +
-          ": not a loopback address; anyone who can reach this port can run programs as this "
-          "user, and there is no authentication yet. "
-          "Use 127.0.0.1, or --insecure on a network where that is acceptable",
+          ": not a loopback address; anyone who can reach this port could run programs as this "
+          "user. Use " +
+          flag +
+          "-tls to serve other machines, or --insecure on a network where that is "
+          "acceptable",
       {}};
+}
+
+Status check_tls_address(const std::string& flag, const std::string& address) {
+  const bool good = !address.starts_with("unix:") && address.rfind(':') != std::string::npos;
+  if (address.empty() || good) return Nothing{};
+  return Error{
+      Errc::invalid, flag + " " + address + ": must be ADDRESS:PORT, such as 0.0.0.0:7443", {}};
 }
 
 }  // namespace muster::coordinator

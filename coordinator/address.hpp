@@ -12,6 +12,9 @@ namespace muster::coordinator {
 // loopback nor a Unix socket.
 Status check_address(const std::string& flag, const std::string& address, bool insecure);
 
+// `invalid`: neither empty nor ADDRESS:PORT.
+Status check_tls_address(const std::string& flag, const std::string& address);
+
 // The host of HOST:PORT, [V6]:PORT.
 std::string host_of(const std::string& address);
 

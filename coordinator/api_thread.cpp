@@ -17,6 +17,7 @@
 #include "storage/attempts.hpp"
 #include "storage/backup.hpp"
 #include "storage/verify.hpp"
+#include "tls/link.hpp"
 
 #include <caf/send.hpp>
 #include <kj/async-io.h>
@@ -49,6 +50,19 @@ api::HostRules host_rules(const ApiOptions& options) {
   char name[256] = "";
   if (gethostname(name, sizeof name - 1) == 0 && name[0] != '\0') add(name);
   return rules;
+}
+
+// The host names that clients of other machines may use.
+std::vector<std::string> server_names(const ApiOptions& options) {
+  std::vector<std::string> names = {"localhost", "127.0.0.1", "::1"};
+  names.insert(names.end(), options.hosts.begin(), options.hosts.end());
+  const std::string host = host_of(options.tls_address);
+  if (host != "0.0.0.0" && host != "::" && host != "*") names.push_back(host);
+  char name[256] = "";
+  if (gethostname(name, sizeof name - 1) == 0 && name[0] != '\0') names.push_back(name);
+  std::sort(names.begin(), names.end());
+  names.erase(std::unique(names.begin(), names.end()), names.end());
+  return names;
 }
 
 constexpr size_t kAuditBytesMax = 64u << 20, kAuditFilesMax = 8;
@@ -86,6 +100,7 @@ class Thread final : public ApiThread, public api::Backend {
   }
 
   std::string address() const override { return address_; }
+  std::string tls_address() const override { return tls_address_; }
 
   void load(std::vector<core::Job> jobs, std::vector<core::JobSummary> unloaded,
             std::vector<storage::DamagedJob> damaged, uint64_t commit,
@@ -228,6 +243,39 @@ class Thread final : public ApiThread, public api::Backend {
     });
   }
 
+  void make_token(api::TokenWanted wanted,
+                  std::function<void(Result<api::TokenMade>)> done) override {
+    if (options_.trust == nullptr) return done(api::no_links());
+    auto tell = replies_.across(std::move(done));
+    options_.trust->make(
+        {wanted.kind, std::move(wanted.subject), wanted.uid, std::move(wanted.by), wanted.life_ms},
+        [tell](Result<TrustStore::Made> made) {
+          if (!made.ok()) return tell(made.error());
+          tell(api::TokenMade{std::move(made->token), std::move(made->text)});
+        });
+  }
+  std::vector<core::Token> tokens() override {
+    return options_.trust ? options_.trust->list() : std::vector<core::Token>();
+  }
+  std::optional<core::Token> token(const std::string& id) override {
+    return options_.trust ? options_.trust->find(id) : std::nullopt;
+  }
+  void revoke_token(const std::string& id, std::function<void(Status)> done) override {
+    if (options_.trust == nullptr) return done(api::no_links());
+    options_.trust->revoke(id, back(std::move(done)));
+  }
+  void revoke_node(const std::string& node, std::function<void(Status)> done) override {
+    if (options_.trust == nullptr) return done(api::no_links());
+    options_.trust->revoke_node(node, back(std::move(done)));
+  }
+  api::Links links() override {
+    if (options_.trust == nullptr) return {};
+    return {options_.trust->authority(), tls_address_, rpc_ ? rpc_->tls_address() : ""};
+  }
+  std::optional<uint32_t> user_of(std::string_view bearer) override {
+    return options_.trust ? options_.trust->user_of(bearer) : std::nullopt;
+  }
+
  private:
   // Runs work that reads all of the state on a thread of its own; one at a time.
   template <class T>
@@ -269,10 +317,7 @@ class Thread final : public ApiThread, public api::Backend {
       if (!opened) return bound.set_value(opened.error());
       socket = kj::mv(*opened);
     }
-    address_ = options_.address;
-    if (!options_.address.starts_with("unix:"))
-      address_ = options_.address.substr(0, options_.address.rfind(':')) + ":" +
-                 std::to_string((*port)->getPort());
+    address_ = with_port(options_.address, **port);
     api::ServerOptions server_options;
     server_options.insecure = options_.insecure;
     server_options.roles = options_.roles;
@@ -294,7 +339,18 @@ class Thread final : public ApiThread, public api::Backend {
     door_->open(inbox);
     auto tasks = inbox.run().eagerlyEvaluate(
         [](kj::Exception&& e) { MUSTER_CHECK(false, e.getDescription().cStr()); });
+    kj::Own<kj::TlsContext> tls;
     kj::Vector<kj::Promise<void>> ports;
+    if (!options_.tls_address.empty()) {
+      auto opened = listen_on(io, "--api-tls", options_.tls_address, 0600);
+      if (!opened) return bound.set_value(opened.error());
+      tls_address_ = with_port(options_.tls_address, **opened);
+      tls = tls::server_context(options_.trust->server_certificate(server_names(options_)),
+                                options_.trust->authority(), false);
+      ports.add(server.serve_tls(kj::mv(*opened), [&tls = *tls](kj::Own<kj::AsyncIoStream> s) {
+        return tls.wrapServer(kj::mv(s));
+      }));
+    }
     ports.add(server.serve(kj::mv(*port)));
     if (socket.get() != nullptr) ports.add(server.serve(kj::mv(socket)));
     auto serving = kj::joinPromises(ports.releaseAsArray()).eagerlyEvaluate([](kj::Exception&& e) {
@@ -319,7 +375,7 @@ class Thread final : public ApiThread, public api::Backend {
   std::thread reader_;  // of read_all(); started and joined on the API thread, or joined in stop()
   Workshop workshop_;   // of compute()
   std::atomic<bool> reading_{false};
-  std::string address_;
+  std::string address_, tls_address_;
   std::shared_ptr<Door> door_ = std::make_shared<Door>();
 
   // Used by the API thread only, except for metrics_.synced():

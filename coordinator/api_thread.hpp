@@ -13,6 +13,7 @@
 #include "api/view/view.hpp"
 #include "base/result.hpp"
 #include "coordinator/rpc_server.hpp"
+#include "coordinator/trust_store.hpp"
 #include "core/job/batch.hpp"
 #include "core/job/decide.hpp"
 #include "core/job/job.hpp"
@@ -31,8 +32,10 @@ struct ApiOptions {
   bool insecure = false;
   std::string version;
   core::Knobs knobs{};
-  storage::Journal& journal;  // for reading
-  std::string socket{};       // path of a Unix socket to serve on, too; empty: none
+  storage::Journal& journal;    // for reading
+  std::string tls_address{};    // HTTPS for clients with tokens: HOST:PORT; empty: none
+  TrustStore* trust = nullptr;  // not null if links are encrypted; outlives the thread
+  std::string socket{};         // path of a Unix socket to serve on, too; empty: none
   api::RoleGroups roles{};
   api::AccessRules access{};
   api::QuotaLimits quotas{};
@@ -51,6 +54,7 @@ class ApiThread {
   // reason.
   static Result<std::unique_ptr<ApiThread>> start(ApiOptions options);
   virtual std::string address() const = 0;
+  virtual std::string tls_address() const = 0;  // empty: none
 
   // All of these: from any thread.
   virtual void load(std::vector<core::Job> jobs, std::vector<core::JobSummary> unloaded,

@@ -14,11 +14,13 @@
 #include "coordinator/api_thread.hpp"
 #include "coordinator/random.hpp"
 #include "coordinator/rpc_server.hpp"
+#include "coordinator/trust_store.hpp"
 #include "core/cluster/lease.hpp"
 #include "storage/recovery.hpp"
 #include "storage/rocksdb_journal.hpp"
 #include "storage/rows.hpp"
 #include "storage/summary_row.hpp"
+#include "tls/bundle.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -29,9 +31,13 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
+#include <fstream>
 #include <future>
+#include <iterator>
 #include <memory>
 #include <thread>
+#include <tuple>
 #include <unistd.h>
 #include <utility>
 
@@ -69,10 +75,15 @@ class Running final : public Coordinator {
 
   std::string api_address() const override { return api_->address(); }
   std::string listen_address() const override { return rpc_->address(); }
+  std::string api_tls_address() const override { return api_->tls_address(); }
+  std::string listen_tls_address() const override { return rpc_->tls_address(); }
 
   Status start() {
     if (Status ok = check_address("--api", options_.api, options_.insecure); !ok) return ok;
     if (Status ok = check_address("--listen", options_.listen, options_.insecure); !ok) return ok;
+    for (const auto& [flag, address] : {std::pair("--api-tls", &options_.api_tls),
+                                        std::pair("--listen-tls", &options_.listen_tls)})
+      if (Status ok = check_tls_address(flag, *address); !ok) return ok;
     if (options_.insecure && options_.roles.any())
       return invalid(
           "--insecure and --users exclude each other: with --insecure everybody acts as the "
@@ -83,8 +94,11 @@ class Running final : public Coordinator {
     auto journal = storage::RocksdbJournal::open_to_read(options_.data_dir);
     if (!journal) return journal.error();
     journal_ = std::move(*journal);
+    if (Status ok = open_trust(); !ok) return ok;
     ApiOptions api_options{options_.api, options_.insecure, kVersion, knobs(), *journal_};
     api_options.hosts = options_.api_hosts;
+    api_options.tls_address = options_.api_tls;
+    api_options.trust = trust_.get();
     api_options.socket = options_.api_socket;
     api_options.roles = options_.roles;
     api_options.access = options_.access;
@@ -116,6 +130,7 @@ class Running final : public Coordinator {
                        ": they were put together from two directories",
                    {}};
     std::vector<storage::Row> epoch = begin_epoch(*recovered, noted);
+    if (!new_authority_.empty()) epoch.push_back(storage::authority_row(new_authority_));
     std::optional<PermitKey> permit_key;
     if (options_.roles.any()) {
       if (recovered->permit_key.empty()) {
@@ -128,16 +143,25 @@ class Running final : public Coordinator {
       permit_key = std::move(*key);
     }
     const std::string cluster_id = recovered->cluster_id;
-    auto rpc = RpcServer::bind({options_.listen, options_.insecure, std::move(permit_key),
-                                recovered->cluster_id, recovered->cluster_key, recovered->epoch,
-                                recovered->nonce, options_.node_grace_ms,
-                                [this] { return journal_->last_commit(); }});
+    auto rpc = RpcServer::bind(
+        {options_.listen, options_.insecure, std::move(permit_key), recovered->cluster_id,
+         recovered->cluster_key, recovered->epoch, recovered->nonce, options_.node_grace_ms,
+         [this] { return journal_->last_commit(); }, options_.listen_tls, trust_.get()});
     if (!rpc) return rpc.error();
     rpc_ = std::move(*rpc);
     const bool wait = options_.wait_for_nodes && has_nodes(*recovered);
     auto all_here = std::make_shared<std::promise<void>>();
     auto here = all_here->get_future();
     spawn(std::move(*recovered), std::move(unloaded), [all_here] { all_here->set_value(); });
+    if (trust_) {
+      trust_->on_revoked([this](const std::string& node) { rpc_->expel_node(node); });
+      trust_->write_with([this](std::vector<storage::Row> rows, std::function<void()> durable) {
+        actors::Append append;
+        append.rows = std::move(rows);
+        append.done = [durable = std::move(durable)](uint64_t) { durable(); };
+        caf::anon_send(writer_, std::move(append));
+      });
+    }
     actors::Append first;
     first.rows = std::move(epoch);
     caf::anon_send(writer_, std::move(first));
@@ -201,6 +225,47 @@ class Running final : public Coordinator {
     rows.push_back(storage::line_row(recovered.line.last()));
     rows.push_back(storage::epoch_row(recovered.epoch, recovered.nonce));
     return rows;
+  }
+
+  // The authority and what it trusts, if other machines are served.
+  Status open_trust() {
+    if (options_.api_tls.empty() && options_.listen_tls.empty()) return Nothing{};
+    auto head = storage::recover_head(*journal_);
+    if (!head) return head.error();
+    auto authority = open_authority(head->authority);
+    if (!authority.ok()) return authority.error();
+    trust_ = std::make_unique<TrustStore>(std::move(head->trust), std::move(*authority),
+                                          options_.node_certificate_ms, wall_now);
+    return Nothing{};
+  }
+
+  Result<tls::Authority> open_authority(const std::string& stored) {
+    const auto pems_of = [](const std::string& text) {
+      size_t key = 0, certificate = 0;
+      return tls::KeyPair{tls::pem_part(text, "PRIVATE KEY", key),
+                          tls::pem_part(text, "CERTIFICATE", certificate)};
+    };
+    if (!options_.ca_certificate.empty()) {
+      tls::KeyPair pems;
+      for (const auto& [flag, path, text] :
+           {std::tuple("--ca-cert", &options_.ca_certificate, &pems.certificate),
+            std::tuple("--ca-key", &options_.ca_key, &pems.key)}) {
+        std::ifstream in(*path, std::ios::binary);
+        text->assign(std::istreambuf_iterator<char>(in), {});
+        if (!in) return invalid(std::string(flag) + " " + *path + ": " + std::strerror(errno));
+      }
+      auto site = tls::Authority::load(pems);
+      if (!site.ok()) return invalid("--ca-cert, --ca-key: " + site.error().message);
+      return site;
+    }
+    if (!stored.empty()) {
+      auto authority = tls::Authority::load(pems_of(stored));
+      if (!authority.ok()) return invalid("journal: authority: " + authority.error().message);
+      return authority;
+    }
+    auto made = tls::Authority::make("muster authority of this cluster", wall_now());
+    new_authority_ = made.pems().key + made.pems().certificate;
+    return made;
   }
 
   static bool has_nodes(const storage::Recovered& recovered) {
@@ -307,16 +372,23 @@ class Running final : public Coordinator {
     if (!permit_public_.empty())
       if (Status s = replace_private_file(dir->get(), "permit.pub", permit_public_ + "\n"); !s)
         return s;
-    return replace_private_file(dir->get(), "endpoints.json",
-                                "{\"api\": \"" + api_->address() + "\", \"listen\": \"" +
-                                    rpc_->address() + "\", \"pid\": " + std::to_string(getpid()) +
-                                    "}\n");
+    if (trust_)
+      if (Status s = replace_private_file(dir->get(), "ca.pem", trust_->authority()); !s) return s;
+    std::string text =
+        "{\"api\": \"" + api_->address() + "\", \"listen\": \"" + rpc_->address() + "\"";
+    if (trust_)
+      text += ", \"apiTls\": \"" + api_->tls_address() + "\", \"listenTls\": \"" +
+              rpc_->tls_address() + "\"";
+    text += ", \"pid\": " + std::to_string(getpid()) + "}\n";
+    return replace_private_file(dir->get(), "endpoints.json", text);
   }
 
   Options options_;
   SystemConfig config_;
   bool stopped_ = false;
-  std::string permit_public_;  // for the nodes' keepers
+  std::string permit_public_;          // for the nodes' keepers
+  std::string new_authority_;          // made at this start; to be stored
+  std::unique_ptr<TrustStore> trust_;  // null: only this machine is served
   std::unique_ptr<storage::Journal> journal_;
   std::unique_ptr<ApiThread> api_;
   std::unique_ptr<RpcServer> rpc_;

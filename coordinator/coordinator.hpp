@@ -25,6 +25,11 @@ struct Options {
   std::string api_socket;                 // path of a Unix socket for the API, too; empty: none
   std::vector<std::string> api_hosts;     // additional host names that clients may use
   std::string listen = "127.0.0.1:7118";  // agents: HOST:PORT or unix:PATH
+  std::string api_tls;                    // HTTPS for clients with tokens: HOST:PORT; empty: none
+  std::string listen_tls;  // agents of other machines, over mutual TLS: HOST:PORT; empty: none
+  // The site's authority, as PEM files; empty: the coordinator makes one at its first start.
+  std::string ca_certificate, ca_key;
+  Millis node_certificate_ms = Millis{30} * 86'400'000;  // life of a node's certificate
   Millis backoff_base_ms = 10'000;
   Millis backoff_max_ms = 600'000;
   Millis node_grace_ms = 40'000;
@@ -55,6 +60,8 @@ class Coordinator {
   virtual ~Coordinator() = default;
   virtual std::string api_address() const = 0;  // "127.0.0.1:41233"
   virtual std::string listen_address() const = 0;
+  virtual std::string api_tls_address() const = 0;  // empty: none
+  virtual std::string listen_tls_address() const = 0;
   // Stops serving, finishes pending writes, closes the journal. Pods keep running.
   virtual void stop() = 0;
 };

@@ -44,4 +44,9 @@ Result<kj::Own<kj::ConnectionReceiver>> listen_on(kj::AsyncIoContext& io, const 
   return kj::mv(port);
 }
 
+std::string with_port(const std::string& address, kj::ConnectionReceiver& port) {
+  if (address.starts_with("unix:")) return address;
+  return address.substr(0, address.rfind(':')) + ":" + std::to_string(port.getPort());
+}
+
 }  // namespace muster::coordinator

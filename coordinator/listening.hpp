@@ -15,4 +15,7 @@ namespace muster::coordinator {
 Result<kj::Own<kj::ConnectionReceiver>> listen_on(kj::AsyncIoContext& io, const std::string& flag,
                                                   const std::string& address, mode_t mode);
 
+// The address with the port that is really listened on, which matters if it was 0.
+std::string with_port(const std::string& address, kj::ConnectionReceiver& port);
+
 }  // namespace muster::coordinator

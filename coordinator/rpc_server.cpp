@@ -1,6 +1,7 @@
 #include "coordinator/rpc_server.hpp"
 
 #include "api/http/admission.hpp"
+#include "api/http/ends.hpp"
 #include "api/http/peer_uid.hpp"
 #include "base/log.hpp"
 #include "base/printable.hpp"
@@ -13,6 +14,7 @@
 #include "coordinator/wire_convert.hpp"
 #include "core/cluster/lease.hpp"
 #include "core/pod_name.hpp"
+#include "tls/link.hpp"
 
 #include <caf/send.hpp>
 #include <capnp/rpc-twoparty.h>
@@ -34,7 +36,8 @@ namespace {
 
 constexpr unsigned kListsInFlight = 8;  // lists of launches or kills that an agent has not accepted
 constexpr unsigned kRefusedMax = 4;  // rejected registrations of a connection, before it is closed
-constexpr size_t kReasonMax = 64;    // bytes of the reason for a node's trouble
+constexpr size_t kRequestMax = 16u << 10;  // bytes of a certificate signing request
+constexpr size_t kReasonMax = 64;          // bytes of the reason for a node's trouble
 
 std::string text_of(capnp::Text::Reader text, size_t most) {
   return utf8_prefix({text.begin(), text.size()}, most);
@@ -48,6 +51,9 @@ std::string short_text(const kj::Exception& exception) {
 
 using RegisterContext =
     capnp::CallContext<wire::Coordinator::RegisterParams, wire::Coordinator::RegisterResults>;
+
+using CertifyContext =
+    capnp::CallContext<wire::Coordinator::CertifyParams, wire::Coordinator::CertifyResults>;
 
 class Server;
 
@@ -67,6 +73,12 @@ struct Peer {
         stream(kj::mv(s)),
         network(*stream, capnp::rpc::twoparty::Side::SERVER, limits()),
         rpc(capnp::makeRpcServer(network, kj::mv(bootstrap))) {}
+};
+
+// Who is at the other end of a connection over TLS.
+struct Guest {
+  tls::Identity who;
+  std::string barred;  // why this guest may not register; empty: it may
 };
 
 struct Order {
@@ -109,6 +121,7 @@ class Bootstrap final : public wire::Coordinator::Server {
  public:
   Bootstrap(coordinator::Server& server, uint64_t link) : server_(server), link_(link) {}
   kj::Promise<void> register_(RegisterContext context) override;
+  kj::Promise<void> certify(CertifyContext context) override;
 
  private:
   coordinator::Server& server_;
@@ -135,10 +148,12 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
       registry_ = registry;
       serving_ = true;
       tasks_->add(acceptor_->run(*port_));
+      if (tls_port_ != nullptr) tasks_->add(tls_acceptor_->run(*tls_port_));
     });
   }
 
   std::string address() const override { return address_; }
+  std::string tls_address() const override { return tls_address_; }
 
   void launch(NodeId node, uint64_t link, std::vector<PodId> pods,
               core::JobObjectPtr object) override {
@@ -155,6 +170,9 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
   }
   void drop(NodeId node) override {
     post([this, node] { disconnect(node); });
+  }
+  void expel_node(const std::string& node) override {
+    post([this, node] { expel(node); });
   }
 
   void read_log(api::LogRequest request, std::function<void(Result<api::LogChunk>)> done) override {
@@ -177,6 +195,8 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     KJ_REQUIRE(caller != callers_.end() && !caller->second.registers,
                "a connection registers once");
     caller->second.registers = true;
+    if (const auto& guest = caller->second.guest; guest && !guest->barred.empty())
+      return refuse(context, number, wire::Refusal::Why::INVALID, guest->barred, {});
     if (!serving_)
       return refuse(context, number, wire::Refusal::Why::NOT_SERVING,
                     "not serving yet: folding the journal", {});
@@ -194,6 +214,12 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     if (!hello)
       return refuse(context, number, wire::Refusal::Why::INVALID, hello.error().message, {});
     auto agent = params.getAgent();
+    if (const auto& guest = caller->second.guest;
+        guest && (guest->who.kind != tls::Identity::Kind::node || guest->who.node != hello->node))
+      return refuse(context, number, wire::Refusal::Why::INVALID,
+                    "it calls itself " + on_one_line(hello->node) +
+                        ", but its certificate is that of " + guest->who.common_name(),
+                    {});
     std::string node = hello->node;
     actors::RegisterAgent ask{std::move(*hello), nullptr};
     context.releaseParams();
@@ -245,6 +271,40 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     });
   }
 
+  kj::Promise<void> certify(CertifyContext context, uint64_t number) {
+    const auto caller = callers_.find(number);
+    KJ_REQUIRE(caller != callers_.end());
+    const auto params = context.getParams().getRequest();
+    const std::string request(reinterpret_cast<const char*>(params.begin()), params.size());
+    context.releaseParams();
+    using Answer = Result<std::string>;
+    auto paf = kj::newPromiseAndFulfiller<Answer>();
+    if (!caller->second.guest || request.size() > kRequestMax) {
+      paf.fulfiller->fulfill(invalid("only agents that connect by TLS get certificates"));
+    } else if (!caller->second.guest->barred.empty()) {
+      paf.fulfiller->fulfill(invalid(caller->second.guest->barred));
+    } else {
+      auto fulfiller =
+          std::make_shared<kj::Own<kj::PromiseFulfiller<Answer>>>(kj::mv(paf.fulfiller));
+      options_.trust->certify(caller->second.guest->who, request,
+                              replies_.across<Answer>([fulfiller](Answer answer) {
+                                (*fulfiller)->fulfill(kj::mv(answer));
+                              }));
+    }
+    return paf.promise.then([this, context, who = caller->second.guest](Answer answer) mutable {
+      const std::string name = who ? who->who.common_name() : "a local agent";
+      auto out = context.getResults().initResult();
+      if (answer.ok()) {
+        log::info("signed a certificate for {}", name);
+        out.setCertificate(*answer);
+      } else {
+        if (auto more = refusals_.due(boot_now()))
+          log::warn("refused {} a certificate: {}{}", name, answer.error().message, *more);
+        out.setRefused(answer.error().message);
+      }
+    });
+  }
+
   bool current(NodeId node, uint64_t number) const {
     auto it = links_.find(node);
     return it != links_.end() && it->second.number == number;
@@ -268,10 +328,23 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     if (!opened) return bound.set_value(opened.error());
     kj::Own<kj::ConnectionReceiver> port = kj::mv(*opened);
     port_ = port.get();
-    address_ = options_.listen;
-    if (!options_.listen.starts_with("unix:"))
-      address_ = options_.listen.substr(0, options_.listen.rfind(':')) + ":" +
-                 std::to_string(port->getPort());
+    address_ = with_port(options_.listen, *port);
+    kj::Own<kj::ConnectionReceiver> tls_port;
+    kj::Own<kj::TlsContext> tls;
+    auto tls_acceptor = kj::heap<api::Acceptor>(
+        *timer_, "the agents' TLS port",
+        [this](kj::Own<kj::AsyncIoStream> s) { tasks_->add(shake_hands(kj::mv(s))); });
+    if (!options_.listen_tls.empty()) {
+      auto opened_tls = listen_on(io, "--listen-tls", options_.listen_tls, 0600);
+      if (!opened_tls) return bound.set_value(opened_tls.error());
+      tls_port = kj::mv(*opened_tls);
+      tls_port_ = tls_port.get();
+      tls_acceptor_ = tls_acceptor.get();
+      tls_address_ = with_port(options_.listen_tls, *tls_port);
+      tls = tls::server_context(options_.trust->server_certificate({}), options_.trust->authority(),
+                                true);
+      tls_ = tls.get();
+    }
     auto paf = kj::newPromiseAndFulfiller<void>();
     stopped_ = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(paf.fulfiller));
     door_->open(inbox);
@@ -289,9 +362,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
 
   // Dropping the stream closes the connection.
   void admit(kj::Own<kj::AsyncIoStream> stream) {
-    int fd = -1;
-    KJ_IF_MAYBE (known, stream->getFd()) fd = *known;
-    const api::Verdict who = lookup_.judge(fd);
+    const api::Verdict who = lookup_.judge(api::fd_of(*stream));
     if (!options_.insecure && who.kind != api::Verdict::Kind::trusted) {
       if (const auto more = strangers_.due(boot_now()))
         log::warn("rejected a connection to the agents' port: {}; --insecure admits others{}",
@@ -306,18 +377,80 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
                   crowd_.size(), who.who, *more);
       return;
     }
-    uint64_t number = ++last_link_;
+    const uint64_t number = ++last_link_;
     crowd_.enter(number, who.who);
+    auto closed = kj::newPromiseAndFulfiller<void>();
+    closing_.emplace(number, kj::mv(closed.fulfiller));
+    talk(number, kj::mv(stream), kj::mv(closed.promise), std::nullopt);
+  }
+
+  // A connection over TLS: who is at its other end decides whether it is served.
+  kj::Promise<void> shake_hands(kj::Own<kj::AsyncIoStream> stream) {
+    const std::string from = api::source_of(api::fd_of(*stream));
+    const auto room = crowd_.make_room(from);
+    if (room.instead) hang_up(*room.instead);
+    if (!room.ok) {
+      if (const auto more = turned_away_.due(boot_now()))
+        log::warn("the agents' port has reached its limit of {} connections; rejecting {}{}",
+                  crowd_.size(), from, *more);
+      return kj::READY_NOW;
+    }
+    const uint64_t number = ++last_link_;
+    crowd_.enter(number, from);
+    auto closed = kj::newPromiseAndFulfiller<void>();
+    closing_.emplace(number, kj::mv(closed.fulfiller));
+    auto gone = closed.promise.fork();
+    auto shaken =
+        timer_->timeoutAfter(options_.register_patience_ms * kj::MILLISECONDS,
+                             tls_->wrapServer(kj::AuthenticatedStream{
+                                 kj::mv(stream), kj::UnknownPeerIdentity::newInstance()}));
+    auto dropped = gone.addBranch().then([]() -> kj::AuthenticatedStream {
+      kj::throwFatalException(KJ_EXCEPTION(DISCONNECTED, "closed to make room"));
+    });
+    return shaken.exclusiveJoin(kj::mv(dropped))
+        .then(
+            [this, number, from, gone = gone.addBranch()](kj::AuthenticatedStream known) mutable {
+              Guest guest = guest_of(known);
+              if (guest.barred.empty())
+                return talk(number, kj::mv(known.stream), kj::mv(gone), std::move(guest));
+              if (const auto more = strangers_.due(boot_now()))
+                log::warn("rejected a connection to the agents' TLS port from {} as {}: {}{}", from,
+                          on_one_line(guest.who.common_name()), guest.barred, *more);
+              if (guest.who.node.empty()) return left(number);
+              // An agent that was let in once is told why it is not now.
+              talk(number, kj::mv(known.stream), kj::mv(gone), std::move(guest));
+            },
+            [this, number, from](kj::Exception&& e) {
+              if (const auto more = strangers_.due(boot_now()))
+                log::warn("rejected a connection to the agents' TLS port from {}: {}{}", from,
+                          tls::explained(e).value_or(short_text(e)), *more);
+              left(number);
+            });
+  }
+
+  Guest guest_of(kj::AuthenticatedStream& known) const {
+    auto& peer = kj::downcast<kj::TlsPeerIdentity>(*known.peerIdentity);
+    if (!peer.hasCertificate()) return {{}, "it has no certificate"};
+    const std::string name = peer.getCommonName().cStr();
+    const auto who = tls::Identity::parse(name);
+    if (!who) return {{}, "its certificate is that of " + on_one_line(name) + ", not of a node"};
+    return {*who, options_.trust->refuses(*who).value_or("")};
+  }
+
+  void talk(uint64_t number, kj::Own<kj::AsyncIoStream> stream, kj::Promise<void> closed,
+            std::optional<Guest> guest) {
+    const bool bounded = guest.has_value();
     auto meter = std::make_shared<Meter>(unregistered_);
-    callers_.emplace(number, Caller{meter});
+    callers_.emplace(number, Caller{meter, std::move(guest)});
     auto peer = kj::heap<Peer>(number, metered(kj::mv(stream), std::move(meter)),
                                kj::heap<Bootstrap>(*this, number));
     peers_.insert(number);
-    auto closed = kj::newPromiseAndFulfiller<void>();
-    closing_.emplace(number, kj::mv(closed.fulfiller));
-    auto gone = peer->network.onDisconnect()
-                    .exclusiveJoin(kj::mv(closed.promise))
-                    .exclusiveJoin(silent(number));
+    auto gone =
+        peer->network.onDisconnect().exclusiveJoin(kj::mv(closed)).exclusiveJoin(silent(number));
+    // So that nobody stays much longer than a certificate is valid.
+    if (bounded)
+      gone = gone.exclusiveJoin(
+          timer_->afterDelay(options_.trust->connection_ms() * kj::MILLISECONDS));
     tasks_->add(gone.then([this, number] { left(number); }).attach(kj::mv(peer)));
   }
 
@@ -330,6 +463,13 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
               "closing a connection to the agents' port: no agent has registered on it in time");
           return kj::READY_NOW;
         });
+  }
+
+  void expel(const std::string& node) {
+    std::vector<uint64_t> links;
+    for (const auto& [number, caller] : callers_)
+      if (caller.guest && caller.guest->who.node == node) links.push_back(number);
+    for (const uint64_t number : links) hang_up(number);
   }
 
   void hang_up(uint64_t number) {
@@ -540,7 +680,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
 
   RpcOptions options_;
   std::thread thread_;
-  std::string address_;
+  std::string address_, tls_address_;
   std::shared_ptr<Door> door_ = std::make_shared<Door>();
   std::mutex orders_mutex_;
   std::vector<Order> orders_;
@@ -551,6 +691,9 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
   kj::Timer* timer_ = nullptr;
   kj::ConnectionReceiver* port_ = nullptr;
   api::Acceptor* acceptor_ = nullptr;
+  kj::ConnectionReceiver* tls_port_ = nullptr;
+  api::Acceptor* tls_acceptor_ = nullptr;
+  kj::TlsContext* tls_ = nullptr;
   api::PeerLookup lookup_;
   api::Crowd crowd_{Descriptors::of_process().agents};
   std::shared_ptr<kj::Own<kj::PromiseFulfiller<void>>> stopped_;
@@ -561,7 +704,8 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
   std::set<uint64_t> peers_;
   struct Caller {  // the registration of a connection
     std::shared_ptr<Meter> meter;
-    bool registers = false;  // registering, or registered
+    std::optional<Guest> guest;  // over TLS
+    bool registers = false;      // registering, or registered
     unsigned refused = 0;
   };
   Unregistered unregistered_;
@@ -621,6 +765,10 @@ kj::Promise<void> Session::leave(LeaveContext) {
 
 kj::Promise<void> Bootstrap::register_(RegisterContext context) {
   return server_.enroll(context, link_);
+}
+
+kj::Promise<void> Bootstrap::certify(CertifyContext context) {
+  return server_.certify(context, link_);
 }
 
 }  // namespace

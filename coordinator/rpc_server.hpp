@@ -12,6 +12,7 @@
 #include "actors/interfaces.hpp"
 #include "api/routes/backend.hpp"
 #include "base/result.hpp"
+#include "coordinator/trust_store.hpp"
 #include "permit/permit.hpp"
 
 #include <functional>
@@ -32,6 +33,9 @@ struct RpcOptions {
   uint64_t nonce = 0;
   Millis node_grace_ms = 40'000;
   std::function<uint64_t()> last_commit;
+  // Agents of other machines, over TLS; empty: none.
+  std::string listen_tls{};
+  TrustStore* trust = nullptr;           // not null if there are any; outlives the server
   Millis register_patience_ms = 30'000;  // time that a connection has to register
 };
 
@@ -43,6 +47,9 @@ class RpcServer : public actors::AgentLink {
   static Result<std::unique_ptr<RpcServer>> bind(RpcOptions options);
   virtual void serve(actors::cluster_actor cluster, actors::registry_actor registry) = 0;
   virtual std::string address() const = 0;
+  virtual std::string tls_address() const = 0;  // empty: none
+  // Any thread: ends the connections of a node by its name, as its certificate says it.
+  virtual void expel_node(const std::string& node) = 0;
   // Any thread; `done` is called on the RPC thread.
   virtual void read_log(api::LogRequest request,
                         std::function<void(Result<api::LogChunk>)> done) = 0;

@@ -61,6 +61,16 @@ interface Coordinator {
   # The bootstrap capability of an agent. Returns once every job has compared the agent's pods with its own and the
   # outcome is durable, or at once when refused.
   register @0 (hello :Hello, agent :Agent) -> (result :Registered);
+
+  certify @1 (request :Data) -> (result :Certified);
+  # Over TLS: signs a request (PKCS 10, DER) for the node that the caller's certificate is of, or its join token.
+}
+
+struct Certified {
+  union {
+    certificate @0 :Text;      # PEM
+    refused @1 :Text;          # why
+  }
 }
 
 struct Registered {

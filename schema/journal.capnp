@@ -13,6 +13,7 @@ const recordsVersion :UInt32 = 1;
 const snapshotVersion :UInt32 = 1;
 const nodeVersion :UInt32 = 1;
 const keptVersion :UInt32 = 1;
+const tokenVersion :UInt32 = 1;
 const attemptsVersion :UInt32 = 1;
 const summaryVersion :UInt32 = 1;
 
@@ -317,6 +318,19 @@ struct KeptRow {
   json @6 :Text;
   writtenMs @7 :Int64;
   commit @8 :UInt64;                  # that wrote it; its resourceVersion
+}
+
+struct TokenRow {
+  version @0 :UInt32;
+  id @1 :Text;
+  ofUser @2 :Bool;                    # else of a node
+  subject @3 :Text;                   # the name of the node or the user
+  uid @4 :UInt32;
+  hash @5 :Text;                      # of a user's secret
+  by @6 :Text;
+  madeMs @7 :Int64;
+  untilMs @8 :Int64;
+  usedKey @9 :Text;                   # hash of the public key that was certified
 }
 
 struct Stranger {

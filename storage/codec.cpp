@@ -502,4 +502,36 @@ Result<core::Kept> decode_kept(std::string_view bytes) {
       });
 }
 
+std::string encode_token(const core::Token& token) {
+  const auto& [id, kind, subject, uid, hash, by, made_ms, until_ms, used_key] = token;
+  capnp::MallocMessageBuilder message;
+  auto out = message.initRoot<wire::TokenRow>();
+  out.setVersion(wire::TOKEN_VERSION);
+  out.setId(text(id));
+  out.setOfUser(kind == core::TokenKind::user);
+  out.setSubject(text(subject));
+  out.setUid(uid);
+  out.setHash(text(hash));
+  out.setBy(text(by));
+  out.setMadeMs(made_ms);
+  out.setUntilMs(until_ms);
+  out.setUsedKey(text(used_key));
+  return packed(message);
+}
+
+Result<core::Token> decode_token(std::string_view bytes) {
+  return unpacked<wire::TokenRow, core::Token>(
+      bytes, "a token", wire::TOKEN_VERSION, [](auto in) -> core::Token {
+        return {.id = text_back(in.getId()),
+                .kind = in.getOfUser() ? core::TokenKind::user : core::TokenKind::node,
+                .subject = text_back(in.getSubject()),
+                .uid = in.getUid(),
+                .hash = text_back(in.getHash()),
+                .by = text_back(in.getBy()),
+                .made_ms = in.getMadeMs(),
+                .until_ms = in.getUntilMs(),
+                .used_key = text_back(in.getUsedKey())};
+      });
+}
+
 }  // namespace muster::storage

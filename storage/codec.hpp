@@ -13,6 +13,7 @@
 #include "core/job/job.hpp"
 #include "core/job/record.hpp"
 #include "core/kept.hpp"
+#include "core/trust.hpp"
 
 #include <cstdint>
 #include <string>
@@ -52,5 +53,8 @@ Result<core::NodeInfo> decode_node(std::string_view bytes);
 
 std::string encode_kept(const core::Kept& kept);
 Result<core::Kept> decode_kept(std::string_view bytes);
+
+std::string encode_token(const core::Token& token);
+Result<core::Token> decode_token(std::string_view bytes);
 
 }  // namespace muster::storage

@@ -1,9 +1,9 @@
 // Keys: the format of the journal's keys.
 //
 //   key      = meta | node | owner | records | snapshot | attempts | summary | kept | epochs
+//            | token | revoked
 //   meta     = "m" name       names: "format" "commit" "cluster" "cluster_key" "permit_key" "epoch"
-//   "next_job";
-//                             values are ASCII text
+//                             "next_job" "authority"; values are ASCII text
 //   node     = "n" u32        NodeId           -> NodeRow (schema/journal.capnp)
 //   owner    = "o" u64        JobId            -> JSON text, the owner's object
 //   records  = "r" u64 u64    JobId, sequence  -> RecordList, one append
@@ -13,6 +13,8 @@
 //   kept     = "k" u64        id               -> KeptRow, an object stored for clients
 //   epochs   = "e" u64        epoch            -> "NONCE FIRST_COMMIT" or
 //                             "NONCE FIRST_COMMIT restored": a start that served
+//   token    = "t" text       its id            -> TokenRow
+//   revoked  = "g" text       a node's name     -> its generation, decimal (core/trust.hpp)
 //
 // Numbers are big-endian, so a scan visits them in order. A job's sequences begin at 1 without
 // gaps: a snapshot replaces all appends up to its own sequence, and the rows after it are
@@ -35,6 +37,7 @@ constexpr std::string_view kClusterKey = "mcluster_key";  // agents present it a
 constexpr std::string_view kPermitKey = "mpermit_key";    // private, signs permits
 constexpr std::string_view kEpoch = "mepoch";             // "EPOCH NONCE"
 constexpr std::string_view kNextJob = "mnext_job";        // no job id at or above it was issued
+constexpr std::string_view kAuthority = "mauthority";     // key and certificate, PEM
 constexpr std::string_view kNodes = "n";
 constexpr std::string_view kOwners = "o";
 constexpr std::string_view kRecords = "r";
@@ -43,6 +46,8 @@ constexpr std::string_view kAttempts = "a";
 constexpr std::string_view kEpochs = "e";  // the line of epochs
 constexpr std::string_view kSummary = "i";
 constexpr std::string_view kKept = "k";
+constexpr std::string_view kTokens = "t";
+constexpr std::string_view kRevoked = "g";
 
 template <class Number>
 void append_number(std::string& key, Number number) {

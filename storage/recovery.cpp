@@ -41,6 +41,9 @@ Status recover_meta(Journal& journal, Recovered& to) {
   auto permit_key = journal.get(keys::kPermitKey);
   if (!permit_key) return beyond_use("permit key", permit_key.error());
   to.permit_key = permit_key->value_or("");
+  auto authority = journal.get(keys::kAuthority);
+  if (!authority) return beyond_use("authority", authority.error());
+  to.authority = authority->value_or("");
   auto epoch_row = journal.get(keys::kEpoch);
   if (!epoch_row) return beyond_use("epoch", epoch_row.error());
   if (const auto& row = *epoch_row) {
@@ -135,6 +138,24 @@ Status recover_line(Journal& journal, Recovered& to) {
   }
   to.line = core::EpochLine(std::move(entries));
   return Nothing{};
+}
+
+Status recover_trust(Journal& journal, Recovered& to) {
+  auto status =
+      scan(journal, keys::kTokens, [&](std::string_view key, std::string_view value) -> Status {
+        auto token = decode_token(value);
+        if (!token) return beyond_use("token " + std::string(key), token.error());
+        to.trust.tokens[token->id] = *token;
+        return Nothing{};
+      });
+  if (!status.ok()) return status;
+  return scan(journal, keys::kRevoked, [&](std::string_view key, std::string_view value) -> Status {
+    key.remove_prefix(keys::kRevoked.size());
+    const auto generation = parse_number(value);
+    if (!generation) return broken("revoked node", "the row is \"" + std::string(value) + "\"");
+    to.trust.generations[std::string(key)] = *generation;
+    return Nothing{};
+  });
 }
 
 Status recover_nodes(Journal& journal, Recovered& to) {
@@ -304,6 +325,7 @@ Result<Recovered> recover_head(Journal& journal) {
   Recovered to;
   if (auto status = recover_meta(journal, to); !status.ok()) return status.error();
   if (auto status = recover_line(journal, to); !status.ok()) return status.error();
+  if (auto status = recover_trust(journal, to); !status.ok()) return status.error();
   if (auto status = recover_nodes(journal, to); !status.ok()) return status.error();
   if (auto status = recover_kept(journal, to); !status.ok()) return status.error();
   return to;

@@ -7,6 +7,7 @@
 #include "core/job/job.hpp"
 #include "core/job/summary.hpp"
 #include "core/kept.hpp"
+#include "core/trust.hpp"
 #include "storage/journal.hpp"
 
 #include <cstdint>
@@ -39,6 +40,8 @@ struct Recovered {
   std::string cluster_id;   // empty: a new journal
   std::string cluster_key;  // empty: a new journal, or an earlier version's
   std::string permit_key;   // likewise, or users were never told apart
+  std::string authority;    // key and certificate, PEM; empty: no links were ever encrypted
+  core::Trust trust;
   uint64_t epoch = 0;
   uint64_t nonce = 0;
   core::EpochLine line;  // ends with the epoch above

@@ -76,6 +76,22 @@ Row permit_key_row(const std::string& key) {
   return {std::string(keys::kPermitKey), key};
 }
 
+Row authority_row(const std::string& pems) {
+  return {std::string(keys::kAuthority), pems};
+}
+
+Row token_row(const core::Token& token) {
+  return {std::string(keys::kTokens) + token.id, encode_token(token)};
+}
+
+Row forget_token_row(const std::string& id) {
+  return {std::string(keys::kTokens) + id, std::nullopt};
+}
+
+Row revoked_row(const std::string& node, uint64_t generation) {
+  return {std::string(keys::kRevoked) + node, std::to_string(generation)};
+}
+
 Row epoch_row(uint64_t epoch, uint64_t nonce) {
   return {std::string(keys::kEpoch), std::to_string(epoch) + " " + std::to_string(nonce)};
 }

@@ -9,6 +9,7 @@
 #include "core/job/job.hpp"
 #include "core/job/record.hpp"
 #include "core/kept.hpp"
+#include "core/trust.hpp"
 #include "storage/journal.hpp"
 
 #include <cstdint>
@@ -40,6 +41,10 @@ Row forget_kept_row(uint64_t id);
 Row cluster_row(const std::string& cluster_id);
 Row cluster_key_row(const std::string& key);
 Row permit_key_row(const std::string& key);
+Row authority_row(const std::string& pems);  // key, then certificate
+Row token_row(const core::Token& token);
+Row forget_token_row(const std::string& id);
+Row revoked_row(const std::string& node, uint64_t generation);
 Row epoch_row(uint64_t epoch, uint64_t nonce);
 Row line_row(const core::EpochEntry& entry);
 Row forget_line_row(uint64_t epoch);

@@ -16,16 +16,17 @@ ARROWS = {  # a folder, or a file that may include more than its folder
     "core": BASE,
     "text": BASE,
     "keeper": BASE | {"core/node", "core/spec", "core/pod_name.hpp", "core/ids.hpp", "permit"},
+    "tls": BASE,
     "permit": BASE | {"core/node", "core/spec", "keeper/bytes.hpp"},
     "storage": BASE | {"core", "schema"},
     "actors": BASE | {"core", "storage"},
     "api": BASE | {"core", "text", "actors/interfaces.hpp"},
-    "agent": BASE | {"core/node", "core/spec", "core/ids.hpp", "core/text.hpp", "core/pod_name.hpp", "core/pod_end.hpp", "schema",
+    "agent": BASE | {"core/node", "core/spec", "core/ids.hpp", "core/text.hpp", "core/pod_name.hpp", "core/pod_end.hpp", "schema", "tls",
                      "keeper/protocol.hpp", "keeper/spool.hpp", "keeper/bytes.hpp"},
-    "coordinator": BASE | {"core", "permit", "text", "storage", "actors", "api", "schema"},
+    "coordinator": BASE | {"core", "permit", "tls", "text", "storage", "actors", "api", "schema"},
     # A client of the API, and the mains of the daemons.
-    "cli": BASE | {"core/spec", "core/index_set.hpp", "core/pod_name.hpp", "core/ids.hpp", "core/cluster/prefetch.hpp", "text", "agent/agent.hpp", "agent/environment.hpp", "coordinator/coordinator.hpp",
-                   "coordinator/offline.hpp", "schema", "keeper/protocol.hpp"},
+    "cli": BASE | {"core/spec", "core/index_set.hpp", "core/pod_name.hpp", "core/ids.hpp", "core/trust.hpp", "core/cluster/prefetch.hpp", "text", "agent/agent.hpp", "agent/environment.hpp", "coordinator/coordinator.hpp",
+                   "coordinator/offline.hpp", "schema", "tls", "keeper/protocol.hpp"},
 }
 # The rooms of a folder, bottom up: a room may include those before it. Files outside all rooms are above them all.
 ROOMS = {"api": ["http", "access", "kube", "view", "routes"], "cli": ["output", "settings", "client", "verbs", "line"]}
@@ -36,7 +37,7 @@ CORE_VALUES = {"core/cluster/node_info.hpp"}
 # What core may not include, and libraries that only some folders include.
 THIRD_PARTY = re.compile(r"^(caf|capnp|kj|rocksdb|spdlog|fmt|nlohmann|yaml-cpp|CLI)/")
 ONLY_IN = {"caf": {"actors", "coordinator"}, "rocksdb": {"storage"}, "CLI": {"cli"}, "yaml-cpp": {"text"},
-           "spdlog": {"base"}, "kj": {"api", "agent", "coordinator", "cli", "storage"},
+           "spdlog": {"base"}, "kj": {"api", "agent", "coordinator", "cli", "storage", "tls"},
            "capnp": {"agent", "coordinator", "storage"}, "nlohmann": {"text", "api", "cli"}}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 

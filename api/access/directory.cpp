@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 #include <grp.h>
+#include <memory>
 #include <pwd.h>
 #include <unistd.h>
 #include <utility>
@@ -78,6 +79,19 @@ Result<Account> read_account(uid_t uid) {
   return account;
 }
 
+Result<uid_t> read_uid(const std::string& name) {
+  std::vector<char> buffer;
+  passwd entry = {};
+  passwd* found = nullptr;
+  const int error = with_room(buffer, [&](char* bytes, size_t size) {
+    return getpwnam_r(name.c_str(), &entry, bytes, size, &found);
+  });
+  if (found) return found->pw_uid;
+  const bool absent = error == 0 || error == ENOENT || error == ESRCH || error == EPERM;
+  if (!absent) return Error{Errc::unavailable, strerror(error), {}};
+  return Error{Errc::not_found, "there is no user " + name, {}};
+}
+
 Role role_of(const Account& account, const RoleGroups& groups, uid_t own_uid) {
   if (account.who.uid == 0 || account.who.uid == own_uid) return Role::admin;
   if (shares(account.groups, groups.admins)) return Role::admin;
@@ -89,8 +103,8 @@ Role role_of(const Account& account, const RoleGroups& groups, uid_t own_uid) {
   return Role::none;
 }
 
-Directory::Directory(RoleGroups groups, Read read)
-    : groups_(std::move(groups)), read_(std::move(read)) {}
+Directory::Directory(RoleGroups groups, Read read, ReadName read_name)
+    : groups_(std::move(groups)), read_(std::move(read)), read_name_(std::move(read_name)) {}
 
 Directory::~Directory() {
   {
@@ -108,14 +122,47 @@ std::optional<Caller> Directory::known(uid_t uid) {
   return it->second.caller;
 }
 
+void Directory::ask(std::function<void(std::unique_lock<std::mutex>&)> question) {
+  asked_.push_back(std::move(question));
+  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+  wake_.notify_one();
+}
+
 kj::Promise<Caller> Directory::find(uid_t uid) {
   const std::lock_guard lock(mutex_);
   if (auto caller = known(uid)) return std::move(*caller);
-  auto answer = kj::newPromiseAndCrossThreadFulfiller<Caller>();
-  asked_.emplace_back(uid, kj::mv(answer.fulfiller));
-  if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
-  wake_.notify_one();
-  return kj::mv(answer.promise);
+  auto paf = kj::newPromiseAndCrossThreadFulfiller<Caller>();
+  auto answer =
+      std::make_shared<kj::Own<kj::CrossThreadPromiseFulfiller<Caller>>>(kj::mv(paf.fulfiller));
+  ask([this, uid, answer](std::unique_lock<std::mutex>& held) {
+    std::optional<Caller> caller = known(uid);
+    if (!caller) {
+      held.unlock();
+      auto found = look_up(uid);
+      held.lock();
+      if (!found.ok())
+        return (*answer)->reject(KJ_EXCEPTION(OVERLOADED, "the user database cannot be read"));
+      caller = std::move(*found);
+      if (known_.size() >= kKnownMax) known_.clear();
+      known_[uid] = {*caller, Clock::now() + kRemembered};
+    }
+    (*answer)->fulfill(std::move(*caller));
+  });
+  return kj::mv(paf.promise);
+}
+
+kj::Promise<Result<uid_t>> Directory::find_name(std::string name) {
+  const std::lock_guard lock(mutex_);
+  auto paf = kj::newPromiseAndCrossThreadFulfiller<Result<uid_t>>();
+  auto answer = std::make_shared<kj::Own<kj::CrossThreadPromiseFulfiller<Result<uid_t>>>>(
+      kj::mv(paf.fulfiller));
+  ask([this, name = std::move(name), answer](std::unique_lock<std::mutex>& held) {
+    held.unlock();
+    auto found = read_name_(name);
+    held.lock();
+    (*answer)->fulfill(std::move(found));
+  });
+  return kj::mv(paf.promise);
 }
 
 Result<Caller> Directory::look_up(uid_t uid) {
@@ -130,22 +177,9 @@ void Directory::run() {
   for (;;) {
     wake_.wait(lock, [this] { return stopping_ || !asked_.empty(); });
     if (stopping_) return;
-    auto [uid, answer] = std::move(asked_.front());
+    const auto question = std::move(asked_.front());
     asked_.pop_front();
-    std::optional<Caller> caller = known(uid);
-    if (!caller) {
-      lock.unlock();
-      auto found = look_up(uid);
-      lock.lock();
-      if (!found.ok()) {
-        answer->reject(KJ_EXCEPTION(OVERLOADED, "the user database cannot be read"));
-        continue;
-      }
-      caller = std::move(*found);
-      if (known_.size() >= kKnownMax) known_.clear();
-      known_[uid] = {*caller, Clock::now() + kRemembered};
-    }
-    answer->fulfill(std::move(*caller));
+    question(lock);
   }
 }
 

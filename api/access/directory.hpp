@@ -34,13 +34,17 @@ struct Account {
 // unavailable: the database cannot be read.
 Result<Account> read_account(uid_t uid);
 
+// The uid of the user with this name. not_found; unavailable: the database cannot be read.
+Result<uid_t> read_uid(const std::string& name);
+
 // The highest role that this account has.
 Role role_of(const Account& account, const RoleGroups& groups, uid_t own_uid);
 
 class Directory {
  public:
   using Read = std::function<Result<Account>(uid_t)>;
-  explicit Directory(RoleGroups groups, Read read = read_account);
+  using ReadName = std::function<Result<uid_t>(const std::string&)>;
+  explicit Directory(RoleGroups groups, Read read = read_account, ReadName read_name = read_uid);
   ~Directory();
   Directory(const Directory&) = delete;
   Directory& operator=(const Directory&) = delete;
@@ -48,6 +52,8 @@ class Directory {
   // The caller with this uid, at once if it was asked for within the last minute. Fails
   // (OVERLOADED) if the database cannot be read. Call it on one KJ loop.
   kj::Promise<Caller> find(uid_t uid);
+  // The user with this name; not_found, unavailable.
+  kj::Promise<Result<uid_t>> find_name(std::string name);
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -55,18 +61,19 @@ class Directory {
     Caller caller;
     Clock::time_point until;
   };
-  using Answer = kj::Own<kj::CrossThreadPromiseFulfiller<Caller>>;
 
   std::optional<Caller> known(uid_t uid);
   Result<Caller> look_up(uid_t uid);
+  void ask(std::function<void(std::unique_lock<std::mutex>&)> question);
   void run();
 
   const RoleGroups groups_;
   const Read read_;
+  const ReadName read_name_;
   std::mutex mutex_;  // of all below
   std::condition_variable wake_;
   std::map<uid_t, Known> known_;
-  std::deque<std::pair<uid_t, Answer>> asked_;
+  std::deque<std::function<void(std::unique_lock<std::mutex>&)>> asked_;  // run with the lock
   bool stopping_ = false;
   std::thread thread_;  // started at the first question
 };

@@ -12,7 +12,9 @@ namespace {
 // What the role `user` may do with objects of each kind; operators may do all of it with
 // everyone's.
 enum class Reach : uint8_t {
+  admins,      // admins only
   none,        // operators only
+  self,        // what is the caller's own, operators' too
   own,         // what is the user's own; collections contain nothing else
   summarized,  // likewise, but others' are shown as summaries
   all,
@@ -57,6 +59,11 @@ constexpr Rule kRules[] = {
     {"muster.dev", "jobs", "log", "get", Reach::own},
     {"muster.dev", "jobs", "why", "get", Reach::own},
     {"muster.dev", "nodes", "", "list", Reach::all},
+    {"muster.dev", "links", "", "list", Reach::all},
+    {"muster.dev", "users", "token", "create", Reach::self},
+    {"muster.dev", "tokens", "", "list delete", Reach::self},
+    {"muster.dev", "nodes", "token", "create", Reach::admins},
+    {"muster.dev", "nodes", "revocation", "create", Reach::admins},
     // Operators only.
     {"", "nodes", "*", "update patch delete create", Reach::none},
     {"", "events", "*", "*", Reach::none},
@@ -144,6 +151,8 @@ Decision authorize(const Caller& caller, const Attributes& request, Whose whose,
   if (caller.role == Role::metrics) return denied(kMetricsOnly);
   const Rule* rule = rule_for(request);
   if (rule == nullptr) return denied("no rule allows it");
+  if (rule->user == Reach::admins) return denied("only admins may do that");
+  if (rule->user == Reach::self && whose == Whose::other) return denied(kOfAnother);
   if (caller.role == Role::operators) return {Access::allowed, ""};
   if (rule->user == Reach::none) return denied("only operators may do that");
   if (rule->user != Reach::all && whose == Whose::other) return of_other_user(*rule, rules);
@@ -158,7 +167,7 @@ std::vector<GrantedRule> granted_rules(const Caller& caller) {
   const bool operates = caller.role == Role::operators;
   if (!operates && caller.role != Role::user) return granted;
   for (const Rule& rule : kRules) {
-    if (!operates && rule.user == Reach::none) continue;
+    if (rule.user == Reach::admins || (!operates && rule.user == Reach::none)) continue;
     GrantedRule one{words(rule.verbs), std::string(rule.group), std::string(rule.resource)};
     if (!rule.subresource.empty()) one.resource += "/" + std::string(rule.subresource);
     granted.push_back(std::move(one));

@@ -4,6 +4,13 @@ namespace muster::api {
 
 Whose AccessGate::whose(const Caller& caller, const Attributes& wants) const {
   if (wants.name.empty()) return Whose::nobody;
+  if (wants.resource == "users") return wants.name == caller.who.name ? Whose::own : Whose::other;
+  if (wants.resource == "tokens") {
+    const auto token = backend_.token(wants.name);
+    if (!token) return Whose::nobody;
+    const bool own = token->kind == core::TokenKind::user && token->uid == caller.who.uid;
+    return own ? Whose::own : Whose::other;
+  }
   std::optional<Shown> shown;
   if (wants.resource == "jobs") shown = view_.job(wants.ns, wants.name);
   if (wants.resource == "pods") shown = view_.pod(wants.ns, wants.name);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "api/access/rules.hpp"
+#include "api/routes/backend.hpp"
 #include "api/routes/exchange.hpp"
 #include "api/view/view.hpp"
 #include "api/view/viewer.hpp"
@@ -13,7 +14,8 @@ namespace muster::api {
 
 class AccessGate {
  public:
-  AccessGate(const View& view, const AccessRules& rules) : view_(view), rules_(rules) {}
+  AccessGate(const View& view, Backend& backend, const AccessRules& rules)
+      : view_(view), backend_(backend), rules_(rules) {}
 
   Decision judge(const Exchange& exchange) const { return judge(exchange.caller, exchange.wants); }
   // Also for a question about access that is not a request by itself.
@@ -32,6 +34,7 @@ class AccessGate {
   Whose whose(const Caller& caller, const Attributes& wants) const;
 
   const View& view_;
+  Backend& backend_;
   const AccessRules& rules_;
 };
 

@@ -12,11 +12,13 @@
 #include "core/job/pod.hpp"
 #include "core/kept.hpp"
 #include "core/spec/job_spec.hpp"
+#include "core/trust.hpp"
 
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -65,6 +67,25 @@ struct Verification {
   std::vector<std::string> mismatches;
 };
 
+struct TokenWanted {
+  core::TokenKind kind = core::TokenKind::user;
+  std::string subject;  // the name of the user or the node
+  uint32_t uid = 0;     // of the user
+  std::string by;       // who asks
+  Millis life_ms = 0;
+};
+
+struct TokenMade {
+  core::Token token;
+  std::string text;  // what its holder needs, for a file
+};
+
+// How other machines connect; empty where they cannot.
+struct Links {
+  std::string authority;    // PEM
+  std::string api, agents;  // HOST:PORT
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -111,12 +132,37 @@ class Backend {
     work();
     done();
   }
+  // Tokens (core/trust.hpp). unavailable unless links are encrypted; overloaded, not_found.
+  virtual void make_token(TokenWanted wanted, std::function<void(Result<TokenMade>)> done);
+  virtual std::vector<core::Token> tokens() { return {}; }
+  virtual std::optional<core::Token> token(const std::string&) { return std::nullopt; }
+  virtual void revoke_token(const std::string& id, std::function<void(Status)> done);
+  // Refuses the certificates and tokens of this node.
+  virtual void revoke_node(const std::string& node, std::function<void(Status)> done);
+  virtual Links links() { return {}; }
+  // The user whom a bearer token stands for.
+  virtual std::optional<uint32_t> user_of(std::string_view) { return std::nullopt; }
   // Rereads the whole state and recounts it.
   virtual void verify(std::function<void(Result<Verification>)> done);
 };
 
 inline void Backend::back_up(std::string, std::function<void(Result<BackupMade>)> done) {
   done(Error{Errc::unavailable, "there is no state on disk", {}});
+}
+inline Error no_links() {
+  return {Errc::unavailable,
+          "the coordinator serves this machine only, so there are no tokens: start it with "
+          "--api-tls or --listen-tls",
+          {}};
+}
+inline void Backend::make_token(TokenWanted, std::function<void(Result<TokenMade>)> done) {
+  done(no_links());
+}
+inline void Backend::revoke_token(const std::string&, std::function<void(Status)> done) {
+  done(no_links());
+}
+inline void Backend::revoke_node(const std::string&, std::function<void(Status)> done) {
+  done(no_links());
 }
 inline void Backend::verify(std::function<void(Result<Verification>)> done) {
   done(Error{Errc::unavailable, "there is no state on disk", {}});

@@ -30,6 +30,7 @@ struct Peer {
   int fd = -1;                 // only for inspection; -1: none
   std::string local_host;      // our own address on the connection, without port
   std::optional<uid_t> uid{};  // of the process at the other end, where users are told apart
+  bool remote = false;         // over TLS: a token says whose requests they are
   std::string source;          // the other end: "unix", or an address without port
 };
 
@@ -49,10 +50,10 @@ class Exchange {
   const Url url;
   const Attributes wants;
   const Peer peer;
-  Caller caller;                                                // set before anything is answered
-  std::string content_type, accept, user_agent, if_none_match;  // as sent
-  std::vector<std::string> warnings;                            // sent in the response's head
-  std::vector<std::pair<const char*, std::string>> headers;     // more headers of the response
+  Caller caller;  // set before anything is answered
+  std::string content_type, accept, user_agent, if_none_match, authorization;  // as sent
+  std::vector<std::string> warnings;                         // sent in the response's head
+  std::vector<std::pair<const char*, std::string>> headers;  // more headers of the response
 
   Form form() const;
   bool of_events_group() const;  // of events.k8s.io

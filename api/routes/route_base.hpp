@@ -26,6 +26,7 @@ struct RouteContext {
   const ServerOptions& options;
   const AccessGate& gate;
   Quotas& quotas;
+  Directory& directory;
 };
 
 class RouteBase {
@@ -43,7 +44,8 @@ class RouteBase {
         renderer_(context.renderer),
         options_(context.options),
         gate_(context.gate),
-        quotas_(context.quotas) {}
+        quotas_(context.quotas),
+        directory_(context.directory) {}
   ~RouteBase() = default;
 
   // Sends the object in the form that the client asked for.
@@ -65,6 +67,7 @@ class RouteBase {
   const ServerOptions& options_;
   const AccessGate& gate_;
   Quotas& quotas_;
+  Directory& directory_;
 };
 
 }  // namespace muster::api

@@ -90,6 +90,7 @@ kj::Promise<void> Routes::answer_own(Exchange& exchange, const MusterTarget& tar
     if (exchange.method != kj::HttpMethod::POST) return not_allowed(exchange, "POST");
     return with_body(exchange, Target{.kind = Kind::node}, muster_, &MusterRoutes::back_up);
   }
+  if (TrustRoutes::serves(target)) return answer_trust(exchange, target);
   if (exchange.method != kj::HttpMethod::GET) return not_allowed(exchange, "GET");
   if (target.what == "verification") return muster_.verification(exchange);
   if (target.job.empty()) return muster_.node_use(exchange);
@@ -102,6 +103,24 @@ kj::Promise<void> Routes::answer_own(Exchange& exchange, const MusterTarget& tar
   if (target.what == "log") return attempts_.log(exchange, *job);
   if (target.what == "why") return attempts_.why(exchange, *job);
   return muster_.indexes(exchange, *job);
+}
+
+kj::Promise<void> Routes::answer_trust(Exchange& exchange, const MusterTarget& target) {
+  const bool get = exchange.method == kj::HttpMethod::GET;
+  const Target named{.kind = Kind::node, .name = target.name};
+  if (target.what == "links") return get ? trust_.links(exchange) : not_allowed(exchange, "GET");
+  if (target.what == "tokens" && target.name.empty())
+    return get ? trust_.list(exchange) : not_allowed(exchange, "GET");
+  if (target.what == "tokens")
+    return exchange.method == kj::HttpMethod::DELETE
+               ? with_body(exchange, named, trust_, &TrustRoutes::revoke)
+               : not_allowed(exchange, "DELETE");
+  if (exchange.method != kj::HttpMethod::POST) return not_allowed(exchange, "POST");
+  if (target.what == "users/token")
+    return with_body(exchange, named, trust_, &TrustRoutes::make_for_user);
+  if (target.what == "nodes/token")
+    return with_body(exchange, named, trust_, &TrustRoutes::make_for_node);
+  return with_body(exchange, named, trust_, &TrustRoutes::revoke_node);
 }
 
 kj::Promise<void> Routes::not_allowed(Exchange& exchange, std::string methods) {

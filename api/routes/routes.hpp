@@ -13,6 +13,7 @@
 #include "api/routes/read_routes.hpp"
 #include "api/routes/scale_routes.hpp"
 #include "api/routes/status_routes.hpp"
+#include "api/routes/trust_routes.hpp"
 
 #include <optional>
 #include <string>
@@ -35,7 +36,8 @@ class Routes final : private RouteBase {
         collections_(context),
         logs_(context),
         attempts_(context, logs_),
-        muster_(context) {}
+        muster_(context),
+        trust_(context) {}
 
   Promise answer(Exchange& exchange, const Target& target);
   Promise answer_own(Exchange& exchange, const MusterTarget& target);
@@ -46,6 +48,7 @@ class Routes final : private RouteBase {
   // Calls the handler with the body when it has been read.
   template <class R>
   Promise with_body(Exchange& exchange, const Target& target, R& routes, Handler<R> handler);
+  Promise answer_trust(Exchange& exchange, const MusterTarget& target);
   Promise write(Exchange& exchange, const Target& target);
   Promise remove(Exchange& exchange, const Target& target);
   Promise not_allowed(Exchange& exchange, std::string methods);
@@ -63,6 +66,7 @@ class Routes final : private RouteBase {
   LogRoutes logs_;
   AttemptRoutes attempts_;
   MusterRoutes muster_;
+  TrustRoutes trust_;
 };
 
 }  // namespace muster::api

@@ -2,6 +2,7 @@
 
 #include "api/access/audit.hpp"
 #include "api/http/admission.hpp"
+#include "api/http/ends.hpp"
 #include "api/http/peer_uid.hpp"
 #include "api/kube/discovery.hpp"
 #include "api/kube/status_object.hpp"
@@ -24,41 +25,9 @@
 namespace muster::api {
 namespace {
 
-// The address as text; empty unless it is an IP address.
-std::string host_text(const sockaddr_storage& address) {
-  char text[INET6_ADDRSTRLEN] = "";
-  if (address.ss_family == AF_INET)
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, text, sizeof text);
-  else if (address.ss_family == AF_INET6)
-    inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, text,
-              sizeof text);
-  return text;
-}
-
-// Our own address on a connection; empty unless it is an IP connection.
-std::string local_host(int fd) {
-  sockaddr_storage address = {};
-  socklen_t size = sizeof address;
-  if (fd < 0 || getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
-  return host_text(address);
-}
-
-// Where a connection comes from.
-std::string source_of(int fd) {
-  sockaddr_storage address = {};
-  socklen_t size = sizeof address;
-  if (fd < 0 || getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
-  return address.ss_family == AF_UNIX ? "unix" : host_text(address);
-}
-
 std::string text_of(kj::Maybe<kj::StringPtr> header) {
   KJ_IF_MAYBE (value, header) return std::string(value->begin(), value->size());
   return {};
-}
-
-int fd_of(kj::AsyncIoStream& stream) {
-  KJ_IF_MAYBE (fd, stream.getFd()) return *fd;
-  return -1;
 }
 
 // The status lines for connections that are not served.
@@ -83,20 +52,24 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
  public:
   Impl(kj::Timer& timer, View& view, Backend& backend, ServerOptions options)
       : view_(view),
+        backend_(backend),
         options_(std::move(options)),
-        gate_(view, options_.access),
+        gate_(view, backend, options_.access),
         quotas_(options_.quotas),
         directory_(options_.roles, options_.read_account),
         discovery_(options_.version),
         renderer_(view, options_.now),
         context_(timer, view, renderer_),
-        routes_({context_, view, backend, renderer_, options_, gate_, quotas_}),
+        routes_({context_, view, backend, renderer_, options_, gate_, quotas_, directory_}),
         http_(
             timer, make_table(), [this](kj::AsyncIoStream& stream) { return service(stream); },
             settings(options_, *this)),
         crowd_(options_.connections_max),
         acceptor_(timer, "the API",
                   [this](kj::Own<kj::AsyncIoStream> stream) { tasks_.add(take(kj::mv(stream))); }),
+        tls_acceptor_(
+            timer, "the API's TLS port",
+            [this](kj::Own<kj::AsyncIoStream> stream) { tasks_.add(take_remote(kj::mv(stream))); }),
         tasks_(*this) {
     MUSTER_CHECK(options_.random != nullptr);
     view_.on_change([this] { context_.wake(); });
@@ -105,20 +78,20 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
 
   kj::Promise<void> accept(kj::ConnectionReceiver& port) { return acceptor_.run(port); }
 
+  kj::Promise<void> accept_tls(kj::ConnectionReceiver& port, Server::Encrypt encrypt) {
+    encrypt_ = std::move(encrypt);
+    return tls_acceptor_.run(port);
+  }
+
   kj::Promise<void> connection(kj::Own<kj::AsyncIoStream> stream, const std::string& who,
                                std::optional<uid_t> uid) {
-    const uint64_t id = ++last_id_;
-    auto closed = kj::newPromiseAndFulfiller<void>();
-    closing_.emplace(id, kj::mv(closed.fulfiller));
-    crowd_.enter(id, who);
-    entering_ = id;  // for service(), which listenHttp() calls
-    entering_uid_ = uid;
-    return http_.listenHttp(kj::mv(stream))
-        .exclusiveJoin(kj::mv(closed.promise))
-        .attach(kj::defer([this, id] {
-          crowd_.leave(id);
-          closing_.erase(id);
-        }));
+    Peer peer;
+    peer.fd = fd_of(*stream);
+    peer.local_host = local_host(peer.fd);
+    if (options_.roles.any()) peer.uid = uid;
+    if (options_.audit) peer.source = source_of(peer.fd);
+    return counted(who, [this, peer = std::move(peer), stream = kj::mv(stream)](
+                            uint64_t id) mutable { return talk(id, peer, kj::mv(stream)); });
   }
 
   kj::Promise<void> drain() {
@@ -158,6 +131,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     origin_id_ = builder.add("Origin");
     user_agent_id_ = builder.add("User-Agent");
     if_none_match_id_ = builder.add("If-None-Match");
+    authorization_id_ = builder.add("Authorization");
     fetch_site_id_ = builder.add("Sec-Fetch-Site");
     fetch_mode_id_ = builder.add("Sec-Fetch-Mode");
     fetch_dest_id_ = builder.add("Sec-Fetch-Dest");
@@ -165,13 +139,54 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     return *table_;
   }
 
-  kj::Own<kj::HttpService> service(kj::AsyncIoStream& stream) {
+  kj::Own<kj::HttpService> service(kj::AsyncIoStream&) {
+    return kj::heap<Service>(*this, std::move(entering_peer_), entering_);
+  }
+
+  // Counts a connection while what `serve` returns for its number lasts.
+  template <class Serve>
+  kj::Promise<void> counted(const std::string& who, Serve serve) {
+    const uint64_t id = ++last_id_;
+    auto closed = kj::newPromiseAndFulfiller<void>();
+    closing_.emplace(id, kj::mv(closed.fulfiller));
+    crowd_.enter(id, who);
+    return serve(id).exclusiveJoin(kj::mv(closed.promise)).attach(kj::defer([this, id] {
+      crowd_.leave(id);
+      closing_.erase(id);
+    }));
+  }
+
+  kj::Promise<void> talk(uint64_t id, Peer peer, kj::Own<kj::AsyncIoStream> stream) {
+    entering_ = id;  // for service(), which listenHttp() calls
+    entering_peer_ = std::move(peer);
+    return http_.listenHttp(kj::mv(stream));
+  }
+
+  // A connection over TLS, of anybody: each request says whose it is.
+  kj::Promise<void> take_remote(kj::Own<kj::AsyncIoStream> stream) {
     Peer peer;
-    peer.fd = fd_of(stream);
+    peer.fd = fd_of(*stream);
     peer.local_host = local_host(peer.fd);
-    if (options_.roles.any()) peer.uid = entering_uid_;
-    if (options_.audit) peer.source = source_of(peer.fd);
-    return kj::heap<Service>(*this, std::move(peer), entering_);
+    peer.source = source_of(peer.fd);
+    peer.remote = true;
+    if (!make_room(peer.source)) return kj::READY_NOW;  // TLS has no way to say so
+    auto handshake = context_.timer.timeoutAfter(options_.head_patience, encrypt_(kj::mv(stream)));
+    return counted(peer.source, [this, peer, handshake = kj::mv(handshake)](uint64_t id) mutable {
+      return handshake.then([this, id, peer](kj::Own<kj::AsyncIoStream> encrypted) mutable {
+        return talk(id, std::move(peer), kj::mv(encrypted));
+      });
+    });
+  }
+
+  bool make_room(const std::string& who) {
+    const auto room = crowd_.make_room(who);
+    if (room.instead)
+      if (const auto it = closing_.find(*room.instead); it != closing_.end()) it->second->fulfill();
+    if (room.ok) return true;
+    if (const auto more = turned_away_.due(boot_now()))
+      log::warn("the API has reached its limit of {} connections; rejecting {}{}", crowd_.size(),
+                who, *more);
+    return false;
   }
 
   kj::Promise<void> take(kj::Own<kj::AsyncIoStream> stream) {
@@ -187,19 +202,12 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
           kj::mv(stream), kRefusedHead,
           status_json(403, "Forbidden", "only the coordinator's own user and root are served"));
     }
-    const auto room = crowd_.make_room(peer.who);
-    if (room.instead)
-      if (const auto it = closing_.find(*room.instead); it != closing_.end()) it->second->fulfill();
-    if (!room.ok) {
-      if (const auto more = turned_away_.due(boot_now()))
-        log::warn("the API has reached its limit of {} connections; rejecting {}{}", crowd_.size(),
-                  peer.who, *more);
+    if (!make_room(peer.who))
       return refuse(kj::mv(stream), kBusyHead,
                     status_json(503, "ServiceUnavailable",
                                 "there are " + std::to_string(crowd_.size()) +
                                     " connections already, as many as are served; try again later",
                                 {{"retryAfterSeconds", 1}}));
-    }
     return connection(kj::mv(stream), peer.who, peer.uid);
   }
 
@@ -231,12 +239,16 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
                          text_of(headers.get(origin_id_)), text_of(headers.get(fetch_site_id_)),
                          text_of(headers.get(fetch_mode_id_)),
                          text_of(headers.get(fetch_dest_id_))};
+    exchange->authorization = text_of(headers.get(authorization_id_));
     Exchange& e = *exchange;
     auto answer = kj::evalNow([&]() -> kj::Promise<void> {
       const bool shows_page = method == kj::HttpMethod::GET && is_page(e.url) && wants_page(e);
-      if (auto why = refused_for_web(options_.hosts, peer.local_host, web, shows_page))
-        return e.send_status(403, "Forbidden", *why);
+      // A browser adds no token on its own, so a foreign page cannot use one.
+      if (!peer.remote)
+        if (auto why = refused_for_web(options_.hosts, peer.local_host, web, shows_page))
+          return e.send_status(403, "Forbidden", *why);
       if (!readable) return e.send_status(400, "BadRequest", "the URL has a broken percent escape");
+      if (peer.remote) return answer_remote(e);
       if (options_.roles.any()) return identified(e).then([this, &e] { return answer_to(e); });
       e.caller.role = Role::admin;  // our own user or root, unless insecure
       return answer_to(e);
@@ -267,8 +279,33 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   // Finds out who is calling.
   kj::Promise<void> identified(Exchange& e) {
     MUSTER_CHECK(e.peer.uid.has_value());
-    return context_.timer.timeoutAfter(kAccountPatience, directory_.find(*e.peer.uid))
-        .then([&e](Caller caller) { e.caller = std::move(caller); });
+    return identified(e, *e.peer.uid);
+  }
+
+  kj::Promise<void> identified(Exchange& e, uid_t uid) {
+    return context_.timer.timeoutAfter(kAccountPatience, directory_.find(uid))
+        .then([this, &e](Caller caller) {
+          e.caller = std::move(caller);
+          e.caller.distinguished = options_.roles.any();
+        });
+  }
+
+  // Without a token, health is all that can be asked for.
+  kj::Promise<void> answer_remote(Exchange& e) {
+    constexpr std::string_view kBearer = "Bearer ";
+    const bool bears = e.authorization.starts_with(kBearer);
+    std::optional<uint32_t> uid;
+    if (bears) uid = backend_.user_of(std::string_view(e.authorization).substr(kBearer.size()));
+    if (uid) return identified(e, *uid).then([this, &e] { return answer_to(e); });
+    const std::vector<std::string>& path = e.url.path;
+    const bool health =
+        path.size() == 1 && (path[0] == "healthz" || path[0] == "livez" || path[0] == "readyz");
+    if (health && !bears) return answer_to(e);
+    e.headers.push_back({"WWW-Authenticate", "Bearer"});
+    return e.send_status(401, "Unauthorized",
+                         bears ? "the token is unknown, has expired or was revoked"
+                               : "a token is needed: `muster token create` makes one on the "
+                                 "coordinator's machine");
   }
 
   kj::Promise<void> answer_to(Exchange& e) {
@@ -366,10 +403,11 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   }
 
   View& view_;
+  Backend& backend_;
   ServerOptions options_;
   kj::Own<kj::HttpHeaderTable> table_;
   kj::HttpHeaderId accept_id_, origin_id_, user_agent_id_, if_none_match_id_, fetch_site_id_,
-      fetch_mode_id_, fetch_dest_id_;
+      fetch_mode_id_, fetch_dest_id_, authorization_id_;
   AccessGate gate_;
   Quotas quotas_;
   Directory directory_;
@@ -382,10 +420,11 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   kj::HttpServer http_;
   PeerLookup peers_;
   Crowd crowd_;
-  Acceptor acceptor_;
+  Acceptor acceptor_, tls_acceptor_;
+  Server::Encrypt encrypt_;
   Seldom strangers_, turned_away_;
   uint64_t last_id_ = 0, entering_ = 0;
-  std::optional<uid_t> entering_uid_;
+  Peer entering_peer_;
   std::map<uint64_t, kj::Own<kj::PromiseFulfiller<void>>> closing_;
   kj::TaskSet tasks_;
 };
@@ -400,6 +439,11 @@ void Server::set_ready(bool ready, std::string reason) {
 
 kj::Promise<void> Server::serve(kj::Own<kj::ConnectionReceiver> port) {
   auto promise = impl_->accept(*port);
+  return promise.attach(kj::mv(port));
+}
+
+kj::Promise<void> Server::serve_tls(kj::Own<kj::ConnectionReceiver> port, Encrypt encrypt) {
+  auto promise = impl_->accept_tls(*port, std::move(encrypt));
   return promise.attach(kj::mv(port));
 }
 

@@ -5,10 +5,11 @@
 // kind Status; an unexpected failure is a 500 that reveals no internals.
 //
 // Trust: unless insecure, only connections over loopback or a Unix socket are served, whose user
-// the kernel tells: root and our own user, or also those with a role (api/access/). What each may
-// do is decided before the body of a request is read. To keep web pages in a user's browser out,
-// insecure or not, a foreign Host or Origin and requests that the browser marks as cross-site are
-// refused, and a body must declare that it is JSON, YAML or protobuf.
+// the kernel tells: root and our own user, or also those with a role (api/access/); over TLS, a
+// token tells it. What each may do is decided before the body of a request is read. To keep web
+// pages in a user's browser out, insecure or not, a foreign Host or Origin and requests that the
+// browser marks as cross-site are refused, and a body must declare that it is JSON, YAML or
+// protobuf.
 #pragma once
 
 #include "api/routes/backend.hpp"
@@ -21,6 +22,7 @@
 #include <kj/compat/http.h>
 #include <kj/timer.h>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <sys/types.h>
@@ -39,6 +41,11 @@ class Server {
   void set_ready(bool ready, std::string reason);
   // Accepts connections until the promise is dropped.
   kj::Promise<void> serve(kj::Own<kj::ConnectionReceiver> port);
+  // Likewise, for clients of other machines: `encrypt` makes the server's side of TLS, and each
+  // request must have a token (Backend::user_of).
+  using Encrypt =
+      std::function<kj::Promise<kj::Own<kj::AsyncIoStream>>(kj::Own<kj::AsyncIoStream>)>;
+  kj::Promise<void> serve_tls(kj::Own<kj::ConnectionReceiver> port, Encrypt encrypt);
   // Serves one connection that is already trusted; where users are told apart, as this user's.
   kj::Promise<void> serve_connection(kj::Own<kj::AsyncIoStream> stream,
                                      std::optional<uid_t> uid = std::nullopt);

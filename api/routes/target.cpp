@@ -73,6 +73,20 @@ std::optional<MusterTarget> MusterTarget::of(const Url& url) {
   target.what = p.back();
   for (const char* what : {"nodes", "backups", "verification"})
     if (p.size() == 4 && target.what == what) return target;
+  for (const char* what : {"tokens", "links"})
+    if (p.size() == 4 && target.what == what) return target;
+  if (p.size() == 5 && p[3] == "tokens") {
+    target.name = p[4];
+    target.what = "tokens";
+    return target;
+  }
+  if (p.size() == 6 && !p[4].empty()) {
+    target.name = p[4];
+    target.what = p[3] + "/" + p[5];
+    for (const char* what : {"users/token", "nodes/token", "nodes/revocation"})
+      if (target.what == what) return target;
+    return std::nullopt;
+  }
   if (p.size() != 8 || p[3] != "namespaces" || p[5] != "jobs") return std::nullopt;
   target.ns = p[4];
   target.job = p[6];

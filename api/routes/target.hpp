@@ -26,7 +26,8 @@ std::string allowed(const Target& target);
 // A path in the group muster.dev/v1.
 struct MusterTarget {
   std::string ns, job;  // empty: not about a job
-  std::string what;     // the last part of the path, for example "indexes"
+  std::string what;     // for example "indexes", "tokens", "users/token", "nodes/revocation"
+  std::string name;     // of the user, node or token; may be empty
 
   static std::optional<MusterTarget> of(const Url& url);
 };

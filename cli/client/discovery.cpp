@@ -3,6 +3,7 @@
 #include "core/spec/duration.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <unistd.h>
 
 namespace muster::cli {
@@ -19,12 +20,19 @@ constexpr char kSiteSocket[] = "/run/muster/api.sock";
 
 }  // namespace
 
+std::string user_folder(const char* variable, const char* below_home) {
+  if (const char* own = std::getenv(variable); own != nullptr && *own != '\0')
+    return std::string(own) + "/muster";
+  const char* home = std::getenv("HOME");
+  return std::string(home != nullptr ? home : "") + "/" + below_home + "/muster";
+}
+
 Result<std::string> normal_address(const std::string& text) {
   std::string address = text;
   if (address.starts_with("unix:/")) return address;
-  if (address.rfind("https://", 0) == 0)
-    return invalid("`" + text + "`: only http is spoken here, write HOST:PORT");
-  if (address.rfind("http://", 0) == 0) address.erase(0, 7);
+  const bool encrypted = address.starts_with("https://");
+  if (encrypted) address.erase(0, 8);
+  if (address.starts_with("http://")) address.erase(0, 7);
   while (!address.empty() && address.back() == '/') address.pop_back();
   const auto is_number = [](const std::string& s) {
     return !s.empty() && s.size() <= 5 &&
@@ -36,9 +44,9 @@ Result<std::string> normal_address(const std::string& text) {
   if (colon == std::string::npos || colon == 0 || address.find('/') != std::string::npos ||
       !is_number(address.substr(colon + 1))) {
     return invalid("`" + text + "` is not an address: write HOST:PORT, such as " + kDefaultApi +
-                   ", or unix:PATH");
+                   ", https://HOST:PORT or unix:PATH");
   }
-  return address;
+  return (encrypted ? "https://" : "") + address;
 }
 
 Result<Target> target_of(const Settings& client) {
@@ -55,6 +63,9 @@ Result<Target> target_of(const Settings& client) {
                       ? "the socket of this machine's coordinator; --api or MUSTER_API name another"
                   : api.layer == Layer::built_in ? "the default; --api or MUSTER_API name another"
                                                  : "from " + api.from;
+  target.token_file = client.text("token-file");
+  if (target.token_file.empty())
+    target.token_file = user_folder("XDG_CONFIG_HOME", ".config") + "/token";
   target.ns = client.text("namespace");
   const Setting& timeout = client["request-timeout"];
   auto span = core::parse_duration(timeout.text());
@@ -66,7 +77,7 @@ Result<Target> target_of(const Settings& client) {
 }
 
 std::unique_ptr<ApiClient> connect(const Target& target) {
-  auto client = std::make_unique<ApiClient>(target.api, target.origin);
+  auto client = std::make_unique<ApiClient>(target.api, target.origin, target.token_file);
   client->set_timeout(target.request_timeout_ms);
   // A shorter --request-timeout, as completion uses, means that the caller does not want to wait.
   if (is_here(target.api) && target.request_timeout_ms >= kConnectPatience)

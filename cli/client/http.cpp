@@ -1,6 +1,8 @@
 #include "cli/client/http.hpp"
 
 #include "base/version.hpp"
+#include "cli/client/token.hpp"
+#include "tls/link.hpp"
 
 #include <kj/async-io.h>
 #include <kj/compat/http.h>
@@ -16,11 +18,13 @@ constexpr size_t kBodyMax = size_t{2} << 30;  // bytes; a list of 10^6 pods take
 
 constexpr Millis kNextTry = 50;     // between two attempts while the coordinator starts
 constexpr Millis kSilence = 1'000;  // before telling the user about the wait
+constexpr char kHttps[] = "https://";
 constexpr char kRefused[] = "connection refused";
 
 // "connect(fd, addr, addrlen): Connection refused" -> "connection refused"; of several lines, the
 // first.
 std::string reason_of(const kj::Exception& e) {
+  if (auto meant = tls::explained(e)) return std::move(*meant);
   std::string text = e.getDescription().cStr();
   text = text.substr(0, text.find('\n'));
   for (const char* known : {"Connection refused", "Connection reset", "No route to host",
@@ -41,18 +45,38 @@ struct ApiClient::Loop {
   kj::HttpHeaderTable::Builder builder;
   kj::HttpHeaderId accept = builder.add("Accept");
   kj::HttpHeaderId user_agent = builder.add("User-Agent");
-  kj::Own<kj::HttpHeaderTable> table = builder.build();
+  kj::HttpHeaderId authorization = builder.add("Authorization");
+  std::string bearer;                   // over https
+  kj::Own<kj::TlsContext> tls;          // likewise
   kj::Own<kj::NetworkAddress> address;  // null: not resolved yet
-  kj::Own<kj::HttpClient> kept;         // reused by GETs; null: none yet
+  kj::Own<kj::HttpHeaderTable> table = builder.build();
+  kj::Own<kj::HttpClient> kept;  // reused by GETs; null: none yet
 };
 
-ApiClient::ApiClient(std::string address, std::string origin)
-    : address_(std::move(address)), origin_(std::move(origin)), loop_(std::make_unique<Loop>()) {}
+ApiClient::ApiClient(std::string address, std::string origin, std::string token_file)
+    : address_(std::move(address)),
+      origin_(std::move(origin)),
+      token_file_(std::move(token_file)),
+      loop_(std::make_unique<Loop>()) {}
 
 ApiClient::~ApiClient() = default;
 
 void ApiClient::set_timeout(Millis timeout_ms) {
   timeout_ms_ = timeout_ms;
+}
+
+// Reads the token, before the first request over https.
+Status ApiClient::prepare() {
+  if (!address_.starts_with(kHttps) || loop_->tls.get() != nullptr) return Nothing{};
+  auto token = read_token(token_file_);
+  if (!token.ok()) return token.error();
+  const auto failed = kj::runCatchingExceptions(
+      [&] { loop_->tls = tls::client_context(std::nullopt, token->authority); });
+  KJ_IF_MAYBE (e, failed) {
+    return invalid(token_file_ + ": the certificate in it cannot be read: " + reason_of(*e));
+  }
+  loop_->bearer = token->bearer;
+  return Nothing{};
 }
 
 Error ApiClient::unreachable(std::string why) const {
@@ -70,6 +94,7 @@ Result<Response> ApiClient::once(int method, const std::string& path, const char
                                  const std::string* body, bool fresh,
                                  const std::function<bool(std::string_view)>* sink,
                                  const char* body_type) {
+  if (Status s = prepare(); !s) return s.error();
   Response answer;
   Loop& loop = *loop_;
   kj::WaitScope& wait = loop.io.waitScope;
@@ -77,16 +102,22 @@ Result<Response> ApiClient::once(int method, const std::string& path, const char
     kj::Timer& timer = loop.io.provider->getTimer();
     const kj::Duration limit = timeout_ms_ * kj::MILLISECONDS;
     if (loop.address.get() == nullptr) {
-      loop.address = timer
-                         .timeoutAfter(limit, loop.io.provider->getNetwork().parseAddress(
-                                                  address_.c_str(), 7117))
-                         .wait(wait);
+      const bool encrypted = address_.starts_with(kHttps);
+      const std::string plain = encrypted ? address_.substr(sizeof kHttps - 1) : address_;
+      loop.address =
+          timer
+              .timeoutAfter(limit, loop.io.provider->getNetwork().parseAddress(plain.c_str(), 7117))
+              .wait(wait);
+      if (encrypted) loop.address = tls::encrypted(kj::mv(loop.address), *loop.tls);
     }
     if (fresh || loop.kept.get() == nullptr)
       loop.kept = kj::newHttpClient(timer, *loop.table, *loop.address);
     kj::HttpHeaders headers(*loop.table);
-    headers.set(kj::HttpHeaderId::HOST,
-                address_.starts_with("unix:") ? "localhost" : kj::StringPtr(address_.c_str()));
+    headers.set(kj::HttpHeaderId::HOST, address_.starts_with("unix:") ? "localhost"
+                                        : address_.starts_with(kHttps)
+                                            ? kj::StringPtr(address_.c_str() + sizeof kHttps - 1)
+                                            : kj::StringPtr(address_.c_str()));
+    if (!loop.bearer.empty()) headers.set(loop.authorization, kj::str("Bearer ", loop.bearer));
     headers.set(loop.accept, kj::StringPtr(accept));
     headers.set(loop.user_agent, kj::str("muster/", kVersion));
     kj::Maybe<uint64_t> size;

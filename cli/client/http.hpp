@@ -1,6 +1,9 @@
 // ApiClient: a blocking HTTP/1.1 client for one coordinator.
 //
-// It uses the same API as kubectl. A GET on a kept-alive connection is retried once, because the
+// It uses the same API as kubectl. Over https, each request carries the user's token, and the
+// coordinator must have a certificate of the authority in the token's file.
+//
+// A GET on a kept-alive connection is retried once, because the
 // server may have closed it meanwhile. A request that changes something uses a fresh connection and
 // is never repeated once it may have taken effect.
 //
@@ -30,8 +33,9 @@ struct Response {
 
 class ApiClient {
  public:
-  // `address`: HOST:PORT. `origin`: where it was configured, for the message when nothing answers.
-  explicit ApiClient(std::string address, std::string origin = "");
+  // `address`: HOST:PORT, https://HOST:PORT or unix:PATH. `origin`: where it was configured, for
+  // the message when nothing answers. `token_file`: for https (token.hpp).
+  explicit ApiClient(std::string address, std::string origin = "", std::string token_file = "");
   ~ApiClient();
   ApiClient(const ApiClient&) = delete;
   ApiClient& operator=(const ApiClient&) = delete;
@@ -64,9 +68,10 @@ class ApiClient {
                         const std::function<bool(std::string_view)>* sink,
                         const char* body_type = kJson);
   Result<Response> patiently(const std::function<Result<Response>()>& ask);
+  Status prepare();  // makes loop_'s address
   Error unreachable(std::string why) const;
 
-  const std::string address_, origin_;
+  const std::string address_, origin_, token_file_;
   Millis timeout_ms_ = 30'000, patience_ms_ = 0;
   bool refused_ = false;  // by the last attempt
   std::unique_ptr<Loop> loop_;

@@ -35,6 +35,7 @@ std::vector<Verb> all_verbs(CLI::App& root, const std::vector<std::string>& tail
                             const Config& config) {
   std::vector<Verb> verbs = job_verbs(root, tail);
   for (Verb& verb : show_verbs(root, config)) verbs.push_back(std::move(verb));
+  for (Verb& verb : access_verbs(root)) verbs.push_back(std::move(verb));
   for (Verb& verb : state_verbs(root)) verbs.push_back(std::move(verb));
   return verbs;
 }
@@ -215,6 +216,7 @@ CLI::Option* add_key(const Verb& verb, const Key& key, const std::string& names)
 void add_target(const Verb& verb, const std::string& ns_flags) {
   const auto key = [](const char* name) -> const Key& { return *find_key(Section::client, name); };
   add_key(verb, key("api"))->group("Coordinator");
+  add_key(verb, key("token-file"))->group("Coordinator");
   if (!ns_flags.empty()) add_key(verb, key("namespace"), ns_flags)->group("Coordinator");
   add_key(verb, key("request-timeout"))->group("Coordinator");
   add_key(verb, key("color"))->group("Coordinator");

@@ -1,5 +1,5 @@
 // Parser: what the files that declare verbs to CLI11 share. Only app.cpp, app_jobs.cpp,
-// app_show.cpp and app_state.cpp include it, because CLI11 is slow to compile.
+// app_show.cpp, app_access.cpp and app_state.cpp include it, because CLI11 is slow to compile.
 //
 // A verb declares its flags and later builds its options from what was parsed. Flags that are
 // configuration keys go into `flags`; the settings of the section are resolved before `finish` is
@@ -51,6 +51,7 @@ void add_log_level(CLI::App& app, std::string& level);
 // The verbs, one area per file.
 std::vector<Verb> job_verbs(CLI::App& root, const std::vector<std::string>& tail);
 std::vector<Verb> show_verbs(CLI::App& root, const Config& config);
+std::vector<Verb> access_verbs(CLI::App& root);
 std::vector<Verb> state_verbs(CLI::App& root);
 
 }  // namespace muster::cli

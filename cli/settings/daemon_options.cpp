@@ -115,6 +115,11 @@ Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
   read.text("api", o.api);
   read.text("listen", o.listen);
   read.text("api-socket", o.api_socket);
+  read.text("api-tls", o.api_tls);
+  read.text("listen-tls", o.listen_tls);
+  read.text("ca-cert", o.ca_certificate);
+  read.text("ca-key", o.ca_key);
+  read.span("certificate-life", o.node_certificate_ms);
   read_hosts(read, o.api_hosts);
   read_groups(read, "users", true, o.roles.users);
   read_groups(read, "operators", false, o.roles.operators);
@@ -148,6 +153,10 @@ Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
                    ": must not be below pod-failure-backoff-base (" +
                    core::duration_text(o.backoff_base_ms) + ")");
   }
+  if (o.ca_certificate.empty() != o.ca_key.empty())
+    return invalid("--ca-cert and --ca-key belong together: give both or neither");
+  if (o.node_certificate_ms < 1'000 || o.node_certificate_ms > Millis{3650} * 86'400'000)
+    return invalid(settings["certificate-life"].place() + ": must be 1s to 3650d");
   if (o.node_grace_ms < 1'000)
     return invalid(settings["node-grace"].place() + ": must be at least 1s");
   return all;
@@ -158,6 +167,7 @@ Result<AgentOptions> agent_options(const Settings& settings) {
   agent::AgentOptions& o = all.options;
   Reader read(settings);
   read.text("coordinator", o.coordinator);
+  read.text("token-file", o.token_file);
   read.text("name", o.name);
   read.text("work-dir", o.work_dir);
   read.text("log-level", all.log_level);

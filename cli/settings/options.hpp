@@ -21,7 +21,8 @@ namespace muster::cli {
 
 // Common to all clients of a coordinator; made from their settings (discovery.hpp).
 struct Target {
-  std::string api = "127.0.0.1:7117";  // HOST:PORT
+  std::string api = "127.0.0.1:7117";  // HOST:PORT, https://HOST:PORT or unix:PATH
+  std::string token_file;              // of a coordinator of another machine
   std::string origin;                  // where it was configured: "from --api"
   bool named = false;                  // by --api or MUSTER_API: `run` uses this coordinator
   std::string ns = "default";
@@ -200,10 +201,22 @@ struct KubeconfigOptions {
   Target target;
 };
 
-using Options = std::variant<RunOptions, CoordinatorOptions, AgentOptions, CreateOptions,
-                             GetOptions, DescribeOptions, LogsOptions, WaitOptions, DeleteOptions,
-                             AttemptsOptions, WhyOptions, RetryOptions, ChangeOptions, DrainOptions,
-                             ApplyOptions, BackupOptions, RestoreOptions, VerifyOptions,
-                             VersionOptions, ConfigOptions, CompletionOptions, KubeconfigOptions>;
+// token create, list, revoke, credential; node revoke
+struct AccessOptions {
+  enum class What { create, list, revoke, credential, revoke_node };
+  What what = What::list;
+  Target target;
+  std::string subject;  // create: a user's or node's name, empty: oneself; else what is revoked
+  bool of_node = false;
+  std::optional<Millis> life_ms;
+  std::string out;  // create: file to write; empty: stdout
+};
+
+using Options =
+    std::variant<RunOptions, CoordinatorOptions, AgentOptions, CreateOptions, GetOptions,
+                 DescribeOptions, LogsOptions, WaitOptions, DeleteOptions, AttemptsOptions,
+                 WhyOptions, RetryOptions, ChangeOptions, DrainOptions, ApplyOptions, BackupOptions,
+                 RestoreOptions, VerifyOptions, VersionOptions, ConfigOptions, CompletionOptions,
+                 KubeconfigOptions, AccessOptions>;
 
 }  // namespace muster::cli

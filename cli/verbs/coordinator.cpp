@@ -33,8 +33,12 @@ int execute(const CoordinatorOptions& options) {
   auto coordinator = coordinator::Coordinator::start(options.options);
   if (!coordinator) return fail(coordinator.error(), "coordinator");
   std::cout << "muster coordinator serves: api " << (*coordinator)->api_address() << ", agents "
-            << (*coordinator)->listen_address() << ", state in " << options.options.data_dir
-            << std::endl;
+            << (*coordinator)->listen_address();
+  if (const std::string at = (*coordinator)->api_tls_address(); !at.empty())
+    std::cout << ", clients of other machines " << at;
+  if (const std::string at = (*coordinator)->listen_tls_address(); !at.empty())
+    std::cout << ", agents of other machines " << at;
+  std::cout << ", state in " << options.options.data_dir << std::endl;
   while (signals.next(Signals::kForever) == 0) {
   }
   (*coordinator)->stop();

@@ -1,25 +1,90 @@
-// muster kubeconfig: prints a kubeconfig for this coordinator. Sends no request: the address and
-// namespace are those that muster itself would use.
+// muster kubeconfig: prints a kubeconfig for this coordinator.
+//
+// Over plain HTTP on loopback, the kernel tells who is calling, and no request is sent. Over HTTPS,
+// kubectl calls `muster token credential` to log in.
+#include "cli/client/discovery.hpp"
+#include "cli/client/objects.hpp"
+#include "cli/client/token.hpp"
 #include "cli/output/exit_codes.hpp"
 #include "cli/output/json.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "tls/certificates.hpp"
+#include "tls/identity.hpp"
 
+#include <filesystem>
 #include <iostream>
+#include <unistd.h>
 
 namespace muster::cli {
+namespace {
+
+constexpr char kHttps[] = "https://";
+
+struct Server {
+  std::string url, authority;
+  std::vector<std::string> credential;  // arguments of muster; empty: none
+};
+
+// An address that others can connect to: a wildcard is this machine's name.
+std::string reachable(const std::string& address) {
+  const size_t colon = address.rfind(':');
+  const std::string host = address.substr(0, colon);
+  if (host != "0.0.0.0" && host != "[::]" && host != "*") return address;
+  char name[256] = "localhost";
+  gethostname(name, sizeof name - 1);
+  return name + address.substr(colon);
+}
+
+Result<Server> server_of(const Target& target) {
+  if (target.api.starts_with(kHttps)) {
+    auto token = read_token(target.token_file);
+    if (!token) return token.error();
+    std::error_code ignored;
+    const std::string file = std::filesystem::absolute(target.token_file, ignored).string();
+    return Server{target.api,
+                  token->authority,
+                  {"token", "credential", "--api", target.api, "--token-file", file}};
+  }
+  if (!target.api.starts_with("unix:")) return Server{"http://" + target.api, "", {}};
+  const auto client = connect(target);
+  auto links = object(*client, "/apis/muster.dev/v1/links");
+  if (!links) return links.error();
+  const std::string api = text_at(*links, {"api"});
+  if (api.empty())
+    return invalid(
+        "kubectl cannot connect to a Unix socket, and this coordinator serves no HTTPS: start it "
+        "with --api-tls");
+  return Server{kHttps + reachable(api),
+                text_at(*links, {"authority"}),
+                {"token", "credential", "--api", target.api}};
+}
+
+}  // namespace
 
 int execute(const KubeconfigOptions& options) {
   const Target& target = options.target;
-  const Json cluster = {{"name", "muster"}, {"cluster", {{"server", "http://" + target.api}}}};
+  auto server = server_of(target);
+  if (!server) return fail(server.error());
+  Json cluster = {{"server", server->url}};
+  Json user = Json::object();
+  if (!server->credential.empty()) {
+    cluster["certificate-authority-data"] = tls::base64(server->authority);
+    cluster["tls-server-name"] = tls::kServerName;
+    std::error_code ignored;
+    const auto self = std::filesystem::read_symlink("/proc/self/exe", ignored);
+    user["exec"] = {{"apiVersion", "client.authentication.k8s.io/v1"},
+                    {"command", self.empty() ? "muster" : self.string()},
+                    {"args", server->credential},
+                    {"interactiveMode", "Never"}};
+  }
   const Json context = {
       {"name", "muster"},
       {"context", {{"cluster", "muster"}, {"namespace", target.ns}, {"user", "muster"}}}};
-  const Json user = {{"name", "muster"}, {"user", Json::object()}};
   std::cout << to_yaml({{"apiVersion", "v1"},
                         {"kind", "Config"},
-                        {"clusters", Json::array({cluster})},
+                        {"clusters", Json::array({{{"name", "muster"}, {"cluster", cluster}}})},
                         {"contexts", Json::array({context})},
-                        {"users", Json::array({user})},
+                        {"users", Json::array({{{"name", "muster"}, {"user", user}}})},
                         {"current-context", "muster"}})
             << std::flush;
   return kDone;

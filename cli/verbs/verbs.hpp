@@ -27,5 +27,6 @@ int execute(const VersionOptions& options);
 int execute(const ConfigOptions& options);
 int execute(const CompletionOptions& options);
 int execute(const KubeconfigOptions& options);
+int execute(const AccessOptions& options);
 
 }  // namespace muster::cli

@@ -1,92 +1,15 @@
 // The agents' port of a complete coordinator, seen by a client that speaks the protocol and breaks
 // its rules.
-#include "coordinator/coordinator.hpp"
-#include "schema/agent.capnp.h"
+#include "agents_port.hpp"
 
-#include <capnp/rpc-twoparty.h>
-#include <gtest/gtest.h>
-#include <kj/async-io.h>
-
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
 
-#pragma GCC diagnostic ignored \
-    "-Wnon-virtual-dtor"  // generated servers are never deleted through a base pointer
-
 namespace muster::coordinator {
 namespace {
-
-class NoAgent final : public wire::Agent::Server {};
-
-struct Caller {
-  kj::Own<kj::AsyncIoStream> stream;
-  capnp::TwoPartyVatNetwork network;
-  capnp::RpcSystem<capnp::rpc::twoparty::VatId> rpc;
-  Caller(kj::AsyncIoContext& io, const std::string& address)
-      : stream(io.provider->getNetwork()
-                   .parseAddress(address)
-                   .wait(io.waitScope)
-                   ->connect()
-                   .wait(io.waitScope)),
-        network(*stream, capnp::rpc::twoparty::Side::CLIENT),
-        rpc(capnp::makeRpcClient(network)) {}
-  wire::Coordinator::Client coordinator() {
-    capnp::MallocMessageBuilder message;
-    auto vat = message.getRoot<capnp::rpc::twoparty::VatId>();
-    vat.setSide(capnp::rpc::twoparty::Side::SERVER);
-    return rpc.bootstrap(vat).castAs<wire::Coordinator>();
-  }
-};
-
-class AgentsPortTest : public testing::Test {
- protected:
-  using Edit = std::function<void(wire::Hello::Builder)>;
-  using Answer = capnp::Response<wire::Coordinator::RegisterResults>;
-
-  ~AgentsPortTest() noexcept override = default;
-  void SetUp() override {
-    std::string path = testing::TempDir() + "muster-port-XXXXXX";
-    ASSERT_NE(mkdtemp(path.data()), nullptr);
-    dir_ = path;
-    Options options;
-    options.data_dir = dir_ + "/data";
-    options.api = options.listen = "127.0.0.1:0";
-    auto started = Coordinator::start(options);
-    ASSERT_TRUE(started.ok()) << started.error().message;
-    coordinator_ = std::move(*started);
-  }
-  void TearDown() override {
-    if (coordinator_) coordinator_->stop();
-    std::filesystem::remove_all(dir_);
-  }
-
-  Answer call(Caller& caller, const std::string& node, const Edit& edit = nullptr) {
-    auto request = caller.coordinator().registerRequest();
-    auto hello = request.initHello();
-    hello.setProtocol(wire::PROTOCOL_VERSION);
-    hello.setNode(node);
-    hello.setWorkDirId("dir of " + node);
-    hello.setBootId("boot");
-    hello.setSlots(1);
-    if (edit) edit(hello);
-    request.setAgent(kj::heap<NoAgent>());
-    return request.send().wait(io_.waitScope);
-  }
-  Caller caller() { return {io_, coordinator_->listen_address()}; }
-  // On a new connection.
-  Answer call(const std::string& node, const Edit& edit = nullptr) {
-    Caller one = caller();
-    return call(one, node, edit);
-  }
-
-  kj::AsyncIoContext io_ = kj::setupAsyncIo();
-  std::string dir_;
-  std::unique_ptr<Coordinator> coordinator_;
-};
 
 using Why = wire::Refusal::Why;
 

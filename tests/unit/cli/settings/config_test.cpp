@@ -152,9 +152,11 @@ TEST_F(ConfigTest, TargetsAndAddresses) {
     return target_of(*config().resolve(Section::client, {{"api", {api}}}));
   };
   EXPECT_EQ(target("http://b:2/")->api, "b:2");
+  EXPECT_EQ(target("https://b:2/")->api, "https://b:2");
   EXPECT_EQ(target("7200")->api, "127.0.0.1:7200");
   EXPECT_TRUE(target("7200")->named);
-  for (const char* wrong : {"host", "host:", "host:0", "host:99999", "https://h:1", "a:1/path"})
+  for (const char* wrong :
+       {"host", "host:", "host:0", "host:99999", "https://h", "ftp://h:1", "a:1/path"})
     EXPECT_FALSE(target(wrong).ok()) << wrong;
   const auto by_default = target_of(*config().resolve(Section::client, {}));
   EXPECT_EQ(by_default->api, kDefaultApi);

@@ -1,0 +1,160 @@
+#include "api/routes/trust_routes.hpp"
+
+#include "core/spec/names.hpp"
+#include "text/time_text.hpp"
+
+#include <memory>
+#include <utility>
+
+namespace muster::api {
+namespace {
+
+constexpr int64_t kLifeMinS = 60, kNodeLifeMaxS = 7 * 86'400, kUserLifeMaxS = 30 * 86'400;
+constexpr int64_t kNodeLifeS = 3'600, kUserLifeS = 12 * 3'600;
+
+// The life that a body {"ttlSeconds": N} asks for.
+Result<Millis> life_of(const std::string& body, int64_t usual, int64_t most) {
+  const Json json = body.empty() ? Json::object() : Json::parse(body, nullptr, false);
+  if (!json.is_object()) return invalid("the body must be a JSON object");
+  for (const auto& [key, value] : json.items())
+    if (key != "ttlSeconds") return invalid("unknown field \"" + key + "\"");
+  const auto it = json.find("ttlSeconds");
+  if (it == json.end()) return usual * 1000;
+  const int64_t seconds = it->is_number_integer() ? it->get<int64_t>() : -1;
+  if (seconds < kLifeMinS || seconds > most)
+    return invalid("ttlSeconds: must be a whole number, " + std::to_string(kLifeMinS) + " to " +
+                   std::to_string(most));
+  return seconds * 1000;
+}
+
+OrderedJson json_of(const core::Token& token) {
+  OrderedJson json = {{"id", token.id}};
+  json[token.kind == core::TokenKind::user ? "user" : "node"] = token.subject;
+  json["madeBy"] = token.by;
+  json["creationTimestamp"] = time_text(token.made_ms);
+  json["expirationTimestamp"] = time_text(token.until_ms);
+  if (token.kind == core::TokenKind::node) json["used"] = !token.used_key.empty();
+  return json;
+}
+
+OrderedJson headed(const char* kind) {
+  return {{"kind", kind}, {"apiVersion", "muster.dev/v1"}};
+}
+
+kj::Promise<void> succeeded(Exchange& exchange) {
+  return exchange.send(200, dumped(OrderedJson{{"kind", "Status"},
+                                               {"apiVersion", "v1"},
+                                               {"metadata", OrderedJson::object()},
+                                               {"status", "Success"}}) +
+                                "\n");
+}
+
+template <class T>
+struct Waiting {
+  kj::Promise<T> promise = nullptr;
+  std::function<void(T)> done;
+};
+
+template <class T>
+Waiting<T> waiting() {
+  auto paf = kj::newPromiseAndFulfiller<T>();
+  auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<T>>>(kj::mv(paf.fulfiller));
+  return {kj::mv(paf.promise), [fulfiller](T value) { (*fulfiller)->fulfill(kj::mv(value)); }};
+}
+
+}  // namespace
+
+bool TrustRoutes::serves(const MusterTarget& target) {
+  return target.what == "links" || target.what == "tokens" ||
+         target.what.find('/') != std::string::npos;
+}
+
+kj::Promise<void> TrustRoutes::links(Exchange& exchange) {
+  const Links links = backend_.links();
+  OrderedJson json = headed("Links");
+  json["authority"] = links.authority;
+  json["api"] = links.api;
+  json["agents"] = links.agents;
+  return exchange.send(200, dumped(json) + "\n");
+}
+
+kj::Promise<void> TrustRoutes::list(Exchange& exchange) {
+  OrderedJson json = headed("TokenList");
+  json["items"] = OrderedJson::array();
+  const bool all = exchange.caller.role == Role::admin;
+  for (const core::Token& token : backend_.tokens())
+    if (all || (token.kind == core::TokenKind::user && token.uid == exchange.caller.who.uid))
+      json["items"].push_back(json_of(token));
+  return exchange.send(200, dumped(json) + "\n");
+}
+
+kj::Promise<void> TrustRoutes::make_for_user(Exchange& exchange, const Target& user,
+                                             const std::string& body) {
+  auto life = life_of(body, kUserLifeS, kUserLifeMaxS);
+  if (!life.ok()) return exchange.bad(life.error().message);
+  // Else a stolen token could be made to last forever.
+  if (exchange.peer.remote && exchange.caller.role != Role::admin)
+    return AccessGate::forbid(exchange,
+                              "a token cannot make another; make it on the coordinator's machine");
+  TokenWanted wanted{core::TokenKind::user, user.name, 0, exchange.caller.who.name, *life};
+  return directory_.find_name(user.name).then([this, &exchange, wanted = std::move(wanted)](
+                                                  Result<uid_t> uid) mutable -> kj::Promise<void> {
+    if (!uid.ok() && uid.error().code == Errc::not_found)
+      return exchange.send_status(404, "NotFound", uid.error().message);
+    if (!uid.ok()) return exchange.send_error(uid.error(), "users", wanted.subject);
+    wanted.uid = *uid;
+    return directory_.find(*uid).then([this, &exchange, wanted = std::move(wanted)](
+                                          const Caller& holder) mutable -> kj::Promise<void> {
+      if (holder.role == Role::none)
+        return exchange.send_status(
+            422, "Invalid",
+            "user " + wanted.subject + " has no role here, so a token would be of no use");
+      return make(exchange, std::move(wanted));
+    });
+  });
+}
+
+kj::Promise<void> TrustRoutes::make_for_node(Exchange& exchange, const Target& node,
+                                             const std::string& body) {
+  auto life = life_of(body, kNodeLifeS, kNodeLifeMaxS);
+  if (!life.ok()) return exchange.bad(life.error().message);
+  if (const core::Reasons wrong = core::dns_subdomain_errors(node.name); !wrong.empty())
+    return exchange.send_status(422, "Invalid", "the name of a node: " + wrong.front());
+  return make(exchange, {core::TokenKind::node, node.name, 0, exchange.caller.who.name, *life});
+}
+
+kj::Promise<void> TrustRoutes::make(Exchange& exchange, TokenWanted wanted) {
+  auto made = waiting<Result<TokenMade>>();
+  const std::string subject = wanted.subject;
+  backend_.make_token(std::move(wanted), std::move(made.done));
+  return made.promise.then([&exchange, subject](Result<TokenMade> token) {
+    if (!token.ok()) return exchange.send_error(token.error(), "tokens", subject);
+    OrderedJson json = headed("Token");
+    json.update(json_of(token->token));
+    json["text"] = token->text;
+    return exchange.send(201, dumped(json) + "\n");
+  });
+}
+
+kj::Promise<void> TrustRoutes::revoke(Exchange& exchange, const Target& token, const std::string&) {
+  auto done = waiting<Status>();
+  backend_.revoke_token(token.name, std::move(done.done));
+  return done.promise.then([&exchange, id = token.name](const Status& status) {
+    if (!status.ok()) return exchange.send_error(status.error(), "tokens", id);
+    return succeeded(exchange);
+  });
+}
+
+kj::Promise<void> TrustRoutes::revoke_node(Exchange& exchange, const Target& node,
+                                           const std::string&) {
+  if (const core::Reasons wrong = core::dns_subdomain_errors(node.name); !wrong.empty())
+    return exchange.send_status(422, "Invalid", "the name of a node: " + wrong.front());
+  auto done = waiting<Status>();
+  backend_.revoke_node(node.name, std::move(done.done));
+  return done.promise.then([&exchange, name = node.name](const Status& status) {
+    if (!status.ok()) return exchange.send_error(status.error(), "nodes", name);
+    return succeeded(exchange);
+  });
+}
+
+}  // namespace muster::api

@@ -1,0 +1,28 @@
+// The part of the group muster.dev/v1 about links to other machines: tokens, revocations, and the
+// authority that everyone may know.
+#pragma once
+
+#include "api/routes/route_base.hpp"
+
+#include <string>
+
+namespace muster::api {
+
+class TrustRoutes final : private RouteBase {
+ public:
+  using RouteBase::Promise;
+  explicit TrustRoutes(const RouteContext& context) : RouteBase(context) {}
+
+  static bool serves(const MusterTarget& target);
+  Promise links(Exchange& exchange);
+  Promise list(Exchange& exchange);  // of the caller; an admin's: of all
+  Promise make_for_user(Exchange& exchange, const Target& user, const std::string& body);
+  Promise make_for_node(Exchange& exchange, const Target& node, const std::string& body);
+  Promise revoke(Exchange& exchange, const Target& token, const std::string& body);
+  Promise revoke_node(Exchange& exchange, const Target& node, const std::string& body);
+
+ private:
+  Promise make(Exchange& exchange, TokenWanted wanted);
+};
+
+}  // namespace muster::api

@@ -1,0 +1,153 @@
+// muster token, muster node: who may connect from other machines.
+#include "cli/client/discovery.hpp"
+#include "cli/client/objects.hpp"
+#include "cli/client/token.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/output/json.hpp"
+#include "cli/output/table.hpp"
+#include "cli/settings/files.hpp"
+#include "cli/verbs/verbs.hpp"
+#include "core/trust.hpp"
+#include "text/time_text.hpp"
+
+#include <filesystem>
+#include <iostream>
+#include <pwd.h>
+#include <unistd.h>
+
+namespace muster::cli {
+namespace {
+
+constexpr char kGroup[] = "/apis/muster.dev/v1/";
+constexpr Millis kSpareMs = 300'000;  // a cached credential is not handed out in its last minutes
+
+std::string own_name() {
+  const passwd* entry = getpwuid(geteuid());
+  return entry != nullptr ? entry->pw_name : std::to_string(geteuid());
+}
+
+Result<Json> made_token(const AccessOptions& options) {
+  const auto client = connect(options.target);
+  Json body = Json::object();
+  if (options.life_ms) body["ttlSeconds"] = *options.life_ms / 1000;
+  const std::string subject = options.subject.empty() ? own_name() : options.subject;
+  auto answer = client->post(
+      std::string(kGroup) + (options.of_node ? "nodes/" : "users/") + subject + "/token",
+      dumped(body));
+  if (!answer) return answer.error();
+  if (!answer->ok()) return refusal(*answer);
+  return read_json(answer->body);
+}
+
+int create(const AccessOptions& options) {
+  auto token = made_token(options);
+  if (!token) return fail(token.error());
+  const std::string text = text_at(*token, {"text"});
+  if (options.out.empty()) {
+    std::cout << text << std::flush;
+    return kDone;
+  }
+  std::error_code ignored;
+  const auto folder = std::filesystem::absolute(options.out, ignored).parent_path();
+  std::filesystem::create_directories(folder, ignored);
+  if (Status s = write_file(options.out, text); !s) return fail(s.error());
+  const std::string of =
+      options.of_node ? "node " + text_at(*token, {"node"}) : "user " + text_at(*token, {"user"});
+  std::cout << options.out << ": token " << text_at(*token, {"id"}) << " of " << of << ", until "
+            << text_at(*token, {"expirationTimestamp"}) << std::endl;
+  return kDone;
+}
+
+int list(const AccessOptions& options) {
+  const auto client = connect(options.target);
+  auto found = object(*client, std::string(kGroup) + "tokens");
+  if (!found) return fail(found.error());
+  std::vector<std::vector<std::string>> rows = {{"ID", "OF", "EXPIRES", "MADE BY", "USED"}};
+  for (const Json& token : at(*found, {"items"})) {
+    const std::string node = text_at(token, {"node"});
+    rows.push_back({text_at(token, {"id"}),
+                    node.empty() ? "user/" + text_at(token, {"user"}) : "node/" + node,
+                    text_at(token, {"expirationTimestamp"}), text_at(token, {"madeBy"}),
+                    node.empty()                        ? "-"
+                    : at(token, {"used"}) == Json(true) ? "yes"
+                                                        : "no"});
+  }
+  std::cout << aligned(rows, "") << std::flush;
+  return kDone;
+}
+
+int revoke(const AccessOptions& options) {
+  const auto client = connect(options.target);
+  const bool node = options.what == AccessOptions::What::revoke_node;
+  auto answer =
+      node ? client->post(std::string(kGroup) + "nodes/" + options.subject + "/revocation", "{}")
+           : client->remove(std::string(kGroup) + "tokens/" + options.subject, "{}");
+  if (!answer) return fail(answer.error());
+  if (!answer->ok()) return fail(refusal(*answer));
+  std::cout << (node ? "node/" : "token/") << options.subject << " revoked" << std::endl;
+  return kDone;
+}
+
+// The file in which credentials for this coordinator are kept between calls of kubectl.
+std::string cache_path(const Target& target) {
+  std::string name;
+  for (const char c : target.api) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return user_folder("XDG_CACHE_HOME", ".cache") + "/credential-" + name + ".json";
+}
+
+int print_credential(const std::string& bearer, const std::string& until) {
+  Json status = {{"token", bearer}};
+  if (!until.empty()) status["expirationTimestamp"] = until;
+  std::cout << dumped(Json{{"apiVersion", "client.authentication.k8s.io/v1"},
+                           {"kind", "ExecCredential"},
+                           {"status", status}})
+            << std::endl;
+  return kDone;
+}
+
+// With https, the token of the file; on the coordinator's machine, a new one now and then.
+int credential(const AccessOptions& options) {
+  if (options.target.api.starts_with("https://")) {
+    auto token = read_token(options.target.token_file);
+    if (!token) return fail(token.error());
+    return print_credential(token->bearer, "");
+  }
+  const std::string path = cache_path(options.target);
+  if (auto text = read_file(path); text.ok()) {
+    const Json cached = read_json(*text);
+    const auto until = parse_time(text_at(cached, {"expirationTimestamp"}));
+    auto token = parse_token(text_at(cached, {"text"}));
+    if (token.ok() && until && *until > wall_now() + kSpareMs)
+      return print_credential(token->bearer, text_at(cached, {"expirationTimestamp"}));
+  }
+  auto made = made_token(options);
+  if (!made) return fail(made.error());
+  auto token = parse_token(text_at(*made, {"text"}));
+  if (!token) return fail(token.error());
+  std::error_code ignored;
+  const auto folder = std::filesystem::path(path).parent_path();
+  std::filesystem::create_directories(folder, ignored);
+  // Without a cache, each call makes a token: slower, and no reason to fail.
+  if (Status s = write_file(path, dumped(*made)); !s)
+    std::cerr << "muster: " << s.error().message << std::endl;
+  return print_credential(token->bearer, text_at(*made, {"expirationTimestamp"}));
+}
+
+}  // namespace
+
+int execute(const AccessOptions& options) {
+  switch (options.what) {
+    case AccessOptions::What::create:
+      return create(options);
+    case AccessOptions::What::list:
+      return list(options);
+    case AccessOptions::What::credential:
+      return credential(options);
+    case AccessOptions::What::revoke:
+    case AccessOptions::What::revoke_node:
+      break;
+  }
+  return revoke(options);
+}
+
+}  // namespace muster::cli

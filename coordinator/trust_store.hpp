@@ -1,0 +1,91 @@
+// TrustStore: the cluster's authority, its tokens and its revocations (core/trust.hpp).
+//
+// The API makes, lists and revokes tokens; the agents' port asks who may come in and gets
+// certificates signed. From any thread. Always holds: what a token or a revocation changes is
+// durable before `done` is called and before it takes effect for others, except that a revocation
+// takes effect at once.
+#pragma once
+
+#include "base/clock.hpp"
+#include "base/result.hpp"
+#include "core/trust.hpp"
+#include "storage/journal.hpp"
+#include "tls/certificates.hpp"
+#include "tls/identity.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster::coordinator {
+
+inline constexpr Millis kDayMs = 86'400'000;
+// The life of the coordinator's own certificates, which are made at each start.
+inline constexpr Millis kServerCertificateMs = 10 * 365 * kDayMs;
+
+struct NewToken {
+  core::TokenKind kind = core::TokenKind::node;
+  std::string subject;
+  uint32_t uid = 0;  // of a user
+  std::string by;    // who asks
+  Millis life_ms = 0;
+};
+
+class TrustStore {
+ public:
+  using Append = std::function<void(std::vector<storage::Row> rows, std::function<void()> durable)>;
+
+  // `certificate_ms`: the life of a node's certificate, which agents renew at two thirds of it.
+  TrustStore(core::Trust trust, tls::Authority authority, Millis certificate_ms,
+             std::function<Millis()> now);
+  // Before anything is changed.
+  void write_with(Append append) { append_ = std::move(append); }
+  // Called with the name of each node that is revoked.
+  void on_revoked(std::function<void(const std::string& node)> drop) { drop_ = std::move(drop); }
+
+  const std::string& authority() const { return authority_.pems().certificate; }  // PEM
+  // How long a connection may last: an expired certificate is of no use for longer.
+  Millis connection_ms() const { return std::min(kDayMs, certificate_ms_); }
+  tls::KeyPair server_certificate(const std::vector<std::string>& names) const;
+
+  struct Made {
+    core::Token token;
+    std::string text;  // what its holder needs, for a file; it is not stored
+  };
+  // overloaded: there are as many as are possible.
+  void make(NewToken wanted, std::function<void(Result<Made>)> done);
+  std::vector<core::Token> list() const;  // by id
+  std::optional<core::Token> find(const std::string& id) const;
+  void revoke(const std::string& id, std::function<void(Status)> done);  // not_found
+  // Refuses all certificates and tokens of this node that were made before.
+  void revoke_node(const std::string& node, std::function<void(Status)> done);
+
+  // The user whom this bearer token stands for.
+  std::optional<uint32_t> user_of(std::string_view bearer) const;
+
+  // Why the holder of a certificate may not come in; nothing if it may.
+  std::optional<std::string> refuses(const tls::Identity& who) const;
+  // Signs the request (PKCS #10, DER) of a holder who may come in; the answer is a certificate in
+  // PEM.
+  void certify(const tls::Identity& who, const std::string& request,
+               std::function<void(Result<std::string>)> done);
+
+ private:
+  std::optional<std::string> refuses_locked(const tls::Identity& who) const;
+  Result<std::string> sign(const std::string& node, uint64_t generation,
+                           const std::string& request) const;
+
+  const tls::Authority authority_;
+  const Millis certificate_ms_;
+  const std::function<Millis()> now_;
+  Append append_;
+  std::function<void(const std::string&)> drop_;
+  mutable std::mutex mutex_;  // guards what follows
+  core::Trust trust_;
+};
+
+}  // namespace muster::coordinator

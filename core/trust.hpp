@@ -1,0 +1,70 @@
+// Trust: the tokens that are out, and the nodes whose certificates were revoked. Pure.
+//
+// A token is shown once, when it is made; what is stored of it does not suffice to use it. That of
+// a node lets its agent fetch a certificate, once; that of a user stands for the user until it
+// expires or is revoked.
+//
+// Certificates of a node belong to a generation, which is how often they were revoked. Only those
+// of the current one are accepted.
+#pragma once
+
+#include "base/clock.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+namespace muster::core {
+
+enum class TokenKind : uint8_t { node = 0, user = 1 };
+
+constexpr size_t kTokensMax = 10'000;    // stored at a time
+constexpr size_t kTokensOfOneMax = 100;  // of one user, that have not expired
+constexpr size_t kTokenIdDigits = 16, kTokenSecretDigits = 64;
+
+struct Token {
+  std::string id;  // hexadecimal
+  TokenKind kind = TokenKind::node;
+  std::string subject;               // the name of the node or the user
+  uint32_t uid = 0;                  // of the user
+  std::string hash;                  // of a user's secret: SHA-256, in hexadecimal
+  std::string by;                    // the name of the user who made it
+  Millis made_ms = 0, until_ms = 0;  // wall clock
+  std::string used_key;  // of a node: SHA-256 of the public key that was certified; empty: none yet
+
+  bool operator==(const Token&) const = default;
+};
+
+struct Trust {
+  std::map<std::string, Token, std::less<>> tokens;          // by id
+  std::map<std::string, uint64_t, std::less<>> generations;  // by node, of those above 0
+
+  uint64_t generation(std::string_view node) const {
+    const auto it = generations.find(node);
+    return it == generations.end() ? 0 : it->second;
+  }
+  // How many tokens of this user have not expired.
+  size_t living(uint32_t uid, Millis now_ms) const {
+    size_t count = 0;
+    for (const auto& [id, token] : tokens)
+      if (token.kind == TokenKind::user && token.uid == uid && now_ms < token.until_ms) ++count;
+    return count;
+  }
+};
+
+// The two parts of a user's token, "ID.SECRET"; empty ones if it is none.
+struct Bearer {
+  std::string_view id, secret;
+
+  static Bearer parse(std::string_view text) {
+    const size_t dot = text.find('.');
+    const bool hex = text.find_first_not_of("0123456789abcdef.") == text.npos;
+    if (!hex || dot != kTokenIdDigits || text.size() != kTokenIdDigits + 1 + kTokenSecretDigits)
+      return {};
+    return {text.substr(0, dot), text.substr(dot + 1)};
+  }
+};
+
+}  // namespace muster::core

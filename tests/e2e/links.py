@@ -1,0 +1,394 @@
+#!/usr/bin/python3
+"""Links between machines: agents that join by token, clients that log in by token, and those who try without.
+
+    MUSTER=build/release/muster tests/e2e/links.py [TEST…]
+
+The machines are addresses of loopback; TwoMachines, when run by root, has two network namespaces instead.
+"""
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+from world import eventually, sh_job  # noqa: E402
+
+MUSTER = os.environ["MUSTER"]
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+MINE = "/apis/muster.dev/v1"
+
+
+class Site(unittest.TestCase):
+    """A coordinator that serves other machines, and ways to be one."""
+    FLAGS = ()
+    HOST = "127.0.0.1"
+    PREFIX = ()  # of a command that runs on the coordinator's machine
+
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="muster-links-"))
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+        self.home = self.dir / "home"
+        self.home.mkdir()
+        self.daemons = []
+        self.addCleanup(self.stop)
+        self.start_coordinator()
+
+    def start_coordinator(self, *flags):
+        (self.dir / "data/endpoints.json").unlink(missing_ok=True)
+        self.coordinator = self.daemon("coordinator", "--data-dir", self.dir / "data", "--api", "127.0.0.1:0", "--listen", "127.0.0.1:0",
+                                       "--api-tls", f"{self.HOST}:0", "--listen-tls", f"{self.HOST}:0", *self.FLAGS, *flags,
+                                       prefix=self.PREFIX)
+        self.ends = eventually(lambda: json.loads((self.dir / "data/endpoints.json").read_text()), "endpoints")
+        eventually(lambda: self.muster("get", "nodes").returncode == 0, "ready")
+
+    def daemon(self, *args, prefix=()):
+        log = open(self.dir / f"{args[0]}.log", "ab")
+        process = subprocess.Popen([*prefix, MUSTER, *map(str, args)], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        log.close()
+        self.daemons.append(process)
+        return process
+
+    def stop(self):
+        for process in self.daemons:
+            process.kill()
+            process.wait()
+        subprocess.run(["pkill", "-KILL", "-f", f"muster-keeper {self.dir}"], check=False)
+
+    def log(self, of):
+        return (self.dir / f"{of}.log").read_text()
+
+    def muster(self, *args, api=None, prefix=None):
+        env = {"PATH": "/usr/bin:/bin", "HOME": str(self.home)}
+        return subprocess.run([*(self.PREFIX if prefix is None else prefix), MUSTER, *map(str, args), "--api", api or self.ends["api"]],
+                              text=True, capture_output=True, timeout=60, env=env)
+
+    def ok(self, *args, **more):
+        done = self.muster(*args, **more)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def token(self, *args):
+        path = self.dir / f"token{len(list(self.dir.glob('token*')))}"
+        self.ok("token", "create", *args, "--out", path)
+        return path
+
+    def agent(self, name, *flags, prefix=()):
+        return self.daemon("agent", "--coordinator", self.ends["listenTls"], "--name", name, "--work-dir", self.dir / name, *flags,
+                           prefix=prefix)
+
+    def ready(self, name):
+        return any(line.split()[:2] == [name, "Ready"] for line in self.ok("get", "nodes").splitlines())
+
+    def joined(self, name, **more):
+        process = self.agent(name, "--token-file", self.token("--node", name), **more)
+        eventually(lambda: self.ready(name), f"{name} ready")
+        return process
+
+    def subject(self, name):
+        shown = subprocess.run(["openssl", "x509", "-noout", "-subject", "-serial", "-in", self.dir / name / "credentials.pem"],
+                               text=True, capture_output=True, check=True)
+        return shown.stdout
+
+    def https(self, method, path, bearer=None, body=None, context=None):
+        if context is None:
+            context = ssl.create_default_context(cafile=self.dir / "data/ca.pem")
+        connection = http.client.HTTPSConnection(self.ends["apiTls"], context=context, timeout=20)
+        headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        connection.request(method, path, None if body is None else json.dumps(body), headers)
+        response = connection.getresponse()
+        text = response.read().decode()
+        try:
+            return response.status, json.loads(text)
+        except ValueError:
+            return response.status, text
+
+
+class Nodes(Site):
+    def test_an_agent_joins_with_a_token_and_comes_back_without(self):
+        agent = self.joined("c01")
+        self.ok("run", "-n", "3", "--", "sh", "-c", "echo $JOB_COMPLETION_INDEX")
+        self.assertIn("CN = node:c01\n", self.subject("c01"))
+        self.assertEqual((self.dir / "c01/credentials.pem").stat().st_mode & 0o777, 0o600)
+        agent.kill()
+        agent.wait()
+        before = self.log("agent").count("registered with")
+        self.agent("c01")
+        eventually(lambda: self.log("agent").count("registered with") > before, "back")
+        self.assertEqual(self.log("agent").count("got a certificate"), 1)
+
+    def test_a_coordinator_that_was_killed_knows_its_nodes_and_tokens(self):
+        self.joined("c01")
+        token = self.token()
+        self.coordinator.kill()
+        self.coordinator.wait()
+        listen = self.ends["listenTls"]
+        (self.dir / "data/endpoints.json").unlink()
+        self.coordinator = self.daemon("coordinator", "--data-dir", self.dir / "data", "--api", self.ends["api"], "--listen", "127.0.0.1:0",
+                                       "--api-tls", "127.0.0.1:0", "--listen-tls", listen)
+        self.ends = eventually(lambda: json.loads((self.dir / "data/endpoints.json").read_text()), "endpoints")
+        eventually(lambda: self.ready("c01"), "c01 is back")
+        self.assertEqual(self.https("GET", JOBS, token.read_text().splitlines()[0])[0], 200)
+        self.assertIn("node/c01", self.ok("token", "list"))
+
+    def test_a_token_is_good_for_one_agent(self):
+        token = self.token("--node", "c01")
+        self.agent("c01", "--token-file", token)
+        eventually(lambda: self.ready("c01"), "c01 ready")
+        thief = self.daemon("agent", "--coordinator", self.ends["listenTls"], "--name", "c01", "--work-dir", self.dir / "thief",
+                            "--token-file", token)
+        self.assertEqual(thief.wait(20), 5)
+        self.assertIn("its join token has been used", self.log("agent"))
+        self.assertFalse((self.dir / "thief/credentials.pem").exists())
+        self.assertTrue(self.ready("c01"))
+
+    def test_a_token_is_of_one_node(self):
+        other = self.agent("c02", "--token-file", self.token("--node", "c01"))
+        self.assertEqual(other.wait(20), 5)
+        self.assertIn("it lets node c01 join, and this is node c02", self.log("agent"))
+
+    def test_a_revoked_token_lets_nobody_join(self):
+        token = self.token("--node", "c01")
+        self.ok("token", "revoke", self.ok("token", "list").splitlines()[1].split()[0])
+        self.assertEqual(self.agent("c01", "--token-file", token).wait(20), 5)
+        self.assertIn("its join token is unknown, or was revoked", self.log("agent"))
+
+    def test_a_revoked_node_is_out_at_once_and_comes_back_with_a_new_token(self):
+        agent = self.joined("c01")
+        self.assertEqual(self.ok("node", "revoke", "c01"), "node/c01 revoked\n")
+        self.assertEqual(agent.wait(20), 5)
+        self.assertIn("its certificate has been revoked", self.log("agent"))
+        eventually(lambda: not self.ready("c01"), "c01 not ready")
+        self.assertEqual(self.agent("c01").wait(20), 5, "the old certificate is of no use")
+        self.joined("c01")
+        self.assertIn("CN = node:c01:1\n", self.subject("c01"))
+
+    def test_an_agent_without_a_token_gets_nowhere(self):
+        agent = self.agent("c01")
+        eventually(lambda: "rejected a connection to the agents' TLS port" in self.log("coordinator"), "rejected")
+        self.assertIsNone(agent.poll())
+        self.assertFalse(self.ready("c01"))
+
+    def test_an_agent_that_has_a_certificate_never_speaks_without_tls(self):
+        agent = self.joined("c01")
+        agent.kill()
+        agent.wait()
+        eventually(lambda: not self.ready("c01"), "c01 not ready")
+        # The port for agents of this machine, where no certificate is needed.
+        self.daemon("agent", "--coordinator", self.ends["listen"], "--name", "c01", "--work-dir", self.dir / "c01")
+        eventually(lambda: "no connection to " + self.ends["listen"] in self.log("agent"), "no downgrade")
+        self.assertFalse(self.ready("c01"))
+
+    def test_a_node_cannot_pose_as_the_coordinator(self):
+        agent = self.joined("c01")
+        agent.kill()
+        agent.wait()
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        stolen = self.dir / "c01/credentials.pem"
+        fake = subprocess.Popen(["openssl", "s_server", "-accept", str(port), "-cert", stolen, "-key", stolen, "-quiet"],
+                                stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(fake.wait)
+        self.addCleanup(fake.kill)
+        self.daemon("agent", "--coordinator", f"127.0.0.1:{port}", "--name", "c02", "--work-dir", self.dir / "c02", "--token-file",
+                    self.token("--node", "c02"))
+        eventually(lambda: "its certificate is not" in self.log("agent"), "refused")
+        self.assertNotIn("got a certificate for node c02", self.log("agent"))
+
+
+class ShortLives(Site):
+    FLAGS = ("--certificate-life", "3s")
+
+    def test_a_certificate_is_renewed_in_time(self):
+        self.joined("c01")
+        before = self.subject("c01")
+        eventually(lambda: self.subject("c01") != before, "renewed")
+        eventually(lambda: self.log("agent").count("registered with") >= 3, "connected again with each")
+        self.assertTrue(self.ready("c01"))
+
+    def test_an_expired_certificate_is_of_no_use(self):
+        agent = self.joined("c01")
+        agent.kill()
+        agent.wait()
+        expired = ["openssl", "x509", "-noout", "-checkend", "0", "-in", self.dir / "c01/credentials.pem"]
+        eventually(lambda: subprocess.run(expired, capture_output=True).returncode, "expired")
+        registered = self.log("agent").count("registered with")
+        late = self.agent("c01")
+        eventually(lambda: "or has expired" in self.log("coordinator"), "refused")
+        self.assertEqual(self.log("agent").count("registered with"), registered)
+        late.kill()
+        late.wait()
+        self.joined("c01")
+
+
+class Clients(Site):
+    def test_a_token_logs_in(self):
+        bearer = self.token().read_text().splitlines()[0]
+        self.assertEqual(self.https("GET", JOBS, bearer)[0], 200)
+        self.assertEqual(self.https("POST", JOBS, bearer, sh_job("one", "true", 1))[0], 201)
+        for wrong in (None, "", "x", bearer[:-1] + ("0" if bearer[-1] != "0" else "1"), bearer + "0", "0" * 16 + "." + "0" * 64):
+            code, status = self.https("GET", JOBS, wrong)
+            self.assertEqual((code, status["reason"]), (401, "Unauthorized"), wrong)
+
+    def test_without_a_token_there_is_health_and_nothing_else(self):
+        self.assertEqual(self.https("GET", "/healthz"), (200, "ok"))
+        for path in ("/", "/version", "/metrics", "/openapi/v2", "/api", JOBS, f"{MINE}/links", f"{MINE}/tokens"):
+            self.assertEqual(self.https("GET", path)[0], 401, path)
+        for path in (JOBS, f"{MINE}/users/root/token", f"{MINE}/nodes/c01/token", f"{MINE}/nodes/c01/revocation"):
+            self.assertEqual(self.https("POST", path, None, {})[0], 401, path)
+
+    def test_revoked_and_gone(self):
+        bearer = self.token().read_text().splitlines()[0]
+        self.assertEqual(self.ok("token", "revoke", bearer.split(".")[0]), f"token/{bearer.split('.')[0]} revoked\n")
+        self.assertEqual(self.https("GET", JOBS, bearer)[0], 401)
+        again = self.muster("token", "revoke", bearer.split(".")[0])
+        self.assertEqual(again.returncode, 3, again.stderr)
+
+    def test_only_tls_13_is_spoken(self):
+        for version, works in ((ssl.TLSVersion.TLSv1_2, False), (ssl.TLSVersion.TLSv1_3, True)):
+            context = ssl.create_default_context(cafile=self.dir / "data/ca.pem")
+            context.minimum_version = context.maximum_version = version
+            if works:
+                self.assertEqual(self.https("GET", "/healthz", context=context)[0], 200)
+            else:
+                with self.assertRaises(OSError):
+                    self.https("GET", "/healthz", context=context)
+        plain = http.client.HTTPConnection(self.ends["apiTls"], timeout=20)
+        with self.assertRaises((OSError, http.client.HTTPException)):
+            plain.request("GET", "/healthz")
+            plain.getresponse()
+
+    def test_who_says_nothing_keeps_nobody_waiting(self):
+        host, port = self.ends["apiTls"].rsplit(":", 1)
+        silent = [socket.create_connection((host, int(port))) for _ in range(50)]
+        self.assertEqual(self.https("GET", "/healthz")[0], 200)
+        for one in silent:
+            one.close()
+
+    def test_the_command_line_by_https(self):
+        self.joined("c01")
+        url = f"https://{self.ends['apiTls']}"
+        without = self.muster("get", "nodes", api=url)
+        self.assertEqual(without.returncode, 5)
+        self.assertIn("there is no token at", without.stderr)
+        self.ok("token", "create", "--out", self.home / ".config/muster/token")
+        self.assertIn("c01", self.ok("get", "nodes", api=url))
+        self.assertEqual(self.ok("run", "-n", "2", "--", "echo", "hello", api=url).count("hello"), 2)
+        (self.home / ".config/muster/token").chmod(0o644)
+        opened = self.muster("get", "nodes", api=url)
+        self.assertIn("is open to other users: chmod 600", opened.stderr)
+
+    def test_another_clusters_coordinator_is_not_trusted(self):
+        self.ok("token", "create", "--out", self.home / ".config/muster/token")
+        token = (self.home / ".config/muster/token").read_text()
+        self.coordinator.kill()
+        self.coordinator.wait()
+        shutil.rmtree(self.dir / "data")
+        self.start_coordinator()
+        done = self.muster("get", "nodes", api=f"https://{self.ends['apiTls']}")
+        self.assertEqual(done.returncode, 4)
+        self.assertIn("its certificate is not of this cluster's authority", done.stderr)
+        self.assertIn("BEGIN CERTIFICATE", token)
+
+    def test_kubectl_logs_in_by_itself(self):
+        if shutil.which("kubectl") is None:
+            self.skipTest("kubectl is not installed")
+        self.ok("token", "create", "--out", self.home / ".config/muster/token")
+        config = self.dir / "kubeconfig"
+        config.write_text(self.ok("kubeconfig", api=f"https://{self.ends['apiTls']}"))
+        done = subprocess.run(["kubectl", "--kubeconfig", config, "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"],
+                              text=True, capture_output=True, timeout=60, env={"PATH": "/usr/bin:/bin", "HOME": str(self.home)})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertTrue(done.stdout)
+
+    def test_bad_input(self):
+        for args, words in ((("token", "create", "--ttl", "1s"), "ttlSeconds: must be a whole number, 60 to 2592000"),
+                            (("token", "create", "--ttl", "31d"), "60 to 2592000"),
+                            (("token", "create", "--node", "c01", "--ttl", "8d"), "60 to 604800"),
+                            (("token", "create", "--node", "C_01"), "the name of a node"),
+                            (("token", "create", "--user", "no-such-user"), "there is no user no-such-user"),
+                            (("token", "create", "--node", "a", "--user", "b"), "a token is of one of them"),
+                            (("token", "revoke"), "revoke which token?"),
+                            (("token", "list", "--ttl", "1h"), "are of `muster token create`"),
+                            (("node", "revoke", "C_01"), "the name of a node")):
+            done = self.muster(*args)
+            self.assertNotEqual(done.returncode, 0, args)
+            self.assertIn(words, done.stderr, args)
+
+
+class OneMachine(unittest.TestCase):
+    def test_without_links_there_are_no_tokens(self):
+        folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-links-"))
+        self.addCleanup(shutil.rmtree, folder, ignore_errors=True)
+        process = subprocess.Popen([MUSTER, "coordinator", "--data-dir", folder / "d", "--api", "127.0.0.1:0", "--listen", "127.0.0.1:0"],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        ends = eventually(lambda: json.loads((folder / "d/endpoints.json").read_text()), "endpoints")
+        done = subprocess.run([MUSTER, "token", "create", "--api", ends["api"]], text=True, capture_output=True, timeout=60)
+        self.assertIn("start it with --api-tls or --listen-tls", done.stderr)
+        self.assertFalse((folder / "d/ca.pem").exists())
+
+    def test_other_addresses_need_tls(self):
+        for flags, words in ((("--api", "0.0.0.0:0"), "Use --api-tls"), (("--listen", "0.0.0.0:0"), "Use --listen-tls"),
+                             (("--api-tls", "7443"), "must be ADDRESS:PORT"), (("--listen-tls", "unix:/tmp/x"), "must be ADDRESS:PORT"),
+                             (("--ca-cert", "/etc/hostname"), "belong together"),
+                             (("--ca-cert", "/etc/hostname", "--ca-key", "/etc/hostname", "--api-tls", "127.0.0.1:0"),
+                              "--ca-cert, --ca-key: the certificate is not one in PEM"),
+                             (("--certificate-life", "0s"), "must be 1s to 3650d")):
+            with tempfile.TemporaryDirectory(prefix="muster-links-") as folder:
+                done = subprocess.run([MUSTER, "coordinator", "--data-dir", f"{folder}/d", *flags], text=True, capture_output=True, timeout=60)
+                self.assertNotEqual(done.returncode, 0, flags)
+                self.assertIn(words, done.stderr, flags)
+
+
+@unittest.skipUnless(os.geteuid() == 0 and shutil.which("ip"), "needs root and ip(8), to make network namespaces")
+class TwoMachines(Site):
+    """The coordinator's machine and a node's: two network namespaces with a wire between them."""
+    HOST = "10.77.0.1"
+    HEAD = f"muhead{os.getpid() % 10000}"
+    NODE = f"munode{os.getpid() % 10000}"
+    PREFIX = ("ip", "netns", "exec", HEAD)
+
+    def setUp(self):
+        def ip(*words):
+            return subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
+        try:
+            ip("netns", "add", self.HEAD)
+        except subprocess.CalledProcessError as error:
+            self.skipTest(f"network namespaces cannot be made here: {error.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["ip", "netns", "del", self.HEAD], check=False)
+        ip("netns", "add", self.NODE)
+        self.addCleanup(subprocess.run, ["ip", "netns", "del", self.NODE], check=False)
+        ip("-n", self.HEAD, "link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns", self.NODE)
+        for space, address in ((self.HEAD, "10.77.0.1/24"), (self.NODE, "10.77.0.2/24")):
+            ip("-n", space, "address", "add", address, "dev", "wire")
+            ip("-n", space, "link", "set", "wire", "up")
+            ip("-n", space, "link", "set", "lo", "up")
+        super().setUp()
+
+    def test_a_first_cluster(self):
+        node = ("ip", "netns", "exec", self.NODE)
+        token = self.token("--node", "c01")
+        self.agent("c01", "--token-file", token, prefix=node)
+        eventually(lambda: self.ready("c01"), "c01 ready")
+        (self.home / ".config/muster").mkdir(parents=True)
+        self.ok("token", "create", "--out", self.home / ".config/muster/token")
+        url = f"https://{self.ends['apiTls']}"
+        out = self.ok("run", "-n", "2", "--", "echo", "hello", api=url, prefix=node)
+        self.assertEqual(out.count("hello"), 2)
+        self.assertEqual(self.muster("get", "nodes", api=self.ends["api"], prefix=node).returncode, 4, "loopback is the head's own")
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,124 @@
+// The agents' TLS port of a complete coordinator, attacked by those who have some of what it takes.
+#include "agents_port.hpp"
+#include "base/clock.hpp"
+#include "tls/certificates.hpp"
+
+#include <fstream>
+
+namespace muster::coordinator {
+namespace {
+
+constexpr Millis kHourMs = 3'600'000;
+
+class TlsPortTest : public AgentsPortTest {
+ protected:
+  ~TlsPortTest() noexcept override = default;
+  // With an authority of the test's own, which can sign whatever it likes.
+  void prepare(Options& options) override {
+    options.listen_tls = "127.0.0.1:0";
+    options.ca_certificate = dir_ + "/ca.pem";
+    options.ca_key = dir_ + "/ca.key";
+    std::ofstream(options.ca_certificate) << authority_.pems().certificate;
+    std::ofstream(options.ca_key) << authority_.pems().key;
+  }
+
+  tls::KeyPair issued(const std::string& name, Millis life_ms = kHourMs) {
+    return authority_.issue({name, {}, false, wall_now(), life_ms});
+  }
+  // Holds its context while it lives.
+  struct Client {
+    kj::Own<kj::TlsContext> context;
+    Caller caller;
+    Client(TlsPortTest& test, const std::optional<tls::KeyPair>& own)
+        : context(tls::client_context(own, test.authority_.pems().certificate)),
+          caller(test.io_, test.coordinator_->listen_tls_address(), context.get()) {}
+  };
+  // Why a client with this certificate gets no answer; empty if it gets one.
+  std::string thrown(const std::optional<tls::KeyPair>& own) {
+    const auto exception = kj::runCatchingExceptions([&] {
+      Client client(*this, own);
+      call(client.caller, "c01");
+    });
+    KJ_IF_MAYBE (e, exception) {
+      return tls::explained(*e).value_or(e->getDescription().cStr());
+    }
+    return "";
+  }
+  // The refusal of a registration as `node`; empty if it is welcome.
+  std::string refused(const tls::KeyPair& own, const std::string& node) {
+    Client client(*this, own);
+    auto answer = call(client.caller, node);
+    return answer.getResult().isRefused()
+               ? std::string(answer.getResult().getRefused().getMessage().cStr())
+               : "";
+  }
+  capnp::Response<wire::Coordinator::CertifyResults> certify(Caller& caller) {
+    const std::string der = *tls::make_request(tls::make_key());
+    auto request = caller.coordinator().certifyRequest();
+    request.setRequest(kj::arrayPtr(reinterpret_cast<const kj::byte*>(der.data()), der.size()));
+    return request.send().wait(io_.waitScope);
+  }
+
+  tls::Authority authority_ = tls::Authority::make("the site's", wall_now());
+};
+
+TEST_F(TlsPortTest, ANodeRegistersWithItsCertificate) {
+  EXPECT_EQ(refused(issued("node:c01"), "c01"), "");
+}
+
+TEST_F(TlsPortTest, OneNodesCertificateIsOfNoUseForAnother) {
+  EXPECT_NE(refused(issued("node:c01"), "c02").find("its certificate is that of node:c01"),
+            std::string::npos);
+  EXPECT_NE(refused(issued("node:c01"), "c01.site").find("node:c01"), std::string::npos);
+}
+
+TEST_F(TlsPortTest, ACertificateOfAnotherGenerationIsRefusedWithTheReason) {
+  EXPECT_NE(refused(issued("node:c01:1"), "c01").find("has been revoked"), std::string::npos);
+}
+
+TEST_F(TlsPortTest, OtherCertificatesOfTheAuthorityAreNoNodes) {
+  for (const char* name : {"www.site", "user:alice", "node:", "muster-coordinator"})
+    EXPECT_NE(thrown(issued(name)), "") << name;
+}
+
+TEST_F(TlsPortTest, WithoutACertificateOfTheAuthorityNobodyIsHeard) {
+  EXPECT_NE(thrown(std::nullopt), "");
+  const auto other = tls::Authority::make("the site's", wall_now());
+  EXPECT_NE(thrown(other.issue({"node:c01", {}, false, wall_now(), kHourMs})), "");
+}
+
+TEST_F(TlsPortTest, AnExpiredCertificateIsRefused) {
+  EXPECT_NE(thrown(authority_.issue({"node:c01", {}, false, wall_now() - kHourMs, kHourMs / 2})),
+            "");
+}
+
+TEST_F(TlsPortTest, ACertificateForServersIsNoneOfAClient) {
+  EXPECT_NE(thrown(authority_.issue({"node:c01", {}, true, wall_now(), kHourMs})), "");
+}
+
+TEST_F(TlsPortTest, SpeaksNothingButTls) {
+  Caller plain(io_, coordinator_->listen_tls_address());
+  EXPECT_TRUE(kj::runCatchingExceptions([&] { call(plain, "c01"); }) != nullptr);
+}
+
+TEST_F(TlsPortTest, AJoinTokenThatIsNotKnownGetsNothing) {
+  Client client(*this, issued("join:0123456789abcdef:c01"));
+  EXPECT_NE(refused(issued("join:0123456789abcdef:c01"), "c01"), "");
+  const auto answer = certify(client.caller);
+  ASSERT_TRUE(answer.getResult().isRefused());
+  EXPECT_EQ(answer.getResult().getRefused(), "its join token is unknown, or was revoked");
+}
+
+TEST_F(TlsPortTest, ANodeGetsACertificateOfItselfAndALocalAgentNone) {
+  Client client(*this, issued("node:c01"));
+  const auto answer = certify(client.caller);
+  ASSERT_TRUE(answer.getResult().isCertificate());
+  const auto facts = tls::read_certificate(answer.getResult().getCertificate().cStr());
+  ASSERT_TRUE(facts.ok());
+  EXPECT_EQ(facts->common_name, "node:c01");
+  Caller local = caller();
+  EXPECT_TRUE(certify(local).getResult().isRefused());
+}
+
+}  // namespace
+}  // namespace muster::coordinator

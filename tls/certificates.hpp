@@ -1,0 +1,69 @@
+// Certificates: a cluster's authority, and the keys and certificates of its members (X.509, ECDSA
+// P-256).
+//
+// What a certificate says is in its common name: who its holder is (identity.hpp). Whatever a
+// signing request asks for is ignored, except its public key. A member's certificate is good for a
+// client, the coordinator's for a server, so that none can stand in for the other.
+#pragma once
+
+#include "base/clock.hpp"
+#include "base/result.hpp"
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster::tls {
+
+struct KeyPair {
+  std::string key, certificate;  // PEM
+};
+
+// Certificates are valid from this long before they are made, for clocks that differ.
+inline constexpr Millis kClockSkewMs = 3'600'000;
+
+struct Issue {
+  std::string common_name;         // up to 300 bytes
+  std::vector<std::string> names;  // host names and IP addresses (subjectAltName)
+  bool server = false;             // for a server, else for a client
+  Millis now_ms = 0, life_ms = 0;  // wall clock
+};
+
+class Authority {
+ public:
+  static Authority make(const std::string& common_name, Millis now_ms);
+  // `invalid`: not a key and certificate in PEM, not of each other, or not of an authority.
+  static Result<Authority> load(const KeyPair& pems);
+
+  const KeyPair& pems() const { return pems_; }
+  // With a key of its own.
+  KeyPair issue(const Issue& issue) const;
+  // For the key of a signing request (PKCS #10, DER). `invalid`: it is not one, its signature does
+  // not fit, or its key is not on P-256.
+  Result<std::string> sign(std::string_view request, const Issue& issue) const;
+
+ private:
+  struct Parsed;
+  explicit Authority(KeyPair pems);
+  KeyPair pems_;
+  std::shared_ptr<const Parsed> parsed_;
+};
+
+std::string make_key();                                      // PEM
+Result<std::string> make_request(const std::string& key);    // PKCS #10, DER
+Result<std::string> request_key_hash(std::string_view der);  // SHA-256 of its public key, in hex
+
+// Of the first certificate in this PEM text.
+struct Facts {
+  std::string common_name;
+  Millis from_ms = 0, until_ms = 0;  // wall clock
+};
+Result<Facts> read_certificate(const std::string& pem);
+// Whether this private key belongs to the first certificate.
+bool fits(const KeyPair& pair);
+
+std::string sha256_hex(std::string_view bytes);
+std::string base64(std::string_view bytes);  // RFC 4648, in one line
+
+}  // namespace muster::tls

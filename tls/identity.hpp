@@ -1,0 +1,62 @@
+// Identity: what the common name of a certificate says about its holder. Pure.
+//
+//   node:NAME       the agent of that node
+//   node:NAME:G     likewise, after its certificates were revoked G times: only those of the
+//   current
+//                   generation are accepted
+//   join:ID:NAME    whoever holds the join token ID: may ask once for the certificate of that node
+//
+// A node's name has no colon.
+#pragma once
+
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace muster::tls {
+
+// The name that the coordinator's certificate has besides its host names: agents and the command
+// line expect it at whichever address they connect to.
+inline constexpr char kServerName[] = "muster-coordinator";
+
+struct Identity {
+  enum class Kind : uint8_t { node, join };
+  Kind kind = Kind::node;
+  std::string node;         // name
+  std::string token;        // id; join only
+  uint64_t generation = 0;  // node only
+
+  static std::optional<Identity> parse(std::string_view common_name);
+  std::string common_name() const;
+  bool operator==(const Identity&) const = default;
+};
+
+inline std::optional<Identity> Identity::parse(std::string_view text) {
+  constexpr std::string_view kNode = "node:", kJoin = "join:";
+  const bool joins = text.starts_with(kJoin);
+  if (!joins && !text.starts_with(kNode)) return std::nullopt;
+  text.remove_prefix(kNode.size());
+  const size_t colon = text.find(':');
+  const std::string_view first = text.substr(0, colon);
+  const std::string_view second = colon == text.npos ? "" : text.substr(colon + 1);
+  if (first.empty() || (second.empty() && (joins || colon != text.npos))) return std::nullopt;
+  if (joins) {
+    if (second.find(':') != second.npos) return std::nullopt;
+    return Identity{Kind::join, std::string(second), std::string(first), 0};
+  }
+  Identity who{Kind::node, std::string(first), "", 0};
+  if (second.empty()) return who;
+  const auto read = std::from_chars(second.data(), second.data() + second.size(), who.generation);
+  if (read.ec != std::errc{} || read.ptr != second.data() + second.size() || who.generation == 0)
+    return std::nullopt;
+  return who;
+}
+
+inline std::string Identity::common_name() const {
+  if (kind == Kind::join) return "join:" + token + ":" + node;
+  return "node:" + node + (generation == 0 ? "" : ":" + std::to_string(generation));
+}
+
+}  // namespace muster::tls

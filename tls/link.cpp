@@ -1,0 +1,110 @@
+#include "tls/link.hpp"
+
+#include <string_view>
+#include <utility>
+
+namespace muster::tls {
+namespace {
+
+// Nobody has such keys, so that no version before 1.3 finds a cipher: KJ's options know no later
+// minimum than 1.2. The ciphers of 1.3 are a list of their own.
+constexpr char kNoCipherBefore13[] = "PSK-AES256-GCM-SHA384";
+
+kj::TlsContext::Options options_of(kj::ArrayPtr<const kj::TlsCertificate> trusted) {
+  kj::TlsContext::Options options;
+  options.useSystemTrustStore = false;
+  options.trustedCertificates = trusted;
+  options.minVersion = kj::TlsVersion::TLS_1_2;
+  options.cipherList = kNoCipherBefore13;
+  return options;
+}
+
+kj::TlsKeypair keypair_of(const KeyPair& own) {
+  return {kj::TlsPrivateKey(kj::StringPtr(own.key)),
+          kj::TlsCertificate(kj::StringPtr(own.certificate))};
+}
+
+class Encrypted final : public kj::NetworkAddress {
+ public:
+  Encrypted(kj::Own<kj::NetworkAddress> inner, kj::TlsContext& context)
+      : inner_(kj::mv(inner)), context_(context) {}
+
+  kj::Promise<kj::Own<kj::AsyncIoStream>> connect() override {
+    return inner_->connect().then([this](kj::Own<kj::AsyncIoStream> stream) {
+      return context_.wrapClient(kj::mv(stream), kServerName);
+    });
+  }
+  kj::Own<kj::ConnectionReceiver> listen() override { return inner_->listen(); }
+  kj::Own<kj::NetworkAddress> clone() override {
+    return kj::heap<Encrypted>(inner_->clone(), context_);
+  }
+  kj::String toString() override { return inner_->toString(); }
+
+ private:
+  kj::Own<kj::NetworkAddress> inner_;
+  kj::TlsContext& context_;
+};
+
+struct Known {
+  std::string_view said;
+  const char* meant;
+};
+constexpr Known kKnown[] = {
+    {"certificate verify failed",
+     "its certificate is not of this cluster's authority, or has expired"},
+    {"self-signed certificate", "its certificate is not of this cluster's authority"},
+    {"self signed certificate", "its certificate is not of this cluster's authority"},
+    {"unable to get local issuer", "its certificate is not of this cluster's authority"},
+    {"certificate has expired", "its certificate has expired"},
+    {"not yet valid", "its certificate is not valid yet: compare the clocks"},
+    {"unsuitable certificate purpose", "its certificate is not the coordinator's"},
+    {"ostname mismatch", "its certificate is not the coordinator's"},
+    {"ssl connection ended", "it ended the encrypted connection; its log says why"},
+    {"peer did not return a certificate", "it has no certificate"},
+    {"alert certificate required", "it demands a certificate"},
+    {"alert bad certificate", "it refuses our certificate"},
+    {"alert unknown ca", "it refuses our certificate: it is of another cluster's authority"},
+    {"alert certificate expired", "it refuses our certificate: it has expired"},
+    {"alert certificate unknown", "it refuses our certificate"},
+    {"wrong version number", "no TLS is spoken at the other end"},
+    {"http request", "no TLS is spoken at the other end"},
+    {"unsupported protocol", "it speaks no TLS 1.3"},
+    {"alert protocol version", "it speaks no TLS 1.3"},
+    {"alert handshake failure", "it speaks no TLS 1.3"},
+};
+
+}  // namespace
+
+kj::Own<kj::TlsContext> server_context(const KeyPair& own, const std::string& authority,
+                                       bool clients) {
+  const kj::TlsCertificate trusted{kj::StringPtr(authority)};
+  const kj::TlsKeypair pair = keypair_of(own);
+  auto options = options_of(kj::arrayPtr(&trusted, 1));
+  options.verifyClients = clients;
+  options.defaultKeypair = pair;
+  return kj::heap<kj::TlsContext>(kj::mv(options));
+}
+
+kj::Own<kj::TlsContext> client_context(const std::optional<KeyPair>& own,
+                                       const std::string& authority) {
+  const kj::TlsCertificate trusted{kj::StringPtr(authority)};
+  auto options = options_of(kj::arrayPtr(&trusted, 1));
+  if (!own) return kj::heap<kj::TlsContext>(kj::mv(options));
+  const kj::TlsKeypair pair = keypair_of(*own);
+  options.defaultKeypair = pair;
+  return kj::heap<kj::TlsContext>(kj::mv(options));
+}
+
+kj::Own<kj::NetworkAddress> encrypted(kj::Own<kj::NetworkAddress> address,
+                                      kj::TlsContext& context) {
+  return kj::heap<Encrypted>(kj::mv(address), context);
+}
+
+std::optional<std::string> explained(const kj::Exception& exception) {
+  const std::string_view text(exception.getDescription().cStr());
+  for (const Known& known : kKnown)
+    if (text.find(known.said) != text.npos) return known.meant;
+  return std::nullopt;
+}
+
+}  // namespace muster::tls

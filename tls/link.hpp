@@ -1,0 +1,32 @@
+// Link: TLS 1.3 over KJ's streams.
+//
+// A member trusts the cluster's authority and nothing else. It expects the coordinator's
+// certificate to have the name kServerName, at whichever address it connects to.
+#pragma once
+
+#include "tls/certificates.hpp"
+#include "tls/identity.hpp"
+
+#include <kj/async-io.h>
+#include <kj/compat/tls.h>
+
+#include <optional>
+#include <string>
+
+namespace muster::tls {
+
+// `clients`: they must have a certificate of the authority. Throws a kj::Exception if the PEM texts
+// are not what they should be.
+kj::Own<kj::TlsContext> server_context(const KeyPair& own, const std::string& authority,
+                                       bool clients);
+// `own` may be absent.
+kj::Own<kj::TlsContext> client_context(const std::optional<KeyPair>& own,
+                                       const std::string& authority);
+
+// An address whose connections are encrypted.
+kj::Own<kj::NetworkAddress> encrypted(kj::Own<kj::NetworkAddress> address, kj::TlsContext& context);
+
+// What went wrong, in words for people; nothing if it is not about TLS.
+std::optional<std::string> explained(const kj::Exception& exception);
+
+}  // namespace muster::tls
