@@ -13,6 +13,7 @@ import pathlib
 import pwd
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,7 @@ PREFIX = f"mu{os.getpid() % 100000}"
 GROUPS = {"hpc": f"{PREFIX}-hpc", "ops": f"{PREFIX}-ops", "prom": f"{PREFIX}-prom"}
 USERS = {"daemon": [], "alice": ["hpc"], "bob": ["hpc"], "olga": ["hpc", "ops"], "prom": ["prom"], "dave": []}
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
+MINE = "/apis/muster.dev/v1"
 
 
 def name(user):
@@ -224,6 +226,86 @@ class Users(Served):
                               capture_output=True, timeout=60)
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("--insecure and --users exclude each other", done.stderr)
+
+
+class Remote(Served):
+    """The same users by HTTPS, with tokens that they made where the kernel says who they are."""
+    FLAGS = ("--api-tls", "127.0.0.1:0")
+
+    def token(self, user, whose=None):
+        """Code, and the token or what was said instead."""
+        code, made = self.ask(user, "POST", f"{MINE}/users/{name(whose or user)}/token", {})
+        return code, made["text"].splitlines()[0] if code == 201 else made["message"]
+
+    def https(self, bearer, method, path, body=None):
+        context = ssl.create_default_context(cafile=self.dir / "data/ca.pem")
+        connection = http.client.HTTPSConnection(self.ends["apiTls"], context=context, timeout=20)
+        connection.request(method, path, None if body is None else json.dumps(body),
+                           {"Authorization": f"Bearer {bearer}", "Content-Type": "application/json"})
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+
+    def test_a_token_is_its_user_and_nobody_else(self):
+        alice, bob = self.token("alice")[1], self.token("bob")[1]
+        self.assertEqual(self.https(alice, "POST", JOBS, sh_job("j", "echo secret-word", 1))[0], 201)
+        self.assertEqual(self.https(alice, "GET", f"{JOBS}/j")[1]["metadata"]["annotations"]["muster.dev/owner"], name("alice"))
+        code, seen = self.https(bob, "GET", f"{JOBS}/j")
+        self.assertEqual(code, 200)
+        self.assertNotIn("secret-word", json.dumps(seen))
+        for method, path, body in (("DELETE", f"{JOBS}/j", None), ("PUT", f"{JOBS}/j", sh_job("j", "true", 1)),
+                                   ("POST", f"{MINE}/nodes/c01/token", {}), ("POST", f"{MINE}/nodes/c01/revocation", {})):
+            self.assertEqual(self.https(bob, method, path, body)[0], 403, path)
+        self.assertEqual(self.https(alice, "DELETE", f"{JOBS}/j", {})[0], 200)
+
+    def test_who_may_make_and_revoke_tokens(self):
+        self.assertEqual(self.token("dave")[0], 403, "no role")
+        for user in ("alice", "olga", "prom"):
+            self.assertEqual(self.token(user, "bob")[0], 403, user)
+            self.assertEqual(self.ask(user, "POST", f"{MINE}/nodes/c01/token", {})[0], 403, user)
+        self.assertEqual(self.token("daemon", "alice")[0], 201, "an admin's, for another")
+        code, said = self.token("daemon", "dave")
+        self.assertEqual(code, 422)
+        self.assertIn("has no role here", said)
+        alice = self.token("alice")[1]
+        code, said = self.https(alice, "POST", f"{MINE}/users/{name('alice')}/token", {})
+        self.assertEqual((code, "a token cannot make another" in said["message"]), (403, True))
+        mine = self.ask("alice", "GET", f"{MINE}/tokens")[1]["items"]
+        self.assertEqual({token["user"] for token in mine}, {name("alice")})
+        self.assertEqual(self.ask("bob", "GET", f"{MINE}/tokens")[1]["items"], [])
+        path = f"{MINE}/tokens/{alice.split('.')[0]}"
+        for user in ("bob", "olga"):
+            self.assertEqual(self.ask(user, "DELETE", path)[0], 403, user)
+        self.assertEqual(self.ask("alice", "DELETE", path)[0], 200)
+        self.assertEqual(self.https(alice, "GET", JOBS)[0], 401)
+
+    def test_kubectl_logs_in_as_its_user(self):
+        if shutil.which("kubectl") is None:
+            self.skipTest("kubectl is not installed")
+        home = self.dir / "home"
+        home.mkdir()
+        shutil.chown(home, name("alice"))
+        env = {"PATH": "/usr/bin:/bin", "HOME": str(home)}
+        config = subprocess.run([self.muster, "kubeconfig", "--api", f"unix:{self.socket}"], text=True, capture_output=True, timeout=60,
+                                preexec_fn=become("alice"), cwd="/", env=env)
+        self.assertEqual(config.returncode, 0, config.stderr)
+        (home / "config").write_text(config.stdout)
+        for _ in range(2):
+            who = subprocess.run(["kubectl", "--kubeconfig", home / "config", "auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"],
+                                 text=True, capture_output=True, timeout=60, preexec_fn=become("alice"), cwd="/", env=env)
+            self.assertEqual((who.returncode, who.stdout), (0, name("alice")), who.stderr)
+        self.assertEqual(len(self.ask("alice", "GET", f"{MINE}/tokens")[1]["items"]), 1, "the second call used the token of the first")
+        cached, = (home / ".cache/muster").iterdir()
+        self.assertEqual(cached.stat().st_mode & 0o777, 0o600)
+
+    def test_the_audit_log_says_from_where(self):
+        alice = self.token("alice")[1]
+        self.https(alice, "POST", JOBS, sh_job("j", "true", 1))
+        self.https("nonsense", "POST", JOBS, sh_job("k", "true", 1))
+        lines = [json.loads(line) for line in (self.dir / "data/audit.log").read_text().splitlines()]
+        made = [line for line in lines if line["code"] == 201 and line["resource"] == "jobs"]
+        self.assertEqual([(line["user"], line["source"]) for line in made], [(name("alice"), "127.0.0.1")])
+        self.assertTrue([line for line in lines if line["code"] == 401])
+        self.assertNotIn(alice.split(".")[1], (self.dir / "data/audit.log").read_text())
 
 
 class Owners(Served):
