@@ -38,7 +38,7 @@ Status check_address(const std::string& flag, const std::string& address, bool i
       {}};
 }
 
-Status check_tls_address(const std::string& flag, const std::string& address) {
+Status check_any_address(const std::string& flag, const std::string& address) {
   const bool good = !address.starts_with("unix:") && address.rfind(':') != std::string::npos;
   if (address.empty() || good) return Nothing{};
   return Error{

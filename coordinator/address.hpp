@@ -13,7 +13,7 @@ namespace muster::coordinator {
 Status check_address(const std::string& flag, const std::string& address, bool insecure);
 
 // `invalid`: neither empty nor ADDRESS:PORT.
-Status check_tls_address(const std::string& flag, const std::string& address);
+Status check_any_address(const std::string& flag, const std::string& address);
 
 // The host of HOST:PORT, [V6]:PORT.
 std::string host_of(const std::string& address);

@@ -101,6 +101,7 @@ class Thread final : public ApiThread, public api::Backend {
 
   std::string address() const override { return address_; }
   std::string tls_address() const override { return tls_address_; }
+  std::string metrics_address() const override { return metrics_address_; }
 
   void load(std::vector<core::Job> jobs, std::vector<core::JobSummary> unloaded,
             std::vector<storage::DamagedJob> damaged, uint64_t commit,
@@ -341,6 +342,12 @@ class Thread final : public ApiThread, public api::Backend {
         [](kj::Exception&& e) { MUSTER_CHECK(false, e.getDescription().cStr()); });
     kj::Own<kj::TlsContext> tls;
     kj::Vector<kj::Promise<void>> ports;
+    if (!options_.metrics_address.empty()) {
+      auto opened = listen_on(io, "--metrics-listen", options_.metrics_address, 0600);
+      if (!opened) return bound.set_value(opened.error());
+      metrics_address_ = with_port(options_.metrics_address, **opened);
+      ports.add(server.serve_metrics(kj::mv(*opened)));
+    }
     if (!options_.tls_address.empty()) {
       auto opened = listen_on(io, "--api-tls", options_.tls_address, 0600);
       if (!opened) return bound.set_value(opened.error());
@@ -375,7 +382,7 @@ class Thread final : public ApiThread, public api::Backend {
   std::thread reader_;  // of read_all(); started and joined on the API thread, or joined in stop()
   Workshop workshop_;   // of compute()
   std::atomic<bool> reading_{false};
-  std::string address_, tls_address_;
+  std::string address_, tls_address_, metrics_address_;
   std::shared_ptr<Door> door_ = std::make_shared<Door>();
 
   // Used by the API thread only, except for metrics_.synced():

@@ -32,10 +32,11 @@ struct ApiOptions {
   bool insecure = false;
   std::string version;
   core::Knobs knobs{};
-  storage::Journal& journal;    // for reading
-  std::string tls_address{};    // HTTPS for clients with tokens: HOST:PORT; empty: none
-  TrustStore* trust = nullptr;  // not null if links are encrypted; outlives the thread
-  std::string socket{};         // path of a Unix socket to serve on, too; empty: none
+  storage::Journal& journal;      // for reading
+  std::string tls_address{};      // HTTPS for clients with tokens: HOST:PORT; empty: none
+  std::string metrics_address{};  // metrics and health for anybody; empty: none
+  TrustStore* trust = nullptr;    // not null if links are encrypted; outlives the thread
+  std::string socket{};           // path of a Unix socket to serve on, too; empty: none
   api::RoleGroups roles{};
   api::AccessRules access{};
   api::QuotaLimits quotas{};
@@ -55,6 +56,7 @@ class ApiThread {
   static Result<std::unique_ptr<ApiThread>> start(ApiOptions options);
   virtual std::string address() const = 0;
   virtual std::string tls_address() const = 0;  // empty: none
+  virtual std::string metrics_address() const = 0;
 
   // All of these: from any thread.
   virtual void load(std::vector<core::Job> jobs, std::vector<core::JobSummary> unloaded,

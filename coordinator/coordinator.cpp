@@ -82,8 +82,9 @@ class Running final : public Coordinator {
     if (Status ok = check_address("--api", options_.api, options_.insecure); !ok) return ok;
     if (Status ok = check_address("--listen", options_.listen, options_.insecure); !ok) return ok;
     for (const auto& [flag, address] : {std::pair("--api-tls", &options_.api_tls),
-                                        std::pair("--listen-tls", &options_.listen_tls)})
-      if (Status ok = check_tls_address(flag, *address); !ok) return ok;
+                                        std::pair("--listen-tls", &options_.listen_tls),
+                                        std::pair("--metrics-listen", &options_.metrics)})
+      if (Status ok = check_any_address(flag, *address); !ok) return ok;
     if (options_.insecure && options_.roles.any())
       return invalid(
           "--insecure and --users exclude each other: with --insecure everybody acts as the "
@@ -99,6 +100,7 @@ class Running final : public Coordinator {
     api_options.hosts = options_.api_hosts;
     api_options.tls_address = options_.api_tls;
     api_options.trust = trust_.get();
+    api_options.metrics_address = options_.metrics;
     api_options.socket = options_.api_socket;
     api_options.roles = options_.roles;
     api_options.access = options_.access;
@@ -379,6 +381,7 @@ class Running final : public Coordinator {
     if (trust_)
       text += ", \"apiTls\": \"" + api_->tls_address() + "\", \"listenTls\": \"" +
               rpc_->tls_address() + "\"";
+    if (!options_.metrics.empty()) text += ", \"metrics\": \"" + api_->metrics_address() + "\"";
     text += ", \"pid\": " + std::to_string(getpid()) + "}\n";
     return replace_private_file(dir->get(), "endpoints.json", text);
   }

@@ -27,6 +27,7 @@ struct Options {
   std::string listen = "127.0.0.1:7118";  // agents: HOST:PORT or unix:PATH
   std::string api_tls;                    // HTTPS for clients with tokens: HOST:PORT; empty: none
   std::string listen_tls;  // agents of other machines, over mutual TLS: HOST:PORT; empty: none
+  std::string metrics;     // /metrics and /healthz for anybody: HOST:PORT; empty: none
   // The site's authority, as PEM files; empty: the coordinator makes one at its first start.
   std::string ca_certificate, ca_key;
   Millis node_certificate_ms = Millis{30} * 86'400'000;  // life of a node's certificate

@@ -31,6 +31,7 @@ struct Peer {
   std::string local_host;      // our own address on the connection, without port
   std::optional<uid_t> uid{};  // of the process at the other end, where users are told apart
   bool remote = false;         // over TLS: a token says whose requests they are
+  bool collector = false;      // on the port for metrics: of anybody, for metrics and health only
   std::string source;          // the other end: "unix", or an address without port
 };
 

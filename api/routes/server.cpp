@@ -67,6 +67,10 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
         crowd_(options_.connections_max),
         acceptor_(timer, "the API",
                   [this](kj::Own<kj::AsyncIoStream> stream) { tasks_.add(take(kj::mv(stream))); }),
+        metrics_acceptor_(timer, "the metrics port",
+                          [this](kj::Own<kj::AsyncIoStream> stream) {
+                            tasks_.add(take_collector(kj::mv(stream)));
+                          }),
         tls_acceptor_(
             timer, "the API's TLS port",
             [this](kj::Own<kj::AsyncIoStream> stream) { tasks_.add(take_remote(kj::mv(stream))); }),
@@ -77,6 +81,10 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   ~Impl() noexcept(false) { view_.on_change({}); }
 
   kj::Promise<void> accept(kj::ConnectionReceiver& port) { return acceptor_.run(port); }
+
+  kj::Promise<void> accept_metrics(kj::ConnectionReceiver& port) {
+    return metrics_acceptor_.run(port);
+  }
 
   kj::Promise<void> accept_tls(kj::ConnectionReceiver& port, Server::Encrypt encrypt) {
     encrypt_ = std::move(encrypt);
@@ -178,6 +186,17 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     });
   }
 
+  kj::Promise<void> take_collector(kj::Own<kj::AsyncIoStream> stream) {
+    Peer peer;
+    peer.fd = fd_of(*stream);
+    peer.source = source_of(peer.fd);
+    peer.collector = true;
+    if (!make_room(peer.source)) return kj::READY_NOW;
+    return counted(peer.source, [this, peer, stream = kj::mv(stream)](uint64_t id) mutable {
+      return talk(id, std::move(peer), kj::mv(stream));
+    });
+  }
+
   bool make_room(const std::string& who) {
     const auto room = crowd_.make_room(who);
     if (room.instead)
@@ -243,12 +262,17 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     Exchange& e = *exchange;
     auto answer = kj::evalNow([&]() -> kj::Promise<void> {
       const bool shows_page = method == kj::HttpMethod::GET && is_page(e.url) && wants_page(e);
-      // A browser adds no token on its own, so a foreign page cannot use one.
-      if (!peer.remote)
+      // A browser adds no token on its own, so a foreign page cannot use one; metrics are for
+      // anybody who reaches their port.
+      if (!peer.remote && !peer.collector)
         if (auto why = refused_for_web(options_.hosts, peer.local_host, web, shows_page))
           return e.send_status(403, "Forbidden", *why);
       if (!readable) return e.send_status(400, "BadRequest", "the URL has a broken percent escape");
       if (peer.remote) return answer_remote(e);
+      if (peer.collector) {
+        e.caller.role = Role::metrics;
+        return answer_to(e);
+      }
       if (options_.roles.any()) return identified(e).then([this, &e] { return answer_to(e); });
       e.caller.role = Role::admin;  // our own user or root, unless insecure
       return answer_to(e);
@@ -420,7 +444,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   kj::HttpServer http_;
   PeerLookup peers_;
   Crowd crowd_;
-  Acceptor acceptor_, tls_acceptor_;
+  Acceptor acceptor_, metrics_acceptor_, tls_acceptor_;
   Server::Encrypt encrypt_;
   Seldom strangers_, turned_away_;
   uint64_t last_id_ = 0, entering_ = 0;
@@ -439,6 +463,11 @@ void Server::set_ready(bool ready, std::string reason) {
 
 kj::Promise<void> Server::serve(kj::Own<kj::ConnectionReceiver> port) {
   auto promise = impl_->accept(*port);
+  return promise.attach(kj::mv(port));
+}
+
+kj::Promise<void> Server::serve_metrics(kj::Own<kj::ConnectionReceiver> port) {
+  auto promise = impl_->accept_metrics(*port);
   return promise.attach(kj::mv(port));
 }
 

@@ -46,6 +46,8 @@ class Server {
   using Encrypt =
       std::function<kj::Promise<kj::Own<kj::AsyncIoStream>>(kj::Own<kj::AsyncIoStream>)>;
   kj::Promise<void> serve_tls(kj::Own<kj::ConnectionReceiver> port, Encrypt encrypt);
+  // Likewise, for anybody, who gets metrics and health and nothing else.
+  kj::Promise<void> serve_metrics(kj::Own<kj::ConnectionReceiver> port);
   // Serves one connection that is already trusted; where users are told apart, as this user's.
   kj::Promise<void> serve_connection(kj::Own<kj::AsyncIoStream> stream,
                                      std::optional<uid_t> uid = std::nullopt);

@@ -117,6 +117,7 @@ Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
   read.text("api-socket", o.api_socket);
   read.text("api-tls", o.api_tls);
   read.text("listen-tls", o.listen_tls);
+  read.text("metrics-listen", o.metrics);
   read.text("ca-cert", o.ca_certificate);
   read.text("ca-key", o.ca_key);
   read.span("certificate-life", o.node_certificate_ms);

@@ -326,6 +326,23 @@ class Clients(Site):
             self.assertIn(words, done.stderr, args)
 
 
+class Metrics(Site):
+    FLAGS = ("--metrics-listen", "127.0.0.1:0")
+
+    def test_the_metrics_port_has_metrics_and_nothing_else(self):
+        def get(path, method="GET"):
+            connection = http.client.HTTPConnection(self.ends["metrics"], timeout=20)
+            connection.request(method, path, headers={"Host": "scraper.site"})
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+        self.assertIn("muster_", get("/metrics")[1])
+        self.assertEqual(get("/healthz"), (200, "ok"))
+        for path in ("/", "/version", "/api", "/openapi/v2", JOBS, f"{MINE}/tokens", f"{MINE}/links", "/api/v1/nodes"):
+            self.assertEqual(get(path)[0], 403, path)
+        for path in (JOBS, f"{MINE}/users/root/token", f"{MINE}/nodes/c01/token"):
+            self.assertEqual(get(path, "POST")[0], 403, path)
+
+
 class OneMachine(unittest.TestCase):
     def test_without_links_there_are_no_tokens(self):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-links-"))
