@@ -46,6 +46,12 @@ std::optional<std::string> quoted_after(const std::string& text, const std::stri
   return text.substr(open + 1, close - open - 1);
 }
 
+std::vector<std::string> with(std::vector<std::string> words,
+                              const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
 template <class F>
 void await(const char* what, double patience, const std::string& dir, F holds) {
   double until = seconds_now() + patience;
@@ -65,16 +71,29 @@ std::vector<std::string> slow_sync(const std::string& bin_dir, uint32_t ms) {
 
 Cluster::Cluster(const std::string& bin_dir, const std::vector<std::string>& agent_flags,
                  ClusterSetting setting)
-    : bin_dir_(bin_dir), environment_(std::move(setting.environment)) {
+    : bin_dir_(bin_dir),
+      environment_(std::move(setting.environment)),
+      coordinator_flags_(setting.tls
+                             ? with(std::move(setting.coordinator_flags),
+                                    {"--api-tls", "127.0.0.1:0", "--listen-tls", "127.0.0.1:0"})
+                             : std::move(setting.coordinator_flags)) {
   const char* tmp = std::getenv("TMPDIR");
   std::string pattern = std::string(tmp ? tmp : "/tmp") + "/muster-bench-XXXXXX";
   MUSTER_CHECK(mkdtemp(pattern.data()) != nullptr, strerror(errno));
   dir_ = pattern;
-  const std::string listen = start_coordinator();
+  std::string listen = start_coordinator();
   std::vector<std::string> command{bin_dir + "/muster", "agent",       "--name", "bench",
                                    "--work-dir",        dir_ + "/work"};
   if (setting.nodes > 0)
     command = {bin_dir + "/bench/muster-bench-nodes", "--nodes", std::to_string(setting.nodes)};
+  if (setting.tls) {
+    listen = listen_tls_;
+    await("a token", kStartPatience, dir_,
+          [this] { return get("/readyz").starts_with("HTTP/1.1 200"); });
+    command_seconds(bin_dir + "/muster token create --node bench --out " + dir_ +
+                    "/token --api 127.0.0.1:" + std::to_string(api_port_));
+    command.insert(command.end(), {"--token-file", dir_ + "/token"});
+  }
   command.insert(command.end(), {"--coordinator", listen});
   command.insert(command.end(), agent_flags.begin(), agent_flags.end());
   agent_ = std::make_unique<Daemon>(command, dir_ + "/agent.log", environment_);
@@ -88,10 +107,11 @@ Cluster::Cluster(const std::string& bin_dir, const std::vector<std::string>& age
 
 // Returns the address for agents, once the coordinator has bound its ports.
 std::string Cluster::start_coordinator() {
-  coordinator_ = std::make_unique<Daemon>(
-      std::vector<std::string>{bin_dir_ + "/muster", "coordinator", "--data-dir", dir_ + "/data",
-                               "--api", "127.0.0.1:0", "--listen", listen_},
-      dir_ + "/coordinator.log", environment_);
+  coordinator_ =
+      std::make_unique<Daemon>(with({bin_dir_ + "/muster", "coordinator", "--data-dir",
+                                     dir_ + "/data", "--api", "127.0.0.1:0", "--listen", listen_},
+                                    coordinator_flags_),
+                               dir_ + "/coordinator.log", environment_);
   std::string endpoints;
   await("endpoints.json", kStartPatience, dir_, [this, &endpoints] {
     MUSTER_CHECK(coordinator_->running(), read_file(dir_ + "/coordinator.log"));
@@ -101,6 +121,8 @@ std::string Cluster::start_coordinator() {
   std::string api = quoted_after(endpoints, "api").value_or("");
   api_port_ = static_cast<uint16_t>(std::stoi(api.substr(api.rfind(':') + 1)));
   listen_ = quoted_after(endpoints, "listen").value_or("");
+  listen_tls_ = quoted_after(endpoints, "listenTls").value_or("");
+  api_tls_ = quoted_after(endpoints, "apiTls").value_or("");
   return listen_;
 }
 

@@ -40,6 +40,8 @@ struct JobRun {
 struct ClusterSetting {
   uint32_t nodes = 0;                      // > 0: this many hollow agents (muster-bench-nodes)
   std::vector<std::string> environment{};  // of the daemons: NAME=VALUE
+  bool tls = false;                        // the agent joins by a token and speaks TLS
+  std::vector<std::string> coordinator_flags{};
 };
 
 class Cluster {
@@ -65,6 +67,7 @@ class Cluster {
   std::string get(const std::string& path);
   std::string request(const std::string& method, const std::string& path, const std::string& body);
   uint16_t api_port() const { return api_port_; }
+  const std::string& api_tls() const { return api_tls_; }  // HOST:PORT; empty: none
   const std::string& dir() const { return dir_; }
   std::string version();  // resourceVersion of the last run's job
   double coordinator_mb() const { return coordinator_->resident_mb(); }
@@ -81,9 +84,11 @@ class Cluster {
 
   const std::string bin_dir_;
   const std::vector<std::string> environment_;
+  const std::vector<std::string> coordinator_flags_;
   std::string listen_ = "127.0.0.1:0";
   std::string dir_;
   uint16_t api_port_ = 0;
+  std::string listen_tls_, api_tls_;
   std::unique_ptr<Daemon> coordinator_;
   std::unique_ptr<Daemon> agent_;
   int jobs_ = 0;
