@@ -34,6 +34,7 @@ class Cluster : public cluster_actor::base {
         registry_(std::move(registry)),
         clock_(std::move(clock)),
         options_(std::move(options)),
+        slots_(options_.user_pods_max),
         gate_(std::move(journal), link, notify_self<cluster_actor>(this)) {
     for (NodeInfo& info : nodes) {
       last_node_ = std::max(last_node_, info.id);

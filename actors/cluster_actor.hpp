@@ -28,6 +28,7 @@ struct ClusterOptions {
   core::EpochLine line;     // ends with this start
   Millis node_grace_ms = 40'000;
   bool require_limits = false;  // keep pods with limits off nodes that do not enforce them
+  uint32_t user_pods_max = 0;   // on nodes at a time, of one owner; 0: any number
   std::function<uint64_t()> last_commit;  // highest durable commit number
   std::function<void(std::vector<core::NodeInfo>)>
       show;  // shows changes of nodes that are not durable

@@ -332,6 +332,7 @@ class Running final : public Coordinator {
     cluster.line = recovered.line;
     cluster.node_grace_ms = options_.node_grace_ms;
     cluster.require_limits = options_.require_limits;
+    cluster.user_pods_max = static_cast<uint32_t>(options_.quotas.pods_max);
     cluster.last_commit = [this] { return journal_->last_commit(); };
     cluster.show = [this](std::vector<core::NodeInfo> nodes) {
       api_->show_nodes(std::move(nodes));

@@ -12,6 +12,7 @@ namespace muster::api {
 
 struct QuotaLimits {
   uint64_t jobs_max = 0;      // jobs of a user that are not over; 0: no limit
+  uint64_t pods_max = 0;      // pods of an owner on nodes at a time (core/cluster/slots.hpp)
   uint64_t requests_max = 0;  // requests of a user per second, on average; 0: no limit
 };
 

@@ -141,7 +141,7 @@ kj::Promise<void> AttemptRoutes::why(Exchange& exchange, const Shown& shown) {
   Explanation why;
   const std::string text = exchange.url.get("index");
   if (text.empty()) {
-    why = why_job(view_, job, options_.now(), options_.knobs);
+    why = why_job(view_, job, options_.now(), options_.knobs, options_.quotas.pods_max);
   } else {
     if (!job.indexed()) return exchange.bad("index: the job is not Indexed");
     auto index = whole_number<uint32_t>(text);
@@ -150,7 +150,8 @@ kj::Promise<void> AttemptRoutes::why(Exchange& exchange, const Shown& shown) {
                           std::to_string(job.index_count() - 1));
     auto last = last_attempt(job, *index);
     if (!last.ok()) return exchange.send_status(500, "InternalError", last.error().message);
-    why = why_index(view_, job, *index, *last, options_.now(), options_.knobs);
+    why = why_index(view_, job, *index, *last, options_.now(), options_.knobs,
+                    options_.quotas.pods_max);
   }
   OrderedJson out;
   out["kind"] = "Explanation";

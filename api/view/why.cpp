@@ -4,6 +4,7 @@
 #include "core/cluster/free_node.hpp"
 #include "core/job/pod_conditions.hpp"
 #include "core/job/waiting.hpp"
+#include "core/spec/owner.hpp"
 #include "core/spec/well_known.hpp"
 #include "core/text.hpp"
 
@@ -88,17 +89,27 @@ std::string refusal(const core::NodeInfo& node, uint32_t used, const core::Amoun
 }
 
 // Explains why a pod without a node does not get one.
-void explain_place(const View& view, const core::Job& job, Explanation& out) {
+void explain_place(const View& view, const core::Job& job, uint64_t user_pods_max,
+                   Explanation& out) {
+  const auto owner = core::owner_uid(job.object().meta.annotations);
+  uint64_t of_owner = 0;
   std::map<NodeId, uint32_t> used;
   std::map<NodeId, core::Amounts> taken;
   view.jobs().each_active([&](const core::Job& other) {
     const core::Demand demand = core::demand_of(other.object());
+    const bool same = owner && core::owner_uid(other.object().meta.annotations) == owner;
     for (const auto& [key, pod] : other.state().open) {
       if (!pod.bound()) continue;
+      if (same) ++of_owner;
       ++used[pod.node];
       taken[pod.node].add(demand.amounts, 1);
     }
   });
+  if (owner && user_pods_max > 0 && of_owner >= user_pods_max) {
+    out.summary += ": its owner has " + count(of_owner, "pod") + " on nodes, and may have " +
+                   std::to_string(user_pods_max) + " (--user-pods-max)";
+    return;
+  }
   const core::Demand demand = core::demand_of(job.object());
   std::map<std::string, std::vector<std::string>> reasons;
   size_t nodes = 0;
@@ -218,7 +229,7 @@ void tell_trouble(const View& view, const core::Job& job, std::optional<uint32_t
 }  // namespace
 
 Explanation why_job(const View& view, const core::Job& job, Millis now,
-                    const core::Knobs& coordinator) {
+                    const core::Knobs& coordinator, uint64_t user_pods_max) {
   const core::Knobs knobs = core::knobs_of(coordinator, job.object());
   const core::JobState& s = job.state();
   Explanation out;
@@ -239,7 +250,7 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
   } else if (!whole && pending > 0) {
     out.state = "Pending";
     out.summary = count(pending, "pod") + " wait for a place";
-    explain_place(view, job, out);
+    explain_place(view, job, user_pods_max, out);
   } else if (!whole && delayed > 0) {
     out.state = "Backoff";
     out.until_ms = next;
@@ -263,7 +274,7 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
 
 Explanation why_index(const View& view, const core::Job& job, uint32_t index,
                       const std::optional<core::Pod>& last, Millis now,
-                      const core::Knobs& coordinator) {
+                      const core::Knobs& coordinator, uint64_t user_pods_max) {
   const core::Knobs knobs = core::knobs_of(coordinator, job.object());
   const core::JobState& s = job.state();
   Explanation out;
@@ -308,7 +319,7 @@ Explanation why_index(const View& view, const core::Job& job, uint32_t index,
   if (open) {
     out.state = "Pending";
     out.summary = attempt_name(open->key) + " waits for a place";
-    explain_place(view, job, out);
+    explain_place(view, job, user_pods_max, out);
     tell_last();
     return out;
   }

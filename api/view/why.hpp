@@ -22,9 +22,11 @@ struct Explanation {
   Millis until_ms = 0;  // of Backoff: when it ends; else 0
 };
 
-Explanation why_job(const View& view, const core::Job& job, Millis now, const core::Knobs& knobs);
+Explanation why_job(const View& view, const core::Job& job, Millis now, const core::Knobs& knobs,
+                    uint64_t user_pods_max = 0);
 // `last`: the newest ended attempt of this index, if any.
 Explanation why_index(const View& view, const core::Job& job, uint32_t index,
-                      const std::optional<core::Pod>& last, Millis now, const core::Knobs& knobs);
+                      const std::optional<core::Pod>& last, Millis now, const core::Knobs& knobs,
+                      uint64_t user_pods_max = 0);
 
 }  // namespace muster::api

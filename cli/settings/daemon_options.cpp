@@ -128,6 +128,7 @@ Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
   read_groups(read, "metrics-readers", false, o.roles.metrics);
   read.toggle("private-jobs", o.access.private_jobs);
   read.whole("user-jobs-max", 1, std::numeric_limits<int32_t>::max(), o.quotas.jobs_max);
+  read.whole("user-pods-max", 1, std::numeric_limits<int32_t>::max(), o.quotas.pods_max);
   read.whole("user-requests-max", 1, 1'000'000, o.quotas.requests_max);
   read.text("log-level", all.log_level);
   read.span("pod-failure-backoff-base", o.backoff_base_ms);

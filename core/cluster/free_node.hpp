@@ -26,6 +26,8 @@ struct WaitingJob {
   uint32_t wanted = 0;
   const Demand* demand = nullptr;            // null: slots only
   const Reservation* reservation = nullptr;  // null: none
+  // How many more pods the job's user may have, shared by all jobs of the user. Null: any number.
+  uint32_t* user_left = nullptr;
 };
 
 // The job's demand; slots only if it has none.

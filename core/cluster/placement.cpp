@@ -19,6 +19,11 @@ bool has_room_for_all(const std::vector<FreeNode>& nodes, const Demand& demand, 
   return false;
 }
 
+// At most `most`, as far as the job's user may have more pods.
+uint64_t allowed(const WaitingJob& job, uint64_t most) {
+  return job.user_left ? std::min<uint64_t>(most, *job.user_left) : most;
+}
+
 struct Placer {
   std::vector<FreeNode> nodes;
   uint64_t free = 0;
@@ -33,6 +38,7 @@ struct Placer {
 
   // Grants the job up to `most` slots and returns how many it got. Fewer: no more fit.
   uint64_t fill(WaitingJob& job, uint64_t most) {
+    most = allowed(job, most);
     if (most == 0 || is_stuck(job)) return 0;
     const Demand& demand = demand_of(job);
     uint64_t left = most;
@@ -43,6 +49,7 @@ struct Placer {
       grants[job.job][node.node] += count;
       occupy(node, demand, count);
       job.wanted -= count;
+      if (job.user_left) *job.user_left -= count;
       free -= count;
       left -= count;
     };
@@ -61,7 +68,7 @@ struct Placer {
   // Takes what is left of the job's reservation, so that later jobs do not get it.
   void reserve(const WaitingJob& job) {
     auto mine = grants.find(job.job);
-    uint32_t left = job.wanted;
+    auto left = static_cast<uint32_t>(allowed(job, job.wanted));
     for (FreeNode& node : nodes) {
       auto place = job.reservation->find(node.node);
       if (left == 0 || place == job.reservation->end()) continue;
@@ -82,7 +89,8 @@ struct Placer {
                           [](const WaitingJob& j) { return j.reservation; });
     for (WaitingJob& job : jobs) {
       if (demand_of(job).gang) {
-        if (job.wanted <= free && has_room_for_all(nodes, demand_of(job), job.wanted))
+        if (job.wanted <= free && allowed(job, job.wanted) == job.wanted &&
+            has_room_for_all(nodes, demand_of(job), job.wanted))
           fill(job, job.wanted);
       } else if (job.reservation) {
         uint64_t places = 0;
@@ -95,8 +103,8 @@ struct Placer {
     while (free > 0 && !jobs.empty()) {
       uint64_t share = std::max<uint64_t>(1, free / jobs.size());
       std::erase_if(jobs, [&](WaitingJob& job) {
-        uint64_t most = std::min<uint64_t>({share, job.wanted, free});
-        return fill(job, most) < most || job.wanted == 0;
+        const uint64_t most = allowed(job, std::min<uint64_t>({share, job.wanted, free}));
+        return most == 0 || fill(job, most) < most || job.wanted == 0;
       });
     }
   }

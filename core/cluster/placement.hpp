@@ -11,8 +11,8 @@
 // (preemption.hpp), so that the job gets the room made for it, or from reservation_for(), so that a
 // job that needs much at once does not starve behind small ones that take every slot first.
 //
-// Always holds: nothing is granted twice or beyond what is free; a slot stays idle only if no
-// waiting pod could use it or it is reserved.
+// Always holds: nothing is granted twice, beyond what is free or beyond what a user may have; a
+// slot stays idle only if no waiting pod could use it or it is reserved.
 #pragma once
 
 #include "core/cluster/free_node.hpp"

@@ -1,6 +1,7 @@
 #include "core/cluster/slots.hpp"
 
 #include "core/cluster/prefetch.hpp"
+#include "core/spec/owner.hpp"
 
 #include <algorithm>
 
@@ -70,6 +71,7 @@ void Slots::learn(Client& client, const JobObjectPtr& object) {
         s->taken.add(demand.amounts, count);
       }
   client.object = object;
+  client.owner = owner_uid(object->meta.annotations);
   client.demand = std::move(demand);
 }
 
@@ -144,6 +146,12 @@ bool Slots::lacks() const {
 bool Slots::may_keep(JobId job) const {
   const Client& client = clients_.at(job);
   if (client.demand.gang) return false;
+  if (client.owner && user_pods_max_ > 0) {
+    uint64_t pods = 0;
+    for (const auto& [id, other] : clients_)
+      if (other.owner == client.owner) pods += other.held_pods();
+    if (pods > user_pods_max_) return false;
+  }
   return std::all_of(client.held.begin(), client.held.end(), [&](const auto& held) {
     auto found = sites_.find(held.first);
     if (found == sites_.end()) return false;
@@ -179,12 +187,26 @@ uint32_t Slots::prefetch_max(Site& site, Millis now) const {
   return prefetch_of(recent, site.info.slots);
 }
 
-std::vector<WaitingJob> Slots::waiting() const {
+// A job whose user may have no more pods waits for that, not for slots: it is left out.
+std::vector<WaitingJob> Slots::waiting() {
+  user_left_.clear();
+  if (user_pods_max_ > 0)
+    for (const auto& [id, client] : clients_)
+      if (client.owner) {
+        uint32_t& left = user_left_.try_emplace(*client.owner, user_pods_max_).first->second;
+        left -= std::min(left, client.held_pods());
+      }
   std::vector<WaitingJob> jobs;
-  auto add = [&jobs](JobId id, const Client& client) {
+  auto add = [&](JobId id, const Client& client) {
     if (client.wanted() == 0) return;
-    jobs.push_back({id, client.wanted(), &client.demand,
-                    client.reservation.empty() ? nullptr : &client.reservation});
+    WaitingJob job{id, client.wanted(), &client.demand,
+                   client.reservation.empty() ? nullptr : &client.reservation};
+    if (client.owner && user_pods_max_ > 0) {
+      job.user_left = &user_left_.at(*client.owner);
+      if (*job.user_left == 0 || (client.demand.gang && *job.user_left < job.wanted)) return;
+      job.wanted = std::min(job.wanted, *job.user_left);
+    }
+    jobs.push_back(job);
   };
   auto first = clients_.upper_bound(last_served_);
   for (auto it = first; it != clients_.end(); ++it) add(it->first, it->second);

@@ -36,6 +36,9 @@ namespace muster::core {
 
 class Slots {
  public:
+  // `user_pods_max`: pods that all jobs of one owner may have on nodes at a time; 0: any number.
+  explicit Slots(uint32_t user_pods_max = 0) : user_pods_max_(user_pods_max) {}
+
   // How long a job that needs much at once competes with all others before it gets a reservation.
   static constexpr Millis kPatienceMs = 30'000;
   // Minimum interval between two preemptions.
@@ -87,6 +90,7 @@ class Slots {
   };
   struct Client {
     JobObjectPtr object;
+    std::optional<uint32_t> owner;  // uid
     Demand demand;
     uint32_t pending = 0;
     uint64_t received = 0;
@@ -103,6 +107,11 @@ class Slots {
       uint64_t coming = granted - received;
       return pending > coming ? static_cast<uint32_t>(pending - coming) : 0;
     }
+    uint32_t held_pods() const {
+      uint32_t pods = 0;
+      for (auto [node, count] : held) pods += count;
+      return pods;
+    }
     bool idle() const { return pending == 0 && held.empty() && granted == received; }
   };
 
@@ -113,7 +122,7 @@ class Slots {
   void forget_idle(JobId job);
   FreeNode free_node(NodeId node, const Site& site) const;
   uint32_t prefetch_max(Site& site, Millis now) const;
-  std::vector<WaitingJob> waiting() const;
+  std::vector<WaitingJob> waiting();
   void grant(const Grants& grants, Round& round);
   bool still_good(const Client& client) const;
   void be_patient(const std::vector<WaitingJob>& waiting, Millis now);
@@ -121,6 +130,8 @@ class Slots {
   void place_ahead(std::vector<FreeNode> nodes, Round& round);
   void leave_tainted(Millis now, Round& round);
 
+  const uint32_t user_pods_max_;
+  std::map<uint32_t, uint32_t> user_left_;  // of waiting(): how many more pods each user may have
   std::map<NodeId, Site> sites_;
   std::map<JobId, Client> clients_;
   JobId last_served_ = 0;

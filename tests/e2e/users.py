@@ -209,6 +209,30 @@ class Users(Served):
         self.assertNotIn("s3cr3t", log.read_text())
         self.assertEqual(log.stat().st_mode & 0o777, 0o600)
 
+    def test_a_user_has_so_many_pods_at_a_time(self):
+        self.coordinator.kill()
+        self.coordinator.wait()
+        (self.dir / "data/endpoints.json").unlink()
+        self.daemon("coordinator", "--data-dir", self.dir / "data", "--api", "127.0.0.1:0", "--listen", "127.0.0.1:0",
+                    "--api-socket", self.socket, "--users", GROUPS["hpc"], "--user-pods-max", "3")
+        ends = eventually(lambda: json.loads((self.dir / "data/endpoints.json").read_text()), "endpoints")
+        eventually(lambda: self.ask("bob", "GET", "/readyz")[0] == 200, "ready again")
+        self.daemon("agent", "--coordinator", ends["listen"], "--name", "h", "--hollow", "--slots", "20", "--hollow-duration", "1h",
+                    "--work-dir", self.dir / "work")
+        tolerate = [{"key": "muster.dev/hollow", "operator": "Exists"}]
+        for user, job in (("alice", "a"), ("alice", "b"), ("bob", "c")):
+            made = sh_job(job, "true", 5, parallelism=5)
+            made["spec"]["template"]["spec"]["tolerations"] = tolerate
+            self.create(user, made)
+
+        def running(job):
+            return self.ask("daemon", "GET", f"{JOBS}/{job}")[1]["status"].get("ready", 0)
+        eventually(lambda: running("a") + running("b") == 3 and running("c") == 3, "three of each user")
+        waiting = "b" if running("b") == 0 else "a"
+        if running(waiting) == 0:
+            why = self.ask("alice", "GET", f"/apis/muster.dev/v1/namespaces/default/jobs/{waiting}/why")[1]
+            self.assertIn("its owner has 3 pods on nodes, and may have 3 (--user-pods-max)", why["summary"])
+
     def test_no_pod_runs_as_anybody_else(self):
         self.daemon("agent", "--coordinator", self.ends["listen"], "--work-dir", self.dir / "work", "--name", "n1", "--slots", "2")
         self.create("alice", sh_job("j", f"touch {self.dir}/work/ran", 1, backoffLimit=0))

@@ -22,6 +22,7 @@ struct Play {
     uint64_t received = 0;
     std::map<NodeId, uint32_t> runs;
   };
+  explicit Play(uint32_t user_pods_max = 0) : slots(user_pods_max) {}
   Slots slots;
   std::map<NodeId, NodeInfo> nodes;
   std::map<JobId, JobState> jobs;
@@ -40,13 +41,14 @@ struct Play {
     slots.set_usable(id, true);
   }
   void job(JobId id, uint32_t pods, int32_t priority = 0, bool gang = false,
-           const std::string& cpu = "") {
+           const std::string& cpu = "", std::optional<uint32_t> owner = {}) {
     auto object = std::make_shared<JobObject>();
     object->spec.pod.priority = priority;
     Container container;
     if (!cpu.empty()) container.resources.requests["cpu"] = cpu;
     object->spec.pod.containers.push_back(container);
     if (gang) object->meta.annotations["muster.dev/gang"] = "true";
+    if (owner) object->meta.annotations["muster.dev/owner-uid"] = std::to_string(*owner);
     jobs[id] = {object, pods, 0, {}};
     want(id);
   }
@@ -132,6 +134,62 @@ TEST(Slots, WhatIsHeldAtAStartIsNotFree) {
   play.end(1, 1, 2, false);
   play.round();
   EXPECT_EQ(play.running(2), 1u);
+}
+
+TEST(Slots, AUserHasNoMorePodsOnNodesThanAllowed) {
+  Play play(3);
+  play.node(1, 20, 4000);
+  play.job(1, 5, 0, false, "64", 1001);  // fits nowhere, and takes nothing from the others
+  play.job(2, 5, 0, false, "", 1001);
+  play.job(3, 5, 9, false, "", 1001);
+  play.job(4, 2, 0, false, "", 1002);
+  play.job(5, 5);  // of nobody
+  play.round();
+  EXPECT_EQ(play.running(1), 0u);
+  EXPECT_EQ(play.running(2), 0u);
+  EXPECT_EQ(play.running(3), 3u) << "its higher priority goes first";
+  EXPECT_EQ(play.running(4), 2u);
+  EXPECT_EQ(play.running(5), 5u);
+  EXPECT_TRUE(play.slots.may_keep(3));
+  play.end(3, 1, 2, false);
+  play.round();
+  EXPECT_EQ(play.running(2) + play.running(3), 3u);
+  EXPECT_EQ(play.victims(4) + play.victims(5), 0u) << "nobody else gives way for it";
+}
+
+TEST(Slots, AGangWaitsUntilItsUserMayHaveAllOfIt) {
+  Play play(4);
+  play.node(1, 10);
+  play.job(1, 2, 0, false, "", 1001);
+  play.round();
+  play.job(2, 3, 0, true, "", 1001);
+  play.job(3, 5, 0, true, "", 1002);  // more than anybody may have
+  play.round(Slots::kPatienceMs + 1);
+  EXPECT_EQ(play.running(2) + play.running(3), 0u);
+  play.job(4, 8);
+  play.round();
+  EXPECT_EQ(play.running(4), 8u) << "nothing is kept free for them";
+  play.end(4, 1, 8, false);
+  play.end(1, 1, 1, false);
+  play.round();
+  EXPECT_EQ(play.running(2), 3u);
+}
+
+// The limit was higher before the restart.
+TEST(Slots, WhoHasTooManyPodsKeepsNoSlot) {
+  Play play(2);
+  play.node(1, 10);
+  play.job(1, 5, 0, false, "", 1001);
+  play.slots.hold(1, play.jobs.at(1).object, {{1, 4}});
+  play.jobs.at(1).runs[1] = 4;
+  EXPECT_FALSE(play.slots.may_keep(1));
+  play.end(1, 1, 2, false);
+  EXPECT_TRUE(play.slots.may_keep(1));
+  play.round();
+  EXPECT_EQ(play.running(1), 2u);
+  play.end(1, 1, 1, false);
+  play.round();
+  EXPECT_EQ(play.running(1), 2u);
 }
 
 TEST(Slots, ANodeThatIsGoneHoldsNothing) {
@@ -304,7 +362,8 @@ TEST(Slots, RandomHistoriesEndAndNeverGiveTwice) {
     SCOPED_TRACE(seed);
     std::mt19937_64 random(seed);
     auto pick = [&random](uint64_t n) { return random() % n; };
-    Play play;
+    const auto limit = static_cast<uint32_t>(seed % 2 == 0 ? 0 : 2 + pick(6));
+    Play play(limit);
     play.deaf = true;
     uint32_t all_slots = 0;
     for (NodeId id = 1; id <= 2 + pick(3); ++id) {
@@ -316,9 +375,12 @@ TEST(Slots, RandomHistoriesEndAndNeverGiveTwice) {
     for (int step = 0; step < 20'000; ++step) {
       if (last < 12 && pick(20) == 0) {
         bool gang = pick(4) == 0;
-        uint32_t pods = static_cast<uint32_t>(1 + pick(gang ? all_slots : 30));
-        play.job(++last, pods, static_cast<int32_t>(pick(3)), gang,
-                 !gang && pick(3) == 0 ? std::to_string(1 + pick(4)) : "");
+        const uint32_t largest_gang = limit == 0 ? all_slots : std::min(limit, all_slots);
+        uint32_t pods = static_cast<uint32_t>(1 + pick(gang ? largest_gang : 30));
+        ++last;
+        play.job(last, pods, static_cast<int32_t>(pick(3)), gang,
+                 !gang && pick(3) == 0 ? std::to_string(1 + pick(4)) : "",
+                 static_cast<uint32_t>(last % 3));
       }
       // Preempted pods end sooner or later; otherwise a random pod ends.
       for (auto& [id, on] : play.told)
@@ -335,11 +397,13 @@ TEST(Slots, RandomHistoriesEndAndNeverGiveTwice) {
       play.round(kPrefetchSpanMs + 10 + static_cast<Millis>(pick(500)));
       bool done = last == 12;
       std::map<NodeId, std::pair<uint32_t, int64_t>> on;
+      std::map<JobId, uint64_t> of_user;
       for (const auto& [id, job] : play.jobs) {
         Demand demand = demand_of(*job.object);
         for (auto [node, count] : job.runs) {
           on[node].first += count;
           on[node].second += count * demand.amounts.cpu_millis;
+          of_user[id % 3] += count;
         }
         done &= job.pending == 0 && job.runs.empty();
       }
@@ -348,6 +412,8 @@ TEST(Slots, RandomHistoriesEndAndNeverGiveTwice) {
         ASSERT_LE(held.first, play.nodes.at(node).slots);
         ASSERT_LE(held.second, 4000);
       }
+      for (const auto& [user, pods] : of_user)
+        ASSERT_LE(pods, limit == 0 ? all_slots : limit) << user;
       if (done) break;
       ASSERT_LT(step, 19'999) << "somebody waits for ever";
     }
