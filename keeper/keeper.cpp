@@ -27,6 +27,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <linux/close_range.h>
 #include <memory>
 #include <string>
@@ -150,6 +151,27 @@ void take_over(int dir_fd) {
   if (fchmod(dir_fd, 0711) != 0) fail("keeper");
 }
 
+// What a keeper of several users needs of root's powers: to become them, to signal them and read
+// their environments, and to open and give away files in the agent's directory. Gives up all
+// others, for itself and what it starts, before there is a second thread.
+void give_up_capabilities() {
+  constexpr unsigned kKept[] = {CAP_SETUID,       CAP_SETGID, CAP_KILL,      CAP_CHOWN,
+                                CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_SYS_PTRACE};
+  uint64_t kept = 0;
+  for (const unsigned capability : kKept) kept |= uint64_t{1} << capability;
+  for (unsigned capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; ++capability)
+    if ((kept >> capability & 1) == 0 && prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0)
+      fail("capabilities");
+  __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+  __user_cap_data_struct had[2] = {}, want[2] = {};
+  if (syscall(SYS_capget, &head, had) != 0) fail("capabilities");
+  for (int half = 0; half < 2; ++half) {
+    want[half].permitted = had[half].permitted & static_cast<uint32_t>(kept >> (32 * half));
+    want[half].effective = want[half].permitted;
+  }
+  if (syscall(SYS_capset, &head, want) != 0) fail("capabilities");
+}
+
 [[noreturn]] void run(const char* work_dir, const char* cluster) {
   close_range(3, ~0u, 0);
   set_signals();
@@ -168,6 +190,7 @@ void take_over(int dir_fd) {
   std::optional<Owners> owners;
   if (*settings) {
     take_over(dir_fd);
+    give_up_capabilities();
     owners.emplace(std::move(**settings));
   } else {
     close(work_fd);

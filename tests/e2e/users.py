@@ -338,7 +338,7 @@ class Owners(Served):
     def setUp(self):
         super().setUp()
         key = eventually(lambda: (self.dir / "data/permit.pub").read_text().strip(), "the public key")
-        self.keeper(key)
+        self.root = self.keeper(key)
         self.daemon("agent", "--coordinator", self.ends["listen"], "--work-dir", self.dir / "work", "--name", "n1", "--slots", "4")
         eventually(lambda: self.ask("alice", "GET", "/api/v1/nodes")[1]["items"], "the node")
 
@@ -389,6 +389,14 @@ class Owners(Served):
         self.assertEqual({f.stat().st_mode & 0o777 for f in files}, {0o640})
         self.assertEqual({f.stat().st_uid for f in files}, {pwd.getpwnam(name(u)).pw_uid for u in ("alice", "bob")})
         self.assertEqual(self.log("bob", "of-alice")[0], 403)
+
+    def test_the_keeper_has_what_it_needs_of_root_and_no_more(self):
+        kept = {"CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3, "KILL": 5, "SETGID": 6, "SETUID": 7, "SYS_PTRACE": 19}
+        mask = f"{sum(1 << bit for bit in kept.values()):016x}"
+        for task in (pathlib.Path("/proc") / str(self.root.pid) / "task").iterdir():
+            sets = dict(line.split(":\t") for line in (task / "status").read_text().splitlines() if line.startswith("Cap"))
+            self.assertEqual({key: sets[key] for key in ("CapInh", "CapPrm", "CapEff", "CapBnd")},
+                             {"CapInh": "0" * 16, "CapPrm": mask, "CapEff": mask, "CapBnd": mask})
 
     def test_users_cannot_reach_each_others_processes(self):
         self.create("alice", sh_job("j", "echo $$$$; exec sleep 300", 1))
