@@ -30,7 +30,7 @@ constexpr Millis kDrainAloneMs =
     5'000;  // ends are safe in the spool: don't wait longer for the coordinator
 constexpr Millis kKillMaxMs = 2'000;
 constexpr Millis kSweepEachMs = 60'000, kSweepStepMs = 20;
-constexpr Millis kCertificateMinMs = 500, kCertificateMaxMs = 60'000;  // between two looks
+constexpr Millis kCertificateMinMs = 100, kCertificateMaxMs = 60'000;  // between two looks
 constexpr Millis kMemoryEachMs = 1'000, kMemoryAfterMs = 3'000;  // lets an eviction free memory
 constexpr size_t kSweepEntries = 200;                            // about a millisecond
 constexpr size_t kSocketPathMax = 107;
@@ -225,8 +225,12 @@ kj::Promise<void> Agent::join(Link& link) {
 // An Error ends the agent only if it has no certificate that still works.
 kj::Promise<void> Agent::get_certificate(Link& link) {
   auto request = link.coordinator().certifyRequest();
-  const std::string& der = credentials_.request();
-  request.setRequest(kj::arrayPtr(reinterpret_cast<const kj::byte*>(der.data()), der.size()));
+  const auto der = credentials_.request();
+  if (!der.ok()) {
+    finish(der.error());
+    return kj::READY_NOW;
+  }
+  request.setRequest(kj::arrayPtr(reinterpret_cast<const kj::byte*>(der->data()), der->size()));
   return request.send().then([this](capnp::Response<wire::Coordinator::CertifyResults>&& answer) {
     auto result = answer.getResult();
     Status status = result.isCertificate()
@@ -243,7 +247,9 @@ kj::Promise<void> Agent::keep_certificate(Link& link) {
   const Millis pause = credentials_.renew_ms() - wall_now();
   if (pause <= 0)
     return get_certificate(link)
-        .then([this] { return timer_.afterDelay(ms(kCertificateMinMs)); })
+        .then([this] {
+          return timer_.afterDelay(ms(std::max(kCertificateMinMs, credentials_.renew_again_ms())));
+        })
         .then([this, &link] { return keep_certificate(link); });
   // In steps, because somebody may set the clock.
   return timer_.afterDelay(ms(std::clamp(pause, kCertificateMinMs, kCertificateMaxMs)))
@@ -368,7 +374,13 @@ void Agent::refused(wire::Refusal::Reader from) {
 }
 
 void Agent::close_link(const std::string& why) {
-  if (!result_) say("no connection to " + options_.coordinator + ": " + why + "; retrying");
+  const bool expired = credentials_.expired(wall_now());
+  if (!result_)
+    say("no connection to " + options_.coordinator + ": " + why +
+        (expired ? "; this node's certificate has expired, `muster token create --node " +
+                       work_dir_.node_name() + "` lets it join again"
+                 : "") +
+        "; retrying");
   link_ = nullptr;
   saying_leave_ = false;
   templates_.clear();  // sent again over the next connection

@@ -1,6 +1,6 @@
 #include "agent/credentials.hpp"
 
-#include "base/private_files.hpp"
+#include "base/clock.hpp"
 #include "tls/identity.hpp"
 #include "tls/link.hpp"
 
@@ -8,19 +8,15 @@
 #include <cstring>
 #include <fstream>
 #include <sstream>
+#include <sys/stat.h>
 #include <utility>
 
 namespace muster::agent {
 namespace {
 
 constexpr const char* kFile = "credentials.pem";
+constexpr const char* kJoinKey = "join-key.pem";
 constexpr const char* kTokenLine = "# joined with token ";
-
-// When two thirds of a certificate's life are over.
-Millis renewal(const tls::Facts& facts) {
-  const Millis made_ms = facts.from_ms + tls::kClockSkewMs;
-  return made_ms + (facts.until_ms - made_ms) / 3 * 2;
-}
 
 std::optional<tls::Identity> holder(const tls::Bundle& bundle) {
   auto facts = tls::read_certificate(bundle.own.certificate);
@@ -36,20 +32,26 @@ Result<Credentials> Credentials::load(WorkDir& work_dir, const std::string& toke
     const auto who = holder(*stored);
     // A copied work-dir is another node.
     if (who && who->kind == tls::Identity::Kind::node && who->node == work_dir.node_name()) {
-      const auto facts = tls::read_certificate(stored->own.certificate);
-      credentials.renew_ms_ = renewal(*facts);
+      credentials.learn(*tls::read_certificate(stored->own.certificate));
       credentials.own_ = std::move(*stored);
       if (text.starts_with(kTokenLine))
         credentials.used_token_ =
             text.substr(strlen(kTokenLine), text.find('\n') - strlen(kTokenLine));
     }
   }
+  // Never without TLS because something is wrong here.
+  if (token_file.empty() && !credentials.own_ && !text.empty())
+    return invalid(work_dir.path() + "/" + kFile + " is not that of node " + work_dir.node_name() +
+                   ", or is damaged: give --token-file, or remove it to connect without TLS");
   if (token_file.empty()) return credentials;
   if (Status s = credentials.load_token(token_file); !s) return s.error();
   return credentials;
 }
 
 Status Credentials::load_token(const std::string& file) {
+  struct stat info = {};
+  if (stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & 077) != 0)
+    return invalid("--token-file " + file + " is open to other users: chmod 600 " + file);
   std::ifstream in(file, std::ios::binary);
   std::ostringstream text;
   text << in.rdbuf();
@@ -68,6 +70,10 @@ Status Credentials::load_token(const std::string& file) {
   if (who->node != work_dir_->node_name())
     return invalid("--token-file " + file + ": it lets node " + who->node +
                    " join, and this is node " + work_dir_->node_name());
+  if (tls::read_certificate(bundle->own.certificate)->until_ms <= wall_now()) {
+    if (own_) return Nothing{};
+    return invalid("--token-file " + file + ": the token has expired");
+  }
   token_id_ = who->token;
   if (own_ && used_token_ == token_id_) return Nothing{};
   // A token that has not been used yet replaces a certificate that may have been revoked.
@@ -82,12 +88,23 @@ kj::TlsContext& Credentials::context() {
   return *context_;
 }
 
-const std::string& Credentials::request() {
-  if (key_.empty()) {
-    key_ = tls::make_key();
-    request_ = *tls::make_request(key_);
+Result<std::string> Credentials::request() {
+  if (key_.empty() && must_join()) {
+    key_ = work_dir_->read(kJoinKey).value_or("");
+    if (!tls::make_request(key_).ok()) {
+      key_ = tls::make_key();
+      if (Status s = work_dir_->replace(kJoinKey, key_); !s) return s.error();
+    }
   }
-  return request_;
+  if (key_.empty()) key_ = tls::make_key();
+  return tls::make_request(key_);
+}
+
+void Credentials::learn(const tls::Facts& facts) {
+  const Millis made_ms = facts.from_ms + tls::kClockSkewMs, life_ms = facts.until_ms - made_ms;
+  until_ms_ = facts.until_ms;
+  renew_ms_ = made_ms + life_ms / 3 * 2;
+  renew_again_ms_ = life_ms / 10;
 }
 
 Status Credentials::accept(const std::string& certificate) {
@@ -101,9 +118,10 @@ Status Credentials::accept(const std::string& certificate) {
   if (!token_id_.empty()) used_token_ = token_id_;
   const std::string text = kTokenLine + used_token_ + "\n" + tls::bundle_text(bundle, "");
   if (Status s = work_dir_->replace(kFile, text); !s) return s;
+  work_dir_->remove(kJoinKey);
   own_ = std::move(bundle);
   token_.reset();
-  renew_ms_ = renewal(*facts);
+  learn(*facts);
   key_.clear();
   return Nothing{};
 }

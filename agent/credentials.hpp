@@ -26,23 +26,27 @@ class Credentials {
   // The agent must get a certificate before it can register.
   bool must_join() const { return token_ && !own_; }
   Millis renew_ms() const { return renew_ms_; }  // wall clock: when to renew the certificate
+  Millis renew_again_ms() const { return renew_again_ms_; }  // pause between two renewals
+  bool expired(Millis now_ms) const { return own_ && now_ms >= until_ms_; }
 
   // For the next connection; valid until the next call.
   kj::TlsContext& context();
-  // A signing request (PKCS #10, DER) for a new key.
-  const std::string& request();
+  // A signing request (PKCS #10, DER) for a new key. That of an agent that joins is stored first:
+  // if it does not get the answer, its token is good for this key only.
+  Result<std::string> request();
   // Stores the answer to it, durably. `invalid`: it is not a certificate for that key.
   Status accept(const std::string& certificate);
 
  private:
   explicit Credentials(WorkDir& work_dir) : work_dir_(&work_dir) {}
   Status load_token(const std::string& file);
+  void learn(const tls::Facts& facts);
 
   WorkDir* work_dir_;
   std::optional<tls::Bundle> own_, token_;
   std::string token_id_, used_token_;
-  Millis renew_ms_ = 0;  // wall clock
-  std::string key_, request_;
+  Millis renew_ms_ = 0, renew_again_ms_ = 0, until_ms_ = 0;  // wall clock
+  std::string key_;
   kj::Own<kj::TlsContext> context_;
 };
 

@@ -195,6 +195,10 @@ Status WorkDir::replace(const std::string& name, const std::string& text) const 
   return replace_private_file(dir_.get(), name, text);
 }
 
+void WorkDir::remove(const std::string& name) const {
+  if (!path_.empty()) unlinkat(dir_.get(), name.c_str(), 0);
+}
+
 Status WorkDir::renew_id() {
   if (Status moved = move_keeper_away("damaged"); !moved) return moved;
   id_ = random_hex(kIdBytes);

@@ -50,6 +50,7 @@ class WorkDir {
   // A private file of the directory. Nothing, and no effect, if ephemeral.
   std::optional<std::string> read(const std::string& name) const;
   Status replace(const std::string& name, const std::string& text) const;
+  void remove(const std::string& name) const;
   // For a damaged spool: its processes can't be accounted for any more, so this becomes a new node.
   Status renew_id();
 

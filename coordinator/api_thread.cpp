@@ -247,6 +247,13 @@ class Thread final : public ApiThread, public api::Backend {
   void make_token(api::TokenWanted wanted,
                   std::function<void(Result<api::TokenMade>)> done) override {
     if (options_.trust == nullptr) return done(api::no_links());
+    const bool of_user = wanted.kind == core::TokenKind::user;
+    if (of_user ? tls_address_.empty() : rpc_->tls_address().empty())
+      return done(Error{Errc::unavailable,
+                        of_user ? "nothing would accept it: the coordinator runs without --api-tls"
+                                : "nothing would accept it: the coordinator runs without "
+                                  "--listen-tls",
+                        {}});
     auto tell = replies_.across(std::move(done));
     options_.trust->make(
         {wanted.kind, std::move(wanted.subject), wanted.uid, std::move(wanted.by), wanted.life_ms},
@@ -273,8 +280,8 @@ class Thread final : public ApiThread, public api::Backend {
     if (options_.trust == nullptr) return {};
     return {options_.trust->authority(), tls_address_, rpc_ ? rpc_->tls_address() : ""};
   }
-  std::optional<uint32_t> user_of(std::string_view bearer) override {
-    return options_.trust ? options_.trust->user_of(bearer) : std::nullopt;
+  std::optional<core::Token> token_of(std::string_view bearer) override {
+    return options_.trust ? options_.trust->token_of(bearer) : std::nullopt;
   }
 
  private:
@@ -330,7 +337,10 @@ class Thread final : public ApiThread, public api::Backend {
     server_options.version = options_.version;
     server_options.random = random_number;
     server_options.knobs = options_.knobs;
-    server_options.connections_max = Descriptors::of_process().api;
+    const size_t connections = Descriptors::of_process().api;
+    const bool elsewhere = !options_.tls_address.empty() || !options_.metrics_address.empty();
+    server_options.remote_connections_max = elsewhere ? connections / 3 : 1;
+    server_options.connections_max = connections - (elsewhere ? connections / 3 : 0);
     server_options.metrics = [this] { return metrics_.text(view_); };
     api::Server server(io.provider->getTimer(), view_, *this, std::move(server_options));
     server.set_ready(false, "recovering: folding the journal");

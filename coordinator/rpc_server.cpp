@@ -14,6 +14,7 @@
 #include "coordinator/wire_convert.hpp"
 #include "core/cluster/lease.hpp"
 #include "core/pod_name.hpp"
+#include "core/spec/names.hpp"
 #include "tls/link.hpp"
 
 #include <caf/send.hpp>
@@ -36,8 +37,9 @@ namespace {
 
 constexpr unsigned kListsInFlight = 8;  // lists of launches or kills that an agent has not accepted
 constexpr unsigned kRefusedMax = 4;  // rejected registrations of a connection, before it is closed
-constexpr size_t kRequestMax = 16u << 10;  // bytes of a certificate signing request
-constexpr size_t kReasonMax = 64;          // bytes of the reason for a node's trouble
+constexpr size_t kRequestMax = 16u << 10;        // bytes of a certificate signing request
+constexpr uint64_t kBarredBytesMax = 64u << 10;  // that a connection sends which may not register
+constexpr size_t kReasonMax = 64;                // bytes of the reason for a node's trouble
 
 std::string text_of(capnp::Text::Reader text, size_t most) {
   return utf8_prefix({text.begin(), text.size()}, most);
@@ -279,8 +281,10 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     context.releaseParams();
     using Answer = Result<std::string>;
     auto paf = kj::newPromiseAndFulfiller<Answer>();
-    if (!caller->second.guest || request.size() > kRequestMax) {
+    if (!caller->second.guest) {
       paf.fulfiller->fulfill(invalid("only agents that connect by TLS get certificates"));
+    } else if (request.size() > kRequestMax) {
+      paf.fulfiller->fulfill(invalid("the request is too long"));
     } else if (!caller->second.guest->barred.empty()) {
       paf.fulfiller->fulfill(invalid(caller->second.guest->barred));
     } else {
@@ -408,39 +412,43 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
       kj::throwFatalException(KJ_EXCEPTION(DISCONNECTED, "closed to make room"));
     });
     return shaken.exclusiveJoin(kj::mv(dropped))
-        .then(
-            [this, number, from, gone = gone.addBranch()](kj::AuthenticatedStream known) mutable {
-              Guest guest = guest_of(known);
-              if (guest.barred.empty())
-                return talk(number, kj::mv(known.stream), kj::mv(gone), std::move(guest));
-              if (const auto more = strangers_.due(boot_now()))
-                log::warn("rejected a connection to the agents' TLS port from {} as {}: {}{}", from,
-                          on_one_line(guest.who.common_name()), guest.barred, *more);
-              if (guest.who.node.empty()) return left(number);
-              // An agent that was let in once is told why it is not now.
-              talk(number, kj::mv(known.stream), kj::mv(gone), std::move(guest));
-            },
-            [this, number, from](kj::Exception&& e) {
-              if (const auto more = strangers_.due(boot_now()))
-                log::warn("rejected a connection to the agents' TLS port from {}: {}{}", from,
-                          tls::explained(e).value_or(short_text(e)), *more);
-              left(number);
-            });
+        .then([this, number, from, gone = gone.addBranch()](kj::AuthenticatedStream known) mutable {
+          Guest guest = guest_of(known);
+          if (guest.barred.empty())
+            return talk(number, kj::mv(known.stream), kj::mv(gone), std::move(guest));
+          if (const auto more = strangers_.due(boot_now()))
+            log::warn("rejected a connection to the agents' TLS port from {} as {}: {}{}", from,
+                      on_one_line(guest.who.common_name()), guest.barred, *more);
+          if (guest.who.node.empty()) return left(number);
+          // An agent that was let in once is told why it is not now.
+          talk(number, kj::mv(known.stream), kj::mv(gone), std::move(guest));
+        })
+        .catch_([this, number, from](kj::Exception&& e) {
+          if (const auto more = strangers_.due(boot_now()))
+            log::warn("rejected a connection to the agents' TLS port from {}: {}{}", from,
+                      tls::explained(e).value_or(short_text(e)), *more);
+          left(number);
+        });
   }
 
   Guest guest_of(kj::AuthenticatedStream& known) const {
     auto& peer = kj::downcast<kj::TlsPeerIdentity>(*known.peerIdentity);
     if (!peer.hasCertificate()) return {{}, "it has no certificate"};
-    const std::string name = peer.getCommonName().cStr();
+    const kj::String common_name = peer.getCommonName();
+    const std::string name(common_name.begin(), common_name.size());
     const auto who = tls::Identity::parse(name);
-    if (!who) return {{}, "its certificate is that of " + on_one_line(name) + ", not of a node"};
+    if (!who || !core::dns_subdomain_errors(who->node).empty())
+      return {{}, "its certificate is that of " + on_one_line(name) + ", not of a node"};
     return {*who, options_.trust->refuses(*who).value_or("")};
   }
 
   void talk(uint64_t number, kj::Own<kj::AsyncIoStream> stream, kj::Promise<void> closed,
             std::optional<Guest> guest) {
     const bool bounded = guest.has_value();
-    auto meter = std::make_shared<Meter>(unregistered_);
+    // Whoever may not register has little to say, and takes nothing from those who may.
+    const bool registers =
+        !guest || (guest->barred.empty() && guest->who.kind == tls::Identity::Kind::node);
+    auto meter = std::make_shared<Meter>(registers ? unregistered_ : barred_);
     callers_.emplace(number, Caller{meter, std::move(guest)});
     auto peer = kj::heap<Peer>(number, metered(kj::mv(stream), std::move(meter)),
                                kj::heap<Bootstrap>(*this, number));
@@ -709,6 +717,8 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     unsigned refused = 0;
   };
   Unregistered unregistered_;
+  Unregistered barred_{kBarredBytesMax,
+                       64 * kBarredBytesMax};  // that can only ask for certificates
   std::map<uint64_t, Caller> callers_;
   Seldom strangers_, turned_away_, refusals_, refused_orders_, failures_;
   std::map<uint64_t, kj::Own<kj::PromiseFulfiller<void>>> closing_;

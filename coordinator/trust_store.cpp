@@ -4,6 +4,7 @@
 #include "base/secret.hpp"
 #include "core/text.hpp"
 #include "storage/rows.hpp"
+#include "tls/bundle.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -49,34 +50,28 @@ void TrustStore::make(NewToken wanted, std::function<void(Result<Made>)> done) {
   } else {
     const tls::Identity who{tls::Identity::Kind::join, token.subject, token.id, 0};
     const tls::KeyPair pair = authority_.issue({who.common_name(), {}, false, now, wanted.life_ms});
-    made.text = "# lets node " + token.subject + " join, once, until " +
-                core::instant_text(token.until_ms) + "\n" + pair.certificate + pair.key +
-                authority();
+    made.text =
+        tls::bundle_text({pair, authority()}, "lets node " + token.subject + " join, once, until " +
+                                                  core::instant_text(token.until_ms));
   }
   made.token = token;
+  std::unique_lock lock(mutex_);
   std::vector<storage::Row> rows{storage::token_row(token)};
-  {
-    const std::lock_guard lock(mutex_);
-    for (auto it = trust_.tokens.begin(); it != trust_.tokens.end();) {
-      if (!over(it->second, now)) {
-        ++it;
-        continue;
-      }
-      rows.push_back(storage::forget_token_row(it->first));
-      it = trust_.tokens.erase(it);
-    }
-    if (trust_.tokens.size() >= core::kTokensMax)
-      return done(Error{Errc::overloaded,
-                        "there are " + std::to_string(trust_.tokens.size()) +
-                            " tokens, as many as are possible; revoke some",
-                        {}});
-    if (token.kind == core::TokenKind::user &&
-        trust_.living(token.uid, now) >= core::kTokensOfOneMax)
-      return done(Error{Errc::overloaded,
-                        token.subject + " has " + std::to_string(core::kTokensOfOneMax) +
-                            " tokens, as many as one user may have; revoke some",
-                        {}});
+  for (const auto& [id, old] : trust_.tokens)
+    if (over(old, now)) rows.push_back(storage::forget_token_row(id));
+  const size_t living = trust_.tokens.size() + 1 - rows.size();
+  std::string full;
+  if (living >= core::kTokensMax)
+    full = "there are " + std::to_string(living) + " tokens, as many as are possible; revoke some";
+  else if (token.kind == core::TokenKind::user &&
+           trust_.living(token.uid, now) >= core::kTokensOfOneMax)
+    full = token.subject + " has " + std::to_string(core::kTokensOfOneMax) +
+           " tokens, as many as one user may have; revoke some";
+  if (!full.empty()) {
+    lock.unlock();
+    return done(Error{Errc::overloaded, full, {}});
   }
+  std::erase_if(trust_.tokens, [now](const auto& one) { return over(one.second, now); });
   append_(std::move(rows), [this, made = std::move(made), done = std::move(done)]() mutable {
     {
       const std::lock_guard lock(mutex_);
@@ -104,34 +99,33 @@ std::optional<core::Token> TrustStore::find(const std::string& id) const {
 }
 
 void TrustStore::revoke(const std::string& id, std::function<void(Status)> done) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (trust_.tokens.erase(id) == 0) return done(Error{Errc::not_found, "", {}});
+  std::unique_lock lock(mutex_);
+  if (trust_.tokens.erase(id) == 0) {
+    lock.unlock();
+    return done(Error{Errc::not_found, "", {}});
   }
   append_({storage::forget_token_row(id)}, [done = std::move(done)] { done(Nothing{}); });
 }
 
 void TrustStore::revoke_node(const std::string& node, std::function<void(Status)> done) {
-  std::vector<storage::Row> rows;
   {
     const std::lock_guard lock(mutex_);
-    const uint64_t generation = trust_.generation(node) + 1;
+    // Not a plain count: a restored backup must not let in what was revoked after it was made.
+    const uint64_t generation =
+        std::max(trust_.generation(node) + 1, static_cast<uint64_t>(now_() / 1000));
     trust_.generations[node] = generation;
-    rows.push_back(storage::revoked_row(node, generation));
-    for (auto it = trust_.tokens.begin(); it != trust_.tokens.end();) {
-      if (it->second.kind != core::TokenKind::node || it->second.subject != node) {
-        ++it;
-        continue;
-      }
-      rows.push_back(storage::forget_token_row(it->first));
-      it = trust_.tokens.erase(it);
-    }
+    std::vector<storage::Row> rows{storage::revoked_row(node, generation)};
+    std::erase_if(trust_.tokens, [&](const auto& one) {
+      const bool of_node = one.second.kind == core::TokenKind::node && one.second.subject == node;
+      if (of_node) rows.push_back(storage::forget_token_row(one.first));
+      return of_node;
+    });
+    append_(std::move(rows), [done = std::move(done)] { done(Nothing{}); });
   }
   if (drop_) drop_(node);
-  append_(std::move(rows), [done = std::move(done)] { done(Nothing{}); });
 }
 
-std::optional<uint32_t> TrustStore::user_of(std::string_view text) const {
+std::optional<core::Token> TrustStore::token_of(std::string_view text) const {
   const core::Bearer bearer = core::Bearer::parse(text);
   if (bearer.id.empty()) return std::nullopt;
   const std::string hash = tls::sha256_hex(bearer.secret);
@@ -141,7 +135,7 @@ std::optional<uint32_t> TrustStore::user_of(std::string_view text) const {
   if (it == trust_.tokens.end() || it->second.kind != core::TokenKind::user ||
       over(it->second, now) || !same_secret(it->second.hash, hash))
     return std::nullopt;
-  return it->second.uid;
+  return it->second;
 }
 
 std::optional<std::string> TrustStore::refuses(const tls::Identity& who) const {
@@ -173,20 +167,31 @@ void TrustStore::certify(const tls::Identity& who, const std::string& request,
                          std::function<void(Result<std::string>)> done) {
   auto key = tls::request_key_hash(request);
   if (!key.ok()) return done(key.error());
-  std::unique_lock lock(mutex_);
-  // Once more: it may have been revoked since the connection was made.
-  if (const auto why = refuses_locked(who)) return done(invalid(*why));
-  auto certificate = sign(who.node, trust_.generation(who.node), request);
+  std::optional<uint64_t> generation;
+  std::string refused;
+  {
+    const std::lock_guard lock(mutex_);
+    // Once more: it may have been revoked since the connection was made.
+    refused = refuses_locked(who).value_or("");
+    if (refused.empty()) generation = trust_.generation(who.node);
+  }
+  if (!generation) return done(invalid(refused));
+  auto certificate = sign(who.node, *generation, request);
   if (!certificate.ok() || who.kind == tls::Identity::Kind::node) return done(certificate);
-  core::Token& token = trust_.tokens.find(who.token)->second;
-  // An agent that did not get the answer asks again, with the same key.
-  if (!token.used_key.empty() && token.used_key != *key)
-    return done(invalid("its join token has been used"));
-  token.used_key = *key;
-  std::vector<storage::Row> rows{storage::token_row(token)};
-  lock.unlock();
-  append_(std::move(rows),
-          [certificate = std::move(certificate), done = std::move(done)] { done(certificate); });
+  {
+    const std::lock_guard lock(mutex_);
+    refused = refuses_locked(who).value_or("");
+    core::Token* token = refused.empty() ? &trust_.tokens.find(who.token)->second : nullptr;
+    // An agent that did not get the answer asks again, with the same key.
+    if (token && !token->used_key.empty() && token->used_key != *key)
+      refused = "its join token has been used";
+    if (refused.empty()) {
+      token->used_key = *key;
+      return append_({storage::token_row(*token)}, [certificate = std::move(certificate),
+                                                    done = std::move(done)] { done(certificate); });
+    }
+  }
+  done(invalid(refused));
 }
 
 }  // namespace muster::coordinator

@@ -3,7 +3,7 @@
 // The API makes, lists and revokes tokens; the agents' port asks who may come in and gets
 // certificates signed. From any thread. Always holds: what a token or a revocation changes is
 // durable before `done` is called and before it takes effect for others, except that a revocation
-// takes effect at once.
+// takes effect at once; rows are handed over in the order of the changes.
 #pragma once
 
 #include "base/clock.hpp"
@@ -37,6 +37,7 @@ struct NewToken {
 
 class TrustStore {
  public:
+  // Called with the store locked, so `durable` must come later.
   using Append = std::function<void(std::vector<storage::Row> rows, std::function<void()> durable)>;
 
   // `certificate_ms`: the life of a node's certificate, which agents renew at two thirds of it.
@@ -64,8 +65,8 @@ class TrustStore {
   // Refuses all certificates and tokens of this node that were made before.
   void revoke_node(const std::string& node, std::function<void(Status)> done);
 
-  // The user whom this bearer token stands for.
-  std::optional<uint32_t> user_of(std::string_view bearer) const;
+  // The valid user's token that this text is.
+  std::optional<core::Token> token_of(std::string_view bearer) const;
 
   // Why the holder of a certificate may not come in; nothing if it may.
   std::optional<std::string> refuses(const tls::Identity& who) const;

@@ -4,14 +4,15 @@
 // a node lets its agent fetch a certificate, once; that of a user stands for the user until it
 // expires or is revoked.
 //
-// Certificates of a node belong to a generation, which is how often they were revoked. Only those
-// of the current one are accepted.
+// Certificates of a node belong to a generation: when they were last revoked, in seconds since
+// 1970, or 0. Only those of the current one are accepted.
 #pragma once
 
 #include "base/clock.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -19,6 +20,12 @@
 namespace muster::core {
 
 enum class TokenKind : uint8_t { node = 0, user = 1 };
+
+// How long tokens may be valid, and are unless somebody says how long.
+constexpr Millis kTokenLifeMin = 60'000;
+constexpr Millis kNodeTokenLifeMax = Millis{7} * 86'400'000, kNodeTokenLife = 3'600'000;
+constexpr Millis kUserTokenLifeMax = Millis{30} * 86'400'000,
+                 kUserTokenLife = Millis{12} * 3'600'000;
 
 constexpr size_t kTokensMax = 10'000;    // stored at a time
 constexpr size_t kTokensOfOneMax = 100;  // of one user, that have not expired

@@ -288,6 +288,8 @@ Result<Restored> restore(const std::string& from, const std::string& data_dir, R
     rows.push_back(line_row({done.epoch, now.nonce, done.commit, true}));
     rows.push_back(epoch_row(done.epoch, now.nonce));
     rows.push_back(next_job_row(next_job));
+    // What was revoked since the backup is not known here, so no token of it is good any more.
+    for (const auto& [id, token] : recovered->trust.tokens) rows.push_back(forget_token_row(id));
     const uint32_t base = core::restored_base(now.now_ms);
     for (const RecoveredJob& r : recovered->jobs) {
       if (r.job.state().forgotten) continue;

@@ -8,12 +8,12 @@ std::string bundle_text(const Bundle& bundle, const std::string& comment) {
 }
 
 std::string pem_part(const std::string& text, const std::string& kind, size_t& at) {
-  const std::string begin = "-----BEGIN " + kind + "-----", end = "-----END " + kind + "-----\n";
+  const std::string begin = "-----BEGIN " + kind + "-----", end = "-----END " + kind + "-----";
   const size_t from = text.find(begin, at);
   const size_t to = from == text.npos ? from : text.find(end, from);
   if (to == text.npos) return "";
   at = to + end.size();
-  return text.substr(from, at - from);
+  return text.substr(from, at - from) + "\n";
 }
 
 Result<Bundle> read_bundle(const std::string& text) {

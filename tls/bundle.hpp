@@ -5,6 +5,7 @@
 #include "base/result.hpp"
 #include "tls/certificates.hpp"
 
+#include <cstddef>
 #include <string>
 
 namespace muster::tls {

@@ -31,6 +31,11 @@ using Request = std::unique_ptr<X509_REQ, Freed<X509_REQ_free>>;
 using Extension = std::unique_ptr<X509_EXTENSION, Freed<X509_EXTENSION_free>>;
 using Serial = std::unique_ptr<BIGNUM, Freed<BN_free>>;
 
+// What fails leaves notes in a queue of the thread, which KJ would take for those of a connection.
+struct NoErrorsLeft {
+  ~NoErrorsLeft() { ERR_clear_error(); }
+};
+
 constexpr Millis kAuthorityLifeMs = Millis{20} * 365 * 86'400'000;
 constexpr size_t kNameMax = 300;
 
@@ -67,13 +72,11 @@ int no_password(char*, int, int, void*) {
 
 Key read_key(const std::string& text) {
   Key key(PEM_read_bio_PrivateKey(reading(text).get(), nullptr, no_password, nullptr));
-  ERR_clear_error();
   return key;
 }
 
 Cert read_cert(const std::string& text) {
   Cert cert(PEM_read_bio_X509(reading(text).get(), nullptr, no_password, nullptr));
-  ERR_clear_error();
   return cert;
 }
 
@@ -160,7 +163,6 @@ Request read_request(std::string_view der) {
   const auto* at = reinterpret_cast<const unsigned char*>(der.data());
   const auto* end = at + der.size();
   Request request(d2i_X509_REQ(nullptr, &at, static_cast<long>(der.size())));
-  ERR_clear_error();
   if (at != end) return nullptr;
   return request;
 }
@@ -179,6 +181,7 @@ struct Authority::Parsed {
 };
 
 Authority::Authority(KeyPair pems) : pems_(std::move(pems)) {
+  const NoErrorsLeft clear;
   parsed_ =
       std::make_shared<const Parsed>(Parsed{read_key(pems_.key), read_cert(pems_.certificate)});
 }
@@ -200,32 +203,38 @@ Authority Authority::make(const std::string& common_name, Millis now_ms) {
 }
 
 Result<Authority> Authority::load(const KeyPair& pems) {
+  const NoErrorsLeft clear;
   Authority authority(pems);
   const Parsed& parsed = *authority.parsed_;
   if (!parsed.certificate) return invalid("the certificate is not one in PEM");
   if (!parsed.key) return invalid("the private key is not one in PEM, without a password");
-  if (X509_check_private_key(parsed.certificate.get(), parsed.key.get()) != 1) {
-    ERR_clear_error();
+  if (X509_check_private_key(parsed.certificate.get(), parsed.key.get()) != 1)
     return invalid("the private key is not that of the certificate");
-  }
   if (X509_check_ca(parsed.certificate.get()) != 1)
     return invalid("the certificate is not that of an authority (basicConstraints CA:TRUE)");
+  if (EVP_PKEY_is_a(parsed.key.get(), "EC") != 1 && EVP_PKEY_is_a(parsed.key.get(), "RSA") != 1)
+    return invalid("its key must be an EC or an RSA key");
+  // Who trusts nothing else could not verify what an intermediate one has signed.
+  if (X509_check_issued(parsed.certificate.get(), parsed.certificate.get()) != X509_V_OK)
+    return invalid("the certificate is that of an intermediate authority; it must be self-signed");
+  authority.pems_ = {key_pem(parsed.key.get()), cert_pem(parsed.certificate.get())};
   return authority;
 }
 
 KeyPair Authority::issue(const Issue& issue) const {
+  const NoErrorsLeft clear;
   const Key key = new_key();
   const Cert cert = signed_cert(key.get(), issue, parsed_->certificate.get(), parsed_->key.get());
   return {key_pem(key.get()), cert_pem(cert.get())};
 }
 
 Result<std::string> Authority::sign(std::string_view der, const Issue& issue) const {
+  const NoErrorsLeft clear;
   const Request request = read_request(der);
   if (!request) return invalid("it is not a certificate signing request");
   EVP_PKEY* key = X509_REQ_get0_pubkey(request.get());
   if (!acceptable(key)) return invalid("its key is not an EC key on P-256");
   if (X509_REQ_verify(request.get(), key) != 1) {
-    ERR_clear_error();
     return invalid("its signature does not fit its key");
   }
   return cert_pem(signed_cert(key, issue, parsed_->certificate.get(), parsed_->key.get()).get());
@@ -236,6 +245,7 @@ std::string make_key() {
 }
 
 Result<std::string> make_request(const std::string& key_text) {
+  const NoErrorsLeft clear;
   const Key key = read_key(key_text);
   if (!key) return invalid("the private key is not one in PEM");
   const Request request(X509_REQ_new());
@@ -250,6 +260,7 @@ Result<std::string> make_request(const std::string& key_text) {
 }
 
 Result<std::string> request_key_hash(std::string_view der) {
+  const NoErrorsLeft clear;
   const Request request = read_request(der);
   EVP_PKEY* key = request ? X509_REQ_get0_pubkey(request.get()) : nullptr;
   if (!key) return invalid("it is not a certificate signing request");
@@ -263,6 +274,7 @@ Result<std::string> request_key_hash(std::string_view der) {
 }
 
 Result<Facts> read_certificate(const std::string& text) {
+  const NoErrorsLeft clear;
   const Cert cert = read_cert(text);
   if (!cert) return invalid("it is not a certificate in PEM");
   Facts facts;
@@ -282,10 +294,10 @@ Result<Facts> read_certificate(const std::string& text) {
 }
 
 bool fits(const KeyPair& pair) {
+  const NoErrorsLeft clear;
   const Cert cert = read_cert(pair.certificate);
   const Key key = read_key(pair.key);
   const bool fits = cert && key && X509_check_private_key(cert.get(), key.get()) == 1;
-  ERR_clear_error();
   return fits;
 }
 

@@ -33,7 +33,8 @@ struct Issue {
 class Authority {
  public:
   static Authority make(const std::string& common_name, Millis now_ms);
-  // `invalid`: not a key and certificate in PEM, not of each other, or not of an authority.
+  // `invalid`: not a key and certificate in PEM, not of each other, or not of an
+  // authority that has signed itself.
   static Result<Authority> load(const KeyPair& pems);
 
   const KeyPair& pems() const { return pems_; }

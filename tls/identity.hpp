@@ -1,9 +1,8 @@
 // Identity: what the common name of a certificate says about its holder. Pure.
 //
 //   node:NAME       the agent of that node
-//   node:NAME:G     likewise, after its certificates were revoked G times: only those of the
-//   current
-//                   generation are accepted
+//   node:NAME:G     likewise, after a revocation: only the current generation G is accepted
+//                   (core/trust.hpp)
 //   join:ID:NAME    whoever holds the join token ID: may ask once for the certificate of that node
 //
 // A node's name has no colon.

@@ -8,6 +8,7 @@
 #include "base/result.hpp"
 
 #include <kj/async.h>
+#include <kj/time.h>
 
 #include <chrono>
 #include <condition_variable>
@@ -39,6 +40,9 @@ Result<uid_t> read_uid(const std::string& name);
 
 // The highest role that this account has.
 Role role_of(const Account& account, const RoleGroups& groups, uid_t own_uid);
+
+// How long a request waits for the database.
+constexpr auto kAccountPatience = 5 * kj::SECONDS;
 
 class Directory {
  public:

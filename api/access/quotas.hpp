@@ -1,4 +1,5 @@
-// Quotas: how much of the coordinator each user may take. Operators and admins have none. Pure.
+// Quotas: how much of the coordinator each user may take. Operators and admins have
+// none, except that of pods, which placement applies to every owner. Pure.
 #pragma once
 
 #include "api/access/caller.hpp"

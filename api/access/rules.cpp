@@ -14,7 +14,7 @@ namespace {
 enum class Reach : uint8_t {
   admins,      // admins only
   none,        // operators only
-  self,        // what is the caller's own, operators' too
+  self,        // only the caller's own, even for operators
   own,         // what is the user's own; collections contain nothing else
   summarized,  // likewise, but others' are shown as summaries
   all,

@@ -140,8 +140,8 @@ class Backend {
   // Refuses the certificates and tokens of this node.
   virtual void revoke_node(const std::string& node, std::function<void(Status)> done);
   virtual Links links() { return {}; }
-  // The user whom a bearer token stands for.
-  virtual std::optional<uint32_t> user_of(std::string_view) { return std::nullopt; }
+  // The valid user's token that this text is.
+  virtual std::optional<core::Token> token_of(std::string_view) { return std::nullopt; }
   // Rereads the whole state and recounts it.
   virtual void verify(std::function<void(Result<Verification>)> done);
 };

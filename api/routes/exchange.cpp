@@ -6,9 +6,8 @@
 
 #include <kj/debug.h>
 
-#include <cerrno>
 #include <cstdint>
-#include <sys/socket.h>
+#include <poll.h>
 
 namespace muster::api {
 namespace {
@@ -23,6 +22,8 @@ kj::StringPtr status_text(int code) {
       return "Not Modified";
     case 400:
       return "Bad Request";
+    case 401:
+      return "Unauthorized";
     case 403:
       return "Forbidden";
     case 404:
@@ -94,9 +95,9 @@ Form Exchange::form() const {
 
 bool Exchange::client_gone() const {
   if (peer.fd < 0) return false;
-  char byte;
-  const ssize_t n = recv(peer.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-  return n == 0 || (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
+  // Not by reading: over TLS, the last bytes of a client that has left are never read.
+  pollfd end = {peer.fd, POLLRDHUP, 0};
+  return poll(&end, 1, 0) == 1 && (end.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0;
 }
 
 kj::Promise<kj::Maybe<std::string>> Exchange::read_body() {

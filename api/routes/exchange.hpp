@@ -32,7 +32,8 @@ struct Peer {
   std::optional<uid_t> uid{};  // of the process at the other end, where users are told apart
   bool remote = false;         // over TLS: a token says whose requests they are
   bool collector = false;      // on the port for metrics: of anybody, for metrics and health only
-  std::string source;          // the other end: "unix", or an address without port
+  bool elsewhere() const { return remote || collector; }
+  std::string source;  // the other end: "unix", or an address without port
 };
 
 class Exchange {
@@ -51,7 +52,8 @@ class Exchange {
   const Url url;
   const Attributes wants;
   const Peer peer;
-  Caller caller;  // set before anything is answered
+  uint64_t connection = 0;  // its number
+  Caller caller;            // set before anything is answered
   std::string content_type, accept, user_agent, if_none_match, authorization;  // as sent
   std::vector<std::string> warnings;                         // sent in the response's head
   std::vector<std::pair<const char*, std::string>> headers;  // more headers of the response

@@ -17,9 +17,6 @@
 #include "base/log.hpp"
 #include "base/seldom.hpp"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 namespace muster::api {
@@ -32,7 +29,6 @@ std::string text_of(kj::Maybe<kj::StringPtr> header) {
 
 // The status lines for connections that are not served.
 constexpr const char* kRefusedHead = "403 Forbidden";
-constexpr auto kAccountPatience = 5 * kj::SECONDS;
 constexpr const char* kBusyHead = "503 Service Unavailable\r\nRetry-After: 1";
 
 kj::HttpServerSettings settings(const ServerOptions& options, kj::HttpServerErrorHandler& errors) {
@@ -65,6 +61,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
             timer, make_table(), [this](kj::AsyncIoStream& stream) { return service(stream); },
             settings(options_, *this)),
         crowd_(options_.connections_max),
+        remote_crowd_(options_.remote_connections_max),
         acceptor_(timer, "the API",
                   [this](kj::Own<kj::AsyncIoStream> stream) { tasks_.add(take(kj::mv(stream))); }),
         metrics_acceptor_(timer, "the metrics port",
@@ -98,8 +95,10 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     peer.local_host = local_host(peer.fd);
     if (options_.roles.any()) peer.uid = uid;
     if (options_.audit) peer.source = source_of(peer.fd);
-    return counted(who, [this, peer = std::move(peer), stream = kj::mv(stream)](
-                            uint64_t id) mutable { return talk(id, peer, kj::mv(stream)); });
+    return counted(crowd_, who,
+                   [this, peer = std::move(peer), stream = kj::mv(stream)](uint64_t id) mutable {
+                     return talk(id, peer, kj::mv(stream));
+                   });
   }
 
   kj::Promise<void> drain() {
@@ -122,9 +121,11 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     kj::Promise<void> request(kj::HttpMethod method, kj::StringPtr url,
                               const kj::HttpHeaders& headers, kj::AsyncInputStream& body,
                               Response& response) override {
-      impl_.crowd_.busy(id_);
-      auto answer = impl_.request(peer_, method, url, headers, body, response);
-      return answer.attach(kj::defer([&crowd = impl_.crowd_, id = id_] { crowd.idle(id); }));
+      // Whoever has not said who it is may be turned away for another, even while it is served.
+      Crowd& crowd = impl_.crowd_of(peer_);
+      if (!peer_.elsewhere()) crowd.busy(id_);
+      auto answer = impl_.request(peer_, id_, method, url, headers, body, response);
+      return answer.attach(kj::defer([&crowd, id = id_] { crowd.idle(id); }));
     }
 
    private:
@@ -153,13 +154,13 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
 
   // Counts a connection while what `serve` returns for its number lasts.
   template <class Serve>
-  kj::Promise<void> counted(const std::string& who, Serve serve) {
+  kj::Promise<void> counted(Crowd& crowd, const std::string& who, Serve serve) {
     const uint64_t id = ++last_id_;
     auto closed = kj::newPromiseAndFulfiller<void>();
     closing_.emplace(id, kj::mv(closed.fulfiller));
-    crowd_.enter(id, who);
-    return serve(id).exclusiveJoin(kj::mv(closed.promise)).attach(kj::defer([this, id] {
-      crowd_.leave(id);
+    crowd.enter(id, who);
+    return serve(id).exclusiveJoin(kj::mv(closed.promise)).attach(kj::defer([this, &crowd, id] {
+      crowd.leave(id);
       closing_.erase(id);
     }));
   }
@@ -177,13 +178,15 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     peer.local_host = local_host(peer.fd);
     peer.source = source_of(peer.fd);
     peer.remote = true;
-    if (!make_room(peer.source)) return kj::READY_NOW;  // TLS has no way to say so
+    if (!make_room(remote_crowd_, peer.source)) return kj::READY_NOW;  // TLS has no way to say so
     auto handshake = context_.timer.timeoutAfter(options_.head_patience, encrypt_(kj::mv(stream)));
-    return counted(peer.source, [this, peer, handshake = kj::mv(handshake)](uint64_t id) mutable {
-      return handshake.then([this, id, peer](kj::Own<kj::AsyncIoStream> encrypted) mutable {
-        return talk(id, std::move(peer), kj::mv(encrypted));
-      });
-    });
+    return counted(
+        remote_crowd_, peer.source,
+        [this, peer, handshake = kj::mv(handshake)](uint64_t id) mutable {
+          return handshake.then([this, id, peer](kj::Own<kj::AsyncIoStream> encrypted) mutable {
+            return talk(id, std::move(peer), kj::mv(encrypted));
+          });
+        });
   }
 
   kj::Promise<void> take_collector(kj::Own<kj::AsyncIoStream> stream) {
@@ -191,19 +194,22 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     peer.fd = fd_of(*stream);
     peer.source = source_of(peer.fd);
     peer.collector = true;
-    if (!make_room(peer.source)) return kj::READY_NOW;
-    return counted(peer.source, [this, peer, stream = kj::mv(stream)](uint64_t id) mutable {
-      return talk(id, std::move(peer), kj::mv(stream));
-    });
+    if (!make_room(remote_crowd_, peer.source)) return kj::READY_NOW;
+    return counted(remote_crowd_, peer.source,
+                   [this, peer, stream = kj::mv(stream)](uint64_t id) mutable {
+                     return talk(id, std::move(peer), kj::mv(stream));
+                   });
   }
 
-  bool make_room(const std::string& who) {
-    const auto room = crowd_.make_room(who);
+  Crowd& crowd_of(const Peer& peer) { return peer.elsewhere() ? remote_crowd_ : crowd_; }
+
+  bool make_room(Crowd& crowd, const std::string& who) {
+    const auto room = crowd.make_room(who);
     if (room.instead)
       if (const auto it = closing_.find(*room.instead); it != closing_.end()) it->second->fulfill();
     if (room.ok) return true;
     if (const auto more = turned_away_.due(boot_now()))
-      log::warn("the API has reached its limit of {} connections; rejecting {}{}", crowd_.size(),
+      log::warn("the API has reached its limit of {} connections; rejecting {}{}", crowd.size(),
                 who, *more);
     return false;
   }
@@ -221,7 +227,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
           kj::mv(stream), kRefusedHead,
           status_json(403, "Forbidden", "only the coordinator's own user and root are served"));
     }
-    if (!make_room(peer.who))
+    if (!make_room(crowd_, peer.who))
       return refuse(kj::mv(stream), kBusyHead,
                     status_json(503, "ServiceUnavailable",
                                 "there are " + std::to_string(crowd_.size()) +
@@ -241,9 +247,9 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     return promise.then([&stream = *stream] { stream.shutdownWrite(); }).attach(kj::mv(stream));
   }
 
-  kj::Promise<void> request(const Peer& peer, kj::HttpMethod method, kj::StringPtr url_text,
-                            const kj::HttpHeaders& headers, kj::AsyncInputStream& body,
-                            kj::HttpService::Response& response) {
+  kj::Promise<void> request(const Peer& peer, uint64_t connection, kj::HttpMethod method,
+                            kj::StringPtr url_text, const kj::HttpHeaders& headers,
+                            kj::AsyncInputStream& body, kj::HttpService::Response& response) {
     // Copied, because both are gone once the body is read.
     auto url = Url::parse({url_text.begin(), url_text.size()});
     const bool readable = url.has_value();
@@ -258,6 +264,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
                          text_of(headers.get(origin_id_)), text_of(headers.get(fetch_site_id_)),
                          text_of(headers.get(fetch_mode_id_)),
                          text_of(headers.get(fetch_dest_id_))};
+    exchange->connection = connection;
     exchange->authorization = text_of(headers.get(authorization_id_));
     Exchange& e = *exchange;
     auto answer = kj::evalNow([&]() -> kj::Promise<void> {
@@ -271,7 +278,8 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       if (peer.remote) return answer_remote(e);
       if (peer.collector) {
         e.caller.role = Role::metrics;
-        return answer_to(e);
+        if (e.wants.resource.empty()) return answer_to(e);
+        return e.send_status(403, "Forbidden", "this port serves metrics and health only");
       }
       if (options_.roles.any()) return identified(e).then([this, &e] { return answer_to(e); });
       e.caller.role = Role::admin;  // our own user or root, unless insecure
@@ -296,6 +304,14 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
 
   void audit(const Exchange& e) {
     if (!options_.audit) return;
+    // Whoever nobody knows cannot fill the log with lines, and push out those of others.
+    if (e.peer.collector) return;
+    if (e.peer.remote && !e.caller.distinguished) {
+      if (e.code() != 401) return;
+      if (const auto more = unknown_.due(boot_now()))
+        log::warn("a request from {} has no valid token{}", e.peer.source, *more);
+      return;
+    }
     const AuditEntry entry{e.caller, e.wants, e.peer.source, e.user_agent, e.code()};
     if (is_audited(entry)) options_.audit(audit_line(entry, options_.now()));
   }
@@ -318,13 +334,23 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   kj::Promise<void> answer_remote(Exchange& e) {
     constexpr std::string_view kBearer = "Bearer ";
     const bool bears = e.authorization.starts_with(kBearer);
-    std::optional<uint32_t> uid;
-    if (bears) uid = backend_.user_of(std::string_view(e.authorization).substr(kBearer.size()));
-    if (uid) return identified(e, *uid).then([this, &e] { return answer_to(e); });
+    std::optional<core::Token> token;
+    if (bears) token = backend_.token_of(std::string_view(e.authorization).substr(kBearer.size()));
+    if (token)
+      return identified(e, token->uid).then([this, &e, name = token->subject] {
+        // The uid may have become another user's.
+        if (e.caller.who.name != name) return unauthorized(e, true);
+        remote_crowd_.busy(e.connection);
+        return answer_to(e);
+      });
     const std::vector<std::string>& path = e.url.path;
     const bool health =
         path.size() == 1 && (path[0] == "healthz" || path[0] == "livez" || path[0] == "readyz");
     if (health && !bears) return answer_to(e);
+    return unauthorized(e, bears);
+  }
+
+  static kj::Promise<void> unauthorized(Exchange& e, bool bears) {
     e.headers.push_back({"WWW-Authenticate", "Bearer"});
     return e.send_status(401, "Unauthorized",
                          bears ? "the token is unknown, has expired or was revoked"
@@ -333,7 +359,8 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   }
 
   kj::Promise<void> answer_to(Exchange& e) {
-    if (!quotas_.take_request(e.caller, boot_now()))
+    const bool known = !e.peer.elsewhere() || e.caller.distinguished;
+    if (known && !quotas_.take_request(e.caller, boot_now()))
       return e.send_status(429, "TooManyRequests",
                            "more than " + std::to_string(options_.quotas.requests_max) +
                                " requests per second, as many as one user may send",
@@ -443,10 +470,10 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   std::string reason_ = "starting";
   kj::HttpServer http_;
   PeerLookup peers_;
-  Crowd crowd_;
+  Crowd crowd_, remote_crowd_;
   Acceptor acceptor_, metrics_acceptor_, tls_acceptor_;
   Server::Encrypt encrypt_;
-  Seldom strangers_, turned_away_;
+  Seldom strangers_, turned_away_, unknown_;
   uint64_t last_id_ = 0, entering_ = 0;
   Peer entering_peer_;
   std::map<uint64_t, kj::Own<kj::PromiseFulfiller<void>>> closing_;

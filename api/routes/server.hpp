@@ -42,7 +42,7 @@ class Server {
   // Accepts connections until the promise is dropped.
   kj::Promise<void> serve(kj::Own<kj::ConnectionReceiver> port);
   // Likewise, for clients of other machines: `encrypt` makes the server's side of TLS, and each
-  // request must have a token (Backend::user_of).
+  // request must have a token (Backend::token_of).
   using Encrypt =
       std::function<kj::Promise<kj::Own<kj::AsyncIoStream>>(kj::Own<kj::AsyncIoStream>)>;
   kj::Promise<void> serve_tls(kj::Own<kj::ConnectionReceiver> port, Encrypt encrypt);

@@ -35,6 +35,8 @@ struct ServerOptions {
   // Simultaneous connections. At the limit, a new one replaces an idle one; if none is idle, it is
   // refused with a 503.
   size_t connections_max = 4096;
+  // Likewise, of other machines and collectors of metrics, who take no place from local clients.
+  size_t remote_connections_max = 1024;
 };
 
 }  // namespace muster::api

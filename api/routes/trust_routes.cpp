@@ -1,6 +1,7 @@
 #include "api/routes/trust_routes.hpp"
 
 #include "core/spec/names.hpp"
+#include "core/trust.hpp"
 #include "text/time_text.hpp"
 
 #include <memory>
@@ -9,22 +10,26 @@
 namespace muster::api {
 namespace {
 
-constexpr int64_t kLifeMinS = 60, kNodeLifeMaxS = 7 * 86'400, kUserLifeMaxS = 30 * 86'400;
-constexpr int64_t kNodeLifeS = 3'600, kUserLifeS = 12 * 3'600;
-
 // The life that a body {"ttlSeconds": N} asks for.
-Result<Millis> life_of(const std::string& body, int64_t usual, int64_t most) {
+Result<Millis> life_of(const std::string& body, Millis usual, Millis most) {
   const Json json = body.empty() ? Json::object() : Json::parse(body, nullptr, false);
   if (!json.is_object()) return invalid("the body must be a JSON object");
   for (const auto& [key, value] : json.items())
     if (key != "ttlSeconds") return invalid("unknown field \"" + key + "\"");
   const auto it = json.find("ttlSeconds");
-  if (it == json.end()) return usual * 1000;
+  if (it == json.end()) return usual;
   const int64_t seconds = it->is_number_integer() ? it->get<int64_t>() : -1;
-  if (seconds < kLifeMinS || seconds > most)
-    return invalid("ttlSeconds: must be a whole number, " + std::to_string(kLifeMinS) + " to " +
-                   std::to_string(most));
+  if (seconds < core::kTokenLifeMin / 1000 || seconds > most / 1000)
+    return invalid("ttlSeconds: must be a whole number, " +
+                   std::to_string(core::kTokenLifeMin / 1000) + " to " +
+                   std::to_string(most / 1000));
   return seconds * 1000;
+}
+
+// Where users are not told apart, all callers are one.
+std::string maker(const Exchange& exchange) {
+  const std::string& name = exchange.caller.who.name;
+  return name.empty() ? "local" : name;
 }
 
 OrderedJson json_of(const core::Token& token) {
@@ -90,37 +95,41 @@ kj::Promise<void> TrustRoutes::list(Exchange& exchange) {
 
 kj::Promise<void> TrustRoutes::make_for_user(Exchange& exchange, const Target& user,
                                              const std::string& body) {
-  auto life = life_of(body, kUserLifeS, kUserLifeMaxS);
+  auto life = life_of(body, core::kUserTokenLife, core::kUserTokenLifeMax);
   if (!life.ok()) return exchange.bad(life.error().message);
   // Else a stolen token could be made to last forever.
-  if (exchange.peer.remote && exchange.caller.role != Role::admin)
+  if (exchange.peer.remote)
     return AccessGate::forbid(exchange,
                               "a token cannot make another; make it on the coordinator's machine");
-  TokenWanted wanted{core::TokenKind::user, user.name, 0, exchange.caller.who.name, *life};
-  return directory_.find_name(user.name).then([this, &exchange, wanted = std::move(wanted)](
-                                                  Result<uid_t> uid) mutable -> kj::Promise<void> {
-    if (!uid.ok() && uid.error().code == Errc::not_found)
-      return exchange.send_status(404, "NotFound", uid.error().message);
-    if (!uid.ok()) return exchange.send_error(uid.error(), "users", wanted.subject);
-    wanted.uid = *uid;
-    return directory_.find(*uid).then([this, &exchange, wanted = std::move(wanted)](
-                                          const Caller& holder) mutable -> kj::Promise<void> {
-      if (holder.role == Role::none)
-        return exchange.send_status(
-            422, "Invalid",
-            "user " + wanted.subject + " has no role here, so a token would be of no use");
-      return make(exchange, std::move(wanted));
-    });
-  });
+  TokenWanted wanted{core::TokenKind::user, user.name, 0, maker(exchange), *life};
+  return streams_.timer.timeoutAfter(kAccountPatience, directory_.find_name(user.name))
+      .then([this, &exchange,
+             wanted = std::move(wanted)](Result<uid_t> uid) mutable -> kj::Promise<void> {
+        if (!uid.ok() && uid.error().code == Errc::not_found)
+          return exchange.send_status(404, "NotFound", uid.error().message);
+        if (!uid.ok()) return exchange.send_error(uid.error(), "users", wanted.subject);
+        // Two users may have one name, in different databases.
+        if (exchange.caller.role != Role::admin && *uid != exchange.caller.who.uid)
+          return AccessGate::forbid(exchange, "the name also stands for another user");
+        wanted.uid = *uid;
+        return directory_.find(*uid).then([this, &exchange, wanted = std::move(wanted)](
+                                              const Caller& holder) mutable -> kj::Promise<void> {
+          if (holder.role == Role::none)
+            return exchange.send_status(
+                422, "Invalid",
+                "user " + wanted.subject + " has no role here, so a token would be of no use");
+          return make(exchange, std::move(wanted));
+        });
+      });
 }
 
 kj::Promise<void> TrustRoutes::make_for_node(Exchange& exchange, const Target& node,
                                              const std::string& body) {
-  auto life = life_of(body, kNodeLifeS, kNodeLifeMaxS);
+  auto life = life_of(body, core::kNodeTokenLife, core::kNodeTokenLifeMax);
   if (!life.ok()) return exchange.bad(life.error().message);
   if (const core::Reasons wrong = core::dns_subdomain_errors(node.name); !wrong.empty())
     return exchange.send_status(422, "Invalid", "the name of a node: " + wrong.front());
-  return make(exchange, {core::TokenKind::node, node.name, 0, exchange.caller.who.name, *life});
+  return make(exchange, {core::TokenKind::node, node.name, 0, maker(exchange), *life});
 }
 
 kj::Promise<void> TrustRoutes::make(Exchange& exchange, TokenWanted wanted) {

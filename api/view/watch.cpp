@@ -78,7 +78,7 @@ bool Watch::pull(const Sink& sink, size_t max) {
 }
 
 void Watch::send(const Sink& sink, std::string_view type, Shown shown) const {
-  sink(type, query_.viewer.as_seen(std::move(shown)));
+  sink(type, query_.viewer.as_seen(shown));
 }
 
 void Watch::tell(const Change& change, uint64_t version, std::set<Key>& told, const Sink& sink) {

@@ -105,12 +105,16 @@ void explain_place(const View& view, const core::Job& job, uint64_t user_pods_ma
       taken[pod.node].add(demand.amounts, 1);
     }
   });
-  if (owner && user_pods_max > 0 && of_owner >= user_pods_max) {
+  const core::Demand demand = core::demand_of(job.object());
+  const uint64_t wanted = demand.gang ? job.pending().size() : 1;
+  if (owner && user_pods_max > 0 && of_owner + wanted > user_pods_max) {
     out.summary += ": its owner has " + count(of_owner, "pod") + " on nodes, and may have " +
                    std::to_string(user_pods_max) + " (--user-pods-max)";
+    if (demand.gang)
+      out.details.push_back("a gang of " + std::to_string(wanted) +
+                            ": its pods start together or not at all");
     return;
   }
-  const core::Demand demand = core::demand_of(job.object());
   std::map<std::string, std::vector<std::string>> reasons;
   size_t nodes = 0;
   view.each(Kind::node, "", nullptr, [&](const Shown& shown) {

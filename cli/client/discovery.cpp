@@ -39,7 +39,7 @@ Result<std::string> normal_address(const std::string& text) {
            std::all_of(s.begin(), s.end(), [](char c) { return c >= '0' && c <= '9'; }) &&
            std::stoi(s) > 0 && std::stoi(s) <= 65535;
   };
-  if (is_number(address)) return "127.0.0.1:" + address;
+  if (is_number(address) && !encrypted) return "127.0.0.1:" + address;
   const size_t colon = address.rfind(':');
   if (colon == std::string::npos || colon == 0 || address.find('/') != std::string::npos ||
       !is_number(address.substr(colon + 1))) {

@@ -68,7 +68,7 @@ class ApiClient {
                         const std::function<bool(std::string_view)>* sink,
                         const char* body_type = kJson);
   Result<Response> patiently(const std::function<Result<Response>()>& ask);
-  Status prepare();  // makes loop_'s address
+  Status prepare();  // reads the token, over https
   Error unreachable(std::string why) const;
 
   const std::string address_, origin_, token_file_;

@@ -3,6 +3,7 @@
 #include "cli/settings/files.hpp"
 #include "core/trust.hpp"
 
+#include <algorithm>
 #include <sys/stat.h>
 
 namespace muster::cli {

@@ -1,6 +1,7 @@
 // The grammar of the verbs about access from other machines: token, node.
 #include "cli/line/parser.hpp"
 #include "core/spec/duration.hpp"
+#include "core/trust.hpp"
 
 namespace muster::cli {
 namespace {
@@ -33,6 +34,9 @@ Judged read_token_words(const TokenWords& w, const Target& target) {
   if (!w.ttl.empty()) {
     auto life = core::parse_duration(w.ttl);
     if (!life) return Usage{"--ttl: " + life.error().message};
+    const Millis most = o.of_node ? core::kNodeTokenLifeMax : core::kUserTokenLifeMax;
+    if (*life < core::kTokenLifeMin || *life > most)
+      return Usage{"--ttl: must be 1m to " + std::to_string(most / 86'400'000) + "d"};
     o.life_ms = *life;
   }
   return o;
@@ -48,7 +52,7 @@ Verb add_token(CLI::App& root) {
       ->type_name("create | list | revoke ID | credential")
       ->check(one_of({"create", "list", "revoke", "credential"}))
       ->required();
-  verb.app->add_option("id", w->id)->group("");
+  verb.app->add_option("id", w->id)->type_name("ID")->group("");
   verb.app->add_option("--node", w->node, "Let the agent of this node join, once")
       ->type_name("NAME");
   verb.app->add_option("--user", w->user, "Authenticate as this user (default: you)")
@@ -83,7 +87,7 @@ Verb add_node(CLI::App& root) {
       ->type_name("revoke NODE")
       ->check(one_of({"revoke"}))
       ->required();
-  verb.app->add_option("node", w->name)->group("")->required();
+  verb.app->add_option("node", w->name)->type_name("NODE")->group("")->required();
   add_target(verb, "");
   verb.app->footer(
       "Example:\n  muster node revoke c01\n"

@@ -5,11 +5,14 @@
 #include "cli/output/exit_codes.hpp"
 #include "cli/output/json.hpp"
 #include "cli/output/table.hpp"
+#include "cli/output/text.hpp"
 #include "cli/settings/files.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/trust.hpp"
 #include "text/time_text.hpp"
+#include "tls/certificates.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <pwd.h>
@@ -31,9 +34,9 @@ Result<Json> made_token(const AccessOptions& options) {
   Json body = Json::object();
   if (options.life_ms) body["ttlSeconds"] = *options.life_ms / 1000;
   const std::string subject = options.subject.empty() ? own_name() : options.subject;
-  auto answer = client->post(
-      std::string(kGroup) + (options.of_node ? "nodes/" : "users/") + subject + "/token",
-      dumped(body));
+  auto answer = client->post(std::string(kGroup) + (options.of_node ? "nodes/" : "users/") +
+                                 url_encoded(subject) + "/token",
+                             dumped(body));
   if (!answer) return answer.error();
   if (!answer->ok()) return refusal(*answer);
   return read_json(answer->body);
@@ -80,19 +83,34 @@ int revoke(const AccessOptions& options) {
   const auto client = connect(options.target);
   const bool node = options.what == AccessOptions::What::revoke_node;
   auto answer =
-      node ? client->post(std::string(kGroup) + "nodes/" + options.subject + "/revocation", "{}")
-           : client->remove(std::string(kGroup) + "tokens/" + options.subject, "{}");
+      node
+          ? client->post(
+                std::string(kGroup) + "nodes/" + url_encoded(options.subject) + "/revocation", "{}")
+          : client->remove(std::string(kGroup) + "tokens/" + url_encoded(options.subject), "{}");
   if (!answer) return fail(answer.error());
   if (!answer->ok()) return fail(refusal(*answer));
   std::cout << (node ? "node/" : "token/") << options.subject << " revoked" << std::endl;
+  if (!node) return kDone;
+  const auto known = client->get(object_path(Kind::node, "", options.subject));
+  if (known && known->status == 404)
+    std::cerr << "muster: no node of that name has registered" << std::endl;
   return kDone;
 }
 
 // The file in which credentials for this coordinator are kept between calls of kubectl.
 std::string cache_path(const Target& target) {
-  std::string name;
-  for (const char c : target.api) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  return user_folder("XDG_CACHE_HOME", ".cache") + "/credential-" + name + ".json";
+  return user_folder("XDG_CACHE_HOME", ".cache") + "/credential-" +
+         tls::sha256_hex(target.api).substr(0, 16) + ".json";
+}
+
+// Whether a token has not been revoked, nor made by another coordinator at the same address.
+bool still_there(const Target& target, const std::string& id) {
+  const auto client = connect(target);
+  auto found = object(*client, std::string(kGroup) + "tokens");
+  if (!found) return false;
+  const Json& tokens = at(*found, {"items"});
+  return std::any_of(tokens.begin(), tokens.end(),
+                     [&id](const Json& token) { return text_at(token, {"id"}) == id; });
 }
 
 int print_credential(const std::string& bearer, const std::string& until) {
@@ -117,7 +135,8 @@ int credential(const AccessOptions& options) {
     const Json cached = read_json(*text);
     const auto until = parse_time(text_at(cached, {"expirationTimestamp"}));
     auto token = parse_token(text_at(cached, {"text"}));
-    if (token.ok() && until && *until > wall_now() + kSpareMs)
+    if (token.ok() && until && *until > wall_now() + kSpareMs &&
+        still_there(options.target, text_at(cached, {"id"})))
       return print_credential(token->bearer, text_at(cached, {"expirationTimestamp"}));
   }
   auto made = made_token(options);

@@ -138,20 +138,19 @@ void Slots::left(JobId job) {
   clients_.erase(it);
 }
 
-bool Slots::lacks() const {
-  return std::any_of(clients_.begin(), clients_.end(),
-                     [](const auto& one) { return one.second.wanted() > 0; });
+bool Slots::lacks() {
+  count_users();
+  return std::any_of(clients_.begin(), clients_.end(), [this](const auto& one) {
+    return one.second.wanted() > 0 && may_have(one.second);
+  });
 }
 
 bool Slots::may_keep(JobId job) const {
   const Client& client = clients_.at(job);
   if (client.demand.gang) return false;
-  if (client.owner && user_pods_max_ > 0) {
-    uint64_t pods = 0;
-    for (const auto& [id, other] : clients_)
-      if (other.owner == client.owner) pods += other.held_pods();
-    if (pods > user_pods_max_) return false;
-  }
+  if (client.owner && user_pods_max_ > 0)
+    if (const auto user = users_.find(*client.owner); user != users_.end())
+      if (user->second.over || user->second.wanting > (client.wanted() > 0 ? 1 : 0)) return false;
   return std::all_of(client.held.begin(), client.held.end(), [&](const auto& held) {
     auto found = sites_.find(held.first);
     if (found == sites_.end()) return false;
@@ -187,23 +186,35 @@ uint32_t Slots::prefetch_max(Site& site, Millis now) const {
   return prefetch_of(recent, site.info.slots);
 }
 
+void Slots::count_users() {
+  users_.clear();
+  if (user_pods_max_ == 0) return;
+  for (const auto& [id, client] : clients_) {
+    if (!client.owner) continue;
+    User& user = users_.try_emplace(*client.owner, User{user_pods_max_}).first->second;
+    const uint32_t pods = client.held_pods();
+    user.over = user.over || pods > user.left;
+    user.left -= std::min(user.left, pods);
+    user.wanting += client.wanted() > 0;
+  }
+}
+
+bool Slots::may_have(const Client& client) const {
+  if (!client.owner || user_pods_max_ == 0) return true;
+  const uint32_t left = users_.at(*client.owner).left;
+  return client.demand.gang ? client.wanted() <= left : left > 0;
+}
+
 // A job whose user may have no more pods waits for that, not for slots: it is left out.
 std::vector<WaitingJob> Slots::waiting() {
-  user_left_.clear();
-  if (user_pods_max_ > 0)
-    for (const auto& [id, client] : clients_)
-      if (client.owner) {
-        uint32_t& left = user_left_.try_emplace(*client.owner, user_pods_max_).first->second;
-        left -= std::min(left, client.held_pods());
-      }
+  count_users();
   std::vector<WaitingJob> jobs;
   auto add = [&](JobId id, const Client& client) {
-    if (client.wanted() == 0) return;
+    if (client.wanted() == 0 || !may_have(client)) return;
     WaitingJob job{id, client.wanted(), &client.demand,
                    client.reservation.empty() ? nullptr : &client.reservation};
     if (client.owner && user_pods_max_ > 0) {
-      job.user_left = &user_left_.at(*client.owner);
-      if (*job.user_left == 0 || (client.demand.gang && *job.user_left < job.wanted)) return;
+      job.user_left = &users_.at(*client.owner).left;
       job.wanted = std::min(job.wanted, *job.user_left);
     }
     jobs.push_back(job);
@@ -301,7 +312,7 @@ bool Slots::still_good(const Client& client) const {
 void Slots::be_patient(const std::vector<WaitingJob>& waiting, Millis now) {
   if (patient_) {
     auto it = clients_.find(*patient_);
-    if (it == clients_.end() || !still_good(it->second)) {
+    if (it == clients_.end() || !still_good(it->second) || !may_have(it->second)) {
       if (it != clients_.end()) it->second.reservation.clear();
       patient_.reset();
     }
@@ -398,12 +409,18 @@ void Slots::preempt(std::vector<WaitingJob> waiting, Millis now, Round& round) {
   });
   Preemption preemption(std::move(nodes), std::move(holders));
   int in_vain = 0;
-  for (const WaitingJob& job : waiting) {
+  for (WaitingJob& job : waiting) {
+    if (job.user_left) {
+      if (*job.user_left == 0 || (job.demand->gang && *job.user_left < job.wanted)) continue;
+      job.wanted = std::min(job.wanted, *job.user_left);
+    }
     MadeRoom made = preemption.make_room(job);
     if (made.places.empty()) {
       if (++in_vain == kVainMax) break;
       continue;
     }
+    for (auto [node, count] : made.places)
+      if (job.user_left) *job.user_left -= std::min(*job.user_left, count);
     clients_.at(job.job).reservation = std::move(made.places);
     for (const auto& [victim, slots] : made.victims) {
       Client& client = clients_.at(victim);

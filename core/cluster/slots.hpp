@@ -60,9 +60,10 @@ class Slots {
              Millis now);
   void left(JobId job);  // it has no pods left
   bool knows(JobId job) const { return clients_.contains(job); }
-  bool lacks() const;  // a job waits for slots
+  bool lacks();  // a job waits for slots, and its owner may have them
   // Whether the job's next pods may use the slots that it frees: on nodes that would still take
   // them and hold no more pods than slots. Never a gang, which needs all of its slots at once.
+  // Nor where the owner has too many pods, or other jobs that wait for them.
   bool may_keep(JobId job) const;
   // Slots that are granted or occupied by a pod.
   uint32_t used(NodeId node) const;
@@ -122,6 +123,8 @@ class Slots {
   void forget_idle(JobId job);
   FreeNode free_node(NodeId node, const Site& site) const;
   uint32_t prefetch_max(Site& site, Millis now) const;
+  void count_users();
+  bool may_have(const Client& client) const;  // at least one more pod; a gang all that it wants
   std::vector<WaitingJob> waiting();
   void grant(const Grants& grants, Round& round);
   bool still_good(const Client& client) const;
@@ -131,7 +134,12 @@ class Slots {
   void leave_tainted(Millis now, Round& round);
 
   const uint32_t user_pods_max_;
-  std::map<uint32_t, uint32_t> user_left_;  // of waiting(): how many more pods each user may have
+  struct User {
+    uint32_t left = 0;   // how many more pods the user may have
+    bool over = false;   // has more than that already
+    size_t wanting = 0;  // jobs that want slots
+  };
+  std::map<uint32_t, User> users_;  // of count_users(), by uid; empty without a limit
   std::map<NodeId, Site> sites_;
   std::map<JobId, Client> clients_;
   JobId last_served_ = 0;

@@ -328,7 +328,7 @@ class Remote(Served):
         lines = [json.loads(line) for line in (self.dir / "data/audit.log").read_text().splitlines()]
         made = [line for line in lines if line["code"] == 201 and line["resource"] == "jobs"]
         self.assertEqual([(line["user"], line["source"]) for line in made], [(name("alice"), "127.0.0.1")])
-        self.assertTrue([line for line in lines if line["code"] == 401])
+        self.assertEqual([line for line in lines if line["code"] == 401], [], "nobody fills it without a token")
         self.assertNotIn(alice.split(".")[1], (self.dir / "data/audit.log").read_text())
 
 

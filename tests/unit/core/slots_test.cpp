@@ -150,7 +150,7 @@ TEST(Slots, AUserHasNoMorePodsOnNodesThanAllowed) {
   EXPECT_EQ(play.running(3), 3u) << "its higher priority goes first";
   EXPECT_EQ(play.running(4), 2u);
   EXPECT_EQ(play.running(5), 5u);
-  EXPECT_TRUE(play.slots.may_keep(3));
+  EXPECT_FALSE(play.slots.may_keep(3)) << "its user's other job waits, too";
   play.end(3, 1, 2, false);
   play.round();
   EXPECT_EQ(play.running(2) + play.running(3), 3u);
@@ -175,6 +175,42 @@ TEST(Slots, AGangWaitsUntilItsUserMayHaveAllOfIt) {
   EXPECT_EQ(play.running(2), 3u);
 }
 
+TEST(Slots, NoMoreGiveWayThanAUserMayHave) {
+  Play play(5);
+  play.node(1, 60);
+  play.job(1, 60);
+  play.round();
+  for (JobId id = 2; id < 20; ++id) play.job(id, 5, 9, false, "", 1001);
+  play.round();
+  EXPECT_EQ(play.victims(1), 5u);
+}
+
+// A job that has a reservation and whose user may have no more pods keeps nobody else from one.
+TEST(Slots, PatienceIsForThoseWhoMayHavePods) {
+  Play play(4);
+  play.deaf = true;
+  play.node(1, 4, 4000);
+  play.job(1, 4, 0, false, "1");
+  play.round();
+  play.job(2, 4, 0, true, "", 1001);
+  play.round(Slots::kPatienceMs + 1);  // has it now
+  play.round();
+  play.job(3, 1, 9, false, "", 1001);
+  play.end(1, 1, 1, false);
+  play.round();
+  EXPECT_EQ(play.running(3), 1u);
+  play.job(4, 3, 0, true);
+  play.round();
+  play.round(Slots::kPatienceMs + 1);
+  play.job(5, 3);
+  play.end(1, 1, 1, false);
+  play.round();
+  EXPECT_EQ(play.running(5), 0u) << "it is kept for the gang";
+  play.end(1, 1, 2, false);
+  play.round();
+  EXPECT_EQ(play.running(4), 3u);
+}
+
 // The limit was higher before the restart.
 TEST(Slots, WhoHasTooManyPodsKeepsNoSlot) {
   Play play(2);
@@ -182,10 +218,11 @@ TEST(Slots, WhoHasTooManyPodsKeepsNoSlot) {
   play.job(1, 5, 0, false, "", 1001);
   play.slots.hold(1, play.jobs.at(1).object, {{1, 4}});
   play.jobs.at(1).runs[1] = 4;
+  play.round();
   EXPECT_FALSE(play.slots.may_keep(1));
   play.end(1, 1, 2, false);
-  EXPECT_TRUE(play.slots.may_keep(1));
   play.round();
+  EXPECT_TRUE(play.slots.may_keep(1));
   EXPECT_EQ(play.running(1), 2u);
   play.end(1, 1, 1, false);
   play.round();

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <openssl/err.h>
 #include <sstream>
 #include <unistd.h>
 
@@ -99,6 +100,45 @@ TEST(Certificates, RequestsThatAreNotWhatTheyShouldBeAreRefused) {
   ASSERT_FALSE(refused.ok());
 }
 
+// KJ asks the same queue about its connections: what one peer sends must not break those of others.
+TEST(Certificates, BrokenRequestsLeaveNoErrorsBehind) {
+  const Authority authority = Authority::make("test", kNow);
+  const std::string request = *make_request(make_key());
+  for (size_t i = 0; i < request.size(); ++i) {
+    std::string broken = request;
+    broken[i] = static_cast<char>(broken[i] ^ 0x55);
+    static_cast<void>(request_key_hash(broken));
+    ASSERT_EQ(ERR_peek_error(), 0u) << i;
+    static_cast<void>(authority.sign(broken, of_node("c01")));
+    ASSERT_EQ(ERR_peek_error(), 0u) << i;
+  }
+}
+
+TEST(Certificates, AnAuthorityThatCannotWorkIsRefused) {
+  const std::string path = testing::TempDir() + "muster-ca-" + std::to_string(getpid());
+  const auto made = [&path](const std::string& key) {
+    const std::string command = "openssl req -x509 -newkey " + key +
+                                " -nodes -subj /CN=x -days 9 -keyout " + path + ".key -out " +
+                                path + ".pem 2>/dev/null";
+    EXPECT_EQ(system(command.c_str()), 0);
+    const auto text = [](const std::string& file) {
+      std::ifstream in(file);
+      std::stringstream out;
+      out << in.rdbuf();
+      unlink(file.c_str());
+      return out.str();
+    };
+    return KeyPair{text(path + ".key"), text(path + ".pem")};
+  };
+  EXPECT_FALSE(Authority::load(made("ed25519")).ok());
+  KeyPair rsa = made("rsa:2048");
+  rsa.certificate.pop_back();  // without its last line break
+  const auto loaded = Authority::load(rsa);
+  ASSERT_TRUE(loaded.ok()) << loaded.error().message;
+  const Bundle bundle{loaded->issue(of_node("c01")), loaded->pems().certificate};
+  EXPECT_TRUE(read_bundle(bundle_text(bundle, "")).ok());
+}
+
 TEST(Certificates, AnAuthorityIsLoadedOnlyWithItsOwnKey) {
   const Authority one = Authority::make("one", kNow), other = Authority::make("other", kNow);
   EXPECT_TRUE(Authority::load(one.pems()).ok());
@@ -132,7 +172,7 @@ TEST(Bundle, ThereAndBack) {
   EXPECT_EQ(read->own.certificate, bundle.own.certificate);
   EXPECT_EQ(read->authority, bundle.authority);
   // Every part of it is needed.
-  for (size_t size = 0; size < text.size(); ++size)
+  for (size_t size = 0; size + 1 < text.size(); ++size)
     ASSERT_FALSE(read_bundle(text.substr(0, size)).ok()) << size;
   const KeyPair stranger = authority.issue(of_node("c02"));
   EXPECT_FALSE(
