@@ -373,37 +373,39 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
                   who.why, *more);
       return;
     }
-    const auto room = crowd_.make_room(who.who);
+    if (auto place = enter(who.who))
+      talk(place->number, kj::mv(stream), kj::mv(place->closed), std::nullopt);
+  }
+
+  // A connection that is counted until left(), and the promise that ends it.
+  struct Place {
+    uint64_t number;
+    kj::Promise<void> closed;
+  };
+  // Nothing: the port is full.
+  std::optional<Place> enter(const std::string& who) {
+    const auto room = crowd_.make_room(who);
     if (room.instead) hang_up(*room.instead);
     if (!room.ok) {
       if (const auto more = turned_away_.due(boot_now()))
         log::warn("the agents' port has reached its limit of {} connections; rejecting {}{}",
-                  crowd_.size(), who.who, *more);
-      return;
+                  crowd_.size(), who, *more);
+      return std::nullopt;
     }
     const uint64_t number = ++last_link_;
-    crowd_.enter(number, who.who);
+    crowd_.enter(number, who);
     auto closed = kj::newPromiseAndFulfiller<void>();
     closing_.emplace(number, kj::mv(closed.fulfiller));
-    talk(number, kj::mv(stream), kj::mv(closed.promise), std::nullopt);
+    return Place{number, kj::mv(closed.promise)};
   }
 
   // A connection over TLS: who is at its other end decides whether it is served.
   kj::Promise<void> shake_hands(kj::Own<kj::AsyncIoStream> stream) {
     const std::string from = api::source_of(api::fd_of(*stream));
-    const auto room = crowd_.make_room(from);
-    if (room.instead) hang_up(*room.instead);
-    if (!room.ok) {
-      if (const auto more = turned_away_.due(boot_now()))
-        log::warn("the agents' port has reached its limit of {} connections; rejecting {}{}",
-                  crowd_.size(), from, *more);
-      return kj::READY_NOW;
-    }
-    const uint64_t number = ++last_link_;
-    crowd_.enter(number, from);
-    auto closed = kj::newPromiseAndFulfiller<void>();
-    closing_.emplace(number, kj::mv(closed.fulfiller));
-    auto gone = closed.promise.fork();
+    auto place = enter(from);
+    if (!place) return kj::READY_NOW;
+    const uint64_t number = place->number;
+    auto gone = place->closed.fork();
     auto shaken =
         timer_->timeoutAfter(options_.register_patience_ms * kj::MILLISECONDS,
                              tls_->wrapServer(kj::AuthenticatedStream{

@@ -14,6 +14,11 @@ constexpr Millis kReportMs = 30'000;
 // A round gives up after this many jobs for which it cannot make room.
 constexpr int kVainMax = 64;
 
+// Whether a user who may have `left` more pods may have at least one of these; a gang, all.
+bool within(uint32_t left, const Demand& demand, uint32_t wanted) {
+  return demand.gang ? wanted <= left : left > 0;
+}
+
 }  // namespace
 
 // ---- nodes
@@ -201,8 +206,7 @@ void Slots::count_users() {
 
 bool Slots::may_have(const Client& client) const {
   if (!client.owner || user_pods_max_ == 0) return true;
-  const uint32_t left = users_.at(*client.owner).left;
-  return client.demand.gang ? client.wanted() <= left : left > 0;
+  return within(users_.at(*client.owner).left, client.demand, client.wanted());
 }
 
 // A job whose user may have no more pods waits for that, not for slots: it is left out.
@@ -411,7 +415,7 @@ void Slots::preempt(std::vector<WaitingJob> waiting, Millis now, Round& round) {
   int in_vain = 0;
   for (WaitingJob& job : waiting) {
     if (job.user_left) {
-      if (*job.user_left == 0 || (job.demand->gang && *job.user_left < job.wanted)) continue;
+      if (!within(*job.user_left, *job.demand, job.wanted)) continue;
       job.wanted = std::min(job.wanted, *job.user_left);
     }
     MadeRoom made = preemption.make_room(job);
