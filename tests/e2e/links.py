@@ -19,7 +19,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
-from world import eventually, sh_job  # noqa: E402
+from world import eventually, sh_job, start_daemon  # noqa: E402
 
 MUSTER = os.environ["MUSTER"]
 JOBS = "/apis/batch/v1/namespaces/default/jobs"
@@ -50,11 +50,8 @@ class Site(unittest.TestCase):
         eventually(lambda: self.muster("get", "nodes").returncode == 0, "ready")
 
     def daemon(self, *args, prefix=()):
-        log = open(self.dir / f"{args[0]}.log", "ab")
-        process = subprocess.Popen([*prefix, MUSTER, *map(str, args)], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        log.close()
-        self.daemons.append(process)
-        return process
+        self.daemons.append(start_daemon([*prefix, MUSTER, *args], self.dir))
+        return self.daemons[-1]
 
     def stop(self):
         for process in self.daemons:

@@ -21,7 +21,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
-from world import eventually, sh_job  # noqa: E402
+from world import eventually, sh_job, start_daemon  # noqa: E402
 
 PREFIX = f"mu{os.getpid() % 100000}"
 GROUPS = {"hpc": f"{PREFIX}-hpc", "ops": f"{PREFIX}-ops", "prom": f"{PREFIX}-prom"}
@@ -114,12 +114,8 @@ class Served(unittest.TestCase):
         eventually(lambda: self.ask("olga", "GET", "/readyz")[0] == 200, "ready")
 
     def daemon(self, *args, user="daemon"):
-        log = open(self.dir / f"{args[0]}.log", "ab")
-        process = subprocess.Popen([self.muster, *map(str, args)], stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/",
-                                   preexec_fn=become(user))
-        log.close()
-        self.daemons.append(process)
-        return process
+        self.daemons.append(start_daemon([self.muster, *args], self.dir, cwd="/", preexec_fn=become(user)))
+        return self.daemons[-1]
 
     def stop(self):
         for process in self.daemons:

@@ -7,6 +7,7 @@ import contextlib
 import os
 import pathlib
 import re
+import subprocess
 import sys
 import threading
 import time
@@ -36,6 +37,14 @@ def eventually(look, what, timeout=20):
                 return answer
         time.sleep(PAUSE)
     raise AssertionError(f"{what}: not in {timeout} s; last: {answer!r}")
+
+
+def start_daemon(command, folder, **more):
+    """A daemon of muster; what it prints goes to the log of its verb in the folder."""
+    command = list(map(str, command))
+    verb = next(word for word in command if word in ("coordinator", "agent"))
+    with open(pathlib.Path(folder) / f"{verb}.log", "ab") as log:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **more)
 
 
 def indexes(text):
