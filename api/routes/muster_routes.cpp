@@ -1,5 +1,6 @@
 #include "api/routes/muster_routes.hpp"
 
+#include "api/routes/call.hpp"
 #include "core/job/index_map.hpp"
 #include "core/job/waiting.hpp"
 
@@ -44,12 +45,9 @@ kj::Promise<void> MusterRoutes::back_up(Exchange& exchange, const Target&,
   const std::string dir = named ? json["dir"].get<std::string>() : "";
   if (dir.empty() || dir.front() != '/')
     return exchange.bad("dir: Required value: the absolute path of a directory to make");
-  auto paf = kj::newPromiseAndFulfiller<Result<BackupMade>>();
-  auto fulfiller =
-      std::make_shared<kj::Own<kj::PromiseFulfiller<Result<BackupMade>>>>(kj::mv(paf.fulfiller));
-  backend_.back_up(dir,
-                   [fulfiller](Result<BackupMade> made) { (*fulfiller)->fulfill(kj::mv(made)); });
-  return paf.promise.then([&exchange, dir](Result<BackupMade> made) {
+  auto call = new_call<Result<BackupMade>>();
+  backend_.back_up(dir, std::move(call.done));
+  return call.promise.then([&exchange, dir](Result<BackupMade> made) {
     if (!made.ok()) return exchange.send_error(made.error(), "backups", dir);
     const OrderedJson answer = {{"kind", "Backup"},     {"apiVersion", "muster.dev/v1"},
                                 {"dir", dir},           {"commit", made->commit},
@@ -59,11 +57,9 @@ kj::Promise<void> MusterRoutes::back_up(Exchange& exchange, const Target&,
 }
 
 kj::Promise<void> MusterRoutes::verification(Exchange& exchange) {
-  auto paf = kj::newPromiseAndFulfiller<Result<Verification>>();
-  auto fulfiller =
-      std::make_shared<kj::Own<kj::PromiseFulfiller<Result<Verification>>>>(kj::mv(paf.fulfiller));
-  backend_.verify([fulfiller](Result<Verification> v) { (*fulfiller)->fulfill(kj::mv(v)); });
-  return paf.promise.then([&exchange](Result<Verification> v) {
+  auto call = new_call<Result<Verification>>();
+  backend_.verify(std::move(call.done));
+  return call.promise.then([&exchange](Result<Verification> v) {
     if (!v.ok()) return exchange.send_error(v.error(), "verification", "");
     OrderedJson answer = {{"kind", "Verification"},
                           {"apiVersion", "muster.dev/v1"},

@@ -1,6 +1,7 @@
 #include "api/routes/streams.hpp"
 
 #include "api/kube/status_object.hpp"
+#include "api/routes/call.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -213,9 +214,7 @@ class LogStream {
   }
 
   kj::Promise<Result<LogChunk>> read(const Part& part) {
-    auto paf = kj::newPromiseAndFulfiller<Result<LogChunk>>();
-    auto done =
-        std::make_shared<kj::Own<kj::PromiseFulfiller<Result<LogChunk>>>>(kj::mv(paf.fulfiller));
+    auto call = new_call<Result<LogChunk>>();
     LogRequest request;
     request.node = node_;
     request.pod = {query_.pod.job, query_.pod.pod.index, query_.pod.pod.attempt};
@@ -225,9 +224,8 @@ class LogStream {
     request.stderr_stream = part.err;
     request.offset = part.seek_end ? -1 : part.offset;
     request.limit = static_cast<uint32_t>(std::min<int64_t>(left_, request.limit));
-    backend_.read_log(std::move(request),
-                      [done](Result<LogChunk> chunk) { (*done)->fulfill(kj::mv(chunk)); });
-    return kj::mv(paf.promise);
+    backend_.read_log(std::move(request), std::move(call.done));
+    return kj::mv(call.promise);
   }
 
   bool pod_open() const {

@@ -1,10 +1,10 @@
 #include "api/routes/trust_routes.hpp"
 
+#include "api/routes/writes.hpp"
 #include "core/spec/names.hpp"
 #include "core/trust.hpp"
 #include "text/time_text.hpp"
 
-#include <memory>
 #include <utility>
 
 namespace muster::api {
@@ -47,24 +47,7 @@ OrderedJson headed(const char* kind) {
 }
 
 kj::Promise<void> succeeded(Exchange& exchange) {
-  return exchange.send(200, dumped(OrderedJson{{"kind", "Status"},
-                                               {"apiVersion", "v1"},
-                                               {"metadata", OrderedJson::object()},
-                                               {"status", "Success"}}) +
-                                "\n");
-}
-
-template <class T>
-struct Waiting {
-  kj::Promise<T> promise = nullptr;
-  std::function<void(T)> done;
-};
-
-template <class T>
-Waiting<T> waiting() {
-  auto paf = kj::newPromiseAndFulfiller<T>();
-  auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<T>>>(kj::mv(paf.fulfiller));
-  return {kj::mv(paf.promise), [fulfiller](T value) { (*fulfiller)->fulfill(kj::mv(value)); }};
+  return exchange.send(200, dumped(success_json()) + "\n");
 }
 
 }  // namespace
@@ -133,10 +116,10 @@ kj::Promise<void> TrustRoutes::make_for_node(Exchange& exchange, const Target& n
 }
 
 kj::Promise<void> TrustRoutes::make(Exchange& exchange, TokenWanted wanted) {
-  auto made = waiting<Result<TokenMade>>();
+  auto call = new_call<Result<TokenMade>>();
   const std::string subject = wanted.subject;
-  backend_.make_token(std::move(wanted), std::move(made.done));
-  return made.promise.then([&exchange, subject](Result<TokenMade> token) {
+  backend_.make_token(std::move(wanted), std::move(call.done));
+  return call.promise.then([&exchange, subject](Result<TokenMade> token) {
     if (!token.ok()) return exchange.send_error(token.error(), "tokens", subject);
     OrderedJson json = headed("Token");
     json.update(json_of(token->token));
@@ -146,9 +129,9 @@ kj::Promise<void> TrustRoutes::make(Exchange& exchange, TokenWanted wanted) {
 }
 
 kj::Promise<void> TrustRoutes::revoke(Exchange& exchange, const Target& token, const std::string&) {
-  auto done = waiting<Status>();
-  backend_.revoke_token(token.name, std::move(done.done));
-  return done.promise.then([&exchange, id = token.name](const Status& status) {
+  Call call = new_call();
+  backend_.revoke_token(token.name, std::move(call.done));
+  return call.promise.then([&exchange, id = token.name](const Status& status) {
     if (!status.ok()) return exchange.send_error(status.error(), "tokens", id);
     return succeeded(exchange);
   });
@@ -158,9 +141,9 @@ kj::Promise<void> TrustRoutes::revoke_node(Exchange& exchange, const Target& nod
                                            const std::string&) {
   if (const core::Reasons wrong = core::dns_subdomain_errors(node.name); !wrong.empty())
     return exchange.send_status(422, "Invalid", "the name of a node: " + wrong.front());
-  auto done = waiting<Status>();
-  backend_.revoke_node(node.name, std::move(done.done));
-  return done.promise.then([&exchange, name = node.name](const Status& status) {
+  Call call = new_call();
+  backend_.revoke_node(node.name, std::move(call.done));
+  return call.promise.then([&exchange, name = node.name](const Status& status) {
     if (!status.ok()) return exchange.send_error(status.error(), "nodes", name);
     return succeeded(exchange);
   });

@@ -32,13 +32,6 @@ Result<Json> read_written(const SentBody& said, const Json& base) {
 
 }  // namespace
 
-Call new_call() {
-  auto paf = kj::newPromiseAndFulfiller<Status>();
-  auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<Status>>>(kj::mv(paf.fulfiller));
-  return {kj::mv(paf.promise),
-          [fulfiller](Status status) { (*fulfiller)->fulfill(kj::mv(status)); }};
-}
-
 Result<Json> written(const SentBody& said, const Json& base) {
   auto json = read_written(said, base);
   if (!json.ok()) return json.error();
@@ -114,12 +107,16 @@ kj::Promise<void> send_refused(Exchange& exchange, const Error& error, const std
   return exchange.send_error(error, "jobs", name);
 }
 
+OrderedJson success_json() {
+  return {{"kind", "Status"},
+          {"apiVersion", "v1"},
+          {"metadata", OrderedJson::object()},
+          {"status", "Success"}};
+}
+
 OrderedJson success_json(const std::string& resource, const std::string& name,
                          const std::string& uid) {
-  OrderedJson json = {{"kind", "Status"},
-                      {"apiVersion", "v1"},
-                      {"metadata", OrderedJson::object()},
-                      {"status", "Success"}};
+  OrderedJson json = success_json();
   json["details"] = {{"name", name}};
   if (const auto group = group_of(resource); !group.empty()) json["details"]["group"] = group;
   json["details"]["kind"] = resource;

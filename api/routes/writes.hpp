@@ -2,6 +2,7 @@
 #pragma once
 
 #include "api/routes/backend.hpp"
+#include "api/routes/call.hpp"
 #include "api/routes/exchange.hpp"
 #include "api/routes/write_options.hpp"
 
@@ -21,13 +22,6 @@ constexpr size_t kSmallBodyMax = 512u << 10;
 
 // How often a write is tried on an object that keeps changing.
 constexpr int kWriteTries = 20;
-
-// A call of the Backend, as a promise.
-struct Call {
-  kj::Promise<Status> promise;
-  std::function<void(Status)> done;
-};
-Call new_call();
 
 // What a client sent, without its connection, because jobs are judged beside the API thread.
 struct SentBody {
@@ -68,7 +62,9 @@ kj::Promise<void> too_large(Exchange& exchange, const std::string& why);
 Error beyond(std::string why);
 kj::Promise<void> send_refused(Exchange& exchange, const Error& error, const std::string& name);
 
-// The `{"kind": "Status", "status": "Success"}` that a deletion returns.
+// The `{"kind": "Status", "status": "Success"}` of a write that leaves no object to return.
+OrderedJson success_json();
+// The same with the deleted object's details.
 OrderedJson success_json(const std::string& resource, const std::string& name,
                          const std::string& uid);
 

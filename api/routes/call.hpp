@@ -1,0 +1,26 @@
+// Call: a call of the Backend, which answers by a callback, as a promise.
+#pragma once
+
+#include "base/result.hpp"
+
+#include <kj/async.h>
+
+#include <functional>
+#include <memory>
+
+namespace muster::api {
+
+template <class T = Status>
+struct Call {
+  kj::Promise<T> promise;
+  std::function<void(T)> done;  // call once, in the API's thread
+};
+
+template <class T = Status>
+Call<T> new_call() {
+  auto paf = kj::newPromiseAndFulfiller<T>();
+  auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<T>>>(kj::mv(paf.fulfiller));
+  return {kj::mv(paf.promise), [fulfiller](T value) { (*fulfiller)->fulfill(kj::mv(value)); }};
+}
+
+}  // namespace muster::api
