@@ -18,9 +18,15 @@ bool FailureNews::enough() const {
   return kinds_.size() >= kKindsMax;
 }
 
-void FailureNews::tell(const std::vector<EndedAttempt>& ended, const std::function<void()>& first) {
-  for (const EndedAttempt& one : ended) {
-    if (!one.failed || enough() || !kinds_.insert(one.kind).second) continue;
+void FailureNews::add(const std::vector<EndedAttempt>& ended, Millis now) {
+  for (const EndedAttempt& one : ended)
+    if (one.failed && !enough() && kinds_.insert(one.kind).second)
+      pending_.push_back({.attempt = one, .due = now + kDelay});
+}
+
+void FailureNews::print(Millis now, const std::function<void()>& first) {
+  for (; !pending_.empty() && pending_.front().due <= now; pending_.pop_front()) {
+    const EndedAttempt& one = pending_.front().attempt;
     std::string text = one.index ? "index " + std::to_string(*one.index) : one.pod;
     text += " failed: " + cut(one_line(one.cause), kNewsBytes) + " (" +
             (one.attempt ? "attempt " + std::to_string(*one.attempt) + ", " : "") + "node " +

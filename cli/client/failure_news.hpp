@@ -1,9 +1,13 @@
-// FailureNews: prints the first failure of each kind when it happens, while the job runs.
+// FailureNews: prints the first failure of each kind soon after it happens, while the job runs.
+//
+// A failure that ends the job is shown by the summary, so each waits a moment before it is printed.
 #pragma once
 
+#include "base/clock.hpp"
 #include "cli/client/attempt_feed.hpp"
 #include "cli/client/http.hpp"
 
+#include <deque>
 #include <functional>
 #include <set>
 #include <string>
@@ -16,18 +20,27 @@ class FailureNews {
   FailureNews(ApiClient& client, std::string ns, std::string job)
       : client_(client), ns_(std::move(ns)), job_(std::move(job)) {}
 
-  // Prints to stderr the cause, what happens to the index, and the last lines of the pod's output.
-  // Calls `first` before each failure it prints.
-  void tell(const std::vector<EndedAttempt>& ended, const std::function<void()>& first);
-  // Enough kinds were printed; the summary shows the rest.
+  static constexpr Millis kDelay = 250;
+
+  void add(const std::vector<EndedAttempt>& ended, Millis now);
+  // Prints to stderr what was added kDelay ago or earlier: the cause, what happens to the index,
+  // and the last lines of the pod's output. Calls `first` before each failure it prints.
+  void print(Millis now, const std::function<void()>& first);
+  // Enough kinds were added; the summary shows the rest.
   bool enough() const;
 
  private:
+  struct Pending {
+    EndedAttempt attempt;
+    Millis due;
+  };
+
   std::string outlook(const EndedAttempt& one);
 
   ApiClient& client_;
   const std::string ns_, job_;
   std::set<std::string> kinds_;
+  std::deque<Pending> pending_;
 };
 
 }  // namespace muster::cli

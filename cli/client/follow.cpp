@@ -41,7 +41,8 @@ Follow follow(ApiClient& client, Signals& signals, const std::string& ns, const 
         wishes.output->look(out.job, ended, end != JobEnd::none);
         wishes.output->flush(clear);
       }
-      if (end == JobEnd::none) news.tell(ended, clear);  // otherwise the summary shows them
+      news.add(ended, now);
+      if (end == JobEnd::none) news.print(now, clear);  // otherwise the summary shows them
       progress.show(standing_of(out.job), now);
       if (end != JobEnd::none) {
         out.how = end == JobEnd::complete ? Followed::complete : Followed::failed;

@@ -1,0 +1,65 @@
+// Following a job: which failures are printed while it runs, and which only its summary shows.
+#include "cli/client/follow.hpp"
+
+#include "cli/client/failure_news.hpp"
+#include "tests/unit/cli/client/fake_server.hpp"
+
+#include <gtest/gtest.h>
+
+namespace muster::cli {
+namespace {
+
+const std::string kFollowedJob = "/apis/batch/v1/namespaces/default/jobs/j";
+const std::string kFollowedOwn = "/apis/muster.dev/v1/namespaces/default/jobs/j";
+
+EndedAttempt failed(int64_t index, const std::string& cause) {
+  EndedAttempt out;
+  out.index = index;
+  out.attempt = 0;
+  out.pod = "j-" + std::to_string(index);
+  out.node = "n1";
+  out.failed = true;
+  out.cause = out.kind = cause;
+  return out;
+}
+
+TEST(FailureNews, EachKindOnceAndNotBeforeItsDelay) {
+  FakeServer server;
+  ApiClient client(server.address());
+  FailureNews news(client, "default", "j");
+  int cleared = 0;
+  testing::internal::CaptureStderr();
+  news.add({failed(3, "exit 1"), failed(4, "exit 1"), failed(5, "exit 2")}, 1'000);
+  news.print(1'000 + FailureNews::kDelay - 1, [&] { ++cleared; });
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(cleared, 0);
+
+  testing::internal::CaptureStderr();
+  news.print(1'000 + FailureNews::kDelay, [&] { ++cleared; });
+  news.print(2'000 + FailureNews::kDelay, [&] { ++cleared; });
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "muster: index 3 failed: exit 1 (attempt 0, node n1)\n"
+            "muster: index 5 failed: exit 2 (attempt 0, node n1)\n");
+  EXPECT_EQ(cleared, 2);
+}
+
+// The failure is listed before the job shows that it ended by it.
+TEST(Follow, AFailureThatEndsTheJobIsLeftToTheSummary) {
+  Signals signals;  // before any thread
+  FakeServer server;
+  server.answer("GET " + kFollowedJob, 200, R"({"status":{"active":1}})");
+  server.answer("GET " + kFollowedJob, 200,
+                R"({"status":{"failed":1,"conditions":[{"type":"Failed","status":"True"}]}})");
+  server.answer("GET " + kFollowedOwn + "/attempts", 200,
+                R"({"metadata":{},"items":[{"index":0,"attempt":0,"pod":"j-0","node":"n1",)"
+                R"("counted":"failed","exitCode":127}]})");
+  ApiClient client(server.address());
+  testing::internal::CaptureStderr();
+  const Follow out = follow(client, signals, "default", "j", {});
+  EXPECT_EQ(out.how, Followed::failed);
+  const std::string printed = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(printed.find("127"), std::string::npos) << printed;
+}
+
+}  // namespace
+}  // namespace muster::cli
