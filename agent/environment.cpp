@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <pwd.h>
 #include <string_view>
 #include <unistd.h>
 #include <utility>
@@ -19,6 +20,12 @@ constexpr std::string_view kInherited[] = {"PATH", "HOME", "USER",   "LOGNAME", 
                                            "LANG", "TZ",   "TMPDIR", "LD_LIBRARY_PATH"};
 constexpr std::string_view kKnobs = "MUSTER_KEEPER_";
 constexpr const char* kUmask = "MUSTER_KEEPER_UMASK";
+
+std::string home_directory() {
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') return home;
+  const passwd* entry = getpwuid(geteuid());
+  return entry != nullptr ? entry->pw_dir : "";
+}
 
 std::string_view name_of(std::string_view variable) {
   return variable.substr(0, variable.find('='));
@@ -51,6 +58,7 @@ core::node::NodeFacts node_facts(std::string node_name) {
   facts.start_dir = dir != nullptr ? dir : "/";
   std::free(dir);
   facts.inherited = pod_environment();
+  facts.home = home_directory();
   return facts;
 }
 

@@ -30,6 +30,7 @@ constexpr Millis kRetryMs = 3;
 constexpr size_t kReadBytes = 64u << 10;
 constexpr uint32_t kAnswersPings = 3;  // keepers from this version on
 constexpr uint32_t kQueues = 4;        // keepers from this version on
+constexpr uint32_t kReadsSecrets = 6;  // likewise
 
 keeper::Key to_wire(const ProcessKey& key) {
   return {key.pod.job, key.pod.index, key.pod.attempt, key.container, key.instance};
@@ -167,6 +168,9 @@ class SocketKeeperClient final : public KeeperClient {
       for (const auto& variable : order.env) frame.text(variable);
       frame.num(order.memory_limit_bytes.value_or(0)).num(order.cpu_limit_millis.value_or(0));
       frame.num(uint8_t{order.contained}).num(int64_t{order.not_after.value_or(0)});
+      frame.num(static_cast<uint32_t>(order.secrets.size()));
+      for (const auto& secret : order.secrets)
+        frame.text(secret.variable).text(secret.path).num(uint8_t{secret.optional});
     }
     flush();
   }
@@ -311,7 +315,8 @@ void SocketKeeperClient::take_greeting(Inventory& inventory) {
                     (can & keeper::kCanLimitCpu) != 0,
                     in.rest().empty() ? "" : std::string(in.text()),
                     version_ >= kQueues,
-                    (can & keeper::kCanRunAs) != 0};
+                    (can & keeper::kCanRunAs) != 0,
+                    version_ >= kReadsSecrets};
     } else if (type == keeper::Type::living) {
       Inventory::Living living;
       living.started = read_started(in);

@@ -16,6 +16,7 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "core/ids.hpp"
+#include "core/node/command.hpp"
 #include "core/node/pod_template.hpp"
 #include "core/node/pulse.hpp"
 
@@ -43,7 +44,8 @@ struct SpawnOrder {
   ProcessKey key;
   std::vector<std::string> argv;  // argv[0] is looked up in the PATH of `env` when it has no slash
   std::vector<std::string> env;   // "NAME=value"
-  std::string cwd;                // absolute
+  std::vector<core::node::SecretFile> secrets{};  // requires abilities().secrets
+  std::string cwd;                                // absolute
   std::string stdout_path, stderr_path;  // opened for append, created 0600; stdin is /dev/null
   std::string note;  // opaque; kept in the spool and returned with the inventory
   // Of its cgroup, where cgroups are available.
@@ -127,6 +129,7 @@ class KeeperClient {
     std::string no_limits{};  // why one of the two is missing
     bool queue = false;       // it starts queued orders by itself
     bool run_as = false;      // it starts processes as their owners, with permits only
+    bool secrets = false;     // it reads the files of SpawnOrder::secrets
   };
 
   virtual ~KeeperClient() noexcept(false) {}

@@ -130,6 +130,10 @@ Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start) {
   Result<core::node::Command> command =
       as_owner ? core::node::Command{} : command_for(start, devices);
   if (!command) return command.error();
+  if (!command->secrets.empty() && !(keeper_.get() != nullptr && keeper_->abilities().secrets))
+    return Error{Errc::invalid,
+                 "this node's keeper is of a version that knows no secrets; drain the node and "
+                 "restart its agent"};
   Note note{job.grace_ms, job.job_uid, "", container.name};
   if (job.plan != nullptr) {
     if (Status kept = templates_.keep(start.job); !kept) return kept.error();
@@ -145,6 +149,7 @@ Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start) {
   return SpawnOrder{.key = key_of(pod, start.order.step),
                     .argv = std::move(command->argv),
                     .env = std::move(command->env),
+                    .secrets = std::move(command->secrets),
                     .cwd = std::move(command->cwd),
                     .stdout_path = std::move(files->out),
                     .stderr_path = std::move(files->err),

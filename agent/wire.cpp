@@ -38,8 +38,15 @@ core::node::TemplateContainer read_container(wire::Container::Reader in) {
   for (auto word : in.getArgs()) out.args.push_back(to_string(word));
   out.working_dir = to_string(in.getWorkingDir());
   for (auto variable : in.getEnv()) {
-    out.env.push_back({to_string(variable.getName()), to_string(variable.getValue()),
-                       to_string(variable.getFieldPath())});
+    core::EnvVar& one = out.env.emplace_back();
+    one.name = to_string(variable.getName());
+    one.value = to_string(variable.getValue());
+    if (variable.hasSecretName()) {
+      one.secret = {to_string(variable.getSecretName()), to_string(variable.getSecretKey()),
+                    variable.getSecretOptional()};
+    } else {
+      one.field_path = to_string(variable.getFieldPath());
+    }
   }
   container.memory_limit_bytes = unless_zero(in.getMemoryLimitBytes());
   container.cpu_limit_millis = unless_zero(in.getCpuLimitMillis());

@@ -128,6 +128,12 @@ void write_container(wire::Container::Builder out, const core::node::TemplateCon
     env[i].setName(container.env[i].name);
     env[i].setValue(container.env[i].value);
     env[i].setFieldPath(container.env[i].field_path);
+    if (const auto& secret = container.env[i].secret) {
+      env[i].setFieldPath("secretKeyRef");
+      env[i].setSecretName(secret->name);
+      env[i].setSecretKey(secret->key);
+      env[i].setSecretOptional(secret->optional);
+    }
   }
   out.setMemoryLimitBytes(from.memory_limit_bytes.value_or(0));
   out.setCpuLimitMillis(from.cpu_limit_millis.value_or(0));

@@ -102,7 +102,8 @@ Result<OwnerCommand> Owners::command(const PermitOrder& order, PodId pod, size_t
       settings_.node,
       home,
       {kUserPath, "HOME=" + home, "USER=" + permit.owner.name, "LOGNAME=" + permit.owner.name,
-       "SHELL=/bin/sh", "LANG=C.UTF-8"}};
+       "SHELL=/bin/sh", "LANG=C.UTF-8"},
+      permit.owner.home};
   const core::Container& what = permit.job.containers[container].what;
   auto command = core::node::command_of(permit.job, what, pod, node, order.devices);
   if (!command.ok()) return command.error();

@@ -24,7 +24,7 @@
 
 namespace muster::keeper {
 
-constexpr uint32_t kVersion = 5;        // newest version spoken
+constexpr uint32_t kVersion = 6;        // newest version spoken
 constexpr uint32_t kOldestVersion = 1;  // oldest version accepted
 constexpr uint32_t kSpoolVersion = 1;   // of the spool's segments (spool.hpp)
 constexpr uint32_t kFrameMax = 64u << 20;
@@ -47,6 +47,7 @@ enum class Type : uint8_t {
   spawn,           // key note:text cwd stdout stderr:text argc:u32 argv:text* envc:u32 env:text*
                    // memory_bytes:u64 cpu_millis:u64 contained:u8 (since version 2; 0: no limit)
                    // not_after_ms:i64 (since version 3; 0: none)
+                   // secrets:u32 (variable:text path:text optional:u8)* (since version 6)
   kill,            // key grace_ms:i64
   forget,          // entry:u64
   end_all,         // -

@@ -5,6 +5,7 @@
 // either. What fails before the exec comes back through a pipe, which is read when it has ended.
 #include "base/fd.hpp"
 #include "keeper/search_path.hpp"
+#include "keeper/secrets.hpp"
 #include "keeper/spawner.hpp"
 
 #include <algorithm>
@@ -40,6 +41,8 @@ struct OwnerPlan {
   uint32_t uid = 0, gid = 0;
   const uint32_t* groups = nullptr;
   size_t groups_count = 0;
+  Secrets* secrets = nullptr;
+  char** secret_slots = nullptr;
 };
 
 // In the child, which has a copy of our memory but none of our threads: system calls only, and not
@@ -74,6 +77,11 @@ int owner_main(void* argument) {
     char what[300];
     std::snprintf(what, sizeof what, "cwd %s", plan->cwd);
     fail(what, error, 126);  // never 127, which would mean that the program was not found
+  }
+  if (!plan->secrets->read(plan->uid, plan->secret_slots)) {
+    char text[512];
+    if (write(plan->report, text, plan->secrets->failure(text, sizeof text)) < 0) errno = 0;
+    _exit(126);
   }
   sigset_t none;
   sigemptyset(&none);
@@ -150,7 +158,8 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   for (std::string& variable : command->env)
     if (!variable.starts_with(kTokenName)) envp.push_back(variable.data());
   argv.push_back(nullptr);
-  envp.push_back(nullptr);
+  Secrets secrets(command->secrets);
+  envp.resize(envp.size() + secrets.size() + 1, nullptr);
   const std::vector<std::string> paths = programs_for(*command);
   std::vector<const char*> programs;
   for (const std::string& path : paths) programs.push_back(path.c_str());
@@ -188,6 +197,8 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   plan.gid = permit.owner.gid;
   plan.groups = permit.owner.groups.data();
   plan.groups_count = permit.owner.groups.size();
+  plan.secrets = &secrets;
+  plan.secret_slots = envp.data() + (envp.size() - secrets.size() - 1);
   result.start_ns = boot_ns();
   const int pid = clone(owner_main, stack + kStackBytes, CLONE_PIDFD | SIGCHLD, &plan, &pidfd);
   if (pid < 0) {

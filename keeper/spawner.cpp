@@ -3,6 +3,7 @@
 #include "base/fd.hpp"
 #include "keeper/bytes.hpp"
 #include "keeper/search_path.hpp"
+#include "keeper/secrets.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -36,12 +37,15 @@ struct ChildPlan {
   const rlimit* limit = nullptr;
   int64_t not_after_ms = 0;  // boot time; 0: none
   mode_t mask = 0;
+  Secrets* secrets = nullptr;  // null: none
+  char** secret_slots = nullptr;
+  uid_t uid = 0;  // ours
   // What failed, written by the child into our memory; null: it has started.
   const char* volatile failed = nullptr;
   volatile int error = 0;
 };
 
-constexpr char kLate[] = "late";
+constexpr char kLate[] = "late", kSecret[] = "secret";
 constexpr uint64_t kWakeEvent = ~uint64_t{0};  // no entry
 
 // The child between clone and exec. It runs in our memory while our thread is suspended, so system
@@ -60,6 +64,8 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int child_main(vo
   umask(plan->mask);
   if (dup2(plan->in, 0) < 0 || dup2(plan->out, 1) < 0 || dup2(plan->err, 2) < 0) fail("dup");
   if (chdir(plan->cwd) < 0) fail("cwd");
+  if (plan->secrets != nullptr && !plan->secrets->read(plan->uid, plan->secret_slots))
+    fail(kSecret);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);  // exec resets handlers, and none is SIG_IGN
@@ -420,12 +426,21 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
     contained = contained || limits.any() || asks;
   }
   if (!in.rest().empty()) not_after_ms = in.num<int64_t>();
+  std::vector<core::node::SecretFile> secret_files;
+  if (!in.rest().empty())
+    for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count) {
+      auto& file = secret_files.emplace_back();
+      file.variable = in.text();
+      file.path = in.text();
+      file.optional = in.num<uint8_t>() != 0;
+    }
   if (!begin(job, not_after_ms, result)) return std::nullopt;
   if (result.late) return result;
   if (!in.ok()) return refused(EBADMSG, "order");
   if (argv.empty() || argv[0][0] == '\0') return refused(ENOENT, "exec: no command");
   argv.push_back(nullptr);
-  envp.push_back(nullptr);
+  Secrets secrets(secret_files);
+  envp.resize(envp.size() + secrets.size() + 1, nullptr);
 
   std::string program = argv[0];
   if (program.find('/') == std::string::npos) {
@@ -464,6 +479,11 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   plan.limit = &limit_;
   plan.not_after_ms = not_after_ms;
   plan.mask = mask_;
+  if (secrets.size() > 0) {
+    plan.secrets = &secrets;
+    plan.secret_slots = envp.data() + (envp.size() - secrets.size() - 1);
+    plan.uid = geteuid();
+  }
   result.start_ns = boot_ns();
   int pid = -1;
   if (result.cgroup != nullptr && born_in_cgroup_) {
@@ -486,6 +506,12 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
     close(pidfd);
     if (result.cgroup != nullptr) cgroups_->recycle(std::move(result.cgroup));
     result.late = plan.failed == kLate;
+    if (plan.failed == kSecret) {
+      char text[512];
+      result.error.assign(text, secrets.failure(text, sizeof text));
+      result.exit_code = 126;
+      return result;
+    }
     bool cwd_failed = std::strcmp(plan.failed, "cwd") == 0;
     auto failed = refused(
         plan.error, std::string(plan.failed) + " " + (cwd_failed ? std::string(cwd) : program));

@@ -3,6 +3,7 @@
 #include "base/check.hpp"
 #include "keeper/bytes.hpp"
 
+#include <algorithm>
 #include <openssl/evp.h>
 #include <optional>
 #include <utility>
@@ -13,7 +14,8 @@ namespace {
 using keeper::Reader;
 using keeper::Writer;
 
-constexpr std::string_view kForm = "muster permit 1";
+// The second form has secrets, and is used only for them: so older keepers accept all others.
+constexpr std::string_view kForm = "muster permit 1", kFormWithSecrets = "muster permit 2";
 constexpr size_t kKeyBytes = 32, kSignatureBytes = 64;
 
 struct FreeKey {
@@ -84,18 +86,42 @@ std::vector<std::string> read_list(Reader& in) {
   return list;
 }
 
-void write_container(Writer& out, const core::node::TemplateContainer& container) {
+bool has_secrets(const core::node::PodTemplate& job) {
+  return std::any_of(job.containers.begin(), job.containers.end(), [](const auto& container) {
+    const auto& env = container.what.env;
+    return std::any_of(env.begin(), env.end(), [](const auto& one) { return one.secret; });
+  });
+}
+
+void write_secret(Writer& out, const std::optional<core::SecretRef>& secret) {
+  out.num(uint8_t{secret.has_value()});
+  if (secret) out.text(secret->name).text(secret->key).num(uint8_t{secret->optional});
+}
+
+std::optional<core::SecretRef> read_secret(Reader& in) {
+  if (in.num<uint8_t>() == 0) return std::nullopt;
+  core::SecretRef secret;
+  secret.name = in.text();
+  secret.key = in.text();
+  secret.optional = in.num<uint8_t>() != 0;
+  return secret;
+}
+
+void write_container(Writer& out, const core::node::TemplateContainer& container, bool secrets) {
   const core::Container& what = container.what;
   out.text(what.name).text(what.working_dir);
   write_list(out, what.command);
   write_list(out, what.args);
   out.num(static_cast<uint32_t>(what.env.size()));
-  for (const core::EnvVar& one : what.env) out.text(one.name).text(one.value).text(one.field_path);
+  for (const core::EnvVar& one : what.env) {
+    out.text(one.name).text(one.value).text(one.field_path);
+    if (secrets) write_secret(out, one.secret);
+  }
   out.num(static_cast<uint32_t>(container.devices.size()));
   for (const auto& [name, count] : container.devices) out.text(name).num(count);
 }
 
-core::node::TemplateContainer read_container(Reader& in) {
+core::node::TemplateContainer read_container(Reader& in, bool secrets) {
   core::node::TemplateContainer container;
   core::Container& what = container.what;
   what.name = in.text();
@@ -107,6 +133,7 @@ core::node::TemplateContainer read_container(Reader& in) {
     one.name = in.text();
     one.value = in.text();
     one.field_path = in.text();
+    if (secrets) one.secret = read_secret(in);
   }
   for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count) {
     std::string name(in.text());
@@ -120,7 +147,11 @@ core::node::TemplateContainer read_container(Reader& in) {
 std::string permit_bytes(const Permit& permit) {
   std::string bytes;
   Writer out(bytes);
-  out.text(kForm).text(permit.cluster).text(permit.node).num(int64_t{permit.until_ms});
+  const bool secrets = has_secrets(permit.job);
+  out.text(secrets ? kFormWithSecrets : kForm)
+      .text(permit.cluster)
+      .text(permit.node)
+      .num(int64_t{permit.until_ms});
   const core::Owner& owner = permit.owner;
   out.num(owner.uid).num(owner.gid).text(owner.name).text(owner.home);
   out.num(static_cast<uint32_t>(owner.groups.size()));
@@ -133,13 +164,15 @@ std::string permit_bytes(const Permit& permit) {
   write_map(out, job.annotations);
   out.num(static_cast<uint32_t>(job.init_containers));
   out.num(static_cast<uint32_t>(job.containers.size()));
-  for (const auto& container : job.containers) write_container(out, container);
+  for (const auto& container : job.containers) write_container(out, container, secrets);
   return bytes;
 }
 
 Result<Permit> read_permit(std::string_view bytes) {
   Reader in(bytes);
-  if (in.text() != kForm) return Error{Errc::invalid, "it is not a permit of this version", {}};
+  const std::string_view form = in.text();
+  if (form != kForm && form != kFormWithSecrets)
+    return Error{Errc::invalid, "it is not a permit of this version", {}};
   Permit permit;
   permit.cluster = in.text();
   permit.node = in.text();
@@ -163,7 +196,7 @@ Result<Permit> read_permit(std::string_view bytes) {
   job.annotations = read_map(in);
   job.init_containers = in.num<uint32_t>();
   for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count)
-    job.containers.push_back(read_container(in));
+    job.containers.push_back(read_container(in, form == kFormWithSecrets));
   if (!in.ok() || !in.rest().empty()) return Error{Errc::invalid, "the permit is cut short", {}};
   return permit;
 }

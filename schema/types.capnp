@@ -48,7 +48,10 @@ struct ContainerEnd {
 struct EnvVar {
   name @0 :Text;
   value @1 :Text;
-  fieldPath @2 :Text;  # valueFrom.fieldRef; empty: `value` is used
+  fieldPath @2 :Text;       # valueFrom.fieldRef; empty: `value` is used
+  secretName @3 :Text;      # valueFrom.secretKeyRef; empty: none. fieldPath is then "secretKeyRef",
+  secretKey @4 :Text;       # so that an agent that does not know of secrets refuses the pod
+  secretOptional @5 :Bool;
 }
 
 struct Container {

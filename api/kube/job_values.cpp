@@ -41,7 +41,14 @@ std::vector<T> read_list(const json& object, const char* name, Read one) {
 void read_env(const json& from, core::EnvVar& env) {
   read(from, "name", env.name);
   read(from, "value", env.value);
-  read(member(member(from, "valueFrom"), "fieldRef"), "fieldPath", env.field_path);
+  const json& source = member(from, "valueFrom");
+  read(member(source, "fieldRef"), "fieldPath", env.field_path);
+  if (auto it = source.find("secretKeyRef"); it != source.end()) {
+    core::SecretRef& secret = env.secret.emplace();
+    read(*it, "name", secret.name);
+    read(*it, "key", secret.key);
+    read(*it, "optional", secret.optional);
+  }
 }
 
 void read_container(const json& from, core::Container& container) {

@@ -1,9 +1,11 @@
 #include "core/node/command.hpp"
 
 #include "core/pod_name.hpp"
+#include "core/spec/expansion.hpp"
 
 #include <cctype>
 #include <iterator>
+#include <map>
 #include <unordered_map>
 #include <utility>
 
@@ -39,7 +41,12 @@ class Environment {
       std::string& old = texts_[at->second.at];
       cost_ -= cost(old.size());
       old = std::move(text);
+      secrets_.erase(at->second.at);
     }
+  }
+  void set_secret(SecretFile file) {
+    set(file.variable, "");
+    secrets_.insert_or_assign(where_.at(file.variable).at, std::move(file));
   }
   size_t cost_of_all() const { return cost_; }
   std::optional<std::string_view> find(const std::string& name) const {
@@ -47,7 +54,12 @@ class Environment {
     if (found == where_.end() || !found->second.seen) return std::nullopt;
     return std::string_view(texts_[found->second.at]).substr(name.size() + 1);
   }
-  std::vector<std::string> take() && { return std::move(texts_); }
+  void take(Command& into) && {
+    for (auto& [at, file] : secrets_) into.secrets.push_back(std::move(file));
+    size_t at = 0;
+    std::erase_if(texts_, [&](const std::string&) { return secrets_.contains(at++); });
+    into.env = std::move(texts_);
+  }
 
  private:
   struct Place {
@@ -56,6 +68,7 @@ class Environment {
   };
   std::vector<std::string> texts_;  // NAME=value
   std::unordered_map<std::string, Place> where_;
+  std::map<size_t, SecretFile> secrets_;  // by their places in texts_
   size_t cost_ = 0;
 };
 
@@ -121,6 +134,11 @@ Result<std::string> field(const std::string& path, const PodTemplate& job, const
                    ".annotations['KEY'], spec.nodeName)"};
 }
 
+// The file that a user keeps a secret in.
+std::string secret_path(const std::string& home, const SecretRef& secret) {
+  return home + "/.config/muster/secrets/" + secret.name + "/" + secret.key;
+}
+
 // The variables that tell a program which devices it may use.
 std::vector<std::string> variables_of(const std::string& resource) {
   std::string name = "MUSTER_RESOURCE_";
@@ -135,41 +153,6 @@ std::string list_of(const std::vector<uint32_t>& numbers) {
   for (uint32_t n : numbers) out += (out.empty() ? "" : ",") + std::to_string(n);
   return out;
 }
-
-}  // namespace
-
-std::optional<std::string> expand(
-    std::string_view text,
-    const std::function<std::optional<std::string_view>(const std::string& name)>& find,
-    size_t max) {
-  if (text.size() <= max && text.find('$') == std::string_view::npos) return std::string(text);
-  std::string out;
-  for (size_t at = 0; at < text.size(); ++at) {
-    if (out.size() > max) return std::nullopt;
-    if (text[at] != '$' || at + 1 == text.size()) {
-      out += text[at];
-    } else if (text[at + 1] == '$') {
-      out += '$';
-      ++at;
-    } else if (size_t close;
-               text[at + 1] == '(' && (close = text.find(')', at)) != std::string_view::npos) {
-      std::string name(text.substr(at + 2, close - at - 2));
-      const auto value = find(name);
-      if (value && value->size() > max - out.size()) return std::nullopt;
-      if (value)
-        out += *value;
-      else
-        out += "$(" + name + ")";
-      at = close;
-    } else {
-      out += '$';
-    }
-  }
-  if (out.size() > max) return std::nullopt;
-  return out;
-}
-
-namespace {
 
 Result<Command> command_with(const PodTemplate& job, const Container& container, const Names& names,
                              const NodeFacts& node, const DeviceMap& devices) {
@@ -201,6 +184,13 @@ Result<Command> command_with(const PodTemplate& job, const Container& container,
     const std::string what = "env " + variable.name;
     size_t overhead = variable.name.size() + 2;  // "=" and the terminator
     if (overhead >= kStringMax) return too_long("env");
+    if (variable.secret) {
+      if (node.home.empty())
+        return Error{Errc::invalid, what + ": the user that the pod runs as has no home directory"};
+      all.set_secret(
+          {variable.name, secret_path(node.home, *variable.secret), variable.secret->optional});
+      continue;
+    }
     std::optional<std::string> value;
     if (variable.field_path.empty()) {
       value = expand(variable.value, find, kStringMax - overhead);
@@ -231,7 +221,7 @@ Result<Command> command_with(const PodTemplate& job, const Container& container,
   if (command.argv.empty()) {
     return Error{Errc::invalid, "container " + container.name + " has no command"};
   }
-  command.env = std::move(all).take();
+  std::move(all).take(command);
   command.cwd = container.working_dir;
   if (!command.cwd.starts_with('/')) {
     command.cwd = node.start_dir + (command.cwd.empty() ? "" : "/" + command.cwd);
@@ -273,11 +263,13 @@ std::optional<CommandPattern> CommandPattern::of(const PodTemplate& job, const C
     if (!add(variable, pattern.env_)) return std::nullopt;
   if (most > kStringsMax) return std::nullopt;
   pattern.cwd_ = std::move(command->cwd);
+  pattern.secrets_ = std::move(command->secrets);
   // What looks like a hole may come from the template itself.
   const PodId probe{job.job, 1, 2};
   auto expected = command_of(job, container, probe, node);
   const Command filled = pattern.command(job, probe);
-  if (!expected || expected->argv != filled.argv || expected->env != filled.env)
+  if (!expected || expected->argv != filled.argv || expected->env != filled.env ||
+      expected->secrets != filled.secrets)
     return std::nullopt;
   return pattern;
 }
@@ -305,7 +297,7 @@ Command CommandPattern::command(const PodTemplate& job, PodId pod) const {
     }
     return out;
   };
-  return {fill(argv_), fill(env_), cwd_};
+  return {fill(argv_), fill(env_), cwd_, secrets_};
 }
 
 }  // namespace muster::core::node

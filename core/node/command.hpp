@@ -7,6 +7,8 @@
 // container's own, in a variable's value only those before it. It does not see inherited variables,
 // so a shell's $(HOME) stays as written.
 //
+// Secrets are not values here: only the process that becomes the pod's reads them.
+//
 // Sizes are limited as in exec: each string, and all of them together. Expansion stops at the
 // limit, because variables that double each other would exhaust memory before they are refused.
 #pragma once
@@ -15,10 +17,8 @@
 #include "core/ids.hpp"
 #include "core/node/pod_template.hpp"
 
-#include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace muster::core::node {
@@ -28,23 +28,26 @@ struct NodeFacts {
   std::string node_name;
   std::string start_dir;               // where relative directories begin
   std::vector<std::string> inherited;  // "NAME=value"
+  std::string home;                    // of the user that pods run as; where their secrets are
+};
+
+// A variable whose value is read when the process starts (valueFrom.secretKeyRef).
+struct SecretFile {
+  std::string variable;   // name
+  std::string path;       // absolute
+  bool optional = false;  // without the file there is no variable
+  bool operator==(const SecretFile&) const = default;
 };
 
 struct Command {
   std::vector<std::string> argv;
-  std::vector<std::string> env;  // "NAME=value", each name once
-  std::string cwd;               // absolute
+  std::vector<std::string> env;       // "NAME=value", each name once
+  std::string cwd;                    // absolute
+  std::vector<SecretFile> secrets{};  // variables that `env` does not have
 };
 
 inline constexpr size_t kStringMax = 128 << 10;  // one "NAME=value" or word, like MAX_ARG_STRLEN
 inline constexpr size_t kStringsMax = 2 << 20;   // all of them with their pointers, like ARG_MAX
-
-// Replaces each $(NAME) by find(NAME), and $$ by $. A name that find does not know stays as
-// written. nullopt: the result would be longer than `max`.
-std::optional<std::string> expand(
-    std::string_view text,
-    const std::function<std::optional<std::string_view>(const std::string& name)>& find,
-    size_t max = kStringMax);
 
 // `devices`: those that the container gets. `invalid` names the cause: a fieldRef that muster does
 // not know, no command, a variable or word that is too long or exceeds the total.
@@ -67,6 +70,7 @@ class CommandPattern {
   };
   std::vector<Text> argv_, env_;
   std::string cwd_;
+  std::vector<SecretFile> secrets_;
 };
 
 }  // namespace muster::core::node

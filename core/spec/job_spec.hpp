@@ -20,10 +20,18 @@ namespace muster::core {
 
 using StringMap = std::map<std::string, std::string>;
 
+// A key of a secret, which is a file of the job's owner on the node.
+struct SecretRef {
+  std::string name, key;
+  bool optional = false;  // it may be missing; then so is the variable
+  bool operator==(const SecretRef&) const = default;
+};
+
 struct EnvVar {
   std::string name;
-  std::string value;
-  std::string field_path;  // valueFrom.fieldRef.fieldPath; empty: `value` is used
+  std::string value;                  // unless it comes from one of the following
+  std::string field_path;             // valueFrom.fieldRef.fieldPath; empty: none
+  std::optional<SecretRef> secret{};  // valueFrom.secretKeyRef
   bool operator==(const EnvVar&) const = default;
 };
 

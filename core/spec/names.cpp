@@ -21,6 +21,9 @@ constexpr std::string_view kLabelValue =
     "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or "
     "'.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  "
     "or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+constexpr std::string_view kConfigKey =
+    "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name', "
+    " or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
 constexpr std::string_view kEnvName =
     "a valid environment variable name must consist only of printable ASCII characters other than "
     "'='";
@@ -109,6 +112,22 @@ Reasons label_value_errors(std::string_view text) {
   Reasons errors;
   if (text.size() > 63) errors.push_back(no_more_than(63));
   if (!text.empty() && !made_of(text, alphanumeric, "-_.")) errors.emplace_back(kLabelValue);
+  return errors;
+}
+
+Reasons config_key_errors(std::string_view text) {
+  Reasons errors;
+  if (text.size() > 253) errors.push_back(no_more_than(253));
+  const bool fine = !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return alphanumeric(c) || c == '-' || c == '_' || c == '.';
+  });
+  if (!fine) errors.emplace_back(kConfigKey);
+  if (text == ".") errors.emplace_back("must not be '.'");
+  if (text == "..") {
+    errors.emplace_back("must not be '..'");
+  } else if (text.starts_with("..")) {
+    errors.emplace_back("must not start with '..'");
+  }
   return errors;
 }
 

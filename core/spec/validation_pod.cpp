@@ -1,4 +1,5 @@
 // Generic rules of the pod template (job-semantics 1.7).
+#include "core/spec/expansion.hpp"
 #include "core/spec/names.hpp"
 #include "core/spec/quantity.hpp"
 #include "core/spec/selector.hpp"
@@ -22,6 +23,53 @@ bool known_field_path(std::string_view path) {
          subscript("metadata.annotations");
 }
 
+void validate_secret(const std::string& path, const SecretRef& secret, Violations& found) {
+  if (secret.name.empty()) {
+    found.required(path + ".name");
+  } else {
+    for (std::string& reason : dns_subdomain_errors(secret.name))
+      found.invalid(path + ".name", secret.name, std::move(reason));
+  }
+  if (secret.key.empty()) {
+    found.required(path + ".key");
+  } else {
+    for (std::string& reason : config_key_errors(secret.key))
+      found.invalid(path + ".key", secret.key, std::move(reason));
+  }
+}
+
+// A secret becomes a variable and nothing else: a command line can be read by all users of a node.
+void refuse_secrets_in_words(const std::string& at, const Container& container, Violations& found) {
+  std::set<std::string> secrets;
+  auto check = [&](const std::string& path, const std::string& text) {
+    std::string named;
+    expand(
+        text,
+        [&](const std::string& name) {
+          if (secrets.contains(name)) named = name;
+          return std::nullopt;
+        },
+        std::string::npos);
+    if (!named.empty())
+      found.invalid(path, text,
+                    "$(" + named +
+                        ") is a secret, which can only be a variable of its own; the program can "
+                        "read it from its environment");
+  };
+  for (size_t i = 0; i < container.env.size(); ++i) {
+    if (!secrets.empty()) check(item(at + ".env", i) + ".value", container.env[i].value);
+    if (container.env[i].secret)
+      secrets.insert(container.env[i].name);
+    else
+      secrets.erase(container.env[i].name);
+  }
+  if (secrets.empty()) return;
+  for (size_t i = 0; i < container.command.size(); ++i)
+    check(item(at + ".command", i), container.command[i]);
+  for (size_t i = 0; i < container.args.size(); ++i)
+    check(item(at + ".args", i), container.args[i]);
+}
+
 void validate_env(const std::string& path, const std::vector<EnvVar>& env, Violations& found) {
   for (size_t i = 0; i < env.size(); ++i) {
     const std::string at = item(path, i);
@@ -31,10 +79,14 @@ void validate_env(const std::string& path, const std::vector<EnvVar>& env, Viola
       for (std::string& reason : env_name_errors(env[i].name))
         found.invalid(at + ".name", env[i].name, std::move(reason));
     }
-    if (env[i].field_path.empty()) continue;
+    if (env[i].field_path.empty() && !env[i].secret) continue;
     if (!env[i].value.empty())
       found.invalid_object(at + ".valueFrom", "may not be specified when `value` is not empty");
-    if (!known_field_path(env[i].field_path))
+    if (!env[i].field_path.empty() && env[i].secret)
+      found.invalid_object(at + ".valueFrom",
+                           "may not have more than one field specified at a time");
+    if (env[i].secret) validate_secret(at + ".valueFrom.secretKeyRef", *env[i].secret, found);
+    if (!env[i].field_path.empty() && !known_field_path(env[i].field_path))
       found.not_supported(at + ".valueFrom.fieldRef.fieldPath", env[i].field_path,
                           {"metadata.annotations['<KEY>']", "metadata.labels['<KEY>']",
                            "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName"});
@@ -84,6 +136,7 @@ void validate_containers(const std::string& path, const std::vector<Container>& 
       if (!names.insert(container.name).second) found.duplicate(at + ".name", container.name);
     }
     validate_env(at + ".env", container.env, found);
+    refuse_secrets_in_words(at, container, found);
     validate_resources(at + ".resources", container.resources, found);
   }
 }

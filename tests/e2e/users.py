@@ -410,6 +410,44 @@ class Owners(Served):
         eventually(lambda: not pathlib.Path(f"/proc/{pid}").exists() or
                    "zombie" in pathlib.Path(f"/proc/{pid}/status").read_text(), "its end", 60)
 
+    def test_secrets_are_read_as_their_owner_and_kept_nowhere(self):
+        value = f"hunter{os.getpid()}"
+        keep = {}
+        for user in ("alice", "bob"):
+            who = pwd.getpwnam(name(user))
+            os.mkdir(who.pw_dir, 0o700)
+            self.addCleanup(shutil.rmtree, who.pw_dir)
+            os.chown(who.pw_dir, who.pw_uid, who.pw_gid)
+            keep[user] = pathlib.Path(who.pw_dir) / ".config/muster/secrets/db"
+            subprocess.run(["mkdir", "-p", keep[user]], check=True, preexec_fn=become(user))
+        subprocess.run(["sh", "-c", f"umask 077; echo {value} > {keep['alice']}/password"], check=True, preexec_fn=become("alice"))
+
+        def job(title, key="password", **options):
+            made = sh_job(title, "echo ${#PASSWORD}; env | grep -c PASSWORD=", 1, backoffLimit=0)
+            source = {"secretKeyRef": {"name": "db", "key": key, **options}}
+            made["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "PASSWORD", "valueFrom": source}]
+            return made
+
+        self.assertEqual(self.finish("alice", job("reads")), "Complete")
+        self.assertEqual(self.log("alice", "reads")[1].split(), [str(len(value)), "1"])
+        self.finish("alice", job("optional", "none", optional=True))
+        self.assertEqual(self.log("alice", "optional")[1].split(), ["0", "0"])
+
+        # Another user's secret is out of reach, by the same names or through a link.
+        (keep["bob"] / "link").symlink_to(keep["alice"] / "password")
+        for title, key, why in (("other", "password", "No such file or directory"), ("linked", "link", "Permission denied")):
+            self.assertEqual(self.finish("bob", job(title, key)), "Failed")
+            end = self.attempts("bob", title)[0]
+            self.assertEqual((end["exitCode"], end["cause"]), (126, "start-failed"), end)
+            self.assertEqual(end["message"], f"variable PASSWORD: secret {keep['bob']}/{key}: {why}")
+        (keep["alice"] / "password").chmod(0o640)
+        self.assertEqual(self.finish("alice", job("readable")), "Failed")
+        self.assertIn("others can read or change it; chmod 600 it", self.attempts("alice", "readable")[0]["message"])
+
+        self.assertIn("secretKeyRef", json.dumps(self.ask("alice", "GET", f"{JOBS}/reads")[1]))
+        found = subprocess.run(["grep", "-rl", value, self.dir], capture_output=True, text=True)
+        self.assertEqual(found.stdout, "")
+
     def test_what_cannot_start_says_why(self):
         for title, words, cwd, code, why in (("nothing", ["/no/such/program"], "/", 127, "exec /no/such/program"),
                                              ("unnamed", ["no-such-program"], "/", 127, "exec no-such-program"),

@@ -3,6 +3,7 @@
 
 #include "agent/note.hpp"
 #include "core/pod_name.hpp"
+#include "core/spec/expansion.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,16 +13,17 @@
 namespace muster::agent {
 namespace {
 
+using core::expand;
 using core::node::Command;
 using core::node::command_of;
 using core::node::CommandPattern;
 using core::node::devices_of;
-using core::node::expand;
 using core::node::kStringMax;
 using core::node::kStringsMax;
 using core::node::NodeFacts;
 using core::node::plan_of;
 using core::node::PodTemplate;
+using core::node::SecretFile;
 
 using testing::Contains;
 using testing::ElementsAre;
@@ -29,7 +31,7 @@ using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
 
-const NodeFacts kNode{"n1", "/start", {"PATH=/bin", "HOME=/root"}};
+const NodeFacts kNode{"n1", "/start", {"PATH=/bin", "HOME=/root"}, "/root"};
 
 PodTemplate job(core::Container container) {
   return {.job = 7,
@@ -77,7 +79,7 @@ TEST(Expand, AsKubernetesDoes) {
       {"end$", "end$"},
       {"", ""},
   };
-  for (const auto& [in, out] : rows) EXPECT_EQ(expand(in, find), out) << in;
+  for (const auto& [in, out] : rows) EXPECT_EQ(expand(in, find, kStringMax), out) << in;
 }
 
 TEST(PodDir, Environment) {
@@ -207,6 +209,39 @@ TEST(PodDir, FieldRefs) {
        {"NODE=n1", "NS=default", "TEAM=a", "NONE=", "NOTE=x y", "I=3", "T2=aa"}) {
     EXPECT_THAT(c.env, Contains(want));
   }
+}
+
+// Their values are nowhere: a later variable of the same name replaces them, and they replace
+// earlier ones.
+TEST(PodDir, SecretsAreFilesToBeReadByTheProcess) {
+  const core::SecretRef key{"db", "password", false}, other{"db", "user", true};
+  core::Container container{.command = {"true"},
+                            .env = {{"A", "1", ""},
+                                    {"PASSWORD", "", "", key},
+                                    {"A", "", "", other},
+                                    {"GONE", "", "", key},
+                                    {"GONE", "2", ""},
+                                    {"HOME", "", "", key}}};
+  const Command c = run(container);
+  const std::string dir = "/root/.config/muster/secrets/db/";
+  EXPECT_THAT(c.secrets, ElementsAre(SecretFile{"HOME", dir + "password", false},
+                                     SecretFile{"A", dir + "user", true},
+                                     SecretFile{"PASSWORD", dir + "password", false}));
+  EXPECT_THAT(c.env, Contains("GONE=2"));
+  EXPECT_THAT(c.env, Contains("JOB_COMPLETION_INDEX=3"));
+  for (const char* name : {"A=", "HOME=", "PASSWORD="})
+    EXPECT_THAT(c.env, Not(Contains(StartsWith(name))));
+
+  const PodTemplate t = job(container);
+  auto pattern = CommandPattern::of(t, t.containers[0].what, kNode);
+  ASSERT_TRUE(pattern);
+  EXPECT_EQ(pattern->command(t, {7, 3, 1}).secrets, c.secrets);
+
+  NodeFacts homeless = kNode;
+  homeless.home.clear();
+  auto command = command_of(t, t.containers[0].what, {7, 3, 1}, homeless);
+  ASSERT_FALSE(command.ok());
+  EXPECT_THAT(command.error().message, HasSubstr("no home directory"));
 }
 
 TEST(PodDir, RefusesWhatItCantGive) {

@@ -353,6 +353,35 @@ std::vector<Row> rows() {
          j.spec.pod.containers[0].env = {{"A", "", "metadata.labels['a']"}, {"B", "", "spec.x"}};
        },
        {kMain + ".env[1].valueFrom.fieldRef.fieldPath NotSupported"}},
+      {"secrets",
+       N,
+       [](J& j) {
+         using S = core::SecretRef;
+         j.spec.pod.containers[0].env = {{"A", "", "", S{"db", "password", true}},
+                                         {"B", "", "", S{"", "", false}},
+                                         {"C", "", "", S{"../db", "a/b", false}},
+                                         {"D", "v", "metadata.name", S{"db", "..", false}}};
+       },
+       {kMain + ".env[1].valueFrom.secretKeyRef.name Required",
+        kMain + ".env[1].valueFrom.secretKeyRef.key Required",
+        kMain + ".env[2].valueFrom.secretKeyRef.name Invalid",
+        kMain + ".env[2].valueFrom.secretKeyRef.key Invalid", kMain + ".env[3].valueFrom Invalid",
+        kMain + ".env[3].valueFrom Invalid", kMain + ".env[3].valueFrom.secretKeyRef.key Invalid"}},
+      {"secrets in words",
+       N,
+       [](J& j) {
+         core::Container& main = j.spec.pod.containers[0];
+         main.env = {{"EARLY", "$(A)", ""},
+                     {"A", "", "", core::SecretRef{"db", "password", false}},
+                     {"LATE", "x$(A)", ""},
+                     {"QUOTED", "$$(A)", ""},
+                     {"B", "", "", core::SecretRef{"db", "user", false}},
+                     {"B", "public", ""}};
+         main.command = {"run", "--password=$(A)"};
+         main.args = {"$(B)", "$(A)"};
+       },
+       {kMain + ".env[2].value Invalid", kMain + ".command[1] Invalid",
+        kMain + ".args[1] Invalid"}},
       {"request above limit",
        N,
        [](J& j) {

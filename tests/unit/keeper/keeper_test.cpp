@@ -246,6 +246,50 @@ TEST_P(KeeperTest, SaysWhyItCouldNotStart) {
   EXPECT_EQ(agent_->started.size(), 1u);
 }
 
+TEST_P(KeeperTest, ReadsSecretsIntoTheProcessOnly) {
+  connect();
+  const auto secret = [this](const std::string& name, const std::string& content, mode_t mode) {
+    const fs::path path = root_ / name;
+    std::ofstream(path) << content;
+    chmod(path.c_str(), mode);
+    return path.string();
+  };
+  const std::string value = "hunter" + std::to_string(getpid());
+  SpawnOrder what = shell(0, "echo \"<$PASSWORD> <${MAYBE-unset}> <$TWO>\"");
+  what.secrets = {{"MAYBE", (root_ / "missing").string(), true},
+                  {"PASSWORD", secret("password", value + "\n", 0600), false},
+                  {"TWO", secret("two", "a\nb\n\n", 0400), false}};
+  EXPECT_EQ(run(what).exit_code, 0);
+  EXPECT_EQ(read_file(root_ / "out0"), "<" + value + "> <unset> <a\nb\n>\n");
+  for (const auto& entry : fs::recursive_directory_iterator(work_dir_)) {
+    if (!entry.is_regular_file()) continue;
+    EXPECT_EQ(read_file(entry.path()).find(value), std::string::npos) << entry.path();
+  }
+
+  mkfifo((root_ / "pipe").c_str(), 0600);
+  const std::vector<std::pair<std::string, std::string>> bad = {
+      {(root_ / "missing").string(), "No such file or directory"},
+      {secret("open", "x", 0640), "others can read or change it; chmod 600 it"},
+      {(root_ / "pipe").string(), "it is not a regular file"},
+      {root_.string(), "it is not a regular file"},
+      {secret("null", std::string("a\0b", 3), 0600),
+       "it has a null byte, which no variable can have"},
+      {secret("long", std::string(128 << 10, 'x'), 0600),
+       "it is longer than a variable can be (128 KiB)"}};
+  uint32_t index = 1;
+  for (const auto& [path, why] : bad) {
+    what = shell(index++, "true");
+    what.secrets = {{"PASSWORD", path, false}};
+    const ProcessEnded end = run(what);
+    EXPECT_EQ(end.exit_code, 126) << path;
+    EXPECT_EQ(end.error, "variable PASSWORD: secret " + path + ": " + why);
+  }
+  what = shell(index, "echo ${#LONG}");  // as long as the kernel takes it
+  what.secrets = {{"LONG", secret("longest", std::string((128 << 10) - 6, 'x'), 0600), false}};
+  EXPECT_EQ(run(what).exit_code, 0);
+  EXPECT_EQ(read_file(root_ / ("out" + std::to_string(index))), "131066\n");
+}
+
 TEST_P(KeeperTest, KillsAtOnceOrAfterTheGrace) {
   connect();
   agent_->client->spawn({shell(0, "trap '' TERM; echo up > t0; while :; do sleep 0.01; done"),

@@ -48,11 +48,36 @@ TEST(Permit, IsReadAsItWasWritten) {
   EXPECT_EQ(read->job.completions, 10);
 }
 
+Permit sample_with_secret() {
+  Permit permit = sample();
+  permit.job.containers[0].what.env[0].secret = core::SecretRef{"db", "password", true};
+  return permit;
+}
+
+TEST(Permit, HasTheNamesOfSecrets) {
+  const std::string bytes = permit_bytes(sample_with_secret());
+  const auto read = read_permit(bytes);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(permit_bytes(*read), bytes);
+  const core::SecretRef expected{"db", "password", true};
+  EXPECT_EQ(read->job.containers[0].what.env[0].secret, expected);
+  EXPECT_FALSE(read->job.containers[0].what.env[1].secret);
+  EXPECT_FALSE(read->job.containers[1].what.env[0].secret);
+}
+
+// Without secrets it is what keepers before version 6 read.
+TEST(Permit, OnlySecretsNeedTheSecondForm) {
+  EXPECT_NE(permit_bytes(sample()).find("muster permit 1"), std::string::npos);
+  EXPECT_NE(permit_bytes(sample_with_secret()).find("muster permit 2"), std::string::npos);
+}
+
 TEST(Permit, CutOrLengthenedBytesAreNone) {
-  const std::string bytes = permit_bytes(sample());
-  for (size_t size = 0; size < bytes.size(); ++size)
-    EXPECT_FALSE(read_permit(std::string_view(bytes).substr(0, size)).ok()) << size;
-  EXPECT_FALSE(read_permit(bytes + "x").ok());
+  for (const Permit& permit : {sample(), sample_with_secret()}) {
+    const std::string bytes = permit_bytes(permit);
+    for (size_t size = 0; size < bytes.size(); ++size)
+      EXPECT_FALSE(read_permit(std::string_view(bytes).substr(0, size)).ok()) << size;
+    EXPECT_FALSE(read_permit(bytes + "x").ok());
+  }
 }
 
 TEST(Permit, OnlyTheKeysHolderSigns) {

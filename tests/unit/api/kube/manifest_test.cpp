@@ -97,7 +97,9 @@ TEST(Manifest, LoadsWhatItWrote) {
         "containers": [{"name": "main", "command": ["true"], "workingDir": "/", "args": ["x"],
           "ports": [{"containerPort": 80}],
           "env": [{"name": "A", "value": "1"},
-                  {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}],
+                  {"name": "B", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}},
+                  {"name": "C", "valueFrom": {
+                    "secretKeyRef": {"name": "db", "key": "password", "optional": true}}}],
           "resources": {"requests": {"cpu": 2, "memory": "1Gi"}}}]}}}})"));
   ASSERT_TRUE(job) << refusal(job);
   core::JobObjectPtr loaded = load_job((*job)->json);
@@ -107,6 +109,8 @@ TEST(Manifest, LoadsWhatItWrote) {
   const auto& main = loaded->spec.pod.containers[0];
   EXPECT_EQ(main.resources.requests.at("cpu"), "2");
   EXPECT_EQ(main.env[1].field_path, "metadata.name");
+  const core::SecretRef secret{"db", "password", true};
+  EXPECT_EQ(main.env[2].secret, secret);
   EXPECT_EQ(loaded->spec.pod.tolerations[0].seconds, 5);
 }
 
@@ -218,8 +222,8 @@ TEST(Manifest, WhatWouldChangeWhatRunsIsRefusedByName) {
       {R"({"containers": [{"name": "a", "envFrom": [{"secretRef": {"name": "s"}}]}]})",
        "spec.template.spec.containers[0].envFrom"},
       {R"({"containers": [{"name": "a", "env": [{"name": "A", "valueFrom": {
-           "secretKeyRef": {"name": "s", "key": "k"}}}]}]})",
-       "spec.template.spec.containers[0].env[0].valueFrom.secretKeyRef"},
+           "configMapKeyRef": {"name": "s", "key": "k"}}}]}]})",
+       "spec.template.spec.containers[0].env[0].valueFrom.configMapKeyRef"},
       {R"({"containers": [{"name": "a", "livenessProbe": {"exec": {"command": ["x"]}}}]})",
        "spec.template.spec.containers[0].livenessProbe"},
       {R"({"affinity": {"nodeAffinity": {"x": 1}}})", "spec.template.spec.affinity"},
