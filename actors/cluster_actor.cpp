@@ -24,25 +24,23 @@ namespace {
 
 using core::NodeInfo;
 
-class Cluster : public cluster_actor::base {
+class Cluster : public GatedActor<cluster_actor> {
  public:
   Cluster(caf::actor_config& config, journal_actor journal,
           std::function<registry_actor()> registry, SealedLink link, WallClock clock,
           ClusterOptions options, std::vector<NodeInfo> nodes,
           const std::map<JobId, HeldSlots>& holds)
-      : cluster_actor::base(config),
+      : GatedActor(config, std::move(journal), link),
         registry_(std::move(registry)),
         clock_(std::move(clock)),
         options_(std::move(options)),
-        slots_(options_.user_pods_max),
-        gate_(std::move(journal), link, notify_self<cluster_actor>(this)) {
+        slots_(options_.user_pods_max) {
     for (NodeInfo& info : nodes) {
       last_node_ = std::max(last_node_, info.id);
       if (!info.gone) by_name_[info.name] = info.id;
       if (!info.gone) awaited_.insert(info.name);
       if (!info.gone) slots_.set_node(info);
       Node& node = nodes_[info.id];
-      node.durable_spec = info.spec;
       node.info = std::move(info);
     }
     for (const auto& [id, held] : holds) slots_.hold(id, held.object, held.slots);
@@ -89,8 +87,7 @@ class Cluster : public cluster_actor::base {
 
  private:
   struct Node {
-    NodeInfo info;                // as last requested; placement uses this
-    core::NodeSpec durable_spec;  // the spec on disk, which may be shown
+    NodeInfo info;  // as last requested; placement uses this
     core::Lease lease;
     std::optional<uint64_t> link{};  // the number of its session, while connected
   };
@@ -155,10 +152,7 @@ class Cluster : public cluster_actor::base {
       if (before != kNoNode && nodes_[before].info.work_dir_id == hello.work_dir_id)
         info.strangers = nodes_[before].info.strangers;
       // The spec that people set belongs to the name.
-      if (before != kNoNode) {
-        info.spec = nodes_[before].info.spec;
-        nodes_[id].durable_spec = nodes_[before].durable_spec;
-      }
+      if (before != kNoNode) info.spec = nodes_[before].info.spec;
     }
     Node& node = nodes_[id];
     return_slots();
@@ -185,12 +179,10 @@ class Cluster : public cluster_actor::base {
               hello.slots, hello.running.size(), hello.waiting.size(), hello.ended.size());
     bool replaced = old != kNoNode && old != id;
     if (awaited_.erase(hello.node) > 0 && awaited_.empty()) options_.all_here();
-    later(std::move(changed),
-          [this, m, id, old, replaced, restored, spec = node.info.spec](const Durable&) {
-            nodes_[id].durable_spec = spec;
-            if (replaced) send(registry_(), NodeIsLost{old, core::EndCause::node_lost});
-            reconcile(m, id, restored);
-          });
+    later(std::move(changed), [this, m, id, old, replaced, restored](const Durable&) {
+      if (replaced) send(registry_(), NodeIsLost{old, core::EndCause::node_lost});
+      reconcile(m, id, restored);
+    });
   }
 
   // Whether the agent uses the work-dir of this node. A row of an earlier version has no secret and
@@ -389,9 +381,7 @@ class Cluster : public cluster_actor::base {
   // After every change of whether the node takes pods.
   void show(const Node& node) {
     return_slots();
-    NodeInfo info = node.info;
-    info.spec = node.durable_spec;
-    options_.show({std::move(info)});
+    options_.show(core::health_of(node.info));
   }
 
   Node* find(NodeId id) {
@@ -419,8 +409,7 @@ class Cluster : public cluster_actor::base {
     if (!node.info.gone) slots_.set_node(node.info);
     log::info("node {} (n{}) is changed{}", m.name, id,
               m.spec.unschedulable ? ": it is cordoned" : "");
-    later({node.info}, [this, id, spec = m.spec, done = m.done](const Durable& durable) {
-      nodes_[id].durable_spec = spec;
+    later({node.info}, [this, done = m.done](const Durable& durable) {
       done(durable, Nothing{});
       place_soon();
     });
@@ -530,7 +519,6 @@ class Cluster : public cluster_actor::base {
   Seldom unproven_;
   uint64_t last_registering_ = 0;
   std::map<uint64_t, std::function<void()>> registering_;  // registrations the jobs are reconciling
-  Gate gate_;
 };
 
 }  // namespace

@@ -29,9 +29,8 @@ struct ClusterOptions {
   Millis node_grace_ms = 40'000;
   bool require_limits = false;  // keep pods with limits off nodes that do not enforce them
   uint32_t user_pods_max = 0;   // on nodes at a time, of one owner; 0: any number
-  std::function<uint64_t()> last_commit;  // highest durable commit number
-  std::function<void(std::vector<core::NodeInfo>)>
-      show;  // shows changes of nodes that are not durable
+  std::function<uint64_t()> last_commit;               // highest durable commit number
+  std::function<void(const core::NodeHealth&)> show;   // to the read model
   std::shared_ptr<const std::atomic<JobId>> next_job;  // no job has this id or a higher one
   std::function<void(const std::string&)>
       outdated;  // called when an agent proves that it knows more than our data-dir

@@ -5,12 +5,14 @@
 // that this actor has in flight, since they may rest on them; with none in flight they run at once.
 // Effects run in the order of the calls.
 //
-// Replies, acknowledgements and the link to the agents need a Durable, which only a gate makes.
+// Replies, acknowledgements and the link to the agents need a Durable, which only a gate makes, and
+// only a GatedActor has a gate: its own, one.
 #pragma once
 
 #include "actors/durable.hpp"
 #include "actors/interfaces.hpp"
 
+#include <caf/actor_config.hpp>
 #include <caf/send.hpp>
 
 #include <cstdint>
@@ -27,7 +29,8 @@ class Gate {
   // Called for each append, so that the gate does not keep its actor alive.
   using Notifier = std::function<std::function<void(uint64_t number, uint64_t commit)>()>;
 
-  Gate(journal_actor journal, SealedLink link, Notifier notifier);
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
 
   void after(Append append, Effects effects);
   void after(Effects effects);
@@ -46,6 +49,11 @@ class Gate {
   }
 
  private:
+  template <class Handle>
+  friend class GatedActor;
+  friend struct TestGate;
+  Gate(journal_actor journal, SealedLink link, Notifier notifier);
+
   struct Waiting {
     uint64_t number;  // of the append that it waits for
     Effects effects;
@@ -58,14 +66,19 @@ class Gate {
   uint64_t last_ = 0;
 };
 
-// The notifier of this actor, for the gate that it owns.
-template <class Handle, class Self>
-Gate::Notifier notify_self(Self* self) {
-  return [self]() -> std::function<void(uint64_t, uint64_t)> {
-    return [me = Handle{self}](uint64_t number, uint64_t commit) {
-      caf::anon_send(me, durable_atom_v, number, commit);
-    };
-  };
-}
+// An actor with a gate. Its handler of durable_atom must open the gate, its on_exit() close it.
+template <class Handle>
+class GatedActor : public Handle::base {
+ protected:
+  GatedActor(caf::actor_config& config, journal_actor journal, SealedLink link)
+      : Handle::base(config),
+        gate_(std::move(journal), link, [this]() -> std::function<void(uint64_t, uint64_t)> {
+          return [me = Handle{this}](uint64_t number, uint64_t commit) {
+            caf::anon_send(me, durable_atom_v, number, commit);
+          };
+        }) {}
+
+  Gate gate_;
+};
 
 }  // namespace muster::actors

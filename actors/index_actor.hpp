@@ -1,8 +1,8 @@
 // IndexActor: ends the pods of one index: repeats each kill until the pod's end is durable. It
 // exists while its index has such a pod; launches need no supervision (ADR 22).
 //
-// Holds nothing durable: what it should do follows from its job's state (Job::desired_effects), so
-// when it dies, its JobActor respawns it and repeats the orders.
+// Holds nothing durable: which pods to end, and when, follows from its job's state
+// (Job::kill_deadline), so when it dies, its JobActor spawns another and repeats the orders.
 #pragma once
 
 #include "actors/interfaces.hpp"

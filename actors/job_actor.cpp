@@ -24,7 +24,7 @@ constexpr Millis kDeathsSpanMs = 10'000;
 
 JobActor::JobActor(caf::actor_config& config, JobSurroundings around, core::JobClock clock,
                    core::Job job, uint64_t next_seq, uint64_t first_tail_seq, uint64_t tail_bytes)
-    : job_actor::base(config),
+    : GatedActor(config, around.journal, around.link),
       around_(std::move(around)),
       clock_(clock),
       job_(std::move(job)),
@@ -33,8 +33,7 @@ JobActor::JobActor(caf::actor_config& config, JobSurroundings around, core::JobC
       judged_object_(job_.object_ptr()),
       next_seq_(next_seq),
       first_tail_seq_(first_tail_seq),
-      tail_bytes_(tail_bytes),
-      gate_(around_.journal, around_.link, notify_self<job_actor>(this)) {}
+      tail_bytes_(tail_bytes) {}
 
 JobActor::behavior_type JobActor::make_behavior() {
   set_down_handler([this](caf::down_msg& down) { respawn(down); });
@@ -249,7 +248,7 @@ void JobActor::act(const core::LaunchPods& order, const Durable& durable) {
   for (const auto& [pod, node, link] : order.pods) {
     // Skip an order that the same batch made void: the pod was stopped or has ended since.
     auto it = job_.state().open.find(pod);
-    if (it == job_.state().open.end() || it->second.stopping_at) continue;
+    if (it == job_.state().open.end() || !it->second.to_launch()) continue;
     lists[{node, link}].push_back({job_.id(), pod.index, pod.attempt});
   }
   for (auto& [to, pods] : lists)
@@ -257,16 +256,14 @@ void JobActor::act(const core::LaunchPods& order, const Durable& durable) {
 }
 
 void JobActor::act(const core::KillPods& order, const Durable& durable) {
-  for (const auto& [pod, node, link] : order.pods)
-    if (job_.state().open.contains(pod)) follow_kill(follower(pod.index), pod, node, durable);
+  for (const core::KillPods::One& one : order.pods) follow_kill(one, durable);
 }
 
-void JobActor::follow_kill(Follower& by, PodKey pod, NodeId node, const Durable& durable) {
-  by.pods.try_emplace(pod, durable);
-  const core::Pod& open = job_.state().open.at(pod);
-  Millis grace_ms =
-      open.grace_ms ? *open.grace_ms : job_.spec().pod.termination_grace_s.value_or(30) * 1000;
-  send(by.actor, FollowKill{pod, node, open.stopping_at.value_or(0) + grace_ms, durable});
+void JobActor::follow_kill(const core::KillPods::One& kill, const Durable& durable) {
+  if (!job_.state().open.contains(kill.pod)) return;  // it has ended
+  Follower& by = follower(kill.pod.index);
+  by.pods.insert(kill.pod);
+  send(by.actor, FollowKill{kill.pod, kill.node, kill.deadline_ms, durable});
 }
 
 void JobActor::ask_slots(const core::AskSlots& order) {
@@ -348,7 +345,7 @@ JobActor::Follower& JobActor::follower(uint32_t index) {
   return followers_.emplace(index, Follower{actor, {}}).first->second;
 }
 
-// Repeats the durable orders for its pods to the new actor.
+// Repeats the orders for its pods to a new actor, once the state that they follow from is on disk.
 void JobActor::respawn(const caf::down_msg& down) {
   auto it = index_of_.find(down.source);
   if (it == index_of_.end()) return;
@@ -362,11 +359,13 @@ void JobActor::respawn(const caf::down_msg& down) {
   log::warn("j{}: the actor of index {} died ({}); respawning it", job_.id(), index,
             caf::to_string(down.reason));
   MUSTER_CHECK(deaths_.size() <= kDeathsMax, job_.id(), index);
-  for (const auto& [pod, durable] : pods) {
+  core::KillPods kill;
+  for (const PodKey pod : pods) {
     auto open = job_.state().open.find(pod);
     if (open == job_.state().open.end()) continue;  // its end is being written
-    follow_kill(follower(index), pod, open->second.node, durable);
+    kill.pods.push_back({pod, open->second.node, job_.kill_deadline(open->second)});
   }
+  gate_.after([this, kill = std::move(kill)](const Durable& durable) { act(kill, durable); });
 }
 
 }  // namespace muster::actors

@@ -21,6 +21,7 @@
 
 #include <deque>
 #include <optional>
+#include <set>
 #include <unordered_map>
 
 namespace muster::actors {
@@ -42,7 +43,7 @@ struct JobSurroundings {
   std::function<void(bool indexed, core::SyncAction, double seconds)> synced;
 };
 
-class JobActor : public job_actor::base {
+class JobActor : public GatedActor<job_actor> {
  public:
   // `next_seq`: sequence of its next append. `first_tail_seq` and `tail_bytes`: first append since
   // the last snapshot, and the bytes of all of them.
@@ -52,10 +53,10 @@ class JobActor : public job_actor::base {
   void on_exit() override;
 
  private:
-  // An index actor and the pods that it ends; each with the proof for its first kill.
+  // An index actor and the pods that it ends.
   struct Follower {
     index_actor actor;
-    std::map<PodKey, Durable> pods;
+    std::set<PodKey> pods;
   };
 
   void take(core::Event event);
@@ -86,7 +87,7 @@ class JobActor : public job_actor::base {
   uint64_t remember(CountdownPtr ack);
   void acknowledge(uint64_t token, const Durable& durable);
   Follower& follower(uint32_t index);
-  void follow_kill(Follower& by, PodKey pod, NodeId node, const Durable& durable);
+  void follow_kill(const core::KillPods::One& kill, const Durable& durable);
   void respawn(const caf::down_msg& down);
 
   Millis now() const { return clock_.now(around_.elapsed()); }
@@ -106,8 +107,6 @@ class JobActor : public job_actor::base {
   std::vector<core::Event> arrived_;
   bool step_due_ = false;
   bool stopping_ = false;
-  Gate gate_;  // closed while a batch is being written
-
   uint64_t last_token_ = 0;
   std::unordered_map<uint64_t, CountdownPtr> acks_;
   std::unordered_map<uint64_t, Reply<Status>> asks_;

@@ -29,13 +29,11 @@ Place place_of(const core::Kept& kept) {
   return {kept.kind, kept.ns, kept.name};
 }
 
-class KeptObjects : public kept_actor::base {
+class KeptObjects : public GatedActor<kept_actor> {
  public:
   KeptObjects(caf::actor_config& config, journal_actor journal, WallClock clock,
               const std::vector<core::Kept>& kept)
-      : kept_actor::base(config),
-        clock_(std::move(clock)),
-        gate_(std::move(journal), SealedLink(), notify_self<kept_actor>(this)) {
+      : GatedActor(config, std::move(journal), SealedLink()), clock_(std::move(clock)) {
     for (const core::Kept& one : kept) {
       last_id_ = std::max(last_id_, one.id);
       Slot& slot = slots_[place_of(one)];
@@ -185,7 +183,6 @@ class KeptObjects : public kept_actor::base {
   uint64_t last_id_ = 0;
   size_t leases_ = 0;     // on disk
   size_t under_way_ = 0;  // objects that are being written or removed
-  Gate gate_;
 };
 
 }  // namespace

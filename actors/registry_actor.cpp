@@ -16,11 +16,11 @@ namespace muster::actors {
 
 namespace {
 
-class Registry : public registry_actor::base {
+class Registry : public GatedActor<registry_actor> {
  public:
   Registry(caf::actor_config& config, journal_actor journal, cluster_actor cluster, SealedLink link,
            RegistryStart start, RegistryOptions options)
-      : registry_actor::base(config),
+      : GatedActor(config, journal, link),
         around_{std::move(journal),
                 std::move(cluster),
                 registry_actor{},
@@ -34,8 +34,7 @@ class Registry : public registry_actor::base {
         start_(std::move(start)),
         next_job_(start_.next_job),
         next_job_told_(std::move(options.next_job)),
-        finished_jobs_max_(options.finished_jobs_max),
-        gate_(around_.journal, link, notify_self<registry_actor>(this)) {
+        finished_jobs_max_(options.finished_jobs_max) {
     tell_next_job();
   }
 
@@ -467,7 +466,6 @@ class Registry : public registry_actor::base {
   uint64_t wake_round_ = 0;
   uint64_t last_look_ = 0;
   std::map<uint64_t, std::function<void()>> looks_;  // creates that wait for a job's answer
-  Gate gate_;
 };
 
 }  // namespace

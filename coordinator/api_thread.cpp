@@ -122,8 +122,8 @@ class Thread final : public ApiThread, public api::Backend {
       if (options_.job_finished && ends_a_job(batch)) options_.job_finished();
     });
   }
-  void show_nodes(std::vector<core::NodeInfo> nodes) override {
-    post([this, nodes = std::move(nodes)] { view_.nodes(nodes); });
+  void show_health(const core::NodeHealth& health) override {
+    post([this, health] { view_.health(health); });
   }
   void waits(std::string reason) override {
     post([this, reason = std::move(reason)] { server_->set_ready(false, reason); });

@@ -65,7 +65,7 @@ class ApiThread {
   // Sets the reason why nothing is served yet.
   virtual void waits(std::string reason) = 0;
   virtual void show(core::Committed batch) = 0;
-  virtual void show_nodes(std::vector<core::NodeInfo> nodes) = 0;
+  virtual void show_health(const core::NodeHealth& health) = 0;
   virtual void ready(actors::registry_actor registry, actors::cluster_actor cluster,
                      actors::kept_actor kept, RpcServer& rpc) = 0;
   // Counts a job's decision in the metrics.

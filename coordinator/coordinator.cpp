@@ -334,9 +334,7 @@ class Running final : public Coordinator {
     cluster.require_limits = options_.require_limits;
     cluster.user_pods_max = static_cast<uint32_t>(options_.quotas.pods_max);
     cluster.last_commit = [this] { return journal_->last_commit(); };
-    cluster.show = [this](std::vector<core::NodeInfo> nodes) {
-      api_->show_nodes(std::move(nodes));
-    };
+    cluster.show = [this](const core::NodeHealth& health) { api_->show_health(health); };
     cluster.outdated = [](const std::string& why) {
       stop_loudly(why +
                   ": the data-dir is an older copy, or one that went its own way, and what was "

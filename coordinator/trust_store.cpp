@@ -99,11 +99,9 @@ std::optional<core::Token> TrustStore::find(const std::string& id) const {
 }
 
 void TrustStore::revoke(const std::string& id, std::function<void(Status)> done) {
-  std::unique_lock lock(mutex_);
-  if (trust_.tokens.erase(id) == 0) {
-    lock.unlock();
-    return done(Error{Errc::not_found, "", {}});
-  }
+  const std::lock_guard lock(mutex_);
+  if (trust_.tokens.erase(id) == 0)  // that it is gone may not be on disk yet
+    return append_({}, [done = std::move(done)] { done(Error{Errc::not_found, "", {}}); });
   append_({storage::forget_token_row(id)}, [done = std::move(done)] { done(Nothing{}); });
 }
 

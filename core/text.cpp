@@ -43,7 +43,8 @@ std::string slots_text(const std::map<NodeId, uint32_t>& slots, std::string head
   });
 }
 
-std::string placed_text(JobId job, const std::vector<LaunchPods::One>& pods, std::string head) {
+template <class One>
+std::string placed_text(JobId job, const std::vector<One>& pods, std::string head) {
   return listed(std::move(head), pods, [job](const auto& one) {
     return pod_text(job, one.pod) + " " + node_text(one.node);
   });

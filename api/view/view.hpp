@@ -79,9 +79,9 @@ class View {
 
   // Applies a batch that is on disk.
   void commit(const core::Committed& committed);
-  // Applies changes of nodes that are not durable (health, draining).
-  void nodes(const std::vector<core::NodeInfo>& nodes);
-  // Called after commit() and nodes(); set by the server.
+  // Ignored for a node whose row is not on disk yet.
+  void health(const core::NodeHealth& health);
+  // Called after commit() and health(); set by the server.
   void on_change(std::function<void()> listener) { listener_ = std::move(listener); }
 
   // Must outlive the View. Recovered jobs are not passed to it.

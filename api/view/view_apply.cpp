@@ -120,8 +120,12 @@ void View::commit(const core::Committed& committed) {
   if (listener_) listener_();
 }
 
-void View::nodes(const std::vector<core::NodeInfo>& nodes) {
-  for (const core::NodeInfo& node : nodes) merge(node, true);
+void View::health(const core::NodeHealth& health) {
+  auto known = nodes_.find(health.id);
+  if (known == nodes_.end()) return;
+  core::NodeInfo node = known->second;
+  core::set_health(node, health);
+  merge(std::move(node), true);
   if (listener_) listener_();
 }
 
@@ -216,13 +220,8 @@ void View::merge(core::NodeInfo node, bool passing) {
   auto it = nodes_.find(node.id);
   if (it != nodes_.end()) {
     // A row has no transient state: keep what is known.
-    if (!passing && node.health == core::NodeInfo::Health::unknown) {
-      node.health = it->second.health;
-      node.draining = it->second.draining;
-      node.trouble = it->second.trouble;
-      node.heartbeat_ms = it->second.heartbeat_ms;
-      node.changed_ms = it->second.changed_ms;
-    }
+    if (!passing && node.health == core::NodeInfo::Health::unknown)
+      core::set_health(node, core::health_of(it->second));
     const bool same = same_shown(it->second, node);
     it->second = node;
     if (same) return;

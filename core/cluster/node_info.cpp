@@ -3,6 +3,18 @@
 
 namespace muster::core {
 
+NodeHealth health_of(const NodeInfo& node) {
+  return {node.id, node.health, node.draining, node.trouble, node.heartbeat_ms, node.changed_ms};
+}
+
+void set_health(NodeInfo& node, const NodeHealth& health) {
+  node.health = health.health;
+  node.draining = health.draining;
+  node.trouble = health.trouble;
+  node.heartbeat_ms = health.heartbeat_ms;
+  node.changed_ms = health.changed_ms;
+}
+
 bool is_ready(const NodeInfo& node) {
   return node.health == NodeInfo::Health::ready && !node.draining && !node.trouble;
 }

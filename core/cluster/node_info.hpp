@@ -80,6 +80,17 @@ struct NodeInfo {
   bool operator==(const NodeInfo&) const = default;
 };
 
+// What changes of a node without a row.
+struct NodeHealth {
+  NodeId id = kNoNode;
+  NodeInfo::Health health = NodeInfo::Health::unknown;
+  bool draining = false;
+  NodeTrouble trouble{};
+  Millis heartbeat_ms = 0, changed_ms = 0;
+};
+NodeHealth health_of(const NodeInfo& node);
+void set_health(NodeInfo& node, const NodeHealth& health);
+
 // Whether its condition Ready is True, so that it may get pods unless an operator prevents it.
 bool is_ready(const NodeInfo& node);
 

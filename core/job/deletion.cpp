@@ -35,7 +35,7 @@ struct Deleter {
   Sync& sync;
   PodsStopping stopping{sync.now, {}, false, 0, 0};
   PodsRemoved removed{sync.now, {}};
-  KillPods kill{};
+  std::vector<PodKey> kill{};
   std::set<PodKey> seen{};
 
   bool take(PodKey key, const PodsDeletion& deletion) {
@@ -54,7 +54,7 @@ struct Deleter {
     stopping.pods.push_back({key, Counted::not_yet, false, deletion.grace_ms});
     if (pod->ended) return true;
     if (pod->bound()) {
-      kill.pods.push_back({key, pod->node});
+      kill.push_back(key);
     } else if (first && pod->counted == Counted::not_yet) {
       PodsEnded::One end;
       end.pod = key;
@@ -107,7 +107,7 @@ void delete_pods(Sync& sync) {
   deleter.stopping.backoff_failures = sync.state().backoff_failures;
   deleter.stopping.backoff_last_ms = sync.state().backoff_last_ms;
   sync.emit(std::move(deleter.stopping));
-  if (!deleter.kill.pods.empty()) sync.order(std::move(deleter.kill));
+  kill_pods(sync, deleter.kill);
   judge_ends(sync);  // of those that were never bound
 }
 

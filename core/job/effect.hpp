@@ -25,7 +25,13 @@ struct LaunchPods {
 };
 
 struct KillPods {
-  std::vector<LaunchPods::One> pods;
+  struct One {
+    PodKey pod;
+    NodeId node = kNoNode;
+    Millis deadline_ms = 0;  // job time: SIGKILL then
+    bool operator==(const One&) const = default;
+  };
+  std::vector<One> pods;
 };
 
 // The report with this token is on disk.

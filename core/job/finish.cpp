@@ -35,18 +35,18 @@ std::vector<PodsStopping::One> exceptions(const Sync& sync, bool success) {
 
 // Waits until it is known which of its pods have ended by themselves.
 void finish(Sync& sync, bool success, ConditionReason reason, std::string message) {
-  KillPods kill;
+  std::vector<PodKey> stopped;
   std::set<NodeId> nodes;
   for (const auto& [key, pod] : sync.state().open)
     if (pod.bound() && pod.counted == Counted::not_yet) nodes.insert(pod.node);
   if (!sync.knows_ends(nodes)) return;
   for (const auto& [key, pod] : sync.state().open)
-    if (pod.bound() && pod.active()) kill.pods.push_back({key, pod.node});
+    if (pod.bound() && pod.active()) stopped.push_back(key);
   if (auto first = exceptions(sync, success); !first.empty())
     sync.emit(PodsStopping{sync.now, std::move(first), true, sync.state().backoff_failures,
                            sync.state().backoff_last_ms});
   sync.emit(FinishDecided{sync.now, success, reason, std::move(message)});
-  if (!kill.pods.empty()) sync.order(std::move(kill));
+  kill_pods(sync, stopped);
 }
 
 // Decision 4. Deferred pods are tracked failures: they count here although `failed` lags (2.2).
@@ -133,13 +133,13 @@ bool decide_completion(Sync& sync) {
 namespace {
 
 void delete_now(Sync& sync, JobDeleted how) {
-  KillPods kill;
+  std::vector<PodKey> stopped;
   if (!how.orphan && !how.waits)
     for (const auto& [key, pod] : sync.state().open)
-      if (pod.bound() && pod.active()) kill.pods.push_back({key, pod.node});
+      if (pod.bound() && pod.active()) stopped.push_back(key);
   how.at_ms = sync.now;
   sync.emit(how);
-  if (!kill.pods.empty()) sync.order(std::move(kill));
+  kill_pods(sync, stopped);
 }
 
 }  // namespace

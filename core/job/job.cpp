@@ -474,6 +474,11 @@ void Job::apply(const Record& record, Touched* touched, std::vector<Pod>* closed
   std::visit(applier, record);
 }
 
+Millis Job::kill_deadline(const Pod& pod) const {
+  const int64_t template_s = spec().pod.termination_grace_s.value_or(30);
+  return pod.stopping_at.value_or(0) + pod.grace_ms.value_or(template_s * 1000);
+}
+
 std::vector<Effect> Job::desired_effects(NodeId node, const std::set<PodKey>& known,
                                          uint64_t registration) const {
   LaunchPods launch;
@@ -481,7 +486,7 @@ std::vector<Effect> Job::desired_effects(NodeId node, const std::set<PodKey>& kn
   for (const auto& [key, pod] : state_.open) {
     if (!pod.bound() || (node != kNoNode && pod.node != node)) continue;
     if (pod.stopping_at)
-      kill.pods.push_back({key, pod.node});
+      kill.pods.push_back({key, pod.node, kill_deadline(pod)});
     else if (pod.to_launch() && !known.contains(key))
       launch.pods.push_back({key, pod.node, registration});
   }

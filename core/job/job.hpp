@@ -115,6 +115,8 @@ class Job {
   // registration, except those it already knows, and which to kill.
   std::vector<Effect> desired_effects(NodeId node, const std::set<PodKey>& known = {},
                                       uint64_t registration = 0) const;
+  // When a pod whose deletion was requested gets SIGKILL, in job time.
+  Millis kill_deadline(const Pod& pod) const;
 
   JobId id() const { return id_; }
   const JobState& state() const { return state_; }

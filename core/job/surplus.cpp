@@ -38,13 +38,20 @@ std::set<NodeId> nodes_of_active(const Job& job) {
 
 void stop_pods(Sync& sync, std::vector<PodsStopping::One> pods) {
   if (pods.empty()) return;
-  KillPods kill;
-  for (const auto& one : pods) {
-    const Pod& pod = sync.state().open.at(one.pod);
-    if (pod.bound()) kill.pods.push_back({one.pod, pod.node});
-  }
+  std::vector<PodKey> stopped;
+  for (const auto& one : pods) stopped.push_back(one.pod);
   sync.emit(PodsStopping{sync.now, std::move(pods), true, sync.state().backoff_failures,
                          sync.state().backoff_last_ms});
+  kill_pods(sync, stopped);
+}
+
+void kill_pods(Sync& sync, const std::vector<PodKey>& pods) {
+  KillPods kill;
+  for (const PodKey key : pods) {
+    auto pod = sync.state().open.find(key);
+    if (pod != sync.state().open.end() && pod->second.bound())
+      kill.pods.push_back({key, pod->second.node, sync.job.kill_deadline(pod->second)});
+  }
   if (!kill.pods.empty()) sync.order(std::move(kill));
 }
 

@@ -87,6 +87,8 @@ void delete_job(Sync& sync);
 void finish_when_empty(Sync& sync);
 // surplus.cpp: which pods go first when there are too many (4.3).
 void stop_pods(Sync& sync, std::vector<PodsStopping::One> pods);
+// Orders the kills of those that are bound and still open. Call it after emitting what stops them.
+void kill_pods(Sync& sync, const std::vector<PodKey>& pods);
 bool remove_surplus(Sync& sync, uint32_t target);
 std::set<NodeId> nodes_of_active(const Job& job);
 std::vector<PodKey> removal_order(const Job& job, uint32_t number, NodeId only = kNoNode);

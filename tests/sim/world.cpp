@@ -246,7 +246,7 @@ void World::boot() {
   options.line = recovered->line;
   options.node_grace_ms = kGraceMs;
   options.last_commit = [this] { return disk_.last_commit(); };
-  options.show = [this](std::vector<core::NodeInfo> nodes) { view_->nodes(nodes); };
+  options.show = [this](const core::NodeHealth& health) { view_->health(health); };
   options.outdated = [this](const std::string& why) { broken.push_back("outdated: " + why); };
   auto next_job = std::make_shared<std::atomic<JobId>>(0);
   options.next_job = next_job;

@@ -1,8 +1,8 @@
 // The ClusterActor under CAF's test scheduler: registration, leases, changes to nodes, slots.
 #include "actors/cluster_actor.hpp"
-#include "actors/gate.hpp"
 #include "actors/journal_actor.hpp"
 #include "storage/memory_journal.hpp"
+#include "tests/unit/actors/test_gate.hpp"
 #include "tests/unit/actors/virtual_time.hpp"
 
 #include <caf/scheduler/test_coordinator.hpp>
@@ -52,7 +52,7 @@ registry_actor::behavior_type registry(registry_actor::pointer, Told* told) {
       [told](const Reconcile& m) {
         told->order.push_back("reconcile n" + std::to_string(m.node));
         told->known = m.known;
-        Gate(journal_actor{}, SealedLink(), nullptr).after([&m](const Durable& durable) {
+        TestGate(journal_actor{}, SealedLink(), nullptr).gate.after([&m](const Durable& durable) {
           m.answered(durable, {PodId{7, 1, 0}});
         });
       },
@@ -103,14 +103,16 @@ class ClusterTest : public testing::Test {
         scheduler_(dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler())),
         registry_(system_.spawn(registry, &told_)) {
     journal_ = spawn_journal(
-        system_, disk_, [this](core::Committed batch) { seen(batch.nodes, true); },
+        system_, disk_, [this](core::Committed batch) { seen(batch.nodes); },
         [](const std::string& why) { FAIL() << why; }, std::chrono::microseconds{0}, false);
     ClusterOptions options;
     options.cluster_id = "test";
     options.line = core::EpochLine(line);
     options.node_grace_ms = kGraceMs;
     options.last_commit = [this] { return disk_.last_commit(); };
-    options.show = [this](std::vector<NodeInfo> nodes) { seen(nodes, false); };
+    options.show = [this](const core::NodeHealth& health) {
+      if (shown_.contains(health.id)) core::set_health(shown_[health.id], health);
+    };
     options.cluster_key = kKey;
     options.next_job = std::make_shared<std::atomic<JobId>>(8);
     options.outdated = [this](const std::string& why) { outdated_.push_back(why); };
@@ -130,15 +132,12 @@ class ClusterTest : public testing::Test {
   }
 
   // A row with unknown health keeps the known one, as in the read model.
-  void seen(const std::vector<NodeInfo>& nodes, bool row) {
+  void seen(const std::vector<NodeInfo>& nodes) {
     for (NodeInfo node : nodes) {
       auto it = shown_.find(node.id);
-      if (row && it != shown_.end() && node.health == NodeInfo::Health::unknown)
+      if (it != shown_.end() && node.health == NodeInfo::Health::unknown)
         node.health = it->second.health;
-      if (row) durable_[node.id] = node;
       shown_[node.id] = node;
-      EXPECT_TRUE(durable_.contains(node.id));
-      EXPECT_EQ(node.spec, durable_[node.id].spec) << "shown before it was durable";
     }
   }
 
@@ -220,7 +219,7 @@ class ClusterTest : public testing::Test {
   cluster_actor cluster_;
   std::map<JobId, job_actor> jobs_;
   std::map<JobId, core::JobObjectPtr> objects_;
-  std::map<NodeId, NodeInfo> shown_, durable_;
+  std::map<NodeId, NodeInfo> shown_;
   std::map<NodeId, uint64_t> link_of_;
   uint64_t last_link_ = 0;
   std::vector<std::string> outdated_, stops_;  // actual and expected reasons to stop
@@ -385,16 +384,16 @@ TEST_F(P11Restored, WhatRunsFromBeforeItIsKeptAndNotAskedForAgain) {
   HelloAnswer first = told(2, 99, {stranger, {7, 2, 0}});
   EXPECT_EQ(first.kind, HelloAnswer::Kind::welcome);
   EXPECT_TRUE(first.end.empty()) << "it was begun after the backup: nobody may end it";
-  EXPECT_EQ(durable_[first.node].strangers, std::vector<PodId>{stranger});
+  EXPECT_EQ(shown_[first.node].strangers, std::vector<PodId>{stranger});
   EXPECT_TRUE(told_.known[7].contains(stranger.key()));
 
   HelloAnswer again = told(101, 11, {stranger, {7, 2, 0}});
   EXPECT_EQ(again.node, first.node);
   EXPECT_EQ(told_.known[7], (std::set<PodKey>{{2, 0}})) << "no job is asked about it any more";
-  EXPECT_EQ(durable_[first.node].strangers, std::vector<PodId>{stranger});
+  EXPECT_EQ(shown_[first.node].strangers, std::vector<PodId>{stranger});
 
   told(101, 11, {{7, 2, 0}});
-  EXPECT_TRUE(durable_[first.node].strangers.empty()) << "it has ended";
+  EXPECT_TRUE(shown_[first.node].strangers.empty()) << "it has ended";
 }
 
 TEST_F(P11Restored, AnotherHistoryStillStopsUs) {
@@ -470,7 +469,7 @@ TEST_F(P03NodeName, IsTakenOverOnlyWithTheSecret) {
     EXPECT_EQ(answer.message.find("s1"), std::string::npos) << answer.message;
   }
   EXPECT_EQ(hello("a", "d1", "b1", 2, with("s1")).node, first.node);
-  EXPECT_EQ(durable_[first.node].secret, "s1");
+  EXPECT_EQ(shown_[first.node].secret, "s1");
 }
 
 TEST_F(P03NodeName, OfARowWithoutASecretTakesTheFirst) {

@@ -1,8 +1,8 @@
 // JournalActor and IndexActor, each on its own, on virtual time.
-#include "actors/gate.hpp"
 #include "actors/index_actor.hpp"
 #include "actors/journal_actor.hpp"
 #include "storage/memory_journal.hpp"
+#include "tests/unit/actors/test_gate.hpp"
 #include "tests/unit/actors/virtual_time.hpp"
 
 #include <caf/scheduler/test_coordinator.hpp>
@@ -62,9 +62,9 @@ class Followers : public ::testing::Test {
     if (!journal_) start_journal();
     std::optional<Durable> made;
     gate_.emplace(journal_, SealedLink(orders_), [this] {
-      return [this](uint64_t number, uint64_t commit) { gate_->open(number, commit); };
+      return [this](uint64_t number, uint64_t commit) { gate_->gate.open(number, commit); };
     });
-    gate_->after({}, [&made](const Durable& durable) { made = durable; });
+    gate_->gate.after({}, [&made](const Durable& durable) { made = durable; });
     run();
     EXPECT_TRUE(made.has_value());
     return *made;
@@ -81,7 +81,7 @@ class Followers : public ::testing::Test {
   SentOrders orders_;
   journal_actor journal_;
   index_actor index_;
-  std::optional<Gate> gate_;
+  std::optional<TestGate> gate_;
   std::vector<uint64_t> shown_;
   std::vector<std::string> done_;
   std::string failed_;

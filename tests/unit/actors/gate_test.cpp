@@ -4,11 +4,13 @@
 #include "actors/gate.hpp"
 
 #include "tests/unit/actors/actors_fixture.hpp"
+#include "tests/unit/actors/test_gate.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace muster::actors {
@@ -19,6 +21,13 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 
 using GateTest = ActorsTest;
+
+// No code but an actor's gate can make a Durable, and no code but an actor can have a gate.
+static_assert(!std::is_default_constructible_v<Durable>);
+static_assert(!std::is_constructible_v<Durable, AgentLink*, uint64_t>);
+static_assert(!std::is_constructible_v<Gate, journal_actor, SealedLink, Gate::Notifier>);
+static_assert(!std::is_copy_constructible_v<Gate> && !std::is_move_constructible_v<Gate>);
+static_assert(!std::is_invocable_v<Reply<int>, int>);
 
 TEST_F(GateTest, NothingComesOutWhileTheJournalIsSilent) {
   register_node("a", "dir-a", 7);
@@ -89,9 +98,10 @@ TEST_F(GateTest, EffectsWithoutRowsWaitForThoseUnderWayAndKeepTheirOrder) {
   disk_.silent = true;
   std::vector<int> out;
   std::vector<std::pair<uint64_t, uint64_t>> brought;
-  Gate gate(journal_, SealedLink(orders_), [&] {
+  TestGate owner(journal_, SealedLink(orders_), [&] {
     return [&](uint64_t number, uint64_t commit) { brought.emplace_back(number, commit); };
   });
+  Gate& gate = owner.gate;
   gate.after([&](const Durable& durable) {
     EXPECT_EQ(durable.commit(), 0u);
     out.push_back(0);

@@ -56,6 +56,36 @@ TEST_F(JobActorTest, AnIndexActorThatDiesIsRespawnedAndItsOrdersAreRepeated) {
   EXPECT_THAT(orders_.seen, UnorderedElementsAre("kill j1/0#0", "kill j1/1#0"));
 }
 
+// A second deletion, whose record is still being written, has shortened the grace.
+TEST_F(JobActorTest, ANewIndexActorGetsNoOrderThatIsNotOnDisk) {
+  create("a");
+  run();
+  const auto evict = [this](Millis grace_ms) {
+    core::PodsDeletion deletion;
+    deletion.pods = {{0, 0}};
+    deletion.grace_ms = grace_ms;
+    caf::anon_send(registry_, AskJob{"default", "a", "", 0, deletion, noted<Status>("evict")});
+    run();
+  };
+  evict(60'000);
+  ASSERT_THAT(orders_.seen, ::testing::Contains("kill j1/0#0"));
+  orders_.seen.clear();
+
+  disk_.silent = true;
+  evict(0);
+  EXPECT_THAT(orders_.seen, IsEmpty());
+  orders_.throw_once = true;  // when it repeats its order
+  while (orders_.throw_once) {
+    scheduler_.advance_time(std::chrono::milliseconds(500));
+    run();
+  }
+  EXPECT_THAT(orders_.seen, IsEmpty());
+  disk_.silent = false;
+  disk_.sync();
+  run();
+  EXPECT_THAT(orders_.seen, ::testing::Contains("kill j1/0#0"));
+}
+
 TEST_F(JobActorTest, AnEndOfAnUnknownPodIsAcknowledgedAndCountsNowhere) {
   create("a");
   run();

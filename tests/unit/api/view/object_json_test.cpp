@@ -254,11 +254,11 @@ TEST_F(JsonTest, NodesAndEvents) {
   EXPECT_EQ(node["status"]["capacity"], Json::parse(R"({"cpu":"4","memory":"8192Ki","pods":"4"})"));
   EXPECT_EQ(node["status"]["nodeInfo"]["bootID"], "boot-1");
   EXPECT_EQ(node["metadata"]["labels"]["zone"], "a");
-  view.nodes({make_node(1, "n1", core::NodeInfo::Health::lost)});
+  view.health(core::health_of(make_node(1, "n1", core::NodeInfo::Health::lost)));
   EXPECT_EQ(condition(get(view.node("n1")), "Ready")["status"], "Unknown");
   auto troubled = make_node(1, "n1", core::NodeInfo::Health::ready);
   troubled.trouble = {"SpoolNotWritable", "spool: write: No space left on device"};
-  view.nodes({troubled});
+  view.health(core::health_of(troubled));
   const Json ready = condition(get(view.node("n1")), "Ready");
   EXPECT_EQ(ready["status"], "False") << "p13";
   EXPECT_EQ(ready["reason"], "SpoolNotWritable");

@@ -128,12 +128,14 @@ TEST_F(ViewTest, NodesGoByNameAndNewestIncarnation) {
   const uint64_t end = view.changes().end();
   auto beat = make_node(2, "n", core::NodeInfo::Health::ready);
   beat.heartbeat_ms = kStart + 5;
-  view.nodes({beat});
+  view.health(core::health_of(beat));
   EXPECT_EQ(view.changes().end(), end) << "a heartbeat is no change";
   EXPECT_EQ(view.node("n")->node->heartbeat_ms, kStart + 5);
   beat.health = core::NodeInfo::Health::suspect;
-  view.nodes({beat});
+  view.health(core::health_of(beat));
   EXPECT_EQ(view.changes().end(), end + 1);
+  view.health(core::health_of(make_node(3, "m", core::NodeInfo::Health::ready)));
+  EXPECT_FALSE(view.node("m")) << "its row is not on disk yet";
   auto row = make_node(2, "n", core::NodeInfo::Health::unknown);
   row.spec.unschedulable = true;
   feed.node(row);

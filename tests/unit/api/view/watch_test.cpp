@@ -180,7 +180,7 @@ TEST_F(WatchTest, NodesAndEvents) {
   Watch events(view, query(Kind::event, "", "involvedObject.name=a"), view.changes().end(), false);
   feed.node(make_node(1, "n", core::NodeInfo::Health::ready));
   EXPECT_EQ(pull(nodes), Lines{"ADDED n v1"});
-  view.nodes({make_node(1, "n", core::NodeInfo::Health::lost)});
+  view.health(core::health_of(make_node(1, "n", core::NodeInfo::Health::lost)));
   EXPECT_EQ(pull(nodes), Lines{"MODIFIED n v1"});
   Watch resumed(view, query(Kind::node), *view.after(1), false);
   EXPECT_EQ(pull(resumed), Lines{"MODIFIED n v1"}) << "what passes may be seen twice, never missed";
