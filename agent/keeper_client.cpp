@@ -40,7 +40,7 @@ ProcessKey from_wire(const keeper::Key& key) {
   return {{key.job, key.index, key.attempt}, key.container, key.instance};
 }
 
-ProcessStarted read_started(keeper::Reader& in) {
+ProcessStarted read_started(Reader& in) {
   ProcessStarted started;
   started.key = from_wire(keeper::Key::read(in));
   started.pid = in.num<int32_t>();
@@ -302,7 +302,7 @@ void SocketKeeperClient::take_greeting(Inventory& inventory) {
   keeper::Type type{};
   std::string_view payload;
   while (!greeted_ && in_.next(type, payload)) {
-    keeper::Reader in(payload);
+    Reader in(payload);
     if (type == keeper::Type::refused) {
       refused_ = true;
       gone(std::string(in.text()));
@@ -354,7 +354,7 @@ void SocketKeeperClient::take_frames() {
   keeper::Type type{};
   std::string_view payload;
   while (in_.next(type, payload)) {
-    keeper::Reader in(payload);
+    Reader in(payload);
     if (type == keeper::Type::started) {
       started_.push_back(read_started(in));
     } else if (type == keeper::Type::ended) {

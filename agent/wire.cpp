@@ -157,13 +157,15 @@ void write_report(const core::node::Report& report, Millis now,
     to.setExitCode(from.exit_code);
     to.setSignal(from.signal);
     if (!from.message.empty()) to.setMessage(from.message);
-    to.setStartAgeMs(age(now, from.started_at));
-    to.setEndAgeMs(age(now, from.ended_at));
-    to.setPid(static_cast<uint32_t>(from.pid));
+    if (from.start) {
+      to.setStartAgeMs(age(now, from.start->at.ms));
+      to.setPid(static_cast<uint32_t>(from.start->pid));
+    }
+    to.setEndAgeMs(age(now, from.ended_at.ms));
     to.setRestarts(static_cast<uint32_t>(from.restarts));
     wire::write_containers(
         from.containers, [&to](unsigned size) { return to.initContainers(size); },
-        [now](Millis at) { return 1 + age(now, at); });
+        [now](BootInstant at) { return 1 + age(now, at.ms); });
   }
 }
 

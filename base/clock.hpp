@@ -5,6 +5,7 @@
 // boot-time instants are milliseconds since boot, include suspends, and never jump.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <ctime>
 #include <functional>
@@ -21,6 +22,15 @@ struct Age {
 };
 inline Age age_at(Millis now, Millis instant) {
   return {now > instant ? now - instant : 0};
+}
+
+// An instant of boot time. A type of its own where instants of both clocks meet.
+struct BootInstant {
+  Millis ms = 0;
+  auto operator<=>(const BootInstant&) const = default;
+};
+inline Age age_at(Millis now, BootInstant instant) {
+  return age_at(now, instant.ms);
 }
 
 // Wall clock, milliseconds since 1970.

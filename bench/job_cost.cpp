@@ -76,7 +76,7 @@ Cost run(int32_t n) {
       end.pod = running.front();
       running.pop_front();
       end.exit_code = end.pod.index % 3 == 0 ? 1 : 0;
-      end.pid = 1000;
+      end.start = {1000, {}};
       report.ends.push_back(end);
     }
     if (pods < from) bytes_before = bytes;

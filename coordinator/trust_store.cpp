@@ -2,7 +2,7 @@
 
 #include "base/check.hpp"
 #include "base/secret.hpp"
-#include "core/text.hpp"
+#include "core/job/text.hpp"
 #include "storage/rows.hpp"
 #include "tls/bundle.hpp"
 

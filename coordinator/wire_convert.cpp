@@ -221,9 +221,9 @@ std::map<JobId, core::PodsReported> read_report(NodeId node,
     out.cause = cause_of(end.getCause());
     out.exit_code = end.getExitCode();
     out.signal = end.getSignal();
-    out.pid = number(end.getPid());
+    if (const int32_t pid = number(end.getPid()); pid != 0)
+      out.start = {pid, age(end.getStartAgeMs())};
     out.restarts = number(end.getRestarts());
-    out.started_at = age(end.getStartAgeMs());
     out.ended_at = age(end.getEndAgeMs());
     auto message = end.getMessage();
     out.message = utf8_prefix({message.begin(), message.size()}, kMessageMax);

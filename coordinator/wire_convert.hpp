@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/messages.hpp"
+#include "permit/permit.hpp"
 #include "schema/agent.capnp.h"
 
 namespace muster::coordinator {

@@ -29,6 +29,7 @@ enum class EndCause : uint8_t {
   evicted,        // the node was short of memory: DisruptionTarget/TerminationByKubelet
   returned,       // given up by its node before it started; counts nowhere and is replaced
 };
+inline constexpr int kEndCauses = 1 + static_cast<int>(EndCause::returned);
 
 // State of a started pod. Only `ready` counts as ready. Same order as Readiness in
 // schema/types.capnp.
@@ -67,13 +68,18 @@ struct PodEndOf {
   }
 };
 
+template <class Time>
+struct PodStartOf {
+  int32_t pid = 0;  // of the first container's newest process
+  Time at{};
+};
+
 // The end of `pod`, with what is reported about its start.
 template <class Id, class Time>
 struct PodEndReport : PodEndOf<Time> {
   Id pod{};
-  int32_t pid = 0;  // of the first container's newest process; 0: it never started
+  std::optional<PodStartOf<Time>> start{};  // absent: it never started
   int32_t restarts = 0;
-  Time started_at{};  // meaningless when pid is 0
 };
 
 using ContainerEnd = ContainerEndOf<Millis>;  // instants since the epoch

@@ -14,7 +14,7 @@
 // says hello with kVersion and, while it is refused, with each version before it.
 #pragma once
 
-#include "keeper/bytes.hpp"
+#include "base/bytes.hpp"
 
 #include <compare>
 #include <cstdint>

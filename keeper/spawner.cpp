@@ -1,7 +1,7 @@
 #include "keeper/spawner.hpp"
 
+#include "base/bytes.hpp"
 #include "base/fd.hpp"
-#include "keeper/bytes.hpp"
 #include "keeper/search_path.hpp"
 #include "keeper/secrets.hpp"
 

@@ -1,7 +1,7 @@
 #include "permit/permit.hpp"
 
+#include "base/bytes.hpp"
 #include "base/check.hpp"
-#include "keeper/bytes.hpp"
 
 #include <algorithm>
 #include <openssl/evp.h>
@@ -10,9 +10,6 @@
 
 namespace muster {
 namespace {
-
-using keeper::Reader;
-using keeper::Writer;
 
 // The second form has secrets, and is used only for them: so older keepers accept all others.
 constexpr std::string_view kForm = "muster permit 1", kFormWithSecrets = "muster permit 2";

@@ -17,12 +17,12 @@ ARROWS = {  # a folder, or a file that may include more than its folder
     "text": BASE,
     "keeper": BASE | {"core/node", "core/spec", "core/pod_name.hpp", "core/ids.hpp", "permit"},
     "tls": BASE,
-    "permit": BASE | {"core/node", "core/spec", "keeper/bytes.hpp"},
+    "permit": BASE | {"core/node", "core/spec"},
     "storage": BASE | {"core", "schema"},
     "actors": BASE | {"core", "storage"},
     "api": BASE | {"core", "text", "actors/interfaces.hpp"},
-    "agent": BASE | {"core/node", "core/spec", "core/ids.hpp", "core/text.hpp", "core/pod_name.hpp", "core/pod_end.hpp", "schema", "tls",
-                     "keeper/protocol.hpp", "keeper/spool.hpp", "keeper/bytes.hpp"},
+    "agent": BASE | {"core/node", "core/spec", "core/ids.hpp", "core/pod_name.hpp", "core/pod_end.hpp", "schema", "tls",
+                     "keeper/protocol.hpp", "keeper/spool.hpp"},
     "coordinator": BASE | {"core", "permit", "tls", "text", "storage", "actors", "api", "schema"},
     # A client of the API, and the mains of the daemons.
     "cli": BASE | {"core/spec", "core/index_set.hpp", "core/pod_name.hpp", "core/ids.hpp", "core/trust.hpp", "core/cluster/prefetch.hpp", "text", "agent/agent.hpp", "agent/environment.hpp", "coordinator/coordinator.hpp",
@@ -52,6 +52,8 @@ def check_include(folder, sub, target, ours):
         if "/" in target and not allowed(folder, target):
             return f"{folder} may not include {target}"
         other = target.split("/")[1] if target.startswith("core/") else None
+        if folder == "core" and sub is None and target.count("/") > 1:
+            return f"what is in core itself may not include {target}"
         if folder == "core" and sub in CORE_APART and other in CORE_APART - {sub} and target not in CORE_VALUES:
             return f"core/{sub} may not include core/{other}"
         rooms = ROOMS.get(folder, [])

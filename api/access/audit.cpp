@@ -1,6 +1,6 @@
 #include "api/access/audit.hpp"
 
-#include "core/text.hpp"
+#include "core/job/text.hpp"
 #include "text/json.hpp"
 
 namespace muster::api {

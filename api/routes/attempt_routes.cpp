@@ -4,8 +4,8 @@
 #include "api/view/why.hpp"
 #include "core/index_set.hpp"
 #include "core/job/pod_conditions.hpp"
+#include "core/job/text.hpp"
 #include "core/pod_name.hpp"
-#include "core/text.hpp"
 
 namespace muster::api {
 namespace {

@@ -1,8 +1,8 @@
 #include "api/view/metrics.hpp"
 
 #include "core/job/decide.hpp"
+#include "core/job/text.hpp"
 #include "core/spec/well_known.hpp"
-#include "core/text.hpp"
 
 #include <cstdio>
 #include <dirent.h>

@@ -3,10 +3,10 @@
 #include "api/view/tables.hpp"
 #include "core/cluster/free_node.hpp"
 #include "core/job/pod_conditions.hpp"
+#include "core/job/text.hpp"
 #include "core/job/waiting.hpp"
 #include "core/spec/owner.hpp"
 #include "core/spec/well_known.hpp"
-#include "core/text.hpp"
 
 #include <map>
 #include <optional>

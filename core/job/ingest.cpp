@@ -66,12 +66,12 @@ struct Ingest {
       // It was being deleted, and that is how it ends.
       if (end.cause == EndCause::returned && !pod->active())
         one.end.cause = EndCause::never_started;
-      if (end.pid != 0) {
-        one.pid = end.pid;
+      if (end.start) {
+        one.pid = end.start->pid;
         one.restarts = end.restarts;
         one.started_at = pod->started_at
                              ? pod->started_at
-                             : std::min(instant(sync, *pod, end.started_at), one.end.ended_at);
+                             : std::min(instant(sync, *pod, end.start->at), one.end.ended_at);
       }
       sync.ends.push_back(std::move(one));
       unrecorded.erase(end.pod);  // start and end that arrive together are one record

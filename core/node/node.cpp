@@ -14,7 +14,7 @@ PodEnded never_ran(PodId pod, EndCause cause, std::string message, Millis now) {
   end.pod = pod;
   end.cause = cause;
   end.message = std::move(message);
-  end.ended_at = now;
+  end.ended_at = {now};
   return end;
 }
 

@@ -21,8 +21,8 @@ void PodRun::make() {
 bool PodRun::restart(Container& container) {
   if (!plan_ || !plan_->restarts) return false;
   if (container.end_instance == std::numeric_limits<uint16_t>::max()) return false;
-  const ContainerEnd& end = container.end;
-  if (end.started_at && end.ended_at - *end.started_at >= kHealthyMs) container.level = 0;
+  const auto& end = container.end;
+  if (end.started_at && end.ended_at.ms - end.started_at->ms >= kHealthyMs) container.level = 0;
   Millis delay = 0;
   if (container.level > 0) {
     delay = std::max<Millis>(0, plan_->restart_delay_ms);
@@ -31,7 +31,7 @@ bool PodRun::restart(Container& container) {
   }
   if (container.level < std::numeric_limits<uint16_t>::max()) ++container.level;
   container.instance = static_cast<uint16_t>(container.end_instance + 1);
-  container.due_at = container.end.ended_at + delay;
+  container.due_at = container.end.ended_at.ms + delay;
   container.state = State::waiting;
   return true;
 }
@@ -126,8 +126,8 @@ bool PodRun::ended(const ProcessEnd& end, std::optional<EndCause> stop,
   container.end = {.exit_code = end.lost ? kExitKilled : end.exit_code,
                    .signal = end.signal,
                    .restarts = container.restarts,
-                   .ended_at = end.ended_at};
-  container.end.started_at = end.started_at;
+                   .ended_at = {end.ended_at}};
+  if (end.started_at) container.end.started_at = BootInstant{*end.started_at};
   if (end.pid != 0 && !started_at_) started_at_ = end.started_at;
   if (stop == EndCause::fenced) {
     container.end.cause = EndCause::fenced;
@@ -237,9 +237,8 @@ PodEnded PodRun::result(PodId pod, std::optional<EndCause> stop, Millis now) con
   Shown last = shown();
   PodEnded end;
   end.pod = pod;
-  end.pid = last.pid;
+  if (last.pid != 0) end.start = {last.pid, {started_at_.value_or(0)}};
   end.restarts = last.restarts;
-  end.started_at = started_at_.value_or(0);
   bool lost = false, unfinished = containers_.empty();
   for (size_t i = 0; i < containers_.size(); ++i) {
     const Container& container = containers_[i];
@@ -247,7 +246,7 @@ PodEnded PodRun::result(PodId pod, std::optional<EndCause> stop, Millis now) con
     unfinished = unfinished || (i >= inits() && !container.has_end);
     if (container.has_end) end.ended_at = std::max(end.ended_at, container.end.ended_at);
   }
-  if (end.ended_at == 0) end.ended_at = now;
+  if (end.ended_at == BootInstant{}) end.ended_at = {now};
   const Container* failed = decisive();
   if (failed != nullptr) {
     end.exit_code = failed->end.exit_code;
@@ -261,16 +260,17 @@ PodEnded PodRun::result(PodId pod, std::optional<EndCause> stop, Millis now) con
   } else if (lost) {
     end.cause = EndCause::keeper_lost;
   } else if (stop) {
-    end.cause = stop == EndCause::killed && end.pid == 0 ? EndCause::never_started : *stop;
+    end.cause = stop == EndCause::killed && !end.start ? EndCause::never_started : *stop;
   } else {
     end.cause = failed == nullptr ? EndCause::exited : failed->end.cause;
   }
   if ((containers_.size() > 1 && ran()) || end.restarts > 0) {
     for (const Container& container : containers_) {
-      end.containers.push_back(container.has_end ? container.end
-                                                 : ContainerEnd{.cause = EndCause::never_started,
-                                                                .restarts = container.restarts,
-                                                                .ended_at = end.ended_at});
+      end.containers.push_back(container.has_end
+                                   ? container.end
+                                   : ContainerEndOf<BootInstant>{.cause = EndCause::never_started,
+                                                                 .restarts = container.restarts,
+                                                                 .ended_at = end.ended_at});
     }
   }
   return end;

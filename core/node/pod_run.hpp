@@ -80,7 +80,7 @@ class PodRun {
     int pid = 0;  // of the newest process that was started
     int32_t restarts = 0;
     Millis started_at = 0, due_at = 0;
-    ContainerEnd end;  // valid if has_end: the end of end_instance
+    ContainerEndOf<BootInstant> end;  // valid if has_end: the end of end_instance
     uint16_t end_instance = 0;
     std::optional<uint64_t> entry{};  // of that end in the spool
     std::string message;

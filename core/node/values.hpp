@@ -110,7 +110,7 @@ struct PodStarted {
   Readiness readiness = Readiness::ready;
 };
 
-using PodEnded = PodEndReport<PodId, Millis>;
+using PodEnded = PodEndReport<PodId, BootInstant>;
 
 struct Report {
   uint64_t id = 0;

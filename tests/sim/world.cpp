@@ -542,9 +542,10 @@ void World::pump(uint32_t number) {
         returned.insert(end.pod);
       auto& part = out.jobs[end.pod.job];
       part.node = agent.id;
-      auto age = [this](Millis at) { return age_at(boot_ms_, at); };
-      part.ends.push_back(
-          {core::with_times<Age>(end, age), end.pod.key(), end.pid, 0, age(end.started_at)});
+      auto age = [this](BootInstant at) { return age_at(boot_ms_, at); };
+      core::PodsReported::Ended to{core::with_times<Age>(end, age), end.pod.key(), {}, 0};
+      if (end.start) to.start = {end.start->pid, age(end.start->at)};
+      part.ends.push_back(std::move(to));
     }
     uint64_t life = life_, connection = agent.connection;
     out.done = [this, number, life, connection, id = report.id](std::vector<PodId> kept) {

@@ -183,7 +183,7 @@ class ActorsTest : public ::testing::Test {
     part.node = 1;
     core::PodsReported::Ended end;
     end.pod = pod;
-    end.pid = 4711;
+    end.start = {4711, {}};
     end.exit_code = exit_code;
     part.ends.push_back(end);
     caf::anon_send(registry_, Report{1, {{job, part}}, Reply<std::vector<PodId>>([this](auto keep) {

@@ -48,7 +48,7 @@ TEST_F(GateTest, NothingComesOutWhileTheJournalIsSilent) {
   ended.node = 1;
   core::PodsReported::Ended end;
   end.pod = {0, 0};
-  end.pid = 4711;
+  end.start = {4711, {}};
   ended.ends.push_back(end);
   caf::anon_send(registry_, Report{1, {{1, ended}}, noted<std::vector<PodId>>("report")});
   cordon("a", "cordon");

@@ -448,7 +448,7 @@ void KeeperTest::speak(uint32_t version) {
     in.append(bytes, static_cast<size_t>(size));
     while (in.next(type, payload)) {
       ASSERT_NE(type, keeper::Type::refused);
-      keeper::Reader reader(payload);
+      Reader reader(payload);
       if (type != keeper::Type::ended) continue;
       auto end = keeper::Ended::read(reader);
       if (end.key.index == version) code = end.exit_code;

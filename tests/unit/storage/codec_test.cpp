@@ -46,7 +46,7 @@ class Chance {
     return s;
   }
   Counted counted() { return static_cast<Counted>(below(5)); }
-  EndCause cause() { return static_cast<EndCause>(below(11)); }
+  EndCause cause() { return static_cast<EndCause>(below(kEndCauses)); }
   PodKey pod() { return {u32(), u32()}; }
   FailureAction action() { return static_cast<FailureAction>(below(5)); }
   Readiness readiness() { return static_cast<Readiness>(below(3)); }

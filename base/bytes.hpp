@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-namespace muster::keeper {
+namespace muster {
 
 class Writer {
  public:
@@ -86,4 +86,4 @@ inline uint32_t crc32(std::string_view bytes) {
   return ~crc;
 }
 
-}  // namespace muster::keeper
+}  // namespace muster

@@ -1,5 +1,6 @@
-// JournalActor and IndexActor, each on its own, on virtual time.
+// IndexActor, on virtual time: it repeats a kill until the pod's end is there.
 #include "actors/index_actor.hpp"
+
 #include "actors/journal_actor.hpp"
 #include "storage/memory_journal.hpp"
 #include "tests/unit/actors/test_gate.hpp"
@@ -30,36 +31,21 @@ struct SentOrders final : AgentLink {
   std::vector<std::string> seen;
 };
 
-class Followers : public ::testing::Test {
+class IndexActorTest : public ::testing::Test {
  protected:
-  ~Followers() override {
-    gate_.reset();
+  IndexActorTest()
+      : journal_(spawn_journal(
+            system_, disk_, [](const core::Committed&) {},
+            [](const std::string& why) { FAIL() << why; }, std::chrono::microseconds(0), false)) {}
+  ~IndexActorTest() override {
     caf::anon_send_exit(index_, caf::exit_reason::user_shutdown);
-    if (journal_) caf::anon_send(journal_, stop_atom_v);
+    caf::anon_send(journal_, stop_atom_v);
     run();
   }
   void run() { scheduler_.run(); }
 
-  void start_journal(bool held = false) {
-    journal_ = spawn_journal(
-        system_, disk_, [this](const core::Committed& batch) { shown_.push_back(batch.commit); },
-        [this](const std::string& why) { failed_ = why; }, std::chrono::microseconds(0), false,
-        held);
-  }
-  void append(const std::string& key) {
-    Append append;
-    append.rows = {{key, "value"}};
-    append.done = [this, key](uint64_t commit) {
-      EXPECT_THAT(shown_, ::testing::Contains(commit)) << "acknowledged before it is shown";
-      done_.push_back(key + " in " + std::to_string(commit));
-    };
-    caf::anon_send(journal_, std::move(append));
-  }
-  bool on_disk(const std::string& key) { return disk_.get(key)->has_value(); }
-
   // A Durable, which only a gate can make.
   Durable durable() {
-    if (!journal_) start_journal();
     std::optional<Durable> made;
     gate_.emplace(journal_, SealedLink(orders_), [this] {
       return [this](uint64_t number, uint64_t commit) { gate_->gate.open(number, commit); };
@@ -82,57 +68,10 @@ class Followers : public ::testing::Test {
   journal_actor journal_;
   index_actor index_;
   std::optional<TestGate> gate_;
-  std::vector<uint64_t> shown_;
-  std::vector<std::string> done_;
-  std::string failed_;
   Millis now_ms_ = 1'000;
 };
 
-TEST_F(Followers, TheJournalWritesInOneCommitWhatArrivedTogether) {
-  start_journal();
-  for (const char* key : {"a", "b", "c"}) append(key);
-  run();
-  EXPECT_THAT(done_, ElementsAre("a in 1", "b in 1", "c in 1"));
-  append("d");
-  run();
-  EXPECT_THAT(done_, ElementsAre("a in 1", "b in 1", "c in 1", "d in 2"));
-  EXPECT_TRUE(on_disk("a") && on_disk("d"));
-}
-
-TEST_F(Followers, AHeldJournalWritesNothingUntilItBegins) {
-  start_journal(true);
-  append("a");
-  run();
-  EXPECT_THAT(done_, IsEmpty());
-  EXPECT_FALSE(on_disk("a"));
-  caf::anon_send(journal_, begin_atom_v);
-  run();
-  EXPECT_THAT(done_, ElementsAre("a in 1"));
-}
-
-TEST_F(Followers, AHeldJournalThatIsStoppedHasWrittenNothing) {
-  start_journal(true);
-  append("a");
-  caf::anon_send(journal_, stop_atom_v);
-  run();
-  EXPECT_THAT(done_, IsEmpty());
-  EXPECT_FALSE(on_disk("a"));
-}
-
-TEST_F(Followers, AJournalThatCannotWriteAcknowledgesNothingAnyMore) {
-  start_journal();
-  disk_.fail_from(1);
-  append("a");
-  run();
-  EXPECT_NE(failed_, "");
-  disk_.crash();
-  append("b");
-  run();
-  EXPECT_THAT(done_, IsEmpty());
-  EXPECT_THAT(shown_, IsEmpty());
-}
-
-TEST_F(Followers, AnIndexAsksForAKillUntilTheEndIsThere) {
+TEST_F(IndexActorTest, AnIndexAsksForAKillUntilTheEndIsThere) {
   start_index();
   caf::anon_send(index_, FollowKill{{3, 0}, 2, 31'000, durable()});
   run();
@@ -149,7 +88,7 @@ TEST_F(Followers, AnIndexAsksForAKillUntilTheEndIsThere) {
   EXPECT_EQ(orders_.seen.size(), 2u) << "nothing is asked for a pod that is over";
 }
 
-TEST_F(Followers, AnIndexEndsTheNextAttemptWhileTheLastOneStillEnds) {
+TEST_F(IndexActorTest, AnIndexEndsTheNextAttemptWhileTheLastOneStillEnds) {
   start_index();
   caf::anon_send(index_, FollowKill{{3, 0}, 2, 1'000, durable()});
   caf::anon_send(index_, FollowKill{{3, 1}, 4, 1'000, durable()});

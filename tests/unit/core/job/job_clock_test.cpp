@@ -1,7 +1,7 @@
 // A job's time advances steadily whatever the wall clock does.
 #include "core/job/job_clock.hpp"
 
-#include "tests/unit/core/play.hpp"
+#include "tests/unit/core/job/play.hpp"
 
 namespace muster::core {
 

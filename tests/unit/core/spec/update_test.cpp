@@ -1,7 +1,7 @@
 // The rules of job-semantics 1.5.
 #include "core/spec/update.hpp"
 
-#include "sample_job.hpp"
+#include "tests/unit/core/sample_job.hpp"
 
 #include <gtest/gtest.h>
 

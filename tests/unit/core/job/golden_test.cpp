@@ -1,9 +1,9 @@
 // Plays the transcripts in tests/golden/*.txt against core::Job. The grammar is in transcript.hpp;
 // MUSTER_GOLDEN_WRITE=1 rewrites the answers.
+#include "core/job/text.hpp"
 #include "core/spec/defaults.hpp"
-#include "core/text.hpp"
 #include "tests/unit/checked_in.hpp"
-#include "transcript.hpp"
+#include "tests/unit/core/job/transcript.hpp"
 
 #include <gtest/gtest.h>
 
@@ -68,7 +68,7 @@ std::map<std::string, std::string> options(const std::vector<std::string>& words
 }
 
 EndCause cause(const std::string& text) {
-  for (int i = 0; i <= static_cast<int>(EndCause::node_deleted); ++i)
+  for (int i = 0; i < kEndCauses; ++i)
     if (name(static_cast<EndCause>(i)) == text) return static_cast<EndCause>(i);
   ADD_FAILURE() << "no cause: \"" << text << "\"";
   return EndCause::exited;
@@ -84,8 +84,8 @@ PodsReported::Ended ended(const std::vector<std::string>& words, size_t at, bool
     end.exit_code = 128 + end.signal;
   }
   if (set.contains("cause")) end.cause = cause(set["cause"]);
-  if (set.contains("age")) end.started_at = end.ended_at = {span(set["age"])};
-  if (with_start) end.pid = static_cast<int32_t>(100 + end.pod.index);
+  if (set.contains("age")) end.ended_at = {span(set["age"])};
+  if (with_start) end.start = {static_cast<int32_t>(100 + end.pod.index), end.ended_at};
   return end;
 }
 

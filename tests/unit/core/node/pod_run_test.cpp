@@ -1,7 +1,7 @@
 // Pods of several processes under Node, as transcripts: restarts in place, init containers, several
 // containers, deadlines, devices, and an agent restarted midway.
+#include "core/job/text.hpp"
 #include "core/node/node.hpp"
-#include "core/text.hpp"
 
 #include <gtest/gtest.h>
 
@@ -45,7 +45,8 @@ std::string text(const Orders& orders) {
     }
     for (const auto& e : r.ends) {
       std::string line = "- " + std::string(core::name(e.cause)) + "/" +
-                         std::to_string(e.exit_code) + " pid=" + std::to_string(e.pid) +
+                         std::to_string(e.exit_code) +
+                         " pid=" + std::to_string(e.start ? e.start->pid : 0) +
                          " restarts=" + std::to_string(e.restarts);
       for (size_t i = 0; i < e.containers.size(); ++i) {
         const auto& c = e.containers[i];

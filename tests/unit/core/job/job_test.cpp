@@ -4,8 +4,8 @@
 
 #include "core/job/decide.hpp"
 #include "core/job/sync.hpp"
+#include "core/job/text.hpp"
 #include "core/spec/defaults.hpp"
-#include "core/text.hpp"
 
 #include <gtest/gtest.h>
 
@@ -52,8 +52,8 @@ PodsReported::Ended ended(PodKey pod, int32_t exit_code, Millis age_ms = 0) {
   PodsReported::Ended end;
   end.pod = pod;
   end.exit_code = exit_code;
-  end.pid = 100;
-  end.started_at = end.ended_at = {age_ms};
+  end.ended_at = {age_ms};
+  end.start = {100, end.ended_at};
   return end;
 }
 

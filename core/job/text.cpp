@@ -1,4 +1,4 @@
-#include "core/text.hpp"
+#include "core/job/text.hpp"
 
 #include <algorithm>
 #include <array>

@@ -3,7 +3,7 @@
 #include "core/job/pod_conditions.hpp"
 #include "core/spec/gate_fields.hpp"
 #include "core/spec/warnings.hpp"
-#include "play.hpp"
+#include "tests/unit/core/job/play.hpp"
 
 #include <algorithm>
 

@@ -1,6 +1,6 @@
 #include "core/spec/defaults.hpp"
 
-#include "sample_job.hpp"
+#include "tests/unit/core/sample_job.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 #include "core/job/index_map.hpp"
 
 #include "core/job/waiting.hpp"
-#include "play.hpp"
+#include "tests/unit/core/job/play.hpp"
 
 namespace muster::core {
 namespace {

@@ -2,7 +2,7 @@
 #include "core/spec/validation.hpp"
 
 #include "core/spec/annotations.hpp"
-#include "sample_job.hpp"
+#include "tests/unit/core/sample_job.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,8 @@
 // Node: tables of events and the orders that follow each.
 #include "core/node/node.hpp"
 
+#include "core/job/text.hpp"
 #include "core/node/pulse.hpp"
-#include "core/text.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Decisions that depend on known ends wait until every node with pods of the job has answered.
-#include "tests/unit/core/play.hpp"
+#include "tests/unit/core/job/play.hpp"
 
 #include <algorithm>
 
@@ -14,7 +14,7 @@ PodsReported reported(std::vector<PodsReported::Ended> ends) {
 // An end that happened `ms` before the report.
 PodsReported::Ended ended_ago(PodKey pod, int32_t code, Millis ms) {
   PodsReported::Ended end = Play::ended(pod, code);
-  end.started_at = {ms + 1};
+  end.start->at = {ms + 1};
   end.ended_at = {ms};
   return end;
 }

@@ -2,7 +2,7 @@
 // counts nowhere.
 #include "core/job/restored.hpp"
 
-#include "play.hpp"
+#include "tests/unit/core/job/play.hpp"
 
 namespace muster::core {
 namespace {

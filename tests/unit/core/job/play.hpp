@@ -2,8 +2,8 @@
 #pragma once
 
 #include "core/job/decide.hpp"
+#include "core/job/text.hpp"
 #include "core/spec/defaults.hpp"
-#include "core/text.hpp"
 
 #include <gtest/gtest.h>
 
@@ -61,7 +61,7 @@ class Play {
     end.pod = pod;
     end.exit_code = code;
     end.cause = cause;
-    end.pid = cause == EndCause::returned ? 0 : 100;
+    if (cause != EndCause::returned) end.start = {100, {}};
     return end;
   }
   void start(PodKey pod, int32_t restarts = 0) {

@@ -7,9 +7,9 @@
 // records. A failure prints its seed; MUSTER_SEED=4711 replays that history alone.
 #include "core/job/decide.hpp"
 #include "core/job/index_map.hpp"
+#include "core/job/text.hpp"
 #include "core/job/waiting.hpp"
 #include "core/spec/defaults.hpp"
-#include "core/text.hpp"
 
 #include <gtest/gtest.h>
 
@@ -607,7 +607,7 @@ class World {
   }
 
   void finish(PodKey key, Process& process, EndCause cause, int32_t exit_code) {
-    process.end.pid = process.state == Process::State::running ? 100 : 0;
+    if (process.state == Process::State::running) process.end.start = {100, {}};
     process.state = Process::State::ended;
     process.end.pod = key;
     process.end.cause = cause;

@@ -1,0 +1,102 @@
+// JournalActor, on virtual time: what it writes together, and what it acknowledges.
+#include "actors/journal_actor.hpp"
+
+#include "storage/memory_journal.hpp"
+#include "tests/unit/actors/virtual_time.hpp"
+
+#include <caf/scheduler/test_coordinator.hpp>
+#include <caf/send.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace muster::actors {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class JournalActorTest : public ::testing::Test {
+ protected:
+  ~JournalActorTest() override {
+    if (journal_) caf::anon_send(journal_, stop_atom_v);
+    run();
+  }
+  void run() { scheduler_.run(); }
+
+  void start_journal(bool held = false) {
+    journal_ = spawn_journal(
+        system_, disk_, [this](const core::Committed& batch) { shown_.push_back(batch.commit); },
+        [this](const std::string& why) { failed_ = why; }, std::chrono::microseconds(0), false,
+        held);
+  }
+  void append(const std::string& key) {
+    Append append;
+    append.rows = {{key, "value"}};
+    append.done = [this, key](uint64_t commit) {
+      EXPECT_THAT(shown_, ::testing::Contains(commit)) << "acknowledged before it is shown";
+      done_.push_back(key + " in " + std::to_string(commit));
+    };
+    caf::anon_send(journal_, std::move(append));
+  }
+  bool on_disk(const std::string& key) { return disk_.get(key)->has_value(); }
+
+  VirtualTime config_;
+  caf::actor_system system_{config_};
+  caf::scheduler::test_coordinator& scheduler_ =
+      dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler());
+  storage::MemoryJournal disk_;
+  journal_actor journal_;
+  std::vector<uint64_t> shown_;
+  std::vector<std::string> done_;
+  std::string failed_;
+};
+
+TEST_F(JournalActorTest, TheJournalWritesInOneCommitWhatArrivedTogether) {
+  start_journal();
+  for (const char* key : {"a", "b", "c"}) append(key);
+  run();
+  EXPECT_THAT(done_, ElementsAre("a in 1", "b in 1", "c in 1"));
+  append("d");
+  run();
+  EXPECT_THAT(done_, ElementsAre("a in 1", "b in 1", "c in 1", "d in 2"));
+  EXPECT_TRUE(on_disk("a") && on_disk("d"));
+}
+
+TEST_F(JournalActorTest, AHeldJournalWritesNothingUntilItBegins) {
+  start_journal(true);
+  append("a");
+  run();
+  EXPECT_THAT(done_, IsEmpty());
+  EXPECT_FALSE(on_disk("a"));
+  caf::anon_send(journal_, begin_atom_v);
+  run();
+  EXPECT_THAT(done_, ElementsAre("a in 1"));
+}
+
+TEST_F(JournalActorTest, AHeldJournalThatIsStoppedHasWrittenNothing) {
+  start_journal(true);
+  append("a");
+  caf::anon_send(journal_, stop_atom_v);
+  run();
+  EXPECT_THAT(done_, IsEmpty());
+  EXPECT_FALSE(on_disk("a"));
+}
+
+TEST_F(JournalActorTest, AJournalThatCannotWriteAcknowledgesNothingAnyMore) {
+  start_journal();
+  disk_.fail_from(1);
+  append("a");
+  run();
+  EXPECT_NE(failed_, "");
+  disk_.crash();
+  append("b");
+  run();
+  EXPECT_THAT(done_, IsEmpty());
+  EXPECT_THAT(shown_, IsEmpty());
+}
+
+}  // namespace
+}  // namespace muster::actors
