@@ -5,6 +5,10 @@
 #include "permit/permit.hpp"
 #include "schema/agent.capnp.h"
 
+#include <map>
+#include <optional>
+#include <string>
+
 namespace muster::coordinator {
 
 inline constexpr unsigned kListMax = 512;  // entries of one list of orders, starts or ends
