@@ -107,6 +107,10 @@ class Served(unittest.TestCase):
             shutil.chown(self.dir / folder, name("daemon"))
         self.daemons = []
         self.addCleanup(self.stop)
+        self.start_coordinator()
+
+    def start_coordinator(self):
+        (self.dir / "data/endpoints.json").unlink(missing_ok=True)
         self.coordinator = self.daemon("coordinator", "--data-dir", self.dir / "data", "--api", "127.0.0.1:0", "--listen", "127.0.0.1:0",
                                        "--api-socket", self.socket, "--users", GROUPS["hpc"], "--operators", GROUPS["ops"],
                                        "--metrics-readers", GROUPS["prom"], *self.FLAGS)
