@@ -283,6 +283,17 @@ class Thread final : public ApiThread, public api::Backend {
   std::optional<core::Token> token_of(std::string_view bearer) override {
     return options_.trust ? options_.trust->token_of(bearer) : std::nullopt;
   }
+  std::optional<api::MungeAudience> munge_audience() override {
+    const auto audience = options_.munge ? options_.munge->audience() : std::nullopt;
+    if (!audience) return std::nullopt;
+    return api::MungeAudience{audience->cluster, audience->start};
+  }
+  void judge_munge(std::string credential, const std::string& from,
+                   std::function<void(Result<uint32_t>)> done) override {
+    if (options_.munge == nullptr)
+      return Backend::judge_munge(std::move(credential), from, std::move(done));
+    options_.munge->judge(std::move(credential), from, replies_.across(std::move(done)));
+  }
 
  private:
   // Runs work that reads all of the state on a thread of its own; one at a time.
@@ -331,6 +342,8 @@ class Thread final : public ApiThread, public api::Backend {
     server_options.roles = options_.roles;
     server_options.access = options_.access;
     server_options.quotas = options_.quotas;
+    server_options.munge = options_.munge != nullptr;
+    server_options.munge_token_life = options_.munge_token_life;
     if (audit_ != nullptr)
       server_options.audit = [this](std::string line) { audit_->write(std::move(line)); };
     server_options.hosts = host_rules(options_);

@@ -12,6 +12,7 @@
 #include "api/access/rules.hpp"
 #include "api/view/view.hpp"
 #include "base/result.hpp"
+#include "coordinator/munge_desk.hpp"
 #include "coordinator/rpc_server.hpp"
 #include "coordinator/trust_store.hpp"
 #include "core/job/batch.hpp"
@@ -36,7 +37,9 @@ struct ApiOptions {
   std::string tls_address{};      // HTTPS for clients with tokens: HOST:PORT; empty: none
   std::string metrics_address{};  // metrics and health for anybody; empty: none
   TrustStore* trust = nullptr;    // not null if links are encrypted; outlives the thread
-  std::string socket{};           // path of a Unix socket to serve on, too; empty: none
+  MungeDesk* munge = nullptr;     // null: munge is not used; outlives the thread
+  Millis munge_token_life = core::kMungeTokenLife;
+  std::string socket{};  // path of a Unix socket to serve on, too; empty: none
   api::RoleGroups roles{};
   api::AccessRules access{};
   api::QuotaLimits quotas{};

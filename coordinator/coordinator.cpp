@@ -12,6 +12,7 @@
 #include "base/version.hpp"
 #include "coordinator/address.hpp"
 #include "coordinator/api_thread.hpp"
+#include "coordinator/munge_desk.hpp"
 #include "coordinator/random.hpp"
 #include "coordinator/rpc_server.hpp"
 #include "coordinator/trust_store.hpp"
@@ -89,6 +90,10 @@ class Running final : public Coordinator {
       return invalid(
           "--insecure and --users exclude each other: with --insecure everybody acts as the "
           "coordinator's user");
+    if (options_.munge && (options_.api_tls.empty() || !options_.roles.any()))
+      return invalid(
+          "--munge logs in users of other machines, each with a role: it needs --api-tls and "
+          "--users, --operators, --admins or --metrics-readers");
     if (options_.insecure)
       log::warn("--insecure: anyone who can reach {} or {} can run programs as this user",
                 options_.api, options_.listen);
@@ -96,10 +101,13 @@ class Running final : public Coordinator {
     if (!journal) return journal.error();
     journal_ = std::move(*journal);
     if (Status ok = open_trust(); !ok) return ok;
+    if (Status ok = open_munge(); !ok) return ok;
     ApiOptions api_options{options_.api, options_.insecure, kVersion, knobs(), *journal_};
     api_options.hosts = options_.api_hosts;
     api_options.tls_address = options_.api_tls;
     api_options.trust = trust_.get();
+    api_options.munge = munge_.get();
+    api_options.munge_token_life = options_.munge_token_ms;
     api_options.metrics_address = options_.metrics;
     api_options.socket = options_.api_socket;
     api_options.roles = options_.roles;
@@ -241,6 +249,17 @@ class Running final : public Coordinator {
     return Nothing{};
   }
 
+  // Whether the daemon answers is not asked here: it may be started later.
+  Status open_munge() {
+    if (!options_.munge) return Nothing{};
+    if (Status ok = munge::load(); !ok)
+      return invalid("--munge: " + ok.error().message + "; libmunge2 has it on Debian");
+    munge_ = std::make_unique<MungeDesk>([socket = options_.munge_socket](const std::string& text) {
+      return munge::decode(socket, text);
+    });
+    return Nothing{};
+  }
+
   Result<tls::Authority> open_authority(const std::string& stored) {
     const auto pems_of = [](const std::string& text) {
       size_t key = 0, certificate = 0;
@@ -291,6 +310,7 @@ class Running final : public Coordinator {
     if (Status ok = storage::RocksdbJournal::note_cluster(options_.data_dir, cluster_id); !ok)
       return ok;
     caf::anon_send(writer_, actors::begin_atom_v);
+    if (munge_) munge_->open(cluster_id);
     api_->ready(registry_, cluster_, kept_, *rpc_);
     return write_endpoints();
   }
@@ -391,6 +411,7 @@ class Running final : public Coordinator {
   std::string permit_public_;          // for the nodes' keepers
   std::string new_authority_;          // made at this start; to be stored
   std::unique_ptr<TrustStore> trust_;  // null: only this machine is served
+  std::unique_ptr<MungeDesk> munge_;   // null: nobody logs in by munge
   std::unique_ptr<storage::Journal> journal_;
   std::unique_ptr<ApiThread> api_;
   std::unique_ptr<RpcServer> rpc_;

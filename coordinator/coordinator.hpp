@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "core/spec/gates.hpp"
+#include "core/trust.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -31,6 +32,11 @@ struct Options {
   // The site's authority, as PEM files; empty: the coordinator makes one at its first start.
   std::string ca_certificate, ca_key;
   Millis node_certificate_ms = Millis{30} * 86'400'000;  // life of a node's certificate
+  // Whether users of other machines log in by munge, at the daemon with this socket (empty: the
+  // usual one), and how long the tokens are valid that they get.
+  bool munge = false;
+  std::string munge_socket;
+  Millis munge_token_ms = core::kMungeTokenLife;
   Millis backoff_base_ms = 10'000;
   Millis backoff_max_ms = 600'000;
   Millis node_grace_ms = 40'000;

@@ -26,6 +26,8 @@ constexpr Millis kTokenLifeMin = 60'000;
 constexpr Millis kNodeTokenLifeMax = Millis{7} * 86'400'000, kNodeTokenLife = 3'600'000;
 constexpr Millis kUserTokenLifeMax = Millis{30} * 86'400'000,
                  kUserTokenLife = Millis{12} * 3'600'000;
+// Of the token that a munge credential is exchanged for; a new one costs its user nothing.
+constexpr Millis kMungeTokenLifeMax = Millis{12} * 3'600'000, kMungeTokenLife = 3'600'000;
 
 constexpr size_t kTokensMax = 10'000;    // stored at a time
 constexpr size_t kTokensOfOneMax = 100;  // of one user, that have not expired

@@ -86,6 +86,11 @@ struct Links {
   std::string api, agents;  // HOST:PORT
 };
 
+// Whom munge credentials must be made for to log in here.
+struct MungeAudience {
+  std::string cluster, start;  // the cluster's id; a random number of this run of the coordinator
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -142,6 +147,12 @@ class Backend {
   virtual Links links() { return {}; }
   // The valid user's token that this text is.
   virtual std::optional<core::Token> token_of(std::string_view) { return std::nullopt; }
+  // Nothing: munge credentials are not accepted.
+  virtual std::optional<MungeAudience> munge_audience() { return std::nullopt; }
+  // Who made this munge credential, sent by `from`; uses it up. invalid: it is refused; the reason
+  // is for the log. unavailable, overloaded.
+  virtual void judge_munge(std::string credential, const std::string& from,
+                           std::function<void(Result<uint32_t>)> done);
   // Rereads the whole state and recounts it.
   virtual void verify(std::function<void(Result<Verification>)> done);
 };
@@ -163,6 +174,10 @@ inline void Backend::revoke_token(const std::string&, std::function<void(Status)
 }
 inline void Backend::revoke_node(const std::string&, std::function<void(Status)> done) {
   done(no_links());
+}
+inline void Backend::judge_munge(std::string, const std::string&,
+                                 std::function<void(Result<uint32_t>)> done) {
+  done(Error{Errc::unavailable, "the coordinator runs without --munge", {}});
 }
 inline void Backend::verify(std::function<void(Result<Verification>)> done) {
   done(Error{Errc::unavailable, "there is no state on disk", {}});

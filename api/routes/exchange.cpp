@@ -100,53 +100,58 @@ bool Exchange::client_gone() const {
   return poll(&end, 1, 0) == 1 && (end.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0;
 }
 
-kj::Promise<kj::Maybe<std::string>> Exchange::read_body() {
+kj::Promise<kj::Maybe<std::string>> Exchange::read_body(size_t most) {
   auto text = std::make_shared<std::string>();
+  const std::string too_long =
+      "the body is longer than " +
+      (most >= 1 << 20 ? std::to_string(most >> 20) + " MiB" : std::to_string(most >> 10) + " KiB");
   KJ_IF_MAYBE (length, body_.tryGetLength()) {
-    if (*length > kBodyMax)
-      return send_status(413, "RequestEntityTooLarge", "the body is longer than 3 MiB")
+    if (*length > most)
+      return send_status(413, "RequestEntityTooLarge", too_long)
           .then([]() -> kj::Maybe<std::string> { return nullptr; });
     text->reserve(*length);
   }
-  return read_more(text).then([this, text](Body body) -> kj::Promise<kj::Maybe<std::string>> {
-    if (body == Body::unreadable) {
-      // The rest of the body cannot be told from the next request on this connection.
-      unreadable_ = true;
-      return send_status(400, "BadRequest", "the size of a chunk of the body is not a number")
-          .then([]() -> kj::Maybe<std::string> {
-            kj::throwFatalException(KJ_EXCEPTION(FAILED, "unreadable body"));
-          });
-    }
-    if (body != Body::whole)
-      return (body == Body::too_long
-                  ? send_status(413, "RequestEntityTooLarge", "the body is longer than 3 MiB")
-                  : send_status(408, "Timeout", "the body did not come in time"))
-          .then([]() -> kj::Maybe<std::string> { return nullptr; });
-    if (text->empty()) return kj::Maybe<std::string>(std::string());
-    std::string type = content_type.substr(0, content_type.find(';'));
-    const bool patch = method == kj::HttpMethod::PATCH;
-    if (!patch && type == kProtobufType) return kj::Maybe<std::string>(std::move(*text));
-    // Old clients send the options of a DELETE without a type. Web pages cannot send a DELETE
-    // unasked.
-    if (type.empty() && method == kj::HttpMethod::DELETE) content_type = type = "application/json";
-    const bool object = type == "application/json" || type == "application/yaml" ||
-                        type == "application/x-yaml" || type == "text/yaml" ||
-                        type == "application/vnd.kubernetes.yaml";
-    if (patch ? !patch_type(content_type) : !object)
-      return send_status(415, "UnsupportedMediaType",
-                         std::string(patch ? "a patch has to be application/merge-patch+json, "
-                                             "application/strategic-merge-patch+json, "
-                                             "application/json-patch+json or "
-                                             "application/apply-patch+yaml"
-                                           : "a body has to be application/json or "
-                                             "application/yaml") +
-                             ", not \"" + content_type + "\"")
-          .then([]() -> kj::Maybe<std::string> { return nullptr; });
-    return kj::Maybe<std::string>(std::move(*text));
-  });
+  return read_more(text, most)
+      .then([this, text, too_long](Body body) -> kj::Promise<kj::Maybe<std::string>> {
+        if (body == Body::unreadable) {
+          // The rest of the body cannot be told from the next request on this connection.
+          unreadable_ = true;
+          return send_status(400, "BadRequest", "the size of a chunk of the body is not a number")
+              .then([]() -> kj::Maybe<std::string> {
+                kj::throwFatalException(KJ_EXCEPTION(FAILED, "unreadable body"));
+              });
+        }
+        if (body != Body::whole)
+          return (body == Body::too_long
+                      ? send_status(413, "RequestEntityTooLarge", too_long)
+                      : send_status(408, "Timeout", "the body did not come in time"))
+              .then([]() -> kj::Maybe<std::string> { return nullptr; });
+        if (text->empty()) return kj::Maybe<std::string>(std::string());
+        std::string type = content_type.substr(0, content_type.find(';'));
+        const bool patch = method == kj::HttpMethod::PATCH;
+        if (!patch && type == kProtobufType) return kj::Maybe<std::string>(std::move(*text));
+        // Old clients send the options of a DELETE without a type. Web pages cannot send a DELETE
+        // unasked.
+        if (type.empty() && method == kj::HttpMethod::DELETE)
+          content_type = type = "application/json";
+        const bool object = type == "application/json" || type == "application/yaml" ||
+                            type == "application/x-yaml" || type == "text/yaml" ||
+                            type == "application/vnd.kubernetes.yaml";
+        if (patch ? !patch_type(content_type) : !object)
+          return send_status(415, "UnsupportedMediaType",
+                             std::string(patch ? "a patch has to be application/merge-patch+json, "
+                                                 "application/strategic-merge-patch+json, "
+                                                 "application/json-patch+json or "
+                                                 "application/apply-patch+yaml"
+                                               : "a body has to be application/json or "
+                                                 "application/yaml") +
+                                 ", not \"" + content_type + "\"")
+              .then([]() -> kj::Maybe<std::string> { return nullptr; });
+        return kj::Maybe<std::string>(std::move(*text));
+      });
 }
 
-kj::Promise<Exchange::Body> Exchange::read_more(std::shared_ptr<std::string> text) {
+kj::Promise<Exchange::Body> Exchange::read_more(std::shared_ptr<std::string> text, size_t most) {
   constexpr size_t kPiece = 64 * 1024;
   constexpr size_t kLate = SIZE_MAX;
   const size_t had = text->size();
@@ -161,13 +166,13 @@ kj::Promise<Exchange::Body> Exchange::read_more(std::shared_ptr<std::string> tex
   if (timer_)
     reading = reading.exclusiveJoin(
         timer_->afterDelay(body_patience_).then([]() -> size_t { return kLate; }));
-  return reading.then([this, text, had](size_t n) -> kj::Promise<Body> {
+  return reading.then([this, text, had, most](size_t n) -> kj::Promise<Body> {
     if (n == kLate) return Body::too_slow;
     if (n == kUnreadable) return Body::unreadable;
     text->resize(had + n);
     if (n == 0) return Body::whole;
-    if (text->size() > kBodyMax) return Body::too_long;
-    return read_more(text);
+    if (text->size() > most) return Body::too_long;
+    return read_more(text, most);
   });
 }
 

@@ -9,6 +9,7 @@
 #include "api/routes/access_gate.hpp"
 #include "api/routes/access_review.hpp"
 #include "api/routes/empty_lists.hpp"
+#include "api/routes/munge_routes.hpp"
 #include "api/routes/namespaces.hpp"
 #include "api/routes/not_served.hpp"
 #include "api/routes/page.hpp"
@@ -57,6 +58,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
         renderer_(view, options_.now),
         context_(timer, view, renderer_),
         routes_({context_, view, backend, renderer_, options_, gate_, quotas_, directory_}),
+        munge_({context_, view, backend, renderer_, options_, gate_, quotas_, directory_}),
         http_(
             timer, make_table(), [this](kj::AsyncIoStream& stream) { return service(stream); },
             settings(options_, *this)),
@@ -309,7 +311,8 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     if (e.peer.remote && !e.caller.distinguished) {
       if (e.code() != 401) return;
       if (const auto more = unknown_.due(boot_now()))
-        log::warn("a request from {} has no valid token{}", e.peer.source, *more);
+        log::warn("a request from {} has no valid token{}{}", e.peer.source,
+                  e.unknown_why.empty() ? "" : ": " + e.unknown_why, *more);
       return;
     }
     const AuditEntry entry{e.caller, e.wants, e.peer.source, e.user_agent, e.code()};
@@ -347,6 +350,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     const bool health =
         path.size() == 1 && (path[0] == "healthz" || path[0] == "livez" || path[0] == "readyz");
     if (health && !bears) return answer_to(e);
+    if (!bears && munge_.serves(e)) return ready_ ? munge_.answer(e) : not_ready(e);
     return unauthorized(e, bears);
   }
 
@@ -393,12 +397,14 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     const bool names = is_namespaces(e.url);
     if (!target && !own && !names)
       return e.send_status(404, "NotFound", "the server could not find the requested resource");
-    if (!ready_)
-      return e.send_status(503, "ServiceUnavailable", reason_,
-                           OrderedJson{{"retryAfterSeconds", 1}});
+    if (!ready_) return not_ready(e);
     if (own) return routes_.answer_own(e, *own);
     if (names) return answer_namespaces(e, view_, gate_);
     return routes_.answer(e, *target);
+  }
+
+  kj::Promise<void> not_ready(Exchange& e) const {
+    return e.send_status(503, "ServiceUnavailable", reason_, OrderedJson{{"retryAfterSeconds", 1}});
   }
 
   // Responds with 304 if the client already has the document.
@@ -466,6 +472,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   Renderer renderer_;
   StreamContext context_;
   Routes routes_;
+  MungeRoutes munge_;
   bool ready_ = false;
   std::string reason_ = "starting";
   kj::HttpServer http_;

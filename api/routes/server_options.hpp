@@ -7,6 +7,7 @@
 #include "api/http/web_guard.hpp"
 #include "base/clock.hpp"
 #include "core/job/decision.hpp"
+#include "core/trust.hpp"
 
 #include <kj/time.h>
 
@@ -28,8 +29,11 @@ struct ServerOptions {
   std::string version = "0.0.0";     // of muster
   std::function<uint64_t()> random;  // for uids and generated names; must be of good quality
   WallClock now = wall_now;
-  core::Knobs knobs{};                   // for jobs that do not set them
-  std::function<std::string()> metrics;  // text of /metrics; if empty, not served
+  bool munge = false;  // whether munge credentials are exchanged for tokens, over TLS
+  Millis munge_token_life = core::kMungeTokenLife;  // of what a munge credential is exchanged for
+  kj::Duration munge_patience = 5 * kj::SECONDS;    // with munge's daemon
+  core::Knobs knobs{};                              // for jobs that do not set them
+  std::function<std::string()> metrics;             // text of /metrics; if empty, not served
   // Time limits for the whole head of a request, and between two pieces of its body.
   kj::Duration head_patience = 15 * kj::SECONDS, body_patience = 30 * kj::SECONDS;
   // Simultaneous connections. At the limit, a new one replaces an idle one; if none is idle, it is

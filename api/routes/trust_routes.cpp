@@ -32,16 +32,6 @@ std::string maker(const Exchange& exchange) {
   return name.empty() ? "local" : name;
 }
 
-OrderedJson json_of(const core::Token& token) {
-  OrderedJson json = {{"id", token.id}};
-  json[token.kind == core::TokenKind::user ? "user" : "node"] = token.subject;
-  json["madeBy"] = token.by;
-  json["creationTimestamp"] = time_text(token.made_ms);
-  json["expirationTimestamp"] = time_text(token.until_ms);
-  if (token.kind == core::TokenKind::node) json["used"] = !token.used_key.empty();
-  return json;
-}
-
 OrderedJson headed(const char* kind) {
   return {{"kind", kind}, {"apiVersion", "muster.dev/v1"}};
 }
@@ -51,6 +41,23 @@ kj::Promise<void> succeeded(Exchange& exchange) {
 }
 
 }  // namespace
+
+OrderedJson token_json(const core::Token& token) {
+  OrderedJson json = {{"id", token.id}};
+  json[token.kind == core::TokenKind::user ? "user" : "node"] = token.subject;
+  json["madeBy"] = token.by;
+  json["creationTimestamp"] = time_text(token.made_ms);
+  json["expirationTimestamp"] = time_text(token.until_ms);
+  if (token.kind == core::TokenKind::node) json["used"] = !token.used_key.empty();
+  return json;
+}
+
+kj::Promise<void> send_made(Exchange& exchange, const TokenMade& token) {
+  OrderedJson json = headed("Token");
+  json.update(token_json(token.token));
+  json["text"] = token.text;
+  return exchange.send(201, dumped(json) + "\n");
+}
 
 bool TrustRoutes::serves(const MusterTarget& target) {
   return target.what == "links" || target.what == "tokens" ||
@@ -72,7 +79,7 @@ kj::Promise<void> TrustRoutes::list(Exchange& exchange) {
   const bool all = exchange.caller.role == Role::admin;
   for (const core::Token& token : backend_.tokens())
     if (all || (token.kind == core::TokenKind::user && token.uid == exchange.caller.who.uid))
-      json["items"].push_back(json_of(token));
+      json["items"].push_back(token_json(token));
   return exchange.send(200, dumped(json) + "\n");
 }
 
@@ -121,10 +128,7 @@ kj::Promise<void> TrustRoutes::make(Exchange& exchange, TokenWanted wanted) {
   backend_.make_token(std::move(wanted), std::move(call.done));
   return call.promise.then([&exchange, subject](Result<TokenMade> token) {
     if (!token.ok()) return exchange.send_error(token.error(), "tokens", subject);
-    OrderedJson json = headed("Token");
-    json.update(json_of(token->token));
-    json["text"] = token->text;
-    return exchange.send(201, dumped(json) + "\n");
+    return send_made(exchange, *token);
   });
 }
 

@@ -8,6 +8,11 @@
 
 namespace muster::api {
 
+// A token without its secret.
+OrderedJson token_json(const core::Token& token);
+// The answer to a request that made a token, and shows its secret this once.
+kj::Promise<void> send_made(Exchange& exchange, const TokenMade& token);
+
 class TrustRoutes final : private RouteBase {
  public:
   using RouteBase::Promise;

@@ -63,9 +63,13 @@ Result<Target> target_of(const Settings& client) {
                       ? "the socket of this machine's coordinator; --api or MUSTER_API name another"
                   : api.layer == Layer::built_in ? "the default; --api or MUSTER_API name another"
                                                  : "from " + api.from;
-  target.token_file = client.text("token-file");
-  if (target.token_file.empty())
-    target.token_file = user_folder("XDG_CONFIG_HOME", ".config") + "/token";
+  LogIn& log_in = target.log_in;
+  log_in.token_file = client.text("token-file");
+  log_in.token_named = !log_in.token_file.empty();
+  if (!log_in.token_named) log_in.token_file = user_folder("XDG_CONFIG_HOME", ".config") + "/token";
+  log_in.ca_file = client.text("ca-file");
+  log_in.munge_socket = client.text("munge-socket");
+  log_in.cache_folder = user_folder("XDG_CACHE_HOME", ".cache");
   target.ns = client.text("namespace");
   const Setting& timeout = client["request-timeout"];
   auto span = core::parse_duration(timeout.text());
@@ -77,7 +81,7 @@ Result<Target> target_of(const Settings& client) {
 }
 
 std::unique_ptr<ApiClient> connect(const Target& target) {
-  auto client = std::make_unique<ApiClient>(target.api, target.origin, target.token_file);
+  auto client = std::make_unique<ApiClient>(target.api, target.origin, target.log_in);
   client->set_timeout(target.request_timeout_ms);
   // A shorter --request-timeout, as completion uses, means that the caller does not want to wait.
   if (is_here(target.api) && target.request_timeout_ms >= kConnectPatience)

@@ -1,7 +1,7 @@
 #include "cli/client/http.hpp"
 
 #include "base/version.hpp"
-#include "cli/client/token.hpp"
+#include "cli/client/munge_login.hpp"
 #include "tls/link.hpp"
 
 #include <kj/async-io.h>
@@ -46,17 +46,18 @@ struct ApiClient::Loop {
   kj::HttpHeaderId accept = builder.add("Accept");
   kj::HttpHeaderId user_agent = builder.add("User-Agent");
   kj::HttpHeaderId authorization = builder.add("Authorization");
-  std::string bearer;                   // over https
+  UserToken token;                      // over https
+  bool by_munge = false;                // likewise
   kj::Own<kj::TlsContext> tls;          // likewise
   kj::Own<kj::NetworkAddress> address;  // null: not resolved yet
   kj::Own<kj::HttpHeaderTable> table = builder.build();
   kj::Own<kj::HttpClient> kept;  // reused by GETs; null: none yet
 };
 
-ApiClient::ApiClient(std::string address, std::string origin, std::string token_file)
+ApiClient::ApiClient(std::string address, std::string origin, LogIn log_in)
     : address_(std::move(address)),
       origin_(std::move(origin)),
-      token_file_(std::move(token_file)),
+      log_in_(std::move(log_in)),
       loop_(std::make_unique<Loop>()) {}
 
 ApiClient::~ApiClient() = default;
@@ -65,18 +66,61 @@ void ApiClient::set_timeout(Millis timeout_ms) {
   timeout_ms_ = timeout_ms;
 }
 
-// Reads the token, before the first request over https.
+// Before the first request over https.
 Status ApiClient::prepare() {
-  if (!address_.starts_with(kHttps) || loop_->tls.get() != nullptr) return Nothing{};
-  auto token = read_token(token_file_);
-  if (!token.ok()) return token.error();
-  const auto failed = kj::runCatchingExceptions(
-      [&] { loop_->tls = tls::client_context(std::nullopt, token->authority); });
-  KJ_IF_MAYBE (e, failed) {
-    return invalid(token_file_ + ": the certificate in it cannot be read: " + reason_of(*e));
+  if (!address_.starts_with(kHttps)) return Nothing{};
+  Loop& loop = *loop_;
+  if (loop.tls.get() == nullptr) {
+    loop.by_munge = logs_in_by_munge(log_in_);
+    if (loop.by_munge) {
+      auto authority = read_authority(log_in_.ca_file);
+      if (!authority.ok()) return authority.error();
+      loop.token.authority = std::move(*authority);
+    } else {
+      auto token = read_token(log_in_);
+      if (!token.ok()) return token.error();
+      loop.token = std::move(*token);
+    }
+    const auto failed = kj::runCatchingExceptions(
+        [&] { loop.tls = tls::client_context(std::nullopt, loop.token.authority); });
+    KJ_IF_MAYBE (e, failed) {
+      return invalid((loop.by_munge ? log_in_.ca_file : log_in_.token_file) +
+                     ": the certificate in it cannot be read: " + reason_of(*e));
+    }
   }
-  loop_->bearer = token->bearer;
+  if (loop.token.bearer.empty()) return log_in_by_munge("");
   return Nothing{};
+}
+
+Status ApiClient::log_in_by_munge(std::string refused) {
+  loop_->token.bearer.clear();  // these requests carry none
+  const MungeLogin login(address_, loop_->token.authority, log_in_);
+  auto token = login.token(
+      [this](const char* path, const std::string* body) {
+        const auto method = body != nullptr ? kj::HttpMethod::POST : kj::HttpMethod::GET;
+        return attempt(static_cast<int>(method), path, kJson, body, true, nullptr, kJson);
+      },
+      refused);
+  if (!token.ok()) return token.error();
+  loop_->token = std::move(*token);
+  return Nothing{};
+}
+
+Result<UserToken> ApiClient::token() {
+  if (Status s = prepare(); !s) return s.error();
+  return loop_->token;
+}
+
+Result<Response> ApiClient::once(int method, const std::string& path, const char* accept,
+                                 const std::string* body, bool fresh,
+                                 const std::function<bool(std::string_view)>* sink,
+                                 const char* body_type) {
+  if (Status s = prepare(); !s) return s.error();
+  auto answer = attempt(method, path, accept, body, fresh, sink, body_type);
+  if (!loop_->by_munge || !answer || answer->status != 401) return answer;
+  // The token was revoked, or is of another coordinator; so nothing was done.
+  if (Status s = log_in_by_munge(loop_->token.bearer); !s) return s.error();
+  return attempt(method, path, accept, body, true, sink, body_type);
 }
 
 Error ApiClient::unreachable(std::string why) const {
@@ -90,11 +134,10 @@ Error ApiClient::unreachable(std::string why) const {
   return Error{Errc::unavailable, std::move(message), {}};
 }
 
-Result<Response> ApiClient::once(int method, const std::string& path, const char* accept,
-                                 const std::string* body, bool fresh,
-                                 const std::function<bool(std::string_view)>* sink,
-                                 const char* body_type) {
-  if (Status s = prepare(); !s) return s.error();
+Result<Response> ApiClient::attempt(int method, const std::string& path, const char* accept,
+                                    const std::string* body, bool fresh,
+                                    const std::function<bool(std::string_view)>* sink,
+                                    const char* body_type) {
   Response answer;
   Loop& loop = *loop_;
   kj::WaitScope& wait = loop.io.waitScope;
@@ -117,7 +160,8 @@ Result<Response> ApiClient::once(int method, const std::string& path, const char
                                         : address_.starts_with(kHttps)
                                             ? kj::StringPtr(address_.c_str() + sizeof kHttps - 1)
                                             : kj::StringPtr(address_.c_str()));
-    if (!loop.bearer.empty()) headers.set(loop.authorization, kj::str("Bearer ", loop.bearer));
+    if (!loop.token.bearer.empty())
+      headers.set(loop.authorization, kj::str("Bearer ", loop.token.bearer));
     headers.set(loop.accept, kj::StringPtr(accept));
     headers.set(loop.user_agent, kj::str("muster/", kVersion));
     kj::Maybe<uint64_t> size;

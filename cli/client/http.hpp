@@ -1,7 +1,7 @@
 // ApiClient: a blocking HTTP/1.1 client for one coordinator.
 //
-// It uses the same API as kubectl. Over https, each request carries the user's token, and the
-// coordinator must have a certificate of the authority in the token's file.
+// It uses the same API as kubectl. Over https, each request carries the user's token, from a file
+// or by munge, and the coordinator must have a certificate of the authority that comes with it.
 //
 // A GET on a kept-alive connection is retried once, because the
 // server may have closed it meanwhile. A request that changes something uses a fresh connection and
@@ -13,6 +13,9 @@
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
+#include "cli/client/response.hpp"
+#include "cli/client/token.hpp"
+#include "cli/settings/log_in.hpp"
 
 #include <functional>
 #include <memory>
@@ -25,17 +28,11 @@ inline constexpr char kJson[] = "application/json";
 inline constexpr char kMergePatch[] = "application/merge-patch+json";
 inline constexpr char kTable[] = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
-struct Response {
-  int status = 0;
-  std::string body;
-  bool ok() const { return status >= 200 && status < 300; }
-};
-
 class ApiClient {
  public:
   // `address`: HOST:PORT, https://HOST:PORT or unix:PATH. `origin`: where it was configured, for
-  // the message when nothing answers. `token_file`: for https (token.hpp).
-  explicit ApiClient(std::string address, std::string origin = "", std::string token_file = "");
+  // the message when nothing answers. `log_in`: for https.
+  explicit ApiClient(std::string address, std::string origin = "", LogIn log_in = {});
   ~ApiClient();
   ApiClient(const ApiClient&) = delete;
   ApiClient& operator=(const ApiClient&) = delete;
@@ -46,6 +43,10 @@ class ApiClient {
   // Limits a request; for a stream, the time until it begins.
   void set_timeout(Millis timeout_ms);
   const std::string& address() const { return address_; }
+
+  // The token that requests carry over https. One by munge is asked for now, unless it is in the
+  // cache, and again when the coordinator refuses it.
+  Result<UserToken> token();
 
   Result<Response> get(const std::string& path, const char* accept = kJson);
   Result<Response> post(const std::string& path, const std::string& body);
@@ -68,10 +69,17 @@ class ApiClient {
                         const std::function<bool(std::string_view)>* sink,
                         const char* body_type = kJson);
   Result<Response> patiently(const std::function<Result<Response>()>& ask);
-  Status prepare();  // reads the token, over https
+  Result<Response> attempt(int method, const std::string& path, const char* accept,
+                           const std::string* body, bool fresh,
+                           const std::function<bool(std::string_view)>* sink,
+                           const char* body_type);
+  Status prepare();  // over https: TLS, and a token
+  // Gets a token by munge, other than the one that was refused.
+  Status log_in_by_munge(std::string refused);
   Error unreachable(std::string why) const;
 
-  const std::string address_, origin_, token_file_;
+  const std::string address_, origin_;
+  const LogIn log_in_;
   Millis timeout_ms_ = 30'000, patience_ms_ = 0;
   bool refused_ = false;  // by the last attempt
   std::unique_ptr<Loop> loop_;

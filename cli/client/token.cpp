@@ -2,9 +2,11 @@
 
 #include "cli/settings/files.hpp"
 #include "core/trust.hpp"
+#include "munge/credential.hpp"
 
 #include <algorithm>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace muster::cli {
 
@@ -19,12 +21,20 @@ Result<UserToken> parse_token(const std::string& text) {
   return token;
 }
 
-Result<UserToken> read_token(const std::string& path) {
+Result<UserToken> read_token(const LogIn& log_in) {
+  const std::string& path = log_in.token_file;
   if (path.empty()) return invalid("a token is needed, and HOME is not set: give --token-file");
   struct stat info = {};
-  if (stat(path.c_str(), &info) != 0)
-    return invalid("there is no token at " + path +
-                   "; on the coordinator's machine, `muster token create --out F` makes one");
+  if (stat(path.c_str(), &info) != 0) {
+    std::string what_then =
+        "; on the coordinator's machine, `muster token create --out F` makes one";
+    if (!log_in.token_named && munge::load().ok())
+      what_then +=
+          "; to log in by munge, the certificate of the cluster's authority is needed, "
+          "at " +
+          log_in.ca_file + " or --ca-file";
+    return invalid("there is no token at " + path + what_then);
+  }
   if (S_ISREG(info.st_mode) && (info.st_mode & 077) != 0)
     return invalid(path + " is open to other users: chmod 600 " + path);
   auto text = read_file(path);
@@ -32,6 +42,18 @@ Result<UserToken> read_token(const std::string& path) {
   auto token = parse_token(*text);
   if (!token.ok()) return invalid(path + ": " + token.error().message);
   return token;
+}
+
+bool logs_in_by_munge(const LogIn& log_in) {
+  return !log_in.token_named && access(log_in.token_file.c_str(), F_OK) != 0 &&
+         access(log_in.ca_file.c_str(), F_OK) == 0;
+}
+
+Result<std::string> read_authority(const std::string& path) {
+  auto text = read_file(path);
+  if (text.ok() && text->find("BEGIN CERTIFICATE") == text->npos)
+    return invalid(path + ": it is not a certificate in PEM");
+  return text;
 }
 
 }  // namespace muster::cli

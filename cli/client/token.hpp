@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/result.hpp"
+#include "cli/settings/log_in.hpp"
 
 #include <string>
 
@@ -11,11 +12,17 @@ namespace muster::cli {
 struct UserToken {
   std::string bearer;
   std::string authority;  // PEM
+  std::string until{};    // when it expires, as the API writes it; empty: not known
 };
 
 // `invalid`: it cannot be read, is open to other users, or is not a token; says what to do.
-Result<UserToken> read_token(const std::string& path);
+Result<UserToken> read_token(const LogIn& log_in);
 // Of the text of such a file.
 Result<UserToken> parse_token(const std::string& text);
+
+// Whether the user has no token but what it takes to log in by munge.
+bool logs_in_by_munge(const LogIn& log_in);
+// For that, the certificate of the cluster's authority.
+Result<std::string> read_authority(const std::string& path);
 
 }  // namespace muster::cli

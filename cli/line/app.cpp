@@ -216,7 +216,8 @@ CLI::Option* add_key(const Verb& verb, const Key& key, const std::string& names)
 void add_target(const Verb& verb, const std::string& ns_flags) {
   const auto key = [](const char* name) -> const Key& { return *find_key(Section::client, name); };
   add_key(verb, key("api"))->group("Coordinator");
-  add_key(verb, key("token-file"))->group("Coordinator");
+  for (const char* name : {"token-file", "ca-file", "munge-socket"})
+    add_key(verb, key(name))->group("Coordinator");
   if (!ns_flags.empty()) add_key(verb, key("namespace"), ns_flags)->group("Coordinator");
   add_key(verb, key("request-timeout"))->group("Coordinator");
   add_key(verb, key("color"))->group("Coordinator");

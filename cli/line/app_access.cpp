@@ -69,7 +69,8 @@ Verb add_token(CLI::App& root) {
       "Examples:\n  muster token create --node c01 --out c01.token\n"
       "  muster token create --out ~/.config/muster/token\n"
       "  muster token list\n  muster token revoke 0123456789abcdef\n"
-      "A token is shown only once. Anyone who holds it can use it until it expires or is revoked.");
+      "A token is shown only once. Anyone who holds it can use it until it expires or is revoked.\n"
+      "Where the coordinator runs with --munge, users log in without one.");
   verb.finish = [w](const Settings&, const Target& target) -> Judged {
     return read_token_words(*w, target);
   };

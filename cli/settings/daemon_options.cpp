@@ -116,6 +116,9 @@ Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
   read.text("listen", o.listen);
   read.text("api-socket", o.api_socket);
   read.text("api-tls", o.api_tls);
+  read.toggle("munge", o.munge);
+  read.text("munge-socket", o.munge_socket);
+  read.span("munge-token-life", o.munge_token_ms);
   read.text("listen-tls", o.listen_tls);
   read.text("metrics-listen", o.metrics);
   read.text("ca-cert", o.ca_certificate);
@@ -157,6 +160,8 @@ Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
   }
   if (o.ca_certificate.empty() != o.ca_key.empty())
     return invalid("--ca-cert and --ca-key belong together: give both or neither");
+  if (o.munge_token_ms < core::kTokenLifeMin || o.munge_token_ms > core::kMungeTokenLifeMax)
+    return invalid(settings["munge-token-life"].place() + ": must be 1m to 12h");
   if (o.node_certificate_ms < 1'000 || o.node_certificate_ms > Millis{3650} * 86'400'000)
     return invalid(settings["certificate-life"].place() + ": must be 1s to 3650d");
   if (o.node_grace_ms < 1'000)

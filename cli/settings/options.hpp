@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "cli/output/color.hpp"
 #include "cli/settings/config.hpp"
+#include "cli/settings/log_in.hpp"
 #include "cli/settings/submitter.hpp"
 #include "coordinator/coordinator.hpp"
 
@@ -22,7 +23,7 @@ namespace muster::cli {
 // Common to all clients of a coordinator; made from their settings (discovery.hpp).
 struct Target {
   std::string api = "127.0.0.1:7117";  // HOST:PORT, https://HOST:PORT or unix:PATH
-  std::string token_file;              // of a coordinator of another machine
+  LogIn log_in;                        // to a coordinator of another machine
   std::string origin;                  // where it was configured: "from --api"
   bool named = false;                  // by --api or MUSTER_API: `run` uses this coordinator
   std::string ns = "default";

@@ -123,13 +123,23 @@ int print_credential(const std::string& bearer, const std::string& until) {
   return kDone;
 }
 
-// With https, the token of the file; on the coordinator's machine, a new one now and then.
-int credential(const AccessOptions& options) {
-  if (options.target.api.starts_with("https://")) {
-    auto token = read_token(options.target.token_file);
-    if (!token) return fail(token.error());
-    return print_credential(token->bearer, "");
+// With https, the token of the file, or one by munge.
+int remote_credential(const Target& target) {
+  const auto client = connect(target);
+  auto token = client->token();
+  if (token.ok() && !token->until.empty()) {
+    // kubectl asks only once, so this finds out whether a token of the cache is still accepted;
+    // whatever else is wrong, kubectl will meet it, too.
+    const auto ignored = client->get("/version");
+    token = client->token();
   }
+  if (!token) return fail(token.error());
+  return print_credential(token->bearer, token->until);
+}
+
+// On the coordinator's machine, a new token now and then.
+int credential(const AccessOptions& options) {
+  if (options.target.api.starts_with("https://")) return remote_credential(options.target);
   const std::string path = cache_path(options.target);
   if (auto text = read_file(path); text.ok()) {
     const Json cached = read_json(*text);

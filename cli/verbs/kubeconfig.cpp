@@ -1,7 +1,7 @@
 // muster kubeconfig: prints a kubeconfig for this coordinator.
 //
 // Over plain HTTP on loopback, the kernel tells who is calling, and no request is sent. Over HTTPS,
-// kubectl calls `muster token credential` to log in.
+// kubectl calls `muster token credential` to log in, with a token from a file or by munge.
 #include "cli/client/discovery.hpp"
 #include "cli/client/objects.hpp"
 #include "cli/client/token.hpp"
@@ -37,13 +37,24 @@ std::string reachable(const std::string& address) {
 
 Result<Server> server_of(const Target& target) {
   if (target.api.starts_with(kHttps)) {
-    auto token = read_token(target.token_file);
+    const LogIn& log_in = target.log_in;
+    const auto absolute = [](const std::string& path) {
+      std::error_code ignored;
+      return std::filesystem::absolute(path, ignored).string();
+    };
+    std::vector<std::string> credential = {"token", "credential", "--api", target.api};
+    if (logs_in_by_munge(log_in)) {
+      auto authority = read_authority(log_in.ca_file);
+      if (!authority) return authority.error();
+      credential.insert(credential.end(), {"--ca-file", absolute(log_in.ca_file)});
+      if (!log_in.munge_socket.empty())
+        credential.insert(credential.end(), {"--munge-socket", absolute(log_in.munge_socket)});
+      return Server{target.api, *authority, std::move(credential)};
+    }
+    auto token = read_token(log_in);
     if (!token) return token.error();
-    std::error_code ignored;
-    const std::string file = std::filesystem::absolute(target.token_file, ignored).string();
-    return Server{target.api,
-                  token->authority,
-                  {"token", "credential", "--api", target.api, "--token-file", file}};
+    credential.insert(credential.end(), {"--token-file", absolute(log_in.token_file)});
+    return Server{target.api, token->authority, std::move(credential)};
   }
   if (!target.api.starts_with("unix:")) return Server{"http://" + target.api, "", {}};
   const auto client = connect(target);

@@ -150,6 +150,31 @@ class FakeBackend final : public Backend {
     return page;
   }
 
+  std::optional<MungeAudience> munge_audience() override {
+    return MungeAudience{"0123456789abcdef", "fedcba9876543210"};
+  }
+  void judge_munge(std::string credential, const std::string& from,
+                   std::function<void(Result<uint32_t>)> done) override {
+    munge_asked.push_back(credential + " from " + from);
+    if (munge_says) return done(*munge_says);
+    munge_held.push_back(std::move(done));
+  }
+  void make_token(TokenWanted wanted, std::function<void(Result<TokenMade>)> done) override {
+    tokens_made.push_back(wanted);
+    if (refuse) return done(*refuse);
+    core::Token token{.id = "0123456789abcdef",
+                      .kind = wanted.kind,
+                      .subject = wanted.subject,
+                      .uid = wanted.uid,
+                      .by = wanted.by,
+                      .until_ms = wanted.life_ms};
+    done(TokenMade{std::move(token), "text"});
+  }
+  std::optional<Result<uint32_t>> munge_says;  // nothing: it does not answer
+  std::vector<std::string> munge_asked;
+  std::vector<std::function<void(Result<uint32_t>)>> munge_held;
+  std::vector<TokenWanted> tokens_made;
+
   // Work off the API thread; with `hold_computing` the test runs it.
   void compute(std::function<void()> work, std::function<void()> done) override {
     if (!hold_computing) return Backend::compute(std::move(work), std::move(done));
