@@ -336,7 +336,7 @@ class Trouble(Site):
                 begin = time.monotonic()
                 self.assertEqual(self.https("GET", JOBS, bearer)[0], 200)
                 slowest = max(slowest, time.monotonic() - begin)
-        self.assertLess(slowest, 2)
+        self.assertLess(slowest, 4, "less than it takes to give up on munge")
         self.assertEqual({one.result()[0] for one in waiting}, {503})
         self.assertIn("munge cannot log anybody in: its daemon does not answer", self.log())
         self.munged.process.send_signal(signal.SIGCONT)

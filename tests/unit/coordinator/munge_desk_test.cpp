@@ -87,9 +87,9 @@ TEST(MungeDesk, BeforeItIsOpenNothingIsAccepted) {
 }
 
 // A daemon that does not answer until it is told to.
-class Stuck : public testing::Test {
+class MungeDeskStuck : public testing::Test {
  protected:
-  ~Stuck() override { release(); }
+  ~MungeDeskStuck() override { release(); }
   void release() {
     if (!released_.exchange(true)) go_.set_value();
   }
@@ -110,7 +110,7 @@ class Stuck : public testing::Test {
   std::atomic<bool> released_{false};
 };
 
-TEST_F(Stuck, WaitingIsBoundedInAllAndForOne) {
+TEST_F(MungeDeskStuck, WaitingIsBoundedInAllAndForOne) {
   std::atomic<Millis> now = 0;
   std::atomic<int> refused = 0;
   std::promise<Result<uid_t>> last;
@@ -134,7 +134,7 @@ TEST_F(Stuck, WaitingIsBoundedInAllAndForOne) {
   EXPECT_EQ(begun_, 2);
 }
 
-TEST_F(Stuck, ADeskThatIsClosedDoesNotWaitForTheDaemon) {
+TEST_F(MungeDeskStuck, ADeskThatIsClosedDoesNotWaitForTheDaemon) {
   auto told = std::make_shared<std::atomic<int>>(0);
   {
     MungeDesk desk(decode());
