@@ -347,9 +347,10 @@ class Trouble(Site):
         self.munged.process.send_signal(signal.SIGSTOP)
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             waiting = pool.submit(self.exchange, credential)
-            eventually(lambda: self.https("GET", MUNGE)[0] == 200, "it serves")
+            # Besides the socket that listens, there is one for the coordinator's connection.
+            eventually(lambda: pathlib.Path("/proc/net/unix").read_text().count(str(self.munged.socket)) > 1, "it waits for munged")
             self.coordinator.terminate()
-            self.assertEqual(self.coordinator.wait(8), 0)
+            self.assertEqual(self.coordinator.wait(5), 0)
             with contextlib.suppress(OSError, http.client.HTTPException):
                 waiting.result()
 
