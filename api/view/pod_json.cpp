@@ -58,36 +58,6 @@ void add_condition(std::string& out, const core::PodCondition& c) {
   out += '}';
 }
 
-std::string_view container_reason(EndCause cause, int32_t exit_code) {
-  switch (cause) {
-    case EndCause::start_failed:
-      return "StartError";
-    case EndCause::out_of_memory:
-      return "OOMKilled";
-    case EndCause::keeper_lost:
-    case EndCause::node_lost:
-    case EndCause::node_deleted:
-      return "ContainerStatusUnknown";
-    default:
-      return exit_code == 0 ? "Completed" : "Error";
-  }
-}
-
-std::string_view pod_reason(EndCause cause) {
-  switch (cause) {
-    case EndCause::deadline:
-      return "DeadlineExceeded";
-    case EndCause::node_lost:
-      return "NodeLost";
-    case EndCause::agent_stopped:
-      return "Terminated";
-    case EndCause::evicted:
-      return "Evicted";
-    default:
-      return {};
-  }
-}
-
 // Containers get their index in a variable, written as Kubernetes writes it.
 void add_index_env(OrderedJson& spec, const char* kind) {
   if (!spec.contains(kind)) return;
@@ -106,6 +76,54 @@ void add_index_env(OrderedJson& spec, const char* kind) {
 }
 
 }  // namespace
+
+std::string_view container_reason(EndCause cause, int32_t exit_code) {
+  switch (cause) {
+    case EndCause::start_failed:
+      return "StartError";
+    case EndCause::out_of_memory:
+      return "OOMKilled";
+    case EndCause::keeper_lost:
+    case EndCause::node_lost:
+    case EndCause::node_deleted:
+      return "ContainerStatusUnknown";
+    case EndCause::never_started:
+    case EndCause::returned:
+      return "Error";
+    case EndCause::exited:
+    case EndCause::killed:
+    case EndCause::agent_stopped:
+    case EndCause::fenced:
+    case EndCause::deadline:
+    case EndCause::evicted:
+      break;
+  }
+  return exit_code == 0 ? "Completed" : "Error";
+}
+
+std::string_view pod_reason(EndCause cause) {
+  switch (cause) {
+    case EndCause::deadline:
+      return "DeadlineExceeded";
+    case EndCause::node_lost:
+      return "NodeLost";
+    case EndCause::agent_stopped:
+      return "Terminated";
+    case EndCause::evicted:
+      return "Evicted";
+    case EndCause::exited:
+    case EndCause::killed:
+    case EndCause::never_started:
+    case EndCause::start_failed:
+    case EndCause::keeper_lost:
+    case EndCause::fenced:
+    case EndCause::out_of_memory:
+    case EndCause::node_deleted:
+    case EndCause::returned:
+      break;
+  }
+  return {};
+}
 
 PodWriter::PodWriter(core::JobObjectPtr object) : object_(std::move(object)) {
   const core::JobMeta& meta = object_->meta;

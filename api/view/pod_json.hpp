@@ -5,8 +5,10 @@
 #pragma once
 
 #include "api/view/view.hpp"
+#include "core/pod_end.hpp"
 #include "core/spec/well_known.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,6 +21,11 @@ namespace muster::api {
 constexpr std::string_view kOwnAnnotations[] = {
     core::kCompletionIndexKey, core::kIndexFailureCountKey, core::kIndexIgnoredFailureCountKey,
     "muster.dev/pid"};
+
+// Why a pod ended, as its status.reason says it; empty if it ended by itself.
+std::string_view pod_reason(core::EndCause cause);
+// Why a container ended, as its state.terminated.reason says it.
+std::string_view container_reason(core::EndCause cause, int32_t exit_code);
 
 class PodWriter {
  public:

@@ -106,32 +106,15 @@ std::string running_state(const core::Pod& pod, bool several) {
 }
 
 std::string pod_state(const core::Pod& pod, bool several, bool gated) {
-  using core::EndCause;
   if (pod.terminating()) return "Terminating";
   if (!pod.ended)
     return pod.started_at ? running_state(pod, several)
            : pod.bound()  ? "ContainerCreating"
            : gated        ? "SchedulingGated"
                           : "Pending";
-  switch (pod.end.cause) {
-    case EndCause::start_failed:
-      return "StartError";
-    case EndCause::out_of_memory:
-      return "OOMKilled";
-    case EndCause::deadline:
-      return "DeadlineExceeded";
-    case EndCause::node_lost:
-      return "NodeLost";
-    case EndCause::agent_stopped:
-      return "Terminated";
-    case EndCause::evicted:
-      return "Evicted";
-    case EndCause::keeper_lost:
-    case EndCause::node_deleted:
-      return "ContainerStatusUnknown";
-    default:
-      return pod.end.succeeded() ? "Completed" : "Error";
-  }
+  std::string_view reason = pod_reason(pod.end.cause);
+  if (reason.empty()) reason = container_reason(pod.end.cause, pod.end.exit_code);
+  return std::string(reason);
 }
 
 OrderedJson pod_cells(const View& view, const Shown& shown, Millis now_ms) {
