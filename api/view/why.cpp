@@ -8,15 +8,22 @@
 #include "core/spec/owner.hpp"
 #include "core/spec/well_known.hpp"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 namespace muster::api {
 namespace {
 
 std::string count(uint64_t n, const std::string& what) {
   return std::to_string(n) + " " + what + (n == 1 ? "" : "s");
+}
+
+// "1 pod is", "3 pods are".
+std::string count_of(uint64_t n, const std::string& what) {
+  return count(n, what) + (n == 1 ? " is" : " are");
 }
 
 constexpr Millis kRoundUpMs = 999;  // waiting times are shown in whole seconds, rounded up
@@ -43,11 +50,11 @@ std::string counted_text(const core::Pod& pod) {
     case core::FailureAction::ignore:
       return "ignored by the pod failure policy";
     case core::FailureAction::fail_index:
-      return "the pod failure policy says FailIndex";
+      return "a FailIndex rule of the pod failure policy matched";
     case core::FailureAction::fail_job:
       return pod.end.cause == core::EndCause::start_failed
-                 ? "a command that cannot be started ends this job"
-                 : "the pod failure policy says FailJob";
+                 ? "a command that cannot be started fails this job"
+                 : "a FailJob rule of the pod failure policy matched";
     default:
       break;
   }
@@ -66,26 +73,82 @@ std::string counted_text(const core::Pod& pod) {
   return {};
 }
 
-// Why a node does not take one more such pod now; "" if it would.
-std::string refusal(const core::NodeInfo& node, uint32_t used, const core::Amounts& taken,
-                    const core::Demand& demand) {
-  if (node.health != core::NodeInfo::Health::ready) return "not ready";
-  if (node.draining) return "its agent is leaving";
-  if (node.trouble) return node.trouble.reason + ": " + node.trouble.message;
-  if (node.spec.unschedulable) return "cordoned";
+// The first resource of which `room` has less than one pod requests, with both amounts in its unit.
+struct Shortage {
+  std::string resource;  // cpu, memory or nvidia.com/gpu
+  int64_t requested = 0;
+  int64_t there = 0;
+};
+
+std::optional<Shortage> shortage(const core::Amounts& room, const core::Amounts& each) {
+  if (room.cpu_millis < each.cpu_millis) return Shortage{"cpu", each.cpu_millis, room.cpu_millis};
+  if (room.memory_bytes < each.memory_bytes)
+    return Shortage{"memory", each.memory_bytes, room.memory_bytes};
+  for (const auto& [name, wanted] : each.named) {
+    const auto it = room.named.find(name);
+    const int64_t there = it == room.named.end() ? 0 : it->second;
+    if (there < wanted) return Shortage{name, wanted, there};
+  }
+  return std::nullopt;
+}
+
+// "64", "500m", "16Gi", as it would be written in a manifest; memory in whole Mi, rounded down.
+std::string amount_text(const std::string& resource, int64_t amount) {
+  constexpr int64_t kKi = 1024;
+  amount = std::max<int64_t>(amount, 0);  // negative: overcommitted
+  if (resource == "cpu" && amount % 1000 == 0) return std::to_string(amount / 1000);
+  if (resource == "cpu") return std::to_string(amount) + "m";
+  if (resource != "memory" || amount < kKi) return std::to_string(amount);
+  if (amount < kKi * kKi) return std::to_string(amount / kKi) + "Ki";
+  if (amount % (kKi * kKi * kKi) == 0) return std::to_string(amount / (kKi * kKi * kKi)) + "Gi";
+  return std::to_string(amount / (kKi * kKi)) + "Mi";
+}
+
+// Why a node does not fit one more such pod now. Nodes with the same `brief` and `text` are listed
+// together, and of a shortage the node that has most.
+struct Misfit {
+  std::string brief;  // for the summary: "full"
+  std::string text;   // for the details: "all 2 slots are in use"
+  std::optional<Shortage> shortage{};
+};
+
+// nullopt: it fits.
+std::optional<Misfit> misfit(const core::NodeInfo& node, uint32_t used, const core::Amounts& taken,
+                             const core::Demand& demand) {
+  if (node.health != core::NodeInfo::Health::ready) return Misfit{"not ready", "not ready"};
+  if (node.draining) return Misfit{"draining", "draining, its agent is shutting down"};
+  if (node.trouble) return Misfit{"not ready", node.trouble.reason + ": " + node.trouble.message};
+  if (node.spec.unschedulable) return Misfit{"cordoned", "cordoned"};
   if (!core::enforces(node, demand))
-    return "it does not enforce the pod's limits (--require-limits)";
+    return Misfit{"without limits", "does not enforce the pod's limits (--require-limits)"};
   if (!core::admits(node, core::labels_of(node), demand))
-    return demand.node_selector.empty() ? "it has taints that the job does not tolerate"
-                                        : "its labels or taints do not fit the job";
+    return demand.node_selector.empty()
+               ? Misfit{"tainted", "has taints that the job does not tolerate"}
+               : Misfit{"excluded", "labels or taints do not match the job"};
   core::Amounts room = core::capacity_of(node);
-  if (!demand.amounts.none() && core::times_in(room, demand.amounts, 1) == 0)
-    return "too small for what the pod requests";
-  if (used >= node.slots) return "all " + count(node.slots, "slot") + " are in use";
+  if (auto lack = shortage(room, demand.amounts)) return Misfit{"too small", "", lack};
+  if (used >= node.slots)
+    return Misfit{"full", node.slots == 1 ? "its slot is in use"
+                                          : "all " + count(node.slots, "slot") + " are in use"};
   room.add(taken, -1);
-  if (!demand.amounts.none() && core::times_in(room, demand.amounts, 1) == 0)
-    return "not enough of what the pod requests is free";
-  return {};
+  if (auto lack = shortage(room, demand.amounts))
+    return Misfit{"short of " + lack->resource, "", lack};
+  return std::nullopt;
+}
+
+struct Nodes {
+  std::vector<std::string> names;
+  std::optional<Shortage> most;  // of the node that has most
+};
+
+std::string reason_text(const std::string& brief, const std::string& text, const Nodes& nodes) {
+  if (!nodes.most) return text;
+  const Shortage& lack = *nodes.most;
+  const std::string there = amount_text(lack.resource, lack.there);
+  const std::string wanted =
+      "the pod requests " + amount_text(lack.resource, lack.requested) + " " + lack.resource;
+  if (brief != "too small") return wanted + "; at most " + there + " free";
+  return wanted + (nodes.names.size() == 1 ? "; the node has " : "; the largest has ") + there;
 }
 
 // Explains why a pod without a node does not get one.
@@ -108,28 +171,48 @@ void explain_place(const View& view, const core::Job& job, uint64_t user_pods_ma
   const core::Demand demand = core::demand_of(job.object());
   const uint64_t wanted = demand.gang ? job.pending().size() : 1;
   if (owner && user_pods_max > 0 && of_owner + wanted > user_pods_max) {
-    out.summary += ": its owner has " + count(of_owner, "pod") + " on nodes, and may have " +
-                   std::to_string(user_pods_max) + " (--user-pods-max)";
+    out.summary += ": its owner has " + count(of_owner, "pod") +
+                   " on nodes, and --user-pods-max is " + std::to_string(user_pods_max);
     if (demand.gang)
       out.details.push_back("a gang of " + std::to_string(wanted) +
                             ": its pods start together or not at all");
     return;
   }
-  std::map<std::string, std::vector<std::string>> reasons;
-  size_t nodes = 0;
+  std::map<std::string, uint64_t> briefs;
+  std::map<std::pair<std::string, std::string>, Nodes> reasons;  // by brief and text
+  uint64_t all = 0;
+  uint64_t fit = 0;
   view.each(Kind::node, "", nullptr, [&](const Shown& shown) {
-    ++nodes;
+    ++all;
     const core::NodeInfo& node = *shown.node;
-    std::string why = refusal(node, used[node.id], taken[node.id], demand);
-    if (why.empty()) why = "it is about to get it, or it is kept for a job that goes first";
-    reasons[why].push_back(node.name);
+    auto found = misfit(node, used[node.id], taken[node.id], demand);
+    if (!found) {
+      ++fit;
+      found = Misfit{"", "fits, but its free slots are reserved or about to be assigned"};
+    } else {
+      ++briefs[found->brief];
+    }
+    const std::string& what = found->shortage ? found->shortage->resource : found->text;
+    Nodes& nodes = reasons[{found->brief, what}];
+    nodes.names.push_back(node.name);
+    if (found->shortage && (!nodes.most || nodes.most->there < found->shortage->there))
+      nodes.most = found->shortage;
   });
-  out.summary += nodes == 0 ? ": there is no node (start an agent)"
-                            : ": none of " + count(nodes, "node") + " takes it now";
-  for (const auto& [why, names] : reasons) {
-    std::string line = count(names.size(), "node") + ": " + why + " (";
-    for (size_t i = 0; i < names.size() && i < 5; ++i) line += (i ? ", " : "") + names[i];
-    if (names.size() > 5) line += ", …";
+  if (all == 0) {
+    out.summary += ": there are no nodes (start one with `muster agent`)";
+  } else {
+    std::string list;
+    for (const auto& [brief, n] : briefs)
+      list += (list.empty() ? " (" : ", ") + std::to_string(n) + " " + brief;
+    out.summary += ": " + std::to_string(fit) + " of " + std::to_string(all) +
+                   (fit == 1 ? " nodes fits" : " nodes fit") + list + (list.empty() ? "" : ")");
+  }
+  for (const auto& [reason, nodes] : reasons) {
+    std::string line = count(nodes.names.size(), "node") + ": " +
+                       reason_text(reason.first, reason.second, nodes) + " (";
+    for (size_t i = 0; i < nodes.names.size() && i < 5; ++i)
+      line += (i ? ", " : "") + nodes.names[i];
+    if (nodes.names.size() > 5) line += ", …";
     out.details.push_back(line + ")");
   }
   if (demand.gang) out.details.push_back("a gang: its pods start together or not at all");
@@ -145,7 +228,7 @@ bool explain_whole(const core::Job& job, Millis now, const core::Knobs& knobs, E
   const core::JobState& s = job.state();
   if (const core::Condition* damage = job.condition(core::ConditionType::damaged)) {
     out.state = "Damaged";
-    out.summary = "the job is quarantined, since its state can't be read: " + damage->message;
+    out.summary = "the job is quarantined because its state cannot be read: " + damage->message;
     return true;
   }
   if (const core::Condition* end = terminal(job)) {
@@ -160,28 +243,30 @@ bool explain_whole(const core::Job& job, Millis now, const core::Knobs& knobs, E
     for (const std::string& name : job.object().meta.finalizers)
       held_by += (held_by.empty() ? "" : ", ") + name;
     if (s.orphaned || s.deletion_waits)
-      out.summary = "the job is deleted but has finalizers (" + held_by + "); its pods run on" +
-                    (s.orphaned ? "" : " until these are removed");
+      out.summary = "the job is being deleted but has finalizers (" + held_by +
+                    "); its pods keep running" + (s.orphaned ? "" : " until they are removed");
     else
-      out.summary = "the job is being deleted; " + count(s.open.size(), "pod") + " must end first";
+      out.summary =
+          "the job is being deleted; waiting for " + count(s.open.size(), "pod") + " to end";
     return true;
   }
   if (const auto& by = job.spec().managed_by; by && *by != core::kReservedManager) {
     out.state = "External";
-    out.summary = "spec.managedBy names " + *by + ", so muster only keeps the job";
+    out.summary = "spec.managedBy is " + *by + ", so muster only stores the job";
     return true;
   }
   const core::Condition* decided = job.condition(core::ConditionType::failure_target);
   if (!decided) decided = job.condition(core::ConditionType::success_criteria_met);
   if (decided) {
     out.state = "Stopping";
-    out.summary = "the job's end is decided (" + std::string(name(decided->reason)) + ": " +
-                  decided->message + "); " + count(s.open.size(), "pod") + " must end first";
+    out.summary = "the job's outcome is decided (" + std::string(name(decided->reason)) + ": " +
+                  decided->message + "); waiting for " + count(s.open.size(), "pod") + " to end";
     return true;
   }
   if (job.spec().suspend.value_or(false)) {
     out.state = "Suspended";
-    out.summary = "the job is suspended; go on with: muster resume job/" + job.object().meta.name;
+    out.summary =
+        "the job is suspended; resume it with: muster resume job/" + job.object().meta.name;
     return true;
   }
   if (job.gated() && job.active() == job.pending().size()) {
@@ -197,9 +282,9 @@ bool explain_whole(const core::Job& job, Millis now, const core::Knobs& knobs, E
   if (Millis due = core::job_due(job, knobs); due > now) {
     out.state = "Backoff";
     out.until_ms = due;
-    out.summary = "new pods wait " + span_text(due - now + kRoundUpMs) + " more after " +
-                  count(s.backoff_failures, "failure") + " in a row (until " +
-                  core::instant_text(due) + ")";
+    out.summary = "the next pods start in " + span_text(due - now + kRoundUpMs) + ", after " +
+                  count(s.backoff_failures, "failure") + " in a row (" + core::instant_text(due) +
+                  ")";
     return true;
   }
   return false;
@@ -207,13 +292,27 @@ bool explain_whole(const core::Job& job, Millis now, const core::Knobs& knobs, E
 
 std::string running_text(const View& view, const core::Pod& pod, Millis now) {
   std::string text = attempt_name(pod.key);
+  const std::string node = "node " + view.node_name(pod.node);
   if (pod.stopping_at)
-    return text + " was told to stop " + span_text(now - *pod.stopping_at) + " ago, on node " +
-           view.node_name(pod.node);
+    return text + " has been terminating on " + node + " for " + span_text(now - *pod.stopping_at);
   if (pod.started_at)
-    return text + " runs on node " + view.node_name(pod.node) + " for " +
-           span_text(now - *pod.started_at);
-  return text + " is on its way to node " + view.node_name(pod.node);
+    return text + " has been running on " + node + " for " + span_text(now - *pod.started_at);
+  return text + " is starting on " + node;
+}
+
+// `next`: until the first of these indexes is tried again.
+std::string backoff_text(uint64_t indexes, Millis next) {
+  return (indexes == 1 ? "1 index is" : std::to_string(indexes) + " indexes are") +
+         " backing off after a failure; the next retry is in " + span_text(next + kRoundUpMs);
+}
+
+// "the index failed 2 times, more than spec.backoffLimitPerIndex (1) allows".
+std::string per_index_text(const core::Job& job, const std::optional<core::Pod>& last) {
+  std::string text = "the index failed ";
+  if (last && last->counted == core::Counted::failed)
+    text += count(static_cast<uint64_t>(last->failures) + 1, "time") + ", ";
+  return text + "more than spec.backoffLimitPerIndex (" +
+         std::to_string(job.spec().backoff_limit_per_index.value_or(0)) + ") allows";
 }
 
 // Reports trouble of nodes that run pods of the job or, if given, of this index.
@@ -249,28 +348,26 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
   }
   if (!whole && job.active() > pending) {
     out.state = "Running";
-    out.summary = count(job.active() - pending, "pod") + " of at most " +
-                  std::to_string(s.parallelism) + " run";
+    out.summary = std::to_string(job.active() - pending) + " of at most " +
+                  count_of(static_cast<uint64_t>(s.parallelism), "pod") + " running";
   } else if (!whole && pending > 0) {
     out.state = "Pending";
-    out.summary = count(pending, "pod") + " wait for a place";
+    out.summary = count_of(pending, "pod") + " waiting for a slot";
     explain_place(view, job, user_pods_max, out);
   } else if (!whole && delayed > 0) {
     out.state = "Backoff";
     out.until_ms = next;
-    out.summary = (delayed == 1 ? "1 index waits" : std::to_string(delayed) + " indexes wait") +
-                  " after a failure, the next one " + span_text(next - now + kRoundUpMs) + " more";
+    out.summary = backoff_text(delayed, next - now);
   } else if (!whole) {
     out.state = "Waiting";
     out.summary = s.parallelism == 0 ? "spec.parallelism is 0: no pod may run"
                                      : "its pods are about to be created";
   }
   if (out.state == "Running" && pending > 0)
-    out.details.push_back(count(pending, "pod") + " wait for a place on a node");
+    out.details.push_back(count_of(pending, "pod") + " waiting for a slot");
   tell_trouble(view, job, std::nullopt, out);
   if (delayed > 0 && out.state != "Backoff")
-    out.details.push_back("waiting after a failure: " + std::to_string(delayed) +
-                          " (the next one " + span_text(next - now + kRoundUpMs) + " more)");
+    out.details.push_back(backoff_text(delayed, next - now));
   if (!s.failed_indexes.empty())
     out.details.push_back("failed indexes: " + s.failed_indexes.text());
   return out;
@@ -296,11 +393,9 @@ Explanation why_index(const View& view, const core::Job& job, uint32_t index,
   }
   if (s.failed_indexes.contains(index)) {
     out.state = "Failed";
-    const bool by_rule = last && last->action == core::FailureAction::fail_index;
-    out.summary = by_rule
-                      ? "the index has failed: a FailIndex rule of the pod failure policy matched"
-                      : "the index has failed: its failures exceed backoffLimitPerIndex (" +
-                            std::to_string(job.spec().backoff_limit_per_index.value_or(0)) + ")";
+    out.summary = last && last->action == core::FailureAction::fail_index
+                      ? "a FailIndex rule of the pod failure policy matched"
+                      : per_index_text(job, last);
     tell_last();
     return out;
   }
@@ -322,7 +417,7 @@ Explanation why_index(const View& view, const core::Job& job, uint32_t index,
   }
   if (open) {
     out.state = "Pending";
-    out.summary = attempt_name(open->key) + " waits for a place";
+    out.summary = attempt_name(open->key) + " is waiting for a slot";
     explain_place(view, job, user_pods_max, out);
     tell_last();
     return out;
@@ -338,10 +433,10 @@ Explanation why_index(const View& view, const core::Job& job, uint32_t index,
     return out;
   }
   out.state = "Waiting";
-  out.summary = s.parallelism == 0
-                    ? "spec.parallelism is 0: no pod may run"
-                    : "it waits for its turn: " + std::to_string(job.active()) + " of at most " +
-                          std::to_string(s.parallelism) + " pods are there, lower indexes go first";
+  out.summary = s.parallelism == 0 ? "spec.parallelism is 0: no pod may run"
+                                   : "it is waiting for its turn: " + std::to_string(job.active()) +
+                                         " of at most " + std::to_string(s.parallelism) +
+                                         " pods are active, and lower indexes go first";
   tell_last();
   return out;
 }

@@ -72,7 +72,7 @@ class History(World):
     def test_why_says_what_an_index_waits_for(self):
         self.failed_job()
         why = self.says("why", "job/sweep/1")
-        self.assertIn("job/sweep/1 Failed: the index has failed: its failures exceed backoffLimitPerIndex (1)", why)
+        self.assertIn("job/sweep/1 Failed: the index failed 2 times, more than spec.backoffLimitPerIndex (1) allows", why)
         self.assertIn("attempt 1 on node", why)
         self.assertIn("Succeeded", self.says("why", "job/sweep/0"))
         self.assertIn("the job is Failed: FailedIndexes", self.says("why", "job/sweep"))
@@ -82,7 +82,7 @@ class History(World):
         waiting["spec"]["template"]["spec"]["nodeSelector"] = {"disk": "ssd"}
         self.it.api.create(waiting)
         eventually(lambda: "Pending" in self.says("why", "job/waits/0"), "it waits for a node")
-        self.assertIn("its labels or taints do not fit", self.says("why", "job/waits"))
+        self.assertIn("labels or taints do not match the job", self.says("why", "job/waits"))
         slow = sh_job("slow", "exit 3", 1, backoffLimitPerIndex=3)
         slow["metadata"].setdefault("annotations", {})["muster.dev/backoff-base"] = "10m"
         self.it.api.create(slow)

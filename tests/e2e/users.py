@@ -231,7 +231,7 @@ class Users(Served):
         waiting = "b" if running("b") == 0 else "a"
         if running(waiting) == 0:
             why = self.ask("alice", "GET", f"/apis/muster.dev/v1/namespaces/default/jobs/{waiting}/why")[1]
-            self.assertIn("its owner has 3 pods on nodes, and may have 3 (--user-pods-max)", why["summary"])
+            self.assertIn("its owner has 3 pods on nodes, and --user-pods-max is 3", why["summary"])
 
     def test_no_pod_runs_as_anybody_else(self):
         self.daemon("agent", "--coordinator", self.ends["listen"], "--work-dir", self.dir / "work", "--name", "n1", "--slots", "2")

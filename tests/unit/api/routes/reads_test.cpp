@@ -319,11 +319,14 @@ TEST_F(ServerTest, SaysWhatAJobWaitsFor) {
   feed.create(1, 0, 3);
   EXPECT_EQ(why()["state"], "Pending");
   EXPECT_EQ(why("?index=1")["summary"],
-            "attempt 0 waits for a place: there is no node (start an agent)");
+            "attempt 0 is waiting for a slot: there are no nodes (start one with `muster agent`)");
   auto node = make_node(1, "n1", core::NodeInfo::Health::ready);
   node.spec.unschedulable = true;
   feed.node(node);
   EXPECT_EQ(why("?index=1")["details"][0], "1 node: cordoned (n1)");
+  feed.node(make_node(2, "n2", core::NodeInfo::Health::lost));
+  EXPECT_EQ(why()["summary"],
+            "3 pods are waiting for a slot: 0 of 2 nodes fit (1 cordoned, 1 not ready)");
   feed.bind(1, {1, 0});
   feed.start(1, {1, 0});
   EXPECT_EQ(why()["state"], "Running");
@@ -339,6 +342,45 @@ TEST_F(ServerTest, SaysWhatAJobWaitsFor) {
   EXPECT_EQ(why("?index=0")["state"], "Succeeded");
   EXPECT_EQ(get(kOurs + "a/why?index=3").code, 400);
   EXPECT_EQ(get(kOurs + "a/why?index=x").code, 400);
+}
+
+TEST_F(ServerTest, SaysWhichNodesFitAPod) {
+  const auto requests = [](const char* what) {
+    return std::string(R"(,"resources":{"requests":{)") + what + "}}";
+  };
+  auto node = make_node(1, "n1", core::NodeInfo::Health::ready);
+  node.slots = 1;
+  feed.node(node);
+  node = make_node(2, "n2", core::NodeInfo::Health::ready);
+  node.cpu_millis = 2500;
+  feed.node(node);
+  feed.admit(1, make_job("cpu", uid_of(1), 1, "", "default", requests(R"("cpu":"64")")));
+  feed.create(1, 0, 1);
+  Json why = get(kOurs + "cpu/why").json();
+  EXPECT_EQ(why["summary"], "1 pod is waiting for a slot: 0 of 2 nodes fit (2 too small)");
+  EXPECT_EQ(why["details"][0], "2 nodes: the pod requests 64 cpu; the largest has 4 (n1, n2)");
+  feed.admit(2, make_job("busy", uid_of(2), 1, "", "default", requests(R"("cpu":"1500m")")));
+  feed.create(2, 0, 1);
+  feed.bind(2, {0, 0}, 2);
+  feed.admit(3, make_job("full", uid_of(3), 1));
+  feed.create(3, 0, 1);
+  feed.bind(3, {0, 0}, 1);
+  feed.admit(4, make_job("next", uid_of(4), 1, "", "default",
+                         requests(R"("cpu":"1500m","memory":"5Mi")")));
+  feed.create(4, 0, 1);
+  why = get(kOurs + "next/why").json();
+  EXPECT_EQ(why["summary"],
+            "1 pod is waiting for a slot: 0 of 2 nodes fit (1 full, 1 short of cpu)");
+  EXPECT_EQ(why["details"], Json({"1 node: its slot is in use (n1)",
+                                  "1 node: the pod requests 1500m cpu; at most 1 free (n2)"}));
+  feed.admit(5, make_job("big", uid_of(5), 1, "", "default", requests(R"("memory":"1Gi")")));
+  feed.create(5, 0, 1);
+  EXPECT_EQ(get(kOurs + "big/why?index=0").json()["details"][0],
+            "2 nodes: the pod requests 1Gi memory; the largest has 8Mi (n1, n2)");
+  feed.admit(6, make_job("fits", uid_of(6), 1));
+  feed.create(6, 0, 1);
+  EXPECT_EQ(get(kOurs + "fits/why").json()["summary"],
+            "1 pod is waiting for a slot: 1 of 2 nodes fits (1 full)");
 }
 
 }  // namespace

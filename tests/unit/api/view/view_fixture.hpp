@@ -14,14 +14,16 @@ constexpr Millis kStart = 1'700'000'000'000;  // 2023-11-14T22:13:20Z
 
 inline core::JobObjectPtr make_job(const std::string& name, const std::string& uid,
                                    int completions = 3, const std::string& more = "",
-                                   const std::string& ns = "default") {
+                                   const std::string& ns = "default",
+                                   const std::string& of_container = "") {
   const std::string n = std::to_string(completions);
   auto parsed = parse_job(
       R"({"apiVersion":"batch/v1","kind":"Job","metadata":{"name":")" + name +
           R"("},"spec":{"completionMode":"Indexed","completions":)" + n + R"(,"parallelism":)" + n +
           more +
           R"(,"template":{"metadata":{"labels":{"team":"blue"}},"spec":{"restartPolicy":"Never",)"
-          R"("containers":[{"name":"main","image":"none","command":["true"]}]}}}})",
+          R"("containers":[{"name":"main","image":"none","command":["true"])" +
+          of_container + "}]}}}}",
       FieldValidation::strict);
   MUSTER_CHECK(parsed.ok(), parsed.error().message);
   auto job = admit_job(std::move(*parsed), {ns, uid, kStart, "bcdfg"});
