@@ -43,6 +43,31 @@ void keep_telling(std::vector<Failure>& all, const core::IndexSet& failed) {
   for (auto& [index, failure] : last) all.push_back(std::move(failure));
 }
 
+// Whether a rule of the pod failure policy can fail an index.
+bool fails_indexes(const Json& job) {
+  const Json& rules = at(job, {"spec", "podFailurePolicy", "rules"});
+  return rules.is_array() && std::any_of(rules.begin(), rules.end(), [](const Json& rule) {
+           return text_at(rule, {"action"}) == "FailIndex";
+         });
+}
+
+// "index 7 failed 3 times,", "indexes 1,2 failed 2 times each,"; "200 indexes failed" where the
+// list is long, and without a number where the pod failure policy may have failed them.
+std::string failed_indexes_text(const Json& job) {
+  constexpr size_t kListBytes = 60;
+  const std::string list = text_at(job, {"status", "failedIndexes"});
+  const auto set = core::IndexSet::parse_lenient(list, number_at(job, {"spec", "completions"}));
+  std::string text = set.size() == 1            ? "index " + list
+                     : list.size() > kListBytes ? std::to_string(set.size()) + " indexes"
+                                                : "indexes " + list;
+  text += " failed";
+  const Json& limit = at(job, {"spec", "backoffLimitPerIndex"});
+  if (fails_indexes(job) || !limit.is_number_integer()) return text;
+  const int64_t times = limit.get<int64_t>() + 1;
+  return text + " " + std::to_string(times) + (times == 1 ? " time" : " times") +
+         (set.size() == 1 ? "," : " each,");
+}
+
 }  // namespace
 
 std::string signal_name(int64_t signal) {
@@ -113,18 +138,19 @@ Result<Failures> failures_of(ApiClient& client, const std::string& ns, const Jso
 
 std::string rule_text(const Json& job) {
   const std::string reason = text_at(condition_of(job, "Failed"), {"reason"});
-  const auto limit = [&job](const char* what, const char* field) {
+  const auto limit = [&job](const std::string& what, const char* field) {
     const Json& value = at(job, {"spec", field});
-    return std::string(what) + " spec." + field +
-           (value.is_number() ? " (" + dumped(value) + ")" : "") + " allows";
+    return what + " spec." + field + (value.is_number() ? " (" + dumped(value) + ")" : "") +
+           " allows";
   };
   if (reason == "BackoffLimitExceeded") return limit("more pods failed than", "backoffLimit");
   if (reason == "DeadlineExceeded")
-    return limit("it was active for longer than", "activeDeadlineSeconds");
+    return limit("it was active longer than", "activeDeadlineSeconds");
   if (reason == "MaxFailedIndexesExceeded")
     return limit("more indexes failed than", "maxFailedIndexes");
   if (reason == "FailedIndexes")
-    return limit("an index failed more often than", "backoffLimitPerIndex");
+    return limit(failed_indexes_text(job) + " more than", "backoffLimitPerIndex") +
+           (fails_indexes(job) ? ", or by a FailIndex rule" : "");
   if (reason == "PodFailurePolicy")
     return "a rule of spec.podFailurePolicy with action FailJob matched";
   return "";

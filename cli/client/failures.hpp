@@ -40,7 +40,7 @@ Failure failure_of(const Json& pod);
 Result<Failures> failures_of(ApiClient& client, const std::string& ns, const Json& job, size_t max,
                              size_t lines);
 
-// The spec field by which a job Failed: "it was active for longer than spec.activeDeadlineSeconds
+// The spec field by which a job Failed: "it was active longer than spec.activeDeadlineSeconds
 // (5) allows"; empty if the message of the condition says enough.
 std::string rule_text(const Json& job);
 

@@ -137,8 +137,25 @@ TEST(Failures, OfAFailedJobWhatItFailedOf) {
   EXPECT_EQ(rule_text(read_json(
                 R"({"spec":{"activeDeadlineSeconds":5},"status":{"conditions":
                 [{"type":"Failed","status":"True","reason":"DeadlineExceeded"}]}})")),
-            "it was active for longer than spec.activeDeadlineSeconds (5) allows");
+            "it was active longer than spec.activeDeadlineSeconds (5) allows");
   EXPECT_EQ(rule_text(read_json("{}")), "");
+  const auto failed_indexes = [](const std::string& spec, const std::string& indexes) {
+    return rule_text(read_json(R"({"spec":{"completions":500,"backoffLimitPerIndex":)" + spec +
+                               R"(},"status":{"failedIndexes":")" + indexes +
+                               R"(","conditions":[{"type":"Failed","status":"True",
+                               "reason":"FailedIndexes"}]}})"));
+  };
+  EXPECT_EQ(failed_indexes("0", "7"),
+            "index 7 failed 1 time, more than spec.backoffLimitPerIndex (0) allows");
+  EXPECT_EQ(failed_indexes("1", "1,3-5"),
+            "indexes 1,3-5 failed 2 times each, more than spec.backoffLimitPerIndex (1) allows");
+  EXPECT_EQ(failed_indexes(R"(1,"podFailurePolicy":{"rules":[{"action":"FailIndex"}]})", "7"),
+            "index 7 failed more than spec.backoffLimitPerIndex (1) allows, or by a FailIndex "
+            "rule");
+  std::string odd = "1";
+  for (int i = 3; i < 100; i += 2) odd += "," + std::to_string(i);
+  EXPECT_EQ(failed_indexes("1", odd),
+            "50 indexes failed 2 times each, more than spec.backoffLimitPerIndex (1) allows");
   Failures f;
   EXPECT_EQ(more_text(f, "j", "default"), "more: muster describe job j");
   f.shown = {{"j-7-x", "n1", "exit 1", 7, 2, "", {}}};
