@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Makes the tables of api/kube/api_types.hpp from api/openapi/*.yaml: make_tables.py OUT FILE.yaml...
+"""Generates the tables of api/kube/api_types.hpp from api/openapi/*.yaml: make_tables.py OUT FILE.yaml...
 
-batch.yaml says how the files are written. What can't be read, or contradicts something, is told as
-FILE:LINE: TYPE.FIELD: PROBLEM, and nothing is written.
+The head of batch.yaml describes the syntax. Problems are reported as FILE:LINE: TYPE.FIELD: PROBLEM, and nothing is written.
 """
 import pathlib
 import re
@@ -31,7 +30,7 @@ class Field:
         match = LINE.fullmatch(line)
         if not match:
             self.name = line
-            self.wrong("can't be read; see the head of batch.yaml")
+            self.wrong("cannot be parsed; see the head of batch.yaml")
             return
         part = match.groupdict()
         self.name, self.type, self.number = part["name"], part["type"], int(part["number"] or 0)
@@ -44,13 +43,13 @@ class Field:
         if part["refused"]:
             self.refused = "unless_value" if self.value else "if_there" if part["even_empty"] else "unless_empty"
         if (self.keys or self.set) and not self.list:
-            self.wrong("only lists are sets, have keys or are merged")
+            self.wrong("only lists can be sets, have keys or be merged")
         if self.set and self.type not in PLAIN - {"any"} or self.keys and self.type in PLAIN - {"any"}:
-            self.wrong("a set is of plain values, and only objects have keys")
+            self.wrong("sets need plain values, keys need objects")
         if self.atomic and self.list:
-            self.wrong("a list without keys is changed as a whole anyway")
+            self.wrong("atomic is redundant: a list without keys is always changed as a whole")
         if self.refused != "no" and not about.startswith("Refused"):
-            self.wrong("a refused field says so first: \"Refused ...\"")
+            self.wrong("the description of a refused field must start with \"Refused\"")
 
     def wrong(self, text):
         problems.append(f"{self.place}: {self.owner}.{self.name}: {text}")
@@ -69,7 +68,7 @@ def read(paths):
             kind = Type(path.stem, key.value)
             place = f"api/openapi/{path.name}:{key.start_mark.line + 1}"
             if kind.name in types:
-                problems.append(f"{place}: {kind.name}: is there twice")
+                problems.append(f"{place}: {kind.name}: defined twice")
             types[kind.name] = kind
             for line, text in lines.value:
                 place = f"api/openapi/{path.name}:{line.start_mark.line + 1}"
@@ -83,24 +82,24 @@ def read(paths):
 
 
 def check(types):
-    """What one line alone does not show. Returns the lists that patches merge, by name."""
+    """Checks rules that span several lines. Returns the lists that patches merge, by name."""
     names = {t.name for t in types}
     lists = {}
     for kind in types:
         seen, numbers = set(), set()
         for field in kind.fields:
             if field.type not in names | PLAIN:
-                field.wrong(f"there is no type {field.type}")
+                field.wrong(f"unknown type {field.type}")
             if field.name in seen:
-                field.wrong("is there twice")
+                field.wrong("defined twice")
             if field.number and field.number in numbers:
-                field.wrong(f"another field has the number {field.number}, too")
+                field.wrong(f"another field has the number {field.number}")
             seen.add(field.name)
             numbers.add(field.number)
             if field.list:
                 how = (field.merged, field.keys[0] if field.merged and field.keys else "")
                 if lists.setdefault(field.name, how) != how:
-                    field.wrong("patches know lists by name, and merge another one of this name otherwise")
+                    field.wrong("a list of this name is merged differently elsewhere, and patches know lists by name only")
     return {name: key for name, (merged, key) in sorted(lists.items()) if merged}
 
 
@@ -127,14 +126,14 @@ def field_text(field, index):
 
 def source(types, merged):
     index = {kind.name: n for n, kind in enumerate(types)}
-    out = ["// Made from api/openapi/ by api/openapi/make_tables.py.\n#include \"api/kube/api_types.hpp\"\n\n"
+    out = ["// Generated from api/openapi/ by api/openapi/make_tables.py.\n#include \"api/kube/api_types.hpp\"\n\n"
            "namespace muster::api {\nnamespace {\n\n"
            f"extern const ApiType kTypes[{len(types)}];\n\n"]
     for keys in sorted({tuple(field.keys) for kind in types for field in kind.fields if field.keys}):
         out.append(f"constexpr std::string_view kKeys_{'_'.join(keys)}[] = {{{', '.join(map(quoted, keys))}}};\n")
     for n, kind in enumerate(types):
         if not kind.fields:
-            problems.append(f"{kind.name}: has no fields")
+            problems.append(f"{kind.name}: no fields")
         out += [f"\n// {kind.name}\nconstexpr ApiField kFields{n}[] = {{\n",
                 *(field_text(field, index) for field in kind.fields), "};\n"]
     out.append(f"\nconstinit const ApiType kTypes[{len(types)}] = {{\n")
