@@ -185,7 +185,7 @@ struct AgentHello {
   std::vector<PodId> running, waiting, ended;
 };
 struct HelloAnswer {
-  enum class Kind { welcome, name_taken, other_cluster, invalid, not_serving };
+  enum class Kind { welcome, name_taken, other_cluster };
   Kind kind = Kind::welcome;
   std::string message;
   NodeId node = kNoNode;

@@ -243,11 +243,6 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
         case Kind::other_cluster:
           return refuse(context, number, wire::Refusal::Why::OTHER_CLUSTER, answer.message,
                         answer.end);
-        case Kind::invalid:
-          return refuse(context, number, wire::Refusal::Why::INVALID, answer.message, answer.end);
-        case Kind::not_serving:
-          return refuse(context, number, wire::Refusal::Why::NOT_SERVING, answer.message,
-                        answer.end);
       }
       auto out = context.getResults().initResult().initWelcome();
       auto welcome = out.initWelcome();

@@ -52,9 +52,6 @@ std::vector<Row> forget_rows(JobId job, uint64_t sequence, uint64_t first_tail) 
 Row node_row(const core::NodeInfo& node) {
   return {keys::node(node.id), encode_node(node)};
 }
-Row forget_node_row(NodeId node) {
-  return {keys::node(node), std::nullopt};
-}
 
 Row kept_row(const core::Kept& kept) {
   return {keys::kept(kept.id), encode_kept(kept)};

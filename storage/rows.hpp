@@ -33,7 +33,6 @@ std::vector<Row> snapshot_rows(JobId job, const core::JobState& state, uint64_t 
 std::vector<Row> forget_rows(JobId job, uint64_t sequence, uint64_t first_tail);
 
 Row node_row(const core::NodeInfo& node);
-Row forget_node_row(NodeId node);
 
 Row kept_row(const core::Kept& kept);
 Row forget_kept_row(uint64_t id);

@@ -15,19 +15,19 @@ ARROWS = {  # a folder, or a file that may include more than its folder
     "base": set(),
     "core": BASE,
     "text": BASE,
-    "keeper": BASE | {"core/node", "core/spec", "core/pod_name.hpp", "core/ids.hpp", "permit"},
+    "keeper": BASE | {"core/node", "core/pod_name.hpp", "core/ids.hpp", "permit"},
     "tls": BASE,
     "munge": BASE,
     "permit": BASE | {"core/node", "core/spec"},
     "storage": BASE | {"core", "schema"},
     "actors": BASE | {"core", "storage"},
-    "api": BASE | {"core", "text", "actors/interfaces.hpp"},
-    "agent": BASE | {"core/node", "core/spec", "core/ids.hpp", "core/pod_name.hpp", "core/pod_end.hpp", "schema", "tls",
-                     "keeper/protocol.hpp", "keeper/spool.hpp"},
-    "coordinator": BASE | {"core", "permit", "tls", "munge", "text", "storage", "actors", "api", "schema"},
+    "api": BASE | {"core", "text"},
+    "agent": BASE | {"core/node", "core/ids.hpp", "core/pod_name.hpp", "schema", "tls", "keeper/protocol.hpp"},
+    "coordinator": BASE | {"core", "permit", "tls", "munge", "storage", "actors", "api", "schema"},
     # A client of the API, and the mains of the daemons.
-    "cli": BASE | {"core/spec", "core/index_set.hpp", "core/pod_name.hpp", "core/ids.hpp", "core/trust.hpp", "core/cluster/prefetch.hpp", "text", "agent/agent.hpp", "agent/environment.hpp", "coordinator/coordinator.hpp",
-                   "coordinator/offline.hpp", "schema", "tls", "munge", "keeper/protocol.hpp"},
+    "cli": BASE | {"core/spec", "core/index_set.hpp", "core/pod_name.hpp", "core/trust.hpp", "core/cluster/prefetch.hpp", "text", "agent/agent.hpp",
+                   "agent/environment.hpp", "coordinator/coordinator.hpp", "coordinator/offline.hpp", "schema", "tls", "munge",
+                   "keeper/protocol.hpp"},
 }
 # The rooms of a folder, bottom up: a room may include those before it. Files outside all rooms are above them all.
 ROOMS = {"api": ["http", "access", "kube", "view", "routes"], "cli": ["output", "settings", "client", "verbs", "line"]}

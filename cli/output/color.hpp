@@ -22,7 +22,6 @@ class Paint {
   bool on() const { return on_; }
   std::string red(std::string_view text) const { return in("31", text); }
   std::string green(std::string_view text) const { return in("32", text); }
-  std::string bold(std::string_view text) const { return in("1", text); }
 
  private:
   std::string in(const char* code, std::string_view text) const;

@@ -47,10 +47,4 @@ Result<Gates> parse_gates(std::string_view text, Gates gates) {
   return gates;
 }
 
-std::vector<std::pair<std::string, bool>> list_gates(const Gates& gates) {
-  std::vector<std::pair<std::string, bool>> list;
-  for (const Row& row : kRows) list.emplace_back(row.name, gates.*row.gate);
-  return list;
-}
-
 }  // namespace muster::core

@@ -9,8 +9,6 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 namespace muster::core {
 
@@ -27,8 +25,5 @@ struct Gates {
 // Parses "JobSuccessPolicy=false,ElasticIndexedJob=true" on top of `gates`. An unknown name or a
 // value other than true and false is `invalid`; the error names it and what would be right.
 Result<Gates> parse_gates(std::string_view text, Gates gates = {});
-
-// Each gate as (name, on), in the order above.
-std::vector<std::pair<std::string, bool>> list_gates(const Gates& gates);
 
 }  // namespace muster::core
