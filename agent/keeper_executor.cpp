@@ -2,6 +2,7 @@
 
 #include "base/check.hpp"
 #include "base/log.hpp"
+#include "core/node/values.hpp"
 #include "core/pod_name.hpp"
 
 #include <algorithm>
@@ -11,8 +12,6 @@
 namespace muster::agent {
 
 namespace {
-
-constexpr int kExitCannotStart = 126;
 
 ProcessKey key_of(PodId pod, core::node::Step step) {
   return {pod, step.container, step.instance};
@@ -183,7 +182,7 @@ void KeeperExecutor::start(const std::vector<Start>& starts) {
       Millis now = boot_now();
       refused.push_back({.pod = start.order.pod,
                          .step = start.order.step,
-                         .exit_code = kExitCannotStart,
+                         .exit_code = core::node::kExitCannotStart,
                          .error = order.error().message,
                          .started_at = now,
                          .ended_at = now});

@@ -13,6 +13,7 @@
 #include "coordinator/replies.hpp"
 #include "coordinator/wire_convert.hpp"
 #include "core/cluster/lease.hpp"
+#include "core/node/values.hpp"
 #include "core/pod_name.hpp"
 #include "core/spec/names.hpp"
 #include "tls/link.hpp"
@@ -558,7 +559,8 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     while (sent < link.orders.size() && link.in_flight < kListsInFlight) {
       bool kill = link.orders[sent].kill;  // keeps the order: runs of launches, runs of kills
       size_t end = sent;
-      while (end < link.orders.size() && end - sent < kListMax && link.orders[end].kill == kill)
+      while (end < link.orders.size() && end - sent < core::node::kListMax &&
+             link.orders[end].kill == kill)
         ++end;
       kj::ArrayPtr<const Order> run(link.orders.data() + sent, link.orders.data() + end);
       auto done = kill ? send_kills(link, run) : send_launches(link, run);
@@ -745,7 +747,8 @@ kj::Promise<void> Session::heartbeat(HeartbeatContext context) {
 kj::Promise<void> Session::report(ReportContext context) {
   check_current();
   auto params = context.getParams();
-  KJ_REQUIRE(params.getStarts().size() <= kListMax && params.getEnds().size() <= kListMax,
+  KJ_REQUIRE(params.getStarts().size() <= core::node::kListMax &&
+                 params.getEnds().size() <= core::node::kListMax,
              "a list has 512 entries at most");
   actors::Report report{node_, read_report(node_, params.getStarts(), params.getEnds()), nullptr};
   context.releaseParams();

@@ -11,14 +11,14 @@
 
 namespace muster::coordinator {
 
-inline constexpr unsigned kListMax = 512;  // entries of one list of orders, starts or ends
 inline constexpr unsigned kHelloPodsMax = 1'000'000;  // pods in each list of a registration
 inline constexpr unsigned kContainersMax = 256;       // of one pod; more are dropped
 inline constexpr size_t kMessageMax = 4 << 10;        // bytes; longer text is cut
 
 // `invalid`: it exceeds what an agent may say (core/cluster/node_rules.hpp).
 Result<actors::AgentHello> read_hello(wire::Hello::Reader hello, uint64_t link);
-// Splits a report by job. The caller has checked that its lists have at most kListMax entries.
+// Splits a report by job. The caller has checked that its lists have at most core::node::kListMax
+// entries.
 std::map<JobId, core::PodsReported> read_report(NodeId node,
                                                 capnp::List<wire::PodStart>::Reader starts,
                                                 capnp::List<wire::PodEnd>::Reader ends);

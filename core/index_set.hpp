@@ -17,6 +17,8 @@
 
 namespace muster::core {
 
+constexpr int64_t kAnyIndex = int64_t{1} << 31;  // above every index
+
 class IndexSet {
  public:
   using Intervals = std::map<uint32_t, uint32_t>;  // first -> last, both in the set

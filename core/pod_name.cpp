@@ -6,8 +6,7 @@
 namespace muster::core {
 namespace {
 
-constexpr std::string_view kAlphabet = "bcdfghjklmnpqrstvwxz2456789";
-static_assert(kAlphabet.size() == 27);
+static_assert(kNameAlphabet.size() == 27);
 constexpr uint32_t kSuffixes = 27 * 27 * 27 * 27 * 27;
 constexpr size_t kBaseMax = 58;  // 63, a DNS label, minus the five characters
 
@@ -44,7 +43,7 @@ std::string suffix(uint32_t number, uint64_t key) {
   uint32_t n = permuted(number % kSuffixes, key);
   std::string text(5, ' ');
   for (char& c : text) {
-    c = kAlphabet[n % 27];
+    c = kNameAlphabet[n % 27];
     n /= 27;
   }
   return text;

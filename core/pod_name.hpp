@@ -14,6 +14,9 @@
 
 namespace muster::core {
 
+// Of the five characters that end a generated name, as in Kubernetes: no vowels, so no words.
+constexpr std::string_view kNameAlphabet = "bcdfghjklmnpqrstvwxz2456789";
+
 // RFC 4122 text that looks like version 4.
 std::string pod_uid(std::string_view job_uid, PodKey pod);
 

@@ -1,5 +1,6 @@
 #include "api/kube/managed_fields.hpp"
 
+#include "core/spec/well_known.hpp"
 #include "text/json_text.hpp"
 
 #include <algorithm>
@@ -13,7 +14,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
 constexpr size_t kTextMax = 1024;  // bytes of a name, version or time
 
 const json* managed_list(const json& object) {
@@ -187,7 +187,7 @@ std::vector<Conflict> conflicts_of(const std::vector<Manager>& managers, const M
 const json* last_applied(const json& object) {
   static const json::json_pointer kPlace("/metadata/annotations");
   if (!object.contains(kPlace) || !object[kPlace].is_object()) return nullptr;
-  auto it = object[kPlace].find(kLastApplied);
+  auto it = object[kPlace].find(core::kLastAppliedKey);
   return it == object[kPlace].end() || !it->is_string() ? nullptr : &*it;
 }
 
@@ -305,7 +305,7 @@ Result<json> applied(std::string_view type_name, const json& live, const json& w
   if (writer.name == "kubectl" && last_applied(result)) {
     json said = wanted;
     forget_managers(said);
-    result["metadata"]["annotations"][kLastApplied] =
+    result["metadata"]["annotations"][core::kLastAppliedKey] =
         said.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
   }
   // Restore what was stripped: from the live object or, for a new one, as written.

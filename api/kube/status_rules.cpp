@@ -159,7 +159,6 @@ struct Rules {
   }
 
   void indexes() {
-    constexpr int64_t kAnyIndex = int64_t{1} << 31;
     core::IndexSet sets[2];
     const char* names[] = {"completedIndexes", "failedIndexes"};
     for (int i = 0; i < 2; ++i) {
@@ -173,8 +172,8 @@ struct Rules {
         found.invalid(path, std::string_view(set),
                       "cannot set failedIndexes when backoffLimitPerIndex is not set");
       // An unchanged set may contain indexes beyond a completions that was lowered.
-      auto parsed =
-          core::IndexSet::parse_strict(set, judged ? spec.completions.value_or(0) : kAnyIndex);
+      auto parsed = core::IndexSet::parse_strict(
+          set, judged ? spec.completions.value_or(0) : core::kAnyIndex);
       if (judged && spec.indexed() && !parsed.ok())
         found.invalid(path, std::string_view(set),
                       "error parsing " + std::string(names[i]) + ": " + parsed.error().message);

@@ -1,10 +1,10 @@
 #include "api/routes/route_base.hpp"
 
 #include "api/view/object_json.hpp"
+#include "core/pod_name.hpp"
 #include "text/time_text.hpp"
 
 #include <cstdio>
-#include <string_view>
 
 namespace muster::api {
 
@@ -56,10 +56,10 @@ std::string RouteBase::random_uid() const {
 }
 
 std::string RouteBase::random_suffix() const {
-  constexpr std::string_view kAlphabet = "bcdfghjklmnpqrstvwxz2456789";
   uint64_t n = options_.random();
   std::string text;
-  for (int i = 0; i < 5; ++i, n /= kAlphabet.size()) text += kAlphabet[n % kAlphabet.size()];
+  for (int i = 0; i < 5; ++i, n /= core::kNameAlphabet.size())
+    text += core::kNameAlphabet[n % core::kNameAlphabet.size()];
   return text;
 }
 

@@ -6,7 +6,7 @@
 
 namespace muster::cli {
 core::IndexSet index_set(const std::string& text) {
-  return core::IndexSet::parse_lenient(text, kAnyIndex);
+  return core::IndexSet::parse_lenient(text, core::kAnyIndex);
 }
 
 std::string own_path(const std::string& ns, const std::string& job, const std::string& what) {

@@ -10,7 +10,6 @@
 
 namespace muster::cli {
 
-constexpr int64_t kAnyIndex = int64_t{1} << 31;  // above every index
 // Parses an index set as a coordinator sends it: "3,7-9".
 core::IndexSet index_set(const std::string& text);
 

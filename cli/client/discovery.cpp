@@ -30,8 +30,8 @@ std::string user_folder(const char* variable, const char* below_home) {
 Result<std::string> normal_address(const std::string& text) {
   std::string address = text;
   if (address.starts_with("unix:/")) return address;
-  const bool encrypted = address.starts_with("https://");
-  if (encrypted) address.erase(0, 8);
+  const bool encrypted = address.starts_with(kHttps);
+  if (encrypted) address.erase(0, kHttps.size());
   if (address.starts_with("http://")) address.erase(0, 7);
   while (!address.empty() && address.back() == '/') address.pop_back();
   const auto is_number = [](const std::string& s) {
@@ -46,7 +46,7 @@ Result<std::string> normal_address(const std::string& text) {
     return invalid("`" + text + "` is not an address: write HOST:PORT, such as " + kDefaultApi +
                    ", https://HOST:PORT or unix:PATH");
   }
-  return (encrypted ? "https://" : "") + address;
+  return (encrypted ? std::string(kHttps) : "") + address;
 }
 
 Result<Target> target_of(const Settings& client) {

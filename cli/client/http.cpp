@@ -18,7 +18,6 @@ constexpr size_t kBodyMax = size_t{2} << 30;  // bytes; a list of 10^6 pods take
 
 constexpr Millis kNextTry = 50;     // between two attempts while the coordinator starts
 constexpr Millis kSilence = 1'000;  // before telling the user about the wait
-constexpr char kHttps[] = "https://";
 constexpr char kRefused[] = "connection refused";
 
 // "connect(fd, addr, addrlen): Connection refused" -> "connection refused"; of several lines, the
@@ -146,7 +145,7 @@ Result<Response> ApiClient::attempt(int method, const std::string& path, const c
     const kj::Duration limit = timeout_ms_ * kj::MILLISECONDS;
     if (loop.address.get() == nullptr) {
       const bool encrypted = address_.starts_with(kHttps);
-      const std::string plain = encrypted ? address_.substr(sizeof kHttps - 1) : address_;
+      const std::string plain = encrypted ? address_.substr(kHttps.size()) : address_;
       loop.address =
           timer
               .timeoutAfter(limit, loop.io.provider->getNetwork().parseAddress(plain.c_str(), 7117))
@@ -158,7 +157,7 @@ Result<Response> ApiClient::attempt(int method, const std::string& path, const c
     kj::HttpHeaders headers(*loop.table);
     headers.set(kj::HttpHeaderId::HOST, address_.starts_with("unix:") ? "localhost"
                                         : address_.starts_with(kHttps)
-                                            ? kj::StringPtr(address_.c_str() + sizeof kHttps - 1)
+                                            ? kj::StringPtr(address_.c_str() + kHttps.size())
                                             : kj::StringPtr(address_.c_str()));
     if (!loop.token.bearer.empty())
       headers.set(loop.authorization, kj::str("Bearer ", loop.token.bearer));

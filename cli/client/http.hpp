@@ -24,6 +24,8 @@
 
 namespace muster::cli {
 
+constexpr std::string_view kHttps = "https://";
+
 inline constexpr char kJson[] = "application/json";
 inline constexpr char kMergePatch[] = "application/merge-patch+json";
 inline constexpr char kTable[] = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";

@@ -2,6 +2,7 @@
 
 #include "cli/output/text.hpp"
 #include "core/pod_name.hpp"
+#include "core/spec/well_known.hpp"
 
 #include <algorithm>
 #include <array>
@@ -10,7 +11,6 @@
 namespace muster::cli {
 namespace {
 
-constexpr char kIndexKey[] = "batch.kubernetes.io/job-completion-index";
 // attempt_of() tries attempts below this; higher ones do not occur in practice.
 constexpr uint32_t kAttemptsMax = 100'000;
 
@@ -159,7 +159,8 @@ JobEnd end_of(const Json& job) {
 }
 
 std::optional<int64_t> index_of(const Json& pod) {
-  const std::string text = text_at(pod, {"metadata", "annotations", kIndexKey});
+  const std::string text =
+      text_at(pod, {"metadata", "annotations", core::kCompletionIndexKey.data()});
   int64_t index = 0;
   if (std::from_chars(text.data(), text.data() + text.size(), index).ec != std::errc())
     return std::nullopt;

@@ -139,7 +139,7 @@ int remote_credential(const Target& target) {
 
 // On the coordinator's machine, a new token now and then.
 int credential(const AccessOptions& options) {
-  if (options.target.api.starts_with("https://")) return remote_credential(options.target);
+  if (options.target.api.starts_with(kHttps)) return remote_credential(options.target);
   const std::string path = cache_path(options.target);
   if (auto text = read_file(path); text.ok()) {
     const Json cached = read_json(*text);

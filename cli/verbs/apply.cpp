@@ -9,13 +9,12 @@
 #include "cli/output/exit_codes.hpp"
 #include "cli/settings/files.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "core/spec/well_known.hpp"
 
 #include <iostream>
 
 namespace muster::cli {
 namespace {
-
-constexpr const char* kLastApplied = "kubectl.kubernetes.io/last-applied-configuration";
 
 // A merge patch that turns an object into `wanted` and removes what only `last` had.
 Json patch_to(const Json& wanted, const Json& last) {
@@ -54,7 +53,7 @@ int execute(const ApplyOptions& options) {
       if (!there && there.error().code != Errc::not_found) return fail(there.error());
       Json wanted = read_json(document.json);
       const std::string applied = dumped(wanted);
-      wanted["metadata"]["annotations"][kLastApplied] = applied;
+      wanted["metadata"]["annotations"][core::kLastAppliedKey] = applied;
       if (!there) {
         auto job = create_job(*client, ns, dumped(wanted), false);
         if (!job)
@@ -62,7 +61,8 @@ int execute(const ApplyOptions& options) {
         std::cout << "job.batch/" << document.name << " created" << std::endl;
         continue;
       }
-      const Json last = read_json(text_at(*there, {"metadata", "annotations", kLastApplied}));
+      const Json last =
+          read_json(text_at(*there, {"metadata", "annotations", core::kLastAppliedKey.data()}));
       auto job = change_object(*client, path, patch_to(wanted, last));
       if (!job)
         return fail(job.error(), job.error().code == Errc::unavailable ? "" : shown_path(file));

@@ -18,8 +18,6 @@
 namespace muster::cli {
 namespace {
 
-constexpr char kHttps[] = "https://";
-
 struct Server {
   std::string url, authority;
   std::vector<std::string> credential;  // arguments of muster; empty: none
@@ -65,7 +63,7 @@ Result<Server> server_of(const Target& target) {
     return invalid(
         "kubectl cannot connect to a Unix socket, and this coordinator serves no HTTPS: start it "
         "with --api-tls");
-  return Server{kHttps + reachable(api),
+  return Server{std::string(kHttps) + reachable(api),
                 text_at(*links, {"authority"}),
                 {"token", "credential", "--api", target.api}};
 }

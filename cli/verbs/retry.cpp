@@ -60,7 +60,7 @@ Result<core::IndexSet> chosen(const RetryOptions& o, const Json& job) {
   const bool over = end_of(job) != JobEnd::none;
   core::IndexSet wanted;
   if (!o.index.empty()) {
-    auto named = core::IndexSet::parse_strict(o.index, kAnyIndex);
+    auto named = core::IndexSet::parse_strict(o.index, core::kAnyIndex);
     if (!named.ok()) return Error{Errc::invalid, "--index: " + named.error().message, {}};
     wanted = std::move(*named);
     if (core::IndexSet strange = without(wanted, own); !strange.empty())

@@ -18,7 +18,6 @@ PodEnded never_ran(PodId pod, EndCause cause, std::string message, Millis now) {
   return end;
 }
 
-constexpr int kExitCannotStart = 126;
 constexpr char kInVain[] = "it waited in vain for a slot of its node";
 
 }  // namespace

@@ -42,7 +42,6 @@ namespace muster::core::node {
 
 class Node {
  public:
-  static constexpr size_t kListMax = 512;   // entries of a list in a report
   static constexpr size_t kReportsMax = 4;  // reports in flight
   // How long a pod waits while all slots are taken before it is returned, since other nodes may
   // have some.

@@ -9,6 +9,7 @@
 #include "core/pod_end.hpp"
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -16,6 +17,9 @@
 #include <vector>
 
 namespace muster::core::node {
+
+constexpr size_t kListMax = 512;       // entries of one list of orders, starts or ends
+constexpr int kExitCannotStart = 126;  // of a pod that the node cannot start
 
 // One process of a pod. Containers are numbered init containers first; `instance` counts restarts
 // in place.

@@ -5,8 +5,6 @@
 namespace muster::core {
 namespace {
 
-constexpr int64_t kAnyIndex = int64_t{1} << 31;
-
 std::optional<Millis> read_duration(const StringMap& annotations, std::string_view key) {
   auto it = annotations.find(std::string(key));
   if (it == annotations.end()) return std::nullopt;

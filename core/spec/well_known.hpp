@@ -17,6 +17,7 @@ constexpr std::string_view kControllerUidLabel = "batch.kubernetes.io/controller
 constexpr std::string_view kLegacyControllerUidLabel = "controller-uid";
 // Label and taint of a hollow node (core/cluster/hollow.hpp).
 constexpr std::string_view kHollowKey = "muster.dev/hollow";
+constexpr std::string_view kLastAppliedKey = "kubectl.kubernetes.io/last-applied-configuration";
 constexpr std::string_view kReservedManager = "kubernetes.io/job-controller";
 
 }  // namespace muster::core

@@ -512,13 +512,13 @@ TEST_F(NodeTest, ListsAndReportsInFlightAreBounded) {
   auto orders = big.next(now);
   ASSERT_EQ(orders.reports.size(), Node::kReportsMax);
   for (const auto& report : orders.reports) {
-    EXPECT_EQ(report.ends.size(), Node::kListMax);
+    EXPECT_EQ(report.ends.size(), kListMax);
     EXPECT_TRUE(report.starts.empty()) << "their ends are known";
   }
   big.report_returned(orders.reports[2].id);
   orders = big.next(now);
   EXPECT_EQ(orders.reports.size(), 1u);
-  EXPECT_EQ(orders.forget.size(), Node::kListMax);
+  EXPECT_EQ(orders.forget.size(), kListMax);
 }
 
 TEST_F(NodeTest, ObeysNoOlderEpochAndNoTwin) {
