@@ -25,7 +25,7 @@ namespace muster::actors {
 using journal_actor =
     caf::typed_actor<caf::reacts_to<Append>,       // write, batched with other appends
                      caf::reacts_to<commit_atom>,  // to itself: the mailbox was drained, so commit
-                     caf::reacts_to<begin_atom>,   // held-back appends may be written
+                     caf::reacts_to<begin_atom>,   // deferred appends may be written
                      caf::reacts_to<stop_atom>>;
 
 using index_actor =

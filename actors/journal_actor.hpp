@@ -5,7 +5,7 @@
 // them, and then calls each append's `done`, in order of arrival. A failed commit ends the process:
 // the state on disk is unknown, and the restart recovers.
 //
-// A start that may still prove to be on old data holds everything back until begin_atom; if it ends
+// A start that may still prove to be on old data defers everything until begin_atom; if it ends
 // before that, nothing was written.
 #pragma once
 
@@ -23,7 +23,7 @@ namespace muster::actors {
 // fails, and must not return in production. `gather`: minimum time between the beginnings of two
 // commits while all waiting appends say may_wait, so that at high rates a sync serves many and no
 // other append is delayed. `detached` false: runs on the scheduler (simulation, where gather is 0).
-// `held`: holds everything back until begin_atom.
+// `held`: defers everything until begin_atom.
 journal_actor spawn_journal(caf::actor_system& system, storage::Journal& journal,
                             std::function<void(core::Committed)> show,
                             std::function<void(const std::string&)> failed,

@@ -2,7 +2,7 @@
 //
 // A join token (a file) is good for one certificate of one node; with it, the agent gets a
 // certificate for a key of its own, which it keeps in the work-dir (credentials.pem) and renews at
-// two thirds of its life. An agent that has either never speaks without TLS.
+// two thirds of its life. An agent that has either always uses TLS.
 #pragma once
 
 #include "agent/work_dir.hpp"

@@ -1,6 +1,6 @@
 // LineLog: a file of lines that is only appended to, and rotated when it has grown.
 //
-// Lines are written by a thread of the log's own, so that a slow disk holds up nobody. If the disk
+// Lines are written by a thread of the log's own, so that a slow disk delays no caller. If the disk
 // cannot keep up, the oldest of 8,192 waiting lines are dropped, and the next one that is written
 // says how many.
 #pragma once

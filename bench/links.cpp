@@ -1,7 +1,7 @@
 // muster-bench-links: what encryption and telling users apart cost.
 //
 // - Pods per second of a job of /bin/true, and ends per second of hollow pods, each with the agent
-//   over plain loopback, over TLS, and with users told apart; in turns, so that all meet the same
+//   over plain loopback, over TLS, and with roles; in turns, so that all meet the same
 //   machine. CPU time of coordinator and agent per pod.
 // - The first request of a client over HTTPS: connection, handshake and GET /version with a token.
 #include "base/check.hpp"
@@ -35,7 +35,7 @@ void compare(const char* title, const std::vector<std::string>& agent_flags, uin
   const std::string bin_dir = bin_dir_of_this();
   const std::vector<Kind> kinds = {{"plain loopback", {}},
                                    {"TLS", {.tls = true}},
-                                   {"users told apart", {.coordinator_flags = {"--users", "*"}}}};
+                                   {"users with roles", {.coordinator_flags = {"--users", "*"}}}};
   std::vector<std::vector<double>> rates(kinds.size()), cpus(kinds.size());
   for (uint32_t round = 0; round < rounds; ++round)
     for (size_t i = 0; i < kinds.size(); ++i) {

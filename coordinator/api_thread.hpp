@@ -43,7 +43,7 @@ struct ApiOptions {
   api::RoleGroups roles{};
   api::AccessRules access{};
   api::QuotaLimits quotas{};
-  std::string audit_path{};                            // where users are told apart
+  std::string audit_path{};                            // where users have roles
   std::vector<std::string> hosts{};                    // host names that clients may use
   std::function<Result<core::Job>(JobId)> load_job;    // loads an unloaded job for the View
   std::function<Result<core::Job>(JobId)> load_brief;  // likewise, brief, for lists

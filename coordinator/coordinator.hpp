@@ -46,7 +46,7 @@ struct Options {
   uint64_t attempts_max = 1'000'000;                  // how many attempts it keeps
   bool require_limits = false;  // keep pods with limits off nodes that do not enforce them
   bool insecure = false;        // serve other addresses than loopback, and other users
-  api::RoleGroups roles{};      // if any: several users are served and told apart
+  api::RoleGroups roles{};      // if any: several users are served
   api::AccessRules access{};
   api::QuotaLimits quotas{};
   // At a start, wait for the nodes on record before anything is written or shown: what they know

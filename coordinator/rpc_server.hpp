@@ -25,7 +25,7 @@ namespace muster::coordinator {
 struct RpcOptions {
   std::string listen;  // HOST:PORT or unix:PATH
   bool insecure = false;
-  // Where users are told apart: signs permits; only agents that heed a job's owner are accepted.
+  // Where users have roles: signs permits; only agents that heed a job's owner are accepted.
   std::optional<PermitKey> permit_key{};
   std::string cluster_id;
   std::string cluster_key;
@@ -36,7 +36,7 @@ struct RpcOptions {
   // Agents of other machines, over TLS; empty: none.
   std::string listen_tls{};
   TrustStore* trust = nullptr;           // not null if there are any; outlives the server
-  Millis register_patience_ms = 30'000;  // time that a connection has to register
+  Millis register_patience_ms = 30'000;  // time limit for a connection to register
 };
 
 class RpcServer : public actors::AgentLink {

@@ -21,7 +21,7 @@ namespace muster::core {
 
 enum class TokenKind : uint8_t { node = 0, user = 1 };
 
-// How long tokens may be valid, and are unless somebody says how long.
+// Minimum, maximum and default lifetimes of tokens.
 constexpr Millis kTokenLifeMin = 60'000;
 constexpr Millis kNodeTokenLifeMax = Millis{7} * 86'400'000, kNodeTokenLife = 3'600'000;
 constexpr Millis kUserTokenLifeMax = Millis{30} * 86'400'000,

@@ -31,7 +31,7 @@ class MemoryJournal final : public Journal {
   void set_manual_sync(bool manual) { manual_ = manual; }
   void sync();
   // Simulates power loss: unsynced commits are lost, except for the first `kept` of them (a disk
-  // may have written more than it was told to sync). Ends the effect of fail_from().
+  // may have written more than was synced). Ends the effect of fail_from().
   void crash(size_t kept = 0);
   // Commits with this number or a higher one fail as on a full disk, until the next crash().
   void fail_from(uint64_t commit) { fails_from_ = commit; }

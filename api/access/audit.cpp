@@ -29,7 +29,7 @@ std::string audit_line(const AuditEntry& entry, Millis now_ms) {
   OrderedJson line;
   line["time"] = core::instant_text(now_ms);
   add(line, "user", entry.caller.who.name);
-  if (entry.code != 401) line["uid"] = entry.caller.who.uid;  // else nobody knows it
+  if (entry.code != 401) line["uid"] = entry.caller.who.uid;  // else it is unknown
   line["role"] = name(entry.caller.role);
   add(line, "source", entry.source);
   add(line, "userAgent", entry.user_agent);

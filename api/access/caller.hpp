@@ -17,7 +17,7 @@ const char* name(Role role);
 struct RoleGroups {
   std::vector<std::string> users, operators, admins, metrics;  // "*" in users: everyone
 
-  // Whether users are told apart at all.
+  // Whether users have roles at all.
   bool any() const {
     return !(users.empty() && operators.empty() && admins.empty() && metrics.empty());
   }

@@ -20,7 +20,7 @@ Fd new_socket() {
   return Fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-// Removes a socket that nobody listens on.
+// Removes a socket that no process listens on.
 Status remove_stale(int dir, const std::string& name, const std::string& path,
                     const sockaddr_un& address) {
   struct stat found = {};

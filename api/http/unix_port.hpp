@@ -10,8 +10,8 @@
 namespace muster::api {
 
 // A listening socket at this path, with this mode; paths longer than the 108 bytes of an address
-// work too. A socket that nobody listens on, left by a crash, is replaced. `invalid`: the path is
-// taken by something else, or cannot be made.
+// work too. A socket left by a crash, on which no process listens, is replaced. `invalid`: the path
+// is taken by something else, or cannot be made.
 Result<Fd> listen_unix(const std::string& path, mode_t mode);
 
 }  // namespace muster::api

@@ -29,7 +29,7 @@ constexpr size_t kBodyMax = 3u << 20;  // bytes
 struct Peer {
   int fd = -1;                 // only for inspection; -1: none
   std::string local_host;      // our own address on the connection, without port
-  std::optional<uid_t> uid{};  // of the process at the other end, where users are told apart
+  std::optional<uid_t> uid{};  // of the process at the other end, where users have roles
   bool remote = false;         // over TLS: a token says whose requests they are
   bool collector = false;      // on the port for metrics: of anybody, for metrics and health only
   bool elsewhere() const { return remote || collector; }

@@ -5,11 +5,11 @@
 // kind Status; an unexpected failure is a 500 that reveals no internals.
 //
 // Trust: unless insecure, only connections over loopback or a Unix socket are served, whose user
-// the kernel tells: root and our own user, or also those with a role (api/access/); over TLS, a
-// token tells it. What each may do is decided before the body of a request is read. To keep web
-// pages in a user's browser out, insecure or not, a foreign Host or Origin and requests that the
-// browser marks as cross-site are refused, and a body must declare that it is JSON, YAML or
-// protobuf.
+// the kernel identifies: root and our own user, or also those with a role (api/access/); over TLS,
+// a token identifies the user. What each may do is decided before the body of a request is read. To
+// keep web pages in a user's browser out, insecure or not, a foreign Host or Origin and requests
+// that the browser marks as cross-site are refused, and a body must declare that it is JSON, YAML
+// or protobuf.
 #pragma once
 
 #include "api/routes/backend.hpp"
@@ -48,7 +48,7 @@ class Server {
   kj::Promise<void> serve_tls(kj::Own<kj::ConnectionReceiver> port, Encrypt encrypt);
   // Likewise, for anybody, who gets metrics and health and nothing else.
   kj::Promise<void> serve_metrics(kj::Own<kj::ConnectionReceiver> port);
-  // Serves one connection that is already trusted; where users are told apart, as this user's.
+  // Serves one connection that is already trusted; where users have roles, as this user's.
   kj::Promise<void> serve_connection(kj::Own<kj::AsyncIoStream> stream,
                                      std::optional<uid_t> uid = std::nullopt);
   // Ends watches, finishes requests in progress, closes idle connections.

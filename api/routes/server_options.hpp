@@ -20,7 +20,7 @@ namespace muster::api {
 
 struct ServerOptions {
   bool insecure = false;  // serve other users and machines too
-  RoleGroups roles{};     // if any: several users are served and told apart
+  RoleGroups roles{};     // if any: several users are served
   AccessRules access{};
   QuotaLimits quotas{};
   std::function<void(std::string line)> audit;  // writes a line to the audit log; may be null

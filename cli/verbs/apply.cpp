@@ -29,7 +29,7 @@ Json patch_to(const Json& wanted, const Json& last) {
   return patch;
 }
 
-// The part of a job that its owner writes. The rest changes by itself, and so does the version.
+// The part of a job that its owner writes. The server changes the rest, and the version.
 Json owned(const Json& job) {
   return {at(job, {"spec"}), at(job, {"metadata", "labels"}), at(job, {"metadata", "annotations"})};
 }

@@ -1,14 +1,14 @@
-// EpochLine: which starts of the coordinator this journal has seen, and whether what an agent was
-// told is part of that history.
+// EpochLine: which starts of the coordinator this journal has seen, and whether what an agent has
+// seen is part of that history.
 //
 // Each start that serves adds an entry: its epoch, a random number and the number of its first
-// commit. An agent keeps the last start that it served and the highest commit that it was told.
+// commit. An agent keeps the last start that it served and the highest commit that it has seen.
 // Numbers alone prove nothing: an older copy of a data-dir reaches the same ones if it is started
 // often enough, but it cannot have the same random number. So a history contains what an agent saw
 // if it has the same start, and that start reached the agent's commit here too.
 //
 // A restore is an entry of its own: the history deliberately continues from a backup, and what
-// agents were told in earlier epochs no longer contradicts it.
+// agents have seen in earlier epochs no longer contradicts it.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct EpochEntry {
   bool operator==(const EpochEntry&) const = default;
 };
 
-// What an agent was told, by its own account. Epoch 0: it has never served a coordinator.
+// What an agent has seen, by its own account. Epoch 0: it has never served a coordinator.
 struct ToldHistory {
   uint64_t epoch = 0;
   uint64_t nonce = 0;
@@ -39,7 +39,7 @@ class EpochLine {
   enum class Standing {
     ours,      // our history contains it
     restored,  // from before a restore: what the agent holds may be unknown here
-    older,     // our history ends before what the agent was told
+    older,     // our history ends before what the agent has seen
     diverged,  // our history took another branch
   };
 

@@ -1,4 +1,4 @@
-// Text: prints events, records and effects for logs, transcripts and `muster journal`.
+// Text: prints instants, and jobs, events, records and effects for transcripts and tests.
 //
 // Always one line each, whatever a message contains. Pods print as j7/12#0, nodes as n1, a run of
 // pods with the same attempt as j7/12-15#0. Instants are UTC with milliseconds. Usual values are

@@ -32,7 +32,7 @@ struct PodTemplate {
   std::string job_name;
   std::string job_uid;
   std::string ns;
-  std::optional<uint32_t> owner_uid{};  // the user that the job belongs to; absent: not told apart
+  std::optional<uint32_t> owner_uid{};  // the user that the job belongs to; absent: no roles
   SignedPermitPtr permit{};             // for a keeper that runs processes as their owners
   bool indexed = false;
   std::optional<int32_t> completions;

@@ -98,7 +98,7 @@ struct World::Agent {
   NodeId id = kNoNode;
   Millis frozen_until_ms = 0;
   std::string cluster;
-  uint64_t commit = 0;  // the highest one it was told of; kept in its work-dir
+  uint64_t commit = 0;  // the highest one it has seen; kept in its work-dir
   // FIFO in each direction.
   Millis last_to_agent_ms = 0, last_to_coordinator_ms = 0;
 

@@ -38,7 +38,7 @@ struct Orders final : AgentLink {
   bool throw_once = false;  // at the next kill
 };
 
-// A journal that holds appends back while `silent`.
+// A journal that defers appends while `silent`.
 struct SlowDisk {
   storage::MemoryJournal disk;
   bool silent = false;

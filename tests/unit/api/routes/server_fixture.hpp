@@ -352,7 +352,7 @@ class ServerTest : public ::testing::Test {
     return true;
   }
 
-  std::optional<uid_t> uid;  // of the client, where users are told apart
+  std::optional<uid_t> uid;  // of the client, where users have roles
   Rig* rig_;
   kj::AsyncIoContext& io = rig_->io;
   View& view = rig_->view;

@@ -1,4 +1,4 @@
-// EpochLine: whether a journal's history contains what an agent was told.
+// EpochLine: whether a journal's history contains what an agent has seen.
 #include "core/cluster/epoch_line.hpp"
 
 #include <gtest/gtest.h>

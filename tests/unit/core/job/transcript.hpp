@@ -11,7 +11,7 @@
 //   delete [foreground]
 //   restart                    replaces the job by the fold of its records; both must be equal
 //   status                     its figures
-//   & COMMAND                  held back: reaches the job together with the next command
+//   & COMMAND                  deferred: reaches the job together with the next command
 //
 // Answers begin with "> ". Time begins at kBegin and advances only by `tick`.
 #pragma once
