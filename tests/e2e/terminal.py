@@ -63,6 +63,7 @@ class OnATerminal(cli.Cluster):
     def test_one_line_is_written_over(self):
         t = Terminal(self, "run", "j.yaml", NO_COLOR="1")
         cli.poll("the failed index is named", lambda: re.search(r"\[#{5}-{15}\] 0/4  running 3  failed pods 1  failed indexes 1 \(1\)", t.text))
+        cli.poll("the failure is printed", lambda: "index 1 failed" in t.text)
         self.file("go", "")
         self.assertEqual(t.end(), 1)
         drawn = t.text.split(CLEAR)
