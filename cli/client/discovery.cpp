@@ -59,10 +59,11 @@ Result<Target> target_of(const Settings& client) {
   const bool site = api.layer == Layer::built_in && access(kSiteSocket, W_OK) == 0;
   if (site) target.api = std::string("unix:") + kSiteSocket;
   target.named = api.layer == Layer::flag || api.layer == Layer::variable;
-  target.origin = site
-                      ? "the socket of this machine's coordinator; --api or MUSTER_API name another"
-                  : api.layer == Layer::built_in ? "the default; --api or MUSTER_API name another"
-                                                 : "from " + api.from;
+  target.origin =
+      site ? "the local coordinator's socket; use --api or MUSTER_API for another coordinator"
+      : api.layer == Layer::built_in
+          ? "the default; use --api or MUSTER_API for another coordinator"
+          : "from " + api.from;
   LogIn& log_in = target.log_in;
   log_in.token_file = client.text("token-file");
   log_in.token_named = !log_in.token_file.empty();

@@ -126,9 +126,8 @@ Error ApiClient::unreachable(std::string why) const {
   std::string message = "cannot reach the coordinator at " + address_ + ": " + why;
   if (!origin_.empty()) {
     message += " (" + origin_ +
-               ")\n  running jobs are not affected; what was accepted goes on"
-               "\n  check: is the coordinator up there, and is this its --api address? "
-               "endpoints.json in its data-dir tells";
+               ")\n  running jobs are not affected\n  check that the coordinator is running and "
+               "that this is its --api address; endpoints.json in its data-dir has it";
   }
   return Error{Errc::unavailable, std::move(message), {}};
 }

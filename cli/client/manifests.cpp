@@ -54,7 +54,7 @@ Json as_written(Json job) {
 Status add_document(std::vector<Document>& out, std::string json, const Json& object,
                     const std::string& where) {
   if (!object.is_object())
-    return invalid(where + ": is no object with apiVersion, kind, metadata and spec");
+    return invalid(where + ": is not an object with apiVersion, kind, metadata and spec");
   const std::string kind = text_at(object, {"kind"}), version = text_at(object, {"apiVersion"});
   if (kind != "Job" || version != "batch/v1") {
     return invalid(where + ": is " + (kind.empty() ? "of no kind" : "a " + kind) +
@@ -75,7 +75,7 @@ Status add_document(std::vector<Document>& out, std::string json, const Json& ob
 Result<std::vector<Document>> parse_manifests(const std::string& text, const std::string& path) {
   auto documents = yaml_to_json(text);
   if (!documents) return invalid(path + ": " + documents.error().message);
-  if (documents->empty()) return invalid(path + ": there is no manifest in it");
+  if (documents->empty()) return invalid(path + ": no manifest found");
   std::vector<Document> out;
   for (size_t i = 0; i < documents->size(); ++i) {
     const std::string where =
@@ -96,7 +96,7 @@ Result<std::vector<Document>> parse_manifests(const std::string& text, const std
       if (Status s = add_document(out, dumped(job), job, at_item); !s) return s.error();
     }
   }
-  if (out.empty()) return invalid(path + ": there is no manifest in it");
+  if (out.empty()) return invalid(path + ": no manifest found");
   return out;
 }
 

@@ -114,7 +114,7 @@ Result<Json> object(ApiClient& client, const std::string& path) {
   Json json = read_json(response->body);
   if (!json.is_object()) {
     return Error{Errc::unavailable,
-                 client.address() + " does not speak muster's API (GET " + path + ")",
+                 client.address() + " does not serve muster's API (GET " + path + ")",
                  {}};
   }
   return json;

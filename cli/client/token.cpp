@@ -17,26 +17,24 @@ Result<UserToken> parse_token(const std::string& text) {
   token.authority = text.substr(std::min(end + 1, text.size()));
   if (core::Bearer::parse(token.bearer).id.empty() ||
       token.authority.find("BEGIN CERTIFICATE") == token.authority.npos)
-    return invalid("it is not a user's token, as `muster token create` writes it");
+    return invalid("it is not a user token from `muster token create`");
   return token;
 }
 
 Result<UserToken> read_token(const LogIn& log_in) {
   const std::string& path = log_in.token_file;
-  if (path.empty()) return invalid("a token is needed, and HOME is not set: give --token-file");
+  if (path.empty()) return invalid("a token is needed, but HOME is not set: use --token-file");
   struct stat info = {};
   if (stat(path.c_str(), &info) != 0) {
     std::string what_then =
-        "; on the coordinator's machine, `muster token create --out F` makes one";
+        "; create one on the coordinator's machine: `muster token create --out F`";
     if (!log_in.token_named && munge::load().ok())
-      what_then +=
-          "; to log in by munge, the certificate of the cluster's authority is needed, "
-          "at " +
-          log_in.ca_file + " or --ca-file";
-    return invalid("there is no token at " + path + what_then);
+      what_then += ". To log in by munge, put the certificate of the cluster's authority at " +
+                   log_in.ca_file + " or use --ca-file";
+    return invalid("no token at " + path + what_then);
   }
   if (S_ISREG(info.st_mode) && (info.st_mode & 077) != 0)
-    return invalid(path + " is open to other users: chmod 600 " + path);
+    return invalid(path + " can be read by other users: chmod 600 " + path);
   auto text = read_file(path);
   if (!text.ok()) return text.error();
   auto token = parse_token(*text);

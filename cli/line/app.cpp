@@ -34,9 +34,10 @@ class Help : public CLI::Formatter {
 std::vector<Verb> all_verbs(CLI::App& root, const std::vector<std::string>& tail,
                             const Config& config) {
   std::vector<Verb> verbs = job_verbs(root, tail);
-  for (Verb& verb : show_verbs(root, config)) verbs.push_back(std::move(verb));
+  for (Verb& verb : show_verbs(root)) verbs.push_back(std::move(verb));
   for (Verb& verb : access_verbs(root)) verbs.push_back(std::move(verb));
   for (Verb& verb : state_verbs(root)) verbs.push_back(std::move(verb));
+  for (Verb& verb : about_verbs(root, config)) verbs.push_back(std::move(verb));
   return verbs;
 }
 
@@ -139,6 +140,7 @@ VerbWords words_of(const CLI::App& app) {
       }
     } catch (const CLI::OptionNotFound&) {  // no validator
     }
+    if (option->get_positional() && option->get_group().empty()) continue;  // part of the first
     if (option->get_positional()) {
       verb.what = option->get_type_name();
       verb.what_help = option->get_description();

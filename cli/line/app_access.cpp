@@ -17,13 +17,12 @@ Judged read_token_words(const TokenWords& w, const Target& target) {
   o.target = target;
   const bool creates = w.what == "create";
   if (!creates && !(w.node.empty() && w.user.empty() && w.ttl.empty() && w.out.empty()))
-    return Usage{"--node, --user, --ttl and --out are of `muster token create`"};
+    return Usage{"--node, --user, --ttl and --out are only for `muster token create`"};
   if (w.what == "revoke" && w.id.empty())
     return Usage{"revoke which token? muster token revoke ID; `muster token list` lists them"};
   if (w.what != "revoke" && !w.id.empty())
     return Usage{"`" + w.id + "`: only `muster token revoke` takes an ID"};
-  if (!w.node.empty() && !w.user.empty())
-    return Usage{"--node and --user: a token is of one of them"};
+  if (!w.node.empty() && !w.user.empty()) return Usage{"--node and --user are mutually exclusive"};
   o.what = creates              ? What::create
            : w.what == "list"   ? What::list
            : w.what == "revoke" ? What::revoke
@@ -53,16 +52,18 @@ Verb add_token(CLI::App& root) {
       ->check(one_of({"create", "list", "revoke", "credential"}))
       ->required();
   verb.app->add_option("id", w->id)->type_name("ID")->group("");
-  verb.app->add_option("--node", w->node, "Let the agent of this node join, once")
+  verb.app->add_option("--node", w->node, "Node whose agent may join with this token, once")
       ->type_name("NAME");
-  verb.app->add_option("--user", w->user, "Authenticate as this user (default: you)")
+  verb.app->add_option("--user", w->user, "User that the token authenticates (default: you)")
       ->type_name("NAME");
   verb.app
       ->add_option(
           "--ttl", w->ttl,
           "Lifetime, at least 1m (nodes: 1h by default, at most 7d; users: 12h, at most 30d)")
       ->type_name("T");
-  verb.app->add_option("--out", w->out, "Write it to this file (mode 0600) instead of printing it")
+  verb.app
+      ->add_option("--out", w->out,
+                   "Write the token to this file (mode 0600) instead of printing it")
       ->type_name("F");
   add_target(verb, "");
   verb.app->footer(
@@ -84,7 +85,7 @@ Verb add_node(CLI::App& root) {
   auto w = std::make_shared<Words>();
   Verb verb = new_verb(root, "Access", "node", "Revoke the certificates of a node");
   verb.app
-      ->add_option("what", w->what, "revoke: refuse all its certificates and tokens from now on")
+      ->add_option("what", w->what, "revoke: reject all its certificates and tokens from now on")
       ->type_name("revoke NODE")
       ->check(one_of({"revoke"}))
       ->required();

@@ -80,7 +80,7 @@ Verb add_run(CLI::App& root, const std::vector<std::string>& tail) {
       ->type_name("DIR")
       ->needs(n);
   app->add_option("--output", w->shown,
-                  "Output of pods: prefix (each line after its index), raw or none (default: "
+                  "Output of pods: prefix (prefix each line with its index), raw or none (default: "
                   "prefix, raw for one index)")
       ->check(one_of({"prefix", "raw", "none"}))
       ->type_name("HOW");
@@ -92,7 +92,7 @@ Verb add_run(CLI::App& root, const std::vector<std::string>& tail) {
                   "Directory for state and logs; rerun with the same D to continue after a crash")
       ->type_name("D");
   app->add_flag("--keep", w->o.keep,
-                "Keep state and logs of a Complete job when there is no --data-dir");
+                "Keep state and logs of a Complete job even without --data-dir");
   app->add_option("--timeout", w->timeout,
                   "Time to wait before giving up, such as 10m or 1h30m (default: no limit)")
       ->type_name("T");
@@ -101,11 +101,11 @@ Verb add_run(CLI::App& root, const std::vector<std::string>& tail) {
   app->footer(
       "Examples:\n  muster run job.yaml\n  muster run -n 20 -j 4 --retries 2 -- sh -c 'echo "
       "$JOB_COMPLETION_INDEX'\n"
-      "  muster run --data-dir ./sweep job.yaml      # again after a crash: it goes on\n"
+      "  muster run --data-dir ./sweep job.yaml      # continue after a crash\n"
       "CMD runs as typed, with this shell's environment and directory. A command that cannot be "
-      "started ends the job.\n"
-      "Exit code: 0 Complete, 1 Failed, 124 --timeout passed, 130 interrupted; with -n 1 the "
-      "command's own.");
+      "started fails the job.\n"
+      "Exit codes: 0 Complete, 1 Failed, 124 --timeout expired, 130 interrupted; with -n 1, that "
+      "of the command.");
   verb.finish = [w, n, tail](const Settings&, const Target& target) -> Judged {
     RunOptions& o = w->o;
     o.target = target;
@@ -118,7 +118,8 @@ Verb add_run(CLI::App& root, const std::vector<std::string>& tail) {
       }
       o.command = w->rest;
       o.command.insert(o.command.end(), tail.begin(), tail.end());
-      if (!o.file.empty()) return Usage{"-n runs a command, -f a manifest: only one of them"};
+      if (!o.file.empty())
+        return Usage{"-n and -f are mutually exclusive: -n runs a command, -f a manifest"};
       if (o.command.empty()) return Usage{"-n needs a command: muster run -n 10 -- CMD ARG..."};
       return o;
     }
@@ -185,7 +186,7 @@ Verb add_retry(CLI::App& root) {
   app->add_option("job", *what, "Job to retry; it is not changed")->type_name("job/J")->required();
   auto* failed = app->add_flag("--failed", o->failed, "Retry the indexes that failed");
   app->add_option("--index", o->index,
-                  "Indexes to retry, such as 3,7-9 (default: all that did not succeed)")
+                  "Indexes to retry, such as 3,7-9 (default: all that have not succeeded)")
       ->type_name("SET")
       ->excludes(failed);
   app->add_option("--name", o->name, "Name of the new job (default: J-r2, J-r3, ...)")
@@ -195,7 +196,7 @@ Verb add_retry(CLI::App& root) {
   app->footer(
       "Examples:\n  muster retry job/sweep --failed\n  muster retry job/sweep --index 3,7-9 "
       "--wait\n"
-      "Budgets are fresh, indexes keep their numbers; JOB_COMPLETION_INDEX is what it was.");
+      "Indexes keep their numbers (JOB_COMPLETION_INDEX) and get all their retries again.");
   verb.finish = [o, what](const Settings&, const Target& target) -> Judged {
     o->target = target;
     auto name = job_name(*what);
@@ -240,7 +241,7 @@ Verb add_change(CLI::App& root, ChangeOptions::What change, const char* name, co
   auto what = std::make_shared<std::vector<std::string>>();
   Verb verb = new_verb(root, node ? "Nodes" : "Jobs", name, help);
   CLI::App* app = verb.app;
-  app->add_option("what", *what, node ? "nodes" : "Jobs, as job/NAME or NAME")
+  app->add_option("what", *what, node ? "Nodes, by name" : "Jobs, as job/NAME or NAME")
       ->type_name(node ? "NODE..." : "job/NAME...")
       ->required();
   if (change == ChangeOptions::What::scale) {
@@ -280,14 +281,16 @@ Verb add_drain(CLI::App& root) {
       new_verb(root, "Nodes", "drain", "Cordon a node and wait until its pods have finished");
   CLI::App* app = verb.app;
   app->add_option("node", w->o.node, "Node to drain")->type_name("NODE")->required();
-  app->add_flag("--now", w->o.now, "Evict the pods at once; their indexes run again elsewhere");
-  app->add_option("--deadline", w->deadline,
-                  "Evict the pods that still run after this time, such as 2h (default: wait)")
+  app->add_flag("--now", w->o.now,
+                "Evict pods immediately; their indexes run again on other nodes");
+  app->add_option(
+         "--deadline", w->deadline,
+         "Evict pods that are still running after this time, such as 2h (default: wait for them)")
       ->type_name("T");
   add_target(verb, "");
   app->footer(
       "Examples:\n  muster drain node-a\n  muster drain node-a --deadline 2h\n"
-      "Exit code: 0 nothing runs there, 130 interrupted (the node stays cordoned).");
+      "Exit codes: 0 drained, 130 interrupted (the node stays cordoned).");
   verb.finish = [w](const Settings&, const Target& target) -> Judged {
     w->o.target = target;
     w->o.node = node_name(w->o.node);

@@ -31,7 +31,7 @@ Judged read_attempts(const std::vector<std::string>& what, const GetOptions& get
   auto name = job_name(what[1]);
   if (auto* wrong = std::get_if<Usage>(&name)) return *wrong;
   if (get.watch || get.all_namespaces || !get.selector.empty())
-    return Usage{"attempts are of one job, and are not watched: no -w, -A or -l"};
+    return Usage{"attempts belong to one job and cannot be watched: omit -w, -A and -l"};
   o.job = std::get<std::string>(name);
   o.index = index;
   o.failed = failed;
@@ -52,7 +52,8 @@ Verb add_get(CLI::App& root) {
   Verb verb =
       new_verb(root, "Jobs", "get", "List jobs, pods, nodes, events, or the attempts of a job");
   CLI::App* app = verb.app;
-  app->add_option("what", w->what, "jobs, pods, nodes, events or attempts job/NAME, and names")
+  app->add_option("what", w->what,
+                  "Kind of object (jobs, pods, nodes, events), and names; or attempts job/NAME")
       ->type_name("KIND [NAME...]")
       ->required();
   add_key(verb, *find_key(Section::client, "output"), "-o,--output");
@@ -77,7 +78,7 @@ Verb add_get(CLI::App& root) {
     if (first == "attempts" || first == "attempt")
       return read_attempts(w->what, o, w->index, w->failed, settings, !w->no_headers);
     if (!w->index.empty() || w->failed)
-      return Usage{"--index and --failed are of attempts: muster get attempts job/NAME"};
+      return Usage{"--index and --failed apply to attempts only: muster get attempts job/NAME"};
     const size_t slash = first.find('/');
     const auto kind = parse_kind(first.substr(0, slash));
     if (!kind) return unknown_kind(first.substr(0, slash));
@@ -95,10 +96,11 @@ Verb add_get(CLI::App& root) {
       o.names.clear();
       for (const std::string& word : w->what) o.names.push_back(word.substr(word.find('/') + 1));
     }
-    if (o.watch && o.names.size() > 1) return Usage{"-w watches one name or all"};
-    if (o.all_namespaces && !o.names.empty()) return Usage{"-A lists all: it takes no name"};
+    if (o.watch && o.names.size() > 1)
+      return Usage{"-w watches all objects or one: omit the names, or give one"};
+    if (o.all_namespaces && !o.names.empty()) return Usage{"-A lists all objects: omit the name"};
     if (!o.selector.empty() && !o.names.empty())
-      return Usage{"-l selects from all: it takes no name"};
+      return Usage{"-l selects from all objects: omit the name"};
     o.output = read_output(settings.text("output"));
     o.headers = !w->no_headers;
     return o;
@@ -111,7 +113,7 @@ Verb add_describe(CLI::App& root) {
   auto what = std::make_shared<std::vector<std::string>>();
   Verb verb = new_verb(root, "Jobs", "describe",
                        "Show details of a job, pod or node, with its latest failures");
-  verb.app->add_option("what", *what, "job, pod or node, and its name")
+  verb.app->add_option("what", *what, "Kind of object (job, pod or node), and its name")
       ->type_name("KIND NAME")
       ->required();
   add_target(verb);
@@ -143,11 +145,10 @@ Verb add_logs(CLI::App& root) {
   Verb verb = new_verb(root, "Jobs", "logs", "Print the output of pods, running or finished");
   CLI::App* app = verb.app;
   app->add_option("what", *what, "Pod or job")->type_name("POD | job/J")->required();
-  auto* index =
-      app->add_option(
-             "--index", o->indexes,
-             "Indexes of the job, such as 3,7-9; lines of several are prefixed by their index")
-          ->type_name("SET");
+  auto* index = app->add_option("--index", o->indexes,
+                                "Indexes of the job, such as 3,7-9; with several, lines are "
+                                "prefixed with index and attempt")
+                    ->type_name("SET");
   app->add_flag("--failed", o->failed, "Print the last lines of each failed index of the job")
       ->excludes(index);
   app->add_option("--attempt", o->attempt, "Attempt of the index, from 0 (default: the latest)")
@@ -173,7 +174,7 @@ Verb add_logs(CLI::App& root) {
     if ((kind != Kind::pod && kind != Kind::job) || name.empty())
       return Usage{"`" + *what + "`: must be POD, pod/POD or job/J"};
     if (kind == Kind::pod && (!o->indexes.empty() || o->failed))
-      return Usage{"--index and --failed are of a job: muster logs job/J --index 3,7-9"};
+      return Usage{"--index and --failed apply to jobs only: muster logs job/J --index 3,7-9"};
     if (auto wrong = check_set("--index", o->indexes)) return *wrong;
     (kind == Kind::pod ? o->pod : o->job) = name;
     return *o;
@@ -231,8 +232,7 @@ Verb add_wait(CLI::App& root) {
   app->footer(
       "Examples:\n  muster wait job/sweep\n  muster wait job/sweep job/train --timeout 2h\n"
       "  muster wait job/sweep --for=condition=Complete --timeout 60s\n"
-      "Exit code: 0 what was waited for, 1 one of them Failed, 3 one is gone, 124 --timeout "
-      "passed.");
+      "Exit codes: 0 condition met, 1 a job Failed, 3 a job was deleted, 124 --timeout expired.");
   verb.finish = [w](const Settings&, const Target& target) -> Judged {
     w->o.target = target;
     auto names = job_names(w->what);
@@ -287,7 +287,7 @@ Verb add_coordinator(CLI::App& root) {
       ->type_name("F.yaml");
   verb.app->footer(
       "Example:\n  muster coordinator --data-dir /var/lib/muster\n"
-      "When it serves, D/endpoints.json holds its addresses and pid.");
+      "Once it is serving, D/endpoints.json has its addresses and pid.");
   verb.finish = [](const Settings& settings, const Target&) -> Judged {
     auto options = coordinator_options(settings);
     if (!options) return Usage{options.error().message};
@@ -308,7 +308,8 @@ Verb add_agent(CLI::App& root) {
       "Examples:\n  muster agent --coordinator 127.0.0.1:7118 --work-dir /var/lib/muster-agent "
       "--slots 8 --label disk=ssd\n"
       "  muster agent --hollow --slots 1000 --hollow-duration 100ms\n"
-      "SIGTERM drains: pods get SIGTERM and their grace. SIGUSR2 leaves at once, the pods stay.");
+      "SIGTERM drains: pods get SIGTERM and their grace period. SIGUSR2 exits at once; pods keep "
+      "running.");
   verb.finish = [](const Settings& settings, const Target&) -> Judged {
     auto options = agent_options(settings);
     if (!options) return Usage{options.error().message};
@@ -325,7 +326,8 @@ Verb add_config(CLI::App& root, const Config& config) {
   Verb verb =
       new_verb(root, "About", "config", "Show effective settings and where each comes from");
   verb.app
-      ->add_option("what", w->what, "view: settings and their origin; path: configuration files")
+      ->add_option("what", w->what,
+                   "view (settings and their origin) or path (configuration files)")
       ->type_name("view | path")
       ->check(one_of({"view", "path"}))
       ->required();
@@ -335,8 +337,7 @@ Verb add_config(CLI::App& root, const Config& config) {
   add_target(verb);
   verb.app->footer(
       "Examples:\n  muster config view\n  muster config view -o yaml\n  muster config path\n"
-      "The first that names a key wins it: flag, MUSTER_* variable, the user's file, the system's "
-      "file, what is built in.");
+      "Order of precedence: flag, MUSTER_* variable, user file, system file, default.");
   verb.finish = [w, config](const Settings& client, const Target&) -> Judged {
     ConfigOptions o;
     o.what = w->what == "path" ? ConfigOptions::What::path : ConfigOptions::What::view;
@@ -362,7 +363,8 @@ Verb add_completion(CLI::App& root) {
       ->check(one_of({"bash", "zsh", "fish"}))
       ->required();
   verb.app->footer(
-      "Examples:\n  source <(muster completion bash)      # now; in ~/.bashrc for good\n"
+      "Examples:\n  source <(muster completion bash)      # in this shell; add it to ~/.bashrc to "
+      "keep it\n"
       "  muster completion fish > ~/.config/fish/completions/muster.fish\n"
       "  muster completion zsh > ~/.zfunc/_muster   # with ~/.zfunc in fpath");
   verb.configured = false;
@@ -408,10 +410,13 @@ Verb add_version(CLI::App& root) {
 
 }  // namespace
 
-std::vector<Verb> show_verbs(CLI::App& root, const Config& config) {
-  return {add_get(root),        add_describe(root),    add_why(root),    add_logs(root),
-          add_wait(root),       add_coordinator(root), add_agent(root),  add_config(root, config),
-          add_completion(root), add_kubeconfig(root),  add_version(root)};
+std::vector<Verb> show_verbs(CLI::App& root) {
+  return {add_get(root),  add_describe(root),    add_why(root),  add_logs(root),
+          add_wait(root), add_coordinator(root), add_agent(root)};
+}
+
+std::vector<Verb> about_verbs(CLI::App& root, const Config& config) {
+  return {add_config(root, config), add_completion(root), add_kubeconfig(root), add_version(root)};
 }
 
 }  // namespace muster::cli

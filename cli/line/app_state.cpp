@@ -21,7 +21,7 @@ Verb add_backup(CLI::App& root) {
   verb.app->footer(
       "Examples:\n  muster backup /backup/muster-$(date +%F)\n"
       "  muster backup /backup/last --data-dir /var/lib/muster\n"
-      "Every byte is read and checked; damaged state is not backed up.");
+      "All data is read and verified first; damaged state is not backed up.");
   verb.finish = [o](const Settings&, const Target& target) -> Judged {
     o->target = target;
     return *o;
@@ -38,10 +38,9 @@ Verb add_restore(CLI::App& root) {
   add_data_dir(verb, o->data_dir, "Directory to create; must be absent or empty")->required();
   verb.app->footer(
       "Example:\n  muster restore /backup/last --data-dir /var/lib/muster-new\n"
-      "What happened after the backup is lost to it, so no number of that time is given again. "
-      "Agents are\naccepted with what they hold; what they run and the backup does not know goes "
-      "on "
-      "and is listed as\ncondition UnknownPods of their node.");
+      "The restored state does not contain what happened after the backup, and its numbers are not "
+      "reused.\nPods started after the backup keep running and are listed in the condition "
+      "UnknownPods of their node.");
   verb.configured = false;
   verb.finish = [o](const Settings&, const Target&) -> Judged { return *o; };
   return verb;
@@ -50,14 +49,14 @@ Verb add_restore(CLI::App& root) {
 Verb add_verify(CLI::App& root) {
   auto o = std::make_shared<VerifyOptions>();
   Verb verb =
-      new_verb(root, "State", "verify", "Verify the coordinator's state by recounting every job");
+      new_verb(root, "State", "verify", "Verify the coordinator's state by recounting all jobs");
   add_data_dir(
       verb, o->data_dir,
       "Data directory that no coordinator is serving, or a backup (default: ask the coordinator)");
   add_target(verb, "");
   verb.app->footer(
       "Examples:\n  muster verify\n  muster verify --data-dir /backup/last\n"
-      "Exit code 0: sound; 1: it is not, with a line for each thing that does not fit.");
+      "Exit codes: 0 consistent, 1 inconsistent, with a line for each problem.");
   verb.finish = [o](const Settings&, const Target& target) -> Judged {
     o->target = target;
     return *o;

@@ -50,8 +50,9 @@ void add_log_level(CLI::App& app, std::string& level);
 
 // The verbs, one area per file.
 std::vector<Verb> job_verbs(CLI::App& root, const std::vector<std::string>& tail);
-std::vector<Verb> show_verbs(CLI::App& root, const Config& config);
+std::vector<Verb> show_verbs(CLI::App& root);
 std::vector<Verb> access_verbs(CLI::App& root);
 std::vector<Verb> state_verbs(CLI::App& root);
+std::vector<Verb> about_verbs(CLI::App& root, const Config& config);
 
 }  // namespace muster::cli

@@ -2,6 +2,7 @@
 
 #include "cli/output/text.hpp"
 
+#include <algorithm>
 #include <cctype>
 
 namespace muster::cli {
@@ -20,8 +21,8 @@ muster - run indexed batch jobs as processes, with the semantics of a Kubernetes
 
 # DESCRIPTION
 
-A coordinator (*muster-coordinator*(8)) schedules jobs, and agents (*muster-agent*(8)) run their processes. Whatever is accepted,
-started or ended is on disk before anyone is told. All other verbs are clients of the coordinator's HTTP API. It is the Kubernetes
+A coordinator (*muster-coordinator*(8)) schedules jobs, and agents (*muster-agent*(8)) run their processes. Submissions,
+starts and ends are on disk before they are acknowledged or shown. All other verbs are clients of the coordinator's HTTP API. It is the Kubernetes
 API, so kubectl works as well. Without a coordinator, *muster run* starts one of its own, and an agent.
 
 The address of the coordinator is taken from *--api*, *MUSTER_API* or the configuration (*muster-config*(5)); the default is
@@ -110,9 +111,17 @@ std::string man_flags(const VerbWords& verb) {
 }
 
 std::string man_page(const std::vector<VerbWords>& verbs) {
-  std::string out = kManHead, group;
+  std::vector<const VerbWords*> sorted;  // by group, in the order of the help
   for (const VerbWords& verb : verbs) {
     if (is_daemon(verb)) continue;
+    const auto last = std::find_if(sorted.rbegin(), sorted.rend(), [&verb](const VerbWords* other) {
+      return other->group == verb.group;
+    });
+    sorted.insert(last == sorted.rend() ? sorted.end() : last.base(), &verb);
+  }
+  std::string out = kManHead, group;
+  for (const VerbWords* next : sorted) {
+    const VerbWords& verb = *next;
     if (verb.group != group) out += "\n# " + upper(verb.group) + "\n";
     group = verb.group;
     out += "\n## muster " + verb.name + (verb.what.empty() ? "" : " " + plain(verb.what)) + "\n\n" +

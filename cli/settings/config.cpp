@@ -55,7 +55,7 @@ class FileReader {
     for (const YamlEntry& entry : entries) {
       const std::string at = path_ + ":" + std::to_string(entry.line) + ": ";
       if (const auto [before, first] = seen.emplace(entry.key, entry.line); !first)
-        return invalid(at + entry.key + " is there twice, first in line " +
+        return invalid(at + entry.key + " is set twice, first in line " +
                        std::to_string(before->second));
       if (top && (entry.key == "coordinator" || entry.key == "agent") &&
           (entry.shape == Shape::map || find_key(section, entry.key) == nullptr)) {
@@ -80,7 +80,7 @@ class FileReader {
   static std::string unknown(const std::string& word, Section section, bool top) {
     for (const Section other : kSections) {
       if (other != section && other != Section::client && find_key(other, word) != nullptr && top) {
-        return "unknown key " + word + "; the " + name_of(other) + "'s stands below `" +
+        return "unknown key " + word + "; the " + name_of(other) + "'s is set below `" +
                name_of(other) + ":`";
       }
     }

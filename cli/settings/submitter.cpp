@@ -58,7 +58,7 @@ Result<Variables> exported(const char* const* environ, const Export& wanted,
     const auto found = all.find(name);
     if (found == all.end()) return invalid("--export: " + name + " is not set");
     if (!fits(name, found->second))
-      return invalid("--export: " + name + " cannot stand in a manifest: it is not UTF-8");
+      return invalid("--export: " + name + " is not UTF-8, so it cannot be part of a manifest");
     out.insert(*found);
   }
   if (const auto pwd = out.find("PWD"); pwd != out.end() && !dir.empty()) pwd->second = dir;

@@ -43,7 +43,7 @@ Json patch_of(const ChangeOptions& options) {
 const char* done_word(What what) {
   switch (what) {
     case What::suspend:
-      return "suspended: its pods end and count nowhere";
+      return "suspended: its pods are terminated and not counted";
     case What::resume:
       return "resumed";
     case What::scale:
@@ -69,10 +69,9 @@ int execute(const ChangeOptions& options) {
     if (!changed) {
       code = fail(changed.error());
       if (options.completions && changed.error().code == Errc::invalid)
-        std::cerr
-            << "  completions change only of an Indexed job that runs all its indexes at once;\n"
-               "  try: muster scale job/"
-            << name << " --parallelism N\n";
+        std::cerr << "  completions can be changed only for Indexed jobs;\n"
+                     "  try: muster scale job/"
+                  << name << " --parallelism N\n";
       if (changed.error().code == Errc::unavailable) return code;
       continue;
     }

@@ -39,7 +39,7 @@ void print_table(const ConfigOptions& options) {
 void print_path(const char* whose, const std::string& path) {
   std::error_code ignored;
   std::cout << whose << (path.empty() ? "nowhere: HOME is not set" : path)
-            << (!path.empty() && !std::filesystem::exists(path, ignored) ? " (not there)" : "")
+            << (!path.empty() && !std::filesystem::exists(path, ignored) ? " (not found)" : "")
             << "\n";
 }
 

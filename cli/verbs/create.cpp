@@ -42,7 +42,7 @@ int execute(const CreateOptions& options) {
     for (const Document& document : *documents) {
       if (options.ns_given && !document.ns.empty() && document.ns != options.target.ns) {
         return fail(kRejected, shown_path(file) + ": metadata.namespace is " + document.ns +
-                                   ", but -n says " + options.target.ns);
+                                   ", but -n is " + options.target.ns);
       }
       const std::string ns = document.ns.empty() ? options.target.ns : document.ns;
       auto job = create_job(*client, ns, document.json, options.dry_run);

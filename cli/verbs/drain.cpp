@@ -70,7 +70,7 @@ int interrupted(StatusLine& line, const std::string& node, const std::string& le
   line.clear();
   return fail(kInterrupted, "interrupted: node/" + node + " stays cordoned, " + left +
                                 " still there" + "\n  undo:    muster uncordon " + node +
-                                "\n  go on:   muster drain " + node);
+                                "\n  resume:  muster drain " + node);
 }
 
 }  // namespace
@@ -104,8 +104,8 @@ int execute(const DrainOptions& options) {
     const bool late = options.deadline_ms && boot_now() - begin >= *options.deadline_ms;
     if ((options.now || late) && !evicted) {
       line.clear();
-      std::cout << (late ? "the deadline has passed: evicting " : "evicting ")
-                << pods_text(pods->size()) << std::endl;
+      std::cout << (late ? "--deadline expired: evicting " : "evicting ") << pods_text(pods->size())
+                << std::endl;
       Status done = evict(*client, *pods);
       if (!done && done.error().code != Errc::unavailable) return fail(done.error());
       evicted = static_cast<bool>(done);  // else evict the remaining pods again
@@ -118,7 +118,7 @@ int execute(const DrainOptions& options) {
       return interrupted(line, options.node, pods_text(pods->size()));
   }
   line.clear();
-  std::cout << node << " drained: nothing runs there" << std::endl;
+  std::cout << node << " drained: no pods left" << std::endl;
   return kDone;
 }
 

@@ -1,7 +1,7 @@
 // muster kubeconfig: prints a kubeconfig for this coordinator.
 //
-// Over plain HTTP on loopback, the kernel tells who is calling, and no request is sent. Over HTTPS,
-// kubectl calls `muster token credential` to log in, with a token from a file or by munge.
+// Over plain HTTP on loopback, the kernel identifies the caller, and no request is sent. Over
+// HTTPS, kubectl calls `muster token credential` to log in, with a token from a file or by munge.
 #include "cli/client/discovery.hpp"
 #include "cli/client/objects.hpp"
 #include "cli/client/token.hpp"

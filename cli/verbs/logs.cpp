@@ -42,8 +42,8 @@ class JobLogs {
     if (chosen->empty()) return none();
     if (o_.follow && chosen->size() > 1)
       return fail(Error{Errc::invalid,
-                        "-f follows one pod, these are " + std::to_string(chosen->size()) +
-                            ": say which with --index I",
+                        "-f follows one pod, but there are " + std::to_string(chosen->size()) +
+                            ": choose one with --index I",
                         {}});
     for (auto [index, attempt] : *chosen) {
       const std::string path = own_path(o_.target.ns, o_.job, "log") +
@@ -128,8 +128,8 @@ class JobLogs {
     if (pods->empty()) return none();
     if (o_.follow && pods->size() > 1)
       return fail(Error{Errc::invalid,
-                        "-f follows one pod, these are " + std::to_string(pods->size()) +
-                            ": name one (muster get pods)",
+                        "-f follows one pod, but there are " + std::to_string(pods->size()) +
+                            ": choose one (muster get pods)",
                         {}});
     for (const Json& pod : *pods) {
       const std::string name = text_at(pod, {"metadata", "name"});

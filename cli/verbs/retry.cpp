@@ -49,7 +49,7 @@ core::IndexSet own_indexes(const Json& job) {
 }
 
 Error refuse(const std::string& job, const std::string& why) {
-  return {Errc::invalid, "job/" + job + " can't be retried: " + why, {}};
+  return {Errc::invalid, "job/" + job + " cannot be retried: " + why, {}};
 }
 
 // The indexes of the new round.
@@ -68,14 +68,17 @@ Result<core::IndexSet> chosen(const RetryOptions& o, const Json& job) {
     core::IndexSet terminal = done;
     terminal.insert_all(failed);
     if (core::IndexSet open = without(wanted, terminal); !over && !open.empty())
-      return refuse(o.job, "index " + open.text() + " is not over yet; see: muster why job/" +
+      return refuse(o.job, "index " + open.text() + " has not finished; see: muster why job/" +
                                o.job + "/" + std::to_string(open.lowest()));
     return wanted;
   }
   if (o.failed && !failed.empty()) return failed;
   if (!over)
-    return refuse(o.job, o.failed ? "it goes on and no index of it has failed for good"
-                                  : "it goes on; wait for its end, or name indexes with --index");
+    return refuse(
+        o.job,
+        o.failed
+            ? "it is still running and no index has failed"
+            : "it is still running; wait until it has finished, or choose indexes with --index");
   wanted = without(own, done);
   if (wanted.empty()) return refuse(o.job, "all of its indexes have succeeded");
   return wanted;

@@ -31,7 +31,7 @@ Status words_are_text(const std::vector<std::string>& command) {
     if (!is_utf8(command[i]))
       return Error{Errc::invalid,
                    "word " + std::to_string(i + 1) +
-                       " of the command is not UTF-8: put the command into a script",
+                       " of the command is not UTF-8: put the command in a script",
                    {}};
   }
   return Nothing{};
@@ -67,7 +67,7 @@ Result<Wanted> wanted(const RunOptions& options, int64_t slots) {
   if (documents->size() != 1) {
     return Error{Errc::invalid,
                  shown_path(options.file) + ": holds " + std::to_string(documents->size()) +
-                     " documents, run takes one job",
+                     " documents, but run takes one job",
                  {}};
   }
   Document& document = documents->front();
@@ -106,8 +106,8 @@ int run_there(const RunOptions& options) {
       *client, signals, job->ns, name,
       {.timeout_ms = options.timeout_ms, .color = options.target.color, .output = output.get()});
   const std::string ns_flag = job->ns == "default" ? "" : " -n " + job->ns;
-  const std::string back = "\n  come back: muster wait job/" + name + ns_flag +
-                           "\n  end it:    muster delete job/" + name + ns_flag;
+  const std::string back = "\n  reattach: muster wait job/" + name + ns_flag +
+                           "\n  delete:   muster delete job/" + name + ns_flag;
   switch (end.how) {
     case Followed::complete:
     case Followed::failed:
@@ -120,10 +120,10 @@ int run_there(const RunOptions& options) {
       return exit_code_of(options, *client, job->ns, end);
     case Followed::interrupted:
       return fail(kInterrupted,
-                  "detached: job/" + name + " goes on on " + client->address() + back);
+                  "detached: job/" + name + " keeps running on " + client->address() + back);
     case Followed::timeout:
-      return fail(kTimeout,
-                  "--timeout passed: job/" + name + " goes on on " + client->address() + back);
+      return fail(kTimeout, "--timeout expired: job/" + name + " keeps running on " +
+                                client->address() + back);
     case Followed::gone:
       return fail(kNotFound, "job/" + name + " was deleted");
     case Followed::unreachable:
@@ -138,8 +138,8 @@ int execute(const RunOptions& options) {
   if (options.target.named) {
     if (!options.data_dir.empty() || options.slots > 0 || options.keep) {
       return fail(kUsage,
-                  "run: --data-dir, --slots and --keep are for a run on this machine; --api and "
-                  "MUSTER_API name a coordinator");
+                  "run: --data-dir, --slots and --keep are for running on this machine; --api or "
+                  "MUSTER_API selects a coordinator");
     }
     return run_there(options);
   }

@@ -180,7 +180,7 @@ class Run {
     if (there) {
       const std::string name = text_at(items.front(), {"metadata", "name"});
       if (auto resumed = resume(client, dir, name); !resumed) return resumed.error();
-      std::cerr << "job/" << name << " goes on" << std::endl;
+      std::cerr << "job/" << name << " resumed" << std::endl;
       return items.front();
     }
     auto job = create_job(client, ns_, text_.empty() ? command_text(*claimed) : text_, false);
@@ -232,18 +232,17 @@ class Run {
           keep_ = options_.keep;
           return fail(exit_code_of(options_, client, ns_, end), *why);
         }
-        std::cout << summary_text(client, ns_, end.job, Paint(options_.target.color, STDOUT_FILENO),
-                                  [&](const Failures&) {
-                                    return "all of their output: " + logs_of(dir, end.job);
-                                  })
+        std::cout << summary_text(
+                         client, ns_, end.job, Paint(options_.target.color, STDOUT_FILENO),
+                         [&](const Failures&) { return "full output: " + logs_of(dir, end.job); })
                   << std::flush;
         return exit_code_of(options_, client, ns_, end);
       case Followed::interrupted:
       case Followed::timeout: {
         keep_ = true;
         const bool by_signal = end.how == Followed::interrupted;
-        std::cerr << (by_signal ? "interrupted" : "--timeout passed") << ": job/" << name
-                  << " is stopped, its pods get SIGTERM and their grace; Ctrl-C kills them"
+        std::cerr << (by_signal ? "interrupted" : "--timeout expired") << ": stopping job/" << name
+                  << "; its pods get SIGTERM and their grace period, Ctrl-C kills them"
                   << std::endl;
         suspend(client, signals, agent, dir, end.job, name);
         agent.drain();
@@ -251,8 +250,7 @@ class Run {
           if (signals.next(kLook) != 0) agent.kill();
         }
         show_rest(end.job);
-        std::cerr << "run it again with --data-dir " << shell_quoted(dir) << " and it goes on"
-                  << std::endl;
+        std::cerr << "to continue, run it again with --data-dir " << shell_quoted(dir) << std::endl;
         return by_signal ? kInterrupted : kTimeout;
       }
       case Followed::gone:

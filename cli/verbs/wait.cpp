@@ -138,15 +138,19 @@ class Waiter {
     return names;
   }
 
+  const char* not_stopped() const {
+    return jobs_.size() == 1 ? "; the job was not stopped" : "; the jobs were not stopped";
+  }
+
   int timed_out() {
     progress_.clear();
     return fail(kTimeout, open() + ": not " + wanted() + " after " +
-                              core::duration_text(*options_.timeout_ms) + ", goes on");
+                              core::duration_text(*options_.timeout_ms) + not_stopped());
   }
 
   int interrupted() {
     progress_.clear();
-    return fail(kInterrupted, "interrupted: no longer waiting for " + open() + ", which goes on");
+    return fail(kInterrupted, "interrupted while waiting for " + open() + not_stopped());
   }
 
   // Not found (3) outranks failed (1), which outranks done (0).

@@ -164,7 +164,7 @@ class Run(Case):
         self.assertEqual(alive(marker), [])
         self.file("go", "")
         r = self.muster("run", "--slots", "3", "--data-dir", "d", job)
-        self.assertIn("goes on", r.stderr)
+        self.assertIn("job/x resumed", r.stderr)
         self.assertIn("job/x Complete", r.stdout)
         self.assertNotIn("failed", r.stdout.split("job/x Complete")[1].split("\n")[0].replace("0 failed", ""))
 
@@ -176,7 +176,7 @@ class Run(Case):
         poll("three pods run", lambda: len(list(self.dir.glob("ready-*"))) == 3)
         p.send_signal(signal.SIGINT)
         lines = []
-        while "stopped" not in "".join(lines):
+        while "stopping" not in "".join(lines):
             lines.append(p.stdout.readline())
             self.assertTrue(lines[-1], lines)
         p.send_signal(signal.SIGINT)
@@ -185,7 +185,7 @@ class Run(Case):
 
     def test_timeout(self):
         r = self.muster("run", "--timeout", "1s", "-n", "1", "--", "sleep", "1000", code=124)
-        self.assertIn("--timeout passed", r.stderr)
+        self.assertIn("--timeout expired", r.stderr)
 
     def test_examples(self):
         self.muster("run", str(ROOT / "examples/hello.yaml"))
@@ -298,7 +298,7 @@ class FirstMinutesHere(FirstMinutes, Case):
     def test_p28_another_shell_goes_on_with_the_run(self):
         run = ["run", "-n", "2", "--data-dir", "d", "--", "sh", "-c", "echo $WHO"]
         self.assertIn("0 | first\n", self.muster(*run, WHO="first").stdout)
-        self.assertIn("goes on", self.muster(*run, WHO="second").stderr)
+        self.assertIn("resumed", self.muster(*run, WHO="second").stderr)
         self.muster("run", "-n", "2", "--data-dir", "d", "--env", "A=1", "--", "sh", "-c", "echo $WHO", code=5)
 
 
@@ -376,7 +376,7 @@ class Daemons(Cluster):
         poll("it was created", lambda: "slow" in self.muster("get", "jobs", "-o", "name").stdout)
         p.send_signal(signal.SIGINT)
         self.assertEqual(p.wait(DEADLINE), 130)
-        self.assertIn("goes on", p.stdout.read())
+        self.assertIn("keeps running on", p.stdout.read())
         self.muster("get", "job", "slow")
         self.muster("wait", "job/slow", "--timeout", "200ms", code=124)
         self.muster("delete", "job/slow")
@@ -473,7 +473,7 @@ class Daemons(Cluster):
         self.coordinator = self.start("coordinator", "--data-dir", "c", "--api", self.api, "--listen", self.listen, "--log-level", "warn")
         go.touch()
         self.assertEqual(drain.wait(DEADLINE), 0, "drained over a restart")
-        self.assertIn("drained: nothing runs there", drain.stdout.read())
+        self.assertIn("drained: no pods left", drain.stdout.read())
 
     def test_p30_a_hollow_node_takes_nobody_who_does_not_ask(self):
         self.start("agent", "--coordinator", self.listen, "--hollow", "--name", "h1", "--slots", "100", "--log-level", "warn")

@@ -277,13 +277,13 @@ class Clients(Site):
         url = f"https://{self.ends['apiTls']}"
         without = self.muster("get", "nodes", api=url)
         self.assertEqual(without.returncode, 5)
-        self.assertIn("there is no token at", without.stderr)
+        self.assertIn("no token at", without.stderr)
         self.ok("token", "create", "--out", self.home / ".config/muster/token")
         self.assertIn("c01", self.ok("get", "nodes", api=url))
         self.assertEqual(self.ok("run", "-n", "2", "--", "echo", "hello", api=url).count("hello"), 2)
         (self.home / ".config/muster/token").chmod(0o644)
         opened = self.muster("get", "nodes", api=url)
-        self.assertIn("is open to other users: chmod 600", opened.stderr)
+        self.assertIn("can be read by other users: chmod 600", opened.stderr)
 
     def test_another_clusters_coordinator_is_not_trusted(self):
         self.ok("token", "create", "--out", self.home / ".config/muster/token")
@@ -314,9 +314,9 @@ class Clients(Site):
                             (("token", "create", "--node", "c01", "--ttl", "8d"), "--ttl: must be 1m to 7d"),
                             (("token", "create", "--node", "C_01"), "the name of a node"),
                             (("token", "create", "--user", "no-such-user"), "there is no user no-such-user"),
-                            (("token", "create", "--node", "a", "--user", "b"), "a token is of one of them"),
+                            (("token", "create", "--node", "a", "--user", "b"), "--node and --user are mutually exclusive"),
                             (("token", "revoke"), "revoke which token?"),
-                            (("token", "list", "--ttl", "1h"), "are of `muster token create`"),
+                            (("token", "list", "--ttl", "1h"), "are only for `muster token create`"),
                             (("node", "revoke", "C_01"), "the name of a node")):
             done = self.muster(*args)
             self.assertNotEqual(done.returncode, 0, args)

@@ -43,7 +43,7 @@ class Config(cli.Case):
         paths = self.muster("config", "path").stdout
         self.assertIn(f"user    {user}\n", paths)
         user.unlink()
-        self.assertIn(f"{user} (not there)\n", self.muster("config", "path").stdout)
+        self.assertIn(f"{user} (not found)\n", self.muster("config", "path").stdout)
 
     def test_a_wrong_file_stops_every_verb_but_what_does_not_read_it(self):
         self.file("system.yaml", "api: s:1\nnamspace: x\n")

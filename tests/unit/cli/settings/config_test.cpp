@@ -109,8 +109,8 @@ TEST_F(ConfigTest, AWrongFileNamesItsLine) {
   EXPECT_EQ(complaint("agent:\n  slotz: 1\n"),
             user + ":2: unknown key slotz of agent; did you mean slots?");
   EXPECT_EQ(complaint("data-dir: /d\n"),
-            user + ":1: unknown key data-dir; the coordinator's stands below `coordinator:`");
-  EXPECT_EQ(complaint("api: a:1\napi: b:2\n"), user + ":2: api is there twice, first in line 1");
+            user + ":1: unknown key data-dir; the coordinator's is set below `coordinator:`");
+  EXPECT_EQ(complaint("api: a:1\napi: b:2\n"), user + ":2: api is set twice, first in line 1");
   EXPECT_EQ(complaint("api: [a]\n"), user + ":1: api: must be a single value");
   EXPECT_EQ(complaint("api:\n"), user + ":1: api: has no value");
   EXPECT_EQ(complaint("agent: 3\n"), user + ":1: agent: must be a map of the agent's keys");
