@@ -112,10 +112,10 @@ class Cluster : public GatedActor<cluster_actor> {
     bool ours = hello.cluster_id == options_.cluster_id;
     if (!ours && holds)
       return refuse(HelloAnswer::Kind::other_cluster,
-                    "its work-dir holds pods of " +
+                    "its work-dir has pods of " +
                         (hello.cluster_id.empty() ? "no cluster" : "cluster " + hello.cluster_id) +
-                        ", this is cluster " + options_.cluster_id +
-                        ": give it another --work-dir, or end them there first");
+                        ", but this is cluster " + options_.cluster_id +
+                        ": use another --work-dir, or end those pods first");
     NodeId old = kNoNode;
     if (auto named = by_name_.find(hello.node); named != by_name_.end()) old = named->second;
     bool same_dir = old != kNoNode && is_of(hello, nodes_[old].info);
@@ -123,17 +123,17 @@ class Cluster : public GatedActor<cluster_actor> {
     if (std::string beyond = ours && !restored ? beyond_ours(hello) : ""; !beyond.empty()) {
       if (proves_us(hello)) return options_.outdated(beyond);
       if (auto more = unproven_.due(uptime()))
-        log::error("{}; rejecting it: it cannot prove that it has served this cluster{}", beyond,
-                   *more);
+        log::error("{}; rejecting it, because it cannot prove that it has served this cluster{}",
+                   beyond, *more);
       return refuse(HelloAnswer::Kind::other_cluster,
-                    "it knows more than this coordinator and can't prove that it served it: give "
-                    "it another --work-dir");
+                    "it has seen later state than this coordinator, but cannot prove that it "
+                    "belongs to this cluster: use another --work-dir");
     }
     if (old != kNoNode && !same_dir && !nodes_[old].lease.expired())
       return refuse(HelloAnswer::Kind::name_taken,
                     "the name " + hello.node +
-                        " belongs to another agent that was heard of within --node-grace: choose "
-                        "another --name, or use its work-dir");
+                        " belongs to another agent that responded within --node-grace: choose "
+                        "another --name, or use that agent's --work-dir");
 
     const NodeId known = newest(hello.node);
     const bool was_hollow =
@@ -211,17 +211,17 @@ class Cluster : public GatedActor<cluster_actor> {
     using Standing = core::EpochLine::Standing;
     const Standing history = standing(hello);
     if (history == Standing::older || history == Standing::diverged)
-      return "node " + hello.node + " was told of epoch " + std::to_string(hello.highest_epoch) +
+      return "node " + hello.node + " has seen epoch " + std::to_string(hello.highest_epoch) +
              " and commit " + std::to_string(hello.highest_commit) +
-             ", and this data-dir, at epoch " + std::to_string(options_.line.last().epoch) +
-             " and commit " + std::to_string(options_.last_commit()) + ", does not contain that";
+             ", which this data-dir (epoch " + std::to_string(options_.line.last().epoch) +
+             ", commit " + std::to_string(options_.last_commit()) + ") does not contain";
     if (!options_.next_job) return "";
     JobId end = *options_.next_job;
     for (const auto* pods : {&hello.running, &hello.waiting, &hello.ended})
       for (PodId pod : *pods)
         if (pod.job >= end)
           return "node " + hello.node + " has pods of job j" + std::to_string(pod.job) +
-                 ", but this data-dir never gave that id";
+                 ", but this data-dir never assigned that id";
     return "";
   }
 
@@ -257,7 +257,8 @@ class Cluster : public GatedActor<cluster_actor> {
       if (!runs.contains(pod)) return false;
       strangers.push_back(pod);
       log::warn(
-          "node {} (n{}) is running {}, which the restored state does not know; leaving it alone",
+          "node {} (n{}) is running {}, which the restored state does not contain; leaving it "
+          "alone",
           nodes_[id].info.name, id, to_string(pod));
       return true;
     });
@@ -322,7 +323,7 @@ class Cluster : public GatedActor<cluster_actor> {
   void leaves(const AgentLeaves& m) {
     Node* node = find(m.node);
     if (!node || node->link != m.link) return;
-    log::info("node {} (n{}) drains", node->info.name, m.node);
+    log::info("node {} (n{}) is draining", node->info.name, m.node);
     node->info.draining = true;
     show(*node);
   }
@@ -345,8 +346,9 @@ class Cluster : public GatedActor<cluster_actor> {
 
   void lose(NodeId id) {
     log::warn(
-        "node {} (n{}) is lost: silent for --node-grace; its pods fail and are placed elsewhere",
-        nodes_[id].info.name, id);
+        "node {} (n{}) is lost: it has not responded for {}s (--node-grace); its pods fail and are "
+        "placed elsewhere",
+        nodes_[id].info.name, id, static_cast<double>(options_.node_grace_ms) / 1000);
     std::vector<NodeInfo> changed{retire(id)};
     later(std::move(changed), [this, id](const Durable& durable) {
       durable.link().drop(id);

@@ -108,7 +108,7 @@ class KeptObjects : public GatedActor<kept_actor> {
     if (m.next && !m.seen && m.next->kind == core::KeptKind::lease &&
         leases_ >= core::kKeptLeasesMax)
       return Error{Errc::overloaded,
-                   "there are " + std::to_string(leases_) + " leases, and no more are kept",
+                   "there are " + std::to_string(leases_) + " leases already, the maximum",
                    {}};
     return std::nullopt;
   }

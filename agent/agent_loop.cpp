@@ -58,7 +58,7 @@ std::string key_of(capnp::Text::Reader text) {
 }
 
 constexpr const char* kPastTerm =
-    "this agent serves a later epoch, or another coordinator of the same one";
+    "this agent serves a later epoch, or another coordinator with the same epoch";
 
 }  // namespace
 
@@ -97,7 +97,7 @@ class Agent::Server final : public wire::Agent::Server {
   // A call that overtakes the answer to the registration waits for it.
   kj::Promise<void> when_welcome() {
     if (agent_.link_.get() == nullptr || agent_.link_->number != link_) {
-      return KJ_EXCEPTION(DISCONNECTED, "the agent has registered anew");
+      return KJ_EXCEPTION(DISCONNECTED, "the agent has registered again");
     }
     return agent_.link_->welcomed.addBranch();
   }
@@ -140,7 +140,7 @@ kj::Promise<Result<int>> Agent::run() {
     if (!options_.hollow && options_.evict_below_bytes) tasks_.add(watch_memory());
   }
   return finished.promise.then([this] {
-    if (link_.get() != nullptr) close_link("the agent leaves");
+    if (link_.get() != nullptr) close_link("the agent is shutting down");
     return *result_;
   });
 }
@@ -235,7 +235,7 @@ kj::Promise<void> Agent::get_certificate(Link& link) {
     auto result = answer.getResult();
     Status status = result.isCertificate()
                         ? credentials_.accept(to_string(result.getCertificate()))
-                        : invalid(options_.coordinator + " refuses node " + work_dir_.node_name() +
+                        : invalid(options_.coordinator + " rejects node " + work_dir_.node_name() +
                                   " a certificate: " + to_string(result.getRefused()));
     if (status.ok()) return log::info("got a certificate for node {}", work_dir_.node_name());
     if (credentials_.must_join()) return finish(status.error());
@@ -251,7 +251,7 @@ kj::Promise<void> Agent::keep_certificate(Link& link) {
           return timer_.afterDelay(ms(std::max(kCertificateMinMs, credentials_.renew_again_ms())));
         })
         .then([this, &link] { return keep_certificate(link); });
-  // In steps, because somebody may set the clock.
+  // In steps, because the wall clock may be set.
   return timer_.afterDelay(ms(std::clamp(pause, kCertificateMinMs, kCertificateMaxMs)))
       .then([this, &link] { return keep_certificate(link); });
 }
@@ -327,9 +327,9 @@ void Agent::welcome(wire::Welcome::Reader from, wire::Session::Client session, M
                         sent_at)) {
     pause_ms_ = kRefusedPauseMs;
     link_->give_up("its epoch " + std::to_string(term.epoch) +
-                   " can't be served: this node has served epoch " +
+                   " is not valid here: this node has served epoch " +
                    std::to_string(node_.term().epoch) + " of cluster " + work_dir_.cluster_id() +
-                   ", so it has old data, a copy of another's, or is another cluster");
+                   "; its data is outdated or a copy, or it belongs to another cluster");
     return;
   }
   work_dir_.told_commit(from.getCommit());
@@ -366,19 +366,20 @@ void Agent::refused(wire::Refusal::Reader from) {
     case wire::Refusal::Why::OTHER_CLUSTER:
     case wire::Refusal::Why::PROTOCOL:
     case wire::Refusal::Why::INVALID:
-      finish(Error{Errc::invalid, options_.coordinator + " refuses node " + work_dir_.node_name() +
+      finish(Error{Errc::invalid, options_.coordinator + " rejects node " + work_dir_.node_name() +
                                       ": " + message});
       break;
   }
-  link_->give_up("it refuses node " + work_dir_.node_name() + ": " + message);
+  link_->give_up("it rejects node " + work_dir_.node_name() + ": " + message);
 }
 
 void Agent::close_link(const std::string& why) {
   const bool expired = credentials_.expired(wall_now());
   if (!result_)
     say("no connection to " + options_.coordinator + ": " + why +
-        (expired ? "; this node's certificate has expired, `muster token create --node " +
-                       work_dir_.node_name() + "` lets it join again"
+        (expired ? "; this node's certificate has expired: join again with a token from `muster "
+                   "token create --node " +
+                       work_dir_.node_name() + "`"
                  : "") +
         "; retrying");
   link_ = nullptr;
@@ -410,7 +411,7 @@ void Agent::send_heartbeat(Link& link) {
       [this, &link, sent_at](capnp::Response<wire::Session::HeartbeatResults>&& a) {
         core::node::Term term = term_of(a.getEpoch(), a.getNonce());
         if (!told(work_dir_.cluster_id(), term) || !node_.heartbeat_answered(term, sent_at)) {
-          link.give_up("its epoch is a past one");
+          link.give_up("its epoch is outdated");
           return;
         }
         link.answered_at = boot_now();
@@ -603,12 +604,12 @@ void Agent::obey(AgentControl::Command command) {
     case AgentControl::Command::drain:
       return drain();
     case AgentControl::Command::leave:
-      log::info("leaving; the pods stay");
+      log::info("shutting down; pods keep running");
       leaving_ = true;
       return finish(0);
     case AgentControl::Command::kill:
       if (std::exchange(leaving_, true)) return;
-      log::info("leaving; the pods are ended");
+      log::info("shutting down; terminating all pods");
       executor_.end_all();
       if (!executor_ready_) return finish(0);
       tasks_.add(timer_.afterDelay(ms(kKillMaxMs)).then([this] { finish(0); }));
@@ -618,7 +619,8 @@ void Agent::obey(AgentControl::Command command) {
 
 void Agent::drain() {
   if (std::exchange(draining_, true)) return;
-  log::info("draining: {} pods run, {} wait", node_.running().size(), node_.waiting().size());
+  log::info("draining: {} pods running, {} waiting", node_.running().size(),
+            node_.waiting().size());
   node_.stop(boot_now());
   if (link_.get() != nullptr) {
     KJ_IF_MAYBE (session, link_->session) {
@@ -675,7 +677,7 @@ kj::Promise<void> Agent::watch_memory() {
       if (!largest || bytes > most) largest = id, most = bytes;
     }
     if (largest) {
-      log::warn("{} MiB of memory are left: {} is evicted, it uses {} MiB", *available >> 20,
+      log::warn("{} MiB of memory left: evicting {}, which uses {} MiB", *available >> 20,
                 to_string(*largest), most >> 20);
       node_.evict(*largest, boot_now());
       schedule();

@@ -41,8 +41,8 @@ Result<Credentials> Credentials::load(WorkDir& work_dir, const std::string& toke
   }
   // Never without TLS because something is wrong here.
   if (token_file.empty() && !credentials.own_ && !text.empty())
-    return invalid(work_dir.path() + "/" + kFile + " is not that of node " + work_dir.node_name() +
-                   ", or is damaged: give --token-file, or remove it to connect without TLS");
+    return invalid(work_dir.path() + "/" + kFile + " is not for node " + work_dir.node_name() +
+                   ", or is damaged: use --token-file, or remove it to connect without TLS");
   if (token_file.empty()) return credentials;
   if (Status s = credentials.load_token(token_file); !s) return s.error();
   return credentials;
@@ -51,7 +51,7 @@ Result<Credentials> Credentials::load(WorkDir& work_dir, const std::string& toke
 Status Credentials::load_token(const std::string& file) {
   struct stat info = {};
   if (stat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) && (info.st_mode & 077) != 0)
-    return invalid("--token-file " + file + " is open to other users: chmod 600 " + file);
+    return invalid("--token-file " + file + " can be read by other users: chmod 600 " + file);
   std::ifstream in(file, std::ios::binary);
   std::ostringstream text;
   text << in.rdbuf();
@@ -68,8 +68,8 @@ Status Credentials::load_token(const std::string& file) {
                    ": it is not a join token; `muster token create --node " +
                    work_dir_->node_name() + "` makes one");
   if (who->node != work_dir_->node_name())
-    return invalid("--token-file " + file + ": it lets node " + who->node +
-                   " join, and this is node " + work_dir_->node_name());
+    return invalid("--token-file " + file + ": it is for node " + who->node +
+                   ", but this is node " + work_dir_->node_name());
   if (tls::read_certificate(bundle->own.certificate)->until_ms <= wall_now()) {
     if (own_) return Nothing{};
     return invalid("--token-file " + file + ": the token has expired");

@@ -246,7 +246,7 @@ class SocketKeeperClient final : public KeeperClient {
   bool awaiting_room_ = false;
 };
 
-// The keeper keeps as many; beyond that both begin anew.
+// The keeper keeps as many; beyond that both start over.
 uint64_t SocketKeeperClient::id_of(const core::node::SignedPermitPtr& permit) {
   if (const auto known = permits_.find(permit); known != permits_.end()) return known->second;
   if (permits_.size() >= keeper::kPermitsMax) permits_.clear();
@@ -282,7 +282,7 @@ std::string SocketKeeperClient::greet(const std::string& cluster_id, Millis dead
     poll(&poll_fd, 1, static_cast<int>(left));
     flush();
     ssize_t size = recv(fd_, bytes_.data(), bytes_.size(), 0);
-    if (size == 0) return "the keeper has left";
+    if (size == 0) return "the keeper has exited";
     if (size < 0 && (errno == EAGAIN || errno == EINTR)) continue;
     if (size < 0) return std::string("recv: ") + std::strerror(errno);
     in_.append(bytes_.data(), static_cast<size_t>(size));
@@ -338,7 +338,7 @@ kj::Promise<void> SocketKeeperClient::read() {
     if (size < 0 && errno == EINTR) continue;
     if (size < 0 && errno == EAGAIN) break;
     if (size <= 0) {
-      gone(size == 0 ? "the keeper has left" : std::string("recv: ") + std::strerror(errno));
+      gone(size == 0 ? "the keeper has exited" : std::string("recv: ") + std::strerror(errno));
       break;
     }
     in_.append(bytes_.data(), static_cast<size_t>(size));
@@ -368,7 +368,7 @@ void SocketKeeperClient::take_frames() {
       pulse_.answered(std::string(in.text()));
     }
   }
-  if (in_.broken()) gone("the keeper sends what is no frame");
+  if (in_.broken()) gone("the keeper sent an invalid frame");
 }
 
 void SocketKeeperClient::deliver() {
@@ -460,10 +460,13 @@ Result<kj::Own<KeeperClient>> KeeperClient::connect(kj::UnixEventPort& port, Opt
       int code = WIFEXITED(status) ? WEXITSTATUS(status) : 0;
       if (code == keeper::kExitDamaged) return Error{Errc::invalid, last_log_line(dir), {}};
       if (code == keeper::kExitFailed) return unavailable(last_log_line(dir));
-      why = code == keeper::kExitLocked ? "another one has the work-dir and does not answer"
-                                        : "it ended at once: " + last_log_line(dir);
+      why = code == keeper::kExitLocked
+                ? "another keeper has locked the work-dir and does not respond"
+                : "it exited immediately: " + last_log_line(dir);
     } else if (child == 0 && of_root) {
-      why = "root's, which runs pods as their owners, is not there: nobody listens in " + path;
+      why =
+          "the root keeper, which runs pods as their owners, is not running: nothing listens on " +
+          path;
     } else if (child == 0) {
       // A keeper that finds the lock taken exits, so there are never two.
       child = start_keeper(options, dir, why);

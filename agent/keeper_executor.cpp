@@ -84,7 +84,7 @@ core::node::Origin KeeperExecutor::origin_of(PodId pod, const Note& note, Invent
 }
 
 Executor::Limits KeeperExecutor::limits() const {
-  if (keeper_ == nullptr) return {false, false, "the keeper is not there"};
+  if (keeper_ == nullptr) return {false, false, "the keeper is not running"};
   KeeperClient::Abilities can = keeper_->abilities();
   return {can.memory_limit, can.cpu_limit, can.no_limits};
 }
@@ -115,7 +115,7 @@ Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start) {
   const bool as_owner = keeper_.get() != nullptr && keeper_->abilities().run_as;
   if (as_owner && job.permit == nullptr)
     return Error{Errc::invalid,
-                 "the job has no owner, and this node runs pods as their owners only"};
+                 "the job has no owner, and this node runs pods only as their owners"};
   if (!as_owner && job.owner_uid && *job.owner_uid != geteuid())
     return Error{Errc::invalid, "the job belongs to uid " + std::to_string(*job.owner_uid) +
                                     ", and this node runs processes of uid " +

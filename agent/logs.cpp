@@ -72,7 +72,8 @@ LogStore::Paths LogStore::paths(const std::string& job_uid, const std::string& p
 Result<LogStore::Paths> LogStore::open(const std::string& job_uid, const std::string& pod_name,
                                        const std::string& container) {
   if (!is_file_name(job_uid) || !is_file_name(pod_name) || !is_file_name(container)) {
-    return Error{Errc::invalid, "no log file can be named after " + job_uid + ", " + pod_name};
+    return Error{Errc::invalid,
+                 "cannot be used as the name of a log file: " + job_uid + ", " + pod_name};
   }
   if (!made_.contains(job_uid)) {
     std::string folder = dir_ + "/" + job_uid;

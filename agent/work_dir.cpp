@@ -105,7 +105,7 @@ Status WorkDir::load(const std::string& wanted_name) {
     if (space != std::string::npos) kept[line.substr(0, space)] = line.substr(space + 1);
   }
   if (identity && kept["muster-node"] != "1") {
-    return Error{Errc::invalid, path_ + "/identity has a format this version does not know (\"" +
+    return Error{Errc::invalid, path_ + "/identity has an unknown format (\"" +
                                     kept["muster-node"] + "\", known: 1)"};
   }
   inode_ = inode_of(dir_.get());

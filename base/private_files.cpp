@@ -31,9 +31,9 @@ Status nothing_of_others(const std::string& path, const std::string& what) {
     struct stat st {};
     if (lstat(entry.path().c_str(), &st) != 0) continue;
     if (st.st_uid != geteuid())
-      return invalid(what + " " + path + " was open to others, and " + entry.path().string() +
-                     " belongs to user " + std::to_string(st.st_uid) +
-                     ": remove it, or give another directory");
+      return invalid(what + " " + path + " was accessible to other users, and " +
+                     entry.path().string() + " belongs to user " + std::to_string(st.st_uid) +
+                     ": remove it, or use another directory");
   }
   if (error) return Error{Errc::unavailable, what + " " + path + ": " + error.message(), {}};
   return Nothing{};
@@ -54,7 +54,7 @@ Result<Fd> open_private_dir(const std::string& given, const std::string& what) {
     int why = errno;
     struct stat st {};
     if (lstat(path.c_str(), &st) == 0 && S_ISLNK(st.st_mode))
-      return invalid(what + " " + path + " is a symbolic link: give the directory itself");
+      return invalid(what + " " + path + " is a symbolic link: use the directory itself");
     errno = why;
     return failed(what + " " + path);
   }
@@ -63,7 +63,7 @@ Result<Fd> open_private_dir(const std::string& given, const std::string& what) {
   if (st.st_uid != geteuid())
     return invalid(what + " " + path + " belongs to user " + std::to_string(st.st_uid) +
                    ", this process runs as user " + std::to_string(geteuid()) +
-                   ": give it a directory of its own");
+                   ": use another directory");
   if ((st.st_mode & 07777) != kDirMode && fchmod(dir.get(), kDirMode) != 0)
     return failed("cannot close " + what + " " + path + " to others");
   if ((st.st_mode & kOthersWrite) != 0)

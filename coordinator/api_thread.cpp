@@ -249,11 +249,12 @@ class Thread final : public ApiThread, public api::Backend {
     if (options_.trust == nullptr) return done(api::no_links());
     const bool of_user = wanted.kind == core::TokenKind::user;
     if (of_user ? tls_address_.empty() : rpc_->tls_address().empty())
-      return done(Error{Errc::unavailable,
-                        of_user ? "nothing would accept it: the coordinator runs without --api-tls"
-                                : "nothing would accept it: the coordinator runs without "
-                                  "--listen-tls",
-                        {}});
+      return done(Error{
+          Errc::unavailable,
+          of_user ? "it would not be accepted anywhere: the coordinator runs without --api-tls"
+                  : "it would not be accepted anywhere: the coordinator runs without "
+                    "--listen-tls",
+          {}});
     auto tell = replies_.across(std::move(done));
     options_.trust->make(
         {wanted.kind, std::move(wanted.subject), wanted.uid, std::move(wanted.by), wanted.life_ms},
@@ -300,7 +301,7 @@ class Thread final : public ApiThread, public api::Backend {
   template <class T>
   void read_all(std::function<void(Result<T>)> done, std::function<Result<T>()> read) {
     if (reading_.exchange(true))
-      return done(Error{Errc::unavailable, "a backup or a verification is under way", {}});
+      return done(Error{Errc::unavailable, "a backup or a verification is in progress", {}});
     if (reader_.joinable()) reader_.join();  // it has ended
     reader_ = std::thread([this, read = std::move(read), tell = replies_.across(std::move(done))] {
       Result<T> result = read();
@@ -356,7 +357,7 @@ class Thread final : public ApiThread, public api::Backend {
     server_options.connections_max = connections - (elsewhere ? connections / 3 : 0);
     server_options.metrics = [this] { return metrics_.text(view_); };
     api::Server server(io.provider->getTimer(), view_, *this, std::move(server_options));
-    server.set_ready(false, "recovering: folding the journal");
+    server.set_ready(false, "recovering: replaying the journal");
     server_ = &server;
     auto paf = kj::newPromiseAndFulfiller<void>();
     stopped_ = std::make_shared<kj::Own<kj::PromiseFulfiller<void>>>(kj::mv(paf.fulfiller));

@@ -88,7 +88,7 @@ class Running final : public Coordinator {
       if (Status ok = check_any_address(flag, *address); !ok) return ok;
     if (options_.insecure && options_.roles.any())
       return invalid(
-          "--insecure and --users exclude each other: with --insecure everybody acts as the "
+          "--insecure and --users are mutually exclusive: with --insecure, everyone acts as the "
           "coordinator's user");
     if (options_.munge && (options_.api_tls.empty() || !options_.roles.any()))
       return invalid(
@@ -136,8 +136,8 @@ class Running final : public Coordinator {
     if (!noted.empty() && !recovered->cluster_id.empty() && noted != recovered->cluster_id)
       return Error{Errc::invalid,
                    options_.data_dir + "/cluster-id says that this is the state of cluster " +
-                       noted + ", but the database is of cluster " + recovered->cluster_id +
-                       ": they were put together from two directories",
+                       noted + ", but the database belongs to cluster " + recovered->cluster_id +
+                       ": the directory was assembled from two",
                    {}};
     std::vector<storage::Row> epoch = begin_epoch(*recovered, noted);
     if (!new_authority_.empty()) epoch.push_back(storage::authority_row(new_authority_));
@@ -299,8 +299,7 @@ class Running final : public Coordinator {
   void wait_for_nodes(std::future<void>& all_here) const {
     Millis wait_ms = std::min(core::back_within_ms(options_.node_grace_ms),
                               std::max<Millis>(1, options_.node_grace_ms / 2));
-    api_->waits(
-        "waiting for the nodes on record, which may know that this data-dir is an old copy");
+    api_->waits("waiting for known nodes to register, in case this data-dir is an outdated copy");
     if (all_here.wait_for(std::chrono::milliseconds(wait_ms)) == std::future_status::ready) return;
     log::info("some known nodes have not registered within {} ms; serving without them", wait_ms);
   }
@@ -333,8 +332,8 @@ class Running final : public Coordinator {
       const std::string name =
           job.object ? job.object->meta.ns + "/" + job.object->meta.name : "(its name is lost)";
       log::error(
-          "j{} {} IS QUARANTINED, it does not run and its pods are left alone: {}. `muster "
-          "restore` puts an earlier copy in its place",
+          "j{} {} IS QUARANTINED: it does not run, and its pods are left alone: {}. Use `muster "
+          "restore` to go back to an earlier copy",
           job.id, name, job.why);
     }
     api_->load(std::move(shown), unloaded, recovered.damaged, journal_->last_commit(),
@@ -356,10 +355,10 @@ class Running final : public Coordinator {
     cluster.last_commit = [this] { return journal_->last_commit(); };
     cluster.show = [this](const core::NodeHealth& health) { api_->show_health(health); };
     cluster.outdated = [](const std::string& why) {
-      stop_loudly(why +
-                  ": the data-dir is an older copy, or one that went its own way, and what was "
-                  "acknowledged since is not in it. Start from the newest copy; if there is none, "
-                  "`muster restore` goes on from a backup");
+      stop_loudly(
+          why +
+          ": the data-dir is an older or diverged copy that lacks acknowledged state. Start from "
+          "the newest copy; if there is none, use `muster restore` to continue from a backup");
     };
     cluster.all_here = std::move(all_here);
     cluster_ = actors::spawn_cluster(

@@ -196,17 +196,17 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     auto params = context.getParams();
     auto caller = callers_.find(number);
     KJ_REQUIRE(caller != callers_.end() && !caller->second.registers,
-               "a connection registers once");
+               "a connection can register only once");
     caller->second.registers = true;
     if (const auto& guest = caller->second.guest; guest && !guest->barred.empty())
       return refuse(context, number, wire::Refusal::Why::INVALID, guest->barred, {});
     if (!serving_)
       return refuse(context, number, wire::Refusal::Why::NOT_SERVING,
-                    "not serving yet: folding the journal", {});
+                    "not serving yet: replaying the journal", {});
     if (params.getHello().getProtocol() != wire::PROTOCOL_VERSION)
       return refuse(context, number, wire::Refusal::Why::PROTOCOL,
-                    "it speaks protocol " + std::to_string(params.getHello().getProtocol()) +
-                        ", this coordinator speaks " + std::to_string(wire::PROTOCOL_VERSION),
+                    "it uses protocol " + std::to_string(params.getHello().getProtocol()) +
+                        ", this coordinator uses " + std::to_string(wire::PROTOCOL_VERSION),
                     {});
     if (options_.permit_key && !params.getHello().getHeedsOwners())
       return refuse(context, number, wire::Refusal::Why::PROTOCOL,
@@ -220,8 +220,8 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     if (const auto& guest = caller->second.guest;
         guest && (guest->who.kind != tls::Identity::Kind::node || guest->who.node != hello->node))
       return refuse(context, number, wire::Refusal::Why::INVALID,
-                    "it calls itself " + on_one_line(hello->node) +
-                        ", but its certificate is that of " + guest->who.common_name(),
+                    "it registers as " + on_one_line(hello->node) +
+                        ", but its certificate is for " + guest->who.common_name(),
                     {});
     std::string node = hello->node;
     actors::RegisterAgent ask{std::move(*hello), nullptr};
@@ -365,7 +365,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     const api::Verdict who = lookup_.judge(api::fd_of(*stream));
     if (!options_.insecure && who.kind != api::Verdict::Kind::trusted) {
       if (const auto more = strangers_.due(boot_now()))
-        log::warn("rejected a connection to the agents' port: {}; --insecure admits others{}",
+        log::warn("rejected a connection to the agents' port: {}; --insecure allows others{}",
                   who.why, *more);
       return;
     }
@@ -418,7 +418,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
             log::warn("rejected a connection to the agents' TLS port from {} as {}: {}{}", from,
                       on_one_line(guest.who.common_name()), guest.barred, *more);
           if (guest.who.node.empty()) return left(number);
-          // An agent that was let in once is told why it is not now.
+          // Tell an agent that was admitted before why it is rejected now.
           talk(number, kj::mv(known.stream), kj::mv(gone), std::move(guest));
         })
         .catch_([this, number, from](kj::Exception&& e) {
@@ -436,7 +436,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     const std::string name(common_name.begin(), common_name.size());
     const auto who = tls::Identity::parse(name);
     if (!who || !core::dns_subdomain_errors(who->node).empty())
-      return {{}, "its certificate is that of " + on_one_line(name) + ", not of a node"};
+      return {{}, "its certificate is for " + on_one_line(name) + ", not for a node"};
     return {*who, options_.trust->refuses(*who).value_or("")};
   }
 
@@ -453,7 +453,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     peers_.insert(number);
     auto gone =
         peer->network.onDisconnect().exclusiveJoin(kj::mv(closed)).exclusiveJoin(silent(number));
-    // So that nobody stays much longer than a certificate is valid.
+    // So that no connection lasts much longer than its certificate.
     if (bounded)
       gone = gone.exclusiveJoin(
           timer_->afterDelay(options_.trust->connection_ms() * kj::MILLISECONDS));
@@ -645,7 +645,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     tasks_->add(request.send().then(std::move(answered), [this, node](kj::Exception&& e) {
       if (e.getType() != kj::Exception::Type::DISCONNECTED)
         if (auto more = refused_orders_.due(boot_now()))
-          log::warn("n{} did not say which pods have ended: {}{}", node, short_text(e), *more);
+          log::warn("n{} did not report which pods have ended: {}{}", node, short_text(e), *more);
     }));
   }
 
@@ -749,7 +749,7 @@ kj::Promise<void> Session::report(ReportContext context) {
   auto params = context.getParams();
   KJ_REQUIRE(params.getStarts().size() <= core::node::kListMax &&
                  params.getEnds().size() <= core::node::kListMax,
-             "a list has 512 entries at most");
+             "a list can have at most 512 entries");
   actors::Report report{node_, read_report(node_, params.getStarts(), params.getEnds()), nullptr};
   context.releaseParams();
   using Pods = std::vector<PodId>;

@@ -82,7 +82,7 @@ class Part {
  public:
   static Result<Part> make(const std::string& dir) {
     if (access(dir.c_str(), F_OK) == 0)
-      return Error{Errc::conflict, dir + " is there already: name a new directory"};
+      return Error{Errc::conflict, dir + " already exists: choose a new directory"};
     Part part(dir);
     std::error_code ignored;
     fs::remove_all(part.path_, ignored);  // left by an interrupted run
@@ -143,9 +143,10 @@ Result<BackupInfo> finish_backup(const std::string& dir) {
     auto journal = RocksdbJournal::open_to_read(dir);
     if (!journal.ok()) return journal.error();
     if (Status sound = (*journal)->check(); !sound.ok())
-      return Error{Errc::invalid, sound.error().message +
-                                      "; a copy of this is no backup. `muster verify` says "
-                                      "what is damaged"};
+      return Error{
+          Errc::invalid,
+          sound.error().message +
+              "; damaged state cannot be backed up. Run `muster verify` to see what is damaged"};
     auto head = recover_head(**journal);
     if (!head.ok()) return head.error();
     info.cluster_id = head->cluster_id;
@@ -196,7 +197,7 @@ Result<BackupInfo> make_backup(Journal& journal, const std::string& dir) {
 
 Result<BackupInfo> copy_backup(const std::string& data_dir, const std::string& dir) {
   if (access((data_dir + "/db/CURRENT").c_str(), F_OK) != 0)
-    return Error{Errc::not_found, data_dir + " is no data-dir: there is no database in it"};
+    return Error{Errc::not_found, data_dir + " is not a data-dir: it has no database"};
   // Takes the lock, and refuses a journal that lost acknowledged data.
   auto journal = RocksdbJournal::open_to_read(data_dir);
   if (!journal.ok()) return journal.error();
@@ -212,7 +213,7 @@ Result<BackupInfo> copy_backup(const std::string& data_dir, const std::string& d
 Result<BackupInfo> check_backup(const std::string& dir) {
   std::ifstream in(dir + "/manifest");
   std::string line;
-  if (!in) return Error{Errc::not_found, dir + " has no manifest: it is no backup"};
+  if (!in) return Error{Errc::not_found, dir + " is not a backup: it has no manifest"};
   auto broken = [&dir](const std::string& why) {
     return Error{Errc::invalid, dir + ": the backup is damaged: " + why};
   };
@@ -236,7 +237,7 @@ Result<BackupInfo> check_backup(const std::string& dir) {
     auto sum = sum_of(dir + "/" + name);
     if (!sum.ok()) return broken(sum.error().message);
     if (sum->size != size || hex(sum->hash) != hash)
-      return broken(name + " is not as it was written");
+      return broken(name + " has changed since the backup was made");
     told.push_back(name);
     ++info.files;
     info.bytes += size;
@@ -253,12 +254,11 @@ Result<BackupInfo> check_backup(const std::string& dir) {
 Result<Restored> restore(const std::string& from, const std::string& data_dir, RestoreNow now,
                          const LoadObject& load_object) {
   if (access((from + "/db/CURRENT").c_str(), F_OK) != 0)
-    return Error{Errc::not_found,
-                 from + " is neither a backup nor a data-dir: there is no database in it"};
+    return Error{Errc::not_found, from + " is neither a backup nor a data-dir: it has no database"};
   if (occupied(data_dir))
     return Error{Errc::conflict, data_dir +
-                                     " is not empty: a restore makes a new data-dir. Move the old "
-                                     "one away, do not delete it before all is well"};
+                                     " is not empty: a restore creates a new data-dir. Move the "
+                                     "old one away, and keep it until the restored one works"};
   Restored done;
   auto checked = check_backup(from);
   if (!checked.ok() && checked.error().code != Errc::not_found) return checked.error();

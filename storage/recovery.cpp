@@ -23,7 +23,7 @@ Error broken(const std::string& what, const Error& why) {
 
 // For rows that all jobs depend on: without them there is no service.
 Error beyond_use(const std::string& what, const Error& why) {
-  return broken(what, why.message + ". `muster restore` puts an earlier copy in its place");
+  return broken(what, why.message + ". Use `muster restore` to go back to an earlier copy");
 }
 
 std::string job_name(JobId job) {

@@ -94,7 +94,7 @@ Error database_error(const std::string& dir, const rocksdb::Status& status) {
   if (status.IsNoSpace()) return no_space(dir);
   if (status.IsCorruption()) {
     return {Errc::invalid, dir + ": the journal is damaged: " + status.ToString() +
-                               ". `muster restore` puts an earlier copy in its place"};
+                               ". Use `muster restore` to go back to an earlier copy"};
   }
   return {Errc::unavailable, dir + ": the journal can't be read or written: " + status.ToString()};
 }
@@ -125,7 +125,7 @@ Status check_room(const std::string& dir) {
   unlink(path.c_str());
   if (error == 0) return Nothing{};
   errno = error;
-  return system_error(dir, "set aside " + std::to_string(bytes) + " bytes");
+  return system_error(dir, "reserve " + std::to_string(bytes) + " bytes");
 }
 
 // Makes the entries of a directory durable: if the directory itself vanished in a power loss, so
@@ -208,26 +208,27 @@ Status judge(const std::string& dir, const Found& found, std::optional<uint64_t>
     auto format = parse_number(*found.format);
     if (!format || *format > wire::JOURNAL_FORMAT) {
       return Error{Errc::invalid, dir + ": written by a newer muster: format " + *found.format +
-                                      ", this one knows " + std::to_string(wire::JOURNAL_FORMAT)};
+                                      ", this version supports " +
+                                      std::to_string(wire::JOURNAL_FORMAT)};
     }
     if (*format < wire::JOURNAL_FORMAT) {
       return Error{Errc::invalid, dir + ": written by an older muster: format " + *found.format +
-                                      ", this one knows " + std::to_string(wire::JOURNAL_FORMAT)};
+                                      ", this version supports " +
+                                      std::to_string(wire::JOURNAL_FORMAT)};
     }
   } else if (!found.empty) {
-    return Error{Errc::invalid, dir + "/db holds a database that is not a journal of muster"};
+    return Error{Errc::invalid, dir + "/db is not a journal of muster"};
   }
   if (acknowledged.value_or(0) > found.commit) {
     return Error{Errc::invalid,
                  dir + ": ACKNOWLEDGED DATA IS MISSING: commit " + std::to_string(*acknowledged) +
                      " was acknowledged, only " + std::to_string(found.commit) +
-                     " could be recovered. The database was damaged, cut or replaced by an older "
-                     "one. Nothing was changed "
-                     "and nothing is started from here, since what was promised after commit " +
+                     " could be recovered. The database was damaged, truncated or replaced by an "
+                     "older one. Nothing was changed, and the coordinator does not start, because "
+                     "what was acknowledged after commit " +
                      std::to_string(found.commit) +
-                     " would be broken in silence. If no better copy of the directory can be had, "
-                     "`muster restore` "
-                     "continues from what is left"};
+                     " would be lost silently. If there is no better copy of the directory, use "
+                     "`muster restore` to continue from what is left"};
   }
   return Nothing{};
 }
@@ -275,9 +276,9 @@ Result<std::unique_ptr<Journal>> RocksdbJournal::open_to_read(const std::string&
     return Error{Errc::invalid,
                  cluster_file(data_dir) + " says that this is the state of cluster " + id +
                      ", but there is no database in " + data_dir +
-                     "/db. It is not started as an empty cluster. Put the directory back, or let "
-                     "`muster restore` continue from a backup; to give the cluster up, remove all "
-                     "of the directory",
+                     "/db. Refusing to start as an empty cluster. Put the database back, or use "
+                     "`muster restore` to continue from a backup; to abandon the cluster, remove "
+                     "the whole directory",
                  {}};
   }
   if (!acknowledged && found.commit > 0) {

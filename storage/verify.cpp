@@ -19,7 +19,7 @@ namespace {
 
 constexpr size_t kPage = 1'000;
 
-// A read-only view of the rows at one instant, for recovery while the journal goes on.
+// A read-only view of the rows at one instant, for recovery while the journal keeps writing.
 class Still final : public Journal {
  public:
   explicit Still(Journal& journal) : rows_(journal.frozen()) {}
@@ -92,7 +92,7 @@ class Verifier {
     if (told->ns != is.ns || told->name != is.name || told->uid != is.uid ||
         told->complete != is.complete || told->finished_ms != is.finished_ms)
       say("job j" + std::to_string(id) + " " + meta.ns + "/" + meta.name +
-          ": its summary row tells of another end than its records");
+          ": its summary row and its records disagree about its end");
   }
 
   Rows& rows_;
@@ -112,10 +112,10 @@ std::vector<std::string> recount(const core::Job& job, const std::vector<core::P
   std::set<uint32_t> indexes;
   for (const core::Pod& pod : attempts) {
     if (!seen.insert(pod.key).second)
-      out.push_back("attempt " + to_string(pod.key) + " is twice in its history");
+      out.push_back("attempt " + to_string(pod.key) + " appears twice in its history");
     if (s.open.contains(pod.key))
       out.push_back("attempt " + to_string(pod.key) +
-                    " is over in its history and open in its state");
+                    " has ended in its history and is open in its state");
     if (pod.counted == core::Counted::failed) ++failed;
     if (pod.counted != core::Counted::succeeded) continue;
     ++succeeded;
@@ -136,14 +136,14 @@ std::vector<std::string> recount(const core::Job& job, const std::vector<core::P
                   " failed attempts, its status counts " + std::to_string(s.failed));
   else if (whole && failed + counted_early != s.failed)
     out.push_back("its status counts " + std::to_string(s.failed) +
-                  " failed pods, its history, which is whole, has " + std::to_string(failed));
+                  " failed pods, its complete history has " + std::to_string(failed));
   if (s.generation != 1) return out;  // scaling changes the completions
   if (job.indexed()) {
     if (later > 0)
       out.push_back(std::to_string(later) + " attempts succeeded whose index is not completed");
     if (whole && indexes.size() != s.completed.size())
       out.push_back("its status has " + std::to_string(s.completed.size()) +
-                    " completed indexes, its history, which is whole, has " +
+                    " completed indexes, its complete history has " +
                     std::to_string(indexes.size()));
   } else if (succeeded > s.succeeded || (whole && succeeded != s.succeeded)) {
     out.push_back("its status counts " + std::to_string(s.succeeded) +
@@ -172,8 +172,7 @@ Verified verify(Journal& journal, const LoadObject& load_object) {
 
 Result<Verified> verify_dir(const std::string& dir, const LoadObject& load_object) {
   if (access((dir + "/db/CURRENT").c_str(), F_OK) != 0)
-    return Error{Errc::not_found,
-                 dir + " is neither a data-dir nor a backup: there is no database in it"};
+    return Error{Errc::not_found, dir + " is neither a data-dir nor a backup: it has no database"};
   std::optional<Error> manifest;
   if (auto checked = check_backup(dir); !checked.ok() && checked.error().code != Errc::not_found)
     manifest = checked.error();

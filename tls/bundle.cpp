@@ -24,10 +24,10 @@ Result<Bundle> read_bundle(const std::string& text) {
   bundle.authority = pem_part(text, "CERTIFICATE", at);
   if (bundle.authority.empty() || bundle.own.key.empty())
     return invalid(
-        "it is not a join token: there must be a certificate, a private key and the "
-        "authority's certificate in it");
+        "it is not a join token: it must contain a certificate, a private key and the authority's "
+        "certificate");
   if (!read_certificate(bundle.authority).ok() || !fits(bundle.own))
-    return invalid("its certificates and its key are damaged, or do not belong together");
+    return invalid("its certificates and key are damaged or do not match");
   return bundle;
 }
 

@@ -107,8 +107,8 @@ void set_serial(X509* cert) {
   MUSTER_CHECK(BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(cert)) != nullptr);
 }
 
-// The library would refuse a name of more than 64 bytes (X.520), which nobody who reads these
-// checks; a node's name may have 253.
+// Sets the name without the library's check of X.520's limit of 64 bytes, which no reader of these
+// certificates enforces; a node's name may have 253.
 void set_name(X509* cert, const std::string& text) {
   MUSTER_CHECK(text.size() <= kNameMax);
   X509_NAME* name = X509_get_subject_name(cert);
@@ -206,17 +206,17 @@ Result<Authority> Authority::load(const KeyPair& pems) {
   const NoErrorsLeft clear;
   Authority authority(pems);
   const Parsed& parsed = *authority.parsed_;
-  if (!parsed.certificate) return invalid("the certificate is not one in PEM");
-  if (!parsed.key) return invalid("the private key is not one in PEM, without a password");
+  if (!parsed.certificate) return invalid("the certificate is not in PEM format");
+  if (!parsed.key) return invalid("the private key is not in PEM format, or has a password");
   if (X509_check_private_key(parsed.certificate.get(), parsed.key.get()) != 1)
-    return invalid("the private key is not that of the certificate");
+    return invalid("the private key does not match the certificate");
   if (X509_check_ca(parsed.certificate.get()) != 1)
-    return invalid("the certificate is not that of an authority (basicConstraints CA:TRUE)");
+    return invalid("the certificate is not for an authority (basicConstraints CA:TRUE)");
   if (EVP_PKEY_is_a(parsed.key.get(), "EC") != 1 && EVP_PKEY_is_a(parsed.key.get(), "RSA") != 1)
     return invalid("its key must be an EC or an RSA key");
   // Who trusts nothing else could not verify what an intermediate one has signed.
   if (X509_check_issued(parsed.certificate.get(), parsed.certificate.get()) != X509_V_OK)
-    return invalid("the certificate is that of an intermediate authority; it must be self-signed");
+    return invalid("the certificate is for an intermediate authority; it must be self-signed");
   authority.pems_ = {key_pem(parsed.key.get()), cert_pem(parsed.certificate.get())};
   return authority;
 }
@@ -235,7 +235,7 @@ Result<std::string> Authority::sign(std::string_view der, const Issue& issue) co
   EVP_PKEY* key = X509_REQ_get0_pubkey(request.get());
   if (!acceptable(key)) return invalid("its key is not an EC key on P-256");
   if (X509_REQ_verify(request.get(), key) != 1) {
-    return invalid("its signature does not fit its key");
+    return invalid("its signature does not match its key");
   }
   return cert_pem(signed_cert(key, issue, parsed_->certificate.get(), parsed_->key.get()).get());
 }
@@ -247,7 +247,7 @@ std::string make_key() {
 Result<std::string> make_request(const std::string& key_text) {
   const NoErrorsLeft clear;
   const Key key = read_key(key_text);
-  if (!key) return invalid("the private key is not one in PEM");
+  if (!key) return invalid("the private key is not in PEM format");
   const Request request(X509_REQ_new());
   MUSTER_CHECK(request && X509_REQ_set_pubkey(request.get(), key.get()) == 1 &&
                X509_REQ_sign(request.get(), key.get(), EVP_sha256()) > 0);
@@ -276,7 +276,7 @@ Result<std::string> request_key_hash(std::string_view der) {
 Result<Facts> read_certificate(const std::string& text) {
   const NoErrorsLeft clear;
   const Cert cert = read_cert(text);
-  if (!cert) return invalid("it is not a certificate in PEM");
+  if (!cert) return invalid("it is not a certificate in PEM format");
   Facts facts;
   X509_NAME* name = X509_get_subject_name(cert.get());
   const int at = X509_NAME_get_index_by_NID(name, NID_commonName, -1);

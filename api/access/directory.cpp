@@ -89,7 +89,7 @@ Result<uid_t> read_uid(const std::string& name) {
   if (found) return found->pw_uid;
   const bool absent = error == 0 || error == ENOENT || error == ESRCH || error == EPERM;
   if (!absent) return Error{Errc::unavailable, strerror(error), {}};
-  return Error{Errc::not_found, "there is no user " + name, {}};
+  return Error{Errc::not_found, "unknown user " + name, {}};
 }
 
 Role role_of(const Account& account, const RoleGroups& groups, uid_t own_uid) {

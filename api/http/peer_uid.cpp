@@ -224,10 +224,10 @@ Verdict PeerLookup::judge(int fd) {
   const auto user = uid(fd);
   if (!user && user.error().code == Errc::not_found)
     return {Kind::stranger, "", user.error().message};
-  if (!user) return {Kind::unknown, "", "cannot tell whose it is: " + user.error().message};
+  if (!user) return {Kind::unknown, "", "cannot determine its user: " + user.error().message};
   const std::string who = "uid " + std::to_string(*user);
   if (*user == 0 || *user == geteuid()) return {Kind::trusted, who, "", *user};
-  return {Kind::stranger, who, "it is of " + who, *user};
+  return {Kind::stranger, who, "it belongs to " + who, *user};
 }
 
 }  // namespace muster::api

@@ -27,7 +27,7 @@ class Operations {
   explicit Operations(json root) : root_(std::move(root)) {}
 
   Result<json> apply(const json& patch) {
-    if (!patch.is_array()) return invalid("a JSON patch has to be a list of operations (RFC 6902)");
+    if (!patch.is_array()) return invalid("a JSON patch must be a list of operations (RFC 6902)");
     if (patch.size() > kPatchOperationsMax)
       return beyond("it has " + std::to_string(patch.size()) + " operations; at most " +
                     std::to_string(kPatchOperationsMax) + " are allowed");
@@ -59,7 +59,7 @@ class Operations {
     const std::string* pointer = text(operation, name);
     if (!pointer) return fail(std::string("needs the member '") + name + "', a JSON pointer");
     if (!pointer->empty() && pointer->front() != '/')
-      return fail("the JSON pointer \"" + *pointer + "\" has to begin with '/'");
+      return fail("the JSON pointer \"" + *pointer + "\" must begin with '/'");
     for (size_t at = 0; at < pointer->size();) {
       const size_t end = std::min(pointer->find('/', at + 1), pointer->size());
       std::string& token = path.emplace_back();
@@ -196,7 +196,7 @@ class Operations {
   }
 
   bool step(const json& operation) {
-    if (!operation.is_object()) return fail("has to be an object");
+    if (!operation.is_object()) return fail("must be an object");
     const std::string* op = text(operation, "op");
     if (!op) return fail("needs the member 'op'");
     Path path, from;
@@ -209,7 +209,7 @@ class Operations {
       return value && measured(*value, kPatchCopyMax - copied_) && add(path, *value);
     }
     if (*op != "add" && *op != "replace" && *op != "test")
-      return fail("\"" + *op + "\" is no operation");
+      return fail("\"" + *op + "\" is not an operation");
     auto value = operation.find("value");
     if (value == operation.end()) return fail("needs the member 'value'");
     if (*op == "add") return add(path, *value);

@@ -44,7 +44,7 @@ void check_time(const Json& object, const std::string& path, const char* name,
                 core::Violations& found) {
   const std::string text = member_text(object, name);
   if (!text.empty() && !parse_time(text))
-    found.invalid(path + name, text, "has to be a time such as 2026-03-01T12:00:00.000000Z");
+    found.invalid(path + name, text, "must be a time such as 2026-03-01T12:00:00.000000Z");
 }
 
 void check_metadata(const Json& meta, core::Violations& found) {
@@ -55,7 +55,7 @@ void check_metadata(const Json& meta, core::Violations& found) {
   core::validate_labels("metadata.labels", strings_of(meta, "labels"), found);
   core::validate_annotation_map("metadata.annotations", strings_of(meta, "annotations"), found);
   if (meta.contains("finalizers") && !meta["finalizers"].empty())
-    found.forbidden("metadata.finalizers", "nothing waits for them here");
+    found.forbidden("metadata.finalizers", "finalizers are not supported here");
 }
 
 void check_lease(const Json& lease, core::Violations& found) {
@@ -173,7 +173,7 @@ Result<WrittenKept> judged(JsonText text, const KeptRequest& request, const NewK
     check_lease(json, found);
   else
     check_event(json, request, found);
-  if (!found.empty()) return Error{Errc::invalid, "the object breaks rules", found.take()};
+  if (!found.empty()) return Error{Errc::invalid, "the object is invalid", found.take()};
   json["kind"] = kind;
   if (events_words) json = in_core_words(std::move(json));
   json["apiVersion"] = lease ? version : kCoreEvent;
@@ -184,7 +184,7 @@ Result<WrittenKept> judged(JsonText text, const KeptRequest& request, const NewK
               .json = json.dump(-1, ' ', false, Json::error_handler_t::replace)};
   if (out.kept.json.size() > core::kKeptBytesMax)
     return Error{Errc::invalid,
-                 "the object breaks rules",
+                 "the object is invalid",
                  {{"metadata", Violation::Kind::too_long, "",
                    "the object takes " + std::to_string(out.kept.json.size()) +
                        " bytes; of this kind at most " + std::to_string(core::kKeptBytesMax) +

@@ -47,7 +47,7 @@ struct NewKept {
   Millis now_ms = 0;
 };
 
-// `invalid` with violations: the object breaks rules; without: it cannot be read, or does not match
+// `invalid` with violations: the object is invalid; without: it cannot be read, or does not match
 // the path.
 Result<WrittenKept> new_kept(JsonText text, const KeptRequest& request, const NewKept& given);
 // Replaces `old`, keeping its uid and creation time. conflict: the uid is another object's.

@@ -61,7 +61,7 @@ bool same_manager(const Manager& a, const Manager& b) {
   return std::tie(a.name, a.applies, a.subresource) == std::tie(b.name, b.applies, b.subresource);
 }
 
-// The fields that nobody manages: those that name the object, and the server's.
+// The fields without a manager: those that name the object, and the server's.
 FieldSet make_nobodys() {
   FieldSet set;
   for (const char* name : {"apiVersion", "kind", "status"})
@@ -80,7 +80,7 @@ const FieldSet& nobodys() {
   return set;
 }
 
-// A copy without the fields that nobody manages.
+// A copy without the fields that have no manager.
 json stripped(json object) {
   if (!object.is_object()) return json::object();
   const FieldSet& out = nobodys();

@@ -44,7 +44,7 @@ struct Strategic {
     }
     if (how == "delete") return json::object();
     if (!how.empty() && how != "merge")
-      problem = "$patch: \"" + std::string(how) + "\" is no directive";
+      problem = "$patch: \"" + std::string(how) + "\" is not a directive";
     if (!base.is_object()) base = json::object();
     if (auto keep = patch.find("$retainKeys"); keep != patch.end()) {
       const std::set<json> kept(keep->begin(), keep->end());
@@ -146,7 +146,7 @@ struct Strategic {
 Result<json> apply_patch(PatchType type, json base, const json& patch) {
   MUSTER_CHECK(type != PatchType::apply);
   if (type == PatchType::json) return apply_operations(std::move(base), patch);
-  if (!patch.is_object()) return invalid("a patch has to be an object");
+  if (!patch.is_object()) return invalid("a patch must be an object");
   if (type == PatchType::merge) {
     base.merge_patch(patch);
     return base;

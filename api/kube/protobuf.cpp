@@ -97,7 +97,7 @@ class ProtobufWalk {
 
  private:
   Json broken(const std::string& path) {
-    if (problem.empty()) problem = (path.empty() ? "the body" : path) + ": the protobuf is broken";
+    if (problem.empty()) problem = (path.empty() ? "the body" : path) + ": invalid protobuf";
     return nullptr;
   }
 
@@ -172,7 +172,7 @@ class ProtobufWalk {
     if (type == "time" || type == "microtime") return time(wire.bytes, path, type == "microtime");
     if (type == "any") {
       if (!wire.bytes.empty() && problem.empty())
-        problem = path + ": can't be read from protobuf: send JSON";
+        problem = path + ": not supported in protobuf: send JSON";
       return nullptr;
     }
     return message(wire.bytes, *field.of, path, depth + 1);
@@ -218,19 +218,19 @@ class ProtobufWalk {
 
 Result<std::string> protobuf_to_json(std::string_view framed) {
   if (!framed.starts_with(kFrame))
-    return invalid("the body is no protobuf in the frame of Kubernetes (k8s\\0)");
+    return invalid("the body is not Kubernetes protobuf (no k8s\\0 prefix)");
   std::string api_version, kind;
   std::string_view object;
   Reader frame(framed.substr(kFrame.size()));
   while (!frame.done()) {
     const auto wire = frame.next();
-    if (!wire) return invalid("the body: the protobuf is broken");
+    if (!wire) return invalid("the body: invalid protobuf");
     if (wire->number == 2 && wire->is_bytes) object = wire->bytes;
     if (wire->number != 1 || !wire->is_bytes) continue;
     Reader type(wire->bytes);
     while (!type.done()) {
       const auto part = type.next();
-      if (!part) return invalid("the body: the protobuf is broken");
+      if (!part) return invalid("the body: invalid protobuf");
       if (part->number == 1) api_version = part->bytes;
       if (part->number == 2) kind = part->bytes;
     }
@@ -239,7 +239,7 @@ Result<std::string> protobuf_to_json(std::string_view framed) {
   const bool readable =
       type != nullptr && std::any_of(type->fields.begin(), type->fields.end(),
                                      [](const ApiField& field) { return field.number != 0; });
-  if (!readable) return invalid("objects of kind \"" + kind + "\" are taken in JSON only");
+  if (!readable) return invalid("objects of kind \"" + kind + "\" are accepted only as JSON");
   ProtobufWalk walk;
   Json json = walk.message(object, *type, "", 0);
   if (!walk.problem.empty()) return invalid(walk.problem);

@@ -207,7 +207,7 @@ Result<std::vector<std::string>> conform_status(json& status) {
     if (instant)
       *it = time_text(*instant);
     else if (problem.empty())
-      problem = path + name + ": not a time as 2026-03-01T12:00:00Z: " + it->dump();
+      problem = path + name + ": not a time such as 2026-03-01T12:00:00Z: " + it->dump();
   };
   for (const char* name : {"startTime", "completionTime"}) in_utc(status, name, "status.");
   if (auto conditions = status.find("conditions"); conditions != status.end())
@@ -220,7 +220,7 @@ Result<std::vector<std::string>> conform_status(json& status) {
 
 core::Violations kept_by_us(const json& old_status, const json& status) {
   constexpr const char* kOurs =
-      "muster itself keeps the status of a job without a foreign managedBy";
+      "muster manages the status of this job; only jobs with another spec.managedBy can set it";
   core::Violations found;
   std::set<std::string> names;
   for (const json* one : {&old_status, &status})
@@ -273,7 +273,7 @@ core::Violations status_violations(const core::JobSpec& spec, const json& old_st
                                    const json& status) {
   Rules rules{spec, old_status, status};
   if (!status.is_object()) {
-    rules.found.invalid_object("status", "has to be an object");
+    rules.found.invalid_object("status", "must be an object");
     return std::move(rules.found);
   }
   rules.kinds();

@@ -124,7 +124,7 @@ kj::Promise<kj::Maybe<std::string>> Exchange::read_body(size_t most) {
         if (body != Body::whole)
           return (body == Body::too_long
                       ? send_status(413, "RequestEntityTooLarge", too_long)
-                      : send_status(408, "Timeout", "the body did not come in time"))
+                      : send_status(408, "Timeout", "timed out reading the body"))
               .then([]() -> kj::Maybe<std::string> { return nullptr; });
         if (text->empty()) return kj::Maybe<std::string>(std::string());
         std::string type = content_type.substr(0, content_type.find(';'));
@@ -139,11 +139,11 @@ kj::Promise<kj::Maybe<std::string>> Exchange::read_body(size_t most) {
                             type == "application/vnd.kubernetes.yaml";
         if (patch ? !patch_type(content_type) : !object)
           return send_status(415, "UnsupportedMediaType",
-                             std::string(patch ? "a patch has to be application/merge-patch+json, "
+                             std::string(patch ? "a patch must be application/merge-patch+json, "
                                                  "application/strategic-merge-patch+json, "
                                                  "application/json-patch+json or "
                                                  "application/apply-patch+yaml"
-                                               : "a body has to be application/json or "
+                                               : "a body must be application/json or "
                                                  "application/yaml") +
                                  ", not \"" + content_type + "\"")
               .then([]() -> kj::Maybe<std::string> { return nullptr; });

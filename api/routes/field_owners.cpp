@@ -51,7 +51,7 @@ Result<std::string> applied_object(const std::string& body) {
   if (!parsed.ok()) return parsed.error();
   const Json& json = parsed->value;
   if (!json.is_object())
-    return Error{Errc::invalid, "the body has to be one object, as YAML or JSON", {}};
+    return Error{Errc::invalid, "the body must be one object, as YAML or JSON", {}};
   for (const char* name : {"apiVersion", "kind"})
     if (!json.contains(name))
       return Error{Errc::invalid, std::string(name) + ": Required value: of an applied object", {}};

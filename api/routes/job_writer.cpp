@@ -45,8 +45,8 @@ kj::Promise<void> JobWriter::admit(Exchange& exchange, const Target& target, Adm
   const size_t unfinished = view_.jobs().active_of(exchange.caller.who.uid);
   if (!quotas_.take_job(exchange.caller, unfinished))
     return AccessGate::forbid(
-        exchange, "exceeded quota: a user may have " + std::to_string(quotas_.limits().jobs_max) +
-                      " jobs that are not over, and has " + std::to_string(unfinished));
+        exchange, "exceeded quota: the limit is " + std::to_string(quotas_.limits().jobs_max) +
+                      " unfinished jobs, and this user has " + std::to_string(unfinished));
   Call call = new_call();
   backend_.create_job(job, std::move(call.done));
   return call.promise.attach(kj::defer([this, &exchange] { quotas_.arrived(exchange.caller); }))

@@ -22,7 +22,7 @@ Result<Millis> log_since(const Url& url, Millis now_ms) {
   const auto instant = parse_time(time);
   if (!instant)
     return Error{
-        Errc::invalid, "sinceTime: not a time as 2026-03-01T12:00:00Z: \"" + time + "\"", {}};
+        Errc::invalid, "sinceTime: not a time such as 2026-03-01T12:00:00Z: \"" + time + "\"", {}};
   return *instant;
 }
 
@@ -75,7 +75,7 @@ kj::Promise<void> LogRoutes::of_pod(Exchange& exchange, const Shown& shown,
     return exchange.bad("offset: needs one stream, Stdout or Stderr, and no tailLines");
   if (url.flag("timestamps"))
     return exchange.bad(
-        "timestamps: muster keeps what a pod wrote as it is, without the time of each line");
+        "timestamps: output is stored as it was written, without the time of each line");
   const auto since = log_since(url, options_.now());
   if (!since.ok()) return exchange.bad(since.error().message);
   const core::Pod& pod = *shown.pod;
@@ -83,7 +83,7 @@ kj::Promise<void> LogRoutes::of_pod(Exchange& exchange, const Shown& shown,
     return exchange.send(200, "", "text/plain; charset=utf-8");
   if (pod.started_at && *pod.started_at < *since)
     exchange.warnings.push_back(
-        "the time of each line is not known: this is all that the pod has written");
+        "the times of lines are not known, so this is the pod's whole output");
   return stream_log(streams_, exchange, backend_, std::move(query));
 }
 

@@ -79,7 +79,7 @@ kj::Promise<void> list(Exchange& exchange, const View& view, const Viewer& viewe
   if (exchange.url.flag("watch")) {
     exchange.headers.push_back({"Allow", "GET"});
     return exchange.send_status(405, "MethodNotAllowed",
-                                "namespaces can't be watched; watch jobs of all namespaces");
+                                "namespaces cannot be watched; watch jobs of all namespaces");
   }
   auto labels = Selector::labels(exchange.url.get("labelSelector"));
   auto fields = Selector::fields(exchange.url.get("fieldSelector"), Kind::node);
@@ -124,10 +124,10 @@ kj::Promise<void> answer_namespaces(Exchange& exchange, const View& view, const 
     return one ? get(exchange, view) : list(exchange, view, gate.viewer(exchange.caller));
   if (exchange.method == kj::HttpMethod::POST && !one)
     return exchange.send_status(409, "AlreadyExists",
-                                "every namespace is there already: a namespace is just a name");
+                                "every namespace already exists: a namespace is just a name");
   exchange.headers.push_back({"Allow", "GET"});
   return exchange.send_status(405, "MethodNotAllowed",
-                              "a namespace is just a name: it can't be changed or deleted");
+                              "a namespace is just a name: it cannot be changed or deleted");
 }
 
 }  // namespace muster::api

@@ -13,7 +13,7 @@ core::StringMap strings(const Json& object, const std::string& path, core::Viola
   if (!object.is_object()) return map;
   for (const auto& [key, value] : object.items()) {
     if (!value.is_string())
-      found.invalid(path + "." + key, value.dump(), "has to be a string");
+      found.invalid(path + "." + key, value.dump(), "must be a string");
     else
       map[key] = value.get<std::string>();
   }
@@ -30,7 +30,7 @@ std::vector<core::Taint> taints(const Json& list, core::Violations& found) {
       return it != list[i].end() && it->is_string() ? it->get<std::string>() : std::string();
     };
     if (!list[i].is_object()) {
-      found.invalid(path, list[i].dump(), "has to be an object");
+      found.invalid(path, list[i].dump(), "must be an object");
       continue;
     }
     core::Taint taint{text("key"), text("value"), text("effect")};
@@ -52,10 +52,10 @@ Result<core::NodeSpec> node_spec(const Json& json, const core::NodeInfo& node) {
   const Json meta = json.value("metadata", Json::object());
   const Json from = json.value("spec", Json::object());
   if (!meta.is_object() || !from.is_object())
-    return Error{Errc::invalid, "metadata and spec have to be objects", {}};
+    return Error{Errc::invalid, "metadata and spec must be objects", {}};
   const Json cordoned = from.value("unschedulable", Json(false));
   if (!cordoned.is_boolean())
-    found.invalid("spec.unschedulable", cordoned.dump(), "has to be true or false");
+    found.invalid("spec.unschedulable", cordoned.dump(), "must be true or false");
   else
     spec.unschedulable = cordoned.get<bool>();
   spec.taints = taints(from.value("taints", Json::array()), found);
@@ -66,7 +66,7 @@ Result<core::NodeSpec> node_spec(const Json& json, const core::NodeInfo& node) {
       spec.labels.erase(it);
   spec.annotations =
       strings(meta.value("annotations", Json::object()), "metadata.annotations", found);
-  if (!found.empty()) return Error{Errc::invalid, "the node breaks rules", found.take()};
+  if (!found.empty()) return Error{Errc::invalid, "the node is invalid", found.take()};
   return spec;
 }
 

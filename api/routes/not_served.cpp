@@ -12,8 +12,8 @@ struct Answer {
 };
 constexpr Answer kOfPod[] = {
     {"exec",
-     "muster runs no second command in a pod: its processes are on its node, under the pid in the "
-     "annotation muster.dev/pid"},
+     "exec is not supported: the pod's processes run on its node; the annotation muster.dev/pid "
+     "has the pid"},
     {"attach", "a pod's standard input is empty; follow its output with kubectl logs -f"},
     {"portforward",
      "a pod has no network of its own: its processes listen on the addresses of its node"},
@@ -33,9 +33,10 @@ std::optional<NotServed> not_served(kj::HttpMethod method, const Url& url) {
   const bool made = p.size() == at + 1 && method == kj::HttpMethod::POST;
   if (made && p[at] == "nodes")
     return NotServed{
-        "nodes are made by the agents that register: muster agent --coordinator ADDR:PORT", "GET"};
+        "nodes are created by the agents that register: muster agent --coordinator ADDR:PORT",
+        "GET"};
   if (made && p[at] == "pods")
-    return NotServed{"pods are made by jobs: kubectl create job NAME --image=none -- COMMAND",
+    return NotServed{"pods are created by jobs: kubectl create job NAME --image=none -- COMMAND",
                      one_namespace ? "DELETE, GET" : "GET"};
   if (p[at] != "pods" || p.size() < at + 3) return std::nullopt;
   for (const Answer& row : kOfPod)

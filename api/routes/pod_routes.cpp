@@ -24,7 +24,7 @@ std::string uid_of(const Shown& shown) {
   return core::pod_uid(shown.job->object().meta.uid, shown.pod->key);
 }
 
-constexpr const char* kMadeByUs = "a pod is made and kept by muster: change its job instead";
+constexpr const char* kMadeByUs = "pods are managed by muster: change the job instead";
 
 // The conditions that a written status changes. Conditions that follow from the pod's life and the
 // rest of the status belong to muster: changing them is refused.
@@ -37,24 +37,23 @@ Result<std::vector<core::PodCondition>> changed_conditions(const Json& before, c
   for (const std::string& name : names)
     if (name != "conditions" && was.value(name, Json()) != is.value(name, Json()))
       found.forbidden("status." + name,
-                      "muster itself tells how a pod is; only conditions of other "
-                      "types are taken");
+                      "set by muster; only conditions of other types can be changed");
 
   auto list = [](const Json& status) {
     const Json none = Json::array(), conditions = status.value("conditions", none);
     return conditions.is_null() ? none : conditions;
   };
   const Json old = list(was), now = list(is);
-  if (!now.is_array()) return Error{Errc::invalid, "status.conditions: has to be a list", {}};
+  if (!now.is_array()) return Error{Errc::invalid, "status.conditions: must be a list", {}};
   if (now.size() > kPodConditionsMax) {
     found.too_many("status.conditions", now.size(), kPodConditionsMax);
-    return Error{Errc::invalid, "the status breaks rules", found.take()};
+    return Error{Errc::invalid, "the status is invalid", found.take()};
   }
   std::vector<core::PodCondition> changed;
   std::set<std::string> types;
   for (size_t i = 0; i < now.size(); ++i) {
     const std::string path = "status.conditions[" + std::to_string(i) + "]";
-    if (!now[i].is_object()) return Error{Errc::invalid, path + ": has to be an object", {}};
+    if (!now[i].is_object()) return Error{Errc::invalid, path + ": must be an object", {}};
     core::PodCondition c{member_text(now[i], "type"), member_text(now[i], "status"), 0,
                          member_text(now[i], "reason"), member_text(now[i], "message")};
     types.insert(c.type);
@@ -63,15 +62,16 @@ Result<std::vector<core::PodCondition>> changed_conditions(const Json& before, c
       found.not_supported(path + ".status", c.status, {"False", "True", "Unknown"});
     if (std::find(old.begin(), old.end(), now[i]) != old.end()) continue;
     if (core::derived_condition(c.type))
-      found.forbidden("status.conditions[" + c.type + "]", "muster itself tells it");
+      found.forbidden("status.conditions[" + c.type + "]", "set by muster");
     else
       changed.push_back(std::move(c));
   }
   for (const Json& one : old)
     if (const std::string type = member_text(one, "type");
         !types.contains(type) && !core::derived_condition(type))
-      found.forbidden("status.conditions[" + type + "]", "a condition is changed, not removed");
-  if (!found.empty()) return Error{Errc::invalid, "the status breaks rules", found.take()};
+      found.forbidden("status.conditions[" + type + "]",
+                      "conditions can be changed but not removed");
+  if (!found.empty()) return Error{Errc::invalid, "the status is invalid", found.take()};
   return changed;
 }
 
@@ -80,10 +80,10 @@ Result<core::StringMap> string_map(const Json& meta, const char* name) {
   auto it = meta.find(name);
   if (it == meta.end() || it->is_null()) return map;
   const std::string path = std::string("metadata.") + name;
-  if (!it->is_object()) return Error{Errc::invalid, path + ": has to be an object", {}};
+  if (!it->is_object()) return Error{Errc::invalid, path + ": must be an object", {}};
   for (const auto& [key, value] : it->items()) {
     if (!value.is_string())
-      return Error{Errc::invalid, path + "." + key + ": has to be a string", {}};
+      return Error{Errc::invalid, path + "." + key + ": must be a string", {}};
     map[key] = value.get<std::string>();
   }
   return map;
@@ -129,7 +129,7 @@ Result<std::vector<core::PodMetaChange>> changed_meta(const Shown& shown, const 
   for (const core::PodMetaChange& change : changes) {
     const std::string path = change.label ? "metadata.labels" : "metadata.annotations";
     if (fixed(*shown.job, change.label, change.key))
-      found.forbidden(path + "[" + change.key + "]", "muster itself keeps it");
+      found.forbidden(path + "[" + change.key + "]", "managed by muster");
   }
   size_t all = shown.pod->meta.size() + changes.size();
   for (const core::PodMetaChange& one : shown.pod->meta)
@@ -146,7 +146,7 @@ Result<std::vector<core::PodMetaChange>> changed_meta(const Shown& shown, const 
   for (const std::string& name : names)
     if (was.value(name, Json()) != is.value(name, Json()))
       found.forbidden("metadata." + name, kMadeByUs);
-  if (!found.empty()) return Error{Errc::invalid, "the metadata breaks rules", found.take()};
+  if (!found.empty()) return Error{Errc::invalid, "the metadata is invalid", found.take()};
   return changes;
 }
 

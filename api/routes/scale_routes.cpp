@@ -46,7 +46,7 @@ kj::Promise<void> ScaleRoutes::write(Exchange& exchange, const Target& target,
     const Json* wish = find_path(*json, {"spec", "replicas"});
     const Json replicas = wish ? *wish : Json(0);
     if (!replicas.is_number_integer())
-      return Error{Errc::invalid, "spec.replicas: has to be a whole number", {}};
+      return Error{Errc::invalid, "spec.replicas: must be a whole number", {}};
     if (!version_holds(version_text(*json), seen.owner_version))
       return Error{Errc::conflict, "", {}};
     Json document = Json::parse(old.json);

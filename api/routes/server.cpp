@@ -233,7 +233,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       return refuse(kj::mv(stream), kBusyHead,
                     status_json(503, "ServiceUnavailable",
                                 "there are " + std::to_string(crowd_.size()) +
-                                    " connections already, as many as are served; try again later",
+                                    " connections already, the maximum; try again later",
                                 {{"retryAfterSeconds", 1}}));
     return connection(kj::mv(stream), peer.who, peer.uid);
   }
@@ -306,7 +306,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
 
   void audit(const Exchange& e) {
     if (!options_.audit) return;
-    // Whoever nobody knows cannot fill the log with lines, and push out those of others.
+    // Unknown callers cannot flood the log and push out other lines.
     if (e.peer.collector) return;
     if (e.peer.remote && !e.caller.distinguished) {
       if (e.code() != 401) return;
@@ -356,10 +356,10 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
 
   static kj::Promise<void> unauthorized(Exchange& e, bool bears) {
     e.headers.push_back({"WWW-Authenticate", "Bearer"});
-    return e.send_status(401, "Unauthorized",
-                         bears ? "the token is unknown, has expired or was revoked"
-                               : "a token is needed: `muster token create` makes one on the "
-                                 "coordinator's machine");
+    return e.send_status(
+        401, "Unauthorized",
+        bears ? "the token is unknown, has expired or was revoked"
+              : "no token: create one with `muster token create` on the coordinator's machine");
   }
 
   kj::Promise<void> answer_to(Exchange& e) {
@@ -367,7 +367,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     if (known && !quotas_.take_request(e.caller, boot_now()))
       return e.send_status(429, "TooManyRequests",
                            "more than " + std::to_string(options_.quotas.requests_max) +
-                               " requests per second, as many as one user may send",
+                               " requests per second, the maximum for one user",
                            OrderedJson{{"retryAfterSeconds", 1}});
     if (auto refused = gate_.refuse(e)) return kj::mv(*refused);
     const std::vector<std::string>& path = e.url.path;
@@ -449,7 +449,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   // request: a length that is not a number, or an unknown encoding.
   kj::Promise<void> handleApplicationError(
       kj::Exception failure, kj::Maybe<kj::HttpService::Response&> response) override {
-    log::debug("an API answer was cut: {}", failure.getDescription().cStr());
+    log::debug("an API response was cut off: {}", failure.getDescription().cStr());
     if (failure.getType() != kj::Exception::Type::DISCONNECTED) {
       KJ_IF_MAYBE (open, response)
         return handleClientProtocolError(

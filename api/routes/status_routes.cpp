@@ -98,7 +98,7 @@ JudgedStatus judge_status(const SeenJob& seen, const StatusRequest& request) {
   const bool elsewhere = managed_elsewhere(job.spec(), request.gates);
   core::Violations found = elsewhere ? status_violations(job.spec(), base["status"], status)
                                      : kept_by_us(base["status"], status);
-  if (!found.empty()) return refused({Errc::invalid, "the status breaks rules", found.take()});
+  if (!found.empty()) return refused({Errc::invalid, "the status is invalid", found.take()});
 
   core::StatusWrite& write = out.write;
   write = {.conditions = !elsewhere, .seen = job.object_ptr(), .object = object};

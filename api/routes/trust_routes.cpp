@@ -26,7 +26,7 @@ Result<Millis> life_of(const std::string& body, Millis usual, Millis most) {
   return seconds * 1000;
 }
 
-// Where users are not told apart, all callers are one.
+// Where users have no roles, all callers are one.
 std::string maker(const Exchange& exchange) {
   const std::string& name = exchange.caller.who.name;
   return name.empty() ? "local" : name;
@@ -89,8 +89,8 @@ kj::Promise<void> TrustRoutes::make_for_user(Exchange& exchange, const Target& u
   if (!life.ok()) return exchange.bad(life.error().message);
   // Else a stolen token could be made to last forever.
   if (exchange.peer.remote)
-    return AccessGate::forbid(exchange,
-                              "a token cannot make another; make it on the coordinator's machine");
+    return AccessGate::forbid(
+        exchange, "a token cannot be used to create tokens; run this on the coordinator's machine");
   TokenWanted wanted{core::TokenKind::user, user.name, 0, maker(exchange), *life};
   return streams_.timer.timeoutAfter(kAccountPatience, directory_.find_name(user.name))
       .then([this, &exchange,
@@ -100,14 +100,14 @@ kj::Promise<void> TrustRoutes::make_for_user(Exchange& exchange, const Target& u
         if (!uid.ok()) return exchange.send_error(uid.error(), "users", wanted.subject);
         // Two users may have one name, in different databases.
         if (exchange.caller.role != Role::admin && *uid != exchange.caller.who.uid)
-          return AccessGate::forbid(exchange, "the name also stands for another user");
+          return AccessGate::forbid(exchange, "the name is also that of another user");
         wanted.uid = *uid;
         return directory_.find(*uid).then([this, &exchange, wanted = std::move(wanted)](
                                               const Caller& holder) mutable -> kj::Promise<void> {
           if (holder.role == Role::none)
             return exchange.send_status(
                 422, "Invalid",
-                "user " + wanted.subject + " has no role here, so a token would be of no use");
+                "user " + wanted.subject + " has no role here, so a token would be useless");
           return make(exchange, std::move(wanted));
         });
       });

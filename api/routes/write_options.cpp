@@ -50,7 +50,7 @@ Result<std::string> body_json(const std::string& body, const std::string& conten
   auto documents = yaml_to_json(body, {.json_bytes = 1u << 20, .visits = 4 * kYamlTokensMax});
   if (!documents.ok()) return documents.error();
   if (documents->size() != 1)
-    return invalid("the body has to be one object, not " + std::to_string(documents->size()) +
+    return invalid("the body must be one object, not " + std::to_string(documents->size()) +
                    " documents");
   return documents->front();
 }
@@ -96,7 +96,7 @@ Result<DeleteOptions> delete_options(const Url& url, const std::string& body,
     auto parsed = parse_json(*text);
     if (!parsed.ok()) return parsed.error();
     Json json = std::move(parsed->value);
-    if (!json.is_object()) return invalid("the body is no DeleteOptions object");
+    if (!json.is_object()) return invalid("the body is not a DeleteOptions object");
     // In an Eviction they are one level down.
     if (json.contains("deleteOptions") && json["deleteOptions"].is_object())
       json = Json(json["deleteOptions"]);

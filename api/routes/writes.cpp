@@ -21,7 +21,7 @@ Result<Json> read_written(const SentBody& said, const Json& base) {
   if (!parsed.ok()) return parsed.error();
   Json json = std::move(parsed->value);
   if (said.put) {
-    if (!json.is_object()) return Error{Errc::invalid, "the body has to be an object", {}};
+    if (!json.is_object()) return Error{Errc::invalid, "the body must be an object", {}};
     return json;
   }
   auto patched = apply_patch(*patch_type(said.content_type), base, json);
@@ -41,7 +41,7 @@ Result<Json> written(const SentBody& said, const Json& base) {
     if (it->is_null())
       json->erase(it);
     else if (!it->is_object())
-      return Error{Errc::invalid, std::string(part) + ": has to be an object", {}};
+      return Error{Errc::invalid, std::string(part) + ": must be an object", {}};
   }
   return json;
 }

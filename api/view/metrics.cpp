@@ -80,12 +80,12 @@ struct Metrics::Impl {
   Family<Counter>& syncs = counter("job_controller_job_syncs_total", "Job syncs.");
   Family<Histogram>& sync_seconds = BuildHistogram()
                                         .Name("job_controller_job_sync_duration_seconds")
-                                        .Help("Time that a job sync took.")
+                                        .Help("Duration of a job sync.")
                                         .Register(registry);
   Family<Counter>& jobs_finished =
       counter("job_controller_jobs_finished_total", "Jobs that finished.");
   Family<Counter>& external = counter("job_controller_jobs_by_external_controller_total",
-                                      "Jobs that another controller manages.");
+                                      "Jobs managed by another controller.");
   Family<Counter>& pods_finished =
       counter("job_controller_job_pods_finished_total", "Pods that were counted.");
   Family<Counter>& policy = counter("job_controller_pod_failures_handled_by_failure_policy_total",
@@ -99,13 +99,13 @@ struct Metrics::Impl {
       counter("job_controller_job_pods_creation_total", "Pods that were created.");
   Histogram& ttl = BuildHistogram()
                        .Name("ttl_after_finished_controller_job_deletion_duration_seconds")
-                       .Help("From the end of a job's time to live to its deletion.")
+                       .Help("Delay from the expiry of a job's TTL to its deletion.")
                        .Register(registry)
                        .Add({}, doubling(0.1, 14));
   Counter& commits = counter("muster_commits_total", "Batches that became durable.").Add({});
-  Family<Gauge>& jobs = gauge("muster_jobs", "Jobs that exist, by how far they are.");
-  Family<Gauge>& nodes = gauge("muster_nodes", "Nodes, by whether they are ready.");
-  Gauge& slots = gauge("muster_slots", "Slots of the nodes that are ready.").Add({});
+  Family<Gauge>& jobs = gauge("muster_jobs", "Jobs, by state.");
+  Family<Gauge>& nodes = gauge("muster_nodes", "Nodes, by readiness.");
+  Gauge& slots = gauge("muster_slots", "Slots of ready nodes.").Add({});
   Gauge& memory =
       gauge("process_resident_memory_bytes", "Resident memory of the coordinator.").Add({});
   Gauge& cpu = gauge("process_cpu_seconds_total", "CPU time of the coordinator.").Add({});
@@ -171,7 +171,9 @@ Metrics::Metrics(std::string version, WallClock now)
   impl_->gauge("muster_build_info", "The version of this coordinator.")
       .Add({{"version", std::move(version)}})
       .Set(1);
-  impl_->gauge("process_start_time_seconds", "When the coordinator started, since 1970.")
+  impl_
+      ->gauge("process_start_time_seconds",
+              "Start time of the coordinator, in seconds since the epoch.")
       .Add({})
       .Set(static_cast<double>(impl_->now()) / 1000);
 }

@@ -17,18 +17,25 @@ struct Ready {
   std::string message;
 };
 
+// Since its last heartbeat, which is not known of a node that was lost before this start.
+std::string unresponsive(const core::NodeInfo& node) {
+  return node.heartbeat_ms == 0
+             ? "the agent does not respond"
+             : "the agent has not responded since " + time_text(node.heartbeat_ms);
+}
+
 Ready ready(const core::NodeInfo& node) {
   using Health = core::NodeInfo::Health;
   switch (node.health) {
     case Health::ready:
       if (node.draining)
-        return {"False", "AgentDraining", "the agent is ending its pods and leaving"};
+        return {"False", "AgentDraining", "the agent is terminating its pods and shutting down"};
       if (node.trouble) return {"False", node.trouble.reason, node.trouble.message};
       return {"True", "AgentReady", "the agent is connected"};
     case Health::suspect:
-      return {"Unknown", "NodeStatusUnknown", "the agent's heartbeats are late"};
+      return {"Unknown", "NodeStatusUnknown", unresponsive(node)};
     case Health::lost:
-      return {"Unknown", "NodeStatusUnknown", "the agent stopped posting heartbeats"};
+      return {"Unknown", "NodeStatusUnknown", "the node is lost: " + unresponsive(node)};
     case Health::unknown:
       return {"Unknown", "NodeStatusNeverUpdated",
               "the agent has not registered since the coordinator's start"};
@@ -83,8 +90,8 @@ OrderedJson strangers_json(const core::NodeInfo& node) {
           {"status", "True"},
           {"reason", "RestoredFromBackup"},
           {"message",
-           "pods run here that were begun after the backup from which the state was "
-           "restored; they are left alone and count nowhere: " +
+           "pods that were started after the restored backup are still running; they are left "
+           "alone and not counted: " +
                pods}};
 }
 

@@ -18,7 +18,7 @@ PodEnded never_ran(PodId pod, EndCause cause, std::string message, Millis now) {
   return end;
 }
 
-constexpr char kInVain[] = "it waited in vain for a slot of its node";
+constexpr char kInVain[] = "no slot became free on its node in time";
 
 }  // namespace
 
@@ -311,7 +311,7 @@ std::optional<Millis> Node::return_waiting(Millis now) {
     Millis due = pod->second.launched_at + kWaitMaxMs;
     if (now < due) return due;
     PodEnded end = never_ran(pod->first, EndCause::returned,
-                             executor_in_trouble_ ? "its node cannot start it" : kInVain, now);
+                             executor_in_trouble_ ? "its node cannot start pods" : kInVain, now);
     pods_.erase(pod);
     finish(std::move(end), {});
   }
@@ -450,7 +450,7 @@ void Node::executor_connected(const std::vector<Living>& living,
                               const std::vector<ProcessEnd>& ended, Millis now) {
   room_.reset();
   queue_.clear();
-  std::set<PodId> taken_back;  // pods we learn of here: take in all processes, then go on
+  std::set<PodId> taken_back;  // pods we learn of here: take in all processes, then continue
   for (const ProcessEnd& end : ended) {
     if (unacked_.contains(end.pod) || (pods_.contains(end.pod) && !taken_back.contains(end.pod))) {
       process_ended(end);
@@ -508,7 +508,7 @@ void Node::lose_what_is_not(const std::set<std::pair<PodId, uint16_t>>& alive, M
                      .step = step,
                      .pid = p.run.shown().pid,
                      .lost = true,
-                     .error = "the keeper of its process is gone",
+                     .error = "the keeper of its process was lost",
                      .started_at = p.run.started_at(),
                      .ended_at = now},
                     p.stop, forget_);
@@ -528,7 +528,7 @@ void Node::lose_what_is_not(const std::set<std::pair<PodId, uint16_t>>& alive, M
     }
   }
   for (auto id = again.rbegin(); id != again.rend(); ++id)
-    not_begun(pods_.find(*id), "its keeper is gone", now);
+    not_begun(pods_.find(*id), "its keeper was lost", now);
 }
 
 std::vector<std::pair<PodId, std::vector<int>>> Node::processes() const {

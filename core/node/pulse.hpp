@@ -31,12 +31,12 @@ class Pulse {
   }
   Trouble trouble() const {
     if (open_ >= kSilentMax)
-      return {"KeeperNotResponding", "the keeper has not answered for " +
-                                         std::to_string(kSilentMax) +
-                                         " s: nothing starts, and ends are told when it answers"};
+      return {"KeeperNotResponding",
+              "the keeper has not responded for " + std::to_string(kSilentMax) +
+                  " s: no pods start, and ends are reported once it responds"};
     if (!unwritten_.empty())
       return {"SpoolNotWritable",
-              unwritten_ + ": nothing starts, and ends are told when it is writable"};
+              unwritten_ + ": no pods start, and ends are reported once it is writable"};
     return {};
   }
 

@@ -35,7 +35,7 @@ Result<Gates> parse_gates(std::string_view text, Gates gates) {
     }
     if (!gate)
       return Error{Errc::invalid,
-                   "there is no feature gate \"" + std::string(name) + "\"; known are " + known,
+                   "unknown feature gate \"" + std::string(name) + "\"; known gates: " + known,
                    {}};
     if (value != "true" && value != "false")
       return Error{Errc::invalid,

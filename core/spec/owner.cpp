@@ -68,7 +68,7 @@ void keep_owner(const std::optional<Owner>& owner, StringMap& annotations, Viola
     const auto it = annotations.find(std::string(key));
     if (it != annotations.end() && (!owner || it->second != value)) {
       found.forbidden("metadata.annotations[" + std::string(key) + "]",
-                      "set by the coordinator to the user who created the job; leave it out");
+                      "set by the coordinator to the user who created the job; omit it");
     } else if (owner && !value.empty()) {
       annotations[std::string(key)] = std::move(value);
     }

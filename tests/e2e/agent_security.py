@@ -126,7 +126,7 @@ class Directories(World):
             ours.chmod(0o777)
             (ours / "endpoints.json.new").symlink_to("/nowhere")
             os.lchown(ours / "endpoints.json.new", NOBODY, NOBODY)
-            self.assertIn("was open to others", self.refusal("coordinator", "--api", "127.0.0.1:0", "--listen", "127.0.0.1:0",
+            self.assertIn("was accessible to other users", self.refusal("coordinator", "--api", "127.0.0.1:0", "--listen", "127.0.0.1:0",
                                                              "--data-dir", ours))
             self.assertEqual(ours.stat().st_mode & 0o777, 0o700)
 

@@ -54,7 +54,7 @@ class Logs(Kubectl):
         done = self.run_kubectl("logs", "job/old", f"--since-time={self.later('old')}")
         self.assertEqual(done.stdout, "begun\n")
         if VERSION >= (1, 27):
-            self.assertIn("Warning: the time of each line is not known", done.stderr)
+            self.assertIn("Warning: the times of lines are not known", done.stderr)
 
     def test_of_many(self):
         self.complete(self.create(self.job("many", LINES, 2)))

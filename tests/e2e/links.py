@@ -151,7 +151,7 @@ class Nodes(Site):
     def test_a_token_is_of_one_node(self):
         other = self.agent("c02", "--token-file", self.token("--node", "c01"))
         self.assertEqual(other.wait(20), 5)
-        self.assertIn("it lets node c01 join, and this is node c02", self.log("agent"))
+        self.assertIn("it is for node c01, but this is node c02", self.log("agent"))
 
     def test_a_revoked_token_lets_nobody_join(self):
         token = self.token("--node", "c01")
@@ -199,7 +199,7 @@ class Nodes(Site):
         self.addCleanup(fake.kill)
         self.daemon("agent", "--coordinator", f"127.0.0.1:{port}", "--name", "c02", "--work-dir", self.dir / "c02", "--token-file",
                     self.token("--node", "c02"))
-        eventually(lambda: "its certificate is not" in self.log("agent"), "refused")
+        eventually(lambda: "its certificate is not the coordinator's" in self.log("agent"), "refused")
         self.assertNotIn("got a certificate for node c02", self.log("agent"))
 
 
@@ -294,7 +294,7 @@ class Clients(Site):
         self.start_coordinator()
         done = self.muster("get", "nodes", api=f"https://{self.ends['apiTls']}")
         self.assertEqual(done.returncode, 4)
-        self.assertIn("its certificate is not of this cluster's authority", done.stderr)
+        self.assertIn("its certificate was not issued by this cluster's authority", done.stderr)
         self.assertIn("BEGIN CERTIFICATE", token)
 
     def test_kubectl_logs_in_by_itself(self):
@@ -313,7 +313,7 @@ class Clients(Site):
                             (("token", "create", "--ttl", "31d"), "--ttl: must be 1m to 30d"),
                             (("token", "create", "--node", "c01", "--ttl", "8d"), "--ttl: must be 1m to 7d"),
                             (("token", "create", "--node", "C_01"), "the name of a node"),
-                            (("token", "create", "--user", "no-such-user"), "there is no user no-such-user"),
+                            (("token", "create", "--user", "no-such-user"), "unknown user no-such-user"),
                             (("token", "create", "--node", "a", "--user", "b"), "--node and --user are mutually exclusive"),
                             (("token", "revoke"), "revoke which token?"),
                             (("token", "list", "--ttl", "1h"), "are only for `muster token create`"),
@@ -358,7 +358,7 @@ class OneMachine(unittest.TestCase):
                              (("--api-tls", "7443"), "must be ADDRESS:PORT"), (("--listen-tls", "unix:/tmp/x"), "must be ADDRESS:PORT"),
                              (("--ca-cert", "/etc/hostname"), "belong together"),
                              (("--ca-cert", "/etc/hostname", "--ca-key", "/etc/hostname", "--api-tls", "127.0.0.1:0"),
-                              "--ca-cert, --ca-key: the certificate is not one in PEM"),
+                              "--ca-cert, --ca-key: the certificate is not in PEM format"),
                              (("--certificate-life", "0s"), "must be 1s to 3650d")):
             with tempfile.TemporaryDirectory(prefix="muster-links-") as folder:
                 done = subprocess.run([MUSTER, "coordinator", "--data-dir", f"{folder}/d", *flags], text=True, capture_output=True, timeout=60)

@@ -96,7 +96,7 @@ class Users(World):
                  "s = socket.create_connection((sys.argv[1], int(sys.argv[2])), timeout=20)\n"
                  "sys.exit(0 if s.recv(1) == b'' else 1)")
         subprocess.run([sys.executable, "-c", waits, host, str(port)], check=True, timeout=60)
-        self.assertIn("rejected a connection to the agents' port: it is of uid 65534", cluster.log("coordinator"))
+        self.assertIn("rejected a connection to the agents' port: it belongs to uid 65534", cluster.log("coordinator"))
 
     def test_p01_a_half_closed_client_is_served(self):
         cluster = self.cluster(agents=0)
@@ -167,7 +167,7 @@ class Descriptors(World):
         self.assertGreater(standing, 10)
         answer = eventually(lambda: (a := ask(cluster.api_addr, f"GET /healthz HTTP/1.1\r\nHost: {cluster.api_addr}\r\n\r\n"))
                             and code(a) == 503 and a, "one more is turned away")
-        self.assertIn("as many as are served", answer)
+        self.assertIn("already, the maximum", answer)
         self.lives(cluster, "with watches only")
         for s in held:
             s.close()

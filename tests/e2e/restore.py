@@ -61,7 +61,7 @@ class OldCopies(World):
         for _ in range(6):
             said = self.ends_by_itself(cluster)
             self.assertIn("muster restore", said)
-            self.assertRegex(said, "node-[01] was told of epoch 2")
+            self.assertRegex(said, "node-[01] has seen epoch 2")
             self.assertEqual(picture(data), was, "a refused start has written")
         for agent in cluster.agents.values():
             self.assertIsNone(agent.poll(), "an agent left")
@@ -110,7 +110,7 @@ class OldCopies(World):
         self.stopped(cluster)
         data.rename(cluster.dir / "first")
         copy.rename(data)
-        self.assertTrue(matches("was told of epoch 2", self.ends_by_itself(cluster)))
+        self.assertTrue(matches("has seen epoch 2", self.ends_by_itself(cluster)))
         self.assertIsNone(cluster.agents["node-0"].poll())
         data.rename(copy)
         (cluster.dir / "first").rename(data)
@@ -222,7 +222,7 @@ class Restore(World):
         backup = self.backup(cluster)
         again = self.muster("backup", str(backup), cluster=cluster)
         self.assertEqual(again.returncode, 5, again.stdout)
-        self.assertIn("is there already", again.stderr)
+        self.assertIn("already exists", again.stderr)
         data = cluster.dir / "coordinator"
         busy = self.muster("verify", "--data-dir", str(data))
         self.assertEqual(busy.returncode, 5, busy.stdout)

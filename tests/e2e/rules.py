@@ -73,7 +73,7 @@ class Gates(World):
     def test_a_gate_that_does_not_exist_is_named(self):
         done = self.muster("coordinator", "--data-dir", "/nonexistent", "--feature-gates", "JobSucessPolicy=false")
         self.assertEqual(done.returncode, 2)
-        self.assertIn('there is no feature gate "JobSucessPolicy"', done.stderr)
+        self.assertIn('unknown feature gate "JobSucessPolicy"', done.stderr)
 
 
 class Placement(World):

@@ -249,7 +249,7 @@ class Users(Served):
         done = subprocess.run([self.muster, "coordinator", "--data-dir", self.dir / "other", "--users", "x", "--insecure"], text=True,
                               capture_output=True, timeout=60)
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn("--insecure and --users exclude each other", done.stderr)
+        self.assertIn("--insecure and --users are mutually exclusive", done.stderr)
 
 
 class Remote(Served):
@@ -292,7 +292,7 @@ class Remote(Served):
         self.assertIn("has no role here", said)
         alice = self.token("alice")[1]
         code, said = self.https(alice, "POST", f"{MINE}/users/{name('alice')}/token", {})
-        self.assertEqual((code, "a token cannot make another" in said["message"]), (403, True))
+        self.assertEqual((code, "a token cannot be used to create tokens" in said["message"]), (403, True))
         mine = self.ask("alice", "GET", f"{MINE}/tokens")[1]["items"]
         self.assertEqual({token["user"] for token in mine}, {name("alice")})
         self.assertEqual(self.ask("bob", "GET", f"{MINE}/tokens")[1]["items"], [])

@@ -251,12 +251,12 @@ TEST_F(ClusterTest, WhileNobodyIsHealthyNobodyIsLost) {
 
 TEST_F(ClusterTest, P13ANodeInTroubleGetsNoPodsAndIsNotLost) {
   NodeId a = join("a", "d1"), b = join("b", "d2");
-  core::NodeTrouble trouble{"KeeperNotResponding", "the keeper has not answered for 5 s"};
+  core::NodeTrouble trouble{"KeeperNotResponding", "the keeper has not responded for 5 s"};
   for (Millis ms = 0; ms < 2 * kGraceMs; ms += 500) {
     caf::anon_send(cluster_, Heartbeat{a, link_of_[a], trouble});
     pass(500, {b});
   }
-  EXPECT_TRUE(told_.lost.empty()) << "it is heard of";
+  EXPECT_TRUE(told_.lost.empty()) << "it responds";
   EXPECT_EQ(shown_[a].health, NodeInfo::Health::ready);
   EXPECT_EQ(shown_[a].trouble, trouble);
   EXPECT_FALSE(core::is_ready(shown_[a]));
@@ -399,7 +399,7 @@ TEST_F(P11Restored, WhatRunsFromBeforeItIsKeptAndNotAskedForAgain) {
 TEST_F(P11Restored, AnotherHistoryStillStopsUs) {
   told(101, 12, {});
   ASSERT_EQ(outdated_.size(), 1u);
-  EXPECT_NE(outdated_[0].find("was told of epoch 101"), std::string::npos);
+  EXPECT_NE(outdated_[0].find("has seen epoch 101"), std::string::npos);
   stops_ = outdated_;
 }
 
@@ -441,7 +441,7 @@ TEST_F(P02StrangersHello, WhoWasHereBeforeStopsAnOldCopy) {
     hello.secret = "s1";
     hello.running = {{8, 0, 0}};
   });
-  stops_ = {"node a has pods of job j8, but this data-dir never gave that id"};
+  stops_ = {"node a has pods of job j8, but this data-dir never assigned that id"};
   EXPECT_EQ(outdated_, stops_);
   // ...and one that joined after the copy was made.
   hello("b", "d2", "b1", 2, [](AgentHello& hello) {
@@ -449,7 +449,7 @@ TEST_F(P02StrangersHello, WhoWasHereBeforeStopsAnOldCopy) {
     hello.cluster_key = kKey;
     hello.running = {{9, 0, 0}};
   });
-  stops_.push_back("node b has pods of job j9, but this data-dir never gave that id");
+  stops_.push_back("node b has pods of job j9, but this data-dir never assigned that id");
   EXPECT_EQ(outdated_, stops_);
 }
 

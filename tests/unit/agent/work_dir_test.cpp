@@ -151,7 +151,7 @@ TEST(P07WorkDir, OfAnotherOwnerOrWithFilesOfOneIsRefused) {
   ASSERT_EQ(chown((temp / "two/templates").c_str(), kNobody, kNobody), 0);
   auto open = WorkDir::open(temp / "two", "n1");
   ASSERT_FALSE(open.ok());
-  EXPECT_THAT(open.error().message, HasSubstr("was open to others, and "));
+  EXPECT_THAT(open.error().message, HasSubstr("was accessible to other users, and "));
 }
 
 TEST(WorkDir, RefusesAnotherName) {

@@ -67,7 +67,7 @@ TEST_F(TlsPortTest, ANodeRegistersWithItsCertificate) {
 }
 
 TEST_F(TlsPortTest, OneNodesCertificateIsOfNoUseForAnother) {
-  EXPECT_NE(refused(issued("node:c01"), "c02").find("its certificate is that of node:c01"),
+  EXPECT_NE(refused(issued("node:c01"), "c02").find("its certificate is for node:c01"),
             std::string::npos);
   EXPECT_NE(refused(issued("node:c01"), "c01.site").find("node:c01"), std::string::npos);
 }

@@ -94,7 +94,7 @@ TEST_F(RocksdbJournalTest, ASecondOneIsRefusedAndToldWhoHoldsIt) {
 TEST_F(RocksdbJournalTest, AnotherFormatIsRefused) {
   ASSERT_TRUE(open()->commit({{std::string(keys::kFormat), "2"}}).ok());
   EXPECT_EQ(refusal(Errc::invalid),
-            dir_ + ": written by a newer muster: format 2, this one knows 1");
+            dir_ + ": written by a newer muster: format 2, this version supports 1");
 }
 
 TEST_F(RocksdbJournalTest, AForeignDatabaseIsRefused) {

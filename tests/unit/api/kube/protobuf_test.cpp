@@ -98,19 +98,19 @@ TEST(Protobuf, UnknownNumbersAreLeftOut) {
 TEST(Protobuf, WhatIsKnownByNameOnlyIsRefusedByName) {
   const std::string pod = bytes(1, bytes(1, "a volume"));
   EXPECT_EQ(refused(framed("Job", bytes(2, bytes(6, bytes(2, pod))))),
-            "spec.template.spec.volumes: can't be read from protobuf: send JSON");
-  EXPECT_EQ(refused(framed("CronJob", "")), "objects of kind \"CronJob\" are taken in JSON only");
+            "spec.template.spec.volumes: not supported in protobuf: send JSON");
+  EXPECT_EQ(refused(framed("CronJob", "")),
+            "objects of kind \"CronJob\" are accepted only as JSON");
 }
 
 TEST(Protobuf, BrokenOnesAreRefused) {
   EXPECT_NE(refused("{}").find("k8s"), std::string::npos);
-  EXPECT_NE(refused(std::string("k8s\0\xff", 5)).find("broken"), std::string::npos);
-  EXPECT_EQ(refused(framed("Job", bytes(1, "\x0a\x7f"))), "metadata: the protobuf is broken");
-  EXPECT_EQ(refused(framed("Job", number(1, 5))), "metadata: the protobuf is broken");
-  EXPECT_EQ(refused(framed("Job", bytes(2, number(6, 1)))),
-            "spec.template: the protobuf is broken");
+  EXPECT_NE(refused(std::string("k8s\0\xff", 5)).find("invalid protobuf"), std::string::npos);
+  EXPECT_EQ(refused(framed("Job", bytes(1, "\x0a\x7f"))), "metadata: invalid protobuf");
+  EXPECT_EQ(refused(framed("Job", number(1, 5))), "metadata: invalid protobuf");
+  EXPECT_EQ(refused(framed("Job", bytes(2, number(6, 1)))), "spec.template: invalid protobuf");
   EXPECT_EQ(refused(framed("Job", bytes(1, bytes(8, number(1, UINT64_MAX / 2))))),
-            "metadata.creationTimestamp: the protobuf is broken");
+            "metadata.creationTimestamp: invalid protobuf");
 }
 
 TEST(Protobuf, NoNumberStandsForTwoFields) {

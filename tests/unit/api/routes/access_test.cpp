@@ -310,7 +310,7 @@ TEST_F(QuotaAccessTest, AUserMayHaveSoManyJobs) {
   created_by(kAlice, "b");
   const Answer third = as(kAlice, "POST", kJobs, manifest("c"));
   EXPECT_EQ(third.code, 403) << third.body;
-  EXPECT_NE(third.body.find("exceeded quota: a user may have 2 jobs"), std::string::npos);
+  EXPECT_NE(third.body.find("exceeded quota: the limit is 2 unfinished jobs"), std::string::npos);
   EXPECT_EQ(as(kBob, "POST", kJobs, manifest("c")).code, 201);
   for (const char* name : {"d", "e", "f"}) created_by(kOlga, name);  // an operator
   feed.records(100, {core::JobDeleted{kStart, true, false}, core::JobForgotten{kStart}});
