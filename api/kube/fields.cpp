@@ -2,6 +2,7 @@
 
 #include "api/kube/api_types.hpp"
 #include "text/json_text.hpp"
+#include "text/nearest.hpp"
 
 #include <cstdint>
 #include <limits>
@@ -29,6 +30,12 @@ std::string found_text(const json& value) {
   return (value.is_string() ? "the string " : value.is_number() ? "the number " : "") + text;
 }
 
+std::string meant_by(std::string_view name, const ApiType& type) {
+  std::vector<std::string> known;
+  for (const ApiField& field : type.fields) known.emplace_back(field.name);
+  return nearest(name, known);
+}
+
 // The current position. Its text is made only for an error message.
 struct Place {
   const Place* above = nullptr;
@@ -46,7 +53,7 @@ struct Place {
 
 class Walk {
  public:
-  std::vector<std::string> unknown;
+  std::vector<UnknownField> unknown;
   std::string problem;  // the first value of a wrong type
 
   void object(json& value, const ApiType& type, const Place& path) {
@@ -56,7 +63,8 @@ class Walk {
       const ApiField* field = type.field(it.key());
       const Place at{&path, Place::Kind::member, it.key()};
       if (field == nullptr) {
-        if (unknown.size() < kDuplicatesMax) unknown.push_back(at.text());
+        if (unknown.size() < kDuplicatesMax)
+          unknown.push_back({at.text(), meant_by(it.key(), type)});
         it = value.erase(it);
         continue;
       }
@@ -129,8 +137,8 @@ class Walk {
 
 }  // namespace
 
-Result<std::vector<std::string>> conform(json& value, std::string_view type,
-                                         std::string_view path) {
+Result<std::vector<UnknownField>> conform(json& value, std::string_view type,
+                                          std::string_view path) {
   const ApiType* found = api_type(type);
   MUSTER_CHECK(found != nullptr, type);
   Walk walk;

@@ -13,12 +13,16 @@
 
 namespace muster::api {
 
+struct UnknownField {
+  std::string path;   // "spec.paralelism"
+  std::string meant;  // the field of that object with the nearest name; empty: none is near
+};
+
 // Brings `value` into the shape of the ApiType `type` ("Job", "PodSpec"…): removes nulls and
-// unknown fields, and returns the paths of the unknown fields. A quantity written as a number
-// becomes a string. A wrong type is `invalid`; the message has the path, what was found and what is
-// expected. Paths begin with `path`, the place of the value in its document (empty: it is the
-// document).
-Result<std::vector<std::string>> conform(nlohmann::json& value, std::string_view type,
-                                         std::string_view path = {});
+// unknown fields, and returns the unknown fields. A quantity written as a number becomes a string.
+// A wrong type is `invalid`; the message has the path, what was found and what is expected. Paths
+// begin with `path`, the place of the value in its document (empty: it is the document).
+Result<std::vector<UnknownField>> conform(nlohmann::json& value, std::string_view type,
+                                          std::string_view path = {});
 
 }  // namespace muster::api

@@ -46,6 +46,11 @@ core::JobObjectPtr seal(ParsedJob job) {
   return object;
 }
 
+// Clients look for Kubernetes' own words, `unknown field "PATH"`; the suggestion follows them.
+std::string suggested(const std::string& word) {
+  return word.empty() ? "" : ", did you mean \"" + word + "\"?";
+}
+
 // An absent field gets its default, but an empty text is a value, and not a supported one.
 void refuse_empty(const ParsedJob& job, core::Violations& found) {
   auto written = [&job](const char* name) {
@@ -74,17 +79,21 @@ std::optional<Error> refusal(core::Violations found, const ParsedJob& job) {
 
 }  // namespace
 
-Result<std::vector<std::string>> field_complaints(const std::vector<std::string>& unknown,
+Result<std::vector<std::string>> field_complaints(const std::vector<UnknownField>& unknown,
                                                   const std::vector<std::string>& duplicates,
                                                   FieldValidation validation) {
   std::vector<std::string> complaints;
   if (validation == FieldValidation::ignore) return complaints;
-  for (const std::string& path : unknown) complaints.push_back("unknown field \"" + path + "\"");
+  for (const UnknownField& field : unknown)
+    complaints.push_back("unknown field \"" + field.path + "\"" + suggested(field.meant));
   for (const std::string& path : duplicates)
     complaints.push_back("duplicate field \"" + path + "\"");
   if (validation == FieldValidation::warn || complaints.empty()) return complaints;
   std::string message = "strict decoding error: ";
-  for (size_t i = 0; i < complaints.size(); ++i) message += (i ? ", " : "") + complaints[i];
+  for (size_t i = 0; i < complaints.size(); ++i) {
+    if (i > 0) message += message.ends_with('?') ? " " : ", ";
+    message += complaints[i];
+  }
   return invalid(std::move(message));
 }
 

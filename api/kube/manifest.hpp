@@ -8,6 +8,7 @@
 // An Error with violations is a 422; one without is a 400 whose message names the field.
 #pragma once
 
+#include "api/kube/fields.hpp"
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "core/spec/gates.hpp"
@@ -28,7 +29,7 @@ namespace muster::api {
 enum class FieldValidation { strict, warn, ignore };
 
 // The warnings for these fields, or the error of a strict request.
-Result<std::vector<std::string>> field_complaints(const std::vector<std::string>& unknown,
+Result<std::vector<std::string>> field_complaints(const std::vector<UnknownField>& unknown,
                                                   const std::vector<std::string>& duplicates,
                                                   FieldValidation validation);
 

@@ -196,7 +196,7 @@ bool managed_elsewhere(const core::JobSpec& spec, const core::Gates& gates) {
   return gates.managed_by && spec.managed_by && *spec.managed_by != core::kReservedManager;
 }
 
-Result<std::vector<std::string>> conform_status(json& status) {
+Result<std::vector<UnknownField>> conform_status(json& status) {
   auto unknown = conform(status, "JobStatus", "status");
   if (!unknown.ok()) return unknown.error();
   std::string problem;

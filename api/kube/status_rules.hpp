@@ -1,6 +1,7 @@
 // Status rules: who may write a job's status, and its invariants (job-semantics 1.5, 4.7).
 #pragma once
 
+#include "api/kube/fields.hpp"
 #include "base/result.hpp"
 #include "core/spec/gates.hpp"
 #include "core/spec/job_spec.hpp"
@@ -12,9 +13,9 @@
 
 namespace muster::api {
 
-// Brings a written status into shape: drops unknown fields and returns their paths, and converts
-// times to UTC. Wrong types and unreadable times are errors.
-Result<std::vector<std::string>> conform_status(nlohmann::json& status);
+// Brings a written status into shape: drops unknown fields and returns them, and converts times
+// to UTC. Wrong types and unreadable times are errors.
+Result<std::vector<UnknownField>> conform_status(nlohmann::json& status);
 
 // Whether another controller manages the job and so writes its status.
 bool managed_elsewhere(const core::JobSpec& spec, const core::Gates& gates);

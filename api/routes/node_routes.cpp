@@ -1,6 +1,7 @@
 #include "api/routes/node_routes.hpp"
 
 #include "api/kube/fields.hpp"
+#include "api/kube/manifest.hpp"
 #include "api/routes/field_owners.hpp"
 #include "api/routes/writes.hpp"
 #include "core/spec/violations.hpp"
@@ -98,8 +99,9 @@ kj::Promise<void> NodeRoutes::apply(Exchange& exchange, const Target& target,
   Json config = Json::parse(*text);
   auto unknown = conform(config, "Node");
   if (!unknown.ok()) return exchange.bad(unknown.error().message);
-  if (!unknown->empty() && options->unknown_fields == FieldValidation::strict)
-    return exchange.bad("strict decoding error: unknown field \"" + unknown->front() + "\"");
+  auto complaints = field_complaints(*unknown, {}, options->unknown_fields);
+  if (!complaints.ok()) return exchange.bad(complaints.error().message);
+  exchange.warnings = std::move(*complaints);
   if (config["kind"] != "Node" || config["apiVersion"] != "v1")
     return exchange.bad("apiVersion and kind: expected v1 Node");
   const Json* name = find_path(config, {"metadata", "name"});

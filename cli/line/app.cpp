@@ -3,7 +3,7 @@
 #include "cli/line/grammar.hpp"
 #include "cli/line/parser.hpp"
 #include "cli/output/exit_codes.hpp"
-#include "cli/output/text.hpp"
+#include "text/nearest.hpp"
 
 #include <charconv>
 #include <iostream>

@@ -2,9 +2,9 @@
 // and of the verbs about muster itself (config, completion, kubeconfig, version).
 #include "cli/client/objects.hpp"
 #include "cli/line/parser.hpp"
-#include "cli/output/text.hpp"
 #include "cli/settings/daemon_options.hpp"
 #include "core/index_set.hpp"
+#include "text/nearest.hpp"
 
 #include <strings.h>
 

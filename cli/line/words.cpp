@@ -1,8 +1,8 @@
 #include "cli/line/words.hpp"
 
 #include "cli/client/objects.hpp"
-#include "cli/output/text.hpp"
 #include "core/spec/duration.hpp"
+#include "text/nearest.hpp"
 
 namespace muster::cli {
 

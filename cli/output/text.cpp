@@ -7,21 +7,6 @@
 namespace muster::cli {
 namespace {
 
-// Levenshtein distance, two rows at a time.
-size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> above(b.size() + 1), row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) above[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t changed = above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
-      row[j] = std::min({changed, above[j] + 1, row[j - 1] + 1});
-    }
-    std::swap(above, row);
-  }
-  return above[b.size()];
-}
-
 constexpr Millis kSecond = 1000, kMinute = 60 * kSecond, kHour = 60 * kMinute, kDay = 24 * kHour;
 
 std::string two_units(Millis span, Millis big, const char* big_name, Millis small,
@@ -33,21 +18,6 @@ std::string two_units(Millis span, Millis big, const char* big_name, Millis smal
 }
 
 }  // namespace
-
-std::string nearest(std::string_view word, const std::vector<std::string>& known) {
-  std::string best;
-  size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;
-  for (const std::string& candidate : known) {
-    const size_t d = distance(word, candidate);
-    if (d < best_distance) best = candidate, best_distance = d;
-  }
-  return best;
-}
-
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& known) {
-  const std::string near = nearest(word, known);
-  return near.empty() ? "" : "; did you mean " + near + "?";
-}
 
 std::string short_span(Millis span_ms) {
   span_ms = std::max<Millis>(span_ms, 0);

@@ -9,12 +9,6 @@
 
 namespace muster::cli {
 
-// The known word nearest to a mistyped one; empty if none is near.
-std::string nearest(std::string_view word, const std::vector<std::string>& known);
-
-// "; did you mean WORD?" or nothing.
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& known);
-
 // A duration as kubectl shows ages: "12s", "3m5s", "41m", "9h", "3d4h"; at most two units.
 std::string short_span(Millis span_ms);
 

@@ -1,8 +1,8 @@
 #include "cli/settings/config.hpp"
 
 #include "base/check.hpp"
-#include "cli/output/text.hpp"
 #include "cli/settings/files.hpp"
+#include "text/nearest.hpp"
 
 #include <algorithm>
 #include <cstdlib>

@@ -156,18 +156,19 @@ TEST(Manifest, WrongTypesAreNamed) {
 TEST(Manifest, UnknownAndRepeatedFields) {
   const std::string text = R"({"metadata": {"name": "v"}, "spec": {"paralelism": 2,
     "parallelism": 3, "parallelism": 2,
-    "template": {"spec": {"restartPolicy": "Never", "containers": [
+    "template": {"spec": {"restartPolicy": "Never", "hue": 1, "containers": [
       {"name": "a", "name": "main", "kommand": ["x"]}]}}}})";
   auto strict = parse_job(text, FieldValidation::strict);
   ASSERT_FALSE(strict);
   EXPECT_EQ(strict.error().message,
-            "strict decoding error: unknown field \"spec.paralelism\", unknown field "
-            "\"spec.template.spec.containers[0].kommand\", duplicate field \"spec.parallelism\", "
-            "duplicate field \"spec.template.spec.containers[0].name\"");
+            "strict decoding error: unknown field \"spec.paralelism\", did you mean "
+            "\"parallelism\"? unknown field \"spec.template.spec.containers[0].kommand\", did you "
+            "mean \"command\"? unknown field \"spec.template.spec.hue\", duplicate field "
+            "\"spec.parallelism\", duplicate field \"spec.template.spec.containers[0].name\"");
   auto warn = parse_job(text, FieldValidation::warn);
   ASSERT_TRUE(warn);
-  EXPECT_EQ(warn->warnings.size(), 4u);
-  EXPECT_EQ(warn->warnings[0], "unknown field \"spec.paralelism\"");
+  EXPECT_EQ(warn->warnings.size(), 5u);
+  EXPECT_EQ(warn->warnings[0], "unknown field \"spec.paralelism\", did you mean \"parallelism\"?");
   EXPECT_EQ(warn->spec.parallelism, 2);
   EXPECT_FALSE(warn->document["spec"].contains("paralelism"));
   auto ignore = parse_job(text, FieldValidation::ignore);

@@ -13,11 +13,6 @@
 namespace muster::cli {
 namespace {
 
-TEST(Text, Nearest) {
-  EXPECT_EQ(nearest("node-gracee", {"data-dir", "node-grace"}), "node-grace");
-  EXPECT_EQ(nearest("zzz", {"data-dir", "node-grace"}), "");
-}
-
 TEST(Text, Spans) {
   EXPECT_EQ(short_span(0), "0s");
   EXPECT_EQ(short_span(119'000), "119s");
