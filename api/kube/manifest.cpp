@@ -3,12 +3,14 @@
 #include "api/kube/fields.hpp"
 #include "api/kube/job_values.hpp"
 #include "api/kube/refused_fields.hpp"
+#include "core/spec/annotations.hpp"
 #include "core/spec/defaults.hpp"
 #include "core/spec/gate_fields.hpp"
 #include "core/spec/validation.hpp"
 #include "text/json_text.hpp"
-#include "text/time_text.hpp"
+#include "text/nearest.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -49,6 +51,21 @@ core::JobObjectPtr seal(ParsedJob job) {
 // Clients look for Kubernetes' own words, `unknown field "PATH"`; the suggestion follows them.
 std::string suggested(const std::string& word) {
   return word.empty() ? "" : ", did you mean \"" + word + "\"?";
+}
+
+// Misspelled annotations of muster's own.
+void warn_of_annotations(const core::StringMap& annotations, std::vector<std::string>& warnings) {
+  const std::string prefix(core::kOwnPrefix);
+  const std::vector<std::string> known = core::known_annotations();
+  for (auto it = annotations.lower_bound(prefix);
+       it != annotations.end() && it->first.starts_with(prefix); ++it) {
+    if (warnings.size() >= kDuplicatesMax) return;
+    const std::string name = it->first.substr(prefix.size());
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    const std::string meant = nearest(name, known);
+    warnings.push_back("unknown annotation \"" + it->first + "\"" +
+                       suggested(meant.empty() ? meant : prefix + meant));
+  }
 }
 
 // An absent field gets its default, but an empty text is a value, and not a supported one.
@@ -124,6 +141,8 @@ Result<ParsedJob> parse_job(JsonText text, FieldValidation unknown_fields) {
   job.resource_version =
       job.document.value(json::json_pointer("/metadata/resourceVersion"), std::string());
   read_values(job.document, job.meta, job.spec);
+  if (unknown_fields != FieldValidation::ignore)
+    warn_of_annotations(job.meta.annotations, job.warnings);
   return job;
 }
 

@@ -25,7 +25,8 @@
 
 namespace muster::api {
 
-// Unknown and repeated fields are refused, reported in warnings, or silently dropped.
+// Unknown and repeated fields are refused, reported in warnings, or silently dropped. Unknown
+// annotations of muster's own (muster.dev/…) are kept, and reported in warnings by the first two.
 enum class FieldValidation { strict, warn, ignore };
 
 // The warnings for these fields, or the error of a strict request.

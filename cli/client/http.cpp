@@ -8,6 +8,7 @@
 #include <kj/compat/http.h>
 
 #include <iostream>
+#include <strings.h>
 #include <unistd.h>
 #include <utility>
 
@@ -34,6 +35,18 @@ std::string reason_of(const kj::Exception& e) {
     return reason;
   }
   if (e.getType() == kj::Exception::Type::DISCONNECTED) return "the connection broke";
+  return text;
+}
+
+// `299 - "TEXT"` (RFC 7234, 5.5) -> TEXT
+std::string text_of_warning(std::string_view value) {
+  const size_t first = value.find('"'), last = value.rfind('"');
+  if (first == last) return std::string(value);
+  std::string text;
+  for (size_t i = first + 1; i < last; ++i) {
+    if (value[i] == '\\') ++i;
+    text += value[i];
+  }
   return text;
 }
 
@@ -174,6 +187,10 @@ Result<Response> ApiClient::attempt(int method, const std::string& path, const c
     written = written.attach(kj::mv(request.body)).eagerlyEvaluate(nullptr);
     auto response = timer.timeoutAfter(limit, kj::mv(request.response)).wait(wait);
     answer.status = static_cast<int>(response.statusCode);
+    response.headers->forEach([&answer](kj::StringPtr name, kj::StringPtr value) {
+      if (strcasecmp(name.cStr(), "Warning") == 0)
+        answer.warnings.push_back(text_of_warning(value.cStr()));
+    });
     if (sink != nullptr && answer.status == 200) {
       auto buffer = kj::heapArray<char>(64 * 1024);
       for (;;) {

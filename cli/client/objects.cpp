@@ -7,12 +7,18 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <iostream>
 
 namespace muster::cli {
 namespace {
 
 // attempt_of() tries attempts below this; higher ones do not occur in practice.
 constexpr uint32_t kAttemptsMax = 100'000;
+
+void print_warnings(const Response& response) {
+  for (const std::string& warning : response.warnings)
+    std::cerr << "muster: warning: " << warning << "\n";
+}
 
 Errc code_of(int status) {
   if (status == 404 || status == 410) return Errc::not_found;
@@ -139,6 +145,7 @@ Result<Json> change_object(ApiClient& client, const std::string& path, const Jso
   auto answer = client.patch(path, dumped(patch));
   if (!answer) return answer.error();
   if (!answer->ok()) return refusal(*answer);
+  print_warnings(*answer);
   return read_json(answer->body);
 }
 
@@ -149,6 +156,7 @@ Result<Json> create_job(ApiClient& client, const std::string& ns, const std::str
   auto response = client.post(path, manifest);
   if (!response) return response.error();
   if (!response->ok()) return refusal(*response);
+  print_warnings(*response);
   return read_json(response->body);
 }
 

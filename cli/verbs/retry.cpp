@@ -9,15 +9,13 @@
 #include "cli/output/exit_codes.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/index_set.hpp"
+#include "core/spec/annotations.hpp"
 
 #include <iostream>
 
 namespace muster::cli {
 namespace {
 
-constexpr char kIndexes[] = "muster.dev/indexes";
-constexpr char kRetryOf[] = "muster.dev/retry-of";
-constexpr char kRound[] = "muster.dev/round";
 constexpr int kRoundsMax = 1'000;  // names to try
 
 // The set difference `all` - `less`.
@@ -34,13 +32,13 @@ core::IndexSet without(const core::IndexSet& all, const core::IndexSet& less) {
   return rest;
 }
 
-std::string annotation(const Json& job, const char* name) {
-  return text_at(job, {"metadata", "annotations", name});
+std::string annotation(const Json& job, std::string_view key) {
+  return text_at(job, {"metadata", "annotations", std::string(key).c_str()});
 }
 
 // The indexes that this job runs.
 core::IndexSet own_indexes(const Json& job) {
-  const std::string some = annotation(job, kIndexes);
+  const std::string some = annotation(job, core::kIndexesKey);
   if (!some.empty()) return index_set(some);
   core::IndexSet all;
   const int64_t completions = number_at(job, {"spec", "completions"});
@@ -85,12 +83,12 @@ Result<core::IndexSet> chosen(const RetryOptions& o, const Json& job) {
 }
 
 std::string root_of(const RetryOptions& o, const Json& job) {
-  const std::string root = annotation(job, kRetryOf);
+  const std::string root = annotation(job, core::kRetryOfKey);
   return root.empty() ? o.job : root;
 }
 
 int round_after(const Json& job) {
-  const std::string round = annotation(job, kRound);
+  const std::string round = annotation(job, core::kRoundKey);
   return (round.empty() ? 1 : std::atoi(round.c_str())) + 1;
 }
 
@@ -100,9 +98,9 @@ Json next_round(const RetryOptions& o, const Json& job, const std::string& index
   Json annotations = at(job, {"metadata", "annotations"});
   if (!annotations.is_object()) annotations = Json::object();
   erase_members(annotations, {"kubectl.kubernetes.io/last-applied-configuration"});
-  annotations[kRetryOf] = root;
-  annotations[kRound] = std::to_string(round);
-  if (!indexes.empty()) annotations[kIndexes] = indexes;
+  annotations[core::kRetryOfKey] = root;
+  annotations[core::kRoundKey] = std::to_string(round);
+  if (!indexes.empty()) annotations[core::kIndexesKey] = indexes;
   Json labels = at(job, {"metadata", "labels"});
   Json spec = at(job, {"spec"});
   const bool manual = spec.contains("manualSelector") && spec["manualSelector"] == true;
@@ -150,13 +148,13 @@ Result<std::string> create_round(const RetryOptions& options) {
   while (!made && made.error().code == Errc::exists && options.name.empty() &&
          ++round < kRoundsMax) {
     next["metadata"]["name"] = root_of(options, *job) + "-r" + std::to_string(round);
-    next["metadata"]["annotations"][kRound] = std::to_string(round);
+    next["metadata"]["annotations"][core::kRoundKey] = std::to_string(round);
     made = create_job(*client, options.target.ns, next.dump(), false);
   }
   if (!made) return made.error();
   const std::string name = text_at(*made, {"metadata", "name"});
-  std::cout << "job.batch/" << name << " created: round " << annotation(*made, kRound) << " of job/"
-            << annotation(*made, kRetryOf);
+  std::cout << "job.batch/" << name << " created: round " << annotation(*made, core::kRoundKey)
+            << " of job/" << annotation(*made, core::kRetryOfKey);
   if (!indexes.empty()) std::cout << ", index " << indexes;
   std::cout << std::endl;
   return name;

@@ -1,6 +1,7 @@
 #include "core/spec/annotations.hpp"
 
 #include "core/spec/duration.hpp"
+#include "core/spec/owner.hpp"
 
 namespace muster::core {
 namespace {
@@ -13,6 +14,15 @@ std::optional<Millis> read_duration(const StringMap& annotations, std::string_vi
 }
 
 }  // namespace
+
+std::vector<std::string> known_annotations() {
+  std::vector<std::string> known;
+  for (const std::string_view key : {kBackoffBaseKey, kBackoffMaxKey, kRestartDelayKey, kGangKey,
+                                     kStartFailureKey, kIndexesKey, kRetryOfKey, kRoundKey})
+    known.emplace_back(key.substr(kOwnPrefix.size()));
+  for (const std::string_view key : kOwnerKeys) known.emplace_back(key.substr(kOwnPrefix.size()));
+  return known;
+}
 
 JobAnnotations read_annotations(const StringMap& annotations) {
   JobAnnotations read;

@@ -2,6 +2,7 @@
 // indexes run.
 //
 // Admission validates them; reading ignores malformed values, so a stored job can always be read.
+// An unknown key is only worth a warning, since a later version may have written it.
 #pragma once
 
 #include "core/index_set.hpp"
@@ -9,7 +10,9 @@
 #include "core/spec/violations.hpp"
 
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace muster::core {
 
@@ -21,6 +24,15 @@ constexpr std::string_view kGangKey = "muster.dev/gang";
 constexpr std::string_view kStartFailureKey = "muster.dev/start-failure";
 // The only indexes of the job that run ("3,7-9"); used for rounds.
 constexpr std::string_view kIndexesKey = "muster.dev/indexes";
+
+// Of a round: the first job of its rounds, and its number among them.
+constexpr std::string_view kRetryOfKey = "muster.dev/retry-of";
+constexpr std::string_view kRoundKey = "muster.dev/round";
+
+constexpr std::string_view kOwnPrefix = "muster.dev/";
+
+// What follows kOwnPrefix in all of them, and in those of the job's owner (owner.hpp).
+std::vector<std::string> known_annotations();
 
 struct JobAnnotations {
   std::optional<Millis> backoff_base_ms;  // none: the coordinator's

@@ -421,7 +421,12 @@ class Daemons(Cluster):
         r = self.muster("create", "-f", "-", stdin=manifest("x", "true").replace("completions: 3", "completions: -3"), code=5)
         self.assertIn("\n  spec.completions: ", r.stderr)
         r = self.muster("create", "-f", "-", stdin=manifest("x", "true") + "  bogus: 1\n", code=5)
-        self.assertIn('unknown field "spec.bogus"', r.stderr)
+        self.assertIn('unknown field "spec.bogus"\n', r.stderr)
+        r = self.muster("create", "-f", "-", stdin=manifest("x", "true") + "  paralelism: 1\n", code=5)
+        self.assertIn('unknown field "spec.paralelism", did you mean "parallelism"?', r.stderr)
+        r = self.muster("create", "--dry-run", "-f", "-", stdin=manifest("x", "true").replace(
+            "metadata: {", "metadata: {annotations: {muster.dev/backof-base: 1s}, ", 1))
+        self.assertIn('muster: warning: unknown annotation "muster.dev/backof-base", did you mean "muster.dev/backoff-base"?', r.stderr)
         r = self.muster("create", "-f", self.file("y.yaml", "a: b\n  c: [\n"), code=5)
         self.assertIn("y.yaml: line", r.stderr)
         self.muster("create", "-f", "missing.yaml", code=5)

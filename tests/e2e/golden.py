@@ -81,7 +81,7 @@ class Verbs(cli.Cluster):
         say("get jobs")
         say("get nodes")
         say("create -f -", stdin=WRONG)
-        say("create -f -", stdin=FAILS + "  bogus: 1\n")
+        say("create -f -", stdin=FAILS + "  paralelism: 1\n")
         say("create -f -", stdin="a: b\n  c: [\n")
         say("create -f -", stdin="kind: Pod\napiVersion: v1\n")
         say("create -f missing.yaml")

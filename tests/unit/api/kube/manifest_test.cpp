@@ -176,6 +176,22 @@ TEST(Manifest, UnknownAndRepeatedFields) {
   EXPECT_TRUE(ignore->warnings.empty());
 }
 
+TEST(Manifest, UnknownAnnotationsOfMusterAreKeptWithAWarning) {
+  const std::string text = patched(R"({"metadata": {"annotations": {"muster.dev/gangs": "true",
+    "muster.dev/colour": "red", "muster.dev/gang": "true", "example.com/gangs": "x",
+    "muster.dev/owner-uid": "7", "muster.dev/retry-of": "j"}}})")
+                               .dump();
+  auto strict = parse_job(text, FieldValidation::strict);
+  ASSERT_TRUE(strict);
+  EXPECT_EQ(strict->warnings,
+            (std::vector<std::string>{
+                "unknown annotation \"muster.dev/colour\"",
+                "unknown annotation \"muster.dev/gangs\", did you mean \"muster.dev/gang\"?"}));
+  EXPECT_EQ(strict->meta.annotations.size(), 6u);
+  EXPECT_EQ(parse_job(text, FieldValidation::warn)->warnings, strict->warnings);
+  EXPECT_TRUE(parse_job(text, FieldValidation::ignore)->warnings.empty());
+}
+
 TEST(Manifest, BrokenRulesMakeA422) {
   auto one = admit(patched(R"({"spec": {"parallelism": -1}})"));
   EXPECT_EQ(refusal(one),

@@ -13,8 +13,8 @@
 #include <string>
 #include <sys/socket.h>
 #include <thread>
+#include <tuple>
 #include <unistd.h>
-#include <utility>
 #include <vector>
 
 namespace muster::cli {
@@ -40,10 +40,11 @@ class FakeServer {
   }
 
   std::string address() const { return "127.0.0.1:" + std::to_string(port_); }
-  // Answers are given in turn; the last one repeats.
-  void answer(const std::string& request, int status, const std::string& body) {
+  // Answers are given in turn; the last one repeats. `headers`: more lines, each with its CRLF.
+  void answer(const std::string& request, int status, const std::string& body,
+              const std::string& headers = "") {
     std::lock_guard lock(mutex_);
-    answers_[request].push_back({status, body});
+    answers_[request].push_back({status, body, headers});
   }
   std::vector<std::string> requests() {
     std::lock_guard lock(mutex_);
@@ -77,20 +78,19 @@ class FakeServer {
       }
       const std::string line = in.substr(0, in.find(" HTTP/1.1"));
       const std::string request = line.substr(0, line.find('?'));
-      std::string body;
+      std::string body, headers;
       int status = 404;
       {
         std::lock_guard lock(mutex_);
         requests_.push_back(in.substr(0, head + 4 + length));
         if (auto it = answers_.find(request); it != answers_.end()) {
-          std::tie(status, body) = it->second.front();
+          std::tie(status, body, headers) = it->second.front();
           if (it->second.size() > 1) it->second.erase(it->second.begin());
         }
       }
       in.erase(0, head + 4 + length);
-      const std::string out = "HTTP/1.1 " + std::to_string(status) +
-                              " X\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" +
-                              body;
+      const std::string out = "HTTP/1.1 " + std::to_string(status) + " X\r\n" + headers +
+                              "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
       if (send(c, out.data(), out.size(), MSG_NOSIGNAL) < 0 || close_each) return;
     }
   }
@@ -106,7 +106,7 @@ class FakeServer {
   uint16_t port_ = 0;
   std::thread thread_;
   std::mutex mutex_;
-  std::map<std::string, std::vector<std::pair<int, std::string>>> answers_;
+  std::map<std::string, std::vector<std::tuple<int, std::string, std::string>>> answers_;
   std::vector<std::string> requests_;
 };
 

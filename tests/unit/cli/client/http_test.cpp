@@ -34,6 +34,17 @@ TEST(Http, GetsAndPosts) {
   EXPECT_NE(requests[2].find("\r\n\r\n{\"x\":1}"), std::string::npos);
 }
 
+TEST(Http, WarningsOfTheServerArePrinted) {
+  FakeServer server;
+  server.answer("POST /apis/batch/v1/namespaces/default/jobs", 201, "{}",
+                "Warning: 299 - \"unknown \\\"a\\\"\"\r\nWarning: 299 - \"two\"\r\n");
+  ApiClient client(server.address());
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(create_job(client, "default", "{}", false).ok());
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "muster: warning: unknown \"a\"\nmuster: warning: two\n");
+}
+
 TEST(Http, AConnectionThatWasClosedMeanwhileIsTriedAgain) {
   FakeServer server;
   server.answer("GET /a", 200, "1");
