@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Checks what a compiler does not: include directions, include cycles, opening comments, paths named in documents. Prints each violation
-as FILE:LINE and exits with 1.
+"""Checks what a compiler does not: include directions, include cycles, opening comments, paths named in documents, the table of fields
+in docs/job.md. Prints each violation as FILE:LINE and exits with 1.
 
 The directions are those of CONTRIBUTING.md: a folder may include what its row names, and itself.
 """
 import pathlib
 import re
+import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -122,11 +123,20 @@ def check_document(path):
                     yield f"{path.relative_to(ROOT)}:{number}: there is no {named}"
 
 
+def check_fields():
+    """docs/job.md lists the fields of api/openapi."""
+    tables = [str(path.relative_to(ROOT)) for path in sorted((ROOT / "api/openapi").glob("*.yaml"))]
+    done = subprocess.run([sys.executable, "api/openapi/make_tables.py", "--check", "docs/job.md", *tables], cwd=ROOT, text=True,
+                          stderr=subprocess.PIPE)
+    return done.stderr.splitlines() if done.returncode else []
+
+
 def main():
     wrong = [w for folder in ARROWS for path in sorted((ROOT / folder).rglob("*.?pp")) for w in check(path)]
     wrong += check_circles()
     documents = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
     wrong += [w for path in documents for w in check_document(path)]
+    wrong += check_fields()
     print("\n".join(wrong), end="\n" if wrong else "")
     return 1 if wrong else 0
 

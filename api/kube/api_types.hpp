@@ -26,9 +26,18 @@ struct ApiField {
   bool atomic = false;  // an object or map that has one owner and changes only as a whole
   bool unread = false;  // kept but not checked; the type below `of` is only for documentation
   std::span<const std::string_view> keys{};  // the key members of a list's items, if it has any
-  enum class Refused { no, unless_empty, if_there, unless_value };
-  Refused refused = Refused::no;         // in a manifest (refused_fields.hpp)
-  std::string_view refused_unless = {};  // with unless_value: the one accepted value
+  // What muster does with it in a manifest; refused_fields.hpp has the refusals.
+  enum class Use {
+    acts,                // what `about` says
+    kept,                // stored and returned; nothing follows from it
+    refused,             // unless it is empty
+    refused_even_empty,  // whatever it is
+    refused_unless,      // any value but one
+    refused_in_part,     // by a rule that the tables cannot express
+  };
+  Use use = Use::acts;
+  std::string_view refused_unless = {};  // with refused_unless: the one accepted value
+  std::string_view hint = {};            // of a refused field: what to use instead, for the error
   std::string_view about = {};           // description for clients
 };
 

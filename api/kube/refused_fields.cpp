@@ -20,22 +20,26 @@ bool written(const json& value) {
 }
 
 bool is_refused(const ApiField& field, const json& value) {
-  switch (field.refused) {
-    case ApiField::Refused::no:
+  switch (field.use) {
+    case ApiField::Use::acts:
+    case ApiField::Use::kept:
+    case ApiField::Use::refused_in_part:  // refused_fields() has the rule
       return false;
-    case ApiField::Refused::unless_empty:
+    case ApiField::Use::refused:
       return written(value);
-    case ApiField::Refused::if_there:
+    case ApiField::Use::refused_even_empty:
       return true;
-    case ApiField::Refused::unless_value:
+    case ApiField::Use::refused_unless:
       return (value.is_string() ? value.get_ref<const std::string&>() : value.dump()) !=
              field.refused_unless;
   }
   return false;
 }
 
-void refuse(const std::string& path, core::Violations& found) {
-  found.forbidden(path, kNotSupported);
+void refuse(const std::string& path, const ApiField& field, core::Violations& found) {
+  std::string why = kNotSupported;
+  if (!field.hint.empty()) why += "; " + std::string(field.hint);
+  found.forbidden(path, std::move(why));
 }
 
 // Whether a process of this owner has it already (permit/permit.hpp): it runs as the owner, without
@@ -50,11 +54,13 @@ bool is_given(const std::string& key, const json& value, const core::Owner& owne
 
 // Each setting requests something that muster does not do, unless it is false. The exception is
 // allowPrivilegeEscalation, where false is the request.
-void refuse_security(const json& object, const std::string& path,
+void refuse_security(const json& object, const ApiType& type, const std::string& path,
                      const std::optional<core::Owner>& owner, core::Violations& found) {
   auto context = object.find("securityContext");
   if (context == object.end()) return;
-  if (!context->is_object()) return refuse(path + ".securityContext", found);
+  const ApiField* field = type.field("securityContext");
+  MUSTER_CHECK(field != nullptr);
+  if (!context->is_object()) return refuse(path + ".securityContext", *field, found);
   for (auto it = context->begin(); it != context->end(); ++it) {
     const bool wish = it.key() == "allowPrivilegeEscalation" ? *it != true : *it != false;
     if (!wish || !written(*it) || (owner && is_given(it.key(), *it, *owner))) continue;
@@ -64,7 +70,7 @@ void refuse_security(const json& object, const std::string& path,
                               std::to_string(it.key() == "runAsUser" ? owner->uid : owner->gid) +
                               ": pods run as the job's owner");
     else
-      refuse(at, found);
+      refuse(at, *field, found);
   }
 }
 
@@ -76,7 +82,7 @@ void refuse_marked(const json& object, const ApiType& type, const std::string& p
     if (it == object.end()) continue;
     const std::string at = join_path(path, field.name);
     if (is_refused(field, *it))
-      refuse(at, found);
+      refuse(at, field, found);
     else if (field.of == nullptr || field.unread)
       continue;
     else if (field.list)
@@ -106,13 +112,15 @@ core::Violations refused_fields(const json& job, const std::optional<core::Owner
     found.forbidden(path + ".priorityClassName",
                     "there are no priority classes here but system-cluster-critical and "
                     "system-node-critical: write the number as priority");
-  refuse_security(pod, path, owner, found);
+  const ApiType *pod_type = api_type("PodSpec"), *container_type = api_type("Container");
+  MUSTER_CHECK(pod_type != nullptr && container_type != nullptr);
+  refuse_security(pod, *pod_type, path, owner, found);
   for (const char* list : {"containers", "initContainers"}) {
     auto containers = pod.find(list);
     if (containers == pod.end()) continue;
     for (size_t i = 0; i < containers->size(); ++i)
-      refuse_security((*containers)[i], path + "." + list + "[" + std::to_string(i) + "]", owner,
-                      found);
+      refuse_security((*containers)[i], *container_type,
+                      path + "." + list + "[" + std::to_string(i) + "]", owner, found);
   }
   return found;
 }

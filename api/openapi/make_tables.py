@@ -1,5 +1,9 @@
 #!/usr/bin/env python3
-"""Generates the tables of api/kube/api_types.hpp from api/openapi/*.yaml: make_tables.py OUT FILE.yaml...
+"""Generates tables from api/openapi/*.yaml:
+
+    make_tables.py OUT.cpp FILE.yaml...            those of api/kube/api_types.hpp
+    make_tables.py docs/job.md FILE.yaml...        the fields of a Job, between two comments of this document
+    make_tables.py --check docs/job.md FILE.yaml...  fails unless they are there already
 
 The head of batch.yaml describes the syntax. Problems are reported as FILE:LINE: TYPE.FIELD: PROBLEM, and nothing is written.
 """
@@ -14,12 +18,12 @@ except ImportError:
 
 PLAIN = {"string", "bool", "int32", "int64", "time", "microtime", "quantity", "any"}
 PACKAGES = {"meta": "io.k8s.apimachinery.pkg.apis.meta.v1", "pod": "io.k8s.api.core.v1"}
-# NAME[!] TYPE [NUMBER] [LIST] [atomic] [unread] [refused [even empty | unless VALUE]]
+# NAME[!] TYPE [NUMBER] [LIST] [atomic] [unread] [kept | refused [even empty | unless VALUE | in part]]
 LINE = re.compile(r"""(?P<name>\w+)(?P<required>!?)\ (?P<shape>\[\]|\{\}|)(?P<type>\w+)
     (\ (?P<number>[1-9]\d*))?
     (\ by\ (?P<keys>\w+(,\w+)*)(?P<replaced>\ replaced)?|\ (?P<merged>merged)|\ (?P<set>set))?
     (\ (?P<atomic>atomic))?(\ (?P<unread>unread))?
-    (\ (?P<refused>refused)((?P<even_empty>\ even\ empty)|\ unless\ (?P<value>\S+))?)?""", re.VERBOSE)
+    (\ (?P<use>kept|refused\ even\ empty|refused\ in\ part|refused\ unless\ (?P<value>\S+)|refused))?""", re.VERBOSE)
 
 problems = []
 
@@ -39,17 +43,29 @@ class Field:
         self.set = bool(part["set"] or part["merged"])
         self.merged = bool(part["merged"] or (self.keys and not part["replaced"]))
         self.atomic, self.unread = bool(part["atomic"]), bool(part["unread"])
-        self.refused, self.value = "no", part["value"] or ""
-        if part["refused"]:
-            self.refused = "unless_value" if self.value else "if_there" if part["even_empty"] else "unless_empty"
+        self.does, self.value = part["use"] or "acts", part["value"] or ""
+        self.use = "refused_unless" if self.value else self.does.replace(" ", "_")
         if (self.keys or self.set) and not self.list:
             self.wrong("only lists can be sets, have keys or be merged")
         if self.set and self.type not in PLAIN - {"any"} or self.keys and self.type in PLAIN - {"any"}:
             self.wrong("sets need plain values, keys need objects")
         if self.atomic and self.list:
             self.wrong("atomic is redundant: a list without keys is always changed as a whole")
-        if self.refused != "no" and not about.startswith("Refused"):
+        if self.use in ("refused", "refused_even_empty", "refused_unless") and not about.startswith("Refused"):
             self.wrong("the description of a refused field must start with \"Refused\"")
+        if self.use == "acts" and about.startswith("Stored and ignored"):
+            self.wrong("a field that is stored and ignored needs the mark kept")
+
+    def hint(self):
+        """What an error says to use instead, in the form of one: lower case, no full stop at the end."""
+        if not self.use.startswith("refused"):
+            return ""
+        only = f"only {quoted(self.value) if self.type == 'string' else self.value} is" if self.value else ""
+        rest = re.match(r"Refused\b.*?\.\s+(.*)\.$", self.about, re.DOTALL)
+        text = rest.group(1) if rest else ""
+        if re.match(r"[A-Z]([a-z]|\b)", text):  # but not SIGTERM
+            text = text[0].lower() + text[1:]
+        return "; ".join(filter(None, (only, text)))
 
     def wrong(self, text):
         problems.append(f"{self.place}: {self.owner}.{self.name}: {text}")
@@ -117,10 +133,12 @@ def field_text(field, index):
     parts += [f".{flag} = true" for flag in ("required", "set", "merged", "atomic", "unread") if getattr(field, flag)]
     if field.keys:
         parts.append(f".keys = kKeys_{'_'.join(field.keys)}")
-    if field.refused != "no":
-        parts.append(f".refused = ApiField::Refused::{field.refused}")
+    if field.use != "acts":
+        parts.append(f".use = ApiField::Use::{field.use}")
     if field.value:
         parts.append(f".refused_unless = {quoted(field.value)}")
+    if field.hint():
+        parts.append(f".hint = {quoted(field.hint())}")
     return f"    {{{', '.join(parts)},\n     .about = {quoted(field.about)}}},\n"
 
 
@@ -149,14 +167,70 @@ def source(types, merged):
     return "".join(out)
 
 
+BEGIN, END = "<!-- fields -->\n", "<!-- end of the fields -->\n"
+
+
+def parts_of_a_job(types):
+    """The types below Job and, for each, where it is: {Type: ["spec.template"]}. Not its status, which nobody writes."""
+    by_name = {kind.name: kind for kind in types}
+    places = {}
+
+    def walk(kind, path):
+        places.setdefault(kind, []).append(path)
+        for field in kind.fields:
+            if field.type in by_name and field.type != "JobStatus":
+                inner = f"{path}.{field.name}".lstrip(".") + ("[]" if field.list else "{}" if field.map else "")
+                if kind.name != "Container" or "initContainers" not in path:
+                    walk(by_name[field.type], inner)
+
+    walk(by_name["Job"], "")
+    return places
+
+
+def document_text(types):
+    def cell(text):
+        return text.replace("|", "\\|").replace("<", "&lt;")
+
+    places = parts_of_a_job(types)
+    anchors = {kind.name: kind.name.lower() for kind in places}
+    out = []
+    for kind, paths in places.items():
+        where = ", ".join(f"`{path}`" for path in paths if path)
+        out.append(f"\n### {kind.name}\n\n" + (f"{where}: " if where else "") + kind.about +
+                   "\n\n| field | type | use | meaning |\n| --- | --- | --- | --- |\n")
+        for field in kind.fields:
+            shape = "`" + ("[]" if field.list else "{}" if field.map else "") + field.type + "`"
+            if field.type in anchors:
+                shape = f"[{shape}](#{anchors[field.type]})"
+            required = " (required)" if field.required else ""
+            out.append(f"| `{field.name}`{required} | {shape} | {field.does} | {cell(field.about)} |\n")
+    return "".join(out) + "\n"
+
+
+def document(path, types):
+    """The document with these tables in it."""
+    text = path.read_text()
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        problems.append(f"{path}:1: the tables go between the lines {BEGIN.strip()} and {END.strip()}; each of them has to be there once")
+        return text
+    return text[:text.index(BEGIN) + len(BEGIN)] + document_text(types) + text[text.index(END):]
+
+
 def main():
-    out, *paths = map(pathlib.Path, sys.argv[1:])
+    words = sys.argv[1:]
+    only_check = words[0] == "--check"
+    out, *paths = map(pathlib.Path, words[only_check:])
     types = read(paths)
     merged = {} if problems else check(types)
-    text = "" if problems else source(types, merged)
+    text = "" if problems else document(out, types) if out.suffix == ".md" else source(types, merged)
+    if only_check and not problems and text != out.read_text():
+        old, new = out.read_text().splitlines(), text.splitlines()
+        line = next((n for n, pair in enumerate(zip(old, new), 1) if pair[0] != pair[1]), len(old))
+        problems.append(f"{out}:{line}: the table is not what api/openapi says: `./dev golden` rewrites it")
     if problems:
         sys.exit("\n".join(problems))
-    out.write_text(text)
+    if not only_check:
+        out.write_text(text)
 
 
 if __name__ == "__main__":

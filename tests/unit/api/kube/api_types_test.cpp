@@ -1,9 +1,11 @@
-// Each field of each type that a Job may contain is accepted, explained, merged, owned and refused
-// as its line in api/openapi/ says. No test knows a field by name, with one exception.
+// Each field of each type that a Job may contain is accepted, explained, suggested, merged, owned,
+// acted on, kept and refused as its line in api/openapi/ says. Hardly any test knows a field by
+// name.
 #include "api/kube/api_types.hpp"
 
 #include "api/kube/field_schema.hpp"
 #include "api/kube/fields.hpp"
+#include "api/kube/job_values.hpp"
 #include "api/kube/openapi.hpp"
 #include "api/kube/patch.hpp"
 #include "api/kube/refused_fields.hpp"
@@ -13,6 +15,7 @@
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <utility>
 
 namespace muster::api {
 namespace {
@@ -122,6 +125,20 @@ TEST(ApiTypes, EachFieldOfAJobIsAccepted) {
   }
 }
 
+TEST(ApiTypes, EachFieldOfAJobIsSuggested) {
+  for (const Place& place : places()) {
+    const std::string name(place.field.name), typo = name + "x";
+    const json::json_pointer at(place.pointer);
+    json job = place.job(sample(place.field));
+    json& object = job[at.parent_pointer()];
+    object[typo] = 1;
+    const auto unknown = conform(job, "Job");
+    if (place.owner.field(typo) || !unknown.ok()) continue;
+    ASSERT_EQ(unknown->size(), 1u) << place.path;
+    EXPECT_EQ(unknown->front().meant, name) << place.path;
+  }
+}
+
 TEST(ApiTypes, EachFieldOfAJobIsExplained) {
   const OrderedJson schemas = openapi_v3("apis/batch/v1", "1")["components"]["schemas"];
   for (const Place& place : places()) {
@@ -187,14 +204,66 @@ TEST(ApiTypes, EachFieldOfAJobIsOwnedAsItSays) {
 }
 
 TEST(ApiTypes, EachFieldOfAJobIsRefusedAsItSays) {
+  int hinted = 0;
   for (const Place& place : places()) {
-    // It has a rule of its own, which the marks cannot express.
-    if (place.field.name == "priorityClassName") continue;
-    const core::Violations found = refused_fields(place.job(sample(place.field)));
-    const bool named = std::any_of(found.list().begin(), found.list().end(),
-                                   [&](const Violation& one) { return one.path == place.path; });
-    EXPECT_EQ(named, place.field.refused != ApiField::Refused::no) << place.path;
+    if (place.field.name == "priorityClassName") continue;  // its rule has its own words
+    const ApiField& field = place.field;
+    const bool in_part = field.use == ApiField::Use::refused_in_part;
+    const bool refused = field.use != ApiField::Use::acts && field.use != ApiField::Use::kept;
+    const core::Violations found = refused_fields(place.job(sample(field)));
+    const auto named =
+        std::find_if(found.list().begin(), found.list().end(), [&](const Violation& one) {
+          return one.path == place.path || (in_part && one.path.starts_with(place.path + "."));
+        });
+    ASSERT_EQ(named != found.list().end(), refused) << place.path;
+    if (!refused) continue;
+    const std::string hint = field.hint.empty() ? "" : "; " + std::string(field.hint);
+    EXPECT_EQ(named->detail, "not supported by this version of muster" + hint) << place.path;
+    // The hint is what the text says after its first sentence.
+    const size_t end = field.about.find(". ");
+    if (end == field.about.npos) continue;
+    std::string rest(field.about.substr(end + 3));  // its first letter may be in lower case
+    rest.pop_back();
+    EXPECT_TRUE(field.hint.ends_with(rest)) << place.path << ": " << field.hint;
+    ++hinted;
   }
+  EXPECT_GT(hinted, 3);
+}
+
+// What core reads of a Job. It reads images only to show them, and the text of the template only to
+// notice changes.
+std::pair<core::JobMeta, core::JobSpec> read(const json& job) {
+  std::pair<core::JobMeta, core::JobSpec> values;
+  read_values(job, values.first, values.second);
+  core::PodTemplate& pod = values.second.pod;
+  pod.kept.clear();
+  for (auto* list : {&pod.init_containers, &pod.containers})
+    for (core::Container& container : *list) container.image.clear();
+  return values;
+}
+
+TEST(ApiTypes, CoreReadsEachFieldThatActsAndNoneThatIsKept) {
+  int acts = 0, kept = 0;
+  for (const Place& place : places()) {
+    const ApiField& field = place.field;
+    const json with = place.job(sample(field));
+    json without = with;
+    without[json::json_pointer(place.pointer).parent_pointer()].erase(std::string(field.name));
+    const bool seen = read(with) != read(without);
+    if (field.use == ApiField::Use::kept) {
+      EXPECT_FALSE(seen) << place.path;
+      ++kept;
+    }
+    // The server acts on metadata, and an object is read by its fields.
+    const bool plain = field.of == nullptr || field.list;
+    if (field.use != ApiField::Use::acts || !plain || !place.path.starts_with("spec.") ||
+        place.owner.name == "ObjectMeta" || field.name == "apiVersion")
+      continue;
+    EXPECT_TRUE(seen) << place.path;
+    ++acts;
+  }
+  EXPECT_GT(acts, 50);
+  EXPECT_GT(kept, 20);
 }
 
 TEST(ApiTypes, AreFoundByName) {
