@@ -7,19 +7,22 @@
 namespace muster {
 namespace {
 
-// Levenshtein distance, two rows at a time.
+// Edit distance, three rows at a time; two letters that changed places are one edit.
 size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> above(b.size() + 1), row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j) above[j] = j;
+  std::vector<size_t> second(b.size() + 1), above(b.size() + 1), row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
   for (size_t i = 1; i <= a.size(); ++i) {
+    std::swap(second, above);
+    std::swap(above, row);
     row[0] = i;
     for (size_t j = 1; j <= b.size(); ++j) {
       const size_t changed = above[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
       row[j] = std::min({changed, above[j] + 1, row[j - 1] + 1});
+      if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+        row[j] = std::min(row[j], second[j - 2] + 1);
     }
-    std::swap(above, row);
   }
-  return above[b.size()];
+  return row[b.size()];
 }
 
 }  // namespace
@@ -28,7 +31,7 @@ std::string nearest(std::string_view word, const std::vector<std::string>& known
   std::string best;
   size_t best_distance = std::max<size_t>(1, word.size() / 3) + 1;
   for (const std::string& candidate : known) {
-    const auto [shorter, longer] = std::minmax(word.size(), candidate.size());
+    const auto [shorter, longer] = std::minmax({word.size(), candidate.size()});
     if (longer - shorter >= best_distance) continue;  // a lower bound of the distance
     const size_t d = distance(word, candidate);
     if (d < best_distance) best = candidate, best_distance = d;

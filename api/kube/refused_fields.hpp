@@ -1,5 +1,6 @@
 // Refused fields: fields of a Job that would change what runs but that a process executor does not
-// support. Each is refused by name, with what to use instead if there is something (ApiField::hint).
+// support. Each is refused by name, with what to use instead if there is something
+// (ApiField::hint).
 //
 // The types mark most of them (`refused` in api/openapi/pod.yaml and batch.yaml); the rules for
 // securityContext and priorityClassName, which a mark cannot express, are here. Fields that mean
