@@ -16,6 +16,7 @@
 #include "keeper/cgroup.hpp"
 #include "keeper/proc.hpp"
 #include "keeper/protocol.hpp"
+#include "keeper/rlimits.hpp"
 #include "keeper/spawner.hpp"
 #include "keeper/spool.hpp"
 #include "keeper/supervisor.hpp"
@@ -177,7 +178,6 @@ void give_up_capabilities() {
   set_signals();
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   prctl(PR_SET_NAME, "muster-keeper");
-  rlimit limit = raise_descriptors();
   mode_t inherited = umask(077);
   auto pods_umask = static_cast<mode_t>(number_of("MUSTER_KEEPER_UMASK", inherited, 8));
 
@@ -190,11 +190,14 @@ void give_up_capabilities() {
   std::optional<Owners> owners;
   if (*settings) {
     take_over(dir_fd);
+    if (const std::string why = make_room_for((*settings)->limits); !why.empty())
+      leave(why, kExitFailed);
     give_up_capabilities();
     owners.emplace(std::move(**settings));
   } else {
     close(work_fd);
   }
+  const rlimit limit = raise_descriptors();
   if (chdir("/") < 0) fail("/");  // keep no file system busy
   int lock_fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (lock_fd < 0) fail("lock");

@@ -42,7 +42,13 @@ Result<std::optional<Owners::Settings>> Owners::settings(int work_fd) {
   const char* key = std::getenv("MUSTER_KEEPER_PERMIT_KEY");
   const char* node = std::getenv("MUSTER_KEEPER_NODE");
   const char* lowest = std::getenv("MUSTER_KEEPER_UID_MIN");
-  if (agent == nullptr && key == nullptr && node == nullptr) return std::optional<Settings>();
+  const char* limits = std::getenv(kLimitsVariable);
+  if (agent == nullptr && key == nullptr && node == nullptr) {
+    if (limits != nullptr)
+      return invalid(std::string(kLimitsVariable) +
+                     " is only for a keeper that runs as root, with MUSTER_KEEPER_AGENT");
+    return std::optional<Settings>();
+  }
   if (agent == nullptr || key == nullptr || node == nullptr)
     return invalid(
         "MUSTER_KEEPER_AGENT, MUSTER_KEEPER_PERMIT_KEY and MUSTER_KEEPER_NODE belong together");
@@ -66,6 +72,11 @@ Result<std::optional<Owners::Settings>> Owners::settings(int work_fd) {
     const auto value = whole(lowest);
     if (!value || *value == 0) return invalid("MUSTER_KEEPER_UID_MIN must be a uid above 0");
     settings.uid_min = *value;
+  }
+  if (limits != nullptr) {
+    auto read = read_rlimits(limits);
+    if (!read.ok()) return read.error();
+    settings.limits = std::move(*read);
   }
   return std::optional<Settings>(std::move(settings));
 }

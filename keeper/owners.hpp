@@ -2,9 +2,9 @@
 //
 // Such a keeper is told by its environment whose orders it takes (MUSTER_KEEPER_AGENT, a uid),
 // whose permits it honours (MUSTER_KEEPER_PERMIT_KEY, the coordinator's public key), and what its
-// node is called (MUSTER_KEEPER_NODE). It then starts nothing without a permit: command line,
-// environment, working directory and file names come from there (permit/permit.hpp), and only
-// numbers from the agent.
+// node is called (MUSTER_KEEPER_NODE); rlimits.hpp adds MUSTER_KEEPER_LIMITS. It then starts
+// nothing without a permit: command line, environment, working directory and file names come from
+// there (permit/permit.hpp), and only numbers from the agent.
 //
 // Always holds: nothing runs as root or, unless MUSTER_KEEPER_UID_MIN says otherwise, as a user
 // below 1000.
@@ -12,6 +12,7 @@
 
 #include "core/ids.hpp"
 #include "core/node/command.hpp"
+#include "keeper/rlimits.hpp"
 #include "permit/permit.hpp"
 
 #include <cstdint>
@@ -40,9 +41,10 @@ class Owners {
     uid_t agent_uid = 0;
     gid_t agent_gid = 0;  // gets to read what pods write
     uid_t uid_min = 1000;
-    std::string key;   // public, in hexadecimal
-    std::string node;  // name
-    int work_fd = -1;  // the work-dir
+    std::string key;                      // public, in hexadecimal
+    std::string node;                     // name
+    int work_fd = -1;                     // the work-dir
+    std::vector<ResourceLimit> limits{};  // of what it starts, beside those it has itself
   };
   // From the environment. Nothing: this keeper runs processes as its own user. An error: it should
   // not, and something is missing.
@@ -51,6 +53,7 @@ class Owners {
   explicit Owners(Settings settings) : settings_(std::move(settings)) {}
 
   uid_t agent_uid() const { return settings_.agent_uid; }
+  const std::vector<ResourceLimit>& limits() const { return settings_.limits; }
   // Verifies and reads it; the error says why it is not honoured.
   Result<PermitPtr> accept(std::string_view bytes, std::string_view signature) const;
   // Why it does not hold at this time, by the wall clock; nothing if it does.

@@ -36,6 +36,8 @@ struct OwnerPlan {
   bool home = false;  // "/" does if cwd is missing
   int in = -1, out = -1, err = -1, report = -1, cgroup = -1;
   const rlimit* limit = nullptr;
+  const ResourceLimit* limits = nullptr;
+  size_t limits_count = 0;
   int64_t not_after_ms = 0;  // boot time; 0: none
   mode_t mask = 0;
   uint32_t uid = 0, gid = 0;
@@ -62,6 +64,9 @@ int owner_main(void* argument) {
   setrlimit(RLIMIT_NOFILE, plan->limit);
   umask(plan->mask);
   if (dup2(plan->in, 0) < 0 || dup2(plan->out, 1) < 0 || dup2(plan->err, 2) < 0) fail("dup", errno);
+  for (size_t i = 0; i < plan->limits_count; ++i)
+    if (setrlimit(plan->limits[i].resource, &plan->limits[i].value) != 0)
+      fail(kLimitsVariable, errno);
   const long id = -1;
   if (syscall(SYS_setgroups, plan->groups_count, plan->groups) != 0 ||
       syscall(SYS_setresgid, plan->gid, plan->gid, plan->gid) != 0 ||
@@ -191,6 +196,8 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   plan.report = writes.get();
   plan.cgroup = result.cgroup != nullptr ? result.cgroup->procs : -1;
   plan.limit = &limit_;
+  plan.limits = owners_->limits().data();
+  plan.limits_count = owners_->limits().size();
   plan.not_after_ms = job.not_after_ms;
   plan.mask = mask_;
   plan.uid = permit.owner.uid;

@@ -11,6 +11,8 @@ import json
 import os
 import pathlib
 import pwd
+import re
+import resource
 import shutil
 import socket
 import ssl
@@ -48,6 +50,11 @@ def remove_users():
         subprocess.run(["userdel", name(user)], check=False)
     for group in GROUPS.values():
         subprocess.run(["groupdel", group], check=False)
+
+
+def has_capability(number):
+    effective = re.search(r"CapEff:\t(\S+)", pathlib.Path("/proc/self/status").read_text())[1]
+    return int(effective, 16) >> number & 1 == 1
 
 
 def become(user):
@@ -339,7 +346,7 @@ class Owners(Served):
         super().setUp()
         key = eventually(lambda: (self.dir / "data/permit.pub").read_text().strip(), "the public key")
         self.root = self.keeper(key)
-        self.daemon("agent", "--coordinator", self.ends["listen"], "--work-dir", self.dir / "work", "--name", "n1", "--slots", "4")
+        self.start_agent()
         eventually(lambda: self.ask("alice", "GET", "/api/v1/nodes")[1]["items"], "the node")
 
     def keeper(self, key, **env):
@@ -352,6 +359,20 @@ class Owners(Served):
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         return process
+
+    def restart_keeper(self, agent=True, **env):
+        """Another keeper, with other settings."""
+        self.root.kill()
+        self.root.wait()
+        if agent:
+            self.stop_agent()
+        self.root = self.keeper((self.dir / "data/permit.pub").read_text().strip(), **env)
+        if agent:
+            self.start_agent()
+        return self.root
+
+    def start_agent(self):
+        return self.daemon("agent", "--coordinator", self.ends["listen"], "--work-dir", self.dir / "work", "--name", "n1", "--slots", "4")
 
     def finish(self, user, job):
         self.create(user, job)
@@ -397,6 +418,25 @@ class Owners(Served):
             sets = dict(line.split(":\t") for line in (task / "status").read_text().splitlines() if line.startswith("Cap"))
             self.assertEqual({key: sets[key] for key in ("CapInh", "CapPrm", "CapEff", "CapBnd")},
                              {"CapInh": "0" * 16, "CapPrm": mask, "CapEff": mask, "CapBnd": mask})
+
+    def test_limits_are_those_of_the_configuration(self):
+        hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        may_raise = has_capability(24)  # CAP_SYS_RESOURCE
+        files = hard + 1000 if may_raise else hard - 1
+        self.restart_keeper(MUSTER_KEEPER_LIMITS=f"core=0 nofile=512:{files} nproc=3000 fsize=1M:2M")
+        self.assertEqual(self.finish("alice", sh_job("j", "cat /proc/self/limits", 1)), "Complete", (self.dir / "keeper.log").read_text())
+        limits = dict(re.findall(r"Max (.*?) {2,}(\S+ +\S+)", self.log("alice", "j")[1]))
+        self.assertEqual({name: limits[name].split() for name in ("core file size", "open files", "processes", "file size")},
+                         {"core file size": ["0", "0"], "open files": ["512", str(files)], "processes": ["3000", "3000"],
+                          "file size": ["1048576", "2097152"]})
+        # The keeper itself has as many as it can, and starts with nothing that it cannot give.
+        most = str(max(hard, files))
+        self.assertRegex(pathlib.Path(f"/proc/{self.root.pid}/limits").read_text(), f"Max open files +{most} +{most} ")
+        for text, why in (("core", "not core=VALUE"), ("files=1", "there is no such limit; there are as, core"),
+                          ("nofile=5000:4000", "the soft limit is above the hard limit"),
+                          ("nofile=2000000000", f"nofile=2000000000 is above the keeper's own hard limit, {hard}, and it cannot be raised")):
+            self.assertEqual(self.restart_keeper(agent=False, MUSTER_KEEPER_LIMITS=text).wait(20), 5)
+            self.assertIn(why, (self.dir / "keeper.log").read_text())
 
     def test_users_cannot_reach_each_others_processes(self):
         self.create("alice", sh_job("j", "echo $$$$; exec sleep 300", 1))
@@ -524,7 +564,7 @@ class Owners(Served):
         pid = eventually(lambda: self.log("alice", "j")[1].strip(), "its pid")
         self.stop_agent()
         self.assertTrue(pathlib.Path(f"/proc/{pid}").exists())
-        self.daemon("agent", "--coordinator", self.ends["listen"], "--work-dir", self.dir / "work", "--name", "n1", "--slots", "4")
+        self.start_agent()
         eventually(lambda: self.ask("alice", "GET", f"{JOBS}/j")[1]["status"].get("succeeded") == 1, "its success", 30)
         self.assertEqual(self.log("alice", "j")[1].splitlines(), [pid, "done"])
         self.assertEqual(len(self.attempts("alice", "j")), 1)
