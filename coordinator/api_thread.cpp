@@ -1,5 +1,6 @@
 #include "coordinator/api_thread.hpp"
 
+#include "api/access/audit.hpp"
 #include "api/http/unix_port.hpp"
 #include "api/routes/backend.hpp"
 #include "api/routes/server.hpp"
@@ -346,7 +347,11 @@ class Thread final : public ApiThread, public api::Backend {
     server_options.munge = options_.munge != nullptr;
     server_options.munge_token_life = options_.munge_token_life;
     if (audit_ != nullptr)
-      server_options.audit = [this](std::string line) { audit_->write(std::move(line)); };
+      server_options.audit = [this](const OrderedJson& object) {
+        audit_->write(dumped(object));
+        if (options_.system_journal != nullptr)
+          options_.system_journal->send(api::audit_journal(object));
+      };
     server_options.hosts = host_rules(options_);
     server_options.version = options_.version;
     server_options.random = random_number;

@@ -12,6 +12,7 @@
 #include "api/access/rules.hpp"
 #include "api/view/view.hpp"
 #include "base/result.hpp"
+#include "base/system_journal.hpp"
 #include "coordinator/munge_desk.hpp"
 #include "coordinator/rpc_server.hpp"
 #include "coordinator/trust_store.hpp"
@@ -44,6 +45,7 @@ struct ApiOptions {
   api::AccessRules access{};
   api::QuotaLimits quotas{};
   std::string audit_path{};                            // where users have roles
+  std::unique_ptr<SystemJournal> system_journal{};     // audited requests go there, too; or null
   std::vector<std::string> hosts{};                    // host names that clients may use
   std::function<Result<core::Job>(JobId)> load_job;    // loads an unloaded job for the View
   std::function<Result<core::Job>(JobId)> load_brief;  // likewise, brief, for lists

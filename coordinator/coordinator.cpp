@@ -9,6 +9,7 @@
 #include "base/log.hpp"
 #include "base/private_files.hpp"
 #include "base/secret.hpp"
+#include "base/system_journal.hpp"
 #include "base/version.hpp"
 #include "coordinator/address.hpp"
 #include "coordinator/api_thread.hpp"
@@ -114,6 +115,9 @@ class Running final : public Coordinator {
     api_options.access = options_.access;
     api_options.quotas = options_.quotas;
     api_options.audit_path = options_.data_dir + "/audit.log";
+    auto system_journal = open_system_journal();
+    if (!system_journal) return system_journal.error();
+    api_options.system_journal = std::move(*system_journal);
     api_options.load_job = [this](JobId id) -> Result<core::Job> {
       auto job = storage::recover_job(*journal_, id, load_object);
       if (job) return std::move(job->job);
@@ -235,6 +239,26 @@ class Running final : public Coordinator {
     rows.push_back(storage::line_row(recovered.line.last()));
     rows.push_back(storage::epoch_row(recovered.epoch, recovered.nonce));
     return rows;
+  }
+
+  // Null: audited requests go to the audit log only.
+  Result<std::unique_ptr<SystemJournal>> open_system_journal() const {
+    const bool required = options_.audit_journal == AuditJournal::required;
+    if (!options_.roles.any()) {
+      if (required)
+        return invalid(
+            "--audit-journal on needs --users, --operators or --admins: requests are audited where "
+            "users are told apart");
+      return std::unique_ptr<SystemJournal>();
+    }
+    if (options_.audit_journal == AuditJournal::off) return std::unique_ptr<SystemJournal>();
+    auto opened = SystemJournal::open("muster-audit");
+    if (opened.ok()) {
+      log::info("audited requests go to the system's journal, too");
+      return opened;
+    }
+    if (!required) return std::unique_ptr<SystemJournal>();
+    return Error{Errc::unavailable, "--audit-journal on: " + opened.error().message, {}};
   }
 
   // The authority and what it trusts, if other machines are served.

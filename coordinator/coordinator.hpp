@@ -20,6 +20,9 @@
 
 namespace muster::coordinator {
 
+// Whether the audit log goes to the system's journal, too.
+enum class AuditJournal { off, when_there, required };
+
 struct Options {
   std::string data_dir;
   std::string api = "127.0.0.1:7117";     // HTTP; port 0 picks a free one
@@ -49,6 +52,7 @@ struct Options {
   api::RoleGroups roles{};      // if any: several users are served
   api::AccessRules access{};
   api::QuotaLimits quotas{};
+  AuditJournal audit_journal = AuditJournal::when_there;
   // At a start, wait for the nodes on record before anything is written or shown: what they know
   // may prove that the data-dir is older than what was acknowledged.
   bool wait_for_nodes = true;

@@ -3,6 +3,8 @@
 #include "core/job/text.hpp"
 #include "text/json.hpp"
 
+#include <cctype>
+
 namespace muster::api {
 namespace {
 
@@ -10,6 +12,15 @@ constexpr size_t kTextMax = 256;  // bytes of each text that a client chooses
 
 void add(OrderedJson& line, const char* name, const std::string& text) {
   if (!text.empty()) line[name] = text.substr(0, kTextMax);
+}
+
+std::string journal_name(const std::string& member) {
+  std::string name = "MUSTER_";
+  for (const char c : member) {
+    if (std::isupper(static_cast<unsigned char>(c))) name += '_';
+    name += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  return name;
 }
 
 }  // namespace
@@ -24,7 +35,7 @@ bool is_audited(const AuditEntry& entry) {
   return reads ? wants.subresource == "log" : !reviews;
 }
 
-std::string audit_line(const AuditEntry& entry, Millis now_ms) {
+OrderedJson audit_object(const AuditEntry& entry, Millis now_ms) {
   const Attributes& wants = entry.wants;
   OrderedJson line;
   line["time"] = core::instant_text(now_ms);
@@ -41,7 +52,18 @@ std::string audit_line(const AuditEntry& entry, Millis now_ms) {
   add(line, "name", wants.name);
   add(line, "path", wants.path);
   line["code"] = entry.code;
-  return dumped(line);
+  return line;
+}
+
+std::vector<JournalField> audit_journal(const OrderedJson& object) {
+  const int code = object.value("code", 0);
+  std::vector<JournalField> fields = {{"MESSAGE", dumped(object)},
+                                      {"PRIORITY", code == 401 || code == 403 ? "5" : "6"}};
+  for (const auto& [name, value] : object.items())
+    if (name != "time")
+      fields.push_back(
+          {journal_name(name), value.is_string() ? value.get<std::string>() : dumped(value)});
+  return fields;
 }
 
 }  // namespace muster::api

@@ -1,12 +1,16 @@
-// Audit: one line of JSON for each request that changes something, reads a log, or is refused:
-// when, who, from where, what, and the outcome. Never a body.
+// Audit: one object for each request that changes something, reads a log, or is refused: when, who,
+// from where, what, and the outcome. Never a body. It is a line of JSON in the audit log and an
+// entry of the system's journal.
 #pragma once
 
 #include "api/access/attributes.hpp"
 #include "api/access/caller.hpp"
 #include "base/clock.hpp"
+#include "base/system_journal.hpp"
+#include "text/json.hpp"
 
 #include <string>
+#include <vector>
 
 namespace muster::api {
 
@@ -20,6 +24,9 @@ struct AuditEntry {
 
 // Whether this request belongs into the audit log.
 bool is_audited(const AuditEntry& entry);
-std::string audit_line(const AuditEntry& entry, Millis now_ms);
+OrderedJson audit_object(const AuditEntry& entry, Millis now_ms);
+// MESSAGE is the line, PRIORITY is "notice" for a refusal and else "info", and each member but the
+// time is a field: `userAgent` is MUSTER_USER_AGENT.
+std::vector<JournalField> audit_journal(const OrderedJson& object);
 
 }  // namespace muster::api

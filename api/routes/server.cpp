@@ -316,7 +316,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       return;
     }
     const AuditEntry entry{e.caller, e.wants, e.peer.source, e.user_agent, e.code()};
-    if (is_audited(entry)) options_.audit(audit_line(entry, options_.now()));
+    if (is_audited(entry)) options_.audit(audit_object(entry, options_.now()));
   }
 
   // Finds out who is calling.

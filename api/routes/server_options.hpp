@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "core/job/decision.hpp"
 #include "core/trust.hpp"
+#include "text/json.hpp"
 
 #include <kj/time.h>
 
@@ -23,7 +24,7 @@ struct ServerOptions {
   RoleGroups roles{};     // if any: several users are served
   AccessRules access{};
   QuotaLimits quotas{};
-  std::function<void(std::string line)> audit;  // writes a line to the audit log; may be null
+  std::function<void(const OrderedJson& object)> audit;  // see access/audit.hpp; may be null
   Directory::Read read_account = muster::api::read_account;
   HostRules hosts;                   // the host names that we accept
   std::string version = "0.0.0";     // of muster

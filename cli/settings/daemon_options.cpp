@@ -129,6 +129,9 @@ Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
   read_groups(read, "operators", false, o.roles.operators);
   read_groups(read, "admins", false, o.roles.admins);
   read_groups(read, "metrics-readers", false, o.roles.metrics);
+  if (const std::string when = settings.text("audit-journal"); when != "auto")
+    o.audit_journal =
+        when == "on" ? coordinator::AuditJournal::required : coordinator::AuditJournal::off;
   read.toggle("private-jobs", o.access.private_jobs);
   read.whole("user-jobs-max", 1, std::numeric_limits<int32_t>::max(), o.quotas.jobs_max);
   read.whole("user-pods-max", 1, std::numeric_limits<int32_t>::max(), o.quotas.pods_max);

@@ -216,6 +216,41 @@ class Users(Served):
         self.assertNotIn("s3cr3t", log.read_text())
         self.assertEqual(log.stat().st_mode & 0o777, 0o600)
 
+    def test_the_audit_log_in_the_systems_journal(self):
+        path = pathlib.Path("/run/systemd/journal/socket")
+        if path.exists():
+            self.skipTest("the journal of this machine is not ours to read")
+
+        def start(when):
+            self.coordinator.kill()
+            self.coordinator.wait()
+            (self.dir / "data/endpoints.json").unlink(missing_ok=True)
+            self.coordinator = self.daemon("coordinator", "--data-dir", self.dir / "data", "--api", "127.0.0.1:0", "--listen", "127.0.0.1:0",
+                                           "--api-socket", self.socket, "--users", GROUPS["hpc"], "--audit-journal", when)
+        start("on")
+        self.assertEqual(self.coordinator.wait(20), 4)
+        self.assertIn("--audit-journal on: /run/systemd/journal/socket: No such file or directory",
+                      (self.dir / "coordinator.log").read_text())
+        made = not path.parent.exists()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.addCleanup(lambda: made and path.parent.rmdir())
+        self.addCleanup(path.unlink)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as journal:
+            journal.bind(str(path))
+            path.chmod(0o666)
+            journal.settimeout(20)
+            start("auto")
+            eventually(lambda: self.ask("alice", "GET", "/readyz")[0] == 200, "ready")
+            self.create("alice", sh_job("j", "true", 1, suspend=True))
+            self.ask("bob", "DELETE", f"{JOBS}/j")
+            entries = [dict(line.split("=", 1) for line in journal.recv(65536).decode().splitlines()) for _ in range(2)]
+        told = [{key: one[key] for key in ("SYSLOG_IDENTIFIER", "PRIORITY", "MUSTER_USER", "MUSTER_VERB", "MUSTER_CODE")} for one in entries]
+        self.assertEqual(told, [
+            {"SYSLOG_IDENTIFIER": "muster-audit", "PRIORITY": "6", "MUSTER_USER": name("alice"), "MUSTER_VERB": "create", "MUSTER_CODE": "201"},
+            {"SYSLOG_IDENTIFIER": "muster-audit", "PRIORITY": "5", "MUSTER_USER": name("bob"), "MUSTER_VERB": "delete", "MUSTER_CODE": "403"}])
+        self.assertEqual([json.loads(one["MESSAGE"]) for one in entries],
+                         [json.loads(line) for line in (self.dir / "data/audit.log").read_text().splitlines()])
+
     def test_a_user_has_so_many_pods_at_a_time(self):
         self.coordinator.kill()
         self.coordinator.wait()

@@ -1,4 +1,5 @@
 // A server of several users: each request is tried as each of them.
+#include "api/access/audit.hpp"
 #include "core/pod_name.hpp"
 #include "tests/unit/api/routes/server_fixture.hpp"
 
@@ -32,7 +33,7 @@ class AccessTest : public ServerTest {
           o.roles = {{"hpc"}, {"ops"}, {}, {"prom"}};
           o.access.private_jobs = private_jobs;
           o.read_account = account_of;
-          o.audit = [this](std::string line) { audited.push_back(std::move(line)); };
+          o.audit = [this](const OrderedJson& object) { audited.push_back(dumped(object)); };
           o.metrics = [] { return std::string("metrics\n"); };
         }) {}
 
@@ -298,6 +299,22 @@ TEST_F(AccessTest, TheAuditLogSaysWhoDidWhat) {
   }
   EXPECT_EQ(seen, (std::vector<std::string>{"alice user create - 201", "u1002 user delete j 403",
                                             "alice user get j 404", "u1005 none list - 403"}));
+}
+
+TEST(AuditTest, TheSystemsJournalHasAFieldForEachMember) {
+  OrderedJson object;
+  object["time"] = "2023-11-14T22:13:20.000Z";
+  object["user"] = "alice";
+  object["userAgent"] = "x\nPRIORITY=0";
+  object["code"] = 201;
+  std::string shown;
+  for (const JournalField& field : audit_journal(object))
+    shown += field.name + "=" + field.value + "|";
+  EXPECT_EQ(shown, "MESSAGE=" + dumped(object) +
+                       "|PRIORITY=6|MUSTER_USER=alice|MUSTER_USER_AGENT=x\nPRIORITY=0|"
+                       "MUSTER_CODE=201|");
+  object["code"] = 403;
+  EXPECT_EQ(audit_journal(object)[1].value, "5");
 }
 
 class QuotaAccessTest : public AccessTest {

@@ -1,0 +1,53 @@
+// SystemJournal: entries for systemd-journald, by its native protocol
+// (https://systemd.io/JOURNAL_NATIVE_PROTOCOL/).
+//
+//   entry := field*                            one datagram
+//   field := NAME "=" value "\n"               if the value has no newline
+//          | NAME "\n" length:u64le value "\n"
+//
+// The second form keeps a value from adding fields of its own. Nobody waits for the journal: an
+// entry that it does not take at once is dropped, and the next one that it takes is preceded by one
+// that says how many.
+#pragma once
+
+#include "base/fd.hpp"
+#include "base/result.hpp"
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster {
+
+constexpr const char* kJournalSocket = "/run/systemd/journal/socket";
+
+struct JournalField {
+  std::string name;  // capital letters, digits and underscores; not first an underscore
+  std::string value;
+};
+
+std::string journal_bytes(const std::vector<JournalField>& fields);
+
+class SystemJournal {
+ public:
+  // `identifier`: the SYSLOG_IDENTIFIER of all entries. Fails if nothing listens at `path`.
+  static Result<std::unique_ptr<SystemJournal>> open(std::string identifier,
+                                                     const std::string& path = kJournalSocket);
+
+  // `fields`: beside the identifier, so at least a MESSAGE. One thread.
+  void send(const std::vector<JournalField>& fields);
+  size_t dropped() const { return dropped_; }  // and not yet reported
+
+ private:
+  SystemJournal(Fd socket, std::string identifier, std::string path)
+      : socket_(std::move(socket)), identifier_(std::move(identifier)), path_(std::move(path)) {}
+  bool take(const std::vector<JournalField>& fields);
+
+  const Fd socket_;
+  const std::string identifier_, path_;
+  size_t dropped_ = 0;
+};
+
+}  // namespace muster
