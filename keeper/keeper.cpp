@@ -14,6 +14,7 @@
 #include "base/unix_address.hpp"
 #include "keeper/adopted.hpp"
 #include "keeper/cgroup.hpp"
+#include "keeper/pam.hpp"
 #include "keeper/proc.hpp"
 #include "keeper/protocol.hpp"
 #include "keeper/rlimits.hpp"
@@ -51,6 +52,7 @@ constexpr uint64_t kSegmentBytes = 4u << 20;
 // may use at most half of the limit.
 constexpr uint64_t kDescriptorsEach = 10;
 constexpr uint64_t kSegmentBytesMin = 64u << 10;
+constexpr unsigned kLockPatienceMs = 2'000, kLockPauseMs = 10;
 
 uint64_t number_of(const char* variable, uint64_t otherwise, int base = 10) {
   const char* value = std::getenv(variable);
@@ -109,6 +111,15 @@ int listen_at(int dir_fd) {
   return fd;
 }
 
+// A child of a keeper that has just died may hold its lock until it dies as well.
+bool lock(int fd, unsigned patience_ms) {
+  for (unsigned waited_ms = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; waited_ms += kLockPauseMs) {
+    if (waited_ms >= patience_ms) return false;
+    usleep(kLockPauseMs * 1000);
+  }
+  return true;
+}
+
 // Writes our number to the lock file. Returns that of a keeper of this boot that died, or 0: it
 // identifies what that keeper started even if the spool is damaged.
 uint64_t swap_number(int lock_fd, uint64_t keeper) {
@@ -154,12 +165,18 @@ void take_over(int dir_fd) {
 
 // What a keeper of several users needs of root's powers: to become them, to signal them and read
 // their environments, and to open and give away files in the agent's directory. Gives up all
-// others, for itself and what it starts, before there is a second thread.
-void give_up_capabilities() {
+// others, for itself and what it starts, before there is a second thread. With PAM, it also keeps
+// what sessions need: pam_limits (CAP_SYS_RESOURCE, also to set those limits for the process, and
+// CAP_SYS_NICE), PAM itself (CAP_AUDIT_WRITE) and pam_loginuid (CAP_AUDIT_CONTROL).
+void give_up_capabilities(bool pam) {
   constexpr unsigned kKept[] = {CAP_SETUID,       CAP_SETGID, CAP_KILL,      CAP_CHOWN,
                                 CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_SYS_PTRACE};
+  constexpr unsigned kKeptForPam[] = {CAP_SYS_RESOURCE, CAP_SYS_NICE, CAP_AUDIT_WRITE,
+                                      CAP_AUDIT_CONTROL};
   uint64_t kept = 0;
   for (const unsigned capability : kKept) kept |= uint64_t{1} << capability;
+  for (const unsigned capability : kKeptForPam)
+    if (pam) kept |= uint64_t{1} << capability;
   for (unsigned capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; ++capability)
     if ((kept >> capability & 1) == 0 && prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0)
       fail("capabilities");
@@ -192,7 +209,7 @@ void give_up_capabilities() {
     take_over(dir_fd);
     if (const std::string why = make_room_for((*settings)->limits); !why.empty())
       leave(why, kExitFailed);
-    give_up_capabilities();
+    give_up_capabilities(!(*settings)->pam.service.empty());
     owners.emplace(std::move(**settings));
   } else {
     close(work_fd);
@@ -201,7 +218,7 @@ void give_up_capabilities() {
   if (chdir("/") < 0) fail("/");  // keep no file system busy
   int lock_fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (lock_fd < 0) fail("lock");
-  if (flock(lock_fd, LOCK_EX | LOCK_NB) < 0) _exit(kExitLocked);
+  if (!lock(lock_fd, owners ? kLockPatienceMs : 0)) _exit(kExitLocked);
 
   uint64_t keeper = random_number();
   uint64_t before = swap_number(lock_fd, keeper);
@@ -253,6 +270,8 @@ void give_up_capabilities() {
 }  // namespace muster::keeper
 
 int main(int argc, char** argv) {
+  if (argc > 1 && std::strcmp(argv[1], muster::keeper::kPamFlag) == 0)
+    return muster::keeper::pam_session_main(argc, argv);
   if (argc != 3) {
     std::fprintf(stderr, "usage: muster-keeper WORK_DIR CLUSTER_ID\n");
     return 2;

@@ -44,9 +44,10 @@ Result<std::optional<Owners::Settings>> Owners::settings(int work_fd) {
   const char* lowest = std::getenv("MUSTER_KEEPER_UID_MIN");
   const char* limits = std::getenv(kLimitsVariable);
   if (agent == nullptr && key == nullptr && node == nullptr) {
-    if (limits != nullptr)
-      return invalid(std::string(kLimitsVariable) +
-                     " is only for a keeper that runs as root, with MUSTER_KEEPER_AGENT");
+    for (const char* variable : {kLimitsVariable, kPamVariable, kPamSecondsVariable})
+      if (std::getenv(variable) != nullptr)
+        return invalid(std::string(variable) +
+                       " is only for a keeper that runs as root, with MUSTER_KEEPER_AGENT");
     return std::optional<Settings>();
   }
   if (agent == nullptr || key == nullptr || node == nullptr)
@@ -78,6 +79,9 @@ Result<std::optional<Owners::Settings>> Owners::settings(int work_fd) {
     if (!read.ok()) return read.error();
     settings.limits = std::move(*read);
   }
+  auto pam = pam_settings();
+  if (!pam.ok()) return pam.error();
+  settings.pam = std::move(*pam);
   return std::optional<Settings>(std::move(settings));
 }
 

@@ -2,7 +2,7 @@
 //
 // Such a keeper is told by its environment whose orders it takes (MUSTER_KEEPER_AGENT, a uid),
 // whose permits it honours (MUSTER_KEEPER_PERMIT_KEY, the coordinator's public key), and what its
-// node is called (MUSTER_KEEPER_NODE); rlimits.hpp adds MUSTER_KEEPER_LIMITS. It then starts
+// node is called (MUSTER_KEEPER_NODE); rlimits.hpp and pam.hpp add more. It then starts
 // nothing without a permit: command line, environment, working directory and file names come from
 // there (permit/permit.hpp), and only numbers from the agent.
 //
@@ -12,6 +12,7 @@
 
 #include "core/ids.hpp"
 #include "core/node/command.hpp"
+#include "keeper/pam.hpp"
 #include "keeper/rlimits.hpp"
 #include "permit/permit.hpp"
 
@@ -45,6 +46,7 @@ class Owners {
     std::string node;                     // name
     int work_fd = -1;                     // the work-dir
     std::vector<ResourceLimit> limits{};  // of what it starts, beside those it has itself
+    PamSettings pam{};
   };
   // From the environment. Nothing: this keeper runs processes as its own user. An error: it should
   // not, and something is missing.
@@ -54,6 +56,7 @@ class Owners {
 
   uid_t agent_uid() const { return settings_.agent_uid; }
   const std::vector<ResourceLimit>& limits() const { return settings_.limits; }
+  const PamSettings& pam() const { return settings_.pam; }
   // Verifies and reads it; the error says why it is not honoured.
   Result<PermitPtr> accept(std::string_view bytes, std::string_view signature) const;
   // Why it does not hold at this time, by the wall clock; nothing if it does.

@@ -36,8 +36,8 @@ struct OwnerPlan {
   bool home = false;  // "/" does if cwd is missing
   int in = -1, out = -1, err = -1, report = -1, cgroup = -1;
   const rlimit* limit = nullptr;
-  const ResourceLimit* limits = nullptr;
-  size_t limits_count = 0;
+  const std::vector<ResourceLimit>* limits = nullptr;
+  PamStart* pam = nullptr;   // null: it has no PAM session
   int64_t not_after_ms = 0;  // boot time; 0: none
   mode_t mask = 0;
   uint32_t uid = 0, gid = 0;
@@ -51,22 +51,25 @@ struct OwnerPlan {
 // the C library's set*id(), which would wait for those threads.
 int owner_main(void* argument) {
   const auto* plan = static_cast<const OwnerPlan*>(argument);
-  auto fail = [plan](const char* what, int error, int exit_code = 0) {
-    char text[512];
-    const int size = std::snprintf(text, sizeof text, "%s: %s", what, strerrordesc_np(error));
-    if (size > 0 &&
-        write(plan->report, text, std::min<size_t>(static_cast<size_t>(size), sizeof text - 1)) < 0)
-      errno = 0;
-    _exit(exit_code != 0 ? exit_code : error == ENOENT || error == ENOTDIR ? 127 : 126);
+  auto end = [plan](const char* why, int exit_code) {
+    if (write(plan->report, why, std::strlen(why)) < 0) errno = 0;
+    _exit(exit_code);
   };
-  if (plan->cgroup >= 0 && write(plan->cgroup, "0", 1) < 0) errno = 0;
+  auto fail = [end](const char* what, int error, int exit_code = 0) {
+    char text[512];
+    std::snprintf(text, sizeof text, "%s: %s", what, strerrordesc_np(error));
+    end(text, exit_code != 0 ? exit_code : error == ENOENT || error == ENOTDIR ? 127 : 126);
+  };
   setsid();
+  if (plan->pam != nullptr)
+    if (const char* why = plan->pam->open(); why != nullptr) end(why, 126);
+  if (plan->cgroup >= 0 && write(plan->cgroup, "0", 1) < 0) errno = 0;
   setrlimit(RLIMIT_NOFILE, plan->limit);
   umask(plan->mask);
   if (dup2(plan->in, 0) < 0 || dup2(plan->out, 1) < 0 || dup2(plan->err, 2) < 0) fail("dup", errno);
-  for (size_t i = 0; i < plan->limits_count; ++i)
-    if (setrlimit(plan->limits[i].resource, &plan->limits[i].value) != 0)
-      fail(kLimitsVariable, errno);
+  if (plan->pam != nullptr && !plan->pam->set_limits()) fail("limits of the PAM session", errno);
+  for (const ResourceLimit& limit : *plan->limits)
+    if (setrlimit(limit.resource, &limit.value) != 0) fail(kLimitsVariable, errno);
   const long id = -1;
   if (syscall(SYS_setgroups, plan->groups_count, plan->groups) != 0 ||
       syscall(SYS_setresgid, plan->gid, plan->gid, plan->gid) != 0 ||
@@ -184,7 +187,15 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   if (cgroups_ != nullptr && (cgroups_for_all_ || job.contained || job.limits.any()))
     result.cgroup = cgroups_->take(job.limits);
 
+  std::optional<PamStart> pam;
+  if (!owners_->pam().service.empty()) {
+    envp.resize(envp.size() + kPamVariablesMax);
+    pam.emplace(owners_->pam(), permit.owner.name, permit.owner.uid, envp, limit_,
+                owners_->limits());
+  }
+
   OwnerPlan plan;
+  plan.pam = pam ? &*pam : nullptr;
   plan.programs = programs.data();
   plan.argv = argv.data();
   plan.envp = envp.data();
@@ -196,8 +207,7 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   plan.report = writes.get();
   plan.cgroup = result.cgroup != nullptr ? result.cgroup->procs : -1;
   plan.limit = &limit_;
-  plan.limits = owners_->limits().data();
-  plan.limits_count = owners_->limits().size();
+  plan.limits = &owners_->limits();
   plan.not_after_ms = job.not_after_ms;
   plan.mask = mask_;
   plan.uid = permit.owner.uid;

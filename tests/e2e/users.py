@@ -19,6 +19,7 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.dont_write_bytecode = True
@@ -374,7 +375,7 @@ class Remote(Served):
         self.assertNotIn(alice.split(".")[1], (self.dir / "data/audit.log").read_text())
 
 
-class Owners(Served):
+class RootKeeper(Served):
     """A node whose keeper runs as root and starts each pod as its owner; the agent runs as the daemons' user."""
 
     def setUp(self):
@@ -425,6 +426,13 @@ class Owners(Served):
     def attempts(self, user, job):
         return self.ask(user, "GET", f"/apis/muster.dev/v1/namespaces/default/jobs/{job}/attempts")[1]["items"]
 
+    def stop_agent(self):
+        agent = self.daemons.pop()
+        agent.kill()
+        agent.wait()
+
+
+class Owners(RootKeeper):
     def test_pods_run_as_who_submitted_them(self):
         script = ("id -u; id -g; id -G; pwd; echo $HOME $USER; grep -E 'NoNewPrivs|CapEff|CapPrm' /proc/self/status; "
                   "echo $JOB_COMPLETION_INDEX $MUSTER_NODE_NAME; cat %s/data/permit.pub || echo closed; cat %s/work/identity || echo closed"
@@ -574,11 +582,6 @@ class Owners(Served):
                                preexec_fn=become("bob"), timeout=60)
         self.assertNotEqual(other.returncode, 0)
 
-    def stop_agent(self):
-        agent = self.daemons.pop()
-        agent.kill()
-        agent.wait()
-
     def test_links_in_the_work_dir_lead_nowhere(self):
         """The agent owns the work-dir, so what is there may be a trap for a keeper that runs as root."""
         victim = self.dir / "victim"
@@ -603,6 +606,181 @@ class Owners(Served):
         eventually(lambda: self.ask("alice", "GET", f"{JOBS}/j")[1]["status"].get("succeeded") == 1, "its success", 30)
         self.assertEqual(self.log("alice", "j")[1].splitlines(), [pid, "done"])
         self.assertEqual(len(self.attempts("alice", "j")), 1)
+
+
+# Called by PAM as root: says what is going on, and waits if it is told to.
+HOOK = """#!/bin/sh
+echo "$PAM_TYPE $PAM_USER $PAM_SERVICE $(id -u)" >> %(dir)s/hook.log
+while test -e %(dir)s/hang; do sleep 0.05; done
+"""
+SERVICE = """
+auth     required  pam_permit.so
+account  required  pam_unix.so
+session  required  pam_exec.so %(dir)s/hook
+session  required  pam_limits.so conf=%(dir)s/limits.conf
+session  required  pam_env.so conffile=%(dir)s/env.conf readenv=0
+"""
+
+
+class PamNode(RootKeeper):
+    """A root keeper that opens a session of real PAM around each process."""
+    SECONDS = 60
+
+    def setUp(self):
+        super().setUp()
+        self.service = f"muster-{PREFIX}"
+        service = pathlib.Path("/etc/pam.d") / self.service
+        service.write_text(SERVICE % {"dir": self.dir})
+        self.addCleanup(service.unlink)
+        (self.dir / "hook").write_text(HOOK % {"dir": self.dir})
+        (self.dir / "hook").chmod(0o755)
+        (self.dir / "limits.conf").write_text("* hard nproc 2345\n* soft nofile 300\n* hard nofile 3000\n* - core 0\n")
+        (self.dir / "env.conf").write_text("SITE DEFAULT=lab\nHOME DEFAULT=/nowhere\nMINE DEFAULT=pam\n")
+        self.addCleanup(lambda: (self.dir / "hang").unlink(missing_ok=True))
+        self.restart_keeper(MUSTER_KEEPER_PAM=self.service, MUSTER_KEEPER_PAM_SECONDS=str(self.SECONDS))
+
+    def hooks(self, user="alice"):
+        log = self.dir / "hook.log"
+        lines = log.read_text().splitlines() if log.exists() else []
+        self.assertEqual({line.split(" ", 2)[2] for line in lines} - {f"{self.service} 0"}, set(), "root, in this service")
+        return [line.split()[0] for line in lines if line.split()[1] == name(user)]
+
+    def helpers(self):
+        found = []
+        for proc in pathlib.Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if f"--pam-session\0{self.service}\0" in (proc / "cmdline").read_text():
+                    found.append(int(proc.name))
+        return found
+
+    def release(self, job):
+        (self.dir / f"release-{job}").touch()
+
+    def waiting(self, title):
+        """A pod that ends when it is released."""
+        self.create("alice", sh_job(title, f"echo $$$$; while ! test -e {self.dir}/release-{title}; do sleep 0.05; done", 1, backoffLimit=0))
+        return int(eventually(lambda: self.log("alice", title)[1].strip(), f"the pid of {title}"))
+
+
+class Pam(PamNode):
+    def test_a_session_is_open_while_the_process_runs(self):
+        script = f"cat {self.dir}/hook.log; grep -c pam /proc/$$$$/maps; cat /proc/$$$$/task/$$$$/children; while ! test -e {self.dir}/release-j; do sleep 0.05; done"
+        self.create("alice", sh_job("j", script, 1))
+        lines = eventually(lambda: len(said := self.log("alice", "j")[1].splitlines()) > 2 and said, "its output")
+        self.assertEqual(lines[0], f"open_session {name('alice')} {self.service} 0")
+        self.assertEqual((lines[1], len(lines[2].split())), ("0", 1), "it has only the child that it made itself")
+        self.assertEqual(len(self.helpers()), 1)
+        self.assertEqual(self.hooks(), ["open_session"])
+        self.assertNotRegex(pathlib.Path(f"/proc/{self.root.pid}/maps").read_text(), "/security/pam_")
+        self.release("j")
+        eventually(lambda: self.hooks() == ["open_session", "close_session"], "the end of the session")
+        eventually(lambda: not self.helpers(), "the end of the helper")
+        eventually(lambda: self.ask("alice", "GET", f"{JOBS}/j")[1]["status"].get("succeeded") == 1, "its success")
+        eventually(lambda: not pathlib.Path(f"/proc/{self.root.pid}/task/{self.root.pid}/children").read_text(), "no zombie")
+
+    def test_limits_and_variables_reach_the_process(self):
+        self.restart_keeper(MUSTER_KEEPER_PAM=self.service, MUSTER_KEEPER_LIMITS="nproc=3456 fsize=1G")
+        job = sh_job("j", "cat /proc/self/limits; echo site=$SITE home=$HOME mine=$MINE; env | grep -c ^MUSTER_PROCESS=", 1)
+        job["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "MINE", "value": "job"}]
+        self.assertEqual(self.finish("alice", job), "Complete")
+        text = self.log("alice", "j")[1]
+        limits = {what: values.split() for what, values in re.findall(r"Max (.*?) {2,}(\S+ +\S+)", text)}
+        self.assertEqual({what: limits[what] for what in ("processes", "open files", "core file size", "file size")},
+                         {"processes": ["3456", "3456"], "open files": ["300", "3000"], "core file size": ["0", "0"],
+                          "file size": [str(2**30), str(2**30)]})
+        self.assertIn(f"site=lab home={pwd.getpwnam(name('alice')).pw_dir} mine=job\n1\n", text)
+
+    def test_an_account_that_is_refused_runs_nothing(self):
+        self.assertEqual(self.finish("alice", sh_job("before", "true", 1)), "Complete")
+        subprocess.run(["usermod", "--expiredate", "1970-01-02", name("alice")], check=True)
+        self.addCleanup(subprocess.run, ["usermod", "--expiredate", "", name("alice")], check=True)
+        before = self.hooks()
+        self.assertEqual(self.finish("alice", sh_job("j", "echo ran", 1, backoffLimit=0)), "Failed")
+        end = self.attempts("alice", "j")[0]
+        self.assertEqual((end["exitCode"], end["cause"]), (126, "start-failed"), end)
+        self.assertIn(f"PAM service {self.service}, account of {name('alice')}: User account has expired: "
+                      "Your account has expired; please contact your system administrator", end["message"])
+        self.assertEqual(self.hooks(), before)
+        self.assertEqual(self.finish("bob", sh_job("k", "true", 1)), "Complete", "nobody else is")
+
+    def test_sessions_outlive_the_keeper_and_end_once(self):
+        for title in ("one", "two"):
+            pid = self.waiting(title)
+        self.assertEqual(self.hooks(), ["open_session"] * 2)
+        self.root.kill()
+        self.root.wait()
+        self.assertEqual(self.hooks(), ["open_session"] * 2)
+        self.release("one")
+        eventually(lambda: self.hooks().count("close_session") == 1, "the end of the first, without a keeper")
+        self.assertTrue(pathlib.Path(f"/proc/{pid}").exists())
+        # The next keeper ends what the one before it has left.
+        self.restart_keeper(MUSTER_KEEPER_PAM=self.service)
+        eventually(lambda: self.hooks().count("close_session") == 2, "the end of the second")
+        eventually(lambda: not self.helpers(), "no helper")
+        self.assertEqual(self.hooks(), ["open_session"] * 2 + ["close_session"] * 2)
+
+    def test_bad_settings(self):
+        for env, why in (({"MUSTER_KEEPER_PAM": "../x"}, "`../x` must be the name of a file in /etc/pam.d"),
+                         ({"MUSTER_KEEPER_PAM": "no-such"}, "MUSTER_KEEPER_PAM: there is no /etc/pam.d/no-such"),
+                         ({"MUSTER_KEEPER_PAM": self.service, "MUSTER_KEEPER_PAM_SECONDS": "0"}, "`0` must be a whole number, 1 to 3600"),
+                         ({"MUSTER_KEEPER_PAM_SECONDS": "5"}, "MUSTER_KEEPER_PAM_SECONDS needs MUSTER_KEEPER_PAM")):
+            self.assertEqual(self.restart_keeper(agent=False, **env).wait(20), 5)
+            self.assertIn(why, (self.dir / "keeper.log").read_text())
+
+    def test_powers_are_those_of_sessions(self):
+        bits = {0, 1, 3, 5, 6, 7, 19} | ({23, 24, 29, 30} & {n for n in range(41) if has_capability(n)})
+        status = pathlib.Path(f"/proc/{self.root.pid}/status").read_text()
+        self.assertIn(f"CapEff:\t{sum(1 << bit for bit in bits):016x}\n", status)
+        self.assertEqual(self.finish("alice", sh_job("j", "grep Cap /proc/self/status; grep NoNew /proc/self/status", 1)), "Complete")
+        self.assertEqual({line.split()[1] for line in self.log("alice", "j")[1].splitlines() if "Bnd" not in line}, {"0" * 16, "1"})
+
+
+class HangingPam(PamNode):
+    """A module that waits for something that does not answer."""
+    SECONDS = 4
+
+    def setUp(self):
+        super().setUp()
+        self.pid = self.waiting("before")
+        (self.dir / "hang").touch()
+
+    def test_nobody_else_waits(self):
+        self.create("bob", sh_job("stuck", "true", 1, backoffLimit=0))
+        eventually(lambda: "open_session" in self.hooks("bob"), "its hook")
+        # The keeper answers, kills, and sees ends.
+        self.assertEqual(self.ask("alice", "DELETE", f"{JOBS}/before", {"propagationPolicy": "Background", "gracePeriodSeconds": 0})[0], 200)
+        eventually(lambda: not pathlib.Path(f"/proc/{self.pid}").exists(), "the end of another's process")
+        self.assertEqual(self.attempts("bob", "stuck"), [], "it still waits")
+        end = eventually(lambda: self.attempts("bob", "stuck"), "its end")[0]
+        self.assertEqual((end["exitCode"], end["cause"]), (126, "start-failed"), end)
+        self.assertIn(f"PAM service {self.service} has not opened a session within {self.SECONDS} s", end["message"])
+        # Helpers that hang are killed in the end: the one of `stuck`, and the one that closes the session of `before`.
+        eventually(lambda: not self.helpers(), "no helper", 30)
+
+    def test_a_keeper_that_dies_meanwhile_can_be_replaced(self):
+        self.restart_keeper(MUSTER_KEEPER_PAM=self.service)  # with the usual deadline
+        self.create("bob", sh_job("stuck", "true", 1, backoffLimit=0))
+        eventually(lambda: "open_session" in self.hooks("bob"), "its hook")
+        lock = self.dir / "work/keeper/lock"
+        before = lock.read_text()
+        started = time.monotonic()
+        self.restart_keeper(MUSTER_KEEPER_PAM=self.service)
+        eventually(lambda: lock.read_text() != before, "the lock")
+        self.assertLess(time.monotonic() - started, 15)
+        self.assertIsNone(self.root.poll())
+        (self.dir / "hang").unlink()
+        self.assertEqual(self.finish("alice", sh_job("after", "true", 1)), "Complete")
+
+    def test_a_pod_that_waits_can_be_killed(self):
+        self.restart_keeper(MUSTER_KEEPER_PAM=self.service)
+        self.create("bob", sh_job("stuck", "true", 1, backoffLimit=0))
+        eventually(lambda: "open_session" in self.hooks("bob"), "its hook")
+        self.assertEqual(self.ask("bob", "DELETE", f"{JOBS}/stuck", {"propagationPolicy": "Foreground", "gracePeriodSeconds": 600})[0], 200)
+        eventually(lambda: self.ask("bob", "GET", f"{JOBS}/stuck")[0] == 404, "its end")
+        # A module that answers late opens a session for nobody, which is closed at once.
+        (self.dir / "hang").unlink()
+        eventually(lambda: self.hooks("bob") == ["open_session", "close_session"], "the end of its session")
+        eventually(lambda: not self.helpers(), "no helper")
 
 
 # Speaks the keeper's protocol: a plain order, and one with a permit that nobody signed. argv: the socket and a file to make.
