@@ -32,16 +32,24 @@ Secrets::~Secrets() {
   for (One& one : all_) explicit_bzero(one.variable.data(), one.variable.size());
 }
 
-MUSTER_IN_CHILD bool Secrets::read(uid_t owner, char** slots) noexcept {
+void Secrets::add_to(std::vector<char*>& envp) {
+  first_ = envp.size();
+  for (One& one : all_) envp.push_back(one.variable.data());
+}
+
+MUSTER_IN_CHILD bool Secrets::read(uid_t owner, char** envp) noexcept {
+  char** at = envp + first_;
   for (failed_ = 0; failed_ < all_.size(); ++failed_) {
     One& one = all_[failed_];
     bool missing = false;
     why_ = read_one(one, owner, missing);
-    if (missing && one.optional) continue;
+    if (missing && one.optional) {
+      for (char** next = at; *next != nullptr; ++next) next[0] = next[1];
+      continue;
+    }
     if (why_ != nullptr) return false;
-    *slots++ = one.variable.data();
+    ++at;
   }
-  *slots = nullptr;
   return true;
 }
 

@@ -21,13 +21,15 @@ class Secrets {
   Secrets& operator=(const Secrets&) = delete;
   ~Secrets();  // wipes what was read
 
-  size_t size() const { return all_.size(); }
+  bool empty() const { return all_.empty(); }
+  // Adds the variables, which have no values yet.
+  void add_to(std::vector<char*>& envp);
 
-  // In the child: system calls only. Writes the variables to `slots`, which has size() + 1 places,
-  // and a null after the last; a missing file of an optional one is left out. Each file must be a
-  // regular one of `owner` that nobody else can read. False: it could not be read; failure() says
-  // why.
-  bool read(uid_t owner, char** slots) noexcept;
+  // In the child: system calls only. Reads the values of the variables in `envp`, which add_to()
+  // has added to and which ends with a null. Removes an optional one whose file is missing. Each
+  // file must be a regular one of `owner` that nobody else can read. False: it could not be read;
+  // failure() says why.
+  bool read(uid_t owner, char** envp) noexcept;
 
   // After read() has failed, in the child or, with shared memory, in its parent: "variable
   // PASSWORD: /home/ada/.config/muster/secrets/db/password: No such file or directory". Returns the
@@ -44,6 +46,7 @@ class Secrets {
   const char* read_one(One& one, uid_t owner, bool& missing) noexcept;
 
   std::vector<One> all_;
+  size_t first_ = 0;  // its place in the environment
   size_t failed_ = 0;
   const char* why_ = nullptr;
 };

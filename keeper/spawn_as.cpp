@@ -31,7 +31,7 @@ namespace {
 struct OwnerPlan {
   const char* const* programs = nullptr;  // tried in this order; ends with null
   char* const* argv = nullptr;
-  char* const* envp = nullptr;
+  char** envp = nullptr;
   const char* cwd = nullptr;
   bool home = false;  // "/" does if cwd is missing
   int in = -1, out = -1, err = -1, report = -1, cgroup = -1;
@@ -44,7 +44,6 @@ struct OwnerPlan {
   const uint32_t* groups = nullptr;
   size_t groups_count = 0;
   Secrets* secrets = nullptr;
-  char** secret_slots = nullptr;
 };
 
 // In the child, which has a copy of our memory but none of our threads: system calls only, and not
@@ -86,7 +85,7 @@ int owner_main(void* argument) {
     std::snprintf(what, sizeof what, "cwd %s", plan->cwd);
     fail(what, error, 126);  // never 127, which would mean that the program was not found
   }
-  if (!plan->secrets->read(plan->uid, plan->secret_slots)) {
+  if (!plan->secrets->read(plan->uid, plan->envp)) {
     char text[512];
     if (write(plan->report, text, plan->secrets->failure(text, sizeof text)) < 0) errno = 0;
     _exit(126);
@@ -167,7 +166,8 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
     if (!variable.starts_with(kTokenName)) envp.push_back(variable.data());
   argv.push_back(nullptr);
   Secrets secrets(command->secrets);
-  envp.resize(envp.size() + secrets.size() + 1, nullptr);
+  secrets.add_to(envp);
+  envp.push_back(nullptr);
   const std::vector<std::string> paths = programs_for(*command);
   std::vector<const char*> programs;
   for (const std::string& path : paths) programs.push_back(path.c_str());
@@ -215,7 +215,6 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   plan.groups = permit.owner.groups.data();
   plan.groups_count = permit.owner.groups.size();
   plan.secrets = &secrets;
-  plan.secret_slots = envp.data() + (envp.size() - secrets.size() - 1);
   result.start_ns = boot_ns();
   const int pid = clone(owner_main, stack + kStackBytes, CLONE_PIDFD | SIGCHLD, &plan, &pidfd);
   if (pid < 0) {

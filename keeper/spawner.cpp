@@ -31,15 +31,14 @@ constexpr uint64_t kCloneFlags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD;
 struct ChildPlan {
   const char* path = nullptr;
   char* const* argv = nullptr;
-  char* const* envp = nullptr;
+  char** envp = nullptr;
   const char* cwd = nullptr;
   int in = -1, out = -1, err = -1, cgroup = -1;
   const rlimit* limit = nullptr;
   int64_t not_after_ms = 0;  // boot time; 0: none
   mode_t mask = 0;
   Secrets* secrets = nullptr;  // null: none
-  char** secret_slots = nullptr;
-  uid_t uid = 0;  // ours
+  uid_t uid = 0;               // ours
   // What failed, written by the child into our memory; null: it has started.
   const char* volatile failed = nullptr;
   volatile int error = 0;
@@ -64,8 +63,7 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int child_main(vo
   umask(plan->mask);
   if (dup2(plan->in, 0) < 0 || dup2(plan->out, 1) < 0 || dup2(plan->err, 2) < 0) fail("dup");
   if (chdir(plan->cwd) < 0) fail("cwd");
-  if (plan->secrets != nullptr && !plan->secrets->read(plan->uid, plan->secret_slots))
-    fail(kSecret);
+  if (plan->secrets != nullptr && !plan->secrets->read(plan->uid, plan->envp)) fail(kSecret);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);  // exec resets handlers, and none is SIG_IGN
@@ -440,7 +438,8 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   if (argv.empty() || argv[0][0] == '\0') return refused(ENOENT, "exec: no command");
   argv.push_back(nullptr);
   Secrets secrets(secret_files);
-  envp.resize(envp.size() + secrets.size() + 1, nullptr);
+  secrets.add_to(envp);
+  envp.push_back(nullptr);
 
   std::string program = argv[0];
   if (program.find('/') == std::string::npos) {
@@ -479,9 +478,8 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   plan.limit = &limit_;
   plan.not_after_ms = not_after_ms;
   plan.mask = mask_;
-  if (secrets.size() > 0) {
+  if (!secrets.empty()) {
     plan.secrets = &secrets;
-    plan.secret_slots = envp.data() + (envp.size() - secrets.size() - 1);
     plan.uid = geteuid();
   }
   result.start_ns = boot_ns();
