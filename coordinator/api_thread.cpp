@@ -2,7 +2,7 @@
 
 #include "api/access/audit.hpp"
 #include "api/http/unix_port.hpp"
-#include "api/routes/backend.hpp"
+#include "api/request/backend.hpp"
 #include "api/routes/server.hpp"
 #include "api/view/metrics.hpp"
 #include "api/view/view.hpp"

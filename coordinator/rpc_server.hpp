@@ -10,7 +10,7 @@
 
 #include "actors/agent_link.hpp"
 #include "actors/interfaces.hpp"
-#include "api/routes/backend.hpp"
+#include "api/request/backend.hpp"
 #include "base/result.hpp"
 #include "coordinator/trust_store.hpp"
 #include "permit/permit.hpp"

@@ -31,7 +31,7 @@ ARROWS = {  # a folder, or a file that may include more than its folder
                    "keeper/protocol.hpp"},
 }
 # The rooms of a folder, bottom up: a room may include those before it. Files outside all rooms are above them all.
-ROOMS = {"api": ["http", "access", "kube", "view", "routes"], "cli": ["output", "settings", "client", "verbs", "line"]}
+ROOMS = {"api": ["http", "access", "kube", "view", "request", "routes"], "cli": ["output", "settings", "client", "verbs", "line"]}
 # Within core, these do not include each other...
 CORE_APART = {"job", "cluster", "node"}
 # ...except for a plain value carried by a batch of records.

@@ -1,7 +1,7 @@
 #include "api/routes/access_review.hpp"
 
 #include "api/kube/fields.hpp"
-#include "api/routes/write_options.hpp"
+#include "api/request/write_options.hpp"
 #include "text/json_text.hpp"
 
 #include <string>

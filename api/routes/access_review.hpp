@@ -2,8 +2,8 @@
 // auth can-i`). The answers come from the function that decides about requests.
 #pragma once
 
-#include "api/routes/access_gate.hpp"
-#include "api/routes/exchange.hpp"
+#include "api/request/access_gate.hpp"
+#include "api/request/exchange.hpp"
 
 namespace muster::api {
 

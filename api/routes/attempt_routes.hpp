@@ -2,8 +2,8 @@
 // state. Attempts are read from disk, so their Pods need not exist any more.
 #pragma once
 
+#include "api/request/route_base.hpp"
 #include "api/routes/log_routes.hpp"
-#include "api/routes/route_base.hpp"
 
 #include <cstdint>
 #include <optional>

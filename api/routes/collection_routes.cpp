@@ -1,8 +1,8 @@
 #include "api/routes/collection_routes.hpp"
 
+#include "api/request/writes.hpp"
 #include "api/routes/job_routes.hpp"
 #include "api/routes/read_routes.hpp"
-#include "api/routes/writes.hpp"
 
 #include <map>
 #include <vector>

@@ -1,7 +1,7 @@
 // Collections of jobs and pods: deletes all selected objects. For lists, see read_routes.hpp.
 #pragma once
 
-#include "api/routes/route_base.hpp"
+#include "api/request/route_base.hpp"
 
 namespace muster::api {
 

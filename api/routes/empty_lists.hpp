@@ -4,7 +4,7 @@
 // before it evicts, and a group needs a resource.
 #pragma once
 
-#include "api/routes/exchange.hpp"
+#include "api/request/exchange.hpp"
 
 namespace muster::api {
 

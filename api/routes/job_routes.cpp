@@ -1,6 +1,6 @@
 #include "api/routes/job_routes.hpp"
 
-#include "api/routes/field_owners.hpp"
+#include "api/request/field_owners.hpp"
 #include "text/json_text.hpp"
 
 namespace muster::api {

@@ -1,6 +1,6 @@
 #include "api/routes/job_writer.hpp"
 
-#include "api/routes/field_owners.hpp"
+#include "api/request/field_owners.hpp"
 #include "core/spec/warnings.hpp"
 
 #include <algorithm>

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "api/kube/manifest.hpp"
-#include "api/routes/route_base.hpp"
-#include "api/routes/writes.hpp"
+#include "api/request/route_base.hpp"
+#include "api/request/writes.hpp"
 
 #include <kj/debug.h>
 

@@ -1,8 +1,8 @@
 #include "api/routes/kept_routes.hpp"
 
 #include "api/kube/kept_object.hpp"
+#include "api/request/writes.hpp"
 #include "api/routes/read_routes.hpp"
-#include "api/routes/writes.hpp"
 
 namespace muster::api {
 namespace {

@@ -1,7 +1,7 @@
 // Leases and events: create, replace, patch, delete. Events of muster's own jobs are read-only.
 #pragma once
 
-#include "api/routes/route_base.hpp"
+#include "api/request/route_base.hpp"
 
 #include <functional>
 #include <optional>

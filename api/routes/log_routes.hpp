@@ -1,7 +1,7 @@
 // The logs of pods.
 #pragma once
 
-#include "api/routes/route_base.hpp"
+#include "api/request/route_base.hpp"
 
 #include <string>
 

@@ -1,6 +1,6 @@
 #include "api/routes/munge_routes.hpp"
 
-#include "api/routes/call.hpp"
+#include "api/request/call.hpp"
 #include "api/routes/trust_routes.hpp"
 #include "base/log.hpp"
 #include "core/trust.hpp"

@@ -8,7 +8,7 @@
 // only once munge has said who it is.
 #pragma once
 
-#include "api/routes/route_base.hpp"
+#include "api/request/route_base.hpp"
 #include "base/seldom.hpp"
 
 #include <string>

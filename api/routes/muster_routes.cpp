@@ -1,6 +1,6 @@
 #include "api/routes/muster_routes.hpp"
 
-#include "api/routes/call.hpp"
+#include "api/request/call.hpp"
 #include "core/job/index_map.hpp"
 #include "core/job/waiting.hpp"
 

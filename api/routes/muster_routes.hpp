@@ -2,7 +2,7 @@
 // verification.
 #pragma once
 
-#include "api/routes/route_base.hpp"
+#include "api/request/route_base.hpp"
 
 #include <string>
 

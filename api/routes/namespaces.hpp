@@ -4,8 +4,8 @@
 // have jobs, leases or events.
 #pragma once
 
-#include "api/routes/access_gate.hpp"
-#include "api/routes/exchange.hpp"
+#include "api/request/access_gate.hpp"
+#include "api/request/exchange.hpp"
 #include "api/view/view.hpp"
 
 namespace muster::api {

@@ -2,8 +2,8 @@
 
 #include "api/kube/fields.hpp"
 #include "api/kube/manifest.hpp"
-#include "api/routes/field_owners.hpp"
-#include "api/routes/writes.hpp"
+#include "api/request/field_owners.hpp"
+#include "api/request/writes.hpp"
 #include "core/spec/violations.hpp"
 
 namespace muster::api {

@@ -1,7 +1,7 @@
 // Nodes: cordon, taints, labels and annotations; apply; delete.
 #pragma once
 
-#include "api/routes/route_base.hpp"
+#include "api/request/route_base.hpp"
 
 #include <functional>
 

@@ -4,7 +4,7 @@
 // that: it allows a single script, by its hash.
 #pragma once
 
-#include "api/routes/exchange.hpp"
+#include "api/request/exchange.hpp"
 
 #include <string_view>
 

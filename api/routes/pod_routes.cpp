@@ -1,6 +1,6 @@
 #include "api/routes/pod_routes.hpp"
 
-#include "api/routes/writes.hpp"
+#include "api/request/writes.hpp"
 #include "api/view/pod_json.hpp"
 #include "core/job/pod_conditions.hpp"
 #include "core/pod_name.hpp"

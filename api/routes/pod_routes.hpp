@@ -1,7 +1,7 @@
 // Pods: delete, evict, labels and annotations, and conditions through their status.
 #pragma once
 
-#include "api/routes/route_base.hpp"
+#include "api/request/route_base.hpp"
 
 namespace muster::api {
 

@@ -1,6 +1,6 @@
 #include "api/routes/read_routes.hpp"
 
-#include "api/routes/list_stream.hpp"
+#include "api/request/list_stream.hpp"
 #include "text/json_text.hpp"
 
 #include <algorithm>

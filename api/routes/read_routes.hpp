@@ -1,7 +1,7 @@
 // Reads all of Kubernetes' objects: get, list, watch.
 #pragma once
 
-#include "api/routes/route_base.hpp"
+#include "api/request/route_base.hpp"
 #include "api/view/selector.hpp"
 
 #include <optional>

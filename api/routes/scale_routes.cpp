@@ -1,6 +1,6 @@
 #include "api/routes/scale_routes.hpp"
 
-#include "api/routes/field_owners.hpp"
+#include "api/request/field_owners.hpp"
 #include "api/view/job_text.hpp"
 #include "text/json_text.hpp"
 

@@ -6,7 +6,7 @@
 #include "api/http/peer_uid.hpp"
 #include "api/kube/discovery.hpp"
 #include "api/kube/status_object.hpp"
-#include "api/routes/access_gate.hpp"
+#include "api/request/access_gate.hpp"
 #include "api/routes/access_review.hpp"
 #include "api/routes/empty_lists.hpp"
 #include "api/routes/munge_routes.hpp"

@@ -12,10 +12,10 @@
 // or protobuf.
 #pragma once
 
-#include "api/routes/backend.hpp"
-#include "api/routes/exchange.hpp"
-#include "api/routes/server_options.hpp"
-#include "api/routes/streams.hpp"
+#include "api/request/backend.hpp"
+#include "api/request/exchange.hpp"
+#include "api/request/server_options.hpp"
+#include "api/request/streams.hpp"
 #include "api/view/view.hpp"
 
 #include <kj/async-io.h>

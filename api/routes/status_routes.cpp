@@ -1,7 +1,7 @@
 #include "api/routes/status_routes.hpp"
 
 #include "api/kube/status_rules.hpp"
-#include "api/routes/field_owners.hpp"
+#include "api/request/field_owners.hpp"
 #include "api/view/job_text.hpp"
 
 #include <algorithm>

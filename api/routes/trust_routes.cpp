@@ -1,6 +1,6 @@
 #include "api/routes/trust_routes.hpp"
 
-#include "api/routes/writes.hpp"
+#include "api/request/writes.hpp"
 #include "core/spec/names.hpp"
 #include "core/trust.hpp"
 #include "text/time_text.hpp"

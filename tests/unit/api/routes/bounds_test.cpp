@@ -8,7 +8,7 @@
 #include "api/kube/patch.hpp"
 #include "api/kube/protobuf.hpp"
 #include "api/kube/status_object.hpp"
-#include "api/routes/write_options.hpp"
+#include "api/request/write_options.hpp"
 #include "api/view/job_text.hpp"
 #include "api/view/object_json.hpp"
 #include "api/view/pod_json.hpp"

@@ -1,4 +1,4 @@
-#include "api/routes/writes.hpp"
+#include "api/request/writes.hpp"
 
 #include "api/kube/status_object.hpp"
 #include "api/view/object_json.hpp"

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "api/access/rules.hpp"
-#include "api/routes/backend.hpp"
-#include "api/routes/exchange.hpp"
+#include "api/request/backend.hpp"
+#include "api/request/exchange.hpp"
 #include "api/view/view.hpp"
 #include "api/view/viewer.hpp"
 

@@ -1,8 +1,8 @@
-#include "api/routes/exchange.hpp"
+#include "api/request/exchange.hpp"
 
 #include "api/kube/protobuf.hpp"
 #include "api/kube/status_object.hpp"
-#include "api/routes/write_options.hpp"
+#include "api/request/write_options.hpp"
 
 #include <kj/debug.h>
 

@@ -6,8 +6,8 @@
 // that does not take a piece within a minute is disconnected.
 #pragma once
 
-#include "api/routes/backend.hpp"
-#include "api/routes/exchange.hpp"
+#include "api/request/backend.hpp"
+#include "api/request/exchange.hpp"
 #include "api/view/render_cache.hpp"
 #include "api/view/watch.hpp"
 

@@ -1,10 +1,10 @@
 // What all writes share: reading the body, versions and preconditions, bounds, responses.
 #pragma once
 
-#include "api/routes/backend.hpp"
-#include "api/routes/call.hpp"
-#include "api/routes/exchange.hpp"
-#include "api/routes/write_options.hpp"
+#include "api/request/backend.hpp"
+#include "api/request/call.hpp"
+#include "api/request/exchange.hpp"
+#include "api/request/write_options.hpp"
 
 #include <kj/async.h>
 

@@ -1,4 +1,4 @@
-#include "api/routes/write_options.hpp"
+#include "api/request/write_options.hpp"
 
 #include "api/kube/protobuf.hpp"
 #include "text/json.hpp"

@@ -1,4 +1,4 @@
-#include "api/routes/target.hpp"
+#include "api/request/target.hpp"
 
 #include <string_view>
 #include <vector>

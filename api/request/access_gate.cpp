@@ -1,4 +1,4 @@
-#include "api/routes/access_gate.hpp"
+#include "api/request/access_gate.hpp"
 
 namespace muster::api {
 

@@ -5,7 +5,7 @@
 #include "api/http/url.hpp"
 #include "api/kube/manifest.hpp"
 #include "api/kube/patch.hpp"
-#include "api/routes/backend.hpp"
+#include "api/request/backend.hpp"
 #include "base/result.hpp"
 
 #include <optional>

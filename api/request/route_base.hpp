@@ -3,13 +3,13 @@
 #pragma once
 
 #include "api/kube/managed_fields.hpp"
-#include "api/routes/access_gate.hpp"
-#include "api/routes/backend.hpp"
-#include "api/routes/exchange.hpp"
-#include "api/routes/server_options.hpp"
-#include "api/routes/streams.hpp"
-#include "api/routes/target.hpp"
-#include "api/routes/write_options.hpp"
+#include "api/request/access_gate.hpp"
+#include "api/request/backend.hpp"
+#include "api/request/exchange.hpp"
+#include "api/request/server_options.hpp"
+#include "api/request/streams.hpp"
+#include "api/request/target.hpp"
+#include "api/request/write_options.hpp"
 #include "api/view/view.hpp"
 
 #include <optional>

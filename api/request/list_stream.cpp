@@ -1,4 +1,4 @@
-#include "api/routes/list_stream.hpp"
+#include "api/request/list_stream.hpp"
 
 #include <algorithm>
 #include <deque>

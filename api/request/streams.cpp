@@ -1,7 +1,7 @@
-#include "api/routes/streams.hpp"
+#include "api/request/streams.hpp"
 
 #include "api/kube/status_object.hpp"
-#include "api/routes/call.hpp"
+#include "api/request/call.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "api/kube/managed_fields.hpp"
-#include "api/routes/write_options.hpp"
+#include "api/request/write_options.hpp"
 #include "api/view/shown.hpp"
 #include "core/cluster/node_info.hpp"
 #include "core/spec/job_spec.hpp"

@@ -6,8 +6,8 @@
 // The metadata follows the items, since only the end shows what comes next.
 #pragma once
 
-#include "api/routes/exchange.hpp"
-#include "api/routes/streams.hpp"
+#include "api/request/exchange.hpp"
+#include "api/request/streams.hpp"
 #include "api/view/list_page.hpp"
 #include "api/view/selector.hpp"
 

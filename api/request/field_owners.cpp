@@ -1,4 +1,4 @@
-#include "api/routes/field_owners.hpp"
+#include "api/request/field_owners.hpp"
 
 #include "api/kube/fields.hpp"
 #include "api/view/object_json.hpp"

@@ -1,4 +1,4 @@
-#include "api/routes/route_base.hpp"
+#include "api/request/route_base.hpp"
 
 #include "api/view/object_json.hpp"
 #include "core/pod_name.hpp"
