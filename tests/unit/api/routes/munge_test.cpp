@@ -17,7 +17,7 @@ class MungeTest : public ServerTest {
             return Account{{uid, uid, uid == kAda ? "alice" : "other"},
                            {uid == kAda ? "hpc" : "none"}};
           };
-          o.audit = [this](std::string line) { audited.push_back(std::move(line)); };
+          o.audit = [this](const OrderedJson& object) { audited.push_back(dumped(object)); };
           o.munge = true;
           o.munge_patience = 20 * kj::MILLISECONDS;
           if (adapt) adapt(o);
