@@ -234,7 +234,7 @@ class LogIns(Site):
         self.ok("bob", "get", "jobs")
         self.assertEqual([token["madeBy"] for token in self.tokens("bob")], [name("bob")])
         named = self.remote("alice", "get", "jobs", "--token-file", "/no/such/file")
-        self.assertIn("there is no token at /no/such/file; on the coordinator's machine", named.stderr)
+        self.assertIn("no token at /no/such/file; create one on the coordinator's machine", named.stderr)
 
     def test_a_restarted_coordinator_takes_new_credentials(self):
         before = self.munged.encode(self.claim(), "alice")
@@ -320,7 +320,7 @@ class Attacks(Site):
         other.chmod(0o644)
         done = self.remote("alice", "get", "jobs", "--ca-file", other)
         self.assertEqual(done.returncode, 4)
-        self.assertIn("its certificate is not of this cluster's authority", done.stderr)
+        self.assertIn("its certificate was not issued by this cluster's authority", done.stderr)
         self.assertEqual(self.tokens(), [])
 
 
@@ -395,7 +395,7 @@ class Off(Site):
         done = self.remote("alice", "get", "jobs", "--ca-file", "/etc/hostname")
         self.assertIn("/etc/hostname: it is not a certificate in PEM", done.stderr)
         done = self.remote("alice", "get", "jobs", "--ca-file", "/no/such/file")
-        self.assertIn("the certificate of the cluster's authority is needed, at /no/such/file or --ca-file", done.stderr)
+        self.assertIn("To log in by munge, put the certificate of the cluster's authority at /no/such/file or use --ca-file", done.stderr)
 
 
 # Lists jobs with an unmodified client; argv: a kubeconfig.
