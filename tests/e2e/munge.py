@@ -122,7 +122,7 @@ class Site(Served):
         """Refused, and the caller is not told why."""
         code, status = self.exchange(credential)
         self.assertEqual((code, status["message"]), (401, UNIFORM))
-        self.assertIn(why, self.log())
+        eventually(lambda: why in self.log(), f"the log's line: {why}")  # it is written after the answer
 
     def log(self):
         return (self.dir / "coordinator.log").read_text()
