@@ -107,8 +107,9 @@ std::optional<munge::Audience> MungeDesk::audience() const {
 }
 
 void MungeDesk::judge(std::string credential, const std::string& from,
-                      std::function<void(Result<uid_t>)> done) {
+                      const std::function<void(Result<uid_t>)>& done) {
   std::vector<Shared::Asked> late;
+  bool accepted = false;
   {
     const std::lock_guard lock(shared_->mutex);
     Shared& s = *shared_;
@@ -116,12 +117,13 @@ void MungeDesk::judge(std::string credential, const std::string& from,
     const auto others = s.waiting_of.find(from);
     const bool full = s.waiting.size() >= kWaitingMax ||
                       (others != s.waiting_of.end() && others->second >= kWaitingOfOneMax);
-    if (!full && s.audience) {
+    accepted = !full && s.audience;
+    if (accepted) {
       ++s.waiting_of[from];
-      s.waiting.push_back({std::move(credential), from, std::move(done), s.elapsed()});
+      s.waiting.push_back({std::move(credential), from, done, s.elapsed()});
     }
   }
-  if (done) return done(too_busy());
+  if (!accepted) return done(too_busy());
   shared_->wake.notify_one();
 }
 

@@ -41,7 +41,7 @@ class MungeDesk {
   // Calls `done` once, on any thread, with the uid that made the credential, or drops it. invalid:
   // it is refused; the reason is for the log. unavailable, overloaded. `from`: who sent it.
   void judge(std::string credential, const std::string& from,
-             std::function<void(Result<uid_t>)> done);
+             const std::function<void(Result<uid_t>)>& done);
 
  private:
   struct Shared;
