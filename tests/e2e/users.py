@@ -37,20 +37,28 @@ def name(user):
     return PREFIX + user
 
 
+def change_accounts(*command):
+    """Runs useradd or the like; another suite may be changing the files at the same time."""
+    def done():
+        ran = subprocess.run(command, capture_output=True, text=True)
+        return None if "lock" in ran.stderr else ran
+    return eventually(done, f"the lock for {command[0]}")
+
+
 def setUpModule():
     unittest.addModuleCleanup(remove_users)
     for group in GROUPS.values():
-        subprocess.run(["groupadd", group], check=True)
+        change_accounts("groupadd", group).check_returncode()
     for user, groups in USERS.items():
-        subprocess.run(["useradd", "--no-create-home", "--home-dir", f"/home/{name(user)}", "--shell", "/bin/sh",
-                        "--groups", ",".join(GROUPS[g] for g in groups), name(user)], check=True)
+        change_accounts("useradd", "--no-create-home", "--home-dir", f"/home/{name(user)}", "--shell", "/bin/sh",
+                        "--groups", ",".join(GROUPS[g] for g in groups), name(user)).check_returncode()
 
 
 def remove_users():
     for user in USERS:
-        subprocess.run(["userdel", name(user)], check=False)
+        change_accounts("userdel", name(user))
     for group in GROUPS.values():
-        subprocess.run(["groupdel", group], check=False)
+        change_accounts("groupdel", group)
 
 
 def has_capability(number):
