@@ -45,6 +45,8 @@ std::vector<core::Record> records() {
       core::StatusWritten{kNow, "{}"},
       core::JobFinished{kNow},
       core::JobDeleted{kNow, true, false},
+      core::PodsRemoved{kNow, {{1, 0}}},
+      core::IndexLimitsSet{kNow, false},
       core::JobForgotten{kNow}};
 }
 

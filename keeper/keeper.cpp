@@ -6,9 +6,9 @@
 // exits when it has had neither processes nor an agent for a minute (MUSTER_KEEPER_IDLE_MS), when
 // the agent orders it, when the directory is gone, or on SIGTERM while nothing runs.
 // MUSTER_KEEPER_SEGMENT_BYTES sets the size of the spool's segments, MUSTER_KEEPER_UMASK (octal)
-// the umask of processes (default: ours). owners.hpp says how it starts processes of several users.
-// A process gets a cgroup if it has limits or its agent asks for one; with MUSTER_KEEPER_CGROUP=on
-// each process gets one, with off none.
+// the umask of processes (default: ours). owners.hpp says whose processes it starts, spawn_as.cpp
+// how. A process gets a cgroup if it has limits or its agent asks for one; with
+// MUSTER_KEEPER_CGROUP=on each process gets one, with off none.
 //
 // Invariant: at most one keeper per work-dir (the lock).
 #include "base/unix_address.hpp"

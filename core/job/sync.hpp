@@ -70,7 +70,8 @@ void leave_nodes(Sync& sync, const Tainted& tainted);
 void delete_pods(Sync& sync);
 // Outside replace-only-failed mode a pod has failed once its deletion is requested.
 void judge_deleted(Sync& sync);
-// judge.cpp: judges every end that arrived, once.
+// judge.cpp: judges every end that arrived, once; failure_policy.cpp: which rule a failure matches
+// (6).
 void judge_ends(Sync& sync);
 // backoff.cpp: the delays of 5.2 and 5.3.
 Millis backoff_delay(const Knobs& knobs, uint32_t failures);
@@ -82,7 +83,7 @@ bool decide_finish(Sync& sync);
 bool decide_completion(Sync& sync);
 // success_policy.cpp: the first rule that holds (7).
 std::optional<size_t> satisfied_rule(const Job& job);
-// The owner's deletions; the ends in this sync have been judged before.
+// finish.cpp: the owner's deletions; the ends in this sync have been judged before.
 void delete_job(Sync& sync);
 void finish_when_empty(Sync& sync);
 // surplus.cpp: which pods go first when there are too many (4.3).
