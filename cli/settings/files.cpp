@@ -39,7 +39,8 @@ std::string shown_path(const std::string& path) {
 }
 
 Status write_file(const std::string& path, const std::string& text) {
-  const std::string next = path + ".new";
+  // Its own file: another process may be writing the same path.
+  const std::string next = path + "." + std::to_string(getpid()) + ".new";
   unlink(next.c_str());  // left by an earlier write, or a planted link
   const int fd = open(next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return file_error(next, "write");
@@ -54,7 +55,11 @@ Status write_file(const std::string& path, const std::string& text) {
   const int error = errno;
   close(fd);
   errno = error;
-  if (!whole || rename(next.c_str(), path.c_str()) != 0) return file_error(path, "write");
+  if (!whole || rename(next.c_str(), path.c_str()) != 0) {
+    Error failed = file_error(path, "write");
+    unlink(next.c_str());
+    return failed;
+  }
   const int dir =
       open(std::filesystem::path(path).parent_path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (dir >= 0) {
