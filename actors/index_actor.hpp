@@ -2,7 +2,7 @@
 // exists while its index has such a pod; launches need no supervision (ADR 22).
 //
 // Holds nothing durable: which pods to end, and when, follows from its job's state
-// (Job::kill_deadline), so when it dies, its JobActor spawns another and repeats the orders.
+// (Job::kills), so when it dies, its JobActor spawns another and repeats the orders.
 #pragma once
 
 #include "actors/interfaces.hpp"

@@ -359,13 +359,10 @@ void JobActor::respawn(const caf::down_msg& down) {
   log::warn("j{}: the actor of index {} died ({}); respawning it", job_.id(), index,
             caf::to_string(down.reason));
   MUSTER_CHECK(deaths_.size() <= kDeathsMax, job_.id(), index);
-  core::KillPods kill;
-  for (const PodKey pod : pods) {
-    auto open = job_.state().open.find(pod);
-    if (open == job_.state().open.end()) continue;  // its end is being written
-    kill.pods.push_back({pod, open->second.node, job_.kill_deadline(open->second)});
-  }
-  gate_.after([this, kill = std::move(kill)](const Durable& durable) { act(kill, durable); });
+  // Without those whose end is being written.
+  gate_.after([this, kill = job_.kills({pods.begin(), pods.end()})](const Durable& durable) {
+    act(kill, durable);
+  });
 }
 
 }  // namespace muster::actors

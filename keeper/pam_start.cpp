@@ -1,4 +1,5 @@
 // Pam, in the keeper and in the child between fork and exec.
+#include "base/clock.hpp"
 #include "keeper/pam.hpp"
 
 #include <algorithm>
@@ -24,12 +25,6 @@ constexpr unsigned kSecondsMax = 3600;
 // The helper's environment: nothing of the keeper's, nor of the pod's.
 char kHelperPath[] = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 char* kHelperEnvironment[] = {kHelperPath, nullptr};
-
-int64_t boot_ms() {
-  timespec now{};
-  clock_gettime(CLOCK_BOOTTIME, &now);
-  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
-}
 
 bool same_name(const char* variable, const char* other) {
   const char* const equals = std::strchr(variable, '=');
@@ -89,7 +84,7 @@ const char* PamStart::say(const char* what, int error) {
 }
 
 const char* PamStart::open() {
-  const int64_t deadline_ms = boot_ms() + int64_t{seconds_} * 1000;
+  const int64_t deadline_ms = boot_now() + int64_t{seconds_} * 1000;
   // Until the exec we hold copies of all that the keeper has open, its lock among them, and the
   // next keeper needs that.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -126,7 +121,7 @@ const char* PamStart::listen(int fd, int64_t deadline_ms) {
   size_t size = 0;
   uint32_t length = 0;
   while (size < sizeof length || size - sizeof length < length) {
-    const int64_t left = deadline_ms - boot_ms();
+    const int64_t left = deadline_ms - boot_now();
     if (left <= 0) {
       std::snprintf(why_, sizeof why_, "PAM service %s has not opened a session within %u s",
                     argv_[2], seconds_);

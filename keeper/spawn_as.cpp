@@ -3,6 +3,7 @@
 // Unlike our own processes, it does not share our memory until its exec: from the moment it is that
 // user, the user may stop it, and may make it wait for a directory of theirs. Nobody waits for it
 // either. What fails before the exec comes back through a pipe, which is read when it has ended.
+#include "base/clock.hpp"
 #include "base/fd.hpp"
 #include "keeper/search_path.hpp"
 #include "keeper/secrets.hpp"
@@ -13,7 +14,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <sched.h>
@@ -86,19 +86,15 @@ int owner_main(void* argument) {
     fail(what, error, 126);  // never 127, which would mean that the program was not found
   }
   if (!plan->secrets->read(plan->uid, plan->envp)) {
-    char text[512];
-    if (write(plan->report, text, plan->secrets->failure(text, sizeof text)) < 0) errno = 0;
-    _exit(126);
+    char text[512] = "";
+    plan->secrets->failure(text, sizeof text);
+    end(text, 126);
   }
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (plan->not_after_ms != 0) {
-    timespec now{};
-    clock_gettime(CLOCK_BOOTTIME, &now);
-    if (int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000 >= plan->not_after_ms)
-      fail("it could not be started while its node's lease lasted", ETIME);
-  }
+  if (plan->not_after_ms != 0 && boot_now() >= plan->not_after_ms)
+    fail("it could not be started while its node's lease lasted", ETIME);
   int error = ENOENT;
   for (const char* const* program = plan->programs; *program != nullptr; ++program) {
     execve(*program, plan->argv, plan->envp);
@@ -108,12 +104,6 @@ int owner_main(void* argument) {
   std::snprintf(what, sizeof what, "exec %s", plan->argv[0]);
   fail(what, error);
   return 127;
-}
-
-Millis wall_ms() {
-  timespec now{};
-  clock_gettime(CLOCK_REALTIME, &now);
-  return Millis{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
 }
 
 // Where the owner's shell would look for it.
@@ -155,7 +145,7 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   if (owners_ == nullptr || job.as->permit == nullptr)
     return refused("this node has no permit to run it as its owner");
   const Permit& permit = *job.as->permit;
-  if (const auto why = owners_->refuses(permit, wall_ms())) return refused(*why);
+  if (const auto why = owners_->refuses(permit, wall_now())) return refused(*why);
   auto command = owners_->command(*job.as, job.pod, job.container);
   if (!command.ok()) return refused(command.error().message);
 

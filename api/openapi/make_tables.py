@@ -171,7 +171,7 @@ BEGIN, END = "<!-- fields -->\n", "<!-- end of the fields -->\n"
 
 
 def parts_of_a_job(types):
-    """The types below Job and, for each, where it is: {Type: ["spec.template"]}. Not its status, which nobody writes."""
+    """The types below Job and, for each, where it is: {Type: ["spec.template"]}. Without its status, which manifests do not set."""
     by_name = {kind.name: kind for kind in types}
     places = {}
 

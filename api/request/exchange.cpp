@@ -114,7 +114,7 @@ kj::Promise<kj::Maybe<std::string>> Exchange::read_body(size_t most) {
   return read_more(text, most)
       .then([this, text, too_long](Body body) -> kj::Promise<kj::Maybe<std::string>> {
         if (body == Body::unreadable) {
-          // The rest of the body cannot be told from the next request on this connection.
+          // The rest of the body cannot be distinguished from the next request on this connection.
           unreadable_ = true;
           return send_status(400, "BadRequest", "the size of a chunk of the body is not a number")
               .then([]() -> kj::Maybe<std::string> {

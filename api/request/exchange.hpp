@@ -54,7 +54,7 @@ class Exchange {
   const Peer peer;
   uint64_t connection = 0;  // its number
   Caller caller;            // set before anything is answered
-  std::string unknown_why;  // why nobody knows the caller, for the log; empty: it has no token
+  std::string unknown_why;  // why the caller is unknown, for the log; empty: it sent no token
   std::string content_type, accept, user_agent, if_none_match, authorization;  // as sent
   std::vector<std::string> warnings;                         // sent in the response's head
   std::vector<std::pair<const char*, std::string>> headers;  // more headers of the response
@@ -73,7 +73,7 @@ class Exchange {
     timer_ = &timer;
     body_patience_ = patience;
   }
-  // The body as text, of at most so many bytes; nothing if an error has already been sent.
+  // The body as text, at most `most` bytes; nothing if an error has already been sent.
   kj::Promise<kj::Maybe<std::string>> read_body(size_t most = kBodyMax);
 
   kj::Promise<void> send(int code, std::string text, const char* content_type = "application/json");

@@ -37,16 +37,6 @@ Fd locked(const std::string& path) {
   return lock;
 }
 
-// Replaces the file, also if another command does so at the same time.
-Status replace(const std::string& path, const std::string& text) {
-  const std::string next = path + "." + random_hex(8);
-  if (Status s = write_file(next, text); !s) return s;
-  std::error_code failed;
-  std::filesystem::rename(next, path, failed);
-  if (failed) return invalid("cannot write " + path + ": " + failed.message());
-  return Nothing{};
-}
-
 // Whether it is our own file and nobody else's to read.
 bool is_private(const std::string& path) {
   struct stat info = {};
@@ -96,7 +86,7 @@ Result<UserToken> MungeLogin::token(const Ask& ask, const std::string& refused) 
                      {"until", made->token.until},
                      {"sinceMs", made->since},
                      {"lifeMs", made->life}};
-  if (Status kept = replace(path_, dumped(json)); !kept)
+  if (Status kept = write_file(path_, dumped(json)); !kept)
     std::cerr << "muster: each command logs in anew: " << kept.error().message << std::endl;
   return made->token;
 }

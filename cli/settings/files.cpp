@@ -1,5 +1,7 @@
 #include "cli/settings/files.hpp"
 
+#include "base/secret.hpp"
+
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -39,9 +41,8 @@ std::string shown_path(const std::string& path) {
 }
 
 Status write_file(const std::string& path, const std::string& text) {
-  // Its own file: another process may be writing the same path.
-  const std::string next = path + "." + std::to_string(getpid()) + ".new";
-  unlink(next.c_str());  // left by an earlier write, or a planted link
+  // A file of its own: another process, perhaps on another machine, may be writing the same path.
+  const std::string next = path + "." + random_hex(8) + ".new";
   const int fd = open(next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (fd < 0) return file_error(next, "write");
   size_t done = 0;

@@ -479,6 +479,16 @@ Millis Job::kill_deadline(const Pod& pod) const {
   return pod.stopping_at.value_or(0) + pod.grace_ms.value_or(template_s * 1000);
 }
 
+KillPods Job::kills(const std::vector<PodKey>& pods) const {
+  KillPods kill;
+  for (const PodKey key : pods) {
+    auto pod = state_.open.find(key);
+    if (pod != state_.open.end() && pod->second.bound())
+      kill.pods.push_back({key, pod->second.node, kill_deadline(pod->second)});
+  }
+  return kill;
+}
+
 std::vector<Effect> Job::desired_effects(NodeId node, const std::set<PodKey>& known,
                                          uint64_t registration) const {
   LaunchPods launch;

@@ -115,8 +115,8 @@ class Job {
   // registration, except those it already knows, and which to kill.
   std::vector<Effect> desired_effects(NodeId node, const std::set<PodKey>& known = {},
                                       uint64_t registration = 0) const;
-  // When a pod whose deletion was requested gets SIGKILL, in job time.
-  Millis kill_deadline(const Pod& pod) const;
+  // The kills of those of these pods that are bound and open; their deletion has been requested.
+  KillPods kills(const std::vector<PodKey>& pods) const;
 
   JobId id() const { return id_; }
   const JobState& state() const { return state_; }
@@ -174,6 +174,7 @@ class Job {
   const IndexSet& left_out() const { return left_out_; }  // indexes that must not run
 
  private:
+  Millis kill_deadline(const Pod& pod) const;
   friend struct Applier;
   void rebuild();
   void leave_out();

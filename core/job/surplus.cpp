@@ -46,12 +46,7 @@ void stop_pods(Sync& sync, std::vector<PodsStopping::One> pods) {
 }
 
 void kill_pods(Sync& sync, const std::vector<PodKey>& pods) {
-  KillPods kill;
-  for (const PodKey key : pods) {
-    auto pod = sync.state().open.find(key);
-    if (pod != sync.state().open.end() && pod->second.bound())
-      kill.pods.push_back({key, pod->second.node, sync.job.kill_deadline(pod->second)});
-  }
+  KillPods kill = sync.job.kills(pods);
   if (!kill.pods.empty()) sync.order(std::move(kill));
 }
 

@@ -2,6 +2,7 @@
 
 #include "core/pod_name.hpp"
 #include "core/spec/expansion.hpp"
+#include "core/spec/well_known.hpp"
 
 #include <cctype>
 #include <iterator>
@@ -12,8 +13,6 @@
 namespace muster::core::node {
 
 namespace {
-
-constexpr const char* kIndexKey = "batch.kubernetes.io/job-completion-index";
 
 // What exec counts for a string of this length: also its terminator and the pointer to it.
 constexpr size_t cost(size_t length) {
@@ -116,7 +115,7 @@ bool subscript(std::string_view path, std::string_view field, std::string& key) 
 std::string keyed(const StringMap& map, const std::string& key, const PodTemplate& job,
                   const Names& names) {
   if (auto found = map.find(key); found != map.end()) return found->second;
-  return job.indexed && key == kIndexKey ? names.index : "";
+  return job.indexed && key == kCompletionIndexKey ? names.index : "";
 }
 
 Result<std::string> field(const std::string& path, const PodTemplate& job, const Names& names,
