@@ -17,8 +17,9 @@ std::optional<Millis> read_duration(const StringMap& annotations, std::string_vi
 
 std::vector<std::string> known_annotations() {
   std::vector<std::string> known;
-  for (const std::string_view key : {kBackoffBaseKey, kBackoffMaxKey, kRestartDelayKey, kGangKey,
-                                     kStartFailureKey, kIndexesKey, kRetryOfKey, kRoundKey})
+  for (const std::string_view key :
+       {kBackoffBaseKey, kBackoffMaxKey, kRestartDelayKey, kGangKey, kMpiKey, kStartFailureKey,
+        kIndexesKey, kRetryOfKey, kRoundKey})
     known.emplace_back(key.substr(kOwnPrefix.size()));
   for (const std::string_view key : kOwnerKeys) known.emplace_back(key.substr(kOwnPrefix.size()));
   return known;
@@ -31,7 +32,8 @@ JobAnnotations read_annotations(const StringMap& annotations) {
   read.restart_delay_ms =
       read_duration(annotations, kRestartDelayKey).value_or(read.restart_delay_ms);
   auto gang = annotations.find(std::string(kGangKey));
-  read.gang = gang != annotations.end() && gang->second == "true";
+  read.mpi = mpi_of(annotations);
+  read.gang = gang != annotations.end() ? gang->second == "true" : read.mpi.has_value();
   read.start_failure_fails_job = start_failure_fails_job(annotations);
   if (auto set = annotations.find(std::string(kIndexesKey)); set != annotations.end())
     if (auto indexes = IndexSet::parse_strict(set->second, kAnyIndex); indexes.ok())
@@ -59,6 +61,16 @@ void validate_annotations(const StringMap& annotations, Violations& found) {
   if (action != annotations.end() && action->second != "FailJob" && action->second != "Count")
     found.invalid("metadata.annotations[" + action->first + "]", action->second,
                   "must be \"FailJob\" or \"Count\"");
+}
+
+void validate_mpi(const StringMap& annotations, const JobSpec& spec, Violations& found) {
+  auto mpi = annotations.find(std::string(kMpiKey));
+  if (mpi == annotations.end()) return;
+  const std::string path = "metadata.annotations[" + mpi->first + "]";
+  if (auto options = parse_mpi(mpi->second); !options.ok())
+    found.invalid(path, mpi->second, options.error().message);
+  else if (!spec.indexed())
+    found.invalid(path, mpi->second, "requires indexed completion mode");
 }
 
 void validate_indexes(const StringMap& annotations, const JobSpec& spec, Violations& found) {

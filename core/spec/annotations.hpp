@@ -1,4 +1,4 @@
-// muster's own annotations on a Job: backoff, restart delay, gangs, failed starts, and which
+// muster's own annotations on a Job: backoff, restart delay, gangs, MPI, failed starts, and which
 // indexes run.
 //
 // Admission validates them; reading ignores malformed values, so a stored job can always be read.
@@ -7,6 +7,7 @@
 
 #include "core/index_set.hpp"
 #include "core/spec/job_spec.hpp"
+#include "core/spec/mpi.hpp"
 #include "core/spec/violations.hpp"
 
 #include <optional>
@@ -38,9 +39,10 @@ struct JobAnnotations {
   std::optional<Millis> backoff_base_ms;  // none: the coordinator's
   std::optional<Millis> backoff_max_ms;
   Millis restart_delay_ms = 10'000;
-  bool gang = false;
+  bool gang = false;  // an MPI job is one unless it says otherwise
   bool start_failure_fails_job = false;
   std::optional<IndexSet> indexes;  // none: all
+  std::optional<MpiOptions> mpi;
 };
 
 JobAnnotations read_annotations(const StringMap& annotations);
@@ -48,6 +50,8 @@ JobAnnotations read_annotations(const StringMap& annotations);
 bool start_failure_fails_job(const StringMap& annotations);
 
 void validate_annotations(const StringMap& annotations, Violations& found);
+// muster.dev/mpi requires an Indexed job.
+void validate_mpi(const StringMap& annotations, const JobSpec& spec, Violations& found);
 // muster.dev/indexes must be a non-empty set below the completions of an Indexed job.
 void validate_indexes(const StringMap& annotations, const JobSpec& spec, Violations& found);
 

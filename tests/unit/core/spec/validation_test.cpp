@@ -426,6 +426,12 @@ std::vector<Row> rows() {
        {"metadata.annotations[muster.dev/backoff-base] Invalid",
         "metadata.annotations[muster.dev/restart-delay] Invalid",
         "metadata.annotations[muster.dev/gang] Invalid"}},
+      {"an MPI job needs indexes",
+       N,
+       [](J& j) {
+         j.meta.annotations = {{"muster.dev/mpi", "auto"}};
+       },
+       {"metadata.annotations[muster.dev/mpi] Invalid"}},
       {"all together",
        N,
        [](J& j) {

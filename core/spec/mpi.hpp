@@ -1,0 +1,38 @@
+// The annotation muster.dev/mpi: a job whose index 0 launches an MPI program on all its indexes.
+//
+//   muster.dev/mpi: openmpi|mpich|auto[,slots=N][,iface=NAME][,direct]
+//
+// slots: ranks that a launcher may start in each pod (1 to kMpiSlotsMax, default 1). iface: the
+// network interface that launchers and ranks use. direct: no launcher; each index is a rank, and
+// the agents serve PMI-1 (mpich only).
+#pragma once
+
+#include "base/result.hpp"
+#include "core/spec/job_spec.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace muster::core {
+
+constexpr std::string_view kMpiKey = "muster.dev/mpi";
+constexpr uint32_t kMpiSlotsMax = 4096;
+
+enum class MpiKind : uint8_t { any, openmpi, mpich };  // any: auto
+
+struct MpiOptions {
+  MpiKind kind = MpiKind::any;
+  uint32_t slots = 1;
+  std::string iface;  // empty: the node's choice
+  bool direct = false;
+  bool operator==(const MpiOptions&) const = default;
+};
+
+// `invalid`: what is wrong with it and what would be right.
+Result<MpiOptions> parse_mpi(std::string_view text);
+// Of a job; nothing if it has none, or a malformed one.
+std::optional<MpiOptions> mpi_of(const StringMap& annotations);
+
+}  // namespace muster::core
