@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "core/ids.hpp"
+#include "core/job/hosts.hpp"
 #include "core/spec/job_spec.hpp"
 
 #include <vector>
@@ -25,6 +26,10 @@ class AgentLink {
   // Asks which pods of this job have ended there and were not acknowledged. The answer goes to the
   // registry as JobHears.
   virtual void ask(NodeId node, JobId job, uint64_t question) = 0;
+  // Where the pods of an MPI job are now; without hosts: it has none any more.
+  virtual void hosts(JobId job, core::HostListPtr hosts) {
+    static_cast<void>(job), static_cast<void>(hosts);
+  }
   // Closes the connection of this incarnation: its agent must register again.
   virtual void drop(NodeId node) = 0;
 };

@@ -3,6 +3,7 @@
 #include "actors/index_actor.hpp"
 #include "base/log.hpp"
 #include "core/job/waiting.hpp"
+#include "core/spec/mpi.hpp"
 #include "storage/attempts.hpp"
 #include "storage/rows.hpp"
 #include "storage/summary_row.hpp"
@@ -20,6 +21,10 @@ constexpr uint32_t kManyActive = 16;  // pods; with fewer, waiting would leave a
 constexpr size_t kDeathsMax = 5;      // of index actors, within kDeathsSpanMs
 constexpr Millis kDeathsSpanMs = 10'000;
 
+bool is_mpi(const core::Job& job) {
+  return job.object().meta.annotations.contains(std::string(core::kMpiKey));
+}
+
 }  // namespace
 
 JobActor::JobActor(caf::actor_config& config, JobSurroundings around, core::JobClock clock,
@@ -31,12 +36,14 @@ JobActor::JobActor(caf::actor_config& config, JobSurroundings around, core::JobC
       knobs_(core::knobs_of(around_.knobs, job_.object())),
       has_summary_row_(job_.can_unload()),
       judged_object_(job_.object_ptr()),
+      is_mpi_(is_mpi(job_)),
       next_seq_(next_seq),
       first_tail_seq_(first_tail_seq),
       tail_bytes_(tail_bytes) {}
 
 JobActor::behavior_type JobActor::make_behavior() {
   set_down_handler([this](caf::down_msg& down) { respawn(down); });
+  if (is_mpi_) gate_.after([this](const Durable& durable) { tell_hosts(durable); });
   ask_slots({job_.slots_wanted()});  // launches and kills follow when their nodes are ready
   take(core::TimePassed{});
   return {
@@ -142,6 +149,7 @@ void JobActor::step() {
   if (job_.object_ptr() != judged_object_) {
     judged_object_ = job_.object_ptr();
     keeps_on_.clear();  // its pods may demand something else now
+    is_mpi_ = is_mpi(job_);
     knobs_ = core::knobs_of(around_.knobs, job_.object());
     decision.effects.push_back(core::AskSlots{job_.slots_wanted()});
     decision.effects.push_back(core::WakeAt{now()});  // the knobs may have changed
@@ -198,12 +206,22 @@ void JobActor::use_again(core::Decision& decision) {
 void JobActor::durable(const std::vector<core::Effect>& effects, const Durable& durable) {
   if (job_.hidden() && !std::exchange(hidden_told_, true))
     send(around_.registry, JobIsHidden{job_.id()});  // before any answer
+  tell_hosts(durable);                               // before launches, which need it
   for (const core::Effect& effect : effects) perform(effect, durable);
   if (!arrived_.empty() && !step_due_) {
     step_due_ = true;
     send(this, sync_atom_v);
   }
   leave_if_idle();
+}
+
+void JobActor::tell_hosts(const Durable& durable) {
+  if (!is_mpi_ && told_hosts_ == nullptr) return;
+  auto hosts =
+      std::make_shared<const core::HostList>(is_mpi_ ? core::hosts_of(job_) : core::HostList{});
+  if (told_hosts_ != nullptr && *told_hosts_ == *hosts) return;
+  told_hosts_ = hosts;
+  durable.link().hosts(job_.id(), std::move(hosts));
 }
 
 // Events that have arrived are handled before the actor quits, or an agent would wait for an

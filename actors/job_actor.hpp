@@ -12,6 +12,7 @@
 #include "actors/gate.hpp"
 #include "actors/interfaces.hpp"
 #include "core/job/decide.hpp"
+#include "core/job/hosts.hpp"
 #include "core/job/job.hpp"
 #include "core/job/job_clock.hpp"
 
@@ -64,6 +65,7 @@ class JobActor : public GatedActor<job_actor> {
   void take_ask(const JobAsk& m);
   void step();
   void use_again(core::Decision& decision);
+  void tell_hosts(const Durable& durable);
   void durable(const std::vector<core::Effect>& effects, const Durable& durable);
   void leave_if_idle();
   std::vector<storage::Row> rows_of(const core::Decision& decision);
@@ -99,6 +101,7 @@ class JobActor : public GatedActor<job_actor> {
   core::Knobs knobs_;
   bool has_summary_row_ = false;
   core::JobObjectPtr judged_object_;  // the object behind knobs_ and the last AskSlots
+  bool is_mpi_;                       // of it
   uint64_t next_seq_;
   uint64_t first_tail_seq_;
   uint64_t tail_bytes_;
@@ -120,6 +123,7 @@ class JobActor : public GatedActor<job_actor> {
   uint64_t wake_round_ = 0;
   std::optional<Millis> wake_ms_;  // instant of the timer
   bool hidden_told_ = false;
+  core::HostListPtr told_hosts_;  // to the agents
 
   std::unordered_map<uint32_t, Follower> followers_;
   std::map<caf::actor_addr, uint32_t> index_of_;

@@ -92,15 +92,16 @@ Result<int> run_agent(const AgentOptions& given, AgentControl* control) {
   auto credentials = Credentials::load(*work_dir, options.token_file);
   if (!credentials) return credentials.error();
   LogStore logs(work_dir->path() + "/logs");
+  RunDirs run_dirs(work_dir->path(), work_dir->secret());
   std::unique_ptr<Executor> executor;
   if (options.hollow) {
     executor = std::make_unique<HollowExecutor>(io.provider->getTimer(), options.hollow_duration_ms,
                                                 options.hollow_exit_code);
   } else {
-    executor =
-        std::make_unique<KeeperExecutor>(io.unixEventPort, *work_dir, logs, options.keeper_path);
+    executor = std::make_unique<KeeperExecutor>(io.unixEventPort, *work_dir, logs, run_dirs,
+                                                options.keeper_path);
   }
-  Agent agent(io, options, *work_dir, *credentials, logs, *executor);
+  Agent agent(io, options, *work_dir, *credentials, logs, run_dirs, *executor);
   auto left = agent.run();  // before any order can arrive
   kj::Maybe<kj::UnixEventPort::FdObserver> seen;
   kj::Promise<void> obeying = nullptr;

@@ -10,8 +10,11 @@
 #include <kj/io.h>
 
 #include <algorithm>
+#include <array>
 #include <fcntl.h>
 #include <memory>
+#include <netdb.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 namespace muster::agent {
@@ -57,6 +60,21 @@ std::string key_of(capnp::Text::Reader text) {
   return hex ? key : "";
 }
 
+// The address from which we reach the coordinator; of a Unix socket, that of this machine to
+// itself.
+std::string own_address(kj::AsyncIoStream& stream) {
+  sockaddr_storage address{};
+  unsigned size = sizeof address;
+  std::array<char, NI_MAXHOST> text{};
+  auto failed = kj::runCatchingExceptions(
+      [&] { stream.getsockname(reinterpret_cast<sockaddr*>(&address), &size); });
+  if (failed != nullptr || (address.ss_family != AF_INET && address.ss_family != AF_INET6) ||
+      getnameinfo(reinterpret_cast<sockaddr*>(&address), size, text.data(), text.size(), nullptr, 0,
+                  NI_NUMERICHOST) != 0)
+    return "127.0.0.1";
+  return text.data();
+}
+
 constexpr const char* kPastTerm =
     "this agent serves a later epoch, or another coordinator with the same epoch";
 
@@ -92,6 +110,15 @@ class Agent::Server final : public wire::Agent::Server {
       write_pods(ended, context.getResults().initEnded(static_cast<unsigned>(ended.size())));
     });
   }
+  kj::Promise<void> hosts(HostsContext context) override {
+    agent_.take_hosts(context.getParams());
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> exec(ExecContext context) override {
+    return when_welcome().then([this, context]() mutable {
+      agent_.exec(context.getParams(), context.getResults().initResult());
+    });
+  }
 
  private:
   // A call that overtakes the answer to the registration waits for it.
@@ -115,15 +142,18 @@ void Agent::LinkLoss::taskFailed(kj::Exception&& exception) {
 }
 
 Agent::Agent(kj::AsyncIoContext& io, const AgentOptions& options, WorkDir& work_dir,
-             Credentials& credentials, LogStore& logs, Executor& executor)
+             Credentials& credentials, LogStore& logs, RunDirs& run_dirs, Executor& executor)
     : io_(io),
       timer_(io.provider->getTimer()),
       options_(options),
       work_dir_(work_dir),
       credentials_(credentials),
       logs_(logs),
+      run_dirs_(run_dirs),
       executor_(executor),
-      node_(options.slots, work_dir.term(), kGatherMs, options.resources) {}
+      node_(options.slots, work_dir.term(), kGatherMs, options.resources),
+      sessions_(io.unixEventPort, timer_, executor, logs),
+      local_(io, run_dirs, *this) {}
 
 kj::Promise<Result<int>> Agent::run() {
   auto finished = kj::newPromiseAndFulfiller<void>();
@@ -136,7 +166,10 @@ kj::Promise<Result<int>> Agent::run() {
   if (!result_) {
     tasks_.add(stay_connected());
     tasks_.add(watch_executor());
-    if (!options_.hollow) tasks_.add(sweep_logs());
+    if (!options_.hollow) {
+      tasks_.add(sweep_logs());
+      tasks_.add(check_sessions());
+    }
     if (!options_.hollow && options_.evict_below_bytes) tasks_.add(watch_memory());
   }
   return finished.promise.then([this] {
@@ -266,7 +299,7 @@ kj::Promise<void> Agent::greeted(wire::Registered::Reader answer, Millis sent_at
   return kj::mv(link_->loss);
 }
 
-void Agent::write_hello(wire::Hello::Builder hello) const {
+void Agent::write_hello(wire::Hello::Builder hello) {
   hello.setProtocol(wire::PROTOCOL_VERSION);
   hello.setNode(work_dir_.node_name());
   hello.setWorkDirId(work_dir_.id());
@@ -299,6 +332,9 @@ void Agent::write_hello(wire::Hello::Builder hello) const {
   hello.setPid(static_cast<uint32_t>(getpid()));
   hello.setHeedsOwners(true);
   hello.setAddress(host_name());
+  const std::string ip = options_.node_ip.empty() ? own_address(*link_->stream) : options_.node_ip;
+  run_dirs_.set_ip(ip);
+  hello.setIp(ip);
   Executor::Limits limits = executor_.limits();
   hello.setEnforcesMemory(limits.memory);
   hello.setEnforcesCpu(limits.cpu);
@@ -346,6 +382,7 @@ void Agent::welcome(wire::Welcome::Reader from, wire::Session::Client session, M
   log::info("registered with {} as node {} ({}), epoch {}", options_.coordinator,
             work_dir_.node_name(), from.getNodeId(), term.epoch);
   link.let_in->fulfill();
+  for (auto& waiting : std::exchange(want_session_, {})) waiting->fulfill();
   if (draining_) say_leave(link, session);
   link.tasks.add(heartbeats(link));
   if (credentials_.encrypted()) link.tasks.add(keep_certificate(link));
@@ -486,6 +523,68 @@ void Agent::read_log(wire::Agent::ReadLogParams::Reader params,
   results.setRunning(running);
 }
 
+// Not before the registration only because a launch may follow at once, and needs it.
+void Agent::take_hosts(wire::Agent::HostsParams::Reader params) {
+  KJ_REQUIRE(told(work_dir_.cluster_id(), term_of(params.getEpoch(), params.getNonce())),
+             kPastTerm);
+  for (auto job : params.getJobs()) {
+    JobHosts hosts{job.getCompletions(), {}};
+    for (auto host : job.getHosts())
+      hosts.hosts.push_back({host.getIndex(), host.getAttempt(), to_string(host.getNode()),
+                             to_string(host.getIp()), host.getRunning()});
+    run_dirs_.set_hosts(job.getJob(), std::move(hosts));
+  }
+}
+
+void Agent::exec(wire::Agent::ExecParams::Reader params, wire::Executed::Builder result) {
+  KJ_REQUIRE(told(work_dir_.cluster_id(), term_of(params.getEpoch(), params.getNonce())),
+             kPastTerm);
+  const PodId pod = read_pod(params.getPod());
+  std::vector<std::string> command;
+  for (auto word : params.getCommand()) command.push_back(to_string(word));
+  auto job = std::make_shared<const core::node::PodTemplate>(read_template(params.getTemplate()));
+  auto process =
+      job->job == pod.job && node_.runs(pod)
+          ? sessions_.join(job, pod, to_string(params.getSession()), std::move(command),
+                           node_.devices_of(pod))
+          : Result<wire::Process::Client>(Error{Errc::not_found, "the pod is not on this node"});
+  if (process) {
+    auto ran = result.initRan();
+    ran.setProcess(kj::mv(*process));
+    ran.setAttempt(pod.attempt);
+    ran.setIndex(pod.index);
+  } else {
+    auto refused = result.initRefused();
+    refused.setMessage(process.error().message);
+    refused.setLost(process.error().code == Errc::not_found);
+  }
+}
+
+kj::Promise<void> Agent::check_sessions() {
+  return timer_.afterDelay(ms(Sessions::kCheckMs)).then([this] {
+    sessions_.check(link_.get() != nullptr && link_->session != nullptr);
+    return check_sessions();
+  });
+}
+
+kj::Maybe<wire::Session::Client> Agent::session() {
+  if (link_.get() == nullptr) return nullptr;
+  return link_->session.map([](wire::Session::Client& one) { return one; });
+}
+
+kj::Promise<void> Agent::session_changes() {
+  auto paf = kj::newPromiseAndFulfiller<void>();
+  std::erase_if(want_session_, [](auto& one) { return !one->isWaiting(); });
+  want_session_.push_back(kj::mv(paf.fulfiller));
+  return kj::mv(paf.promise);
+}
+
+// A launcher that has noticed ends by itself, with its own message.
+void Agent::give_up(PodId pod, const std::string& why, bool lost) {
+  static_cast<void>(lost);
+  log::warn("{} cannot reach a worker: {}", to_string(pod), why);
+}
+
 // --- the executor
 
 void Agent::connect_executor() {
@@ -495,6 +594,7 @@ void Agent::connect_executor() {
     say_limits();
     executor_gone_.clear();
     pods_.insert(known->templates.begin(), known->templates.end());
+    listen_to_pods();
     node_.executor_queues(executor_.queues());
     node_.executor_connected(known->living, known->ended, boot_now());
     schedule();
@@ -503,6 +603,14 @@ void Agent::connect_executor() {
   executor_gone_ = known.error().message;
   say("no keeper: " + executor_gone_);
   if (known.error().code != Errc::unavailable) finish(known.error());
+}
+
+// MPI jobs need it, all others do without.
+void Agent::listen_to_pods() {
+  if (options_.hollow || listening_) return;
+  Status listening = local_.listen(executor_.runs_users());
+  listening_ = listening.ok();
+  if (!listening_) log::warn("MPI jobs cannot run here: {}", listening.error().message);
 }
 
 void Agent::say_limits() {
@@ -584,7 +692,10 @@ void Agent::pump() {
     send(*link_, KJ_ASSERT_NONNULL(link_->session), report);
   }
   executor_.forget(orders.forget);
-  for (PodId pod : orders.over) pods_.erase(pod);
+  for (PodId pod : orders.over) {
+    pods_.erase(pod);
+    run_dirs_.remove(pod);
+  }
   if (!orders.again_at || (again_at_ && *again_at_ <= *orders.again_at)) return;
   again_at_ = orders.again_at;  // replaces a later one, which next() will ask for again
   again_ = timer_.afterDelay(ms(std::max<Millis>(1, *again_at_ - boot_now())))

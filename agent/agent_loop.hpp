@@ -15,8 +15,11 @@
 #include "agent/credentials.hpp"
 #include "agent/executor.hpp"
 #include "agent/link.hpp"
+#include "agent/local_server.hpp"
 #include "agent/logs.hpp"
 #include "agent/options.hpp"
+#include "agent/run_dirs.hpp"
+#include "agent/sessions.hpp"
 #include "agent/work_dir.hpp"
 #include "core/node/node.hpp"
 
@@ -31,10 +34,10 @@
 
 namespace muster::agent {
 
-class Agent final : private Executor::Listener {
+class Agent final : private Executor::Listener, private LocalServer::Agent {
  public:
   Agent(kj::AsyncIoContext& io, const AgentOptions& options, WorkDir& work_dir,
-        Credentials& credentials, LogStore& logs, Executor& executor);
+        Credentials& credentials, LogStore& logs, RunDirs& run_dirs, Executor& executor);
   ~Agent() noexcept override = default;
 
   // Resolves to the exit code, or to why the agent can't continue.
@@ -68,7 +71,7 @@ class Agent final : private Executor::Listener {
   void welcome(wire::Welcome::Reader from, wire::Session::Client session, Millis sent_at);
   void refused(wire::Refusal::Reader from);
   void close_link(const std::string& why);
-  void write_hello(wire::Hello::Builder hello) const;
+  void write_hello(wire::Hello::Builder hello);
   kj::Promise<void> heartbeats(Link& link);
   void send_heartbeat(Link& link);
   bool told(const std::string& cluster_id, core::node::Term term,
@@ -80,10 +83,19 @@ class Agent final : private Executor::Listener {
   void read_log(wire::Agent::ReadLogParams::Reader params,
                 wire::Agent::ReadLogResults::Builder results);
 
+  void take_hosts(wire::Agent::HostsParams::Reader params);
+  void exec(wire::Agent::ExecParams::Reader params, wire::Executed::Builder result);
+  kj::Promise<void> check_sessions();
+  bool runs(PodId pod) const override { return node_.runs(pod); }
+  kj::Maybe<wire::Session::Client> session() override;
+  kj::Promise<void> session_changes() override;
+  void give_up(PodId pod, const std::string& why, bool lost) override;
+
   void on_started(const std::vector<core::node::ProcessStart>& started) override;
   void on_ended(const std::vector<core::node::ProcessEnd>& ended) override;
   void on_executor_gone(const std::string& why) override;
   void connect_executor();
+  void listen_to_pods();
   void reconnect_executor();  // tries until it succeeds
   kj::Promise<void> watch_executor();
 
@@ -103,8 +115,13 @@ class Agent final : private Executor::Listener {
   WorkDir& work_dir_;
   Credentials& credentials_;
   LogStore& logs_;
+  RunDirs& run_dirs_;
   Executor& executor_;
   core::node::Node node_;
+  Sessions sessions_;
+  LocalServer local_;
+  bool listening_ = false;  // local_
+  std::vector<kj::Own<kj::PromiseFulfiller<void>>> want_session_;
   std::map<std::pair<JobId, int64_t>, core::node::PodTemplatePtr>
       templates_;                                     // received on this connection
   std::map<PodId, core::node::PodTemplatePtr> pods_;  // waiting or running

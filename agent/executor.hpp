@@ -10,7 +10,9 @@
 #include "core/node/pod_template.hpp"
 #include "core/node/pulse.hpp"
 
+#include <compare>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +36,44 @@ class Executor {
   struct Start {
     core::node::StartOrder order;
     core::node::PodTemplatePtr job;
+  };
+
+  // A session: a command that joins a container that runs. Its number is unique within its pod.
+  struct SessionKey {
+    PodId pod;
+    uint16_t container = 0;
+    uint16_t number = 0;
+    auto operator<=>(const SessionKey&) const = default;
+  };
+  struct SessionStart {
+    SessionKey key;
+    std::string id;
+    core::node::PodTemplatePtr job;
+    std::string pod_name, log;  // its output is the log of this container
+    std::vector<std::string> command;
+    core::node::DeviceMapPtr devices{};  // of the pod; null: none
+  };
+  struct SessionEnd {
+    SessionKey key;
+    std::optional<uint64_t> entry;  // to be forgotten
+    int exit_code = 0;
+    int signal = 0;
+    bool lost = false;       // with its keeper
+    std::string error;       // why it did not start
+    bool unstarted = false;  // its container does not run
+  };
+  struct SessionFound {
+    SessionKey key;
+    std::string id, job_uid, pod_name, log;
+    std::optional<SessionEnd> end{};
+  };
+  class SessionListener {
+   public:
+    virtual ~SessionListener() noexcept(false) = default;
+    virtual void on_session_started(const SessionKey& key) = 0;
+    virtual void on_session_ended(const SessionEnd& end) = 0;
+    // All that there are, after connect().
+    virtual void on_sessions(std::vector<SessionFound> found) = 0;
   };
 
   // Which container limits are enforced here, and why not all; valid while connected.
@@ -60,6 +100,13 @@ class Executor {
   virtual void withdraw(const std::vector<PodId>&) {}
   virtual void kill(const std::vector<core::node::KillOrder>& kills) = 0;
   virtual void forget(const std::vector<uint64_t>& entries) = 0;
+  // Whether pods run as users other than ours; valid while connected.
+  virtual bool runs_users() const { return false; }
+  virtual void listen(SessionListener&) {}
+  virtual Status start_session(SessionStart) {
+    return Error{Errc::invalid, "this node starts no processes", {}};
+  }
+  virtual void kill_session(const SessionKey&, Millis) {}
   // Kills all processes at once; on_executor_gone follows.
   virtual void end_all() = 0;
 };

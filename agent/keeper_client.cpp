@@ -31,6 +31,7 @@ constexpr size_t kReadBytes = 64u << 10;
 constexpr uint32_t kAnswersPings = 3;  // keepers from this version on
 constexpr uint32_t kQueues = 4;        // keepers from this version on
 constexpr uint32_t kReadsSecrets = 6;  // likewise
+constexpr uint32_t kJoins = 8;         // likewise
 
 keeper::Key to_wire(const ProcessKey& key) {
   return {key.pod.job, key.pod.index, key.pod.attempt, key.container, key.instance};
@@ -268,6 +269,7 @@ void SocketKeeperClient::order_as_owner(const SpawnOrder& order) {
     frame.text(name).num(static_cast<uint32_t>(numbers.size()));
     for (const uint32_t number : numbers) frame.num(number);
   }
+  frame.text(order.run).text(order.mpi.leader_address).text(order.mpi.iface);
 }
 
 std::string SocketKeeperClient::greet(const std::string& cluster_id, Millis deadline,
@@ -316,7 +318,8 @@ void SocketKeeperClient::take_greeting(Inventory& inventory) {
                     in.rest().empty() ? "" : std::string(in.text()),
                     version_ >= kQueues,
                     (can & keeper::kCanRunAs) != 0,
-                    version_ >= kReadsSecrets};
+                    version_ >= kReadsSecrets,
+                    version_ >= kJoins};
     } else if (type == keeper::Type::living) {
       Inventory::Living living;
       living.started = read_started(in);

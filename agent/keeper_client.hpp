@@ -17,6 +17,7 @@
 #include "base/result.hpp"
 #include "core/ids.hpp"
 #include "core/node/command.hpp"
+#include "core/node/mpi.hpp"
 #include "core/node/pod_template.hpp"
 #include "core/node/pulse.hpp"
 
@@ -57,6 +58,8 @@ struct SpawnOrder {
   // from the limits on count.
   core::node::SignedPermitPtr permit{};
   core::node::DeviceMap devices{};
+  std::string run{};  // name of the run directory of a pod of an MPI job; else empty
+  core::node::MpiFacts mpi{};
 };
 
 struct ProcessStarted {
@@ -130,6 +133,7 @@ class KeeperClient {
     bool queue = false;       // it starts queued orders by itself
     bool run_as = false;      // it starts processes as their owners, with permits only
     bool secrets = false;     // it reads the files of SpawnOrder::secrets
+    bool sessions = false;    // it starts sessions (kSessionBit of keeper/protocol.hpp)
   };
 
   virtual ~KeeperClient() noexcept(false) {}

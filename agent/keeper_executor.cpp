@@ -4,6 +4,7 @@
 #include "base/log.hpp"
 #include "core/node/values.hpp"
 #include "core/pod_name.hpp"
+#include "keeper/protocol.hpp"
 
 #include <algorithm>
 #include <unistd.h>
@@ -23,6 +24,27 @@ core::node::Step step_of(const ProcessKey& key) {
 
 core::node::ProcessStart start_of(const ProcessStarted& started) {
   return {started.key.pod, step_of(started.key), started.pid, boot_now() - started.age_ms};
+}
+
+bool is_session(const ProcessKey& key) {
+  return (key.container & keeper::kSessionBit) != 0;
+}
+
+Executor::SessionKey session_of(const ProcessKey& key) {
+  return {key.pod, static_cast<uint16_t>(key.container & ~keeper::kSessionBit), key.instance};
+}
+
+ProcessKey key_of(const Executor::SessionKey& key) {
+  return {key.pod, static_cast<uint16_t>(key.container | keeper::kSessionBit), key.number};
+}
+
+Executor::SessionEnd session_end(const ProcessEnded& ended) {
+  return {session_of(ended.key), ended.entry,    ended.exit_code, ended.signal, ended.lost,
+          ended.error,           ended.unstarted};
+}
+
+Executor::SessionFound found_session(const ProcessKey& key, const Note& note) {
+  return {session_of(key), note.session, note.job_uid, note.pod_name, note.container};
 }
 
 }  // namespace
@@ -46,19 +68,34 @@ Result<Executor::Inventory> KeeperExecutor::connect(Executor::Listener& listener
   if (!keeper) return keeper.error();
   keeper_ = kj::mv(*keeper);
 
+  if (keeper_->abilities().run_as) run_dirs_.open_to_users();
   Inventory inventory;
+  std::vector<SessionFound> sessions;
   for (const auto& living : known.living) {
     Note note = Note::parse(living.note);
     logs_.adopt(note.job_uid, note.pod_name);
+    if (is_session(living.started.key)) {
+      sessions.push_back(found_session(living.started.key, note));
+      continue;
+    }
     inventory.living.push_back({start_of(living.started), note.grace_ms, living.killing,
                                 origin_of(living.started.key.pod, note, inventory), living.queued});
   }
   for (const auto& ended : known.ended) {
     Note note = Note::parse(ended.note);
+    if (is_session(ended.key)) {
+      sessions.push_back(found_session(ended.key, note));
+      sessions.back().end = session_end(ended);
+      continue;
+    }
     inventory.ended.push_back(end_of(ended, note));
     inventory.ended.back().origin = origin_of(ended.key.pod, note, inventory);
   }
   templates_.sweep();
+  for (const auto& [pod, job] : inventory.templates)
+    if (!job->mpi.empty()) run_dirs_.adopt(pod, job);
+  run_dirs_.sweep();
+  if (sessions_ != nullptr) sessions_->on_sessions(std::move(sessions));
   return inventory;
 }
 
@@ -94,8 +131,11 @@ Result<core::node::Command> KeeperExecutor::command_for(const Start& start,
                                                         const core::node::DeviceMap& devices) {
   const core::node::PodTemplate& job = *start.job;
   const core::Container& container = job.containers[start.order.step.container].what;
-  if (job.plan != nullptr)
-    return core::node::command_of(job, container, start.order.pod, node_, devices);
+  if (job.plan != nullptr) {
+    const core::node::MpiFacts mpi = run_dirs_.facts(start.order.pod);
+    return core::node::command_of(job, container, start.order.pod, node_, devices,
+                                  job.mpi.empty() ? nullptr : &mpi);
+  }
   if (last_job_ != start.job) {
     last_job_ = start.job;
     pattern_.reset();
@@ -106,12 +146,8 @@ Result<core::node::Command> KeeperExecutor::command_for(const Start& start,
                   : core::node::command_of(job, container, start.order.pod, node_);
 }
 
-Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start) {
-  const core::node::PodTemplate& job = *start.job;
-  PodId pod = start.order.pod;
-  if (start.order.step.container >= job.containers.size()) {
-    return Error{Errc::invalid, "the template has no container"};
-  }
+// Whether this node may run the processes of the job.
+Status KeeperExecutor::allowed(const core::node::PodTemplate& job) const {
   const bool as_owner = keeper_.get() != nullptr && keeper_->abilities().run_as;
   if (as_owner && job.permit == nullptr)
     return Error{Errc::invalid,
@@ -120,6 +156,71 @@ Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start) {
     return Error{Errc::invalid, "the job belongs to uid " + std::to_string(*job.owner_uid) +
                                     ", and this node runs processes of uid " +
                                     std::to_string(geteuid()) + " only"};
+  return Nothing{};
+}
+
+Status KeeperExecutor::prepare_run_dir(PodId pod, const core::node::PodTemplatePtr& job) {
+  if (job->mpi.empty()) return Nothing{};
+  return run_dirs_.make(pod, job->owner_uid.value_or(geteuid()), job);
+}
+
+Status KeeperExecutor::start_session(SessionStart start) {
+  if (keeper_.get() == nullptr) return Error{Errc::unavailable, "the keeper is not running", {}};
+  if (!keeper_->abilities().sessions)
+    return Error{Errc::invalid,
+                 "this node's keeper is of a version that runs no commands in running pods; drain "
+                 "the node and restart its agent",
+                 {}};
+  const core::node::PodTemplate& job = *start.job;
+  if (Status may = allowed(job); !may) return may;
+  const core::Container& container = job.containers[start.key.container].what;
+  const bool as_owner = keeper_->abilities().run_as;
+  const core::node::MpiFacts mpi = run_dirs_.facts(start.key.pod);
+  core::node::DeviceMap devices;
+  if (start.devices) devices = core::node::devices_of(job, start.key.container, *start.devices);
+  Result<core::node::Command> command =
+      as_owner
+          ? core::node::Command{}
+          : core::node::session_command(job, container, start.key.pod, node_, devices,
+                                        job.mpi.empty() ? nullptr : &mpi, std::move(start.command));
+  if (!command) return command.error();
+  auto files = logs_.open(job.job_uid, start.pod_name, start.log);
+  if (!files) return files.error();
+  Note note{job.grace_ms, job.job_uid, start.pod_name, start.log};
+  note.session = start.id;
+  SpawnOrder order{.key = key_of(start.key),
+                   .argv = std::move(command->argv),
+                   .env = std::move(command->env),
+                   .secrets = std::move(command->secrets),
+                   .cwd = std::move(command->cwd),
+                   .stdout_path = std::move(files->out),
+                   .stderr_path = std::move(files->err),
+                   .note = note.text(),
+                   .permit = as_owner ? job.permit : nullptr,
+                   .devices = std::move(devices)};
+  if (!job.mpi.empty()) {
+    order.run = run_dirs_.name(start.key.pod);
+    order.mpi = mpi;
+  }
+  std::vector<SpawnOrder> orders;
+  orders.push_back(std::move(order));
+  keeper_->spawn(std::move(orders));
+  return Nothing{};
+}
+
+void KeeperExecutor::kill_session(const SessionKey& key, Millis grace_ms) {
+  if (keeper_.get() != nullptr) keeper_->kill(key_of(key), grace_ms);
+}
+
+Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start) {
+  const core::node::PodTemplate& job = *start.job;
+  PodId pod = start.order.pod;
+  if (start.order.step.container >= job.containers.size()) {
+    return Error{Errc::invalid, "the template has no container"};
+  }
+  const bool as_owner = keeper_.get() != nullptr && keeper_->abilities().run_as;
+  if (Status may = allowed(job); !may) return may.error();
+  if (Status made = prepare_run_dir(pod, start.job); !made) return made.error();
   const core::node::TemplateContainer& limits = job.containers[start.order.step.container];
   const core::Container& container = limits.what;
   core::node::DeviceMap devices;
@@ -145,21 +246,26 @@ Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start) {
   note.pod_name = core::pod_name(job.job_name, job.job_uid, job.indexed, pod.key());
   auto files = logs_.open(job.job_uid, note.pod_name, container.name);
   if (!files) return files.error();
-  return SpawnOrder{.key = key_of(pod, start.order.step),
-                    .argv = std::move(command->argv),
-                    .env = std::move(command->env),
-                    .secrets = std::move(command->secrets),
-                    .cwd = std::move(command->cwd),
-                    .stdout_path = std::move(files->out),
-                    .stderr_path = std::move(files->err),
-                    .note = note.text(),
-                    .memory_limit_bytes = limits.memory_limit_bytes,
-                    .cpu_limit_millis = limits.cpu_limit_millis,
-                    .contained = job.plan != nullptr,
-                    .queued = start.order.queued,
-                    .not_after = start.order.not_after,
-                    .permit = as_owner ? job.permit : nullptr,
-                    .devices = std::move(devices)};
+  SpawnOrder order{.key = key_of(pod, start.order.step),
+                   .argv = std::move(command->argv),
+                   .env = std::move(command->env),
+                   .secrets = std::move(command->secrets),
+                   .cwd = std::move(command->cwd),
+                   .stdout_path = std::move(files->out),
+                   .stderr_path = std::move(files->err),
+                   .note = note.text(),
+                   .memory_limit_bytes = limits.memory_limit_bytes,
+                   .cpu_limit_millis = limits.cpu_limit_millis,
+                   .contained = job.plan != nullptr,
+                   .queued = start.order.queued,
+                   .not_after = start.order.not_after,
+                   .permit = as_owner ? job.permit : nullptr,
+                   .devices = std::move(devices)};
+  if (!job.mpi.empty()) {
+    order.run = run_dirs_.name(pod);
+    order.mpi = run_dirs_.facts(pod);
+  }
+  return order;
 }
 
 bool KeeperExecutor::queues() const {
@@ -237,15 +343,25 @@ core::node::ProcessEnd KeeperExecutor::end_of(const ProcessEnded& ended, const N
 void KeeperExecutor::on_started(std::vector<ProcessStarted> started) {
   std::vector<core::node::ProcessStart> starts;
   starts.reserve(started.size());
-  for (const auto& one : started) starts.push_back(start_of(one));
-  listener_->on_started(starts);
+  for (const auto& one : started) {
+    if (!is_session(one.key))
+      starts.push_back(start_of(one));
+    else if (sessions_ != nullptr)
+      sessions_->on_session_started(session_of(one.key));
+  }
+  if (!starts.empty()) listener_->on_started(starts);
 }
 
 void KeeperExecutor::on_ended(std::vector<ProcessEnded> ended) {
   std::vector<core::node::ProcessEnd> ends;
   ends.reserve(ended.size());
-  for (const auto& one : ended) ends.push_back(end_of(one, Note::parse(one.note)));
-  listener_->on_ended(ends);
+  for (const auto& one : ended) {
+    if (!is_session(one.key))
+      ends.push_back(end_of(one, Note::parse(one.note)));
+    else if (sessions_ != nullptr)
+      sessions_->on_session_ended(session_end(one));
+  }
+  if (!ends.empty()) listener_->on_ended(ends);
 }
 
 void KeeperExecutor::on_keeper_gone(std::string why) {

@@ -9,6 +9,7 @@
 #include "agent/executor.hpp"
 #include "agent/keeper_client.hpp"
 #include "agent/note.hpp"
+#include "agent/run_dirs.hpp"
 #include "agent/template_store.hpp"
 #include "agent/work_dir.hpp"
 #include "core/node/command.hpp"
@@ -24,11 +25,12 @@ class KeeperExecutor final : public Executor,
                              private KeeperClient::Listener,
                              private kj::TaskSet::ErrorHandler {
  public:
-  KeeperExecutor(kj::UnixEventPort& port, WorkDir& work_dir, LogStore& logs,
+  KeeperExecutor(kj::UnixEventPort& port, WorkDir& work_dir, LogStore& logs, RunDirs& run_dirs,
                  std::string keeper_path)
       : port_(port),
         work_dir_(work_dir),
         logs_(logs),
+        run_dirs_(run_dirs),
         keeper_path_(std::move(keeper_path)),
         templates_(work_dir.path() + "/templates"),
         node_(node_facts(work_dir.node_name())),
@@ -44,6 +46,12 @@ class KeeperExecutor final : public Executor,
   void withdraw(const std::vector<PodId>& pods) override;
   void kill(const std::vector<core::node::KillOrder>& kills) override;
   void forget(const std::vector<uint64_t>& entries) override;
+  bool runs_users() const override {
+    return keeper_.get() != nullptr && keeper_->abilities().run_as;
+  }
+  void listen(SessionListener& listener) override { sessions_ = &listener; }
+  Status start_session(SessionStart start) override;
+  void kill_session(const SessionKey& key, Millis grace_ms) override;
   void end_all() override;
 
  private:
@@ -53,6 +61,8 @@ class KeeperExecutor final : public Executor,
   void taskFailed(kj::Exception&& exception) override;
 
   Result<SpawnOrder> spawn_order(const Start& start);
+  Status allowed(const core::node::PodTemplate& job) const;
+  Status prepare_run_dir(PodId pod, const core::node::PodTemplatePtr& job);
   Result<core::node::Command> command_for(const Start& start, const core::node::DeviceMap& devices);
   core::node::ProcessEnd end_of(const ProcessEnded& ended, const Note& note);
   core::node::Origin origin_of(PodId pod, const Note& note, Inventory& inventory);
@@ -60,7 +70,9 @@ class KeeperExecutor final : public Executor,
   kj::UnixEventPort& port_;
   WorkDir& work_dir_;
   LogStore& logs_;
+  RunDirs& run_dirs_;
   const std::string keeper_path_;
+  SessionListener* sessions_ = nullptr;  // null: nobody starts any
   TemplateStore templates_;
   const core::node::NodeFacts node_;
   Executor::Listener* listener_ = nullptr;

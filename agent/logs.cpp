@@ -98,6 +98,12 @@ void LogStore::close(const std::string& job_uid, const std::string& pod_name) {
     running_.erase(one);
 }
 
+bool LogStore::exists(const std::string& job_uid, const std::string& pod_name,
+                      const std::string& container) const {
+  const Paths both = paths(job_uid, pod_name, container);
+  return access(both.out.c_str(), F_OK) == 0 || access(both.err.c_str(), F_OK) == 0;
+}
+
 LogChunk LogStore::read(const std::string& job_uid, const std::string& pod_name,
                         const std::string& container, bool err, int64_t offset,
                         size_t limit) const {

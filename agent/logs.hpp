@@ -51,6 +51,10 @@ class LogStore {
   // For a pod that was running before the agent was restarted.
   void adopt(const std::string& job_uid, const std::string& pod_name);
   void close(const std::string& job_uid, const std::string& pod_name);
+  // Whether a container has written a file.
+  bool exists(const std::string& job_uid, const std::string& pod_name,
+              const std::string& container) const;
+  std::string folder(const std::string& job_uid) const { return dir_ + "/" + job_uid; }
   LogChunk read(const std::string& job_uid, const std::string& pod_name,
                 const std::string& container, bool err, int64_t offset, size_t limit) const;
 

@@ -41,8 +41,10 @@ core::node::DeviceMapPtr devices_in(const std::string& text) {
 }  // namespace
 
 std::string Note::text() const {
-  std::string out = std::string(planned ? "2 " : "1 ") + std::to_string(grace_ms) + " " + job_uid +
-                    " " + pod_name + " " + container;
+  const char* const version = !session.empty() ? "3 " : planned ? "2 " : "1 ";
+  std::string out = std::string(version) + std::to_string(grace_ms) + " " + job_uid + " " +
+                    pod_name + " " + container;
+  if (!session.empty()) return out + " " + session;
   if (!planned) return out;
   return out + " " + std::to_string(generation) + " " + std::to_string(level) + " " +
          std::to_string(pod_started_at.value_or(0)) + " " + text_of(devices);
@@ -56,6 +58,7 @@ Note Note::parse(std::string_view text) {
     return {};
   }
   if (version == "1") return note;
+  if (version == "3") return in >> note.session ? note : Note{};
   Millis started_at = 0;
   std::string devices;
   note.planned = true;

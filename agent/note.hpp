@@ -3,6 +3,7 @@
 //   note := "1" GRACE_MS JOB_UID POD_NAME CONTAINER                      a pod of one process
 //         | "2" GRACE_MS JOB_UID POD_NAME CONTAINER GENERATION LEVEL POD_STARTED_MS DEVICES
 //   DEVICES := "-" | NAME=N,N… (";" NAME=N,N…)*
+//         | "3" GRACE_MS JOB_UID POD_NAME CONTAINER SESSION                a session (sessions.hpp)
 //
 // No field contains a space. JOB_UID and GENERATION name the template (TemplateStore); LEVEL,
 // POD_STARTED_MS and DEVICES come from core::node::StartOrder. POD_STARTED_MS is boot time, because
@@ -27,6 +28,7 @@ struct Note {
   uint16_t level = 0;
   std::optional<Millis> pod_started_at{};
   core::node::DeviceMapPtr devices{};  // null: none
+  std::string session{};               // id; empty: of a pod
 
   std::string text() const;
   // A damaged or unknown note parses as an empty one.

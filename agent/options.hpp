@@ -19,6 +19,7 @@ struct AgentOptions {
   uint64_t memory_bytes = 0;                  // 0: all physical memory
   std::map<std::string, uint32_t> resources;  // named resources (nvidia.com/gpu), with counts
   std::map<std::string, std::string> labels;
+  std::string node_ip;  // at which other nodes reach this one; empty: as it reaches the coordinator
   std::string work_dir;     // may be empty if hollow: then nothing is stored
   std::string keeper_path;  // empty: muster-keeper beside this executable
   Millis log_keep_ms = 7ll * 24 * 3600 * 1000;

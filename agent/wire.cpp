@@ -119,7 +119,8 @@ core::node::PodTemplate read_template(wire::PodTemplate::Reader in) {
       .active_deadline_ms = unless_zero(in.getActiveDeadlineMs()),
       .init_containers = in.getInitContainers().size(),
       .labels = read_pairs(in.getLabels()),
-      .annotations = read_pairs(in.getAnnotations())};
+      .annotations = read_pairs(in.getAnnotations()),
+      .mpi = to_string(in.getMpi())};
   for (auto container : in.getInitContainers()) out.containers.push_back(read_container(container));
   for (auto container : in.getContainers()) out.containers.push_back(read_container(container));
   out.plan = core::node::plan_of(out);

@@ -1,12 +1,30 @@
-// muster: the executable; each verb has a file in cli/verbs/.
+// muster: the executable; each verb has a file in cli/verbs/. In the pods of MPI jobs it is also
+// called muster-rsh (or ssh) and muster-mpi-entry (agent/rsh.hpp).
+#include "agent/rsh.hpp"
 #include "cli/line/app.hpp"
 #include "cli/output/exit_codes.hpp"
 #include "cli/verbs/verbs.hpp"
 
 #include <csignal>
+#include <string>
 #include <unistd.h>
+#include <vector>
+
+namespace {
+
+// The program that this executable is called as.
+std::string called_as(const char* name) {
+  const std::string path = name == nullptr ? "" : name;
+  return path.substr(path.rfind('/') + 1);
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
+  const std::string program = called_as(argc > 0 ? argv[0] : nullptr);
+  if (program == "muster-rsh" || program == "ssh" || program == "rsh")
+    return muster::agent::run_rsh({argv + 1, argv + argc});
+  if (program == "muster-mpi-entry") return muster::agent::run_mpi_entry({argv + 1, argv + argc});
   // Daemons and verbs that wait handle signals themselves; for all others Ctrl-C exits with
   // kInterrupted.
   std::signal(SIGINT, [](int) { _exit(muster::cli::kInterrupted); });

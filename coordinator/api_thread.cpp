@@ -205,6 +205,14 @@ class Thread final : public ApiThread, public api::Backend {
                    actors::WriteKept{std::move(seen), std::move(next), back(std::move(done))});
   }
 
+  void exec(api::ExecRequest request, std::function<void(Result<api::ExecStarted>)> done) override {
+    rpc_->exec(std::move(request), replies_.across(std::move(done)));
+  }
+  void read_exec(api::ExecRead request,
+                 std::function<void(Result<api::ExecOutput>)> done) override {
+    rpc_->read_exec(std::move(request), replies_.across(std::move(done)));
+  }
+  void end_exec(const std::string& session) override { rpc_->end_exec(session); }
   void read_log(api::LogRequest request, std::function<void(Result<api::LogChunk>)> done) override {
     rpc_->read_log(std::move(request), replies_.across(std::move(done)));
   }

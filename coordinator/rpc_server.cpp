@@ -7,6 +7,8 @@
 #include "base/printable.hpp"
 #include "base/seldom.hpp"
 #include "coordinator/descriptors.hpp"
+#include "coordinator/exec_relay.hpp"
+#include "coordinator/host_desk.hpp"
 #include "coordinator/inbox.hpp"
 #include "coordinator/listening.hpp"
 #include "coordinator/metered.hpp"
@@ -40,6 +42,7 @@ constexpr unsigned kListsInFlight = 8;  // lists of launches or kills that an ag
 constexpr unsigned kRefusedMax = 4;  // rejected registrations of a connection, before it is closed
 constexpr size_t kRequestMax = 16u << 10;        // bytes of a certificate signing request
 constexpr uint64_t kBarredBytesMax = 64u << 10;  // that a connection sends which may not register
+constexpr Millis kHostsMs = 100;                 // states of an MPI job's pods are gathered
 constexpr size_t kReasonMax = 64;                // bytes of the reason for a node's trouble
 
 std::string text_of(capnp::Text::Reader text, size_t most) {
@@ -95,10 +98,11 @@ struct Order {
 
 // A registered agent.
 struct Link {
-  Link(uint64_t n, std::string name, wire::Agent::Client a)
-      : number(n), node(std::move(name)), agent(kj::mv(a)) {}
+  Link(uint64_t n, std::string name, std::string address, wire::Agent::Client a)
+      : number(n), node(std::move(name)), ip(std::move(address)), agent(kj::mv(a)) {}
   uint64_t number;
   std::string node;  // name
+  std::string ip;    // at which other nodes reach it
   wire::Agent::Client agent;
   std::set<std::pair<JobId, int64_t>> templates;  // already sent to it
   std::vector<Order> orders;                      // not sent yet
@@ -112,6 +116,7 @@ class Session final : public wire::Session::Server {
   kj::Promise<void> heartbeat(HeartbeatContext context) override;
   kj::Promise<void> report(ReportContext context) override;
   kj::Promise<void> leave(LeaveContext context) override;
+  kj::Promise<void> exec(ExecContext context) override;
 
  private:
   void check_current();
@@ -171,6 +176,9 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
   void ask(NodeId node, JobId job, uint64_t question) override {
     post([this, node, job, question] { ask_ended(node, job, question); });
   }
+  void hosts(JobId job, core::HostListPtr hosts) override {
+    post([this, job, hosts = std::move(hosts)] { take_hosts(job, hosts); });
+  }
   void drop(NodeId node) override {
     post([this, node] { disconnect(node); });
   }
@@ -182,6 +190,21 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     post([this, request = std::move(request), done = std::move(done)] { ask_log(request, done); });
   }
 
+  void exec(api::ExecRequest request, std::function<void(Result<api::ExecStarted>)> done) override {
+    post([this, request = std::move(request), done = std::move(done)] {
+      tasks_->add(relay_->start(request).then(done));
+    });
+  }
+  void read_exec(api::ExecRead request,
+                 std::function<void(Result<api::ExecOutput>)> done) override {
+    post([this, request = std::move(request), done = std::move(done)] {
+      tasks_->add(relay_->read(request).then(done));
+    });
+  }
+  void end_exec(const std::string& session) override {
+    post([this, session] { relay_->end(session); });
+  }
+
   void stop() override {
     if (!thread_.joinable()) return;
     post([this] { (*stopped_)->fulfill(); });
@@ -189,6 +212,10 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
   }
 
   // ---- on the RPC thread
+
+  kj::Promise<void> relay(ExecRelay::ExecCall context, NodeId node) {
+    return relay_->exec(context, node);
+  }
 
   void post(std::function<void()> task) { door_->post(std::move(task)); }
 
@@ -223,7 +250,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
                     "it registers as " + on_one_line(hello->node) +
                         ", but its certificate is for " + guest->who.common_name(),
                     {});
-    std::string node = hello->node;
+    std::string node = hello->node, ip = ip_of(params.getHello());
     actors::RegisterAgent ask{std::move(*hello), nullptr};
     context.releaseParams();
     auto paf = kj::newPromiseAndFulfiller<actors::HelloAnswer>();
@@ -232,41 +259,44 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     ask.done = replies_.across<actors::HelloAnswer>(
         [fulfiller](actors::HelloAnswer answer) { (*fulfiller)->fulfill(std::move(answer)); });
     caf::anon_send(cluster_, std::move(ask));
-    return paf.promise.then([this, context, number, node = std::move(node), agent = kj::mv(agent)](
-                                actors::HelloAnswer answer) mutable -> kj::Promise<void> {
-      using Kind = actors::HelloAnswer::Kind;
-      switch (answer.kind) {
-        case Kind::welcome:
-          break;
-        case Kind::name_taken:
-          return refuse(context, number, wire::Refusal::Why::NAME_TAKEN, answer.message,
-                        answer.end);
-        case Kind::other_cluster:
-          return refuse(context, number, wire::Refusal::Why::OTHER_CLUSTER, answer.message,
-                        answer.end);
-      }
-      auto out = context.getResults().initResult().initWelcome();
-      auto welcome = out.initWelcome();
-      welcome.setClusterId(options_.cluster_id);
-      welcome.setClusterKey(options_.cluster_key);
-      welcome.setEpoch(options_.epoch);
-      welcome.setNonce(options_.nonce);
-      welcome.setNodeId(answer.node);
-      welcome.setHeartbeatMs(static_cast<uint64_t>(core::heartbeat_ms(options_.node_grace_ms)));
-      welcome.setLeaseMs(static_cast<uint64_t>(core::start_lease_ms(options_.node_grace_ms)));
-      welcome.setCommit(options_.last_commit());
-      auto end = welcome.initEnd(static_cast<unsigned>(answer.end.size()));
-      for (unsigned i = 0; i < answer.end.size(); ++i) write_pod(end[i], answer.end[i]);
-      out.setSession(kj::heap<Session>(*this, answer.node, number));
-      if (!peers_.contains(number)) return kj::READY_NOW;  // it disconnected meanwhile
-      if (auto in = callers_.find(number); in != callers_.end()) in->second.meter->stop();
-      node_of_[number] = answer.node;
-      crowd_.busy(number);
-      links_.erase(answer.node);
-      links_.emplace(answer.node, Link{number, std::move(node), kj::mv(agent)});
-      caf::anon_send(cluster_, actors::LinkUp{answer.node, number});
-      return kj::READY_NOW;
-    });
+    return paf.promise.then(
+        [this, context, number, node = std::move(node), ip = std::move(ip),
+         agent = kj::mv(agent)](actors::HelloAnswer answer) mutable -> kj::Promise<void> {
+          using Kind = actors::HelloAnswer::Kind;
+          switch (answer.kind) {
+            case Kind::welcome:
+              break;
+            case Kind::name_taken:
+              return refuse(context, number, wire::Refusal::Why::NAME_TAKEN, answer.message,
+                            answer.end);
+            case Kind::other_cluster:
+              return refuse(context, number, wire::Refusal::Why::OTHER_CLUSTER, answer.message,
+                            answer.end);
+          }
+          auto out = context.getResults().initResult().initWelcome();
+          auto welcome = out.initWelcome();
+          welcome.setClusterId(options_.cluster_id);
+          welcome.setClusterKey(options_.cluster_key);
+          welcome.setEpoch(options_.epoch);
+          welcome.setNonce(options_.nonce);
+          welcome.setNodeId(answer.node);
+          welcome.setHeartbeatMs(static_cast<uint64_t>(core::heartbeat_ms(options_.node_grace_ms)));
+          welcome.setLeaseMs(static_cast<uint64_t>(core::start_lease_ms(options_.node_grace_ms)));
+          welcome.setCommit(options_.last_commit());
+          auto end = welcome.initEnd(static_cast<unsigned>(answer.end.size()));
+          for (unsigned i = 0; i < answer.end.size(); ++i) write_pod(end[i], answer.end[i]);
+          out.setSession(kj::heap<Session>(*this, answer.node, number));
+          if (!peers_.contains(number)) return kj::READY_NOW;  // it disconnected meanwhile
+          if (auto in = callers_.find(number); in != callers_.end()) in->second.meter->stop();
+          node_of_[number] = answer.node;
+          crowd_.busy(number);
+          links_.erase(answer.node);
+          links_.emplace(answer.node, Link{number, std::move(node), std::move(ip), kj::mv(agent)});
+          for (const JobId job : desk_.jobs_on(answer.node)) send_hosts(answer.node, job);
+          desk_.connected();
+          caf::anon_send(cluster_, actors::LinkUp{answer.node, number});
+          return kj::READY_NOW;
+        });
   }
 
   kj::Promise<void> certify(CertifyContext context, uint64_t number) {
@@ -321,6 +351,19 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     auto tasks = kj::heap<kj::TaskSet>(*this);
     tasks_ = tasks.get();
     timer_ = &io.provider->getTimer();
+    relay_ = std::make_unique<ExecRelay>(
+        *timer_, desk_,
+        ExecRelay::Nodes{[this](NodeId node) {
+                           const auto it = links_.find(node);
+                           return it == links_.end() ? std::string() : it->second.node;
+                         },
+                         [this](NodeId node) -> kj::Maybe<wire::Agent::Client> {
+                           const auto it = links_.find(node);
+                           if (it == links_.end()) return nullptr;
+                           return it->second.agent;
+                         }},
+        ExecRelay::Coordinator{options_.cluster_id, options_.epoch, options_.nonce,
+                               &options_.permit_key});
     auto acceptor = kj::heap<api::Acceptor>(
         *timer_, "the agents' port", [this](kj::Own<kj::AsyncIoStream> s) { admit(kj::mv(s)); });
     acceptor_ = acceptor.get();
@@ -355,6 +398,8 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     closing_.clear();
     links_.clear();
     tasks = nullptr;  // ends all connections
+    relay_ = nullptr;
+    desk_ = HostDesk();
     replies_.clear();
     cluster_ = actors::cluster_actor{};
     registry_ = actors::registry_actor{};
@@ -520,6 +565,60 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     return kj::READY_NOW;
   }
 
+  // ---- MPI jobs
+
+  static std::string ip_of(wire::Hello::Reader hello) {
+    constexpr size_t kIpMax = 45;
+    std::string ip = text_of(hello.getIp(), kIpMax);
+    return ip.find_first_not_of("0123456789abcdef.:") == std::string::npos ? ip : "";
+  }
+
+  // Which pods there are must be known before they are launched; their states may wait for more.
+  void take_hosts(JobId job, const core::HostListPtr& hosts) {
+    const std::set<NodeId> before = desk_.nodes_of(job);
+    const HostDesk::Change change = desk_.set(job, hosts);
+    if (change == HostDesk::Change::states) {
+      if (hosts_due_.insert(job).second && hosts_due_.size() == 1)
+        tasks_->add(timer_->afterDelay(kHostsMs * kj::MILLISECONDS).then([this] {
+          for (const JobId due : std::exchange(hosts_due_, {}))
+            for (const NodeId node : desk_.nodes_of(due)) send_hosts(node, due);
+        }));
+    } else if (change == HostDesk::Change::members) {
+      std::set<NodeId> nodes = desk_.nodes_of(job);
+      nodes.insert(before.begin(), before.end());
+      for (const NodeId node : nodes) send_hosts(node, job);
+    }
+  }
+
+  void send_hosts(NodeId node, JobId job) {
+    const auto it = links_.find(node);
+    if (it == links_.end()) return;
+    auto request = it->second.agent.hostsRequest();
+    request.setEpoch(options_.epoch);
+    request.setNonce(options_.nonce);
+    auto one = request.initJobs(1)[0];
+    one.setJob(job);
+    if (const core::HostListPtr list = desk_.of(job)) {
+      one.setCompletions(list->count);
+      auto out = one.initHosts(static_cast<unsigned>(list->hosts.size()));
+      for (unsigned i = 0; i < list->hosts.size(); ++i) {
+        const core::HostList::Host& host = list->hosts[i];
+        out[i].setIndex(host.pod.index);
+        out[i].setAttempt(host.pod.attempt);
+        out[i].setRunning(host.running);
+        if (const auto at = links_.find(host.node); at != links_.end()) {
+          out[i].setNode(at->second.node);
+          out[i].setIp(at->second.ip);
+        }
+      }
+    }
+    tasks_->add(request.send().ignoreResult().catch_([this, node](kj::Exception&& e) {
+      if (e.getType() != kj::Exception::Type::DISCONNECTED)
+        if (auto more = refused_orders_.due(boot_now()))
+          log::warn("n{} rejected a request: {}{}", node, short_text(e), *more);
+    }));
+  }
+
   // ---- orders
 
   void order(std::vector<Order> list) {
@@ -609,13 +708,8 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
 
   void write_permit(wire::PodTemplate::Builder out, const std::string& node, JobId job,
                     const core::JobObject& object) const {
-    const auto permit = permit_for(options_.cluster_id, node, job, object, wall_now());
-    if (!permit) return;
-    const std::string bytes = permit_bytes(*permit);
-    const std::string signature = options_.permit_key->sign(bytes);
-    out.setPermit(kj::arrayPtr(reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()));
-    out.setSignature(
-        kj::arrayPtr(reinterpret_cast<const kj::byte*>(signature.data()), signature.size()));
+    if (const auto permit = permit_for(options_.cluster_id, node, job, object, wall_now()))
+      write_signed(out, *permit, *options_.permit_key);
   }
 
   kj::Promise<void> send_kills(Link& link, kj::ArrayPtr<const Order> run) {
@@ -723,6 +817,9 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
   std::map<uint64_t, kj::Own<kj::PromiseFulfiller<void>>> closing_;
   std::map<uint64_t, NodeId> node_of_;
   std::map<NodeId, Link> links_;
+  HostDesk desk_;
+  std::unique_ptr<ExecRelay> relay_;
+  std::set<JobId> hosts_due_;  // of which not all nodes have been told
 };
 
 void Session::check_current() {
@@ -765,6 +862,11 @@ kj::Promise<void> Session::report(ReportContext context) {
     auto pods = results.initKept(static_cast<unsigned>(kept.size()));
     for (unsigned i = 0; i < kept.size(); ++i) write_pod(pods[i], kept[i]);
   });
+}
+
+kj::Promise<void> Session::exec(ExecContext context) {
+  check_current();
+  return server_.relay(context, node_);
 }
 
 kj::Promise<void> Session::leave(LeaveContext) {

@@ -53,6 +53,12 @@ class RpcServer : public actors::AgentLink {
   // Any thread; `done` is called on the RPC thread.
   virtual void read_log(api::LogRequest request,
                         std::function<void(Result<api::LogChunk>)> done) = 0;
+  // Likewise; see api::Backend.
+  virtual void exec(api::ExecRequest request,
+                    std::function<void(Result<api::ExecStarted>)> done) = 0;
+  virtual void read_exec(api::ExecRead request,
+                         std::function<void(Result<api::ExecOutput>)> done) = 0;
+  virtual void end_exec(const std::string& session) = 0;
   // Ends all connections and joins the thread.
   virtual void stop() = 0;
 };

@@ -110,6 +110,9 @@ core::node::PodTemplate template_of(JobId job, const core::JobObject& object) {
       .init_containers = pod.init_containers.size(),
       .labels = pod.labels,
       .annotations = pod.annotations};
+  if (const auto mpi = object.meta.annotations.find(std::string(core::kMpiKey));
+      mpi != object.meta.annotations.end())
+    out.mpi = mpi->second;
   if (pod.active_deadline_s) out.active_deadline_ms = *pod.active_deadline_s * 1000;
   for (const auto* containers : {&pod.init_containers, &pod.containers})
     for (const core::Container& container : *containers)
@@ -259,8 +262,18 @@ void write_template(wire::PodTemplate::Builder out, JobId id, const core::JobObj
     out.setOwned(true);
     out.setOwnerUid(*job.owner_uid);
   }
+  out.setMpi(job.mpi);
   write_pairs(out.initLabels(static_cast<unsigned>(job.labels.size())), job.labels);
   write_pairs(out.initAnnotations(static_cast<unsigned>(job.annotations.size())), job.annotations);
+}
+
+void write_signed(wire::PodTemplate::Builder out, const Permit& permit, const PermitKey& key) {
+  auto data = [](const std::string& text) {
+    return kj::arrayPtr(reinterpret_cast<const kj::byte*>(text.data()), text.size());
+  };
+  const std::string bytes = permit_bytes(permit);
+  out.setPermit(data(bytes));
+  out.setSignature(data(key.sign(bytes)));
 }
 
 std::optional<Permit> permit_for(const std::string& cluster_id, const std::string& node, JobId job,

@@ -23,6 +23,8 @@ std::map<JobId, core::PodsReported> read_report(NodeId node,
                                                 capnp::List<wire::PodStart>::Reader starts,
                                                 capnp::List<wire::PodEnd>::Reader ends);
 // The permit to run this job on a node until 30 days from now; nothing if it has no owner.
+// Signs the permit and puts it into the template.
+void write_signed(wire::PodTemplate::Builder out, const Permit& permit, const PermitKey& key);
 std::optional<Permit> permit_for(const std::string& cluster_id, const std::string& node, JobId job,
                                  const core::JobObject& object, Millis now_ms);
 void write_template(wire::PodTemplate::Builder out, JobId job, const core::JobObject& object);

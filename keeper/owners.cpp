@@ -3,6 +3,7 @@
 #include "core/pod_name.hpp"
 
 #include <cerrno>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
@@ -35,6 +36,10 @@ bool is_file_name(const std::string& name) {
          name.find('\0') == std::string::npos;
 }
 
+bool is_run_name(const std::string& name) {
+  return name.size() == 32 && name.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
 }  // namespace
 
 Result<std::optional<Owners::Settings>> Owners::settings(int work_fd) {
@@ -56,6 +61,10 @@ Result<std::optional<Owners::Settings>> Owners::settings(int work_fd) {
   if (geteuid() != 0) return invalid("only root can start processes of other users");
   Settings settings;
   settings.work_fd = work_fd;
+  char path[PATH_MAX];
+  const ssize_t length =
+      readlink(("/proc/self/fd/" + std::to_string(work_fd)).c_str(), path, sizeof path);
+  if (length > 0) settings.work_dir.assign(path, static_cast<size_t>(length));
   settings.key = key;
   settings.node = node;
   const auto uid = whole(agent);
@@ -120,16 +129,25 @@ Result<OwnerCommand> Owners::command(const PermitOrder& order, PodId pod, size_t
        "SHELL=/bin/sh", "LANG=C.UTF-8"},
       permit.owner.home};
   const core::Container& what = permit.job.containers[container].what;
-  auto command = core::node::command_of(permit.job, what, pod, node, order.devices);
+  core::node::MpiFacts mpi = order.mpi.checked();
+  mpi.run_dir = settings_.work_dir + "/run/" + order.run;
+  const core::node::MpiFacts* const facts = is_run_name(order.run) ? &mpi : nullptr;
+  auto command = permit.session
+                     ? core::node::session_command(permit.job, what, pod, node, order.devices,
+                                                   facts, permit.session->command)
+                     : core::node::command_of(permit.job, what, pod, node, order.devices, facts);
   if (!command.ok()) return command.error();
   return OwnerCommand{std::move(*command), what.working_dir.empty()};
 }
 
-Result<int> Owners::open_output(const Permit& permit, PodId pod, size_t container, bool err) const {
+Result<int> Owners::open_output(const Permit& permit, PodId pod, size_t container, bool err,
+                                uint16_t session) const {
   const core::node::PodTemplate& job = permit.job;
   const std::string path = "logs/" + job.job_uid + "/" +
                            core::pod_name(job.job_name, job.job_uid, job.indexed, pod.key()) + "." +
-                           job.containers[container].what.name + (err ? ".stderr" : ".stdout");
+                           job.containers[container].what.name +
+                           (session != 0 ? "~" + std::to_string(session) : "") +
+                           (err ? ".stderr" : ".stdout");
   open_how how{};
   how.flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
   how.mode = 0600;

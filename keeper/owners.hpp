@@ -34,6 +34,8 @@ struct OwnerCommand : core::node::Command {
 struct PermitOrder {
   PermitPtr permit;  // null: the order names none that was accepted
   core::node::DeviceMap devices;
+  std::string run{};  // name of the pod's run directory; empty: none
+  core::node::MpiFacts mpi{};
 };
 
 class Owners {
@@ -45,6 +47,7 @@ class Owners {
     std::string key;                      // public, in hexadecimal
     std::string node;                     // name
     int work_fd = -1;                     // the work-dir
+    std::string work_dir{};               // its path
     std::vector<ResourceLimit> limits{};  // of what it starts, beside those it has itself
     PamSettings pam{};
   };
@@ -62,9 +65,11 @@ class Owners {
   // Why it does not hold at this time, by the wall clock; nothing if it does.
   std::optional<std::string> refuses(const Permit& permit, Millis wall_ms) const;
   Result<OwnerCommand> command(const PermitOrder& order, PodId pod, size_t container) const;
-  // Opens a pod's output for appending. It is created for the owner, mode 0640, its group the
-  // agent's. No link is followed, and no other file is opened.
-  Result<int> open_output(const Permit& permit, PodId pod, size_t container, bool err) const;
+  // Opens a pod's output for appending (`session`: of that session of its container, if not 0). It
+  // is created for the owner, mode 0640, its group the agent's. No link is followed, and no other
+  // file is opened.
+  Result<int> open_output(const Permit& permit, PodId pod, size_t container, bool err,
+                          uint16_t session = 0) const;
 
  private:
   Settings settings_;

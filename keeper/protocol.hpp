@@ -24,7 +24,7 @@
 
 namespace muster::keeper {
 
-constexpr uint32_t kVersion = 6;        // newest version spoken
+constexpr uint32_t kVersion = 8;        // newest version spoken
 constexpr uint32_t kOldestVersion = 1;  // oldest version accepted
 constexpr uint32_t kSpoolVersion = 1;   // of the spool's segments (spool.hpp)
 constexpr uint32_t kFrameMax = 64u << 20;
@@ -61,6 +61,8 @@ enum class Type : uint8_t {
   spawn_as,        // key note:text permit:u64 memory_bytes:u64 cpu_millis:u64 contained:u8
                    // not_after_ms:i64 devices:u32 (name:text count:u32 number:u32*)*
                    // (since version 5)
+                   // run:text leader:text iface:text (since version 8; core/node/mpi.hpp, `run` is
+                   // a name of 32 hexadecimal digits below work_dir/run; empty: none)
   enqueue_as,      // likewise, as enqueue (since version 5)
   welcome = 64,    // version:u32 can:u8 (since version 2)
                    // no_limits:text (why `can` lacks a limit; may be absent)
@@ -73,12 +75,18 @@ enum class Type : uint8_t {
   pong,            // unwritten:text (since version 3)
 };
 
+// In Key::container: the process is a session, a command that joins that container while it runs
+// (`muster exec`, muster-rsh), and `instance` is its number. It is started only while the
+// container's process runs, and has ended before that process is said to have. Since version 8.
+constexpr uint16_t kSessionBit = 0x8000;
+
 // A process: `instance` counts restarts in place.
 struct Key {
   uint64_t job = 0;
   uint32_t index = 0, attempt = 0;
   uint16_t container = 0, instance = 0;
   auto operator<=>(const Key&) const = default;
+  bool session() const { return (container & kSessionBit) != 0; }
 
   void write(Writer& out) const {
     out.num(job).num(index).num(attempt).num(container).num(instance);

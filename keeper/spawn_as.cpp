@@ -163,10 +163,11 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   for (const std::string& path : paths) programs.push_back(path.c_str());
   programs.push_back(nullptr);
 
-  const auto out = owners_->open_output(permit, job.pod, job.container, false);
+  const uint16_t session = job.session ? job.number : 0;
+  const auto out = owners_->open_output(permit, job.pod, job.container, false, session);
   if (!out.ok()) return refused(out.error().message);
   const Fd out_fd(*out);
-  const auto err = owners_->open_output(permit, job.pod, job.container, true);
+  const auto err = owners_->open_output(permit, job.pod, job.container, true, session);
   if (!err.ok()) return refused(err.error().message);
   const Fd err_fd(*err);
   int ends[2];
@@ -174,7 +175,8 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
     return refused(std::string("pipe: ") + std::strerror(errno));
   Fd reads(ends[0]);
   const Fd writes(ends[1]);
-  if (cgroups_ != nullptr && (cgroups_for_all_ || job.contained || job.limits.any()))
+  if (cgroups_ != nullptr && !job.session &&
+      (cgroups_for_all_ || job.contained || job.limits.any()))
     result.cgroup = cgroups_->take(job.limits);
 
   std::optional<PamStart> pam;
@@ -195,7 +197,7 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   plan.out = out_fd.get();
   plan.err = err_fd.get();
   plan.report = writes.get();
-  plan.cgroup = result.cgroup != nullptr ? result.cgroup->procs : -1;
+  plan.cgroup = result.cgroup != nullptr ? result.cgroup->procs : job.joins_cgroup;
   plan.limit = &limit_;
   plan.limits = &owners_->limits();
   plan.not_after_ms = job.not_after_ms;

@@ -465,7 +465,7 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   Output out, err;
   if (!open_output(out_path, out)) return unopenable(out_path);
   if (err_path != out_path && !open_output(err_path, err)) return unopenable(err_path);
-  if (cgroups_ != nullptr && contained) result.cgroup = cgroups_->take(limits);
+  if (cgroups_ != nullptr && contained && !job.session) result.cgroup = cgroups_->take(limits);
 
   ChildPlan plan;
   plan.path = program.c_str();
@@ -489,7 +489,7 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
     pid = clone_into(result.cgroup->dir, child_main, &plan, stack, kStackBytes, &pidfd);
   }
   if (pid < 0) {
-    plan.cgroup = result.cgroup != nullptr ? result.cgroup->procs : -1;
+    plan.cgroup = result.cgroup != nullptr ? result.cgroup->procs : job.joins_cgroup;
     pid = kOwnClone ? clone_into(-1, child_main, &plan, stack, kStackBytes, &pidfd)
                     : clone(child_main, stack + kStackBytes,
                             static_cast<int>(kCloneFlags) | SIGCHLD, &plan, &pidfd);

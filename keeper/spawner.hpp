@@ -44,9 +44,13 @@ struct SpawnJob {
   std::optional<PermitOrder> as{};
   PodId pod{};
   uint16_t container = 0;
+  uint16_t number = 0;  // Key::instance
   Limits limits{};
   bool contained = false;
   int64_t not_after_ms = 0;
+  // A session (protocol.hpp): it joins its container's cgroup. -1: that has none.
+  bool session = false;
+  int joins_cgroup = -1;
 };
 
 struct Spawned {

@@ -130,6 +130,35 @@ Supervisor::Process* Supervisor::find(uint64_t entry) {
   return it == processes_.end() ? nullptr : it->second.get();
 }
 
+// The process that a session joins; null: its container does not run.
+Supervisor::Process* Supervisor::host_of(const Key& session) {
+  Key first = session;
+  first.container = session.container & static_cast<uint16_t>(~kSessionBit);
+  first.instance = 0;
+  for (auto it = by_key_.lower_bound(first);
+       it != by_key_.end() && it->first.container == first.container &&
+       it->first.job == first.job && it->first.index == first.index &&
+       it->first.attempt == first.attempt;
+       ++it)
+    if (it->second->state == State::running && !it->second->killing) return it->second;
+  return nullptr;
+}
+
+// Every living session of a container.
+template <class Do>
+void Supervisor::for_sessions(const Key& host, Do act) {
+  if (sessions_ == 0 || host.session()) return;
+  Key first = host;
+  first.container |= kSessionBit;
+  first.instance = 0;
+  for (auto it = by_key_.lower_bound(first);
+       it != by_key_.end() && it->first.container == first.container &&
+       it->first.job == first.job && it->first.index == first.index &&
+       it->first.attempt == first.attempt;
+       ++it)
+    if (!it->second->ended) act(*it->second);
+}
+
 uint64_t Supervisor::fresh_ns() const {
   return living_ < kGatherFrom ? kFreshNs : kFreshOfManyNs;
 }
@@ -182,6 +211,7 @@ void Supervisor::on_exited(const Exited& exited) {
   process.no_exec = !exited.error.empty();
   process.state = State::leaving;
   leaving_.push_back(process.entry);
+  for_sessions(process.key, [this](Process& session) { kill(session, 0); });
 }
 
 void Supervisor::look_for_leftovers() {
@@ -192,6 +222,7 @@ void Supervisor::look_for_leftovers() {
     Process& process = *find(entry);
     ++process.looks;
     bool left = ::kill(-process.pid, 0) == 0 || errno != ESRCH;
+    for_sessions(process.key, [&left](const Process&) { left = true; });
     if (process.cgroup != nullptr && !Cgroups::is_empty(*process.cgroup)) {
       Cgroups::kill(*process.cgroup);
       left = true;
@@ -236,6 +267,7 @@ void Supervisor::settle(Process& process) {
   process.state = State::ended;
   process.ended = true;
   --living_;
+  if (process.key.session()) --sessions_;
   ends_.push_back(process.entry);
 }
 
@@ -290,6 +322,7 @@ void Supervisor::kill(Process& process, int64_t grace_ms) {
   process.kill_at_ns = at;
   kills_.emplace(at, process.entry);
   if (first && grace_ms > 0 && process.state == State::running) kill_group(process, SIGTERM);
+  for_sessions(process.key, [this, grace_ms](Process& session) { kill(session, grace_ms); });
 }
 
 void Supervisor::run_timers() {

@@ -61,16 +61,20 @@ class Supervisor {
     std::unique_ptr<Cgroup> cgroup{};
     std::vector<std::string> outputs{};
     bool killing = false;
-    uint64_t kill_at_ns = 0;  // when to SIGKILL, if killing
-    bool start_told = false;  // as in protocol.hpp
-    bool committed = false;   // its end is in the spool
-    bool unstarted = false;   // as in protocol.hpp
-    bool no_exec = false;     // it ended before its exec
-    int looks = 0;            // for leftovers, while leaving
+    uint64_t kill_at_ns = 0;         // when to SIGKILL, if killing
+    bool start_told = false;         // as in protocol.hpp
+    bool committed = false;          // its end is in the spool
+    bool unstarted = false;          // as in protocol.hpp
+    bool no_exec = false;            // it ended before its exec
+    int looks = 0;                   // for leftovers, while leaving
+    std::set<std::string> joined{};  // ids of the sessions that it has had, by permits
   };
 
   void gather();
   Process* find(uint64_t entry);
+  Process* host_of(const Key& session);
+  template <class Do>
+  void for_sessions(const Key& host, Do act);
   int timeout_ms() const;
   uint64_t fresh_ns() const;
 
@@ -98,6 +102,7 @@ class Supervisor {
   void on_spawn(Reader in, bool enqueued, bool as_owner);
   void on_permit(Reader in);
   bool read_as(Reader& in, const Key& key, SpawnJob& job);
+  std::string refuses_session(Process* host, SpawnJob& job);
   void remove(const Process& process);
   void tell_start(Process& process);
   void tell_end(Process& process);
@@ -117,6 +122,7 @@ class Supervisor {
   std::map<Key, Process*> by_key_;
   std::unordered_map<int, uint64_t> by_pid_;  // running and leaving: session leaders
   size_t living_ = 0;                         // starting, running, leaving
+  size_t sessions_ = 0;                       // of them
   std::vector<uint64_t> leaving_;
   std::set<std::pair<uint64_t, uint64_t>> kills_;  // when, entry
   std::deque<uint64_t> fresh_;           // running, start neither reported nor in the spool

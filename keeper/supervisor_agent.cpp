@@ -12,6 +12,7 @@ namespace muster::keeper {
 namespace {
 
 constexpr size_t kReadBytes = 64u << 10;
+constexpr size_t kSessionsMax = 60'000;  // of a container
 
 int64_t age_ms(uint64_t now_ns, uint64_t then_ns) {
   return now_ns > then_ns ? static_cast<int64_t>((now_ns - then_ns) / 1'000'000) : 0;
@@ -157,12 +158,21 @@ bool Supervisor::read_as(Reader& in, const Key& key, SpawnJob& job) {
   job.contained = in.num<uint8_t>() != 0;
   job.not_after_ms = in.num<int64_t>();
   PermitOrder& order = job.as.emplace();
-  if (const auto known = permits_.find(id); known != permits_.end()) order.permit = known->second;
+  // One for a session starts nothing else.
+  if (const auto known = permits_.find(id);
+      known != permits_.end() && known->second->session.has_value() == key.session())
+    order.permit = known->second;
   for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count) {
     std::vector<uint32_t>& numbers = order.devices[std::string(in.text())];
     for (auto left = in.num<uint32_t>(); left > 0 && in.ok(); --left)
       numbers.push_back(in.num<uint32_t>());
   }
+  if (!in.rest().empty()) {
+    order.run = in.text();
+    order.mpi.leader_address = in.text();
+    order.mpi.iface = in.text();
+  }
+  job.number = key.instance;
   job.pod = {key.job, key.index, key.attempt};
   job.container = key.container;
   return in.ok();
@@ -177,14 +187,17 @@ void Supervisor::on_spawn(Reader in, bool enqueued, bool as_owner) {
     if (it->second->committed) tell_end(*it->second);
     return;
   }
+  Process* const host = key.session() ? host_of(key) : nullptr;
   auto process = std::make_unique<Process>();
   process->key = key;
   process->note = note;
   process->start_ns = now_ns_;
   process->enqueued = enqueued;
   ++living_;
+  if (key.session()) ++sessions_;
   bool noteable = process->note.size() <= spool_.note_max();
   std::string refused = noteable ? spool_.reserve(*process) : "its note is too long";
+  if (refused.empty() && key.session()) refused = refuses_session(host, job);
   const bool no_permit = owners_ != nullptr && !as_owner;
   Process& added = *process;
   by_key_[key] = process.get();
@@ -193,14 +206,14 @@ void Supervisor::on_spawn(Reader in, bool enqueued, bool as_owner) {
     if (!enqueued) spool_.intend(added);
     job.token = {options_.keeper, added.entry};
     if (!as_owner) job.order = in.rest();
-    job.fresh = key.instance == 0;
+    job.fresh = key.instance == 0 || key.session();
     job.record = enqueued ? &added : nullptr;
     (enqueued ? queue_ : jobs_).push_back(std::move(job));
     return;
   }
   if (refused.empty())
     refused = "this keeper starts nothing without a permit";
-  else
+  else if (!key.session())
     refused.insert(0, "spool: ");
   if (noteable && !no_permit)
     return turn_away(added, refused);  // it may be ordered again once there is room
@@ -208,6 +221,25 @@ void Supervisor::on_spawn(Reader in, bool enqueued, bool as_owner) {
   added.error = refused;
   added.end_ns = now_ns_;
   end(added);
+}
+
+// Why a session does not start, else empty; then it has joined. The command of one that has a
+// permit is signed for its pod, and is started once.
+std::string Supervisor::refuses_session(Process* host, SpawnJob& job) {
+  if (host == nullptr) return "its container does not run";
+  job.session = true;
+  if (host->cgroup != nullptr) job.joins_cgroup = host->cgroup->procs;
+  if (!job.as) return "";
+  const PermitPtr& permit = job.as->permit;
+  if (permit == nullptr) return "its command is not signed";
+  const PermitSession& signed_for = *permit->session;
+  job.container &= static_cast<uint16_t>(~kSessionBit);
+  if (signed_for.index != job.pod.index || signed_for.attempt != job.pod.attempt ||
+      signed_for.container != job.container || permit->job.job != job.pod.job)
+    return "its command is signed for another pod";
+  if (host->joined.size() >= kSessionsMax) return "this container has had too many sessions";
+  if (!host->joined.insert(signed_for.id).second) return "its command was started before";
+  return "";
 }
 
 void Supervisor::remove(const Process& process) {

@@ -11,8 +11,10 @@
 namespace muster {
 namespace {
 
-// The second form has secrets, and is used only for them: so older keepers accept all others.
-constexpr std::string_view kForm = "muster permit 1", kFormWithSecrets = "muster permit 2";
+// The second form has secrets, the third also MPI jobs and sessions. Each is used only for what it
+// adds, so older keepers accept all others.
+constexpr std::string_view kForm = "muster permit 1", kFormWithSecrets = "muster permit 2",
+                           kFormWithSessions = "muster permit 3";
 constexpr size_t kKeyBytes = 32, kSignatureBytes = 64;
 
 struct FreeKey {
@@ -139,13 +141,34 @@ core::node::TemplateContainer read_container(Reader& in, bool secrets) {
   return container;
 }
 
+void write_session(Writer& out, const std::optional<PermitSession>& session) {
+  out.num(uint8_t{session.has_value()});
+  if (!session) return;
+  out.num(session->index).num(session->attempt).num(session->container).text(session->id);
+  write_list(out, session->command);
+}
+
+std::optional<PermitSession> read_session(Reader& in) {
+  if (in.num<uint8_t>() == 0) return std::nullopt;
+  PermitSession session;
+  session.index = in.num<uint32_t>();
+  session.attempt = in.num<uint32_t>();
+  session.container = in.num<uint16_t>();
+  session.id = in.text();
+  session.command = read_list(in);
+  return session;
+}
+
 }  // namespace
 
 std::string permit_bytes(const Permit& permit) {
   std::string bytes;
   Writer out(bytes);
-  const bool secrets = has_secrets(permit.job);
-  out.text(secrets ? kFormWithSecrets : kForm)
+  const bool sessions = permit.session || !permit.job.mpi.empty();
+  const bool secrets = sessions || has_secrets(permit.job);
+  out.text(sessions  ? kFormWithSessions
+           : secrets ? kFormWithSecrets
+                     : kForm)
       .text(permit.cluster)
       .text(permit.node)
       .num(int64_t{permit.until_ms});
@@ -162,13 +185,18 @@ std::string permit_bytes(const Permit& permit) {
   out.num(static_cast<uint32_t>(job.init_containers));
   out.num(static_cast<uint32_t>(job.containers.size()));
   for (const auto& container : job.containers) write_container(out, container, secrets);
+  if (sessions) {
+    out.text(job.mpi);
+    write_session(out, permit.session);
+  }
   return bytes;
 }
 
 Result<Permit> read_permit(std::string_view bytes) {
   Reader in(bytes);
   const std::string_view form = in.text();
-  if (form != kForm && form != kFormWithSecrets)
+  const bool sessions = form == kFormWithSessions;
+  if (form != kForm && form != kFormWithSecrets && !sessions)
     return Error{Errc::invalid, "it is not a permit of this version", {}};
   Permit permit;
   permit.cluster = in.text();
@@ -193,7 +221,11 @@ Result<Permit> read_permit(std::string_view bytes) {
   job.annotations = read_map(in);
   job.init_containers = in.num<uint32_t>();
   for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count)
-    job.containers.push_back(read_container(in, form == kFormWithSecrets));
+    job.containers.push_back(read_container(in, form != kForm));
+  if (sessions) {
+    job.mpi = in.text();
+    permit.session = read_session(in);
+  }
   if (!in.ok() || !in.rest().empty()) return Error{Errc::invalid, "the permit is cut short", {}};
   return permit;
 }

@@ -16,17 +16,29 @@
 #include "core/spec/owner.hpp"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace muster {
 
+// A command that joins a container of one pod while that runs (`muster exec`, muster-rsh).
+struct PermitSession {
+  uint32_t index = 0, attempt = 0;
+  uint16_t container = 0;
+  std::string id;  // unguessable; each is started once
+  std::vector<std::string> command;
+};
+
+// With `session`, it is for that alone, and not for the job's pods.
 struct Permit {
   std::string cluster;  // id
   std::string node;     // name
   Millis until_ms = 0;  // wall clock; nothing starts at or after it
   core::Owner owner;
   core::node::PodTemplate job;  // without `plan` and `wire`
+  std::optional<PermitSession> session{};
 };
 using PermitPtr = std::shared_ptr<const Permit>;
 

@@ -36,6 +36,7 @@ struct Hello {
   enforcesCpu @21 :Bool;
   noLimits @22 :Text;          # why one of the two is not enforced; empty: both are
   heedsOwners @23 :Bool;       # runs a pod that has an owner as that user or not at all
+  ip @24 :Text;                # address at which other nodes reach this one; empty: unknown
 }
 
 struct Welcome {
@@ -121,6 +122,49 @@ interface Session {
 
   leave @2 () -> ();
   # The agent drains (SIGTERM): no new pods for this node.
+
+  exec @3 (from :T.PodId, host :Text, session :Text, attempt :Int32, command :List(Text)) -> (result :Executed);
+  # For muster-rsh in `from`, a pod of an MPI job on this node: runs a command in the pod of the same job that `host` names
+  # (its host name, or its index). Waits until that pod runs; dropping the call gives up. `attempt`: -1, or the attempt that
+  # the session joined before. Idempotent by `session`, so after a lost connection the call finds the running command
+  # again.
+}
+
+# A command that joins a running pod. Its output is kept in files beside the pod's, so it can be read again from any offset.
+# Dropping the capability does not end it, but if nobody takes it up again within a minute while the node is connected, it
+# is ended.
+interface Process {
+  read @0 (stdout :UInt64, stderr :UInt64, limit :UInt32) -> (stdout :Data, stderr :Data, ended :Bool, exitCode :Int32, message :Text);
+  # What follows these offsets, at most `limit` bytes each. Returns when there is something, when the command has ended, or
+  # after some seconds. `ended`: nothing more will come, `exitCode` is 128+S after signal S; 255 with a message if it did
+  # not start or was lost.
+
+  end @1 () -> ();
+  # SIGTERM, then SIGKILL; afterwards it is forgotten, so call it also when it has ended.
+}
+
+struct Executed {
+  union {
+    ran :group { process @0 :Process; attempt @1 :UInt32; index @2 :UInt32; }
+    refused :group {
+      message @3 :Text;        # for the user
+      lost @4 :Bool;           # the pod was there and is gone; else the request was wrong
+    }
+  }
+}
+
+# Where the pods of an MPI job are. Absolute: replaces what was told before.
+struct Host {
+  index @0 :UInt32;
+  attempt @1 :UInt32;
+  node @2 :Text;               # name
+  ip @3 :Text;                 # of the node; empty: unknown
+  running @4 :Bool;
+}
+struct Hosts {
+  job @0 :UInt64;
+  completions @1 :UInt32;
+  hosts @2 :List(Host);        # open pods, by index; at most one of each
 }
 
 struct Launch {
@@ -149,6 +193,13 @@ interface Agent {
   unacked @3 (job :UInt64) -> (ended :List(T.PodId));
   # The pods of this job that have ended here and are not acknowledged. Asked before a decision that would count them as
   # killed.
+
+  hosts @4 (epoch :UInt64, nonce :UInt64, jobs :List(Hosts)) -> ();
+  # Sent before the launch of a pod of an MPI job, and whenever it changes, to nodes that have such pods.
+
+  exec @5 (epoch :UInt64, nonce :UInt64, template :T.PodTemplate, pod :T.PodId, session :Text, command :List(Text)) -> (result :Executed);
+  # Runs a command in the pod's first container, as its user, with its environment and directory. The template's permit,
+  # if any, is for this command. Idempotent by `session`, 32 hexadecimal digits.
 }
 
 enum LogStream { stdout @0; stderr @1; }

@@ -97,4 +97,5 @@ struct PodTemplate {
   owned @17 :Bool;
   permit @18 :Data;            # permit/permit.hpp; empty: not owned
   signature @19 :Data;         # of the permit
+  mpi @20 :Text;               # muster.dev/mpi
 }

@@ -41,6 +41,27 @@ struct LogChunk {
   bool running = false;  // the pod has not ended, so more may follow
 };
 
+// A command that joins a running pod (coordinator/exec_relay.hpp).
+struct ExecRequest {
+  NodeId node = kNoNode;
+  PodId pod;
+  core::JobObjectPtr object;
+  std::string session;  // random, 32 hexadecimal digits; starting it again finds it
+  std::vector<std::string> command;
+};
+struct ExecStarted {};
+struct ExecRead {
+  std::string session;
+  uint64_t out = 0, err = 0;    // bytes that have been read
+  uint32_t limit = 256 * 1024;  // bytes of each, at most
+};
+struct ExecOutput {
+  std::string out, err;  // nothing: it has written nothing for some seconds
+  bool ended = false;
+  int exit_code = 0;
+  std::string message;  // why it did not start or was lost
+};
+
 // What happens to the pods of a deleted job (job-semantics 10.4).
 enum class Propagation { background, foreground, orphan };
 
@@ -126,6 +147,11 @@ class Backend {
                           std::function<void(Status)> done) = 0;
   // Reads part of a pod's log from its node. unavailable if the node is not connected.
   virtual void read_log(LogRequest request, std::function<void(Result<LogChunk>)> done) = 0;
+  // Starts, reads and ends a command in a pod. unavailable, conflict (the pod does not run),
+  // overloaded, not_found (no such session).
+  virtual void exec(ExecRequest request, std::function<void(Result<ExecStarted>)> done);
+  virtual void read_exec(ExecRead request, std::function<void(Result<ExecOutput>)> done);
+  virtual void end_exec(const std::string& session);
   // One page of a job's ended attempts, in the order in which they were closed. Reads from disk
   // before it returns.
   virtual Result<AttemptPage> read_attempts(const AttemptRequest& request) = 0;
@@ -157,6 +183,13 @@ class Backend {
   virtual void verify(std::function<void(Result<Verification>)> done);
 };
 
+inline void Backend::exec(ExecRequest, std::function<void(Result<ExecStarted>)> done) {
+  done(Error{Errc::unavailable, "not possible here", {}});
+}
+inline void Backend::read_exec(ExecRead, std::function<void(Result<ExecOutput>)> done) {
+  done(Error{Errc::unavailable, "not possible here", {}});
+}
+inline void Backend::end_exec(const std::string&) {}
 inline void Backend::back_up(std::string, std::function<void(Result<BackupMade>)> done) {
   done(Error{Errc::unavailable, "there is no state on disk", {}});
 }

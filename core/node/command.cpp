@@ -53,6 +53,11 @@ class Environment {
     if (found == where_.end() || !found->second.seen) return std::nullopt;
     return std::string_view(texts_[found->second.at]).substr(name.size() + 1);
   }
+  std::optional<std::string_view> inherited(const std::string& name) const {
+    auto found = where_.find(name);
+    if (found == where_.end()) return std::nullopt;
+    return std::string_view(texts_[found->second.at]).substr(name.size() + 1);
+  }
   void take(Command& into) && {
     for (auto& [at, file] : secrets_) into.secrets.push_back(std::move(file));
     size_t at = 0;
@@ -154,8 +159,8 @@ std::string list_of(const std::vector<uint32_t>& numbers) {
 }
 
 Result<Command> command_with(const PodTemplate& job, const Container& container, const Names& names,
-                             const NodeFacts& node, const DeviceMap& devices) {
-  constexpr size_t kOurs = 16;  // at most, without devices
+                             const NodeFacts& node, const DeviceMap& devices, const MpiFacts* mpi) {
+  constexpr size_t kOurs = 40;  // at most, without devices
   Environment all(node.inherited.size() + container.env.size() + kOurs);
   for (const std::string& variable : node.inherited) {
     size_t equals = variable.find('=');
@@ -172,6 +177,11 @@ Result<Command> command_with(const PodTemplate& job, const Container& container,
   set("MUSTER_ATTEMPT", names.attempt);
   set("MUSTER_COMPLETIONS", job.completions ? std::to_string(*job.completions) : "");
   set("MUSTER_PARALLELISM", std::to_string(job.parallelism));
+  if (mpi != nullptr) {
+    if (const auto path = all.inherited("PATH"); path)
+      set("PATH", mpi->run_dir + "/bin:" + std::string(*path));
+    set_mpi_variables(job, names.index, *mpi, set);
+  }
   for (const auto& [resource, numbers] : devices) {
     std::string list = list_of(numbers);
     for (const std::string& name : variables_of(resource)) set(name, list);
@@ -231,8 +241,25 @@ Result<Command> command_with(const PodTemplate& job, const Container& container,
 }  // namespace
 
 Result<Command> command_of(const PodTemplate& job, const Container& container, PodId pod,
-                           const NodeFacts& node, const DeviceMap& devices) {
-  return command_with(job, container, names_of(job, pod), node, devices);
+                           const NodeFacts& node, const DeviceMap& devices, const MpiFacts* mpi) {
+  return command_with(job, container, names_of(job, pod), node, devices, mpi);
+}
+
+Result<Command> session_command(const PodTemplate& job, const Container& container, PodId pod,
+                                const NodeFacts& node, const DeviceMap& devices,
+                                const MpiFacts* mpi, std::vector<std::string> words) {
+  if (words.empty() || words[0].empty()) return Error{Errc::invalid, "there is no command"};
+  auto command = command_of(job, container, pod, node, devices, mpi);
+  if (!command) return command;
+  size_t used = 0;
+  for (const std::string& variable : command->env) used += cost(variable.size());
+  for (const std::string& word : words) {
+    if (word.size() >= kStringMax) return too_long("a word of the command");
+    used += cost(word.size());
+  }
+  if (used > kStringsMax) return too_much("the command");
+  command->argv = std::move(words);
+  return command;
 }
 
 // Values are not expanded again and names are never looked up in them, so it makes no difference
@@ -241,7 +268,7 @@ std::optional<CommandPattern> CommandPattern::of(const PodTemplate& job, const C
                                                  const NodeFacts& node) {
   Names holes;
   for (const auto& [letter, member] : kHoles) holes.*member = {kHole, letter};
-  auto command = command_with(job, container, holes, node, {});
+  auto command = command_with(job, container, holes, node, {}, nullptr);
   if (!command) return std::nullopt;
   CommandPattern pattern;
   size_t most = 0;

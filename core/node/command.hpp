@@ -1,11 +1,11 @@
 // Command: the names, environment, command line and directory of a pod's process. Pure.
 //
 // The environment is small and ordered; of two variables with the same name the later wins: PATH,
-// HOME and the like (inherited from the agent), HOSTNAME and MUSTER_*, the devices it may use, the
-// template's own variables, and JOB_COMPLETION_INDEX last, unless the container sets it. $(VAR) is
-// expanded as in Kubernetes (job-semantics 1.4): it sees MUSTER_*, the device variables and the
-// container's own, in a variable's value only those before it. It does not see inherited variables,
-// so a shell's $(HOME) stays as written.
+// HOME and the like (inherited from the agent), HOSTNAME and MUSTER_*, those of an MPI job
+// (mpi.hpp), the devices it may use, the template's own variables, and JOB_COMPLETION_INDEX last,
+// unless the container sets it. $(VAR) is expanded as in Kubernetes (job-semantics 1.4): it sees
+// MUSTER_*, the device variables and the container's own, in a variable's value only those before
+// it. It does not see inherited variables, so a shell's $(HOME) stays as written.
 //
 // Secrets are not values here: only the process that becomes the pod's reads them.
 //
@@ -15,6 +15,7 @@
 
 #include "base/result.hpp"
 #include "core/ids.hpp"
+#include "core/node/mpi.hpp"
 #include "core/node/pod_template.hpp"
 
 #include <optional>
@@ -49,10 +50,16 @@ struct Command {
 inline constexpr size_t kStringMax = 128 << 10;  // one "NAME=value" or word, like MAX_ARG_STRLEN
 inline constexpr size_t kStringsMax = 2 << 20;   // all of them with their pointers, like ARG_MAX
 
-// `devices`: those that the container gets. `invalid` names the cause: a fieldRef that muster does
-// not know, no command, a variable or word that is too long or exceeds the total.
+// `devices`: those that the container gets. `mpi`: null unless the job is an MPI job. `invalid`
+// names the cause: a fieldRef that muster does not know, no command, a variable or word that is too
+// long or exceeds the total.
 Result<Command> command_of(const PodTemplate& job, const Container& container, PodId pod,
-                           const NodeFacts& node, const DeviceMap& devices = {});
+                           const NodeFacts& node, const DeviceMap& devices = {},
+                           const MpiFacts* mpi = nullptr);
+// The same for a command that joins the container: its own words, of which nothing is expanded.
+Result<Command> session_command(const PodTemplate& job, const Container& container, PodId pod,
+                                const NodeFacts& node, const DeviceMap& devices,
+                                const MpiFacts* mpi, std::vector<std::string> words);
 
 // The same, prepared for many pods of one template: most variables are equal in all of them.
 class CommandPattern {

@@ -104,6 +104,10 @@ class Node {
   bool runs(PodId pod) const { return pods_.contains(pod); }  // or waits
   // Running pods that were not ordered to end, with the pids of their containers' main processes.
   std::vector<std::pair<PodId, std::vector<int>>> processes() const;
+  DeviceMapPtr devices_of(PodId pod) const {
+    const auto found = pods_.find(pod);
+    return found == pods_.end() ? nullptr : found->second.devices;
+  }
   bool idle() const { return pods_.empty(); }
   bool empty() const { return pods_.empty() && unacked_.empty(); }
   size_t unacked() const { return unacked_.size(); }

@@ -45,8 +45,9 @@ struct PodTemplate {
   std::vector<TemplateContainer> containers;  // init containers first
   StringMap labels;
   StringMap annotations;
-  PodPlanPtr plan;   // null: one process, never restarted
-  std::string wire;  // with a plan: the message, for a restarted agent (TemplateStore)
+  std::string mpi{};  // the job's annotation muster.dev/mpi; empty: not an MPI job
+  PodPlanPtr plan;    // null: one process, never restarted, of no MPI job
+  std::string wire;   // with a plan: the message, for a restarted agent (TemplateStore)
 };
 using PodTemplatePtr = std::shared_ptr<const PodTemplate>;
 

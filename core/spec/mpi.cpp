@@ -8,14 +8,6 @@ namespace {
 
 constexpr size_t kIfaceMax = 15;  // as the kernel's IFNAMSIZ, without its terminator
 
-bool is_iface(std::string_view name) {
-  return !name.empty() && name.size() <= kIfaceMax && name != "." && name != ".." &&
-         std::ranges::all_of(name, [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                  c == '.' || c == '_' || c == '-';
-         });
-}
-
 Status read_option(std::string_view option, MpiOptions& options) {
   constexpr std::string_view kSlots = "slots=", kIface = "iface=";
   if (option.starts_with(kSlots)) {
@@ -29,7 +21,12 @@ Status read_option(std::string_view option, MpiOptions& options) {
   }
   if (option.starts_with(kIface)) {
     options.iface = option.substr(kIface.size());
-    if (!is_iface(options.iface)) return invalid("iface must be the name of a network interface");
+    if (!is_interface_name(options.iface))
+      return invalid("iface must be the name of a network interface");
+    return Nothing{};
+  }
+  if (option == "ssh-shim") {
+    options.ssh_shim = true;
     return Nothing{};
   }
   if (option == "direct") {
@@ -37,10 +34,18 @@ Status read_option(std::string_view option, MpiOptions& options) {
     return Nothing{};
   }
   return invalid("unknown option \"" + std::string(option) +
-                 "\"; the options are slots=N, iface=NAME and direct");
+                 "\"; the options are slots=N, iface=NAME, ssh-shim and direct");
 }
 
 }  // namespace
+
+bool is_interface_name(std::string_view name) {
+  return !name.empty() && name.size() <= kIfaceMax && name != "." && name != ".." &&
+         std::ranges::all_of(name, [](char c) {
+           return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                  c == '.' || c == '_' || c == '-';
+         });
+}
 
 Result<MpiOptions> parse_mpi(std::string_view text) {
   MpiOptions options;

@@ -1,10 +1,11 @@
 // The annotation muster.dev/mpi: a job whose index 0 launches an MPI program on all its indexes.
 //
-//   muster.dev/mpi: openmpi|mpich|auto[,slots=N][,iface=NAME][,direct]
+//   muster.dev/mpi: openmpi|mpich|auto[,slots=N][,iface=NAME][,ssh-shim][,direct]
 //
 // slots: ranks that a launcher may start in each pod (1 to kMpiSlotsMax, default 1). iface: the
-// network interface that launchers and ranks use. direct: no launcher; each index is a rank, and
-// the agents serve PMI-1 (mpich only).
+// network interface that launchers and ranks use. ssh-shim: programs called ssh and rsh on the
+// pods' PATH are muster-rsh, for scripts that call them. direct: no launcher; each index is a rank,
+// and the agents serve PMI-1 (mpich only).
 #pragma once
 
 #include "base/result.hpp"
@@ -26,10 +27,13 @@ struct MpiOptions {
   MpiKind kind = MpiKind::any;
   uint32_t slots = 1;
   std::string iface;  // empty: the node's choice
+  bool ssh_shim = false;
   bool direct = false;
   bool operator==(const MpiOptions&) const = default;
 };
 
+// 1 to 15 letters, digits, dots, underscores and hyphens.
+bool is_interface_name(std::string_view name);
 // `invalid`: what is wrong with it and what would be right.
 Result<MpiOptions> parse_mpi(std::string_view text);
 // Of a job; nothing if it has none, or a malformed one.

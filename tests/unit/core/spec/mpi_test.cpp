@@ -9,9 +9,9 @@ namespace {
 
 TEST(Mpi, IsRead) {
   EXPECT_EQ(*parse_mpi("auto"), MpiOptions{});
-  EXPECT_EQ(*parse_mpi("openmpi,slots=4096"), (MpiOptions{MpiKind::openmpi, 4096, "", false}));
-  EXPECT_EQ(*parse_mpi("mpich,iface=ib0,slots=2"), (MpiOptions{MpiKind::mpich, 2, "ib0", false}));
-  EXPECT_EQ(*parse_mpi("mpich,direct"), (MpiOptions{MpiKind::mpich, 1, "", true}));
+  EXPECT_EQ(*parse_mpi("openmpi,slots=4096"), (MpiOptions{MpiKind::openmpi, 4096, "", false, false}));
+  EXPECT_EQ(*parse_mpi("mpich,iface=ib0,slots=2"), (MpiOptions{MpiKind::mpich, 2, "ib0", false, false}));
+  EXPECT_EQ(*parse_mpi("mpich,direct"), (MpiOptions{MpiKind::mpich, 1, "", false, true}));
 }
 
 TEST(Mpi, RefusesWhatIsNotRight) {
@@ -38,7 +38,7 @@ TEST(Mpi, RefusesWhatIsNotRight) {
                            "AUTO"})
     EXPECT_FALSE(parse_mpi(text).ok()) << text;
   EXPECT_EQ(parse_mpi("auto,slot=4").error().message,
-            "unknown option \"slot=4\"; the options are slots=N, iface=NAME and direct");
+            "unknown option \"slot=4\"; the options are slots=N, iface=NAME, ssh-shim and direct");
 }
 
 TEST(Mpi, MakesTheJobAGang) {

@@ -1,0 +1,170 @@
+#include "agent/local_server.hpp"
+
+#include "agent/wire.hpp"
+#include "base/fd.hpp"
+#include "base/log.hpp"
+#include "base/unix_address.hpp"
+
+#include <capnp/rpc-twoparty.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <set>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace muster::agent {
+namespace {
+
+constexpr const char* kSocketName = "agent.sock";
+constexpr int kBacklog = 256;
+constexpr size_t kConnectionsMax = 4'096;
+constexpr Millis kAskAgainMs = 200;
+constexpr uint32_t kWordsMax = 65'536;  // of a command
+
+// The user at the other end; nothing if the kernel does not say.
+std::optional<uint32_t> uid_of(kj::AsyncIoStream& stream) {
+  ucred peer{};
+  unsigned size = sizeof peer;
+  stream.getsockopt(SOL_SOCKET, SO_PEERCRED, &peer, &size);
+  return size == sizeof peer ? std::optional<uint32_t>(peer.uid) : std::nullopt;
+}
+
+}  // namespace
+
+// One connection. Members are destroyed in reverse order, the stream after its users.
+struct LocalServer::Connection {
+  kj::Own<kj::AsyncIoStream> stream;
+  std::map<std::string, wire::Process::Client> processes;  // by session
+  kj::Own<capnp::TwoPartyVatNetwork> network;
+  kj::Own<capnp::RpcSystem<capnp::rpc::twoparty::VatId>> rpc;
+};
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wnon-virtual-dtor"
+class LocalServer::Server final : public wire::Local::Server {
+ public:
+  Server(LocalServer& server, Connection& connection, uint32_t uid)
+      : server_(server), connection_(connection), uid_(uid) {}
+
+  kj::Promise<void> exec(ExecContext context) override {
+    const auto params = context.getParams();
+    const std::string session = to_string(params.getSession());
+    const auto pod = caller(params.getToken());
+    if (!pod) {
+      auto refused = context.getResults().initResult().initRefused();
+      refused.setMessage("the token is not that of a running pod of this user on this node");
+      return kj::READY_NOW;
+    }
+    KJ_REQUIRE(params.getCommand().size() <= kWordsMax, "the command has too many words");
+    return server_.ask(*pod, params).then([this, context, session](ExecResult&& answer) mutable {
+      context.getResults().setResult(answer.getResult());
+      if (answer.getResult().isRan()) {
+        connection_.processes.erase(session);
+        connection_.processes.emplace(session, answer.getResult().getRan().getProcess());
+      }
+    });
+  }
+
+  kj::Promise<void> giveUp(GiveUpContext context) override {
+    const auto params = context.getParams();
+    if (const auto pod = caller(params.getToken()))
+      server_.agent_.give_up(*pod, to_string(params.getMessage()), params.getLost());
+    return kj::READY_NOW;
+  }
+
+ private:
+  std::optional<PodId> caller(capnp::Text::Reader token) const {
+    const auto found = server_.run_dirs_.owner_of(to_string(token));
+    if (!found || (found->uid != uid_ && uid_ != 0) || !server_.agent_.runs(found->pod))
+      return std::nullopt;
+    return found->pod;
+  }
+  LocalServer& server_;
+  Connection& connection_;
+  const uint32_t uid_;
+};
+#pragma GCC diagnostic pop
+
+LocalServer::LocalServer(kj::AsyncIoContext& io, const RunDirs& run_dirs, Agent& agent)
+    : io_(io), run_dirs_(run_dirs), agent_(agent), tasks_(*this) {}
+
+Status LocalServer::listen(bool users) {
+  const std::string dir = run_dirs_.socket_dir();
+  auto failed = [&dir](const char* what) {
+    return Error{
+        Errc::unavailable,
+        std::string("cannot ") + what + " " + dir + "/" + kSocketName + ": " + std::strerror(errno),
+        {}};
+  };
+  if (mkdir(dir.c_str(), users ? 0711 : 0700) != 0 && errno != EEXIST) return failed("make");
+  const Fd folder(open(dir.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!folder) return failed("open");
+  kj::AutoCloseFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  auto address = unix_address(folder.get(), kSocketName);
+  unlinkat(folder.get(), kSocketName, 0);  // of an earlier agent
+  if (!address || bind(fd, reinterpret_cast<sockaddr*>(&*address), sizeof *address) != 0 ||
+      fchmodat(folder.get(), kSocketName, users ? 0666 : 0600, 0) != 0 ||
+      ::listen(fd, kBacklog) != 0)
+    return failed("listen on");
+  port_ = io_.lowLevelProvider->wrapListenSocketFd(
+      kj::mv(fd),
+      kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC | kj::LowLevelAsyncIoProvider::ALREADY_NONBLOCK);
+  tasks_.add(accept());
+  return Nothing{};
+}
+
+kj::Promise<void> LocalServer::accept() {
+  return port_->accept().then([this](kj::Own<kj::AsyncIoStream> stream) {
+    if (const auto uid = uid_of(*stream)) serve(kj::mv(stream), *uid);
+    return accept();
+  });
+}
+
+void LocalServer::serve(kj::Own<kj::AsyncIoStream> stream, uint32_t uid) {
+  auto connection = kj::heap<Connection>();
+  Connection& one = *connection;
+  one.stream = kj::mv(stream);
+  one.network =
+      kj::heap<capnp::TwoPartyVatNetwork>(*one.stream, capnp::rpc::twoparty::Side::SERVER);
+  auto gone = one.network->onDisconnect();
+  one.rpc = kj::heap(
+      capnp::makeRpcServer(*one.network, wire::Local::Client(kj::heap<Server>(*this, one, uid))));
+  tasks_.add(gone.then([this, &one] {
+                   for (auto& [session, process] : one.processes)
+                     tasks_.add(process.endRequest().send().ignoreResult().catch_(
+                         [](kj::Exception&&) {}));  // then the node ends it by itself
+                 })
+                 .attach(kj::mv(connection)));
+}
+
+// Until the coordinator has answered, over whichever connection there is to it.
+kj::Promise<LocalServer::ExecResult> LocalServer::ask(PodId pod,
+                                                      wire::Local::ExecParams::Reader params) {
+  KJ_IF_MAYBE (session, agent_.session()) {
+    auto request = session->execRequest();
+    write_pod(pod, request.initFrom());
+    request.setHost(params.getHost());
+    request.setSession(params.getSession());
+    request.setAttempt(params.getAttempt());
+    request.setCommand(params.getCommand());
+    return request.send().dropPipeline().catch_(
+        [this, pod, params](kj::Exception&& e) -> kj::Promise<ExecResult> {
+          if (e.getType() != kj::Exception::Type::DISCONNECTED) return kj::mv(e);
+          return io_.provider->getTimer()
+              .afterDelay(kAskAgainMs * kj::MILLISECONDS)
+              .then([this, pod, params] { return ask(pod, params); });
+        });
+  }
+  return agent_.session_changes().then([this, pod, params] { return ask(pod, params); });
+}
+
+void LocalServer::taskFailed(kj::Exception&& exception) {
+  log::debug("local socket: {}", exception.getDescription().cStr());
+}
+
+}  // namespace muster::agent

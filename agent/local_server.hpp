@@ -1,0 +1,62 @@
+// LocalServer: the socket on which the programs of a pod reach this agent (schema/local.capnp).
+//
+// muster-rsh in a pod of an MPI job asks for a command in another pod of the same job. A caller has
+// the token of a pod that runs here and the uid that this pod runs as; so no other user, and no
+// other job of the same user, can use it. When its connection closes, what it started is ended.
+//
+// Belongs to the agent's KJ thread.
+#pragma once
+
+#include "agent/run_dirs.hpp"
+
+#include <kj/async-io.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <schema/agent.capnp.h>
+#include <schema/local.capnp.h>
+#include <string>
+
+namespace muster::agent {
+
+class LocalServer final : private kj::TaskSet::ErrorHandler {
+ public:
+  // What it needs of the agent.
+  class Agent {
+   public:
+    virtual ~Agent() noexcept(false) = default;
+    virtual bool runs(PodId pod) const = 0;
+    // Nothing: there is no connection to the coordinator.
+    virtual kj::Maybe<wire::Session::Client> session() = 0;
+    // Resolves when session() may have changed.
+    virtual kj::Promise<void> session_changes() = 0;
+    // A launcher in this pod waits for a worker that cannot be reached; `lost`: but could be once.
+    virtual void give_up(PodId pod, const std::string& why, bool lost) = 0;
+  };
+
+  LocalServer(kj::AsyncIoContext& io, const RunDirs& run_dirs, Agent& agent);
+
+  // Listens from now on. `users`: also to users other than ours.
+  Status listen(bool users);
+
+ private:
+  class Server;
+  struct Connection;
+
+  kj::Promise<void> accept();
+  void serve(kj::Own<kj::AsyncIoStream> stream, uint32_t uid);
+  using ExecResult = capnp::Response<wire::Session::ExecResults>;
+  kj::Promise<ExecResult> ask(PodId pod, wire::Local::ExecParams::Reader params);
+  void taskFailed(kj::Exception&& exception) override;
+
+  kj::AsyncIoContext& io_;
+  const RunDirs& run_dirs_;
+  Agent& agent_;
+  kj::Own<kj::ConnectionReceiver> port_;
+  uint64_t last_connection_ = 0;
+  kj::TaskSet tasks_;
+};
+
+}  // namespace muster::agent

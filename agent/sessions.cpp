@@ -1,0 +1,280 @@
+#include "agent/sessions.hpp"
+
+#include "agent/wire.hpp"
+#include "base/log.hpp"
+#include "core/pod_name.hpp"
+
+#include <kj/debug.h>
+
+#include <algorithm>
+#include <array>
+#include <sys/inotify.h>
+#include <unistd.h>
+#include <utility>
+
+namespace muster::agent {
+namespace {
+
+constexpr Millis kReadWaitMs = 5'000;
+constexpr Millis kEndGraceMs = 5'000;  // between SIGTERM and SIGKILL
+constexpr uint32_t kReadMax = 256u << 10;
+constexpr size_t kSessionsMax = 4'096;  // of a node at a time
+constexpr size_t kIdSize = 32;
+constexpr int kNotStarted = 255;
+
+bool is_session_id(const std::string& id) {
+  return id.size() == kIdSize && id.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+kj::ArrayPtr<const kj::byte> bytes_of(const std::string& text) {
+  return {reinterpret_cast<const kj::byte*>(text.data()), text.size()};
+}
+
+}  // namespace
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wnon-virtual-dtor"
+class Sessions::Server final : public wire::Process::Server {
+ public:
+  Server(Sessions& sessions, std::string id)
+      : sessions_(sessions), alive_(sessions.alive_), id_(std::move(id)) {
+    sessions_.hold(id_, 1);
+  }
+  ~Server() noexcept(false) {
+    if (*alive_) sessions_.hold(id_, -1);
+  }
+  kj::Promise<void> read(ReadContext context) override {
+    return sessions_.read(id_, context, false);
+  }
+  kj::Promise<void> end(EndContext) override {
+    sessions_.end(id_);
+    return kj::READY_NOW;
+  }
+
+ private:
+  Sessions& sessions_;
+  const std::shared_ptr<bool> alive_;
+  const std::string id_;
+};
+#pragma GCC diagnostic pop
+
+Sessions::Sessions(kj::UnixEventPort& port, kj::Timer& timer, Executor& executor, LogStore& logs)
+    : port_(port), timer_(timer), executor_(executor), logs_(logs) {
+  executor_.listen(*this);
+}
+
+Sessions::~Sessions() noexcept(false) {
+  *alive_ = false;
+}
+
+Result<wire::Process::Client> Sessions::join(const core::node::PodTemplatePtr& job, PodId pod,
+                                             const std::string& id,
+                                             std::vector<std::string> command,
+                                             core::node::DeviceMapPtr devices) {
+  if (!is_session_id(id)) return Error{Errc::invalid, "the id of a session is malformed"};
+  if (!sessions_.contains(id)) {
+    if (sessions_.size() >= kSessionsMax)
+      return Error{Errc::overloaded, "the node has " + std::to_string(kSessionsMax) + " sessions"};
+    if (job->containers.size() <= job->init_containers)
+      return Error{Errc::invalid, "the pod has no container"};
+    const auto container = static_cast<uint16_t>(job->init_containers);
+    const std::string& name = job->containers[container].what.name;
+    Session session;
+    session.id = id;
+    session.job_uid = job->job_uid;
+    session.pod_name = core::pod_name(job->job_name, job->job_uid, job->indexed, pod.key());
+    session.key = {pod, container, next_number(pod, session.job_uid, session.pod_name, name)};
+    session.log = name + "~" + std::to_string(session.key.number);
+    if (Status started =
+            executor_.start_session({session.key, id, job, session.pod_name, session.log,
+                                     std::move(command), std::move(devices)});
+        !started)
+      return started.error();
+    watch(session.job_uid);
+    sessions_.emplace(id, std::move(session));
+  }
+  return wire::Process::Client(kj::heap<Server>(*this, id));
+}
+
+// The output of an earlier session that is forgotten here may still be there.
+uint16_t Sessions::next_number(PodId pod, const std::string& job_uid, const std::string& pod_name,
+                               const std::string& container) {
+  uint16_t& last = numbers_[pod];
+  do {
+    ++last;
+  } while (last == 0 || logs_.exists(job_uid, pod_name, container + "~" + std::to_string(last)));
+  return last;
+}
+
+Sessions::Session* Sessions::find(const Executor::SessionKey& key) {
+  for (auto& [id, session] : sessions_)
+    if (session.key == key) return &session;
+  return nullptr;
+}
+
+void Sessions::on_session_started(const Executor::SessionKey&) {}
+
+void Sessions::on_session_ended(const Executor::SessionEnd& end) {
+  Session* session = find(end.key);
+  if (session == nullptr) {
+    if (end.entry) executor_.forget({*end.entry});
+    return;
+  }
+  logs_.close(session->job_uid, session->pod_name);
+  session->end = end;
+  const std::string id = session->id;
+  if (session->ending)
+    forget(id);
+  else
+    wake(id);
+}
+
+void Sessions::on_sessions(std::vector<Executor::SessionFound> found) {
+  for (auto& [id, session] : sessions_) session.confirmed = session.end.has_value();
+  for (auto& one : found) {
+    uint16_t& last = numbers_[one.key.pod];
+    last = std::max(last, one.key.number);
+    Session& session = sessions_[one.id];
+    session.id = one.id;
+    session.key = one.key;
+    session.job_uid = one.job_uid;
+    session.pod_name = one.pod_name;
+    session.log = one.log;
+    session.confirmed = true;
+    watch(session.job_uid);
+    if (one.end) on_session_ended(*one.end);
+  }
+  std::vector<std::string> lost;
+  for (auto& [id, session] : sessions_)
+    if (!session.confirmed) lost.push_back(id);
+  for (const std::string& id : lost) {
+    const Session& session = sessions_.at(id);
+    on_session_ended({session.key, std::nullopt, kNotStarted, 0, true, "its keeper died", false});
+  }
+}
+
+kj::Promise<void> Sessions::read(const std::string& id, ReadCall context, bool again) {
+  const auto found = sessions_.find(id);
+  auto results = context.getResults();
+  if (found == sessions_.end()) {
+    results.setEnded(true);
+    results.setExitCode(kNotStarted);
+    results.setMessage("the session is over");
+    return kj::READY_NOW;
+  }
+  Session& session = found->second;
+  session.unheld_ms = 0;
+  // Before the files are read: what has ended writes no more.
+  const bool ended = session.end.has_value();
+  const auto params = context.getParams();
+  const size_t limit = std::clamp<uint32_t>(params.getLimit(), 1, kReadMax);
+  auto chunk_of = [&](bool err, uint64_t offset) {
+    return logs_.read(session.job_uid, session.pod_name, session.log, err,
+                      static_cast<int64_t>(std::min<uint64_t>(offset, INT64_MAX)), limit);
+  };
+  const LogChunk out = chunk_of(false, params.getStdout());
+  const LogChunk err = chunk_of(true, params.getStderr());
+  if (out.data.empty() && err.data.empty() && !ended && !again) {
+    auto paf = kj::newPromiseAndFulfiller<void>();
+    waiting_.push_back({id, kj::mv(paf.fulfiller)});
+    return paf.promise.exclusiveJoin(timer_.afterDelay(kReadWaitMs * kj::MILLISECONDS))
+        .then([this, id, context]() mutable { return read(id, context, true); });
+  }
+  results.setStdout(bytes_of(out.data));
+  results.setStderr(bytes_of(err.data));
+  auto whole = [](const LogChunk& chunk, uint64_t offset) {
+    return offset + chunk.data.size() >= chunk.size;
+  };
+  if (ended && whole(out, params.getStdout()) && whole(err, params.getStderr())) {
+    const Executor::SessionEnd& end = *session.end;
+    results.setEnded(true);
+    results.setExitCode(end.lost || end.unstarted ? kNotStarted : end.exit_code);
+    results.setMessage(end.error);
+  }
+  return kj::READY_NOW;
+}
+
+void Sessions::end(const std::string& id) {
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end()) return;
+  if (found->second.end) return forget(id);
+  found->second.ending = true;
+  executor_.kill_session(found->second.key, kEndGraceMs);
+}
+
+void Sessions::forget(const std::string& id) {
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end()) return;
+  if (const auto& end = found->second.end; end && end->entry) executor_.forget({*end->entry});
+  const std::string job_uid = found->second.job_uid;
+  const PodId pod = found->second.key.pod;
+  wake(id);
+  sessions_.erase(found);
+  const auto of = [&](auto same) {
+    return std::ranges::any_of(sessions_, [&](const auto& one) { return same(one.second); });
+  };
+  if (!of([&](const Session& one) { return one.key.pod == pod; })) numbers_.erase(pod);
+  if (of([&](const Session& one) { return one.job_uid == job_uid; })) return;
+  if (auto folder = watched_.find(job_uid); folder != watched_.end()) {
+    inotify_rm_watch(inotify_, folder->second);
+    watched_.erase(folder);
+  }
+}
+
+void Sessions::hold(const std::string& id, int change) {
+  if (auto found = sessions_.find(id); found != sessions_.end()) {
+    found->second.holders += static_cast<unsigned>(change);
+    found->second.unheld_ms = 0;
+  }
+}
+
+void Sessions::wake(const std::string& id) {
+  for (auto one = waiting_.begin(); one != waiting_.end();) {
+    if (id.empty() || one->id == id) {
+      one->wake->fulfill();
+      one = waiting_.erase(one);
+    } else {
+      ++one;
+    }
+  }
+}
+
+void Sessions::check(bool connected) {
+  std::vector<std::string> over;
+  for (auto& [id, session] : sessions_) {
+    if (session.holders > 0 || session.ending || !connected) continue;
+    session.unheld_ms += kCheckMs;
+    if (session.unheld_ms >= kUnheldMs) over.push_back(id);
+  }
+  for (const std::string& id : over) end(id);
+  std::erase_if(waiting_, [](Waiting& one) { return !one.wake->isWaiting(); });
+}
+
+void Sessions::watch(const std::string& job_uid) {
+  if (watched_.contains(job_uid)) return;
+  if (inotify_.get() < 0) {
+    inotify_ = kj::AutoCloseFd(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+    if (inotify_.get() < 0) return;  // reads then return when their time is up
+    observer_.emplace(port_, inotify_, kj::UnixEventPort::FdObserver::OBSERVE_READ);
+    watching_ = watch_files().eagerlyEvaluate([](kj::Exception&& e) {
+      log::warn("output of sessions is not watched: {}", e.getDescription().cStr());
+    });
+  }
+  const int folder = inotify_add_watch(inotify_, logs_.folder(job_uid).c_str(),
+                                       IN_MODIFY | IN_CREATE | IN_MOVED_TO);
+  if (folder >= 0) watched_.emplace(job_uid, folder);
+}
+
+// Something was written, perhaps by a session: whoever waits looks again.
+kj::Promise<void> Sessions::watch_files() {
+  return KJ_ASSERT_NONNULL(observer_).whenBecomesReadable().then([this] {
+    alignas(inotify_event) std::array<char, 16'384> events{};
+    while (::read(inotify_, events.data(), events.size()) > 0) {
+    }
+    auto waiting = std::exchange(waiting_, {});
+    for (Waiting& one : waiting) one.wake->fulfill();
+    return watch_files();
+  });
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,95 @@
+// Sessions: commands that join running pods of this node, for muster-rsh and `muster exec`.
+//
+// A session is a process of the keeper's, like those of pods: it outlives the agent, ends before
+// its pod does, and writes to files (POD.CONTAINER~N.stdout), which are read here and sent. So it
+// is found again after a restart of agent or coordinator, and its output is sent from wherever the
+// reader says.
+//
+// Always holds: a session is started once; it is forgotten when its reader says so, or when it had
+// no reader for kUnheldMs while this node was connected.
+//
+// Belongs to the agent's KJ thread.
+#pragma once
+
+#include "agent/executor.hpp"
+#include "agent/logs.hpp"
+#include "core/node/pod_template.hpp"
+
+#include <kj/async-io.h>
+#include <kj/async-unix.h>
+
+#include <cstdint>
+#include <list>
+#include <map>
+#include <memory>
+#include <optional>
+#include <schema/agent.capnp.h>
+#include <string>
+#include <vector>
+
+namespace muster::agent {
+
+class Sessions final : public Executor::SessionListener {
+ public:
+  static constexpr Millis kUnheldMs = 60'000;
+
+  Sessions(kj::UnixEventPort& port, kj::Timer& timer, Executor& executor, LogStore& logs);
+  ~Sessions() noexcept(false) override;
+
+  // The running command, or why there is none.
+  Result<wire::Process::Client> join(const core::node::PodTemplatePtr& job, PodId pod,
+                                     const std::string& id, std::vector<std::string> command,
+                                     core::node::DeviceMapPtr devices);
+  // Call it every kCheckMs. `connected`: readers could have come.
+  static constexpr Millis kCheckMs = 5'000;
+  void check(bool connected);
+
+  void on_session_started(const Executor::SessionKey& key) override;
+  void on_session_ended(const Executor::SessionEnd& end) override;
+  // What the keeper has at a (re)connect; sessions that it does not list are lost.
+  void on_sessions(std::vector<Executor::SessionFound> found) override;
+
+ private:
+  class Server;
+  struct Session {
+    std::string id;
+    Executor::SessionKey key;
+    std::string job_uid, pod_name, log;  // where its output is
+    std::optional<Executor::SessionEnd> end{};
+    bool ending = false;    // forgotten once it has ended
+    bool confirmed = true;  // the keeper has listed it
+    unsigned holders = 0;
+    Millis unheld_ms = 0;
+  };
+  struct Waiting {  // a read for which there was nothing yet
+    std::string id;
+    kj::Own<kj::PromiseFulfiller<void>> wake;
+  };
+
+  using ReadCall = capnp::CallContext<wire::Process::ReadParams, wire::Process::ReadResults>;
+  kj::Promise<void> read(const std::string& id, ReadCall context, bool again);
+  void end(const std::string& id);
+  void forget(const std::string& id);
+  void hold(const std::string& id, int change);
+  void wake(const std::string& id);
+  uint16_t next_number(PodId pod, const std::string& job_uid, const std::string& pod_name,
+                       const std::string& container);
+  void watch(const std::string& job_uid);
+  kj::Promise<void> watch_files();
+  Session* find(const Executor::SessionKey& key);
+
+  kj::UnixEventPort& port_;
+  kj::Timer& timer_;
+  Executor& executor_;
+  LogStore& logs_;
+  std::map<std::string, Session> sessions_;  // by id
+  std::map<PodId, uint16_t> numbers_;        // last given
+  std::list<Waiting> waiting_;
+  kj::AutoCloseFd inotify_;
+  std::map<std::string, int> watched_;  // folders of logs, by the uid of their job
+  kj::Maybe<kj::UnixEventPort::FdObserver> observer_;
+  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  kj::Promise<void> watching_ = kj::READY_NOW;
+};
+
+}  // namespace muster::agent

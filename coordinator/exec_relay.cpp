@@ -1,0 +1,196 @@
+#include "coordinator/exec_relay.hpp"
+
+#include "base/clock.hpp"
+#include "coordinator/wire_convert.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace muster::coordinator {
+namespace {
+
+constexpr Millis kUnknownMs = 5'000;    // until a job that nobody has told of is said to be unknown
+constexpr Millis kLookAgainMs = 1'000;  // at most, while a pod is awaited
+constexpr Millis kPermitMs = 600'000;   // clocks differ between machines
+constexpr Millis kUnusedMs = 60'000;
+constexpr size_t kUserSessionsMax = 1'000;
+
+std::string text_of(capnp::Text::Reader text) {
+  return {text.begin(), text.size()};
+}
+
+void refuse(wire::Executed::Builder result, const std::string& message, bool lost) {
+  auto refused = result.initRefused();
+  refused.setMessage(message);
+  refused.setLost(lost);
+}
+
+}  // namespace
+
+kj::Promise<void> ExecRelay::exec(ExecCall context, NodeId node) {
+  context.allowCancellation();
+  return exec(context, node, boot_now() + kUnknownMs);
+}
+
+// Until the pod runs; whoever asks decides how long that may take, and drops the call.
+kj::Promise<void> ExecRelay::exec(ExecCall context, NodeId node, Millis unknown_until) {
+  const auto params = context.getParams();
+  const PodId from = read_pod(params.getFrom());
+  auto wait = [&]() -> kj::Promise<void> {
+    return desk_.changes(from.job)
+        .exclusiveJoin(timer_.afterDelay(kLookAgainMs * kj::MILLISECONDS))
+        .then([this, context, node, unknown_until] { return exec(context, node, unknown_until); });
+  };
+  auto no = [&](const std::string& message, bool lost) -> kj::Promise<void> {
+    refuse(context.getResults().initResult(), message, lost);
+    return kj::READY_NOW;
+  };
+  const core::HostListPtr list = desk_.of(from.job);
+  // A coordinator that has just started may not know it yet.
+  if (list == nullptr && boot_now() < unknown_until) return wait();
+  if (list == nullptr || !desk_.is_on(from, node))
+    return no("this pod is not a running pod of an MPI job on its node", false);
+  const std::string host = text_of(params.getHost());
+  const auto index = desk_.resolve(from.job, host, nodes_.name);
+  if (!index)
+    return no("no pod of this job is called " + host + "; they are called " + desk_.names(from.job),
+              false);
+  const std::string shown = "index " + std::to_string(*index);
+  const int64_t before = params.getAttempt();
+  const auto found =
+      std::ranges::find_if(list->hosts, [&](const auto& one) { return one.pod.index == *index; });
+  const bool here = found != list->hosts.end();
+  if (before >= 0 && (!here || found->pod.attempt != before))
+    return no(shown + " (attempt " + std::to_string(before) + ") has ended", true);
+  if (!here && list->over.contains(*index))
+    return no(shown + " has ended and will not run again", true);
+  if (!here || !found->running) return wait();
+  KJ_IF_MAYBE (agent, nodes_.agent(found->node)) {
+    std::vector<std::string> command;
+    for (auto word : params.getCommand()) command.push_back(text_of(word));
+    const Target target{
+        {from.job, found->pod.index, found->pod.attempt}, found->node, list->object};
+    return run(*agent, target, text_of(params.getSession()), command)
+        .then(
+            [this, context, node, unknown_until](Answer&& answer) mutable -> kj::Promise<void> {
+              const auto result = answer.getResult();
+              // The pod has just ended: if it has a successor, that will do.
+              if (result.isRefused() && result.getRefused().getLost())
+                return timer_.afterDelay(kLookAgainMs * kj::MILLISECONDS)
+                    .then([this, context, node, unknown_until] {
+                      return exec(context, node, unknown_until);
+                    });
+              context.getResults().setResult(result);
+              return kj::READY_NOW;
+            },
+            [this, context, node, unknown_until](kj::Exception&& e) mutable -> kj::Promise<void> {
+              if (e.getType() != kj::Exception::Type::DISCONNECTED) return kj::mv(e);
+              return timer_.afterDelay(kLookAgainMs * kj::MILLISECONDS)
+                  .then([this, context, node, unknown_until] {
+                    return exec(context, node, unknown_until);
+                  });
+            });
+  }
+  return wait();
+}
+
+kj::Promise<ExecRelay::Answer> ExecRelay::run(wire::Agent::Client agent, const Target& target,
+                                              const std::string& session,
+                                              const std::vector<std::string>& command) {
+  auto request = agent.execRequest();
+  request.setEpoch(coordinator_.epoch);
+  request.setNonce(coordinator_.nonce);
+  auto out = request.initTemplate();
+  write_template(out, target.pod.job, *target.object);
+  if (const auto& key = *coordinator_.permit_key)
+    if (auto permit = permit_for(coordinator_.cluster_id, nodes_.name(target.node), target.pod.job,
+                                 *target.object, wall_now())) {
+      permit->until_ms = wall_now() + kPermitMs;
+      permit->session =
+          PermitSession{target.pod.index, target.pod.attempt,
+                        static_cast<uint16_t>(permit->job.init_containers), session, command};
+      write_signed(out, *permit, *key);
+    }
+  write_pod(request.initPod(), target.pod);
+  request.setSession(session);
+  auto words = request.initCommand(static_cast<unsigned>(command.size()));
+  for (unsigned i = 0; i < command.size(); ++i) words.set(i, command[i]);
+  return request.send().dropPipeline();
+}
+
+// ---- for users
+
+kj::Promise<Result<api::ExecStarted>> ExecRelay::start(const api::ExecRequest& ask) {
+  using Started = Result<api::ExecStarted>;
+  drop_unused();
+  if (users_.size() >= kUserSessionsMax)
+    return Started(Error{Errc::overloaded, "too many commands run in pods; try again later", {}});
+  KJ_IF_MAYBE (agent, nodes_.agent(ask.node)) {
+    return run(*agent, {ask.pod, ask.node, ask.object}, ask.session, ask.command)
+        .then(
+            [this, id = ask.session](Answer&& answer) -> Started {
+              const auto result = answer.getResult();
+              if (result.isRefused())
+                return Error{Errc::conflict, text_of(result.getRefused().getMessage()), {}};
+              users_.erase(id);
+              users_.emplace(id, UserSession{result.getRan().getProcess(), boot_now(), 0});
+              return api::ExecStarted{};
+            },
+            [](kj::Exception&& e) -> Started {
+              return Error{Errc::unavailable,
+                           std::string("the node did not answer: ") + e.getDescription().cStr(),
+                           {}};
+            });
+  }
+  return Started(Error{Errc::unavailable, "the node of this pod is not connected", {}});
+}
+
+kj::Promise<Result<api::ExecOutput>> ExecRelay::read(const api::ExecRead& ask) {
+  using Output = Result<api::ExecOutput>;
+  const auto found = users_.find(ask.session);
+  if (found == users_.end()) return Output(Error{Errc::not_found, "there is no such session", {}});
+  found->second.used_at = boot_now();
+  ++found->second.reads;
+  auto request = found->second.process.readRequest();
+  request.setStdout(ask.out);
+  request.setStderr(ask.err);
+  request.setLimit(ask.limit);
+  auto done = [this, id = ask.session] {
+    if (auto one = users_.find(id); one != users_.end()) {
+      --one->second.reads;
+      one->second.used_at = boot_now();
+    }
+  };
+  return request.send().then(
+      [done](auto&& answer) -> Output {
+        done();
+        auto bytes = [](capnp::Data::Reader data) {
+          return std::string(reinterpret_cast<const char*>(data.begin()), data.size());
+        };
+        return api::ExecOutput{bytes(answer.getStdout()), bytes(answer.getStderr()),
+                               answer.getEnded(), answer.getExitCode(),
+                               text_of(answer.getMessage())};
+      },
+      [done](kj::Exception&& e) -> Output {
+        done();
+        return Error{Errc::unavailable,
+                     std::string("the node did not answer: ") + e.getDescription().cStr(),
+                     {}};
+      });
+}
+
+void ExecRelay::end(const std::string& session) {
+  auto found = users_.extract(session);
+  if (!found.empty())
+    found.mapped().process.endRequest().send().ignoreResult().detach([](kj::Exception&&) {});
+}
+
+// A user who is gone has ended nothing.
+void ExecRelay::drop_unused() {
+  std::vector<std::string> unused;
+  for (const auto& [id, session] : users_)
+    if (session.reads == 0 && boot_now() - session.used_at > kUnusedMs) unused.push_back(id);
+  for (const std::string& id : unused) end(id);
+}
+
+}  // namespace muster::coordinator

@@ -1,0 +1,79 @@
+// ExecRelay: commands that join running pods, for muster-rsh (from one node to another) and for
+// `muster exec` (from the API).
+//
+// The coordinator decides who may: muster-rsh reaches pods of its own job only (host_desk.hpp), a
+// user those of their own jobs (api/access). It signs what a node may run, where pods run as their
+// owners. The output passes through as a capability of the node that runs the command; when the
+// coordinator is restarted, both sides come back and go on with the same session.
+//
+// Belongs to the RPC thread.
+#pragma once
+
+#include "api/request/backend.hpp"
+#include "coordinator/host_desk.hpp"
+#include "permit/permit.hpp"
+
+#include <kj/async-io.h>
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <schema/agent.capnp.h>
+#include <string>
+#include <vector>
+
+namespace muster::coordinator {
+
+class ExecRelay {
+ public:
+  // Of the RPC server.
+  struct Nodes {
+    std::function<std::string(NodeId)> name;                      // empty: unknown
+    std::function<kj::Maybe<wire::Agent::Client>(NodeId)> agent;  // none: not connected
+  };
+  struct Coordinator {
+    std::string cluster_id;
+    uint64_t epoch = 0, nonce = 0;
+    const std::optional<PermitKey>* permit_key = nullptr;
+  };
+
+  ExecRelay(kj::Timer& timer, HostDesk& desk, Nodes nodes, Coordinator coordinator)
+      : timer_(timer),
+        desk_(desk),
+        nodes_(std::move(nodes)),
+        coordinator_(std::move(coordinator)) {}
+
+  using ExecCall = capnp::CallContext<wire::Session::ExecParams, wire::Session::ExecResults>;
+  // From a registered agent.
+  kj::Promise<void> exec(ExecCall context, NodeId node);
+
+  // For a user; see api::Backend.
+  kj::Promise<Result<api::ExecStarted>> start(const api::ExecRequest& request);
+  kj::Promise<Result<api::ExecOutput>> read(const api::ExecRead& request);
+  void end(const std::string& session);
+
+ private:
+  using Answer = capnp::Response<wire::Agent::ExecResults>;
+  struct Target {
+    PodId pod;
+    NodeId node = kNoNode;
+    core::JobObjectPtr object;
+  };
+  kj::Promise<void> exec(ExecCall context, NodeId node, Millis unknown_until);
+  kj::Promise<Answer> run(wire::Agent::Client agent, const Target& target,
+                          const std::string& session, const std::vector<std::string>& command);
+  void drop_unused();
+
+  struct UserSession {
+    wire::Process::Client process;
+    Millis used_at = 0;
+    unsigned reads = 0;  // in flight
+  };
+  kj::Timer& timer_;
+  HostDesk& desk_;
+  const Nodes nodes_;
+  const Coordinator coordinator_;
+  std::map<std::string, UserSession> users_;
+};
+
+}  // namespace muster::coordinator

@@ -1,0 +1,42 @@
+// The variables that MPI launchers and rendezvous libraries read, for the pods of an MPI job
+// (core/spec/mpi.hpp).
+//
+// They come before the container's own, which win. Each generation of a launcher ignores the
+// variables of the others, so a job of kind `auto` gets all of them.
+#pragma once
+
+#include "core/ids.hpp"
+#include "core/node/pod_template.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace muster::core::node {
+
+// What the agent adds to the template.
+struct MpiFacts {
+  std::string run_dir;         // of the pod: host files, the token of muster-rsh, bin/
+  std::string leader_address;  // an IP address; empty: not known yet
+  std::string iface;  // the interface that reaches the other nodes; empty: the launcher's choice
+
+  // Without what is not an address or the name of an interface: where a keeper builds a command for
+  // another user, facts come from an agent that is not trusted.
+  MpiFacts checked() const;
+};
+
+// In a pod's run directory.
+inline constexpr const char* kOpenMpiHosts = "hostfile.openmpi";
+inline constexpr const char* kHydraHosts = "hostfile.hydra";
+inline constexpr const char* kRshToken = "token";
+inline constexpr const char* kRsh = "bin/muster-rsh";
+
+// The port for rendezvous on the leader's node (MASTER_PORT), from the job's uid: all members know
+// it before any of them runs. Between 20000 and 29999, below the kernel's ephemeral ports.
+uint16_t leader_port(const std::string& job_uid);
+
+void set_mpi_variables(
+    const PodTemplate& job, const std::string& index, const MpiFacts& facts,
+    const std::function<void(const std::string& name, const std::string& value)>& set);
+
+}  // namespace muster::core::node
