@@ -1,5 +1,6 @@
 #include "agent/local_server.hpp"
 
+#include "agent/pmi.hpp"
 #include "agent/wire.hpp"
 #include "base/fd.hpp"
 #include "base/log.hpp"
@@ -22,7 +23,7 @@ namespace {
 
 constexpr const char* kSocketName = "agent.sock";
 constexpr int kBacklog = 256;
-constexpr size_t kConnectionsMax = 4'096;
+constexpr const char* kNoToken = "the token is not that of a running pod of this user on this node";
 constexpr Millis kAskAgainMs = 200;
 constexpr uint32_t kWordsMax = 65'536;  // of a command
 
@@ -40,6 +41,7 @@ std::optional<uint32_t> uid_of(kj::AsyncIoStream& stream) {
 struct LocalServer::Connection {
   kj::Own<kj::AsyncIoStream> stream;
   std::map<std::string, wire::Process::Client> processes;  // by session
+  std::shared_ptr<Fence> fence;                            // null: it has come to none
   kj::Own<capnp::TwoPartyVatNetwork> network;
   kj::Own<capnp::RpcSystem<capnp::rpc::twoparty::VatId>> rpc;
 };
@@ -57,7 +59,7 @@ class LocalServer::Server final : public wire::Local::Server {
     const auto pod = caller(params.getToken());
     if (!pod) {
       auto refused = context.getResults().initResult().initRefused();
-      refused.setMessage("the token is not that of a running pod of this user on this node");
+      refused.setMessage(kNoToken);
       return kj::READY_NOW;
     }
     KJ_REQUIRE(params.getCommand().size() <= kWordsMax, "the command has too many words");
@@ -68,6 +70,40 @@ class LocalServer::Server final : public wire::Local::Server {
         connection_.processes.emplace(session, answer.getResult().getRan().getProcess());
       }
     });
+  }
+
+  kj::Promise<void> world(WorldContext context) override {
+    const auto pod = caller(context.getParams().getToken());
+    KJ_REQUIRE(pod.has_value(), kNoToken);
+    const auto nodes = server_.run_dirs_.nodes_of(pod->job);
+    if (!nodes) return server_.pause(kAskAgainMs).then([this, context] { return world(context); });
+    context.getResults().setSize(static_cast<uint32_t>(nodes->size()));
+    context.getResults().setMapping(process_mapping(*nodes));
+    return kj::READY_NOW;
+  }
+
+  kj::Promise<void> fence(FenceContext context) override {
+    const auto params = context.getParams();
+    const auto pod = caller(params.getToken());
+    KJ_REQUIRE(pod.has_value(), kNoToken);
+    KJ_REQUIRE(params.getPuts().size() <= PmiRank::kKeysMax, "too many keys");
+    auto fence = std::make_shared<Fence>(Fence{*pod, params.getNumber(), {}});
+    for (auto put : params.getPuts())
+      fence->puts.emplace_back(to_string(put.getKey()), to_string(put.getValue()));
+    context.releaseParams();
+    connection_.fence = fence;
+    return server_.tell(*fence)
+        .then([this, fence](uint64_t group) {
+          return server_.gather(fence->pod.job, group, fence->number);
+        })
+        .then([context](PairsPtr all) mutable {
+          auto out = context.getResults().initAll(static_cast<unsigned>(all->size()));
+          for (unsigned i = 0; i < all->size(); ++i) {
+            out[i].setKey((*all)[i].first);
+            out[i].setValue((*all)[i].second);
+          }
+        })
+        .attach(std::shared_ptr<Fence>(fence));
   }
 
   kj::Promise<void> giveUp(GiveUpContext context) override {
@@ -115,6 +151,7 @@ Status LocalServer::listen(bool users) {
       kj::mv(fd),
       kj::LowLevelAsyncIoProvider::ALREADY_CLOEXEC | kj::LowLevelAsyncIoProvider::ALREADY_NONBLOCK);
   tasks_.add(accept());
+  tasks_.add(tell_again());
   return Nothing{};
 }
 
@@ -134,7 +171,9 @@ void LocalServer::serve(kj::Own<kj::AsyncIoStream> stream, uint32_t uid) {
   auto gone = one.network->onDisconnect();
   one.rpc = kj::heap(
       capnp::makeRpcServer(*one.network, wire::Local::Client(kj::heap<Server>(*this, one, uid))));
+  connections_.insert(&one);
   tasks_.add(gone.then([this, &one] {
+                   connections_.erase(&one);
                    for (auto& [session, process] : one.processes)
                      tasks_.add(process.endRequest().send().ignoreResult().catch_(
                          [](kj::Exception&&) {}));  // then the node ends it by itself
@@ -161,6 +200,68 @@ kj::Promise<LocalServer::ExecResult> LocalServer::ask(PodId pod,
         });
   }
   return agent_.session_changes().then([this, pod, params] { return ask(pod, params); });
+}
+
+kj::Promise<void> LocalServer::pause(Millis span) {
+  return io_.provider->getTimer().afterDelay(span * kj::MILLISECONDS);
+}
+
+// Likewise. `fence` must outlive the promise.
+kj::Promise<uint64_t> LocalServer::tell(const Fence& fence) {
+  KJ_IF_MAYBE (session, agent_.session()) {
+    auto request = session->fenceRequest();
+    write_pod(fence.pod, request.initPod());
+    request.setNumber(fence.number);
+    auto puts = request.initPuts(static_cast<unsigned>(fence.puts.size()));
+    for (unsigned i = 0; i < fence.puts.size(); ++i) {
+      puts[i].setKey(fence.puts[i].first);
+      puts[i].setValue(fence.puts[i].second);
+    }
+    return request.send().then(
+        [](auto&& answer) -> kj::Promise<uint64_t> { return answer.getGroup(); },
+        [this, &fence](kj::Exception&& e) -> kj::Promise<uint64_t> {
+          if (e.getType() != kj::Exception::Type::DISCONNECTED) return kj::mv(e);
+          return pause(kAskAgainMs).then([this, &fence] { return tell(fence); });
+        });
+  }
+  return agent_.session_changes().then([this, &fence] { return tell(fence); });
+}
+
+// Once for all ranks of this node.
+kj::Promise<LocalServer::PairsPtr> LocalServer::gather(JobId job, uint64_t group, uint32_t number) {
+  if (auto known = gathered_.find(job);
+      known != gathered_.end() && known->second.group == group && known->second.number == number)
+    return known->second.all.addBranch();
+  KJ_IF_MAYBE (session, agent_.session()) {
+    auto request = session->gatherRequest();
+    request.setJob(job);
+    request.setGroup(group);
+    auto all = request.send()
+                   .then([](auto&& answer) {
+                     auto pairs = std::make_shared<Pairs>();
+                     for (auto pair : answer.getAll())
+                       pairs->emplace_back(to_string(pair.getKey()), to_string(pair.getValue()));
+                     return PairsPtr(std::move(pairs));
+                   })
+                   .fork();
+    auto branch = all.addBranch();
+    gathered_.erase(job);
+    gathered_.emplace(job, Gathered{group, number, kj::mv(all)});
+    return branch;
+  }
+  return KJ_EXCEPTION(DISCONNECTED, "the coordinator is not connected");
+}
+
+// A coordinator that has just started knows of no fence, and some ranks may wait for others that
+// have gone on.
+kj::Promise<void> LocalServer::tell_again() {
+  return agent_.session_changes().then([this] {
+    gathered_.clear();
+    for (const Connection* connection : connections_)
+      if (const auto fence = connection->fence)
+        tasks_.add(tell(*fence).ignoreResult().attach(std::shared_ptr<Fence>(fence)));
+    return tell_again();
+  });
 }
 
 void LocalServer::taskFailed(kj::Exception&& exception) {

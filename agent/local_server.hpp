@@ -4,6 +4,9 @@
 // the token of a pod that runs here and the uid that this pod runs as; so no other user, and no
 // other job of the same user, can use it. When its connection closes, what it started is ended.
 //
+// muster-pmi, the parent of a rank without a launcher, exchanges what its rank has put. Its last
+// fence is told again over each new connection to the coordinator, which stores none of it.
+//
 // Belongs to the agent's KJ thread.
 #pragma once
 
@@ -17,7 +20,10 @@
 #include <memory>
 #include <schema/agent.capnp.h>
 #include <schema/local.capnp.h>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace muster::agent {
 
@@ -49,13 +55,30 @@ class LocalServer final : private kj::TaskSet::ErrorHandler {
   void serve(kj::Own<kj::AsyncIoStream> stream, uint32_t uid);
   using ExecResult = capnp::Response<wire::Session::ExecResults>;
   kj::Promise<ExecResult> ask(PodId pod, wire::Local::ExecParams::Reader params);
+  using Pairs = std::vector<std::pair<std::string, std::string>>;
+  using PairsPtr = std::shared_ptr<const Pairs>;
+  struct Fence {  // the last that a rank has come to
+    PodId pod;
+    uint32_t number = 0;
+    Pairs puts;
+  };
+  kj::Promise<uint64_t> tell(const Fence& fence);
+  kj::Promise<PairsPtr> gather(JobId job, uint64_t group, uint32_t number);
+  kj::Promise<void> tell_again();
+  kj::Promise<void> pause(Millis span);
   void taskFailed(kj::Exception&& exception) override;
 
   kj::AsyncIoContext& io_;
   const RunDirs& run_dirs_;
   Agent& agent_;
   kj::Own<kj::ConnectionReceiver> port_;
-  uint64_t last_connection_ = 0;
+  std::set<Connection*> connections_;
+  struct Gathered {
+    uint64_t group = 0;
+    uint32_t number = 0;
+    kj::ForkedPromise<PairsPtr> all;
+  };
+  std::map<JobId, Gathered> gathered_;
   kj::TaskSet tasks_;
 };
 

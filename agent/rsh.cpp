@@ -1,10 +1,9 @@
 #include "agent/rsh.hpp"
 
+#include "agent/local_client.hpp"
 #include "base/clock.hpp"
-#include "base/fd.hpp"
 #include "base/secret.hpp"
 
-#include <capnp/rpc-twoparty.h>
 #include <kj/async-io.h>
 
 #include <algorithm>
@@ -14,9 +13,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fcntl.h>
-#include <fstream>
-#include <schema/local.capnp.h>
 #include <string_view>
 #include <unistd.h>
 #include <utility>
@@ -27,7 +23,7 @@ namespace {
 constexpr int kOurs = 255;  // as ssh
 constexpr Millis kTimeoutMs = 300'000;
 constexpr Millis kConnectAgainMs = 100;
-constexpr uint32_t kReadMax = 256u << 10;
+constexpr uint32_t kChunkMax = 256u << 10;
 constexpr size_t kSessionBytes = 16;
 constexpr std::string_view kFlags = "46AaCfGgKkMNnqsTtVvXxYy";
 constexpr std::string_view kWithValue = "BbcDEeFIiJLlmOopQRSWw";
@@ -50,13 +46,6 @@ constexpr const char* kEpilogue = "\nr=$?; rmdir \"$d\" 2>/dev/null; exit $r\n";
 int fail(const std::string& message) {
   std::fprintf(stderr, "muster-rsh: %s\n", message.c_str());
   return kOurs;
-}
-
-std::string first_line(const std::string& path) {
-  std::ifstream in(path);
-  std::string line;
-  std::getline(in, line);
-  return line;
 }
 
 // MUSTER_RSH_TIMEOUT.
@@ -83,11 +72,8 @@ bool write_all(int fd, capnp::Data::Reader data) {
 // Over one connection to the agent after another.
 class Rsh {
  public:
-  Rsh(RshLine line, std::string token_file, Millis timeout)
-      : line_(std::move(line)),
-        token_(first_line(token_file)),
-        run_dir_(token_file.substr(0, token_file.rfind('/'))),
-        timeout_ms_(timeout) {}
+  Rsh(RshLine line, LocalClient local, Millis timeout)
+      : line_(std::move(line)), local_(std::move(local)), timeout_ms_(timeout) {}
 
   int run() {
     auto io = kj::setupAsyncIo();
@@ -111,41 +97,13 @@ class Rsh {
   }
 
  private:
-  struct Connection {
-    explicit Connection(kj::Own<kj::AsyncIoStream> one)
-        : stream(kj::mv(one)),
-          network(*stream, capnp::rpc::twoparty::Side::CLIENT),
-          rpc(capnp::makeRpcClient(network)) {}
-    wire::Local::Client local() {
-      capnp::MallocMessageBuilder message(8);
-      auto vat = message.getRoot<capnp::rpc::twoparty::VatId>();
-      vat.setSide(capnp::rpc::twoparty::Side::SERVER);
-      return rpc.bootstrap(vat).castAs<wire::Local>();
-    }
-    kj::Own<kj::AsyncIoStream> stream;
-    capnp::TwoPartyVatNetwork network;
-    capnp::RpcSystem<capnp::rpc::twoparty::VatId> rpc;
-  };
-
-  kj::Own<Connection> connect(kj::AsyncIoContext& io) const {
-    // Through its directory, because its own path may be too long for an address.
-    const std::string dir = run_dir_.substr(0, run_dir_.rfind('/'));
-    const Fd folder(open(dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    const std::string address =
-        "unix:/proc/self/fd/" + std::to_string(folder.get()) + "/agent.sock";
-    auto stream = io.provider->getNetwork()
-                      .parseAddress(address.c_str())
-                      .wait(io.waitScope)
-                      ->connect()
-                      .wait(io.waitScope);
-    return kj::heap<Connection>(kj::mv(stream));
-  }
+  using Connection = LocalClient::Connection;
 
   // The exit code, once it is known. Nothing, or an exception: try again.
   std::optional<int> talk(kj::AsyncIoContext& io, Millis deadline, std::string& why) {
-    auto connection = connect(io);
+    auto connection = local_.connect(io);
     auto request = connection->local().execRequest();
-    request.setToken(token_);
+    request.setToken(local_.token());
     request.setHost(line_.host);
     request.setSession(session_);
     request.setAttempt(attempt_);
@@ -188,7 +146,7 @@ class Rsh {
       auto request = process.readRequest();
       request.setStdout(out_);
       request.setStderr(err_);
-      request.setLimit(kReadMax);
+      request.setLimit(kChunkMax);
       auto got = request.send().wait(io.waitScope);
       const bool written =
           write_all(STDOUT_FILENO, got.getStdout()) && write_all(STDERR_FILENO, got.getStderr());
@@ -209,7 +167,7 @@ class Rsh {
   int give_up(kj::AsyncIoContext& io, Connection& connection, const std::string& message,
               bool is_lost) {
     auto request = connection.local().giveUpRequest();
-    request.setToken(token_);
+    request.setToken(local_.token());
     request.setMessage(message);
     request.setLost(is_lost);
     kj::runCatchingExceptions([&] { request.send().wait(io.waitScope); });
@@ -217,12 +175,12 @@ class Rsh {
   }
 
   int lost(kj::AsyncIoContext& io, const std::string& message) {
-    kj::runCatchingExceptions([&] { give_up(io, *connect(io), message, true); });
+    kj::runCatchingExceptions([&] { give_up(io, *local_.connect(io), message, true); });
     return kOurs;
   }
 
   const RshLine line_;
-  const std::string token_, run_dir_;
+  const LocalClient local_;
   const Millis timeout_ms_;
   const std::string session_ = random_hex(kSessionBytes);
   int32_t attempt_ = -1;  // of the pod that the command runs in
@@ -268,15 +226,12 @@ int run_rsh(const std::vector<std::string>& arguments) {
     return fail(
         "usage: muster-rsh [ssh options] HOST COMMAND...\n"
         "Runs the command with `sh -c` in the pod of the same MPI job that HOST names.");
-  const char* const token_file = std::getenv("MUSTER_RSH_TOKEN_FILE");
-  if (token_file == nullptr || std::strchr(token_file, '/') == nullptr)
-    return fail(
-        "MUSTER_RSH_TOKEN_FILE is not set: this runs only in pods of a job with the annotation "
-        "muster.dev/mpi");
+  auto local = LocalClient::of_environment();
+  if (!local) return fail(local.error().message);
   const auto timeout = timeout_ms();
   if (!timeout) return fail("MUSTER_RSH_TIMEOUT must be a number of seconds above 0");
   std::signal(SIGPIPE, SIG_IGN);
-  return Rsh(std::move(*line), token_file, *timeout).run();
+  return Rsh(std::move(*line), std::move(*local), *timeout).run();
 }
 
 int run_mpi_entry(const std::vector<std::string>& arguments) {

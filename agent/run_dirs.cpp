@@ -29,7 +29,7 @@ namespace muster::agent {
 namespace {
 
 constexpr size_t kNameDigits = 32;
-constexpr const char* kPrograms[] = {"muster-rsh", "muster-mpi-entry"};
+constexpr const char* kPrograms[] = {"muster-rsh", "muster-mpi-entry", "muster-pmi"};
 constexpr const char* kShims[] = {"ssh", "rsh"};
 
 std::string this_program() {
@@ -253,6 +253,15 @@ void RunDirs::set_hosts(JobId job, JobHosts hosts) {
        ++pod)
     if (Status written = write_hosts(pod->first, *pod->second); !written)
       log::warn("{}", written.error().message);
+}
+
+std::optional<std::vector<std::string>> RunDirs::nodes_of(JobId job) const {
+  const auto known = hosts_.find(job);
+  if (known == hosts_.end() || known->second.hosts.size() != known->second.count)
+    return std::nullopt;
+  std::vector<std::string> nodes;
+  for (const JobHosts::Host& host : known->second.hosts) nodes.push_back(host.node);
+  return nodes;
 }
 
 void RunDirs::set_ip(const std::string& ip) {

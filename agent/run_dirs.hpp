@@ -59,6 +59,9 @@ class RunDirs {
   void set_ip(const std::string& ip);
   core::node::MpiFacts facts(PodId pod) const;
 
+  // The nodes of a job's ranks, by rank; nothing until each of them has one.
+  std::optional<std::vector<std::string>> nodes_of(JobId job) const;
+
   struct Caller {
     PodId pod;
     uint32_t uid = 0;

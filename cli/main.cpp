@@ -1,5 +1,6 @@
 // muster: the executable; each verb has a file in cli/verbs/. In the pods of MPI jobs it is also
-// called muster-rsh (or ssh) and muster-mpi-entry (agent/rsh.hpp).
+// called muster-rsh (or ssh), muster-mpi-entry (agent/rsh.hpp) and muster-pmi (agent/pmi.hpp).
+#include "agent/pmi.hpp"
 #include "agent/rsh.hpp"
 #include "cli/line/app.hpp"
 #include "cli/output/exit_codes.hpp"
@@ -24,6 +25,7 @@ int main(int argc, char** argv) {
   const std::string program = called_as(argc > 0 ? argv[0] : nullptr);
   if (program == "muster-rsh" || program == "ssh" || program == "rsh")
     return muster::agent::run_rsh({argv + 1, argv + argc});
+  if (program == "muster-pmi") return muster::agent::run_pmi({argv + 1, argv + argc});
   if (program == "muster-mpi-entry") return muster::agent::run_mpi_entry({argv + 1, argv + argc});
   // Daemons and verbs that wait handle signals themselves; for all others Ctrl-C exits with
   // kInterrupted.

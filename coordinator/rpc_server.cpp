@@ -8,6 +8,7 @@
 #include "base/seldom.hpp"
 #include "coordinator/descriptors.hpp"
 #include "coordinator/exec_relay.hpp"
+#include "coordinator/fence_desk.hpp"
 #include "coordinator/host_desk.hpp"
 #include "coordinator/inbox.hpp"
 #include "coordinator/listening.hpp"
@@ -42,8 +43,9 @@ constexpr unsigned kListsInFlight = 8;  // lists of launches or kills that an ag
 constexpr unsigned kRefusedMax = 4;  // rejected registrations of a connection, before it is closed
 constexpr size_t kRequestMax = 16u << 10;        // bytes of a certificate signing request
 constexpr uint64_t kBarredBytesMax = 64u << 10;  // that a connection sends which may not register
-constexpr Millis kHostsMs = 100;                 // states of an MPI job's pods are gathered
-constexpr size_t kReasonMax = 64;                // bytes of the reason for a node's trouble
+constexpr size_t kPutsMax = 4'096, kPutMax = 1'024;  // of an MPI rank; bytes of each
+constexpr Millis kHostsMs = 100;                     // states of an MPI job's pods are gathered
+constexpr size_t kReasonMax = 64;                    // bytes of the reason for a node's trouble
 
 std::string text_of(capnp::Text::Reader text, size_t most) {
   return utf8_prefix({text.begin(), text.size()}, most);
@@ -117,6 +119,8 @@ class Session final : public wire::Session::Server {
   kj::Promise<void> report(ReportContext context) override;
   kj::Promise<void> leave(LeaveContext context) override;
   kj::Promise<void> exec(ExecContext context) override;
+  kj::Promise<void> fence(FenceContext context) override;
+  kj::Promise<void> gather(GatherContext context) override;
 
  private:
   void check_current();
@@ -212,6 +216,10 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
   }
 
   // ---- on the RPC thread
+
+  FenceDesk& fences() { return fences_; }
+  bool hosts_here(PodId pod, NodeId node) const { return desk_.is_on(pod, node); }
+  bool has_part(JobId job, NodeId node) const { return desk_.nodes_of(job).contains(node); }
 
   kj::Promise<void> relay(ExecRelay::ExecCall context, NodeId node) {
     return relay_->exec(context, node);
@@ -400,6 +408,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     tasks = nullptr;  // ends all connections
     relay_ = nullptr;
     desk_ = HostDesk();
+    fences_ = FenceDesk();
     replies_.clear();
     cluster_ = actors::cluster_actor{};
     registry_ = actors::registry_actor{};
@@ -577,6 +586,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
   void take_hosts(JobId job, const core::HostListPtr& hosts) {
     const std::set<NodeId> before = desk_.nodes_of(job);
     const HostDesk::Change change = desk_.set(job, hosts);
+    fences_.set(job, hosts);
     if (change == HostDesk::Change::states) {
       if (hosts_due_.insert(job).second && hosts_due_.size() == 1)
         tasks_->add(timer_->afterDelay(kHostsMs * kj::MILLISECONDS).then([this] {
@@ -818,6 +828,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
   std::map<uint64_t, NodeId> node_of_;
   std::map<NodeId, Link> links_;
   HostDesk desk_;
+  FenceDesk fences_;
   std::unique_ptr<ExecRelay> relay_;
   std::set<JobId> hosts_due_;  // of which not all nodes have been told
 };
@@ -867,6 +878,38 @@ kj::Promise<void> Session::report(ReportContext context) {
 kj::Promise<void> Session::exec(ExecContext context) {
   check_current();
   return server_.relay(context, node_);
+}
+
+kj::Promise<void> Session::fence(FenceContext context) {
+  check_current();
+  const auto params = context.getParams();
+  const PodId pod = read_pod(params.getPod());
+  const uint32_t number = params.getNumber();
+  KJ_REQUIRE(server_.hosts_here(pod, node_), "the pod is not one of an MPI job on this node");
+  KJ_REQUIRE(params.getPuts().size() <= kPutsMax, "a rank can put at most 4,096 keys");
+  FenceDesk::KeyValues puts;
+  for (auto put : params.getPuts())
+    puts.emplace(text_of(put.getKey(), kPutMax), text_of(put.getValue(), kPutMax));
+  context.releaseParams();
+  context.allowCancellation();
+  return server_.fences()
+      .come(pod, number, std::move(puts))
+      .then([context](uint64_t group) mutable { context.getResults().setGroup(group); });
+}
+
+kj::Promise<void> Session::gather(GatherContext context) {
+  check_current();
+  const auto params = context.getParams();
+  const auto all = server_.fences().gather(params.getJob(), params.getGroup());
+  KJ_REQUIRE(all != nullptr && server_.has_part(params.getJob(), node_),
+             "the ranks of this job have changed");
+  auto out = context.getResults().initAll(static_cast<unsigned>(all->size()));
+  unsigned i = 0;
+  for (const auto& [key, value] : *all) {
+    out[i].setKey(key);
+    out[i++].setValue(value);
+  }
+  return kj::READY_NOW;
 }
 
 kj::Promise<void> Session::leave(LeaveContext) {

@@ -128,6 +128,13 @@ interface Session {
   # (its host name, or its index). Waits until that pod runs; dropping the call gives up. `attempt`: -1, or the attempt that
   # the session joined before. Idempotent by `session`, so after a lost connection the call finds the running command
   # again.
+
+  fence @4 (pod :T.PodId, number :UInt32, puts :List(T.Pair)) -> (group :UInt64);
+  # For a rank of an MPI job without a launcher: returns once each rank has come to this fence or a later one. `puts`: all
+  # that this rank has put so far. `group` stands for the ranks as they are now; another set of them has another.
+
+  gather @5 (job :UInt64, group :UInt64) -> (all :List(T.Pair));
+  # What all ranks have put, as of the last fence.
 }
 
 # A command that joins a running pod. Its output is kept in files beside the pod's, so it can be read again from any offset.

@@ -27,7 +27,7 @@ ARROWS = {  # a folder, or a file that may include more than its folder
     "coordinator": BASE | {"core", "permit", "tls", "munge", "storage", "actors", "api", "schema"},
     # A client of the API, and the mains of the daemons.
     "cli": BASE | {"core/spec", "core/index_set.hpp", "core/pod_name.hpp", "core/trust.hpp", "core/cluster/prefetch.hpp", "text", "agent/agent.hpp",
-                   "agent/environment.hpp", "agent/rsh.hpp", "coordinator/coordinator.hpp", "coordinator/offline.hpp", "schema", "tls", "munge",
+                   "agent/environment.hpp", "agent/rsh.hpp", "agent/pmi.hpp", "coordinator/coordinator.hpp", "coordinator/offline.hpp", "schema", "tls", "munge",
                    "keeper/protocol.hpp"},
 }
 # The rooms of a folder, bottom up: a room may include those before it. Files outside all rooms are above them all.

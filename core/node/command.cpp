@@ -216,10 +216,17 @@ Result<Command> command_with(const PodTemplate& job, const Container& container,
 
   Command command;
   size_t used = all.cost_of_all();
+  const bool is_main = job.init_containers < job.containers.size() &&
+                       &job.containers[job.init_containers].what == &container;
+  if (mpi != nullptr && is_main && is_direct(job)) {
+    command.argv = {mpi->run_dir + "/" + kPmi, "--"};
+    for (const std::string& word : command.argv) used += cost(word.size());
+  }
+  const size_t ours = command.argv.size();
   for (const auto* words : {&container.command, &container.args}) {
     for (const std::string& word : *words) {
       const std::string what =
-          "word " + std::to_string(command.argv.size() + 1) + " of the command";
+          "word " + std::to_string(command.argv.size() - ours + 1) + " of the command";
       auto expanded = expand(word, find, kStringMax - 1);
       if (!expanded) return too_long(what);
       used += cost(expanded->size());
@@ -227,7 +234,7 @@ Result<Command> command_with(const PodTemplate& job, const Container& container,
       command.argv.push_back(std::move(*expanded));
     }
   }
-  if (command.argv.empty()) {
+  if (command.argv.size() == ours) {
     return Error{Errc::invalid, "container " + container.name + " has no command"};
   }
   std::move(all).take(command);

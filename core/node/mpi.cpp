@@ -32,6 +32,11 @@ uint16_t leader_port(const std::string& job_uid) {
   return static_cast<uint16_t>(kPortFirst + hash % kPorts);
 }
 
+bool is_direct(const PodTemplate& job) {
+  const auto options = parse_mpi(job.mpi);
+  return options.ok() && options->direct;
+}
+
 void set_mpi_variables(
     const PodTemplate& job, const std::string& index, const MpiFacts& facts,
     const std::function<void(const std::string& name, const std::string& value)>& set) {

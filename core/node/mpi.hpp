@@ -30,10 +30,14 @@ inline constexpr const char* kOpenMpiHosts = "hostfile.openmpi";
 inline constexpr const char* kHydraHosts = "hostfile.hydra";
 inline constexpr const char* kRshToken = "token";
 inline constexpr const char* kRsh = "bin/muster-rsh";
+inline constexpr const char* kPmi = "bin/muster-pmi";
 
 // The port for rendezvous on the leader's node (MASTER_PORT), from the job's uid: all members know
 // it before any of them runs. Between 20000 and 29999, below the kernel's ephemeral ports.
 uint16_t leader_port(const std::string& job_uid);
+
+// Whether the job runs without a launcher: its processes are then run by kPmi.
+bool is_direct(const PodTemplate& job);
 
 void set_mpi_variables(
     const PodTemplate& job, const std::string& index, const MpiFacts& facts,

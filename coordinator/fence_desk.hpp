@@ -1,0 +1,56 @@
+// FenceDesk: the ranks of MPI jobs without a launcher meet here (PMI's barriers).
+//
+// Nothing of it is stored: each rank keeps all that it has put and the number of its last fence,
+// and its agent tells them again when the coordinator has been restarted.
+//
+// Belongs to the RPC thread.
+#pragma once
+
+#include "core/job/hosts.hpp"
+
+#include <kj/async.h>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace muster::coordinator {
+
+class FenceDesk {
+ public:
+  using KeyValues = std::map<std::string, std::string>;
+
+  // The ranks are the pods of `hosts`, if each index has one. Whoever waits with others than before
+  // goes on waiting.
+  void set(JobId job, const core::HostListPtr& hosts);
+  // Returns the group once all ranks have come to this fence or a later one.
+  kj::Promise<uint64_t> come(PodId pod, uint32_t number, KeyValues puts);
+  // What the ranks of the group have put; null if they are other ranks now.
+  std::shared_ptr<const KeyValues> gather(JobId job, uint64_t group);
+
+ private:
+  struct Rank {
+    uint32_t number = 0;
+    KeyValues puts;
+  };
+  struct Waiting {
+    uint32_t number = 0;
+    PodKey pod;
+    kj::Own<kj::PromiseFulfiller<uint64_t>> go;
+  };
+  struct Meeting {
+    core::HostListPtr hosts;
+    uint64_t group = 0;
+    std::map<PodKey, Rank> ranks;
+    std::vector<Waiting> waiting;
+    std::shared_ptr<const KeyValues> all{};  // null: to be made
+  };
+  static void release(Meeting& meeting);
+
+  std::map<JobId, Meeting> meetings_;
+  uint64_t last_group_ = 0;
+};
+
+}  // namespace muster::coordinator
