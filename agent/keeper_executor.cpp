@@ -21,8 +21,12 @@ core::node::Step step_of(const ProcessKey& key) {
   return {key.container, key.instance};
 }
 
-core::node::ProcessStart start_of(const ProcessStarted& started) {
-  return {started.key.pod, step_of(started.key), started.pid, boot_now() - started.age_ms};
+core::StartOf<Millis> start_of(const core::StartOf<Age>& start) {
+  return {start.pid, boot_now() - start.at.ms};
+}
+
+std::optional<core::StartOf<Millis>> start_of(const std::optional<core::StartOf<Age>>& start) {
+  return start ? std::optional(start_of(*start)) : std::nullopt;
 }
 
 }  // namespace
@@ -50,8 +54,9 @@ Result<Executor::Inventory> KeeperExecutor::connect(Executor::Listener& listener
   for (const auto& living : known.living) {
     Note note = Note::parse(living.note);
     logs_.adopt(note.job_uid, note.pod_name);
-    inventory.living.push_back({start_of(living.started), note.grace_ms, living.killing,
-                                origin_of(living.started.key.pod, note, inventory), living.queued});
+    inventory.living.push_back({living.key.pod, step_of(living.key), start_of(living.start),
+                                note.grace_ms, living.killing,
+                                origin_of(living.key.pod, note, inventory), living.queued});
   }
   for (const auto& ended : known.ended) {
     Note note = Note::parse(ended.note);
@@ -179,13 +184,11 @@ void KeeperExecutor::start(const std::vector<Start>& starts) {
     if (order) {
       orders.push_back(std::move(*order));
     } else {
-      Millis now = boot_now();
       refused.push_back({.pod = start.order.pod,
                          .step = start.order.step,
                          .exit_code = core::node::kExitCannotStart,
                          .error = order.error().message,
-                         .started_at = now,
-                         .ended_at = now});
+                         .ended_at = boot_now()});
     }
   }
   if (!orders.empty()) keeper_->spawn(std::move(orders));
@@ -219,17 +222,15 @@ void KeeperExecutor::end_all() {
 
 core::node::ProcessEnd KeeperExecutor::end_of(const ProcessEnded& ended, const Note& note) {
   logs_.close(note.job_uid, note.pod_name);
-  Millis now = boot_now();
   return {.pod = ended.key.pod,
           .step = step_of(ended.key),
           .entry = ended.entry,
-          .pid = ended.pid,
+          .start = start_of(ended.start),
           .exit_code = ended.exit_code,
           .signal = ended.signal,
           .lost = ended.lost,
           .error = ended.error,
-          .started_at = now - ended.start_age_ms,
-          .ended_at = now - ended.end_age_ms,
+          .ended_at = boot_now() - ended.end_age_ms,
           .out_of_memory = ended.out_of_memory,
           .unstarted = ended.unstarted};
 }
@@ -237,7 +238,10 @@ core::node::ProcessEnd KeeperExecutor::end_of(const ProcessEnded& ended, const N
 void KeeperExecutor::on_started(std::vector<ProcessStarted> started) {
   std::vector<core::node::ProcessStart> starts;
   starts.reserve(started.size());
-  for (const auto& one : started) starts.push_back(start_of(one));
+  for (const auto& [key, start] : started) {
+    const auto [pid, at] = start_of(start);
+    starts.push_back({key.pod, step_of(key), pid, at});
+  }
   listener_->on_started(starts);
 }
 
