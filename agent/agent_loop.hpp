@@ -77,8 +77,8 @@ class Agent final : private Executor::Listener {
 
   void launch(wire::Agent::LaunchParams::Reader params);
   void kill(wire::Agent::KillParams::Reader params);
-  void read_log(wire::Agent::ReadLogParams::Reader params,
-                wire::Agent::ReadLogResults::Builder results);
+  kj::Promise<void> read_log(wire::Agent::ReadLogParams::Reader params,
+                             wire::Agent::ReadLogResults::Builder results);
 
   void on_started(const std::vector<core::node::ProcessStart>& started) override;
   void on_ended(const std::vector<core::node::ProcessEnd>& ended) override;

@@ -10,6 +10,10 @@
 #include "core/node/pod_template.hpp"
 #include "core/node/pulse.hpp"
 
+#include <kj/async.h>
+#include <kj/debug.h>
+#include <kj/io.h>
+
 #include <map>
 #include <string>
 #include <vector>
@@ -60,6 +64,10 @@ class Executor {
   virtual void withdraw(const std::vector<PodId>&) {}
   virtual void kill(const std::vector<core::node::KillOrder>& kills) = 0;
   virtual void forget(const std::vector<uint64_t>& entries) = 0;
+  // Opens a log that we may not read; null: there is no such file. May be rejected.
+  virtual kj::Promise<kj::AutoCloseFd> open_log(const LogName&) {
+    return KJ_EXCEPTION(FAILED, "the log belongs to another user, and only the keeper can open it");
+  }
   // Kills all processes at once; on_executor_gone follows.
   virtual void end_all() = 0;
 };

@@ -1,5 +1,6 @@
 #include "agent/keeper_executor.hpp"
 
+#include "agent/output_client.hpp"
 #include "base/check.hpp"
 #include "base/log.hpp"
 #include "core/node/values.hpp"
@@ -214,6 +215,10 @@ void KeeperExecutor::kill(const std::vector<core::node::KillOrder>& kills) {
 void KeeperExecutor::forget(const std::vector<uint64_t>& entries) {
   if (keeper_.get() == nullptr || entries.empty()) return;  // reported and acknowledged again
   keeper_->forget(entries);
+}
+
+kj::Promise<kj::AutoCloseFd> KeeperExecutor::open_log(const LogName& name) {
+  return open_output(port_, work_dir_.path(), name);
 }
 
 void KeeperExecutor::end_all() {

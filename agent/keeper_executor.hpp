@@ -44,6 +44,7 @@ class KeeperExecutor final : public Executor,
   void withdraw(const std::vector<PodId>& pods) override;
   void kill(const std::vector<core::node::KillOrder>& kills) override;
   void forget(const std::vector<uint64_t>& entries) override;
+  kj::Promise<kj::AutoCloseFd> open_log(const LogName& name) override;
   void end_all() override;
 
  private:

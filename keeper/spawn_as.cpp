@@ -163,10 +163,10 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   for (const std::string& path : paths) programs.push_back(path.c_str());
   programs.push_back(nullptr);
 
-  const auto out = owners_->open_output(permit, job.pod, job.container, false);
+  const auto out = owners_->open_output(permit, job.pod, job.container, false, job.agent_reads);
   if (!out.ok()) return refused(out.error().message);
   const Fd out_fd(*out);
-  const auto err = owners_->open_output(permit, job.pod, job.container, true);
+  const auto err = owners_->open_output(permit, job.pod, job.container, true, job.agent_reads);
   if (!err.ok()) return refused(err.error().message);
   const Fd err_fd(*err);
   int ends[2];

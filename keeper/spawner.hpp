@@ -47,6 +47,7 @@ struct SpawnJob {
   Limits limits{};
   bool contained = false;
   int64_t not_after_ms = 0;
+  bool agent_reads = false;  // the agent reads outputs itself
 };
 
 struct Spawned {
