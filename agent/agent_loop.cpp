@@ -99,8 +99,7 @@ class Agent::Server final : public wire::Agent::Server {
     return when_welcome().then([this, context]() mutable { agent_.kill(context.getParams()); });
   }
   kj::Promise<void> readLog(ReadLogContext context) override {
-    agent_.read_log(context.getParams(), context.getResults());
-    return kj::READY_NOW;
+    return agent_.read_log(context.getParams(), context.getResults());
   }
   kj::Promise<void> unacked(UnackedContext context) override {
     return when_welcome().then([this, context]() mutable {
@@ -506,21 +505,32 @@ void Agent::kill(wire::Agent::KillParams::Reader params) {
   schedule();
 }
 
-void Agent::read_log(wire::Agent::ReadLogParams::Reader params,
-                     wire::Agent::ReadLogResults::Builder results) {
+kj::Promise<void> Agent::read_log(wire::Agent::ReadLogParams::Reader params,
+                                  wire::Agent::ReadLogResults::Builder results) {
   PodId pod = read_pod(params.getPod());
+  const LogName name{to_string(params.getTemplate().getJobUid()),
+                     to_string(params.getTemplate().getPodName()), to_string(params.getContainer()),
+                     params.getStream() == wire::LogStream::STDERR};
+  const int64_t offset = params.getOffset();
+  const size_t limit = std::min(params.getLimit(), kLogChunkMax);
   // Check before reading: if the pod has ended by now, the file holds everything it wrote.
-  bool running = node_.runs(pod);
-  LogChunk chunk = logs_.read(
-      to_string(params.getTemplate().getJobUid()), to_string(params.getTemplate().getPodName()),
-      to_string(params.getContainer()), params.getStream() == wire::LogStream::STDERR,
-      params.getOffset(), std::min(params.getLimit(), kLogChunkMax));
-  results.setFound(chunk.found || running);
-  results.setData(
-      kj::arrayPtr(reinterpret_cast<const kj::byte*>(chunk.data.data()), chunk.data.size()));
-  results.setOffset(chunk.offset);
-  results.setSize(chunk.size);
-  results.setRunning(running);
+  const bool running = node_.runs(pod);
+  auto answer = [results, running](const LogChunk& chunk) mutable {
+    results.setFound(chunk.found || running);
+    results.setData(
+        kj::arrayPtr(reinterpret_cast<const kj::byte*>(chunk.data.data()), chunk.data.size()));
+    results.setOffset(chunk.offset);
+    results.setSize(chunk.size);
+    results.setRunning(running);
+  };
+  const LogChunk chunk = logs_.read(name, offset, limit);
+  if (chunk.denied)
+    return executor_.open_log(name).then(
+        [this, name, offset, limit, answer](kj::AutoCloseFd&& opened) mutable {
+          answer(logs_.read(name, opened, offset, limit));
+        });
+  answer(chunk);
+  return kj::READY_NOW;
 }
 
 // Not before the registration only because a launch may follow at once, and needs it.

@@ -80,8 +80,8 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
 
   void launch(wire::Agent::LaunchParams::Reader params);
   void kill(wire::Agent::KillParams::Reader params);
-  void read_log(wire::Agent::ReadLogParams::Reader params,
-                wire::Agent::ReadLogResults::Builder results);
+  kj::Promise<void> read_log(wire::Agent::ReadLogParams::Reader params,
+                             wire::Agent::ReadLogResults::Builder results);
 
   void take_hosts(wire::Agent::HostsParams::Reader params);
   void exec(wire::Agent::ExecParams::Reader params, wire::Executed::Builder result);

@@ -10,6 +10,10 @@
 #include "core/node/pod_template.hpp"
 #include "core/node/pulse.hpp"
 
+#include <kj/async.h>
+#include <kj/debug.h>
+#include <kj/io.h>
+
 #include <compare>
 #include <map>
 #include <optional>
@@ -107,6 +111,10 @@ class Executor {
     return Error{Errc::invalid, "this node starts no processes", {}};
   }
   virtual void kill_session(const SessionKey&, Millis) {}
+  // Opens a log that we may not read; null: there is no such file. May be rejected.
+  virtual kj::Promise<kj::AutoCloseFd> open_log(const LogName&) {
+    return KJ_EXCEPTION(FAILED, "the log belongs to another user, and only the keeper can open it");
+  }
   // Kills all processes at once; on_executor_gone follows.
   virtual void end_all() = 0;
 };

@@ -38,10 +38,9 @@ void HollowExecutor::kill(const std::vector<core::node::KillOrder>& kills) {
     int signal = order.grace_ms == 0 ? SIGKILL : SIGTERM;
     ended_.push_back({.pod = order.pod,
                       .step = order.step,
-                      .pid = found->second.pid,
+                      .start = {{found->second.pid, found->second.at}},
                       .exit_code = kExitSignalled + signal,
                       .signal = signal,
-                      .started_at = found->second.at,
                       .ended_at = boot_now()});
     living_.erase(found);
   }
@@ -86,9 +85,8 @@ void HollowExecutor::tell() {
     }
     ended_.push_back({.pod = process.pod,
                       .step = process.step,
-                      .pid = process.pid,
+                      .start = {{process.pid, process.at}},
                       .exit_code = exit_code_,
-                      .started_at = process.at,
                       .ended_at = now});
     living_.erase(found);
     order_.pop_front();

@@ -41,23 +41,23 @@ ProcessKey from_wire(const keeper::Key& key) {
   return {{key.job, key.index, key.attempt}, key.container, key.instance};
 }
 
-ProcessStarted read_started(Reader& in) {
-  ProcessStarted started;
-  started.key = from_wire(keeper::Key::read(in));
-  started.pid = in.num<int32_t>();
-  started.age_ms = in.num<int64_t>();
-  return started;
+core::StartOf<Age> read_start(Reader& in) {
+  const auto pid = in.num<int32_t>();
+  return {pid, {in.num<int64_t>()}};
+}
+
+std::optional<core::StartOf<Age>> start_of(int32_t pid, int64_t age_ms) {
+  return pid == 0 ? std::nullopt : std::optional(core::StartOf<Age>{pid, {age_ms}});
 }
 
 ProcessEnded from_wire(const keeper::Ended& end) {
   return {.key = from_wire(end.key),
           .entry = end.entry == 0 ? std::nullopt : std::optional(end.entry),
-          .pid = end.pid,
+          .start = start_of(end.pid, end.start_age_ms),
           .exit_code = end.exit_code,
           .signal = end.signal,
           .lost = end.lost,
           .error = std::string(end.error),
-          .start_age_ms = end.start_age_ms,
           .end_age_ms = end.end_age_ms,
           .note = std::string(end.note),
           .out_of_memory = end.out_of_memory,
@@ -322,7 +322,9 @@ void SocketKeeperClient::take_greeting(Inventory& inventory) {
                     version_ >= kJoins};
     } else if (type == keeper::Type::living) {
       Inventory::Living living;
-      living.started = read_started(in);
+      living.key = from_wire(keeper::Key::read(in));
+      const auto start = read_start(in);
+      living.start = start_of(start.pid, start.at.ms);
       living.killing = in.num<uint8_t>() != 0;
       living.note = in.text();
       living.queued = !in.rest().empty() && in.num<uint8_t>() != 0;
@@ -359,14 +361,14 @@ void SocketKeeperClient::take_frames() {
   while (in_.next(type, payload)) {
     Reader in(payload);
     if (type == keeper::Type::started) {
-      started_.push_back(read_started(in));
+      const ProcessKey key = from_wire(keeper::Key::read(in));
+      started_.push_back({key, read_start(in)});
     } else if (type == keeper::Type::ended) {
-      keeper::Ended end = keeper::Ended::read(in);
+      const keeper::Ended told = keeper::Ended::read(in);
+      ProcessEnded end = from_wire(told);
       // The end of a short process carries its start, too.
-      if (!end.start_told && end.pid != 0) {
-        started_.push_back({from_wire(end.key), end.pid, end.start_age_ms});
-      }
-      ended_.push_back(from_wire(end));
+      if (!told.start_told && end.start) started_.push_back({end.key, *end.start});
+      ended_.push_back(std::move(end));
     } else if (type == keeper::Type::pong) {
       pulse_.answered(std::string(in.text()));
     }

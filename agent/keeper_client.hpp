@@ -20,6 +20,7 @@
 #include "core/node/mpi.hpp"
 #include "core/node/pod_template.hpp"
 #include "core/node/pulse.hpp"
+#include "core/node/values.hpp"
 
 #include <kj/async-io.h>
 #include <kj/async-unix.h>
@@ -64,21 +65,20 @@ struct SpawnOrder {
 
 struct ProcessStarted {
   ProcessKey key;
-  int pid = 0;
-  Millis age_ms = 0;  // since it was started
+  core::StartOf<Age> start;
 };
 
 // keeper::Ended with muster's ids, and strings that outlive its frame.
 struct ProcessEnded {
   ProcessKey key;
-  std::optional<uint64_t> entry;  // for forget()
-  int pid = 0;                    // 0: it never started
-  int exit_code =
-      0;  // 128+S for signal S; if it could not be started, 127: not found, 126: anything else
+  std::optional<uint64_t> entry;            // for forget()
+  std::optional<core::StartOf<Age>> start;  // absent: it is not known to have started
+  // 128+S for signal S; if it could not be started, 127: not found, 126: anything else.
+  int exit_code = 0;
   int signal = 0;     // the signal that ended it, else 0
   bool lost = false;  // its keeper died, so its exit code is unknown (137 is reported)
   std::string error;  // why it could not be started ("exec /x: No such file or directory")
-  Millis start_age_ms = 0, end_age_ms = 0;
+  Millis end_age_ms = 0;
   std::string note;
   bool out_of_memory = false;  // its memory limit ended it
   // It has not run and won't. The keeper has forgotten it, so it may be ordered again.
@@ -88,9 +88,10 @@ struct ProcessEnded {
 // What the keeper knows at (re)connect: living processes and ends not yet forgotten.
 struct Inventory {
   struct Living {
-    ProcessStarted started;
-    bool killing = false;  // a kill was ordered already
-    bool queued = false;   // it was ordered with SpawnOrder::queued
+    ProcessKey key;
+    std::optional<core::StartOf<Age>> start;  // absent: it waits for its turn, or is being started
+    bool killing = false;                     // a kill was ordered already
+    bool queued = false;                      // it was ordered with SpawnOrder::queued
     std::string note;
   };
   std::vector<Living> living;

@@ -1,5 +1,6 @@
 #include "agent/keeper_executor.hpp"
 
+#include "agent/output_client.hpp"
 #include "base/check.hpp"
 #include "base/log.hpp"
 #include "core/node/values.hpp"
@@ -22,8 +23,12 @@ core::node::Step step_of(const ProcessKey& key) {
   return {key.container, key.instance};
 }
 
-core::node::ProcessStart start_of(const ProcessStarted& started) {
-  return {started.key.pod, step_of(started.key), started.pid, boot_now() - started.age_ms};
+core::StartOf<Millis> start_of(const core::StartOf<Age>& start) {
+  return {start.pid, boot_now() - start.at.ms};
+}
+
+std::optional<core::StartOf<Millis>> start_of(const std::optional<core::StartOf<Age>>& start) {
+  return start ? std::optional(start_of(*start)) : std::nullopt;
 }
 
 bool is_session(const ProcessKey& key) {
@@ -74,12 +79,13 @@ Result<Executor::Inventory> KeeperExecutor::connect(Executor::Listener& listener
   for (const auto& living : known.living) {
     Note note = Note::parse(living.note);
     logs_.adopt(note.job_uid, note.pod_name);
-    if (is_session(living.started.key)) {
-      sessions.push_back(found_session(living.started.key, note));
+    if (is_session(living.key)) {
+      sessions.push_back(found_session(living.key, note));
       continue;
     }
-    inventory.living.push_back({start_of(living.started), note.grace_ms, living.killing,
-                                origin_of(living.started.key.pod, note, inventory), living.queued});
+    inventory.living.push_back({living.key.pod, step_of(living.key), start_of(living.start),
+                                note.grace_ms, living.killing,
+                                origin_of(living.key.pod, note, inventory), living.queued});
   }
   for (const auto& ended : known.ended) {
     Note note = Note::parse(ended.note);
@@ -285,13 +291,11 @@ void KeeperExecutor::start(const std::vector<Start>& starts) {
     if (order) {
       orders.push_back(std::move(*order));
     } else {
-      Millis now = boot_now();
       refused.push_back({.pod = start.order.pod,
                          .step = start.order.step,
                          .exit_code = core::node::kExitCannotStart,
                          .error = order.error().message,
-                         .started_at = now,
-                         .ended_at = now});
+                         .ended_at = boot_now()});
     }
   }
   if (!orders.empty()) keeper_->spawn(std::move(orders));
@@ -319,23 +323,25 @@ void KeeperExecutor::forget(const std::vector<uint64_t>& entries) {
   keeper_->forget(entries);
 }
 
+kj::Promise<kj::AutoCloseFd> KeeperExecutor::open_log(const LogName& name) {
+  return open_output(port_, work_dir_.path(), name);
+}
+
 void KeeperExecutor::end_all() {
   if (keeper_.get() != nullptr) keeper_->end_all();
 }
 
 core::node::ProcessEnd KeeperExecutor::end_of(const ProcessEnded& ended, const Note& note) {
   logs_.close(note.job_uid, note.pod_name);
-  Millis now = boot_now();
   return {.pod = ended.key.pod,
           .step = step_of(ended.key),
           .entry = ended.entry,
-          .pid = ended.pid,
+          .start = start_of(ended.start),
           .exit_code = ended.exit_code,
           .signal = ended.signal,
           .lost = ended.lost,
           .error = ended.error,
-          .started_at = now - ended.start_age_ms,
-          .ended_at = now - ended.end_age_ms,
+          .ended_at = boot_now() - ended.end_age_ms,
           .out_of_memory = ended.out_of_memory,
           .unstarted = ended.unstarted};
 }
@@ -343,11 +349,13 @@ core::node::ProcessEnd KeeperExecutor::end_of(const ProcessEnded& ended, const N
 void KeeperExecutor::on_started(std::vector<ProcessStarted> started) {
   std::vector<core::node::ProcessStart> starts;
   starts.reserve(started.size());
-  for (const auto& one : started) {
-    if (!is_session(one.key))
-      starts.push_back(start_of(one));
-    else if (sessions_ != nullptr)
-      sessions_->on_session_started(session_of(one.key));
+  for (const auto& [key, start] : started) {
+    if (is_session(key)) {
+      if (sessions_ != nullptr) sessions_->on_session_started(session_of(key));
+      continue;
+    }
+    const auto [pid, at] = start_of(start);
+    starts.push_back({key.pod, step_of(key), pid, at});
   }
   if (!starts.empty()) listener_->on_started(starts);
 }

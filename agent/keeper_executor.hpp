@@ -52,6 +52,7 @@ class KeeperExecutor final : public Executor,
   void listen(SessionListener& listener) override { sessions_ = &listener; }
   Status start_session(SessionStart start) override;
   void kill_session(const SessionKey& key, Millis grace_ms) override;
+  kj::Promise<kj::AutoCloseFd> open_log(const LogName& name) override;
   void end_all() override;
 
  private:

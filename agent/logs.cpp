@@ -1,7 +1,5 @@
 #include "agent/logs.hpp"
 
-#include <kj/io.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -44,21 +42,29 @@ Millis modified_ms(const struct stat& st) {
 
 }  // namespace
 
-LogChunk read_log_file(const std::string& path, int64_t offset, size_t limit) {
+LogChunk read_log_file(int fd, int64_t offset, size_t limit) {
   LogChunk chunk;
-  kj::AutoCloseFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat st {};
-  if (fd.get() < 0 || fstat(fd.get(), &st) != 0) return chunk;
+  if (fstat(fd, &st) != 0) return chunk;
   chunk.found = true;
   chunk.size = static_cast<uint64_t>(st.st_size);
-  chunk.offset = offset >= 0 ? offset : start_of_lines(fd.get(), st.st_size, -offset);
+  chunk.offset = offset >= 0 ? offset : start_of_lines(fd, st.st_size, -offset);
   if (chunk.offset >= st.st_size) return chunk;
   chunk.data.resize(std::min(limit, static_cast<size_t>(st.st_size - chunk.offset)));
-  ssize_t n = pread(fd.get(), chunk.data.data(), chunk.data.size(), chunk.offset);
+  ssize_t n = pread(fd, chunk.data.data(), chunk.data.size(), chunk.offset);
   chunk.data.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  return chunk;
+}
+
+LogChunk read_log_file(const std::string& path, int64_t offset, size_t limit) {
+  const kj::AutoCloseFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) return {.denied = errno == EACCES};
+  LogChunk chunk = read_log_file(fd.get(), offset, limit);
   // If the keeper gave an empty file to another pod while we had it open, this is that pod's data.
-  struct stat now {};
-  if (stat(path.c_str(), &now) != 0 || now.st_ino != st.st_ino || now.st_dev != st.st_dev)
+  struct stat opened {
+  }, now{};
+  if (fstat(fd.get(), &opened) != 0 || stat(path.c_str(), &now) != 0 ||
+      now.st_ino != opened.st_ino || now.st_dev != opened.st_dev)
     return {};
   return chunk;
 }
@@ -104,15 +110,24 @@ bool LogStore::exists(const std::string& job_uid, const std::string& pod_name,
   return access(both.out.c_str(), F_OK) == 0 || access(both.err.c_str(), F_OK) == 0;
 }
 
-LogChunk LogStore::read(const std::string& job_uid, const std::string& pod_name,
-                        const std::string& container, bool err, int64_t offset,
-                        size_t limit) const {
-  if (!is_file_name(job_uid) || !is_file_name(pod_name) || !is_file_name(container)) return {};
-  Paths both = paths(job_uid, pod_name, container);
-  LogChunk chunk = read_log_file(err ? both.err : both.out, offset, limit);
-  if (!chunk.found)
-    chunk.found = access((dir_ + "/" + job_uid).c_str(), F_OK) == 0;  // then the log was empty
+// Whether a log of the job that is not there was empty.
+bool LogStore::knows(const std::string& job_uid) const {
+  return access((dir_ + "/" + job_uid).c_str(), F_OK) == 0;
+}
+
+LogChunk LogStore::read(const LogName& name, int64_t offset, size_t limit) const {
+  if (!is_file_name(name.job_uid) || !is_file_name(name.pod_name) || !is_file_name(name.container))
+    return {};
+  Paths both = paths(name.job_uid, name.pod_name, name.container);
+  LogChunk chunk = read_log_file(name.err ? both.err : both.out, offset, limit);
+  chunk.found = chunk.found || knows(name.job_uid);
   return chunk;
+}
+
+LogChunk LogStore::read(const LogName& name, const kj::AutoCloseFd& opened, int64_t offset,
+                        size_t limit) const {
+  if (opened.get() >= 0) return read_log_file(opened.get(), offset, limit);
+  return {.found = knows(name.job_uid)};
 }
 
 bool LogStore::runs(const std::string& job_uid, const std::string& file) const {

@@ -5,13 +5,16 @@
 // it is older than `keep_ms`, and the oldest first while all together exceed `max_bytes`, but never
 // one of a running pod. The keeper reuses or removes files that stayed empty (keeper/outputs.hpp).
 // A job's folder is kept as long as its files would be, to tell an empty log of a known job from
-// an unknown one.
+// an unknown one. The folders are the agent's. Where pods run as their owners, so do the files
+// belong to them: the agent may remove but not read them, and has the keeper open them.
 //
 // sweep() works in small steps: a million files must not delay a heartbeat.
 #pragma once
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
+
+#include <kj/io.h>
 
 #include <cstdint>
 #include <dirent.h>
@@ -22,8 +25,15 @@
 
 namespace muster::agent {
 
+// Which log of a pod.
+struct LogName {
+  std::string job_uid, pod_name, container;
+  bool err = false;  // stderr, else stdout
+};
+
 struct LogChunk {
   bool found = false;
+  bool denied = false;  // it is there, and we may not open it
   std::string data;
   int64_t offset = 0;  // of `data` in the file
   uint64_t size = 0;   // of the file
@@ -32,6 +42,7 @@ struct LogChunk {
 // Reads at most `limit` bytes from `offset`; a negative offset counts lines from the end (-10: the
 // last ten).
 LogChunk read_log_file(const std::string& path, int64_t offset, size_t limit);
+LogChunk read_log_file(int fd, int64_t offset, size_t limit);
 
 class LogStore {
  public:
@@ -55,8 +66,10 @@ class LogStore {
   bool exists(const std::string& job_uid, const std::string& pod_name,
               const std::string& container) const;
   std::string folder(const std::string& job_uid) const { return dir_ + "/" + job_uid; }
-  LogChunk read(const std::string& job_uid, const std::string& pod_name,
-                const std::string& container, bool err, int64_t offset, size_t limit) const;
+  LogChunk read(const LogName& name, int64_t offset, size_t limit) const;
+  // The same of a file that was opened for us; null: there is none.
+  LogChunk read(const LogName& name, const kj::AutoCloseFd& opened, int64_t offset,
+                size_t limit) const;
 
   // Looks at up to `entries` files. True: a pass over all files is complete.
   bool sweep(Limits limits, Millis wall_now, size_t entries);
@@ -85,6 +98,7 @@ class LogStore {
 
   Paths paths(const std::string& job_uid, const std::string& pod_name,
               const std::string& container) const;
+  bool knows(const std::string& job_uid) const;
   bool runs(const std::string& job_uid, const std::string& file) const;
   void begin_pass();
   void look_at(Limits limits, Millis wall_now, const char* name);

@@ -165,33 +165,60 @@ kj::Promise<void> Sessions::read(const std::string& id, ReadCall context, bool a
   Session& session = found->second;
   session.unheld_ms = 0;
   // Before the files are read: what has ended writes no more.
-  const bool ended = session.end.has_value();
+  const std::optional<Executor::SessionEnd> end = session.end;
+  const uint64_t before = writes_;
   const auto params = context.getParams();
+  const uint64_t from_out = params.getStdout(), from_err = params.getStderr();
   const size_t limit = std::clamp<uint32_t>(params.getLimit(), 1, kReadMax);
-  auto chunk_of = [&](bool err, uint64_t offset) {
-    return logs_.read(session.job_uid, session.pod_name, session.log, err,
-                      static_cast<int64_t>(std::min<uint64_t>(offset, INT64_MAX)), limit);
-  };
-  const LogChunk out = chunk_of(false, params.getStdout());
-  const LogChunk err = chunk_of(true, params.getStderr());
-  if (out.data.empty() && err.data.empty() && !ended && !again) {
-    auto paf = kj::newPromiseAndFulfiller<void>();
-    waiting_.push_back({id, kj::mv(paf.fulfiller)});
-    return paf.promise.exclusiveJoin(timer_.afterDelay(kReadWaitMs * kj::MILLISECONDS))
-        .then([this, id, context]() mutable { return read(id, context, true); });
-  }
-  results.setStdout(bytes_of(out.data));
-  results.setStderr(bytes_of(err.data));
-  auto whole = [](const LogChunk& chunk, uint64_t offset) {
-    return offset + chunk.data.size() >= chunk.size;
-  };
-  if (ended && whole(out, params.getStdout()) && whole(err, params.getStderr())) {
-    const Executor::SessionEnd& end = *session.end;
-    results.setEnded(true);
-    results.setExitCode(end.lost || end.unstarted ? kNotStarted : end.exit_code);
-    results.setMessage(end.error);
-  }
-  return kj::READY_NOW;
+  const LogName name{session.job_uid, session.pod_name, session.log, false};
+  LogName err_name = name;
+  err_name.err = true;
+  return chunk(name, from_out, limit)
+      .then([this, err_name, from_err, limit](LogChunk&& out) {
+        return chunk(err_name, from_err, limit)
+            .then([out = std::move(out)](LogChunk&& err) mutable {
+              return std::make_pair(std::move(out), std::move(err));
+            });
+      })
+      .then([this, id, context, again, end, from_out, from_err,
+             before](std::pair<LogChunk, LogChunk>&& got) mutable -> kj::Promise<void> {
+        const auto& [out, err] = got;
+        if (out.data.empty() && err.data.empty() && !end && !again)
+          return wait(id, context, before);
+        auto results = context.getResults();
+        results.setStdout(bytes_of(out.data));
+        results.setStderr(bytes_of(err.data));
+        auto whole = [](const LogChunk& one, uint64_t offset) {
+          return offset + one.data.size() >= one.size;
+        };
+        if (end && whole(out, from_out) && whole(err, from_err)) {
+          results.setEnded(true);
+          results.setExitCode(end->lost || end->unstarted ? kNotStarted : end->exit_code);
+          results.setMessage(end->error);
+        }
+        return kj::READY_NOW;
+      });
+}
+
+kj::Promise<void> Sessions::wait(const std::string& id, ReadCall context, uint64_t before) {
+  // Something may have happened while its files were read.
+  if (writes_ != before) return read(id, context, false);
+  const auto found = sessions_.find(id);
+  if (found == sessions_.end() || found->second.end) return read(id, context, true);
+  auto paf = kj::newPromiseAndFulfiller<void>();
+  waiting_.push_back({id, kj::mv(paf.fulfiller)});
+  return paf.promise.exclusiveJoin(timer_.afterDelay(kReadWaitMs * kj::MILLISECONDS))
+      .then([this, id, context]() mutable { return read(id, context, true); });
+}
+
+// Opened by the keeper, if it belongs to another user.
+kj::Promise<LogChunk> Sessions::chunk(const LogName& name, uint64_t offset, size_t limit) {
+  const auto from = static_cast<int64_t>(std::min<uint64_t>(offset, INT64_MAX));
+  LogChunk read = logs_.read(name, from, limit);
+  if (!read.denied) return kj::mv(read);
+  return executor_.open_log(name).then([this, name, from, limit](kj::AutoCloseFd&& opened) {
+    return logs_.read(name, opened, from, limit);
+  });
 }
 
 void Sessions::end(const std::string& id) {
@@ -271,6 +298,7 @@ kj::Promise<void> Sessions::watch_files() {
     alignas(inotify_event) std::array<char, 16'384> events{};
     while (::read(inotify_, events.data(), events.size()) > 0) {
     }
+    ++writes_;
     auto waiting = std::exchange(waiting_, {});
     for (Waiting& one : waiting) one.wake->fulfill();
     return watch_files();

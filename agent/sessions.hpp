@@ -68,6 +68,8 @@ class Sessions final : public Executor::SessionListener {
 
   using ReadCall = capnp::CallContext<wire::Process::ReadParams, wire::Process::ReadResults>;
   kj::Promise<void> read(const std::string& id, ReadCall context, bool again);
+  kj::Promise<void> wait(const std::string& id, ReadCall context, uint64_t before);
+  kj::Promise<LogChunk> chunk(const LogName& name, uint64_t offset, size_t limit);
   void end(const std::string& id);
   void forget(const std::string& id);
   void hold(const std::string& id, int change);
@@ -84,6 +86,7 @@ class Sessions final : public Executor::SessionListener {
   LogStore& logs_;
   std::map<std::string, Session> sessions_;  // by id
   std::map<PodId, uint16_t> numbers_;        // last given
+  uint64_t writes_ = 0;                      // seen so far, to any log of these jobs
   std::list<Waiting> waiting_;
   kj::AutoCloseFd inotify_;
   std::map<std::string, int> watched_;  // folders of logs, by the uid of their job

@@ -144,7 +144,7 @@ void write_report(const core::node::Report& report, Millis now,
   for (unsigned i = 0; i < starts.size(); ++i) {
     const auto& from = report.starts[i];
     write_pod(from.pod, starts[i].initPod());
-    starts[i].setPid(static_cast<uint32_t>(from.pid));
+    starts[i].setPid(static_cast<uint32_t>(from.pid.value_or(0)));
     starts[i].setAgeMs(age(now, from.at));
     starts[i].setRestarts(static_cast<uint32_t>(from.restarts));
     starts[i].setReadiness(wire::to_wire(from.readiness));

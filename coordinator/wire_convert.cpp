@@ -38,6 +38,10 @@ int32_t number(uint32_t told) {
   return static_cast<int32_t>(std::min<uint32_t>(told, std::numeric_limits<int32_t>::max()));
 }
 
+std::optional<int32_t> pid_of(uint32_t told) {
+  return told == 0 ? std::nullopt : std::optional(number(told));
+}
+
 core::ContainerEndOf<Age> read_container_end(wire::ContainerEnd::Reader in) {
   auto out = wire::read_container<Age>(
       in, [](uint64_t code) { return age(code == 0 ? 0 : code - 1); }, cause_of);
@@ -214,7 +218,7 @@ std::map<JobId, core::PodsReported> read_report(NodeId node,
   for (auto start : starts) {
     PodId pod = read_pod(start.getPod());
     of(pod.job).starts.push_back(
-        {pod.key(), number(start.getPid()), number(start.getRestarts()), age(start.getAgeMs()),
+        {pod.key(), pid_of(start.getPid()), number(start.getRestarts()), age(start.getAgeMs()),
          wire::from_wire(start.getReadiness()).value_or(core::Readiness::ready)});
   }
   for (auto end : ends) {
@@ -224,8 +228,7 @@ std::map<JobId, core::PodsReported> read_report(NodeId node,
     out.cause = cause_of(end.getCause());
     out.exit_code = end.getExitCode();
     out.signal = end.getSignal();
-    if (const int32_t pid = number(end.getPid()); pid != 0)
-      out.start = {pid, age(end.getStartAgeMs())};
+    if (const auto pid = pid_of(end.getPid())) out.start = {*pid, age(end.getStartAgeMs())};
     out.restarts = number(end.getRestarts());
     out.ended_at = age(end.getEndAgeMs());
     auto message = end.getMessage();

@@ -49,6 +49,10 @@ struct ContainerEndOf {
   std::optional<Time> started_at{};  // nullopt: it never ran
   Time ended_at{};
   bool operator==(const ContainerEndOf&) const = default;
+  // It ran, could not be started, or may have run when its keeper died.
+  bool has_exit_code() const {
+    return started_at || cause == EndCause::start_failed || cause == EndCause::keeper_lost;
+  }
 };
 
 template <class Time>
@@ -68,17 +72,19 @@ struct PodEndOf {
   }
 };
 
+// The start of a process, or of a pod: then `pid` is that of the first container's newest process.
 template <class Time>
-struct PodStartOf {
-  int32_t pid = 0;  // of the first container's newest process
+struct StartOf {
+  int32_t pid = 0;
   Time at{};
+  bool operator==(const StartOf&) const = default;
 };
 
 // The end of `pod`, with what is reported about its start.
 template <class Id, class Time>
 struct PodEndReport : PodEndOf<Time> {
   Id pod{};
-  std::optional<PodStartOf<Time>> start{};  // absent: it never started
+  std::optional<StartOf<Time>> start{};  // absent: it never started
   int32_t restarts = 0;
 };
 

@@ -14,6 +14,7 @@
 #include "base/unix_address.hpp"
 #include "keeper/adopted.hpp"
 #include "keeper/cgroup.hpp"
+#include "keeper/output_server.hpp"
 #include "keeper/pam.hpp"
 #include "keeper/proc.hpp"
 #include "keeper/protocol.hpp"
@@ -100,15 +101,20 @@ rlimit raise_descriptors() {
   return limit;
 }
 
-int listen_at(int dir_fd) {
-  unlinkat(dir_fd, "socket", 0);  // left by a keeper that died: we have the lock
-  int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  const auto address = unix_address(dir_fd, "socket");
+int listen_at(int dir_fd, const char* name, int type, int waiting_max) {
+  unlinkat(dir_fd, name, 0);  // left by a keeper that died: we have the lock
+  int fd = socket(AF_UNIX, type | SOCK_CLOEXEC, 0);
+  const auto address = unix_address(dir_fd, name);
   if (fd < 0 || !address ||
       bind(fd, reinterpret_cast<const sockaddr*>(&*address), sizeof *address) < 0 ||
-      listen(fd, 16) < 0)
-    fail("socket");
+      listen(fd, waiting_max) < 0)
+    fail(name);
   return fd;
+}
+
+// The agent is another user; accept() sees who calls.
+void let_agent_call(int dir_fd, const char* name) {
+  if (fchmodat(dir_fd, name, 0666, 0) != 0) fail(name);
 }
 
 // A child of a keeper that has just died may hold its lock until it dies as well.
@@ -243,8 +249,12 @@ void give_up_capabilities(bool pam) {
   Outputs outputs(dir_fd);
   const Owners* several = owners ? &*owners : nullptr;
   Spawner spawner(spool, outputs, several, cgroups.get(), for_all, limit, pods_umask & 0777);
-  const int listen_fd = listen_at(dir_fd);
-  if (several != nullptr && fchmodat(dir_fd, "socket", 0666, 0) != 0) fail("socket");
+  if (several != nullptr) {
+    serve_outputs(listen_at(dir_fd, kOutputSocket, SOCK_SEQPACKET, SOMAXCONN), *several);
+    let_agent_call(dir_fd, kOutputSocket);
+  }
+  const int listen_fd = listen_at(dir_fd, "socket", SOCK_STREAM | SOCK_NONBLOCK, 16);
+  if (several != nullptr) let_agent_call(dir_fd, "socket");
   Supervisor supervisor(
       {.dir_fd = dir_fd,
        .listen_fd = listen_fd,

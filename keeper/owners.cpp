@@ -40,6 +40,30 @@ bool is_run_name(const std::string& name) {
   return name.size() == 32 && name.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
+std::string path_of(const OutputName& name) {
+  return "logs/" + name.job_uid + "/" + name.pod_name + "." + name.container +
+         (name.err ? ".stderr" : ".stdout");
+}
+
+// In the work-dir, which is the agent's: follows no link, and waits for nothing.
+int open_beneath(int work_fd, const std::string& path, int flags) {
+  open_how how{};
+  how.flags = static_cast<uint64_t>(flags | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK);
+  how.mode = (flags & O_CREAT) != 0 ? 0600 : 0;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
+  return static_cast<int>(syscall(SYS_openat2, work_fd, path.c_str(), &how, sizeof how));
+}
+
+// A file with one name.
+bool is_plain(const struct stat& file) {
+  return S_ISREG(file.st_mode) && file.st_nlink == 1;
+}
+
+// Ours, and not yet given to its owner.
+bool is_new(const struct stat& file) {
+  return file.st_uid == 0 && file.st_size == 0;
+}
+
 }  // namespace
 
 Result<std::optional<Owners::Settings>> Owners::settings(int work_fd) {
@@ -141,28 +165,44 @@ Result<OwnerCommand> Owners::command(const PermitOrder& order, PodId pod, size_t
 }
 
 Result<int> Owners::open_output(const Permit& permit, PodId pod, size_t container, bool err,
-                                uint16_t session) const {
+                                bool agent_reads, uint16_t session) const {
   const core::node::PodTemplate& job = permit.job;
-  const std::string path = "logs/" + job.job_uid + "/" +
-                           core::pod_name(job.job_name, job.job_uid, job.indexed, pod.key()) + "." +
-                           job.containers[container].what.name +
-                           (session != 0 ? "~" + std::to_string(session) : "") +
-                           (err ? ".stderr" : ".stdout");
-  open_how how{};
-  how.flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK;
-  how.mode = 0600;
-  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
-  const int fd =
-      static_cast<int>(syscall(SYS_openat2, settings_.work_fd, path.c_str(), &how, sizeof how));
+  const std::string path = path_of(
+      {job.job_uid, core::pod_name(job.job_name, job.job_uid, job.indexed, pod.key()),
+       job.containers[container].what.name + (session != 0 ? "~" + std::to_string(session) : ""),
+       err});
+  const int fd = open_beneath(settings_.work_fd, path, O_WRONLY | O_APPEND | O_CREAT);
   if (fd < 0) return Error{Errc::unavailable, "open " + path + ": " + std::strerror(errno), {}};
   struct stat found {};
-  const bool ours = fstat(fd, &found) == 0 && S_ISREG(found.st_mode) && found.st_nlink == 1 &&
-                    (found.st_uid == permit.owner.uid || (found.st_uid == 0 && found.st_size == 0));
-  if (!ours || fchown(fd, permit.owner.uid, settings_.agent_gid) != 0 || fchmod(fd, 0640) != 0) {
+  // An earlier keeper's, or made for an earlier agent: the agent can read it anyway.
+  const auto shared = [&] {
+    return found.st_gid == settings_.agent_gid && found.st_mode & S_IRGRP;
+  };
+  const bool ours = fstat(fd, &found) == 0 && is_plain(found) &&
+                    (is_new(found) || (found.st_uid == permit.owner.uid &&
+                                       (found.st_gid == settings_.mark_gid || shared())));
+  const gid_t group = agent_reads ? settings_.agent_gid : settings_.mark_gid;
+  if (!ours || fchown(fd, permit.owner.uid, group) != 0 ||
+      fchmod(fd, agent_reads ? 0640 : 0600) != 0) {
     close(fd);
     return Error{Errc::unavailable, "open " + path + ": it is not a file of the pod's owner", {}};
   }
   return fd;
+}
+
+Result<int> Owners::read_output(const OutputName& name) const {
+  for (const std::string& part : {name.job_uid, name.pod_name, name.container})
+    if (!is_file_name(part)) return invalid("not the name of an output: " + part);
+  const std::string path = path_of(name);
+  const int fd = open_beneath(settings_.work_fd, path, O_RDONLY);
+  if (fd < 0 && errno == ENOENT) return -1;
+  if (fd < 0) return Error{Errc::unavailable, "open " + path + ": " + std::strerror(errno), {}};
+  struct stat found {};
+  const bool known = fstat(fd, &found) == 0 && is_plain(found);
+  if (known && found.st_uid >= settings_.uid_min && found.st_gid == settings_.mark_gid) return fd;
+  close(fd);
+  if (known && is_new(found)) return -1;  // a process is about to get it
+  return Error{Errc::unavailable, "open " + path + ": it is not an output", {}};
 }
 
 }  // namespace muster::keeper

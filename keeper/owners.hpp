@@ -13,6 +13,7 @@
 #include "core/ids.hpp"
 #include "core/node/command.hpp"
 #include "keeper/pam.hpp"
+#include "keeper/protocol.hpp"
 #include "keeper/rlimits.hpp"
 #include "permit/permit.hpp"
 
@@ -42,7 +43,8 @@ class Owners {
  public:
   struct Settings {
     uid_t agent_uid = 0;
-    gid_t agent_gid = 0;  // gets to read what pods write
+    gid_t agent_gid = 0;  // gets to read what pods write, if the agent is of an earlier version
+    gid_t mark_gid = 0;   // the group of outputs
     uid_t uid_min = 1000;
     std::string key;                      // public, in hexadecimal
     std::string node;                     // name
@@ -66,10 +68,14 @@ class Owners {
   std::optional<std::string> refuses(const Permit& permit, Millis wall_ms) const;
   Result<OwnerCommand> command(const PermitOrder& order, PodId pod, size_t container) const;
   // Opens a pod's output for appending (`session`: of that session of its container, if not 0). It
-  // is created for the owner, mode 0640, its group the agent's. No link is followed, and no other
-  // file is opened.
+  // is created for the owner, mode 0600 and of root's group, which marks it as an output: nobody
+  // but root can give a user's file that group. For an agent that reads outputs itself, mode 0640
+  // and its group. No link is followed, and no other file is opened.
   Result<int> open_output(const Permit& permit, PodId pod, size_t container, bool err,
-                          uint16_t session = 0) const;
+                          bool agent_reads, uint16_t session = 0) const;
+  // Opens an output for reading; -1: there is none. Opens no other file, whatever the agent put in
+  // its place.
+  Result<int> read_output(const OutputName& name) const;
 
  private:
   Settings settings_;

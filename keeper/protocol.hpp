@@ -5,6 +5,14 @@
 //              spawn_as | enqueue_as)*
 //   keeper  := refused | welcome (living | ended)* inventory_done (started | ended | pong)*
 //
+// A keeper of several users answers the agent on work_dir/keeper/output_socket, too, a packet
+// socket. It opens an output for reading, since outputs are private to their owners:
+//
+//   request := job_uid:text pod_name:text container:text stderr:u8
+//   answer  := error:text         with the descriptor, if there is such a file
+//
+// One request and one answer per connection.
+//
 // One record per frame. Times are sent as ages in milliseconds, except not_after: an age would grow
 // stale in the socket of a frozen process, so it is an instant of CLOCK_BOOTTIME, which all
 // processes of a machine share. bytes.hpp encodes numbers and texts.
@@ -27,6 +35,7 @@ namespace muster::keeper {
 constexpr uint32_t kVersion = 8;        // newest version spoken
 constexpr uint32_t kOldestVersion = 1;  // oldest version accepted
 constexpr uint32_t kSpoolVersion = 1;   // of the spool's segments (spool.hpp)
+constexpr uint32_t kOpensOutputs = 7;   // since this version the agent need not read outputs itself
 constexpr uint32_t kFrameMax = 64u << 20;
 constexpr size_t kFrameHead = 4;
 constexpr size_t kPermitsMax = 10'000;  // that a keeper knows at a time; then it forgets them all
@@ -140,6 +149,26 @@ struct Ended {
     return end;
   }
 };
+
+// Which output of a pod.
+struct OutputName {
+  std::string job_uid, pod_name, container;
+  bool err = false;
+
+  void write(Writer& out) const {
+    out.text(job_uid).text(pod_name).text(container).num(uint8_t{err});
+  }
+  static OutputName read(Reader& in) {
+    OutputName name;
+    name.job_uid = in.text();
+    name.pod_name = in.text();
+    name.container = in.text();
+    name.err = in.num<uint8_t>() != 0;
+    return name;
+  }
+};
+constexpr const char* kOutputSocket = "output_socket";
+constexpr size_t kOutputPacketMax = 4096;
 
 // A frame being appended to `out`; the destructor fills in its length.
 class Frame : public Writer {

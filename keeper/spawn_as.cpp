@@ -164,10 +164,14 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   programs.push_back(nullptr);
 
   const uint16_t session = job.session ? job.number : 0;
-  const auto out = owners_->open_output(permit, job.pod, job.container, false, session);
+  auto open_output = [&](bool of_stderr) {
+    return owners_->open_output(permit, job.pod, job.container, of_stderr, job.agent_reads,
+                                session);
+  };
+  const auto out = open_output(false);
   if (!out.ok()) return refused(out.error().message);
   const Fd out_fd(*out);
-  const auto err = owners_->open_output(permit, job.pod, job.container, true, session);
+  const auto err = open_output(true);
   if (!err.ok()) return refused(err.error().message);
   const Fd err_fd(*err);
   int ends[2];

@@ -51,6 +51,7 @@ struct SpawnJob {
   // A session (protocol.hpp): it joins its container's cgroup. -1: that has none.
   bool session = false;
   int joins_cgroup = -1;
+  bool agent_reads = false;  // the agent reads outputs itself
 };
 
 struct Spawned {

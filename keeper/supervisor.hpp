@@ -137,6 +137,7 @@ class Supervisor {
 
   int agent_fd_ = -1;
   bool greeted_ = false;
+  uint32_t agent_version_ = 0;  // that it said hello with
   bool pinged_ = false;
   std::unordered_map<uint64_t, PermitPtr> permits_;  // of this connection, by the agent's ids
   FrameBuffer in_;

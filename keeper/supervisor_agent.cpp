@@ -114,6 +114,7 @@ void Supervisor::on_hello(Reader in) {
   spool_.set_cluster(cluster);
   commit();
   greeted_ = true;
+  agent_version_ = version;
   Frame(out_, Type::welcome)
       .num(version)
       .num(static_cast<uint8_t>((cgroups_ != nullptr ? cgroups_->can() : 0) |
@@ -175,6 +176,7 @@ bool Supervisor::read_as(Reader& in, const Key& key, SpawnJob& job) {
   job.number = key.instance;
   job.pod = {key.job, key.index, key.attempt};
   job.container = key.container;
+  job.agent_reads = agent_version_ < kOpensOutputs;
   return in.ok();
 }
 

@@ -84,7 +84,7 @@ struct Registered {
 # Reported when a pod has started, and again whenever any of this changes.
 struct PodStart {
   pod @0 :T.PodId;
-  pid @1 :UInt32;              # of the first container's newest process
+  pid @1 :UInt32;              # of the first container's newest process; 0: none has started yet
   ageMs @2 :UInt64;
   restarts @3 :UInt32;         # restarts in place so far, of all containers
   readiness @4 :T.Readiness;

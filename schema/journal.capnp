@@ -130,7 +130,7 @@ struct PodMetaChange {
 struct Start {
   index @0 :UInt32;
   attempt @1 :UInt32;
-  pid @2 :Int32;
+  pid @2 :Int32;                      # 0: no process of it has started yet
   restarts @3 :Int32;
   started @4 :UInt64;                 # coded, base atMs
   readiness @5 :T.Readiness;
@@ -141,7 +141,7 @@ struct End {
   attempt @1 :UInt32;
   exitCode @2 :Int32;
   signal @3 :Int32;
-  pid @4 :Int32;
+  pid @4 :Int32;                      # 0: it never started
   restarts @5 :Int32;
   ended @6 :UInt64;                   # coded, base atMs
   started @7 :UInt64;                 # coded, base atMs
@@ -214,7 +214,7 @@ struct Pod {
   node @3 :UInt32;
   bound @4 :UInt64;
   started @5 :UInt64;
-  pid @6 :Int32;
+  pid @6 :Int32;                      # 0: no process of it has started yet
   restarts @7 :Int32;
   failures @8 :Int32;
   ignored @9 :Int32;

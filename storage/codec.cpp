@@ -97,7 +97,7 @@ struct Writer {
       auto to = list[i];
       to.setIndex(start.pod.index);
       to.setAttempt(start.pod.attempt);
-      to.setPid(start.pid);
+      to.setPid(start.pid.value_or(kNoPid));
       to.setRestarts(start.restarts);
       to.setStarted(instant(start.started_ms, r.at_ms));
       to.setReadiness(wire::to_wire(start.readiness));
@@ -111,18 +111,17 @@ struct Writer {
     for (uint32_t i = 0; i < r.ends.size(); ++i) {
       const auto& one = r.ends[i];
       // Fails to compile when an end gets a member that is not written below.
-      [[maybe_unused]] const auto& [pod, end, pid, restarts, started_at, counted, fails_index,
-                                    action] = one;
+      [[maybe_unused]] const auto& [pod, end, start, restarts, counted, fails_index, action] = one;
       [[maybe_unused]] const auto& [cause, exit_code, signal, ended_at, message, containers] = end;
       auto to = list[i];
       to.setIndex(one.pod.index);
       to.setAttempt(one.pod.attempt);
       to.setExitCode(one.end.exit_code);
       to.setSignal(one.end.signal);
-      to.setPid(one.pid);
+      to.setPid(start ? start->pid : kNoPid);
       to.setRestarts(one.restarts);
       to.setEnded(instant(one.end.ended_at, r.at_ms));
-      to.setStarted(instant(one.started_at, r.at_ms));
+      if (start) to.setStarted(instant(start->at, r.at_ms));
       to.setCause(wire::to_wire(one.end.cause));
       to.setCounted(wire_enum<wire::Counted>(one.counted));
       to.setFailsIndex(one.fails_index);
@@ -233,7 +232,7 @@ core::PodsStarted started_back(wire::Record::Reader in) {
   r.starts.reserve(list.size());
   for (auto start : list) {
     r.starts.push_back({.pod = {start.getIndex(), start.getAttempt()},
-                        .pid = start.getPid(),
+                        .pid = pid_back(start.getPid()),
                         .restarts = start.getRestarts(),
                         .started_ms = instant_back(start.getStarted(), r.at_ms),
                         .readiness = readiness_back(start.getReadiness())});
@@ -249,19 +248,21 @@ core::PodsEnded ended_back(wire::Record::Reader in) {
   auto list = ended.getEnds();
   r.ends.reserve(list.size());
   for (auto one : list) {
-    r.ends.push_back({.pod = {one.getIndex(), one.getAttempt()},
-                      .end = {.cause = cause_back(one.getCause()),
-                              .exit_code = one.getExitCode(),
-                              .signal = one.getSignal(),
-                              .ended_at = instant_back(one.getEnded(), r.at_ms),
-                              .message = text_back(one.getMessage()),
-                              .containers = containers_back(one.getContainers(), r.at_ms)},
-                      .pid = one.getPid(),
-                      .restarts = one.getRestarts(),
-                      .started_at = optional_instant_back(one.getStarted(), r.at_ms),
-                      .counted = counted_back(one.getCounted()),
-                      .fails_index = one.getFailsIndex(),
-                      .action = action_back(one.getAction())});
+    auto& end = r.ends.emplace_back(
+        core::PodsEnded::One{.pod = {one.getIndex(), one.getAttempt()},
+                             .end = {.cause = cause_back(one.getCause()),
+                                     .exit_code = one.getExitCode(),
+                                     .signal = one.getSignal(),
+                                     .ended_at = instant_back(one.getEnded(), r.at_ms),
+                                     .message = text_back(one.getMessage()),
+                                     .containers = containers_back(one.getContainers(), r.at_ms)},
+                             .restarts = one.getRestarts(),
+                             .counted = counted_back(one.getCounted()),
+                             .fails_index = one.getFailsIndex(),
+                             .action = action_back(one.getAction())});
+    if (const auto pid = pid_back(one.getPid()))
+      end.start = {*pid,
+                   optional_instant_back(one.getStarted(), r.at_ms).value_or(end.end.ended_at)};
   }
   return r;
 }

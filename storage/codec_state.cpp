@@ -88,7 +88,7 @@ void write_pod(const core::Pod& pod, Millis base_ms, wire::Pod::Builder to) {
   to.setNode(pod.node);
   to.setBound(instant(pod.bound_ms, pod.created_ms));
   to.setStarted(instant(pod.started_at, pod.created_ms));
-  to.setPid(pod.pid);
+  to.setPid(pid.value_or(kNoPid));
   to.setRestarts(pod.restarts);
   to.setFailures(pod.failures);
   to.setIgnored(pod.ignored);
@@ -119,7 +119,7 @@ core::Pod pod_back(wire::Pod::Reader in, Millis base_ms) {
   pod.node = in.getNode();
   pod.bound_ms = instant_back(in.getBound(), pod.created_ms);
   pod.started_at = optional_instant_back(in.getStarted(), pod.created_ms);
-  pod.pid = in.getPid();
+  pod.pid = pid_back(in.getPid());
   pod.restarts = in.getRestarts();
   pod.failures = in.getFailures();
   pod.ignored = in.getIgnored();

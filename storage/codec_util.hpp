@@ -149,6 +149,12 @@ inline std::optional<Millis> grace_back(uint64_t code) {
   return static_cast<Millis>(code - 1);
 }
 
+// A pid; 0 if there is none.
+constexpr int32_t kNoPid = 0;
+inline std::optional<int32_t> pid_back(int32_t pid) {
+  return pid == kNoPid ? std::nullopt : std::optional(pid);
+}
+
 // completions as a number that is -1 when they are absent.
 inline int32_t completions(const std::optional<int32_t>& number) {
   return number.value_or(-1);

@@ -202,7 +202,7 @@ void PodWriter::metadata(std::string& out, const Shown& shown) const {
     add(out, core::kIndexFailureCountKey, std::to_string(pod.failures));
     if (pod.ignored > 0) add(out, core::kIndexIgnoredFailureCountKey, std::to_string(pod.ignored));
   }
-  if (pod.pid != 0) add(out, "muster.dev/pid", std::to_string(pod.pid));
+  if (pod.pid) add(out, "muster.dev/pid", std::to_string(*pod.pid));
   out += '}';
   if (!shown.job->state().orphaned) add_raw(out, "ownerReferences", owner_);
   if (pod.counted == core::Counted::not_yet) add_raw(out, "finalizers", finalizers_);
@@ -264,7 +264,7 @@ void PodWriter::containers(std::string& out, const core::Pod& pod, std::string_v
     std::optional<core::ContainerEnd> end;
     if (pod.ended && first + i < pod.end.containers.size()) {
       end = pod.end.containers[first + i];
-      if (!end->started_at && end->cause != EndCause::start_failed) end.reset();
+      if (!end->has_exit_code()) end.reset();
     } else if (pod.ended && !init &&
                (pod.started_at.has_value() || pod.end.cause == EndCause::start_failed)) {
       end = {pod.end.cause, pod.end.exit_code, pod.end.signal, pod.restarts, {}, pod.end.ended_at};

@@ -23,7 +23,7 @@ struct SlotsGranted {
 struct PodsReported {
   struct Start {
     PodKey pod;
-    int32_t pid = 0;
+    std::optional<int32_t> pid{};  // absent: no process of it has started yet
     int32_t restarts = 0;
     Age age;
     Readiness readiness = Readiness::ready;

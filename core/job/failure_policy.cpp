@@ -30,8 +30,7 @@ std::vector<Exit> exits_of(const JobSpec& spec, const Pod& pod) {
     return exits;
   }
   auto add = [&exits](const Container& container, const ContainerEnd& end) {
-    if (end.started_at || end.cause == EndCause::start_failed)
-      exits.push_back({&container.name, end.exit_code});
+    if (end.has_exit_code()) exits.push_back({&container.name, end.exit_code});
   };
   for (size_t i = 0; i < apps.size() && init.size() + i < ends.size(); ++i)
     add(apps[i], ends[init.size() + i]);

@@ -67,11 +67,9 @@ struct Ingest {
       if (end.cause == EndCause::returned && !pod->active())
         one.end.cause = EndCause::never_started;
       if (end.start) {
-        one.pid = end.start->pid;
+        const Millis at = std::min(instant(sync, *pod, end.start->at), one.end.ended_at);
+        one.start = {end.start->pid, pod->started_at.value_or(at)};
         one.restarts = end.restarts;
-        one.started_at = pod->started_at
-                             ? pod->started_at
-                             : std::min(instant(sync, *pod, end.start->at), one.end.ended_at);
       }
       sync.ends.push_back(std::move(one));
       unrecorded.erase(end.pod);  // start and end that arrive together are one record

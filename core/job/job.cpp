@@ -274,10 +274,10 @@ struct Applier {
       Pod pod = take(it);
       pod.ended = true;
       pod.end = one.end;
-      if (one.pid != 0) {
-        pod.pid = one.pid;
+      if (one.start) {
+        pod.pid = one.start->pid;
         pod.restarts = one.restarts;
-        if (!pod.started_at) pod.started_at = one.started_at;
+        if (!pod.started_at) pod.started_at = one.start->at;
       }
       pod.action = one.action;
       count(pod, one.counted);

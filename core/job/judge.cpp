@@ -82,7 +82,8 @@ bool replaced(const Sync& sync, PodKey pod) {
 
 // Counts the end if the pod was short.
 void note_quick(QuickEndsOfNodes& quick, const Pod& pod, const PodsEnded::One& one) {
-  const auto& started_at = pod.started_at ? pod.started_at : one.started_at;
+  const auto started_at =
+      pod.started_at || !one.start ? pod.started_at : std::optional(one.start->at);
   if (!pod.bound() || one.end.cause != EndCause::exited || !started_at) return;
   const Millis ran_ms = std::max<Millis>(0, one.end.ended_at - *started_at);
   if (ran_ms >= kQuickMs) return;

@@ -55,7 +55,7 @@ struct Pod {
   NodeId node = kNoNode;
   Millis bound_ms = 0;
   std::optional<Millis> started_at;
-  int32_t pid = 0;                         // newest process of the first container; for display
+  std::optional<int32_t> pid;              // newest process of the first container; for display
   int32_t restarts = 0;                    // restarts in place, of all its containers
   Readiness readiness = Readiness::ready;  // once started
   int32_t failures = 0;                    // job-index-failure-count at its creation

@@ -69,7 +69,7 @@ struct PodsBound {
 struct PodsStarted {
   struct Start {
     PodKey pod;
-    int32_t pid = 0;
+    std::optional<int32_t> pid{};  // absent: no process of it has started yet
     int32_t restarts = 0;
     Millis started_ms = 0;
     Readiness readiness = Readiness::ready;
@@ -85,9 +85,8 @@ struct PodsEnded {
   struct One {
     PodKey pod;
     PodEnd end;
-    int32_t pid = 0;  // as reported with the end; 0: none
-    int32_t restarts = 0;
-    std::optional<Millis> started_at;            // valid if pid is not 0
+    std::optional<StartOf<Millis>> start{};      // as known with its end; absent: it never started
+    int32_t restarts = 0;                        // meaningful if it started
     Counted counted = Counted::not_yet;          // not_yet: deferred, or counted before
     bool fails_index = false;                    // FailIndex, or the limit per index is exceeded
     FailureAction action = FailureAction::none;  // of the first rule that a failure matched

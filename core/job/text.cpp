@@ -50,11 +50,15 @@ std::string placed_text(JobId job, const std::vector<One>& pods, std::string hea
   });
 }
 
-std::string start_text(int32_t pid, int32_t restarts) {
+std::string start_text(std::optional<int32_t> pid, int32_t restarts) {
   std::string text;
-  if (pid != 0) text += " pid=" + std::to_string(pid);
+  if (pid) text += " pid=" + std::to_string(*pid);
   if (restarts != 0) text += " restarts=" + std::to_string(restarts);
   return text;
+}
+
+std::optional<int32_t> pid_of(const PodsEnded::One& one) {
+  return one.start ? std::optional(one.start->pid) : std::nullopt;
 }
 
 std::string end_text(EndCause cause, int32_t exit_code, int32_t signal,
@@ -188,7 +192,7 @@ struct RecordText {
   }
   std::string operator()(const PodsEnded& r) {
     std::string text = listed("PodsEnded", r.ends, [this](const PodsEnded::One& one) {
-      return pod_text(job, one.pod) + start_text(one.pid, one.restarts) +
+      return pod_text(job, one.pod) + start_text(pid_of(one), one.restarts) +
              end_text(one.end.cause, one.end.exit_code, one.end.signal, one.end.message) +
              " counted=" + std::string(name(one.counted)) +
              (one.fails_index ? " fails-index" : "") + action_text(one.action);

@@ -347,7 +347,7 @@ void Node::tell_changes() {
     if (found == pods_.end()) continue;
     Pod& pod = found->second;
     PodRun::Shown shown = pod.run.shown();
-    if ((shown.pid == 0 && shown.restarts == 0) || (pod.told != 0 && shown == pod.shown)) continue;
+    if ((!shown.pid && shown.restarts == 0) || (pod.told != 0 && shown == pod.shown)) continue;
     pod.shown = shown;
     ++pod.told;
     starts_.push_back(id);
@@ -357,12 +357,16 @@ void Node::tell_changes() {
 void Node::process_started(const ProcessStart& start) {
   auto found = pods_.find(start.pod);
   if (found == pods_.end() || !found->second.running) return;
-  Pod& pod = found->second;
-  if (!pod.run.started(start, forget_)) return;
-  changed_.push_back(start.pod);
-  if (pod.run.planned()) set_timer(start.pod, pod);
+  if (found->second.run.started(start, forget_)) process_lives(found, start.step);
+}
+
+// The executor has started the process, or will.
+void Node::process_lives(Pods::iterator found, Step step) {
+  auto& [id, pod] = *found;
+  changed_.push_back(id);
+  if (pod.run.planned()) set_timer(id, pod);
   // The kill may have overtaken the start; a second order does no harm.
-  if (pod.stop) kills_.push_back({start.pod, start.step, pod.stop_grace_ms});
+  if (pod.stop) kills_.push_back({id, step, pod.stop_grace_ms});
 }
 
 void Node::process_ended(const ProcessEnd& end) {
@@ -464,10 +468,11 @@ void Node::executor_connected(const std::vector<Living>& living,
   }
   std::set<std::pair<PodId, uint16_t>> alive;
   for (const Living& l : living) {
-    PodId id = l.process.pod;
-    alive.emplace(id, l.process.step.container);
+    PodId id = l.pod;
+    alive.emplace(id, l.step.container);
     if (!pods_.contains(id)) taken_back.insert(id);
-    Pod& pod = adopt(id, l.origin, l.grace_ms)->second;
+    auto found = adopt(id, l.origin, l.grace_ms);
+    Pod& pod = found->second;
     if (l.queued) {
       if (!std::exchange(pod.queued, true)) {
         ++queued_;
@@ -476,12 +481,15 @@ void Node::executor_connected(const std::vector<Living>& living,
       pod.withdrawn = false;  // or that order was lost
       queue_.push_back(id);
     }
-    if (taken_back.contains(id)) pod.run.take_origin(l.origin, l.process.step.container);
+    if (taken_back.contains(id)) pod.run.take_origin(l.origin, l.step.container);
     if (l.killing && !pod.stop) {
       pod.stop = EndCause::killed;
       pod.stop_grace_ms = l.grace_ms;  // unknown; the keeper only lets it shrink
     }
-    process_started(l.process);
+    if (l.start)
+      process_started({id, l.step, l.start->pid, l.start->at});
+    else if (pod.run.ordered(l.step))
+      process_lives(found, l.step);
     auto deadline = deadline_of(pod);  // only we order that kill, and it is noted nowhere
     if (pod.stop == EndCause::killed && deadline && now >= *deadline) pod.stop = EndCause::deadline;
   }
@@ -504,14 +512,13 @@ void Node::lose_what_is_not(const std::set<std::pair<PodId, uint16_t>>& alive, M
       if (alive.contains({id, step.container})) continue;
       changed = true;
       if (p.run.runs(step.container) || (p.adopted && !p.run.planned() && !p.queued)) {
-        p.run.ended({.pod = id,
-                     .step = step,
-                     .pid = p.run.shown().pid,
-                     .lost = true,
-                     .error = "the keeper of its process was lost",
-                     .started_at = p.run.started_at(),
-                     .ended_at = now},
-                    p.stop, forget_);
+        ProcessEnd lost{.pod = id,
+                        .step = step,
+                        .lost = true,
+                        .error = "the keeper of its process was lost",
+                        .ended_at = now};
+        if (auto pid = p.run.shown().pid) lost.start = {*pid, p.run.started_at().value_or(now)};
+        p.run.ended(lost, p.stop, forget_);
         if (!p.stop) {
           p.stop = EndCause::keeper_lost;
           order_kills(id, p);

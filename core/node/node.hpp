@@ -148,6 +148,7 @@ class Node {
   void stop_pod(Pods::iterator pod, EndCause why, Millis grace_ms, Millis now);
   void order_kills(PodId id, const Pod& pod);
   void refuse(Pods::iterator pod, Millis now);
+  void process_lives(Pods::iterator found, Step step);
   void not_started(Pods::iterator pod, const ProcessEnd& end);
   void not_begun(Pods::iterator pod, std::string why, Millis now);
   void wait_again(Pods::iterator pod);

@@ -80,17 +80,28 @@ std::optional<Millis> PodRun::next_due() const {
   return next;
 }
 
-bool PodRun::started(const ProcessStart& start, std::vector<uint64_t>& forget) {
+// The container, if the process is its newest.
+PodRun::Container* PodRun::newest(Step step) {
   make();
-  if (start.step.container >= containers_.size()) return false;
-  Container& container = containers_[start.step.container];
-  if (start.step.instance < container.instance) return false;
-  if (container.has_end && start.step.instance <= container.end_instance) return false;
-  container.instance = start.step.instance;
-  if (start.pid == 0) {  // the executor has the order and will start it
-    container.state = State::starting;
-    return true;
-  }
+  if (step.container >= containers_.size()) return nullptr;
+  Container& container = containers_[step.container];
+  if (step.instance < container.instance) return nullptr;
+  if (container.has_end && step.instance <= container.end_instance) return nullptr;
+  container.instance = step.instance;
+  return &container;
+}
+
+bool PodRun::ordered(Step step) {
+  Container* container = newest(step);
+  if (container == nullptr) return false;
+  container->state = State::starting;
+  return true;
+}
+
+bool PodRun::started(const ProcessStart& start, std::vector<uint64_t>& forget) {
+  Container* found = newest(start.step);
+  if (found == nullptr) return false;
+  Container& container = *found;
   container.state = State::running;
   container.pid = start.pid;
   container.restarts = start.step.instance;
@@ -120,23 +131,24 @@ bool PodRun::ended(const ProcessEnd& end, std::optional<EndCause> stop,
   container.restarts = end.step.instance;
   container.has_end = true;
   container.lost = end.lost;
-  if (end.pid != 0) container.pid = end.pid;
+  if (end.start) {
+    container.pid = end.start->pid;
+    if (!started_at_) started_at_ = end.start->at;
+  }
   container.state = State::ended;
   container.message = end.error;
   container.end = {.exit_code = end.lost ? kExitKilled : end.exit_code,
                    .signal = end.signal,
                    .restarts = container.restarts,
                    .ended_at = {end.ended_at}};
-  if (end.started_at) container.end.started_at = BootInstant{*end.started_at};
-  if (end.pid != 0 && !started_at_) started_at_ = end.started_at;
+  if (end.start) container.end.started_at = BootInstant{end.start->at};
   if (stop == EndCause::fenced) {
     container.end.cause = EndCause::fenced;
   } else if (end.lost) {
     container.end.cause = EndCause::keeper_lost;
   } else if (stop) {
-    container.end.cause =
-        end.pid == 0 && stop == EndCause::killed ? EndCause::never_started : *stop;
-  } else if (end.pid == 0) {
+    container.end.cause = !end.start && stop == EndCause::killed ? EndCause::never_started : *stop;
+  } else if (!end.start) {
     container.end.cause = EndCause::start_failed;
   } else {
     container.end.cause = end.out_of_memory ? EndCause::out_of_memory : EndCause::exited;
@@ -166,7 +178,7 @@ void PodRun::unstart(uint16_t container, bool stopping) {
 std::vector<int> PodRun::pids() const {
   std::vector<int> pids;
   for (const Container& container : containers_)
-    if (container.state == State::running && container.pid > 0) pids.push_back(container.pid);
+    if (container.state == State::running && container.pid) pids.push_back(*container.pid);
   return pids;
 }
 
@@ -192,7 +204,7 @@ bool PodRun::starting(Step step) const {
 
 bool PodRun::ran() const {
   return std::any_of(containers_.begin(), containers_.end(),
-                     [](const Container& c) { return c.pid != 0 || c.has_end; });
+                     [](const Container& c) { return c.pid || c.has_end; });
 }
 
 PodRun::Shown PodRun::shown() const {
@@ -202,7 +214,7 @@ PodRun::Shown PodRun::shown() const {
   for (size_t i = 0; i < containers_.size(); ++i) {
     const Container& container = containers_[i];
     if (i < inits()) {
-      if (container.pid != 0) shown.pid = container.pid;
+      if (container.pid) shown.pid = container.pid;
       continue;
     }
     born = born || container.state != State::unborn;
@@ -211,7 +223,7 @@ PodRun::Shown PodRun::shown() const {
   // The first container's pid; until that is known, another one's, or that of the last init
   // container.
   for (size_t i = inits(); i < containers_.size(); ++i) {
-    if (containers_[i].pid == 0) continue;
+    if (!containers_[i].pid) continue;
     shown.pid = containers_[i].pid;
     break;
   }
@@ -237,7 +249,7 @@ PodEnded PodRun::result(PodId pod, std::optional<EndCause> stop, Millis now) con
   Shown last = shown();
   PodEnded end;
   end.pod = pod;
-  if (last.pid != 0) end.start = {last.pid, {started_at_.value_or(0)}};
+  if (last.pid) end.start = {*last.pid, {started_at_.value_or(0)}};
   end.restarts = last.restarts;
   bool lost = false, unfinished = containers_.empty();
   for (size_t i = 0; i < containers_.size(); ++i) {

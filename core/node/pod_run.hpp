@@ -27,7 +27,7 @@ class PodRun {
 
   // What a report says about the pod while it runs.
   struct Shown {
-    int pid = 0;
+    std::optional<int> pid{};
     int32_t restarts = 0;
     Readiness readiness = Readiness::ready;
     bool operator==(const Shown&) const = default;
@@ -44,6 +44,8 @@ class PodRun {
   // False: the process is not its container's newest. Entries that are no longer needed are added
   // to `forget`.
   bool started(const ProcessStart& start, std::vector<uint64_t>& forget);
+  // The executor has the order of the process and will start it. False: as above.
+  bool ordered(Step step);
   bool ended(const ProcessEnd& end, std::optional<EndCause> stop, std::vector<uint64_t>& forget);
   // Takes over what an earlier agent noted.
   void take_origin(const Origin& origin, uint16_t container);
@@ -77,7 +79,7 @@ class PodRun {
     bool lost = false;
     uint16_t instance = 0;  // of its newest process, or of the one that waits
     uint16_t level = 0;
-    int pid = 0;  // of the newest process that was started
+    std::optional<int> pid{};  // of the newest process that was started
     int32_t restarts = 0;
     Millis started_at = 0, due_at = 0;
     ContainerEndOf<BootInstant> end;  // valid if has_end: the end of end_instance
@@ -93,6 +95,7 @@ class PodRun {
   size_t inits() const { return plan_ ? plan_->init_containers : 0; }
   size_t count() const { return plan_ ? inits() + plan_->containers : 1; }
   void make();
+  Container* newest(Step step);
   bool restart(Container& container);
   const Container* decisive() const;
 

@@ -84,13 +84,12 @@ struct ProcessStart {
 struct ProcessEnd {
   PodId pod;
   Step step;
-  std::optional<uint64_t> entry{};  // in the keeper's spool
-  int pid = 0;                      // 0: it never started
+  std::optional<uint64_t> entry{};         // in the keeper's spool
+  std::optional<StartOf<Millis>> start{};  // absent: it is not known to have started
   int exit_code = 0;
   int signal = 0;
-  bool lost = false;                   // its keeper died: the exit code is unknown
-  std::string error;                   // why it could not be started
-  std::optional<Millis> started_at{};  // absent: it never started
+  bool lost = false;  // its keeper died: the exit code is unknown
+  std::string error;  // why it could not be started
   Millis ended_at = 0;
   bool out_of_memory = false;  // killed at its memory limit
   bool unstarted = false;      // the executor did not start it and will not unless ordered again
@@ -99,7 +98,9 @@ struct ProcessEnd {
 
 // A live process that the executor knows when it (re)connects.
 struct Living {
-  ProcessStart process;
+  PodId pod;
+  Step step;
+  std::optional<StartOf<Millis>> start{};  // absent: the executor has the order and will start it
   Millis grace_ms = 0;
   bool killing = false;  // a kill was already ordered
   Origin origin{};       // its grace_ms is not used; the one above is
@@ -108,7 +109,7 @@ struct Living {
 
 struct PodStarted {
   PodId pod;
-  int pid = 0;  // of the first container's newest process
+  std::optional<int> pid{};  // of the first container's newest process; absent: none has started
   Millis at = 0;
   int32_t restarts = 0;  // in place, of all containers
   Readiness readiness = Readiness::ready;

@@ -14,11 +14,14 @@ import pwd
 import re
 import resource
 import shutil
+import signal
 import socket
 import ssl
+import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -416,10 +419,11 @@ class RootKeeper(Served):
             self.start_agent()
         return self.root
 
-    def start_agent(self):
+    def start_agent(self, *flags):
         """Once there is a keeper: without one, the agent starts its own."""
         eventually(lambda: (self.dir / "work/keeper/socket").exists(), "the keeper")
-        return self.daemon("agent", "--coordinator", self.ends["listen"], "--work-dir", self.dir / "work", "--name", "n1", "--slots", "4")
+        return self.daemon("agent", "--coordinator", self.ends["listen"], "--work-dir", self.dir / "work", "--name", "n1", "--slots", "4",
+                           *flags)
 
     def finish(self, user, job):
         self.create(user, job)
@@ -463,9 +467,80 @@ class Owners(RootKeeper):
             self.assertEqual(lines[8], "1 n1")
             self.assertEqual(lines.count("closed"), 2)
         files = list((self.dir / "work/logs").glob("*/*.stdout"))
-        self.assertEqual({f.stat().st_mode & 0o777 for f in files}, {0o640})
         self.assertEqual({f.stat().st_uid for f in files}, {pwd.getpwnam(name(u)).pw_uid for u in ("alice", "bob")})
         self.assertEqual(self.log("bob", "of-alice")[0], 403)
+
+    def test_outputs_are_their_owners(self):
+        self.assertEqual(self.finish("alice", sh_job("j", "echo private; echo too >&2", 2)), "Complete", (self.dir / "keeper.log").read_text())
+        files = sorted((self.dir / "work/logs").glob("*/*"))
+        self.assertEqual(len(files), 4)
+        alice, daemon = (pwd.getpwnam(name(user)).pw_uid for user in ("alice", "daemon"))
+        self.assertEqual({(f.stat().st_mode & 0o7777, f.stat().st_uid) for f in files}, {(0o600, alice)})
+        self.assertEqual({(f.stat().st_mode & 0o7777, f.stat().st_uid) for f in {f.parent for f in files}}, {(0o700, daemon)})
+        for user in ("daemon", "bob"):
+            done = subprocess.run(["cat", *files], capture_output=True, text=True, preexec_fn=become(user))
+            self.assertEqual((done.stdout, done.stderr.count("Permission denied")), ("", 4), user)
+        self.assertEqual(self.log("alice", "j", 1), (200, "private\ntoo\n"))
+        self.assertEqual(self.log("bob", "j", 1)[0], 403)
+        self.assertEqual(self.run_as("alice", "logs", "job/j", "--index", "0").stdout.split(), ["private", "too"])
+
+    def test_logs_are_followed_and_read_again_later(self):
+        gate = self.dir / "gate"
+        self.create("alice", sh_job("j", f"echo one; while ! test -e {gate}; do sleep 0.05; done; echo two", 1))
+        eventually(lambda: self.log("alice", "j")[1] == "one\n", "its first line")
+        following = subprocess.Popen([self.muster, "logs", "-f", "job/j", "--api", f"unix:{self.socket}"], stdout=subprocess.PIPE, text=True,
+                                     preexec_fn=become("alice"), cwd="/", env={"PATH": "/usr/bin:/bin"})
+        self.addCleanup(following.wait)
+        self.addCleanup(following.kill)
+        self.assertEqual(following.stdout.readline(), "one\n")
+        self.stop_agent()
+        self.start_agent()
+        gate.touch()
+        eventually(lambda: self.ask("alice", "GET", f"{JOBS}/j")[1]["status"].get("succeeded") == 1, "its success", 30)
+        eventually(lambda: self.log("alice", "j")[1] == "one\ntwo\n", "both lines")
+        self.restart_keeper()
+        eventually(lambda: self.log("alice", "j")[1] == "one\ntwo\n", "both lines, from another keeper")
+
+    def test_a_keeper_that_hangs_delays_only_what_it_is_asked(self):
+        self.assertEqual(self.finish("alice", sh_job("j", "echo text", 1)), "Complete")
+        os.kill(self.root.pid, signal.SIGSTOP)
+        try:
+            code, _ = self.ask("alice", "GET", "/apis/muster.dev/v1/namespaces/default/jobs/j/log?index=0&attempt=0")
+            self.assertEqual(code, 503)
+            self.assertIsNone(self.daemons[-1].poll(), "the agent")
+        finally:
+            os.kill(self.root.pid, signal.SIGCONT)
+        eventually(lambda: self.log("alice", "j") == (200, "text\n"), "its log")
+
+    def test_agents_and_keepers_of_earlier_versions_share_outputs(self):
+        self.stop_agent()
+        keeper = self.dir / "work/keeper"
+        (keeper / "output_socket").unlink()
+        (keeper / "socket").rename(keeper / "real")
+        with socket.socket(socket.AF_UNIX) as between:
+            between.bind(str(keeper / "socket"))
+            (keeper / "socket").chmod(0o666)
+            between.listen()
+            threading.Thread(target=speak_version_6, args=(between, str(keeper / "real")), daemon=True).start()
+            self.start_agent()
+            self.assertEqual(self.finish("alice", sh_job("j", "echo text", 1)), "Complete")
+            output = next((self.dir / "work/logs").glob("*/*.stdout")).stat()
+            daemon = pwd.getpwnam(name("daemon"))
+            self.assertEqual((output.st_mode & 0o7777, output.st_uid, output.st_gid),
+                             (0o640, pwd.getpwnam(name("alice")).pw_uid, daemon.pw_gid))
+            self.assertEqual(self.log("alice", "j"), (200, "text\n"))
+            between.shutdown(socket.SHUT_RDWR)
+
+    def test_old_logs_are_removed(self):
+        self.assertEqual(self.finish("alice", sh_job("j", "echo text", 3)), "Complete")
+        logs = self.dir / "work/logs"
+        self.assertEqual(len(list(logs.glob("*/*.stdout"))), 3)
+        self.stop_agent()
+        self.start_agent("--log-max", "12")
+        eventually(lambda: len(list(logs.glob("*/*.stdout"))) == 2, "the oldest to go")
+        self.stop_agent()
+        self.start_agent("--log-keep", "0s")
+        eventually(lambda: not list(logs.glob("*")), "all to go")
 
     def test_the_keeper_has_what_it_needs_of_root_and_no_more(self):
         kept = {"CHOWN": 0, "DAC_OVERRIDE": 1, "FOWNER": 3, "KILL": 5, "SETGID": 6, "SETUID": 7, "SYS_PTRACE": 19}
@@ -594,6 +669,38 @@ class Owners(RootKeeper):
         other = subprocess.run(["/usr/bin/python3", "-c", STOLEN, str(self.dir / "work/keeper/socket"), str(marker)], capture_output=True,
                                preexec_fn=become("bob"), timeout=60)
         self.assertNotEqual(other.returncode, 0)
+
+    def test_a_stolen_agent_reads_outputs_and_nothing_else(self):
+        self.assertEqual(self.finish("alice", sh_job("j", "echo text", 1)), "Complete")
+        self.stop_agent()
+        output = next((self.dir / "work/logs").glob("*/*.stdout"))
+        folder, (pod, container) = output.parent, output.name.removesuffix(".stdout").rsplit(".", 1)
+
+        def read(uid=folder.name, pod=pod, user="daemon"):
+            done = subprocess.run(["/usr/bin/python3", "-c", READER, str(self.dir / "work/keeper/output_socket"), uid, pod, container],
+                                  capture_output=True, text=True, preexec_fn=become(user), timeout=60)
+            return done.stdout or done.stderr.splitlines()[-1]
+        self.assertEqual(read(), "text\n")
+        self.assertIn("Permission denied", read(user="alice"))
+        (self.dir / "work").chmod(0o711)  # and if that did not keep them out
+        self.assertEqual([read(user=user) for user in ("alice", "bob", "daemon")], ["closed", "closed", "text\n"])
+        (self.dir / "work").chmod(0o700)
+        # What the agent can put there: links, and files of users that lie where it may move them.
+        shared = self.dir / "shared"
+        shared.mkdir()
+        shared.chmod(0o777)
+        subprocess.run(["sh", "-c", f"umask 077; echo precious > {shared}/diary; echo precious > {shared}/letter"], check=True,
+                       preexec_fn=become("alice"))
+        subprocess.run(["mv", f"{shared}/letter", f"{folder}/moved.{container}.stdout"], check=True, preexec_fn=become("daemon"))
+        subprocess.run(["ln", "-s", f"{shared}/diary", f"{folder}/linked.{container}.stdout"], check=True, preexec_fn=become("daemon"))
+        subprocess.run(["ln", "-s", str(shared), f"{folder.parent}/other"], check=True, preexec_fn=become("daemon"))
+        (shared / f"inside.{container}.stdout").write_text("precious\n")
+        self.assertIn("it is not an output", read(pod="moved"))
+        self.assertIn("Too many levels of symbolic links", read(pod="linked"))
+        self.assertIn("Too many levels of symbolic links", read(uid="other", pod="inside"))
+        for uid, path in (("..", pod), (folder.name, f"../{folder.name}/{pod}"), (f"{folder.name}/.", pod)):
+            self.assertIn("not the name of an output", read(uid, path))
+        self.assertEqual(read(), "text\n")
 
     def test_links_in_the_work_dir_lead_nowhere(self):
         """The agent owns the work-dir, so what is there may be a trap for a keeper that runs as root."""
@@ -827,6 +934,50 @@ while got.count(b'permit') < 2:
         sys.exit('closed')
     got += part
 print(got)
+"""
+
+def speak_version_6(listener, keeper_path):
+    """Relays agents to the keeper, and says of later versions that it does not know them."""
+    def copy(source, sink):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                sink.sendall(data)
+        with contextlib.suppress(OSError):
+            sink.shutdown(socket.SHUT_WR)
+
+    with contextlib.suppress(OSError):
+        while True:
+            agent, _ = listener.accept()
+            keeper = socket.socket(socket.AF_UNIX)
+            keeper.connect(keeper_path)
+            hello = agent.recv(65536)
+            while struct.unpack_from("<I", hello, 5)[0] > 6:  # after the frame's length and type
+                why = b"speak version 6"
+                agent.sendall(struct.pack("<IBI", len(why) + 6, 65, len(why)) + why + b"\0")
+                hello = agent.recv(65536)
+            keeper.sendall(hello)
+            for pair in ((agent, keeper), (keeper, agent)):
+                threading.Thread(target=copy, args=pair, daemon=True).start()
+
+
+# Has the keeper open an output, as the agent does. argv: the socket, job uid, pod and container.
+READER = """
+import socket, struct, sys
+def text(t):
+    return struct.pack('<I', len(t)) + t.encode() + b'\\0'
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.settimeout(10)
+s.connect(sys.argv[1])
+try:
+    s.send(b''.join(map(text, sys.argv[2:5])) + b'\\0')
+    answer, files, _, _ = socket.recv_fds(s, 4096, 1)
+except ConnectionError:
+    answer, files = b'', []
+if not answer:
+    sys.exit('closed')
+if not files:
+    sys.exit(answer[4:-1].decode() or 'none')
+sys.stdout.write(open(files[0]).read())
 """
 
 

@@ -640,9 +640,8 @@ void World::process_ends(uint32_t number, PodId pod, int code) {
   core::node::ProcessEnd end;
   end.pod = pod;
   end.entry = ++agent.last_entry;
-  end.pid = 4711;
+  end.start = {4711, it->second.started_ms};
   end.exit_code = code;
-  end.started_at = it->second.started_ms;
   end.ended_at = boot_ms_;
   agent.processes.erase(it);
   agent.spool[pod] = end;
@@ -692,15 +691,17 @@ void World::faults() {
     agent.node->executor_queues(agent.queues);
     std::vector<core::node::Living> living;
     for (const auto& [pod, process] : agent.processes)
-      living.push_back({{pod, {}, 4711, process.started_ms},
+      living.push_back({pod,
+                        {},
+                        {{4711, process.started_ms}},
                         100,
                         process.killing,
                         {},
                         agent.placed.contains(pod)});
     for (PodId pod : agent.ordered)
-      living.push_back({{pod, {}, 0, boot_ms_}, 100, false, {}, agent.placed.contains(pod)});
+      living.push_back({pod, {}, {}, 100, false, {}, agent.placed.contains(pod)});
     for (const auto& [pod, not_after] : agent.queue)
-      living.push_back({{pod, {}, 0, boot_ms_}, 100, false, {}, true});
+      living.push_back({pod, {}, {}, 100, false, {}, true});
     std::vector<core::node::ProcessEnd> ended;
     for (const auto& [pod, end] : agent.spool) ended.push_back(end);
     agent.node->executor_connected(living, ended, boot_ms_);

@@ -115,11 +115,11 @@ TEST(LogStore, EmptyFilesGo) {
   sweep(logs, kNoLimits);
   EXPECT_FALSE(exists(files->out));
   EXPECT_TRUE(exists(files->err));
-  LogChunk out = logs.read("u1", "p-1.x", "main", false, 0, 10);
+  LogChunk out = logs.read({"u1", "p-1.x", "main"}, 0, 10);
   EXPECT_TRUE(out.found) << "it was empty";
   EXPECT_EQ(out.size, 0u);
-  EXPECT_EQ(logs.read("u1", "p-1.x", "main", true, 0, 10).data, "xxx");
-  EXPECT_FALSE(logs.read("u2", "p-1.x", "main", false, 0, 10).found);
+  EXPECT_EQ(logs.read({"u1", "p-1.x", "main", true}, 0, 10).data, "xxx");
+  EXPECT_FALSE(logs.read({"u2", "p-1.x", "main"}, 0, 10).found);
 }
 
 TEST(LogStore, NoPathFromTheWireLeavesTheFolder) {
@@ -127,8 +127,8 @@ TEST(LogStore, NoPathFromTheWireLeavesTheFolder) {
   std::filesystem::create_directories(temp / "logs/u1");
   std::ofstream(temp / "secret.main.stdout") << "s";
   LogStore logs(temp / "logs");
-  EXPECT_FALSE(logs.read("..", "secret", "main", false, 0, 10).found);
-  EXPECT_FALSE(logs.read("u1", "../../secret", "main", false, 0, 10).found);
+  EXPECT_FALSE(logs.read({"..", "secret", "main"}, 0, 10).found);
+  EXPECT_FALSE(logs.read({"u1", "../../secret", "main"}, 0, 10).found);
   EXPECT_FALSE(logs.open("u1/..", "p", "main").ok());
 }
 

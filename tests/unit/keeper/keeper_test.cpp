@@ -193,8 +193,9 @@ TEST_P(KeeperTest, TellsExitCodesAndSignals) {
   ProcessEnded end = run(shell(2, "kill -SEGV $$"));
   EXPECT_EQ(end.signal, SIGSEGV);
   EXPECT_EQ(end.exit_code, 128 + SIGSEGV);
-  EXPECT_GT(end.pid, 0);
-  EXPECT_GE(end.start_age_ms, end.end_age_ms);
+  ASSERT_TRUE(end.start);
+  EXPECT_GT(end.start->pid, 0);
+  EXPECT_GE(end.start->at.ms, end.end_age_ms);
   EXPECT_EQ(end.note, "note 2");
   EXPECT_EQ(agent_->started.size(), 3u);
 }
@@ -211,7 +212,7 @@ TEST_P(KeeperTest, GivesEachItsEnvironmentAndFiles) {
   EXPECT_NE(out.find(root_.string() + "\n4\n"), std::string::npos) << out;  // 0 1 2 and ls's own
   EXPECT_NE(out.find("SigBlk:\t0000000000000000\n"), std::string::npos) << out;
   EXPECT_NE(out.find("SigIgn:\t0000000000000000\n"), std::string::npos) << out;
-  std::string pid = std::to_string(agent_->ended[0].pid);
+  std::string pid = std::to_string(agent_->ended[0].start->pid);
   EXPECT_NE(out.find(pid + " " + pid + "\n" + pid + "\n"), std::string::npos) << out;
   EXPECT_EQ(read_file(root_ / "err0"), "wrong\n");
   struct stat info {};
@@ -223,7 +224,7 @@ TEST_P(KeeperTest, SaysWhyItCouldNotStart) {
   connect();
   ProcessEnded end = run(order(0, {"/no/such"}));
   EXPECT_EQ(end.exit_code, 127);
-  EXPECT_EQ(end.pid, 0);
+  EXPECT_FALSE(end.start);
   EXPECT_EQ(end.error, "exec /no/such: No such file or directory");
   EXPECT_EQ(run(order(1, {"no-such-program"})).exit_code, 127);
   EXPECT_EQ(run(order(2, {"/etc/passwd"})).exit_code, 126);
@@ -393,7 +394,7 @@ TEST_P(KeeperTest, GivesCgroupsOutAgainButNotOnesWithLimitsOrKilled) {
     if (kind == limited) what.memory_limit_bytes = 1u << 30;
     agent_->client->spawn({what});
     ASSERT_TRUE(wait_for([&] { return agent_->started.size() > index; }));
-    names.push_back(cgroup_of(agent_->started.back().pid));
+    names.push_back(cgroup_of(agent_->started.back().start.pid));
     if (kind == killed) {
       agent_->client->kill(what.key, 0);
     } else {
@@ -474,7 +475,7 @@ TEST_P(KeeperTest, OutlivesTheAgentAndTellsWhatItMissed) {
   EXPECT_EQ(agent_->inventory.ended[0].note, "note 0");
   ASSERT_EQ(agent_->inventory.living.size(), 1u);
   EXPECT_EQ(agent_->inventory.living[0].note, large.note);
-  EXPECT_GT(agent_->inventory.living[0].started.pid, 0);
+  EXPECT_TRUE(agent_->inventory.living[0].start);
   agent_->client->forget({agent_->inventory.ended[0].entry.value()});
   connect();
   EXPECT_TRUE(agent_->inventory.ended.empty());
@@ -508,7 +509,7 @@ TEST_P(KeeperTest, ReportsAsLostWhatAKilledKeeperLeft) {
   ASSERT_TRUE(wait_for([this] { return agent_->started.size() == 5; }));
   kill_keeper();
   std::vector<int> pids;
-  for (const auto& started : agent_->started) pids.push_back(started.pid);
+  for (const auto& started : agent_->started) pids.push_back(started.start.pid);
   connect();
   EXPECT_TRUE(pids_with(mark()).empty());
   for (int pid : pids) EXPECT_FALSE(is_alive(pid));
@@ -649,7 +650,7 @@ class P12NotAfter : public KeeperTest {
   bool told_unstarted(uint32_t index, uint16_t instance = 0) {
     return wait_for([&] {
       const ProcessEnded* end = agent_->end_of({{7, index, 0}, 0, instance});
-      return end != nullptr && end->unstarted && end->pid == 0;
+      return end != nullptr && end->unstarted && !end->start;
     });
   }
 };
@@ -907,7 +908,7 @@ TEST_P(KeepersQueue, GoesOnWithoutAnAgent) {
   ASSERT_EQ(agent_->inventory.living.size(), 4u);
   for (const auto& living : agent_->inventory.living) {
     EXPECT_TRUE(living.queued);
-    EXPECT_EQ(living.started.pid != 0, living.started.key.pod.index == 0);
+    EXPECT_EQ(living.start.has_value(), living.key.pod.index == 0);
   }
   agent_.reset();
   std::ofstream(root_ / "go") << "go";

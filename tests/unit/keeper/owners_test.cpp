@@ -1,16 +1,24 @@
 #include "keeper/owners.hpp"
 
+#include "core/pod_name.hpp"
+
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <vector>
 
 namespace muster::keeper {
 namespace {
+
+constexpr gid_t kAgentGid = 999;
 
 const PermitKey& key() {
   static const PermitKey one = *PermitKey::of_private(std::string(64, '7'));
@@ -44,10 +52,31 @@ class OwnersTest : public ::testing::Test {
   }
   Owners owners() const {
     return Owners({.agent_uid = 999,
-                   .agent_gid = getgid(),
+                   .agent_gid = kAgentGid,
+                   .mark_gid = root() ? 0 : getgid(),
+                   .uid_min = std::min(1000u, owner()),
                    .key = key().public_hex(),
                    .node = "n1",
                    .work_fd = work_fd_});
+  }
+  // No other than ourselves can be given a file unless we are root.
+  static bool root() { return getuid() == 0; }
+  static uid_t owner() { return root() ? 1001 : getuid(); }
+  static Permit permit() {
+    Permit permit = allowed();
+    permit.owner.uid = owner();
+    return permit;
+  }
+  // Standard output of a pod.
+  Result<int> open_output(bool agent_reads = false) const {
+    return owners().open_output(permit(), {7, 0, 0}, 0, false, agent_reads);
+  }
+  static OutputName name() { return {"uid", core::pod_name("j", "uid", true, {0, 0}), "main"}; }
+  std::string output() const { return dir_ + "/logs/uid/" + name().pod_name + ".main.stdout"; }
+  static struct stat status(const std::string& path) {
+    struct stat found {};
+    EXPECT_EQ(stat(path.c_str(), &found), 0) << path;
+    return found;
   }
   std::string refusal(const Permit& permit) const {
     const std::string bytes = permit_bytes(permit);
@@ -106,33 +135,98 @@ TEST_F(OwnersTest, BuildTheCommandFromThePermit) {
   EXPECT_FALSE(owners().command({permit, {}}, {7, 3, 0}, 1).ok());
 }
 
-TEST_F(OwnersTest, OpenOnlyPlainFilesOfTheOwner) {
-  Permit permit = allowed();
-  permit.owner.uid = getuid();  // no other can be given a file unless we are root
-  permit.owner.gid = getgid();
-  const auto fd = owners().open_output(permit, {7, 0, 0}, 0, false);
+TEST_F(OwnersTest, OutputsArePrivate) {
+  const auto fd = open_output();
   ASSERT_TRUE(fd.ok()) << fd.error().message;
   close(*fd);
-  const auto file = *std::filesystem::directory_iterator(dir_ + "/logs/uid");
-  struct stat found {};
-  ASSERT_EQ(stat(file.path().c_str(), &found), 0);
-  EXPECT_EQ(found.st_mode & 0777, 0640u);
+  const struct stat found = status(output());
+  EXPECT_EQ(found.st_mode & 07777, 0600u);
+  EXPECT_EQ(found.st_uid, owner());
   // Again, as after a restart in place.
-  const auto again = owners().open_output(permit, {7, 0, 0}, 0, false);
-  ASSERT_TRUE(again.ok());
+  const auto again = open_output();
+  ASSERT_TRUE(again.ok()) << again.error().message;
   close(*again);
-  // A second name of the file, a link, a pipe, a link in the middle.
-  std::filesystem::create_hard_link(file.path(), dir_ + "/other");
-  EXPECT_FALSE(owners().open_output(permit, {7, 0, 0}, 0, false).ok());
-  std::filesystem::remove(file.path());
-  std::filesystem::create_symlink(dir_ + "/other", file.path());
-  EXPECT_FALSE(owners().open_output(permit, {7, 0, 0}, 0, false).ok());
-  std::filesystem::remove(file.path());
-  ASSERT_EQ(mkfifo(file.path().c_str(), 0600), 0);
-  EXPECT_FALSE(owners().open_output(permit, {7, 0, 0}, 0, false).ok());
-  std::filesystem::rename(dir_ + "/logs", dir_ + "/moved");
-  std::filesystem::create_symlink(dir_ + "/moved", dir_ + "/logs");
-  EXPECT_FALSE(owners().open_output(permit, {7, 1, 0}, 0, false).ok());
+}
+
+// An earlier agent reads outputs itself. What was made for it stays usable, and becomes private.
+TEST_F(OwnersTest, OutputsAreReadableForAnEarlierAgent) {
+  if (!root()) GTEST_SKIP() << "only root can give files away";
+  for (const bool agent_reads : {true, false, true}) {
+    const auto fd = open_output(agent_reads);
+    ASSERT_TRUE(fd.ok()) << fd.error().message;
+    close(*fd);
+    const struct stat found = status(output());
+    EXPECT_EQ(found.st_mode & 07777, agent_reads ? 0640u : 0600u);
+    EXPECT_EQ(found.st_gid, agent_reads ? kAgentGid : 0u);
+  }
+}
+
+TEST_F(OwnersTest, OutputsAreOpenedForReadingByName) {
+  EXPECT_EQ(*owners().read_output(name()), -1) << "there is none yet";
+  const auto fd = open_output();
+  ASSERT_TRUE(fd.ok()) << fd.error().message;
+  ASSERT_EQ(write(*fd, "text", 4), 4);
+  close(*fd);
+  const auto reads = owners().read_output(name());
+  ASSERT_TRUE(reads.ok()) << reads.error().message;
+  char text[8] = {};
+  EXPECT_EQ(read(*reads, text, sizeof text), 4);
+  EXPECT_LT(write(*reads, "x", 1), 0);
+  close(*reads);
+  std::ofstream(dir_ + "/secret.main.stdout") << "s";
+  for (const auto& [job, pod, container] :
+       {std::array{"..", "secret", "main"}, std::array{"uid", "../../secret", "main"},
+        std::array{"uid/..", "secret", "main"}, std::array{"", "secret", "main"},
+        std::array{".", "secret", "main"}, std::array{"uid", "x", "../../secret.main"}}) {
+    const auto refused = owners().read_output({job, pod, container, false});
+    ASSERT_FALSE(refused.ok()) << job << " " << pod << " " << container;
+    EXPECT_TRUE(refused.error().message.starts_with("not the name of an output"));
+  }
+}
+
+// The agent owns the folders, so it can put anything it can get hold of in the place of an output.
+TEST_F(OwnersTest, OpenNothingButOutputs) {
+  const std::string secret = dir_ + "/secret";
+  auto file_of = [this](uid_t uid, gid_t gid) {
+    std::ofstream(output()) << "s3cr3t";
+    ASSERT_EQ(chown(output().c_str(), uid, gid), 0);
+    chmod(output().c_str(), 0600);
+  };
+  struct Trap {
+    const char* what;
+    bool needs_root;
+    std::function<void()> plant;
+    bool readable = false;  // the agent may read every output, under any name
+  };
+  const std::vector<Trap> traps = {
+      {"a link", false, [&] { std::filesystem::create_symlink(secret, output()); }},
+      {"a second name", false, [&] { std::filesystem::create_hard_link(secret, output()); }},
+      {"a pipe", false, [&] { ASSERT_EQ(mkfifo(output().c_str(), 0600), 0); }},
+      {"a directory", false, [&] { std::filesystem::create_directory(output()); }},
+      {"another file of the owner's", true, [&] { file_of(owner(), 1001); }},
+      {"the same, of the agent's group", true, [&] { file_of(owner(), kAgentGid); }},
+      {"a file of another user", true, [&] { file_of(1002, 1002); }},
+      {"an output of another user", true, [&] { file_of(1002, 0); }, true},
+      {"a file of the agent's", true, [&] { file_of(999, kAgentGid); }},
+      {"a file of root's", true, [&] { file_of(0, 0); }},
+      {"a link in the middle", false,
+       [&] {
+         std::filesystem::rename(dir_ + "/logs", dir_ + "/moved");
+         std::filesystem::create_symlink(dir_ + "/moved", dir_ + "/logs");
+       }},
+  };
+  for (const Trap& trap : traps) {
+    if (trap.needs_root && !root()) continue;
+    SCOPED_TRACE(trap.what);
+    std::ofstream(secret) << "s3cr3t";
+    ASSERT_EQ(chown(secret.c_str(), owner(), root() ? 0 : getgid()), 0);
+    trap.plant();
+    const auto reads = owners().read_output(name());
+    EXPECT_EQ(reads.ok(), trap.readable);
+    if (reads.ok()) close(*reads);
+    EXPECT_FALSE(open_output().ok());
+    std::filesystem::remove_all(output());
+  }
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "storage/codec.hpp"
 
 #include "schema/journal.capnp.h"
+#include "storage/codec_util.hpp"
 #include "tests/unit/storage/now.hpp"
 
 #include <capnp/message.h>
@@ -63,11 +64,16 @@ class Chance {
             {cause(), i32(), i32(), i32(), flip() ? std::optional(at() | 1) : std::nullopt, at()});
     return end;
   }
+  std::optional<int32_t> pid() { return flip() ? std::optional(i32() | 1) : std::nullopt; }
+  std::optional<StartOf<Millis>> start() {
+    const auto one = pid();
+    return one ? std::optional(StartOf<Millis>{*one, at() | 1}) : std::nullopt;
+  }
   PodMetaChange meta() { return {flip(), text(), flip() ? std::optional(text()) : std::nullopt}; }
   Pod whole_pod(PodKey key) {
     Pod pod{
         .key = key, .created_ms = at(), .node = u32(), .bound_ms = at(), .started_at = maybe_at()};
-    pod.pid = i32();
+    pod.pid = pid();
     pod.restarts = i32();
     pod.failures = i32();
     pod.ignored = i32();
@@ -130,14 +136,13 @@ class Chance {
       case 5: {
         PodsStarted r{.at_ms = now};
         for (uint64_t i = 0; i < n; ++i)
-          r.starts.push_back({next_pod(i), i32(), i32(), at(), readiness()});
+          r.starts.push_back({next_pod(i), pid(), i32(), at(), readiness()});
         return r;
       }
       case 6: {
         PodsEnded r{.at_ms = now, .backoff_failures = u32(), .backoff_last_ms = at()};
         for (uint64_t i = 0; i < n; ++i) {
-          r.ends.push_back(
-              {next_pod(i), end(), i32(), i32(), maybe_at(), counted(), flip(), action()});
+          r.ends.push_back({next_pod(i), end(), start(), i32(), counted(), flip(), action()});
         }
         return r;
       }
@@ -264,8 +269,8 @@ PodsEnded typical_ends(uint32_t n) {
                       .end = {.cause = EndCause::exited,
                               .exit_code = i % 10 == 0 ? 1 : 0,
                               .ended_at = kNow - static_cast<Millis>(chance.below(100))},
-                      .pid = static_cast<int32_t>(1000 + chance.below(4'000'000)),
-                      .started_at = kNow - 100 - static_cast<Millis>(chance.below(60'000)),
+                      .start = {{static_cast<int32_t>(1000 + chance.below(4'000'000)),
+                                 kNow - 100 - static_cast<Millis>(chance.below(60'000))}},
                       .counted = i % 10 == 0 ? Counted::failed : Counted::succeeded});
   }
   return r;
@@ -355,6 +360,35 @@ TEST(Codec, AnotherVersionThatIsCutIsRefusedOnce) {
       "\x07\x01\x00\x60\x60\x00\x07\x9c\x75\x65\xff\x4e\x6f\x53\x63\x68\x65\x64\x75\x00"
       "\x03\x6c\x65\x00\x01";
   EXPECT_FALSE(decode_node({kRow, sizeof kRow - 1}).ok());
+}
+
+// In the journal, pid 0 stands for "no process has started".
+TEST(Codec, PidZeroIsNoStart) {
+  capnp::MallocMessageBuilder message;
+  auto root = message.initRoot<wire::RecordList>();
+  root.setVersion(wire::RECORDS_VERSION);
+  auto records = root.initRecords(2);
+  records[0].setAtMs(kNow);
+  auto ends = records[0].initPodsEnded().initEnds(3);
+  ends[0].setStarted(codec::instant(kNow - 5, kNow));  // without a pid, it says nothing
+  ends[1].setPid(7);
+  ends[1].setStarted(codec::instant(kNow - 5, kNow));
+  ends[2].setPid(8);
+  ends[2].setEnded(codec::instant(kNow - 1, kNow));
+  auto starts = records[1].initPodsStarted(2);
+  starts[1].setPid(9);
+  kj::VectorOutputStream out;
+  capnp::writePackedMessage(out, message);
+  auto back = decode_records(
+      {reinterpret_cast<const char*>(out.getArray().begin()), out.getArray().size()});
+  ASSERT_TRUE(back.ok()) << back.error().message;
+  const auto& ended = std::get<PodsEnded>((*back)[0]).ends;
+  EXPECT_EQ(ended[0].start, std::nullopt);
+  EXPECT_EQ(ended[1].start, (StartOf<Millis>{7, kNow - 5}));
+  EXPECT_EQ(ended[2].start, (StartOf<Millis>{8, kNow - 1}));
+  const auto& started = std::get<PodsStarted>((*back)[1]).starts;
+  EXPECT_EQ(started[0].pid, std::nullopt);
+  EXPECT_EQ(started[1].pid, 9);
 }
 
 TEST(Codec, AnEnumerantOfLaterIsRefused) {

@@ -58,9 +58,8 @@ struct NodeTest : testing::Test {
   void ended(uint32_t index, int code, uint64_t entry) {
     node.process_ended({.pod = pod(index),
                         .entry = entry,
-                        .pid = 100 + int(index),
+                        .start = {{100 + int(index), now}},
                         .exit_code = code,
-                        .started_at = now,
                         .ended_at = now});
   }
   std::string next() { return text(node.next(now)); }
@@ -184,8 +183,7 @@ TEST_F(QueueTest, APodOfSeveralProcessesTakesASlotFromTheRoom) {
     node.process_ended({.pod = pod(2),
                         .step = {container, 0},
                         .entry = 20u + container,
-                        .pid = 7,
-                        .started_at = now,
+                        .start = {{7, now}},
                         .ended_at = now});
   EXPECT_EQ(next(), "room 2; report 2 -j1/2#0 exited/0");
 }
@@ -234,17 +232,20 @@ TEST_F(QueueTest, ANewExecutorGetsTheRoomAndWhatDidNotReachTheOldOne) {
   launch({0, 1, 2});
   next();
   started(0);
-  node.executor_connected({}, {{.pod = pod(0), .entry = 5, .pid = 100, .lost = true}}, now);
+  node.executor_connected({}, {{.pod = pod(0), .entry = 5, .start = {{100, now}}, .lost = true}},
+                          now);
   EXPECT_EQ(next(), "room 2; queue j1/1#0; queue j1/2#0; report 1 -j1/0#0 keeper-lost/137");
 }
 
 TEST_F(QueueTest, WhatAnEarlierAgentQueuedIsWithdrawnInItsTime) {
-  Living waits{.process = {pod(0), {}, 0, 0}, .grace_ms = 30'000};
+  Living waits{.pod = pod(0), .grace_ms = 30'000};
   waits.queued = true;
   Living runs = waits;
-  runs.process = {pod(1), {}, 7, now};
+  runs.pod = pod(1);
+  runs.start = {7, now};
   Living runs_too = runs;
-  runs_too.process = {pod(2), {}, 8, now};
+  runs_too.pod = pod(2);
+  runs_too.start = {8, now};
   node.executor_connected({runs, runs_too, waits}, {}, now);
   welcome();
   EXPECT_EQ(next(), "room 2; report 1 +j1/1#0 +j1/2#0");
@@ -257,7 +258,7 @@ TEST_F(QueueTest, WhatAnEarlierAgentQueuedIsWithdrawnInItsTime) {
 }
 
 TEST_F(QueueTest, WhatAnEarlierAgentQueuedIsReturnedIfItsKeeperGoes) {
-  Living waits{.process = {pod(0), {}, 0, 0}, .grace_ms = 30'000};
+  Living waits{.pod = pod(0), .grace_ms = 30'000};
   waits.queued = true;
   node.executor_connected({waits}, {}, now);
   welcome();
@@ -317,7 +318,7 @@ TEST_F(P12NotAfter, WhatCameTooLateAndIsFencedOrKilledNeverRuns) {
 }
 
 TEST_F(P12NotAfter, WhatAnEarlierAgentOrderedIsReturned) {
-  node.executor_connected({{{pod(0), {}, 0, 0}, 30'000}}, {}, now);
+  node.executor_connected({{.pod = pod(0), .grace_ms = 30'000}}, {}, now);
   welcome();
   EXPECT_EQ(next(), "");
   unstarted(0);
@@ -507,7 +508,7 @@ TEST_F(NodeTest, ListsAndReportsInFlightAreBounded) {
   EXPECT_EQ(big.next(now).starts.size(), 3000u);
   for (uint32_t i = 0; i < 3000; ++i) {
     big.process_started({pod(i), {}, 1, now});
-    big.process_ended({.pod = pod(i), .entry = i + 1, .pid = 1});
+    big.process_ended({.pod = pod(i), .entry = i + 1, .start = {{1, now}}});
   }
   auto orders = big.next(now);
   ASSERT_EQ(orders.reports.size(), Node::kReportsMax);
@@ -546,8 +547,7 @@ TEST_F(NodeTest, StartThatFailed) {
   welcome();
   launch({0});
   next();
-  node.process_ended(
-      {.pod = pod(0), .entry = 1, .pid = 0, .exit_code = 127, .error = "no such file"});
+  node.process_ended({.pod = pod(0), .entry = 1, .exit_code = 127, .error = "no such file"});
   auto orders = node.next(now);
   EXPECT_EQ(text(orders), "report 1 -j1/0#0 start-failed/127");
   EXPECT_EQ(orders.reports[0].ends[0].message, "no such file");
@@ -589,8 +589,9 @@ TEST_F(NodeTest, DrainEndsAllAndTakesNothing) {
 }
 
 TEST_F(NodeTest, RestartedAgentTakesItsPodsBack) {
-  node.executor_connected({{{pod(0), {}, 100, 500}, 30'000, false}},
-                          {{.pod = pod(1), .entry = 8, .pid = 101, .exit_code = 2}}, now);
+  node.executor_connected({{pod(0), {}, {{100, 500}}, 30'000, false}},
+                          {{.pod = pod(1), .entry = 8, .start = {{101, now}}, .exit_code = 2}},
+                          now);
   EXPECT_EQ(node.running(), std::vector<PodId>{pod(0)});
   EXPECT_EQ(node.ended(), std::vector<PodId>{pod(1)});
   welcome();
@@ -608,8 +609,8 @@ TEST_F(NodeTest, NewKeeperSaysWhatTheOldOneLost) {
   ASSERT_TRUE(n.kill(kTerm, {{pod(4), 0}}, now));
   n.next(now);
   // 0: lost, in the spool. 1: alive. 2: not even in the spool. 3, 4: their orders never arrived.
-  n.executor_connected({{{pod(1), {}, 2, now}, 0, false}},
-                       {{.pod = pod(0), .entry = 3, .pid = 1, .lost = true}}, now);
+  n.executor_connected({{pod(1), {}, {{2, now}}, 0, false}},
+                       {{.pod = pod(0), .entry = 3, .start = {{1, now}}, .lost = true}}, now);
   EXPECT_EQ(text(n.next(now)),
             "start j1/3#0; report 2 -j1/0#0 keeper-lost/137 -j1/2#0 keeper-lost/137 -j1/4#0 "
             "never-started/0");

@@ -40,13 +40,13 @@ std::string text(const Orders& orders) {
   }
   for (const auto& r : orders.reports) {
     for (const auto& s : r.starts) {
-      add("+ pid=" + std::to_string(s.pid) + " restarts=" + std::to_string(s.restarts) + " " +
-          std::string(core::name(s.readiness)));
+      add("+ pid=" + (s.pid ? std::to_string(*s.pid) : "none") +
+          " restarts=" + std::to_string(s.restarts) + " " + std::string(core::name(s.readiness)));
     }
     for (const auto& e : r.ends) {
       std::string line = "- " + std::string(core::name(e.cause)) + "/" +
                          std::to_string(e.exit_code) +
-                         " pid=" + std::to_string(e.start ? e.start->pid : 0) +
+                         " pid=" + (e.start ? std::to_string(e.start->pid) : "none") +
                          " restarts=" + std::to_string(e.restarts);
       for (size_t i = 0; i < e.containers.size(); ++i) {
         const auto& c = e.containers[i];
@@ -85,9 +85,8 @@ struct PodRunTest : testing::Test {
     return {.pod = pod(),
             .step = step,
             .entry = entry,
-            .pid = 100 + step.container * 10 + step.instance,
+            .start = {{100 + step.container * 10 + step.instance, now - ran}},
             .exit_code = code,
-            .started_at = now - ran,
             .ended_at = now};
   }
   void ended(Step step, int code, uint64_t entry, Millis ran = 1) {
@@ -178,9 +177,8 @@ TEST_F(PodRunTest, ACommandThatCannotBeStartedIsTriedAgain) {
                        .entry = 2,
                        .exit_code = 127,
                        .error = "no such file",
-                       .started_at = now,
                        .ended_at = now});
-  EXPECT_EQ(next(), "+ pid=0 restarts=1 not-ready; forget 1")
+  EXPECT_EQ(next(), "+ pid=none restarts=1 not-ready; forget 1")
       << "told, so that the job's backoffLimit can end it";
 }
 
@@ -333,8 +331,9 @@ TEST_F(PodRunTest, DevicesAreHeldUntilThePodEnds) {
   launch(one, 2);
   launch(nullptr, 3);
   launch(plan({.devices = {{"gpu", 4}}}), 4);
-  EXPECT_EQ(next(),
-            "start 0.0 gpu=0,1; start 0.0 gpu=2; start 0.0; - start-failed/126 pid=0 restarts=0");
+  EXPECT_EQ(
+      next(),
+      "start 0.0 gpu=0,1; start 0.0 gpu=2; start 0.0; - start-failed/126 pid=none restarts=0");
   started({0, 0}, 100);
   ended({0, 0}, 1, 1);
   EXPECT_EQ(next(), "start 0.1 gpu=0,1; + pid=100 restarts=0 ready")
@@ -369,7 +368,7 @@ TEST_F(PodRunTest, ARestartedAgentGoesOnFromWhereThePodIs) {
   app.origin = {with, 30'000, 200, 0, nullptr};
   for (bool init_first : {true, false}) {
     node = std::make_unique<Node>(4);
-    Living other{start({2, 0}, 120), 30'000, false, {with, 30'000, 200, 0, nullptr}};
+    Living other{pod(), {2, 0}, {{120, now}}, 30'000, false, {with, 30'000, 200, 0, nullptr}};
     std::vector<ProcessEnd> ends = {init_first ? init : app, init_first ? app : init};
     node->executor_connected({other}, ends, now);
     welcome();
@@ -392,7 +391,7 @@ TEST_F(PodRunTest, ARestartedAgentForgetsWhatAnEarlierInstanceLeft) {
   node = std::make_unique<Node>(4, Term{}, 0, DeviceCounts{{"gpu", 2}});
   ProcessEnd old = end({0, 0}, 1, 5);
   old.origin = {with, 30'000, 0, 0, held};
-  Living living{start({0, 1}, 101), 30'000, false, {with, 30'000, 300, 1, held}};
+  Living living{pod(), {0, 1}, {{101, now}}, 30'000, false, {with, 30'000, 300, 1, held}};
   node->executor_connected({living}, {old}, now);
   welcome();
   launch(plan({.devices = {{"gpu", 1}}}), 1);
@@ -401,7 +400,7 @@ TEST_F(PodRunTest, ARestartedAgentForgetsWhatAnEarlierInstanceLeft) {
 
 TEST_F(PodRunTest, ADeadlineIsKnownAgainAfterARestart) {
   auto with = plan({.deadline_ms = 5'000});
-  Living living{start({0, 0}, 100), 30'000, true, {with, 30'000, 0, 0, nullptr}};
+  Living living{pod(), {0, 0}, {{100, now}}, 30'000, true, {with, 30'000, 0, 0, nullptr}};
   now += 5'000;
   node->executor_connected({living}, {}, now);
   welcome();
