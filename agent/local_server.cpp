@@ -137,7 +137,7 @@ Status LocalServer::listen(bool users) {
         std::string("cannot ") + what + " " + dir + "/" + kSocketName + ": " + std::strerror(errno),
         {}};
   };
-  if (mkdir(dir.c_str(), users ? 0711 : 0700) != 0 && errno != EEXIST) return failed("make");
+  if (mkdir(dir.c_str(), 0700) != 0 && errno != EEXIST) return failed("make");
   const Fd folder(open(dir.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!folder) return failed("open");
   kj::AutoCloseFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));

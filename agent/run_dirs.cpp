@@ -110,11 +110,13 @@ RunDirs::RunDirs(std::string work_dir, std::string secret)
       secret_(std::move(secret)),
       program_(this_program()) {}
 
-// The names below cannot be listed, only entered.
-void RunDirs::open_to_users() {
-  public_ = true;
-  if (chmod(work_dir_.c_str(), 0711) == 0 && mkdir(run_.c_str(), 0711) != 0 && errno == EEXIST)
-    chmod(run_.c_str(), 0711);
+// The names below cannot be listed, only entered. The work-dir is closed to others until an MPI job
+// needs it.
+Status RunDirs::make_run() const {
+  if (mkdir(run_.c_str(), 0700) != 0 && errno != EEXIST) return cannot("make", run_);
+  for (const std::string& dir : {run_, work_dir_})
+    if (public_ && chmod(dir.c_str(), 0711) != 0) return cannot("open", dir);
+  return Nothing{};
 }
 
 std::string RunDirs::keyed(const std::string& what) const {
@@ -164,8 +166,7 @@ std::optional<RunDirs::Caller> RunDirs::owner_of(const std::string& presented) c
 Status RunDirs::make(PodId pod, uint32_t uid, const core::node::PodTemplatePtr& job) {
   const mode_t dir_mode = public_ ? 0755 : 0700, file_mode = public_ ? 0644 : 0600;
   const std::string dir = path(pod), bin = dir + "/bin";
-  if (mkdir(run_.c_str(), public_ ? 0711 : 0700) != 0 && errno != EEXIST)
-    return cannot("make", run_);
+  if (Status s = make_run(); !s) return s;
   for (const std::string& one : {dir, bin})
     if ((mkdir(one.c_str(), 0700) != 0 && errno != EEXIST) || chmod(one.c_str(), dir_mode) != 0)
       return cannot("make", one);
@@ -223,6 +224,11 @@ Status RunDirs::write_hosts(PodId pod, const core::node::PodTemplate& job) const
   for (const auto& [name, text] : files)
     if (Status s = replace(dir + name, text, mode); !s) return s;
   return Nothing{};
+}
+
+void RunDirs::adopt(PodId pod, const core::node::PodTemplatePtr& job) {
+  if (Status made = make_run(); !made) log::warn("{}", made.error().message);
+  made_.emplace(pod, job);
 }
 
 void RunDirs::remove(PodId pod) {

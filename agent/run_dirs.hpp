@@ -38,7 +38,7 @@ class RunDirs {
  public:
   // `secret`: of the work-dir.
   RunDirs(std::string work_dir, std::string secret);
-  void open_to_users();  // pods run as other users from now on
+  void open_to_users() { public_ = true; }  // pods run as other users from now on
 
   std::string path(PodId pod) const;  // of its directory
   std::string name(PodId pod) const;
@@ -47,7 +47,7 @@ class RunDirs {
   // Makes the directory of a pod, for its owner.
   Status make(PodId pod, uint32_t uid, const core::node::PodTemplatePtr& job);
   // A pod that was running before the agent was restarted.
-  void adopt(PodId pod, const core::node::PodTemplatePtr& job) { made_.emplace(pod, job); }
+  void adopt(PodId pod, const core::node::PodTemplatePtr& job);
   void remove(PodId pod);
   // Removes those of pods that were not adopted.
   void sweep();
@@ -70,6 +70,7 @@ class RunDirs {
   std::optional<Caller> owner_of(const std::string& token) const;
 
  private:
+  Status make_run() const;
   std::string keyed(const std::string& what) const;
   std::string token(PodId pod, uint32_t uid) const;
   Status write_hosts(PodId pod, const core::node::PodTemplate& job) const;
