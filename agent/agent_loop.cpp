@@ -32,6 +32,7 @@ constexpr Millis kDrainLookMs = 50;
 constexpr Millis kDrainAloneMs =
     5'000;  // ends are safe in the spool: don't wait longer for the coordinator
 constexpr Millis kKillMaxMs = 2'000;
+constexpr Millis kGiveUpMs = 3'000;  // mpirun needs a tenth of a second to notice
 constexpr Millis kSweepEachMs = 60'000, kSweepStepMs = 20;
 constexpr Millis kCertificateMinMs = 100, kCertificateMaxMs = 60'000;  // between two looks
 constexpr Millis kMemoryEachMs = 1'000, kMemoryAfterMs = 3'000;  // lets an eviction free memory
@@ -591,8 +592,12 @@ kj::Promise<void> Agent::session_changes() {
 
 // A launcher that has noticed ends by itself, with its own message.
 void Agent::give_up(PodId pod, const std::string& why, bool lost) {
-  static_cast<void>(lost);
   log::warn("{} cannot reach a worker: {}", to_string(pod), why);
+  tasks_.add(timer_.afterDelay(ms(kGiveUpMs)).then([this, pod, why, lost] {
+    using core::EndCause;
+    node_.give_up(pod, lost ? EndCause::worker_unreachable : EndCause::killed, why, boot_now());
+    schedule();
+  }));
 }
 
 // --- the executor
