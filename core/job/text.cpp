@@ -360,6 +360,8 @@ std::string_view name(EndCause cause) {
       return "evicted";
     case EndCause::returned:
       return "returned";
+    case EndCause::worker_unreachable:
+      return "worker-unreachable";
   }
   return "unknown";
 }

@@ -217,6 +217,7 @@ TEST_F(JsonTest, EndsHaveTheirReasons) {
       {EndCause::node_lost, "DeletionByTaintManager", "ContainerStatusUnknown"},
       {EndCause::node_deleted, "DeletionByPodGC", "ContainerStatusUnknown"},
       {EndCause::evicted, "TerminationByKubelet", "Error"},
+      {EndCause::worker_unreachable, "WorkerUnreachable", "Error"},
   };
   feed.admit(1, make_job("a", uid_of(1), 10));
   feed.create(1, 0, 10);
