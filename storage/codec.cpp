@@ -189,6 +189,11 @@ struct Writer {
   }
   void operator()(const core::JobForgotten&) { out.setJobForgotten(); }
   void operator()(const core::IndexLimitsSet& r) { out.setIndexLimitsSet(r.on); }
+  void operator()(const core::GangBroken& r) {
+    auto broken = out.initGangBroken();
+    write_break(r.how, broken.initHow());
+    broken.setFailsLeader(r.fails_leader);
+  }
 };
 
 core::JobAdmitted admitted_back(wire::Record::Reader in) {
@@ -343,6 +348,10 @@ core::Record record_back(wire::Record::Reader in) {
       auto set = in.getPodMetaSet();
       return core::PodMetaSet{
           at_ms, {set.getIndex(), set.getAttempt()}, meta_back(set.getChanges())};
+    }
+    case wire::Record::GANG_BROKEN: {
+      auto broken = in.getGangBroken();
+      return core::GangBroken{at_ms, break_back(broken.getHow()), broken.getFailsLeader()};
     }
     case wire::Record::JOB_FORGOTTEN:
       return core::JobForgotten{at_ms};
