@@ -279,6 +279,13 @@ TEST_F(JsonTest, NodesAndEvents) {
   EXPECT_EQ(event["message"], "Created pod: " + core::pod_name("a", uid_of(1), true, {0, 0}));
   EXPECT_EQ(event["involvedObject"]["uid"], uid_of(1));
   EXPECT_EQ(event["source"]["component"], "job-controller");
+
+  feed.records(1, {core::GangBroken{kStart, {{0, 0}, true, false, "why"}, false}});
+  const Json broken = get(view.event("default", "a.1-1"));
+  EXPECT_EQ(broken["reason"], "GangBroken");
+  EXPECT_EQ(broken["type"], "Warning");
+  EXPECT_EQ(broken["message"],
+            "Failed pod broke the gang: " + core::pod_name("a", uid_of(1), true, {0, 0}));
 }
 
 TEST_F(JsonTest, TablesHaveACellForEachColumn) {

@@ -345,6 +345,7 @@ TEST(RestartGang, CompletedIndexesStayCompleted) {
   EXPECT_EQ(play.state().completed.text(), "0,2") << "it had ended before the order";
   play.tick(1000);
   EXPECT_EQ(active(play), (Keys{{1, 1}}));
+  EXPECT_FALSE(play.state().broken);
   play.end({1, 1}, 0);
   EXPECT_TRUE(play.job().finished());
 }
@@ -429,6 +430,13 @@ TEST(RestartGang, ADeletedPodEndsTheOthersToo) {
   }
 }
 
+TEST(RestartGang, PodsThatAreDeletedTogetherAreOneFailure) {
+  Play play = running(spec_of(3), kWhole);
+  play.sync({PodsDeletion{1, {{1, 0}, {2, 0}}, PodsDeletion::Why::eviction, std::nullopt}});
+  EXPECT_EQ(play.state().failed, 1u);
+  EXPECT_EQ(active(play), Keys{});
+}
+
 TEST(RestartGang, SuspendScaleAndTheDeadlineWhileItEnds) {
   {
     Play play = running(spec_of(3), kWhole);
@@ -499,8 +507,9 @@ TEST(RestartGang, ItIsCarriedThroughIfTheAnnotationGoes) {
 
 TEST(RestartGang, AGangOfAnySizeIsCreatedInOneSync) {
   Play play(Play::indexed(600, 600), annotated(kWhole));
-  play.sync();
-  EXPECT_EQ(play.job().active(), 600u);
+  Job job(play.job());
+  decide(job, {TimePassed{}}, play.now(), {});
+  EXPECT_EQ(job.active(), 600u);
 }
 
 TEST(RestartGang, OfAPodThatReplacesEachAloneNothingIsDifferent) {

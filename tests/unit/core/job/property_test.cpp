@@ -840,6 +840,8 @@ class World {
       stopping_.insert(one.pod);
       if (one.counted != Counted::not_yet && !bound_.contains(one.pod))
         gone_unbound_.insert(one.pod);
+      expect(!spared_.contains(one.pod) || one.counted != Counted::failed,
+             "charged twice: " + to_string(one.pod));
       if (one.counted == Counted::not_yet) {
         deleted_.insert(one.pod);
         continue;
