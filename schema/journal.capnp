@@ -81,10 +81,7 @@ struct Record {
       attempt @35 :UInt32;
       changes @36 :List(PodMetaChange);
     }
-    gangBroken :group {
-      how @37 :GangBreak;
-      failsLeader @38 :Bool;
-    }
+    gangBroken @37 :GangBreak;
   }
 }
 

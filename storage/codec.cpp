@@ -189,11 +189,7 @@ struct Writer {
   }
   void operator()(const core::JobForgotten&) { out.setJobForgotten(); }
   void operator()(const core::IndexLimitsSet& r) { out.setIndexLimitsSet(r.on); }
-  void operator()(const core::GangBroken& r) {
-    auto broken = out.initGangBroken();
-    write_break(r.how, broken.initHow());
-    broken.setFailsLeader(r.fails_leader);
-  }
+  void operator()(const core::GangBroken& r) { write_break(r.how, out.initGangBroken()); }
 };
 
 core::JobAdmitted admitted_back(wire::Record::Reader in) {
@@ -349,10 +345,8 @@ core::Record record_back(wire::Record::Reader in) {
       return core::PodMetaSet{
           at_ms, {set.getIndex(), set.getAttempt()}, meta_back(set.getChanges())};
     }
-    case wire::Record::GANG_BROKEN: {
-      auto broken = in.getGangBroken();
-      return core::GangBroken{at_ms, break_back(broken.getHow()), broken.getFailsLeader()};
-    }
+    case wire::Record::GANG_BROKEN:
+      return core::GangBroken{at_ms, break_back(in.getGangBroken())};
     case wire::Record::JOB_FORGOTTEN:
       return core::JobForgotten{at_ms};
   }

@@ -131,6 +131,7 @@ void judge_deleted(Sync& sync) {
       one.counted = Counted::released;
     } else if (pod.spared) {
       one.counted = Counted::released;
+      one.fails_index = leader_fails(sync, pod);
     } else if (sync.per_index()) {
       bool settled = s.completed.contains(key.index) || s.failed_indexes.contains(key.index);
       bool pays = !broke || !s.broken->leader_pays;

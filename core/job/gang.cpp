@@ -114,15 +114,14 @@ auto rank(const GangRules& rules, const Suspect& suspect) {
       suspect.end ? suspect.end->ended_at : suspect.pod->stopping_at.value_or(0), suspect.pod->key);
 }
 
-void emit_break(Sync& sync, const Suspect& by) {
+void emit_break(Sync& sync, const Suspect& by, bool leader_succeeds) {
   const GangRules& rules = sync.job.gang();
-  const Pod* leader = rules.leads ? leader_of(sync.job) : nullptr;
+  const Pod* leader = rules.leads && !leader_succeeds ? leader_of(sync.job) : nullptr;
   bool worker = rules.leads && by.pod->key.index != kLeader;
-  GangBroken broken{sync.now, {by.pod->key, rules.whole, false, why(by)}, false};
+  GangBroken broken{sync.now, {by.pod->key, rules.whole, false, why(by)}};
   if (worker && rules.whole && leader && leader->active() && sync.per_index() && by.charged() &&
       by.action != FailureAction::fail_index) {
     broken.how.leader_pays = true;
-    broken.fails_leader = leader->failures >= *sync.spec().backoff_limit_per_index;
   }
   sync.emit(std::move(broken));
 }
@@ -170,7 +169,7 @@ void break_gang_by_ends(Sync& sync) {
   // Workers that fail while no leader runs are replaced like any other pod.
   bool worker = first->pod->key.index != kLeader;
   if (!rules.whole && worker && (leader_succeeds || !leader_of(job))) return;
-  emit_break(sync, *first);
+  emit_break(sync, *first, leader_succeeds);
 }
 
 void break_gang_by_deletions(Sync& sync, const std::vector<PodKey>& deleted) {
@@ -186,7 +185,14 @@ void break_gang_by_deletions(Sync& sync, const std::vector<PodKey>& deleted) {
   if (!first) return;
   bool worker = first->pod->key.index != kLeader;
   if (!job.gang().whole && worker && !leader_of(job)) return;
-  emit_break(sync, *first);
+  emit_break(sync, *first, false);
+}
+
+bool leader_fails(const Sync& sync, const Pod& pod) {
+  const JobState& s = sync.state();
+  return sync.per_index() && s.broken && s.broken->leader_pays && pod.spared &&
+         pod.key.index == kLeader && !s.completed.contains(kLeader) &&
+         pod.failures >= *sync.spec().backoff_limit_per_index;
 }
 
 void blame(Sync& sync, const Pod& pod, const PodEnd& end) {
@@ -212,7 +218,9 @@ bool end_broken_gang(Sync& sync) {
   std::set<NodeId> nodes;
   for (const auto& [key, pod] : s.open) {
     if (!pod.active() || !pod.spared || !(s.broken->whole || key.index == kLeader)) continue;
-    (pod.bound() ? bound : waiting).push_back({key, Counted::released, false, std::nullopt});
+    const bool fails = leader_fails(sync, pod);
+    if (fails) sync.wake(sync.now);  // the job fails with it
+    (pod.bound() ? bound : waiting).push_back({key, Counted::released, fails, std::nullopt});
     if (pod.bound()) nodes.insert(pod.node);
   }
   stop_pods(sync, std::move(waiting));

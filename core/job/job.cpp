@@ -66,7 +66,8 @@ struct Applier {
          ++it)
       if (it->first != pod.key && it->second.active()) return;
     FailureCounts counts{pod.failures, pod.ignored, 0};
-    if (broke && !s.broken->leader_pays && how != Counted::released) {
+    const bool pays = s.broken && (s.broken->leader_pays ? index == 0 : broke);
+    if (pays && (!broke || how != Counted::released)) {
       ++(how == Counted::ignored ? counts.ignored : counts.failures);
       counts.failed_ms = ended_ms;
     }
@@ -445,11 +446,6 @@ struct Applier {
     s.broken = r.how;
     for (auto& [key, pod] : s.open) pod.spared = key != r.how.by && pod.counted == Counted::not_yet;
     tell(JobEvent::Kind::gang_broken, r.how.by);
-    if (!r.how.leader_pays) return;
-    for (auto it = s.open.begin(); it != s.open.end() && it->first.index == 0; ++it)
-      if (it->second.spared)
-        s.inherited[0] = {it->second.failures + 1, it->second.ignored, r.at_ms};
-    if (r.fails_leader) fail_index(0);
   }
 
   void operator()(const JobForgotten&) { s.forgotten = true; }

@@ -50,7 +50,8 @@ Verdict judge(Sync& sync, const Pod& pod, const PodEnd& end, const IndexSet& jus
     bool again = job.indexed() && (s.completed.contains(index) || just_succeeded.contains(index));
     return {again ? Counted::released : Counted::succeeded};
   }
-  if (pod.spared) return {.counted = Counted::released, .spared = true};
+  if (pod.spared)
+    return {.counted = Counted::released, .fails_index = leader_fails(sync, pod), .spared = true};
   bool returned = end.cause == EndCause::returned;
   PolicyMatch match = returned ? PolicyMatch{} : policy_verdict(sync, pod, end);
   bool ignored = match.action == FailureAction::ignore;

@@ -201,12 +201,10 @@ struct GangBreak {
 };
 
 // A pod of a gang has failed, or is failing. All others that are open are spared until the pods
-// that are ended because of it are created again. `fails_leader`: the leader's index has no retries
-// left.
+// that are ended because of it are created again.
 struct GangBroken {
   Millis at_ms = 0;
   GangBreak how;
-  bool fails_leader = false;
 };
 
 // The last pod of a deleted job has ended (or, if orphaned, was deleted too): nothing of it is

@@ -81,6 +81,8 @@ bool counts_as_success(const Job& job, const Pod& pod, const PodEnd& end);
 // judged.
 void break_gang_by_ends(Sync& sync);
 void break_gang_by_deletions(Sync& sync, const std::vector<PodKey>& deleted);
+// Whether the failure that broke its gang was the last one that this leader's index may have.
+bool leader_fails(const Sync& sync, const Pod& pod);
 // Sets the condition of a spared pod that names what broke its gang, unless it is disrupted itself.
 void blame(Sync& sync, const Pod& pod, const PodEnd& end);
 // Ends the pods that a break ends; true if that waits for their nodes.

@@ -238,8 +238,7 @@ struct RecordText {
   std::string operator()(const JobForgotten&) { return "JobForgotten " + this_job(); }
   std::string operator()(const GangBroken& r) {
     return "GangBroken by " + pod_text(job, r.how.by) + (r.how.whole ? " whole" : "") +
-           (r.how.leader_pays ? " leader-pays" : "") + (r.fails_leader ? " fails-leader " : " ") +
-           quoted(r.how.why);
+           (r.how.leader_pays ? " leader-pays " : " ") + quoted(r.how.why);
   }
   std::string operator()(const IndexLimitsSet& r) {
     return "IndexLimitsSet " + this_job() + (r.on ? " on" : " off");

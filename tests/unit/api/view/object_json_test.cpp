@@ -280,7 +280,7 @@ TEST_F(JsonTest, NodesAndEvents) {
   EXPECT_EQ(event["involvedObject"]["uid"], uid_of(1));
   EXPECT_EQ(event["source"]["component"], "job-controller");
 
-  feed.records(1, {core::GangBroken{kStart, {{0, 0}, true, false, "why"}, false}});
+  feed.records(1, {core::GangBroken{kStart, {{0, 0}, true, false, "why"}}});
   const Json broken = get(view.event("default", "a.1-1"));
   EXPECT_EQ(broken["reason"], "GangBroken");
   EXPECT_EQ(broken["type"], "Warning");

@@ -364,8 +364,26 @@ TEST(RestartGang, AnMpiJobChargesItsLeader) {
   play.restart();
   play.end({1, 1}, 9);
   EXPECT_EQ(play.state().failed_indexes.text(), "0") << "the leader has one retry";
+  play.sync();
   EXPECT_EQ(play.conditions(), "FailureTarget=True/FailedIndexes");
   EXPECT_EQ(play.state().failed, 2u);
+}
+
+TEST(RestartGang, ALeaderThatSucceededDoesNotFailItsIndex) {
+  const auto worker = Play::ended({1, 0}, 9), leader = Play::ended({0, 0}, 0);
+  {
+    Play play = running(spec_of(3, 0), kMpiWhole);
+    play.sync({both({worker, leader})});
+    EXPECT_EQ(play.state().completed.text(), "0");
+    EXPECT_FALSE(play.state().failed_indexes.contains(0));
+  }
+  Play play = running(spec_of(3, 0), kMpiWhole);
+  play.ask_nodes();
+  play.sync({both({worker})});
+  play.answer({{0, 0}});
+  play.sync({both({leader})});
+  EXPECT_EQ(play.state().completed.text(), "0") << "it had ended before the order";
+  EXPECT_FALSE(play.state().failed_indexes.contains(0));
 }
 
 TEST(RestartGang, AnIgnoredDisruptionRestartsAllAndChargesNothing) {
