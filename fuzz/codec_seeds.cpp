@@ -47,6 +47,7 @@ std::vector<core::Record> records() {
       core::JobDeleted{kNow, true, false},
       core::PodsRemoved{kNow, {{1, 0}}},
       core::IndexLimitsSet{kNow, false},
+      core::GangBroken{kNow, {{1, 0}, true, true, "index 1 (attempt 0) failed"}},
       core::JobForgotten{kNow}};
 }
 

@@ -81,6 +81,7 @@ struct Record {
       attempt @35 :UInt32;
       changes @36 :List(PodMetaChange);
     }
+    gangBroken @37 :GangBreak;
   }
 }
 
@@ -125,6 +126,15 @@ struct PodMetaChange {
   key @1 :Text;
   value @2 :Text;
   removed @3 :Bool;                   # the key was removed
+}
+
+# How a gang broke (core/job/record.hpp).
+struct GangBreak {
+  index @0 :UInt32;                   # of the pod that failed
+  attempt @1 :UInt32;
+  whole @2 :Bool;
+  leaderPays @3 :Bool;
+  why @4 :Text;
 }
 
 struct Start {
@@ -190,6 +200,16 @@ struct JobSnapshot {
   deletionWaits @32 :Bool;
   indexLimitsOff @33 :Bool;
   ownConditions @34 :Text;
+  broken @35 :GangBreak;              # absent: the gang is not broken
+  inherited @36 :List(FailureCounts);
+}
+
+# What the next pod of an index in a gang inherits.
+struct FailureCounts {
+  index @0 :UInt32;
+  failures @1 :Int32;
+  ignored @2 :Int32;
+  failed @3 :UInt64;                  # coded, base lastRecordMs; an instant of 0: no failure delays it
 }
 
 struct Condition {
@@ -232,6 +252,7 @@ struct Pod {
   conditions @21 :List(PodCondition);
   containers @22 :List(T.ContainerEnd);
   meta @23 :List(PodMetaChange);
+  spared @24 :Bool;                   # its gang broke
 }
 
 # What a start and a list need of a finished job that is unloaded.
@@ -274,6 +295,7 @@ struct Event {
     suspended @4;
     resumed @5;
     tooManySucceeded @6;
+    gangBroken @7;
   }
   kind @0 :Kind;
   at @1 :UInt64;

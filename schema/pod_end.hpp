@@ -30,6 +30,8 @@ static_assert(static_cast<int>(core::EndCause::node_deleted) ==
               static_cast<int>(EndCause::NODE_DELETED));
 static_assert(static_cast<int>(core::EndCause::evicted) == static_cast<int>(EndCause::EVICTED));
 static_assert(static_cast<int>(core::EndCause::returned) == static_cast<int>(EndCause::RETURNED));
+static_assert(static_cast<int>(core::EndCause::worker_unreachable) ==
+              static_cast<int>(EndCause::WORKER_UNREACHABLE));
 static_assert(static_cast<int>(core::Readiness::ready) == static_cast<int>(Readiness::READY));
 static_assert(static_cast<int>(core::Readiness::initializing) ==
               static_cast<int>(Readiness::INITIALIZING));
@@ -44,7 +46,7 @@ inline Readiness to_wire(core::Readiness readiness) {
 }
 // nullopt: this version does not know the value.
 inline std::optional<core::EndCause> from_wire(EndCause cause) {
-  if (cause > EndCause::RETURNED) return std::nullopt;
+  if (cause > EndCause::WORKER_UNREACHABLE) return std::nullopt;
   return static_cast<core::EndCause>(cause);
 }
 inline std::optional<core::Readiness> from_wire(Readiness readiness) {

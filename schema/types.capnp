@@ -25,6 +25,7 @@ enum EndCause {
   nodeDeleted @10;             # its Node object was deleted: DisruptionTarget/DeletionByPodGC
   evicted @11;                 # the node was short of memory: DisruptionTarget/TerminationByKubelet
   returned @12;               # given up by its node before it started; counts nowhere and is replaced
+  workerUnreachable @13;       # an MPI leader whose worker cannot be reached: DisruptionTarget/WorkerUnreachable, see message
 }
 
 enum Readiness {

@@ -188,6 +188,7 @@ struct Writer {
   }
   void operator()(const core::JobForgotten&) { out.setJobForgotten(); }
   void operator()(const core::IndexLimitsSet& r) { out.setIndexLimitsSet(r.on); }
+  void operator()(const core::GangBroken& r) { write_break(r.how, out.initGangBroken()); }
 };
 
 core::JobAdmitted admitted_back(wire::Record::Reader in) {
@@ -345,6 +346,8 @@ core::Record record_back(wire::Record::Reader in) {
       return core::PodMetaSet{
           at_ms, {set.getIndex(), set.getAttempt()}, meta_back(set.getChanges())};
     }
+    case wire::Record::GANG_BROKEN:
+      return core::GangBroken{at_ms, break_back(in.getGangBroken())};
     case wire::Record::JOB_FORGOTTEN:
       return core::JobForgotten{at_ms};
   }

@@ -80,8 +80,8 @@ std::map<uint32_t, uint32_t> attempts_back(wire::JobSnapshot::Reader in) {
 void write_pod(const core::Pod& pod, Millis base_ms, wire::Pod::Builder to) {
   // Fails to compile when a pod gets a member that is not written below.
   [[maybe_unused]] const auto& [key, created, node, bound, started, pid, restarts, readiness,
-                                failures, ignored, stopping, grace_ms, counted, action, conditions,
-                                meta, ended, end] = pod;
+                                failures, ignored, stopping, grace_ms, counted, action, spared,
+                                conditions, meta, ended, end] = pod;
   to.setIndex(pod.key.index);
   to.setAttempt(pod.key.attempt);
   to.setCreated(instant(pod.created_ms, base_ms));
@@ -103,6 +103,7 @@ void write_pod(const core::Pod& pod, Millis base_ms, wire::Pod::Builder to) {
   to.setReadiness(wire::to_wire(readiness));
   to.setGrace(grace(grace_ms));
   to.setAction(wire_enum<wire::FailureAction>(action));
+  to.setSpared(spared);
   if (!conditions.empty()) {
     auto list = to.initConditions(static_cast<uint32_t>(conditions.size()));
     for (uint32_t i = 0; i < conditions.size(); ++i)
@@ -135,6 +136,7 @@ core::Pod pod_back(wire::Pod::Reader in, Millis base_ms) {
   pod.readiness = readiness_back(in.getReadiness());
   pod.grace_ms = grace_back(in.getGrace());
   pod.action = action_back(in.getAction());
+  pod.spared = in.getSpared();
   for (auto one : in.getConditions()) pod.conditions.push_back(condition_back(one, pod.created_ms));
   pod.meta = meta_back(in.getMeta());
   return pod;
@@ -142,8 +144,8 @@ core::Pod pod_back(wire::Pod::Reader in, Millis base_ms) {
 
 void write_event(const core::JobEvent& event, Millis base_ms, wire::Event::Builder to) {
   [[maybe_unused]] const auto& [kind, at_ms, pod, nr] = event;
-  static_assert(static_cast<int>(core::JobEvent::Kind::too_many_succeeded) ==
-                static_cast<int>(wire::Event::Kind::TOO_MANY_SUCCEEDED));
+  static_assert(static_cast<int>(core::JobEvent::Kind::gang_broken) ==
+                static_cast<int>(wire::Event::Kind::GANG_BROKEN));
   to.setKind(wire_enum<wire::Event::Kind>(event.kind));
   to.setAt(instant(event.at_ms, base_ms));
   to.setIndex(event.pod.index);
@@ -152,7 +154,7 @@ void write_event(const core::JobEvent& event, Millis base_ms, wire::Event::Build
 }
 
 core::JobEvent event_back(wire::Event::Reader in, Millis base_ms) {
-  return {.kind = core_enum(in.getKind(), core::JobEvent::Kind::too_many_succeeded),
+  return {.kind = core_enum(in.getKind(), core::JobEvent::Kind::gang_broken),
           .at_ms = instant_back(in.getAt(), base_ms),
           .pod = {in.getIndex(), in.getAttempt()},
           .nr = in.getNumber()};
@@ -205,6 +207,11 @@ core::JobState state_back(wire::JobSnapshot::Reader in) {
   s.pods_created = in.getPodsCreated();
   s.external_status = text_back(in.getExternalStatus());
   s.own_conditions = text_back(in.getOwnConditions());
+  if (in.hasBroken()) s.broken = break_back(in.getBroken());
+  for (auto from : in.getInherited())
+    s.inherited[from.getIndex()] = {.failures = from.getFailures(),
+                                    .ignored = from.getIgnored(),
+                                    .failed_ms = instant_back(from.getFailed(), base_ms)};
   return s;
 }
 
@@ -217,8 +224,8 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
                                 forgotten, synced, conditions, completed, failed_indexes,
                                 index_limits_off, succeeded, failed, backoff_failures, backoff_last,
                                 attempt_floor, attempt_max, next_number, attempts, open, deferred,
-                                finished, events, events_total, pods_created, external_status,
-                                own_conditions] = state;
+                                broken, inherited, finished, events, events_total, pods_created,
+                                external_status, own_conditions] = state;
   const Millis base_ms = state.last_record_ms;
   capnp::MallocMessageBuilder message(4096);
   auto out = message.initRoot<wire::JobSnapshot>();
@@ -273,6 +280,19 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
   out.setEventsTotal(state.events_total);
   out.setPodsCreated(state.pods_created);
   if (!state.external_status.empty()) out.setExternalStatus(text(state.external_status));
+  if (broken) write_break(*broken, out.initBroken());
+  i = 0;
+  if (!inherited.empty()) {
+    auto inherited_out = out.initInherited(static_cast<uint32_t>(inherited.size()));
+    for (const auto& [index, counts] : inherited) {
+      [[maybe_unused]] const auto& [failures, ignored, failed_ms] = counts;
+      auto to = inherited_out[i++];
+      to.setIndex(index);
+      to.setFailures(failures);
+      to.setIgnored(ignored);
+      to.setFailed(instant(failed_ms, base_ms));
+    }
+  }
   if (!state.own_conditions.empty()) out.setOwnConditions(text(state.own_conditions));
   return packed(message);
 }

@@ -131,6 +131,23 @@ inline core::Readiness readiness_back(wire::Readiness value) {
   KJ_REQUIRE(readiness.has_value(), "unknown enumerant", static_cast<uint16_t>(value));
   return *readiness;
 }
+inline void write_break(const core::GangBreak& broken, wire::GangBreak::Builder to) {
+  // Fails to compile when a break gets a member that is not written below.
+  [[maybe_unused]] const auto& [by, whole, leader_pays, why] = broken;
+  to.setIndex(by.index);
+  to.setAttempt(by.attempt);
+  to.setWhole(whole);
+  to.setLeaderPays(leader_pays);
+  to.setWhy(text(why));
+}
+
+inline core::GangBreak break_back(wire::GangBreak::Reader in) {
+  return {.by = {in.getIndex(), in.getAttempt()},
+          .whole = in.getWhole(),
+          .leader_pays = in.getLeaderPays(),
+          .why = text_back(in.getWhy())};
+}
+
 inline core::Counted counted_back(wire::Counted value) {
   return core_enum(value, core::Counted::released);
 }

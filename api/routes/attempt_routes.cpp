@@ -36,10 +36,13 @@ OrderedJson attempt_json(const View& view, const core::Job& job, const core::Pod
   out["cause"] = core::name(pod.end.cause);
   out["exitCode"] = pod.end.exit_code;
   if (pod.end.signal != 0) out["signal"] = pod.end.signal;
-  for (const core::PodCondition& condition : core::pod_conditions(pod))
-    if (condition.type == core::kDisruptionTarget && condition.status == "True")
-      out["disruption"] = condition.reason;
-  if (!pod.end.message.empty()) out["message"] = pod.end.message;
+  std::string message = pod.end.message;
+  for (const core::PodCondition& condition : core::pod_conditions(pod)) {
+    if (condition.type != core::kDisruptionTarget || condition.status != "True") continue;
+    out["disruption"] = condition.reason;
+    if (message.empty() && pod.counted == core::Counted::released) message = condition.message;
+  }
+  if (!message.empty()) out["message"] = message;
   out["counted"] = core::name(pod.counted);
   if (pod.action != core::FailureAction::none) out["rule"] = core::name(pod.action);
   if (pod.restarts != 0) out["restarts"] = pod.restarts;

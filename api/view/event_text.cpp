@@ -35,6 +35,8 @@ std::string event_reason(const core::Job& job, const core::JobEvent& event) {
       return "Resumed";
     case Kind::too_many_succeeded:
       return "TooManySucceededPods";
+    case Kind::gang_broken:
+      return "GangBroken";
   }
   return {};
 }
@@ -59,6 +61,9 @@ std::string event_message(const core::Job& job, const core::JobEvent& event) {
       return "Job resumed";
     case Kind::too_many_succeeded:
       return "Too many succeeded pods running after completion count reached";
+    case Kind::gang_broken:
+      return "Failed pod broke the gang: " +
+             core::pod_name(meta.name, meta.uid, job.indexed(), event.pod);
   }
   return {};
 }

@@ -96,6 +96,7 @@ std::string_view container_reason(EndCause cause, int32_t exit_code) {
     case EndCause::fenced:
     case EndCause::deadline:
     case EndCause::evicted:
+    case EndCause::worker_unreachable:
       break;
   }
   return exit_code == 0 ? "Completed" : "Error";
@@ -111,6 +112,8 @@ std::string_view pod_reason(EndCause cause) {
       return "Terminated";
     case EndCause::evicted:
       return "Evicted";
+    case EndCause::worker_unreachable:
+      return "WorkerUnreachable";
     case EndCause::exited:
     case EndCause::killed:
     case EndCause::never_started:

@@ -279,6 +279,12 @@ bool explain_whole(const core::Job& job, Millis now, const core::Knobs& knobs, E
                   "schedulingGates and resume it";
     return true;
   }
+  if (s.broken && s.broken->whole && !s.open.empty()) {
+    out.state = "Stopping";
+    out.summary = "its gang restarts, because " + s.broken->why + "; " +
+                  count_of(s.open.size(), "pod") + " still ending";
+    return true;
+  }
   if (Millis due = core::job_due(job, knobs); due > now) {
     out.state = "Backoff";
     out.until_ms = due;
@@ -340,12 +346,14 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
   const size_t pending = job.pending().size();
   uint64_t delayed = 0;
   Millis next = 0;
-  for (const auto& [index, pod] : s.deferred) {
+  auto wait_for = [&](uint32_t index) {
     const Millis due = core::index_due(job, knobs, index);
-    if (due <= now) continue;
+    if (due <= now) return;
     ++delayed;
     next = next == 0 ? due : std::min(next, due);
-  }
+  };
+  for (const auto& [index, pod] : s.deferred) wait_for(index);
+  for (const auto& [index, counts] : s.inherited) wait_for(index);
   if (!whole && job.active() > pending) {
     out.state = "Running";
     out.summary = std::to_string(job.active() - pending) + " of at most " +

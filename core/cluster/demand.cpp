@@ -1,6 +1,5 @@
 #include "core/cluster/demand.hpp"
 
-#include "core/spec/annotations.hpp"
 #include "core/spec/quantity.hpp"
 
 #include <algorithm>
@@ -101,7 +100,9 @@ Demand demand_of(const JobObject& object) {
   };
   for (const Container& container : pod.containers) limited(container);
   for (const Container& container : pod.init_containers) limited(container);
-  demand.gang = read_annotations(object.meta.annotations).gang;
+  const JobAnnotations annotations = read_annotations(object.meta.annotations);
+  demand.gang = annotations.gang;
+  demand.placement = annotations.placement;
   return demand;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "core/cluster/node_info.hpp"
+#include "core/spec/annotations.hpp"
 #include "core/spec/job_spec.hpp"
 
 #include <cstdint>
@@ -30,9 +31,10 @@ struct Demand {
   Amounts amounts;  // requests; a limit counts if there is no request
   StringMap node_selector;
   std::vector<Toleration> tolerations;
-  int32_t priority = 0;       // higher is placed first and may preempt lower ones
-  bool preempts = true;       // false (preemptionPolicy Never): goes first, but preempts nothing
-  bool gang = false;          // its waiting pods start together or not at all
+  int32_t priority = 0;  // higher is placed first and may preempt lower ones
+  bool preempts = true;  // false (preemptionPolicy Never): goes first, but preempts nothing
+  bool gang = false;     // its waiting pods start together or not at all
+  PlacementChoice placement = PlacementChoice::usual;
   bool memory_limit = false;  // a container has a memory limit
   bool cpu_limit = false;
 };

@@ -1,5 +1,7 @@
 #include "core/cluster/placement.hpp"
 
+#include "core/cluster/arrangement.hpp"
+
 #include <algorithm>
 
 namespace muster::core {
@@ -36,15 +38,51 @@ struct Placer {
                        [&job](const Demand* one) { return alike(*one, demand_of(job)); });
   }
 
+  bool reluctant(const FreeNode& node, const Demand& demand) const {
+    return node.info && reluctance(*node.info, demand) > 0;
+  }
+
+  uint32_t pods_on(const WaitingJob& job, NodeId node) const {
+    uint32_t pods = 0;
+    if (auto now = grants.find(job.job); now != grants.end())
+      if (auto there = now->second.find(node); there != now->second.end()) pods = there->second;
+    if (job.held)
+      if (auto before = job.held->find(node); before != job.held->end()) pods += before->second;
+    return pods;
+  }
+
+  // The nodes that a job takes if it chose to be packed or spread, in its order, each with how many
+  // of `most` pods.
+  std::vector<std::pair<size_t, uint32_t>> arranged(const WaitingJob& job, uint64_t most) const {
+    const Demand& demand = demand_of(job);
+    std::vector<std::pair<size_t, uint32_t>> chosen;
+    for (bool last_choice : {false, true}) {
+      std::vector<size_t> at;
+      std::vector<Place> places;
+      for (size_t i = first; i < nodes.size(); ++i) {
+        if (reluctant(nodes[i], demand) != last_choice) continue;
+        at.push_back(i);
+        places.push_back({room_for(nodes[i], demand, nodes[i].free), pods_on(job, nodes[i].node)});
+      }
+      const std::vector<uint32_t> counts = arrange(demand.placement, places, most);
+      for (size_t i = 0; i < at.size(); ++i) {
+        if (counts[i] == 0) continue;
+        chosen.emplace_back(at[i], counts[i]);
+        most -= counts[i];
+      }
+    }
+    return chosen;
+  }
+
   // Grants the job up to `most` slots and returns how many it got. Fewer: no more fit.
   uint64_t fill(WaitingJob& job, uint64_t most) {
     most = allowed(job, most);
     if (most == 0 || is_stuck(job)) return 0;
     const Demand& demand = demand_of(job);
     uint64_t left = most;
-    bool reluctant = false;
-    auto take = [&](FreeNode& node) {
-      uint32_t count = room_for(node, demand, left);
+    bool some_reluctant = false;
+    auto take = [&](FreeNode& node, uint64_t at_most) {
+      uint32_t count = room_for(node, demand, at_most);
       if (count == 0) return;
       grants[job.job][node.node] += count;
       occupy(node, demand, count);
@@ -54,13 +92,18 @@ struct Placer {
       left -= count;
     };
     while (first < nodes.size() && nodes[first].free == 0) ++first;
-    for (size_t i = first; i < nodes.size() && left > 0; ++i) {
-      if (nodes[i].info && reluctance(*nodes[i].info, demand) > 0)
-        reluctant = true;
-      else
-        take(nodes[i]);
+    if (demand.placement != PlacementChoice::usual) {
+      for (auto [node, count] : arranged(job, left)) take(nodes[node], count);
+    } else {
+      for (size_t i = first; i < nodes.size() && left > 0; ++i) {
+        if (reluctant(nodes[i], demand))
+          some_reluctant = true;
+        else
+          take(nodes[i], left);
+      }
+      for (size_t i = first; some_reluctant && i < nodes.size() && left > 0; ++i)
+        take(nodes[i], left);
     }
-    for (size_t i = first; reluctant && i < nodes.size() && left > 0; ++i) take(nodes[i]);
     if (left > 0 && stuck.size() < kStuckMax) stuck.push_back(&demand);
     return most - left;
   }

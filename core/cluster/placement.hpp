@@ -4,7 +4,8 @@
 // equal share of what is free, so a job of 10^5 pods does not starve a job of one; what a job
 // cannot use goes to the others. Nodes with the most free slots are filled first, so that work
 // spreads; those with a PreferNoSchedule taint last. A gang gets slots for all its waiting pods or
-// none, so two gangs cannot deadlock. A job that fits nowhere blocks no other.
+// none, so two gangs cannot deadlock. A job that fits nowhere blocks no other. A job that chose to
+// be packed or spread takes its nodes as arrangement.hpp says.
 //
 // Reservations are the exception: their places are kept free for a job, as they become free, from
 // all jobs served after it (of lower or equal priority). They come from a preemption

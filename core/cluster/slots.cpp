@@ -217,6 +217,7 @@ std::vector<WaitingJob> Slots::waiting() {
     if (client.wanted() == 0 || !may_have(client)) return;
     WaitingJob job{id, client.wanted(), &client.demand,
                    client.reservation.empty() ? nullptr : &client.reservation};
+    if (client.demand.placement != PlacementChoice::usual) job.held = &client.held;
     if (client.owner && user_pods_max_ > 0) {
       job.user_left = &users_.at(*client.owner).left;
       job.wanted = std::min(job.wanted, *job.user_left);

@@ -12,8 +12,8 @@ Millis backoff_delay(const Knobs& knobs, uint32_t failures) {
   return std::min(delay, knobs.backoff_max_ms);
 }
 
-std::pair<uint32_t, Millis> next_backoff(const JobState& state,
-                                         const std::vector<PodsEnded::One>& ends) {
+std::pair<uint32_t, Millis> next_backoff(const Job& job, const std::vector<PodsEnded::One>& ends) {
+  const JobState& state = job.state();
   Millis last_success = 0, last_failure = 0;
   bool succeeded = false;
   uint32_t failures = 0;
@@ -21,14 +21,14 @@ std::pair<uint32_t, Millis> next_backoff(const JobState& state,
     // Pods counted before their end were recorded then, or were not failures.
     const Pod& pod = state.open.at(one.pod);
     if (pod.counted != Counted::not_yet) continue;
-    if (!one.end.succeeded()) continue;
+    if (!counts_as_success(job, pod, one.end)) continue;
     succeeded = true;
     last_success = std::max(last_success, one.end.ended_at);
   }
   for (const auto& one : ends) {
     const Pod& pod = state.open.at(one.pod);
-    if (pod.counted != Counted::not_yet || one.end.succeeded()) continue;
-    if (one.end.cause == EndCause::returned) continue;
+    if (pod.counted != Counted::not_yet || counts_as_success(job, pod, one.end)) continue;
+    if (one.end.cause == EndCause::returned || pod.spared) continue;
     if (succeeded && one.end.ended_at <= last_success) continue;
     ++failures;
     last_failure = std::max(last_failure, one.end.ended_at);

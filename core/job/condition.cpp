@@ -15,14 +15,13 @@ constexpr std::array<std::string_view, 11> kReasons = {
     "CompletionsReached",   "PodFailurePolicy", "StartFailure",
     "BackoffLimitExceeded", "DeadlineExceeded", "MaxFailedIndexesExceeded",
     "FailedIndexes",        "Unreadable"};
-constexpr std::array<std::string_view, 5> kDisruptions = {
-    "TerminationByKubelet", "DeletionByTaintManager", "DeletionByPodGC", "EvictionByEvictionAPI",
-    "PreemptionByScheduler"};
+constexpr std::array<std::string_view, 8> kDisruptions = {
+    "TerminationByKubelet",  "DeletionByTaintManager", "DeletionByPodGC", "EvictionByEvictionAPI",
+    "PreemptionByScheduler", "WorkerUnreachable",      "WorkerFailed",    "GangMemberFailed"};
 
 static_assert(kTypes.size() == static_cast<size_t>(ConditionType::damaged) + 1);
 static_assert(kReasons.size() == static_cast<size_t>(ConditionReason::unreadable) + 1);
-static_assert(kDisruptions.size() ==
-              static_cast<size_t>(DisruptionReason::preemption_by_scheduler) + 1);
+static_assert(kDisruptions.size() == static_cast<size_t>(DisruptionReason::gang_member_failed) + 1);
 
 template <class E, size_t N>
 std::optional<E> find_name(const std::array<std::string_view, N>& names, std::string_view name) {

@@ -51,13 +51,16 @@ struct Condition {
   bool operator==(const Condition&) const = default;
 };
 
-// Why a pod is a DisruptionTarget (job-semantics 6.5).
+// Why a pod is a DisruptionTarget (job-semantics 6.5). The last three are muster's own.
 enum class DisruptionReason : uint8_t {
   termination_by_kubelet,
   deletion_by_taint_manager,
   deletion_by_pod_gc,
   eviction_by_eviction_api,
   preemption_by_scheduler,
+  worker_unreachable,  // of an MPI leader: its agent could not reach a worker
+  worker_failed,       // of an MPI leader: a worker ended without success
+  gang_member_failed,  // of any other member of a gang that broke (GangBroken)
 };
 std::string_view name(DisruptionReason reason);
 

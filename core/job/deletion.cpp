@@ -116,17 +116,28 @@ void judge_deleted(Sync& sync) {
   const JobState& s = sync.state();
   if (job.unjudged().empty() || sync.spec().replace_only_failed()) return;
   PodsStopping judged{sync.now, {}, false, s.backoff_failures, s.backoff_last_ms};
+  std::vector<PodKey> deleted;
   for (PodKey key : job.unjudged()) {
     const Pod& pod = s.open.at(key);
     // It may have ended before; then it counts by how it ended.
-    if (pod.bound() && !sync.knows_ends({pod.node})) continue;
+    if (!pod.bound() || sync.knows_ends({pod.node})) deleted.push_back(key);
+  }
+  break_gang_by_deletions(sync, deleted);
+  for (PodKey key : deleted) {
+    const Pod& pod = s.open.at(key);
+    const bool broke = s.broken && s.broken->by == key;
     PodsStopping::One one{key, Counted::failed, false, std::nullopt};
     if (job.indexed() && static_cast<int64_t>(key.index) >= job.index_count()) {
       one.counted = Counted::released;
+    } else if (pod.spared) {
+      one.counted = Counted::released;
+      one.fails_index = leader_fails(sync, pod);
     } else if (sync.per_index()) {
       bool settled = s.completed.contains(key.index) || s.failed_indexes.contains(key.index);
-      one.fails_index = !settled && pod.failures >= *sync.spec().backoff_limit_per_index;
-      if (!settled && !one.fails_index && !has_active(s, key.index)) continue;  // deferred
+      bool pays = !broke || !s.broken->leader_pays;
+      one.fails_index = !settled && pays && pod.failures >= *sync.spec().backoff_limit_per_index;
+      if (!settled && !one.fails_index && !broke && !has_active(s, key.index))
+        continue;  // deferred
     }
     if (one.counted == Counted::failed) {
       ++judged.backoff_failures;

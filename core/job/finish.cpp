@@ -18,18 +18,25 @@ bool has_finalizers(const Job& job) {
 }
 
 // Pods that do not count as the decision says: the policy may ignore killed pods in their present
-// state (6.6), and a deleted pod that has failed stays failed on success.
+// state (6.6), pods of a broken gang count nowhere, and a deleted pod that has failed stays failed
+// on success.
 std::vector<PodsStopping::One> exceptions(const Sync& sync, bool success) {
   std::vector<PodsStopping::One> found;
   const JobState& s = sync.state();
   if (success && !sync.spec().replace_only_failed())
     for (PodKey key : sync.job.unjudged())
       found.push_back({key, Counted::failed, false, std::nullopt});
-  if (!success && sync.spec().pod_failure_policy && sync.knobs.gates.pod_failure_policy)
-    for (const auto& [key, pod] : s.open)
-      if (pod.counted == Counted::not_yet &&
-          match_failure(sync.job, pod, sync.knobs.gates).action == FailureAction::ignore)
-        found.push_back({key, Counted::ignored, false, std::nullopt});
+  if (success) return found;
+  bool policy = sync.spec().pod_failure_policy && sync.knobs.gates.pod_failure_policy;
+  if (!policy && !s.broken) return found;
+  for (const auto& [key, pod] : s.open) {
+    if (pod.counted != Counted::not_yet) continue;
+    if (pod.spared)
+      found.push_back({key, Counted::released, false, std::nullopt});
+    else if (policy &&
+             match_failure(sync.job, pod, sync.knobs.gates).action == FailureAction::ignore)
+      found.push_back({key, Counted::ignored, false, std::nullopt});
+  }
   return found;
 }
 
@@ -108,6 +115,10 @@ bool decide_finish(Sync& sync) {
       most && s.failed_indexes.size() > static_cast<uint64_t>(*most)) {
     finish(sync, false, ConditionReason::max_failed_indexes_exceeded,
            "Job has exceeded the specified maximal number of failed indexes");
+    return true;
+  }
+  if (job.gang().leads && s.failed_indexes.contains(0)) {  // its workers wait for it
+    finish(sync, false, ConditionReason::failed_indexes, "The leader (index 0) has failed");
     return true;
   }
   if (!s.failed_indexes.empty() &&

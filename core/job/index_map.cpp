@@ -47,6 +47,7 @@ IndexMap index_map(const Job& job, Millis now, const Knobs& knobs) {
     };
     for (const auto& [index, pod] : s.deferred) add(index);
     for (PodKey key : job.unjudged()) add(key.index);
+    for (const auto& [index, counts] : s.inherited) add(index);
     return map;
   }
   if (job_due(job, knobs) <= now) return map;

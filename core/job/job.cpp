@@ -41,9 +41,42 @@ struct Applier {
     return false;
   }
 
+  // The index is completed or failed: it gets no more pods.
+  void settle(uint32_t index) {
+    s.attempts.erase(index);
+    s.inherited.erase(index);
+  }
+
+  // What broke the gang is over.
+  void mend() {
+    s.broken.reset();
+    for (auto& [key, pod] : s.open) pod.spared = false;
+  }
+
+  // A pod of a broken gang is judged: its counts pass to the next pod of its index, unless that
+  // exists or the index gets none.
+  void pass_on(const Pod& pod, Counted how, Millis ended_ms) {
+    const uint32_t index = pod.key.index;
+    const bool broke = s.broken && s.broken->by == pod.key;
+    if (!job.per_index_ || how == Counted::succeeded || !(broke || pod.spared)) return;
+    if (static_cast<int64_t>(index) >= job.index_count() || s.completed.contains(index) ||
+        s.failed_indexes.contains(index))
+      return;
+    for (auto it = s.open.lower_bound({index, 0}); it != s.open.end() && it->first.index == index;
+         ++it)
+      if (it->first != pod.key && it->second.active()) return;
+    FailureCounts counts{pod.failures, pod.ignored, 0};
+    const bool pays = s.broken && (s.broken->leader_pays ? index == 0 : broke);
+    if (pays && (!broke || how != Counted::released)) {
+      ++(how == Counted::ignored ? counts.ignored : counts.failures);
+      counts.failed_ms = ended_ms;
+    }
+    s.inherited.try_emplace(index, counts);
+  }
+
   void fail_index(uint32_t index) {
     s.failed_indexes.insert(index);
-    s.attempts.erase(index);
+    settle(index);
     count_waiting(index);
   }
 
@@ -65,7 +98,9 @@ struct Applier {
       ++s.succeeded;
     } else {
       s.completed.insert(pod.key.index);
-      s.attempts.erase(pod.key.index);
+      settle(pod.key.index);
+      bool leader = s.broken && !s.broken->whole && pod.key.index == 0;
+      if (leader) mend();
     }
   }
 
@@ -199,6 +234,7 @@ struct Applier {
       s.completed.erase_from(end);
       s.failed_indexes.erase_from(end);
       s.attempts.erase(s.attempts.lower_bound(end), s.attempts.end());
+      s.inherited.erase(s.inherited.lower_bound(end), s.inherited.end());
       while (!s.deferred.empty() && s.deferred.rbegin()->first >= end)
         count_waiting(s.deferred.rbegin()->first, Counted::released);
     }
@@ -212,6 +248,7 @@ struct Applier {
   }
 
   void operator()(const PodsCreated& r) {
+    if (s.broken && (s.broken->whole || (!r.runs.empty() && r.runs.front().first == 0))) mend();
     for (const auto& run : r.runs) {
       for (uint32_t i = 0; i < run.count; ++i) {
         Pod pod;
@@ -223,6 +260,7 @@ struct Applier {
           count_waiting(pod.key.index, run.deferred_counted);
         if (job.indexed_) {
           s.attempts[pod.key.index] = run.attempt + 1;
+          s.inherited.erase(pod.key.index);
           s.attempt_max = std::max(s.attempt_max, run.attempt + 1);
           job.taken_.insert(pod.key.index);
         } else {
@@ -282,6 +320,7 @@ struct Applier {
       pod.action = one.action;
       count(pod, one.counted);
       if (one.fails_index) fail_index(pod.key.index);
+      if (one.counted != Counted::not_yet) pass_on(pod, one.counted, one.end.ended_at);
       if (s.completed.contains(pod.key.index)) count_waiting(pod.key.index);
       uint32_t index = pod.key.index;
       retire(std::move(pod));
@@ -302,6 +341,8 @@ struct Applier {
         continue;
       }
       if (r.by_job && pod->active()) tell(JobEvent::Kind::successful_delete, one.pod);
+      if (pod->counted == Counted::not_yet && one.counted != Counted::not_yet && !one.fails_index)
+        pass_on(*pod, one.counted, pod->stopping_at.value_or(r.at_ms));
       stop(s.open.find(one.pod), one.counted);
       if (one.fails_index) fail_index(one.pod.index);
       retake(one.pod.index);
@@ -401,6 +442,12 @@ struct Applier {
       for (const Pod& pod : s.finished) touch(pod.key);  // they no longer have an owner
   }
 
+  void operator()(const GangBroken& r) {
+    s.broken = r.how;
+    for (auto& [key, pod] : s.open) pod.spared = key != r.how.by && pod.counted == Counted::not_yet;
+    tell(JobEvent::Kind::gang_broken, r.how.by);
+  }
+
   void operator()(const JobForgotten&) { s.forgotten = true; }
 
   void operator()(const IndexLimitsSet& r) {
@@ -432,7 +479,9 @@ void Job::rebuild() {
   unjudged_.clear();
   left_out_ = taken_ = IndexSet{};
   if (indexed_) {
-    leave_out();
+    const JobAnnotations own = read_annotations(object_->meta.annotations);
+    gang_ = {own.gang, own.mpi && !own.mpi->direct, own.restart_gang};
+    leave_out(own.indexes);
     taken_.insert_all(left_out_);
     taken_.insert_all(state_.completed);
     taken_.insert_all(state_.failed_indexes);
@@ -450,8 +499,7 @@ void Job::rebuild() {
   each_pod([this](const Pod& pod) { relabeled_ = relabeled_ || !pod.meta.empty(); });
 }
 
-void Job::leave_out() {
-  auto indexes = read_annotations(object_->meta.annotations).indexes;
+void Job::leave_out(const std::optional<IndexSet>& indexes) {
   if (!indexes) return;
   uint64_t end = static_cast<uint64_t>(index_count()), next = 0;
   for (const auto& [first, last] : indexes->intervals()) {

@@ -41,14 +41,33 @@ struct JobEvent {
     failed,
     suspended,
     resumed,
-    too_many_succeeded
+    too_many_succeeded,
+    gang_broken
   };
   Kind kind = Kind::successful_create;
   Millis at_ms = 0;
-  PodKey pod;       // of the first two
+  PodKey pod;       // of the first two, and the one that broke the gang
   uint64_t nr = 0;  // rises by one per event of the job; used as its name
   bool operator==(const JobEvent&) const = default;
-  bool warning() const { return kind == Kind::failed || kind == Kind::too_many_succeeded; }
+  bool warning() const {
+    return kind == Kind::failed || kind == Kind::too_many_succeeded || kind == Kind::gang_broken;
+  }
+};
+
+// What the next pod of an index in a gang inherits (job-semantics 4.6).
+struct FailureCounts {
+  int32_t failures = 0;
+  int32_t ignored = 0;
+  Millis failed_ms = 0;  // the failure that delays it; 0: none does
+  bool operator==(const FailureCounts&) const = default;
+};
+
+// Which failures end other pods (gang.cpp), derived from the annotations of an Indexed job.
+struct GangRules {
+  bool together = false;  // muster.dev/gang
+  bool leads = false;     // muster.dev/mpi with a launcher: index 0 leads the others
+  bool whole = false;     // muster.dev/restart: gang
+  bool breaks() const { return leads || whole; }
 };
 
 // Everything durable about a job except what its owner wrote; the content of a snapshot.
@@ -81,8 +100,10 @@ struct JobState {
       attempts;  // next attempt of indexes that had one and are not completed or failed
   std::map<PodKey, Pod> open;  // not ended
   std::map<uint32_t, Pod>
-      deferred;                 // ended, deferred until their replacement exists (11.3), by index
-  std::list<Pod> finished;      // oldest first, at most kFinishedPodsMax
+      deferred;  // ended, deferred until their replacement exists (11.3), by index
+  std::optional<GangBreak> broken;              // until the gang's pods are created again
+  std::map<uint32_t, FailureCounts> inherited;  // of a gang with a limit per index, by index
+  std::list<Pod> finished;                      // oldest first, at most kFinishedPodsMax
   std::deque<JobEvent> events;  // oldest first, at most kEventsMax; normal ones go before warnings
   uint64_t events_total = 0;
   uint64_t pods_created = 0;
@@ -125,6 +146,7 @@ class Job {
   const JobSpec& spec() const { return object_->spec; }
   bool indexed() const { return indexed_; }
   bool per_index() const { return per_index_; }
+  const GangRules& gang() const { return gang_; }
 
   // Status counters (2.1).
   uint32_t active() const { return active_; }
@@ -177,11 +199,12 @@ class Job {
   Millis kill_deadline(const Pod& pod) const;
   friend struct Applier;
   void rebuild();
-  void leave_out();
+  void leave_out(const std::optional<IndexSet>& indexes);
   JobId id_;
   JobObjectPtr object_;
   bool indexed_;
   bool per_index_;
+  GangRules gang_;
   JobState state_;
   // Derived from state_, kept up to date by apply():
   uint32_t active_ = 0;

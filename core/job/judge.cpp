@@ -16,6 +16,7 @@ struct Verdict {
   bool fails_index = false;
   FailureAction action = FailureAction::none;
   Counted if_not_deferred = Counted::failed;  // when counted is not_yet
+  bool spared = false;                        // a failure that counts nowhere: its gang broke
 };
 
 PolicyMatch policy_verdict(const Sync& sync, const Pod& pod, const PodEnd& end) {
@@ -33,6 +34,11 @@ bool start_failure_ends_job(const Sync& sync, const PodEnd& end) {
          start_failure_fails_job(sync.job.object().meta.annotations);
 }
 
+// Whether this pod broke its gang. It is not deferred: the state passes its counts on.
+bool broke_gang(const JobState& s, const Pod& pod) {
+  return s.broken && s.broken->by == pod.key;
+}
+
 Verdict judge(Sync& sync, const Pod& pod, const PodEnd& end, const IndexSet& just_succeeded) {
   const Job& job = sync.job;
   const JobState& s = job.state();
@@ -40,10 +46,12 @@ Verdict judge(Sync& sync, const Pod& pod, const PodEnd& end, const IndexSet& jus
   if (pod.counted != Counted::not_yet) return {};  // counted before its end
   bool valid = !job.indexed() || static_cast<int64_t>(index) < job.index_count();
   if (!valid) return {Counted::released};
-  if (end.succeeded()) {
+  if (counts_as_success(job, pod, end)) {
     bool again = job.indexed() && (s.completed.contains(index) || just_succeeded.contains(index));
     return {again ? Counted::released : Counted::succeeded};
   }
+  if (pod.spared)
+    return {.counted = Counted::released, .fails_index = leader_fails(sync, pod), .spared = true};
   bool returned = end.cause == EndCause::returned;
   PolicyMatch match = returned ? PolicyMatch{} : policy_verdict(sync, pod, end);
   bool ignored = match.action == FailureAction::ignore;
@@ -64,10 +72,12 @@ Verdict judge(Sync& sync, const Pod& pod, const PodEnd& end, const IndexSet& jus
   if (s.completed.contains(index) || s.failed_indexes.contains(index) ||
       just_succeeded.contains(index))
     return counts;
-  counts.fails_index =
-      match.action == FailureAction::fail_index ||
-      (counts.counted == Counted::failed && pod.failures >= *job.spec().backoff_limit_per_index);
-  if (!counts.fails_index) counts.counted = Counted::not_yet;  // until its replacement exists
+  bool broke = broke_gang(s, pod), pays = !broke || !s.broken->leader_pays;
+  counts.fails_index = match.action == FailureAction::fail_index ||
+                       (counts.counted == Counted::failed && pays &&
+                        pod.failures >= *job.spec().backoff_limit_per_index);
+  // Until its replacement exists.
+  if (!counts.fails_index && !broke) counts.counted = Counted::not_yet;
   return counts;
 }
 
@@ -94,8 +104,15 @@ void note_quick(QuickEndsOfNodes& quick, const Pod& pod, const PodsEnded::One& o
 
 }  // namespace
 
+FailureAction failure_action(const Sync& sync, const Pod& pod, const PodEnd& end) {
+  if (start_failure_ends_job(sync, end)) return FailureAction::fail_job;
+  return end.cause == EndCause::returned ? FailureAction::none
+                                         : policy_verdict(sync, pod, end).action;
+}
+
 void judge_ends(Sync& sync) {
   if (sync.ends.empty()) return;
+  break_gang_by_ends(sync);
   PodsEnded record{sync.now, std::move(sync.ends), 0, 0};
   sync.ends.clear();
   IndexSet just_succeeded, just_deferred;
@@ -114,6 +131,7 @@ void judge_ends(Sync& sync) {
       else
         just_deferred.insert(one.pod.index);
     }
+    if (verdict.spared) blame(sync, pod, one.end);
     one.counted = verdict.counted;
     one.fails_index = verdict.fails_index;
     one.action = verdict.action;
@@ -121,8 +139,7 @@ void judge_ends(Sync& sync) {
     note_quick(sync.freed_quickly, pod, one);
     sync.closed.push_back(one.pod);
   }
-  std::tie(record.backoff_failures, record.backoff_last_ms) =
-      next_backoff(sync.state(), record.ends);
+  std::tie(record.backoff_failures, record.backoff_last_ms) = next_backoff(sync.job, record.ends);
   sync.emit(std::move(record));
 }
 

@@ -64,8 +64,9 @@ struct Pod {
   std::optional<Millis> grace_ms;          // of that deletion; absent: the template's
   Counted counted = Counted::not_yet;
   FailureAction action = FailureAction::none;  // of a failed pod
-  std::vector<PodCondition> conditions;        // set from outside; usually none
-  std::vector<PodMetaChange> meta;             // differences from its template; usually none
+  bool spared = false;                   // its gang broke: unless it succeeds, it counts nowhere
+  std::vector<PodCondition> conditions;  // set from outside; usually none
+  std::vector<PodMetaChange> meta;       // differences from its template; usually none
   bool ended = false;
   PodEnd end;  // valid when ended
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace muster::core {
 
@@ -14,12 +15,12 @@ namespace {
 
 struct Disruption {
   DisruptionReason reason;
-  const char* message;
+  std::string message;
 };
 
-std::optional<Disruption> disruption(EndCause cause) {
+std::optional<Disruption> disruption(const PodEnd& end) {
   const DisruptionReason kubelet = DisruptionReason::termination_by_kubelet;
-  switch (cause) {
+  switch (end.cause) {
     case EndCause::keeper_lost:
       return Disruption{kubelet, "the node's keeper was lost, and the exit code with it"};
     case EndCause::agent_stopped:
@@ -30,6 +31,8 @@ std::optional<Disruption> disruption(EndCause cause) {
       return Disruption{DisruptionReason::deletion_by_pod_gc, "the node was deleted"};
     case EndCause::evicted:
       return Disruption{kubelet, "The node was low on resource: memory."};
+    case EndCause::worker_unreachable:
+      return Disruption{DisruptionReason::worker_unreachable, end.message};
     case EndCause::exited:
     case EndCause::killed:
     case EndCause::never_started:
@@ -44,8 +47,8 @@ std::optional<Disruption> disruption(EndCause cause) {
 }
 
 PodCondition condition(const char* type, bool status, Millis at_ms, std::string_view reason = "",
-                       const char* message = "") {
-  return {type, status ? "True" : "False", at_ms, std::string(reason), message};
+                       std::string message = "") {
+  return {type, status ? "True" : "False", at_ms, std::string(reason), std::move(message)};
 }
 
 }  // namespace
@@ -75,7 +78,7 @@ std::vector<PodCondition> pod_conditions(const Pod& pod, bool gated) {
                             "waiting for a free slot"));
   }
   all.insert(all.end(), pod.conditions.begin(), pod.conditions.end());
-  const auto d = pod.ended ? disruption(pod.end.cause) : std::nullopt;
+  const auto d = pod.ended ? disruption(pod.end) : std::nullopt;
   if (d && std::none_of(all.begin(), all.end(),
                         [](const PodCondition& c) { return c.type == kDisruptionTarget; }))
     all.push_back(

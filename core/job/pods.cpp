@@ -25,7 +25,8 @@ const Pod* deleted_pod(const Job& job, uint32_t index) {
   return &job.state().open.at(*it);
 }
 
-// The next pod of an index; it inherits the failure counts of a deferred pod (4.6).
+// The next pod of an index; it inherits the failure counts of a deferred pod (4.6), or of one whose
+// gang broke.
 PodsCreated::Run next_pod(const Job& job, uint32_t index) {
   PodsCreated::Run run{index, 1, job.next_attempt(index), 0, 0, Counted::not_yet};
   if (auto it = job.state().deferred.find(index); it != job.state().deferred.end()) {
@@ -37,6 +38,10 @@ PodsCreated::Run next_pod(const Job& job, uint32_t index) {
     run.failures = pod->failures + 1;
     run.ignored = pod->ignored;
     run.deferred_counted = Counted::failed;
+  } else if (auto counts = job.state().inherited.find(index);
+             counts != job.state().inherited.end()) {
+    run.failures = counts->second.failures;
+    run.ignored = counts->second.ignored;
   }
   return run;
 }
@@ -50,6 +55,12 @@ bool extends(const PodsCreated::Run& run, const PodsCreated::Run& next) {
 }  // namespace
 
 Millis index_due(const Job& job, const Knobs& knobs, uint32_t index) {
+  if (auto it = job.state().inherited.find(index); it != job.state().inherited.end()) {
+    const FailureCounts& counts = it->second;
+    if (counts.failed_ms == 0) return 0;
+    return counts.failed_ms +
+           backoff_delay(knobs, static_cast<uint32_t>(counts.failures + counts.ignored));
+  }
   const auto& deferred = job.state().deferred;
   auto it = deferred.find(index);
   const Pod* pod = it != deferred.end() ? &it->second : deleted_pod(job, index);
@@ -76,20 +87,21 @@ void manage_pods(Sync& sync) {
       if (pod.active()) all.push_back({key, Counted::released, false, std::nullopt});
     return stop_pods(sync, std::move(all));
   }
+  if (end_broken_gang(sync)) return;
   uint32_t want = target(job);
   if (remove_surplus(sync, want)) {
     sync.out.action = SyncAction::pods_deleted;
     return sync.wake(sync.now);
   }
-  if (sync.waits) return;
+  if (sync.waits || gang_still_ends(job)) return;
   uint32_t held_back = job.spec().replace_only_failed() ? job.terminating() : 0;
   uint32_t have = job.active() + held_back;
   if (want <= have) return;
   uint32_t number = want - have;
   sync.out.action = SyncAction::pods_created;  // also while a backoff delays it
   if (Millis due = job_due(job, sync.knobs); due > sync.now) return sync.wake(due);
-  bool cut = number > kCreateMax;
-  number = std::min(number, kCreateMax);
+  bool cut = number > kCreateMax && !job.gang().together;
+  if (cut) number = kCreateMax;
   PodsCreated created{sync.now, {}};
   auto add = [&created](const PodsCreated::Run& run) {
     if (!created.runs.empty() && extends(created.runs.back(), run))
@@ -101,16 +113,19 @@ void manage_pods(Sync& sync) {
     created.runs.push_back({s.next_number, number, 0, 0, 0, Counted::not_yet});
   } else {
     // An index in backoff still counts as one of the candidates (4.5).
+    Millis all_due = 0;
     uint64_t candidate = job.taken().lowest_missing(0);
     for (uint32_t i = 0; i < number && static_cast<int64_t>(candidate) < job.index_count(); ++i) {
       auto index = static_cast<uint32_t>(candidate);
       Millis due = index_due(job, sync.knobs, index);
+      all_due = std::max(all_due, due);
       if (due > sync.now)
         sync.wake(due);
-      else
+      else if (!leader_waits(sync, index))
         add(next_pod(job, index));
       candidate = job.taken().lowest_missing(candidate + 1);
     }
+    if (s.broken && s.broken->whole && all_due > sync.now) return;  // all start together
   }
   if (created.runs.empty()) return;
   if (cut) sync.wake(sync.now);

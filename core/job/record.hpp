@@ -190,16 +190,33 @@ struct ConditionsWritten {
   std::string json;
 };
 
+// How a gang broke.
+struct GangBreak {
+  PodKey by;                 // the pod that failed
+  bool whole = false;        // all pods are ended and created again; else only the leader, index 0
+  bool leader_pays = false;  // the failure is charged to the leader's index, not to that of `by`
+  std::string why;           // for people: which pod failed, and how
+  bool operator==(const GangBreak&) const = default;
+};
+
+// A pod of a gang has failed, or is failing. All others that are open are spared until the pods
+// that are ended because of it are created again.
+struct GangBroken {
+  Millis at_ms = 0;
+  GangBreak how;
+};
+
 // The last pod of a deleted job has ended (or, if orphaned, was deleted too): nothing of it is
 // kept.
 struct JobForgotten {
   Millis at_ms = 0;
 };
 
-using Record = std::variant<JobAdmitted, JobSpecChanged, JobStarted, PodsCreated, PodsBound,
-                            PodsStarted, PodsEnded, PodsStopping, PodConditionSet, PodsRemoved,
-                            JobSuspended, StatusWritten, FinishDecided, JobFinished, JobDeleted,
-                            JobForgotten, IndexLimitsSet, PodMetaSet, ConditionsWritten>;
+using Record =
+    std::variant<JobAdmitted, JobSpecChanged, JobStarted, PodsCreated, PodsBound, PodsStarted,
+                 PodsEnded, PodsStopping, PodConditionSet, PodsRemoved, JobSuspended, StatusWritten,
+                 FinishDecided, JobFinished, JobDeleted, JobForgotten, IndexLimitsSet, PodMetaSet,
+                 ConditionsWritten, GangBroken>;
 
 inline Millis at(const Record& record) {
   return std::visit([](const auto& r) { return r.at_ms; }, record);

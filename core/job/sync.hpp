@@ -73,11 +73,28 @@ void judge_deleted(Sync& sync);
 // judge.cpp: judges every end that arrived, once; failure_policy.cpp: which rule a failure matches
 // (6).
 void judge_ends(Sync& sync);
+// The action of the first rule that this failure matches; without an end, as the pod is now.
+FailureAction failure_action(const Sync& sync, const Pod& pod, const PodEnd& end);
+// gang.cpp: whether an end succeeds; not for an MPI worker that was told to end.
+bool counts_as_success(const Job& job, const Pod& pod, const PodEnd& end);
+// The ends in this sync, or these pods, which were deleted, may break the gang. Before they are
+// judged.
+void break_gang_by_ends(Sync& sync);
+void break_gang_by_deletions(Sync& sync, const std::vector<PodKey>& deleted);
+// Whether the failure that broke its gang was the last one that this leader's index may have.
+bool leader_fails(const Sync& sync, const Pod& pod);
+// Sets the condition of a spared pod that names what broke its gang, unless it is disrupted itself.
+void blame(Sync& sync, const Pod& pod, const PodEnd& end);
+// Ends the pods that a break ends; true if that waits for their nodes.
+bool end_broken_gang(Sync& sync);
+// Whether nothing is created because pods of the gang are still ending.
+bool gang_still_ends(const Job& job);
+// Whether this index is an MPI job's leader that must not be created yet.
+bool leader_waits(Sync& sync, uint32_t index);
 // backoff.cpp: the delays of 5.2 and 5.3.
 Millis backoff_delay(const Knobs& knobs, uint32_t failures);
 // The backoff record of 5.2 after these ends, as (failures, last failure).
-std::pair<uint32_t, Millis> next_backoff(const JobState& state,
-                                         const std::vector<PodsEnded::One>& ends);
+std::pair<uint32_t, Millis> next_backoff(const Job& job, const std::vector<PodsEnded::One>& ends);
 // finish.cpp: the decisions of 3.4; true if the job is (now) decided, or a decision waits.
 bool decide_finish(Sync& sync);
 bool decide_completion(Sync& sync);

@@ -240,6 +240,10 @@ struct RecordText {
                            : " foreground");
   }
   std::string operator()(const JobForgotten&) { return "JobForgotten " + this_job(); }
+  std::string operator()(const GangBroken& r) {
+    return "GangBroken by " + pod_text(job, r.how.by) + (r.how.whole ? " whole" : "") +
+           (r.how.leader_pays ? " leader-pays " : " ") + quoted(r.how.why);
+  }
   std::string operator()(const IndexLimitsSet& r) {
     return "IndexLimitsSet " + this_job() + (r.on ? " on" : " off");
   }
@@ -364,6 +368,8 @@ std::string_view name(EndCause cause) {
       return "evicted";
     case EndCause::returned:
       return "returned";
+    case EndCause::worker_unreachable:
+      return "worker-unreachable";
   }
   return "unknown";
 }

@@ -167,7 +167,9 @@ void Node::refuse(Pods::iterator pod, Millis now) {
 // The pod is over: no process is left, and none will start.
 void Node::finish(Pods::iterator pod, Millis now) {
   Pod& p = pod->second;
-  finish(pod, p.run.result(pod->first, p.stop, now));
+  PodEnded end = p.run.result(pod->first, p.stop, now);
+  if (!p.stop_message.empty() && end.cause == p.stop) end.message = std::move(p.stop_message);
+  finish(pod, std::move(end));
 }
 
 void Node::finish(Pods::iterator pod, PodEnded end) {
@@ -549,6 +551,13 @@ std::vector<std::pair<PodId, std::vector<int>>> Node::processes() const {
 
 void Node::evict(PodId id, Millis now) {
   if (auto pod = pods_.find(id); pod != pods_.end()) stop_pod(pod, EndCause::evicted, 0, now);
+}
+
+void Node::give_up(PodId id, EndCause why, std::string message, Millis now) {
+  auto pod = pods_.find(id);
+  if (pod == pods_.end() || pod->second.stop || !pod->second.run.started_at()) return;
+  pod->second.stop_message = std::move(message);
+  stop_pod(pod, why, pod->second.grace_ms, now);
 }
 
 void Node::stop(Millis now) {

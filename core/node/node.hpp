@@ -36,6 +36,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 namespace muster::core::node {
@@ -88,6 +89,9 @@ class Node {
 
   // The node is short of memory: this pod ends at once (hard eviction).
   void evict(PodId pod, Millis now);
+  // Ends a started pod with its grace, unless it is ending already; its end has this cause and
+  // message. A pod that is unknown or has not started is left alone.
+  void give_up(PodId pod, EndCause why, std::string message, Millis now);
   // The agent drains: every pod is ended with its grace, and new ones are rejected.
   void stop(Millis now);
 
@@ -128,6 +132,7 @@ class Node {
     PodRun::Shown shown{};           // what was reported, or is about to be
     uint32_t told = 0, acked = 0;    // versions of `shown`
     std::optional<EndCause> stop{};  // ordered to end, and why
+    std::string stop_message{};      // of give_up()
     Millis stop_grace_ms = 0;
     std::optional<Millis> timer_at{};  // its instant in timers_
   };

@@ -13,13 +13,28 @@ std::optional<Millis> read_duration(const StringMap& annotations, std::string_vi
   return span ? std::optional<Millis>(*span) : std::nullopt;
 }
 
+// The value of an annotation; empty if it is absent.
+std::string own_value(const StringMap& annotations, std::string_view key) {
+  auto it = annotations.find(std::string(key));
+  return it == annotations.end() ? std::string() : it->second;
+}
+
+// The annotation, if present, must be one of two words.
+void validate_words(const StringMap& annotations, std::string_view key, const char* one,
+                    const char* other, Violations& found) {
+  auto it = annotations.find(std::string(key));
+  if (it == annotations.end() || it->second == one || it->second == other) return;
+  found.invalid("metadata.annotations[" + it->first + "]", it->second,
+                "must be \"" + std::string(one) + "\" or \"" + other + "\"");
+}
+
 }  // namespace
 
 std::vector<std::string> known_annotations() {
   std::vector<std::string> known;
   for (const std::string_view key :
-       {kBackoffBaseKey, kBackoffMaxKey, kRestartDelayKey, kGangKey, kMpiKey, kStartFailureKey,
-        kIndexesKey, kRetryOfKey, kRoundKey})
+       {kBackoffBaseKey, kBackoffMaxKey, kRestartDelayKey, kGangKey, kMpiKey, kRestartKey,
+        kPlacementKey, kStartFailureKey, kIndexesKey, kRetryOfKey, kRoundKey})
     known.emplace_back(key.substr(kOwnPrefix.size()));
   for (const std::string_view key : kOwnerKeys) known.emplace_back(key.substr(kOwnPrefix.size()));
   return known;
@@ -34,6 +49,10 @@ JobAnnotations read_annotations(const StringMap& annotations) {
   auto gang = annotations.find(std::string(kGangKey));
   read.mpi = mpi_of(annotations);
   read.gang = gang != annotations.end() ? gang->second == "true" : read.mpi.has_value();
+  read.restart_gang = read.gang && own_value(annotations, kRestartKey) == "gang";
+  const std::string placement = own_value(annotations, kPlacementKey);
+  if (placement == "pack") read.placement = PlacementChoice::pack;
+  if (placement == "spread") read.placement = PlacementChoice::spread;
   read.start_failure_fails_job = start_failure_fails_job(annotations);
   if (auto set = annotations.find(std::string(kIndexesKey)); set != annotations.end())
     if (auto indexes = IndexSet::parse_strict(set->second, kAnyIndex); indexes.ok())
@@ -53,14 +72,10 @@ void validate_annotations(const StringMap& annotations, Violations& found) {
     if (auto span = parse_duration(it->second); !span)
       found.invalid("metadata.annotations[" + it->first + "]", it->second, span.error().message);
   }
-  auto gang = annotations.find(std::string(kGangKey));
-  if (gang != annotations.end() && gang->second != "true" && gang->second != "false")
-    found.invalid("metadata.annotations[" + gang->first + "]", gang->second,
-                  "must be \"true\" or \"false\"");
-  auto action = annotations.find(std::string(kStartFailureKey));
-  if (action != annotations.end() && action->second != "FailJob" && action->second != "Count")
-    found.invalid("metadata.annotations[" + action->first + "]", action->second,
-                  "must be \"FailJob\" or \"Count\"");
+  validate_words(annotations, kGangKey, "true", "false", found);
+  validate_words(annotations, kRestartKey, "pod", "gang", found);
+  validate_words(annotations, kPlacementKey, "pack", "spread", found);
+  validate_words(annotations, kStartFailureKey, "FailJob", "Count", found);
 }
 
 void validate_mpi(const StringMap& annotations, const JobSpec& spec, Violations& found) {
@@ -71,6 +86,14 @@ void validate_mpi(const StringMap& annotations, const JobSpec& spec, Violations&
     found.invalid(path, mpi->second, options.error().message);
   else if (!spec.indexed())
     found.invalid(path, mpi->second, "requires indexed completion mode");
+}
+
+void validate_restart(const StringMap& annotations, const JobSpec& spec, Violations& found) {
+  if (own_value(annotations, kRestartKey) != "gang") return;
+  const std::string path = "metadata.annotations[" + std::string(kRestartKey) + "]";
+  if (!spec.indexed()) return found.invalid(path, "gang", "requires indexed completion mode");
+  if (!read_annotations(annotations).gang)
+    found.invalid(path, "gang", "requires " + std::string(kGangKey) + ": \"true\"");
 }
 
 void validate_indexes(const StringMap& annotations, const JobSpec& spec, Violations& found) {

@@ -1,5 +1,5 @@
-// muster's own annotations on a Job: backoff, restart delay, gangs, MPI, failed starts, and which
-// indexes run.
+// muster's own annotations on a Job: backoff, restart delay, gangs, placement, MPI, failed starts,
+// and which indexes run.
 //
 // Admission validates them; reading ignores malformed values, so a stored job can always be read.
 // An unknown key is only worth a warning, since a later version may have written it.
@@ -10,6 +10,7 @@
 #include "core/spec/mpi.hpp"
 #include "core/spec/violations.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +22,11 @@ constexpr std::string_view kBackoffBaseKey = "muster.dev/backoff-base";
 constexpr std::string_view kBackoffMaxKey = "muster.dev/backoff-max";
 constexpr std::string_view kRestartDelayKey = "muster.dev/restart-delay";
 constexpr std::string_view kGangKey = "muster.dev/gang";
+// "gang": when a pod of a gang fails, all are restarted together (GangRules). "pod", the default:
+// each is replaced alone.
+constexpr std::string_view kRestartKey = "muster.dev/restart";
+// "pack" or "spread": over as few nodes as possible, or over as many (arrangement.hpp).
+constexpr std::string_view kPlacementKey = "muster.dev/placement";
 // "FailJob": a pod whose command cannot be started fails the job; for commands typed by hand.
 constexpr std::string_view kStartFailureKey = "muster.dev/start-failure";
 // The only indexes of the job that run ("3,7-9"); used for rounds.
@@ -35,11 +41,19 @@ constexpr std::string_view kOwnPrefix = "muster.dev/";
 // What follows kOwnPrefix in all of them, and in those of the job's owner (owner.hpp).
 std::vector<std::string> known_annotations();
 
+enum class PlacementChoice : uint8_t {
+  usual,   // nodes with the most free slots first
+  pack,    // as few nodes as possible
+  spread,  // as evenly as possible
+};
+
 struct JobAnnotations {
   std::optional<Millis> backoff_base_ms;  // none: the coordinator's
   std::optional<Millis> backoff_max_ms;
   Millis restart_delay_ms = 10'000;
-  bool gang = false;  // an MPI job is one unless it says otherwise
+  bool gang = false;          // an MPI job is one unless it says otherwise
+  bool restart_gang = false;  // only of a gang
+  PlacementChoice placement = PlacementChoice::usual;
   bool start_failure_fails_job = false;
   std::optional<IndexSet> indexes;  // none: all
   std::optional<MpiOptions> mpi;
@@ -52,6 +66,8 @@ bool start_failure_fails_job(const StringMap& annotations);
 void validate_annotations(const StringMap& annotations, Violations& found);
 // muster.dev/mpi requires an Indexed job.
 void validate_mpi(const StringMap& annotations, const JobSpec& spec, Violations& found);
+// muster.dev/restart: gang requires an Indexed job that is a gang.
+void validate_restart(const StringMap& annotations, const JobSpec& spec, Violations& found);
 // muster.dev/indexes must be a non-empty set below the completions of an Indexed job.
 void validate_indexes(const StringMap& annotations, const JobSpec& spec, Violations& found);
 

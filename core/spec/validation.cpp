@@ -198,6 +198,7 @@ Violations validate_create(const JobMeta& meta, const JobSpec& spec) {
   validate_spec(spec, found);
   validate_hostname(meta, spec, found);
   validate_mpi(meta.annotations, spec, found);
+  validate_restart(meta.annotations, spec, found);
   validate_indexes(meta.annotations, spec, found);
   return found;
 }

@@ -230,12 +230,83 @@ void play_deadline(uint64_t seed) {
   for (const std::string& rule : world.broken) ADD_FAILURE() << rule;
 }
 
+// A gang that restarts as one, or an MPI job whose launcher aborts when it loses a worker. Of all
+// that ends because of one failure, one end is charged, and no member starts while one of the last
+// run lives.
+void play_gang(uint64_t seed) {
+  SCOPED_TRACE("gang, seed " + std::to_string(seed));
+  std::mt19937_64 random(seed * 15'485'863);
+  auto below = [&random](uint64_t n) { return random() % n; };
+  const bool leads = below(3) != 0, whole = !leads || below(2) == 0;
+  const int members = 2 + static_cast<int>(below(5));
+  const int per_index = below(2) == 0 ? static_cast<int>(below(4)) : -1;
+  Plan plan;
+  plan.seed = seed;
+  plan.agents = 2 + static_cast<uint32_t>(below(2));
+  plan.slots = static_cast<uint32_t>(members);
+  plan.crashes = static_cast<int>(below(5));
+  plan.mid_commit = static_cast<int>(below(3));
+  plan.agent_restarts = static_cast<int>(below(3));
+  plan.breaks = static_cast<int>(below(5));
+  plan.silences = static_cast<int>(below(2));
+  plan.index_deaths = static_cast<int>(below(3));
+  plan.launcher = leads;
+  plan.as_one = whole;
+  World world(plan);
+  const uint64_t salt = random();
+  auto fails = [salt](PodId pod) {
+    uint64_t h = (pod.index * 1'000'003u + pod.attempt) * 0x9e3779b97f4a7c15u ^ salt;
+    h ^= h >> 29;
+    return h % 4 == 0 && pod.attempt < 3;
+  };
+  world.exit_code = [fails](PodId pod) { return fails(pod) ? 1 + static_cast<int>(pod.index) : 0; };
+  // Workers wait until they are told to end, unless they fail.
+  constexpr Millis kForever = 100'000'000;
+  world.run_ms = [fails, leads, salt](PodId pod) -> Millis {
+    if (leads && pod.index != 0 && !fails(pod)) return kForever;
+    return 1 + static_cast<Millis>((pod.index * 31 + pod.attempt * 17 + salt) % 400);
+  };
+  core::JobObjectPtr object = job_object("one", members, members, per_index, 1'000'000);
+  nlohmann::json json = nlohmann::json::parse(object->json);
+  auto& annotations = json["metadata"]["annotations"];
+  annotations["muster.dev/gang"] = "true";
+  if (leads) annotations["muster.dev/mpi"] = "auto";
+  if (whole) annotations["muster.dev/restart"] = "gang";
+  if (leads) json["spec"]["successPolicy"] = {{"rules", {{{"succeededIndexes", "0"}}}}};
+  world.submit(api::load_job(json.dump()));
+  auto done = [&world] {
+    const core::Job* job = world.shown("one");
+    return job && job->finished();
+  };
+  ASSERT_TRUE(world.run(done, 1'200'000)) << "the job did not finish: " << world.picture("one");
+  for (const std::string& rule : world.broken) ADD_FAILURE() << rule;
+  const core::Job& job = *world.shown("one");
+  const bool failed = job.condition(core::ConditionType::failed) != nullptr;
+  if (!leads) return;
+  // The last run ends with the leader's success, and perhaps with a failure beside it, or with the
+  // failure that ends the job.
+  if (whole) {
+    const uint64_t runs = job.state().pods_created / static_cast<uint64_t>(members);
+    EXPECT_LE(job.state().failed, runs);
+    EXPECT_GE(job.state().failed + world.returned.size(), runs - (failed ? 0 : 1));
+  }
+  EXPECT_TRUE(failed || job.state().completed.contains(0));
+}
+
 TEST(Simulation, P15NoSuccessIsCountedAsAKill) {
   if (const char* seed = std::getenv("MUSTER_SEED"); seed && *seed)
     return play_deadline(std::strtoull(seed, nullptr, 10));
   const char* most = std::getenv("MUSTER_SIM_RUNS");
   uint64_t runs = most ? std::strtoull(most, nullptr, 10) : 100;
   for (uint64_t seed = 1; seed <= runs && !HasFailure(); ++seed) play_deadline(seed);
+}
+
+TEST(Simulation, OneFailureOfAGangIsOneFailure) {
+  if (const char* seed = std::getenv("MUSTER_SEED"); seed && *seed)
+    return play_gang(std::strtoull(seed, nullptr, 10));
+  const char* most = std::getenv("MUSTER_SIM_RUNS");
+  uint64_t runs = most ? std::strtoull(most, nullptr, 10) : 150;
+  for (uint64_t seed = 1; seed <= runs && !HasFailure(); ++seed) play_gang(seed);
 }
 
 TEST(Simulation, OwnersChangeTheirMinds) {

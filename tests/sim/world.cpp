@@ -619,13 +619,20 @@ void World::process_starts(uint32_t number, PodId pod, Millis not_after) {
   for (const auto& [other, where] : live_[pod.job][pod.index])
     if (!lost_.contains(agents_[where]->id) && agents_[where]->frozen_until_ms == 0)
       broken.push_back("two live pods of an index: " + to_string(other) + " and " + to_string(pod));
+  for (const auto& [index, pods] : live_[pod.job])
+    for (const auto& [other, where] : pods)
+      if (plan_.as_one && other.attempt < pod.attempt && !lost_.contains(agents_[where]->id) &&
+          agents_[where]->frozen_until_ms == 0)
+        broken.push_back("started before the last gang has ended: " + to_string(pod) + ", and " +
+                         to_string(other) + " lives");
   live_[pod.job][pod.index].insert({pod, number});
   agent.processes[pod] = {boot_ms_, false};
   at(0, [this, number, pod, started = boot_ms_] {
     agents_[number]->node->process_started({pod, {}, 4711, started});
     pump(number);
   });
-  at(1 + static_cast<Millis>(below(static_cast<uint64_t>(plan_.pod_ms_max))),
+  const Millis random_ms = 1 + static_cast<Millis>(below(static_cast<uint64_t>(plan_.pod_ms_max)));
+  at(run_ms ? run_ms(pod) : random_ms,
      [this, number, pod] { process_ends(number, pod, exit_code(pod)); });
 }
 
@@ -647,6 +654,7 @@ void World::process_ends(uint32_t number, PodId pod, int code) {
   agent.spool[pod] = end;
   agent.placed.erase(pod);
   fill_room(number);
+  if (plan_.launcher && pod.index != 0 && chance(0.7)) abort_launcher(pod);
   at(0, [this, number, pod] {
     Agent& a = *agents_[number];
     auto spooled = a.spool.find(pod);
@@ -654,6 +662,13 @@ void World::process_ends(uint32_t number, PodId pod, int code) {
     a.node->process_ended(spooled->second);
     pump(number);
   });
+}
+
+// As mpirun does when it loses a host.
+void World::abort_launcher(PodId because) {
+  const Millis after_ms = 1 + static_cast<Millis>(below(100));
+  for (const auto& [leader, where] : live_[because.job][0])
+    at(after_ms, [this, pod = leader, number = where] { process_ends(number, pod, 255); });
 }
 
 // ---- the loop

@@ -44,6 +44,8 @@ struct Plan {
   int owner_acts = 0;        // calls of `owner` while there are faults
   Millis pod_ms_max = 400;   // how long a pod runs
   Millis clock_jump_ms = 0;  // applied once, if not 0
+  bool launcher = false;     // index 0 usually aborts soon after another process has ended
+  bool as_one = false;  // all pods of a job have the same attempt, and start after the last one
 };
 
 class World {
@@ -55,6 +57,8 @@ class World {
   void submit(core::JobObjectPtr object);
   // The exit code of an attempt.
   std::function<int(PodId)> exit_code = [](PodId) { return 0; };
+  // How long it runs if nothing ends it. Unset: up to Plan::pod_ms_max.
+  std::function<Millis(PodId)> run_ms;
   // Acts as the owner of a job; called while there are faults.
   std::function<void()> owner;
   // Sends an event to a job and sets its token. `done` gets the outcome, unless a crash swallows
@@ -97,6 +101,7 @@ class World {
   void report_unstarted(uint32_t agent, PodId pod);
   void process_starts(uint32_t agent, PodId pod, Millis not_after);
   void process_ends(uint32_t agent, PodId pod, int code);
+  void abort_launcher(PodId because);
 
   // The agents' side of the network.
   void connect(uint32_t agent);

@@ -24,6 +24,8 @@ TEST(WireConvert, OnlyTheCoordinatorSaysThatANodeIsLostOrDeleted) {
   using core::EndCause;
   EXPECT_EQ(taken(wire::EndCause::EVICTED), std::pair(EndCause::evicted, EndCause::evicted));
   EXPECT_EQ(taken(wire::EndCause::RETURNED), std::pair(EndCause::returned, EndCause::returned));
+  EXPECT_EQ(taken(wire::EndCause::WORKER_UNREACHABLE),
+            std::pair(EndCause::worker_unreachable, EndCause::worker_unreachable));
   for (auto told :
        {wire::EndCause::NODE_LOST, wire::EndCause::NODE_DELETED, static_cast<wire::EndCause>(99)})
     EXPECT_EQ(taken(told), std::pair(EndCause::exited, EndCause::exited));

@@ -98,6 +98,7 @@ class Chance {
     return set;
   }
 
+  GangBreak broken() { return {pod(), flip(), flip(), text()}; }
   Record record() {
     const Millis now = below(20) == 0 ? 0 : kNow;
     // Some lists have consecutive pods, as real ones do.
@@ -178,6 +179,8 @@ class Chance {
         return ConditionsWritten{now, text()};
       case 17:
         return PodMetaSet{now, pod(), {meta(), meta()}};
+      case 18:
+        return GangBroken{now, broken()};
       default:
         return JobForgotten{now};
     }
@@ -241,6 +244,7 @@ struct Same {
     const auto& o = as<JobDeleted>();
     return r.background == o.background && r.orphan == o.orphan && r.waits == o.waits;
   }
+  bool operator()(const GangBroken& r) const { return r.how == as<GangBroken>().how; }
   bool operator()(const JobStarted&) const { return true; }
   bool operator()(const JobFinished&) const { return true; }
   bool operator()(const JobForgotten&) const { return true; }
@@ -425,6 +429,9 @@ TEST(Codec, RandomStatesComeBack) {
     s.index_limits_off = chance.flip();
     if (chance.flip()) s.external_status = chance.text();
     if (chance.flip()) s.own_conditions = chance.text();
+    if (chance.flip()) s.broken = chance.broken();
+    for (uint64_t i = chance.below(4); i > 0; --i)
+      s.inherited[chance.u32()] = {chance.i32(), chance.i32(), chance.at()};
     for (uint64_t i = chance.below(4); i > 0; --i) {
       s.conditions.push_back({static_cast<ConditionType>(chance.below(6)), chance.flip(),
                               chance.at(), static_cast<ConditionReason>(chance.below(11)),

@@ -269,6 +269,22 @@ TEST_F(ServerTest, Logs) {
   EXPECT_TRUE(get(log).is_status("ServiceUnavailable"));
 }
 
+TEST_F(ServerTest, AnAttemptThatAnotherPodEndedNamesIt) {
+  feed.admit(1, make_job("a", uid_of(1)));
+  core::Pod pod;
+  pod.node = 1;
+  pod.created_ms = pod.bound_ms = kStart;
+  pod.ended = true;
+  pod.end = {.exit_code = 255, .ended_at = kStart + 1500};
+  pod.counted = core::Counted::released;
+  pod.conditions = {{"DisruptionTarget", "True", kStart, "WorkerFailed",
+                     "index 2 (attempt 0) failed with exit code 9"}};
+  backend.closed.push_back(pod);
+  const Json list = get(kOurs + "a/attempts").json();
+  EXPECT_EQ(list["items"][0]["disruption"], "WorkerFailed");
+  EXPECT_EQ(list["items"][0]["message"], "index 2 (attempt 0) failed with exit code 9");
+}
+
 TEST_F(ServerTest, TellsTheHistoryOfAttempts) {
   feed.admit(1, make_job("a", uid_of(1)));
   for (uint32_t i = 0; i < 3; ++i) {

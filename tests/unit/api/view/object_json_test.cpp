@@ -217,6 +217,7 @@ TEST_F(JsonTest, EndsHaveTheirReasons) {
       {EndCause::node_lost, "DeletionByTaintManager", "ContainerStatusUnknown"},
       {EndCause::node_deleted, "DeletionByPodGC", "ContainerStatusUnknown"},
       {EndCause::evicted, "TerminationByKubelet", "Error"},
+      {EndCause::worker_unreachable, "WorkerUnreachable", "Error"},
   };
   feed.admit(1, make_job("a", uid_of(1), 10));
   feed.create(1, 0, 10);
@@ -278,6 +279,13 @@ TEST_F(JsonTest, NodesAndEvents) {
   EXPECT_EQ(event["message"], "Created pod: " + core::pod_name("a", uid_of(1), true, {0, 0}));
   EXPECT_EQ(event["involvedObject"]["uid"], uid_of(1));
   EXPECT_EQ(event["source"]["component"], "job-controller");
+
+  feed.records(1, {core::GangBroken{kStart, {{0, 0}, true, false, "why"}}});
+  const Json broken = get(view.event("default", "a.1-1"));
+  EXPECT_EQ(broken["reason"], "GangBroken");
+  EXPECT_EQ(broken["type"], "Warning");
+  EXPECT_EQ(broken["message"],
+            "Failed pod broke the gang: " + core::pod_name("a", uid_of(1), true, {0, 0}));
 }
 
 TEST_F(JsonTest, TablesHaveACellForEachColumn) {

@@ -163,6 +163,57 @@ TEST(Placement, NodesWithAPreferNoScheduleTaintAreFilledLast) {
   EXPECT_EQ(grants.at(7).at(1), 1u);
 }
 
+// What each node of `free` slots grants a gang that made this choice; "1:4 3:2".
+std::string chosen(PlacementChoice choice, const std::vector<uint32_t>& free, uint32_t wanted,
+                   const std::map<NodeId, uint32_t>& held = {}) {
+  Demand demand;
+  demand.gang = true;
+  demand.placement = choice;
+  std::vector<FreeNode> nodes;
+  for (uint32_t slots : free)
+    nodes.push_back({static_cast<NodeId>(nodes.size() + 1), slots, {}, nullptr, nullptr});
+  Grants grants = place(nodes, {{7, wanted, &demand, nullptr, nullptr, &held}});
+  std::string text;
+  for (auto [node, count] : grants[7])
+    text += (text.empty() ? "" : " ") + std::to_string(node) + ":" + std::to_string(count);
+  return text;
+}
+
+TEST(Placement, PackedAJobTakesTheFewestNodesAndLeavesTheLargeOnesWhole) {
+  constexpr auto kPack = PlacementChoice::pack;
+  EXPECT_EQ(chosen(kPack, {4, 8, 2, 6}, 6), "4:6") << "the one that is just large enough";
+  EXPECT_EQ(chosen(kPack, {4, 8, 2, 6}, 9), "2:8 3:1");
+  EXPECT_EQ(chosen(kPack, {4, 8, 2, 6}, 10), "2:8 3:2");
+  EXPECT_EQ(chosen(kPack, {4, 8, 2, 6}, 11), "1:3 2:8");
+  EXPECT_EQ(chosen(kPack, {4, 8, 2, 6}, 21), "") << "a gang gets all or nothing";
+  EXPECT_EQ(chosen(kPack, {4, 8, 2, 6}, 1, {{1, 3}}), "1:1") << "where its other pods are";
+  EXPECT_EQ(chosen(PlacementChoice::usual, {4, 8, 2, 6}, 6), "2:6");
+}
+
+TEST(Placement, SpreadAJobIsAsEvenAsTheRoomAllows) {
+  constexpr auto kSpread = PlacementChoice::spread;
+  EXPECT_EQ(chosen(kSpread, {4, 8, 2, 6}, 4), "1:1 2:1 3:1 4:1");
+  EXPECT_EQ(chosen(kSpread, {4, 8, 2, 6}, 2), "2:1 4:1") << "the emptiest of equal ones";
+  EXPECT_EQ(chosen(kSpread, {4, 8, 2, 6}, 11), "1:3 2:3 3:2 4:3");
+  EXPECT_EQ(chosen(kSpread, {4, 8, 2, 6}, 20), "1:4 2:8 3:2 4:6");
+  EXPECT_EQ(chosen(kSpread, {4, 8, 2, 6}, 1, {{2, 1}, {4, 1}}), "1:1");
+}
+
+TEST(Placement, AChoiceCountsWhatFitsByResourcesAndLeavesReluctantNodesForLast) {
+  NodeInfo plain, tainted;
+  StringMap labels;
+  tainted.spec.taints = {{"slow", "", "PreferNoSchedule"}};
+  Demand demand;
+  demand.amounts.cpu_millis = 1000;
+  const std::vector<FreeNode> nodes = {{1, 8, {2000, 0, {}}, &plain, &labels},
+                                       {2, 4, {3000, 0, {}}, &plain, &labels},
+                                       {3, 8, {9000, 0, {}}, &tainted, &labels}};
+  demand.placement = PlacementChoice::pack;
+  EXPECT_EQ(place(nodes, {{7, 3, &demand}}), (Grants{{7, {{2, 3}}}}));
+  demand.placement = PlacementChoice::spread;
+  EXPECT_EQ(place(nodes, {{7, 6, &demand}}), (Grants{{7, {{1, 2}, {2, 3}, {3, 1}}}}));
+}
+
 // Never grants more than a node has, and leaves no slot idle that a plain job could take.
 TEST(Placement, RandomCasesNeverOverAllocate) {
   for (uint64_t seed = 1; seed <= 2000; ++seed) {
@@ -182,6 +233,7 @@ TEST(Placement, RandomCasesNeverOverAllocate) {
     for (size_t i = 0; i < demands.size(); ++i) {
       demands[i].priority = static_cast<int32_t>(pick(3));
       demands[i].gang = pick(4) == 0;
+      demands[i].placement = static_cast<PlacementChoice>(pick(3));
       if (pick(2)) demands[i].amounts.cpu_millis = static_cast<int64_t>(pick(1500));
       if (pick(4) == 0) demands[i].amounts.named["x/gpu"] = static_cast<int64_t>(1 + pick(2));
       jobs.push_back({i + 1, static_cast<uint32_t>(pick(9)), &demands[i]});

@@ -27,5 +27,11 @@ TEST(Condition, ItsNamesAreKubernetes) {
   EXPECT_EQ(name(DisruptionReason::preemption_by_scheduler), "PreemptionByScheduler");
 }
 
+TEST(Condition, MusterNamesWhatHappensToGangs) {
+  EXPECT_EQ(name(DisruptionReason::worker_unreachable), "WorkerUnreachable");
+  EXPECT_EQ(name(DisruptionReason::worker_failed), "WorkerFailed");
+  EXPECT_EQ(name(DisruptionReason::gang_member_failed), "GangMemberFailed");
+}
+
 }  // namespace
 }  // namespace muster::core

@@ -157,6 +157,8 @@ std::vector<std::string> Transcript::submit(const std::vector<std::string>& word
       spec.max_failed_indexes = static_cast<int32_t>(number(value));
     else if (key == "podReplacementPolicy")
       spec.pod_replacement_policy = value;
+    else if (key == "gang" || key == "mpi" || key == "restart")
+      object->meta.annotations["muster.dev/" + key] = value;
     else if (key == "base")
       knobs_.backoff_base_ms = span(value);
     else if (key == "max")

@@ -198,7 +198,7 @@ TEST(Decide, HowAnEndCounts) {
                     {EndCause::never_started, 0, false}, {EndCause::start_failed, 127, false},
                     {EndCause::keeper_lost, 137, false}, {EndCause::agent_stopped, 0, true},
                     {EndCause::deadline, 0, false},      {EndCause::out_of_memory, 137, false},
-                    {EndCause::evicted, 137, false}};
+                    {EndCause::evicted, 137, false},     {EndCause::worker_unreachable, 0, false}};
   for (const auto& row : rows) {
     Job job = admitted(indexed(2, 1));
     decide(job, {TimePassed{}}, kNow, {});

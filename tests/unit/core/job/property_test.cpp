@@ -151,6 +151,14 @@ class World {
     if (pick(6) == 0) spec.active_deadline_s = 1 + pick(60);
     if (pick(8) == 0) spec.ttl_s = static_cast<int32_t>(pick(3));
     if (pick(8) == 0) spec.suspend = true;
+    if (indexed && pick(3) == 0) {
+      StringMap& own = object->meta.annotations;
+      leads_ = pick(2) == 0;
+      whole_ = !leads_ || pick(2) == 0;
+      own["muster.dev/gang"] = "true";
+      if (leads_) own["muster.dev/mpi"] = "auto";
+      if (whole_) own["muster.dev/restart"] = "gang";
+    }
     if (pick(6) == 0) object->meta.finalizers = {"example.com/audit"};
     Container main;
     main.name = "main";
@@ -778,10 +786,27 @@ class World {
         expect(s.completed.contains(index), "completedIndexes misses one");
   }
 
+  // One break at a time: what else fails because of it counts nowhere.
+  void tally(const GangBroken& r) {
+    expect(!broken_by_, "a broken gang broke again");
+    expect(r.how.whole == whole_, "not the restart that the job asked for");
+    broken_by_ = r.how.by;
+    spared_ = uncounted_;
+    spared_.erase(r.how.by);
+  }
   void tally(const PodsCreated& r) {
+    // What was open before this batch and has not ended in it.
+    if (whole_)
+      for (PodKey key : ever_)
+        expect(ended_.contains(key) || gone_unbound_.contains(key) || !stopping_.contains(key),
+               "created while " + to_string(key) + " of the former gang still ends");
     for (const auto& run : r.runs)
       for (uint32_t i = 0; i < run.count; ++i) {
         PodKey key{run.first + i, run.attempt};
+        if (broken_by_ && (whole_ || key.index == 0)) {
+          broken_by_.reset();
+          spared_.clear();
+        }
         expect(ever_.insert(key).second, "created twice: " + to_string(key));
         uncounted_.insert(key);
         ++created_;
@@ -812,6 +837,11 @@ class World {
   }
   void tally(const PodsStopping& r) {
     for (const auto& one : r.pods) {
+      stopping_.insert(one.pod);
+      if (one.counted != Counted::not_yet && !bound_.contains(one.pod))
+        gone_unbound_.insert(one.pod);
+      expect(!spared_.contains(one.pod) || one.counted != Counted::failed,
+             "charged twice: " + to_string(one.pod));
       if (one.counted == Counted::not_yet) {
         deleted_.insert(one.pod);
         continue;
@@ -824,9 +854,13 @@ class World {
       bool by_mode = one.counted != Counted::released && !object_->spec.replace_only_failed();
       bool by_policy = one.counted == Counted::ignored;
       bool out_of_range = static_cast<int64_t>(one.pod.index) >= completions_;
-      expect(by_itself || by_mode || by_policy || out_of_range,
+      bool spared = one.counted == Counted::released && spared_.contains(one.pod);
+      expect(by_itself || by_mode || by_policy || out_of_range || spared,
              "counted without a reason: " + to_string(one.pod));
     }
+  }
+  void tally(const PodsBound& r) {
+    for (const auto& one : r.bindings) bound_.insert(one.pod);
   }
   // Mirrors failure_policy().
   bool ignores(const PodsEnded::One& one) const {
@@ -837,15 +871,21 @@ class World {
            (one.end.exit_code == 2 && c != EndCause::never_started);
   }
   void tally(const PodsEnded& r) {
+    // As before this record.
+    const bool led = completed_.contains(0);
+    const std::set<PodKey> spared = spared_;
     for (const auto& one : r.ends) {
       expect(ended_.insert(one.pod).second, "ended twice: " + to_string(one.pod));
       bool success = one.end.succeeded();
+      const bool worker = leads_ && one.pod.index != 0;
       bool unbound = one.end.cause == EndCause::never_started && !truth_.contains(one.pod);
       if (one.end.cause != EndCause::node_lost && !unbound) {
         expect(truth_.contains(one.pod) && truth_[one.pod] == success,
                "not how it ended: " + to_string(one.pod));
       }
       if (!uncounted_.erase(one.pod)) continue;
+      // A worker that was told to end has not succeeded.
+      if (worker && one.end.cause != EndCause::exited && !led) success = false;
       bool in_range =
           !object_->spec.indexed() || static_cast<int64_t>(one.pod.index) < completions_;
       if (!in_range) {
@@ -853,6 +893,12 @@ class World {
       } else if (success) {
         completed_.insert(one.pod.index);
         ++succeeded_;
+        if (one.pod.index == 0 && broken_by_ && !whole_) {
+          broken_by_.reset();
+          spared_.clear();
+        }
+      } else if (spared.contains(one.pod)) {
+        expect(one.counted == Counted::released, "charged twice: " + to_string(one.pod));
       } else if (one.end.cause == EndCause::returned) {
         expect(one.counted == Counted::released || one.counted == Counted::not_yet,
                "counted though it never ran: " + to_string(one.pod));
@@ -901,6 +947,9 @@ class World {
   int64_t completions_ = 0;
   bool suspended_once_ = false, scaled_once_ = false;
   uint64_t versions_ = 0;
+  bool leads_ = false, whole_ = false;  // the rules of its gang
+  std::optional<PodKey> broken_by_;
+  std::set<PodKey> spared_, stopping_, bound_, gone_unbound_;
   std::set<PodKey> deleted_, disrupted_, dropped_;
   std::set<PodKey> ever_, ended_, uncounted_;
   std::set<uint32_t> completed_;

@@ -570,6 +570,24 @@ TEST_F(NodeTest, AnEvictedPodEndsAtOnce) {
   EXPECT_EQ(next(), "report 2 -j1/0#0 evicted/137");
 }
 
+TEST_F(NodeTest, APodThatIsGivenUpEndsWithItsGraceAndSaysWhy) {
+  welcome();
+  launch({0, 1});
+  next();
+  started(0);
+  next();
+  const std::string why = "index 3 (attempt 1) did not answer for 60 s";
+  node.give_up(pod(0), EndCause::worker_unreachable, why, now);
+  node.give_up(pod(0), EndCause::worker_unreachable, "again", now);
+  node.give_up(pod(1), EndCause::worker_unreachable, "it has not started", now);
+  node.give_up(pod(7), EndCause::worker_unreachable, "it is unknown", now);
+  EXPECT_EQ(next(), "kill j1/0#0 grace=30000");
+  ended(0, 143, 1);
+  auto orders = node.next(now);
+  EXPECT_EQ(text(orders), "report 2 -j1/0#0 worker-unreachable/143");
+  EXPECT_EQ(orders.reports[0].ends[0].message, why);
+}
+
 TEST_F(NodeTest, DrainEndsAllAndTakesNothing) {
   welcome();
   launch({0, 1, 2});

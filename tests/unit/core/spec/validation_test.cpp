@@ -418,14 +418,44 @@ std::vector<Row> rows() {
       {"annotations",
        N,
        [](J& j) {
-         j.meta.annotations = {{"muster.dev/backoff-base", "100"},
-                               {"muster.dev/backoff-max", "1m"},
-                               {"muster.dev/restart-delay", "-1s"},
-                               {"muster.dev/gang", "yes"}};
+         j.meta.annotations = {
+             {"muster.dev/backoff-base", "100"},  {"muster.dev/backoff-max", "1m"},
+             {"muster.dev/restart-delay", "-1s"}, {"muster.dev/gang", "yes"},
+             {"muster.dev/restart", "job"},       {"muster.dev/placement", "packed"}};
        },
        {"metadata.annotations[muster.dev/backoff-base] Invalid",
         "metadata.annotations[muster.dev/restart-delay] Invalid",
-        "metadata.annotations[muster.dev/gang] Invalid"}},
+        "metadata.annotations[muster.dev/gang] Invalid",
+        "metadata.annotations[muster.dev/restart] Invalid",
+        "metadata.annotations[muster.dev/placement] Invalid"}},
+      {"a gang that restarts needs indexes",
+       N,
+       [](J& j) {
+         j.meta.annotations = {{"muster.dev/gang", "true"}, {"muster.dev/restart", "gang"}};
+       },
+       {"metadata.annotations[muster.dev/restart] Invalid"}},
+      {"only a gang restarts as one",
+       I,
+       [](J& j) {
+         j.meta.annotations = {{"muster.dev/restart", "gang"}};
+       },
+       {"metadata.annotations[muster.dev/restart] Invalid"}},
+      {"not even an MPI job that is none",
+       I,
+       [](J& j) {
+         j.meta.annotations = {{"muster.dev/mpi", "auto"},
+                               {"muster.dev/gang", "false"},
+                               {"muster.dev/restart", "gang"}};
+       },
+       {"metadata.annotations[muster.dev/restart] Invalid"}},
+      {"an MPI job that restarts as one",
+       I,
+       [](J& j) {
+         j.meta.annotations = {{"muster.dev/mpi", "auto"},
+                               {"muster.dev/restart", "gang"},
+                               {"muster.dev/placement", "pack"}};
+       },
+       {}},
       {"an MPI job needs indexes",
        N,
        [](J& j) {
@@ -496,6 +526,22 @@ TEST(Annotations, AreRead) {
   EXPECT_FALSE(read.backoff_max_ms);
   EXPECT_EQ(read.restart_delay_ms, 10'000);
   EXPECT_TRUE(read.gang);
+  EXPECT_FALSE(read.restart_gang);
+  EXPECT_EQ(read.placement, PlacementChoice::usual);
+  read = read_annotations({{"muster.dev/mpi", "auto"},
+                           {"muster.dev/restart", "gang"},
+                           {"muster.dev/placement", "spread"}});
+  EXPECT_TRUE(read.restart_gang);
+  EXPECT_EQ(read.placement, PlacementChoice::spread);
+  EXPECT_FALSE(read_annotations({{"muster.dev/restart", "gang"}}).restart_gang) << "no gang";
+}
+
+TEST(Annotations, AWrongWordIsAnsweredWithTheRightOnes) {
+  Violations found;
+  validate_annotations({{"muster.dev/restart", "all"}, {"muster.dev/placement", "dense"}}, found);
+  ASSERT_EQ(found.list().size(), 2u);
+  EXPECT_EQ(found.list()[0].detail, "must be \"pod\" or \"gang\"");
+  EXPECT_EQ(found.list()[1].detail, "must be \"pack\" or \"spread\"");
 }
 
 }  // namespace
