@@ -1,4 +1,4 @@
-// What becomes of a gang when one of its pods fails (ADR 30): of an MPI job (muster.dev/mpi), whose
+// What becomes of a gang when one of its pods fails (ADR 32): of an MPI job (muster.dev/mpi), whose
 // index 0 leads the others, and of a job with muster.dev/restart: gang.
 //
 // One failure breaks the gang: from then on every other pod that is open is spared, that is, its

@@ -17,6 +17,9 @@ core::HostListPtr hosts(const std::vector<PodKey>& pods, uint32_t count) {
 }
 
 class FenceDeskTest : public testing::Test {
+ public:
+  ~FenceDeskTest() noexcept override {}
+
  protected:
   // The group, once the fence has opened for this rank.
   struct Call {

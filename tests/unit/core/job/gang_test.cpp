@@ -1,4 +1,4 @@
-// One failure breaks a gang, ends the others and is charged once (ADR 30): of MPI jobs, where a
+// One failure breaks a gang, ends the others and is charged once (ADR 32): of MPI jobs, where a
 // worker's end ends the leader, and of gangs that restart as one.
 #include "tests/unit/core/job/play.hpp"
 
