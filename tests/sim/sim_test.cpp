@@ -64,8 +64,14 @@ void play(uint64_t seed) {
   ASSERT_TRUE(world.run(done, 1'200'000)) << "the job did not finish: " << world.picture("one");
   for (const std::string& rule : world.broken) ADD_FAILURE() << rule;
   const core::Job& job = *world.shown("one");
-  // Every pod was judged exactly once.
-  EXPECT_EQ(job.state().pods_created, job.succeeded() + job.state().failed + world.returned.size());
+  // Every pod was judged exactly once. One that its node returns may have been judged before, when
+  // that node was declared lost.
+  const uint64_t counted = job.succeeded() + job.state().failed;
+  EXPECT_LE(counted, job.state().pods_created);
+  if (plan.silences == 0)
+    EXPECT_EQ(job.state().pods_created, counted + world.returned.size());
+  else
+    EXPECT_LE(job.state().pods_created, counted + world.returned.size());
   EXPECT_EQ(job.succeeded() + job.state().failed_indexes.size(),
             static_cast<uint64_t>(completions));
   // Every success shown was witnessed. Unless a node was declared lost, every witnessed success is
