@@ -31,7 +31,6 @@ constexpr size_t kReadBytes = 64u << 10;
 constexpr uint32_t kAnswersPings = 3;  // keepers from this version on
 constexpr uint32_t kQueues = 4;        // keepers from this version on
 constexpr uint32_t kReadsSecrets = 6;  // likewise
-constexpr uint32_t kJoins = 8;         // likewise
 
 keeper::Key to_wire(const ProcessKey& key) {
   return {key.pod.job, key.pod.index, key.pod.attempt, key.container, key.instance};
@@ -319,7 +318,7 @@ void SocketKeeperClient::take_greeting(Inventory& inventory) {
                     version_ >= kQueues,
                     (can & keeper::kCanRunAs) != 0,
                     version_ >= kReadsSecrets,
-                    version_ >= kJoins};
+                    version_ >= keeper::kSessions};
     } else if (type == keeper::Type::living) {
       Inventory::Living living;
       living.key = from_wire(keeper::Key::read(in));

@@ -8,6 +8,7 @@
 
 #include <capnp/rpc-twoparty.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -23,6 +24,8 @@ namespace {
 
 constexpr const char* kSocketName = "agent.sock";
 constexpr int kBacklog = 256;
+constexpr Millis kAcceptAgainMs = 1'000;
+constexpr size_t kConnectionsMax = 1'024;  // of a user
 constexpr const char* kNoToken = "the token is not that of a running pod of this user on this node";
 constexpr Millis kAskAgainMs = 200;
 constexpr uint32_t kWordsMax = 65'536;  // of a command
@@ -39,6 +42,7 @@ std::optional<uint32_t> uid_of(kj::AsyncIoStream& stream) {
 
 // One connection. Members are destroyed in reverse order, the stream after its users.
 struct LocalServer::Connection {
+  uint32_t uid = 0;
   kj::Own<kj::AsyncIoStream> stream;
   std::map<std::string, wire::Process::Client> processes;  // by session
   std::shared_ptr<Fence> fence;                            // null: it has come to none
@@ -156,16 +160,30 @@ Status LocalServer::listen(bool users) {
 }
 
 kj::Promise<void> LocalServer::accept() {
-  return port_->accept().then([this](kj::Own<kj::AsyncIoStream> stream) {
-    if (const auto uid = uid_of(*stream)) serve(kj::mv(stream), *uid);
-    return accept();
-  });
+  return port_->accept()
+      .then(
+          [this](kj::Own<kj::AsyncIoStream> stream) -> kj::Promise<void> {
+            if (const auto uid = uid_of(*stream)) serve(kj::mv(stream), *uid);
+            return kj::READY_NOW;
+          },
+          [this](kj::Exception&& e) {  // out of descriptors, say
+            log::warn("local socket: {}", e.getDescription().cStr());
+            return pause(kAcceptAgainMs);
+          })
+      .then([this] { return accept(); });
 }
 
 void LocalServer::serve(kj::Own<kj::AsyncIoStream> stream, uint32_t uid) {
+  const auto of_user =
+      std::ranges::count_if(connections_, [uid](const auto* one) { return one->uid == uid; });
+  if (static_cast<size_t>(of_user) >= kConnectionsMax) {
+    log::debug("local socket: uid {} has {} connections", uid, of_user);
+    return;
+  }
   auto connection = kj::heap<Connection>();
   Connection& one = *connection;
   one.stream = kj::mv(stream);
+  one.uid = uid;
   one.network =
       kj::heap<capnp::TwoPartyVatNetwork>(*one.stream, capnp::rpc::twoparty::Side::SERVER);
   auto gone = one.network->onDisconnect();

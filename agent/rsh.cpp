@@ -23,6 +23,7 @@ namespace {
 constexpr int kOurs = 255;  // as ssh
 constexpr Millis kTimeoutMs = 300'000;
 constexpr Millis kConnectAgainMs = 100;
+constexpr Millis kGiveUpWaitMs = 2'000;
 constexpr uint32_t kChunkMax = 256u << 10;
 constexpr size_t kSessionBytes = 16;
 constexpr std::string_view kFlags = "46AaCfGgKkMNnqsTtVvXxYy";
@@ -155,7 +156,7 @@ class Rsh {
       if (!got.getEnded() && written) continue;
       const std::string message(got.getMessage().begin(), got.getMessage().size());
       const int exit_code = got.getEnded() ? got.getExitCode() : kOurs;
-      process.endRequest().send().wait(io.waitScope);
+      // The agent ends and forgets the session when we are gone.
       if (!got.getEnded()) return fail("cannot write the output of " + line_.host);
       if (message.empty()) return exit_code;
       if (exit_code != kOurs) return fail(line_.host + ": " + message), exit_code;
@@ -170,7 +171,12 @@ class Rsh {
     request.setToken(local_.token());
     request.setMessage(message);
     request.setLost(is_lost);
-    kj::runCatchingExceptions([&] { request.send().wait(io.waitScope); });
+    kj::runCatchingExceptions([&] {
+      request.send()
+          .ignoreResult()
+          .exclusiveJoin(io.provider->getTimer().afterDelay(kGiveUpWaitMs * kj::MILLISECONDS))
+          .wait(io.waitScope);
+    });
     return fail(message);
   }
 

@@ -90,6 +90,7 @@ Result<wire::Process::Client> Sessions::join(const core::node::PodTemplatePtr& j
                                      std::move(command), std::move(devices)});
         !started)
       return started.error();
+    session.writing = true;
     watch(session.job_uid);
     sessions_.emplace(id, std::move(session));
   }
@@ -120,7 +121,7 @@ void Sessions::on_session_ended(const Executor::SessionEnd& end) {
     if (end.entry) executor_.forget({*end.entry});
     return;
   }
-  logs_.close(session->job_uid, session->pod_name);
+  if (std::exchange(session->writing, false)) logs_.close(session->job_uid, session->pod_name);
   session->end = end;
   const std::string id = session->id;
   if (session->ending)
@@ -141,6 +142,7 @@ void Sessions::on_sessions(std::vector<Executor::SessionFound> found) {
     session.pod_name = one.pod_name;
     session.log = one.log;
     session.confirmed = true;
+    session.writing = !one.end;
     watch(session.job_uid);
     if (one.end) on_session_ended(*one.end);
   }

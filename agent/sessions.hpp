@@ -58,6 +58,7 @@ class Sessions final : public Executor::SessionListener {
     std::optional<Executor::SessionEnd> end{};
     bool ending = false;    // forgotten once it has ended
     bool confirmed = true;  // the keeper has listed it
+    bool writing = false;   // its logs are held
     unsigned holders = 0;
     Millis unheld_ms = 0;
   };

@@ -14,6 +14,7 @@ constexpr Millis kLookAgainMs = 1'000;  // at most, while a pod is awaited
 constexpr Millis kPermitMs = 600'000;   // clocks differ between machines
 constexpr Millis kUnusedMs = 60'000;
 constexpr size_t kUserSessionsMax = 1'000;
+constexpr size_t kAskedMax = 4'096;  // calls of a node in progress
 
 std::string text_of(capnp::Text::Reader text) {
   return {text.begin(), text.size()};
@@ -29,7 +30,16 @@ void refuse(wire::Executed::Builder result, const std::string& message, bool los
 
 kj::Promise<void> ExecRelay::exec(ExecCall context, NodeId node) {
   context.allowCancellation();
-  return exec(context, node, boot_now() + kUnknownMs);
+  size_t& asked = asked_[node];
+  if (asked >= kAskedMax) {
+    refuse(context.getResults().initResult(), "too many commands wait for pods; try again later",
+           false);
+    return kj::READY_NOW;
+  }
+  ++asked;
+  return exec(context, node, boot_now() + kUnknownMs).attach(kj::defer([this, node] {
+    if (--asked_[node] == 0) asked_.erase(node);
+  }));
 }
 
 // Until the pod runs; whoever asks decides how long that may take, and drops the call.

@@ -74,6 +74,7 @@ class ExecRelay {
   const Nodes nodes_;
   const Coordinator coordinator_;
   std::map<std::string, UserSession> users_;
+  std::map<NodeId, size_t> asked_;  // calls of exec() in progress
 };
 
 }  // namespace muster::coordinator

@@ -35,6 +35,7 @@ namespace muster::keeper {
 constexpr uint32_t kVersion = 8;        // newest version spoken
 constexpr uint32_t kOldestVersion = 1;  // oldest version accepted
 constexpr uint32_t kSpoolVersion = 1;   // of the spool's segments (spool.hpp)
+constexpr uint32_t kSessions = 8;       // since this version the agent knows of sessions
 constexpr uint32_t kOpensOutputs = 7;   // since this version the agent need not read outputs itself
 constexpr uint32_t kFrameMax = 64u << 20;
 constexpr size_t kFrameHead = 4;

@@ -104,6 +104,7 @@ class Supervisor {
   bool read_as(Reader& in, const Key& key, SpawnJob& job);
   std::string refuses_session(Process* host, SpawnJob& job);
   void remove(const Process& process);
+  bool shown(const Key& key) const;
   void tell_start(Process& process);
   void tell_end(Process& process);
   void send();

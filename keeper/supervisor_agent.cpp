@@ -121,6 +121,7 @@ void Supervisor::on_hello(Reader in) {
                                 (owners_ != nullptr ? kCanRunAs : 0)))
       .text(options_.no_limits);
   for (auto& [entry, process] : processes_) {
+    if (!shown(process->key)) continue;
     if (process->committed) {
       tell_end(*process);
       continue;
@@ -249,8 +250,13 @@ void Supervisor::remove(const Process& process) {
   processes_.erase(uint64_t{process.entry});
 }
 
+// An agent that knows of no sessions would take one for a container.
+bool Supervisor::shown(const Key& key) const {
+  return !key.session() || agent_version_ >= kSessions;
+}
+
 void Supervisor::tell_start(Process& process) {
-  if (!greeted_ || process.start_told) return;
+  if (!greeted_ || process.start_told || !shown(process.key)) return;
   process.start_told = true;
   Frame frame(out_, Type::started);
   process.key.write(frame);
@@ -258,7 +264,7 @@ void Supervisor::tell_start(Process& process) {
 }
 
 void Supervisor::tell_end(Process& process) {
-  if (!greeted_) return;
+  if (!greeted_ || !shown(process.key)) return;
   Ended end;
   end.key = process.key;
   end.entry = process.entry;
