@@ -54,6 +54,14 @@ struct RunOptions {
   std::string log_level = "error";
 };
 
+struct ExecOptions {
+  Target target;
+  std::string pod;  // either this or `job`
+  std::string job;
+  std::optional<int64_t> index;  // unset: the only running pod of the job
+  std::vector<std::string> command;
+};
+
 struct CoordinatorOptions {
   coordinator::Options options;
   std::string log_level = "info";
@@ -214,10 +222,10 @@ struct AccessOptions {
 };
 
 using Options =
-    std::variant<RunOptions, CoordinatorOptions, AgentOptions, CreateOptions, GetOptions,
-                 DescribeOptions, LogsOptions, WaitOptions, DeleteOptions, AttemptsOptions,
-                 WhyOptions, RetryOptions, ChangeOptions, DrainOptions, ApplyOptions, BackupOptions,
-                 RestoreOptions, VerifyOptions, VersionOptions, ConfigOptions, CompletionOptions,
-                 KubeconfigOptions, AccessOptions>;
+    std::variant<RunOptions, ExecOptions, CoordinatorOptions, AgentOptions, CreateOptions,
+                 GetOptions, DescribeOptions, LogsOptions, WaitOptions, DeleteOptions,
+                 AttemptsOptions, WhyOptions, RetryOptions, ChangeOptions, DrainOptions,
+                 ApplyOptions, BackupOptions, RestoreOptions, VerifyOptions, VersionOptions,
+                 ConfigOptions, CompletionOptions, KubeconfigOptions, AccessOptions>;
 
 }  // namespace muster::cli

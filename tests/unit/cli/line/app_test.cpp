@@ -72,6 +72,29 @@ TEST(App, RunWrong) {
             std::string::npos);
 }
 
+TEST(App, Exec) {
+  const auto o = options<ExecOptions>({"exec", "-n", "team", "sweep-7-x2bqd", "--", "ls", "-l"});
+  EXPECT_EQ(o.pod, "sweep-7-x2bqd");
+  EXPECT_EQ(o.target.ns, "team");
+  EXPECT_EQ(o.command, (std::vector<std::string>{"ls", "-l"}));
+  EXPECT_EQ(options<ExecOptions>({"exec", "pod/p", "--", "ls"}).pod, "p");
+  const auto job = options<ExecOptions>({"exec", "job/j", "--index", "3", "--", "ls"});
+  EXPECT_EQ(job.job, "j");
+  EXPECT_EQ(job.index, 3);
+  EXPECT_FALSE(options<ExecOptions>({"exec", "job/j", "--", "ls"}).index.has_value());
+
+  for (const char* flag : {"-i", "-t", "-it", "--stdin", "--tty"})
+    EXPECT_NE(complaint({"exec", flag, "p", "--", "sh"}).find("not supported"), std::string::npos)
+        << flag;
+  EXPECT_NE(complaint({"exec", "p"}).find("needs a command"), std::string::npos);
+  EXPECT_NE(complaint({"exec", "p", "ls"}).find("after `--`"), std::string::npos);
+  EXPECT_NE(complaint({"exec", "p", "--index", "3", "--", "ls"}).find("jobs only"),
+            std::string::npos);
+  EXPECT_NE(complaint({"exec", "node/n", "--", "ls"}).find("job/J"), std::string::npos);
+  EXPECT_NE(complaint({"exec"}), "");
+  EXPECT_NE(complaint({"logs", "p", "--", "ls"}).find("run, exec"), std::string::npos);
+}
+
 TEST(App, Coordinator) {
   const auto o = options<CoordinatorOptions>(
       {"coordinator", "--data-dir", "d", "--api", "127.0.0.1:0", "--node-grace", "5s",
