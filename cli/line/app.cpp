@@ -110,8 +110,12 @@ std::string complaint(const CLI::ParseError& error, const CLI::App& app) {
   return said;
 }
 
-// Accepts common guesses: --version, help [VERB].
-std::vector<std::string> translated(const std::vector<std::string>& words) {
+// Accepts common guesses: --version, help [VERB], and the long flags of mpirun, which have one
+// dash.
+std::vector<std::string> translated(std::vector<std::string> words) {
+  if (words.size() > 1 && words[1] == "mpirun")
+    for (std::string& word : words)
+      if (word == "-np" || word == "-tag-output") word.insert(0, 1, '-');
   if (words.size() > 1 && words[1] == "--version") return {words[0], "version", "--client"};
   if (words.size() == 2 && words[1] == "help") return {words[0], "--help"};
   if (words.size() == 3 && words[1] == "help") return {words[0], words[2], "--help"};
@@ -267,7 +271,7 @@ Parsed parse(int argc, const char* const* argv, const Config& config) {
   for (const Verb& verb : verbs) {
     if (!verb.app->parsed()) continue;
     if (!tail.empty() && !verb.takes_command)
-      return usage(meant, "`--` is only for verbs that run a command: run, exec");
+      return usage(meant, "`--` is only for verbs that run a command: run, mpirun, exec");
     auto settings =
         (verb.configured ? config : Config()).resolve(verb.section, *verb.flags, *verb.given_file);
     if (!settings) return usage(meant, settings.error().message);

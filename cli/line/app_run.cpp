@@ -1,7 +1,8 @@
-// The grammar of the verbs that run a command, which follows `--`: run, exec.
+// The grammar of the verbs that run a command, which follows `--`: run, mpirun, exec.
 #include "cli/client/objects.hpp"
 #include "cli/line/parser.hpp"
 
+#include <cstdlib>
 #include <filesystem>
 
 namespace muster::cli {
@@ -16,11 +17,11 @@ RunOptions::Shown shown_of(const std::string& text) {
   return text == "none" ? Shown::none : Shown::automatic;
 }
 
-// What the flags of run say, before they are checked.
+// What the flags of run and mpirun say, before they are checked.
 struct RunWords {
   RunOptions o;
-  std::vector<std::string> rest, variables;
-  std::string timeout, exported, dir, shown;
+  std::vector<std::string> rest, variables, passed;
+  std::string timeout, exported, dir, shown, mpi;
 };
 
 // The flags for a job made of a command.
@@ -147,6 +148,91 @@ Verb add_run(CLI::App& root, const std::vector<std::string>& tail) {
   return verb;
 }
 
+// -x NAME passes a variable of this shell, whatever --export says; -x NAME=VALUE sets one.
+std::optional<Usage> read_passed(const std::vector<std::string>& passed, RunOptions& o) {
+  for (const std::string& text : passed) {
+    if (text.find('=') == std::string::npos) {
+      if (text.empty() || std::getenv(text.c_str()) == nullptr)
+        return Usage{"-x: `" + text + "` is not set; give it a value: -x NAME=VALUE"};
+      o.exported.names.push_back(text);
+      o.mpi->passed.push_back(text);
+      continue;
+    }
+    auto variable = parse_variable(text);
+    if (!variable) return Usage{"-x: " + variable.error().message};
+    o.environment[variable->first] = variable->second;
+    o.mpi->passed.push_back(variable->first);
+  }
+  return std::nullopt;
+}
+
+Verb add_mpirun(CLI::App& root, const std::vector<std::string>& tail) {
+  auto w = std::make_shared<RunWords>();
+  auto mpi = std::make_shared<MpiWishes>();
+  Verb verb = new_verb(root, "Jobs", "mpirun",
+                       "Run an MPI program on several hosts, here or on a coordinator");
+  verb.takes_command = true;
+  CLI::App* app = verb.app;
+  app->add_option("command", w->rest, "The MPI program, after --")->type_name("-- CMD ARG...");
+  app->add_option("-N,--hosts", w->o.completions,
+                  "Number of hosts: pods that start together, each with --slots ranks")
+      ->type_name("N")
+      ->required()
+      ->check(whole(1, kCountMax));
+  app->add_option("--slots", mpi->slots, "Ranks on each host (default 1)")
+      ->type_name("S")
+      ->check(whole(1, core::kMpiSlotsMax));
+  app->add_option("-n,--np", mpi->ranks,
+                  "Number of ranks (default: one for each slot of each host); also -np")
+      ->type_name("P")
+      ->check(whole(1, kCountMax));
+  app->add_option("-x", w->passed,
+                  "Pass a variable of this shell to the ranks, or set one; repeatable")
+      ->type_name("NAME[=VALUE]")
+      ->allow_extra_args(false)
+      ->take_all();
+  app->add_flag("--tag-output", mpi->tag_output, "Prefix each line of output with its rank");
+  app->add_option(
+         "--mpi", w->mpi,
+         "Which MPI starts the program: openmpi, mpich (or another with its launcher, Hydra), "
+         "or auto (default auto: whichever mpirun is)")
+      ->check(one_of({"auto", "openmpi", "mpich"}))
+      ->type_name("MPI");
+  add_command_flags(*app, *w, "Retries of the whole MPI run (default 0)");
+  app->add_option("--output", w->shown,
+                  "Output of pods: raw, prefix (prefix each line with its index) or none (default "
+                  "raw)")
+      ->check(one_of({"prefix", "raw", "none"}))
+      ->type_name("HOW");
+  add_run_flags(*app, *w);
+  add_target(verb, "--namespace");
+  app->footer(
+      "Examples:\n  muster mpirun -N 4 --slots 8 -- ./solver input.dat\n"
+      "  muster mpirun -N 2 --mpi mpich -x OMP_NUM_THREADS=4 --tag-output -- ./solver\n"
+      "CMD runs as typed, with this shell's environment and directory, but without what another "
+      "launcher or batch system has set (SLURM_*, PBS_*, LSB_*, SGE_*, PMI_*, PMIX_*, OMPI_*, "
+      "HYDRA_*).\n"
+      "Exit codes: 0 Complete, 124 --timeout expired, 130 interrupted; otherwise that of the "
+      "launcher, or 1.");
+  verb.finish = [w, mpi, tail](const Settings&, const Target& target) -> Judged {
+    RunOptions& o = w->o;
+    o.target = target;
+    o.parallelism = o.completions;
+    if (w->mpi == "openmpi") mpi->kind = core::MpiKind::openmpi;
+    if (w->mpi == "mpich") mpi->kind = core::MpiKind::mpich;
+    o.mpi = *mpi;
+    o.shown = w->shown.empty() ? RunOptions::Shown::raw : shown_of(w->shown);
+    if (auto wrong = read_limit("--timeout", w->timeout, o.timeout_ms)) return *wrong;
+    if (auto wrong = read_surroundings(*w)) return *wrong;
+    o.exported.for_mpi = true;
+    if (auto wrong = read_passed(w->passed, o)) return *wrong;
+    if (auto wrong = read_command(w->rest, tail, o.command)) return *wrong;
+    if (o.command.empty()) return Usage{"needs a program: muster mpirun -N 4 -- CMD ARG..."};
+    return o;
+  };
+  return verb;
+}
+
 Verb add_exec(CLI::App& root, const std::vector<std::string>& tail) {
   struct Words {
     ExecOptions o;
@@ -203,7 +289,7 @@ Verb add_exec(CLI::App& root, const std::vector<std::string>& tail) {
 }  // namespace
 
 std::vector<Verb> run_verbs(CLI::App& root, const std::vector<std::string>& tail) {
-  return {add_run(root, tail), add_exec(root, tail)};
+  return {add_run(root, tail), add_mpirun(root, tail), add_exec(root, tail)};
 }
 
 }  // namespace muster::cli

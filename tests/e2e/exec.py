@@ -1,11 +1,16 @@
 #!/usr/bin/python3
-"""Commands in running pods (`muster exec`), whatever is killed meanwhile.
+"""Commands in running pods (`muster exec`), whatever is killed meanwhile; and MPI programs in one line (`muster mpirun`).
 
     MUSTER=build/release/muster tests/e2e/exec.py [TEST…]
+
+MPI: a test is skipped where its MPI is not installed.
 """
 import hashlib
+import json
 import os
 import pathlib
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +20,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
-from world import World, condition, eventually, finished, processes_of  # noqa: E402
+from world import Cluster, World, condition, eventually, finished, processes_of  # noqa: E402
 
 MUSTER = os.path.abspath(os.environ["MUSTER"])
 # Its pods run until they are told to go on.
@@ -231,6 +236,109 @@ class Exec(Case):
         done = subprocess.run(self.words("job/two", "--", "echo", "hi"), capture_output=True, timeout=30)
         self.assertEqual((done.returncode, done.stdout), (0, b"hi\n"), done.stderr)
         self.assertIn(b"container main, the first of main, side", done.stderr)
+
+
+RING = r"""
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(int argc, char **argv) {
+  int rank, size, sum = 0, code = argc > 1 ? atoi(argv[1]) : 0;
+  MPI_Init(&argc, &argv);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+  const char *pod = getenv("MUSTER_POD_NAME"), *a = getenv("PASSED_A"), *b = getenv("PASSED_B");
+  printf("rank %d of %d sum %d pod %s a %s b %s\n", rank, size, sum, pod ? pod : "-", a ? a : "-", b ? b : "-");
+  fflush(stdout);
+  MPI_Finalize();
+  return rank == 0 ? code : 0;
+}
+"""
+
+
+class Mpirun(unittest.TestCase):
+    """With each MPI, on this machine, without a coordinator."""
+    KINDS = {"openmpi": ("mpicc.openmpi", "mpirun.openmpi"), "mpich": ("mpicc.mpich", "mpiexec.hydra")}
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="muster-mpirun-")
+        cls.dir = pathlib.Path(cls.folder.name)
+        (cls.dir / "ring.c").write_text(RING)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    def program(self, kind):
+        compiler, launcher = self.KINDS[kind]
+        for tool in (compiler, launcher):
+            if shutil.which(tool) is None:
+                self.skipTest(f"{tool} is not installed")
+        program = self.dir / f"ring.{kind}"
+        if not program.exists():
+            subprocess.run([compiler, self.dir / "ring.c", "-o", program], check=True, timeout=120)
+        return str(program)
+
+    def mpirun(self, *args, code=0, **env):
+        clean = {k: v for k, v in os.environ.items() if not k.startswith(("MUSTER_", "OMPI_"))}
+        if os.geteuid() == 0:
+            clean.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+        done = subprocess.run([MUSTER, "mpirun", "--timeout", "60s", *map(str, args)], text=True, capture_output=True, timeout=120,
+                              cwd=self.dir, stdin=subprocess.DEVNULL, env={**clean, **env})
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        return done
+
+    def ranks(self, done):
+        """What each rank printed, in their order, as words."""
+        return sorted((line.split() for line in re.findall(r"rank \d+ of \d+ sum .*", done.stdout)), key=lambda words: int(words[1]))
+
+    def check(self, kind):
+        program = self.program(kind)
+        done = self.mpirun("-N", 3, "--mpi", kind, "--name", "ring", "-x", "PASSED_A", "-x", "PASSED_B=two words", "--", program,
+                           PASSED_A="1", SLURM_JOB_ID="7", SLURM_NODELIST="nowhere", PMI_RANK="5", OMPI_MCA_btl="none")
+        ranks = self.ranks(done)
+        self.assertEqual([" ".join(words[:6]) for words in ranks], [f"rank {i} of 3 sum 3" for i in range(3)], done.stdout)
+        self.assertEqual(len({words[7] for words in ranks}), 3, "each rank in its own pod: " + done.stdout)
+        for words in ranks:
+            self.assertEqual(" ".join(words[8:]), "a 1 b two words")
+        self.assertIn("job/ring Complete: the leader (index 0) succeeded, took", done.stdout)
+
+        done = self.mpirun("-N", 2, "--slots", 2, "-np", 3, "--tag-output", "--mpi", kind, "--", program)
+        self.assertEqual(len(self.ranks(done)), 3, done.stdout)
+        self.assertRegex(done.stdout, r"(?m)^\[[^\]]*1\]" if kind == "mpich" else r"(?m)^\[1,1\]<stdout>:")
+
+        failed = self.mpirun("-N", 2, "--mpi", kind, "--name", "bad", "--", program, 7, code=7)
+        self.assertIn("job/bad Failed: the leader (index 0) failed", failed.stdout)
+
+    def test_openmpi(self):
+        self.check("openmpi")
+
+    def test_mpich(self):
+        self.check("mpich")
+
+    def test_whichever_mpirun_is(self):
+        version = subprocess.run(["mpirun", "--version"], text=True, capture_output=True).stdout if shutil.which("mpirun") else ""
+        kind = "openmpi" if "Open MPI" in version else "mpich" if "HYDRA" in version else None
+        if kind is None:
+            self.skipTest("mpirun is not installed")
+        done = self.mpirun("-N", 2, "--", self.program(kind))
+        self.assertEqual(len(self.ranks(done)), 2, done.stdout)
+
+    def test_on_a_coordinator(self):
+        program = self.program("openmpi")
+        with Cluster(agents=2, slots=2) as cluster:
+            cluster.wait_nodes()
+            done = self.mpirun("--api", cluster.api_addr, "-N", 3, "--mpi", "openmpi", "--", program)
+            self.assertEqual(len(self.ranks(done)), 3, done.stdout)
+            job, = cluster.api.call("GET", cluster.api.jobs())[1]["items"]
+            self.assertEqual(job["metadata"]["annotations"]["muster.dev/mpi"], "openmpi,slots=1")
+            self.assertEqual(json.dumps(job["spec"]["successPolicy"]["rules"][0]["succeededIndexes"]), '"0"')
+
+    def test_a_launcher_that_is_not_there(self):
+        done = self.mpirun("-N", 2, "--name", "none", "--", "/no/such/program", code=127, PATH=str(self.dir))
+        self.assertIn("mpirun", done.stdout + done.stderr)
 
 
 if __name__ == "__main__":
