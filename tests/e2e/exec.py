@@ -217,13 +217,39 @@ class Exec(Case):
         out, err = process.communicate(timeout=60)
         self.assertEqual((process.returncode, out), (5, b"last\n"), err)
 
-    def test_a_client_that_dies_leaves_nothing(self):
+    def test_a_client_that_dies_leaves_nothing_and_a_slow_reader_loses_nothing(self):
         self.start()
-        process = self.begin("echo on; sleep 300 # marker-of-a-session")
-        self.assertEqual(process.stdout.readline(), b"on\n")
-        process.kill()
-        process.wait()
-        self.none_left(90)
+        gone = self.begin("echo on; sleep 300 # marker-of-a-session")
+        slow = self.begin(f"head -c {4 << 20} /dev/zero; sleep 75; echo last; exit 6")
+        self.assertEqual(gone.stdout.readline(), b"on\n")
+        gone.kill()
+        gone.wait()
+        self.none_left(90)  # a minute after it was last read
+        time.sleep(10)
+        out, err = slow.communicate(timeout=60)
+        self.assertEqual((len(out), out[-5:], slow.returncode), ((4 << 20) + 5, b"last\n", 6), err)
+
+    def test_a_session_is_that_of_its_pod(self):
+        self.start(completions=2)
+        path = {i: f"/apis/muster.dev/v1/namespaces/default/pods/{pod}/exec" for i, pod in self.pod.items()}
+        session = "0123456789abcdef" * 2
+        again = {"session": session, "resume": True}
+
+        def post(index, body):
+            def served():
+                code, answer = self.it.api.call("POST", path[index], body)
+                return code != 503 and (code, answer.get("message"))
+            return eventually(served, "an answer")
+        over = (409, "the session is over")
+        self.assertEqual(post(0, again), over)
+        self.assertEqual(post(0, {"session": session, "command": ["sleep", "300"]})[0], 201)
+        self.assertEqual(post(1, again), (404, "there is no such session"))
+        self.it.restart_coordinator()
+        self.assertEqual(self.it.api.call("GET", f"{path[0]}?session={session}")[0], 404)
+        self.assertEqual(post(1, again), (409, "the session is that of another pod"))
+        self.assertEqual(post(0, again)[0], 201)
+        self.assertEqual(self.it.api.call("DELETE", f"{path[0]}?session={session}")[0], 200)
+        eventually(lambda: post(0, again) == over, "its end")
 
     def test_several_containers(self):
         self.it = self.cluster(agents=1, slots=4)
