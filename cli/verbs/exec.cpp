@@ -119,17 +119,19 @@ class Exec {
   }
 
   int show(ApiClient& client, const std::string& pod) {
-    Millis answered = boot_now();
+    std::optional<Millis> failing_since;  // nothing: the last read was answered
     for (;;) {
       auto output = command_->read(client, out_, err_);
       if (stopping_) return kInterrupted;
       if (!output) {
-        if (boot_now() - answered > kAbsenceMax) return fail(output.error(), "pod " + pod);
+        if (!failing_since) failing_since = boot_now();
+        if (boot_now() - *failing_since > kAbsenceMax) return fail(output.error(), "pod " + pod);
         if (auto lost = find_again(client, output.error()))
           return fail(*lost, "pod " + pod + ": the exit code of the command is not known");
         continue;
       }
-      answered = read_at_ = boot_now();
+      failing_since.reset();
+      read_at_ = boot_now();
       if (!write_out(STDOUT_FILENO, output->out) || !write_out(STDERR_FILENO, output->err))
         return unwritable(client, errno);
       out_ += output->out.size();

@@ -229,6 +229,18 @@ class Exec(Case):
         out, err = slow.communicate(timeout=60)
         self.assertEqual((len(out), out[-5:], slow.returncode), ((4 << 20) + 5, b"last\n", 6), err)
 
+    def test_a_client_that_was_stopped_for_long_starts_nothing_again(self):
+        self.start()
+        process = self.begin('echo on >> "$WITNESS/runs"; echo on; sleep 300 # marker-of-a-session')
+        self.assertEqual(process.stdout.readline(), b"on\n")
+        process.send_signal(signal.SIGSTOP)
+        self.none_left(90)  # nobody has read it for a minute
+        process.send_signal(signal.SIGCONT)
+        err = process.communicate(timeout=30)[1]
+        self.assertEqual(process.returncode, 5, err)
+        self.assertIn(b"the exit code of the command is not known: the session is over", err)
+        self.assertEqual((self.seeing.folder / "runs").read_text(), "on\n")
+
     def test_a_session_is_that_of_its_pod(self):
         self.start(completions=2)
         path = {i: f"/apis/muster.dev/v1/namespaces/default/pods/{pod}/exec" for i, pod in self.pod.items()}
