@@ -554,10 +554,11 @@ void Agent::exec(wire::Agent::ExecParams::Reader params, wire::Executed::Builder
   std::vector<std::string> command;
   for (auto word : params.getCommand()) command.push_back(to_string(word));
   auto job = std::make_shared<const core::node::PodTemplate>(read_template(params.getTemplate()));
+  const std::string session = to_string(params.getSession());
+  // A pod that has ended meanwhile may have a session whose end nobody has read.
   auto process =
-      job->job == pod.job && node_.runs(pod)
-          ? sessions_.join(job, pod, to_string(params.getSession()), std::move(command),
-                           node_.devices_of(pod))
+      job->job == pod.job && (node_.runs(pod) || sessions_.has(session, pod))
+          ? sessions_.join(job, pod, session, std::move(command), node_.devices_of(pod))
           : Result<wire::Process::Client>(Error{Errc::not_found, "the pod is not on this node"});
   if (process) {
     auto ran = result.initRan();

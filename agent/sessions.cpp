@@ -72,7 +72,11 @@ Result<wire::Process::Client> Sessions::join(const core::node::PodTemplatePtr& j
                                              std::vector<std::string> command,
                                              core::node::DeviceMapPtr devices) {
   if (!is_session_id(id)) return Error{Errc::invalid, "the id of a session is malformed"};
-  if (!sessions_.contains(id)) {
+  const auto known = sessions_.find(id);
+  if (known != sessions_.end() && known->second.key.pod != pod)
+    return Error{Errc::invalid, "the session is that of another pod"};
+  if (known == sessions_.end()) {
+    if (command.empty()) return Error{Errc::conflict, "the session is over", {}};
     if (sessions_.size() >= kSessionsMax)
       return Error{Errc::overloaded, "the node has " + std::to_string(kSessionsMax) + " sessions"};
     if (job->containers.size() <= job->init_containers)
@@ -95,6 +99,11 @@ Result<wire::Process::Client> Sessions::join(const core::node::PodTemplatePtr& j
     sessions_.emplace(id, std::move(session));
   }
   return wire::Process::Client(kj::heap<Server>(*this, id));
+}
+
+bool Sessions::has(const std::string& id, PodId pod) const {
+  const auto found = sessions_.find(id);
+  return found != sessions_.end() && found->second.key.pod == pod;
 }
 
 // The output of an earlier session that is forgotten here may still be there.

@@ -36,10 +36,13 @@ class Sessions final : public Executor::SessionListener {
   Sessions(kj::UnixEventPort& port, kj::Timer& timer, Executor& executor, LogStore& logs);
   ~Sessions() noexcept(false) override;
 
-  // The running command, or why there is none.
+  // The command, running or ended, or why there is none. No `command`: only one that was started
+  // before.
   Result<wire::Process::Client> join(const core::node::PodTemplatePtr& job, PodId pod,
                                      const std::string& id, std::vector<std::string> command,
                                      core::node::DeviceMapPtr devices);
+  // Whether join() would find a command of this pod.
+  bool has(const std::string& id, PodId pod) const;
   // Call it every kCheckMs. `connected`: readers could have come.
   static constexpr Millis kCheckMs = 5'000;
   void check(bool connected);

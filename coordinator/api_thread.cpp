@@ -212,7 +212,9 @@ class Thread final : public ApiThread, public api::Backend {
                  std::function<void(Result<api::ExecOutput>)> done) override {
     rpc_->read_exec(std::move(request), replies_.across(std::move(done)));
   }
-  void end_exec(const std::string& session) override { rpc_->end_exec(session); }
+  void end_exec(api::ExecSession session, std::function<void(Status)> done) override {
+    rpc_->end_exec(std::move(session), replies_.across(std::move(done)));
+  }
   void read_log(api::LogRequest request, std::function<void(Result<api::LogChunk>)> done) override {
     rpc_->read_log(std::move(request), replies_.across(std::move(done)));
   }

@@ -13,8 +13,10 @@ constexpr Millis kUnknownMs = 5'000;    // until a job that nobody has told of i
 constexpr Millis kLookAgainMs = 1'000;  // at most, while a pod is awaited
 constexpr Millis kPermitMs = 600'000;   // clocks differ between machines
 constexpr Millis kUnusedMs = 60'000;
+constexpr Millis kDropEveryMs = 5'000;
 constexpr size_t kUserSessionsMax = 1'000;
 constexpr size_t kAskedMax = 4'096;  // calls of a node in progress
+constexpr ptrdiff_t kSessionsOfUserMax = 200;
 
 std::string text_of(capnp::Text::Reader text) {
   return {text.begin(), text.size()};
@@ -24,6 +26,15 @@ void refuse(wire::Executed::Builder result, const std::string& message, bool los
   auto refused = result.initRefused();
   refused.setMessage(message);
   refused.setLost(lost);
+}
+
+Error no_session() {
+  return {Errc::not_found, "there is no such session", {}};
+}
+
+Error no_answer(const kj::Exception& e) {
+  return {
+      Errc::unavailable, std::string("the node did not answer: ") + e.getDescription().cStr(), {}};
 }
 
 }  // namespace
@@ -130,45 +141,57 @@ kj::Promise<ExecRelay::Answer> ExecRelay::run(wire::Agent::Client agent, const T
 
 // ---- for users
 
+bool ExecRelay::is_taken(const api::ExecSession& session) const {
+  const auto found = users_.find(session.id);
+  return found != users_.end() && found->second.of != session;
+}
+
+ExecRelay::UserSession* ExecRelay::find(const api::ExecSession& session) {
+  const auto found = users_.find(session.id);
+  return found == users_.end() || found->second.of != session ? nullptr : &found->second;
+}
+
 kj::Promise<Result<api::ExecStarted>> ExecRelay::start(const api::ExecRequest& ask) {
   using Started = Result<api::ExecStarted>;
-  drop_unused();
-  if (users_.size() >= kUserSessionsMax)
-    return Started(Error{Errc::overloaded, "too many commands run in pods; try again later", {}});
+  if (is_taken(ask.session)) return Started(no_session());
+  if (find(ask.session) == nullptr) {
+    const auto of_caller = std::ranges::count_if(
+        users_, [&ask](const auto& one) { return one.second.of.caller == ask.session.caller; });
+    if (users_.size() >= kUserSessionsMax || of_caller >= kSessionsOfUserMax)
+      return Started(Error{Errc::overloaded, "too many commands run in pods; try again later", {}});
+  }
   KJ_IF_MAYBE (agent, nodes_.agent(ask.node)) {
-    return run(*agent, {ask.pod, ask.node, ask.object}, ask.session, ask.command)
+    return run(*agent, {ask.pod, ask.node, ask.object}, ask.session.id, ask.command)
         .then(
-            [this, id = ask.session](Answer&& answer) -> Started {
+            [this, session = ask.session](Answer&& answer) -> Started {
               const auto result = answer.getResult();
               if (result.isRefused())
                 return Error{Errc::conflict, text_of(result.getRefused().getMessage()), {}};
-              users_.erase(id);
-              users_.emplace(id, UserSession{result.getRan().getProcess(), boot_now(), 0});
+              if (is_taken(session)) return no_session();
+              users_.erase(session.id);
+              users_.emplace(session.id,
+                             UserSession{session, result.getRan().getProcess(), boot_now(), 0});
               return api::ExecStarted{};
             },
-            [](kj::Exception&& e) -> Started {
-              return Error{Errc::unavailable,
-                           std::string("the node did not answer: ") + e.getDescription().cStr(),
-                           {}};
-            });
+            [](kj::Exception&& e) -> Started { return no_answer(e); });
   }
   return Started(Error{Errc::unavailable, "the node of this pod is not connected", {}});
 }
 
 kj::Promise<Result<api::ExecOutput>> ExecRelay::read(const api::ExecRead& ask) {
   using Output = Result<api::ExecOutput>;
-  const auto found = users_.find(ask.session);
-  if (found == users_.end()) return Output(Error{Errc::not_found, "there is no such session", {}});
-  found->second.used_at = boot_now();
-  ++found->second.reads;
-  auto request = found->second.process.readRequest();
+  UserSession* const session = find(ask.session);
+  if (session == nullptr) return Output(no_session());
+  session->used_at = boot_now();
+  ++session->reads;
+  auto request = session->process.readRequest();
   request.setStdout(ask.out);
   request.setStderr(ask.err);
   request.setLimit(ask.limit);
-  auto done = [this, id = ask.session] {
-    if (auto one = users_.find(id); one != users_.end()) {
-      --one->second.reads;
-      one->second.used_at = boot_now();
+  auto done = [this, of = ask.session] {
+    if (UserSession* const one = find(of); one != nullptr && one->reads > 0) {
+      --one->reads;
+      one->used_at = boot_now();
     }
   };
   return request.send().then(
@@ -183,24 +206,35 @@ kj::Promise<Result<api::ExecOutput>> ExecRelay::read(const api::ExecRead& ask) {
       },
       [done](kj::Exception&& e) -> Output {
         done();
-        return Error{Errc::unavailable,
-                     std::string("the node did not answer: ") + e.getDescription().cStr(),
-                     {}};
+        return no_answer(e);
       });
 }
 
-void ExecRelay::end(const std::string& session) {
-  auto found = users_.extract(session);
-  if (!found.empty())
-    found.mapped().process.endRequest().send().ignoreResult().detach([](kj::Exception&&) {});
+// A session whose node cannot be told stays, so that its end can be asked for again.
+kj::Promise<Status> ExecRelay::end(const api::ExecSession& of) {
+  UserSession* const session = find(of);
+  if (session == nullptr) return Status(no_session());
+  return session->process.endRequest().send().then(
+      [this, of](auto&&) -> Status {
+        if (find(of) != nullptr) users_.erase(of.id);
+        return Nothing{};
+      },
+      [](kj::Exception&& e) -> Status { return no_answer(e); });
 }
 
-// A user who is gone has ended nothing.
-void ExecRelay::drop_unused() {
-  std::vector<std::string> unused;
-  for (const auto& [id, session] : users_)
-    if (session.reads == 0 && boot_now() - session.used_at > kUnusedMs) unused.push_back(id);
-  for (const std::string& id : unused) end(id);
+kj::Promise<void> ExecRelay::drop_unused() {
+  return timer_.afterDelay(kDropEveryMs * kj::MILLISECONDS).then([this] {
+    for (auto one = users_.begin(); one != users_.end();) {
+      UserSession& session = one->second;
+      if (session.reads > 0 || boot_now() - session.used_at < kUnusedMs) {
+        ++one;
+        continue;
+      }
+      session.process.endRequest().send().ignoreResult().detach([](kj::Exception&&) {});
+      one = users_.erase(one);
+    }
+    return drop_unused();
+  });
 }
 
 }  // namespace muster::coordinator

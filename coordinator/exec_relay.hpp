@@ -6,6 +6,10 @@
 // owners. The output passes through as a capability of the node that runs the command; when the
 // coordinator is restarted, both sides come back and go on with the same session.
 //
+// A user's session is that of the caller and pod that it was started for; to everyone else it does
+// not exist. It is ended when nobody has read it for kUnusedMs, so that a client that died leaves
+// nothing running.
+//
 // Belongs to the RPC thread.
 #pragma once
 
@@ -41,7 +45,8 @@ class ExecRelay {
       : timer_(timer),
         desk_(desk),
         nodes_(std::move(nodes)),
-        coordinator_(std::move(coordinator)) {}
+        coordinator_(std::move(coordinator)),
+        dropping_(drop_unused().eagerlyEvaluate(nullptr)) {}
 
   using ExecCall = capnp::CallContext<wire::Session::ExecParams, wire::Session::ExecResults>;
   // From a registered agent.
@@ -50,7 +55,7 @@ class ExecRelay {
   // For a user; see api::Backend.
   kj::Promise<Result<api::ExecStarted>> start(const api::ExecRequest& request);
   kj::Promise<Result<api::ExecOutput>> read(const api::ExecRead& request);
-  void end(const std::string& session);
+  kj::Promise<Status> end(const api::ExecSession& session);
 
  private:
   using Answer = capnp::Response<wire::Agent::ExecResults>;
@@ -62,19 +67,25 @@ class ExecRelay {
   kj::Promise<void> exec(ExecCall context, NodeId node, Millis unknown_until);
   kj::Promise<Answer> run(wire::Agent::Client agent, const Target& target,
                           const std::string& session, const std::vector<std::string>& command);
-  void drop_unused();
+  kj::Promise<void> drop_unused();
 
   struct UserSession {
+    api::ExecSession of;
     wire::Process::Client process;
     Millis used_at = 0;
     unsigned reads = 0;  // in flight
   };
+  // Whether another user's session, or one of another pod, has this id.
+  bool is_taken(const api::ExecSession& session) const;
+  UserSession* find(const api::ExecSession& session);
+
   kj::Timer& timer_;
   HostDesk& desk_;
   const Nodes nodes_;
   const Coordinator coordinator_;
-  std::map<std::string, UserSession> users_;
-  std::map<NodeId, size_t> asked_;  // calls of exec() in progress
+  std::map<std::string, UserSession> users_;  // by id
+  std::map<NodeId, size_t> asked_;            // calls of exec() in progress
+  kj::Promise<void> dropping_;
 };
 
 }  // namespace muster::coordinator

@@ -196,17 +196,21 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
 
   void exec(api::ExecRequest request, std::function<void(Result<api::ExecStarted>)> done) override {
     post([this, request = std::move(request), done = std::move(done)] {
-      tasks_->add(relay_->start(request).then(done));
+      tasks_->add(relay_->start(request).then(
+          [done](Result<api::ExecStarted>&& started) { done(std::move(started)); }));
     });
   }
   void read_exec(api::ExecRead request,
                  std::function<void(Result<api::ExecOutput>)> done) override {
     post([this, request = std::move(request), done = std::move(done)] {
-      tasks_->add(relay_->read(request).then(done));
+      tasks_->add(relay_->read(request).then(
+          [done](Result<api::ExecOutput>&& output) { done(std::move(output)); }));
     });
   }
-  void end_exec(const std::string& session) override {
-    post([this, session] { relay_->end(session); });
+  void end_exec(api::ExecSession session, std::function<void(Status)> done) override {
+    post([this, session = std::move(session), done = std::move(done)] {
+      tasks_->add(relay_->end(session).then([done](Status&& ended) { done(std::move(ended)); }));
+    });
   }
 
   void stop() override {

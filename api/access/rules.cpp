@@ -15,6 +15,7 @@ enum class Reach : uint8_t {
   admins,      // admins only
   none,        // operators only
   self,        // only the caller's own, even for operators
+  owner,       // likewise, of objects that others may not even know to exist
   own,         // what is the user's own; collections contain nothing else
   summarized,  // likewise, but others' are shown as summaries
   all,
@@ -58,6 +59,8 @@ constexpr Rule kRules[] = {
     {"muster.dev", "jobs", "attempts", "get", Reach::own},
     {"muster.dev", "jobs", "log", "get", Reach::own},
     {"muster.dev", "jobs", "why", "get", Reach::own},
+    // Commands run as the owner of the job.
+    {"muster.dev", "pods", "exec", "get create delete", Reach::owner},
     {"muster.dev", "nodes", "", "list", Reach::all},
     {"muster.dev", "links", "", "list", Reach::all},
     {"muster.dev", "users", "token", "create", Reach::self},
@@ -153,6 +156,8 @@ Decision authorize(const Caller& caller, const Attributes& request, Whose whose,
   if (rule == nullptr) return denied("no rule allows it");
   if (rule->user == Reach::admins) return denied("only admins may do that");
   if (rule->user == Reach::self && whose == Whose::other) return denied(kOfAnother);
+  if (rule->user == Reach::owner && whose == Whose::other && caller.role == Role::operators)
+    return denied(kOfAnother);
   if (caller.role == Role::operators) return {Access::allowed, ""};
   if (rule->user == Reach::none) return denied("only operators may do that");
   if (rule->user != Reach::all && whose == Whose::other) return of_other_user(*rule, rules);

@@ -41,17 +41,23 @@ struct LogChunk {
   bool running = false;  // the pod has not ended, so more may follow
 };
 
-// A command that joins a running pod (coordinator/exec_relay.hpp).
+// A command that joins a running pod (coordinator/exec_relay.hpp), and who started it.
+struct ExecSession {
+  std::string id;  // random, 32 hexadecimal digits of the client's choice
+  std::string ns, pod;
+  uint32_t caller = 0;  // uid
+  bool operator==(const ExecSession&) const = default;
+};
 struct ExecRequest {
+  ExecSession session;  // starting it again finds it
   NodeId node = kNoNode;
   PodId pod;
   core::JobObjectPtr object;
-  std::string session;  // random, 32 hexadecimal digits; starting it again finds it
-  std::vector<std::string> command;
+  std::vector<std::string> command;  // empty: only find it
 };
 struct ExecStarted {};
 struct ExecRead {
-  std::string session;
+  ExecSession session;
   uint64_t out = 0, err = 0;    // bytes that have been read
   uint32_t limit = 256 * 1024;  // bytes of each, at most
 };
@@ -147,11 +153,11 @@ class Backend {
                           std::function<void(Status)> done) = 0;
   // Reads part of a pod's log from its node. unavailable if the node is not connected.
   virtual void read_log(LogRequest request, std::function<void(Result<LogChunk>)> done) = 0;
-  // Starts, reads and ends a command in a pod. unavailable, conflict (the pod does not run),
-  // overloaded, not_found (no such session).
+  // Starts, reads and ends a command in a pod. unavailable (also: it is not known to have ended),
+  // conflict (the pod does not run), overloaded, not_found (no such session of this caller).
   virtual void exec(ExecRequest request, std::function<void(Result<ExecStarted>)> done);
   virtual void read_exec(ExecRead request, std::function<void(Result<ExecOutput>)> done);
-  virtual void end_exec(const std::string& session);
+  virtual void end_exec(ExecSession session, std::function<void(Status)> done);
   // One page of a job's ended attempts, in the order in which they were closed. Reads from disk
   // before it returns.
   virtual Result<AttemptPage> read_attempts(const AttemptRequest& request) = 0;
@@ -189,7 +195,9 @@ inline void Backend::exec(ExecRequest, std::function<void(Result<ExecStarted>)> 
 inline void Backend::read_exec(ExecRead, std::function<void(Result<ExecOutput>)> done) {
   done(Error{Errc::unavailable, "not possible here", {}});
 }
-inline void Backend::end_exec(const std::string&) {}
+inline void Backend::end_exec(ExecSession, std::function<void(Status)> done) {
+  done(Error{Errc::unavailable, "not possible here", {}});
+}
 inline void Backend::back_up(std::string, std::function<void(Result<BackupMade>)> done) {
   done(Error{Errc::unavailable, "there is no state on disk", {}});
 }

@@ -87,8 +87,13 @@ std::optional<MusterTarget> MusterTarget::of(const Url& url) {
       if (target.what == what) return target;
     return std::nullopt;
   }
-  if (p.size() != 8 || p[3] != "namespaces" || p[5] != "jobs") return std::nullopt;
+  if (p.size() != 8 || p[3] != "namespaces") return std::nullopt;
   target.ns = p[4];
+  if (p[5] == "pods" && target.what == "exec" && !p[6].empty()) {
+    target.pod = p[6];
+    return target;
+  }
+  if (p[5] != "jobs") return std::nullopt;
   target.job = p[6];
   for (const char* what : {"indexes", "attempts", "log", "why"})
     if (target.what == what) return target;

@@ -26,6 +26,7 @@ std::string allowed(const Target& target);
 // A path in the group muster.dev/v1.
 struct MusterTarget {
   std::string ns, job;  // empty: not about a job
+  std::string pod;      // of that namespace; empty: not about a pod
   std::string what;     // for example "indexes", "tokens", "users/token", "nodes/revocation"
   std::string name;     // of the user, node or token; may be empty
 

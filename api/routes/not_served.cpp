@@ -12,8 +12,7 @@ struct Answer {
 };
 constexpr Answer kOfPod[] = {
     {"exec",
-     "exec is not supported: the pod's processes run on its node; the annotation muster.dev/pid "
-     "has the pid"},
+     "kubectl's exec is not supported: run a command in a pod with muster exec POD -- COMMAND"},
     {"attach", "a pod's standard input is empty; follow its output with kubectl logs -f"},
     {"portforward",
      "a pod has no network of its own: its processes listen on the addresses of its node"},

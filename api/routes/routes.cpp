@@ -90,6 +90,7 @@ kj::Promise<void> Routes::answer_own(Exchange& exchange, const MusterTarget& tar
     if (exchange.method != kj::HttpMethod::POST) return not_allowed(exchange, "POST");
     return with_body(exchange, Target{.kind = Kind::node}, muster_, &MusterRoutes::back_up);
   }
+  if (!target.pod.empty()) return answer_exec(exchange, target);
   if (TrustRoutes::serves(target)) return answer_trust(exchange, target);
   if (exchange.method != kj::HttpMethod::GET) return not_allowed(exchange, "GET");
   if (target.what == "verification") return muster_.verification(exchange);
@@ -103,6 +104,15 @@ kj::Promise<void> Routes::answer_own(Exchange& exchange, const MusterTarget& tar
   if (target.what == "log") return attempts_.log(exchange, *job);
   if (target.what == "why") return attempts_.why(exchange, *job);
   return muster_.indexes(exchange, *job);
+}
+
+kj::Promise<void> Routes::answer_exec(Exchange& exchange, const MusterTarget& target) {
+  const Target pod{.kind = Kind::pod, .ns = target.ns, .name = target.pod};
+  if (exchange.method == kj::HttpMethod::POST)
+    return with_body(exchange, pod, exec_, &ExecRoutes::start);
+  if (exchange.method == kj::HttpMethod::GET) return exec_.read(exchange, pod);
+  if (exchange.method == kj::HttpMethod::DELETE) return exec_.end(exchange, pod);
+  return not_allowed(exchange, "DELETE, GET, POST");
 }
 
 kj::Promise<void> Routes::answer_trust(Exchange& exchange, const MusterTarget& target) {

@@ -4,6 +4,7 @@
 #include "api/routes/apply_routes.hpp"
 #include "api/routes/attempt_routes.hpp"
 #include "api/routes/collection_routes.hpp"
+#include "api/routes/exec_routes.hpp"
 #include "api/routes/job_routes.hpp"
 #include "api/routes/kept_routes.hpp"
 #include "api/routes/log_routes.hpp"
@@ -36,6 +37,7 @@ class Routes final : private RouteBase {
         collections_(context),
         logs_(context),
         attempts_(context, logs_),
+        exec_(context),
         muster_(context),
         trust_(context) {}
 
@@ -48,6 +50,7 @@ class Routes final : private RouteBase {
   // Calls the handler with the body when it has been read.
   template <class R>
   Promise with_body(Exchange& exchange, const Target& target, R& routes, Handler<R> handler);
+  Promise answer_exec(Exchange& exchange, const MusterTarget& target);
   Promise answer_trust(Exchange& exchange, const MusterTarget& target);
   Promise write(Exchange& exchange, const Target& target);
   Promise remove(Exchange& exchange, const Target& target);
@@ -65,6 +68,7 @@ class Routes final : private RouteBase {
   CollectionRoutes collections_;
   LogRoutes logs_;
   AttemptRoutes attempts_;
+  ExecRoutes exec_;
   MusterRoutes muster_;
   TrustRoutes trust_;
 };

@@ -1,6 +1,7 @@
 #include "cli/client/follow.hpp"
 
 #include "cli/client/attempt_feed.hpp"
+#include "cli/client/attempts.hpp"
 #include "cli/client/failure_news.hpp"
 #include "cli/client/progress.hpp"
 #include "cli/output/text.hpp"
@@ -73,6 +74,13 @@ Follow follow(ApiClient& client, Signals& signals, const std::string& ns, const 
 
 namespace {
 
+// Of an MPI job: how its leader ended; empty if that is not how the job ended.
+std::string leader_text(const Json& job, const Standing& s) {
+  if (!s.led) return "";
+  if (end_of(job) == JobEnd::complete) return "the leader (index 0) succeeded";
+  return index_set(s.failed_indexes).contains(0) ? "the leader (index 0) failed" : "";
+}
+
 std::string counts_text(const Json& job) {
   const Standing s = standing_of(job);
   const Json& failed = condition_of(job, "Failed");
@@ -82,11 +90,22 @@ std::string counts_text(const Json& job) {
   std::string counts = s.completions ? std::to_string(s.succeeded) + "/" +
                                            std::to_string(*s.completions) + " succeeded"
                                      : std::to_string(s.succeeded) + " succeeded";
+  if (text_at(condition_of(job, "SuccessCriteriaMet"), {"reason"}) == "SuccessPolicy")
+    counts += ", as the success policy asks";
   if (s.failed > 0)
     counts += ", " + std::to_string(s.failed) + (s.failed == 1 ? " failed pod" : " failed pods");
   if (s.failed_index_count > 0) counts += ", failed indexes " + s.failed_indexes;
+  if (const std::string leader = leader_text(job, s); !leader.empty()) counts = leader;
   if (from && to) counts += ", took " + short_span(*to - *from);
   return counts;
+}
+
+std::string failures_below(ApiClient& client, const std::string& ns, const Json& job,
+                           const Hint& hint) {
+  auto failures = failures_of(client, ns, job, kFailuresMax, kLinesMax);
+  if (!failures) return "";
+  const std::string shown = failures->all > 0 ? "\n" + failures_text(*failures, "  ") + "\n" : "";
+  return shown + "  " + hint(*failures) + "\n";
 }
 
 }  // namespace
@@ -96,10 +115,7 @@ std::string failure_details(ApiClient& client, const std::string& ns, const Json
   std::string out;
   if (const std::string rule = rule_text(job); !rule.empty()) out += "  " + rule + "\n";
   out += "  " + counts_text(job) + "\n";
-  auto failures = failures_of(client, ns, job, kFailuresMax, kLinesMax);
-  if (!failures) return out;
-  if (failures->all > 0) out += "\n" + failures_text(*failures, "  ") + "\n";
-  return out + "  " + hint(*failures) + "\n";
+  return out + failures_below(client, ns, job, hint);
 }
 
 std::string summary_text(ApiClient& client, const std::string& ns, const Json& job,
@@ -108,6 +124,10 @@ std::string summary_text(ApiClient& client, const std::string& ns, const Json& j
   const Json& failed = condition_of(job, "Failed");
   if (failed.is_null())
     return name + " " + paint.green("Complete") + ": " + counts_text(job) + "\n";
+  // The rule that ended the job is that it is led.
+  if (!leader_text(job, standing_of(job)).empty())
+    return name + " " + paint.red("Failed") + ": " + counts_text(job) + "\n" +
+           failures_below(client, ns, job, hint);
   return name + " " + paint.red("Failed") + ": " + text_at(failed, {"reason"}) + ": " +
          text_at(failed, {"message"}) + "\n" + failure_details(client, ns, job, hint);
 }

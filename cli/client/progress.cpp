@@ -12,6 +12,7 @@ namespace muster::cli {
 namespace {
 
 constexpr Millis kWindow = 30'000;  // window of the rate
+constexpr char kMpiAnnotation[] = "muster.dev/mpi";
 constexpr size_t kIndexesMax = 24;  // characters
 
 }  // namespace
@@ -30,6 +31,8 @@ Standing standing_of(const Json& job) {
     s.failed_index_count = static_cast<int64_t>(
         core::IndexSet::parse_lenient(s.failed_indexes, *s.completions).size());
   }
+  s.led = !text_at(job, {"metadata", "annotations", kMpiAnnotation}).empty() &&
+          at(job, {"spec", "successPolicy"}).is_object();
   s.suspended = !condition_of(job, "Suspended").is_null();
   // A round runs only some indexes, and its counts cover only these.
   if (const std::string some = text_at(job, {"metadata", "annotations", "muster.dev/indexes"});
@@ -53,7 +56,9 @@ double Rate::per_second() const {
 
 std::string progress_text(const Standing& s, double per_second, Millis elapsed_ms, size_t bar) {
   std::string out;
-  if (s.completions > 0) {
+  if (s.led && s.completions > 0) {
+    out = std::to_string(s.running) + "/" + std::to_string(*s.completions) + " running";
+  } else if (s.completions > 0) {
     if (bar > 0) {
       const auto full = static_cast<size_t>(
           static_cast<double>(bar) * static_cast<double>(std::min(s.settled(), *s.completions)) /
@@ -64,7 +69,7 @@ std::string progress_text(const Standing& s, double per_second, Millis elapsed_m
   } else {
     out += std::to_string(s.succeeded) + " succeeded";
   }
-  out += "  running " + std::to_string(s.running);
+  if (!s.led) out += "  running " + std::to_string(s.running);
   if (s.active > s.running) out += "  waiting " + std::to_string(s.active - s.running);
   if (s.terminating > 0) out += "  ending " + std::to_string(s.terminating);
   if (s.failed > 0) out += "  failed pods " + std::to_string(s.failed);
@@ -74,7 +79,7 @@ std::string progress_text(const Standing& s, double per_second, Millis elapsed_m
   }
   if (s.suspended) out += "  suspended";
   if (s.jobs > 1) out += "  jobs " + std::to_string(s.jobs_over) + "/" + std::to_string(s.jobs);
-  if (per_second > 0) {
+  if (per_second > 0 && !s.led) {
     char rate[32];
     std::snprintf(rate, sizeof rate, per_second < 10 ? "  %.1f/s" : "  %.0f/s", per_second);
     out += rate;
@@ -105,6 +110,7 @@ void Standing::add(const Standing& other) {
   failed_index_count += other.failed_index_count;
   failed_indexes.clear();
   suspended = suspended && other.suspended;
+  led = led && other.led;
   jobs += other.jobs;
   jobs_over += other.jobs_over;
 }

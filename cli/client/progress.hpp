@@ -24,6 +24,7 @@ struct Standing {
   int64_t failed_index_count = 0;
   std::string failed_indexes;  // always empty in a sum
   bool suspended = false;
+  bool led = false;  // an MPI job: its leader decides, the others never succeed
   int64_t jobs = 1, jobs_over = 0;
   bool operator==(const Standing&) const = default;
 
@@ -43,6 +44,7 @@ class Rate {
   std::deque<std::pair<Millis, int64_t>> seen_;
 };
 
+// "3/4 running  00:07" for an MPI job; for others
 // "12/20  running 4  failed indexes 3 (7,9-10)  2.1/s  eta 00:04  00:07", after a progress bar of
 // `bar` columns (0: none).
 std::string progress_text(const Standing& standing, double per_second, Millis elapsed_ms,

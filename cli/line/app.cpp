@@ -33,7 +33,8 @@ class Help : public CLI::Formatter {
 
 std::vector<Verb> all_verbs(CLI::App& root, const std::vector<std::string>& tail,
                             const Config& config) {
-  std::vector<Verb> verbs = job_verbs(root, tail);
+  std::vector<Verb> verbs = run_verbs(root, tail);
+  for (Verb& verb : job_verbs(root)) verbs.push_back(std::move(verb));
   for (Verb& verb : show_verbs(root)) verbs.push_back(std::move(verb));
   for (Verb& verb : access_verbs(root)) verbs.push_back(std::move(verb));
   for (Verb& verb : state_verbs(root)) verbs.push_back(std::move(verb));
@@ -109,8 +110,12 @@ std::string complaint(const CLI::ParseError& error, const CLI::App& app) {
   return said;
 }
 
-// Accepts common guesses: --version, help [VERB].
-std::vector<std::string> translated(const std::vector<std::string>& words) {
+// Accepts common guesses: --version, help [VERB], and the long flags of mpirun, which have one
+// dash.
+std::vector<std::string> translated(std::vector<std::string> words) {
+  if (words.size() > 1 && words[1] == "mpirun")
+    for (std::string& word : words)
+      if (word == "-np" || word == "-tag-output") word.insert(0, 1, '-');
   if (words.size() > 1 && words[1] == "--version") return {words[0], "version", "--client"};
   if (words.size() == 2 && words[1] == "help") return {words[0], "--help"};
   if (words.size() == 3 && words[1] == "help") return {words[0], words[2], "--help"};
@@ -140,7 +145,7 @@ VerbWords words_of(const CLI::App& app) {
       }
     } catch (const CLI::OptionNotFound&) {  // no validator
     }
-    if (option->get_positional() && option->get_group().empty()) continue;  // part of the first
+    if (option->get_group().empty()) continue;  // part of the first argument, or not shown
     if (option->get_positional()) {
       verb.what = option->get_type_name();
       verb.what_help = option->get_description();
@@ -265,7 +270,8 @@ Parsed parse(int argc, const char* const* argv, const Config& config) {
   }
   for (const Verb& verb : verbs) {
     if (!verb.app->parsed()) continue;
-    if (!tail.empty() && verb.app->get_name() != "run") return usage(meant, "`--` is only for run");
+    if (!tail.empty() && !verb.takes_command)
+      return usage(meant, "`--` is only for verbs that run a command: run, mpirun, exec");
     auto settings =
         (verb.configured ? config : Config()).resolve(verb.section, *verb.flags, *verb.given_file);
     if (!settings) return usage(meant, settings.error().message);

@@ -1,136 +1,12 @@
-// The grammar of the verbs that create and change objects: run, create, apply, retry, delete,
-// suspend, resume, scale, cordon, uncordon, drain.
+// The grammar of the verbs that create and change objects: create, apply, retry, delete, suspend,
+// resume, scale, cordon, uncordon, drain.
 #include "cli/client/objects.hpp"
 #include "cli/line/parser.hpp"
-
-#include <filesystem>
 
 namespace muster::cli {
 namespace {
 
 constexpr int64_t kNumberMax = std::numeric_limits<int32_t>::max();
-
-RunOptions::Shown shown_of(const std::string& text) {
-  using Shown = RunOptions::Shown;
-  if (text == "prefix") return Shown::prefixed;
-  if (text == "raw") return Shown::raw;
-  return text == "none" ? Shown::none : Shown::automatic;
-}
-
-std::optional<Usage> read_surroundings(const std::string& names,
-                                       const std::vector<std::string>& variables,
-                                       const std::string& dir, RunOptions& o) {
-  auto wanted = parse_export(names.empty() ? "ALL" : names);
-  if (!wanted) return Usage{"--export: " + wanted.error().message};
-  o.exported = *wanted;
-  for (const std::string& text : variables) {
-    auto variable = parse_variable(text);
-    if (!variable) return Usage{"--env: " + variable.error().message};
-    o.environment[variable->first] = variable->second;
-  }
-  if (dir.empty()) return std::nullopt;
-  std::error_code error;
-  o.dir = std::filesystem::absolute(dir, error).lexically_normal().string();
-  if (o.dir.size() > 1 && o.dir.ends_with('/')) o.dir.pop_back();
-  return std::nullopt;
-}
-
-Verb add_run(CLI::App& root, const std::vector<std::string>& tail) {
-  struct Words {
-    RunOptions o;
-    std::vector<std::string> rest, variables;
-    std::string timeout, exported, dir, shown;
-  };
-  auto w = std::make_shared<Words>();
-  Verb verb = new_verb(root, "Jobs", "run", "Run a job to completion, here or on a coordinator");
-  CLI::App* app = verb.app;
-  app->add_option("job", w->rest, "Manifest of the job, or a command after --")
-      ->type_name("JOB.yaml | -- CMD ARG...");
-  app->add_option("-f,--file", w->o.file, "Manifest of the job (- reads stdin)")
-      ->type_name("JOB.yaml");
-  auto* n = app->add_option("-n,--completions", w->o.completions,
-                            "Number of indexes to run (JOB_COMPLETION_INDEX is 0 to N-1)")
-                ->type_name("N")
-                ->check(whole(1, kNumberMax));
-  app->add_option("-j,--parallelism", w->o.parallelism,
-                  "Maximum running at once (default: one per slot)")
-      ->type_name("P")
-      ->check(whole(1, kNumberMax))
-      ->needs(n);
-  app->add_option("--name", w->o.name, "Name of the job (default: derived from the command)")
-      ->type_name("J")
-      ->needs(n);
-  app->add_option("--retries,--backoff-limit-per-index", w->o.retries,
-                  "Retries per index; an index that exhausts them fails without affecting others "
-                  "(default 0)")
-      ->type_name("R")
-      ->check(whole(0, kNumberMax))
-      ->needs(n);
-  app->add_option("--export", w->exported,
-                  "Environment variables to pass to CMD: ALL, NONE or NAME,NAME...; stored with "
-                  "the job (default ALL)")
-      ->type_name("NAMES")
-      ->needs(n);
-  app->add_option("--env", w->variables, "Set an environment variable for CMD; repeatable")
-      ->type_name("NAME=VALUE")
-      ->allow_extra_args(false)
-      ->take_all()
-      ->needs(n);
-  app->add_option("--chdir", w->dir, "Working directory of CMD (default: the current directory)")
-      ->type_name("DIR")
-      ->needs(n);
-  app->add_option("--output", w->shown,
-                  "Output of pods: prefix (prefix each line with its index), raw or none (default: "
-                  "prefix, raw for one index)")
-      ->check(one_of({"prefix", "raw", "none"}))
-      ->type_name("HOW");
-  app->add_option("--slots", w->o.slots,
-                  "Slots on this machine (default: the value of -j, else the number of CPUs)")
-      ->type_name("N")
-      ->check(whole(1, kNumberMax));
-  app->add_option("--data-dir", w->o.data_dir,
-                  "Directory for state and logs; rerun with the same D to continue after a crash")
-      ->type_name("D");
-  app->add_flag("--keep", w->o.keep,
-                "Keep state and logs of a Complete job even without --data-dir");
-  app->add_option("--timeout", w->timeout,
-                  "Time to wait before giving up, such as 10m or 1h30m (default: no limit)")
-      ->type_name("T");
-  add_log_level(*app, w->o.log_level);
-  add_target(verb, "--namespace");
-  app->footer(
-      "Examples:\n  muster run job.yaml\n  muster run -n 20 -j 4 --retries 2 -- sh -c 'echo "
-      "$JOB_COMPLETION_INDEX'\n"
-      "  muster run --data-dir ./sweep job.yaml      # continue after a crash\n"
-      "CMD runs as typed, with this shell's environment and directory. A command that cannot be "
-      "started fails the job.\n"
-      "Exit codes: 0 Complete, 1 Failed, 124 --timeout expired, 130 interrupted; with -n 1, that "
-      "of the command.");
-  verb.finish = [w, n, tail](const Settings&, const Target& target) -> Judged {
-    RunOptions& o = w->o;
-    o.target = target;
-    if (auto wrong = read_limit("--timeout", w->timeout, o.timeout_ms)) return *wrong;
-    o.shown = shown_of(w->shown);
-    if (n->count() > 0) {
-      if (auto wrong = read_surroundings(w->exported, w->variables, w->dir, o)) return *wrong;
-      if (!tail.empty() && !w->rest.empty()) {
-        return Usage{"`" + w->rest.front() + "` before `--`: the whole command comes after it"};
-      }
-      o.command = w->rest;
-      o.command.insert(o.command.end(), tail.begin(), tail.end());
-      if (!o.file.empty())
-        return Usage{"-n and -f are mutually exclusive: -n runs a command, -f a manifest"};
-      if (o.command.empty()) return Usage{"-n needs a command: muster run -n 10 -- CMD ARG..."};
-      return o;
-    }
-    if (!tail.empty()) return Usage{"a command needs -n: muster run -n 10 -- CMD ARG..."};
-    if (w->rest.size() + (o.file.empty() ? 0 : 1) != 1)
-      return Usage{"needs one manifest, JOB.yaml, or -n N -- CMD"};
-    if (o.file.empty()) o.file = w->rest.front();
-    return o;
-  };
-  return verb;
-}
 
 Verb add_create(CLI::App& root) {
   struct Words {
@@ -302,10 +178,9 @@ Verb add_drain(CLI::App& root) {
 
 }  // namespace
 
-std::vector<Verb> job_verbs(CLI::App& root, const std::vector<std::string>& tail) {
+std::vector<Verb> job_verbs(CLI::App& root) {
   using What = ChangeOptions::What;
   return {
-      add_run(root, tail),
       add_create(root),
       add_apply(root),
       add_retry(root),

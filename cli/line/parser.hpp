@@ -1,5 +1,5 @@
-// Parser: what the files that declare verbs to CLI11 share. Only app.cpp, app_jobs.cpp,
-// app_show.cpp, app_access.cpp and app_state.cpp include it, because CLI11 is slow to compile.
+// Parser: what the files that declare verbs to CLI11 share. Only app.cpp and the files
+// that begin with app_ include it, because CLI11 is slow to compile.
 //
 // A verb declares its flags and later builds its options from what was parsed. Flags that are
 // configuration keys go into `flags`; the settings of the section are resolved before `finish` is
@@ -23,6 +23,7 @@ struct Verb {
   Section section = Section::client;
   std::shared_ptr<Flags> flags = std::make_shared<Flags>();
   std::shared_ptr<std::string> given_file = std::make_shared<std::string>();  // value of --config
+  bool takes_command = false;                                                 // what follows `--`
   bool configured = true;  // false: ignores the configuration, so a broken one does no harm
   // `target` is set for client verbs, from their settings.
   std::function<Judged(const Settings& settings, const Target& target)> finish;
@@ -49,7 +50,8 @@ void add_target(const Verb& verb, const std::string& ns_flags = "-n,--namespace"
 void add_log_level(CLI::App& app, std::string& level);
 
 // The verbs, one area per file.
-std::vector<Verb> job_verbs(CLI::App& root, const std::vector<std::string>& tail);
+std::vector<Verb> run_verbs(CLI::App& root, const std::vector<std::string>& tail);
+std::vector<Verb> job_verbs(CLI::App& root);
 std::vector<Verb> show_verbs(CLI::App& root);
 std::vector<Verb> access_verbs(CLI::App& root);
 std::vector<Verb> state_verbs(CLI::App& root);

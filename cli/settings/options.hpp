@@ -11,6 +11,7 @@
 #include "cli/settings/log_in.hpp"
 #include "cli/settings/submitter.hpp"
 #include "coordinator/coordinator.hpp"
+#include "core/spec/mpi.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -34,6 +35,15 @@ struct Target {
 enum class Kind { job, pod, node, event };
 enum class Output { table, wide, name, json, yaml };
 
+// What muster mpirun wants besides the job.
+struct MpiWishes {
+  core::MpiKind kind = core::MpiKind::any;
+  uint32_t slots = 1;               // ranks that each host may get
+  int32_t ranks = 0;                // 0: one per slot
+  std::vector<std::string> passed;  // names of variables that the launcher is told to pass on
+  bool tag_output = false;
+};
+
 struct RunOptions {
   Target target;
   std::string file;  // the manifest; empty: the command form
@@ -52,6 +62,15 @@ struct RunOptions {
   bool keep = false;
   std::optional<Millis> timeout_ms;
   std::string log_level = "error";
+  std::optional<MpiWishes> mpi;  // the command is an MPI program, an index is a host
+};
+
+struct ExecOptions {
+  Target target;
+  std::string pod;  // either this or `job`
+  std::string job;
+  std::optional<int64_t> index;  // unset: the only running pod of the job
+  std::vector<std::string> command;
 };
 
 struct CoordinatorOptions {
@@ -214,10 +233,10 @@ struct AccessOptions {
 };
 
 using Options =
-    std::variant<RunOptions, CoordinatorOptions, AgentOptions, CreateOptions, GetOptions,
-                 DescribeOptions, LogsOptions, WaitOptions, DeleteOptions, AttemptsOptions,
-                 WhyOptions, RetryOptions, ChangeOptions, DrainOptions, ApplyOptions, BackupOptions,
-                 RestoreOptions, VerifyOptions, VersionOptions, ConfigOptions, CompletionOptions,
-                 KubeconfigOptions, AccessOptions>;
+    std::variant<RunOptions, ExecOptions, CoordinatorOptions, AgentOptions, CreateOptions,
+                 GetOptions, DescribeOptions, LogsOptions, WaitOptions, DeleteOptions,
+                 AttemptsOptions, WhyOptions, RetryOptions, ChangeOptions, DrainOptions,
+                 ApplyOptions, BackupOptions, RestoreOptions, VerifyOptions, VersionOptions,
+                 ConfigOptions, CompletionOptions, KubeconfigOptions, AccessOptions>;
 
 }  // namespace muster::cli

@@ -3,7 +3,9 @@
 #include "cli/output/json.hpp"
 #include "core/spec/names.hpp"
 
+#include <algorithm>
 #include <array>
+#include <unistd.h>
 
 namespace muster::cli {
 namespace {
@@ -16,6 +18,20 @@ bool stays_here(std::string_view name) {
     if (name == own) return true;
   }
   return name.starts_with("MUSTER_");
+}
+
+// What a batch system, or the launcher that started us, has told its own processes: a launcher that
+// sees it takes itself for theirs.
+bool is_of_launcher(std::string_view name) {
+  static constexpr std::array kPrefixes = {std::string_view("SLURM_"), std::string_view("PBS_"),
+                                           std::string_view("LSB_"),   std::string_view("SGE_"),
+                                           std::string_view("PMI_"),   std::string_view("PMIX_"),
+                                           std::string_view("OMPI_"),  std::string_view("HYDRA_")};
+  // With these root says that Open MPI may run as root.
+  if (geteuid() == 0 &&
+      (name == "OMPI_ALLOW_RUN_AS_ROOT" || name == "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"))
+    return false;
+  return std::ranges::any_of(kPrefixes, [name](std::string_view p) { return name.starts_with(p); });
 }
 
 bool fits(const std::string& name, const std::string& value) {
@@ -51,7 +67,9 @@ Result<Variables> exported(const char* const* environ, const Export& wanted,
   Variables out;
   if (wanted.what == Export::What::all) {
     for (auto& [name, value] : all) {
-      if (!stays_here(name) && fits(name, value)) out.emplace(name, value);
+      if (stays_here(name) || !fits(name, value)) continue;
+      if (wanted.for_mpi && is_of_launcher(name)) continue;
+      out.emplace(name, value);
     }
   }
   for (const std::string& name : wanted.names) {

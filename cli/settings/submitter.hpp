@@ -17,7 +17,8 @@ namespace muster::cli {
 struct Export {
   enum class What { all, none, names };
   What what = What::all;
-  std::vector<std::string> names;  // for What::names
+  std::vector<std::string> names;  // these in any case
+  bool for_mpi = false;            // ALL is without what another launcher or batch system has set
 };
 
 using Variables = std::map<std::string, std::string>;

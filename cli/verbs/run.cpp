@@ -1,8 +1,9 @@
-// muster run: runs one job to its end; locally (run_here.hpp), or with --api or MUSTER_API on a
-// running coordinator.
+// muster run and muster mpirun: run one job to its end; locally (run_here.hpp), or with --api or
+// MUSTER_API on a running coordinator.
 #include "cli/client/discovery.hpp"
 #include "cli/client/follow.hpp"
 #include "cli/client/manifests.hpp"
+#include "cli/client/mpi_job.hpp"
 #include "cli/output/exit_codes.hpp"
 #include "cli/settings/files.hpp"
 #include "cli/verbs/run_here.hpp"
@@ -58,6 +59,15 @@ Result<Wanted> wanted(const RunOptions& options, int64_t slots) {
         {options.completions, parallelism, options.name, options.retries.value_or(0),
          options.command, options.environment, options.dir},
         [&random](uint32_t below) { return random() % below; });
+    if (options.mpi) {
+      const FoundLauncher launcher = find_launcher(options.mpi->kind);
+      if (options.mpi->tag_output && launcher.kind == MpiLauncher::unknown)
+        return Error{Errc::invalid,
+                     "--tag-output: the mpirun of this machine is none that is known: say which "
+                     "one it is with --mpi openmpi or --mpi mpich",
+                     {}};
+      out.job.manifest = mpi_manifest(std::move(out.job.manifest), *options.mpi, launcher);
+    }
     out.job.name_given = !options.name.empty();
     out.text = dumped(with_surroundings(out.job.manifest, out.job.environment, out.job.dir));
     return out;
@@ -138,8 +148,9 @@ int execute(const RunOptions& options) {
   if (options.target.named) {
     if (!options.data_dir.empty() || options.slots > 0 || options.keep) {
       return fail(kUsage,
-                  "run: --data-dir, --slots and --keep are for running on this machine; --api or "
-                  "MUSTER_API selects a coordinator");
+                  std::string(options.mpi ? "mpirun: --data-dir" : "run: --data-dir, --slots") +
+                      " and --keep are for running on this machine; --api or MUSTER_API "
+                      "selects a coordinator");
     }
     return run_there(options);
   }

@@ -282,10 +282,10 @@ int run_here(const RunOptions& options, const std::string& ns, RunIdentity job,
 int exit_code_of(const RunOptions& options, ApiClient& client, const std::string& ns,
                  const Follow& end) {
   if (end.how == Followed::complete) return kDone;
-  if (options.completions != 1) return kFailed;
+  if (options.completions != 1 && !options.mpi) return kFailed;
   int64_t code = 0;
   const std::string name = text_at(end.job, {"metadata", "name"});
-  (void)each_attempt(client, ns, name, "failed=true",
+  (void)each_attempt(client, ns, name, "failed=true&index=0",
                      [&code](const Json& attempt) { code = number_at(attempt, {"exitCode"}); });
   return code > 0 && code < 256 ? static_cast<int>(code) : static_cast<int>(kFailed);
 }

@@ -11,8 +11,8 @@ namespace muster::cli {
 int run_here(const RunOptions& options, const std::string& ns, RunIdentity job,
              const std::string& text);
 
-// Exit code of a finished run: 0 or 1; for a command with one index that failed, the exit code of
-// its last attempt.
+// Exit code of a finished run: 0 or 1; for a command with one index that failed, or a launcher of
+// MPI, the exit code of its last attempt.
 int exit_code_of(const RunOptions& options, ApiClient& client, const std::string& ns,
                  const Follow& end);
 

@@ -153,7 +153,7 @@ class NotServed(Kubectl):
     def test_each_says_what_there_is_instead(self):
         self.runs(self.create(self.sleeper("alive", 1)), 1)
         pod = self.pods_of(self.it, "alive")[0]["metadata"]["name"]
-        for args, word in {("exec", pod, "--", "ls"): "muster.dev/pid",
+        for args, word in {("exec", pod, "--", "ls"): "muster exec POD -- COMMAND",
                            ("attach", pod): "logs -f",
                            ("port-forward", pod, "8080"): "no network of its own",
                            ("run", "x", "--image=none"): "kubectl create job"}.items():

@@ -156,8 +156,9 @@ class Served(unittest.TestCase):
             return int(code), json.loads(text)
         return int(code), text
 
-    def run_as(self, user, *args, **more):
-        return subprocess.run([self.muster, *map(str, args), "--api", f"unix:{self.socket}"], text=True, capture_output=True, timeout=60,
+    def run_as(self, user, *args, command=(), **more):
+        rest = ["--", *command] if command else []
+        return subprocess.run([self.muster, *map(str, args), "--api", f"unix:{self.socket}", *rest], text=True, capture_output=True, timeout=60,
                               preexec_fn=become(user), cwd="/", env={"PATH": "/usr/bin:/bin"}, **more)
 
     def create(self, user, job):
@@ -577,6 +578,27 @@ class Owners(RootKeeper):
         self.assertEqual(self.finish("bob", sh_job("spy", script, 1)), "Complete")
         self.assertEqual([line for line in self.log("bob", "spy")[1].splitlines() if line.startswith("no ")],
                          ["no environment", "no signal", "no logs", "no memory"])
+
+    def test_a_command_in_a_pod_runs_as_its_owner_and_for_nobody_else(self):
+        self.create("alice", sh_job("j", "echo on; exec sleep 300", 1))
+        eventually(lambda: self.log("alice", "j")[1], "its pod")
+        done = self.run_as("alice", "exec", "job/j", command=("sh", "-c", "id -u; exit 5"))
+        self.assertEqual((done.returncode, done.stdout), (5, f"{pwd.getpwnam(name('alice')).pw_uid}\n"), done.stderr)
+        pod = self.ask("alice", "GET", "/api/v1/namespaces/default/pods")[1]["items"][0]["metadata"]["name"]
+        path = f"{MINE}/namespaces/default/pods/{pod}/exec"
+        session = "0123456789abcdef" * 2
+        self.assertEqual(self.ask("alice", "POST", path, {"session": session, "command": ["sleep", "300"]})[0], 201)
+        for user in ("bob", "olga"):  # she is an operator
+            for method, body in (("POST", {"session": session, "resume": True}), ("GET", None), ("DELETE", None)):
+                self.assertEqual(self.ask(user, method, path + ("" if body else f"?session={session}"), body)[0], 403, (user, method))
+        self.create("bob", sh_job("k", "echo on; exec sleep 300", 1))
+        eventually(lambda: self.log("bob", "k")[1], "bob's pod")
+        other, = self.ask("bob", "GET", "/api/v1/namespaces/default/pods")[1]["items"]
+        path_of_bob = f"{MINE}/namespaces/default/pods/{other['metadata']['name']}/exec"
+        self.assertEqual(self.ask("bob", "GET", f"{path_of_bob}?session={session}")[0], 404)
+        self.assertEqual(self.ask("bob", "POST", path_of_bob, {"session": session, "resume": True})[0], 404)
+        self.assertEqual(self.ask("alice", "DELETE", f"{path}?session={session}")[0], 200)
+        self.assertNotIn("sleep", (self.dir / "data/audit.log").read_text())
 
     def test_kills_and_restarts_reach_processes_of_others(self):
         self.create("alice", sh_job("j", "trap '' TERM; echo $$$$; sleep 300 & wait; sleep 300", 1))

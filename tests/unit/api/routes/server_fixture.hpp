@@ -170,6 +170,30 @@ class FakeBackend final : public Backend {
                       .until_ms = wanted.life_ms};
     done(TokenMade{std::move(token), "text"});
   }
+  // Commands in pods: the one that was started last.
+  void exec(ExecRequest request, std::function<void(Result<ExecStarted>)> done) override {
+    if (refuse) return done(*refuse);
+    if (session && session->session.id == request.session.id && session->session != request.session)
+      return done(Error{Errc::not_found, "there is no such session", {}});
+    session = std::move(request);
+    done(ExecStarted{});
+  }
+  void read_exec(ExecRead request, std::function<void(Result<ExecOutput>)> done) override {
+    if (!session || session->session != request.session)
+      return done(Error{Errc::not_found, "there is no such session", {}});
+    session_output.out = out.substr(std::min(request.out, uint64_t{out.size()}));
+    session_output.err = err.substr(std::min(request.err, uint64_t{err.size()}));
+    done(session_output);
+  }
+  void end_exec(ExecSession of, std::function<void(Status)> done) override {
+    if (!session || session->session != of)
+      return done(Error{Errc::not_found, "there is no such session", {}});
+    session.reset();
+    done(Nothing{});
+  }
+  std::optional<ExecRequest> session;
+  ExecOutput session_output;
+
   std::optional<Result<uint32_t>> munge_says;  // nothing: it does not answer
   std::vector<std::string> munge_asked;
   std::vector<std::function<void(Result<uint32_t>)>> munge_held;

@@ -244,6 +244,8 @@ TEST_F(ServerTest, WhatIsNotServedSaysWhatThereIsInstead) {
     EXPECT_GT(a.json()["message"].get<std::string>().size(), 20u) << path;
   }
   EXPECT_NE(post(pods, "{}").body.find("kubectl create job"), std::string::npos);
+  EXPECT_NE(call(request("POST", pods + "/x/exec")).body.find("muster exec POD"),
+            std::string::npos);
 }
 
 TEST_F(ServerTest, SaysWhichMethodsThereAre) {

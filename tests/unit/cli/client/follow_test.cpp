@@ -61,5 +61,45 @@ TEST(Follow, AFailureThatEndsTheJobIsLeftToTheSummary) {
   EXPECT_EQ(printed.find("127"), std::string::npos) << printed;
 }
 
+// One that ended by its success policy.
+std::string summary_of(const std::string& annotations) {
+  FakeServer server;
+  ApiClient client(server.address());
+  const Json job = read_json(
+      R"({"metadata":{"name":"j","annotations":)" + annotations +
+      R"(},"spec":{"completions":3,"successPolicy":{"rules":[{"succeededIndexes":"0"}]}},)"
+      R"("status":{"succeeded":1,"startTime":"2026-01-01T00:00:00Z",)"
+      R"("completionTime":"2026-01-01T00:00:02Z","conditions":[)"
+      R"({"type":"SuccessCriteriaMet","status":"True","reason":"SuccessPolicy"},)"
+      R"({"type":"Complete","status":"True","reason":"SuccessPolicy"}]}})");
+  return summary_text(client, "default", job, Paint(When::never, 1),
+                      [](const Failures&) { return std::string(); });
+}
+
+TEST(Follow, NothingIsMissingFromWhatTheSuccessPolicyAsksFor) {
+  EXPECT_EQ(summary_of("{}"),
+            "job/j Complete: 1/3 succeeded, as the success policy asks, took 2s\n");
+  EXPECT_EQ(summary_of(R"({"muster.dev/mpi":"auto"})"),
+            "job/j Complete: the leader (index 0) succeeded, took 2s\n");
+}
+
+TEST(Follow, AnMpiJobFailsWithItsLeader) {
+  FakeServer server;
+  ApiClient client(server.address());
+  const auto summary = [&client](const std::string& failed_indexes) {
+    const Json job = read_json(
+        R"({"metadata":{"name":"j","annotations":{"muster.dev/mpi":"auto"}},)"
+        R"("spec":{"completions":3,"successPolicy":{"rules":[{"succeededIndexes":"0"}]}},)"
+        R"("status":{"failed":3,"failedIndexes":")" +
+        failed_indexes +
+        R"(","conditions":[{"type":"Failed","status":"True","reason":"R","message":"m"}]}})");
+    return summary_text(client, "default", job, Paint(When::never, 1),
+                        [](const Failures&) { return std::string("hint"); });
+  };
+  EXPECT_TRUE(summary("0").starts_with("job/j Failed: the leader (index 0) failed\n"))
+      << summary("0");
+  EXPECT_TRUE(summary("1").starts_with("job/j Failed: R: m\n")) << summary("1");
+}
+
 }  // namespace
 }  // namespace muster::cli

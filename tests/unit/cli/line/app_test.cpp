@@ -72,6 +72,68 @@ TEST(App, RunWrong) {
             std::string::npos);
 }
 
+TEST(App, MpirunTakesTheFlagsOfMpirun) {
+  const auto o =
+      options<RunOptions>({"mpirun",    "-N",    "4",  "--slots", "8",           "-np",   "30",
+                           "-x",        "A=b=c", "-x", "PATH",    "-tag-output", "--mpi", "mpich",
+                           "--retries", "2",     "--", "./ring",  "-np",         "-x"});
+  EXPECT_EQ(o.completions, 4);
+  EXPECT_EQ(o.parallelism, 4);
+  EXPECT_EQ(o.retries, 2);
+  EXPECT_EQ(o.slots, 0) << "slots of the node: as many as hosts";
+  EXPECT_EQ(o.command, (std::vector<std::string>{"./ring", "-np", "-x"}));
+  EXPECT_EQ(o.environment.at("A"), "b=c");
+  EXPECT_EQ(o.exported.names, std::vector<std::string>{"PATH"});
+  EXPECT_TRUE(o.exported.for_mpi);
+  EXPECT_EQ(o.shown, RunOptions::Shown::raw);
+  ASSERT_TRUE(o.mpi.has_value());
+  EXPECT_EQ(o.mpi->kind, core::MpiKind::mpich);
+  EXPECT_EQ(o.mpi->slots, 8u);
+  EXPECT_EQ(o.mpi->ranks, 30);
+  EXPECT_EQ(o.mpi->passed, (std::vector<std::string>{"A", "PATH"}));
+  EXPECT_TRUE(o.mpi->tag_output);
+  const auto plain = options<RunOptions>({"mpirun", "-N", "1", "--", "true"});
+  EXPECT_EQ(plain.mpi->kind, core::MpiKind::any);
+  EXPECT_EQ(plain.mpi->slots, 1u);
+  EXPECT_FALSE(options<RunOptions>({"run", "-n", "1", "--", "true"}).mpi.has_value());
+}
+
+TEST(App, MpirunWrong) {
+  EXPECT_NE(complaint({"mpirun", "--", "true"}).find("needs --hosts"), std::string::npos);
+  EXPECT_NE(complaint({"mpirun", "-N", "2"}).find("needs a program"), std::string::npos);
+  EXPECT_NE(complaint({"mpirun", "-N", "0", "--", "true"}), "");
+  EXPECT_NE(complaint({"mpirun", "-N", "2", "--slots", "5000", "--", "true"}), "");
+  EXPECT_NE(complaint({"mpirun", "-N", "2", "--mpi", "lam", "--", "true"}).find("openmpi"),
+            std::string::npos);
+  EXPECT_NE(complaint({"mpirun", "-N", "2", "-x", "NOT_SET_HERE", "--", "true"}).find("-x NAME="),
+            std::string::npos);
+  EXPECT_NE(complaint({"mpirun", "-N", "2", "true", "--", "a"}).find("before `--`"),
+            std::string::npos);
+}
+
+TEST(App, Exec) {
+  const auto o = options<ExecOptions>({"exec", "-n", "team", "sweep-7-x2bqd", "--", "ls", "-l"});
+  EXPECT_EQ(o.pod, "sweep-7-x2bqd");
+  EXPECT_EQ(o.target.ns, "team");
+  EXPECT_EQ(o.command, (std::vector<std::string>{"ls", "-l"}));
+  EXPECT_EQ(options<ExecOptions>({"exec", "pod/p", "--", "ls"}).pod, "p");
+  const auto job = options<ExecOptions>({"exec", "job/j", "--index", "3", "--", "ls"});
+  EXPECT_EQ(job.job, "j");
+  EXPECT_EQ(job.index, 3);
+  EXPECT_FALSE(options<ExecOptions>({"exec", "job/j", "--", "ls"}).index.has_value());
+
+  for (const char* flag : {"-i", "-t", "-it", "--stdin", "--tty"})
+    EXPECT_NE(complaint({"exec", flag, "p", "--", "sh"}).find("not supported"), std::string::npos)
+        << flag;
+  EXPECT_NE(complaint({"exec", "p"}).find("needs a command"), std::string::npos);
+  EXPECT_NE(complaint({"exec", "p", "ls"}).find("after `--`"), std::string::npos);
+  EXPECT_NE(complaint({"exec", "p", "--index", "3", "--", "ls"}).find("jobs only"),
+            std::string::npos);
+  EXPECT_NE(complaint({"exec", "node/n", "--", "ls"}).find("job/J"), std::string::npos);
+  EXPECT_NE(complaint({"exec"}), "");
+  EXPECT_NE(complaint({"logs", "p", "--", "ls"}).find("run, mpirun, exec"), std::string::npos);
+}
+
 TEST(App, Coordinator) {
   const auto o = options<CoordinatorOptions>(
       {"coordinator", "--data-dir", "d", "--api", "127.0.0.1:0", "--node-grace", "5s",

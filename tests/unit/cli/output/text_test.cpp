@@ -87,6 +87,14 @@ TEST(Progress, Texts) {
             "2 succeeded  running 0  00:01");
 }
 
+TEST(Progress, OfAnMpiJobCountsNoSuccesses) {
+  const Json job =
+      read_json(R"({"metadata":{"annotations":{"muster.dev/mpi":"auto,slots=2"}},)"
+                R"("spec":{"completions":4,"successPolicy":{"rules":[{"succeededIndexes":"0"}]}},)"
+                R"("status":{"active":4,"ready":3}})");
+  EXPECT_EQ(progress_text(standing_of(job), 2.5, 7'000, 10), "3/4 running  waiting 1  00:07");
+}
+
 TEST(Progress, RateForgetsWhatIsOld) {
   Rate rate;
   EXPECT_EQ(rate.per_second(), 0);

@@ -1,0 +1,217 @@
+// muster exec: runs a command in a running pod and shows what it prints.
+//
+// One thread reads and writes; the main thread waits for signals, and keeps the command alive while
+// the other is held up by whoever reads our output.
+#include "cli/client/discovery.hpp"
+#include "cli/client/objects.hpp"
+#include "cli/client/pod_command.hpp"
+#include "cli/client/signals.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/verbs/verbs.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <iostream>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <unistd.h>
+
+namespace muster::cli {
+namespace {
+
+constexpr Millis kLongRead = 30'000;        // time limit of a request that waits for output
+constexpr Millis kTryAgain = 200;           // while coordinator or agent are being restarted
+constexpr Millis kEndMax = 10'000;          // to tell the coordinator that we are interrupted
+constexpr Millis kKeepAliveEvery = 10'000;  // a command that is not read for a minute is ended
+constexpr int kNotStarted = 255;
+
+bool write_out(int fd, std::string_view data) {
+  while (!data.empty()) {
+    const ssize_t size = write(fd, data.data(), data.size());
+    if (size < 0 && errno != EINTR) return false;
+    if (size > 0) data.remove_prefix(static_cast<size_t>(size));
+  }
+  return true;
+}
+
+// The pod of a job that the command is meant for.
+Result<std::string> running_pod(ApiClient& client, const ExecOptions& o) {
+  const std::string label =
+      o.index ? "batch.kubernetes.io/job-completion-index=" + std::to_string(*o.index) : "";
+  auto job = object(client, object_path(Kind::job, o.target.ns, o.job));
+  if (!job) return job.error();
+  auto pods = pods_of(client, o.target.ns, o.job, label, "");
+  if (!pods) return pods.error();
+  const std::string shown =
+      "job/" + o.job + (o.index ? " index " + std::to_string(*o.index) : std::string());
+  if (pods->empty()) return Error{Errc::not_found, shown + " has no pod", {}};
+  std::erase_if(*pods, [](const Json& pod) {
+    return text_at(pod, {"status", "phase"}) != "Running" ||
+           !text_at(pod, {"metadata", "deletionTimestamp"}).empty();
+  });
+  if (pods->empty()) return Error{Errc::conflict, shown + " has no running pod", {}};
+  if (pods->size() > 1 && !o.index)
+    return Error{Errc::invalid,
+                 shown + " has " + std::to_string(pods->size()) +
+                     " running pods: choose one with --index I, or by its name",
+                 {}};
+  return text_at(pods->back(), {"metadata", "name"});
+}
+
+class Exec {
+ public:
+  explicit Exec(const ExecOptions& options) : o_(options) {}
+
+  int run() {
+    std::signal(SIGPIPE, SIG_IGN);
+    Signals signals;  // before the first thread
+    std::thread reader([this, &signals] {
+      code_ = follow();
+      over_ = true;
+      signals.wake();
+    });
+    while (!over_) {
+      if (signals.next(kKeepAliveEvery) != 0) {
+        if (!over_) stop(signals);
+        std::cout.flush();
+        _exit(kInterrupted);  // the reader may be waiting for output
+      }
+      keep_alive();
+    }
+    reader.join();
+    return code_;
+  }
+
+ private:
+  std::unique_ptr<ApiClient> connected() const {
+    auto client = connect(o_.target);
+    client->set_timeout(std::max(o_.target.request_timeout_ms, kLongRead));
+    return client;
+  }
+
+  // ---- the reader's thread
+
+  int follow() {
+    const auto client = connect(o_.target);
+    std::string pod = o_.pod;
+    if (pod.empty()) {
+      auto found = running_pod(*client, o_);
+      if (!found) return fail(found.error());
+      pod = *found;
+    }
+    {
+      const std::lock_guard lock(starting_);
+      if (stopping_) return kInterrupted;
+      command_.emplace(o_.target.ns, pod);
+      auto started = command_->start(*client, o_.command);
+      if (!started) return fail(started.error());
+      for (const std::string& warning : started->warnings)
+        std::cerr << "muster: " << warning << std::endl;
+      read_at_ = boot_now();
+      started_ = true;
+    }
+    client->set_timeout(std::max(o_.target.request_timeout_ms, kLongRead));
+    return show(*client, pod);
+  }
+
+  int show(ApiClient& client, const std::string& pod) {
+    std::optional<Millis> failing_since;  // nothing: the last read was answered
+    for (;;) {
+      auto output = command_->read(client, out_, err_);
+      if (stopping_) return kInterrupted;
+      if (!output) {
+        if (!failing_since) failing_since = boot_now();
+        if (boot_now() - *failing_since > kAbsenceMax) return fail(output.error(), "pod " + pod);
+        if (auto lost = find_again(client, output.error()))
+          return fail(*lost, "pod " + pod + ": the exit code of the command is not known");
+        continue;
+      }
+      failing_since.reset();
+      read_at_ = boot_now();
+      if (!write_out(STDOUT_FILENO, output->out) || !write_out(STDERR_FILENO, output->err))
+        return unwritable(client, errno);
+      out_ += output->out.size();
+      err_ += output->err.size();
+      if (!output->ended) continue;
+      (void)command_->end(client);  // else it is forgotten a minute later
+      if (output->message.empty()) return output->exit_code;
+      return fail(
+          output->exit_code == kNotStarted ? static_cast<int>(kRejected) : output->exit_code,
+          "pod " + pod + ": " + output->message);
+    }
+  }
+
+  // After a failed read. Why there is nothing to be found any more.
+  std::optional<Error> find_again(ApiClient& client, const Error& failure) {
+    const auto may_come_back = [](Errc code) {
+      return code == Errc::unavailable || code == Errc::overloaded;
+    };
+    if (failure.code != Errc::not_found && !may_come_back(failure.code)) return failure;
+    Status found = command_->resume(client);
+    if (found.ok()) return std::nullopt;
+    if (!may_come_back(found.error().code)) return found.error();
+    usleep(kTryAgain * 1000);
+    return std::nullopt;
+  }
+
+  // Whoever reads our output has left, or the disk is full.
+  int unwritable(ApiClient& client, int error) {
+    (void)command_->end(client);
+    if (error == EPIPE) return 128 + SIGPIPE;
+    return fail(kFailed, std::string("cannot write the output: ") + std::strerror(error));
+  }
+
+  // ---- the main thread
+
+  void keep_alive() {
+    if (!started_ || over_ || boot_now() - read_at_ < kKeepAliveEvery) return;
+    if (main_ == nullptr) main_ = connected();
+    (void)command_->read(*main_, out_, err_);
+  }
+
+  // Ends the command. Returns at the next signal, or when nobody could be told for a while.
+  void stop(Signals& signals) {
+    stopping_ = true;
+    std::unique_lock lock(starting_, std::defer_lock);
+    const Millis give_up = boot_now() + kEndMax;
+    while (!lock.try_lock()) {
+      if (over_ || boot_now() > give_up || signals.next(kTryAgain / 4) != 0) return;
+    }
+    if (!started_) return;
+    const auto client = connect(o_.target);
+    client->set_patience(0);
+    while (boot_now() < give_up) {
+      Status ended = command_->end(*client);
+      if (!ended.ok() && ended.error().code == Errc::not_found) {
+        ended = command_->resume(*client);
+        if (ended.ok()) continue;
+        if (ended.error().code == Errc::conflict || ended.error().code == Errc::not_found) return;
+      }
+      if (ended.ok() || signals.next(kTryAgain) != 0) return;
+    }
+    std::cerr << "muster: the coordinator cannot be told to end the command; its node does so a "
+                 "minute after it was last read"
+              << std::endl;
+  }
+
+  const ExecOptions& o_;
+  std::mutex starting_;  // held while the command may or may not have been started
+  std::optional<PodCommand> command_;
+  std::atomic<bool> started_ = false, stopping_ = false, over_ = false;
+  std::atomic<uint64_t> out_ = 0, err_ = 0;  // bytes read
+  std::atomic<Millis> read_at_ = 0;
+  std::atomic<int> code_ = 0;
+  std::unique_ptr<ApiClient> main_;  // of the main thread
+};
+
+}  // namespace
+
+int execute(const ExecOptions& options) {
+  return Exec(options).run();
+}
+
+}  // namespace muster::cli
