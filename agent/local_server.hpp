@@ -1,8 +1,9 @@
 // LocalServer: the socket on which the programs of a pod reach this agent (schema/local.capnp).
 //
 // muster-rsh in a pod of an MPI job asks for a command in another pod of the same job. A caller has
-// the token of a pod that runs here and the uid that this pod runs as; so no other user, and no
-// other job of the same user, can use it. When its connection closes, what it started is ended.
+// the token of a pod that runs here and the uid that this pod runs as. So no other user can use it;
+// a process of the same user that reads the token can, as it could trace the pod's processes. When
+// its connection closes, what it started is ended.
 //
 // Belongs to the agent's KJ thread.
 #pragma once
@@ -55,7 +56,6 @@ class LocalServer final : private kj::TaskSet::ErrorHandler {
   const RunDirs& run_dirs_;
   Agent& agent_;
   kj::Own<kj::ConnectionReceiver> port_;
-  uint64_t last_connection_ = 0;
   kj::TaskSet tasks_;
 };
 

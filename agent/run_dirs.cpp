@@ -55,6 +55,11 @@ Status replace(const std::string& path, const std::string& text, mode_t mode) {
   return Nothing{};
 }
 
+// Made by muster-rsh (rsh.cpp), for the ranks that it starts.
+std::string shared_memory_of(const std::string& name) {
+  return "/dev/shm/muster-" + name;
+}
+
 std::string host_of(const core::node::PodTemplate& job, uint32_t index) {
   return core::pod_hostname(job.job_name, job.job_uid, job.indexed, {index, 0});
 }
@@ -113,8 +118,9 @@ RunDirs::RunDirs(std::string work_dir, std::string secret)
 // The names below cannot be listed, only entered.
 void RunDirs::open_to_users() {
   public_ = true;
-  if (chmod(work_dir_.c_str(), 0711) == 0 && mkdir(run_.c_str(), 0711) != 0 && errno == EEXIST)
-    chmod(run_.c_str(), 0711);
+  mkdir(run_.c_str(), 0700);
+  for (const std::string& dir : {work_dir_, run_})  // whatever our umask is
+    if (chmod(dir.c_str(), 0711) != 0) log::warn("cannot let users enter {}", dir);
 }
 
 std::string RunDirs::keyed(const std::string& what) const {
@@ -229,7 +235,7 @@ void RunDirs::remove(PodId pod) {
   if (made_.erase(pod) == 0) return;
   std::error_code ignored;
   std::filesystem::remove_all(path(pod), ignored);
-  std::filesystem::remove_all("/dev/shm/muster-" + name(pod), ignored);  // rsh.cpp
+  std::filesystem::remove_all(shared_memory_of(name(pod)), ignored);
 }
 
 void RunDirs::sweep() {
@@ -241,6 +247,7 @@ void RunDirs::sweep() {
     if (name.size() != kNameDigits || used.contains(name)) continue;
     std::error_code ignored;
     std::filesystem::remove_all(one.path(), ignored);
+    std::filesystem::remove_all(shared_memory_of(name), ignored);
   }
 }
 
