@@ -471,7 +471,8 @@ class Shells(Site):
         self.create("first", f"cp $MUSTER_RSH_TOKEN_FILE {self.dir}/token-of-$JOB_COMPLETION_INDEX; echo ready; "
                     f"until [ -e {stop} ]; do sleep 0.1; done", 2, seat="openmpi")
         eventually(lambda: all("ready" in self.log("first", i) for i in (0, 1)), "the first job")
-        here = {index: node for index, (node, _, _) in self.pods("first").items()}
+        pods = eventually(lambda: len(all := self.pods("first")) == 2 and all, "both pods")
+        here = {index: node for index, (node, _, _) in pods.items()}
         # In another job on the other node, where a copy of the token is put beside that job's own.
         script = ("cp $TOKEN $MUSTER_RUN_DIR/other; printf 1-0-0-0-%064d 0 >$MUSTER_RUN_DIR/wrong; "
                   "muster-rsh first-1 true; MUSTER_RSH_TOKEN_FILE=$MUSTER_RUN_DIR/other muster-rsh first-1 true; "
