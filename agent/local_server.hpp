@@ -1,8 +1,9 @@
 // LocalServer: the socket on which the programs of a pod reach this agent (schema/local.capnp).
 //
 // muster-rsh in a pod of an MPI job asks for a command in another pod of the same job. A caller has
-// the token of a pod that runs here and the uid that this pod runs as; so no other user, and no
-// other job of the same user, can use it. When its connection closes, what it started is ended.
+// the token of a pod that runs here and the uid that this pod runs as. So no other user can use it;
+// a process of the same user that reads the token can, as it could trace the pod's processes. When
+// its connection closes, what it started is ended.
 //
 // muster-pmi, the parent of a rank without a launcher, exchanges what its rank has put. Its last
 // fence is told again over each new connection to the coordinator, which stores none of it.

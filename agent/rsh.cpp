@@ -34,15 +34,19 @@ constexpr const char* kOfIndex[] = {
     "JOB_COMPLETION_INDEX", "MUSTER_ATTEMPT", "MUSTER_POD_NAME", "MUSTER_POD_UID",
     "MUSTER_RUN_DIR",       "NODE_RANK",      "HOSTNAME",        "MUSTER_NODE_NAME"};
 
-// Before the command, on the far side. Open MPI 4 names its shared memory after the machine and a
-// rank's number there, so that two pods of one job on a node would share it.
-constexpr const char* kPrologue =
-    "d=/dev/shm/muster-${MUSTER_RUN_DIR##*/}\n"
-    "if [ -n \"$MUSTER_RUN_DIR\" ] && [ -z \"$OMPI_MCA_btl_vader_backing_directory\" ] &&\n"
-    "  mkdir -p -m 700 \"$d\" 2>/dev/null; then\n"
-    "  export OMPI_MCA_btl_vader_backing_directory=\"$d\"\n"
-    "fi\n";
-constexpr const char* kEpilogue = "\nr=$?; rmdir \"$d\" 2>/dev/null; exit $r\n";
+// Before the command, on the far side. Open MPI's daemons name their session directory after the
+// machine and the job, and its ranks their shared memory after the machine and their number there;
+// so those of two pods on a machine would use the same. Here each session has its own.
+constexpr const char* kPrologue = R"(muster_shm=/dev/shm/muster-${MUSTER_RUN_DIR##*/}
+if [ -n "$MUSTER_RUN_DIR" ] && (umask 077; mkdir -p "$muster_shm/$$") 2>/dev/null; then
+  trap 'rm -rf "$muster_shm/$$"; rmdir "$muster_shm" 2>/dev/null' EXIT
+  : ${OMPI_MCA_btl_vader_backing_directory:=$muster_shm/$$}
+  : ${OMPI_MCA_orte_tmpdir_base:=$muster_shm/$$}
+  : ${PRTE_MCA_prte_tmpdir_base:=$muster_shm/$$}
+  export OMPI_MCA_btl_vader_backing_directory
+  export OMPI_MCA_orte_tmpdir_base PRTE_MCA_prte_tmpdir_base
+fi
+)";
 
 int fail(const std::string& message) {
   std::fprintf(stderr, "muster-rsh: %s\n", message.c_str());
@@ -111,7 +115,7 @@ class Rsh {
     auto words = request.initCommand(3);
     words.set(0, "/bin/sh");
     words.set(1, "-c");
-    words.set(2, kPrologue + line_.command + kEpilogue);
+    words.set(2, kPrologue + line_.command);
     auto& timer = io.provider->getTimer();
     const Millis left = std::max<Millis>(1, deadline - boot_now());
     auto answer =

@@ -55,6 +55,11 @@ Status replace(const std::string& path, const std::string& text, mode_t mode) {
   return Nothing{};
 }
 
+// Made by muster-rsh (rsh.cpp), for the ranks that it starts.
+std::string shared_memory_of(const std::string& name) {
+  return "/dev/shm/muster-" + name;
+}
+
 std::string host_of(const core::node::PodTemplate& job, uint32_t index) {
   return core::pod_hostname(job.job_name, job.job_uid, job.indexed, {index, 0});
 }
@@ -235,7 +240,7 @@ void RunDirs::remove(PodId pod) {
   if (made_.erase(pod) == 0) return;
   std::error_code ignored;
   std::filesystem::remove_all(path(pod), ignored);
-  std::filesystem::remove_all("/dev/shm/muster-" + name(pod), ignored);  // rsh.cpp
+  std::filesystem::remove_all(shared_memory_of(name(pod)), ignored);
 }
 
 void RunDirs::sweep() {
@@ -247,6 +252,7 @@ void RunDirs::sweep() {
     if (name.size() != kNameDigits || used.contains(name)) continue;
     std::error_code ignored;
     std::filesystem::remove_all(one.path(), ignored);
+    std::filesystem::remove_all(shared_memory_of(name), ignored);
   }
 }
 

@@ -35,9 +35,10 @@ bool Adopted::scan(const std::function<uint64_t(int session)>& session_entry,
       ProcStat stat;
       if (!read_stat(pid, stat) || stat.state == 'Z') continue;  // reaped next time
       owner.entry = session_entry(stat.session);
-      Token token;
-      if (owner.entry == 0 && !read_token(pid, token)) untold = true;
-      if (token.keeper == keeper_) owner.entry = token.entry;
+      std::vector<Token> tokens;
+      if (owner.entry == 0 && !read_tokens(pid, tokens)) untold = true;
+      const auto ours = std::ranges::find(tokens, keeper_, &Token::keeper);
+      if (ours != tokens.end()) owner.entry = ours->entry;
     }
     if (owner.entry != 0) found(pid, owner.entry);
   }
@@ -66,10 +67,11 @@ bool kill_leftovers_of(const std::vector<uint64_t>& keepers, const std::vector<L
         continue;
       bool theirs = sessions.contains(stat.session);
       if (!theirs) {
-        Token token;
-        read_token(pid, token);
-        theirs = token.keeper != 0 &&
-                 std::find(keepers.begin(), keepers.end(), token.keeper) != keepers.end();
+        std::vector<Token> tokens;
+        read_tokens(pid, tokens);
+        theirs = std::ranges::any_of(tokens, [&](const Token& token) {
+          return std::ranges::find(keepers, token.keeper) != keepers.end();
+        });
       }
       if (!theirs) continue;
       left = true;

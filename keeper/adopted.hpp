@@ -2,7 +2,7 @@
 //
 // The keeper is a child subreaper, so whatever a pod leaves behind becomes a child of the main
 // thread (workers start all others). It is attributed to a process by its session, else by
-// MUSTER_PROCESS; if neither works, it is only reaped.
+// the tokens in its environment (proc.hpp); if neither works, it is only reaped.
 //
 // Invariant: only the main thread reaps them, so a pid in here is not reused before reap() has seen
 // it.
@@ -36,7 +36,7 @@ class Adopted {
   std::unordered_map<int, Owner> owners_;
 };
 
-// Kills what keepers that died have left: their cgroups, every process with their MUSTER_PROCESS,
+// Kills what keepers that died have left: their cgroups, every process with their tokens,
 // and the sessions of `leaders`. True once nothing is left; false after a few seconds.
 struct Leader {
   int pid = 0;

@@ -9,6 +9,7 @@
 #include <ctime>
 #include <dirent.h>
 #include <fcntl.h>
+#include <functional>
 #include <sys/random.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -31,13 +32,29 @@ std::string read_file(const char* path, size_t max) {
   return bytes;
 }
 
+std::string digits_of(const Token& token, char between) {
+  char bytes[64];
+  std::snprintf(bytes, sizeof bytes, "%016llx%c%llx", static_cast<unsigned long long>(token.keeper),
+                between, static_cast<unsigned long long>(token.entry));
+  return bytes;
+}
+
+Token parse_token(const char* text, char between) {
+  Token token;
+  char* end = nullptr;
+  token.keeper = std::strtoull(text, &end, 16);
+  if (*end == between) token.entry = std::strtoull(end + 1, nullptr, 16);
+  return token;
+}
+
 }  // namespace
 
 std::string Token::text() const {
-  char bytes[64];
-  std::snprintf(bytes, sizeof bytes, "%s%016llx-%llx", kTokenName,
-                static_cast<unsigned long long>(keeper), static_cast<unsigned long long>(entry));
-  return bytes;
+  return kTokenName + digits_of(*this, '-');
+}
+
+std::string Token::session_text() const {
+  return kSessionName + digits_of(*this, '_') + "=1";
 }
 
 bool read_stat(int pid, ProcStat& stat) {
@@ -56,21 +73,21 @@ bool read_stat(int pid, ProcStat& stat) {
   return fields == 5;
 }
 
-bool read_token(int pid, Token& token) {
+bool read_tokens(int pid, std::vector<Token>& tokens) {
   char path[32];
   std::snprintf(path, sizeof path, "/proc/%d/environ", pid);
-  std::string bytes = read_file(path, kEnvironMax);
-  constexpr size_t kNameSize = sizeof kTokenName - 1;
-  for (size_t at = 0; at < bytes.size();) {
-    const char* variable = bytes.c_str() + at;
-    if (std::strncmp(variable, kTokenName, kNameSize) == 0) {
-      char* dash = nullptr;
-      token.keeper = std::strtoull(variable + kNameSize, &dash, 16);
-      if (*dash == '-') token.entry = std::strtoull(dash + 1, nullptr, 16);
-      return true;
-    }
-    at += std::strlen(variable) + 1;
+  const std::string bytes = read_file(path, kEnvironMax);
+  std::vector<Token> processes;
+  tokens.clear();
+  for (size_t at = 0; at < bytes.size(); at += std::strlen(bytes.c_str() + at) + 1) {
+    const char* const variable = bytes.c_str() + at;
+    if (std::strncmp(variable, kTokenName, sizeof kTokenName - 1) == 0)
+      processes.push_back(parse_token(variable + sizeof kTokenName - 1, '-'));
+    else if (std::strncmp(variable, kSessionName, sizeof kSessionName - 1) == 0)
+      tokens.push_back(parse_token(variable + sizeof kSessionName - 1, '_'));
   }
+  std::ranges::sort(tokens, std::ranges::greater(), &Token::entry);
+  tokens.insert(tokens.end(), processes.begin(), processes.end());
   return !bytes.empty();
 }
 

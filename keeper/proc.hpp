@@ -5,6 +5,9 @@
 // that, even through setsid, so one that has left its session can still be attributed, also among
 // several processes of a pod.
 //
+// A session (protocol.hpp) also has MUSTER_SESSION_<keeper>_<entry>=1: MPICH's launcher replaces
+// variables of the ranks that it starts there by those of the leader's pod, MUSTER_PROCESS too.
+//
 // A pid alone identifies nothing; it takes the start time too (clock ticks since boot).
 #pragma once
 
@@ -15,6 +18,7 @@
 namespace muster::keeper {
 
 constexpr char kTokenName[] = "MUSTER_PROCESS=";
+constexpr char kSessionName[] = "MUSTER_SESSION_";
 
 struct ProcStat {
   char state = 0;  // 'Z': a zombie, which its parent has not reaped yet
@@ -25,12 +29,14 @@ struct ProcStat {
 // Whose process it is. keeper 0: not one of ours.
 struct Token {
   uint64_t keeper = 0, entry = 0;
-  std::string text() const;  // "MUSTER_PROCESS=…"
+  std::string text() const;          // "MUSTER_PROCESS=…"
+  std::string session_text() const;  // "MUSTER_SESSION_…=1", a name that shells pass on
 };
 
 bool read_stat(int pid, ProcStat& stat);  // false: no such process
-// False: its environment is empty or unreadable, which it also is during an exec: try again.
-bool read_token(int pid, Token& token);
+// Those of sessions come first, the newest before the others. False: its environment is empty or
+// unreadable, which it also is during an exec: try again.
+bool read_tokens(int pid, std::vector<Token>& tokens);
 std::vector<int> all_pids();
 // The children of our main thread, which are adopted ones: workers start all others.
 std::vector<int> adopted_pids();

@@ -149,8 +149,9 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   auto command = owners_->command(*job.as, job.pod, job.container);
   if (!command.ok()) return refused(command.error().message);
 
-  std::string token = job.token.text();
+  std::string token = job.token.text(), session_token = job.token.session_text();
   std::vector<char*> argv, envp = {token.data()};
+  if (job.session) envp.push_back(session_token.data());
   for (std::string& word : command->argv) argv.push_back(word.data());
   for (std::string& variable : command->env)
     if (!variable.starts_with(kTokenName)) envp.push_back(variable.data());

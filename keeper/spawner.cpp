@@ -406,8 +406,9 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count) {
     argv.push_back(const_cast<char*>(in.text().data()));  // execve does not write to them
   }
-  std::string token = job.token.text();
+  std::string token = job.token.text(), session = job.token.session_text();
   envp.push_back(token.data());
+  if (job.session) envp.push_back(session.data());
   std::string_view path = kDefaultPath;
   for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count) {
     std::string_view variable = in.text();

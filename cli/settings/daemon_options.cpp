@@ -4,8 +4,11 @@
 #include "core/spec/quantity.hpp"
 #include "core/spec/well_known.hpp"
 
+#include <arpa/inet.h>
+#include <array>
 #include <charconv>
 #include <limits>
+#include <netinet/in.h>
 
 namespace muster::cli {
 namespace {
@@ -24,6 +27,19 @@ class Reader {
   }
 
   void text(const char* name, std::string& target) const { target = setting(name).text(); }
+  // In its canonical form.
+  void ip(const char* name, std::string& target) {
+    const std::string text = setting(name).text();
+    if (text.empty()) return;
+    for (const int family : {AF_INET, AF_INET6}) {
+      std::array<unsigned char, sizeof(in6_addr)> address{};
+      std::array<char, INET6_ADDRSTRLEN> canonical{};
+      if (inet_pton(family, text.c_str(), address.data()) != 1) continue;
+      target = inet_ntop(family, address.data(), canonical.data(), canonical.size());
+      return;
+    }
+    fail(name, "`" + text + "`: must be an IP address, such as 10.0.0.12 or fd00::12");
+  }
   void toggle(const char* name, bool& target) const { target = setting(name).text() == "true"; }
 
   void span(const char* name, Millis& target) {
@@ -179,6 +195,7 @@ Result<AgentOptions> agent_options(const Settings& settings) {
   read.text("coordinator", o.coordinator);
   read.text("token-file", o.token_file);
   read.text("name", o.name);
+  read.ip("node-ip", o.node_ip);
   read.text("work-dir", o.work_dir);
   read.text("log-level", all.log_level);
   read.whole("slots", 1, std::numeric_limits<int32_t>::max(), o.slots);

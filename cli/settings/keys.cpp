@@ -251,6 +251,13 @@ const std::vector<Key> kAgent = {
      "Devices that pods may request, such as nvidia.com/gpu=4; repeatable",
      {}},
     {"label", Form::list, "k=v", "", "Label of this node; repeatable", {}},
+    {"node-ip",
+     Form::text,
+     "IP",
+     "",
+     "Address at which other nodes reach this one, for MPI jobs (default: the one it connects "
+     "from)",
+     {}},
     {"work-dir",
      Form::text,
      "D",

@@ -50,6 +50,10 @@ def change_accounts(*command):
 
 def setUpModule():
     unittest.addModuleCleanup(remove_users)
+    make_users()
+
+
+def make_users():
     for group in GROUPS.values():
         change_accounts("groupadd", group).check_returncode()
     for user, groups in USERS.items():

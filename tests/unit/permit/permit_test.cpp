@@ -65,14 +65,49 @@ TEST(Permit, HasTheNamesOfSecrets) {
   EXPECT_FALSE(read->job.containers[1].what.env[0].secret);
 }
 
-// Without secrets it is what keepers before version 6 read.
-TEST(Permit, OnlySecretsNeedTheSecondForm) {
-  EXPECT_NE(permit_bytes(sample()).find("muster permit 1"), std::string::npos);
-  EXPECT_NE(permit_bytes(sample_with_secret()).find("muster permit 2"), std::string::npos);
+Permit sample_of_session() {
+  Permit permit = sample_with_secret();
+  permit.job.mpi = "auto,slots=4";
+  permit.session = PermitSession{3, 1, 1, std::string(32, 'a'), {"sh", "-c", ""}};
+  return permit;
+}
+
+TEST(Permit, HasTheCommandOfASession) {
+  const std::string bytes = permit_bytes(sample_of_session());
+  const auto read = read_permit(bytes);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(permit_bytes(*read), bytes);
+  EXPECT_EQ(read->job.mpi, "auto,slots=4");
+  EXPECT_TRUE(read->job.containers[0].what.env[0].secret);
+  ASSERT_TRUE(read->session);
+  EXPECT_EQ(read->session->index, 3u);
+  EXPECT_EQ(read->session->attempt, 1u);
+  EXPECT_EQ(read->session->container, 1);
+  EXPECT_EQ(read->session->id, std::string(32, 'a'));
+  EXPECT_EQ(read->session->command, (std::vector<std::string>{"sh", "-c", ""}));
+  Permit pods = sample_of_session();
+  pods.session.reset();
+  EXPECT_FALSE(read_permit(permit_bytes(pods))->session);
+}
+
+// Older keepers read the forms that they know: the second since version 6, the third since 8.
+TEST(Permit, OnlyWhatNeedsALaterFormHasIt) {
+  auto form = [](const Permit& permit) {
+    const std::string bytes = permit_bytes(permit);
+    return bytes.substr(bytes.find("muster permit"), sizeof "muster permit 1" - 1);
+  };
+  EXPECT_EQ(form(sample()), "muster permit 1");
+  EXPECT_EQ(form(sample_with_secret()), "muster permit 2");
+  Permit of_mpi_job = sample();
+  of_mpi_job.job.mpi = "auto";
+  EXPECT_EQ(form(of_mpi_job), "muster permit 3");
+  Permit of_session = sample();
+  of_session.session = sample_of_session().session;
+  EXPECT_EQ(form(of_session), "muster permit 3");
 }
 
 TEST(Permit, CutOrLengthenedBytesAreNone) {
-  for (const Permit& permit : {sample(), sample_with_secret()}) {
+  for (const Permit& permit : {sample(), sample_with_secret(), sample_of_session()}) {
     const std::string bytes = permit_bytes(permit);
     for (size_t size = 0; size < bytes.size(); ++size)
       EXPECT_FALSE(read_permit(std::string_view(bytes).substr(0, size)).ok()) << size;

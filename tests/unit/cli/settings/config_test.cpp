@@ -87,6 +87,18 @@ TEST_F(ConfigTest, ADaemonsKeysStandBelowItsName) {
             (std::vector<std::string>{"a=1", "b=2"}));
 }
 
+TEST_F(ConfigTest, ANodesAddressIsAnIp) {
+  auto options = [this](const std::string& text) {
+    return agent_options(
+        *config().resolve(Section::agent, {{"work-dir", {"/w"}}, {"node-ip", {text}}}));
+  };
+  EXPECT_EQ(options("10.0.0.12")->options.node_ip, "10.0.0.12");
+  EXPECT_EQ(options("FD00:0::12")->options.node_ip, "fd00::12");
+  EXPECT_EQ(options("")->options.node_ip, "");
+  for (const char* bad : {"head", "10.0.0", "10.0.0.12:7118", "fe80::1%eth0", "[::1]"})
+    EXPECT_NE(options(bad).error().message.find("must be an IP address"), std::string::npos) << bad;
+}
+
 TEST_F(ConfigTest, AGivenFileIsBetweenVariablesAndTheUsersFile) {
   const std::string given = home + "/given.yaml";
   write(given, "coordinator: h:1\nslots: 5\nlabel: [disk=ssd]\nwork-dir: w\n");

@@ -9,8 +9,10 @@ namespace {
 
 TEST(Mpi, IsRead) {
   EXPECT_EQ(*parse_mpi("auto"), MpiOptions{});
-  EXPECT_EQ(*parse_mpi("openmpi,slots=4096"), (MpiOptions{MpiKind::openmpi, 4096, "", false, false}));
-  EXPECT_EQ(*parse_mpi("mpich,iface=ib0,slots=2"), (MpiOptions{MpiKind::mpich, 2, "ib0", false, false}));
+  EXPECT_EQ(*parse_mpi("openmpi,slots=4096"),
+            (MpiOptions{MpiKind::openmpi, 4096, "", false, false}));
+  EXPECT_EQ(*parse_mpi("mpich,iface=ib0,slots=2"),
+            (MpiOptions{MpiKind::mpich, 2, "ib0", false, false}));
   EXPECT_EQ(*parse_mpi("mpich,direct"), (MpiOptions{MpiKind::mpich, 1, "", false, true}));
 }
 

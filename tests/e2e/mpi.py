@@ -1,0 +1,632 @@
+#!/usr/bin/python3
+"""MPI jobs: real Open MPI and MPICH programs over several agents, and what happens when a part of that dies.
+
+    MUSTER=build/release/muster tests/e2e/mpi.py [TEST…]
+
+Each agent is a machine of its own, with a network namespace, an address and a host name, when run by root; otherwise all agents share
+loopback and this machine's name, and the suite says so.
+"""
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import pwd
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+from world import eventually, start_daemon  # noqa: E402
+import users  # noqa: E402
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+MUSTER = os.path.abspath(os.environ["MUSTER"])
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+MINE = "/apis/muster.dev/v1/namespaces/default/jobs"
+LAUNCHERS = {"openmpi": "mpirun.openmpi", "mpich": "mpiexec.hydra"}
+# The first two let root run mpirun, the others are kind to a machine with few cores.
+ENV = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1",
+       "OMPI_MCA_hwloc_base_binding_policy": "none"}
+RING = {}  # the program, by MPI
+
+
+def setUpModule():
+    missing = [tool for tool in (*LAUNCHERS.values(), "mpicc.openmpi", "mpicc.mpich") if not shutil.which(tool)]
+    if missing:
+        raise unittest.SkipTest(f"not installed: {', '.join(missing)}")
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="muster-mpi-"))
+    unittest.addModuleCleanup(shutil.rmtree, folder, ignore_errors=True)
+    folder.chmod(0o755)
+    for mpi in LAUNCHERS:
+        RING[mpi] = str(folder / f"ring.{mpi}")
+        subprocess.run([f"mpicc.{mpi}", "-O1", "-o", RING[mpi], ROOT / "tests/e2e/lib/ring.c"], check=True)
+
+
+def ip(*words):
+    return subprocess.run(["ip", *words], check=True, capture_output=True, text=True)
+
+
+def can_make_namespaces():
+    if os.geteuid() != 0 or not shutil.which("ip") or not shutil.which("unshare"):
+        return False
+    trial = f"mutry{os.getpid()}"
+    try:
+        ip("netns", "add", trial)
+    except subprocess.CalledProcessError:
+        return False
+    subprocess.run(["ip", "netns", "del", trial], check=False)
+    return True
+
+
+class Machine:
+    """Where daemons run: a network namespace with a host name, or this machine."""
+
+    def __init__(self, name, address, space=None):
+        self.name, self.address = name, address
+        self.prefix = [] if space is None else ["ip", "netns", "exec", space, "unshare", "--uts", "sh", "-c", f'hostname {name}; exec "$@"', "sh"]
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=20)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(str(self.path))
+
+
+class Site(unittest.TestCase):
+    """A coordinator and four agents on machines of their own, for all tests of a class."""
+    NODES = 4
+    SLOTS = 40
+
+    @classmethod
+    def setUpClass(cls):
+        cls.dir = pathlib.Path(tempfile.mkdtemp(prefix="muster-mpi-"))
+        cls.addClassCleanup(shutil.rmtree, cls.dir, ignore_errors=True)
+        cls.apart = can_make_namespaces()
+        if cls.apart:
+            cls.lay_wires()
+        else:
+            print("mpi: no network namespaces here: all agents share loopback and this machine's host name", flush=True)
+            cls.head = Machine("head", "127.0.0.1")
+            cls.nodes = [Machine(f"c{i}", "127.0.0.1") for i in range(cls.NODES)]
+        cls.daemons = {}
+        cls.addClassCleanup(cls.stop)
+        cls.ends = None
+        cls.start_coordinator()
+        for node in cls.nodes:
+            cls.start_agent(node.name, "--token-file", cls.token(node.name))
+        eventually(lambda: len(cls.ready()) == cls.NODES, "the nodes")
+
+    @classmethod
+    def lay_wires(cls):
+        """A bridge on the coordinator's machine, and a wire from it to each node."""
+        tag = f"mu{os.getpid() % 10000}"
+        spaces = [f"{tag}h", *(f"{tag}c{i}" for i in range(cls.NODES))]
+        for space in spaces:
+            ip("netns", "add", space)
+            cls.addClassCleanup(subprocess.run, ["ip", "netns", "del", space], check=False)
+            ip("-n", space, "link", "set", "lo", "up")
+        head = spaces[0]
+        ip("-n", head, "link", "add", "bridge", "type", "bridge")
+        ip("-n", head, "address", "add", "10.78.0.1/24", "dev", "bridge")
+        ip("-n", head, "link", "set", "bridge", "up")
+        cls.head = Machine("head", "10.78.0.1", head)
+        cls.nodes = []
+        for i, space in enumerate(spaces[1:]):
+            node = Machine(f"c{i}", f"10.78.0.{i + 11}", space)
+            ip("-n", head, "link", "add", f"to-{node.name}", "type", "veth", "peer", "name", "eth0", "netns", space)
+            ip("-n", head, "link", "set", f"to-{node.name}", "master", "bridge", "up")
+            ip("-n", space, "address", "add", f"{node.address}/24", "dev", "eth0")
+            ip("-n", space, "link", "set", "eth0", "up")
+            cls.nodes.append(node)
+
+    @classmethod
+    def start_coordinator(cls):
+        (cls.dir / "data/endpoints.json").unlink(missing_ok=True)
+        ends = cls.ends or {"api": "127.0.0.1:0", "listen": "127.0.0.1:0", "listenTls": f"{cls.head.address}:0"}
+        cls.daemons["coordinator"] = start_daemon(
+            [*cls.head.prefix, MUSTER, "coordinator", "--data-dir", cls.dir / "data", "--api", ends["api"], "--listen", ends["listen"],
+             "--listen-tls", ends["listenTls"], "--api-socket", cls.dir / "api.sock", "--pod-failure-backoff-base", "100ms"], cls.dir)
+        cls.ends = eventually(lambda: json.loads((cls.dir / "data/endpoints.json").read_text()), "endpoints")
+        eventually(lambda: cls.ask("GET", "/readyz")[0] == 200, "ready", 30)
+
+    @classmethod
+    def start_agent(cls, name, *flags):
+        node = next(one for one in cls.nodes if one.name == name)
+        cls.daemons[name] = start_daemon(
+            [*node.prefix, MUSTER, "agent", "--coordinator", cls.ends["listenTls"], "--name", name, "--slots", cls.SLOTS, "--work-dir",
+             cls.dir / name, "--evict-memory", "0", *(f"--resource=example.com/{seat}=1" for seat in LAUNCHERS), *flags], cls.dir)
+
+    @classmethod
+    def kill(cls, name):
+        process = cls.daemons.pop(name)
+        process.kill()
+        process.wait()
+
+    @classmethod
+    def stop(cls):
+        for name in list(cls.daemons):
+            cls.kill(name)
+        for pid in living(lambda pid: f"muster-keeper\0{cls.dir}" in read(pid, "cmdline")):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    @classmethod
+    def send(cls, method, path, body=None, ctype="application/json"):
+        connection = UnixConnection(cls.dir / "api.sock")
+        with contextlib.closing(connection):
+            connection.request(method, path, None if body is None else json.dumps(body), {"Content-Type": ctype})
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+
+    @classmethod
+    def ask(cls, *args):
+        code, text = cls.send(*args)
+        with contextlib.suppress(ValueError):
+            return code, json.loads(text)
+        return code, text
+
+    @classmethod
+    def muster(cls, *args, **more):
+        return subprocess.run([MUSTER, *map(str, args), "--api", f"unix:{cls.dir}/api.sock"], text=True, capture_output=True, timeout=60, **more)
+
+    @classmethod
+    def token(cls, name):
+        made = cls.muster("token", "create", "--node", name, "--out", cls.dir / f"token.{name}")
+        assert made.returncode == 0, made.stderr
+        return cls.dir / f"token.{name}"
+
+    @classmethod
+    def ready(cls):
+        items = cls.ask("GET", "/api/v1/nodes")[1].get("items", [])
+        return [one["metadata"]["name"] for one in items
+                if any(c["type"] == "Ready" and c["status"] == "True" for c in one["status"]["conditions"])]
+
+    # ---- jobs
+
+    def job(self, name, script, pods, mpi="auto", seat=None, spec=(), annotations=(), **pod):
+        """An Indexed job; `script` is for sh, or words. `seat`: a resource of which each node has one, so every pod gets a node of its own."""
+        command = ["sh", "-c", script.replace("$", "$$")] if isinstance(script, str) else list(script)
+        return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "annotations": {"muster.dev/mpi": mpi, **dict(annotations)}},
+                "spec": {"completionMode": "Indexed", "completions": pods, "parallelism": pods, "backoffLimitPerIndex": 0,
+                         "successPolicy": {"rules": [{"succeededIndexes": "0"}]}, **dict(spec),
+                         "template": {"spec": {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, **pod, "containers": [
+                             {"name": "main", "command": command, "env": [{"name": k, "value": v} for k, v in ENV.items()],
+                              "resources": {"limits": {f"example.com/{seat}": "1"} if seat else {}}}]}}}}
+
+    def create(self, *args, **more):
+        job = self.job(*args, **more)
+        code, made = self.ask("POST", JOBS, job)
+        self.assertEqual(code, 201, made)
+        name, uid = made["metadata"]["name"], made["metadata"]["uid"]
+        self.addCleanup(self.gone, name, uid)
+        return uid
+
+    def gone(self, name, uid):
+        """No process of the job is left on any machine."""
+        self.note_run_dirs()
+        self.ask("DELETE", f"{JOBS}/{name}", {"propagationPolicy": "Background", "gracePeriodSeconds": 0})
+        eventually(lambda: not living(lambda pid: variable(pid, "MUSTER_JOB_UID") == uid), f"the end of all processes of {name}", 30)
+
+    def setUp(self):
+        self.run_dirs = set()
+        self.addCleanup(lambda: eventually(lambda: not self.note_run_dirs() and not self.shared(), "no run directories"))
+
+    def note_run_dirs(self):
+        now = [path for node in self.nodes for path in (self.dir / node.name / "run").glob("?" * 32)]
+        self.run_dirs |= {path.name for path in now}
+        return now
+
+    def shared(self):
+        return [name for name in self.run_dirs if pathlib.Path("/dev/shm", f"muster-{name}").exists()]
+
+    def job_of(self, name):
+        return self.ask("GET", f"{JOBS}/{name}")[1]
+
+    def over(self, name):
+        conditions = self.job_of(name).get("status", {}).get("conditions", [])
+        return next((c["type"] for c in conditions if c["type"] in ("Complete", "Failed") and c["status"] == "True"), None)
+
+    def completed(self, name, timeout=60):
+        self.assertEqual(eventually(lambda: self.over(name), f"the end of {name}", timeout), "Complete",
+                         [self.log(name, 0), self.attempts(name)])
+
+    def attempts(self, name):
+        return self.ask("GET", f"{MINE}/{name}/attempts")[1].get("items", [])
+
+    def log(self, name, index, attempt=0, stream="Stdout"):
+        code, text = self.send("GET", f"{MINE}/{name}/log?index={index}&attempt={attempt}&stream={stream}")
+        return text if code == 200 else ""
+
+    def rounds(self, name, attempt=0):
+        return [int(n) for n in re.findall(r"^round (\d+)$", self.log(name, 0, attempt), re.M)]
+
+    def pods(self, name):
+        """Node and pid of each running pod, by index."""
+        items = self.ask("GET", f"/api/v1/namespaces/default/pods?labelSelector=batch.kubernetes.io/job-name={name}")[1]["items"]
+        return {int(p["metadata"]["labels"]["batch.kubernetes.io/job-completion-index"]):
+                (p["spec"]["nodeName"], int(p["metadata"]["annotations"].get("muster.dev/pid", 0)), p["metadata"]["name"])
+                for p in items if p["status"]["phase"] == "Running"}
+
+    def ranks(self, name, attempt=0):
+        """What each rank said: (rank, number of ranks, sum, host, pod, pid)."""
+        said = re.findall(r"^rank (\d+) of (\d+) sum (\d+) host (\S+) pod (\S+) pid (\d+)$", self.log(name, 0, attempt), re.M)
+        return sorted((int(r), int(n), int(s), host, pod, int(pid)) for r, n, s, host, pod, pid in said)
+
+    def stop_file(self, name):
+        path = self.dir / f"stop.{name}"
+        self.addCleanup(path.unlink, missing_ok=True)
+        return path
+
+    def start_ring(self, mpi, pods=3, name=None, slots=1, **more):
+        name = name or f"ring-{mpi}"
+        stop = self.stop_file(name)
+        self.create(name, ["muster-mpi-entry", "--", LAUNCHERS[mpi], RING[mpi], str(stop)], pods, f"auto,slots={slots}", **more)
+        return name, stop
+
+    def check_ring(self, name, stop, attempt=0):
+        """It goes on, ends, and said everything once."""
+        self.note_run_dirs()
+        self.goes_on(name, attempt)
+        stop.touch()
+        self.completed(name)
+        rounds = self.rounds(name, attempt)
+        self.assertEqual(rounds, list(range(len(rounds))))
+
+    def goes_on(self, name, attempt=0):
+        before = len(self.rounds(name, attempt))
+        eventually(lambda: len(self.rounds(name, attempt)) >= before + 3, f"rounds of {name}", 60)
+
+
+def read(pid, file):
+    with contextlib.suppress(OSError):
+        return pathlib.Path("/proc", str(pid), file).read_bytes().decode(errors="replace")
+    return ""
+
+
+def variable(pid, name):
+    return next((one.partition("=")[2] for one in read(pid, "environ").split("\0") if one.startswith(f"{name}=")), None)
+
+
+def parent(pid):
+    fields = read(pid, "stat").rpartition(")")[2].split()
+    return int(fields[1]) if fields else 0
+
+
+def living(test):
+    """Processes for which test(pid) holds, zombies apart."""
+    return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc")))
+            if test(pid) and read(pid, "stat").rpartition(")")[2].split()[:1] not in ([], ["Z"])]
+
+
+def child_of_keeper(pid):
+    """The ancestor that a keeper has started, and that keeper."""
+    while pid > 1:
+        above = parent(pid)
+        if read(above, "comm").strip() == "muster-keeper":
+            return pid, above
+        pid = above
+    return None, None
+
+
+class Ranks(Site):
+    """Where ranks run, and what their pods get."""
+
+    def check_ranks(self, name, pods, slots, own_env, nodes):
+        """All ranks, each in its own pod: by process tree, host name and network, and by environment except where the launcher replaces it."""
+        ranks = eventually(lambda: len(all := self.ranks(name)) == pods * slots and all, f"ranks of {name}", 60)
+        self.assertEqual([one[:3] for one in ranks], [(r, pods * slots, sum(range(pods * slots))) for r in range(pods * slots)])
+        pods_now = self.pods(name)
+        running = {pod: (index, node) for index, (node, _, pod) in pods_now.items()}
+        leader = pods_now[0][1:]
+        by_pod = {}
+        for rank, _, _, host, said, pid in ranks:
+            top, keeper = child_of_keeper(pid)
+            pod = leader[1] if top == leader[0] else variable(top, "MUSTER_POD_NAME")
+            index, node = running[pod]
+            self.assertIn(str(self.dir / node), read(keeper, "cmdline"), f"rank {rank} is below another node's keeper")
+            if self.apart:
+                self.assertEqual(host, node)
+                self.assertEqual(os.readlink(f"/proc/{pid}/ns/net"), os.readlink(f"/proc/{keeper}/ns/net"))
+            self.assertEqual(said, own_env(index, pod), f"rank {rank}")
+            by_pod.setdefault(pod, []).append(rank)
+        self.assertEqual({pod: len(of) for pod, of in by_pod.items()}, {pod: slots for pod in running})
+        self.assertEqual(len({node for _, node in running.values()}), nodes)
+
+    def test_ranks_land_in_their_pods(self):
+        """Both launchers, started by muster-mpi-entry and by a script; one rank for each slot, and nothing is left of it."""
+        for mpi, launcher in LAUNCHERS.items():
+            for form in ("entry", "script"):
+                name = f"{mpi}-{form}"
+                with self.subTest(name):
+                    stop = self.stop_file(name)
+                    words = ["muster-mpi-entry", "--", launcher, RING[mpi], str(stop)]
+                    script = f"if [ $JOB_COMPLETION_INDEX = 0 ]; then {launcher} {RING[mpi]} {stop}; else exec sleep 600; fi"
+                    uid = self.create(name, words if form == "entry" else script, 3, "auto,slots=2", seat=mpi)
+                    leader = eventually(lambda: self.pods(name).get(0), "the leader")[2]
+                    # Hydra gives every rank the leader's variables, from which muster-mpi-entry removes those of index 0.
+                    self.check_ranks(name, 3, 2, {
+                        "openmpi-entry": lambda index, pod: "-" if index == 0 else pod, "openmpi-script": lambda index, pod: pod,
+                        "mpich-entry": lambda index, pod: "-" if index == 0 else pod, "mpich-script": lambda index, pod: leader}[name], 3)
+                    self.check_ring(name, stop)
+                    self.assertEqual([(a["index"], a["exitCode"]) for a in self.attempts(name) if a["index"] == 0], [(0, 0)])
+                    self.gone(name, uid)
+
+    def test_two_indexes_on_one_node(self):
+        for mpi in LAUNCHERS:
+            with self.subTest(mpi):
+                name, stop = self.start_ring(mpi, name=f"same-{mpi}", slots=2)
+                self.check_ranks(name, 3, 2, lambda index, pod: "-" if index == 0 else pod, 1)
+                self.check_ring(name, stop)
+
+    def test_more_hosts_than_one_tree(self):
+        """Open MPI starts at most 64 hosts itself, unless it is told otherwise."""
+        for mpi, pods in (("openmpi", 73), ("mpich", 24)):
+            with self.subTest(mpi):
+                self.create(f"many-{mpi}", ["muster-mpi-entry", "--", LAUNCHERS[mpi], "sh", "-c", "echo from $$MUSTER_POD_NAME."], pods)
+                self.completed(f"many-{mpi}", 90)
+                said = re.findall(r"^from (\S*)\.$", self.log(f"many-{mpi}", 0), re.M)
+                self.assertEqual(sorted(int((re.search(r"-(\d+)-\w+$", pod) or "00")[1]) for pod in said), list(range(pods)))
+
+    def test_what_the_pods_get(self):
+        script = "cd $MUSTER_RUN_DIR; tail -n +1 hostfile.* hosts.running peers.json; ./discover_hosts.sh; ls bin; stat -c '%a %n' token .; env"
+        self.create("get", f"if [ $JOB_COMPLETION_INDEX = 0 ]; then until [ $(wc -l <$MUSTER_RUN_DIR/hosts.running) = 2 ]; do sleep 0.1; done; {script}; "
+                    "else exec sleep 600; fi", 2, "openmpi,slots=3,iface=eth0", seat="mpich")
+        self.completed("get")
+        said = self.log("get", 0)
+        leader, worker = (next(a for a in self.attempts("get") if a["index"] == i) for i in (0, 1))
+        own = leader["node"] if self.apart else socket.gethostname()
+        for line in (f"{own} slots=3", "get-1 slots=3", f"{own}:3", "get-1:3", "600 token", "700 .", "NNODES=2", "NODE_RANK=0",
+                     f"MASTER_ADDR={self.address(leader['node'])}", "OMPI_MCA_btl_tcp_if_include=eth0", "muster-mpi-entry", "muster-rsh"):
+            self.assertIn(line, said.splitlines())
+        self.assertRegex(said, r'{"index": 1, "attempt": 0, "host": "get-1", "node": "%s", "address": "%s", "state": "Running"}\]' % (
+            worker["node"], self.address(worker["node"])))
+        self.assertNotIn("HYDRA_", said)
+        self.assertNotIn("\nssh", said)
+
+    def address(self, node):
+        return next(one.address for one in self.nodes if one.name == node)
+
+    def test_scripts_that_call_ssh(self):
+        script = ("if [ $JOB_COMPLETION_INDEX != 0 ]; then exec sleep 600; fi; "
+                  "ssh -q -o StrictHostKeyChecking=no me@shim-1 'echo \"$JOB_COMPLETION_INDEX; $0\"'; cd /; rsh -n shim-1.example.com 'test -d / && echo there'; "
+                  "ssh 1 'echo to stderr >&2; kill -9 $$'; echo $?; for i in 1 2; do ssh 1 'ls -d $OMPI_MCA_orte_tmpdir_base; exit 3'; echo $?; done")
+        self.create("shim", script, 2, "auto,ssh-shim")
+        self.completed("shim")
+        said = self.log("shim", 0).splitlines()
+        self.assertEqual(said[:3], ["1; /bin/sh", "there", "137"])
+        # Each has a directory of its own for what Open MPI's daemons would share on one machine, and removes it.
+        self.assertEqual((said[4], said[6]), ("3", "3"))
+        self.assertRegex(said[3], r"^/dev/shm/muster-\w{32}/\d+$")
+        self.assertNotEqual(said[3], said[5])
+        self.assertFalse(any(pathlib.Path(said[i]).exists() for i in (3, 5)))
+        self.assertEqual(self.log("shim", 0, stream="Stderr"), "to stderr\n")
+
+    def test_rendezvous(self):
+        """As torchrun would, from MASTER_ADDR, MASTER_PORT, NODE_RANK and NNODES."""
+        manifest = (ROOT / "examples/mpi-rendezvous.yaml").read_text()
+        made = self.muster("create", "-f", "-", input=manifest)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.addCleanup(self.gone, "mpi-rendezvous", self.job_of("mpi-rendezvous")["metadata"]["uid"])
+        self.completed("mpi-rendezvous")
+        self.assertRegex(self.log("mpi-rendezvous", 0), r"(?m)^2 nodes met at [0-9.]+:2\d{4}: 0, 1$")
+
+    def test_hosts_follow_the_scale(self):
+        """An elastic job: not a gang, and the leader runs on while the job grows and shrinks."""
+        stop = self.stop_file("elastic")
+        script = (f"if [ $JOB_COMPLETION_INDEX != 0 ]; then exec sleep 600; fi; cd $MUSTER_RUN_DIR; "
+                  f"until [ -e {stop} ]; do echo $(./discover_hosts.sh) / $(wc -l <hostfile.openmpi) $(grep -o Running peers.json | wc -l); sleep 0.1; done")
+        self.create("elastic", script, 2, "auto,slots=2", annotations={"muster.dev/gang": "false"})
+        own = eventually(lambda: self.pods("elastic").get(0), "the leader")[0] if self.apart else socket.gethostname()
+
+        def shows(line):
+            eventually(lambda: self.log("elastic", 0).splitlines()[-1:] == [line], line)
+        shows(f"{own}:2 elastic-1:2 / 2 2")
+        for pods, line in ((3, f"{own}:2 elastic-1:2 elastic-2:2 / 3 3"), (1, f"{own}:2 / 1 1")):
+            scaled = self.muster("scale", "job/elastic", "--completions", pods)
+            self.assertEqual(scaled.returncode, 0, scaled.stderr)
+            shows(line)
+        stop.touch()
+        self.completed("elastic")
+
+
+class Shells(Site):
+    """muster-rsh by itself: whom it reaches, and what it says when it cannot."""
+    NODES = 2
+
+    def rsh(self, name, script, pods=2, mpi="auto", **more):
+        """What index 0 printed, whose workers sleep."""
+        self.create(name, f"if [ $JOB_COMPLETION_INDEX != 0 ]; then exec sleep 600; fi; {script}", pods, mpi, **more)
+        self.completed(name)
+        return (self.log(name, 0, stream="Stdout") + self.log(name, 0, stream="Stderr")).splitlines()
+
+    def test_wrong_names(self):
+        self.assertEqual(self.rsh("names", "for h in other-1 names-7 7 c9; do muster-rsh $h true; echo $?; done; muster-rsh names-1; echo $?"),
+                         ["255"] * 5 + [f"muster-rsh: no pod of this job is called {h}; they are called names-0, names-1"
+                                        for h in ("other-1", "names-7", "7", "c9")] +
+                         ["muster-rsh: usage: muster-rsh [ssh options] HOST COMMAND...",
+                          "Runs the command with `sh -c` in the pod of the same MPI job that HOST names."])
+
+    def test_a_worker_that_does_not_start(self):
+        """The leader's node has no seat left for it."""
+        said = self.rsh("late", "MUSTER_RSH_TIMEOUT=1 muster-rsh late-1 true; echo $?", seat="mpich",
+                        spec={"parallelism": 2}, annotations={"muster.dev/gang": "false"}, nodeSelector={"kubernetes.io/hostname": "c1"})
+        self.assertEqual(said, ["255", "muster-rsh: late-1 could not be reached within 1 s: its pod does not run"])
+
+    def test_tokens(self):
+        """One user's jobs reach their own pods only, however they are asked."""
+        stop = self.stop_file("first")
+        self.create("first", f"cp $MUSTER_RSH_TOKEN_FILE {self.dir}/token-of-$JOB_COMPLETION_INDEX; echo ready; "
+                    f"until [ -e {stop} ]; do sleep 0.1; done", 2, seat="openmpi")
+        eventually(lambda: all("ready" in self.log("first", i) for i in (0, 1)), "the first job")
+        pods = eventually(lambda: len(all := self.pods("first")) == 2 and all, "both pods")
+        here = {index: node for index, (node, _, _) in pods.items()}
+        # In another job on the other node, where a copy of the token is put beside that job's own.
+        script = ("cp $TOKEN $MUSTER_RUN_DIR/other; printf 1-0-0-0-%064d 0 >$MUSTER_RUN_DIR/wrong; "
+                  "muster-rsh first-1 true; MUSTER_RSH_TOKEN_FILE=$MUSTER_RUN_DIR/other muster-rsh first-1 true; "
+                  "MUSTER_RSH_TOKEN_FILE=$MUSTER_RUN_DIR/wrong muster-rsh second-1 true; MUSTER_RSH_TOKEN_FILE=$MUSTER_RUN_DIR/none muster-rsh second-1 true; "
+                  "MUSTER_RSH_TOKEN_FILE= muster-rsh second-1 true; true")
+        said = self.rsh("second", f"export TOKEN={self.dir}/token-of-0; {script}", nodeSelector={"kubernetes.io/hostname": here[1]})
+        refused = "muster-rsh: the token is not that of a running pod of this user on this node"
+        self.assertEqual(said, ["muster-rsh: no pod of this job is called first-1; they are called second-0, second-1", refused, refused, refused,
+                                "muster-rsh: MUSTER_RSH_TOKEN_FILE is not set: this runs only in pods of a job with the annotation muster.dev/mpi"])
+        # On its own node, once its pod has ended.
+        stop.touch()
+        self.completed("first")
+        said = self.rsh("third", f"cp {self.dir}/token-of-0 $MUSTER_RUN_DIR/other; MUSTER_RSH_TOKEN_FILE=$MUSTER_RUN_DIR/other muster-rsh third-1 true; true",
+                        nodeSelector={"kubernetes.io/hostname": here[0]})
+        self.assertEqual(said, [refused])
+
+
+class Failures(Site):
+    """What happens when a part dies."""
+
+    def start_both(self, pods=3):
+        """A ring of each MPI and a command by muster-rsh that prints lines; the leader of each on one node, a worker on another."""
+        jobs = [self.start_ring(mpi, pods, seat=mpi) for mpi in LAUNCHERS]
+        for name, _ in jobs:
+            self.goes_on(name)
+        return jobs
+
+    def test_daemons_die(self):
+        """The coordinator, a worker's agent, the leader's agent: killed and started again; an agent frozen. No program notices."""
+        jobs = self.start_both()
+        stop = self.stop_file("lines")
+        line = f"i=0; until [ -e {stop} ]; do i=$((i+1)); echo line $i; sleep 0.05; done; exit 7"
+        self.create("lines", f"if [ $JOB_COMPLETION_INDEX != 0 ]; then exec sleep 600; fi; muster-rsh lines-1 '{line}'; echo code $?", 2,
+                    nodeSelector={"kubernetes.io/hostname": "c3"})
+
+        def lines():
+            return [int(n) for n in re.findall(r"^line (\d+)$", self.log("lines", 0), re.M)]
+
+        def all_go_on():
+            before = len(lines())
+            for name, _ in jobs:
+                self.goes_on(name)
+            eventually(lambda: len(lines()) > before + 3, "lines", 30)
+        all_go_on()
+        places = {name: {index: node for index, (node, _, _) in self.pods(name).items()} for name, _ in jobs}
+        pids = {name: {rank[5] for rank in self.ranks(name)} for name, _ in jobs}
+        self.kill("coordinator")
+        self.start_coordinator()
+        all_go_on()
+        agents = ["c3", *{places[name][index] for name, _ in jobs for index in (0, 2)} - {"c3"}]
+        for node in agents:
+            self.kill(node)
+            self.start_agent(node)
+            all_go_on()
+        frozen = self.daemons[places[jobs[0][0]][1]]
+        frozen.send_signal(signal.SIGSTOP)
+        try:
+            self.goes_on(jobs[0][0])
+        finally:
+            frozen.send_signal(signal.SIGCONT)
+        all_go_on()
+        stop.touch()
+        self.completed("lines")
+        said = lines()
+        self.assertEqual(said, list(range(1, len(said) + 1)))
+        self.assertTrue(self.log("lines", 0).endswith("\ncode 7\n"))
+        for name, stop in jobs:
+            self.assertEqual({rank[5] for rank in self.ranks(name)}, pids[name])
+            self.check_ring(name, stop)
+            self.assertEqual({a["attempt"] for a in self.attempts(name)}, {0})
+
+    def test_the_leader_is_killed(self):
+        """Its ranks are gone everywhere, and the next attempt has new ones."""
+        jobs = [self.start_ring(mpi, seat=mpi, spec={"backoffLimitPerIndex": 1}) for mpi in LAUNCHERS]
+        for name, stop in jobs:
+            with self.subTest(name):
+                self.goes_on(name)
+                ranks = {rank[5] for rank in self.ranks(name)}
+                os.kill(self.pods(name)[0][1], signal.SIGKILL)
+                eventually(lambda: not ranks & set(living(lambda pid: pid in ranks)), "the end of its ranks", 10)
+                self.check_ring(name, stop, attempt=1)
+                self.assertEqual([a["exitCode"] for a in self.attempts(name) if a["index"] == 0], [137, 0])
+
+    def test_the_leaders_exit_code(self):
+        for mpi, launcher in LAUNCHERS.items():
+            with self.subTest(mpi):
+                self.create(f"code-{mpi}", ["muster-mpi-entry", "--", "sh", "-c", f"{launcher} {RING[mpi]}; exit 9"], 2,
+                            spec={"backoffLimit": 0, "backoffLimitPerIndex": None})
+                self.assertEqual(eventually(lambda: self.over(f"code-{mpi}"), "its end", 60), "Failed")
+                self.assertEqual([a["exitCode"] for a in self.attempts(f"code-{mpi}") if a["index"] == 0], [9])
+                self.assertEqual(len(self.ranks(f"code-{mpi}")), 2)
+
+    def test_a_worker_is_killed(self):
+        """Its pod, or only the launcher's daemon in it: Open MPI notices either, and its leader fails."""
+        for what in ("pod", "daemon"):
+            with self.subTest(what):
+                name, _ = self.start_ring("openmpi", name=f"kill-{what}", seat="openmpi")
+                self.goes_on(name)
+                rank = next(rank for rank in self.ranks(name) if rank[0] == 1)
+                daemon = parent(rank[5])
+                self.assertEqual(read(daemon, "comm").strip(), "orted")
+                os.kill(self.pods(name)[1][1] if what == "pod" else daemon, signal.SIGKILL)
+                code = eventually(lambda: [a["exitCode"] for a in self.attempts(name) if a["index"] == 0 and a.get("exitCode")], "the leader's end", 30)
+                self.assertNotEqual(code, [0])
+                pids = {one[5] for one in self.ranks(name)}
+                eventually(lambda: not living(lambda pid: pid in pids), "the end of all ranks", 10)
+                self.ask("DELETE", f"{JOBS}/{name}", {"propagationPolicy": "Background"})
+
+
+class Examples(unittest.TestCase):
+    def test_they_run_as_they_stand(self):
+        for path in sorted((ROOT / "examples").glob("mpi-*.yaml")):
+            with self.subTest(path.name):
+                done = subprocess.run([MUSTER, "run", "--timeout", "60s", path], text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=90)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+                self.assertRegex(done.stdout, r"hello from rank 3 of 4|2 nodes met")
+
+
+@unittest.skipUnless(os.geteuid() == 0 and shutil.which("useradd"), "needs root, to make users")
+class Owners(users.RootKeeper):
+    """A node whose keeper runs as root: each user's ranks run as that user, and neither reaches the other."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.addClassCleanup(users.remove_users)
+        users.make_users()
+
+    def job(self, name, script, pods=2):
+        return Site.job(self, name, script, pods, "auto,slots=2")
+
+    def test_two_users(self):
+        for user in ("alice", "bob"):
+            for mpi, launcher in LAUNCHERS.items():
+                job = self.job(f"{mpi}-of-{user}", f"if [ $JOB_COMPLETION_INDEX = 0 ]; then {launcher} sh -c 'id -u; {RING[mpi]}'; else exec sleep 600; fi")
+                self.assertEqual(self.finish(user, job), "Complete", self.log(user, f"{mpi}-of-{user}"))
+                said = self.log(user, f"{mpi}-of-{user}")[1].splitlines()
+                self.assertEqual(said.count(str(pwd.getpwnam(users.name(user)).pw_uid)), 4, said)
+                self.assertEqual(len([line for line in said if line.startswith("rank ") and " of 4 sum 6 " in line]), 4, said)
+
+    def test_one_users_token_is_worth_nothing_to_another(self):
+        stop = self.dir / "stop"
+        self.create("alice", self.job("a", f"cat $MUSTER_RSH_TOKEN_FILE; echo; until [ -e {stop} ]; do sleep 0.1; done"))
+        token = eventually(lambda: self.log("alice", "a")[1].strip(), "her token")
+        bob = self.job("b", "if [ $JOB_COMPLETION_INDEX != 0 ]; then exec sleep 600; fi; mkdir /tmp/$MUSTER_POD_NAME; cd /tmp/$MUSTER_POD_NAME; "
+                       f"ln -s $(dirname $MUSTER_RUN_DIR)/agent.sock ..; printf %s {token} >$(pwd)/token; ls $(dirname $MUSTER_RUN_DIR); "
+                       "muster-rsh a-1 id; echo $?; MUSTER_RSH_TOKEN_FILE=$(pwd)/token muster-rsh a-1 id; echo $?; rm -r $(pwd) ../agent.sock")
+        self.assertEqual(self.finish("bob", bob), "Complete")
+        said = self.log("bob", "b")[1].splitlines()
+        self.assertEqual([line for line in said if "uid=" in line], [])
+        self.assertEqual(said.count("255"), 2)
+        self.assertIn("muster-rsh: no pod of this job is called a-1; they are called b-0, b-1", said)
+        self.assertIn("muster-rsh: the token is not that of a running pod of this user on this node", said)
+        stop.touch()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
