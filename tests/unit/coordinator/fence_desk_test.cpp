@@ -8,7 +8,7 @@ namespace {
 
 constexpr JobId kJob = 7;
 
-core::HostListPtr hosts(const std::vector<PodKey>& pods, uint32_t count) {
+core::HostListPtr ranks_are(const std::vector<PodKey>& pods, uint32_t count) {
   core::HostList list;
   list.object = std::make_shared<core::JobObject>();
   list.count = count;
@@ -44,7 +44,7 @@ class FenceDeskTest : public testing::Test {
 };
 
 TEST_F(FenceDeskTest, OpensWhenAllHaveCome) {
-  desk.set(kJob, hosts({{0, 0}, {1, 0}, {2, 0}}, 3));
+  desk.set(kJob, ranks_are({{0, 0}, {1, 0}, {2, 0}}, 3));
   auto zero = come({0, 0}, 1, {{"a", "0"}}), one = come({1, 0}, 1, {{"b", "1"}});
   EXPECT_FALSE(zero->opened || one->opened);
   auto two = come({2, 0}, 1);
@@ -55,10 +55,10 @@ TEST_F(FenceDeskTest, OpensWhenAllHaveCome) {
 }
 
 TEST_F(FenceDeskTest, WaitsForRanksThatHaveNoNodeYet) {
-  desk.set(kJob, hosts({{0, 0}}, 2));
+  desk.set(kJob, ranks_are({{0, 0}}, 2));
   auto zero = come({0, 0}, 1);
   EXPECT_FALSE(zero->opened);
-  desk.set(kJob, hosts({{0, 0}, {1, 0}}, 2));
+  desk.set(kJob, ranks_are({{0, 0}, {1, 0}}, 2));
   turn();
   EXPECT_FALSE(zero->opened);
   auto one = come({1, 0}, 1);
@@ -67,7 +67,7 @@ TEST_F(FenceDeskTest, WaitsForRanksThatHaveNoNodeYet) {
 
 // After a restart: rank 1 had gone on and tells its last fence again, rank 0 is still in it.
 TEST_F(FenceDeskTest, ALaterFenceCountsForAnEarlierOne) {
-  desk.set(kJob, hosts({{0, 0}, {1, 0}}, 2));
+  desk.set(kJob, ranks_are({{0, 0}, {1, 0}}, 2));
   auto one = come({1, 0}, 2, {{"b", "1"}});
   auto zero = come({0, 0}, 1, {{"a", "0"}});
   EXPECT_TRUE(zero->opened);
@@ -80,10 +80,10 @@ TEST_F(FenceDeskTest, ALaterFenceCountsForAnEarlierOne) {
 }
 
 TEST_F(FenceDeskTest, ANewMemberMakesAnotherGroup) {
-  desk.set(kJob, hosts({{0, 0}, {1, 0}}, 2));
+  desk.set(kJob, ranks_are({{0, 0}, {1, 0}}, 2));
   auto zero = come({0, 0}, 1), one = come({1, 0}, 1, {{"old", "1"}});
   const uint64_t before = *zero->opened;
-  desk.set(kJob, hosts({{0, 1}, {1, 1}}, 2));
+  desk.set(kJob, ranks_are({{0, 1}, {1, 1}}, 2));
   EXPECT_EQ(desk.gather(kJob, before), nullptr);
   auto fresh = come({0, 1}, 1);
   EXPECT_FALSE(fresh->opened);
@@ -94,12 +94,12 @@ TEST_F(FenceDeskTest, ANewMemberMakesAnotherGroup) {
 }
 
 TEST_F(FenceDeskTest, FailsTheCallsOfAJobThatIsOver) {
-  desk.set(kJob, hosts({{0, 0}, {1, 0}}, 2));
+  desk.set(kJob, ranks_are({{0, 0}, {1, 0}}, 2));
   bool failed = false;
   auto call = desk.come({kJob, 0, 0}, 1, {})
                   .then([](uint64_t) {}, [&failed](kj::Exception&&) { failed = true; });
   auto waiting = call.eagerlyEvaluate(nullptr);
-  desk.set(kJob, hosts({}, 0));
+  desk.set(kJob, ranks_are({}, 0));
   turn();
   EXPECT_TRUE(failed);
 }

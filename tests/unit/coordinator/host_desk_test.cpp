@@ -78,7 +78,7 @@ TEST(HostDesk, TellsStatesFromMembers) {
   EXPECT_EQ(desk.set(7, hosts(changed, 4)), Change::members);
   changed.pop_back();
   EXPECT_EQ(desk.set(7, hosts(changed, 4)), Change::members);
-  EXPECT_EQ(desk.set(7, hosts(std::vector<core::HostList::Host>{}, 0)), Change::members);
+  EXPECT_EQ(desk.set(7, hosts({}, 0)), Change::members);
   EXPECT_EQ(desk.of(7), nullptr);
   EXPECT_TRUE(desk.jobs_on(1).empty());
 }
