@@ -121,6 +121,15 @@ bool decide_finish(Sync& sync) {
     finish(sync, false, ConditionReason::failed_indexes, "The leader (index 0) has failed");
     return true;
   }
+  // Such a gang can never be whole again.
+  if (job.gang().ranks && !s.failed_indexes.empty()) {
+    finish(sync, false, ConditionReason::failed_indexes, "A rank has failed");
+    return true;
+  }
+  if (job.gang().ranks && s.broken && !s.completed.empty()) {
+    finish(sync, false, ConditionReason::failed_indexes, "A rank failed after others had ended");
+    return true;
+  }
   if (!s.failed_indexes.empty() &&
       s.failed_indexes.size() + s.completed.size() >=
           static_cast<uint64_t>(std::max<int64_t>(job.needed().value_or(0), 0))) {

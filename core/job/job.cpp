@@ -480,7 +480,7 @@ void Job::rebuild() {
   left_out_ = taken_ = IndexSet{};
   if (indexed_) {
     const JobAnnotations own = read_annotations(object_->meta.annotations);
-    gang_ = {own.gang, own.mpi && !own.mpi->direct, own.restart_gang};
+    gang_ = {own.gang, own.mpi && !own.mpi->direct, own.restart_gang, own.mpi && own.mpi->direct};
     leave_out(own.indexes);
     taken_.insert_all(left_out_);
     taken_.insert_all(state_.completed);

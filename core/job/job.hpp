@@ -67,6 +67,7 @@ struct GangRules {
   bool together = false;  // muster.dev/gang
   bool leads = false;     // muster.dev/mpi with a launcher: index 0 leads the others
   bool whole = false;     // muster.dev/restart: gang
+  bool ranks = false;     // muster.dev/mpi without a launcher: none can do without another
   bool breaks() const { return leads || whole; }
 };
 

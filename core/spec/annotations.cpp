@@ -49,7 +49,9 @@ JobAnnotations read_annotations(const StringMap& annotations) {
   auto gang = annotations.find(std::string(kGangKey));
   read.mpi = mpi_of(annotations);
   read.gang = gang != annotations.end() ? gang->second == "true" : read.mpi.has_value();
-  read.restart_gang = read.gang && own_value(annotations, kRestartKey) == "gang";
+  // Ranks cannot do without one of them.
+  read.restart_gang = read.gang && (own_value(annotations, kRestartKey) == "gang" ||
+                                    (read.mpi && read.mpi->direct));
   const std::string placement = own_value(annotations, kPlacementKey);
   if (placement == "pack") read.placement = PlacementChoice::pack;
   if (placement == "spread") read.placement = PlacementChoice::spread;

@@ -480,7 +480,9 @@ class Shells(Site):
                   "MUSTER_RSH_TOKEN_FILE= muster-rsh second-1 true; true")
         said = self.rsh("second", f"export TOKEN={self.dir}/token-of-0; {script}", nodeSelector={"kubernetes.io/hostname": here[1]})
         refused = "muster-rsh: the token is not that of a running pod of this user on this node"
-        self.assertEqual(said, ["muster-rsh: no pod of this job is called first-1; they are called second-0, second-1", refused, refused, refused,
+        self.assertEqual([re.sub(r"in /.*/none", "in NONE", line) for line in said],
+                         ["muster-rsh: no pod of this job is called first-1; they are called second-0, second-1", refused, refused,
+                          "muster-rsh: there is no token in NONE",
                                 "muster-rsh: MUSTER_RSH_TOKEN_FILE is not set: this runs only in pods of a job with the annotation muster.dev/mpi"])
         # On its own node, once its pod has ended.
         stop.touch()
@@ -580,6 +582,53 @@ class Failures(Site):
                 pids = {one[5] for one in self.ranks(name)}
                 eventually(lambda: not living(lambda pid: pid in pids), "the end of all ranks", 10)
                 self.ask("DELETE", f"{JOBS}/{name}", {"propagationPolicy": "Background"})
+
+
+    def test_a_worker_fails_and_the_launcher_does_not_notice(self):
+        """Hydra hangs when a worker or its proxy dies: muster ends the leader, says why, and charges one failure."""
+        for what in ("pod", "daemon"):
+            with self.subTest(what):
+                name, stop = self.start_ring("mpich", name=f"hydra-{what}", seat="mpich", spec={"backoffLimitPerIndex": 1})
+                self.goes_on(name)
+                ranks = self.ranks(name)
+                rank = next(rank for rank in ranks if rank[0] == 1)
+                pod = self.pods(name)[1][1] if what == "pod" else parent(rank[5])
+                os.kill(pod, signal.SIGKILL)
+                if what == "pod":
+                    eventually(lambda: [a for a in self.attempts(name) if a["index"] == 0], "the leader's end", 15)
+                    eventually(lambda: not living(lambda pid: pid in {one[5] for one in ranks}), "the end of its ranks", 10)
+                    self.check_ring(name, stop, attempt=1)
+                    said = self.attempts(name)
+                    self.assertIn("index 1 (attempt 0) failed with exit code 137", json.dumps([a for a in said if a["index"] == 0][0]))
+                else:
+                    eventually(lambda: not living(lambda pid: pid in {one[5] for one in ranks if one[0] == 1}), "the end of the proxy's rank", 10)
+
+    def test_a_leader_that_fails_for_good_ends_the_job(self):
+        self.create("gone", "if [ $JOB_COMPLETION_INDEX != 0 ]; then exec sleep 600; fi; exit 3", 3)
+        self.assertEqual(eventually(lambda: self.over("gone"), "its end", 30), "Failed")
+
+    def test_ranks_without_a_launcher(self):
+        """Each index is a rank. The coordinator and an agent are killed while they run; one rank's failure starts all of them again."""
+        name, stop = "ranks", self.stop_file("ranks")
+        self.create(name, [RING["mpich"], str(stop)], 3, "mpich,direct", seat="mpich", spec={"backoffLimitPerIndex": 1, "successPolicy": None})
+        self.goes_on(name)
+        places = {index: node for index, (node, _, _) in self.pods(name).items()}
+        self.kill("coordinator")
+        self.start_coordinator()
+        self.goes_on(name)
+        self.kill(places[1])
+        self.start_agent(places[1])
+        self.goes_on(name)
+        os.kill(self.pods(name)[2][1], signal.SIGKILL)
+        eventually(lambda: self.rounds(name, 1), "the next round of ranks", 60)
+        self.check_ring(name, stop, attempt=1)
+        self.assertEqual(self.job_of(name)["status"]["completedIndexes"], "0-2")
+        self.assertEqual({(a["index"], a["attempt"]) for a in self.attempts(name)}, {(i, k) for i in range(3) for k in range(2)})
+        stop = self.stop_file("one")
+        self.create("one", [RING["mpich"], str(stop)], 2, "mpich,direct", spec={"successPolicy": None})
+        self.goes_on("one")
+        os.kill(self.pods("one")[1][1], signal.SIGKILL)
+        self.assertEqual(eventually(lambda: self.over("one"), "its end", 30), "Failed")
 
 
 class Examples(unittest.TestCase):
