@@ -26,12 +26,14 @@ struct Node {
   Node(kj::AsyncIoContext& io, const agent::AgentOptions& options)
       : work_dir(agent::WorkDir::ephemeral(options.name)),
         logs(""),
+        run_dirs(work_dir.path(), work_dir.secret()),
         executor(io.provider->getTimer(), options.hollow_duration_ms, options.hollow_exit_code),
         credentials(std::move(*agent::Credentials::load(work_dir, options.token_file))),
-        agent(io, options, work_dir, credentials, logs, executor) {}
+        agent(io, options, work_dir, credentials, logs, run_dirs, executor) {}
 
   agent::WorkDir work_dir;
   agent::LogStore logs;
+  agent::RunDirs run_dirs;
   agent::HollowExecutor executor;
   agent::Credentials credentials;
   agent::Agent agent;

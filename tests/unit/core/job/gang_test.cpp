@@ -79,10 +79,33 @@ TEST(MpiGang, AWorkerThatFailsEndsTheLeaderAndPaysAlone) {
   play.restart();
 }
 
-TEST(MpiGang, NothingHappensToTheLeaderOfRanksThatAreStartedDirectly) {
-  Play play = running(spec_of(2), {{"muster.dev/mpi", "mpich,direct"}});
+// Without a launcher each pod is a rank, and none can do without another.
+TEST(MpiGang, RanksRestartTogether) {
+  Play play = running(spec_of(3, 1), {{"muster.dev/mpi", "mpich,direct"}});
   play.end({1, 0}, 9);
-  EXPECT_TRUE(play.pod({0, 0})->active());
+  EXPECT_TRUE(play.pod({0, 0})->terminating() && play.pod({2, 0})->terminating());
+  end_all_terminating(play);
+  play.tick(1000);
+  EXPECT_EQ(active(play), (Keys{{0, 1}, {1, 1}, {2, 1}}));
+  EXPECT_EQ(play.state().failed, 1u);
+}
+
+TEST(MpiGang, ARankThatFailsForGoodEndsTheJob) {
+  Play play = running(spec_of(3, 0), {{"muster.dev/mpi", "mpich,direct"}});
+  play.end({1, 0}, 9);
+  end_all_terminating(play);
+  EXPECT_TRUE(play.job().finished());
+  EXPECT_FALSE(play.state().completed.contains(0));
+}
+
+TEST(MpiGang, RanksThatHaveEndedAreMissed) {
+  Play play = running(spec_of(3, 5), {{"muster.dev/mpi", "mpich,direct"}});
+  play.end({0, 0}, 0);
+  EXPECT_FALSE(play.job().finished());
+  play.end({1, 0}, 9);
+  end_all_terminating(play);
+  EXPECT_TRUE(play.job().finished());
+  EXPECT_EQ(play.state().failed_indexes.size(), 0u);
 }
 
 TEST(MpiGang, TheNextBreakIsChargedAgain) {
