@@ -586,8 +586,8 @@ class Failures(Site):
                 self.ask("DELETE", f"{JOBS}/{name}", {"propagationPolicy": "Background"})
 
 
-    def test_a_worker_fails_and_the_launcher_does_not_notice(self):
-        """Hydra hangs when a worker or its proxy dies: muster ends the leader, says why, and charges one failure."""
+    def test_hydra_loses_a_worker(self):
+        """A worker or Hydra's proxy in it dies: the leader ends, whoever notices first, one failure is charged, and all ranks start again."""
         for what in ("pod", "daemon"):
             with self.subTest(what):
                 name, stop = self.start_ring("mpich", name=f"hydra-{what}", seat="mpich", spec={"backoffLimitPerIndex": 1})
@@ -596,14 +596,17 @@ class Failures(Site):
                 rank = next(rank for rank in ranks if rank[0] == 1)
                 pod = self.pods(name)[1][1] if what == "pod" else parent(rank[5])
                 os.kill(pod, signal.SIGKILL)
-                if what == "pod":
-                    eventually(lambda: [a for a in self.attempts(name) if a["index"] == 0], "the leader's end", 15)
-                    eventually(lambda: not living(lambda pid: pid in {one[5] for one in ranks}), "the end of its ranks", 10)
-                    self.check_ring(name, stop, attempt=1)
-                    said = self.attempts(name)
-                    self.assertIn("index 1 (attempt 0) failed with exit code 137", json.dumps([a for a in said if a["index"] == 0][0]))
-                else:
-                    eventually(lambda: not living(lambda pid: pid in {one[5] for one in ranks if one[0] == 1}), "the end of the proxy's rank", 10)
+                eventually(lambda: [a for a in self.attempts(name) if a["index"] == 0 and a.get("ended")], "the leader's end", 15)
+                eventually(lambda: not living(lambda pid: pid in {one[5] for one in ranks}), "the end of its ranks", 10)
+                self.check_ring(name, stop, attempt=1)
+                self.assertEqual(self.job_of(name)["status"]["failed"], 1)
+
+    def test_a_launcher_that_hangs_is_ended(self):
+        """Hydra does not notice that muster-rsh has failed."""
+        self.create("hangs", f"if [ $JOB_COMPLETION_INDEX != 0 ]; then exec sleep 600; fi; exec mpiexec.hydra -hosts hangs-1,nowhere {RING['mpich']}", 2)
+        self.assertEqual(eventually(lambda: self.over("hangs"), "its end", 30), "Failed")
+        said = next(a for a in self.attempts("hangs") if a["index"] == 0)
+        self.assertIn("no pod of this job is called nowhere", said.get("message", ""), said)
 
     def test_a_leader_that_fails_for_good_ends_the_job(self):
         self.create("gone", "if [ $JOB_COMPLETION_INDEX != 0 ]; then exec sleep 600; fi; exit 3", 3)
@@ -640,7 +643,7 @@ class Examples(unittest.TestCase):
             with self.subTest(path.name):
                 done = subprocess.run([MUSTER, "run", "--timeout", "60s", path], text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=90)
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-                self.assertRegex(done.stdout, r"hello from rank 3 of 4|2 nodes met")
+                self.assertRegex(done.stdout, r"hello from rank 3 of 4|hello from rank 1 of 2|2 nodes met")
 
 
 @unittest.skipUnless(os.geteuid() == 0 and shutil.which("useradd"), "needs root, to make users")
