@@ -130,33 +130,36 @@ Supervisor::Process* Supervisor::find(uint64_t entry) {
   return it == processes_.end() ? nullptr : it->second.get();
 }
 
+// Every process of a container, ended ones too.
+template <class Do>
+void Supervisor::for_instances(Key key, Do act) {
+  key.instance = 0;
+  auto same = [&key](const Key& other) {
+    return other.job == key.job && other.index == key.index && other.attempt == key.attempt &&
+           other.container == key.container;
+  };
+  for (auto it = by_key_.lower_bound(key); it != by_key_.end() && same(it->first); ++it)
+    act(*it->second);
+}
+
 // The process that a session joins; null: its container does not run.
-Supervisor::Process* Supervisor::host_of(const Key& session) {
-  Key first = session;
-  first.container = session.container & static_cast<uint16_t>(~kSessionBit);
-  first.instance = 0;
-  for (auto it = by_key_.lower_bound(first);
-       it != by_key_.end() && it->first.container == first.container &&
-       it->first.job == first.job && it->first.index == first.index &&
-       it->first.attempt == first.attempt;
-       ++it)
-    if (it->second->state == State::running && !it->second->killing) return it->second;
-  return nullptr;
+Supervisor::Process* Supervisor::host_of(Key session) {
+  session.container &= static_cast<uint16_t>(~kSessionBit);
+  Process* host = nullptr;
+  for_instances(session, [&host](Process& one) {
+    if (one.state == State::running && !one.killing) host = &one;
+  });
+  return host;
 }
 
 // Every living session of a container.
 template <class Do>
-void Supervisor::for_sessions(const Key& host, Do act) {
+void Supervisor::for_sessions(Key host, Do act) {
   if (sessions_ == 0 || host.session()) return;
-  Key first = host;
-  first.container |= kSessionBit;
-  first.instance = 0;
-  for (auto it = by_key_.lower_bound(first);
-       it != by_key_.end() && it->first.container == first.container &&
-       it->first.job == first.job && it->first.index == first.index &&
-       it->first.attempt == first.attempt;
-       ++it)
-    if (!it->second->ended) act(*it->second);
+  host.container |= kSessionBit;
+  for_instances(host, [&act](Process& one) {
+    if (!one.ended) act(one);
+  });
 }
 
 uint64_t Supervisor::fresh_ns() const {

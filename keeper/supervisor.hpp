@@ -72,9 +72,11 @@ class Supervisor {
 
   void gather();
   Process* find(uint64_t entry);
-  Process* host_of(const Key& session);
   template <class Do>
-  void for_sessions(const Key& host, Do act);
+  void for_instances(Key key, Do act);
+  Process* host_of(Key session);
+  template <class Do>
+  void for_sessions(Key host, Do act);
   int timeout_ms() const;
   uint64_t fresh_ns() const;
 

@@ -7,7 +7,6 @@ Each agent is a machine of its own, with a network namespace, an address and a h
 loopback and this machine's name, and the suite says so.
 """
 import contextlib
-import http.client
 import json
 import os
 import pathlib
@@ -74,21 +73,11 @@ class Machine:
         self.prefix = [] if space is None else ["ip", "netns", "exec", space, "unshare", "--uts", "sh", "-c", f'hostname {name}; exec "$@"', "sh"]
 
 
-class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("localhost", timeout=20)
-        self.path = path
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(str(self.path))
-
-
 class Site(unittest.TestCase):
     """A coordinator and four agents on machines of their own, for all tests of a class."""
     NODES = 4
     SLOTS = 40
+    FLAGS = ()  # of the coordinator
 
     @classmethod
     def setUpClass(cls):
@@ -138,7 +127,7 @@ class Site(unittest.TestCase):
         ends = cls.ends or {"api": "127.0.0.1:0", "listen": "127.0.0.1:0", "listenTls": f"{cls.head.address}:0"}
         cls.daemons["coordinator"] = start_daemon(
             [*cls.head.prefix, MUSTER, "coordinator", "--data-dir", cls.dir / "data", "--api", ends["api"], "--listen", ends["listen"],
-             "--listen-tls", ends["listenTls"], "--api-socket", cls.dir / "api.sock", "--pod-failure-backoff-base", "100ms"], cls.dir)
+             "--listen-tls", ends["listenTls"], "--api-socket", cls.dir / "api.sock", "--pod-failure-backoff-base", "100ms", *cls.FLAGS], cls.dir)
         cls.ends = eventually(lambda: json.loads((cls.dir / "data/endpoints.json").read_text()), "endpoints")
         eventually(lambda: cls.ask("GET", "/readyz")[0] == 200, "ready", 30)
 
@@ -165,7 +154,7 @@ class Site(unittest.TestCase):
 
     @classmethod
     def send(cls, method, path, body=None, ctype="application/json"):
-        connection = UnixConnection(cls.dir / "api.sock")
+        connection = users.UnixConnection(str(cls.dir / "api.sock"))
         with contextlib.closing(connection):
             connection.request(method, path, None if body is None else json.dumps(body), {"Content-Type": ctype})
             response = connection.getresponse()
@@ -635,6 +624,24 @@ class Failures(Site):
         self.goes_on("one")
         os.kill(self.pods("one")[1][1], signal.SIGKILL)
         self.assertEqual(eventually(lambda: self.over("one"), "its end", 30), "Failed")
+
+
+class LostNodes(Site):
+    """A node that is cut off while its ranks run on."""
+    FLAGS = ("--node-grace", "4s")
+
+    def test_a_worker_is_lost_with_its_node(self):
+        for mpi in LAUNCHERS:
+            with self.subTest(mpi):
+                name, stop = self.start_ring(mpi, seat=mpi, spec={"backoffLimitPerIndex": 1})
+                self.goes_on(name)
+                lost, old = self.pods(name)[1][0], {rank[5] for rank in self.ranks(name)}
+                self.kill(lost)
+                leader = eventually(lambda: next((a for a in self.attempts(name) if a["index"] == 0 and a.get("ended")), None), "the leader's end", 30)
+                self.assertIn("index 1 (attempt 0) failed with exit code 137: its node was lost", json.dumps(leader))
+                self.start_agent(lost)
+                self.check_ring(name, stop, attempt=1)
+                eventually(lambda: not living(lambda pid: pid in old), "the end of the old ranks", 20)
 
 
 class Examples(unittest.TestCase):
