@@ -593,8 +593,10 @@ kj::Promise<void> Agent::session_changes() {
 
 // A launcher that has noticed ends by itself, with its own message.
 void Agent::give_up(PodId pod, const std::string& why, bool lost) {
+  if (!giving_up_.insert(pod).second) return;
   log::warn("{} cannot reach a worker: {}", to_string(pod), why);
   tasks_.add(timer_.afterDelay(ms(kGiveUpMs)).then([this, pod, why, lost] {
+    giving_up_.erase(pod);
     using core::EndCause;
     node_.give_up(pod, lost ? EndCause::worker_unreachable : EndCause::killed, why, boot_now());
     schedule();

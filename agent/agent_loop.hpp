@@ -29,6 +29,7 @@
 #include <optional>
 #include <random>
 #include <schema/agent.capnp.h>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -122,6 +123,7 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
   LocalServer local_;
   bool listening_ = false;  // local_
   std::vector<kj::Own<kj::PromiseFulfiller<void>>> want_session_;
+  std::set<PodId> giving_up_;  // pods that wait for it
   std::map<std::pair<JobId, int64_t>, core::node::PodTemplatePtr>
       templates_;                                     // received on this connection
   std::map<PodId, core::node::PodTemplatePtr> pods_;  // waiting or running

@@ -1,5 +1,7 @@
 #include "agent/local_client.hpp"
 
+#include <kj/io.h>
+
 #include <cstdlib>
 #include <fcntl.h>
 #include <fstream>

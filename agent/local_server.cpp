@@ -4,6 +4,7 @@
 #include "agent/wire.hpp"
 #include "base/fd.hpp"
 #include "base/log.hpp"
+#include "base/printable.hpp"
 #include "base/unix_address.hpp"
 
 #include <capnp/rpc-twoparty.h>
@@ -28,7 +29,9 @@ constexpr Millis kAcceptAgainMs = 1'000;
 constexpr size_t kConnectionsMax = 1'024;  // of a user
 constexpr const char* kNoToken = "the token is not that of a running pod of this user on this node";
 constexpr Millis kAskAgainMs = 200;
-constexpr uint32_t kWordsMax = 65'536;  // of a command
+constexpr uint32_t kWordsMax = 65'536;    // of a command
+constexpr size_t kCommandMax = 2u << 20;  // bytes
+constexpr size_t kWhyMax = 1'024;         // bytes
 
 // The user at the other end; nothing if the kernel does not say.
 std::optional<uint32_t> uid_of(kj::AsyncIoStream& stream) {
@@ -66,7 +69,11 @@ class LocalServer::Server final : public wire::Local::Server {
       refused.setMessage(kNoToken);
       return kj::READY_NOW;
     }
-    KJ_REQUIRE(params.getCommand().size() <= kWordsMax, "the command has too many words");
+    size_t bytes = params.getHost().size();
+    for (auto word : params.getCommand()) bytes += word.size();
+    KJ_REQUIRE(params.getCommand().size() <= kWordsMax && bytes <= kCommandMax,
+               "the command is too long");
+    context.allowCancellation();  // nothing of us is left when the connection is gone
     return server_.ask(*pod, params).then([this, context, session](ExecResult&& answer) mutable {
       context.getResults().setResult(answer.getResult());
       if (answer.getResult().isRan()) {
@@ -79,6 +86,7 @@ class LocalServer::Server final : public wire::Local::Server {
   kj::Promise<void> world(WorldContext context) override {
     const auto pod = caller(context.getParams().getToken());
     KJ_REQUIRE(pod.has_value(), kNoToken);
+    context.allowCancellation();
     const auto nodes = server_.run_dirs_.nodes_of(pod->job);
     if (!nodes) return server_.pause(kAskAgainMs).then([this, context] { return world(context); });
     context.getResults().setSize(static_cast<uint32_t>(nodes->size()));
@@ -92,8 +100,13 @@ class LocalServer::Server final : public wire::Local::Server {
     KJ_REQUIRE(pod.has_value(), kNoToken);
     KJ_REQUIRE(params.getPuts().size() <= PmiRank::kKeysMax, "too many keys");
     auto fence = std::make_shared<Fence>(Fence{*pod, params.getNumber(), {}});
-    for (auto put : params.getPuts())
+    size_t bytes = 0;
+    for (auto put : params.getPuts()) {
+      bytes += put.getKey().size() + put.getValue().size();
+      KJ_REQUIRE(bytes <= PmiRank::kBytesMax, "too many bytes");
       fence->puts.emplace_back(to_string(put.getKey()), to_string(put.getValue()));
+    }
+    context.allowCancellation();
     context.releaseParams();
     connection_.fence = fence;
     return server_.tell(*fence)
@@ -113,7 +126,8 @@ class LocalServer::Server final : public wire::Local::Server {
   kj::Promise<void> giveUp(GiveUpContext context) override {
     const auto params = context.getParams();
     if (const auto pod = caller(params.getToken()))
-      server_.agent_.give_up(*pod, to_string(params.getMessage()), params.getLost());
+      server_.agent_.give_up(*pod, utf8_prefix(to_string(params.getMessage()), kWhyMax),
+                             params.getLost());
     return kj::READY_NOW;
   }
 
@@ -263,7 +277,9 @@ kj::Promise<LocalServer::PairsPtr> LocalServer::gather(JobId job, uint64_t group
                    })
                    .fork();
     auto branch = all.addBranch();
-    gathered_.erase(job);
+    std::erase_if(gathered_, [&](const auto& one) {
+      return one.first == job || !run_dirs_.nodes_of(one.first);
+    });
     gathered_.emplace(job, Gathered{group, number, kj::mv(all)});
     return branch;
   }

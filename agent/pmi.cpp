@@ -187,8 +187,10 @@ PmiRank::Reply PmiRank::take(std::string_view line) {
   if (command == "get_my_kvsname") return {"cmd=my_kvsname kvsname=" + name_ + "\n"};
   if (command == "put") {
     const std::string key = get(words, "key"), value = get(words, "value");
-    if (key.empty() || key.size() > kKeyMax || value.size() > kValueMax || puts_.size() >= kKeysMax)
+    if (key.empty() || key.size() > kKeyMax || value.size() > kValueMax ||
+        puts_.size() >= kKeysMax || bytes_ + key.size() + value.size() > kBytesMax)
       return {"cmd=put_result rc=-1 msg=too_long_or_too_many\n"};
+    bytes_ += key.size() + value.size();
     puts_[key] = known_[key] = value;
     return {"cmd=put_result rc=0 msg=success\n"};
   }

@@ -21,7 +21,7 @@ namespace muster::agent {
 // One rank's side of the protocol, without its transport.
 class PmiRank {
  public:
-  static constexpr size_t kKeyMax = 64, kValueMax = 1'024, kKeysMax = 4'096;
+  static constexpr size_t kKeyMax = 64, kValueMax = 1'024, kKeysMax = 256, kBytesMax = 16'384;
   using KeyValues = std::map<std::string, std::string>;
 
   // `mapping`: PMI_process_mapping; `name`: of the key-value space.
@@ -47,8 +47,9 @@ class PmiRank {
  private:
   const uint32_t size_;
   const std::string name_;
-  KeyValues puts_;   // by this rank, ever
-  KeyValues known_;  // as of the last fence, and its own
+  KeyValues puts_;    // by this rank, ever
+  KeyValues known_;   // as of the last fence, and its own
+  size_t bytes_ = 0;  // put
   uint32_t fences_ = 0;
 };
 

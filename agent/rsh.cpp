@@ -38,7 +38,9 @@ constexpr const char* kOfIndex[] = {
 // machine and the job, and its ranks their shared memory after the machine and their number there;
 // so those of two pods on a machine would use the same. Here each session has its own.
 constexpr const char* kPrologue = R"(muster_shm=/dev/shm/muster-${MUSTER_RUN_DIR##*/}
-if [ -n "$MUSTER_RUN_DIR" ] && (umask 077; mkdir -p "$muster_shm/$$") 2>/dev/null; then
+if [ -n "$MUSTER_RUN_DIR" ] && (umask 077; mkdir -p "$muster_shm") 2>/dev/null &&
+  [ -O "$muster_shm" ] && [ ! -L "$muster_shm" ] && chmod 700 "$muster_shm" &&
+  mkdir -p "$muster_shm/$$"; then
   trap 'rm -rf "$muster_shm/$$"; rmdir "$muster_shm" 2>/dev/null' EXIT
   : ${OMPI_MCA_btl_vader_backing_directory:=$muster_shm/$$}
   : ${OMPI_MCA_orte_tmpdir_base:=$muster_shm/$$}

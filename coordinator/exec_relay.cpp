@@ -15,7 +15,9 @@ constexpr Millis kPermitMs = 600'000;   // clocks differ between machines
 constexpr Millis kUnusedMs = 60'000;
 constexpr Millis kDropEveryMs = 5'000;
 constexpr size_t kUserSessionsMax = 1'000;
-constexpr size_t kAskedMax = 4'096;  // calls of a node in progress
+constexpr size_t kCommandMax = 2u << 20;  // bytes
+constexpr Millis kStartMs = 30'000;       // for a node to answer
+constexpr size_t kAskedMax = 4'096;       // calls of a node in progress
 constexpr ptrdiff_t kSessionsOfUserMax = 200;
 
 std::string text_of(capnp::Text::Reader text) {
@@ -41,6 +43,12 @@ Error no_answer(const kj::Exception& e) {
 
 kj::Promise<void> ExecRelay::exec(ExecCall context, NodeId node) {
   context.allowCancellation();
+  size_t bytes = context.getParams().getHost().size();
+  for (auto word : context.getParams().getCommand()) bytes += word.size();
+  if (bytes > kCommandMax) {
+    refuse(context.getResults().initResult(), "the command is too long", false);
+    return kj::READY_NOW;
+  }
   size_t& asked = asked_[node];
   if (asked >= kAskedMax) {
     refuse(context.getResults().initResult(), "too many commands wait for pods; try again later",
@@ -157,11 +165,15 @@ kj::Promise<Result<api::ExecStarted>> ExecRelay::start(const api::ExecRequest& a
   if (find(ask.session) == nullptr) {
     const auto of_caller = std::ranges::count_if(
         users_, [&ask](const auto& one) { return one.second.of.caller == ask.session.caller; });
-    if (users_.size() >= kUserSessionsMax || of_caller >= kSessionsOfUserMax)
+    if (users_.size() + starting_ >= kUserSessionsMax || of_caller >= kSessionsOfUserMax)
       return Started(Error{Errc::overloaded, "too many commands run in pods; try again later", {}});
   }
   KJ_IF_MAYBE (agent, nodes_.agent(ask.node)) {
-    return run(*agent, {ask.pod, ask.node, ask.object}, ask.session.id, ask.command)
+    ++starting_;
+    return timer_
+        .timeoutAfter(kStartMs * kj::MILLISECONDS,
+                      run(*agent, {ask.pod, ask.node, ask.object}, ask.session.id, ask.command))
+        .attach(kj::defer([this] { --starting_; }))
         .then(
             [this, session = ask.session](Answer&& answer) -> Started {
               const auto result = answer.getResult();

@@ -84,6 +84,7 @@ class ExecRelay {
   const Nodes nodes_;
   const Coordinator coordinator_;
   std::map<std::string, UserSession> users_;  // by id
+  size_t starting_ = 0;                       // of them, not answered yet
   std::map<NodeId, size_t> asked_;            // calls of exec() in progress
   kj::Promise<void> dropping_;
 };

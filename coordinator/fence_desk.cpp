@@ -5,15 +5,31 @@
 
 namespace muster::coordinator {
 
+namespace {
+
+bool has(const core::HostList& list, PodKey pod) {
+  return std::ranges::any_of(list.hosts, [pod](const auto& host) { return host.pod == pod; });
+}
+
+// Whether the ranks are those of before, some of which may have ended since: they have gone beyond
+// every fence.
+bool are_same(const core::HostList& before, const core::HostList& now) {
+  return before.count == now.count &&
+         std::ranges::all_of(now.hosts, [&](const auto& host) { return has(before, host.pod); }) &&
+         std::ranges::all_of(before.hosts, [&](const auto& host) {
+           return has(now, host.pod) || now.over.contains(host.pod.index);
+         });
+}
+
+}  // namespace
+
 void FenceDesk::set(JobId job, const core::HostListPtr& hosts) {
   if (hosts->hosts.empty()) {
     meetings_.erase(job);  // whoever waits is told that the call has failed
     return;
   }
   Meeting& meeting = meetings_[job];
-  const bool same = meeting.hosts != nullptr && meeting.hosts->count == hosts->count &&
-                    std::ranges::equal(meeting.hosts->hosts, hosts->hosts, {},
-                                       &core::HostList::Host::pod, &core::HostList::Host::pod);
+  const bool same = meeting.hosts != nullptr && are_same(*meeting.hosts, *hosts);
   meeting.hosts = hosts;
   if (same) return;
   meeting.group = ++last_group_;
@@ -39,7 +55,7 @@ kj::Promise<uint64_t> FenceDesk::come(PodId pod, uint32_t number, KeyValues puts
 
 void FenceDesk::release(Meeting& meeting) {
   if (meeting.hosts == nullptr || meeting.hosts->count == 0 ||
-      meeting.hosts->hosts.size() != meeting.hosts->count)
+      meeting.hosts->hosts.size() + meeting.hosts->over.size() < meeting.hosts->count)
     return;
   uint32_t all_at = ~0u;
   for (const auto& host : meeting.hosts->hosts) {

@@ -43,9 +43,10 @@ constexpr unsigned kListsInFlight = 8;  // lists of launches or kills that an ag
 constexpr unsigned kRefusedMax = 4;  // rejected registrations of a connection, before it is closed
 constexpr size_t kRequestMax = 16u << 10;        // bytes of a certificate signing request
 constexpr uint64_t kBarredBytesMax = 64u << 10;  // that a connection sends which may not register
-constexpr size_t kPutsMax = 4'096, kPutMax = 1'024;  // of an MPI rank; bytes of each
-constexpr Millis kHostsMs = 100;                     // states of an MPI job's pods are gathered
-constexpr size_t kReasonMax = 64;                    // bytes of the reason for a node's trouble
+constexpr size_t kPutsMax = 256, kPutMax = 1'024,
+                 kPutBytesMax = 16'384;  // of an MPI rank; bytes of each
+constexpr Millis kHostsMs = 100;         // states of an MPI job's pods are gathered
+constexpr size_t kReasonMax = 64;        // bytes of the reason for a node's trouble
 
 std::string text_of(capnp::Text::Reader text, size_t most) {
   return utf8_prefix({text.begin(), text.size()}, most);
@@ -409,7 +410,8 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     door_->shut();
     closing_.clear();
     links_.clear();
-    tasks = nullptr;  // ends all connections
+    tasks = nullptr;                   // ends all connections
+    io.waitScope.cancelAllDetached();  // and the calls that came over them
     relay_ = nullptr;
     desk_ = HostDesk();
     fences_ = FenceDesk();
@@ -890,10 +892,14 @@ kj::Promise<void> Session::fence(FenceContext context) {
   const PodId pod = read_pod(params.getPod());
   const uint32_t number = params.getNumber();
   KJ_REQUIRE(server_.hosts_here(pod, node_), "the pod is not one of an MPI job on this node");
-  KJ_REQUIRE(params.getPuts().size() <= kPutsMax, "a rank can put at most 4,096 keys");
+  KJ_REQUIRE(params.getPuts().size() <= kPutsMax, "a rank can put at most 256 keys");
   FenceDesk::KeyValues puts;
-  for (auto put : params.getPuts())
+  size_t bytes = 0;
+  for (auto put : params.getPuts()) {
+    bytes += put.getKey().size() + put.getValue().size();
+    KJ_REQUIRE(bytes <= kPutBytesMax, "a rank can put at most 16 KiB");
     puts.emplace(text_of(put.getKey(), kPutMax), text_of(put.getValue(), kPutMax));
+  }
   context.releaseParams();
   context.allowCancellation();
   return server_.fences()

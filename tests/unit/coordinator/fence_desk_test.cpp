@@ -93,6 +93,19 @@ TEST_F(FenceDeskTest, ANewMemberMakesAnotherGroup) {
   EXPECT_TRUE(desk.gather(kJob, *fresh->opened)->empty());
 }
 
+// A rank that was let through has exited before another could ask what it had put.
+TEST_F(FenceDeskTest, RanksThatHaveEndedAreNotMissed) {
+  desk.set(kJob, ranks_are({{0, 0}, {1, 0}}, 2));
+  auto zero = come({0, 0}, 1), one = come({1, 0}, 1, {{"b", "1"}});
+  auto left = std::make_shared<core::HostList>(*ranks_are({{0, 0}}, 2));
+  left->over.insert(1);
+  desk.set(kJob, left);
+  ASSERT_NE(desk.gather(kJob, *zero->opened), nullptr);
+  EXPECT_EQ(desk.gather(kJob, *zero->opened)->at("b"), "1");
+  auto again = come({0, 0}, 1);
+  EXPECT_TRUE(again->opened);
+}
+
 TEST_F(FenceDeskTest, FailsTheCallsOfAJobThatIsOver) {
   desk.set(kJob, ranks_are({{0, 0}, {1, 0}}, 2));
   bool failed = false;
