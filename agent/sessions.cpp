@@ -151,9 +151,14 @@ void Sessions::on_sessions(std::vector<Executor::SessionFound> found) {
     session.pod_name = one.pod_name;
     session.log = one.log;
     session.confirmed = true;
-    session.writing = !one.end;
+    // The logs of those that live have just been adopted.
+    if (session.writing && !one.end) logs_.close(one.job_uid, one.pod_name);
+    session.writing = session.writing || !one.end;
     watch(session.job_uid);
-    if (one.end) on_session_ended(*one.end);
+    if (one.end)
+      on_session_ended(*one.end);
+    else if (session.ending)
+      executor_.kill_session(one.key, kEndGraceMs);
   }
   std::vector<std::string> lost;
   for (auto& [id, session] : sessions_)
