@@ -1,6 +1,7 @@
 #include "agent/run_dirs.hpp"
 
 #include "base/fd.hpp"
+#include "base/hex.hpp"
 #include "base/log.hpp"
 #include "base/secret.hpp"
 #include "core/pod_name.hpp"
@@ -129,13 +130,7 @@ std::string RunDirs::keyed(const std::string& what) const {
   unsigned size = 0;
   HMAC(EVP_sha256(), secret_.data(), static_cast<int>(secret_.size()),
        reinterpret_cast<const unsigned char*>(what.data()), what.size(), digest.data(), &size);
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string hex;
-  for (unsigned i = 0; i < size; ++i) {
-    hex += kDigits[digest[i] >> 4];
-    hex += kDigits[digest[i] & 15];
-  }
-  return hex;
+  return to_hex({reinterpret_cast<const char*>(digest.data()), size});
 }
 
 std::string RunDirs::name(PodId pod) const {

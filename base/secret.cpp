@@ -1,6 +1,7 @@
 #include "base/secret.hpp"
 
 #include "base/check.hpp"
+#include "base/hex.hpp"
 
 #include <cerrno>
 #include <sys/random.h>
@@ -8,17 +9,9 @@
 namespace muster {
 
 std::string random_hex(size_t bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
   std::string raw(bytes, 0);
   MUSTER_CHECK(getrandom(raw.data(), bytes, 0) == static_cast<ssize_t>(bytes), errno);
-  std::string out;
-  out.reserve(2 * bytes);
-  for (char c : raw) {
-    auto byte = static_cast<unsigned char>(c);
-    out += kDigits[byte >> 4];
-    out += kDigits[byte & 15];
-  }
-  return out;
+  return to_hex(raw);
 }
 
 bool same_secret(std::string_view a, std::string_view b) {

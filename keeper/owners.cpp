@@ -1,5 +1,6 @@
 #include "keeper/owners.hpp"
 
+#include "base/hex.hpp"
 #include "core/pod_name.hpp"
 
 #include <cerrno>
@@ -17,6 +18,7 @@
 namespace muster::keeper {
 namespace {
 
+constexpr size_t kRunNameSize = 32;
 constexpr const char* kUserPath = "PATH=/usr/local/bin:/usr/bin:/bin";
 
 Error invalid(std::string message) {
@@ -34,10 +36,6 @@ std::optional<uint32_t> whole(const char* text) {
 bool is_file_name(const std::string& name) {
   return !name.empty() && name[0] != '.' && name.find('/') == std::string::npos &&
          name.find('\0') == std::string::npos;
-}
-
-bool is_run_name(const std::string& name) {
-  return name.size() == 32 && name.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
 
 std::string path_of(const OutputName& name) {
@@ -155,7 +153,7 @@ Result<OwnerCommand> Owners::command(const PermitOrder& order, PodId pod, size_t
   const core::Container& what = permit.job.containers[container].what;
   core::node::MpiFacts mpi = order.mpi.checked();
   mpi.run_dir = settings_.work_dir + "/run/" + order.run;
-  const core::node::MpiFacts* const facts = is_run_name(order.run) ? &mpi : nullptr;
+  const core::node::MpiFacts* const facts = is_hex(order.run, kRunNameSize) ? &mpi : nullptr;
   auto command = permit.session
                      ? core::node::session_command(permit.job, what, pod, node, order.devices,
                                                    facts, permit.session->command)

@@ -2,6 +2,7 @@
 
 #include "base/bytes.hpp"
 #include "base/check.hpp"
+#include "base/hex.hpp"
 
 #include <algorithm>
 #include <openssl/evp.h>
@@ -44,16 +45,6 @@ std::optional<std::string> from_hex(std::string_view hex) {
     bytes += static_cast<char>(high * 16 + low);
   }
   return bytes;
-}
-
-std::string to_hex(std::string_view bytes) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string hex;
-  for (const char c : bytes) {
-    hex += kDigits[static_cast<unsigned char>(c) >> 4];
-    hex += kDigits[static_cast<unsigned char>(c) & 15];
-  }
-  return hex;
 }
 
 Key private_key(const std::string& seed) {

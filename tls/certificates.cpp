@@ -1,6 +1,7 @@
 #include "tls/certificates.hpp"
 
 #include "base/check.hpp"
+#include "base/hex.hpp"
 
 #include <arpa/inet.h>
 #include <ctime>
@@ -305,13 +306,7 @@ std::string sha256_hex(std::string_view bytes) {
   unsigned char hash[EVP_MAX_MD_SIZE];
   unsigned size = 0;
   MUSTER_CHECK(EVP_Digest(bytes.data(), bytes.size(), hash, &size, EVP_sha256(), nullptr) == 1);
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string text;
-  for (unsigned i = 0; i < size; ++i) {
-    text += kDigits[hash[i] >> 4];
-    text += kDigits[hash[i] & 15];
-  }
-  return text;
+  return to_hex({reinterpret_cast<const char*>(hash), size});
 }
 
 std::string base64(std::string_view bytes) {

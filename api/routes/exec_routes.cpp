@@ -2,6 +2,7 @@
 
 #include "api/request/call.hpp"
 #include "api/request/writes.hpp"
+#include "base/hex.hpp"
 
 #include <kj/encoding.h>
 
@@ -15,11 +16,6 @@ namespace {
 constexpr size_t kSessionIdSize = 32;
 constexpr size_t kWordsMax = 4'096;     // of a command
 constexpr size_t kWordMax = 128 << 10;  // bytes with the terminator, as Linux limits them
-
-bool is_session_id(const std::string& id) {
-  return id.size() == kSessionIdSize &&
-         id.find_first_not_of("0123456789abcdef") == std::string::npos;
-}
 
 constexpr const char* kSessionRule = "session: must be 32 hexadecimal digits, in lower case";
 
@@ -35,7 +31,7 @@ Result<ExecBody> read_exec_body(const std::string& body) {
     if (key != "session" && key != "command" && key != "resume")
       return invalid("unknown field \"" + key + "\"");
   ExecBody exec{member_text(json, "session"), {}};
-  if (!is_session_id(exec.session)) return invalid(kSessionRule);
+  if (!is_hex(exec.session, kSessionIdSize)) return invalid(kSessionRule);
   const auto words = json.find("command");
   if (json.value("resume", Json(false)) == Json(true)) {
     if (words != json.end()) return invalid("command: must not be given with resume");
@@ -117,7 +113,7 @@ kj::Promise<void> ExecRoutes::start(Exchange& exchange, const Target& pod,
 
 kj::Promise<void> ExecRoutes::read(Exchange& exchange, const Target& pod) {
   const std::string id = exchange.url.get("session");
-  if (!is_session_id(id)) return exchange.bad(kSessionRule);
+  if (!is_hex(id, kSessionIdSize)) return exchange.bad(kSessionRule);
   ExecRead request{.session = session_of(exchange, pod, id)};
   for (auto [name, field] : {std::pair{"stdout", &request.out}, {"stderr", &request.err}}) {
     const std::string text = exchange.url.get(name);
@@ -142,7 +138,7 @@ kj::Promise<void> ExecRoutes::read(Exchange& exchange, const Target& pod) {
 
 kj::Promise<void> ExecRoutes::end(Exchange& exchange, const Target& pod) {
   const std::string id = exchange.url.get("session");
-  if (!is_session_id(id)) return exchange.bad(kSessionRule);
+  if (!is_hex(id, kSessionIdSize)) return exchange.bad(kSessionRule);
   Call call = new_call();
   backend_.end_exec(session_of(exchange, pod, id), std::move(call.done));
   return call.promise.then([&exchange, pod](const Status& ended) {
