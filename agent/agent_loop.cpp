@@ -470,9 +470,13 @@ void Agent::send(Link& link, wire::Session::Client session, const core::node::Re
 
 // --- calls from the coordinator
 
-void Agent::launch(wire::Agent::LaunchParams::Reader params) {
-  core::node::Term term = term_of(params.getEpoch(), params.getNonce());
+void Agent::require_term(core::node::Term term) {
   KJ_REQUIRE(told(work_dir_.cluster_id(), term), kPastTerm);
+}
+
+void Agent::launch(wire::Agent::LaunchParams::Reader params) {
+  const core::node::Term term = term_of(params.getEpoch(), params.getNonce());
+  require_term(term);
   for (auto job : params.getTemplates()) {
     auto known = std::make_shared<const core::node::PodTemplate>(read_template(job));
     templates_[{known->job, known->generation}] = known;
@@ -498,8 +502,8 @@ void Agent::launch(wire::Agent::LaunchParams::Reader params) {
 }
 
 void Agent::kill(wire::Agent::KillParams::Reader params) {
-  core::node::Term term = term_of(params.getEpoch(), params.getNonce());
-  KJ_REQUIRE(told(work_dir_.cluster_id(), term), kPastTerm);
+  const core::node::Term term = term_of(params.getEpoch(), params.getNonce());
+  require_term(term);
   std::vector<core::node::Kill> kills;
   for (auto kill : params.getKills()) kills.push_back({read_pod(kill.getPod()), kill.getGraceMs()});
   KJ_REQUIRE(node_.kill(term, kills, boot_now()), kPastTerm);
@@ -512,32 +516,23 @@ kj::Promise<void> Agent::read_log(wire::Agent::ReadLogParams::Reader params,
   const LogName name{to_string(params.getTemplate().getJobUid()),
                      to_string(params.getTemplate().getPodName()), to_string(params.getContainer()),
                      params.getStream() == wire::LogStream::STDERR};
-  const int64_t offset = params.getOffset();
-  const size_t limit = std::min(params.getLimit(), kLogChunkMax);
   // Check before reading: if the pod has ended by now, the file holds everything it wrote.
   const bool running = node_.runs(pod);
-  auto answer = [results, running](const LogChunk& chunk) mutable {
-    results.setFound(chunk.found || running);
-    results.setData(
-        kj::arrayPtr(reinterpret_cast<const kj::byte*>(chunk.data.data()), chunk.data.size()));
-    results.setOffset(chunk.offset);
-    results.setSize(chunk.size);
-    results.setRunning(running);
-  };
-  const LogChunk chunk = logs_.read(name, offset, limit);
-  if (chunk.denied)
-    return executor_.open_log(name).then(
-        [this, name, offset, limit, answer](kj::AutoCloseFd&& opened) mutable {
-          answer(logs_.read(name, opened, offset, limit));
-        });
-  answer(chunk);
-  return kj::READY_NOW;
+  return muster::agent::read_log(logs_, executor_, name, params.getOffset(),
+                                 std::min(params.getLimit(), kLogChunkMax))
+      .then([results, running](const LogChunk& chunk) mutable {
+        results.setFound(chunk.found || running);
+        results.setData(
+            kj::arrayPtr(reinterpret_cast<const kj::byte*>(chunk.data.data()), chunk.data.size()));
+        results.setOffset(chunk.offset);
+        results.setSize(chunk.size);
+        results.setRunning(running);
+      });
 }
 
-// Not before the registration only because a launch may follow at once, and needs it.
+// Does not wait for the registration to be answered: a launch may follow at once, and needs it.
 void Agent::take_hosts(wire::Agent::HostsParams::Reader params) {
-  KJ_REQUIRE(told(work_dir_.cluster_id(), term_of(params.getEpoch(), params.getNonce())),
-             kPastTerm);
+  require_term(term_of(params.getEpoch(), params.getNonce()));
   for (auto job : params.getJobs()) {
     JobHosts hosts{job.getCompletions(), {}};
     for (auto host : job.getHosts())
@@ -548,8 +543,7 @@ void Agent::take_hosts(wire::Agent::HostsParams::Reader params) {
 }
 
 void Agent::exec(wire::Agent::ExecParams::Reader params, wire::Executed::Builder result) {
-  KJ_REQUIRE(told(work_dir_.cluster_id(), term_of(params.getEpoch(), params.getNonce())),
-             kPastTerm);
+  require_term(term_of(params.getEpoch(), params.getNonce()));
   const PodId pod = read_pod(params.getPod());
   std::vector<std::string> command;
   for (auto word : params.getCommand()) command.push_back(to_string(word));
@@ -568,7 +562,9 @@ void Agent::exec(wire::Agent::ExecParams::Reader params, wire::Executed::Builder
   } else {
     auto refused = result.initRefused();
     refused.setMessage(process.error().message);
-    refused.setLost(process.error().code == Errc::not_found);
+    const bool over = process.error().code == Errc::conflict;
+    refused.setLost(over || process.error().code == Errc::not_found);
+    refused.setOver(over);
   }
 }
 

@@ -79,6 +79,7 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
             const std::string& cluster_key = "");
   void send(Link& link, wire::Session::Client session, const core::node::Report& report);
 
+  void require_term(core::node::Term term);  // throws unless it is obeyed
   void launch(wire::Agent::LaunchParams::Reader params);
   void kill(wire::Agent::KillParams::Reader params);
   kj::Promise<void> read_log(wire::Agent::ReadLogParams::Reader params,

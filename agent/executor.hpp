@@ -74,7 +74,6 @@ class Executor {
   class SessionListener {
    public:
     virtual ~SessionListener() noexcept(false) = default;
-    virtual void on_session_started(const SessionKey& key) = 0;
     virtual void on_session_ended(const SessionEnd& end) = 0;
     // All that there are, after connect().
     virtual void on_sessions(std::vector<SessionFound> found) = 0;
@@ -118,5 +117,16 @@ class Executor {
   // Kills all processes at once; on_executor_gone follows.
   virtual void end_all() = 0;
 };
+
+// Part of a log, opened by the executor if we may not. `logs` and `executor` must outlive the
+// promise.
+inline kj::Promise<LogChunk> read_log(const LogStore& logs, Executor& executor, const LogName& name,
+                                      int64_t offset, size_t limit) {
+  LogChunk chunk = logs.read(name, offset, limit);
+  if (!chunk.denied) return kj::mv(chunk);
+  return executor.open_log(name).then([&logs, name, offset, limit](kj::AutoCloseFd&& opened) {
+    return logs.read(name, opened, offset, limit);
+  });
+}
 
 }  // namespace muster::agent

@@ -154,7 +154,7 @@ Result<core::node::Command> KeeperExecutor::command_for(const Start& start,
 
 // Whether this node may run the processes of the job.
 Status KeeperExecutor::allowed(const core::node::PodTemplate& job) const {
-  const bool as_owner = keeper_.get() != nullptr && keeper_->abilities().run_as;
+  const bool as_owner = runs_users();
   if (as_owner && job.permit == nullptr)
     return Error{Errc::invalid,
                  "the job has no owner, and this node runs pods only as their owners"};
@@ -180,7 +180,7 @@ Status KeeperExecutor::start_session(SessionStart start) {
   const core::node::PodTemplate& job = *start.job;
   if (Status may = allowed(job); !may) return may;
   const core::Container& container = job.containers[start.key.container].what;
-  const bool as_owner = keeper_->abilities().run_as;
+  const bool as_owner = runs_users();
   const core::node::MpiFacts mpi = run_dirs_.facts(start.key.pod);
   core::node::DeviceMap devices;
   if (start.devices) devices = core::node::devices_of(job, start.key.container, *start.devices);
@@ -194,20 +194,9 @@ Status KeeperExecutor::start_session(SessionStart start) {
   if (!files) return files.error();
   Note note{job.grace_ms, job.job_uid, start.pod_name, start.log};
   note.session = start.id;
-  SpawnOrder order{.key = key_of(start.key),
-                   .argv = std::move(command->argv),
-                   .env = std::move(command->env),
-                   .secrets = std::move(command->secrets),
-                   .cwd = std::move(command->cwd),
-                   .stdout_path = std::move(files->out),
-                   .stderr_path = std::move(files->err),
-                   .note = note.text(),
-                   .permit = as_owner ? job.permit : nullptr,
-                   .devices = std::move(devices)};
-  if (!job.mpi.empty()) {
-    order.run = run_dirs_.name(start.key.pod);
-    order.mpi = mpi;
-  }
+  SpawnOrder order =
+      order_of(key_of(start.key), job, std::move(*command), std::move(*files), std::move(devices));
+  order.note = note.text();
   std::vector<SpawnOrder> orders;
   orders.push_back(std::move(order));
   keeper_->spawn(std::move(orders));
@@ -218,13 +207,33 @@ void KeeperExecutor::kill_session(const SessionKey& key, Millis grace_ms) {
   if (keeper_.get() != nullptr) keeper_->kill(key_of(key), grace_ms);
 }
 
+// What a pod's process and a session have in common.
+SpawnOrder KeeperExecutor::order_of(const ProcessKey& key, const core::node::PodTemplate& job,
+                                    core::node::Command command, LogStore::Paths files,
+                                    core::node::DeviceMap devices) const {
+  SpawnOrder order{.key = key,
+                   .argv = std::move(command.argv),
+                   .env = std::move(command.env),
+                   .secrets = std::move(command.secrets),
+                   .cwd = std::move(command.cwd),
+                   .stdout_path = std::move(files.out),
+                   .stderr_path = std::move(files.err),
+                   .permit = runs_users() ? job.permit : nullptr,
+                   .devices = std::move(devices)};
+  if (!job.mpi.empty()) {
+    order.run = run_dirs_.name(key.pod);
+    order.mpi = run_dirs_.facts(key.pod);
+  }
+  return order;
+}
+
 Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start) {
   const core::node::PodTemplate& job = *start.job;
   PodId pod = start.order.pod;
   if (start.order.step.container >= job.containers.size()) {
     return Error{Errc::invalid, "the template has no container"};
   }
-  const bool as_owner = keeper_.get() != nullptr && keeper_->abilities().run_as;
+  const bool as_owner = runs_users();
   if (Status may = allowed(job); !may) return may.error();
   if (Status made = prepare_run_dir(pod, start.job); !made) return made.error();
   const core::node::TemplateContainer& limits = job.containers[start.order.step.container];
@@ -252,25 +261,14 @@ Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start) {
   note.pod_name = core::pod_name(job.job_name, job.job_uid, job.indexed, pod.key());
   auto files = logs_.open(job.job_uid, note.pod_name, container.name);
   if (!files) return files.error();
-  SpawnOrder order{.key = key_of(pod, start.order.step),
-                   .argv = std::move(command->argv),
-                   .env = std::move(command->env),
-                   .secrets = std::move(command->secrets),
-                   .cwd = std::move(command->cwd),
-                   .stdout_path = std::move(files->out),
-                   .stderr_path = std::move(files->err),
-                   .note = note.text(),
-                   .memory_limit_bytes = limits.memory_limit_bytes,
-                   .cpu_limit_millis = limits.cpu_limit_millis,
-                   .contained = job.plan != nullptr,
-                   .queued = start.order.queued,
-                   .not_after = start.order.not_after,
-                   .permit = as_owner ? job.permit : nullptr,
-                   .devices = std::move(devices)};
-  if (!job.mpi.empty()) {
-    order.run = run_dirs_.name(pod);
-    order.mpi = run_dirs_.facts(pod);
-  }
+  SpawnOrder order = order_of(key_of(pod, start.order.step), job, std::move(*command),
+                              std::move(*files), std::move(devices));
+  order.note = note.text();
+  order.memory_limit_bytes = limits.memory_limit_bytes;
+  order.cpu_limit_millis = limits.cpu_limit_millis;
+  order.contained = job.plan != nullptr;
+  order.queued = start.order.queued;
+  order.not_after = start.order.not_after;
   return order;
 }
 
@@ -350,10 +348,7 @@ void KeeperExecutor::on_started(std::vector<ProcessStarted> started) {
   std::vector<core::node::ProcessStart> starts;
   starts.reserve(started.size());
   for (const auto& [key, start] : started) {
-    if (is_session(key)) {
-      if (sessions_ != nullptr) sessions_->on_session_started(session_of(key));
-      continue;
-    }
+    if (is_session(key)) continue;
     const auto [pid, at] = start_of(start);
     starts.push_back({key.pod, step_of(key), pid, at});
   }

@@ -63,6 +63,9 @@ class KeeperExecutor final : public Executor,
 
   Result<SpawnOrder> spawn_order(const Start& start);
   Status allowed(const core::node::PodTemplate& job) const;
+  SpawnOrder order_of(const ProcessKey& key, const core::node::PodTemplate& job,
+                      core::node::Command command, LogStore::Paths files,
+                      core::node::DeviceMap devices) const;
   Status prepare_run_dir(PodId pod, const core::node::PodTemplatePtr& job);
   Result<core::node::Command> command_for(const Start& start, const core::node::DeviceMap& devices);
   core::node::ProcessEnd end_of(const ProcessEnded& ended, const Note& note);

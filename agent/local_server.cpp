@@ -6,8 +6,10 @@
 #include "base/log.hpp"
 #include "base/printable.hpp"
 #include "base/unix_address.hpp"
+#include "core/node/command.hpp"
 
 #include <capnp/rpc-twoparty.h>
+#include <kj/io.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -29,9 +31,9 @@ constexpr Millis kAcceptAgainMs = 1'000;
 constexpr size_t kConnectionsMax = 1'024;  // of a user
 constexpr const char* kNoToken = "the token is not that of a running pod of this user on this node";
 constexpr Millis kAskAgainMs = 200;
-constexpr uint32_t kWordsMax = 65'536;    // of a command
-constexpr size_t kCommandMax = 2u << 20;  // bytes
-constexpr size_t kWhyMax = 1'024;         // bytes
+constexpr uint32_t kWordsMax = 65'536;                   // of a command
+constexpr size_t kCommandMax = core::node::kStringsMax;  // bytes
+constexpr size_t kWhyMax = 1'024;                        // bytes
 
 // The user at the other end; nothing if the kernel does not say.
 std::optional<uint32_t> uid_of(kj::AsyncIoStream& stream) {
@@ -213,35 +215,41 @@ void LocalServer::serve(kj::Own<kj::AsyncIoStream> stream, uint32_t uid) {
                  .attach(kj::mv(connection)));
 }
 
-// Until the coordinator has answered, over whichever connection there is to it.
+// Sends a request until the coordinator has answered, over whichever connection there is to it.
+template <class T, class Send>
+kj::Promise<T> LocalServer::until_answered(Send send) {
+  // Copied for each use: then() keeps but a reference to what has a name.
+  auto again = [this, send] { return until_answered<T>(send); };
+  KJ_IF_MAYBE (session, agent_.session()) {
+    return send(*session).catch_([this, again](kj::Exception&& e) -> kj::Promise<T> {
+      if (e.getType() != kj::Exception::Type::DISCONNECTED) return kj::mv(e);
+      return pause(kAskAgainMs).then(kj::cp(again));
+    });
+  }
+  return agent_.session_changes().then(kj::cp(again));
+}
+
 kj::Promise<LocalServer::ExecResult> LocalServer::ask(PodId pod,
                                                       wire::Local::ExecParams::Reader params) {
-  KJ_IF_MAYBE (session, agent_.session()) {
-    auto request = session->execRequest();
+  return until_answered<ExecResult>([pod, params](wire::Session::Client& session) {
+    auto request = session.execRequest();
     write_pod(pod, request.initFrom());
     request.setHost(params.getHost());
     request.setSession(params.getSession());
     request.setAttempt(params.getAttempt());
     request.setCommand(params.getCommand());
-    return request.send().dropPipeline().catch_(
-        [this, pod, params](kj::Exception&& e) -> kj::Promise<ExecResult> {
-          if (e.getType() != kj::Exception::Type::DISCONNECTED) return kj::mv(e);
-          return io_.provider->getTimer()
-              .afterDelay(kAskAgainMs * kj::MILLISECONDS)
-              .then([this, pod, params] { return ask(pod, params); });
-        });
-  }
-  return agent_.session_changes().then([this, pod, params] { return ask(pod, params); });
+    return request.send().dropPipeline();
+  });
 }
 
 kj::Promise<void> LocalServer::pause(Millis span) {
   return io_.provider->getTimer().afterDelay(span * kj::MILLISECONDS);
 }
 
-// Likewise. `fence` must outlive the promise.
+// `fence` must outlive the promise.
 kj::Promise<uint64_t> LocalServer::tell(const Fence& fence) {
-  KJ_IF_MAYBE (session, agent_.session()) {
-    auto request = session->fenceRequest();
+  return until_answered<uint64_t>([&fence](wire::Session::Client& session) {
+    auto request = session.fenceRequest();
     write_pod(fence.pod, request.initPod());
     request.setNumber(fence.number);
     auto puts = request.initPuts(static_cast<unsigned>(fence.puts.size()));
@@ -249,14 +257,8 @@ kj::Promise<uint64_t> LocalServer::tell(const Fence& fence) {
       puts[i].setKey(fence.puts[i].first);
       puts[i].setValue(fence.puts[i].second);
     }
-    return request.send().then(
-        [](auto&& answer) -> kj::Promise<uint64_t> { return answer.getGroup(); },
-        [this, &fence](kj::Exception&& e) -> kj::Promise<uint64_t> {
-          if (e.getType() != kj::Exception::Type::DISCONNECTED) return kj::mv(e);
-          return pause(kAskAgainMs).then([this, &fence] { return tell(fence); });
-        });
-  }
-  return agent_.session_changes().then([this, &fence] { return tell(fence); });
+    return request.send().then([](auto&& answer) { return answer.getGroup(); });
+  });
 }
 
 // Once for all ranks of this node.

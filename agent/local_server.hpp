@@ -55,6 +55,8 @@ class LocalServer final : private kj::TaskSet::ErrorHandler {
   kj::Promise<void> accept();
   void serve(kj::Own<kj::AsyncIoStream> stream, uint32_t uid);
   using ExecResult = capnp::Response<wire::Session::ExecResults>;
+  template <class T, class Send>
+  kj::Promise<T> until_answered(Send send);
   kj::Promise<ExecResult> ask(PodId pod, wire::Local::ExecParams::Reader params);
   using Pairs = std::vector<std::pair<std::string, std::string>>;
   using PairsPtr = std::shared_ptr<const Pairs>;

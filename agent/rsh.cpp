@@ -114,10 +114,13 @@ class Rsh {
     request.setHost(line_.host);
     request.setSession(session_);
     request.setAttempt(attempt_);
-    auto words = request.initCommand(3);
-    words.set(0, "/bin/sh");
-    words.set(1, "-c");
-    words.set(2, kPrologue + line_.command);
+    // Without words a session is joined, and not started a second time if it is over.
+    if (attempt_ < 0) {
+      auto words = request.initCommand(3);
+      words.set(0, "/bin/sh");
+      words.set(1, "-c");
+      words.set(2, kPrologue + line_.command);
+    }
     auto& timer = io.provider->getTimer();
     const Millis left = std::max<Millis>(1, deadline - boot_now());
     auto answer =

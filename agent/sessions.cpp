@@ -1,6 +1,7 @@
 #include "agent/sessions.hpp"
 
 #include "agent/wire.hpp"
+#include "base/hex.hpp"
 #include "base/log.hpp"
 #include "core/pod_name.hpp"
 
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <sys/inotify.h>
 #include <unistd.h>
 #include <utility>
@@ -21,10 +23,8 @@ constexpr uint32_t kReadMax = 256u << 10;
 constexpr size_t kSessionsMax = 4'096;  // of a node at a time
 constexpr size_t kIdSize = 32;
 constexpr int kNotStarted = 255;
-
-bool is_session_id(const std::string& id) {
-  return id.size() == kIdSize && id.find_first_not_of("0123456789abcdef") == std::string::npos;
-}
+constexpr uint16_t kNumberMax = 65'535;  // sessions of a pod
+constexpr size_t kNumbersMax = 10'000;   // pods whose last number is remembered
 
 kj::ArrayPtr<const kj::byte> bytes_of(const std::string& text) {
   return {reinterpret_cast<const kj::byte*>(text.data()), text.size()};
@@ -44,7 +44,7 @@ class Sessions::Server final : public wire::Process::Server {
     if (*alive_) sessions_.hold(id_, -1);
   }
   kj::Promise<void> read(ReadContext context) override {
-    return sessions_.read(id_, context, false);
+    return sessions_.read(id_, context, sessions_.timer_.now() + kReadWaitMs * kj::MILLISECONDS);
   }
   kj::Promise<void> end(EndContext) override {
     sessions_.end(id_);
@@ -71,7 +71,7 @@ Result<wire::Process::Client> Sessions::join(const core::node::PodTemplatePtr& j
                                              const std::string& id,
                                              std::vector<std::string> command,
                                              core::node::DeviceMapPtr devices) {
-  if (!is_session_id(id)) return Error{Errc::invalid, "the id of a session is malformed"};
+  if (!is_hex(id, kIdSize)) return Error{Errc::invalid, "the id of a session is malformed"};
   const auto known = sessions_.find(id);
   if (known != sessions_.end() && known->second.key.pod != pod)
     return Error{Errc::invalid, "the session is that of another pod"};
@@ -87,8 +87,12 @@ Result<wire::Process::Client> Sessions::join(const core::node::PodTemplatePtr& j
     session.id = id;
     session.job_uid = job->job_uid;
     session.pod_name = core::pod_name(job->job_name, job->job_uid, job->indexed, pod.key());
-    session.key = {pod, container, next_number(pod, session.job_uid, session.pod_name, name)};
-    session.log = name + "~" + std::to_string(session.key.number);
+    const auto number = next_number(pod, session.job_uid, session.pod_name, name);
+    if (!number)
+      return Error{Errc::overloaded,
+                   "the pod has had " + std::to_string(kNumberMax) + " commands, and gets no more"};
+    session.key = {pod, container, *number};
+    session.log = name + "~" + std::to_string(*number);
     if (Status started =
             executor_.start_session({session.key, id, job, session.pod_name, session.log,
                                      std::move(command), std::move(devices)});
@@ -107,13 +111,13 @@ bool Sessions::has(const std::string& id, PodId pod) const {
 }
 
 // The output of an earlier session that is forgotten here may still be there.
-uint16_t Sessions::next_number(PodId pod, const std::string& job_uid, const std::string& pod_name,
-                               const std::string& container) {
+std::optional<uint16_t> Sessions::next_number(PodId pod, const std::string& job_uid,
+                                              const std::string& pod_name,
+                                              const std::string& container) {
   uint16_t& last = numbers_[pod];
-  do {
-    ++last;
-  } while (last == 0 || logs_.exists(job_uid, pod_name, container + "~" + std::to_string(last)));
-  return last;
+  while (last < kNumberMax)
+    if (!logs_.exists(job_uid, pod_name, container + "~" + std::to_string(++last))) return last;
+  return std::nullopt;
 }
 
 Sessions::Session* Sessions::find(const Executor::SessionKey& key) {
@@ -121,8 +125,6 @@ Sessions::Session* Sessions::find(const Executor::SessionKey& key) {
     if (session.key == key) return &session;
   return nullptr;
 }
-
-void Sessions::on_session_started(const Executor::SessionKey&) {}
 
 void Sessions::on_session_ended(const Executor::SessionEnd& end) {
   Session* session = find(end.key);
@@ -140,7 +142,7 @@ void Sessions::on_session_ended(const Executor::SessionEnd& end) {
 }
 
 void Sessions::on_sessions(std::vector<Executor::SessionFound> found) {
-  for (auto& [id, session] : sessions_) session.confirmed = session.end.has_value();
+  std::set<std::string> listed;
   for (auto& one : found) {
     uint16_t& last = numbers_[one.key.pod];
     last = std::max(last, one.key.number);
@@ -150,7 +152,7 @@ void Sessions::on_sessions(std::vector<Executor::SessionFound> found) {
     session.job_uid = one.job_uid;
     session.pod_name = one.pod_name;
     session.log = one.log;
-    session.confirmed = true;
+    listed.insert(one.id);
     // The logs of those that live have just been adopted.
     if (session.writing && !one.end) logs_.close(one.job_uid, one.pod_name);
     session.writing = session.writing || !one.end;
@@ -162,14 +164,14 @@ void Sessions::on_sessions(std::vector<Executor::SessionFound> found) {
   }
   std::vector<std::string> lost;
   for (auto& [id, session] : sessions_)
-    if (!session.confirmed) lost.push_back(id);
+    if (!session.end && !listed.contains(id)) lost.push_back(id);
   for (const std::string& id : lost) {
     const Session& session = sessions_.at(id);
     on_session_ended({session.key, std::nullopt, kNotStarted, 0, true, "its keeper died", false});
   }
 }
 
-kj::Promise<void> Sessions::read(const std::string& id, ReadCall context, bool again) {
+kj::Promise<void> Sessions::read(const std::string& id, ReadCall context, kj::TimePoint until) {
   const auto found = sessions_.find(id);
   auto results = context.getResults();
   if (found == sessions_.end()) {
@@ -182,7 +184,7 @@ kj::Promise<void> Sessions::read(const std::string& id, ReadCall context, bool a
   session.unheld_ms = 0;
   // Before the files are read: what has ended writes no more.
   const std::optional<Executor::SessionEnd> end = session.end;
-  const uint64_t before = writes_;
+  const uint64_t before = session.writes;
   const auto params = context.getParams();
   const uint64_t from_out = params.getStdout(), from_err = params.getStderr();
   const size_t limit = std::clamp<uint32_t>(params.getLimit(), 1, kReadMax);
@@ -196,11 +198,11 @@ kj::Promise<void> Sessions::read(const std::string& id, ReadCall context, bool a
               return std::make_pair(std::move(out), std::move(err));
             });
       })
-      .then([this, id, context, again, end, from_out, from_err,
+      .then([this, id, context, until, end, from_out, from_err,
              before](std::pair<LogChunk, LogChunk>&& got) mutable -> kj::Promise<void> {
         const auto& [out, err] = got;
-        if (out.data.empty() && err.data.empty() && !end && !again)
-          return wait(id, context, before);
+        if (out.data.empty() && err.data.empty() && !end && timer_.now() < until)
+          return wait(id, context, until, before);
         auto results = context.getResults();
         results.setStdout(bytes_of(out.data));
         results.setStderr(bytes_of(err.data));
@@ -216,25 +218,22 @@ kj::Promise<void> Sessions::read(const std::string& id, ReadCall context, bool a
       });
 }
 
-kj::Promise<void> Sessions::wait(const std::string& id, ReadCall context, uint64_t before) {
-  // Something may have happened while its files were read.
-  if (writes_ != before) return read(id, context, false);
+kj::Promise<void> Sessions::wait(const std::string& id, ReadCall context, kj::TimePoint until,
+                                 uint64_t before) {
   const auto found = sessions_.find(id);
-  if (found == sessions_.end() || found->second.end) return read(id, context, true);
+  // Something may have happened while its files were read.
+  if (found == sessions_.end() || found->second.end || found->second.writes != before)
+    return read(id, context, until);
   auto paf = kj::newPromiseAndFulfiller<void>();
   waiting_.push_back({id, kj::mv(paf.fulfiller)});
-  return paf.promise.exclusiveJoin(timer_.afterDelay(kReadWaitMs * kj::MILLISECONDS))
-      .then([this, id, context]() mutable { return read(id, context, true); });
+  return paf.promise.exclusiveJoin(timer_.atTime(until)).then([this, id, context, until]() mutable {
+    return read(id, context, until);
+  });
 }
 
-// Opened by the keeper, if it belongs to another user.
 kj::Promise<LogChunk> Sessions::chunk(const LogName& name, uint64_t offset, size_t limit) {
-  const auto from = static_cast<int64_t>(std::min<uint64_t>(offset, INT64_MAX));
-  LogChunk read = logs_.read(name, from, limit);
-  if (!read.denied) return kj::mv(read);
-  return executor_.open_log(name).then([this, name, from, limit](kj::AutoCloseFd&& opened) {
-    return logs_.read(name, opened, from, limit);
-  });
+  return read_log(logs_, executor_, name,
+                  static_cast<int64_t>(std::min<uint64_t>(offset, INT64_MAX)), limit);
 }
 
 void Sessions::end(const std::string& id) {
@@ -256,7 +255,9 @@ void Sessions::forget(const std::string& id) {
   const auto of = [&](auto same) {
     return std::ranges::any_of(sessions_, [&](const auto& one) { return same(one.second); });
   };
-  if (!of([&](const Session& one) { return one.key.pod == pod; })) numbers_.erase(pod);
+  // What is not remembered is found out from the files, one by one.
+  if (numbers_.size() > kNumbersMax && !of([&](const Session& one) { return one.key.pod == pod; }))
+    numbers_.erase(pod);
   if (of([&](const Session& one) { return one.job_uid == job_uid; })) return;
   if (auto folder = watched_.find(job_uid); folder != watched_.end()) {
     inotify_rm_watch(inotify_, folder->second);
@@ -272,14 +273,10 @@ void Sessions::hold(const std::string& id, int change) {
 }
 
 void Sessions::wake(const std::string& id) {
-  for (auto one = waiting_.begin(); one != waiting_.end();) {
-    if (id.empty() || one->id == id) {
-      one->wake->fulfill();
-      one = waiting_.erase(one);
-    } else {
-      ++one;
-    }
-  }
+  std::erase_if(waiting_, [&id](Waiting& one) {
+    if (one.id == id) one.wake->fulfill();
+    return one.id == id;
+  });
 }
 
 void Sessions::check(bool connected) {
@@ -308,15 +305,34 @@ void Sessions::watch(const std::string& job_uid) {
   if (folder >= 0) watched_.emplace(job_uid, folder);
 }
 
-// Something was written, perhaps by a session: whoever waits looks again.
+// Whoever waits for what was written looks again.
 kj::Promise<void> Sessions::watch_files() {
   return KJ_ASSERT_NONNULL(observer_).whenBecomesReadable().then([this] {
     alignas(inotify_event) std::array<char, 16'384> events{};
-    while (::read(inotify_, events.data(), events.size()) > 0) {
+    std::set<std::string, std::less<>> written;  // names of files
+    bool all = false;
+    ssize_t size = 0;
+    while ((size = ::read(inotify_, events.data(), events.size())) > 0) {
+      for (const char* at = events.data(); at < events.data() + size;) {
+        const auto& event = *reinterpret_cast<const inotify_event*>(at);
+        all = all || (event.mask & IN_Q_OVERFLOW) != 0;
+        if (event.len > 0) written.emplace(event.name);
+        at += sizeof event + event.len;
+      }
     }
-    ++writes_;
-    auto waiting = std::exchange(waiting_, {});
-    for (Waiting& one : waiting) one.wake->fulfill();
+    std::set<std::string_view> ids;
+    for (auto& [id, session] : sessions_) {
+      const std::string stem = session.pod_name + "." + session.log;
+      if (!all && !written.contains(stem + ".stdout") && !written.contains(stem + ".stderr"))
+        continue;
+      ++session.writes;
+      ids.insert(id);
+    }
+    std::erase_if(waiting_, [&ids](Waiting& one) {
+      const bool woken = ids.contains(one.id);
+      if (woken) one.wake->fulfill();
+      return woken;
+    });
     return watch_files();
   });
 }

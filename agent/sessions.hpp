@@ -47,7 +47,6 @@ class Sessions final : public Executor::SessionListener {
   static constexpr Millis kCheckMs = 5'000;
   void check(bool connected);
 
-  void on_session_started(const Executor::SessionKey& key) override;
   void on_session_ended(const Executor::SessionEnd& end) override;
   // What the keeper has at a (re)connect; sessions that it does not list are lost.
   void on_sessions(std::vector<Executor::SessionFound> found) override;
@@ -59,9 +58,9 @@ class Sessions final : public Executor::SessionListener {
     Executor::SessionKey key;
     std::string job_uid, pod_name, log;  // where its output is
     std::optional<Executor::SessionEnd> end{};
-    bool ending = false;    // forgotten once it has ended
-    bool confirmed = true;  // the keeper has listed it
-    bool writing = false;   // its logs are held
+    bool ending = false;   // forgotten once it has ended
+    bool writing = false;  // its logs are held
+    uint64_t writes = 0;   // to its output, as far as they were noticed
     unsigned holders = 0;
     Millis unheld_ms = 0;
   };
@@ -71,15 +70,17 @@ class Sessions final : public Executor::SessionListener {
   };
 
   using ReadCall = capnp::CallContext<wire::Process::ReadParams, wire::Process::ReadResults>;
-  kj::Promise<void> read(const std::string& id, ReadCall context, bool again);
-  kj::Promise<void> wait(const std::string& id, ReadCall context, uint64_t before);
+  // Answers at `until` even if there is nothing.
+  kj::Promise<void> read(const std::string& id, ReadCall context, kj::TimePoint until);
+  kj::Promise<void> wait(const std::string& id, ReadCall context, kj::TimePoint until,
+                         uint64_t before);
   kj::Promise<LogChunk> chunk(const LogName& name, uint64_t offset, size_t limit);
   void end(const std::string& id);
   void forget(const std::string& id);
   void hold(const std::string& id, int change);
   void wake(const std::string& id);
-  uint16_t next_number(PodId pod, const std::string& job_uid, const std::string& pod_name,
-                       const std::string& container);
+  std::optional<uint16_t> next_number(PodId pod, const std::string& job_uid,
+                                      const std::string& pod_name, const std::string& container);
   void watch(const std::string& job_uid);
   kj::Promise<void> watch_files();
   Session* find(const Executor::SessionKey& key);
@@ -90,7 +91,6 @@ class Sessions final : public Executor::SessionListener {
   LogStore& logs_;
   std::map<std::string, Session> sessions_;  // by id
   std::map<PodId, uint16_t> numbers_;        // last given
-  uint64_t writes_ = 0;                      // seen so far, to any log of these jobs
   std::list<Waiting> waiting_;
   kj::AutoCloseFd inotify_;
   std::map<std::string, int> watched_;  // folders of logs, by the uid of their job

@@ -2,6 +2,7 @@
 
 #include "base/clock.hpp"
 #include "coordinator/wire_convert.hpp"
+#include "core/node/command.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -15,9 +16,9 @@ constexpr Millis kPermitMs = 600'000;   // clocks differ between machines
 constexpr Millis kUnusedMs = 60'000;
 constexpr Millis kDropEveryMs = 5'000;
 constexpr size_t kUserSessionsMax = 1'000;
-constexpr size_t kCommandMax = 2u << 20;  // bytes
-constexpr Millis kStartMs = 30'000;       // for a node to answer
-constexpr size_t kAskedMax = 4'096;       // calls of a node in progress
+constexpr size_t kCommandMax = core::node::kStringsMax;
+constexpr Millis kStartMs = 30'000;  // for a node to answer
+constexpr size_t kAskedMax = 4'096;  // calls of a node in progress
 constexpr ptrdiff_t kSessionsOfUserMax = 200;
 
 std::string text_of(capnp::Text::Reader text) {
@@ -65,11 +66,10 @@ kj::Promise<void> ExecRelay::exec(ExecCall context, NodeId node) {
 kj::Promise<void> ExecRelay::exec(ExecCall context, NodeId node, Millis unknown_until) {
   const auto params = context.getParams();
   const PodId from = read_pod(params.getFrom());
-  auto wait = [&]() -> kj::Promise<void> {
-    return desk_.changes(from.job)
-        .exclusiveJoin(timer_.afterDelay(kLookAgainMs * kj::MILLISECONDS))
-        .then([this, context, node, unknown_until] { return exec(context, node, unknown_until); });
-  };
+  // Copied for each use: then() keeps but a reference to what has a name.
+  auto again = [this, context, node, unknown_until] { return exec(context, node, unknown_until); };
+  auto soon = [this] { return timer_.afterDelay(kLookAgainMs * kj::MILLISECONDS); };
+  auto wait = [&] { return desk_.changes(from.job).exclusiveJoin(soon()).then(kj::cp(again)); };
   auto no = [&](const std::string& message, bool lost) -> kj::Promise<void> {
     refuse(context.getResults().initResult(), message, lost);
     return kj::READY_NOW;
@@ -101,23 +101,18 @@ kj::Promise<void> ExecRelay::exec(ExecCall context, NodeId node, Millis unknown_
         {from.job, found->pod.index, found->pod.attempt}, found->node, list->object};
     return run(*agent, target, text_of(params.getSession()), command)
         .then(
-            [this, context, node, unknown_until](Answer&& answer) mutable -> kj::Promise<void> {
+            [context, again, soon](Answer&& answer) mutable -> kj::Promise<void> {
               const auto result = answer.getResult();
               // The pod has just ended: if it has a successor, that will do.
-              if (result.isRefused() && result.getRefused().getLost())
-                return timer_.afterDelay(kLookAgainMs * kj::MILLISECONDS)
-                    .then([this, context, node, unknown_until] {
-                      return exec(context, node, unknown_until);
-                    });
+              if (result.isRefused() && result.getRefused().getLost() &&
+                  !result.getRefused().getOver())
+                return soon().then(kj::cp(again));
               context.getResults().setResult(result);
               return kj::READY_NOW;
             },
-            [this, context, node, unknown_until](kj::Exception&& e) mutable -> kj::Promise<void> {
+            [again, soon](kj::Exception&& e) -> kj::Promise<void> {
               if (e.getType() != kj::Exception::Type::DISCONNECTED) return kj::mv(e);
-              return timer_.afterDelay(kLookAgainMs * kj::MILLISECONDS)
-                  .then([this, context, node, unknown_until] {
-                    return exec(context, node, unknown_until);
-                  });
+              return soon().then(kj::cp(again));
             });
   }
   return wait();

@@ -81,10 +81,7 @@ std::optional<uint32_t> HostDesk::resolve(JobId job, const std::string& host,
   const std::string_view first = std::string_view(host).substr(0, host.find('.'));
   if (const size_t hyphen = first.rfind('-'); hyphen != std::string_view::npos) {
     const auto index = number(std::string(first.substr(hyphen + 1)));
-    if (index && *index < completions) {
-      const std::string name = host_of(*list, *index);
-      if (host == name || host.starts_with(name + ".") || first == name) return index;
-    }
+    if (index && *index < completions && first == host_of(*list, *index)) return index;
   }
   std::optional<uint32_t> found;
   for (const auto& one : list->hosts) {

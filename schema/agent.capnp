@@ -156,6 +156,7 @@ struct Executed {
     refused :group {
       message @3 :Text;        # for the user
       lost @4 :Bool;           # the pod was there and is gone; else the request was wrong
+      over @5 :Bool;           # the session was there and is gone, with the pod or without it
     }
   }
 }

@@ -124,6 +124,19 @@ TEST_F(SessionsTest, AReadWaitsForMore) {
   EXPECT_EQ(waiting.wait(io.waitScope).out, "two");
 }
 
+TEST_F(SessionsTest, WhatItsPodWritesIsNotItsOutput) {
+  auto process = join();
+  auto waiting = read(process, 0, 0).eagerlyEvaluate(nullptr);
+  EXPECT_FALSE(waiting.poll(io.waitScope));
+  const auto pod = logs.open("uid", executor.started[0].pod_name, "main");
+  std::ofstream(pod->out) << "beside it";
+  EXPECT_FALSE(waiting.poll(io.waitScope));
+  write("err", "oops");
+  const Answer got = waiting.wait(io.waitScope);
+  EXPECT_EQ(got.out, "");
+  EXPECT_EQ(got.err, "oops");
+}
+
 TEST_F(SessionsTest, TheEndComesAfterAllOutput) {
   auto process = join();
   write("out", "abcdef");
@@ -173,6 +186,24 @@ TEST_F(SessionsTest, NumbersAreNotUsedAgain) {
       << "x";
   auto process = join();
   EXPECT_EQ(executor.started[0].log, "main~2");
+}
+
+TEST_F(SessionsTest, NumbersEnd) {
+  const Executor::SessionKey last{kPod, 0, 65'535};
+  const std::string pod_name = core::pod_name("train", "uid", true, kPod.key());
+  sessions.on_sessions({{last, kOther, "uid", pod_name, "main~65535"}});
+  EXPECT_EQ(sessions.join(job(), kPod, kId, {"sh"}, nullptr).error().message,
+            "the pod has had 65535 commands, and gets no more");
+}
+
+// Nobody may start a command a second time by coming back late.
+TEST_F(SessionsTest, WithoutACommandOneIsJoinedOnly) {
+  { auto process = join(); }
+  EXPECT_TRUE(sessions.join(job(), kPod, kId, {}, nullptr).ok());
+  const auto over = sessions.join(job(), kPod, kOther, {}, nullptr);
+  EXPECT_EQ(over.error().code, Errc::conflict);
+  EXPECT_EQ(over.error().message, "the session is over");
+  EXPECT_EQ(executor.started.size(), 1u);
 }
 
 TEST_F(SessionsTest, AreEndedWhenNobodyReadsThemForAMinute) {
