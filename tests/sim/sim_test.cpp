@@ -257,7 +257,6 @@ void play_gang(uint64_t seed) {
   plan.silences = static_cast<int>(below(2));
   plan.index_deaths = static_cast<int>(below(3));
   plan.launcher = leads;
-  plan.as_one = whole;
   World world(plan);
   const uint64_t salt = random();
   auto fails = [salt](PodId pod) {

@@ -2,15 +2,24 @@
 
 #include "api/kube/manifest.hpp"
 #include "base/log.hpp"
+#include "core/job/invariants.hpp"
+#include "storage/attempts.hpp"
+#include "storage/codec.hpp"
+#include "storage/keys.hpp"
 #include "storage/recovery.hpp"
 #include "storage/rows.hpp"
 #include "storage/summary_row.hpp"
+#include "storage/verify.hpp"
 
+#include <caf/actor_registry.hpp>
+#include <caf/event_based_actor.hpp>
 #include <caf/send.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <stdexcept>
+#include <utility>
 
 namespace muster::sim {
 
@@ -20,6 +29,47 @@ constexpr Millis kBeatMs = 500;
 
 // The longest delay of an order in the executor: usually, and with a slow disk.
 constexpr uint64_t kExecutorMs = 40, kSlowExecutorMs = 1'500;
+constexpr Millis kPodGraceMs = 100;
+constexpr int kPid = 4711;
+
+constexpr const char* kRecordNames[] = {
+    "JobAdmitted",  "JobSpecChanged", "JobStarted",    "PodsCreated",       "PodsBound",
+    "PodsStarted",  "PodsEnded",      "PodsStopping",  "PodConditionSet",   "PodsRemoved",
+    "JobSuspended", "StatusWritten",  "FinishDecided", "JobFinished",       "JobDeleted",
+    "JobForgotten", "IndexLimitsSet", "PodMetaSet",    "ConditionsWritten", "GangBroken"};
+static_assert(sizeof kRecordNames / sizeof *kRecordNames == std::variant_size_v<core::Record>);
+
+// The kinds of the records in these rows; without any, what the rows are about.
+std::set<std::string> kinds_of(const std::vector<storage::Row>& rows) {
+  std::set<std::string> kinds;
+  for (const storage::Row& row : rows)
+    if (row.value && row.key.starts_with(storage::keys::kRecords))
+      if (auto records = storage::decode_records(*row.value))
+        for (const core::Record& record : *records) kinds.insert(kRecordNames[record.index()]);
+  if (!kinds.empty()) return kinds;
+  const bool node = std::ranges::any_of(
+      rows, [](const auto& row) { return row.key.starts_with(storage::keys::kNodes); });
+  return {node ? "a node" : "other rows"};
+}
+
+// "NAMESPACE/NAME", or a name in the namespace "default".
+std::pair<std::string, std::string> parts_of(const std::string& name) {
+  const size_t slash = name.find('/');
+  if (slash == std::string::npos) return {"default", name};
+  return {name.substr(0, slash), name.substr(slash + 1)};
+}
+
+core::node::PodPlanPtr plan_of(const core::JobSpec& spec) {
+  const core::PodTemplate& pod = spec.pod;
+  const bool restarts = pod.restart_policy == "OnFailure";
+  if (pod.containers.size() == 1 && pod.init_containers.empty() && !restarts) return nullptr;
+  core::node::PodPlan plan;
+  plan.init_containers = static_cast<uint16_t>(pod.init_containers.size());
+  plan.containers = static_cast<uint16_t>(pod.containers.size());
+  plan.restarts = restarts;
+  plan.restart_delay_ms = 200;
+  return std::make_shared<const core::node::PodPlan>(plan);
+}
 }  // namespace
 
 struct World::Config : caf::actor_system_config {
@@ -35,14 +85,33 @@ class World::Disk final : public storage::Journal {
   explicit Disk(World& world) : world_(world) {}
   Status commit(const std::vector<storage::Row>& rows) override {
     if (world_.crash_due_) return Error{Errc::unavailable, "the process is dead", {}};
+    ++world_.count.commits;
+    if (!world_.calm_ && world_.plan_.failed_syncs > 0 && world_.chance(0.003)) {
+      --world_.plan_.failed_syncs;
+      ++world_.count.faults;
+      const bool wrote = world_.chance(0.5);
+      if (wrote) (void)world_.disk_.commit(rows);
+      world_.note_crash_point(rows, wrote ? "its sync fails, yet it is there" : "its sync fails");
+      world_.crash_due_ = true;
+      return Error{Errc::unavailable, "the disk reports an error", {}};
+    }
     if (world_.cut_at_ != 0 && world_.disk_.last_commit() + 1 >= world_.cut_at_) {
       world_.cut_at_ = 0;
       world_.disk_.set_manual_sync(true);
       (void)world_.disk_.commit(rows);
-      world_.disk_.crash(world_.chance(0.5) ? 1 : 0);
+      const bool wrote = world_.chance(0.5);
+      world_.disk_.crash(wrote ? 1 : 0);
       world_.disk_.set_manual_sync(false);
+      world_.note_crash_point(rows, wrote ? "after its sync, unanswered" : "before its sync");
       world_.crash_due_ = true;
       return Error{Errc::unavailable, "power is gone", {}};
+    }
+    world_.last_rows_ = rows;
+    if (world_.planted(Plant::sync_lies, 0.02)) world_.disk_.set_manual_sync(true);
+    if (rows.size() > 1 && world_.planted(Plant::row_lost, 0.02)) {
+      std::vector<storage::Row> torn = rows;
+      torn.erase(torn.begin() + static_cast<ptrdiff_t>(world_.below(torn.size())));
+      return world_.disk_.commit(torn);
     }
     return world_.disk_.commit(rows);
   }
@@ -74,6 +143,7 @@ struct World::Coordinator {
   actors::registry_actor registry;
   std::map<NodeId, uint32_t> agent_of;  // agents whose link is up
   uint64_t epoch = 0;
+  std::vector<caf::actor> leaked;  // Plant::actor_leaked
 };
 
 struct World::Agent {
@@ -83,44 +153,77 @@ struct World::Agent {
   struct Process {
     Millis started_ms = 0;
     bool killing = false;
+    core::node::StartOrder order;
   };
+  std::map<PodId, core::node::PodPlanPtr> plans;  // in the work-dir
   // The keeper's state, which survives the agent.
-  bool queues = false;                         // it starts queued orders by itself
-  uint32_t room = 0;                           // how many of those at once
-  std::deque<std::pair<PodId, Millis>> queue;  // waiting, and not_after
-  std::set<PodId> placed;                      // of the queue, starting or running
-  std::set<PodId> ordered;                     // start in progress
-  std::map<PodId, Process> processes;
-  std::map<PodId, core::node::ProcessEnd> spool;
+  uint64_t keeper = 1;                                   // counts those of this node
+  bool queues = false;                                   // it starts queued orders by itself
+  uint32_t room = 0;                                     // how many of those at once
+  std::deque<core::node::StartOrder> queue;              // waiting
+  std::set<ProcessKey> placed;                           // of the queue, starting or running
+  std::map<ProcessKey, core::node::StartOrder> ordered;  // start in progress
+  std::map<ProcessKey, Process> processes;
+  std::map<uint64_t, core::node::ProcessEnd> spool;  // by entry
   uint64_t last_entry = 0;
+  uint64_t disk = 1;        // counts the disks of this node, so that starts can be told apart
   uint64_t connection = 0;  // number of the current one; 0: none
   bool registered = false;
   NodeId id = kNoNode;
   Millis frozen_until_ms = 0;
+  Millis heard_at = 0;  // when the coordinator last got a heartbeat
+  Millis trouble_until_ms = 0;
+  uint64_t boots = 1;
   std::string cluster;
   uint64_t commit = 0;  // the highest one it has seen; kept in its work-dir
+  // An older copy of its disk.
+  struct Backup {
+    std::string cluster;
+    uint64_t commit = 0, last_entry = 0;
+    core::node::Term term;
+    std::map<PodId, core::node::PodPlanPtr> plans;
+    std::map<uint64_t, core::node::ProcessEnd> spool;
+  };
+  std::optional<Backup> backup;
   // FIFO in each direction.
   Millis last_to_agent_ms = 0, last_to_coordinator_ms = 0;
 
-  bool queued(PodId pod) const {
-    return std::any_of(queue.begin(), queue.end(),
-                       [pod](const auto& one) { return one.first == pod; });
+  bool queued(ProcessKey key) const {
+    return std::ranges::any_of(queue, [key](const auto& one) { return key_of(one) == key; });
+  }
+  bool in_spool(ProcessKey key) const {
+    return std::ranges::any_of(spool, [key](const auto& one) {
+      return ProcessKey{one.second.pod, one.second.step} == key;
+    });
+  }
+  static ProcessKey key_of(const core::node::StartOrder& order) { return {order.pod, order.step}; }
+  size_t pods_running() const {
+    std::set<PodId> pods;
+    for (const auto& [key, process] : processes) pods.insert(key.first);
+    return pods.size();
   }
 };
 
 class World::Link final : public actors::AgentLink {
  public:
   explicit Link(World& world) : world_(world) {}
-  void launch(NodeId node, uint64_t link, std::vector<PodId> pods, core::JobObjectPtr) override {
+  void launch(NodeId node, uint64_t link, std::vector<PodId> pods,
+              core::JobObjectPtr object) override {
     auto up = world_.coordinator_->agent_of.find(node);
     if (up == world_.coordinator_->agent_of.end() || world_.agents_[up->second]->connection != link)
       return;
     core::node::Term term{world_.coordinator_->epoch, world_.coordinator_->epoch};
     for (PodId pod : pods) {
       world_.trace("launch " + to_string(pod) + " on n" + std::to_string(node));
-      world_.to_agent(node, [this, term, pod](Agent& agent) {
-        agent.node->launch(term, {{pod, 100}}, world_.boot_ms_);
-      });
+      if (world_.planted(Plant::launch_lost, 0.05)) continue;
+      auto begin = [this, term, pod, plan = plan_of(object->spec)](Agent& agent) {
+        agent.plans[pod] = plan;
+        agent.node->launch(term, {{pod, kPodGraceMs, plan}}, world_.boot_ms_);
+      };
+      world_.to_agent(node, begin);
+      if (world_.planted(Plant::launched_elsewhere, 0.1))
+        for (const auto& [other, agent] : world_.coordinator_->agent_of)
+          if (other != node) world_.to_agent(other, begin);
     }
   }
   void kill(NodeId node, PodId pod, Millis grace_ms) override {
@@ -128,6 +231,7 @@ class World::Link final : public actors::AgentLink {
       --world_.index_deaths_left_;
       throw std::runtime_error("planted in an index actor");
     }
+    if (world_.planted(Plant::kill_lost)) return;
     core::node::Term term{world_.coordinator_->epoch, world_.coordinator_->epoch};
     world_.to_agent(node, [this, term, pod, grace_ms](Agent& agent) {
       agent.node->kill(term, {{pod, grace_ms}}, world_.boot_ms_);
@@ -145,10 +249,13 @@ class World::Link final : public actors::AgentLink {
     });
   }
   void drop(NodeId node) override {
-    world_.lost_.insert(node);
+    const bool known = !world_.lost.insert(node).second;
     auto it = world_.coordinator_->agent_of.find(node);
     if (it == world_.coordinator_->agent_of.end()) return;
     uint32_t agent = it->second;
+    if (!known && world_.boot_ms_ - world_.agents_[agent]->heard_at < kGraceMs / 2)
+      world_.broken.push_back("declared lost although it responded: " +
+                              world_.agents_[agent]->name);
     world_.at(0, [this, agent] { world_.break_link(agent); });
   }
 
@@ -193,9 +300,18 @@ void World::at(Millis after_ms, std::function<void()> what) {
   later_.emplace(boot_ms_ + after_ms, std::move(what));
 }
 
+bool World::planted(Plant plant, double p) {
+  return plan_.plant == plant && chance(p);
+}
+
+void World::note_crash_point(const std::vector<storage::Row>& rows, const char* step) {
+  for (const std::string& kind : kinds_of(rows)) ++count.points[kind + ", " + step];
+}
+
 void World::boot() {
   ++life_;
   crash_due_ = false;
+  outdated_ = false;
   coordinator_ = std::make_unique<Coordinator>(*this);
   Coordinator& c = *coordinator_;
   auto load = [](std::string_view json) { return api::load_job(json); };
@@ -216,7 +332,9 @@ void World::boot() {
   });
   MUSTER_CHECK(recovered.ok(), recovered.error().message);
   for (const core::NodeInfo& node : recovered->nodes)
-    if (!node.gone) lost_.erase(node.id);  // its loss had not reached the disk
+    if (!node.gone && !node.deleted) lost.erase(node.id);  // its loss had not reached the disk
+  const bool held =
+      std::ranges::any_of(recovered->nodes, [](const auto& node) { return !node.gone; });
   MUSTER_CHECK(recovered->damaged.empty(), recovered->damaged.front().why);
   MUSTER_CHECK(recovered->summary_rows.empty(),
                "an unloaded job without a summary row, or the reverse");
@@ -227,7 +345,10 @@ void World::boot() {
                    .commit({storage::cluster_row("sim"), storage::epoch_row(c.epoch, c.epoch),
                             storage::line_row(recovered->line.last())})
                    .ok());
-  actors::HeldAtStart held = actors::held_slots(*recovered);
+  if (!recovered->jobs.empty() && planted(Plant::job_not_recovered, 0.2))
+    recovered->jobs.erase(recovered->jobs.begin() +
+                          static_cast<ptrdiff_t>(below(recovered->jobs.size())));
+  actors::HeldAtStart slots = actors::held_slots(*recovered);
   for (const storage::RecoveredJob& r : recovered->jobs) {
     if (!r.job.state().forgotten) view_->add(r.job);
   }
@@ -239,7 +360,7 @@ void World::boot() {
         view_->commit(batch);
         check_shown();
       },
-      [](const std::string&) {}, std::chrono::microseconds{0}, false);
+      [](const std::string&) {}, std::chrono::microseconds{0}, false, held);
   actors::ClusterOptions options;
   options.cluster_id = "sim";
   options.cluster_key = "key";
@@ -247,15 +368,27 @@ void World::boot() {
   options.node_grace_ms = kGraceMs;
   options.last_commit = [this] { return disk_.last_commit(); };
   options.show = [this](const core::NodeHealth& health) { view_->health(health); };
-  options.outdated = [this](const std::string& why) { broken.push_back("outdated: " + why); };
+  options.outdated = [this](const std::string& why) {
+    if (!on_old_disk_) broken.push_back("outdated: " + why);
+    outdated_ = true;
+    crash_due_ = true;
+  };
+  // As coordinator.cpp: nothing is written before the nodes have had the time to contradict.
+  auto begin = [this, life = life_] {
+    if (life == life_ && !crash_due_) begin_serving();
+  };
+  options.all_here = [this, begin] { at(0, begin); };
+  if (held) at(kGraceMs / 2, begin);
   auto next_job = std::make_shared<std::atomic<JobId>>(0);
   options.next_job = next_job;
   c.cluster = actors::spawn_cluster(
       c.system, c.journal, [&c] { return c.registry; }, actors::SealedLink(*link_), clock, options,
-      recovered->nodes, std::move(held.slots));
+      recovered->nodes, std::move(slots.slots));
   actors::RegistryOptions registry;
   registry.clock = clock;
-  registry.elapsed = [this] { return boot_ms_; };
+  registry.elapsed = [this] {
+    return plan_.plant == Plant::backoff_skipped ? 10 * boot_ms_ : boot_ms_;
+  };
   registry.knobs = {200, 1'000};
   registry.load_job = [&c, load](JobId id) {
     auto job = storage::recover_job(c.disk, id, load);
@@ -268,17 +401,33 @@ void World::boot() {
                                       {std::move(recovered->jobs),
                                        {},
                                        std::move(unloaded),
-                                       std::move(held.lost),
+                                       std::move(slots.lost),
                                        std::max<JobId>(1, recovered->next_job_id)},
                                       std::move(registry));
   if (plan_.mid_commit > 0 && !calm_) {
     --plan_.mid_commit;
     cut_at_ = disk_.last_commit() + 2 + below(60);
   }
+  if (!on_old_disk_) check_accepted();
+}
+
+void World::begin_serving() {
+  if (on_old_disk_) {
+    broken.push_back("an older copy of the data-dir was served");
+    crash_due_ = true;
+    return;
+  }
+  caf::anon_send(coordinator_->journal, actors::begin_atom_v);
+}
+
+void World::check_accepted() {
+  for (const std::string& name : accepted_)
+    if (!shown(name)) broken.push_back("accepted and lost: " + name);
 }
 
 void World::crash(bool again) {
   trace("! crash");
+  ++count.crashes;
   ++life_;
   crash_due_ = true;  // from here on nothing is written or shown
   Coordinator& c = *coordinator_;
@@ -292,6 +441,14 @@ void World::crash(bool again) {
   }
   for (auto& agent : agents_) break_link(agent->number);
   coordinator_.reset();
+  // Of a disk that lies.
+  disk_.crash(0);
+  disk_.set_manual_sync(false);
+  if (on_old_disk_) {
+    disk_ = std::move(*newest_);
+    newest_.reset();
+    on_old_disk_ = false;
+  }
   if (again) boot();
 }
 
@@ -300,7 +457,9 @@ void World::check_shown() {
       api::Kind::job, "", [](const core::Job&) { return true; },
       [this](const api::Shown& shown) {
         const core::Job& job = *shown.job;
-        Seen& seen = seen_[job.id()];
+        names_[job.id()] = {job.object().meta.ns, job.object().meta.name};
+        Counts& seen = shown_[job.id()];
+        if (std::string rule = core::broken_rule(job); !rule.empty()) broken.push_back(rule);
         if (job.state().failed < seen.failed) broken.push_back("failed went back");
         if (job.succeeded() < seen.succeeded && !may_scale) broken.push_back("succeeded went back");
         seen.failed = job.state().failed;
@@ -348,26 +507,96 @@ void World::submit(core::JobObjectPtr object) {
   MUSTER_CHECK(*answered);
 }
 
-void World::ask(const std::string& name, core::Event event, std::function<void(Status)> done) {
-  auto hear = [this, life = life_, done = std::move(done)](Status status) {
+void World::create(core::JobObjectPtr object, std::function<void(muster::Status)> done) {
+  const std::string name = object->meta.ns + "/" + object->meta.name;
+  auto hear = [this, life = life_, name, done = std::move(done)](muster::Status status) {
+    if (life != life_ || crash_due_) return;
+    if (status.ok() || status.error().code == Errc::exists) accepted_.insert(name);
+    done(std::move(status));
+  };
+  if (planted(Plant::created_early, 0.3)) return hear(Nothing{});
+  if (planted(Plant::actor_leaked))
+    coordinator_->leaked.push_back(coordinator_->system.spawn(
+        [](caf::event_based_actor*) -> caf::behavior { return {[](actors::stop_atom) {}}; }));
+  caf::anon_send(coordinator_->registry, actors::CreateJob{std::move(object), std::move(hear)});
+}
+
+void World::ask(const std::string& name, core::Event event,
+                std::function<void(muster::Status)> done) {
+  if (planted(Plant::changed_early, 0.3)) {
+    if (done) done(Nothing{});
+    return;
+  }
+  const auto [ns, plain] = parts_of(name);
+  auto hear = [this, life = life_, done = std::move(done)](muster::Status status) {
     if (life == life_ && done) done(std::move(status));
   };
   caf::anon_send(coordinator_->registry,
-                 actors::AskJob{"default", name, "", 0, std::move(event), std::move(hear)});
+                 actors::AskJob{ns, plain, "", 0, std::move(event), std::move(hear)});
 }
 
 void World::remove(const std::string& name, bool background, bool orphan,
-                   std::function<void(Status)> done) {
-  auto hear = [this, life = life_, done = std::move(done)](Status status) {
+                   std::function<void(muster::Status)> done) {
+  const auto [ns, plain] = parts_of(name);
+  accepted_.erase(ns + "/" + plain);
+  auto hear = [this, life = life_, done = std::move(done)](muster::Status status) {
     if (life == life_ && done) done(std::move(status));
   };
   caf::anon_send(coordinator_->registry,
-                 actors::DeleteJob{"default", name, "", background, orphan, std::move(hear)});
+                 actors::DeleteJob{ns, plain, "", background, orphan, std::move(hear)});
 }
 
 const core::Job* World::shown(const std::string& name) const {
-  auto shown = view_->job("default", name);
+  const auto [ns, plain] = parts_of(name);
+  auto shown = view_->job(ns, plain);
   return shown ? shown->job : nullptr;
+}
+
+const core::Job* World::shown(JobId id) const {
+  const auto name = names_.find(id);
+  if (name == names_.end()) return nullptr;
+  auto shown = view_->job(name->second.first, name->second.second);
+  return shown && shown->job->id() == id ? shown->job : nullptr;
+}
+
+bool World::quiet() const {
+  return std::ranges::all_of(agents_, [](const auto& agent) {
+    return agent->processes.empty() && agent->ordered.empty() && agent->queue.empty() &&
+           agent->spool.empty() && agent->node->empty();
+  });
+}
+
+std::vector<core::Pod> World::attempts(JobId id) {
+  auto page =
+      storage::read_attempts(disk_, id, {}, SIZE_MAX, [](const core::Pod&) { return true; });
+  MUSTER_CHECK(page.ok(), page.error().message);
+  std::vector<core::Pod> all = std::move(page->attempts);
+  while (page->next) {
+    page = storage::read_attempts(disk_, id, *page->next, SIZE_MAX,
+                                  [](const core::Pod&) { return true; });
+    MUSTER_CHECK(page.ok(), page.error().message);
+    all.insert(all.end(), page->attempts.begin(), page->attempts.end());
+  }
+  return all;
+}
+
+std::vector<std::string> World::verify() {
+  auto load = [](std::string_view json) { return api::load_job(json); };
+  std::vector<std::string> wrong = storage::verify(disk_, load).mismatches;
+  for (const auto& [id, name] : names_) {
+    const core::Job* job = shown(id);
+    if (!job || job->can_unload()) continue;
+    auto folded = storage::recover_job(disk_, id, load);
+    if (!folded.ok())
+      wrong.push_back(folded.error().message);
+    else if (!(folded->job.state() == job->state()))
+      wrong.push_back("j" + std::to_string(id) + " is shown other than its records say");
+  }
+  return wrong;
+}
+
+size_t World::actors() const {
+  return coordinator_->system.registry().running();
 }
 
 std::string World::picture(const std::string& name) const {
@@ -404,14 +633,28 @@ void World::connect(uint32_t number) {
   ask.hello.node = agent.name;
   ask.hello.work_dir_id = agent.dir_id;
   ask.hello.secret = "secret of " + agent.dir_id;
-  ask.hello.boot_id = "boot";
+  ask.hello.boot_id = "boot " + std::to_string(agent.boots);
   ask.hello.cluster_id = agent.cluster;
   if (!agent.cluster.empty()) ask.hello.cluster_key = "key";
   ask.hello.highest_epoch = agent.node->term().epoch;
   ask.hello.epoch_nonce = agent.node->term().nonce;
   ask.hello.highest_commit = agent.commit;
+  if (plan_.plant == Plant::old_disk_unseen) {
+    ask.hello.highest_epoch = ask.hello.epoch_nonce = ask.hello.highest_commit = 0;
+    ask.hello.cluster_key.clear();
+  }
   ask.hello.slots = plan_.slots;
+  if (plan_.slots > 1 && planted(Plant::slots_forgotten)) --ask.hello.slots;
   ask.hello.running = agent.node->running();
+  if (!ask.hello.running.empty() && planted(Plant::running_unsaid, 0.5))
+    ask.hello.running.pop_back();
+  if (planted(Plant::running_invented))
+    for (const auto& [id, name] : names_)
+      if (const core::Job* job = shown(id))
+        for (const auto& [key, pod] : job->state().open)
+          if (pod.node == agent.id && pod.to_launch() &&
+              !agent.node->knows({id, key.index, key.attempt}))
+            ask.hello.running.push_back({id, key.index, key.attempt});
   ask.hello.waiting = agent.node->waiting();
   ask.hello.ended = agent.node->ended();
   Millis sent = boot_ms_;
@@ -426,8 +669,12 @@ void World::connect(uint32_t number) {
       a.registered = true;
       a.id = answer.node;
       a.cluster = "sim";
-      a.node->registered({{coordinator_->epoch, coordinator_->epoch}, answer.end, kGraceMs / 2},
-                         sent);
+      a.heard_at = boot_ms_;
+      core::node::Welcome welcome{
+          {coordinator_->epoch, coordinator_->epoch}, answer.end, kGraceMs / 2};
+      if (planted(Plant::end_list_lost)) welcome.end.clear();
+      if (planted(Plant::lease_endless)) welcome.lease_ms = 1'000'000;
+      a.node->registered(welcome, sent);
       pump(number);
     });
     if (life != life_ || answer.kind != actors::HelloAnswer::Kind::welcome) return;
@@ -488,7 +735,10 @@ void World::beat(uint32_t number) {
   uint64_t connection = agent.connection;
   to_coordinator(number, [this, number, connection, sent = boot_ms_] {
     Agent& a = *agents_[number];
-    caf::anon_send(coordinator_->cluster, actors::Heartbeat{a.id, connection});
+    a.heard_at = boot_ms_;
+    actors::Heartbeat beat{a.id, connection};
+    if (boot_ms_ < a.trouble_until_ms) beat.trouble = {"DiskPressure", "its disk is full"};
+    caf::anon_send(coordinator_->cluster, beat);
     to_agent(a.id, [this, sent, commit = disk_.last_commit()](Agent& to) {
       to.commit = std::max(to.commit, commit);
       to.node->heartbeat_answered({coordinator_->epoch, coordinator_->epoch}, sent);
@@ -502,28 +752,30 @@ void World::pump(uint32_t number) {
   if (boot_ms_ < agent.frozen_until_ms) return;
   core::node::Orders orders = agent.node->next(boot_ms_);
   for (const auto& kill : orders.kills) {
+    const ProcessKey key{kill.pod, kill.step};
     drop_queued(number, kill.pod);
-    auto it = agent.processes.find(kill.pod);
+    auto it = agent.processes.find(key);
     if (it == agent.processes.end() || it->second.killing) continue;
     it->second.killing = true;
-    at(1 + static_cast<Millis>(below(50)),
-       [this, number, pod = kill.pod] { process_ends(number, pod, 143); });
+    at(1 + static_cast<Millis>(below(50)), [this, number, key] { process_ends(number, key, 143); });
   }
   if (orders.room) agent.room = *orders.room;
   for (PodId pod : orders.withdrawn) drop_queued(number, pod);
   for (const auto& start : orders.starts) {
-    PodId pod = start.pod;
-    if (agent.processes.contains(pod) || agent.spool.contains(pod)) continue;
-    if (agent.ordered.contains(pod) || agent.queued(pod)) continue;  // the keeper is idempotent
+    const ProcessKey key = Agent::key_of(start);
+    // The keeper is idempotent.
+    const bool known = agent.processes.contains(key) || agent.in_spool(key) ||
+                       agent.ordered.contains(key) || agent.queued(key);
+    if (known && !planted(Plant::started_twice)) continue;
     if (start.queued)
-      agent.queue.emplace_back(pod, start.not_after);
+      agent.queue.push_back(start);
     else
-      begin_start(number, pod, start.not_after);
+      begin_start(number, start);
+    if (planted(Plant::started_twice, 0.05)) begin_start(number, start);
   }
   fill_room(number);
   if (orders.again_at) at(*orders.again_at - boot_ms_, [this, number] { pump(number); });
-  for (uint64_t entry : orders.forget)
-    std::erase_if(agent.spool, [entry](const auto& item) { return item.second.entry == entry; });
+  for (uint64_t entry : orders.forget) agent.spool.erase(entry);
   for (const auto& report : orders.reports) {
     for (const auto& end : report.ends)
       trace("report end " + to_string(end.pod) + " cause " +
@@ -533,22 +785,37 @@ void World::pump(uint32_t number) {
     for (const auto& start : report.starts) {
       auto& part = out.jobs[start.pod.job];
       part.node = agent.id;
-      part.starts.push_back({start.pod.key(), start.pid, 0, age_at(boot_ms_, start.at)});
+      part.starts.push_back({start.pod.key(), start.pid, start.restarts, age_at(boot_ms_, start.at),
+                             start.readiness});
     }
+    auto age = [this](BootInstant at) { return age_at(boot_ms_, at); };
     for (const auto& end : report.ends) {
       // Unless its loss was counted before, when its node was silent.
-      const core::Job* job = shown("one");
+      const core::Job* job = shown(end.pod.job);
       if (end.cause == core::EndCause::returned && job && job->state().open.contains(end.pod.key()))
         returned.insert(end.pod);
       auto& part = out.jobs[end.pod.job];
       part.node = agent.id;
-      auto age = [this](BootInstant at) { return age_at(boot_ms_, at); };
       core::PodsReported::Ended to{core::with_times<Age>(end, age), end.pod.key(), {}, 0};
       if (end.start) to.start = {end.start->pid, age(end.start->at)};
+      to.restarts = end.restarts;
+      if (to.exit_code != 0 && planted(Plant::code_changed, 0.1)) to.exit_code = 0;
+      if (planted(Plant::other_index, 0.1))
+        for (const auto& [key, process] : agent.processes)
+          if (key.first.job == end.pod.job) to.pod = key.first.key();
+      part.ends.push_back(std::move(to));
+    }
+    if (!agent.processes.empty() && planted(Plant::end_invented, 0.02)) {
+      const PodId pod = agent.processes.begin()->first.first;
+      auto& part = out.jobs[pod.job];
+      part.node = agent.id;
+      core::PodsReported::Ended to;
+      to.pod = pod.key();
+      to.start = {kPid, Age{1}};
       part.ends.push_back(std::move(to));
     }
     uint64_t life = life_, connection = agent.connection;
-    out.done = [this, number, life, connection, id = report.id](std::vector<PodId> kept) {
+    auto returns = [this, number, life, connection, id = report.id](std::vector<PodId> kept) {
       Agent& to = *agents_[number];
       to.last_to_agent_ms =
           std::max(to.last_to_agent_ms, boot_ms_ + static_cast<Millis>(below(15)));
@@ -560,104 +827,194 @@ void World::pump(uint32_t number) {
         pump(number);
       });
     };
-    to_coordinator(number, [this, out] { caf::anon_send(coordinator_->registry, out); });
+    out.done = returns;
+    const bool repeat = !calm_ && plan_.repeats > 0 && chance(0.1);
+    if (repeat) --plan_.repeats, ++count.faults;
+    const bool dropped = planted(Plant::report_dropped, 0.05);
+    const bool early = planted(Plant::acknowledged_early);
+    to_coordinator(number, [this, out, returns, repeat, dropped, early]() mutable {
+      if (dropped || early) returns({});
+      if (dropped) return;
+      if (early) out.done = [](std::vector<PodId>) {};
+      caf::anon_send(coordinator_->registry, out);
+      out.done = [](std::vector<PodId>) {};
+      if (repeat) caf::anon_send(coordinator_->registry, out);
+    });
   }
 }
 
 // ---- processes and the witness
 
 // The keeper: it survives the agent and freezes with the node.
-void World::begin_start(uint32_t number, PodId pod, Millis not_after) {
-  agents_[number]->ordered.insert(pod);
+void World::begin_start(uint32_t number, const core::node::StartOrder& order) {
+  Agent& agent = *agents_[number];
+  agent.ordered[Agent::key_of(order)] = order;
   const uint64_t held_up_ms = chance(0.1) ? kSlowExecutorMs : kExecutorMs;
   at(static_cast<Millis>(below(held_up_ms)),
-     [this, number, pod, not_after] { process_starts(number, pod, not_after); });
+     [this, number, order, keeper = agent.keeper] { process_starts(number, order, keeper); });
 }
 
 void World::fill_room(uint32_t number) {
   Agent& agent = *agents_[number];
-  while (!agent.queue.empty() && agent.placed.size() < agent.room) {
-    auto [pod, not_after] = agent.queue.front();
+  while (!agent.queue.empty() &&
+         (agent.placed.size() < agent.room || planted(Plant::queue_overflows))) {
+    const core::node::StartOrder order = agent.queue.front();
     agent.queue.pop_front();
-    agent.placed.insert(pod);
-    begin_start(number, pod, not_after);
+    agent.placed.insert(Agent::key_of(order));
+    begin_start(number, order);
   }
 }
 
 void World::drop_queued(uint32_t number, PodId pod) {
-  if (std::erase_if(agents_[number]->queue, [pod](const auto& one) { return one.first == pod; }) >
-      0)
-    report_unstarted(number, pod);
+  std::vector<ProcessKey> dropped;
+  std::erase_if(agents_[number]->queue, [pod, &dropped](const auto& one) {
+    if (one.pod == pod) dropped.push_back(Agent::key_of(one));
+    return one.pod == pod;
+  });
+  for (ProcessKey key : dropped) report_unstarted(number, key);
 }
 
-void World::report_unstarted(uint32_t number, PodId pod) {
-  at(0, [this, number, pod] {
-    agents_[number]->node->process_ended({.pod = pod, .ended_at = boot_ms_, .unstarted = true});
+void World::report_unstarted(uint32_t number, ProcessKey key) {
+  at(0, [this, number, key] {
+    agents_[number]->node->process_ended(
+        {.pod = key.first, .step = key.second, .ended_at = boot_ms_, .unstarted = true});
     pump(number);
   });
 }
 
-void World::process_starts(uint32_t number, PodId pod, Millis not_after) {
+core::node::Origin World::origin_of(const Agent& agent, const core::node::StartOrder& order,
+                                    std::optional<Millis> started_at) const {
+  core::node::Origin origin;
+  if (const auto plan = agent.plans.find(order.pod); plan != agent.plans.end())
+    origin.plan = plan->second;
+  origin.grace_ms = kPodGraceMs;
+  origin.pod_started_at = order.pod_started_at ? order.pod_started_at : started_at;
+  origin.level = order.level;
+  return origin;
+}
+
+// What must hold when a process starts.
+void World::check_start(const Agent& agent, ProcessKey key) {
+  const PodId pod = key.first;
+  if (lost.contains(agent.id))
+    broken.push_back("started on a node that was declared lost: " + to_string(pod));
+  if (agent.pods_running() >= plan_.slots &&
+      !std::ranges::any_of(agent.processes,
+                           [&](const auto& one) { return one.first.first == pod; }))
+    broken.push_back("more pods than slots on " + agent.name + ": " + to_string(pod));
+  for (auto [one, last] = starts_.equal_range(key); one != last; ++one)
+    if (one->second.first != agent.number || one->second.second == agent.disk)
+      broken.push_back("started twice: " + to_string(pod));
+  starts_.emplace(key, std::pair(agent.number, agent.disk));
+  for (const auto& [index, pods] : live_[pod.job])
+    for (const Live& other : pods)
+      if (other.agent == agent.number && other.node != agent.id && lost.contains(other.node))
+        broken.push_back("started beside a pod of a registration that was lost: " + to_string(pod));
+  const core::Job* job = shown(pod.job);
+  for (const Live& other : live_[pod.job][pod.index]) {
+    if (other.pod == pod || lost.contains(other.node)) continue;
+    // In this mode a pod that is being deleted is replaced at once.
+    const core::Pod* const before = job ? job->pod(other.pod.key()) : nullptr;
+    const bool leaves = before && before->terminating() && !job->spec().replace_only_failed();
+    if (job && job->indexed() && !leaves)
+      broken.push_back("two live pods of an index: " + to_string(other.pod) + " and " +
+                       to_string(pod));
+  }
+  if (!job || !job->gang().whole) return;
+  for (const auto& [index, pods] : live_[pod.job])
+    for (const Live& other : pods)
+      if (other.pod.attempt < pod.attempt && !lost.contains(other.node))
+        broken.push_back("started before the last gang has ended: " + to_string(pod) + ", and " +
+                         to_string(other.pod) + " lives");
+}
+
+void World::process_starts(uint32_t number, const core::node::StartOrder& order, uint64_t keeper) {
   Agent& agent = *agents_[number];
+  const ProcessKey key = Agent::key_of(order);
+  if (agent.keeper != keeper) return;  // the order died with it
   if (boot_ms_ < agent.frozen_until_ms)
     return at(agent.frozen_until_ms - boot_ms_,
-              [this, number, pod, not_after] { process_starts(number, pod, not_after); });
-  agent.ordered.erase(pod);
-  if (boot_ms_ >= not_after) {
-    trace("too late for " + to_string(pod) + " on " + agent.name);
-    agent.placed.erase(pod);
+              [this, number, order, keeper] { process_starts(number, order, keeper); });
+  agent.ordered.erase(key);
+  if (boot_ms_ >= order.not_after && !planted(Plant::lease_ignored)) {
+    trace("too late for " + to_string(key.first) + " on " + agent.name);
+    agent.placed.erase(key);
     fill_room(number);
-    return report_unstarted(number, pod);
+    return report_unstarted(number, key);
   }
-  if (lost_.contains(agent.id))
-    broken.push_back("started on a node that was declared lost: " + to_string(pod));
-  trace("start " + to_string(pod) + " on " + agent.name);
-  returned.erase(pod);  // that report was lost with its agent
-  if (agent.processes.size() >= plan_.slots)
-    broken.push_back("more pods than slots on " + agent.name + ": " + to_string(pod));
-  if (++starts[pod] > 1) broken.push_back("started twice: " + to_string(pod));
-  for (const auto& [other, where] : live_[pod.job][pod.index])
-    if (!lost_.contains(agents_[where]->id) && agents_[where]->frozen_until_ms == 0)
-      broken.push_back("two live pods of an index: " + to_string(other) + " and " + to_string(pod));
-  for (const auto& [index, pods] : live_[pod.job])
-    for (const auto& [other, where] : pods)
-      if (plan_.as_one && other.attempt < pod.attempt && !lost_.contains(agents_[where]->id) &&
-          agents_[where]->frozen_until_ms == 0)
-        broken.push_back("started before the last gang has ended: " + to_string(pod) + ", and " +
-                         to_string(other) + " lives");
-  live_[pod.job][pod.index].insert({pod, number});
-  agent.processes[pod] = {boot_ms_, false};
-  at(0, [this, number, pod, started = boot_ms_] {
-    agents_[number]->node->process_started({pod, {}, 4711, started});
+  trace("start " + to_string(key.first) + " on " + agent.name);
+  returned.erase(key.first);  // that report was lost with its agent
+  check_start(agent, key);
+  ++count.starts;
+  Witnessed& pod = seen[key.first];
+  if (pod.started_at == 0) pod.started_at = boot_ms_;
+  pod.node = agent.id;
+  auto& live = live_[key.first.job][key.first.index];
+  const auto found = std::ranges::find_if(
+      live, [&](const Live& one) { return one.pod == key.first && one.agent == number; });
+  if (found != live.end())
+    ++found->processes;
+  else
+    live.push_back({key.first, number, agent.id, 1});
+  agent.processes[key] = {boot_ms_, false, order};
+  at(0, [this, number, key, started = boot_ms_] {
+    agents_[number]->node->process_started({key.first, key.second, kPid, started});
     pump(number);
   });
   const Millis random_ms = 1 + static_cast<Millis>(below(static_cast<uint64_t>(plan_.pod_ms_max)));
-  at(run_ms ? run_ms(pod) : random_ms,
-     [this, number, pod] { process_ends(number, pod, exit_code(pod)); });
+  at(run_ms ? run_ms(key.first) : random_ms, [this, number, key, keeper] {
+    if (agents_[number]->keeper == keeper) process_ends(number, key, code_of(key));
+  });
 }
 
-void World::process_ends(uint32_t number, PodId pod, int code) {
-  Agent& agent = *agents_[number];
-  auto it = agent.processes.find(pod);
-  if (it == agent.processes.end()) return;
-  trace("end " + to_string(pod) + " on " + agent.name + " code " + std::to_string(code));
+int World::code_of(ProcessKey key) const {
+  const auto& [pod, step] = key;
+  return step_code ? step_code(pod, step) : exit_code(pod);
+}
+
+void World::see_end(Agent& agent, ProcessKey key, int code) {
+  const PodId pod = key.first;
+  ++count.ends;
+  auto& live = live_[pod.job][pod.index];
+  std::erase_if(live, [&](Live& one) {
+    return one.pod == pod && one.agent == agent.number && --one.processes == 0;
+  });
+  Witnessed& was = seen[pod];
+  ++was.ends;
+  was.code = code;
+  was.ended_in_calm = calm_;
+  const auto plan = agent.plans.find(pod);
+  if (plan != agent.plans.end() && plan->second) return;
   (code == 0 ? ended_ok : ended_bad).insert(pod);
   if (code == 0) ended_ok_at_[pod] = boot_ms_;
-  live_[pod.job][pod.index].erase({pod, number});
+}
+
+void World::process_ends(uint32_t number, ProcessKey key, int code) {
+  Agent& agent = *agents_[number];
+  auto it = agent.processes.find(key);
+  if (it == agent.processes.end()) return;
+  trace("end " + to_string(key.first) + " on " + agent.name + " code " + std::to_string(code));
+  see_end(agent, key, code);
   core::node::ProcessEnd end;
-  end.pod = pod;
+  end.pod = key.first;
+  end.step = key.second;
   end.entry = ++agent.last_entry;
-  end.start = {4711, it->second.started_ms};
+  end.start = {kPid, it->second.started_ms};
   end.exit_code = code;
   end.ended_at = boot_ms_;
+  end.origin = origin_of(agent, it->second.order, it->second.started_ms);
   agent.processes.erase(it);
-  agent.spool[pod] = end;
-  agent.placed.erase(pod);
+  agent.placed.erase(key);
+  if (planted(Plant::ran_unstarted, 0.05)) {
+    fill_room(number);
+    return report_unstarted(number, key);
+  }
+  agent.spool[*end.entry] = end;
   fill_room(number);
-  if (plan_.launcher && pod.index != 0 && chance(0.7)) abort_launcher(pod);
-  at(0, [this, number, pod] {
+  if (plan_.launcher && key.first.index != 0 && chance(0.7)) abort_launcher(key.first);
+  at(0, [this, number, entry = *end.entry] {
     Agent& a = *agents_[number];
-    auto spooled = a.spool.find(pod);
+    auto spooled = a.spool.find(entry);
     if (spooled == a.spool.end()) return;
     a.node->process_ended(spooled->second);
     pump(number);
@@ -667,59 +1024,228 @@ void World::process_ends(uint32_t number, PodId pod, int code) {
 // As mpirun does when it loses a host.
 void World::abort_launcher(PodId because) {
   const Millis after_ms = 1 + static_cast<Millis>(below(100));
-  for (const auto& [leader, where] : live_[because.job][0])
-    at(after_ms, [this, pod = leader, number = where] { process_ends(number, pod, 255); });
+  for (const Live& leader : live_[because.job][0])
+    at(after_ms, [this, leader] { process_ends(leader.agent, {leader.pod, {}}, 255); });
+}
+
+// ---- what fails on a node
+
+void World::restart_agent(uint32_t number) {
+  Agent& agent = *agents_[number];
+  core::node::Term term = agent.node->term();
+  trace("! agent restarts: " + agent.name);
+  break_link(agent.number);
+  agent.node = std::make_unique<core::node::Node>(plan_.slots, term, 2);
+  agent.node->executor_queues(agent.queues);
+  if (planted(Plant::dies_with_agent)) {
+    for (const auto& [key, process] : std::exchange(agent.processes, {})) {
+      see_end(agent, key, 137);
+      agent.spool[++agent.last_entry] = {.pod = key.first,
+                                         .step = key.second,
+                                         .entry = agent.last_entry,
+                                         .start = {{kPid, process.started_ms}},
+                                         .exit_code = 137,
+                                         .lost = true,
+                                         .ended_at = boot_ms_};
+    }
+    agent.placed.clear();
+    ++agent.keeper;
+  }
+  if (planted(Plant::spool_forgets)) agent.spool.clear();
+  std::vector<core::node::Living> living;
+  auto add = [&](const core::node::StartOrder& order, std::optional<Millis> started_at,
+                 bool killing, bool queued) {
+    std::optional<core::StartOf<Millis>> start;
+    if (started_at) start = {kPid, *started_at};
+    living.push_back({order.pod, order.step, start, kPodGraceMs, killing,
+                      origin_of(agent, order, started_at), queued});
+  };
+  for (const auto& [key, process] : agent.processes)
+    add(process.order, process.started_ms, process.killing, agent.placed.contains(key));
+  for (const auto& [key, order] : agent.ordered) add(order, {}, false, agent.placed.contains(key));
+  for (const auto& order : agent.queue) add(order, {}, false, true);
+  std::vector<core::node::ProcessEnd> ended;
+  for (const auto& [entry, end] : agent.spool) ended.push_back(end);
+  agent.node->executor_connected(living, ended, boot_ms_);
+}
+
+// Its processes are killed, and the next keeper says so.
+void World::kill_keeper(uint32_t number) {
+  Agent& agent = *agents_[number];
+  trace("! keeper dies: " + agent.name);
+  ++agent.keeper;
+  for (const auto& [key, process] : std::exchange(agent.processes, {})) {
+    see_end(agent, key, 137);
+    seen[key.first].lost = true;
+    core::node::ProcessEnd end;
+    end.pod = key.first;
+    end.step = key.second;
+    end.entry = ++agent.last_entry;
+    end.start = {kPid, process.started_ms};
+    end.exit_code = 137;
+    end.lost = true;
+    end.ended_at = boot_ms_;
+    end.origin = origin_of(agent, process.order, process.started_ms);
+    agent.spool[*end.entry] = end;
+  }
+  agent.ordered.clear();
+  agent.queue.clear();
+  agent.placed.clear();
+  agent.room = 0;
+  std::vector<core::node::ProcessEnd> ended;
+  for (const auto& [entry, end] : agent.spool) ended.push_back(end);
+  agent.node->executor_connected({}, ended, boot_ms_);
+  pump(number);
+}
+
+// The machine restarts on an older copy of its disk. What ended since, and was not reported, is
+// lost with the disk; what was reported then is reported again.
+void World::restore_work_dir(uint32_t number) {
+  Agent& agent = *agents_[number];
+  trace("! older work-dir: " + agent.name);
+  break_link(number);
+  ++agent.keeper;
+  ++agent.boots;
+  ++agent.disk;
+  for (const auto& [key, process] : std::exchange(agent.processes, {})) {
+    see_end(agent, key, 137);
+    seen[key.first].lost = true;
+  }
+  for (const auto& [entry, end] : agent.spool) {
+    seen[end.pod].lost = true;
+    ended_ok_at_.erase(end.pod);
+  }
+  agent.ordered.clear();
+  agent.queue.clear();
+  agent.placed.clear();
+  agent.room = 0;
+  const Agent::Backup& backup = *agent.backup;
+  agent.cluster = backup.cluster;
+  agent.commit = backup.commit;
+  agent.plans = backup.plans;
+  agent.spool = backup.spool;
+  agent.node = std::make_unique<core::node::Node>(plan_.slots, backup.term, 2);
+  agent.node->executor_queues(agent.queues);
+  std::vector<core::node::ProcessEnd> ended;
+  for (const auto& [entry, end] : agent.spool) ended.push_back(end);
+  agent.node->executor_connected({}, ended, boot_ms_);
+}
+
+void World::change_node(uint32_t number) {
+  Agent& agent = *agents_[number];
+  const auto shown = view_->node(agent.name);
+  if (!shown) return;
+  core::NodeSpec spec = shown->node->spec;
+  switch (below(6)) {
+    case 0:
+      spec.unschedulable = true;
+      break;
+    case 1:
+      spec.taints = {{"drill", "", "NoExecute"}};
+      break;
+    case 2:
+      agent.trouble_until_ms = boot_ms_ + 5'000;
+      return;
+    case 3:
+      lost.insert(agent.id);
+      return caf::anon_send(coordinator_->cluster,
+                            actors::DeleteNode{agent.name, [](muster::Status) {}});
+    default:
+      spec = {};
+  }
+  caf::anon_send(coordinator_->cluster,
+                 actors::ChangeNode{agent.name, shown->node->spec, spec, [](muster::Status) {}});
+}
+
+// Once the faults are over, all nodes are usable again.
+void World::tidy_nodes() {
+  for (const auto& agent : agents_)
+    if (const auto shown = view_->node(agent->name);
+        shown && !(shown->node->spec == core::NodeSpec{}))
+      caf::anon_send(coordinator_->cluster,
+                     actors::ChangeNode{agent->name, shown->node->spec, {}, [](muster::Status) {}});
+}
+
+// An agent reports the success of a pod that runs elsewhere.
+void World::lie(uint32_t number) {
+  for (const auto& [job, indexes] : live_)
+    for (const auto& [index, pods] : indexes)
+      for (const Live& one : pods) {
+        if (one.agent == number || !agents_[number]->registered) continue;
+        actors::Report out;
+        out.node = planted(Plant::lie_believed) ? one.node : agents_[number]->id;
+        auto& part = out.jobs[job];
+        part.node = out.node;
+        core::PodsReported::Ended to;
+        to.pod = one.pod.key();
+        to.start = {kPid, Age{1}};
+        part.ends.push_back(std::move(to));
+        out.done = [](std::vector<PodId>) {};
+        return to_coordinator(number, [this, out] { caf::anon_send(coordinator_->registry, out); });
+      }
 }
 
 // ---- the loop
 
 void World::faults() {
-  if (plan_.crashes > 0 && chance(0.0015)) {
-    --plan_.crashes;
-    crash(true);
+  if (on_old_disk_) return;  // until an agent has said so
+  auto due = [this](int& left, double p) {
+    if (left <= 0 || !chance(p)) return false;
+    --left;
+    ++count.faults;
+    return true;
+  };
+  auto any = [this] { return static_cast<uint32_t>(below(plan_.agents)); };
+  if (due(plan_.crashes, plan_.crash_chance)) {
+    note_crash_point(last_rows_, coordinator_->scheduler.jobs.empty()
+                                     ? "after it, while idle"
+                                     : "after it, with messages on their way");
+    return crash(true);
   }
-  if (plan_.breaks > 0 && chance(0.002)) {
-    --plan_.breaks;
-    break_link(static_cast<uint32_t>(below(plan_.agents)));
-  }
+  if (due(plan_.breaks, 0.002)) break_link(any());
   if (plan_.owner_acts > 0 && owner && chance(0.004)) {
     --plan_.owner_acts;
     owner();
   }
-  if (plan_.clock_jump_ms != 0 && chance(0.001)) now_ms_ += std::exchange(plan_.clock_jump_ms, 0);
-  if (plan_.silences > 0 && chance(0.0007)) {
-    --plan_.silences;
-    Agent& agent = *agents_[below(plan_.agents)];
+  if (plan_.clock_jump_ms != 0 && due(plan_.clock_jumps, 0.001)) {
+    now_ms_ += plan_.clock_jump_ms;
+    plan_.clock_jump_ms = -plan_.clock_jump_ms;
+  }
+  if (due(plan_.silences, 0.0007)) {
+    Agent& agent = *agents_[any()];
     agent.frozen_until_ms = boot_ms_ + 3 * kGraceMs;
     at(3 * kGraceMs, [this, number = agent.number] {
       break_link(number);  // the agent notices that its connection is gone
       pump(number);
     });
   }
-  if (plan_.agent_restarts > 0 && chance(0.001)) {
-    --plan_.agent_restarts;
-    Agent& agent = *agents_[below(plan_.agents)];
-    core::node::Term term = agent.node->term();
-    trace("! agent restarts: " + agent.name);
-    break_link(agent.number);
-    agent.node = std::make_unique<core::node::Node>(plan_.slots, term, 2);
-    agent.node->executor_queues(agent.queues);
-    std::vector<core::node::Living> living;
-    for (const auto& [pod, process] : agent.processes)
-      living.push_back({pod,
-                        {},
-                        {{4711, process.started_ms}},
-                        100,
-                        process.killing,
-                        {},
-                        agent.placed.contains(pod)});
-    for (PodId pod : agent.ordered)
-      living.push_back({pod, {}, {}, 100, false, {}, agent.placed.contains(pod)});
-    for (const auto& [pod, not_after] : agent.queue)
-      living.push_back({pod, {}, {}, 100, false, {}, true});
-    std::vector<core::node::ProcessEnd> ended;
-    for (const auto& [pod, end] : agent.spool) ended.push_back(end);
-    agent.node->executor_connected(living, ended, boot_ms_);
+  if (due(plan_.agent_restarts, 0.001)) restart_agent(any());
+  if (due(plan_.keeper_deaths, 0.0007)) kill_keeper(any());
+  if (due(plan_.node_changes, 0.001)) change_node(any());
+  if (due(plan_.lies, 0.002)) lie(any());
+  if (plan_.old_work_dirs > 0) {
+    Agent& agent = *agents_[any()];
+    if (agent.backup && boot_ms_ >= agent.frozen_until_ms && due(plan_.old_work_dirs, 0.0007))
+      restore_work_dir(agent.number);
+    else if (chance(0.001))
+      agent.backup = Agent::Backup{agent.cluster,      agent.commit, agent.last_entry,
+                                   agent.node->term(), agent.plans,  agent.spool};
+  }
+  if (plan_.old_data_dirs > 0) {
+    const bool contradicted =
+        backup_ && std::ranges::any_of(agents_, [this](const auto& agent) {
+          return agent->commit > backup_->last_commit() + 2 && boot_ms_ >= agent->frozen_until_ms;
+        });
+    if (contradicted && due(plan_.old_data_dirs, 0.001)) {
+      crash(false);
+      newest_ = std::move(disk_);
+      disk_ = std::move(*backup_);
+      backup_.reset();
+      on_old_disk_ = true;
+      boot();
+    } else if (!backup_ && chance(0.001)) {
+      backup_ = disk_;
+    }
   }
 }
 
@@ -743,7 +1269,8 @@ void World::step() {
     by = std::max<Millis>(1, std::min<Millis>(later_.begin()->first - boot_ms_, 50));
   boot_ms_ += by;
   now_ms_ += by;
-  coordinator_->scheduler.advance_time(std::chrono::milliseconds(by));
+  const Millis ticks = plan_.plant == Plant::lost_too_early ? 20 * by : by;
+  coordinator_->scheduler.advance_time(std::chrono::milliseconds(ticks));
 }
 
 bool World::run(const std::function<bool()>& done, Millis limit_ms) {
@@ -753,8 +1280,9 @@ bool World::run(const std::function<bool()>& done, Millis limit_ms) {
   for (int i = 0; i < 60'000 && !done(); ++i) step();
   calm_ = true;
   cut_at_ = 0;
-  while (boot_ms_ < end) {
+  for (uint64_t round = 0; boot_ms_ < end; ++round) {
     if (done()) return true;
+    if (round % 100 == 0) tidy_nodes();
     for (int i = 0; i < 64; ++i) step();
   }
   return done();

@@ -2,9 +2,14 @@
 //
 // The actors run on CAF's test scheduler in an order chosen by the seed. Time is virtual. The
 // journal forgets what was not synced. Links deliver in order, with delay, and break. Agents are
-// core::node::Node with a simulated executor. Anything may crash: the coordinator between any two
-// messages or in the middle of a commit, agents, links, index actors, and whole nodes (silent for
-// longer than the grace). World is also the witness: it knows every start and every end.
+// core::node::Node with a simulated executor. Anything may fail: the coordinator between any two
+// messages or in the middle of a commit, agents, keepers, links, index actors, whole nodes (silent
+// for longer than the grace, restarted, or on an older copy of their disk), the coordinator's disk
+// (also one that is an older copy), clocks; agents may lie. World is also the witness: it knows
+// every start and every end.
+//
+// A Plant (plants.hpp) breaks one of the guarantees on purpose, so that a test can show that it
+// would be noticed.
 //
 // Deterministic: one seed, one history.
 #pragma once
@@ -15,6 +20,7 @@
 #include "api/view/view.hpp"
 #include "core/node/node.hpp"
 #include "storage/memory_journal.hpp"
+#include "tests/sim/plants.hpp"
 
 #include <caf/actor_system.hpp>
 #include <caf/actor_system_config.hpp>
@@ -35,17 +41,26 @@ struct Plan {
   uint64_t seed = 1;
   uint32_t agents = 2;
   uint32_t slots = 3;
-  int crashes = 3;           // of the coordinator
-  int mid_commit = 1;        // more crashes, in the middle of a commit
-  int agent_restarts = 2;    // the keeper keeps running
-  int breaks = 4;            // of links
-  int silences = 1;          // nodes frozen for longer than the grace, with starts in progress
-  int index_deaths = 2;      // exceptions in index actors
-  int owner_acts = 0;        // calls of `owner` while there are faults
+  int crashes = 3;               // of the coordinator
+  int mid_commit = 1;            // more crashes, in the middle of a commit
+  int agent_restarts = 2;        // the keeper keeps running
+  int breaks = 4;                // of links
+  int silences = 1;              // nodes frozen for longer than the grace, with starts in progress
+  int index_deaths = 2;          // exceptions in index actors
+  int owner_acts = 0;            // calls of `owner` while there are faults
+  int keeper_deaths = 0;         // with all processes of their node
+  int old_work_dirs = 0;         // nodes that restart on an older copy of their disk
+  int old_data_dirs = 0;         // starts of the coordinator on an older copy of its disk
+  int failed_syncs = 0;          // the disk reports an error, whether or not it has written
+  int node_changes = 0;          // nodes drained, tainted, in trouble, deleted
+  int lies = 0;                  // reports of ends by a node that has nothing to do with them
+  int repeats = 0;               // reports that arrive twice
+  double crash_chance = 0.0015;  // of a crash of the coordinator, at each step
+  Plant plant = Plant::none;
   Millis pod_ms_max = 400;   // how long a pod runs
-  Millis clock_jump_ms = 0;  // applied once, if not 0
-  bool launcher = false;     // index 0 usually aborts soon after another process has ended
-  bool as_one = false;  // all pods of a job have the same attempt, and start after the last one
+  Millis clock_jump_ms = 0;  // applied `clock_jumps` times, to and fro, if not 0
+  int clock_jumps = 1;
+  bool launcher = false;  // index 0 usually aborts soon after another process has ended
 };
 
 class World {
@@ -55,29 +70,58 @@ class World {
 
   // Stores a job and runs until the create is answered, repeating it after a crash.
   void submit(core::JobObjectPtr object);
-  // The exit code of an attempt.
+  // Sends the job once. `done` gets the answer, unless a crash swallows it.
+  void create(core::JobObjectPtr object, std::function<void(muster::Status)> done);
+  // The exit code of an attempt, in a pod of several processes of each.
   std::function<int(PodId)> exit_code = [](PodId) { return 0; };
+  // If set, that of each process.
+  std::function<int(PodId, core::node::Step)> step_code;
   // How long it runs if nothing ends it. Unset: up to Plan::pod_ms_max.
   std::function<Millis(PodId)> run_ms;
   // Acts as the owner of a job; called while there are faults.
   std::function<void()> owner;
   // Sends an event to a job and sets its token. `done` gets the outcome, unless a crash swallows
   // it.
-  void ask(const std::string& name, core::Event event, std::function<void(Status)> done = nullptr);
+  void ask(const std::string& name, core::Event event,
+           std::function<void(muster::Status)> done = nullptr);
   void remove(const std::string& name, bool background, bool orphan,
-              std::function<void(Status)> done = nullptr);
+              std::function<void(muster::Status)> done = nullptr);
   bool may_scale = false;  // lets `succeeded` fall
 
   // Runs with faults, then without. False if `done` is not true within `limit_ms` of virtual time.
   bool run(const std::function<bool()>& done, Millis limit_ms);
 
   const core::Job* shown(const std::string& name) const;  // what a client sees
-  std::string picture(const std::string& name) const;     // job and agents, for failure messages
+  const core::Job* shown(JobId id) const;
+  // Whether nothing is left of any job outside the coordinator: no process, no end to report.
+  bool quiet() const;
+  // What the disk says about a job and its attempts, after a history; and contradictions in it.
+  std::vector<core::Pod> attempts(JobId id);
+  std::vector<std::string> verify();
+  // Actors that run in the coordinator.
+  size_t actors() const;
+  Millis now() const { return boot_ms_; }
+  bool calm() const { return calm_; }
+  std::string picture(const std::string& name) const;  // job and agents, for failure messages
   // What the witness saw.
-  std::map<PodId, int> starts;          // processes ever started for an attempt
   std::set<PodId> ended_ok, ended_bad;  // by their real exit codes
   std::set<PodId> returned;             // by their agents, without having run
   std::vector<std::string> broken;      // violated rules
+  struct Witnessed {
+    Millis started_at = 0;  // its first process
+    uint32_t ends = 0;
+    int code = 0;       // of its last process
+    bool lost = false;  // its keeper died with it, or its node's disk was replaced
+    bool ended_in_calm = false;
+    NodeId node = kNoNode;
+  };
+  std::map<PodId, Witnessed> seen;
+  std::set<NodeId> lost;  // declared lost, or deleted
+  struct Count {
+    uint64_t crashes = 0, faults = 0, starts = 0, ends = 0, commits = 0;
+    std::map<std::string, uint64_t> points;  // crashes, by record and step
+  };
+  Count count;
 
  private:
   struct Config;
@@ -85,6 +129,7 @@ class World {
   struct Agent;
   class Link;
   class Disk;
+  using ProcessKey = std::pair<PodId, core::node::Step>;
 
   bool chance(double p) { return std::uniform_real_distribution<>(0, 1)(random_) < p; }
   uint64_t below(uint64_t n) { return std::uniform_int_distribution<uint64_t>(0, n - 1)(random_); }
@@ -95,13 +140,28 @@ class World {
   void step();
   void faults();
   void check_shown();
-  void begin_start(uint32_t agent, PodId pod, Millis not_after);
+  void begin_start(uint32_t agent, const core::node::StartOrder& order);
   void fill_room(uint32_t agent);
   void drop_queued(uint32_t agent, PodId pod);
-  void report_unstarted(uint32_t agent, PodId pod);
-  void process_starts(uint32_t agent, PodId pod, Millis not_after);
-  void process_ends(uint32_t agent, PodId pod, int code);
+  void report_unstarted(uint32_t agent, ProcessKey key);
+  void process_starts(uint32_t agent, const core::node::StartOrder& order, uint64_t keeper);
+  void check_start(const Agent& agent, ProcessKey key);
+  void process_ends(uint32_t agent, ProcessKey key, int code);
+  int code_of(ProcessKey key) const;
+  void see_end(Agent& agent, ProcessKey key, int code);
+  core::node::Origin origin_of(const Agent& agent, const core::node::StartOrder& order,
+                               std::optional<Millis> started_at) const;
   void abort_launcher(PodId because);
+  void restart_agent(uint32_t agent);
+  void kill_keeper(uint32_t agent);
+  void restore_work_dir(uint32_t agent);
+  void change_node(uint32_t agent);
+  void lie(uint32_t agent);
+  void note_crash_point(const std::vector<storage::Row>& rows, const char* step);
+  void check_accepted();
+  void begin_serving();
+  void tidy_nodes();
+  bool planted(Plant plant, double p = 1);
 
   // The agents' side of the network.
   void connect(uint32_t agent);
@@ -119,20 +179,32 @@ class World {
   storage::MemoryJournal disk_;
   bool calm_ = false;  // no more faults
   bool crash_due_ = false;
+  bool outdated_ = false;  // an agent has shown that the disk is an older copy
+  bool on_old_disk_ = false;
+  std::optional<storage::MemoryJournal> newest_;  // while an older copy is in use
+  std::optional<storage::MemoryJournal> backup_;
+  std::vector<storage::Row> last_rows_;  // of the last commit
+  std::set<std::string> accepted_;       // jobs whose create was answered, and not their delete
   uint64_t life_ = 0;    // of the coordinator; callbacks of an earlier life are ignored
   uint64_t cut_at_ = 0;  // the commit at which the disk crashes the process; 0: none
   std::unique_ptr<Link> link_;
   std::unique_ptr<Coordinator> coordinator_;
   std::vector<std::unique_ptr<Agent>> agents_;
   std::unique_ptr<api::View> view_;
-  struct Seen {
+  struct Counts {
     uint64_t failed = 0, succeeded = 0;
     std::set<std::string> conditions;
   };
-  std::map<JobId, Seen> seen_;
-  std::map<JobId, std::map<uint32_t, std::set<std::pair<PodId, uint32_t>>>>
-      live_;  // index -> (attempt, agent)
-  std::set<NodeId> lost_;
+  std::map<JobId, Counts> shown_;
+  std::map<JobId, std::pair<std::string, std::string>> names_;  // namespace, name
+  struct Live {
+    PodId pod;
+    uint32_t agent = 0;
+    NodeId node = kNoNode;
+    int processes = 0;
+  };
+  std::map<JobId, std::map<uint32_t, std::vector<Live>>> live_;      // by index
+  std::multimap<ProcessKey, std::pair<uint32_t, uint64_t>> starts_;  // agent, and its disk
   std::set<PodId> judged_;                // counted as failed before their end
   std::map<PodId, Millis> ended_ok_at_;   // boot time
   std::map<NodeId, Millis> answered_at_;  // boot time at which an agent last named its ends
