@@ -215,6 +215,7 @@ class World::Link final : public actors::AgentLink {
     core::node::Term term{world_.coordinator_->epoch, world_.coordinator_->epoch};
     for (PodId pod : pods) {
       world_.trace("launch " + to_string(pod) + " on n" + std::to_string(node));
+      world_.launched_on_[pod] = node;
       if (world_.planted(Plant::launch_lost, 0.05)) continue;
       auto begin = [this, term, pod, plan = plan_of(object->spec)](Agent& agent) {
         agent.plans[pod] = plan;
@@ -323,7 +324,7 @@ void World::boot() {
         MUSTER_CHECK(job.error().code == Errc::not_found, job.error().message);
         return job.error();
       },
-      1 /* so they are loaded again and again */);
+      plan_.recent_max);
   view_->brief_with([&disk = c.disk](JobId id) { return storage::brief_job(disk, id); });
   std::vector<core::JobSummary> unloaded;
   auto recovered = storage::recover(c.disk, load, [&](core::JobSummary job) {
@@ -332,7 +333,8 @@ void World::boot() {
   });
   MUSTER_CHECK(recovered.ok(), recovered.error().message);
   for (const core::NodeInfo& node : recovered->nodes)
-    if (!node.gone && !node.deleted) lost.erase(node.id);  // its loss had not reached the disk
+    if (!node.gone && !deleted_.contains(node.id))
+      lost.erase(node.id);  // its loss had not reached the disk
   const bool held =
       std::ranges::any_of(recovered->nodes, [](const auto& node) { return !node.gone; });
   MUSTER_CHECK(recovered->damaged.empty(), recovered->damaged.front().why);
@@ -460,7 +462,10 @@ void World::check_shown() {
         names_[job.id()] = {job.object().meta.ns, job.object().meta.name};
         Counts& seen = shown_[job.id()];
         if (std::string rule = core::broken_rule(job); !rule.empty()) broken.push_back(rule);
-        if (job.state().failed < seen.failed) broken.push_back("failed went back");
+        if (job.state().failed < seen.failed)
+          broken.push_back("failed went back: j" + std::to_string(job.id()) + " " +
+                           job.object().meta.name + " " + std::to_string(seen.failed) + " to " +
+                           std::to_string(job.state().failed));
         if (job.succeeded() < seen.succeeded && !may_scale) broken.push_back("succeeded went back");
         seen.failed = job.state().failed;
         seen.succeeded = job.succeeded();
@@ -475,6 +480,12 @@ void World::check_shown() {
         if (job.finished() && (job.active() || job.terminating()))
           broken.push_back("finished with active or terminating pods");
         seen.conditions = std::move(now);
+        // Its TTL deletes it.
+        if (job.finished() && job.spec().ttl_s) {
+          const std::string name = job.object().meta.ns + "/" + job.object().meta.name;
+          accepted_.erase(name);
+          removed_.insert(name);
+        }
         std::map<uint32_t, int> live;
         for (const auto& [key, pod] : job.state().open)
           if (pod.active() && job.indexed() && ++live[key.index] > 1)
@@ -511,7 +522,8 @@ void World::create(core::JobObjectPtr object, std::function<void(muster::Status)
   const std::string name = object->meta.ns + "/" + object->meta.name;
   auto hear = [this, life = life_, name, done = std::move(done)](muster::Status status) {
     if (life != life_ || crash_due_) return;
-    if (status.ok() || status.error().code == Errc::exists) accepted_.insert(name);
+    if ((status.ok() || status.error().code == Errc::exists) && !removed_.contains(name))
+      accepted_.insert(name);
     done(std::move(status));
   };
   if (planted(Plant::created_early, 0.3)) return hear(Nothing{});
@@ -539,6 +551,7 @@ void World::remove(const std::string& name, bool background, bool orphan,
                    std::function<void(muster::Status)> done) {
   const auto [ns, plain] = parts_of(name);
   accepted_.erase(ns + "/" + plain);
+  removed_.insert(ns + "/" + plain);
   auto hear = [this, life = life_, done = std::move(done)](muster::Status status) {
     if (life == life_ && done) done(std::move(status));
   };
@@ -600,20 +613,29 @@ size_t World::actors() const {
 }
 
 std::string World::picture(const std::string& name) const {
-  const core::Job* job = shown(name);
-  if (!job) return "no such job";
-  std::string text = "succeeded " + std::to_string(job->succeeded()) + " failed " +
-                     std::to_string(job->state().failed) + " deferred " +
-                     std::to_string(job->state().deferred.size());
-  for (const auto& [key, pod] : job->state().open)
-    text += "\n  open " + to_string(key) + " n" + std::to_string(pod.node) +
-            (pod.started_at ? " started" : "") + (pod.stopping_at ? " stopping" : "");
+  std::string text = "no such job";
+  if (const core::Job* job = shown(name)) {
+    const core::JobState& state = job->state();
+    text = "generation " + std::to_string(state.generation);
+    if (job->spec().suspend.value_or(false)) text += ", to be suspended";
+    if (state.deleted_at) text += ", deleted";
+    for (const core::Condition& condition : state.conditions)
+      text += ", " + std::string(core::name(condition.type));
+    text += ", parallelism " + std::to_string(state.parallelism) + ", succeeded " +
+            std::to_string(job->succeeded()) + ", failed " + std::to_string(state.failed) +
+            ", deferred " + std::to_string(state.deferred.size());
+    for (const auto& [key, pod] : state.open)
+      text += "\n  open " + to_string(key) + " n" + std::to_string(pod.node) +
+              (pod.started_at ? " started" : "") + (pod.stopping_at ? " stopping" : "");
+  }
   for (const auto& agent : agents_) {
     text += "\n  " + agent->name + " n" + std::to_string(agent->id) + " link " +
             std::to_string(agent->connection) + (agent->registered ? " registered" : "") +
             " unacked " + std::to_string(agent->node->unacked()) + " processes " +
             std::to_string(agent->processes.size()) + " spool " +
-            std::to_string(agent->spool.size()) + " runs";
+            std::to_string(agent->spool.size()) + " ordered " +
+            std::to_string(agent->ordered.size()) + " queued " +
+            std::to_string(agent->queue.size()) + " runs";
     for (PodId pod : agent->node->running()) text += " " + to_string(pod);
     text += " waits";
     for (PodId pod : agent->node->waiting()) text += " " + to_string(pod);
@@ -791,9 +813,10 @@ void World::pump(uint32_t number) {
     auto age = [this](BootInstant at) { return age_at(boot_ms_, at); };
     for (const auto& end : report.ends) {
       // Unless its loss was counted before, when its node was silent.
-      const core::Job* job = shown(end.pod.job);
-      if (end.cause == core::EndCause::returned && job && job->state().open.contains(end.pod.key()))
-        returned.insert(end.pod);
+      if (end.cause == core::EndCause::returned)
+        if (const core::Job* job = shown(end.pod.job);
+            job && job->state().open.contains(end.pod.key()))
+          returned.insert(end.pod);
       auto& part = out.jobs[end.pod.job];
       part.node = agent.id;
       core::PodsReported::Ended to{core::with_times<Age>(end, age), end.pod.key(), {}, 0};
@@ -896,7 +919,8 @@ core::node::Origin World::origin_of(const Agent& agent, const core::node::StartO
 // What must hold when a process starts.
 void World::check_start(const Agent& agent, ProcessKey key) {
   const PodId pod = key.first;
-  if (lost.contains(agent.id))
+  const NodeId node = launched_on_[pod];
+  if (lost.contains(node) && !deleted_.contains(node))
     broken.push_back("started on a node that was declared lost: " + to_string(pod));
   if (agent.pods_running() >= plan_.slots &&
       !std::ranges::any_of(agent.processes,
@@ -908,19 +932,24 @@ void World::check_start(const Agent& agent, ProcessKey key) {
   starts_.emplace(key, std::pair(agent.number, agent.disk));
   for (const auto& [index, pods] : live_[pod.job])
     for (const Live& other : pods)
-      if (other.agent == agent.number && other.node != agent.id && lost.contains(other.node))
+      if (other.agent == agent.number && other.node != node && lost.contains(other.node))
         broken.push_back("started beside a pod of a registration that was lost: " + to_string(pod));
+  // Its agent has not heard of the deletion yet, and others may have its pods already.
+  if (deleted_.contains(node)) return;
   const core::Job* job = shown(pod.job);
   for (const Live& other : live_[pod.job][pod.index]) {
     if (other.pod == pod || lost.contains(other.node)) continue;
     // In this mode a pod that is being deleted is replaced at once.
-    const core::Pod* const before = job ? job->pod(other.pod.key()) : nullptr;
-    const bool leaves = before && before->terminating() && !job->spec().replace_only_failed();
-    if (job && job->indexed() && !leaves)
+    auto leaves = [job](PodKey one) {
+      const core::Pod* const shown = job->pod(one);
+      return shown && shown->terminating() && !job->spec().replace_only_failed();
+    };
+    if (job && job->indexed() && !leaves(pod.key()) && !leaves(other.pod.key()))
       broken.push_back("two live pods of an index: " + to_string(other.pod) + " and " +
                        to_string(pod));
   }
-  if (!job || !job->gang().whole) return;
+  // Unless it was scaled: then indexes are added to a gang that runs.
+  if (!job || !job->gang().whole || job->state().generation != 1) return;
   for (const auto& [index, pods] : live_[pod.job])
     for (const Live& other : pods)
       if (other.pod.attempt < pod.attempt && !lost.contains(other.node))
@@ -948,14 +977,14 @@ void World::process_starts(uint32_t number, const core::node::StartOrder& order,
   ++count.starts;
   Witnessed& pod = seen[key.first];
   if (pod.started_at == 0) pod.started_at = boot_ms_;
-  pod.node = agent.id;
+  pod.node = launched_on_[key.first];
   auto& live = live_[key.first.job][key.first.index];
   const auto found = std::ranges::find_if(
       live, [&](const Live& one) { return one.pod == key.first && one.agent == number; });
   if (found != live.end())
     ++found->processes;
   else
-    live.push_back({key.first, number, agent.id, 1});
+    live.push_back({key.first, number, pod.node, 1});
   agent.processes[key] = {boot_ms_, false, order};
   at(0, [this, number, key, started = boot_ms_] {
     agents_[number]->node->process_started({key.first, key.second, kPid, started});
@@ -982,7 +1011,7 @@ void World::see_end(Agent& agent, ProcessKey key, int code) {
   Witnessed& was = seen[pod];
   ++was.ends;
   was.code = code;
-  was.ended_in_calm = calm_;
+  was.ended_at = boot_ms_;
   const auto plan = agent.plans.find(pod);
   if (plan != agent.plans.end() && plan->second) return;
   (code == 0 ? ended_ok : ended_bad).insert(pod);
@@ -1147,7 +1176,10 @@ void World::change_node(uint32_t number) {
       agent.trouble_until_ms = boot_ms_ + 5'000;
       return;
     case 3:
-      lost.insert(agent.id);
+      for (const NodeId id : {agent.id, shown->node->id}) {
+        lost.insert(id);
+        deleted_.insert(id);
+      }
       return caf::anon_send(coordinator_->cluster,
                             actors::DeleteNode{agent.name, [](muster::Status) {}});
     default:
@@ -1243,7 +1275,8 @@ void World::faults() {
       backup_.reset();
       on_old_disk_ = true;
       boot();
-    } else if (!backup_ && chance(0.001)) {
+    } else if (!backup_ && chance(0.001) &&
+               std::ranges::any_of(agents_, [](const auto& agent) { return agent->commit > 0; })) {
       backup_ = disk_;
     }
   }
@@ -1274,11 +1307,11 @@ void World::step() {
 }
 
 bool World::run(const std::function<bool()>& done, Millis limit_ms) {
-  Millis end = boot_ms_ + limit_ms;
   // First a phase with faults, for as long as any are planned and work remains; then a calm phase
   // in which everything must finish.
   for (int i = 0; i < 60'000 && !done(); ++i) step();
   calm_ = true;
+  const Millis end = boot_ms_ + limit_ms;
   cut_at_ = 0;
   for (uint64_t round = 0; boot_ms_ < end; ++round) {
     if (done()) return true;

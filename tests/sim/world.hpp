@@ -56,6 +56,8 @@ struct Plan {
   int lies = 0;                  // reports of ends by a node that has nothing to do with them
   int repeats = 0;               // reports that arrive twice
   double crash_chance = 0.0015;  // of a crash of the coordinator, at each step
+  size_t recent_max =
+      1;  // finished jobs that the read model keeps: few, so that it reads them again
   Plant plant = Plant::none;
   Millis pod_ms_max = 400;   // how long a pod runs
   Millis clock_jump_ms = 0;  // applied `clock_jumps` times, to and fro, if not 0
@@ -88,7 +90,8 @@ class World {
               std::function<void(muster::Status)> done = nullptr);
   bool may_scale = false;  // lets `succeeded` fall
 
-  // Runs with faults, then without. False if `done` is not true within `limit_ms` of virtual time.
+  // Runs with faults, then without. False if `done` is not true within `limit_ms` of virtual time
+  // without.
   bool run(const std::function<bool()>& done, Millis limit_ms);
 
   const core::Job* shown(const std::string& name) const;  // what a client sees
@@ -102,6 +105,8 @@ class World {
   size_t actors() const;
   Millis now() const { return boot_ms_; }
   bool calm() const { return calm_; }
+  // Whether the API answers: not on an older copy of the disk.
+  bool serves() const { return !on_old_disk_; }
   std::string picture(const std::string& name) const;  // job and agents, for failure messages
   // What the witness saw.
   std::set<PodId> ended_ok, ended_bad;  // by their real exit codes
@@ -110,9 +115,9 @@ class World {
   struct Witnessed {
     Millis started_at = 0;  // its first process
     uint32_t ends = 0;
-    int code = 0;       // of its last process
-    bool lost = false;  // its keeper died with it, or its node's disk was replaced
-    bool ended_in_calm = false;
+    int code = 0;         // of its last process
+    bool lost = false;    // its keeper died with it, or its node's disk was replaced
+    Millis ended_at = 0;  // its last process
     NodeId node = kNoNode;
   };
   std::map<PodId, Witnessed> seen;
@@ -184,9 +189,12 @@ class World {
   std::optional<storage::MemoryJournal> newest_;  // while an older copy is in use
   std::optional<storage::MemoryJournal> backup_;
   std::vector<storage::Row> last_rows_;  // of the last commit
-  std::set<std::string> accepted_;       // jobs whose create was answered, and not their delete
-  uint64_t life_ = 0;    // of the coordinator; callbacks of an earlier life are ignored
-  uint64_t cut_at_ = 0;  // the commit at which the disk crashes the process; 0: none
+  std::set<std::string> accepted_;       // jobs whose create was answered
+  std::set<std::string> removed_;        // and whose deletion was requested, or whose TTL was over
+  std::map<PodId, NodeId> launched_on_;
+  std::set<NodeId> deleted_;  // nodes whose object was deleted: others take their pods
+  uint64_t life_ = 0;         // of the coordinator; callbacks of an earlier life are ignored
+  uint64_t cut_at_ = 0;       // the commit at which the disk crashes the process; 0: none
   std::unique_ptr<Link> link_;
   std::unique_ptr<Coordinator> coordinator_;
   std::vector<std::unique_ptr<Agent>> agents_;

@@ -1,0 +1,118 @@
+// Storms: many jobs of every kind under every fault, and what shows that the judge would notice.
+//
+//   MUSTER_SIM_CRASHES=N  plays histories until the coordinator has crashed N times (default 1,500)
+//   MUSTER_SIM_JOBS=J     jobs in each history (default: chosen by the seed)
+//   MUSTER_SIM_SHARD=I/N  plays each N-th history, from the I-th
+//   MUSTER_SEED=S         plays one history
+//   MUSTER_SIM_WITHOUT=A,B  without these faults (tests/sim/storm.cpp lists them)
+#include "tests/sim/storm.hpp"
+
+#include "base/log.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <sstream>
+
+namespace muster::sim {
+namespace {
+
+uint64_t number(const char* name, uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text && *text ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+Storm storm_of(uint64_t seed) {
+  Storm storm;
+  storm.seed = seed;
+  storm.jobs = static_cast<int>(number("MUSTER_SIM_JOBS", 0));
+  std::istringstream without(std::getenv("MUSTER_SIM_WITHOUT") ? std::getenv("MUSTER_SIM_WITHOUT")
+                                                               : "");
+  for (std::string fault; std::getline(without, fault, ',');) storm.without.push_back(fault);
+  return storm;
+}
+
+// How to see it again.
+std::string command_of(const Storm& storm) {
+  std::string text = "./dev sim " + std::to_string(storm.seed);
+  if (storm.jobs > 0) text += " --jobs " + std::to_string(storm.jobs);
+  if (!storm.without.empty()) text += " --without ";
+  for (size_t i = 0; i < storm.without.size(); ++i) text += (i > 0 ? "," : "") + storm.without[i];
+  return text;
+}
+
+class StormTest : public testing::Test {
+ protected:
+  void SetUp() override { spdlog::set_level(spdlog::level::off); }
+};
+
+void add(World::Count& to, const World::Count& count) {
+  to.crashes += count.crashes;
+  to.faults += count.faults;
+  to.starts += count.starts;
+  to.ends += count.ends;
+  to.commits += count.commits;
+  for (const auto& [point, times] : count.points) to.points[point] += times;
+}
+
+TEST_F(StormTest, ThePromiseHolds) {
+  const uint64_t one = number("MUSTER_SEED", 0), crashes = number("MUSTER_SIM_CRASHES", 1'500);
+  uint64_t shard = 0, shards = 1;
+  if (const char* text = std::getenv("MUSTER_SIM_SHARD"); text && *text) {
+    char slash = 0;
+    std::istringstream in(text);
+    in >> shard >> slash >> shards;
+    ASSERT_TRUE(in && slash == '/' && shards > 0 && shard < shards) << "MUSTER_SIM_SHARD: I/N";
+  }
+  World::Count all;
+  uint64_t histories = 0, jobs = 0;
+  for (uint64_t seed = one != 0 ? one : 1 + shard; all.crashes < crashes; seed += shards) {
+    const Storm storm = storm_of(seed);
+    const Outcome outcome = play(storm);
+    ++histories;
+    jobs += outcome.jobs;
+    add(all, outcome.count);
+    if (!outcome.broken.empty()) {
+      const Storm less = one != 0 ? storm : shrink(storm);
+      for (const std::string& rule : play(less).broken) ADD_FAILURE() << rule;
+      ADD_FAILURE() << "seen again by: " << command_of(less);
+      break;
+    }
+    if (one != 0) break;
+  }
+  for (const auto& [point, times] : all.points)
+    std::printf("%10llu  %s\n", static_cast<unsigned long long>(times), point.c_str());
+  std::printf(
+      "%llu histories, %llu jobs, %llu crashes of the coordinator at %zu points, %llu other "
+      "faults, "
+      "%llu commits, %llu processes started, %llu ends\n",
+      static_cast<unsigned long long>(histories), static_cast<unsigned long long>(jobs),
+      static_cast<unsigned long long>(all.crashes), all.points.size(),
+      static_cast<unsigned long long>(all.faults), static_cast<unsigned long long>(all.commits),
+      static_cast<unsigned long long>(all.starts), static_cast<unsigned long long>(all.ends));
+}
+
+class PlantTest : public StormTest, public testing::WithParamInterface<int> {};
+
+// A fault that breaks a guarantee on purpose is noticed.
+TEST_P(PlantTest, IsNoticed) {
+  constexpr uint64_t kSeedsMax = 60;
+  const auto plant = static_cast<Plant>(GetParam());
+  for (uint64_t seed = 1; seed <= kSeedsMax; ++seed) {
+    Storm storm;
+    storm.seed = seed;
+    storm.plant = plant;
+    const Outcome outcome = play(storm);
+    if (outcome.broken.empty()) continue;
+    std::printf("noticed in history %llu: %s\n", static_cast<unsigned long long>(seed),
+                outcome.broken.front().substr(0, 160).c_str());
+    return;
+  }
+  FAIL() << kPlantNames[GetParam()] << " went unnoticed in " << kSeedsMax << " histories";
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, PlantTest, testing::Range(1, static_cast<int>(Plant::count)),
+                         [](const auto& plant) { return std::string(kPlantNames[plant.param]); });
+
+}  // namespace
+}  // namespace muster::sim
