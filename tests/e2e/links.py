@@ -203,6 +203,72 @@ class Nodes(Site):
         self.assertNotIn("got a certificate for node c02", self.log("agent"))
 
 
+class Liars(Site):
+    """Nodes with a valid certificate that claim to know more than the coordinator."""
+
+    def end(self, process):
+        process.kill()
+        process.wait()
+
+    def again(self, *flags, wait=True):
+        """Starts the coordinator again, with its ports."""
+        ends = self.ends
+        (self.dir / "data/endpoints.json").unlink(missing_ok=True)
+        self.coordinator = self.daemon("coordinator", "--data-dir", self.dir / "data", "--api", ends["api"], "--listen", ends["listen"],
+                                       "--api-tls", ends["apiTls"], "--listen-tls", ends["listenTls"], *flags)
+        if wait:
+            eventually(lambda: (self.dir / "data/endpoints.json").exists(), "endpoints")
+
+    def identity(self, name):
+        lines = (self.dir / name / "identity").read_text().splitlines()
+        return dict(line.split(" ", 1) for line in lines)
+
+    def forge(self, name, changes):
+        (self.dir / name / "identity").write_text("".join(f"{key} {value}\n" for key, value in {**self.identity(name), **changes}.items()))
+
+    def test_p02_a_claim_without_a_seal_stops_nobody(self):
+        self.end(self.joined("c01"))
+        honest = self.identity("c01")
+        epoch, nonce, commit, seal = honest["sealed"].split()
+        self.assertEqual((int(epoch), int(nonce)), (int(honest["epoch"]), int(honest["nonce"])))
+        later = {"epoch": "99", "nonce": "7"}
+        for changes in (later, {**later, "sealed": f"99 7 {commit} {seal}"}, {**later, "sealed": f"99 7 {commit} {'0' * 64}"},
+                        {**later, "sealed": "99 7 1"}, {"nonce": "7", "sealed": f"{epoch} 7 {commit} {seal}"}):
+            self.forge("c01", {**honest, **changes})
+            (self.dir / "agent.log").unlink()
+            self.assertEqual(self.agent("c01").wait(20), 5, changes)
+            self.assertIn("has no seal of a coordinator of this cluster that proves it", self.log("agent"), changes)
+            self.assertIsNone(self.coordinator.poll(), changes)
+        self.forge("c01", honest)
+        (self.dir / "c01/commit").write_text("99999999999999999999\n")
+        self.assertEqual(self.agent("c01").wait(20), 5)
+        self.assertIsNone(self.coordinator.poll())
+        self.assertIn("rejecting it, because it cannot prove this by a coordinator's seal", self.log("coordinator"))
+        # A coordinator that starts again is not stopped either, and others are let in.
+        self.end(self.coordinator)
+        liar = self.daemon("agent", "--coordinator", self.ends["listenTls"], "--name", "c01", "--work-dir", self.dir / "c01")
+        self.again()
+        self.assertEqual(liar.wait(30), 5)
+        self.joined("c02")
+        self.assertIsNone(self.coordinator.poll())
+
+    def test_p02_an_older_copy_is_stopped_by_a_seal(self):
+        agent = self.joined("c01")
+        self.end(self.coordinator)
+        shutil.copytree(self.dir / "data", self.dir / "copy")
+        before = self.log("agent").count("registered with")
+        self.again()
+        eventually(lambda: self.log("agent").count("registered with") > before, "c01 is back")
+        self.end(agent)
+        self.end(self.coordinator)
+        shutil.rmtree(self.dir / "data")
+        shutil.copytree(self.dir / "copy", self.dir / "data")
+        self.agent("c01")
+        self.again(wait=False)
+        self.assertNotEqual(self.coordinator.wait(30), 0)
+        self.assertIn("the data-dir is an older or diverged copy", self.log("coordinator"))
+
+
 class ShortLives(Site):
     FLAGS = ("--certificate-life", "3s")
 
