@@ -5,6 +5,7 @@
 
 The machines are addresses of loopback; TwoMachines, when run by root, has two network namespaces instead.
 """
+import contextlib
 import http.client
 import json
 import os
@@ -15,6 +16,7 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.dont_write_bytecode = True
@@ -316,6 +318,36 @@ class Clients(Site):
         self.assertEqual(self.https("GET", JOBS, bearer)[0], 401)
         again = self.muster("token", "revoke", bearer.split(".")[0])
         self.assertEqual(again.returncode, 3, again.stderr)
+
+    def watching(self, bearer):
+        """An open watch of jobs that has been seen to work, and the time at which it is found ended."""
+        connection = http.client.HTTPSConnection(self.ends["apiTls"], context=ssl.create_default_context(cafile=self.dir / "data/ca.pem"),
+                                                 timeout=120)
+        self.addCleanup(connection.close)
+        connection.request("GET", JOBS + "?watch=1&timeoutSeconds=600", None, {"Authorization": f"Bearer {bearer}"})
+        response = connection.getresponse()
+        self.assertEqual(response.status, 200)
+        name = f"seen-{bearer[:8]}"
+        self.assertEqual(self.https("POST", JOBS, bearer, sh_job(name, "true", 1))[0], 201)
+        while name not in response.readline().decode():
+            pass
+        return response
+
+    def ended(self, watch):
+        with contextlib.suppress(http.client.IncompleteRead):
+            watch.read()
+
+    def test_a_watch_ends_with_its_token(self):
+        tokens = [self.token("--ttl", "1m").read_text().splitlines()[0] for _ in range(2)]
+        revoked, expiring = self.watching(tokens[0]), self.watching(tokens[1])
+        self.ok("token", "revoke", tokens[0].split(".")[0])
+        started = time.monotonic()
+        self.ended(revoked)
+        self.assertLess(time.monotonic() - started, 30, "it ends by its token, not with its time or the test's minute")
+        self.assertEqual(self.https("GET", JOBS, tokens[0])[0], 401)
+        self.assertEqual(self.https("GET", JOBS, tokens[1])[0], 200, "the other one is still valid")
+        self.ended(expiring)
+        self.assertEqual(self.https("GET", JOBS, tokens[1])[0], 401, "it ended when its token expired")
 
     def test_only_tls_13_is_spoken(self):
         for version, works in ((ssl.TLSVersion.TLSv1_2, False), (ssl.TLSVersion.TLSv1_3, True)):
