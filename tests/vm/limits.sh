@@ -3,31 +3,11 @@
 modules
 cgroups=/sys/fs/cgroup
 
-cat > /tmp/over.yaml <<'Y'
-apiVersion: batch/v1
-kind: Job
-metadata: {name: NAME}
-spec:
-  backoffLimit: 0
-  template:
-    spec:
-      restartPolicy: Never
-      containers:
-      - name: main
+{ job_head NAME; cat <<'Y'; } > /tmp/over.yaml
         command: ["sh", "-c", "tail /dev/zero"]
         resources: {limits: {memory: 64Mi}}
 Y
-cat > /tmp/within.yaml <<'Y'
-apiVersion: batch/v1
-kind: Job
-metadata: {name: within-NAME}
-spec:
-  backoffLimit: 0
-  template:
-    spec:
-      restartPolicy: Never
-      containers:
-      - name: main
+{ job_head within-NAME; cat <<'Y'; } > /tmp/within.yaml
         command: ["sh", "-c"]
         args:
         - |
