@@ -121,13 +121,19 @@ class Cluster : public GatedActor<cluster_actor> {
     bool same_dir = old != kNoNode && is_of(hello, nodes_[old].info);
     const bool restored = ours && standing(hello) == core::EpochLine::Standing::restored;
     if (std::string beyond = ours && !restored ? beyond_ours(hello) : ""; !beyond.empty()) {
-      if (proves_us(hello)) return options_.outdated(beyond);
+      if (proves_later(hello)) return options_.outdated(beyond);
       if (auto more = unproven_.due(uptime()))
-        log::error("{}; rejecting it, because it cannot prove that it has served this cluster{}",
-                   beyond, *more);
+        log::error(
+            "{}; rejecting it, because it cannot prove {}{}", beyond,
+            hello.must_prove ? "this by a coordinator's seal" : "that it has served this cluster",
+            *more);
       return refuse(HelloAnswer::Kind::other_cluster,
-                    "it has seen later state than this coordinator, but cannot prove that it "
-                    "belongs to this cluster: use another --work-dir");
+                    hello.must_prove
+                        ? "it claims to have seen later state than this coordinator, but has no "
+                          "seal of a coordinator of this cluster that proves it: use another "
+                          "--work-dir"
+                        : "it has seen later state than this coordinator, but cannot prove that it "
+                          "belongs to this cluster: use another --work-dir");
     }
     if (old != kNoNode && !same_dir && !nodes_[old].lease.expired())
       return refuse(HelloAnswer::Kind::name_taken,
@@ -192,25 +198,33 @@ class Cluster : public GatedActor<cluster_actor> {
            (info.secret.empty() || same_secret(info.secret, hello.secret));
   }
 
-  // Whether the agent proves that it has served this cluster. Only then may it claim that our
-  // data-dir is old, since that stops the coordinator. An old copy of the data-dir does not contain
-  // younger nodes, but it has the cluster's key.
-  bool proves_us(const AgentHello& hello) const {
+  // Whether the agent may claim that our data-dir is old, since that stops the coordinator. One of
+  // another machine must show words of ours that our history does not contain. One of this machine
+  // and user is believed if it has served this cluster. An old copy of the data-dir does not
+  // contain younger nodes, but it has the cluster's keys.
+  bool proves_later(const AgentHello& hello) const {
+    if (hello.must_prove) return hello.sealed && contradicts(*hello.sealed);
     return same_secret(options_.cluster_key, hello.cluster_key) ||
            std::any_of(nodes_.begin(), nodes_.end(),
                        [&hello](const auto& node) { return is_of(hello, node.second.info); });
   }
 
   core::EpochLine::Standing standing(const AgentHello& hello) const {
-    return options_.line.judge({hello.highest_epoch, hello.epoch_nonce, hello.highest_commit},
-                               options_.last_commit());
+    return options_.line.judge(told_to(hello), options_.last_commit());
+  }
+  static core::ToldHistory told_to(const AgentHello& hello) {
+    return {hello.highest_epoch, hello.epoch_nonce, hello.highest_commit};
+  }
+
+  bool contradicts(const core::ToldHistory& told) const {
+    using Standing = core::EpochLine::Standing;
+    const Standing history = options_.line.judge(told, options_.last_commit());
+    return history == Standing::older || history == Standing::diverged;
   }
 
   // What the agent knows that our data-dir does not, as a sentence; empty if nothing.
   std::string beyond_ours(const AgentHello& hello) const {
-    using Standing = core::EpochLine::Standing;
-    const Standing history = standing(hello);
-    if (history == Standing::older || history == Standing::diverged)
+    if (contradicts(told_to(hello)))
       return "node " + hello.node + " has seen epoch " + std::to_string(hello.highest_epoch) +
              " and commit " + std::to_string(hello.highest_commit) +
              ", which this data-dir (epoch " + std::to_string(options_.line.last().epoch) +

@@ -7,7 +7,8 @@
 // Always holds: a node gets grants only between LinkUp and the loss of its link or lease; an
 // incarnation that was replaced or lost never gets one again; a name belongs to one work-dir and
 // the holder of its secret, until that has been silent for a full --node-grace; only an agent that
-// proves that it has served this cluster can stop the coordinator.
+// proves that it has served this cluster can stop the coordinator, and one of another machine only
+// with a seal that a coordinator of this cluster has made.
 #pragma once
 
 #include "actors/interfaces.hpp"

@@ -4,6 +4,7 @@
 
 #include "actors/durable.hpp"
 #include "base/result.hpp"
+#include "core/cluster/epoch_line.hpp"
 #include "core/cluster/node_info.hpp"
 #include "core/job/batch.hpp"
 #include "core/job/event.hpp"
@@ -176,6 +177,9 @@ struct AgentHello {
   std::string node, work_dir_id, boot_id, cluster_id;
   std::string secret, cluster_key;  // prove its work-dir, and that it served this cluster
   uint64_t highest_epoch = 0, epoch_nonce = 0, highest_commit = 0;
+  // Set for an agent of another machine: only what bears our seal counts against our data-dir.
+  bool must_prove = false;
+  std::optional<core::ToldHistory> sealed{};  // the latest; its seal has been verified
   uint32_t slots = 0;
   uint64_t cpu_millis = 0, memory_bytes = 0;
   std::map<std::string, int64_t> resources;  // named resources

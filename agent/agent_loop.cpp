@@ -3,6 +3,7 @@
 #include "agent/memory.hpp"
 #include "agent/wire.hpp"
 #include "base/check.hpp"
+#include "base/hex.hpp"
 #include "base/log.hpp"
 #include "base/secret.hpp"
 #include "tls/link.hpp"
@@ -59,6 +60,12 @@ std::string key_of(capnp::Text::Reader text) {
   bool hex = key.size() <= 2 * kSecretBytes &&
              key.find_first_not_of("0123456789abcdef") == std::string::npos;
   return hex ? key : "";
+}
+
+// Likewise of a seal.
+std::string seal_of(capnp::Text::Reader text) {
+  std::string seal = to_string(text);
+  return is_hex(seal, kSealDigits) ? seal : "";
 }
 
 // The address from which we reach the coordinator; of a Unix socket, that of this machine to
@@ -310,6 +317,12 @@ void Agent::write_hello(wire::Hello::Builder hello) {
   hello.setHighestEpoch(node_.term().epoch);
   hello.setEpochNonce(node_.term().nonce);
   hello.setHighestCommit(work_dir_.commit());
+  const SealedHistory& proof = work_dir_.sealed();
+  auto sealed = hello.initSealed();
+  sealed.setEpoch(proof.term.epoch);
+  sealed.setNonce(proof.term.nonce);
+  sealed.setCommit(proof.commit);
+  sealed.setSeal(proof.seal);
   hello.setSlots(options_.slots);
   hello.setCpuMillis(options_.cpu_millis);
   hello.setMemoryBytes(options_.memory_bytes);
@@ -343,13 +356,13 @@ void Agent::write_hello(wire::Hello::Builder hello) {
 
 // Makes the term durable before it is obeyed. False: it must not be obeyed.
 bool Agent::told(const std::string& cluster_id, core::node::Term term,
-                 const std::string& cluster_key) {
+                 const std::string& cluster_key, uint64_t commit, const std::string& seal) {
   if (cluster_id != work_dir_.cluster_id()) {
     if (!node_.empty() && !work_dir_.cluster_id().empty()) return false;
     if (!work_dir_.cluster_id().empty()) node_.new_cluster();
   }
   if (!node_.term().yields_to(term)) return false;
-  if (Status kept = work_dir_.told(cluster_id, term, cluster_key); !kept) {
+  if (Status kept = work_dir_.told(cluster_id, term, cluster_key, commit, seal); !kept) {
     finish(kept.error());
     return false;
   }
@@ -358,7 +371,9 @@ bool Agent::told(const std::string& cluster_id, core::node::Term term,
 
 void Agent::welcome(wire::Welcome::Reader from, wire::Session::Client session, Millis sent_at) {
   core::node::Term term = term_of(from.getEpoch(), from.getNonce());
-  if (!told(to_string(from.getClusterId()), term, key_of(from.getClusterKey())) ||
+  const std::string seal = seal_of(from.getSeal());
+  if (!told(to_string(from.getClusterId()), term, key_of(from.getClusterKey()), from.getCommit(),
+            seal) ||
       !node_.registered({term, read_pods(from.getEnd()), static_cast<Millis>(from.getLeaseMs())},
                         sent_at)) {
     pause_ms_ = kRefusedPauseMs;
@@ -368,7 +383,7 @@ void Agent::welcome(wire::Welcome::Reader from, wire::Session::Client session, M
                    "; its data is outdated or a copy, or it belongs to another cluster");
     return;
   }
-  work_dir_.told_commit(from.getCommit());
+  work_dir_.told_commit(from.getCommit(), seal);
   Link& link = *link_;
   link.session = session;
   link.heartbeat_ms = std::max<Millis>(1, static_cast<Millis>(from.getHeartbeatMs()));
@@ -452,7 +467,7 @@ void Agent::send_heartbeat(Link& link) {
           return;
         }
         link.answered_at = boot_now();
-        work_dir_.told_commit(a.getCommit());
+        work_dir_.told_commit(a.getCommit(), seal_of(a.getSeal()));
         schedule();  // the renewed lease may allow a start
       }));
 }
@@ -463,7 +478,7 @@ void Agent::send(Link& link, wire::Session::Client session, const core::node::Re
   link.tasks.add(request.send().then(
       [this, id = report.id](capnp::Response<wire::Session::ReportResults>&& answer) {
         node_.report_returned(id, read_pods(answer.getKept()));
-        work_dir_.told_commit(answer.getCommit());
+        work_dir_.told_commit(answer.getCommit(), seal_of(answer.getSeal()));
         schedule();
       }));
 }
@@ -477,6 +492,7 @@ void Agent::require_term(core::node::Term term) {
 void Agent::launch(wire::Agent::LaunchParams::Reader params) {
   const core::node::Term term = term_of(params.getEpoch(), params.getNonce());
   require_term(term);
+  work_dir_.told_commit(params.getCommit(), seal_of(params.getSeal()));
   for (auto job : params.getTemplates()) {
     auto known = std::make_shared<const core::node::PodTemplate>(read_template(job));
     templates_[{known->job, known->generation}] = known;

@@ -76,7 +76,7 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
   kj::Promise<void> heartbeats(Link& link);
   void send_heartbeat(Link& link);
   bool told(const std::string& cluster_id, core::node::Term term,
-            const std::string& cluster_key = "");
+            const std::string& cluster_key = "", uint64_t commit = 0, const std::string& seal = "");
   void send(Link& link, wire::Session::Client session, const core::node::Report& report);
 
   void require_term(core::node::Term term);  // throws unless it is obeyed

@@ -2,11 +2,14 @@
 
 #include "base/check.hpp"
 #include "base/clock.hpp"
+#include "base/hex.hpp"
 #include "base/log.hpp"
 #include "base/secret.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -19,6 +22,7 @@
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
+#include <utility>
 
 namespace muster::agent {
 
@@ -44,6 +48,25 @@ std::string inode_of(int dir) {
 
 uint64_t number(const std::string& text) {
   return std::strtoull(text.c_str(), nullptr, 10);
+}
+
+// The later one counts if `to` has a seal already; no change if it is not valid.
+void take_sealed(const std::string& text, SealedHistory& to) {
+  std::istringstream in(text);
+  SealedHistory read;
+  if (!(in >> read.term.epoch >> read.term.nonce >> read.commit >> read.seal) ||
+      !is_hex(read.seal, kSealDigits))
+    return;
+  if (to.seal.empty() ||
+      std::pair(read.term.epoch, read.commit) > std::pair(to.term.epoch, to.commit))
+    to = read;
+}
+
+std::string text_of(const SealedHistory& sealed) {
+  std::array<char, 3 * 21 + 1> numbers{};
+  std::snprintf(numbers.data(), numbers.size(), "%020" PRIu64 " %020" PRIu64 " %020" PRIu64 " ",
+                sealed.term.epoch, sealed.term.nonce, sealed.commit);
+  return numbers.data() + sealed.seal;
 }
 
 }  // namespace
@@ -122,7 +145,11 @@ Status WorkDir::load(const std::string& wanted_name) {
                                        wanted_name + "; start it with --name " + name_ +
                                        " or another --work-dir"};
     }
-    commit_ = number(read_private_file(dir_.get(), "commit").value_or("0"));
+    const std::string commit = read_private_file(dir_.get(), "commit").value_or("0");
+    commit_ = number(commit);
+    take_sealed(kept["sealed"], sealed_);
+    if (const size_t end = commit.find('\n'); end != std::string::npos)
+      take_sealed(commit.substr(end + 1), sealed_);
     if (secret_.empty()) {  // written by an earlier version
       secret_ = random_hex(kSecretBytes);
       if (Status saved = save(); !saved) return saved;
@@ -148,35 +175,40 @@ Status WorkDir::save() const {
   out << "muster-node 1\nid " << id_ << "\nsecret " << secret_ << "\ninode " << inode_ << "\nname "
       << name_ << "\ncluster " << cluster_id_ << "\ncluster-key " << cluster_key_ << "\nepoch "
       << term_.epoch << "\nnonce " << term_.nonce << "\n";
+  if (!sealed_.seal.empty()) out << "sealed " << text_of(sealed_) << "\n";
   Status saved = replace_private_file(dir_.get(), "identity", out.str());
   if (!saved) return Error{saved.error().code, "work-dir " + path_ + ": " + saved.error().message};
   return saved;
 }
 
 Status WorkDir::told(const std::string& cluster_id, core::node::Term term,
-                     const std::string& cluster_key) {
+                     const std::string& cluster_key, uint64_t commit, const std::string& seal) {
   bool key_told = !cluster_key.empty() && cluster_key != cluster_key_;
-  if (cluster_id == cluster_id_ && term == term_ && !key_told) return Nothing{};
-  if (cluster_id != cluster_id_) {  // the number and the key belong to the other cluster
+  const bool first_seal = !seal.empty() && !(sealed_.term == term && !sealed_.seal.empty());
+  if (cluster_id == cluster_id_ && term == term_ && !key_told && !first_seal) return Nothing{};
+  if (cluster_id != cluster_id_) {  // these belong to the other cluster
     commit_ = 0;
     cluster_key_.clear();
+    sealed_ = {};
   }
+  if (first_seal) sealed_ = {term, commit, seal};
   if (key_told) cluster_key_ = cluster_key;
   cluster_id_ = cluster_id;
   term_ = term;
   return path_.empty() ? Status{Nothing{}} : save();
 }
 
-void WorkDir::told_commit(uint64_t commit) {
+void WorkDir::told_commit(uint64_t commit, const std::string& seal) {
   if (commit <= commit_) return;
   commit_ = commit;
+  if (!seal.empty()) sealed_ = {term_, commit, seal};
   if (path_.empty()) return;
-  char text[24];
-  int length =
-      std::snprintf(text, sizeof text, "%020llu\n", static_cast<unsigned long long>(commit));
-  if (pwrite(commit_file_.get(), text, static_cast<size_t>(length), 0) != length) {
+  std::array<char, 24> number{};
+  std::snprintf(number.data(), number.size(), "%020" PRIu64 "\n", commit);
+  std::string text = number.data();
+  if (!sealed_.seal.empty()) text += text_of(sealed_) + "\n";
+  if (pwrite(commit_file_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
     log::warn("cannot write {}/commit: {}", path_, std::strerror(errno));
-  }
 }
 
 Status WorkDir::move_keeper_away(const char* why) const {

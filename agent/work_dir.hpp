@@ -4,7 +4,8 @@
 // a new id and none of the original's name and processes (its keeper folder is moved away). A
 // work-dir keeps its node name. It also stores what the agent has learned from the coordinator: the
 // cluster and the highest term durably (before an order of that term is obeyed), the highest commit
-// number without a sync, because an older number is still correct.
+// number without a sync, because an older number is still correct. The coordinator seals what it
+// says, and the latest sealed words are kept as well: the only proof, over TLS, of what we know.
 //
 // The secret proves to the coordinator that an agent owns this work-dir: knowing the id is not
 // enough to take over the node. It is sent to the coordinator only.
@@ -13,7 +14,9 @@
 // are 0600, and planted links are not followed (base/private_files.hpp).
 //
 // identity: lines "KEY VALUE", KEY one of muster-node (the format, 1), id, secret, inode, name,
-// cluster, cluster-key, epoch, nonce. commit: one decimal number, 20 digits.
+// cluster, cluster-key, epoch, nonce, sealed (EPOCH NONCE COMMIT SEAL, as of the term's beginning).
+// commit: one decimal number, 20 digits; a second line like the value of `sealed`, each number of
+// 20 digits. The later one of the two counts.
 #pragma once
 
 #include "base/private_files.hpp"
@@ -25,6 +28,14 @@
 #include <string>
 
 namespace muster::agent {
+
+// What the coordinator told us with its seal (64 hexadecimal digits; empty: nothing yet).
+inline constexpr size_t kSealDigits = 64;
+struct SealedHistory {
+  core::node::Term term;
+  uint64_t commit = 0;
+  std::string seal;
+};
 
 class WorkDir {
  public:
@@ -42,11 +53,15 @@ class WorkDir {
   const std::string& cluster_key() const { return cluster_key_; }  // of that cluster
   core::node::Term term() const { return term_; }
   uint64_t commit() const { return commit_; }
+  const SealedHistory& sealed() const { return sealed_; }
 
-  // Durable when it returns. `cluster_key` empty: unchanged.
+  // Durable when it returns. `cluster_key` empty: unchanged. `seal`: of this term and `commit`;
+  // empty: none.
   Status told(const std::string& cluster_id, core::node::Term term,
-              const std::string& cluster_key = "");
-  void told_commit(uint64_t commit);
+              const std::string& cluster_key = "", uint64_t commit = 0,
+              const std::string& seal = "");
+  // `seal`: of the present term and `commit`; empty: none.
+  void told_commit(uint64_t commit, const std::string& seal = "");
   // A private file of the directory. Nothing, and no effect, if ephemeral.
   std::optional<std::string> read(const std::string& name) const;
   Status replace(const std::string& name, const std::string& text) const;
@@ -64,6 +79,7 @@ class WorkDir {
   std::string id_, secret_, inode_, name_, cluster_id_, cluster_key_;
   core::node::Term term_;
   uint64_t commit_ = 0;
+  SealedHistory sealed_;
 };
 
 std::string boot_id();

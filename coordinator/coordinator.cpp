@@ -143,6 +143,8 @@ class Running final : public Coordinator {
                        noted + ", but the database belongs to cluster " + recovered->cluster_id +
                        ": the directory was assembled from two",
                    {}};
+    // A data-dir of an earlier version has no key, so agents are believed as by that version.
+    const bool sealed = !recovered->seal_key.empty() || recovered->cluster_id.empty();
     std::vector<storage::Row> epoch = begin_epoch(*recovered, noted);
     if (!new_authority_.empty()) epoch.push_back(storage::authority_row(new_authority_));
     std::optional<PermitKey> permit_key;
@@ -157,10 +159,20 @@ class Running final : public Coordinator {
       permit_key = std::move(*key);
     }
     const std::string cluster_id = recovered->cluster_id;
-    auto rpc = RpcServer::bind(
-        {options_.listen, options_.insecure, std::move(permit_key), recovered->cluster_id,
-         recovered->cluster_key, recovered->epoch, recovered->nonce, options_.node_grace_ms,
-         [this] { return journal_->last_commit(); }, options_.listen_tls, trust_.get()});
+    RpcOptions rpc_options{options_.listen,
+                           options_.insecure,
+                           std::move(permit_key),
+                           recovered->cluster_id,
+                           recovered->cluster_key,
+                           recovered->epoch,
+                           recovered->nonce,
+                           options_.node_grace_ms,
+                           [this] { return journal_->last_commit(); },
+                           options_.listen_tls,
+                           trust_.get()};
+    rpc_options.seal = HistorySeal(recovered->seal_key, recovered->cluster_id);
+    rpc_options.seals_prove = sealed;
+    auto rpc = RpcServer::bind(std::move(rpc_options));
     if (!rpc) return rpc.error();
     rpc_ = std::move(*rpc);
     const bool wait = options_.wait_for_nodes && has_nodes(*recovered);
@@ -225,6 +237,10 @@ class Running final : public Coordinator {
     if (recovered.cluster_key.empty()) {
       recovered.cluster_key = random_hex(kSecretBytes);
       rows.push_back(storage::cluster_key_row(recovered.cluster_key));
+    }
+    if (recovered.seal_key.empty()) {
+      recovered.seal_key = random_hex(kSecretBytes);
+      rows.push_back(storage::seal_key_row(recovered.seal_key));
     }
     for (uint64_t outdated : recovered.outdated_line)
       rows.push_back(storage::forget_line_row(outdated));

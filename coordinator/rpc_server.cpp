@@ -46,6 +46,7 @@ constexpr uint64_t kBarredBytesMax = 64u << 10;  // that a connection sends whic
 constexpr size_t kPutsMax = 256, kPutMax = 1'024,
                  kPutBytesMax = 16'384;  // of an MPI rank; bytes of each
 constexpr Millis kHostsMs = 100;         // states of an MPI job's pods are gathered
+constexpr size_t kSealWords = 10;        // of a message, for HistorySeal
 constexpr size_t kReasonMax = 64;        // bytes of the reason for a node's trouble
 
 std::string text_of(capnp::Text::Reader text, size_t most) {
@@ -263,6 +264,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
                     "it registers as " + on_one_line(hello->node) +
                         ", but its certificate is for " + guest->who.common_name(),
                     {});
+    take_proof(params.getHello(), caller->second.guest.has_value(), *hello);
     std::string node = hello->node, ip = ip_of(params.getHello());
     actors::RegisterAgent ask{std::move(*hello), nullptr};
     context.releaseParams();
@@ -295,7 +297,7 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
           welcome.setNodeId(answer.node);
           welcome.setHeartbeatMs(static_cast<uint64_t>(core::heartbeat_ms(options_.node_grace_ms)));
           welcome.setLeaseMs(static_cast<uint64_t>(core::start_lease_ms(options_.node_grace_ms)));
-          welcome.setCommit(options_.last_commit());
+          tell(welcome);
           auto end = welcome.initEnd(static_cast<unsigned>(answer.end.size()));
           for (unsigned i = 0; i < answer.end.size(); ++i) write_pod(end[i], answer.end[i]);
           out.setSession(kj::heap<Session>(*this, answer.node, number));
@@ -353,6 +355,13 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     return it != links_.end() && it->second.number == number;
   }
   const RpcOptions& options() const { return options_; }
+  // Tells an agent our latest commit, with our seal.
+  template <class Builder>
+  void tell(Builder& out) const {
+    const uint64_t commit = options_.last_commit();
+    out.setCommit(commit);
+    out.setSeal(options_.seal.of({options_.epoch, options_.nonce, commit}));
+  }
   Replies& replies() { return replies_; }
   const actors::cluster_actor& cluster() const { return cluster_; }
   const actors::registry_actor& registry() const { return registry_; }
@@ -704,10 +713,11 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
     std::vector<const Order*> fresh;
     for (const Order& o : run)
       if (link.templates.emplace(o.pod.job, o.object->meta.generation).second) fresh.push_back(&o);
-    auto request =
-        link.agent.launchRequest(capnp::MessageSize{64 + 6 * run.size() + 256 * fresh.size(), 1});
+    auto request = link.agent.launchRequest(
+        capnp::MessageSize{64 + kSealWords + 6 * run.size() + 256 * fresh.size(), 1});
     request.setEpoch(options_.epoch);
     request.setNonce(options_.nonce);
+    tell(request);
     auto templates = request.initTemplates(static_cast<unsigned>(fresh.size()));
     for (unsigned i = 0; i < fresh.size(); ++i) {
       write_template(templates[i], fresh[i]->pod.job, *fresh[i]->object);
@@ -720,6 +730,14 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
       pods[i].setGeneration(run[i].object->meta.generation);
     }
     return request.send().ignoreResult();
+  }
+
+  void take_proof(wire::Hello::Reader from, bool remote, actors::AgentHello& hello) const {
+    hello.must_prove = remote && options_.seals_prove;
+    const auto sealed = from.getSealed();
+    const core::ToldHistory told{sealed.getEpoch(), sealed.getNonce(), sealed.getCommit()};
+    const auto seal = sealed.getSeal();
+    if (options_.seal.is_of(told, {seal.begin(), seal.size()})) hello.sealed = told;
   }
 
   void write_permit(wire::PodTemplate::Builder out, const std::string& node, JobId job,
@@ -851,10 +869,10 @@ kj::Promise<void> Session::heartbeat(HeartbeatContext context) {
                                    link_,
                                    {text_of(trouble.getReason(), kReasonMax),
                                     text_of(trouble.getMessage(), kMessageMax)}});
-  auto results = context.getResults(capnp::MessageSize{8, 0});
+  auto results = context.getResults(capnp::MessageSize{8 + kSealWords, 0});
   results.setEpoch(server_.options().epoch);
   results.setNonce(server_.options().nonce);
-  results.setCommit(server_.options().last_commit());
+  server_.tell(results);
   return kj::READY_NOW;
 }
 
@@ -873,8 +891,8 @@ kj::Promise<void> Session::report(ReportContext context) {
       [fulfiller](Pods kept) { (*fulfiller)->fulfill(kj::mv(kept)); });
   caf::anon_send(server_.registry(), std::move(report));
   return paf.promise.then([&server = server_, context](Pods kept) mutable {
-    auto results = context.getResults(capnp::MessageSize{8 + 3 * kept.size(), 0});
-    results.setCommit(server.options().last_commit());
+    auto results = context.getResults(capnp::MessageSize{8 + kSealWords + 3 * kept.size(), 0});
+    server.tell(results);
     if (kept.empty()) return;
     auto pods = results.initKept(static_cast<unsigned>(kept.size()));
     for (unsigned i = 0; i < kept.size(); ++i) write_pod(pods[i], kept[i]);

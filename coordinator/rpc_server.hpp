@@ -12,6 +12,7 @@
 #include "actors/interfaces.hpp"
 #include "api/request/backend.hpp"
 #include "base/result.hpp"
+#include "coordinator/history_seal.hpp"
 #include "coordinator/trust_store.hpp"
 #include "permit/permit.hpp"
 
@@ -37,6 +38,9 @@ struct RpcOptions {
   std::string listen_tls{};
   TrustStore* trust = nullptr;           // not null if there are any; outlives the server
   Millis register_patience_ms = 30'000;  // time limit for a connection to register
+  HistorySeal seal{"", ""};
+  // Agents of other machines must prove by our seal that our data-dir is old (actors::AgentHello).
+  bool seals_prove = true;
 };
 
 class RpcServer : public actors::AgentLink {

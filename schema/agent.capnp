@@ -37,6 +37,16 @@ struct Hello {
   noLimits @22 :Text;          # why one of the two is not enforced; empty: both are
   heedsOwners @23 :Bool;       # runs a pod that has an owner as that user or not at all
   ip @24 :Text;                # address at which other nodes reach this one; empty: unknown
+  sealed @25 :History;         # the latest that it was told with a seal
+}
+
+# What a coordinator told an agent about its history. `seal` is empty (none), or 64 hexadecimal digits by which the coordinator
+# recognizes its own words.
+struct History {
+  epoch @0 :UInt64;
+  nonce @1 :UInt64;
+  commit @2 :UInt64;
+  seal @3 :Text;
 }
 
 struct Welcome {
@@ -49,6 +59,7 @@ struct Welcome {
   leaseMs @6 :UInt64;          # start nothing later than this after sending the last heartbeat that was answered
   commit @7 :UInt64;           # highest durable commit number
   clusterKey @8 :Text;         # 256 bits in hex; store it and present it at each registration
+  seal @9 :Text;               # of epoch, nonce and commit; store it with them
 }
 
 struct Refusal {
@@ -111,10 +122,10 @@ struct NodeTrouble {
 
 interface Session {
   # Valid until the agent registers again; then every call on it fails.
-  heartbeat @0 (trouble :NodeTrouble) -> (epoch :UInt64, nonce :UInt64, commit :UInt64);
+  heartbeat @0 (trouble :NodeTrouble) -> (epoch :UInt64, nonce :UInt64, commit :UInt64, seal :Text);
   # Renews the lease. DISCONNECTED: register again.
 
-  report @1 (starts :List(PodStart), ends :List(PodEnd)) -> (commit :UInt64, kept :List(T.PodId));
+  report @1 (starts :List(PodStart), ends :List(PodEnd)) -> (commit :UInt64, kept :List(T.PodId), seal :Text);
   # Returns once every end is durable. The return is the acknowledgement, except of the ends
   # in `kept`, whose jobs cannot be read at the moment: the agent keeps those and reports them again after its next
   # registration. An agent repeats a report that has not returned, so an end may arrive twice and is judged once.
@@ -186,9 +197,10 @@ struct Kill {
 }
 
 interface Agent {
-  launch @0 (epoch :UInt64, nonce :UInt64, templates :List(T.PodTemplate), pods :List(Launch)) -> ();
+  launch @0 (epoch :UInt64, nonce :UInt64, templates :List(T.PodTemplate), pods :List(Launch), commit :UInt64, seal :Text) -> ();
   # Idempotent by pod id: a pod that runs, waits or has an unacknowledged end is not started again. Returns when the
-  # pods are accepted, not when they have started.
+  # pods are accepted, not when they have started. `commit`: as in Welcome, so that an agent with a pod of a job has been told
+  # of a commit that contains the job; 0: from an earlier version.
 
   kill @1 (epoch :UInt64, nonce :UInt64, kills :List(Kill)) -> ();
   # The outcome is an end in a report, also for a pod that waits (neverStarted). Unknown pods are reported as

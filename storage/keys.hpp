@@ -2,7 +2,8 @@
 //
 //   key      = meta | node | owner | records | snapshot | attempts | summary | kept | epochs
 //            | token | revoked
-//   meta     = "m" name       names: "format" "commit" "cluster" "cluster_key" "permit_key" "epoch"
+//   meta     = "m" name       names: "format" "commit" "cluster" "cluster_key" "permit_key"
+//   "seal_key" "epoch"
 //                             "next_job" "authority"; values are ASCII text
 //   node     = "n" u32        NodeId           -> NodeRow (schema/journal.capnp)
 //   owner    = "o" u64        JobId            -> JSON text, the owner's object
@@ -35,6 +36,7 @@ constexpr std::string_view kCommit = "mcommit";           // number of the last 
 constexpr std::string_view kCluster = "mcluster";         // cluster id
 constexpr std::string_view kClusterKey = "mcluster_key";  // agents present it as proof
 constexpr std::string_view kPermitKey = "mpermit_key";    // private, signs permits
+constexpr std::string_view kSealKey = "mseal_key";        // private, seals what agents are told
 constexpr std::string_view kEpoch = "mepoch";             // "EPOCH NONCE"
 constexpr std::string_view kNextJob = "mnext_job";        // no job id at or above it was issued
 constexpr std::string_view kAuthority = "mauthority";     // key and certificate, PEM

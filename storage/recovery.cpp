@@ -41,6 +41,9 @@ Status recover_meta(Journal& journal, Recovered& to) {
   auto permit_key = journal.get(keys::kPermitKey);
   if (!permit_key) return beyond_use("permit key", permit_key.error());
   to.permit_key = permit_key->value_or("");
+  auto seal_key = journal.get(keys::kSealKey);
+  if (!seal_key) return beyond_use("seal key", seal_key.error());
+  to.seal_key = seal_key->value_or("");
   auto authority = journal.get(keys::kAuthority);
   if (!authority) return beyond_use("authority", authority.error());
   to.authority = authority->value_or("");

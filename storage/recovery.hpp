@@ -40,6 +40,7 @@ struct Recovered {
   std::string cluster_id;   // empty: a new journal
   std::string cluster_key;  // empty: a new journal, or an earlier version's
   std::string permit_key;   // likewise, or users never had roles
+  std::string seal_key;     // empty: a new journal, or an earlier version's
   std::string authority;    // key and certificate, PEM; empty: no links were ever encrypted
   core::Trust trust;
   uint64_t epoch = 0;

@@ -73,6 +73,10 @@ Row permit_key_row(const std::string& key) {
   return {std::string(keys::kPermitKey), key};
 }
 
+Row seal_key_row(const std::string& key) {
+  return {std::string(keys::kSealKey), key};
+}
+
 Row authority_row(const std::string& pems) {
   return {std::string(keys::kAuthority), pems};
 }

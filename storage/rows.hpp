@@ -40,6 +40,7 @@ Row forget_kept_row(uint64_t id);
 Row cluster_row(const std::string& cluster_id);
 Row cluster_key_row(const std::string& key);
 Row permit_key_row(const std::string& key);
+Row seal_key_row(const std::string& key);
 Row authority_row(const std::string& pems);  // key, then certificate
 Row token_row(const core::Token& token);
 Row forget_token_row(const std::string& id);

@@ -55,6 +55,7 @@ class Exchange {
   uint64_t connection = 0;  // its number
   Caller caller;            // set before anything is answered
   std::string unknown_why;  // why the caller is unknown, for the log; empty: it sent no token
+  bool expired = false;     // its token is not valid any more: what goes on for long must end
   std::string content_type, accept, user_agent, if_none_match, authorization;  // as sent
   std::vector<std::string> warnings;                         // sent in the response's head
   std::vector<std::pair<const char*, std::string>> headers;  // more headers of the response

@@ -36,7 +36,8 @@ class WatchStream {
 
  private:
   kj::Promise<void> round() {
-    if (context_.draining || context_.timer.now() >= ends_) return kj::READY_NOW;
+    if (context_.draining || exchange_.expired || context_.timer.now() >= ends_)
+      return kj::READY_NOW;
     return context_.turn().then([this] { return piece(); });
   }
 

@@ -38,6 +38,7 @@ class StreamContext {
   kj::Duration watch_idle = 5 * kj::SECONDS;  // between checks whether the client is still there
   kj::Duration log_gap = 200 * kj::MILLISECONDS;  // between reads of a followed log
   kj::Duration write_patience = 60 * kj::SECONDS;
+  kj::Duration token_gap = 2 * kj::SECONDS;  // between checks whether a request's token is valid
 
   size_t watches = 0;  // open watches
   // Minimum time between two rounds of a watch. It grows with the number of watches, to leave the

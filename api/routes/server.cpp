@@ -31,6 +31,7 @@ std::string text_of(kj::Maybe<kj::StringPtr> header) {
 // The status lines for connections that are not served.
 constexpr const char* kRefusedHead = "403 Forbidden";
 constexpr const char* kBusyHead = "503 Service Unavailable\r\nRetry-After: 1";
+constexpr std::string_view kBearer = "Bearer ";
 
 kj::HttpServerSettings settings(const ServerOptions& options, kj::HttpServerErrorHandler& errors) {
   kj::HttpServerSettings settings;
@@ -205,10 +206,13 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
 
   Crowd& crowd_of(const Peer& peer) { return peer.elsewhere() ? remote_crowd_ : crowd_; }
 
+  void close(uint64_t connection) {
+    if (const auto it = closing_.find(connection); it != closing_.end()) it->second->fulfill();
+  }
+
   bool make_room(Crowd& crowd, const std::string& who) {
     const auto room = crowd.make_room(who);
-    if (room.instead)
-      if (const auto it = closing_.find(*room.instead); it != closing_.end()) it->second->fulfill();
+    if (room.instead) close(*room.instead);
     if (room.ok) return true;
     if (const auto more = turned_away_.due(boot_now()))
       log::warn("the API has reached its limit of {} connections; rejecting {}{}", crowd.size(),
@@ -333,18 +337,22 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
         });
   }
 
+  // Of a request that bears a token.
+  static std::string_view bearer_of(const Exchange& e) {
+    return std::string_view(e.authorization).substr(kBearer.size());
+  }
+
   // Without a token, health is all that can be asked for.
   kj::Promise<void> answer_remote(Exchange& e) {
-    constexpr std::string_view kBearer = "Bearer ";
     const bool bears = e.authorization.starts_with(kBearer);
     std::optional<core::Token> token;
-    if (bears) token = backend_.token_of(std::string_view(e.authorization).substr(kBearer.size()));
+    if (bears) token = backend_.token_of(bearer_of(e));
     if (token)
       return identified(e, token->uid).then([this, &e, name = token->subject] {
         // The uid may have become another user's.
         if (e.caller.who.name != name) return unauthorized(e, true);
         remote_crowd_.busy(e.connection);
-        return answer_to(e);
+        return answer_to(e).exclusiveJoin(end_with_token(e));
       });
     const std::vector<std::string>& path = e.url.path;
     const bool health =
@@ -352,6 +360,22 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
     if (health && !bears) return answer_to(e);
     if (!bears && munge_.serves(e)) return ready_ ? munge_.answer(e) : not_ready(e);
     return unauthorized(e, bears);
+  }
+
+  // Ends a request that outlives its token. A watch ends as when its time is over; its client comes
+  // back and is refused. Everything else is cut with its connection, since KJ completes a response
+  // that is dropped, and it must not pass for complete.
+  kj::Promise<void> end_with_token(Exchange& e) {
+    return context_.timer.afterDelay(context_.token_gap).then([this, &e]() -> kj::Promise<void> {
+      if (backend_.token_of(bearer_of(e))) return end_with_token(e);
+      e.expired = true;
+      context_.wake();
+      return context_.timer.afterDelay(context_.token_gap)
+          .then([this, id = e.connection]() -> kj::Promise<void> {
+            close(id);
+            return kj::NEVER_DONE;
+          });
+    });
   }
 
   static kj::Promise<void> unauthorized(Exchange& e, bool bears) {

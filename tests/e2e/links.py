@@ -5,6 +5,7 @@
 
 The machines are addresses of loopback; TwoMachines, when run by root, has two network namespaces instead.
 """
+import contextlib
 import http.client
 import json
 import os
@@ -15,6 +16,7 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.dont_write_bytecode = True
@@ -203,6 +205,72 @@ class Nodes(Site):
         self.assertNotIn("got a certificate for node c02", self.log("agent"))
 
 
+class Liars(Site):
+    """Nodes with a valid certificate that claim to know more than the coordinator."""
+
+    def end(self, process):
+        process.kill()
+        process.wait()
+
+    def again(self, *flags, wait=True):
+        """Starts the coordinator again, with its ports."""
+        ends = self.ends
+        (self.dir / "data/endpoints.json").unlink(missing_ok=True)
+        self.coordinator = self.daemon("coordinator", "--data-dir", self.dir / "data", "--api", ends["api"], "--listen", ends["listen"],
+                                       "--api-tls", ends["apiTls"], "--listen-tls", ends["listenTls"], *flags)
+        if wait:
+            eventually(lambda: (self.dir / "data/endpoints.json").exists(), "endpoints")
+
+    def identity(self, name):
+        lines = (self.dir / name / "identity").read_text().splitlines()
+        return dict(line.split(" ", 1) for line in lines)
+
+    def forge(self, name, changes):
+        (self.dir / name / "identity").write_text("".join(f"{key} {value}\n" for key, value in {**self.identity(name), **changes}.items()))
+
+    def test_p02_a_claim_without_a_seal_stops_nobody(self):
+        self.end(self.joined("c01"))
+        honest = self.identity("c01")
+        epoch, nonce, commit, seal = honest["sealed"].split()
+        self.assertEqual((int(epoch), int(nonce)), (int(honest["epoch"]), int(honest["nonce"])))
+        later = {"epoch": "99", "nonce": "7"}
+        for changes in (later, {**later, "sealed": f"99 7 {commit} {seal}"}, {**later, "sealed": f"99 7 {commit} {'0' * 64}"},
+                        {**later, "sealed": "99 7 1"}, {"nonce": "7", "sealed": f"{epoch} 7 {commit} {seal}"}):
+            self.forge("c01", {**honest, **changes})
+            (self.dir / "agent.log").unlink()
+            self.assertEqual(self.agent("c01").wait(20), 5, changes)
+            self.assertIn("has no seal of a coordinator of this cluster that proves it", self.log("agent"), changes)
+            self.assertIsNone(self.coordinator.poll(), changes)
+        self.forge("c01", honest)
+        (self.dir / "c01/commit").write_text("99999999999999999999\n")
+        self.assertEqual(self.agent("c01").wait(20), 5)
+        self.assertIsNone(self.coordinator.poll())
+        self.assertIn("rejecting it, because it cannot prove this by a coordinator's seal", self.log("coordinator"))
+        # A coordinator that starts again is not stopped either, and others are let in.
+        self.end(self.coordinator)
+        liar = self.daemon("agent", "--coordinator", self.ends["listenTls"], "--name", "c01", "--work-dir", self.dir / "c01")
+        self.again()
+        self.assertEqual(liar.wait(30), 5)
+        self.joined("c02")
+        self.assertIsNone(self.coordinator.poll())
+
+    def test_p02_an_older_copy_is_stopped_by_a_seal(self):
+        agent = self.joined("c01")
+        self.end(self.coordinator)
+        shutil.copytree(self.dir / "data", self.dir / "copy")
+        before = self.log("agent").count("registered with")
+        self.again()
+        eventually(lambda: self.log("agent").count("registered with") > before, "c01 is back")
+        self.end(agent)
+        self.end(self.coordinator)
+        shutil.rmtree(self.dir / "data")
+        shutil.copytree(self.dir / "copy", self.dir / "data")
+        self.agent("c01")
+        self.again(wait=False)
+        self.assertNotEqual(self.coordinator.wait(30), 0)
+        self.assertIn("the data-dir is an older or diverged copy", self.log("coordinator"))
+
+
 class ShortLives(Site):
     FLAGS = ("--certificate-life", "3s")
 
@@ -250,6 +318,36 @@ class Clients(Site):
         self.assertEqual(self.https("GET", JOBS, bearer)[0], 401)
         again = self.muster("token", "revoke", bearer.split(".")[0])
         self.assertEqual(again.returncode, 3, again.stderr)
+
+    def watching(self, bearer):
+        """An open watch of jobs that has been seen to work, and the time at which it is found ended."""
+        connection = http.client.HTTPSConnection(self.ends["apiTls"], context=ssl.create_default_context(cafile=self.dir / "data/ca.pem"),
+                                                 timeout=120)
+        self.addCleanup(connection.close)
+        connection.request("GET", JOBS + "?watch=1&timeoutSeconds=600", None, {"Authorization": f"Bearer {bearer}"})
+        response = connection.getresponse()
+        self.assertEqual(response.status, 200)
+        name = f"seen-{bearer[:8]}"
+        self.assertEqual(self.https("POST", JOBS, bearer, sh_job(name, "true", 1))[0], 201)
+        while name not in response.readline().decode():
+            pass
+        return response
+
+    def ended(self, watch):
+        with contextlib.suppress(http.client.IncompleteRead):
+            watch.read()
+
+    def test_a_watch_ends_with_its_token(self):
+        tokens = [self.token("--ttl", "1m").read_text().splitlines()[0] for _ in range(2)]
+        revoked, expiring = self.watching(tokens[0]), self.watching(tokens[1])
+        self.ok("token", "revoke", tokens[0].split(".")[0])
+        started = time.monotonic()
+        self.ended(revoked)
+        self.assertLess(time.monotonic() - started, 30, "it ends by its token, not with its time or the test's minute")
+        self.assertEqual(self.https("GET", JOBS, tokens[0])[0], 401)
+        self.assertEqual(self.https("GET", JOBS, tokens[1])[0], 200, "the other one is still valid")
+        self.ended(expiring)
+        self.assertEqual(self.https("GET", JOBS, tokens[1])[0], 401, "it ended when its token expired")
 
     def test_only_tls_13_is_spoken(self):
         for version, works in ((ssl.TLSVersion.TLSv1_2, False), (ssl.TLSVersion.TLSv1_3, True)):

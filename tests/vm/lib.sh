@@ -11,7 +11,7 @@ eventually() {  # eventually COMMAND...: tries for two minutes
   until "$@" >/dev/null 2>&1; do
     tries=$((tries + 1))
     [ "$tries" -lt 240 ] || return 1
-    usleep 500000
+    sleep 0.5
   done
 }
 
@@ -25,6 +25,21 @@ coordinator() {  # coordinator DIR [FLAGS]: on the default ports
   muster coordinator --data-dir "$dir" "$@" >"$dir.log" 2>&1 &
   coordinator_pid=$!
   eventually test -s "$dir/endpoints.json" || cat "$dir.log"
+}
+
+job_head() {  # job_head NAME: a manifest up to the fields of its container
+  cat <<Y
+apiVersion: batch/v1
+kind: Job
+metadata: {name: $1}
+spec:
+  backoffLimit: 0
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: main
+Y
 }
 
 node_is() {  # node_is NODE JSONPATH-LIKE TEXT: the Node object, as YAML, has this text

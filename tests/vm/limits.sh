@@ -3,31 +3,11 @@
 modules
 cgroups=/sys/fs/cgroup
 
-cat > /tmp/over.yaml <<'Y'
-apiVersion: batch/v1
-kind: Job
-metadata: {name: NAME}
-spec:
-  backoffLimit: 0
-  template:
-    spec:
-      restartPolicy: Never
-      containers:
-      - name: main
+{ job_head NAME; cat <<'Y'; } > /tmp/over.yaml
         command: ["sh", "-c", "tail /dev/zero"]
         resources: {limits: {memory: 64Mi}}
 Y
-cat > /tmp/within.yaml <<'Y'
-apiVersion: batch/v1
-kind: Job
-metadata: {name: within-NAME}
-spec:
-  backoffLimit: 0
-  template:
-    spec:
-      restartPolicy: Never
-      containers:
-      - name: main
+{ job_head within-NAME; cat <<'Y'; } > /tmp/within.yaml
         command: ["sh", "-c"]
         args:
         - |
@@ -76,7 +56,7 @@ placement() {  # placement NAME CGROUP [USER]
 }
 
 nothing_left() {
-  ! pgrep -f 'sleep 4711' >/dev/null
+  ! grep -qs '[4]711' /proc/[0-9]*/cmdline  # busybox has no pgrep here
 }
 
 coordinator /tmp/c

@@ -2,7 +2,7 @@
 
     vm.py SCENARIO      runs tests/vm/SCENARIO.sh in the guest; exits with 0 if all of its checks hold
 
-The guest is Debian's cloud kernel with an initramfs of busybox, muster's release build, the libraries it links, and the scenario.
+The guest is Debian's cloud kernel with an initramfs of busybox or a small Debian, muster's release build, the libraries it links, and the scenario.
 QEMU emulates the processor (KVM may be absent, or hang when nested), so the guest runs 10 to 20 times slower than the host:
 its deadlines are generous, and nothing in it measures time. The scenario prints `ok NAME` or `FAIL NAME: WHY` for each check and `done`
 at its end; a guest that never prints `done` has failed.
@@ -15,11 +15,15 @@ import subprocess
 import sys
 import time
 
+sys.dont_write_bytecode = True
+import debian  # noqa: E402
+
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 BUILD = ROOT / "build" / "vm"
 MUSTER = pathlib.Path(os.environ.get("MUSTER") or ROOT / "build" / "release" / "muster")
 TIMEOUT = float(os.environ.get("VM_TIMEOUT", "300"))
+WITH_SYSTEMD = {"units"}  # scenarios that run as a unit of a Debian (debian.py), the others below busybox as PID 1
 MODULES = ["net/ipv4/inet_diag.ko", "net/ipv4/tcp_diag.ko"]  # in load order
 
 
@@ -47,9 +51,8 @@ def libraries(executable):
     return re.findall(r"(/\S+) \(0x", output("ldd", str(executable)))
 
 
-def stage(image, scenario, root):
-    """Lays out the guest's root directory."""
-    shutil.rmtree(root, ignore_errors=True)
+def stage_busybox(root):
+    """A root that is busybox, muster, and what it links."""
     for folder in ("bin", "dev", "proc", "sys", "tmp", "etc", "lib/modules", "muster"):
         (root / folder).mkdir(parents=True)
     shutil.copy("/bin/busybox", root / "bin")
@@ -69,11 +72,21 @@ def stage(image, scenario, root):
     modules = next((BUILD / "kernel/lib/modules").iterdir()) / "kernel"
     for module in MODULES:
         shutil.copy(modules / module, root / "lib/modules")
-    for script in ("init", "lib.sh"):
-        shutil.copy(HERE / script, root / "muster")
+    shutil.copy(HERE / "init", root)
+    os.chmod(root / "init", 0o755)
+
+
+def stage(image, scenario, root):
+    """Lays out the guest's root directory."""
+    shutil.rmtree(root, ignore_errors=True)
+    if scenario in WITH_SYSTEMD:
+        modules = next((BUILD / "kernel/lib/modules").iterdir()) / "kernel"
+        debian.lay_out(root, BUILD, MUSTER, libraries(MUSTER) + libraries(MUSTER.parent / "muster-keeper"),
+                       [modules / module for module in MODULES])
+    else:
+        stage_busybox(root)
+    shutil.copy(HERE / "lib.sh", root / "muster")
     shutil.copy(HERE / f"{scenario}.sh", root / "muster" / "scenario.sh")
-    (root / "init").symlink_to("muster/init")
-    os.chmod(root / "muster/init", 0o755)
     names = output("find", ".", cwd=root)
     with open(image, "wb") as archive:
         subprocess.run(["cpio", "-o", "-H", "newc", "--quiet", "-R", "0:0"], check=True, cwd=root, input=names.encode(), stdout=archive)
@@ -83,8 +96,8 @@ def run(scenario):
     vmlinuz = kernel()
     image = BUILD / f"{scenario}.cpio"
     stage(image, scenario, BUILD / "root")
-    command = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024", "-nographic", "-no-reboot",
-               "-nic", "none", "-kernel", str(vmlinuz), "-initrd", str(image), "-append", "console=ttyS0 quiet panic=-1"]
+    command = ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "2048" if scenario in WITH_SYSTEMD else "1024", "-nographic", "-no-reboot",
+               "-nic", "none", "-kernel", str(vmlinuz), "-initrd", str(image), "-append", "console=ttyS0 quiet panic=-1 systemd.show_status=0"]
     deadline = time.monotonic() + TIMEOUT
     held, failed, done = 0, 0, False
     guest = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)

@@ -453,6 +453,53 @@ TEST_F(P02StrangersHello, WhoWasHereBeforeStopsAnOldCopy) {
   EXPECT_EQ(outdated_, stops_);
 }
 
+// The history of this test is epoch 1, whose random number is 1, up to about commit 1.
+TEST_F(P02StrangersHello, OfAnotherMachineStopsUsOnlyBySealedWordsThatWeNeverSaid) {
+  join("a", "d1");
+  const core::ToldHistory none{}, said{1, 1, 1}, later{2, 9, 40}, more{1, 1, 1'000}, other{1, 2, 1};
+  struct Row {
+    const char* what;
+    core::ToldHistory claimed;
+    std::optional<core::ToldHistory> sealed;
+    JobId job;  // of a pod that it runs
+    bool stops;
+  };
+  const Row rows[] = {
+      {"a later epoch, on its word", later, std::nullopt, 0, false},
+      {"more commits, on its word", more, std::nullopt, 0, false},
+      {"another coordinator's epoch, on its word", other, std::nullopt, 0, false},
+      {"a job id that was never issued", said, std::nullopt, 8, false},
+      {"a later epoch, by an old seal", later, said, 0, false},
+      {"more commits, by an old seal", more, said, 0, false},
+      {"a job id that was never issued, by an old seal", said, said, 8, false},
+      {"a later epoch, by the seal of nothing", later, none, 0, false},
+      {"a later epoch", later, later, 0, true},
+      {"more commits", more, more, 0, true},
+      {"another coordinator's epoch", other, other, 0, true},
+      {"more than is sealed", {2, 9, 41}, later, 0, true},
+      {"a job id that was never issued", said, more, 8, true},
+  };
+  for (const Row& row : rows) {
+    outdated_.clear();
+    HelloAnswer answer = hello("b", "d2", "b1", 2, [&](AgentHello& hello) {
+      hello.cluster_id = "test";
+      hello.cluster_key = kKey;  // any node has it
+      hello.must_prove = true;
+      hello.highest_epoch = row.claimed.epoch;
+      hello.epoch_nonce = row.claimed.nonce;
+      hello.highest_commit = row.claimed.commit;
+      hello.sealed = row.sealed;
+      if (row.job != 0) hello.running = {{row.job, 0, 0}};
+    });
+    EXPECT_EQ(outdated_.size(), row.stops ? 1u : 0u) << row.what;
+    if (row.stops) continue;
+    EXPECT_EQ(answer.kind, HelloAnswer::Kind::other_cluster) << row.what;
+    EXPECT_NE(answer.message.find("no seal"), std::string::npos) << answer.message;
+    EXPECT_TRUE(answer.end.empty());
+  }
+  outdated_.clear();
+}
+
 class P03NodeName : public ClusterTest {
  protected:
   static std::function<void(AgentHello&)> with(const std::string& secret) {

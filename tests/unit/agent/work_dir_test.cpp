@@ -87,6 +87,40 @@ TEST(P03NodeName, TheWorkDirKeepsASecretThatACopyDoesNotHave) {
   EXPECT_EQ(WorkDir::open(temp / "one", "")->secret(), given);
 }
 
+TEST(P02WorkDir, KeepsTheLatestSealedWords) {
+  TempDir temp;
+  const std::string one(64, '1'), two(64, '2'), three(64, '3'), four(64, '4');
+  const auto kept = [&] {
+    const SealedHistory sealed = WorkDir::open(temp / "one", "n1")->sealed();
+    return std::to_string(sealed.term.epoch) + " " + std::to_string(sealed.term.nonce) + " " +
+           std::to_string(sealed.commit) + " " + sealed.seal.substr(0, 1);
+  };
+  const auto with = [&](const auto& change) {
+    auto dir = WorkDir::open(temp / "one", "n1");
+    ASSERT_TRUE(dir.ok());
+    change(*dir);
+  };
+  with([&](WorkDir& dir) { ASSERT_TRUE(dir.told("c1", {1, 2}, "", 10, one).ok()); });
+  EXPECT_EQ(kept(), "1 2 10 1") << "as durable as the term";
+  with([&](WorkDir& dir) {
+    dir.told_commit(12, two);
+    dir.told_commit(11, three);
+    ASSERT_TRUE(dir.told("c1", {1, 2}, "", 12, three).ok());
+  });
+  EXPECT_EQ(kept(), "1 2 12 2");
+  with([&](WorkDir& dir) { ASSERT_TRUE(dir.told("c1", {2, 3}, "", 13, three).ok()); });
+  EXPECT_EQ(kept(), "2 3 13 3") << "the file with the commit still has the one of the old term";
+  with([&](WorkDir& dir) { dir.told_commit(14); });
+  EXPECT_EQ(kept(), "2 3 13 3") << "a coordinator without seals";
+  with([&](WorkDir& dir) { dir.told_commit(15, four); });
+  EXPECT_EQ(kept(), "2 3 15 4");
+  std::ofstream(temp / "one/commit") << "00000000000000000016\n9 9 9 " << std::string(64, 'x');
+  EXPECT_EQ(kept(), "2 3 13 3") << "that is no seal";
+  with([&](WorkDir& dir) { ASSERT_TRUE(dir.told("c2", {1, 1}).ok()); });
+  std::filesystem::remove(temp / "one/commit");
+  EXPECT_EQ(kept(), "0 0 0 ") << "another cluster's";
+}
+
 mode_t mode_of(const std::string& path) {
   struct stat st {};
   EXPECT_EQ(lstat(path.c_str(), &st), 0) << path;

@@ -22,35 +22,20 @@ class MungeTest : public ServerTest {
           o.munge_patience = 20 * kj::MILLISECONDS;
           if (adapt) adapt(o);
         }) {
-    auto port = io.provider->getNetwork().parseAddress("127.0.0.1", 0).wait(io.waitScope)->listen();
-    port_ = port->getPort();
-    const auto plain = [](kj::Own<kj::AsyncIoStream> stream) {
-      return kj::Promise<kj::Own<kj::AsyncIoStream>>(kj::mv(stream));
-    };
-    connections_.add(server.serve_tls(kj::mv(port), plain));
+    serve_remote();
   }
 
-  // A request from another machine; the encryption is left out.
+  // A request from another machine.
   Answer remote(const std::string& method, const std::string& path, const std::string& body = "",
                 const std::string& headers = "") {
-    auto client = kj::heap<Client>();
-    client->stream = io.provider->getNetwork()
-                         .parseAddress("127.0.0.1", port_)
-                         .wait(io.waitScope)
-                         ->connect()
-                         .wait(io.waitScope);
     const std::string type = body.empty() ? "" : "Content-Type: application/json\r\n";
-    sent_.push_back(request(method, path, headers + type, body));
-    connections_.add(client->stream->write(sent_.back().data(), sent_.back().size()));
+    auto client = connect_remote(request(method, path, headers + type, body));
     auto reading = client->read().eagerlyEvaluate([](kj::Exception&&) {});
     EXPECT_TRUE(until([&] { return client->ended || whole(client->raw); })) << method << path;
     return parsed(client->raw);
   }
 
   std::vector<std::string> audited;
-
- private:
-  unsigned port_ = 0;
 };
 
 TEST_F(MungeTest, ACredentialIsExchangedForAToken) {

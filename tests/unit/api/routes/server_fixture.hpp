@@ -179,6 +179,7 @@ class FakeBackend final : public Backend {
     done(ExecStarted{});
   }
   void read_exec(ExecRead request, std::function<void(Result<ExecOutput>)> done) override {
+    if (hold_exec) return exec_held.push_back(std::move(done));
     if (!session || session->session != request.session)
       return done(Error{Errc::not_found, "there is no such session", {}});
     session_output.out = out.substr(std::min(request.out, uint64_t{out.size()}));
@@ -191,8 +192,18 @@ class FakeBackend final : public Backend {
     session.reset();
     done(Nothing{});
   }
+  std::optional<core::Token> token_of(std::string_view bearer) override {
+    ++tokens_asked;
+    if (bearer != valid_token) return std::nullopt;
+    return core::Token{.kind = core::TokenKind::user, .subject = "alice", .uid = token_uid};
+  }
+  std::string valid_token;  // empty: none
+  uint32_t token_uid = 0;
+  int tokens_asked = 0;
   std::optional<ExecRequest> session;
   ExecOutput session_output;
+  std::deque<std::function<void(Result<ExecOutput>)>> exec_held;  // reads, with `hold_exec`
+  bool hold_exec = false;
 
   std::optional<Result<uint32_t>> munge_says;  // nothing: it does not answer
   std::vector<std::string> munge_asked;
@@ -336,11 +347,22 @@ class ServerTest : public ::testing::Test {
   kj::Own<Client> connect(const std::string& request) {
     auto pipe = io.provider->newTwoWayPipe();
     connections_.add(server.serve_connection(kj::mv(pipe.ends[0]), uid));
-    auto client = kj::heap<Client>();
-    client->stream = kj::mv(pipe.ends[1]);
-    sent_.push_back(request);
-    connections_.add(client->stream->write(sent_.back().data(), sent_.back().size()));
-    return client;
+    return send(kj::mv(pipe.ends[1]), request);
+  }
+
+  // For clients of other machines; the encryption is left out.
+  void serve_remote() {
+    auto port = io.provider->getNetwork().parseAddress("127.0.0.1", 0).wait(io.waitScope)->listen();
+    remote_port_ = port->getPort();
+    const auto plain = [](kj::Own<kj::AsyncIoStream> stream) {
+      return kj::Promise<kj::Own<kj::AsyncIoStream>>(kj::mv(stream));
+    };
+    connections_.add(server.serve_tls(kj::mv(port), plain));
+  }
+  kj::Own<Client> connect_remote(const std::string& request) {
+    auto address =
+        io.provider->getNetwork().parseAddress("127.0.0.1", remote_port_).wait(io.waitScope);
+    return send(address->connect().wait(io.waitScope), request);
   }
 
   static std::string request(const std::string& method, const std::string& path,
@@ -385,6 +407,16 @@ class ServerTest : public ::testing::Test {
   Server& server = rig_->server;
   std::deque<std::string>& sent_ = rig_->sent;
   kj::TaskSet& connections_ = rig_->connections;
+
+ private:
+  kj::Own<Client> send(kj::Own<kj::AsyncIoStream> stream, const std::string& request) {
+    auto client = kj::heap<Client>();
+    client->stream = kj::mv(stream);
+    sent_.push_back(request);
+    connections_.add(client->stream->write(sent_.back().data(), sent_.back().size()));
+    return client;
+  }
+  unsigned remote_port_ = 0;
 };
 
 }  // namespace muster::api::testing
