@@ -561,8 +561,10 @@ void Agent::take_hosts(wire::Agent::HostsParams::Reader params) {
 void Agent::exec(wire::Agent::ExecParams::Reader params, wire::Executed::Builder result) {
   require_term(term_of(params.getEpoch(), params.getNonce()));
   const PodId pod = read_pod(params.getPod());
-  std::vector<std::string> command;
-  for (auto word : params.getCommand()) command.push_back(to_string(word));
+  Sessions::Command command;
+  for (auto word : params.getCommand()) command.words.push_back(to_string(word));
+  command.reads = params.getInput() || params.getTerminal();
+  command.terminal = params.getTerminal();
   auto job = std::make_shared<const core::node::PodTemplate>(read_template(params.getTemplate()));
   const std::string session = to_string(params.getSession());
   // A pod that has ended meanwhile may have a session whose end nobody has read.
@@ -575,6 +577,7 @@ void Agent::exec(wire::Agent::ExecParams::Reader params, wire::Executed::Builder
     ran.setProcess(kj::mv(*process));
     ran.setAttempt(pod.attempt);
     ran.setIndex(pod.index);
+    ran.setHeedsInput(true);
   } else {
     auto refused = result.initRefused();
     refused.setMessage(process.error().message);

@@ -18,6 +18,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace muster::agent {
@@ -55,7 +56,8 @@ class Executor {
     core::node::PodTemplatePtr job;
     std::string pod_name, log;  // its output is the log of this container
     std::vector<std::string> command;
-    core::node::DeviceMapPtr devices{};  // of the pod; null: none
+    core::node::DeviceMapPtr devices{};    // of the pod; null: none
+    bool reads = false, terminal = false;  // input, by write_session(); a terminal
   };
   struct SessionEnd {
     SessionKey key;
@@ -75,6 +77,8 @@ class Executor {
    public:
     virtual ~SessionListener() noexcept(false) = default;
     virtual void on_session_ended(const SessionEnd& end) = 0;
+    // How many bytes of its input have been taken. `closed`: no more will be.
+    virtual void on_session_input(const SessionKey& key, uint64_t taken, bool closed) = 0;
     // All that there are, after connect().
     virtual void on_sessions(std::vector<SessionFound> found) = 0;
   };
@@ -110,6 +114,9 @@ class Executor {
     return Error{Errc::invalid, "this node starts no processes", {}};
   }
   virtual void kill_session(const SessionKey&, Millis) {}
+  // Its input from `offset` on; on_session_input() follows once some of it was taken, or there is
+  // room for it. `eof`: nothing follows.
+  virtual void write_session(const SessionKey&, uint64_t, std::string_view, bool) {}
   // Opens a log that we may not read; null: there is no such file. May be rejected.
   virtual kj::Promise<kj::AutoCloseFd> open_log(const LogName&) {
     return KJ_EXCEPTION(FAILED, "the log belongs to another user, and only the keeper can open it");

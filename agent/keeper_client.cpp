@@ -171,6 +171,8 @@ class SocketKeeperClient final : public KeeperClient {
       frame.num(static_cast<uint32_t>(order.secrets.size()));
       for (const auto& secret : order.secrets)
         frame.text(secret.variable).text(secret.path).num(uint8_t{secret.optional});
+      frame.num(static_cast<uint8_t>((order.reads ? keeper::kReadsInput : 0) |
+                                     (order.terminal ? keeper::kReadsTerminal : 0)));
     }
     flush();
   }
@@ -195,6 +197,14 @@ class SocketKeeperClient final : public KeeperClient {
   }
   void forget(const std::vector<uint64_t>& entries) override {
     for (uint64_t entry : entries) keeper::Frame(out_, keeper::Type::forget).num(entry);
+    flush();
+  }
+  void write(const ProcessKey& what, uint64_t offset, std::string_view data, bool eof) override {
+    {
+      keeper::Frame frame(out_, keeper::Type::input);
+      to_wire(what).write(frame);
+      frame.num(offset).num(uint8_t{eof}).text(data);
+    }
     flush();
   }
   void end_all() override {
@@ -231,6 +241,7 @@ class SocketKeeperClient final : public KeeperClient {
   // Passed to the listener in a turn of its own, so that it may destroy us from there.
   std::vector<ProcessStarted> started_;
   std::vector<ProcessEnded> ended_;
+  std::vector<InputTaken> taken_;
   bool delivering_ = false;
   // The permits that this connection has carried, and their ids. They are held, so that a pointer
   // stands for one permit only.
@@ -318,7 +329,8 @@ void SocketKeeperClient::take_greeting(Inventory& inventory) {
                     version_ >= kQueues,
                     (can & keeper::kCanRunAs) != 0,
                     version_ >= kReadsSecrets,
-                    version_ >= keeper::kSessions};
+                    version_ >= keeper::kSessions,
+                    version_ >= keeper::kInput};
     } else if (type == keeper::Type::living) {
       Inventory::Living living;
       living.key = from_wire(keeper::Key::read(in));
@@ -368,6 +380,11 @@ void SocketKeeperClient::take_frames() {
       // The end of a short process carries its start, too.
       if (!told.start_told && end.start) started_.push_back({end.key, *end.start});
       ended_.push_back(std::move(end));
+    } else if (type == keeper::Type::taken) {
+      InputTaken taken{from_wire(keeper::Key::read(in))};
+      taken.taken = in.num<uint64_t>();
+      taken.closed = in.num<uint8_t>() != 0;
+      if (in.ok()) taken_.push_back(taken);
     } else if (type == keeper::Type::pong) {
       pulse_.answered(std::string(in.text()));
     }
@@ -376,7 +393,7 @@ void SocketKeeperClient::take_frames() {
 }
 
 void SocketKeeperClient::deliver() {
-  if (delivering_ || (started_.empty() && ended_.empty() && !gone_)) return;
+  if (delivering_ || (started_.empty() && ended_.empty() && taken_.empty() && !gone_)) return;
   delivering_ = true;
   kj::evalLater([this, alive = alive_]() {
     if (!*alive) return;
@@ -387,6 +404,10 @@ void SocketKeeperClient::deliver() {
     if (!*alive) return;
     if (auto ended = std::exchange(ended_, {}); !ended.empty()) {
       listener_.on_ended(std::move(ended));
+    }
+    if (!*alive) return;
+    if (auto taken = std::exchange(taken_, {}); !taken.empty()) {
+      listener_.on_taken(std::move(taken));
     }
     if (!*alive || !gone_ || gone_why_.empty()) return;
     reap_child();

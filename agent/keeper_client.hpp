@@ -29,6 +29,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace muster::agent {
@@ -48,7 +49,7 @@ struct SpawnOrder {
   std::vector<std::string> env;   // "NAME=value"
   std::vector<core::node::SecretFile> secrets{};  // requires abilities().secrets
   std::string cwd;                                // absolute
-  std::string stdout_path, stderr_path;  // opened for append, created 0600; stdin is /dev/null
+  std::string stdout_path, stderr_path;           // opened for append, created 0600
   std::string note;  // opaque; kept in the spool and returned with the inventory
   // Of its cgroup, where cgroups are available.
   std::optional<uint64_t> memory_limit_bytes{}, cpu_limit_millis{};
@@ -61,6 +62,9 @@ struct SpawnOrder {
   core::node::DeviceMap devices{};
   std::string run{};  // name of the run directory of a pod of an MPI job; else empty
   core::node::MpiFacts mpi{};
+  // What it reads (write()), requires abilities().input; else stdin is /dev/null. With a permit,
+  // that says it.
+  bool reads = false, terminal = false;
 };
 
 struct ProcessStarted {
@@ -98,6 +102,13 @@ struct Inventory {
   std::vector<ProcessEnded> ended;
 };
 
+// How much of a process's input has been taken.
+struct InputTaken {
+  ProcessKey key;
+  uint64_t taken = 0;   // bytes so far
+  bool closed = false;  // no more will be
+};
+
 class KeeperClient {
  public:
   // Called on the KJ thread, with lists of what has arrived since the last call.
@@ -106,6 +117,7 @@ class KeeperClient {
     virtual ~Listener() = default;
     virtual void on_started(std::vector<ProcessStarted> started) = 0;
     virtual void on_ended(std::vector<ProcessEnded> ended) = 0;
+    virtual void on_taken(std::vector<InputTaken> taken) = 0;
     // The connection broke. The agent exits or calls connect() for a new client: a new keeper
     // reports what the old one lost.
     virtual void on_keeper_gone(std::string why) = 0;
@@ -135,6 +147,7 @@ class KeeperClient {
     bool run_as = false;      // it starts processes as their owners, with permits only
     bool secrets = false;     // it reads the files of SpawnOrder::secrets
     bool sessions = false;    // it starts sessions (kSessionBit of keeper/protocol.hpp)
+    bool input = false;       // processes can read what write() sends
   };
 
   virtual ~KeeperClient() noexcept(false) {}
@@ -154,6 +167,9 @@ class KeeperClient {
   virtual void kill(const ProcessKey& what, Millis grace_ms) = 0;
   // The coordinator has these ends on disk, so the keeper may drop their entries.
   virtual void forget(const std::vector<uint64_t>& entries) = 0;
+  // What the process is to read from `offset` on, and whether nothing follows. Answered by
+  // on_taken() once the keeper has taken some of it, or has room for it; then it is sent again.
+  virtual void write(const ProcessKey& what, uint64_t offset, std::string_view data, bool eof) = 0;
   // The keeper kills all processes at once and exits (used for an ephemeral `muster run`).
   virtual void end_all() = 0;
 };

@@ -177,6 +177,11 @@ Status KeeperExecutor::start_session(SessionStart start) {
                  "this node's keeper is of a version that runs no commands in running pods; drain "
                  "the node and restart its agent",
                  {}};
+  if ((start.reads || start.terminal) && !keeper_->abilities().input)
+    return Error{Errc::invalid,
+                 "this node's keeper is of a version that gives commands no input; drain the node "
+                 "and restart its agent",
+                 {}};
   const core::node::PodTemplate& job = *start.job;
   if (Status may = allowed(job); !may) return may;
   const core::Container& container = job.containers[start.key.container].what;
@@ -197,6 +202,8 @@ Status KeeperExecutor::start_session(SessionStart start) {
   SpawnOrder order =
       order_of(key_of(start.key), job, std::move(*command), std::move(*files), std::move(devices));
   order.note = note.text();
+  order.reads = start.reads;
+  order.terminal = start.terminal;
   std::vector<SpawnOrder> orders;
   orders.push_back(std::move(order));
   keeper_->spawn(std::move(orders));
@@ -205,6 +212,11 @@ Status KeeperExecutor::start_session(SessionStart start) {
 
 void KeeperExecutor::kill_session(const SessionKey& key, Millis grace_ms) {
   if (keeper_.get() != nullptr) keeper_->kill(key_of(key), grace_ms);
+}
+
+void KeeperExecutor::write_session(const SessionKey& key, uint64_t offset, std::string_view data,
+                                   bool eof) {
+  if (keeper_.get() != nullptr) keeper_->write(key_of(key), offset, data, eof);
 }
 
 // What a pod's process and a session have in common.
@@ -365,6 +377,13 @@ void KeeperExecutor::on_ended(std::vector<ProcessEnded> ended) {
       sessions_->on_session_ended(session_end(one));
   }
   if (!ends.empty()) listener_->on_ended(ends);
+}
+
+void KeeperExecutor::on_taken(std::vector<InputTaken> taken) {
+  if (sessions_ == nullptr) return;
+  for (const auto& one : taken)
+    if (is_session(one.key))
+      sessions_->on_session_input(session_of(one.key), one.taken, one.closed);
 }
 
 void KeeperExecutor::on_keeper_gone(std::string why) {

@@ -17,6 +17,7 @@
 #include <kj/async-io.h>
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace muster::agent {
@@ -52,12 +53,15 @@ class KeeperExecutor final : public Executor,
   void listen(SessionListener& listener) override { sessions_ = &listener; }
   Status start_session(SessionStart start) override;
   void kill_session(const SessionKey& key, Millis grace_ms) override;
+  void write_session(const SessionKey& key, uint64_t offset, std::string_view data,
+                     bool eof) override;
   kj::Promise<kj::AutoCloseFd> open_log(const LogName& name) override;
   void end_all() override;
 
  private:
   void on_started(std::vector<ProcessStarted> started) override;
   void on_ended(std::vector<ProcessEnded> ended) override;
+  void on_taken(std::vector<InputTaken> taken) override;
   void on_keeper_gone(std::string why) override;
   void taskFailed(kj::Exception&& exception) override;
 

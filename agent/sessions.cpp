@@ -20,6 +20,7 @@ namespace {
 constexpr Millis kReadWaitMs = 5'000;
 constexpr Millis kEndGraceMs = 5'000;  // between SIGTERM and SIGKILL
 constexpr uint32_t kReadMax = 256u << 10;
+constexpr size_t kWriteMax = 64u << 10;
 constexpr size_t kSessionsMax = 4'096;  // of a node at a time
 constexpr size_t kIdSize = 32;
 constexpr int kNotStarted = 255;
@@ -46,6 +47,9 @@ class Sessions::Server final : public wire::Process::Server {
   kj::Promise<void> read(ReadContext context) override {
     return sessions_.read(id_, context, sessions_.timer_.now() + kReadWaitMs * kj::MILLISECONDS);
   }
+  kj::Promise<void> write(WriteContext context) override {
+    return sessions_.write(id_, context, sessions_.timer_.now() + kReadWaitMs * kj::MILLISECONDS);
+  }
   kj::Promise<void> end(EndContext) override {
     sessions_.end(id_);
     return kj::READY_NOW;
@@ -68,15 +72,14 @@ Sessions::~Sessions() noexcept(false) {
 }
 
 Result<wire::Process::Client> Sessions::join(const core::node::PodTemplatePtr& job, PodId pod,
-                                             const std::string& id,
-                                             std::vector<std::string> command,
+                                             const std::string& id, Command command,
                                              core::node::DeviceMapPtr devices) {
   if (!is_hex(id, kIdSize)) return Error{Errc::invalid, "the id of a session is malformed"};
   const auto known = sessions_.find(id);
   if (known != sessions_.end() && known->second.key.pod != pod)
     return Error{Errc::invalid, "the session is that of another pod"};
   if (known == sessions_.end()) {
-    if (command.empty()) return Error{Errc::conflict, "the session is over", {}};
+    if (command.words.empty()) return Error{Errc::conflict, "the session is over", {}};
     if (sessions_.size() >= kSessionsMax)
       return Error{Errc::overloaded, "the node has " + std::to_string(kSessionsMax) + " sessions"};
     if (job->containers.size() <= job->init_containers)
@@ -93,9 +96,9 @@ Result<wire::Process::Client> Sessions::join(const core::node::PodTemplatePtr& j
                    "the pod has had " + std::to_string(kNumberMax) + " commands, and gets no more"};
     session.key = {pod, container, *number};
     session.log = name + "~" + std::to_string(*number);
-    if (Status started =
-            executor_.start_session({session.key, id, job, session.pod_name, session.log,
-                                     std::move(command), std::move(devices)});
+    if (Status started = executor_.start_session(
+            {session.key, id, job, session.pod_name, session.log, std::move(command.words),
+             std::move(devices), command.reads, command.terminal});
         !started)
       return started.error();
     session.writing = true;
@@ -134,6 +137,7 @@ void Sessions::on_session_ended(const Executor::SessionEnd& end) {
   }
   if (std::exchange(session->writing, false)) logs_.close(session->job_uid, session->pod_name);
   session->end = end;
+  answer_writer(*session, {{}, true});
   const std::string id = session->id;
   if (session->ending)
     forget(id);
@@ -161,6 +165,8 @@ void Sessions::on_sessions(std::vector<Executor::SessionFound> found) {
       on_session_ended(*one.end);
     else if (session.ending)
       executor_.kill_session(one.key, kEndGraceMs);
+    // The keeper may not have got what it sent.
+    answer_writer(session, {});
   }
   std::vector<std::string> lost;
   for (auto& [id, session] : sessions_)
@@ -231,6 +237,49 @@ kj::Promise<void> Sessions::wait(const std::string& id, ReadCall context, kj::Ti
   });
 }
 
+// What the keeper has taken already is not taken again, so whoever did not hear of it may send it
+// again, also to another agent. One write of a session waits; a later one replaces it.
+kj::Promise<void> Sessions::write(const std::string& id, WriteCall context, kj::TimePoint until) {
+  const auto found = sessions_.find(id);
+  const auto params = context.getParams();
+  const uint64_t offset = params.getOffset();
+  if (found == sessions_.end() || found->second.end) {
+    context.getResults().setTaken(offset);
+    context.getResults().setClosed(true);
+    return kj::READY_NOW;
+  }
+  Session& session = found->second;
+  session.unheld_ms = 0;
+  const auto data = params.getData();
+  const size_t size = std::min(data.size(), kWriteMax);
+  const bool eof = params.getEof() && size == data.size();
+  answer_writer(session, {});
+  auto paf = kj::newPromiseAndFulfiller<Taken>();
+  session.writer = kj::mv(paf.fulfiller);
+  executor_.write_session(session.key, offset, {reinterpret_cast<const char*>(data.begin()), size},
+                          eof);
+  auto late = timer_.atTime(until).then([] { return Taken{}; });
+  return paf.promise.exclusiveJoin(kj::mv(late))
+      .then([this, id, context, until, offset,
+             more = size > 0 || eof](Taken taken) mutable -> kj::Promise<void> {
+        // There is room now for what there was none.
+        if (taken.bytes == offset && more && !taken.closed && timer_.now() < until)
+          return write(id, context, until);
+        context.getResults().setTaken(taken.bytes.value_or(offset));
+        context.getResults().setClosed(taken.closed);
+        return kj::READY_NOW;
+      });
+}
+
+void Sessions::answer_writer(Session& session, Taken taken) {
+  KJ_IF_MAYBE (writer, session.writer) (*writer)->fulfill(kj::mv(taken));
+  session.writer = nullptr;
+}
+
+void Sessions::on_session_input(const Executor::SessionKey& key, uint64_t taken, bool closed) {
+  if (Session* const session = find(key)) answer_writer(*session, {taken, closed});
+}
+
 kj::Promise<LogChunk> Sessions::chunk(const LogName& name, uint64_t offset, size_t limit) {
   return read_log(logs_, executor_, name,
                   static_cast<int64_t>(std::min<uint64_t>(offset, INT64_MAX)), limit);
@@ -251,6 +300,7 @@ void Sessions::forget(const std::string& id) {
   const std::string job_uid = found->second.job_uid;
   const PodId pod = found->second.key.pod;
   wake(id);
+  answer_writer(found->second, {{}, true});
   sessions_.erase(found);
   const auto of = [&](auto same) {
     return std::ranges::any_of(sessions_, [&](const auto& one) { return same(one.second); });

@@ -3,7 +3,7 @@
 // A session is a process of the keeper's, like those of pods: it outlives the agent, ends before
 // its pod does, and writes to files (POD.CONTAINER~N.stdout), which are read here and sent. So it
 // is found again after a restart of agent or coordinator, and its output is sent from wherever the
-// reader says.
+// reader says. Its input goes to the keeper, from wherever that has taken it; none is kept here.
 //
 // Always holds: a session is started once; it is forgotten when its reader says so, or when it had
 // no reader for kUnheldMs while this node was connected.
@@ -36,10 +36,14 @@ class Sessions final : public Executor::SessionListener {
   Sessions(kj::UnixEventPort& port, kj::Timer& timer, Executor& executor, LogStore& logs);
   ~Sessions() noexcept(false) override;
 
-  // The command, running or ended, or why there is none. No `command`: only one that was started
+  // The command, running or ended, or why there is none. Without words: only one that was started
   // before.
+  struct Command {
+    std::vector<std::string> words;
+    bool reads = false, terminal = false;  // input, by Process.write; a terminal
+  };
   Result<wire::Process::Client> join(const core::node::PodTemplatePtr& job, PodId pod,
-                                     const std::string& id, std::vector<std::string> command,
+                                     const std::string& id, Command command,
                                      core::node::DeviceMapPtr devices);
   // Whether join() would find a command of this pod.
   bool has(const std::string& id, PodId pod) const;
@@ -48,11 +52,16 @@ class Sessions final : public Executor::SessionListener {
   void check(bool connected);
 
   void on_session_ended(const Executor::SessionEnd& end) override;
+  void on_session_input(const Executor::SessionKey& key, uint64_t taken, bool closed) override;
   // What the keeper has at a (re)connect; sessions that it does not list are lost.
   void on_sessions(std::vector<Executor::SessionFound> found) override;
 
  private:
   class Server;
+  struct Taken {                      // of the input
+    std::optional<uint64_t> bytes{};  // so far; nothing: not known
+    bool closed = false;
+  };
   struct Session {
     std::string id;
     Executor::SessionKey key;
@@ -63,6 +72,7 @@ class Sessions final : public Executor::SessionListener {
     uint64_t writes = 0;   // to its output, as far as they were noticed
     unsigned holders = 0;
     Millis unheld_ms = 0;
+    kj::Maybe<kj::Own<kj::PromiseFulfiller<Taken>>> writer{};  // the write that waits
   };
   struct Waiting {  // a read for which there was nothing yet
     std::string id;
@@ -74,6 +84,9 @@ class Sessions final : public Executor::SessionListener {
   kj::Promise<void> read(const std::string& id, ReadCall context, kj::TimePoint until);
   kj::Promise<void> wait(const std::string& id, ReadCall context, kj::TimePoint until,
                          uint64_t before);
+  using WriteCall = capnp::CallContext<wire::Process::WriteParams, wire::Process::WriteResults>;
+  kj::Promise<void> write(const std::string& id, WriteCall context, kj::TimePoint until);
+  static void answer_writer(Session& session, Taken taken);
   kj::Promise<LogChunk> chunk(const LogName& name, uint64_t offset, size_t limit);
   void end(const std::string& id);
   void forget(const std::string& id);

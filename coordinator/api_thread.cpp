@@ -212,6 +212,10 @@ class Thread final : public ApiThread, public api::Backend {
                  std::function<void(Result<api::ExecOutput>)> done) override {
     rpc_->read_exec(std::move(request), replies_.across(std::move(done)));
   }
+  void write_exec(api::ExecWrite request,
+                  std::function<void(Result<api::ExecTaken>)> done) override {
+    rpc_->write_exec(std::move(request), replies_.across(std::move(done)));
+  }
   void end_exec(api::ExecSession session, std::function<void(Status)> done) override {
     rpc_->end_exec(std::move(session), replies_.across(std::move(done)));
   }

@@ -95,8 +95,8 @@ kj::Promise<void> ExecRelay::exec(ExecCall context, NodeId node, Millis unknown_
     return no(shown + " has ended and will not run again", true);
   if (!here || !found->running) return wait();
   KJ_IF_MAYBE (agent, nodes_.agent(found->node)) {
-    std::vector<std::string> command;
-    for (auto word : params.getCommand()) command.push_back(text_of(word));
+    Command command;
+    for (auto word : params.getCommand()) command.words.push_back(text_of(word));
     const Target target{
         {from.job, found->pod.index, found->pod.attempt}, found->node, list->object};
     return run(*agent, target, text_of(params.getSession()), command)
@@ -119,8 +119,7 @@ kj::Promise<void> ExecRelay::exec(ExecCall context, NodeId node, Millis unknown_
 }
 
 kj::Promise<ExecRelay::Answer> ExecRelay::run(wire::Agent::Client agent, const Target& target,
-                                              const std::string& session,
-                                              const std::vector<std::string>& command) {
+                                              const std::string& session, const Command& command) {
   auto request = agent.execRequest();
   request.setEpoch(coordinator_.epoch);
   request.setNonce(coordinator_.nonce);
@@ -130,15 +129,18 @@ kj::Promise<ExecRelay::Answer> ExecRelay::run(wire::Agent::Client agent, const T
     if (auto permit = permit_for(coordinator_.cluster_id, nodes_.name(target.node), target.pod.job,
                                  *target.object, wall_now())) {
       permit->until_ms = wall_now() + kPermitMs;
-      permit->session =
-          PermitSession{target.pod.index, target.pod.attempt,
-                        static_cast<uint16_t>(permit->job.init_containers), session, command};
+      permit->session = PermitSession{
+          target.pod.index, target.pod.attempt, static_cast<uint16_t>(permit->job.init_containers),
+          session,          command.words,      command.input,
+          command.terminal};
       write_signed(out, *permit, *key);
     }
   write_pod(request.initPod(), target.pod);
   request.setSession(session);
-  auto words = request.initCommand(static_cast<unsigned>(command.size()));
-  for (unsigned i = 0; i < command.size(); ++i) words.set(i, command[i]);
+  auto words = request.initCommand(static_cast<unsigned>(command.words.size()));
+  for (unsigned i = 0; i < command.words.size(); ++i) words.set(i, command.words[i]);
+  request.setInput(command.input);
+  request.setTerminal(command.terminal);
   return request.send().dropPipeline();
 }
 
@@ -167,14 +169,22 @@ kj::Promise<Result<api::ExecStarted>> ExecRelay::start(const api::ExecRequest& a
     ++starting_;
     return timer_
         .timeoutAfter(kStartMs * kj::MILLISECONDS,
-                      run(*agent, {ask.pod, ask.node, ask.object}, ask.session.id, ask.command))
+                      run(*agent, {ask.pod, ask.node, ask.object}, ask.session.id,
+                          {ask.command, ask.input, ask.terminal}))
         .attach(kj::defer([this] { --starting_; }))
         .then(
-            [this, session = ask.session](Answer&& answer) -> Started {
+            [this, session = ask.session, input = ask.input](Answer&& answer) -> Started {
               const auto result = answer.getResult();
               if (result.isRefused())
                 return Error{Errc::conflict, text_of(result.getRefused().getMessage()), {}};
               if (is_taken(session)) return no_session();
+              if (input && !result.getRan().getHeedsInput()) {
+                result.getRan().getProcess().endRequest().send().ignoreResult().detach(
+                    [](kj::Exception&&) {});
+                return Error{Errc::conflict,
+                             "the agent of this node is of a version that gives commands no input",
+                             {}};
+              }
               users_.erase(session.id);
               users_.emplace(session.id,
                              UserSession{session, result.getRan().getProcess(), boot_now(), 0});
@@ -189,32 +199,52 @@ kj::Promise<Result<api::ExecOutput>> ExecRelay::read(const api::ExecRead& ask) {
   using Output = Result<api::ExecOutput>;
   UserSession* const session = find(ask.session);
   if (session == nullptr) return Output(no_session());
-  session->used_at = boot_now();
-  ++session->reads;
   auto request = session->process.readRequest();
   request.setStdout(ask.out);
   request.setStderr(ask.err);
   request.setLimit(ask.limit);
-  auto done = [this, of = ask.session] {
-    if (UserSession* const one = find(of); one != nullptr && one->reads > 0) {
-      --one->reads;
+  auto used = use(ask.session);
+  return request.send()
+      .then(
+          [](auto&& answer) -> Output {
+            auto bytes = [](capnp::Data::Reader data) {
+              return std::string(reinterpret_cast<const char*>(data.begin()), data.size());
+            };
+            return api::ExecOutput{bytes(answer.getStdout()), bytes(answer.getStderr()),
+                                   answer.getEnded(), answer.getExitCode(),
+                                   text_of(answer.getMessage())};
+          },
+          [](kj::Exception&& e) -> Output { return no_answer(e); })
+      .attach(kj::mv(used));
+}
+
+kj::Promise<Result<api::ExecTaken>> ExecRelay::write(const api::ExecWrite& ask) {
+  using Taken = Result<api::ExecTaken>;
+  UserSession* const session = find(ask.session);
+  if (session == nullptr) return Taken(no_session());
+  auto request = session->process.writeRequest();
+  request.setOffset(ask.offset);
+  request.setData({reinterpret_cast<const kj::byte*>(ask.data.data()), ask.data.size()});
+  request.setEof(ask.eof);
+  auto used = use(ask.session);
+  return request.send()
+      .then(
+          [](auto&& answer) -> Taken {
+            return api::ExecTaken{answer.getTaken(), answer.getClosed()};
+          },
+          [](kj::Exception&& e) -> Taken { return no_answer(e); })
+      .attach(kj::mv(used));
+}
+
+kj::Own<void> ExecRelay::use(const api::ExecSession& session) {
+  auto change = [this, session](int by) {
+    if (UserSession* const one = find(session)) {
       one->used_at = boot_now();
+      if (by > 0 || one->calls > 0) one->calls += static_cast<unsigned>(by);
     }
   };
-  return request.send().then(
-      [done](auto&& answer) -> Output {
-        done();
-        auto bytes = [](capnp::Data::Reader data) {
-          return std::string(reinterpret_cast<const char*>(data.begin()), data.size());
-        };
-        return api::ExecOutput{bytes(answer.getStdout()), bytes(answer.getStderr()),
-                               answer.getEnded(), answer.getExitCode(),
-                               text_of(answer.getMessage())};
-      },
-      [done](kj::Exception&& e) -> Output {
-        done();
-        return no_answer(e);
-      });
+  change(1);
+  return kj::heap(kj::defer([change] { change(-1); }));
 }
 
 // A session whose node cannot be told stays, so that its end can be asked for again.
@@ -233,7 +263,7 @@ kj::Promise<void> ExecRelay::drop_unused() {
   return timer_.afterDelay(kDropEveryMs * kj::MILLISECONDS).then([this] {
     for (auto one = users_.begin(); one != users_.end();) {
       UserSession& session = one->second;
-      if (session.reads > 0 || boot_now() - session.used_at < kUnusedMs) {
+      if (session.calls > 0 || boot_now() - session.used_at < kUnusedMs) {
         ++one;
         continue;
       }

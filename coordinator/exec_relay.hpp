@@ -7,8 +7,8 @@
 // coordinator is restarted, both sides come back and go on with the same session.
 //
 // A user's session is that of the caller and pod that it was started for; to everyone else it does
-// not exist. It is ended when nobody has read it for kUnusedMs, so that a client that died leaves
-// nothing running.
+// not exist. It is ended when nobody has read it or written to it for kUnusedMs, so that a client
+// that died leaves nothing running.
 //
 // Belongs to the RPC thread.
 #pragma once
@@ -55,6 +55,7 @@ class ExecRelay {
   // For a user; see api::Backend.
   kj::Promise<Result<api::ExecStarted>> start(const api::ExecRequest& request);
   kj::Promise<Result<api::ExecOutput>> read(const api::ExecRead& request);
+  kj::Promise<Result<api::ExecTaken>> write(const api::ExecWrite& request);
   kj::Promise<Status> end(const api::ExecSession& session);
 
  private:
@@ -65,19 +66,25 @@ class ExecRelay {
     core::JobObjectPtr object;
   };
   kj::Promise<void> exec(ExecCall context, NodeId node, Millis unknown_until);
+  struct Command {
+    std::vector<std::string> words;
+    bool input = false, terminal = false;
+  };
   kj::Promise<Answer> run(wire::Agent::Client agent, const Target& target,
-                          const std::string& session, const std::vector<std::string>& command);
+                          const std::string& session, const Command& command);
   kj::Promise<void> drop_unused();
 
   struct UserSession {
     api::ExecSession of;
     wire::Process::Client process;
     Millis used_at = 0;
-    unsigned reads = 0;  // in flight
+    unsigned calls = 0;  // reads and writes in flight
   };
   // Whether another user's session, or one of another pod, has this id.
   bool is_taken(const api::ExecSession& session) const;
   UserSession* find(const api::ExecSession& session);
+  // Of a read or write: it keeps its session while it lasts.
+  kj::Own<void> use(const api::ExecSession& session);
 
   kj::Timer& timer_;
   HostDesk& desk_;

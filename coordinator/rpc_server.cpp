@@ -209,6 +209,13 @@ class Server final : public RpcServer, public kj::TaskSet::ErrorHandler {
           [done](Result<api::ExecOutput>&& output) { done(std::move(output)); }));
     });
   }
+  void write_exec(api::ExecWrite request,
+                  std::function<void(Result<api::ExecTaken>)> done) override {
+    post([this, request = std::move(request), done = std::move(done)] {
+      tasks_->add(relay_->write(request).then(
+          [done](Result<api::ExecTaken>&& taken) { done(std::move(taken)); }));
+    });
+  }
   void end_exec(api::ExecSession session, std::function<void(Status)> done) override {
     post([this, session = std::move(session), done = std::move(done)] {
       tasks_->add(relay_->end(session).then([done](Status&& ended) { done(std::move(ended)); }));

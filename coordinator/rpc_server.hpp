@@ -62,6 +62,8 @@ class RpcServer : public actors::AgentLink {
                     std::function<void(Result<api::ExecStarted>)> done) = 0;
   virtual void read_exec(api::ExecRead request,
                          std::function<void(Result<api::ExecOutput>)> done) = 0;
+  virtual void write_exec(api::ExecWrite request,
+                          std::function<void(Result<api::ExecTaken>)> done) = 0;
   virtual void end_exec(api::ExecSession session, std::function<void(Status)> done) = 0;
   // Ends all connections and joins the thread.
   virtual void stop() = 0;

@@ -22,6 +22,7 @@
 #include "keeper/spawner.hpp"
 #include "keeper/spool.hpp"
 #include "keeper/supervisor.hpp"
+#include "keeper/terminal.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -248,7 +249,8 @@ void give_up_capabilities(bool pam) {
   }
   Outputs outputs(dir_fd);
   const Owners* several = owners ? &*owners : nullptr;
-  Spawner spawner(spool, outputs, several, cgroups.get(), for_all, limit, pods_umask & 0777);
+  Spawner spawner(spool, outputs, several, cgroups.get(), for_all, limit, pods_umask & 0777,
+                  lock_fd);
   if (several != nullptr) {
     serve_outputs(listen_at(dir_fd, kOutputSocket, SOCK_SEQPACKET, SOMAXCONN), *several);
     let_agent_call(dir_fd, kOutputSocket);
@@ -280,6 +282,8 @@ void give_up_capabilities(bool pam) {
 }  // namespace muster::keeper
 
 int main(int argc, char** argv) {
+  if (argc > 0 && std::strcmp(argv[0], muster::keeper::kTerminalName) == 0)
+    return muster::keeper::terminal_main(argv);
   if (argc > 1 && std::strcmp(argv[1], muster::keeper::kPamFlag) == 0)
     return muster::keeper::pam_session_main(argc, argv);
   if (argc != 3) {

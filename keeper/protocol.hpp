@@ -2,8 +2,8 @@
 //
 //   frame   := length:u32 type:u8 payload        length counts type and payload
 //   agent   := hello (spawn | kill | forget | end_all | ping | room | enqueue | withdraw | permit |
-//              spawn_as | enqueue_as)*
-//   keeper  := refused | welcome (living | ended)* inventory_done (started | ended | pong)*
+//              spawn_as | enqueue_as | input)*
+//   keeper  := refused | welcome (living | ended)* inventory_done (started | ended | pong | taken)*
 //
 // A keeper of several users answers the agent on work_dir/keeper/output_socket, too, a packet
 // socket. It opens an output for reading, since outputs are private to their owners:
@@ -32,9 +32,10 @@
 
 namespace muster::keeper {
 
-constexpr uint32_t kVersion = 8;        // newest version spoken
+constexpr uint32_t kVersion = 9;        // newest version spoken
 constexpr uint32_t kOldestVersion = 1;  // oldest version accepted
 constexpr uint32_t kSpoolVersion = 1;   // of the spool's segments (spool.hpp)
+constexpr uint32_t kInput = 9;          // since this version processes can have input
 constexpr uint32_t kSessions = 8;       // since this version the agent knows of sessions
 constexpr uint32_t kOpensOutputs = 7;   // since this version the agent need not read outputs itself
 constexpr uint32_t kFrameMax = 64u << 20;
@@ -47,6 +48,11 @@ constexpr uint8_t kCanLimitMemory = 2;
 constexpr uint8_t kCanLimitCpu = 4;
 constexpr uint8_t kCanRunAs = 8;  // starts processes of several users, with permits only
 
+// What a process reads; bits in its spawn. With neither, its standard input is /dev/null.
+constexpr uint8_t kReadsInput = 1;
+constexpr uint8_t kReadsTerminal =
+    2;  // a terminal, whose input is framed (base/terminal_input.hpp)
+
 // The keeper's exit codes.
 constexpr int kExitDamaged = 3;  // the spool is damaged beyond a torn tail
 constexpr int kExitLocked = 4;   // another keeper has this work-dir
@@ -58,6 +64,7 @@ enum class Type : uint8_t {
                    // memory_bytes:u64 cpu_millis:u64 contained:u8 (since version 2; 0: no limit)
                    // not_after_ms:i64 (since version 3; 0: none)
                    // secrets:u32 (variable:text path:text optional:u8)* (since version 6)
+                   // reads:u8 (since version 9)
   kill,            // key grace_ms:i64
   forget,          // entry:u64
   end_all,         // -
@@ -74,6 +81,11 @@ enum class Type : uint8_t {
                    // run:text leader:text iface:text (since version 8; core/node/mpi.hpp, `run` is
                    // a name of 32 hexadecimal digits below work_dir/run; empty: none)
   enqueue_as,      // likewise, as enqueue (since version 5)
+  input,           // key offset:u64 eof:u8 data:text (since version 9): what is to be read from
+                   // `offset` on. Of it, what was taken before is ignored, and as much is taken as
+                   // the process's pipe has room for. `eof`: nothing follows. Answered by taken:
+                   // at once, unless nothing could be taken, else when there is room, and then the
+                   // agent sends it again.
   welcome = 64,    // version:u32 can:u8 (since version 2)
                    // no_limits:text (why `can` lacks a limit; may be absent)
   refused,         // why:text
@@ -83,6 +95,8 @@ enum class Type : uint8_t {
   started,         // key pid:i32 age_ms:i64
   ended,           // see Ended
   pong,            // unwritten:text (since version 3)
+  taken,           // key taken:u64 closed:u8 (since version 9): bytes taken so far; `closed`: no
+                   // more will be, because the input or the process has ended or reads no more
 };
 
 // In Key::container: the process is a session, a command that joins that container while it runs

@@ -5,11 +5,14 @@
 // either. What fails before the exec comes back through a pipe, which is read when it has ended.
 #include "base/clock.hpp"
 #include "base/fd.hpp"
+#include "keeper/input_pipe.hpp"
 #include "keeper/search_path.hpp"
 #include "keeper/secrets.hpp"
 #include "keeper/spawner.hpp"
+#include "keeper/terminal.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -34,7 +37,7 @@ struct OwnerPlan {
   char** envp = nullptr;
   const char* cwd = nullptr;
   bool home = false;  // "/" does if cwd is missing
-  int in = -1, out = -1, err = -1, report = -1, cgroup = -1;
+  int in = -1, out = -1, err = -1, report = -1, cgroup = -1, lock = -1;
   const rlimit* limit = nullptr;
   const std::vector<ResourceLimit>* limits = nullptr;
   PamStart* pam = nullptr;   // null: it has no PAM session
@@ -45,6 +48,21 @@ struct OwnerPlan {
   size_t groups_count = 0;
   Secrets* secrets = nullptr;
 };
+
+// A child that waits, for PAM or because its owner stops it, must not hold the pipes of others, who
+// would wait for their ends. It does hold the keeper's lock, so that the next keeper begins when it
+// can be recognised: after its exec.
+void close_all_but(std::array<int, 6> kept) {
+  std::sort(kept.begin(), kept.end());
+  unsigned from = 3;
+  for (const int fd : kept) {
+    if (fd < static_cast<int>(from)) continue;
+    if (static_cast<unsigned>(fd) > from)
+      syscall(SYS_close_range, from, static_cast<unsigned>(fd) - 1, 0);
+    from = static_cast<unsigned>(fd) + 1;
+  }
+  syscall(SYS_close_range, from, ~0u, 0);
+}
 
 // In the child, which has a copy of our memory but none of our threads: system calls only, and not
 // the C library's set*id(), which would wait for those threads.
@@ -60,6 +78,7 @@ int owner_main(void* argument) {
     end(text, exit_code != 0 ? exit_code : error == ENOENT || error == ENOTDIR ? 127 : 126);
   };
   setsid();
+  close_all_but({plan->in, plan->out, plan->err, plan->report, plan->cgroup, plan->lock});
   if (plan->pam != nullptr)
     if (const char* why = plan->pam->open(); why != nullptr) end(why, 126);
   if (plan->cgroup >= 0 && write(plan->cgroup, "0", 1) < 0) errno = 0;
@@ -152,6 +171,9 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   std::string token = job.token.text(), session_token = job.token.session_text();
   std::vector<char*> argv, envp = {token.data()};
   if (job.session) envp.push_back(session_token.data());
+  const bool has_input = permit.session && permit.session->input;
+  const bool terminal = has_input && permit.session->terminal;
+  if (terminal) argv.push_back(const_cast<char*>(kTerminalName));
   for (std::string& word : command->argv) argv.push_back(word.data());
   for (std::string& variable : command->env)
     if (!variable.starts_with(kTokenName)) envp.push_back(variable.data());
@@ -159,7 +181,9 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   Secrets secrets(command->secrets);
   secrets.add_to(envp);
   envp.push_back(nullptr);
-  const std::vector<std::string> paths = programs_for(*command);
+  // A terminal looks its command up itself.
+  const std::vector<std::string> paths =
+      terminal ? std::vector<std::string>{kOwnProgram} : programs_for(*command);
   std::vector<const char*> programs;
   for (const std::string& path : paths) programs.push_back(path.c_str());
   programs.push_back(nullptr);
@@ -180,6 +204,8 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
     return refused(std::string("pipe: ") + std::strerror(errno));
   Fd reads(ends[0]);
   const Fd writes(ends[1]);
+  InputPipe input;
+  if (has_input && !input.open()) return refused(std::string("pipe: ") + std::strerror(errno));
   if (cgroups_ != nullptr && !job.session &&
       (cgroups_for_all_ || job.contained || job.limits.any()))
     result.cgroup = cgroups_->take(job.limits);
@@ -198,10 +224,11 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   plan.envp = envp.data();
   plan.cwd = command->cwd.c_str();
   plan.home = command->home;
-  plan.in = null_fd_;
+  plan.in = has_input ? input.reads.get() : null_fd_;
   plan.out = out_fd.get();
   plan.err = err_fd.get();
   plan.report = writes.get();
+  plan.lock = lock_;
   plan.cgroup = result.cgroup != nullptr ? result.cgroup->procs : job.joins_cgroup;
   plan.limit = &limit_;
   plan.limits = &owners_->limits();
@@ -220,6 +247,7 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
     return refused(std::string("fork: ") + std::strerror(error));
   }
   result.pid = pid;
+  result.input = std::move(input.writes);
   report = reads.release();
   return result;
 }

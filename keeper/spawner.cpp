@@ -1,9 +1,11 @@
 #include "keeper/spawner.hpp"
 
 #include "base/bytes.hpp"
-#include "base/fd.hpp"
+#include "keeper/input_pipe.hpp"
+#include "keeper/protocol.hpp"
 #include "keeper/search_path.hpp"
 #include "keeper/secrets.hpp"
+#include "keeper/terminal.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -188,7 +190,7 @@ size_t cores() {
 }  // namespace
 
 Spawner::Spawner(Spool& spool, Outputs& outputs, const Owners* owners, Cgroups* cgroups,
-                 bool for_all, rlimit limit, mode_t mask)
+                 bool for_all, rlimit limit, mode_t mask, int lock)
     : spool_(spool),
       outputs_(outputs),
       owners_(owners),
@@ -197,6 +199,7 @@ Spawner::Spawner(Spool& spool, Outputs& outputs, const Owners* owners, Cgroups* 
       born_in_cgroup_(cgroups != nullptr && born_alive(*cgroups, kStackBytes)),
       limit_(limit),
       mask_(mask),
+      lock_(lock),
       null_fd_(open("/dev/null", O_RDONLY | O_CLOEXEC)),
       event_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
@@ -433,6 +436,8 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
       file.path = in.text();
       file.optional = in.num<uint8_t>() != 0;
     }
+  const uint8_t reads = in.rest().empty() ? uint8_t{0} : in.num<uint8_t>();
+  const bool terminal = (reads & kReadsTerminal) != 0;
   if (!begin(job, not_after_ms, result)) return std::nullopt;
   if (result.late) return result;
   if (!in.ok()) return refused(EBADMSG, "order");
@@ -443,7 +448,10 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   envp.push_back(nullptr);
 
   std::string program = argv[0];
-  if (program.find('/') == std::string::npos) {
+  if (terminal) {  // which looks it up itself
+    program = kOwnProgram;
+    argv.insert(argv.begin(), const_cast<char*>(kTerminalName));
+  } else if (program.find('/') == std::string::npos) {
     int error = 0;
     std::string found = look_up(program, cwd, path, error);
     if (found.empty()) return refused(error, "exec " + program);
@@ -466,6 +474,8 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   Output out, err;
   if (!open_output(out_path, out)) return unopenable(out_path);
   if (err_path != out_path && !open_output(err_path, err)) return unopenable(err_path);
+  InputPipe input;
+  if (reads != 0 && !input.open()) return unopenable("a pipe");
   if (cgroups_ != nullptr && contained && !job.session) result.cgroup = cgroups_->take(limits);
 
   ChildPlan plan;
@@ -473,7 +483,7 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   plan.argv = argv.data();
   plan.envp = envp.data();
   plan.cwd = cwd.data();
-  plan.in = null_fd_;
+  plan.in = reads != 0 ? input.reads.get() : null_fd_;
   plan.out = out.fd;
   plan.err = err.fd >= 0 ? err.fd : out.fd;
   plan.limit = &limit_;
@@ -518,6 +528,7 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
     return failed;
   }
   result.pid = pid;
+  result.input = std::move(input.writes);
   return result;
 }
 

@@ -15,6 +15,7 @@
 // it is reaped, both under the mutex.
 #pragma once
 
+#include "base/fd.hpp"
 #include "keeper/cgroup.hpp"
 #include "keeper/outputs.hpp"
 #include "keeper/owners.hpp"
@@ -63,6 +64,7 @@ struct Spawned {
   std::string error;
   std::unique_ptr<Cgroup> cgroup{};    // null: none
   std::vector<std::string> outputs{};  // opened for it
+  Fd input{};                          // where what it is to read is written, if it reads any
 };
 
 struct Exited {
@@ -76,9 +78,9 @@ struct Exited {
 class Spawner {
  public:
   // `owners`, `cgroups` may be null. `for_all`: each process gets one, also if its order does not
-  // ask. `limit`, `mask`: the RLIMIT_NOFILE and umask that processes get.
+  // ask. `limit`, `mask`: the RLIMIT_NOFILE and umask that processes get. `lock`: the keeper's.
   Spawner(Spool& spool, Outputs& outputs, const Owners* owners, Cgroups* cgroups, bool for_all,
-          rlimit limit, mode_t mask);
+          rlimit limit, mode_t mask, int lock);
 
   void submit(std::vector<SpawnJob> jobs);
   void enqueue(std::vector<SpawnJob> jobs);
@@ -130,6 +132,7 @@ class Spawner {
   const bool born_in_cgroup_;  // else a process joins its cgroup after the clone
   const rlimit limit_;
   const mode_t mask_;
+  const int lock_;
   const int null_fd_;
   const int event_fd_;
   const int wake_fd_;   // an eventfd in epoll_fd_: there may be a job to start

@@ -95,6 +95,8 @@ void Supervisor::run() {
         exited_ += news.exited.size();
       } else if (id == kAgentEvent) {
         if (events[static_cast<size_t>(i)].events & ~uint32_t{EPOLLOUT}) read_agent();
+      } else {
+        on_room_for_input(id);
       }
     }
     run_timers();
@@ -199,10 +201,12 @@ void Supervisor::on_spawned(Spawned spawned) {
   process->start_ns = spawned.start_ns;
   process->pid = spawned.pid;
   process->cgroup = std::move(spawned.cgroup);
+  process->input = std::move(spawned.input);
   process->state = State::running;
   by_pid_[process->pid] = process->entry;
   fresh_.push_back(process->entry);
   if (process->killing) kill_group(*process, process->kill_at_ns <= now_ns_ ? SIGKILL : SIGTERM);
+  if (std::exchange(process->input_waits, false)) tell_taken(process->key, 0, !process->input);
 }
 
 void Supervisor::on_exited(const Exited& exited) {
@@ -213,6 +217,7 @@ void Supervisor::on_exited(const Exited& exited) {
   process.error = exited.error;
   process.no_exec = !exited.error.empty();
   process.state = State::leaving;
+  close_input(process);
   leaving_.push_back(process.entry);
   for_sessions(process.key, [this](Process& session) { kill(session, 0); });
 }
@@ -261,6 +266,7 @@ void Supervisor::settle(Process& process) {
     by_pid_.erase(it);
   }
   if (process.killing) kills_.erase({process.kill_at_ns, process.entry});
+  close_input(process);
   if (process.cgroup != nullptr) {
     process.out_of_memory = process.signal == SIGKILL && cgroups_->out_of_memory(*process.cgroup);
     cgroups_->recycle(std::move(process.cgroup));

@@ -13,6 +13,7 @@
 // Invariant: events name a process by its entry in the spool, never by descriptor or pid.
 #pragma once
 
+#include "base/fd.hpp"
 #include "keeper/adopted.hpp"
 #include "keeper/cgroup.hpp"
 #include "keeper/protocol.hpp"
@@ -68,6 +69,10 @@ class Supervisor {
     bool no_exec = false;            // it ended before its exec
     int looks = 0;                   // for leftovers, while leaving
     std::set<std::string> joined{};  // ids of the sessions that it has had, by permits
+    Fd input{};                      // where what it reads is written; none: it reads no more
+    uint64_t taken = 0;              // bytes of its input
+    bool input_waits = false;        // the agent is to be told when there is room for input
+    bool input_watched = false;      // by the loop
   };
 
   void gather();
@@ -105,6 +110,11 @@ class Supervisor {
   void on_permit(Reader in);
   bool read_as(Reader& in, const Key& key, SpawnJob& job);
   std::string refuses_session(Process* host, SpawnJob& job);
+  void on_input(Reader in);
+  bool take_input(Process& process, std::string_view data);
+  void on_room_for_input(uint64_t entry);
+  void close_input(Process& process);
+  void tell_taken(const Key& key, uint64_t taken, bool closed);
   void remove(const Process& process);
   bool shown(const Key& key) const;
   void tell_start(Process& process);

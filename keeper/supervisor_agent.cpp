@@ -50,7 +50,7 @@ void Supervisor::drop_agent() {
   in_ = {};
   out_.clear();
   out_done_ = 0;
-  for (auto& [entry, process] : processes_) process->start_told = false;
+  for (auto& [entry, process] : processes_) process->start_told = process->input_waits = false;
 }
 
 void Supervisor::read_agent() {
@@ -79,6 +79,7 @@ void Supervisor::on_frame(Type type, std::string_view payload) {
   if (type == Type::spawn_as || type == Type::enqueue_as)
     return on_spawn(in, type == Type::enqueue_as, true);
   if (type == Type::permit) return on_permit(in);
+  if (type == Type::input) return on_input(in);
   if (type == Type::kill) {
     Key key = Key::read(in);
     auto grace_ms = in.num<int64_t>();

@@ -12,10 +12,11 @@
 namespace muster {
 namespace {
 
-// The second form has secrets, the third also MPI jobs and sessions. Each is used only for what it
-// adds, so older keepers accept all others.
+// The second form has secrets, the third also MPI jobs and sessions, the fourth sessions that read
+// input. Each is used only for what it adds, so older keepers accept all others.
 constexpr std::string_view kForm = "muster permit 1", kFormWithSecrets = "muster permit 2",
-                           kFormWithSessions = "muster permit 3";
+                           kFormWithSessions = "muster permit 3",
+                           kFormWithInput = "muster permit 4";
 constexpr size_t kKeyBytes = 32, kSignatureBytes = 64;
 
 struct FreeKey {
@@ -132,14 +133,19 @@ core::node::TemplateContainer read_container(Reader& in, bool secrets) {
   return container;
 }
 
+bool has_input(const std::optional<PermitSession>& session) {
+  return session && (session->input || session->terminal);
+}
+
 void write_session(Writer& out, const std::optional<PermitSession>& session) {
   out.num(uint8_t{session.has_value()});
   if (!session) return;
   out.num(session->index).num(session->attempt).num(session->container).text(session->id);
   write_list(out, session->command);
+  if (has_input(session)) out.num(uint8_t{session->input}).num(uint8_t{session->terminal});
 }
 
-std::optional<PermitSession> read_session(Reader& in) {
+std::optional<PermitSession> read_session(Reader& in, bool with_input) {
   if (in.num<uint8_t>() == 0) return std::nullopt;
   PermitSession session;
   session.index = in.num<uint32_t>();
@@ -147,6 +153,10 @@ std::optional<PermitSession> read_session(Reader& in) {
   session.container = in.num<uint16_t>();
   session.id = in.text();
   session.command = read_list(in);
+  if (with_input) {
+    session.input = in.num<uint8_t>() != 0;
+    session.terminal = in.num<uint8_t>() != 0;
+  }
   return session;
 }
 
@@ -157,9 +167,10 @@ std::string permit_bytes(const Permit& permit) {
   Writer out(bytes);
   const bool sessions = permit.session || !permit.job.mpi.empty();
   const bool secrets = sessions || has_secrets(permit.job);
-  out.text(sessions  ? kFormWithSessions
-           : secrets ? kFormWithSecrets
-                     : kForm)
+  out.text(has_input(permit.session) ? kFormWithInput
+           : sessions                ? kFormWithSessions
+           : secrets                 ? kFormWithSecrets
+                                     : kForm)
       .text(permit.cluster)
       .text(permit.node)
       .num(int64_t{permit.until_ms});
@@ -186,7 +197,7 @@ std::string permit_bytes(const Permit& permit) {
 Result<Permit> read_permit(std::string_view bytes) {
   Reader in(bytes);
   const std::string_view form = in.text();
-  const bool sessions = form == kFormWithSessions;
+  const bool input = form == kFormWithInput, sessions = input || form == kFormWithSessions;
   if (form != kForm && form != kFormWithSecrets && !sessions)
     return Error{Errc::invalid, "it is not a permit of this version", {}};
   Permit permit;
@@ -215,7 +226,7 @@ Result<Permit> read_permit(std::string_view bytes) {
     job.containers.push_back(read_container(in, form != kForm));
   if (sessions) {
     job.mpi = in.text();
-    permit.session = read_session(in);
+    permit.session = read_session(in, input);
   }
   if (!in.ok() || !in.rest().empty()) return Error{Errc::invalid, "the permit is cut short", {}};
   return permit;

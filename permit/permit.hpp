@@ -29,6 +29,7 @@ struct PermitSession {
   uint16_t container = 0;
   std::string id;  // unguessable; each is started once
   std::vector<std::string> command;
+  bool input = false, terminal = false;  // that it reads; a terminal only with input
 };
 
 // With `session`, it is for that alone, and not for the job's pods.

@@ -157,13 +157,23 @@ interface Process {
   # after some seconds. `ended`: nothing more will come, `exitCode` is 128+S after signal S; 255 with a message if it did
   # not start or was lost.
 
+  write @2 (offset :UInt64, data :Data, eof :Bool) -> (taken :UInt64, closed :Bool);
+  # What it is to read from `offset` on (at most 64 KiB count), and whether nothing follows. Returns how much has been taken
+  # so far: when that is more than `offset`, or after some seconds. What was taken already is ignored, so a write can be
+  # repeated after a lost connection. `closed`: no more will be taken. One write waits at a time, a later one replaces it.
+
   end @1 () -> ();
   # SIGTERM, then SIGKILL; afterwards it is forgotten, so call it also when it has ended.
 }
 
 struct Executed {
   union {
-    ran :group { process @0 :Process; attempt @1 :UInt32; index @2 :UInt32; }
+    ran :group {
+      process @0 :Process;
+      attempt @1 :UInt32;
+      index @2 :UInt32;
+      heedsInput @6 :Bool;     # it would read what is written; false: an agent that knows no input
+    }
     refused :group {
       message @3 :Text;        # for the user
       lost @4 :Bool;           # the pod was there and is gone; else the request was wrong
@@ -217,9 +227,10 @@ interface Agent {
   hosts @4 (epoch :UInt64, nonce :UInt64, jobs :List(Hosts)) -> ();
   # Sent before the launch of a pod of an MPI job, and whenever it changes, to nodes that have such pods.
 
-  exec @5 (epoch :UInt64, nonce :UInt64, template :T.PodTemplate, pod :T.PodId, session :Text, command :List(Text)) -> (result :Executed);
+  exec @5 (epoch :UInt64, nonce :UInt64, template :T.PodTemplate, pod :T.PodId, session :Text, command :List(Text), input :Bool, terminal :Bool) -> (result :Executed);
   # Runs a command in the pod's first container, as its user, with its environment and directory. The template's permit,
-  # if any, is for this command. Idempotent by `session`, 32 hexadecimal digits.
+  # if any, is for this command. Idempotent by `session`, 32 hexadecimal digits. `input`: it reads what Process.write sends,
+  # else nothing. `terminal`: in a terminal, and its input is framed (base/terminal_input.hpp).
 }
 
 enum LogStream { stdout @0; stderr @1; }

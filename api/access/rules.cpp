@@ -60,7 +60,7 @@ constexpr Rule kRules[] = {
     {"muster.dev", "jobs", "log", "get", Reach::own},
     {"muster.dev", "jobs", "why", "get", Reach::own},
     // Commands run as the owner of the job.
-    {"muster.dev", "pods", "exec", "get create delete", Reach::owner},
+    {"muster.dev", "pods", "exec", "get create update delete", Reach::owner},
     {"muster.dev", "nodes", "", "list", Reach::all},
     {"muster.dev", "links", "", "list", Reach::all},
     {"muster.dev", "users", "token", "create", Reach::self},

@@ -54,6 +54,8 @@ struct ExecRequest {
   PodId pod;
   core::JobObjectPtr object;
   std::vector<std::string> command;  // empty: only find it
+  bool input = false;                // it reads what write_exec() sends
+  bool terminal = false;             // likewise, framed (base/terminal_input.hpp)
 };
 struct ExecStarted {};
 struct ExecRead {
@@ -66,6 +68,18 @@ struct ExecOutput {
   bool ended = false;
   int exit_code = 0;
   std::string message;  // why it did not start or was lost
+};
+
+struct ExecWrite {
+  ExecSession session;
+  uint64_t offset = 0;  // of `data` in all that it reads
+  std::string data;     // at most kExecWriteMax bytes
+  bool eof = false;     // nothing follows
+};
+constexpr size_t kExecWriteMax = 64 << 10;
+struct ExecTaken {
+  uint64_t bytes = 0;   // of its input that have been taken; others must be sent again
+  bool closed = false;  // no more will be
 };
 
 // What happens to the pods of a deleted job (job-semantics 10.4).
@@ -153,10 +167,12 @@ class Backend {
                           std::function<void(Status)> done) = 0;
   // Reads part of a pod's log from its node. unavailable if the node is not connected.
   virtual void read_log(LogRequest request, std::function<void(Result<LogChunk>)> done) = 0;
-  // Starts, reads and ends a command in a pod. unavailable (also: it is not known to have ended),
-  // conflict (the pod does not run), overloaded, not_found (no such session of this caller).
+  // Starts, reads, writes to and ends a command in a pod. unavailable (also: it is not known to
+  // have ended), conflict (the pod does not run), overloaded, not_found (no such session of this
+  // caller).
   virtual void exec(ExecRequest request, std::function<void(Result<ExecStarted>)> done);
   virtual void read_exec(ExecRead request, std::function<void(Result<ExecOutput>)> done);
+  virtual void write_exec(ExecWrite request, std::function<void(Result<ExecTaken>)> done);
   virtual void end_exec(ExecSession session, std::function<void(Status)> done);
   // One page of a job's ended attempts, in the order in which they were closed. Reads from disk
   // before it returns.
@@ -193,6 +209,9 @@ inline void Backend::exec(ExecRequest, std::function<void(Result<ExecStarted>)> 
   done(Error{Errc::unavailable, "not possible here", {}});
 }
 inline void Backend::read_exec(ExecRead, std::function<void(Result<ExecOutput>)> done) {
+  done(Error{Errc::unavailable, "not possible here", {}});
+}
+inline void Backend::write_exec(ExecWrite, std::function<void(Result<ExecTaken>)> done) {
   done(Error{Errc::unavailable, "not possible here", {}});
 }
 inline void Backend::end_exec(ExecSession, std::function<void(Status)> done) {

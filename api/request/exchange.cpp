@@ -100,7 +100,7 @@ bool Exchange::client_gone() const {
   return poll(&end, 1, 0) == 1 && (end.revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL)) != 0;
 }
 
-kj::Promise<kj::Maybe<std::string>> Exchange::read_body(size_t most) {
+kj::Promise<kj::Maybe<std::string>> Exchange::read_body(size_t most, BodyType wanted) {
   auto text = std::make_shared<std::string>();
   const std::string too_long =
       "the body is longer than " +
@@ -112,7 +112,7 @@ kj::Promise<kj::Maybe<std::string>> Exchange::read_body(size_t most) {
     text->reserve(*length);
   }
   return read_more(text, most)
-      .then([this, text, too_long](Body body) -> kj::Promise<kj::Maybe<std::string>> {
+      .then([this, text, too_long, wanted](Body body) -> kj::Promise<kj::Maybe<std::string>> {
         if (body == Body::unreadable) {
           // The rest of the body cannot be distinguished from the next request on this connection.
           unreadable_ = true;
@@ -129,11 +129,19 @@ kj::Promise<kj::Maybe<std::string>> Exchange::read_body(size_t most) {
         if (text->empty()) return kj::Maybe<std::string>(std::string());
         std::string type = content_type.substr(0, content_type.find(';'));
         const bool patch = method == kj::HttpMethod::PATCH;
-        if (!patch && type == kProtobufType) return kj::Maybe<std::string>(std::move(*text));
+        if (!patch && wanted == BodyType::object && type == kProtobufType)
+          return kj::Maybe<std::string>(std::move(*text));
         // Old clients send the options of a DELETE without a type. Web pages cannot send a DELETE
         // unasked.
         if (type.empty() && method == kj::HttpMethod::DELETE)
           content_type = type = "application/json";
+        if (wanted == BodyType::bytes) {
+          if (type == "application/octet-stream") return kj::Maybe<std::string>(std::move(*text));
+          return send_status(
+                     415, "UnsupportedMediaType",
+                     "the body must be application/octet-stream, not \"" + content_type + "\"")
+              .then([]() -> kj::Maybe<std::string> { return nullptr; });
+        }
         const bool object = type == "application/json" || type == "application/yaml" ||
                             type == "application/x-yaml" || type == "text/yaml" ||
                             type == "application/vnd.kubernetes.yaml";

@@ -23,7 +23,8 @@
 
 namespace muster::api {
 
-constexpr size_t kBodyMax = 3u << 20;  // bytes
+constexpr size_t kBodyMax = 3u << 20;   // bytes
+enum class BodyType { object, bytes };  // JSON or YAML; application/octet-stream
 
 // A connection's properties besides its streams.
 struct Peer {
@@ -74,8 +75,9 @@ class Exchange {
     timer_ = &timer;
     body_patience_ = patience;
   }
-  // The body as text, at most `most` bytes; nothing if an error has already been sent.
-  kj::Promise<kj::Maybe<std::string>> read_body(size_t most = kBodyMax);
+  // The body, at most `most` bytes; nothing if an error has already been sent.
+  kj::Promise<kj::Maybe<std::string>> read_body(size_t most = kBodyMax,
+                                                BodyType wanted = BodyType::object);
 
   kj::Promise<void> send(int code, std::string text, const char* content_type = "application/json");
   kj::Promise<void> send_status(int code, std::string_view reason, std::string_view message,

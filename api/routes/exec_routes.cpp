@@ -22,15 +22,22 @@ constexpr const char* kSessionRule = "session: must be 32 hexadecimal digits, in
 struct ExecBody {
   std::string session;
   std::vector<std::string> command;  // empty: `resume`
+  bool input = false, terminal = false;
 };
 
 Result<ExecBody> read_exec_body(const std::string& body) {
   const Json json = Json::parse(body, nullptr, false);
   if (!json.is_object()) return invalid("the body must be a JSON object");
   for (const auto& [key, value] : json.items())
-    if (key != "session" && key != "command" && key != "resume")
+    if (key != "session" && key != "command" && key != "resume" && key != "stdin" && key != "tty")
       return invalid("unknown field \"" + key + "\"");
   ExecBody exec{member_text(json, "session"), {}};
+  for (const auto& [name, flag] : {std::pair{"stdin", &exec.input}, {"tty", &exec.terminal}}) {
+    const Json value = json.value(name, Json(false));
+    if (!value.is_boolean()) return invalid(std::string(name) + ": must be true or false");
+    *flag = value.get<bool>();
+  }
+  if (exec.terminal && !exec.input) return invalid("tty: needs stdin");
   if (!is_hex(exec.session, kSessionIdSize)) return invalid(kSessionRule);
   const auto words = json.find("command");
   if (json.value("resume", Json(false)) == Json(true)) {
@@ -91,9 +98,13 @@ kj::Promise<void> ExecRoutes::start(Exchange& exchange, const Target& pod,
     return exchange.send_status(409, "Conflict", "pod " + pod.name + " has not started yet");
   const auto& containers = shown->job->spec().pod.containers;
   if (containers.size() > 1) exchange.warnings.push_back(containers_text(containers));
-  ExecRequest request{session_of(exchange, pod, exec->session), shown->pod->node,
+  ExecRequest request{session_of(exchange, pod, exec->session),
+                      shown->pod->node,
                       PodId{shown->job->id(), shown->pod->key.index, shown->pod->key.attempt},
-                      shown->job->object_ptr(), std::move(exec->command)};
+                      shown->job->object_ptr(),
+                      std::move(exec->command),
+                      exec->input,
+                      exec->terminal};
   // Even a pod that has ended may still have the session that the client asks for again.
   const bool ended = shown->pod->ended;
   const std::string container = containers.empty() ? "" : containers.front().name;
@@ -132,6 +143,25 @@ kj::Promise<void> ExecRoutes::read(Exchange& exchange, const Target& pod) {
     json["ended"] = output->ended;
     if (output->ended) json["exitCode"] = output->exit_code;
     if (!output->message.empty()) json["message"] = output->message;
+    return exchange.send(200, dumped(json) + "\n");
+  });
+}
+
+kj::Promise<void> ExecRoutes::write(Exchange& exchange, const Target& pod,
+                                    const std::string& body) {
+  const std::string id = exchange.url.get("session"), offset = exchange.url.get("offset"),
+                    eof = exchange.url.get("eof");
+  if (!is_hex(id, kSessionIdSize)) return exchange.bad(kSessionRule);
+  const auto n = whole_number<uint64_t>(offset);
+  if (!n) return exchange.bad("offset: not a number of bytes: \"" + offset + "\"");
+  if (!eof.empty() && eof != "0" && eof != "1") return exchange.bad("eof: must be 0 or 1");
+  auto call = new_call<Result<ExecTaken>>();
+  backend_.write_exec({session_of(exchange, pod, id), *n, body, eof == "1"}, std::move(call.done));
+  return call.promise.then([&exchange, pod](Result<ExecTaken> taken) {
+    if (!taken.ok()) return send_failure(exchange, pod, taken.error());
+    OrderedJson json = exec_json("ExecInput");
+    json["taken"] = taken->bytes;
+    json["closed"] = taken->closed;
     return exchange.send(200, dumped(json) + "\n");
   });
 }

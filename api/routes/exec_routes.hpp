@@ -1,6 +1,7 @@
 // Commands in running pods, for `muster exec`: POST starts one, GET reads its output as it comes,
-// DELETE ends it. The client chooses the session's id, so that a request that is repeated, even to
-// another run of the coordinator, finds the command instead of starting it twice.
+// PUT writes what it is to read, DELETE ends it. The client chooses the session's id, so that a
+// request that is repeated, even to another run of the coordinator, finds the command instead of
+// starting it twice.
 #pragma once
 
 #include "api/request/route_base.hpp"
@@ -15,6 +16,7 @@ class ExecRoutes final : private RouteBase {
   explicit ExecRoutes(const RouteContext& context) : RouteBase(context) {}
   Promise start(Exchange& exchange, const Target& pod, const std::string& body);
   Promise read(Exchange& exchange, const Target& pod);
+  Promise write(Exchange& exchange, const Target& pod, const std::string& body);
   Promise end(Exchange& exchange, const Target& pod);
 };
 

@@ -4,19 +4,20 @@ namespace muster::api {
 
 template <class R>
 kj::Promise<void> Routes::with_body(Exchange& exchange, const Target& target, R& routes,
-                                    Handler<R> handler) {
-  return exchange.read_body().then([&exchange, target, &routes, handler, &gate = gate_](
-                                       kj::Maybe<std::string> body) -> kj::Promise<void> {
-    KJ_IF_MAYBE (text, body) {
-      // The name may stand for another user's object by now.
-      if (auto refused = gate.refuse(exchange)) return kj::mv(*refused);
-      if (target.kind != Kind::job && text->size() > kSmallBodyMax)
-        return too_large(exchange,
-                         "the body is longer than 512 KiB, the limit for everything but jobs");
-      return (routes.*handler)(exchange, target, *text);
-    }
-    return kj::READY_NOW;  // an error has already been sent
-  });
+                                    Handler<R> handler, size_t most, BodyType type) {
+  return exchange.read_body(most, type)
+      .then([&exchange, target, &routes, handler,
+             &gate = gate_](kj::Maybe<std::string> body) -> kj::Promise<void> {
+        KJ_IF_MAYBE (text, body) {
+          // The name may stand for another user's object by now.
+          if (auto refused = gate.refuse(exchange)) return kj::mv(*refused);
+          if (target.kind != Kind::job && text->size() > kSmallBodyMax)
+            return too_large(exchange,
+                             "the body is longer than 512 KiB, the limit for everything but jobs");
+          return (routes.*handler)(exchange, target, *text);
+        }
+        return kj::READY_NOW;  // an error has already been sent
+      });
 }
 
 kj::Promise<void> Routes::answer(Exchange& exchange, const Target& target) {
@@ -111,8 +112,10 @@ kj::Promise<void> Routes::answer_exec(Exchange& exchange, const MusterTarget& ta
   if (exchange.method == kj::HttpMethod::POST)
     return with_body(exchange, pod, exec_, &ExecRoutes::start);
   if (exchange.method == kj::HttpMethod::GET) return exec_.read(exchange, pod);
+  if (exchange.method == kj::HttpMethod::PUT)
+    return with_body(exchange, pod, exec_, &ExecRoutes::write, kExecWriteMax, BodyType::bytes);
   if (exchange.method == kj::HttpMethod::DELETE) return exec_.end(exchange, pod);
-  return not_allowed(exchange, "DELETE, GET, POST");
+  return not_allowed(exchange, "DELETE, GET, POST, PUT");
 }
 
 kj::Promise<void> Routes::answer_trust(Exchange& exchange, const MusterTarget& target) {

@@ -49,7 +49,8 @@ class Routes final : private RouteBase {
   using Handler = Promise (R::*)(Exchange&, const Target&, const std::string& body);
   // Calls the handler with the body when it has been read.
   template <class R>
-  Promise with_body(Exchange& exchange, const Target& target, R& routes, Handler<R> handler);
+  Promise with_body(Exchange& exchange, const Target& target, R& routes, Handler<R> handler,
+                    size_t most = kBodyMax, BodyType type = BodyType::object);
   Promise answer_exec(Exchange& exchange, const MusterTarget& target);
   Promise answer_trust(Exchange& exchange, const MusterTarget& target);
   Promise write(Exchange& exchange, const Target& target);

@@ -257,6 +257,16 @@ Result<Response> ApiClient::patch(const std::string& path, const std::string& bo
   });
 }
 
+Result<Response> ApiClient::put(const std::string& path, const std::string& body) {
+  constexpr int kPut = static_cast<int>(kj::HttpMethod::PUT);
+  return patiently([&] {
+    const bool kept = loop_->kept.get() != nullptr;
+    auto answer = once(kPut, path, kJson, &body, false, nullptr, kBytes);
+    if (!answer && kept) return once(kPut, path, kJson, &body, true, nullptr, kBytes);
+    return answer;
+  });
+}
+
 Result<Response> ApiClient::remove(const std::string& path, const std::string& body) {
   return patiently([&] {
     return once(static_cast<int>(kj::HttpMethod::DELETE), path, kJson, &body, true, nullptr);

@@ -3,9 +3,9 @@
 // It uses the same API as kubectl. Over https, each request carries the user's token, from a file
 // or by munge, and the coordinator must have a certificate of the authority that comes with it.
 //
-// A GET on a kept-alive connection is retried once, because the
-// server may have closed it meanwhile. A request that changes something uses a fresh connection and
-// is never repeated once it may have taken effect.
+// A GET or PUT on a kept-alive connection is retried once, because the
+// server may have closed it meanwhile. Any other request that changes something uses a fresh
+// connection and is never repeated once it may have taken effect.
 //
 // An Error means that no response arrived (`unavailable`); every response of the coordinator, even
 // a refusal, is a Response. One client per thread: it owns the thread's KJ event loop.
@@ -29,6 +29,7 @@ constexpr std::string_view kHttps = "https://";
 
 inline constexpr char kJson[] = "application/json";
 inline constexpr char kMergePatch[] = "application/merge-patch+json";
+inline constexpr char kBytes[] = "application/octet-stream";
 inline constexpr char kTable[] = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json";
 
 class ApiClient {
@@ -55,6 +56,8 @@ class ApiClient {
   Result<Response> post(const std::string& path, const std::string& body);
   // A merge patch (RFC 7386).
   Result<Response> patch(const std::string& path, const std::string& body);
+  // Bytes that are put where they may be already, so that it is repeated like a GET.
+  Result<Response> put(const std::string& path, const std::string& body);
   Result<Response> remove(const std::string& path, const std::string& body);
 
   // Passes the body to `sink` as it arrives, until it ends or `sink` returns false. A response

@@ -6,6 +6,8 @@
 
 #include <kj/encoding.h>
 
+#include <algorithm>
+
 namespace muster::cli {
 namespace {
 
@@ -31,8 +33,12 @@ PodCommand::PodCommand(const std::string& ns, const std::string& pod)
       path_("/apis/muster.dev/v1/namespaces/" + url_encoded(ns) + "/pods/" + url_encoded(pod) +
             "/exec") {}
 
-Result<Response> PodCommand::start(ApiClient& client, const std::vector<std::string>& words) const {
-  auto answer = client.post(path_, dumped(Json{{"session", session_}, {"command", words}}));
+Result<Response> PodCommand::start(ApiClient& client, const std::vector<std::string>& words,
+                                   Reads reads) const {
+  Json body{{"session", session_}, {"command", words}};
+  if (reads != Reads::nothing) body["stdin"] = true;  // else unknown to earlier coordinators
+  if (reads == Reads::terminal) body["tty"] = true;
+  auto answer = client.post(path_, dumped(body));
   if (Status may = must_be_ok(answer); !may) return may.error();
   return answer;
 }
@@ -51,6 +57,17 @@ Result<CommandOutput> PodCommand::read(ApiClient& client, uint64_t out, uint64_t
   if (!other) return other.error();
   return CommandOutput{std::move(*one), std::move(*other), at(json, {"ended"}) == Json(true),
                        static_cast<int>(number_at(json, {"exitCode"})), text_at(json, {"message"})};
+}
+
+Result<CommandTaken> PodCommand::write(ApiClient& client, uint64_t offset, const std::string& data,
+                                       bool eof) const {
+  auto answer = client.put(
+      path_ + "?session=" + session_ + "&offset=" + std::to_string(offset) + (eof ? "&eof=1" : ""),
+      data);
+  if (Status may = must_be_ok(answer); !may) return may.error();
+  const Json json = read_json(answer->body);
+  return CommandTaken{static_cast<uint64_t>(std::max<int64_t>(0, number_at(json, {"taken"}))),
+                      at(json, {"closed"}) == Json(true)};
 }
 
 Status PodCommand::end(ApiClient& client) const {

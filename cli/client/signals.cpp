@@ -9,12 +9,13 @@ const int kWake = SIGRTMIN;
 
 }  // namespace
 
-Signals::Signals() : thread_(pthread_self()) {
+Signals::Signals(std::initializer_list<int> more) : thread_(pthread_self()) {
   sigemptyset(&set_);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     std::signal(signal, SIG_DFL);
     sigaddset(&set_, signal);
   }
+  for (const int signal : more) sigaddset(&set_, signal);
   sigaddset(&set_, kWake);
   pthread_sigmask(SIG_BLOCK, &set_, nullptr);
 }

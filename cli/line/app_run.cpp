@@ -237,7 +237,6 @@ Verb add_exec(CLI::App& root, const std::vector<std::string>& tail) {
   struct Words {
     ExecOptions o;
     std::vector<std::string> what;
-    bool stdin_wanted = false, tty_wanted = false;
   };
   auto w = std::make_shared<Words>();
   Verb verb = new_verb(root, "Jobs", "exec", "Run a command in a running pod");
@@ -249,23 +248,24 @@ Verb add_exec(CLI::App& root, const std::vector<std::string>& tail) {
   app->add_option("--index", w->o.index, "Index of the job")
       ->type_name("I")
       ->check(whole(0, kCountMax));
-  // Without a group they are not in the help: people who know kubectl try them.
-  app->add_flag("-i,--stdin", w->stdin_wanted)->group("");
-  app->add_flag("-t,--tty", w->tty_wanted)->group("");
+  app->add_flag("-i,--stdin", w->o.input, "Pass standard input to the command");
+  app->add_flag("-t,--tty", w->o.terminal,
+                "Give the command a terminal, with -i; standard input must be one");
   add_target(verb);
   app->footer(
       "Examples:\n  muster exec sweep-7-x2bqd -- nvidia-smi\n"
       "  muster exec job/sweep --index 7 -- sh -c 'df -h .; uptime'\n"
+      "  muster exec -it sweep-7-x2bqd -- bash\n"
+      "  muster exec -i sweep-7-x2bqd -- sh -c 'cat > input.csv' < input.csv\n"
       "CMD runs in the pod's first container, with its user, environment, directory and limits, "
-      "until CMD or the pod ends. Its standard input is empty. Ctrl-C ends it with SIGTERM, after "
-      "5 s with SIGKILL.\n"
+      "until CMD or the pod ends. Without -i its standard input is empty. Ctrl-C ends it with "
+      "SIGTERM, after 5 s with SIGKILL; with -t it is passed on like any other key.\n"
       "Exit codes: that of CMD (128+S if signal S ended it); 3 no such pod, 4 coordinator "
       "unreachable, 5 the pod is not running, 130 interrupted.");
   verb.finish = [w, tail](const Settings&, const Target& target) -> Judged {
     ExecOptions& o = w->o;
     o.target = target;
-    if (w->stdin_wanted || w->tty_wanted)
-      return Usage{"-i and -t are not supported: the command's standard input is empty"};
+    if (o.terminal && !o.input) return Usage{"-t needs -i: muster exec -it POD -- CMD"};
     if (w->what.size() > 1)
       return Usage{"`" + w->what[1] + "`: the command comes after `--`: muster exec POD -- CMD"};
     const std::string& word = w->what.front();

@@ -71,6 +71,8 @@ struct ExecOptions {
   std::string job;
   std::optional<int64_t> index;  // unset: the only running pod of the job
   std::vector<std::string> command;
+  bool input = false;     // it gets our standard input
+  bool terminal = false;  // and a terminal; only with `input`
 };
 
 struct CoordinatorOptions {

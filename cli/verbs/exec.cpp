@@ -1,11 +1,14 @@
 // muster exec: runs a command in a running pod and shows what it prints.
 //
-// One thread reads and writes; the main thread waits for signals, and keeps the command alive while
-// the other is held up by whoever reads our output.
+// One thread reads and shows the output, another passes our input on, so that neither waits for the
+// other. The main thread waits for signals, and keeps the command alive while the output is held up
+// by whoever reads it.
+#include "cli/client/command_input.hpp"
 #include "cli/client/discovery.hpp"
 #include "cli/client/objects.hpp"
 #include "cli/client/pod_command.hpp"
 #include "cli/client/signals.hpp"
+#include "cli/client/user_terminal.hpp"
 #include "cli/output/exit_codes.hpp"
 #include "cli/verbs/verbs.hpp"
 
@@ -67,26 +70,50 @@ class Exec {
   explicit Exec(const ExecOptions& options) : o_(options) {}
 
   int run() {
+    if (o_.terminal && !UserTerminal::is_there())
+      return fail(kUsage, "-t: standard input is not a terminal; -i alone passes it on");
     std::signal(SIGPIPE, SIG_IGN);
-    Signals signals;  // before the first thread
+    Signals signals({SIGWINCH});  // before the first thread
     std::thread reader([this, &signals] {
       code_ = follow();
       over_ = true;
       signals.wake();
     });
     while (!over_) {
-      if (signals.next(kKeepAliveEvery) != 0) {
+      const int signal = signals.next(kKeepAliveEvery);
+      if (signal == SIGWINCH) {
+        if (started_ && input_) input_->window_changed();
+      } else if (signal != 0) {
+        terminal_.restore();
         if (!over_) stop(signals);
-        std::cout.flush();
-        _exit(kInterrupted);  // the reader may be waiting for output
+        leave(kInterrupted);  // the reader may be waiting for output
       }
       keep_alive();
     }
     reader.join();
+    if (input_) leave(code_);
     return code_;
   }
 
  private:
+  // Without the other threads, which may be waiting.
+  [[noreturn]] void leave(int code) {
+    terminal_.restore();
+    std::cout.flush();
+    _exit(code);
+  }
+
+  template <class... What>
+  int failed(What&&... what) {
+    terminal_.restore();
+    return fail(std::forward<What>(what)...);
+  }
+
+  static bool interrupted(Signals& signals, Millis wait_ms) {
+    const int signal = signals.next(wait_ms);
+    return signal != 0 && signal != SIGWINCH;
+  }
+
   std::unique_ptr<ApiClient> connected() const {
     auto client = connect(o_.target);
     client->set_timeout(std::max(o_.target.request_timeout_ms, kLongRead));
@@ -100,22 +127,43 @@ class Exec {
     std::string pod = o_.pod;
     if (pod.empty()) {
       auto found = running_pod(*client, o_);
-      if (!found) return fail(found.error());
+      if (!found) return failed(found.error());
       pod = *found;
     }
     {
       const std::lock_guard lock(starting_);
       if (stopping_) return kInterrupted;
       command_.emplace(o_.target.ns, pod);
-      auto started = command_->start(*client, o_.command);
-      if (!started) return fail(started.error());
+      auto started = command_->start(*client, o_.command, reads());
+      if (!started) return failed(started.error());
       for (const std::string& warning : started->warnings)
         std::cerr << "muster: " << warning << std::endl;
       read_at_ = boot_now();
+      if (o_.input) pass_input_on();
       started_ = true;
     }
     client->set_timeout(std::max(o_.target.request_timeout_ms, kLongRead));
     return show(*client, pod);
+  }
+
+  PodCommand::Reads reads() const {
+    return o_.terminal ? PodCommand::Reads::terminal
+           : o_.input  ? PodCommand::Reads::input
+                       : PodCommand::Reads::nothing;
+  }
+
+  // It may wait for input that never comes, so nobody waits for this thread.
+  void pass_input_on() {
+    if (o_.terminal && !stopping_) terminal_.make_raw();
+    input_.emplace(*command_, o_.terminal);
+    std::thread([this] {
+      const auto client = connected();
+      if (const auto refused = input_->run(*client)) {
+        const int code = failed(*refused, "standard input");
+        (void)command_->end(*client);
+        leave(code);
+      }
+    }).detach();
   }
 
   int show(ApiClient& client, const std::string& pod) {
@@ -125,9 +173,9 @@ class Exec {
       if (stopping_) return kInterrupted;
       if (!output) {
         if (!failing_since) failing_since = boot_now();
-        if (boot_now() - *failing_since > kAbsenceMax) return fail(output.error(), "pod " + pod);
+        if (boot_now() - *failing_since > kAbsenceMax) return failed(output.error(), "pod " + pod);
         if (auto lost = find_again(client, output.error()))
-          return fail(*lost, "pod " + pod + ": the exit code of the command is not known");
+          return failed(*lost, "pod " + pod + ": the exit code of the command is not known");
         continue;
       }
       failing_since.reset();
@@ -139,7 +187,7 @@ class Exec {
       if (!output->ended) continue;
       (void)command_->end(client);  // else it is forgotten a minute later
       if (output->message.empty()) return output->exit_code;
-      return fail(
+      return failed(
           output->exit_code == kNotStarted ? static_cast<int>(kRejected) : output->exit_code,
           "pod " + pod + ": " + output->message);
     }
@@ -162,7 +210,7 @@ class Exec {
   int unwritable(ApiClient& client, int error) {
     (void)command_->end(client);
     if (error == EPIPE) return 128 + SIGPIPE;
-    return fail(kFailed, std::string("cannot write the output: ") + std::strerror(error));
+    return failed(kFailed, std::string("cannot write the output: ") + std::strerror(error));
   }
 
   // ---- the main thread
@@ -179,7 +227,7 @@ class Exec {
     std::unique_lock lock(starting_, std::defer_lock);
     const Millis give_up = boot_now() + kEndMax;
     while (!lock.try_lock()) {
-      if (over_ || boot_now() > give_up || signals.next(kTryAgain / 4) != 0) return;
+      if (over_ || boot_now() > give_up || interrupted(signals, kTryAgain / 4)) return;
     }
     if (!started_) return;
     const auto client = connect(o_.target);
@@ -191,7 +239,7 @@ class Exec {
         if (ended.ok()) continue;
         if (ended.error().code == Errc::conflict || ended.error().code == Errc::not_found) return;
       }
-      if (ended.ok() || signals.next(kTryAgain) != 0) return;
+      if (ended.ok() || interrupted(signals, kTryAgain)) return;
     }
     std::cerr << "muster: the coordinator cannot be told to end the command; its node does so a "
                  "minute after it was last read"
@@ -201,6 +249,8 @@ class Exec {
   const ExecOptions& o_;
   std::mutex starting_;  // held while the command may or may not have been started
   std::optional<PodCommand> command_;
+  std::optional<CommandInput> input_;
+  UserTerminal terminal_;
   std::atomic<bool> started_ = false, stopping_ = false, over_ = false;
   std::atomic<uint64_t> out_ = 0, err_ = 0;  // bytes read
   std::atomic<Millis> read_at_ = 0;

@@ -5,16 +5,21 @@
 
 MPI: a test is skipped where its MPI is not installed.
 """
+import fcntl
 import hashlib
 import json
 import os
 import pathlib
 import re
+import select
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
+import threading
 import time
 import unittest
 
@@ -25,9 +30,63 @@ from world import Cluster, World, condition, eventually, finished, processes_of 
 MUSTER = os.path.abspath(os.environ["MUSTER"])
 # Its pods run until they are told to go on.
 WAITS = 'while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; code=0'
-# Prints a line and counts to 40, in 4 s.
-COUNTS = "i=0; while [ $i -lt 40 ]; do echo $i; i=$((i+1)); sleep 0.1; done; exit 9"
+# Counts on to 40 once it may.
+COUNTS = 'i=0; while [ $i -lt 40 ]; do echo $i; i=$((i+1)); until [ -e "$WITNESS/count" ]; do sleep 0.02; done; done; exit 9'
 COUNTED = "".join(f"{i}\n" for i in range(40))
+
+
+class Typist:
+    """A user at a terminal, in which a command runs."""
+
+    def __init__(self, words, rows=24, columns=80, **env):
+        self.master, self.slave = os.openpty()
+        self.resize(rows, columns)
+        self.modes = termios.tcgetattr(self.slave)
+        self.screen = b""
+        self.process = subprocess.Popen(words, stdin=self.slave, stdout=self.slave, stderr=self.slave, preexec_fn=self.own,
+                                        env={**os.environ, "TERM": "vt220", **env})
+
+    @staticmethod
+    def own():
+        os.setsid()
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def type(self, text):
+        os.write(self.master, text.encode())
+
+    def read(self):
+        while select.select([self.master], [], [], 0)[0]:
+            self.screen += os.read(self.master, 1 << 16)
+
+    def sees(self, text, timeout=20):
+        """Waits for text, and forgets what is on the screen up to its end."""
+        deadline = time.monotonic() + timeout
+        while text.encode() not in self.screen:
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{text!r} is not on the screen: {self.screen}")
+            select.select([self.master], [], [], 0.1)
+            self.read()
+        before, _, self.screen = self.screen.partition(text.encode())
+        return before.decode(errors="replace")
+
+    def wait(self, timeout=20):
+        """For the end, with the terminal as it was."""
+        deadline = time.monotonic() + timeout
+        while self.process.poll() is None and time.monotonic() < deadline:
+            select.select([self.master], [], [], 0.05)
+            self.read()
+        if termios.tcgetattr(self.slave) != self.modes:
+            raise AssertionError("the terminal is not as it was")
+        return self.process.wait(1)
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+        os.close(self.master)
+        os.close(self.slave)
 
 
 class Case(World):
@@ -62,8 +121,20 @@ class Case(World):
         if process.poll() is None:
             process.kill()
         process.wait()
-        for pipe in (process.stdout, process.stderr):
-            pipe.close()
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+    def command_pid(self, name):
+        """The pid that a command in the pod has written to a file."""
+        path = self.seeing.folder / name
+        eventually(lambda: path.exists() and path.read_text().endswith("\n"), name)
+        return int(path.read_text())
+
+    def at_a_terminal(self, *command, **how):
+        typist = Typist(self.words("-it", self.pod[0], "--", *command), **how)
+        self.addCleanup(typist.close)
+        return typist
 
     def sessions(self):
         """Processes of commands, without those of the pods themselves."""
@@ -113,9 +184,10 @@ class Exec(Case):
         self.start()
         self.assertIn(b"not found", self.run_in("nobody-0-abcde", "true", code=3).stderr)
         self.assertIn(b"not found", self.run_in("job/nothing", "true", code=3).stderr)
-        refused = subprocess.run(self.words("-it", self.pod[0], "--", "sh"), capture_output=True, timeout=30)
-        self.assertEqual(refused.returncode, 2)
-        self.assertIn(b"not supported", refused.stderr)
+        for flags, why in (("-it", b"standard input is not a terminal"), ("-t", b"-t needs -i")):
+            refused = subprocess.run(self.words(flags, self.pod[0], "--", "sh"), capture_output=True, stdin=subprocess.DEVNULL, timeout=30)
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn(why, refused.stderr)
         absent = subprocess.run([MUSTER, "exec", "--api", "127.0.0.1:1", self.pod[0], "--", "true"], capture_output=True, timeout=30)
         self.assertEqual(absent.returncode, 4)
         (self.seeing.folder / "go").touch()
@@ -125,10 +197,10 @@ class Exec(Case):
         self.assertIn(b"no running pod", self.run_in("job/j", "true", code=5).stderr)
 
     def test_100_megabytes(self):
-        """Through a reader that pauses; two streams at once."""
+        """Through a reader that waits until all is written; two streams at once."""
         self.start()
         size = 100 << 20
-        script = f"head -c {size} /dev/zero | tr '\\0' 'x' & head -c {size // 10} /dev/zero >&2; wait"
+        script = f"head -c {size} /dev/zero | tr '\\0' 'x' & head -c {size // 10} /dev/zero >&2; wait; : > $WITNESS/written"
         digest, read, paused = hashlib.sha256(), 0, False
         with tempfile.TemporaryFile() as err:
             process = subprocess.Popen(self.words(self.pod[0], "--", "sh", "-c", script), stdout=subprocess.PIPE, stderr=err,
@@ -138,7 +210,7 @@ class Exec(Case):
                 digest.update(part)
                 read += len(part)
                 if read > 20 << 20 and not paused:
-                    time.sleep(2)
+                    eventually((self.seeing.folder / "written").exists, "the command has written all")
                     paused = True
             self.assertEqual(process.wait(60), 0)
             self.assertEqual(err.seek(0, 2), size // 10)
@@ -178,7 +250,7 @@ class Exec(Case):
         process = self.begin(COUNTS)
         self.assertEqual(process.stdout.readline(), b"0\n")
         self.it.kill_coordinator()
-        time.sleep(0.5)  # the command goes on
+        (self.seeing.folder / "count").touch()  # the command goes on
         self.it.start_coordinator()
         out, err = process.communicate(timeout=60)
         self.assertEqual((process.returncode, out.decode()), (9, COUNTED[2:]), err)
@@ -198,7 +270,7 @@ class Exec(Case):
         process = self.begin(COUNTS)
         self.assertEqual(process.stdout.readline(), b"0\n")
         self.it.kill_agent("node-0")
-        time.sleep(0.5)
+        (self.seeing.folder / "count").touch()
         self.it.start_agent("node-0")
         out, err = process.communicate(timeout=60)
         self.assertEqual((process.returncode, out.decode()), (9, COUNTED[2:]), err)
@@ -206,11 +278,11 @@ class Exec(Case):
     def test_the_command_ends_while_nobody_reads(self):
         """And its pod, too: the output and the exit code are still there for the client that comes back."""
         self.start()
-        process = self.begin('echo first; until [ -e "$WITNESS/on" ]; do sleep 0.05; done; echo last; exit 5')
+        process = self.begin('echo first; until [ -e "$WITNESS/on" ]; do sleep 0.05; done; echo last; : > "$WITNESS/over"; exit 5')
         self.assertEqual(process.stdout.readline(), b"first\n")
         self.it.kill_coordinator()
         (self.seeing.folder / "on").touch()
-        time.sleep(1)
+        eventually((self.seeing.folder / "over").exists, "the command ends")
         (self.seeing.folder / "go").touch()
         eventually(lambda: not processes_of(self.seeing.folder), "the pod ends")
         self.it.start_coordinator()
@@ -219,13 +291,14 @@ class Exec(Case):
 
     def test_a_client_that_dies_leaves_nothing_and_a_slow_reader_loses_nothing(self):
         self.start()
+        slow = self.begin(f'head -c {4 << 20} /dev/zero; until [ -e "$WITNESS/on" ]; do sleep 0.1; done; echo last; exit 6')
+        self.assertTrue(select.select([slow.stdout], [], [], 20)[0])  # a pipe takes no more than the first part of it
         gone = self.begin("echo on; sleep 300 # marker-of-a-session")
-        slow = self.begin(f"head -c {4 << 20} /dev/zero; sleep 75; echo last; exit 6")
         self.assertEqual(gone.stdout.readline(), b"on\n")
         gone.kill()
         gone.wait()
-        self.none_left(90)  # a minute after it was last read
-        time.sleep(10)
+        self.none_left(90)  # a minute after it was last read, and the other one has not been shown for longer
+        (self.seeing.folder / "on").touch()
         out, err = slow.communicate(timeout=60)
         self.assertEqual((len(out), out[-5:], slow.returncode), ((4 << 20) + 5, b"last\n", 6), err)
 
@@ -274,6 +347,236 @@ class Exec(Case):
         done = subprocess.run(self.words("job/two", "--", "echo", "hi"), capture_output=True, timeout=30)
         self.assertEqual((done.returncode, done.stdout), (0, b"hi\n"), done.stderr)
         self.assertIn(b"container main, the first of main, side", done.stderr)
+
+
+class Input(Case):
+    """Standard input of commands (-i)."""
+
+    def feed(self, *command, **how):
+        process = subprocess.Popen(self.words("-i", self.pod[0], "--", *command), stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, **how)
+        self.addCleanup(self.drop, process)
+        return process
+
+    def test_there_and_back(self):
+        self.start()
+        for size in (0, 1, 65_536, 5 << 20):
+            data = os.urandom(size)
+            process = self.feed("sh", "-c", "cat; exit 3")
+            out, err = process.communicate(data, timeout=60)
+            self.assertEqual((process.returncode, hashlib.sha256(out).hexdigest()), (3, hashlib.sha256(data).hexdigest()), err)
+        self.none_left()
+
+    def test_what_is_written_is_read_at_once(self):
+        self.start()
+        process = self.feed("cat")
+        for word in (b"one\n", b"two\n"):
+            process.stdin.write(word)
+            process.stdin.flush()
+            self.assertEqual(process.stdout.readline(), word)
+        process.stdin.close()
+        self.assertEqual(process.wait(10), 0)
+
+    def test_a_file_and_a_command_that_reads_a_part_of_it(self):
+        self.start()
+        with tempfile.TemporaryFile() as big:
+            big.truncate(50 << 20)
+            done = subprocess.run(self.words("-i", self.pod[0], "--", "head", "-c", "10"), stdin=big, capture_output=True, timeout=30)
+        self.assertEqual((done.returncode, done.stdout), (0, bytes(10)), done.stderr)
+        closed = self.feed("sh", "-c", "exec <&-; echo on; until [ -e $WITNESS/on ]; do sleep 0.05; done; exit 4")
+        self.assertEqual(closed.stdout.readline(), b"on\n")
+        closed.stdin.write(b"for nobody")
+        closed.stdin.flush()
+        (self.seeing.folder / "on").touch()
+        self.assertEqual(closed.wait(20), 4)
+
+    def test_a_command_that_does_not_read(self):
+        """No more than some hundred KiB are on the way, and it can be interrupted."""
+        self.start()
+        process = self.feed("sh", "-c", "echo on; sleep 300 # marker-of-a-session")
+        self.assertEqual(process.stdout.readline(), b"on\n")
+        os.set_blocking(process.stdin.fileno(), False)
+        taken, idle_since = 0, time.monotonic()
+        while time.monotonic() - idle_since < 2:
+            if not select.select([], [process.stdin], [], 0.1)[1]:
+                continue
+            taken += os.write(process.stdin.fileno(), bytes(1 << 16))
+            idle_since = time.monotonic()
+            self.assertLess(taken, 1 << 20)
+        self.assertGreaterEqual(taken, 1 << 16)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(10), 130)
+        self.none_left()
+
+    def killed_meanwhile(self, kill, again):
+        self.start()
+        data = os.urandom(8 << 20)
+        # It stops in the middle, so that input waits everywhere.
+        process = self.feed("sh", "-c", 'head -c 1000000; : > $WITNESS/half; until [ -e $WITNESS/on ]; do sleep 0.02; done; exec cat')
+        with tempfile.TemporaryFile() as file:
+            file.write(data)
+            file.seek(0)
+            feeder = subprocess.Popen(["cat"], stdin=file, stdout=process.stdin)
+        process.stdin.close()
+        process.stdin = None
+        eventually((self.seeing.folder / "half").exists, "it has read some of it")
+        kill()
+        (self.seeing.folder / "on").touch()
+        again()
+        out, err = process.communicate(timeout=60)
+        feeder.wait(10)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertEqual((len(out), hashlib.sha256(out).hexdigest()), (len(data), hashlib.sha256(data).hexdigest()), err)
+
+    def test_the_coordinator_is_killed_meanwhile(self):
+        self.killed_meanwhile(lambda: self.it.kill_coordinator(), lambda: self.it.start_coordinator())
+
+    def test_the_agent_is_killed_meanwhile(self):
+        self.killed_meanwhile(lambda: self.it.kill_agent("node-0"), lambda: self.it.start_agent("node-0"))
+
+    def test_both_are_killed_while_input_flows(self):
+        self.start()
+        data = os.urandom(24 << 20)
+        process = self.feed("cat")
+        feeder = threading.Thread(target=lambda: (process.stdin.write(data), process.stdin.close()))
+        feeder.start()
+        out = b""
+        for _ in range(4):
+            out += process.stdout.read(3 << 20)
+            self.it.kill_agent("node-0")
+            self.it.kill_coordinator()
+            self.it.start_agent("node-0")
+            self.it.start_coordinator()
+        out += process.stdout.read()
+        feeder.join(10)
+        self.assertEqual(process.wait(10), 0, process.stderr.read())
+        self.assertEqual((len(out), hashlib.sha256(out).hexdigest()), (len(data), hashlib.sha256(data).hexdigest()))
+
+    def test_a_client_that_lies(self):
+        self.start()
+        path = f"/apis/muster.dev/v1/namespaces/default/pods/{self.pod[0]}/exec"
+        session = "0123456789abcdef" * 2
+
+        def put(offset, data=b"", eof=0, id=session):
+            done = subprocess.run(["curl", "-s", "-X", "PUT", "--data-binary", "@-", "-H", "Content-Type: application/octet-stream",
+                                   f"http://{self.it.api_addr}{path}?session={id}&offset={offset}&eof={eof}"],
+                                  input=data, capture_output=True, timeout=30)
+            answer = json.loads(done.stdout)
+            return answer.get("code") or (answer["taken"], answer["closed"])
+        self.assertEqual(self.it.api.call("POST", path, {"session": session, "command": ["cat"], "stdin": True})[0], 201)
+        self.assertEqual(put(0, b"hello"), (5, False))
+        self.assertEqual(put(1000, b"beyond"), (5, False))
+        self.assertEqual(put(2**64 - 1, b"beyond", 1), (5, False))
+        self.assertEqual(put(2**64, b"x"), 400)
+        self.assertEqual(put(-1, b"x"), 400)
+        self.assertEqual(put(5, bytes((64 << 10) + 1)), 413)
+        self.assertEqual(put(5, b"x", id="f" * 32), 404)
+        self.assertEqual(put(0, b"HELLO world"), (11, False))
+        self.assertEqual(put(11, b"", 1), (11, True))
+        self.assertEqual(put(11, b"late"), (11, True))
+        output = eventually(lambda: (found := self.it.api.call("GET", f"{path}?session={session}")[1])["ended"] and found, "its end")
+        self.assertEqual(output["stdout"], "aGVsbG8gd29ybGQ=")
+        other = "fedcba9876543210" * 2
+        self.assertEqual(self.it.api.call("POST", path, {"session": other, "command": ["cat"]})[0], 201)
+        self.assertEqual(put(0, b"x", id=other), (0, True))
+
+
+class Terminal(Case):
+    """Commands in a terminal (-it)."""
+
+    def shell_at_a_terminal(self, **how):
+        typist = self.at_a_terminal("sh", "-i", **how)
+        typist.type("PS1=; echo re''ady\n")
+        typist.sees("ready\r\n")
+        return typist
+
+    def test_an_interactive_shell(self):
+        self.start()
+        typist = self.shell_at_a_terminal(rows=33, columns=101)
+        typist.type("echo $TERM $MUSTER_POD_NAME; stty size; test -t 0 && test -t 1 && test -t 2 && echo al''l\n")
+        typist.sees(f"vt220 {self.pod[0]}\r\n33 101\r\nall\r\n")
+        # SIGWINCH and Ctrl-C are for what is in the foreground.
+        typist.type("sh -c 'trap \"stty size\" WINCH; echo $$ > $WITNESS/pid; while :; do sleep 0.05; done'\n")
+        pid = self.command_pid("pid")
+        typist.resize(44, 55)
+        typist.sees("44 55\r\n")
+        typist.type("\x03")
+        eventually(lambda: not pathlib.Path(f"/proc/{pid}").exists(), "its end")
+        typist.type("echo code $?\n")
+        typist.sees("code 130\r\n")
+        typist.type("exit 7\n")
+        self.assertEqual(typist.wait(), 7)
+        self.none_left()
+
+    def test_keys_are_echoed_at_once(self):
+        self.start()
+        typist = self.at_a_terminal("sh", "-c", "echo on; cat")
+        typist.sees("on\r\n")
+        took = []
+        for _ in range(40):
+            began = time.monotonic()
+            typist.type("x")
+            typist.sees("x")
+            took.append(time.monotonic() - began)
+        took.sort()
+        print(f"a key is echoed after {took[20] * 1000:.1f} ms (median), {took[-1] * 1000:.1f} ms (longest)", file=sys.stderr)
+        self.assertLess(took[20], 2, "it would be seconds if one request waited for the other")
+        typist.type("\n\x04")
+        self.assertEqual(typist.wait(), 0)
+
+    def test_the_terminal_is_restored(self):
+        self.start()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            typist = self.at_a_terminal("sh", "-c", "echo on; sleep 300 # marker-of-a-session")
+            typist.sees("on\r\n")
+            self.assertNotEqual(termios.tcgetattr(typist.slave), typist.modes)
+            typist.process.send_signal(number)
+            self.assertEqual(typist.wait(), 130)
+            self.none_left()
+        missing = self.at_a_terminal("no-such-program")
+        self.assertEqual(missing.wait(), 127)
+        missing.sees("exec no-such-program: No such file or directory")
+        gone = Typist(self.words("-it", "nobody-0-abcde", "--", "sh"))
+        self.addCleanup(gone.close)
+        self.assertEqual(gone.wait(), 3)
+        (self.seeing.folder / "go").touch()
+        self.it.wait("j", finished)
+        over = self.at_a_terminal("sh")
+        self.assertEqual(over.wait(), 5)
+        over.sees("has ended")
+
+    def test_the_pod_ends_meanwhile(self):
+        self.start()
+        typist = self.shell_at_a_terminal()
+        (self.seeing.folder / "go").touch()
+        self.assertEqual(typist.wait(), 137)
+        self.it.wait("j", finished)
+        self.assertEqual(processes_of(self.seeing.folder), [])
+
+    def test_it_goes_on_after_restarts(self):
+        self.start()
+        typist = self.shell_at_a_terminal()
+        typist.type("x=still\n")
+        self.it.kill_coordinator()
+        typist.type("echo $x-he''re\n")
+        self.it.start_coordinator()
+        typist.sees("still-here\r\n")
+        self.it.kill_agent("node-0")
+        typist.resize(10, 20)
+        typist.type("until [ \"$(stty size)\" = '10 20' ]; do sleep 0.05; done; echo si''zed\n")
+        self.it.start_agent("node-0")
+        typist.sees("sized\r\n")
+        typist.type("exit 3\n")
+        self.assertEqual(typist.wait(), 3)
+
+    def test_a_user_who_is_gone_leaves_nothing(self):
+        self.start()
+        typist = self.at_a_terminal("sh", "-c", "trap '' HUP; echo on; sleep 300 & wait # marker-of-a-session")
+        typist.sees("on\r\n")
+        os.close(typist.master)
+        typist.master = os.open("/dev/null", os.O_RDONLY)
+        self.assertEqual(typist.process.wait(20), 130)
+        self.none_left()
 
 
 RING = r"""

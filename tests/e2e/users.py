@@ -604,6 +604,33 @@ class Owners(RootKeeper):
         self.assertEqual(self.ask("alice", "DELETE", f"{path}?session={session}")[0], 200)
         self.assertNotIn("sleep", (self.dir / "data/audit.log").read_text())
 
+    def test_a_command_gets_input_and_a_terminal_as_its_owner(self):
+        self.create("alice", sh_job("j", "echo on; exec sleep 300", 1))
+        eventually(lambda: self.log("alice", "j")[1], "its pod")
+        uid = pwd.getpwnam(name("alice")).pw_uid
+        words = [self.muster, "exec", "--api", f"unix:{self.socket}", "job/j"]
+        data = os.urandom(3 << 20)
+        piped = subprocess.run([*words, "-i", "--", "sh", "-c", "id -u; cat; exit 5"], input=data, capture_output=True, timeout=60,
+                               preexec_fn=become("alice"), cwd="/")
+        self.assertEqual((piped.returncode, piped.stdout == f"{uid}\n".encode() + data), (5, True), piped.stderr)
+
+        master, slave = os.openpty()
+        script = "id -u; stat -c %u $(tty); stty size; kill -STOP $$; exit 6"
+        done = subprocess.run([*words, "-it", "--", "sh", "-c", script], stdin=slave, capture_output=True, timeout=60, preexec_fn=become("alice"), cwd="/")
+        os.close(master)
+        os.close(slave)
+        self.assertEqual((done.returncode, done.stdout.decode()), (6, f"{uid}\r\n{uid}\r\n0 0\r\n"), done.stderr)
+
+        session = "0123456789abcdef" * 2
+        pod = self.ask("alice", "GET", "/api/v1/namespaces/default/pods")[1]["items"][0]["metadata"]["name"]
+        path = f"{MINE}/namespaces/default/pods/{pod}/exec"
+        self.assertEqual(self.ask("alice", "POST", path, {"session": session, "command": ["cat"], "stdin": True})[0], 201)
+        for user in ("bob", "olga"):
+            self.assertEqual(self.ask(user, "PUT", f"{path}?session={session}&offset=0&eof=1")[0], 403, user)
+        self.assertEqual(self.ask("alice", "PUT", f"{path}?session={session}&offset=0&eof=1")[1]["closed"], True)
+        audited = [line for line in (self.dir / "data/audit.log").read_text().splitlines() if '"subresource":"exec"' in line and '"update"' in line]
+        self.assertEqual(len(audited), 2, "those that were refused")
+
     def test_kills_and_restarts_reach_processes_of_others(self):
         self.create("alice", sh_job("j", "trap '' TERM; echo $$$$; sleep 300 & wait; sleep 300", 1))
         pid = int(eventually(lambda: self.log("alice", "j")[1].strip(), "its pid"))

@@ -31,12 +31,22 @@ struct FakeExecutor final : Executor {
     return Nothing{};
   }
   void kill_session(const SessionKey& key, Millis) override { killed.push_back(key); }
+  void write_session(const SessionKey&, uint64_t offset, std::string_view data, bool eof) override {
+    written.push_back({offset, std::string(data), eof});
+  }
 
   SessionListener* listener = nullptr;
   std::string refuse;
   std::vector<SessionStart> started;
   std::vector<SessionKey> killed;
   std::vector<uint64_t> forgotten;
+  struct Written {
+    uint64_t offset = 0;
+    std::string data;
+    bool eof = false;
+    bool operator==(const Written&) const = default;
+  };
+  std::vector<Written> written;
 };
 
 struct Answer {
@@ -59,7 +69,7 @@ class SessionsTest : public testing::Test {
     return job;
   }
   wire::Process::Client join(const std::string& id = kId) {
-    auto process = sessions.join(job(), kPod, id, {"sh"}, nullptr);
+    auto process = sessions.join(job(), kPod, id, {{"sh"}}, nullptr);
     EXPECT_TRUE(process.ok());
     return kj::mv(*process);
   }
@@ -84,6 +94,22 @@ class SessionsTest : public testing::Test {
   }
   Answer now(wire::Process::Client& process, uint64_t out, uint64_t err, uint32_t limit = 100) {
     return read(process, out, err, limit).wait(io.waitScope);
+  }
+  using Taken = std::pair<uint64_t, bool>;
+  kj::Promise<Taken> feed(wire::Process::Client& process, uint64_t offset, const std::string& data,
+                          bool eof = false) {
+    auto request = process.writeRequest();
+    request.setOffset(offset);
+    request.setData({reinterpret_cast<const kj::byte*>(data.data()), data.size()});
+    request.setEof(eof);
+    return request.send()
+        .then([](auto&& got) {
+          return Taken{got.getTaken(), got.getClosed()};
+        })
+        .eagerlyEvaluate(nullptr);
+  }
+  void take(uint64_t bytes, bool closed = false) {
+    executor.listener->on_session_input(executor.started[0].key, bytes, closed);
   }
   void end(size_t session, int exit_code, const std::string& error = "", bool unstarted = false) {
     executor.listener->on_session_ended(
@@ -166,15 +192,78 @@ TEST_F(SessionsTest, AnEndWakesItsReader) {
   EXPECT_EQ(got.message, "its container does not run");
 }
 
+TEST_F(SessionsTest, InputIsPassedOnUntilSomeIsTaken) {
+  auto process = join();
+  auto some = feed(process, 3, "hello");
+  EXPECT_FALSE(some.poll(io.waitScope));
+  ASSERT_EQ(executor.written.size(), 1u);
+  EXPECT_EQ(executor.written[0], (FakeExecutor::Written{3, "hello", false}));
+  take(5);
+  EXPECT_EQ(some.wait(io.waitScope), Taken(5, false));
+  // When there is room again, it is sent again.
+  auto full = feed(process, 5, "lo", true);
+  EXPECT_FALSE(full.poll(io.waitScope));
+  take(5);
+  EXPECT_FALSE(full.poll(io.waitScope));
+  ASSERT_EQ(executor.written.size(), 3u);
+  EXPECT_EQ(executor.written[2], (FakeExecutor::Written{5, "lo", true}));
+  take(7, true);
+  EXPECT_EQ(full.wait(io.waitScope), Taken(7, true));
+}
+
+TEST_F(SessionsTest, OneWriteWaitsAtATime) {
+  auto process = join();
+  auto first = feed(process, 0, "a"), second = feed(process, 0, "a");
+  EXPECT_EQ(first.wait(io.waitScope), Taken(0, false)) << "nothing is known to have been taken";
+  EXPECT_FALSE(second.poll(io.waitScope));
+  take(1);
+  EXPECT_EQ(second.wait(io.waitScope), Taken(1, false));
+}
+
+TEST_F(SessionsTest, AnEndAnswersWhoeverWrites) {
+  auto process = join();
+  auto waits = feed(process, 4, "a");
+  EXPECT_FALSE(waits.poll(io.waitScope));
+  end(0, 0);
+  EXPECT_EQ(waits.wait(io.waitScope), Taken(4, true));
+  EXPECT_EQ(feed(process, 4, "a").wait(io.waitScope), Taken(4, true));
+  process.endRequest().send().wait(io.waitScope);
+  EXPECT_EQ(feed(process, 4, "a").wait(io.waitScope), Taken(4, true));
+  EXPECT_EQ(executor.written.size(), 1u);
+}
+
+TEST_F(SessionsTest, InputThatIsTooMuchOrTooEarlyIsNotTaken) {
+  auto process = join();
+  auto huge = feed(process, 0, std::string(1 << 20, 'x'), true);
+  EXPECT_FALSE(huge.poll(io.waitScope));
+  EXPECT_EQ(executor.written[0].data.size(), 64u << 10);
+  EXPECT_FALSE(executor.written[0].eof) << "it is not the rest";
+  take(100);
+  EXPECT_EQ(huge.wait(io.waitScope), Taken(100, false));
+  auto early = feed(process, uint64_t{1} << 63, "x");
+  EXPECT_FALSE(early.poll(io.waitScope));
+  take(100);
+  EXPECT_EQ(early.wait(io.waitScope), Taken(100, false)) << "not asked for again";
+}
+
+TEST_F(SessionsTest, AnotherKeeperConnectionMakesWritersTryAgain) {
+  auto process = join();
+  auto waits = feed(process, 4, "a");
+  EXPECT_FALSE(waits.poll(io.waitScope));
+  sessions.on_sessions(
+      {{executor.started[0].key, kId, "uid", executor.started[0].pod_name, "main~1"}});
+  EXPECT_EQ(waits.wait(io.waitScope), Taken(4, false));
+}
+
 TEST_F(SessionsTest, AreStartedOnce) {
   auto one = join(), again = join(), other = join(kOther);
   ASSERT_EQ(executor.started.size(), 2u);
   EXPECT_EQ(executor.started[0].log, "main~1");
   EXPECT_EQ(executor.started[1].log, "main~2");
-  EXPECT_EQ(sessions.join(job(), kPod, "short", {"sh"}, nullptr).error().message,
+  EXPECT_EQ(sessions.join(job(), kPod, "short", {{"sh"}}, nullptr).error().message,
             "the id of a session is malformed");
   executor.refuse = "not here";
-  EXPECT_EQ(sessions.join(job(), kPod, std::string(32, 'c'), {"sh"}, nullptr).error().message,
+  EXPECT_EQ(sessions.join(job(), kPod, std::string(32, 'c'), {{"sh"}}, nullptr).error().message,
             "not here");
 }
 
@@ -192,7 +281,7 @@ TEST_F(SessionsTest, NumbersEnd) {
   const Executor::SessionKey last{kPod, 0, 65'535};
   const std::string pod_name = core::pod_name("train", "uid", true, kPod.key());
   sessions.on_sessions({{last, kOther, "uid", pod_name, "main~65535"}});
-  EXPECT_EQ(sessions.join(job(), kPod, kId, {"sh"}, nullptr).error().message,
+  EXPECT_EQ(sessions.join(job(), kPod, kId, {{"sh"}}, nullptr).error().message,
             "the pod has had 65535 commands, and gets no more");
 }
 

@@ -67,6 +67,9 @@ struct Agent final : KeeperClient::Listener {
   void on_ended(std::vector<ProcessEnded> list) override {
     for (auto& one : list) ended.push_back(std::move(one));
   }
+  void on_taken(std::vector<InputTaken> list) override {
+    for (auto& one : list) taken.push_back(one);
+  }
   void on_keeper_gone(std::string why) override { gone = std::move(why); }
 
   const ProcessEnded* end_of(const ProcessKey& key) const {
@@ -80,6 +83,7 @@ struct Agent final : KeeperClient::Listener {
   Inventory inventory;
   std::vector<ProcessStarted> started;
   std::vector<ProcessEnded> ended;
+  std::vector<InputTaken> taken;
   std::string gone;
 };
 

@@ -1,4 +1,5 @@
 // Sessions in a real keeper: commands that join a container that runs.
+#include "base/terminal_input.hpp"
 #include "keeper/protocol.hpp"
 #include "permit/permit.hpp"
 #include "tests/unit/keeper/keeper_fixture.hpp"
@@ -123,10 +124,203 @@ TEST_P(KeeperSessions, OutliveTheAgentAndAreStartedOnce) {
   EXPECT_EQ(read_file(root_ / "p1"), std::to_string(pid) + "\n");
 }
 
+class KeeperInput : public KeeperSessions {
+ protected:
+  ~KeeperInput() noexcept override = default;
+
+  SpawnOrder reading(uint16_t number, const std::string& script, bool terminal = false) {
+    SpawnOrder what = session(0, number, script);
+    what.reads = true;
+    what.terminal = terminal;
+    return what;
+  }
+  // The keeper's answer to the last write.
+  InputTaken answer() {
+    EXPECT_TRUE(wait_for([this] { return !agent_->taken.empty(); }));
+    if (agent_->taken.empty()) return {};
+    const InputTaken last = agent_->taken.back();
+    agent_->taken.clear();
+    return last;
+  }
+  // Again when there is room, or it has started.
+  InputTaken write(uint16_t number, uint64_t offset, const std::string& data, bool eof = false) {
+    InputTaken last;
+    do {
+      agent_->client->write(key_of_session(0, number), offset, data, eof);
+      last = answer();
+    } while (last.taken == offset && !last.closed && (!data.empty() || eof) && !HasFailure());
+    return last;
+  }
+  // All of it, as an agent does.
+  InputTaken write_all(uint16_t number, const std::string& data, bool eof = true) {
+    InputTaken last;
+    do last = write(number, last.taken, data.substr(last.taken, 64 << 10), false);
+    while (!last.closed && last.taken < data.size());
+    return eof ? write(number, data.size(), "", true) : last;
+  }
+  ProcessEnded end_of(uint16_t number) {
+    EXPECT_TRUE(wait_for([&] { return has_ended(key_of_session(0, number)); }));
+    const ProcessEnded* const end = agent_->end_of(key_of_session(0, number));
+    return end == nullptr ? ProcessEnded{} : *end;
+  }
+  std::string out(int number) { return read_file(root_ / ("out0~" + std::to_string(number))); }
+  static std::string frame(const TerminalInput& what) {
+    std::string bytes;
+    what.write(bytes);
+    return bytes;
+  }
+  static std::string open_frame() { return frame({TerminalInput::Type::open, 12, 345, "vt100"}); }
+};
+
+TEST_P(KeeperInput, IsReadUntilItsEnd) {
+  ASSERT_TRUE(connect().client->abilities().input);
+  start_pod(0);
+  std::string data;
+  for (int i = 0; i < 300'000; ++i) data += static_cast<char>(i * 7 + i / 256);
+  agent_->client->spawn({reading(1, "cat; exit 3")});
+  const InputTaken last = write_all(1, data);
+  EXPECT_EQ(last.taken, data.size());
+  EXPECT_TRUE(last.closed);
+  EXPECT_EQ(end_of(1).exit_code, 3);
+  EXPECT_TRUE(out(1) == data);
+  // Without input there is none.
+  agent_->client->spawn({session(0, 2, "cat; while ! test -e go; do sleep 0.01; done")});
+  EXPECT_TRUE(write(2, 0, "x").closed);
+  std::ofstream(root_ / "go") << "go";
+  end_of(2);
+  EXPECT_EQ(out(2), "");
+  EXPECT_TRUE(write(2, 0, "x").closed) << "it has ended";
+  EXPECT_TRUE(write(9, 0, "x").closed) << "there is no such session";
+}
+
+TEST_P(KeeperInput, IsTakenOnceByAnyAgent) {
+  connect();
+  start_pod(0);
+  agent_->client->spawn({reading(1, "cat")});
+  EXPECT_EQ(write(1, 0, "hello").taken, 5u);
+  connect();
+  EXPECT_EQ(write(1, 0, "hello").taken, 5u);
+  EXPECT_EQ(write(1, 3, "lo world").taken, 11u);
+  EXPECT_EQ(write(1, 40, "beyond").taken, 11u);
+  EXPECT_EQ(write(1, UINT64_MAX, "beyond", true).taken, 11u);
+  EXPECT_FALSE(write(1, 4, "o", true).closed) << "its end is elsewhere";
+  EXPECT_TRUE(write(1, 11, "", true).closed);
+  EXPECT_TRUE(write(1, 11, "", true).closed);
+  EXPECT_TRUE(write(1, 11, "late").closed);
+  EXPECT_EQ(end_of(1).exit_code, 0);
+  EXPECT_EQ(out(1), "hello world");
+}
+
+TEST_P(KeeperInput, WaitsForRoom) {
+  connect();
+  start_pod(0);
+  agent_->client->spawn({reading(1, "while ! test -e go; do sleep 0.01; done; exec cat"),
+                         reading(2, "exec <&-; echo > closed; exec sleep 1000"),
+                         reading(3, "exec sleep 1000")});
+  const std::string data(1 << 20, 'x');
+  const InputTaken some = write(1, 0, data);
+  EXPECT_LE(some.taken, 64u << 10) << "as much as the pipe holds";
+  agent_->client->write(key_of_session(0, 1), some.taken, data.substr(some.taken), true);
+  // Another one's input goes on, so this is the answer to it.
+  ASSERT_TRUE(wait_for([this] { return fs::exists(root_ / "closed"); }));
+  const InputTaken unread = write(2, 0, "x");
+  EXPECT_EQ(unread.key, key_of_session(0, 2));
+  EXPECT_TRUE(unread.closed);
+  std::ofstream(root_ / "go") << "go";
+  const InputTaken room = answer();
+  EXPECT_EQ(room.key, key_of_session(0, 1));
+  EXPECT_EQ(room.taken, some.taken) << "there is room: it is to be sent again";
+  for (InputTaken now = room; !now.closed;) now = write(1, now.taken, data.substr(now.taken), true);
+  EXPECT_EQ(end_of(1).exit_code, 0);
+  EXPECT_EQ(out(1).size(), data.size());
+  // One that never reads is ended, and whoever waits for it learns that.
+  const uint64_t taken = write(3, 0, data).taken;
+  agent_->client->write(key_of_session(0, 3), taken, data, false);
+  agent_->client->kill(key_of_session(0, 3), 0);
+  EXPECT_TRUE(answer().closed || write(3, taken, data).closed);
+}
+
+TEST_P(KeeperInput, OfATerminal) {
+  connect();
+  start_pod(0);
+  agent_->client->spawn(
+      {reading(1,
+               "test -t 0 && test -t 2 || exit 1; stty size; echo $TERM; read a; echo \"<$a>\"; "
+               "stty size; exit 7",
+               true)});
+  std::string input = open_frame();
+  EXPECT_EQ(write(1, 0, input).taken, input.size());
+  ASSERT_TRUE(wait_for([this] { return out(1).find("vt100") != std::string::npos; }));
+  EXPECT_EQ(out(1), "12 345\r\nvt100\r\n");
+  const std::string more =
+      frame({TerminalInput::Type::size, 50, 60, ""}) + frame({.bytes = "hi\r"});
+  EXPECT_EQ(write(1, input.size(), more).taken, input.size() + more.size());
+  EXPECT_EQ(end_of(1).exit_code, 7);
+  EXPECT_EQ(out(1), "12 345\r\nvt100\r\nhi\r\n<hi>\r\n50 60\r\n");
+}
+
+TEST_P(KeeperInput, ATerminalEndsWithAllThatIsInIt) {
+  connect();
+  start_pod(0);
+  auto run_in_terminal = [this](uint16_t number, const std::string& script) {
+    agent_->client->spawn({reading(number, script, true)});
+    write(number, 0, open_frame());
+  };
+  // Ctrl-C ends what is in the foreground.
+  run_in_terminal(1, "echo $$ > p1; exec sleep 1000");
+  const int first = pid_in("p1");
+  write(1, open_frame().size(), frame({.bytes = "\x03"}));
+  EXPECT_EQ(end_of(1).exit_code, 130);
+  EXPECT_FALSE(is_alive(first));
+  // The end of the input is the loss of the terminal.
+  run_in_terminal(2, "trap '' TERM; echo $$ > p2; sleep 1000; sleep 1000");
+  const int second = pid_in("p2");
+  write(2, open_frame().size(), "", true);
+  EXPECT_EQ(end_of(2).exit_code, 129);
+  EXPECT_FALSE(is_alive(second));
+  // What ignores that, and has lost the environment, too.
+  run_in_terminal(3,
+                  "trap '' HUP TERM; env -i sh -c 'echo $$ > p3; sleep 1000' & "
+                  "echo $$ > p4; wait; sleep 1000");
+  const int third = pid_in("p3"), fourth = pid_in("p4");
+  agent_->client->kill(key_of_session(0, 3), 50);
+  end_of(3);
+  EXPECT_FALSE(is_alive(third));
+  EXPECT_FALSE(is_alive(fourth));
+  // SIGTSTP would stop a command that nobody continues.
+  run_in_terminal(4, "echo $$ > p5; kill -STOP $$; exit 4");
+  EXPECT_EQ(end_of(4).exit_code, 4);
+  run_in_terminal(5, "kill -9 $$");
+  EXPECT_EQ(end_of(5).exit_code, 137);
+  SpawnOrder missing = reading(6, "", true);
+  missing.argv = {"no-such-program"};
+  agent_->client->spawn({missing});
+  write(6, 0, open_frame());
+  EXPECT_EQ(end_of(6).exit_code, 127);
+  EXPECT_NE(out(6).find("exec no-such-program: No such file"), std::string::npos) << out(6);
+  agent_->client->spawn({reading(7, "sleep 1000", true)});
+  write(7, 0, "no frame");
+  EXPECT_EQ(end_of(7).exit_code, 129);
+  EXPECT_NE(read_file(root_ / "err0~7").find("malformed"), std::string::npos);
+}
+
+TEST_P(KeeperInput, OutputOfATerminalIsWhole) {
+  connect();
+  start_pod(0);
+  agent_->client->spawn({reading(1, "stty -opost; seq 100000", true)});
+  write(1, 0, open_frame());
+  EXPECT_EQ(end_of(1).exit_code, 0);
+  std::string expected;
+  for (int i = 1; i <= 100'000; ++i) expected += std::to_string(i) + "\n";
+  EXPECT_TRUE(out(1) == expected) << out(1).size();
+}
+
+INSTANTIATE_TEST_SUITE_P(Leftovers, KeeperInput, testing::Values("off", "on"), leftovers_by);
+
 INSTANTIATE_TEST_SUITE_P(Leftovers, KeeperSessions, testing::Values("off", "on"), leftovers_by);
 
 // A keeper that runs as root, and starts what the coordinator has signed.
-class SignedSessions : public KeeperSessions {
+class SignedSessions : public KeeperInput {
  protected:
   static constexpr uint32_t kUser = 2001, kAgent = 2000;
   static constexpr const char* kId = "0123456789abcdef0123456789abcdef";
@@ -134,7 +328,7 @@ class SignedSessions : public KeeperSessions {
   ~SignedSessions() noexcept override = default;
   void SetUp() override {
     if (geteuid() != 0) GTEST_SKIP() << "only root can start processes of others";
-    KeeperSessions::SetUp();
+    KeeperInput::SetUp();
     fs::permissions(root_, fs::perms(0755));
     ASSERT_EQ(chown(work_dir_.c_str(), kAgent, kAgent), 0);
     fs::create_directories(work_dir_ / "logs/uid");
@@ -160,7 +354,7 @@ class SignedSessions : public KeeperSessions {
   }
   void TearDown() override {
     if (pid_ == 0) return;
-    KeeperSessions::TearDown();
+    KeeperInput::TearDown();
     ::kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
   }
@@ -240,6 +434,45 @@ TEST_P(SignedSessions, APermitForOneStartsNothingElse) {
             "its command is not signed");
   // A plain order has no permit at all.
   EXPECT_EQ(refusal(session(0, 3, "id")), "this keeper starts nothing without a permit");
+}
+
+// What the agent says about it counts for nothing.
+TEST_P(SignedSessions, ReadWhatTheyAreSignedToRead) {
+  start_signed_pod(0);
+  auto of = [this](const std::string& script, bool input, bool terminal) {
+    PermitSession session = signed_session(std::string(31, 'a') + script.back());
+    session.command = {"sh", "-c", script};
+    session.input = input;
+    session.terminal = terminal;
+    return sign(permit(session));
+  };
+  auto output = [this](int number) {
+    for (const auto& one : fs::directory_iterator(work_dir_ / "logs/uid"))
+      if (one.path().string().find("~" + std::to_string(number) + ".stdout") != std::string::npos)
+        return read_file(one.path());
+    return std::string();
+  };
+  SpawnOrder none = order_of(key_of_session(0, 1), of("cat; exit 1", false, false));
+  none.reads = none.terminal = true;
+  agent_->client->spawn({none});
+  EXPECT_EQ(end_of(1).exit_code, 1);
+  EXPECT_EQ(output(1), "");
+  agent_->client->spawn({order_of(key_of_session(0, 2), of("cat; exit 2", true, false))});
+  write_all(2, "hello");
+  EXPECT_EQ(end_of(2).exit_code, 2);
+  EXPECT_EQ(output(2), "hello");
+  agent_->client->spawn(
+      {order_of(key_of_session(0, 3), of("id -u; stty size; exit 3", true, true))});
+  write(3, 0, open_frame());
+  EXPECT_EQ(end_of(3).exit_code, 3);
+  EXPECT_EQ(output(3), std::to_string(kUser) + "\r\n12 345\r\n");
+  // The last byte says whether there is a terminal.
+  auto changed = *of("exit 4", true, false);
+  changed.bytes.back() = 1;
+  ASSERT_TRUE(read_permit(changed.bytes)->session->terminal);
+  EXPECT_EQ(refusal(order_of(key_of_session(0, 4),
+                             std::make_shared<const core::node::SignedPermit>(changed))),
+            "its command is not signed");
 }
 
 INSTANTIATE_TEST_SUITE_P(Leftovers, SignedSessions, testing::Values("off", "on"), leftovers_by);

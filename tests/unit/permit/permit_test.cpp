@@ -90,7 +90,20 @@ TEST(Permit, HasTheCommandOfASession) {
   EXPECT_FALSE(read_permit(permit_bytes(pods))->session);
 }
 
-// Older keepers read the forms that they know: the second since version 6, the third since 8.
+TEST(Permit, SaysWhatASessionReads) {
+  Permit permit = sample_of_session();
+  permit.session->input = true;
+  const auto piped = read_permit(permit_bytes(permit));
+  ASSERT_TRUE(piped.ok()) << piped.error().message;
+  EXPECT_TRUE(piped->session->input);
+  EXPECT_FALSE(piped->session->terminal);
+  permit.session->terminal = true;
+  EXPECT_TRUE(read_permit(permit_bytes(permit))->session->terminal);
+  EXPECT_FALSE(read_permit(permit_bytes(sample_of_session()))->session->input);
+}
+
+// Older keepers read the forms that they know: the second since version 6, the third since 8, the
+// fourth since 9.
 TEST(Permit, OnlyWhatNeedsALaterFormHasIt) {
   auto form = [](const Permit& permit) {
     const std::string bytes = permit_bytes(permit);
@@ -104,10 +117,14 @@ TEST(Permit, OnlyWhatNeedsALaterFormHasIt) {
   Permit of_session = sample();
   of_session.session = sample_of_session().session;
   EXPECT_EQ(form(of_session), "muster permit 3");
+  of_session.session->input = true;
+  EXPECT_EQ(form(of_session), "muster permit 4");
 }
 
 TEST(Permit, CutOrLengthenedBytesAreNone) {
-  for (const Permit& permit : {sample(), sample_with_secret(), sample_of_session()}) {
+  Permit with_input = sample_of_session();
+  with_input.session->input = with_input.session->terminal = true;
+  for (const Permit& permit : {sample(), sample_with_secret(), sample_of_session(), with_input}) {
     const std::string bytes = permit_bytes(permit);
     for (size_t size = 0; size < bytes.size(); ++size)
       EXPECT_FALSE(read_permit(std::string_view(bytes).substr(0, size)).ok()) << size;

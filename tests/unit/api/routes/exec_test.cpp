@@ -44,6 +44,13 @@ class ExecTest : public ServerTest {
   Answer read(const std::string& more = "", const std::string& session = kSession) {
     return get(path + "?session=" + session + more);
   }
+  // `text`: without NUL.
+  Answer write(const std::string& more, const std::string& text,
+               const std::string& type = "application/octet-stream",
+               const std::string& session = kSession) {
+    return call(request("PUT", path + "?session=" + session + more,
+                        "Content-Type: " + type + "\r\n", text));
+  }
   Answer end(const std::string& session = kSession) {
     return call(request("DELETE", path + "?session=" + session));
   }
@@ -85,6 +92,46 @@ TEST_F(ExecTest, StartsReadsAndEnds) {
   EXPECT_EQ(read().code, 404);
 }
 
+TEST_F(ExecTest, GetsInput) {
+  begin();
+  EXPECT_EQ(write("&offset=0", "x").code, 404);
+  ASSERT_EQ(start().code, 201);
+  EXPECT_FALSE(backend.session->input);
+  const std::string with = R"({"session":")" + kSession + R"(","command":["sh"],"stdin":true)";
+  ASSERT_EQ(post(path, with + "}").code, 201);
+  EXPECT_TRUE(backend.session->input);
+  EXPECT_FALSE(backend.session->terminal);
+  ASSERT_EQ(post(path, with + R"(,"tty":true})").code, 201);
+  EXPECT_TRUE(backend.session->terminal);
+
+  const Answer some = write("&offset=7", "\x01\xff bytes");
+  EXPECT_EQ(some.code, 200) << some.body;
+  EXPECT_EQ(some.json()["taken"], 15);
+  EXPECT_EQ(some.json()["closed"], false);
+  ASSERT_TRUE(backend.written);
+  EXPECT_EQ(backend.written->offset, 7u);
+  EXPECT_EQ(backend.written->data, "\x01\xff bytes");
+  EXPECT_FALSE(backend.written->eof);
+  EXPECT_EQ(write("&offset=15&eof=1", "").json()["closed"], true);
+  EXPECT_TRUE(backend.written->eof);
+  EXPECT_EQ(write("&offset=0", std::string(kExecWriteMax, 'x')).code, 200);
+
+  for (const auto& [more, text, type, code, why] :
+       {std::tuple<std::string, std::string, std::string, int, const char*>{
+            "", "x", "application/octet-stream", 400, "offset: not a number of bytes"},
+        {"&offset=-1", "x", "application/octet-stream", 400, "offset"},
+        {"&offset=0&eof=yes", "x", "application/octet-stream", 400, "eof: must be 0 or 1"},
+        {"&offset=0", "{}", "application/json", 415, "octet-stream"},
+        {"&offset=0", std::string(kExecWriteMax + 1, 'x'), "application/octet-stream", 413,
+         "64 KiB"}}) {
+    const Answer refused = write(more, text, type);
+    EXPECT_EQ(refused.code, code) << more;
+    EXPECT_NE(refused.body.find(why), std::string::npos) << refused.body;
+  }
+  EXPECT_EQ(write("&offset=0", "x", "application/octet-stream", "x").code, 400);
+  EXPECT_EQ(write("&offset=0", "x", "application/octet-stream", kOther).code, 404);
+}
+
 TEST_F(ExecTest, WhatIsWrongIsSaid) {
   begin();
   const std::string id = R"("session":")" + kSession + "\"";
@@ -100,7 +147,9 @@ TEST_F(ExecTest, WhatIsWrongIsSaid) {
            {"{" + id + R"(,"command":[1]})", "strings"},
            {"{" + id + R"(,"command":["","a"]})", "a name"},
            {"{" + id + R"(,"command":["a\u0000b"]})", "NUL"},
-           {"{" + id + R"(,"command":["a"],"tty":true})", "unknown field \\\"tty"},
+           {"{" + id + R"(,"command":["a"],"TTY":true})", "unknown field \\\"TTY"},
+           {"{" + id + R"(,"command":["a"],"tty":true})", "tty: needs stdin"},
+           {"{" + id + R"(,"command":["a"],"stdin":1})", "stdin: must be true or false"},
            {"{" + id + R"(,"command":[")" + std::string(128 << 10, 'x') + R"("]})", "128 KiB"},
        }) {
     const Answer a = post(path, body);
@@ -116,8 +165,8 @@ TEST_F(ExecTest, WhatIsWrongIsSaid) {
   EXPECT_EQ(read("&stdout=-1").code, 400);
   EXPECT_EQ(read("", "x").code, 400);
   EXPECT_EQ(end("x").code, 400);
-  const Answer put = call(request("PUT", path));
-  EXPECT_EQ(put.code, 403) << "no rule has this verb";
+  const Answer patched = call(request("PATCH", path));
+  EXPECT_EQ(patched.code, 403) << "no rule has this verb";
 }
 
 TEST_F(ExecTest, ResumingStartsNothing) {
@@ -178,6 +227,7 @@ TEST_F(ExecTest, OnlyTheOwnerMay) {
     uid = other;
     EXPECT_TRUE(start().is_status("Forbidden")) << other;
     EXPECT_TRUE(read().is_status("Forbidden")) << other;
+    EXPECT_TRUE(write("&offset=0", "x").is_status("Forbidden")) << other;
     EXPECT_TRUE(end().is_status("Forbidden")) << other;
   }
   EXPECT_FALSE(backend.session);
@@ -198,6 +248,7 @@ TEST_F(ExecTest, ASessionIsThatOfWhoStartedIt) {
   uid = geteuid();
   EXPECT_EQ(start().code, 404);
   EXPECT_EQ(read().code, 404);
+  EXPECT_EQ(write("&offset=0", "x").code, 404);
   EXPECT_EQ(end().code, 404);
   uid = kOwner;
   EXPECT_EQ(read().code, 200);
@@ -211,11 +262,12 @@ TEST_F(ExecTest, IsAuditedWithoutItsWords) {
   begin();
   start();
   read();
+  write("&offset=0", "x");
   end();
   std::vector<std::string> of_exec;
   for (const std::string& line : audited)
     if (line.find(R"("subresource":"exec")") != std::string::npos) of_exec.push_back(line);
-  ASSERT_EQ(of_exec.size(), 2u) << "its start and its end; reading is not audited";
+  ASSERT_EQ(of_exec.size(), 2u) << "its start and its end; output and input are not";
   EXPECT_NE(of_exec[0].find(R"("verb":"create")"), std::string::npos) << of_exec[0];
   EXPECT_NE(of_exec[1].find(R"("verb":"delete")"), std::string::npos) << of_exec[1];
   for (const std::string& line : of_exec) {

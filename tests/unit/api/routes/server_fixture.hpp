@@ -186,6 +186,12 @@ class FakeBackend final : public Backend {
     session_output.err = err.substr(std::min(request.err, uint64_t{err.size()}));
     done(session_output);
   }
+  void write_exec(ExecWrite request, std::function<void(Result<ExecTaken>)> done) override {
+    if (!session || session->session != request.session)
+      return done(Error{Errc::not_found, "there is no such session", {}});
+    written = std::move(request);
+    done(ExecTaken{written->offset + written->data.size(), written->eof});
+  }
   void end_exec(ExecSession of, std::function<void(Status)> done) override {
     if (!session || session->session != of)
       return done(Error{Errc::not_found, "there is no such session", {}});
@@ -204,6 +210,7 @@ class FakeBackend final : public Backend {
   ExecOutput session_output;
   std::deque<std::function<void(Result<ExecOutput>)>> exec_held;  // reads, with `hold_exec`
   bool hold_exec = false;
+  std::optional<ExecWrite> written;
 
   std::optional<Result<uint32_t>> munge_says;  // nothing: it does not answer
   std::vector<std::string> munge_asked;

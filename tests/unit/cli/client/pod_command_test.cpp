@@ -59,5 +59,51 @@ TEST(PodCommand, ReadsBytes) {
   EXPECT_FALSE(command.read(client, 8, 7).ok());
 }
 
+TEST(PodCommand, WritesBytes) {
+  FakeServer server;
+  ApiClient client(server.address());
+  const PodCommand command("team", "p-0-abcde");
+  server.answer("PUT " + kExecPath, 200, R"({"taken":7,"closed":false})");
+  server.answer("PUT " + kExecPath, 200, R"({"taken":9,"closed":true})");
+  const auto some = command.write(client, 5, std::string("\0\xff\r\n", 4), false);
+  ASSERT_TRUE(some.ok());
+  EXPECT_EQ(some->bytes, 7u);
+  EXPECT_FALSE(some->closed);
+  const auto last = command.write(client, 7, "rest", true);
+  ASSERT_TRUE(last.ok());
+  EXPECT_TRUE(last->closed);
+  const auto sent = server.requests();
+  ASSERT_EQ(sent.size(), 2u);
+  EXPECT_NE(sent[0].find("&offset=5 "), std::string::npos) << sent[0];
+  EXPECT_NE(sent[0].find("application/octet-stream"), std::string::npos) << sent[0];
+  EXPECT_NE(sent[1].find("&offset=7&eof=1 "), std::string::npos) << sent[1];
+  EXPECT_EQ(PodCommand("team", "other").write(client, 0, "x", false).error().code, Errc::not_found);
+}
+
+TEST(PodCommand, AsksForInputOnlyIfItHasSome) {
+  FakeServer server;
+  ApiClient client(server.address());
+  server.answer("POST " + kExecPath, 201, "{}");
+  const PodCommand command("team", "p-0-abcde");
+  using Reads = PodCommand::Reads;
+  for (const Reads reads : {Reads::nothing, Reads::input, Reads::terminal})
+    ASSERT_TRUE(command.start(client, {"ls"}, reads).ok());
+  const auto sent = server.requests();
+  EXPECT_EQ(sent[0].find("stdin"), std::string::npos) << sent[0];
+  EXPECT_NE(sent[1].find(R"("stdin":true)"), std::string::npos) << sent[1];
+  EXPECT_EQ(sent[1].find("tty"), std::string::npos) << sent[1];
+  EXPECT_NE(sent[2].find(R"("tty":true)"), std::string::npos) << sent[2];
+}
+
+// On a connection that the server has closed, it is sent again.
+TEST(PodCommand, WritesAgainOnAStaleConnection) {
+  FakeServer server;
+  ApiClient client(server.address());
+  server.answer("PUT " + kExecPath, 200, R"({"taken":1,"closed":false})");
+  server.close_each = true;
+  const PodCommand command("team", "p-0-abcde");
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(command.write(client, 0, "x", false).ok()) << i;
+}
+
 }  // namespace
 }  // namespace muster::cli

@@ -122,8 +122,13 @@ TEST(App, Exec) {
   EXPECT_EQ(job.index, 3);
   EXPECT_FALSE(options<ExecOptions>({"exec", "job/j", "--", "ls"}).index.has_value());
 
-  for (const char* flag : {"-i", "-t", "-it", "--stdin", "--tty"})
-    EXPECT_NE(complaint({"exec", flag, "p", "--", "sh"}).find("not supported"), std::string::npos)
+  EXPECT_FALSE(o.input || o.terminal);
+  for (const char* flag : {"-i", "--stdin", "-it", "-ti"})
+    EXPECT_TRUE(options<ExecOptions>({"exec", flag, "p", "--", "sh"}).input) << flag;
+  EXPECT_FALSE(options<ExecOptions>({"exec", "-i", "p", "--", "sh"}).terminal);
+  EXPECT_TRUE(options<ExecOptions>({"exec", "--stdin", "--tty", "p", "--", "sh"}).terminal);
+  for (const char* flag : {"-t", "--tty"})
+    EXPECT_NE(complaint({"exec", flag, "p", "--", "sh"}).find("needs -i"), std::string::npos)
         << flag;
   EXPECT_NE(complaint({"exec", "p"}).find("needs a command"), std::string::npos);
   EXPECT_NE(complaint({"exec", "p", "ls"}).find("after `--`"), std::string::npos);
