@@ -30,6 +30,13 @@ struct Ingest {
     return it == sync.state().open.end() || it->second.node != node ? nullptr : &it->second;
   }
 
+  // Nothing follows JobForgotten: whoever asks later is told that there is no such job.
+  bool gone(uint64_t token) const {
+    if (!sync.state().forgotten) return false;
+    sync.order(Answer{token, Answer::Outcome::not_found});
+    return true;
+  }
+
   void operator()(const SlotsGranted& e) {
     sync.granted = true;
     PodsBound bound{sync.now, {}};
@@ -119,10 +126,14 @@ struct Ingest {
 
   void operator()(const JobDeletion& e) { sync.deletions.push_back(e); }
   void operator()(const OwnerUpdate& e) { take_update(sync, e); }
-  void operator()(const PodsDeletion& e) { sync.pod_deletions.push_back(e); }
+  void operator()(const PodsDeletion& e) {
+    if (!gone(e.token)) sync.pod_deletions.push_back(e);
+  }
   void operator()(const Preempted& e) { choose_victims(sync, e); }
   void operator()(const Tainted& e) { leave_nodes(sync, e); }
-  void operator()(const PodConditionsWrite& e) { take_conditions(sync, e); }
+  void operator()(const PodConditionsWrite& e) {
+    if (!gone(e.token)) take_conditions(sync, e);
+  }
   void operator()(const StatusWrite& e) { take_status(sync, e); }
 };
 

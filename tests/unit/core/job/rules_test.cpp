@@ -596,6 +596,26 @@ TEST(P20Deletion, TheForegroundTakesThePodsFirst) {
   }
 }
 
+// Its last record is JobForgotten, even if its owner asks for more at that moment.
+TEST(P20Deletion, NothingFollowsTheLastRecord) {
+  Play play(Play::indexed(1, 1));
+  play.sync();
+  play.end({0, 0}, 0);
+  play.sync({JobDeletion{1, true, false}});
+  ASSERT_TRUE(play.state().forgotten);
+  for (const Event& late : {Event{PodsDeletion{7, {{0, 0}}, PodsDeletion::Why::owner, {}}},
+                            Event{PodConditionsWrite{7, {0, 0}, {{"Mine", "True", 0, "", ""}}}}}) {
+    const JobState before = play.state();
+    play.sync({late});
+    EXPECT_EQ(play.state(), before);
+    const bool refused = std::ranges::any_of(play.effects(), [](const Effect& effect) {
+      const auto* answer = std::get_if<Answer>(&effect);
+      return answer && answer->token == 7 && answer->outcome == Answer::Outcome::not_found;
+    });
+    EXPECT_TRUE(refused);
+  }
+}
+
 TEST(P20Deletion, ADeadlineStillEndsAJobThatWaitsForItsFinalizer) {
   JobSpec spec = Play::indexed(1, 1);
   spec.active_deadline_s = 5;
