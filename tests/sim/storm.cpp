@@ -290,6 +290,7 @@ class History {
       case 2:
         return change(job, {{"suspend", false}});
       case 3:
+        if (gang) return;  // index 0 may be one of those that no longer fit
         return change(job, {{"parallelism", n}});
       case 4:
         return change(job, {{"completions", n}, {"parallelism", n}});
@@ -540,7 +541,7 @@ Outcome play(const Storm& storm) {
 }
 
 Storm shrink(Storm storm) {
-  auto breaks = [](const Storm& less) { return !play(less).broken.empty(); };
+  auto breaks = [](const Storm& less) { if(getenv("DBG")){fprintf(stderr,"try jobs %d",less.jobs);for(auto&w:less.without)fprintf(stderr," %s",w.c_str());fprintf(stderr,"\n");} return !play(less).broken.empty(); };
   for (const std::string& fault : kFaults) {
     Storm less = storm;
     less.without.push_back(fault);

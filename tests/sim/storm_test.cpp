@@ -68,11 +68,14 @@ TEST_F(StormTest, ThePromiseHolds) {
   uint64_t histories = 0, jobs = 0;
   for (uint64_t seed = one != 0 ? one : 1 + shard; all.crashes < crashes; seed += shards) {
     const Storm storm = storm_of(seed);
+    if (getenv("DBG")) std::fprintf(stderr, "seed %llu\n", (unsigned long long)seed);
     const Outcome outcome = play(storm);
     ++histories;
     jobs += outcome.jobs;
     add(all, outcome.count);
     if (!outcome.broken.empty()) {
+      std::printf("history %llu breaks a rule\n", static_cast<unsigned long long>(seed));
+      std::fflush(stdout);
       const Storm less = one != 0 ? storm : shrink(storm);
       for (const std::string& rule : play(less).broken) ADD_FAILURE() << rule;
       ADD_FAILURE() << "seen again by: " << command_of(less);

@@ -332,9 +332,13 @@ void World::boot() {
     unloaded.push_back(std::move(job));
   });
   MUSTER_CHECK(recovered.ok(), recovered.error().message);
-  for (const core::NodeInfo& node : recovered->nodes)
-    if (!node.gone && !deleted_.contains(node.id))
-      lost.erase(node.id);  // its loss had not reached the disk
+  // What of a loss had reached the disk decides.
+  for (const core::NodeInfo& node : recovered->nodes) {
+    if (node.gone)
+      lost.insert(node.id);
+    else if (!deleted_.contains(node.id))
+      lost.erase(node.id);
+  }
   const bool held =
       std::ranges::any_of(recovered->nodes, [](const auto& node) { return !node.gone; });
   MUSTER_CHECK(recovered->damaged.empty(), recovered->damaged.front().why);
