@@ -3,7 +3,8 @@
 
     MUSTER=build/release/muster tests/e2e/drill.py [TEST…]      DRILL_TIMES makes the scenarios longer (1)
 
-What is broken here is really broken: pods that somebody kills, copies that somebody starts, and an API that lies (Liar).
+Verdicts that must be BROKEN: muster-planted, which has one fault for each promise (tests/planted); pods that somebody kills, copies that
+somebody starts, and an API that lies (Liar).
 """
 import concurrent.futures
 import contextlib
@@ -39,8 +40,8 @@ class Folder(unittest.TestCase):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="muster-drilltest-"))
         self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
 
-    def start(self, *words, **env):
-        return subprocess.Popen([MUSTER, "drill", *map(str, words)], text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+    def start(self, *words, program=MUSTER, **env):
+        return subprocess.Popen([program, "drill", *map(str, words)], text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                 stderr=subprocess.PIPE, cwd=self.dir, env={**os.environ, "TMPDIR": str(self.dir), **env})
 
     def drill(self, *words, timeout=240, **env):
@@ -157,6 +158,40 @@ class Scenarios(Folder):
         process.kill()
         process.communicate()
         self.nothing_left()
+
+
+class Planted(Folder):
+    """muster with a fault in it: for each promise, the drill finds it."""
+    FAULTS = {  # fault: scenario, what a drill must find
+        "forgets": ("coordinator-kill", {"forgotten"}),
+        "miscounts": ("agent-kill", {"lost"}),
+        "regresses": ("coordinator-kill", {"went back", "twice"}),
+        "duplicates": ("coordinator-kill", {"two live"}),
+        "drops": ("agent-kill", {"outlived"}),
+    }
+    PROGRAM = pathlib.Path(MUSTER).parent / "muster-planted"
+
+    def found(self, fault):
+        """What a drill of a cluster with this fault finds; empty: it came out as HELD."""
+        scenario, _ = self.FAULTS.get(fault) or ("agent-kill", None)
+        reports = self.dir / f"reports-{fault}"
+        done = self.drill("run", scenario, "--local", "--seed", 3, "--canary", 24, "--no-baseline", "--times", 3, "--nodes", 1,
+                          "--report", reports, program=self.PROGRAM, PLANTED_FAULT=fault)
+        self.assertIn(done.returncode, (0, 1), f"{fault}\n{done.stdout}{done.stderr}")
+        report = json.loads(next(reports.glob("*.json")).read_text())
+        self.assertEqual(done.returncode == 1, report["verdict"] == "BROKEN")
+        return {finding["promise"] for round_ in report["rounds"] for finding in round_["findings"]}
+
+    def test_planted_each_promise(self):
+        if not self.PROGRAM.exists():
+            self.skipTest(f"there is no {self.PROGRAM}")
+        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+            running = {fault: pool.submit(self.found, fault) for fault in ["nothing", *self.FAULTS]}
+            for fault, found in running.items():
+                with self.subTest(fault):
+                    expected = self.FAULTS[fault][1] if fault in self.FAULTS else set()
+                    self.assertLessEqual(expected, found.result())
+                    self.assertEqual(bool(expected), bool(found.result()))
 
 
 class Liar(http.server.ThreadingHTTPServer):
