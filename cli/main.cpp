@@ -2,12 +2,14 @@
 // called muster-rsh (or ssh), muster-mpi-entry (agent/rsh.hpp) and muster-pmi (agent/pmi.hpp).
 #include "agent/pmi.hpp"
 #include "agent/rsh.hpp"
+#include "cli/drill/witness.hpp"
 #include "cli/line/app.hpp"
 #include "cli/output/exit_codes.hpp"
 #include "cli/verbs/verbs.hpp"
 
 #include <csignal>
 #include <string>
+#include <string_view>
 #include <unistd.h>
 #include <vector>
 
@@ -27,6 +29,9 @@ int main(int argc, char** argv) {
     return muster::agent::run_rsh({argv + 1, argv + argc});
   if (program == "muster-pmi") return muster::agent::run_pmi({argv + 1, argv + argc});
   if (program == "muster-mpi-entry") return muster::agent::run_mpi_entry({argv + 1, argv + argc});
+  // In the pods of a drill's canary; not a verb of users.
+  if (argc > 2 && std::string_view(argv[1]) == "drill" && std::string_view(argv[2]) == "witness")
+    return muster::cli::drill::run_witness({argv + 3, argv + argc});
   // Daemons and verbs that wait handle signals themselves; for all others Ctrl-C exits with
   // kInterrupted.
   std::signal(SIGINT, [](int) { _exit(muster::cli::kInterrupted); });

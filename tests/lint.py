@@ -26,12 +26,12 @@ ARROWS = {  # a folder, or a file that may include more than its folder
     "agent": BASE | {"core/node", "core/spec/mpi.hpp", "core/ids.hpp", "core/pod_name.hpp", "schema", "tls", "keeper/protocol.hpp"},
     "coordinator": BASE | {"core", "permit", "tls", "munge", "storage", "actors", "api", "schema"},
     # A client of the API, and the mains of the daemons.
-    "cli": BASE | {"core/spec", "core/index_set.hpp", "core/pod_name.hpp", "core/trust.hpp", "core/cluster/prefetch.hpp", "text", "agent/agent.hpp",
-                   "agent/environment.hpp", "agent/rsh.hpp", "agent/pmi.hpp", "coordinator/coordinator.hpp", "coordinator/offline.hpp", "schema", "tls", "munge",
+    "cli": BASE | {"core/spec", "core/job/decide.hpp", "core/job/text.hpp", "core/ids.hpp", "core/index_set.hpp", "core/pod_name.hpp", "core/trust.hpp", "core/cluster/prefetch.hpp", "text",
+                   "agent/agent.hpp", "agent/environment.hpp", "agent/rsh.hpp", "agent/pmi.hpp", "coordinator/coordinator.hpp", "coordinator/offline.hpp", "schema", "tls", "munge",
                    "keeper/protocol.hpp"},
 }
 # The rooms of a folder, bottom up: a room may include those before it. Files outside all rooms are above them all.
-ROOMS = {"api": ["http", "access", "kube", "view", "request", "routes"], "cli": ["output", "settings", "client", "verbs", "line"]}
+ROOMS = {"api": ["http", "access", "kube", "view", "request", "routes"], "cli": ["output", "settings", "client", "drill", "verbs", "line"]}
 # Within core, these do not include each other...
 CORE_APART = {"job", "cluster", "node"}
 # ...except for a plain value carried by a batch of records.

@@ -38,6 +38,7 @@ std::vector<Verb> all_verbs(CLI::App& root, const std::vector<std::string>& tail
   for (Verb& verb : show_verbs(root)) verbs.push_back(std::move(verb));
   for (Verb& verb : access_verbs(root)) verbs.push_back(std::move(verb));
   for (Verb& verb : state_verbs(root)) verbs.push_back(std::move(verb));
+  for (Verb& verb : drill_verbs(root)) verbs.push_back(std::move(verb));
   for (Verb& verb : about_verbs(root, config)) verbs.push_back(std::move(verb));
   return verbs;
 }

@@ -55,6 +55,7 @@ std::vector<Verb> job_verbs(CLI::App& root);
 std::vector<Verb> show_verbs(CLI::App& root);
 std::vector<Verb> access_verbs(CLI::App& root);
 std::vector<Verb> state_verbs(CLI::App& root);
+std::vector<Verb> drill_verbs(CLI::App& root);
 std::vector<Verb> about_verbs(CLI::App& root, const Config& config);
 
 }  // namespace muster::cli

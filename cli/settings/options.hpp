@@ -215,6 +215,26 @@ struct VerifyOptions {
   Millis timeout_ms = 3'600'000;
 };
 
+// drill list, drill run, drill history
+struct DrillOptions {
+  enum class What { list, run, history };
+  What what = What::list;
+  Target target;
+  std::string scenario;
+  uint32_t times = 1;
+  std::optional<uint64_t> seed;  // unset: a random one
+  uint32_t canary = 60;          // indexes
+  uint32_t nodes = 3;            // of the scratch cluster
+  Millis for_ms = 0;             // 0: once
+  bool local = false;            // a scratch cluster, else the target
+  bool baseline = true;          // run the canary without faults first
+  bool yes = false;              // do not ask
+  std::string binary, pid_file, witness_dir;
+  std::string replay;  // a JSON report; empty: none
+  std::string report_dir = ".";
+  Output output = Output::table;
+};
+
 struct CompletionOptions {
   std::string shell;  // bash, zsh, fish
 };
@@ -239,6 +259,6 @@ using Options =
                  GetOptions, DescribeOptions, LogsOptions, WaitOptions, DeleteOptions,
                  AttemptsOptions, WhyOptions, RetryOptions, ChangeOptions, DrainOptions,
                  ApplyOptions, BackupOptions, RestoreOptions, VerifyOptions, VersionOptions,
-                 ConfigOptions, CompletionOptions, KubeconfigOptions, AccessOptions>;
+                 ConfigOptions, CompletionOptions, KubeconfigOptions, AccessOptions, DrillOptions>;
 
 }  // namespace muster::cli

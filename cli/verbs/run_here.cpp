@@ -4,12 +4,12 @@
 #include "base/log.hpp"
 #include "base/private_files.hpp"
 #include "cli/client/attempts.hpp"
+#include "cli/client/ephemeral.hpp"
 #include "cli/client/follow.hpp"
 #include "cli/client/manifests.hpp"
 #include "cli/output/exit_codes.hpp"
 #include "cli/output/text.hpp"
 #include "cli/settings/files.hpp"
-#include "cli/verbs/ephemeral.hpp"
 #include "coordinator/coordinator.hpp"
 
 #include <algorithm>

@@ -29,5 +29,6 @@ int execute(const ConfigOptions& options);
 int execute(const CompletionOptions& options);
 int execute(const KubeconfigOptions& options);
 int execute(const AccessOptions& options);
+int execute(const DrillOptions& options);
 
 }  // namespace muster::cli

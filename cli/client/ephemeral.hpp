@@ -1,5 +1,5 @@
-// Ephemeral: the directory of a `muster run` without --data-dir. Unless it is kept, nothing of it
-// outlives the run.
+// Ephemeral: the directory of a `muster run` without --data-dir, or of a drill's scratch cluster.
+// Unless it is kept, nothing of it outlives the command.
 //
 // The keeper by design outlives everyone, even a `muster run` that was killed. Therefore a small
 // watcher process removes the directory if the run ends without calling keep(), and a keeper whose
@@ -18,7 +18,9 @@ class Ephemeral {
   // Creates the directory under $TMPDIR (default /tmp), mode 0700. Forks, so call it before the
   // first thread. Also removes directories of runs that have been dead for a day, unless they were
   // given --keep.
-  static Result<Ephemeral> make();
+  static Result<Ephemeral> make() { return make("muster-run-"); }
+  // Under another name than those of runs.
+  static Result<Ephemeral> make(const std::string& prefix);
   Ephemeral(Ephemeral&& other) noexcept;
   Ephemeral(const Ephemeral&) = delete;
   Ephemeral& operator=(const Ephemeral&) = delete;

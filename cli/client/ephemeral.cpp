@@ -1,4 +1,4 @@
-#include "cli/verbs/ephemeral.hpp"
+#include "cli/client/ephemeral.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -109,10 +109,10 @@ void remove_dead(const std::string& base) {
 
 }  // namespace
 
-Result<Ephemeral> Ephemeral::make() {
+Result<Ephemeral> Ephemeral::make(const std::string& prefix) {
   const char* base = std::getenv("TMPDIR");
   std::string path =
-      std::string(base != nullptr && *base != '\0' ? base : "/tmp") + "/" + kPrefix + "XXXXXX";
+      std::string(base != nullptr && *base != '\0' ? base : "/tmp") + "/" + prefix + "XXXXXX";
   if (mkdtemp(path.data()) == nullptr) {
     return Error{
         Errc::unavailable, "cannot make a directory " + path + ": " + std::strerror(errno), {}};

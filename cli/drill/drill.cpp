@@ -1,0 +1,371 @@
+#include "cli/drill/drill.hpp"
+
+#include "base/version.hpp"
+#include "cli/client/discovery.hpp"
+#include "cli/client/ephemeral.hpp"
+#include "cli/client/objects.hpp"
+#include "cli/client/signals.hpp"
+#include "cli/drill/round.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/output/status_line.hpp"
+#include "cli/output/text.hpp"
+#include "core/spec/duration.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <vector>
+
+namespace muster::cli::drill {
+namespace {
+
+constexpr uint32_t kScratchSlots = 4;
+constexpr Millis kScratchGrace = 3'000;  // of scenarios that wait until a node is lost
+constexpr Millis kUsualGrace = 40'000;   // the default of --node-grace
+constexpr Millis kPauseStep = 20;        // between two looks for a signal
+
+uint64_t random_number() {
+  uint64_t number = 0;
+  if (getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number))
+    number = static_cast<uint64_t>(boot_now());
+  return number;
+}
+
+std::string new_id() {
+  char text[8];
+  std::snprintf(text, sizeof text, "%06x", static_cast<unsigned>(random_number() & 0xffffff));
+  return text;
+}
+
+std::string own_executable() {
+  std::error_code error;
+  return std::filesystem::read_symlink("/proc/self/exe", error).string();
+}
+
+// Where packages put it; MUSTER_FAKETIME names another place.
+std::string clock_library() {
+  if (const char* named = std::getenv("MUSTER_FAKETIME"); named != nullptr) return named;
+  for (const char* path :
+       {"/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1",
+        "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
+        "/usr/lib64/faketime/libfaketimeMT.so.1", "/usr/lib/faketime/libfaketimeMT.so.1"})
+    if (access(path, R_OK) == 0) return path;
+  return "";
+}
+
+bool has_fault(const Scenario& scenario, Fault fault) {
+  for (const Fault one : scenario.faults)
+    if (one == fault) return true;
+  return false;
+}
+
+class Drill {
+ public:
+  explicit Drill(const DrillOptions& options) : o_(options) {}
+
+  int run() {
+    if (Status s = prepare(); !s) return fail(kUsage, "drill: " + s.error().message);
+    if (!o_.local)
+      if (Status s = survey(); !s) return fail(s.error(), "drill");
+    std::cout << headline() << std::endl;
+    if (!o_.local && !consented()) return fail(kUsage, "drill: not confirmed; nothing was done");
+    report_.begun_ms = wall_now();
+    if (o_.local) {
+      auto made = Ephemeral::make("muster-drill-");
+      if (!made) return fail(made.error());
+      directory_.emplace(std::move(*made));
+      std::error_code ignored;
+      folder_ = std::filesystem::canonical(directory_->path(), ignored).string();
+    }
+    signals_.emplace();  // before the first thread
+    Status done = rounds();
+    return conclude(done);
+  }
+
+ private:
+  Status prepare() {
+    Plan& plan = report_.plan;
+    if (!o_.replay.empty()) {
+      std::ifstream file(o_.replay);
+      if (!file) return invalid("--replay: cannot read " + o_.replay);
+      const std::string text{std::istreambuf_iterator<char>(file), {}};
+      auto read = plan_of(read_json(text));
+      if (!read) return invalid("--replay: " + o_.replay + ": " + read.error().message);
+      plan = std::move(*read);
+      if (plan.scenario != o_.scenario)
+        return invalid("--replay: " + o_.replay + " is a drill of " + plan.scenario);
+    } else {
+      plan.scenario = o_.scenario;
+      plan.seed = o_.seed ? *o_.seed : random_number() % 1'000'000;
+      plan.times = o_.times;
+      plan.nodes = o_.nodes;
+      plan.for_ms = o_.for_ms;
+      plan.canary.indexes = o_.canary;
+      plan.canary.seed = plan.seed;
+    }
+    scenario_ = find_scenario(plan.scenario);
+    if (Status s = check_needs(); !s) return s;
+    const bool waits_for_loss = has_fault(*scenario_, Fault::coordinator_freeze) ||
+                                has_fault(*scenario_, Fault::agent_freeze) ||
+                                has_fault(*scenario_, Fault::node_loss) ||
+                                has_fault(*scenario_, Fault::partition);
+    grace_ms_ = o_.local && waits_for_loss ? kScratchGrace : kUsualGrace;
+    if (o_.local) plan.canary.parallelism = std::min(plan.canary.parallelism, plan.nodes * 4);
+    if (plan.steps.empty()) plan.steps = schedule(*scenario_, plan, 0, grace_ms_);
+    report_.id = new_id();
+    report_.version = kVersion;
+    report_.place =
+        o_.local ? "a scratch cluster of " + std::to_string(plan.nodes) + " nodes" : o_.target.api;
+    site_.target = o_.target;
+    site_.target.ns = kDrillNamespace;
+    site_.binary = o_.binary;
+    site_.pid_file = o_.pid_file;
+    return Nothing{};
+  }
+
+  Status check_needs() {
+    const std::string what = scenario_->name;
+    if (scenario_->local_only && !o_.local)
+      return invalid(what + " needs --local: it would have to signal processes of nodes");
+    if (!o_.local && o_.pid_file.empty())
+      return invalid(what +
+                     " needs --pid-file F, the pid or endpoints.json of the coordinator on "
+                     "this machine, or --local");
+    if (!o_.local && o_.witness_dir.empty())
+      return invalid(what +
+                     " needs --witness-dir D, a directory that all nodes and this machine "
+                     "share, or --local");
+    if (has_fault(*scenario_, Fault::clock_jump)) {
+      clock_library_ = clock_library();
+      if (clock_library_.empty())
+        return invalid(
+            "clock-jump is not possible on this machine: it needs libfaketime "
+            "(Debian: apt-get install faketime)");
+    }
+    if (has_fault(*scenario_, Fault::restore) && report_.plan.times != 1)
+      return invalid("restore is done once: without --times, or with --for");
+    if (!has_fault(*scenario_, Fault::upgrade)) {
+      if (!o_.binary.empty()) return invalid("--binary is only for upgrade");
+      return Nothing{};
+    }
+    if (o_.binary.empty()) return invalid("upgrade needs --binary PATH, another muster");
+    if (access(o_.binary.c_str(), X_OK) != 0)
+      return invalid("--binary: " + o_.binary + " cannot be executed");
+    return Nothing{};
+  }
+
+  // Of a running cluster: whether there is a place for the drill.
+  Status survey() {
+    auto process = process_in_file(o_.pid_file, "coordinator");
+    if (!process) return process.error();
+    if (access(o_.witness_dir.c_str(), W_OK) != 0)
+      return invalid("--witness-dir: " + o_.witness_dir + " is not a directory to write to");
+    const auto client = connect(o_.target);
+    auto nodes = object(*client, object_path(Kind::node, ""));
+    if (!nodes) return nodes.error();
+    size_t labeled = 0, ready = 0;
+    for (const Json& node : at(*nodes, {"items"})) {
+      if (text_at(node, {"metadata", "labels", kDrillLabel}) != "true") continue;
+      ++labeled;
+      ready += condition_of(node, "Ready").is_null() ? 0 : 1;
+    }
+    const std::string label = std::string(kDrillLabel) + "=true";
+    if (labeled == 0)
+      return Error{Errc::not_found,
+                   "no node has the label " + label + "; choose some with `muster agent --label " +
+                       label + "` or `kubectl label node NODE " + label + "`",
+                   {}};
+    if (ready == 0)
+      return Error{Errc::unavailable, "no node with the label " + label + " is Ready", {}};
+    report_.place = o_.target.api + ", " + std::to_string(ready) + " nodes with " + label;
+    victim_ = process->name() + ", " + process->executable();
+    return Nothing{};
+  }
+
+  std::string headline() const {
+    const Plan& plan = report_.plan;
+    std::string text = "drill " + report_.id + "  " + plan.scenario + " x" +
+                       std::to_string(plan.times) + "  seed " + std::to_string(plan.seed) +
+                       "  on " + report_.place +
+                       "  canary: " + std::to_string(plan.canary.indexes) +
+                       " indexes, mostly short, some fail on purpose";
+    if (plan.for_ms > 0) text += "  repeated for " + core::duration_text(plan.for_ms);
+    return text;
+  }
+
+  bool consented() const {
+    std::cout << "  will hit   the coordinator: " << victim_ << "\n  will use   namespace "
+              << kDrillNamespace << ", nodes labeled " << kDrillLabel << "=true, files in "
+              << o_.witness_dir << "\n  meanwhile  this cluster's API will be away for moments"
+              << std::endl;
+    if (o_.yes) return true;
+    if (!isatty(STDIN_FILENO)) {
+      std::cerr << "muster: drill: standard input is not a terminal: --yes confirms the plan\n";
+      return false;
+    }
+    std::cout << "Go on? [y/N] " << std::flush;
+    std::string answer;
+    std::getline(std::cin, answer);
+    return answer == "y" || answer == "yes";
+  }
+
+  bool pause(Millis span_ms) {
+    const Millis until = boot_now() + span_ms;
+    do {
+      const Millis left = std::max<Millis>(until - boot_now(), 0);
+      if (signals_->next(std::min(left, kPauseStep)) != 0) interrupted_ = true;
+    } while (!interrupted_ && boot_now() < until);
+    return !interrupted_;
+  }
+
+  Status rounds() {
+    if (o_.local) {
+      auto made = Scratch::start({.dir = folder_,
+                                  .executable = own_executable(),
+                                  .nodes = report_.plan.nodes,
+                                  .slots = kScratchSlots,
+                                  .grace_ms = grace_ms_,
+                                  .relayed = has_fault(*scenario_, Fault::partition),
+                                  .clock_lib = clock_library_},
+                                 [this] { return !pause(0); });
+      if (!made) return made.error();
+      scratch_ = std::move(*made);
+      site_.scratch = scratch_.get();
+      site_.target.api = scratch_->api();
+      site_.target.origin = "the scratch cluster";
+      site_.client = &scratch_->client();
+    } else {
+      client_ = connect(o_.target);
+      site_.client = client_.get();
+    }
+    if (o_.baseline) {
+      auto calm = one_round("calm", {});
+      if (!calm) return calm.error();
+      report_.calm_ms = calm->took_ms;
+    }
+    const Millis begin = boot_now();
+    for (uint32_t number = 0;; ++number) {
+      const std::vector<Step> steps =
+          number == 0 ? report_.plan.steps : schedule(*scenario_, report_.plan, number, grace_ms_);
+      auto round = one_round(std::to_string(number), steps);
+      if (!round) return round.error();
+      report_.rounds.push_back(std::move(*round));
+      if (report_.verdict() == Verdict::broken) break;  // the evidence is fresh
+      if (boot_now() - begin >= report_.plan.for_ms) break;
+    }
+    return Nothing{};
+  }
+
+  Result<Round> one_round(const std::string& number, std::vector<Step> steps) {
+    const std::string base =
+        o_.local ? scratch_->witness_dir() : std::filesystem::absolute(o_.witness_dir).string();
+    RoundSettings settings;
+    settings.site = site_;
+    settings.canary = report_.plan.canary;
+    settings.steps = std::move(steps);
+    settings.job = "drill-" + report_.id + "-" + number;
+    settings.witness_dir = base + "/" + settings.job;
+    settings.executable = own_executable();
+    if (!o_.local) settings.node_labels = {{kDrillLabel, "true"}};
+    if (mkdir(settings.witness_dir.c_str(), 0777) != 0)
+      return Error{Errc::unavailable, "cannot make " + settings.witness_dir, {}};
+    witness_dirs_.push_back(settings.witness_dir);
+    StatusLine line(boot_now(), o_.target.color);
+    RoundRun round(
+        std::move(settings), [this](Millis span_ms) { return pause(span_ms); },
+        [&line](const Progress& progress) { show(line, progress); });
+    return round.run();
+  }
+
+  static void show(StatusLine& line, const Progress& p) {
+    const Millis now = boot_now();
+    const std::string faults = p.of_faults == 0 ? ""
+                                                : std::to_string(p.faults) + "/" +
+                                                      std::to_string(p.of_faults) + " faults  ";
+    line.show(now, faults + p.now, [&] {
+      const size_t full = kBarColumns * std::min(p.ended, p.of_ended) / std::max(1u, p.of_ended);
+      const std::string bar = line.terminal() ? "[" + std::string(full, '#') +
+                                                    std::string(kBarColumns - full, '-') + "] "
+                                              : "";
+      return bar + faults + "canary " + std::to_string(p.ended) + "/" + std::to_string(p.of_ended) +
+             " ends  " + p.now + "  " + clock_span(line.elapsed(now));
+    });
+  }
+
+  int conclude(const Status& done) {
+    scratch_.reset();  // its processes have ended when this returns
+    const bool broken = report_.verdict() == Verdict::broken;
+    if (directory_) {
+      if (broken || (!done && !interrupted_)) {
+        directory_->keep(true);
+        report_.kept = directory_->path();
+      } else {
+        directory_->remove();
+      }
+    } else if (!broken) {
+      std::error_code ignored;
+      for (const std::string& dir : witness_dirs_) std::filesystem::remove_all(dir, ignored);
+    } else {
+      report_.kept = o_.witness_dir;
+    }
+    if (interrupted_)
+      return fail(kInterrupted,
+                  o_.local ? "drill: interrupted; the scratch cluster is gone"
+                           : "drill: interrupted; jobs that could not be deleted are in the "
+                             "namespace muster-drill");
+    if (!done) {
+      if (!report_.kept.empty()) std::cerr << "the evidence is kept in " << report_.kept << "\n";
+      return fail(kUsage, "drill: nothing is proven: " + done.error().message);
+    }
+    auto saved = save(report_, o_.report_dir);
+    if (o_.output == Output::json)
+      std::cout << dumped(to_json(report_), 2) << "\n";
+    else
+      std::cout << "\n" << summary(report_, Paint(o_.target.color, STDOUT_FILENO));
+    if (!report_.kept.empty()) std::cerr << "the evidence is kept in " << report_.kept << "\n";
+    if (!saved) return fail(saved.error());
+    if (o_.output != Output::json)
+      std::cout << "\nreport   " << *saved << ".{md,json,xml}\nagain    muster drill run "
+                << report_.plan.scenario << (o_.local ? " --local" : "") << " --replay " << *saved
+                << ".json" << std::endl;
+    switch (report_.verdict()) {
+      case Verdict::held:
+        return kDone;
+      case Verdict::broken:
+        return kFailed;
+      case Verdict::inconclusive:
+        return kUsage;
+    }
+    return kUsage;
+  }
+
+  const DrillOptions& o_;
+  Report report_;
+  const Scenario* scenario_ = nullptr;
+  Site site_;
+  Millis grace_ms_ = 0;
+  std::string clock_library_, victim_, folder_;  // of the scratch cluster
+  std::vector<std::string> witness_dirs_;
+  std::optional<Ephemeral> directory_;
+  std::optional<Signals> signals_;
+  std::unique_ptr<ApiClient> client_;
+  std::unique_ptr<Scratch> scratch_;
+  bool interrupted_ = false;
+};
+
+}  // namespace
+
+int run_drill(const DrillOptions& options) {
+  return Drill(options).run();
+}
+
+}  // namespace muster::cli::drill

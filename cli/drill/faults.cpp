@@ -1,0 +1,338 @@
+#include "cli/drill/faults.hpp"
+
+#include "cli/client/objects.hpp"
+#include "cli/output/text.hpp"
+#include "text/time_text.hpp"
+
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace muster::cli::drill {
+namespace {
+
+constexpr Millis kGoneMax = 10'000;     // until a killed process is gone
+constexpr Millis kStoppedMax = 2'000;   // until a stopped one shows it
+constexpr Millis kReturnMax = 120'000;  // until a foreign supervisor has restarted it
+constexpr Millis kAnswerMax = 60'000;   // until the API answers again
+constexpr Millis kLook = 10;
+constexpr Millis kHour = 3'600'000;
+
+bool differ(const Process& a, const Process& b) {
+  return a.pid() != b.pid() || a.start_ticks() != b.start_ticks();
+}
+
+std::string change(const Process& before, const Process& after) {
+  return before.name() + " became " + after.name();
+}
+
+// A job that runs nothing.
+std::string tiny_job(const std::string& name) {
+  const Json container = {{"name", "main"}, {"command", {"true"}}};
+  const Json pod = {{"restartPolicy", "Never"}, {"containers", Json::array({container})}};
+  return dumped(Json{{"apiVersion", "batch/v1"},
+                     {"kind", "Job"},
+                     {"metadata", {{"name", name}}},
+                     {"spec", {{"suspend", true}, {"template", {{"spec", pod}}}}}});
+}
+
+void set_clock(const Scratch& scratch, Millis offset_ms) {
+  std::ofstream file(scratch.clock_file());
+  file << (offset_ms < 0 ? "-" : "+") << std::abs(offset_ms) / 1'000 << "\n";
+}
+
+}  // namespace
+
+Injected Injector::inject(const Step& step, Observer& observer) {
+  Injected out;
+  out.fault = step.fault;
+  if (site_.scratch != nullptr && step.fault != Fault::coordinator_kill &&
+      step.fault != Fault::coordinator_freeze && step.fault != Fault::disk_full &&
+      step.fault != Fault::clock_jump && step.fault != Fault::upgrade &&
+      step.fault != Fault::restore)
+    out.node = Scratch::node_name(step.node);
+  out.at_ms = boot_now();
+  switch (step.fault) {
+    case Fault::coordinator_kill:
+      if (site_.scratch != nullptr)
+        kill_coordinator(step, out);
+      else
+        kill_foreign_coordinator(out);
+      break;
+    case Fault::coordinator_freeze:
+      if (site_.scratch != nullptr) {
+        if (const auto& process = site_.scratch->coordinator().process) freeze(*process, step, out);
+      } else if (auto process = process_in_file(site_.pid_file, "coordinator"); process) {
+        freeze(*process, step, out);
+      } else {
+        out.proof = process.error().message;
+      }
+      break;
+    case Fault::agent_kill:
+      kill_agent(step, out);
+      break;
+    case Fault::agent_freeze:
+      if (const auto& process = site_.scratch->agent(step.node).process)
+        freeze(*process, step, out);
+      break;
+    case Fault::keeper_kill:
+      kill_keeper(step, out);
+      break;
+    case Fault::node_loss:
+      lose_node(step, out);
+      break;
+    case Fault::partition:
+      cut_off(step, out);
+      break;
+    case Fault::disk_full:
+      fill_disk(step, out);
+      break;
+    case Fault::clock_jump:
+      jump_clock(step, out);
+      break;
+    case Fault::upgrade:
+      upgrade(step, out);
+      break;
+    case Fault::restore:
+      restore(step, observer, out);
+      break;
+  }
+  settle(out);
+  for (const Millis until = boot_now() + kAnswerMax; boot_now() < until;) {
+    if (const auto answered = observer.answered_after(out.at_ms)) {
+      out.down_ms = *answered - out.at_ms;
+      break;
+    }
+    if (!pause_(kLook)) break;
+  }
+  return out;
+}
+
+// The fault is over once all nodes are back.
+void Injector::settle(Injected& out) {
+  if (site_.scratch != nullptr) {
+    if (Status s = site_.scratch->wait_ready(); !s) {
+      out.confirmed = false;
+      out.proof += "; afterwards " + s.error().message;
+    }
+  }
+  out.until_ms = boot_now();
+}
+
+void Injector::kill_coordinator(const Step& step, Injected& out) {
+  Scratch& scratch = *site_.scratch;
+  auto before = Process::open(scratch.coordinator().process->pid());
+  if (!before) return void(out.proof = before.error().message);
+  Status ended = scratch.end(scratch.coordinator(), SIGKILL);
+  if (!ended) return void(out.proof = ended.error().message);
+  out.at_ms = boot_now();
+  pause_(step.hold_ms);
+  if (Status s = scratch.start_coordinator(); !s) return void(out.proof = s.error().message);
+  const Process& after = *scratch.coordinator().process;
+  out.confirmed = before->gone() && differ(*before, after);
+  out.proof = change(*before, after);
+}
+
+void Injector::kill_foreign_coordinator(Injected& out) {
+  auto before = process_in_file(site_.pid_file, "coordinator");
+  if (!before) return void(out.proof = before.error().message);
+  if (Status s = before->send(SIGKILL); !s) return void(out.proof = s.error().message);
+  if (!before->wait_gone(kGoneMax)) return void(out.proof = before->name() + " did not end");
+  out.at_ms = boot_now();
+  for (const Millis until = boot_now() + kReturnMax; boot_now() < until && pause_(kLook);) {
+    auto after = process_in_file(site_.pid_file, "coordinator");
+    if (!after || !differ(*before, *after)) continue;
+    out.confirmed = true;
+    out.proof = change(*before, *after);
+    return;
+  }
+  out.proof = before->name() + " ended, and nothing restarted it: " + site_.pid_file +
+              " names no new process";
+}
+
+void Injector::freeze(const Process& process, const Step& step, Injected& out) {
+  const Frozen frozen(process);
+  const bool stopped = process.wait_state('T', kStoppedMax);
+  out.at_ms = boot_now();
+  pause_(step.hold_ms);
+  out.confirmed = stopped && process.state() == 'T';
+  out.proof = process.name() + ": state " +
+              (out.confirmed ? "T for " + std::to_string(boot_now() - out.at_ms) + " ms"
+                             : std::string(1, process.state() == 0 ? '-' : process.state()));
+}
+
+void Injector::kill_agent(const Step& step, Injected& out) {
+  Scratch& scratch = *site_.scratch;
+  auto keeper = scratch.keeper(step.node);
+  auto before = Process::open(scratch.agent(step.node).process->pid());
+  if (!before) return void(out.proof = before.error().message);
+  Status ended = scratch.end(scratch.agent(step.node), SIGKILL);
+  if (!ended) return void(out.proof = ended.error().message);
+  pause_(step.hold_ms);
+  if (Status s = scratch.start_agent(step.node); !s) return void(out.proof = s.error().message);
+  const Process& after = *scratch.agent(step.node).process;
+  out.confirmed = before->gone() && differ(*before, after);
+  out.proof = change(*before, after);
+  if (keeper) out.proof += keeper->gone() ? "; its keeper ended, too" : "; its keeper lives on";
+}
+
+void Injector::kill_keeper(const Step& step, Injected& out) {
+  auto keeper = site_.scratch->keeper(step.node);
+  if (!keeper) return void(out.proof = keeper.error().message);
+  (void)keeper->send(SIGKILL);
+  out.confirmed = keeper->wait_gone(kGoneMax);
+  out.proof = "keeper " + keeper->name() + (out.confirmed ? " is gone" : " did not end");
+  pause_(step.hold_ms);
+}
+
+void Injector::lose_node(const Step& step, Injected& out) {
+  Scratch& scratch = *site_.scratch;
+  auto keeper = scratch.keeper(step.node);
+  if (!keeper) return void(out.proof = keeper.error().message);
+  if (Status s = scratch.end(scratch.agent(step.node), SIGKILL); !s)
+    return void(out.proof = s.error().message);
+  (void)keeper->send(SIGSTOP);  // it must not see its pods end
+  keeper->wait_state('T', kStoppedMax);
+  const std::vector<Process> pods = descendants(keeper->pid());
+  for (const Process& pod : pods) (void)pod.send(SIGKILL);
+  (void)keeper->send(SIGKILL);
+  bool gone = keeper->wait_gone(kGoneMax);
+  for (const Process& pod : pods) gone = pod.wait_gone(kGoneMax) && gone;
+  pause_(step.hold_ms);
+  if (Status s = scratch.start_agent(step.node); !s) return void(out.proof = s.error().message);
+  out.confirmed = gone;
+  out.proof = "agent, keeper " + keeper->name() + " and " + std::to_string(pods.size()) +
+              " processes of pods " + (gone ? "are gone" : "were killed, not all are gone");
+}
+
+void Injector::cut_off(const Step& step, Injected& out) {
+  Relay* relay = site_.scratch->relay(step.node);
+  if (relay == nullptr) return void(out.proof = "the agents do not connect through a relay");
+  const uint64_t before = relay->held();
+  relay->hold(true);
+  pause_(step.hold_ms);
+  relay->hold(false);
+  const uint64_t held = relay->held() - before;
+  out.confirmed = held > 0;
+  out.proof = std::to_string(held) + " bytes were held back";
+}
+
+void Injector::fill_disk(const Step& step, Injected& out) {
+  Scratch& scratch = *site_.scratch;
+  auto process = Process::open(scratch.coordinator().process->pid());
+  if (!process) return void(out.proof = process.error().message);
+  rlimit limit{};
+  prlimit(process->pid(), RLIMIT_FSIZE, nullptr, &limit);
+  const rlimit none{0, limit.rlim_max};
+  // Whatever happens, it is the process that we started: it is our child and not reaped yet.
+  if (prlimit(process->pid(), RLIMIT_FSIZE, &none, nullptr) != 0)
+    return void(out.proof = "its file size cannot be limited");
+  std::string refused;
+  for (const Millis until = boot_now() + kGoneMax; refused.empty() && boot_now() < until;) {
+    auto answer = create_job(*site_.client, site_.target.ns,
+                             tiny_job("drill-full-" + std::to_string(probes_++)), false);
+    if (process->gone())
+      refused = "the coordinator ended";
+    else if (!answer && answer.error().code != Errc::exists)
+      refused = answer.error().message;
+    if (!pause_(kLook)) break;
+  }
+  out.at_ms = boot_now();
+  pause_(step.hold_ms);
+  prlimit(process->pid(), RLIMIT_FSIZE, &limit, nullptr);
+  if (process->wait_gone(kStoppedMax)) {
+    (void)scratch.end(scratch.coordinator(), SIGKILL);
+    if (Status s = scratch.start_coordinator(); !s) return void(out.proof = s.error().message);
+  }
+  out.confirmed = !refused.empty();
+  out.proof = refused.empty() ? "writes still succeeded"
+                              : "no file could grow (RLIMIT_FSIZE 0); " + one_line(refused);
+}
+
+// How far the coordinator's wall clock is from ours, according to a job that it has created.
+std::optional<Millis> Injector::clock_offset() {
+  auto made = create_job(*site_.client, site_.target.ns,
+                         tiny_job("drill-clock-" + std::to_string(probes_++)), false);
+  if (!made) return std::nullopt;
+  const auto created = parse_time(text_at(*made, {"metadata", "creationTimestamp"}));
+  return created ? std::optional(*created - wall_now()) : std::nullopt;
+}
+
+void Injector::jump_clock(const Step& step, Injected& out) {
+  set_clock(*site_.scratch, kHour);
+  const auto ahead = clock_offset();
+  pause_(step.hold_ms);
+  set_clock(*site_.scratch, 0);
+  const auto back = clock_offset();
+  constexpr Millis kNear = 60'000;
+  out.confirmed = ahead && back && std::abs(*ahead - kHour) < kNear && std::abs(*back) < kNear;
+  out.proof = "a job created meanwhile is dated " +
+              (ahead ? std::to_string(*ahead / 1'000) + " s ahead, one created afterwards " +
+                           (back ? std::to_string(*back / 1'000) + " s" : "has no date")
+                     : "not at all");
+}
+
+bool Injector::restart_with(const std::string& executable, Injected& out) {
+  Scratch& scratch = *site_.scratch;
+  const auto fail = [&out](const Status& s) {
+    if (!s) out.proof = s.error().message;
+    return !s;
+  };
+  std::error_code ignored;
+  const std::string path = std::filesystem::canonical(executable, ignored).string();
+  if (fail(scratch.end(scratch.coordinator(), SIGTERM))) return false;
+  if (out.proof.empty()) out.at_ms = boot_now();  // on the way there
+  if (fail(scratch.start_coordinator(executable))) return false;
+  bool all = scratch.coordinator().process->executable() == path;
+  for (uint32_t node = 0; node < scratch.options().nodes; ++node) {
+    // SIGUSR2: leave the pods running.
+    if (fail(scratch.end(scratch.agent(node), SIGUSR2))) return false;
+    if (fail(scratch.start_agent(node, executable))) return false;
+    all = all && scratch.agent(node).process->executable() == path;
+  }
+  if (fail(scratch.wait_ready())) return false;
+  out.proof += (out.proof.empty() ? "" : ", then ") + path;
+  return all;
+}
+
+void Injector::upgrade(const Step& step, Injected& out) {
+  const bool there = restart_with(site_.binary, out);
+  pause_(step.hold_ms);
+  const bool back = restart_with(site_.scratch->options().executable, out);
+  out.confirmed = there && back;
+  if (out.confirmed) out.proof = "coordinator and agents ran " + out.proof;
+}
+
+void Injector::restore(const Step& step, Observer& observer, Injected& out) {
+  Scratch& scratch = *site_.scratch;
+  const std::string number = std::to_string(probes_++);
+  const std::string backup = scratch.options().dir + "/backup-" + number;
+  Gap gap{boot_now(), 0};
+  auto answer = site_.client->post("/apis/muster.dev/v1/backups", dumped(Json{{"dir", backup}}));
+  if (!answer) return void(out.proof = answer.error().message);
+  if (!answer->ok()) return void(out.proof = refusal(*answer).message);
+  pause_(step.hold_ms);
+  observer.pause();
+  out.at_ms = boot_now();
+  const std::string next = scratch.options().dir + "/coordinator-" + number;
+  Status done = scratch.end(scratch.coordinator(), SIGKILL);
+  if (done) done = scratch.run_verb({"restore", backup, "--data-dir", next});
+  if (done) {
+    scratch.use_data_dir(next);
+    done = scratch.start_coordinator();
+  }
+  gap.restored_ms = boot_now();
+  if (done) done = scratch.wait_ready();
+  observer.resume();
+  gap_ = gap;
+  if (!done) return void(out.proof = done.error().message);
+  out.confirmed = true;
+  out.proof = "a backup " + std::to_string(out.at_ms - gap.backup_ms) +
+              " ms older than the state that was lost was restored";
+}
+
+}  // namespace muster::cli::drill

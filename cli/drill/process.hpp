@@ -1,0 +1,83 @@
+// Process: a process that a drill may signal, pinned by a pidfd so that it is never a stranger.
+//
+// A pid alone may have been given to another process. A Process is opened once, its start time,
+// executable and owner are read while the pidfd proves that it lives, and signals go through the
+// pidfd.
+#pragma once
+
+#include "base/clock.hpp"
+#include "base/fd.hpp"
+#include "base/result.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace muster::cli::drill {
+
+struct ProcessFacts {
+  char state = 0;  // as in /proc/PID/stat: R, S, T, Z…
+  pid_t parent = 0;
+  uint64_t start_ticks = 0;  // since boot
+};
+// Nothing: there is no such process.
+std::optional<ProcessFacts> facts_of(pid_t pid);
+
+// The words of its command line; empty: gone or a zombie.
+std::vector<std::string> command_of(pid_t pid);
+
+std::vector<pid_t> all_pids();
+
+class Process {
+ public:
+  // not_found: no live process has this pid. unavailable: its executable cannot be read.
+  static Result<Process> open(pid_t pid);
+
+  pid_t pid() const { return pid_; }
+  uint64_t start_ticks() const { return start_ticks_; }
+  const std::string& executable() const { return executable_; }  // a path
+  uid_t owner() const { return owner_; }
+  // "pid 4711, started at tick 123456"
+  std::string name() const;
+
+  Status send(int signal) const;
+  bool gone() const;   // it has ended; a zombie has, too
+  char state() const;  // 0: gone
+  bool wait_gone(Millis patience_ms) const;
+  bool wait_state(char state, Millis patience_ms) const;
+
+ private:
+  friend class Frozen;
+  Process(Fd fd, pid_t pid) : fd_(std::move(fd)), pid_(pid) {}
+  Fd fd_;
+  pid_t pid_;
+  uint64_t start_ticks_ = 0;
+  std::string executable_;
+  uid_t owner_ = 0;
+};
+
+// Stops a process (SIGSTOP) for as long as it exists, and lets it go on afterwards, also if we are
+// killed: a small watcher process of ours sees to that.
+class Frozen {
+ public:
+  explicit Frozen(const Process& process);
+  ~Frozen();
+  Frozen(const Frozen&) = delete;
+  Frozen& operator=(const Frozen&) = delete;
+
+ private:
+  const Process& process_;
+  Fd pipe_;  // to the watcher
+  pid_t watcher_ = -1;
+};
+
+// The processes below this one, its children's children included.
+std::vector<Process> descendants(pid_t pid);
+
+// The coordinator whose pid a file holds: a number, or endpoints.json of its data-dir. Refuses a
+// process that is no `muster coordinator`, and one of another user unless we are root.
+Result<Process> process_in_file(const std::string& path, const std::string& verb);
+
+}  // namespace muster::cli::drill

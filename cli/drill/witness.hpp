@@ -1,0 +1,57 @@
+// Witness: what the pods of a canary write down themselves, independently of coordinator, agent and
+// keeper.
+//
+// Each attempt appends a line when it begins and one before it exits to the file of its node, each
+// with one write() in O_APPEND, followed by fsync(). Grammar, one line each, words separated by
+// spaces:
+//
+//   1 start INDEX ATTEMPT UID NODE BOOT BOOT_MS WALL_MS PID TICKS
+//   1 end   INDEX ATTEMPT UID NODE BOOT BOOT_MS WALL_MS PID CODE
+//
+// 1 is the version; UID the pod's; BOOT the boot id of the machine; BOOT_MS its boot clock; TICKS
+// the start time of the process as in /proc/PID/stat; CODE the exit code that follows.
+#pragma once
+
+#include "base/clock.hpp"
+#include "base/result.hpp"
+#include "cli/drill/canary.hpp"
+#include "core/ids.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace muster::cli::drill {
+
+struct WitnessLine {
+  bool end = false;
+  PodKey pod;
+  std::string uid, node, boot;
+  Millis boot_ms = 0, wall_ms = 0;
+  int32_t pid = 0;
+  uint64_t ticks = 0;  // of a start
+  int32_t code = 0;    // of an end
+  bool operator==(const WitnessLine&) const = default;
+};
+
+std::string to_text(const WitnessLine& line);  // with its line break
+std::optional<WitnessLine> parse_witness(std::string_view text);
+
+struct Testimony {
+  std::vector<WitnessLine> lines;  // of all nodes, by boot clock
+  uint32_t unreadable = 0;         // lines that cannot be read, except an unterminated last one
+};
+Testimony parse_testimony(const std::vector<std::string>& files);
+// Reads all files of the directory; unavailable: it cannot be read.
+Result<Testimony> read_testimony(const std::string& dir);
+
+// The command of the canary's pods; it ends in the arguments of run_witness.
+std::vector<std::string> witness_command(const std::string& executable, const std::string& dir,
+                                         const Canary& canary);
+// `muster drill witness DIR INDEXES SEED SHORT_MS LONG_MS`: does the work of one attempt, which the
+// environment names, and returns its exit code.
+int run_witness(const std::vector<std::string>& words);
+
+}  // namespace muster::cli::drill

@@ -1,0 +1,116 @@
+// The grammar of muster drill.
+#include "cli/drill/scenario.hpp"
+#include "cli/line/parser.hpp"
+#include "text/nearest.hpp"
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace muster::cli {
+namespace {
+
+struct DrillWords {
+  std::string what, spread;
+  std::string output = "table";
+  std::optional<uint32_t> times, canary, nodes;
+  DrillOptions options;
+};
+
+std::vector<std::string> scenario_names() {
+  std::vector<std::string> names;
+  for (const drill::Scenario& scenario : drill::scenarios()) names.push_back(scenario.name);
+  return names;
+}
+
+Judged read_drill_words(const DrillWords& w, const Target& target) {
+  DrillOptions o = w.options;
+  o.target = target;
+  o.what = w.what == "run"    ? DrillOptions::What::run
+           : w.what == "list" ? DrillOptions::What::list
+                              : DrillOptions::What::history;
+  o.output = read_output(w.output);
+  if (o.what != DrillOptions::What::run) {
+    if (!o.scenario.empty())
+      return Usage{"`" + o.scenario + "`: only `muster drill run` takes a scenario"};
+    return o;
+  }
+  if (o.scenario.empty())
+    return Usage{"run which scenario? muster drill run SCENARIO; `muster drill list` lists them"};
+  if (drill::find_scenario(o.scenario) == nullptr)
+    return Usage{"`" + o.scenario + "`: unknown scenario" +
+                 did_you_mean(o.scenario, scenario_names()) + "; `muster drill list` lists them"};
+  if (auto wrong = read_span("--for", w.spread, o.for_ms)) return *wrong;
+  if (!o.replay.empty() && (w.times || w.canary || w.nodes || o.seed || o.for_ms > 0))
+    return Usage{"--replay has its own --times, --seed, --canary, --nodes and --for"};
+  o.times = w.times.value_or(o.times);
+  o.canary = w.canary.value_or(o.canary);
+  o.nodes = w.nodes.value_or(o.nodes);
+  if (o.local && !(o.pid_file.empty() && o.witness_dir.empty()))
+    return Usage{"--pid-file and --witness-dir are for a running cluster, not for --local"};
+  return o;
+}
+
+}  // namespace
+
+std::vector<Verb> drill_verbs(CLI::App& root) {
+  auto w = std::make_shared<DrillWords>();
+  DrillOptions& o = w->options;
+  Verb verb = new_verb(root, "State", "drill",
+                       "Inject faults into a cluster and prove that nothing is lost");
+  CLI::App& app = *verb.app;
+  app.add_option("what", w->what,
+                 "list the scenarios, run one, or list the reports of earlier drills")
+      ->type_name("list | run SCENARIO | history")
+      ->check(one_of({"list", "run", "history"}))
+      ->required();
+  app.add_option("scenario", o.scenario)->type_name("SCENARIO")->group("");
+  app.add_flag("--local", o.local,
+               "Start a scratch cluster and drill that; it is removed afterwards");
+  const auto number = [&app](const char* flag, auto& value, const char* help, int64_t low,
+                             int64_t high) {
+    app.add_option(flag, value, help)->type_name("N")->check(whole(low, high));
+  };
+  number("--times", w->times, "Number of faults (default 1)", 1, drill::kTimesMax);
+  number("--seed", o.seed, "Seed of the schedule and of the canary (default: a random one)", 0,
+         INT64_MAX);
+  number("--canary", w->canary, "Indexes of the canary, the job that is watched (default 60)",
+         drill::kCanaryMin, drill::kCanaryMax);
+  number("--nodes", w->nodes, "Nodes of the scratch cluster (default 3)", 1, drill::kNodesMax);
+  app.add_option("--for", w->spread, "Repeat for this long, each time with another seed")
+      ->type_name("T");
+  app.add_flag_callback(
+      "--no-baseline", [w] { w->options.baseline = false; },
+      "Do not run the canary without faults first, to compare");
+  app.add_option("--binary", o.binary, "Another muster to upgrade to; for upgrade")->type_name("F");
+  app.add_option("--pid-file", o.pid_file,
+                 "File with the coordinator's pid, or its endpoints.json; for a running cluster")
+      ->type_name("F");
+  app.add_option("--witness-dir", o.witness_dir,
+                 "Directory that all nodes and this machine share; for a running cluster")
+      ->type_name("D");
+  app.add_flag("--yes", o.yes, "Do not ask before a running cluster is hit");
+  app.add_option("--replay", o.replay, "JSON report whose schedule is run again")->type_name("F");
+  app.add_option("--report", o.report_dir, "Directory of the reports (default: the current one)")
+      ->type_name("D");
+  app.add_option("-o,--output", w->output, "Form of the summary on stdout: table or json")
+      ->type_name("FORM")
+      ->check(one_of({"table", "json"}));
+  add_target(verb, "");
+  app.footer(
+      "Examples:\n  muster drill list\n"
+      "  muster drill run coordinator-kill --local --times 20\n"
+      "  muster drill run storm --local --for 10m --report /var/tmp/drills\n"
+      "  muster drill run coordinator-kill --pid-file /var/lib/muster/endpoints.json \\\n"
+      "    --witness-dir /shared/drill\n"
+      "In a running cluster it keeps to the namespace muster-drill and to nodes with the label\n"
+      "muster.dev/drill=true, and asks first.\n"
+      "Exit codes: 0 HELD, 1 BROKEN, 2 INCONCLUSIVE or a usage error, 130 interrupted.");
+  verb.finish = [w](const Settings&, const Target& target) -> Judged {
+    return read_drill_words(*w, target);
+  };
+  return {verb};
+}
+
+}  // namespace muster::cli

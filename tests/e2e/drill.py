@@ -1,0 +1,439 @@
+#!/usr/bin/python3
+"""muster drill: each scenario on a scratch cluster, a running cluster, verdicts that must be BROKEN, interruptions, bad input.
+
+    MUSTER=build/release/muster tests/e2e/drill.py [TEST…]      DRILL_TIMES makes the scenarios longer (1)
+
+Verdicts that must be BROKEN: muster-planted, which has one fault for each promise (tests/planted); pods that somebody kills, copies that
+somebody starts, and an API that lies (Liar).
+"""
+import concurrent.futures
+import contextlib
+import http.client
+import http.server
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+import xml.etree.ElementTree
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+from world import Cluster, World, eventually, processes_of  # noqa: E402,F401
+
+MUSTER = os.path.abspath(os.environ["MUSTER"])
+TIMES = os.environ.get("DRILL_TIMES") or "1"
+AT_ONCE = 4  # drills side by side; they mostly sleep
+
+
+class Folder(unittest.TestCase):
+    """A test with a folder that is TMPDIR and holds the reports."""
+
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="muster-drilltest-"))
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+
+    def start(self, *words, program=MUSTER, **env):
+        return subprocess.Popen([program, "drill", *map(str, words)], text=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, cwd=self.dir, env={**os.environ, "TMPDIR": str(self.dir), **env})
+
+    def drill(self, *words, timeout=240, **env):
+        process = self.start(*words, **env)
+        try:
+            out, err = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGINT)
+            out, err = process.communicate(timeout=60)
+            self.fail(f"drill {words} did not end in {timeout} s\n{out}\n{err}")
+        return subprocess.CompletedProcess(words, process.returncode, out, err)
+
+    def nothing_left(self):
+        """No process and no scratch cluster."""
+        eventually(lambda: not self.processes(), f"no process below {self.dir}", 20)
+        eventually(lambda: not list(self.dir.glob("muster-drill-*/")), "no scratch cluster is left", 20)
+
+    def processes(self):
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            with contextlib.suppress(OSError):
+                words = pathlib.Path("/proc", pid, "cmdline").read_bytes().decode(errors="replace")
+                state = pathlib.Path("/proc", pid, "stat").read_text().rsplit(")", 1)[1].split()[0]
+                if f"{self.dir}/muster-drill-" in words and state != "Z":
+                    found.append((int(pid), words.replace("\0", " ")))
+        return found
+
+
+class Scenarios(Folder):
+    CANARY = 30
+
+    def held(self, scenario, *words, **env):
+        """Runs it; returns its report."""
+        reports = self.dir / f"reports-{scenario}"
+        done = self.drill("run", scenario, "--local", "--seed", 3, "--canary", self.CANARY, "--report", reports, *words, **env)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("VERDICT   HELD", done.stdout)
+        report = json.loads(next(reports.glob("*.json")).read_text())
+        self.assertEqual(report["verdict"], "HELD")
+        for round_ in report["rounds"]:
+            for fault in round_["faults"]:
+                self.assertTrue(fault["confirmed"], fault)
+            self.assertGreater(round_["statusReads"], 0)
+            self.assertGreater(round_["accepted"], 0)
+            self.assertEqual(round_["forgotten"], 0)
+            self.assertGreater(round_["logs"], 0)
+        return report
+
+    def test_each_scenario_holds(self):
+        other = self.dir / "other"
+        other.mkdir()
+        for name in ("muster", "muster-keeper"):
+            shutil.copy(pathlib.Path(MUSTER).parent / name, other / name)
+        extra = {"coordinator-kill": ["--times", 3], "upgrade": ["--binary", other / "muster"], "storm": ["--times", 3]}
+        listed = self.drill("list").stdout.splitlines()[1:]
+        names = [line.split()[0] for line in listed if "libfaketime" not in line]
+        self.assertEqual(len(names), len(listed) - 1)
+        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+            running = {name: pool.submit(self.held, name, "--no-baseline", *(extra.get(name) or
+                                         ([] if name == "restore" else ["--times", TIMES]))) for name in names}
+            reports = {name: done.result() for name, done in running.items()}
+        for name in ("keeper-kill", "node-loss", "partition", "agent-freeze"):
+            self.assertEqual(reports[name]["plan"]["scenario"], name)
+            self.assertRegex(reports[name]["rounds"][0]["faults"][0]["node"], r"drill-\d")
+        self.assertGreater(reports["coordinator-freeze"]["down"]["worstMs"], 3000, "it was frozen for longer")
+        self.nothing_left()
+
+    def test_reports_history_and_replay(self):
+        first = self.held("coordinator-kill")
+        reports = self.dir / "reports-coordinator-kill"
+        self.assertIn("withoutFaultsMs", first)
+        path, = reports.glob("*.json")
+        text = path.with_suffix(".md").read_text()
+        self.assertIn("# Drill", text)
+        self.assertIn("HELD", text)
+        suite = xml.etree.ElementTree.parse(path.with_suffix(".xml")).getroot()
+        self.assertEqual((suite.get("failures"), suite.get("skipped")), ("0", "0"))
+        self.assertEqual(len(suite.findall("testcase")), int(suite.get("tests")))
+        again = self.drill("run", "coordinator-kill", "--local", "--replay", path, "--no-baseline", "--report", reports, "-o", "json")
+        self.assertEqual(again.returncode, 0, again.stderr)
+        second = json.loads(again.stdout[again.stdout.index("\n{"):])
+        self.assertEqual(second["plan"], first["plan"])
+        self.assertNotEqual(second["drill"], first["drill"])
+        told = self.drill("history", "--report", reports).stdout
+        self.assertEqual(sum("coordinator-kill" in line for line in told.splitlines()), 2, told)
+
+    def test_a_clock_that_jumps_needs_a_library(self):
+        refused = self.drill("run", "clock-jump", "--local", MUSTER_FAKETIME="")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("not possible on this machine", refused.stderr)
+        found = list(pathlib.Path("/usr/lib").glob("**/libfaketimeMT.so.1"))
+        if found:
+            self.held("clock-jump", "--no-baseline", MUSTER_FAKETIME=str(found[0]))
+
+    def test_an_interruption_leaves_nothing(self):
+        for scenario in ("coordinator-freeze", "node-loss"):
+            process = self.start("run", scenario, "--local", "--seed", "3", "--no-baseline")
+            self.addCleanup(lambda p=process: p.poll() is None and p.kill())
+            seen = ""
+            while f"  {scenario}  " not in seen:  # the fault is being injected
+                line = process.stderr.readline()
+                self.assertTrue(line, seen)
+                seen += line
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 130, err)
+            self.assertIn("interrupted", err)
+            self.nothing_left()
+
+    def test_a_killed_drill_leaves_nothing(self):
+        process = self.start("run", "coordinator-kill", "--local", "--no-baseline", "--times", "50")
+        process.stderr.readline()
+        eventually(lambda: any("drill\0witness" in w.replace(" ", "\0") for _, w in self.processes()), "pods run")
+        process.kill()
+        process.communicate()
+        self.nothing_left()
+
+
+class Planted(Folder):
+    """muster with a fault in it: for each promise, the drill finds it."""
+    FAULTS = {  # fault: scenario, what a drill must find
+        "forgets": ("coordinator-kill", {"forgotten"}),
+        "miscounts": ("agent-kill", {"lost"}),
+        "regresses": ("coordinator-kill", {"went back", "twice"}),
+        "duplicates": ("coordinator-kill", {"two live"}),
+        "drops": ("agent-kill", {"outlived"}),
+    }
+    PROGRAM = pathlib.Path(MUSTER).parent / "muster-planted"
+
+    def found(self, fault):
+        """What a drill of a cluster with this fault finds; empty: it came out as HELD."""
+        scenario, _ = self.FAULTS.get(fault) or ("agent-kill", None)
+        reports = self.dir / f"reports-{fault}"
+        done = self.drill("run", scenario, "--local", "--seed", 3, "--canary", 24, "--no-baseline", "--times", 3, "--nodes", 1,
+                          "--report", reports, program=self.PROGRAM, PLANTED_FAULT=fault)
+        self.assertIn(done.returncode, (0, 1), f"{fault}\n{done.stdout}{done.stderr}")
+        report = json.loads(next(reports.glob("*.json")).read_text())
+        self.assertEqual(done.returncode == 1, report["verdict"] == "BROKEN")
+        return {finding["promise"] for round_ in report["rounds"] for finding in round_["findings"]}
+
+    def test_planted_each_promise(self):
+        if not self.PROGRAM.exists():
+            self.skipTest(f"there is no {self.PROGRAM}")
+        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+            running = {fault: pool.submit(self.found, fault) for fault in ["nothing", *self.FAULTS]}
+            for fault, found in running.items():
+                with self.subTest(fault):
+                    expected = self.FAULTS[fault][1] if fault in self.FAULTS else set()
+                    self.assertLessEqual(expected, found.result())
+                    self.assertEqual(bool(expected), bool(found.result()))
+
+
+class Liar(http.server.ThreadingHTTPServer):
+    """An API that passes everything on, except that `lie` may change what is answered to a GET."""
+    daemon_threads = True
+
+    def __init__(self, target, lie):
+        self.target, self.lie = target, lie
+        super().__init__(("127.0.0.1", 0), self.Handler)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *_):
+            pass
+
+        def serve(self):
+            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            headers = {k: v for k, v in self.headers.items() if k.lower() in ("accept", "content-type")}
+            try:
+                link = http.client.HTTPConnection(self.server.target, timeout=30)
+                link.request(self.command, self.path, body or None, headers)
+                answer = link.getresponse()
+                code, kind, text = answer.status, answer.headers.get("Content-Type", ""), answer.read()
+                link.close()
+            except (OSError, http.client.HTTPException):
+                self.close_connection = True
+                return
+            if self.command == "GET" and code == 200 and kind.startswith("application/json"):
+                text = json.dumps(self.server.lie(self.path, json.loads(text))).encode()
+            self.send_response(code)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(text)))
+            self.end_headers()
+            self.wfile.write(text)
+
+        do_GET = do_POST = do_DELETE = do_PATCH = serve
+
+
+class Running(Folder, World):
+    """Against a running cluster, whose coordinator has a supervisor."""
+
+    def setUp(self):
+        super().setUp()
+        self.witnesses = self.dir / "witnesses"
+        self.witnesses.mkdir()
+        self.it = self.cluster(agents=2, slots=4)
+        self.label("true")
+        self.lies, self.stopping = lambda path, answer: answer, threading.Event()
+        supervisor = threading.Thread(target=self.supervise)
+        supervisor.start()
+
+        def stop():
+            self.stopping.set()
+            supervisor.join()
+        self.addCleanup(stop)
+
+    def label(self, value):
+        for node in ("node-0", "node-1"):
+            code, answer = self.it.api.call("PATCH", f"/api/v1/nodes/{node}", {"metadata": {"labels": {"muster.dev/drill": value}}},
+                                            "application/merge-patch+json")
+            self.assertEqual(code, 200, answer)
+
+    def supervise(self):
+        while not self.stopping.wait(0.05):
+            if self.it.coord.poll() is not None:
+                with contextlib.suppress(AssertionError):
+                    self.it.start_coordinator()
+
+    def against(self, *words, lie=None, yes=True, **more):
+        api = self.it.api_addr
+        if lie:
+            liar = Liar(api, lie)
+            self.addCleanup(liar.server_close)
+            self.addCleanup(liar.shutdown)
+            api = f"127.0.0.1:{liar.server_address[1]}"
+        words = words or ("coordinator-kill",)
+        return self.drill("run", *words, "--api", api, "--pid-file", self.it.dir / "coordinator/endpoints.json", "--witness-dir",
+                          self.witnesses, "--seed", 3, "--canary", 16, "--no-baseline", *(["--yes"] if yes else []), **more)
+
+    def broken(self, done, *promises):
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        self.assertIn("VERDICT   BROKEN", done.stdout)
+        for promise in promises:
+            self.assertRegex(done.stdout, rf"(?m)^  {promise}: \d+ ", done.stdout)
+
+    def jobs(self):
+        return self.it.api.call("GET", "/apis/batch/v1/namespaces/muster-drill/jobs")[1]["items"]
+
+    def test_it_holds_and_cleans_up(self):
+        before = self.it.coord.pid
+        done = self.against("coordinator-kill", "--times", "2")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("VERDICT   HELD", done.stdout)
+        self.assertIn(f"pid {before}", done.stdout, "the plan names its victim")
+        self.assertNotEqual(self.it.coord.pid, before)
+        eventually(lambda: self.jobs() == [], "its jobs are gone")
+        self.assertEqual(list(self.witnesses.iterdir()), [])
+
+    def test_it_asks_first(self):
+        before = self.it.coord.pid
+        done = self.against(yes=False)
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertIn("--yes", done.stderr)
+        self.assertIn("will hit", done.stdout)
+        self.assertEqual((self.it.coord.pid, self.it.coord.poll()), (before, None))
+
+    def test_it_keeps_to_its_nodes(self):
+        self.label(None)
+        done = self.against()
+        self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
+        self.assertIn("muster.dev/drill=true", done.stderr)
+
+    def test_a_coordinator_that_nobody_restarts_proves_nothing(self):
+        self.stopping.set()
+        process = self.start("run", "coordinator-kill", "--api", self.it.api_addr, "--pid-file", self.it.dir / "coordinator/endpoints.json",
+                             "--witness-dir", self.witnesses, "--seed", 3, "--canary", 16, "--no-baseline", "--yes")
+        eventually(lambda: self.it.coord.poll() is not None, "it is killed", 60)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(60), 130)
+        process.communicate()
+        self.it.start_coordinator()
+
+    # One promise each.
+
+    def test_planted_a_lost_termination(self):
+        def lie(path, answer):
+            if path.split("?")[0].endswith("/attempts"):
+                answer["items"] = [a for a in answer["items"] if (a["index"], a["attempt"]) != (5, 0)]
+            return answer
+        self.broken(self.against(lie=lie), "lost")
+
+    def test_planted_a_termination_that_counts_twice(self):
+        def lie(path, answer):
+            if path.split("?")[0].endswith("/attempts"):
+                answer["items"] += [a for a in answer["items"] if (a["index"], a["attempt"]) == (5, 0)]
+            elif answer.get("kind") == "Job" and answer.get("status", {}).get("failed"):
+                answer["status"]["failed"] += 1
+            return answer
+        self.broken(self.against(lie=lie), "twice", "result")
+
+    def test_planted_a_status_that_goes_back(self):
+        shown = []
+
+        def lie(path, answer):
+            if answer.get("kind") == "Job" and answer.get("status", {}).get("succeeded", 0) > 5:
+                shown.append(1)
+                if len(shown) == 5:
+                    answer["status"]["succeeded"] = 3
+            return answer
+        self.broken(self.against(lie=lie), "went back")
+
+    def test_planted_a_forgotten_submission(self):
+        def lie(path, answer):
+            if answer.get("kind") == "JobList":
+                answer["items"] = [j for j in answer["items"] if not j["metadata"]["name"].endswith("-small-2")]
+            return answer
+        self.broken(self.against(lie=lie), "forgotten")
+
+    def during(self, act):
+        """Runs a drill; `act` gets the pid and the environment of a running pod of its canary, and returns whether it is done."""
+        stop = threading.Event()
+
+        def look():
+            while not stop.wait(0.01):
+                for pid in filter(str.isdigit, os.listdir("/proc")):
+                    with contextlib.suppress(OSError, ValueError):
+                        words = pathlib.Path("/proc", pid, "cmdline").read_bytes().split(b"\0")
+                        if words[1:3] != [b"drill", b"witness"] or not words[3].startswith(bytes(self.witnesses)):
+                            continue
+                        variables = dict(v.split(b"=", 1) for v in pathlib.Path("/proc", pid, "environ").read_bytes().split(b"\0") if v)
+                        if act(int(pid), [w.decode() for w in words[:-1]], variables):
+                            return
+        helper = threading.Thread(target=look)
+        helper.start()
+        try:
+            return self.against()
+        finally:
+            stop.set()
+            helper.join()
+
+    def test_planted_work_that_dies_with_its_manager(self):
+        def act(pid, words, variables):
+            if not any(f" {pid} " in path.read_text() for path in self.witnesses.glob("*/*")):
+                return False
+            os.kill(pid, signal.SIGKILL)
+            return True
+        self.broken(self.during(act), "outlived")
+
+    def test_planted_two_live_copies(self):
+        def act(pid, words, variables):
+            """A second copy under the next number, as a coordinator would start it that has forgotten the first."""
+            if not list(self.witnesses.glob("*/*")):
+                return False
+            variables[b"MUSTER_ATTEMPT"] = b"%d" % (int(variables[b"MUSTER_ATTEMPT"]) + 1)
+            copy = subprocess.Popen(words, env=variables, stdout=subprocess.DEVNULL)
+            self.addCleanup(copy.wait)
+            return True
+        self.broken(self.during(act), "two live")
+
+
+class BadInput(Folder):
+    def refused(self, *words, code=2):
+        done = self.drill(*words, timeout=60)
+        self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
+        return done.stderr
+
+    def test_words(self):
+        for words, said in (
+                (["run"], "muster drill list"),
+                (["run", "coordinator-kil", "--local"], "did you mean coordinator-kill"),
+                (["list", "storm"], "only `muster drill run`"),
+                (["run", "storm"], "needs --local"),
+                (["run", "coordinator-kill"], "--pid-file"),
+                (["run", "coordinator-kill", "--pid-file", "x"], "--witness-dir"),
+                (["run", "coordinator-kill", "--local", "--pid-file", "x"], "not for --local"),
+                (["run", "coordinator-kill", "--local", "--times", "0"], "1 to 10000"),
+                (["run", "coordinator-kill", "--local", "--canary", "3"], "4 to 10000"),
+                (["run", "coordinator-kill", "--local", "--for", "soon"], "--for"),
+                (["run", "restore", "--local", "--times", "2"], "once"),
+                (["run", "upgrade", "--local"], "--binary"),
+                (["run", "upgrade", "--local", "--binary", "/no/such"], "/no/such"),
+                (["run", "storm", "--local", "--binary", MUSTER], "only for upgrade"),
+                (["run", "storm", "--local", "--replay", "/no/such"], "cannot read"),
+                (["run", "storm", "--local", "--replay", "x", "--seed", "1"], "--replay has its own")):
+            with self.subTest(words):
+                self.assertIn(said, self.refused(*words))
+
+    def test_files(self):
+        report = self.dir / "report.json"
+        report.write_text("{")
+        self.assertIn("holds no plan", self.refused("run", "storm", "--local", "--replay", report))
+        report.write_text(json.dumps({"plan": {"scenario": "restore"}}))
+        self.assertTrue(re.search("plan: .*must be|steps", self.refused("run", "storm", "--local", "--replay", report)))
+        self.assertIn("cannot read", self.refused("history", "--report", "/no/such", code=3))
+        pid = self.dir / "pid"
+        pid.write_text(f"{os.getpid()}\n")
+        self.assertIn("not `muster coordinator`", self.refused("run", "coordinator-kill", "--pid-file", pid, "--witness-dir", self.dir, "--yes",
+                                                               "--api", "127.0.0.1:1", code=5))
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2, warnings="ignore")

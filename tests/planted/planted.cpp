@@ -1,0 +1,115 @@
+// muster-planted: muster with one fault in it, for each promise one, so that tests can see a drill
+// find it (tests/e2e/drill.py). PLANTED_FAULT chooses:
+//
+//   forgets      the second start of a coordinator does not know an accepted job
+//   miscounts    the end of a pod arrives with another exit code
+//   regresses    the second start does not know a success, and runs the index again
+//   duplicates   a pod counts as ended while it runs, so that its index gets another one
+//   drops        an agent that starts kills what ran under the one before it
+//
+// The linker puts these functions between muster's libraries (--wrap); nothing else differs.
+#include "agent/agent.hpp"
+#include "cli/drill/process.hpp"
+#include "core/job/decide.hpp"
+#include "storage/recovery.hpp"
+
+#include <csignal>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+// The names that the linker gives to a wrapped function, and to the one that replaces it.
+#define MUSTER_REAL(symbol) asm("__real_" symbol)
+#define MUSTER_WRAP(symbol) asm("__wrap_" symbol)
+
+namespace muster {
+namespace planted {
+
+core::Decision real_decide(core::Job& job, const std::vector<core::Event>& events, Millis now,
+                           const core::Knobs& knobs, core::Hearing& hearing)
+    MUSTER_REAL(PLANTED_DECIDE);
+core::Decision decide(core::Job& job, const std::vector<core::Event>& events, Millis now,
+                      const core::Knobs& knobs, core::Hearing& hearing) MUSTER_WRAP(PLANTED_DECIDE);
+Result<storage::Recovered> real_recover(storage::Journal& journal,
+                                        const storage::LoadObject& load_object,
+                                        const std::function<void(core::JobSummary)>& on_unloaded)
+    MUSTER_REAL(PLANTED_RECOVER);
+Result<storage::Recovered> recover(storage::Journal& journal,
+                                   const storage::LoadObject& load_object,
+                                   const std::function<void(core::JobSummary)>& on_unloaded)
+    MUSTER_WRAP(PLANTED_RECOVER);
+Result<int> real_run_agent(const agent::AgentOptions& options, agent::AgentControl* control)
+    MUSTER_REAL(PLANTED_RUN_AGENT);
+Result<int> run_agent(const agent::AgentOptions& options, agent::AgentControl* control)
+    MUSTER_WRAP(PLANTED_RUN_AGENT);
+
+// Read at the start, since daemons forget their environment.
+const std::string chosen = [] {
+  const char* word = std::getenv("PLANTED_FAULT");
+  return std::string(word == nullptr ? "" : word);
+}();
+
+constexpr PodKey kVictim{4, 0};  // the long one of the seed that the test uses
+
+bool is_canary(const core::Job& job) {
+  const std::string& name = job.object().meta.name;
+  return name.starts_with("drill-") && name.find("-small-") == std::string::npos;
+}
+
+core::Decision decide(core::Job& job, const std::vector<core::Event>& events, Millis now,
+                      const core::Knobs& knobs, core::Hearing& hearing) {
+  if (!is_canary(job)) return real_decide(job, events, now, knobs, hearing);
+  std::vector<core::Event> told = events;
+  for (core::Event& event : told) {
+    auto* report = std::get_if<core::PodsReported>(&event);
+    if (report == nullptr) continue;
+    if (chosen == "miscounts")
+      for (auto& end : report->ends)
+        if (end.pod == kVictim) end.exit_code = 77;
+    if (chosen == "duplicates")
+      for (const auto& start : report->starts)
+        if (start.pod == kVictim) {
+          core::PodsReported::Ended end;
+          end.pod = kVictim;
+          end.exit_code = 77;
+          end.start = {start.pid.value_or(1), {}};
+          report->ends.push_back(end);
+        }
+  }
+  return real_decide(job, told, now, knobs, hearing);
+}
+
+Result<storage::Recovered> recover(storage::Journal& journal,
+                                   const storage::LoadObject& load_object,
+                                   const std::function<void(core::JobSummary)>& on_unloaded) {
+  auto recovered = real_recover(journal, load_object, on_unloaded);
+  if (!recovered) return recovered;
+  if (chosen == "forgets")
+    std::erase_if(recovered->jobs, [](const storage::RecoveredJob& one) {
+      return one.job.object().meta.name.ends_with("-small-1");
+    });
+  for (storage::RecoveredJob& one : recovered->jobs) {
+    if (chosen != "regresses" || !is_canary(one.job)) continue;
+    core::JobState state = one.job.state();
+    if (!state.completed.empty())
+      state.completed.erase(static_cast<uint32_t>(state.completed.lowest()));
+    one.job = core::Job(one.job.id(), one.job.object_ptr(), std::move(state));
+  }
+  return recovered;
+}
+
+Result<int> run_agent(const agent::AgentOptions& options, agent::AgentControl* control) {
+  namespace drill = cli::drill;
+  if (chosen == "drops") {
+    for (const pid_t pid : drill::all_pids()) {
+      const std::vector<std::string> words = drill::command_of(pid);
+      if (words.size() < 2 || !words[0].ends_with("muster-keeper") || words[1] != options.work_dir)
+        continue;
+      for (const drill::Process& pod : drill::descendants(pid)) (void)pod.send(SIGKILL);
+    }
+  }
+  return real_run_agent(options, control);
+}
+
+}  // namespace planted
+}  // namespace muster
