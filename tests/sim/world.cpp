@@ -414,7 +414,9 @@ void World::boot() {
     --plan_.mid_commit;
     cut_at_ = disk_.last_commit() + 2 + below(60);
   }
-  if (!on_old_disk_) check_accepted();
+  if (on_old_disk_) return;
+  check_shown();
+  check_accepted();
 }
 
 void World::begin_serving() {
@@ -476,7 +478,7 @@ void World::check_shown() {
         if (job.ready() > job.active()) broken.push_back("ready > active");
         std::set<std::string> now;
         for (const core::Condition& condition : job.state().conditions)
-          now.insert(std::string(name(condition.type)));
+          now.insert(std::string(core::name(condition.type)));
         for (const std::string& old : seen.conditions)
           if (!now.contains(old)) broken.push_back("condition " + old + " went away");
         if (now.contains("Complete") && now.contains("Failed"))
@@ -484,9 +486,8 @@ void World::check_shown() {
         if (job.finished() && (job.active() || job.terminating()))
           broken.push_back("finished with active or terminating pods");
         seen.conditions = std::move(now);
-        // Its TTL deletes it.
-        if (job.finished() && job.spec().ttl_s) {
-          const std::string name = job.object().meta.ns + "/" + job.object().meta.name;
+        const std::string name = job.object().meta.ns + "/" + job.object().meta.name;
+        if (job.finished() && with_ttl_.contains(name)) {
           accepted_.erase(name);
           removed_.insert(name);
         }
@@ -530,6 +531,7 @@ void World::create(core::JobObjectPtr object, std::function<void(muster::Status)
       accepted_.insert(name);
     done(std::move(status));
   };
+  if (object->spec.ttl_s) with_ttl_.insert(name);
   if (planted(Plant::created_early, 0.3)) return hear(Nothing{});
   if (planted(Plant::actor_leaked))
     coordinator_->leaked.push_back(coordinator_->system.spawn(

@@ -190,7 +190,8 @@ class World {
   std::optional<storage::MemoryJournal> backup_;
   std::vector<storage::Row> last_rows_;  // of the last commit
   std::set<std::string> accepted_;       // jobs whose create was answered
-  std::set<std::string> removed_;        // and whose deletion was requested, or whose TTL was over
+  std::set<std::string> with_ttl_;
+  std::set<std::string> removed_;  // and whose deletion was requested, or whose TTL was over
   std::map<PodId, NodeId> launched_on_;
   std::set<NodeId> deleted_;  // nodes whose object was deleted: others take their pods
   uint64_t life_ = 0;         // of the coordinator; callbacks of an earlier life are ignored
