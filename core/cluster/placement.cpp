@@ -128,8 +128,9 @@ struct Placer {
 
   // Serves jobs of one priority.
   void serve(std::vector<WaitingJob> jobs) {
-    std::stable_partition(jobs.begin(), jobs.end(),
-                          [](const WaitingJob& j) { return j.reservation; });
+    const auto others = std::stable_partition(jobs.begin(), jobs.end(),
+                                              [](const WaitingJob& j) { return j.begun; });
+    std::stable_partition(others, jobs.end(), [](const WaitingJob& j) { return j.reservation; });
     for (WaitingJob& job : jobs) {
       if (demand_of(job).gang) {
         if (job.wanted <= free && allowed(job, job.wanted) == job.wanted &&

@@ -4,7 +4,9 @@
 // equal share of what is free, so a job of 10^5 pods does not starve a job of one; what a job
 // cannot use goes to the others. Nodes with the most free slots are filled first, so that work
 // spreads; those with a PreferNoSchedule taint last. A gang gets slots for all its waiting pods or
-// none, so two gangs cannot deadlock. A job that fits nowhere blocks no other. A job that chose to
+// none, and a gang that runs gets the missing ones before its equals get any, so gangs cannot
+// deadlock: what it holds would not become free without them. A job that fits nowhere blocks no
+// other. A job that chose to
 // be packed or spread takes its nodes as arrangement.hpp says.
 //
 // Reservations are the exception: their places are kept free for a job, as they become free, from
@@ -22,7 +24,8 @@
 
 namespace muster::core {
 
-// Jobs of equal priority are served in the given order, those with a reservation first. The caller
+// Jobs of equal priority are served in the given order, gangs that run first, then those with a
+// reservation. The caller
 // rotates the order so that a remainder does not always go to the same job.
 Grants place(std::vector<FreeNode> nodes, std::vector<WaitingJob> jobs);
 

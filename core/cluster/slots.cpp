@@ -217,6 +217,7 @@ std::vector<WaitingJob> Slots::waiting() {
     if (client.wanted() == 0 || !may_have(client)) return;
     WaitingJob job{id, client.wanted(), &client.demand,
                    client.reservation.empty() ? nullptr : &client.reservation};
+    job.begun = client.demand.gang && client.held_pods() > 0;
     if (client.demand.placement != PlacementChoice::usual) job.held = &client.held;
     if (client.owner && user_pods_max_ > 0) {
       job.user_left = &users_.at(*client.owner).left;

@@ -281,6 +281,24 @@ TEST(Placement, AReservationIsKeptFromEqualsAndLowerOnesButNotFromHigherOnes) {
   EXPECT_EQ(granted(grants, 1), 1u);
 }
 
+// Else a gang that lost a member would hold its slots for ever, waiting for what is reserved for
+// one that waits for these slots.
+TEST(Placement, AGangThatRunsGetsItsMissingMembersBeforeItsEqualsGetAnything) {
+  std::vector<FreeNode> nodes = {{1, 3, {}, nullptr}};
+  Demand gang, high;
+  gang.gang = true;
+  high.priority = 1;
+  Reservation reservation = {{1, 3}};
+  const WaitingJob waits{1, 3, &gang, &reservation};
+  WaitingJob runs{2, 1, &gang};
+  EXPECT_EQ(granted(place(nodes, {waits, runs}), 1), 3u);
+  runs.begun = true;
+  const Grants grants = place(nodes, {waits, runs});
+  EXPECT_EQ(granted(grants, 1), 0u);
+  EXPECT_EQ(granted(grants, 2), 1u);
+  EXPECT_EQ(granted(place(nodes, {{3, 3, &high}, runs}), 3), 3u);
+}
+
 TEST(Placement, AReservationKeepsResourcesToo) {
   Demand large, small;
   large.amounts.cpu_millis = 4000;
