@@ -28,10 +28,10 @@ struct WaitingJob {
   const Reservation* reservation = nullptr;  // null: none
   // How many more pods the job's user may have, shared by all jobs of the user. Null: any number.
   uint32_t* user_left = nullptr;
-  // A gang of which some members have their slots, and keep them until the others have theirs.
-  bool begun = false;
   // Its pods on nodes, for a job that chose to be packed or spread. Null: none.
   const std::map<NodeId, uint32_t>* held = nullptr;
+  // A gang of which some members have their slots, and keep them until the others have theirs.
+  bool begun = false;
 };
 
 // The job's demand; slots only if it has none.
