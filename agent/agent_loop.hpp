@@ -9,6 +9,10 @@
 // node, not serving yet); any other refusal ends the agent. An order is obeyed only once its term
 // is on disk.
 //
+//   agent_connection.cpp  the connection: registration, heartbeats, reports
+//   agent_calls.cpp       calls from the coordinator and from pods
+//   agent_loop.cpp        the executor, the node's orders, leaving
+//
 // Belongs to one KJ thread.
 #pragma once
 
@@ -47,6 +51,7 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
 
  private:
   class Server;  // wire::Agent, for one link
+  wire::Agent::Client calls(uint64_t link);
 
   // A failed task is a bug...
   struct Bug final : private kj::TaskSet::ErrorHandler {

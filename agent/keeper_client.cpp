@@ -40,19 +40,15 @@ ProcessKey from_wire(const keeper::Key& key) {
   return {{key.job, key.index, key.attempt}, key.container, key.instance};
 }
 
-core::StartOf<Age> read_start(Reader& in) {
-  const auto pid = in.num<int32_t>();
-  return {pid, {in.num<int64_t>()}};
-}
-
-std::optional<core::StartOf<Age>> start_of(int32_t pid, int64_t age_ms) {
-  return pid == 0 ? std::nullopt : std::optional(core::StartOf<Age>{pid, {age_ms}});
+std::optional<core::StartOf<Age>> from_wire(const std::optional<keeper::StartTold>& start) {
+  if (!start) return std::nullopt;
+  return core::StartOf<Age>{start->pid, {start->age_ms}};
 }
 
 ProcessEnded from_wire(const keeper::Ended& end) {
   return {.key = from_wire(end.key),
           .entry = end.entry == 0 ? std::nullopt : std::optional(end.entry),
-          .start = start_of(end.pid, end.start_age_ms),
+          .start = from_wire(end.start),
           .exit_code = end.exit_code,
           .signal = end.signal,
           .lost = end.lost,
@@ -334,8 +330,7 @@ void SocketKeeperClient::take_greeting(Inventory& inventory) {
     } else if (type == keeper::Type::living) {
       Inventory::Living living;
       living.key = from_wire(keeper::Key::read(in));
-      const auto start = read_start(in);
-      living.start = start_of(start.pid, start.at.ms);
+      living.start = from_wire(keeper::StartTold::read(in));
       living.killing = in.num<uint8_t>() != 0;
       living.note = in.text();
       living.queued = !in.rest().empty() && in.num<uint8_t>() != 0;
@@ -373,7 +368,8 @@ void SocketKeeperClient::take_frames() {
     Reader in(payload);
     if (type == keeper::Type::started) {
       const ProcessKey key = from_wire(keeper::Key::read(in));
-      started_.push_back({key, read_start(in)});
+      if (const auto start = from_wire(keeper::StartTold::read(in)))
+        started_.push_back({key, *start});
     } else if (type == keeper::Type::ended) {
       const keeper::Ended told = keeper::Ended::read(in);
       ProcessEnded end = from_wire(told);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/clock.hpp"
+#include "tls/link.hpp"
 
 #include <capnp/message.h>
 #include <capnp/rpc-twoparty.h>
@@ -13,8 +14,15 @@
 #include <cstdint>
 #include <schema/agent.capnp.h>
 #include <string>
+#include <utility>
 
 namespace muster::agent {
+
+// Why a connection or a call on it failed.
+inline std::string text_of(const kj::Exception& exception) {
+  if (auto meant = tls::explained(exception)) return std::move(*meant);
+  return {exception.getDescription().cStr(), exception.getDescription().size()};
+}
 
 struct Link {
   static capnp::ReaderOptions limits() {

@@ -1,5 +1,7 @@
 #include "agent/wire.hpp"
 
+#include "agent/work_dir.hpp"
+#include "base/hex.hpp"
 #include "schema/pod_end.hpp"
 
 #include <capnp/message.h>
@@ -78,6 +80,15 @@ std::string message_of(wire::PodTemplate::Reader in) {
 
 std::string to_string(capnp::Text::Reader text) {
   return {text.begin(), text.size()};
+}
+
+core::node::Term term_of(uint64_t epoch, uint64_t nonce) {
+  return {epoch, nonce};
+}
+
+std::string seal_of(capnp::Text::Reader text) {
+  std::string seal = to_string(text);
+  return is_hex(seal, kSealDigits) ? seal : "";
 }
 
 PodId read_pod(wire::PodId::Reader in) {

@@ -5,6 +5,7 @@
 #include "core/node/command.hpp"
 #include "core/node/node.hpp"
 
+#include <cstdint>
 #include <schema/agent.capnp.h>
 #include <string>
 #include <vector>
@@ -12,6 +13,8 @@
 namespace muster::agent {
 
 std::string to_string(capnp::Text::Reader text);
+core::node::Term term_of(uint64_t epoch, uint64_t nonce);
+std::string seal_of(capnp::Text::Reader text);  // empty: it is not a seal's hex digits
 PodId read_pod(wire::PodId::Reader in);
 void write_pod(PodId pod, wire::PodId::Builder out);
 std::vector<PodId> read_pods(capnp::List<wire::PodId>::Reader in);

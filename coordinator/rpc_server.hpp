@@ -4,6 +4,12 @@
 // sends them in lists. To the agents it is wire::Coordinator: registrations and heartbeats go to
 // the ClusterActor, reports to the RegistryActor, and a report returns once the journal has it.
 //
+//   agent_ports   connections, from accept to close
+//   registration  wire::Coordinator: certificates and registration of a connection
+//   agent_session wire::Session: the calls of a registered agent
+//   agent_links   registered agents: orders and questions to them
+//   mpi_desk      where an MPI job's pods are, and their barriers
+//
 // Always holds: each registration gets a new session, and calls on an earlier one fail; orders for
 // a disconnected node are dropped, since its next registration derives them again.
 #pragma once
@@ -12,36 +18,13 @@
 #include "actors/interfaces.hpp"
 #include "api/request/backend.hpp"
 #include "base/result.hpp"
-#include "coordinator/history_seal.hpp"
-#include "coordinator/trust_store.hpp"
-#include "permit/permit.hpp"
+#include "coordinator/rpc_options.hpp"
 
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 namespace muster::coordinator {
-
-struct RpcOptions {
-  std::string listen;  // HOST:PORT or unix:PATH
-  bool insecure = false;
-  // Where users have roles: signs permits; only agents that heed a job's owner are accepted.
-  std::optional<PermitKey> permit_key{};
-  std::string cluster_id;
-  std::string cluster_key;
-  uint64_t epoch = 0;
-  uint64_t nonce = 0;
-  Millis node_grace_ms = 40'000;
-  std::function<uint64_t()> last_commit;
-  // Agents of other machines, over TLS; empty: none.
-  std::string listen_tls{};
-  TrustStore* trust = nullptr;           // not null if there are any; outlives the server
-  Millis register_patience_ms = 30'000;  // time limit for a connection to register
-  HistorySeal seal{"", ""};
-  // Agents of other machines must prove by our seal that our data-dir is old (actors::AgentHello).
-  bool seals_prove = true;
-};
 
 class RpcServer : public actors::AgentLink {
  public:

@@ -155,7 +155,8 @@ void end_lost(uint64_t keeper_before, const std::vector<Record>& records) {
     if (std::find(keepers.begin(), keepers.end(), record.keeper) == keepers.end()) {
       keepers.push_back(record.keeper);
     }
-    if (record.start_ticks != 0) leaders.push_back({record.pid, record.start_ticks});
+    if (record.start && record.start->ticks != 0)
+      leaders.push_back({record.start->pid, record.start->ticks});
   }
   if (!keepers.empty() && !kill_leftovers_of(keepers, leaders)) {
     std::fprintf(stderr, "muster-keeper: something of an earlier keeper's does not die\n");

@@ -27,6 +27,7 @@
 #include <compare>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -126,14 +127,34 @@ struct Key {
   }
 };
 
+// How long ago a process started. In frames, pid 0 stands for none.
+struct StartTold {
+  int32_t pid = 0;
+  int64_t age_ms = 0;
+
+  static std::optional<StartTold> from(int32_t pid, int64_t age_ms) {
+    return pid == 0 ? std::nullopt : std::optional(StartTold{pid, age_ms});
+  }
+  static std::optional<StartTold> read(Reader& in) {
+    const auto pid = in.num<int32_t>();
+    return from(pid, in.num<int64_t>());
+  }
+  static void write(Writer& out, const std::optional<StartTold>& start) {
+    const StartTold told = start.value_or(StartTold{});
+    out.num(told.pid).num(told.age_ms);
+  }
+};
+
 // The end of a process. `start_told`: this connection has already carried its start (a started or
 // living frame, or an earlier end).
 struct Ended {
   Key key;
   uint64_t entry = 0;
-  int32_t pid = 0, exit_code = 0, signal = 0;
+  std::optional<StartTold> start{};  // absent: it has not started, or failed before its exec
+  int64_t tried_age_ms = 0;          // without a start: its order, or the attempt to start it
+  int32_t exit_code = 0, signal = 0;
   bool lost = false, start_told = false;
-  int64_t start_age_ms = 0, end_age_ms = 0;
+  int64_t end_age_ms = 0;
   std::string_view error, note;
   bool out_of_memory = false;  // since version 2
   // Since version 3: it was not started and won't be. The keeper has forgotten it, so there is no
@@ -141,21 +162,23 @@ struct Ended {
   bool unstarted = false;
 
   void write(Writer& out) const {
+    const StartTold told = start.value_or(StartTold{0, tried_age_ms});
     key.write(out);
-    out.num(entry).num(pid).num(exit_code).num(signal);
-    out.num(uint8_t{lost}).num(uint8_t{start_told}).num(start_age_ms).num(end_age_ms);
+    out.num(entry).num(told.pid).num(exit_code).num(signal);
+    out.num(uint8_t{lost}).num(uint8_t{start_told}).num(told.age_ms).num(end_age_ms);
     out.text(error).text(note).num(uint8_t{out_of_memory}).num(uint8_t{unstarted});
   }
   static Ended read(Reader& in) {
     Ended end;
     end.key = Key::read(in);
     end.entry = in.num<uint64_t>();
-    end.pid = in.num<int32_t>();
+    const auto pid = in.num<int32_t>();
     end.exit_code = in.num<int32_t>();
     end.signal = in.num<int32_t>();
     end.lost = in.num<uint8_t>() != 0;
     end.start_told = in.num<uint8_t>() != 0;
-    end.start_age_ms = in.num<int64_t>();
+    end.tried_age_ms = in.num<int64_t>();
+    end.start = StartTold::from(pid, end.tried_age_ms);
     end.end_age_ms = in.num<int64_t>();
     end.error = in.text();
     end.note = in.text();

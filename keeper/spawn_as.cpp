@@ -239,14 +239,14 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   plan.groups = permit.owner.groups.data();
   plan.groups_count = permit.owner.groups.size();
   plan.secrets = &secrets;
-  result.start_ns = boot_ns();
+  const uint64_t start_ns = boot_ns();
   const int pid = clone(owner_main, stack + kStackBytes, CLONE_PIDFD | SIGCHLD, &plan, &pidfd);
   if (pid < 0) {
     const int error = errno;
     if (result.cgroup != nullptr) cgroups_->recycle(std::move(result.cgroup));
     return refused(std::string("fork: ") + std::strerror(error));
   }
-  result.pid = pid;
+  result.start = Start{pid, start_ns};
   result.input = std::move(input.writes);
   report = reads.release();
   return result;

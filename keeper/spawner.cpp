@@ -341,8 +341,8 @@ void Spawner::run(SpawnJob job, char* stack) {
     stalled_ = true;
     return;
   }
-  if (result->pid != 0) {
-    children_.emplace(entry, Child{result->pid, pidfd, report, result->cgroup.get()});
+  if (result->start) {
+    children_.emplace(entry, Child{result->start->pid, pidfd, report, result->cgroup.get()});
     epoll_event event{};
     event.events = EPOLLIN | EPOLLONESHOT;  // one worker reaps it
     event.data.u64 = entry;
@@ -493,7 +493,7 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
     plan.secrets = &secrets;
     plan.uid = geteuid();
   }
-  result.start_ns = boot_ns();
+  const uint64_t start_ns = boot_ns();
   int pid = -1;
   if (result.cgroup != nullptr && born_in_cgroup_) {
     plan.cgroup = -1;
@@ -527,7 +527,7 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
     if (cwd_failed) failed.exit_code = 126;
     return failed;
   }
-  result.pid = pid;
+  result.start = Start{pid, start_ns};
   result.input = std::move(input.writes);
   return result;
 }

@@ -57,10 +57,9 @@ struct SpawnJob {
 
 struct Spawned {
   uint64_t entry = 0;
-  int pid = 0;  // 0: it could not be started
-  uint64_t start_ns = 0;
-  bool late = false;  // not started because its not_after had passed
-  int exit_code = 0;  // to report if not started
+  std::optional<Start> start{};  // without ticks; absent: it could not be started
+  bool late = false;             // not started because its not_after had passed
+  int exit_code = 0;             // to report if not started
   std::string error;
   std::unique_ptr<Cgroup> cgroup{};    // null: none
   std::vector<std::string> outputs{};  // opened for it

@@ -71,6 +71,19 @@ std::string segment_name(uint64_t number) {
   return name;
 }
 
+// What the disk has of a start: pid 0, and when it was tried, if there is none.
+Start start_of(const Record& record) {
+  return record.start.value_or(Start{0, record.tried_ns, 0});
+}
+
+void set_start(Record& record, int32_t pid, uint64_t at_ns, uint64_t ticks) {
+  record.start.reset();
+  if (pid == 0)
+    record.tried_ns = at_ns;
+  else
+    record.start = Start{pid, at_ns, ticks};
+}
+
 }  // namespace
 
 Spool::File::~File() {
@@ -185,8 +198,8 @@ std::string Spool::read_segment(uint64_t number, bool last,
       Record record;
       record.entry = in.num<uint64_t>();
       record.key = Key::read(in);
-      record.start_ns = in.num<uint64_t>();
-      if (!this_boot) record.start_ns = 0;
+      record.tried_ns = in.num<uint64_t>();
+      if (!this_boot) record.tried_ns = 0;
       record.keeper = in.num<uint64_t>();
       record.note = in.text();
       record.segment = number;
@@ -195,22 +208,24 @@ std::string Spool::read_segment(uint64_t number, bool last,
       records[record.entry] = std::move(record);
     } else if (auto it = records.find(in.num<uint64_t>()); it != records.end()) {
       Record& record = it->second;
-      record.pid = in.num<int32_t>();
+      const auto pid = in.num<int32_t>();
       if (entry.kind == Kind::started) {
-        record.start_ticks = in.num<uint64_t>();
-        record.start_ns = in.num<uint64_t>();
+        const auto ticks = in.num<uint64_t>();
+        set_start(record, pid, in.num<uint64_t>(), ticks);
       } else {
         record.ended = true;
         record.exit_code = in.num<int32_t>();
         record.signal = in.num<int32_t>();
         record.lost = in.num<uint8_t>() != 0;
-        record.start_ns = in.num<uint64_t>();
+        set_start(record, pid, in.num<uint64_t>(), 0);
         record.end_ns = in.num<uint64_t>();
         record.error = in.text();
         record.out_of_memory = !in.rest().empty() && in.num<uint8_t>() != 0;
       }
-      if (!this_boot)
-        record.start_ns = record.end_ns = 0;  // before this boot: the greatest possible age
+      if (!this_boot) {  // before this boot: the greatest possible age
+        record.tried_ns = record.end_ns = 0;
+        if (record.start) record.start->at_ns = 0;
+      }
     }
     if (!in.ok()) return damaged(at);
   }
@@ -292,7 +307,7 @@ void Spool::write_intent(Record& record) {
   Writer out(payload);
   out.num(record.entry);
   record.key.write(out);
-  out.num(record.start_ns).num(record.keeper).text(record.note);
+  out.num(start_of(record).at_ns).num(record.keeper).text(record.note);
   put(entry_of(Kind::intent, payload));
   record.segment = segments_.back().number;
   segments_.back().live_bytes += weight(record);
@@ -333,7 +348,8 @@ void Spool::started(const Record& record) {
   std::lock_guard writing(writing_);
   if (record.segment == 0) return;
   std::string payload;
-  Writer(payload).num(record.entry).num(record.pid).num(record.start_ticks).num(record.start_ns);
+  const Start start = start_of(record);
+  Writer(payload).num(record.entry).num(start.pid).num(start.ticks).num(start.at_ns);
   put(entry_of(Kind::started, payload));
 }
 
@@ -351,14 +367,15 @@ void Spool::withdraw(Record& record) {
 }
 
 void Spool::end_entry(const Record& record) {
+  const Start start = start_of(record);
   std::string payload;
   Writer(payload)
       .num(record.entry)
-      .num(record.pid)
+      .num(start.pid)
       .num(record.exit_code)
       .num(record.signal)
       .num(uint8_t{record.lost})
-      .num(record.start_ns)
+      .num(start.at_ns)
       .num(record.end_ns)
       .text(record.error)
       .num(uint8_t{record.out_of_memory});
@@ -390,7 +407,7 @@ void Spool::drop_old() {
       for (auto& [entry, record] : live_) {
         if (record->segment != number) continue;
         write_intent(*record);
-        if (record->pid != 0 && !record->ended) started(*record);
+        if (record->start && !record->ended) started(*record);
         if (record->ended) end_entry(*record);
       }
       segments_.front().live_bytes = 0;

@@ -33,6 +33,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -40,13 +41,20 @@
 
 namespace muster::keeper {
 
+// The start of a process. On disk, pid 0 stands for none.
+struct Start {
+  int32_t pid = 0;
+  uint64_t at_ns = 0;
+  uint64_t ticks = 0;  // as in ProcStat, which identifies it with the pid; 0: not known
+};
+
 // What the spool holds of one process, from its intent until it is forgotten.
 struct Record {
   Key key;
   uint64_t entry = 0;
-  int pid = 0;  // 0: not started
-  uint64_t start_ticks = 0;
-  uint64_t start_ns = 0, end_ns = 0;
+  uint64_t tried_ns = 0;         // its intent, or the last attempt to start it
+  std::optional<Start> start{};  // absent: it has not started, or failed before its exec
+  uint64_t end_ns = 0;
   bool ended = false, lost = false, out_of_memory = false;
   int exit_code = 0, signal = 0;
   std::string error, note;

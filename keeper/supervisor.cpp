@@ -186,24 +186,23 @@ int Supervisor::timeout_ms() const {
 void Supervisor::on_spawned(Spawned spawned) {
   Process* process = find(spawned.entry);
   if (process == nullptr) return;
-  process->start_ns = now_ns_;
+  process->tried_ns = now_ns_;
   process->outputs = std::move(spawned.outputs);
   if (spawned.late) {
     return turn_away(*process, "it could not be started while its node's lease lasted");
   }
-  if (spawned.pid == 0) {
+  if (!spawned.start) {
     process->exit_code = spawned.exit_code;
     process->error = std::move(spawned.error);
     process->end_ns = now_ns_;
     end(*process);
     return;
   }
-  process->start_ns = spawned.start_ns;
-  process->pid = spawned.pid;
+  process->start = spawned.start;
   process->cgroup = std::move(spawned.cgroup);
   process->input = std::move(spawned.input);
   process->state = State::running;
-  by_pid_[process->pid] = process->entry;
+  by_pid_[process->start->pid] = process->entry;
   fresh_.push_back(process->entry);
   if (process->killing) kill_group(*process, process->kill_at_ns <= now_ns_ ? SIGKILL : SIGTERM);
   if (std::exchange(process->input_waits, false)) tell_taken(process->key, 0, !process->input);
@@ -229,7 +228,7 @@ void Supervisor::look_for_leftovers() {
   for (uint64_t entry : leaving_) {
     Process& process = *find(entry);
     ++process.looks;
-    bool left = ::kill(-process.pid, 0) == 0 || errno != ESRCH;
+    bool left = ::kill(-process.start->pid, 0) == 0 || errno != ESRCH;
     for_sessions(process.key, [&left](const Process&) { left = true; });
     if (process.cgroup != nullptr && !Cgroups::is_empty(*process.cgroup)) {
       Cgroups::kill(*process.cgroup);
@@ -262,8 +261,9 @@ void Supervisor::look_for_leftovers() {
 }
 
 void Supervisor::settle(Process& process) {
-  if (auto it = by_pid_.find(process.pid); it != by_pid_.end() && it->second == process.entry) {
-    by_pid_.erase(it);
+  if (process.start) {
+    auto it = by_pid_.find(process.start->pid);
+    if (it != by_pid_.end() && it->second == process.entry) by_pid_.erase(it);
   }
   if (process.killing) kills_.erase({process.kill_at_ns, process.entry});
   close_input(process);
@@ -282,7 +282,10 @@ void Supervisor::settle(Process& process) {
 
 void Supervisor::end(Process& process) {
   settle(process);
-  if (process.no_exec) process.pid = 0;  // nothing was started
+  if (process.no_exec) {  // nothing was started
+    process.tried_ns = process.start->at_ns;
+    process.start.reset();
+  }
   spool_.ended(process);
 }
 
@@ -343,9 +346,9 @@ void Supervisor::run_timers() {
   while (!fresh_.empty()) {
     Process* process = find(fresh_.front());
     if (process != nullptr && process->state == State::running) {
-      if (process->start_ns + fresh_ns() > now_ns_) break;
+      if (process->start->at_ns + fresh_ns() > now_ns_) break;
       ProcStat stat;
-      if (read_stat(process->pid, stat)) process->start_ticks = stat.start_ticks;
+      if (read_stat(process->start->pid, stat)) process->start->ticks = stat.start_ticks;
       spool_.started(*process);
       starts_.push_back(process->entry);
       for (const std::string& path : process->outputs) outputs_.name(path);

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <fcntl.h>
+#include <optional>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -16,6 +17,11 @@ constexpr size_t kSessionsMax = 60'000;  // of a container
 
 int64_t age_ms(uint64_t now_ns, uint64_t then_ns) {
   return now_ns > then_ns ? static_cast<int64_t>((now_ns - then_ns) / 1'000'000) : 0;
+}
+
+std::optional<StartTold> told(const std::optional<Start>& start, uint64_t now_ns) {
+  if (!start) return std::nullopt;
+  return StartTold{start->pid, age_ms(now_ns, start->at_ns)};
 }
 
 }  // namespace
@@ -129,10 +135,9 @@ void Supervisor::on_hello(Reader in) {
     }
     Frame frame(out_, Type::living);
     process->key.write(frame);
-    frame.num(int32_t{process->pid})
-        .num(process->pid == 0 ? 0 : age_ms(now_ns_, process->start_ns));
+    StartTold::write(frame, told(process->start, now_ns_));
     frame.num(uint8_t{process->killing}).text(process->note).num(uint8_t{process->enqueued});
-    process->start_told = process->pid != 0;
+    process->start_told = process->start.has_value();
   }
   Frame(out_, Type::inventory_done);
 }
@@ -195,7 +200,7 @@ void Supervisor::on_spawn(Reader in, bool enqueued, bool as_owner) {
   auto process = std::make_unique<Process>();
   process->key = key;
   process->note = note;
-  process->start_ns = now_ns_;
+  process->tried_ns = now_ns_;
   process->enqueued = enqueued;
   ++living_;
   if (key.session()) ++sessions_;
@@ -261,7 +266,7 @@ void Supervisor::tell_start(Process& process) {
   process.start_told = true;
   Frame frame(out_, Type::started);
   process.key.write(frame);
-  frame.num(int32_t{process.pid}).num(age_ms(now_ns_, process.start_ns));
+  StartTold::write(frame, told(process.start, now_ns_));
 }
 
 void Supervisor::tell_end(Process& process) {
@@ -269,12 +274,12 @@ void Supervisor::tell_end(Process& process) {
   Ended end;
   end.key = process.key;
   end.entry = process.entry;
-  end.pid = process.pid;
+  end.start = told(process.start, now_ns_);
+  end.tried_age_ms = age_ms(now_ns_, process.tried_ns);
   end.exit_code = process.exit_code;
   end.signal = process.signal;
   end.lost = process.lost || process.unstarted;
   end.start_told = process.start_told;
-  end.start_age_ms = age_ms(now_ns_, process.start_ns);
   end.end_age_ms = age_ms(now_ns_, process.end_ns);
   end.error = process.error;
   end.note = process.note;

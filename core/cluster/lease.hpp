@@ -31,7 +31,7 @@ constexpr Millis start_lease_ms(Millis grace_ms) {
 }
 
 // A live agent reconnects to a coordinator that starts within this time: its longest pause between
-// two attempts (agent_loop.cpp), plus some time to connect.
+// two attempts (agent_connection.cpp), plus some time to connect.
 constexpr Millis back_within_ms(Millis grace_ms) {
   Millis pause = start_lease_ms(grace_ms) / 2;
   return (pause < 5'000 ? pause : 5'000) + 1'000;

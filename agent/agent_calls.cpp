@@ -1,0 +1,218 @@
+// What the coordinator and pods ask of the agent: wire::Agent for one registration, and the
+// sessions and launchers of pods (LocalServer::Agent).
+//
+// Always holds: an order is obeyed only in a term that is on disk; launch, kill, unacked and exec
+// fail once their registration is not the newest, and wait until its answer has been read.
+#include "agent/agent_loop.hpp"
+#include "agent/wire.hpp"
+#include "base/log.hpp"
+
+#include <kj/debug.h>
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace muster::agent {
+
+namespace {
+
+constexpr Millis kGiveUpMs = 3'000;  // mpirun needs a tenth of a second to notice
+constexpr uint32_t kLogChunkMax = 1 << 20;
+
+constexpr const char* kPastTerm =
+    "this agent serves a later epoch, or another coordinator with the same epoch";
+
+}  // namespace
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored \
+    "-Wnon-virtual-dtor"  // of generated servers: never deleted through a base
+// What the coordinator may call. Each registration passes a new one; its launch, kill and unacked
+// fail once its link is not the current one.
+class Agent::Server final : public wire::Agent::Server {
+ public:
+  Server(Agent& agent, uint64_t link) : agent_(agent), link_(link) {}
+
+  kj::Promise<void> launch(LaunchContext context) override {
+    return when_welcome().then([this, context]() mutable {
+      agent_.launch(context.getParams());
+      context.releaseParams();
+    });
+  }
+  kj::Promise<void> kill(KillContext context) override {
+    return when_welcome().then([this, context]() mutable { agent_.kill(context.getParams()); });
+  }
+  kj::Promise<void> readLog(ReadLogContext context) override {
+    return agent_.read_log(context.getParams(), context.getResults());
+  }
+  kj::Promise<void> unacked(UnackedContext context) override {
+    return when_welcome().then([this, context]() mutable {
+      std::vector<PodId> ended;
+      for (PodId pod : agent_.node_.ended())
+        if (pod.job == context.getParams().getJob()) ended.push_back(pod);
+      write_pods(ended, context.getResults().initEnded(static_cast<unsigned>(ended.size())));
+    });
+  }
+  kj::Promise<void> hosts(HostsContext context) override {
+    agent_.take_hosts(context.getParams());
+    return kj::READY_NOW;
+  }
+  kj::Promise<void> exec(ExecContext context) override {
+    return when_welcome().then([this, context]() mutable {
+      agent_.exec(context.getParams(), context.getResults().initResult());
+    });
+  }
+
+ private:
+  // A call that overtakes the answer to the registration waits for it.
+  kj::Promise<void> when_welcome() {
+    if (agent_.link_.get() == nullptr || agent_.link_->number != link_) {
+      return KJ_EXCEPTION(DISCONNECTED, "the agent has registered again");
+    }
+    return agent_.link_->welcomed.addBranch();
+  }
+  Agent& agent_;
+  const uint64_t link_;
+};
+#pragma GCC diagnostic pop
+
+wire::Agent::Client Agent::calls(uint64_t link) {
+  return kj::heap<Server>(*this, link);
+}
+
+void Agent::require_term(core::node::Term term) {
+  KJ_REQUIRE(told(work_dir_.cluster_id(), term), kPastTerm);
+}
+
+void Agent::launch(wire::Agent::LaunchParams::Reader params) {
+  const core::node::Term term = term_of(params.getEpoch(), params.getNonce());
+  require_term(term);
+  work_dir_.told_commit(params.getCommit(), seal_of(params.getSeal()));
+  for (auto job : params.getTemplates()) {
+    auto known = std::make_shared<const core::node::PodTemplate>(read_template(job));
+    templates_[{known->job, known->generation}] = known;
+  }
+  std::vector<core::node::Launch> launches;
+  std::vector<core::node::PodTemplatePtr> jobs;
+  launches.reserve(params.getPods().size());
+  jobs.reserve(params.getPods().size());
+  for (auto launch : params.getPods()) {
+    PodId pod = read_pod(launch.getPod());
+    auto job = templates_.find({pod.job, launch.getGeneration()});
+    KJ_REQUIRE(job != templates_.end(),
+               "no template of this job and generation came over this connection", pod.job,
+               launch.getGeneration());
+    launches.push_back({pod, job->second->grace_ms, job->second->plan});
+    jobs.push_back(job->second);
+  }
+  KJ_REQUIRE(node_.launch(term, launches, boot_now()), kPastTerm);
+  for (size_t i = 0; i < launches.size(); ++i) {
+    if (node_.runs(launches[i].pod)) pods_.try_emplace(launches[i].pod, std::move(jobs[i]));
+  }
+  schedule();
+}
+
+void Agent::kill(wire::Agent::KillParams::Reader params) {
+  const core::node::Term term = term_of(params.getEpoch(), params.getNonce());
+  require_term(term);
+  std::vector<core::node::Kill> kills;
+  for (auto kill : params.getKills()) kills.push_back({read_pod(kill.getPod()), kill.getGraceMs()});
+  KJ_REQUIRE(node_.kill(term, kills, boot_now()), kPastTerm);
+  schedule();
+}
+
+kj::Promise<void> Agent::read_log(wire::Agent::ReadLogParams::Reader params,
+                                  wire::Agent::ReadLogResults::Builder results) {
+  PodId pod = read_pod(params.getPod());
+  const LogName name{to_string(params.getTemplate().getJobUid()),
+                     to_string(params.getTemplate().getPodName()), to_string(params.getContainer()),
+                     params.getStream() == wire::LogStream::STDERR};
+  // Check before reading: if the pod has ended by now, the file holds everything it wrote.
+  const bool running = node_.runs(pod);
+  return muster::agent::read_log(logs_, executor_, name, params.getOffset(),
+                                 std::min(params.getLimit(), kLogChunkMax))
+      .then([results, running](const LogChunk& chunk) mutable {
+        results.setFound(chunk.found || running);
+        results.setData(
+            kj::arrayPtr(reinterpret_cast<const kj::byte*>(chunk.data.data()), chunk.data.size()));
+        results.setOffset(chunk.offset);
+        results.setSize(chunk.size);
+        results.setRunning(running);
+      });
+}
+
+// Does not wait for the registration to be answered: a launch may follow at once, and needs it.
+void Agent::take_hosts(wire::Agent::HostsParams::Reader params) {
+  require_term(term_of(params.getEpoch(), params.getNonce()));
+  for (auto job : params.getJobs()) {
+    JobHosts hosts{job.getCompletions(), {}};
+    for (auto host : job.getHosts())
+      hosts.hosts.push_back({host.getIndex(), host.getAttempt(), to_string(host.getNode()),
+                             to_string(host.getIp()), host.getRunning()});
+    run_dirs_.set_hosts(job.getJob(), std::move(hosts));
+  }
+}
+
+void Agent::exec(wire::Agent::ExecParams::Reader params, wire::Executed::Builder result) {
+  require_term(term_of(params.getEpoch(), params.getNonce()));
+  const PodId pod = read_pod(params.getPod());
+  Sessions::Command command;
+  for (auto word : params.getCommand()) command.words.push_back(to_string(word));
+  command.reads = params.getInput() || params.getTerminal();
+  command.terminal = params.getTerminal();
+  auto job = std::make_shared<const core::node::PodTemplate>(read_template(params.getTemplate()));
+  const std::string session = to_string(params.getSession());
+  // A pod that has ended meanwhile may have a session whose end nobody has read.
+  auto process =
+      job->job == pod.job && (node_.runs(pod) || sessions_.has(session, pod))
+          ? sessions_.join(job, pod, session, std::move(command), node_.devices_of(pod))
+          : Result<wire::Process::Client>(Error{Errc::not_found, "the pod is not on this node"});
+  if (process) {
+    auto ran = result.initRan();
+    ran.setProcess(kj::mv(*process));
+    ran.setAttempt(pod.attempt);
+    ran.setIndex(pod.index);
+    ran.setHeedsInput(true);
+  } else {
+    auto refused = result.initRefused();
+    refused.setMessage(process.error().message);
+    const bool over = process.error().code == Errc::conflict;
+    refused.setLost(over || process.error().code == Errc::not_found);
+    refused.setOver(over);
+  }
+}
+
+kj::Promise<void> Agent::check_sessions() {
+  return timer_.afterDelay(Sessions::kCheckMs * kj::MILLISECONDS).then([this] {
+    sessions_.check(link_.get() != nullptr && link_->session != nullptr);
+    return check_sessions();
+  });
+}
+
+kj::Maybe<wire::Session::Client> Agent::session() {
+  if (link_.get() == nullptr) return nullptr;
+  return link_->session.map([](wire::Session::Client& one) { return one; });
+}
+
+kj::Promise<void> Agent::session_changes() {
+  auto paf = kj::newPromiseAndFulfiller<void>();
+  std::erase_if(want_session_, [](auto& one) { return !one->isWaiting(); });
+  want_session_.push_back(kj::mv(paf.fulfiller));
+  return kj::mv(paf.promise);
+}
+
+// A launcher that has noticed ends by itself, with its own message.
+void Agent::give_up(PodId pod, const std::string& why, bool lost) {
+  if (!giving_up_.insert(pod).second) return;
+  log::warn("{} cannot reach a worker: {}", to_string(pod), why);
+  tasks_.add(timer_.afterDelay(kGiveUpMs * kj::MILLISECONDS).then([this, pod, why, lost] {
+    giving_up_.erase(pod);
+    using core::EndCause;
+    node_.give_up(pod, lost ? EndCause::worker_unreachable : EndCause::killed, why, boot_now());
+    schedule();
+  }));
+}
+
+}  // namespace muster::agent

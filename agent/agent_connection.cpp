@@ -1,0 +1,353 @@
+// The agent's connection to the coordinator: connects, gets a certificate, registers, sends
+// heartbeats and reports, and connects again when the connection breaks.
+//
+// Always holds: there is one link at a time, and what was in flight on an earlier one is sent
+// again; a heartbeat's answer renews the lease only in a term that is obeyed.
+#include "agent/agent_loop.hpp"
+#include "agent/wire.hpp"
+#include "base/hex.hpp"
+#include "base/log.hpp"
+#include "base/secret.hpp"
+#include "tls/link.hpp"
+
+#include <kj/debug.h>
+#include <kj/io.h>
+
+#include <algorithm>
+#include <array>
+#include <fcntl.h>
+#include <netdb.h>
+#include <string_view>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace muster::agent {
+
+namespace {
+
+constexpr Millis kPauseMinMs = 100, kPauseMaxMs = 5'000;
+constexpr Millis kRefusedPauseMs = 3'000, kNotServingPauseMs = 500;
+constexpr Millis kConnectMaxMs = 5'000;
+constexpr Millis kRegisterMaxMs = 60'000;  // register() returns once every job is folded
+constexpr Millis kSilenceMinMs = 5'000;
+constexpr Millis kCertificateMinMs = 100, kCertificateMaxMs = 60'000;  // between two looks
+constexpr size_t kSocketPathMax = 107;
+
+// The cluster key becomes a line of a file, so only hex digits are accepted; else empty.
+std::string key_of(capnp::Text::Reader text) {
+  std::string key = to_string(text);
+  bool hex = key.size() <= 2 * kSecretBytes &&
+             key.find_first_not_of("0123456789abcdef") == std::string::npos;
+  return hex ? key : "";
+}
+
+// The address from which we reach the coordinator; of a Unix socket, that of this machine to
+// itself.
+std::string own_address(kj::AsyncIoStream& stream) {
+  sockaddr_storage address{};
+  unsigned size = sizeof address;
+  std::array<char, NI_MAXHOST> text{};
+  auto failed = kj::runCatchingExceptions(
+      [&] { stream.getsockname(reinterpret_cast<sockaddr*>(&address), &size); });
+  if (failed != nullptr || (address.ss_family != AF_INET && address.ss_family != AF_INET6) ||
+      getnameinfo(reinterpret_cast<sockaddr*>(&address), size, text.data(), text.size(), nullptr, 0,
+                  NI_NUMERICHOST) != 0)
+    return "127.0.0.1";
+  return text.data();
+}
+
+}  // namespace
+
+void Agent::LinkLoss::taskFailed(kj::Exception&& exception) {
+  if (agent.link_.get() != nullptr) agent.link_->give_up(text_of(exception));
+}
+
+kj::Promise<void> Agent::stay_connected() {
+  return one_connection()
+      .catch_([this](kj::Exception&& exception) { close_link(text_of(exception)); })
+      .then([this] {
+        if (pause_ms_ == 0) pause_ms_ = kPauseMinMs;
+        Millis pause = std::uniform_int_distribution<Millis>(pause_ms_ / 2, pause_ms_)(chance_);
+        pause_ms_ = std::min(pause_max_ms_, pause_ms_ * 2);
+        return timer_.afterDelay(pause * kj::MILLISECONDS);
+      })
+      .then([this] { return stay_connected(); });
+}
+
+kj::Promise<void> Agent::one_connection() {
+  std::string address = options_.coordinator;
+  kj::AutoCloseFd folder;
+  constexpr std::string_view kUnix = "unix:";
+  if (address.starts_with(kUnix) && address.size() - kUnix.size() > kSocketPathMax) {
+    size_t slash = address.rfind('/');
+    std::string path = address.substr(kUnix.size(), slash - kUnix.size());
+    folder = kj::AutoCloseFd(open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    address = "unix:/proc/self/fd/" + std::to_string(folder.get()) + address.substr(slash);
+  }
+  auto connecting = io_.provider->getNetwork()
+                        .parseAddress(address.c_str())
+                        .then([this](kj::Own<kj::NetworkAddress> at) {
+                          if (credentials_.encrypted())
+                            at = tls::encrypted(kj::mv(at), credentials_.context());
+                          auto promise = at->connect();
+                          return promise.attach(kj::mv(at));
+                        })
+                        .attach(kj::mv(folder));
+  return timer_.timeoutAfter(kConnectMaxMs * kj::MILLISECONDS, kj::mv(connecting))
+      .then([this](kj::Own<kj::AsyncIoStream> stream) { return connected(kj::mv(stream)); });
+}
+
+kj::Promise<void> Agent::connected(kj::Own<kj::AsyncIoStream> stream) {
+  link_ = kj::heap<Link>(++links_, kj::mv(stream), link_loss_.handler());
+  Link& link = *link_;
+  if (credentials_.must_join())
+    return join(link).exclusiveJoin(link.net.onDisconnect()).then([this] {
+      if (credentials_.must_join()) return close_link("it closed the connection");
+      link_ = nullptr;  // the next connection is that of the node
+    });
+  auto request = link.coordinator().registerRequest();
+  write_hello(request.initHello());
+  request.setAgent(calls(link.number));
+  Millis sent_at = boot_now();
+  auto registering =
+      timer_.timeoutAfter(kRegisterMaxMs * kj::MILLISECONDS, request.send().dropPipeline())
+          .then([this, sent_at](capnp::Response<wire::Coordinator::RegisterResults>&& answer) {
+            return greeted(answer.getResult(), sent_at);
+          });
+  return registering.exclusiveJoin(link.net.onDisconnect()).then([this] {
+    close_link(link_->why.empty() ? "it closed the connection" : link_->why);
+  });
+}
+
+kj::Promise<void> Agent::join(Link& link) {
+  return timer_.timeoutAfter(kRegisterMaxMs * kj::MILLISECONDS, get_certificate(link)).then([this] {
+    pause_ms_ = 0;
+  });
+}
+
+// An Error ends the agent only if it has no certificate that still works.
+kj::Promise<void> Agent::get_certificate(Link& link) {
+  auto request = link.coordinator().certifyRequest();
+  const auto der = credentials_.request();
+  if (!der.ok()) {
+    finish(der.error());
+    return kj::READY_NOW;
+  }
+  request.setRequest(kj::arrayPtr(reinterpret_cast<const kj::byte*>(der->data()), der->size()));
+  return request.send().then([this](capnp::Response<wire::Coordinator::CertifyResults>&& answer) {
+    auto result = answer.getResult();
+    Status status = result.isCertificate()
+                        ? credentials_.accept(to_string(result.getCertificate()))
+                        : invalid(options_.coordinator + " rejects node " + work_dir_.node_name() +
+                                  " a certificate: " + to_string(result.getRefused()));
+    if (status.ok()) return log::info("got a certificate for node {}", work_dir_.node_name());
+    if (credentials_.must_join()) return finish(status.error());
+    say(status.error().message);
+  });
+}
+
+kj::Promise<void> Agent::keep_certificate(Link& link) {
+  const Millis pause = credentials_.renew_ms() - wall_now();
+  if (pause <= 0)
+    return get_certificate(link)
+        .then([this] {
+          return timer_.afterDelay(std::max(kCertificateMinMs, credentials_.renew_again_ms()) *
+                                   kj::MILLISECONDS);
+        })
+        .then([this, &link] { return keep_certificate(link); });
+  // In steps, because the wall clock may be set.
+  return timer_
+      .afterDelay(std::clamp(pause, kCertificateMinMs, kCertificateMaxMs) * kj::MILLISECONDS)
+      .then([this, &link] { return keep_certificate(link); });
+}
+
+// The promise lasts as long as the connection.
+kj::Promise<void> Agent::greeted(wire::Registered::Reader answer, Millis sent_at) {
+  if (answer.isWelcome()) {
+    welcome(answer.getWelcome().getWelcome(), answer.getWelcome().getSession(), sent_at);
+  } else {
+    refused(answer.getRefused());
+  }
+  return kj::mv(link_->loss);
+}
+
+void Agent::write_hello(wire::Hello::Builder hello) {
+  hello.setProtocol(wire::PROTOCOL_VERSION);
+  hello.setNode(work_dir_.node_name());
+  hello.setWorkDirId(work_dir_.id());
+  hello.setBootId(boot_id());
+  hello.setSecret(work_dir_.secret());
+  hello.setClusterId(work_dir_.cluster_id());
+  hello.setClusterKey(work_dir_.cluster_key());
+  hello.setHighestEpoch(node_.term().epoch);
+  hello.setEpochNonce(node_.term().nonce);
+  hello.setHighestCommit(work_dir_.commit());
+  const SealedHistory& proof = work_dir_.sealed();
+  auto sealed = hello.initSealed();
+  sealed.setEpoch(proof.term.epoch);
+  sealed.setNonce(proof.term.nonce);
+  sealed.setCommit(proof.commit);
+  sealed.setSeal(proof.seal);
+  hello.setSlots(options_.slots);
+  hello.setCpuMillis(options_.cpu_millis);
+  hello.setMemoryBytes(options_.memory_bytes);
+  auto labels = hello.initLabels(static_cast<unsigned>(options_.labels.size()));
+  unsigned i = 0;
+  for (const auto& [key, value] : options_.labels) {
+    labels[i].setKey(key);
+    labels[i++].setValue(value);
+  }
+  auto resources = hello.initResources(static_cast<unsigned>(options_.resources.size()));
+  i = 0;
+  for (const auto& [name, count] : options_.resources) {
+    resources[i].setName(name);
+    resources[i++].setCount(count);
+  }
+  auto running = node_.running(), waiting = node_.waiting(), ended = node_.ended();
+  write_pods(running, hello.initRunning(static_cast<unsigned>(running.size())));
+  write_pods(waiting, hello.initWaiting(static_cast<unsigned>(waiting.size())));
+  write_pods(ended, hello.initEnded(static_cast<unsigned>(ended.size())));
+  hello.setPid(static_cast<uint32_t>(getpid()));
+  hello.setHeedsOwners(true);
+  hello.setAddress(host_name());
+  const std::string ip = options_.node_ip.empty() ? own_address(*link_->stream) : options_.node_ip;
+  run_dirs_.set_ip(ip);
+  hello.setIp(ip);
+  Executor::Limits limits = executor_.limits();
+  hello.setEnforcesMemory(limits.memory);
+  hello.setEnforcesCpu(limits.cpu);
+  if (!limits.memory || !limits.cpu) hello.setNoLimits(limits.why);
+}
+
+// Makes the term durable before it is obeyed. False: it must not be obeyed.
+bool Agent::told(const std::string& cluster_id, core::node::Term term,
+                 const std::string& cluster_key, uint64_t commit, const std::string& seal) {
+  if (cluster_id != work_dir_.cluster_id()) {
+    if (!node_.empty() && !work_dir_.cluster_id().empty()) return false;
+    if (!work_dir_.cluster_id().empty()) node_.new_cluster();
+  }
+  if (!node_.term().yields_to(term)) return false;
+  if (Status kept = work_dir_.told(cluster_id, term, cluster_key, commit, seal); !kept) {
+    finish(kept.error());
+    return false;
+  }
+  return true;
+}
+
+void Agent::welcome(wire::Welcome::Reader from, wire::Session::Client session, Millis sent_at) {
+  core::node::Term term = term_of(from.getEpoch(), from.getNonce());
+  const std::string seal = seal_of(from.getSeal());
+  if (!told(to_string(from.getClusterId()), term, key_of(from.getClusterKey()), from.getCommit(),
+            seal) ||
+      !node_.registered({term, read_pods(from.getEnd()), static_cast<Millis>(from.getLeaseMs())},
+                        sent_at)) {
+    pause_ms_ = kRefusedPauseMs;
+    link_->give_up("its epoch " + std::to_string(term.epoch) +
+                   " is not valid here: this node has served epoch " +
+                   std::to_string(node_.term().epoch) + " of cluster " + work_dir_.cluster_id() +
+                   "; its data is outdated or a copy, or it belongs to another cluster");
+    return;
+  }
+  work_dir_.told_commit(from.getCommit(), seal);
+  Link& link = *link_;
+  link.session = session;
+  link.heartbeat_ms = std::max<Millis>(1, static_cast<Millis>(from.getHeartbeatMs()));
+  link.silence_max_ms = std::max(kSilenceMinMs, static_cast<Millis>(from.getLeaseMs()));
+  link.answered_at = boot_now();
+  pause_ms_ = 0;
+  // A coordinator that restarts waits for its nodes for a limited time (core::back_within_ms), so
+  // we must reconnect within it.
+  pause_max_ms_ = std::clamp(static_cast<Millis>(from.getLeaseMs()) / 2, kPauseMinMs, kPauseMaxMs);
+  said_.clear();
+  log::info("registered with {} as node {} ({}), epoch {}", options_.coordinator,
+            work_dir_.node_name(), from.getNodeId(), term.epoch);
+  link.let_in->fulfill();
+  for (auto& waiting : std::exchange(want_session_, {})) waiting->fulfill();
+  if (draining_) say_leave(link, session);
+  link.tasks.add(heartbeats(link));
+  if (credentials_.encrypted()) link.tasks.add(keep_certificate(link));
+  schedule();
+}
+
+void Agent::refused(wire::Refusal::Reader from) {
+  std::string message = to_string(from.getMessage());
+  node_.fence(read_pods(from.getEnd()), boot_now());
+  pump();  // kill these first, even if the refusal ends the agent
+  switch (from.getWhy()) {
+    case wire::Refusal::Why::NAME_TAKEN:
+      pause_ms_ = kRefusedPauseMs;
+      break;
+    case wire::Refusal::Why::NOT_SERVING:
+      pause_ms_ = kNotServingPauseMs;
+      break;
+    case wire::Refusal::Why::OTHER_CLUSTER:
+    case wire::Refusal::Why::PROTOCOL:
+    case wire::Refusal::Why::INVALID:
+      finish(Error{Errc::invalid, options_.coordinator + " rejects node " + work_dir_.node_name() +
+                                      ": " + message});
+      break;
+  }
+  link_->give_up("it rejects node " + work_dir_.node_name() + ": " + message);
+}
+
+void Agent::close_link(const std::string& why) {
+  const bool expired = credentials_.expired(wall_now());
+  if (!result_)
+    say("no connection to " + options_.coordinator + ": " + why +
+        (expired ? "; this node's certificate has expired: join again with a token from `muster "
+                   "token create --node " +
+                       work_dir_.node_name() + "`"
+                 : "") +
+        "; retrying");
+  link_ = nullptr;
+  saying_leave_ = false;
+  templates_.clear();  // sent again over the next connection
+  node_.disconnected();
+}
+
+kj::Promise<void> Agent::heartbeats(Link& link) {
+  Millis sent_at = boot_now();
+  if (sent_at - link.answered_at > link.silence_max_ms) {
+    link.give_up("no answer for " + std::to_string((sent_at - link.answered_at) / 1000) + " s");
+    return kj::READY_NOW;
+  }
+  send_heartbeat(link);
+  return timer_.afterDelay(link.heartbeat_ms * kj::MILLISECONDS).then([this, &link] {
+    return heartbeats(link);
+  });
+}
+
+void Agent::send_heartbeat(Link& link) {
+  Millis sent_at = boot_now();
+  size_t words = 16 + (trouble_.reason.size() + trouble_.message.size()) / 8 + 2;
+  auto request = KJ_ASSERT_NONNULL(link.session).heartbeatRequest(capnp::MessageSize{words, 0});
+  if (trouble_) {
+    auto trouble = request.initTrouble();
+    trouble.setReason(trouble_.reason);
+    trouble.setMessage(trouble_.message);
+  }
+  link.tasks.add(request.send().then(
+      [this, &link, sent_at](capnp::Response<wire::Session::HeartbeatResults>&& a) {
+        core::node::Term term = term_of(a.getEpoch(), a.getNonce());
+        if (!told(work_dir_.cluster_id(), term) || !node_.heartbeat_answered(term, sent_at)) {
+          link.give_up("its epoch is outdated");
+          return;
+        }
+        link.answered_at = boot_now();
+        work_dir_.told_commit(a.getCommit(), seal_of(a.getSeal()));
+        schedule();  // the renewed lease may allow a start
+      }));
+}
+
+void Agent::send(Link& link, wire::Session::Client session, const core::node::Report& report) {
+  auto request = session.reportRequest(size_of(report));
+  write_report(report, boot_now(), request);
+  link.tasks.add(request.send().then(
+      [this, id = report.id](capnp::Response<wire::Session::ReportResults>&& answer) {
+        node_.report_returned(id, read_pods(answer.getKept()));
+        work_dir_.told_commit(answer.getCommit(), seal_of(answer.getSeal()));
+        schedule();
+      }));
+}
+
+}  // namespace muster::agent

@@ -1,0 +1,36 @@
+// RpcOptions: what the agents' port is started with.
+#pragma once
+
+#include "base/clock.hpp"
+#include "coordinator/history_seal.hpp"
+#include "coordinator/trust_store.hpp"
+#include "permit/permit.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+
+namespace muster::coordinator {
+
+struct RpcOptions {
+  std::string listen;  // HOST:PORT or unix:PATH
+  bool insecure = false;
+  // Where users have roles: signs permits; only agents that heed a job's owner are accepted.
+  std::optional<PermitKey> permit_key{};
+  std::string cluster_id;
+  std::string cluster_key;
+  uint64_t epoch = 0;
+  uint64_t nonce = 0;
+  Millis node_grace_ms = 40'000;
+  std::function<uint64_t()> last_commit;
+  // Agents of other machines, over TLS; empty: none.
+  std::string listen_tls{};
+  TrustStore* trust = nullptr;           // not null if there are any; outlives the server
+  Millis register_patience_ms = 30'000;  // time limit for a connection to register
+  HistorySeal seal{"", ""};
+  // Agents of other machines must prove by our seal that our data-dir is old (actors::AgentHello).
+  bool seals_prove = true;
+};
+
+}  // namespace muster::coordinator
