@@ -16,7 +16,6 @@ enum class Plant : uint8_t {
   old_disk_unseen,    // agents do not say what they have seen, so an older copy is served
   job_not_recovered,  // a start overlooks a job
   // What clients are told.
-  shown_early,    // the read model gets a batch that the disk loses
   created_early,  // a create is answered before it is on disk
   changed_early,  // an owner's change is answered, and dropped
   // Reports.
@@ -54,7 +53,7 @@ inline constexpr const char* kPlantNames[] = {"none",
                                               "row_lost",
                                               "old_disk_unseen",
                                               "job_not_recovered",
-                                              "shown_early",
+
                                               "created_early",
                                               "changed_early",
                                               "acknowledged_early",

@@ -541,14 +541,7 @@ Outcome play(const Storm& storm) {
 }
 
 Storm shrink(Storm storm) {
-  auto breaks = [](const Storm& less) {
-    if (getenv("DBG")) {
-      fprintf(stderr, "try jobs %d", less.jobs);
-      for (auto& w : less.without) fprintf(stderr, " %s", w.c_str());
-      fprintf(stderr, "\n");
-    }
-    return !play(less).broken.empty();
-  };
+  auto breaks = [](const Storm& less) { return !play(less).broken.empty(); };
   for (const std::string& fault : kFaults) {
     Storm less = storm;
     less.without.push_back(fault);
