@@ -8,6 +8,7 @@
 
 #include <caf/send.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace muster::coordinator {
@@ -151,6 +152,10 @@ void AgentLinks::ask_ended(NodeId node, JobId job, uint64_t question) {
 void AgentLinks::ask_log(const api::LogRequest& ask,
                          const std::function<void(Result<api::LogChunk>)>& done) {
   auto it = links_.find(ask.node);
+  // A node that was lost and came back registers as another one, with the same files.
+  if (it == links_.end() && !ask.node_name.empty())
+    it = std::ranges::find_if(links_,
+                              [&ask](const auto& one) { return one.second.node == ask.node_name; });
   if (it == links_.end())
     return done(Error{Errc::unavailable, "the node of this pod is not connected", {}});
   auto request = it->second.agent.readLogRequest();

@@ -26,6 +26,7 @@ namespace muster::api {
 
 struct LogRequest {
   NodeId node = kNoNode;
+  std::string node_name;  // whose agent is asked if that registration is over
   PodId pod;
   std::string job_uid, pod_name, container;
   bool stderr_stream = false;   // false: stdout

@@ -218,6 +218,7 @@ class LogStream {
     auto call = new_call<Result<LogChunk>>();
     LogRequest request;
     request.node = node_;
+    request.node_name = context_.view.node_name(node_);
     request.pod = {query_.pod.job, query_.pod.pod.index, query_.pod.pod.attempt};
     request.job_uid = query_.job_uid;
     request.pod_name = query_.pod_name;

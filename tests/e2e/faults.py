@@ -105,7 +105,7 @@ class Nodes(World):
     def test_a_lost_node_is_replaced_and_fenced_when_it_comes_back(self):
         cluster = self.cluster(agents=1, slots=2, grace="2s")
         witness = self.witness(cluster)
-        self.submit(cluster, witness.job("lost", UNTIL_GO, 2, backoffLimitPerIndex=2))
+        self.submit(cluster, witness.job("lost", "echo here $JOB_COMPLETION_INDEX; " + UNTIL_GO, 2, backoffLimitPerIndex=2))
         memory = Memory(cluster, "lost")
         eventually(lambda: cluster.api.job("lost")["status"].get("ready") == 2, "both pods run on node-0")
         old = [pid for _, _, _, pid in witness.starts()]
@@ -122,6 +122,10 @@ class Nodes(World):
         os.kill(cluster.agents["node-0"].pid, signal.SIGCONT)
         eventually(lambda: not set(old) & set(processes_of(witness.folder)), "the old copies are ended")
         cluster.wait_nodes()
+        # What they wrote is still there, on a node that has registered anew.
+        for pod in lost:
+            said = self.muster("logs", pod["metadata"]["name"], cluster=cluster)
+            self.assertEqual(said.stdout, f"here {pod['metadata']['annotations']['batch.kubernetes.io/job-completion-index']}\n", said.stderr)
         (witness.folder / "go").touch()
         job = cluster.wait("lost", finished)
         memory.end(self)
