@@ -74,11 +74,16 @@ Follow follow(ApiClient& client, Signals& signals, const std::string& ns, const 
 
 namespace {
 
-// Of an MPI job: how its leader ended; empty if that is not how the job ended.
+// Of an MPI job: how its leader ended, or which of its workers failed; empty if that is not how the
+// job ended.
 std::string leader_text(const Json& job, const Standing& s) {
   if (!s.led) return "";
   if (end_of(job) == JobEnd::complete) return "the leader (index 0) succeeded";
-  return index_set(s.failed_indexes).contains(0) ? "the leader (index 0) failed" : "";
+  if (index_set(s.failed_indexes).contains(0)) return "the leader (index 0) failed";
+  const std::string reason = text_at(condition_of(job, "Failed"), {"reason"});
+  if (reason != "MaxFailedIndexesExceeded" && reason != "FailedIndexes") return "";
+  return (s.failed_index_count == 1 ? "the worker of index " : "the workers of indexes ") +
+         s.failed_indexes + " failed";
 }
 
 std::string counts_text(const Json& job) {

@@ -166,6 +166,26 @@ std::optional<Usage> read_passed(const std::vector<std::string>& passed, RunOpti
   return std::nullopt;
 }
 
+std::string many(int64_t number, const char* one, const char* more) {
+  return std::to_string(number) + " " + (number == 1 ? one : more);
+}
+
+// The number of hosts that the ranks need, unless it was given; then the ranks must fit.
+std::optional<Usage> settle_hosts(const MpiWishes& mpi, int32_t& hosts) {
+  const auto up = [](int64_t a, int64_t b) { return (a + b - 1) / b; };
+  if (hosts == 0 && mpi.ranks == 0)
+    return Usage{"needs --hosts N or --np P: muster mpirun -N 4 -- CMD ARG..."};
+  if (hosts == 0) hosts = static_cast<int32_t>(up(mpi.ranks, mpi.slots));
+  const int64_t room = int64_t{hosts} * mpi.slots;
+  if (mpi.ranks <= room) return std::nullopt;
+  const int64_t slots = up(mpi.ranks, hosts);
+  std::string right = "use -N " + std::to_string(up(mpi.ranks, mpi.slots));
+  if (slots <= core::kMpiSlotsMax) right += " or --slots " + std::to_string(slots);
+  return Usage{"--np " + std::to_string(mpi.ranks) + ": there is room for " +
+               many(room, "rank", "ranks") + " (" + many(hosts, "host", "hosts") +
+               " with --slots " + std::to_string(mpi.slots) + "): " + right};
+}
+
 Verb add_mpirun(CLI::App& root, const std::vector<std::string>& tail) {
   auto w = std::make_shared<RunWords>();
   auto mpi = std::make_shared<MpiWishes>();
@@ -175,9 +195,9 @@ Verb add_mpirun(CLI::App& root, const std::vector<std::string>& tail) {
   CLI::App* app = verb.app;
   app->add_option("command", w->rest, "The MPI program, after --")->type_name("-- CMD ARG...");
   app->add_option("-N,--hosts", w->o.completions,
-                  "Number of hosts: pods that start together, each with --slots ranks")
+                  "Number of hosts: pods that start together, each with --slots ranks (default: as "
+                  "many as --np needs)")
       ->type_name("N")
-      ->required()
       ->check(whole(1, kCountMax));
   app->add_option("--slots", mpi->slots, "Ranks on each host (default 1)")
       ->type_name("S")
@@ -208,6 +228,7 @@ Verb add_mpirun(CLI::App& root, const std::vector<std::string>& tail) {
   add_target(verb, "--namespace");
   app->footer(
       "Examples:\n  muster mpirun -N 4 --slots 8 -- ./solver input.dat\n"
+      "  muster mpirun -np 2 -- ./solver\n"
       "  muster mpirun -N 2 --mpi mpich -x OMP_NUM_THREADS=4 --tag-output -- ./solver\n"
       "CMD runs as typed, with this shell's environment and directory, but without what another "
       "launcher or batch system has set (SLURM_*, PBS_*, LSB_*, SGE_*, PMI_*, PMIX_*, OMPI_*, "
@@ -217,6 +238,7 @@ Verb add_mpirun(CLI::App& root, const std::vector<std::string>& tail) {
   verb.finish = [w, mpi, tail](const Settings&, const Target& target) -> Judged {
     RunOptions& o = w->o;
     o.target = target;
+    if (auto wrong = settle_hosts(*mpi, o.completions)) return *wrong;
     o.parallelism = o.completions;
     if (w->mpi == "openmpi") mpi->kind = core::MpiKind::openmpi;
     if (w->mpi == "mpich") mpi->kind = core::MpiKind::mpich;

@@ -40,6 +40,13 @@ std::vector<PodsStopping::One> exceptions(const Sync& sync, bool success) {
   return found;
 }
 
+// Whether a failure of that kind is one of the gang's pod that broke it.
+bool by_broken_gang(ConditionReason reason) {
+  return reason == ConditionReason::backoff_limit_exceeded ||
+         reason == ConditionReason::max_failed_indexes_exceeded ||
+         reason == ConditionReason::failed_indexes;
+}
+
 // Waits until it is known which of its pods have ended by themselves.
 void finish(Sync& sync, bool success, ConditionReason reason, std::string message) {
   std::vector<PodKey> stopped;
@@ -49,6 +56,10 @@ void finish(Sync& sync, bool success, ConditionReason reason, std::string messag
   if (!sync.knows_ends(nodes)) return;
   for (const auto& [key, pod] : sync.state().open)
     if (pod.bound() && pod.active()) stopped.push_back(key);
+  if (!success && sync.state().broken && by_broken_gang(reason)) {
+    blame_spared(sync);
+    message += ": " + sync.state().broken->why;
+  }
   if (auto first = exceptions(sync, success); !first.empty())
     sync.emit(PodsStopping{sync.now, std::move(first), true, sync.state().backoff_failures,
                            sync.state().backoff_last_ms});

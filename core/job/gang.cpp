@@ -126,6 +126,41 @@ void emit_break(Sync& sync, const Suspect& by, bool leader_succeeds) {
   sync.emit(std::move(broken));
 }
 
+// Whether the gang broke by its leader, and a worker that fails now would be charged instead: the
+// leader fails when it loses one, and its report may come first.
+bool may_be_a_workers(const Sync& sync) {
+  const JobState& s = sync.state();
+  if (!s.broken || !sync.job.gang().leads || s.broken->by.index != kLeader || s.deleted_at ||
+      sync.job.decided())
+    return false;
+  const Pod* leader = sync.job.pod(s.broken->by);
+  return leader && leader->ended && leader->counted == Counted::failed &&
+         leader->action == FailureAction::none;
+}
+
+// The failure that is charged to the leader is that of the first worker among these ends that
+// failed by itself.
+void charge_worker(Sync& sync) {
+  const Job& job = sync.job;
+  std::optional<Suspect> first;
+  for (const PodsEnded::One& one : sync.ends) {
+    const Pod& pod = sync.state().open.at(one.pod);
+    if (!pod.spared || pod.stopping_at || pod.counted != Counted::not_yet ||
+        !in_range(job, one.pod) || one.pod.index == kLeader || counts_as_success(job, pod, one.end))
+      continue;
+    Suspect suspect{&pod, &one.end, failure_action(sync, pod, one.end)};
+    if (!suspect.charged()) continue;
+    if (!first || rank(job.gang(), suspect) < rank(job.gang(), *first)) first = suspect;
+  }
+  if (!first) return;
+  const PodKey leader = sync.state().broken->by;
+  const bool whole = sync.state().broken->whole;
+  const bool leader_pays = whole && sync.per_index() && first->action != FailureAction::fail_index;
+  sync.emit(GangBroken{sync.now, {first->pod->key, whole, leader_pays, why(*first)}});
+  const Pod& ended = *job.pod(leader);
+  blame(sync, ended, ended.end);
+}
+
 }  // namespace
 
 bool counts_as_success(const Job& job, const Pod& pod, const PodEnd& end) {
@@ -136,6 +171,7 @@ bool counts_as_success(const Job& job, const Pod& pod, const PodEnd& end) {
 }
 
 void break_gang_by_ends(Sync& sync) {
+  if (may_be_a_workers(sync)) return charge_worker(sync);
   if (!may_break(sync)) return;
   const Job& job = sync.job;
   const GangRules& rules = job.gang();
@@ -211,6 +247,14 @@ void blame(Sync& sync, const Pod& pod, const PodEnd& end) {
       {kDisruptionTarget, "True", sync.now, std::string(name(reason)), broken.why}});
 }
 
+void blame_spared(Sync& sync) {
+  const JobState& s = sync.state();
+  if (!s.broken) return;
+  for (const auto& [key, pod] : s.open)
+    if (pod.active() && pod.bound() && pod.spared && (s.broken->whole || key.index == kLeader))
+      blame(sync, pod, {});
+}
+
 bool end_broken_gang(Sync& sync) {
   const JobState& s = sync.state();
   if (!s.broken) return false;
@@ -227,7 +271,7 @@ bool end_broken_gang(Sync& sync) {
   if (bound.empty()) return false;
   // One that has ended by itself counts if it succeeded.
   if (!sync.knows_ends(nodes)) return true;
-  for (const auto& one : bound) blame(sync, s.open.at(one.pod), {});
+  blame_spared(sync);
   sync.out.action = SyncAction::pods_deleted;
   stop_pods(sync, std::move(bound));
   return false;

@@ -574,6 +574,27 @@ class Failures(Site):
                 eventually(lambda: not living(lambda pid: pid in pids), "the end of all ranks", 10)
                 self.ask("DELETE", f"{JOBS}/{name}", {"propagationPolicy": "Background"})
 
+    def test_a_worker_is_killed_and_has_no_retries(self):
+        """Whichever of leader and worker is reported first, the worker is charged, and everything that is said names it."""
+        limits = {"index": {"maxFailedIndexes": 0}, "job": {"backoffLimit": 0, "backoffLimitPerIndex": None}}
+        why = "index 1 (attempt 0) failed with exit code 137"
+        for mpi in LAUNCHERS:
+            for limit, spec in limits.items():
+                with self.subTest(mpi=mpi, limit=limit):
+                    name, _ = self.start_ring(mpi, name=f"last-{mpi}-{limit}", seat=mpi, spec=spec)
+                    self.goes_on(name)
+                    os.kill(self.pods(name)[1][1], signal.SIGKILL)
+                    self.assertEqual(eventually(lambda: self.over(name), "its end", 60), "Failed")
+                    status = self.job_of(name)["status"]
+                    said = next(c["message"] for c in status["conditions"] if c["type"] == "Failed")
+                    self.assertTrue(said.endswith(f": {why}"), [said, self.attempts(name)])
+                    self.assertEqual((status["failed"], status.get("failedIndexes", "")), (1, "1" if limit == "index" else ""))
+                    leader, worker = (next(a for a in self.attempts(name) if a["index"] == index) for index in (0, 1))
+                    self.assertEqual((leader.get("disruption"), leader["counted"]), ("WorkerFailed", "released"), leader)
+                    self.assertIn(why, leader.get("message", why))
+                    self.assertEqual((worker.get("disruption"), worker["counted"]), (None, "failed"), worker)
+                    self.assertIn(why, self.muster("why", f"job/{name}").stdout)
+                    self.assertIn(why, self.muster("describe", "job", name).stdout)
 
     def test_hydra_loses_a_worker(self):
         """A worker or Hydra's proxy in it dies: the leader ends, whoever notices first, one failure is charged, and all ranks start again."""

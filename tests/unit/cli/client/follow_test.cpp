@@ -83,22 +83,27 @@ TEST(Follow, NothingIsMissingFromWhatTheSuccessPolicyAsksFor) {
             "job/j Complete: the leader (index 0) succeeded, took 2s\n");
 }
 
-TEST(Follow, AnMpiJobFailsWithItsLeader) {
+TEST(Follow, AnMpiJobFailsWithItsLeaderOrAWorker) {
   FakeServer server;
   ApiClient client(server.address());
-  const auto summary = [&client](const std::string& failed_indexes) {
+  const auto summary = [&client](const std::string& failed_indexes,
+                                 const std::string& reason = "FailedIndexes") {
     const Json job = read_json(
         R"({"metadata":{"name":"j","annotations":{"muster.dev/mpi":"auto"}},)"
         R"("spec":{"completions":3,"successPolicy":{"rules":[{"succeededIndexes":"0"}]}},)"
         R"("status":{"failed":3,"failedIndexes":")" +
-        failed_indexes +
-        R"(","conditions":[{"type":"Failed","status":"True","reason":"R","message":"m"}]}})");
+        failed_indexes + R"(","conditions":[{"type":"Failed","status":"True","reason":")" + reason +
+        R"(","message":"m"}]}})");
     return summary_text(client, "default", job, Paint(When::never, 1),
                         [](const Failures&) { return std::string("hint"); });
   };
   EXPECT_TRUE(summary("0").starts_with("job/j Failed: the leader (index 0) failed\n"))
       << summary("0");
-  EXPECT_TRUE(summary("1").starts_with("job/j Failed: R: m\n")) << summary("1");
+  EXPECT_TRUE(summary("1").starts_with("job/j Failed: the worker of index 1 failed\n"))
+      << summary("1");
+  EXPECT_TRUE(summary("1-2").starts_with("job/j Failed: the workers of indexes 1-2 failed\n"))
+      << summary("1-2");
+  EXPECT_TRUE(summary("1", "R").starts_with("job/j Failed: R: m\n")) << summary("1", "R");
 }
 
 }  // namespace

@@ -98,6 +98,22 @@ TEST(App, MpirunTakesTheFlagsOfMpirun) {
   EXPECT_FALSE(options<RunOptions>({"run", "-n", "1", "--", "true"}).mpi.has_value());
 }
 
+TEST(App, MpirunTakesAsManyHostsAsTheRanksNeed) {
+  const auto o = options<RunOptions>({"mpirun", "-np", "2", "--", "true"});
+  EXPECT_EQ(o.completions, 2);
+  EXPECT_EQ(o.parallelism, 2);
+  const auto full = options<RunOptions>({"mpirun", "-np", "9", "--slots", "4", "--", "true"});
+  EXPECT_EQ(full.completions, 3);
+  EXPECT_EQ(full.mpi->ranks, 9);
+  EXPECT_EQ(options<RunOptions>({"mpirun", "-N", "2", "-np", "1", "--", "true"}).completions, 2);
+  const std::string said = complaint({"mpirun", "-N", "2", "-np", "3", "--", "true"});
+  EXPECT_NE(
+      said.find(
+          "--np 3: there is room for 2 ranks (2 hosts with --slots 1): use -N 3 or --slots 2"),
+      std::string::npos)
+      << said;
+}
+
 TEST(App, MpirunWrong) {
   EXPECT_NE(complaint({"mpirun", "--", "true"}).find("needs --hosts"), std::string::npos);
   EXPECT_NE(complaint({"mpirun", "-N", "2"}).find("needs a program"), std::string::npos);

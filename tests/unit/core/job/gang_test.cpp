@@ -209,9 +209,11 @@ TEST(MpiGang, TheNextLeaderWaitsUntilItIsKnownWhichWorkersAreGone) {
   play.answer({{1, 0}});
   EXPECT_FALSE(play.pod({0, 1}));
   play.end({1, 0}, 137);
-  EXPECT_EQ(play.pod({1, 0})->counted, Counted::released) << "the leader's failure was this one";
-  EXPECT_EQ(target(play, {1, 0}),
-            "GangMemberFailed: index 0 (attempt 0) failed with exit code 255");
+  EXPECT_EQ(play.pod({0, 0})->counted, Counted::released) << "the leader's failure was this one";
+  EXPECT_EQ(target(play, {0, 0}), "WorkerFailed: index 1 (attempt 0) failed with exit code 137");
+  EXPECT_EQ(target(play, {1, 0}), "");
+  play.tick(1000);
+  if (play.asks()) play.answer({});
   EXPECT_EQ(active(play), (Keys{{0, 1}, {1, 1}, {2, 0}}));
   EXPECT_EQ(play.state().failed, 1u);
 }
@@ -281,6 +283,110 @@ TEST(MpiGang, AJobWhoseLeaderHasNoRetriesLeftFails) {
   play.end({0, 1}, 1);
   EXPECT_EQ(play.conditions(), "FailureTarget=True/FailedIndexes");
   EXPECT_EQ(play.state().failed, 2u) << "the workers count nowhere";
+}
+
+// However the reports arrive, a job without retries names the worker.
+TEST(MpiGang, WithoutRetriesTheWorkerIsNamed) {
+  const auto worker = Play::ended({1, 0}, 137), leader = Play::ended({0, 0}, 255);
+  const std::string why = "index 1 (attempt 0) failed with exit code 137";
+  for (const StringMap& annotations : {kMpi, kMpiWhole}) {
+    for (bool per_index : {false, true}) {
+      // Its leader alone has a budget if it restarts as one.
+      const bool leader_pays = per_index && annotations == kMpiWhole;
+      const auto fresh = [per_index, &annotations] {
+        JobSpec spec = spec_of(3, per_index ? std::optional(0) : std::nullopt, per_index ? 6 : 0);
+        if (per_index) spec.max_failed_indexes = 0;
+        Play play = running(spec, annotations);
+        play.ask_nodes();
+        return play;
+      };
+      const auto settle = [&](Play& play, const char* what) {
+        for (int i = 0; i < 3 && !play.job().decided(); ++i)
+          play.asks() ? play.answer({}) : play.sync();
+        ASSERT_TRUE(play.job().decided()) << what;
+        EXPECT_EQ(target(play, {0, 0}), "WorkerFailed: " + why) << what;
+        EXPECT_EQ(target(play, {1, 0}), "") << what;
+        EXPECT_EQ(play.pod({1, 0})->counted, Counted::failed) << what;
+        EXPECT_EQ(play.pod({0, 0})->counted, Counted::released) << what;
+        end_all_terminating(play);
+        EXPECT_TRUE(play.job().finished()) << what;
+        EXPECT_EQ(play.state().failed, 1u) << what;
+        EXPECT_EQ(play.state().failed_indexes.text(), !per_index    ? ""
+                                                      : leader_pays ? "0"
+                                                                    : "1")
+            << what;
+        const std::string message = play.state().conditions.back().message;
+        EXPECT_TRUE(message.ends_with(": " + why)) << what << ": " << message;
+        play.restart();
+      };
+      {
+        Play play = fresh();
+        play.sync({both({worker})});
+        settle(play, "the leader is killed");
+      }
+      {
+        Play play = fresh();
+        play.sync({both({worker})});
+        play.answer({{0, 0}});
+        play.sync({both({leader})});
+        settle(play, "worker first");
+      }
+      {
+        Play play = fresh();
+        play.sync({both({leader})});
+        ASSERT_TRUE(play.asks());
+        EXPECT_FALSE(play.job().decided()) << "a worker's end may be on its way";
+        play.answer({{1, 0}});
+        EXPECT_FALSE(play.job().decided());
+        play.sync({both({worker})});
+        settle(play, "leader first");
+      }
+      for (const auto& ends : {std::vector{worker, leader}, std::vector{leader, worker}}) {
+        Play play = fresh();
+        play.sync({both(ends)});
+        settle(play, "in one report");
+      }
+    }
+  }
+}
+
+TEST(MpiGang, WithoutRetriesALeaderThatFailsAloneIsCharged) {
+  for (bool per_index : {false, true}) {
+    Play play =
+        running(spec_of(3, per_index ? std::optional(0) : std::nullopt, per_index ? 6 : 0), kMpi);
+    play.ask_nodes();
+    play.end({0, 0}, 3);
+    play.answer({});
+    EXPECT_EQ(target(play, {0, 0}), "");
+    EXPECT_EQ(play.pod({0, 0})->counted, Counted::failed);
+    end_all_terminating(play);
+    EXPECT_EQ(play.state().failed, 1u);
+    EXPECT_EQ(play.state().failed_indexes.text(), per_index ? "0" : "");
+    EXPECT_TRUE(play.state().conditions.back().message.ends_with(
+        ": index 0 (attempt 0) failed with exit code 3"));
+    play.restart();
+  }
+}
+
+// A worker that fails after its leader is charged in its place, as if it had been reported first.
+TEST(MpiGang, TheOrderOfTheReportsChangesNoBudget) {
+  Play play = running(spec_of(2, 1), kMpi);
+  play.ask_nodes();
+  for (uint32_t attempt = 0; attempt < 2; ++attempt) {
+    play.end({0, attempt}, 255);
+    play.answer({{1, attempt}});
+    play.end({1, attempt}, 137);
+    if (play.asks()) play.answer({});
+    play.tick(1000);
+    if (play.asks()) play.answer({});
+    if (attempt > 0) break;
+    EXPECT_EQ(active(play), (Keys{{0, 1}, {1, 1}}));
+    EXPECT_EQ(play.pod({0, 1})->failures, 0);
+    EXPECT_EQ(play.pod({1, 1})->failures, 1);
+    play.restart();
+  }
+  EXPECT_EQ(play.state().failed_indexes.text(), "1");
+  EXPECT_EQ(play.state().failed, 2u);
 }
 
 // ---- restart: gang
