@@ -6,7 +6,7 @@
 // its connection closes, what it started is ended.
 //
 // muster-pmi, the parent of a rank without a launcher, exchanges what its rank has put. Its last
-// fence is told again over each new connection to the coordinator, which stores none of it.
+// fence is reported again over each new connection to the coordinator, which stores none of it.
 //
 // Belongs to the agent's KJ thread.
 #pragma once

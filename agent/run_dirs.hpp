@@ -53,7 +53,7 @@ class RunDirs {
   void sweep();
 
   void set_hosts(JobId job, JobHosts hosts);
-  // Nobody will ask for the hosts of these jobs until they are told again.
+  // Nobody will ask for the hosts of these jobs until they are announced again.
   void forget_hosts() { hosts_.clear(); }
   // The address at which other nodes reach this one. Launchers then use its interface.
   void set_ip(const std::string& ip);

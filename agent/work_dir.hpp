@@ -29,7 +29,7 @@
 
 namespace muster::agent {
 
-// What the coordinator told us with its seal (64 hexadecimal digits; empty: nothing yet).
+// What the coordinator sent us with its seal (64 hexadecimal digits; empty: nothing yet).
 inline constexpr size_t kSealDigits = 64;
 struct SealedHistory {
   core::node::Term term;

@@ -264,12 +264,10 @@ class Thread final : public ApiThread, public api::Backend {
     if (options_.trust == nullptr) return done(api::no_links());
     const bool of_user = wanted.kind == core::TokenKind::user;
     if (of_user ? tls_address_.empty() : rpc_->tls_address().empty())
-      return done(Error{
-          Errc::unavailable,
+      return done(invalid(
           of_user ? "it would not be accepted anywhere: the coordinator runs without --api-tls"
                   : "it would not be accepted anywhere: the coordinator runs without "
-                    "--listen-tls",
-          {}});
+                    "--listen-tls"));
     auto tell = replies_.across(std::move(done));
     options_.trust->make(
         {wanted.kind, std::move(wanted.subject), wanted.uid, std::move(wanted.by), wanted.life_ms},

@@ -95,9 +95,6 @@ class Running final : public Coordinator {
       return invalid(
           "--munge logs in users of other machines, each with a role: it needs --api-tls and "
           "--users, --operators, --admins or --metrics-readers");
-    if (options_.insecure)
-      log::warn("--insecure: anyone who can reach {} or {} can run programs as this user",
-                options_.api, options_.listen);
     auto journal = storage::RocksdbJournal::open_to_read(options_.data_dir);
     if (!journal) return journal.error();
     journal_ = std::move(*journal);
@@ -175,6 +172,9 @@ class Running final : public Coordinator {
     auto rpc = RpcServer::bind(std::move(rpc_options));
     if (!rpc) return rpc.error();
     rpc_ = std::move(*rpc);
+    if (options_.insecure)
+      log::warn("--insecure: anyone who can reach {} or {} can run programs as this user",
+                api_address(), listen_address());
     const bool wait = options_.wait_for_nodes && has_nodes(*recovered);
     auto all_here = std::make_shared<std::promise<void>>();
     auto here = all_here->get_future();
@@ -264,7 +264,7 @@ class Running final : public Coordinator {
       if (required)
         return invalid(
             "--audit-journal on needs --users, --operators or --admins: requests are audited where "
-            "users are told apart");
+            "users have roles");
       return std::unique_ptr<SystemJournal>();
     }
     if (options_.audit_journal == AuditJournal::off) return std::unique_ptr<SystemJournal>();

@@ -10,7 +10,7 @@
 namespace muster::coordinator {
 namespace {
 
-constexpr Millis kUnknownMs = 5'000;    // until a job that nobody has told of is said to be unknown
+constexpr Millis kUnknownMs = 5'000;    // before a job is reported as unknown
 constexpr Millis kLookAgainMs = 1'000;  // at most, while a pod is awaited
 constexpr Millis kPermitMs = 600'000;   // clocks differ between machines
 constexpr Millis kUnusedMs = 60'000;
@@ -247,7 +247,7 @@ kj::Own<void> ExecRelay::use(const api::ExecSession& session) {
   return kj::heap(kj::defer([change] { change(-1); }));
 }
 
-// A session whose node cannot be told stays, so that its end can be asked for again.
+// A session whose node cannot be notified is kept, so that its end can be requested again.
 kj::Promise<Status> ExecRelay::end(const api::ExecSession& of) {
   UserSession* const session = find(of);
   if (session == nullptr) return Status(no_session());

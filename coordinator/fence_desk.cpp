@@ -25,7 +25,7 @@ bool are_same(const core::HostList& before, const core::HostList& now) {
 
 void FenceDesk::set(JobId job, const core::HostListPtr& hosts) {
   if (hosts->hosts.empty()) {
-    meetings_.erase(job);  // whoever waits is told that the call has failed
+    meetings_.erase(job);  // whoever waits is notified that the call has failed
     return;
   }
   Meeting& meeting = meetings_[job];

@@ -1,7 +1,7 @@
 // FenceDesk: the ranks of MPI jobs without a launcher meet here (PMI's barriers).
 //
 // Nothing of it is stored: each rank keeps all that it has put and the number of its last fence,
-// and its agent tells them again when the coordinator has been restarted.
+// and its agent reports them again when the coordinator has been restarted.
 //
 // Belongs to the RPC thread.
 #pragma once

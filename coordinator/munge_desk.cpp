@@ -141,7 +141,7 @@ void MungeDesk::run(const std::shared_ptr<Shared>& shared) {
     if (!s.gave_up(asked)) judged = s.judge(asked.credential, here);
     lock.lock();
     s.busy = false;
-    if (s.stopping) return;  // whoever was to be told may be gone
+    if (s.stopping) return;  // whoever was to be notified may be gone
     lock.unlock();
     if (judged) asked.done(std::move(*judged));
     lock.lock();

@@ -20,6 +20,7 @@ ARROWS = {  # a folder, or a file that may include more than its folder
     "tls": BASE,
     "munge": BASE,
     "permit": BASE | {"core/node", "core/spec"},
+    "schema": BASE | {"core"},
     "storage": BASE | {"core", "schema"},
     "actors": BASE | {"core", "storage"},
     "api": BASE | {"core", "text"},
@@ -40,7 +41,7 @@ CORE_VALUES = {"core/cluster/node_info.hpp"}
 THIRD_PARTY = re.compile(r"^(caf|capnp|kj|rocksdb|spdlog|fmt|nlohmann|yaml-cpp|CLI)/")
 ONLY_IN = {"caf": {"actors", "coordinator"}, "rocksdb": {"storage"}, "CLI": {"cli"}, "yaml-cpp": {"text"},
            "spdlog": {"base"}, "kj": {"api", "agent", "coordinator", "cli", "storage", "tls"},
-           "capnp": {"agent", "coordinator", "storage"}, "nlohmann": {"text", "api", "cli"}}
+           "capnp": {"agent", "coordinator", "schema", "storage"}, "nlohmann": {"text", "api", "cli"}}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 
 

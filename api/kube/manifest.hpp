@@ -53,7 +53,7 @@ struct Admission {
   Millis now_ms = 0;
   std::string name_suffix;  // five characters, used with generateName
   core::Gates gates{};
-  std::optional<core::Owner> owner{};  // where users are told apart
+  std::optional<core::Owner> owner{};  // where users have roles
 };
 
 Result<core::JobObjectPtr> admit_job(ParsedJob job, const Admission& admission);

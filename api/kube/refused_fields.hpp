@@ -17,7 +17,7 @@
 namespace muster::api {
 
 // `job` must be a conforming document (fields.hpp).
-// `owner`: the user as whom its pods will run; nothing where users are not told apart.
+// `owner`: the user as whom its pods will run; nothing where users have no roles.
 core::Violations refused_fields(const nlohmann::json& job,
                                 const std::optional<core::Owner>& owner = std::nullopt);
 

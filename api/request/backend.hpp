@@ -222,10 +222,9 @@ inline void Backend::back_up(std::string, std::function<void(Result<BackupMade>)
   done(Error{Errc::unavailable, "there is no state on disk", {}});
 }
 inline Error no_links() {
-  return {Errc::unavailable,
-          "the coordinator serves this machine only, so there are no tokens: start it with "
-          "--api-tls or --listen-tls",
-          {}};
+  return invalid(
+      "the coordinator serves this machine only, so there are no tokens: start it with "
+      "--api-tls or --listen-tls");
 }
 inline void Backend::make_token(TokenWanted, std::function<void(Result<TokenMade>)> done) {
   done(no_links());

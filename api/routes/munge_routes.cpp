@@ -92,7 +92,7 @@ kj::Promise<void> MungeRoutes::make(Exchange& exchange, uid_t uid) {
         // Root of any machine could say so, and the agents of all nodes may run as our own user.
         if (uid == 0 || uid == geteuid())
           return exchange.send_status(403, "Forbidden",
-                                      "munge logs in neither root nor the coordinator's own user");
+                                      "root and the coordinator's own user cannot log in by munge");
         if (exchange.caller.role == Role::none)
           return exchange.send_status(403, "Forbidden",
                                       "user " + exchange.caller.who.name + " has no role here");

@@ -1,7 +1,7 @@
 // Scratch: a cluster of a drill's own: a coordinator and agents as real processes, each agent with
 // its own work-dir and keeper, all below one directory.
 //
-// It is also their supervisor: it starts again what it was told to kill, and what ended by itself.
+// It is also their supervisor: it restarts what a scenario has killed, and what ended by itself.
 // The daemons die with the drill (PR_SET_PDEATHSIG). All calls are for the thread that made it.
 #pragma once
 

@@ -1,5 +1,5 @@
-// LogIn: how a client tells a coordinator of another machine who it is: by the token in a file or,
-// where there is none, by munge.
+// LogIn: how a client identifies itself to a coordinator of another machine: by the token in a file
+// or, where there is none, by munge.
 #pragma once
 
 #include <string>

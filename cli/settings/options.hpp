@@ -40,7 +40,7 @@ struct MpiWishes {
   core::MpiKind kind = core::MpiKind::any;
   uint32_t slots = 1;               // ranks that each host may get
   int32_t ranks = 0;                // 0: one per slot
-  std::vector<std::string> passed;  // names of variables that the launcher is told to pass on
+  std::vector<std::string> passed;  // names of variables for the launcher to pass on
   bool tag_output = false;
 };
 

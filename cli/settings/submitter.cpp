@@ -20,8 +20,8 @@ bool stays_here(std::string_view name) {
   return name.starts_with("MUSTER_");
 }
 
-// What a batch system, or the launcher that started us, has told its own processes: a launcher that
-// sees it takes itself for theirs.
+// Variables that a batch system, or the launcher that started us, sets for its own processes: a
+// launcher that sees them takes itself for one of those.
 bool is_of_launcher(std::string_view name) {
   static constexpr std::array kPrefixes = {std::string_view("SLURM_"), std::string_view("PBS_"),
                                            std::string_view("LSB_"),   std::string_view("SGE_"),

@@ -28,7 +28,7 @@ namespace {
 
 constexpr Millis kLongRead = 30'000;        // time limit of a request that waits for output
 constexpr Millis kTryAgain = 200;           // while coordinator or agent are being restarted
-constexpr Millis kEndMax = 10'000;          // to tell the coordinator that we are interrupted
+constexpr Millis kEndMax = 10'000;          // to notify the coordinator of an interrupt
 constexpr Millis kKeepAliveEvery = 10'000;  // a command that is not read for a minute is ended
 constexpr int kNotStarted = 255;
 
@@ -221,7 +221,8 @@ class Exec {
     (void)command_->read(*main_, out_, err_);
   }
 
-  // Ends the command. Returns at the next signal, or when nobody could be told for a while.
+  // Ends the command. Returns at the next signal, or once the coordinator has been unreachable for
+  // kEndMax.
   void stop(Signals& signals) {
     stopping_ = true;
     std::unique_lock lock(starting_, std::defer_lock);
@@ -241,8 +242,8 @@ class Exec {
       }
       if (ended.ok() || interrupted(signals, kTryAgain)) return;
     }
-    std::cerr << "muster: the coordinator cannot be told to end the command; its node does so a "
-                 "minute after it was last read"
+    std::cerr << "muster: cannot reach the coordinator to end the command; its node ends it a "
+                 "minute after its output was last read"
               << std::endl;
   }
 

@@ -10,6 +10,7 @@
 #include "cli/verbs/verbs.hpp"
 #include "core/index_set.hpp"
 #include "core/spec/annotations.hpp"
+#include "core/spec/owner.hpp"
 
 #include <iostream>
 
@@ -98,6 +99,7 @@ Json next_round(const RetryOptions& o, const Json& job, const std::string& index
   Json annotations = at(job, {"metadata", "annotations"});
   if (!annotations.is_object()) annotations = Json::object();
   erase_members(annotations, {"kubectl.kubernetes.io/last-applied-configuration"});
+  for (const std::string_view key : core::kOwnerKeys) annotations.erase(std::string(key));
   annotations[core::kRetryOfKey] = root;
   annotations[core::kRoundKey] = std::to_string(round);
   if (!indexes.empty()) annotations[core::kIndexesKey] = indexes;
@@ -127,6 +129,8 @@ Result<std::string> create_round(const RetryOptions& options) {
   const auto client = connect(options.target);
   auto job = object(*client, object_path(Kind::job, options.target.ns, options.job));
   if (!job) return job.error();
+  if (at(*job, {"spec", "template", "spec", "containers"}).empty())  // only the owner sees them
+    return refuse(options.job, "it belongs to another user");
   std::string indexes;
   Json next;
   int round = round_after(*job);

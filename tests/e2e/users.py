@@ -577,11 +577,32 @@ class Owners(RootKeeper):
     def test_users_cannot_reach_each_others_processes(self):
         self.create("alice", sh_job("j", "echo $$$$; exec sleep 300", 1))
         pid = eventually(lambda: self.log("alice", "j")[1].strip(), "its pid")
+        work = self.dir / "work"
+        output = next((work / "logs").glob("*/*.stdout"))
+        named = f"{output.parent.name} {output.name.removesuffix('.stdout').replace('.', ' ')}"
+        for script, text in (("keeper.py", STOLEN), ("output.py", READER)):
+            (self.dir / script).write_text(text)
         script = (f"cat /proc/{pid}/environ || echo 'no environment'; kill -STOP {pid} || echo 'no signal'; "
-                  f"cat {self.dir}/work/logs/*/* || echo 'no logs'; head -c1 /proc/{pid}/mem || echo 'no memory'")
-        self.assertEqual(self.finish("bob", sh_job("spy", script, 1)), "Complete")
-        self.assertEqual([line for line in self.log("bob", "spy")[1].splitlines() if line.startswith("no ")],
-                         ["no environment", "no signal", "no logs", "no memory"])
+                  f"cat {work}/logs/*/* || echo 'no logs'; head -c1 /proc/{pid}/mem || echo 'no memory'; "
+                  f"/usr/bin/python3 {self.dir}/keeper.py {work}/keeper/socket {self.dir}/made || echo 'no keeper'; "
+                  f"/usr/bin/python3 {self.dir}/output.py {work}/keeper/output_socket {named} || echo 'no output'")
+        for title, mode in (("spy", 0o700), ("closer", 0o711)):  # the work-dir keeps bob out, and so does the keeper without it
+            work.chmod(mode)
+            self.assertEqual(self.finish("bob", sh_job(title, script, 1)), "Complete")
+            self.assertEqual([line for line in self.log("bob", title)[1].splitlines() if line.startswith("no ")],
+                             ["no environment", "no signal", "no logs", "no memory", "no keeper", "no output"], title)
+
+    def test_a_retry_belongs_to_who_asks(self):
+        self.assertEqual(self.finish("alice", sh_job("j", "id -u; exit 3", 1, backoffLimitPerIndex=0)), "Failed")
+        refused = self.run_as("bob", "retry", "job/j")
+        self.assertEqual((refused.returncode, refused.stdout), (5, ""))
+        self.assertIn("it belongs to another user", refused.stderr)
+        for user, title in (("alice", "j-r2"), ("olga", "j-r3")):  # an operator sees all of it
+            done = self.run_as(user, "retry", "job/j", "--wait")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn(f"job.batch/{title} created", done.stdout)
+            self.assertEqual(self.ask(user, "GET", f"{JOBS}/{title}")[1]["metadata"]["annotations"]["muster.dev/owner"], name(user))
+            self.assertEqual(self.log(user, title)[1], f"{pwd.getpwnam(name(user)).pw_uid}\n")
 
     def test_a_command_in_a_pod_runs_as_its_owner_and_for_nobody_else(self):
         self.create("alice", sh_job("j", "echo on; exec sleep 300", 1))

@@ -851,6 +851,34 @@ TEST(Gates, OffTurnsARuleOffForJobsThatAreThere) {
 // ---- known bugs of the Kubernetes Job controller
 
 // #105200: a pod whose end was seen twice was counted twice.
+// A stolen agent may claim anything about its own pods, and nothing about those of other nodes.
+TEST(P13Reports, OfAnotherNodeChangeNothing) {
+  constexpr NodeId kOther = Play::kNode + 1;
+  Play play(Play::indexed(3, 3));
+  play.sync();
+  play.start({0, 0});
+  const std::string before = play.events();
+  PodsReported report{9, kOther, {{{1, 0}, 666, 0, 0}}, {}};
+  report.ends = {Play::ended({0, 0}, 0), Play::ended({1, 0}, 1),
+                 Play::ended({2, 0}, 0, EndCause::returned)};
+  play.sync({report});
+  EXPECT_EQ(play.job().succeeded(), 0u);
+  EXPECT_EQ(play.state().failed, 0u);
+  EXPECT_EQ(play.closed(), "");
+  EXPECT_EQ(play.events(), before);
+  EXPECT_EQ(play.pod({1, 0})->started_at, std::nullopt);
+  ASSERT_EQ(play.effects().size(), 1u) << "acknowledged, or it would come again";
+  EXPECT_EQ(std::get<AckReport>(play.effects()[0]).token, 9u);
+  play.sync({NodeRegistered{kOther, {{0, 0}}}, NodeLost{kOther}});
+  EXPECT_EQ(play.job().active(), 3u);
+  // The node that has the pods says how they end, also in the same sync.
+  PodsReported own{1, Play::kNode, {}, {Play::ended({0, 0}, 3), Play::ended({1, 0}, 0)}};
+  play.sync({report, own});
+  EXPECT_EQ(play.job().succeeded(), 1u);
+  EXPECT_EQ(play.state().failed, 1u);
+  play.restart();
+}
+
 TEST(Regression, K105200AnEndThatIsReportedTwiceCountsOnce) {
   Play play(Play::indexed(2, 2));
   play.sync();
