@@ -126,41 +126,6 @@ void emit_break(Sync& sync, const Suspect& by, bool leader_succeeds) {
   sync.emit(std::move(broken));
 }
 
-// Whether the gang broke by its leader, and a worker that fails now would be charged instead: the
-// leader fails when it loses one, and its report may come first.
-bool may_be_a_workers(const Sync& sync) {
-  const JobState& s = sync.state();
-  if (!s.broken || !sync.job.gang().leads || s.broken->by.index != kLeader || s.deleted_at ||
-      sync.job.decided())
-    return false;
-  const Pod* leader = sync.job.pod(s.broken->by);
-  return leader && leader->ended && leader->counted == Counted::failed &&
-         leader->action == FailureAction::none;
-}
-
-// The failure that is charged to the leader is that of the first worker among these ends that
-// failed by itself.
-void charge_worker(Sync& sync) {
-  const Job& job = sync.job;
-  std::optional<Suspect> first;
-  for (const PodsEnded::One& one : sync.ends) {
-    const Pod& pod = sync.state().open.at(one.pod);
-    if (!pod.spared || pod.stopping_at || pod.counted != Counted::not_yet ||
-        !in_range(job, one.pod) || one.pod.index == kLeader || counts_as_success(job, pod, one.end))
-      continue;
-    Suspect suspect{&pod, &one.end, failure_action(sync, pod, one.end)};
-    if (!suspect.charged()) continue;
-    if (!first || rank(job.gang(), suspect) < rank(job.gang(), *first)) first = suspect;
-  }
-  if (!first) return;
-  const PodKey leader = sync.state().broken->by;
-  const bool whole = sync.state().broken->whole;
-  const bool leader_pays = whole && sync.per_index() && first->action != FailureAction::fail_index;
-  sync.emit(GangBroken{sync.now, {first->pod->key, whole, leader_pays, why(*first)}});
-  const Pod& ended = *job.pod(leader);
-  blame(sync, ended, ended.end);
-}
-
 }  // namespace
 
 bool counts_as_success(const Job& job, const Pod& pod, const PodEnd& end) {
@@ -171,7 +136,6 @@ bool counts_as_success(const Job& job, const Pod& pod, const PodEnd& end) {
 }
 
 void break_gang_by_ends(Sync& sync) {
-  if (may_be_a_workers(sync)) return charge_worker(sync);
   if (!may_break(sync)) return;
   const Job& job = sync.job;
   const GangRules& rules = job.gang();

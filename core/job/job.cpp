@@ -442,23 +442,7 @@ struct Applier {
       for (const Pod& pod : s.finished) touch(pod.key);  // they no longer have an owner
   }
 
-  // The failure of this leader, which has ended, was that of a worker.
-  void uncharge(PodKey leader, bool pays) {
-    Pod* pod = shown(leader);
-    MUSTER_CHECK(pod != nullptr && pod->counted == Counted::failed, to_string(leader));
-    pod->counted = Counted::released;
-    --s.failed;
-    if (s.backoff_failures > 0) --s.backoff_failures;
-    touch(leader);
-    if (pays) return;
-    s.failed_indexes.erase(leader.index);
-    s.attempts[leader.index] = leader.attempt + 1;
-    if (job.per_index_) s.inherited[leader.index] = {pod->failures, pod->ignored, 0};
-    retake(leader.index);
-  }
-
   void operator()(const GangBroken& r) {
-    if (s.broken) uncharge(s.broken->by, r.how.leader_pays);
     s.broken = r.how;
     for (auto& [key, pod] : s.open) pod.spared = key != r.how.by && pod.counted == Counted::not_yet;
     tell(JobEvent::Kind::gang_broken, r.how.by);

@@ -200,8 +200,7 @@ struct GangBreak {
 };
 
 // A pod of a gang has failed, or is failing. All others that are open are spared until the pods
-// that are ended because of it are created again. Of a gang that its leader broke: `by` is the
-// worker that made it fail, and the leader is not charged for its end.
+// that are ended because of it are created again.
 struct GangBroken {
   Millis at_ms = 0;
   GangBreak how;

@@ -13,9 +13,7 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
-#include <cstddef>
 #include <cstdlib>
 #include <deque>
 #include <memory>
@@ -668,8 +666,7 @@ class World {
                "an index is no longer completed");
     for (const auto& [first, last] : before.failed_indexes.intervals())
       for (uint32_t i = first; i <= last; ++i)
-        expect(s.failed_indexes.contains(i) || static_cast<int32_t>(i) >= lowest ||
-                   (i == 0 && charge_passed()),
+        expect(s.failed_indexes.contains(i) || static_cast<int32_t>(i) >= lowest,
                "an index is no longer failed");
     if (job.indexed()) {
       auto end = static_cast<uint32_t>(s.completions.value_or(0));
@@ -766,14 +763,6 @@ class World {
     }
   }
 
-  // Whether a worker was charged, perhaps in place of its leader.
-  bool charge_passed() {
-    return std::any_of(durable_.begin() + static_cast<std::ptrdiff_t>(judged_), durable_.end(),
-                       [](const Record& record) {
-                         const auto* broken = std::get_if<GangBroken>(&record);
-                         return broken && broken->how.by.index != 0;
-                       });
-  }
   uint64_t suspensions() {
     uint64_t n = 0;
     for (size_t i = judged_; i < durable_.size(); ++i)
@@ -797,13 +786,9 @@ class World {
         expect(s.completed.contains(index), "completedIndexes misses one");
   }
 
-  // One break at a time: what else fails because of it counts nowhere. A leader's charge may pass
-  // to a worker.
+  // One break at a time: what else fails because of it counts nowhere.
   void tally(const GangBroken& r) {
-    if (broken_by_) {
-      expect(leads_ && broken_by_->index == 0 && r.how.by.index != 0, "a broken gang broke again");
-      --failed_;
-    }
+    expect(!broken_by_, "a broken gang broke again");
     expect(r.how.whole == whole_, "not the restart that the job asked for");
     broken_by_ = r.how.by;
     spared_ = uncounted_;
