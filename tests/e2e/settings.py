@@ -87,7 +87,7 @@ class Bash:
 
 class Completion(Bash, cli.Case):
     def test_what_stands_in_the_script(self):
-        self.assertEqual(self.complete("muster dr"), ["drain"])
+        self.assertEqual(self.complete("muster dr"), ["drain", "drill"])
         self.assertIn("run", self.complete("muster "))
         self.assertEqual(self.complete("muster get --all"), ["--all-namespaces"])
         self.assertEqual(self.complete("muster get jobs -o j"), ["json"])
