@@ -3,8 +3,7 @@
 //   key      = meta | node | owner | records | snapshot | attempts | summary | kept | epochs
 //            | token | revoked
 //   meta     = "m" name       names: "format" "commit" "cluster" "cluster_key" "permit_key"
-//   "seal_key" "epoch"
-//                             "next_job" "authority"; values are ASCII text
+//                             "seal_key" "epoch" "next_job" "authority"; values are ASCII text
 //   node     = "n" u32        NodeId           -> NodeRow (schema/journal.capnp)
 //   owner    = "o" u64        JobId            -> JSON text, the owner's object
 //   records  = "r" u64 u64    JobId, sequence  -> RecordList, one append

@@ -90,11 +90,8 @@ kj::Promise<void> AttemptRoutes::list(Exchange& exchange, const Shown& shown) {
   if (page->next) list["metadata"]["continue"] = token_text(*page->next);
   list["metadata"]["next"] = token_text(page->end);
   list["items"] = OrderedJson::array();
-  // How a leader counts may have changed after its attempt was closed.
-  for (const core::Pod& pod : page->attempts) {
-    const core::Pod* now = job.pod(pod.key);
-    list["items"].push_back(attempt_json(view_, job, now && now->ended ? *now : pod));
-  }
+  for (const core::Pod& pod : page->attempts)
+    list["items"].push_back(attempt_json(view_, job, pod));
   return exchange.send(200, dumped(list) + "\n");
 }
 

@@ -1,5 +1,6 @@
 #include "cli/drill/drill.hpp"
 
+#include "base/secret.hpp"
 #include "base/version.hpp"
 #include "cli/client/discovery.hpp"
 #include "cli/client/ephemeral.hpp"
@@ -12,7 +13,6 @@
 #include "core/spec/duration.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -38,12 +38,6 @@ uint64_t random_number() {
   if (getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number))
     number = static_cast<uint64_t>(boot_now());
   return number;
-}
-
-std::string new_id() {
-  char text[8];
-  std::snprintf(text, sizeof text, "%06x", static_cast<unsigned>(random_number() & 0xffffff));
-  return text;
 }
 
 std::string own_executable() {
@@ -121,7 +115,7 @@ class Drill {
     grace_ms_ = o_.local && waits_for_loss ? kScratchGrace : kUsualGrace;
     if (o_.local) plan.canary.parallelism = std::min(plan.canary.parallelism, plan.nodes * 4);
     if (plan.steps.empty()) plan.steps = schedule(*scenario_, plan, 0, grace_ms_);
-    report_.id = new_id();
+    report_.id = random_hex(3);
     report_.version = kVersion;
     report_.place =
         o_.local ? "a scratch cluster of " + std::to_string(plan.nodes) + " nodes" : o_.target.api;
@@ -292,10 +286,8 @@ class Drill {
                                                 : std::to_string(p.faults) + "/" +
                                                       std::to_string(p.of_faults) + " faults  ";
     line.show(now, faults + p.now, [&] {
-      const size_t full = kBarColumns * std::min(p.ended, p.of_ended) / std::max(1u, p.of_ended);
-      const std::string bar = line.terminal() ? "[" + std::string(full, '#') +
-                                                    std::string(kBarColumns - full, '-') + "] "
-                                              : "";
+      const std::string bar =
+          line.terminal() ? bar_text(std::min(p.ended, p.of_ended), p.of_ended) : "";
       return bar + faults + "canary " + std::to_string(p.ended) + "/" + std::to_string(p.of_ended) +
              " ends  " + p.now + "  " + clock_span(line.elapsed(now));
     });

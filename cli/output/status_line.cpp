@@ -40,6 +40,11 @@ std::string painted(const std::string& line, const Paint& paint) {
 
 }  // namespace
 
+std::string bar_text(size_t done, size_t of) {
+  const size_t full = kBarColumns * done / std::max<size_t>(1, of);
+  return "[" + std::string(full, '#') + std::string(kBarColumns - full, '-') + "] ";
+}
+
 StatusLine::StatusLine(Millis now, When color)
     : begin_(now), terminal_(is_terminal(STDERR_FILENO)), paint_(color, STDERR_FILENO) {}
 

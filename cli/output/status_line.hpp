@@ -16,6 +16,8 @@
 namespace muster::cli {
 
 constexpr size_t kBarColumns = 20;  // of a progress bar
+// "[#####---------------] ". At most all are done; of none, an empty bar.
+std::string bar_text(size_t done, size_t of);
 
 class StatusLine {
  public:

@@ -43,13 +43,8 @@ std::string pods_text(size_t count) {
 
 // "waiting for 2 pods: a-1-x, a-2-y  00:12"; on a terminal after a bar of the pods that have left.
 std::string waiting_text(const std::vector<Json>& pods, size_t most, Millis elapsed_ms, bool bar) {
-  std::string text;
-  if (bar) {
-    const size_t full = kBarColumns * (most - pods.size()) / most;
-    text = "[" + std::string(full, '#') + std::string(kBarColumns - full, '-') + "] ";
-  }
-  return text + "waiting for " + pods_text(pods.size()) + ": " + names_of(pods) + "  " +
-         clock_span(elapsed_ms);
+  return (bar ? bar_text(most - pods.size(), most) : "") + "waiting for " + pods_text(pods.size()) +
+         ": " + names_of(pods) + "  " + clock_span(elapsed_ms);
 }
 
 // Skips pods that are being deleted: they end anyway.

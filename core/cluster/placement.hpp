@@ -6,8 +6,7 @@
 // spreads; those with a PreferNoSchedule taint last. A gang gets slots for all its waiting pods or
 // none, and a gang that runs gets the missing ones before its equals get any, so gangs cannot
 // deadlock: what it holds would not become free without them. A job that fits nowhere blocks no
-// other. A job that chose to
-// be packed or spread takes its nodes as arrangement.hpp says.
+// other. A job that chose to be packed or spread takes its nodes as arrangement.hpp says.
 //
 // Reservations are the exception: their places are kept free for a job, as they become free, from
 // all jobs served after it (of lower or equal priority). They come from a preemption
@@ -25,8 +24,7 @@
 namespace muster::core {
 
 // Jobs of equal priority are served in the given order, gangs that run first, then those with a
-// reservation. The caller
-// rotates the order so that a remainder does not always go to the same job.
+// reservation. The caller rotates the order so that a remainder does not always go to the same job.
 Grants place(std::vector<FreeNode> nodes, std::vector<WaitingJob> jobs);
 
 // The places to reserve for a job that has waited long: all for a gang, else one. `nodes`: what

@@ -213,7 +213,6 @@ void blame(Sync& sync, const Pod& pod, const PodEnd& end) {
 
 void blame_spared(Sync& sync) {
   const JobState& s = sync.state();
-  if (!s.broken) return;
   for (const auto& [key, pod] : s.open)
     if (pod.active() && pod.bound() && pod.spared && (s.broken->whole || key.index == kLeader))
       blame(sync, pod, {});

@@ -85,7 +85,7 @@ void break_gang_by_deletions(Sync& sync, const std::vector<PodKey>& deleted);
 bool leader_fails(const Sync& sync, const Pod& pod);
 // Sets the condition of a spared pod that names what broke its gang, unless it is disrupted itself.
 void blame(Sync& sync, const Pod& pod, const PodEnd& end);
-// The same for each pod that a break ends and that still runs.
+// The same for each pod that the break of a broken gang ends and that still runs.
 void blame_spared(Sync& sync);
 // Ends the pods that a break ends; true if that waits for their nodes.
 bool end_broken_gang(Sync& sync);

@@ -146,15 +146,16 @@ struct World::Coordinator {
   std::vector<caf::actor> leaked;  // Plant::actor_leaked
 };
 
+struct World::Process {
+  Millis started_ms = 0;
+  bool killing = false;
+  core::node::StartOrder order;
+};
+
 struct World::Agent {
   uint32_t number = 0;
   std::string name, dir_id;
-  std::unique_ptr<core::node::Node> node;  // ends with the agent process
-  struct Process {
-    Millis started_ms = 0;
-    bool killing = false;
-    core::node::StartOrder order;
-  };
+  std::unique_ptr<core::node::Node> node;         // ends with the agent process
   std::map<PodId, core::node::PodPlanPtr> plans;  // in the work-dir
   // The keeper's state, which survives the agent.
   uint64_t keeper = 1;                                   // counts those of this node
@@ -179,7 +180,7 @@ struct World::Agent {
   // An older copy of its disk.
   struct Backup {
     std::string cluster;
-    uint64_t commit = 0, last_entry = 0;
+    uint64_t commit = 0;
     core::node::Term term;
     std::map<PodId, core::node::PodPlanPtr> plans;
     std::map<uint64_t, core::node::ProcessEnd> spool;
@@ -195,6 +196,11 @@ struct World::Agent {
     return std::ranges::any_of(spool, [key](const auto& one) {
       return ProcessKey{one.second.pod, one.second.step} == key;
     });
+  }
+  std::vector<core::node::ProcessEnd> spooled() const {
+    std::vector<core::node::ProcessEnd> ends;
+    for (const auto& [entry, end] : spool) ends.push_back(end);
+    return ends;
   }
   static ProcessKey key_of(const core::node::StartOrder& order) { return {order.pod, order.step}; }
   size_t pods_running() const {
@@ -312,7 +318,6 @@ void World::note_crash_point(const std::vector<storage::Row>& rows, const char* 
 void World::boot() {
   ++life_;
   crash_due_ = false;
-  outdated_ = false;
   coordinator_ = std::make_unique<Coordinator>(*this);
   Coordinator& c = *coordinator_;
   auto load = [](std::string_view json) { return api::load_job(json); };
@@ -376,7 +381,6 @@ void World::boot() {
   options.show = [this](const core::NodeHealth& health) { view_->health(health); };
   options.outdated = [this](const std::string& why) {
     if (!on_old_disk_) broken.push_back("outdated: " + why);
-    outdated_ = true;
     crash_due_ = true;
   };
   // As coordinator.cpp: nothing is written before the nodes have had the time to contradict.
@@ -1024,20 +1028,27 @@ void World::see_end(Agent& agent, ProcessKey key, int code) {
   if (code == 0) ended_ok_at_[pod] = boot_ms_;
 }
 
+// For the spool.
+core::node::ProcessEnd World::end_of(Agent& agent, ProcessKey key, const Process& process,
+                                     int code) {
+  core::node::ProcessEnd end;
+  end.pod = key.first;
+  end.step = key.second;
+  end.entry = ++agent.last_entry;
+  end.start = {kPid, process.started_ms};
+  end.exit_code = code;
+  end.ended_at = boot_ms_;
+  end.origin = origin_of(agent, process.order, process.started_ms);
+  return end;
+}
+
 void World::process_ends(uint32_t number, ProcessKey key, int code) {
   Agent& agent = *agents_[number];
   auto it = agent.processes.find(key);
   if (it == agent.processes.end()) return;
   trace("end " + to_string(key.first) + " on " + agent.name + " code " + std::to_string(code));
   see_end(agent, key, code);
-  core::node::ProcessEnd end;
-  end.pod = key.first;
-  end.step = key.second;
-  end.entry = ++agent.last_entry;
-  end.start = {kPid, it->second.started_ms};
-  end.exit_code = code;
-  end.ended_at = boot_ms_;
-  end.origin = origin_of(agent, it->second.order, it->second.started_ms);
+  const core::node::ProcessEnd end = end_of(agent, key, it->second, code);
   agent.processes.erase(it);
   agent.placed.erase(key);
   if (planted(Plant::ran_unstarted, 0.05)) {
@@ -1072,20 +1083,7 @@ void World::restart_agent(uint32_t number) {
   break_link(agent.number);
   agent.node = std::make_unique<core::node::Node>(plan_.slots, term, 2);
   agent.node->executor_queues(agent.queues);
-  if (planted(Plant::dies_with_agent)) {
-    for (const auto& [key, process] : std::exchange(agent.processes, {})) {
-      see_end(agent, key, 137);
-      agent.spool[++agent.last_entry] = {.pod = key.first,
-                                         .step = key.second,
-                                         .entry = agent.last_entry,
-                                         .start = {{kPid, process.started_ms}},
-                                         .exit_code = 137,
-                                         .lost = true,
-                                         .ended_at = boot_ms_};
-    }
-    agent.placed.clear();
-    ++agent.keeper;
-  }
+  if (planted(Plant::dies_with_agent)) end_keeper(agent);
   if (planted(Plant::spool_forgets)) agent.spool.clear();
   std::vector<core::node::Living> living;
   auto add = [&](const core::node::StartOrder& order, std::optional<Millis> started_at,
@@ -1099,37 +1097,30 @@ void World::restart_agent(uint32_t number) {
     add(process.order, process.started_ms, process.killing, agent.placed.contains(key));
   for (const auto& [key, order] : agent.ordered) add(order, {}, false, agent.placed.contains(key));
   for (const auto& order : agent.queue) add(order, {}, false, true);
-  std::vector<core::node::ProcessEnd> ended;
-  for (const auto& [entry, end] : agent.spool) ended.push_back(end);
-  agent.node->executor_connected(living, ended, boot_ms_);
+  agent.node->executor_connected(living, agent.spooled(), boot_ms_);
 }
 
 // Its processes are killed, and the next keeper says so.
-void World::kill_keeper(uint32_t number) {
-  Agent& agent = *agents_[number];
-  trace("! keeper dies: " + agent.name);
+void World::end_keeper(Agent& agent) {
   ++agent.keeper;
   for (const auto& [key, process] : std::exchange(agent.processes, {})) {
     see_end(agent, key, 137);
-    seen[key.first].lost = true;
-    core::node::ProcessEnd end;
-    end.pod = key.first;
-    end.step = key.second;
-    end.entry = ++agent.last_entry;
-    end.start = {kPid, process.started_ms};
-    end.exit_code = 137;
+    core::node::ProcessEnd end = end_of(agent, key, process, 137);
     end.lost = true;
-    end.ended_at = boot_ms_;
-    end.origin = origin_of(agent, process.order, process.started_ms);
     agent.spool[*end.entry] = end;
   }
   agent.ordered.clear();
   agent.queue.clear();
   agent.placed.clear();
   agent.room = 0;
-  std::vector<core::node::ProcessEnd> ended;
-  for (const auto& [entry, end] : agent.spool) ended.push_back(end);
-  agent.node->executor_connected({}, ended, boot_ms_);
+}
+
+void World::kill_keeper(uint32_t number) {
+  Agent& agent = *agents_[number];
+  trace("! keeper dies: " + agent.name);
+  for (const auto& [key, process] : agent.processes) seen[key.first].lost = true;
+  end_keeper(agent);
+  agent.node->executor_connected({}, agent.spooled(), boot_ms_);
   pump(number);
 }
 
@@ -1139,21 +1130,13 @@ void World::restore_work_dir(uint32_t number) {
   Agent& agent = *agents_[number];
   trace("! older work-dir: " + agent.name);
   break_link(number);
-  ++agent.keeper;
   ++agent.boots;
   ++agent.disk;
-  for (const auto& [key, process] : std::exchange(agent.processes, {})) {
-    see_end(agent, key, 137);
-    seen[key.first].lost = true;
-  }
+  end_keeper(agent);
   for (const auto& [entry, end] : agent.spool) {
     seen[end.pod].lost = true;
     ended_ok_at_.erase(end.pod);
   }
-  agent.ordered.clear();
-  agent.queue.clear();
-  agent.placed.clear();
-  agent.room = 0;
   const Agent::Backup& backup = *agent.backup;
   agent.cluster = backup.cluster;
   agent.commit = backup.commit;
@@ -1161,9 +1144,7 @@ void World::restore_work_dir(uint32_t number) {
   agent.spool = backup.spool;
   agent.node = std::make_unique<core::node::Node>(plan_.slots, backup.term, 2);
   agent.node->executor_queues(agent.queues);
-  std::vector<core::node::ProcessEnd> ended;
-  for (const auto& [entry, end] : agent.spool) ended.push_back(end);
-  agent.node->executor_connected({}, ended, boot_ms_);
+  agent.node->executor_connected({}, agent.spooled(), boot_ms_);
 }
 
 void World::change_node(uint32_t number) {
@@ -1266,8 +1247,8 @@ void World::faults() {
     if (agent.backup && boot_ms_ >= agent.frozen_until_ms && due(plan_.old_work_dirs, 0.0007))
       restore_work_dir(agent.number);
     else if (chance(0.001))
-      agent.backup = Agent::Backup{agent.cluster,      agent.commit, agent.last_entry,
-                                   agent.node->term(), agent.plans,  agent.spool};
+      agent.backup =
+          Agent::Backup{agent.cluster, agent.commit, agent.node->term(), agent.plans, agent.spool};
   }
   if (plan_.old_data_dirs > 0) {
     const bool contradicted =

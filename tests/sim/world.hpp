@@ -132,6 +132,7 @@ class World {
   struct Config;
   struct Coordinator;
   struct Agent;
+  struct Process;
   class Link;
   class Disk;
   using ProcessKey = std::pair<PodId, core::node::Step>;
@@ -154,10 +155,12 @@ class World {
   void process_ends(uint32_t agent, ProcessKey key, int code);
   int code_of(ProcessKey key) const;
   void see_end(Agent& agent, ProcessKey key, int code);
+  core::node::ProcessEnd end_of(Agent& agent, ProcessKey key, const Process& process, int code);
   core::node::Origin origin_of(const Agent& agent, const core::node::StartOrder& order,
                                std::optional<Millis> started_at) const;
   void abort_launcher(PodId because);
   void restart_agent(uint32_t agent);
+  void end_keeper(Agent& agent);
   void kill_keeper(uint32_t agent);
   void restore_work_dir(uint32_t agent);
   void change_node(uint32_t agent);
@@ -184,7 +187,6 @@ class World {
   storage::MemoryJournal disk_;
   bool calm_ = false;  // no more faults
   bool crash_due_ = false;
-  bool outdated_ = false;  // an agent has shown that the disk is an older copy
   bool on_old_disk_ = false;
   std::optional<storage::MemoryJournal> newest_;  // while an older copy is in use
   std::optional<storage::MemoryJournal> backup_;
