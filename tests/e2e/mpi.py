@@ -575,10 +575,10 @@ class Failures(Site):
                 self.ask("DELETE", f"{JOBS}/{name}", {"propagationPolicy": "Background"})
 
     def test_a_worker_is_killed_and_has_no_retries(self):
-        """Its launcher aborts a while later: the worker is charged, and everything that is said names it."""
+        """Whichever of leader and worker is reported first, the worker is charged, and everything that is said names it."""
         limits = {"index": {"maxFailedIndexes": 0}, "job": {"backoffLimit": 0, "backoffLimitPerIndex": None}}
         why = "index 1 (attempt 0) failed with exit code 137"
-        for mpi in ["openmpi"]:  # Hydra may be gone before the worker's end is reported, and is then charged itself
+        for mpi in LAUNCHERS:
             for limit, spec in limits.items():
                 with self.subTest(mpi=mpi, limit=limit):
                     name, _ = self.start_ring(mpi, name=f"last-{mpi}-{limit}", seat=mpi, spec=spec)
