@@ -65,13 +65,14 @@ Violations validate_update(const JobMeta& old_meta, const JobSpec& old_spec,
   if (old_meta.ns != new_meta.ns) found.invalid("metadata.namespace", new_meta.ns, kImmutable);
   if (old_meta.uid != new_meta.uid) found.invalid("metadata.uid", new_meta.uid, kImmutable);
 
-  auto indexes = [](const JobMeta& meta) {
-    auto set = meta.annotations.find(std::string(kIndexesKey));
-    return set == meta.annotations.end() ? std::string() : set->second;
-  };
-  if (indexes(old_meta) != indexes(new_meta))
-    found.invalid("metadata.annotations[" + std::string(kIndexesKey) + "]", indexes(new_meta),
-                  kImmutable);
+  for (const std::string_view key : {kIndexesKey, kFenceAfterKey}) {
+    auto value = [&key](const JobMeta& meta) {
+      auto found = meta.annotations.find(std::string(key));
+      return found == meta.annotations.end() ? std::string() : found->second;
+    };
+    if (value(old_meta) != value(new_meta))
+      found.invalid("metadata.annotations[" + std::string(key) + "]", value(new_meta), kImmutable);
+  }
 
   validate_completions(old_spec, new_spec, found);
   if (old_spec.selector != new_spec.selector) found.invalid_object("spec.selector", kImmutable);
