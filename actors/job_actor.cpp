@@ -1,6 +1,7 @@
 #include "actors/job_actor.hpp"
 
 #include "actors/index_actor.hpp"
+#include "base/last_words.hpp"
 #include "base/log.hpp"
 #include "core/job/fence.hpp"
 #include "core/job/waiting.hpp"
@@ -139,6 +140,7 @@ void JobActor::take_ask(const JobAsk& m) {
 void JobActor::step() {
   step_due_ = false;
   if (gate_.closed() || arrived_.empty()) return;
+  const WorksOn works(job_.id());
   // A Want counts only the grants that its decision knew of.
   for (const core::Event& event : arrived_)
     if (auto* granted = std::get_if<core::SlotsGranted>(&event))
