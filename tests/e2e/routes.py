@@ -25,7 +25,7 @@ from world import eventually, sh_job  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TABLE = ROOT / "tests/unit/api/access/rules_test.cpp"
-WORD = "s3cr3t"  # in alice's job: arguments, environment, labels, annotations, output
+WORD = "s3cr3t"  # in alice's job: arguments, names and values of variables, labels and annotations, and its output
 SESSION = "0123456789abcdef" * 2
 # The columns of the table by who stands for them here, the owner last; admins may do everything.
 COLUMNS = {"bob": 1, "prom": 4, "dave": 5, "olga": 3, "alice": 0}
@@ -128,8 +128,8 @@ class EachRoute(RootKeeper):
     def setUp(self):
         super().setUp()
         job = sh_job("j", f"echo {WORD}; exec sleep 300", 1)
-        job["metadata"].update(labels={"word": WORD}, annotations={"word": WORD})
-        job["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": "WORD", "value": WORD}]
+        job["metadata"].update(labels={WORD: WORD}, annotations={WORD: WORD})
+        job["spec"]["template"]["spec"]["containers"][0]["env"] = [{"name": WORD, "value": WORD}]
         self.create("alice", job)
         eventually(lambda: WORD in self.log("alice", "j")[1], "its pod")
         self.pod = self.ask("alice", "GET", f"{KUBE}/pods")[1]["items"][0]["metadata"]["name"]
