@@ -31,6 +31,8 @@ SESSION = "0123456789abcdef" * 2
 COLUMNS = {"bob": 1, "prom": 4, "dave": 5, "olga": 3, "alice": 0}
 KUBE, DEFAULT = "/api/v1/namespaces/default", "/apis/muster.dev/v1/namespaces/default"
 EVENTS, LEASES = "/apis/events.k8s.io/v1/namespaces/default/events", "/apis/coordination.k8s.io/v1/namespaces/default/leases"
+REVIEWS = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+HEALTH = ("/healthz", "/livez", "/readyz")
 # What those who are allowed get, where it is not 201 for POST and 200 for everything else.
 CODES = {
     ("POST", f"{KUBE}/pods"): 405,  # what is not served says why
@@ -43,7 +45,7 @@ CODES = {
     ("POST", EVENTS): 422,
     ("POST", LEASES): 422,
     ("POST", f"{MINE}/backups"): 400,
-    ("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"): 400,
+    ("POST", REVIEWS): 400,
     ("GET", f"{DEFAULT}/jobs/j/log"): 400,  # without an index
     ("PUT", f"{KUBE}/events/e"): 400,
     ("PUT", f"{EVENTS}/e"): 400,  # a job's events are not written by anybody
@@ -65,7 +67,6 @@ CODES = {
 }
 # A command that alice has started: she joins it, reads it and ends it, and then it is gone, also for admins.
 EXEC = {"alice": {"POST": 201, "GET": 200, "DELETE": 200, "PUT": 404}, "daemon": {"POST": 409, "GET": 404, "DELETE": 404, "PUT": 404}}
-HEALTH = ("/healthz", "/livez", "/readyz")
 
 # Sends requests as another user: argv is the socket; a list of [method, path, content type, body] is on standard input, and a list of
 # [code, body] goes to standard output. One after the other, but watches, which last for a second, are under way together.
@@ -93,22 +94,25 @@ def table():
 
 
 def attributes(method, path):
-    """(group, resource with its subresource, verb), as api/access/attributes.cpp reads them."""
+    """What a request wants, in the words of a SelfSubjectAccessReview, as api/access/attributes.cpp reads it."""
     bare, _, query = path.partition("?")
-    parts = bare.strip("/").split("/")
-    parts = ["", *parts[2:]] if parts[0] == "api" else [parts[1], *parts[3:]]
-    group, *rest = parts
-    if rest[0] == "namespaces" and len(rest) > 2:
+    if not re.match("/api/v1/|/apis/[^/]+/v1/", bare):
+        return {"nonResourceAttributes": {"path": bare, "verb": method.lower()}}
+    group, *rest = bare[len("/api/v1"):].split("/") if bare.startswith("/api/") else [bare.split("/")[2], *bare.split("/")[4:]]
+    space = rest[1] if rest[0] == "namespaces" and len(rest) > 1 else ""
+    if space and len(rest) > 2:
         rest = rest[2:]
-    one = len(rest) > 1
-    verb = {"GET": "get" if one else "watch" if "watch" in query else "list", "POST": "create", "PUT": "update", "PATCH": "patch",
-            "DELETE": "delete" if one else "deletecollection"}.get(method, "")
-    return group, "/".join([rest[0], *rest[2:]]), verb
+    resource, one, *sub = [*rest, ""] if len(rest) == 1 else rest
+    verb = {"GET": "get" if one else "watch" if "watch=1" in query else "list", "POST": "create", "PUT": "update", "PATCH": "patch",
+            "DELETE": "delete" if one else "deletecollection"}.get(method, method.lower())
+    return {"resourceAttributes": {"namespace": space, "verb": verb, "group": group, "resource": resource, "subresource": "/".join(sub),
+                                   "name": one}}
 
 
 class Table(Served):
     def test_the_table_has_what_the_server_serves(self):
-        listed = {attributes(method, path) for method, path, _ in table() if re.match("/api/v1/|/apis/[^/]+/v1/", path)}
+        wanted = [attributes(method, path).get("resourceAttributes") for method, path, _ in table()]
+        listed = {(one["group"], "/".join(filter(None, (one["resource"], one["subresource"]))), one["verb"]) for one in wanted if one}
         groups = [group["name"] for group in self.ask("daemon", "GET", "/apis")[1]["groups"]]
         self.assertIn("batch", groups)
         served = set()
@@ -209,6 +213,21 @@ class EachRoute(RootKeeper):
                         self.assertNotIn(WORD, text)
         shown = self.ask("alice", "GET", f"{JOBS}/j")[1]
         self.assertEqual((shown["status"]["active"], self.ask("bob", "GET", f"{JOBS}/new")[0]), (1, 404), "nothing has changed")
+
+    def test_reviews_answer_as_requests_do(self):
+        rows = table()
+        token, = self.tokens(1)
+        for user in self.CALLERS[:-1]:
+            column = self.OF_OTHERS if user == "bob" else COLUMNS[user]
+            wanted = [attributes(method, self.request(method, path, token)[1].split("?")[0] + ("?watch=1" if "watch=1" in path else ""))
+                      for method, path, _ in rows]
+            answers = self.ask_all(user, [["POST", REVIEWS, "application/json", json.dumps({"spec": one})] for one in wanted])
+            for (method, path, letters), (code, text) in zip(rows, answers):
+                with self.subTest(f"{user}: {method} {path}"):
+                    if user == "dave":
+                        self.assertEqual(code, 403)
+                    else:
+                        self.assertEqual((code, json.loads(text)["status"]["allowed"]), (201, letters[column] in "as"), text)
 
     def test_each_route_by_nobody(self):
         context = ssl.create_default_context(cafile=self.dir / "data/ca.pem")
