@@ -158,17 +158,11 @@ void Cluster::start_root_keeper() {
         [this] { return std::filesystem::exists(dir_ + "/work/keeper/socket"); });
 }
 
-void Cluster::leave() {
-  agent_->end();
-  std::string deleted = request("DELETE", "/api/v1/nodes/bench", "");
-  MUSTER_CHECK(deleted.starts_with("HTTP/1.1 200"), deleted);
-}
-
 double Cluster::restart() {
-  coordinator_->end();
-  coordinator_.reset();
   std::filesystem::remove(dir_ + "/data/endpoints.json");
-  double begin = seconds_now();
+  const double begin = seconds_now();
+  coordinator_->kill();
+  coordinator_.reset();
   start_coordinator();
   await("a coordinator that is ready", kJobPatience, dir_,
         [this] { return get("/readyz").starts_with("HTTP/1.1 200"); });

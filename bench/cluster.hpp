@@ -62,9 +62,8 @@ class Cluster {
   // On a cluster without other jobs: creates jobs of one index, PREFIX0 and so on, through several
   // clients, and waits until all are Complete.
   void run_many(const std::string& prefix, uint32_t jobs);
-  // Stops the agent and deletes its node, so that a restart does not wait for it.
-  void leave();
-  // Restarts the coordinator; returns the seconds from its start until it is ready.
+  // Kills the coordinator (SIGKILL) and starts another; returns the seconds from then until it is
+  // ready.
   double restart();
   // Returns the whole response, headers included.
   std::string get(const std::string& path);

@@ -149,14 +149,21 @@ double Daemon::cpu_s() const {
   return cpu_seconds_of(pid_);
 }
 
+void Daemon::kill() {
+  if (!running()) return;
+  ::kill(pid_, SIGKILL);
+  waitpid(pid_, nullptr, 0);
+  pid_ = 0;
+}
+
 void Daemon::end() {
   if (!running()) return;
-  kill(pid_, SIGTERM);
+  ::kill(pid_, SIGTERM);
   double until = seconds_now() + kPatience;
   while (running() && seconds_now() < until)
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   if (pid_ == 0) return;
-  kill(pid_, SIGKILL);
+  ::kill(pid_, SIGKILL);
   waitpid(pid_, nullptr, 0);
   pid_ = 0;
 }

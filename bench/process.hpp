@@ -49,7 +49,8 @@ class Daemon {
   double cpu_s() const;  // user and system time of this process alone
   double disk_bytes() const;
   double resident_mb() const;
-  void end();  // SIGTERM, then SIGKILL after 10 s
+  void end();   // SIGTERM, then SIGKILL after 10 s
+  void kill();  // SIGKILL
 
  private:
   pid_t pid_;
