@@ -4,7 +4,9 @@
 #include "cli/verbs/verbs.hpp"
 #include "coordinator/journal_lines.hpp"
 
+#include <cstdint>
 #include <iostream>
+#include <map>
 #include <string>
 
 namespace muster::cli {

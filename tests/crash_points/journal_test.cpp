@@ -11,6 +11,7 @@
 #include "base/check.hpp"
 #include "base/log.hpp"
 #include "storage/keys.hpp"
+#include "storage/memory_journal.hpp"
 #include "storage/recovery.hpp"
 #include "storage/rocksdb_journal.hpp"
 #include "storage/rows.hpp"
