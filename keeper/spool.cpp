@@ -113,7 +113,9 @@ Spool::Found Spool::open(int dir_fd, std::string cluster) {
     found.why = "spool: " + why + ": " + std::strerror(errno);
     return found;
   };
-  if (mkdirat(dir_fd, "spool", 0700) < 0 && errno != EEXIST) return failed("mkdir");
+  const bool made = mkdirat(dir_fd, "spool", 0700) == 0;
+  if (!made && errno != EEXIST) return failed("mkdir");
+  if (made && fsync(dir_fd) < 0) return failed("sync");  // else its segments could vanish with it
   dir_ = openat(dir_fd, "spool", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   int list_fd = dir_ < 0 ? -1 : openat(dir_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   DIR* list = list_fd < 0 ? nullptr : fdopendir(list_fd);
@@ -230,14 +232,15 @@ std::string Spool::read_segment(uint64_t number, bool last,
     }
     if (!in.ok()) return damaged(at);
   }
-  if (at == bytes.size()) return "";
+  if (at == bytes.size() && !last) return "";
   if (!last) return damaged(at);
   bool zeros = std::all_of(bytes.begin() + static_cast<ptrdiff_t>(at), bytes.end(),
                            [](char byte) { return byte == 0; });
   // A power loss may drop unsynced pages in any order, and no process has survived it. Otherwise a
   // valid entry after an invalid one is not a torn tail.
   if (!zeros && (this_boot || at == 0) && any_entry(bytes, at + 8)) return damaged(at);
-  if (ftruncate(fd, static_cast<off_t>(at)) < 0)
+  // Synced, because the keeper that wrote it may have died before, and another segment follows.
+  if (ftruncate(fd, static_cast<off_t>(at)) < 0 || fdatasync(fd) < 0)
     return "spool: " + name + ": " + std::strerror(errno);
   return "";
 }
@@ -282,9 +285,11 @@ bool Spool::make_spares(size_t count) {
 }
 
 void Spool::begin_segment() {
-  // Cut the old one before the new one has a header: only the last may end in zeros.
-  if (file_ != nullptr && ftruncate(file_->fd, static_cast<off_t>(offset_)) < 0) {
-    std::perror("muster-keeper: spool: ftruncate");
+  // Cut and sync the old one before the new one has a header: only the last may end in zeros, or in
+  // what a power loss tore.
+  if (file_ != nullptr &&
+      (ftruncate(file_->fd, static_cast<off_t>(offset_)) < 0 || fdatasync(file_->fd) < 0)) {
+    std::perror("muster-keeper: spool: cannot cut and sync a segment");
   }
   segments_.push_back({spares_.front().first, 0});
   file_ = std::move(spares_.front().second);
@@ -483,12 +488,16 @@ std::string Spool::trouble() {
 }
 
 void Spool::sync() {
+  std::lock_guard writing(writing_);
   std::vector<std::shared_ptr<File>> files;
   {
     std::lock_guard lock(mutex_);
     files.swap(dirty_);
   }
+  // The sync thread may have taken the newest segment and not synced it yet.
+  if (file_ != nullptr) files.push_back(file_);
   for (auto& file : files) fdatasync(file->fd);
+  fsync(dir_);  // the segments' names
 }
 
 void Spool::run_sync() {

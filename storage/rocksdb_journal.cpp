@@ -16,6 +16,7 @@
 #include <rocksdb/write_batch.h>
 
 #include <cerrno>
+#include <cstdarg>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
@@ -498,6 +499,75 @@ Result<std::optional<std::string>> RocksdbJournal::get(std::string_view key) {
 
 Status RocksdbJournal::walk(std::string_view prefix, std::string_view from, const Walk& visit) {
   return walk_rows(*db(), {}, prefix, from, visit);
+}
+
+namespace {
+
+// Without it, a database opened for reading would rotate the writer's information log.
+class NoLog final : public rocksdb::Logger {
+ public:
+  using Logger::Logv;
+  void Logv(const char*, va_list) override {}
+};
+
+// How often a database is opened while its writer replaces files.
+constexpr int kGlancesMax = 20;
+
+std::optional<uint64_t> pid_of_holder(const std::string& dir) {
+  const int fd = open((dir + "/lock").c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return std::nullopt;
+  std::optional<uint64_t> pid;
+  char text[32];
+  if (flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    const ssize_t n = pread(fd, text, sizeof text, 0);
+    if (n > 0) pid = parse_number(std::string_view(text, static_cast<size_t>(n)));
+  }
+  close(fd);
+  return pid;
+}
+
+}  // namespace
+
+Result<RocksdbJournal::Glance> RocksdbJournal::glance(const std::string& data_dir) {
+  const std::string current = data_dir + "/db/CURRENT";
+  if (access(current.c_str(), R_OK) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR)
+      return Error{Errc::not_found,
+                   data_dir + " is neither a data-dir nor a backup: it has no database"};
+    return system_error(data_dir, "read " + current);
+  }
+  Glance seen;
+  rocksdb::Options quiet = options();
+  quiet.info_log = std::make_shared<NoLog>();
+  rocksdb::Status status;
+  std::shared_ptr<rocksdb::DB> db;
+  for (int i = 0; i < kGlancesMax && db == nullptr; ++i) {
+    seen.acknowledged = Watermark::read(data_dir + "/commit");
+    seen.pid = pid_of_holder(data_dir);
+    rocksdb::DB* opened = nullptr;
+    status = rocksdb::DB::OpenForReadOnly(quiet, data_dir + "/db", &opened);
+    if (status.ok())
+      db.reset(opened);
+    else if (!seen.pid)
+      break;
+  }
+  if (db == nullptr) return database_error(data_dir, status);
+  auto found = look(data_dir, *db);
+  if (!found.ok()) return found.error();
+  if (auto known = judge(data_dir, *found, std::nullopt); !known.ok()) return known.error();
+  if (!found->format)
+    return Error{Errc::not_found, data_dir + " has an empty database: no coordinator has used it"};
+  seen.format = wire::JOURNAL_FORMAT;
+  seen.commit = found->commit;
+  std::error_code failed;
+  for (const auto& entry : std::filesystem::directory_iterator(data_dir + "/db", failed)) {
+    const uint64_t size = entry.file_size(failed);
+    if (failed) continue;  // removed meanwhile
+    ++seen.files;
+    seen.bytes += size;
+  }
+  seen.rows = std::make_unique<Frozen>(std::move(db));
+  return seen;
 }
 
 std::unique_ptr<Rows> RocksdbJournal::frozen() {

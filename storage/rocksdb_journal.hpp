@@ -17,6 +17,7 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 
 namespace rocksdb {
@@ -36,6 +37,18 @@ class RocksdbJournal final : public Journal {
   // Likewise, but an existing database stays unchanged until begin_writing() or the first commit,
   // so a caller that learns meanwhile that it must not be served leaves no trace in it.
   static Result<std::unique_ptr<Journal>> open_to_read(const std::string& data_dir);
+
+  // What a data-dir or a backup holds now, also while a process has it open: takes no lock, changes
+  // no file, and does not refuse a database that lacks acknowledged data. not_found: there is no
+  // database; `invalid`: its format is unknown, or it cannot be read.
+  struct Glance {
+    std::unique_ptr<Rows> rows;
+    uint64_t format = 0, commit = 0;
+    std::optional<uint64_t> acknowledged;  // by the watermark, read before
+    std::optional<uint64_t> pid;           // of the process that has it open
+    uint64_t files = 0, bytes = 0;         // of the database
+  };
+  static Result<Glance> glance(const std::string& data_dir);
 
   // The id in DIR/cluster-id; empty: there is none.
   static std::string noted_cluster(const std::string& data_dir);

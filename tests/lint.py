@@ -25,10 +25,10 @@ ARROWS = {  # a folder, or a file that may include more than its folder
     "actors": BASE | {"core", "storage"},
     "api": BASE | {"core", "text"},
     "agent": BASE | {"core/node", "core/spec/mpi.hpp", "core/ids.hpp", "core/pod_name.hpp", "schema", "tls", "keeper/protocol.hpp"},
-    "coordinator": BASE | {"core", "permit", "tls", "munge", "storage", "actors", "api", "schema"},
+    "coordinator": BASE | {"core", "permit", "tls", "munge", "storage", "actors", "api", "schema", "text/json.hpp"},
     # A client of the API, and the mains of the daemons.
     "cli": BASE | {"core/spec", "core/job/decide.hpp", "core/job/text.hpp", "core/ids.hpp", "core/index_set.hpp", "core/pod_name.hpp", "core/trust.hpp", "core/cluster/prefetch.hpp", "text",
-                   "agent/agent.hpp", "agent/environment.hpp", "agent/rsh.hpp", "agent/pmi.hpp", "coordinator/coordinator.hpp", "coordinator/offline.hpp", "schema", "tls", "munge",
+                   "agent/agent.hpp", "agent/environment.hpp", "agent/rsh.hpp", "agent/pmi.hpp", "coordinator/coordinator.hpp", "coordinator/journal_lines.hpp", "coordinator/offline.hpp", "schema", "tls", "munge",
                    "keeper/protocol.hpp"},
 }
 # The rooms of a folder, bottom up: a room may include those before it. Files outside all rooms are above them all.

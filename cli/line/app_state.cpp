@@ -1,4 +1,4 @@
-// The grammar of the verbs for the coordinator's state: backup, restore, verify.
+// The grammar of the verbs for the coordinator's state: backup, restore, verify, journal.
 #include "cli/line/parser.hpp"
 
 namespace muster::cli {
@@ -64,10 +64,47 @@ Verb add_verify(CLI::App& root) {
   return verb;
 }
 
+struct JournalWords {
+  std::string what, dir, output = "table";
+};
+
+Verb add_journal(CLI::App& root) {
+  auto w = std::make_shared<JournalWords>();
+  Verb verb = new_verb(root, "State", "journal", "Show what a data directory or a backup holds");
+  verb.app->add_option("what", w->what, "summarize it, or print every record as a line of JSON")
+      ->type_name("inspect | export")
+      ->check(one_of({"inspect", "export"}))
+      ->required();
+  verb.app
+      ->add_option("dir", w->dir,
+                   "Data directory, also of a running coordinator, or a backup or copy of one")
+      ->type_name("DIR")
+      ->required();
+  verb.app->add_option("-o,--output", w->output, "Form of inspect's summary: table or json")
+      ->type_name("FORM")
+      ->check(one_of({"table", "json"}));
+  verb.app->footer(
+      "Examples:\n  muster journal inspect /var/lib/muster\n"
+      "  muster journal export /var/lib/muster | jq 'select(.record == \"PodsEnded\")'\n"
+      "Nothing is changed. Keys and hashes of tokens are left out; objects of jobs are not.\n"
+      "Exit codes: 0 all could be read, 1 some rows could not, or acknowledged data is missing.");
+  verb.configured = false;
+  verb.finish = [w](const Settings&, const Target&) -> Judged {
+    JournalOptions o;
+    o.exports = w->what == "export";
+    o.dir = w->dir;
+    o.output = read_output(w->output);
+    if (o.exports && o.output == Output::json)
+      return Usage{"--output is only for `muster journal inspect`; an export is JSON lines"};
+    return o;
+  };
+  return verb;
+}
+
 }  // namespace
 
 std::vector<Verb> state_verbs(CLI::App& root) {
-  return {add_backup(root), add_restore(root), add_verify(root)};
+  return {add_backup(root), add_restore(root), add_verify(root), add_journal(root)};
 }
 
 }  // namespace muster::cli

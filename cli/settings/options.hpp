@@ -215,6 +215,13 @@ struct VerifyOptions {
   Millis timeout_ms = 3'600'000;
 };
 
+// journal inspect, journal export
+struct JournalOptions {
+  bool exports = false;
+  std::string dir;
+  Output output = Output::table;
+};
+
 // drill list, drill run, drill history
 struct DrillOptions {
   enum class What { list, run, history };
@@ -258,7 +265,8 @@ using Options =
     std::variant<RunOptions, ExecOptions, CoordinatorOptions, AgentOptions, CreateOptions,
                  GetOptions, DescribeOptions, LogsOptions, WaitOptions, DeleteOptions,
                  AttemptsOptions, WhyOptions, RetryOptions, ChangeOptions, DrainOptions,
-                 ApplyOptions, BackupOptions, RestoreOptions, VerifyOptions, VersionOptions,
-                 ConfigOptions, CompletionOptions, KubeconfigOptions, AccessOptions, DrillOptions>;
+                 ApplyOptions, BackupOptions, RestoreOptions, VerifyOptions, JournalOptions,
+                 VersionOptions, ConfigOptions, CompletionOptions, KubeconfigOptions, AccessOptions,
+                 DrillOptions>;
 
 }  // namespace muster::cli

@@ -24,6 +24,7 @@ int execute(const ApplyOptions& options);
 int execute(const BackupOptions& options);
 int execute(const RestoreOptions& options);
 int execute(const VerifyOptions& options);
+int execute(const JournalOptions& options);
 int execute(const VersionOptions& options);
 int execute(const ConfigOptions& options);
 int execute(const CompletionOptions& options);

@@ -4,9 +4,11 @@
     MUSTER=build/release/muster tests/e2e/restore.py [TEST…]
 """
 import hashlib
+import json
 import os
 import pathlib
 import shutil
+import subprocess
 import sys
 import unittest
 
@@ -85,7 +87,7 @@ class OldCopies(World):
         self.submit(cluster, witness.job("mine", "code=0", 2))
         cluster.wait("mine", finished)
         cluster.wait_nodes()
-        self.stopped(cluster)
+        cluster.kill_coordinator()
         data.rename(cluster.dir / "newest")
         copy.rename(data)
         listen, cluster.listen = cluster.listen, "127.0.0.1:0"
@@ -107,7 +109,7 @@ class OldCopies(World):
         cluster.start_coordinator()  # epoch 2, with its own nonce
         cluster.wait_nodes()
         # The copy is at epoch 2 as well, with another nonce. The agent finds it at the same port.
-        self.stopped(cluster)
+        cluster.kill_coordinator()
         data.rename(cluster.dir / "first")
         copy.rename(data)
         self.assertTrue(matches("has seen epoch 2", self.ends_by_itself(cluster)))
@@ -242,6 +244,65 @@ class Restore(World):
         self.assertEqual(damaged.returncode, 1)
         self.assertIn("the backup is damaged", damaged.stdout)
         self.assertNotEqual(self.muster("restore", str(backup), "--data-dir", str(cluster.dir / "new")).returncode, 0)
+
+    def test_p11_journal_is_inspected_and_exported_beside_a_coordinator(self):
+        cluster = self.cluster(agents=1, slots=2)
+        data = cluster.dir / "coordinator"
+        self.submit(cluster, sh_job("seen", "true", 2))
+        cluster.wait("seen", finished)
+
+        def look(folder, code=0):
+            """What inspect and export say of a data-dir, which they do not change."""
+            shown = self.muster("journal", "inspect", str(folder), "-o", "json")
+            self.assertEqual(shown.returncode, code, shown.stdout + shown.stderr)
+            lines = self.muster("journal", "export", str(folder))
+            return json.loads(shown.stdout), [json.loads(line) for line in lines.stdout.splitlines()]
+
+        live, lines = look(data)
+        self.assertEqual(live["pid"], cluster.coord.pid)
+        self.assertEqual(live["problems"], [])
+        self.assertEqual(live["rows"]["job"], 1)
+        for more in range(20):  # the coordinator goes on writing
+            self.submit(cluster, sh_job(f"more-{more}", "true", 1))
+            look(data)
+        cluster.wait("more-19", finished)
+        cluster.kill_coordinator()
+        was = picture(data)
+        stopped, lines = look(data)
+        self.assertNotIn("pid", stopped)
+        self.assertEqual(stopped["commit"], stopped["acknowledged"])
+        self.assertEqual(picture(data), was)
+        records = [line for line in lines if line["kind"] == "record"]
+        self.assertEqual(sum(stopped["records"].values()), len(records))
+        order = [(line["job"], line["sequence"]) for line in records]
+        self.assertEqual(order, sorted(order))
+        ended = [pod for line in records if line["record"] == "PodsEnded" and line["job"] == 1 for pod in line["pods"]]
+        self.assertEqual(sorted((pod["index"], pod["counted"]) for pod in ended), [(0, "succeeded"), (1, "succeeded")])
+        secrets = [line for line in lines if line.get("name") in ("cluster_key", "seal_key", "permit_key", "authority")]
+        self.assertTrue(secrets)
+        for line in secrets:
+            self.assertEqual(set(line), {"kind", "name", "withheld"})
+
+        copy = cluster.dir / "copy"
+        shutil.copytree(data, copy)
+        self.assertEqual(look(copy)[1], lines)
+        newest = max((copy / "db").glob("*.log"), key=lambda path: path.name)
+        newest.write_bytes(newest.read_bytes()[:-40])
+        torn, _ = look(copy, code=1)
+        self.assertIn("acknowledged data is missing", torn["problems"][0])
+        next((copy / "db").glob("MANIFEST-*")).write_bytes(b"x" * 4096)
+        damaged = self.muster("journal", "inspect", str(copy))
+        self.assertEqual(damaged.returncode, 5, damaged.stdout + damaged.stderr)
+        self.assertIn("the journal is damaged", damaged.stderr)
+        nothing = self.muster("journal", "export", str(cluster.dir))
+        self.assertEqual(nothing.returncode, 3)
+        self.assertIn("neither a data-dir nor a backup", nothing.stderr)
+        if os.geteuid() == 0:
+            os.chmod(cluster.dir, 0o755)
+            stranger = subprocess.run(["setpriv", "--reuid=65534", "--clear-groups", os.environ["MUSTER"], "journal", "inspect", str(data)],
+                                      capture_output=True, text=True, timeout=30, check=False)
+            self.assertEqual(stranger.returncode, 4, stranger.stdout + stranger.stderr)
+            self.assertIn("Permission denied", stranger.stderr)
 
 
 if __name__ == "__main__":

@@ -107,6 +107,12 @@ class World::Disk final : public storage::Journal {
       return Error{Errc::unavailable, "power is gone", {}};
     }
     world_.last_rows_ = rows;
+    if (world_.plan_.store) {
+      if (Status stored = world_.plan_.store->commit(rows); !stored) {
+        world_.crash_due_ = true;
+        return stored;
+      }
+    }
     if (world_.planted(Plant::sync_lies, 0.02)) world_.disk_.set_manual_sync(true);
     if (rows.size() > 1 && world_.planted(Plant::row_lost, 0.02)) {
       std::vector<storage::Row> torn = rows;
@@ -318,6 +324,14 @@ void World::note_crash_point(const std::vector<storage::Row>& rows, const char* 
 void World::boot() {
   ++life_;
   crash_due_ = false;
+  if (plan_.store) {
+    const Store::Held held = plan_.store->start();
+    disk_ = {};
+    if (!held.rows.empty()) {
+      MUSTER_CHECK(disk_.go_on_at(held.commit).ok());
+      MUSTER_CHECK(disk_.commit(held.rows).ok());
+    }
+  }
   coordinator_ = std::make_unique<Coordinator>(*this);
   Coordinator& c = *coordinator_;
   auto load = [](std::string_view json) { return api::load_job(json); };
@@ -352,10 +366,11 @@ void World::boot() {
   c.epoch = recovered->epoch + 1;
   recovered->line.add({c.epoch, c.epoch, disk_.last_commit() + 1});
   MUSTER_CHECK(recovered->line.broken().empty(), recovered->line.broken());
-  MUSTER_CHECK(disk_
-                   .commit({storage::cluster_row("sim"), storage::epoch_row(c.epoch, c.epoch),
-                            storage::line_row(recovered->line.last())})
-                   .ok());
+  const std::vector<storage::Row> epoch = {storage::cluster_row("sim"),
+                                           storage::epoch_row(c.epoch, c.epoch),
+                                           storage::line_row(recovered->line.last())};
+  if (plan_.store && !plan_.store->commit(epoch)) return boot();
+  MUSTER_CHECK(disk_.commit(epoch).ok());
   if (!recovered->jobs.empty() && planted(Plant::job_not_recovered, 0.2))
     recovered->jobs.erase(recovered->jobs.begin() +
                           static_cast<ptrdiff_t>(below(recovered->jobs.size())));

@@ -37,6 +37,19 @@
 
 namespace muster::sim {
 
+// Real storage below the simulated disk. What it refuses crashes the coordinator, and each start of
+// one begins with what it holds.
+class Store {
+ public:
+  virtual ~Store() = default;
+  virtual Status commit(const std::vector<storage::Row>& rows) = 0;
+  struct Held {
+    std::vector<storage::Row> rows;
+    uint64_t commit = 0;
+  };
+  virtual Held start() = 0;
+};
+
 struct Plan {
   uint64_t seed = 1;
   uint32_t agents = 2;
@@ -62,7 +75,8 @@ struct Plan {
   Millis pod_ms_max = 400;   // how long a pod runs
   Millis clock_jump_ms = 0;  // applied `clock_jumps` times, to and fro, if not 0
   int clock_jumps = 1;
-  bool launcher = false;  // index 0 usually aborts soon after another process has ended
+  Store* store = nullptr;  // for plans without faults of the coordinator's disk
+  bool launcher = false;   // index 0 usually aborts soon after another process has ended
 };
 
 class World {

@@ -91,8 +91,25 @@ TEST_F(RocksdbJournalTest, ASecondOneIsRefusedAndToldWhoHoldsIt) {
   EXPECT_NE(open(), nullptr);
 }
 
+TEST_F(RocksdbJournalTest, AGlanceSeesWhatIsThereBesideTheWriter) {
+  EXPECT_EQ(RocksdbJournal::glance(dir_).error().code, Errc::not_found);
+  auto journal = open();
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(journal->commit({{"ta", std::to_string(i)}}).ok());
+    auto seen = RocksdbJournal::glance(dir_);
+    ASSERT_TRUE(seen.ok()) << seen.error().message;
+    EXPECT_EQ(seen->commit, static_cast<uint64_t>(i + 1));
+    EXPECT_EQ(seen->acknowledged, seen->commit);
+    EXPECT_EQ(seen->pid, static_cast<uint64_t>(getpid()));
+    EXPECT_EQ(**seen->rows->get("ta"), std::to_string(i));
+  }
+  journal.reset();
+  EXPECT_FALSE(RocksdbJournal::glance(dir_)->pid);
+}
+
 TEST_F(RocksdbJournalTest, AnotherFormatIsRefused) {
   ASSERT_TRUE(open()->commit({{std::string(keys::kFormat), "2"}}).ok());
+  EXPECT_THAT(RocksdbJournal::glance(dir_).error().message, HasSubstr("written by a newer muster"));
   EXPECT_EQ(refusal(Errc::invalid),
             dir_ + ": written by a newer muster: format 2, this version supports 1");
 }

@@ -1,0 +1,488 @@
+#include "coordinator/journal_lines.hpp"
+
+#include "core/job/text.hpp"
+#include "storage/codec.hpp"
+#include "storage/keys.hpp"
+#include "storage/rocksdb_journal.hpp"
+#include "storage/summary_row.hpp"
+#include "text/json.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace muster::coordinator {
+namespace {
+
+namespace keys = storage::keys;
+using Line = OrderedJson;
+
+constexpr size_t kProblemsMax = 20;
+
+template <class T>
+void put(Line& to, const char* name, const std::optional<T>& value) {
+  if (value) to[name] = *value;
+}
+void put_text(Line& to, const char* name, std::string_view text) {
+  if (!text.empty()) to[name] = text;
+}
+
+Line pod_of(PodKey key) {
+  return {{"index", key.index}, {"attempt", key.attempt}};
+}
+template <class List, class F>
+Line list_of(const List& list, F item) {
+  Line out = Line::array();
+  for (const auto& one : list) out.push_back(item(one));
+  return out;
+}
+Line changes_of(const std::vector<core::PodMetaChange>& changes) {
+  return list_of(changes, [](const core::PodMetaChange& change) {
+    Line out = {{"label", change.label}, {"key", change.key}};
+    put(out, "value", change.value);
+    return out;
+  });
+}
+
+template <class End>
+void put_end(Line& to, const End& end) {
+  to["cause"] = core::name(end.cause);
+  to["exitCode"] = end.exit_code;
+  to["signal"] = end.signal;
+  to["endedMs"] = end.ended_at;
+}
+void put_pod_end(Line& to, const core::PodEnd& end) {
+  put_end(to, end);
+  put_text(to, "message", end.message);
+  if (end.containers.empty()) return;
+  to["containers"] = list_of(end.containers, [](const core::ContainerEnd& one) {
+    Line out;
+    put_end(out, one);
+    out["restarts"] = one.restarts;
+    put(out, "startedMs", one.started_at);
+    return out;
+  });
+}
+
+// The members of a record besides its instant, and its name.
+struct RecordLine {
+  Line& to;
+
+  const char* operator()(const core::JobAdmitted& r) {
+    to["generation"] = r.object->meta.generation;
+    put(to, "parallelism", r.object->spec.parallelism);
+    put(to, "completions", r.object->spec.completions);
+    return "JobAdmitted";
+  }
+  const char* operator()(const core::JobSpecChanged& r) {
+    to["generation"] = r.generation;
+    to["parallelism"] = r.parallelism;
+    put(to, "completions", r.completions);
+    return "JobSpecChanged";
+  }
+  const char* operator()(const core::JobStarted&) { return "JobStarted"; }
+  const char* operator()(const core::PodsCreated& r) {
+    to["runs"] = list_of(r.runs, [](const core::PodsCreated::Run& run) {
+      return Line{{"first", run.first},     {"count", run.count},
+                  {"attempt", run.attempt}, {"failures", run.failures},
+                  {"ignored", run.ignored}, {"deferredCounted", core::name(run.deferred_counted)}};
+    });
+    return "PodsCreated";
+  }
+  const char* operator()(const core::PodsBound& r) {
+    to["pods"] = list_of(r.bindings, [](const core::PodsBound::Binding& one) {
+      Line out = pod_of(one.pod);
+      out["node"] = one.node;
+      return out;
+    });
+    return "PodsBound";
+  }
+  const char* operator()(const core::PodsStarted& r) {
+    to["pods"] = list_of(r.starts, [](const core::PodsStarted::Start& one) {
+      Line out = pod_of(one.pod);
+      put(out, "pid", one.pid);
+      out["restarts"] = one.restarts;
+      out["startedMs"] = one.started_ms;
+      out["readiness"] = core::name(one.readiness);
+      return out;
+    });
+    return "PodsStarted";
+  }
+  const char* operator()(const core::PodsEnded& r) {
+    to["pods"] = list_of(r.ends, [](const core::PodsEnded::One& one) {
+      Line out = pod_of(one.pod);
+      put_pod_end(out, one.end);
+      if (one.start) {
+        out["pid"] = one.start->pid;
+        out["startedMs"] = one.start->at;
+      }
+      out["restarts"] = one.restarts;
+      out["counted"] = core::name(one.counted);
+      out["failsIndex"] = one.fails_index;
+      put_text(out, "action", core::name(one.action));
+      return out;
+    });
+    to["backoffFailures"] = r.backoff_failures;
+    to["backoffLastMs"] = r.backoff_last_ms;
+    return "PodsEnded";
+  }
+  const char* operator()(const core::PodsStopping& r) {
+    to["pods"] = list_of(r.pods, [](const core::PodsStopping::One& one) {
+      Line out = pod_of(one.pod);
+      out["counted"] = core::name(one.counted);
+      out["failsIndex"] = one.fails_index;
+      put(out, "graceMs", one.grace_ms);
+      return out;
+    });
+    to["byJob"] = r.by_job;
+    to["backoffFailures"] = r.backoff_failures;
+    to["backoffLastMs"] = r.backoff_last_ms;
+    return "PodsStopping";
+  }
+  const char* operator()(const core::PodConditionSet& r) {
+    to["pod"] = pod_of(r.pod);
+    to["type"] = r.condition.type;
+    to["status"] = r.condition.status;
+    put_text(to, "reason", r.condition.reason);
+    put_text(to, "message", r.condition.message);
+    return "PodConditionSet";
+  }
+  const char* operator()(const core::PodsRemoved& r) {
+    to["pods"] = list_of(r.pods, pod_of);
+    return "PodsRemoved";
+  }
+  const char* operator()(const core::JobSuspended& r) {
+    to["suspended"] = r.suspended;
+    return "JobSuspended";
+  }
+  const char* operator()(const core::StatusWritten& r) {
+    to["status"] = parse_ordered(r.json);
+    return "StatusWritten";
+  }
+  const char* operator()(const core::FinishDecided& r) {
+    to["success"] = r.success;
+    to["reason"] = core::name(r.reason);
+    put_text(to, "message", r.message);
+    return "FinishDecided";
+  }
+  const char* operator()(const core::JobFinished&) { return "JobFinished"; }
+  const char* operator()(const core::JobDeleted& r) {
+    to["background"] = r.background;
+    to["orphan"] = r.orphan;
+    to["waits"] = r.waits;
+    return "JobDeleted";
+  }
+  const char* operator()(const core::JobForgotten&) { return "JobForgotten"; }
+  const char* operator()(const core::IndexLimitsSet& r) {
+    to["on"] = r.on;
+    return "IndexLimitsSet";
+  }
+  const char* operator()(const core::PodMetaSet& r) {
+    to["pod"] = pod_of(r.pod);
+    to["changes"] = changes_of(r.changes);
+    return "PodMetaSet";
+  }
+  const char* operator()(const core::ConditionsWritten& r) {
+    to["conditions"] = parse_ordered(r.json);
+    return "ConditionsWritten";
+  }
+  const char* operator()(const core::GangBroken& r) {
+    to["by"] = pod_of(r.how.by);
+    to["whole"] = r.how.whole;
+    to["leaderPays"] = r.how.leader_pays;
+    put_text(to, "why", r.how.why);
+    return "GangBroken";
+  }
+};
+
+Line record_line(JobId job, uint64_t sequence, const core::Record& record) {
+  Line members;
+  const char* name = std::visit(RecordLine{members}, record);
+  Line line = {{"kind", "record"},
+               {"job", job},
+               {"sequence", sequence},
+               {"record", name},
+               {"atMs", core::at(record)}};
+  for (auto& [member, value] : members.items()) line[member] = std::move(value);
+  return line;
+}
+
+Line snapshot_line(JobId job, const storage::Snapshot& snapshot) {
+  const core::JobState& s = snapshot.state;
+  Line line = {{"kind", "snapshot"},
+               {"job", job},
+               {"sequence", snapshot.sequence},
+               {"generation", s.generation},
+               {"parallelism", s.parallelism}};
+  put(line, "completions", s.completions);
+  put(line, "startedMs", s.started_at);
+  put(line, "completedMs", s.completed_at);
+  put(line, "deletedMs", s.deleted_at);
+  line["succeeded"] = s.succeeded;
+  line["failed"] = s.failed;
+  line["completedIndexes"] = s.completed.text();
+  line["failedIndexes"] = s.failed_indexes.text();
+  line["podsCreated"] = s.pods_created;
+  line["open"] = list_of(s.open, [](const auto& one) { return pod_of(one.first); });
+  line["conditions"] = list_of(s.conditions, [](const core::Condition& one) {
+    return Line{{"type", core::name(one.type)},
+                {"status", one.status},
+                {"reason", core::name(one.reason)},
+                {"atMs", one.at_ms}};
+  });
+  return line;
+}
+
+Line attempt_line(JobId job, uint64_t sequence, Millis at_ms, const core::Pod& pod) {
+  Line line = {{"kind", "attempt"}, {"job", job}, {"sequence", sequence}, {"atMs", at_ms}};
+  line["index"] = pod.key.index;
+  line["attempt"] = pod.key.attempt;
+  line["createdMs"] = pod.created_ms;
+  if (pod.bound()) line["node"] = pod.node;
+  put(line, "startedMs", pod.started_at);
+  put(line, "pid", pod.pid);
+  line["restarts"] = pod.restarts;
+  put_pod_end(line, pod.end);
+  line["counted"] = core::name(pod.counted);
+  return line;
+}
+
+Line node_line(const core::NodeInfo& node) {
+  Line line = {{"kind", "node"},
+               {"node", node.id},
+               {"name", node.name},
+               {"workDirId", node.work_dir_id},
+               {"bootId", node.boot_id},
+               {"slots", node.slots},
+               {"cpuMillis", node.cpu_millis},
+               {"memoryBytes", node.memory_bytes},
+               {"address", node.address},
+               {"createdMs", node.created_ms},
+               {"unschedulable", node.spec.unschedulable},
+               {"gone", node.gone},
+               {"deleted", node.deleted}};
+  line["resources"] = node.resources;
+  line["withheld"] = {"secret"};
+  return line;
+}
+
+Line token_line(const core::Token& token) {
+  Line line = {{"kind", "token"},
+               {"id", token.id},
+               {"of", token.kind == core::TokenKind::node ? "node" : "user"},
+               {"subject", token.subject},
+               {"by", token.by},
+               {"madeMs", token.made_ms},
+               {"untilMs", token.until_ms},
+               {"used", !token.used_key.empty()}};
+  line["withheld"] = {"hash", "usedKey"};
+  return line;
+}
+
+Line kept_line(const core::Kept& kept) {
+  return {{"kind", kept.kind == core::KeptKind::lease ? "lease" : "event"},
+          {"id", kept.id},
+          {"namespace", kept.ns},
+          {"name", kept.name},
+          {"writtenMs", kept.written_ms},
+          {"commit", kept.version},
+          {"object", parse_ordered(kept.json)}};
+}
+
+Line summary_line(const core::JobSummary& job) {
+  Line line = {{"kind", "summary"},        {"job", job.id},
+               {"namespace", job.ns},      {"name", job.name},
+               {"complete", job.complete}, {"finishedMs", job.finished_ms}};
+  put(line, "wakeMs", job.wake_ms);
+  return line;
+}
+
+std::string hex(std::string_view bytes) {
+  std::string out;
+  for (const unsigned char byte : bytes) {
+    out += "0123456789abcdef"[byte >> 4];
+    out += "0123456789abcdef"[byte & 15];
+  }
+  return out;
+}
+
+// Reads all rows in order and hands out their lines.
+class Lines {
+ public:
+  Lines(storage::Rows& rows, const std::function<bool(const Line&)>& take)
+      : rows_(rows), take_(take) {}
+
+  void all() {
+    each("m", [this](std::string_view key, std::string_view value) { meta(key, value); });
+    each(keys::kEpochs, [this](std::string_view key, std::string_view value) {
+      std::string_view number = key.substr(1);
+      const size_t space = value.find(' ');
+      const std::string text(space == value.npos ? "" : value.substr(space + 1));
+      say({{"kind", "epoch"},
+           {"epoch", keys::take_number<uint64_t>(number).value_or(0)},
+           {"firstCommit", std::strtoull(text.c_str(), nullptr, 10)},
+           {"restored", text.ends_with(" restored")},
+           {"withheld", {"nonce"}}});
+    });
+    each(keys::kNodes, decoded(storage::decode_node, node_line));
+    each(keys::kTokens, decoded(storage::decode_token, token_line));
+    each(keys::kRevoked, [this](std::string_view key, std::string_view value) {
+      say({{"kind", "revoked"}, {"node", key.substr(1)}, {"generation", value}});
+    });
+    each(keys::kKept, decoded(storage::decode_kept, kept_line));
+    for (const JobId id : jobs()) job(id);
+  }
+  uint64_t damaged() const { return damaged_; }
+
+ private:
+  using Visit = std::function<void(std::string_view key, std::string_view value)>;
+
+  void say(const Line& line) {
+    if (!stopped_) stopped_ = !take_(line);
+  }
+  void damage(std::string_view key, const std::string& why) {
+    ++damaged_;
+    say({{"kind", "damaged"}, {"key", hex(key)}, {"why", why}});
+  }
+  void each(std::string_view prefix, const Visit& visit) {
+    const Status read = rows_.scan(prefix, [&](std::string_view key, std::string_view value) {
+      visit(key, value);
+      return !stopped_;
+    });
+    if (!read.ok()) damage(prefix, read.error().message);
+  }
+  // The visitor of rows that `decode` reads and `line` prints.
+  template <class Decode, class Print>
+  Visit decoded(Decode decode, Print print) {
+    return [this, decode, print](std::string_view key, std::string_view value) {
+      auto row = decode(value);
+      if (row.ok())
+        say(print(*row));
+      else
+        damage(key, row.error().message);
+    };
+  }
+
+  void meta(std::string_view key, std::string_view value) {
+    static const std::set<std::string_view> secret = {keys::kClusterKey, keys::kPermitKey,
+                                                      keys::kSealKey, keys::kAuthority};
+    Line line = {{"kind", "meta"}, {"name", key.substr(1)}};
+    if (secret.contains(key)) {
+      line["withheld"] = {"value"};
+    } else if (key == keys::kEpoch) {
+      line["value"] = value.substr(0, value.find(' '));
+      line["withheld"] = {"nonce"};
+    } else {
+      line["value"] = value;
+    }
+    say(line);
+  }
+
+  // Those that have any row.
+  std::set<JobId> jobs() {
+    std::set<JobId> ids;
+    for (std::string_view kind :
+         {keys::kOwners, keys::kSummary, keys::kSnapshots, keys::kRecords, keys::kAttempts}) {
+      const Status read = rows_.walk(
+          kind, kind, [&](std::string_view key, std::string_view) -> std::optional<std::string> {
+            key.remove_prefix(kind.size());
+            const JobId id = keys::take_number<JobId>(key).value_or(0);
+            ids.insert(id);
+            return keys::numbered(kind, id + 1);
+          });
+      if (!read.ok()) damage(kind, read.error().message);
+    }
+    return ids;
+  }
+
+  void job(JobId id) {
+    one(keys::owner(id), [this, id](std::string_view key, std::string_view value) {
+      Line object = parse_ordered(value);
+      if (object.is_discarded()) return damage(key, "the job's object is not JSON");
+      say({{"kind", "job"}, {"job", id}, {"object", std::move(object)}});
+    });
+    one(keys::summary(id),
+        decoded([id](std::string_view v) { return storage::decode_summary(id, v); }, summary_line));
+    one(keys::snapshot(id), decoded(storage::decode_state, [id](const storage::Snapshot& snapshot) {
+          return snapshot_line(id, snapshot);
+        }));
+    each(keys::records_of(id), [this, id](std::string_view key, std::string_view value) {
+      const auto at = keys::parse_records(key);
+      auto records = storage::decode_records(value);
+      if (!at || !records.ok())
+        return damage(key, records.ok() ? "not a key of records" : records.error().message);
+      for (const core::Record& record : *records) say(record_line(id, at->sequence, record));
+    });
+    each(keys::attempts_of(id), [this, id](std::string_view key, std::string_view value) {
+      const auto at = keys::parse_records(key, keys::kAttempts);
+      auto closed = storage::decode_attempts(value);
+      if (!at || !closed.ok())
+        return damage(key, closed.ok() ? "not a key of attempts" : closed.error().message);
+      for (const core::Pod& pod : closed->pods)
+        say(attempt_line(id, at->sequence, closed->at_ms, pod));
+    });
+  }
+  void one(const std::string& key, const Visit& visit) {
+    auto row = rows_.get(key);
+    if (!row.ok()) return damage(key, row.error().message);
+    if (*row) visit(key, **row);
+  }
+
+  storage::Rows& rows_;
+  const std::function<bool(const Line&)>& take_;
+  bool stopped_ = false;
+  uint64_t damaged_ = 0;
+};
+
+}  // namespace
+
+Result<JournalSummary> summarize_journal(const std::string& dir) {
+  auto seen = storage::RocksdbJournal::glance(dir);
+  if (!seen.ok()) return seen.error();
+  JournalSummary to;
+  to.cluster_id = storage::RocksdbJournal::noted_cluster(dir);
+  to.format = seen->format;
+  to.commit = seen->commit;
+  to.acknowledged = seen->acknowledged;
+  to.pid = seen->pid;
+  to.files = seen->files;
+  to.bytes = seen->bytes;
+  std::function<bool(const Line&)> count = [&to](const Line& line) {
+    const std::string kind = line.at("kind");
+    ++to.rows[kind];
+    if (kind == "record") ++to.records[line.at("record")];
+    if (kind == "damaged" && to.problems.size() < kProblemsMax)
+      to.problems.push_back("row " + line.at("key").get<std::string>() + ": " +
+                            line.at("why").get<std::string>());
+    if (kind == "meta" && line.at("name") == "cluster") to.cluster_id = line.at("value");
+    if (kind == "meta" && line.at("name") == "epoch")
+      to.epoch = std::strtoull(line.at("value").get<std::string>().c_str(), nullptr, 10);
+    return true;
+  };
+  Lines(*seen->rows, count).all();
+  to.finished = to.rows["summary"];
+  to.unfinished = to.rows["job"] - std::min(to.rows["job"], to.finished);
+  std::erase_if(to.rows, [](const auto& one) { return one.second == 0; });
+  if (to.acknowledged.value_or(0) > to.commit)
+    to.problems.insert(to.problems.begin(),
+                       "acknowledged data is missing: commit " + std::to_string(*to.acknowledged) +
+                           " was acknowledged, only " + std::to_string(to.commit) + " is there");
+  return to;
+}
+
+Result<uint64_t> export_journal(const std::string& dir,
+                                const std::function<bool(const std::string&)>& line) {
+  auto seen = storage::RocksdbJournal::glance(dir);
+  if (!seen.ok()) return seen.error();
+  const std::function<bool(const Line&)> take = [&line](const Line& one) {
+    return line(dumped(one));
+  };
+  Lines lines(*seen->rows, take);
+  lines.all();
+  return lines.damaged();
+}
+
+}  // namespace muster::coordinator
