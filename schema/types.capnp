@@ -99,4 +99,7 @@ struct PodTemplate {
   permit @18 :Data;            # permit/permit.hpp; empty: not owned
   signature @19 :Data;         # of the permit
   mpi @20 :Text;               # muster.dev/mpi
+  inputs @21 :Data;            # muster.dev/inputs
+  inputsFile @22 :Text;        # muster.dev/inputs-file. Of a job with either, the first container has a variable MUSTER_INPUT
+                               # with the fieldPath "muster.dev/inputs", so that an agent that does not know of inputs refuses the pod
 }
