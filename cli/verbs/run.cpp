@@ -11,9 +11,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 
@@ -40,8 +42,8 @@ int run_there(const RunOptions& options, const std::optional<Inputs>& inputs) {
   if (!job) return fail(job.error());
   if (options.dry_run) return print_manifest(*job, options.output);
   if (inputs)
-    if (Status written = write_inputs(*inputs_dir, job->job.inputs); !written)
-      return fail(written.error());
+    if (Status shared = share_inputs(*inputs_dir, job->job.inputs); !shared)
+      return fail(shared.error());
   Signals signals;
   auto created = create_job(*client, job->ns, job->text, false);
   if (!created)
@@ -82,9 +84,14 @@ int run_there(const RunOptions& options, const std::optional<Inputs>& inputs) {
   return fail(end.error);
 }
 
-}  // namespace
+// Where inputs would be that the manifest does not carry.
+Result<std::string> dry_inputs_dir(const std::string& data_dir) {
+  if (data_dir.empty()) return shared_inputs_dir();
+  std::error_code ignored;
+  return std::filesystem::absolute(data_dir, ignored).lexically_normal().string();
+}
 
-int execute(const RunOptions& given) {
+int run(const RunOptions& given) {
   RunOptions options = given;
   auto inputs = take_inputs(options);
   if (!inputs) return fail(inputs.error(), given.mpi ? "mpirun" : "run");
@@ -105,11 +112,24 @@ int execute(const RunOptions& given) {
   const int64_t at_once = here.parallelism > 0 ? here.parallelism : here.slots;
   here.environment.try_emplace("MUSTER_PARALLELISM",
                                std::to_string(std::min<int64_t>(at_once, here.completions)));
+  Result<std::string> inputs_dir = std::string();
+  if (here.dry_run && *inputs) inputs_dir = dry_inputs_dir(here.data_dir);
+  if (!inputs_dir) return fail(inputs_dir.error());
   auto job = wanted_job(here, at_once + core::prefetch_limit(static_cast<uint32_t>(at_once)),
-                        *inputs, here.dry_run ? here.data_dir : "");
+                        *inputs, *inputs_dir);
   if (!job) return fail(job.error());
   if (here.dry_run) return print_manifest(*job, here.output);
   return run_here(here, job->ns, std::move(job->job), options.completions > 0 ? "" : job->text);
+}
+
+}  // namespace
+
+int execute(const RunOptions& options) {
+  const int code = run(options);
+  // It came too late to be refused.
+  if (code != kRejected && options.file != "-" && !options.each.reads_stdin() && stdin_waits())
+    std::cerr << "muster: warning: what was piped to it has not been read" << std::endl;
+  return code;
 }
 
 }  // namespace muster::cli

@@ -30,13 +30,9 @@ std::variant<std::pair<std::string, std::string>, int> create(const SubmitOption
   if (!wanted) return fail(wanted.error(), options.completions > 0 ? "submit" : "");
   if (options.dry_run) return print_manifest(*wanted, options.output);
   const auto client = connect(options.target);
-  if (*inputs) {
-    if (Status written = write_inputs(*inputs_dir, wanted->job.inputs); !written)
-      return fail(written.error());
-    if (!wanted->job.inputs.name.empty())
-      std::cerr << "the inputs are in " << *inputs_dir << "/" << wanted->job.inputs.name
-                << ", which the nodes must see" << std::endl;
-  }
+  if (*inputs)
+    if (Status shared = share_inputs(*inputs_dir, wanted->job.inputs); !shared)
+      return fail(shared.error());
   auto job = create_job(*client, wanted->ns, wanted->text, false);
   if (!job)
     return fail(job.error(), job.error().code == Errc::unavailable ? "" : shown_path(options.file));

@@ -136,4 +136,12 @@ Status write_inputs(const std::string& dir, const InputsFile& inputs) {
   return write_file(path, inputs.bytes);
 }
 
+Status share_inputs(const std::string& dir, const InputsFile& inputs) {
+  if (inputs.name.empty()) return Nothing{};
+  if (Status written = write_inputs(dir, inputs); !written) return written;
+  std::cerr << "the inputs are in " << dir << "/" << inputs.name << ", which the nodes must see"
+            << std::endl;
+  return Nothing{};
+}
+
 }  // namespace muster::cli

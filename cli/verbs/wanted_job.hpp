@@ -34,7 +34,9 @@ int print_manifest(const WantedJob& wanted, Output output);
 // Where the inputs of jobs are that coordinators run, until the user removes them: a directory of
 // the user's, which their nodes must see, too. invalid: HOME is not set.
 Result<std::string> shared_inputs_dir();
-// Writes inputs that the manifest does not carry, and says where. Nothing to do without any.
+// Writes inputs that the manifest does not carry. Nothing to do without any.
 Status write_inputs(const std::string& dir, const InputsFile& inputs);
+// The same, for the nodes of a coordinator; tells the user where they are.
+Status share_inputs(const std::string& dir, const InputsFile& inputs);
 
 }  // namespace muster::cli

@@ -117,6 +117,23 @@ class Each(Case):
         self.assertIn("a command needs -n or --each", r.stderr)
         self.muster("run", "-n", "2", "--", "true", stdin="")
 
+    def test_what_is_piped_too_late_is_noticed(self):
+        p = subprocess.Popen([MUSTER, "run", "-n", "1", "--", "sh", "-c", "echo up; while [ ! -e go ]; do sleep 0.02; done"], env=self.env, cwd=self.dir,
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(p.stdout.readline(), "up\n")
+        p.stdin.write("late\n")
+        p.stdin.flush()
+        self.file("go", "")
+        _, said = p.communicate(timeout=DEADLINE)
+        self.assertEqual(p.returncode, 0, said)
+        self.assertIn("warning: what was piped to it has not been read", said)
+
+    def test_a_dry_run_writes_no_inputs(self):
+        self.file("list", "x" * 20 + "\n" + "\n".join(map(str, range(20000))))
+        r = self.muster("run", "--dry-run", "--data-dir", "d", "--each", "list", "--", "echo", "{}")
+        self.assertRegex(r.stdout, f"muster.dev/inputs-file: {self.dir}/d/inputs-")
+        self.assertFalse((self.dir / "d").exists())
+
     def test_wrong_inputs(self):
         self.file("list", "a\n"), self.file("none", "")
         for words, said in ((["--each", "none", "--", "x", "{}"], "none: is empty"),
