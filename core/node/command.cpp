@@ -164,7 +164,10 @@ Result<std::optional<Input>> input_of(const PodTemplate& job, PodId pod, const I
   const InputTable* const all = job.inputs ? job.inputs.get() : file;
   if (all == nullptr && job.inputs_file.empty()) return std::optional<Input>();
   const std::string what = job.inputs ? std::string(kInputsKey) : "inputs " + job.inputs_file;
-  if (all == nullptr) return Error{Errc::invalid, what + ": this node cannot read them"};
+  if (all == nullptr)
+    return Error{Errc::invalid,
+                 what + ": this node runs pods as their owners and cannot read them; use " +
+                     std::string(kInputsKey)};
   auto row = all->row(pod.index);
   if (!row)
     return Error{Errc::invalid, what + ": no line for index " + std::to_string(pod.index) +

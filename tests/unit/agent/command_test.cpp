@@ -148,7 +148,9 @@ TEST(PodDir, AnIndexWithoutInputDoesNotRun) {
     const auto command = command_of(t, t.containers[0].what, {7, 3, 1}, kNode, {}, nullptr, table);
     return command.ok() ? "" : command.error().message;
   };
-  EXPECT_EQ(of(nullptr), "inputs /list: this node cannot read them");
+  EXPECT_EQ(of(nullptr),
+            "inputs /list: this node runs pods as their owners and cannot read them; use "
+            "muster.dev/inputs");
   EXPECT_EQ(of(inputs("0\n1\n").get()), "inputs /list: no line for index 3; there are 2");
 }
 
