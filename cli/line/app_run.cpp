@@ -187,7 +187,8 @@ constexpr const char* kPlaceholders =
     "directory, {/.} basename without extension, {#} its number from 1, {1} {2.} {3/} columns. "
     "Each "
     "stays within its word, and no shell reads it. The variables are MUSTER_INPUT and, of several "
-    "columns, MUSTER_INPUT_1 and so on. Without {}, CMD gets only these variables.\n";
+    "columns, MUSTER_INPUT_1 and so on. Without {}, CMD gets only these variables. If something is "
+    "piped in and CMD has {}, --each - is the default.\n";
 
 // Whether the words describe a command; an error if they describe neither that nor a manifest.
 std::variant<bool, Usage> read_form(const std::string& verb, RunWords& w,
