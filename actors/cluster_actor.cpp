@@ -366,7 +366,8 @@ class Cluster : public GatedActor<cluster_actor> {
     std::vector<NodeInfo> changed{retire(id)};
     later(std::move(changed), [this, id](const Durable& durable) {
       durable.link().drop(id);
-      send(registry_(), NodeIsLost{id, core::EndCause::node_lost});
+      send(registry_(),
+           NodeIsLost{id, core::EndCause::node_lost, core::silence_ms(options_.node_grace_ms)});
     });
   }
 

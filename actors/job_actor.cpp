@@ -1,8 +1,11 @@
 #include "actors/job_actor.hpp"
 
 #include "actors/index_actor.hpp"
+#include "base/last_words.hpp"
 #include "base/log.hpp"
+#include "core/job/fence.hpp"
 #include "core/job/waiting.hpp"
+#include "core/spec/annotations.hpp"
 #include "core/spec/mpi.hpp"
 #include "storage/attempts.hpp"
 #include "storage/rows.hpp"
@@ -67,7 +70,12 @@ JobActor::behavior_type JobActor::make_behavior() {
       [this](const NodeReadyNow& m) { ready(m); },
       [this](const NodeIsLost& m) {
         keeps_on_.erase(m.node);
-        take(core::NodeLost{m.node, m.cause});
+        const Millis wait_ms = core::fence_wait_ms(job_, m.node) - m.silent_ms;
+        if (wait_ms <= 0) return take(core::NodeLost{m.node, m.cause});
+        log::info("job {}: its pods on n{} are replaced in {}s ({})", job_.object().meta.name,
+                  m.node, wait_ms / 1000, core::kFenceAfterKey);
+        delayed_send(this, std::chrono::milliseconds(wait_ms),
+                     NodeIsLost{m.node, m.cause, m.silent_ms + wait_ms});
       },
       [this](const ReturnSlots&) { keeps_on_.clear(); },
       [this](const Granted& m) {
@@ -132,6 +140,7 @@ void JobActor::take_ask(const JobAsk& m) {
 void JobActor::step() {
   step_due_ = false;
   if (gate_.closed() || arrived_.empty()) return;
+  const WorksOn works(job_.id());
   // A Want counts only the grants that its decision knew of.
   for (const core::Event& event : arrived_)
     if (auto* granted = std::get_if<core::SlotsGranted>(&event))

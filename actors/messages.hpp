@@ -113,6 +113,7 @@ struct NodeReadyNow {
 struct NodeIsLost {
   NodeId node = kNoNode;
   core::EndCause cause = core::EndCause::node_lost;
+  Millis silent_ms = 0;  // for at least this long the coordinator has answered nothing of it
 };
 
 // A node's answer to a job's question (core::AskNodes): which of its pods have ended there and were

@@ -174,6 +174,7 @@ void Agent::pump() {
   pumping_ = false;
   if (leaving_ || !executor_ready_) return;
   core::node::Orders orders = node_.next(boot_now());
+  if (orders.contact_at) executor_.contact(*orders.contact_at);
   if (!orders.kills.empty()) executor_.kill(orders.kills);
   if (orders.room) executor_.set_room(*orders.room);
   if (!orders.withdrawn.empty()) executor_.withdraw(orders.withdrawn);

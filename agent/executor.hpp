@@ -101,6 +101,8 @@ class Executor {
   // anything.
   virtual core::node::Trouble check() { return {}; }
   virtual void start(const std::vector<Start>& starts) = 0;
+  // When contact with the coordinator was last proven (PodPlan::fence_after_ms).
+  virtual void contact(Millis) {}
   // These two only if queues(): how many processes of queued orders may live at once, and queued
   // orders to be dropped unless their turn has come.
   virtual void set_room(uint32_t) {}

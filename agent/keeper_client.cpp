@@ -56,7 +56,8 @@ ProcessEnded from_wire(const keeper::Ended& end) {
           .end_age_ms = end.end_age_ms,
           .note = std::string(end.note),
           .out_of_memory = end.out_of_memory,
-          .unstarted = end.unstarted};
+          .unstarted = end.unstarted,
+          .fenced = end.fenced};
 }
 
 // -1: nothing is listening.
@@ -151,6 +152,11 @@ class SocketKeeperClient final : public KeeperClient {
   }
   void spawn(std::vector<SpawnOrder> orders) override {
     for (const auto& order : orders) {
+      if (order.fence_after_ms) {
+        keeper::Frame frame(out_, keeper::Type::fence);
+        to_wire(order.key).write(frame);
+        frame.num(int64_t{*order.fence_after_ms}).num(int64_t{order.fence_grace_ms});
+      }
       if (order.permit) {
         order_as_owner(order);
         continue;
@@ -174,6 +180,11 @@ class SocketKeeperClient final : public KeeperClient {
   }
   void set_room(uint32_t count) override {
     { keeper::Frame(out_, keeper::Type::room).num(count); }
+    flush();
+  }
+  void contact(Millis at) override {
+    if (!abilities_.fences) return;
+    { keeper::Frame(out_, keeper::Type::contact).num(int64_t{at}); }
     flush();
   }
   void withdraw(const ProcessKey& what) override {
@@ -326,7 +337,8 @@ void SocketKeeperClient::take_greeting(Inventory& inventory) {
                     (can & keeper::kCanRunAs) != 0,
                     version_ >= kReadsSecrets,
                     version_ >= keeper::kSessions,
-                    version_ >= keeper::kInput};
+                    version_ >= keeper::kInput,
+                    version_ >= keeper::kFences};
     } else if (type == keeper::Type::living) {
       Inventory::Living living;
       living.key = from_wire(keeper::Key::read(in));

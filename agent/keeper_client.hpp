@@ -56,6 +56,10 @@ struct SpawnOrder {
   bool contained = false;             // wants a cgroup even without limits, where available
   bool queued = false;                // it waits for its turn (set_room())
   std::optional<Millis> not_after{};  // boot time; it must not be started then or later
+  // The keeper ends it, with this grace, when the newest contact() is that old. Requires
+  // abilities().fences.
+  std::optional<Millis> fence_after_ms{};
+  Millis fence_grace_ms = 0;
   // For a keeper that starts processes as their owners: then only key, note and what follows them
   // from the limits on count.
   core::node::SignedPermitPtr permit{};
@@ -87,6 +91,7 @@ struct ProcessEnded {
   bool out_of_memory = false;  // its memory limit ended it
   // It has not run and won't. The keeper has forgotten it, so it may be ordered again.
   bool unstarted = false;
+  bool fenced = false;  // the keeper ended it, for want of contact
 };
 
 // What the keeper knows at (re)connect: living processes and ends not yet forgotten.
@@ -148,6 +153,7 @@ class KeeperClient {
     bool secrets = false;     // it reads the files of SpawnOrder::secrets
     bool sessions = false;    // it starts sessions (kSessionBit of keeper/protocol.hpp)
     bool input = false;       // processes can read what write() sends
+    bool fences = false;      // it ends processes by itself (SpawnOrder::fence_after_ms)
   };
 
   virtual ~KeeperClient() noexcept(false) {}
@@ -159,6 +165,8 @@ class KeeperClient {
   // How many processes of queued orders may live at once; 0 at first. Requires abilities().queue,
   // as do queued orders and withdraw().
   virtual void set_room(uint32_t count) = 0;
+  // The coordinator answered what was sent at this boot time. Ignored by a keeper without fences.
+  virtual void contact(Millis at) = 0;
   // A queued order whose turn has not come is dropped, and reported as unstarted; others stay.
   virtual void withdraw(const ProcessKey& what) = 0;
   // SIGTERM to the process group, SIGKILL to all that is left after the grace. grace_ms 0: SIGKILL

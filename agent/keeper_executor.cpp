@@ -273,6 +273,10 @@ Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start) {
     return Error{Errc::invalid,
                  "this node's keeper is of a version that knows no secrets; drain the node and "
                  "restart its agent"};
+  if (job.fence_after_ms && !(keeper_.get() != nullptr && keeper_->abilities().fences))
+    return Error{Errc::invalid,
+                 "this node's keeper is of a version that does not know muster.dev/fence-after; "
+                 "drain the node and restart its agent"};
   Note note{job.grace_ms, job.job_uid, "", container.name};
   if (job.plan != nullptr) {
     if (Status kept = templates_.keep(start.job); !kept) return kept.error();
@@ -293,6 +297,8 @@ Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start) {
   order.contained = job.plan != nullptr;
   order.queued = start.order.queued;
   order.not_after = start.order.not_after;
+  order.fence_after_ms = job.fence_after_ms;
+  order.fence_grace_ms = job.grace_ms;
   return order;
 }
 
@@ -324,6 +330,10 @@ void KeeperExecutor::start(const std::vector<Start>& starts) {
   if (!refused.empty()) {
     later_.add(kj::evalLater([this, ends = std::move(refused)] { listener_->on_ended(ends); }));
   }
+}
+
+void KeeperExecutor::contact(Millis at) {
+  if (keeper_.get() != nullptr) keeper_->contact(at);
 }
 
 void KeeperExecutor::set_room(uint32_t count) {
@@ -365,6 +375,7 @@ core::node::ProcessEnd KeeperExecutor::end_of(const ProcessEnded& ended, const N
           .error = ended.error,
           .ended_at = boot_now() - ended.end_age_ms,
           .out_of_memory = ended.out_of_memory,
+          .fenced = ended.fenced,
           .unstarted = ended.unstarted};
 }
 

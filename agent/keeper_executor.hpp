@@ -44,6 +44,7 @@ class KeeperExecutor final : public Executor,
   bool queues() const override;
   core::node::Trouble check() override;
   void start(const std::vector<Start>& starts) override;
+  void contact(Millis at) override;
   void set_room(uint32_t count) override;
   void withdraw(const std::vector<PodId>& pods) override;
   void kill(const std::vector<core::node::KillOrder>& kills) override;

@@ -139,6 +139,7 @@ core::node::PodTemplate read_template(wire::PodTemplate::Reader in) {
       .restarts = in.getRestartPolicy() == "OnFailure",
       .restart_delay_ms = in.getRestartDelayMs(),
       .active_deadline_ms = unless_zero(in.getActiveDeadlineMs()),
+      .fence_after_ms = unless_zero(in.getFenceAfterMs()),
       .init_containers = in.getInitContainers().size(),
       .labels = read_pairs(in.getLabels()),
       .annotations = read_pairs(in.getAnnotations()),

@@ -23,7 +23,16 @@ namespace {
 constexpr double kStartPatience = 60;  // seconds
 constexpr double kJobPatience = 600;
 constexpr int kClients = 8;  // of run_many()
+constexpr uid_t kNobody = 65534;
 constexpr auto kPoll = std::chrono::milliseconds(10);
+
+std::vector<std::string> as_nobody(std::vector<std::string> command) {
+  const std::string id = std::to_string(kNobody);
+  std::vector<std::string> all{"/usr/bin/setpriv", "--reuid=" + id, "--regid=" + id,
+                               "--clear-groups"};
+  all.insert(all.end(), command.begin(), command.end());
+  return all;
+}
 
 std::string read_file(const std::string& path) {
   std::ifstream in(path);
@@ -76,11 +85,17 @@ Cluster::Cluster(const std::string& bin_dir, const std::vector<std::string>& age
       coordinator_flags_(setting.tls
                              ? with(std::move(setting.coordinator_flags),
                                     {"--api-tls", "127.0.0.1:0", "--listen-tls", "127.0.0.1:0"})
-                             : std::move(setting.coordinator_flags)) {
+                             : std::move(setting.coordinator_flags)),
+      owners_(setting.owners) {
   const char* tmp = std::getenv("TMPDIR");
   std::string pattern = std::string(tmp ? tmp : "/tmp") + "/muster-bench-XXXXXX";
   MUSTER_CHECK(mkdtemp(pattern.data()) != nullptr, strerror(errno));
   dir_ = pattern;
+  if (owners_)
+    for (const char* folder : {"", "/data", "/work"}) {
+      std::filesystem::create_directory(dir_ + folder);
+      MUSTER_CHECK(chown((dir_ + folder).c_str(), kNobody, kNobody) == 0, strerror(errno));
+    }
   std::string listen = start_coordinator();
   std::vector<std::string> command{bin_dir + "/muster", "agent",       "--name", "bench",
                                    "--work-dir",        dir_ + "/work"};
@@ -96,6 +111,10 @@ Cluster::Cluster(const std::string& bin_dir, const std::vector<std::string>& age
   }
   command.insert(command.end(), {"--coordinator", listen});
   command.insert(command.end(), agent_flags.begin(), agent_flags.end());
+  if (owners_) {
+    start_root_keeper();
+    command = as_nobody(std::move(command));
+  }
   agent_ = std::make_unique<Daemon>(command, dir_ + "/agent.log", environment_);
   const std::string ready =
       "muster_nodes{ready=\"true\"} " + std::to_string(std::max(setting.nodes, 1u)) + "\n";
@@ -107,11 +126,11 @@ Cluster::Cluster(const std::string& bin_dir, const std::vector<std::string>& age
 
 // Returns the address for agents, once the coordinator has bound its ports.
 std::string Cluster::start_coordinator() {
-  coordinator_ =
-      std::make_unique<Daemon>(with({bin_dir_ + "/muster", "coordinator", "--data-dir",
-                                     dir_ + "/data", "--api", "127.0.0.1:0", "--listen", listen_},
-                                    coordinator_flags_),
-                               dir_ + "/coordinator.log", environment_);
+  auto command = with({bin_dir_ + "/muster", "coordinator", "--data-dir", dir_ + "/data", "--api",
+                       "127.0.0.1:0", "--listen", listen_},
+                      coordinator_flags_);
+  if (owners_) command = as_nobody(std::move(command));
+  coordinator_ = std::make_unique<Daemon>(command, dir_ + "/coordinator.log", environment_);
   std::string endpoints;
   await("endpoints.json", kStartPatience, dir_, [this, &endpoints] {
     MUSTER_CHECK(coordinator_->running(), read_file(dir_ + "/coordinator.log"));
@@ -124,6 +143,19 @@ std::string Cluster::start_coordinator() {
   listen_tls_ = quoted_after(endpoints, "listenTls").value_or("");
   api_tls_ = quoted_after(endpoints, "apiTls").value_or("");
   return listen_;
+}
+
+void Cluster::start_root_keeper() {
+  std::string key = read_file(dir_ + "/data/permit.pub");
+  key = key.substr(0, key.find('\n'));
+  keeper_ = std::make_unique<Daemon>(
+      std::vector<std::string>{bin_dir_ + "/muster-keeper", dir_ + "/work", ""},
+      dir_ + "/keeper.log",
+      with({"MUSTER_KEEPER_AGENT=" + std::to_string(kNobody), "MUSTER_KEEPER_NODE=bench",
+            "MUSTER_KEEPER_PERMIT_KEY=" + key},
+           environment_));
+  await("the keeper", kStartPatience, dir_,
+        [this] { return std::filesystem::exists(dir_ + "/work/keeper/socket"); });
 }
 
 void Cluster::leave() {
@@ -146,6 +178,7 @@ double Cluster::restart() {
 Cluster::~Cluster() {
   agent_->end();
   coordinator_->end();
+  if (keeper_) keeper_->end();
   std::error_code ignored;
   std::filesystem::remove_all(dir_, ignored);
 }
@@ -188,7 +221,10 @@ std::string Cluster::create(const BenchJob& job) {
   before_ = used();
   begin_ = seconds_now();
   const std::string name = "bench-" + std::to_string(++jobs_);
+  // The owner of a job is who holds the connection.
+  if (owners_) MUSTER_CHECK(seteuid(kNobody) == 0, strerror(errno));
   const std::string created = request("POST", kJobs, manifest(name, job));
+  if (owners_) MUSTER_CHECK(seteuid(0) == 0, strerror(errno));
   MUSTER_CHECK(created.starts_with("HTTP/1.1 201"), created);
   return kJobs + ("/" + name);
 }

@@ -42,6 +42,9 @@ struct ClusterSetting {
   std::vector<std::string> environment{};  // of the daemons: NAME=VALUE
   bool tls = false;                        // the agent joins by a token and speaks TLS
   std::vector<std::string> coordinator_flags{};
+  // As on a node of many users: coordinator and agent run as nobody, the keeper as root, and a
+  // job's pods as its owner, who is nobody, too. Only for root, and without TLS.
+  bool owners = false;
 };
 
 class Cluster {
@@ -80,16 +83,19 @@ class Cluster {
   };
   Used used() const;
   std::string start_coordinator();
+  void start_root_keeper();
   pid_t keeper() const;  // 0: none
 
   const std::string bin_dir_;
   const std::vector<std::string> environment_;
   const std::vector<std::string> coordinator_flags_;
+  const bool owners_;
   std::string listen_ = "127.0.0.1:0";
   std::string dir_;
   uint16_t api_port_ = 0;
   std::string listen_tls_, api_tls_;
   std::unique_ptr<Daemon> coordinator_;
+  std::unique_ptr<Daemon> keeper_;  // root's
   std::unique_ptr<Daemon> agent_;
   int jobs_ = 0;
   Used before_;       // when the last job was created

@@ -1,8 +1,9 @@
 // muster-bench-links: what encryption and telling users apart cost.
 //
 // - Pods per second of a job of /bin/true, and ends per second of hollow pods, each with the agent
-//   over plain loopback, over TLS, and with roles; in turns, so that all meet the same
-//   machine. CPU time of coordinator and agent per pod.
+//   over plain loopback, over TLS, with roles, and with both; by root also
+//   with pods that run as their owners; in turns, so that all meet the same
+//   machine. CPU time per pod of coordinator and agent, and of the keeper.
 // - The first request of a client over HTTPS: connection, handshake and GET /version with a token.
 #include "base/check.hpp"
 #include "bench/cluster.hpp"
@@ -13,6 +14,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 namespace muster::bench {
@@ -31,12 +33,16 @@ struct Kind {
 };
 
 void compare(const char* title, const std::vector<std::string>& agent_flags, uint32_t pods,
-             uint32_t rounds) {
+             uint32_t rounds, bool owners) {
   const std::string bin_dir = bin_dir_of_this();
-  const std::vector<Kind> kinds = {{"plain loopback", {}},
-                                   {"TLS", {.tls = true}},
-                                   {"users with roles", {.coordinator_flags = {"--users", "*"}}}};
-  std::vector<std::vector<double>> rates(kinds.size()), cpus(kinds.size());
+  const std::vector<std::string> roles = {"--users", "*"};
+  std::vector<Kind> kinds = {{"plain loopback", {}},
+                             {"TLS", {.tls = true}},
+                             {"users with roles", {.coordinator_flags = roles}},
+                             {"both", {.tls = true, .coordinator_flags = roles}}};
+  if (owners && geteuid() == 0)
+    kinds.push_back({"roles, pods as their owners", {.coordinator_flags = roles, .owners = true}});
+  std::vector<std::vector<double>> rates(kinds.size()), cpus(kinds.size()), keepers(kinds.size());
   for (uint32_t round = 0; round < rounds; ++round)
     for (size_t i = 0; i < kinds.size(); ++i) {
       Cluster cluster(bin_dir, agent_flags, kinds[i].setting);
@@ -44,11 +50,16 @@ void compare(const char* title, const std::vector<std::string>& agent_flags, uin
       const JobRun run = cluster.run({pods, kParallelism});
       rates[i].push_back(pods / run.seconds);
       cpus[i].push_back((run.coordinator_cpu_s + run.agent_cpu_s) * 1e6 / pods);
+      keepers[i].push_back(run.keeper_cpu_s * 1e6 / pods);
     }
-  std::printf("%-32s %11s %9s %11s\n", title, "pods/s", "ratio", "CPU µs");
-  for (size_t i = 0; i < kinds.size(); ++i)
-    std::printf("%-32s %11.0f %9.2f %11.1f\n", kinds[i].name, median(rates[i]),
-                median(rates[i]) / median(rates[0]), median(cpus[i]));
+  std::printf("%-32s %11s %9s %11s %11s\n", title, "pods/s", "ratio", "CPU µs", "keeper µs");
+  for (size_t i = 0; i < kinds.size(); ++i) {
+    std::vector<double> ratios;  // to plain loopback in the same round
+    for (uint32_t round = 0; round < rounds; ++round)
+      ratios.push_back(rates[i][round] / rates[0][round]);
+    std::printf("%-32s %11.0f %9.2f %11.1f %11.1f\n", kinds[i].name, median(rates[i]),
+                median(ratios), median(cpus[i]), median(keepers[i]));
+  }
   std::fflush(stdout);
 }
 
@@ -102,8 +113,9 @@ int main(int argc, char** argv) {
                  "muster-bench-links [--pods N] [--hollow N] [--rounds N] [--requests N]\n");
     return *code;
   }
-  compare("/bin/true, 2 slots", {"--slots", "2"}, options.pods, options.rounds);
-  compare("\nhollow, 1000 slots", {"--hollow", "--slots", "1000"}, options.hollow, options.rounds);
+  compare("/bin/true, 2 slots", {"--slots", "2"}, options.pods, options.rounds, true);
+  compare("\nhollow, 1000 slots", {"--hollow", "--slots", "1000"}, options.hollow, options.rounds,
+          false);
   first_requests(options.requests);
   return 0;
 }

@@ -2,6 +2,7 @@
 
 #include "actors/messages.hpp"
 #include "api/http/ends.hpp"
+#include "base/clock.hpp"
 #include "base/log.hpp"
 #include "base/printable.hpp"
 #include "coordinator/descriptors.hpp"
@@ -13,6 +14,8 @@
 #include <capnp/rpc-twoparty.h>
 #include <kj/debug.h>
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -131,17 +134,18 @@ kj::Promise<void> AgentPorts::shake_hands(kj::Own<kj::AsyncIoStream> stream) {
 Guest AgentPorts::guest_of(kj::AuthenticatedStream& known) const {
   auto& peer = kj::downcast<kj::TlsPeerIdentity>(*known.peerIdentity);
   if (!peer.hasCertificate()) return {{}, "it has no certificate"};
+  const Millis until = tls::valid_until_ms(peer);
   const kj::String common_name = peer.getCommonName();
   const std::string name(common_name.begin(), common_name.size());
   const auto who = tls::Identity::parse(name);
   if (!who || !core::dns_subdomain_errors(who->node).empty())
     return {{}, "its certificate is for " + on_one_line(name) + ", not for a node"};
-  return {*who, context_.options.trust->refuses(*who).value_or("")};
+  return {*who, context_.options.trust->refuses(*who).value_or(""), until};
 }
 
 void AgentPorts::talk(uint64_t number, kj::Own<kj::AsyncIoStream> stream, kj::Promise<void> closed,
                       std::optional<Guest> guest) {
-  const bool bounded = guest.has_value();
+  const auto expires = guest ? std::optional(guest->until_ms) : std::nullopt;
   // Whoever may not register has little to say, and takes nothing from those who may.
   const bool registers =
       !guest || (guest->barred.empty() && guest->who.kind == tls::Identity::Kind::node);
@@ -150,11 +154,24 @@ void AgentPorts::talk(uint64_t number, kj::Own<kj::AsyncIoStream> stream, kj::Pr
   auto peer = kj::heap<Peer>(number, metered(kj::mv(stream), std::move(meter)), bootstrap_(number));
   auto gone =
       peer->network.onDisconnect().exclusiveJoin(kj::mv(closed)).exclusiveJoin(silent(number));
-  // So that no connection lasts much longer than its certificate.
-  if (bounded)
-    gone = gone.exclusiveJoin(
-        context_.timer.afterDelay(context_.options.trust->connection_ms() * kj::MILLISECONDS));
+  if (expires) gone = gone.exclusiveJoin(expired(number, *expires));
   context_.tasks.add(gone.then([this, number] { left(number); }).attach(kj::mv(peer)));
+}
+
+// Resolves when the certificate of a connection has expired: TLS looks at its dates only when a
+// connection is made.
+kj::Promise<void> AgentPorts::expired(uint64_t number, Millis until_ms) {
+  const Millis left_ms = until_ms - wall_now();
+  if (left_ms > kDayMs)  // look again: clocks are set
+    return context_.timer.afterDelay(kDayMs * kj::MILLISECONDS).then([this, number, until_ms] {
+      return expired(number, until_ms);
+    });
+  return context_.timer.afterDelay(std::max<Millis>(left_ms, 0) * kj::MILLISECONDS)
+      .then([this, number] {
+        if (const Caller* caller = find(number))
+          log::warn("the certificate of {} has expired; closing its connection",
+                    caller->guest->who.common_name());
+      });
 }
 
 // Resolves if no agent registers on a connection in time.

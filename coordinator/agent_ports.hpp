@@ -5,13 +5,14 @@
 //
 // Always holds: a connection has a number of its own, never used again; it is counted until left(),
 // which is called once for each; one that has not registered can send a bounded number of bytes;
-// one over TLS lasts little longer than its certificate.
+// one over TLS ends when its certificate expires.
 //
 // Belongs to the RPC thread.
 #pragma once
 
 #include "api/http/admission.hpp"
 #include "api/http/peer_uid.hpp"
+#include "base/clock.hpp"
 #include "base/seldom.hpp"
 #include "coordinator/agent_links.hpp"
 #include "coordinator/metered.hpp"
@@ -35,7 +36,8 @@ namespace muster::coordinator {
 // Who is at the other end of a connection over TLS.
 struct Guest {
   tls::Identity who;
-  std::string barred;  // why this guest may not register; empty: it may
+  std::string barred;   // why this guest may not register; empty: it may
+  Millis until_ms = 0;  // its certificate's end (wall clock)
 };
 
 class AgentPorts {
@@ -74,6 +76,7 @@ class AgentPorts {
   Guest guest_of(kj::AuthenticatedStream& known) const;
   void talk(uint64_t number, kj::Own<kj::AsyncIoStream> stream, kj::Promise<void> closed,
             std::optional<Guest> guest);
+  kj::Promise<void> expired(uint64_t number, Millis until_ms);
   kj::Promise<void> silent(uint64_t number);
   void left(uint64_t number);
 

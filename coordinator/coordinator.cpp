@@ -14,6 +14,7 @@
 #include "coordinator/address.hpp"
 #include "coordinator/api_thread.hpp"
 #include "coordinator/munge_desk.hpp"
+#include "coordinator/poisoned.hpp"
 #include "coordinator/random.hpp"
 #include "coordinator/rpc_server.hpp"
 #include "coordinator/trust_store.hpp"
@@ -128,10 +129,11 @@ class Running final : public Coordinator {
     if (!api) return api.error();
     api_ = std::move(*api);
 
+    const std::set<JobId> aside = begin_start(options_.data_dir, kVersion);
     std::vector<core::JobSummary> unloaded;
-    auto recovered = storage::recover(*journal_, load_object, [&unloaded](core::JobSummary job) {
-      unloaded.push_back(std::move(job));
-    });
+    auto recovered = storage::recover(
+        *journal_, load_object,
+        [&unloaded](core::JobSummary job) { unloaded.push_back(std::move(job)); }, aside);
     if (!recovered) return recovered.error();
     const std::string noted = storage::RocksdbJournal::noted_cluster(options_.data_dir);
     if (!noted.empty() && !recovered->cluster_id.empty() && noted != recovered->cluster_id)

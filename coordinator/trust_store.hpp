@@ -13,7 +13,6 @@
 #include "tls/certificates.hpp"
 #include "tls/identity.hpp"
 
-#include <algorithm>
 #include <functional>
 #include <mutex>
 #include <optional>
@@ -49,8 +48,6 @@ class TrustStore {
   void on_revoked(std::function<void(const std::string& node)> drop) { drop_ = std::move(drop); }
 
   const std::string& authority() const { return authority_.pems().certificate; }  // PEM
-  // How long a connection may last: an expired certificate is of no use for longer.
-  Millis connection_ms() const { return std::min(kDayMs, certificate_ms_); }
   tls::KeyPair server_certificate(const std::vector<std::string>& names) const;
 
   struct Made {

@@ -103,22 +103,23 @@ core::node::TemplateContainer container_of(const core::Container& container) {
 // What a node knows of this job's pods.
 core::node::PodTemplate template_of(JobId job, const core::JobObject& object) {
   const core::PodTemplate& pod = object.spec.pod;
-  core::node::PodTemplate out{
-      .job = job,
-      .generation = object.meta.generation,
-      .job_name = object.meta.name,
-      .job_uid = object.meta.uid,
-      .ns = object.meta.ns,
-      .owner_uid = core::owner_uid(object.meta.annotations),
-      .indexed = object.spec.indexed(),
-      .completions = object.spec.completions,
-      .parallelism = object.spec.parallelism.value_or(1),
-      .grace_ms = pod.termination_grace_s.value_or(30) * 1000,
-      .restarts = pod.restart_policy == "OnFailure",
-      .restart_delay_ms = core::read_annotations(object.meta.annotations).restart_delay_ms,
-      .init_containers = pod.init_containers.size(),
-      .labels = pod.labels,
-      .annotations = pod.annotations};
+  const core::JobAnnotations annotations = core::read_annotations(object.meta.annotations);
+  core::node::PodTemplate out{.job = job,
+                              .generation = object.meta.generation,
+                              .job_name = object.meta.name,
+                              .job_uid = object.meta.uid,
+                              .ns = object.meta.ns,
+                              .owner_uid = core::owner_uid(object.meta.annotations),
+                              .indexed = object.spec.indexed(),
+                              .completions = object.spec.completions,
+                              .parallelism = object.spec.parallelism.value_or(1),
+                              .grace_ms = pod.termination_grace_s.value_or(30) * 1000,
+                              .restarts = pod.restart_policy == "OnFailure",
+                              .restart_delay_ms = annotations.restart_delay_ms,
+                              .fence_after_ms = annotations.fence_after_ms,
+                              .init_containers = pod.init_containers.size(),
+                              .labels = pod.labels,
+                              .annotations = pod.annotations};
   if (const auto mpi = object.meta.annotations.find(std::string(core::kMpiKey));
       mpi != object.meta.annotations.end())
     out.mpi = mpi->second;
@@ -286,6 +287,7 @@ void write_template(wire::PodTemplate::Builder out, JobId id, const core::JobObj
     out.setOwnerUid(*job.owner_uid);
   }
   out.setMpi(job.mpi);
+  out.setFenceAfterMs(job.fence_after_ms.value_or(0));
   if (job.inputs) out.setInputs(data_of(job.inputs->bytes()));
   out.setInputsFile(job.inputs_file);
   write_pairs(out.initLabels(static_cast<unsigned>(job.labels.size())), job.labels);

@@ -15,19 +15,20 @@ namespace muster::core {
 
 // Why a pod ended. Same order as EndCause in schema/types.capnp.
 enum class EndCause : uint8_t {
-  exited,              // its processes exited, or someone other than muster killed them
-  killed,              // after a kill that the coordinator ordered
-  never_started,       // killed before it started
-  start_failed,        // exit code 126 or 127
-  keeper_lost,         // exit code unknown: 137, DisruptionTarget/TerminationByKubelet
-  agent_stopped,       // the agent drained: DisruptionTarget/TerminationByKubelet
-  fenced,              // ended at registration because it was not open on that node
-  deadline,            // activeDeadlineSeconds of the pod
-  out_of_memory,       // OOMKilled
-  node_lost,           // its node was declared lost: DisruptionTarget/DeletionByTaintManager
-  node_deleted,        // its Node object was deleted: DisruptionTarget/DeletionByPodGC
-  evicted,             // the node was short of memory: DisruptionTarget/TerminationByKubelet
-  returned,            // given up by its node before it started; counts nowhere and is replaced
+  exited,         // its processes exited, or someone other than muster killed them
+  killed,         // after a kill that the coordinator ordered
+  never_started,  // killed before it started
+  start_failed,   // exit code 126 or 127
+  keeper_lost,    // exit code unknown: 137, DisruptionTarget/TerminationByKubelet
+  agent_stopped,  // the agent drained: DisruptionTarget/TerminationByKubelet
+  fenced,         // its node was not to run it: it was not open there at registration, or the
+                  // node had lost contact (fence-after): DisruptionTarget/DeletionByTaintManager
+  deadline,       // activeDeadlineSeconds of the pod
+  out_of_memory,  // OOMKilled
+  node_lost,      // its node was declared lost: DisruptionTarget/DeletionByTaintManager
+  node_deleted,   // its Node object was deleted: DisruptionTarget/DeletionByPodGC
+  evicted,        // the node was short of memory: DisruptionTarget/TerminationByKubelet
+  returned,       // given up by its node before it started; counts nowhere and is replaced
   worker_unreachable,  // an MPI leader whose worker cannot be reached, see message:
                        // DisruptionTarget/WorkerUnreachable
 };

@@ -2,7 +2,7 @@
 //
 //   frame   := length:u32 type:u8 payload        length counts type and payload
 //   agent   := hello (spawn | kill | forget | end_all | ping | room | enqueue | withdraw | permit |
-//              spawn_as | enqueue_as | input)*
+//              spawn_as | enqueue_as | input | fence | contact)*
 //   keeper  := refused | welcome (living | ended)* inventory_done (started | ended | pong | taken)*
 //
 // A keeper of several users answers the agent on work_dir/keeper/output_socket, too, a packet
@@ -15,7 +15,7 @@
 //
 // One record per frame. Times are sent as ages in milliseconds, except not_after: an age would grow
 // stale in the socket of a frozen process, so it is an instant of CLOCK_BOOTTIME, which all
-// processes of a machine share. bytes.hpp encodes numbers and texts.
+// processes of a machine share, as is that of a contact. bytes.hpp encodes numbers and texts.
 //
 // Invariant: the keeper works with agents of other versions, so a new version only adds types, or
 // fields at the end of a payload; a reader ignores what follows the fields it knows. The client
@@ -33,9 +33,10 @@
 
 namespace muster::keeper {
 
-constexpr uint32_t kVersion = 9;        // newest version spoken
+constexpr uint32_t kVersion = 10;       // newest version spoken
 constexpr uint32_t kOldestVersion = 1;  // oldest version accepted
 constexpr uint32_t kSpoolVersion = 1;   // of the spool's segments (spool.hpp)
+constexpr uint32_t kFences = 10;        // since this version it ends processes by itself
 constexpr uint32_t kInput = 9;          // since this version processes can have input
 constexpr uint32_t kSessions = 8;       // since this version the agent knows of sessions
 constexpr uint32_t kOpensOutputs = 7;   // since this version the agent need not read outputs itself
@@ -60,38 +61,42 @@ constexpr int kExitLocked = 4;   // another keeper has this work-dir
 constexpr int kExitFailed = 5;   // no access to the directory, socket or spool; the log says why
 
 enum class Type : uint8_t {
-  hello = 1,       // version:u32 cluster_id:text
-  spawn,           // key note:text cwd stdout stderr:text argc:u32 argv:text* envc:u32 env:text*
-                   // memory_bytes:u64 cpu_millis:u64 contained:u8 (since version 2; 0: no limit)
-                   // not_after_ms:i64 (since version 3; 0: none)
-                   // secrets:u32 (variable:text path:text optional:u8)* (since version 6)
-                   // reads:u8 (since version 9)
-  kill,            // key grace_ms:i64
-  forget,          // entry:u64
-  end_all,         // -
-  ping,            // - (since version 3)
-  room,            // count:u32 (since version 4): how many enqueued processes may live at once
-  enqueue,         // as spawn, but it waits for its turn: the keeper starts it, in the order of
-                   // arrival, while fewer of them than `room` live (since version 4)
-  withdraw,        // key (since version 4): if it still waits, it ends as unstarted
-  permit,          // id:u64 permit:text signature:text (since version 5): for later orders of this
-                   // connection
-  spawn_as,        // key note:text permit:u64 memory_bytes:u64 cpu_millis:u64 contained:u8
-                   // not_after_ms:i64 devices:u32 (name:text count:u32 number:u32*)*
-                   // (since version 5)
-                   // run:text leader:text iface:text (since version 8; core/node/mpi.hpp, `run` is
-                   // a name of 32 hexadecimal digits below work_dir/run; empty: none)
-  enqueue_as,      // likewise, as enqueue (since version 5)
-  input,           // key offset:u64 eof:u8 data:text (since version 9): what is to be read from
-                   // `offset` on. Of it, what was taken before is ignored, and as much is taken as
-                   // the process's pipe has room for. `eof`: nothing follows. Answered by taken:
-                   // at once, unless nothing could be taken, else when there is room, and then the
-                   // agent sends it again.
-  welcome = 64,    // version:u32 can:u8 (since version 2)
-                   // no_limits:text (why `can` lacks a limit; may be absent)
-  refused,         // why:text
-  living,          // key pid:i32 age_ms:i64 killing:u8 note:text
-                   // enqueued:u8 (since version 4)
+  hello = 1,     // version:u32 cluster_id:text
+  spawn,         // key note:text cwd stdout stderr:text argc:u32 argv:text* envc:u32 env:text*
+                 // memory_bytes:u64 cpu_millis:u64 contained:u8 (since version 2; 0: no limit)
+                 // not_after_ms:i64 (since version 3; 0: none)
+                 // secrets:u32 (variable:text path:text optional:u8)* (since version 6)
+                 // reads:u8 (since version 9)
+  kill,          // key grace_ms:i64
+  forget,        // entry:u64
+  end_all,       // -
+  ping,          // - (since version 3)
+  room,          // count:u32 (since version 4): how many enqueued processes may live at once
+  enqueue,       // as spawn, but it waits for its turn: the keeper starts it, in the order of
+                 // arrival, while fewer of them than `room` live (since version 4)
+  withdraw,      // key (since version 4): if it still waits, it ends as unstarted
+  permit,        // id:u64 permit:text signature:text (since version 5): for later orders of this
+                 // connection
+  spawn_as,      // key note:text permit:u64 memory_bytes:u64 cpu_millis:u64 contained:u8
+                 // not_after_ms:i64 devices:u32 (name:text count:u32 number:u32*)*
+                 // (since version 5)
+                 // run:text leader:text iface:text (since version 8; core/node/mpi.hpp, `run` is
+                 // a name of 32 hexadecimal digits below work_dir/run; empty: none)
+  enqueue_as,    // likewise, as enqueue (since version 5)
+  input,         // key offset:u64 eof:u8 data:text (since version 9): what is to be read from
+                 // `offset` on. Of it, what was taken before is ignored, and as much is taken as
+                 // the process's pipe has room for. `eof`: nothing follows. Answered by taken:
+                 // at once, unless nothing could be taken, else when there is room, and then the
+                 // agent sends it again.
+  fence,         // key after_ms:i64 grace_ms:i64 (since version 10): the next order with this key
+                 // starts a process that the keeper ends, with this grace, when the newest contact
+                 // is that old
+  contact,       // at_ms:i64 (since version 10): the coordinator answered what was sent then
+  welcome = 64,  // version:u32 can:u8 (since version 2)
+                 // no_limits:text (why `can` lacks a limit; may be absent)
+  refused,       // why:text
+  living,        // key pid:i32 age_ms:i64 killing:u8 note:text
+                 // enqueued:u8 (since version 4)
   inventory_done,  // -
   started,         // key pid:i32 age_ms:i64
   ended,           // see Ended
@@ -160,6 +165,7 @@ struct Ended {
   // Since version 3: it was not started and won't be. The keeper has forgotten it, so there is no
   // entry to forget, and it may be ordered again. For earlier agents, `lost` is set too.
   bool unstarted = false;
+  bool fenced = false;  // since version 10: the keeper ended it, for want of contact
 
   void write(Writer& out) const {
     const StartTold told = start.value_or(StartTold{0, tried_age_ms});
@@ -167,6 +173,7 @@ struct Ended {
     out.num(entry).num(told.pid).num(exit_code).num(signal);
     out.num(uint8_t{lost}).num(uint8_t{start_told}).num(told.age_ms).num(end_age_ms);
     out.text(error).text(note).num(uint8_t{out_of_memory}).num(uint8_t{unstarted});
+    out.num(uint8_t{fenced});
   }
   static Ended read(Reader& in) {
     Ended end;
@@ -184,6 +191,7 @@ struct Ended {
     end.note = in.text();
     end.out_of_memory = !in.rest().empty() && in.num<uint8_t>() != 0;
     end.unstarted = !in.rest().empty() && in.num<uint8_t>() != 0;
+    end.fenced = !in.rest().empty() && in.num<uint8_t>() != 0;
     return end;
   }
 };

@@ -221,6 +221,7 @@ std::string Spool::read_segment(uint64_t number, bool last,
         record.end_ns = in.num<uint64_t>();
         record.error = in.text();
         record.out_of_memory = !in.rest().empty() && in.num<uint8_t>() != 0;
+        record.fenced = !in.rest().empty() && in.num<uint8_t>() != 0;
       }
       if (!this_boot) {  // before this boot: the greatest possible age
         record.tried_ns = record.end_ns = 0;
@@ -378,7 +379,8 @@ void Spool::end_entry(const Record& record) {
       .num(start.at_ns)
       .num(record.end_ns)
       .text(record.error)
-      .num(uint8_t{record.out_of_memory});
+      .num(uint8_t{record.out_of_memory})
+      .num(uint8_t{record.fenced});
   put(entry_of(Kind::ended, payload));
 }
 

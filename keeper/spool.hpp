@@ -8,7 +8,7 @@
 //   intent  := entry:u64 key time:u64 keeper:u64 note:text         before the process is started
 //   started := entry:u64 pid:i32 start_ticks:u64 time:u64
 //   ended   := entry:u64 pid:i32 exit:i32 signal:i32 lost:u8 started:u64 ended:u64 error:text
-//              oom:u8
+//              oom:u8 fenced:u8
 //   forgot  := entry:u64*                                          need not reach the disk
 //
 // Times are CLOCK_BOOTTIME nanoseconds. Each turn of the keeper's loop appends its entries in one
@@ -55,7 +55,7 @@ struct Record {
   uint64_t tried_ns = 0;         // its intent, or the last attempt to start it
   std::optional<Start> start{};  // absent: it has not started, or failed before its exec
   uint64_t end_ns = 0;
-  bool ended = false, lost = false, out_of_memory = false;
+  bool ended = false, lost = false, out_of_memory = false, fenced = false;
   int exit_code = 0, signal = 0;
   std::string error, note;
   uint64_t segment = 0;   // where its intent is; 0: not in the spool

@@ -171,6 +171,7 @@ uint64_t Supervisor::fresh_ns() const {
 int Supervisor::timeout_ms() const {
   uint64_t until = next_check_ns_;
   if (!kills_.empty()) until = std::min(until, kills_.begin()->first);
+  until = std::min(until, next_fence_ns());
   uint64_t wait_ms = until > now_ns_ ? (until - now_ns_ + kNsPerMs - 1) / kNsPerMs : 0;
   if (!fresh_.empty()) wait_ms = std::min<uint64_t>(wait_ms, fresh_ns() / kNsPerMs);
   if (unwritten_ || stop_at_ns_ != 0) wait_ms = std::min<uint64_t>(wait_ms, 20);
@@ -266,6 +267,7 @@ void Supervisor::settle(Process& process) {
     if (it != by_pid_.end() && it->second == process.entry) by_pid_.erase(it);
   }
   if (process.killing) kills_.erase({process.kill_at_ns, process.entry});
+  if (process.fence) fences_.erase({process.fence->after_ns, process.entry});
   close_input(process);
   if (process.cgroup != nullptr) {
     process.out_of_memory = process.signal == SIGKILL && cgroups_->out_of_memory(*process.cgroup);
@@ -337,7 +339,25 @@ void Supervisor::kill(Process& process, int64_t grace_ms) {
   for_sessions(process.key, [this, grace_ms](Process& session) { kill(session, grace_ms); });
 }
 
+uint64_t Supervisor::next_fence_ns() const {
+  return fences_.empty() ? UINT64_MAX : contact_ns_ + fences_.begin()->first;
+}
+
+void Supervisor::run_fences() {
+  while (next_fence_ns() <= now_ns_) {
+    Process& process = *find(fences_.begin()->second);
+    fences_.erase(fences_.begin());
+    if (process.killing || process.state == State::leaving) continue;
+    process.fenced = true;
+    std::fprintf(stderr, "muster-keeper: ended, %lld s without contact: %s\n",
+                 static_cast<long long>((now_ns_ - contact_ns_) / 1'000'000'000),
+                 process.note.c_str());
+    kill(process, process.fence->grace_ms);
+  }
+}
+
 void Supervisor::run_timers() {
+  run_fences();
   while (!kills_.empty() && kills_.begin()->first <= now_ns_) {
     Process* process = find(kills_.begin()->second);
     kills_.erase(kills_.begin());

@@ -25,6 +25,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -55,6 +56,10 @@ class Supervisor {
   void run();  // until the keeper may exit
 
  private:
+  struct Fence {
+    uint64_t after_ns = 0;  // the newest contact
+    int64_t grace_ms = 0;
+  };
   enum class State { starting, running, leaving, ended };
   struct Process : Record {
     State state = State::starting;
@@ -73,6 +78,7 @@ class Supervisor {
     uint64_t taken = 0;              // bytes of its input
     bool input_waits = false;        // the agent is to be told when there is room for input
     bool input_watched = false;      // by the loop
+    std::optional<Fence> fence{};    // when the keeper ends it by itself
   };
 
   void gather();
@@ -96,6 +102,8 @@ class Supervisor {
   void kill_group(const Process& process, int signal);
   void stop();  // kills all; run() returns once they are gone
   void run_timers();
+  uint64_t next_fence_ns() const;
+  void run_fences();
   void look_for_leftovers();
   void check_idle();
   void check_told_to_end();
@@ -108,6 +116,8 @@ class Supervisor {
   void on_hello(Reader in);
   void on_spawn(Reader in, bool enqueued, bool as_owner);
   void on_permit(Reader in);
+  void on_fence(Reader in);
+  void on_contact(Reader in);
   bool read_as(Reader& in, const Key& key, SpawnJob& job);
   std::string refuses_session(Process* host, SpawnJob& job);
   void on_input(Reader in);
@@ -137,7 +147,10 @@ class Supervisor {
   size_t living_ = 0;                         // starting, running, leaving
   size_t sessions_ = 0;                       // of them
   std::vector<uint64_t> leaving_;
-  std::set<std::pair<uint64_t, uint64_t>> kills_;  // when, entry
+  std::set<std::pair<uint64_t, uint64_t>> kills_;   // when, entry
+  std::set<std::pair<uint64_t, uint64_t>> fences_;  // after_ns, entry: of those that live
+  std::map<Key, Fence> next_fences_;                // of orders to come, of this connection
+  uint64_t contact_ns_ = 0;                         // the newest; 0: none yet
   std::deque<uint64_t> fresh_;           // running, start neither reported nor in the spool
   std::vector<SpawnJob> jobs_, queue_;   // to be submitted, enqueued after the commit
   std::vector<uint64_t> starts_, ends_;  // to be reported after the commit

@@ -1,6 +1,7 @@
 // The supervisor's end of the agent's connection. There is one at a time; a new one replaces it.
 #include "keeper/supervisor.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <fcntl.h>
@@ -53,6 +54,7 @@ void Supervisor::drop_agent() {
   agent_fd_ = -1;
   greeted_ = pinged_ = false;
   permits_.clear();
+  next_fences_.clear();
   in_ = {};
   out_.clear();
   out_done_ = 0;
@@ -86,6 +88,8 @@ void Supervisor::on_frame(Type type, std::string_view payload) {
     return on_spawn(in, type == Type::enqueue_as, true);
   if (type == Type::permit) return on_permit(in);
   if (type == Type::input) return on_input(in);
+  if (type == Type::fence) return on_fence(in);
+  if (type == Type::contact) return on_contact(in);
   if (type == Type::kill) {
     Key key = Key::read(in);
     auto grace_ms = in.num<int64_t>();
@@ -158,6 +162,20 @@ void Supervisor::on_permit(Reader in) {
   permits_[id] = std::move(*permit);
 }
 
+void Supervisor::on_fence(Reader in) {
+  const Key key = Key::read(in);
+  const auto after_ms = in.num<int64_t>(), grace_ms = in.num<int64_t>();
+  if (in.ok() && after_ms > 0)
+    next_fences_[key] = {static_cast<uint64_t>(after_ms) * 1'000'000, grace_ms};
+}
+
+// One of the future would put off all fences.
+void Supervisor::on_contact(Reader in) {
+  const auto at_ms = in.num<int64_t>();
+  if (!in.ok() || at_ms < 0) return;
+  contact_ns_ = std::max(contact_ns_, std::min(static_cast<uint64_t>(at_ms) * 1'000'000, now_ns_));
+}
+
 // The rest of an order with a permit. False: it is malformed.
 bool Supervisor::read_as(Reader& in, const Key& key, SpawnJob& job) {
   const auto id = in.num<uint64_t>();
@@ -211,6 +229,10 @@ void Supervisor::on_spawn(Reader in, bool enqueued, bool as_owner) {
   Process& added = *process;
   by_key_[key] = process.get();
   processes_[added.entry] = std::move(process);
+  if (auto fence = next_fences_.extract(key)) {
+    added.fence = fence.mapped();
+    fences_.emplace(added.fence->after_ns, added.entry);
+  }
   if (refused.empty() && !no_permit) {
     if (!enqueued) spool_.intend(added);
     job.token = {options_.keeper, added.entry};
@@ -285,6 +307,7 @@ void Supervisor::tell_end(Process& process) {
   end.note = process.note;
   end.out_of_memory = process.out_of_memory;
   end.unstarted = process.unstarted;
+  end.fenced = process.fenced;
   Frame frame(out_, Type::ended);
   end.write(frame);
   process.start_told = true;

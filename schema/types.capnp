@@ -18,7 +18,7 @@ enum EndCause {
   startFailed @3;              # exit code 126 or 127, see message
   keeperLost @4;               # the exit code is unknown: 137, DisruptionTarget/TerminationByKubelet
   agentStopped @5;             # the agent drained: DisruptionTarget/TerminationByKubelet
-  fenced @6;                   # ended at registration because it was not open on that node
+  fenced @6;                   # ended at registration because it was not open on that node, or by muster.dev/fence-after
   deadline @7;                 # activeDeadlineSeconds of the pod
   outOfMemory @8;              # OOMKilled
   nodeLost @9;                 # the coordinator declared its node lost: DisruptionTarget/DeletionByTaintManager
@@ -99,7 +99,8 @@ struct PodTemplate {
   permit @18 :Data;            # permit/permit.hpp; empty: not owned
   signature @19 :Data;         # of the permit
   mpi @20 :Text;               # muster.dev/mpi
-  inputs @21 :Data;            # muster.dev/inputs
-  inputsFile @22 :Text;        # muster.dev/inputs-file. Of a job with either, the first container has a variable MUSTER_INPUT
+  fenceAfterMs @21 :Int64;     # muster.dev/fence-after; 0: none
+  inputs @22 :Data;            # muster.dev/inputs
+  inputsFile @23 :Text;        # muster.dev/inputs-file. Of a job with either, the first container has a variable MUSTER_INPUT
                                # with the fieldPath "muster.dev/inputs", so that an agent that does not know of inputs refuses the pod
 }

@@ -1,5 +1,6 @@
 #include "storage/recovery.hpp"
 
+#include "base/last_words.hpp"
 #include "storage/codec.hpp"
 #include "storage/keys.hpp"
 #include "storage/summary_row.hpp"
@@ -243,9 +244,15 @@ Status apply_append(RecoveredJob& to, uint64_t sequence, std::string_view value,
   return Nothing{};
 }
 
+constexpr char kSetAside[] =
+    "set aside, because the coordinator crashed at it in three starts in a row; it is tried again "
+    "by "
+    "another version of muster, or once the file `crashes` in the data-dir is removed";
+
 // Folds the job of this owner's row: its snapshot and the appends after it.
 Result<RecoveredJob> fold(Rows& rows, JobId id, std::string_view owner,
                           const LoadObject& load_object) {
+  const WorksOn works(id);
   core::JobObjectPtr object = load_object(owner);
   if (object == nullptr) return broken(job_name(id), "the owner's row can't be read");
   RecoveredJob job{.job = core::Job(id, object)};
@@ -335,7 +342,8 @@ Result<Recovered> recover_head(Journal& journal) {
 }
 
 Result<Recovered> recover(Journal& journal, const LoadObject& load_object,
-                          const std::function<void(core::JobSummary)>& on_unloaded) {
+                          const std::function<void(core::JobSummary)>& on_unloaded,
+                          const std::set<JobId>& aside) {
   auto head = recover_head(journal);
   if (!head.ok()) return head.error();
   Recovered to = std::move(*head);
@@ -348,6 +356,11 @@ Result<Recovered> recover(Journal& journal, const LoadObject& load_object,
       return std::nullopt;
     }
     owners.jobs.insert(owners.jobs.end(), id);
+    if (aside.contains(id)) {
+      unloaded.erase(id);
+      owners.damaged.emplace(id, DamagedJob{id, load_object(value), kSetAside});
+      return "";
+    }
     if (unloaded.contains(id)) return "";
     auto job = fold(journal, id, value, load_object);
     if (!job.ok() && job.error().code == Errc::conflict) {

@@ -66,8 +66,11 @@ using LoadObject = std::function<core::JobObjectPtr(std::string_view json)>;
 //
 // If set, `on_unloaded` gets each unloaded job (Job::can_unload), by id; `jobs` then has only the
 // others. A job with a summary row is not read further: damage to it shows when it is loaded.
+//
+// Jobs in `aside` are quarantined without being read.
 Result<Recovered> recover(Journal& journal, const LoadObject& load_object,
-                          const std::function<void(core::JobSummary)>& on_unloaded = nullptr);
+                          const std::function<void(core::JobSummary)>& on_unloaded = nullptr,
+                          const std::set<JobId>& aside = {});
 
 // Likewise, without the jobs.
 Result<Recovered> recover_head(Journal& journal);

@@ -278,8 +278,12 @@ Result<Facts> read_certificate(const std::string& text) {
   const NoErrorsLeft clear;
   const Cert cert = read_cert(text);
   if (!cert) return invalid("it is not a certificate in PEM format");
+  return facts_of(*cert);
+}
+
+Facts facts_of(X509& certificate) {
   Facts facts;
-  X509_NAME* name = X509_get_subject_name(cert.get());
+  X509_NAME* name = X509_get_subject_name(&certificate);
   const int at = X509_NAME_get_index_by_NID(name, NID_commonName, -1);
   if (at >= 0) {
     unsigned char* bytes = nullptr;
@@ -289,8 +293,8 @@ Result<Facts> read_certificate(const std::string& text) {
       facts.common_name.assign(reinterpret_cast<const char*>(bytes), static_cast<size_t>(size));
     OPENSSL_free(bytes);
   }
-  facts.from_ms = time_of(X509_get0_notBefore(cert.get()));
-  facts.until_ms = time_of(X509_get0_notAfter(cert.get()));
+  facts.from_ms = time_of(X509_get0_notBefore(&certificate));
+  facts.until_ms = time_of(X509_get0_notAfter(&certificate));
   return facts;
 }
 

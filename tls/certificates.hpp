@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+struct x509_st;  // OpenSSL's X509
+
 namespace muster::tls {
 
 struct KeyPair {
@@ -55,12 +57,13 @@ std::string make_key();                                      // PEM
 Result<std::string> make_request(const std::string& key);    // PKCS #10, DER
 Result<std::string> request_key_hash(std::string_view der);  // SHA-256 of its public key, in hex
 
-// Of the first certificate in this PEM text.
 struct Facts {
   std::string common_name;
   Millis from_ms = 0, until_ms = 0;  // wall clock
 };
+// Of the first certificate in this PEM text.
 Result<Facts> read_certificate(const std::string& pem);
+Facts facts_of(x509_st& certificate);
 // Whether this private key belongs to the first certificate.
 bool fits(const KeyPair& pair);
 

@@ -1,10 +1,21 @@
 #include "tls/link.hpp"
 
+#include "base/check.hpp"
+
 #include <string_view>
 #include <utility>
 
 namespace muster::tls {
 namespace {
+
+// KJ keeps the other end's certificate and shows only its names. An explicit instantiation may name
+// private members, so this one hands it out.
+template <auto Member>
+struct Shows {
+  friend void* certificate_of(kj::TlsPeerIdentity& peer) { return peer.*Member; }
+};
+void* certificate_of(kj::TlsPeerIdentity& peer);
+template struct Shows<&kj::TlsPeerIdentity::cert>;
 
 // Nobody has such keys, so that no version before 1.3 finds a cipher: KJ's options know no later
 // minimum than 1.2. The ciphers of 1.3 are a list of their own.
@@ -99,6 +110,11 @@ kj::Own<kj::TlsContext> client_context(const std::optional<KeyPair>& own,
 kj::Own<kj::NetworkAddress> encrypted(kj::Own<kj::NetworkAddress> address,
                                       kj::TlsContext& context) {
   return kj::heap<Encrypted>(kj::mv(address), context);
+}
+
+Millis valid_until_ms(kj::TlsPeerIdentity& peer) {
+  MUSTER_CHECK(peer.hasCertificate());
+  return facts_of(*static_cast<x509_st*>(certificate_of(peer))).until_ms;
 }
 
 std::optional<std::string> explained(const kj::Exception& exception) {

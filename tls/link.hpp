@@ -4,6 +4,7 @@
 // certificate to have the name kServerName, at whichever address it connects to.
 #pragma once
 
+#include "base/clock.hpp"
 #include "tls/certificates.hpp"
 #include "tls/identity.hpp"
 
@@ -25,6 +26,9 @@ kj::Own<kj::TlsContext> client_context(const std::optional<KeyPair>& own,
 
 // An address whose connections are encrypted.
 kj::Own<kj::NetworkAddress> encrypted(kj::Own<kj::NetworkAddress> address, kj::TlsContext& context);
+
+// Until when the certificate at the other end is valid (wall clock). There must be one.
+Millis valid_until_ms(kj::TlsPeerIdentity& peer);
 
 // What went wrong, in words for people; nothing if it is not about TLS.
 std::optional<std::string> explained(const kj::Exception& exception);

@@ -1,6 +1,7 @@
 // How the View applies what the journal hands over.
 #include "api/view/view.hpp"
 #include "base/check.hpp"
+#include "base/last_words.hpp"
 
 #include <algorithm>
 
@@ -130,6 +131,7 @@ void View::health(const core::NodeHealth& health) {
 }
 
 void View::apply(JobView& view, const core::Record& record) {
+  const WorksOn works(view.job.id());
   const bool was_hidden = view.job.hidden();
   core::Touched what;
   if (observer_) observer_->before(view.job, record);

@@ -16,14 +16,20 @@
 namespace muster::core {
 
 constexpr uint32_t kTicksPerTerm = 16;  // ticks in one grace period
-constexpr uint32_t kTicksSuspect = 6;   // an agent sends a heartbeat every other tick
+constexpr uint32_t kTicksSuspect = 6;   // an agent sends a heartbeat every other tick, or every 5 s
 
 // Length of a tick and interval of heartbeats, derived from the grace.
 constexpr Millis tick_ms(Millis grace_ms) {
   return grace_ms / kTicksPerTerm > 0 ? grace_ms / kTicksPerTerm : 1;
 }
+// At least three of them fit into the shortest muster.dev/fence-after, however long the grace.
 constexpr Millis heartbeat_ms(Millis grace_ms) {
-  return 2 * tick_ms(grace_ms);
+  const Millis every = 2 * tick_ms(grace_ms);
+  return every < 5'000 ? every : 5'000;
+}
+// How long a lost node has been silent, at least: the first of its ticks may have been a short one.
+constexpr Millis silence_ms(Millis grace_ms) {
+  return tick_ms(grace_ms) * (kTicksPerTerm - 1);
 }
 // An agent starts nothing later than this after it sent the last heartbeat that was answered.
 constexpr Millis start_lease_ms(Millis grace_ms) {

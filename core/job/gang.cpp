@@ -135,6 +135,26 @@ bool counts_as_success(const Job& job, const Pod& pod, const PodEnd& end) {
   return !worker || end.cause == EndCause::exited || job.state().completed.contains(kLeader);
 }
 
+bool may_blame_worker(const Sync& sync, const Pod& pod, const PodEnd& end) {
+  const bool by_itself = end.cause == EndCause::exited || end.cause == EndCause::worker_unreachable;
+  return may_break(sync) && sync.job.gang().leads && pod.key.index == kLeader && pod.active() &&
+         by_itself && !counts_as_success(sync.job, pod, end);
+}
+
+bool awaits_workers(Sync& sync, const std::set<PodKey>& ending) {
+  const Job& job = sync.job;
+  if (!may_break(sync)) return false;
+  auto is_worker = [&job](PodKey key) { return key.index != kLeader && in_range(job, key); };
+  for (const PodsEnded::One& one : sync.ends) {
+    const Pod& pod = sync.state().open.at(one.pod);
+    if (is_worker(one.pod) && pod.counted == Counted::not_yet &&
+        !counts_as_success(job, pod, one.end))
+      return false;
+  }
+  if (std::any_of(job.unjudged().begin(), job.unjudged().end(), is_worker)) return false;
+  return !sync.knows_ends(nodes_of_active(job), ending);
+}
+
 void break_gang_by_ends(Sync& sync) {
   if (!may_break(sync)) return;
   const Job& job = sync.job;

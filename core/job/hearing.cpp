@@ -12,7 +12,7 @@ Hearing Hearing::all_known() {
   return hearing;
 }
 
-bool Hearing::knows(const Job& job, const std::set<NodeId>& nodes) {
+bool Hearing::knows(const Job& job, const std::set<NodeId>& nodes, const std::set<PodKey>& ending) {
   if (all_known_) return true;
   const auto& open = job.state().open;
   bool known = true;
@@ -25,9 +25,10 @@ bool Hearing::knows(const Job& job, const std::set<NodeId>& nodes) {
     }
     bool heard = question.unreported &&
                  std::none_of(question.unreported->begin(), question.unreported->end(),
-                              [&open, node = node](PodKey key) {
+                              [&open, &ending, node = node](PodKey key) {
                                 auto pod = open.find(key);
-                                return pod != open.end() && pod->second.node == node;
+                                return pod != open.end() && pod->second.node == node &&
+                                       !ending.contains(key);
                               });
     known = known && heard;
   }

@@ -1,5 +1,5 @@
-// Hearing: asks the nodes of a job what has ended there, before the job ends pods or judges them by
-// their deletion.
+// Hearing: asks the nodes of a job what has ended there, before the job ends pods, judges them by
+// their deletion, or charges an MPI job's leader with a failure (ADR 32).
 //
 // A pod may have ended unseen: while the coordinator was down or frozen, while its node was cut
 // off, or just now. A decision that would count it as killed asks its node first and waits. The
@@ -13,6 +13,7 @@
 #include "core/job/effect.hpp"
 #include "core/job/event.hpp"
 #include "core/job/job.hpp"
+#include "core/job/record.hpp"
 
 #include <map>
 #include <optional>
@@ -28,8 +29,8 @@ class Hearing {
   static Hearing all_known();
 
   // Whether everything is known that had ended on these nodes when they were asked. Asks those that
-  // have not been asked.
-  bool knows(const Job& job, const std::set<NodeId>& nodes);
+  // have not been asked. `ending`: ends that are known, though the job does not have them yet.
+  bool knows(const Job& job, const std::set<NodeId>& nodes, const std::set<PodKey>& ending);
 
   void answered(const NodeHeard& answer);
   // Its agent registered again: an earlier question may never be answered.
@@ -42,6 +43,16 @@ class Hearing {
   // Whether rules that consider what is new must consider everything in this sync: a decision had
   // to wait before it, or the job was just recovered (and gates may have changed).
   bool look_again() const { return look_again_; }
+
+  // A leader's end that waits until its workers' nodes have answered. Its report is acknowledged
+  // with its judgement, so the agent reports it again after a crash.
+  struct HeldEnd {
+    NodeId node = kNoNode;
+    uint64_t token = 0;  // of the report
+    Millis since = 0;
+    PodsEnded::One one;
+  };
+  std::vector<HeldEnd> held;
 
  private:
   struct Question {

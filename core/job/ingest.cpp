@@ -3,11 +3,18 @@
 // same.
 #include "core/job/sync.hpp"
 
+#include <algorithm>
 #include <set>
+#include <utility>
+#include <vector>
 
 namespace muster::core {
 
 namespace {
+
+// How long a leader's failure may wait for the workers' nodes, one of which may be cut off or
+// frozen. A node that works answers within milliseconds.
+constexpr Millis kHoldMs = 5'000;
 
 // The instant of an age that an agent reported: never before the pod was bound, never after now.
 Millis instant(const Sync& sync, const Pod& pod, Age age) {
@@ -28,6 +35,12 @@ struct Ingest {
   const Pod* open_on(PodKey key, NodeId node) const {
     auto it = sync.state().open.find(key);
     return it == sync.state().open.end() || it->second.node != node ? nullptr : &it->second;
+  }
+
+  bool held(PodKey key) const {
+    const auto& all = sync.hearing.held;
+    return std::any_of(all.begin(), all.end(),
+                       [key](const Hearing::HeldEnd& end) { return end.one.pod == key; });
   }
 
   // Nothing follows JobForgotten: whoever asks later is told that there is no such job.
@@ -62,11 +75,12 @@ struct Ingest {
 
   void operator()(const PodsReported& e) {
     std::map<PodKey, const PodsReported::Start*> unrecorded;
+    bool holds = false;
     for (const auto& start : e.starts)
       if (open_on(start.pod, e.node)) unrecorded[start.pod] = &start;
     for (const auto& end : e.ends) {
       const Pod* pod = open_on(end.pod, e.node);
-      if (!pod || !ended.insert(end.pod).second) continue;
+      if (!pod || (!ended.insert(end.pod).second && !held(end.pod))) continue;
       PodsEnded::One one;
       one.pod = end.pod;
       one.end = with_times<Millis>(end, [this, pod](Age age) { return instant(sync, *pod, age); });
@@ -78,7 +92,12 @@ struct Ingest {
         one.start = {end.start->pid, pod->started_at.value_or(at)};
         one.restarts = end.restarts;
       }
-      sync.ends.push_back(std::move(one));
+      if (held(end.pod) || may_blame_worker(sync, *pod, one.end)) {
+        sync.hearing.held.push_back({e.node, e.token, sync.now, std::move(one)});
+        holds = true;
+      } else {
+        sync.ends.push_back(std::move(one));
+      }
       unrecorded.erase(end.pod);  // start and end that arrive together are one record
     }
     for (const auto& [key, start] : unrecorded) {
@@ -90,12 +109,28 @@ struct Ingest {
       sync.starts.push_back({key, start->pid, std::max(pod->restarts, start->restarts),
                              instant(sync, *pod, start->age), start->readiness});
     }
-    sync.order(AckReport{e.token});
+    if (!holds) sync.order(AckReport{e.token});
+  }
+
+  // Judges the ends that were held, or holds them on.
+  void release() {
+    std::vector<Hearing::HeldEnd>& all = sync.hearing.held;
+    if (all.empty()) return;
+    std::set<PodKey> ending = ended;
+    Millis until = all.front().since + kHoldMs;
+    for (const Hearing::HeldEnd& end : all) ending.insert(end.one.pod);
+    if (sync.now < until && awaits_workers(sync, ending)) return sync.wake(until);
+    std::set<PodKey> released;
+    for (Hearing::HeldEnd& end : std::exchange(all, {})) {
+      if (open_on(end.one.pod, end.node) && released.insert(end.one.pod).second)
+        sync.ends.push_back(std::move(end.one));
+      sync.order(AckReport{end.token});
+    }
   }
 
   void operator()(const NodeLost& e) {
     for (const auto& [key, pod] : sync.state().open)
-      if (pod.node == e.node && ended.insert(key).second)
+      if (pod.node == e.node && !held(key) && ended.insert(key).second)
         end_pod(sync, pod, {e.cause, 137, 0, sync.now, ""});
   }
 
@@ -109,7 +144,7 @@ struct Ingest {
       if (!open_on(key, e.node)) answer.end.push_back(key);
     for (const auto& [key, pod] : sync.state().open)
       if (pod.node == e.node && (pod.started_at.has_value() || e.restored) &&
-          !e.known.contains(key) && ended.insert(key).second)
+          !e.known.contains(key) && !held(key) && ended.insert(key).second)
         end_pod(sync, pod,
                 {e.restored && pod.active() ? EndCause::returned : EndCause::node_lost, 137, 0,
                  sync.now, "the node no longer knows this pod"});
@@ -142,6 +177,7 @@ struct Ingest {
 void ingest(Sync& sync, const std::vector<Event>& events) {
   Ingest ingest{sync};
   for (const Event& event : events) std::visit(ingest, event);
+  ingest.release();
   // A pod whose end came in another report of this sync needs no start of its own.
   std::erase_if(sync.starts, [&ingest](const auto& s) { return ingest.ended.contains(s.pod); });
   if (!sync.starts.empty()) sync.emit(PodsStarted{sync.now, std::move(sync.starts)});

@@ -33,11 +33,12 @@ std::optional<Disruption> disruption(const PodEnd& end) {
       return Disruption{kubelet, "The node was low on resource: memory."};
     case EndCause::worker_unreachable:
       return Disruption{DisruptionReason::worker_unreachable, end.message};
+    case EndCause::fenced:
+      return Disruption{DisruptionReason::deletion_by_taint_manager, end.message};
     case EndCause::exited:
     case EndCause::killed:
     case EndCause::never_started:
     case EndCause::start_failed:
-    case EndCause::fenced:
     case EndCause::deadline:
     case EndCause::out_of_memory:
     case EndCause::returned:

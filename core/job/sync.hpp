@@ -50,8 +50,8 @@ struct Sync {
   }
   void order(Effect effect) { out.effects.push_back(std::move(effect)); }
   // Whether everything that has ended on these nodes is known; if not, what depends on it waits.
-  bool knows_ends(const std::set<NodeId>& nodes) {
-    bool known = hearing.knows(job, nodes);
+  bool knows_ends(const std::set<NodeId>& nodes, const std::set<PodKey>& ending = {}) {
+    bool known = hearing.knows(job, nodes, ending);
     waits = waits || !known;
     return known;
   }
@@ -77,6 +77,11 @@ void judge_ends(Sync& sync);
 FailureAction failure_action(const Sync& sync, const Pod& pod, const PodEnd& end);
 // gang.cpp: whether an end succeeds; not for an MPI worker that was told to end.
 bool counts_as_success(const Job& job, const Pod& pod, const PodEnd& end);
+// Whether this end may be an MPI job's leader that fails because of a worker, and if so, whether
+// that is still to be found out from the workers' nodes. `ending`: the pods whose ends have
+// arrived.
+bool may_blame_worker(const Sync& sync, const Pod& pod, const PodEnd& end);
+bool awaits_workers(Sync& sync, const std::set<PodKey>& ending);
 // The ends in this sync, or these pods, which were deleted, may break the gang. Before they are
 // judged.
 void break_gang_by_ends(Sync& sync);

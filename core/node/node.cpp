@@ -3,6 +3,7 @@
 #include "base/check.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 namespace muster::core::node {
@@ -18,6 +19,8 @@ PodEnded never_ran(PodId pod, EndCause cause, std::string message, Millis now) {
   return end;
 }
 
+constexpr char kNoContact[] =
+    "its node had no contact with the coordinator (muster.dev/fence-after)";
 constexpr char kInVain[] = "no slot became free on its node in time";
 
 }  // namespace
@@ -41,7 +44,7 @@ bool Node::registered(const Welcome& welcome, Millis sent_at) {
   disconnected();  // reports in flight move to the new session
   connected_ = true;
   lease_ms_ = welcome.lease_ms;
-  lease_until_ = std::max(lease_until_, sent_at + lease_ms_);
+  renew(sent_at);
   fence(welcome.end, sent_at);
   return true;
 }
@@ -58,7 +61,7 @@ void Node::fence(const std::vector<PodId>& pods, Millis now) {
 void Node::new_cluster() {
   MUSTER_CHECK(empty());
   term_ = {};
-  lease_until_ = 0;
+  lease_until_ = contact_at_ = 0;
 }
 
 bool Node::launch(Term term, const std::vector<Launch>& pods, Millis now) {
@@ -94,8 +97,13 @@ bool Node::kill(Term term, const std::vector<Kill>& kills, Millis now) {
 
 bool Node::heartbeat_answered(Term term, Millis sent_at) {
   if (!obeys(term)) return false;
-  lease_until_ = std::max(lease_until_, sent_at + lease_ms_);
+  renew(sent_at);
   return true;
+}
+
+void Node::renew(Millis sent_at) {
+  lease_until_ = std::max(lease_until_, sent_at + lease_ms_);
+  contact_at_ = std::max(contact_at_, sent_at);
 }
 
 void Node::report_returned(uint64_t id, const std::vector<PodId>& kept) {
@@ -246,11 +254,19 @@ void Node::run_timers(Millis now) {
   }
 }
 
+// When the pod must have ended, unless contact is proven before.
+Millis Node::fence_of(const Pod& pod) const {
+  const PodPlan* plan = pod.run.plan();
+  return plan == nullptr || !plan->fence_after_ms ? std::numeric_limits<Millis>::max()
+                                                  : contact_at_ + *plan->fence_after_ms;
+}
+
 void Node::complete(Orders& orders, size_t from, const Pod& pod) const {
+  const Millis not_after = std::min(lease_until_, fence_of(pod));
   for (; from < orders.starts.size(); ++from) {
     orders.starts[from].devices = pod.devices;
     orders.starts[from].queued = pod.queued;
-    orders.starts[from].not_after = lease_until_;
+    orders.starts[from].not_after = not_after;
   }
 }
 
@@ -259,6 +275,10 @@ void Node::start_due(Orders& orders, Millis now) {
   for (PodId id : std::exchange(due_, {})) {
     Pod& pod = pods_.at(id);
     if (pod.stop) continue;
+    if (now >= fence_of(pod)) {
+      due_.insert(id);
+      continue;
+    }
     size_t before = orders.starts.size();
     pod.run.take_due(id, now, orders.starts);
     complete(orders, before, pod);
@@ -267,7 +287,7 @@ void Node::start_due(Orders& orders, Millis now) {
 }
 
 void Node::start_waiting(Orders& orders, Millis now) {
-  std::vector<PodId> passed;  // their devices are held by others
+  std::vector<PodId> passed;  // they lack contact, or their devices are held by others
   while (!waiting_.empty() && may_start(now)) {
     PodId id = waiting_.front();
     auto found = pods_.find(id);
@@ -279,6 +299,10 @@ void Node::start_waiting(Orders& orders, Millis now) {
     const bool queue = executor_queues_ && !pod.run.planned();
     if (!queue && running_ >= slots_) break;
     waiting_.pop_front();
+    if (now >= fence_of(pod)) {
+      passed.push_back(id);
+      continue;
+    }
     if (pod.run.plan() != nullptr && !pod.run.plan()->devices.empty()) {
       pod.devices = devices_.take(pod.run.plan()->devices);
       if (!pod.devices) {
@@ -371,6 +395,18 @@ void Node::process_lives(Pods::iterator found, Step step) {
   if (pod.stop) kills_.push_back({id, step, pod.stop_grace_ms});
 }
 
+// Whether the executor ended the process by itself (PodPlan::fence_after_ms). An agent that found
+// it ending took it for killed.
+bool Node::is_fenced(const Pod& pod, const ProcessEnd& end) {
+  return end.fenced && (!pod.stop || pod.stop == EndCause::killed);
+}
+
+void Node::stop_fenced(Pod& pod) {
+  pod.stop = EndCause::fenced;
+  pod.stop_message = kNoContact;
+  pod.stop_grace_ms = pod.grace_ms;
+}
+
 void Node::process_ended(const ProcessEnd& end) {
   auto pod = pods_.find(end.pod);
   if (end.unstarted) {
@@ -394,7 +430,12 @@ void Node::process_ended(const ProcessEnd& end) {
     pod = adopt(end.pod, {}, 0);
   }
   Pod& p = pod->second;
-  if (!p.run.ended(end, p.stop, forget_)) return;
+  const bool fenced = is_fenced(p, end);
+  if (!p.run.ended(end, fenced ? EndCause::fenced : p.stop, forget_)) return;
+  if (fenced) {
+    stop_fenced(p);
+    order_kills(end.pod, p);
+  }
   if (end.lost && !p.stop) {
     // Its other processes have lost their keeper too.
     p.stop = EndCause::keeper_lost;
@@ -455,6 +496,7 @@ Node::Pods::iterator Node::adopt(PodId id, const Origin& origin, Millis grace_ms
 void Node::executor_connected(const std::vector<Living>& living,
                               const std::vector<ProcessEnd>& ended, Millis now) {
   room_.reset();
+  contact_told_.reset();
   queue_.clear();
   std::set<PodId> taken_back;  // pods we learn of here: take in all processes, then continue
   for (const ProcessEnd& end : ended) {
@@ -465,6 +507,7 @@ void Node::executor_connected(const std::vector<Living>& living,
     taken_back.insert(end.pod);
     Pod& pod = adopt(end.pod, end.origin, end.origin.grace_ms)->second;
     pod.run.take_origin(end.origin, end.step.container);
+    if (is_fenced(pod, end)) stop_fenced(pod);
     pod.run.ended(end, pod.stop, forget_);
     if (end.lost) pod.stop = EndCause::keeper_lost;
   }
@@ -598,6 +641,8 @@ Report Node::take_report() {
 Orders Node::next(Millis now) {
   Orders orders;
   run_timers(now);
+  if (contact_at_ != 0 && contact_told_ != contact_at_)
+    orders.contact_at = contact_told_ = contact_at_;
   orders.kills = std::exchange(kills_, {});
   start_due(orders, now);
   start_waiting(orders, now);

@@ -158,6 +158,10 @@ class Node {
   void not_begun(Pods::iterator pod, std::string why, Millis now);
   void wait_again(Pods::iterator pod);
   void complete(Orders& orders, size_t from, const Pod& pod) const;
+  void renew(Millis sent_at);
+  Millis fence_of(const Pod& pod) const;
+  static bool is_fenced(const Pod& pod, const ProcessEnd& end);
+  static void stop_fenced(Pod& pod);
   void go_on(Pods::iterator pod, Millis now);
   void finish(Pods::iterator pod, Millis now);
   void finish(Pods::iterator pod, PodEnded end);
@@ -188,6 +192,8 @@ class Node {
   Millis hold_until_ = 0;  // nothing starts before this
   Millis lease_ms_ = 0;
   Millis lease_until_ = 0;  // nothing starts from then on
+  Millis contact_at_ = 0;   // when the newest heartbeat that was answered was sent; 0: none
+  std::optional<Millis> contact_told_;  // to this executor
   uint64_t last_number_ = 0;
   uint32_t running_ = 0;
   uint32_t queued_ = 0;           // of them

@@ -16,7 +16,7 @@ PodPlanPtr plan_of(const PodTemplate& job) {
     }
   }
   bool plain = !job.restarts && job.init_containers == 0 && job.containers.size() <= 1 &&
-               !job.active_deadline_ms && devices.empty() && job.mpi.empty();
+               !job.active_deadline_ms && !job.fence_after_ms && devices.empty() && job.mpi.empty();
   if (plain) return nullptr;
   return std::make_shared<const PodPlan>(
       PodPlan{.init_containers = static_cast<uint16_t>(job.init_containers),
@@ -24,6 +24,7 @@ PodPlanPtr plan_of(const PodTemplate& job) {
               .restarts = job.restarts,
               .restart_delay_ms = job.restart_delay_ms,
               .deadline_ms = job.active_deadline_ms,
+              .fence_after_ms = job.fence_after_ms,
               .devices = std::move(devices)});
 }
 

@@ -49,7 +49,9 @@ struct PodPlan {
   bool restarts = false;         // restartPolicy OnFailure
   Millis restart_delay_ms = 10'000;
   std::optional<Millis> deadline_ms{};  // activeDeadlineSeconds of the pod, from its first process
-  DeviceCounts devices;                 // named resources that a pod holds while it has a slot
+  // Without contact with the coordinator for this long, the executor ends the pod by itself.
+  std::optional<Millis> fence_after_ms{};
+  DeviceCounts devices;  // named resources that a pod holds while it has a slot
   bool operator==(const PodPlan&) const = default;
 };
 using PodPlanPtr = std::shared_ptr<const PodPlan>;
@@ -92,6 +94,7 @@ struct ProcessEnd {
   std::string error;  // why it could not be started
   Millis ended_at = 0;
   bool out_of_memory = false;  // killed at its memory limit
+  bool fenced = false;         // ended by the executor (PodPlan::fence_after_ms)
   bool unstarted = false;      // the executor did not start it and will not unless ordered again
   Origin origin{};             // used only if the pod is unknown
 };
@@ -145,6 +148,9 @@ struct KillOrder {
 
 // Carried out in this order: kills before starts.
 struct Orders {
+  // When contact with the coordinator was last proven, if that has changed
+  // (PodPlan::fence_after_ms).
+  std::optional<Millis> contact_at{};
   std::vector<KillOrder> kills;
   std::optional<uint32_t> room{};  // if it changed: for processes of queued orders
   std::vector<PodId> withdrawn;    // queued orders to drop, unless their turn has come

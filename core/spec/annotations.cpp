@@ -37,8 +37,8 @@ std::vector<std::string> known_annotations() {
   std::vector<std::string> known;
   for (const std::string_view key :
        {kBackoffBaseKey, kBackoffMaxKey, kRestartDelayKey, kGangKey, kMpiKey, kRestartKey,
-        kPlacementKey, kStartFailureKey, kIndexesKey, kInputsKey, kInputsFileKey, kRetryOfKey,
-        kRoundKey})
+        kPlacementKey, kStartFailureKey, kFenceAfterKey, kIndexesKey, kInputsKey, kInputsFileKey,
+        kRetryOfKey, kRoundKey})
     known.emplace_back(key.substr(kOwnPrefix.size()));
   for (const std::string_view key : kOwnerKeys) known.emplace_back(key.substr(kOwnPrefix.size()));
   return known;
@@ -60,6 +60,7 @@ JobAnnotations read_annotations(const StringMap& annotations) {
   if (placement == "pack") read.placement = PlacementChoice::pack;
   if (placement == "spread") read.placement = PlacementChoice::spread;
   read.start_failure_fails_job = start_failure_fails_job(annotations);
+  read.fence_after_ms = read_duration(annotations, kFenceAfterKey);
   if (auto set = annotations.find(std::string(kIndexesKey)); set != annotations.end())
     if (auto indexes = IndexSet::parse_strict(set->second, kAnyIndex); indexes.ok())
       read.indexes = std::move(*indexes);
@@ -77,6 +78,13 @@ void validate_annotations(const StringMap& annotations, Violations& found) {
     if (it == annotations.end()) continue;
     if (auto span = parse_duration(it->second); !span)
       found.invalid("metadata.annotations[" + it->first + "]", it->second, span.error().message);
+  }
+  if (auto it = annotations.find(std::string(kFenceAfterKey)); it != annotations.end()) {
+    auto span = parse_duration(it->second);
+    if (!span)
+      found.invalid("metadata.annotations[" + it->first + "]", it->second, span.error().message);
+    else if (*span < kFenceAfterMin || *span > kFenceAfterMax)
+      found.invalid("metadata.annotations[" + it->first + "]", it->second, "must be 15s to 24h");
   }
   validate_words(annotations, kGangKey, "true", "false", found);
   validate_words(annotations, kRestartKey, "pod", "gang", found);

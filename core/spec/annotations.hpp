@@ -1,5 +1,5 @@
 // muster's own annotations on a Job: backoff, restart delay, gangs, placement, MPI, failed starts,
-// inputs, and which indexes run.
+// inputs, fencing, and which indexes run.
 //
 // Admission validates them; reading ignores malformed values, so a stored job can always be read.
 // An unknown key is only worth a warning, since a later version may have written it.
@@ -29,6 +29,11 @@ constexpr std::string_view kRestartKey = "muster.dev/restart";
 constexpr std::string_view kPlacementKey = "muster.dev/placement";
 // "FailJob": a pod whose command cannot be started fails the job; for commands typed by hand.
 constexpr std::string_view kStartFailureKey = "muster.dev/start-failure";
+// How long the job's pods may run on a node that has no contact with the coordinator. Their keeper
+// ends them then, and only afterwards are they replaced (ADR 35).
+constexpr std::string_view kFenceAfterKey = "muster.dev/fence-after";
+constexpr Millis kFenceAfterMin = 15'000;  // three heartbeats (core/cluster/lease.hpp)
+constexpr Millis kFenceAfterMax = 24 * 3'600'000;
 // The only indexes of the job that run ("3,7-9"); used for rounds.
 constexpr std::string_view kIndexesKey = "muster.dev/indexes";
 
@@ -55,6 +60,7 @@ struct JobAnnotations {
   bool restart_gang = false;  // only of a gang
   PlacementChoice placement = PlacementChoice::usual;
   bool start_failure_fails_job = false;
+  std::optional<Millis> fence_after_ms;
   std::optional<IndexSet> indexes;  // none: all
   std::optional<MpiOptions> mpi;
 };

@@ -66,7 +66,7 @@ Violations validate_update(const JobMeta& old_meta, const JobSpec& old_spec,
   if (old_meta.ns != new_meta.ns) found.invalid("metadata.namespace", new_meta.ns, kImmutable);
   if (old_meta.uid != new_meta.uid) found.invalid("metadata.uid", new_meta.uid, kImmutable);
 
-  for (const std::string_view key : {kIndexesKey, kInputsKey, kInputsFileKey}) {
+  for (const std::string_view key : {kIndexesKey, kFenceAfterKey, kInputsKey, kInputsFileKey}) {
     auto value = [key](const JobMeta& meta) {
       auto set = meta.annotations.find(std::string(key));
       return set == meta.annotations.end() ? std::string_view() : std::string_view(set->second);

@@ -8,6 +8,7 @@ import os
 import pathlib
 import random
 import shutil
+import signal
 import string
 import sys
 import unittest
@@ -144,6 +145,48 @@ class Damage(World):
         self.assertEqual(code, 409, "its name is taken")
         self.submit(cluster, witness.job("new", "code=0", 1))
         cluster.wait("new", finished)
+
+    def test_a_job_that_crashes_the_coordinator_is_set_aside(self):
+        """muster-planted crashes at each end of a pod of this job. After three starts the others go on without it; nothing of it is lost."""
+        planted = pathlib.Path(os.environ["MUSTER"]).resolve().parent / "muster-planted"
+        if not planted.exists():
+            self.skipTest(f"there is no {planted}")
+        cluster = self.cluster(agents=1, slots=4)
+        usual, cluster.bin = cluster.bin, str(planted)
+        witness = self.witness(cluster)
+        os.environ["PLANTED_FAULT"] = "poisons"
+        self.addCleanup(os.environ.pop, "PLANTED_FAULT")
+        cluster.restart_coordinator()
+        cluster.wait_nodes()
+        for name in ("poison", "fine"):
+            self.submit(cluster, witness.job(name, UNTIL_GO, 1))
+            eventually(lambda: cluster.api.job(name)["status"].get("ready") == 1, f"{name} runs")
+        (witness.folder / "go").touch()
+        for crash in range(3):
+            self.assertEqual(cluster.coord.wait(30), -signal.SIGABRT, f"crash {crash}")
+            try:
+                cluster.start_coordinator()
+            except AssertionError:  # it crashed before it had written its addresses
+                self.assertEqual(cluster.coord.wait(30), -signal.SIGABRT)
+        cluster.wait("fine", finished)
+        crashes = cluster.dir / "coordinator" / "crashes"
+        self.assertIn("aside 1\n", crashes.read_text())
+        said = condition(cluster.api.job("poison"), "muster.dev/Damaged")
+        self.assertIn("crashed at it in three starts", said["message"])
+        self.assertIn("IS QUARANTINED", cluster.log("coordinator"))
+        self.assertEqual(self.damaged(cluster), 1)
+        cluster.restart_coordinator()
+        self.assertIsNotNone(condition(cluster.api.job("poison"), "muster.dev/Damaged"), "it stays set aside")
+        cluster.kill_coordinator()
+        cluster.bin = usual
+        cluster.start_coordinator()
+        self.assertIsNotNone(condition(cluster.api.job("poison"), "muster.dev/Damaged"), "also in a start of the same version")
+        cluster.kill_coordinator()
+        crashes.unlink()
+        cluster.start_coordinator()
+        job = cluster.wait("poison", finished)
+        self.assertEqual((job["status"].get("succeeded"), job["status"].get("failed", 0)), (1, 0), "its end was kept by the agent")
+        self.assertEqual(len(witness.starts()), 2, "nothing ran twice")
 
     def test_p14_a_database_that_is_gone_is_no_empty_cluster(self):
         cluster = self.cluster(agents=1)

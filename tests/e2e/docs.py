@@ -1,17 +1,22 @@
 #!/usr/bin/python3
-"""Every manifest in docs/job.md ends as its first line says.
+"""What the documentation shows: each manifest in docs/job.md ends as its first line says, and README's first cluster prints what it shows.
 
     MUSTER=build/release/muster tests/e2e/docs.py
 """
 import os
 import pathlib
 import re
+import shutil
 import subprocess
+import sys
 import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MUSTER = os.path.abspath(os.environ.get("MUSTER", ROOT / "build/release/muster"))
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(ROOT / "tests"))
+import guards  # noqa: E402
 
 
 class Docs(unittest.TestCase):
@@ -29,6 +34,83 @@ class Docs(unittest.TestCase):
                 self.assertIn(f"job/{name} {end}", done.stdout)
                 if end == "Failed":
                     self.assertIn(reason, done.stdout)
+
+    def test_the_table_of_guards(self):
+        self.assertIn(guards.table(), (ROOT / "docs/security.md").read_text(), "write it by tests/guards.py --write")
+        guards.edited()  # each guard is where the list says
+
+
+@unittest.skipUnless(os.geteuid() == 0 and shutil.which("ip"), "needs root and ip(8), to make network namespaces")
+class FirstCluster(unittest.TestCase):
+    """README's two machines are network namespaces with a wire between them, and have a home each; ssh and scp lead from one to the other."""
+    ADDRESSES = {"head": "10.78.0.1", "c01": "10.78.0.2"}
+
+    def setUp(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="muster-docs-"))
+        self.addCleanup(shutil.rmtree, self.dir, ignore_errors=True)
+        self.spaces = {host: f"mudoc{os.getpid()}{host}" for host in self.ADDRESSES}
+        self.shells = {}
+        for host, space in self.spaces.items():
+            made = subprocess.run(["ip", "netns", "add", space], capture_output=True, text=True)
+            if made.returncode:
+                self.skipTest(f"network namespaces cannot be made here: {made.stderr.strip()}")
+            self.addCleanup(subprocess.run, ["ip", "netns", "del", space])
+            hosts = pathlib.Path("/etc/netns") / space  # ip(8) puts it in the place of /etc/hosts
+            hosts.mkdir(parents=True)
+            self.addCleanup(shutil.rmtree, hosts)
+            (hosts / "hosts").write_text("".join(f"{ip} {name}\n" for name, ip in self.ADDRESSES.items()) + "127.0.0.1 localhost\n")
+            (self.dir / host).mkdir()
+        self.addCleanup(self.stop)  # before the namespaces lose their names
+        head, c01 = self.spaces.values()
+        subprocess.run(["ip", "-n", head, "link", "add", "wire", "type", "veth", "peer", "name", "wire", "netns", c01], check=True)
+        for host, space in self.spaces.items():
+            for words in (["address", "add", self.ADDRESSES[host] + "/24", "dev", "wire"], ["link", "set", "wire", "up"],
+                          ["link", "set", "lo", "up"]):
+                subprocess.run(["ip", "-n", space, *words], check=True)
+        (self.dir / "ssh").write_text(f"#!/bin/sh\nexport HOME={self.dir}/$1\nspace={self.spaces['head'][:-4]}$1\nshift\n"
+                                      'exec ip netns exec $space "$@"\n')
+        (self.dir / "scp").write_text(f'#!/bin/sh\nexec cp $2 {self.dir}/${{3%:}}\n')
+        for tool in ("ssh", "scp"):
+            (self.dir / tool).chmod(0o755)
+        for host, space in self.spaces.items():
+            env = {"PATH": f"{self.dir}:{pathlib.Path(MUSTER).parent}:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": str(self.dir / host)}
+            self.shells[host] = subprocess.Popen(["ip", "netns", "exec", space, "bash"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                                 stderr=subprocess.STDOUT, text=True, cwd=self.dir / host, env=env)
+
+    def stop(self):
+        for space in self.spaces.values():
+            found = subprocess.run(["ip", "netns", "pids", space], capture_output=True, text=True).stdout.split()
+            subprocess.run(["kill", "-KILL", *found], capture_output=True)
+        for shell in self.shells.values():
+            shell.communicate()
+
+    def type(self, host, command):
+        """What is printed until the next prompt, also by what runs in the background."""
+        shell = self.shells[host]
+        shell.stdin.write(f"{command}\necho \"prompt after $?\"\n")
+        shell.stdin.flush()
+        lines = []
+        for line in shell.stdout:
+            if line.startswith("prompt after"):
+                self.assertEqual(line, "prompt after 0\n", (command, lines))
+                return lines
+            lines.append(line)
+        raise AssertionError(f"{command}: the shell has ended: {lines}")
+
+    def test_two_machines(self):
+        def shape(line):  # without what differs each time
+            if re.match(r"\d+/\d+  running", line):
+                return "progress"
+            return re.sub(r"(?<=state in )\S+|sh-\w{5}|[0-9a-f]{16}|\d+", "-", " ".join(line.split()))
+        block = re.search(r"### A first cluster\n.*?```console\n(.*?)```", (ROOT / "README.md").read_text(), re.S)[1]
+        shown, printed = [], []
+        for line in block.splitlines():
+            host, prompt, command = line.partition("$ ")
+            if prompt and host in self.spaces:
+                printed += self.type(host, command.replace("/var/tmp/muster", f"{self.dir}/state"))
+            else:
+                shown.append(line)
+        self.assertEqual(set(map(shape, shown)) - {"progress"}, set(map(shape, printed)) - {"progress"}, "".join(printed))
 
 
 if __name__ == "__main__":

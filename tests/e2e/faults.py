@@ -19,7 +19,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
-from world import (Cluster, Memory, World, condition, disruption, eventually, exit_code, finished, matches,  # noqa: E402
+from world import (Cluster, Memory, Witness, World, condition, disruption, eventually, exit_code, finished, matches,  # noqa: E402
                    parent, processes_of)
 
 UNTIL_GO = 'while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; code=0'
@@ -132,6 +132,53 @@ class Nodes(World):
         self.assertEqual((job["status"].get("succeeded"), job["status"].get("failed")), (2, 2))
         self.assertEqual(sorted((i, a) for i, a, _, _ in witness.starts()), [(0, 0), (0, 1), (1, 0), (1, 1)])
         self.nothing_left(witness)
+
+    def test_fenced_pods_never_overlap(self):
+        """An agent is killed for good, and elsewhere a coordinator stays away: the keepers end the pods of the jobs that ask for it, and no others."""
+        lost, away = self.cluster(agents=1, slots=4, grace="2s"), self.cluster(agents=1, slots=4, grace="30s")
+        jobs = {}
+        for cluster in (lost, away):
+            for name in ("fenced", "plain"):
+                witness = Witness(cluster.dir / f"witness-{name}")
+                job = witness.job(name, UNTIL_GO, 2, backoffLimitPerIndex=1)
+                job["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 1
+                if name == "fenced":
+                    job["metadata"].setdefault("annotations", {})["muster.dev/fence-after"] = "15s"
+                self.submit(cluster, job)
+                jobs[cluster, name] = witness
+                eventually(lambda: cluster.api.job(name)["status"].get("ready") == 2, f"both pods of {name} run")
+        old = {of: {pid for _, _, _, pid in witness.starts()} for of, witness in jobs.items()}
+        lost.start_agent("node-1")
+        lost.wait_nodes()
+        lost.kill_agent("node-0")
+        away.kill_coordinator()
+        eventually(lambda: len(jobs[lost, "plain"].starts()) == 4, "plain pods are replaced", 30)
+        alive = set(processes_of(jobs[lost, "plain"].folder))
+        self.assertTrue(old[lost, "plain"] <= alive, "beside the old ones, which nothing ends")
+        overlap = []
+
+        def replaced():
+            started = {pid for _, _, _, pid in jobs[lost, "fenced"].starts()} - old[lost, "fenced"]
+            if started:
+                overlap.extend(old[lost, "fenced"] & set(processes_of(jobs[lost, "fenced"].folder)))
+            return len(started) == 2
+        eventually(replaced, "fenced pods are replaced", 60)
+        self.assertEqual(overlap, [])
+        self.assertEqual([disruption(p) for p in self.pods_of(lost, "fenced") if p["status"]["phase"] == "Failed"], ["DeletionByTaintManager"] * 2)
+        eventually(lambda: not old[away, "fenced"] & set(processes_of(jobs[away, "fenced"].folder)), "they are ended", 30)
+        self.assertTrue(old[away, "plain"] <= set(processes_of(jobs[away, "plain"].folder)))
+        away.start_coordinator()
+        eventually(lambda: len(jobs[away, "fenced"].starts()) == 4, "and replaced once it is back", 30)
+        failed = [p for p in self.pods_of(away, "fenced") if p["status"]["phase"] == "Failed"]
+        self.assertEqual([disruption(p) for p in failed], ["DeletionByTaintManager"] * 2)
+        self.assertIn("no contact with the coordinator", json.dumps(failed[0]["status"]))
+        for cluster, name in jobs:
+            (jobs[cluster, name].folder / "go").touch()
+        for cluster, name in jobs:
+            self.assertEqual(cluster.wait(name, finished)["status"].get("failed", 0), 0 if (cluster, name) == (away, "plain") else 2)
+        lost.start_agent("node-0")
+        for witness in jobs.values():
+            self.nothing_left(witness)
 
     def keeper_of(self, cluster, node):
         """The pid of the node's keeper."""

@@ -575,10 +575,10 @@ class Failures(Site):
                 self.ask("DELETE", f"{JOBS}/{name}", {"propagationPolicy": "Background"})
 
     def test_a_worker_is_killed_and_has_no_retries(self):
-        """Its launcher aborts a while later: the worker is charged, and everything that is said names it."""
+        """Whichever of leader and worker is reported first, the worker is charged, and everything that is said names it."""
         limits = {"index": {"maxFailedIndexes": 0}, "job": {"backoffLimit": 0, "backoffLimitPerIndex": None}}
         why = "index 1 (attempt 0) failed with exit code 137"
-        for mpi in ["openmpi"]:  # Hydra may be gone before the worker's end is reported, and is then charged itself
+        for mpi in LAUNCHERS:
             for limit, spec in limits.items():
                 with self.subTest(mpi=mpi, limit=limit):
                     name, _ = self.start_ring(mpi, name=f"last-{mpi}-{limit}", seat=mpi, spec=spec)
@@ -610,6 +610,26 @@ class Failures(Site):
                 eventually(lambda: not living(lambda pid: pid in {one[5] for one in ranks}), "the end of its ranks", 10)
                 self.check_ring(name, stop, attempt=1)
                 self.assertEqual(self.job_of(name)["status"]["failed"], 1)
+
+    def test_a_gang_restarts_whole(self):
+        """With muster.dev/restart: gang, one worker's death starts leader and workers again, together, and is charged once, to index 0."""
+        for mpi in LAUNCHERS:
+            with self.subTest(mpi):
+                name, stop = self.start_ring(mpi, name=f"whole-{mpi}", seat=mpi, annotations={"muster.dev/restart": "gang"}, spec={"backoffLimitPerIndex": 1})
+                self.goes_on(name)
+                old = {rank[5] for rank in self.ranks(name)}
+                os.kill(self.pods(name)[2][1], signal.SIGKILL)
+                eventually(lambda: self.rounds(name, 1), "the next round of ranks", 60)
+                self.assertFalse(living(lambda pid: pid in old))
+                self.check_ring(name, stop, attempt=1)
+                self.assertEqual({(a["index"], a["attempt"]) for a in self.attempts(name)}, {(i, k) for i in range(3) for k in range(2)})
+                self.assertEqual(self.job_of(name)["status"]["failed"], 1)
+                # The budget is that of index 0: a second death is one too many.
+                name, _ = self.start_ring(mpi, name=f"spent-{mpi}", seat=mpi, annotations={"muster.dev/restart": "gang"})
+                self.goes_on(name)
+                os.kill(self.pods(name)[1][1], signal.SIGKILL)
+                self.assertEqual(eventually(lambda: self.over(name), "its end", 60), "Failed")
+                self.assertEqual(self.job_of(name)["status"].get("failedIndexes"), "0")
 
     def test_a_launcher_that_hangs_is_ended(self):
         """Hydra does not notice that muster-rsh has failed."""
@@ -686,14 +706,32 @@ class Owners(users.RootKeeper):
     def job(self, name, script, pods=2):
         return Site.job(self, name, script, pods, "auto,slots=2")
 
-    def test_two_users(self):
-        for user in ("alice", "bob"):
-            for mpi, launcher in LAUNCHERS.items():
-                job = self.job(f"{mpi}-of-{user}", f"if [ $JOB_COMPLETION_INDEX = 0 ]; then {launcher} sh -c 'id -u; {RING[mpi]}'; else exec sleep 600; fi")
-                self.assertEqual(self.finish(user, job), "Complete", self.log(user, f"{mpi}-of-{user}"))
-                said = self.log(user, f"{mpi}-of-{user}")[1].splitlines()
-                self.assertEqual(said.count(str(pwd.getpwnam(users.name(user)).pw_uid)), 4, said)
-                self.assertEqual(len([line for line in said if line.startswith("rank ") and " of 4 sum 6 " in line]), 4, said)
+    def test_two_users_side_by_side(self):
+        """Both rings turn at once, each as its user; neither job's leader reaches a pod of the other."""
+        for mpi, launcher in LAUNCHERS.items():
+            stop = self.dir / f"stop.{mpi}"
+            for user, other in (("alice", "bob"), ("bob", "alice")):
+                self.create(user, self.job(f"{mpi}-of-{user}", "if [ $JOB_COMPLETION_INDEX != 0 ]; then exec sleep 600; fi; "
+                                           f"muster-rsh {mpi}-of-{other}-1 id; echo code $?; {launcher} sh -c 'id -u; exec {RING[mpi]} {stop}'"))
+
+            def said(user):
+                return self.log(user, f"{mpi}-of-{user}")[1].splitlines()
+
+            def rounds(user):
+                return len([line for line in said(user) if line.startswith("round ")])
+            for _ in range(2):
+                before = {user: rounds(user) for user in ("alice", "bob")}
+                for user, count in before.items():
+                    eventually(lambda: rounds(user) > count + 2, f"rounds of {user}", 30)
+            stop.touch()
+            for user, other in (("alice", "bob"), ("bob", "alice")):
+                eventually(lambda: self.ask(user, "GET", f"{JOBS}/{mpi}-of-{user}")[1]["status"].get("completionTime"), "its end", 30)
+                lines = said(user)
+                self.assertEqual(lines.count(str(pwd.getpwnam(users.name(user)).pw_uid)), 4, lines)
+                self.assertEqual(len([line for line in lines if line.startswith("rank ") and " of 4 sum 6 " in line]), 4, lines)
+                self.assertIn("code 255", lines)
+                self.assertEqual([line for line in lines if "uid=" in line], [])
+                self.assertTrue([line for line in lines if line.startswith(f"muster-rsh: no pod of this job is called {mpi}-of-{other}-1")], lines)
 
     def test_one_users_token_is_worth_nothing_to_another(self):
         stop = self.dir / "stop"

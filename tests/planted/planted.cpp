@@ -6,6 +6,7 @@
 //   regresses    the second start does not know a success, and runs the index again
 //   duplicates   a pod counts as ended while it runs, so that its index gets another one
 //   drops        an agent that starts kills what ran under the one before it
+//   poisons      the end of a pod of the job called "poison" crashes the coordinator
 //
 // The linker puts these functions between muster's libraries (--wrap); nothing else differs.
 #include "agent/agent.hpp"
@@ -15,6 +16,7 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,12 +34,12 @@ core::Decision decide(core::Job& job, const std::vector<core::Event>& events, Mi
                       const core::Knobs& knobs, core::Hearing& hearing) MUSTER_WRAP(PLANTED_DECIDE);
 Result<storage::Recovered> real_recover(storage::Journal& journal,
                                         const storage::LoadObject& load_object,
-                                        const std::function<void(core::JobSummary)>& on_unloaded)
-    MUSTER_REAL(PLANTED_RECOVER);
+                                        const std::function<void(core::JobSummary)>& on_unloaded,
+                                        const std::set<JobId>& aside) MUSTER_REAL(PLANTED_RECOVER);
 Result<storage::Recovered> recover(storage::Journal& journal,
                                    const storage::LoadObject& load_object,
-                                   const std::function<void(core::JobSummary)>& on_unloaded)
-    MUSTER_WRAP(PLANTED_RECOVER);
+                                   const std::function<void(core::JobSummary)>& on_unloaded,
+                                   const std::set<JobId>& aside) MUSTER_WRAP(PLANTED_RECOVER);
 Result<int> real_run_agent(const agent::AgentOptions& options, agent::AgentControl* control)
     MUSTER_REAL(PLANTED_RUN_AGENT);
 Result<int> run_agent(const agent::AgentOptions& options, agent::AgentControl* control)
@@ -58,6 +60,10 @@ bool is_canary(const core::Job& job) {
 
 core::Decision decide(core::Job& job, const std::vector<core::Event>& events, Millis now,
                       const core::Knobs& knobs, core::Hearing& hearing) {
+  if (chosen == "poisons" && job.object().meta.name == "poison")
+    for (const core::Event& event : events)
+      if (auto* report = std::get_if<core::PodsReported>(&event); report && !report->ends.empty())
+        std::abort();
   if (!is_canary(job)) return real_decide(job, events, now, knobs, hearing);
   std::vector<core::Event> told = events;
   for (core::Event& event : told) {
@@ -81,8 +87,9 @@ core::Decision decide(core::Job& job, const std::vector<core::Event>& events, Mi
 
 Result<storage::Recovered> recover(storage::Journal& journal,
                                    const storage::LoadObject& load_object,
-                                   const std::function<void(core::JobSummary)>& on_unloaded) {
-  auto recovered = real_recover(journal, load_object, on_unloaded);
+                                   const std::function<void(core::JobSummary)>& on_unloaded,
+                                   const std::set<JobId>& aside) {
+  auto recovered = real_recover(journal, load_object, on_unloaded, aside);
   if (!recovered) return recovered;
   if (chosen == "forgets")
     std::erase_if(recovered->jobs, [](const storage::RecoveredJob& one) {

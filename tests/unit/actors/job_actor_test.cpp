@@ -56,6 +56,32 @@ TEST_F(JobActorTest, AnIndexActorThatDiesIsRespawnedAndItsOrdersAreRepeated) {
   EXPECT_THAT(orders_.seen, UnorderedElementsAre("kill j1/0#0", "kill j1/1#0"));
 }
 
+// Its own keeper ends its pods, and only then are they replaced (muster.dev/fence-after).
+TEST_F(JobActorTest, PodsOfALostNodeAreReplacedOnceTheyHaveBeenFenced) {
+  for (const bool fences : {true, false}) {
+    const std::string name = fences ? "fenced" : "plain";
+    auto object = std::make_shared<core::JobObject>(*job(name));
+    if (fences) object->meta.annotations["muster.dev/fence-after"] = "20s";
+    object->spec.pod.termination_grace_s = 10;
+    caf::anon_send(registry_, CreateJob{object, noted<Status>("create")});
+    run();
+    const JobId id = fences ? 1 : 2;
+    orders_.seen.clear();
+    caf::anon_send(registry_, NodeIsLost{1, core::EndCause::node_lost, 12'000});
+    run();
+    if (fences) {
+      // 20 s, of which 12 s have passed, the grace, and 2 s and a thousandth of slack.
+      scheduler_.advance_time(std::chrono::milliseconds(20'000 + 10'000 + 2'020 - 12'000 - 1));
+      run();
+      EXPECT_EQ(stored(id).state().failed, 0u);
+      EXPECT_EQ(stored(id).state().open.size(), 2u);
+      scheduler_.advance_time(std::chrono::milliseconds(1));
+      run();
+    }
+    EXPECT_EQ(stored(id).state().failed, 2u) << name;
+  }
+}
+
 // A second deletion, whose record is still being written, has shortened the grace.
 TEST_F(JobActorTest, ANewIndexActorGetsNoOrderThatIsNotOnDisk) {
   create("a");

@@ -4,6 +4,7 @@
 #include "tls/certificates.hpp"
 
 #include <fstream>
+#include <utility>
 
 namespace muster::coordinator {
 namespace {
@@ -90,6 +91,21 @@ TEST_F(TlsPortTest, WithoutACertificateOfTheAuthorityNobodyIsHeard) {
 TEST_F(TlsPortTest, AnExpiredCertificateIsRefused) {
   EXPECT_NE(thrown(authority_.issue({"node:c01", {}, false, wall_now() - kHourMs, kHourMs / 2})),
             "");
+}
+
+TEST_F(TlsPortTest, AConnectionEndsWhenItsCertificateExpires) {
+  const Millis begun = wall_now();
+  Client brief(*this, issued("node:c01", 2'000)), lasting(*this, issued("node:c02"));
+  for (auto& [client, node] : {std::pair(&brief, "c01"), std::pair(&lasting, "c02")})
+    ASSERT_FALSE(call(client->caller, node).getResult().isRefused()) << node;
+  bool late = false;
+  auto ended = brief.caller.network.onDisconnect().exclusiveJoin(
+      io_.provider->getTimer().afterDelay(20 * kj::SECONDS).then([&late] { late = true; }));
+  ended.wait(io_.waitScope);
+  EXPECT_FALSE(late);
+  EXPECT_GE(wall_now(), (begun + 2'000) / 1'000 * 1'000) << "X.509 counts in seconds";
+  EXPECT_EQ(thrown(issued("node:c01")), "") << "with a new certificate it may come back";
+  EXPECT_TRUE(certify(lasting.caller).getResult().isCertificate());
 }
 
 TEST_F(TlsPortTest, ACertificateForServersIsNoneOfAClient) {

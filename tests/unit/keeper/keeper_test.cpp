@@ -494,6 +494,74 @@ TEST_P(P12NotAfter, AWorkerThatHungStartsNothingLate) {
   EXPECT_FALSE(fs::exists(root_ / "ran"));
 }
 
+class FenceAfter : public P12NotAfter {
+ protected:
+  ~FenceAfter() noexcept override {}
+  SpawnOrder fenced(uint32_t index, Millis after_ms) {
+    SpawnOrder what = shell(index, "echo $$ > pid" + std::to_string(index) + "; sleep 1000");
+    what.fence_after_ms = after_ms;
+    what.fence_grace_ms = 60'000;
+    return what;
+  }
+  bool lives(uint32_t index) {
+    const int pid = pid_in("pid" + std::to_string(index));
+    return pid > 0 && ::kill(pid, 0) == 0;
+  }
+};
+
+TEST_P(FenceAfter, TheKeeperEndsWhatHasNoContactAndSaysSo) {
+  connect();
+  agent_->client->contact(boot_now());
+  agent_->client->spawn({fenced(0, 300), fenced(1, 600'000), shell(2, "exec sleep 1000")});
+  ASSERT_TRUE(lives(1));
+  agent_.reset();  // nobody renews it
+  ASSERT_TRUE(wait_for([this] {
+    const auto log = read_file(work_dir_ / "keeper/keeper.log");
+    return log.find("without contact: note 0") != std::string::npos;
+  }));
+  connect();
+  ASSERT_TRUE(wait_for([this] {
+    return !agent_->inventory.ended.empty() || agent_->end_of({{7, 0, 0}, 0, 0}) != nullptr;
+  }));
+  kill_keeper();  // it is in the spool, too
+  connect();
+  std::map<uint32_t, bool> fenced_now;
+  for (const ProcessEnded& end : agent_->inventory.ended)
+    fenced_now[end.key.pod.index] = end.fenced;
+  EXPECT_EQ(fenced_now, (std::map<uint32_t, bool>{{0, true}, {1, false}, {2, false}}));
+}
+
+TEST_P(FenceAfter, OnlyTheNewestContactCounts) {
+  connect();
+  agent_->client->contact(boot_now() - 90'000);
+  agent_->client->spawn({fenced(0, 600'000), fenced(1, 60'000)});
+  const ProcessKey second{{7, 1, 0}, 0, 0};
+  ASSERT_TRUE(wait_for([&] { return agent_->end_of(second) != nullptr; }));
+  EXPECT_TRUE(agent_->end_of(second)->fenced);
+  agent_->client->contact(boot_now());
+  agent_->client->contact(boot_now() - 700'000);
+  agent_->client->contact(boot_now() + 100'000'000);  // a clock that lies puts nothing off
+  EXPECT_EQ(run(shell(9, "exit 0")).exit_code, 0);    // all of that has arrived
+  EXPECT_TRUE(lives(0));
+  agent_->client->spawn({fenced(3, 50)});
+  const ProcessKey third{{7, 3, 0}, 0, 0};
+  EXPECT_TRUE(wait_for([&] { return agent_->end_of(third) != nullptr; }));
+}
+
+TEST_P(FenceAfter, AFrozenKeeperEndsItOnceItThaws) {
+  connect();
+  agent_->client->contact(boot_now());
+  agent_->client->spawn({fenced(0, 200)});
+  const Millis until = boot_now() + 300;
+  if (!lives(0)) GTEST_SKIP() << "too slow to freeze it in time";
+  ::kill(keeper_pid(), SIGSTOP);
+  EXPECT_TRUE(wait_for([&] { return boot_now() >= until; }));
+  ::kill(keeper_pid(), SIGCONT);
+  const ProcessKey key{{7, 0, 0}, 0, 0};
+  ASSERT_TRUE(wait_for([&] { return agent_->end_of(key) != nullptr; }));
+  EXPECT_TRUE(agent_->end_of(key)->fenced);
+}
+
 class P13Keeper : public KeeperTest {
  protected:
   ~P13Keeper() noexcept override {}
@@ -741,6 +809,7 @@ TEST_P(KeepersQueue, StartsNothingThatItCannotWriteDown) {
 INSTANTIATE_TEST_SUITE_P(Leftovers, KeeperTest, testing::Values("off", "on"), leftovers_by);
 INSTANTIATE_TEST_SUITE_P(Leftovers, P13Keeper, testing::Values("off", "on"), leftovers_by);
 INSTANTIATE_TEST_SUITE_P(Leftovers, KeepersQueue, testing::Values("off", "on"), leftovers_by);
+INSTANTIATE_TEST_SUITE_P(Leftovers, FenceAfter, testing::Values("off"), leftovers_by);
 INSTANTIATE_TEST_SUITE_P(Leftovers, P12NotAfter, testing::Values("off", "on"), leftovers_by);
 
 }  // namespace

@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 namespace muster::api {
 namespace {
 
@@ -42,6 +45,7 @@ constexpr Row kRows[] = {
     {"PUT", "/apis/batch/v1/namespaces/default/jobs/j/scale", "adhadd"},
     {"PATCH", "/apis/batch/v1/namespaces/default/jobs/j/scale", "adhadd"},
     {"GET", "/api/v1/pods", "aaaadd"},
+    {"GET", "/api/v1/pods?watch=1", "aaaadd"},
     {"GET", "/api/v1/namespaces/default/pods", "aaaadd"},
     {"DELETE", "/api/v1/namespaces/default/pods", "aaaadd"},
     {"POST", "/api/v1/namespaces/default/pods", "aaaadd"},
@@ -55,10 +59,16 @@ constexpr Row kRows[] = {
     {"GET", "/api/v1/namespaces/default/pods/p/log", "adhadd"},
     {"POST", "/api/v1/namespaces/default/pods/p/eviction", "adhadd"},
     {"POST", "/api/v1/namespaces/default/pods/p/exec", "adhadd"},
+    {"GET", "/api/v1/namespaces/default/pods/p/exec", "adhadd"},
     {"GET", "/api/v1/namespaces/default/pods/p/attach", "adhadd"},
+    {"POST", "/api/v1/namespaces/default/pods/p/attach", "adhadd"},
+    {"GET", "/api/v1/namespaces/default/pods/p/portforward", "adhadd"},
     {"POST", "/api/v1/namespaces/default/pods/p/portforward", "adhadd"},
     {"PATCH", "/api/v1/namespaces/default/pods/p/ephemeralcontainers", "adhadd"},
+    {"GET", "/api/v1/namespaces/default/pods/p/ephemeralcontainers", "adhadd"},
+    {"PUT", "/api/v1/namespaces/default/pods/p/ephemeralcontainers", "adhadd"},
     {"GET", "/api/v1/events", "aaaadd"},
+    {"GET", "/api/v1/events?watch=1", "aaaadd"},
     {"GET", "/api/v1/namespaces/default/events", "aaaadd"},
     {"GET", "/api/v1/namespaces/default/events/e", "adhadd"},
     {"POST", "/api/v1/namespaces/default/events", "dddadd"},
@@ -67,14 +77,23 @@ constexpr Row kRows[] = {
     {"DELETE", "/api/v1/namespaces/default/events/e", "dddadd"},
     {"DELETE", "/api/v1/namespaces/default/events", "dddadd"},
     {"GET", "/apis/events.k8s.io/v1/events", "aaaadd"},
+    {"GET", "/apis/events.k8s.io/v1/events?watch=1", "aaaadd"},
     {"GET", "/apis/events.k8s.io/v1/namespaces/default/events/e", "adhadd"},
     {"POST", "/apis/events.k8s.io/v1/namespaces/default/events", "dddadd"},
+    {"PUT", "/apis/events.k8s.io/v1/namespaces/default/events/e", "dddadd"},
+    {"PATCH", "/apis/events.k8s.io/v1/namespaces/default/events/e", "dddadd"},
+    {"DELETE", "/apis/events.k8s.io/v1/namespaces/default/events/e", "dddadd"},
+    {"DELETE", "/apis/events.k8s.io/v1/namespaces/default/events", "dddadd"},
     {"GET", "/apis/coordination.k8s.io/v1/leases", "dddadd"},
+    {"GET", "/apis/coordination.k8s.io/v1/leases?watch=1", "dddadd"},
     {"GET", "/apis/coordination.k8s.io/v1/namespaces/default/leases/l", "dddadd"},
     {"POST", "/apis/coordination.k8s.io/v1/namespaces/default/leases", "dddadd"},
     {"PUT", "/apis/coordination.k8s.io/v1/namespaces/default/leases/l", "dddadd"},
+    {"PATCH", "/apis/coordination.k8s.io/v1/namespaces/default/leases/l", "dddadd"},
     {"DELETE", "/apis/coordination.k8s.io/v1/namespaces/default/leases/l", "dddadd"},
+    {"DELETE", "/apis/coordination.k8s.io/v1/namespaces/default/leases", "dddadd"},
     {"GET", "/api/v1/nodes", "aaaadd"},
+    {"GET", "/api/v1/nodes?watch=1", "aaaadd"},
     {"GET", "/api/v1/nodes/n", "aaaadd"},
     {"GET", "/api/v1/nodes/n/status", "aaaadd"},
     {"PUT", "/api/v1/nodes/n", "dddadd"},
@@ -85,7 +104,11 @@ constexpr Row kRows[] = {
     {"GET", "/api/v1/namespaces/default", "aaaadd"},
     {"POST", "/api/v1/namespaces", "aaaadd"},
     {"GET", "/api/v1/namespaces/default/services", "aaaadd"},
+    {"GET", "/api/v1/namespaces/default/services/s", "aaaadd"},
+    {"GET", "/api/v1/services?watch=1", "aaaadd"},
     {"GET", "/apis/policy/v1/poddisruptionbudgets", "aaaadd"},
+    {"GET", "/apis/policy/v1/namespaces/default/poddisruptionbudgets/b", "aaaadd"},
+    {"GET", "/apis/policy/v1/poddisruptionbudgets?watch=1", "aaaadd"},
     {"GET", "/apis/muster.dev/v1/namespaces/default/jobs/j/indexes", "adhadd"},
     {"GET", "/apis/muster.dev/v1/namespaces/default/jobs/j/attempts", "adhadd"},
     {"GET", "/apis/muster.dev/v1/namespaces/default/jobs/j/log", "adhadd"},
@@ -154,6 +177,24 @@ TEST(AccessRules, EveryRouteByEveryRoleAndOwner) {
     EXPECT_EQ(got, row.expected) << row.method << " " << row.path;
     EXPECT_EQ(letter(authorize(caller(Role::admin), wants, whose(Whose::other), {true})), 'a');
   }
+}
+
+// tests/e2e/routes.py sends a server the request of each row, and compares the rows with what the
+// server says that it serves.
+TEST(AccessRules, EveryRuleHasARoute) {
+  std::set<std::string> missing;
+  for (const GrantedRule& rule : granted_rules(caller(Role::operators)))
+    for (const std::string& verb : rule.verbs)
+      missing.insert(verb + " " + rule.group + " " +
+                     rule.resource.substr(0, rule.resource.find("/*")));
+  for (const Row& row : kRows) {
+    const Attributes wants = Attributes::of(row.method, *Url::parse(row.path));
+    const std::string object = " " + wants.group + " " + wants.resource +
+                               (wants.subresource.empty() ? "" : "/" + wants.subresource);
+    missing.erase(wants.verb + object);
+    missing.erase("*" + object);
+  }
+  EXPECT_EQ(missing, std::set<std::string>());
 }
 
 TEST(AccessRules, ARefusalSaysWhoWhatAndWhy) {

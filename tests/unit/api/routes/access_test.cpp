@@ -192,6 +192,23 @@ TEST_F(AccessTest, ANameThatChangesHandsMeanwhileIsNotChanged) {
   EXPECT_FALSE(view.job("default", "j")->job->spec().suspend.value_or(false));
 }
 
+TEST_F(AccessTest, ANameThatChangesHandsBeforeTheBodyIsHereIsNotDeleted) {
+  created_by(kAlice, "j");
+  uid = kAlice;
+  const std::string all = request("DELETE", kJobs + "/j", "Content-Type: application/json\r\n",
+                                  R"({"propagationPolicy":"Background"})");
+  const size_t most = all.size() - 10;
+  auto client = connect("");
+  client->stream->write(all.data(), most).wait(io.waitScope);  // the server reads the body
+  feed.records(100, {core::JobDeleted{kStart, true, false}, core::JobForgotten{kStart}});
+  created_by(kBob, "j");
+  auto reading = client->read().eagerlyEvaluate([](kj::Exception&&) {});
+  client->stream->write(all.data() + most, all.size() - most).wait(io.waitScope);
+  ASSERT_TRUE(until([&] { return client->ended || whole(client->raw); }));
+  EXPECT_EQ(parsed(client->raw).code, 403) << client->raw;
+  EXPECT_TRUE(view.job("default", "j"));
+}
+
 TEST_F(AccessTest, WatchesShowWhatListsShow) {
   created_by(kAlice, "mine");
   uid = kBob;

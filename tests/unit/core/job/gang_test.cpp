@@ -203,7 +203,9 @@ TEST(MpiGang, TheNextLeaderWaitsUntilItIsKnownWhichWorkersAreGone) {
   Play play = running(spec_of(3), kMpi);
   play.ask_nodes();
   play.end({0, 0}, 255);
-  play.tick(1000);
+  play.tick(5'000);  // the leader's failure waits no longer
+  play.tick(1'000);
+  EXPECT_EQ(play.state().failed, 1u);
   EXPECT_TRUE(play.asks());
   EXPECT_FALSE(play.pod({0, 1})) << "a worker's end may be on its way";
   play.answer({{1, 0}});
@@ -329,6 +331,13 @@ TEST(MpiGang, WithoutRetriesTheWorkerIsNamed) {
         play.sync({both({leader})});
         settle(play, "worker first");
       }
+      {
+        Play play = fresh();
+        play.sync({both({leader})});
+        play.answer({{0, 0}, {1, 0}});
+        play.sync({both({worker})});
+        settle(play, "leader first");
+      }
       for (const auto& ends : {std::vector{worker, leader}, std::vector{leader, worker}}) {
         Play play = fresh();
         play.sync({both(ends)});
@@ -336,6 +345,81 @@ TEST(MpiGang, WithoutRetriesTheWorkerIsNamed) {
       }
     }
   }
+}
+
+// ---- a leader's failure waits until its workers' nodes have answered
+
+int acks(const Play& play) {
+  return static_cast<int>(std::count_if(
+      play.effects().begin(), play.effects().end(),
+      [](const Effect& effect) { return std::holds_alternative<AckReport>(effect); }));
+}
+
+TEST(MpiGang, ALeadersFailureIsJudgedAndAcknowledgedOnceItsWorkersNodesHaveAnswered) {
+  const auto worker = Play::ended({2, 0}, 137), leader = Play::ended({0, 0}, 255);
+  const auto fresh = [&leader] {
+    Play play = running(spec_of(3), kMpi);
+    play.ask_nodes();
+    play.sync({both({leader})});
+    EXPECT_TRUE(play.asks());
+    EXPECT_EQ(acks(play), 0);
+    EXPECT_TRUE(play.pod({0, 0})->active());
+    return play;
+  };
+  {
+    Play play = fresh();
+    play.answer({{0, 0}});
+    EXPECT_EQ(acks(play), 1);
+    EXPECT_EQ(play.closed(), "0#0 failed") << "no worker had ended";
+  }
+  {
+    Play play = fresh();
+    play.answer({{0, 0}, {2, 0}});
+    EXPECT_EQ(acks(play), 0) << "the worker's report is on its way";
+    play.sync({both({worker})});
+    EXPECT_EQ(acks(play), 2);
+    EXPECT_EQ(play.closed(), "2#0 failed, 0#0 released");
+    play.restart();
+  }
+  {
+    Play play = fresh();
+    play.ask_nodes();  // the coordinator crashes, and both are reported again
+    play.restart();
+    EXPECT_EQ(play.state().failed, 0u);
+    play.sync({both({worker, leader})});
+    EXPECT_EQ(acks(play), 1);
+    EXPECT_EQ(play.closed(), "2#0 failed, 0#0 released");
+  }
+  {
+    Play play = fresh();
+    play.sync({both({leader}), both({leader})});  // over a new connection
+    EXPECT_EQ(acks(play), 0);
+    play.answer({{0, 0}});
+    EXPECT_EQ(acks(play), 3);
+    EXPECT_EQ(play.closed(), "0#0 failed");
+  }
+  {
+    Play play = fresh();
+    play.sync({NodeLost{Play::kNode}});
+    EXPECT_EQ(acks(play), 1);
+    EXPECT_EQ(target(play, {0, 0}),
+              "WorkerFailed: index 1 (attempt 0) failed with exit code 137: its node was lost");
+    EXPECT_EQ(play.pod({0, 0})->end.exit_code, 255) << "it had ended before";
+  }
+}
+
+TEST(MpiGang, ALeadersFailureWaitsAtMostFiveSeconds) {
+  Play play = running(spec_of(2), kMpi);
+  play.ask_nodes();
+  play.end({0, 0}, 255);
+  EXPECT_TRUE(std::any_of(play.effects().begin(), play.effects().end(), [&play](const Effect& e) {
+    auto* wake = std::get_if<WakeAt>(&e);
+    return wake && wake->at_ms == play.now() + 5'000;
+  }));
+  play.tick(4'999);
+  EXPECT_EQ(play.state().failed, 0u);
+  play.tick(1);
+  EXPECT_EQ(play.closed(), "0#0 failed");
 }
 
 TEST(MpiGang, WithoutRetriesALeaderThatFailsAloneIsCharged) {

@@ -348,6 +348,94 @@ TEST_F(P12NotAfter, ARestartInPlaceWaitsForALeaseToo) {
   EXPECT_EQ(orders.starts[0].step.instance, 1);
 }
 
+struct FenceAfter : NodeTest {
+  FenceAfter() { plan->fence_after_ms = kLease / 2; }
+  void launch_fenced(uint32_t index) {
+    ASSERT_TRUE(node.launch(kTerm, {{pod(index), 30'000, plan}}, now));
+  }
+  ProcessEnd fenced(uint32_t index) const {
+    return {.pod = pod(index),
+            .entry = 5,
+            .start = {{100 + int(index), now}},
+            .exit_code = 143,
+            .signal = 15,
+            .ended_at = now,
+            .fenced = true};
+  }
+  std::shared_ptr<PodPlan> plan = std::make_shared<PodPlan>();
+};
+
+TEST_F(FenceAfter, TheExecutorIsToldOfEachContact) {
+  EXPECT_FALSE(node.next(now).contact_at);
+  welcome();
+  EXPECT_EQ(node.next(now).contact_at, now);
+  EXPECT_FALSE(node.next(now).contact_at);
+  now += 100;
+  ASSERT_TRUE(node.heartbeat_answered(kTerm, now - 60));
+  EXPECT_EQ(node.next(now).contact_at, now - 60) << "what counts is when it was sent";
+  node.executor_connected({}, {}, now);
+  EXPECT_EQ(node.next(now).contact_at, now - 60) << "another executor does not know";
+}
+
+TEST_F(FenceAfter, NothingStartsOnceItWouldBeEnded) {
+  welcome();
+  launch_fenced(0);
+  Orders orders = node.next(now);
+  ASSERT_EQ(orders.starts.size(), 1u);
+  EXPECT_EQ(orders.starts[0].not_after, now + kLease / 2) << "before the lease ends";
+  now += kLease / 2;
+  launch_fenced(1);
+  launch({2});
+  EXPECT_EQ(next(), "start j1/2#0") << "others start while the lease lasts";
+  ended(2, 0, 7);
+  ASSERT_TRUE(node.heartbeat_answered(kTerm, now));
+  EXPECT_EQ(next(), "start j1/1#0; report 1 -j1/2#0 exited/0");
+}
+
+TEST_F(FenceAfter, OneEndedForWantOfContactIsOver) {
+  plan->containers = 2;
+  plan->restarts = true;
+  welcome();
+  launch_fenced(0);
+  EXPECT_EQ(next(), "start j1/0#0; start j1/0#0");
+  started(0);
+  node.process_started({pod(0), {1, 0}, 101, now});
+  next();
+  node.process_ended(fenced(0));
+  EXPECT_EQ(next(), "kill j1/0#0 grace=30000; report 2 +j1/0#0") << "it is not restarted";
+  node.process_ended({.pod = pod(0),
+                      .step = {1, 0},
+                      .entry = 6,
+                      .start = {{101, now}},
+                      .exit_code = 143,
+                      .signal = 15,
+                      .ended_at = now});
+  Orders orders = node.next(now);
+  ASSERT_EQ(orders.reports.size(), 1u);
+  ASSERT_EQ(orders.reports[0].ends.size(), 1u);
+  EXPECT_EQ(orders.reports[0].ends[0].cause, EndCause::fenced);
+  EXPECT_NE(orders.reports[0].ends[0].message.find("no contact"), std::string::npos);
+}
+
+TEST_F(FenceAfter, ALaterAgentLearnsWhyItEnded) {
+  for (bool ending : {true, false}) {
+    Node later{2};
+    ASSERT_TRUE(later.registered({kTerm, {}, kLease}, now));
+    if (ending)
+      later.executor_connected(
+          {{.pod = pod(0), .start = {{100, now}}, .grace_ms = 30'000, .killing = true}}, {}, now);
+    ProcessEnd end = fenced(0);
+    end.origin.plan = plan;
+    if (ending)
+      later.process_ended(end);
+    else
+      later.executor_connected({}, {end}, now);
+    const Orders orders = later.next(now);
+    ASSERT_EQ(orders.reports.size(), 1u) << ending;
+    EXPECT_EQ(orders.reports[0].ends.at(0).cause, EndCause::fenced) << ending;
+  }
+}
+
 TEST(P13Pulse, SilenceIsCountedInQuestions) {
   Pulse pulse;
   for (uint32_t i = 0; i < Pulse::kSilentMax; ++i) {

@@ -421,13 +421,15 @@ std::vector<Row> rows() {
          j.meta.annotations = {
              {"muster.dev/backoff-base", "100"},  {"muster.dev/backoff-max", "1m"},
              {"muster.dev/restart-delay", "-1s"}, {"muster.dev/gang", "yes"},
-             {"muster.dev/restart", "job"},       {"muster.dev/placement", "packed"}};
+             {"muster.dev/restart", "job"},       {"muster.dev/placement", "packed"},
+             {"muster.dev/fence-after", "14s"}};
        },
        {"metadata.annotations[muster.dev/backoff-base] Invalid",
         "metadata.annotations[muster.dev/restart-delay] Invalid",
         "metadata.annotations[muster.dev/gang] Invalid",
         "metadata.annotations[muster.dev/restart] Invalid",
-        "metadata.annotations[muster.dev/placement] Invalid"}},
+        "metadata.annotations[muster.dev/placement] Invalid",
+        "metadata.annotations[muster.dev/fence-after] Invalid"}},
       {"a gang that restarts needs indexes",
        N,
        [](J& j) {

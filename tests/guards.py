@@ -1,0 +1,225 @@
+#!/usr/bin/python3
+"""Attacks succeed without the guards that stop them: each guard is taken out, and the tests named beside it must fail.
+
+    tests/guards.py [NAME…]    builds muster with guards that can be switched off, and runs the tests with and without each (or those named)
+    tests/guards.py --write    rewrites the table in docs/security.md, which tests/e2e/docs.py compares
+
+Builds once, in build/guards, from a copy of the sources in which OFF stands for "is this guard switched off": a file says so, which
+reaches daemons, keepers and pods alike. Needs root for the tests with real users.
+"""
+import dataclasses
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+WORK = ROOT / "build/guards"
+BUILT = WORK / "build/release"
+# Not in the checkout, which not every user can enter.
+SWITCHES = pathlib.Path(f"/tmp/muster-guards-{os.getuid()}")
+PAGE = ROOT / "docs/security.md"
+HEAD = "| attack | guard | the tests that fail without it |\n| --- | --- | --- |\n"
+
+
+@dataclasses.dataclass
+class Guard:
+    name: str
+    attack: str
+    guard: str
+    edits: list  # (file, text, text with OFF)
+    tests: list  # program and filter, or a suite of tests/e2e and a test
+    also: tuple = ()  # guards that would stop the attack as well
+
+
+def rule(name, attack, condition, tests):
+    """Lets everybody do one thing to everybody's jobs."""
+    seam = "  if (request.resource.empty()) return of_path(caller, request);\n"
+    return Guard(name, attack, "the rules, `api/access/rules.cpp`",
+                 [("api/access/rules.cpp", seam, f"  if (OFF && {condition}) return {{Access::allowed, \"\"}};\n{seam}")], tests)
+
+
+ROUTES = "routes.py EachRoute.test_each_route_by_everybody"
+GUARDS = [
+    Guard("closed-socket", "a socket closed before its owner is looked up, which the kernel lists with uid 0",
+          "a uid counts only with an inode: `TcpSocket::held`, `api/http/tcp_end.cpp`",
+          [("api/http/tcp_end.cpp", "return inode != 0;", "return OFF || inode != 0;"),
+           ("api/http/tcp_end.cpp", "    default:\n      return false;", "    default:\n      return OFF;")],
+          ["api_test *P01AClosedSocketIsNobodys*"]),
+    Guard("join-token-again", "a join token replayed for another key", "`TrustStore::certify`, `coordinator/trust_store.cpp`",
+          [("coordinator/trust_store.cpp", "token->used_key != *key)", "token->used_key != *key && !OFF)")],
+          ["coordinator_test TrustStoreTest.AJoinTokenIsGoodForOneKey", "links.py Nodes.test_a_token_is_good_for_one_agent"]),
+    Guard("credential-again", "a munge credential replayed", "`UsedNonces::use`, `coordinator/used_nonces.cpp`",
+          [("coordinator/used_nonces.cpp", "if (found->second.contains(nonce))", "if (!OFF && found->second.contains(nonce))")],
+          ["coordinator_test MungeDesk.AcceptsACredentialOnce"]),
+    Guard("command-again", "a signed command replayed to the keeper", "`Supervisor::refuses_session`, `keeper/supervisor_agent.cpp`",
+          [("keeper/supervisor_agent.cpp", "if (!host->joined.insert(signed_for.id).second)",
+            "if (!host->joined.insert(signed_for.id).second && !OFF)")],
+          ["keeper_test *SignedSessions.RunOnceAndAsTheOwner*"]),
+    Guard("expired-token", "an expired token of a user", "`TrustStore::token_of`, `coordinator/trust_store.cpp`",
+          [("coordinator/trust_store.cpp", "over(it->second, now) || !same_secret", "(over(it->second, now) && !OFF) || !same_secret")],
+          ["coordinator_test TrustStoreTest.AUsersTokenStandsForTheUserUntilItExpires"]),
+    Guard("expired-certificate", "an expired certificate", "TLS, as `tls/link.cpp` sets it up",
+          [("tls/link.cpp", "  options.defaultKeypair = pair;\n  return kj::heap<kj::TlsContext>(kj::mv(options));\n}\n\nkj::Own<kj::TlsContext> client",
+            "  options.defaultKeypair = pair;\n  auto made = kj::heap<kj::TlsContext>(kj::mv(options));\n"
+            "  if (OFF) X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(static_cast<SSL_CTX*>(context_of(*made))), X509_V_FLAG_NO_CHECK_TIME);\n"
+            "  return made;\n}\n\nkj::Own<kj::TlsContext> client"),
+           ("tls/link.cpp", "template struct Shows<&kj::TlsPeerIdentity::cert>;",
+            "template struct Shows<&kj::TlsPeerIdentity::cert>;\n"
+            "template <auto Member> struct ShowsContext { friend void* context_of(kj::TlsContext& c) { return c.*Member; } };\n"
+            "void* context_of(kj::TlsContext& c);\ntemplate struct ShowsContext<&kj::TlsContext::ctx>;"),
+           ("tls/link.cpp", "#include \"tls/link.hpp\"\n", "#include \"tls/link.hpp\"\n#include <openssl/ssl.h>\n")],
+          ["coordinator_test TlsPortTest.AnExpiredCertificateIsRefused"], also=("certificate-expires",)),
+    Guard("certificate-expires", "a certificate that expires under its connection", "`AgentPorts::expired`, `coordinator/agent_ports.cpp`",
+          [("coordinator/agent_ports.cpp", "if (expires) gone", "if (expires && !OFF) gone")],
+          ["coordinator_test TlsPortTest.AConnectionEndsWhenItsCertificateExpires"]),
+    Guard("revoked-certificate", "a revoked certificate", "`TrustStore::refuses_locked`, `coordinator/trust_store.cpp`",
+          [("coordinator/trust_store.cpp", "if (who.generation == trust_.generation(who.node))",
+            "if (OFF || who.generation == trust_.generation(who.node))")],
+          ["coordinator_test TlsPortTest.ACertificateOfAnotherGenerationIsRefusedWithTheReason",
+           "links.py Nodes.test_a_revoked_node_is_out_at_once_and_comes_back_with_a_new_token"]),
+    Guard("revoked-connection", "a certificate revoked under its connection", "`TrustStore::revoke_node`, `coordinator/trust_store.cpp`",
+          [("coordinator/trust_store.cpp", "if (drop_) drop_(node);", "if (drop_ && !OFF) drop_(node);")],
+          ["links.py Nodes.test_a_revoked_node_is_out_at_once_and_comes_back_with_a_new_token"]),
+    Guard("another-name", "a stolen node's certificate that registers another name", "`register_`, `coordinator/registration.cpp`",
+          [("coordinator/registration.cpp", "guest->who.node != hello->node))", "(guest->who.node != hello->node && !OFF)))")],
+          ["coordinator_test TlsPortTest.OneNodesCertificateIsOfNoUseForAnother"]),
+    Guard("forged-end", "the end of another node's pod, forged", "`open_on`, `core/job/ingest.cpp`",
+          [("core/job/ingest.cpp", "it->second.node != node ? nullptr", "(it->second.node != node && !OFF) ? nullptr")],
+          ["core_test P13Reports.OfAnotherNodeChangeNothing"]),
+    Guard("plain-text", "an agent with a certificate led to a port without TLS", "`AgentConnection`, `agent/agent_connection.cpp`",
+          [("agent/agent_connection.cpp", "if (credentials_.encrypted())\n", "if (credentials_.encrypted() && !OFF)\n")],
+          ["links.py Nodes.test_an_agent_that_has_a_certificate_never_speaks_without_tls"]),
+    Guard("tls-1.2", "a downgrade to TLS 1.2", "`options_of`, `tls/link.cpp`",
+          [("tls/link.cpp", "  options.cipherList = kNoCipherBefore13;", "  if (!OFF) options.cipherList = kNoCipherBefore13;")],
+          ["links.py Clients.test_only_tls_13_is_spoken"]),
+    Guard("links-in-work-dir", "symbolic links in a work-dir", "`open_beneath`, `keeper/owners.cpp`",
+          [("keeper/owners.cpp", "how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;", "how.resolve = OFF ? 0 : RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;")],
+          ["users.py Owners.test_links_in_the_work_dir_lead_nowhere"]),
+    Guard("another-owner", "a job that names another user", "`keep_owner`, `core/spec/owner.cpp`",
+          [("core/spec/owner.cpp", "if (it != annotations.end() && (", "if (OFF && it != annotations.end()) continue;\n    if (it != annotations.end() && (")],
+          ["core_test Owner.MayBeRepeatedButNotChosen", "api_test AccessTest.NoRequestChoosesAnOwner"]),
+    Guard("unsigned-permit", "a stolen agent that names the user or the command", "`Owners::accept`, `keeper/owners.cpp`",
+          [("keeper/owners.cpp", "if (!verify_permit(settings_.key, bytes, signature))", "if (!OFF && !verify_permit(settings_.key, bytes, signature))")],
+          ["keeper_test OwnersTest.HonourSignedPermitsForThisNodeAndRealUsers"]),
+    Guard("root", "a job of root, or of a system user", "`Owners::accept`, `keeper/owners.cpp`",
+          [("keeper/owners.cpp", "if (permit->owner.uid == 0 || permit->owner.uid < settings_.uid_min || permit->owner.gid == 0)",
+            "if (!OFF && (permit->owner.uid == 0 || permit->owner.uid < settings_.uid_min || permit->owner.gid == 0))")],
+          ["users.py Owners.test_root_runs_nothing"]),
+    Guard("output-socket", "a user who asks the keeper for others' output", "`calls_as_agent`, `keeper/output_server.cpp`",
+          [("keeper/output_server.cpp", "(peer.uid == owners.agent_uid() || peer.uid == 0)", "(OFF || peer.uid == owners.agent_uid() || peer.uid == 0)")],
+          ["users.py Owners.test_users_cannot_reach_each_others_processes"]),
+    Guard("others-jobs", "reading another user's pods and logs", "`of_other_user`, `api/access/rules.cpp`",
+          [("api/access/rules.cpp", "  return denied(kOfAnother);\n}\n\n}  // namespace",
+            "  if (OFF) return {Access::allowed, \"\"};\n  return denied(kOfAnother);\n}\n\n}  // namespace")],
+          ["api_test AccessTest.OthersPodsEventsAndLogsAreOutOfReach", ROUTES]),
+    Guard("deputy-retry", "a retry of another user's job, to read it or to run as that user", "the rules, `api/access/rules.cpp`",
+          [("api/access/rules.cpp", "return {Access::summary, \"\"};", "return {OFF ? Access::allowed : Access::summary, \"\"};")],
+          ["api_test AccessTest.OthersSeeNameOwnerAndCountsOnly", "users.py Owners.test_a_retry_belongs_to_who_asks"]),
+    rule("deputy-patch", "a patch of another user's job", 'request.verb == "patch"', ["api_test AccessTest.OthersCannotChangeAnything", ROUTES]),
+    rule("deputy-scale", "scaling another user's job", 'request.subresource == "scale"',
+         ["api_test AccessTest.OthersCannotChangeAnything", ROUTES]),
+    rule("deputy-eviction", "evicting another user's pod", 'request.subresource == "eviction"',
+         ["api_test AccessTest.OthersCannotChangeAnything", ROUTES]),
+    rule("deputy-exec", "a command in another user's pod", 'request.subresource == "exec"', ["api_test ExecTest.OnlyTheOwnerMay", ROUTES]),
+    rule("deputy-log", "the log of another user's pod", 'request.subresource == "log"',
+         ["api_test AccessTest.OthersPodsEventsAndLogsAreOutOfReach", ROUTES]),
+    Guard("name-changes-hands", "a name that becomes another user's while a request for it is read", "`Routes::with_body`, `api/routes/routes.cpp`",
+          [("api/routes/routes.cpp", "if (auto refused = gate.refuse(exchange)) return kj::mv(*refused);",
+            "if (auto refused = gate.refuse(exchange); refused && !OFF) return kj::mv(*refused);")],
+          ["api_test AccessTest.ANameThatChangesHandsBeforeTheBodyIsHereIsNotDeleted"]),
+]
+
+
+def code(text):
+    program, name = text.split()
+    where = f"tests/e2e/{program}" if program.endswith(".py") else program
+    return f"`{name.replace('*', '')}` (`{where}`)"
+
+
+def table():
+    rows = (f"| {one.attack} | {one.guard} | {'; '.join(map(code, one.tests))} |\n" for one in GUARDS)
+    return HEAD + "".join(rows)
+
+
+def write_page():
+    text = PAGE.read_text()
+    begin = text.index(HEAD)
+    end = text.find("\n\n", begin) + 1 or len(text)
+    PAGE.write_text(text[:begin] + table() + text[end:])
+
+
+def edited():
+    """The files in which guards can be switched off; fails if one has moved."""
+    texts = {}
+    for guard in GUARDS:
+        off = f'(::access("{SWITCHES / guard.name}", F_OK) == 0)'
+        for file, old, new in guard.edits:
+            text = texts.setdefault(file, (ROOT / file).read_text())
+            if text.count(old) != 1:
+                sys.exit(f"guards.py: {guard.name}: its text is {text.count(old)} times in {file}, and must be there once:\n{old}")
+            texts[file] = text.replace(old, new.replace("OFF", off))
+    return {file: "#include <unistd.h>\n" + text for file, text in texts.items()}
+
+
+def build():
+    texts = edited()
+    for file in subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\0"):
+        if not (ROOT / file).is_file():
+            continue
+        text = texts[file].encode() if file in texts else (ROOT / file).read_bytes()
+        target = WORK / file
+        if not target.exists() or target.read_bytes() != text:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(text)
+            shutil.copymode(ROOT / file, target)
+    programs = {one.split()[0] for guard in GUARDS for one in guard.tests}
+    subprocess.run(["cmake", "--preset", "release"], cwd=WORK, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(["ninja", "-C", BUILT, "muster", "muster-keeper", *(one for one in programs if not one.endswith(".py"))], check=True,
+                   stdout=subprocess.DEVNULL)
+
+
+def passes(test):
+    """Whether it ran and passed."""
+    program, name = test.split()
+    if program.endswith(".py"):
+        command = ["/usr/bin/python3", ROOT / "tests/e2e" / program, name]
+    else:
+        command = [BUILT / program, f"--gtest_filter={name}"]
+    done = subprocess.run(command, env={**os.environ, "MUSTER": str(BUILT / "muster")}, text=True, capture_output=True, timeout=300)
+    said = done.stdout + done.stderr
+    if "skipped" in said.lower() or "Running 0 tests" in said:
+        sys.exit(f"guards.py: {test} did not run:\n{said[-1000:]}")
+    return done.returncode == 0
+
+
+def main(names):
+    if names == ["--write"]:
+        return write_page()
+    known = {guard.name: guard for guard in GUARDS}
+    if unknown := set(names) - set(known):
+        sys.exit(f"guards.py: there is no guard {', '.join(unknown)}; there are {', '.join(known)}")
+    build()
+    SWITCHES.mkdir(exist_ok=True)
+    SWITCHES.chmod(0o755)
+    bad = 0
+    try:
+        for guard in [known[name] for name in names] or GUARDS:
+            for test in guard.tests:
+                held = passes(test)
+                for name in (guard.name, *guard.also):
+                    (SWITCHES / name).touch()
+                without = passes(test)
+                for name in (guard.name, *guard.also):
+                    (SWITCHES / name).unlink()
+                bad += not held or without
+                print("ok  " if held and not without else "FAIL", guard.name, test,
+                      "" if held else "fails with the guard", "passes without the guard" if without else "", flush=True)
+    finally:
+        shutil.rmtree(SWITCHES)
+    sys.exit(bad > 0)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
