@@ -132,16 +132,26 @@ Executor::Limits KeeperExecutor::limits() const {
   return {can.memory_limit, can.cpu_limit, can.no_limits};
 }
 
+Result<core::InputTablePtr> KeeperExecutor::inputs_of(const core::node::PodTemplate& job) {
+  if (job.inputs_file.empty()) return core::InputTablePtr();
+  return input_file_.read(job.inputs_file);
+}
+
 // Pods of one template come in a row; from the second on, their common part is prepared.
 Result<core::node::Command> KeeperExecutor::command_for(const Start& start,
                                                         const core::node::DeviceMap& devices) {
   const core::node::PodTemplate& job = *start.job;
   const core::Container& container = job.containers[start.order.step.container].what;
+  const auto inputs = inputs_of(job);
+  if (!inputs) return inputs.error();
   if (job.plan != nullptr) {
     const core::node::MpiFacts mpi = run_dirs_.facts(start.order.pod);
     return core::node::command_of(job, container, start.order.pod, node_, devices,
-                                  job.mpi.empty() ? nullptr : &mpi);
+                                  job.mpi.empty() ? nullptr : &mpi, inputs->get());
   }
+  if (job.inputs || *inputs)
+    return core::node::command_of(job, container, start.order.pod, node_, {}, nullptr,
+                                  inputs->get());
   if (last_job_ != start.job) {
     last_job_ = start.job;
     pattern_.reset();
@@ -189,11 +199,13 @@ Status KeeperExecutor::start_session(SessionStart start) {
   const core::node::MpiFacts mpi = run_dirs_.facts(start.key.pod);
   core::node::DeviceMap devices;
   if (start.devices) devices = core::node::devices_of(job, start.key.container, *start.devices);
+  const auto inputs = as_owner ? core::InputTablePtr() : inputs_of(job);
+  if (!inputs) return inputs.error();
   Result<core::node::Command> command =
-      as_owner
-          ? core::node::Command{}
-          : core::node::session_command(job, container, start.key.pod, node_, devices,
-                                        job.mpi.empty() ? nullptr : &mpi, std::move(start.command));
+      as_owner ? core::node::Command{}
+               : core::node::session_command(job, container, start.key.pod, node_, devices,
+                                             job.mpi.empty() ? nullptr : &mpi,
+                                             std::move(start.command), inputs->get());
   if (!command) return command.error();
   auto files = logs_.open(job.job_uid, start.pod_name, start.log);
   if (!files) return files.error();

@@ -7,6 +7,7 @@
 
 #include "agent/environment.hpp"
 #include "agent/executor.hpp"
+#include "agent/input_file.hpp"
 #include "agent/keeper_client.hpp"
 #include "agent/note.hpp"
 #include "agent/run_dirs.hpp"
@@ -73,6 +74,8 @@ class KeeperExecutor final : public Executor,
                       core::node::DeviceMap devices) const;
   Status prepare_run_dir(PodId pod, const core::node::PodTemplatePtr& job);
   Result<core::node::Command> command_for(const Start& start, const core::node::DeviceMap& devices);
+  // What the job's inputs_file holds; null: it has none.
+  Result<core::InputTablePtr> inputs_of(const core::node::PodTemplate& job);
   core::node::ProcessEnd end_of(const ProcessEnded& ended, const Note& note);
   core::node::Origin origin_of(PodId pod, const Note& note, Inventory& inventory);
 
@@ -85,6 +88,7 @@ class KeeperExecutor final : public Executor,
   TemplateStore templates_;
   const core::node::NodeFacts node_;
   Executor::Listener* listener_ = nullptr;
+  InputFile input_file_;
   core::node::PodTemplatePtr last_job_;                // of the last start
   std::optional<core::node::CommandPattern> pattern_;  // of last_job_
   kj::Own<KeeperClient> keeper_;                       // null: not connected

@@ -2,6 +2,7 @@
 
 #include "agent/work_dir.hpp"
 #include "base/hex.hpp"
+#include "core/spec/inputs.hpp"
 #include "schema/pod_end.hpp"
 
 #include <capnp/message.h>
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -40,6 +42,7 @@ core::node::TemplateContainer read_container(wire::Container::Reader in) {
   for (auto word : in.getArgs()) out.args.push_back(to_string(word));
   out.working_dir = to_string(in.getWorkingDir());
   for (auto variable : in.getEnv()) {
+    if (variable.getFieldPath() == core::kInputsKey.data()) continue;  // for older agents
     core::EnvVar& one = out.env.emplace_back();
     one.name = to_string(variable.getName());
     one.value = to_string(variable.getValue());
@@ -65,6 +68,14 @@ core::node::SignedPermitPtr read_signed_permit(wire::PodTemplate::Reader in) {
   const auto permit = in.getPermit().asChars(), signature = in.getSignature().asChars();
   return std::make_shared<const core::node::SignedPermit>(core::node::SignedPermit{
       {permit.begin(), permit.size()}, {signature.begin(), signature.size()}});
+}
+
+// Null: none, or they are damaged, which admission does not let through.
+core::InputTablePtr read_inputs(wire::PodTemplate::Reader in) {
+  if (!in.hasInputs()) return nullptr;
+  const auto bytes = in.getInputs().asChars();
+  auto table = core::InputTable::of({bytes.begin(), bytes.size()});
+  return table ? std::make_shared<const core::InputTable>(std::move(*table)) : nullptr;
 }
 
 // The template as the bytes of one message.
@@ -132,7 +143,9 @@ core::node::PodTemplate read_template(wire::PodTemplate::Reader in) {
       .init_containers = in.getInitContainers().size(),
       .labels = read_pairs(in.getLabels()),
       .annotations = read_pairs(in.getAnnotations()),
-      .mpi = to_string(in.getMpi())};
+      .mpi = to_string(in.getMpi()),
+      .inputs = read_inputs(in),
+      .inputs_file = to_string(in.getInputsFile())};
   for (auto container : in.getInitContainers()) out.containers.push_back(read_container(container));
   for (auto container : in.getContainers()) out.containers.push_back(read_container(container));
   out.plan = core::node::plan_of(out);

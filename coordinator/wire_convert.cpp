@@ -3,6 +3,7 @@
 #include "base/printable.hpp"
 #include "core/cluster/node_rules.hpp"
 #include "core/spec/annotations.hpp"
+#include "core/spec/inputs.hpp"
 #include "core/spec/owner.hpp"
 #include "core/spec/quantity.hpp"
 #include "schema/pod_end.hpp"
@@ -47,6 +48,10 @@ core::ContainerEndOf<Age> read_container_end(wire::ContainerEnd::Reader in) {
       in, [](uint64_t code) { return age(code == 0 ? 0 : code - 1); }, cause_of);
   out.restarts = std::max(0, out.restarts);
   return out;
+}
+
+kj::ArrayPtr<const kj::byte> data_of(const std::string& text) {
+  return kj::arrayPtr(reinterpret_cast<const kj::byte*>(text.data()), text.size());
 }
 
 void write_texts(capnp::List<capnp::Text>::Builder out, const std::vector<std::string>& texts) {
@@ -118,6 +123,13 @@ core::node::PodTemplate template_of(JobId job, const core::JobObject& object) {
   if (const auto mpi = object.meta.annotations.find(std::string(core::kMpiKey));
       mpi != object.meta.annotations.end())
     out.mpi = mpi->second;
+  if (const auto lines = object.meta.annotations.find(std::string(core::kInputsKey));
+      lines != object.meta.annotations.end())
+    if (auto table = core::InputTable::of(lines->second))
+      out.inputs = std::make_shared<const core::InputTable>(std::move(*table));
+  if (const auto file = object.meta.annotations.find(std::string(core::kInputsFileKey));
+      file != object.meta.annotations.end())
+    out.inputs_file = file->second;
   if (pod.active_deadline_s) out.active_deadline_ms = *pod.active_deadline_s * 1000;
   for (const auto* containers : {&pod.init_containers, &pod.containers})
     for (const core::Container& container : *containers)
@@ -125,13 +137,20 @@ core::node::PodTemplate template_of(JobId job, const core::JobObject& object) {
   return out;
 }
 
-void write_container(wire::Container::Builder out, const core::node::TemplateContainer& from) {
+// `marked`: with the variable by which an agent that does not know of inputs refuses the pod.
+void write_container(wire::Container::Builder out, const core::node::TemplateContainer& from,
+                     bool marked) {
   const core::Container& container = from.what;
   out.setName(container.name);
   write_texts(out.initCommand(static_cast<unsigned>(container.command.size())), container.command);
   write_texts(out.initArgs(static_cast<unsigned>(container.args.size())), container.args);
   out.setWorkingDir(container.working_dir);
-  auto env = out.initEnv(static_cast<unsigned>(container.env.size()));
+  const auto variables = static_cast<unsigned>(container.env.size());
+  auto env = out.initEnv(variables + (marked ? 1 : 0));
+  if (marked) {
+    env[variables].setName(core::kInputVariable.data());
+    env[variables].setFieldPath(core::kInputsKey.data());
+  }
   for (unsigned i = 0; i < container.env.size(); ++i) {
     env[i].setName(container.env[i].name);
     env[i].setValue(container.env[i].value);
@@ -258,8 +277,9 @@ void write_template(wire::PodTemplate::Builder out, JobId id, const core::JobObj
   const auto inits = static_cast<unsigned>(job.init_containers);
   auto init = out.initInitContainers(inits);
   auto main = out.initContainers(containers - inits);
+  const bool has_inputs = job.inputs || !job.inputs_file.empty();
   for (unsigned i = 0; i < containers; ++i)
-    write_container(i < inits ? init[i] : main[i - inits], job.containers[i]);
+    write_container(i < inits ? init[i] : main[i - inits], job.containers[i], has_inputs && i == 0);
   out.setRestartDelayMs(job.restart_delay_ms);
   out.setActiveDeadlineMs(job.active_deadline_ms.value_or(0));
   if (job.owner_uid) {
@@ -268,17 +288,16 @@ void write_template(wire::PodTemplate::Builder out, JobId id, const core::JobObj
   }
   out.setMpi(job.mpi);
   out.setFenceAfterMs(job.fence_after_ms.value_or(0));
+  if (job.inputs) out.setInputs(data_of(job.inputs->bytes()));
+  out.setInputsFile(job.inputs_file);
   write_pairs(out.initLabels(static_cast<unsigned>(job.labels.size())), job.labels);
   write_pairs(out.initAnnotations(static_cast<unsigned>(job.annotations.size())), job.annotations);
 }
 
 void write_signed(wire::PodTemplate::Builder out, const Permit& permit, const PermitKey& key) {
-  auto data = [](const std::string& text) {
-    return kj::arrayPtr(reinterpret_cast<const kj::byte*>(text.data()), text.size());
-  };
-  const std::string bytes = permit_bytes(permit);
-  out.setPermit(data(bytes));
-  out.setSignature(data(key.sign(bytes)));
+  const std::string bytes = permit_bytes(permit), signature = key.sign(bytes);
+  out.setPermit(data_of(bytes));
+  out.setSignature(data_of(signature));
 }
 
 std::optional<Permit> permit_for(const std::string& cluster_id, const std::string& node, JobId job,

@@ -3,6 +3,7 @@
 #include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "base/hex.hpp"
+#include "core/spec/inputs.hpp"
 
 #include <algorithm>
 #include <openssl/evp.h>
@@ -13,10 +14,10 @@ namespace muster {
 namespace {
 
 // The second form has secrets, the third also MPI jobs and sessions, the fourth sessions that read
-// input. Each is used only for what it adds, so older keepers accept all others.
-constexpr std::string_view kForm = "muster permit 1", kFormWithSecrets = "muster permit 2",
-                           kFormWithSessions = "muster permit 3",
-                           kFormWithInput = "muster permit 4";
+// input, the fifth inputs of indexes. Each is used only for what it adds, so older keepers accept
+// all others.
+enum class Form { first = 1, secrets, sessions, session_input, index_inputs };
+constexpr std::string_view kForm = "muster permit ";  // and its number
 constexpr size_t kKeyBytes = 32, kSignatureBytes = 64;
 
 struct FreeKey {
@@ -133,16 +134,29 @@ core::node::TemplateContainer read_container(Reader& in, bool secrets) {
   return container;
 }
 
-bool has_input(const std::optional<PermitSession>& session) {
-  return session && (session->input || session->terminal);
+Form form_of(const Permit& permit) {
+  const core::node::PodTemplate& job = permit.job;
+  const auto& session = permit.session;
+  if (job.inputs || !job.inputs_file.empty()) return Form::index_inputs;
+  if (session && (session->input || session->terminal)) return Form::session_input;
+  if (session || !job.mpi.empty()) return Form::sessions;
+  return has_secrets(job) ? Form::secrets : Form::first;
 }
 
-void write_session(Writer& out, const std::optional<PermitSession>& session) {
+std::optional<Form> read_form(std::string_view text) {
+  if (!text.starts_with(kForm) || text.size() != kForm.size() + 1) return std::nullopt;
+  const int number = text.back() - '0';
+  if (number < static_cast<int>(Form::first) || number > static_cast<int>(Form::index_inputs))
+    return std::nullopt;
+  return static_cast<Form>(number);
+}
+
+void write_session(Writer& out, const std::optional<PermitSession>& session, bool with_input) {
   out.num(uint8_t{session.has_value()});
   if (!session) return;
   out.num(session->index).num(session->attempt).num(session->container).text(session->id);
   write_list(out, session->command);
-  if (has_input(session)) out.num(uint8_t{session->input}).num(uint8_t{session->terminal});
+  if (with_input) out.num(uint8_t{session->input}).num(uint8_t{session->terminal});
 }
 
 std::optional<PermitSession> read_session(Reader& in, bool with_input) {
@@ -165,12 +179,8 @@ std::optional<PermitSession> read_session(Reader& in, bool with_input) {
 std::string permit_bytes(const Permit& permit) {
   std::string bytes;
   Writer out(bytes);
-  const bool sessions = permit.session || !permit.job.mpi.empty();
-  const bool secrets = sessions || has_secrets(permit.job);
-  out.text(has_input(permit.session) ? kFormWithInput
-           : sessions                ? kFormWithSessions
-           : secrets                 ? kFormWithSecrets
-                                     : kForm)
+  const Form form = form_of(permit);
+  out.text(std::string(kForm) + std::to_string(static_cast<int>(form)))
       .text(permit.cluster)
       .text(permit.node)
       .num(int64_t{permit.until_ms});
@@ -186,20 +196,24 @@ std::string permit_bytes(const Permit& permit) {
   write_map(out, job.annotations);
   out.num(static_cast<uint32_t>(job.init_containers));
   out.num(static_cast<uint32_t>(job.containers.size()));
-  for (const auto& container : job.containers) write_container(out, container, secrets);
-  if (sessions) {
+  for (const auto& container : job.containers)
+    write_container(out, container, form >= Form::secrets);
+  if (form >= Form::sessions) {
     out.text(job.mpi);
-    write_session(out, permit.session);
+    write_session(out, permit.session, form >= Form::session_input);
+  }
+  if (form >= Form::index_inputs) {
+    out.num(uint8_t{job.inputs != nullptr});
+    if (job.inputs) out.text(job.inputs->bytes());
+    out.text(job.inputs_file);
   }
   return bytes;
 }
 
 Result<Permit> read_permit(std::string_view bytes) {
   Reader in(bytes);
-  const std::string_view form = in.text();
-  const bool input = form == kFormWithInput, sessions = input || form == kFormWithSessions;
-  if (form != kForm && form != kFormWithSecrets && !sessions)
-    return Error{Errc::invalid, "it is not a permit of this version", {}};
+  const auto form = read_form(in.text());
+  if (!form) return Error{Errc::invalid, "it is not a permit of this version", {}};
   Permit permit;
   permit.cluster = in.text();
   permit.node = in.text();
@@ -223,10 +237,18 @@ Result<Permit> read_permit(std::string_view bytes) {
   job.annotations = read_map(in);
   job.init_containers = in.num<uint32_t>();
   for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count)
-    job.containers.push_back(read_container(in, form != kForm));
-  if (sessions) {
+    job.containers.push_back(read_container(in, *form >= Form::secrets));
+  if (*form >= Form::sessions) {
     job.mpi = in.text();
-    permit.session = read_session(in, input);
+    permit.session = read_session(in, *form >= Form::session_input);
+  }
+  if (*form >= Form::index_inputs) {
+    if (in.num<uint8_t>() != 0) {
+      auto table = core::InputTable::of(std::string(in.text()));
+      if (!table) return table.error();
+      job.inputs = std::make_shared<const core::InputTable>(std::move(*table));
+    }
+    job.inputs_file = in.text();
   }
   if (!in.ok() || !in.rest().empty()) return Error{Errc::invalid, "the permit is cut short", {}};
   return permit;

@@ -100,4 +100,7 @@ struct PodTemplate {
   signature @19 :Data;         # of the permit
   mpi @20 :Text;               # muster.dev/mpi
   fenceAfterMs @21 :Int64;     # muster.dev/fence-after; 0: none
+  inputs @22 :Data;            # muster.dev/inputs
+  inputsFile @23 :Text;        # muster.dev/inputs-file. Of a job with either, the first container has a variable MUSTER_INPUT
+                               # with the fieldPath "muster.dev/inputs", so that an agent that does not know of inputs refuses the pod
 }

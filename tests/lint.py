@@ -24,7 +24,7 @@ ARROWS = {  # a folder, or a file that may include more than its folder
     "storage": BASE | {"core", "schema"},
     "actors": BASE | {"core", "storage"},
     "api": BASE | {"core", "text"},
-    "agent": BASE | {"core/node", "core/spec/mpi.hpp", "core/ids.hpp", "core/pod_name.hpp", "schema", "tls", "keeper/protocol.hpp"},
+    "agent": BASE | {"core/node", "core/spec/inputs.hpp", "core/spec/mpi.hpp", "core/ids.hpp", "core/pod_name.hpp", "schema", "tls", "keeper/protocol.hpp"},
     "coordinator": BASE | {"core", "permit", "tls", "munge", "storage", "actors", "api", "schema", "text/json.hpp"},
     # A client of the API, and the mains of the daemons.
     "cli": BASE | {"core/spec", "core/job/decide.hpp", "core/job/text.hpp", "core/ids.hpp", "core/index_set.hpp", "core/pod_name.hpp", "core/trust.hpp", "core/cluster/prefetch.hpp", "text",

@@ -18,16 +18,21 @@ bool FailureNews::enough() const {
   return kinds_.size() >= kKindsMax;
 }
 
-void FailureNews::add(const std::vector<EndedAttempt>& ended, Millis now) {
-  for (const EndedAttempt& one : ended)
-    if (one.failed && !enough() && kinds_.insert(one.kind).second)
-      pending_.push_back({.attempt = one, .due = now + kDelay});
+void FailureNews::add(const Json& job, const std::vector<EndedAttempt>& ended, Millis now) {
+  for (const EndedAttempt& one : ended) {
+    if (!one.failed || enough() || !kinds_.insert(one.kind).second) continue;
+    if (!inputs_) inputs_.emplace(job);
+    pending_.push_back({.attempt = one,
+                        .input = one.index ? inputs_->of(*one.index).value_or("") : "",
+                        .due = now + kDelay});
+  }
 }
 
 void FailureNews::print(Millis now, const std::function<void()>& first) {
   for (; !pending_.empty() && pending_.front().due <= now; pending_.pop_front()) {
-    const EndedAttempt& one = pending_.front().attempt;
+    const auto& [one, input, due] = pending_.front();
     std::string text = one.index ? "index " + std::to_string(*one.index) : one.pod;
+    if (!input.empty()) text += " (" + cut(input, kInputShown) + ")";
     text += " failed: " + cut(one_line(one.cause), kNewsBytes) + " (" +
             (one.attempt ? "attempt " + std::to_string(*one.attempt) + ", " : "") + "node " +
             one.node + ")";

@@ -6,9 +6,12 @@
 #include "base/clock.hpp"
 #include "cli/client/attempt_feed.hpp"
 #include "cli/client/http.hpp"
+#include "cli/client/inputs.hpp"
+#include "cli/output/json.hpp"
 
 #include <deque>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -22,7 +25,7 @@ class FailureNews {
 
   static constexpr Millis kDelay = 250;
 
-  void add(const std::vector<EndedAttempt>& ended, Millis now);
+  void add(const Json& job, const std::vector<EndedAttempt>& ended, Millis now);
   // Prints to stderr what was added kDelay ago or earlier: the cause, what happens to the index,
   // and the last lines of the pod's output. Calls `first` before each failure it prints.
   void print(Millis now, const std::function<void()>& first);
@@ -32,6 +35,7 @@ class FailureNews {
  private:
   struct Pending {
     EndedAttempt attempt;
+    std::string input;  // of the index; empty: none
     Millis due;
   };
 
@@ -39,6 +43,7 @@ class FailureNews {
 
   ApiClient& client_;
   const std::string ns_, job_;
+  std::optional<JobInputs> inputs_;  // since the first failure
   std::set<std::string> kinds_;
   std::deque<Pending> pending_;
 };

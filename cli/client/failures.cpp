@@ -1,5 +1,6 @@
 #include "cli/client/failures.hpp"
 
+#include "cli/client/inputs.hpp"
 #include "cli/client/objects.hpp"
 #include "cli/output/table.hpp"
 #include "cli/output/text.hpp"
@@ -85,6 +86,8 @@ std::string cause_of(const Json& pod) {
     const std::string reason = text_at(end, {"reason"});
     if (!reason.empty() && reason != "Error" && reason != "Completed") text += ", " + reason;
   }
+  if (!text.empty() && text_at(pod, {"status", "reason"}) == "DeadlineExceeded")
+    text += ", DeadlineExceeded";
   const Json& disruption = condition_of(pod, "DisruptionTarget");
   if (!disruption.is_null()) text += (text.empty() ? "" : ", ") + text_at(disruption, {"reason"});
   std::string message = text_at(end, {"message"});
@@ -132,6 +135,11 @@ Result<Failures> failures_of(ApiClient& client, const std::string& ns, const Jso
                                                           completions));
   out.all = out.shown.size();
   if (out.shown.size() > max) out.shown.resize(max);
+  if (!out.shown.empty()) {
+    const JobInputs inputs(job);
+    for (Failure& f : out.shown)
+      if (f.index) f.input = inputs.of(*f.index).value_or("");
+  }
   for (Failure& f : out.shown) f.last_lines = last_words(client, ns, f.pod, lines);
   return out;
 }
@@ -168,7 +176,11 @@ std::string more_text(const Failures& failures, const std::string& job, const st
 std::string failures_text(const Failures& failures, const std::string& indent) {
   std::vector<std::vector<std::string>> rows;
   const bool indexed = !failures.shown.empty() && failures.shown.front().index.has_value();
-  if (indexed) {
+  const bool inputs =
+      std::ranges::any_of(failures.shown, [](const Failure& f) { return !f.input.empty(); });
+  if (indexed && inputs) {
+    rows.push_back({"INDEX", "INPUT", "ATTEMPT", "NODE", "CAUSE"});
+  } else if (indexed) {
     rows.push_back({"INDEX", "ATTEMPT", "NODE", "CAUSE"});
   } else {
     rows.push_back({"POD", "NODE", "CAUSE"});
@@ -179,6 +191,7 @@ std::string failures_text(const Failures& failures, const std::string& indent) {
       rows.push_back({std::to_string(f.index.value_or(0)),
                       f.attempt ? std::to_string(*f.attempt) : "?", node,
                       cut(f.cause, kSaidBytes)});
+      if (inputs) rows.back().insert(rows.back().begin() + 1, cut(f.input, kInputShown));
     } else {
       rows.push_back({f.pod, node, cut(f.cause, kSaidBytes)});
     }

@@ -42,7 +42,7 @@ Follow follow(ApiClient& client, Signals& signals, const std::string& ns, const 
         wishes.output->look(out.job, ended, end != JobEnd::none);
         wishes.output->flush(clear);
       }
-      news.add(ended, now);
+      news.add(out.job, ended, now);
       if (end == JobEnd::none) news.print(now, clear);  // otherwise the summary shows them
       progress.show(standing_of(out.job), now);
       if (end != JobEnd::none) {

@@ -113,8 +113,9 @@ Json command_manifest(const CommandJob& job, const std::function<uint32_t(uint32
     name = base_name(job.command.front()) + "-";
     for (int i = 0; i < 5; ++i) name += kLetters[random(kLetters.size())];
   }
-  Json words = Json::array();
-  for (const std::string& word : job.command) words.push_back(unexpanded(word));
+  Json words = job.words;
+  if (job.words.empty())
+    for (const std::string& word : job.command) words.push_back(unexpanded(word));
   Json spec = {{"completionMode", "Indexed"},
                {"completions", job.completions},
                {"parallelism", job.parallelism},

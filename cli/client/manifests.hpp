@@ -32,6 +32,8 @@ struct CommandJob {
   std::vector<std::string> command;
   Variables environment;
   std::string dir;  // empty: not set in the manifest
+  // The command as the manifest has it, with references to inputs; empty: as it was typed.
+  std::vector<std::string> words{};
 };
 
 // The command runs as it was typed: nothing in it or in its environment is expanded. If it cannot

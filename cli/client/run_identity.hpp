@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/result.hpp"
+#include "cli/client/inputs.hpp"
 #include "cli/output/json.hpp"
 #include "cli/settings/submitter.hpp"
 
@@ -20,6 +21,7 @@ struct RunIdentity {
   // another shell, and the job keeps what it was created with.
   Variables environment{};
   std::string dir{};
+  InputsFile inputs{};  // to be written into the directory
 };
 
 // What to run in this directory: `wanted`, with the generated name of an earlier run there if

@@ -34,6 +34,7 @@ class Help : public CLI::Formatter {
 std::vector<Verb> all_verbs(CLI::App& root, const std::vector<std::string>& tail,
                             const Config& config) {
   std::vector<Verb> verbs = run_verbs(root, tail);
+  for (Verb& verb : exec_verbs(root, tail)) verbs.push_back(std::move(verb));
   for (Verb& verb : job_verbs(root)) verbs.push_back(std::move(verb));
   for (Verb& verb : show_verbs(root)) verbs.push_back(std::move(verb));
   for (Verb& verb : access_verbs(root)) verbs.push_back(std::move(verb));
@@ -272,7 +273,7 @@ Parsed parse(int argc, const char* const* argv, const Config& config) {
   for (const Verb& verb : verbs) {
     if (!verb.app->parsed()) continue;
     if (!tail.empty() && !verb.takes_command)
-      return usage(meant, "`--` is only for verbs that run a command: run, mpirun, exec");
+      return usage(meant, "`--` is only for verbs that run a command: run, submit, mpirun, exec");
     auto settings =
         (verb.configured ? config : Config()).resolve(verb.section, *verb.flags, *verb.given_file);
     if (!settings) return usage(meant, settings.error().message);

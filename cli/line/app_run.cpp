@@ -1,9 +1,20 @@
-// The grammar of the verbs that run a command, which follows `--`: run, mpirun, exec.
+// The grammar of the verbs that run a command, which follows `--`, as a job: run, submit, mpirun.
+#include "cli/client/inputs.hpp"
 #include "cli/client/objects.hpp"
+#include "cli/client/resources.hpp"
 #include "cli/line/parser.hpp"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
 
 namespace muster::cli {
 namespace {
@@ -20,28 +31,32 @@ RunOptions::Shown shown_of(const std::string& text) {
 // What the flags of run and mpirun say, before they are checked.
 struct RunWords {
   RunOptions o;
+  CLI::Option* count = nullptr;          // -n
+  std::vector<CLI::Option*> of_command;  // flags that a manifest has no use for
   std::vector<std::string> rest, variables, passed;
-  std::string timeout, exported, dir, shown, mpi;
+  std::string timeout, exported, dir, shown, mpi, printed;
+  std::map<std::string, std::vector<std::string>> resources;  // by flag
 };
 
 // The flags for a job made of a command.
-std::vector<CLI::Option*> add_command_flags(CLI::App& app, RunWords& w, const char* retries) {
-  return {
-      app.add_option("--name", w.o.name, "Name of the job (default: derived from the command)")
-          ->type_name("J"),
-      app.add_option("--retries,--backoff-limit-per-index", w.o.retries, retries)
-          ->type_name("R")
-          ->check(whole(0, kCountMax)),
-      app.add_option("--export", w.exported,
-                     "Environment variables to pass to CMD: ALL, NONE or NAME,NAME...; stored "
-                     "with the job (default ALL)")
-          ->type_name("NAMES"),
-      app.add_option("--env", w.variables, "Set an environment variable for CMD; repeatable")
-          ->type_name("NAME=VALUE")
-          ->allow_extra_args(false)
-          ->take_all(),
-      app.add_option("--chdir", w.dir, "Working directory of CMD (default: the current directory)")
-          ->type_name("DIR")};
+void add_command_flags(CLI::App& app, RunWords& w, const char* retries) {
+  w.of_command.insert(
+      w.of_command.end(),
+      {app.add_option("--name", w.o.name, "Name of the job (default: derived from the command)")
+           ->type_name("J"),
+       app.add_option("--retries,--backoff-limit-per-index", w.o.retries, retries)
+           ->type_name("R")
+           ->check(whole(0, kCountMax)),
+       app.add_option("--export", w.exported,
+                      "Environment variables to pass to CMD: ALL, NONE or NAME,NAME...; stored "
+                      "with the job (default ALL)")
+           ->type_name("NAMES"),
+       app.add_option("--env", w.variables, "Set an environment variable for CMD; repeatable")
+           ->type_name("NAME=VALUE")
+           ->allow_extra_args(false)
+           ->take_all(),
+       app.add_option("--chdir", w.dir, "Working directory of CMD (default: the current directory)")
+           ->type_name("DIR")});
 }
 
 // The flags for how the job is run.
@@ -84,6 +99,137 @@ std::optional<Usage> read_command(const std::vector<std::string>& rest,
   return std::nullopt;
 }
 
+// The flags for what the indexes of a command are.
+void add_index_flags(CLI::App& app, RunWords& w) {
+  w.count = app.add_option("-n,--completions", w.o.completions,
+                           "Number of indexes to run (JOB_COMPLETION_INDEX is 0 to N-1)")
+                ->type_name("N")
+                ->check(whole(1, kCountMax));
+  app.add_option("--each", w.o.each.files,
+                 "Run CMD for each line of a file (- reads stdin), which replaces {} in CMD and is "
+                 "MUSTER_INPUT; repeat it for all combinations")
+      ->type_name("FILE")
+      ->allow_extra_args(false)
+      ->take_all();
+  app.add_flag("-0,--null", w.o.each.null,
+               "Inputs of --each end with a null byte instead of a line");
+  app.add_option(
+         "--each-csv", w.o.each.csv,
+         "Run CMD for each record of a CSV file with a header (- reads stdin); {NAME} or {1} "
+         "is a column")
+      ->type_name("FILE");
+  w.of_command.push_back(app.add_option("-j,--parallelism", w.o.parallelism,
+                                        "Maximum running at once (default: one per slot)")
+                             ->type_name("P")
+                             ->check(whole(1, kCountMax)));
+}
+
+// Flags whose values are checked by a function.
+struct ResourceFlag {
+  const char *name, *type, *help;
+  Status (*read)(const std::string& text, ResourceWishes& into);
+  bool repeats = false;
+};
+constexpr ResourceFlag kResourceFlags[] = {
+    {"--cpus", "N", "CPUs that each index needs free on its node, such as 2 or 0.5", read_cpus},
+    {"--mem", "SIZE", "Memory for each index, such as 4Gi: needed free, and its limit",
+     read_memory},
+    {"--gpus", "N", "GPUs for each index, such as 1 or, of another kind, amd.com/gpu=1", read_gpus},
+    {"--time", "T", "Time limit of each attempt, such as 90m or 1:30:00 (default: no limit)",
+     read_time},
+    {"--node-selector", "LABEL=VALUE", "Only nodes with this label; repeatable", read_node_label,
+     true},
+};
+
+void add_resource_flags(CLI::App& app, RunWords& w) {
+  for (const ResourceFlag& one : kResourceFlags) {
+    CLI::Option* flag = app.add_option(one.name, w.resources[one.name], one.help)
+                            ->type_name(one.type)
+                            ->allow_extra_args(false);
+    if (one.repeats) flag->take_all();
+    w.of_command.push_back(flag);
+  }
+  w.of_command.push_back(
+      app.add_option("--priority", w.o.resources.priority,
+                     "Priority of the job; higher ones go first and may preempt lower ones")
+          ->type_name("N"));
+  w.of_command.push_back(
+      app.add_flag("--gang", w.o.resources.gang, "Start indexes together or not at all"));
+}
+
+std::optional<Usage> read_resources(RunWords& w) {
+  for (const ResourceFlag& one : kResourceFlags)
+    for (const std::string& text : w.resources[one.name])
+      if (Status right = one.read(text, w.o.resources); !right) return Usage{right.error().message};
+  return std::nullopt;
+}
+
+void add_dry_run(CLI::App& app, RunWords& w, const char* output) {
+  app.add_flag("--dry-run", w.o.dry_run, "Print the manifest that would be sent, and do nothing");
+  app.add_option("-o", w.printed, output)
+      ->type_name("FORMAT")
+      ->check(one_of({"yaml", "json", "name"}));
+}
+
+// A manifest says all this itself.
+std::optional<Usage> refuse_command_flags(const RunWords& w, bool of_command) {
+  if (of_command) return std::nullopt;
+  for (const CLI::Option* flag : w.of_command)
+    if (flag->count() > 0)
+      return Usage{flag->get_name() +
+                   " is for a command, with -n or --each; set it in the manifest"};
+  return std::nullopt;
+}
+
+// What --help says of placeholders.
+constexpr const char* kPlaceholders =
+    "With --each, {} in a word of CMD is the input: {.} without extension, {/} basename, {//} "
+    "directory, {/.} basename without extension, {#} its number from 1, {1} {2.} {3/} columns. "
+    "Each "
+    "stays within its word, and no shell reads it. The variables are MUSTER_INPUT and, of several "
+    "columns, MUSTER_INPUT_1 and so on. Without {}, CMD gets only these variables. If something is "
+    "piped in and CMD has {}, --each - is the default.\n";
+
+// Whether the words describe a command; an error if they describe neither that nor a manifest.
+std::variant<bool, Usage> read_form(const std::string& verb, RunWords& w,
+                                    const std::vector<std::string>& tail) {
+  RunOptions& o = w.o;
+  const std::string example = "muster " + verb + " -n 10 -- CMD ARG...";
+  const bool counted = w.count->count() > 0;
+  if (!counted && !o.each.any() && has_placeholder(tail) && stdin_is_piped()) o.each.files = {"-"};
+  if (!counted && !o.each.any()) {
+    if (!tail.empty()) return Usage{"a command needs -n or --each: " + example};
+    if (w.rest.size() + (o.file.empty() ? 0 : 1) != 1)
+      return Usage{"needs one manifest, JOB.yaml, or -n N -- CMD"};
+    if (o.file.empty()) o.file = w.rest.front();
+    return false;
+  }
+  std::vector<std::string> flags;
+  if (counted) flags.emplace_back("-n");
+  if (!o.each.array.empty()) flags.emplace_back("--array");
+  if (!o.each.files.empty()) flags.emplace_back("--each");
+  if (!o.each.csv.empty()) flags.emplace_back("--each-csv");
+  const std::string flag = flags.front();
+  if (flags.size() > 1)
+    return Usage{flag + " and " + flags[1] +
+                 " are mutually exclusive: each says what the indexes are"};
+  if (std::count(o.each.files.begin(), o.each.files.end(), "-") > 1)
+    return Usage{"--each - can be given once: there is one stdin"};
+  if (o.each.null && o.each.files.empty()) return Usage{"-0 applies to --each FILE"};
+  if (auto wrong = read_surroundings(w)) return *wrong;
+  if (auto wrong = read_resources(w)) return *wrong;
+  if (auto wrong = read_command(w.rest, tail, o.command)) return *wrong;
+  if (!o.file.empty())
+    return Usage{flag + " and -f are mutually exclusive: " + flag +
+                 " runs a command, -f a manifest"};
+  if (o.command.empty())
+    return Usage{flag + " needs a command: " +
+                 (counted ? example
+                          : "muster " + verb + " " + flag +
+                                (o.each.array.empty() ? " FILE" : " 1-100") + " -- CMD {}")};
+  return true;
+}
+
 Verb add_run(CLI::App& root, const std::vector<std::string>& tail) {
   auto w = std::make_shared<RunWords>();
   Verb verb = new_verb(root, "Jobs", "run", "Run a job to completion, here or on a coordinator");
@@ -93,20 +239,11 @@ Verb add_run(CLI::App& root, const std::vector<std::string>& tail) {
       ->type_name("JOB.yaml | -- CMD ARG...");
   app->add_option("-f,--file", w->o.file, "Manifest of the job (- reads stdin)")
       ->type_name("JOB.yaml");
-  auto* n = app->add_option("-n,--completions", w->o.completions,
-                            "Number of indexes to run (JOB_COMPLETION_INDEX is 0 to N-1)")
-                ->type_name("N")
-                ->check(whole(1, kCountMax));
-  app->add_option("-j,--parallelism", w->o.parallelism,
-                  "Maximum running at once (default: one per slot)")
-      ->type_name("P")
-      ->check(whole(1, kCountMax))
-      ->needs(n);
-  for (CLI::Option* flag : add_command_flags(
-           *app, *w,
-           "Retries per index; an index that exhausts them fails without affecting others "
-           "(default 0)"))
-    flag->needs(n);
+  add_index_flags(*app, *w);
+  add_command_flags(*app, *w,
+                    "Retries per index; an index that exhausts them fails without affecting others "
+                    "(default 0)");
+  add_resource_flags(*app, *w);
   app->add_option("--output", w->shown,
                   "Output of pods: prefix (prefix each line with its index), raw or none (default: "
                   "prefix, raw for one index)")
@@ -117,33 +254,87 @@ Verb add_run(CLI::App& root, const std::vector<std::string>& tail) {
       ->type_name("N")
       ->check(whole(1, kCountMax));
   add_run_flags(*app, *w);
+  add_dry_run(*app, *w, "Format of --dry-run: yaml or json (default yaml)");
   add_target(verb, "--namespace");
   app->footer(
       "Examples:\n  muster run job.yaml\n  muster run -n 20 -j 4 --retries 2 -- sh -c 'echo "
       "$JOB_COMPLETION_INDEX'\n"
+      "  muster run --each files.txt -- convert {} {.}.png\n"
+      "  find . -name '*.log' -print0 | muster run -0 --each - -- gzip {}\n"
+      "  muster run --each-csv grid.csv -- ./train --lr {lr} --seed {seed}\n"
       "  muster run --data-dir ./sweep job.yaml      # continue after a crash\n"
       "CMD runs as typed, with this shell's environment and directory. A command that cannot be "
-      "started fails the job.\n"
+      "started fails the job.\n" +
+      std::string(kPlaceholders) +
       "Exit codes: 0 Complete, 1 Failed, 124 --timeout expired, 130 interrupted; with -n 1, that "
       "of the command.");
-  verb.finish = [w, n, tail](const Settings&, const Target& target) -> Judged {
+  verb.finish = [w, tail](const Settings&, const Target& target) -> Judged {
     RunOptions& o = w->o;
     o.target = target;
     if (auto wrong = read_limit("--timeout", w->timeout, o.timeout_ms)) return *wrong;
     o.shown = shown_of(w->shown);
-    if (n->count() > 0) {
-      if (auto wrong = read_surroundings(*w)) return *wrong;
-      if (auto wrong = read_command(w->rest, tail, o.command)) return *wrong;
-      if (!o.file.empty())
-        return Usage{"-n and -f are mutually exclusive: -n runs a command, -f a manifest"};
-      if (o.command.empty()) return Usage{"-n needs a command: muster run -n 10 -- CMD ARG..."};
-      return o;
-    }
-    if (!tail.empty()) return Usage{"a command needs -n: muster run -n 10 -- CMD ARG..."};
-    if (w->rest.size() + (o.file.empty() ? 0 : 1) != 1)
-      return Usage{"needs one manifest, JOB.yaml, or -n N -- CMD"};
-    if (o.file.empty()) o.file = w->rest.front();
+    const auto of_command = read_form("run", *w, tail);
+    if (const auto* wrong = std::get_if<Usage>(&of_command)) return *wrong;
+    if (auto wrong = refuse_command_flags(*w, std::get<bool>(of_command))) return *wrong;
+    if (!w->printed.empty() && !o.dry_run) return Usage{"-o needs --dry-run"};
+    if (w->printed == "name") return Usage{"-o name: --dry-run prints yaml or json"};
+    o.output = read_output(w->printed);
     return o;
+  };
+  return verb;
+}
+
+Verb add_submit(CLI::App& root, const std::vector<std::string>& tail) {
+  auto w = std::make_shared<RunWords>();
+  auto wait = std::make_shared<bool>(false);
+  Verb verb = new_verb(root, "Jobs", "submit", "Start a job on a coordinator and leave it running");
+  verb.takes_command = true;
+  CLI::App* app = verb.app;
+  app->add_option("job", w->rest, "Manifest of the job, or a command after --")
+      ->type_name("JOB.yaml | -- CMD ARG...");
+  app->add_option("-f,--file", w->o.file, "Manifest of the job (- reads stdin)")
+      ->type_name("JOB.yaml");
+  add_index_flags(*app, *w);
+  app->add_option("--array", w->o.each.array,
+                  "Run CMD for each number, as Slurm writes them: 1-100, 0-15:4 or 1,5,9-12, with "
+                  "%10 for at most 10 at once; the number replaces {} in CMD and is MUSTER_INPUT "
+                  "and SLURM_ARRAY_TASK_ID")
+      ->type_name("RANGES");
+  add_command_flags(*app, *w,
+                    "Retries per index; an index that exhausts them fails without affecting others "
+                    "(default 0)");
+  add_resource_flags(*app, *w);
+  app->add_flag("--wait", *wait, "Wait until the job has finished");
+  CLI::Option* const timeout =
+      app->add_option("--timeout", w->timeout,
+                      "With --wait, time to wait before giving up, such as 10m (default: no limit)")
+          ->type_name("T");
+  add_dry_run(*app, *w,
+              "Print the created job as yaml, json or name; with --dry-run, the manifest as yaml "
+              "(default) or json");
+  add_target(verb, "--namespace");
+  app->footer(
+      "Examples:\n  muster submit job.yaml\n"
+      "  muster submit -n 100 -j 10 --mem 4Gi --time 2h -- ./step\n"
+      "  muster submit --array 1-100%10 -- ./step --seed {}\n"
+      "  muster submit --each files.txt --dry-run -o yaml -- ./step {}\n"
+      "CMD runs as typed, with this shell's environment and directory, on nodes that have its "
+      "files. Without -j, as many run at once as nodes take. A command that cannot be started "
+      "fails "
+      "the job.\n" +
+      std::string(kPlaceholders) + "Exit codes: 0 created; with --wait, those of muster wait.");
+  verb.finish = [w, wait, timeout, tail](const Settings&, const Target& target) -> Judged {
+    RunOptions& o = w->o;
+    o.target = target;
+    if (auto wrong = read_limit("--timeout", w->timeout, o.timeout_ms)) return *wrong;
+    const auto of_command = read_form("submit", *w, tail);
+    if (const auto* wrong = std::get_if<Usage>(&of_command)) return *wrong;
+    if (auto wrong = refuse_command_flags(*w, std::get<bool>(of_command))) return *wrong;
+    if (timeout->count() > 0 && !*wait) return Usage{"--timeout needs --wait"};
+    if (*wait && o.dry_run) return Usage{"--wait and --dry-run are mutually exclusive"};
+    if (w->printed == "name" && o.dry_run) return Usage{"-o name: --dry-run prints yaml or json"};
+    o.output = read_output(w->printed);
+    return SubmitOptions{o, *wait};
   };
   return verb;
 }
@@ -255,63 +446,10 @@ Verb add_mpirun(CLI::App& root, const std::vector<std::string>& tail) {
   return verb;
 }
 
-Verb add_exec(CLI::App& root, const std::vector<std::string>& tail) {
-  struct Words {
-    ExecOptions o;
-    std::vector<std::string> what;
-  };
-  auto w = std::make_shared<Words>();
-  Verb verb = new_verb(root, "Jobs", "exec", "Run a command in a running pod");
-  verb.takes_command = true;
-  CLI::App* app = verb.app;
-  app->add_option("what", w->what, "Pod, or job with --index, and the command after --")
-      ->type_name("POD | job/J -- CMD ARG...")
-      ->required();
-  app->add_option("--index", w->o.index, "Index of the job")
-      ->type_name("I")
-      ->check(whole(0, kCountMax));
-  app->add_flag("-i,--stdin", w->o.input, "Pass standard input to the command");
-  app->add_flag("-t,--tty", w->o.terminal,
-                "Give the command a terminal, with -i; standard input must be one");
-  add_target(verb);
-  app->footer(
-      "Examples:\n  muster exec sweep-7-x2bqd -- nvidia-smi\n"
-      "  muster exec job/sweep --index 7 -- sh -c 'df -h .; uptime'\n"
-      "  muster exec -it sweep-7-x2bqd -- bash\n"
-      "  muster exec -i sweep-7-x2bqd -- sh -c 'cat > input.csv' < input.csv\n"
-      "CMD runs in the pod's first container, with its user, environment, directory and limits, "
-      "until CMD or the pod ends. Without -i its standard input is empty. Ctrl-C ends it with "
-      "SIGTERM, after 5 s with SIGKILL; with -t it is passed on like any other key.\n"
-      "Exit codes: that of CMD (128+S if signal S ended it); 3 no such pod, 4 coordinator "
-      "unreachable, 5 the pod is not running, 130 interrupted.");
-  verb.finish = [w, tail](const Settings&, const Target& target) -> Judged {
-    ExecOptions& o = w->o;
-    o.target = target;
-    if (o.terminal && !o.input) return Usage{"-t needs -i: muster exec -it POD -- CMD"};
-    if (w->what.size() > 1)
-      return Usage{"`" + w->what[1] + "`: the command comes after `--`: muster exec POD -- CMD"};
-    const std::string& word = w->what.front();
-    const size_t slash = word.find('/');
-    const auto kind = slash == std::string::npos
-                          ? Kind::pod
-                          : parse_kind(word.substr(0, slash)).value_or(Kind::node);
-    const std::string name = slash == std::string::npos ? word : word.substr(slash + 1);
-    if ((kind != Kind::pod && kind != Kind::job) || name.empty())
-      return Usage{"`" + word + "`: must be POD, pod/POD or job/J"};
-    if (kind == Kind::pod && o.index)
-      return Usage{"--index applies to jobs only: muster exec job/J --index 3 -- CMD"};
-    (kind == Kind::pod ? o.pod : o.job) = name;
-    if (tail.empty()) return Usage{"needs a command: muster exec " + word + " -- CMD ARG..."};
-    o.command = tail;
-    return o;
-  };
-  return verb;
-}
-
 }  // namespace
 
 std::vector<Verb> run_verbs(CLI::App& root, const std::vector<std::string>& tail) {
-  return {add_run(root, tail), add_mpirun(root, tail), add_exec(root, tail)};
+  return {add_run(root, tail), add_submit(root, tail), add_mpirun(root, tail)};
 }
 
 }  // namespace muster::cli

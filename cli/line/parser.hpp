@@ -51,6 +51,7 @@ void add_log_level(CLI::App& app, std::string& level);
 
 // The verbs, one area per file.
 std::vector<Verb> run_verbs(CLI::App& root, const std::vector<std::string>& tail);
+std::vector<Verb> exec_verbs(CLI::App& root, const std::vector<std::string>& tail);
 std::vector<Verb> job_verbs(CLI::App& root);
 std::vector<Verb> show_verbs(CLI::App& root);
 std::vector<Verb> access_verbs(CLI::App& root);

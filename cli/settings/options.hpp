@@ -13,7 +13,9 @@
 #include "coordinator/coordinator.hpp"
 #include "core/spec/mpi.hpp"
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -44,6 +46,28 @@ struct MpiWishes {
   bool tag_output = false;
 };
 
+// What the indexes of a command work on, beside their number.
+struct EachWishes {
+  std::vector<std::string> files;  // a line is an input; "-" is stdin
+  bool null = false;               // not a line, but what ends with a null byte
+  std::string csv;                 // in place of `files`: a record is an input
+  std::string array;               // in place of both: "1-100"
+  bool any() const { return !files.empty() || !csv.empty() || !array.empty(); }
+  bool reads_stdin() const {
+    return csv == "-" || std::find(files.begin(), files.end(), "-") != files.end();
+  }
+};
+
+// What a command needs of its node, and how it is placed.
+struct ResourceWishes {
+  std::string cpus, memory;                // quantities; empty: none
+  std::map<std::string, int64_t> devices;  // by resource
+  int64_t time_s = 0;                      // of each pod; 0: no limit
+  std::optional<int32_t> priority;
+  bool gang = false;
+  std::map<std::string, std::string> node_selector;
+};
+
 struct RunOptions {
   Target target;
   std::string file;  // the manifest; empty: the command form
@@ -52,9 +76,11 @@ struct RunOptions {
   std::string name;
   std::optional<int32_t> retries;  // backoffLimitPerIndex
   std::vector<std::string> command;
-  Export exported;        // of the command form
-  Variables environment;  // --env
-  std::string dir;        // --chdir, absolute; empty: the current directory
+  EachWishes each;           // of the command form, in place of `completions`
+  ResourceWishes resources;  // of the command form
+  Export exported;           // likewise
+  Variables environment;     // --env
+  std::string dir;           // --chdir, absolute; empty: the current directory
   enum class Shown { automatic, prefixed, raw, none };
   Shown shown = Shown::automatic;  // what pods print
   int slots = 0;                   // 0: `parallelism`, else the CPUs
@@ -63,6 +89,13 @@ struct RunOptions {
   std::optional<Millis> timeout_ms;
   std::string log_level = "error";
   std::optional<MpiWishes> mpi;  // the command is an MPI program, an index is a host
+  bool dry_run = false;          // print the manifest and do nothing
+  Output output = Output::table;
+};
+
+struct SubmitOptions {
+  RunOptions run;
+  bool wait = false;
 };
 
 struct ExecOptions {
@@ -262,11 +295,11 @@ struct AccessOptions {
 };
 
 using Options =
-    std::variant<RunOptions, ExecOptions, CoordinatorOptions, AgentOptions, CreateOptions,
-                 GetOptions, DescribeOptions, LogsOptions, WaitOptions, DeleteOptions,
-                 AttemptsOptions, WhyOptions, RetryOptions, ChangeOptions, DrainOptions,
-                 ApplyOptions, BackupOptions, RestoreOptions, VerifyOptions, JournalOptions,
-                 VersionOptions, ConfigOptions, CompletionOptions, KubeconfigOptions, AccessOptions,
-                 DrillOptions>;
+    std::variant<RunOptions, SubmitOptions, ExecOptions, CoordinatorOptions, AgentOptions,
+                 CreateOptions, GetOptions, DescribeOptions, LogsOptions, WaitOptions,
+                 DeleteOptions, AttemptsOptions, WhyOptions, RetryOptions, ChangeOptions,
+                 DrainOptions, ApplyOptions, BackupOptions, RestoreOptions, VerifyOptions,
+                 JournalOptions, VersionOptions, ConfigOptions, CompletionOptions,
+                 KubeconfigOptions, AccessOptions, DrillOptions>;
 
 }  // namespace muster::cli

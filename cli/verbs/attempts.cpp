@@ -2,6 +2,7 @@
 #include "cli/client/attempts.hpp"
 
 #include "cli/client/discovery.hpp"
+#include "cli/client/inputs.hpp"
 #include "cli/client/objects.hpp"
 #include "cli/output/exit_codes.hpp"
 #include "cli/output/table.hpp"
@@ -40,10 +41,15 @@ int execute(const AttemptsOptions& options) {
   std::vector<std::vector<std::string>> rows;
   if (options.headers)
     rows.push_back({"INDEX", "ATTEMPT", "NODE", "STARTED", "RAN", "COUNTED AS", "CAUSE"});
+  const auto job = object(*client, object_path(Kind::job, options.target.ns, options.job));
+  const JobInputs inputs(job ? *job : Json());
+  if (inputs.any() && options.headers) rows.front().insert(rows.front().begin() + 1, "INPUT");
   Status done =
       each_attempt(*client, options.target.ns, options.job, query, [&](const Json& attempt) {
         if (options.output == Output::json || options.output == Output::yaml) {
           all.push_back(attempt);
+          if (auto input = inputs.of(number_at(attempt, {"index"}, -1)))
+            all.back()["input"] = std::move(*input);
         } else if (options.output == Output::name) {
           rows.push_back({text_at(attempt, {"pod"})});
         } else {
@@ -51,6 +57,10 @@ int execute(const AttemptsOptions& options) {
           rows.push_back({index_text(attempt), std::to_string(number_at(attempt, {"attempt"})),
                           text_at(attempt, {"node"}), started.empty() ? "-" : started, ran(attempt),
                           attempt_counted(attempt), attempt_cause(attempt)});
+          if (inputs.any())
+            rows.back().insert(
+                rows.back().begin() + 1,
+                cut(inputs.of(number_at(attempt, {"index"}, -1)).value_or("-"), kInputShown));
         }
       });
   if (!done) return fail(done.error());

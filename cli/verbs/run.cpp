@@ -2,90 +2,25 @@
 // MUSTER_API on a running coordinator.
 #include "cli/client/discovery.hpp"
 #include "cli/client/follow.hpp"
-#include "cli/client/manifests.hpp"
-#include "cli/client/mpi_job.hpp"
 #include "cli/output/exit_codes.hpp"
 #include "cli/settings/files.hpp"
 #include "cli/verbs/run_here.hpp"
 #include "cli/verbs/verbs.hpp"
+#include "cli/verbs/wanted_job.hpp"
 #include "core/cluster/prefetch.hpp"
 
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
-#include <random>
+#include <optional>
+#include <string>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 
 namespace muster::cli {
 namespace {
-
-struct Wanted {
-  RunIdentity job;
-  std::string text;  // as sent to the API
-  std::string ns;
-};
-
-Status words_are_text(const std::vector<std::string>& command) {
-  for (size_t i = 0; i < command.size(); ++i) {
-    if (!is_utf8(command[i]))
-      return Error{Errc::invalid,
-                   "word " + std::to_string(i + 1) +
-                       " of the command is not UTF-8: put the command in a script",
-                   {}};
-  }
-  return Nothing{};
-}
-
-// `slots`: default parallelism of the command form.
-Result<Wanted> wanted(const RunOptions& options, int64_t slots) {
-  Wanted out{{}, "", options.target.ns};
-  if (options.completions > 0) {
-    std::error_code ignored;
-    const int32_t parallelism =
-        options.parallelism > 0
-            ? options.parallelism
-            : static_cast<int32_t>(std::clamp<int64_t>(slots, 1, options.completions));
-    if (Status readable = words_are_text(options.command); !readable) return readable.error();
-    std::string here = options.dir;
-    if (here.empty()) here = std::filesystem::current_path(ignored).string();
-    auto environment = exported(environ, options.exported, here);
-    if (!environment) return environment.error();
-    out.job.environment = std::move(*environment);
-    out.job.dir = std::move(here);
-    std::random_device random;
-    out.job.manifest = command_manifest(
-        {options.completions, parallelism, options.name, options.retries.value_or(0),
-         options.command, options.environment, options.dir},
-        [&random](uint32_t below) { return random() % below; });
-    if (options.mpi) {
-      const FoundLauncher launcher = find_launcher(options.mpi->kind);
-      if (options.mpi->tag_output && launcher.kind == MpiLauncher::unknown)
-        return Error{Errc::invalid,
-                     "--tag-output: the mpirun of this machine is none that is known: say which "
-                     "one it is with --mpi openmpi or --mpi mpich",
-                     {}};
-      out.job.manifest = mpi_manifest(std::move(out.job.manifest), *options.mpi, launcher);
-    }
-    out.job.name_given = !options.name.empty();
-    out.text = dumped(with_surroundings(out.job.manifest, out.job.environment, out.job.dir));
-    return out;
-  }
-  auto documents = read_manifests(options.file);
-  if (!documents) return documents.error();
-  if (documents->size() != 1) {
-    return Error{Errc::invalid,
-                 shown_path(options.file) + ": holds " + std::to_string(documents->size()) +
-                     " documents, but run takes one job",
-                 {}};
-  }
-  Document& document = documents->front();
-  out.job.manifest = read_json(document.json);
-  out.text = std::move(document.json);
-  if (!document.ns.empty()) out.ns = document.ns;
-  return out;
-}
 
 int64_t slots_of(ApiClient& client) {
   auto nodes = object(client, object_path(Kind::node, ""));
@@ -97,11 +32,18 @@ int64_t slots_of(ApiClient& client) {
   return slots;
 }
 
-int run_there(const RunOptions& options) {
+int run_there(const RunOptions& options, const std::optional<Inputs>& inputs) {
+  const auto inputs_dir = shared_inputs_dir();
+  if (inputs && !inputs_dir) return fail(inputs_dir.error());
   const auto client = connect(options.target);
+  const bool by_slots = options.completions > 0 && options.parallelism == 0;
   auto job =
-      wanted(options, options.completions > 0 && options.parallelism == 0 ? slots_of(*client) : 1);
+      wanted_job(options, by_slots ? slots_of(*client) : 1, inputs, inputs_dir ? *inputs_dir : "");
   if (!job) return fail(job.error());
+  if (options.dry_run) return print_manifest(*job, options.output);
+  if (inputs)
+    if (Status shared = share_inputs(*inputs_dir, job->job.inputs); !shared)
+      return fail(shared.error());
   Signals signals;
   auto created = create_job(*client, job->ns, job->text, false);
   if (!created)
@@ -142,9 +84,17 @@ int run_there(const RunOptions& options) {
   return fail(end.error);
 }
 
-}  // namespace
+// Where inputs would be that the manifest does not carry.
+Result<std::string> dry_inputs_dir(const std::string& data_dir) {
+  if (data_dir.empty()) return shared_inputs_dir();
+  std::error_code ignored;
+  return std::filesystem::absolute(data_dir, ignored).lexically_normal().string();
+}
 
-int execute(const RunOptions& options) {
+int run(const RunOptions& given) {
+  RunOptions options = given;
+  auto inputs = take_inputs(options);
+  if (!inputs) return fail(inputs.error(), given.mpi ? "mpirun" : "run");
   if (options.target.named) {
     if (!options.data_dir.empty() || options.slots > 0 || options.keep) {
       return fail(kUsage,
@@ -152,7 +102,7 @@ int execute(const RunOptions& options) {
                       " and --keep are for running on this machine; --api or MUSTER_API "
                       "selects a coordinator");
     }
-    return run_there(options);
+    return run_there(options, *inputs);
   }
   // Here the slots bound how many pods run at once, so the job may have more than that: the rest
   // waits on the node, and a slot that becomes free is filled without a sync and a round trip.
@@ -162,9 +112,24 @@ int execute(const RunOptions& options) {
   const int64_t at_once = here.parallelism > 0 ? here.parallelism : here.slots;
   here.environment.try_emplace("MUSTER_PARALLELISM",
                                std::to_string(std::min<int64_t>(at_once, here.completions)));
-  auto job = wanted(here, at_once + core::prefetch_limit(static_cast<uint32_t>(at_once)));
+  Result<std::string> inputs_dir = std::string();
+  if (here.dry_run && *inputs) inputs_dir = dry_inputs_dir(here.data_dir);
+  if (!inputs_dir) return fail(inputs_dir.error());
+  auto job = wanted_job(here, at_once + core::prefetch_limit(static_cast<uint32_t>(at_once)),
+                        *inputs, *inputs_dir);
   if (!job) return fail(job.error());
+  if (here.dry_run) return print_manifest(*job, here.output);
   return run_here(here, job->ns, std::move(job->job), options.completions > 0 ? "" : job->text);
+}
+
+}  // namespace
+
+int execute(const RunOptions& options) {
+  const int code = run(options);
+  // It came too late to be refused.
+  if (code != kRejected && options.file != "-" && !options.each.reads_stdin() && stdin_waits())
+    std::cerr << "muster: warning: what was piped to it has not been read" << std::endl;
+  return code;
 }
 
 }  // namespace muster::cli

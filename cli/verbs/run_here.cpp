@@ -10,6 +10,7 @@
 #include "cli/output/exit_codes.hpp"
 #include "cli/output/text.hpp"
 #include "cli/settings/files.hpp"
+#include "cli/verbs/wanted_job.hpp"
 #include "coordinator/coordinator.hpp"
 
 #include <algorithm>
@@ -175,7 +176,9 @@ class Run {
           dir + " is the data-dir of a coordinator with jobs of its own: use another --data-dir",
           {}};
     }
-    auto claimed = claim(dir, job_);
+    RunIdentity wanted = job_;
+    if (!wanted.inputs.name.empty()) name_file(wanted.manifest, dir + "/" + wanted.inputs.name);
+    auto claimed = claim(dir, std::move(wanted));
     if (!claimed) return claimed.error();
     if (there) {
       const std::string name = text_at(items.front(), {"metadata", "name"});
@@ -183,6 +186,7 @@ class Run {
       std::cerr << "job/" << name << " resumed" << std::endl;
       return items.front();
     }
+    if (Status written = write_inputs(dir, job_.inputs); !written) return written.error();
     auto job = create_job(client, ns_, text_.empty() ? command_text(*claimed) : text_, false);
     if (!job) {
       // A refused job was never started: free the directory for a corrected manifest.

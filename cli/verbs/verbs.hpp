@@ -6,6 +6,7 @@
 namespace muster::cli {
 
 int execute(const RunOptions& options);
+int execute(const SubmitOptions& options);
 int execute(const ExecOptions& options);
 int execute(const CoordinatorOptions& options);
 int execute(const AgentOptions& options);

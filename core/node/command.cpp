@@ -2,6 +2,7 @@
 
 #include "core/pod_name.hpp"
 #include "core/spec/expansion.hpp"
+#include "core/spec/inputs.hpp"
 #include "core/spec/well_known.hpp"
 
 #include <cctype>
@@ -158,9 +159,26 @@ std::string list_of(const std::vector<uint32_t>& numbers) {
   return out;
 }
 
+// Absent: the job has none.
+Result<std::optional<Input>> input_of(const PodTemplate& job, PodId pod, const InputTable* file) {
+  const InputTable* const all = job.inputs ? job.inputs.get() : file;
+  if (all == nullptr && job.inputs_file.empty()) return std::optional<Input>();
+  const std::string what = job.inputs ? std::string(kInputsKey) : "inputs " + job.inputs_file;
+  if (all == nullptr)
+    return Error{Errc::invalid,
+                 what + ": this node runs pods as their owners and cannot read them; use " +
+                     std::string(kInputsKey)};
+  auto row = all->row(pod.index);
+  if (!row)
+    return Error{Errc::invalid, what + ": no line for index " + std::to_string(pod.index) +
+                                    "; there are " + std::to_string(all->size())};
+  return row;
+}
+
 Result<Command> command_with(const PodTemplate& job, const Container& container, const Names& names,
-                             const NodeFacts& node, const DeviceMap& devices, const MpiFacts* mpi) {
-  constexpr size_t kOurs = 40;  // at most, without devices
+                             const NodeFacts& node, const DeviceMap& devices, const MpiFacts* mpi,
+                             const std::optional<Input>& input = {}) {
+  constexpr size_t kOurs = 40;  // at most, without devices and columns of inputs
   Environment all(node.inherited.size() + container.env.size() + kOurs);
   for (const std::string& variable : node.inherited) {
     size_t equals = variable.find('=');
@@ -186,7 +204,20 @@ Result<Command> command_with(const PodTemplate& job, const Container& container,
     std::string list = list_of(numbers);
     for (const std::string& name : variables_of(resource)) set(name, list);
   }
-  auto find = [&all](const std::string& name) { return all.find(name); };
+  if (input) {
+    set(std::string(kInputVariable), input_text(*input));
+    for (size_t i = 0; input->size() > 1 && i < input->size(); ++i)
+      set(std::string(kInputVariable) + "_" + std::to_string(i + 1), (*input)[i]);
+  }
+  std::string part;  // of the input; until the next call of find
+  auto find = [&](const std::string& name) -> std::optional<std::string_view> {
+    const auto known = all.find(name);
+    if (known || !input) return known;
+    auto value = input_value(*input, std::stoul(names.index), name);
+    if (!value) return std::nullopt;
+    part = std::move(*value);
+    return part;
+  };
   bool has_index = false;
   for (const EnvVar& variable : container.env) {
     has_index |= variable.name == "JOB_COMPLETION_INDEX";
@@ -248,15 +279,19 @@ Result<Command> command_with(const PodTemplate& job, const Container& container,
 }  // namespace
 
 Result<Command> command_of(const PodTemplate& job, const Container& container, PodId pod,
-                           const NodeFacts& node, const DeviceMap& devices, const MpiFacts* mpi) {
-  return command_with(job, container, names_of(job, pod), node, devices, mpi);
+                           const NodeFacts& node, const DeviceMap& devices, const MpiFacts* mpi,
+                           const InputTable* inputs) {
+  auto input = input_of(job, pod, inputs);
+  if (!input) return input.error();
+  return command_with(job, container, names_of(job, pod), node, devices, mpi, *input);
 }
 
 Result<Command> session_command(const PodTemplate& job, const Container& container, PodId pod,
                                 const NodeFacts& node, const DeviceMap& devices,
-                                const MpiFacts* mpi, std::vector<std::string> words) {
+                                const MpiFacts* mpi, std::vector<std::string> words,
+                                const InputTable* inputs) {
   if (words.empty() || words[0].empty()) return Error{Errc::invalid, "there is no command"};
-  auto command = command_of(job, container, pod, node, devices, mpi);
+  auto command = command_of(job, container, pod, node, devices, mpi, inputs);
   if (!command) return command;
   size_t used = 0;
   for (const std::string& variable : command->env) used += cost(variable.size());
@@ -273,6 +308,7 @@ Result<Command> session_command(const PodTemplate& job, const Container& contain
 // whether they are put in before or after.
 std::optional<CommandPattern> CommandPattern::of(const PodTemplate& job, const Container& container,
                                                  const NodeFacts& node) {
+  if (job.inputs || !job.inputs_file.empty()) return std::nullopt;
   Names holes;
   for (const auto& [letter, member] : kHoles) holes.*member = {kHole, letter};
   auto command = command_with(job, container, holes, node, {}, nullptr);

@@ -7,6 +7,9 @@
 // MUSTER_*, the device variables and the container's own, in a variable's value only those before
 // it. It does not see inherited variables, so a shell's $(HOME) stays as written.
 //
+// An input of the index (core/spec/inputs.hpp) is MUSTER_INPUT. Command line and variables may
+// refer to parts of it that no variable has.
+//
 // Secrets are not values here: only the process that becomes the pod's reads them.
 //
 // Sizes are limited as in exec: each string, and all of them together. Expansion stops at the
@@ -50,22 +53,25 @@ struct Command {
 inline constexpr size_t kStringMax = 128 << 10;  // one "NAME=value" or word, like MAX_ARG_STRLEN
 inline constexpr size_t kStringsMax = 2 << 20;   // all of them with their pointers, like ARG_MAX
 
-// `devices`: those that the container gets. `mpi`: null unless the job is an MPI job. `invalid`
-// names the cause: a fieldRef that muster does not know, no command, a variable or word that is too
+// `devices`: those that the container gets. `mpi`: null unless the job is an MPI job. `inputs`:
+// what the job's inputs_file holds; null unless it has one. `invalid` names the cause: a fieldRef
+// that muster does not know, no command, no input for this index, a variable or word that is too
 // long or exceeds the total.
 Result<Command> command_of(const PodTemplate& job, const Container& container, PodId pod,
                            const NodeFacts& node, const DeviceMap& devices = {},
-                           const MpiFacts* mpi = nullptr);
+                           const MpiFacts* mpi = nullptr, const InputTable* inputs = nullptr);
 // The same for a command that joins the container: its own words, of which nothing is expanded.
 Result<Command> session_command(const PodTemplate& job, const Container& container, PodId pod,
                                 const NodeFacts& node, const DeviceMap& devices,
-                                const MpiFacts* mpi, std::vector<std::string> words);
+                                const MpiFacts* mpi, std::vector<std::string> words,
+                                const InputTable* inputs = nullptr);
 
 // The same, prepared for many pods of one template: most variables are equal in all of them.
 class CommandPattern {
  public:
-  // Absent where command_of() must decide for each pod: a container without devices that has no
-  // command, comes close to the longest command, or contains control characters.
+  // Absent where command_of() must decide for each pod: one with an input, or a container without
+  // devices that has no command, comes close to the longest command, or contains control
+  // characters.
   static std::optional<CommandPattern> of(const PodTemplate& job, const Container& container,
                                           const NodeFacts& node);
   Command command(const PodTemplate& job, PodId pod) const;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/node/values.hpp"
+#include "core/spec/inputs.hpp"
 #include "core/spec/job_spec.hpp"
 
 #include <cstdint>
@@ -46,9 +47,11 @@ struct PodTemplate {
   std::vector<TemplateContainer> containers;  // init containers first
   StringMap labels;
   StringMap annotations;
-  std::string mpi{};  // the job's annotation muster.dev/mpi; empty: not an MPI job
-  PodPlanPtr plan;    // null: one process, never restarted, of no MPI job
-  std::string wire;   // with a plan: the message, for a restarted agent (TemplateStore)
+  std::string mpi{};          // the job's annotation muster.dev/mpi; empty: not an MPI job
+  InputTablePtr inputs{};     // muster.dev/inputs; null: none
+  std::string inputs_file{};  // muster.dev/inputs-file; empty: none
+  PodPlanPtr plan;            // null: one process, never restarted, of no MPI job
+  std::string wire;           // with a plan: the message, for a restarted agent (TemplateStore)
 };
 using PodTemplatePtr = std::shared_ptr<const PodTemplate>;
 

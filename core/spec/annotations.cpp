@@ -1,7 +1,10 @@
 #include "core/spec/annotations.hpp"
 
 #include "core/spec/duration.hpp"
+#include "core/spec/inputs.hpp"
 #include "core/spec/owner.hpp"
+
+#include <algorithm>
 
 namespace muster::core {
 namespace {
@@ -34,7 +37,8 @@ std::vector<std::string> known_annotations() {
   std::vector<std::string> known;
   for (const std::string_view key :
        {kBackoffBaseKey, kBackoffMaxKey, kRestartDelayKey, kGangKey, kMpiKey, kRestartKey,
-        kPlacementKey, kStartFailureKey, kFenceAfterKey, kIndexesKey, kRetryOfKey, kRoundKey})
+        kPlacementKey, kStartFailureKey, kFenceAfterKey, kIndexesKey, kInputsKey, kInputsFileKey,
+        kRetryOfKey, kRoundKey})
     known.emplace_back(key.substr(kOwnPrefix.size()));
   for (const std::string_view key : kOwnerKeys) known.emplace_back(key.substr(kOwnPrefix.size()));
   return known;
@@ -116,6 +120,33 @@ void validate_indexes(const StringMap& annotations, const JobSpec& spec, Violati
     found.invalid(path, set->second, indexes.error().message);
   else if (indexes->empty())
     found.invalid(path, set->second, "must name at least one index");
+}
+
+void validate_inputs(const StringMap& annotations, const JobSpec& spec, Violations& found) {
+  const auto lines = annotations.find(std::string(kInputsKey));
+  const auto file = annotations.find(std::string(kInputsFileKey));
+  const auto path = [](std::string_view key) {
+    return "metadata.annotations[" + std::string(key) + "]";
+  };
+  for (const auto& one : {lines, file})
+    if (one != annotations.end() && !spec.indexed())
+      return found.invalid(path(one->first), one->second, "requires indexed completion mode");
+  if (lines != annotations.end() && file != annotations.end())
+    return found.forbidden(path(kInputsFileKey),
+                           "may not be set together with " + std::string(kInputsKey));
+  if (file != annotations.end() &&
+      (!file->second.starts_with('/') || file->second.find('\0') != std::string::npos))
+    return found.invalid(path(kInputsFileKey), file->second, "must be an absolute path");
+  if (lines == annotations.end()) return;
+  if (lines->second.find('\0') != std::string::npos)
+    return found.invalid_object(path(kInputsKey), "must not contain a null byte");
+  const auto table = InputTable::of(lines->second);
+  if (!table) return found.invalid_object(path(kInputsKey), table.error().message);
+  const auto wanted = static_cast<size_t>(std::max(0, spec.completions.value_or(0)));
+  if (table->size() < wanted)
+    found.invalid_object(path(kInputsKey), "has " + std::to_string(table->size()) +
+                                               " lines, fewer than spec.completions (" +
+                                               std::to_string(wanted) + ")");
 }
 
 }  // namespace muster::core

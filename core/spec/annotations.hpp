@@ -1,5 +1,5 @@
 // muster's own annotations on a Job: backoff, restart delay, gangs, placement, MPI, failed starts,
-// fencing, and which indexes run.
+// inputs, fencing, and which indexes run.
 //
 // Admission validates them; reading ignores malformed values, so a stored job can always be read.
 // An unknown key is only worth a warning, since a later version may have written it.
@@ -76,5 +76,8 @@ void validate_mpi(const StringMap& annotations, const JobSpec& spec, Violations&
 void validate_restart(const StringMap& annotations, const JobSpec& spec, Violations& found);
 // muster.dev/indexes must be a non-empty set below the completions of an Indexed job.
 void validate_indexes(const StringMap& annotations, const JobSpec& spec, Violations& found);
+// muster.dev/inputs has a line for each index of an Indexed job; muster.dev/inputs-file, in its
+// place, is an absolute path.
+void validate_inputs(const StringMap& annotations, const JobSpec& spec, Violations& found);
 
 }  // namespace muster::core

@@ -1,6 +1,7 @@
 #include "core/spec/update.hpp"
 
 #include "core/spec/annotations.hpp"
+#include "core/spec/inputs.hpp"
 #include "core/spec/validation.hpp"
 
 namespace muster::core {
@@ -65,13 +66,17 @@ Violations validate_update(const JobMeta& old_meta, const JobSpec& old_spec,
   if (old_meta.ns != new_meta.ns) found.invalid("metadata.namespace", new_meta.ns, kImmutable);
   if (old_meta.uid != new_meta.uid) found.invalid("metadata.uid", new_meta.uid, kImmutable);
 
-  for (const std::string_view key : {kIndexesKey, kFenceAfterKey}) {
-    auto value = [&key](const JobMeta& meta) {
-      auto found = meta.annotations.find(std::string(key));
-      return found == meta.annotations.end() ? std::string() : found->second;
+  for (const std::string_view key : {kIndexesKey, kFenceAfterKey, kInputsKey, kInputsFileKey}) {
+    auto value = [key](const JobMeta& meta) {
+      auto set = meta.annotations.find(std::string(key));
+      return set == meta.annotations.end() ? std::string_view() : std::string_view(set->second);
     };
-    if (value(old_meta) != value(new_meta))
-      found.invalid("metadata.annotations[" + std::string(key) + "]", value(new_meta), kImmutable);
+    if (value(old_meta) == value(new_meta)) continue;
+    const std::string path = "metadata.annotations[" + std::string(key) + "]";
+    if (key == kInputsKey)
+      found.invalid_object(path, kImmutable);
+    else
+      found.invalid(path, value(new_meta), kImmutable);
   }
 
   validate_completions(old_spec, new_spec, found);

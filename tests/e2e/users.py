@@ -697,6 +697,19 @@ class Owners(RootKeeper):
         found = subprocess.run(["grep", "-rl", value, self.dir], capture_output=True, text=True)
         self.assertEqual(found.stdout, "")
 
+    def test_the_permit_has_the_inputs(self):
+        def job(title, **notes):
+            made = sh_job(title, 'echo "$0 $MUSTER_INPUT"', 2, backoffLimit=0)
+            made["spec"]["template"]["spec"]["containers"][0]["args"] = ["$(MUSTER_INPUT/.)"]
+            made["metadata"]["annotations"] = {f"muster.dev/{key.replace('_', '-')}": value for key, value in notes.items()}
+            return made
+
+        self.assertEqual(self.finish("alice", job("lines", inputs="d/a.x\n$(id) b.y\n")), "Complete")
+        self.assertEqual([self.log("alice", "lines", i)[1] for i in (0, 1)], ["a d/a.x\n", "$(id) b $(id) b.y\n"])
+        self.assertEqual(self.finish("alice", job("file", inputs_file="/etc/hostname")), "Failed")
+        self.assertEqual(self.attempts("alice", "file")[0]["message"], 
+                         "inputs /etc/hostname: this node runs pods as their owners and cannot read them; use muster.dev/inputs")
+
     def test_what_cannot_start_says_why(self):
         for title, words, cwd, code, why in (("nothing", ["/no/such/program"], "/", 127, "exec /no/such/program"),
                                              ("unnamed", ["no-such-program"], "/", 127, "exec no-such-program"),

@@ -4,6 +4,7 @@
 #include "agent/note.hpp"
 #include "core/pod_name.hpp"
 #include "core/spec/expansion.hpp"
+#include "core/spec/inputs.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -108,6 +109,49 @@ TEST(PodDir, ExpandsCommandArgsAndEarlierVariables) {
            .env = {{"B", "<$(A)>", ""}, {"A", "a", ""}, {"C", "$(A)-$(MUSTER_ATTEMPT)", ""}}});
   EXPECT_THAT(c.argv, ElementsAre("echo", "3", "a<$(A)>", "$(HOME)", "sum"));
   EXPECT_THAT(c.env, Contains("C=a-1"));
+}
+
+core::InputTablePtr inputs(const char* text) {
+  return std::make_shared<const core::InputTable>(*core::InputTable::of(text));
+}
+
+TEST(PodDir, TheInputOfTheIndexIsAVariableAndItsPartsAreArguments) {
+  PodTemplate t =
+      job({.command = {"gzip", "$(MUSTER_INPUT_2/.)-$(MUSTER_INPUT#)", "$(MUSTER_INPUT_3)"},
+           .env = {{"OUT", "$(MUSTER_INPUT_1).gz", ""}}});
+  t.inputs = inputs("0\n1\n2\n$(X)\td/e f.txt\n");
+  const auto command = command_of(t, t.containers[0].what, {7, 3, 1}, kNode);
+  ASSERT_TRUE(command.ok()) << command.error().message;
+  EXPECT_THAT(command->argv, ElementsAre("gzip", "e f-4", "$(MUSTER_INPUT_3)"));
+  for (const char* variable : {"MUSTER_INPUT=$(X)\td/e f.txt", "MUSTER_INPUT_1=$(X)",
+                               "MUSTER_INPUT_2=d/e f.txt", "OUT=$(X).gz"})
+    EXPECT_THAT(command->env, Contains(variable));
+  // The pattern knows nothing of them.
+  EXPECT_FALSE(CommandPattern::of(t, t.containers[0].what, kNode));
+}
+
+TEST(PodDir, OneColumnIsOneVariable) {
+  PodTemplate t = job({.command = {"true"}});
+  t.inputs_file = "/list";
+  const auto table = inputs("0\n1\n2\nx\n");
+  const auto command =
+      command_of(t, t.containers[0].what, {7, 3, 1}, kNode, {}, nullptr, table.get());
+  ASSERT_TRUE(command.ok()) << command.error().message;
+  EXPECT_THAT(command->env, Contains("MUSTER_INPUT=x"));
+  EXPECT_THAT(command->env, Not(Contains(StartsWith("MUSTER_INPUT_"))));
+}
+
+TEST(PodDir, AnIndexWithoutInputDoesNotRun) {
+  PodTemplate t = job({.command = {"true"}});
+  t.inputs_file = "/list";
+  const auto of = [&t](const core::InputTable* table) {
+    const auto command = command_of(t, t.containers[0].what, {7, 3, 1}, kNode, {}, nullptr, table);
+    return command.ok() ? "" : command.error().message;
+  };
+  EXPECT_EQ(of(nullptr),
+            "inputs /list: this node runs pods as their owners and cannot read them; use "
+            "muster.dev/inputs");
+  EXPECT_EQ(of(inputs("0\n1\n").get()), "inputs /list: no line for index 3; there are 2");
 }
 
 // Each value is twice as long as the one before; the first has `first` bytes.

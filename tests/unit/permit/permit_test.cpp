@@ -48,6 +48,25 @@ TEST(Permit, IsReadAsItWasWritten) {
   EXPECT_EQ(read->job.completions, 10);
 }
 
+TEST(Permit, HasTheInputsOfIndexes) {
+  Permit permit = sample();
+  permit.job.inputs =
+      std::make_shared<const core::InputTable>(*core::InputTable::of("a.csv\nb.csv\n"));
+  auto read = read_permit(permit_bytes(permit));
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  ASSERT_NE(read->job.inputs, nullptr);
+  EXPECT_EQ(read->job.inputs->row(1), core::Input{"b.csv"});
+  permit.job.inputs = nullptr;
+  permit.job.inputs_file = "/home/alice/list";
+  permit.session = PermitSession{1, 0, 0, "id", {"sh"}, true, false};
+  read = read_permit(permit_bytes(permit));
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(read->job.inputs, nullptr);
+  EXPECT_EQ(read->job.inputs_file, "/home/alice/list");
+  EXPECT_TRUE(read->session->input);
+  EXPECT_TRUE(permit_bytes(sample()).find("muster permit 1") != std::string::npos);
+}
+
 Permit sample_with_secret() {
   Permit permit = sample();
   permit.job.containers[0].what.env[0].secret = core::SecretRef{"db", "password", true};

@@ -29,7 +29,7 @@ TEST(FailureNews, EachKindOnceAndNotBeforeItsDelay) {
   FailureNews news(client, "default", "j");
   int cleared = 0;
   testing::internal::CaptureStderr();
-  news.add({failed(3, "exit 1"), failed(4, "exit 1"), failed(5, "exit 2")}, 1'000);
+  news.add(Json(), {failed(3, "exit 1"), failed(4, "exit 1"), failed(5, "exit 2")}, 1'000);
   news.print(1'000 + FailureNews::kDelay - 1, [&] { ++cleared; });
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
   EXPECT_EQ(cleared, 0);

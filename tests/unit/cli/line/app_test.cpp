@@ -152,7 +152,8 @@ TEST(App, Exec) {
             std::string::npos);
   EXPECT_NE(complaint({"exec", "node/n", "--", "ls"}).find("job/J"), std::string::npos);
   EXPECT_NE(complaint({"exec"}), "");
-  EXPECT_NE(complaint({"logs", "p", "--", "ls"}).find("run, mpirun, exec"), std::string::npos);
+  EXPECT_NE(complaint({"logs", "p", "--", "ls"}).find("run, submit, mpirun, exec"),
+            std::string::npos);
 }
 
 TEST(App, Coordinator) {

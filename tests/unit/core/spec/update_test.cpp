@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <tuple>
 
 namespace muster::core {
 namespace {
@@ -193,6 +194,28 @@ TEST(Update, EveryRow) {
                                       row.observed)),
               row.expected)
         << row.what;
+  }
+}
+
+TEST(Update, WhatTheIndexesAreStays) {
+  SampleJob old_job = SampleJob::bare(true);
+  old_job.spec.completions = old_job.spec.parallelism = 2;
+  old_job.admit();
+  for (const auto& [key, before, after] : {std::tuple("muster.dev/inputs", "a\nb\n", "a\nc\n"),
+                                           std::tuple("muster.dev/inputs-file", "/list", "/other"),
+                                           std::tuple("muster.dev/indexes", "0", "1")}) {
+    old_job.meta.annotations = {{key, before}};
+    SampleJob new_job = old_job;
+    const auto found = [&] {
+      return summary(validate_update(old_job.meta, old_job.spec, new_job.meta, new_job.spec, {}));
+    };
+    EXPECT_EQ(found(), std::multiset<std::string>{});
+    const std::multiset<std::string> refused = {"metadata.annotations[" + std::string(key) +
+                                                "] Invalid"};
+    new_job.meta.annotations[key] = after;
+    EXPECT_EQ(found(), refused);
+    new_job.meta.annotations.clear();
+    EXPECT_EQ(found(), refused);
   }
 }
 

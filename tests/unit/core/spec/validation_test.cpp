@@ -464,6 +464,40 @@ std::vector<Row> rows() {
          j.meta.annotations = {{"muster.dev/mpi", "auto"}};
        },
        {"metadata.annotations[muster.dev/mpi] Invalid"}},
+      {"a line for each index",
+       I,
+       [](J& j) {
+         j.spec.completions = 2;
+         j.spec.parallelism = 2;
+         j.meta.annotations = {{"muster.dev/inputs", "a\nb\n"}};
+       },
+       {}},
+      {"too few lines",
+       I,
+       [](J& j) {
+         j.spec.completions = 3;
+         j.meta.annotations = {{"muster.dev/inputs", "a\nb\n"}};
+       },
+       {"metadata.annotations[muster.dev/inputs] Invalid"}},
+      {"inputs need indexes",
+       N,
+       [](J& j) {
+         j.meta.annotations = {{"muster.dev/inputs-file", "/list"}};
+       },
+       {"metadata.annotations[muster.dev/inputs-file] Invalid"}},
+      {"where relative inputs are is unknown",
+       I,
+       [](J& j) {
+         j.meta.annotations = {{"muster.dev/inputs-file", "list"}};
+       },
+       {"metadata.annotations[muster.dev/inputs-file] Invalid"}},
+      {"inputs from one place",
+       I,
+       [](J& j) {
+         j.spec.completions = 1;
+         j.meta.annotations = {{"muster.dev/inputs-file", "/list"}, {"muster.dev/inputs", "a"}};
+       },
+       {"metadata.annotations[muster.dev/inputs-file] Forbidden"}},
       {"all together",
        N,
        [](J& j) {

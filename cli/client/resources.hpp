@@ -1,0 +1,22 @@
+// Resources of a typed command (--cpus, --mem, ...), as its manifest has them.
+#pragma once
+
+#include "base/result.hpp"
+#include "cli/output/json.hpp"
+#include "cli/settings/options.hpp"
+
+#include <string>
+
+namespace muster::cli {
+
+// Each checks the value of a flag and, if it is right, stores it. invalid: what would be right.
+Status read_cpus(const std::string& text, ResourceWishes& into);
+Status read_memory(const std::string& text, ResourceWishes& into);
+Status read_gpus(const std::string& text, ResourceWishes& into);        // "2", "amd.com/gpu=2"
+Status read_time(const std::string& text, ResourceWishes& into);        // "90m", "1:30:00"
+Status read_node_label(const std::string& text, ResourceWishes& into);  // "disk=ssd"
+
+// Adds them to a manifest of one container.
+Json with_resources(Json manifest, const ResourceWishes& wishes);
+
+}  // namespace muster::cli

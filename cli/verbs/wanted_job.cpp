@@ -1,0 +1,147 @@
+#include "cli/verbs/wanted_job.hpp"
+
+#include "cli/client/manifests.hpp"
+#include "cli/client/mpi_job.hpp"
+#include "cli/client/resources.hpp"
+#include "cli/output/exit_codes.hpp"
+#include "cli/output/json.hpp"
+#include "cli/settings/files.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <random>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+namespace muster::cli {
+namespace {
+
+Status words_are_text(const std::vector<std::string>& command) {
+  for (size_t i = 0; i < command.size(); ++i) {
+    if (!is_utf8(command[i]))
+      return Error{Errc::invalid,
+                   "word " + std::to_string(i + 1) +
+                       " of the command is not UTF-8: put the command in a script",
+                   {}};
+  }
+  return Nothing{};
+}
+
+Result<WantedJob> of_command(const RunOptions& options, int64_t slots,
+                             const std::optional<Inputs>& inputs, const std::string& inputs_dir) {
+  WantedJob out{{}, "", options.target.ns};
+  std::error_code ignored;
+  const int32_t parallelism =
+      options.parallelism > 0
+          ? options.parallelism
+          : static_cast<int32_t>(std::clamp<int64_t>(slots, 1, options.completions));
+  if (Status readable = words_are_text(options.command); !readable) return readable.error();
+  std::string here = options.dir;
+  if (here.empty()) here = std::filesystem::current_path(ignored).string();
+  auto environment = exported(environ, options.exported, here);
+  if (!environment) return environment.error();
+  out.job.environment = std::move(*environment);
+  out.job.dir = std::move(here);
+  std::random_device random;
+  CommandJob job{
+      options.completions, parallelism,         options.name, options.retries.value_or(0),
+      options.command,     options.environment, options.dir};
+  if (inputs) {
+    auto words = with_references(options.command, *inputs);
+    if (!words) return words.error();
+    job.words = std::move(*words);
+  }
+  out.job.manifest = command_manifest(job, [&random](uint32_t below) { return random() % below; });
+  out.job.manifest = with_resources(std::move(out.job.manifest), options.resources);
+  if (!options.each.array.empty())
+    out.job.manifest["spec"]["template"]["spec"]["containers"][0]["env"].push_back(
+        {{"name", "SLURM_ARRAY_TASK_ID"}, {"value", "$(MUSTER_INPUT)"}});
+  if (options.mpi) {
+    const FoundLauncher launcher = find_launcher(options.mpi->kind);
+    if (options.mpi->tag_output && launcher.kind == MpiLauncher::unknown)
+      return Error{Errc::invalid,
+                   "--tag-output: the mpirun of this machine is none that is known: say which "
+                   "one it is with --mpi openmpi or --mpi mpich",
+                   {}};
+    out.job.manifest = mpi_manifest(std::move(out.job.manifest), *options.mpi, launcher);
+  }
+  if (inputs) out.job.inputs = add_inputs(out.job.manifest, *inputs);
+  if (!out.job.inputs.name.empty() && !inputs_dir.empty())
+    name_file(out.job.manifest, inputs_dir + "/" + out.job.inputs.name);
+  out.job.name_given = !options.name.empty();
+  out.text = dumped(with_surroundings(out.job.manifest, out.job.environment, out.job.dir));
+  return out;
+}
+
+}  // namespace
+
+Result<std::optional<Inputs>> take_inputs(RunOptions& options) {
+  const bool reads = options.file == "-" || options.each.reads_stdin();
+  if (!reads && stdin_waits())
+    return invalid(
+        "something is piped to it that nothing would read: --each - runs CMD for each line of it, "
+        "</dev/null ignores it");
+  if (!options.each.any()) return std::optional<Inputs>();
+  auto inputs = options.each.array.empty() ? read_inputs(options.each)
+                                           : array_inputs(options.each.array, options.parallelism);
+  if (!inputs) return inputs.error();
+  options.completions = static_cast<int32_t>(inputs->rows.size());
+  return std::optional<Inputs>(std::move(*inputs));
+}
+
+Result<WantedJob> wanted_job(const RunOptions& options, int64_t slots,
+                             const std::optional<Inputs>& inputs, const std::string& inputs_dir) {
+  if (options.completions > 0) return of_command(options, slots, inputs, inputs_dir);
+  WantedJob out{{}, "", options.target.ns};
+  auto documents = read_manifests(options.file);
+  if (!documents) return documents.error();
+  if (documents->size() != 1) {
+    return Error{Errc::invalid,
+                 shown_path(options.file) + ": holds " + std::to_string(documents->size()) +
+                     " documents: must be one job",
+                 {}};
+  }
+  Document& document = documents->front();
+  out.job.manifest = read_json(document.json);
+  out.text = std::move(document.json);
+  if (!document.ns.empty()) out.ns = document.ns;
+  return out;
+}
+
+int print_manifest(const WantedJob& wanted, Output output) {
+  const Json manifest = read_json(wanted.text);
+  std::cout << (output == Output::json ? dumped(manifest, 4) + "\n" : to_yaml(manifest))
+            << std::flush;
+  return kDone;
+}
+
+Result<std::string> shared_inputs_dir() {
+  const char* const state = std::getenv("XDG_STATE_HOME");
+  if (state != nullptr && *state == '/') return std::string(state) + "/muster/inputs";
+  const char* const home = std::getenv("HOME");
+  if (home != nullptr && *home == '/') return std::string(home) + "/.local/state/muster/inputs";
+  return invalid("so many inputs need a file in a directory of yours, and HOME is not set");
+}
+
+Status write_inputs(const std::string& dir, const InputsFile& inputs) {
+  if (inputs.name.empty()) return Nothing{};
+  std::error_code error;
+  std::filesystem::create_directories(dir, error);
+  if (error) return invalid("cannot make " + dir + ": " + error.message());
+  const std::string path = dir + "/" + inputs.name;
+  if (std::filesystem::exists(path, error)) return Nothing{};  // named after its bytes
+  return write_file(path, inputs.bytes);
+}
+
+Status share_inputs(const std::string& dir, const InputsFile& inputs) {
+  if (inputs.name.empty()) return Nothing{};
+  if (Status written = write_inputs(dir, inputs); !written) return written;
+  std::cerr << "the inputs are in " << dir << "/" << inputs.name << ", which the nodes must see"
+            << std::endl;
+  return Nothing{};
+}
+
+}  // namespace muster::cli
