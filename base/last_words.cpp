@@ -1,9 +1,11 @@
 #include "base/last_words.hpp"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <csignal>
 #include <cstddef>
+#include <cstring>
 #include <unistd.h>
 
 namespace muster {
@@ -11,30 +13,42 @@ namespace {
 
 constexpr std::array kSignals = {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
 
+constexpr size_t kVersionMax = 64;
+
 std::atomic<int> crash_file{-1};
+std::atomic<bool> noted{false};
+std::array<char, kVersionMax + 2> tail;  // " VERSION\n"
+size_t tail_size = 0;
 std::array<struct sigaction, kSignals.size()> dispositions;
 
 // Async-signal-safe: formats by hand.
 void write_job(uint64_t job) {
-  char text[32] = "job ";
-  size_t digits = 1;
-  for (uint64_t rest = job; rest >= 10; rest /= 10) ++digits;
-  for (size_t i = digits; i > 0; --i, job /= 10) text[3 + i] = static_cast<char>('0' + job % 10);
-  text[4 + digits] = '\n';
-  [[maybe_unused]] ssize_t ignored = write(crash_file, text, 5 + digits);
+  char text[sizeof "crash 18446744073709551615" + kVersionMax + 2] = "crash ";
+  size_t end = 6;
+  for (uint64_t rest = job; rest >= 10; rest /= 10) ++end;
+  const size_t digits_end = end + 1;
+  for (size_t at = end; at >= 6; --at, job /= 10) text[at] = static_cast<char>('0' + job % 10);
+  std::memcpy(text + digits_end, tail.data(), tail_size);
+  [[maybe_unused]] ssize_t ignored = write(crash_file, text, digits_end + tail_size);
 }
 
 // Returning from the handler repeats a fault, which then finds the earlier disposition; abort()
 // raises its signal again by itself.
 void on_crash(int signal) {
-  if (const uint64_t job = WorksOn::current(); job != 0 && crash_file >= 0) write_job(job);
+  const uint64_t job = WorksOn::current();
+  if (job != 0 && crash_file >= 0 && !noted.exchange(true)) write_job(job);
   for (size_t i = 0; i < kSignals.size(); ++i)
     if (kSignals[i] == signal) sigaction(signal, &dispositions[i], nullptr);
 }
 
 }  // namespace
 
-void note_crashes(int fd) {
+void note_crashes(int fd, std::string_view version) {
+  version = version.substr(0, kVersionMax);
+  tail[0] = ' ';
+  std::copy(version.begin(), version.end(), tail.begin() + 1);
+  tail[version.size() + 1] = '\n';
+  tail_size = version.size() + 2;
   const int old = crash_file.exchange(fd);
   if (old >= 0) close(old);
   static const bool installed = [] {

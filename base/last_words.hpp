@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <string_view>
 
 namespace muster {
 
@@ -32,8 +33,8 @@ class WorksOn {
   const int exceptions_;
 };
 
-// From now on, a crash appends "job N\n" to this file if the crashing thread works on job N, and
-// then takes its course. Keeps the descriptor; -1: stops it.
-void note_crashes(int fd);
+// From now on, a crash appends "crash N VERSION\n" to this file if the crashing thread works on job
+// N, and then takes its course. A process notes one crash. Keeps the descriptor; -1: stops it.
+void note_crashes(int fd, std::string_view version);
 
 }  // namespace muster

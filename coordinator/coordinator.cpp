@@ -129,11 +129,11 @@ class Running final : public Coordinator {
     if (!api) return api.error();
     api_ = std::move(*api);
 
-    const std::set<JobId> aside = begin_start(options_.data_dir, kVersion);
+    crashes_ = begin_start(options_.data_dir, kVersion);
     std::vector<core::JobSummary> unloaded;
     auto recovered = storage::recover(
         *journal_, load_object,
-        [&unloaded](core::JobSummary job) { unloaded.push_back(std::move(job)); }, aside);
+        [&unloaded](core::JobSummary job) { unloaded.push_back(std::move(job)); }, crashes_.aside);
     if (!recovered) return recovered.error();
     const std::string noted = storage::RocksdbJournal::noted_cluster(options_.data_dir);
     if (!noted.empty() && !recovered->cluster_id.empty() && noted != recovered->cluster_id)
@@ -195,6 +195,7 @@ class Running final : public Coordinator {
     caf::anon_send(writer_, std::move(first));
     rpc_->serve(cluster_, registry_);
     if (wait) wait_for_nodes(here);
+    note_start(options_.data_dir, kVersion, crashes_);
     return serve(cluster_id);
   }
 
@@ -450,6 +451,7 @@ class Running final : public Coordinator {
   SystemConfig config_;
   bool stopped_ = false;
   std::string permit_public_;          // for the nodes' keepers
+  CrashHistory crashes_;               // of earlier starts
   std::string new_authority_;          // made at this start; to be stored
   std::unique_ptr<TrustStore> trust_;  // null: only this machine is served
   std::unique_ptr<MungeDesk> munge_;   // null: nobody logs in by munge

@@ -6,9 +6,7 @@
 #include "base/private_files.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <deque>
 #include <fcntl.h>
 #include <optional>
@@ -21,45 +19,63 @@ constexpr const char* kFile = "crashes";
 
 struct PastStart {
   std::string version;
+  bool served = false;
   std::set<JobId> aside;
   std::optional<JobId> crashed_at;
 };
 
-// The job of a line "<word> <job>".
-std::optional<JobId> job_of(std::string_view line, std::string_view word) {
-  if (!line.starts_with(word)) return std::nullopt;
-  line.remove_prefix(word.size());
+// The next word of a line; empty: there is none.
+std::string_view take_word(std::string_view& line) {
+  const size_t end = std::min(line.find(' '), line.size());
+  const std::string_view word = line.substr(0, end);
+  line.remove_prefix(std::min(end + 1, line.size()));
+  return word;
+}
+
+std::optional<JobId> job_of(std::string_view word) {
   JobId job = 0;
-  const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), job);
-  return error == std::errc{} && end == line.data() + line.size() ? std::optional(job)
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), job);
+  return error == std::errc{} && end == word.data() + word.size() ? std::optional(job)
                                                                   : std::nullopt;
 }
 
 // Lines that make no sense are ignored: a torn one after a power cut, say.
 std::deque<PastStart> starts_of(std::string_view text) {
-  constexpr std::string_view kStart = "start ";
   std::deque<PastStart> starts;
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = text.substr(0, end);
+    std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (line.starts_with(kStart))
-      starts.push_back({std::string(line.substr(kStart.size())), {}, {}});
-    else if (starts.empty())
+    const std::string_view kind = take_word(line);
+    if (kind == "start") {
+      starts.push_back({std::string(line), true, {}, {}});
       continue;
-    else if (const auto aside = job_of(line, "aside "))
-      starts.back().aside.insert(*aside);
-    else if (const auto job = job_of(line, "job "))
-      starts.back().crashed_at = *job;  // the last one: several threads may crash
+    }
+    const auto job = job_of(take_word(line));
+    if (!job) continue;
+    if (kind == "aside" && !starts.empty() && !starts.back().crashed_at) {
+      starts.back().aside.insert(*job);
+    } else if (kind == "crash") {
+      if (starts.empty() || starts.back().crashed_at || starts.back().version != line)
+        starts.push_back({std::string(line), false, {}, {}});  // it had not come to serve
+      starts.back().crashed_at = *job;
+    }
   }
   return starts;
 }
 
 std::string lines_of(const PastStart& start) {
-  std::string text = "start " + start.version + "\n";
+  std::string text;
+  if (start.served) text += "start " + start.version + "\n";
   for (const JobId job : start.aside) text += "aside " + std::to_string(job) + "\n";
-  if (start.crashed_at) text += "job " + std::to_string(*start.crashed_at) + "\n";
+  if (start.crashed_at)
+    text += "crash " + std::to_string(*start.crashed_at) + " " + start.version + "\n";
   return text;
+}
+
+// Opened to be appended to; none: it is not there.
+Fd open_to_append(int dir_fd) {
+  return open_private_file(dir_fd, kFile, O_WRONLY | O_APPEND);
 }
 
 }  // namespace
@@ -67,38 +83,40 @@ std::string lines_of(const PastStart& start) {
 CrashHistory read_crashes(std::string_view text, std::string_view version) {
   std::deque<PastStart> starts = starts_of(text);
   CrashHistory history;
-  if (starts.empty() || starts.back().version != version) return history;
-  history.aside = starts.back().aside;
+  // What the last start that served set aside holds for the next one of its version.
+  const auto served = std::find_if(starts.rbegin(), starts.rend(),
+                                   [](const PastStart& start) { return start.served; });
+  if (served != starts.rend() && served->version == version) history.aside = served->aside;
   while (starts.size() > kCrashesMax) starts.pop_front();
-  const std::optional<JobId> last = starts.back().crashed_at;
-  bool poisoned = last && starts.size() == kCrashesMax;
-  for (const PastStart& start : starts)
-    poisoned = poisoned && start.version == version && start.crashed_at == last;
-  if (poisoned) history.aside.insert(*last);
   for (const PastStart& start : starts) history.kept += lines_of(start);
+  if (starts.size() < kCrashesMax) return history;
+  const std::optional<JobId> last = starts.back().crashed_at;
+  const bool poisoned = last && std::all_of(starts.begin(), starts.end(), [&](const auto& start) {
+                          return start.version == version && start.crashed_at == last;
+                        });
+  if (poisoned) history.aside.insert(*last);
   return history;
 }
 
-std::set<JobId> begin_start(const std::string& data_dir, std::string_view version) {
+CrashHistory begin_start(const std::string& data_dir, std::string_view version) {
+  auto dir = open_private_dir(data_dir, "data-dir");
+  if (!dir) return {};
+  note_crashes(open_to_append(dir->get()).release(), version);
+  return read_crashes(read_private_file(dir->get(), kFile).value_or(""), version);
+}
+
+void note_start(const std::string& data_dir, std::string_view version,
+                const CrashHistory& history) {
   auto warn = [&data_dir](const std::string& why) {
     log::warn("{}/{}: {}; a crash of this coordinator will not be noted", data_dir, kFile, why);
   };
+  note_crashes(-1, version);
   auto dir = open_private_dir(data_dir, "data-dir");
-  if (!dir) {
-    warn(dir.error().message);
-    return {};
-  }
-  CrashHistory history = read_crashes(read_private_file(dir->get(), kFile).value_or(""), version);
-  const PastStart start{std::string(version), history.aside, {}};
-  Status written = replace_private_file(dir->get(), kFile, history.kept + lines_of(start));
-  Fd file = open_private_file(dir->get(), kFile, O_WRONLY | O_APPEND);
-  if (!written)
-    warn(written.error().message);
-  else if (!file)
-    warn(std::strerror(errno));
-  else
-    note_crashes(file.release());
-  return std::move(history.aside);
+  if (!dir) return warn(dir.error().message);
+  const PastStart start{std::string(version), true, history.aside, {}};
+  const Status written = replace_private_file(dir->get(), kFile, history.kept + lines_of(start));
+  if (!written) return warn(written.error().message);
+  note_crashes(open_to_append(dir->get()).release(), version);
 }
 
 }  // namespace muster::coordinator

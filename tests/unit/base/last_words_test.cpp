@@ -26,7 +26,7 @@ std::pair<std::string, int> last_words(const std::function<void()>& act) {
     const rlimit no_core{0, 0};
     setrlimit(RLIMIT_CORE, &no_core);
     close(STDERR_FILENO);
-    note_crashes(ends[1]);
+    note_crashes(ends[1], "1.2");
     act();
     _exit(0);
   }
@@ -49,16 +49,17 @@ TEST(LastWords, NameTheJobThatTheCrashingThreadWorksOn) {
       std::abort();
     };
   };
-  EXPECT_EQ(last_words(abort_at(7)), Words("job 7\n", SIGABRT));
+  EXPECT_EQ(last_words(abort_at(7)), Words("crash 7 1.2\n", SIGABRT));
   EXPECT_EQ(last_words(abort_at(18446744073709551615u)),
-            Words("job 18446744073709551615\n", SIGABRT));
+            Words("crash 18446744073709551615 1.2\n", SIGABRT));
+  EXPECT_EQ(last_words(abort_at(10)), Words("crash 10 1.2\n", SIGABRT));
   EXPECT_EQ(last_words([] { std::abort(); }), Words("", SIGABRT));
   EXPECT_EQ(last_words([] {
               const WorksOn outer(3);
               { const WorksOn inner(4); }
               std::abort();
             }),
-            Words("job 3\n", SIGABRT));
+            Words("crash 3 1.2\n", SIGABRT));
   EXPECT_EQ(last_words([] {
               const WorksOn works(3);
               std::thread([] { std::abort(); }).join();
@@ -81,7 +82,7 @@ TEST(LastWords, NameTheJobOfAnExceptionThatEndsTheProcess) {
                 std::abort();
               }
             }),
-            Words("job 9\n", SIGABRT));
+            Words("crash 9 1.2\n", SIGABRT));
 }
 
 }  // namespace

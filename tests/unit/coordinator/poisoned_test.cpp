@@ -14,26 +14,29 @@ TEST(Poisoned, ThreeCrashesInARowAtOneJobSetItAside) {
     std::string text;
     Jobs aside;
   };
+  const std::string once = "start 1\ncrash 7 1\n", other = "start 1\ncrash 8 1\n";
   const Row rows[] = {
       {"a new data-dir", "", {}},
-      {"two crashes", "start 1\njob 7\nstart 1\njob 7\n", {}},
-      {"three", "start 1\njob 7\nstart 1\njob 7\nstart 1\njob 7\n", {7}},
-      {"after others", "start 1\njob 5\nstart 1\njob 7\nstart 1\njob 7\nstart 1\njob 7\n", {7}},
-      {"another job between", "start 1\njob 7\nstart 1\njob 8\nstart 1\njob 7\n", {}},
-      {"a start that ended otherwise", "start 1\njob 7\nstart 1\njob 7\nstart 1\n", {}},
-      {"or in between", "start 1\njob 7\nstart 1\nstart 1\njob 7\n", {}},
-      {"with another version", "start 0\njob 7\nstart 1\njob 7\nstart 1\njob 7\n", {}},
-      {"by now there is another version", "start 0\njob 7\nstart 0\njob 7\nstart 0\njob 7\n", {}},
+      {"two crashes", once + once, {}},
+      {"three", once + once + once, {7}},
+      {"before they had come to serve", "start 1\ncrash 7 1\ncrash 7 1\ncrash 7 1\n", {7}},
+      {"after others", other + once + once + once, {7}},
+      {"another job between", once + other + once, {}},
+      {"a start that ended otherwise", once + once + once + "start 1\n", {}},
+      {"or in between", once + "start 1\n" + once + once, {}},
+      {"with another version", "start 0\ncrash 7 0\n" + once + once, {}},
+      {"by now there is another version", "start 0\ncrash 7 0\ncrash 7 0\ncrash 7 0\n", {}},
+      {"another version that never came to serve",
+       "start 0\n" + std::string("crash 7 1\n") + "crash 7 1\n",
+       {}},
       {"it stays aside", "start 1\naside 7\n", {7}},
+      {"also after crashes at another", "start 1\naside 7\ncrash 9 1\ncrash 9 1\n", {7}},
       {"until there is another version", "start 0\naside 7\n", {}},
       {"a second one",
-       "start 1\naside 7\njob 9\nstart 1\naside 7\njob 9\nstart 1\naside 7\njob 9\n",
+       "start 1\naside 7\ncrash 9 1\nstart 1\naside 7\ncrash 9 1\ncrash 9 1\n",
        {7, 9}},
       {"torn and foreign lines",
-       "job 7\nwhat\nstart 1\njob 7\n\nstart 1\njob 7\njob x\nstart 1\njob 7",
-       {7}},
-      {"several threads, the last one counts",
-       "start 1\njob 3\njob 7\nstart 1\njob 7\nstart 1\njob 7\n",
+       "aside 7\nwhat\n\n" + once + "crash x 1\ncrash\n" + once + "start 1\ncrash 7 1",
        {7}},
   };
   for (const Row& row : rows) EXPECT_EQ(read_crashes(row.text, "1").aside, row.aside) << row.what;
@@ -46,7 +49,7 @@ TEST(Poisoned, WhatIsKeptSaysTheSameAndDoesNotGrow) {
     EXPECT_EQ(history.aside, start < kCrashesMax ? Jobs{} : Jobs{7}) << start;
     EXPECT_LE(history.kept.size(), 100u);
     text = history.kept + "start 1\n" + (history.aside.empty() ? "" : "aside 7\n") +
-           (start < kCrashesMax ? "job 7\n" : "");
+           (start < kCrashesMax ? "crash 7 1\n" : "");
   }
 }
 
