@@ -111,6 +111,31 @@ class Network(World):
         self.assertEqual((status.get("active", 0), status.get("terminating", 0), status["uncountedTerminatedPods"]), (0, 0, {}))
 
 
+class Checks(Network):
+    def test_a_false_witness_is_noticed(self):
+        """What `proven` could not tell apart, no other test here would show."""
+        cluster = self.hosts(agents=1, slots=3)
+        witness = self.witness(cluster)
+        self.submit(cluster, witness.job("true", "code=0", 3))
+        self.assertEqual(self.proven(cluster, witness, "true", 3), set())
+        said = witness.path.read_text()
+        for forgery, words in ((said + "1 0 start 7\n1 0 end 0\n", "started twice"),
+                               (said + "1 1 start 7\n1 1 end 0\n", "does not know of the start"),
+                               ("1 0 start 7\n2 0 start 7\n2 0 end 0\n0 0 start 7\n0 0 end 0\n", "neither ended nor lost"),
+                               (said.replace("2 0 end 0", "2 0 end 9"), "'exited', 9"),
+                               ("\n".join(line for line in said.splitlines() if not line.startswith("2 ")) + "\n", "never seen")):
+            witness.path.write_text(forgery)
+            with self.assertRaisesRegex(AssertionError, words):
+                self.proven(cluster, witness, "true", 3)
+        witness.path.write_text(said)
+        status = cluster.api.job("true")["status"]
+        attempts = self.attempts(cluster, "true")
+        self.tally(status, attempts, 3, set())
+        for lie in ({"succeeded": 2}, {"failed": 1}, {"completedIndexes": "0-1"}, {"active": 1}):
+            with self.assertRaises(AssertionError):
+                self.tally({**status, **lie}, attempts, 3, set())
+
+
 class Partitions(Network):
     def cut_off(self, *ways):
         """node-0 is cut off until it is lost; what it ran is replaced on node-1, and ended when it comes back."""
@@ -400,25 +425,25 @@ class Descriptors(Network):
         self.assertEqual(self.keeper_of(cluster, "node-0"), keeper, "it has survived")
 
     def test_an_agent_without(self):
-        """It can read no log, but it starts pods, reports ends and finds the coordinator again."""
+        """It can read no log. It cannot store the epoch of a coordinator that starts, so it ends and says why; the next agent has all ends."""
         cluster = self.hosts(agents=1, slots=8, grace="20s")
         witness, late = self.gated(cluster), Witness(cluster.dir / "late")
         self.submit(cluster, witness.job("held", "echo hello; " + UNTIL_OPEN, 4))
         self.all_run(cluster, "held", 4)
         pod = self.pods_of(cluster, "held")[0]["metadata"]["name"]
-        restore = self.limit(cluster.agents["node-0"].pid, 0)
+        self.limit(cluster.agents["node-0"].pid, 0)
         self.assertNotIn("hello", self.muster("logs", pod, cluster=cluster).stdout, "it has a descriptor left")
         cluster.kill_coordinator()
         self.open_gate(witness)
         eventually(lambda: len(witness.ends()) == 4, "the pods end meanwhile")
         cluster.start_coordinator()
-        restore()
-        cluster.wait_nodes()
+        self.assertEqual(cluster.agents["node-0"].wait(20), 4)
+        self.assertRegex(cluster.log("node-0"), "muster: agent: .*: Too many open files\n")
+        cluster.start_agent("node-0")
         self.assertEqual(self.proven(cluster, witness, "held", 4), set())
         self.submit(cluster, late.job("late", "code=0", 4))
         self.assertEqual(self.proven(cluster, late, "late", 4), set())
         self.assertEqual(self.muster("logs", pod, cluster=cluster).stdout, "hello\n")
-        self.assertIsNone(cluster.agents["node-0"].poll())
 
 
 if __name__ == "__main__":
