@@ -72,10 +72,13 @@ std::string text_of(const SealedHistory& sealed) {
 }  // namespace
 
 std::string boot_id() {
-  std::ifstream in("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  in >> id;
-  MUSTER_CHECK(!id.empty());
+  static const std::string id = [] {
+    std::ifstream in("/proc/sys/kernel/random/boot_id");
+    std::string read;
+    in >> read;
+    MUSTER_CHECK(!read.empty());
+    return read;
+  }();
   return id;
 }
 

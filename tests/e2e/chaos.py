@@ -2,7 +2,7 @@
 """Real processes under kill -9 of coordinator and agents, at seeded random instants; every counter must equal the witness.
 
     MUSTER=build/release/muster tests/e2e/chaos.py [TEST…]      CHAOS_SEED=4711 repeats a run, as far as timing allows
-CHAOS_INDEXES, CHAOS_COORDINATOR_KILLS, CHAOS_AGENT_KILLS make it longer (400, 20, 10).
+CHAOS_INDEXES, CHAOS_COORDINATOR_KILLS, CHAOS_AGENT_KILLS make it longer (400, 20, 10; with MUSTER_LONG=1: 3000, 1000, 100, ten minutes).
 """
 import os
 import pathlib
@@ -16,9 +16,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
 from world import Memory, World, condition, eventually, finished, indexes  # noqa: E402
 
 SEED = int(os.environ.get("CHAOS_SEED") or random.SystemRandom().randrange(1, 1_000_000))
-INDEXES = int(os.environ.get("CHAOS_INDEXES") or 400)
-COORDINATOR_KILLS = int(os.environ.get("CHAOS_COORDINATOR_KILLS") or 20)
-AGENT_KILLS = int(os.environ.get("CHAOS_AGENT_KILLS") or 10)
+LONG = bool(os.environ.get("MUSTER_LONG"))
+INDEXES = int(os.environ.get("CHAOS_INDEXES") or (3000 if LONG else 400))
+COORDINATOR_KILLS = int(os.environ.get("CHAOS_COORDINATOR_KILLS") or (1000 if LONG else 20))
+AGENT_KILLS = int(os.environ.get("CHAOS_AGENT_KILLS") or (100 if LONG else 10))
 
 # The attempts that fail: every third index fails once, every seventh twice, every fiftieth for good.
 WORK = ("n=0; [ $((i % 3)) -eq 0 ] && n=1; [ $((i % 7)) -eq 0 ] && n=2; [ $((i % 50)) -eq 49 ] && n=99; "

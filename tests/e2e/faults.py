@@ -180,21 +180,6 @@ class Nodes(World):
         for witness in jobs.values():
             self.nothing_left(witness)
 
-    def keeper_of(self, cluster, node):
-        """The pid of the node's keeper."""
-        work_dir = str(cluster.dir / node)
-        found = [int(pid) for pid in filter(str.isdigit, os.listdir("/proc"))
-                 if (words := self.command_line(pid)) and words[0].endswith("muster-keeper") and words[1].startswith(work_dir)]
-        self.assertEqual(len(found), 1, f"one keeper below {work_dir}")
-        return found[0]
-
-    @staticmethod
-    def command_line(pid):
-        try:
-            return pathlib.Path("/proc", pid, "cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
-        except OSError:
-            return []
-
     def freeze(self, pid):
         os.kill(pid, signal.SIGSTOP)
         self.addCleanup(lambda: os.path.exists(f"/proc/{pid}") and os.kill(pid, signal.SIGCONT))

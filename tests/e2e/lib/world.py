@@ -244,6 +244,21 @@ class World(unittest.TestCase):
     def nothing_left(self, witness):
         eventually(lambda: not processes_of(witness.folder), "no process of a pod is left", 10)
 
+    def keeper_of(self, cluster, node):
+        """The pid of the node's keeper."""
+        work_dir = str(cluster.dir / node)
+        found = [int(pid) for pid in filter(str.isdigit, os.listdir("/proc"))
+                 if (words := self.command_line(pid)) and words[0].endswith("muster-keeper") and words[1].startswith(work_dir)]
+        self.assertEqual(len(found), 1, f"one keeper below {work_dir}")
+        return found[0]
+
+    @staticmethod
+    def command_line(pid):
+        try:
+            return pathlib.Path("/proc", pid, "cmdline").read_bytes().decode(errors="replace").split("\0")[:-1]
+        except OSError:
+            return []
+
     def pods_of(self, cluster, name):
         return cluster.api.pods(f"batch.kubernetes.io/job-name={name}")
 
