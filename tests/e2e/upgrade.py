@@ -176,25 +176,49 @@ class LaterFormats(World):
             rows.put(key, good)
 
     def test_rows_of_a_later_version_are_refused_and_pods_live(self):
-        cluster = self.cluster(agents=1, slots=4, grace="30s")
+        cluster = self.cluster(agents=1, slots=4, grace="30s", extra=["--listen-tls", "127.0.0.1:0"])
         witness = self.witness(cluster)
+        code, answer = cluster.api.call("POST", "/apis/coordination.k8s.io/v1/namespaces/default/leases", {
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "mine"}, "spec": {}})
+        self.assertEqual(code, 201, answer)
+        made = self.muster("token", "create", "--node", "c01", cluster=cluster)
+        self.assertEqual(made.returncode, 0, made.stderr)
         self.submit(cluster, sh_job("done", "true", 1))
         cluster.wait("done", finished)
+        finished_uid = cluster.api.job("done")["metadata"]["uid"]
         self.submit(cluster, witness.job("long", UNTIL_GO, 1))
         eventually(lambda: cluster.api.job("long")["status"].get("ready") == 1, "it runs")
         uid = cluster.api.job("long")["metadata"]["uid"]
         cluster.kill_coordinator()
         with Rows(cluster.dir / "coordinator") as rows:
+            done, = (key for key in rows.keys(b"o") if finished_uid.encode() in rows.get(key))
             node, = rows.keys(b"n")
+            lease, = rows.keys(b"k")
+            token, = rows.keys(b"t")
             owner, = (key for key in rows.keys(b"o") if uid.encode() in rows.get(key))
             records = rows.keys(b"r" + owner[1:])[-1]
-        self.refused(cluster, node, "version 2; this muster knows 1")
+        for row in (node, lease, token):
+            self.refused(cluster, row, "version 2; this muster knows 1")
         self.refused(cluster, records, "records of version 2; this muster knows 1")
         cluster.start_coordinator()
         (witness.folder / "go").touch()
         self.assertEqual(cluster.wait("long", finished)["status"]["succeeded"], 1)
         self.assertEqual(len(self.pods_of(cluster, "long")), 1)
         witness.check(self)
+        # A finished job is read when someone asks for it.
+        cluster.kill_coordinator()
+        with Rows(cluster.dir / "coordinator") as rows:
+            key = rows.keys(b"r" + done[1:])[-1]
+            good = rows.put(key, self.LATER)
+        cluster.start_coordinator()
+        code, answer = cluster.api.call("GET", f"{cluster.api.jobs()}/done")
+        self.assertEqual(code, 500)
+        self.assertIn("records of version 2; this muster knows 1", answer["message"])
+        cluster.kill_coordinator()
+        with Rows(cluster.dir / "coordinator") as rows:
+            self.assertEqual(rows.put(key, good), self.LATER, "it has been written")
+        cluster.start_coordinator()
+        self.assertEqual(cluster.api.job("done")["status"]["succeeded"], 1)
 
     def test_a_work_dir_of_a_later_version_is_refused(self):
         cluster = self.cluster(agents=1)
@@ -429,6 +453,7 @@ class TwoBuilds(World):
         pod, = self.pods_of(cluster, "fenced")
         ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]
         self.assertIn("does not know muster.dev/fence-after", ended["message"])
+        self.assertEqual(ended["exitCode"], 126)
         self.submit(cluster, sh_job("plain", "true", 2))
         self.assertEqual(cluster.wait("plain", finished)["status"]["succeeded"], 2)
         (witness.folder / "go").touch()
