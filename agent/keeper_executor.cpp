@@ -15,6 +15,14 @@ namespace muster::agent {
 
 namespace {
 
+// A keeper stays while an agent talks to it, so a restart of the agent does not replace it.
+Error too_old(const char* lacks) {
+  return {Errc::invalid,
+          std::string("this node's keeper is of a version that ") + lacks +
+              "; drain the node, end its keeper with SIGTERM and restart its agent",
+          {}};
+}
+
 ProcessKey key_of(PodId pod, core::node::Step step) {
   return {pod, step.container, step.instance};
 }
@@ -182,16 +190,9 @@ Status KeeperExecutor::prepare_run_dir(PodId pod, const core::node::PodTemplateP
 
 Status KeeperExecutor::start_session(SessionStart start) {
   if (keeper_.get() == nullptr) return Error{Errc::unavailable, "the keeper is not running", {}};
-  if (!keeper_->abilities().sessions)
-    return Error{Errc::invalid,
-                 "this node's keeper is of a version that runs no commands in running pods; drain "
-                 "the node and restart its agent",
-                 {}};
+  if (!keeper_->abilities().sessions) return too_old("runs no commands in running pods");
   if ((start.reads || start.terminal) && !keeper_->abilities().input)
-    return Error{Errc::invalid,
-                 "this node's keeper is of a version that gives commands no input; drain the node "
-                 "and restart its agent",
-                 {}};
+    return too_old("gives commands no input");
   const core::node::PodTemplate& job = *start.job;
   if (Status may = allowed(job); !may) return may;
   const core::Container& container = job.containers[start.key.container].what;
@@ -270,13 +271,9 @@ Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start) {
       as_owner ? core::node::Command{} : command_for(start, devices);
   if (!command) return command.error();
   if (!command->secrets.empty() && !(keeper_.get() != nullptr && keeper_->abilities().secrets))
-    return Error{Errc::invalid,
-                 "this node's keeper is of a version that knows no secrets; drain the node and "
-                 "restart its agent"};
+    return too_old("knows no secrets");
   if (job.fence_after_ms && !(keeper_.get() != nullptr && keeper_->abilities().fences))
-    return Error{Errc::invalid,
-                 "this node's keeper is of a version that does not know muster.dev/fence-after; "
-                 "drain the node and restart its agent"};
+    return too_old("does not know muster.dev/fence-after");
   Note note{job.grace_ms, job.job_uid, "", container.name};
   if (job.plan != nullptr) {
     if (Status kept = templates_.keep(start.job); !kept) return kept.error();

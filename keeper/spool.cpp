@@ -145,11 +145,8 @@ Spool::Found Spool::open(int dir_fd, std::string cluster) {
   }
   std::unordered_map<uint64_t, Record> records;
   for (uint64_t number : numbers) {
-    found.why = read_segment(number, number == numbers.back(), records);
-    if (!found.why.empty()) {
-      found.opened = Opened::damaged;
-      break;
-    }
+    found.opened = read_segment(number, number == numbers.back(), records, found.why);
+    if (found.opened != Opened::fine) break;
     segments_.push_back({number, 0});
   }
   for (auto& [entry, record] : records) found.records.push_back(std::move(record));
@@ -163,13 +160,18 @@ Spool::Found Spool::open(int dir_fd, std::string cluster) {
   return found;
 }
 
-// Returns what is wrong with the segment, or empty.
-std::string Spool::read_segment(uint64_t number, bool last,
-                                std::unordered_map<uint64_t, Record>& records) {
+// `why` is set unless the segment is fine. One of another version is not damage: it is left as it
+// is for a keeper that knows it.
+Spool::Opened Spool::read_segment(uint64_t number, bool last,
+                                  std::unordered_map<uint64_t, Record>& records, std::string& why) {
   std::string name = segment_name(number);
   int fd = openat(dir_, name.c_str(), O_RDWR | O_CLOEXEC);
   struct stat info {};
-  if (fd < 0 || fstat(fd, &info) < 0) return "spool: " + name + ": " + std::strerror(errno);
+  auto damaged = [&why, &name](const std::string& what) {
+    why = "spool: " + name + what;
+    return Opened::damaged;
+  };
+  if (fd < 0 || fstat(fd, &info) < 0) return damaged(std::string(": ") + std::strerror(errno));
   File file(fd);
   std::string bytes(static_cast<size_t>(info.st_size), '\0');
   size_t size = 0;
@@ -178,8 +180,8 @@ std::string Spool::read_segment(uint64_t number, bool last,
     if (n <= 0) break;
   }
   bytes.resize(size);
-  auto damaged = [&name](size_t at) {
-    return "spool: " + name + " is damaged at byte " + std::to_string(at);
+  auto damaged_at = [&damaged](size_t at) {
+    return damaged(" is damaged at byte " + std::to_string(at));
   };
   size_t at = 0;
   bool this_boot = false;
@@ -188,10 +190,11 @@ std::string Spool::read_segment(uint64_t number, bool last,
     Reader in(entry.payload);
     if (at == 0) {
       auto version = in.num<uint32_t>();
-      if (entry.kind != Kind::header) return damaged(at);
+      if (entry.kind != Kind::header) return damaged_at(at);
       if (version != kSpoolVersion) {
-        return "spool: " + name + " has version " + std::to_string(version) + ", not " +
-               std::to_string(kSpoolVersion);
+        why = "spool: " + name + " has version " + std::to_string(version) + ", not " +
+              std::to_string(kSpoolVersion) + "; start the version of muster that wrote it";
+        return Opened::failed;
       }
       this_boot = in.text() == boot_;
     } else if (entry.kind == Kind::forgot) {
@@ -230,19 +233,19 @@ std::string Spool::read_segment(uint64_t number, bool last,
         if (record.start) record.start->at_ns = 0;
       }
     }
-    if (!in.ok()) return damaged(at);
+    if (!in.ok()) return damaged_at(at);
   }
-  if (at == bytes.size() && !last) return "";
-  if (!last) return damaged(at);
+  if (at == bytes.size() && !last) return Opened::fine;
+  if (!last) return damaged_at(at);
   bool zeros = std::all_of(bytes.begin() + static_cast<ptrdiff_t>(at), bytes.end(),
                            [](char byte) { return byte == 0; });
   // A power loss may drop unsynced pages in any order, and no process has survived it. Otherwise a
   // valid entry after an invalid one is not a torn tail.
-  if (!zeros && (this_boot || at == 0) && any_entry(bytes, at + 8)) return damaged(at);
+  if (!zeros && (this_boot || at == 0) && any_entry(bytes, at + 8)) return damaged_at(at);
   // Synced, because the keeper that wrote it may have died before, and another segment follows.
   if (ftruncate(fd, static_cast<off_t>(at)) < 0 || fdatasync(fd) < 0)
-    return "spool: " + name + ": " + std::strerror(errno);
-  return "";
+    return damaged(std::string(": ") + std::strerror(errno));
+  return Opened::fine;
 }
 
 Spool::Segment* Spool::find(uint64_t number) {

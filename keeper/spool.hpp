@@ -70,7 +70,7 @@ class Spool {
   struct Found {
     Opened opened = Opened::fine;
     std::string why;              // if not fine
-    std::vector<Record> records;  // those not forgotten; if damaged, what could be read
+    std::vector<Record> records;  // those not forgotten; if not fine, what could be read
   };
 
   Spool(std::string boot, uint64_t keeper, size_t segment_bytes);
@@ -120,8 +120,8 @@ class Spool {
   };
 
   bool write();
-  std::string read_segment(uint64_t number, bool last,
-                           std::unordered_map<uint64_t, Record>& records);
+  Opened read_segment(uint64_t number, bool last, std::unordered_map<uint64_t, Record>& records,
+                      std::string& why);
   bool make_spares(size_t count);
   void begin_segment();
   void put(std::string_view entry);

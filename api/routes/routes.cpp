@@ -144,8 +144,9 @@ kj::Promise<void> Routes::not_allowed(Exchange& exchange, std::string methods) {
 
 // Why an object cannot be shown or, unless `reads`, must not be changed.
 std::optional<std::string> Routes::damage(const Target& target, bool reads) const {
-  if (target.name.empty() || view_.jobs().damaged() == 0) return std::nullopt;
-  const auto shown = find(target);
+  if (target.name.empty()) return std::nullopt;
+  const auto shown = find(target);  // which reads an unloaded job, and so may find its damage
+  if (view_.jobs().damaged() == 0) return std::nullopt;
   const core::Condition* found =
       shown && shown->job ? shown->job->condition(core::ConditionType::damaged) : nullptr;
   if (found && !reads) return "the job is quarantined: " + found->message;

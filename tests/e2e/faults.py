@@ -3,8 +3,6 @@
 
     MUSTER=build/release/muster tests/e2e/faults.py [TEST…]
 """
-import ctypes
-import ctypes.util
 import itertools
 import json
 import os
@@ -19,6 +17,7 @@ import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+from rows import Rows  # noqa: E402
 from world import (Cluster, Memory, Witness, World, condition, disruption, eventually, exit_code, finished, matches,  # noqa: E402
                    parent, processes_of)
 
@@ -302,31 +301,12 @@ class DataDir(World):
     def test_an_unknown_format_version(self):
         cluster = self.cluster(agents=0)
         cluster.kill_coordinator()
-        was = self.swap_format(cluster.dir / "coordinator" / "db", b"99")
+        with Rows(cluster.dir / "coordinator") as rows:
+            was = rows.put(b"mformat", b"99")
         self.refused(cluster, "format 99")
-        self.swap_format(cluster.dir / "coordinator" / "db", was)
+        with Rows(cluster.dir / "coordinator") as rows:
+            rows.put(b"mformat", was)
         cluster.start_coordinator()
-
-    def swap_format(self, path, value):
-        """Overwrites the journal's row "format" without muster; returns the old value."""
-        name = ctypes.util.find_library("rocksdb")
-        if not name:
-            self.skipTest("no librocksdb to write a foreign format with")
-        rocks = ctypes.CDLL(name)
-        for function in ("rocksdb_options_create", "rocksdb_open", "rocksdb_writeoptions_create", "rocksdb_readoptions_create", "rocksdb_get"):
-            getattr(rocks, function).restype = ctypes.c_void_p
-        error, size, key = ctypes.c_char_p(), ctypes.c_size_t(), b"mformat"
-        options = ctypes.c_void_p(rocks.rocksdb_options_create())
-        db = ctypes.c_void_p(rocks.rocksdb_open(options, str(path).encode(), ctypes.byref(error)))
-        self.assertIsNone(error.value)
-        read = ctypes.c_void_p(rocks.rocksdb_readoptions_create())
-        found = rocks.rocksdb_get(db, read, key, ctypes.c_size_t(len(key)), ctypes.byref(size), ctypes.byref(error))
-        was = ctypes.string_at(found, size.value)
-        write = ctypes.c_void_p(rocks.rocksdb_writeoptions_create())
-        rocks.rocksdb_put(db, write, key, ctypes.c_size_t(len(key)), value, ctypes.c_size_t(len(value)), ctypes.byref(error))
-        self.assertIsNone(error.value)
-        rocks.rocksdb_close(db)
-        return was
 
     def test_a_full_disk(self):
         class SmallDisk(Cluster):

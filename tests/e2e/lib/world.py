@@ -75,6 +75,17 @@ def processes_of(folder):
     return found
 
 
+def keepers(folder):
+    """Keepers whose work-dir is this folder or one below it."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            words = pathlib.Path("/proc", pid, "cmdline").read_bytes().split(b"\0")
+            if b"muster-keeper" in words[0] and any(word.startswith(bytes(folder)) for word in words):
+                found.append(int(pid))
+    return found
+
+
 def parent(pid):
     return int(pathlib.Path("/proc", str(pid), "stat").read_text().rsplit(")", 1)[1].split()[1])
 

@@ -107,6 +107,20 @@ TEST_F(P08AgentsPort, RefusesWhatNoAgentMaySay) {
   EXPECT_EQ(many.getResult().getRefused().getWhy(), Why::OTHER_CLUSTER) << "a large one is read";
 }
 
+TEST_F(P08AgentsPort, AnotherProtocolIsRefusedAndNamed) {
+  for (const uint32_t protocol : {wire::PROTOCOL_VERSION - 1, wire::PROTOCOL_VERSION + 1}) {
+    auto answer = call("n1", [&](wire::Hello::Builder hello) { hello.setProtocol(protocol); });
+    ASSERT_TRUE(answer.getResult().isRefused());
+    auto refused = answer.getResult().getRefused();
+    EXPECT_EQ(refused.getWhy(), Why::PROTOCOL);
+    EXPECT_EQ(std::string(refused.getMessage()), "it uses protocol " + std::to_string(protocol) +
+                                                     ", this coordinator uses " +
+                                                     std::to_string(wire::PROTOCOL_VERSION));
+    EXPECT_EQ(refused.getEnd().size(), 0u) << "its pods go on";
+  }
+  EXPECT_TRUE(call("n1").getResult().isWelcome());
+}
+
 TEST_F(P08AgentsPort, OneRegistrationAConnectionAndFewRefused) {
   Caller one = caller();
   ASSERT_TRUE(call(one, "n1").getResult().isWelcome());

@@ -1,0 +1,464 @@
+#!/usr/bin/python3
+"""Other versions of muster: state that they wrote, state of later formats, and clusters of two builds.
+
+    MUSTER=build/release/muster [MUSTER_OTHER=path/to/muster] tests/e2e/upgrade.py [TEST…]
+
+tests/journals has what earlier executables left (make.py). Two builds run together only where MUSTER_OTHER names the other one, with its
+keeper beside it; `./dev upgrade [COMMIT]` builds it.
+"""
+import hashlib
+import itertools
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tarfile
+import unittest
+import zlib
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+from rows import Rows  # noqa: E402
+from world import (ROOT, Cluster, Memory, World, condition, eventually, exit_code, finished, indexes, keepers, parent,  # noqa: E402
+                   sh_job)
+
+KEPT = sorted((ROOT / "tests" / "journals").glob("*.tar.xz"))
+OTHER = os.environ.get("MUSTER_OTHER")
+UNTIL_GO = 'while [ ! -e "$WITNESS/go" ]; do sleep 0.05; done; code=0'
+# Written by a process although it only reads: locks, messages, and the list of starts.
+PASSING = {"lock", "LOCK", "LOG", "endpoints.json", "keeper.log", "crashes"}
+
+
+def free_address():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return "127.0.0.1:%d" % probe.getsockname()[1]
+
+
+def picture(folder):
+    """A hash of every file of state below it."""
+    return {str(p.relative_to(folder)): hashlib.sha256(p.read_bytes()).hexdigest()
+            for p in sorted(folder.rglob("*")) if p.is_file() and p.name not in PASSING and not p.name.startswith("LOG.old")}
+
+
+def protocols(binary):
+    told = subprocess.run([binary, "version", "--client", "-o", "json"], text=True, capture_output=True, timeout=30, check=True)
+    return json.loads(told.stdout)["client"]["protocols"]
+
+
+class Kept(Cluster):
+    """A cluster that goes on from what an earlier version left."""
+
+    def __init__(self, archive, binary=None):
+        self.archive, self.binary = archive, binary
+        super().__init__(agents=0, slots=16, grace="30s")
+
+    def start_coordinator(self):
+        if not (self.dir / "coordinator").exists():
+            self.bin = self.binary or self.bin
+            self.unpack()
+            self.listen = free_address()
+            for node in ("node-0", "node-1"):
+                self.start_agent(node)  # a coordinator serves once the nodes that it knows are there
+        super().start_coordinator()
+
+    def unpack(self):
+        with tarfile.open(self.archive) as archive:
+            archive.extractall(self.dir)
+        for folder in self.dir.glob("**/"):
+            folder.chmod(0o700)
+        for identity in self.dir.glob("node-*/identity"):  # a work-dir on another inode is taken for a copy
+            inode, born = subprocess.check_output(["stat", "-c", "%i %.9W", identity.parent], text=True).split()
+            seconds, _, nanos = born.partition(".")
+            born = f"{seconds}.{int(nanos or 0)}" if float(born) else "0"
+            identity.write_text(re.sub("^inode .*$", f"inode {inode}:{born}", identity.read_text(), flags=re.M))
+
+
+class KeptState(World):
+    LEFT_OPEN = {"running", "gang-running", "half-done", "ended-unseen"}
+
+    def check_all(self, archive, binary=None):
+        golden = json.loads(archive.with_name(archive.name.replace(".tar.xz", ".json")).read_text())["jobs"]
+        cluster = self.cluster(kind=lambda: Kept(archive, binary))
+        self.assertEqual(cluster.api.call("GET", "/readyz")[0], 200)
+        for name, was in golden.items():
+            job = cluster.api.job(name)
+            self.assertEqual(job["spec"], was["spec"], name)
+            if name not in self.LEFT_OPEN:
+                self.assertEqual(job.get("status", {}), was["status"], name)
+                self.assertEqual(self.exits(cluster, name), was["exits"], name)
+        for name in sorted(self.LEFT_OPEN & set(golden)):
+            cluster.wait(name, finished)
+        self.assertEqual(set(golden) - {"suspended", "no-slot"}, {j["metadata"]["name"] for j in self.jobs(cluster) if finished(j)})
+        for name, completions in (("running", 3), ("gang-running", 2), ("half-done", 2)):
+            job = cluster.api.job(name)
+            self.assertEqual(job["status"].get("succeeded"), completions, name)
+            exits = dict(map(tuple, self.exits(cluster, name)))
+            for pod, code in golden[name]["exits"]:  # what ran was lost with its machine, what had ended was not run again
+                self.assertEqual(exits.pop(pod), 137 if code is None else code, pod)
+            self.assertEqual(set(exits.values()), {0}, name)
+        self.assertEqual(condition(cluster.api.job("ended-unseen"), "Failed")["reason"], "PodFailurePolicy",
+                         "the end that only the spool knew")
+        self.assertEqual([code for _, code in self.exits(cluster, "ended-unseen")], [42])
+        lease = cluster.api.call("GET", "/apis/coordination.k8s.io/v1/namespaces/default/leases/kept")
+        self.assertEqual((lease[0], lease[1]["spec"]["holderIdentity"]), (200, "me"))
+        self.assertTrue(cluster.api.call("GET", "/api/v1/nodes/node-1")[1]["spec"]["unschedulable"])
+        code, answer = cluster.api.patch("suspended", {"spec": {"suspend": False}})
+        self.assertEqual(code, 200, answer)
+        self.assertEqual(cluster.wait("suspended", finished)["status"]["succeeded"], 2)
+        code, answer = cluster.api.create(sh_job("after", "true", 2))
+        self.assertEqual(code, 201, answer)
+        self.assertEqual(cluster.wait("after", finished)["status"]["succeeded"], 2)
+        sound = self.muster("verify", cluster=cluster)
+        self.assertEqual(sound.returncode, 0, sound.stdout + sound.stderr)
+
+    def jobs(self, cluster):
+        return cluster.api.call("GET", cluster.api.jobs())[1]["items"]
+
+    def exits(self, cluster, name):
+        return sorted([pod["metadata"]["name"], exit_code(pod)] for pod in self.pods_of(cluster, name))
+
+    def test_what_earlier_versions_left_goes_on(self):
+        self.assertGreaterEqual(len(KEPT), 2)
+        for archive in KEPT:
+            with self.subTest(archive.name):
+                self.check_all(archive)
+                self.doCleanups()
+
+    @unittest.skipUnless(OTHER, "needs MUSTER_OTHER")
+    def test_the_other_build_opens_it_too(self):
+        for archive in KEPT:
+            with self.subTest(archive.name):
+                self.check_all(archive, OTHER)
+                self.doCleanups()
+
+    def test_it_is_sound_before_anything_is_started(self):
+        for archive in KEPT:
+            with self.subTest(archive.name):
+                cluster = self.cluster(agents=0)
+                cluster.kill_coordinator()
+                folder = cluster.dir / "kept"
+                with tarfile.open(archive) as kept:
+                    kept.extractall(folder)
+                (folder / "coordinator").chmod(0o700)
+                was = picture(folder)
+                sound = self.muster("verify", "--data-dir", str(folder / "coordinator"))
+                self.assertEqual(sound.returncode, 0, sound.stdout + sound.stderr)
+                self.assertIn("sound: 15 jobs", sound.stdout)
+                self.assertEqual(picture(folder), was)
+                self.doCleanups()
+
+
+class LaterFormats(World):
+    """What a later version may have written is refused, with the reason, and stays as it is."""
+    # A message whose root has only the field `version`, 2; packed.
+    LATER = b"\x10\x02\x10\x01\x01\x02"
+
+    def refused(self, cluster, key, why):
+        """No coordinator starts while the value of this row is LATER."""
+        data = cluster.dir / "coordinator"
+        with Rows(data) as rows:
+            good = rows.put(key, self.LATER)
+        was = picture(data)
+        done = self.muster("coordinator", "--data-dir", str(data), "--api", "127.0.0.1:0", "--listen", "127.0.0.1:0")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, why)
+        self.assertEqual(picture(data), was)
+        verified = self.muster("verify", "--data-dir", str(data))
+        self.assertNotEqual(verified.returncode, 0)
+        self.assertRegex(verified.stdout + verified.stderr, why)
+        with Rows(data) as rows:
+            rows.put(key, good)
+
+    def test_rows_of_a_later_version_are_refused_and_pods_live(self):
+        cluster = self.cluster(agents=1, slots=4, grace="30s", extra=["--listen-tls", "127.0.0.1:0"])
+        witness = self.witness(cluster)
+        code, answer = cluster.api.call("POST", "/apis/coordination.k8s.io/v1/namespaces/default/leases", {
+            "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "mine"}, "spec": {}})
+        self.assertEqual(code, 201, answer)
+        made = self.muster("token", "create", "--node", "c01", cluster=cluster)
+        self.assertEqual(made.returncode, 0, made.stderr)
+        self.submit(cluster, sh_job("done", "true", 1))
+        cluster.wait("done", finished)
+        finished_uid = cluster.api.job("done")["metadata"]["uid"]
+        self.submit(cluster, witness.job("long", UNTIL_GO, 1))
+        eventually(lambda: cluster.api.job("long")["status"].get("ready") == 1, "it runs")
+        uid = cluster.api.job("long")["metadata"]["uid"]
+        cluster.kill_coordinator()
+        with Rows(cluster.dir / "coordinator") as rows:
+            done, = (key for key in rows.keys(b"o") if finished_uid.encode() in rows.get(key))
+            node, = rows.keys(b"n")
+            lease, = rows.keys(b"k")
+            token, = rows.keys(b"t")
+            owner, = (key for key in rows.keys(b"o") if uid.encode() in rows.get(key))
+            records = rows.keys(b"r" + owner[1:])[-1]
+        for row in (node, lease, token):
+            self.refused(cluster, row, "version 2; this muster knows 1")
+        self.refused(cluster, records, "records of version 2; this muster knows 1")
+        cluster.start_coordinator()
+        (witness.folder / "go").touch()
+        self.assertEqual(cluster.wait("long", finished)["status"]["succeeded"], 1)
+        self.assertEqual(len(self.pods_of(cluster, "long")), 1)
+        witness.check(self)
+        # A finished job is read when someone asks for it.
+        cluster.kill_coordinator()
+        with Rows(cluster.dir / "coordinator") as rows:
+            key = rows.keys(b"r" + done[1:])[-1]
+            good = rows.put(key, self.LATER)
+        cluster.start_coordinator()
+        code, answer = cluster.api.call("GET", f"{cluster.api.jobs()}/done")
+        self.assertEqual(code, 500)
+        self.assertIn("records of version 2; this muster knows 1", answer["message"])
+        cluster.kill_coordinator()
+        with Rows(cluster.dir / "coordinator") as rows:
+            self.assertEqual(rows.put(key, good), self.LATER, "it has been written")
+        cluster.start_coordinator()
+        self.assertEqual(cluster.api.job("done")["status"]["succeeded"], 1)
+
+    def test_a_work_dir_of_a_later_version_is_refused(self):
+        cluster = self.cluster(agents=1)
+        cluster.kill_agent("node-0")
+        identity = cluster.dir / "node-0" / "identity"
+        text = identity.read_text()
+        identity.write_text(text.replace("muster-node 1", "muster-node 2", 1))
+        was = picture(cluster.dir / "node-0")
+        cluster.start_agent("node-0")
+        self.assertNotEqual(cluster.agents["node-0"].wait(20), 0)
+        self.assertIn('unknown format ("2", known: 1)', cluster.log("node-0"))
+        self.assertEqual(picture(cluster.dir / "node-0"), was)
+        identity.write_text(text)
+        cluster.start_agent("node-0")
+        cluster.wait_nodes()
+
+    def test_a_spool_of_a_later_version_is_refused(self):
+        """Its ends are not lost: the keeper that wrote it, or a later one, finds them."""
+        cluster = self.cluster(agents=1, grace="30s")
+        witness = self.witness(cluster)
+        self.submit(cluster, witness.job("unseen", UNTIL_GO.replace("code=0", "code=$a; [ $a -gt 0 ] || code=42"), 1, podFailurePolicy={
+            "rules": [{"action": "FailJob", "onExitCodes": {"operator": "In", "values": [42]}}]}))
+        eventually(lambda: cluster.api.job("unseen")["status"].get("ready") == 1, "it runs")
+        keeper = parent(witness.starts()[0][3])
+        spool = cluster.dir / "node-0" / "keeper" / "spool"
+
+        def written():
+            return b"".join(path.read_bytes().rstrip(b"\0") for path in sorted(spool.iterdir()))
+        cluster.kill_agent("node-0")
+        was = written()
+        (witness.folder / "go").touch()
+        eventually(lambda: written() != was, "the end is in the spool")
+        os.kill(keeper, 9)
+        eventually(lambda: not pathlib.Path("/proc", str(keeper)).exists(), "the keeper is gone")
+        for path in spool.iterdir():
+            self.set_version(path, 2)
+        was = written()
+        cluster.start_agent("node-0")
+        eventually(lambda: "has version 2, not 1" in cluster.log("node-0"), "the reason")
+        self.assertEqual(written(), was)
+        cluster.kill_agent("node-0")
+        for path in spool.iterdir():
+            self.set_version(path, 1)
+        cluster.start_agent("node-0")
+        self.assertEqual(condition(cluster.wait("unseen", finished), "Failed")["reason"], "PodFailurePolicy")
+
+    @staticmethod
+    def set_version(path, version):
+        """In the header of a segment (docs/formats-keeper.md)."""
+        segment = bytearray(path.read_bytes())
+        if not any(segment):
+            return
+        _, length, _ = struct.unpack_from("=III", segment)
+        struct.pack_into("=I", segment, 13, version)
+        struct.pack_into("=I", segment, 8, zlib.crc32(segment[12:12 + length]))
+        path.write_bytes(segment)
+
+    def test_a_keeper_refuses_an_agent_of_a_later_version_once(self):
+        """The agent then says hello with the version before, on the same connection."""
+        cluster = self.cluster(agents=1)
+        newest = protocols(cluster.bin)["keeper"]
+        cluster.kill_agent("node-0")
+        cluster_id = (cluster.dir / "coordinator" / "cluster-id").read_text().strip().encode()
+        with socket.socket(socket.AF_UNIX) as keeper:
+            keeper.settimeout(20)
+            keeper.connect(str(cluster.dir / "node-0" / "keeper" / "socket"))
+            for version, kind in ((newest + 1, 65), (newest, 64)):
+                payload = struct.pack("=BII", 1, version, len(cluster_id)) + cluster_id + b"\0"
+                keeper.sendall(struct.pack("=I", len(payload)) + payload)
+                length, = struct.unpack("=I", keeper.recv(4, socket.MSG_WAITALL))
+                frame = keeper.recv(length, socket.MSG_WAITALL)
+                self.assertEqual(frame[0], kind, frame)
+                if kind == 65:
+                    self.assertIn(f"the keeper speaks versions 1 to {newest}".encode(), frame)
+
+
+class Mixed(Cluster):
+    """Each daemon runs the build that was last chosen for it."""
+
+    def __init__(self, new, old, first, **kwargs):
+        self.builds = {"new": new, "old": old}
+        self.of = dict.fromkeys(("coordinator", "node-0", "node-1"), first)
+        super().__init__(agents=2, grace="30s", **kwargs)
+
+    def _spawn(self, name, args):
+        self.bin = self.builds[self.of[name]]
+        return super()._spawn(name, args)
+
+    def move(self, name, to):
+        """Kills the daemon and starts the other build; pods and keepers stay."""
+        self.of[name] = to
+        if name == "coordinator":
+            self.restart_coordinator()
+        else:
+            self.kill_agent(name)
+            self.start_agent(name)
+
+
+@unittest.skipUnless(OTHER, "needs MUSTER_OTHER")
+class TwoBuilds(World):
+    WORK = "sleep 0.1; code=0; [ $((i % 4)) -ne 1 ] || [ $a -ge 1 ] || code=3; [ $((i % 10)) -ne 9 ] || code=4"
+
+    def mixed(self, first, slots=4, **builds):
+        """`builds`: of daemons that run another one from the beginning."""
+        def kind():
+            made = Mixed.__new__(Mixed)
+            made.of = {}
+            Mixed.__init__(made, os.environ["MUSTER"], os.path.abspath(OTHER), first, slots=slots)
+            return made
+        cluster = self.cluster(kind=kind)
+        for name, build in builds.items():
+            cluster.move(name.replace("_", "-"), build)
+        cluster.wait_nodes()
+        return cluster
+
+    def load(self, cluster, count=40):
+        witness = self.witness(cluster)
+        self.submit(cluster, witness.job("load", self.WORK, count, parallelism=8, backoffLimitPerIndex=2))
+        return witness, Memory(cluster, "load")
+
+    def all_counted(self, cluster, witness, memory, count=40):
+        """Every end once: nothing lost, nothing twice."""
+        job = cluster.wait("load", finished, 60)
+        memory.end(self)
+        witness.check(self)
+        ends = witness.ends()
+        good = [index for index, _, _, code in ends if code == 0]
+        self.assertEqual(sorted(good), [i for i in range(count) if i % 10 != 9])
+        self.assertEqual(job["status"].get("succeeded"), len(good))
+        self.assertEqual(job["status"].get("failed"), len(ends) - len(good))
+        self.assertEqual(indexes(job["status"].get("failedIndexes")), {i for i in range(count) if i % 10 == 9})
+        found = sorted((int(pod["metadata"]["annotations"]["batch.kubernetes.io/job-completion-index"]), exit_code(pod))
+                       for pod in self.pods_of(cluster, "load"))
+        self.assertEqual(found, sorted((index, code) for index, _, _, code in ends))
+        sound = self.muster("verify", cluster=cluster)
+        self.assertEqual(sound.returncode, 0, sound.stdout + sound.stderr)
+        self.nothing_left(witness)
+
+    def test_each_coordinator_with_each_agent(self):
+        for coordinator, agents in (("old", "new"), ("new", "old")):
+            with self.subTest(coordinator=coordinator, agents=agents):
+                cluster = self.mixed(agents, coordinator=coordinator)
+                witness, memory = self.load(cluster)
+                self.all_counted(cluster, witness, memory)
+                pod = self.pods_of(cluster, "load")[0]["metadata"]["name"]
+                code, log = cluster.api.call("GET", f"{cluster.api.pods_path()}/{pod}/log")
+                self.assertEqual(code, 200, log)
+                self.doCleanups()
+
+    def test_each_daemon_is_replaced_under_load_in_every_order_and_back(self):
+        for order in itertools.permutations(("coordinator", "node-0", "node-1")):
+            with self.subTest(order=order):
+                cluster = self.mixed("old")
+                witness, memory = self.load(cluster)
+                for step, (name, to) in enumerate([*((name, "new") for name in order), *((name, "old") for name in order)], 1):
+                    due = step * 6
+                    eventually(lambda: len(witness.ends()) >= due, f"{due} ends")
+                    cluster.move(name, to)
+                self.all_counted(cluster, witness, memory)
+                self.doCleanups()
+
+    def test_pods_of_one_build_go_on_under_the_agent_of_the_other(self):
+        for first, second in (("old", "new"), ("new", "old")):
+            with self.subTest(first=first, second=second):
+                cluster = self.mixed(first)
+                witness = self.witness(cluster)
+                self.submit(cluster, witness.job("long", UNTIL_GO, 6, parallelism=6))
+                eventually(lambda: cluster.api.job("long")["status"].get("ready") == 6, "six pods run")
+                keepers = {parent(pid) for _, _, _, pid in witness.starts()}
+                for name in ("node-0", "node-1", "coordinator"):
+                    cluster.move(name, second)
+                cluster.wait_nodes()
+                # More pods, started by the same keepers.
+                more = witness.job("more", "code=0", 8)
+                more["spec"]["template"]["spec"]["containers"][0]["command"][2] = "exit 0"
+                self.submit(cluster, more)
+                cluster.wait("more", finished)
+                self.assertEqual({parent(pid) for _, _, _, pid in witness.starts()}, keepers)
+                for pid in keepers:
+                    self.assertEqual(pathlib.Path(os.readlink(f"/proc/{pid}/exe")).parent,
+                                     pathlib.Path(cluster.builds[first]).resolve().parent)
+                (witness.folder / "go").touch()
+                self.assertEqual(cluster.wait("long", finished)["status"]["succeeded"], 6)
+                self.assertEqual(len(self.pods_of(cluster, "long")), 6)
+                witness.check(self)
+                self.nothing_left(witness)
+                self.doCleanups()
+
+    def test_a_keeper_is_replaced_once_its_node_is_empty(self):
+        """As docs/upgrade.md says: end the agent and then the keeper, which goes only if nothing runs; start the other build."""
+        for first, second in (("old", "new"), ("new", "old")):
+            with self.subTest(first=first, second=second):
+                cluster = self.mixed(first, slots=8)
+                witness, memory = self.load(cluster)
+                for step, name in enumerate(("node-0", "node-1"), 1):
+                    eventually(lambda: len(witness.ends()) >= 8 * step, "the load is under way")
+                    done = self.muster("cordon", name, cluster=cluster)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    eventually(lambda: not [pod for pod in self.pods_of(cluster, "load") if pod["spec"].get("nodeName") == name and
+                                            pod["status"]["phase"] in ("Pending", "Running")], "its pods have ended")
+                    cluster.agents[name].terminate()
+                    self.assertEqual(cluster.agents[name].wait(20), 0, cluster.log(name)[-600:])
+                    for pid in keepers(cluster.dir / name):
+                        os.kill(pid, signal.SIGTERM)
+                    eventually(lambda: not keepers(cluster.dir / name), "the keeper has ended")
+                    cluster.of[name] = second
+                    cluster.start_agent(name)
+                    cluster.wait_nodes()
+                    done = self.muster("uncordon", name, cluster=cluster)
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                self.all_counted(cluster, witness, memory)
+                self.submit(cluster, sh_job("who", "readlink /proc/$PPID/exe", 2))
+                cluster.wait("who", finished)
+                for pod in self.pods_of(cluster, "who"):
+                    log = cluster.api.call("GET", f"{cluster.api.pods_path()}/{pod['metadata']['name']}/log")[1]
+                    self.assertEqual(pathlib.Path(str(log).strip()).parent, pathlib.Path(cluster.builds[second]).resolve().parent)
+                self.doCleanups()
+
+    def test_a_keeper_that_knows_no_fence_refuses_pods_that_need_one(self):
+        old = protocols(OTHER)["keeper"]
+        if old >= 10 or protocols(os.environ["MUSTER"])["keeper"] < 10:
+            self.skipTest(f"the other keeper speaks version {old}")
+        cluster = self.mixed("old")
+        witness = self.witness(cluster)
+        self.submit(cluster, witness.job("long", UNTIL_GO, 2))
+        eventually(lambda: cluster.api.job("long")["status"].get("ready") == 2, "both pods run")
+        for name in ("node-0", "node-1", "coordinator"):
+            cluster.move(name, "new")
+        cluster.wait_nodes()
+        self.submit(cluster, sh_job("fenced", "true", 1, annotations={"muster.dev/fence-after": "15s"}, backoffLimit=0))
+        cluster.wait("fenced", finished)
+        pod, = self.pods_of(cluster, "fenced")
+        ended = pod["status"]["containerStatuses"][0]["state"]["terminated"]
+        self.assertIn("does not know muster.dev/fence-after", ended["message"])
+        self.assertEqual(ended["exitCode"], 126)
+        self.submit(cluster, sh_job("plain", "true", 2))
+        self.assertEqual(cluster.wait("plain", finished)["status"]["succeeded"], 2)
+        (witness.folder / "go").touch()
+        self.assertEqual(cluster.wait("long", finished)["status"]["succeeded"], 2)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2, warnings="ignore")
