@@ -320,9 +320,14 @@ std::optional<std::string> JobInputs::of(int64_t index) const {
 }
 
 bool stdin_is_piped() {
-  struct stat found {};
-  return fstat(STDIN_FILENO, &found) == 0 &&
-         (S_ISFIFO(found.st_mode) || S_ISREG(found.st_mode) || S_ISSOCK(found.st_mode));
+  struct stat found {}, parents{};
+  if (fstat(STDIN_FILENO, &found) != 0 ||
+      !(S_ISFIFO(found.st_mode) || S_ISREG(found.st_mode) || S_ISSOCK(found.st_mode)))
+    return false;
+  const std::string of_parent = "/proc/" + std::to_string(getppid()) + "/fd/0";
+  const bool inherited = stat(of_parent.c_str(), &parents) == 0 &&
+                         parents.st_dev == found.st_dev && parents.st_ino == found.st_ino;
+  return !inherited;
 }
 
 bool stdin_waits() {

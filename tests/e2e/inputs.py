@@ -117,6 +117,13 @@ class Each(Case):
         self.assertIn("a command needs -n or --each", r.stderr)
         self.muster("run", "-n", "2", "--", "true", stdin="")
 
+    def test_the_script_of_a_shell_is_not_input(self):
+        """A shell that reads its commands from stdin shares that with the commands."""
+        script = f"{MUSTER} run -n 1 -- echo one {{}}\n{MUSTER} run -n 1 -- echo two\necho three\n"
+        r = subprocess.run(["bash", "-s"], input=script, env=self.env, cwd=self.dir, capture_output=True, text=True, timeout=DEADLINE)
+        self.assertEqual([line for line in r.stdout.splitlines() if not line.startswith("job/")], ["one {}", "two", "three"], r.stderr)
+        self.assertNotIn("piped", r.stderr)
+
     def test_what_is_piped_too_late_is_noticed(self):
         p = subprocess.Popen([MUSTER, "run", "-n", "1", "--", "sh", "-c", "echo up; while [ ! -e go ]; do sleep 0.02; done"], env=self.env, cwd=self.dir,
                              stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
