@@ -5,6 +5,7 @@
 #include "storage/rows.hpp"
 
 #include <caf/actor_addr.hpp>
+#include <caf/send.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
 #include <chrono>
@@ -73,6 +74,9 @@ class Registry : public GatedActor<registry_actor> {
         [this](const stop_atom&) {
           for (auto& [id, entry] : jobs_)
             if (entry.actor) send_exit(entry.actor, caf::exit_reason::user_shutdown);
+          // They wait for a commit that the journal may not make any more.
+          for (const auto& [actor, id] : leaving_)
+            caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
           quit();
         },
     };

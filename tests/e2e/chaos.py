@@ -81,6 +81,7 @@ class Chaos(World):
         self.assertEqual(condition(job, "Failed")["reason"], "FailedIndexes")
         self.check_pods(cluster, ends)
         self.nothing_left(witness)
+        print(f"proof {COORDINATOR_KILLS + AGENT_KILLS} daemons killed under load\nproof {len(ends)} ends of processes checked", flush=True)
 
     def check_pods(self, cluster, ends):
         """Each attempt has a Pod with the exit code that the witness recorded."""

@@ -95,6 +95,12 @@ TEST_F(StormTest, ThePromiseHolds) {
       static_cast<unsigned long long>(all.crashes), all.points.size(),
       static_cast<unsigned long long>(all.faults), static_cast<unsigned long long>(all.commits),
       static_cast<unsigned long long>(all.starts), static_cast<unsigned long long>(all.ends));
+  if (HasFailure()) return;
+  std::printf(
+      "proof %llu crashes of the coordinator simulated\nproof %llu other faults simulated\n"
+      "proof %llu simulated ends checked\n",
+      static_cast<unsigned long long>(all.crashes), static_cast<unsigned long long>(all.faults),
+      static_cast<unsigned long long>(all.ends));
 }
 
 class PlantTest : public StormTest, public testing::WithParamInterface<int> {};
@@ -128,7 +134,9 @@ TEST_P(PlantTest, IsNoticed) {
     Storm storm;
     storm.seed = seed;
     storm.plant = static_cast<Plant>(GetParam());
-    if (is_noticed(storm)) return;
+    if (!is_noticed(storm)) continue;
+    std::printf("proof 1 planted faults noticed\n");
+    return;
   }
   FAIL() << kPlantNames[GetParam()] << " went unnoticed in " << kSeedsMax << " histories";
 }

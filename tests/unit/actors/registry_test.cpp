@@ -82,6 +82,23 @@ TEST_F(RegistryTest, AJobThatCannotBeLoadedIsQuarantined) {
   EXPECT_EQ(replies_.back(), "create b: done") << "the others are served";
 }
 
+// Or the coordinator would never end.
+TEST_F(RegistryTest, AnActorThatLeavesDoesNotOutliveTheRegistry) {
+  const size_t others = system_.registry().running() - 1;
+  create("a");
+  run();
+  disk_.silent = true;
+  for (uint32_t index = 0; index < 2; ++index) report_end(1, {index, 0}, 0);
+  run();
+  disk_.sync();     // the job is over, and its actor is told to leave,
+  remove("a", "");  // right after it was told of this
+  run();
+  ASSERT_EQ(disk_.held.size(), 1u) << "the deletion is being written";
+  caf::anon_send(registry_, stop_atom_v);
+  run();
+  EXPECT_EQ(system_.registry().running(), others);
+}
+
 TEST_F(RegistryTest, AReportOfAJobThatIsGoneIsAcknowledged) {
   report_end(1'000, {0, 0}, 0);
   run();
