@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <fstream>
+#include <string>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -320,14 +322,20 @@ std::optional<std::string> JobInputs::of(int64_t index) const {
 }
 
 bool stdin_is_piped() {
-  struct stat found {}, parents{};
+  struct stat found {
+  }, parents{};
   if (fstat(STDIN_FILENO, &found) != 0 ||
       !(S_ISFIFO(found.st_mode) || S_ISREG(found.st_mode) || S_ISSOCK(found.st_mode)))
     return false;
-  const std::string of_parent = "/proc/" + std::to_string(getppid()) + "/fd/0";
-  const bool inherited = stat(of_parent.c_str(), &parents) == 0 &&
-                         parents.st_dev == found.st_dev && parents.st_ino == found.st_ino;
-  return !inherited;
+  const std::string parent = "/proc/" + std::to_string(getppid());
+  const bool shared = stat((parent + "/fd/0").c_str(), &parents) == 0 &&
+                      parents.st_dev == found.st_dev && parents.st_ino == found.st_ino;
+  std::string program;
+  std::ifstream comm(parent + "/comm");
+  std::getline(comm, program);
+  constexpr std::array kShells = {"sh",   "bash", "dash", "zsh", "ksh",
+                                  "mksh", "fish", "csh",  "tcsh"};
+  return !shared || std::find(kShells.begin(), kShells.end(), program) == kShells.end();
 }
 
 bool stdin_waits() {

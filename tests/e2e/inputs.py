@@ -123,6 +123,9 @@ class Each(Case):
         r = subprocess.run(["bash", "-s"], input=script, env=self.env, cwd=self.dir, capture_output=True, text=True, timeout=DEADLINE)
         self.assertEqual([line for line in r.stdout.splitlines() if not line.startswith("job/")], ["one {}", "two", "three"], r.stderr)
         self.assertNotIn("piped", r.stderr)
+        r = subprocess.run(["timeout", "60", MUSTER, "run", "--", "echo", "{}"], input="a\nb\n", env=self.env, cwd=self.dir, capture_output=True, text=True)
+        self.assertIn("job/echo", r.stdout, "what another program passes on is")
+        self.assertEqual({line[-1] for line in r.stdout.splitlines() if " | " in line}, {"a", "b"}, r.stderr)
 
     def test_what_is_piped_too_late_is_noticed(self):
         p = subprocess.Popen([MUSTER, "run", "-n", "1", "--", "sh", "-c", "echo up; while [ ! -e go ]; do sleep 0.02; done"], env=self.env, cwd=self.dir,
