@@ -5,7 +5,6 @@
 #include "storage/rows.hpp"
 
 #include <caf/actor_addr.hpp>
-#include <caf/send.hpp>
 #include <caf/typed_event_based_actor.hpp>
 
 #include <chrono>
@@ -75,8 +74,8 @@ class Registry : public GatedActor<registry_actor> {
           for (auto& [id, entry] : jobs_)
             if (entry.actor) send_exit(entry.actor, caf::exit_reason::user_shutdown);
           // They wait for a commit that the journal may not make any more.
-          for (const auto& [actor, id] : leaving_)
-            caf::anon_send_exit(actor, caf::exit_reason::user_shutdown);
+          for (const auto& [address, leaving] : leaving_)
+            send_exit(leaving.actor, caf::exit_reason::user_shutdown);
           quit();
         },
     };
@@ -84,6 +83,7 @@ class Registry : public GatedActor<registry_actor> {
 
   void on_exit() override {
     jobs_.clear();
+    leaving_.clear();
     looks_.clear();
     gate_.close();
     destroy(around_.journal);
@@ -402,8 +402,7 @@ class Registry : public GatedActor<registry_actor> {
       log::info("j{} {}/{} {}", m.job, entry.ns, entry.name, m.forgotten ? "is gone" : "is over");
       send(entry.actor, stop_atom_v);
       entry.leaving = entry.actor.address();
-      leaving_[entry.leaving] = m.job;
-      entry.actor = job_actor{};
+      leaving_[entry.leaving] = {m.job, std::exchange(entry.actor, job_actor{})};
     }
     unload(m.job, entry, m.wake_ms);
     if (!m.forgotten) {
@@ -443,8 +442,9 @@ class Registry : public GatedActor<registry_actor> {
   void left(const caf::actor_addr& actor) {
     auto gone = leaving_.extract(actor);
     if (gone.empty()) return;
-    send(around_.cluster, JobLeft{gone.mapped()});
-    auto it = jobs_.find(gone.mapped());
+    const JobId job = gone.mapped().job;
+    send(around_.cluster, JobLeft{job});
+    auto it = jobs_.find(job);
     if (it == jobs_.end() || it->second.leaving != actor) return;
     it->second.leaving = {};
     if (!it->second.asks.empty()) load(it->first, it->second);
@@ -465,7 +465,13 @@ class Registry : public GatedActor<registry_actor> {
   std::map<FullName, JobId> names_;
   std::map<JobId, Entry> jobs_;
   std::set<JobId> quarantined_;  // since the start; they may have pods
-  std::map<caf::actor_addr, JobId> leaving_;
+  // Actors that were told to leave. Held, since one that waits for its last commit is known to
+  // nobody else.
+  struct Leaving {
+    JobId job = 0;
+    job_actor actor;
+  };
+  std::map<caf::actor_addr, Leaving> leaving_;
   std::set<std::pair<Millis, JobId>> wakes_;  // unloaded jobs to load again, by when (elapsed)
   uint64_t wake_round_ = 0;
   uint64_t last_look_ = 0;
