@@ -1011,7 +1011,8 @@ void World::process_starts(uint32_t number, const core::node::StartOrder& order,
   else
     live.push_back({key.first, number, pod.node, 1});
   agent.processes[key] = {boot_ms_, false, order};
-  at(0, [this, number, key, started = boot_ms_] {
+  at(0, [this, number, key, keeper, started = boot_ms_] {
+    if (agents_[number]->keeper != keeper) return;
     agents_[number]->node->process_started({key.first, key.second, kPid, started});
     pump(number);
   });
