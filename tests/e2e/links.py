@@ -229,7 +229,9 @@ class Liars(Site):
         (self.dir / name / "identity").write_text("".join(f"{key} {value}\n" for key, value in {**self.identity(name), **changes}.items()))
 
     def test_p02_a_claim_without_a_seal_stops_nobody(self):
-        self.end(self.joined("c01"))
+        agent = self.joined("c01")
+        eventually(lambda: "sealed" in self.identity("c01"), "what its coordinator told it is on disk")
+        self.end(agent)
         honest = self.identity("c01")
         epoch, nonce, commit, seal = honest["sealed"].split()
         self.assertEqual((int(epoch), int(nonce)), (int(honest["epoch"]), int(honest["nonce"])))

@@ -256,12 +256,13 @@ class World(unittest.TestCase):
         eventually(lambda: not processes_of(witness.folder), "no process of a pod is left", 10)
 
     def keeper_of(self, cluster, node):
-        """The pid of the node's keeper."""
+        """The pid of the node's keeper; its children look like it until their exec."""
         work_dir = str(cluster.dir / node)
-        found = [int(pid) for pid in filter(str.isdigit, os.listdir("/proc"))
-                 if (words := self.command_line(pid)) and words[0].endswith("muster-keeper") and words[1].startswith(work_dir)]
-        self.assertEqual(len(found), 1, f"one keeper below {work_dir}")
-        return found[0]
+
+        def keepers():
+            return [int(pid) for pid in filter(str.isdigit, os.listdir("/proc"))
+                    if (words := self.command_line(pid)) and words[0].endswith("muster-keeper") and words[1].startswith(work_dir)]
+        return eventually(lambda: len(found := keepers()) == 1 and found, f"one keeper below {work_dir}")[0]
 
     @staticmethod
     def command_line(pid):
