@@ -252,11 +252,12 @@ class World::Link final : public actors::AgentLink {
   }
   void ask(NodeId node, JobId job, uint64_t question) override {
     world_.to_agent(node, [this, node, job, question](Agent& agent) {
-      world_.answered_at_[node] = world_.boot_ms_;
       actors::JobHears hears{job, {node, question, {}}};
       for (PodId pod : agent.node->ended())
         if (pod.job == job) hears.heard.ended.insert(pod.key());
-      world_.to_coordinator(agent.number, [this, hears = std::move(hears)] {
+      const Millis answered = world_.boot_ms_;
+      world_.to_coordinator(agent.number, [this, node, job, answered, hears = std::move(hears)] {
+        world_.answered_at_[{node, job}] = answered;
         caf::anon_send(world_.coordinator_->registry, hears);
       });
     });
@@ -521,7 +522,7 @@ void World::check_shown() {
           if (pod.counted != core::Counted::failed || !judged_.insert(id).second) continue;
           auto ended = ended_ok_at_.find(id);
           if (ended == ended_ok_at_.end()) continue;
-          auto answered = answered_at_.find(pod.node);
+          auto answered = answered_at_.find({pod.node, job.id()});
           if (answered == answered_at_.end() || answered->second > ended->second)
             broken.push_back("ended with 0 and counted as killed: " + to_string(id));
         }

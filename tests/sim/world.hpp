@@ -33,6 +33,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace muster::sim {
@@ -230,9 +231,10 @@ class World {
   };
   std::map<JobId, std::map<uint32_t, std::vector<Live>>> live_;      // by index
   std::multimap<ProcessKey, std::pair<uint32_t, uint64_t>> starts_;  // agent, and its disk
-  std::set<PodId> judged_;                // counted as failed before their end
-  std::map<PodId, Millis> ended_ok_at_;   // boot time
-  std::map<NodeId, Millis> answered_at_;  // boot time at which an agent last named its ends
+  std::set<PodId> judged_;               // counted as failed before their end
+  std::map<PodId, Millis> ended_ok_at_;  // boot time
+  // Boot time at which an agent last named its ends of a job, in an answer that has arrived.
+  std::map<std::pair<NodeId, JobId>, Millis> answered_at_;
   int index_deaths_left_ = 0;
 };
 
