@@ -302,7 +302,7 @@ core::Record record_back(wire::Record::Reader in) {
     case wire::Record::JOB_SPEC_CHANGED: {
       auto changed = in.getJobSpecChanged();
       return core::JobSpecChanged{at_ms, changed.getGeneration(), changed.getParallelism(),
-                                  changed.getCompletions(), nullptr};
+                                  completions_back(changed.getCompletions()), nullptr};
     }
     case wire::Record::JOB_STARTED:
       return core::JobStarted{at_ms};

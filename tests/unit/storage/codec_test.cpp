@@ -119,7 +119,9 @@ class Chance {
         return JobAdmitted{now, object};
       }
       case 1:
-        return JobSpecChanged{now, static_cast<int64_t>(u64()), i32(), i32(), nullptr};
+        return JobSpecChanged{now, static_cast<int64_t>(u64()), i32(),
+                              u64() % 2 == 0 ? std::nullopt : std::optional(i32() & 0x7fffffff),
+                              nullptr};
       case 2:
         return JobStarted{now};
       case 3: {
