@@ -65,8 +65,8 @@ class JobInputs {
 
 // Whether something is piped to stdin and waits to be read.
 bool stdin_waits();
-// Whether stdin is a pipe or a file, which may have nothing yet. One that a shell, our parent, has as
-// well is its own: it reads its script there (`ssh host bash -s`), or a loop's list.
+// Whether stdin is a pipe or a file, which may have nothing yet. One that a shell, our parent, has
+// as well is its own: it reads its script there (`ssh host bash -s`), or a loop's list.
 bool stdin_is_piped();
 
 }  // namespace muster::cli
