@@ -76,8 +76,8 @@ def stage_busybox(root):
     os.chmod(root / "init", 0o755)
 
 
-def stage(image, scenario, root):
-    """Lays out the guest's root directory."""
+def stage(image, scenario, root, more=()):
+    """Lays out the guest's root directory, with more files beside the scenario."""
     shutil.rmtree(root, ignore_errors=True)
     if scenario in WITH_SYSTEMD:
         modules = next((BUILD / "kernel/lib/modules").iterdir()) / "kernel"
@@ -87,6 +87,8 @@ def stage(image, scenario, root):
         stage_busybox(root)
     shutil.copy(HERE / "lib.sh", root / "muster")
     shutil.copy(HERE / f"{scenario}.sh", root / "muster" / "scenario.sh")
+    for path in more:
+        shutil.copy(path, root / "muster")
     names = output("find", ".", cwd=root)
     with open(image, "wb") as archive:
         subprocess.run(["cpio", "-o", "-H", "newc", "--quiet", "-R", "0:0"], check=True, cwd=root, input=names.encode(), stdout=archive)
