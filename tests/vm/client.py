@@ -1,13 +1,12 @@
-"""The client of a coordinator whose power is cut: keeps it busy, and remembers all that it answered (memory.py).
+"""A client that keeps the coordinator busy and remembers all that it answered (memory.py).
 
-Each event is also marked in the log of the coordinator's disk, so that a disk as of any moment can be held against it.
+Each event is also a mark in the recording of the coordinator's disk, so that replay.py can compare the disk as of any moment with what was known then.
 """
 import contextlib
 import http.client
 import json
 import random
 import threading
-import time
 
 from memory import STEP, Memory, facts
 
@@ -19,7 +18,7 @@ UNREACHABLE = (OSError, http.client.HTTPException, ValueError)  # a ValueError: 
 def job(name, completions, **spec):
     return {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name}, "spec": {
         "completions": completions, "parallelism": completions, "completionMode": "Indexed", **spec,
-        # A pod whose machine loses power counts nowhere, so that every index ends as planned.
+        # Pods lost with their machine count nowhere, so every index ends as planned.
         "podFailurePolicy": {"rules": [{"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]},
         "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "main", "image": "none", "command": ["/muster/pod"]}]}}}}
 
@@ -62,7 +61,7 @@ class Client:
             return self.memory.copy()
 
     def read(self):
-        """One list of all jobs, compared with what was known before it was asked for; None: unreachable."""
+        """Lists all jobs and compares them with what was known before the request. None: not served."""
         with self.lock:
             before = self.memory.copy()
         try:
@@ -72,7 +71,7 @@ class Client:
         if code != 200:
             return None
         with self.lock:
-            # What was created or deleted meanwhile may be in the list or not.
+            # Created or deleted since the request: may be in the list or not.
             before.perhaps_there |= self.memory.perhaps_there
             before.perhaps_gone |= self.memory.perhaps_gone
             self.wrong += before.wrong(answer["items"])
@@ -92,7 +91,7 @@ class Client:
         """Creates small jobs, deletes some that have finished, and counts up an annotation of the long one."""
         while not self.stopping.wait(0.3 * self.rng.random()):
             with contextlib.suppress(*UNREACHABLE):
-                what = self.rng.randrange(6)
+                what = self.rng.randrange(7)
                 if what < 3:
                     self.create(*self.small())
                 elif what < 5:
@@ -101,8 +100,10 @@ class Client:
                     self.delete_one()
 
     def small(self):
+        """Every seventh fails; it has one index, since a job that fails kills its other pods."""
         self.number += 1
-        return f"small-{self.number}", self.rng.randrange(1, 4), {"backoffLimit": self.rng.randrange(2)}
+        completions = self.rng.randrange(1, 4) if self.number % 7 else 1
+        return f"small-{self.number}", completions, {"backoffLimit": self.rng.randrange(2)}
 
     def create(self, name, completions, spec):
         self.learn("submitting", name)

@@ -1,8 +1,7 @@
-"""A disk that forgets: what a virtual machine wrote and did not flush may be lost when its power is cut.
+"""A disk that forgets: an NBD server for QEMU, with the write cache of a real drive.
 
-It is an NBD server for QEMU. Writes are volatile until a flush, as in a drive with a write cache. At a power cut each of them is kept, lost, or torn
-at a sector, whatever the others are: a drive may write its cache in any order. Nothing is answered after the cut, so whatever the guest said until
-then rests on flushes that were answered before.
+Writes are volatile until a flush. A power cut keeps, loses or tears (at a sector) each of them independently, since a drive may write its cache in any
+order. No request is answered after the cut, so whatever the guest said rests on flushes that were answered before it.
 
 While `record()` is on, the requests stay in `log`, in their order, between marks that the caller sets (`mark`): `states()` builds the disk as of each
 flush from them.
@@ -13,7 +12,7 @@ import socket
 import struct
 import threading
 
-SECTOR = 512
+SECTOR = 4096  # of a drive; ext4 survives no smaller tears: its superblock is written in place, with a checksum
 OPTION_MAGIC, REPLY_MAGIC = 0x49484156454F5054, 0x3E889045565A9
 REQUEST_MAGIC, SIMPLE_MAGIC = 0x25609513, 0x67446698
 FIXED_NEWSTYLE = 1
@@ -40,11 +39,11 @@ class Disk:
     def __init__(self, image, rng):
         self.rng = rng
         with open(image, "rb") as file:
-            self.safe = bytearray(file.read())  # what is on the disk for good
+            self.safe = bytearray(file.read())  # survives a power cut
         self.seen = bytearray(self.safe)        # what the guest reads
         self.cache = []                         # (offset, data) since the last flush
         self.lock = threading.RLock()
-        self.cut_at = None                      # set: that many writes and flushes from now, the power is cut
+        self.cut_at = None                      # if set: the number of writes and flushes until the power is cut
         self.is_cut = threading.Event()
         self.base = self.log = None
         self.recorded = None
@@ -70,7 +69,7 @@ class Disk:
             bytes_[offset:offset + len(data)] = data
 
     def cut(self):
-        """The power goes: of the cache, what chance leaves."""
+        """Cuts the power: chance decides what is left of the cache."""
         with self.lock:
             if self.is_cut.is_set():
                 return
@@ -95,13 +94,13 @@ class Disk:
             self.base, self.log = bytearray(self.safe), []
 
     def mark(self, what):
-        """Notes in the log what was known to somebody outside at this point."""
+        """Notes in a recording what somebody outside has learned by now."""
         with self.lock:
             if self.log is not None:
                 self.log.append(what)
 
     def changes(self, request):
-        """Does a request that changes the disk. False: there is no power."""
+        """Performs a request that changes the disk. False: the power is cut."""
         with self.lock:
             if self.cut_at is not None:
                 self.cut_at -= 1
@@ -179,7 +178,7 @@ class Server(threading.Thread):
 
     @staticmethod
     def be_silent(link):
-        """Until QEMU is gone: an error would be an answer."""
+        """Waits until QEMU has ended; even an error would be an answer."""
         while link.recv(1 << 16):
             pass
 

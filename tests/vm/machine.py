@@ -7,27 +7,28 @@ import subprocess
 import threading
 
 import vm
-from disk import Disk, Server
+from disk import SECTOR, Disk, Server
 from witness import Listener
 
 DISK_MIB = 128
 # In load order, before those of vm.py.
 MODULES = [*(f"drivers/virtio/{name}.ko" for name in ("virtio_ring", "virtio", "virtio_pci_modern_dev", "virtio_pci_legacy_dev", "virtio_pci")),
            "drivers/block/virtio_blk.ko", "net/core/failover.ko", "drivers/net/net_failover.ko", "drivers/net/virtio_net.ko"]
+os.environ["PATH"] += ":/usr/sbin:/sbin"  # mke2fs, e2fsck, debugfs
 HOST = "10.0.2.2"  # the host, as a guest sees it
 API, AGENTS = 7117, 7118  # the coordinator's ports in its guest
 
 
 def stage(folder):
-    """Lays out the guest below a folder: (kernel, initramfs)."""
+    """Makes the guest in a folder: (kernel, initramfs)."""
     kernel = vm.kernel()
     vm.MODULES[:0] = [one for one in MODULES if one not in vm.MODULES]
     image, root = folder / "power.cpio", folder / "root"
     pod = folder / "pod"
     subprocess.run(["cc", "-static", "-O1", "-o", pod, vm.HERE / "pod.c"], check=True)
-    idle = folder / "nosync.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", idle, vm.HERE / "nosync.c"], check=True)
-    vm.stage(image, "power", root, more=[pod, idle])
+    nosync = folder / "nosync.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", nosync, vm.HERE / "nosync.c"], check=True)
+    vm.stage(image, "power", root, more=[pod, nosync])
     return kernel, image
 
 
@@ -47,10 +48,10 @@ class Machine:
         ext4(self.folder / f"{name}.img")
         self.disk = Disk(self.folder / f"{name}.img", random.Random(f"{seed} {name}"))
         self.server = Server(self.disk, self.folder / f"{name}.nbd")
-        self.listener = Listener(witness, name)
+        self.listener = Listener(witness, name, self.disk.is_cut)
         self.forwards = {}  # port in the guest: port of the host
         self.guest = self.console = None
-        self.ended = []     # daemons that ended by themselves
+        self.faults = []    # lines of its console that must not be: a daemon ended, a spool is damaged
         self.boots = 0
 
     def power_on(self):
@@ -62,7 +63,7 @@ class Machine:
             ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "768", "-nodefaults", "-display", "none", "-serial", "stdio",
              "-no-reboot", "-kernel", self.kernel, "-initrd", self.image,
              "-append", "console=ttyS0 quiet panic=-1 " + " ".join(f"{key}={value}" for key, value in words.items()),
-             "-blockdev", f"driver=nbd,node-name=disk,server.type=unix,server.path={self.server.path}", "-device", "virtio-blk-pci,drive=disk,num-queues=1",
+             "-blockdev", f"driver=nbd,node-name=disk,server.type=unix,server.path={self.server.path}", "-device", f"virtio-blk-pci,drive=disk,num-queues=1,physical_block_size={SECTOR}",
              "-netdev", "user,id=net" + forwards, "-device", "virtio-net-pci,netdev=net,romfile="],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.console = threading.Thread(target=self.read_console, args=(self.guest.stdout,), daemon=True)
@@ -74,15 +75,15 @@ class Machine:
             for line in pipe:
                 log.write(line)
                 log.flush()
-                if line.startswith((b"ENDED", b"the disk cannot be mounted")) and not self.disk.is_cut.is_set():
-                    self.ended.append(f"{self.name}, boot {self.boots}: {line.decode().strip()}")
+                if (line.startswith((b"ENDED", b"the disk cannot be mounted")) or b"damaged" in line) and not self.disk.is_cut.is_set():
+                    self.faults.append(f"{self.name}, boot {self.boots}: {line.decode().strip()}")
 
     def log(self, lines=40):
         path = self.folder / f"{self.name}.console"
         return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.exists() else ""
 
     def cut(self):
-        """The power goes now, if it has not gone yet."""
+        """Cuts the power, unless the disk has (`cut_at`), and ends QEMU."""
         self.disk.cut()
         self.guest.kill()
         self.guest.wait()

@@ -1,11 +1,11 @@
-"""What a client of the API was told, and so may never be taken back, however often the power is cut.
+"""What a client of the API was told, and what may therefore never be taken back.
 
-A memory is a fold over events, so that tests/vm/replay.py can have it as of any moment:
+A fold over events, so that replay.py can have it as of any moment:
 
     ("accepted", NAME, UID)      a create was answered with 201
-    ("submitting", NAME)         a create was sent; if it is not answered, the job may exist or not
-    ("deleting", NAME)           a delete was sent; from now on the job may be gone
-    ("deleted", NAME)            it was answered
+    ("submitting", NAME)         a create was sent: the job may exist
+    ("deleting", NAME)           a delete was sent: the job may be gone
+    ("deleted", NAME)            it was answered with 200
     ("shown", NAME, FACTS)       a GET showed this (`facts`)
 """
 import copy
@@ -25,7 +25,7 @@ def indexes(text):
 
 
 def facts(job):
-    """What a Job object says that may only grow, or stay."""
+    """Of a Job object, what may only grow or must stay."""
     meta, status = job["metadata"], job.get("status", {})
     return {
         "version": int(meta["resourceVersion"]), "generation": meta.get("generation", 0), "uid": meta["uid"],
@@ -70,10 +70,10 @@ class Memory:
             known.update((key, now[key]) for key in STAY if now[key] is not None)
 
     def wrong(self, items):
-        """What a list of all jobs, asked for after everything in this memory, takes back: a line each."""
+        """What a list of all jobs, requested after all events of this memory, takes back: a line each."""
         found, problems = {job["metadata"]["name"]: job for job in items}, []
         problems += [f"{name}: deleted, and is back" for name in sorted(self.gone & found.keys())]
-        problems += [f"{name}: accepted by nobody" for name in sorted(found.keys() - self.jobs.keys() - self.perhaps_there - self.gone)]
+        problems += [f"{name}: nobody submitted it" for name in sorted(found.keys() - self.jobs.keys() - self.perhaps_there - self.gone)]
         for name, before in self.jobs.items():
             if name in found:
                 problems += [f"{name}: {problem}" for problem in self.taken_back(before, facts(found[name]))]

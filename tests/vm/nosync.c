@@ -1,4 +1,4 @@
-/* Preloaded into the daemons, it makes of muster one that never syncs: tests/vm/power.py must notice. */
+/* Preloaded, it turns muster into one that never syncs, which tests/vm/power.py must notice. */
 #include <sys/types.h>
 
 int fsync(int fd) { return fd < 0 ? -1 : 0; }

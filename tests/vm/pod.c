@@ -1,5 +1,5 @@
-/* A pod of tests/vm/power.py. It tells the witness that it starts, and that it ends, and goes on only once the witness has written that down. /etc/witness
-   has the witness's address and port. It answers the start with milliseconds to run and an exit code. Linked statically, since the guest starts hundreds on an emulated processor. */
+/* A pod of tests/vm/power.py. It reports its start and its end to the witness, whose address and port are in /etc/witness, and waits for each answer.
+   The first one says for how many milliseconds to run, and the exit code. Linked statically: the guest starts hundreds, on an emulated processor. */
 #include <arpa/inet.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ int main(void) {
   inet_pton(AF_INET, address, &peer.sin_addr);
   const int link = socket(AF_INET, SOCK_STREAM, 0);
   if (link < 0 || connect(link, (struct sockaddr*)&peer, sizeof peer)) return 98;
-  dprintf(link, "start %s %s %s %s\n", variable("MUSTER_JOB_NAME"), variable("JOB_COMPLETION_INDEX"), variable("MUSTER_ATTEMPT"), variable("MUSTER_NODE_NAME"));
+  dprintf(link, "start %s %s %s\n", variable("MUSTER_JOB_NAME"), variable("JOB_COMPLETION_INDEX"), variable("MUSTER_ATTEMPT"));
   char answer[64] = {0};
   long ms, code;
   if (read(link, answer, sizeof answer - 1) <= 0 || sscanf(answer, "%ld %ld", &ms, &code) != 2) return 97;

@@ -1,38 +1,43 @@
 #!/usr/bin/python3
-"""Power cuts of virtual machines on which muster runs under load, many in a row on the same disks, which forget what was not flushed.
+"""Power cuts: virtual machines run muster under load, on disks that forget what was not flushed, and lose power many times in a row.
 
-    power.py [--cuts N] [--replays N] [--seed S] [--keep]
+    power.py [--cuts N] [--replays FLUSHES] [--seed S]      by default 4 and 5; with MUSTER_LONG=1 100 and 100, which takes half an hour
 
-Two machines: `head` runs a coordinator and an agent, `node` an agent. At random instants, also during a boot, one or both lose power. The client
-(client.py) and the witness of the pods (witness.py) are outside and keep their power: after each boot everything that was accepted, answered and
-shown must be there, and at the end every attempt must count once and as what it did. Then disks of `head` as of its flushes are opened (replay.py).
-At last the same with a muster that does not sync, which must be noticed.
+`head` runs a coordinator and an agent, `node` runs an agent (power.sh). Each loses power at random instants, under load or during a boot, alone or
+with the other. The client (client.py) and the witness of the pods (witness.py) are on the host. After each boot, whatever was accepted, answered or
+shown must still be true; in the end each attempt must count once, as what it did. Then the head's disk is rebuilt as of each of some flushes and opened
+(replay.py). A muster that does not sync (nosync.c) must fail this.
 
-It prints `ok NAME` or `FAIL NAME: WHY` for each check, as the scenarios of vm.py do. MUSTER_LONG=1: a hundred cuts.
+Prints `ok NAME` or `FAIL NAME: WHY` for each check, like the scenarios of vm.py. The seed decides who loses power, when, and what the disk forgets, but
+not what the guests have done by then.
 """
 import argparse
 import collections
 import contextlib
+import itertools
 import os
 import pathlib
 import random
+import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
+from concurrent import futures
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import machine  # noqa: E402
 import replay  # noqa: E402
 import vm  # noqa: E402
-from client import UNREACHABLE, Client, job  # noqa: E402
+from client import UNREACHABLE, Client  # noqa: E402
 from machine import AGENTS, API, HOST, Machine  # noqa: E402
 from memory import indexes  # noqa: E402
 from witness import Witness  # noqa: E402
 
 LONG = bool(os.environ.get("MUSTER_LONG"))
+VICTIMS = (["head"], ["node"], ["head", "node"], ["node", "head"])
 LIMIT = 2      # retries of an index of the long job
 PAUSE = 0.05   # seconds between two polls
 PATIENCE = 300  # seconds for anything that must happen
@@ -109,8 +114,12 @@ class Cluster:
         conditions = [{one["type"]: one["status"] for one in node["status"]["conditions"]} for node in nodes["items"]] if code == 200 else []
         return len(conditions) == len(self.machines) and all(one["Ready"] == "True" for one in conditions)
 
+    def writes_lost(self):
+        return sum(one.disk.lost for one in self.machines.values())
+
     def wrong(self):
-        return self.client.wrong + self.witness.wrong + [line for one in self.machines.values() for line in one.ended]
+        """What the client, the witness and the consoles have found so far: a line each."""
+        return self.client.wrong + self.witness.wrong + [line for one in self.machines.values() for line in one.faults]
 
     def check(self):
         wrong = self.wrong()
@@ -118,29 +127,29 @@ class Cluster:
             raise AssertionError("\n".join(wrong[:20]))
 
 
-def cut_some(cluster, rng):
-    """Cuts the power of one machine or both, under load or while they boot, and turns it on again."""
-    names = rng.choice((["head"], ["head"], ["node"], ["head", "node"]))
+def cut_some(cluster, names, rng):
+    """Cuts the power of these machines under load, and perhaps again while the first one boots."""
     disk = cluster.machines[names[0]].disk
     if rng.random() < 0.5:
-        time.sleep(rng.random() * 3)
+        time.sleep(rng.random() * 2)
     else:  # between two requests to the disk
-        disk.cut_at = rng.randrange(200)
-        disk.is_cut.wait(10)
+        disk.cut_at = rng.randrange(100)
+        disk.is_cut.wait(4)
     for name in names:
         cluster.cut(name)
+        if len(names) > 1:
+            time.sleep(rng.choice((0, 3)) * rng.random())  # meanwhile pods end, and nobody hears of it
     for name in names:
         cluster.power_on(name)
-    if rng.random() < 0.25:  # again, on its way up
+    while rng.random() < 0.5:  # again, on its way up
         disk.cut_at = rng.randrange(120)
         disk.is_cut.wait(15)
         cluster.cut(names[0])
         cluster.power_on(names[0])
-    return names
 
 
 def history(cluster, problems):
-    """Every attempt counted once and as what it did: compares the history with the witness. Returns the number of ends compared."""
+    """Compares the history of every job with the witness and with its status. Returns the number of attempts compared."""
     client, ran = cluster.client, {}
     compared = 0
     for run in cluster.witness.runs:
@@ -182,7 +191,7 @@ def history(cluster, problems):
 
 
 def expected(item):
-    """How a job must end."""
+    """Whether a job ended as planned."""
     name, status, total = item["metadata"]["name"], item["status"], item["spec"]["completions"]
     if name == "long":
         dead = {index for index in range(total) if plan(name, index, LIMIT)[1]}
@@ -213,7 +222,7 @@ class Checks:
 
 
 def play(folder, guest, cuts, seed, checks):
-    rng = random.Random(seed)
+    rng, victims = random.Random(seed), itertools.cycle(VICTIMS)
     cluster = Cluster(folder, guest, seed)
     began = time.monotonic()
     try:
@@ -221,15 +230,16 @@ def play(folder, guest, cuts, seed, checks):
             cluster.power_on(name)
         client = cluster.client
         eventually(cluster.ready, "two nodes")
-        client.create("long", max(40, cuts * 12), {"parallelism": 8, "backoffLimitPerIndex": LIMIT})
+        client.create("long", max(40, cuts * 20), {"parallelism": 8, "backoffLimitPerIndex": LIMIT})
         client.start()
         while sum(cluster.cuts.values()) < cuts:
             before = cluster.witness.ends()
-            eventually(lambda: cluster.witness.ends() >= before + 3 and cluster.ready(), "pods end")  # noqa: B023
-            names = cut_some(cluster, rng)
+            eventually(lambda: cluster.witness.ends() >= before + 3 and client.read(), "pods end")  # noqa: B023
+            names = next(victims)
+            cut_some(cluster, names, rng)
             cluster.check()
-            say(f"{time.monotonic() - began:6.1f} s  cut {sum(cluster.cuts.values())}: {' and '.join(names)};"
-                f" {cluster.witness.ends()} ends, {len(client.memory.jobs)} jobs, {client.reads} reads, head lost {cluster.head.disk.lost} writes")
+            say(f"{time.monotonic() - began:6.1f} s  {sum(cluster.cuts.values())} cuts, the last of {' and '.join(names)};"
+                f" {cluster.witness.ends()} ends, {len(client.memory.jobs)} jobs, {client.reads} lists, {cluster.writes_lost()} writes lost or torn")
         client.stop_writing()
         eventually(cluster.ready, "two nodes")
         say(f"{time.monotonic() - began:6.1f} s  waiting for the end of all jobs")
@@ -242,6 +252,7 @@ def play(folder, guest, cuts, seed, checks):
                                  stderr=subprocess.STDOUT, text=True)
         checks.check("power_recount", [recount.stdout] if recount.returncode else [])
         checks.check("power_nothing_taken_back", cluster.wrong())
+        say(f"{client.reads} lists compared, {cluster.writes_lost()} unflushed writes lost or torn")
         say(f"proof {sum(cluster.cuts.values())} power cuts of machines under load")
         say(f"proof {compared} ends of pods checked after power cuts")
         return cluster
@@ -253,28 +264,59 @@ def play(folder, guest, cuts, seed, checks):
         cluster.close()
 
 
+def replays(cluster, folder, number, seed, checks):
+    """Opens the head's disk as of some flushes of each recording."""
+    rng, opened, problems = random.Random(seed), 0, []
+    for recording in cluster.recordings:
+        flushes = range(recording[2].count(None))
+        chosen = set(rng.sample(flushes, min(len(flushes), -(-number // len(cluster.recordings)))))
+        for state, image, memory in replay.states(recording, chosen, seed, folder):
+            problems += [f"{state}: {line}" for line in replay.wrong(vm.MUSTER, image, memory, folder, cluster.replay_ports)]
+            opened += 1
+    checks.check("power_as_of_each_flush", problems)
+    say(f"proof {opened} disks opened as of a flush")
+
+
+def planted(folder, guest, seed, checks):
+    """A muster that does not sync must be found out by one cut."""
+    folder.mkdir()
+    cluster = Cluster(folder, guest, seed, names=["head"], preload="/muster/nosync.so")
+    try:
+        cluster.power_on("head")
+        client = cluster.client
+        eventually(cluster.ready, "a node")
+        while len(client.memory.jobs) < 5:
+            client.create(*client.small())
+        eventually(client.read, "a list of jobs")
+        cluster.cut("head")
+        image = folder / "state.img"
+        image.write_bytes(cluster.head.disk.safe)
+        problems = replay.wrong(vm.MUSTER, image, client.memory, folder, cluster.replay_ports)
+    finally:
+        cluster.close()
+    checks.check("power_missing_syncs_are_noticed", [] if problems else ["nothing was lost without a sync"])
+    say(*problems[:1])
+    say("proof 1 planted faults noticed")
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--cuts", type=int, default=100 if LONG else 4)
-    parser.add_argument("--replays", type=int, default=1000 if LONG else 12)
+    parser.add_argument("--replays", type=int, default=100 if LONG else 5, metavar="FLUSHES")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1, 1_000_000))
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no machine is left running
     say(f"power: --seed {options.seed} makes the same choices again")
     checks = Checks()
     with tempfile.TemporaryDirectory(prefix="muster-power-") as name:
         folder = pathlib.Path(name)
         guest = machine.stage(folder)
-        cluster = play(folder, guest, options.cuts, options.seed, checks)
-        rng, states, problems = random.Random(options.seed), 0, []
-        for recording in cluster.recordings:
-            flushes = range(recording[2].count(None))
-            chosen = set(rng.sample(flushes, min(len(flushes), options.replays // len(cluster.recordings))))
-            for state, image, memory in replay.states(recording, chosen, options.seed, folder):
-                say(state, len(memory.jobs), time.monotonic())
-                problems += [f"{state}: {line}" for line in replay.wrong(vm.MUSTER, image, memory, folder, cluster.replay_ports)]
-                states += 1
-        checks.check("power_as_of_each_flush", problems)
-        say(f"proof {states} disks as of a flush opened")
+        with futures.ThreadPoolExecutor(1) as beside:
+            cluster = play(folder, guest, options.cuts, options.seed, checks)
+            found = beside.submit(planted, folder / "planted", guest, options.seed, checks)
+            replays(cluster, folder, options.replays, options.seed, checks)
+            found.result()
+    say("done")
     return 1 if checks.failed else 0
 
 

@@ -1,4 +1,4 @@
-# A machine of power.py: coordinator and agent (role=head on the kernel's command line) or an agent (role=node), with all their state on a
+# A machine of power.py: coordinator and agent (role=head on the kernel's command line) or only an agent (role=node), with all state on a
 # disk whose power is cut.
 for module in virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_blk failover net_failover virtio_net; do
   insmod "/lib/modules/$module.ko"

@@ -1,7 +1,8 @@
-"""The disk of a coordinator as of each flush, opened by the ordinary programs and held against what the client knew then.
+"""A coordinator's disk as a power cut right before any flush leaves it, opened by muster itself and compared with what the client knew then.
 
-Between two flushes a power cut may keep, lose or tear any of the writes; the promise is that of the client's memory as of the second one, since
-nothing that rests on it had been answered. A state is read without mounting it: e2fsck replays the file system's journal, debugfs copies the files.
+Of the writes since the flush before, all may be there, or none, or each may be kept, lost or torn. What the client knew when the flush came must be
+there in any case: nothing that rests on that flush had been answered. No mount is needed: e2fsck replays the file system's journal, debugfs copies the
+files. So this runs on the host, without root.
 """
 import contextlib
 import http.client
@@ -19,7 +20,7 @@ LOSSES = ("none kept", "all kept", "torn")
 
 
 def states(recording, chosen, seed, folder):
-    """For the chosen flushes, by number: (name, image, memory). The image is used again for the next one."""
+    """Of a recording, yields (name, image, memory) for the flushes with the chosen numbers. The image is overwritten each time."""
     memory, base, log = recording
     safe, image = folder / "safe.img", folder / "state.img"
     with open(safe, "wb") as file:
@@ -56,7 +57,7 @@ def put(image, writes):
 
 
 def extract(image, folder):
-    """The files of an image, after its file system's journal was replayed."""
+    """Copies the files of an image, after replaying its file system's journal."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     subprocess.run(["e2fsck", "-y", "-E", "journal_only", image], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -89,7 +90,7 @@ def served(muster, data_dir, api, agents):
 
 
 def wrong(muster, image, memory, folder, ports):
-    """What is not as it must be on this disk: a line each."""
+    """What this disk should have and has not: a line each."""
     files = folder / "files"
     extract(image, files)
     data = files / "coordinator"

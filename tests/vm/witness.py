@@ -1,6 +1,6 @@
-"""The witness of the pods in virtual machines: it writes down each start and end before the pod (pod.c) goes on.
+"""The witness of the pods in virtual machines: notes each start and end before the pod (pod.c) continues.
 
-It is outside of the machines, so it knows what they did, whatever their disks have forgotten. One listener serves one machine.
+It runs on the host, so it knows what the machines did, whatever their disks have forgotten. Each machine has a listener of its own.
 """
 import contextlib
 import dataclasses
@@ -17,8 +17,7 @@ class Run:
     attempt: int
     machine: str
     boot: int
-    code: int | None = None  # None: it did not end before the power was cut
-    node: str = ""
+    code: int | None = None  # None: killed, or its machine lost power
 
     @property
     def pod(self):
@@ -26,7 +25,7 @@ class Run:
 
 
 class Witness:
-    """What all machines have run. `plan(job, index, attempt)` says for how many milliseconds a pod runs, and its exit code."""
+    """All that the machines have run. `plan(job, index, attempt)` says for how many milliseconds a pod runs, and its exit code."""
 
     def __init__(self, plan):
         self.plan = plan
@@ -41,9 +40,10 @@ class Witness:
             self.live[run.job, run.index] = run
             self.runs.append(run)
 
-    def ended(self, run, code):
-        """Without a code: it was killed, or its machine lost power."""
+    def ended(self, run, code, killed):
         with self.lock:
+            if killed:
+                self.wrong.append(f"{run.pod} was killed on {run.machine}, which had power")
             run.code = code
             if self.live.get((run.job, run.index)) is run:
                 del self.live[run.job, run.index]
@@ -56,9 +56,10 @@ class Witness:
 class Listener(threading.Thread):
     """Where the pods of one machine report."""
 
-    def __init__(self, witness, machine):
+    def __init__(self, witness, machine, is_cut):
+        """`is_cut`: an event, set while the machine has no power."""
         super().__init__(daemon=True)
-        self.witness, self.machine, self.boot = witness, machine, 0
+        self.witness, self.machine, self.is_cut, self.boot = witness, machine, is_cut, 0
         self.socket = socket.create_server(("127.0.0.1", 0), backlog=64)
         self.port = self.socket.getsockname()[1]
         self.threads = []
@@ -77,10 +78,10 @@ class Listener(threading.Thread):
     def serve(self, link):
         with link, contextlib.suppress(OSError), link.makefile("r") as lines:
             words = lines.readline().split()
-            if len(words) != 5:
+            if len(words) != 4:
                 return
-            _, job, index, attempt, node = words
-            run = Run(job, int(index), int(attempt), self.machine, self.boot, node=node)
+            _, job, index, attempt = words
+            run = Run(job, int(index), int(attempt), self.machine, self.boot)
             ms, code = self.witness.plan(run.job, run.index, run.attempt)
             self.witness.started(run)
             with contextlib.suppress(OSError):
@@ -88,11 +89,13 @@ class Listener(threading.Thread):
             words = []
             with contextlib.suppress(OSError):
                 words = lines.readline().split()
-            self.witness.ended(run, int(words[1]) if len(words) == 2 else None)
+            ended = len(words) == 2
+            # The client deletes finished jobs only, and a failing job has one index: nothing kills a pod but a power cut.
+            self.witness.ended(run, int(words[1]) if ended else None, killed=not ended and not self.is_cut.is_set())
             link.sendall(b"ok\n")
 
     def power_is_off(self):
-        """Once QEMU is gone: no pod of this machine is alive, and all that was said has been heard."""
+        """After QEMU has ended: waits until all that its pods sent has been noted."""
         deadline = time.monotonic() + 20
         for thread in list(self.threads):
             thread.join(max(0, deadline - time.monotonic()))
