@@ -27,7 +27,7 @@ class Client:
     def __init__(self, port, disk, seed):
         self.port, self.disk = port, disk
         self.memory, self.lock = Memory(), threading.Lock()
-        self.wrong, self.reads, self.number = [], 0, 0
+        self.wrong, self.reads, self.number, self.step = [], 0, 0, 0
         self.rng = random.Random(f"{seed} client")
         self.stopping = threading.Event()
         self.threads = []
@@ -88,14 +88,14 @@ class Client:
             self.read()
 
     def keep_writing(self):
-        """Creates small jobs, deletes some that have finished, and counts up an annotation of the long one."""
+        """Creates small jobs, deletes some that have finished, and annotates the long one."""
         while not self.stopping.wait(0.3 * self.rng.random()):
             with contextlib.suppress(*UNREACHABLE):
                 what = self.rng.randrange(7)
                 if what < 3:
                     self.create(*self.small())
                 elif what < 5:
-                    self.count_up()
+                    self.annotate()
                 else:
                     self.delete_one()
 
@@ -112,10 +112,10 @@ class Client:
             self.learn("accepted", name, answer["metadata"]["uid"])
         return code
 
-    def count_up(self):
-        with self.lock:
-            step = self.memory.jobs.get("long", {}).get("step", 0) + 1
-        code, answer = self.call("PATCH", f"{JOBS}/long", {"metadata": {"annotations": {STEP: str(step)}}}, "application/merge-patch+json")
+    def annotate(self):
+        """Adds an annotation to the long job: a new one each time, because a request that timed out may still be served, after later ones."""
+        self.step += 1
+        code, answer = self.call("PATCH", f"{JOBS}/long", {"metadata": {"annotations": {f"{STEP}{self.step}": ""}}}, "application/merge-patch+json")
         if code == 200:
             self.learn("shown", "long", facts(answer))
 

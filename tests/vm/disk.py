@@ -3,8 +3,7 @@
 Writes are volatile until a flush. A power cut keeps, loses or tears (at a sector) each of them independently, since a drive may write its cache in any
 order. No request is answered after the cut, so whatever the guest said rests on flushes that were answered before it.
 
-While `record()` is on, the requests stay in `log`, in their order, between marks that the caller sets (`mark`): `states()` builds the disk as of each
-flush from them.
+From `record()` to the next cut, writes, flushes and the caller's marks are recorded in their order; replay.py rebuilds the disk as of each flush.
 """
 import contextlib
 import os
@@ -121,6 +120,8 @@ class Server(threading.Thread):
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.bind(self.path)
         self.socket.listen(1)
+        self.idle = threading.Event()  # no QEMU is connected, and nothing that one has sent is unread
+        self.idle.set()
         self.start()
 
     def run(self):
@@ -129,9 +130,11 @@ class Server(threading.Thread):
                 link, _ = self.socket.accept()
             except OSError:
                 return
+            self.idle.clear()
             with link, contextlib.suppress(OSError, EOFError):
                 if self.agree(link):
                     self.serve(link)
+            self.idle.set()
 
     def close(self):
         with contextlib.suppress(OSError):

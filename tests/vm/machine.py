@@ -63,8 +63,8 @@ class Machine:
             ["qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "768", "-nodefaults", "-display", "none", "-serial", "stdio",
              "-no-reboot", "-kernel", self.kernel, "-initrd", self.image,
              "-append", "console=ttyS0 quiet panic=-1 " + " ".join(f"{key}={value}" for key, value in words.items()),
-             "-blockdev", f"driver=nbd,node-name=disk,server.type=unix,server.path={self.server.path}", "-device", f"virtio-blk-pci,drive=disk,num-queues=1,physical_block_size={SECTOR}",
-             "-netdev", "user,id=net" + forwards, "-device", "virtio-net-pci,netdev=net,romfile="],
+             "-blockdev", f"driver=nbd,node-name=disk,server.type=unix,server.path={self.server.path}", "-device",
+             f"virtio-blk-pci,drive=disk,num-queues=1,physical_block_size={SECTOR}", "-netdev", "user,id=net" + forwards, "-device", "virtio-net-pci,netdev=net,romfile="],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.console = threading.Thread(target=self.read_console, args=(self.guest.stdout,), daemon=True)
         self.console.start()
@@ -78,6 +78,10 @@ class Machine:
                 if (line.startswith((b"ENDED", b"the disk cannot be mounted")) or b"damaged" in line) and not self.disk.is_cut.is_set():
                     self.faults.append(f"{self.name}, boot {self.boots}: {line.decode().strip()}")
 
+    def stopped(self):
+        """Whether QEMU has ended by itself."""
+        return self.guest is not None and self.guest.poll() is not None and not self.disk.is_cut.is_set()
+
     def log(self, lines=40):
         path = self.folder / f"{self.name}.console"
         return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.exists() else ""
@@ -87,6 +91,7 @@ class Machine:
         self.disk.cut()
         self.guest.kill()
         self.guest.wait()
+        self.server.idle.wait()
         self.console.join()
         self.guest.stdout.close()
         self.listener.power_is_off()

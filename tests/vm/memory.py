@@ -10,9 +10,9 @@ A fold over events, so that replay.py can have it as of any moment:
 """
 import copy
 
-GROW = ("version", "generation", "succeeded", "failed", "completed", "failed_indexes", "conditions", "step")
+GROW = ("version", "generation", "succeeded", "failed", "completed", "failed_indexes", "conditions", "steps")
 STAY = ("uid", "start", "completion")  # once they are set
-STEP = "power/step"                    # an annotation that the client counts up
+STEP = "step/"                         # prefix of annotations that the client adds, one after the other
 
 
 def indexes(text):
@@ -29,7 +29,7 @@ def facts(job):
     meta, status = job["metadata"], job.get("status", {})
     return {
         "version": int(meta["resourceVersion"]), "generation": meta.get("generation", 0), "uid": meta["uid"],
-        "step": int((meta.get("annotations") or {}).get(STEP, 0)),
+        "steps": {key for key in meta.get("annotations") or {} if key.startswith(STEP)},
         "succeeded": status.get("succeeded", 0), "failed": status.get("failed", 0),
         "completed": indexes(status.get("completedIndexes")), "failed_indexes": indexes(status.get("failedIndexes")),
         "conditions": {one["type"] for one in status.get("conditions") or [] if one["status"] == "True"},

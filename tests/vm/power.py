@@ -53,10 +53,12 @@ def plan(name, index, attempt):
 
 
 def ports(count):
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    found = [one.getsockname()[1] for one in held]
-    for one in held:
-        one.close()
+    """Free ports below those that the kernel hands out, so that they are still free when a machine boots again."""
+    found = []
+    while len(found) < count:
+        port = random.SystemRandom().randrange(20000, 32000)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            found.append(port)
     return found
 
 
@@ -122,9 +124,10 @@ class Cluster:
         return self.client.wrong + self.witness.wrong + [line for one in self.machines.values() for line in one.faults]
 
     def check(self):
-        wrong = self.wrong()
+        wrong = self.wrong() + [f"{one.name}: QEMU ended" for one in self.machines.values() if one.stopped()]
         if wrong:
             raise AssertionError("\n".join(wrong[:20]))
+        return True
 
 
 def cut_some(cluster, names, rng):
@@ -202,7 +205,8 @@ def expected(item):
 
 
 def over(items):
-    return items and all({one["type"] for one in item["status"].get("conditions") or []} & {"Complete", "Failed"} for item in items)
+    """The jobs, if all have ended."""
+    return items and all({one["type"] for one in item["status"].get("conditions") or []} & {"Complete", "Failed"} for item in items) and items
 
 
 def say(*words, **options):
@@ -230,20 +234,19 @@ def play(folder, guest, cuts, seed, checks):
             cluster.power_on(name)
         client = cluster.client
         eventually(cluster.ready, "two nodes")
-        client.create("long", max(40, cuts * 20), {"parallelism": 8, "backoffLimitPerIndex": LIMIT})
+        client.create("long", max(40, cuts * 10), {"parallelism": 8, "backoffLimitPerIndex": LIMIT})
         client.start()
         while sum(cluster.cuts.values()) < cuts:
             before = cluster.witness.ends()
-            eventually(lambda: cluster.witness.ends() >= before + 3 and client.read(), "pods end")  # noqa: B023
+            eventually(lambda: cluster.check() and cluster.witness.ends() >= before + 3 and client.read(), "pods end")  # noqa: B023
             names = next(victims)
             cut_some(cluster, names, rng)
-            cluster.check()
             say(f"{time.monotonic() - began:6.1f} s  {sum(cluster.cuts.values())} cuts, the last of {' and '.join(names)};"
                 f" {cluster.witness.ends()} ends, {len(client.memory.jobs)} jobs, {client.reads} lists, {cluster.writes_lost()} writes lost or torn")
         client.stop_writing()
         eventually(cluster.ready, "two nodes")
         say(f"{time.monotonic() - began:6.1f} s  waiting for the end of all jobs")
-        items = eventually(lambda: (lambda items: items if over(items) else None)(client.read()), "all jobs end", PATIENCE + cuts * 20)
+        items = eventually(lambda: cluster.check() and over(client.read()), "all jobs end", PATIENCE + cuts * 20)
         cluster.check()
         problems = [f"{item['metadata']['name']}: {item['status']}" for item in items if not expected(item)]
         compared = history(cluster, problems)
@@ -256,7 +259,7 @@ def play(folder, guest, cuts, seed, checks):
         say(f"proof {sum(cluster.cuts.values())} power cuts of machines under load")
         say(f"proof {compared} ends of pods checked after power cuts")
         return cluster
-    except BaseException:
+    except Exception:
         for one in cluster.machines.values():
             say(f"---- {one.name}", one.log(), sep="\n")
         raise

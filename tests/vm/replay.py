@@ -16,6 +16,7 @@ import time
 
 from disk import kept_of
 
+HOLE = bytes(1 << 16)
 LOSSES = ("none kept", "all kept", "torn")
 
 
@@ -25,9 +26,9 @@ def states(recording, chosen, seed, folder):
     safe, image = folder / "safe.img", folder / "state.img"
     with open(safe, "wb") as file:
         file.truncate(len(base))
-        for at in range(0, len(base), 4096):
-            block = base[at:at + 4096]
-            if any(block):
+        for at in range(0, len(base), len(HOLE)):
+            block = base[at:at + len(HOLE)]
+            if block != HOLE:
                 file.seek(at)
                 file.write(block)
     rng, memory, pending, number = random.Random(seed), memory.copy(), [], 0
