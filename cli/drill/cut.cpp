@@ -11,7 +11,6 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
-#include <map>
 #include <sched.h>
 #include <sstream>
 #include <unistd.h>

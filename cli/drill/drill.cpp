@@ -75,9 +75,15 @@ class Drill {
     if (Status s = prepare(); !s) return fail(kUsage, "drill: " + s.error().message);
     if (!o_.local)
       if (Status s = survey(); !s) return fail(s.error(), "drill");
-    if (Status s = make_schedule(); !s) return fail(kUsage, "drill: " + s.error().message);
+    if (Status s = make_schedule(); !s) {
+      withdraw();
+      return fail(kUsage, "drill: " + s.error().message);
+    }
     std::cout << headline() << std::endl;
-    if (!o_.local && !consented()) return fail(kUsage, "drill: not confirmed; nothing was done");
+    if (!o_.local && !consented()) {
+      withdraw();
+      return fail(kUsage, "drill: not confirmed; nothing was done");
+    }
     report_.begun_ms = wall_now();
     if (o_.local) {
       auto made = Ephemeral::make("muster-drill-");
@@ -213,10 +219,15 @@ class Drill {
     if (!mark) return mark.error();
     mark_.emplace(std::move(*mark));
     if (Status s = look_around(); !s) {
-      if (mark_->left().drill.empty()) mark_->remove();
+      withdraw();
       return s;
     }
     return Nothing{};
+  }
+
+  // Before anything was done. What an earlier drill left stays known.
+  void withdraw() {
+    if (mark_ && mark_->left().drill.empty()) mark_->remove();
   }
 
   Status look_around() {
@@ -233,9 +244,15 @@ class Drill {
     reach_.emplace(own_executable(), hooks(), [this] { return !signals_ || pause(0); });
     if (Status s = survey_daemons(*client_, *scenario_, o_.pid_file, *reach_, survey_); !s)
       return s;
-    const bool left = !mark_->left().drill.empty() ||
+    const Undone& undone = mark_->left();
+    if (!undone.binary.empty() && o_.hooks.switch_to.empty())
+      return Error{Errc::conflict,
+                   "drill " + undone.drill + " was killed while daemons ran another binary than " +
+                       undone.binary + "; `muster drill run upgrade` with its --switch goes back",
+                   {}};
+    const bool left = !undone.drill.empty() ||
                       std::any_of(survey_.nodes.begin(), survey_.nodes.end(),
-                                  [](const DrillNode& n) { return n.seen.value("left", false); });
+                                  [](const DrillNode& n) { return at(n.seen, {"left"}) == true; });
     if (survey_.ready == 0 && !left)
       return Error{Errc::unavailable,
                    "no node with the label " + std::string(kDrillLabel) + "=true is Ready",
@@ -257,12 +274,12 @@ class Drill {
   // Undoes what a drill left that was killed.
   Status tidy_up() {
     for (const DrillNode& node : survey_.nodes)
-      if (node.seen.value("left", false))
+      if (at(node.seen, {"left"}) == true)
         if (auto done = reach_->ask(node, "mend"); !done) return done.error();
     const Undone& left = mark_->left();
-    if (!left.drill.empty()) {
+    if (!left.drill.empty())
       if (Status s = undo(left); !s) return s;
-    }
+    tidy_ = true;
     return mark_->write({report_.id, ""});
   }
 
@@ -271,6 +288,11 @@ class Drill {
       if (Status s = Running(site_, pause_).back_to(left.binary); !s) return s;
     const std::string prefix = "drill-" + left.drill + "-";
     if (Status s = delete_jobs(*client_, kDrillNamespace, prefix, kFinishMax); !s) return s;
+    remove_files(prefix);
+    return Nothing{};
+  }
+
+  void remove_files(const std::string& prefix) const {
     std::error_code error;
     for (std::filesystem::directory_iterator at(witness_dir_, error), end; !error && at != end;
          at.increment(error)) {
@@ -278,7 +300,6 @@ class Drill {
       if (at->path().filename().string().starts_with(prefix))
         std::filesystem::remove_all(at->path(), ignored);
     }
-    return Nothing{};
   }
 
   std::string headline() const {
@@ -298,7 +319,7 @@ class Drill {
       std::cout << "  first      undo what drill " << left.drill << " left, which was killed: jobs"
                 << (left.binary.empty() ? "" : ", and --switch to " + left.binary) << "\n";
     for (const DrillNode& node : survey_.nodes)
-      if (node.seen.value("left", false))
+      if (at(node.seen, {"left"}) == true)
         std::cout << "  first      undo what a drill left on " << node.name << "\n";
     for (const std::string& line : plan_lines(survey_, hooks(), witness_dir_))
       std::cout << line << "\n";
@@ -370,7 +391,6 @@ class Drill {
     if (!o_.local) settings.node_labels = {{kDrillLabel, "true"}};
     if (mkdir(settings.witness_dir.c_str(), 0777) != 0)
       return Error{Errc::unavailable, "cannot make " + settings.witness_dir, {}};
-    witness_dirs_.push_back(settings.witness_dir);
     StatusLine line(boot_now(), o_.target.color);
     RoundRun round(std::move(settings), pause_,
                    [&line](const Progress& progress) { show(line, progress); });
@@ -439,12 +459,9 @@ class Drill {
   // Of a running cluster; the witnesses stay if something is broken. unavailable: says what is
   // left, and the mark stays for the next drill.
   Status leave_nothing(bool broken) {
-    std::error_code ignored;
-    std::filesystem::remove_all(site_.backup_dir, ignored);
-    if (broken)
-      report_.kept = witness_dir_;
-    else
-      for (const std::string& dir : witness_dirs_) std::filesystem::remove_all(dir, ignored);
+    if (!tidy_) return Nothing{};  // nothing was done
+    if (broken) report_.kept = witness_dir_;
+    remove_files(site_.probe_prefix + (broken ? "backup" : ""));
     if (Status s = delete_jobs(*client_, kDrillNamespace, site_.probe_prefix, kFinishMax); !s)
       return s;
     if (!switched_.empty())
@@ -464,9 +481,9 @@ class Drill {
   std::optional<Mark> mark_;            // likewise, like the next three
   std::optional<Reach> reach_;
   Survey survey_;
+  bool tidy_ = false;     // what an earlier drill left is undone
   std::string switched_;  // the binary to go back to, while another one runs
   const Pause pause_ = [this](Millis span_ms) { return pause(span_ms); };
-  std::vector<std::string> witness_dirs_;
   std::optional<Ephemeral> directory_;
   std::optional<Signals> signals_;
   std::unique_ptr<ApiClient> client_;

@@ -6,19 +6,14 @@
 #include "cli/drill/scenario.hpp"
 #include "cli/output/json.hpp"
 #include "cli/output/text.hpp"
-#include "tls/certificates.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <csignal>
-#include <cstdio>
-#include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <iostream>
-#include <memory>
 #include <optional>
 #include <poll.h>
 #include <sstream>
@@ -108,12 +103,10 @@ Result<Found> find_node(const std::string& uid) {
 }
 
 Json facts(const Process& process) {
-  return {
-      {"pid", process.pid()},
-      {"ticks", process.start_ticks()},
-      {"uid", process.owner()},
-      {"executable", process.executable()},
-      {"sha256", tls::sha256_hex(text_of_file("/proc/" + std::to_string(process.pid()) + "/exe"))}};
+  return {{"pid", process.pid()},
+          {"ticks", process.start_ticks()},
+          {"uid", process.owner()},
+          {"executable", process.executable()}};
 }
 
 // The systemd unit that it belongs to; empty: none.
@@ -244,6 +237,11 @@ class Hand {
     // Bytes that are no UTF-8 are none of ours.
     std::cout << Json{{"logs", logs}}.dump(-1, ' ', false, Json::error_handler_t::replace)
               << std::endl;
+    return 0;
+  }
+
+  int digest() const {
+    say({{"sha256", digest_of(*found_.agent)}});
     return 0;
   }
 
@@ -405,11 +403,12 @@ int run_hand(const std::vector<std::string>& words) {
     say({{"mended", mend(*note, uid)}});
     return 0;
   }
-  const bool harmless = verb == "look" || verb == "logs";
+  const bool harmless = verb == "look" || verb == "logs" || verb == "digest";
   if (!harmless) mend(*note, uid);
   const Hand hand(std::move(*found), uid, std::move(*note));
   if (verb == "look") return hand.look();
   if (verb == "logs" && words.size() == 3) return hand.logs(words[2]);
+  if (verb == "digest") return hand.digest();
   if (verb == "leave") return hand.leave();
   if (verb == name(Fault::agent_kill)) return hand.kill_agent();
   if (verb == name(Fault::agent_freeze)) return hand.freeze_agent();

@@ -15,13 +15,14 @@
 
 namespace muster::cli::drill {
 
-// look, mend, logs UID JOB-UID, leave, agent-kill, agent-freeze, keeper-kill, node-loss, partition.
-// Its output, lines of JSON objects:
+// look, mend, logs UID JOB-UID, digest, leave, agent-kill, agent-freeze, keeper-kill, node-loss,
+// partition. Its output, lines of JSON objects:
 //   look       {"agent": PROCESS, "keeper": PROCESS, "workDir": D, "boot": ID, "pods": N,
 //               "unit": U, "noCut": WHY, "left": BOOL}; members that do not apply are absent.
-//              PROCESS is {"pid", "ticks", "uid", "executable", "sha256"}.
+//              PROCESS is {"pid", "ticks", "uid", "executable"}.
 //   mend       {"mended": "…"}; empty: there was nothing to undo
 //   logs       {"logs": {POD: TEXT, …}}
+//   digest     {"sha256": "…"} of the agent's executable
 //   leave      {"left": true}: the agent has ended, its pods run on
 //   a fault    {"hit": "…"}, and at the end {"confirmed": BOOL, "proof": "…"}
 //   any        {"error": "…"}, and exit code 1

@@ -1,6 +1,7 @@
 #include "cli/drill/process.hpp"
 
 #include "cli/output/json.hpp"
+#include "tls/certificates.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -189,6 +190,14 @@ Full::Full(const Process& process) : process_(process) {
 Full::~Full() {
   pipe_ = Fd();  // the watcher lifts it
   if (watcher_ > 0) waitpid(watcher_, nullptr, 0);
+}
+
+std::string digest_of(const std::string& path) {
+  return tls::sha256_hex(text_of_file(path));
+}
+
+std::string digest_of(const Process& process) {
+  return digest_of(proc(process.pid(), "exe"));
 }
 
 std::vector<Process> descendants(pid_t pid) {

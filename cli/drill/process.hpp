@@ -98,6 +98,10 @@ class Full {
   pid_t watcher_ = -1;
 };
 
+// SHA-256 of a file, or of the program that a process runs, also if its file was replaced.
+std::string digest_of(const std::string& path);
+std::string digest_of(const Process& process);
+
 // The processes below this one, its children's children included.
 std::vector<Process> descendants(pid_t pid);
 

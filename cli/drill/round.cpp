@@ -230,6 +230,12 @@ void RoundRun::read_logs(Evidence& evidence) {
       evidence.logs.push_back({attempt.pod, cut(*text, kLogMax)});
       ++evidence.logs_on_disk;
     } else {
+      // On a node whose agent has not come back, nobody can read them.
+      const bool away = std::any_of(evidence.faults.begin(), evidence.faults.end(),
+                                    [&attempt](const Injected& fault) {
+                                      return !fault.absent.empty() && fault.node == attempt.node;
+                                    });
+      if (away) continue;
       evidence.unread_logs.push_back("the log of " + to_string(attempt.pod) + " on " +
                                      attempt.node + ": " +
                                      (answer ? refusal(*answer) : answer.error()).message);

@@ -3,17 +3,15 @@
 #include "cli/client/objects.hpp"
 #include "cli/drill/jobs.hpp"
 #include "cli/output/text.hpp"
-#include "tls/certificates.hpp"
 
 #include <algorithm>
 #include <csignal>
-#include <filesystem>
-#include <fstream>
 #include <unistd.h>
 
 namespace muster::cli::drill {
 namespace {
 
+constexpr char kUnreachableTaint[] = "node.kubernetes.io/unreachable";
 constexpr Millis kHitMax = 60'000;    // until a hand has answered
 constexpr Millis kReplaced = 1'000;   // until the pods of a lost node have been placed elsewhere
 constexpr Millis kHookMax = 600'000;  // of a command of the operator's
@@ -26,19 +24,16 @@ std::string process_text(const Json& process) {
          std::to_string(number_at(process, {"ticks"}));
 }
 
+// Not merely silent, and according to an answer: the coordinator may be away.
+bool is_lost(const Json& node) {
+  for (const Json& taint : at(node, {"spec", "taints"}))
+    if (text_at(taint, {"key"}) == kUnreachableTaint) return true;
+  return false;
+}
+
 bool same(const Json& a, const Json& b) {
   return number_at(a, {"pid"}) == number_at(b, {"pid"}) &&
          number_at(a, {"ticks"}) == number_at(b, {"ticks"});
-}
-
-std::string digest_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
-  return tls::sha256_hex(bytes);
-}
-
-std::string digest_of(const Process& process) {
-  return digest_of("/proc/" + std::to_string(process.pid()) + "/exe");
 }
 
 }  // namespace
@@ -69,11 +64,10 @@ bool Running::ready(const std::string& node) {
   return one && !condition_of(*one, "Ready").is_null();
 }
 
-// Only an answer says that it is lost: the coordinator may be away.
 bool Running::wait_lost(const std::string& node, Millis patience_ms) {
   for (const Millis until = boot_now() + patience_ms; boot_now() < until;) {
     auto one = object(*site_.client, object_path(Kind::node, "", node));
-    if (one && condition_of(*one, "Ready").is_null()) return true;
+    if (one && is_lost(*one)) return true;
     if (!pause_(kLookNode)) break;
   }
   return false;
@@ -140,9 +134,10 @@ void Running::kill_coordinator(Injected& out) {
   if (Status s = before->send(SIGKILL); !s) return void(out.proof = s.error().message);
   if (!before->wait_gone(kGoneMax)) return void(out.proof = before->name() + " did not end");
   out.at_ms = boot_now();
+  out.confirmed = true;
   auto after = successor(*before);
-  out.confirmed = after.ok();
-  out.proof = after ? change(*before, *after) : after.error().message;
+  out.proof = after ? change(*before, *after) : before->name() + " is gone";
+  if (!after) out.absent = after.error().message;
 }
 
 void Running::fill_disk(const Step& step, Injected& out) {
@@ -151,8 +146,7 @@ void Running::fill_disk(const Step& step, Injected& out) {
   if (!fill_disk_of(*process, step.hold_ms, site_, pause_, probes_, out)) return;
   auto after = successor(*process);
   if (after) return void(out.proof += "; " + change(*process, *after));
-  out.confirmed = false;
-  out.proof = after.error().message;
+  out.absent = after.error().message;
 }
 
 void Running::hit_node(const Step& step, Injected& out) {
@@ -180,10 +174,7 @@ void Running::hit_node(const Step& step, Injected& out) {
   if (!lost) out.proof += "; the coordinator did not declare the node lost";
   const bool agent = step.fault == Fault::agent_kill || step.fault == Fault::node_loss;
   const bool keeper = step.fault == Fault::keeper_kill;
-  const auto failed = [&out](const Error& error) {
-    out.confirmed = false;
-    out.proof += "; " + error.message;
-  };
+  const auto failed = [&out](const Error& error) { out.absent = error.message; };
   const std::string& start = reach.hooks().start;
   if (agent && !start.empty())
     if (Status s = reach.run(&node, start, kHookMax); !s) return failed(s.error());
@@ -228,7 +219,8 @@ bool Running::restart_with(const std::string& binary, bool stubborn, Injected& o
       if (Status s = reach.run(&node, start, kHookMax, stubborn); !s) return fail(s.error());
     auto back = returned(node, "agent", at(*seen, {"agent"}), stubborn);
     if (!back) return fail(back.error());
-    if (text_at(*back, {"agent", "sha256"}) != digest) {
+    auto runs = reach.ask(node, "digest");
+    if (!runs || text_at(*runs, {"sha256"}) != digest) {
       all = false;
       wrong += (wrong.empty() ? "" : ", ") + ("the agent of " + node.name) + " runs " +
                text_at(*back, {"agent", "executable"});
@@ -264,8 +256,8 @@ void Running::upgrade(const Step& step, Injected& out) {
 }
 
 void Running::restore(const Step& step, Observer& observer, Injected& out) {
-  const std::string backup = site_.backup_dir;
   Gap gap{boot_now(), 0};
+  const std::string backup = site_.backup_dir + "-" + std::to_string(gap.backup_ms);
   auto answer = site_.client->post("/apis/muster.dev/v1/backups", dumped(Json{{"dir", backup}}));
   if (!answer) return void(out.proof = answer.error().message);
   if (!answer->ok()) return void(out.proof = "no backup: " + refusal(*answer).message);
@@ -274,7 +266,7 @@ void Running::restore(const Step& step, Observer& observer, Injected& out) {
   if (!pause_(step.hold_ms)) return;
   observer.pause();
   // Exists now, and not in the state that is restored.
-  const std::string mark = site_.probe_prefix + "mark";
+  const std::string mark = site_.probe_prefix + "mark-" + std::to_string(gap.backup_ms);
   auto made = create_job(*site_.client, site_.target.ns, tiny_job(mark), false);
   out.at_ms = boot_now();
   Status done =

@@ -5,9 +5,9 @@
 // there in time makes the fault unconfirmed, and is said.
 #pragma once
 
-#include "cli/drill/faults.hpp"
+#include "cli/drill/observer.hpp"
+#include "cli/drill/site.hpp"
 
-#include <memory>
 #include <optional>
 #include <string>
 

@@ -111,9 +111,11 @@ Status survey_daemons(ApiClient& client, const Scenario& scenario, const std::st
     if (!jobs) return jobs.error();
     survey.jobs = *jobs;
     if (survey.jobs > 0)
-      return unavailable("a restore takes back what was accepted after its backup, also from " +
-                         how_many(survey.jobs, "unfinished job") +
-                         " of others; wait for them, or drill a scratch cluster: --local");
+      return Error{Errc::conflict,
+                   "a restore takes back what was accepted after its backup, also from " +
+                       how_many(survey.jobs, "unfinished job") +
+                       " of others; wait for them, or drill a scratch cluster: --local",
+                   {}};
   }
   return Nothing{};
 }
