@@ -274,8 +274,8 @@ class Site:
                     self.it.start_agent(node)
 
     def words(self, scenario, *more, api=None, yes=True):
-        return ["run", scenario, "--api", api or self.it.api_addr, "--pid-file", self.it.dir / "coordinator/endpoints.json", "--witness-dir",
-                self.witnesses, "--node-grace", self.grace, "--seed", 3, "--canary", 16, "--no-baseline", "--report", self.dir / "reports",
+        return ["run", scenario, "--api", api or self.it.api_addr, "--witness-dir", self.witnesses,
+                *(() if "--pid-file" in more else ("--pid-file", self.it.dir / "coordinator/endpoints.json")), "--node-grace", self.grace, "--seed", 3, "--canary", 16, "--no-baseline", "--report", self.dir / "reports",
                 *(["--yes"] if yes else []), *more]
 
     def report(self):
@@ -439,6 +439,11 @@ class Running(Folder, World):
             self.assertIn("will hit", done.stdout)
             self.assertIn(said, done.stdout)
         self.assertEqual([p.pid for p in (self.it.coord, *self.it.agents.values()) if p.poll() is None], before)
+        pid = self.dir / "pid"
+        pid.write_text(f"{os.getpid()}\n")
+        refused = self.against("coordinator-kill", "--pid-file", pid)
+        self.assertEqual(refused.returncode, 5, refused.stdout)
+        self.assertIn("not `muster coordinator`", refused.stderr)
         refused = self.against("restore", "--restore", "true {backup}")
         self.assertEqual(refused.returncode, 5, refused.stdout)
         self.assertIn("1 unfinished job of others", refused.stderr)
@@ -654,10 +659,6 @@ class BadInput(Folder):
         report.write_text(json.dumps({"plan": {"scenario": "restore"}}))
         self.assertTrue(re.search("plan: .*must be|steps", self.refused("run", "storm", "--local", "--replay", report)))
         self.assertIn("cannot read", self.refused("history", "--report", "/no/such", code=3))
-        pid = self.dir / "pid"
-        pid.write_text(f"{os.getpid()}\n")
-        self.assertIn("not `muster coordinator`", self.refused("run", "coordinator-kill", "--pid-file", pid, "--witness-dir", self.dir, "--yes",
-                                                               "--api", "127.0.0.1:1", code=5))
 
 
 def run_all():
