@@ -13,7 +13,7 @@ import urllib.parse
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
-from world import ROOT, Cluster, Witness, World, eventually, finished, sh_job, untaint  # noqa: E402
+from world import ROOT, Cluster, Witness, World, eventually, finished, matches, sh_job, untaint  # noqa: E402
 
 try:
     from selenium import webdriver
@@ -120,7 +120,7 @@ class Page(World):
         self.open(cluster)
         self.see("#jobs-table", "no job")
         self.see("#nodes-table", "node-0")
-        self.see("#totals", "1 of 1 ready")
+        self.see("#cluster", "1 of 1 node ready")
         self.submit(cluster, mixed(witness))
         self.see("#jobs-table", "mixed")
         self.assertIn("1 running, 0 failed", self.js("document.title"))
@@ -137,12 +137,12 @@ class Page(World):
         self.assertIn("1 failed", label)
         self.assertIn("3 running", label)
         row = self.job_row("mixed")
-        self.assertEqual(row[2:3] + row[4:9], ["Running", "1", "1", "3", "1", "1"],
-                         "status, succeeded, failed (index 1 counts with its next pod), running, pending, backoff")
+        self.assertEqual(row[2:8], ["Running", "1 / 8", "1", "3", "1", "1"],
+                         "status, progress, failed (index 1 counts with its next pod), running, pending, backoff")
         # One more may wait on the node for the next free slot.
         eventually(lambda: self.rows("#nodes-table")[0][1:4] in (["Ready", "3", "3"], ["Ready", "3", "3 + 1 waiting"]),
                    "state, slots and pods of the node")
-        failed = [("1", "node-0", "1"), ("2", "node-0", "42")]
+        failed = [("1", "exit 1", "node-0"), ("2", "exit 42", "node-0")]
         eventually(lambda: sorted((row[0], row[2], row[3]) for row in self.rows("#failed-pods")) == failed, "the failed pods")
         self.see("#job-events", "SuccessfulCreate")
         # The page updates without a reload.
@@ -191,10 +191,12 @@ class Page(World):
         canvas.send_keys("f")
         self.assertEqual(self.text("#cell"), "index 2: failed")
         pods = eventually(lambda: self.rows("#pods"), "its pods")
-        self.assertEqual([pod[1:4] for pod in pods], [["Failed", "node-0", "42"]])
+        self.assertEqual([pod[1:4] for pod in pods], [["Failed", "exit 42", "node-0"]])
         canvas.send_keys("b")
         self.assertEqual(self.text("#cell"), "index 1: backoff")
-        canvas.send_keys(Keys.ARROW_LEFT)
+        canvas.send_keys("r")
+        self.assertEqual(self.text("#cell"), "index 3: running")
+        canvas.send_keys(Keys.HOME)
         self.assertEqual(self.text("#cell"), "index 0: succeeded")
         canvas.send_keys(Keys.END)
         self.assertEqual(self.text("#cell"), "index 7: not created")
@@ -226,12 +228,12 @@ class Page(World):
         self.see("#jobs-table", "no job")
         # A new job of the same name, without indexes.
         self.submit(cluster, sh_job("turns", "exit 0", 3, completionMode="NonIndexed", parallelism=1))
-        self.see("#detail-status", "3 of 3 succeeded")
+        self.see("#facts", "3 of 3")
         self.assertFalse(self.browser.find_element(By.ID, "map").is_displayed(), "no index, no map")
         self.see("#job-events", "Completed")
-        self.assertIn("default", self.text("#jobs-table"))
         self.browser.find_element(By.ID, "close").click()
         self.see("#events", "since this page was opened")
+        self.assertIn("default", self.text("#jobs-table"))
         self.assertFalse(self.browser.find_element(By.ID, "detail").is_displayed())
         self.browser.back()
         self.see("#detail-title", "default/turns")
@@ -311,6 +313,127 @@ class Page(World):
         eventually(lambda: self.states() == ["succeeded"] * 2, "the map has caught up")
         self.clean()
 
+    # ---- what has failed, and why
+
+    def test_failed_jobs_come_first_and_counts_filter(self):
+        cluster = self.cluster(agents=1, slots=4)
+        for name, command in (("broken", "exit 3"), ("done", "exit 0")):
+            self.submit(cluster, sh_job(name, command, 1, backoffLimit=0))
+            cluster.wait(name, finished)
+        for name in ("idle", "idler"):
+            self.submit(cluster, sh_job(name, "exit 0", 1, suspend=True))
+        self.open(cluster)
+        names = lambda: [row[0] for row in self.rows("#jobs-table")]  # noqa: E731
+        eventually(lambda: len(found := names()) == 4 and found[0] == "broken" and found[3] == "done", "the failed one, what is not over, the complete one")
+        self.assertEqual(self.text("#totals").split("\n"), ["4 jobs", "1 failed", "0 running", "2 suspended", "1 complete"])
+        self.assertIn("Failed: BackoffLimitExceeded", self.job_row("broken")[2])
+        colour = "getComputedStyle([...document.querySelectorAll('#jobs-table tbody tr')].find(r => r.cells[0].textContent === arguments[0])).backgroundColor"
+        self.assertNotEqual(self.js(colour, "broken"), self.js(colour, "done"), "it stands out")
+        chip = self.browser.find_element(By.XPATH, "//div[@id='totals']/button[contains(., 'failed')]")
+        chip.click()
+        eventually(lambda: names() == ["broken"], "the failed one only")
+        self.assertEqual(chip.get_attribute("aria-pressed"), "true")
+        self.browser.find_element(By.ID, "filter").send_keys("idle")
+        self.see("#jobs-table", "no job matches")
+        chip.send_keys(Keys.ENTER)
+        eventually(lambda: sorted(names()) == ["idle", "idler"], "again all that the filter finds")
+        self.clean()
+
+    def test_a_row_of_a_pod_has_its_cause_input_and_the_end_of_its_log(self):
+        cluster = self.cluster(agents=1, slots=3)
+        witness = self.witness(cluster)
+        many = "n=0; while [ $n -lt 30 ]; do n=$((n + 1)); echo line $n; done"
+        evil = "printf '%b' '" + EVIL + "\\033[31m red\\0342\\0200\\0256 10%\\r100%\\n' >&2"
+        long = "head -c 100000 /dev/zero | tr '\\0' x"
+        work = (f'case "$i" in 0) {many}; {evil}; kill -9 $$$$;; 1) {long}; code=7;; '
+                '*) echo begun; ' + UNTIL_GO + "; echo over; code=0;; esac")
+        job = witness.job("prints", work, 3, backoffLimitPerIndex=0, parallelism=3)
+        job["metadata"]["annotations"] = {"muster.dev/inputs": f"first\tcolumn\n{EVIL}\nthird\n"}
+        self.submit(cluster, job)
+        self.open(cluster, "prints")
+        self.assertEqual(self.js("document.activeElement.tagName"), "BODY", "on load, nothing has the focus")
+        eventually(lambda: sorted(row[:3] for row in self.rows("#failed-pods")) ==
+                   [["0", "first column", "SIGKILL (exit 137)"], ["1", EVIL, "exit 7"]], "causes and inputs")
+        self.assertEqual(self.rows("#pods"), [])
+        # Open a row: the last lines of stderr and stdout, as text.
+        for button in self.browser.find_elements(By.CSS_SELECTOR, "#failed-pods button.toggle"):
+            if button.text == "0":
+                button.send_keys(Keys.ENTER)
+                self.assertEqual(button.get_attribute("aria-expanded"), "true")
+        self.see("#failed-pods tr.log", "line 30")
+        log = self.text("#failed-pods tr.log")
+        self.assertIn("stdout, last 10 lines\nline 21\n", log)
+        self.assertNotIn("\nline 20\n", log)
+        self.assertIn("stderr, 1 line\n100%", log, "what a terminal would show")
+        self.assertNotIn("\x1b", log)
+        # Another row closes it; a line without end is cut.
+        for button in self.browser.find_elements(By.CSS_SELECTOR, "#failed-pods button.toggle"):
+            if button.text == "1":
+                button.click()
+        self.see("#failed-pods tr.log", "xxx")
+        self.assertLess(len(self.text("#failed-pods tr.log")), 500)
+        self.assertEqual(len(self.js("musterState.log")), 1)
+        # Of the chosen index the newest row is open, and follows what it prints.
+        self.browser.find_element(By.ID, "map").send_keys("r")
+        self.see("#cell", "index 2: running · third")
+        self.see("#cell-why", "attempt 0 has been running on node node-0")
+        self.see("#pods tr.log", "begun")
+        begun, before = self.js("performance.now()"), self.looks("#pods")
+        (witness.folder / "go").touch()
+        self.see("#pods tr.log", "begun\nover")
+        self.see("#pods", "Succeeded")
+        eventually(lambda: self.looks("#pods") > before, "it was read again")
+        self.assertLessEqual(self.looks("#pods") - before, (self.js("performance.now()") - begun) / 1500 + 2, "at most every 1.5 s, and once it ended")
+        self.browser.find_element(By.ID, "close").click()
+        self.assertEqual(self.js("musterState.log"), [], "a closed job reads no logs")
+        self.assertIsNone(self.js("window.hacked"))
+        self.assertEqual(self.js("document.images.length"), 0)
+        self.clean()
+
+    def looks(self, table):
+        return self.js("musterState.log.find(l => l.table === arguments[0]).looks", table.lstrip("#"))
+
+    def test_why_and_when_it_goes_on(self):
+        cluster = self.cluster(agents=0, base="10m", top="10m")
+        self.submit(cluster, sh_job("waits", "exit 1", 2000, parallelism=1500, backoffLimitPerIndex=1))
+        self.open(cluster, "waits")
+        self.see("#why-text", "1,500 pods are waiting for a slot: there are no nodes")
+        cluster.start_agent("node-0", extra=("--hollow", "--hollow-exit-code", "1"))
+        cluster.wait_nodes()
+        untaint(cluster)
+        self.see("#why", "the next retry is in 9m")
+        first = self.text("#why")
+        eventually(lambda: self.text("#why") != first, "the time runs")
+        self.browser.find_element(By.ID, "map").send_keys("b")
+        self.see("#cell-why", "attempt 1 may start in 9m")
+        self.clean()
+
+    def test_pace_and_the_time_left(self):
+        # The sums of `muster run`: of ten pods of 10 minutes on 4 slots, at 10 minutes.
+        cluster = self.cluster(agents=1, slots=10, agent_extra=["--hollow", "--hollow-duration", "100ms"])
+        untaint(cluster)
+        self.open(cluster)
+        played = """(() => { const pace = new Pace(), minute = 60000, seen = [];
+            for (let at = 0; at < 30 * minute; at += 1000) {
+                const wave = Math.floor(at / (10 * minute)), ended = Math.min(10, 4 * wave);
+                pace.add({at, settled: ended, ended, running: at ? Math.min(4, 10 - ended) : 0});
+                seen.push(pace.left(10 - ended));
+            }
+            return [seen[5 * 60], seen[10 * 60 + 2], seen[25 * 60]].map(ms => ms === null ? null : Math.round(ms / minute)); })()"""
+        self.assertEqual(self.js(played), [None, 20, 5])
+        late = """(started => { const pace = new Pace(started);
+            for (let at = 3600000; at <= 3605000; at += 1000) pace.add({at, settled: 60, ended: 60, running: 4});
+            return [pace.left(60), pace.per_second * 3600].map(x => x === null ? null : Math.round(x / 60)); })(arguments[0])"""
+        self.assertEqual(self.js(late, 1), [60083, 1], "who comes late knows the average")
+        self.assertEqual(self.js(late, 3_590_000), [None, 0], "unless what was seen since contradicts it")
+        self.submit(cluster, sh_job("steady", "exit 0", 2000, parallelism=10))
+        self.see("#jobs-table", "steady")
+        eventually(lambda: matches("^about [0-9]+(s|m)$", self.job_row("steady")[8]), "in its row")
+        self.browser.find_element(By.LINK_TEXT, "steady").click()
+        eventually(lambda: matches("pace\n[0-9.,]+/s", self.text("#facts")), "its pace")
+        self.see("#facts", "left\nabout ")
+        self.clean()
+
     # ---- large jobs
 
     def test_a_hundred_thousand_indexes(self):
@@ -366,10 +489,11 @@ class Page(World):
             self.submit(cluster, sh_job(f"many-{i:04}", "exit 0", 1, suspend=True))
         self.open(cluster)
         self.until("musterState.jobs.length === 1000 && document.querySelectorAll('#jobs-table tbody tr').length === 1000", "all of them")
-        self.see("#totals", "1000 suspended")
+        self.see("#totals", "1,000 suspended")
+        self.panes_scroll_and_nothing_in_them()
         self.browser.find_element(By.ID, "filter").send_keys("many-07 susp")
         self.until("document.querySelectorAll('#jobs-table tbody tr').length === 100", "a hundred are left")
-        self.assertEqual(self.text("#jobs-note"), "100 of 1000")
+        self.assertEqual(self.text("#jobs-note"), "100 of 1,000")
         cluster.api.delete("many-0700")
         self.until("document.querySelectorAll('#jobs-table tbody tr').length === 99", "a deleted one goes")
         before = self.js("musterState.renders")
@@ -378,6 +502,51 @@ class Page(World):
             cluster.api.patch(f"many-{i:04}", {"metadata": {"labels": {"seen": "yes"}}})
         took, renders = self.js("performance.now()") - begun, self.js("musterState.renders") - before
         self.assertLessEqual(renders, took / 250 + 2, "at most four drawings a second, whatever comes in")
+        self.clean()
+
+    # ---- layout
+
+    SCROLLERS = """[...document.querySelectorAll('*')].filter(e => e.scrollHeight > e.clientHeight + 1 && e.clientHeight > 0 &&
+        (e === document.scrollingElement ? getComputedStyle(document.body).overflowY !== 'hidden' : ['auto', 'scroll'].includes(getComputedStyle(e).overflowY)))"""
+
+    def panes_scroll_and_nothing_in_them(self):
+        """In a wide window: the table of jobs reaches to its bottom, the page itself does not scroll, and no scroller is in another."""
+        self.assertEqual(self.js(self.SCROLLERS + ".map(e => e.id)"), ["jobs-scroll"])
+        below = self.js("innerHeight - document.getElementById('jobs-scroll').getBoundingClientRect().bottom")
+        nodes = self.js("document.getElementById('nodes').getBoundingClientRect().height")
+        self.assertLess(below, nodes + 40, "below it are the nodes only")
+        self.assertGreater(self.js("document.getElementById('jobs-scroll').clientHeight"), self.js("innerHeight") / 2)
+
+    def test_on_a_phone_progress_comes_first(self):
+        cluster = self.cluster(agents=1, slots=3, base="10m", top="10m")
+        witness = self.witness(cluster)
+        self.submit(cluster, mixed(witness))
+        try:
+            self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True})
+            self.open(cluster)
+            self.see("#jobs-table", "mixed")
+            fits = "document.scrollingElement.scrollWidth <= 390"
+            self.until(fits, "nothing is wider than the screen")
+            box = "document.querySelector(arguments[0]).getBoundingClientRect()"
+            self.until("document.querySelector('#jobs-table .bar span').getBoundingClientRect().width > 0", "its bar")
+            bar, status = self.js(box, "#jobs-table .bar"), self.js(box, "#jobs-table tbody .status")
+            self.assertGreater(bar["width"], 300)
+            self.assertLess(bar["bottom"], status["top"] + 1, "the bar is above the status")
+            self.assertEqual(self.js("document.querySelector('#jobs-table').getAttribute('role')"), "table", "a card is still a row")
+            self.browser.find_element(By.LINK_TEXT, "mixed").click()
+            eventually(lambda: self.states() == MIXED, "its map")
+            self.assertFalse(self.browser.find_element(By.ID, "jobs").is_displayed(), "the job takes the place of the list")
+            progress, canvas = self.js(box, "#progress .bar"), self.js(box, "#map")
+            self.assertLess(progress["bottom"], 300, "what a user sees first")
+            self.assertLess(progress["bottom"], canvas["top"])
+            self.until(fits, "nothing is wider than the screen")
+            self.assertEqual([name for name in self.js(self.SCROLLERS + ".map(e => e.tagName)") if name != "HTML"], [], "only the page scrolls")
+            self.browser.find_element(By.XPATH, "//div[@id='totals']/button[contains(., 'running')]").click()
+            self.until("document.getElementById('detail').hidden", "a count leads back to the list")
+            self.see("#jobs-table", "mixed")
+        finally:
+            self.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        (witness.folder / "go").touch()
         self.clean()
 
     # ---- accessibility
@@ -392,6 +561,15 @@ class Page(World):
             light = sorted((lightness(colour), state) for state, colour in palette.items())
             for (low, one), (high, other) in zip(light, light[1:]):
                 self.assertGreaterEqual(high - low, 9, f"{scheme}: {one} ({low:.0f}) and {other} ({high:.0f})")
+            colour = "getComputedStyle(document.documentElement).getPropertyValue(arguments[0]).trim()"
+            for text, ground in (("--text", "--page"), ("--quiet", "--page"), ("--quiet", "--raised"), ("--link", "--page"), ("--link", "--alarm-tint"),
+                                 ("--alarm", "--alarm-tint"), ("--alarm", "--page"), ("--alarm", "--raised"), ("--good", "--page"), ("--good", "--raised")):
+                ratio = contrast(self.js(colour, text), self.js(colour, ground))
+                self.assertGreaterEqual(ratio, 4.5, f"{scheme}: {text} on {ground} ({ratio:.1f})")
+        moves = "getComputedStyle(document.querySelector('.bar.big span')).transitionDuration !== '0s'"
+        for wish, expected in (("no-preference", True), ("reduce", False)):
+            self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-reduced-motion", "value": wish}]})
+            self.assertEqual(self.js(moves), expected, wish)
         self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
     def test_tables_are_tables(self):
@@ -403,12 +581,25 @@ class Page(World):
         self.assertEqual(self.js("document.getElementById('connection').getAttribute('aria-live')"), "polite")
         self.assertEqual(self.js("document.documentElement.lang"), "en")
         self.assertEqual(self.js("[...document.querySelectorAll('input')].filter(i => !i.labels.length).length"), 0, "each field has a label")
+        numbers = self.js("[...document.querySelectorAll('td.n')].map(c => [getComputedStyle(c).textAlign, getComputedStyle(c).fontVariantNumeric])")
+        self.assertEqual({tuple(pair) for pair in numbers}, {("right", "tabular-nums")})
+
+
+def luminance(colour):
+    """Relative luminance of a colour as #rrggbb, 0 to 1."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5))]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other):
+    """The contrast ratio of WCAG 2, 1 to 21."""
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
 
 
 def lightness(colour):
     """L* of a colour as #rrggbb, 0 to 100."""
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5))]
-    y = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    y = luminance(colour)
     return 116 * y ** (1 / 3) - 16 if y > 0.008856 else 903.3 * y
 
 
