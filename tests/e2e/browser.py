@@ -2,7 +2,7 @@
 """The web page in a real browser (Debian's chromium, headless): what a user sees of jobs that run, fail, wait and return.
 
     MUSTER=build/release/muster tests/e2e/browser.py [TEST…]
-    MUSTER=build/release/muster tests/e2e/browser.py screenshot      writes docs/web.png
+    MUSTER=build/release/muster tests/e2e/browser.py screenshot      writes docs/web.png and docs/web-phone.png
 """
 import json
 import pathlib
@@ -603,33 +603,44 @@ def lightness(colour):
     return 116 * y ** (1 / 3) - 16 if y > 0.008856 else 903.3 * y
 
 
-def screenshot(path):
-    """A job with indexes in several states, beside other jobs."""
+def screenshots(folder):
+    """web.png: a job with indexes in several states, beside other jobs. web-phone.png: a failed one."""
     cluster = Cluster(agents=1, slots=48, base="10m", top="10m")
-    browser = new_browser(1520, 950)
+    browser = new_browser(1520, 1040)
     witness = Witness(cluster.dir / "witness")
+    url = f"http://{cluster.api_addr}/"
+
+    def shoot(name):
+        browser.execute_script("document.activeElement.blur()")
+        browser.save_screenshot(str(folder / name))
+        print(f"{folder / name}: {(folder / name).stat().st_size} bytes")
     try:
         cluster.wait_nodes()
-        for name, work, n, spec in (("nightly-report", "code=0", 12, {}), ("import", '[ "$i" = 3 ] && code=2 || code=0', 6, {"backoffLimit": 0})):
+        wrong = ('printf "%s\\n" "Traceback (most recent call last):" "  File \\"import.py\\", line 42, in load" "ValueError: bad row 17 in part-$i.csv" >&2')
+        for name, work, n, spec in (("nightly-report", "code=0", 12, {}), ("train", UNTIL_GO, 4, {}),
+                                    ("import", f'echo "reading part-$i.csv"; code=0; [ "$i" != 3 ] || {{ {wrong}; code=1; }}', 6, {"backoffLimitPerIndex": 0})):
             cluster.api.create(witness.job(name, work, n, parallelism=n, **spec))
-            cluster.wait(name)
-        work = ('case "$i" in 137|402|611) code=42;; *) [ $(($i * $i % 31)) = 7 ] && code=1 || code=0;; esac; [ "$i" -lt 640 ] || { ' + UNTIL_GO + "; }")
+            if name != "train":
+                cluster.wait(name, finished)
+        work = ('case "$i" in 137|402|611) echo "cannot open $MUSTER_INPUT: No such file" >&2; code=42;; *) [ $(($i * $i % 31)) = 7 ] && code=1 || code=0;; esac; '
+                '[ "$i" -lt 600 ] || sleep $((i % 4 + 2))')
         job = witness.job("sweep", work, 1000, parallelism=120, backoffLimitPerIndex=3, podFailurePolicy={"rules": [
             {"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [42]}}]})
+        job["metadata"]["annotations"] = {"muster.dev/inputs": "".join(f"/data/run7/sample_{i}.fq\n" for i in range(1000))}
         cluster.api.create(job)
-        browser.get(f"http://{cluster.api_addr}/#/default/sweep")
+        browser.get(url + "#/default/sweep")
         script = "return window.musterState && musterState.map && musterState.map.counts"
-        eventually(lambda: (c := browser.execute_script(script)) and c["running"] == 48 and c["failed"] == 3 and c["backoff"] > 10 and c["pending"] > 10,
+        eventually(lambda: (c := browser.execute_script(script)) and c["running"] > 40 and c["failed"] == 3 and c["backoff"] > 10 and c["pending"] > 10,
                    "the picture", 60)
-        canvas = browser.find_element(By.ID, "map")
-        canvas.send_keys("f")
-        canvas.send_keys("f")
-        eventually(lambda: browser.execute_script("return document.querySelectorAll('#pods tbody tr td').length > 1"), "the pods of an index")
-        nodes = "return [...document.querySelectorAll('#nodes-table tbody tr')].map(r => r.cells[3].textContent.split(' ')[0])"
-        eventually(lambda: browser.execute_script(nodes) == ["48"], "the pods of the node")
-        browser.execute_script("document.activeElement.blur(); scrollTo(0, 0)")
-        browser.save_screenshot(str(path))
-        print(f"{path}: {path.stat().st_size} bytes")
+        browser.find_element(By.ID, "map").send_keys("f")
+        eventually(lambda: "No such file" in browser.find_element(By.ID, "pods").text, "the log of a failed pod")
+        eventually(lambda: "about " in browser.find_element(By.ID, "facts").text, "the time left", 60)
+        shoot("web.png")
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 390, "height": 760, "deviceScaleFactor": 2, "mobile": True})
+        browser.get(url + "#/default/import")
+        browser.refresh()
+        eventually(lambda: "bad row 17" in browser.find_element(By.ID, "failed-pods").text, "the log of the failed pod")
+        shoot("web-phone.png")
         (witness.folder / "go").touch()
     finally:
         browser.quit()
@@ -639,6 +650,6 @@ def screenshot(path):
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["screenshot"]:
-        screenshot(ROOT / "docs" / "web.png")
+        screenshots(ROOT / "docs")
     else:
         unittest.main(verbosity=2, warnings="ignore")
