@@ -605,7 +605,7 @@ def lightness(colour):
 
 def screenshots(folder):
     """web.png: a job with indexes in several states, beside other jobs. web-phone.png: a failed one."""
-    cluster = Cluster(agents=1, slots=48, base="10m", top="10m")
+    cluster = Cluster(agents=1, slots=48, base="40s", top="10m")
     browser = new_browser(1520, 1040)
     witness = Witness(cluster.dir / "witness")
     url = f"http://{cluster.api_addr}/"
@@ -636,7 +636,7 @@ def screenshots(folder):
         eventually(lambda: "No such file" in browser.find_element(By.ID, "pods").text, "the log of a failed pod")
         eventually(lambda: "about " in browser.find_element(By.ID, "facts").text, "the time left", 60)
         shoot("web.png")
-        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 390, "height": 760, "deviceScaleFactor": 2, "mobile": True})
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 390, "height": 730, "deviceScaleFactor": 1.5, "mobile": True})
         browser.get(url + "#/default/import")
         browser.refresh()
         eventually(lambda: "bad row 17" in browser.find_element(By.ID, "failed-pods").text, "the log of the failed pod")
