@@ -207,6 +207,7 @@ class Page(World):
         field.clear()
         field.send_keys("3", Keys.ENTER)
         self.see("#cell", "index 3: running")
+        self.see("#why", "failed indexes: 2")  # above the map, which then stays where it is
         # The pointer hovers over index 6, without a click.
         x, y = self.js("""(() => { const [x, y] = musterState.pixelOf(6), box = document.getElementById('map').getBoundingClientRect();
             return [x / devicePixelRatio - box.width / 2, y / devicePixelRatio - box.height / 2]; })()""")
