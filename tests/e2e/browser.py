@@ -208,7 +208,8 @@ class Page(World):
         field.clear()
         field.send_keys("3", Keys.ENTER)
         self.see("#cell", "index 3: running")
-        self.see("#why", "failed indexes: 2")  # above the map, which then stays where it is
+        for part in ("1 pod is waiting for a slot", "1 index is backing off", "failed indexes: 2"):
+            self.see("#why", part)  # what is above the map, which then stays where it is
         # The pointer hovers over index 6, without a click.
         x, y = self.js("""(() => { const [x, y] = musterState.pixelOf(6), box = document.getElementById('map').getBoundingClientRect();
             return [x / devicePixelRatio - box.width / 2, y / devicePixelRatio - box.height / 2]; })()""")
@@ -316,6 +317,11 @@ class Page(World):
         self.live()
         self.see("#nodes-table", "late")
         eventually(lambda: self.states() == ["succeeded"] * 2, "the map has caught up")
+        # A page that is left, and that the browser may keep for its Back button.
+        self.browser.get("about:blank")
+        self.browser.back()
+        self.live()
+        eventually(lambda: self.states() == ["succeeded"] * 2, "the map is there again")
         self.clean()
 
     # ---- what has failed, and why
