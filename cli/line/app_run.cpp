@@ -157,6 +157,29 @@ void add_resource_flags(CLI::App& app, RunWords& w) {
       app.add_flag("--gang", w.o.resources.gang, "Start indexes together or not at all"));
 }
 
+void add_array_flag(CLI::App& app, RunWords& w) {
+  app.add_option("--array", w.o.each.array,
+                 "Run CMD for each number, as Slurm writes them: 1-100, 0-15:4 or 1,5,9-12, with "
+                 "%10 for at most 10 at once; the number replaces {} in CMD and is MUSTER_INPUT "
+                 "and SLURM_ARRAY_TASK_ID")
+      ->type_name("RANGES");
+}
+
+// The flags that say what the job is: a manifest, or a command and its indexes. `more`: further
+// flags for indexes.
+void add_job_flags(CLI::App& app, RunWords& w, void (*more)(CLI::App&, RunWords&) = nullptr) {
+  app.add_option("job", w.rest, "Manifest of the job, or a command after --")
+      ->type_name("JOB.yaml | -- CMD ARG...");
+  app.add_option("-f,--file", w.o.file, "Manifest of the job (- reads stdin)")
+      ->type_name("JOB.yaml");
+  add_index_flags(app, w);
+  if (more != nullptr) more(app, w);
+  add_command_flags(app, w,
+                    "Retries per index; an index that exhausts them fails without affecting others "
+                    "(default 0)");
+  add_resource_flags(app, w);
+}
+
 std::optional<Usage> read_resources(RunWords& w) {
   for (const ResourceFlag& one : kResourceFlags)
     for (const std::string& text : w.resources[one.name])
@@ -230,20 +253,20 @@ std::variant<bool, Usage> read_form(const std::string& verb, RunWords& w,
   return true;
 }
 
+// What add_job_flags were given.
+std::optional<Usage> read_job(const std::string& verb, RunWords& w,
+                              const std::vector<std::string>& tail) {
+  const auto of_command = read_form(verb, w, tail);
+  if (const auto* wrong = std::get_if<Usage>(&of_command)) return *wrong;
+  return refuse_command_flags(w, std::get<bool>(of_command));
+}
+
 Verb add_run(CLI::App& root, const std::vector<std::string>& tail) {
   auto w = std::make_shared<RunWords>();
   Verb verb = new_verb(root, "Jobs", "run", "Run a job to completion, here or on a coordinator");
   verb.takes_command = true;
   CLI::App* app = verb.app;
-  app->add_option("job", w->rest, "Manifest of the job, or a command after --")
-      ->type_name("JOB.yaml | -- CMD ARG...");
-  app->add_option("-f,--file", w->o.file, "Manifest of the job (- reads stdin)")
-      ->type_name("JOB.yaml");
-  add_index_flags(*app, *w);
-  add_command_flags(*app, *w,
-                    "Retries per index; an index that exhausts them fails without affecting others "
-                    "(default 0)");
-  add_resource_flags(*app, *w);
+  add_job_flags(*app, *w);
   app->add_option("--output", w->shown,
                   "Output of pods: prefix (prefix each line with its index), raw or none (default: "
                   "prefix, raw for one index)")
@@ -273,9 +296,7 @@ Verb add_run(CLI::App& root, const std::vector<std::string>& tail) {
     o.target = target;
     if (auto wrong = read_limit("--timeout", w->timeout, o.timeout_ms)) return *wrong;
     o.shown = shown_of(w->shown);
-    const auto of_command = read_form("run", *w, tail);
-    if (const auto* wrong = std::get_if<Usage>(&of_command)) return *wrong;
-    if (auto wrong = refuse_command_flags(*w, std::get<bool>(of_command))) return *wrong;
+    if (auto wrong = read_job("run", *w, tail)) return *wrong;
     if (!w->printed.empty() && !o.dry_run) return Usage{"-o needs --dry-run"};
     if (w->printed == "name") return Usage{"-o name: --dry-run prints yaml or json"};
     o.output = read_output(w->printed);
@@ -290,20 +311,7 @@ Verb add_submit(CLI::App& root, const std::vector<std::string>& tail) {
   Verb verb = new_verb(root, "Jobs", "submit", "Start a job on a coordinator and leave it running");
   verb.takes_command = true;
   CLI::App* app = verb.app;
-  app->add_option("job", w->rest, "Manifest of the job, or a command after --")
-      ->type_name("JOB.yaml | -- CMD ARG...");
-  app->add_option("-f,--file", w->o.file, "Manifest of the job (- reads stdin)")
-      ->type_name("JOB.yaml");
-  add_index_flags(*app, *w);
-  app->add_option("--array", w->o.each.array,
-                  "Run CMD for each number, as Slurm writes them: 1-100, 0-15:4 or 1,5,9-12, with "
-                  "%10 for at most 10 at once; the number replaces {} in CMD and is MUSTER_INPUT "
-                  "and SLURM_ARRAY_TASK_ID")
-      ->type_name("RANGES");
-  add_command_flags(*app, *w,
-                    "Retries per index; an index that exhausts them fails without affecting others "
-                    "(default 0)");
-  add_resource_flags(*app, *w);
+  add_job_flags(*app, *w, add_array_flag);
   app->add_flag("--wait", *wait, "Wait until the job has finished");
   CLI::Option* const timeout =
       app->add_option("--timeout", w->timeout,
@@ -327,9 +335,7 @@ Verb add_submit(CLI::App& root, const std::vector<std::string>& tail) {
     RunOptions& o = w->o;
     o.target = target;
     if (auto wrong = read_limit("--timeout", w->timeout, o.timeout_ms)) return *wrong;
-    const auto of_command = read_form("submit", *w, tail);
-    if (const auto* wrong = std::get_if<Usage>(&of_command)) return *wrong;
-    if (auto wrong = refuse_command_flags(*w, std::get<bool>(of_command))) return *wrong;
+    if (auto wrong = read_job("submit", *w, tail)) return *wrong;
     if (timeout->count() > 0 && !*wait) return Usage{"--timeout needs --wait"};
     if (*wait && o.dry_run) return Usage{"--wait and --dry-run are mutually exclusive"};
     if (w->printed == "name" && o.dry_run) return Usage{"-o name: --dry-run prints yaml or json"};
