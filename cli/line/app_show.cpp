@@ -69,7 +69,11 @@ Verb add_get(CLI::App& root) {
   app->footer(
       "Examples:\n  muster get jobs\n  muster get pods -l batch.kubernetes.io/job-name=sweep -o "
       "wide\n  muster get job sweep -w\n  muster get events -w\n"
-      "  muster get attempts job/sweep --index 3,7-9 --failed");
+      "  muster get attempts job/sweep --index 3,7-9 --failed\n"
+      "  muster get attempts job/sweep -o tsv > joblog\n"
+      "The columns of -o tsv are those of GNU parallel's --joblog, then Index, Attempt, Counted "
+      "and "
+      "Pod. Seq is the index plus 1.");
   verb.finish = [w](const Settings& settings, const Target& target) -> Judged {
     GetOptions& o = w->o;
     o.target = target;
@@ -102,6 +106,8 @@ Verb add_get(CLI::App& root) {
     if (!o.selector.empty() && !o.names.empty())
       return Usage{"-l selects from all objects: omit the name"};
     o.output = read_output(settings.text("output"));
+    if (o.output == Output::tsv)
+      return Usage{"-o tsv is the joblog of one job: muster get attempts job/NAME -o tsv"};
     o.headers = !w->no_headers;
     return o;
   };
@@ -283,6 +289,7 @@ Verb add_coordinator(CLI::App& root) {
   for (const Key& key : keys_of(Section::coordinator)) add_key(verb, key);
   verb.app
       ->add_option("--config", *verb.given_file,
+    if (o->output == Output::tsv) return Usage{"-o: must be table, json or yaml"};
                    "YAML file with these flags as keys (data-dir: D); flags take precedence")
       ->type_name("F.yaml");
   verb.app->footer(

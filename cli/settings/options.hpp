@@ -35,7 +35,7 @@ struct Target {
 };
 
 enum class Kind { job, pod, node, event };
-enum class Output { table, wide, name, json, yaml };
+enum class Output { table, wide, name, json, yaml, tsv };  // tsv: of attempts only
 
 // What muster mpirun wants besides the job.
 struct MpiWishes {
