@@ -313,6 +313,25 @@ TEST(App, LogsWaitDeleteDescribe) {
   EXPECT_NE(complaint({"describe", "job"}), "");
 }
 
+TEST(App, LogsOfManyPods) {
+  const auto o = options<LogsOptions>({"logs", "-f", "-l", "a=b", "--max-log-requests", "3"});
+  EXPECT_EQ(o.selector, "a=b");
+  EXPECT_EQ(o.live_max, 3);
+  EXPECT_FALSE(o.prefix.has_value());
+  EXPECT_EQ(options<LogsOptions>({"logs", "job/j", "--prefix"}).prefix, true);
+  EXPECT_EQ(options<LogsOptions>({"logs", "job/j", "--prefix=false"}).prefix, false);
+  EXPECT_NE(complaint({"logs"}).find("needs POD, job/J or -l SELECTOR"), std::string::npos);
+  EXPECT_NE(complaint({"logs", "job/j", "-l", "a=b"}), "");
+  EXPECT_NE(complaint({"logs", "-f", "job/j", "--failed"}), "");
+}
+
+TEST(App, TheJoblogIsOfAttempts) {
+  EXPECT_EQ(options<AttemptsOptions>({"get", "attempts", "job/j", "-o", "tsv"}).output,
+            Output::tsv);
+  EXPECT_NE(complaint({"get", "jobs", "-o", "tsv"}).find("muster get attempts"), std::string::npos);
+  EXPECT_NE(complaint({"why", "job/j", "-o", "tsv"}), "");
+}
+
 TEST(App, UnknownWords) {
   EXPECT_NE(complaint({"crate", "-f", "x"}).find("did you mean create?"), std::string::npos);
   EXPECT_NE(complaint({"get", "jobs", "--bogus"}).find("--bogus"), std::string::npos);
