@@ -239,7 +239,7 @@ class Run {
   // The latest round of the job in this directory, resumed; once all are over and so wished, the
   // next one.
   Result<Json> go_on(ApiClient& client, const std::string& dir, const Json& items) {
-    auto rounds = rounds_of(dir, items);
+    auto rounds = rounds_of(client, dir, items);
     if (!rounds) return rounds.error();
     const Json& last = rounds->back();
     ns_ = text_at(last, {"metadata", "namespace"});
@@ -264,7 +264,8 @@ class Run {
   }
 
   // The rounds of the one job that this directory is for, by their number.
-  Result<std::vector<Json>> rounds_of(const std::string& dir, const Json& items) const {
+  Result<std::vector<Json>> rounds_of(ApiClient& client, const std::string& dir,
+                                      const Json& items) const {
     std::string root = options_.retry ? options_.retry->job : "";
     std::set<std::string> roots;
     for (const Json& item : items) {
@@ -287,8 +288,13 @@ class Run {
     }
     if (root.empty()) root = *roots.begin();
     std::vector<Json> rounds;
-    for (const Json& item : items)
-      if (root_of(item) == root) rounds.push_back(item);
+    for (const Json& item : items) {
+      if (root_of(item) != root) continue;
+      auto whole = object(client, object_path(Kind::job, text_at(item, {"metadata", "namespace"}),
+                                              text_at(item, {"metadata", "name"})));
+      if (!whole) return whole.error();
+      rounds.push_back(std::move(*whole));
+    }
     std::stable_sort(rounds.begin(), rounds.end(),
                      [](const Json& a, const Json& b) { return round_of(a) < round_of(b); });
     return rounds;
