@@ -38,6 +38,7 @@ struct OwnerPlan {
   const char* cwd = nullptr;
   bool home = false;  // "/" does if cwd is missing
   int in = -1, out = -1, err = -1, report = -1, cgroup = -1, lock = -1;
+  bool keep_report = false;  // for muster-space
   const rlimit* limit = nullptr;
   const std::vector<ResourceLimit>* limits = nullptr;
   PamStart* pam = nullptr;   // null: it has no PAM session
@@ -98,6 +99,7 @@ int owner_main(void* argument) {
   if (syscall(SYS_geteuid) == 0 || syscall(SYS_getuid) == 0 || syscall(SYS_getegid) == 0 ||
       syscall(SYS_setresuid, id, 0, id) == 0)
     fail("becoming the job's owner", EPERM);
+  if (plan->keep_report) fcntl(plan->report, F_SETFD, 0);
   if (chdir(plan->cwd) != 0 && !(plan->home && chdir("/") == 0)) {
     const int error = errno;
     char what[300];
@@ -169,7 +171,27 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   if (!command.ok()) return refused(command.error().message);
 
   std::string token = job.token.text(), session_token = job.token.session_text();
+  const core::node::Space space = core::node::space_of(
+      permit.job, job.container, job.pod, spaces_.dirs == nullptr ? "" : spaces_.dirs->path(),
+      permit.owner.home, permit.job.private_tmp || job.as->private_tmp);
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+    return refused(std::string("pipe: ") + std::strerror(errno));
+  Fd reads(ends[0]);
+  const Fd writes(ends[1]);
+  SpacePlan own{.cwd = command->cwd,
+                .home = command->home,
+                .terminal = permit.session && permit.session->terminal,
+                .report = writes.get(),
+                .not_after_ms = job.not_after_ms};
+  std::string plan_text;
+  if (space.any())
+    if (auto why = prepare(job, space, permit.owner.uid, permit.owner.gid, own, plan_text);
+        !why.empty())
+      return refused(std::move(why));
+
   std::vector<char*> argv, envp = {token.data()};
+  if (!plan_text.empty()) argv = {const_cast<char*>(kSpaceName), plan_text.data()};
   if (job.session) envp.push_back(session_token.data());
   const bool has_input = permit.session && permit.session->input;
   const bool terminal = has_input && permit.session->terminal;
@@ -181,9 +203,10 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   Secrets secrets(command->secrets);
   secrets.add_to(envp);
   envp.push_back(nullptr);
-  // A terminal looks its command up itself.
-  const std::vector<std::string> paths =
-      terminal ? std::vector<std::string>{kOwnProgram} : programs_for(*command);
+  // A terminal looks its command up itself, as does muster-space.
+  const std::vector<std::string> paths = terminal || !plan_text.empty()
+                                             ? std::vector<std::string>{kOwnProgram}
+                                             : programs_for(*command);
   std::vector<const char*> programs;
   for (const std::string& path : paths) programs.push_back(path.c_str());
   programs.push_back(nullptr);
@@ -199,11 +222,6 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   const auto err = open_output(true);
   if (!err.ok()) return refused(err.error().message);
   const Fd err_fd(*err);
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
-    return refused(std::string("pipe: ") + std::strerror(errno));
-  Fd reads(ends[0]);
-  const Fd writes(ends[1]);
   InputPipe input;
   if (has_input && !input.open()) return refused(std::string("pipe: ") + std::strerror(errno));
   if (cgroups_ != nullptr && !job.session &&
@@ -222,8 +240,9 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   plan.programs = programs.data();
   plan.argv = argv.data();
   plan.envp = envp.data();
-  plan.cwd = command->cwd.c_str();
+  plan.cwd = plan_text.empty() ? command->cwd.c_str() : "/";
   plan.home = command->home;
+  plan.keep_report = !plan_text.empty();
   plan.in = has_input ? input.reads.get() : null_fd_;
   plan.out = out_fd.get();
   plan.err = err_fd.get();
