@@ -3,7 +3,6 @@
 #include "base/bytes.hpp"
 #include "base/clock.hpp"
 #include "base/fd.hpp"
-#include "base/hex.hpp"
 #include "keeper/search_path.hpp"
 #include "keeper/terminal.hpp"
 
@@ -22,6 +21,7 @@
 #include <sched.h>
 #include <stdexcept>
 #include <string_view>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -37,12 +37,12 @@ using core::Volume;
 using core::VolumeKind;
 using core::node::SpaceMount;
 
-constexpr size_t kPlanMax = 60u << 10;  // bytes; twice as many digits fit into an argument
 constexpr int kCannotStart = 126, kNotFound = 127;
 constexpr int kJoinPatienceMs = 10'000;
 constexpr size_t kSecretMax = 1u << 20;  // bytes of one file
 constexpr size_t kCoveredMax = 2'000;    // entries of a directory that is rebuilt
 constexpr mode_t kFileMode = 0644;
+constexpr const char* kStage = "/proc";  // a directory that every machine has
 constexpr const char* kTmpDirs[] = {"/tmp", "/var/tmp"};
 
 // What failed, as a person reads it.
@@ -282,11 +282,13 @@ class Mounter {
     const std::string& path = one.mount.mount_path;
     const std::string what = "mountPath " + path;
     const bool read_only = one.mount.read_only || one.volume.kind == VolumeKind::secret;
+    bool dir = !source || is_dir(source.get());
     Fd tree;
     if (source) {
       tree = clone_of(source.get(), read_only, what + ": volume " + one.volume.name);
     } else if (one.volume.kind == VolumeKind::secret) {
       tree = files_of_secret(one);
+      if (!one.mount.sub_path.empty()) tree = part_of(std::move(tree), one, dir);
     } else if (const auto had = in_memory_.find(one.volume.name); had != in_memory_.end()) {
       const Fd again(open(had->second.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
       tree = clone_of(again.get(), read_only, what);
@@ -295,10 +297,23 @@ class Mounter {
       in_memory_.emplace(one.volume.name, path);
     }
     if (!source && restrict_mount(tree.get(), read_only) != 0) cannot(what);
-    const Fd target = target_at(path, !source || is_dir(source.get()));
-    if (is_dir(target.get()) != (!source || is_dir(source.get())))
+    const Fd target = target_at(path, dir);
+    if (is_dir(target.get()) != dir)
       throw Failure(what + ": one is a directory and the other is a file");
     if (attach(tree.get(), target.get()) != 0) cannot(what);
+  }
+
+  // What is mounted nowhere has no parts that could be mounted, so it is for a moment.
+  static Fd part_of(Fd made, const SpaceMount& one, bool& dir) {
+    const std::string what = "subPath " + one.mount.sub_path;
+    const Fd place(open(kStage, O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!place || attach(made.get(), place.get()) != 0) cannot(what);
+    const Fd part(open_in(made.get(), one.mount.sub_path, O_PATH, RESOLVE_BENEATH));
+    if (!part) cannot(what);
+    dir = is_dir(part.get());
+    Fd tree(open_tree_at(part.get(), true));
+    if (!tree || umount2(kStage, MNT_DETACH) != 0) cannot(what);
+    return tree;
   }
 
   // A directory, or an empty file, made if it is missing and the user may.
@@ -349,7 +364,7 @@ class Mounter {
     Fd made = new_tmpfs(0, "0755");
     // A root cannot be covered, only replaced.
     const bool root = dir == "/";
-    const Fd at(open(root ? "/proc" : dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    const Fd at(open(root ? kStage : dir.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!at || attach(made.get(), at.get()) != 0) cannot(what);
     for (const auto& [name, tree] : kept) {
       if (!tree) {
@@ -429,20 +444,25 @@ int become(const SpacePlan& plan, char** command, std::string& why) {
 
 }  // namespace
 
-std::optional<std::string> SpacePlan::text() const {
+Fd SpacePlan::file() const {
   std::string bytes;
   Writer out(bytes);
   core::node::write_space(out, space);
   out.text(work_dir).text(cwd).num(uint8_t{home}).num(uint8_t{terminal});
   out.num(int32_t{report}).num(not_after_ms).num(int32_t{joins});
-  if (bytes.size() > kPlanMax) return std::nullopt;
-  return to_hex(bytes);
+  Fd made(memfd_create(kSpaceName, MFD_CLOEXEC));
+  if (!made ||
+      pwrite(made.get(), bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+    return Fd();
+  return made;
 }
 
-std::optional<SpacePlan> SpacePlan::parse(const std::string& text) {
-  std::string bytes;
-  for (size_t i = 0; i + 1 < text.size(); i += 2)
-    bytes += static_cast<char>(std::strtoul(text.substr(i, 2).c_str(), nullptr, 16));
+std::optional<SpacePlan> SpacePlan::read(int fd) {
+  struct stat info {};
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  std::string bytes(static_cast<size_t>(info.st_size), '\0');
+  if (pread(fd, bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+    return std::nullopt;
   Reader in(bytes);
   SpacePlan plan;
   plan.space = core::node::read_space(in);
@@ -495,9 +515,12 @@ int space_main(char** argv) {
   prctl(PR_SET_NAME, kSpaceName);
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   std::optional<SpacePlan> plan;
-  if (argv[1] != nullptr && argv[2] != nullptr) plan = SpacePlan::parse(argv[1]);
+  if (argv[1] != nullptr && argv[2] != nullptr) {
+    const Fd file(static_cast<int>(std::strtol(argv[1], nullptr, 10)));
+    plan = SpacePlan::read(file.get());
+  }
   if (!plan) {
-    std::fprintf(stderr, "usage: %s PLAN COMMAND ARGUMENT...\n", kSpaceName);
+    std::fprintf(stderr, "usage: %s FD COMMAND ARGUMENT...\n", kSpaceName);
     return kCannotStart;
   }
   if (plan->report >= 0) fcntl(plan->report, F_SETFD, FD_CLOEXEC);

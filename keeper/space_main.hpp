@@ -6,7 +6,7 @@
 // mapped to itself, and a mount namespace. Both end with the process and those that it starts;
 // nothing is ever mounted anywhere else, and nothing can be left mounted.
 //
-//   muster-space PLAN COMMAND ARGUMENT...      PLAN: SpacePlan, in hexadecimal
+//   muster-space FD COMMAND ARGUMENT...      FD: a descriptor of a file with its SpacePlan
 //
 // A process that joins a container (`muster exec`) enters the namespaces of the container's process
 // instead.
@@ -15,6 +15,7 @@
 // user's rights; with no_new_privs, no program gains privileges from what was put in its way.
 #pragma once
 
+#include "base/fd.hpp"
 #include "core/node/space.hpp"
 
 #include <cstdint>
@@ -36,9 +37,9 @@ struct SpacePlan {
   int64_t not_after_ms = 0;  // boot time; 0: none
   int joins = 0;             // the pid of the container's process; 0: its own namespaces
 
-  // Nothing: it is too long for a command line.
-  std::optional<std::string> text() const;
-  static std::optional<SpacePlan> parse(const std::string& text);
+  // In a file of memory, which its process inherits; none: there is no memory for it.
+  Fd file() const;
+  static std::optional<SpacePlan> read(int fd);
 };
 
 // Why this kernel or machine gives our user no such namespaces; empty: it does. May take some

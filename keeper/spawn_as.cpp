@@ -38,7 +38,7 @@ struct OwnerPlan {
   const char* cwd = nullptr;
   bool home = false;  // "/" does if cwd is missing
   int in = -1, out = -1, err = -1, report = -1, cgroup = -1, lock = -1;
-  bool keep_report = false;  // for muster-space
+  int space = -1;  // what muster-space reads; -1: it is not run
   const rlimit* limit = nullptr;
   const std::vector<ResourceLimit>* limits = nullptr;
   PamStart* pam = nullptr;   // null: it has no PAM session
@@ -53,7 +53,7 @@ struct OwnerPlan {
 // A child that waits, for PAM or because its owner stops it, must not hold the pipes of others, who
 // would wait for their ends. It does hold the keeper's lock, so that the next keeper begins when it
 // can be recognised: after its exec.
-void close_all_but(std::array<int, 6> kept) {
+void close_all_but(std::array<int, 7> kept) {
   std::sort(kept.begin(), kept.end());
   unsigned from = 3;
   for (const int fd : kept) {
@@ -79,7 +79,8 @@ int owner_main(void* argument) {
     end(text, exit_code != 0 ? exit_code : error == ENOENT || error == ENOTDIR ? 127 : 126);
   };
   setsid();
-  close_all_but({plan->in, plan->out, plan->err, plan->report, plan->cgroup, plan->lock});
+  close_all_but(
+      {plan->in, plan->out, plan->err, plan->report, plan->cgroup, plan->lock, plan->space});
   if (plan->pam != nullptr)
     if (const char* why = plan->pam->open(); why != nullptr) end(why, 126);
   if (plan->cgroup >= 0 && write(plan->cgroup, "0", 1) < 0) errno = 0;
@@ -99,7 +100,8 @@ int owner_main(void* argument) {
   if (syscall(SYS_geteuid) == 0 || syscall(SYS_getuid) == 0 || syscall(SYS_getegid) == 0 ||
       syscall(SYS_setresuid, id, 0, id) == 0)
     fail("becoming the job's owner", EPERM);
-  if (plan->keep_report) fcntl(plan->report, F_SETFD, 0);
+  if (plan->space >= 0)
+    for (const int fd : {plan->report, plan->space}) fcntl(fd, F_SETFD, 0);
   if (chdir(plan->cwd) != 0 && !(plan->home && chdir("/") == 0)) {
     const int error = errno;
     char what[300];
@@ -184,14 +186,15 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
                 .terminal = permit.session && permit.session->terminal,
                 .report = writes.get(),
                 .not_after_ms = job.not_after_ms};
-  std::string plan_text;
+  Fd plan_file;
   if (space.any())
-    if (auto why = prepare(job, space, permit.owner.uid, permit.owner.gid, own, plan_text);
+    if (auto why = prepare(job, space, permit.owner.uid, permit.owner.gid, own, plan_file);
         !why.empty())
       return refused(std::move(why));
 
   std::vector<char*> argv, envp = {token.data()};
-  if (!plan_text.empty()) argv = {const_cast<char*>(kSpaceName), plan_text.data()};
+  std::string plan_fd = std::to_string(plan_file.get());
+  if (plan_file) argv = {const_cast<char*>(kSpaceName), plan_fd.data()};
   if (job.session) envp.push_back(session_token.data());
   const bool has_input = permit.session && permit.session->input;
   const bool terminal = has_input && permit.session->terminal;
@@ -204,9 +207,8 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   secrets.add_to(envp);
   envp.push_back(nullptr);
   // A terminal looks its command up itself, as does muster-space.
-  const std::vector<std::string> paths = terminal || !plan_text.empty()
-                                             ? std::vector<std::string>{kOwnProgram}
-                                             : programs_for(*command);
+  const std::vector<std::string> paths =
+      terminal || plan_file ? std::vector<std::string>{kOwnProgram} : programs_for(*command);
   std::vector<const char*> programs;
   for (const std::string& path : paths) programs.push_back(path.c_str());
   programs.push_back(nullptr);
@@ -240,9 +242,9 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   plan.programs = programs.data();
   plan.argv = argv.data();
   plan.envp = envp.data();
-  plan.cwd = plan_text.empty() ? command->cwd.c_str() : "/";
+  plan.cwd = plan_file ? "/" : command->cwd.c_str();
   plan.home = command->home;
-  plan.keep_report = !plan_text.empty();
+  plan.space = plan_file.get();
   plan.in = has_input ? input.reads.get() : null_fd_;
   plan.out = out_fd.get();
   plan.err = err_fd.get();

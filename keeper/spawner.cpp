@@ -36,7 +36,7 @@ struct ChildPlan {
   char** envp = nullptr;
   const char* cwd = nullptr;
   int in = -1, out = -1, err = -1, cgroup = -1;
-  int report = -1;  // kept open for muster-space
+  int report = -1, space = -1;  // kept open for muster-space
   const rlimit* limit = nullptr;
   int64_t not_after_ms = 0;  // boot time; 0: none
   mode_t mask = 0;
@@ -65,7 +65,8 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int child_main(vo
   setrlimit(RLIMIT_NOFILE, plan->limit);
   umask(plan->mask);
   if (dup2(plan->in, 0) < 0 || dup2(plan->out, 1) < 0 || dup2(plan->err, 2) < 0) fail("dup");
-  if (plan->report >= 0) fcntl(plan->report, F_SETFD, 0);
+  for (const int fd : {plan->report, plan->space})
+    if (fd >= 0) fcntl(fd, F_SETFD, 0);
   if (chdir(plan->cwd) < 0) fail("cwd");
   if (plan->secrets != nullptr && !plan->secrets->read(plan->uid, plan->envp)) fail(kSecret);
   sigset_t none;
@@ -398,7 +399,7 @@ bool Spawner::begin(const SpawnJob& job, int64_t not_after_ms, Spawned& result) 
 }
 
 std::string Spawner::prepare(const SpawnJob& job, const core::node::Space& space, uid_t uid,
-                             gid_t gid, SpacePlan& plan, std::string& text) {
+                             gid_t gid, SpacePlan& plan, Fd& file) {
   if (space.mounted() && !spaces_.no_mounts.empty())
     return "this node cannot mount volumes: " + spaces_.no_mounts;
   if (!space.dirs.empty() && spaces_.dirs == nullptr)
@@ -413,10 +414,8 @@ std::string Spawner::prepare(const SpawnJob& job, const core::node::Space& space
   }
   if (!space.mounted()) return "";
   plan.work_dir = spaces_.work_dir;
-  auto argument = plan.text();
-  if (!argument) return "its volumes are too many to be described to it";
-  text = std::move(*argument);
-  return "";
+  file = plan.file();
+  return file ? "" : "no memory to describe its volumes";
 }
 
 // Nothing if its intent could not be written.
@@ -479,7 +478,8 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   envp.push_back(nullptr);
 
   SpacePlan own{.cwd = std::string(cwd), .terminal = terminal, .not_after_ms = not_after_ms};
-  std::string plan_text;
+  Fd plan_file;
+  std::string plan_fd;
   Fd report_reads, report_writes;
   if (space.any()) {
     int ends[2];
@@ -487,7 +487,7 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
     report_reads = Fd(ends[0]);
     report_writes = Fd(ends[1]);
     own.report = ends[1];
-    std::string why = prepare(job, space, geteuid(), getegid(), own, plan_text);
+    std::string why = prepare(job, space, geteuid(), getegid(), own, plan_file);
     if (!why.empty()) {
       result.exit_code = 126;
       result.error = std::move(why);
@@ -496,10 +496,11 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   }
 
   std::string program = argv[0];
-  if (!plan_text.empty()) {  // likewise
+  if (plan_file) {  // likewise
     program = kOwnProgram;
+    plan_fd = std::to_string(plan_file.get());
     if (terminal) argv.insert(argv.begin(), const_cast<char*>(kTerminalName));
-    argv.insert(argv.begin(), {const_cast<char*>(kSpaceName), plan_text.data()});
+    argv.insert(argv.begin(), {const_cast<char*>(kSpaceName), plan_fd.data()});
   } else if (terminal) {  // which looks it up itself
     program = kOwnProgram;
     argv.insert(argv.begin(), const_cast<char*>(kTerminalName));
@@ -534,8 +535,9 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   plan.path = program.c_str();
   plan.argv = argv.data();
   plan.envp = envp.data();
-  plan.cwd = plan_text.empty() ? cwd.data() : "/";
-  plan.report = plan_text.empty() ? -1 : report_writes.get();
+  plan.cwd = plan_file ? "/" : cwd.data();
+  plan.report = plan_file ? report_writes.get() : -1;
+  plan.space = plan_file.get();
   plan.in = reads != 0 ? input.reads.get() : null_fd_;
   plan.out = out.fd;
   plan.err = err.fd >= 0 ? err.fd : out.fd;
@@ -582,7 +584,7 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   }
   result.start = Start{pid, start_ns};
   result.input = std::move(input.writes);
-  if (!plan_text.empty()) report = report_reads.release();
+  if (plan_file) report = report_reads.release();
   return result;
 }
 

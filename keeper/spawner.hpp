@@ -131,10 +131,10 @@ class Spawner {
   void reap(uint64_t entry);
   void tell_locked();
   void wake();
-  // Makes what a process with volumes needs. Empty, or why it cannot start. `text`: the plan as an
-  // argument of muster-space; empty: it needs no mounts.
+  // Makes what a process with volumes needs. Empty, or why it cannot start. `file`: what
+  // muster-space reads; none: it needs no mounts.
   std::string prepare(const SpawnJob& job, const core::node::Space& space, uid_t uid, gid_t gid,
-                      SpacePlan& plan, std::string& text);
+                      SpacePlan& plan, Fd& file);
   std::optional<Spawned> spawn(const SpawnJob& job, char* stack, int& pidfd, int& report);
   std::optional<Spawned> spawn_as(const SpawnJob& job, char* stack, int& pidfd, int& report);
 
