@@ -247,6 +247,12 @@ bool is_dir(int fd) {
   return fstat(fd, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+// What is to be mounted, and is mounted nowhere yet.
+struct Tree {
+  Fd mount{};
+  bool dir = true;  // else a file
+};
+
 class Mounter {
  public:
   explicit Mounter(const SpacePlan& plan) : plan_(plan) {}
@@ -254,15 +260,15 @@ class Mounter {
   void run() {
     own_namespaces();
     const auto& mounts = plan_.space.mounts;
-    std::vector<Fd> sources;  // first of all, before anything hides them
-    for (const SpaceMount& one : mounts) sources.push_back(source_of(one));
+    std::vector<Tree> trees;  // first of all, before anything hides what they come from
+    for (const SpaceMount& one : mounts) trees.push_back(tree_of(one));
     if (plan_.space.private_tmp) mount_tmp();
-    for (size_t i = 0; i < mounts.size(); ++i) put(mounts[i], std::move(sources[i]));
+    for (size_t i = 0; i < mounts.size(); ++i) put(mounts[i], std::move(trees[i]));
     for (const Fd& cover : covers_) restrict_mount(cover.get(), true, false);
   }
 
  private:
-  // None: a tmpfs that is made when it is mounted.
+  // None: it is made in memory.
   Fd source_of(const SpaceMount& one) {
     if (one.volume.kind == VolumeKind::host_path)
       return open_sub_path(open_host_path(one.volume), one);
@@ -278,41 +284,54 @@ class Mounter {
     return tree;
   }
 
-  void put(const SpaceMount& one, Fd source) {
-    const std::string& path = one.mount.mount_path;
-    const std::string what = "mountPath " + path;
-    const bool read_only = one.mount.read_only || one.volume.kind == VolumeKind::secret;
-    bool dir = !source || is_dir(source.get());
-    Fd tree;
-    if (source) {
-      tree = clone_of(source.get(), read_only, what + ": volume " + one.volume.name);
-    } else if (one.volume.kind == VolumeKind::secret) {
-      tree = files_of_secret(one);
-      if (!one.mount.sub_path.empty()) tree = part_of(std::move(tree), one, dir);
-    } else if (const auto had = in_memory_.find(one.volume.name); had != in_memory_.end()) {
-      const Fd again(open(had->second.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-      tree = clone_of(again.get(), read_only, what);
+  static bool is_read_only(const SpaceMount& one) {
+    return one.mount.read_only || one.volume.kind == VolumeKind::secret;
+  }
+
+  // Each subPath of a volume in memory is one of its own.
+  static std::string memory_key(const SpaceMount& one) {
+    return one.volume.name + "/" + one.mount.sub_path;
+  }
+
+  // None of a volume in memory that is mounted a second time.
+  Tree tree_of(const SpaceMount& one) {
+    const std::string what = "mountPath " + one.mount.mount_path + ": volume " + one.volume.name;
+    if (const Fd source = source_of(one); source)
+      return {clone_of(source.get(), is_read_only(one), what), is_dir(source.get())};
+    Tree tree;
+    if (one.volume.kind == VolumeKind::secret) {
+      tree.mount = files_of_secret(one);
+      if (!one.mount.sub_path.empty()) tree = part_of(std::move(tree.mount), one);
+    } else if (in_memory_.emplace(memory_key(one), one.mount.mount_path).second) {
+      tree.mount = new_tmpfs(one.limit_bytes, "0700");
     } else {
-      tree = new_tmpfs(one.limit_bytes, "0700");
-      in_memory_.emplace(one.volume.name, path);
+      return tree;
     }
-    if (!source && restrict_mount(tree.get(), read_only) != 0) cannot(what);
-    const Fd target = target_at(path, dir);
-    if (is_dir(target.get()) != dir)
+    if (restrict_mount(tree.mount.get(), is_read_only(one)) != 0) cannot(what);
+    return tree;
+  }
+
+  void put(const SpaceMount& one, Tree tree) {
+    const std::string what = "mountPath " + one.mount.mount_path;
+    if (!tree.mount) {
+      const Fd first(open(in_memory_.at(memory_key(one)).c_str(), O_PATH | O_CLOEXEC));
+      tree.mount = clone_of(first.get(), is_read_only(one), what);
+    }
+    const Fd target = target_at(one.mount.mount_path, tree.dir);
+    if (is_dir(target.get()) != tree.dir)
       throw Failure(what + ": one is a directory and the other is a file");
-    if (attach(tree.get(), target.get()) != 0) cannot(what);
+    if (attach(tree.mount.get(), target.get()) != 0) cannot(what);
   }
 
   // What is mounted nowhere has no parts that could be mounted, so it is for a moment.
-  static Fd part_of(Fd made, const SpaceMount& one, bool& dir) {
+  static Tree part_of(Fd made, const SpaceMount& one) {
     const std::string what = "subPath " + one.mount.sub_path;
     const Fd place(open(kStage, O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!place || attach(made.get(), place.get()) != 0) cannot(what);
     const Fd part(open_in(made.get(), one.mount.sub_path, O_PATH, RESOLVE_BENEATH));
     if (!part) cannot(what);
-    dir = is_dir(part.get());
-    Fd tree(open_tree_at(part.get(), true));
-    if (!tree || umount2(kStage, MNT_DETACH) != 0) cannot(what);
+    Tree tree{Fd(open_tree_at(part.get(), true)), is_dir(part.get())};
+    if (!tree.mount || umount2(kStage, MNT_DETACH) != 0) cannot(what);
     return tree;
   }
 
@@ -415,7 +434,7 @@ class Mounter {
   }
 
   const SpacePlan& plan_;
-  std::map<std::string, std::string> in_memory_;  // volumes, and where they are mounted
+  std::map<std::string, std::string> in_memory_;  // by memory_key(): where they are mounted
   std::vector<Fd> covers_;
 };
 

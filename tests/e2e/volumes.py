@@ -98,7 +98,7 @@ class Plain(World):
         (self.c.dir / "host/hello").write_text("hello\n")
         self.run_job(job)
         lines = self.log("m")
-        for text in ("hello", "tmpfs", "1024", "/etc/muster-here", f"{self.scratch}/"):
+        for text in ("hello", "tmpfs", "1024", "/etc/muster-here", "/data/sub"):
             self.assertIn(text, lines)
         self.nothing_left_in_scratch()
         for made in ("/data/sub", "/etc/muster-here"):
@@ -130,7 +130,7 @@ class Plain(World):
                            [("mem", "/mnt", {})])
         self.submit(self.c, job)
         eventually(lambda: list(self.scratch.glob("*/w/ready")), "the pod")
-        ran = self.muster("exec", "job/e", "--", "cat", "/mnt/a", cluster=self.c)
+        ran = self.muster("exec", "--api", self.c.api_addr, "job/e", "--", "cat", "/mnt/a")
         self.assertEqual((ran.returncode, ran.stdout), (0, "in memory\n"), ran.stderr)
         self.muster("delete", "job/e", cluster=self.c)
         self.nothing_left_in_scratch()
@@ -223,11 +223,10 @@ class Owners(users.RootKeeper):
                 os.symlink(secret, path)
             theirs = with_volumes(sh_job(title, "ls -l /mnt; cat /mnt", 1, backoffLimit=0), [{"name": "h", "hostPath": {"path": path}}], [("h", "/mnt/x", {})])
             self.assertEqual(self.finish("bob", theirs), "Failed", title)
-            end = self.attempts("bob", title)[0]
             self.assertNotIn("hers", self.log("bob", title)[1])
-            if title != "root":
-                self.assertIn("Permission denied", end["message"], title)
-        done, text = self.ask("alice", "DELETE", f"{users.JOBS}/mine")
+            if title in ("file", "link"):  # a directory is mounted, and then closed as before
+                self.assertIn("Permission denied", self.attempts("bob", title)[0]["message"], title)
+        done, text = self.ask("alice", "DELETE", f"{users.JOBS}/mine?propagationPolicy=Background")
         self.assertEqual(done, 200, text)
         eventually(lambda: not list(self.scratch.iterdir()), "an empty scratch directory")
 
@@ -250,11 +249,11 @@ class Owners(users.RootKeeper):
         subprocess.run(["sh", "-c", f"umask 077; mkdir -p {keep}; echo one > {keep}/user; echo two > {keep}/password"], check=True,
                        preexec_fn=users.become("alice"))
         volume = {"name": "k", "secret": {"secretName": "db", "defaultMode": 0o440, "items": [{"key": "password", "path": "x/pw"}]}}
-        job = with_volumes(sh_job("key", "cat /keys/x/pw; stat -c %a /keys/x/pw; ls /keys; touch /keys/no || echo read-only; cd /keys && echo in", 1),
+        job = with_volumes(sh_job("key", "cat /keys/x/pw && stat -c %a /keys/x/pw && ls /keys && touch /keys/no || echo read-only; cd /keys && echo in", 1, backoffLimit=0),
                            [volume], [("k", "/keys", {})])
         self.assertEqual(self.finish("alice", job), "Complete")
         self.assertEqual([w for w in self.log("alice", "key")[1].split("\n") if "touch" not in w], ["two", "440", "x", "read-only", "in", ""])
-        self.assertEqual(self.finish("bob", json.loads(json.dumps(job).replace('"key"', '"bobs"'))), "Failed")
+        self.assertEqual(self.finish("bob", {**job, "metadata": {"name": "bobs"}}), "Failed")
 
     def test_a_command_joins_and_the_keeper_may_die(self):
         job = with_volumes(sh_job("e", "echo hers > /mnt/a; touch $MUSTER_SCRATCH/ready; sleep 60", 1, backoffLimit=6), [MEMORY, {"name": "w", "emptyDir": {}}],
@@ -265,7 +264,7 @@ class Owners(users.RootKeeper):
         self.assertEqual((ran.returncode, ran.stdout), (0, "hers\n"), ran.stderr)
         self.restart_keeper()
         eventually(lambda: (now := list(self.scratch.glob("*/w/ready"))) and now != ready, "the next attempt, and nothing of the first", 40)
-        self.ask("alice", "DELETE", f"{users.JOBS}/e")
+        self.ask("alice", "DELETE", f"{users.JOBS}/e?propagationPolicy=Background")
         eventually(lambda: not list(self.scratch.iterdir()), "an empty scratch directory")
         eventually(lambda: not mounted(f"{self.scratch}"), "no mount")
 
