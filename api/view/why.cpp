@@ -360,6 +360,7 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
   };
   for (const auto& [index, pod] : s.deferred) wait_for(index);
   for (const auto& [index, counts] : s.inherited) wait_for(index);
+  if (!whole) out.next_retry_ms = next;
   if (!whole && job.active() > pending) {
     out.state = "Running";
     out.summary = std::to_string(job.active() - pending) + " of at most " +

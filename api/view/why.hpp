@@ -19,7 +19,8 @@ struct Explanation {
   std::string state;
   std::string summary;
   std::vector<std::string> details;
-  Millis until_ms = 0;  // of Backoff: when it ends; else 0
+  Millis until_ms = 0;       // of Backoff: when it ends; else 0
+  Millis next_retry_ms = 0;  // of a job: when an index in backoff is tried next; else 0
 };
 
 Explanation why_job(const View& view, const core::Job& job, Millis now, const core::Knobs& knobs,

@@ -272,7 +272,13 @@ struct DrillOptions {
   bool baseline = true;          // run the canary without faults first
   bool yes = false;              // do not ask
   std::string binary, pid_file, witness_dir;
-  std::string replay;  // a JSON report; empty: none
+  struct Hooks {  // the operator's commands in a running cluster; drill/reach.hpp explains them
+    std::string on_node, start, switch_to, restore;
+    bool operator==(const Hooks&) const = default;
+  } hooks;
+  Millis node_grace_ms = 40'000;       // of that cluster
+  Millis restart_within_ms = 120'000;  // until a supervisor has restarted what was killed
+  std::string replay;                  // a JSON report; empty: none
   std::string report_dir = ".";
   Output output = Output::table;
 };

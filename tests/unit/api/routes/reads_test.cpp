@@ -353,6 +353,9 @@ TEST_F(ServerTest, SaysWhatAJobWaitsFor) {
   EXPECT_EQ(backoff["state"], "Backoff") << backoff;
   EXPECT_EQ(backoff["until"], "2023-11-14T22:13:33.000Z");
   EXPECT_EQ(backoff["details"][0], "attempt 0: exit 3; counted once its replacement exists");
+  EXPECT_EQ(why()["state"], "Pending");
+  EXPECT_EQ(why()["nextRetry"], "2023-11-14T22:13:33.000Z");
+  EXPECT_FALSE(why().contains("until"));
   feed.bind(1, {0, 0});
   feed.end(1, {0, 0}, 0);
   EXPECT_EQ(why("?index=0")["state"], "Succeeded");
