@@ -154,9 +154,11 @@ void add_resource_flags(CLI::App& app, RunWords& w) {
                      "Priority of the job; higher ones go first and may preempt lower ones")
           ->type_name("N"));
   w.of_command.push_back(
-      app.add_flag("--scratch{true}", w.o.resources.scratch,
-                   "Scratch directory for each index, $MUSTER_SCRATCH, removed with it; "
-                   "--scratch=10Gi limits it"));
+      app.add_option("--scratch", w.o.resources.scratch,
+                     "Scratch directory for each index, $MUSTER_SCRATCH, removed with it; "
+                     "SIZE such as 10Gi limits it")
+          ->type_name("[SIZE]")
+          ->expected(0, 1));
   w.of_command.push_back(app.add_flag("--private-tmp", w.o.resources.private_tmp,
                                       "A /tmp and /var/tmp of its own for each index"));
   w.of_command.push_back(

@@ -66,7 +66,7 @@ struct ResourceWishes {
   std::optional<int32_t> priority;
   bool gang = false;
   std::map<std::string, std::string> node_selector;
-  std::string scratch;  // a quantity, or "true": without a limit; empty: no scratch directory
+  std::string scratch;  // a quantity, or "true": no limit; empty: no scratch directory
   bool private_tmp = false;
 };
 
