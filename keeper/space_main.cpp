@@ -335,15 +335,23 @@ class Mounter {
     return tree;
   }
 
+  // Root could make directories in / for good.
+  bool may_make_in(const std::string& dir) const {
+    return dir != "/" || geteuid() != 0 || new_root_;
+  }
+
+  static void make(const std::string& path, bool dir) {
+    const std::string above = path.substr(0, path.rfind('/'));
+    if (dir || !above.empty()) make_dirs(dir ? path : above, 0755);
+    if (!dir) Fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, kFileMode));
+  }
+
   // A directory, or an empty file, made if it is missing and the user may.
   Fd target_at(const std::string& path, bool dir) {
     for (int tries = 0;; ++tries) {
       if (Fd found(open(path.c_str(), O_PATH | O_CLOEXEC)); found) return found;
       if (errno != ENOENT) cannot("mountPath " + path);
-      const std::string above = path.substr(0, path.rfind('/'));
-      if (dir || !above.empty()) make_dirs(dir ? path : above, 0755);
-      if (!dir)
-        Fd(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOCTTY, kFileMode));
+      if (tries > 0 || may_make_in(nearest(path))) make(path, dir);
       if (Fd found(open(path.c_str(), O_PATH | O_CLOEXEC)); found) return found;
       if (tries > 0) cannot("mountPath " + path);
       cover(nearest(path));
@@ -401,6 +409,7 @@ class Mounter {
     if (root && (fchdir(made.get()) != 0 || syscall(SYS_pivot_root, ".", ".") != 0 ||
                  umount2(".", MNT_DETACH) != 0 || chdir("/") != 0))
       cannot(what);
+    new_root_ = new_root_ || root;
     covers_.push_back(std::move(made));
   }
 
@@ -436,6 +445,7 @@ class Mounter {
   const SpacePlan& plan_;
   std::map<std::string, std::string> in_memory_;  // by memory_key(): where they are mounted
   std::vector<Fd> covers_;
+  bool new_root_ = false;  // it is one of them
 };
 
 int become(const SpacePlan& plan, char** command, std::string& why) {
