@@ -124,9 +124,9 @@ std::optional<Misfit> misfit(const core::NodeInfo& node, uint32_t used, const co
   const core::StringMap labels = core::labels_of(node);
   if (const auto mounts = demand.node_selector.find(std::string(core::kVolumesLabel));
       mounts != demand.node_selector.end() && !labels.contains(mounts->first))
-    return Misfit{"without mounts",
-                  "cannot mount volumes: its keeper gets no user namespaces (label " +
-                      mounts->first + ")"};
+    return Misfit{
+        "without mounts",
+        "cannot mount volumes: its keeper gets no user namespaces (label " + mounts->first + ")"};
   if (!core::admits(node, labels, demand))
     return demand.node_selector.empty()
                ? Misfit{"tainted", "has taints that the job does not tolerate"}
