@@ -3,6 +3,7 @@
 #include "agent/memory.hpp"
 #include "base/check.hpp"
 #include "base/log.hpp"
+#include "core/node/space.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -89,6 +90,7 @@ void Agent::connect_executor() {
     listen_to_pods();
     node_.executor_queues(executor_.queues());
     node_.executor_connected(known->living, known->ended, boot_now());
+    executor_.keep(node_.running());
     schedule();
     return;
   }
@@ -147,6 +149,12 @@ void Agent::on_ended(const std::vector<core::node::ProcessEnd>& ended) {
   schedule();
 }
 
+void Agent::on_volume_full(PodId pod, const std::string& message) {
+  log::warn("evicting {}: {}", to_string(pod), message);
+  node_.give_up(pod, core::EndCause::evicted, message, boot_now());
+  schedule();
+}
+
 void Agent::on_executor_gone(const std::string& why) {
   executor_ready_ = false;
   if (leaving_) return finish(0);
@@ -189,10 +197,13 @@ void Agent::pump() {
     send(*link_, KJ_ASSERT_NONNULL(link_->session), report);
   }
   executor_.forget(orders.forget);
+  std::vector<PodId> released;
   for (PodId pod : orders.over) {
-    pods_.erase(pod);
+    const auto job = pods_.extract(pod);
+    if (job && core::node::has_space(*job.mapped())) released.push_back(pod);
     run_dirs_.remove(pod);
   }
+  if (!released.empty()) executor_.release(released);
   if (!orders.again_at || (again_at_ && *again_at_ <= *orders.again_at)) return;
   again_at_ = orders.again_at;  // replaces a later one, which next() will ask for again
   again_ = timer_.afterDelay(std::max<Millis>(1, *again_at_ - boot_now()) * kj::MILLISECONDS)

@@ -100,6 +100,7 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
 
   void on_started(const std::vector<core::node::ProcessStart>& started) override;
   void on_ended(const std::vector<core::node::ProcessEnd>& ended) override;
+  void on_volume_full(PodId pod, const std::string& message) override;
   void on_executor_gone(const std::string& why) override;
   void connect_executor();
   void listen_to_pods();

@@ -42,7 +42,9 @@ core::node::TemplateContainer read_container(wire::Container::Reader in) {
   for (auto word : in.getArgs()) out.args.push_back(to_string(word));
   out.working_dir = to_string(in.getWorkingDir());
   for (auto variable : in.getEnv()) {
-    if (variable.getFieldPath() == core::kInputsKey.data()) continue;  // for older agents
+    if (variable.getFieldPath() == core::kInputsKey.data() ||
+        variable.getFieldPath() == core::kVolumesLabel.data())
+      continue;  // for older agents
     core::EnvVar& one = out.env.emplace_back();
     one.name = to_string(variable.getName());
     one.value = to_string(variable.getValue());
@@ -60,7 +62,35 @@ core::node::TemplateContainer read_container(wire::Container::Reader in) {
     container.devices[to_string(one.getName())] =
         static_cast<uint32_t>(std::min(one.getCount(), kMost));
   }
+  for (auto mount : in.getVolumeMounts())
+    out.volume_mounts.push_back({to_string(mount.getName()), to_string(mount.getMountPath()),
+                                 to_string(mount.getSubPath()), mount.getReadOnly()});
   return container;
+}
+
+std::optional<int32_t> mode_of(int32_t mode) {
+  return mode < 0 ? std::nullopt : std::optional(mode);
+}
+
+std::vector<core::Volume> read_volumes(capnp::List<wire::Volume>::Reader in) {
+  std::vector<core::Volume> out;
+  for (auto from : in) {
+    core::Volume& to = out.emplace_back();
+    to.name = to_string(from.getName());
+    to.kind = static_cast<core::VolumeKind>(from.getKind());
+    to.kinds = 1;
+    to.medium = to_string(from.getMedium());
+    to.size_limit = to_string(from.getSizeLimit());
+    to.path = to_string(from.getPath());
+    to.type = to_string(from.getType());
+    to.secret = to_string(from.getSecret());
+    for (auto item : from.getItems())
+      to.items.push_back(
+          {to_string(item.getKey()), to_string(item.getPath()), mode_of(item.getMode())});
+    to.default_mode = mode_of(from.getDefaultMode());
+    to.optional = from.getOptional();
+  }
+  return out;
 }
 
 core::node::SignedPermitPtr read_signed_permit(wire::PodTemplate::Reader in) {
@@ -123,7 +153,7 @@ void write_pods(const std::vector<PodId>& pods, capnp::List<wire::PodId>::Builde
   for (unsigned i = 0; i < out.size(); ++i) write_pod(pods[i], out[i]);
 }
 
-core::node::PodTemplate read_template(wire::PodTemplate::Reader in) {
+core::node::PodTemplate read_template(wire::PodTemplate::Reader in, bool private_tmp) {
   core::node::PodTemplate out{
       .job = in.getJob(),
       .generation = in.getGeneration(),
@@ -145,7 +175,9 @@ core::node::PodTemplate read_template(wire::PodTemplate::Reader in) {
       .annotations = read_pairs(in.getAnnotations()),
       .mpi = to_string(in.getMpi()),
       .inputs = read_inputs(in),
-      .inputs_file = to_string(in.getInputsFile())};
+      .inputs_file = to_string(in.getInputsFile()),
+      .volumes = read_volumes(in.getVolumes()),
+      .private_tmp = private_tmp || in.getPrivateTmp()};
   for (auto container : in.getInitContainers()) out.containers.push_back(read_container(container));
   for (auto container : in.getContainers()) out.containers.push_back(read_container(container));
   out.plan = core::node::plan_of(out);

@@ -368,6 +368,7 @@ class Thread final : public ApiThread, public api::Backend {
     server_options.version = options_.version;
     server_options.random = random_number;
     server_options.knobs = options_.knobs;
+    server_options.image_runtime = options_.image_runtime;
     const size_t connections = Descriptors::of_process().api;
     const bool elsewhere = !options_.tls_address.empty() || !options_.metrics_address.empty();
     server_options.remote_connections_max = elsewhere ? connections / 3 : 1;

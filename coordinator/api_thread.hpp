@@ -44,8 +44,9 @@ struct ApiOptions {
   api::RoleGroups roles{};
   api::AccessRules access{};
   api::QuotaLimits quotas{};
-  std::string audit_path{};                            // where users have roles
-  std::unique_ptr<SystemJournal> system_journal{};     // audited requests go there, too; or null
+  std::string audit_path{};                         // where users have roles
+  std::unique_ptr<SystemJournal> system_journal{};  // audited requests go there, too; or null
+  core::ImageRuntime image_runtime{};
   std::vector<std::string> hosts{};                    // host names that clients may use
   std::function<Result<core::Job>(JobId)> load_job;    // loads an unloaded job for the View
   std::function<Result<core::Job>(JobId)> load_brief;  // likewise, brief, for lists

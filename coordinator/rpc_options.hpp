@@ -4,6 +4,7 @@
 #include "base/clock.hpp"
 #include "coordinator/history_seal.hpp"
 #include "coordinator/trust_store.hpp"
+#include "core/spec/image_runtime.hpp"
 #include "permit/permit.hpp"
 
 #include <cstdint>
@@ -31,6 +32,7 @@ struct RpcOptions {
   HistorySeal seal{"", ""};
   // Agents of other machines must prove by our seal that our data-dir is old (actors::AgentHello).
   bool seals_prove = true;
+  core::ImageRuntime image_runtime{};
 };
 
 }  // namespace muster::coordinator

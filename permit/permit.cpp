@@ -14,9 +14,9 @@ namespace muster {
 namespace {
 
 // The second form has secrets, the third also MPI jobs and sessions, the fourth sessions that read
-// input, the fifth inputs of indexes. Each is used only for what it adds, so older keepers accept
-// all others.
-enum class Form { first = 1, secrets, sessions, session_input, index_inputs };
+// input, the fifth inputs of indexes, the sixth volumes. Each is used only for what it adds, so
+// older keepers accept all others.
+enum class Form { first = 1, secrets, sessions, session_input, index_inputs, volumes };
 constexpr std::string_view kForm = "muster permit ";  // and its number
 constexpr size_t kKeyBytes = 32, kSignatureBytes = 64;
 
@@ -137,6 +137,7 @@ core::node::TemplateContainer read_container(Reader& in, bool secrets) {
 Form form_of(const Permit& permit) {
   const core::node::PodTemplate& job = permit.job;
   const auto& session = permit.session;
+  if (!job.volumes.empty() || job.private_tmp) return Form::volumes;
   if (job.inputs || !job.inputs_file.empty()) return Form::index_inputs;
   if (session && (session->input || session->terminal)) return Form::session_input;
   if (session || !job.mpi.empty()) return Form::sessions;
@@ -146,7 +147,7 @@ Form form_of(const Permit& permit) {
 std::optional<Form> read_form(std::string_view text) {
   if (!text.starts_with(kForm) || text.size() != kForm.size() + 1) return std::nullopt;
   const int number = text.back() - '0';
-  if (number < static_cast<int>(Form::first) || number > static_cast<int>(Form::index_inputs))
+  if (number < static_cast<int>(Form::first) || number > static_cast<int>(Form::volumes))
     return std::nullopt;
   return static_cast<Form>(number);
 }
@@ -207,6 +208,12 @@ std::string permit_bytes(const Permit& permit) {
     if (job.inputs) out.text(job.inputs->bytes());
     out.text(job.inputs_file);
   }
+  if (form >= Form::volumes) {
+    out.num(uint8_t{job.private_tmp});
+    core::write_volumes(out, job.volumes);
+    for (const auto& container : job.containers)
+      core::write_mounts(out, container.what.volume_mounts);
+  }
   return bytes;
 }
 
@@ -249,6 +256,11 @@ Result<Permit> read_permit(std::string_view bytes) {
       job.inputs = std::make_shared<const core::InputTable>(std::move(*table));
     }
     job.inputs_file = in.text();
+  }
+  if (*form >= Form::volumes) {
+    job.private_tmp = in.num<uint8_t>() != 0;
+    job.volumes = core::read_volumes(in);
+    for (auto& container : job.containers) container.what.volume_mounts = core::read_mounts(in);
   }
   if (!in.ok() || !in.rest().empty()) return Error{Errc::invalid, "the permit is cut short", {}};
   return permit;

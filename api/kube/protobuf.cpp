@@ -12,6 +12,10 @@ namespace muster::api {
 namespace {
 
 constexpr std::string_view kFrame{"k8s\0", 4};
+// A volume has its kind in a message of its own; in JSON and in our table it is a member of the
+// volume (api/openapi/pod.yaml).
+constexpr std::string_view kVolume = "Volume";
+constexpr unsigned kVolumeSource = 2, kVolumeOffset = 100;
 constexpr int kDepthMax = 32;  // nesting of messages; a Job has less than ten levels
 
 // One field of a message, as encoded.
@@ -80,15 +84,23 @@ class ProtobufWalk {
  public:
   std::string problem;
 
-  Json message(std::string_view bytes, const ApiType& type, const std::string& path, int depth) {
+  // `offset`: of the numbers of its fields in our table.
+  Json message(std::string_view bytes, const ApiType& type, const std::string& path, int depth,
+               unsigned offset = 0) {
     Json json = Json::object();
     Reader reader(bytes);
     while (problem.empty() && !reader.done()) {
       const auto wire = reader.next();
       if (!wire || depth > kDepthMax) return broken(path);
       if (!counted()) return nullptr;
-      const auto field = std::find_if(type.fields.begin(), type.fields.end(),
-                                      [&](const ApiField& f) { return f.number == wire->number; });
+      if (offset == 0 && type.name == kVolume && wire->number == kVolumeSource && wire->is_bytes) {
+        Json kinds = message(wire->bytes, type, path, depth + 1, kVolumeOffset);
+        if (kinds.is_object()) json.update(kinds);
+        continue;
+      }
+      const auto field = std::find_if(
+          type.fields.begin(), type.fields.end(),
+          [&](const ApiField& f) { return f.number != 0 && f.number == wire->number + offset; });
       if (field == type.fields.end()) continue;
       add(json, *wire, *field, join_path(path, field->name), depth);
     }

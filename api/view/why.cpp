@@ -121,7 +121,13 @@ std::optional<Misfit> misfit(const core::NodeInfo& node, uint32_t used, const co
   if (node.spec.unschedulable) return Misfit{"cordoned", "cordoned"};
   if (!core::enforces(node, demand))
     return Misfit{"without limits", "does not enforce the pod's limits (--require-limits)"};
-  if (!core::admits(node, core::labels_of(node), demand))
+  const core::StringMap labels = core::labels_of(node);
+  if (const auto mounts = demand.node_selector.find(std::string(core::kVolumesLabel));
+      mounts != demand.node_selector.end() && !labels.contains(mounts->first))
+    return Misfit{
+        "without mounts",
+        "cannot mount volumes: its keeper gets no user namespaces (label " + mounts->first + ")"};
+  if (!core::admits(node, labels, demand))
     return demand.node_selector.empty()
                ? Misfit{"tainted", "has taints that the job does not tolerate"}
                : Misfit{"excluded", "labels or taints do not match the job"};

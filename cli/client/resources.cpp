@@ -14,6 +14,7 @@ namespace muster::cli {
 namespace {
 
 constexpr const char* kGpu = "nvidia.com/gpu";
+constexpr const char* kUnlimited = "true";  // --scratch without a value
 
 std::optional<int64_t> whole_number(std::string_view text) {
   int64_t value = 0;
@@ -89,6 +90,17 @@ Status read_node_label(const std::string& text, ResourceWishes& into) {
   return Nothing{};
 }
 
+Status check_scratch(const ResourceWishes& wishes) {
+  const std::string& text = wishes.scratch;
+  if (text.empty() || text == kUnlimited) return Nothing{};
+  const auto amount = core::parse_quantity_milli(text);
+  if (!amount || *amount <= 0 || text.ends_with('m'))
+    return invalid("--scratch: `" + text + "`: must be an amount such as --scratch=10Gi");
+  if (whole_number(text))
+    return invalid("--scratch: `" + text + "`: needs a unit, such as --scratch=" + text + "Gi");
+  return Nothing{};
+}
+
 Json with_resources(Json manifest, const ResourceWishes& wishes) {
   Json& pod = manifest["spec"]["template"]["spec"];
   Json& container = pod["containers"][0];
@@ -104,6 +116,13 @@ Json with_resources(Json manifest, const ResourceWishes& wishes) {
   if (wishes.time_s > 0) pod["activeDeadlineSeconds"] = wishes.time_s;
   if (wishes.priority) pod["priority"] = *wishes.priority;
   for (const auto& [label, value] : wishes.node_selector) pod["nodeSelector"][label] = value;
+  if (!wishes.scratch.empty()) {
+    Json volume = {{"name", "scratch"}, {"emptyDir", Json::object()}};
+    if (wishes.scratch != kUnlimited) volume["emptyDir"]["sizeLimit"] = wishes.scratch;
+    pod["volumes"].push_back(std::move(volume));
+  }
+  if (wishes.private_tmp)
+    manifest["metadata"]["annotations"][std::string(core::kPrivateTmpKey)] = "true";
   if (wishes.gang) manifest["metadata"]["annotations"][std::string(core::kGangKey)] = "true";
   return manifest;
 }

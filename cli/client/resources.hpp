@@ -16,6 +16,8 @@ Status read_gpus(const std::string& text, ResourceWishes& into);        // "2", 
 Status read_time(const std::string& text, ResourceWishes& into);        // "90m", "1:30:00"
 Status read_node_label(const std::string& text, ResourceWishes& into);  // "disk=ssd"
 
+Status check_scratch(const ResourceWishes& wishes);  // "10Gi", "true"
+
 // Adds them to a manifest of one container.
 Json with_resources(Json manifest, const ResourceWishes& wishes);
 

@@ -171,6 +171,14 @@ void add_resource_flags(CLI::App& app, RunWords& w) {
                      "Priority of the job; higher ones go first and may preempt lower ones")
           ->type_name("N"));
   w.of_command.push_back(
+      app.add_option("--scratch", w.o.resources.scratch,
+                     "Scratch directory for each index, $MUSTER_SCRATCH, removed with it; "
+                     "SIZE such as 10Gi limits it")
+          ->type_name("[SIZE]")
+          ->expected(0, 1));
+  w.of_command.push_back(app.add_flag("--private-tmp", w.o.resources.private_tmp,
+                                      "A /tmp and /var/tmp of its own for each index"));
+  w.of_command.push_back(
       app.add_flag("--gang", w.o.resources.gang, "Start indexes together or not at all"));
 }
 
@@ -198,6 +206,7 @@ void add_job_flags(CLI::App& app, RunWords& w, void (*more)(CLI::App&, RunWords&
 }
 
 std::optional<Usage> read_resources(RunWords& w) {
+  if (Status right = check_scratch(w.o.resources); !right) return Usage{right.error().message};
   for (const ResourceFlag& one : kResourceFlags)
     for (const std::string& text : w.resources[one.name])
       if (Status right = one.read(text, w.o.resources); !right) return Usage{right.error().message};

@@ -67,6 +67,8 @@ struct ResourceWishes {
   std::optional<int32_t> priority;
   bool gang = false;
   std::map<std::string, std::string> node_selector;
+  std::string scratch;  // a quantity, or "true": no limit; empty: no scratch directory
+  bool private_tmp = false;
 };
 
 // Which indexes of a job run again.

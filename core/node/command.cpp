@@ -1,5 +1,6 @@
 #include "core/node/command.hpp"
 
+#include "core/node/space.hpp"
 #include "core/pod_name.hpp"
 #include "core/spec/expansion.hpp"
 #include "core/spec/inputs.hpp"
@@ -177,7 +178,8 @@ Result<std::optional<Input>> input_of(const PodTemplate& job, PodId pod, const I
 
 Result<Command> command_with(const PodTemplate& job, const Container& container, const Names& names,
                              const NodeFacts& node, const DeviceMap& devices, const MpiFacts* mpi,
-                             const std::optional<Input>& input = {}) {
+                             const std::optional<Input>& input = {},
+                             const std::string& scratch = "") {
   constexpr size_t kOurs = 40;  // at most, without devices and columns of inputs
   Environment all(node.inherited.size() + container.env.size() + kOurs);
   for (const std::string& variable : node.inherited) {
@@ -195,6 +197,7 @@ Result<Command> command_with(const PodTemplate& job, const Container& container,
   set("MUSTER_ATTEMPT", names.attempt);
   set("MUSTER_COMPLETIONS", job.completions ? std::to_string(*job.completions) : "");
   set("MUSTER_PARALLELISM", std::to_string(job.parallelism));
+  if (!scratch.empty()) set(std::string(kScratchVariable), scratch);
   if (mpi != nullptr) {
     if (const auto path = all.inherited("PATH"); path)
       set("PATH", mpi->run_dir + "/bin:" + std::string(*path));
@@ -283,7 +286,8 @@ Result<Command> command_of(const PodTemplate& job, const Container& container, P
                            const InputTable* inputs) {
   auto input = input_of(job, pod, inputs);
   if (!input) return input.error();
-  return command_with(job, container, names_of(job, pod), node, devices, mpi, *input);
+  return command_with(job, container, names_of(job, pod), node, devices, mpi, *input,
+                      scratch_of(job, container, pod, node.scratch));
 }
 
 Result<Command> session_command(const PodTemplate& job, const Container& container, PodId pod,
@@ -308,7 +312,7 @@ Result<Command> session_command(const PodTemplate& job, const Container& contain
 // whether they are put in before or after.
 std::optional<CommandPattern> CommandPattern::of(const PodTemplate& job, const Container& container,
                                                  const NodeFacts& node) {
-  if (job.inputs || !job.inputs_file.empty()) return std::nullopt;
+  if (job.inputs || !job.inputs_file.empty() || has_space(job)) return std::nullopt;
   Names holes;
   for (const auto& [letter, member] : kHoles) holes.*member = {kHole, letter};
   auto command = command_with(job, container, holes, node, {}, nullptr);

@@ -33,6 +33,7 @@ struct NodeFacts {
   std::string start_dir;               // where relative directories begin
   std::vector<std::string> inherited;  // "NAME=value"
   std::string home;                    // of the user that pods run as; where their secrets are
+  std::string scratch{};               // directory of pods' own directories; empty: none are made
 };
 
 // A variable whose value is read when the process starts (valueFrom.secretKeyRef).
@@ -69,9 +70,9 @@ Result<Command> session_command(const PodTemplate& job, const Container& contain
 // The same, prepared for many pods of one template: most variables are equal in all of them.
 class CommandPattern {
  public:
-  // Absent where command_of() must decide for each pod: one with an input, or a container without
-  // devices that has no command, comes close to the longest command, or contains control
-  // characters.
+  // Absent where command_of() must decide for each pod: one with an input or volumes, or a
+  // container without devices that has no command, comes close to the longest command, or contains
+  // control characters.
   static std::optional<CommandPattern> of(const PodTemplate& job, const Container& container,
                                           const NodeFacts& node);
   Command command(const PodTemplate& job, PodId pod) const;

@@ -50,8 +50,10 @@ struct PodTemplate {
   std::string mpi{};          // the job's annotation muster.dev/mpi; empty: not an MPI job
   InputTablePtr inputs{};     // muster.dev/inputs; null: none
   std::string inputs_file{};  // muster.dev/inputs-file; empty: none
-  PodPlanPtr plan;            // null: one process, never restarted, of no MPI job
-  std::string wire;           // with a plan: the message, for a restarted agent (TemplateStore)
+  std::vector<Volume> volumes{};
+  bool private_tmp = false;  // muster.dev/private-tmp
+  PodPlanPtr plan;           // null: one process, never restarted, of no MPI job
+  std::string wire;          // with a plan: the message, for a restarted agent (TemplateStore)
 };
 using PodTemplatePtr = std::shared_ptr<const PodTemplate>;
 

@@ -61,6 +61,7 @@ struct JobAnnotations {
   PlacementChoice placement = PlacementChoice::usual;
   bool start_failure_fails_job = false;
   std::optional<Millis> fence_after_ms;
+  bool private_tmp = false;
   std::optional<IndexSet> indexes;  // none: all
   std::optional<MpiOptions> mpi;
 };

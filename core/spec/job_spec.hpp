@@ -8,6 +8,7 @@
 
 #include "base/clock.hpp"
 #include "core/ids.hpp"
+#include "core/spec/volumes.hpp"
 
 #include <cstdint>
 #include <map>
@@ -49,6 +50,7 @@ struct Container {
   std::string working_dir;
   std::vector<EnvVar> env;
   Resources resources;
+  std::vector<VolumeMount> volume_mounts{};
   bool operator==(const Container&) const = default;
 };
 
@@ -65,6 +67,7 @@ struct PodTemplate {
   std::string restart_policy;  // Never, OnFailure, or whatever was written
   std::vector<Container> init_containers;
   std::vector<Container> containers;
+  std::vector<Volume> volumes{};
   std::optional<int64_t> termination_grace_s;  // default 30 (defaults.hpp)
   std::optional<int64_t> active_deadline_s;    // 1…2147483647
   StringMap node_selector;

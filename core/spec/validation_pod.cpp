@@ -179,6 +179,7 @@ void validate_template(const PodTemplate& pod, Violations& found) {
   std::set<std::string> names;
   validate_containers(path + ".containers", pod.containers, names, found);
   validate_containers(path + ".initContainers", pod.init_containers, names, found);
+  validate_volumes(path, pod, found);
   if (pod.active_deadline_s &&
       (*pod.active_deadline_s < 1 || *pod.active_deadline_s > std::numeric_limits<int32_t>::max()))
     found.invalid(path + ".activeDeadlineSeconds", *pod.active_deadline_s,

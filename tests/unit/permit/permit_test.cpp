@@ -67,6 +67,30 @@ TEST(Permit, HasTheInputsOfIndexes) {
   EXPECT_TRUE(permit_bytes(sample()).find("muster permit 1") != std::string::npos);
 }
 
+TEST(Permit, HasTheVolumes) {
+  Permit permit = sample();
+  core::Volume data{.name = "data", .kind = core::VolumeKind::host_path, .kinds = 1};
+  data.path = "/data";
+  data.type = "Directory";
+  core::Volume key{.name = "key", .kind = core::VolumeKind::secret, .kinds = 1};
+  key.secret = "db";
+  key.items = {{"password", "p", 0400}, {"user", "u", {}}};
+  key.default_mode = 0440;
+  permit.job.volumes = {data, key};
+  permit.job.private_tmp = true;
+  permit.job.containers[0].what.volume_mounts = {{"data", "/d", "sub", true},
+                                                 {"key", "/k", "", false}};
+  const std::string bytes = permit_bytes(permit);
+  EXPECT_NE(bytes.find("muster permit 6"), std::string::npos);
+  const auto read = read_permit(bytes);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(read->job.volumes, permit.job.volumes);
+  EXPECT_TRUE(read->job.private_tmp);
+  EXPECT_EQ(read->job.containers[0].what.volume_mounts,
+            permit.job.containers[0].what.volume_mounts);
+  EXPECT_EQ(permit_bytes(*read), bytes);
+}
+
 Permit sample_with_secret() {
   Permit permit = sample();
   permit.job.containers[0].what.env[0].secret = core::SecretRef{"db", "password", true};
