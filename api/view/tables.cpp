@@ -177,6 +177,23 @@ OrderedJson lease_cells(const KeptView& view, Millis now_ms) {
   return {view.kept->name, holder, span_text(now_ms - made.value_or(now_ms))};
 }
 
+OrderedJson age_cell(const Json& object, Millis now_ms) {
+  const Json said = object["metadata"].value("creationTimestamp", Json());
+  const auto made = said.is_string() ? parse_time(said.get<std::string>()) : std::nullopt;
+  return made ? OrderedJson(span_text(now_ms - *made)) : OrderedJson("<unknown>");
+}
+
+OrderedJson config_map_cells(const KeptView& view, Millis now_ms) {
+  const Json object = Json::parse(view.kept->json), none = Json::object();
+  const size_t keys = object.value("data", none).size() + object.value("binaryData", none).size();
+  return {view.kept->name, std::to_string(keys), age_cell(object, now_ms)};
+}
+
+OrderedJson namespace_cells(const KeptView& view, Millis now_ms) {
+  return {view.kept->name, view.facts.fields.find("status.phase")->second,
+          age_cell(Json::parse(view.kept->json), now_ms)};
+}
+
 OrderedJson event_cells(const Shown& shown, Millis now_ms) {
   if (shown.kept) return kept_event_cells(*shown.kept, now_ms);
   return {span_text(now_ms - shown.event->at_ms),  shown.event->warning() ? "Warning" : "Normal",
@@ -244,6 +261,12 @@ OrderedJson table_columns(Kind kind) {
     case Kind::lease:
       return columns(
           {{"Name", "string", "name", 0}, {"Holder", "string", "", 0}, {"Age", "string", "", 0}});
+    case Kind::config_map:
+      return columns(
+          {{"Name", "string", "name", 0}, {"Data", "string", "", 0}, {"Age", "string", "", 0}});
+    case Kind::name_space:
+      return columns(
+          {{"Name", "string", "name", 0}, {"Status", "string", "", 0}, {"Age", "string", "", 0}});
   }
   return {};
 }
@@ -260,6 +283,10 @@ OrderedJson table_cells(const View& view, const Shown& shown, Millis now_ms) {
       return event_cells(shown, now_ms);
     case Kind::lease:
       return lease_cells(*shown.kept, now_ms);
+    case Kind::config_map:
+      return config_map_cells(*shown.kept, now_ms);
+    case Kind::name_space:
+      return namespace_cells(*shown.kept, now_ms);
   }
   return {};
 }
