@@ -42,17 +42,24 @@ core::node::TemplateContainer read_container(wire::Container::Reader in) {
   for (auto word : in.getArgs()) out.args.push_back(to_string(word));
   out.working_dir = to_string(in.getWorkingDir());
   for (auto variable : in.getEnv()) {
-    if (variable.getFieldPath() == core::kInputsKey.data()) continue;  // for older agents
+    const auto path = variable.getFieldPath();
+    if (path == core::kInputsKey.data() || path == "envFrom") continue;  // for older agents
     core::EnvVar& one = out.env.emplace_back();
     one.name = to_string(variable.getName());
     one.value = to_string(variable.getValue());
     if (variable.hasSecretName()) {
       one.secret = {to_string(variable.getSecretName()), to_string(variable.getSecretKey()),
                     variable.getSecretOptional()};
+    } else if (variable.hasConfigName()) {
+      one.config = {to_string(variable.getConfigName()), to_string(variable.getConfigKey()),
+                    variable.getConfigOptional()};
     } else {
-      one.field_path = to_string(variable.getFieldPath());
+      one.field_path = to_string(path);
     }
   }
+  for (auto source : in.getEnvFrom())
+    out.env_from.push_back(
+        {to_string(source.getPrefix()), to_string(source.getConfigMap()), source.getOptional()});
   container.memory_limit_bytes = unless_zero(in.getMemoryLimitBytes());
   container.cpu_limit_millis = unless_zero(in.getCpuLimitMillis());
   for (auto one : in.getResources()) {
@@ -76,6 +83,20 @@ core::InputTablePtr read_inputs(wire::PodTemplate::Reader in) {
   const auto bytes = in.getInputs().asChars();
   auto table = core::InputTable::of({bytes.begin(), bytes.size()});
   return table ? std::make_shared<const core::InputTable>(std::move(*table)) : nullptr;
+}
+
+core::ConfigMaps read_configs(wire::PodTemplate::Reader in) {
+  core::ConfigMaps maps;
+  for (auto map : in.getConfigs()) {
+    auto data = std::make_shared<core::ConfigData>();
+    for (auto entry : map.getEntries()) {
+      const auto value = entry.getValue().asChars();
+      (entry.getBinary() ? data->binary : data->text)
+          .emplace(to_string(entry.getKey()), std::string(value.begin(), value.size()));
+    }
+    maps.emplace(to_string(map.getName()), std::move(data));
+  }
+  return maps;
 }
 
 // The template as the bytes of one message.
@@ -145,9 +166,11 @@ core::node::PodTemplate read_template(wire::PodTemplate::Reader in) {
       .annotations = read_pairs(in.getAnnotations()),
       .mpi = to_string(in.getMpi()),
       .inputs = read_inputs(in),
-      .inputs_file = to_string(in.getInputsFile())};
+      .inputs_file = to_string(in.getInputsFile()),
+      .configs = read_configs(in)};
   for (auto container : in.getInitContainers()) out.containers.push_back(read_container(container));
   for (auto container : in.getContainers()) out.containers.push_back(read_container(container));
+  for (const auto& container : out.containers) core::add_needs(container.what, out.config_needs);
   out.plan = core::node::plan_of(out);
   if (out.plan != nullptr) out.wire = message_of(in);
   return out;

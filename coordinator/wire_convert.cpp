@@ -101,7 +101,8 @@ core::node::TemplateContainer container_of(const core::Container& container) {
 }
 
 // What a node knows of this job's pods.
-core::node::PodTemplate template_of(JobId job, const core::JobObject& object) {
+core::node::PodTemplate template_of(JobId job, const core::JobObject& object,
+                                    const core::ConfigMaps& configs) {
   const core::PodTemplate& pod = object.spec.pod;
   const core::JobAnnotations annotations = core::read_annotations(object.meta.annotations);
   core::node::PodTemplate out{.job = job,
@@ -119,7 +120,9 @@ core::node::PodTemplate template_of(JobId job, const core::JobObject& object) {
                               .fence_after_ms = annotations.fence_after_ms,
                               .init_containers = pod.init_containers.size(),
                               .labels = pod.labels,
-                              .annotations = pod.annotations};
+                              .annotations = pod.annotations,
+                              .config_needs = core::config_needs(pod),
+                              .configs = configs};
   if (const auto mpi = object.meta.annotations.find(std::string(core::kMpiKey));
       mpi != object.meta.annotations.end())
     out.mpi = mpi->second;
@@ -137,6 +140,24 @@ core::node::PodTemplate template_of(JobId job, const core::JobObject& object) {
   return out;
 }
 
+void write_configs(wire::PodTemplate::Builder out, const core::ConfigMaps& configs) {
+  if (configs.empty()) return;
+  auto maps = out.initConfigs(static_cast<unsigned>(configs.size()));
+  unsigned nth = 0;
+  for (const auto& [name, data] : configs) {
+    auto map = maps[nth++];
+    map.setName(name);
+    auto entries = map.initEntries(static_cast<unsigned>(data->text.size() + data->binary.size()));
+    unsigned i = 0;
+    for (const auto* values : {&data->text, &data->binary})
+      for (const auto& [key, value] : *values) {
+        entries[i].setKey(key);
+        entries[i].setValue(data_of(value));
+        entries[i++].setBinary(values == &data->binary);
+      }
+  }
+}
+
 // `marked`: with the variable by which an agent that does not know of inputs refuses the pod.
 void write_container(wire::Container::Builder out, const core::node::TemplateContainer& from,
                      bool marked) {
@@ -146,10 +167,21 @@ void write_container(wire::Container::Builder out, const core::node::TemplateCon
   write_texts(out.initArgs(static_cast<unsigned>(container.args.size())), container.args);
   out.setWorkingDir(container.working_dir);
   const auto variables = static_cast<unsigned>(container.env.size());
-  auto env = out.initEnv(variables + (marked ? 1 : 0));
+  const unsigned from_maps = container.env_from.empty() ? 0 : 1;
+  auto env = out.initEnv(variables + (marked ? 1 : 0) + from_maps);
   if (marked) {
     env[variables].setName(core::kInputVariable.data());
     env[variables].setFieldPath(core::kInputsKey.data());
+  }
+  if (from_maps != 0) {
+    env[env.size() - 1].setName("MUSTER_ENV_FROM");
+    env[env.size() - 1].setFieldPath("envFrom");
+    auto sources = out.initEnvFrom(static_cast<unsigned>(container.env_from.size()));
+    for (unsigned i = 0; i < sources.size(); ++i) {
+      sources[i].setPrefix(container.env_from[i].prefix);
+      sources[i].setConfigMap(container.env_from[i].config_map);
+      sources[i].setOptional(container.env_from[i].optional);
+    }
   }
   for (unsigned i = 0; i < container.env.size(); ++i) {
     env[i].setName(container.env[i].name);
@@ -160,6 +192,12 @@ void write_container(wire::Container::Builder out, const core::node::TemplateCon
       env[i].setSecretName(secret->name);
       env[i].setSecretKey(secret->key);
       env[i].setSecretOptional(secret->optional);
+    }
+    if (const auto& config = container.env[i].config) {
+      env[i].setFieldPath("configMapKeyRef");
+      env[i].setConfigName(config->name);
+      env[i].setConfigKey(config->key);
+      env[i].setConfigOptional(config->optional);
     }
   }
   out.setMemoryLimitBytes(from.memory_limit_bytes.value_or(0));
@@ -261,8 +299,9 @@ std::map<JobId, core::PodsReported> read_report(NodeId node,
   return jobs;
 }
 
-void write_template(wire::PodTemplate::Builder out, JobId id, const core::JobObject& object) {
-  const core::node::PodTemplate job = template_of(id, object);
+void write_template(wire::PodTemplate::Builder out, JobId id, const core::JobObject& object,
+                    const core::ConfigMaps& configs) {
+  const core::node::PodTemplate job = template_of(id, object, configs);
   out.setJob(id);
   out.setGeneration(job.generation);
   out.setJobName(job.job_name);
@@ -290,6 +329,7 @@ void write_template(wire::PodTemplate::Builder out, JobId id, const core::JobObj
   out.setFenceAfterMs(job.fence_after_ms.value_or(0));
   if (job.inputs) out.setInputs(data_of(job.inputs->bytes()));
   out.setInputsFile(job.inputs_file);
+  write_configs(out, configs);
   write_pairs(out.initLabels(static_cast<unsigned>(job.labels.size())), job.labels);
   write_pairs(out.initAnnotations(static_cast<unsigned>(job.annotations.size())), job.annotations);
 }
@@ -301,11 +341,13 @@ void write_signed(wire::PodTemplate::Builder out, const Permit& permit, const Pe
 }
 
 std::optional<Permit> permit_for(const std::string& cluster_id, const std::string& node, JobId job,
-                                 const core::JobObject& object, Millis now_ms) {
+                                 const core::JobObject& object, Millis now_ms,
+                                 const core::ConfigMaps& configs) {
   constexpr Millis kPermitMs = Millis{30} * 86'400'000;
   auto owner = core::owner_of(object.meta.annotations);
   if (!owner) return std::nullopt;
-  return Permit{cluster_id, node, now_ms + kPermitMs, std::move(*owner), template_of(job, object)};
+  return Permit{cluster_id, node, now_ms + kPermitMs, std::move(*owner),
+                template_of(job, object, configs)};
 }
 
 }  // namespace muster::coordinator

@@ -53,6 +53,9 @@ struct EnvVar {
   secretName @3 :Text;      # valueFrom.secretKeyRef; empty: none. fieldPath is then "secretKeyRef",
   secretKey @4 :Text;       # so that an agent that does not know of secrets refuses the pod
   secretOptional @5 :Bool;
+  configName @6 :Text;      # valueFrom.configMapKeyRef; empty: none. fieldPath is then "configMapKeyRef",
+  configKey @7 :Text;       # so that an agent that does not know of config maps refuses the pod
+  configOptional @8 :Bool;
 }
 
 struct Container {
@@ -64,6 +67,25 @@ struct Container {
   memoryLimitBytes @5 :UInt64; # resources.limits; 0: none
   cpuLimitMillis @6 :UInt64;
   resources @7 :List(Count);   # named resources that it requests
+  envFrom @8 :List(EnvSource); # if any, there is a variable MUSTER_ENV_FROM with the fieldPath "envFrom", so that
+                               # an agent that does not know of config maps refuses the pod
+}
+
+struct EnvSource {
+  prefix @0 :Text;
+  configMap @1 :Text;
+  optional @2 :Bool;
+}
+
+struct ConfigEntry {
+  key @0 :Text;
+  value @1 :Data;
+  binary @2 :Bool;
+}
+
+struct ConfigMap {
+  name @0 :Text;
+  entries @1 :List(ConfigEntry);
 }
 
 struct Count {
@@ -103,4 +125,6 @@ struct PodTemplate {
   inputs @22 :Data;            # muster.dev/inputs
   inputsFile @23 :Text;        # muster.dev/inputs-file. Of a job with either, the first container has a variable MUSTER_INPUT
                                # with the fieldPath "muster.dev/inputs", so that an agent that does not know of inputs refuses the pod
+  configs @24 :List(ConfigMap); # that exist, of those that the containers use; only in an answer to Session.configs and in
+                               # Agent.exec
 }
