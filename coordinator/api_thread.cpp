@@ -144,6 +144,16 @@ class Thread final : public ApiThread, public api::Backend {
     });
   }
 
+  void pod_configs(PodId pod, NodeId node,
+                   std::function<void(Result<api::PodConfigs>)> done) override {
+    post([this, pod, node, done = std::move(done)] {
+      const auto shown = view_.find({api::Kind::pod, pod.job, 0, pod.key()});
+      if (!shown || shown->pod->node != node || shown->pod->ended)
+        return done(Error{Errc::not_found, "the pod is not on this node", {}});
+      done(api::pod_configs(view_, shown->job->object_ptr()));
+    });
+  }
+
   void synced(bool indexed, core::SyncAction action, double seconds) override {
     constexpr const char* kNames[] = {"tracking", "reconciling", "pods_created", "pods_deleted"};
     metrics_.synced(indexed, kNames[static_cast<int>(action)], seconds);

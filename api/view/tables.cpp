@@ -1,6 +1,7 @@
 #include "api/view/tables.hpp"
 
 #include "api/view/event_text.hpp"
+#include "api/view/pod_configs.hpp"
 #include "core/pod_name.hpp"
 #include "text/time_text.hpp"
 
@@ -125,7 +126,9 @@ OrderedJson pod_cells(const View& view, const Shown& shown, Millis now_ms) {
   const std::string node = view.node_name(pod.node);
   return {core::pod_name(meta.name, meta.uid, shown.job->indexed(), pod.key),
           std::to_string(ready ? all : 0) + "/" + std::to_string(all),
-          pod_state(pod, all > 1, shown.job->gated()),
+          missing_config(view, *shown.job, pod).empty()
+              ? pod_state(pod, all > 1, shown.job->gated())
+              : "CreateContainerConfigError",
           std::to_string(pod.restarts),
           span_text(now_ms - pod.created_ms),
           "<none>",

@@ -118,6 +118,15 @@ std::shared_ptr<const KeptView> View::provided(std::string_view ns) const {
   return it->second;
 }
 
+View::Stored View::stored(core::KeptKind kind) const {
+  Stored stored;
+  for (const auto& [place, view] : kept_[static_cast<size_t>(kind)]) {
+    ++stored.count;
+    stored.bytes += view->kept->json.size();
+  }
+  return stored;
+}
+
 bool View::in_use(std::string_view ns) const {
   if (ns == "default") return true;
   if (next_job(ns, {std::string(ns), "", 0})) return true;

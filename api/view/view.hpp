@@ -98,6 +98,10 @@ class View {
   std::optional<Shown> node(std::string_view name) const;
   std::optional<Shown> event(std::string_view ns, std::string_view name) const;
   std::optional<Shown> kept(core::KeptKind kind, std::string_view ns, std::string_view name) const;
+  struct Stored {
+    size_t count = 0, bytes = 0;
+  };
+  Stored stored(core::KeptKind kind) const;
   // Whether the namespace is `default`, was created, or has jobs or stored objects. Any name is a
   // namespace; these are those that lists show.
   bool in_use(std::string_view ns) const;
