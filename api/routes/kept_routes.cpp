@@ -321,9 +321,10 @@ kj::Promise<void> KeptRoutes::remove_namespace(Exchange& exchange, const Target&
                       const std::optional<Shown>& seen) -> Result<core::KeptPtr> {
     if (seen && seen->kept->facts.terminating) return seen->kept->kept;
     if (!seen && !used(target)) return Error{Errc::not_found, "", {}};
-    return terminated(
-        seen ? *seen->kept->kept : namespace_in_use(target.name, given.uid, given.now_ms), now_ms,
-        by);
+    if (seen) return terminated(*seen->kept->kept, now_ms, by);
+    core::Kept implied = namespace_in_use(target.name, given.uid, given.now_ms);
+    implied.owner = by;
+    return terminated(implied, now_ms, by);
   };
   return change(exchange, target, dry, std::move(make), kWriteTries);
 }
@@ -337,7 +338,9 @@ kj::Promise<void> KeptRoutes::remove_all(Exchange& exchange, const Target& targe
   if (!query.ok()) return exchange.bad(query.error().message);
   kj::Vector<kj::Promise<void>> all;
   view_.each_kept(kept_kind(target), target.ns, [&](const Shown& shown) {
-    if (options->dry || shown.kept->kept->name == kRootCaName || !query->matches(view_, shown))
+    // Of what is shared, users see more than their own.
+    if (options->dry || shown.kept->kept->name == kRootCaName || !query->viewer.owns(shown) ||
+        !query->matches(view_, shown))
       return;
     Call call = new_call();
     backend_.write_kept(shown.kept->kept, nullptr, {}, std::move(call.done));
