@@ -66,8 +66,12 @@ std::string logs_of(const std::string& dir, const Json& job) {
 
 class Run {
  public:
-  Run(const RunOptions& options, std::string ns, RunIdentity job, std::string text)
-      : options_(options), ns_(std::move(ns)), job_(std::move(job)), text_(std::move(text)) {}
+  Run(const RunOptions& options, WantedJob job)
+      : options_(options),
+        ns_(std::move(job.ns)),
+        job_(std::move(job.job)),
+        text_(options.completions > 0 ? "" : std::move(job.text)),
+        configs_(std::move(job.configs)) {}
 
   int run() {
     std::string dir = options_.data_dir;
@@ -187,6 +191,7 @@ class Run {
       return items.front();
     }
     if (Status written = write_inputs(dir, job_.inputs); !written) return written.error();
+    if (Status put = put_configs(client, configs_, ns_); !put) return put.error();
     auto job = create_job(client, ns_, text_.empty() ? command_text(*claimed) : text_, false);
     if (!job) {
       // A refused job was never started: free the directory for a corrected manifest.
@@ -270,7 +275,8 @@ class Run {
   const RunOptions& options_;
   const std::string ns_;
   const RunIdentity job_;
-  const std::string text_;
+  const std::string text_;  // the manifest as written; empty for the command form
+  const std::vector<Document> configs_;
   std::unique_ptr<PodOutput> output_;  // null: do not show output
   std::optional<Ephemeral> temporary_;
   bool keep_ = false;  // keep the temporary directory
@@ -278,9 +284,8 @@ class Run {
 
 }  // namespace
 
-int run_here(const RunOptions& options, const std::string& ns, RunIdentity job,
-             const std::string& text) {
-  return Run(options, ns, std::move(job), text).run();
+int run_here(const RunOptions& options, WantedJob job) {
+  return Run(options, std::move(job)).run();
 }
 
 int exit_code_of(const RunOptions& options, ApiClient& client, const std::string& ns,
