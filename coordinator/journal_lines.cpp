@@ -1,5 +1,6 @@
 #include "coordinator/journal_lines.hpp"
 
+#include "base/hex.hpp"
 #include "core/job/text.hpp"
 #include "storage/codec.hpp"
 #include "storage/keys.hpp"
@@ -67,40 +68,36 @@ void put_pod_end(Line& to, const core::PodEnd& end) {
   });
 }
 
-// The members of a record besides its instant, and its name.
+// The members of a record besides its instant.
 struct RecordLine {
   Line& to;
 
-  const char* operator()(const core::JobAdmitted& r) {
+  void operator()(const core::JobAdmitted& r) {
     to["generation"] = r.object->meta.generation;
     put(to, "parallelism", r.object->spec.parallelism);
     put(to, "completions", r.object->spec.completions);
-    return "JobAdmitted";
   }
-  const char* operator()(const core::JobSpecChanged& r) {
+  void operator()(const core::JobSpecChanged& r) {
     to["generation"] = r.generation;
     to["parallelism"] = r.parallelism;
     put(to, "completions", r.completions);
-    return "JobSpecChanged";
   }
-  const char* operator()(const core::JobStarted&) { return "JobStarted"; }
-  const char* operator()(const core::PodsCreated& r) {
+  void operator()(const core::JobStarted&) {}
+  void operator()(const core::PodsCreated& r) {
     to["runs"] = list_of(r.runs, [](const core::PodsCreated::Run& run) {
       return Line{{"first", run.first},     {"count", run.count},
                   {"attempt", run.attempt}, {"failures", run.failures},
                   {"ignored", run.ignored}, {"deferredCounted", core::name(run.deferred_counted)}};
     });
-    return "PodsCreated";
   }
-  const char* operator()(const core::PodsBound& r) {
+  void operator()(const core::PodsBound& r) {
     to["pods"] = list_of(r.bindings, [](const core::PodsBound::Binding& one) {
       Line out = pod_of(one.pod);
       out["node"] = one.node;
       return out;
     });
-    return "PodsBound";
   }
-  const char* operator()(const core::PodsStarted& r) {
+  void operator()(const core::PodsStarted& r) {
     to["pods"] = list_of(r.starts, [](const core::PodsStarted::Start& one) {
       Line out = pod_of(one.pod);
       put(out, "pid", one.pid);
@@ -109,9 +106,8 @@ struct RecordLine {
       out["readiness"] = core::name(one.readiness);
       return out;
     });
-    return "PodsStarted";
   }
-  const char* operator()(const core::PodsEnded& r) {
+  void operator()(const core::PodsEnded& r) {
     to["pods"] = list_of(r.ends, [](const core::PodsEnded::One& one) {
       Line out = pod_of(one.pod);
       put_pod_end(out, one.end);
@@ -127,9 +123,8 @@ struct RecordLine {
     });
     to["backoffFailures"] = r.backoff_failures;
     to["backoffLastMs"] = r.backoff_last_ms;
-    return "PodsEnded";
   }
-  const char* operator()(const core::PodsStopping& r) {
+  void operator()(const core::PodsStopping& r) {
     to["pods"] = list_of(r.pods, [](const core::PodsStopping::One& one) {
       Line out = pod_of(one.pod);
       out["counted"] = core::name(one.counted);
@@ -140,71 +135,50 @@ struct RecordLine {
     to["byJob"] = r.by_job;
     to["backoffFailures"] = r.backoff_failures;
     to["backoffLastMs"] = r.backoff_last_ms;
-    return "PodsStopping";
   }
-  const char* operator()(const core::PodConditionSet& r) {
+  void operator()(const core::PodConditionSet& r) {
     to["pod"] = pod_of(r.pod);
     to["type"] = r.condition.type;
     to["status"] = r.condition.status;
     put_text(to, "reason", r.condition.reason);
     put_text(to, "message", r.condition.message);
-    return "PodConditionSet";
   }
-  const char* operator()(const core::PodsRemoved& r) {
-    to["pods"] = list_of(r.pods, pod_of);
-    return "PodsRemoved";
-  }
-  const char* operator()(const core::JobSuspended& r) {
-    to["suspended"] = r.suspended;
-    return "JobSuspended";
-  }
-  const char* operator()(const core::StatusWritten& r) {
-    to["status"] = parse_ordered(r.json);
-    return "StatusWritten";
-  }
-  const char* operator()(const core::FinishDecided& r) {
+  void operator()(const core::PodsRemoved& r) { to["pods"] = list_of(r.pods, pod_of); }
+  void operator()(const core::JobSuspended& r) { to["suspended"] = r.suspended; }
+  void operator()(const core::StatusWritten& r) { to["status"] = parse_ordered(r.json); }
+  void operator()(const core::FinishDecided& r) {
     to["success"] = r.success;
     to["reason"] = core::name(r.reason);
     put_text(to, "message", r.message);
-    return "FinishDecided";
   }
-  const char* operator()(const core::JobFinished&) { return "JobFinished"; }
-  const char* operator()(const core::JobDeleted& r) {
+  void operator()(const core::JobFinished&) {}
+  void operator()(const core::JobDeleted& r) {
     to["background"] = r.background;
     to["orphan"] = r.orphan;
     to["waits"] = r.waits;
-    return "JobDeleted";
   }
-  const char* operator()(const core::JobForgotten&) { return "JobForgotten"; }
-  const char* operator()(const core::IndexLimitsSet& r) {
-    to["on"] = r.on;
-    return "IndexLimitsSet";
-  }
-  const char* operator()(const core::PodMetaSet& r) {
+  void operator()(const core::JobForgotten&) {}
+  void operator()(const core::IndexLimitsSet& r) { to["on"] = r.on; }
+  void operator()(const core::PodMetaSet& r) {
     to["pod"] = pod_of(r.pod);
     to["changes"] = changes_of(r.changes);
-    return "PodMetaSet";
   }
-  const char* operator()(const core::ConditionsWritten& r) {
-    to["conditions"] = parse_ordered(r.json);
-    return "ConditionsWritten";
-  }
-  const char* operator()(const core::GangBroken& r) {
+  void operator()(const core::ConditionsWritten& r) { to["conditions"] = parse_ordered(r.json); }
+  void operator()(const core::GangBroken& r) {
     to["by"] = pod_of(r.how.by);
     to["whole"] = r.how.whole;
     to["leaderPays"] = r.how.leader_pays;
     put_text(to, "why", r.how.why);
-    return "GangBroken";
   }
 };
 
 Line record_line(JobId job, uint64_t sequence, const core::Record& record) {
   Line members;
-  const char* name = std::visit(RecordLine{members}, record);
+  std::visit(RecordLine{members}, record);
   Line line = {{"kind", "record"},
                {"job", job},
                {"sequence", sequence},
-               {"record", name},
+               {"record", core::record_name(record)},
                {"atMs", core::at(record)}};
   for (auto& [member, value] : members.items()) line[member] = std::move(value);
   return line;
@@ -316,15 +290,6 @@ Line summary_line(const core::JobSummary& job) {
   return line;
 }
 
-std::string hex(std::string_view bytes) {
-  std::string out;
-  for (const unsigned char byte : bytes) {
-    out += "0123456789abcdef"[byte >> 4];
-    out += "0123456789abcdef"[byte & 15];
-  }
-  return out;
-}
-
 // Reads all rows in order and hands out their lines.
 class Lines {
  public:
@@ -361,7 +326,7 @@ class Lines {
   }
   void damage(std::string_view key, const std::string& why) {
     ++damaged_;
-    say({{"kind", "damaged"}, {"key", hex(key)}, {"why", why}});
+    say({{"kind", "damaged"}, {"key", to_hex(key)}, {"why", why}});
   }
   void each(std::string_view prefix, const Visit& visit) {
     const Status read = rows_.scan(prefix, [&](std::string_view key, std::string_view value) {

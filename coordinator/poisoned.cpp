@@ -4,9 +4,9 @@
 #include "base/last_words.hpp"
 #include "base/log.hpp"
 #include "base/private_files.hpp"
+#include "storage/text_number.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <deque>
 #include <fcntl.h>
 #include <optional>
@@ -32,13 +32,6 @@ std::string_view take_word(std::string_view& line) {
   return word;
 }
 
-std::optional<JobId> job_of(std::string_view word) {
-  JobId job = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), job);
-  return error == std::errc{} && end == word.data() + word.size() ? std::optional(job)
-                                                                  : std::nullopt;
-}
-
 // Lines that make no sense are ignored: a torn one after a power cut, say.
 std::deque<PastStart> starts_of(std::string_view text) {
   std::deque<PastStart> starts;
@@ -51,7 +44,7 @@ std::deque<PastStart> starts_of(std::string_view text) {
       starts.push_back({std::string(line), true, {}, {}});
       continue;
     }
-    const auto job = job_of(take_word(line));
+    const auto job = storage::parse_number(take_word(line));
     if (!job) continue;
     if (kind == "aside" && !starts.empty() && !starts.back().crashed_at) {
       starts.back().aside.insert(*job);

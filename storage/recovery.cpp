@@ -246,8 +246,7 @@ Status apply_append(RecoveredJob& to, uint64_t sequence, std::string_view value,
 
 constexpr char kSetAside[] =
     "set aside, because the coordinator crashed at it in three starts in a row; it is tried again "
-    "by "
-    "another version of muster, or once the file `crashes` in the data-dir is removed";
+    "by another version of muster, or once the file `crashes` in the data-dir is removed";
 
 // Folds the job of this owner's row: its snapshot and the appends after it.
 Result<RecoveredJob> fold(Rows& rows, JobId id, std::string_view owner,

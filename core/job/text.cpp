@@ -390,6 +390,16 @@ std::string to_text(JobId job, const Event& event) {
   return std::visit(EventText{job}, event);
 }
 
+std::string_view record_name(const Record& record) {
+  constexpr std::string_view kNames[] = {
+      "JobAdmitted",  "JobSpecChanged", "JobStarted",    "PodsCreated",       "PodsBound",
+      "PodsStarted",  "PodsEnded",      "PodsStopping",  "PodConditionSet",   "PodsRemoved",
+      "JobSuspended", "StatusWritten",  "FinishDecided", "JobFinished",       "JobDeleted",
+      "JobForgotten", "IndexLimitsSet", "PodMetaSet",    "ConditionsWritten", "GangBroken"};
+  static_assert(std::size(kNames) == std::variant_size_v<Record>);
+  return kNames[record.index()];
+}
+
 std::string to_text(JobId job, const Record& record) {
   return std::visit(RecordText{job}, record);
 }

@@ -21,7 +21,8 @@ std::string instant_text(Millis at_ms);
 std::string_view name(Counted counted);
 std::string_view name(EndCause cause);
 std::string_view name(Readiness readiness);
-std::string_view name(FailureAction action);  // as in the API: "FailIndex"; none: ""
+std::string_view name(FailureAction action);         // as in the API: "FailIndex"; none: ""
+std::string_view record_name(const Record& record);  // its type's: "PodsCreated"
 
 std::string to_text(JobId job, const Event& event);
 std::string to_text(JobId job, const Record& record);

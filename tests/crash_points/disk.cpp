@@ -314,7 +314,10 @@ void Image::put(const fs::path& root) const {
 }
 
 Scratch::Scratch() {
-  const fs::path parent = fs::exists("/dev/shm") ? "/dev/shm" : fs::temp_directory_path();
+  const char* given = std::getenv(kScratchVariable);
+  const fs::path parent = given                    ? given
+                          : fs::exists("/dev/shm") ? fs::path("/dev/shm")
+                                                   : fs::temp_directory_path();
   std::string name = (parent / "muster-crash-XXXXXX").string();
   if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("mkdtemp " + name);
   path_ = name;
@@ -336,6 +339,12 @@ Image read_image(const fs::path& root) {
     }
   }
   return image;
+}
+
+bool whole(const std::vector<Op>& ops, const fs::path& root) {
+  Disk disk;
+  for (const Op& op : ops) disk.apply(op);
+  return disk.after(Loss::nothing) == read_image(root);
 }
 
 Disk::Disk() {

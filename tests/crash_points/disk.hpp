@@ -65,7 +65,9 @@ void mark(const std::string& what);
 // Whether the file of the last write was synced since, and after it a directory.
 bool settled();
 
-// A directory that ends with the test.
+// A directory that ends with the test. A child process makes its own below the one that this
+// variable names, since its destructors do not run if an assertion ends it.
+constexpr const char* kScratchVariable = "MUSTER_CRASH_DIR";
 class Scratch {
  public:
   Scratch();
@@ -100,6 +102,8 @@ struct Image {
   void put(const std::filesystem::path& root) const;
 };
 Image read_image(const std::filesystem::path& root);
+// Whether these ops, all that were watched, give the directory as it is.
+bool whole(const std::vector<Op>& ops, const std::filesystem::path& root);
 
 // Replays ops.
 class Disk {

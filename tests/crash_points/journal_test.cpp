@@ -383,9 +383,7 @@ const Recorded& recorded() {
       made.batches = std::move(recorder.batches);
     }
     made.ops = stop().ops;
-    Disk disk;
-    for (const Op& op : made.ops) disk.apply(op);
-    made.whole = disk.after(Loss::nothing) == read_image(scratch.path());
+    made.whole = whole(made.ops, scratch.path());
     return made;
   }();
   return one;
@@ -678,6 +676,7 @@ TEST_F(CrashPoints, AfterASystemCallFailedNothingIsAcknowledgedThatIsNotThere) {
   const std::string program = fs::read_symlink("/proc/self/exe").string();
   for (const char* for_good : {"0", "1"}) {
     Scratch scratch;
+    setenv(kScratchVariable, scratch.path().c_str(), 1);
     for (uint64_t nth = 1;;) {
       setenv("MUSTER_FAIL",
              (std::to_string(nth) + " " + for_good + " " + scratch.path().string()).c_str(), 1);
@@ -697,6 +696,7 @@ TEST_F(CrashPoints, AfterASystemCallFailedNothingIsAcknowledgedThatIsNotThere) {
           << "system call " << last << ", which ended the process";
       nth = last + every();
     }
+    unsetenv(kScratchVariable);
   }
   std::printf("failing system calls: %llu; %llu of them ended the process\n",
               static_cast<unsigned long long>(runs), static_cast<unsigned long long>(asserted));

@@ -156,9 +156,7 @@ const Recorded& recorded() {
       }
     }
     made.ops = stop().ops;
-    Disk disk;
-    for (const Op& op : made.ops) disk.apply(op);
-    made.whole = disk.after(Loss::nothing) == read_image(scratch.path());
+    made.whole = whole(made.ops, scratch.path());
     return made;
   }();
   return one;

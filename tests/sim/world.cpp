@@ -3,6 +3,7 @@
 #include "api/kube/manifest.hpp"
 #include "base/log.hpp"
 #include "core/job/invariants.hpp"
+#include "core/job/text.hpp"
 #include "storage/attempts.hpp"
 #include "storage/codec.hpp"
 #include "storage/keys.hpp"
@@ -32,20 +33,13 @@ constexpr uint64_t kExecutorMs = 40, kSlowExecutorMs = 1'500;
 constexpr Millis kPodGraceMs = 100;
 constexpr int kPid = 4711;
 
-constexpr const char* kRecordNames[] = {
-    "JobAdmitted",  "JobSpecChanged", "JobStarted",    "PodsCreated",       "PodsBound",
-    "PodsStarted",  "PodsEnded",      "PodsStopping",  "PodConditionSet",   "PodsRemoved",
-    "JobSuspended", "StatusWritten",  "FinishDecided", "JobFinished",       "JobDeleted",
-    "JobForgotten", "IndexLimitsSet", "PodMetaSet",    "ConditionsWritten", "GangBroken"};
-static_assert(sizeof kRecordNames / sizeof *kRecordNames == std::variant_size_v<core::Record>);
-
 // The kinds of the records in these rows; without any, what the rows are about.
 std::set<std::string> kinds_of(const std::vector<storage::Row>& rows) {
   std::set<std::string> kinds;
   for (const storage::Row& row : rows)
     if (row.value && row.key.starts_with(storage::keys::kRecords))
       if (auto records = storage::decode_records(*row.value))
-        for (const core::Record& record : *records) kinds.insert(kRecordNames[record.index()]);
+        for (const core::Record& record : *records) kinds.emplace(core::record_name(record));
   if (!kinds.empty()) return kinds;
   const bool node = std::ranges::any_of(
       rows, [](const auto& row) { return row.key.starts_with(storage::keys::kNodes); });

@@ -214,8 +214,19 @@ class World(unittest.TestCase):
             for log in sorted(cluster.dir.glob("*.log")):
                 print(f"---- {log.name}\n{log.read_text(errors='replace')[-3000:]}")
             self.tell_open(cluster)
+        self.end_agents(cluster)
         cluster.close()
         self.sweep(cluster.dir / "witness")  # anything that a failed test left running
+
+    @staticmethod
+    def end_agents(cluster):
+        """Before their coordinator: an agent waits seconds for one that acknowledges what it has ended."""
+        agents = [agent for agent in cluster.agents.values() if agent.poll() is None]
+        for agent in agents:
+            agent.terminate()
+        for agent in agents:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                agent.wait(5)
 
     @staticmethod
     def tell_open(cluster):
@@ -276,7 +287,6 @@ class World(unittest.TestCase):
 
     def muster(self, *args, cluster=None, **kwargs):
         """Runs the command line, against the cluster if one is given."""
-        import subprocess
         api = ["--api", cluster.api_addr] if cluster else []
         return subprocess.run([os.environ["MUSTER"], *args, *api], text=True, stdin=subprocess.DEVNULL,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=30, **kwargs)
