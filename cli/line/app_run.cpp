@@ -237,7 +237,8 @@ Verb add_run(CLI::App& root, const std::vector<std::string>& tail) {
   CLI::App* app = verb.app;
   app->add_option("job", w->rest, "Manifest of the job, or a command after --")
       ->type_name("JOB.yaml | -- CMD ARG...");
-  app->add_option("-f,--file", w->o.file, "Manifest of the job (- reads stdin)")
+  app->add_option("-f,--file", w->o.file,
+                  "Manifest of the job, with its ConfigMaps (- reads stdin)")
       ->type_name("JOB.yaml");
   add_index_flags(*app, *w);
   add_command_flags(*app, *w,
@@ -292,7 +293,8 @@ Verb add_submit(CLI::App& root, const std::vector<std::string>& tail) {
   CLI::App* app = verb.app;
   app->add_option("job", w->rest, "Manifest of the job, or a command after --")
       ->type_name("JOB.yaml | -- CMD ARG...");
-  app->add_option("-f,--file", w->o.file, "Manifest of the job (- reads stdin)")
+  app->add_option("-f,--file", w->o.file,
+                  "Manifest of the job, with its ConfigMaps (- reads stdin)")
       ->type_name("JOB.yaml");
   add_index_flags(*app, *w);
   app->add_option("--array", w->o.each.array,
