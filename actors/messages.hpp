@@ -249,11 +249,13 @@ struct DeleteNode {
 
 // To the KeptActor: a client creates, updates or deletes a stored object. exists: `seen` is null
 // but the object exists; conflict: its version is not that of `seen`; not_found: it is gone;
-// overloaded: too many of its kind are stored. `done` is called on some actor's thread.
+// overloaded: too many of its kind are stored, or too many of its owner's. `done` is called on some
+// actor's thread.
 struct WriteKept {
   core::KeptPtr seen;  // as it was shown; nullptr: create it
   core::KeptPtr next;  // the new object, without id and version; nullptr: delete it
   Reply<Status> done;
+  core::KeptQuota quota{};  // of the new object's owner
 };
 
 // From a job to one of its index actors.

@@ -270,6 +270,7 @@ void Agent::welcome(wire::Welcome::Reader from, wire::Session::Client session, M
             work_dir_.node_name(), from.getNodeId(), term.epoch);
   link.let_in->fulfill();
   for (auto& waiting : std::exchange(want_session_, {})) waiting->fulfill();
+  configs_.connected();
   if (draining_) say_leave(link, session);
   link.tasks.add(heartbeats(link));
   if (credentials_.encrypted()) link.tasks.add(keep_certificate(link));

@@ -16,6 +16,7 @@
 // Belongs to one KJ thread.
 #pragma once
 
+#include "agent/config_desk.hpp"
 #include "agent/credentials.hpp"
 #include "agent/executor.hpp"
 #include "agent/link.hpp"
@@ -109,6 +110,7 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
 
   void schedule();
   void pump();
+  void start_held(std::vector<Executor::Start> starts);
   void drain();
   void say_leave(Link& link, wire::Session::Client session);
   kj::Promise<void> watch_drain(Millis alone_since);
@@ -128,6 +130,7 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
   core::node::Node node_;
   Sessions sessions_;
   LocalServer local_;
+  ConfigDesk configs_;
   bool listening_ = false;  // local_
   std::vector<kj::Own<kj::PromiseFulfiller<void>>> want_session_;
   std::set<PodId> giving_up_;  // pods that wait for it

@@ -30,6 +30,7 @@ std::string name_of(const std::string& job_uid, int64_t generation) {
 Status TemplateStore::keep(const core::node::PodTemplatePtr& job) {
   std::string name = name_of(job->job_uid, job->generation);
   Holders& holders = kept_[name];
+  std::erase_if(holders, [](const auto& holder) { return holder.expired(); });
   bool there = false, held = false;
   for (const auto& holder : holders) {
     core::node::PodTemplatePtr one = holder.lock();

@@ -42,8 +42,8 @@ core::node::TemplateContainer read_container(wire::Container::Reader in) {
   for (auto word : in.getArgs()) out.args.push_back(to_string(word));
   out.working_dir = to_string(in.getWorkingDir());
   for (auto variable : in.getEnv()) {
-    if (variable.getFieldPath() == core::kInputsKey.data() ||
-        variable.getFieldPath() == core::kVolumesLabel.data())
+    const auto path = variable.getFieldPath();
+    if (path == core::kInputsKey.data() || path == core::kVolumesLabel.data() || path == "envFrom")
       continue;  // for older agents
     core::EnvVar& one = out.env.emplace_back();
     one.name = to_string(variable.getName());
@@ -51,10 +51,16 @@ core::node::TemplateContainer read_container(wire::Container::Reader in) {
     if (variable.hasSecretName()) {
       one.secret = {to_string(variable.getSecretName()), to_string(variable.getSecretKey()),
                     variable.getSecretOptional()};
+    } else if (variable.hasConfigName()) {
+      one.config = {to_string(variable.getConfigName()), to_string(variable.getConfigKey()),
+                    variable.getConfigOptional()};
     } else {
-      one.field_path = to_string(variable.getFieldPath());
+      one.field_path = to_string(path);
     }
   }
+  for (auto source : in.getEnvFrom())
+    out.env_from.push_back(
+        {to_string(source.getPrefix()), to_string(source.getConfigMap()), source.getOptional()});
   container.memory_limit_bytes = unless_zero(in.getMemoryLimitBytes());
   container.cpu_limit_millis = unless_zero(in.getCpuLimitMillis());
   for (auto one : in.getResources()) {
@@ -106,6 +112,20 @@ core::InputTablePtr read_inputs(wire::PodTemplate::Reader in) {
   const auto bytes = in.getInputs().asChars();
   auto table = core::InputTable::of({bytes.begin(), bytes.size()});
   return table ? std::make_shared<const core::InputTable>(std::move(*table)) : nullptr;
+}
+
+core::ConfigMaps read_configs(wire::PodTemplate::Reader in) {
+  core::ConfigMaps maps;
+  for (auto map : in.getConfigs()) {
+    auto data = std::make_shared<core::ConfigData>();
+    for (auto entry : map.getEntries()) {
+      const auto value = entry.getValue().asChars();
+      (entry.getBinary() ? data->binary : data->text)
+          .emplace(to_string(entry.getKey()), std::string(value.begin(), value.size()));
+    }
+    maps.emplace(to_string(map.getName()), std::move(data));
+  }
+  return maps;
 }
 
 // The template as the bytes of one message.
@@ -177,9 +197,11 @@ core::node::PodTemplate read_template(wire::PodTemplate::Reader in, bool private
       .inputs = read_inputs(in),
       .inputs_file = to_string(in.getInputsFile()),
       .volumes = read_volumes(in.getVolumes()),
-      .private_tmp = private_tmp || in.getPrivateTmp()};
+      .private_tmp = private_tmp || in.getPrivateTmp(),
+      .configs = read_configs(in)};
   for (auto container : in.getInitContainers()) out.containers.push_back(read_container(container));
   for (auto container : in.getContainers()) out.containers.push_back(read_container(container));
+  for (const auto& container : out.containers) core::add_needs(container.what, out.config_needs);
   out.plan = core::node::plan_of(out);
   if (out.plan != nullptr) out.wire = message_of(in);
   return out;

@@ -173,6 +173,9 @@ class Running final : public Coordinator {
     rpc_options.seal = HistorySeal(recovered->seal_key, recovered->cluster_id);
     rpc_options.seals_prove = sealed;
     rpc_options.image_runtime = options_.image_runtime;
+    rpc_options.pod_configs = [this](PodId pod, NodeId node, auto done) {
+      api_->pod_configs(pod, node, std::move(done));
+    };
     auto rpc = RpcServer::bind(std::move(rpc_options));
     if (!rpc) return rpc.error();
     rpc_ = std::move(*rpc);

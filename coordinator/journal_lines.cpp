@@ -269,14 +269,30 @@ Line token_line(const core::Token& token) {
   return line;
 }
 
+const char* name_of(core::KeptKind kind) {
+  switch (kind) {
+    case core::KeptKind::lease:
+      return "lease";
+    case core::KeptKind::event:
+      return "event";
+    case core::KeptKind::config_map:
+      return "configmap";
+    case core::KeptKind::name_space:
+      return "namespace";
+  }
+  return "";
+}
+
 Line kept_line(const core::Kept& kept) {
-  return {{"kind", kept.kind == core::KeptKind::lease ? "lease" : "event"},
-          {"id", kept.id},
-          {"namespace", kept.ns},
-          {"name", kept.name},
-          {"writtenMs", kept.written_ms},
-          {"commit", kept.version},
-          {"object", parse_ordered(kept.json)}};
+  Line line = {{"kind", name_of(kept.kind)},
+               {"id", kept.id},
+               {"namespace", kept.ns},
+               {"name", kept.name},
+               {"writtenMs", kept.written_ms},
+               {"commit", kept.version},
+               {"object", parse_ordered(kept.json)}};
+  put(line, "owner", kept.owner);
+  return line;
 }
 
 Line summary_line(const core::JobSummary& job) {

@@ -1,6 +1,7 @@
 // RpcOptions: what the agents' port is started with.
 #pragma once
 
+#include "api/view/pod_configs.hpp"
 #include "base/clock.hpp"
 #include "coordinator/history_seal.hpp"
 #include "coordinator/trust_store.hpp"
@@ -33,6 +34,9 @@ struct RpcOptions {
   // Agents of other machines must prove by our seal that our data-dir is old (actors::AgentHello).
   bool seals_prove = true;
   core::ImageRuntime image_runtime{};
+  // ApiThread::pod_configs().
+  std::function<void(PodId pod, NodeId node, std::function<void(Result<api::PodConfigs>)> done)>
+      pod_configs{};
 };
 
 }  // namespace muster::coordinator

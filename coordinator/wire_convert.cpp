@@ -106,7 +106,8 @@ core::node::TemplateContainer container_of(const core::Container& container) {
 
 // What a node knows of this job's pods.
 core::node::PodTemplate template_of(JobId job, const core::JobObject& object,
-                                    const core::ImageRuntime& runtime) {
+                                    const core::ImageRuntime& runtime,
+                                    const core::ConfigMaps& configs) {
   const core::PodTemplate& pod = object.spec.pod;
   const core::JobAnnotations annotations = core::read_annotations(object.meta.annotations);
   core::node::PodTemplate out{.job = job,
@@ -126,7 +127,9 @@ core::node::PodTemplate template_of(JobId job, const core::JobObject& object,
                               .labels = pod.labels,
                               .annotations = pod.annotations,
                               .volumes = pod.volumes,
-                              .private_tmp = annotations.private_tmp};
+                              .private_tmp = annotations.private_tmp,
+                              .config_needs = core::config_needs(pod),
+                              .configs = configs};
   if (const auto mpi = object.meta.annotations.find(std::string(core::kMpiKey));
       mpi != object.meta.annotations.end())
     out.mpi = mpi->second;
@@ -189,6 +192,24 @@ void write_mounts(capnp::List<wire::VolumeMount>::Builder out,
   }
 }
 
+void write_configs(wire::PodTemplate::Builder out, const core::ConfigMaps& configs) {
+  if (configs.empty()) return;
+  auto maps = out.initConfigs(static_cast<unsigned>(configs.size()));
+  unsigned nth = 0;
+  for (const auto& [name, data] : configs) {
+    auto map = maps[nth++];
+    map.setName(name);
+    auto entries = map.initEntries(static_cast<unsigned>(data->text.size() + data->binary.size()));
+    unsigned i = 0;
+    for (const auto* values : {&data->text, &data->binary})
+      for (const auto& [key, value] : *values) {
+        entries[i].setKey(key);
+        entries[i].setValue(data_of(value));
+        entries[i++].setBinary(values == &data->binary);
+      }
+  }
+}
+
 void write_container(wire::Container::Builder out, const core::node::TemplateContainer& from,
                      const std::vector<std::pair<std::string_view, std::string_view>>& marks = {}) {
   const core::Container& container = from.what;
@@ -197,10 +218,21 @@ void write_container(wire::Container::Builder out, const core::node::TemplateCon
   write_texts(out.initArgs(static_cast<unsigned>(container.args.size())), container.args);
   out.setWorkingDir(container.working_dir);
   const auto variables = static_cast<unsigned>(container.env.size());
-  auto env = out.initEnv(variables + static_cast<unsigned>(marks.size()));
+  const unsigned from_maps = container.env_from.empty() ? 0 : 1;
+  auto env = out.initEnv(variables + static_cast<unsigned>(marks.size()) + from_maps);
   for (unsigned i = 0; i < marks.size(); ++i) {
     env[variables + i].setName(marks[i].first.data());
     env[variables + i].setFieldPath(marks[i].second.data());
+  }
+  if (from_maps != 0) {
+    env[env.size() - 1].setName("MUSTER_ENV_FROM");
+    env[env.size() - 1].setFieldPath("envFrom");
+    auto sources = out.initEnvFrom(static_cast<unsigned>(container.env_from.size()));
+    for (unsigned i = 0; i < sources.size(); ++i) {
+      sources[i].setPrefix(container.env_from[i].prefix);
+      sources[i].setConfigMap(container.env_from[i].config_map);
+      sources[i].setOptional(container.env_from[i].optional);
+    }
   }
   for (unsigned i = 0; i < container.env.size(); ++i) {
     env[i].setName(container.env[i].name);
@@ -211,6 +243,12 @@ void write_container(wire::Container::Builder out, const core::node::TemplateCon
       env[i].setSecretName(secret->name);
       env[i].setSecretKey(secret->key);
       env[i].setSecretOptional(secret->optional);
+    }
+    if (const auto& config = container.env[i].config) {
+      env[i].setFieldPath("configMapKeyRef");
+      env[i].setConfigName(config->name);
+      env[i].setConfigKey(config->key);
+      env[i].setConfigOptional(config->optional);
     }
   }
   out.setMemoryLimitBytes(from.memory_limit_bytes.value_or(0));
@@ -318,8 +356,8 @@ std::map<JobId, core::PodsReported> read_report(NodeId node,
 }
 
 void write_template(wire::PodTemplate::Builder out, JobId id, const core::JobObject& object,
-                    const core::ImageRuntime& runtime) {
-  const core::node::PodTemplate job = template_of(id, object, runtime);
+                    const core::ImageRuntime& runtime, const core::ConfigMaps& configs) {
+  const core::node::PodTemplate job = template_of(id, object, runtime, configs);
   out.setJob(id);
   out.setGeneration(job.generation);
   out.setJobName(job.job_name);
@@ -350,6 +388,7 @@ void write_template(wire::PodTemplate::Builder out, JobId id, const core::JobObj
   out.setInputsFile(job.inputs_file);
   write_volumes(out.initVolumes(static_cast<unsigned>(job.volumes.size())), job.volumes);
   out.setPrivateTmp(job.private_tmp);
+  write_configs(out, configs);
   write_pairs(out.initLabels(static_cast<unsigned>(job.labels.size())), job.labels);
   write_pairs(out.initAnnotations(static_cast<unsigned>(job.annotations.size())), job.annotations);
 }
@@ -362,12 +401,13 @@ void write_signed(wire::PodTemplate::Builder out, const Permit& permit, const Pe
 
 std::optional<Permit> permit_for(const std::string& cluster_id, const std::string& node, JobId job,
                                  const core::JobObject& object, Millis now_ms,
-                                 const core::ImageRuntime& runtime) {
+                                 const core::ImageRuntime& runtime,
+                                 const core::ConfigMaps& configs) {
   constexpr Millis kPermitMs = Millis{30} * 86'400'000;
   auto owner = core::owner_of(object.meta.annotations);
   if (!owner) return std::nullopt;
   return Permit{cluster_id, node, now_ms + kPermitMs, std::move(*owner),
-                template_of(job, object, runtime)};
+                template_of(job, object, runtime, configs)};
 }
 
 }  // namespace muster::coordinator

@@ -28,9 +28,11 @@ std::map<JobId, core::PodsReported> read_report(NodeId node,
 void write_signed(wire::PodTemplate::Builder out, const Permit& permit, const PermitKey& key);
 std::optional<Permit> permit_for(const std::string& cluster_id, const std::string& node, JobId job,
                                  const core::JobObject& object, Millis now_ms,
-                                 const core::ImageRuntime& runtime = {});
+                                 const core::ImageRuntime& runtime = {},
+                                 const core::ConfigMaps& configs = {});
+// `configs`: what the config maps that it uses hold, for processes that are about to start.
 void write_template(wire::PodTemplate::Builder out, JobId job, const core::JobObject& object,
-                    const core::ImageRuntime& runtime = {});
+                    const core::ImageRuntime& runtime = {}, const core::ConfigMaps& configs = {});
 
 inline PodId read_pod(wire::PodId::Reader pod) {
   return {pod.getJob(), pod.getIndex(), pod.getAttempt()};

@@ -148,6 +148,11 @@ interface Session {
 
   gather @5 (job :UInt64, group :UInt64) -> (all :List(T.Pair));
   # What all ranks have put, as of the last fence.
+
+  configs @6 (pod :T.PodId, have :UInt64) -> (version :UInt64, template :T.PodTemplate, missing :Text);
+  # For a pod of this node whose containers use config maps, before its processes start: the template of its job with
+  # what they hold now. `have`: the version of that which the agent has; if it is current, no template is returned.
+  # `missing`: what the pod must wait for, for people; then there is no template either.
 }
 
 # A command that joins a running pod. Its output is kept in files beside the pod's, so it can be read again from any offset.

@@ -357,6 +357,8 @@ struct KeptRow {
   json @6 :Text;
   writtenMs @7 :Int64;
   commit @8 :UInt64;                  # that wrote it; its resourceVersion
+  owned @9 :Bool;
+  ownerUid @10 :UInt32;               # the user that it belongs to, if `owned`
 }
 
 struct TokenRow {

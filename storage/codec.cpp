@@ -488,7 +488,7 @@ Result<core::NodeInfo> decode_node(std::string_view bytes) {
 }
 
 std::string encode_kept(const core::Kept& kept) {
-  const auto& [kind, id, ns, name, uid, json, written_ms, version] = kept;
+  const auto& [kind, id, ns, name, uid, json, written_ms, version, owner] = kept;
   capnp::MallocMessageBuilder message;
   auto out = message.initRoot<wire::KeptRow>();
   out.setVersion(wire::KEPT_VERSION);
@@ -500,21 +500,26 @@ std::string encode_kept(const core::Kept& kept) {
   out.setJson(text(json));
   out.setWrittenMs(written_ms);
   out.setCommit(version);
+  if (owner) {
+    out.setOwned(true);
+    out.setOwnerUid(*owner);
+  }
   return packed(message);
 }
 
 Result<core::Kept> decode_kept(std::string_view bytes) {
   return unpacked<wire::KeptRow, core::Kept>(
       bytes, "a kept object", wire::KEPT_VERSION, [](auto in) -> core::Kept {
-        KJ_REQUIRE(in.getKind() <= static_cast<uint8_t>(core::KeptKind::event), "unknown kind");
-        return {.kind = in.getKind() == 0 ? core::KeptKind::lease : core::KeptKind::event,
+        KJ_REQUIRE(in.getKind() < std::size(core::kKeptKinds), "unknown kind");
+        return {.kind = static_cast<core::KeptKind>(in.getKind()),
                 .id = in.getId(),
                 .ns = text_back(in.getNamespace()),
                 .name = text_back(in.getName()),
                 .uid = text_back(in.getUid()),
                 .json = text_back(in.getJson()),
                 .written_ms = in.getWrittenMs(),
-                .version = in.getCommit()};
+                .version = in.getCommit(),
+                .owner = in.getOwned() ? std::optional(in.getOwnerUid()) : std::nullopt};
       });
 }
 

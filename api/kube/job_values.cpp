@@ -49,6 +49,19 @@ void read_env(const json& from, core::EnvVar& env) {
     read(*it, "key", secret.key);
     read(*it, "optional", secret.optional);
   }
+  if (auto it = source.find("configMapKeyRef"); it != source.end()) {
+    core::ConfigKeyRef& config = env.config.emplace();
+    read(*it, "name", config.name);
+    read(*it, "key", config.key);
+    read(*it, "optional", config.optional);
+  }
+}
+
+void read_env_source(const json& from, core::EnvSource& source) {
+  read(from, "prefix", source.prefix);
+  const json& map = member(from, "configMapRef");
+  read(map, "name", source.config_map);
+  read(map, "optional", source.optional);
 }
 
 void read_volume(const json& from, core::Volume& volume) {
@@ -93,6 +106,7 @@ void read_container(const json& from, core::Container& container) {
   read(from, "workingDir", container.working_dir);
   container.env = read_list<core::EnvVar>(from, "env", read_env);
   container.volume_mounts = read_list<core::VolumeMount>(from, "volumeMounts", read_mount);
+  container.env_from = read_list<core::EnvSource>(from, "envFrom", read_env_source);
   read(member(from, "resources"), "requests", container.resources.requests);
   read(member(from, "resources"), "limits", container.resources.limits);
 }

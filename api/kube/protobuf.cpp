@@ -5,6 +5,8 @@
 #include "text/json_text.hpp"
 #include "text/time_text.hpp"
 
+#include <kj/encoding.h>
+
 #include <algorithm>
 #include <cstdint>
 
@@ -163,7 +165,8 @@ class ProtobufWalk {
   void add_entry(Json& map, const Wire& wire, const ApiField& field, const std::string& path,
                  int depth) {
     std::string key;
-    Json found = field.type == "string" || field.type == "quantity" ? Json("") : Json();
+    const bool text = field.type == "string" || field.type == "quantity" || field.type == "bytes";
+    Json found = text ? Json("") : Json();
     Reader reader(wire.bytes);
     while (problem.empty() && !reader.done()) {
       const auto part = reader.next();
@@ -178,6 +181,7 @@ class ProtobufWalk {
     const std::string_view type = field.type;
     if (wire.is_bytes != wire_is_bytes(type)) return broken(path);
     if (type == "string") return std::string(wire.bytes);
+    if (type == "bytes") return base64(wire.bytes);
     if (type == "bool") return wire.value != 0;
     if (type == "int32" || type == "int64") return static_cast<int64_t>(wire.value);
     if (type == "quantity") return quantity(wire.bytes, path);
@@ -188,6 +192,12 @@ class ProtobufWalk {
       return nullptr;
     }
     return message(wire.bytes, *field.of, path, depth + 1);
+  }
+
+  static Json base64(std::string_view bytes) {
+    const kj::String text = kj::encodeBase64(
+        kj::arrayPtr(reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()));
+    return std::string(text.begin(), text.size());
   }
 
   Json quantity(std::string_view bytes, const std::string& path) {

@@ -1,5 +1,6 @@
 #include "api/view/why.hpp"
 
+#include "api/view/pod_configs.hpp"
 #include "api/view/tables.hpp"
 #include "core/cluster/free_node.hpp"
 #include "core/job/pod_conditions.hpp"
@@ -333,12 +334,19 @@ std::string per_index_text(const core::Job& job, const std::optional<core::Pod>&
          std::to_string(job.spec().backoff_limit_per_index.value_or(0)) + ") allows";
 }
 
-// Reports trouble of nodes that run pods of the job or, if given, of this index.
+// Reports what started pods of the job or, if given, of this index lack, and trouble of their
+// nodes.
 void tell_trouble(const View& view, const core::Job& job, std::optional<uint32_t> index,
                   Explanation& out) {
   std::set<NodeId> told;
+  bool configs = !core::config_needs(job.spec().pod).empty();
   for (const auto& [key, pod] : job.state().open) {
-    if (!pod.bound() || (index && key.index != *index) || !told.insert(pod.node).second) continue;
+    if (!pod.bound() || (index && key.index != *index)) continue;
+    if (std::string missing = configs ? missing_config(view, job, pod) : ""; !missing.empty()) {
+      out.details.push_back("pods wait for their configuration: " + missing);
+      configs = false;
+    }
+    if (!told.insert(pod.node).second) continue;
     const auto shown = view.node(view.node_name(pod.node));
     if (!shown || shown->node->id != pod.node || !shown->node->trouble) continue;
     const core::NodeTrouble& trouble = shown->node->trouble;

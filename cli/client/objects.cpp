@@ -149,9 +149,35 @@ Result<Json> change_object(ApiClient& client, const std::string& path, const Jso
   return read_json(answer->body);
 }
 
+std::string manifest_path(const std::string& kind, const std::string& ns, const std::string& name) {
+  if (kind == "Job") return object_path(Kind::job, ns, name);
+  std::string path = "/api/v1/namespaces";
+  if (kind == "ConfigMap") path += "/" + url_encoded(ns) + "/configmaps";
+  return name.empty() ? path : path + "/" + url_encoded(name);
+}
+
+const char* manifest_kind(const std::string& kind) {
+  return kind == "ConfigMap" ? "configmap" : kind == "Namespace" ? "namespace" : "job.batch";
+}
+
+Result<Json> put_object(ApiClient& client, const std::string& kind, const std::string& ns,
+                        const std::string& name, const std::string& manifest) {
+  auto response = client.replace(
+      manifest_path(kind, ns, name) + "?fieldManager=muster&fieldValidation=Strict", manifest);
+  if (!response) return response.error();
+  if (!response->ok()) return refusal(*response);
+  print_warnings(*response);
+  return read_json(response->body);
+}
+
 Result<Json> create_job(ApiClient& client, const std::string& ns, const std::string& manifest,
                         bool dry_run) {
-  std::string path = object_path(Kind::job, ns) + "?fieldManager=muster&fieldValidation=Strict";
+  return create_object(client, "Job", ns, manifest, dry_run);
+}
+
+Result<Json> create_object(ApiClient& client, const std::string& kind, const std::string& ns,
+                           const std::string& manifest, bool dry_run) {
+  std::string path = manifest_path(kind, ns) + "?fieldManager=muster&fieldValidation=Strict";
   if (dry_run) path += "&dryRun=All";
   auto response = client.post(path, manifest);
   if (!response) return response.error();

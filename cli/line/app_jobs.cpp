@@ -14,7 +14,8 @@ Verb add_create(CLI::App& root) {
     std::string output;
   };
   auto w = std::make_shared<Words>();
-  Verb verb = new_verb(root, "Jobs", "create", "Create jobs from manifests");
+  Verb verb =
+      new_verb(root, "Jobs", "create", "Create jobs, ConfigMaps and namespaces from manifests");
   CLI::App* app = verb.app;
   app->add_option("-f,--file,--filename", w->o.files,
                   "Manifest to read (- reads stdin); may hold several documents; repeatable")
@@ -38,7 +39,7 @@ Verb add_create(CLI::App& root) {
 
 Verb add_apply(CLI::App& root) {
   auto o = std::make_shared<ApplyOptions>();
-  Verb verb = new_verb(root, "Jobs", "apply", "Create or update jobs to match their manifests");
+  Verb verb = new_verb(root, "Jobs", "apply", "Create or update objects to match their manifests");
   verb.app
       ->add_option("-f,--file,--filename", o->files,
                    "Manifest to read (- reads stdin); may hold several documents; repeatable")

@@ -195,7 +195,7 @@ void add_array_flag(CLI::App& app, RunWords& w) {
 void add_job_flags(CLI::App& app, RunWords& w, void (*more)(CLI::App&, RunWords&) = nullptr) {
   app.add_option("job", w.rest, "Manifest of the job, or a command after --")
       ->type_name("JOB.yaml | -- CMD ARG...");
-  app.add_option("-f,--file", w.o.file, "Manifest of the job (- reads stdin)")
+  app.add_option("-f,--file", w.o.file, "Manifest of the job, with its ConfigMaps (- reads stdin)")
       ->type_name("JOB.yaml");
   add_index_flags(app, w);
   if (more != nullptr) more(app, w);

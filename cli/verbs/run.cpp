@@ -47,6 +47,8 @@ int run_there(const RunOptions& options, const std::optional<Inputs>& inputs) {
   if (inputs)
     if (Status shared = share_inputs(*inputs_dir, job->job.inputs); !shared)
       return fail(shared.error());
+  if (Status put = put_configs(*client, job->configs, job->ns); !put)
+    return fail(put.error(), shown_path(options.file));
   Signals signals;
   auto created = create_job(*client, job->ns, job->text, false);
   if (!created)
@@ -134,7 +136,7 @@ int run(const RunOptions& given) {
   if (!job) return fail(job.error());
   if (here.dry_run) return print_manifest(*job, here.output);
   job->job.slots = here.slots;
-  return run_here(here, job->ns, std::move(job->job), options.completions > 0 ? "" : job->text);
+  return run_here(here, std::move(*job));
 }
 
 }  // namespace

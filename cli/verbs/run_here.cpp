@@ -83,10 +83,14 @@ std::string node_in(const std::string& dir) {
 
 class Run {
  public:
-  // `job` unset: whatever is in the data-dir.
-  Run(const RunOptions& options, std::string ns, std::optional<RunIdentity> job, std::string text)
-      : options_(options), ns_(std::move(ns)), job_(std::move(job)), text_(std::move(text)) {
+  // Without `job`: whatever is in the data-dir.
+  Run(const RunOptions& options, std::string ns, std::optional<WantedJob> job)
+      : options_(options), ns_(std::move(ns)) {
     if (options_.files) files_.emplace(*options_.files);
+    if (!job) return;
+    job_ = std::move(job->job);
+    if (options.completions == 0) text_ = std::move(job->text);
+    configs_ = std::move(job->configs);
   }
 
   int run() {
@@ -227,6 +231,7 @@ class Run {
       return right.error();
     }
     if (Status written = write_inputs(dir, job_->inputs); !written) return written.error();
+    if (Status put = put_configs(client, configs_, ns_); !put) return put.error();
     auto job = create_job(client, ns_, text_.empty() ? command_text(*claimed) : text_, false);
     if (!job) {
       // A refused job was never started: free the directory for a corrected manifest.
@@ -379,8 +384,9 @@ class Run {
 
   const RunOptions& options_;
   std::string ns_;
-  const std::optional<RunIdentity> job_;
-  const std::string text_;
+  std::optional<RunIdentity> job_;
+  std::string text_;  // the manifest as written; empty for the command form
+  std::vector<Document> configs_;
   std::optional<PodFiles> files_;
   std::unique_ptr<PodOutput> output_;  // null: do not show output
   std::optional<Ephemeral> temporary_;
@@ -389,9 +395,9 @@ class Run {
 
 }  // namespace
 
-int run_here(const RunOptions& options, const std::string& ns, RunIdentity job,
-             const std::string& text) {
-  return Run(options, ns, std::move(job), text).run();
+int run_here(const RunOptions& options, WantedJob job) {
+  const std::string ns = job.ns;
+  return Run(options, ns, std::move(job)).run();
 }
 
 int retry_here(const RunOptions& options) {
@@ -400,7 +406,7 @@ int retry_here(const RunOptions& options) {
   if (!kept) return fail(kept.error());
   if (here.slots == 0) here.slots = kept->slots;
   if (here.slots == 0) here.slots = cpu_count();
-  return Run(here, here.target.ns, std::nullopt, "").run();
+  return Run(here, here.target.ns, std::nullopt).run();
 }
 
 Status check_output(const RunOptions& options, const Json& job) {

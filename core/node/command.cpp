@@ -4,6 +4,7 @@
 #include "core/pod_name.hpp"
 #include "core/spec/expansion.hpp"
 #include "core/spec/inputs.hpp"
+#include "core/spec/names.hpp"
 #include "core/spec/well_known.hpp"
 
 #include <cctype>
@@ -222,6 +223,20 @@ Result<Command> command_with(const PodTemplate& job, const Container& container,
     return part;
   };
   bool has_index = false;
+  for (const EnvSource& source : container.env_from) {
+    const auto map = job.configs.find(source.config_map);
+    if (map == job.configs.end() && source.optional) continue;
+    if (map == job.configs.end())
+      return Error{Errc::invalid, "configmap \"" + source.config_map + "\" not found"};
+    for (const auto& [key, value] : map->second->text) {
+      const std::string name = source.prefix + key;
+      if (!env_name_errors(name).empty()) continue;
+      has_index |= name == "JOB_COMPLETION_INDEX";
+      if (name.size() + 2 + value.size() > kStringMax) return too_long("envFrom " + name);
+      set(name, value);
+      if (all.cost_of_all() > kStringsMax) return too_much("envFrom " + name);
+    }
+  }
   for (const EnvVar& variable : container.env) {
     has_index |= variable.name == "JOB_COMPLETION_INDEX";
     const std::string what = "env " + variable.name;
@@ -235,7 +250,17 @@ Result<Command> command_with(const PodTemplate& job, const Container& container,
       continue;
     }
     std::optional<std::string> value;
-    if (variable.field_path.empty()) {
+    if (variable.config) {
+      const auto map = job.configs.find(variable.config->name);
+      const bool there =
+          map != job.configs.end() && map->second->text.contains(variable.config->key);
+      if (!there && variable.config->optional) continue;
+      if (!there)
+        return Error{Errc::invalid, what + ": there is no key " + variable.config->key +
+                                        " in a configmap \"" + variable.config->name + "\""};
+      const std::string& text = map->second->text.at(variable.config->key);
+      if (text.size() <= kStringMax - overhead) value = text;
+    } else if (variable.field_path.empty()) {
       value = expand(variable.value, find, kStringMax - overhead);
     } else {
       auto known = field(variable.field_path, job, names, node);

@@ -10,6 +10,9 @@
 // An input of the index (core/spec/inputs.hpp) is MUSTER_INPUT. Command line and variables may
 // refer to parts of it that no variable has.
 //
+// The values of config maps are in the template (PodTemplate::configs); a container's envFrom comes
+// before its env.
+//
 // Secrets are not values here: only the process that becomes the pod's reads them.
 //
 // Sizes are limited as in exec: each string, and all of them together. Expansion stops at the
@@ -56,8 +59,8 @@ inline constexpr size_t kStringsMax = 2 << 20;   // all of them with their point
 
 // `devices`: those that the container gets. `mpi`: null unless the job is an MPI job. `inputs`:
 // what the job's inputs_file holds; null unless it has one. `invalid` names the cause: a fieldRef
-// that muster does not know, no command, no input for this index, a variable or word that is too
-// long or exceeds the total.
+// that muster does not know, no command, no input for this index, a config map or key that is
+// missing, a variable or word that is too long or exceeds the total.
 Result<Command> command_of(const PodTemplate& job, const Container& container, PodId pod,
                            const NodeFacts& node, const DeviceMap& devices = {},
                            const MpiFacts* mpi = nullptr, const InputTable* inputs = nullptr);

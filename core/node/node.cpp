@@ -270,6 +270,13 @@ void Node::complete(Orders& orders, size_t from, const Pod& pod) const {
   }
 }
 
+std::optional<Millis> Node::start_by(PodId id, Step step, Millis now) const {
+  const auto found = pods_.find(id);
+  if (found == pods_.end() || found->second.stop || !found->second.run.starting(step))
+    return std::nullopt;
+  return may_start(now) ? std::min(lease_until_, fence_of(found->second)) : now;
+}
+
 void Node::start_due(Orders& orders, Millis now) {
   if (!may_start(now)) return;
   for (PodId id : std::exchange(due_, {})) {

@@ -98,6 +98,10 @@ class Node {
   // What to do now.
   Orders next(Millis now);
 
+  // A start that was ordered and not yet passed on: when its process must have started at the
+  // latest; `now` or earlier: not now. Nothing: it is no longer wanted.
+  std::optional<Millis> start_by(PodId pod, Step step, Millis now) const;
+
   // --- for the registration
   Term term() const { return term_; }
   std::vector<PodId> running() const;

@@ -30,7 +30,7 @@ class Discovery(Kubectl):
         for name in ("jobs.batch", "pods", "nodes", "events", "namespaces"):
             self.assertIn(name, names)
         watched = self.kubectl("api-resources", "--verbs=watch", "-o", "name").split()
-        self.assertEqual(set(watched), {"jobs.batch", "pods", "nodes", "events", "events.events.k8s.io", "leases.coordination.k8s.io"})
+        self.assertEqual(set(watched), {"jobs.batch", "pods", "nodes", "events", "events.events.k8s.io", "leases.coordination.k8s.io", "configmaps", "namespaces"})
 
     def test_explain(self):
         self.assertIn("process on a node", " ".join(self.kubectl("explain", "job").split()))
@@ -54,7 +54,7 @@ class Discovery(Kubectl):
         self.assertEqual([r["NAME"] for r in self.table("jobs", "-n", "blue")], ["there"])
         self.assertEqual([(r["NAMESPACE"], r["NAME"]) for r in self.table("jobs", "-A")], [("blue", "there")])
         self.assertIn("No resources found", self.run_kubectl("get", "jobs").stderr)
-        self.assertIn("AlreadyExists", self.refused("create", "namespace", "green"))
+        self.assertIn("AlreadyExists", self.refused("create", "namespace", "default"))
 
 
 class Reading(Kubectl):

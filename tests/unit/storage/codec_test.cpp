@@ -524,5 +524,19 @@ TEST(Codec, NodesComeBackWithoutWhatIsMemory) {
   EXPECT_TRUE(*back == node);
 }
 
+TEST(Codec, KeptObjectsComeBack) {
+  for (const KeptKind kind : kKeptKinds) {
+    Kept kept{.kind = kind, .id = 7, .ns = "blue", .name = "a", .uid = "u", .json = R"({"a":1})"};
+    kept.written_ms = kNow;
+    kept.version = 42;
+    for (const std::optional<uint32_t> owner : {std::optional<uint32_t>(), {0u}, {1001u}}) {
+      kept.owner = owner;
+      auto back = decode_kept(encode_kept(kept));
+      ASSERT_TRUE(back.ok()) << back.error().message;
+      EXPECT_TRUE(*back == kept);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace muster::storage

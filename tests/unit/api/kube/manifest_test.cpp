@@ -239,10 +239,10 @@ TEST(Manifest, WhatWouldChangeWhatRunsIsRefusedByName) {
            "allowPrivilegeEscalation": false}}]})",
        "spec.template.spec.containers[0].securityContext.allowPrivilegeEscalation"},
       {R"({"containers": [{"name": "a", "envFrom": [{"secretRef": {"name": "s"}}]}]})",
-       "spec.template.spec.containers[0].envFrom"},
+       "spec.template.spec.containers[0].envFrom[0].secretRef"},
       {R"({"containers": [{"name": "a", "env": [{"name": "A", "valueFrom": {
-           "configMapKeyRef": {"name": "s", "key": "k"}}}]}]})",
-       "spec.template.spec.containers[0].env[0].valueFrom.configMapKeyRef"},
+           "resourceFieldRef": {"resource": "limits.cpu"}}}]}]})",
+       "spec.template.spec.containers[0].env[0].valueFrom.resourceFieldRef"},
       {R"({"containers": [{"name": "a", "livenessProbe": {"exec": {"command": ["x"]}}}]})",
        "spec.template.spec.containers[0].livenessProbe"},
       {R"({"affinity": {"nodeAffinity": {"x": 1}}})", "spec.template.spec.affinity"},
