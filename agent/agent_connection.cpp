@@ -209,6 +209,10 @@ void Agent::write_hello(wire::Hello::Builder hello) {
   write_pods(running, hello.initRunning(static_cast<unsigned>(running.size())));
   write_pods(waiting, hello.initWaiting(static_cast<unsigned>(waiting.size())));
   write_pods(ended, hello.initEnded(static_cast<unsigned>(ended.size())));
+  if (!registered_) {
+    const auto left = node_.ends(core::node::kHelloEndsMax);
+    write_ends(left, boot_now(), hello.initEnds(static_cast<unsigned>(left.size())));
+  }
   hello.setPid(static_cast<uint32_t>(getpid()));
   hello.setHeedsOwners(true);
   hello.setAddress(host_name());
@@ -250,6 +254,7 @@ void Agent::welcome(wire::Welcome::Reader from, wire::Session::Client session, M
                    "; its data is outdated or a copy, or it belongs to another cluster");
     return;
   }
+  registered_ = true;
   work_dir_.told_commit(from.getCommit(), seal);
   Link& link = *link_;
   link.session = session;

@@ -143,6 +143,7 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
   std::string executor_gone_;    // why it is not ready
   core::node::Trouble trouble_;  // of the executor; sent with each heartbeat
   bool draining_ = false;
+  bool registered_ = false;    // at least once
   bool saying_leave_ = false;  // Session.leave is in flight
   bool leaving_ = false;       // exiting: no more orders are carried out
   bool pumping_ = false;

@@ -206,10 +206,14 @@ void write_report(const core::node::Report& report, Millis now,
     starts[i].setRestarts(static_cast<uint32_t>(from.restarts));
     starts[i].setReadiness(wire::to_wire(from.readiness));
   }
-  auto ends = out.initEnds(static_cast<unsigned>(report.ends.size()));
-  for (unsigned i = 0; i < ends.size(); ++i) {
-    const auto& from = report.ends[i];
-    auto to = ends[i];
+  write_ends(report.ends, now, out.initEnds(static_cast<unsigned>(report.ends.size())));
+}
+
+void write_ends(const std::vector<core::node::PodEnded>& ends, Millis now,
+                capnp::List<wire::PodEnd>::Builder out) {
+  for (unsigned i = 0; i < out.size(); ++i) {
+    const auto& from = ends[i];
+    auto to = out[i];
     write_pod(from.pod, to.initPod());
     to.setCause(wire::to_wire(from.cause));
     to.setExitCode(from.exit_code);

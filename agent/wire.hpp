@@ -27,5 +27,8 @@ core::node::PodTemplate read_template(wire::PodTemplate::Reader in, bool private
 capnp::MessageSize size_of(const core::node::Report& report);
 void write_report(const core::node::Report& report, Millis now,
                   wire::Session::ReportParams::Builder out);
+// `out` has as many elements.
+void write_ends(const std::vector<core::node::PodEnded>& ends, Millis now,
+                capnp::List<wire::PodEnd>::Builder out);
 
 }  // namespace muster::agent

@@ -276,6 +276,9 @@ Result<actors::AgentHello> read_hello(wire::Hello::Reader hello, uint64_t link) 
   out.running = read_pods(hello.getRunning());
   out.waiting = read_pods(hello.getWaiting());
   out.ended = read_pods(hello.getEnded());
+  if (hello.getEnds().size() > core::node::kHelloEndsMax)
+    return Error{Errc::invalid, "a registration can have at most 10000 ends", {}};
+  out.ends = read_report(kNoNode, {}, hello.getEnds());
   return out;
 }
 

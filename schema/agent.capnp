@@ -38,6 +38,8 @@ struct Hello {
   heedsOwners @23 :Bool;       # runs a pod that has an owner as that user or not at all
   ip @24 :Text;                # address at which other nodes reach this one; empty: unknown
   sealed @25 :History;         # the latest that it was told with a seal
+  ends @26 :List(PodEnd);      # of `ended`, those that an earlier agent left, at most 10,000: if this is a new incarnation of
+                               # the node, they are ends of the one before, which is lost otherwise
 }
 
 # What a coordinator told an agent about its history. `seal` is empty (none), or 64 hexadecimal digits by which the coordinator

@@ -57,6 +57,8 @@ struct Writer {
     admitted.setGeneration(r.object->meta.generation);
     admitted.setParallelism(r.object->spec.parallelism.value_or(1));
     admitted.setCompletions(completions(r.object->spec.completions));
+    if (!r.after.empty())
+      write_dependencies(r.after, admitted.initAfter(static_cast<uint32_t>(r.after.size())));
   }
   void operator()(const core::JobSpecChanged& r) {
     auto changed = out.initJobSpecChanged();
@@ -189,6 +191,11 @@ struct Writer {
   void operator()(const core::JobForgotten&) { out.setJobForgotten(); }
   void operator()(const core::IndexLimitsSet& r) { out.setIndexLimitsSet(r.on); }
   void operator()(const core::GangBroken& r) { write_break(r.how, out.initGangBroken()); }
+  void operator()(const core::DependencyEnded& r) {
+    auto ended = out.initDependencyEnded();
+    ended.setJob(r.job);
+    ended.setHow(wire_enum<wire::DependencyEnd>(r.how));
+  }
 };
 
 core::JobAdmitted admitted_back(wire::Record::Reader in) {
@@ -197,7 +204,7 @@ core::JobAdmitted admitted_back(wire::Record::Reader in) {
   object->meta.generation = admitted.getGeneration();
   object->spec.parallelism = admitted.getParallelism();
   if (admitted.getCompletions() >= 0) object->spec.completions = admitted.getCompletions();
-  return {in.getAtMs(), std::move(object)};
+  return {in.getAtMs(), std::move(object), dependencies_back(admitted.getAfter())};
 }
 
 core::PodsCreated created_back(wire::Record::Reader in) {
@@ -348,6 +355,11 @@ core::Record record_back(wire::Record::Reader in) {
     }
     case wire::Record::GANG_BROKEN:
       return core::GangBroken{at_ms, break_back(in.getGangBroken())};
+    case wire::Record::DEPENDENCY_ENDED: {
+      auto ended = in.getDependencyEnded();
+      return core::DependencyEnded{at_ms, ended.getJob(),
+                                   core_enum(ended.getHow(), core::DependencyEnd::waived)};
+    }
     case wire::Record::JOB_FORGOTTEN:
       return core::JobForgotten{at_ms};
   }

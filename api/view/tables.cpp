@@ -43,6 +43,7 @@ std::string job_state(const core::Job& job) {
   if (job.condition(core::ConditionType::failed)) return "Failed";
   if (job.state().deleted_at) return "Terminating";
   if (job.condition(core::ConditionType::suspended)) return "Suspended";
+  if (job.held()) return "Held";
   if (job.condition(core::ConditionType::failure_target)) return "FailureTarget";
   if (job.condition(core::ConditionType::success_criteria_met)) return "SuccessCriteriaMet";
   // All of its pods wait for a slot.

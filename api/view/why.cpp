@@ -275,6 +275,12 @@ bool explain_whole(const core::Job& job, Millis now, const core::Knobs& knobs, E
         "the job is suspended; resume it with: muster resume job/" + job.object().meta.name;
     return true;
   }
+  if (job.held()) {
+    out.state = "Held";
+    out.summary =
+        "the job waits for " + core::awaited_text(job) + " (" + std::string(core::kAfterKey) + ")";
+    return true;
+  }
   if (job.gated() && job.active() == job.pending().size()) {
     std::string names;
     for (const std::string& gate : job.spec().pod.scheduling_gates)

@@ -187,4 +187,13 @@ std::optional<int64_t> attempt_of(const Json& pod) {
   return std::nullopt;
 }
 
+std::optional<int64_t> attempt_of_name(const std::string& job, const std::string& job_uid,
+                                       int64_t index, const std::string& pod) {
+  for (uint32_t attempt = 0; attempt < kAttemptsMax; ++attempt) {
+    if (core::pod_name(job, job_uid, true, {static_cast<uint32_t>(index), attempt}) == pod)
+      return attempt;
+  }
+  return std::nullopt;
+}
+
 }  // namespace muster::cli

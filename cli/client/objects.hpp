@@ -46,4 +46,8 @@ JobEnd end_of(const Json& job);
 std::optional<int64_t> index_of(const Json& pod);
 std::optional<int64_t> attempt_of(const Json& pod);
 
+// The attempt of a pod of this index, recovered from its name; nothing: unknown.
+std::optional<int64_t> attempt_of_name(const std::string& job, const std::string& job_uid,
+                                       int64_t index, const std::string& pod);
+
 }  // namespace muster::cli

@@ -59,22 +59,34 @@ Verb add_retry(CLI::App& root) {
   auto what = std::make_shared<std::string>();
   Verb verb = new_verb(root, "Jobs", "retry", "Run indexes of a finished job again, as a new job");
   CLI::App* app = verb.app;
-  app->add_option("job", *what, "Job to retry; it is not changed")->type_name("job/J")->required();
-  auto* failed = app->add_flag("--failed", o->failed, "Retry the indexes that failed");
-  app->add_option("--index", o->index,
+  app->add_option("job", *what, "Job to retry; it is not changed")->type_name("job/J");
+  auto* failed = app->add_flag("--failed", o->wishes.failed, "Retry the indexes that failed");
+  app->add_option("--index", o->wishes.index,
                   "Indexes to retry, such as 3,7-9 (default: all that have not succeeded)")
       ->type_name("SET")
       ->excludes(failed);
-  app->add_option("--name", o->name, "Name of the new job (default: J-r2, J-r3, ...)")
+  app->add_option("--name", o->wishes.name, "Name of the new job (default: J-r2, J-r3, ...)")
       ->type_name("NAME");
-  app->add_flag("--wait", o->wait, "Wait until the new job is Complete or Failed");
+  auto* wait = app->add_flag("--wait", o->wait, "Wait until the new job is Complete or Failed");
+  auto* dir = app->add_option("--data-dir", o->data_dir,
+                              "Retry the job of muster run --data-dir D, here and without a "
+                              "coordinator, and wait for it")
+                  ->type_name("D")
+                  ->excludes(wait);
+  app->add_option("--slots", o->slots,
+                  "With --data-dir, slots on this machine (default: as many as the run had)")
+      ->type_name("N")
+      ->check(whole(1, kNumberMax))
+      ->needs(dir);
   add_target(verb);
   app->footer(
       "Examples:\n  muster retry job/sweep --failed\n  muster retry job/sweep --index 3,7-9 "
-      "--wait\n"
+      "--wait\n  muster retry --data-dir ./sweep --failed\n"
       "Indexes keep their numbers (JOB_COMPLETION_INDEX) and get all their retries again.");
   verb.finish = [o, what](const Settings&, const Target& target) -> Judged {
     o->target = target;
+    if (what->empty() && o->data_dir.empty()) return Usage{"which job? muster retry job/J"};
+    if (what->empty()) return *o;
     auto name = job_name(*what);
     if (auto* wrong = std::get_if<Usage>(&name)) return *wrong;
     o->job = std::get<std::string>(name);

@@ -54,6 +54,7 @@ Output read_output(const std::string& text) {
   if (text == "name") return Output::name;
   if (text == "json") return Output::json;
   if (text == "yaml") return Output::yaml;
+  if (text == "tsv") return Output::tsv;
   return Output::table;
 }
 

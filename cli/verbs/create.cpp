@@ -26,6 +26,7 @@ void print_created(const Json& job, const CreateOptions& options) {
       break;
     case Output::table:
     case Output::wide:
+    case Output::tsv:
       std::cout << name << " created" << (options.dry_run ? " (dry run)" : "") << "\n";
       break;
   }

@@ -11,6 +11,13 @@ namespace muster::cli {
 int run_here(const RunOptions& options, const std::string& ns, RunIdentity job,
              const std::string& text);
 
+// Runs what options.retry selects of the job in options.data_dir, whatever it is.
+int retry_here(const RunOptions& options);
+
+// Before a job is created: whether its output can be shown or written as wished. Makes the
+// directory of its files. invalid: why not.
+Status check_output(const RunOptions& options, const Json& job);
+
 // Exit code of a finished run: 0 or 1; for a command with one index that failed, or a launcher of
 // MPI, the exit code of its last attempt.
 int exit_code_of(const RunOptions& options, ApiClient& client, const std::string& ns,

@@ -693,6 +693,15 @@ std::vector<PodId> Node::waiting() const {
   return ids;
 }
 
+std::vector<PodEnded> Node::ends(size_t most) const {
+  std::vector<PodEnded> ends;
+  for (const auto& [id, unacked] : unacked_) {
+    if (ends.size() == most) break;
+    if (unacked.end.cause != EndCause::keeper_lost) ends.push_back(unacked.end);
+  }
+  return ends;
+}
+
 std::vector<PodId> Node::ended() const {
   std::vector<PodId> ids;
   for (const auto& entry : unacked_) ids.push_back(entry.first);

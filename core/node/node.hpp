@@ -103,6 +103,8 @@ class Node {
   std::vector<PodId> running() const;
   std::vector<PodId> waiting() const;
   std::vector<PodId> ended() const;
+  // The first of these ends, without those of processes that a keeper lost.
+  std::vector<PodEnded> ends(size_t most) const;
 
   bool knows(PodId pod) const { return pods_.contains(pod) || unacked_.contains(pod); }
   bool runs(PodId pod) const { return pods_.contains(pod); }  // or waits

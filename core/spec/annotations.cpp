@@ -1,5 +1,6 @@
 #include "core/spec/annotations.hpp"
 
+#include "core/spec/after.hpp"
 #include "core/spec/duration.hpp"
 #include "core/spec/inputs.hpp"
 #include "core/spec/owner.hpp"
@@ -38,7 +39,7 @@ std::vector<std::string> known_annotations() {
   for (const std::string_view key :
        {kBackoffBaseKey, kBackoffMaxKey, kRestartDelayKey, kGangKey, kMpiKey, kRestartKey,
         kPlacementKey, kStartFailureKey, kFenceAfterKey, kIndexesKey, kInputsKey, kInputsFileKey,
-        kPrivateTmpKey, kRetryOfKey, kRoundKey})
+        kPrivateTmpKey, kRetryOfKey, kRoundKey, kAfterKey})
     known.emplace_back(key.substr(kOwnPrefix.size()));
   for (const std::string_view key : kOwnerKeys) known.emplace_back(key.substr(kOwnPrefix.size()));
   return known;
