@@ -44,7 +44,8 @@ Agent::Agent(kj::AsyncIoContext& io, const AgentOptions& options, WorkDir& work_
       local_(io, run_dirs, *this),
       configs_(timer_,
                {[this] { return session(); },
-                [this](std::vector<Executor::Start> starts) { start_held(std::move(starts)); }}) {}
+                [this](std::vector<Executor::Start> starts) { start_held(std::move(starts)); }},
+               options.private_tmp) {}
 
 kj::Promise<Result<int>> Agent::run() {
   auto finished = kj::newPromiseAndFulfiller<void>();

@@ -70,7 +70,8 @@ void ConfigDesk::answered(JobId id, Millis asked_at, wire::Session::ConfigsResul
   job.missing = std::move(missing);
   if (job.missing.empty() && answer.hasTemplate()) {
     job.fetched =
-        std::make_shared<const core::node::PodTemplate>(read_template(answer.getTemplate()));
+        std::make_shared<const core::node::PodTemplate>(
+            read_template(answer.getTemplate(), private_tmp_));
     job.version = answer.getVersion();
   }
   if (!job.missing.empty() || job.fetched == nullptr || job.version != answer.getVersion())

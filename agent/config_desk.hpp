@@ -34,8 +34,9 @@ class ConfigDesk final : private kj::TaskSet::ErrorHandler {
     // Takes starts of one job, with a template that has the data. It may hold them again.
     std::function<void(std::vector<Executor::Start>)> release;
   };
-  ConfigDesk(kj::Timer& timer, Agent agent)
-      : timer_(timer), agent_(std::move(agent)), tasks_(*this) {}
+  // `private_tmp`: as for read_template().
+  ConfigDesk(kj::Timer& timer, Agent agent, bool private_tmp = false)
+      : timer_(timer), agent_(std::move(agent)), private_tmp_(private_tmp), tasks_(*this) {}
 
   // The job's template with the data, if they are fresh; null: hold the start.
   core::node::PodTemplatePtr fresh(JobId job) const;
@@ -69,6 +70,7 @@ class ConfigDesk final : private kj::TaskSet::ErrorHandler {
 
   kj::Timer& timer_;
   const Agent agent_;
+  const bool private_tmp_;
   std::map<JobId, Job> jobs_;
   kj::TaskSet tasks_;
 };

@@ -95,6 +95,7 @@ std::vector<core::Volume> read_volumes(capnp::List<wire::Volume>::Reader in) {
           {to_string(item.getKey()), to_string(item.getPath()), mode_of(item.getMode())});
     to.default_mode = mode_of(from.getDefaultMode());
     to.optional = from.getOptional();
+    to.config_map = to_string(from.getConfigMap());
   }
   return out;
 }

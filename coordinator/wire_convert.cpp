@@ -179,6 +179,7 @@ void write_volumes(capnp::List<wire::Volume>::Builder out,
     }
     if (from.default_mode) to.setDefaultMode(*from.default_mode);
     to.setOptional(from.optional);
+    to.setConfigMap(from.config_map);
   }
 }
 

@@ -240,6 +240,18 @@ Fd files_of_secret(const SpaceMount& one) {
   return made;
 }
 
+// Subpaths of files in memory are those of a copy that has nothing else.
+bool in_memory_files(const SpaceMount& one) {
+  return one.volume.kind == VolumeKind::secret || one.volume.kind == VolumeKind::config_map;
+}
+
+Fd files_of_config_map(const SpaceMount& one) {
+  Fd made = new_tmpfs(0, "0700");
+  for (const core::node::SpaceFile& file : one.files)
+    put_file(made.get(), file.path, file.text, static_cast<mode_t>(file.mode));
+  return made;
+}
+
 // ---- targets
 
 bool is_dir(int fd) {
@@ -285,7 +297,7 @@ class Mounter {
   }
 
   static bool is_read_only(const SpaceMount& one) {
-    return one.mount.read_only || one.volume.kind == VolumeKind::secret;
+    return one.mount.read_only || in_memory_files(one);
   }
 
   // Each subPath of a volume in memory is one of its own.
@@ -299,8 +311,9 @@ class Mounter {
     if (const Fd source = source_of(one); source)
       return {clone_of(source.get(), is_read_only(one), what), is_dir(source.get())};
     Tree tree;
-    if (one.volume.kind == VolumeKind::secret) {
-      tree.mount = files_of_secret(one);
+    if (in_memory_files(one)) {
+      const bool secret = one.volume.kind == VolumeKind::secret;
+      tree.mount = secret ? files_of_secret(one) : files_of_config_map(one);
       if (!one.mount.sub_path.empty()) tree = part_of(std::move(tree.mount), one);
     } else if (in_memory_.emplace(memory_key(one), one.mount.mount_path).second) {
       tree.mount = new_tmpfs(one.limit_bytes, "0700");

@@ -310,6 +310,7 @@ Result<Permit> read_permit(std::string_view bytes) {
   if (*form >= Form::volumes) {
     job.private_tmp = in.num<uint8_t>() != 0;
     job.volumes = core::read_volumes(in);
+    for (const core::Volume& volume : job.volumes) core::add_needs(volume, job.config_needs);
     for (auto& container : job.containers) container.what.volume_mounts = core::read_mounts(in);
   }
   if (*form >= Form::config_maps) job.configs = read_configs(in);

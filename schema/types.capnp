@@ -97,6 +97,7 @@ struct Volume {
   items @7 :List(VolumeItem);
   defaultMode @8 :Int32 = -1;  # -1: absent
   optional @9 :Bool;
+  configMap @10 :Text;
 }
 
 struct EnvSource {

@@ -64,6 +64,17 @@ void read_env_source(const json& from, core::EnvSource& source) {
   read(map, "optional", source.optional);
 }
 
+void read_files(const json& from, core::Volume& volume) {
+  read(from, "defaultMode", volume.default_mode);
+  read(from, "optional", volume.optional);
+  volume.items =
+      read_list<core::VolumeItem>(from, "items", [](const json& one, core::VolumeItem& into) {
+        read(one, "key", into.key);
+        read(one, "path", into.path);
+        read(one, "mode", into.mode);
+      });
+}
+
 void read_volume(const json& from, core::Volume& volume) {
   using Kind = core::VolumeKind;
   read(from, "name", volume.name);
@@ -80,14 +91,11 @@ void read_volume(const json& from, core::Volume& volume) {
   } else if (it = from.find("secret"); it != from.end()) {
     volume.kind = Kind::secret;
     read(*it, "secretName", volume.secret);
-    read(*it, "defaultMode", volume.default_mode);
-    read(*it, "optional", volume.optional);
-    volume.items =
-        read_list<core::VolumeItem>(*it, "items", [](const json& one, core::VolumeItem& into) {
-          read(one, "key", into.key);
-          read(one, "path", into.path);
-          read(one, "mode", into.mode);
-        });
+    read_files(*it, volume);
+  } else if (it = from.find("configMap"); it != from.end()) {
+    volume.kind = Kind::config_map;
+    read(*it, "name", volume.config_map);
+    read_files(*it, volume);
   }
 }
 

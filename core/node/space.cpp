@@ -20,6 +20,21 @@ const Volume* volume_named(const PodTemplate& job, const std::string& name) {
   return found == job.volumes.end() ? nullptr : &*found;
 }
 
+// What a config map has for a volume. A key that is missing was optional, or appears later.
+std::vector<SpaceFile> files_of(const PodTemplate& job, const Volume& volume) {
+  std::vector<SpaceFile> files;
+  const auto map = job.configs.find(volume.config_map);
+  if (map == job.configs.end()) return files;
+  const int32_t mode = volume.default_mode.value_or(0644);
+  if (volume.items.empty())
+    for (const auto* values : {&map->second->text, &map->second->binary})
+      for (const auto& [key, text] : *values) files.push_back({key, text, mode});
+  for (const VolumeItem& item : volume.items)
+    if (const std::string* text = map->second->find(item.key); text != nullptr)
+      files.push_back({item.path, *text, item.mode.value_or(mode)});
+  return files;
+}
+
 // Without repeated or trailing slashes, so that paths compare by their parts.
 std::string normal(const std::string& path) {
   std::string out;
@@ -71,9 +86,10 @@ Space space_of(const PodTemplate& job, size_t container, PodId pod, const std::s
   for (const VolumeMount& mount : job.containers[container].what.volume_mounts) {
     const Volume* const volume = volume_named(job, mount.name);
     if (volume == nullptr) continue;  // admission does not let it through
-    SpaceMount& one = space.mounts.emplace_back(SpaceMount{*volume, mount, "", 0});
+    SpaceMount& one = space.mounts.emplace_back(SpaceMount{*volume, mount, "", 0, {}});
     one.mount.mount_path = normal(mount.mount_path);
     if (volume->on_disk()) one.source = space.pod_dir + "/" + volume->name;
+    if (volume->kind == VolumeKind::config_map) one.files = files_of(job, *volume);
     if (volume->kind == VolumeKind::secret)
       one.source = home + "/.config/muster/secrets/" + volume->secret;
     if (volume->kind == VolumeKind::empty_dir && !volume->on_disk())
@@ -108,7 +124,10 @@ void write_space(Writer& out, const Space& space) {
   }
   write_volumes(out, volumes);
   write_mounts(out, mounts);
-  for (const SpaceMount& one : space.mounts) out.text(one.source).num(one.limit_bytes);
+  for (const SpaceMount& one : space.mounts) {
+    out.text(one.source).num(one.limit_bytes).num(static_cast<uint32_t>(one.files.size()));
+    for (const SpaceFile& file : one.files) out.text(file.path).text(file.text).num(file.mode);
+  }
 }
 
 Space read_space(Reader& in) {
@@ -128,6 +147,12 @@ Space read_space(Reader& in) {
     one.mount = std::move(mounts[i]);
     one.source = in.text();
     one.limit_bytes = in.num<uint64_t>();
+    for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count) {
+      SpaceFile& file = one.files.emplace_back();
+      file.path = in.text();
+      file.text = in.text();
+      file.mode = in.num<int32_t>();
+    }
   }
   return space;
 }

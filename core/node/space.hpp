@@ -29,11 +29,18 @@ struct SpaceDir {
   bool operator==(const SpaceDir&) const = default;
 };
 
+// A file of a config map.
+struct SpaceFile {
+  std::string path, text;
+  int32_t mode = 0644;
+};
+
 struct SpaceMount {
   Volume volume;
   VolumeMount mount;
   std::string source;        // absolute path of a directory on disk or of a secret; else empty
   uint64_t limit_bytes = 0;  // of a volume in memory; 0: none
+  std::vector<SpaceFile> files{};  // of a config map
 };
 
 struct Space {

@@ -16,8 +16,17 @@ void add_needs(const Container& container, ConfigNeeds& needs) {
   }
 }
 
+void add_needs(const Volume& volume, ConfigNeeds& needs) {
+  if (volume.kind != VolumeKind::config_map) return;
+  ConfigNeed& need = needs[volume.config_map];
+  if (volume.optional) return;
+  need.required = true;
+  for (const VolumeItem& item : volume.items) need.files.insert(item.key);
+}
+
 ConfigNeeds config_needs(const PodTemplate& pod) {
   ConfigNeeds needs;
+  for (const Volume& volume : pod.volumes) add_needs(volume, needs);
   for (const auto* containers : {&pod.init_containers, &pod.containers})
     for (const Container& container : *containers) add_needs(container, needs);
   return needs;
@@ -34,6 +43,9 @@ std::optional<std::string> missing_config(const ConfigNeeds& needs, const Config
     for (const std::string& key : need.keys)
       if (!found->second->text.contains(key))
         return "couldn't find key " + key + " in ConfigMap " + ns + "/" + name;
+    for (const std::string& key : need.files)
+      if (found->second->find(key) == nullptr)
+        return "references non-existent config key: " + key;
   }
   return std::nullopt;
 }

@@ -33,12 +33,14 @@ using ConfigMaps = std::map<std::string, ConfigDataPtr>;
 // What must be there before a pod that uses a config map can start.
 struct ConfigNeed {
   bool required = false;         // the config map itself
-  std::set<std::string> keys{};  // in data
+  std::set<std::string> keys{};   // in data
+  std::set<std::string> files{};  // in data or binaryData
   bool operator==(const ConfigNeed&) const = default;
 };
 using ConfigNeeds = std::map<std::string, ConfigNeed>;  // by name; optional ones are there, too
 
 void add_needs(const Container& container, ConfigNeeds& needs);
+void add_needs(const Volume& volume, ConfigNeeds& needs);
 ConfigNeeds config_needs(const PodTemplate& pod);
 
 // Which of them is missing, in Kubernetes' words; nothing: none is.

@@ -55,12 +55,14 @@ void validate_host_path(const std::string& at, const Volume& volume, Violations&
                         {"", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"});
 }
 
-void validate_secret_volume(const std::string& at, const Volume& volume, Violations& found) {
-  if (volume.secret.empty()) {
-    found.required(at + ".secretName");
+// A secret or a config map.
+void validate_files(const std::string& at, const std::string& member, const std::string& name,
+                    const Volume& volume, Violations& found) {
+  if (name.empty()) {
+    found.required(at + member);
   } else {
-    for (std::string& reason : dns_subdomain_errors(volume.secret))
-      found.invalid(at + ".secretName", volume.secret, std::move(reason));
+    for (std::string& reason : dns_subdomain_errors(name))
+      found.invalid(at + member, name, std::move(reason));
   }
   validate_mode(at + ".defaultMode", volume.default_mode, found);
   for (size_t i = 0; i < volume.items.size(); ++i) {
@@ -96,7 +98,9 @@ void validate_volume(const std::string& at, const Volume& volume, std::set<std::
     case VolumeKind::host_path:
       return validate_host_path(at + ".hostPath", volume, found);
     case VolumeKind::secret:
-      return validate_secret_volume(at + ".secret", volume, found);
+      return validate_files(at + ".secret", ".secretName", volume.secret, volume, found);
+    case VolumeKind::config_map:
+      return validate_files(at + ".configMap", ".name", volume.config_map, volume, found);
     case VolumeKind::other:  // api/kube/refused_fields.hpp refuses them
       return;
   }

@@ -23,7 +23,7 @@ void write_volumes(Writer& out, const std::vector<Volume>& volumes) {
   for (const Volume& volume : volumes) {
     out.text(volume.name).num(static_cast<uint8_t>(volume.kind));
     out.text(volume.medium).text(volume.size_limit).text(volume.path).text(volume.type);
-    out.text(volume.secret).num(static_cast<uint32_t>(volume.items.size()));
+    out.text(volume.secret).text(volume.config_map).num(static_cast<uint32_t>(volume.items.size()));
     for (const VolumeItem& item : volume.items) {
       out.text(item.key).text(item.path);
       write_mode(out, item.mode);
@@ -45,6 +45,7 @@ std::vector<Volume> read_volumes(Reader& in) {
     volume.path = in.text();
     volume.type = in.text();
     volume.secret = in.text();
+    volume.config_map = in.text();
     for (auto items = in.num<uint32_t>(); items > 0 && in.ok(); --items) {
       VolumeItem& item = volume.items.emplace_back();
       item.key = in.text();

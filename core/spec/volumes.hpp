@@ -25,7 +25,7 @@ constexpr std::string_view kVolumesLabel = "muster.dev/volumes";
 constexpr std::string_view kScratchVariable = "MUSTER_SCRATCH";
 
 // The numbers are those of permits and of the keeper's protocol.
-enum class VolumeKind : uint8_t { empty_dir = 0, host_path = 1, secret = 2, other = 255 };
+enum class VolumeKind : uint8_t { empty_dir = 0, host_path = 1, secret = 2, config_map = 3, other = 255 };
 
 // A key of a secret, and the file that it becomes.
 struct VolumeItem {
@@ -43,9 +43,10 @@ struct Volume {
   std::string path;        // of hostPath
   std::string type;        // of hostPath: "", Directory, DirectoryOrCreate, File, FileOrCreate, …
   std::string secret;      // name
-  std::vector<VolumeItem> items{};  // of a secret; empty: all of its keys
+  std::string config_map;  // name
+  std::vector<VolumeItem> items{};  // of a secret or config map; empty: all of its keys
   std::optional<int32_t> default_mode{};
-  bool optional = false;  // the secret may be missing
+  bool optional = false;  // the secret or config map may be missing, and keys of items
   bool operator==(const Volume&) const = default;
 
   bool on_disk() const { return kind == VolumeKind::empty_dir && medium.empty(); }
