@@ -1,5 +1,6 @@
 #include "cli/client/resources.hpp"
 
+#include "core/spec/after.hpp"
 #include "core/spec/annotations.hpp"
 #include "core/spec/duration.hpp"
 #include "core/spec/quantity.hpp"
@@ -82,6 +83,14 @@ Status read_time(const std::string& text, ResourceWishes& into) {
   return Nothing{};
 }
 
+Status read_after(const std::string& text, ResourceWishes& into) {
+  const std::string all = into.after.empty() ? text : into.after + "," + text;
+  if (auto right = core::parse_after(all); !right)
+    return invalid("--after: " + right.error().message);
+  into.after = all;
+  return Nothing{};
+}
+
 Status read_node_label(const std::string& text, ResourceWishes& into) {
   const size_t equals = text.find('=');
   if (equals == 0 || equals == std::string::npos)
@@ -121,6 +130,8 @@ Json with_resources(Json manifest, const ResourceWishes& wishes) {
     if (wishes.scratch != kUnlimited) volume["emptyDir"]["sizeLimit"] = wishes.scratch;
     pod["volumes"].push_back(std::move(volume));
   }
+  if (!wishes.after.empty())
+    manifest["metadata"]["annotations"][std::string(core::kAfterKey)] = wishes.after;
   if (wishes.private_tmp)
     manifest["metadata"]["annotations"][std::string(core::kPrivateTmpKey)] = "true";
   if (wishes.gang) manifest["metadata"]["annotations"][std::string(core::kGangKey)] = "true";

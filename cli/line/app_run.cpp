@@ -156,6 +156,9 @@ constexpr ResourceFlag kResourceFlags[] = {
      read_time},
     {"--node-selector", "LABEL=VALUE", "Only nodes with this label; repeatable", read_node_label,
      true},
+    {"--after", "KIND:JOB",
+     "Start when that job has ended: ok:JOB (with success), notok:JOB or any:JOB; repeatable",
+     read_after, true},
 };
 
 void add_resource_flags(CLI::App& app, RunWords& w) {

@@ -69,6 +69,7 @@ struct ResourceWishes {
   std::map<std::string, std::string> node_selector;
   std::string scratch;  // a quantity, or "true": no limit; empty: no scratch directory
   bool private_tmp = false;
+  std::string after;  // the annotation muster.dev/after; empty: none
 };
 
 // Which indexes of a job run again.

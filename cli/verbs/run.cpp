@@ -117,6 +117,10 @@ int run(const RunOptions& given) {
     }
     return run_there(options, *inputs);
   }
+  if (!options.resources.after.empty())
+    return fail(kUsage,
+                std::string(options.mpi ? "mpirun" : "run") +
+                    ": --after is for jobs of a coordinator, which --api or MUSTER_API selects");
   if (options.retry && options.completions == 0 && options.file.empty()) return retry_here(options);
   if (options.retry)
     if (auto kept = kept_run(options.data_dir); !kept) return fail(kept.error());
