@@ -65,8 +65,11 @@ Millis minutes(double n) {
 
 TEST(Pace, NothingIsSaidBeforeEnoughHasEnded) {
   EXPECT_EQ(Pace().left(3), std::nullopt);
-  for (const auto& [now, left, truth] : Played{10, 4, [](int64_t) { return minutes(10); }}.play())
-    if (now <= minutes(10) - 100) EXPECT_EQ(left, std::nullopt) << "at " << now;
+  for (const auto& [now, left, truth] : Played{10, 4, [](int64_t) { return minutes(10); }}.play()) {
+    if (now <= minutes(10) - 100) {
+      EXPECT_EQ(left, std::nullopt) << "at " << now;
+    }
+  }
 }
 
 // Of ten pods of 10 minutes on 4 slots, the third wave has two.
@@ -85,8 +88,11 @@ TEST(Pace, ManyLongPodsOfDifferentLength) {
 // More slots than pods: the rest is what the slowest still needs.
 TEST(Pace, TheLastWave) {
   const auto seen = Played{8, 64, [](int64_t i) { return minutes(5) + i * 1'000; }}.play();
-  for (const auto& [now, left, truth] : seen)
-    if (now < minutes(5)) EXPECT_EQ(left, std::nullopt);
+  for (const auto& [now, left, truth] : seen) {
+    if (now < minutes(5)) {
+      EXPECT_EQ(left, std::nullopt);
+    }
+  }
 }
 
 TEST(Pace, ShortPodsGoByTheirPace) {
@@ -106,8 +112,11 @@ TEST(Pace, WhoAttachesLaterDoesNotKnowHowLongTheRunningOnesHaveBeen) {
   const Played job{40, 4, [](int64_t) { return minutes(1); }};
   const auto seen = job.play(90'000);
   // The pods that were running are not measured; the next ones are.
-  for (const auto& [now, left, truth] : seen)
-    if (now < 180'000) EXPECT_EQ(left, std::nullopt) << "at " << now;
+  for (const auto& [now, left, truth] : seen) {
+    if (now < 180'000) {
+      EXPECT_EQ(left, std::nullopt) << "at " << now;
+    }
+  }
   expect_close(seen, 180'200, 0.02, 1'500);
 }
 
