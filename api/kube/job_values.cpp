@@ -59,6 +59,8 @@ void read_env(const json& from, core::EnvVar& env) {
 
 void read_env_source(const json& from, core::EnvSource& source) {
   read(from, "prefix", source.prefix);
+  // A secretRef is refused by its name (refused_fields.hpp) and nothing else.
+  if (from.contains("secretRef") && !from.contains("configMapRef")) source.config_map = "refused";
   const json& map = member(from, "configMapRef");
   read(map, "name", source.config_map);
   read(map, "optional", source.optional);

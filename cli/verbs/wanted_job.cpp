@@ -99,8 +99,8 @@ Result<WantedJob> wanted_job(const RunOptions& options, int64_t slots,
   WantedJob out{{}, "", options.target.ns};
   auto documents = read_manifests(options.file);
   if (!documents) return documents.error();
-  for (Document& one : *documents)
-    if (one.kind == "ConfigMap") out.configs.push_back(std::move(one));
+  for (const Document& one : *documents)
+    if (one.kind == "ConfigMap") out.configs.push_back(one);
   std::erase_if(*documents, [](const Document& one) { return one.kind == "ConfigMap"; });
   if (documents->size() != 1 || documents->front().kind != "Job") {
     return Error{Errc::invalid,

@@ -240,7 +240,7 @@ class Pods(Kubectl):
         self.put("a", {"k": "joined"})
         self.create(with_env(self.sleeper("j", completions=1), [key_ref("A", "a", "k")]))
         pod = eventually(lambda: [p["metadata"]["name"] for p in self.pods_of(self.it, "j") if p["status"]["phase"] == "Running"], "it runs")[0]
-        done = self.muster("exec", pod, "--", "sh", "-c", 'echo "$A"', cluster=self.it)
+        done = self.muster("exec", "--api", self.it.api_addr, pod, "--", "sh", "-c", 'echo "$A"')
         self.assertEqual(done.stdout, "joined\n", done.stderr)
 
 

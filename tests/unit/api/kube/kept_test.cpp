@@ -155,7 +155,7 @@ TEST(P24ConfigMap, Rules) {
     json.merge_patch(changes);
     return broken(read(json, request(core::KeptKind::config_map)));
   };
-  EXPECT_THAT(paths({}), ElementsAre());
+  EXPECT_THAT(paths(Json::object()), ElementsAre());
   EXPECT_THAT(paths({{"data", {{"a/b", ""}}}}), ElementsAre("data[a/b]"));
   EXPECT_THAT(paths({{"binaryData", {{"k", "eA=="}}}}), ElementsAre("data[k]"));
   EXPECT_THAT(paths({{"data", {{"k", std::string(1u << 20, 'x')}}}}), ElementsAre());
