@@ -307,6 +307,7 @@ TEST_F(ClusterTest, ACordonedNodeGetsNothingAndItsNextIncarnationIsCordonedToo) 
 TEST_F(ClusterTest, WhatEndedBeforeAReboot) {
   const NodeId a = join("a", "d1");
   const auto with_end = [](AgentHello& hello) {
+    hello.cluster_id = "test";
     core::PodsReported::Ended end;
     end.pod = {3, 0};
     hello.ended = {{9, 3, 0}};
