@@ -6,6 +6,7 @@
 #include "core/index_set.hpp"
 #include "text/nearest.hpp"
 
+#include <algorithm>
 #include <strings.h>
 
 namespace muster::cli {
@@ -40,6 +41,23 @@ Judged read_attempts(const std::vector<std::string>& what, const GetOptions& get
   return o;
 }
 
+// "pods", "jobs,pods" or "all", which is jobs and pods, into `o`.
+std::optional<Usage> read_kinds(const std::string& text, GetOptions& o) {
+  std::vector<Kind> kinds;
+  for (size_t from = 0; from <= text.size();) {
+    const size_t end = std::min(text.find(',', from), text.size());
+    const std::string word = text.substr(from, end - from);
+    from = end + 1;
+    const auto kind = parse_kind(word);
+    if (word != "all" && !kind) return unknown_kind(word);
+    for (const Kind one : kind ? std::vector{*kind} : std::vector{Kind::job, Kind::pod})
+      if (std::find(kinds.begin(), kinds.end(), one) == kinds.end()) kinds.push_back(one);
+  }
+  o.kind = kinds.front();
+  o.more.assign(kinds.begin() + 1, kinds.end());
+  return std::nullopt;
+}
+
 Verb add_get(CLI::App& root) {
   struct Words {
     GetOptions o;
@@ -53,7 +71,8 @@ Verb add_get(CLI::App& root) {
       new_verb(root, "Jobs", "get", "List jobs, pods, nodes, events, or the attempts of a job");
   CLI::App* app = verb.app;
   app->add_option("what", w->what,
-                  "Kind of object (jobs, pods, nodes, events), and names; or attempts job/NAME")
+                  "Kind of object (jobs, pods, nodes, events, all: jobs and pods), and names; "
+                  "several kinds as jobs,pods; or attempts job/NAME")
       ->type_name("KIND [NAME...]")
       ->required();
   add_key(verb, *find_key(Section::client, "output"), "-o,--output");
@@ -68,7 +87,7 @@ Verb add_get(CLI::App& root) {
   add_target(verb);
   app->footer(
       "Examples:\n  muster get jobs\n  muster get pods -l batch.kubernetes.io/job-name=sweep -o "
-      "wide\n  muster get job sweep -w\n  muster get events -w\n"
+      "wide\n  muster get all -A\n  muster get job sweep -w\n  muster get events -w\n"
       "  muster get attempts job/sweep --index 3,7-9 --failed");
   verb.finish = [w](const Settings& settings, const Target& target) -> Judged {
     GetOptions& o = w->o;
@@ -80,9 +99,11 @@ Verb add_get(CLI::App& root) {
     if (!w->index.empty() || w->failed)
       return Usage{"--index and --failed apply to attempts only: muster get attempts job/NAME"};
     const size_t slash = first.find('/');
-    const auto kind = parse_kind(first.substr(0, slash));
-    if (!kind) return unknown_kind(first.substr(0, slash));
-    o.kind = *kind;
+    if (auto wrong = read_kinds(first.substr(0, slash), o)) return *wrong;
+    const std::optional<Kind> kind = o.kind;
+    if (!o.more.empty() && (slash != std::string::npos || w->what.size() > 1 || o.watch))
+      return Usage{"`" + first.substr(0, slash) +
+                   "`: several kinds are listed without names, and cannot be watched"};
     o.names.assign(w->what.begin() + 1, w->what.end());
     if (slash != std::string::npos) {
       for (const std::string& word : w->what) {
@@ -113,11 +134,16 @@ Verb add_describe(CLI::App& root) {
   auto what = std::make_shared<std::vector<std::string>>();
   Verb verb = new_verb(root, "Jobs", "describe",
                        "Show details of a job, pod or node, with its latest failures");
-  verb.app->add_option("what", *what, "Kind of object (job, pod or node), and its name")
-      ->type_name("KIND NAME")
+  verb.app
+      ->add_option("what", *what,
+                   "Kind of object (job, pod or node), and its name; a name alone is a job's, or "
+                   "else a pod's or a node's")
+      ->type_name("[KIND] NAME")
       ->required();
   add_target(verb);
-  verb.app->footer("Examples:\n  muster describe job sweep\n  muster describe node node03");
+  verb.app->footer(
+      "Examples:\n  muster describe job sweep\n  muster describe job/sweep\n"
+      "  muster describe node node03\n  muster describe sweep");
   verb.finish = [o, what](const Settings&, const Target& target) -> Judged {
     o->target = target;
     std::vector<std::string> words = *what;
@@ -126,6 +152,10 @@ Verb add_describe(CLI::App& root) {
       words = {words.front().substr(0, slash), words.front().substr(slash + 1)};
     }
     const auto kind = parse_kind(words.front());
+    if (!kind && words.size() == 1) {
+      o->name = words.front();
+      return *o;
+    }
     if (!kind || *kind == Kind::event) {
       return Usage{"`" + words.front() + "`: must be job, pod or node" +
                    did_you_mean(words.front(), {"job", "pod", "node"})};

@@ -31,6 +31,7 @@ struct Target {
   bool named = false;                  // by --api or MUSTER_API: `run` uses this coordinator
   std::string ns = "default";
   Millis request_timeout_ms = 30'000;
+  Millis connect_timeout_ms = 5'000;  // how long to wait for a coordinator that is starting
   When color = When::automatic;
 };
 
@@ -130,6 +131,7 @@ struct GetOptions {
   Target target;
   bool all_namespaces = false;
   Kind kind = Kind::job;
+  std::vector<Kind> more;          // kinds that are shown after it
   std::vector<std::string> names;  // empty: all
   std::string selector;
   Output output = Output::table;
@@ -139,7 +141,7 @@ struct GetOptions {
 
 struct DescribeOptions {
   Target target;
-  Kind kind = Kind::job;
+  std::optional<Kind> kind;  // unset: a job, pod or node of this name
   std::string name;
 };
 
@@ -165,7 +167,13 @@ struct WaitOptions {
 
 struct DeleteOptions {
   Target target;
-  std::vector<std::string> jobs;
+  bool ns_given = false;  // false: use each manifest's own
+  Kind kind = Kind::job;  // job, pod or node
+  std::vector<std::string> names;
+  std::vector<std::string> files;  // manifests of what to delete, in place of names
+  std::string selector;            // in place of names
+  bool all = false;                // likewise
+  bool ignore_missing = false;     // what is not there is no error
 };
 
 // suspend, resume, scale (jobs), cordon, uncordon (nodes).
@@ -294,12 +302,11 @@ struct AccessOptions {
   std::string out;  // create: file to write; empty: stdout
 };
 
-using Options =
-    std::variant<RunOptions, SubmitOptions, ExecOptions, CoordinatorOptions, AgentOptions,
-                 CreateOptions, GetOptions, DescribeOptions, LogsOptions, WaitOptions,
-                 DeleteOptions, AttemptsOptions, WhyOptions, RetryOptions, ChangeOptions,
-                 DrainOptions, ApplyOptions, BackupOptions, RestoreOptions, VerifyOptions,
-                 JournalOptions, VersionOptions, ConfigOptions, CompletionOptions,
-                 KubeconfigOptions, AccessOptions, DrillOptions>;
+using Options = std::variant<
+    RunOptions, SubmitOptions, ExecOptions, CoordinatorOptions, AgentOptions, CreateOptions,
+    GetOptions, DescribeOptions, LogsOptions, WaitOptions, DeleteOptions, AttemptsOptions,
+    WhyOptions, RetryOptions, ChangeOptions, DrainOptions, ApplyOptions, BackupOptions,
+    RestoreOptions, VerifyOptions, JournalOptions, VersionOptions, ConfigOptions, CompletionOptions,
+    KubeconfigOptions, AccessOptions, DrillOptions>;
 
 }  // namespace muster::cli
