@@ -38,6 +38,7 @@ std::vector<Verb> all_verbs(CLI::App& root, const std::vector<std::string>& tail
   for (Verb& verb : job_verbs(root)) verbs.push_back(std::move(verb));
   for (Verb& verb : show_verbs(root)) verbs.push_back(std::move(verb));
   for (Verb& verb : access_verbs(root)) verbs.push_back(std::move(verb));
+  for (Verb& verb : dev_verbs(root, tail)) verbs.push_back(std::move(verb));
   for (Verb& verb : state_verbs(root)) verbs.push_back(std::move(verb));
   for (Verb& verb : drill_verbs(root)) verbs.push_back(std::move(verb));
   for (Verb& verb : about_verbs(root, config)) verbs.push_back(std::move(verb));
@@ -346,7 +347,7 @@ Parsed parse(int argc, const char* const* argv, const Config& config) {
     if (!verb.app->parsed()) continue;
     if (!tail.empty() && !verb.takes_command)
       return usage(meant,
-                   "`--` is only for verbs that run a command: run, submit, mpirun, exec");
+                   "`--` is only for verbs that run a command: run, submit, mpirun, exec, dev");
     auto settings =
         (verb.configured ? config : Config()).resolve(verb.section, *verb.flags, *verb.given_file);
     if (!settings) return usage(meant, settings.error().message);

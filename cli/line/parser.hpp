@@ -60,6 +60,7 @@ std::vector<Verb> show_verbs(CLI::App& root);
 std::vector<Verb> access_verbs(CLI::App& root);
 std::vector<Verb> state_verbs(CLI::App& root);
 std::vector<Verb> drill_verbs(CLI::App& root);
+std::vector<Verb> dev_verbs(CLI::App& root, const std::vector<std::string>& tail);
 std::vector<Verb> about_verbs(CLI::App& root, const Config& config);
 
 }  // namespace muster::cli

@@ -283,6 +283,15 @@ struct DrillOptions {
   Output output = Output::table;
 };
 
+// A local cluster, for as long as the command runs.
+struct DevOptions {
+  uint32_t nodes = 3;
+  uint32_t slots = 4;    // of each node
+  std::string data_dir;  // absolute; empty: a temporary one
+  std::string api = "127.0.0.1:0";
+  std::vector<std::string> command;  // run there, and then end; empty: until Ctrl-C
+};
+
 struct CompletionOptions {
   std::string shell;  // bash, zsh, fish
 };
@@ -307,6 +316,6 @@ using Options = std::variant<
     GetOptions, DescribeOptions, LogsOptions, WaitOptions, DeleteOptions, AttemptsOptions,
     WhyOptions, RetryOptions, ChangeOptions, DrainOptions, ApplyOptions, BackupOptions,
     RestoreOptions, VerifyOptions, JournalOptions, VersionOptions, ConfigOptions, CompletionOptions,
-    KubeconfigOptions, AccessOptions, DrillOptions>;
+    KubeconfigOptions, AccessOptions, DrillOptions, DevOptions>;
 
 }  // namespace muster::cli

@@ -32,5 +32,6 @@ int execute(const CompletionOptions& options);
 int execute(const KubeconfigOptions& options);
 int execute(const AccessOptions& options);
 int execute(const DrillOptions& options);
+int execute(const DevOptions& options);
 
 }  // namespace muster::cli

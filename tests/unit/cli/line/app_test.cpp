@@ -326,6 +326,18 @@ TEST(App, PatienceIsASetting) {
   EXPECT_NE(complaint({"get", "jobs", "--connect-timeout", "soon"}), "");
 }
 
+TEST(App, DevTakesACommand) {
+  const auto o = options<DevOptions>({"dev", "--nodes", "5", "--", "sh", "-c", "true"});
+  EXPECT_EQ(o.nodes, 5u);
+  EXPECT_EQ(o.slots, 4u);
+  EXPECT_EQ(o.command, (std::vector<std::string>{"sh", "-c", "true"}));
+  EXPECT_EQ(options<DevOptions>({"dev", "--data-dir", "/d/"}).data_dir, "/d");
+  EXPECT_EQ(options<DevOptions>({"dev", "--api", "7000"}).api, "127.0.0.1:7000");
+  EXPECT_EQ(options<DevOptions>({"dev"}).api, "127.0.0.1:0");
+  EXPECT_NE(complaint({"dev", "--nodes", "0"}), "");
+  EXPECT_NE(complaint({"dev", "--api", "here"}), "");
+}
+
 TEST(App, UnknownWords) {
   EXPECT_NE(complaint({"crate", "-f", "x"}).find("did you mean create?"), std::string::npos);
   EXPECT_NE(complaint({"get", "jobs", "--bogus"}).find("--bogus"), std::string::npos);

@@ -122,6 +122,7 @@ TEST(Golden, WrongWords) {
       {"agent", "--work-dir", "w", "--resource", "gpu=1"},
       {"agent", "--work-dir", "w", "--slots", "0"},
       {"config", "show"},
+      {"dev", "--api", "here"},
       {"completion", "tcsh"},
   };
   std::string text = "# Words that are wrong, what is said about them, and the exit code.\n";
