@@ -1,5 +1,5 @@
-// The grammar of the verbs that show something (get, describe, why, logs, wait), of the daemons,
-// and of the verbs about muster itself (config, completion, kubeconfig, version).
+// The grammar of the verbs that show something (get, describe, explain, why, top, logs, wait), of
+// the daemons, and of the verbs about muster itself (config, completion, kubeconfig, version).
 #include "cli/client/objects.hpp"
 #include "cli/line/parser.hpp"
 #include "cli/settings/daemon_options.hpp"
@@ -164,6 +164,69 @@ Verb add_describe(CLI::App& root) {
       return Usage{"needs a kind and one name: muster describe job NAME"};
     o->kind = *kind;
     o->name = words.back();
+    return *o;
+  };
+  return verb;
+}
+
+// "job", "job.spec.template": the kind, and fields.
+std::optional<Usage> read_fields(const std::string& text, ExplainOptions& o) {
+  size_t end = std::min(text.find('.'), text.size());
+  for (const char* name : {"job.batch", "jobs.batch"})
+    if ((text + ".").starts_with(std::string(name) + ".")) end = std::string(name).size();
+  const auto kind = parse_kind(text.substr(0, end));
+  if (!kind) return unknown_kind(text.substr(0, end));
+  o.kind = *kind;
+  while (end < text.size()) {
+    const size_t from = end + 1;
+    end = std::min(text.find('.', from), text.size());
+    if (end == from) return Usage{"`" + text + "`: a field has no name"};
+    o.path.push_back(text.substr(from, end - from));
+  }
+  return std::nullopt;
+}
+
+Verb add_explain(CLI::App& root) {
+  auto o = std::make_shared<ExplainOptions>();
+  auto what = std::make_shared<std::string>();
+  Verb verb = new_verb(root, "Jobs", "explain", "Describe the fields of jobs and other objects");
+  verb.app->add_option("what", *what, "Kind of object, and a field of it")
+      ->type_name("KIND[.FIELD...]")
+      ->required();
+  verb.app->add_flag("--recursive", o->recursive, "List all fields below it, without descriptions");
+  add_target(verb);
+  verb.app->footer(
+      "Examples:\n  muster explain job.spec\n  muster explain job.spec.podFailurePolicy.rules\n"
+      "  muster explain job --recursive\n"
+      "The text says what the coordinator does with a field; docs/job.md has the same.");
+  verb.finish = [o, what](const Settings&, const Target& target) -> Judged {
+    o->target = target;
+    if (auto wrong = read_fields(*what, *o)) return *wrong;
+    return *o;
+  };
+  return verb;
+}
+
+Verb add_top(CLI::App& root) {
+  auto o = std::make_shared<TopOptions>();
+  auto what = std::make_shared<std::string>("nodes");
+  auto no_headers = std::make_shared<bool>(false);
+  Verb verb = new_verb(root, "Jobs", "top", "Show which nodes or jobs run most pods");
+  verb.app->add_option("what", *what, "nodes (the default) or jobs")->type_name("nodes | jobs");
+  verb.app->add_flag("-A,--all-namespaces", o->all_namespaces, "Jobs of all namespaces");
+  verb.app->add_flag("--no-headers", *no_headers, "Omit the header line");
+  add_target(verb);
+  verb.app->footer(
+      "Examples:\n  muster top nodes\n  muster top jobs -A\n"
+      "WAITING pods are at the node and start when a slot is free there. CPU and MEMORY are what "
+      "the node has: what pods use is not measured.");
+  verb.finish = [o, what, no_headers](const Settings&, const Target& target) -> Judged {
+    o->target = target;
+    o->headers = !*no_headers;
+    const auto kind = parse_kind(*what);
+    if (kind != Kind::node && kind != Kind::job)
+      return Usage{"`" + *what + "`: must be nodes or jobs: what pods use is not measured"};
+    o->kind = *kind;
     return *o;
   };
   return verb;
@@ -441,8 +504,8 @@ Verb add_version(CLI::App& root) {
 }  // namespace
 
 std::vector<Verb> show_verbs(CLI::App& root) {
-  return {add_get(root),  add_describe(root),    add_why(root),  add_logs(root),
-          add_wait(root), add_coordinator(root), add_agent(root)};
+  return {add_get(root),  add_describe(root), add_explain(root),     add_why(root),  add_top(root),
+          add_logs(root), add_wait(root),     add_coordinator(root), add_agent(root)};
 }
 
 std::vector<Verb> about_verbs(CLI::App& root, const Config& config) {

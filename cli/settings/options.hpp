@@ -292,6 +292,20 @@ struct DevOptions {
   std::vector<std::string> command;  // run there, and then end; empty: until Ctrl-C
 };
 
+struct ExplainOptions {
+  Target target;
+  Kind kind = Kind::job;
+  std::vector<std::string> path;  // fields from the object on
+  bool recursive = false;
+};
+
+struct TopOptions {
+  Target target;
+  Kind kind = Kind::node;  // node or job
+  bool all_namespaces = false;
+  bool headers = true;
+};
+
 struct CompletionOptions {
   std::string shell;  // bash, zsh, fish
 };
@@ -316,6 +330,6 @@ using Options = std::variant<
     GetOptions, DescribeOptions, LogsOptions, WaitOptions, DeleteOptions, AttemptsOptions,
     WhyOptions, RetryOptions, ChangeOptions, DrainOptions, ApplyOptions, BackupOptions,
     RestoreOptions, VerifyOptions, JournalOptions, VersionOptions, ConfigOptions, CompletionOptions,
-    KubeconfigOptions, AccessOptions, DrillOptions, DevOptions>;
+    KubeconfigOptions, AccessOptions, DrillOptions, DevOptions, ExplainOptions, TopOptions>;
 
 }  // namespace muster::cli

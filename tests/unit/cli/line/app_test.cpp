@@ -338,6 +338,21 @@ TEST(App, DevTakesACommand) {
   EXPECT_NE(complaint({"dev", "--api", "here"}), "");
 }
 
+TEST(App, ExplainTakesAField) {
+  const auto o = options<ExplainOptions>({"explain", "jobs.batch.spec.template"});
+  EXPECT_EQ(o.kind, Kind::job);
+  EXPECT_EQ(o.path, (std::vector<std::string>{"spec", "template"}));
+  EXPECT_TRUE(options<ExplainOptions>({"explain", "node"}).path.empty());
+  EXPECT_NE(complaint({"explain", "jobz.spec"}), "");
+  EXPECT_NE(complaint({"explain", "job..spec"}), "");
+}
+
+TEST(App, TopShowsNodesOrJobs) {
+  EXPECT_EQ(options<TopOptions>({"top"}).kind, Kind::node);
+  EXPECT_EQ(options<TopOptions>({"top", "jobs", "-A"}).kind, Kind::job);
+  EXPECT_NE(complaint({"top", "pods"}), "");
+}
+
 TEST(App, UnknownWords) {
   EXPECT_NE(complaint({"crate", "-f", "x"}).find("did you mean create?"), std::string::npos);
   EXPECT_NE(complaint({"get", "jobs", "--bogus"}).find("--bogus"), std::string::npos);

@@ -122,6 +122,8 @@ TEST(Golden, WrongWords) {
       {"agent", "--work-dir", "w", "--resource", "gpu=1"},
       {"agent", "--work-dir", "w", "--slots", "0"},
       {"config", "show"},
+      {"explain", "jobz"},
+      {"top", "pods"},
       {"dev", "--api", "here"},
       {"completion", "tcsh"},
   };
