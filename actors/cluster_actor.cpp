@@ -141,6 +141,9 @@ class Cluster : public GatedActor<cluster_actor> {
                         " belongs to another agent that responded within --node-grace: choose "
                         "another --name, or use that agent's --work-dir");
 
+    if (same_dir && nodes_[old].info.boot_id != hello.boot_id && !hello.ends.empty())
+      return report_ends(m, old);
+
     const NodeId known = newest(hello.node);
     const bool was_hollow =
         known != kNoNode && nodes_[known].info.labels.contains(std::string(core::kHollowKey));
@@ -189,6 +192,19 @@ class Cluster : public GatedActor<cluster_actor> {
       if (replaced) send(registry_(), NodeIsLost{old, core::EndCause::node_lost});
       reconcile(m, id, restored);
     });
+  }
+
+  // Takes in what ended on the last incarnation of a node that was rebooted; once that is on disk,
+  // enrolls the agent, and the rest there is lost. The agent reports these ends again.
+  void report_ends(const RegisterAgent& m, NodeId old) {
+    Report report{old, m.hello.ends, nullptr};
+    for (auto& [job, part] : report.jobs) part.node = old;
+    auto again = std::make_shared<RegisterAgent>(m);
+    again->hello.ends.clear();
+    report.done = [me = cluster_actor{this}, again](std::vector<PodId>) {
+      caf::anon_send(me, *again);
+    };
+    send(registry_(), std::move(report));
   }
 
   // Whether the agent uses the work-dir of this node. A row of an earlier version has no secret and

@@ -34,31 +34,33 @@ using index_actor =
                      caf::reacts_to<wake_atom, uint64_t>>;  // to itself: repeat the kills
 
 using job_actor = caf::typed_actor<
-    caf::reacts_to<JobReport>,     // starts and ends of its pods; acknowledged when durable
-    caf::reacts_to<JobDelete>,     // the owner deletes it
-    caf::reacts_to<JobAsk>,        // the owner changes it or its pods
-    caf::reacts_to<Preempt>,       // from the cluster: some of its pods are preempted
-    caf::reacts_to<LeaveNodes>,    // from the cluster: its pods must leave these nodes
-    caf::reacts_to<JobReconcile>,  // a node registers with these pods of the job
-    caf::reacts_to<NodeReadyNow>,  // launches and kills may be sent (again) to that node
-    caf::reacts_to<NodeIsLost>,    // pods bound there are lost
-    caf::reacts_to<Granted>,       // slots for its pods
-    caf::reacts_to<ReturnSlots>,   // from the cluster: freed slots are not for its next pods
-    caf::reacts_to<JobHears>,      // an agent answers which pods have ended there
-    caf::reacts_to<sync_atom>,     // to itself: decide on everything that arrived
+    caf::reacts_to<JobReport>,      // starts and ends of its pods; acknowledged when durable
+    caf::reacts_to<JobDelete>,      // the owner deletes it
+    caf::reacts_to<JobAsk>,         // the owner changes it or its pods
+    caf::reacts_to<Preempt>,        // from the cluster: some of its pods are preempted
+    caf::reacts_to<LeaveNodes>,     // from the cluster: its pods must leave these nodes
+    caf::reacts_to<JobReconcile>,   // a node registers with these pods of the job
+    caf::reacts_to<NodeReadyNow>,   // launches and kills may be sent (again) to that node
+    caf::reacts_to<NodeIsLost>,     // pods bound there are lost
+    caf::reacts_to<Granted>,        // slots for its pods
+    caf::reacts_to<ReturnSlots>,    // from the cluster: freed slots are not for its next pods
+    caf::reacts_to<JobHears>,       // an agent answers which pods have ended there
+    caf::reacts_to<HasDependents>,  // from the registry: it must not be forgotten, or may be
+    caf::reacts_to<sync_atom>,      // to itself: decide on everything that arrived
     caf::reacts_to<durable_atom, uint64_t, uint64_t>,  // from the journal
     caf::reacts_to<wake_atom, uint64_t>,               // to itself: the timer for an instant fired
     caf::reacts_to<stop_atom>>;
 
 using registry_actor = caf::typed_actor<
     caf::reacts_to<CreateJob>, caf::reacts_to<DeleteJob>, caf::reacts_to<AskJob>,
-    caf::reacts_to<Report>,        // from agents, through the RPC thread
-    caf::reacts_to<Reconcile>,     // from the cluster: ask every job
-    caf::reacts_to<NodeReadyNow>,  // from the cluster: notify every job
-    caf::reacts_to<NodeIsLost>,    // likewise
-    caf::reacts_to<JobHears>,      // from the RPC thread: forward to the job
-    caf::reacts_to<JobIsOver>,     // from a job: its actor may stop
-    caf::reacts_to<JobIsHidden>,   // from a job: its name is free
+    caf::reacts_to<Report>,          // from agents, through the RPC thread
+    caf::reacts_to<Reconcile>,       // from the cluster: ask every job
+    caf::reacts_to<NodeReadyNow>,    // from the cluster: notify every job
+    caf::reacts_to<NodeIsLost>,      // likewise
+    caf::reacts_to<JobHears>,        // from the RPC thread: forward to the job
+    caf::reacts_to<JobIsOver>,       // from a job: its actor may stop
+    caf::reacts_to<JobIsHidden>,     // from a job: its name is free
+    caf::reacts_to<DependentKnows>,  // to itself: a job has recorded the end of another one
     // From the journal, for the gate: number of the append, and the commit.
     caf::reacts_to<durable_atom, uint64_t, uint64_t>,
     caf::reacts_to<sync_atom, uint64_t>,  // to itself: the job that holds a name has answered

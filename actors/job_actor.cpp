@@ -31,12 +31,14 @@ bool is_mpi(const core::Job& job) {
 }  // namespace
 
 JobActor::JobActor(caf::actor_config& config, JobSurroundings around, core::JobClock clock,
-                   core::Job job, uint64_t next_seq, uint64_t first_tail_seq, uint64_t tail_bytes)
+                   core::Job job, uint64_t next_seq, uint64_t first_tail_seq, uint64_t tail_bytes,
+                   bool has_dependents)
     : GatedActor(config, around.journal, around.link),
       around_(std::move(around)),
       clock_(clock),
       job_(std::move(job)),
-      knobs_(core::knobs_of(around_.knobs, job_.object())),
+      has_dependents_(has_dependents),
+      knobs_(knobs()),
       has_summary_row_(job_.can_unload()),
       judged_object_(job_.object_ptr()),
       is_mpi_(is_mpi(job_)),
@@ -85,6 +87,11 @@ JobActor::behavior_type JobActor::make_behavior() {
         take(core::SlotsGranted{m.slots, m.links});
       },
       [this](const JobHears& m) { take(m.heard); },
+      [this](const HasDependents& m) {
+        has_dependents_ = m.any;
+        knobs_ = knobs();
+        take(core::TimePassed{});
+      },
       [this](const sync_atom&) { step(); },
       [this](const durable_atom&, uint64_t number, uint64_t commit) { gate_.open(number, commit); },
       [this](const wake_atom&, uint64_t round) {
@@ -98,6 +105,12 @@ JobActor::behavior_type JobActor::make_behavior() {
         leave_if_idle();
       },
   };
+}
+
+core::Knobs JobActor::knobs() const {
+  core::Knobs knobs = core::knobs_of(around_.knobs, job_.object());
+  knobs.has_dependents = has_dependents_;
+  return knobs;
 }
 
 void JobActor::on_exit() {
@@ -159,7 +172,7 @@ void JobActor::step() {
     judged_object_ = job_.object_ptr();
     keeps_on_.clear();  // its pods may demand something else now
     is_mpi_ = is_mpi(job_);
-    knobs_ = core::knobs_of(around_.knobs, job_.object());
+    knobs_ = knobs();
     decision.effects.push_back(core::AskSlots{job_.slots_wanted()});
     decision.effects.push_back(core::WakeAt{now()});  // the knobs may have changed
   }
@@ -337,7 +350,7 @@ void JobActor::act(const core::PodsClosed& order, const Durable&) {
 }
 
 void JobActor::act(const core::JobOver& order, const Durable&) {
-  send(around_.registry, JobIsOver{job_.id(), order.forgotten, order.wake_ms});
+  send(around_.registry, JobIsOver{job_.id(), order.forgotten, order.wake_ms, order.complete});
 }
 
 void JobActor::act(const core::Answer& order, const Durable& durable) {

@@ -47,9 +47,10 @@ struct JobSurroundings {
 class JobActor : public GatedActor<job_actor> {
  public:
   // `next_seq`: sequence of its next append. `first_tail_seq` and `tail_bytes`: first append since
-  // the last snapshot, and the bytes of all of them.
+  // the last snapshot, and the bytes of all of them. `has_dependents`: see HasDependents.
   JobActor(caf::actor_config& config, JobSurroundings around, core::JobClock clock, core::Job job,
-           uint64_t next_seq, uint64_t first_tail_seq, uint64_t tail_bytes);
+           uint64_t next_seq, uint64_t first_tail_seq, uint64_t tail_bytes,
+           bool has_dependents = false);
   behavior_type make_behavior() override;
   void on_exit() override;
 
@@ -92,12 +93,14 @@ class JobActor : public GatedActor<job_actor> {
   void follow_kill(const core::KillPods::One& kill, const Durable& durable);
   void respawn(const caf::down_msg& down);
 
+  core::Knobs knobs() const;
   Millis now() const { return clock_.now(around_.elapsed()); }
 
   JobSurroundings around_;
   core::JobClock clock_;
   core::Job job_;
   core::Hearing hearing_;
+  bool has_dependents_;
   core::Knobs knobs_;
   bool has_summary_row_ = false;
   core::JobObjectPtr judged_object_;  // the object behind knobs_ and the last AskSlots

@@ -39,6 +39,7 @@ class KeptObjects : public GatedActor<kept_actor> {
       Slot& slot = slots_[place_of(one)];
       slot.now = std::make_shared<const core::Kept>(one);
       note(*slot.now, true);
+      book(*slot.now, true);
     }
   }
 
@@ -88,6 +89,8 @@ class KeptObjects : public GatedActor<kept_actor> {
   void write(Slot& slot, const WriteKept& m) {
     Append append;
     slot.busy = true;
+    if (slot.now) book(*slot.now, false);
+    if (m.next) book(*m.next, true);
     if (m.next) {
       auto next = std::make_shared<core::Kept>(*m.next);
       next->id = slot.now ? slot.now->id : ++last_id_;
@@ -110,7 +113,60 @@ class KeptObjects : public GatedActor<kept_actor> {
       return Error{Errc::overloaded,
                    "there are " + std::to_string(leases_) + " leases already, the maximum",
                    {}};
+    return m.next ? beyond_limits(slot, m) : std::nullopt;
+  }
+
+  // Whether a config map or namespace fits beside what there is and what is being written.
+  std::optional<Error> beyond_limits(const Slot& slot, const WriteKept& m) const {
+    const core::KeptKind kind = m.next->kind;
+    const bool config = kind == core::KeptKind::config_map;
+    if (!config && kind != core::KeptKind::name_space) return std::nullopt;
+    const char* const what = config ? "config maps" : "namespaces";
+    const size_t more = slot.now ? 0 : 1, old_bytes = slot.now ? slot.now->json.size() : 0;
+    auto beyond = [&](const Usage& used, size_t count_max, size_t bytes_max) {
+      const bool grows = m.next->json.size() > old_bytes;
+      return (count_max != 0 && more != 0 && used.count + more > count_max) ||
+             (bytes_max != 0 && grows && used.bytes - old_bytes + m.next->json.size() > bytes_max);
+    };
+    auto text = [&](const Usage& used, size_t count_max, size_t bytes_max) {
+      return std::string(" at most ") + std::to_string(count_max) + " " + what + " with " +
+             std::to_string(bytes_max >> 20) + " MiB, and there are " + std::to_string(used.count) +
+             " with " + std::to_string(used.bytes >> 20) + " MiB";
+    };
+    const size_t count_max = config ? core::kConfigMapsMax : core::kNamespacesMax;
+    const size_t bytes_max = config ? core::kConfigMapsBytesMax : count_max * core::kKeptBytesMax;
+    const Usage all = usage_of(all_, kind);
+    if (beyond(all, count_max, bytes_max))
+      return Error{Errc::overloaded, "the coordinator keeps" + text(all, count_max, bytes_max), {}};
+    if (!m.next->owner) return std::nullopt;
+    const Usage own = usage_of(owned_, {kind, *m.next->owner});
+    if (beyond(own, m.quota.count, m.quota.bytes))
+      return Error{Errc::overloaded,
+                   "exceeded quota: a user may have" + text(own, m.quota.count, m.quota.bytes),
+                   {}};
     return std::nullopt;
+  }
+
+  struct Usage {
+    size_t count = 0, bytes = 0;
+  };
+  template <class Map>
+  static Usage usage_of(const Map& map, const typename Map::key_type& key) {
+    const auto it = map.find(key);
+    return it == map.end() ? Usage{} : it->second;
+  }
+  template <class Map>
+  static void book_in(Map& map, const typename Map::key_type& key, size_t bytes, bool there) {
+    Usage& usage = map[key];
+    usage.count += there ? 1 : size_t(-1);
+    usage.bytes += there ? bytes : size_t(0) - bytes;
+    if (usage.count == 0) map.erase(key);
+  }
+  // Counts an object from when its write begins.
+  void book(const core::Kept& kept, bool there) {
+    if (kept.kind != core::KeptKind::config_map && kept.kind != core::KeptKind::name_space) return;
+    book_in(all_, kept.kind, kept.json.size(), there);
+    if (kept.owner) book_in(owned_, {kept.kind, *kept.owner}, kept.json.size(), there);
   }
 
   // Applies a change that is on disk.
@@ -129,6 +185,8 @@ class KeptObjects : public GatedActor<kept_actor> {
   void note(const core::Kept& kept, bool there) {
     if (kept.kind == core::KeptKind::lease)
       leases_ += there ? 1 : -1;
+    else if (kept.kind != core::KeptKind::event)
+      return;
     else if (there)
       events_.emplace(kept.version, place_of(kept));
     else
@@ -181,8 +239,10 @@ class KeptObjects : public GatedActor<kept_actor> {
   std::map<Place, Slot> slots_;
   std::set<std::pair<uint64_t, Place>> events_;  // on disk, the oldest first
   uint64_t last_id_ = 0;
-  size_t leases_ = 0;     // on disk
-  size_t under_way_ = 0;  // objects that are being written or removed
+  size_t leases_ = 0;                    // on disk
+  size_t under_way_ = 0;                 // objects that are being written or removed
+  std::map<core::KeptKind, Usage> all_;  // of config maps and namespaces
+  std::map<std::pair<core::KeptKind, uint32_t>, Usage> owned_;  // likewise, by owner
 };
 
 }  // namespace

@@ -129,6 +129,19 @@ struct JobIsOver {
   JobId job = 0;
   bool forgotten = false;
   std::optional<Millis> wake_ms;  // when to load it again (job time)
+  std::optional<bool> complete;   // else Failed; absent: it did not finish
+};
+
+// From the registry to a job: whether other jobs wait for its end that have not recorded it yet.
+// It is not forgotten meanwhile.
+struct HasDependents {
+  bool any = false;
+};
+
+// To the registry, from itself: a job has recorded how another one ended, or is gone.
+struct DependentKnows {
+  JobId dependent = 0;
+  JobId of = 0;
 };
 
 // From a job to the registry: it is no longer shown, so its name is free.
@@ -188,6 +201,9 @@ struct AgentHello {
   std::string address;
   core::LimitSupport limits{};
   std::vector<PodId> running, waiting, ended;
+  // Ends that an earlier agent left, without the node: if this is a new incarnation, that before
+  // it.
+  std::map<JobId, core::PodsReported> ends{};
 };
 struct HelloAnswer {
   enum class Kind { welcome, name_taken, other_cluster };
@@ -233,11 +249,13 @@ struct DeleteNode {
 
 // To the KeptActor: a client creates, updates or deletes a stored object. exists: `seen` is null
 // but the object exists; conflict: its version is not that of `seen`; not_found: it is gone;
-// overloaded: too many of its kind are stored. `done` is called on some actor's thread.
+// overloaded: too many of its kind are stored, or too many of its owner's. `done` is called on some
+// actor's thread.
 struct WriteKept {
   core::KeptPtr seen;  // as it was shown; nullptr: create it
   core::KeptPtr next;  // the new object, without id and version; nullptr: delete it
   Reply<Status> done;
+  core::KeptQuota quota{};  // of the new object's owner
 };
 
 // From a job to one of its index actors.
@@ -274,6 +292,8 @@ CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::NodeIsLost)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobHears)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobIsOver)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobIsHidden)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::HasDependents)
+CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::DependentKnows)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Want)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::Freed)
 CAF_ALLOW_UNSAFE_MESSAGE_TYPE(muster::actors::JobLeft)

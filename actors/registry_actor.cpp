@@ -2,6 +2,7 @@
 
 #include "actors/supervise.hpp"
 #include "base/log.hpp"
+#include "core/spec/after.hpp"
 #include "storage/rows.hpp"
 
 #include <caf/actor_addr.hpp>
@@ -41,11 +42,13 @@ class Registry : public GatedActor<registry_actor> {
   behavior_type make_behavior() override {
     around_.registry = registry_actor{this};
     set_down_handler([this](caf::down_msg& down) { left(down.source); });
+    for (const storage::RecoveredJob& r : start_.jobs) note_dependencies(r.job);
     for (core::JobSummary& r : start_.unloaded) adopt(std::move(r));
     for (storage::RecoveredJob& r : start_.jobs) adopt(std::move(r));
     for (const storage::DamagedJob& d : start_.damaged) quarantine(d);
     for (NodeId node : start_.lost) tell_all(NodeIsLost{node, core::EndCause::node_lost});
     start_ = {};
+    notify_dependents();
     bound_finished();
     return {
         [this](const CreateJob& m) { create(m, false); },
@@ -60,6 +63,7 @@ class Registry : public GatedActor<registry_actor> {
         },
         [this](const JobIsOver& m) { over(m); },
         [this](const JobIsHidden& m) { hidden(m); },
+        [this](const DependentKnows& m) { forget_dependent(m.of, m.dependent); },
         [this](const durable_atom&, uint64_t number, uint64_t commit) {
           gate_.open(number, commit);
         },
@@ -106,10 +110,12 @@ class Registry : public GatedActor<registry_actor> {
     caf::actor_addr leaving;
     bool durable = true;  // false: being created
     std::vector<Ask> asks;
-    std::optional<Millis> wake_at{};      // when to load an unloaded job again (elapsed)
-    std::optional<Millis> finished_ms{};  // its place in finished_
-    core::JobClock clock{};               // shared by all actors that it gets in this run
-    std::string damage{};                 // why it is quarantined; empty: it is not
+    std::optional<Millis> wake_at{};           // when to load an unloaded job again (elapsed)
+    std::optional<Millis> finished_ms{};       // its place in finished_
+    core::JobClock clock{};                    // shared by all actors that it gets in this run
+    std::string damage{};                      // why it is quarantined; empty: it is not
+    std::optional<core::DependencyEnd> end{};  // how it ended; absent: it has not
+    std::vector<JobId> depends_on{};           // jobs whose dependents_ it is among
     bool unloaded() const { return !actor && !leaving && durable; }
   };
   using FullName = std::pair<std::string, std::string>;
@@ -125,6 +131,10 @@ class Registry : public GatedActor<registry_actor> {
     }
     Entry entry{meta.ns, meta.name, meta.uid};
     entry.clock = clock_from(r.job.state().last_record_ms);
+    for (const core::Dependency& one : r.job.state().dependencies)
+      entry.depends_on.push_back(one.job);
+    if (r.job.finished())
+      entry.end = end_of(r.job.condition(core::ConditionType::complete) != nullptr);
     if (!r.job.hidden()) names_[{meta.ns, meta.name}] = id;
     const core::JobState& state = r.job.state();
     bool over = state.open.empty() && (r.job.finished() || state.orphaned) &&
@@ -141,6 +151,7 @@ class Registry : public GatedActor<registry_actor> {
   void adopt(core::JobSummary r) {
     names_[{r.ns, r.name}] = r.id;
     Entry entry{std::move(r.ns), std::move(r.name), std::move(r.uid)};
+    entry.end = end_of(r.complete);
     entry.clock = clock_from(r.finished_ms);
     add_finished(r.id, entry, r.finished_ms);
     unload(r.id, entry, r.wake_ms);
@@ -170,8 +181,9 @@ class Registry : public GatedActor<registry_actor> {
 
   job_actor spawn_job(storage::RecoveredJob r, core::JobClock clock) {
     uint64_t first_tail = r.next_seq - r.tail_rows;
+    const JobId id = r.job.id();
     job_actor actor{system().spawn<JobActor>(around_, clock, std::move(r.job), r.next_seq,
-                                             first_tail, r.tail_bytes)};
+                                             first_tail, r.tail_bytes, dependents_.contains(id))};
     monitor(actor);
     return vital(actor);
   }
@@ -248,18 +260,22 @@ class Registry : public GatedActor<registry_actor> {
       return gate_.reply<Status>(
           m.done, Error{Errc::exists, "jobs.batch \"" + meta.name + "\" already exists", {}});
     }
+    auto dependencies = dependencies_of(meta);
+    if (!dependencies) return gate_.reply<Status>(m.done, dependencies.error());
     JobId id = next_job_++;
     tell_next_job();
     names_[full] = id;
     auto records = std::make_shared<core::JobRecords>();
     records->job = id;
-    records->records.push_back(core::JobAdmitted{around_.clock(), m.object});
+    records->records.push_back(core::JobAdmitted{around_.clock(), m.object, *dependencies});
     std::vector<storage::Row> rows = storage::job_rows(id, 1, records->records);
     rows.push_back(storage::next_job_row(next_job_));
     storage::RecoveredJob fresh{.job = core::Job(id, m.object), .next_seq = 2};
     fresh.job.apply(records->records.front());
     Entry entry{meta.ns, meta.name, meta.uid};
     entry.durable = false;
+    for (const core::Dependency& one : *dependencies) entry.depends_on.push_back(one.job);
+    note_dependencies(fresh.job);
     entry.clock = clock_from(fresh.job.state().last_record_ms);
     jobs_.emplace(id, std::move(entry));
     log::info("j{} {}/{} created", id, meta.ns, meta.name);
@@ -275,6 +291,80 @@ class Registry : public GatedActor<registry_actor> {
       for (const Ask& ask : std::exchange(entry.asks, {})) ask.pass_on(entry.actor);
     };
     gate_.after(std::move(append), std::move(begin));
+    for (const core::Dependency& one : *dependencies) {
+      if (jobs_.at(one.job).end)
+        notify_dependents(one.job);
+      else if (job_actor actor = actor_of(one.job))
+        send(actor, HasDependents{true});
+    }
+  }
+
+  static core::DependencyEnd end_of(bool complete) {
+    return complete ? core::DependencyEnd::succeeded : core::DependencyEnd::failed;
+  }
+
+  // The jobs that a new one names in muster.dev/after.
+  Result<std::vector<core::Dependency>> dependencies_of(const core::JobMeta& meta) const {
+    std::vector<core::Dependency> found;
+    for (core::After& after : core::after_of(meta.annotations)) {
+      auto named = names_.find({meta.ns, after.job});
+      if (named == names_.end()) {
+        const std::string key(core::kAfterKey);
+        core::Violations wrong;
+        wrong.invalid("metadata.annotations[" + key + "]", meta.annotations.at(key),
+                      "there is no job `" + after.job + "` in namespace `" + meta.ns + "`");
+        return Error{Errc::invalid, "", wrong.take()};
+      }
+      found.push_back({named->second, std::move(after)});
+    }
+    return found;
+  }
+
+  void note_dependencies(const core::Job& job) {
+    for (const core::Dependency& one : job.state().dependencies)
+      dependents_[one.job].insert(job.id());
+  }
+
+  // At a start: of all jobs that have ended, or are gone.
+  void notify_dependents() {
+    std::vector<JobId> over;
+    for (const auto& [id, dependents] : dependents_) {
+      auto it = jobs_.find(id);
+      if (it == jobs_.end() ? !quarantined_.contains(id) : it->second.end.has_value())
+        over.push_back(id);
+    }
+    for (JobId id : over) notify_dependents(id);
+  }
+
+  // Notifies the jobs that wait for this one, which has ended or is gone.
+  void notify_dependents(JobId id) {
+    auto waiting = dependents_.find(id);
+    if (waiting == dependents_.end()) return;
+    auto it = jobs_.find(id);
+    const core::DependencyHasEnded event{
+        0, id,
+        it == jobs_.end() ? core::DependencyEnd::deleted
+                          : it->second.end.value_or(core::DependencyEnd::deleted)};
+    for (JobId dependent : std::set<JobId>(waiting->second)) {
+      auto knows = [me = registry_actor{this}, dependent, id] {
+        caf::anon_send(me, DependentKnows{dependent, id});
+      };
+      auto pass_on = [this, event, knows](const job_actor& actor) {
+        send(actor, JobAsk{event, [knows](const Status&) { knows(); }});
+      };
+      with_actor(dependent, {pass_on, [knows](const Status&) { knows(); }});
+    }
+  }
+
+  // The dependent has recorded how that job ended, or is gone itself.
+  void forget_dependent(JobId of, JobId dependent) {
+    auto waiting = dependents_.find(of);
+    if (waiting == dependents_.end() || waiting->second.erase(dependent) == 0) return;
+    if (!waiting->second.empty()) return;
+    dependents_.erase(waiting);
+    if (!jobs_.contains(of)) return;
+    with_actor(of, {[this](const job_actor& actor) { send(actor, HasDependents{false}); },
+                    [](const Status&) {}});
   }
 
   // Retries when the job that holds the name has handled everything sent to it so far.
@@ -398,6 +488,8 @@ class Registry : public GatedActor<registry_actor> {
     auto it = jobs_.find(m.job);
     if (it == jobs_.end()) return;
     Entry& entry = it->second;
+    if (m.complete) entry.end = end_of(*m.complete);
+    if (m.complete || m.forgotten) notify_dependents(m.job);
     if (entry.actor) {
       log::info("j{} {}/{} {}", m.job, entry.ns, entry.name, m.forgotten ? "is gone" : "is over");
       send(entry.actor, stop_atom_v);
@@ -412,7 +504,9 @@ class Registry : public GatedActor<registry_actor> {
     if (entry.finished_ms) finished_.erase({*entry.finished_ms, m.job});
     free_name(m.job, entry);
     for (const Ask& ask : entry.asks) ask.otherwise(Nothing{});
+    const std::vector<JobId> depended_on = std::move(entry.depends_on);
     jobs_.erase(it);
+    for (JobId of : depended_on) forget_dependent(of, m.job);
   }
 
   // Deletes the jobs that finished first when there are too many.
@@ -464,7 +558,8 @@ class Registry : public GatedActor<registry_actor> {
   std::set<std::pair<Millis, JobId>> finished_;  // by time of finish, for bound_finished()
   std::map<FullName, JobId> names_;
   std::map<JobId, Entry> jobs_;
-  std::set<JobId> quarantined_;  // since the start; they may have pods
+  std::map<JobId, std::set<JobId>> dependents_;  // by the job whose end they have not recorded
+  std::set<JobId> quarantined_;                  // since the start; they may have pods
   // Actors that were told to leave. Held, since one that waits for its last commit is known to
   // nobody else.
   struct Leaving {

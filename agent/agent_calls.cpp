@@ -91,7 +91,8 @@ void Agent::launch(wire::Agent::LaunchParams::Reader params) {
   require_term(term);
   work_dir_.told_commit(params.getCommit(), seal_of(params.getSeal()));
   for (auto job : params.getTemplates()) {
-    auto known = std::make_shared<const core::node::PodTemplate>(read_template(job));
+    auto known =
+        std::make_shared<const core::node::PodTemplate>(read_template(job, options_.private_tmp));
     templates_[{known->job, known->generation}] = known;
   }
   std::vector<core::node::Launch> launches;
@@ -162,7 +163,8 @@ void Agent::exec(wire::Agent::ExecParams::Reader params, wire::Executed::Builder
   for (auto word : params.getCommand()) command.words.push_back(to_string(word));
   command.reads = params.getInput() || params.getTerminal();
   command.terminal = params.getTerminal();
-  auto job = std::make_shared<const core::node::PodTemplate>(read_template(params.getTemplate()));
+  auto job = std::make_shared<const core::node::PodTemplate>(
+      read_template(params.getTemplate(), options_.private_tmp));
   const std::string session = to_string(params.getSession());
   // A pod that has ended meanwhile may have a session whose end nobody has read.
   auto process =

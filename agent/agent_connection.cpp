@@ -191,9 +191,11 @@ void Agent::write_hello(wire::Hello::Builder hello) {
   hello.setSlots(options_.slots);
   hello.setCpuMillis(options_.cpu_millis);
   hello.setMemoryBytes(options_.memory_bytes);
-  auto labels = hello.initLabels(static_cast<unsigned>(options_.labels.size()));
+  std::map<std::string, std::string> told = options_.labels;
+  if (executor_.mounts()) told.emplace(core::kVolumesLabel, "true");
+  auto labels = hello.initLabels(static_cast<unsigned>(told.size()));
   unsigned i = 0;
-  for (const auto& [key, value] : options_.labels) {
+  for (const auto& [key, value] : told) {
     labels[i].setKey(key);
     labels[i++].setValue(value);
   }
@@ -207,6 +209,10 @@ void Agent::write_hello(wire::Hello::Builder hello) {
   write_pods(running, hello.initRunning(static_cast<unsigned>(running.size())));
   write_pods(waiting, hello.initWaiting(static_cast<unsigned>(waiting.size())));
   write_pods(ended, hello.initEnded(static_cast<unsigned>(ended.size())));
+  if (!registered_) {
+    const auto left = node_.ends(core::node::kHelloEndsMax);
+    write_ends(left, boot_now(), hello.initEnds(static_cast<unsigned>(left.size())));
+  }
   hello.setPid(static_cast<uint32_t>(getpid()));
   hello.setHeedsOwners(true);
   hello.setAddress(host_name());
@@ -248,6 +254,7 @@ void Agent::welcome(wire::Welcome::Reader from, wire::Session::Client session, M
                    "; its data is outdated or a copy, or it belongs to another cluster");
     return;
   }
+  registered_ = true;
   work_dir_.told_commit(from.getCommit(), seal);
   Link& link = *link_;
   link.session = session;
@@ -263,6 +270,7 @@ void Agent::welcome(wire::Welcome::Reader from, wire::Session::Client session, M
             work_dir_.node_name(), from.getNodeId(), term.epoch);
   link.let_in->fulfill();
   for (auto& waiting : std::exchange(want_session_, {})) waiting->fulfill();
+  configs_.connected();
   if (draining_) say_leave(link, session);
   link.tasks.add(heartbeats(link));
   if (credentials_.encrypted()) link.tasks.add(keep_certificate(link));

@@ -3,6 +3,7 @@
 #include "agent/memory.hpp"
 #include "base/check.hpp"
 #include "base/log.hpp"
+#include "core/node/space.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -40,7 +41,11 @@ Agent::Agent(kj::AsyncIoContext& io, const AgentOptions& options, WorkDir& work_
       executor_(executor),
       node_(options.slots, work_dir.term(), kGatherMs, options.resources),
       sessions_(io.unixEventPort, timer_, executor, logs),
-      local_(io, run_dirs, *this) {}
+      local_(io, run_dirs, *this),
+      configs_(timer_,
+               {[this] { return session(); },
+                [this](std::vector<Executor::Start> starts) { start_held(std::move(starts)); }},
+               options.private_tmp) {}
 
 kj::Promise<Result<int>> Agent::run() {
   auto finished = kj::newPromiseAndFulfiller<void>();
@@ -89,6 +94,7 @@ void Agent::connect_executor() {
     listen_to_pods();
     node_.executor_queues(executor_.queues());
     node_.executor_connected(known->living, known->ended, boot_now());
+    executor_.keep(node_.running());
     schedule();
     return;
   }
@@ -147,8 +153,15 @@ void Agent::on_ended(const std::vector<core::node::ProcessEnd>& ended) {
   schedule();
 }
 
+void Agent::on_volume_full(PodId pod, const std::string& message) {
+  log::warn("evicting {}: {}", to_string(pod), message);
+  node_.give_up(pod, core::EndCause::evicted, message, boot_now());
+  schedule();
+}
+
 void Agent::on_executor_gone(const std::string& why) {
   executor_ready_ = false;
+  configs_.clear();
   if (leaving_) return finish(0);
   say("the keeper is gone: " + why + "; starting another");
   reconnect_executor();
@@ -175,24 +188,42 @@ void Agent::pump() {
   if (leaving_ || !executor_ready_) return;
   core::node::Orders orders = node_.next(boot_now());
   if (orders.contact_at) executor_.contact(*orders.contact_at);
+  for (const auto& end : configs_.drop(orders.kills, orders.withdrawn)) {
+    node_.process_ended(end);
+    schedule();
+  }
   if (!orders.kills.empty()) executor_.kill(orders.kills);
   if (orders.room) executor_.set_room(*orders.room);
   if (!orders.withdrawn.empty()) executor_.withdraw(orders.withdrawn);
   if (!orders.starts.empty()) {
     std::vector<Executor::Start> starts;
     starts.reserve(orders.starts.size());
-    for (const auto& order : orders.starts) starts.push_back({order, pods_.at(order.pod)});
-    executor_.start(starts);
+    for (const auto& order : orders.starts) {
+      auto& job = pods_.at(order.pod);
+      if (!job->config_needs.empty()) {
+        auto fresh = configs_.fresh(order.pod.job);
+        if (fresh == nullptr) {
+          configs_.hold({order, job});
+          continue;
+        }
+        job = std::move(fresh);
+      }
+      starts.push_back({order, job});
+    }
+    if (!starts.empty()) executor_.start(starts);
   }
   for (const auto& report : orders.reports) {
     // The node reports only while it is registered, which implies a link with a session.
     send(*link_, KJ_ASSERT_NONNULL(link_->session), report);
   }
   executor_.forget(orders.forget);
+  std::vector<PodId> released;
   for (PodId pod : orders.over) {
-    pods_.erase(pod);
+    const auto job = pods_.extract(pod);
+    if (job && core::node::has_space(*job.mapped())) released.push_back(pod);
     run_dirs_.remove(pod);
   }
+  if (!released.empty()) executor_.release(released);
   if (!orders.again_at || (again_at_ && *again_at_ <= *orders.again_at)) return;
   again_at_ = orders.again_at;  // replaces a later one, which next() will ask for again
   again_ = timer_.afterDelay(std::max<Millis>(1, *again_at_ - boot_now()) * kj::MILLISECONDS)
@@ -201,6 +232,28 @@ void Agent::pump() {
                  schedule();
                })
                .eagerlyEvaluate([](kj::Exception&& e) { MUSTER_CHECK(false, text_of(e)); });
+}
+
+// Their config maps are here. Meanwhile the lease may have ended, or the pods.
+void Agent::start_held(std::vector<Executor::Start> held) {
+  std::vector<Executor::Start> starts;
+  for (auto& start : held) {
+    const Millis now = boot_now();
+    const auto by = node_.start_by(start.order.pod, start.order.step, now);
+    const auto pod = pods_.find(start.order.pod);
+    if (!by || pod == pods_.end()) {
+      node_.process_ended(
+          {.pod = start.order.pod, .step = start.order.step, .ended_at = now, .unstarted = true});
+      schedule();
+    } else if (*by <= now || !executor_ready_) {
+      configs_.hold_longer(std::move(start));
+    } else {
+      pod->second = start.job;
+      start.order.not_after = *by;
+      starts.push_back(std::move(start));
+    }
+  }
+  if (!starts.empty()) executor_.start(starts);
 }
 
 // --- leaving

@@ -16,6 +16,7 @@
 // Belongs to one KJ thread.
 #pragma once
 
+#include "agent/config_desk.hpp"
 #include "agent/credentials.hpp"
 #include "agent/executor.hpp"
 #include "agent/link.hpp"
@@ -100,6 +101,7 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
 
   void on_started(const std::vector<core::node::ProcessStart>& started) override;
   void on_ended(const std::vector<core::node::ProcessEnd>& ended) override;
+  void on_volume_full(PodId pod, const std::string& message) override;
   void on_executor_gone(const std::string& why) override;
   void connect_executor();
   void listen_to_pods();
@@ -108,6 +110,7 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
 
   void schedule();
   void pump();
+  void start_held(std::vector<Executor::Start> starts);
   void drain();
   void say_leave(Link& link, wire::Session::Client session);
   kj::Promise<void> watch_drain(Millis alone_since);
@@ -127,6 +130,7 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
   core::node::Node node_;
   Sessions sessions_;
   LocalServer local_;
+  ConfigDesk configs_;
   bool listening_ = false;  // local_
   std::vector<kj::Own<kj::PromiseFulfiller<void>>> want_session_;
   std::set<PodId> giving_up_;  // pods that wait for it
@@ -142,6 +146,7 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
   std::string executor_gone_;    // why it is not ready
   core::node::Trouble trouble_;  // of the executor; sent with each heartbeat
   bool draining_ = false;
+  bool registered_ = false;    // at least once
   bool saying_leave_ = false;  // Session.leave is in flight
   bool leaving_ = false;       // exiting: no more orders are carried out
   bool pumping_ = false;

@@ -30,6 +30,8 @@ class Executor {
     virtual ~Listener() = default;
     virtual void on_started(const std::vector<core::node::ProcessStart>& started) = 0;
     virtual void on_ended(const std::vector<core::node::ProcessEnd>& ended) = 0;
+    // The pod exceeds what a volume may hold.
+    virtual void on_volume_full(PodId, const std::string&) {}
     // The executor can do nothing until connect() succeeds again.
     virtual void on_executor_gone(const std::string& why) = 0;
   };
@@ -107,6 +109,11 @@ class Executor {
   // orders to be dropped unless their turn has come.
   virtual void set_room(uint32_t) {}
   virtual void withdraw(const std::vector<PodId>&) {}
+  // Whether processes can have mounts of their own; valid while connected.
+  virtual bool mounts() const { return false; }
+  // These pods are over; or no others are left. Their directories go.
+  virtual void release(const std::vector<PodId>&) {}
+  virtual void keep(const std::vector<PodId>&) {}
   virtual void kill(const std::vector<core::node::KillOrder>& kills) = 0;
   virtual void forget(const std::vector<uint64_t>& entries) = 0;
   // Whether pods run as users other than ours; valid while connected.

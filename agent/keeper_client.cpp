@@ -31,6 +31,7 @@ constexpr size_t kReadBytes = 64u << 10;
 constexpr uint32_t kAnswersPings = 3;  // keepers from this version on
 constexpr uint32_t kQueues = 4;        // keepers from this version on
 constexpr uint32_t kReadsSecrets = 6;  // likewise
+constexpr const char* kScratchSetting = "MUSTER_KEEPER_SCRATCH=";
 
 keeper::Key to_wire(const ProcessKey& key) {
   return {key.pod.job, key.pod.index, key.pod.attempt, key.container, key.instance};
@@ -94,6 +95,10 @@ pid_t start_keeper(const KeeperClient::Options& options, int dir_fd, std::string
   std::string path = options.keeper_path, work_dir = options.work_dir, cluster = options.cluster_id;
   std::array<char*, 4> argv{path.data(), work_dir.data(), cluster.data(), nullptr};
   std::vector<std::string> variables = keeper_environment();
+  if (!options.scratch_dir.empty()) {
+    std::erase_if(variables, [](const auto& one) { return one.starts_with(kScratchSetting); });
+    variables.push_back(kScratchSetting + options.scratch_dir);
+  }
   std::vector<char*> env;
   for (auto& variable : variables) env.push_back(variable.data());
   env.push_back(nullptr);
@@ -175,6 +180,7 @@ class SocketKeeperClient final : public KeeperClient {
         frame.text(secret.variable).text(secret.path).num(uint8_t{secret.optional});
       frame.num(static_cast<uint8_t>((order.reads ? keeper::kReadsInput : 0) |
                                      (order.terminal ? keeper::kReadsTerminal : 0)));
+      frame.text(order.space);
     }
     flush();
   }
@@ -214,12 +220,22 @@ class SocketKeeperClient final : public KeeperClient {
     }
     flush();
   }
+  void release(const std::vector<PodId>& pods) override { tell(keeper::Type::release, pods); }
+  void keep(const std::vector<PodId>& pods) override { tell(keeper::Type::keep, pods); }
   void end_all() override {
     { const keeper::Frame whole(out_, keeper::Type::end_all); }
     flush();
   }
 
  private:
+  void tell(keeper::Type type, const std::vector<PodId>& pods) {
+    {
+      keeper::Frame frame(out_, type);
+      frame.num(static_cast<uint32_t>(pods.size()));
+      for (const PodId pod : pods) keeper::write_pod(frame, pod);
+    }
+    flush();
+  }
   void order_as_owner(const SpawnOrder& order);
   uint64_t id_of(const core::node::SignedPermitPtr& permit);
   kj::Promise<void> read();
@@ -249,6 +265,7 @@ class SocketKeeperClient final : public KeeperClient {
   std::vector<ProcessStarted> started_;
   std::vector<ProcessEnded> ended_;
   std::vector<InputTaken> taken_;
+  std::vector<VolumeFull> full_;
   bool delivering_ = false;
   // The permits that this connection has carried, and their ids. They are held, so that a pointer
   // stands for one permit only.
@@ -287,6 +304,7 @@ void SocketKeeperClient::order_as_owner(const SpawnOrder& order) {
     for (const uint32_t number : numbers) frame.num(number);
   }
   frame.text(order.run).text(order.mpi.leader_address).text(order.mpi.iface);
+  frame.num(uint8_t{order.private_tmp});
 }
 
 std::string SocketKeeperClient::greet(const std::string& cluster_id, Millis deadline,
@@ -338,7 +356,14 @@ void SocketKeeperClient::take_greeting(Inventory& inventory) {
                     version_ >= kReadsSecrets,
                     version_ >= keeper::kSessions,
                     version_ >= keeper::kInput,
-                    version_ >= keeper::kFences};
+                    version_ >= keeper::kFences,
+                    version_ >= keeper::kSpaces,
+                    version_ >= keeper::kSpaces && (can & keeper::kCanMount) != 0};
+      if (abilities_.spaces) {
+        abilities_.scratch = in.text();
+        abilities_.no_scratch = in.text();
+        abilities_.no_mounts = in.text();
+      }
     } else if (type == keeper::Type::living) {
       Inventory::Living living;
       living.key = from_wire(keeper::Key::read(in));
@@ -393,6 +418,12 @@ void SocketKeeperClient::take_frames() {
       taken.taken = in.num<uint64_t>();
       taken.closed = in.num<uint8_t>() != 0;
       if (in.ok()) taken_.push_back(taken);
+    } else if (type == keeper::Type::full) {
+      VolumeFull full{keeper::read_pod(in)};
+      full.volume = in.text();
+      full.used = in.num<uint64_t>();
+      full.limit = in.num<uint64_t>();
+      if (in.ok()) full_.push_back(std::move(full));
     } else if (type == keeper::Type::pong) {
       pulse_.answered(std::string(in.text()));
     }
@@ -401,7 +432,9 @@ void SocketKeeperClient::take_frames() {
 }
 
 void SocketKeeperClient::deliver() {
-  if (delivering_ || (started_.empty() && ended_.empty() && taken_.empty() && !gone_)) return;
+  if (delivering_ ||
+      (started_.empty() && ended_.empty() && taken_.empty() && full_.empty() && !gone_))
+    return;
   delivering_ = true;
   kj::evalLater([this, alive = alive_]() {
     if (!*alive) return;
@@ -417,6 +450,8 @@ void SocketKeeperClient::deliver() {
     if (auto taken = std::exchange(taken_, {}); !taken.empty()) {
       listener_.on_taken(std::move(taken));
     }
+    if (!*alive) return;
+    if (auto full = std::exchange(full_, {}); !full.empty()) listener_.on_full(std::move(full));
     if (!*alive || !gone_ || gone_why_.empty()) return;
     reap_child();
     listener_.on_keeper_gone(std::exchange(gone_why_, {}));

@@ -66,6 +66,8 @@ struct SpawnOrder {
   core::node::DeviceMap devices{};
   std::string run{};  // name of the run directory of a pod of an MPI job; else empty
   core::node::MpiFacts mpi{};
+  std::string space{};       // of a pod with volumes, without a permit (core/node/space.hpp)
+  bool private_tmp = false;  // with a permit: also if that does not ask for it
   // What it reads (write()), requires abilities().input; else stdin is /dev/null. With a permit,
   // that says it.
   bool reads = false, terminal = false;
@@ -114,6 +116,13 @@ struct InputTaken {
   bool closed = false;  // no more will be
 };
 
+// A pod's volume that exceeds its limit.
+struct VolumeFull {
+  PodId pod;
+  std::string volume;
+  uint64_t used = 0, limit = 0;  // bytes
+};
+
 class KeeperClient {
  public:
   // Called on the KJ thread, with lists of what has arrived since the last call.
@@ -123,6 +132,7 @@ class KeeperClient {
     virtual void on_started(std::vector<ProcessStarted> started) = 0;
     virtual void on_ended(std::vector<ProcessEnded> ended) = 0;
     virtual void on_taken(std::vector<InputTaken> taken) = 0;
+    virtual void on_full(std::vector<VolumeFull>) {}
     // The connection broke. The agent exits or calls connect() for a new client: a new keeper
     // reports what the old one lost.
     virtual void on_keeper_gone(std::string why) = 0;
@@ -131,8 +141,10 @@ class KeeperClient {
   struct Options {
     std::string
         work_dir;  // 0700, exists; the keeper's lock, socket, spool and log are in work_dir/keeper
-    std::string keeper_path;  // the muster-keeper executable
-    std::string cluster_id;   // written into the header of each spool segment
+    std::string keeper_path;    // the muster-keeper executable
+    std::string cluster_id;     // written into the header of each spool segment
+    std::string scratch_dir{};  // where a keeper that it starts makes pods' directories; empty: in
+                                // the work-dir
   };
 
   // Connects to the running keeper of this work-dir, or starts one. Blocks for at most a few
@@ -154,6 +166,10 @@ class KeeperClient {
     bool sessions = false;    // it starts sessions (kSessionBit of keeper/protocol.hpp)
     bool input = false;       // processes can read what write() sends
     bool fences = false;      // it ends processes by itself (SpawnOrder::fence_after_ms)
+    bool spaces = false;      // it knows of volumes
+    bool mounts = false;      // it can give processes mounts of their own; else no_mounts says why
+    std::string scratch{};    // directory of pods' directories; empty: no_scratch says why
+    std::string no_scratch{}, no_mounts{};
   };
 
   virtual ~KeeperClient() noexcept(false) {}
@@ -178,6 +194,9 @@ class KeeperClient {
   // What the process is to read from `offset` on, and whether nothing follows. Answered by
   // on_taken() once the keeper has taken some of it, or has room for it; then it is sent again.
   virtual void write(const ProcessKey& what, uint64_t offset, std::string_view data, bool eof) = 0;
+  // Requires abilities().spaces. These pods are over; or no others are left: their directories go.
+  virtual void release(const std::vector<PodId>& pods) = 0;
+  virtual void keep(const std::vector<PodId>& pods) = 0;
   // The keeper kills all processes at once and exits (used for an ephemeral `muster run`).
   virtual void end_all() = 0;
 };

@@ -3,6 +3,7 @@
 #include "agent/output_client.hpp"
 #include "base/check.hpp"
 #include "base/log.hpp"
+#include "core/node/space.hpp"
 #include "core/node/values.hpp"
 #include "core/pod_name.hpp"
 #include "keeper/protocol.hpp"
@@ -67,7 +68,8 @@ Result<Executor::Inventory> KeeperExecutor::connect(Executor::Listener& listener
   agent::Inventory known;
   KeeperClient::Listener& self = *this;
   auto options = [this] {
-    return KeeperClient::Options{work_dir_.path(), keeper_path_, work_dir_.cluster_id()};
+    return KeeperClient::Options{work_dir_.path(), keeper_path_, work_dir_.cluster_id(),
+                                 scratch_dir_};
   };
   auto keeper = KeeperClient::connect(port_, options(), self, known);
   if (!keeper && keeper.error().code == Errc::invalid) {
@@ -80,6 +82,7 @@ Result<Executor::Inventory> KeeperExecutor::connect(Executor::Listener& listener
   }
   if (!keeper) return keeper.error();
   keeper_ = kj::mv(*keeper);
+  node_.scratch = keeper_->abilities().scratch;
 
   if (keeper_->abilities().run_as) run_dirs_.open_to_users();
   Inventory inventory;
@@ -183,6 +186,20 @@ Status KeeperExecutor::allowed(const core::node::PodTemplate& job) const {
   return Nothing{};
 }
 
+Status KeeperExecutor::add_space(SpawnOrder& order, const core::node::PodTemplate& job,
+                                 size_t container) {
+  if (!core::node::has_space(job)) return Nothing{};
+  if (keeper_.get() == nullptr) return Nothing{};  // nothing will be started
+  const KeeperClient::Abilities can = keeper_->abilities();
+  if (!can.spaces) return too_old("knows no volumes");
+  order.private_tmp = job.private_tmp;
+  if (order.permit) return Nothing{};
+  Writer out(order.space);
+  core::node::write_space(out, core::node::space_of(job, container, order.key.pod, node_.scratch,
+                                                    node_.home, job.private_tmp));
+  return Nothing{};
+}
+
 Status KeeperExecutor::prepare_run_dir(PodId pod, const core::node::PodTemplatePtr& job) {
   if (job->mpi.empty()) return Nothing{};
   return run_dirs_.make(pod, job->owner_uid.value_or(geteuid()), job);
@@ -217,6 +234,7 @@ Status KeeperExecutor::start_session(SessionStart start) {
   order.note = note.text();
   order.reads = start.reads;
   order.terminal = start.terminal;
+  if (Status added = add_space(order, job, start.key.container); !added) return added;
   std::vector<SpawnOrder> orders;
   orders.push_back(std::move(order));
   keeper_->spawn(std::move(orders));
@@ -289,6 +307,8 @@ Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start) {
   SpawnOrder order = order_of(key_of(pod, start.order.step), job, std::move(*command),
                               std::move(*files), std::move(devices));
   order.note = note.text();
+  if (Status added = add_space(order, job, start.order.step.container); !added)
+    return added.error();
   order.memory_limit_bytes = limits.memory_limit_bytes;
   order.cpu_limit_millis = limits.cpu_limit_millis;
   order.contained = job.plan != nullptr;
@@ -356,6 +376,14 @@ kj::Promise<kj::AutoCloseFd> KeeperExecutor::open_log(const LogName& name) {
   return open_output(port_, work_dir_.path(), name);
 }
 
+void KeeperExecutor::release(const std::vector<PodId>& pods) {
+  if (keeper_.get() != nullptr && keeper_->abilities().spaces) keeper_->release(pods);
+}
+
+void KeeperExecutor::keep(const std::vector<PodId>& pods) {
+  if (keeper_.get() != nullptr && keeper_->abilities().spaces) keeper_->keep(pods);
+}
+
 void KeeperExecutor::end_all() {
   if (keeper_.get() != nullptr) keeper_->end_all();
 }
@@ -404,6 +432,13 @@ void KeeperExecutor::on_taken(std::vector<InputTaken> taken) {
   for (const auto& one : taken)
     if (is_session(one.key))
       sessions_->on_session_input(session_of(one.key), one.taken, one.closed);
+}
+
+void KeeperExecutor::on_full(std::vector<VolumeFull> full) {
+  for (const VolumeFull& one : full)
+    listener_->on_volume_full(one.pod, "Usage of EmptyDir volume \"" + one.volume +
+                                           "\" exceeds the limit \"" + std::to_string(one.limit) +
+                                           "\". It uses " + std::to_string(one.used) + " bytes.");
 }
 
 void KeeperExecutor::on_keeper_gone(std::string why) {

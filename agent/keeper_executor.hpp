@@ -28,13 +28,14 @@ class KeeperExecutor final : public Executor,
                              private kj::TaskSet::ErrorHandler {
  public:
   KeeperExecutor(kj::UnixEventPort& port, WorkDir& work_dir, LogStore& logs, RunDirs& run_dirs,
-                 std::string keeper_path)
+                 std::string keeper_path, std::string scratch_dir = "", bool private_tmp = false)
       : port_(port),
         work_dir_(work_dir),
         logs_(logs),
         run_dirs_(run_dirs),
         keeper_path_(std::move(keeper_path)),
-        templates_(work_dir.path() + "/templates"),
+        scratch_dir_(std::move(scratch_dir)),
+        templates_(work_dir.path() + "/templates", private_tmp),
         node_(node_facts(work_dir.node_name())),
         later_(*this) {}
 
@@ -58,12 +59,16 @@ class KeeperExecutor final : public Executor,
   void write_session(const SessionKey& key, uint64_t offset, std::string_view data,
                      bool eof) override;
   kj::Promise<kj::AutoCloseFd> open_log(const LogName& name) override;
+  bool mounts() const override { return keeper_.get() != nullptr && keeper_->abilities().mounts; }
+  void release(const std::vector<PodId>& pods) override;
+  void keep(const std::vector<PodId>& pods) override;
   void end_all() override;
 
  private:
   void on_started(std::vector<ProcessStarted> started) override;
   void on_ended(std::vector<ProcessEnded> ended) override;
   void on_taken(std::vector<InputTaken> taken) override;
+  void on_full(std::vector<VolumeFull> full) override;
   void on_keeper_gone(std::string why) override;
   void taskFailed(kj::Exception&& exception) override;
 
@@ -72,6 +77,7 @@ class KeeperExecutor final : public Executor,
   SpawnOrder order_of(const ProcessKey& key, const core::node::PodTemplate& job,
                       core::node::Command command, LogStore::Paths files,
                       core::node::DeviceMap devices) const;
+  Status add_space(SpawnOrder& order, const core::node::PodTemplate& job, size_t container);
   Status prepare_run_dir(PodId pod, const core::node::PodTemplatePtr& job);
   Result<core::node::Command> command_for(const Start& start, const core::node::DeviceMap& devices);
   // What the job's inputs_file holds; null: it has none.
@@ -83,10 +89,10 @@ class KeeperExecutor final : public Executor,
   WorkDir& work_dir_;
   LogStore& logs_;
   RunDirs& run_dirs_;
-  const std::string keeper_path_;
+  const std::string keeper_path_, scratch_dir_;
   SessionListener* sessions_ = nullptr;  // null: nobody starts any
   TemplateStore templates_;
-  const core::node::NodeFacts node_;
+  core::node::NodeFacts node_;
   Executor::Listener* listener_ = nullptr;
   InputFile input_file_;
   core::node::PodTemplatePtr last_job_;                // of the last start

@@ -25,7 +25,9 @@ struct AgentOptions {
   Millis log_keep_ms = 7ll * 24 * 3600 * 1000;
   uint64_t log_max_bytes = 10ull << 30;
   std::optional<uint64_t> evict_below_bytes =
-      100ull << 20;  // of the node's available memory; absent: no evictions
+      100ull << 20;           // of the node's available memory; absent: no evictions
+  std::string scratch_dir{};  // of pods; empty: in the work-dir. Only if it starts the keeper
+  bool private_tmp = false;   // each pod gets a /tmp of its own
   bool hollow = false;
   Millis hollow_duration_ms = 0;
   int hollow_exit_code = 0;

@@ -30,6 +30,7 @@ std::string name_of(const std::string& job_uid, int64_t generation) {
 Status TemplateStore::keep(const core::node::PodTemplatePtr& job) {
   std::string name = name_of(job->job_uid, job->generation);
   Holders& holders = kept_[name];
+  std::erase_if(holders, [](const auto& holder) { return holder.expired(); });
   bool there = false, held = false;
   for (const auto& holder : holders) {
     core::node::PodTemplatePtr one = holder.lock();
@@ -81,7 +82,7 @@ core::node::PodTemplatePtr TemplateStore::load(const std::string& job_uid, int64
   auto unreadable = kj::runCatchingExceptions([&] {
     capnp::FlatArrayMessageReader message(words);
     job = std::make_shared<const core::node::PodTemplate>(
-        read_template(message.getRoot<wire::PodTemplate>()));
+        read_template(message.getRoot<wire::PodTemplate>(), private_tmp_));
   });
   if (unreadable != nullptr || job->job_uid != job_uid || job->generation != generation) {
     return nullptr;

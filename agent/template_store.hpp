@@ -23,7 +23,9 @@ namespace muster::agent {
 
 class TemplateStore {
  public:
-  explicit TemplateStore(std::string dir) : dir_(std::move(dir)) {}
+  // `private_tmp`: as for read_template().
+  TemplateStore(std::string dir, bool private_tmp)
+      : dir_(std::move(dir)), private_tmp_(private_tmp) {}
 
   // Stores it for at least as long as `job` is held.
   Status keep(const core::node::PodTemplatePtr& job);
@@ -38,6 +40,7 @@ class TemplateStore {
   void drop_unheld();
 
   std::string dir_;
+  bool private_tmp_ = false;
   std::map<std::string, Holders> kept_;
   size_t drop_at_ = 64;  // number of files above which keep() drops unheld ones
 };

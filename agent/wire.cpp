@@ -42,17 +42,25 @@ core::node::TemplateContainer read_container(wire::Container::Reader in) {
   for (auto word : in.getArgs()) out.args.push_back(to_string(word));
   out.working_dir = to_string(in.getWorkingDir());
   for (auto variable : in.getEnv()) {
-    if (variable.getFieldPath() == core::kInputsKey.data()) continue;  // for older agents
+    const auto path = variable.getFieldPath();
+    if (path == core::kInputsKey.data() || path == core::kVolumesLabel.data() || path == "envFrom")
+      continue;  // for older agents
     core::EnvVar& one = out.env.emplace_back();
     one.name = to_string(variable.getName());
     one.value = to_string(variable.getValue());
     if (variable.hasSecretName()) {
       one.secret = {to_string(variable.getSecretName()), to_string(variable.getSecretKey()),
                     variable.getSecretOptional()};
+    } else if (variable.hasConfigName()) {
+      one.config = {to_string(variable.getConfigName()), to_string(variable.getConfigKey()),
+                    variable.getConfigOptional()};
     } else {
-      one.field_path = to_string(variable.getFieldPath());
+      one.field_path = to_string(path);
     }
   }
+  for (auto source : in.getEnvFrom())
+    out.env_from.push_back(
+        {to_string(source.getPrefix()), to_string(source.getConfigMap()), source.getOptional()});
   container.memory_limit_bytes = unless_zero(in.getMemoryLimitBytes());
   container.cpu_limit_millis = unless_zero(in.getCpuLimitMillis());
   for (auto one : in.getResources()) {
@@ -60,7 +68,36 @@ core::node::TemplateContainer read_container(wire::Container::Reader in) {
     container.devices[to_string(one.getName())] =
         static_cast<uint32_t>(std::min(one.getCount(), kMost));
   }
+  for (auto mount : in.getVolumeMounts())
+    out.volume_mounts.push_back({to_string(mount.getName()), to_string(mount.getMountPath()),
+                                 to_string(mount.getSubPath()), mount.getReadOnly()});
   return container;
+}
+
+std::optional<int32_t> mode_of(int32_t mode) {
+  return mode < 0 ? std::nullopt : std::optional(mode);
+}
+
+std::vector<core::Volume> read_volumes(capnp::List<wire::Volume>::Reader in) {
+  std::vector<core::Volume> out;
+  for (auto from : in) {
+    core::Volume& to = out.emplace_back();
+    to.name = to_string(from.getName());
+    to.kind = static_cast<core::VolumeKind>(from.getKind());
+    to.kinds = 1;
+    to.medium = to_string(from.getMedium());
+    to.size_limit = to_string(from.getSizeLimit());
+    to.path = to_string(from.getPath());
+    to.type = to_string(from.getType());
+    to.secret = to_string(from.getSecret());
+    for (auto item : from.getItems())
+      to.items.push_back(
+          {to_string(item.getKey()), to_string(item.getPath()), mode_of(item.getMode())});
+    to.default_mode = mode_of(from.getDefaultMode());
+    to.optional = from.getOptional();
+    to.config_map = to_string(from.getConfigMap());
+  }
+  return out;
 }
 
 core::node::SignedPermitPtr read_signed_permit(wire::PodTemplate::Reader in) {
@@ -76,6 +113,20 @@ core::InputTablePtr read_inputs(wire::PodTemplate::Reader in) {
   const auto bytes = in.getInputs().asChars();
   auto table = core::InputTable::of({bytes.begin(), bytes.size()});
   return table ? std::make_shared<const core::InputTable>(std::move(*table)) : nullptr;
+}
+
+core::ConfigMaps read_configs(wire::PodTemplate::Reader in) {
+  core::ConfigMaps maps;
+  for (auto map : in.getConfigs()) {
+    auto data = std::make_shared<core::ConfigData>();
+    for (auto entry : map.getEntries()) {
+      const auto value = entry.getValue().asChars();
+      (entry.getBinary() ? data->binary : data->text)
+          .emplace(to_string(entry.getKey()), std::string(value.begin(), value.size()));
+    }
+    maps.emplace(to_string(map.getName()), std::move(data));
+  }
+  return maps;
 }
 
 // The template as the bytes of one message.
@@ -123,7 +174,7 @@ void write_pods(const std::vector<PodId>& pods, capnp::List<wire::PodId>::Builde
   for (unsigned i = 0; i < out.size(); ++i) write_pod(pods[i], out[i]);
 }
 
-core::node::PodTemplate read_template(wire::PodTemplate::Reader in) {
+core::node::PodTemplate read_template(wire::PodTemplate::Reader in, bool private_tmp) {
   core::node::PodTemplate out{
       .job = in.getJob(),
       .generation = in.getGeneration(),
@@ -145,9 +196,13 @@ core::node::PodTemplate read_template(wire::PodTemplate::Reader in) {
       .annotations = read_pairs(in.getAnnotations()),
       .mpi = to_string(in.getMpi()),
       .inputs = read_inputs(in),
-      .inputs_file = to_string(in.getInputsFile())};
+      .inputs_file = to_string(in.getInputsFile()),
+      .volumes = read_volumes(in.getVolumes()),
+      .private_tmp = private_tmp || in.getPrivateTmp(),
+      .configs = read_configs(in)};
   for (auto container : in.getInitContainers()) out.containers.push_back(read_container(container));
   for (auto container : in.getContainers()) out.containers.push_back(read_container(container));
+  for (const auto& container : out.containers) core::add_needs(container.what, out.config_needs);
   out.plan = core::node::plan_of(out);
   if (out.plan != nullptr) out.wire = message_of(in);
   return out;
@@ -174,10 +229,14 @@ void write_report(const core::node::Report& report, Millis now,
     starts[i].setRestarts(static_cast<uint32_t>(from.restarts));
     starts[i].setReadiness(wire::to_wire(from.readiness));
   }
-  auto ends = out.initEnds(static_cast<unsigned>(report.ends.size()));
-  for (unsigned i = 0; i < ends.size(); ++i) {
-    const auto& from = report.ends[i];
-    auto to = ends[i];
+  write_ends(report.ends, now, out.initEnds(static_cast<unsigned>(report.ends.size())));
+}
+
+void write_ends(const std::vector<core::node::PodEnded>& ends, Millis now,
+                capnp::List<wire::PodEnd>::Builder out) {
+  for (unsigned i = 0; i < out.size(); ++i) {
+    const auto& from = ends[i];
+    auto to = out[i];
     write_pod(from.pod, to.initPod());
     to.setCause(wire::to_wire(from.cause));
     to.setExitCode(from.exit_code);

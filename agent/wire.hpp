@@ -20,11 +20,15 @@ void write_pod(PodId pod, wire::PodId::Builder out);
 std::vector<PodId> read_pods(capnp::List<wire::PodId>::Reader in);
 void write_pods(const std::vector<PodId>& pods, capnp::List<wire::PodId>::Builder out);
 
-core::node::PodTemplate read_template(wire::PodTemplate::Reader in);
+// `private_tmp`: all pods of this node get a /tmp of their own.
+core::node::PodTemplate read_template(wire::PodTemplate::Reader in, bool private_tmp = false);
 
 // Size hint for a message with this report: without it, each call in flight takes 8 kB or more.
 capnp::MessageSize size_of(const core::node::Report& report);
 void write_report(const core::node::Report& report, Millis now,
                   wire::Session::ReportParams::Builder out);
+// `out` has as many elements.
+void write_ends(const std::vector<core::node::PodEnded>& ends, Millis now,
+                capnp::List<wire::PodEnd>::Builder out);
 
 }  // namespace muster::agent

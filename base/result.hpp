@@ -25,7 +25,16 @@ enum class Errc {
 
 // One broken rule of a manifest. Kinds are those of job-semantics 1.6.
 struct Violation {
-  enum class Kind { required, invalid, not_supported, duplicate, too_many, too_long, forbidden };
+  enum class Kind {
+    required,
+    invalid,
+    not_supported,
+    duplicate,
+    not_found,
+    too_many,
+    too_long,
+    forbidden
+  };
   std::string path;  // "spec.template.spec.containers[0].name"
   Kind kind;
   std::string value;  // as JSON would print it; empty for required, too_long and forbidden

@@ -2,6 +2,7 @@
 // called muster-rsh (or ssh), muster-mpi-entry (agent/rsh.hpp) and muster-pmi (agent/pmi.hpp).
 #include "agent/pmi.hpp"
 #include "agent/rsh.hpp"
+#include "cli/drill/hand.hpp"
 #include "cli/drill/witness.hpp"
 #include "cli/line/app.hpp"
 #include "cli/output/exit_codes.hpp"
@@ -32,6 +33,9 @@ int main(int argc, char** argv) {
   // In the pods of a drill's canary; not a verb of users.
   if (argc > 2 && std::string_view(argv[1]) == "drill" && std::string_view(argv[2]) == "witness")
     return muster::cli::drill::run_witness({argv + 3, argv + argc});
+  // The part of a drill that runs on nodes; likewise.
+  if (argc > 2 && std::string_view(argv[1]) == "drill" && std::string_view(argv[2]) == "hand")
+    return muster::cli::drill::run_hand({argv + 3, argv + argc});
   // Daemons and verbs that wait handle signals themselves; for all others Ctrl-C exits with
   // kInterrupted.
   std::signal(SIGINT, [](int) { _exit(muster::cli::kInterrupted); });

@@ -102,7 +102,8 @@ kj::Promise<void> AgentLinks::send_launches(Link& link, kj::ArrayPtr<const Order
   context_.tell(request);
   auto templates = request.initTemplates(static_cast<unsigned>(fresh.size()));
   for (unsigned i = 0; i < fresh.size(); ++i) {
-    write_template(templates[i], fresh[i]->pod.job, *fresh[i]->object);
+    write_template(templates[i], fresh[i]->pod.job, *fresh[i]->object,
+                   context_.options.image_runtime);
     if (context_.options.permit_key)
       write_permit(templates[i], link.node, fresh[i]->pod.job, *fresh[i]->object);
   }
@@ -116,7 +117,8 @@ kj::Promise<void> AgentLinks::send_launches(Link& link, kj::ArrayPtr<const Order
 
 void AgentLinks::write_permit(wire::PodTemplate::Builder out, const std::string& node, JobId job,
                               const core::JobObject& object) const {
-  if (const auto permit = permit_for(context_.options.cluster_id, node, job, object, wall_now()))
+  if (const auto permit = permit_for(context_.options.cluster_id, node, job, object, wall_now(),
+                                     context_.options.image_runtime))
     write_signed(out, *permit, *context_.options.permit_key);
 }
 

@@ -77,6 +77,34 @@ kj::Promise<void> AgentSession::gather(GatherContext context) {
   return desks_.mpi.gather(context, node_);
 }
 
+kj::Promise<void> AgentSession::configs(ConfigsContext context) {
+  check_current();
+  using Answer = Result<api::PodConfigs>;
+  const PodId pod = read_pod(context.getParams().getPod());
+  auto paf = kj::newPromiseAndFulfiller<Answer>();
+  auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<Answer>>>(kj::mv(paf.fulfiller));
+  desks_.context.options.pod_configs(pod, node_,
+                                     desks_.context.replies.across<Answer>([fulfiller](Answer one) {
+                                       (*fulfiller)->fulfill(kj::mv(one));
+                                     }));
+  return paf.promise.then([this, context, pod](Answer answer) mutable {
+    check_current();
+    auto results = context.getResults();
+    if (!answer.ok()) return results.setMissing(answer.error().message);
+    results.setVersion(answer->version);
+    if (!answer->missing.empty()) return results.setMissing(answer->missing);
+    if (context.getParams().getHave() == answer->version) return;
+    const core::ConfigMaps data = answer->data();
+    auto out = results.initTemplate();
+    const auto& options = desks_.context.options;
+    write_template(out, pod.job, *answer->object, options.image_runtime, data);
+    if (!options.permit_key) return;
+    if (const auto permit = permit_for(options.cluster_id, desks_.links.find(node_)->node, pod.job,
+                                       *answer->object, wall_now(), options.image_runtime, data))
+      write_signed(out, *permit, *options.permit_key);
+  });
+}
+
 kj::Promise<void> AgentSession::leave(LeaveContext) {
   check_current();
   caf::anon_send(desks_.context.cluster, actors::AgentLeaves{node_, link_});

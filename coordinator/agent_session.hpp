@@ -35,6 +35,7 @@ class AgentSession final : public wire::Session::Server {
   kj::Promise<void> exec(ExecContext context) override;
   kj::Promise<void> fence(FenceContext context) override;
   kj::Promise<void> gather(GatherContext context) override;
+  kj::Promise<void> configs(ConfigsContext context) override;
 
  private:
   void check_current();

@@ -2,6 +2,7 @@
 
 #include "api/access/audit.hpp"
 #include "api/http/unix_port.hpp"
+#include "api/kube/kept_object.hpp"
 #include "api/request/backend.hpp"
 #include "api/routes/server.hpp"
 #include "api/view/metrics.hpp"
@@ -115,6 +116,9 @@ class Thread final : public ApiThread, public api::Backend {
         view_.add_damaged(job.id, std::move(job.object), job.why, wall_now());
       for (core::Kept& one : kept) view_.add_kept(std::move(one));
       view_.start_at(commit, std::move(nodes));
+      view_.provide([pem = links().authority, now_ms = wall_now()](const std::string& ns) {
+        return api::root_ca(ns, pem, now_ms);
+      });
     });
   }
   void show(core::Committed batch) override {
@@ -137,6 +141,16 @@ class Thread final : public ApiThread, public api::Backend {
       kept_ = kept;
       rpc_ = &rpc;
       server_->set_ready(true, "");
+    });
+  }
+
+  void pod_configs(PodId pod, NodeId node,
+                   std::function<void(Result<api::PodConfigs>)> done) override {
+    post([this, pod, node, done = std::move(done)] {
+      const auto shown = view_.find({api::Kind::pod, pod.job, 0, pod.key()});
+      if (!shown || shown->pod->node != node || shown->pod->ended)
+        return done(Error{Errc::not_found, "the pod is not on this node", {}});
+      done(api::pod_configs(view_, shown->job->object_ptr()));
     });
   }
 
@@ -199,10 +213,10 @@ class Thread final : public ApiThread, public api::Backend {
     caf::anon_send(cluster_, actors::DeleteNode{std::move(name), back(std::move(done))});
   }
 
-  void write_kept(core::KeptPtr seen, core::KeptPtr next,
+  void write_kept(core::KeptPtr seen, core::KeptPtr next, core::KeptQuota quota,
                   std::function<void(Status)> done) override {
-    caf::anon_send(kept_,
-                   actors::WriteKept{std::move(seen), std::move(next), back(std::move(done))});
+    caf::anon_send(
+        kept_, actors::WriteKept{std::move(seen), std::move(next), back(std::move(done)), quota});
   }
 
   void exec(api::ExecRequest request, std::function<void(Result<api::ExecStarted>)> done) override {
@@ -368,6 +382,7 @@ class Thread final : public ApiThread, public api::Backend {
     server_options.version = options_.version;
     server_options.random = random_number;
     server_options.knobs = options_.knobs;
+    server_options.image_runtime = options_.image_runtime;
     const size_t connections = Descriptors::of_process().api;
     const bool elsewhere = !options_.tls_address.empty() || !options_.metrics_address.empty();
     server_options.remote_connections_max = elsewhere ? connections / 3 : 1;

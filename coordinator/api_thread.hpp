@@ -44,8 +44,9 @@ struct ApiOptions {
   api::RoleGroups roles{};
   api::AccessRules access{};
   api::QuotaLimits quotas{};
-  std::string audit_path{};                            // where users have roles
-  std::unique_ptr<SystemJournal> system_journal{};     // audited requests go there, too; or null
+  std::string audit_path{};                         // where users have roles
+  std::unique_ptr<SystemJournal> system_journal{};  // audited requests go there, too; or null
+  core::ImageRuntime image_runtime{};
   std::vector<std::string> hosts{};                    // host names that clients may use
   std::function<Result<core::Job>(JobId)> load_job;    // loads an unloaded job for the View
   std::function<Result<core::Job>(JobId)> load_brief;  // likewise, brief, for lists
@@ -73,6 +74,10 @@ class ApiThread {
   virtual void show_health(const core::NodeHealth& health) = 0;
   virtual void ready(actors::registry_actor registry, actors::cluster_actor cluster,
                      actors::kept_actor kept, RpcServer& rpc) = 0;
+  // What the config maps of this pod's job hold, for a node that is about to start its processes.
+  // `done` is called on the API's thread. not_found: the pod is not bound to this node.
+  virtual void pod_configs(PodId pod, NodeId node,
+                           std::function<void(Result<api::PodConfigs>)> done) = 0;
   // Counts a job's decision in the metrics.
   virtual void synced(bool indexed, core::SyncAction action, double seconds) = 0;
   // Ends watches and connections and joins the thread.

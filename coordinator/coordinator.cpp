@@ -102,6 +102,7 @@ class Running final : public Coordinator {
     if (Status ok = open_trust(); !ok) return ok;
     if (Status ok = open_munge(); !ok) return ok;
     ApiOptions api_options{options_.api, options_.insecure, kVersion, knobs(), *journal_};
+    api_options.image_runtime = options_.image_runtime;
     api_options.hosts = options_.api_hosts;
     api_options.tls_address = options_.api_tls;
     api_options.trust = trust_.get();
@@ -171,6 +172,10 @@ class Running final : public Coordinator {
                            trust_.get()};
     rpc_options.seal = HistorySeal(recovered->seal_key, recovered->cluster_id);
     rpc_options.seals_prove = sealed;
+    rpc_options.image_runtime = options_.image_runtime;
+    rpc_options.pod_configs = [this](PodId pod, NodeId node, auto done) {
+      api_->pod_configs(pod, node, std::move(done));
+    };
     auto rpc = RpcServer::bind(std::move(rpc_options));
     if (!rpc) return rpc.error();
     rpc_ = std::move(*rpc);

@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "core/spec/gates.hpp"
+#include "core/spec/image_runtime.hpp"
 #include "core/trust.hpp"
 
 #include <cstdint>
@@ -44,6 +45,7 @@ struct Options {
   Millis backoff_max_ms = 600'000;
   Millis node_grace_ms = 40'000;
   core::Gates gates{};
+  core::ImageRuntime image_runtime{};
   uint64_t finished_jobs_max = UINT64_MAX;            // to keep; the oldest are deleted first
   Millis attempts_keep_ms = Millis{30} * 86'400'000;  // how long the history of attempts is kept
   uint64_t attempts_max = 1'000'000;                  // how many attempts it keeps

@@ -120,14 +120,34 @@ kj::Promise<void> ExecRelay::exec(ExecCall context, NodeId node, Millis unknown_
 
 kj::Promise<ExecRelay::Answer> ExecRelay::run(wire::Agent::Client agent, const Target& target,
                                               const std::string& session, const Command& command) {
+  if (core::config_needs(target.object->spec.pod).empty() || coordinator_.replies == nullptr)
+    return run(kj::mv(agent), target, session, command, {});
+  // A config map that is gone by now leaves its variables out, where they may be missing; otherwise
+  // the agent refuses the command.
+  using Found = Result<api::PodConfigs>;
+  auto paf = kj::newPromiseAndFulfiller<Found>();
+  auto fulfiller = std::make_shared<kj::Own<kj::PromiseFulfiller<Found>>>(kj::mv(paf.fulfiller));
+  (*coordinator_.pod_configs)(target.pod, target.node,
+                              coordinator_.replies->across<Found>([fulfiller](Found found) {
+                                (*fulfiller)->fulfill(kj::mv(found));
+                              }));
+  return paf.promise.then([this, agent = kj::mv(agent), target, session,
+                           command](Found found) mutable {
+    return run(kj::mv(agent), target, session, command, found ? found->data() : core::ConfigMaps());
+  });
+}
+
+kj::Promise<ExecRelay::Answer> ExecRelay::run(wire::Agent::Client agent, const Target& target,
+                                              const std::string& session, const Command& command,
+                                              const core::ConfigMaps& configs) {
   auto request = agent.execRequest();
   request.setEpoch(coordinator_.epoch);
   request.setNonce(coordinator_.nonce);
   auto out = request.initTemplate();
-  write_template(out, target.pod.job, *target.object);
+  write_template(out, target.pod.job, *target.object, {}, configs);
   if (const auto& key = *coordinator_.permit_key)
     if (auto permit = permit_for(coordinator_.cluster_id, nodes_.name(target.node), target.pod.job,
-                                 *target.object, wall_now())) {
+                                 *target.object, wall_now(), {}, configs)) {
       permit->until_ms = wall_now() + kPermitMs;
       permit->session = PermitSession{
           target.pod.index, target.pod.attempt, static_cast<uint16_t>(permit->job.init_containers),

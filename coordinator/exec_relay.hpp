@@ -14,7 +14,9 @@
 #pragma once
 
 #include "api/request/backend.hpp"
+#include "api/view/pod_configs.hpp"
 #include "coordinator/host_desk.hpp"
+#include "coordinator/replies.hpp"
 #include "permit/permit.hpp"
 
 #include <kj/async-io.h>
@@ -39,6 +41,10 @@ class ExecRelay {
     std::string cluster_id;
     uint64_t epoch = 0, nonce = 0;
     const std::optional<PermitKey>* permit_key = nullptr;
+    // RpcOptions::pod_configs, and the replies that bring its answers to this thread.
+    const std::function<void(PodId, NodeId, std::function<void(Result<api::PodConfigs>)>)>*
+        pod_configs = nullptr;
+    Replies* replies = nullptr;
   };
 
   ExecRelay(kj::Timer& timer, HostDesk& desk, Nodes nodes, Coordinator coordinator)
@@ -72,6 +78,9 @@ class ExecRelay {
   };
   kj::Promise<Answer> run(wire::Agent::Client agent, const Target& target,
                           const std::string& session, const Command& command);
+  kj::Promise<Answer> run(wire::Agent::Client agent, const Target& target,
+                          const std::string& session, const Command& command,
+                          const core::ConfigMaps& configs);
   kj::Promise<void> drop_unused();
 
   struct UserSession {

@@ -48,6 +48,13 @@ Line changes_of(const std::vector<core::PodMetaChange>& changes) {
   });
 }
 
+Line dependencies_of(const std::vector<core::Dependency>& dependencies) {
+  return list_of(dependencies, [](const core::Dependency& one) {
+    return Line{
+        {"job", one.job}, {"name", one.after.job}, {"needed", core::name(one.after.needed)}};
+  });
+}
+
 template <class End>
 void put_end(Line& to, const End& end) {
   to["cause"] = core::name(end.cause);
@@ -76,6 +83,7 @@ struct RecordLine {
     to["generation"] = r.object->meta.generation;
     put(to, "parallelism", r.object->spec.parallelism);
     put(to, "completions", r.object->spec.completions);
+    if (!r.after.empty()) to["after"] = dependencies_of(r.after);
   }
   void operator()(const core::JobSpecChanged& r) {
     to["generation"] = r.generation;
@@ -83,6 +91,10 @@ struct RecordLine {
     put(to, "completions", r.completions);
   }
   void operator()(const core::JobStarted&) {}
+  void operator()(const core::DependencyEnded& r) {
+    to["of"] = r.job;
+    to["how"] = core::name(r.how);
+  }
   void operator()(const core::PodsCreated& r) {
     to["runs"] = list_of(r.runs, [](const core::PodsCreated::Run& run) {
       return Line{{"first", run.first},     {"count", run.count},
@@ -200,6 +212,7 @@ Line snapshot_line(JobId job, const storage::Snapshot& snapshot) {
   line["completedIndexes"] = s.completed.text();
   line["failedIndexes"] = s.failed_indexes.text();
   line["podsCreated"] = s.pods_created;
+  if (!s.dependencies.empty()) line["after"] = dependencies_of(s.dependencies);
   line["open"] = list_of(s.open, [](const auto& one) { return pod_of(one.first); });
   line["conditions"] = list_of(s.conditions, [](const core::Condition& one) {
     return Line{{"type", core::name(one.type)},
@@ -256,14 +269,30 @@ Line token_line(const core::Token& token) {
   return line;
 }
 
+const char* name_of(core::KeptKind kind) {
+  switch (kind) {
+    case core::KeptKind::lease:
+      return "lease";
+    case core::KeptKind::event:
+      return "event";
+    case core::KeptKind::config_map:
+      return "configmap";
+    case core::KeptKind::name_space:
+      return "namespace";
+  }
+  return "";
+}
+
 Line kept_line(const core::Kept& kept) {
-  return {{"kind", kept.kind == core::KeptKind::lease ? "lease" : "event"},
-          {"id", kept.id},
-          {"namespace", kept.ns},
-          {"name", kept.name},
-          {"writtenMs", kept.written_ms},
-          {"commit", kept.version},
-          {"object", parse_ordered(kept.json)}};
+  Line line = {{"kind", name_of(kept.kind)},
+               {"id", kept.id},
+               {"namespace", kept.ns},
+               {"name", kept.name},
+               {"writtenMs", kept.written_ms},
+               {"commit", kept.version},
+               {"object", parse_ordered(kept.json)}};
+  put(line, "owner", kept.owner);
+  return line;
 }
 
 Line summary_line(const core::JobSummary& job) {

@@ -1,9 +1,11 @@
 // RpcOptions: what the agents' port is started with.
 #pragma once
 
+#include "api/view/pod_configs.hpp"
 #include "base/clock.hpp"
 #include "coordinator/history_seal.hpp"
 #include "coordinator/trust_store.hpp"
+#include "core/spec/image_runtime.hpp"
 #include "permit/permit.hpp"
 
 #include <cstdint>
@@ -31,6 +33,10 @@ struct RpcOptions {
   HistorySeal seal{"", ""};
   // Agents of other machines must prove by our seal that our data-dir is old (actors::AgentHello).
   bool seals_prove = true;
+  core::ImageRuntime image_runtime{};
+  // ApiThread::pod_configs().
+  std::function<void(PodId pod, NodeId node, std::function<void(Result<api::PodConfigs>)> done)>
+      pod_configs{};
 };
 
 }  // namespace muster::coordinator

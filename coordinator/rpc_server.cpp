@@ -44,7 +44,7 @@ struct Parts {
                                  return link->agent;
                                }},
               ExecRelay::Coordinator{options.cluster_id, options.epoch, options.nonce,
-                                     &options.permit_key}) {}
+                                     &options.permit_key, &options.pod_configs, &replies}) {}
 
   RpcContext context;
   AgentLinks links{context};

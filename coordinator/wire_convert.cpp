@@ -2,6 +2,7 @@
 
 #include "base/printable.hpp"
 #include "core/cluster/node_rules.hpp"
+#include "core/node/space.hpp"
 #include "core/spec/annotations.hpp"
 #include "core/spec/inputs.hpp"
 #include "core/spec/owner.hpp"
@@ -10,6 +11,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace muster::coordinator {
 
@@ -101,7 +105,9 @@ core::node::TemplateContainer container_of(const core::Container& container) {
 }
 
 // What a node knows of this job's pods.
-core::node::PodTemplate template_of(JobId job, const core::JobObject& object) {
+core::node::PodTemplate template_of(JobId job, const core::JobObject& object,
+                                    const core::ImageRuntime& runtime,
+                                    const core::ConfigMaps& configs) {
   const core::PodTemplate& pod = object.spec.pod;
   const core::JobAnnotations annotations = core::read_annotations(object.meta.annotations);
   core::node::PodTemplate out{.job = job,
@@ -119,7 +125,11 @@ core::node::PodTemplate template_of(JobId job, const core::JobObject& object) {
                               .fence_after_ms = annotations.fence_after_ms,
                               .init_containers = pod.init_containers.size(),
                               .labels = pod.labels,
-                              .annotations = pod.annotations};
+                              .annotations = pod.annotations,
+                              .volumes = pod.volumes,
+                              .private_tmp = annotations.private_tmp,
+                              .config_needs = core::config_needs(pod),
+                              .configs = configs};
   if (const auto mpi = object.meta.annotations.find(std::string(core::kMpiKey));
       mpi != object.meta.annotations.end())
     out.mpi = mpi->second;
@@ -132,24 +142,98 @@ core::node::PodTemplate template_of(JobId job, const core::JobObject& object) {
     out.inputs_file = file->second;
   if (pod.active_deadline_s) out.active_deadline_ms = *pod.active_deadline_s * 1000;
   for (const auto* containers : {&pod.init_containers, &pod.containers})
-    for (const core::Container& container : *containers)
+    for (const core::Container& container : *containers) {
       out.containers.push_back(container_of(container));
+      runtime.wrap(out.containers.back().what);
+    }
   return out;
 }
 
-// `marked`: with the variable by which an agent that does not know of inputs refuses the pod.
+// Variables by which an agent that does not know of inputs or volumes refuses the pod.
+std::vector<std::pair<std::string_view, std::string_view>> marks_of(
+    const core::node::PodTemplate& job) {
+  std::vector<std::pair<std::string_view, std::string_view>> marks;
+  if (job.inputs || !job.inputs_file.empty())
+    marks.emplace_back(core::kInputVariable, core::kInputsKey);
+  if (core::node::has_space(job)) marks.emplace_back(core::kScratchVariable, core::kVolumesLabel);
+  return marks;
+}
+
+void write_volumes(capnp::List<wire::Volume>::Builder out,
+                   const std::vector<core::Volume>& volumes) {
+  for (unsigned i = 0; i < volumes.size(); ++i) {
+    const core::Volume& from = volumes[i];
+    auto to = out[i];
+    to.setName(from.name);
+    to.setKind(static_cast<uint8_t>(from.kind));
+    to.setMedium(from.medium);
+    to.setSizeLimit(from.size_limit);
+    to.setPath(from.path);
+    to.setType(from.type);
+    to.setSecret(from.secret);
+    auto items = to.initItems(static_cast<unsigned>(from.items.size()));
+    for (unsigned k = 0; k < from.items.size(); ++k) {
+      items[k].setKey(from.items[k].key);
+      items[k].setPath(from.items[k].path);
+      if (from.items[k].mode) items[k].setMode(*from.items[k].mode);
+    }
+    if (from.default_mode) to.setDefaultMode(*from.default_mode);
+    to.setOptional(from.optional);
+    to.setConfigMap(from.config_map);
+  }
+}
+
+void write_mounts(capnp::List<wire::VolumeMount>::Builder out,
+                  const std::vector<core::VolumeMount>& mounts) {
+  for (unsigned i = 0; i < mounts.size(); ++i) {
+    out[i].setName(mounts[i].name);
+    out[i].setMountPath(mounts[i].mount_path);
+    out[i].setSubPath(mounts[i].sub_path);
+    out[i].setReadOnly(mounts[i].read_only);
+  }
+}
+
+void write_configs(wire::PodTemplate::Builder out, const core::ConfigMaps& configs) {
+  if (configs.empty()) return;
+  auto maps = out.initConfigs(static_cast<unsigned>(configs.size()));
+  unsigned nth = 0;
+  for (const auto& [name, data] : configs) {
+    auto map = maps[nth++];
+    map.setName(name);
+    auto entries = map.initEntries(static_cast<unsigned>(data->text.size() + data->binary.size()));
+    unsigned i = 0;
+    for (const auto* values : {&data->text, &data->binary})
+      for (const auto& [key, value] : *values) {
+        entries[i].setKey(key);
+        entries[i].setValue(data_of(value));
+        entries[i++].setBinary(values == &data->binary);
+      }
+  }
+}
+
 void write_container(wire::Container::Builder out, const core::node::TemplateContainer& from,
-                     bool marked) {
+                     const std::vector<std::pair<std::string_view, std::string_view>>& marks = {}) {
   const core::Container& container = from.what;
   out.setName(container.name);
   write_texts(out.initCommand(static_cast<unsigned>(container.command.size())), container.command);
   write_texts(out.initArgs(static_cast<unsigned>(container.args.size())), container.args);
   out.setWorkingDir(container.working_dir);
   const auto variables = static_cast<unsigned>(container.env.size());
-  auto env = out.initEnv(variables + (marked ? 1 : 0));
-  if (marked) {
-    env[variables].setName(core::kInputVariable.data());
-    env[variables].setFieldPath(core::kInputsKey.data());
+  const unsigned from_maps = container.env_from.empty() ? 0 : 1;
+  auto env = out.initEnv(variables + static_cast<unsigned>(marks.size()) + from_maps);
+  for (unsigned i = 0; i < marks.size(); ++i) {
+    env[variables + i].setName(marks[i].first.data());
+    env[variables + i].setFieldPath(marks[i].second.data());
+  }
+  if (from_maps != 0) {
+    env[env.size() - 1].setName("MUSTER_ENV_FROM");
+    env[env.size() - 1].setFieldPath("envFrom");
+    auto sources = out.initEnvFrom(static_cast<unsigned>(container.env_from.size()));
+    for (unsigned i = 0; i < sources.size(); ++i) {
+      sources[i].setPrefix(container.env_from[i].prefix);
+      sources[i].setConfigMap(container.env_from[i].config_map);
+      sources[i].setOptional(container.env_from[i].optional);
+    }
   }
   for (unsigned i = 0; i < container.env.size(); ++i) {
     env[i].setName(container.env[i].name);
@@ -161,6 +245,12 @@ void write_container(wire::Container::Builder out, const core::node::TemplateCon
       env[i].setSecretKey(secret->key);
       env[i].setSecretOptional(secret->optional);
     }
+    if (const auto& config = container.env[i].config) {
+      env[i].setFieldPath("configMapKeyRef");
+      env[i].setConfigName(config->name);
+      env[i].setConfigKey(config->key);
+      env[i].setConfigOptional(config->optional);
+    }
   }
   out.setMemoryLimitBytes(from.memory_limit_bytes.value_or(0));
   out.setCpuLimitMillis(from.cpu_limit_millis.value_or(0));
@@ -170,6 +260,8 @@ void write_container(wire::Container::Builder out, const core::node::TemplateCon
     resources[next].setName(name);
     resources[next++].setCount(count);
   }
+  write_mounts(out.initVolumeMounts(static_cast<unsigned>(container.volume_mounts.size())),
+               container.volume_mounts);
 }
 
 }  // namespace
@@ -223,6 +315,9 @@ Result<actors::AgentHello> read_hello(wire::Hello::Reader hello, uint64_t link) 
   out.running = read_pods(hello.getRunning());
   out.waiting = read_pods(hello.getWaiting());
   out.ended = read_pods(hello.getEnded());
+  if (hello.getEnds().size() > core::node::kHelloEndsMax)
+    return Error{Errc::invalid, "a registration can have at most 10000 ends", {}};
+  out.ends = read_report(kNoNode, {}, hello.getEnds());
   return out;
 }
 
@@ -261,8 +356,9 @@ std::map<JobId, core::PodsReported> read_report(NodeId node,
   return jobs;
 }
 
-void write_template(wire::PodTemplate::Builder out, JobId id, const core::JobObject& object) {
-  const core::node::PodTemplate job = template_of(id, object);
+void write_template(wire::PodTemplate::Builder out, JobId id, const core::JobObject& object,
+                    const core::ImageRuntime& runtime, const core::ConfigMaps& configs) {
+  const core::node::PodTemplate job = template_of(id, object, runtime, configs);
   out.setJob(id);
   out.setGeneration(job.generation);
   out.setJobName(job.job_name);
@@ -277,9 +373,10 @@ void write_template(wire::PodTemplate::Builder out, JobId id, const core::JobObj
   const auto inits = static_cast<unsigned>(job.init_containers);
   auto init = out.initInitContainers(inits);
   auto main = out.initContainers(containers - inits);
-  const bool has_inputs = job.inputs || !job.inputs_file.empty();
+  const auto marks = marks_of(job);
   for (unsigned i = 0; i < containers; ++i)
-    write_container(i < inits ? init[i] : main[i - inits], job.containers[i], has_inputs && i == 0);
+    write_container(i < inits ? init[i] : main[i - inits], job.containers[i],
+                    i == 0 ? marks : decltype(marks){});
   out.setRestartDelayMs(job.restart_delay_ms);
   out.setActiveDeadlineMs(job.active_deadline_ms.value_or(0));
   if (job.owner_uid) {
@@ -290,6 +387,9 @@ void write_template(wire::PodTemplate::Builder out, JobId id, const core::JobObj
   out.setFenceAfterMs(job.fence_after_ms.value_or(0));
   if (job.inputs) out.setInputs(data_of(job.inputs->bytes()));
   out.setInputsFile(job.inputs_file);
+  write_volumes(out.initVolumes(static_cast<unsigned>(job.volumes.size())), job.volumes);
+  out.setPrivateTmp(job.private_tmp);
+  write_configs(out, configs);
   write_pairs(out.initLabels(static_cast<unsigned>(job.labels.size())), job.labels);
   write_pairs(out.initAnnotations(static_cast<unsigned>(job.annotations.size())), job.annotations);
 }
@@ -301,11 +401,14 @@ void write_signed(wire::PodTemplate::Builder out, const Permit& permit, const Pe
 }
 
 std::optional<Permit> permit_for(const std::string& cluster_id, const std::string& node, JobId job,
-                                 const core::JobObject& object, Millis now_ms) {
+                                 const core::JobObject& object, Millis now_ms,
+                                 const core::ImageRuntime& runtime,
+                                 const core::ConfigMaps& configs) {
   constexpr Millis kPermitMs = Millis{30} * 86'400'000;
   auto owner = core::owner_of(object.meta.annotations);
   if (!owner) return std::nullopt;
-  return Permit{cluster_id, node, now_ms + kPermitMs, std::move(*owner), template_of(job, object)};
+  return Permit{cluster_id, node, now_ms + kPermitMs, std::move(*owner),
+                template_of(job, object, runtime, configs)};
 }
 
 }  // namespace muster::coordinator

@@ -16,9 +16,11 @@
 #include "keeper/cgroup.hpp"
 #include "keeper/output_server.hpp"
 #include "keeper/pam.hpp"
+#include "keeper/pod_dirs.hpp"
 #include "keeper/proc.hpp"
 #include "keeper/protocol.hpp"
 #include "keeper/rlimits.hpp"
+#include "keeper/space_main.hpp"
 #include "keeper/spawner.hpp"
 #include "keeper/spool.hpp"
 #include "keeper/supervisor.hpp"
@@ -213,20 +215,18 @@ void give_up_capabilities(bool pam) {
   auto settings = Owners::settings(work_fd);
   if (!settings.ok()) leave(settings.error().message, kExitFailed);
   std::optional<Owners> owners;
+  Spaces spaces{.work_dir = path_of_fd(work_fd)};
   if (*settings) {
     take_over(dir_fd);
     if (const std::string why = make_room_for((*settings)->limits); !why.empty())
       leave(why, kExitFailed);
     give_up_capabilities(!(*settings)->pam.service.empty());
-    owners.emplace(std::move(**settings));
-  } else {
-    close(work_fd);
   }
   const rlimit limit = raise_descriptors();
   if (chdir("/") < 0) fail("/");  // keep no file system busy
   int lock_fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (lock_fd < 0) fail("lock");
-  if (!lock(lock_fd, owners ? kLockPatienceMs : 0)) _exit(kExitLocked);
+  if (!lock(lock_fd, *settings ? kLockPatienceMs : 0)) _exit(kExitLocked);
 
   uint64_t keeper = random_number();
   uint64_t before = swap_number(lock_fd, keeper);
@@ -237,6 +237,22 @@ void give_up_capabilities(bool pam) {
   end_lost(before, found.records);
   if (found.opened == Spool::Opened::damaged) leave(found.why, kExitDamaged);
   if (found.opened == Spool::Opened::failed) leave(found.why, kExitFailed);
+
+  if (const char* off = std::getenv("MUSTER_KEEPER_NO_MOUNTS"); off != nullptr && *off != '\0')
+    spaces.no_mounts = "MUSTER_KEEPER_NO_MOUNTS";
+  else
+    spaces.no_mounts = why_no_spaces();
+  auto dirs = PodDirs::open(work_fd, settings->has_value());
+  if (dirs.ok())
+    spaces.dirs = dirs->release();
+  else
+    spaces.no_dirs = dirs.error().message;
+  if (*settings) {
+    if (spaces.dirs != nullptr) (*settings)->scratch = spaces.dirs->path();
+    owners.emplace(std::move(**settings));
+  } else {
+    close(work_fd);
+  }
 
   std::unique_ptr<Cgroups> cgroups;
   std::string no_limits = "MUSTER_KEEPER_CGROUP=off";
@@ -251,7 +267,7 @@ void give_up_capabilities(bool pam) {
   Outputs outputs(dir_fd);
   const Owners* several = owners ? &*owners : nullptr;
   Spawner spawner(spool, outputs, several, cgroups.get(), for_all, limit, pods_umask & 0777,
-                  lock_fd);
+                  lock_fd, spaces);
   if (several != nullptr) {
     serve_outputs(listen_at(dir_fd, kOutputSocket, SOCK_SEQPACKET, SOMAXCONN), *several);
     let_agent_call(dir_fd, kOutputSocket);
@@ -267,7 +283,7 @@ void give_up_capabilities(bool pam) {
        .idle_ns =
            several != nullptr ? kNever : number_of("MUSTER_KEEPER_IDLE_MS", kIdleMs) * 1'000'000,
        .told_to_end = &told_to_end},
-      spool, outputs, spawner, several, cgroups.get());
+      spool, outputs, spawner, several, cgroups.get(), spaces);
   for (auto& record : found.records) supervisor.adopt(std::move(record));
   supervisor.run();
   if (cgroups != nullptr) {
@@ -285,6 +301,8 @@ void give_up_capabilities(bool pam) {
 int main(int argc, char** argv) {
   if (argc > 0 && std::strcmp(argv[0], muster::keeper::kTerminalName) == 0)
     return muster::keeper::terminal_main(argv);
+  if (argc > 0 && std::strcmp(argv[0], muster::keeper::kSpaceName) == 0)
+    return muster::keeper::space_main(argv);
   if (argc > 1 && std::strcmp(argv[1], muster::keeper::kPamFlag) == 0)
     return muster::keeper::pam_session_main(argc, argv);
   if (argc != 3) {

@@ -2,6 +2,7 @@
 
 #include "base/hex.hpp"
 #include "core/pod_name.hpp"
+#include "keeper/proc.hpp"
 
 #include <cerrno>
 #include <climits>
@@ -83,10 +84,7 @@ Result<std::optional<Owners::Settings>> Owners::settings(int work_fd) {
   if (geteuid() != 0) return invalid("only root can start processes of other users");
   Settings settings;
   settings.work_fd = work_fd;
-  char path[PATH_MAX];
-  const ssize_t length =
-      readlink(("/proc/self/fd/" + std::to_string(work_fd)).c_str(), path, sizeof path);
-  if (length > 0) settings.work_dir.assign(path, static_cast<size_t>(length));
+  settings.work_dir = path_of_fd(work_fd);
   settings.key = key;
   settings.node = node;
   const auto uid = whole(agent);
@@ -149,7 +147,8 @@ Result<OwnerCommand> Owners::command(const PermitOrder& order, PodId pod, size_t
       home,
       {kUserPath, "HOME=" + home, "USER=" + permit.owner.name, "LOGNAME=" + permit.owner.name,
        "SHELL=/bin/sh", "LANG=C.UTF-8"},
-      permit.owner.home};
+      permit.owner.home,
+      settings_.scratch};
   const core::Container& what = permit.job.containers[container].what;
   core::node::MpiFacts mpi = order.mpi.checked();
   mpi.run_dir = settings_.work_dir + "/run/" + order.run;

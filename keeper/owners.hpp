@@ -37,6 +37,7 @@ struct PermitOrder {
   core::node::DeviceMap devices;
   std::string run{};  // name of the pod's run directory; empty: none
   core::node::MpiFacts mpi{};
+  bool private_tmp = false;  // the agent wants it for all pods
 };
 
 class Owners {
@@ -52,6 +53,7 @@ class Owners {
     std::string work_dir{};               // its path
     std::vector<ResourceLimit> limits{};  // of what it starts, beside those it has itself
     PamSettings pam{};
+    std::string scratch{};  // directory of pods' directories; empty: none
   };
   // From the environment. Nothing: this keeper runs processes as its own user. An error: it should
   // not, and something is missing.

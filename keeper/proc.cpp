@@ -128,6 +128,13 @@ void kill_process(int pid, uint64_t start_ticks) {
   close(fd);
 }
 
+std::string path_of_fd(int fd) {
+  char path[PATH_MAX];
+  const ssize_t length =
+      readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path, sizeof path);
+  return length > 0 ? std::string(path, static_cast<size_t>(length)) : "";
+}
+
 std::string boot_id() {
   std::string id = read_file("/proc/sys/kernel/random/boot_id", 64);
   while (!id.empty() && id.back() == '\n') id.pop_back();

@@ -42,6 +42,7 @@ std::vector<int> all_pids();
 std::vector<int> adopted_pids();
 // Sends SIGKILL if pid is still the process that started then.
 void kill_process(int pid, uint64_t start_ticks);
+std::string path_of_fd(int fd);  // empty: unknown
 std::string boot_id();
 uint64_t random_number();  // never 0
 uint64_t boot_ns();        // CLOCK_BOOTTIME

@@ -2,8 +2,9 @@
 //
 //   frame   := length:u32 type:u8 payload        length counts type and payload
 //   agent   := hello (spawn | kill | forget | end_all | ping | room | enqueue | withdraw | permit |
-//              spawn_as | enqueue_as | input | fence | contact)*
-//   keeper  := refused | welcome (living | ended)* inventory_done (started | ended | pong | taken)*
+//              spawn_as | enqueue_as | input | fence | contact | release | keep)*
+//   keeper  := refused | welcome (living | ended)* inventory_done (started | ended | pong | taken |
+//   full)*
 //
 // A keeper of several users answers the agent on work_dir/keeper/output_socket, too, a packet
 // socket. It opens an output for reading, since outputs are private to their owners:
@@ -23,6 +24,7 @@
 #pragma once
 
 #include "base/bytes.hpp"
+#include "core/ids.hpp"
 
 #include <compare>
 #include <cstdint>
@@ -33,9 +35,10 @@
 
 namespace muster::keeper {
 
-constexpr uint32_t kVersion = 10;       // newest version spoken
+constexpr uint32_t kVersion = 11;       // newest version spoken
 constexpr uint32_t kOldestVersion = 1;  // oldest version accepted
 constexpr uint32_t kSpoolVersion = 1;   // of the spool's segments (spool.hpp)
+constexpr uint32_t kSpaces = 11;        // since this version it makes pods' directories and mounts
 constexpr uint32_t kFences = 10;        // since this version it ends processes by itself
 constexpr uint32_t kInput = 9;          // since this version processes can have input
 constexpr uint32_t kSessions = 8;       // since this version the agent knows of sessions
@@ -48,7 +51,8 @@ constexpr size_t kPermitsMax = 10'000;  // that a keeper knows at a time; then i
 constexpr uint8_t kCanCgroup = 1;
 constexpr uint8_t kCanLimitMemory = 2;
 constexpr uint8_t kCanLimitCpu = 4;
-constexpr uint8_t kCanRunAs = 8;  // starts processes of several users, with permits only
+constexpr uint8_t kCanMount = 16;  // gives processes mounts of their own
+constexpr uint8_t kCanRunAs = 8;   // starts processes of several users, with permits only
 
 // What a process reads; bits in its spawn. With neither, its standard input is /dev/null.
 constexpr uint8_t kReadsInput = 1;
@@ -67,6 +71,7 @@ enum class Type : uint8_t {
                  // not_after_ms:i64 (since version 3; 0: none)
                  // secrets:u32 (variable:text path:text optional:u8)* (since version 6)
                  // reads:u8 (since version 9)
+                 // space:text (since version 11; core/node/space.hpp; empty: none)
   kill,          // key grace_ms:i64
   forget,        // entry:u64
   end_all,       // -
@@ -82,6 +87,7 @@ enum class Type : uint8_t {
                  // (since version 5)
                  // run:text leader:text iface:text (since version 8; core/node/mpi.hpp, `run` is
                  // a name of 32 hexadecimal digits below work_dir/run; empty: none)
+                 // private_tmp:u8 (since version 11): also if its permit does not ask for it
   enqueue_as,    // likewise, as enqueue (since version 5)
   input,         // key offset:u64 eof:u8 data:text (since version 9): what is to be read from
                  // `offset` on. Of it, what was taken before is ignored, and as much is taken as
@@ -92,8 +98,13 @@ enum class Type : uint8_t {
                  // starts a process that the keeper ends, with this grace, when the newest contact
                  // is that old
   contact,       // at_ms:i64 (since version 10): the coordinator answered what was sent then
+  release,       // count:u32 pod* (since version 11): these are over; their directories go
+  keep,          // count:u32 pod* (since version 11): the directories of all others go
+                 // pod := job:u64 index:u32 attempt:u32
   welcome = 64,  // version:u32 can:u8 (since version 2)
                  // no_limits:text (why `can` lacks a limit; may be absent)
+                 // scratch:text no_scratch:text no_mounts:text (since version 11): where pods'
+                 // directories are, else why there are none; why `can` lacks mounts
   refused,       // why:text
   living,        // key pid:i32 age_ms:i64 killing:u8 note:text
                  // enqueued:u8 (since version 4)
@@ -103,6 +114,7 @@ enum class Type : uint8_t {
   pong,            // unwritten:text (since version 3)
   taken,           // key taken:u64 closed:u8 (since version 9): bytes taken so far; `closed`: no
                    // more will be, because the input or the process has ended or reads no more
+  full,            // pod volume:text used:u64 limit:u64 (since version 11): it exceeds its limit
 };
 
 // In Key::container: the process is a session, a command that joins that container while it runs
@@ -131,6 +143,18 @@ struct Key {
     return key;
   }
 };
+
+inline void write_pod(Writer& out, PodId pod) {
+  out.num(pod.job).num(pod.index).num(pod.attempt);
+}
+
+inline PodId read_pod(Reader& in) {
+  PodId pod;
+  pod.job = in.num<uint64_t>();
+  pod.index = in.num<uint32_t>();
+  pod.attempt = in.num<uint32_t>();
+  return pod;
+}
 
 // How long ago a process started. In frames, pid 0 stands for none.
 struct StartTold {

@@ -38,6 +38,7 @@ struct OwnerPlan {
   const char* cwd = nullptr;
   bool home = false;  // "/" does if cwd is missing
   int in = -1, out = -1, err = -1, report = -1, cgroup = -1, lock = -1;
+  int space = -1;  // what muster-space reads; -1: it is not run
   const rlimit* limit = nullptr;
   const std::vector<ResourceLimit>* limits = nullptr;
   PamStart* pam = nullptr;   // null: it has no PAM session
@@ -52,7 +53,7 @@ struct OwnerPlan {
 // A child that waits, for PAM or because its owner stops it, must not hold the pipes of others, who
 // would wait for their ends. It does hold the keeper's lock, so that the next keeper begins when it
 // can be recognised: after its exec.
-void close_all_but(std::array<int, 6> kept) {
+void close_all_but(std::array<int, 7> kept) {
   std::sort(kept.begin(), kept.end());
   unsigned from = 3;
   for (const int fd : kept) {
@@ -78,7 +79,8 @@ int owner_main(void* argument) {
     end(text, exit_code != 0 ? exit_code : error == ENOENT || error == ENOTDIR ? 127 : 126);
   };
   setsid();
-  close_all_but({plan->in, plan->out, plan->err, plan->report, plan->cgroup, plan->lock});
+  close_all_but(
+      {plan->in, plan->out, plan->err, plan->report, plan->cgroup, plan->lock, plan->space});
   if (plan->pam != nullptr)
     if (const char* why = plan->pam->open(); why != nullptr) end(why, 126);
   if (plan->cgroup >= 0 && write(plan->cgroup, "0", 1) < 0) errno = 0;
@@ -98,6 +100,8 @@ int owner_main(void* argument) {
   if (syscall(SYS_geteuid) == 0 || syscall(SYS_getuid) == 0 || syscall(SYS_getegid) == 0 ||
       syscall(SYS_setresuid, id, 0, id) == 0)
     fail("becoming the job's owner", EPERM);
+  if (plan->space >= 0)
+    for (const int fd : {plan->report, plan->space}) fcntl(fd, F_SETFD, 0);
   if (chdir(plan->cwd) != 0 && !(plan->home && chdir("/") == 0)) {
     const int error = errno;
     char what[300];
@@ -169,7 +173,28 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   if (!command.ok()) return refused(command.error().message);
 
   std::string token = job.token.text(), session_token = job.token.session_text();
+  const core::node::Space space = core::node::space_of(
+      permit.job, job.container, job.pod, spaces_.dirs == nullptr ? "" : spaces_.dirs->path(),
+      permit.owner.home, permit.job.private_tmp || job.as->private_tmp);
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
+    return refused(std::string("pipe: ") + std::strerror(errno));
+  Fd reads(ends[0]);
+  const Fd writes(ends[1]);
+  SpacePlan own{.cwd = command->cwd,
+                .home = command->home,
+                .terminal = permit.session && permit.session->terminal,
+                .report = writes.get(),
+                .not_after_ms = job.not_after_ms};
+  Fd plan_file;
+  if (space.any())
+    if (auto why = prepare(job, space, permit.owner.uid, permit.owner.gid, own, plan_file);
+        !why.empty())
+      return refused(std::move(why));
+
   std::vector<char*> argv, envp = {token.data()};
+  std::string plan_fd = std::to_string(plan_file.get());
+  if (plan_file) argv = {const_cast<char*>(kSpaceName), plan_fd.data()};
   if (job.session) envp.push_back(session_token.data());
   const bool has_input = permit.session && permit.session->input;
   const bool terminal = has_input && permit.session->terminal;
@@ -181,9 +206,9 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   Secrets secrets(command->secrets);
   secrets.add_to(envp);
   envp.push_back(nullptr);
-  // A terminal looks its command up itself.
+  // A terminal looks its command up itself, as does muster-space.
   const std::vector<std::string> paths =
-      terminal ? std::vector<std::string>{kOwnProgram} : programs_for(*command);
+      terminal || plan_file ? std::vector<std::string>{kOwnProgram} : programs_for(*command);
   std::vector<const char*> programs;
   for (const std::string& path : paths) programs.push_back(path.c_str());
   programs.push_back(nullptr);
@@ -199,11 +224,6 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   const auto err = open_output(true);
   if (!err.ok()) return refused(err.error().message);
   const Fd err_fd(*err);
-  int ends[2];
-  if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
-    return refused(std::string("pipe: ") + std::strerror(errno));
-  Fd reads(ends[0]);
-  const Fd writes(ends[1]);
   InputPipe input;
   if (has_input && !input.open()) return refused(std::string("pipe: ") + std::strerror(errno));
   if (cgroups_ != nullptr && !job.session &&
@@ -222,8 +242,9 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
   plan.programs = programs.data();
   plan.argv = argv.data();
   plan.envp = envp.data();
-  plan.cwd = command->cwd.c_str();
+  plan.cwd = plan_file ? "/" : command->cwd.c_str();
   plan.home = command->home;
+  plan.space = plan_file.get();
   plan.in = has_input ? input.reads.get() : null_fd_;
   plan.out = out_fd.get();
   plan.err = err_fd.get();

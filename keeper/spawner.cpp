@@ -36,6 +36,7 @@ struct ChildPlan {
   char** envp = nullptr;
   const char* cwd = nullptr;
   int in = -1, out = -1, err = -1, cgroup = -1;
+  int report = -1, space = -1;  // kept open for muster-space
   const rlimit* limit = nullptr;
   int64_t not_after_ms = 0;  // boot time; 0: none
   mode_t mask = 0;
@@ -64,6 +65,8 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int child_main(vo
   setrlimit(RLIMIT_NOFILE, plan->limit);
   umask(plan->mask);
   if (dup2(plan->in, 0) < 0 || dup2(plan->out, 1) < 0 || dup2(plan->err, 2) < 0) fail("dup");
+  for (const int fd : {plan->report, plan->space})
+    if (fd >= 0) fcntl(fd, F_SETFD, 0);
   if (chdir(plan->cwd) < 0) fail("cwd");
   if (plan->secrets != nullptr && !plan->secrets->read(plan->uid, plan->envp)) fail(kSecret);
   sigset_t none;
@@ -190,7 +193,7 @@ size_t cores() {
 }  // namespace
 
 Spawner::Spawner(Spool& spool, Outputs& outputs, const Owners* owners, Cgroups* cgroups,
-                 bool for_all, rlimit limit, mode_t mask, int lock)
+                 bool for_all, rlimit limit, mode_t mask, int lock, const Spaces& spaces)
     : spool_(spool),
       outputs_(outputs),
       owners_(owners),
@@ -200,6 +203,7 @@ Spawner::Spawner(Spool& spool, Outputs& outputs, const Owners* owners, Cgroups* 
       limit_(limit),
       mask_(mask),
       lock_(lock),
+      spaces_(spaces),
       null_fd_(open("/dev/null", O_RDONLY | O_CLOEXEC)),
       event_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
@@ -332,7 +336,7 @@ void Spawner::run(SpawnJob job, char* stack) {
   int pidfd = -1;
   int report = -1;
   std::optional<Spawned> result =
-      job.as ? spawn_as(job, stack, pidfd, report) : spawn(job, stack, pidfd);
+      job.as ? spawn_as(job, stack, pidfd, report) : spawn(job, stack, pidfd, report);
   std::lock_guard lock(mutex_);
   if (!result) {
     placed_.erase(entry);
@@ -394,8 +398,28 @@ bool Spawner::begin(const SpawnJob& job, int64_t not_after_ms, Spawned& result) 
   return result.late || spool_.begin(*job.record);
 }
 
+std::string Spawner::prepare(const SpawnJob& job, const core::node::Space& space, uid_t uid,
+                             gid_t gid, SpacePlan& plan, Fd& file) {
+  if (space.mounted() && !spaces_.no_mounts.empty())
+    return "this node cannot mount volumes: " + spaces_.no_mounts;
+  if (!space.dirs.empty() && spaces_.dirs == nullptr)
+    return "this node has no scratch directory: " + spaces_.no_dirs;
+  if (job.session) {
+    plan.joins = job.joins_pid;
+  } else {
+    if (!space.dirs.empty())
+      if (Status made = spaces_.dirs->make(job.pod, space, uid, gid); !made.ok())
+        return made.error().message;
+    plan.space = space;
+  }
+  if (!space.mounted()) return "";
+  plan.work_dir = spaces_.work_dir;
+  file = plan.file();
+  return file ? "" : "no memory to describe its volumes";
+}
+
 // Nothing if its intent could not be written.
-std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pidfd) {
+std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pidfd, int& report) {
   Spawned result;
   result.entry = job.token.entry;
   auto refused = [&result](int error, const std::string& what) {
@@ -438,6 +462,12 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
     }
   const uint8_t reads = in.rest().empty() ? uint8_t{0} : in.num<uint8_t>();
   const bool terminal = (reads & kReadsTerminal) != 0;
+  core::node::Space space;
+  if (!in.rest().empty()) {
+    Reader inner(in.text());
+    if (!inner.rest().empty()) space = core::node::read_space(inner);
+    if (!inner.ok()) return refused(EBADMSG, "order");
+  }
   if (!begin(job, not_after_ms, result)) return std::nullopt;
   if (result.late) return result;
   if (!in.ok()) return refused(EBADMSG, "order");
@@ -447,8 +477,31 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   secrets.add_to(envp);
   envp.push_back(nullptr);
 
+  SpacePlan own{.cwd = std::string(cwd), .terminal = terminal, .not_after_ms = not_after_ms};
+  Fd plan_file;
+  std::string plan_fd;
+  Fd report_reads, report_writes;
+  if (space.any()) {
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return refused(errno, "pipe");
+    report_reads = Fd(ends[0]);
+    report_writes = Fd(ends[1]);
+    own.report = ends[1];
+    std::string why = prepare(job, space, geteuid(), getegid(), own, plan_file);
+    if (!why.empty()) {
+      result.exit_code = 126;
+      result.error = std::move(why);
+      return result;
+    }
+  }
+
   std::string program = argv[0];
-  if (terminal) {  // which looks it up itself
+  if (plan_file) {  // likewise
+    program = kOwnProgram;
+    plan_fd = std::to_string(plan_file.get());
+    if (terminal) argv.insert(argv.begin(), const_cast<char*>(kTerminalName));
+    argv.insert(argv.begin(), {const_cast<char*>(kSpaceName), plan_fd.data()});
+  } else if (terminal) {  // which looks it up itself
     program = kOwnProgram;
     argv.insert(argv.begin(), const_cast<char*>(kTerminalName));
   } else if (program.find('/') == std::string::npos) {
@@ -482,7 +535,9 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   plan.path = program.c_str();
   plan.argv = argv.data();
   plan.envp = envp.data();
-  plan.cwd = cwd.data();
+  plan.cwd = plan_file ? "/" : cwd.data();
+  plan.report = plan_file ? report_writes.get() : -1;
+  plan.space = plan_file.get();
   plan.in = reads != 0 ? input.reads.get() : null_fd_;
   plan.out = out.fd;
   plan.err = err.fd >= 0 ? err.fd : out.fd;
@@ -529,6 +584,7 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   }
   result.start = Start{pid, start_ns};
   result.input = std::move(input.writes);
+  if (plan_file) report = report_reads.release();
   return result;
 }
 

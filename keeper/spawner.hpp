@@ -19,7 +19,9 @@
 #include "keeper/cgroup.hpp"
 #include "keeper/outputs.hpp"
 #include "keeper/owners.hpp"
+#include "keeper/pod_dirs.hpp"
 #include "keeper/proc.hpp"
+#include "keeper/space_main.hpp"
 #include "keeper/spool.hpp"
 
 #include <atomic>
@@ -52,7 +54,16 @@ struct SpawnJob {
   // A session (protocol.hpp): it joins its container's cgroup. -1: that has none.
   bool session = false;
   int joins_cgroup = -1;
+  int joins_pid = 0;         // of the container's process
   bool agent_reads = false;  // the agent reads outputs itself
+};
+
+// What this keeper can do for pods with volumes.
+struct Spaces {
+  PodDirs* dirs = nullptr;  // null: there is no scratch directory
+  std::string no_dirs{};    // why not
+  std::string no_mounts{};  // why processes cannot have mounts of their own; empty: they can
+  std::string work_dir{};   // absolute
 };
 
 struct Spawned {
@@ -79,7 +90,7 @@ class Spawner {
   // `owners`, `cgroups` may be null. `for_all`: each process gets one, also if its order does not
   // ask. `limit`, `mask`: the RLIMIT_NOFILE and umask that processes get. `lock`: the keeper's.
   Spawner(Spool& spool, Outputs& outputs, const Owners* owners, Cgroups* cgroups, bool for_all,
-          rlimit limit, mode_t mask, int lock);
+          rlimit limit, mode_t mask, int lock, const Spaces& spaces);
 
   void submit(std::vector<SpawnJob> jobs);
   void enqueue(std::vector<SpawnJob> jobs);
@@ -120,7 +131,11 @@ class Spawner {
   void reap(uint64_t entry);
   void tell_locked();
   void wake();
-  std::optional<Spawned> spawn(const SpawnJob& job, char* stack, int& pidfd);
+  // Makes what a process with volumes needs. Empty, or why it cannot start. `file`: what
+  // muster-space reads; none: it needs no mounts.
+  std::string prepare(const SpawnJob& job, const core::node::Space& space, uid_t uid, gid_t gid,
+                      SpacePlan& plan, Fd& file);
+  std::optional<Spawned> spawn(const SpawnJob& job, char* stack, int& pidfd, int& report);
   std::optional<Spawned> spawn_as(const SpawnJob& job, char* stack, int& pidfd, int& report);
 
   Spool& spool_;
@@ -132,6 +147,7 @@ class Spawner {
   const rlimit limit_;
   const mode_t mask_;
   const int lock_;
+  const Spaces& spaces_;
   const int null_fd_;
   const int event_fd_;
   const int wake_fd_;   // an eventfd in epoll_fd_: there may be a job to start

@@ -42,13 +42,14 @@ void watch(int epoll_fd, int operation, int fd, uint32_t events, uint64_t id) {
 }  // namespace
 
 Supervisor::Supervisor(Options options, Spool& spool, Outputs& outputs, Spawner& spawner,
-                       const Owners* owners, Cgroups* cgroups)
+                       const Owners* owners, Cgroups* cgroups, const Spaces& spaces)
     : options_(options),
       spool_(spool),
       outputs_(outputs),
       spawner_(spawner),
       owners_(owners),
       cgroups_(cgroups),
+      spaces_(spaces),
       adopted_(options.keeper),
       epoll_fd_(epoll_create1(EPOLL_CLOEXEC)) {
   watch(epoll_fd_, EPOLL_CTL_ADD, options_.listen_fd, EPOLLIN, kListenEvent);
@@ -392,6 +393,7 @@ void Supervisor::check_idle() {
   if (fstat(options_.dir_fd, &info) == 0 && info.st_nlink == 0) stop();  // our work-dir is gone
   if (now_ns_ - idle_since_ns_ >= options_.idle_ns) stop();
   outputs_.trim();
+  tell_full();
   if (leaving_.empty() && adopted_.reap()) {
     // A descendant may reach us after its process has ended, when a parent that could not be
     // identified dies.

@@ -50,7 +50,7 @@ class Supervisor {
 
   // `owners`, `cgroups` may be null.
   Supervisor(Options options, Spool& spool, Outputs& outputs, Spawner& spawner,
-             const Owners* owners, Cgroups* cgroups);
+             const Owners* owners, Cgroups* cgroups, const Spaces& spaces);
   // Takes over a record of an earlier keeper. If it has no end, writes one: lost.
   void adopt(Record record);
   void run();  // until the keeper may exit
@@ -118,6 +118,8 @@ class Supervisor {
   void on_permit(Reader in);
   void on_fence(Reader in);
   void on_contact(Reader in);
+  void on_pods(Reader in, bool keep);
+  void tell_full();
   bool read_as(Reader& in, const Key& key, SpawnJob& job);
   std::string refuses_session(Process* host, SpawnJob& job);
   void on_input(Reader in);
@@ -137,6 +139,7 @@ class Supervisor {
   Spawner& spawner_;
   const Owners* const owners_;
   Cgroups* const cgroups_;
+  const Spaces& spaces_;
   Adopted adopted_;
   const int epoll_fd_;
 

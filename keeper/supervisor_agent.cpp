@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <fcntl.h>
 #include <optional>
+#include <set>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -90,6 +91,7 @@ void Supervisor::on_frame(Type type, std::string_view payload) {
   if (type == Type::input) return on_input(in);
   if (type == Type::fence) return on_fence(in);
   if (type == Type::contact) return on_contact(in);
+  if (type == Type::release || type == Type::keep) return on_pods(in, type == Type::keep);
   if (type == Type::kill) {
     Key key = Key::read(in);
     auto grace_ms = in.num<int64_t>();
@@ -129,8 +131,12 @@ void Supervisor::on_hello(Reader in) {
   Frame(out_, Type::welcome)
       .num(version)
       .num(static_cast<uint8_t>((cgroups_ != nullptr ? cgroups_->can() : 0) |
-                                (owners_ != nullptr ? kCanRunAs : 0)))
-      .text(options_.no_limits);
+                                (owners_ != nullptr ? kCanRunAs : 0) |
+                                (spaces_.no_mounts.empty() ? kCanMount : 0)))
+      .text(options_.no_limits)
+      .text(spaces_.dirs == nullptr ? "" : spaces_.dirs->path())
+      .text(spaces_.no_dirs)
+      .text(spaces_.no_mounts);
   for (auto& [entry, process] : processes_) {
     if (!shown(process->key)) continue;
     if (process->committed) {
@@ -176,6 +182,31 @@ void Supervisor::on_contact(Reader in) {
   contact_ns_ = std::max(contact_ns_, std::min(static_cast<uint64_t>(at_ms) * 1'000'000, now_ns_));
 }
 
+void Supervisor::on_pods(Reader in, bool keep) {
+  std::set<PodId> pods;
+  for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count) pods.insert(read_pod(in));
+  if (!in.ok() || spaces_.dirs == nullptr) return;
+  // Whatever the agent says, a process that lives keeps what it has.
+  std::set<PodId> living;
+  for (const auto& [key, process] : by_key_)
+    if (!process->ended) living.insert({key.job, key.index, key.attempt});
+  if (keep) {
+    living.insert(pods.begin(), pods.end());
+    return spaces_.dirs->keep(living);
+  }
+  for (const PodId pod : pods)
+    if (!living.contains(pod)) spaces_.dirs->release(pod);
+}
+
+void Supervisor::tell_full() {
+  if (spaces_.dirs == nullptr || !greeted_ || agent_version_ < kSpaces) return;
+  for (const PodDirs::Full& one : spaces_.dirs->take_full()) {
+    Frame frame(out_, Type::full);
+    write_pod(frame, one.pod);
+    frame.text(one.volume).num(one.used).num(one.limit);
+  }
+}
+
 // The rest of an order with a permit. False: it is malformed.
 bool Supervisor::read_as(Reader& in, const Key& key, SpawnJob& job) {
   const auto id = in.num<uint64_t>();
@@ -198,6 +229,7 @@ bool Supervisor::read_as(Reader& in, const Key& key, SpawnJob& job) {
     order.mpi.leader_address = in.text();
     order.mpi.iface = in.text();
   }
+  if (!in.rest().empty()) order.private_tmp = in.num<uint8_t>() != 0;
   job.number = key.instance;
   job.pod = {key.job, key.index, key.attempt};
   job.container = key.container;
@@ -237,6 +269,7 @@ void Supervisor::on_spawn(Reader in, bool enqueued, bool as_owner) {
     if (!enqueued) spool_.intend(added);
     job.token = {options_.keeper, added.entry};
     if (!as_owner) job.order = in.rest();
+    job.pod = {key.job, key.index, key.attempt};
     job.fresh = key.instance == 0 || key.session();
     job.record = enqueued ? &added : nullptr;
     (enqueued ? queue_ : jobs_).push_back(std::move(job));
@@ -260,6 +293,7 @@ std::string Supervisor::refuses_session(Process* host, SpawnJob& job) {
   if (host == nullptr) return "its container does not run";
   job.session = true;
   if (host->cgroup != nullptr) job.joins_cgroup = host->cgroup->procs;
+  job.joins_pid = host->start->pid;
   if (!job.as) return "";
   const PermitPtr& permit = job.as->permit;
   if (permit == nullptr) return "its command is not signed";

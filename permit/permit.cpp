@@ -14,9 +14,9 @@ namespace muster {
 namespace {
 
 // The second form has secrets, the third also MPI jobs and sessions, the fourth sessions that read
-// input, the fifth inputs of indexes. Each is used only for what it adds, so older keepers accept
-// all others.
-enum class Form { first = 1, secrets, sessions, session_input, index_inputs };
+// input, the fifth inputs of indexes, the sixth volumes, the seventh config maps. Each is used only
+// for what it adds, so older keepers accept all others.
+enum class Form { first = 1, secrets, sessions, session_input, index_inputs, volumes, config_maps };
 constexpr std::string_view kForm = "muster permit ";  // and its number
 constexpr size_t kKeyBytes = 32, kSignatureBytes = 64;
 
@@ -99,7 +99,42 @@ std::optional<core::SecretRef> read_secret(Reader& in) {
   return secret;
 }
 
-void write_container(Writer& out, const core::node::TemplateContainer& container, bool secrets) {
+void write_config(Writer& out, const std::optional<core::ConfigKeyRef>& config) {
+  out.num(uint8_t{config.has_value()});
+  if (config) out.text(config->name).text(config->key).num(uint8_t{config->optional});
+}
+
+std::optional<core::ConfigKeyRef> read_config(Reader& in) {
+  if (in.num<uint8_t>() == 0) return std::nullopt;
+  core::ConfigKeyRef config;
+  config.name = in.text();
+  config.key = in.text();
+  config.optional = in.num<uint8_t>() != 0;
+  return config;
+}
+
+void write_configs(Writer& out, const core::ConfigMaps& maps) {
+  out.num(static_cast<uint32_t>(maps.size()));
+  for (const auto& [name, data] : maps) {
+    out.text(name);
+    write_map(out, data->text);
+    write_map(out, data->binary);
+  }
+}
+
+core::ConfigMaps read_configs(Reader& in) {
+  core::ConfigMaps maps;
+  for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count) {
+    std::string name(in.text());
+    core::StringMap text = read_map(in), binary = read_map(in);
+    maps[std::move(name)] = std::make_shared<const core::ConfigData>(
+        core::ConfigData{std::move(text), std::move(binary)});
+  }
+  return maps;
+}
+
+void write_container(Writer& out, const core::node::TemplateContainer& container, Form form) {
+  const bool secrets = form >= Form::secrets, configs = form >= Form::config_maps;
   const core::Container& what = container.what;
   out.text(what.name).text(what.working_dir);
   write_list(out, what.command);
@@ -108,12 +143,19 @@ void write_container(Writer& out, const core::node::TemplateContainer& container
   for (const core::EnvVar& one : what.env) {
     out.text(one.name).text(one.value).text(one.field_path);
     if (secrets) write_secret(out, one.secret);
+    if (configs) write_config(out, one.config);
+  }
+  if (configs) {
+    out.num(static_cast<uint32_t>(what.env_from.size()));
+    for (const core::EnvSource& source : what.env_from)
+      out.text(source.prefix).text(source.config_map).num(uint8_t{source.optional});
   }
   out.num(static_cast<uint32_t>(container.devices.size()));
   for (const auto& [name, count] : container.devices) out.text(name).num(count);
 }
 
-core::node::TemplateContainer read_container(Reader& in, bool secrets) {
+core::node::TemplateContainer read_container(Reader& in, Form form) {
+  const bool secrets = form >= Form::secrets, configs = form >= Form::config_maps;
   core::node::TemplateContainer container;
   core::Container& what = container.what;
   what.name = in.text();
@@ -126,6 +168,13 @@ core::node::TemplateContainer read_container(Reader& in, bool secrets) {
     one.value = in.text();
     one.field_path = in.text();
     if (secrets) one.secret = read_secret(in);
+    if (configs) one.config = read_config(in);
+  }
+  for (auto count = configs ? in.num<uint32_t>() : 0; count > 0 && in.ok(); --count) {
+    core::EnvSource& source = what.env_from.emplace_back();
+    source.prefix = in.text();
+    source.config_map = in.text();
+    source.optional = in.num<uint8_t>() != 0;
   }
   for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count) {
     std::string name(in.text());
@@ -137,6 +186,8 @@ core::node::TemplateContainer read_container(Reader& in, bool secrets) {
 Form form_of(const Permit& permit) {
   const core::node::PodTemplate& job = permit.job;
   const auto& session = permit.session;
+  if (!job.config_needs.empty()) return Form::config_maps;
+  if (!job.volumes.empty() || job.private_tmp) return Form::volumes;
   if (job.inputs || !job.inputs_file.empty()) return Form::index_inputs;
   if (session && (session->input || session->terminal)) return Form::session_input;
   if (session || !job.mpi.empty()) return Form::sessions;
@@ -146,7 +197,7 @@ Form form_of(const Permit& permit) {
 std::optional<Form> read_form(std::string_view text) {
   if (!text.starts_with(kForm) || text.size() != kForm.size() + 1) return std::nullopt;
   const int number = text.back() - '0';
-  if (number < static_cast<int>(Form::first) || number > static_cast<int>(Form::index_inputs))
+  if (number < static_cast<int>(Form::first) || number > static_cast<int>(Form::config_maps))
     return std::nullopt;
   return static_cast<Form>(number);
 }
@@ -196,8 +247,7 @@ std::string permit_bytes(const Permit& permit) {
   write_map(out, job.annotations);
   out.num(static_cast<uint32_t>(job.init_containers));
   out.num(static_cast<uint32_t>(job.containers.size()));
-  for (const auto& container : job.containers)
-    write_container(out, container, form >= Form::secrets);
+  for (const auto& container : job.containers) write_container(out, container, form);
   if (form >= Form::sessions) {
     out.text(job.mpi);
     write_session(out, permit.session, form >= Form::session_input);
@@ -207,6 +257,13 @@ std::string permit_bytes(const Permit& permit) {
     if (job.inputs) out.text(job.inputs->bytes());
     out.text(job.inputs_file);
   }
+  if (form >= Form::volumes) {
+    out.num(uint8_t{job.private_tmp});
+    core::write_volumes(out, job.volumes);
+    for (const auto& container : job.containers)
+      core::write_mounts(out, container.what.volume_mounts);
+  }
+  if (form >= Form::config_maps) write_configs(out, job.configs);
   return bytes;
 }
 
@@ -237,7 +294,7 @@ Result<Permit> read_permit(std::string_view bytes) {
   job.annotations = read_map(in);
   job.init_containers = in.num<uint32_t>();
   for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count)
-    job.containers.push_back(read_container(in, *form >= Form::secrets));
+    job.containers.push_back(read_container(in, *form));
   if (*form >= Form::sessions) {
     job.mpi = in.text();
     permit.session = read_session(in, *form >= Form::session_input);
@@ -250,6 +307,14 @@ Result<Permit> read_permit(std::string_view bytes) {
     }
     job.inputs_file = in.text();
   }
+  if (*form >= Form::volumes) {
+    job.private_tmp = in.num<uint8_t>() != 0;
+    job.volumes = core::read_volumes(in);
+    for (const core::Volume& volume : job.volumes) core::add_needs(volume, job.config_needs);
+    for (auto& container : job.containers) container.what.volume_mounts = core::read_mounts(in);
+  }
+  if (*form >= Form::config_maps) job.configs = read_configs(in);
+  for (const auto& container : job.containers) core::add_needs(container.what, job.config_needs);
   if (!in.ok() || !in.rest().empty()) return Error{Errc::invalid, "the permit is cut short", {}};
   return permit;
 }

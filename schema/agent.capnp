@@ -38,6 +38,8 @@ struct Hello {
   heedsOwners @23 :Bool;       # runs a pod that has an owner as that user or not at all
   ip @24 :Text;                # address at which other nodes reach this one; empty: unknown
   sealed @25 :History;         # the latest that it was told with a seal
+  ends @26 :List(PodEnd);      # of `ended`, those that an earlier agent left, at most 10,000: if this is a new incarnation of
+                               # the node, they are ends of the one before, which is lost otherwise
 }
 
 # What a coordinator told an agent about its history. `seal` is empty (none), or 64 hexadecimal digits by which the coordinator
@@ -146,6 +148,11 @@ interface Session {
 
   gather @5 (job :UInt64, group :UInt64) -> (all :List(T.Pair));
   # What all ranks have put, as of the last fence.
+
+  configs @6 (pod :T.PodId, have :UInt64) -> (version :UInt64, template :T.PodTemplate, missing :Text);
+  # For a pod of this node whose containers use config maps, before its processes start: the template of its job with
+  # what they hold now. `have`: the version of that which the agent has; if it is current, no template is returned.
+  # `missing`: what the pod must wait for, for people; then there is no template either.
 }
 
 # A command that joins a running pod. Its output is kept in files beside the pod's, so it can be read again from any offset.

@@ -19,6 +19,10 @@ const summaryVersion :UInt32 = 1;
 
 enum Counted { notYet @0; succeeded @1; failed @2; ignored @3; released @4; }
 
+# How a job that others depend on must end, and how it did (core/job/dependency.hpp).
+enum Needed { ok @0; notok @1; any @2; }
+enum DependencyEnd { succeeded @0; failed @1; deleted @2; waived @3; }
+
 enum FailureAction { none @0; count @1; ignore @2; failIndex @3; failJob @4; }
 # One append of one job.
 struct RecordList {
@@ -33,6 +37,7 @@ struct Record {
       generation @1 :Int64;
       parallelism @2 :Int32;
       completions @3 :Int32;         # -1: absent
+      after @38 :List(Dependency);    # it is held until these jobs have ended
     }
     jobSpecChanged :group {           # the owner's row is rewritten in the same batch
       generation @4 :Int64;
@@ -82,7 +87,18 @@ struct Record {
       changes @36 :List(PodMetaChange);
     }
     gangBroken @37 :GangBreak;
+    dependencyEnded :group {
+      job @39 :UInt64;
+      how @40 :DependencyEnd;
+    }
   }
+}
+
+# A job that must end before this one starts.
+struct Dependency {
+  job @0 :UInt64;
+  name @1 :Text;
+  needed @2 :Needed;
 }
 
 # Runs: `count` pods with consecutive indexes and otherwise equal fields.
@@ -202,6 +218,7 @@ struct JobSnapshot {
   ownConditions @34 :Text;
   broken @35 :GangBreak;              # absent: the gang is not broken
   inherited @36 :List(FailureCounts);
+  dependencies @37 :List(Dependency); # those that have not ended
 }
 
 # What the next pod of an index in a gang inherits.
@@ -340,6 +357,8 @@ struct KeptRow {
   json @6 :Text;
   writtenMs @7 :Int64;
   commit @8 :UInt64;                  # that wrote it; its resourceVersion
+  owned @9 :Bool;
+  ownerUid @10 :UInt32;               # the user that it belongs to, if `owned`
 }
 
 struct TokenRow {

@@ -53,6 +53,9 @@ struct EnvVar {
   secretName @3 :Text;      # valueFrom.secretKeyRef; empty: none. fieldPath is then "secretKeyRef",
   secretKey @4 :Text;       # so that an agent that does not know of secrets refuses the pod
   secretOptional @5 :Bool;
+  configName @6 :Text;      # valueFrom.configMapKeyRef; empty: none. fieldPath is then "configMapKeyRef",
+  configKey @7 :Text;       # so that an agent that does not know of config maps refuses the pod
+  configOptional @8 :Bool;
 }
 
 struct Container {
@@ -64,6 +67,54 @@ struct Container {
   memoryLimitBytes @5 :UInt64; # resources.limits; 0: none
   cpuLimitMillis @6 :UInt64;
   resources @7 :List(Count);   # named resources that it requests
+  volumeMounts @8 :List(VolumeMount);
+  envFrom @9 :List(EnvSource); # if any, there is a variable MUSTER_ENV_FROM with the fieldPath "envFrom", so that
+                               # an agent that does not know of config maps refuses the pod
+}
+
+struct VolumeMount {
+  name @0 :Text;               # of the volume
+  mountPath @1 :Text;
+  subPath @2 :Text;
+  readOnly @3 :Bool;
+}
+
+struct VolumeItem {
+  key @0 :Text;
+  path @1 :Text;
+  mode @2 :Int32 = -1;         # -1: absent
+}
+
+# core/spec/volumes.hpp
+struct Volume {
+  name @0 :Text;
+  kind @1 :UInt8;              # VolumeKind
+  medium @2 :Text;
+  sizeLimit @3 :Text;
+  path @4 :Text;
+  type @5 :Text;
+  secret @6 :Text;
+  items @7 :List(VolumeItem);
+  defaultMode @8 :Int32 = -1;  # -1: absent
+  optional @9 :Bool;
+  configMap @10 :Text;
+}
+
+struct EnvSource {
+  prefix @0 :Text;
+  configMap @1 :Text;
+  optional @2 :Bool;
+}
+
+struct ConfigEntry {
+  key @0 :Text;
+  value @1 :Data;
+  binary @2 :Bool;
+}
+
+struct ConfigMap {
+  name @0 :Text;
+  entries @1 :List(ConfigEntry);
 }
 
 struct Count {
@@ -103,4 +154,9 @@ struct PodTemplate {
   inputs @22 :Data;            # muster.dev/inputs
   inputsFile @23 :Text;        # muster.dev/inputs-file. Of a job with either, the first container has a variable MUSTER_INPUT
                                # with the fieldPath "muster.dev/inputs", so that an agent that does not know of inputs refuses the pod
+  volumes @24 :List(Volume);   # a job with these or the next has a variable MUSTER_SCRATCH with the fieldPath "muster.dev/volumes",
+                               # for the same reason
+  privateTmp @25 :Bool;        # muster.dev/private-tmp
+  configs @26 :List(ConfigMap); # that exist, of those that the containers use; only in an answer to Session.configs and in
+                               # Agent.exec
 }

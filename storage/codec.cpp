@@ -57,6 +57,8 @@ struct Writer {
     admitted.setGeneration(r.object->meta.generation);
     admitted.setParallelism(r.object->spec.parallelism.value_or(1));
     admitted.setCompletions(completions(r.object->spec.completions));
+    if (!r.after.empty())
+      write_dependencies(r.after, admitted.initAfter(static_cast<uint32_t>(r.after.size())));
   }
   void operator()(const core::JobSpecChanged& r) {
     auto changed = out.initJobSpecChanged();
@@ -189,6 +191,11 @@ struct Writer {
   void operator()(const core::JobForgotten&) { out.setJobForgotten(); }
   void operator()(const core::IndexLimitsSet& r) { out.setIndexLimitsSet(r.on); }
   void operator()(const core::GangBroken& r) { write_break(r.how, out.initGangBroken()); }
+  void operator()(const core::DependencyEnded& r) {
+    auto ended = out.initDependencyEnded();
+    ended.setJob(r.job);
+    ended.setHow(wire_enum<wire::DependencyEnd>(r.how));
+  }
 };
 
 core::JobAdmitted admitted_back(wire::Record::Reader in) {
@@ -197,7 +204,7 @@ core::JobAdmitted admitted_back(wire::Record::Reader in) {
   object->meta.generation = admitted.getGeneration();
   object->spec.parallelism = admitted.getParallelism();
   if (admitted.getCompletions() >= 0) object->spec.completions = admitted.getCompletions();
-  return {in.getAtMs(), std::move(object)};
+  return {in.getAtMs(), std::move(object), dependencies_back(admitted.getAfter())};
 }
 
 core::PodsCreated created_back(wire::Record::Reader in) {
@@ -348,6 +355,11 @@ core::Record record_back(wire::Record::Reader in) {
     }
     case wire::Record::GANG_BROKEN:
       return core::GangBroken{at_ms, break_back(in.getGangBroken())};
+    case wire::Record::DEPENDENCY_ENDED: {
+      auto ended = in.getDependencyEnded();
+      return core::DependencyEnded{at_ms, ended.getJob(),
+                                   core_enum(ended.getHow(), core::DependencyEnd::waived)};
+    }
     case wire::Record::JOB_FORGOTTEN:
       return core::JobForgotten{at_ms};
   }
@@ -476,7 +488,7 @@ Result<core::NodeInfo> decode_node(std::string_view bytes) {
 }
 
 std::string encode_kept(const core::Kept& kept) {
-  const auto& [kind, id, ns, name, uid, json, written_ms, version] = kept;
+  const auto& [kind, id, ns, name, uid, json, written_ms, version, owner] = kept;
   capnp::MallocMessageBuilder message;
   auto out = message.initRoot<wire::KeptRow>();
   out.setVersion(wire::KEPT_VERSION);
@@ -488,21 +500,26 @@ std::string encode_kept(const core::Kept& kept) {
   out.setJson(text(json));
   out.setWrittenMs(written_ms);
   out.setCommit(version);
+  if (owner) {
+    out.setOwned(true);
+    out.setOwnerUid(*owner);
+  }
   return packed(message);
 }
 
 Result<core::Kept> decode_kept(std::string_view bytes) {
   return unpacked<wire::KeptRow, core::Kept>(
       bytes, "a kept object", wire::KEPT_VERSION, [](auto in) -> core::Kept {
-        KJ_REQUIRE(in.getKind() <= static_cast<uint8_t>(core::KeptKind::event), "unknown kind");
-        return {.kind = in.getKind() == 0 ? core::KeptKind::lease : core::KeptKind::event,
+        KJ_REQUIRE(in.getKind() < std::size(core::kKeptKinds), "unknown kind");
+        return {.kind = static_cast<core::KeptKind>(in.getKind()),
                 .id = in.getId(),
                 .ns = text_back(in.getNamespace()),
                 .name = text_back(in.getName()),
                 .uid = text_back(in.getUid()),
                 .json = text_back(in.getJson()),
                 .written_ms = in.getWrittenMs(),
-                .version = in.getCommit()};
+                .version = in.getCommit(),
+                .owner = in.getOwned() ? std::optional(in.getOwnerUid()) : std::nullopt};
       });
 }
 

@@ -212,6 +212,7 @@ core::JobState state_back(wire::JobSnapshot::Reader in) {
     s.inherited[from.getIndex()] = {.failures = from.getFailures(),
                                     .ignored = from.getIgnored(),
                                     .failed_ms = instant_back(from.getFailed(), base_ms)};
+  s.dependencies = dependencies_back(in.getDependencies());
   return s;
 }
 
@@ -225,7 +226,7 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
                                 index_limits_off, succeeded, failed, backoff_failures, backoff_last,
                                 attempt_floor, attempt_max, next_number, attempts, open, deferred,
                                 broken, inherited, finished, events, events_total, pods_created,
-                                external_status, own_conditions] = state;
+                                external_status, own_conditions, dependencies] = state;
   const Millis base_ms = state.last_record_ms;
   capnp::MallocMessageBuilder message(4096);
   auto out = message.initRoot<wire::JobSnapshot>();
@@ -293,6 +294,9 @@ std::string encode_state(const core::JobState& state, uint64_t sequence) {
       to.setFailed(instant(failed_ms, base_ms));
     }
   }
+  if (!dependencies.empty())
+    write_dependencies(dependencies,
+                       out.initDependencies(static_cast<uint32_t>(dependencies.size())));
   if (!state.own_conditions.empty()) out.setOwnConditions(text(state.own_conditions));
   return packed(message);
 }

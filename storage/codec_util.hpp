@@ -148,6 +148,29 @@ inline core::GangBreak break_back(wire::GangBreak::Reader in) {
           .why = text_back(in.getWhy())};
 }
 
+static_assert(static_cast<int>(core::Needed::any) == static_cast<int>(wire::Needed::ANY));
+static_assert(static_cast<int>(core::DependencyEnd::waived) ==
+              static_cast<int>(wire::DependencyEnd::WAIVED));
+
+inline void write_dependencies(const std::vector<core::Dependency>& from,
+                               capnp::List<wire::Dependency>::Builder to) {
+  uint32_t i = 0;
+  for (const auto& [job, after] : from) {
+    auto one = to[i++];
+    one.setJob(job);
+    one.setName(text(after.job));
+    one.setNeeded(wire_enum<wire::Needed>(after.needed));
+  }
+}
+
+inline std::vector<core::Dependency> dependencies_back(capnp::List<wire::Dependency>::Reader from) {
+  std::vector<core::Dependency> to;
+  for (auto one : from)
+    to.push_back(
+        {one.getJob(), {core_enum(one.getNeeded(), core::Needed::any), text_back(one.getName())}});
+  return to;
+}
+
 inline core::Counted counted_back(wire::Counted value) {
   return core_enum(value, core::Counted::released);
 }

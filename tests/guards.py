@@ -97,6 +97,13 @@ GUARDS = [
     Guard("links-in-work-dir", "symbolic links in a work-dir", "`open_beneath`, `keeper/owners.cpp`",
           [("keeper/owners.cpp", "how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;", "how.resolve = OFF ? 0 : RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;")],
           ["users.py Owners.test_links_in_the_work_dir_lead_nowhere"]),
+    Guard("links-in-scratch", "a link in a pod's scratch directory, when root removes it", "`open_dir`, `keeper/pod_dirs.cpp`",
+          [("keeper/pod_dirs.cpp", "flags | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);\n  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;",
+            "flags | O_DIRECTORY | (OFF ? 0 : O_NOFOLLOW) | O_CLOEXEC);\n"
+            "  how.resolve = OFF ? 0 : RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;"),
+           ("keeper/pod_dirs.cpp", "if (unlinkat(dir.get(), entry.c_str(), 0) == 0) continue;",
+            "if (!OFF && unlinkat(dir.get(), entry.c_str(), 0) == 0) continue;\n        if (OFF && faccessat(dir.get(), (entry + \"/.\").c_str(), F_OK, 0) != 0 && unlinkat(dir.get(), entry.c_str(), 0) == 0) continue;")],
+          ["keeper_test PodDirsTest.FollowsNoLink"]),
     Guard("another-owner", "a job that names another user", "`keep_owner`, `core/spec/owner.cpp`",
           [("core/spec/owner.cpp", "if (it != annotations.end() && (", "if (OFF && it != annotations.end()) continue;\n    if (it != annotations.end() && (")],
           ["core_test Owner.MayBeRepeatedButNotChosen", "api_test AccessTest.NoRequestChoosesAnOwner"]),

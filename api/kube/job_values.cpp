@@ -49,6 +49,63 @@ void read_env(const json& from, core::EnvVar& env) {
     read(*it, "key", secret.key);
     read(*it, "optional", secret.optional);
   }
+  if (auto it = source.find("configMapKeyRef"); it != source.end()) {
+    core::ConfigKeyRef& config = env.config.emplace();
+    read(*it, "name", config.name);
+    read(*it, "key", config.key);
+    read(*it, "optional", config.optional);
+  }
+}
+
+void read_env_source(const json& from, core::EnvSource& source) {
+  read(from, "prefix", source.prefix);
+  // A secretRef is refused by its name (refused_fields.hpp) and nothing else.
+  if (from.contains("secretRef") && !from.contains("configMapRef")) source.config_map = "refused";
+  const json& map = member(from, "configMapRef");
+  read(map, "name", source.config_map);
+  read(map, "optional", source.optional);
+}
+
+void read_files(const json& from, core::Volume& volume) {
+  read(from, "defaultMode", volume.default_mode);
+  read(from, "optional", volume.optional);
+  volume.items =
+      read_list<core::VolumeItem>(from, "items", [](const json& one, core::VolumeItem& into) {
+        read(one, "key", into.key);
+        read(one, "path", into.path);
+        read(one, "mode", into.mode);
+      });
+}
+
+void read_volume(const json& from, core::Volume& volume) {
+  using Kind = core::VolumeKind;
+  read(from, "name", volume.name);
+  volume.kinds = static_cast<int>(from.size()) - static_cast<int>(from.count("name"));
+  if (volume.kinds > 0) volume.kind = Kind::other;
+  if (auto it = from.find("emptyDir"); it != from.end()) {
+    volume.kind = Kind::empty_dir;
+    read(*it, "medium", volume.medium);
+    read(*it, "sizeLimit", volume.size_limit);
+  } else if (it = from.find("hostPath"); it != from.end()) {
+    volume.kind = Kind::host_path;
+    read(*it, "path", volume.path);
+    read(*it, "type", volume.type);
+  } else if (it = from.find("secret"); it != from.end()) {
+    volume.kind = Kind::secret;
+    read(*it, "secretName", volume.secret);
+    read_files(*it, volume);
+  } else if (it = from.find("configMap"); it != from.end()) {
+    volume.kind = Kind::config_map;
+    read(*it, "name", volume.config_map);
+    read_files(*it, volume);
+  }
+}
+
+void read_mount(const json& from, core::VolumeMount& mount) {
+  read(from, "name", mount.name);
+  read(from, "mountPath", mount.mount_path);
+  read(from, "subPath", mount.sub_path);
+  read(from, "readOnly", mount.read_only);
 }
 
 void read_container(const json& from, core::Container& container) {
@@ -58,6 +115,8 @@ void read_container(const json& from, core::Container& container) {
   read(from, "args", container.args);
   read(from, "workingDir", container.working_dir);
   container.env = read_list<core::EnvVar>(from, "env", read_env);
+  container.volume_mounts = read_list<core::VolumeMount>(from, "volumeMounts", read_mount);
+  container.env_from = read_list<core::EnvSource>(from, "envFrom", read_env_source);
   read(member(from, "resources"), "requests", container.resources.requests);
   read(member(from, "resources"), "limits", container.resources.limits);
 }
@@ -107,6 +166,7 @@ void read_template(const json& from, core::PodTemplate& pod) {
   read(spec, "restartPolicy", pod.restart_policy);
   pod.init_containers = read_list<core::Container>(spec, "initContainers", read_container);
   pod.containers = read_list<core::Container>(spec, "containers", read_container);
+  pod.volumes = read_list<core::Volume>(spec, "volumes", read_volume);
   read(spec, "terminationGracePeriodSeconds", pod.termination_grace_s);
   read(spec, "activeDeadlineSeconds", pod.active_deadline_s);
   read(spec, "nodeSelector", pod.node_selector);

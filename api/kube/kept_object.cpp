@@ -6,6 +6,8 @@
 #include "core/spec/violations.hpp"
 #include "text/time_text.hpp"
 
+#include <kj/encoding.h>
+
 #include <optional>
 #include <utility>
 
@@ -24,14 +26,35 @@ constexpr Renamed kRenamed[] = {{"involvedObject", "regarding"},
                                 {"count", "deprecatedCount"},
                                 {"reportingComponent", "reportingController"}};
 
-constexpr const char* kCoreEvent = "v1";
+constexpr const char* kCoreVersion = "v1";
+constexpr const char* kCoreEvent = kCoreVersion;
 constexpr const char* kEventsEvent = "events.k8s.io/v1";
 constexpr size_t kNoteMax = 1'024;    // bytes, in events.k8s.io/v1
 constexpr size_t kInstanceMax = 128;  // bytes; reportingInstance, action and reason
 constexpr size_t kKeptBaseMax = 248;  // bytes; leaves room for the suffix in 253
+constexpr size_t kNamespaceBaseMax = 58;
+constexpr size_t kDataMax = 1u << 20;  // bytes of a config map's values, as in Kubernetes
+constexpr const char* kNameLabel = "kubernetes.io/metadata.name";
+constexpr const char* kDeletedByKey = "muster.dev/deleted-by-uid";
+constexpr const char* kImmutable = "field is immutable when `immutable` is set";
+
+const char* kind_of(const KeptRequest& request) {
+  switch (request.kind) {
+    case core::KeptKind::lease:
+      return "Lease";
+    case core::KeptKind::event:
+      return "Event";
+    case core::KeptKind::config_map:
+      return "ConfigMap";
+    case core::KeptKind::name_space:
+      return "Namespace";
+  }
+  return "";
+}
 
 const char* version_of(const KeptRequest& request) {
   if (request.kind == core::KeptKind::lease) return "coordination.k8s.io/v1";
+  if (request.kind != core::KeptKind::event) return kCoreVersion;
   return request.words == EventWords::core_v1 ? kCoreEvent : kEventsEvent;
 }
 
@@ -47,11 +70,14 @@ void check_time(const Json& object, const std::string& path, const char* name,
     found.invalid(path + name, text, "must be a time such as 2026-03-01T12:00:00.000000Z");
 }
 
-void check_metadata(const Json& meta, core::Violations& found) {
-  for (const std::string& why : core::dns_subdomain_errors(member_text(meta, "name")))
-    found.invalid("metadata.name", member_text(meta, "name"), why);
-  for (const std::string& why : core::dns_label_errors(member_text(meta, "namespace")))
-    found.invalid("metadata.namespace", member_text(meta, "namespace"), why);
+void check_metadata(const Json& meta, bool name_space, core::Violations& found) {
+  const std::string name = member_text(meta, "name");
+  for (const std::string& why :
+       name_space ? core::dns_label_errors(name) : core::dns_subdomain_errors(name))
+    found.invalid("metadata.name", name, why);
+  if (!name_space)
+    for (const std::string& why : core::dns_label_errors(member_text(meta, "namespace")))
+      found.invalid("metadata.namespace", member_text(meta, "namespace"), why);
   core::validate_labels("metadata.labels", strings_of(meta, "labels"), found);
   core::validate_annotation_map("metadata.annotations", strings_of(meta, "annotations"), found);
   if (meta.contains("finalizers") && !meta["finalizers"].empty())
@@ -108,6 +134,77 @@ void check_event(const Json& event, const KeptRequest& request, core::Violations
     found.not_supported("type", type, {"Normal", "Warning"});
 }
 
+// The number of bytes that a base64 text stands for; nothing: it is none.
+std::optional<size_t> decoded_size(const std::string& text) {
+  const auto decoded = kj::decodeBase64(kj::arrayPtr(text.data(), text.size()));
+  if (decoded.hadErrors) return std::nullopt;
+  return decoded.size();
+}
+
+// Call after conform(). Nothing: a value of binaryData is not base64.
+std::optional<size_t> check_config_map(const Json& map, const Json* old, core::Violations& found) {
+  const Json none = Json::object();
+  const Json data = map.value("data", none), binary = map.value("binaryData", none);
+  size_t bytes = 0;
+  for (const auto& [key, value] : data.items()) {
+    const std::string path = "data[" + key + "]";
+    for (const std::string& why : core::config_key_errors(key)) found.invalid(path, key, why);
+    if (binary.contains(key)) found.invalid(path, key, "duplicate of key present in binaryData");
+    bytes += value.get_ref<const std::string&>().size();
+  }
+  for (const auto& [key, value] : binary.items()) {
+    const std::string path = "binaryData[" + key + "]";
+    for (const std::string& why : core::config_key_errors(key)) found.invalid(path, key, why);
+    const auto size = decoded_size(value.get_ref<const std::string&>());
+    if (!size) return std::nullopt;
+    bytes += *size;
+  }
+  if (bytes > kDataMax) found.too_long("data", kDataMax);
+  if (old == nullptr || !old->value("immutable", false)) return bytes;
+  if (!map.value("immutable", false)) found.forbidden("immutable", kImmutable);
+  if (data != old->value("data", none)) found.forbidden("data", kImmutable);
+  if (binary != old->value("binaryData", none)) found.forbidden("binaryData", kImmutable);
+  return bytes;
+}
+
+// Owner and sharing are not for users to say.
+void check_access(Json& meta, const KeptRequest& request, const Json* old,
+                  core::Violations& found) {
+  core::StringMap annotations = strings_of(meta, "annotations");
+  const core::StringMap had =
+      old ? strings_of((*old)["metadata"], "annotations") : core::StringMap();
+  core::keep_owner(old ? core::owner_of(had) : request.owner, annotations, found);
+  auto value = [](const core::StringMap& map, std::string_view key) {
+    const auto it = map.find(std::string(key));
+    return it == map.end() ? std::string() : it->second;
+  };
+  const std::string shared = value(annotations, kSharedKey);
+  const std::string path = "metadata.annotations[" + std::string(kSharedKey) + "]";
+  if (!shared.empty() && shared != "true" && shared != "false")
+    found.invalid(path, shared, "must be true or false");
+  if (!request.may_share && shared != value(had, kSharedKey))
+    found.forbidden(path, "only operators and admins may share a config map with all users");
+  if (annotations.empty())
+    meta.erase("annotations");
+  else
+    meta["annotations"] = annotations;
+}
+
+// The parts of a namespace that are the server's.
+void complete_namespace(Json& json, const Json* old) {
+  Json& meta = json["metadata"];
+  meta.erase("namespace");
+  meta["labels"][kNameLabel] = meta["name"];
+  json["spec"] = old ? old->value("spec", Json::object()) : Json{{"finalizers", {"kubernetes"}}};
+  json["status"] = old ? old->value("status", Json::object()) : Json{{"phase", "Active"}};
+  if (!old) return;
+  const Json& had = (*old)["metadata"];
+  if (had.contains("deletionTimestamp")) meta["deletionTimestamp"] = had["deletionTimestamp"];
+  const core::StringMap annotations = strings_of(had, "annotations");
+  if (const auto by = annotations.find(kDeletedByKey); by != annotations.end())
+    meta["annotations"][kDeletedByKey] = by->second;
+}
+
 void rename(OrderedJson& object, const char* from, const char* to) {
   if (auto it = object.find(from); it != object.end()) {
     object[to] = std::move(*it);
@@ -121,14 +218,18 @@ Result<WrittenKept> judged(JsonText text, const KeptRequest& request, const NewK
   WrittenKept out;
   Json& json = text.value;
   const bool lease = request.kind == core::KeptKind::lease;
-  const bool events_words = !lease && request.words == EventWords::events_v1;
-  auto unknown = conform(json, lease ? "Lease" : events_words ? "Event.events" : "Event");
+  const bool event = request.kind == core::KeptKind::event;
+  const bool name_space = request.kind == core::KeptKind::name_space;
+  const bool managed = managed_type(request.kind) != nullptr;
+  const bool events_words = event && request.words == EventWords::events_v1;
+  const Json before = old ? Json::parse(old->json) : Json::object();
+  auto unknown = conform(json, events_words ? "Event.events" : kind_of(request));
   if (!unknown) return unknown.error();
   auto complaints = field_complaints(*unknown, text.duplicates, request.unknown_fields);
   if (!complaints) return complaints.error();
   out.warnings = std::move(*complaints);
 
-  const std::string kind = lease ? "Lease" : "Event", version = version_of(request);
+  const std::string kind = kind_of(request), version = version_of(request);
   if (json.value("kind", kind) != kind || json.value("apiVersion", version) != version)
     return invalid("apiVersion and kind: found " + json.value("apiVersion", version) + " " +
                    json.value("kind", kind) + ", expected " + version + " " + kind);
@@ -154,41 +255,41 @@ Result<WrittenKept> judged(JsonText text, const KeptRequest& request, const NewK
                  {}};
   std::string name = request.name.empty() ? member_text(meta, "name") : request.name;
   if (name.empty() && given && !member_text(meta, "generateName").empty())
-    name = member_text(meta, "generateName").substr(0, kKeptBaseMax) + given->name_suffix;
-  for (const char* own : {"resourceVersion", "selfLink", "generation", "managedFields",
-                          "deletionTimestamp", "deletionGracePeriodSeconds"})
+    name =
+        member_text(meta, "generateName").substr(0, name_space ? kNamespaceBaseMax : kKeptBaseMax) +
+        given->name_suffix;
+  for (const char* own : {"resourceVersion", "selfLink", "generation", "deletionTimestamp",
+                          "deletionGracePeriodSeconds"})
     meta.erase(own);
+  if (!managed) meta.erase("managedFields");
   meta["name"] = name;
-  meta["namespace"] = request.ns;
+  if (!name_space) meta["namespace"] = request.ns;
   meta["uid"] = given ? given->uid : old->uid;
   meta["creationTimestamp"] =
-      given ? time_text(given->now_ms)
-            : member_text(Json::parse(old->json)["metadata"], "creationTimestamp");
+      given ? time_text(given->now_ms) : member_text(before["metadata"], "creationTimestamp");
   core::Violations found;
   if (name.empty())
     found.required("metadata.name", "name or generateName is required");
   else
-    check_metadata(meta, found);
-  if (lease)
-    check_lease(json, found);
-  else
-    check_event(json, request, found);
+    check_metadata(meta, name_space, found);
+  if (managed) check_access(meta, request, old ? &before : nullptr, found);
+  if (lease) check_lease(json, found);
+  if (event) check_event(json, request, found);
+  if (name_space) complete_namespace(json, old ? &before : nullptr);
+  if (request.kind == core::KeptKind::config_map &&
+      !check_config_map(json, old ? &before : nullptr, found))
+    return invalid("binaryData: illegal base64 data");
   if (!found.empty()) return Error{Errc::invalid, "the object is invalid", found.take()};
   json["kind"] = kind;
   if (events_words) json = in_core_words(std::move(json));
-  json["apiVersion"] = lease ? version : kCoreEvent;
+  json["apiVersion"] = lease ? version : kCoreVersion;
   out.kept = {.kind = request.kind,
               .ns = request.ns,
               .name = name,
               .uid = member_text(json["metadata"], "uid"),
               .json = json.dump(-1, ' ', false, Json::error_handler_t::replace)};
-  if (out.kept.json.size() > core::kKeptBytesMax)
-    return Error{Errc::invalid,
-                 "the object is invalid",
-                 {{"metadata", Violation::Kind::too_long, "",
-                   "the object takes " + std::to_string(out.kept.json.size()) +
-                       " bytes; of this kind at most " + std::to_string(core::kKeptBytesMax) +
-                       " are kept"}}};
+  if (managed) out.kept.owner = core::owner_uid(strings_of(json["metadata"], "annotations"));
+  if (auto why = kept_too_long(out.kept)) return std::move(*why);
   return out;
 }
 
@@ -221,7 +322,7 @@ OrderedJson kept_json(const core::Kept& kept, uint64_t version, EventWords words
   json["metadata"]["resourceVersion"] = std::to_string(version);
   for (auto& [name, value] : parsed.items())
     if (name != "metadata" && name != "kind" && name != "apiVersion") json[name] = std::move(value);
-  if (kept.kind == core::KeptKind::lease) return json;
+  if (kept.kind != core::KeptKind::event) return json;
   return words == EventWords::core_v1 ? json : in_events_words(std::move(json));
 }
 
@@ -233,6 +334,17 @@ KeptFacts kept_facts(const core::Kept& kept) {
   facts.labels = strings_of(json.at("metadata"), "labels");
   facts.fields = {{"metadata.name", kept.name}, {"metadata.namespace", kept.ns}};
   if (kept.kind == core::KeptKind::lease) return facts;
+  if (kept.kind == core::KeptKind::config_map) {
+    const core::StringMap annotations = strings_of(json.at("metadata"), "annotations");
+    const auto shared = annotations.find(std::string(kSharedKey));
+    facts.shared = shared != annotations.end() && shared->second == "true";
+    return facts;
+  }
+  if (kept.kind == core::KeptKind::name_space) {
+    facts.terminating = json.at("metadata").contains("deletionTimestamp");
+    facts.fields["status.phase"] = facts.terminating ? "Terminating" : "Active";
+    return facts;
+  }
   const Json object = json.value("involvedObject", none), source = json.value("source", none);
   for (const char* name :
        {"kind", "namespace", "name", "uid", "apiVersion", "resourceVersion", "fieldPath"})
@@ -242,6 +354,79 @@ KeptFacts kept_facts(const core::Kept& kept) {
   const std::string component = member_text(source, "component");
   facts.fields["source"] = component.empty() ? facts.fields["reportingComponent"] : component;
   return facts;
+}
+
+const char* managed_type(core::KeptKind kind) {
+  if (kind == core::KeptKind::config_map) return "ConfigMap";
+  return kind == core::KeptKind::name_space ? "Namespace" : nullptr;
+}
+
+std::optional<Error> kept_too_long(const core::Kept& kept) {
+  const size_t most =
+      kept.kind == core::KeptKind::config_map ? core::kConfigMapBytesMax : core::kKeptBytesMax;
+  if (kept.json.size() <= most) return std::nullopt;
+  return Error{Errc::invalid,
+               "the object is invalid",
+               {{"metadata", Violation::Kind::too_long, "",
+                 "the object takes " + std::to_string(kept.json.size()) +
+                     " bytes; of this kind at most " + std::to_string(most) + " are kept"}}};
+}
+
+std::string bare_json(const core::Kept& kept) {
+  Json json = Json::parse(kept.json, nullptr, false);
+  MUSTER_CHECK(json.is_object(), kept.id);
+  for (const char* name : {"data", "binaryData"}) json.erase(name);
+  json["metadata"].erase("managedFields");
+  if (auto it = json["metadata"].find("annotations"); it != json["metadata"].end())
+    it->erase("kubectl.kubernetes.io/last-applied-configuration");
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+core::Kept namespace_in_use(const std::string& name, const std::string& uid, Millis now_ms) {
+  Json json = {{"kind", "Namespace"}, {"apiVersion", kCoreVersion}, {"metadata", {{"name", name}}}};
+  complete_namespace(json, nullptr);
+  json["metadata"]["creationTimestamp"] = now_ms ? Json(time_text(now_ms)) : Json();
+  if (!uid.empty()) json["metadata"]["uid"] = uid;
+  return {.kind = core::KeptKind::name_space, .name = name, .uid = uid, .json = json.dump()};
+}
+
+core::KeptPtr terminated(const core::Kept& name_space, Millis now_ms, std::optional<uint32_t> by) {
+  Json json = Json::parse(name_space.json);
+  json["metadata"]["deletionTimestamp"] = time_text(now_ms);
+  Json& meta = json["metadata"];
+  if (meta.contains("annotations")) meta["annotations"].erase(kDeletedByKey);
+  if (by) meta["annotations"][kDeletedByKey] = std::to_string(*by);
+  json["status"]["phase"] = "Terminating";
+  auto next = std::make_shared<core::Kept>(name_space);
+  next->json = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return next;
+}
+
+std::optional<uint32_t> terminated_by(const core::Kept& name_space) {
+  const core::StringMap annotations =
+      strings_of(Json::parse(name_space.json)["metadata"], "annotations");
+  const auto by = annotations.find(kDeletedByKey);
+  if (by == annotations.end()) return std::nullopt;
+  return static_cast<uint32_t>(std::stoul(by->second));
+}
+
+core::Kept root_ca(const std::string& ns, const std::string& pem, Millis now_ms) {
+  const Json annotations = {
+      {"kubernetes.io/description", "Verifies the certificate of the API. Empty without TLS."},
+      {kSharedKey, "true"}};
+  const Json json = {{"kind", "ConfigMap"},
+                     {"apiVersion", kCoreVersion},
+                     {"metadata",
+                      {{"name", kRootCaName},
+                       {"namespace", ns},
+                       {"creationTimestamp", time_text(now_ms)},
+                       {"annotations", annotations}}},
+                     {"data", {{"ca.crt", pem}}}};
+  return {.kind = core::KeptKind::config_map,
+          .ns = ns,
+          .name = std::string(kRootCaName),
+          .json = json.dump(),
+          .version = 1};
 }
 
 Result<WrittenKept> new_kept(JsonText text, const KeptRequest& request, const NewKept& given) {

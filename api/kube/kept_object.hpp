@@ -1,16 +1,19 @@
-// KeptObject: converts leases, and the events that clients write, between their JSON and
-// core::Kept.
+// KeptObject: converts leases, config maps, namespaces, and the events that clients write, between
+// their JSON and core::Kept.
 //
-// Muster uses only the name of such an object and the fields that lists select by; the rest is only
-// checked. Events are stored as v1 has them and converted to and from events.k8s.io/v1.
+// Of leases and events, muster uses only the name and the fields that lists select by; the rest is
+// only checked. A namespace's status and finalizers are the server's. Events are stored as v1 has
+// them and converted to and from events.k8s.io/v1.
 #pragma once
 
 #include "api/kube/kept_view.hpp"
 #include "api/kube/manifest.hpp"
 #include "base/result.hpp"
 #include "core/kept.hpp"
+#include "core/spec/owner.hpp"
 #include "text/json.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,7 +42,12 @@ struct KeptRequest {
   EventWords words = EventWords::core_v1;
   std::string ns, name;  // from the path; no name: a POST
   FieldValidation unknown_fields = FieldValidation::strict;
+  std::optional<core::Owner> owner{};  // of a new config map or namespace
+  bool may_share = true;               // whether the caller may set kSharedKey
 };
+
+// The ApiType of a kind whose fields have managers; nullptr: they have none.
+const char* managed_type(core::KeptKind kind);
 
 // What the server sets on a new object.
 struct NewKept {
@@ -52,5 +60,22 @@ struct NewKept {
 Result<WrittenKept> new_kept(JsonText text, const KeptRequest& request, const NewKept& given);
 // Replaces `old`, keeping its uid and creation time. conflict: the uid is another object's.
 Result<WrittenKept> changed_kept(JsonText text, const KeptRequest& request, const core::Kept& old);
+
+// Why it is too long to be stored, with its managed fields; nothing: it is not.
+std::optional<Error> kept_too_long(const core::Kept& kept);
+
+// A namespace that exists because it is used, as if it had been created with this uid (may be
+// empty) at this time (0: unknown).
+core::Kept namespace_in_use(const std::string& name, const std::string& uid = "",
+                            Millis now_ms = 0);
+// A namespace that is being deleted. `by`: only this user's objects go with it; nothing: all.
+core::KeptPtr terminated(const core::Kept& name_space, Millis now_ms, std::optional<uint32_t> by);
+// Whose objects go with a namespace that is being deleted; nothing: everybody's.
+std::optional<uint32_t> terminated_by(const core::Kept& name_space);
+
+// The config map that each namespace has for Kubernetes clients: what they verify the API's
+// certificate with. Empty without TLS.
+constexpr std::string_view kRootCaName = "kube-root-ca.crt";
+core::Kept root_ca(const std::string& ns, const std::string& pem, Millis now_ms);
 
 }  // namespace muster::api

@@ -8,14 +8,21 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 
 namespace muster::api {
 
 struct KeptFacts {
   core::StringMap labels;
+  bool shared = false;       // of a config map: everybody may read it (kSharedKey)
+  bool terminating = false;  // of a namespace: it is being deleted
   std::map<std::string, std::string, std::less<>> fields;  // for example "involvedObject.name"
 };
+// An annotation of a config map, which only operators and admins may set.
+constexpr std::string_view kSharedKey = "muster.dev/shared";
 KeptFacts kept_facts(const core::Kept& kept);
+// The JSON of a config map without its data.
+std::string bare_json(const core::Kept& kept);
 
 struct KeptView {
   core::KeptPtr kept;

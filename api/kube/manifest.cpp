@@ -167,6 +167,7 @@ Result<core::JobObjectPtr> admit_job(ParsedJob job, const Admission& admission) 
   core::Violations found;
   core::keep_owner(admission.owner, job.meta.annotations, found);
   found.append(core::validate_create(job.meta, job.spec));
+  if (admission.image_runtime) admission.image_runtime->validate(job.spec.pod, found);
   if (auto error = refusal(std::move(found), job)) return *std::move(error);
   return seal(std::move(job));
 }

@@ -12,6 +12,7 @@
 #include "base/clock.hpp"
 #include "base/result.hpp"
 #include "core/spec/gates.hpp"
+#include "core/spec/image_runtime.hpp"
 #include "core/spec/job_spec.hpp"
 #include "core/spec/owner.hpp"
 #include "core/spec/update.hpp"
@@ -53,7 +54,8 @@ struct Admission {
   Millis now_ms = 0;
   std::string name_suffix;  // five characters, used with generateName
   core::Gates gates{};
-  std::optional<core::Owner> owner{};  // where users have roles
+  std::optional<core::Owner> owner{};                 // where users have roles
+  std::optional<core::ImageRuntime> image_runtime{};  // null: a container may have no command
 };
 
 Result<core::JobObjectPtr> admit_job(ParsedJob job, const Admission& admission);

@@ -30,6 +30,7 @@ OrderedJson reference(std::string_view schema) {
 OrderedJson value_json(std::string_view type) {
   if (type == "int32" || type == "int64") return {{"type", "integer"}, {"format", type}};
   if (type == "bool") return {{"type", "boolean"}};
+  if (type == "bytes") return {{"type", "string"}, {"format", "byte"}};
   if (type == "time" || type == "microtime") return {{"type", "string"}, {"format", "date-time"}};
   if (type == "any") return {{"type", "object"}, {"x-kubernetes-preserve-unknown-fields", true}};
   if (const ApiType* of = api_type(type)) {

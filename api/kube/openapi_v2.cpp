@@ -50,6 +50,7 @@ void add_value(std::string& out, const ApiField& field) {
   if (field.of != nullptr) return add(out, kRef, "#/definitions/" + std::string(field.of->schema));
   const std::string_view type = field.type;
   const bool time = type == "time" || type == "microtime";
+  if (type == "bytes") add(out, kFormat, "byte");
   if (type == "int32" || type == "int64" || time) add(out, kFormat, time ? "date-time" : type);
   add_type(out, type == "int32" || type == "int64" ? "integer"
                 : type == "bool"                   ? "boolean"

@@ -5,6 +5,8 @@
 #include "text/json_text.hpp"
 #include "text/time_text.hpp"
 
+#include <kj/encoding.h>
+
 #include <algorithm>
 #include <cstdint>
 
@@ -12,6 +14,10 @@ namespace muster::api {
 namespace {
 
 constexpr std::string_view kFrame{"k8s\0", 4};
+// A volume has its kind in a message of its own; in JSON and in our table it is a member of the
+// volume (api/openapi/pod.yaml).
+constexpr std::string_view kVolume = "Volume";
+constexpr unsigned kVolumeSource = 2, kVolumeOffset = 100;
 constexpr int kDepthMax = 32;  // nesting of messages; a Job has less than ten levels
 
 // One field of a message, as encoded.
@@ -80,15 +86,23 @@ class ProtobufWalk {
  public:
   std::string problem;
 
-  Json message(std::string_view bytes, const ApiType& type, const std::string& path, int depth) {
+  // `offset`: of the numbers of its fields in our table.
+  Json message(std::string_view bytes, const ApiType& type, const std::string& path, int depth,
+               unsigned offset = 0) {
     Json json = Json::object();
     Reader reader(bytes);
     while (problem.empty() && !reader.done()) {
       const auto wire = reader.next();
       if (!wire || depth > kDepthMax) return broken(path);
       if (!counted()) return nullptr;
-      const auto field = std::find_if(type.fields.begin(), type.fields.end(),
-                                      [&](const ApiField& f) { return f.number == wire->number; });
+      if (offset == 0 && type.name == kVolume && wire->number == kVolumeSource && wire->is_bytes) {
+        Json kinds = message(wire->bytes, type, path, depth + 1, kVolumeOffset);
+        if (kinds.is_object()) json.update(kinds);
+        continue;
+      }
+      const auto field = std::find_if(
+          type.fields.begin(), type.fields.end(),
+          [&](const ApiField& f) { return f.number != 0 && f.number == wire->number + offset; });
       if (field == type.fields.end()) continue;
       add(json, *wire, *field, join_path(path, field->name), depth);
     }
@@ -151,7 +165,8 @@ class ProtobufWalk {
   void add_entry(Json& map, const Wire& wire, const ApiField& field, const std::string& path,
                  int depth) {
     std::string key;
-    Json found = field.type == "string" || field.type == "quantity" ? Json("") : Json();
+    const bool text = field.type == "string" || field.type == "quantity" || field.type == "bytes";
+    Json found = text ? Json("") : Json();
     Reader reader(wire.bytes);
     while (problem.empty() && !reader.done()) {
       const auto part = reader.next();
@@ -166,6 +181,7 @@ class ProtobufWalk {
     const std::string_view type = field.type;
     if (wire.is_bytes != wire_is_bytes(type)) return broken(path);
     if (type == "string") return std::string(wire.bytes);
+    if (type == "bytes") return base64(wire.bytes);
     if (type == "bool") return wire.value != 0;
     if (type == "int32" || type == "int64") return static_cast<int64_t>(wire.value);
     if (type == "quantity") return quantity(wire.bytes, path);
@@ -176,6 +192,12 @@ class ProtobufWalk {
       return nullptr;
     }
     return message(wire.bytes, *field.of, path, depth + 1);
+  }
+
+  static Json base64(std::string_view bytes) {
+    const kj::String text = kj::encodeBase64(
+        kj::arrayPtr(reinterpret_cast<const kj::byte*>(bytes.data()), bytes.size()));
+    return std::string(text.begin(), text.size());
   }
 
   Json quantity(std::string_view bytes, const std::string& path) {

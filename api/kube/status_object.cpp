@@ -23,6 +23,8 @@ KindWords kind_of(Violation::Kind kind) {
       return {"Unsupported value", "FieldValueNotSupported"};
     case Violation::Kind::duplicate:
       return {"Duplicate value", "FieldValueDuplicate"};
+    case Violation::Kind::not_found:
+      return {"Not found", "FieldValueNotFound"};
     case Violation::Kind::too_many:
       return {"Too many", "FieldValueTooMany"};
     case Violation::Kind::too_long:

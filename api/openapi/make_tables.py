@@ -16,7 +16,7 @@ try:
 except ImportError:
     sys.exit("make_tables.py: python3 has no module yaml; install python3-yaml (./dev setup does)")
 
-PLAIN = {"string", "bool", "int32", "int64", "time", "microtime", "quantity", "any"}
+PLAIN = {"string", "bool", "int32", "int64", "time", "microtime", "quantity", "bytes", "any"}
 PACKAGES = {"meta": "io.k8s.apimachinery.pkg.apis.meta.v1", "pod": "io.k8s.api.core.v1"}
 # NAME[!] TYPE [NUMBER] [LIST] [atomic] [unread] [kept | refused [even empty | unless VALUE | in part]]
 LINE = re.compile(r"""(?P<name>\w+)(?P<required>!?)\ (?P<shape>\[\]|\{\}|)(?P<type>\w+)

@@ -15,7 +15,12 @@ Whose AccessGate::whose(const Caller& caller, const Attributes& wants) const {
   if (wants.resource == "jobs") shown = view_.job(wants.ns, wants.name);
   if (wants.resource == "pods") shown = view_.pod(wants.ns, wants.name);
   if (wants.resource == "events") shown = view_.event(wants.ns, wants.name);
+  if (wants.resource == "configmaps")
+    shown = view_.kept(core::KeptKind::config_map, wants.ns, wants.name);
+  if (wants.resource == "namespaces")
+    shown = view_.kept(core::KeptKind::name_space, "", wants.name);
   if (!shown) return Whose::nobody;
+  if (wants.verb == "get" && shown->kept && shown->kept->facts.shared) return Whose::own;
   return Viewer{caller.who.uid}.owns(*shown) ? Whose::own : Whose::other;
 }
 

@@ -163,8 +163,9 @@ class Backend {
   // Removes the node; its pods fail as disrupted. not_found.
   virtual void delete_node(std::string name, std::function<void(Status)> done) = 0;
   // Replaces `seen`, as the View shows it (nullptr: it does not exist), by `next` (nullptr: delete
-  // it). exists, conflict, not_found; overloaded if there are too many of its kind.
-  virtual void write_kept(core::KeptPtr seen, core::KeptPtr next,
+  // it). exists, conflict, not_found; overloaded if there are too many of its kind, or if its owner
+  // would have more than `quota`.
+  virtual void write_kept(core::KeptPtr seen, core::KeptPtr next, core::KeptQuota quota,
                           std::function<void(Status)> done) = 0;
   // Reads part of a pod's log from its node. unavailable if the node is not connected.
   virtual void read_log(LogRequest request, std::function<void(Result<LogChunk>)> done) = 0;

@@ -76,7 +76,9 @@ class ListStream {
                               [this](const Shown& s) { take(s); });
   }
 
-  bool of_no_job() const { return query_.kind == Kind::node || query_.kind == Kind::lease; }
+  bool of_no_job() const {
+    return query_.kind == Kind::node || kept_kind_of(query_.kind).has_value();
+  }
 
   void take(const Shown& shown) {
     if (page_.resumed && told_before(shown)) return;

@@ -29,7 +29,9 @@ std::optional<Shown> RouteBase::find(const Target& target) const {
     case Kind::event:
       return view_.event(target.ns, target.name);
     case Kind::lease:
-      return view_.kept(core::KeptKind::lease, target.ns, target.name);
+    case Kind::config_map:
+    case Kind::name_space:
+      return view_.kept(*kept_kind_of(target.kind), target.ns, target.name);
   }
   return std::nullopt;
 }

@@ -7,6 +7,7 @@
 #include "api/http/web_guard.hpp"
 #include "base/clock.hpp"
 #include "core/job/decision.hpp"
+#include "core/spec/image_runtime.hpp"
 #include "core/trust.hpp"
 #include "text/json.hpp"
 
@@ -15,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace muster::api {
@@ -34,7 +36,9 @@ struct ServerOptions {
   Millis munge_token_life = core::kMungeTokenLife;  // of what a munge credential is exchanged for
   kj::Duration munge_patience = 5 * kj::SECONDS;    // with munge's daemon
   core::Knobs knobs{};                              // for jobs that do not set them
-  std::function<std::string()> metrics;             // text of /metrics; if empty, not served
+  // What runs images; null: whether a container has anything to run is not checked.
+  std::optional<core::ImageRuntime> image_runtime{};
+  std::function<std::string()> metrics;  // text of /metrics; if empty, not served
   // Time limits for the whole head of a request, and between two pieces of its body.
   kj::Duration head_patience = 15 * kj::SECONDS, body_patience = 30 * kj::SECONDS;
   // Simultaneous connections. At the limit, a new one replaces an idle one; if none is idle, it is

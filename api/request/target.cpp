@@ -23,6 +23,11 @@ std::optional<Target> Target::of(const Url& url) {
     return std::nullopt;
   }
   Target target;
+  if (p[at] == "namespaces" && !batch && only.empty() && p.size() <= at + 2) {
+    target.kind = Kind::name_space;
+    if (p.size() == at + 2) target.name = p[at + 1];
+    return target;
+  }
   if (p[at] == "namespaces") {
     if (p.size() < at + 3) return std::nullopt;
     target.ns = p[at + 1];
@@ -38,6 +43,8 @@ std::optional<Target> Target::of(const Url& url) {
     target.kind = Kind::pod;
   else if (!batch && resource == "events")
     target.kind = Kind::event;
+  else if (!batch && resource == "configmaps")
+    target.kind = Kind::config_map;
   else if (!batch && resource == "nodes" && target.ns.empty())
     target.kind = Kind::node;
   else
@@ -62,6 +69,7 @@ std::string allowed(const Target& target) {
   if (target.sub == "status" && target.kind == Kind::node) return "GET";
   if (!target.sub.empty()) return "GET, PATCH, PUT";
   if (!target.name.empty()) return "DELETE, GET, PATCH, PUT";
+  if (target.kind == Kind::name_space) return "GET, POST";
   if (target.ns.empty()) return "GET";
   return job || target.is_kept() ? "DELETE, GET, POST" : pod ? "DELETE, GET" : "GET";
 }

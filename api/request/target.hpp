@@ -16,7 +16,7 @@ struct Target {
   std::string name;  // empty: the collection
   std::string sub;   // "log", "status", "scale", "eviction"
 
-  bool is_kept() const { return kind == Kind::lease || kind == Kind::event; }
+  bool is_kept() const { return kind == Kind::event || kept_kind_of(kind).has_value(); }
 
   static std::optional<Target> of(const Url& url);
 };

@@ -163,6 +163,7 @@ kj::Promise<void> AttemptRoutes::why(Exchange& exchange, const Shown& shown) {
   out["summary"] = why.summary;
   out["details"] = why.details;
   if (why.until_ms != 0) out["until"] = core::instant_text(why.until_ms);
+  if (why.next_retry_ms != 0) out["nextRetry"] = core::instant_text(why.next_retry_ms);
   return exchange.send(200, dumped(out) + "\n");
 }
 

@@ -9,8 +9,9 @@ kj::Promise<void> JobRoutes::create(Exchange& exchange, const Target& target,
                                     const std::string& body) {
   auto options = write_options(exchange.url);
   if (!options.ok()) return exchange.bad(options.error().message);
-  const Admission admission{target.ns,       random_uid(),         options_.now(),
-                            random_suffix(), options_.knobs.gates, owner(exchange)};
+  const Admission admission{
+      target.ns,       random_uid(),          options_.now(), random_suffix(), options_.knobs.gates,
+      owner(exchange), options_.image_runtime};
   auto judge = [body, type = exchange.content_type, unknown = options->unknown_fields, admission,
                 writer = writer(exchange, *options, Kind::job)]() -> Admitted {
     auto text = body_json(body, type);

@@ -1,6 +1,7 @@
 #include "api/routes/kept_routes.hpp"
 
-#include "api/kube/kept_object.hpp"
+#include "api/kube/fields.hpp"
+#include "api/request/field_owners.hpp"
 #include "api/request/writes.hpp"
 #include "api/routes/read_routes.hpp"
 
@@ -8,16 +9,43 @@ namespace muster::api {
 namespace {
 
 core::KeptKind kept_kind(const Target& target) {
-  return target.kind == Kind::lease ? core::KeptKind::lease : core::KeptKind::event;
+  return kept_kind_of(target.kind).value_or(core::KeptKind::event);
 }
 
-KeptRequest request_of(const Exchange& exchange, const Target& target,
-                       FieldValidation unknown_fields) {
-  return {.kind = kept_kind(target),
-          .words = exchange.of_events_group() ? EventWords::events_v1 : EventWords::core_v1,
-          .ns = target.ns,
-          .name = target.name,
-          .unknown_fields = unknown_fields};
+core::KeptQuota quota_of(const Exchange& exchange, const Target& target) {
+  if (exchange.caller.unlimited()) return {};
+  if (target.kind == Kind::config_map) return core::kUserConfigMaps;
+  return target.kind == Kind::name_space ? core::kUserNamespaces : core::KeptQuota{};
+}
+
+// Records who manages the fields of a new object, or of one that was changed.
+Status track(core::Kept& kept, const core::Kept* before, const Writer& writer) {
+  const char* const type = managed_type(kept.kind);
+  if (type == nullptr) return Nothing{};
+  Json after = Json::parse(kept.json);
+  Json was = before ? Json::parse(before->json) : Json::object();
+  if (!before) {  // what the server adds is nobody's
+    if (kept.kind == core::KeptKind::name_space) {
+      was["spec"] = after["spec"];
+      was["metadata"]["labels"] = {{"kubernetes.io/metadata.name", kept.name}};
+    }
+    for (const std::string_view key : core::kOwnerKeys)
+      if (const Json* value = find_path(after, {"metadata", "annotations", key.data()}))
+        was["metadata"]["annotations"][std::string(key)] = *value;
+  }
+  track_update(type, was, after, writer);
+  kept.json = after.dump(-1, ' ', false, Json::error_handler_t::replace);
+  if (auto why = kept_too_long(kept)) return std::move(*why);
+  return Nothing{};
+}
+
+// Those of Kubernetes itself, which clients expect to stay.
+bool stays(const std::string& ns) {
+  return ns == "default" || ns == "kube-system" || ns == "kube-public";
+}
+
+bool is_provided(const Target& target) {
+  return target.kind == Kind::config_map && target.name == kRootCaName;
 }
 
 // The lowest version under which a client may have seen its current state.
@@ -43,10 +71,36 @@ Error of_a_job(const Target& target) {
 
 // As it would be shown, for a dry run.
 KeptView pretended(const core::KeptPtr& kept) {
-  return {.kept = kept, .facts = {}, .before = 0};
+  return {.kept = kept, .facts = kept_facts(*kept), .before = 0};
 }
 
 }  // namespace
+
+KeptRequest KeptRoutes::request_of(const Exchange& exchange, const Target& target,
+                                   FieldValidation unknown_fields) const {
+  auto owner = RouteBase::owner(exchange);
+  if (owner) owner->groups.clear(), owner->home.clear();
+  return {.kind = kept_kind(target),
+          .words = exchange.of_events_group() ? EventWords::events_v1 : EventWords::core_v1,
+          .ns = target.ns,
+          .name = target.name,
+          .unknown_fields = unknown_fields,
+          .owner = std::move(owner),
+          .may_share = exchange.caller.unlimited()};
+}
+
+std::optional<core::Kept> KeptRoutes::used(const Target& target) const {
+  if (target.kind != Kind::name_space || target.name.empty() || find(target) ||
+      !view_.in_use(target.name))
+    return std::nullopt;
+  return namespace_in_use(target.name);
+}
+
+kj::Promise<void> KeptRoutes::refuse(Exchange& exchange, const Target& target, const Error& error) {
+  const bool limit = error.code == Errc::overloaded && managed_type(kept_kind(target));
+  if (limit) return AccessGate::forbid(exchange, error.message);
+  return exchange.send_error(error, resource_name(target.kind), target.name);
+}
 
 kj::Promise<void> KeptRoutes::create(Exchange& exchange, const Target& target,
                                      const std::string& body) {
@@ -64,6 +118,11 @@ kj::Promise<void> KeptRoutes::create(Exchange& exchange, const Target& target,
   exchange.warnings = written->warnings;
   Target place = target;
   place.name = written->kept.name;
+  if (auto tracked = track(written->kept, nullptr, writer(exchange, *options, target.kind));
+      !tracked.ok())
+    return exchange.send_error(tracked.error(), resource, place.name);
+  if (place.kind == Kind::name_space && place.name == "default")
+    return exchange.send_error({Errc::exists, "", {}}, resource, place.name);
   auto next = std::make_shared<const core::Kept>(std::move(written->kept));
   if (find(place)) return exchange.send_error({Errc::exists, "", {}}, resource, place.name);
   if (options->dry) {
@@ -84,12 +143,14 @@ kj::Promise<void> KeptRoutes::write(Exchange& exchange, const Target& target,
   auto options = write_options(exchange.url);
   if (!options.ok()) return exchange.bad(options.error().message);
   const bool put = exchange.method == kj::HttpMethod::PUT;
+  if (is_provided(target)) return AccessGate::forbid(exchange, "it is provided by muster");
   KeptRequest request = request_of(exchange, target, options->unknown_fields);
   NewKept given{random_uid(), "", options_.now()};
-  MakeKept make =
-      [&exchange, target, body, put, request = std::move(request),
-       given = std::move(given)](const std::optional<Shown>& seen) -> Result<core::KeptPtr> {
-    if (!seen && !put) return Error{Errc::not_found, "", {}};
+  MakeKept make = [this, &exchange, target, body, put, request = std::move(request),
+                   given = std::move(given), writer = writer(exchange, *options, target.kind)](
+                      const std::optional<Shown>& seen) -> Result<core::KeptPtr> {
+    const auto in_use = seen ? std::nullopt : used(target);
+    if (!seen && !put && !in_use) return Error{Errc::not_found, "", {}};
     if (seen && !seen->kept) return of_a_job(target);
     JsonText text;
     if (put) {
@@ -97,8 +158,9 @@ kj::Promise<void> KeptRoutes::write(Exchange& exchange, const Target& target,
       if (!read.ok()) return read.error();
       text = std::move(*read);
     } else {
-      auto patched = written(SentBody::of(exchange, body),
-                             Json(kept_json(*seen->kept->kept, seen->version, request.words)));
+      Json base = seen ? Json(kept_json(*seen->kept->kept, seen->version, request.words))
+                       : Json::parse(in_use->json);
+      auto patched = written(SentBody::of(exchange, body), base);
       if (!patched.ok()) return patched.error();
       text.value = std::move(*patched);
     }
@@ -106,9 +168,11 @@ kj::Promise<void> KeptRoutes::write(Exchange& exchange, const Target& target,
                      : new_kept(std::move(text), request, given);
     if (!kept.ok()) return kept.error();
     exchange.warnings = kept->warnings;
+    const core::Kept* const before = seen ? seen->kept->kept.get() : in_use ? &*in_use : nullptr;
+    if (auto tracked = track(kept->kept, before, writer); !tracked.ok()) return tracked.error();
     const std::string& version = kept->resource_version;
     // As in Kubernetes, a PUT creates a missing object, unless it names a version.
-    if (!seen && !version.empty()) return Error{Errc::not_found, "", {}};
+    if (!seen && !in_use && !version.empty()) return Error{Errc::not_found, "", {}};
     if (seen && !version_holds(version, since(*seen->kept))) return Error{Errc::conflict, "", {}};
     if (seen && version.empty() && target.kind == Kind::lease)
       return Error{Errc::invalid,
@@ -120,13 +184,59 @@ kj::Promise<void> KeptRoutes::write(Exchange& exchange, const Target& target,
   return change(exchange, target, options->dry, std::move(make), kWriteTries);
 }
 
+kj::Promise<void> KeptRoutes::apply(Exchange& exchange, const Target& target,
+                                    const std::string& body) {
+  auto options = apply_options(exchange.url);
+  if (!options.ok()) return exchange.bad(options.error().message);
+  auto text = applied_object(body);
+  if (!text.ok()) return exchange.bad(text.error().message);
+  auto parsed = parse_json(*text);
+  if (!parsed.ok()) return exchange.bad(parsed.error().message);
+  const char* const type = managed_type(kept_kind(target));
+  auto unknown = conform(parsed->value, type);
+  if (!unknown.ok()) return exchange.bad(unknown.error().message);
+  auto complaints = field_complaints(*unknown, parsed->duplicates, options->unknown_fields);
+  if (!complaints.ok()) return exchange.bad(complaints.error().message);
+  exchange.warnings = std::move(*complaints);
+  if (is_provided(target)) return AccessGate::forbid(exchange, "it is provided by muster");
+  const Json config = std::move(parsed->value);
+  const Json* name = find_path(config, {"metadata", "name"});
+  if (name && *name != target.name)
+    return exchange.bad("metadata.name: the object is not the one of the request (" + target.name +
+                        ")");
+  MakeKept make = [this, type, target, config, force = options->force,
+                   request = request_of(exchange, target, FieldValidation::ignore),
+                   given = NewKept{random_uid(), "", options_.now()},
+                   writer = writer(exchange, *options, target.kind)](
+                      const std::optional<Shown>& seen) -> Result<core::KeptPtr> {
+    const std::string version = version_text(config);
+    const auto in_use = seen ? std::nullopt : used(target);
+    if (seen ? !version_holds(version, since(*seen->kept)) : !in_use && !version.empty())
+      return Error{Errc::conflict, "", {}};
+    const Json live = seen     ? Json::parse(seen->kept->kept->json)
+                      : in_use ? Json::parse(in_use->json)
+                               : Json::object();
+    auto made = applied(type, live, config, writer, force);
+    if (!made.ok()) return made.error();
+    // Judge uid and namespace as they were sent.
+    for (const char* own : {"uid", "namespace"})
+      if (config["metadata"].contains(own)) (*made)["metadata"][own] = config["metadata"][own];
+    JsonText text{std::move(*made), {}};
+    auto kept = seen ? changed_kept(std::move(text), request, *seen->kept->kept)
+                     : new_kept(std::move(text), request, given);
+    if (!kept.ok()) return kept.error();
+    return std::make_shared<const core::Kept>(std::move(kept->kept));
+  };
+  return change(exchange, target, options->dry, std::move(make), kWriteTries);
+}
+
 // The one path for all writes: read, make, judge, hand over; repeat if it changed meanwhile.
 kj::Promise<void> KeptRoutes::change(Exchange& exchange, const Target& target, bool dry,
                                      MakeKept make, int tries) {
   const std::string resource = resource_name(target.kind);
   const auto shown = find(target);
   auto made = make(shown);
-  if (!made.ok()) return exchange.send_error(made.error(), resource, target.name);
+  if (!made.ok()) return refuse(exchange, target, made.error());
   const core::KeptPtr seen = shown ? shown->kept->kept : nullptr, next = *made;
   const int code = seen ? 200 : 201;
   if (seen && seen->json == next->json) return respond(exchange, *shown);
@@ -136,14 +246,14 @@ kj::Promise<void> KeptRoutes::change(Exchange& exchange, const Target& target, b
                    code);
   }
   Call call = new_call();
-  backend_.write_kept(seen, next, std::move(call.done));
+  backend_.write_kept(seen, next, quota_of(exchange, target), std::move(call.done));
   return call.promise.then([this, &exchange, target, resource, next, code, tries,
                             make = std::move(make)](Status status) mutable -> kj::Promise<void> {
     const Errc failed = status.ok() ? Errc::unavailable : status.error().code;
     const bool again = failed == Errc::conflict || failed == Errc::exists;
     if (!status.ok() && again && tries > 1)
       return change(exchange, target, false, std::move(make), tries - 1);
-    if (!status.ok()) return exchange.send_error(status.error(), resource, target.name);
+    if (!status.ok()) return refuse(exchange, target, status.error());
     if (const auto now = find(target); now && now->kept && now->kept->kept->uid == next->uid)
       return respond(exchange, *now, code);
     const KeptView was = pretended(next);  // it has been deleted meanwhile
@@ -156,8 +266,16 @@ kj::Promise<void> KeptRoutes::remove(Exchange& exchange, const Target& target,
   const std::string resource = resource_name(target.kind);
   auto options = delete_options(exchange.url, body, exchange.content_type);
   if (!options.ok()) return exchange.bad(options.error().message);
+  if (is_provided(target)) return AccessGate::forbid(exchange, "it is provided by muster");
   const auto shown = find(target);
-  if (!shown) return exchange.send_error({Errc::not_found, "", {}}, resource, target.name);
+  const auto in_use = used(target);
+  if (!shown && !in_use)
+    return exchange.send_error({Errc::not_found, "", {}}, resource, target.name);
+  if (target.kind == Kind::name_space && shown)
+    if (const auto broken = broken_precondition(*options, shown->kept->kept->uid, shown->version,
+                                                since(*shown->kept)))
+      return exchange.send_error(*broken, resource, target.name);
+  if (target.kind == Kind::name_space) return remove_namespace(exchange, target, options->dry);
   if (!shown->kept) return exchange.send_error(of_a_job(target), resource, target.name);
   const core::KeptPtr seen = shown->kept->kept;
   if (const auto broken =
@@ -168,12 +286,47 @@ kj::Promise<void> KeptRoutes::remove(Exchange& exchange, const Target& target,
   };
   if (options->dry) return success();
   Call call = new_call();
-  backend_.write_kept(seen, nullptr, std::move(call.done));
+  backend_.write_kept(seen, nullptr, {}, std::move(call.done));
   return call.promise.then(
       [&exchange, resource, target, success](Status status) -> kj::Promise<void> {
         if (!status.ok()) return exchange.send_error(status.error(), resource, target.name);
         return success();
       });
+}
+
+// Whether a namespace has objects that do not belong to this user.
+bool KeptRoutes::holds_others(const std::string& ns, uint32_t uid) const {
+  const Viewer user{uid};
+  bool others = false;
+  auto look = [&](const Shown& shown) {
+    const bool provided = shown.kept && shown.kept->kept->name == kRootCaName;
+    others = others || (!provided && !user.owns(shown));
+  };
+  view_.each(Kind::job, ns, nullptr, look);
+  for (const core::KeptKind kind : core::kKeptKinds)
+    if (kind != core::KeptKind::name_space) view_.each_kept(kind, ns, look);
+  return others;
+}
+
+// Marks it as being deleted; NamespaceSweep does the rest.
+kj::Promise<void> KeptRoutes::remove_namespace(Exchange& exchange, const Target& target, bool dry) {
+  if (stays(target.name)) return AccessGate::forbid(exchange, "this namespace may not be deleted");
+  const bool limited = !exchange.caller.unlimited();
+  const std::optional<uint32_t> by =
+      limited ? std::optional(exchange.caller.who.uid) : std::nullopt;
+  if (limited && holds_others(target.name, *by))
+    return AccessGate::forbid(exchange, "it contains objects of other users");
+  auto given = NewKept{random_uid(), "", options_.now()};
+  MakeKept make = [this, target, given, by, now_ms = options_.now()](
+                      const std::optional<Shown>& seen) -> Result<core::KeptPtr> {
+    if (seen && seen->kept->facts.terminating) return seen->kept->kept;
+    if (!seen && !used(target)) return Error{Errc::not_found, "", {}};
+    if (seen) return terminated(*seen->kept->kept, now_ms, by);
+    core::Kept implied = namespace_in_use(target.name, given.uid, given.now_ms);
+    implied.owner = by;
+    return terminated(implied, now_ms, by);
+  };
+  return change(exchange, target, dry, std::move(make), kWriteTries);
 }
 
 // Deletes all selected objects. One that changes meanwhile stays.
@@ -185,9 +338,12 @@ kj::Promise<void> KeptRoutes::remove_all(Exchange& exchange, const Target& targe
   if (!query.ok()) return exchange.bad(query.error().message);
   kj::Vector<kj::Promise<void>> all;
   view_.each_kept(kept_kind(target), target.ns, [&](const Shown& shown) {
-    if (options->dry || !query->matches(view_, shown)) return;
+    // Of what is shared, users see more than their own.
+    if (options->dry || shown.kept->kept->name == kRootCaName || !query->viewer.owns(shown) ||
+        !query->matches(view_, shown))
+      return;
     Call call = new_call();
-    backend_.write_kept(shown.kept->kept, nullptr, std::move(call.done));
+    backend_.write_kept(shown.kept->kept, nullptr, {}, std::move(call.done));
     all.add(call.promise.ignoreResult());
   });
   return kj::joinPromises(all.releaseAsArray()).then([&exchange, target] {

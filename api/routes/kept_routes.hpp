@@ -1,6 +1,9 @@
-// Leases and events: create, replace, patch, delete. Events of muster's own jobs are read-only.
+// Leases, events, config maps and namespaces: create, replace, patch, apply, delete. Events of
+// muster's own jobs are read-only, as are the config maps that muster provides. A namespace that is
+// deleted first shows that; what is in it goes before it does (namespace_sweep.hpp).
 #pragma once
 
+#include "api/kube/kept_object.hpp"
 #include "api/request/route_base.hpp"
 
 #include <functional>
@@ -14,6 +17,7 @@ class KeptRoutes final : private RouteBase {
   explicit KeptRoutes(const RouteContext& context) : RouteBase(context) {}
   Promise create(Exchange& exchange, const Target& target, const std::string& body);
   Promise write(Exchange& exchange, const Target& target, const std::string& body);
+  Promise apply(Exchange& exchange, const Target& target, const std::string& body);
   Promise remove(Exchange& exchange, const Target& target, const std::string& body);
   Promise remove_all(Exchange& exchange, const Target& target, const std::string& body);
 
@@ -21,6 +25,13 @@ class KeptRoutes final : private RouteBase {
   // Makes the object that a request asks for from the current one, if any.
   using MakeKept = std::function<Result<core::KeptPtr>(const std::optional<Shown>& seen)>;
   Promise change(Exchange& exchange, const Target& target, bool dry, MakeKept make, int tries);
+  Promise refuse(Exchange& exchange, const Target& target, const Error& error);
+  Promise remove_namespace(Exchange& exchange, const Target& target, bool dry);
+  KeptRequest request_of(const Exchange& exchange, const Target& target,
+                         FieldValidation unknown_fields) const;
+  bool holds_others(const std::string& ns, uint32_t uid) const;
+  // The namespace of the target, if it exists because it is used.
+  std::optional<core::Kept> used(const Target& target) const;
 };
 
 }  // namespace muster::api

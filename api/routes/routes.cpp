@@ -11,9 +11,11 @@ kj::Promise<void> Routes::with_body(Exchange& exchange, const Target& target, R&
         KJ_IF_MAYBE (text, body) {
           // The name may stand for another user's object by now.
           if (auto refused = gate.refuse(exchange)) return kj::mv(*refused);
-          if (target.kind != Kind::job && text->size() > kSmallBodyMax)
+          if (target.kind != Kind::job && target.kind != Kind::config_map &&
+              text->size() > kSmallBodyMax)
             return too_large(exchange,
-                             "the body is longer than 512 KiB, the limit for everything but jobs");
+                             "the body is longer than 512 KiB, the limit for everything but jobs "
+                             "and config maps");
           return (routes.*handler)(exchange, target, *text);
         }
         return kj::READY_NOW;  // an error has already been sent
@@ -32,7 +34,14 @@ kj::Promise<void> Routes::answer(Exchange& exchange, const Target& target) {
     if (target.sub == "scale") return scale_.get(exchange, target);
     return one ? reads_.get(exchange, target) : reads_.list(exchange, target);
   }
-  if (method == Method::POST && !one && !target.ns.empty()) {
+  // Nothing is added to a namespace that is being deleted.
+  if ((method == Method::POST || method == Method::PUT || method == Method::PATCH) &&
+      view_.terminating().contains(target.ns) && !(one && find(target)))
+    return exchange.send_status(403, "Forbidden",
+                                std::string(resource_name(target.kind)) + " \"" + target.name +
+                                    "\" is forbidden: unable to create new content in namespace " +
+                                    target.ns + " because it is being terminated");
+  if (method == Method::POST && !one && (!target.ns.empty() || target.kind == Kind::name_space)) {
     if (job) return with_body(exchange, target, jobs_, &JobRoutes::create);
     if (kept) return with_body(exchange, target, kept_, &KeptRoutes::create);
   }
@@ -59,6 +68,8 @@ kj::Promise<void> Routes::remove(Exchange& exchange, const Target& target) {
       return with_body(exchange, target, nodes_, &NodeRoutes::remove);
     case Kind::event:
     case Kind::lease:
+    case Kind::config_map:
+    case Kind::name_space:
       break;
   }
   return with_body(exchange, target, kept_, &KeptRoutes::remove);
@@ -71,8 +82,10 @@ kj::Promise<void> Routes::write(Exchange& exchange, const Target& target) {
     if (job && whole) return with_body(exchange, target, apply_, &ApplyRoutes::apply);
     if (target.kind == Kind::node && whole)
       return with_body(exchange, target, nodes_, &NodeRoutes::apply);
+    if (target.kind == Kind::config_map || target.kind == Kind::name_space)
+      return with_body(exchange, target, kept_, &KeptRoutes::apply);
     return exchange.send_status(415, "UnsupportedMediaType",
-                                "only jobs and nodes can be applied; change other resources with "
+                                "leases, events and pods cannot be applied; change them with "
                                 "application/merge-patch+json");
   }
   if (target.is_kept()) return with_body(exchange, target, kept_, &KeptRoutes::write);

@@ -10,6 +10,7 @@
 #include "api/routes/access_review.hpp"
 #include "api/routes/empty_lists.hpp"
 #include "api/routes/munge_routes.hpp"
+#include "api/routes/namespace_sweep.hpp"
 #include "api/routes/namespaces.hpp"
 #include "api/routes/not_served.hpp"
 #include "api/routes/page.hpp"
@@ -59,6 +60,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
         renderer_(view, options_.now),
         context_(timer, view, renderer_),
         routes_({context_, view, backend, renderer_, options_, gate_, quotas_, directory_}),
+        sweep_(timer, view, backend),
         munge_({context_, view, backend, renderer_, options_, gate_, quotas_, directory_}),
         http_(
             timer, make_table(), [this](kj::AsyncIoStream& stream) { return service(stream); },
@@ -76,7 +78,10 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
             [this](kj::Own<kj::AsyncIoStream> stream) { tasks_.add(take_remote(kj::mv(stream))); }),
         tasks_(*this) {
     MUSTER_CHECK(options_.random != nullptr);
-    view_.on_change([this] { context_.wake(); });
+    view_.on_change([this] {
+      context_.wake();
+      sweep_.look();
+    });
   }
   ~Impl() noexcept(false) { view_.on_change({}); }
 
@@ -113,6 +118,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   StreamContext& streams() { return context_; }
   void set_ready(bool ready, std::string reason) {
     ready_ = ready;
+    if (ready) sweep_.start();
     reason_ = std::move(reason);
   }
 
@@ -416,6 +422,8 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       return e.send_status(405, "MethodNotAllowed", why->message);
     }
     if (is_empty_list(e.url)) return answer_empty_list(e, view_.version());
+    if (is_service_accounts(e.url))
+      return ready_ ? answer_service_accounts(e, view_, gate_) : not_ready(e);
     auto target = Target::of(e.url);
     const auto own = MusterTarget::of(e.url);
     const bool names = is_namespaces(e.url);
@@ -423,7 +431,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
       return e.send_status(404, "NotFound", "the server could not find the requested resource");
     if (!ready_) return not_ready(e);
     if (own) return routes_.answer_own(e, *own);
-    if (names) return answer_namespaces(e, view_, gate_);
+    if (names && get && !e.url.flag("watch")) return answer_namespaces(e, view_, gate_, renderer_);
     return routes_.answer(e, *target);
   }
 
@@ -496,6 +504,7 @@ class Server::Impl final : private kj::TaskSet::ErrorHandler, private kj::HttpSe
   Renderer renderer_;
   StreamContext context_;
   Routes routes_;
+  NamespaceSweep sweep_;
   MungeRoutes munge_;
   bool ready_ = false;
   std::string reason_ = "starting";

@@ -1,5 +1,6 @@
 #include "api/view/metrics.hpp"
 
+#include "api/view/render.hpp"
 #include "core/job/decide.hpp"
 #include "core/job/text.hpp"
 #include "core/spec/well_known.hpp"
@@ -105,6 +106,9 @@ struct Metrics::Impl {
   Counter& commits = counter("muster_commits_total", "Batches that became durable.").Add({});
   Family<Gauge>& jobs = gauge("muster_jobs", "Jobs, by state.");
   Family<Gauge>& nodes = gauge("muster_nodes", "Nodes, by readiness.");
+  Family<Gauge>& kept = gauge("muster_stored_objects", "Objects stored for clients, by kind.");
+  Family<Gauge>& kept_bytes =
+      gauge("muster_stored_object_bytes", "Size of the objects stored for clients, by kind.");
   Gauge& slots = gauge("muster_slots", "Slots of ready nodes.").Add({});
   Gauge& memory =
       gauge("process_resident_memory_bytes", "Resident memory of the coordinator.").Add({});
@@ -259,6 +263,12 @@ std::string Metrics::text(const View& view) {
   m.nodes.Add({{"ready", "true"}}).Set(ready);
   m.nodes.Add({{"ready", "false"}}).Set(not_ready);
   m.slots.Set(slots);
+  for (const core::KeptKind kind : core::kKeptKinds) {
+    const View::Stored stored = view.stored(kind);
+    m.kept.Add({{"kind", resource_name(kind_of(kind))}}).Set(static_cast<double>(stored.count));
+    m.kept_bytes.Add({{"kind", resource_name(kind_of(kind))}})
+        .Set(static_cast<double>(stored.bytes));
+  }
   const auto unloaded = view.jobs().unloaded_counts();
   double running = 0, damaged = static_cast<double>(view.jobs().damaged()), suspended = 0,
          complete = static_cast<double>(unloaded.first),

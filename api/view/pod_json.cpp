@@ -1,6 +1,7 @@
 #include "api/view/pod_json.hpp"
 
 #include "api/view/object_json.hpp"
+#include "api/view/pod_configs.hpp"
 #include "api/view/selector.hpp"
 #include "base/check.hpp"
 #include "core/job/pod_conditions.hpp"
@@ -132,6 +133,7 @@ PodWriter::PodWriter(core::JobObjectPtr object) : object_(std::move(object)) {
   const core::JobMeta& meta = object_->meta;
   const core::PodTemplate& pod = object_->spec.pod;
   const bool indexed = object_->spec.indexed();
+  uses_configs_ = !core::config_needs(pod).empty();
   labels_ = members(true, {});
   annotations_ = members(false, {});
   OrderedJson finalizers = OrderedJson::array();
@@ -222,12 +224,13 @@ void PodWriter::pod(std::string& out, const View& view, const Shown& shown) cons
     add(out, "hostname", core::pod_hostname(object_->meta.name, object_->meta.uid, true, pod.key));
   if (pod.bound()) add(out, "nodeName", view.node_name(pod.node));
   out += "},";
-  status(out, shown);
+  status(out, view, shown);
   out += '}';
 }
 
-void PodWriter::status(std::string& out, const Shown& shown) const {
+void PodWriter::status(std::string& out, const View& view, const Shown& shown) const {
   const core::Pod& pod = *shown.pod;
+  const std::string missing = uses_configs_ ? missing_config(view, *shown.job, pod) : "";
   out += "\"status\":{";
   add(out, "phase", phase(pod));
   out += ",\"conditions\":[";
@@ -243,8 +246,8 @@ void PodWriter::status(std::string& out, const Shown& shown) const {
     add(out, "startTime", time_text(pod.bound_ms));
     const size_t init = object_->spec.pod.init_containers.size();
     if (init > 0)
-      containers(out, pod, "initContainerStatuses", object_->spec.pod.init_containers, 0);
-    containers(out, pod, "containerStatuses", object_->spec.pod.containers, init);
+      containers(out, pod, "initContainerStatuses", object_->spec.pod.init_containers, 0, missing);
+    containers(out, pod, "containerStatuses", object_->spec.pod.containers, init, missing);
   }
   add(out, "qosClass", "BestEffort");
   out += '}';
@@ -253,7 +256,8 @@ void PodWriter::status(std::string& out, const Shown& shown) const {
 // `first`: the position of the first of these in PodEnd::containers. While a pod runs, progress is
 // known only for the pod as a whole.
 void PodWriter::containers(std::string& out, const core::Pod& pod, std::string_view member,
-                           const std::vector<core::Container>& list, size_t first) const {
+                           const std::vector<core::Container>& list, size_t first,
+                           const std::string& missing) const {
   const bool several =
       object_->spec.pod.init_containers.size() + object_->spec.pod.containers.size() > 1;
   const bool init = member == "initContainerStatuses";
@@ -298,6 +302,10 @@ void PodWriter::containers(std::string& out, const core::Pod& pod, std::string_v
       out += '}';
     } else if (running) {
       out += R"("waiting":{"reason":"CrashLoopBackOff"})";
+    } else if (!missing.empty()) {
+      out += R"("waiting":{"reason":"CreateContainerConfigError")";
+      add(out, "message", missing);
+      out += '}';
     } else {
       out += init || !initializing ? R"("waiting":{"reason":"ContainerCreating"})"
                                    : R"("waiting":{"reason":"PodInitializing"})";

@@ -38,15 +38,17 @@ class PodWriter {
   const core::JobObjectPtr& object() const { return object_; }
 
  private:
-  void status(std::string& out, const Shown& shown) const;
+  void status(std::string& out, const View& view, const Shown& shown) const;
   void containers(std::string& out, const core::Pod& pod, std::string_view member,
-                  const std::vector<core::Container>& list, size_t first) const;
+                  const std::vector<core::Container>& list, size_t first,
+                  const std::string& missing) const;
 
   // The template's labels or annotations with these changes, without those that each pod gets
   // itself.
   std::string members(bool labels, const std::vector<core::PodMetaChange>& changes) const;
 
   core::JobObjectPtr object_;
+  bool uses_configs_ = false;
   std::string labels_, annotations_, finalizers_, owner_, spec_;  // inner texts, no outer braces
 };
 

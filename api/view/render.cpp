@@ -19,6 +19,10 @@ const char* kind_name(Kind kind) {
       return "Event";
     case Kind::lease:
       return "Lease";
+    case Kind::config_map:
+      return "ConfigMap";
+    case Kind::name_space:
+      return "Namespace";
   }
   return "";
 }
@@ -41,6 +45,10 @@ const char* resource_name(Kind kind) {
       return "events";
     case Kind::lease:
       return "leases";
+    case Kind::config_map:
+      return "configmaps";
+    case Kind::name_space:
+      return "namespaces";
   }
   return "";
 }
@@ -76,6 +84,8 @@ void Renderer::object(std::string& out, const Shown& shown, Form form) {
       out += dumped(event_of(shown, form));
       return;
     case Kind::lease:
+    case Kind::config_map:
+    case Kind::name_space:
       out += dumped(kept_json(*shown.kept->kept, shown.version));
       return;
   }
@@ -95,9 +105,9 @@ void Renderer::row(std::string& out, const Shown& shown) {
       append_job_metadata(out, *shown.job, shown.version);
   } else {
     const OrderedJson whole = shown.kind == Kind::node ? node_json(*shown.node, shown.version)
-                              : shown.kind == Kind::lease
-                                  ? kept_json(*shown.kept->kept, shown.version)
-                                  : event_of(shown, Form::plain);
+                              : shown.kind == Kind::event
+                                  ? event_of(shown, Form::plain)
+                                  : kept_json(*shown.kept->kept, shown.version);
     out += "\"metadata\":" + dumped(whole.at("metadata"));
   }
   out += "}}";

@@ -68,9 +68,13 @@ std::span<const std::string_view> fields_of(Kind kind) {
                                                            "source",
                                                            "type"};
   static constexpr std::array<std::string_view, 2> kLease{"metadata.name", "metadata.namespace"};
+  static constexpr std::array<std::string_view, 2> kNamespace{"metadata.name", "status.phase"};
   switch (kind) {
     case Kind::lease:
+    case Kind::config_map:
       return kLease;
+    case Kind::name_space:
+      return kNamespace;
     case Kind::job:
       return kJob;
     case Kind::pod:
@@ -243,6 +247,8 @@ bool Query::matches(const View& view, const Shown& shown) const {
         return node_label(*shown.node, key);
       case Kind::event:
       case Kind::lease:
+      case Kind::config_map:
+      case Kind::name_space:
         return std::nullopt;
       case Kind::pod:
         if (shown.job->indexed() && key == core::kCompletionIndexKey) {
@@ -317,6 +323,8 @@ bool Query::wants_unloaded(std::string_view name, const UnloadedJob& job) const 
                                  fits(labels.only(core::kLegacyControllerUidLabel), job.uid));
     case Kind::node:
     case Kind::lease:
+    case Kind::config_map:
+    case Kind::name_space:
       break;
   }
   return true;
@@ -334,7 +342,8 @@ bool Query::may_turn() const {
            !labels.only_on({core::kCompletionIndexKey, core::kJobNameLabel,
                             core::kLegacyJobNameLabel, core::kControllerUidLabel,
                             core::kLegacyControllerUidLabel});
-  if (kind == Kind::event || kind == Kind::lease) return !labels.empty();
+  if (kind == Kind::event || kept_kind_of(kind))
+    return !labels.empty() || fields.mentions("status.phase");
   return !labels.empty() || fields.mentions("spec.unschedulable") ||
          fields.mentions("status.successful");
 }

@@ -3,7 +3,34 @@
 namespace muster::api {
 
 Kind kind_of(core::KeptKind kind) {
-  return kind == core::KeptKind::lease ? Kind::lease : Kind::event;
+  switch (kind) {
+    case core::KeptKind::lease:
+      return Kind::lease;
+    case core::KeptKind::event:
+      return Kind::event;
+    case core::KeptKind::config_map:
+      return Kind::config_map;
+    case core::KeptKind::name_space:
+      return Kind::name_space;
+  }
+  return Kind::event;
+}
+
+std::optional<core::KeptKind> kept_kind_of(Kind kind) {
+  switch (kind) {
+    case Kind::lease:
+      return core::KeptKind::lease;
+    case Kind::config_map:
+      return core::KeptKind::config_map;
+    case Kind::name_space:
+      return core::KeptKind::name_space;
+    case Kind::job:
+    case Kind::pod:
+    case Kind::node:
+    case Kind::event:
+      break;
+  }
+  return std::nullopt;
 }
 
 Key key_of(const Shown& s) {
@@ -18,7 +45,9 @@ Key key_of(const Shown& s) {
       if (s.kept) return {Kind::event, 0, s.kept->kept->id, {}};
       return {Kind::event, s.job->id(), s.event->nr, {}};
     case Kind::lease:
-      return {Kind::lease, 0, s.kept->kept->id, {}};
+    case Kind::config_map:
+    case Kind::name_space:
+      return {s.kind, 0, s.kept->kept->id, {}};
   }
   return {};
 }

@@ -17,10 +17,12 @@
 
 namespace muster::api {
 
-enum class Kind : uint8_t { job, pod, node, event, lease };
-constexpr size_t kKinds = 5;
+enum class Kind : uint8_t { job, pod, node, event, lease, config_map, name_space };
+constexpr size_t kKinds = 7;
 
 Kind kind_of(core::KeptKind kind);
+// Of a kind whose objects are all stored for clients; nothing: another, or events.
+std::optional<core::KeptKind> kept_kind_of(Kind kind);
 
 // The lowest version under which a client may have seen a state that came with this commit: the
 // number before it, unless the previous state, of version `before`, may have been seen under that
@@ -45,11 +47,12 @@ struct Shown {
   const core::Pod* pod = nullptr;
   const core::NodeInfo* node = nullptr;
   const core::JobEvent* event = nullptr;
-  const KeptView* kept = nullptr;  // lease, or an event that a client wrote; job is then null
-  uint64_t version = 0;            // as announced
-  uint64_t own_version = 0;        // the object's own, for a change in a watch; else 0
-  uint64_t since = 0;              // of a job: told_since() of its version; 0: unknown
-  bool summary = false;            // of a job: only what Sight::summary means may be rendered
+  // Lease, config map, namespace, or an event that a client wrote; job is then null.
+  const KeptView* kept = nullptr;
+  uint64_t version = 0;      // as announced
+  uint64_t own_version = 0;  // the object's own, for a change in a watch; else 0
+  uint64_t since = 0;        // of a job: told_since() of its version; 0: unknown
+  bool summary = false;      // of a job: only what Sight::summary means may be rendered
 };
 
 Key key_of(const Shown& shown);

@@ -1,6 +1,7 @@
 #include "api/view/tables.hpp"
 
 #include "api/view/event_text.hpp"
+#include "api/view/pod_configs.hpp"
 #include "core/pod_name.hpp"
 #include "text/time_text.hpp"
 
@@ -43,6 +44,7 @@ std::string job_state(const core::Job& job) {
   if (job.condition(core::ConditionType::failed)) return "Failed";
   if (job.state().deleted_at) return "Terminating";
   if (job.condition(core::ConditionType::suspended)) return "Suspended";
+  if (job.held()) return "Held";
   if (job.condition(core::ConditionType::failure_target)) return "FailureTarget";
   if (job.condition(core::ConditionType::success_criteria_met)) return "SuccessCriteriaMet";
   // All of its pods wait for a slot.
@@ -125,7 +127,9 @@ OrderedJson pod_cells(const View& view, const Shown& shown, Millis now_ms) {
   const std::string node = view.node_name(pod.node);
   return {core::pod_name(meta.name, meta.uid, shown.job->indexed(), pod.key),
           std::to_string(ready ? all : 0) + "/" + std::to_string(all),
-          pod_state(pod, all > 1, shown.job->gated()),
+          missing_config(view, *shown.job, pod).empty()
+              ? pod_state(pod, all > 1, shown.job->gated())
+              : "CreateContainerConfigError",
           std::to_string(pod.restarts),
           span_text(now_ms - pod.created_ms),
           "<none>",
@@ -176,6 +180,23 @@ OrderedJson lease_cells(const KeptView& view, Millis now_ms) {
   const Json holder = lease.value("spec", none).value("holderIdentity", Json(""));
   const auto made = parse_time(lease["metadata"].value("creationTimestamp", ""));
   return {view.kept->name, holder, span_text(now_ms - made.value_or(now_ms))};
+}
+
+OrderedJson age_cell(const Json& object, Millis now_ms) {
+  const Json said = object["metadata"].value("creationTimestamp", Json());
+  const auto made = said.is_string() ? parse_time(said.get<std::string>()) : std::nullopt;
+  return made ? OrderedJson(span_text(now_ms - *made)) : OrderedJson("<unknown>");
+}
+
+OrderedJson config_map_cells(const KeptView& view, Millis now_ms) {
+  const Json object = Json::parse(view.kept->json), none = Json::object();
+  const size_t keys = object.value("data", none).size() + object.value("binaryData", none).size();
+  return {view.kept->name, std::to_string(keys), age_cell(object, now_ms)};
+}
+
+OrderedJson namespace_cells(const KeptView& view, Millis now_ms) {
+  return {view.kept->name, view.facts.fields.find("status.phase")->second,
+          age_cell(Json::parse(view.kept->json), now_ms)};
 }
 
 OrderedJson event_cells(const Shown& shown, Millis now_ms) {
@@ -245,6 +266,12 @@ OrderedJson table_columns(Kind kind) {
     case Kind::lease:
       return columns(
           {{"Name", "string", "name", 0}, {"Holder", "string", "", 0}, {"Age", "string", "", 0}});
+    case Kind::config_map:
+      return columns(
+          {{"Name", "string", "name", 0}, {"Data", "string", "", 0}, {"Age", "string", "", 0}});
+    case Kind::name_space:
+      return columns(
+          {{"Name", "string", "name", 0}, {"Status", "string", "", 0}, {"Age", "string", "", 0}});
   }
   return {};
 }
@@ -261,6 +288,10 @@ OrderedJson table_cells(const View& view, const Shown& shown, Millis now_ms) {
       return event_cells(shown, now_ms);
     case Kind::lease:
       return lease_cells(*shown.kept, now_ms);
+    case Kind::config_map:
+      return config_map_cells(*shown.kept, now_ms);
+    case Kind::name_space:
+      return namespace_cells(*shown.kept, now_ms);
   }
   return {};
 }

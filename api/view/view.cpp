@@ -89,18 +89,100 @@ std::optional<Shown> View::event(std::string_view ns, std::string_view name) con
 
 std::optional<Shown> View::kept(core::KeptKind kind, std::string_view ns,
                                 std::string_view name) const {
+  if (kind == core::KeptKind::config_map && provide_ && name == provided_name_) {
+    if (!in_use(ns)) return std::nullopt;
+    return shown_of(*provided(ns));
+  }
   const KeptMap& map = kept_[static_cast<size_t>(kind)];
   auto it = map.find({std::string(ns), std::string(name)});
   if (it == map.end()) return std::nullopt;
   return shown_of(*it->second);
 }
 
+void View::provide(std::function<core::Kept(const std::string& ns)> make) {
+  provide_ = std::move(make);
+  provided_name_ = provide_("default").name;
+}
+
+std::shared_ptr<const KeptView> View::provided(std::string_view ns) const {
+  auto it = provided_.find(ns);
+  if (it == provided_.end()) {
+    auto view = std::make_shared<KeptView>();
+    core::Kept kept = provide_(std::string(ns));
+    kept.id = UINT64_MAX - provided_.size();
+    provided_by_id_[kept.id] = kept.ns;
+    view->facts = kept_facts(kept);
+    view->kept = std::make_shared<const core::Kept>(std::move(kept));
+    it = provided_.emplace(ns, std::move(view)).first;
+  }
+  return it->second;
+}
+
+View::Stored View::stored(core::KeptKind kind) const {
+  Stored stored;
+  for (const auto& [place, view] : kept_[static_cast<size_t>(kind)]) {
+    ++stored.count;
+    stored.bytes += view->kept->json.size();
+  }
+  return stored;
+}
+
+bool View::in_use(std::string_view ns) const {
+  if (ns == "default") return true;
+  if (next_job(ns, {std::string(ns), "", 0})) return true;
+  for (const core::KeptKind kind : core::kKeptKinds) {
+    const KeptMap& map = kept_[static_cast<size_t>(kind)];
+    if (kind == core::KeptKind::name_space && map.contains({"", std::string(ns)})) return true;
+    const auto it = map.lower_bound({std::string(ns), ""});
+    if (it != map.end() && it->first.first == ns) return true;
+  }
+  return false;
+}
+
+// Jumps from namespace to namespace, however many jobs each has.
+std::set<std::string> View::namespaces_in_use() const {
+  std::set<std::string> names = {"default"};
+  Place after;
+  while (const auto job = next_job("", after)) {
+    names.insert(std::get<0>(*job));
+    after = {std::get<0>(*job), "\xff", UINT64_MAX};  // after every job of the namespace
+  }
+  for (const core::KeptKind kind : core::kKeptKinds) {
+    const KeptMap& map = kept_[static_cast<size_t>(kind)];
+    if (kind == core::KeptKind::name_space) {
+      for (const auto& [place, view] : map) names.insert(place.second);
+      continue;
+    }
+    for (auto it = map.begin(); it != map.end(); it = map.lower_bound({it->first.first + '\0', ""}))
+      names.insert(it->first.first);
+  }
+  return names;
+}
+
 void View::each_kept(core::KeptKind kind, std::string_view ns,
                      const std::function<void(const Shown&)>& f) const {
   const KeptMap& map = kept_[static_cast<size_t>(kind)];
+  std::set<std::string> provided_in;  // namespaces whose provided config map is still to come
+  if (kind == core::KeptKind::config_map && provide_) {
+    if (ns.empty())
+      provided_in = namespaces_in_use();
+    else if (in_use(ns))
+      provided_in = {std::string(ns)};
+  }
+  auto provide_before = [&](const std::pair<std::string, std::string>* place) {
+    while (!provided_in.empty()) {
+      const std::string first = *provided_in.begin();
+      if (place && std::pair(first, provided_name_) > *place) return;
+      f(shown_of(*provided(first)));
+      provided_in.erase(first);
+    }
+  };
   for (auto it = map.lower_bound({std::string(ns), ""});
-       it != map.end() && (ns.empty() || std::get<0>(it->first) == ns); ++it)
+       it != map.end() && (ns.empty() || std::get<0>(it->first) == ns); ++it) {
+    provide_before(&it->first);
     f(shown_of(*it->second));
+  }
+  provide_before(nullptr);
 }
 
 std::optional<Shown> View::find(const Key& key) const {
@@ -110,8 +192,10 @@ std::optional<Shown> View::find(const Key& key) const {
   }
   if (key.job == 0) {
     auto it = kept_by_id_.find(key.nr);
-    if (it == kept_by_id_.end()) return std::nullopt;
-    return shown_of(*it->second);
+    if (it != kept_by_id_.end()) return shown_of(*it->second);
+    const auto ns = provided_by_id_.find(key.nr);
+    if (ns == provided_by_id_.end()) return std::nullopt;
+    return kept(core::KeptKind::config_map, ns->second, provided_name_);
   }
   const JobView* view = jobs_.find(key.job);
   if (!view) return std::nullopt;
@@ -165,7 +249,7 @@ void View::each(Kind kind, std::string_view ns, const Wanted& wanted,
       f(Shown{.kind = kind, .node = &nodes_.at(named.id), .version = named.version});
     return;
   }
-  if (kind == Kind::lease) return each_kept(core::KeptKind::lease, ns, f);
+  if (const auto kept = kept_kind_of(kind)) return each_kept(*kept, ns, f);
   Place at{ns, "", 0};
   for (auto it = jobs_.names().lower_bound(at);
        it != jobs_.names().end() && (ns.empty() || std::get<0>(*it) == ns); ++it)

@@ -25,6 +25,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -76,6 +77,9 @@ class View {
   void add_damaged(JobId id, core::JobObjectPtr object, const std::string& why, Millis at_ms);
   void add_kept(core::Kept kept);
   void start_at(uint64_t commit, std::vector<core::NodeInfo> nodes);
+  // From then on each namespace in use has this config map, which is not stored. `make` gets the
+  // namespace.
+  void provide(std::function<core::Kept(const std::string& ns)> make);
 
   // Applies a batch that is on disk.
   void commit(const core::Committed& committed);
@@ -94,6 +98,16 @@ class View {
   std::optional<Shown> node(std::string_view name) const;
   std::optional<Shown> event(std::string_view ns, std::string_view name) const;
   std::optional<Shown> kept(core::KeptKind kind, std::string_view ns, std::string_view name) const;
+  struct Stored {
+    size_t count = 0, bytes = 0;
+  };
+  Stored stored(core::KeptKind kind) const;
+  // Whether the namespace is `default`, was created, or has jobs or stored objects. Any name is a
+  // namespace; these are those that lists show.
+  bool in_use(std::string_view ns) const;
+  std::set<std::string> namespaces_in_use() const;
+  // Namespaces that are being deleted.
+  const std::set<std::string, std::less<>>& terminating() const { return terminating_; }
   // Also finds pods and events of a hidden job while its fold exists.
   std::optional<Shown> find(const Key& key) const;
   // Like find(), but of an unloaded job only what lists show.
@@ -153,8 +167,16 @@ class View {
   std::map<std::string, NodeView, std::less<>> node_names_;
   // For each kind by namespace and name, and all by id.
   using KeptMap = std::map<std::pair<std::string, std::string>, std::shared_ptr<const KeptView>>;
-  std::array<KeptMap, 2> kept_;
+  std::array<KeptMap, std::size(core::kKeptKinds)> kept_;
   std::unordered_map<uint64_t, std::shared_ptr<const KeptView>> kept_by_id_;
+  std::set<std::string, std::less<>> terminating_;
+  // The provided config maps that were asked for, by namespace; and the namespaces by their ids,
+  // which count down from the highest.
+  std::shared_ptr<const KeptView> provided(std::string_view ns) const;
+  std::function<core::Kept(const std::string& ns)> provide_;
+  std::string provided_name_;
+  mutable std::map<std::string, std::shared_ptr<const KeptView>, std::less<>> provided_;
+  mutable std::unordered_map<uint64_t, std::string> provided_by_id_;
   std::function<void()> listener_;
   RecordObserver* observer_ = nullptr;
 };

@@ -61,6 +61,21 @@ void View::start_at(uint64_t commit, std::vector<core::NodeInfo> nodes) {
   }
 }
 
+namespace {
+
+// What is remembered of a removed object, for watches: of a config map not its data, since many
+// removals are remembered.
+std::shared_ptr<const KeptView> without_data(const std::shared_ptr<const KeptView>& view) {
+  if (view->kept->kind != core::KeptKind::config_map) return view;
+  auto bare = std::make_shared<KeptView>(*view);
+  auto kept = std::make_shared<core::Kept>(*view->kept);
+  kept->json = bare_json(*view->kept);
+  bare->kept = std::move(kept);
+  return bare;
+}
+
+}  // namespace
+
 void View::add_kept(core::Kept kept) {
   auto view = std::make_shared<KeptView>();
   view->facts = kept_facts(kept);
@@ -68,6 +83,7 @@ void View::add_kept(core::Kept kept) {
   view->before = kept.version == 0 ? 0 : kept.version - 1;
   view->kept = std::make_shared<const core::Kept>(std::move(kept));
   const core::Kept& k = *view->kept;
+  if (view->facts.terminating) terminating_.insert(k.name);
   kept_by_id_[k.id] = view;
   kept_[static_cast<size_t>(k.kind)][{k.ns, k.name}] = std::move(view);
 }
@@ -81,7 +97,8 @@ void View::merge(const core::KeptChange& change) {
   if (change.removed) {
     if (added) return;
     Gone gone;
-    gone.kept = had->second;
+    gone.kept = without_data(had->second);
+    if (kept.kind == core::KeptKind::name_space) terminating_.erase(kept.name);
     kept_by_id_.erase(had);
     map.erase({kept.ns, kept.name});
     return push_removed(key, std::move(gone));
@@ -90,6 +107,7 @@ void View::merge(const core::KeptChange& change) {
   view->kept = change.now;
   view->facts = kept_facts(kept);
   if (!added) view->before = had->second->kept->version;
+  if (view->facts.terminating) terminating_.insert(kept.name);
   map[{kept.ns, kept.name}] = view;
   kept_by_id_[kept.id] = std::move(view);
   push(key, added ? Change::Type::added : Change::Type::touched);

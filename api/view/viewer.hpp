@@ -22,13 +22,15 @@ struct Viewer {
   bool owns(const core::JobMeta& meta) const {
     return !uid || core::owner_uid(meta.annotations) == uid;
   }
-  // Nodes belong to everyone; what clients stored for themselves belongs to no user.
+  // Nodes belong to everyone; leases and events that clients stored belong to no user.
   bool owns(const Shown& shown) const {
     if (!uid || shown.kind == Kind::node) return true;
+    if (shown.kept) return shown.kept->kept->owner == uid;
     return shown.job != nullptr && owns(shown.job->object().meta);
   }
   Sight sight(const Shown& shown) const {
-    if (owns(shown)) return Sight::whole;
+    if (owns(shown) || (shown.kept && shown.kept->facts.shared)) return Sight::whole;
+    if (shown.kind == Kind::name_space && summaries) return Sight::whole;
     return summaries && shown.kind == Kind::job ? Sight::summary : Sight::nothing;
   }
   Shown as_seen(Shown shown) const {

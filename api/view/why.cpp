@@ -1,5 +1,6 @@
 #include "api/view/why.hpp"
 
+#include "api/view/pod_configs.hpp"
 #include "api/view/tables.hpp"
 #include "core/cluster/free_node.hpp"
 #include "core/job/pod_conditions.hpp"
@@ -121,7 +122,13 @@ std::optional<Misfit> misfit(const core::NodeInfo& node, uint32_t used, const co
   if (node.spec.unschedulable) return Misfit{"cordoned", "cordoned"};
   if (!core::enforces(node, demand))
     return Misfit{"without limits", "does not enforce the pod's limits (--require-limits)"};
-  if (!core::admits(node, core::labels_of(node), demand))
+  const core::StringMap labels = core::labels_of(node);
+  if (const auto mounts = demand.node_selector.find(std::string(core::kVolumesLabel));
+      mounts != demand.node_selector.end() && !labels.contains(mounts->first))
+    return Misfit{
+        "without mounts",
+        "cannot mount volumes: its keeper gets no user namespaces (label " + mounts->first + ")"};
+  if (!core::admits(node, labels, demand))
     return demand.node_selector.empty()
                ? Misfit{"tainted", "has taints that the job does not tolerate"}
                : Misfit{"excluded", "labels or taints do not match the job"};
@@ -269,6 +276,12 @@ bool explain_whole(const core::Job& job, Millis now, const core::Knobs& knobs, E
         "the job is suspended; resume it with: muster resume job/" + job.object().meta.name;
     return true;
   }
+  if (job.held()) {
+    out.state = "Held";
+    out.summary =
+        "the job waits for " + core::awaited_text(job) + " (" + std::string(core::kAfterKey) + ")";
+    return true;
+  }
   if (job.gated() && job.active() == job.pending().size()) {
     std::string names;
     for (const std::string& gate : job.spec().pod.scheduling_gates)
@@ -321,12 +334,19 @@ std::string per_index_text(const core::Job& job, const std::optional<core::Pod>&
          std::to_string(job.spec().backoff_limit_per_index.value_or(0)) + ") allows";
 }
 
-// Reports trouble of nodes that run pods of the job or, if given, of this index.
+// Reports what started pods of the job or, if given, of this index lack, and trouble of their
+// nodes.
 void tell_trouble(const View& view, const core::Job& job, std::optional<uint32_t> index,
                   Explanation& out) {
   std::set<NodeId> told;
+  bool configs = !core::config_needs(job.spec().pod).empty();
   for (const auto& [key, pod] : job.state().open) {
-    if (!pod.bound() || (index && key.index != *index) || !told.insert(pod.node).second) continue;
+    if (!pod.bound() || (index && key.index != *index)) continue;
+    if (std::string missing = configs ? missing_config(view, job, pod) : ""; !missing.empty()) {
+      out.details.push_back("pods wait for their configuration: " + missing);
+      configs = false;
+    }
+    if (!told.insert(pod.node).second) continue;
     const auto shown = view.node(view.node_name(pod.node));
     if (!shown || shown->node->id != pod.node || !shown->node->trouble) continue;
     const core::NodeTrouble& trouble = shown->node->trouble;
@@ -354,6 +374,7 @@ Explanation why_job(const View& view, const core::Job& job, Millis now,
   };
   for (const auto& [index, pod] : s.deferred) wait_for(index);
   for (const auto& [index, counts] : s.inherited) wait_for(index);
+  if (!whole) out.next_retry_ms = next;
   if (!whole && job.active() > pending) {
     out.state = "Running";
     out.summary = std::to_string(job.active() - pending) + " of at most " +

@@ -15,11 +15,12 @@ namespace muster::api {
 
 struct Explanation {
   // Succeeded, Failed, Running, Stopping, Pending (for a slot), Backoff, Waiting (for its turn),
-  // Suspended, SchedulingGated, Deleted, Damaged, External (another controller manages the job).
+  // Suspended, Held (for other jobs), SchedulingGated, Deleted, Damaged, External (another controller manages the job).
   std::string state;
   std::string summary;
   std::vector<std::string> details;
-  Millis until_ms = 0;  // of Backoff: when it ends; else 0
+  Millis until_ms = 0;       // of Backoff: when it ends; else 0
+  Millis next_retry_ms = 0;  // of a job: when an index in backoff is tried next; else 0
 };
 
 Explanation why_job(const View& view, const core::Job& job, Millis now, const core::Knobs& knobs,

@@ -63,16 +63,23 @@ bool is_old(const std::string& path) {
   return last_change(path) + kKeepDead < file_clock::now();
 }
 
-// Removes only a directory (not a link) that is ours, has not changed for a day, and whose run is
-// dead: a live run holds the lock of its journal. Never touches the lock of a younger directory: a
-// run that is just starting, even our own, would find its directory in use.
+// A directory, not a link, of ours: nobody else can then put anything into it, or, as /tmp is
+// sticky, into its place.
+bool is_ours(const std::string& path) {
+  struct stat st {};
+  return lstat(path.c_str(), &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == geteuid();
+}
+
+// Removes only what has not changed for a day, and whose run is dead: a live run holds the lock of
+// its journal. Never touches the lock of a younger directory: a run that is just starting, even our
+// own, would find its directory in use.
 void remove_if_dead(const std::string& path) {
   if (!is_old(path)) return;
   const int dir = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
   if (dir < 0) return;
   struct stat st {};
   const bool ours = fstat(dir, &st) == 0 && st.st_uid == geteuid();
-  const int lock = ours ? openat(dir, "lock", O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
+  const int lock = ours ? openat(dir, "lock", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC) : -1;
   const bool dead = lock < 0 ? ours && errno == ENOENT : flock(lock, LOCK_EX | LOCK_NB) == 0;
   std::error_code error;
   const bool wanted = access((path + kKeepMark).c_str(), F_OK) == 0;
@@ -81,12 +88,14 @@ void remove_if_dead(const std::string& path) {
   close(dir);
 }
 
+// Others' directories are passed over unseen: neither what is in them nor how many there are keeps
+// ours.
 void remove_dead(const std::string& base) {
   size_t looked_at = 0;
   for (const auto& entry : entries_of(base)) {
     const std::string name = entry.filename().string();
     if (name.starts_with(kPrefix) && name.size() == sizeof kPrefix - 1 + 6 &&
-        ++looked_at <= kDeadMax)
+        is_ours(entry.string()) && ++looked_at <= kDeadMax)
       remove_if_dead(entry.string());
   }
 }

@@ -36,15 +36,26 @@ Follow follow(ApiClient& client, Signals& signals, const std::string& ns, const 
       out.job = std::move(*job);
       const JobEnd end = end_of(out.job);
       std::vector<EndedAttempt> ended;
-      if (all || (end == JobEnd::none && !news.enough())) ended = feed.look(out.job);
+      if (all || (end == JobEnd::none && !wishes.quiet && !news.enough()))
+        ended = feed.look(out.job);
       const auto clear = [&progress] { progress.clear(); };
       if (wishes.output != nullptr) {
         wishes.output->look(out.job, ended, end != JobEnd::none);
         wishes.output->flush(clear);
       }
-      news.add(out.job, ended, now);
-      if (end == JobEnd::none) news.print(now, clear);  // otherwise the summary shows them
-      progress.show(standing_of(out.job), now);
+      if (!wishes.quiet) {
+        news.add(out.job, ended, now);
+        if (end == JobEnd::none) news.print(now, clear);  // otherwise the summary shows them
+        progress.show(standing_of(out.job), now);
+      }
+      if (end == JobEnd::none && wishes.enough && wishes.enough(out.job)) {
+        if (wishes.output != nullptr) {
+          wishes.output->look(out.job, {}, true);
+          wishes.output->flush(clear);
+        }
+        out.how = Followed::complete;
+        return out;
+      }
       if (end != JobEnd::none) {
         out.how = end == JobEnd::complete ? Followed::complete : Followed::failed;
         return out;

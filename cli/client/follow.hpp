@@ -27,8 +27,10 @@ struct Follow {
 struct FollowWishes {
   std::optional<Millis> timeout_ms{};
   When color = When::automatic;
-  PodOutput* output = nullptr;              // null: do not show what pods print
-  std::function<bool()> stopped = nullptr;  // the local agent is gone: end as unreachable
+  PodOutput* output = nullptr;                        // null: do not show what pods print
+  std::function<bool()> stopped = nullptr;            // the local agent is gone: end as unreachable
+  bool quiet = false;                                 // no progress, no failures
+  std::function<bool(const Json&)> enough = nullptr;  // end as complete, whatever the job does
 };
 
 // Shows progress, what pods print, and the first failure of each kind, until the job ends, a signal

@@ -258,6 +258,16 @@ Result<Response> ApiClient::patch(const std::string& path, const std::string& bo
   });
 }
 
+Result<Response> ApiClient::replace(const std::string& path, const std::string& body) {
+  constexpr int kPut = static_cast<int>(kj::HttpMethod::PUT);
+  return patiently([&] {
+    const bool kept = loop_->kept.get() != nullptr;
+    auto answer = once(kPut, path, kJson, &body, false, nullptr);
+    if (!answer && kept) return once(kPut, path, kJson, &body, true, nullptr);
+    return answer;
+  });
+}
+
 Result<Response> ApiClient::put(const std::string& path, const std::string& body) {
   constexpr int kPut = static_cast<int>(kj::HttpMethod::PUT);
   return patiently([&] {

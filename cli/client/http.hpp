@@ -58,6 +58,8 @@ class ApiClient {
   Result<Response> patch(const std::string& path, const std::string& body);
   // Bytes that are put where they may be already, so that it is repeated like a GET.
   Result<Response> put(const std::string& path, const std::string& body);
+  // An object, as JSON; repeated like a GET.
+  Result<Response> replace(const std::string& path, const std::string& body);
   Result<Response> remove(const std::string& path, const std::string& body);
 
   // Passes the body to `sink` as it arrives, until it ends or `sink` returns false. A response

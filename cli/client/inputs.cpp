@@ -312,6 +312,12 @@ JobInputs::JobInputs(const Json& job) {
   if (auto table = core::InputTable::of(std::move(bytes))) table_ = std::move(*table);
 }
 
+std::optional<std::string> JobInputs::value(int64_t index, std::string_view reference) const {
+  if (!table_ || index < 0) return std::nullopt;
+  const auto row = table_->row(static_cast<size_t>(index));
+  return row ? core::input_value(*row, static_cast<size_t>(index), reference) : std::nullopt;
+}
+
 std::optional<std::string> JobInputs::of(int64_t index) const {
   if (!table_ || index < 0) return std::nullopt;
   const auto row = table_->row(static_cast<size_t>(index));

@@ -58,6 +58,8 @@ class JobInputs {
   explicit JobInputs(const Json& job);
   bool any() const { return table_.has_value(); }
   std::optional<std::string> of(int64_t index) const;  // on one line
+  // Of a reference without its "$(" and ")"; nothing: it names no input.
+  std::optional<std::string> value(int64_t index, std::string_view reference) const;
 
  private:
   std::optional<core::InputTable> table_;

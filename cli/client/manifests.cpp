@@ -56,13 +56,16 @@ Status add_document(std::vector<Document>& out, std::string json, const Json& ob
   if (!object.is_object())
     return invalid(where + ": is not an object with apiVersion, kind, metadata and spec");
   const std::string kind = text_at(object, {"kind"}), version = text_at(object, {"apiVersion"});
-  if (kind != "Job" || version != "batch/v1") {
-    return invalid(where + ": is " + (kind.empty() ? "of no kind" : "a " + kind) +
-                   (version.empty() ? "" : " of " + version) +
-                   ", should be apiVersion: batch/v1, kind: Job");
+  const bool other = (kind == "ConfigMap" || kind == "Namespace") && version == "v1";
+  if (!other && (kind != "Job" || version != "batch/v1")) {
+    return invalid(
+        where + ": is " + (kind.empty() ? "of no kind" : "a " + kind) +
+        (version.empty() ? "" : " of " + version) +
+        ", should be apiVersion: batch/v1, kind: Job, or a ConfigMap or Namespace of v1");
   }
   // Only a coordinator sets a uid. Without one, the manifest is sent as it was written.
-  if (!text_at(object, {"metadata", "uid"}).empty()) json = dumped(as_written(object));
+  if (!text_at(object, {"metadata", "uid"}).empty())
+    json = dumped(as_written(object));  // of other kinds, too
   Document document{std::move(json), kind, text_at(object, {"metadata", "name"}),
                     text_at(object, {"metadata", "namespace"})};
   if (document.name.empty()) document.name = text_at(object, {"metadata", "generateName"});

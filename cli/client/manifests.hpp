@@ -17,10 +17,10 @@ struct Document {
   std::string kind, name, ns;
 };
 
-// All documents of a file ("-": stdin), and the items of its lists. A job that came from a
-// coordinator (`muster get -o yaml`) is stripped of what the coordinator has set. invalid, with
-// file, line and column: unreadable, not YAML, no document, or a document that is not a batch/v1
-// Job.
+// All documents of a file ("-": stdin), and the items of its lists: jobs, config maps and
+// namespaces. An object that came from a coordinator (`muster get -o yaml`) is stripped of what the
+// coordinator has set. invalid, with file, line and column: unreadable, not YAML, no document, or a
+// document of another kind.
 Result<std::vector<Document>> read_manifests(const std::string& path);
 Result<std::vector<Document>> parse_manifests(const std::string& text, const std::string& path);
 

@@ -35,6 +35,8 @@ constexpr std::array kKinds = {
     KindRow{Kind::pod, "/api/v1", "pod", true, {"pods", "pod", "po", ""}},
     KindRow{Kind::node, "/api/v1", "node", false, {"nodes", "node", "no", ""}},
     KindRow{Kind::event, "/api/v1", "event", true, {"events", "event", "ev", ""}},
+    KindRow{Kind::config_map, "/api/v1", "configmap", true, {"configmaps", "configmap", "cm", ""}},
+    KindRow{Kind::ns, "/api/v1", "namespace", false, {"namespaces", "namespace", "ns", ""}},
 };
 
 const KindRow& row_of(Kind kind) {
@@ -105,7 +107,8 @@ Error refusal(const Response& response) {
   const std::string plural = text_at(status, {"details", "kind"});
   const auto& plurals = kind_words();
   if (response.status == 404 && std::find(plurals.begin(), plurals.end(), plural) != plurals.end())
-    error.message += "\n  see: muster get " + plural + (plural == "nodes" ? "" : " -A");
+    error.message +=
+        "\n  see: muster get " + plural + (is_namespaced(*parse_kind(plural)) ? " -A" : "");
   const Json& causes = at(status, {"details", "causes"});
   if (response.status == 422 && !causes.empty()) {
     // The message repeats all causes in one long line; they are listed below it instead.
@@ -155,9 +158,35 @@ Result<Json> change_object(ApiClient& client, const std::string& path, const Jso
   return read_json(answer->body);
 }
 
+std::string manifest_path(const std::string& kind, const std::string& ns, const std::string& name) {
+  if (kind == "Job") return object_path(Kind::job, ns, name);
+  std::string path = "/api/v1/namespaces";
+  if (kind == "ConfigMap") path += "/" + url_encoded(ns) + "/configmaps";
+  return name.empty() ? path : path + "/" + url_encoded(name);
+}
+
+const char* manifest_kind(const std::string& kind) {
+  return kind == "ConfigMap" ? "configmap" : kind == "Namespace" ? "namespace" : "job.batch";
+}
+
+Result<Json> put_object(ApiClient& client, const std::string& kind, const std::string& ns,
+                        const std::string& name, const std::string& manifest) {
+  auto response = client.replace(
+      manifest_path(kind, ns, name) + "?fieldManager=muster&fieldValidation=Strict", manifest);
+  if (!response) return response.error();
+  if (!response->ok()) return refusal(*response);
+  print_warnings(*response);
+  return read_json(response->body);
+}
+
 Result<Json> create_job(ApiClient& client, const std::string& ns, const std::string& manifest,
                         bool dry_run) {
-  std::string path = object_path(Kind::job, ns) + "?fieldManager=muster&fieldValidation=Strict";
+  return create_object(client, "Job", ns, manifest, dry_run);
+}
+
+Result<Json> create_object(ApiClient& client, const std::string& kind, const std::string& ns,
+                           const std::string& manifest, bool dry_run) {
+  std::string path = manifest_path(kind, ns) + "?fieldManager=muster&fieldValidation=Strict";
   if (dry_run) path += "&dryRun=All";
   auto response = client.post(path, manifest);
   if (!response) return response.error();
@@ -189,6 +218,15 @@ std::optional<int64_t> attempt_of(const Json& pod) {
   const std::string job_uid = text_at(owners.front(), {"uid"});
   for (uint32_t attempt = 0; attempt < kAttemptsMax; ++attempt) {
     if (core::pod_uid(job_uid, {static_cast<uint32_t>(*index), attempt}) == uid) return attempt;
+  }
+  return std::nullopt;
+}
+
+std::optional<int64_t> attempt_of_name(const std::string& job, const std::string& job_uid,
+                                       int64_t index, const std::string& pod) {
+  for (uint32_t attempt = 0; attempt < kAttemptsMax; ++attempt) {
+    if (core::pod_name(job, job_uid, true, {static_cast<uint32_t>(index), attempt}) == pod)
+      return attempt;
   }
   return std::nullopt;
 }

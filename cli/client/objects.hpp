@@ -35,6 +35,17 @@ Result<Json> object(ApiClient& client, const std::string& path);
 Result<std::vector<Json>> pods_of(ApiClient& client, const std::string& ns, const std::string& job,
                                   const std::string& more_labels, const std::string& fields);
 
+// The path of a manifest's object of this kind ("Job", "ConfigMap", "Namespace"), and what -o name
+// prints before the slash.
+std::string manifest_path(const std::string& kind, const std::string& ns,
+                          const std::string& name = "");
+const char* manifest_kind(const std::string& kind);
+
+Result<Json> create_object(ApiClient& client, const std::string& kind, const std::string& ns,
+                           const std::string& manifest, bool dry_run);
+// Creates it or, if it exists, replaces it.
+Result<Json> put_object(ApiClient& client, const std::string& kind, const std::string& ns,
+                        const std::string& name, const std::string& manifest);
 Result<Json> create_job(ApiClient& client, const std::string& ns, const std::string& manifest,
                         bool dry_run);
 
@@ -48,5 +59,9 @@ JobEnd end_of(const Json& job);
 // The index of an Indexed pod, and its attempt, recovered from its uid; nothing: unknown.
 std::optional<int64_t> index_of(const Json& pod);
 std::optional<int64_t> attempt_of(const Json& pod);
+
+// The attempt of a pod of this index, recovered from its name; nothing: unknown.
+std::optional<int64_t> attempt_of_name(const std::string& job, const std::string& job_uid,
+                                       int64_t index, const std::string& pod);
 
 }  // namespace muster::cli

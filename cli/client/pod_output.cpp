@@ -1,14 +1,17 @@
 #include "cli/client/pod_output.hpp"
 
 #include "cli/client/attempts.hpp"
+#include "cli/client/log_streams.hpp"
 #include "cli/client/objects.hpp"
 #include "cli/output/text.hpp"
+#include "core/spec/annotations.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <dirent.h>
 #include <fcntl.h>
-#include <iostream>
 #include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,8 +20,6 @@ namespace muster::cli {
 namespace {
 
 constexpr size_t kChunk = 256 << 10;
-constexpr size_t kPartBytes = 1 << 20;  // a longer line is split
-constexpr size_t kWriteAt = 1 << 20;    // bytes buffered before they are written
 constexpr Millis kPauseOfFiles = 100, kPauseOfApi = 250;
 // An output gets its name once something is written to it (ADR 23).
 constexpr uint32_t kGrown = IN_MODIFY | IN_MOVED_TO | IN_CREATE;
@@ -34,10 +35,6 @@ std::string index_text(const std::string& pod) {
 std::string lead_of(const std::string& pod, bool prefixed, bool indexed) {
   if (!prefixed) return "";
   return (indexed ? index_text(pod) : pod) + " | ";
-}
-
-bool is_indexed(const Json& job) {
-  return text_at(job, {"spec", "completionMode"}) == "Indexed";
 }
 
 int64_t size_of(const std::string& path) {
@@ -64,12 +61,22 @@ std::string read_log(const std::string& path, int64_t offset) {
 // The files of an agent's log store: "POD.CONTAINER.stdout" and ".stderr" in one folder.
 class FileOutput : public PodOutput {
  public:
-  FileOutput(std::string dir, bool indexed, bool prefixed)
-      : dir_(std::move(dir)), indexed_(indexed), prefixed_(prefixed) {
+  FileOutput(std::string dir, const Json& job, OutputWishes wishes)
+      : dir_(std::move(dir)),
+        job_(text_at(job, {"metadata", "name"})),
+        uid_(text_at(job, {"metadata", "uid"})),
+        indexed_(is_indexed(job)),
+        wishes_(std::move(wishes)),
+        turns_(job) {
+    printer_.set_files(wishes_.files);
     notify_ = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
     if (notify_ >= 0 && inotify_add_watch(notify_, dir_.c_str(), kGrown | IN_CLOSE_WRITE) < 0) {
       close(notify_);
       notify_ = -1;
+    }
+    if (wishes_.files != nullptr) {
+      take_over_files();
+      return;
     }
     each_file([this](const std::string& name) {
       if (Printer::Stream* stream = stream_of(name)) stream->offset = size_of(path(name));
@@ -79,16 +86,110 @@ class FileOutput : public PodOutput {
     if (notify_ >= 0) close(notify_);
   }
 
-  bool wants_ended() const override { return false; }
+  bool wants_ended() const override { return wishes_.files != nullptr; }
   Millis pause_max() const override { return kPauseOfFiles; }
 
-  void look(const Json&, const std::vector<EndedAttempt>&, bool over) override {
-    if (!read_events()) each_file([this](const std::string& name) { take(name); });
+  void look(const Json& job, const std::vector<EndedAttempt>& ended, bool over) override {
+    // What has ended by now has its name by now.
+    if (!read_events()) each_file([this](const std::string& name) { take_in_turn(name); });
+    if (wishes_.in_order) {
+      turns_.advance(job, over, [this](uint32_t index) { show_rest(index); });
+      if (const auto next = early_.find(static_cast<int64_t>(turns_.now())); next != early_.end())
+        for (const std::string& name : next->second) take(name);
+    }
+    if (wishes_.files != nullptr)
+      for (const EndedAttempt& one : ended) finish_file(one.pod);
+    first_ = false;
     if (!over) return;
     for (auto& [name, stream] : streams_) printer_.finish(stream);
   }
 
  private:
+  // Continues files of an earlier run: those that have less than the log are written again.
+  void take_over_files() {
+    std::vector<std::string> names;
+    std::map<std::string, int64_t> sizes;  // by pod
+    each_file([&](const std::string& name) {
+      if (stream_of(name) == nullptr) return;
+      names.push_back(name);
+      sizes[pod_of(name)] += size_of(path(name));
+    });
+    // Of attempts that share a file, the newest comes last and has it.
+    std::sort(names.begin(), names.end(), [this](const auto& a, const auto& b) {
+      return file_of(pod_of(a))->attempt < file_of(pod_of(b))->attempt;
+    });
+    std::set<std::string> rewritten;
+    for (const std::string& name : names) {
+      PodFiles::File* const file = file_of(pod_of(name));
+      Printer::Stream* const stream = stream_of(name);
+      if (!file->begun && wishes_.files->holds(*file, sizes[pod_of(name)]))
+        wishes_.files->keep(*file);
+      if (file->begun && wishes_.files->holds(*file, sizes[pod_of(name)]))
+        stream->offset = size_of(path(name));
+      else
+        rewritten.insert(name);
+    }
+    for (const std::string& name : names)
+      if (rewritten.contains(name)) take(name);
+  }
+
+  // The pod has ended: its file is there and has its last line. A log that was removed since an
+  // earlier run leaves the file of that run as it is.
+  void finish_file(const std::string& pod) {
+    wishes_.files->begin(*file_of(pod), !first_);
+    for (auto at = streams_.lower_bound(pod + "."); at != streams_.end(); ++at) {
+      if (!at->first.starts_with(pod + ".")) break;
+      printer_.finish(at->second);
+    }
+  }
+
+  static std::string pod_of(const std::string& name) {
+    return name.substr(0, name.rfind('.', name.rfind('.') - 1));
+  }
+
+  std::optional<int64_t> index_of_pod(const std::string& pod) const {
+    if (!indexed_) return std::nullopt;
+    int64_t index = 0;
+    const std::string text = index_text(pod);
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), index);
+    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    return index;
+  }
+
+  PodFiles::File* file_of(const std::string& pod) {
+    const auto known = files_.find(pod);
+    if (known != files_.end()) return &known->second;
+    const auto index = index_of_pod(pod);
+    return &files_
+                .emplace(pod, wishes_.files->file_of(
+                                  {.job = job_,
+                                   .pod = pod,
+                                   .node = wishes_.node ? wishes_.node() : "",
+                                   .index = index,
+                                   .attempt = index ? attempt_of_name(job_, uid_, *index, pod)
+                                                    : std::nullopt}))
+                .first->second;
+  }
+
+  // In order, an output that comes too early waits in its log.
+  void take_in_turn(const std::string& name) {
+    const auto index =
+        wishes_.in_order && stream_of(name) != nullptr ? index_of_pod(pod_of(name)) : std::nullopt;
+    if (index && static_cast<uint64_t>(*index) >= turns_.now()) early_[*index].insert(name);
+    if (!index || static_cast<uint64_t>(*index) <= turns_.now()) take(name);
+  }
+
+  // The index has settled: the rest of what its pods have printed.
+  void show_rest(uint32_t index) {
+    const auto early = early_.find(index);
+    if (early == early_.end()) return;
+    for (const std::string& name : early->second) {
+      take(name);
+      printer_.finish(*stream_of(name));
+    }
+    early_.erase(early);
+  }
+
   std::string path(const std::string& name) const { return dir_ + "/" + name; }
 
   Printer::Stream* stream_of(const std::string& name) {
@@ -100,8 +201,15 @@ class FileOutput : public PodOutput {
     if (container == std::string::npos) return nullptr;
     const bool err = name.substr(kind) == ".stderr";
     if (!err && name.substr(kind) != ".stdout") return nullptr;
-    const std::string lead = lead_of(name.substr(0, container), prefixed_, indexed_);
-    return &streams_.emplace(name, Printer::Stream{.lead = lead, .err = err}).first->second;
+    const std::string pod = name.substr(0, container);
+    const bool files = wishes_.files != nullptr;
+    return &streams_
+                .emplace(
+                    name,
+                    Printer::Stream{.lead = files ? "" : lead_of(pod, wishes_.prefixed, indexed_),
+                                    .err = err,
+                                    .file = files ? file_of(pod) : nullptr})
+                .first->second;
   }
 
   void each_file(const std::function<void(const std::string&)>& visit) {
@@ -140,7 +248,7 @@ class FileOutput : public PodOutput {
         if (event->len > 0) handle(event->mask, event->name);
       }
     }
-    for (const std::string& name : grown_) take(name);
+    for (const std::string& name : grown_) take_in_turn(name);
     grown_.clear();
     return all;
   }
@@ -150,13 +258,18 @@ class FileOutput : public PodOutput {
   void handle(uint32_t mask, const std::string& name) {
     if ((mask & kGrown) != 0) grown_.insert(name);
     if ((mask & IN_CLOSE_WRITE) == 0) return;
-    if (grown_.erase(name) > 0) take(name);
+    if (grown_.erase(name) > 0) take_in_turn(name);
     if (const auto known = streams_.find(name); known != streams_.end())
       printer_.finish(known->second);
   }
 
-  const std::string dir_;
-  const bool indexed_, prefixed_;
+  const std::string dir_, job_, uid_;
+  const bool indexed_;
+  const OutputWishes wishes_;
+  Turns turns_;
+  std::map<std::string, PodFiles::File> files_;     // by pod
+  std::map<int64_t, std::set<std::string>> early_;  // names, by index
+  bool first_ = true;                               // look() was not called yet
   int notify_ = -1;  // -1: no inotify available; read all files instead
   std::map<std::string, Printer::Stream> streams_;
   std::set<std::string> grown_;
@@ -164,12 +277,14 @@ class FileOutput : public PodOutput {
 
 class ApiOutput : public PodOutput {
  public:
-  ApiOutput(ApiClient& client, std::string ns, const Json& job, bool prefixed)
+  ApiOutput(ApiClient& client, std::string ns, const Json& job, OutputWishes wishes)
       : client_(client),
         ns_(std::move(ns)),
         job_(text_at(job, {"metadata", "name"})),
         indexed_(is_indexed(job)),
-        prefixed_(prefixed) {
+        wishes_(std::move(wishes)),
+        turns_(job) {
+    printer_.set_files(wishes_.files);
     for (const char* list : {"initContainers", "containers"}) {
       for (const Json& container : at(job, {"spec", "template", "spec", list}))
         containers_.push_back(text_at(container, {"name"}));
@@ -180,53 +295,102 @@ class ApiOutput : public PodOutput {
   Millis pause_max() const override { return kPauseOfApi; }
 
   void look(const Json& job, const std::vector<EndedAttempt>& ended, bool over) override {
-    for (const EndedAttempt& one : ended) show_ended(one);
+    for (const EndedAttempt& one : first_ ? newest(ended) : ended) {
+      if (!wanted(one.index)) continue;
+      if (wishes_.in_order && one.index && static_cast<uint64_t>(*one.index) > turns_.now())
+        early_[*one.index].push_back(one);
+      else
+        show_ended(one);
+    }
+    if (wishes_.in_order) {
+      turns_.advance(job, over, [this](uint32_t index) { show_early(index); });
+      show_early(static_cast<int64_t>(turns_.now()));
+    }
     const int64_t ready = number_at(job, {"status", "ready"});
-    if (!over && ready > 0 && ready <= kLiveMax) show_running();
+    const bool few = ready <= (wishes_.as_log ? kListedMax : wishes_.live_max);
+    if (!over && ready > 0 && (few || wishes_.in_order)) show_running();
+    first_ = false;
     if (!over) return;
-    for (auto& [name, streams] : live_) {
-      for (auto& [key, stream] : streams) printer_.finish(stream);
+    for (auto& [name, live] : live_) {
+      for (auto& [key, stream] : live->streams) printer_.finish(stream);
     }
     live_.clear();
   }
 
  private:
-  static constexpr int64_t kLiveMax = 16;  // running pods whose output is shown live
+  static constexpr int64_t kListedMax = 1'000;  // running pods of which some are followed
 
-  using Streams = std::map<std::pair<std::string, bool>, Printer::Stream>;
+  struct Pod {
+    PodFiles::File file;
+    LogStreams streams;
+  };
 
-  Streams new_streams(const std::string& pod) const {
-    Streams streams;
-    for (const std::string& container : containers_) {
-      for (const bool err : {false, true})
-        streams[{container, err}] = {.lead = lead_of(pod, prefixed_, indexed_), .err = err};
-    }
-    return streams;
+  bool wanted(const std::optional<int64_t>& index) const {
+    return !wishes_.only || (index && wishes_.only->contains(static_cast<uint32_t>(*index)));
   }
 
-  // Reads each stream from its offset.
-  void take(const std::string& path, Streams& streams) {
-    for (auto& [key, stream] : streams) {
-      const auto& [container, err] = key;
-      // What cannot be read, because its node is unreachable, is read by the next poll or stays in
-      // the log.
-      (void)client_.stream(
-          path + "container=" + url_encoded(container) + "&stream=" + (err ? "Stderr" : "Stdout") +
-              (stream.offset > 0 ? "&offset=" + std::to_string(stream.offset) : ""),
-          "*/*", [&, &stream = stream](std::string_view part) {
-            printer_.take(stream, part);
-            return true;
-          });
+  // Who is to follow the output wants what there is already of one attempt of each index.
+  std::vector<EndedAttempt> newest(const std::vector<EndedAttempt>& ended) const {
+    if (!wishes_.as_log || !indexed_) return ended;
+    std::map<int64_t, const EndedAttempt*> last;
+    for (const EndedAttempt& one : ended) {
+      if (!one.index) continue;
+      const auto [at, fresh] = last.try_emplace(*one.index, &one);
+      if (!fresh && at->second->attempt <= one.attempt) at->second = &one;
     }
+    std::vector<EndedAttempt> out;
+    for (const auto& [index, one] : last) out.push_back(*one);
+    return out;
+  }
+
+  // What has ended before the turn of its index, which is now.
+  void show_early(int64_t index) {
+    const auto early = early_.find(index);
+    if (early == early_.end()) return;
+    for (const EndedAttempt& one : early->second) show_ended(one);
+    early_.erase(early);
+  }
+
+  std::unique_ptr<Pod> new_pod(const OutputPod& pod) const {
+    auto out = std::make_unique<Pod>();
+    if (wishes_.files != nullptr) out->file = wishes_.files->file_of(pod);
+    std::string lead = wishes_.files == nullptr ? lead_of(pod.pod, wishes_.prefixed, indexed_) : "";
+    if (!lead.empty() && wishes_.as_log && pod.index && pod.attempt)
+      lead = std::to_string(*pod.index) + "#" + std::to_string(*pod.attempt) + " | ";
+    for (const std::string& container : containers_) {
+      for (const bool err : {false, true})
+        out->streams[{container, err}] = {.lead = lead,
+                                          .err = err && !wishes_.as_log,
+                                          .file = wishes_.files == nullptr ? nullptr : &out->file};
+    }
+    return out;
+  }
+
+  void take(const std::string& path, Pod& pod) {
+    take_log(client_, path, pod.streams, printer_, first_ ? wishes_.tail : std::nullopt);
   }
 
   void show_running() {
-    auto pods = pods_of(client_, ns_, job_, "", "status.phase=Running");
+    std::string one_index;
+    if (wishes_.in_order)
+      one_index = "batch.kubernetes.io/job-completion-index=" + std::to_string(turns_.now());
+    auto pods = pods_of(client_, ns_, job_, one_index, "status.phase=Running");
     if (!pods) return;
     for (const Json& pod : *pods) {
       const std::string name = text_at(pod, {"metadata", "name"});
-      const auto known = live_.try_emplace(name, new_streams(name)).first;
-      take(object_path(Kind::pod, ns_, name) + "/log?", known->second);
+      const auto index = index_of(pod);
+      if (!wanted(index)) continue;
+      auto known = live_.find(name);
+      if (known == live_.end() && static_cast<int64_t>(live_.size()) >= wishes_.live_max) continue;
+      if (known == live_.end())
+        known = live_
+                    .emplace(name, new_pod({.job = job_,
+                                            .pod = name,
+                                            .node = text_at(pod, {"spec", "nodeName"}),
+                                            .index = index,
+                                            .attempt = attempt_of(pod)}))
+                    .first;
+      take(object_path(Kind::pod, ns_, name) + "/log?", *known->second);
     }
   }
 
@@ -238,17 +402,23 @@ class ApiOutput : public PodOutput {
                                        "&attempt=" + std::to_string(*one.attempt) + "&"
                                  : object_path(Kind::pod, ns_, one.pod) + "/log?";
     const auto known = live_.find(one.pod);
+    std::unique_ptr<Pod> pod = known == live_.end() ? new_pod({.job = job_,
+                                                               .pod = one.pod,
+                                                               .node = one.node,
+                                                               .index = one.index,
+                                                               .attempt = one.attempt})
+                                                    : std::move(known->second);
+    if (wishes_.files != nullptr) wishes_.files->begin(pod->file, true);
     if (known == live_.end() && nothing_seen_) {
       // Pods of one job are alike: if the last one printed nothing, first ask whether this log is
       // empty.
       auto all = client_.get(path + "limitBytes=1", "*/*");
       if (containers_.size() == 1 && all && all->ok() && all->body.empty()) return;
     }
-    Streams streams = known == live_.end() ? new_streams(one.pod) : std::move(known->second);
     if (known != live_.end()) live_.erase(known);
-    take(path, streams);
+    take(path, *pod);
     nothing_seen_ = true;
-    for (auto& [key, stream] : streams) {
+    for (auto& [key, stream] : pod->streams) {
       nothing_seen_ = nothing_seen_ && stream.offset == 0;
       printer_.finish(stream);
     }
@@ -256,62 +426,61 @@ class ApiOutput : public PodOutput {
 
   ApiClient& client_;
   const std::string ns_, job_;
-  const bool indexed_, prefixed_;
+  const bool indexed_;
+  const OutputWishes wishes_;
+  Turns turns_;
   std::vector<std::string> containers_;
-  std::map<std::string, Streams> live_;  // by pod: those that were running at a poll
-  bool nothing_seen_ = true;             // the last ended pod printed nothing
+  std::map<std::string, std::unique_ptr<Pod>> live_;  // by name: those that were running at a poll
+  std::map<int64_t, std::vector<EndedAttempt>> early_;  // by index: their turn is to come
+  bool nothing_seen_ = true;                            // the last ended pod printed nothing
+  bool first_ = true;
 };
 
 }  // namespace
 
-void Printer::take(Stream& stream, std::string_view data) {
-  std::string& to = stream.err ? err_ : out_;
-  stream.offset += static_cast<int64_t>(data.size());
-  if (stream.lead.empty()) {
-    to += data;
-  } else {
-    for (size_t from = 0; from < data.size();) {
-      const size_t end = data.find('\n', from);
-      stream.partial += data.substr(from, end == std::string_view::npos ? end : end - from);
-      if (end == std::string_view::npos && stream.partial.size() < kPartBytes) break;
-      to += stream.lead + stream.partial + "\n";
-      stream.partial.clear();
-      if (end == std::string_view::npos) break;
-      from = end + 1;
-    }
+Turns::Turns(const Json& job) {
+  const std::string some = text_at(job, {"metadata", "annotations", core::kIndexesKey.data()});
+  if (!some.empty()) {
+    own_ = index_set(some);
+  } else if (const int64_t all = number_at(job, {"spec", "completions"}); all > 0) {
+    own_.insert_range(0, static_cast<uint32_t>(all - 1));
   }
-  if (out_.size() + err_.size() > kWriteAt) flush({});
+  now_ = own_.lowest();
 }
 
-void Printer::finish(Stream& stream) {
-  if (stream.partial.empty()) return;
-  (stream.err ? err_ : out_) += stream.lead + stream.partial + "\n";
-  stream.partial.clear();
+void Turns::advance(const Json& job, bool over, const std::function<void(uint32_t)>& close) {
+  core::IndexSet settled = index_set(text_at(job, {"status", "completedIndexes"}));
+  settled.insert_all(index_set(text_at(job, {"status", "failedIndexes"})));
+  constexpr uint64_t kNone = uint64_t{1} << 32;
+  for (; now_ < kNone && (over || settled.contains(static_cast<uint32_t>(now_)));
+       now_ = own_.lowest(now_ + 1)) {
+    close(static_cast<uint32_t>(now_));
+  }
 }
 
-void Printer::flush(const std::function<void()>& first) {
-  if (out_.empty() && err_.empty()) return;
-  if (first) first();
-  std::cout.write(out_.data(), static_cast<std::streamsize>(out_.size())).flush();
-  std::cerr.write(err_.data(), static_cast<std::streamsize>(err_.size())).flush();
-  out_.clear();
-  err_.clear();
+bool is_indexed(const Json& job) {
+  return text_at(job, {"spec", "completionMode"}) == "Indexed";
 }
 
-bool prefixed(RunOptions::Shown shown, const Json& job) {
-  if (shown != RunOptions::Shown::automatic) return shown == RunOptions::Shown::prefixed;
+bool has_several_pods(const Json& job) {
   const int64_t one = is_indexed(job) ? number_at(job, {"spec", "completions"})
-                                      : number_at(job, {"spec", "parallelism"});
+                                      : number_at(job, {"spec", "parallelism"}, 1);
   return one != 1 || number_at(job, {"spec", "completions"}, 1) != 1;
 }
 
-std::unique_ptr<PodOutput> output_of_files(const std::string& dir, const Json& job, bool prefixed) {
-  return std::make_unique<FileOutput>(dir, is_indexed(job), prefixed);
+bool prefixed(RunOptions::Shown shown, const Json& job) {
+  if (shown != RunOptions::Shown::automatic) return shown == RunOptions::Shown::tagged;
+  return has_several_pods(job);
+}
+
+std::unique_ptr<PodOutput> output_of_files(const std::string& dir, const Json& job,
+                                           OutputWishes wishes) {
+  return std::make_unique<FileOutput>(dir, job, std::move(wishes));
 }
 
 std::unique_ptr<PodOutput> output_of_api(ApiClient& client, const std::string& ns, const Json& job,
-                                         bool prefixed) {
-  return std::make_unique<ApiOutput>(client, ns, job, prefixed);
+                                         OutputWishes wishes) {
+  return std::make_unique<ApiOutput>(client, ns, job, std::move(wishes));
 }
 
 }  // namespace muster::cli

@@ -5,43 +5,44 @@
 // stderr. Order is kept within one stream of one pod. An unterminated last line is shown when the
 // pod ends.
 //
+// In order, an index is shown live once all before it have settled; what comes too early stays in
+// the log until its turn, and is read from there. In files (pod_files.hpp), each pod has its own.
+//
 // A pod that prints nothing costs next to nothing: inotify reports which local files grow, and one
 // small response of a coordinator shows that a log is empty.
 #pragma once
 
 #include "cli/client/attempt_feed.hpp"
 #include "cli/client/http.hpp"
+#include "cli/client/pod_files.hpp"
+#include "cli/client/printer.hpp"
 #include "cli/output/json.hpp"
 #include "cli/settings/options.hpp"
+#include "core/index_set.hpp"
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace muster::cli {
 
-// Assembles lines and writes them.
-class Printer {
- public:
-  // One stream of one pod.
-  struct Stream {
-    std::string lead;  // "3 | "; empty: bytes are written as they arrive
-    bool err = false;
-    std::string partial{};  // an incomplete line
-    int64_t offset = 0;     // bytes taken so far
-  };
-  void take(Stream& stream, std::string_view data);
-  // The pod has ended.
-  void finish(Stream& stream);
-  // Writes what was taken; calls `first` before, if there is anything to write.
-  void flush(const std::function<void()>& first);
-
- private:
-  std::string out_, err_;
+// How output is shown.
+struct OutputWishes {
+  bool prefixed = false;                        // start each line with its pod
+  bool in_order = false;                        // of the indexes
+  PodFiles* files = nullptr;                    // write files instead
+  std::function<std::string()> node = nullptr;  // of an agent on this machine
+  // For a coordinator:
+  // A log, not a run: all on stdout, with the attempt in the prefix ("3#1 | "), after what the
+  // newest attempts have printed so far.
+  bool as_log = false;
+  int64_t live_max = 16;                 // running pods whose output is shown live
+  std::optional<core::IndexSet> only{};  // these indexes
+  std::optional<int64_t> tail{};         // so many lines of what there is at the first look
 };
 
 class PodOutput {
@@ -58,15 +59,35 @@ class PodOutput {
   Printer printer_;
 };
 
+// The turns of indexes that are shown in order: an index is at or past its turn once all before it
+// have settled.
+class Turns {
+ public:
+  explicit Turns(const Json& job);
+  // The index whose output is shown as it arrives; past the last index: none is left.
+  uint64_t now() const { return now_; }
+  // Calls `close` for each index that has settled and has had its turn; `over`: for all that are
+  // left.
+  void advance(const Json& job, bool over, const std::function<void(uint32_t)>& close);
+
+ private:
+  core::IndexSet own_;  // what the job runs
+  uint64_t now_;
+};
+
 // Whether to start each line of this job with the pod that printed it.
 bool prefixed(RunOptions::Shown shown, const Json& job);
+// Whether this job has, or may have, more than one pod at a time or in a row.
+bool has_several_pods(const Json& job);
+bool is_indexed(const Json& job);
 
-// For an agent on this machine that keeps its logs in `dir`. Skips what is already there: an
-// earlier run has shown it, or it is in the logs.
-std::unique_ptr<PodOutput> output_of_files(const std::string& dir, const Json& job, bool prefixed);
+// For an agent on this machine that keeps its logs in `dir`. Shows nothing that is already there:
+// an earlier run has shown it, or it is in the logs. Files get what they lack.
+std::unique_ptr<PodOutput> output_of_files(const std::string& dir, const Json& job,
+                                           OutputWishes wishes);
 
 // For a coordinator. Shows running pods live while there are few of them, all others when they end.
 std::unique_ptr<PodOutput> output_of_api(ApiClient& client, const std::string& ns, const Json& job,
-                                         bool prefixed);
+                                         OutputWishes wishes);
 
 }  // namespace muster::cli

@@ -11,7 +11,6 @@
 namespace muster::cli {
 namespace {
 
-constexpr Millis kWindow = 30'000;  // window of the rate
 constexpr char kMpiAnnotation[] = "muster.dev/mpi";
 constexpr size_t kIndexesMax = 24;  // characters
 
@@ -43,18 +42,8 @@ Standing standing_of(const Json& job) {
   return s;
 }
 
-void Rate::add(Millis now, int64_t settled) {
-  seen_.emplace_back(now, settled);
-  while (seen_.size() > 2 && seen_.front().first < now - kWindow) seen_.pop_front();
-}
-
-double Rate::per_second() const {
-  if (seen_.size() < 2 || seen_.back().first <= seen_.front().first) return 0;
-  return 1000.0 * static_cast<double>(seen_.back().second - seen_.front().second) /
-         static_cast<double>(seen_.back().first - seen_.front().first);
-}
-
-std::string progress_text(const Standing& s, double per_second, Millis elapsed_ms, size_t bar) {
+std::string progress_text(const Standing& s, double per_second, std::optional<Millis> left_ms,
+                          Millis elapsed_ms, size_t bar) {
   std::string out;
   if (s.led && s.completions > 0) {
     out = std::to_string(s.running) + "/" + std::to_string(*s.completions) + " running";
@@ -83,11 +72,9 @@ std::string progress_text(const Standing& s, double per_second, Millis elapsed_m
     char rate[32];
     std::snprintf(rate, sizeof rate, per_second < 10 ? "  %.1f/s" : "  %.0f/s", per_second);
     out += rate;
-    if (s.completions > s.settled()) {
-      out += "  eta " + clock_span(static_cast<Millis>(
-                            1000 * static_cast<double>(*s.completions - s.settled()) / per_second));
-    }
   }
+  if (left_ms && s.completions > s.settled() && !s.led && !s.suspended)
+    out += "  about " + clock_span(*left_ms) + " left";
   return out + "  " + clock_span(elapsed_ms);
 }
 
@@ -116,11 +103,15 @@ void Standing::add(const Standing& other) {
 }
 
 void Progress::show(const Standing& standing, Millis now) {
-  rate_.add(now, standing.settled());
+  pace_.add({.at = now,
+             .settled = standing.settled(),
+             .ended = standing.succeeded + standing.failed,
+             .running = standing.running});
   // Times and rates change all the time; a plain line is printed only when something else changes.
-  const std::string facts = progress_text(standing, 0, 0, 0);
+  const std::string facts = progress_text(standing, 0, std::nullopt, 0, 0);
   line_.show(now, facts, [&] {
-    return progress_text(standing, rate_.per_second(), line_.elapsed(now),
+    const int64_t remaining = standing.completions.value_or(0) - standing.settled();
+    return progress_text(standing, pace_.per_second(), pace_.left(remaining), line_.elapsed(now),
                          line_.terminal() ? kBarColumns : 0);
   });
 }

@@ -3,11 +3,11 @@
 #pragma once
 
 #include "base/clock.hpp"
+#include "cli/client/pace.hpp"
 #include "cli/output/json.hpp"
 #include "cli/output/status_line.hpp"
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 
@@ -34,21 +34,11 @@ struct Standing {
 
 Standing standing_of(const Json& job);
 
-// Settled indexes per second over the last half minute.
-class Rate {
- public:
-  void add(Millis now, int64_t settled);
-  double per_second() const;
-
- private:
-  std::deque<std::pair<Millis, int64_t>> seen_;
-};
-
 // "3/4 running  00:07" for an MPI job; for others
-// "12/20  running 4  failed indexes 3 (7,9-10)  2.1/s  eta 00:04  00:07", after a progress bar of
-// `bar` columns (0: none).
-std::string progress_text(const Standing& standing, double per_second, Millis elapsed_ms,
-                          size_t bar);
+// "12/20  running 4  failed indexes 3 (7,9-10)  2.1/s  about 00:04 left  00:07", after a progress
+// bar of `bar` columns (0: none). `left_ms`: until all is settled, if that is known.
+std::string progress_text(const Standing& standing, double per_second,
+                          std::optional<Millis> left_ms, Millis elapsed_ms, size_t bar);
 
 // An index set in at most `width` characters: whole intervals, then "...".
 std::string cut_set(const std::string& indexes, size_t width);
@@ -62,7 +52,7 @@ class Progress {
 
  private:
   StatusLine line_;
-  Rate rate_;
+  Pace pace_;
 };
 
 }  // namespace muster::cli

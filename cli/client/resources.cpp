@@ -1,5 +1,6 @@
 #include "cli/client/resources.hpp"
 
+#include "core/spec/after.hpp"
 #include "core/spec/annotations.hpp"
 #include "core/spec/duration.hpp"
 #include "core/spec/quantity.hpp"
@@ -14,6 +15,7 @@ namespace muster::cli {
 namespace {
 
 constexpr const char* kGpu = "nvidia.com/gpu";
+constexpr const char* kUnlimited = "true";  // --scratch without a value
 
 std::optional<int64_t> whole_number(std::string_view text) {
   int64_t value = 0;
@@ -81,11 +83,30 @@ Status read_time(const std::string& text, ResourceWishes& into) {
   return Nothing{};
 }
 
+Status read_after(const std::string& text, ResourceWishes& into) {
+  const std::string all = into.after.empty() ? text : into.after + "," + text;
+  if (auto right = core::parse_after(all); !right)
+    return invalid("--after: " + right.error().message);
+  into.after = all;
+  return Nothing{};
+}
+
 Status read_node_label(const std::string& text, ResourceWishes& into) {
   const size_t equals = text.find('=');
   if (equals == 0 || equals == std::string::npos)
     return invalid("--node-selector: `" + text + "`: must be LABEL=VALUE");
   into.node_selector[text.substr(0, equals)] = text.substr(equals + 1);
+  return Nothing{};
+}
+
+Status check_scratch(const ResourceWishes& wishes) {
+  const std::string& text = wishes.scratch;
+  if (text.empty() || text == kUnlimited) return Nothing{};
+  const auto amount = core::parse_quantity_milli(text);
+  if (!amount || *amount <= 0 || text.ends_with('m'))
+    return invalid("--scratch: `" + text + "`: must be an amount such as --scratch=10Gi");
+  if (whole_number(text))
+    return invalid("--scratch: `" + text + "`: needs a unit, such as --scratch=" + text + "Gi");
   return Nothing{};
 }
 
@@ -104,6 +125,15 @@ Json with_resources(Json manifest, const ResourceWishes& wishes) {
   if (wishes.time_s > 0) pod["activeDeadlineSeconds"] = wishes.time_s;
   if (wishes.priority) pod["priority"] = *wishes.priority;
   for (const auto& [label, value] : wishes.node_selector) pod["nodeSelector"][label] = value;
+  if (!wishes.scratch.empty()) {
+    Json volume = {{"name", "scratch"}, {"emptyDir", Json::object()}};
+    if (wishes.scratch != kUnlimited) volume["emptyDir"]["sizeLimit"] = wishes.scratch;
+    pod["volumes"].push_back(std::move(volume));
+  }
+  if (!wishes.after.empty())
+    manifest["metadata"]["annotations"][std::string(core::kAfterKey)] = wishes.after;
+  if (wishes.private_tmp)
+    manifest["metadata"]["annotations"][std::string(core::kPrivateTmpKey)] = "true";
   if (wishes.gang) manifest["metadata"]["annotations"][std::string(core::kGangKey)] = "true";
   return manifest;
 }

@@ -24,32 +24,44 @@ std::string difference(const Json& a, const Json& b, const std::string& path) {
 
 }  // namespace
 
-Result<RunIdentity> claim(const std::string& dir, RunIdentity wanted) {
+Result<RunIdentity> kept_run(const std::string& dir) {
   const std::string path = dir + "/run.json";
   std::error_code ignored;
-  if (std::filesystem::exists(path, ignored)) {
-    auto text = read_file(path);
-    if (!text) return text.error();
-    const Json kept = read_json(*text);
-    const Json& manifest = at(kept, {"manifest"});
-    const Json& name_given = at(kept, {"nameGiven"});
-    if (!manifest.is_object() || !name_given.is_boolean()) {
-      return Error{
-          Errc::invalid, path + " is damaged: which job this directory belongs to is unknown", {}};
-    }
-    const std::string name = text_at(manifest, {"metadata", "name"});
-    if (!wanted.name_given && !name_given.get<bool>()) wanted.manifest["metadata"]["name"] = name;
-    if (wanted.manifest != manifest) {
+  if (!std::filesystem::exists(path, ignored))
+    return Error{Errc::not_found, dir + " is not the --data-dir of a muster run", {}};
+  auto text = read_file(path);
+  if (!text) return text.error();
+  const Json kept = read_json(*text);
+  const Json& manifest = at(kept, {"manifest"});
+  const Json& name_given = at(kept, {"nameGiven"});
+  if (!manifest.is_object() || !name_given.is_boolean()) {
+    return Error{
+        Errc::invalid, path + " is damaged: which job this directory belongs to is unknown", {}};
+  }
+  return RunIdentity{.manifest = manifest,
+                     .name_given = name_given.get<bool>(),
+                     .slots = static_cast<int>(number_at(kept, {"slots"}))};
+}
+
+Result<RunIdentity> claim(const std::string& dir, RunIdentity wanted) {
+  auto kept = kept_run(dir);
+  if (kept) {
+    const std::string name = text_at(kept->manifest, {"metadata", "name"});
+    if (!wanted.name_given && !kept->name_given) wanted.manifest["metadata"]["name"] = name;
+    if (wanted.manifest != kept->manifest) {
       return Error{Errc::conflict,
                    dir + " holds " + (name.empty() ? "another job" : "job/" + name) +
                        " already and this one differs (" +
-                       difference(manifest, wanted.manifest, "") + "): use another --data-dir",
+                       difference(kept->manifest, wanted.manifest, "") +
+                       "): use another --data-dir",
                    {}};
     }
     return wanted;
   }
-  const Json content = {{"manifest", wanted.manifest}, {"nameGiven", wanted.name_given}};
-  if (Status s = write_file(path, dumped(content, 2) + "\n"); !s) return s.error();
+  if (kept.error().code != Errc::not_found) return kept.error();
+  const Json content = {
+      {"manifest", wanted.manifest}, {"nameGiven", wanted.name_given}, {"slots", wanted.slots}};
+  if (Status s = write_file(dir + "/run.json", dumped(content, 2) + "\n"); !s) return s.error();
   return wanted;
 }
 

@@ -1,5 +1,5 @@
 // RunIdentity: which job a --data-dir of `muster run` belongs to. D/run.json holds {"manifest": …,
-// "nameGiven": bool}.
+// "nameGiven": bool, "slots": N}.
 //
 // It is written before the job is created, so after a crash in between the next run creates the
 // job.
@@ -22,11 +22,17 @@ struct RunIdentity {
   Variables environment{};
   std::string dir{};
   InputsFile inputs{};  // to be written into the directory
+  // Not part of it either; a later run that does not say how many takes those of the first.
+  int slots = 0;
 };
 
 // What to run in this directory: `wanted`, with the generated name of an earlier run there if
 // neither run was given a name. conflict: the directory holds another job. invalid: run.json is
 // damaged.
 Result<RunIdentity> claim(const std::string& dir, RunIdentity wanted);
+
+// Of the run that this directory belongs to: its manifest, whether its name was given, its slots.
+// not_found: it belongs to none. invalid: run.json is damaged.
+Result<RunIdentity> kept_run(const std::string& dir);
 
 }  // namespace muster::cli

@@ -6,13 +6,18 @@
 #include "cli/client/ephemeral.hpp"
 #include "cli/client/objects.hpp"
 #include "cli/client/signals.hpp"
+#include "cli/drill/jobs.hpp"
+#include "cli/drill/mark.hpp"
 #include "cli/drill/round.hpp"
+#include "cli/drill/running.hpp"
+#include "cli/drill/survey.hpp"
 #include "cli/output/exit_codes.hpp"
 #include "cli/output/status_line.hpp"
 #include "cli/output/text.hpp"
 #include "core/spec/duration.hpp"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -30,7 +35,7 @@ namespace {
 
 constexpr uint32_t kScratchSlots = 4;
 constexpr Millis kScratchGrace = 3'000;  // of scenarios that wait until a node is lost
-constexpr Millis kUsualGrace = 40'000;   // the default of --node-grace
+constexpr Millis kFinishMax = 30'000;    // until all jobs of a drill are deleted
 constexpr Millis kPauseStep = 20;        // between two looks for a signal
 
 uint64_t random_number() {
@@ -70,8 +75,15 @@ class Drill {
     if (Status s = prepare(); !s) return fail(kUsage, "drill: " + s.error().message);
     if (!o_.local)
       if (Status s = survey(); !s) return fail(s.error(), "drill");
+    if (Status s = make_schedule(); !s) {
+      withdraw();
+      return fail(kUsage, "drill: " + s.error().message);
+    }
     std::cout << headline() << std::endl;
-    if (!o_.local && !consented()) return fail(kUsage, "drill: not confirmed; nothing was done");
+    if (!o_.local && !consented()) {
+      withdraw();
+      return fail(kUsage, "drill: not confirmed; nothing was done");
+    }
     report_.begun_ms = wall_now();
     if (o_.local) {
       auto made = Ephemeral::make("muster-drill-");
@@ -81,7 +93,8 @@ class Drill {
       folder_ = std::filesystem::canonical(directory_->path(), ignored).string();
     }
     signals_.emplace();  // before the first thread
-    Status done = rounds();
+    Status done = o_.local ? Status(Nothing{}) : tidy_up();
+    if (done) done = rounds();
     return conclude(done);
   }
 
@@ -108,13 +121,11 @@ class Drill {
     }
     scenario_ = find_scenario(plan.scenario);
     if (Status s = check_needs(); !s) return s;
-    const bool waits_for_loss = has_fault(*scenario_, Fault::coordinator_freeze) ||
-                                has_fault(*scenario_, Fault::agent_freeze) ||
-                                has_fault(*scenario_, Fault::node_loss) ||
-                                has_fault(*scenario_, Fault::partition);
-    grace_ms_ = o_.local && waits_for_loss ? kScratchGrace : kUsualGrace;
+    const bool waits = std::any_of(scenario_->faults.begin(), scenario_->faults.end(), [](Fault f) {
+      return f == Fault::coordinator_freeze || waits_for_loss(f);
+    });
+    grace_ms_ = o_.local && waits ? kScratchGrace : o_.node_grace_ms;
     if (o_.local) plan.canary.parallelism = std::min(plan.canary.parallelism, plan.nodes * 4);
-    if (plan.steps.empty()) plan.steps = schedule(*scenario_, plan, 0, grace_ms_);
     report_.id = random_hex(3);
     report_.version = kVersion;
     report_.place =
@@ -122,22 +133,29 @@ class Drill {
     site_.target = o_.target;
     site_.target.ns = kDrillNamespace;
     site_.binary = o_.binary;
+    site_.probe_prefix = "drill-" + report_.id + "-";
     site_.pid_file = o_.pid_file;
+    site_.node_grace_ms = grace_ms_;
+    site_.restart_within_ms = o_.restart_within_ms;
+    return Nothing{};
+  }
+
+  // Of the faults that are possible here.
+  Status make_schedule() {
+    possible_ = *scenario_;
+    if (!o_.local) possible_.faults = survey_.faults;
+    Plan& plan = report_.plan;
+    if (plan.steps.empty()) plan.steps = schedule(possible_, plan, 0, grace_ms_);
+    for (const Step& step : plan.steps)
+      if (std::find(possible_.faults.begin(), possible_.faults.end(), step.fault) ==
+          possible_.faults.end())
+        return invalid(std::string("--replay: ") + name(step.fault) + " is not possible here");
     return Nothing{};
   }
 
   Status check_needs() {
-    const std::string what = scenario_->name;
-    if (scenario_->local_only && !o_.local)
-      return invalid(what + " needs --local: it would have to signal processes of nodes");
-    if (!o_.local && o_.pid_file.empty())
-      return invalid(what +
-                     " needs --pid-file F, the pid or endpoints.json of the coordinator on "
-                     "this machine, or --local");
-    if (!o_.local && o_.witness_dir.empty())
-      return invalid(what +
-                     " needs --witness-dir D, a directory that all nodes and this machine "
-                     "share, or --local");
+    if (!o_.local)
+      if (Status s = check_running(); !s) return s;
     if (has_fault(*scenario_, Fault::clock_jump)) {
       clock_library_ = clock_library();
       if (clock_library_.empty())
@@ -157,32 +175,131 @@ class Drill {
     return Nothing{};
   }
 
-  // Of a running cluster: whether there is a place for the drill.
-  Status survey() {
-    auto process = process_in_file(o_.pid_file, "coordinator");
-    if (!process) return process.error();
-    if (access(o_.witness_dir.c_str(), W_OK) != 0)
-      return invalid("--witness-dir: " + o_.witness_dir + " is not a directory to write to");
-    const auto client = connect(o_.target);
-    auto nodes = object(*client, object_path(Kind::node, ""));
-    if (!nodes) return nodes.error();
-    size_t labeled = 0, ready = 0;
-    for (const Json& node : at(*nodes, {"items"})) {
-      if (text_at(node, {"metadata", "labels", kDrillLabel}) != "true") continue;
-      ++labeled;
-      ready += condition_of(node, "Ready").is_null() ? 0 : 1;
+  // Of a running cluster: what must be given.
+  Status check_running() const {
+    const std::string what = scenario_->name;
+    const bool upgrade = has_fault(*scenario_, Fault::upgrade);
+    const bool restore = has_fault(*scenario_, Fault::restore);
+    bool coordinator = false;
+    for (const Fault fault : scenario_->faults) {
+      if (const char* why = only_local(fault); why != nullptr)
+        return invalid(what + " needs --local: in a running cluster, " + why);
+      coordinator = coordinator || !hits_node(fault);
     }
-    const std::string label = std::string(kDrillLabel) + "=true";
-    if (labeled == 0)
-      return Error{Errc::not_found,
-                   "no node has the label " + label + "; choose some with `muster agent --label " +
-                       label + "` or `kubectl label node NODE " + label + "`",
-                   {}};
-    if (ready == 0)
-      return Error{Errc::unavailable, "no node with the label " + label + " is Ready", {}};
-    report_.place = o_.target.api + ", " + std::to_string(ready) + " nodes with " + label;
-    victim_ = process->name() + ", " + process->executable();
+    if (coordinator && o_.pid_file.empty())
+      return invalid(what +
+                     " needs --pid-file F, the pid or endpoints.json of the coordinator on "
+                     "this machine, or --local");
+    if (o_.witness_dir.empty())
+      return invalid(what +
+                     " needs --witness-dir D, a directory that all nodes and this machine "
+                     "share, or --local");
+    if (upgrade && o_.hooks.switch_to.empty())
+      return invalid(what +
+                     " needs --switch CMD, which makes the daemons of a machine start {binary} "
+                     "from now on, or --local");
+    if (restore && o_.hooks.restore.empty())
+      return invalid(what +
+                     " needs --restore CMD, which stops the coordinator, puts {backup} in place "
+                     "of its state and starts it, or --local");
+    if (!upgrade && !o_.hooks.switch_to.empty()) return invalid("--switch is only for upgrade");
+    if (!restore && !o_.hooks.restore.empty()) return invalid("--restore is only for restore");
+    return check(hooks());
+  }
+
+  Hooks hooks() const {
+    return {o_.hooks.on_node, o_.hooks.start, o_.hooks.switch_to, o_.hooks.restore};
+  }
+
+  // Of a running cluster: whether there is a place for the drill, and what it would hit.
+  Status survey() {
+    std::error_code error;
+    witness_dir_ = std::filesystem::absolute(o_.witness_dir, error).string();
+    auto mark = Mark::take(witness_dir_);
+    if (!mark) return mark.error();
+    mark_.emplace(std::move(*mark));
+    if (Status s = look_around(); !s) {
+      withdraw();
+      return s;
+    }
     return Nothing{};
+  }
+
+  // Before anything was done. What an earlier drill left stays known.
+  void withdraw() {
+    if (mark_ && mark_->left().drill.empty()) mark_->remove();
+  }
+
+  Status look_around() {
+    // Left stopped by a drill that was killed together with its watcher: nothing answers until
+    // then.
+    if (!mark_->left().drill.empty() && !o_.pid_file.empty())
+      if (auto process = process_in_file(o_.pid_file, "coordinator");
+          process && process->state() == 'T')
+        (void)process->send(SIGCONT);
+    client_ = connect(o_.target);
+    auto found = survey_nodes(*client_);
+    if (!found) return found.error();
+    survey_ = std::move(*found);
+    reach_.emplace(own_executable(), hooks(), [this] { return !signals_ || pause(0); });
+    if (Status s = survey_daemons(*client_, *scenario_, o_.pid_file, *reach_, survey_); !s)
+      return s;
+    const Undone& undone = mark_->left();
+    if (!undone.binary.empty() && o_.hooks.switch_to.empty())
+      return Error{Errc::conflict,
+                   "drill " + undone.drill + " was killed while daemons ran another binary than " +
+                       undone.binary + "; `muster drill run upgrade` with its --switch goes back",
+                   {}};
+    const bool left = !undone.drill.empty() ||
+                      std::any_of(survey_.nodes.begin(), survey_.nodes.end(),
+                                  [](const DrillNode& n) { return at(n.seen, {"left"}) == true; });
+    if (survey_.ready == 0 && !left)
+      return Error{Errc::unavailable,
+                   "no node with the label " + std::string(kDrillLabel) + "=true is Ready",
+                   {}};
+    site_.reach = &*reach_;
+    site_.nodes = survey_.nodes;
+    site_.backup_dir = witness_dir_ + "/" + site_.probe_prefix + "backup";
+    site_.note_switch = [this](const std::string& binary) {
+      switched_ = binary;
+      return mark_->write({report_.id, binary});
+    };
+    if (o_.replay.empty()) report_.plan.nodes = static_cast<uint32_t>(survey_.nodes.size());
+    site_.client = client_.get();
+    report_.place = o_.target.api + ", " + std::to_string(survey_.nodes.size()) + " nodes with " +
+                    kDrillLabel + "=true";
+    return Nothing{};
+  }
+
+  // Undoes what a drill left that was killed.
+  Status tidy_up() {
+    for (const DrillNode& node : survey_.nodes)
+      if (at(node.seen, {"left"}) == true)
+        if (auto done = reach_->ask(node, "mend"); !done) return done.error();
+    const Undone& left = mark_->left();
+    if (!left.drill.empty())
+      if (Status s = undo(left); !s) return s;
+    tidy_ = true;
+    return mark_->write({report_.id, ""});
+  }
+
+  Status undo(const Undone& left) {
+    if (!left.binary.empty())
+      if (Status s = Running(site_, pause_).back_to(left.binary); !s) return s;
+    const std::string prefix = "drill-" + left.drill + "-";
+    if (Status s = delete_jobs(*client_, kDrillNamespace, prefix, kFinishMax); !s) return s;
+    remove_files(prefix);
+    return Nothing{};
+  }
+
+  void remove_files(const std::string& prefix) const {
+    std::error_code error;
+    for (std::filesystem::directory_iterator at(witness_dir_, error), end; !error && at != end;
+         at.increment(error)) {
+      std::error_code ignored;
+      if (at->path().filename().string().starts_with(prefix))
+        std::filesystem::remove_all(at->path(), ignored);
+    }
   }
 
   std::string headline() const {
@@ -197,10 +314,16 @@ class Drill {
   }
 
   bool consented() const {
-    std::cout << "  will hit   the coordinator: " << victim_ << "\n  will use   namespace "
-              << kDrillNamespace << ", nodes labeled " << kDrillLabel << "=true, files in "
-              << o_.witness_dir << "\n  meanwhile  this cluster's API will be away for moments"
-              << std::endl;
+    const Undone& left = mark_->left();
+    if (!left.drill.empty())
+      std::cout << "  first      undo what drill " << left.drill << " left, which was killed: jobs"
+                << (left.binary.empty() ? "" : ", and --switch to " + left.binary) << "\n";
+    for (const DrillNode& node : survey_.nodes)
+      if (at(node.seen, {"left"}) == true)
+        std::cout << "  first      undo what a drill left on " << node.name << "\n";
+    for (const std::string& line : plan_lines(survey_, hooks(), witness_dir_))
+      std::cout << line << "\n";
+    std::cout << std::flush;
     if (o_.yes) return true;
     if (!isatty(STDIN_FILENO)) {
       std::cerr << "muster: drill: standard input is not a terminal: --yes confirms the plan\n";
@@ -237,9 +360,6 @@ class Drill {
       site_.target.api = scratch_->api();
       site_.target.origin = "the scratch cluster";
       site_.client = &scratch_->client();
-    } else {
-      client_ = connect(o_.target);
-      site_.client = client_.get();
     }
     if (o_.baseline) {
       auto calm = one_round("calm", {});
@@ -249,7 +369,7 @@ class Drill {
     const Millis begin = boot_now();
     for (uint32_t number = 0;; ++number) {
       const std::vector<Step> steps =
-          number == 0 ? report_.plan.steps : schedule(*scenario_, report_.plan, number, grace_ms_);
+          number == 0 ? report_.plan.steps : schedule(possible_, report_.plan, number, grace_ms_);
       auto round = one_round(std::to_string(number), steps);
       if (!round) return round.error();
       report_.rounds.push_back(std::move(*round));
@@ -260,8 +380,7 @@ class Drill {
   }
 
   Result<Round> one_round(const std::string& number, std::vector<Step> steps) {
-    const std::string base =
-        o_.local ? scratch_->witness_dir() : std::filesystem::absolute(o_.witness_dir).string();
+    const std::string base = o_.local ? scratch_->witness_dir() : witness_dir_;
     RoundSettings settings;
     settings.site = site_;
     settings.canary = report_.plan.canary;
@@ -272,11 +391,9 @@ class Drill {
     if (!o_.local) settings.node_labels = {{kDrillLabel, "true"}};
     if (mkdir(settings.witness_dir.c_str(), 0777) != 0)
       return Error{Errc::unavailable, "cannot make " + settings.witness_dir, {}};
-    witness_dirs_.push_back(settings.witness_dir);
     StatusLine line(boot_now(), o_.target.color);
-    RoundRun round(
-        std::move(settings), [this](Millis span_ms) { return pause(span_ms); },
-        [&line](const Progress& progress) { show(line, progress); });
+    RoundRun round(std::move(settings), pause_,
+                   [&line](const Progress& progress) { show(line, progress); });
     return round.run();
   }
 
@@ -303,17 +420,16 @@ class Drill {
       } else {
         directory_->remove();
       }
-    } else if (!broken) {
-      std::error_code ignored;
-      for (const std::string& dir : witness_dirs_) std::filesystem::remove_all(dir, ignored);
-    } else {
-      report_.kept = o_.witness_dir;
     }
+    Status left = Nothing{};
+    if (!o_.local) left = leave_nothing(broken);
     if (interrupted_)
-      return fail(kInterrupted,
-                  o_.local ? "drill: interrupted; the scratch cluster is gone"
-                           : "drill: interrupted; jobs that could not be deleted are in the "
-                             "namespace muster-drill");
+      return fail(kInterrupted, o_.local ? "drill: interrupted; the scratch cluster is gone"
+                                : left
+                                    ? "drill: interrupted; nothing of it is left"
+                                    : "drill: interrupted; " + left.error().message +
+                                          "; the next drill with this --witness-dir tries again");
+    if (!left) std::cerr << "muster: drill: " << left.error().message << "\n";
     if (!done) {
       if (!report_.kept.empty()) std::cerr << "the evidence is kept in " << report_.kept << "\n";
       return fail(kUsage, "drill: nothing is proven: " + done.error().message);
@@ -340,13 +456,34 @@ class Drill {
     return kUsage;
   }
 
+  // Of a running cluster; the witnesses stay if something is broken. unavailable: says what is
+  // left, and the mark stays for the next drill.
+  Status leave_nothing(bool broken) {
+    if (!tidy_) return Nothing{};  // nothing was done
+    if (broken) report_.kept = witness_dir_;
+    remove_files(site_.probe_prefix + (broken ? "backup" : ""));
+    if (Status s = delete_jobs(*client_, kDrillNamespace, site_.probe_prefix, kFinishMax); !s)
+      return s;
+    if (!switched_.empty())
+      return Error{Errc::unavailable, "daemons could not go back to " + switched_, {}};
+    mark_->remove();
+    return Nothing{};
+  }
+
   const DrillOptions& o_;
   Report report_;
   const Scenario* scenario_ = nullptr;
   Site site_;
   Millis grace_ms_ = 0;
-  std::string clock_library_, victim_, folder_;  // of the scratch cluster
-  std::vector<std::string> witness_dirs_;
+  Scenario possible_{};                 // of the scenario, the faults that can be had here
+  std::string clock_library_, folder_;  // of the scratch cluster
+  std::string witness_dir_;             // of a running cluster, absolute
+  std::optional<Mark> mark_;            // likewise, like the next three
+  std::optional<Reach> reach_;
+  Survey survey_;
+  bool tidy_ = false;     // what an earlier drill left is undone
+  std::string switched_;  // the binary to go back to, while another one runs
+  const Pause pause_ = [this](Millis span_ms) { return pause(span_ms); };
   std::optional<Ephemeral> directory_;
   std::optional<Signals> signals_;
   std::unique_ptr<ApiClient> client_;

@@ -7,11 +7,6 @@
 
 namespace muster::cli::drill {
 
-// The namespace that a drill keeps to, and the label of the nodes that it uses in a running
-// cluster.
-inline constexpr char kDrillNamespace[] = "muster-drill";
-inline constexpr char kDrillLabel[] = "muster.dev/drill";
-
 // Runs it; returns the exit code: 0 HELD, 1 BROKEN, 2 INCONCLUSIVE or refused, 130 interrupted.
 int run_drill(const DrillOptions& options);
 

@@ -1,6 +1,7 @@
 #include "cli/drill/faults.hpp"
 
 #include "cli/client/objects.hpp"
+#include "cli/drill/jobs.hpp"
 #include "cli/output/text.hpp"
 #include "text/time_text.hpp"
 
@@ -8,37 +9,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <utility>
 
 namespace muster::cli::drill {
 namespace {
 
-constexpr Millis kGoneMax = 10'000;     // until a killed process is gone
-constexpr Millis kStoppedMax = 2'000;   // until a stopped one shows it
-constexpr Millis kReturnMax = 120'000;  // until a foreign supervisor has restarted it
-constexpr Millis kAnswerMax = 60'000;   // until the API answers again
-constexpr Millis kLook = 10;
+constexpr Millis kAnswerMax = 60'000;  // until the API answers again
 constexpr Millis kHour = 3'600'000;
-
-bool differ(const Process& a, const Process& b) {
-  return a.pid() != b.pid() || a.start_ticks() != b.start_ticks();
-}
-
-std::string change(const Process& before, const Process& after) {
-  return before.name() + " became " + after.name();
-}
-
-// A job that runs nothing.
-std::string tiny_job(const std::string& name) {
-  const Json container = {{"name", "main"}, {"command", {"true"}}};
-  const Json pod = {{"restartPolicy", "Never"}, {"containers", Json::array({container})}};
-  return dumped(Json{{"apiVersion", "batch/v1"},
-                     {"kind", "Job"},
-                     {"metadata", {{"name", name}}},
-                     {"spec", {{"suspend", true}, {"template", {{"spec", pod}}}}}});
-}
 
 void set_clock(const Scratch& scratch, Millis offset_ms) {
   std::ofstream file(scratch.clock_file());
@@ -47,37 +24,52 @@ void set_clock(const Scratch& scratch, Millis offset_ms) {
 
 }  // namespace
 
+Injector::Injector(Site site, Pause pause) : site_(std::move(site)), pause_(std::move(pause)) {
+  if (site_.scratch == nullptr) running_ = std::make_unique<Running>(site_, pause_);
+}
+
+Injector::~Injector() = default;
+
+const std::optional<Gap>& Injector::gap() const {
+  return running_ != nullptr ? running_->gap() : gap_;
+}
+
 Injected Injector::inject(const Step& step, Observer& observer) {
   Injected out;
   out.fault = step.fault;
-  if (site_.scratch != nullptr && step.fault != Fault::coordinator_kill &&
-      step.fault != Fault::coordinator_freeze && step.fault != Fault::disk_full &&
-      step.fault != Fault::clock_jump && step.fault != Fault::upgrade &&
-      step.fault != Fault::restore)
-    out.node = Scratch::node_name(step.node);
   out.at_ms = boot_now();
+  if (site_.scratch != nullptr)
+    hit_scratch(step, observer, out);
+  else
+    running_->hit(step, observer, out);
+  out.until_ms = boot_now();
+  for (const Millis until = boot_now() + kAnswerMax; boot_now() < until;) {
+    if (const auto answered = observer.answered_after(out.at_ms)) {
+      out.down_ms = *answered - out.at_ms;
+      break;
+    }
+    if (!pause_(kLook)) break;
+  }
+  return out;
+}
+
+void Injector::hit_scratch(const Step& step, Observer& observer, Injected& out) {
+  Scratch& scratch = *site_.scratch;
+  if (hits_node(step.fault)) out.node = Scratch::node_name(step.node);
   switch (step.fault) {
     case Fault::coordinator_kill:
-      if (site_.scratch != nullptr)
-        kill_coordinator(step, out);
-      else
-        kill_foreign_coordinator(out);
+      kill_coordinator(step, out);
       break;
     case Fault::coordinator_freeze:
-      if (site_.scratch != nullptr) {
-        if (const auto& process = site_.scratch->coordinator().process) freeze(*process, step, out);
-      } else if (auto process = process_in_file(site_.pid_file, "coordinator"); process) {
-        freeze(*process, step, out);
-      } else {
-        out.proof = process.error().message;
-      }
+      if (const auto& process = scratch.coordinator().process)
+        freeze(*process, step.hold_ms, pause_, out);
       break;
     case Fault::agent_kill:
       kill_agent(step, out);
       break;
     case Fault::agent_freeze:
-      if (const auto& process = site_.scratch->agent(step.node).process)
-        freeze(*process, step, out);
+      if (const auto& process = scratch.agent(step.node).process)
+        freeze(*process, step.hold_ms, pause_, out);
       break;
     case Fault::keeper_kill:
       kill_keeper(step, out);
@@ -101,26 +93,11 @@ Injected Injector::inject(const Step& step, Observer& observer) {
       restore(step, observer, out);
       break;
   }
-  settle(out);
-  for (const Millis until = boot_now() + kAnswerMax; boot_now() < until;) {
-    if (const auto answered = observer.answered_after(out.at_ms)) {
-      out.down_ms = *answered - out.at_ms;
-      break;
-    }
-    if (!pause_(kLook)) break;
+  // The fault is over once all nodes are back.
+  if (Status s = scratch.wait_ready(); !s) {
+    out.confirmed = false;
+    out.proof += "; afterwards " + s.error().message;
   }
-  return out;
-}
-
-// The fault is over once all nodes are back.
-void Injector::settle(Injected& out) {
-  if (site_.scratch != nullptr) {
-    if (Status s = site_.scratch->wait_ready(); !s) {
-      out.confirmed = false;
-      out.proof += "; afterwards " + s.error().message;
-    }
-  }
-  out.until_ms = boot_now();
 }
 
 void Injector::kill_coordinator(const Step& step, Injected& out) {
@@ -135,34 +112,6 @@ void Injector::kill_coordinator(const Step& step, Injected& out) {
   const Process& after = *scratch.coordinator().process;
   out.confirmed = before->gone() && differ(*before, after);
   out.proof = change(*before, after);
-}
-
-void Injector::kill_foreign_coordinator(Injected& out) {
-  auto before = process_in_file(site_.pid_file, "coordinator");
-  if (!before) return void(out.proof = before.error().message);
-  if (Status s = before->send(SIGKILL); !s) return void(out.proof = s.error().message);
-  if (!before->wait_gone(kGoneMax)) return void(out.proof = before->name() + " did not end");
-  out.at_ms = boot_now();
-  for (const Millis until = boot_now() + kReturnMax; boot_now() < until && pause_(kLook);) {
-    auto after = process_in_file(site_.pid_file, "coordinator");
-    if (!after || !differ(*before, *after)) continue;
-    out.confirmed = true;
-    out.proof = change(*before, *after);
-    return;
-  }
-  out.proof = before->name() + " ended, and nothing restarted it: " + site_.pid_file +
-              " names no new process";
-}
-
-void Injector::freeze(const Process& process, const Step& step, Injected& out) {
-  const Frozen frozen(process);
-  const bool stopped = process.wait_state('T', kStoppedMax);
-  out.at_ms = boot_now();
-  pause_(step.hold_ms);
-  out.confirmed = stopped && process.state() == 'T';
-  out.proof = process.name() + ": state " +
-              (out.confirmed ? "T for " + std::to_string(boot_now() - out.at_ms) + " ms"
-                             : std::string(1, process.state() == 0 ? '-' : process.state()));
 }
 
 void Injector::kill_agent(const Step& step, Injected& out) {
@@ -225,38 +174,19 @@ void Injector::fill_disk(const Step& step, Injected& out) {
   Scratch& scratch = *site_.scratch;
   auto process = Process::open(scratch.coordinator().process->pid());
   if (!process) return void(out.proof = process.error().message);
-  rlimit limit{};
-  prlimit(process->pid(), RLIMIT_FSIZE, nullptr, &limit);
-  const rlimit none{0, limit.rlim_max};
-  // Whatever happens, it is the process that we started: it is our child and not reaped yet.
-  if (prlimit(process->pid(), RLIMIT_FSIZE, &none, nullptr) != 0)
-    return void(out.proof = "its file size cannot be limited");
-  std::string refused;
-  for (const Millis until = boot_now() + kGoneMax; refused.empty() && boot_now() < until;) {
-    auto answer = create_job(*site_.client, site_.target.ns,
-                             tiny_job("drill-full-" + std::to_string(probes_++)), false);
-    if (process->gone())
-      refused = "the coordinator ended";
-    else if (!answer && answer.error().code != Errc::exists)
-      refused = answer.error().message;
-    if (!pause_(kLook)) break;
+  if (!fill_disk_of(*process, step.hold_ms, site_, pause_, probes_, out)) return;
+  (void)scratch.end(scratch.coordinator(), SIGKILL);
+  if (Status s = scratch.start_coordinator(); !s) {
+    out.confirmed = false;
+    out.proof = s.error().message;
   }
-  out.at_ms = boot_now();
-  pause_(step.hold_ms);
-  prlimit(process->pid(), RLIMIT_FSIZE, &limit, nullptr);
-  if (process->wait_gone(kStoppedMax)) {
-    (void)scratch.end(scratch.coordinator(), SIGKILL);
-    if (Status s = scratch.start_coordinator(); !s) return void(out.proof = s.error().message);
-  }
-  out.confirmed = !refused.empty();
-  out.proof = refused.empty() ? "writes still succeeded"
-                              : "no file could grow (RLIMIT_FSIZE 0); " + one_line(refused);
 }
 
 // How far the coordinator's wall clock is from ours, according to a job that it has created.
 std::optional<Millis> Injector::clock_offset() {
-  auto made = create_job(*site_.client, site_.target.ns,
-                         tiny_job("drill-clock-" + std::to_string(probes_++)), false);
+  auto made =
+      create_job(*site_.client, site_.target.ns,
+                 tiny_job(site_.probe_prefix + "clock-" + std::to_string(probes_++)), false);
   if (!made) return std::nullopt;
   const auto created = parse_time(text_at(*made, {"metadata", "creationTimestamp"}));
   return created ? std::optional(*created - wall_now()) : std::nullopt;

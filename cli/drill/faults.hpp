@@ -5,42 +5,31 @@
 // error.
 #pragma once
 
-#include "cli/client/http.hpp"
 #include "cli/drill/judge.hpp"
 #include "cli/drill/observer.hpp"
+#include "cli/drill/running.hpp"
 #include "cli/drill/scenario.hpp"
-#include "cli/drill/scratch.hpp"
+#include "cli/drill/site.hpp"
 
-#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 namespace muster::cli::drill {
 
-// The cluster under test.
-struct Site {
-  Scratch* scratch = nullptr;  // null: a running cluster
-  std::string pid_file;        // of the coordinator of a running cluster
-  std::string binary;          // the other muster, for an upgrade
-  Target target;
-  ApiClient* client = nullptr;  // to the target, for this thread
-};
-
 class Injector {
  public:
-  // `pause` sleeps and returns false when the user has interrupted the drill.
-  using Pause = std::function<bool(Millis span_ms)>;
-  Injector(Site site, Pause pause) : site_(std::move(site)), pause_(std::move(pause)) {}
+  Injector(Site site, Pause pause);
+  ~Injector();
 
   // Injects it, waits until it is over and the daemons that it hit run again.
   Injected inject(const Step& step, Observer& observer);
   // Of the last restore.
-  const std::optional<Gap>& gap() const { return gap_; }
+  const std::optional<Gap>& gap() const;
 
  private:
+  void hit_scratch(const Step& step, Observer& observer, Injected& out);
   void kill_coordinator(const Step& step, Injected& out);
-  void kill_foreign_coordinator(Injected& out);
-  void freeze(const Process& process, const Step& step, Injected& out);
   void kill_agent(const Step& step, Injected& out);
   void kill_keeper(const Step& step, Injected& out);
   void lose_node(const Step& step, Injected& out);
@@ -50,11 +39,11 @@ class Injector {
   void upgrade(const Step& step, Injected& out);
   bool restart_with(const std::string& executable, Injected& out);
   void restore(const Step& step, Observer& observer, Injected& out);
-  void settle(Injected& out);
   std::optional<Millis> clock_offset();
 
   const Site site_;
   const Pause pause_;
+  std::unique_ptr<Running> running_;  // null: a scratch cluster
   std::optional<Gap> gap_;
   uint32_t probes_ = 0;
 };

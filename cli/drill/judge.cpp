@@ -77,10 +77,12 @@ class Judge {
   // A confirmed fault of this node that may have ended what ran there then.
   bool explained(const std::string& node, const Told* told) const {
     for (const Injected& fault : e_.faults) {
-      if (!fault.confirmed || !disrupts(fault.fault) || fault.node != node) continue;
+      // A daemon that stays away takes its node with it, whatever ended it.
+      const bool away = !fault.absent.empty();
+      if (!fault.confirmed || !(disrupts(fault.fault) || away) || fault.node != node) continue;
       if (told == nullptr) return true;
-      const bool started =
-          told->starts.empty() || told->starts.front()->boot_ms <= fault.until_ms + kDoubtMs;
+      const bool started = away || told->starts.empty() ||
+                           told->starts.front()->boot_ms <= fault.until_ms + kDoubtMs;
       const bool ended_before =
           !told->ends.empty() && told->ends.front()->boot_ms < fault.at_ms - kDoubtMs;
       if (started && !ended_before) return true;
@@ -300,6 +302,8 @@ class Judge {
         std::count_if(e_.faults.begin(), e_.faults.end(),
                       [](const Injected& fault) { return fault.in_flight == 0; }));
     if (e_.faults.empty()) out_.doubts.push_back("no fault was injected");
+    for (const Injected& fault : e_.faults)
+      if (!fault.absent.empty()) out_.doubts.push_back(fault.absent);
     for (const Injected& fault : e_.faults)
       if (!fault.confirmed)
         out_.doubts.push_back(std::string(name(fault.fault)) +

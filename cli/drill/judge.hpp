@@ -67,6 +67,7 @@ struct Injected {
   std::string proof;                // or why it could not be confirmed
   uint32_t in_flight = 0;           // attempts of the canary that lived when it came
   std::optional<Millis> down_ms{};  // until the first answer of the API
+  std::string absent{};             // which daemon has not come back; empty: all have
 };
 
 struct Log {

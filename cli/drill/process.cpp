@@ -1,6 +1,7 @@
 #include "cli/drill/process.hpp"
 
 #include "cli/output/json.hpp"
+#include "tls/certificates.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +13,7 @@
 #include <fstream>
 #include <poll.h>
 #include <sstream>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -22,21 +24,21 @@ namespace {
 
 constexpr useconds_t kLookUs = 2'000;
 
-std::string slurp(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
 std::string proc(pid_t pid, const char* what) {
   return "/proc/" + std::to_string(pid) + "/" + what;
 }
 
 }  // namespace
 
+std::string text_of_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
 std::optional<ProcessFacts> facts_of(pid_t pid) {
-  const std::string stat = slurp(proc(pid, "stat"));
+  const std::string stat = text_of_file(proc(pid, "stat"));
   const size_t name_end = stat.rfind(')');  // the name may contain anything
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream in(stat.substr(name_end + 1));
@@ -53,7 +55,7 @@ std::optional<ProcessFacts> facts_of(pid_t pid) {
 
 std::vector<std::string> command_of(pid_t pid) {
   std::vector<std::string> words;
-  std::istringstream in(slurp(proc(pid, "cmdline")));
+  std::istringstream in(text_of_file(proc(pid, "cmdline")));
   for (std::string word; std::getline(in, word, '\0');) words.push_back(word);
   return words;
 }
@@ -133,22 +135,34 @@ bool Process::wait_state(char state, Millis patience_ms) const {
   return this->state() == state;
 }
 
-Frozen::Frozen(const Process& process) : process_(process) {
+namespace {
+
+// A process of ours that calls `undo` when the other end of `pipe` is closed, also because we were
+// killed. `undo` makes async-signal-safe calls only: other threads may hold any lock.
+template <class Undo>
+pid_t watch_over(Fd& pipe, const Undo& undo) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return;
-  pipe_ = Fd(ends[1]);
-  watcher_ = fork();
-  if (watcher_ == 0) {
-    // Only async-signal-safe calls: other threads may hold any lock.
+  if (pipe2(ends, O_CLOEXEC) != 0) return -1;
+  pipe = Fd(ends[1]);
+  const pid_t watcher = fork();
+  if (watcher == 0) {
     setsid();  // a Ctrl-C at the terminal is not for it
     close(ends[1]);
     char byte;
     while (read(ends[0], &byte, 1) < 0 && errno == EINTR) {
     }
-    syscall(SYS_pidfd_send_signal, process_.fd_.get(), SIGCONT, nullptr, 0);
+    undo();
     _exit(0);
   }
   close(ends[0]);
+  return watcher;
+}
+
+}  // namespace
+
+Frozen::Frozen(const Process& process) : process_(process) {
+  watcher_ = watch_over(
+      pipe_, [fd = process.fd_.get()] { syscall(SYS_pidfd_send_signal, fd, SIGCONT, nullptr, 0); });
   if (watcher_ > 0) (void)process_.send(SIGSTOP);
 }
 
@@ -156,6 +170,34 @@ Frozen::~Frozen() {
   (void)process_.send(SIGCONT);
   pipe_ = Fd();
   if (watcher_ > 0) waitpid(watcher_, nullptr, 0);
+}
+
+Full::Full(const Process& process) : process_(process) {
+  rlimit before{};
+  if (prlimit(process.pid(), RLIMIT_FSIZE, nullptr, &before) != 0 || process.gone()) return;
+  watcher_ = watch_over(pipe_, [fd = process.fd_.get(), pid = process.pid(), before] {
+    // It lives, so it is the process that was limited.
+    if (syscall(SYS_pidfd_send_signal, fd, 0, nullptr, 0) == 0)
+      prlimit(pid, RLIMIT_FSIZE, &before, nullptr);
+  });
+  const rlimit none{0, before.rlim_max};
+  if (watcher_ > 0 && prlimit(process.pid(), RLIMIT_FSIZE, &none, nullptr) == 0) return;
+  pipe_ = Fd();
+  if (watcher_ > 0) waitpid(watcher_, nullptr, 0);
+  watcher_ = -1;
+}
+
+Full::~Full() {
+  pipe_ = Fd();  // the watcher lifts it
+  if (watcher_ > 0) waitpid(watcher_, nullptr, 0);
+}
+
+std::string digest_of(const std::string& path) {
+  return tls::sha256_hex(text_of_file(path));
+}
+
+std::string digest_of(const Process& process) {
+  return digest_of(proc(process.pid(), "exe"));
 }
 
 std::vector<Process> descendants(pid_t pid) {
@@ -183,7 +225,7 @@ Result<Process> process_in_file(const std::string& path, const std::string& verb
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error))
     return Error{Errc::not_found, "--pid-file: there is no file " + path, {}};
-  const std::string text = slurp(path);
+  const std::string text = text_of_file(path);
   const Json json = read_json(text);
   const int64_t pid = json.is_object() ? number_at(json, {"pid"}) : std::atoll(text.c_str());
   if (pid <= 1)

@@ -13,9 +13,18 @@
 #include <optional>
 #include <string>
 #include <sys/types.h>
+#include <utility>
 #include <vector>
 
 namespace muster::cli::drill {
+
+// Of what did not work, and may another time.
+inline Error unavailable(std::string message) {
+  return {Errc::unavailable, std::move(message), {}};
+}
+
+// A whole file; empty if it cannot be read.
+std::string text_of_file(const std::string& path);
 
 struct ProcessFacts {
   char state = 0;  // as in /proc/PID/stat: R, S, T, Z…
@@ -50,6 +59,7 @@ class Process {
 
  private:
   friend class Frozen;
+  friend class Full;
   Process(Fd fd, pid_t pid) : fd_(std::move(fd)), pid_(pid) {}
   Fd fd_;
   pid_t pid_;
@@ -72,6 +82,25 @@ class Frozen {
   Fd pipe_;  // to the watcher
   pid_t watcher_ = -1;
 };
+
+// Lets no file of a process grow (RLIMIT_FSIZE 0) for as long as it exists; likewise.
+class Full {
+ public:
+  explicit Full(const Process& process);
+  ~Full();
+  Full(const Full&) = delete;
+  Full& operator=(const Full&) = delete;
+  bool took() const { return watcher_ > 0; }  // false: it may not be limited
+
+ private:
+  const Process& process_;
+  Fd pipe_;  // to the watcher
+  pid_t watcher_ = -1;
+};
+
+// SHA-256 of a file, or of the program that a process runs, also if its file was replaced.
+std::string digest_of(const std::string& path);
+std::string digest_of(const Process& process);
 
 // The processes below this one, its children's children included.
 std::vector<Process> descendants(pid_t pid);

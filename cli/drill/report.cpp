@@ -194,6 +194,7 @@ Json to_json(const Report& report) {
                   {"untilMs", fault.until_ms},  {"inFlight", fault.in_flight}};
       if (!fault.node.empty()) one["node"] = fault.node;
       if (fault.down_ms) one["downMs"] = *fault.down_ms;
+      if (!fault.absent.empty()) one["absent"] = fault.absent;
       faults.push_back(std::move(one));
     }
     const Judgement& j = round.judgement;

@@ -2,6 +2,7 @@
 
 #include "cli/client/attempts.hpp"
 #include "cli/client/objects.hpp"
+#include "cli/drill/jobs.hpp"
 #include "cli/output/text.hpp"
 
 #include <algorithm>
@@ -13,6 +14,7 @@ namespace {
 
 constexpr Millis kRoundLook = 25;      // between two looks at the witnesses
 constexpr Millis kStuckMax = 120'000;  // without any progress; then the canary is stuck
+constexpr Millis kDeleteMax = 10'000;  // until the jobs of the round are gone
 constexpr size_t kLogMax = 100'000;    // bytes of a log that are worth keeping
 
 bool began(const Testimony& testimony, PodKey pod) {
@@ -139,7 +141,7 @@ void RoundRun::collect(Evidence& evidence) {
       evidence.doubts.push_back(s.error().message);
   auto testimony = read_testimony(settings_.witness_dir);
   if (testimony)
-    evidence.witness = std::move(*testimony);
+    evidence.witness = on_one_clock(std::move(*testimony), boot_id(), wall_now() - boot_now());
   else
     evidence.doubts.push_back(testimony.error().message);
   evidence.went_back = observer_->went_back();
@@ -192,13 +194,23 @@ void RoundRun::read_shown(Evidence& evidence) {
 // The logs of a node that was lost and came back are on its disk, but the API looks for the pods of
 // its earlier incarnation in vain.
 std::optional<std::string> RoundRun::log_on_disk(const CountedAttempt& attempt,
-                                                 const Evidence& evidence) const {
+                                                 const Evidence& evidence) {
   const Scratch* scratch = settings_.site.scratch;
   const bool lost = std::any_of(evidence.faults.begin(), evidence.faults.end(),
                                 [&attempt](const Injected& fault) {
                                   return disrupts(fault.fault) && fault.node == attempt.node;
                                 });
-  if (scratch == nullptr || !lost) return std::nullopt;
+  if (!lost) return std::nullopt;
+  if (scratch == nullptr) {
+    auto [logs, first] = node_logs_.try_emplace(attempt.node);
+    for (const DrillNode& node : settings_.site.nodes) {
+      if (!first || node.name != attempt.node) continue;
+      if (auto answer = settings_.site.reach->ask(node, "logs", job_uid_))
+        logs->second = at(*answer, {"logs"});
+    }
+    const Json& text = at(logs->second, {attempt.pod_name.c_str()});
+    return text.is_string() ? std::optional(text.get<std::string>()) : std::nullopt;
+  }
   const std::string path = scratch->options().dir + "/" + attempt.node + "/logs/" + job_uid_ + "/" +
                            attempt.pod_name + ".main.stdout";
   std::ifstream file(path, std::ios::binary);
@@ -218,6 +230,12 @@ void RoundRun::read_logs(Evidence& evidence) {
       evidence.logs.push_back({attempt.pod, cut(*text, kLogMax)});
       ++evidence.logs_on_disk;
     } else {
+      // On a node whose agent has not come back, nobody can read them.
+      const bool away = std::any_of(evidence.faults.begin(), evidence.faults.end(),
+                                    [&attempt](const Injected& fault) {
+                                      return !fault.absent.empty() && fault.node == attempt.node;
+                                    });
+      if (away) continue;
       evidence.unread_logs.push_back("the log of " + to_string(attempt.pod) + " on " +
                                      attempt.node + ": " +
                                      (answer ? refusal(*answer) : answer.error()).message);
@@ -255,15 +273,11 @@ void RoundRun::recount(Evidence& evidence) {
     if (line.is_string()) evidence.unsound.push_back(line);
 }
 
-// A scratch cluster goes as a whole. Gives up when nothing answers.
+// A scratch cluster goes as a whole. What is left when nothing answers, the drill deletes at its
+// end.
 void RoundRun::clean_up() {
   if (settings_.site.scratch != nullptr) return;
-  const std::string& ns = settings_.site.target.ns;
-  const std::string policy = R"({"propagationPolicy":"Background"})";
-  std::vector<std::string> names{settings_.job};
-  for (const auto& [name, accepted_ms] : observer_->accepted()) names.push_back(name);
-  for (const std::string& name : names)
-    if (!client_.remove(object_path(Kind::job, ns, name), policy)) return;
+  (void)delete_jobs(client_, settings_.site.target.ns, settings_.job, kDeleteMax);
 }
 
 }  // namespace muster::cli::drill

@@ -9,6 +9,7 @@
 #include "cli/drill/scenario.hpp"
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,7 +38,6 @@ struct RoundSettings {
 class RoundRun {
  public:
   // `pause` sleeps and returns false once the user has interrupted the drill.
-  using Pause = Injector::Pause;
   using Show = std::function<void(const Progress&)>;
   RoundRun(RoundSettings settings, Pause pause, Show show);
 
@@ -52,8 +52,7 @@ class RoundRun {
   void collect(Evidence& evidence);
   void read_shown(Evidence& evidence);
   void read_logs(Evidence& evidence);
-  std::optional<std::string> log_on_disk(const CountedAttempt& attempt,
-                                         const Evidence& evidence) const;
+  std::optional<std::string> log_on_disk(const CountedAttempt& attempt, const Evidence& evidence);
   void check_accepted(Evidence& evidence);
   void recount(Evidence& evidence);
   void clean_up();
@@ -68,6 +67,7 @@ class RoundRun {
   Progress progress_;
   std::vector<std::string> doubts_;
   std::string job_uid_;
+  std::map<std::string, Json> node_logs_;  // of nodes of a running cluster, by pod
 };
 
 }  // namespace muster::cli::drill

@@ -74,75 +74,63 @@ const std::vector<Scenario>& scenarios() {
        "SIGKILL the coordinator; its supervisor restarts it",
        "--local or --pid-file",
        "10 s",
-       {Fault::coordinator_kill},
-       false},
+       {Fault::coordinator_kill}},
       {"coordinator-freeze",
        "SIGSTOP the coordinator beyond the node grace, then SIGCONT",
        "--local or --pid-file",
        "15 s",
-       {Fault::coordinator_freeze},
-       false},
+       {Fault::coordinator_freeze}},
       {"agent-kill",
        "SIGKILL an agent and restart it; its pods keep running",
-       "--local",
+       "--local or labeled nodes",
        "10 s",
-       {Fault::agent_kill},
-       true},
+       {Fault::agent_kill}},
       {"agent-freeze",
        "SIGSTOP an agent until its node is lost, then SIGCONT",
-       "--local",
+       "--local or labeled nodes",
        "15 s",
-       {Fault::agent_freeze},
-       true},
+       {Fault::agent_freeze}},
       {"keeper-kill",
        "SIGKILL a keeper, the parent of a node's pods",
-       "--local",
+       "--local or labeled nodes",
        "10 s",
-       {Fault::keeper_kill},
-       true},
+       {Fault::keeper_kill}},
       {"node-loss",
        "SIGKILL agent, keeper and every pod of a node; it comes back after its grace",
-       "--local",
+       "--local or labeled nodes",
        "15 s",
-       {Fault::node_loss},
-       true},
+       {Fault::node_loss}},
       {"partition",
        "Hold all bytes between a node and the coordinator until the node is lost",
-       "--local",
+       "--local, or labeled nodes with nft",
        "15 s",
-       {Fault::partition},
-       true},
+       {Fault::partition}},
       {"disk-full",
        "The coordinator's files reach their size limit; then there is room again",
-       "--local",
+       "--local or --pid-file",
        "10 s",
-       {Fault::disk_full},
-       true},
+       {Fault::disk_full}},
       {"clock-jump",
        "The coordinator's wall clock jumps by an hour, forward and back",
        "--local, libfaketime",
        "10 s",
-       {Fault::clock_jump},
-       true},
+       {Fault::clock_jump}},
       {"upgrade",
        "Restart coordinator and agents with another muster, then with this one",
-       "--local, --binary",
+       "--binary, and --local or --switch",
        "10 s",
-       {Fault::upgrade},
-       true},
+       {Fault::upgrade}},
       {"restore",
        "Back up, go on, lose the state, restore the backup",
-       "--local",
+       "--local or --restore",
        "15 s",
-       {Fault::restore},
-       true},
+       {Fault::restore}},
       {"storm",
        "Kill and freeze coordinator, agents, keepers and nodes in a seeded order",
-       "--local",
+       "--local, or --pid-file and labeled nodes",
        "--times, --for",
        {Fault::coordinator_kill, Fault::coordinator_freeze, Fault::agent_kill, Fault::agent_freeze,
-        Fault::keeper_kill, Fault::node_loss, Fault::partition},
-       true},
+        Fault::keeper_kill, Fault::node_loss, Fault::partition}},
   };
   return kScenarios;
 }
@@ -156,6 +144,20 @@ const Scenario* find_scenario(std::string_view name) {
 bool disrupts(Fault fault) {
   return fault == Fault::agent_freeze || fault == Fault::keeper_kill || fault == Fault::node_loss ||
          fault == Fault::partition;
+}
+
+bool hits_node(Fault fault) {
+  return fault == Fault::agent_kill || disrupts(fault);
+}
+
+bool waits_for_loss(Fault fault) {
+  return fault == Fault::agent_freeze || fault == Fault::node_loss || fault == Fault::partition;
+}
+
+const char* only_local(Fault fault) {
+  return fault == Fault::clock_jump
+             ? "the wall clock would jump for everything on the coordinator's machine"
+             : nullptr;
 }
 
 std::vector<Step> schedule(const Scenario& scenario, const Plan& plan, uint32_t round,

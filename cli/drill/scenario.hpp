@@ -35,7 +35,6 @@ struct Scenario {
   const char* needs;          // beyond a cluster; empty: nothing
   const char* typical;        // duration with --local and one fault
   std::vector<Fault> faults;  // what it injects
-  bool local_only;
 };
 const std::vector<Scenario>& scenarios();
 // nullptr: there is none of this name.
@@ -43,6 +42,13 @@ const Scenario* find_scenario(std::string_view name);
 
 // Whether the fault may end pods that ran on its node, or let others take their place.
 bool disrupts(Fault fault);
+
+// Whether it hits daemons of a node, or else those of the coordinator.
+bool hits_node(Fault fault);
+// Whether it lasts until the node that it hits is lost.
+bool waits_for_loss(Fault fault);
+// Why there is no such fault in a running cluster; nullptr: there is.
+const char* only_local(Fault fault);
 
 // One fault of a schedule.
 struct Step {

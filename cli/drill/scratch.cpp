@@ -27,10 +27,6 @@ constexpr Millis kStartMax = 30'000, kEndMax = 10'000, kVerbMax = 60'000;
 constexpr useconds_t kScratchLookUs = 5'000;
 constexpr int kCannotRun = 127;
 
-Error unavailable(std::string message) {
-  return {Errc::unavailable, std::move(message), {}};
-}
-
 Error stopped() {
   return unavailable("interrupted");
 }

@@ -31,13 +31,6 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-std::string boot_id() {
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string id;
-  file >> id;
-  return id;
-}
-
 // One append, on disk when it returns.
 bool append(const std::string& path, const std::string& text) {
   const Fd fd(open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
@@ -61,6 +54,13 @@ void sleep_for(Millis span_ms) {
 }
 
 }  // namespace
+
+std::string boot_id() {
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string id;
+  file >> id;
+  return id;
+}
 
 std::string to_text(const WitnessLine& line) {
   std::ostringstream out;
@@ -127,6 +127,15 @@ Result<Testimony> read_testimony(const std::string& dir) {
   }
   if (error) return Error{Errc::unavailable, "cannot read " + dir + ": " + error.message(), {}};
   return parse_testimony(files);
+}
+
+Testimony on_one_clock(Testimony testimony, const std::string& boot, Millis wall_ahead_ms) {
+  for (WitnessLine& line : testimony.lines)
+    if (line.boot != boot) line.boot_ms = line.wall_ms - wall_ahead_ms;
+  std::stable_sort(
+      testimony.lines.begin(), testimony.lines.end(),
+      [](const WitnessLine& a, const WitnessLine& b) { return a.boot_ms < b.boot_ms; });
+  return testimony;
 }
 
 std::vector<std::string> witness_command(const std::string& executable, const std::string& dir,

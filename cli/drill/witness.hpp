@@ -47,6 +47,13 @@ Testimony parse_testimony(const std::vector<std::string>& files);
 // Reads all files of the directory; unavailable: it cannot be read.
 Result<Testimony> read_testimony(const std::string& dir);
 
+// With the instants of other machines' lines moved to the boot clock of this one, which booted as
+// `boot`, by their wall clocks: those are right to a few milliseconds on a cluster.
+// `wall_ahead_ms`: this machine's wall clock minus its boot clock.
+Testimony on_one_clock(Testimony testimony, const std::string& boot, Millis wall_ahead_ms);
+// Of this machine.
+std::string boot_id();
+
 // The command of the canary's pods; it ends in the arguments of run_witness.
 std::vector<std::string> witness_command(const std::string& executable, const std::string& dir,
                                          const Canary& canary);

@@ -12,7 +12,7 @@ namespace muster::cli {
 namespace {
 
 struct DrillWords {
-  std::string what, spread;
+  std::string what, spread, node_grace, restart_within;
   std::string output = "table";
   std::optional<uint32_t> times, canary, nodes;
   DrillOptions options;
@@ -47,8 +47,15 @@ Judged read_drill_words(const DrillWords& w, const Target& target) {
   o.times = w.times.value_or(o.times);
   o.canary = w.canary.value_or(o.canary);
   o.nodes = w.nodes.value_or(o.nodes);
-  if (o.local && !(o.pid_file.empty() && o.witness_dir.empty()))
-    return Usage{"--pid-file and --witness-dir are for a running cluster, not for --local"};
+  if (o.local &&
+      !(o.pid_file.empty() && o.witness_dir.empty() && o.hooks == DrillOptions::Hooks() &&
+        w.node_grace.empty() && w.restart_within.empty()))
+    return Usage{
+        "--pid-file, --witness-dir, --on-node, --start, --restart-within, --node-grace, --switch "
+        "and --restore are for a running cluster, not for --local"};
+  if (auto wrong = read_span("--node-grace", w.node_grace, o.node_grace_ms)) return *wrong;
+  if (auto wrong = read_span("--restart-within", w.restart_within, o.restart_within_ms))
+    return *wrong;
   return o;
 }
 
@@ -90,6 +97,23 @@ std::vector<Verb> drill_verbs(CLI::App& root) {
   app.add_option("--witness-dir", o.witness_dir,
                  "Directory that all nodes and this machine share; for a running cluster")
       ->type_name("D");
+  app.add_option("--on-node", o.hooks.on_node,
+                 "Command that runs {} on {node}, for agents of other machines: 'ssh {node} {}'")
+      ->type_name("CMD");
+  app.add_option("--start", o.hooks.start,
+                 "Command that starts the agent of {node} there, if no supervisor does")
+      ->type_name("CMD");
+  app.add_option("--restart-within", w->restart_within,
+                 "How long a killed daemon may take to come back (default 2m)")
+      ->type_name("T");
+  app.add_option("--node-grace", w->node_grace, "The running cluster's --node-grace (default 40s)")
+      ->type_name("T");
+  app.add_option("--switch", o.hooks.switch_to,
+                 "Command after which a machine's daemons start as {binary}; for upgrade")
+      ->type_name("CMD");
+  app.add_option("--restore", o.hooks.restore,
+                 "Command that restarts the coordinator with the state of {backup}; for restore")
+      ->type_name("CMD");
   app.add_flag("--yes", o.yes, "Do not ask before a running cluster is hit");
   app.add_option("--replay", o.replay, "JSON report whose schedule is run again")->type_name("F");
   app.add_option("--report", o.report_dir, "Directory of the reports (default: the current one)")
@@ -104,6 +128,8 @@ std::vector<Verb> drill_verbs(CLI::App& root) {
       "  muster drill run storm --local --for 10m --report /var/tmp/drills\n"
       "  muster drill run coordinator-kill --pid-file /var/lib/muster/endpoints.json \\\n"
       "    --witness-dir /shared/drill\n"
+      "  muster drill run node-loss --witness-dir /shared/drill --on-node 'ssh {node} sudo {}' \\\n"
+      "    --start 'systemctl start muster-agent'\n"
       "In a running cluster it keeps to the namespace muster-drill and to nodes with the label\n"
       "muster.dev/drill=true, and asks first.\n"
       "Exit codes: 0 HELD, 1 BROKEN, 2 INCONCLUSIVE or a usage error, 130 interrupted.");

@@ -14,7 +14,8 @@ Verb add_create(CLI::App& root) {
     std::string output;
   };
   auto w = std::make_shared<Words>();
-  Verb verb = new_verb(root, "Jobs", "create", "Create jobs from manifests");
+  Verb verb =
+      new_verb(root, "Jobs", "create", "Create jobs, ConfigMaps and namespaces from manifests");
   CLI::App* app = verb.app;
   app->add_option("-f,--file,--filename", w->o.files,
                   "Manifest to read (- reads stdin); may hold several documents; repeatable")
@@ -38,7 +39,7 @@ Verb add_create(CLI::App& root) {
 
 Verb add_apply(CLI::App& root) {
   auto o = std::make_shared<ApplyOptions>();
-  Verb verb = new_verb(root, "Jobs", "apply", "Create or update jobs to match their manifests");
+  Verb verb = new_verb(root, "Jobs", "apply", "Create or update objects to match their manifests");
   verb.app
       ->add_option("-f,--file,--filename", o->files,
                    "Manifest to read (- reads stdin); may hold several documents; repeatable")
@@ -59,22 +60,34 @@ Verb add_retry(CLI::App& root) {
   auto what = std::make_shared<std::string>();
   Verb verb = new_verb(root, "Jobs", "retry", "Run indexes of a finished job again, as a new job");
   CLI::App* app = verb.app;
-  app->add_option("job", *what, "Job to retry; it is not changed")->type_name("job/J")->required();
-  auto* failed = app->add_flag("--failed", o->failed, "Retry the indexes that failed");
-  app->add_option("--index", o->index,
+  app->add_option("job", *what, "Job to retry; it is not changed")->type_name("job/J");
+  auto* failed = app->add_flag("--failed", o->wishes.failed, "Retry the indexes that failed");
+  app->add_option("--index", o->wishes.index,
                   "Indexes to retry, such as 3,7-9 (default: all that have not succeeded)")
       ->type_name("SET")
       ->excludes(failed);
-  app->add_option("--name", o->name, "Name of the new job (default: J-r2, J-r3, ...)")
+  app->add_option("--name", o->wishes.name, "Name of the new job (default: J-r2, J-r3, ...)")
       ->type_name("NAME");
-  app->add_flag("--wait", o->wait, "Wait until the new job is Complete or Failed");
+  auto* wait = app->add_flag("--wait", o->wait, "Wait until the new job is Complete or Failed");
+  auto* dir = app->add_option("--data-dir", o->data_dir,
+                              "Retry the job of muster run --data-dir D, here and without a "
+                              "coordinator, and wait for it")
+                  ->type_name("D")
+                  ->excludes(wait);
+  app->add_option("--slots", o->slots,
+                  "With --data-dir, slots on this machine (default: as many as the run had)")
+      ->type_name("N")
+      ->check(whole(1, kNumberMax))
+      ->needs(dir);
   add_target(verb);
   app->footer(
       "Examples:\n  muster retry job/sweep --failed\n  muster retry job/sweep --index 3,7-9 "
-      "--wait\n"
+      "--wait\n  muster retry --data-dir ./sweep --failed\n"
       "Indexes keep their numbers (JOB_COMPLETION_INDEX) and get all their retries again.");
   verb.finish = [o, what](const Settings&, const Target& target) -> Judged {
     o->target = target;
+    if (what->empty() && o->data_dir.empty()) return Usage{"which job? muster retry job/J"};
+    if (what->empty()) return *o;
     auto name = job_name(*what);
     if (auto* wrong = std::get_if<Usage>(&name)) return *wrong;
     o->job = std::get<std::string>(name);
@@ -90,8 +103,9 @@ std::optional<Usage> read_deleted(const std::vector<std::string>& what, DeleteOp
   const auto kind = parse_kind(first.substr(0, slash));
   if (!kind && slash == std::string::npos)
     return Usage{"`" + first + "`: a job, pod or node? muster delete job " + first};
-  if (!kind || *kind == Kind::event)
-    return Usage{"`" + first.substr(0, slash) + "`: only jobs, pods and nodes can be deleted"};
+  if (!kind) return unknown_kind(first.substr(0, slash));
+  if (*kind == Kind::event)
+    return Usage{"`" + first.substr(0, slash) + "`: events cannot be deleted"};
   o.kind = *kind;
   for (size_t i = slash == std::string::npos ? 1 : 0; i < what.size(); ++i) {
     const size_t at = what[i].find('/');
@@ -110,10 +124,10 @@ Verb add_delete(CLI::App& root) {
   auto what = std::make_shared<std::vector<std::string>>();
   Verb verb = new_verb(root, "Jobs", "delete", "Delete jobs and terminate their pods");
   CLI::App* app = verb.app;
-  app->add_option("what", *what, "Jobs to delete, as job NAME or job/NAME; or pods, or nodes")
+  app->add_option("what", *what, "Jobs to delete, as job NAME or job/NAME; other kinds likewise")
       ->type_name("job NAME... | job/NAME...");
   app->add_option("-f,--file,--filename", o->files,
-                  "Delete the jobs of a manifest (- reads stdin); repeatable")
+                  "Delete the objects of a manifest (- reads stdin); repeatable")
       ->type_name("F")
       ->allow_extra_args(false)
       ->take_all();
@@ -138,8 +152,9 @@ Verb add_delete(CLI::App& root) {
     if (auto wrong = read_deleted(*what, *o)) return *wrong;
     if (selected && (!o->names.empty() || (o->all && !o->selector.empty())))
       return Usage{"names, -l and --all are mutually exclusive"};
-    if (selected && o->kind == Kind::node)
-      return Usage{"nodes are deleted by name: muster delete node NAME"};
+    if (selected && !is_namespaced(o->kind))
+      return Usage{std::string(kind_plural(o->kind)) + " are deleted by name: muster delete " +
+                   kind_name(o->kind) + " NAME"};
     if (!selected && o->names.empty())
       return Usage{"which " + std::string(kind_plural(o->kind)) + "? give names, -l or --all"};
     return *o;

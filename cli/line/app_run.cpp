@@ -3,6 +3,7 @@
 #include "cli/client/objects.hpp"
 #include "cli/client/resources.hpp"
 #include "cli/line/parser.hpp"
+#include "text/nearest.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -21,11 +22,27 @@ namespace {
 
 constexpr int64_t kCountMax = std::numeric_limits<int32_t>::max();
 
-RunOptions::Shown shown_of(const std::string& text) {
+// "tag", "plain", "none" or a pattern; the first two have been "prefix" and "raw".
+std::optional<Usage> read_shown(const std::string& text, RunOptions& o) {
   using Shown = RunOptions::Shown;
-  if (text == "prefix") return Shown::prefixed;
-  if (text == "raw") return Shown::raw;
-  return text == "none" ? Shown::none : Shown::automatic;
+  if (text.empty()) return std::nullopt;
+  if (looks_like_path(text)) {
+    auto pattern = OutputPattern::parse(text);
+    if (!pattern) return Usage{"--output: " + pattern.error().message};
+    o.files = std::move(*pattern);
+    o.shown = Shown::none;
+  } else if (text == "tag" || text == "prefix") {
+    o.shown = Shown::tagged;
+  } else if (text == "plain" || text == "raw") {
+    o.shown = Shown::plain;
+  } else if (text == "none") {
+    o.shown = Shown::none;
+  } else {
+    return Usage{"--output: `" + text + "`: must be tag, plain, none or a file such as %j-%i.out" +
+                 did_you_mean(text, {"tag", "plain", "none"}) + " (a file of that name is ./" +
+                 text + ")"};
+  }
+  return std::nullopt;
 }
 
 // What the flags of run and mpirun say, before they are checked.
@@ -139,6 +156,9 @@ constexpr ResourceFlag kResourceFlags[] = {
      read_time},
     {"--node-selector", "LABEL=VALUE", "Only nodes with this label; repeatable", read_node_label,
      true},
+    {"--after", "KIND:JOB",
+     "Start when that job has ended: ok:JOB (with success), notok:JOB or any:JOB; repeatable",
+     read_after, true},
 };
 
 void add_resource_flags(CLI::App& app, RunWords& w) {
@@ -154,10 +174,42 @@ void add_resource_flags(CLI::App& app, RunWords& w) {
                      "Priority of the job; higher ones go first and may preempt lower ones")
           ->type_name("N"));
   w.of_command.push_back(
+      app.add_option("--scratch", w.o.resources.scratch,
+                     "Scratch directory for each index, $MUSTER_SCRATCH, removed with it; "
+                     "SIZE such as 10Gi limits it")
+          ->type_name("[SIZE]")
+          ->expected(0, 1));
+  w.of_command.push_back(app.add_flag("--private-tmp", w.o.resources.private_tmp,
+                                      "A /tmp and /var/tmp of its own for each index"));
+  w.of_command.push_back(
       app.add_flag("--gang", w.o.resources.gang, "Start indexes together or not at all"));
 }
 
+void add_array_flag(CLI::App& app, RunWords& w) {
+  app.add_option("--array", w.o.each.array,
+                 "Run CMD for each number, as Slurm writes them: 1-100, 0-15:4 or 1,5,9-12, with "
+                 "%10 for at most 10 at once; the number replaces {} in CMD and is MUSTER_INPUT "
+                 "and SLURM_ARRAY_TASK_ID")
+      ->type_name("RANGES");
+}
+
+// The flags that say what the job is: a manifest, or a command and its indexes. `more`: further
+// flags for indexes.
+void add_job_flags(CLI::App& app, RunWords& w, void (*more)(CLI::App&, RunWords&) = nullptr) {
+  app.add_option("job", w.rest, "Manifest of the job, or a command after --")
+      ->type_name("JOB.yaml | -- CMD ARG...");
+  app.add_option("-f,--file", w.o.file, "Manifest of the job, with its ConfigMaps (- reads stdin)")
+      ->type_name("JOB.yaml");
+  add_index_flags(app, w);
+  if (more != nullptr) more(app, w);
+  add_command_flags(app, w,
+                    "Retries per index; an index that exhausts them fails without affecting others "
+                    "(default 0)");
+  add_resource_flags(app, w);
+}
+
 std::optional<Usage> read_resources(RunWords& w) {
+  if (Status right = check_scratch(w.o.resources); !right) return Usage{right.error().message};
   for (const ResourceFlag& one : kResourceFlags)
     for (const std::string& text : w.resources[one.name])
       if (Status right = one.read(text, w.o.resources); !right) return Usage{right.error().message};
@@ -189,6 +241,12 @@ constexpr const char* kPlaceholders =
     "stays within its word, and no shell reads it. The variables are MUSTER_INPUT and, of several "
     "columns, MUSTER_INPUT_1 and so on. Without {}, CMD gets only these variables. If something is "
     "piped in and CMD has {}, --each - is the default.\n";
+
+// What --help says of files.
+constexpr const char* kOutputFiles =
+    "--output FILE writes stdout and stderr of each pod to a file: %j job, %i index, %a attempt, "
+    "%n node, %p pod, %% a percent sign, %5i at least 5 digits. Directories are made. Without %a, "
+    "a file has the output of the newest attempt.\n";
 
 // Whether the words describe a command; an error if they describe neither that nor a manifest.
 std::variant<bool, Usage> read_form(const std::string& verb, RunWords& w,
@@ -230,30 +288,34 @@ std::variant<bool, Usage> read_form(const std::string& verb, RunWords& w,
   return true;
 }
 
+// What add_job_flags were given.
+std::optional<Usage> read_job(const std::string& verb, RunWords& w,
+                              const std::vector<std::string>& tail) {
+  const auto of_command = read_form(verb, w, tail);
+  if (const auto* wrong = std::get_if<Usage>(&of_command)) return *wrong;
+  return refuse_command_flags(w, std::get<bool>(of_command));
+}
+
 Verb add_run(CLI::App& root, const std::vector<std::string>& tail) {
   auto w = std::make_shared<RunWords>();
+  auto retry = std::make_shared<bool>(false);
   Verb verb = new_verb(root, "Jobs", "run", "Run a job to completion, here or on a coordinator");
   verb.takes_command = true;
   CLI::App* app = verb.app;
-  app->add_option("job", w->rest, "Manifest of the job, or a command after --")
-      ->type_name("JOB.yaml | -- CMD ARG...");
-  app->add_option("-f,--file", w->o.file, "Manifest of the job (- reads stdin)")
-      ->type_name("JOB.yaml");
-  add_index_flags(*app, *w);
-  add_command_flags(*app, *w,
-                    "Retries per index; an index that exhausts them fails without affecting others "
-                    "(default 0)");
-  add_resource_flags(*app, *w);
+  add_job_flags(*app, *w);
   app->add_option("--output", w->shown,
-                  "Output of pods: prefix (prefix each line with its index), raw or none (default: "
-                  "prefix, raw for one index)")
-      ->check(one_of({"prefix", "raw", "none"}))
+                  "Output of pods: tag (each line with its index), plain, none, or a file for each "
+                  "pod, such as logs/%j-%i.out (default: tag, plain for one index)")
       ->type_name("HOW");
+  app->add_flag("-k,--keep-order", w->o.keep_order,
+                "Show output in the order of the indexes, each as soon as all before it are done");
   app->add_option("--slots", w->o.slots,
                   "Slots on this machine (default: the value of -j, else the number of CPUs)")
       ->type_name("N")
       ->check(whole(1, kCountMax));
   add_run_flags(*app, *w);
+  app->add_flag("--retry-failed", *retry,
+                "Run the indexes again that failed in D (--data-dir); the job need not be given");
   add_dry_run(*app, *w, "Format of --dry-run: yaml or json (default yaml)");
   add_target(verb, "--namespace");
   app->footer(
@@ -263,19 +325,27 @@ Verb add_run(CLI::App& root, const std::vector<std::string>& tail) {
       "  find . -name '*.log' -print0 | muster run -0 --each - -- gzip {}\n"
       "  muster run --each-csv grid.csv -- ./train --lr {lr} --seed {seed}\n"
       "  muster run --data-dir ./sweep job.yaml      # continue after a crash\n"
+      "  muster run --data-dir ./sweep --retry-failed\n"
       "CMD runs as typed, with this shell's environment and directory. A command that cannot be "
       "started fails the job.\n" +
-      std::string(kPlaceholders) +
+      std::string(kPlaceholders) + kOutputFiles +
       "Exit codes: 0 Complete, 1 Failed, 124 --timeout expired, 130 interrupted; with -n 1, that "
       "of the command.");
-  verb.finish = [w, tail](const Settings&, const Target& target) -> Judged {
+  verb.finish = [w, retry, tail](const Settings&, const Target& target) -> Judged {
     RunOptions& o = w->o;
     o.target = target;
     if (auto wrong = read_limit("--timeout", w->timeout, o.timeout_ms)) return *wrong;
-    o.shown = shown_of(w->shown);
-    const auto of_command = read_form("run", *w, tail);
-    if (const auto* wrong = std::get_if<Usage>(&of_command)) return *wrong;
-    if (auto wrong = refuse_command_flags(*w, std::get<bool>(of_command))) return *wrong;
+    if (auto wrong = read_shown(w->shown, o)) return *wrong;
+    if (o.keep_order && o.shown == RunOptions::Shown::none)
+      return Usage{"--keep-order is for what is shown: with --output tag or plain"};
+    const bool no_job = tail.empty() && w->rest.empty() && o.file.empty();
+    if (*retry) {
+      if (o.data_dir.empty()) return Usage{"--retry-failed needs --data-dir D"};
+      if (o.dry_run) return Usage{"--retry-failed and --dry-run are mutually exclusive"};
+      o.retry = RetryWishes{.failed = true, .index = "", .name = "", .job = "", .if_any = true};
+    }
+    if (!*retry || !no_job || w->count->count() > 0 || o.each.any())
+      if (auto wrong = read_job("run", *w, tail)) return *wrong;
     if (!w->printed.empty() && !o.dry_run) return Usage{"-o needs --dry-run"};
     if (w->printed == "name") return Usage{"-o name: --dry-run prints yaml or json"};
     o.output = read_output(w->printed);
@@ -290,20 +360,7 @@ Verb add_submit(CLI::App& root, const std::vector<std::string>& tail) {
   Verb verb = new_verb(root, "Jobs", "submit", "Start a job on a coordinator and leave it running");
   verb.takes_command = true;
   CLI::App* app = verb.app;
-  app->add_option("job", w->rest, "Manifest of the job, or a command after --")
-      ->type_name("JOB.yaml | -- CMD ARG...");
-  app->add_option("-f,--file", w->o.file, "Manifest of the job (- reads stdin)")
-      ->type_name("JOB.yaml");
-  add_index_flags(*app, *w);
-  app->add_option("--array", w->o.each.array,
-                  "Run CMD for each number, as Slurm writes them: 1-100, 0-15:4 or 1,5,9-12, with "
-                  "%10 for at most 10 at once; the number replaces {} in CMD and is MUSTER_INPUT "
-                  "and SLURM_ARRAY_TASK_ID")
-      ->type_name("RANGES");
-  add_command_flags(*app, *w,
-                    "Retries per index; an index that exhausts them fails without affecting others "
-                    "(default 0)");
-  add_resource_flags(*app, *w);
+  add_job_flags(*app, *w, add_array_flag);
   app->add_flag("--wait", *wait, "Wait until the job has finished");
   CLI::Option* const timeout =
       app->add_option("--timeout", w->timeout,
@@ -327,9 +384,7 @@ Verb add_submit(CLI::App& root, const std::vector<std::string>& tail) {
     RunOptions& o = w->o;
     o.target = target;
     if (auto wrong = read_limit("--timeout", w->timeout, o.timeout_ms)) return *wrong;
-    const auto of_command = read_form("submit", *w, tail);
-    if (const auto* wrong = std::get_if<Usage>(&of_command)) return *wrong;
-    if (auto wrong = refuse_command_flags(*w, std::get<bool>(of_command))) return *wrong;
+    if (auto wrong = read_job("submit", *w, tail)) return *wrong;
     if (timeout->count() > 0 && !*wait) return Usage{"--timeout needs --wait"};
     if (*wait && o.dry_run) return Usage{"--wait and --dry-run are mutually exclusive"};
     if (w->printed == "name" && o.dry_run) return Usage{"-o name: --dry-run prints yaml or json"};
@@ -411,9 +466,8 @@ Verb add_mpirun(CLI::App& root, const std::vector<std::string>& tail) {
       ->type_name("MPI");
   add_command_flags(*app, *w, "Retries of the whole MPI run (default 0)");
   app->add_option("--output", w->shown,
-                  "Output of pods: raw, prefix (prefix each line with its index) or none (default "
-                  "raw)")
-      ->check(one_of({"prefix", "raw", "none"}))
+                  "Output of pods: plain, tag (each line with its index), none, or a file for each "
+                  "pod, such as logs/%j-%i.out (default plain)")
       ->type_name("HOW");
   add_run_flags(*app, *w);
   add_target(verb, "--namespace");
@@ -434,7 +488,8 @@ Verb add_mpirun(CLI::App& root, const std::vector<std::string>& tail) {
     if (w->mpi == "openmpi") mpi->kind = core::MpiKind::openmpi;
     if (w->mpi == "mpich") mpi->kind = core::MpiKind::mpich;
     o.mpi = *mpi;
-    o.shown = w->shown.empty() ? RunOptions::Shown::raw : shown_of(w->shown);
+    o.shown = RunOptions::Shown::plain;
+    if (auto wrong = read_shown(w->shown, o)) return *wrong;
     if (auto wrong = read_limit("--timeout", w->timeout, o.timeout_ms)) return *wrong;
     if (auto wrong = read_surroundings(*w)) return *wrong;
     o.exported.for_mpi = true;

@@ -71,7 +71,8 @@ Verb add_get(CLI::App& root) {
       new_verb(root, "Jobs", "get", "List jobs, pods, nodes, events, or the attempts of a job");
   CLI::App* app = verb.app;
   app->add_option("what", w->what,
-                  "Kind of object (jobs, pods, nodes, events, all: jobs and pods), and names; "
+                  "Kind of object (jobs, pods, nodes, events, configmaps, namespaces; all: jobs "
+                  "and pods), and names; "
                   "several kinds as jobs,pods; or attempts job/NAME")
       ->type_name("KIND [NAME...]")
       ->required();
@@ -88,7 +89,11 @@ Verb add_get(CLI::App& root) {
   app->footer(
       "Examples:\n  muster get jobs\n  muster get pods -l batch.kubernetes.io/job-name=sweep -o "
       "wide\n  muster get all -A\n  muster get job sweep -w\n  muster get events -w\n"
-      "  muster get attempts job/sweep --index 3,7-9 --failed");
+      "  muster get attempts job/sweep --index 3,7-9 --failed\n"
+      "  muster get attempts job/sweep -o tsv > joblog\n"
+      "The columns of -o tsv are those of GNU parallel's --joblog, then Index, Attempt, Counted "
+      "and "
+      "Pod. Seq is the index plus 1.");
   verb.finish = [w](const Settings& settings, const Target& target) -> Judged {
     GetOptions& o = w->o;
     o.target = target;
@@ -123,6 +128,8 @@ Verb add_get(CLI::App& root) {
     if (!o.selector.empty() && !o.names.empty())
       return Usage{"-l selects from all objects: omit the name"};
     o.output = read_output(settings.text("output"));
+    if (o.output == Output::tsv)
+      return Usage{"-o tsv is the joblog of one job: muster get attempts job/NAME -o tsv"};
     o.headers = !w->no_headers;
     return o;
   };
@@ -156,7 +163,7 @@ Verb add_describe(CLI::App& root) {
       o->name = words.front();
       return *o;
     }
-    if (!kind || *kind == Kind::event) {
+    if (kind != Kind::job && kind != Kind::pod && kind != Kind::node) {
       return Usage{"`" + words.front() + "`: must be job, pod or node" +
                    did_you_mean(words.front(), {"job", "pod", "node"})};
     }
@@ -235,9 +242,13 @@ Verb add_top(CLI::App& root) {
 Verb add_logs(CLI::App& root) {
   auto o = std::make_shared<LogsOptions>();
   auto what = std::make_shared<std::string>();
+  auto prefixed = std::make_shared<bool>(false);
   Verb verb = new_verb(root, "Jobs", "logs", "Print the output of pods, running or finished");
   CLI::App* app = verb.app;
-  app->add_option("what", *what, "Pod or job")->type_name("POD | job/J")->required();
+  app->add_option("what", *what, "Pod or job")->type_name("POD | job/J");
+  app->add_option("-l,--selector", o->selector,
+                  "All pods with these labels, such as a=b,c!=d; without --tail, 10 lines of each")
+      ->type_name("SELECTOR");
   auto* index = app->add_option("--index", o->indexes,
                                 "Indexes of the job, such as 3,7-9; with several, lines are "
                                 "prefixed with index and attempt")
@@ -248,7 +259,17 @@ Verb add_logs(CLI::App& root) {
       ->type_name("K")
       ->check(whole(0, kIndexMax))
       ->needs(index);
-  app->add_flag("-f,--follow", o->follow, "Stream output until the pod finishes");
+  app->add_flag("-f,--follow", o->follow,
+                "Print output as it arrives, until the pod, or the job with all its attempts, is "
+                "over");
+  auto* prefix =
+      app->add_flag("--prefix", *prefixed,
+                    "Prefix each line with its pod; --prefix=false: never (default: with several)");
+  app->add_option("--max-log-requests", o->live_max,
+                  "With -f, pods to follow at a time; others are printed when they end (default "
+                  "16)")
+      ->type_name("N")
+      ->check(whole(1, 1'000));
   app->add_option("--tail", o->tail, "Number of most recent lines to print (default: all)")
       ->type_name("N")
       ->check(whole(0, std::numeric_limits<int32_t>::max()));
@@ -256,9 +277,19 @@ Verb add_logs(CLI::App& root) {
   app->footer(
       "Examples:\n  muster logs job/sweep --failed\n  muster logs job/sweep --index 3,7-9\n  "
       "muster logs job/sweep --index 7 --attempt 0 "
-      "--tail 20\n  muster logs -f sweep-7-x2bqd");
-  verb.finish = [o, what](const Settings&, const Target& target) -> Judged {
+      "--tail 20\n  muster logs -f sweep-7-x2bqd\n  muster logs -f job/sweep\n"
+      "  muster logs -f -l app=train --tail 1");
+  verb.finish = [o, what, prefixed, prefix](const Settings&, const Target& target) -> Judged {
     o->target = target;
+    if (prefix->count() > 0) o->prefix = *prefixed;
+    if (o->follow && o->failed)
+      return Usage{"-f and --failed are mutually exclusive: --failed prints the end of each log"};
+    if (!o->selector.empty()) {
+      if (!what->empty() || !o->indexes.empty() || o->failed)
+        return Usage{"-l selects from all pods: omit the name, --index and --failed"};
+      return *o;
+    }
+    if (what->empty()) return Usage{"needs POD, job/J or -l SELECTOR"};
     const size_t slash = what->find('/');
     const auto kind = slash == std::string::npos
                           ? Kind::pod
@@ -352,6 +383,7 @@ Verb add_why(CLI::App& root) {
   verb.finish = [o, what](const Settings& settings, const Target& target) -> Judged {
     o->target = target;
     o->output = read_output(settings.text("output"));
+    if (o->output == Output::tsv) return Usage{"-o: must be table, json or yaml"};
     std::string word = *what;
     const size_t last = word.rfind('/');
     const bool kind_first = parse_kind(word.substr(0, word.find('/'))).has_value();

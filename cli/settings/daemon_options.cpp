@@ -140,6 +140,13 @@ Result<CoordinatorOptions> coordinator_options(const Settings& settings) {
   read.text("ca-cert", o.ca_certificate);
   read.text("ca-key", o.ca_key);
   read.span("certificate-life", o.node_certificate_ms);
+  if (const std::string text = settings.text("image-runtime"); !text.empty()) {
+    auto runtime = core::ImageRuntime::parse(text);
+    if (runtime)
+      o.image_runtime = std::move(*runtime);
+    else
+      read.fail("image-runtime", runtime.error().message);
+  }
   read_hosts(read, o.api_hosts);
   read_groups(read, "users", true, o.roles.users);
   read_groups(read, "operators", false, o.roles.operators);
@@ -206,6 +213,8 @@ Result<AgentOptions> agent_options(const Settings& settings) {
     o.evict_below_bytes.reset();
   else
     read.quantity("evict-memory", 1000, *o.evict_below_bytes);
+  read.text("scratch-dir", o.scratch_dir);
+  read.toggle("private-tmp", o.private_tmp);
   read.span("log-keep", o.log_keep_ms);
   read.toggle("hollow", o.hollow);
   read.span("hollow-duration", o.hollow_duration_ms);
@@ -216,6 +225,9 @@ Result<AgentOptions> agent_options(const Settings& settings) {
   if (Status s = read.status(); !s) return s.error();
   if (o.work_dir.empty() && !o.hollow)
     return invalid("--work-dir D is needed: a directory on a local disk, for this node alone");
+  if (!o.scratch_dir.empty() && o.scratch_dir[0] != '/')
+    return invalid(settings["scratch-dir"].place() + ": `" + o.scratch_dir +
+                   "`: must be an absolute path");
   return all;
 }
 

@@ -9,6 +9,7 @@
 #include "cli/output/color.hpp"
 #include "cli/settings/config.hpp"
 #include "cli/settings/log_in.hpp"
+#include "cli/settings/output_pattern.hpp"
 #include "cli/settings/submitter.hpp"
 #include "coordinator/coordinator.hpp"
 #include "core/spec/mpi.hpp"
@@ -35,8 +36,8 @@ struct Target {
   When color = When::automatic;
 };
 
-enum class Kind { job, pod, node, event };
-enum class Output { table, wide, name, json, yaml };
+enum class Kind { job, pod, node, event, config_map, ns };
+enum class Output { table, wide, name, json, yaml, tsv };  // tsv: of attempts only
 
 // What muster mpirun wants besides the job.
 struct MpiWishes {
@@ -67,6 +68,18 @@ struct ResourceWishes {
   std::optional<int32_t> priority;
   bool gang = false;
   std::map<std::string, std::string> node_selector;
+  std::string scratch;  // a quantity, or "true": no limit; empty: no scratch directory
+  bool private_tmp = false;
+  std::string after;  // the annotation muster.dev/after; empty: none
+};
+
+// Which indexes of a job run again.
+struct RetryWishes {
+  bool failed = false;  // only the indexes that failed
+  std::string index;    // only these; neither: all that did not succeed
+  std::string name;     // of the new job; empty: JOB-rN
+  std::string job;      // in a directory of a run, if it holds several; else empty
+  bool if_any = false;  // if there are none, that is no error
 };
 
 struct RunOptions {
@@ -82,10 +95,13 @@ struct RunOptions {
   Export exported;           // likewise
   Variables environment;     // --env
   std::string dir;           // --chdir, absolute; empty: the current directory
-  enum class Shown { automatic, prefixed, raw, none };
-  Shown shown = Shown::automatic;  // what pods print
-  int slots = 0;                   // 0: `parallelism`, else the CPUs
+  enum class Shown { automatic, tagged, plain, none };
+  Shown shown = Shown::automatic;      // what pods print
+  std::optional<OutputPattern> files;  // to which it is written instead
+  bool keep_order = false;             // of the indexes
+  int slots = 0;                       // 0: `parallelism`, else the CPUs
   std::string data_dir;
+  std::optional<RetryWishes> retry;  // of the job in data_dir; then the job need not be given
   bool keep = false;
   std::optional<Millis> timeout_ms;
   std::string log_level = "error";
@@ -147,13 +163,16 @@ struct DescribeOptions {
 
 struct LogsOptions {
   Target target;
-  std::string pod;  // either this or `job`
+  std::string pod;  // one of these three
   std::string job;
+  std::string selector;            // all pods with these labels
   std::string indexes;             // "3,7-9"; empty: all
   bool failed = false;             // of a job: only indexes that failed
   std::optional<int64_t> attempt;  // unset: the newest
   bool follow = false;
   std::optional<int64_t> tail;  // lines of each stream; absent: all
+  std::optional<bool> prefix;   // unset: with several pods
+  int64_t live_max = 16;        // pods to follow at a time; others are printed when they end
 };
 
 struct WaitOptions {
@@ -218,10 +237,10 @@ struct WhyOptions {
 struct RetryOptions {
   Target target;
   std::string job;
-  bool failed = false;  // only the indexes that failed
-  std::string index;    // only these; neither: all that did not succeed
-  std::string name;     // of the new job; empty: JOB-rN
+  RetryWishes wishes;
   bool wait = false;
+  std::string data_dir;  // of an embedded run; empty: on the coordinator
+  int slots = 0;         // with data_dir; 0: as the run had
 };
 
 struct VersionOptions {
@@ -278,7 +297,13 @@ struct DrillOptions {
   bool baseline = true;          // run the canary without faults first
   bool yes = false;              // do not ask
   std::string binary, pid_file, witness_dir;
-  std::string replay;  // a JSON report; empty: none
+  struct Hooks {  // the operator's commands in a running cluster; drill/reach.hpp explains them
+    std::string on_node, start, switch_to, restore;
+    bool operator==(const Hooks&) const = default;
+  } hooks;
+  Millis node_grace_ms = 40'000;       // of that cluster
+  Millis restart_within_ms = 120'000;  // until a supervisor has restarted what was killed
+  std::string replay;                  // a JSON report; empty: none
   std::string report_dir = ".";
   Output output = Output::table;
 };

@@ -1,6 +1,6 @@
-// muster apply: creates each job, or changes it to match its manifest.
+// muster apply: creates each object, or changes it to match its manifest.
 //
-// The last applied manifest is stored with the job in kubectl's own annotation, so apply works
+// The last applied manifest is stored with the object in kubectl's own annotation, so apply works
 // alternately with kubectl: a field that was applied before and is no longer in the manifest is
 // removed, and fields that others have set stay.
 #include "cli/client/discovery.hpp"
@@ -29,9 +29,14 @@ Json patch_to(const Json& wanted, const Json& last) {
   return patch;
 }
 
-// The part of a job that its owner writes. The server changes the rest, and the version.
-Json owned(const Json& job) {
-  return {at(job, {"spec"}), at(job, {"metadata", "labels"}), at(job, {"metadata", "annotations"})};
+// The part of an object that its owner writes. The server changes the rest, and the version.
+Json owned(const Json& object) {
+  return {at(object, {"spec"}),
+          at(object, {"data"}),
+          at(object, {"binaryData"}),
+          at(object, {"immutable"}),
+          at(object, {"metadata", "labels"}),
+          at(object, {"metadata", "annotations"})};
 }
 
 }  // namespace
@@ -48,17 +53,18 @@ int execute(const ApplyOptions& options) {
             kRejected,
             shown_path(file) +
                 ": metadata.name: apply needs a name, generateName gives a new one each time");
-      const std::string path = object_path(Kind::job, ns, document.name);
+      const std::string path = manifest_path(document.kind, ns, document.name);
+      const std::string shown = std::string(manifest_kind(document.kind)) + "/" + document.name;
       auto there = object(*client, path);
       if (!there && there.error().code != Errc::not_found) return fail(there.error());
       Json wanted = read_json(document.json);
       const std::string applied = dumped(wanted);
       wanted["metadata"]["annotations"][core::kLastAppliedKey] = applied;
       if (!there) {
-        auto job = create_job(*client, ns, dumped(wanted), false);
+        auto job = create_object(*client, document.kind, ns, dumped(wanted), false);
         if (!job)
           return fail(job.error(), job.error().code == Errc::unavailable ? "" : shown_path(file));
-        std::cout << "job.batch/" << document.name << " created" << std::endl;
+        std::cout << shown << " created" << std::endl;
         continue;
       }
       const Json last =
@@ -67,8 +73,7 @@ int execute(const ApplyOptions& options) {
       if (!job)
         return fail(job.error(), job.error().code == Errc::unavailable ? "" : shown_path(file));
       const bool same = owned(*job) == owned(*there);
-      std::cout << "job.batch/" << document.name << (same ? " unchanged" : " configured")
-                << std::endl;
+      std::cout << shown << (same ? " unchanged" : " configured") << std::endl;
     }
   }
   return kDone;

@@ -3,6 +3,7 @@
 
 #include "cli/client/discovery.hpp"
 #include "cli/client/inputs.hpp"
+#include "cli/client/joblog.hpp"
 #include "cli/client/objects.hpp"
 #include "cli/output/exit_codes.hpp"
 #include "cli/output/table.hpp"
@@ -42,6 +43,13 @@ int execute(const AttemptsOptions& options) {
   if (options.headers)
     rows.push_back({"INDEX", "ATTEMPT", "NODE", "STARTED", "RAN", "COUNTED AS", "CAUSE"});
   const auto job = object(*client, object_path(Kind::job, options.target.ns, options.job));
+  if (options.output == Output::tsv) {
+    Joblog log(job ? *job : Json());
+    if (options.headers) std::cout << joblog_header();
+    Status read = each_attempt(*client, options.target.ns, options.job, query,
+                               [&log](const Json& attempt) { std::cout << log.line(attempt); });
+    return read ? kDone : fail(read.error());
+  }
   const JobInputs inputs(job ? *job : Json());
   if (inputs.any() && options.headers) rows.front().insert(rows.front().begin() + 1, "INPUT");
   Status done =

@@ -1,5 +1,5 @@
 // muster create: sends each manifest of each file to the API, in order. Stops at the first refusal;
-// jobs already created stay.
+// what was already created stays.
 #include "cli/client/discovery.hpp"
 #include "cli/client/manifests.hpp"
 #include "cli/client/objects.hpp"
@@ -13,7 +13,8 @@ namespace muster::cli {
 namespace {
 
 void print_created(const Json& job, const CreateOptions& options) {
-  const std::string name = "job.batch/" + text_at(job, {"metadata", "name"});
+  const std::string name =
+      std::string(manifest_kind(text_at(job, {"kind"}))) + "/" + text_at(job, {"metadata", "name"});
   switch (options.output) {
     case Output::json:
       std::cout << dumped(job, 4) << "\n";
@@ -26,6 +27,7 @@ void print_created(const Json& job, const CreateOptions& options) {
       break;
     case Output::table:
     case Output::wide:
+    case Output::tsv:
       std::cout << name << " created" << (options.dry_run ? " (dry run)" : "") << "\n";
       break;
   }
@@ -45,7 +47,7 @@ int execute(const CreateOptions& options) {
                                    ", but -n is " + options.target.ns);
       }
       const std::string ns = document.ns.empty() ? options.target.ns : document.ns;
-      auto job = create_job(*client, ns, document.json, options.dry_run);
+      auto job = create_object(*client, document.kind, ns, document.json, options.dry_run);
       if (!job)
         return fail(job.error(), job.error().code == Errc::unavailable ? "" : shown_path(file));
       print_created(*job, options);

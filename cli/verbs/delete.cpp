@@ -21,22 +21,25 @@ class Deleter {
     if (!options_.files.empty()) return delete_files();
     if (options_.all || !options_.selector.empty()) return delete_selected();
     for (const std::string& name : options_.names)
-      if (!remove(options_.kind, ns, name)) return code_;
+      if (!remove(options_.kind, ns, name)) break;
     return code_;
   }
 
  private:
   // False: the coordinator did not answer, so the rest is not tried.
   bool remove(Kind kind, const std::string& ns, const std::string& name) {
+    return remove(object_path(kind, ns, name), std::string(kind_name(kind)) + "/" + name);
+  }
+
+  bool remove(const std::string& path, const std::string& shown) {
     auto response = client_.remove(
-        object_path(kind, ns, name),
-        R"({"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"})");
+        path, R"({"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"})");
     if (!response) {
       code_ = fail(response.error());
       return false;
     }
     if (response->ok())
-      std::cout << kind_name(kind) << "/" << name << " deleted" << std::endl;
+      std::cout << shown << " deleted" << std::endl;
     else if (response->status != 404 || !options_.ignore_missing)
       code_ = fail(refusal(*response));
     return true;
@@ -71,9 +74,12 @@ class Deleter {
         wanted.push_back(std::move(document));
       }
     }
-    for (const Document& document : wanted)
-      if (!remove(Kind::job, document.ns.empty() ? options_.target.ns : document.ns, document.name))
+    for (const Document& document : wanted) {
+      const std::string& ns = document.ns.empty() ? options_.target.ns : document.ns;
+      if (!remove(manifest_path(document.kind, ns, document.name),
+                  std::string(manifest_kind(document.kind)) + "/" + document.name))
         break;
+    }
     return code_;
   }
 

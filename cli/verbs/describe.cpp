@@ -302,6 +302,8 @@ int execute(const DescribeOptions& options) {
     case Kind::node:
       return describe_node(*client, options);
     case Kind::event:
+    case Kind::config_map:
+    case Kind::ns:
       break;
   }
   return fail(kUsage, "describe: job, pod or node");

@@ -89,8 +89,9 @@ void print_tree(const Schemas& schemas, const Json& type, const std::string& ind
   }
 }
 
-// "job" -> "Job".
+// As the API writes it.
 std::string kind_of_api(Kind kind) {
+  if (kind == Kind::config_map) return "ConfigMap";
   std::string name = kind_name(kind);
   name = name.substr(0, name.find('.'));
   name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));

@@ -1,13 +1,18 @@
 // muster logs: what pods wrote, stdout and then stderr (with -f both as they arrive).
 //
+// Of a job, -f follows all attempts of all its pods until it is over.
+//
 // The log of an index is found by its attempt, even when the Pod is no longer kept. With several
 // pods, each line starts with its index and attempt ("17#2 | "), in a NonIndexed job with the pod's
 // name.
 #include "cli/client/attempts.hpp"
 #include "cli/client/discovery.hpp"
+#include "cli/client/follow.hpp"
 #include "cli/client/objects.hpp"
+#include "cli/client/pod_output.hpp"
 #include "cli/output/exit_codes.hpp"
 #include "cli/output/text.hpp"
+#include "cli/verbs/selected_logs.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/index_set.hpp"
 
@@ -21,6 +26,19 @@ constexpr int64_t kFailedTail = 10;  // lines per failed index without --tail
 
 // The chosen attempt of each index.
 using Chosen = std::map<int64_t, int64_t>;
+
+int print_log(ApiClient& client, const std::string& path, const std::string& lead) {
+  auto write = [](std::string_view part) {
+    std::cout.write(part.data(), static_cast<std::streamsize>(part.size())).flush();
+    return static_cast<bool>(std::cout);
+  };
+  auto response = lead.empty() ? client.stream(path, "*/*", write)
+                               : client.lines(path, "*/*", [&](std::string_view line) {
+                                   return write(lead + std::string(line) + '\n');
+                                 });
+  if (!response) return fail(response.error());
+  return response->ok() ? static_cast<int>(kDone) : fail(refusal(*response));
+}
 
 class JobLogs {
  public:
@@ -36,20 +54,21 @@ class JobLogs {
                             " is NonIndexed; name a pod instead (muster get pods -l " +
                             "batch.kubernetes.io/job-name=" + o_.job + ")",
                         {}});
+    if (o_.follow && !o_.attempt) return followed(*job);
     if (!indexed_) return of_pods();
     auto chosen = o_.failed ? failed(*job) : newest();
     if (!chosen) return fail(chosen.error());
     if (chosen->empty()) return none();
     if (o_.follow && chosen->size() > 1)
       return fail(Error{Errc::invalid,
-                        "-f follows one pod, but there are " + std::to_string(chosen->size()) +
-                            ": choose one with --index I",
+                        "--attempt: -f follows an attempt of one index, but there are " +
+                            std::to_string(chosen->size()) + ": choose one with --index I",
                         {}});
     for (auto [index, attempt] : *chosen) {
       const std::string path = own_path(o_.target.ns, o_.job, "log") +
                                "?index=" + std::to_string(index) +
                                "&attempt=" + std::to_string(attempt) + "&stream=All" + options();
-      const std::string lead = chosen->size() == 1 && !o_.failed
+      const std::string lead = !o_.prefix.value_or(chosen->size() > 1 || o_.failed)
                                    ? ""
                                    : std::to_string(index) + "#" + std::to_string(attempt) + " | ";
       if (int code = print(path, lead); code != kDone) return code;
@@ -126,31 +145,60 @@ class JobLogs {
     auto pods = pods_of(client_, o_.target.ns, o_.job, "", "");
     if (!pods) return fail(pods.error());
     if (pods->empty()) return none();
-    if (o_.follow && pods->size() > 1)
-      return fail(Error{Errc::invalid,
-                        "-f follows one pod, but there are " + std::to_string(pods->size()) +
-                            ": choose one (muster get pods)",
-                        {}});
     for (const Json& pod : *pods) {
       const std::string name = text_at(pod, {"metadata", "name"});
       const std::string path =
           object_path(Kind::pod, o_.target.ns, name) + "/log?stream=All" + options();
-      if (int code = print(path, pods->size() == 1 ? "" : name + " | "); code != kDone) return code;
+      if (int code = print(path, o_.prefix.value_or(pods->size() > 1) ? name + " | " : "");
+          code != kDone)
+        return code;
     }
     return kDone;
   }
 
+  int followed(const Json& job) {
+    const core::IndexSet wanted = index_set(o_.indexes);
+    const auto all = static_cast<uint64_t>(number_at(job, {"spec", "completions"}));
+    if (const uint64_t strange = wanted.lowest(all); strange < uint64_t{1} << 32)
+      return fail(kNotFound, "job/" + o_.job + " has no index " + std::to_string(strange) +
+                                 ": it has " + std::to_string(all) + ", from 0");
+    OutputWishes wishes;
+    wishes.prefixed = o_.prefix.value_or(wanted.size() != 1 && has_several_pods(job));
+    wishes.as_log = true;
+    wishes.live_max = o_.live_max;
+    wishes.tail = o_.tail;
+    if (!o_.indexes.empty()) wishes.only = wanted;
+    Signals signals;
+    const auto output = output_of_api(client_, o_.target.ns, job, std::move(wishes));
+    FollowWishes follow_wishes;
+    follow_wishes.output = output.get();
+    follow_wishes.quiet = true;
+    if (!o_.indexes.empty())
+      follow_wishes.enough = [&](const Json& now) {
+        core::IndexSet settled = index_set(text_at(now, {"status", "completedIndexes"}));
+        settled.insert_all(index_set(text_at(now, {"status", "failedIndexes"})));
+        for (const auto& [first, last] : wanted.intervals())
+          if (settled.lowest_missing(first) <= last) return false;
+        return true;
+      };
+    const Follow end = follow(client_, signals, o_.target.ns, o_.job, follow_wishes);
+    switch (end.how) {
+      case Followed::complete:
+      case Followed::failed:
+        return kDone;
+      case Followed::gone:
+        return fail(kNotFound, "job/" + o_.job + " was deleted");
+      case Followed::interrupted:
+      case Followed::timeout:
+        return kInterrupted;
+      case Followed::unreachable:
+        break;
+    }
+    return fail(end.error);
+  }
+
   int print(const std::string& path, const std::string& lead) {
-    auto write = [](std::string_view part) {
-      std::cout.write(part.data(), static_cast<std::streamsize>(part.size())).flush();
-      return static_cast<bool>(std::cout);
-    };
-    auto response = lead.empty() ? client_.stream(path, "*/*", write)
-                                 : client_.lines(path, "*/*", [&](std::string_view line) {
-                                     return write(lead + std::string(line) + '\n');
-                                   });
-    if (!response) return fail(response.error());
-    return response->ok() ? static_cast<int>(kDone) : fail(refusal(*response));
+    return print_log(client_, path, lead);
   }
 
   const LogsOptions& o_;
@@ -162,12 +210,7 @@ int log_of_pod(const LogsOptions& o, ApiClient& client) {
   std::string path = object_path(Kind::pod, o.target.ns, o.pod) + "/log?stream=All";
   if (o.follow) path += "&follow=true";
   if (o.tail) path += "&tailLines=" + std::to_string(*o.tail);
-  auto response = client.stream(path, "*/*", [](std::string_view part) {
-    std::cout.write(part.data(), static_cast<std::streamsize>(part.size())).flush();
-    return static_cast<bool>(std::cout);
-  });
-  if (!response) return fail(response.error());
-  return response->ok() ? static_cast<int>(kDone) : fail(refusal(*response));
+  return print_log(client, path, o.prefix.value_or(false) ? o.pod + " | " : "");
 }
 
 }  // namespace
@@ -175,6 +218,7 @@ int log_of_pod(const LogsOptions& o, ApiClient& client) {
 int execute(const LogsOptions& options) {
   const auto client = connect(options.target);
   if (!options.pod.empty()) return log_of_pod(options, *client);
+  if (!options.selector.empty()) return selected_logs(options, *client);
   return JobLogs(options, *client).run();
 }
 

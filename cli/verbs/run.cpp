@@ -2,6 +2,8 @@
 // MUSTER_API on a running coordinator.
 #include "cli/client/discovery.hpp"
 #include "cli/client/follow.hpp"
+#include "cli/client/pod_files.hpp"
+#include "cli/client/run_identity.hpp"
 #include "cli/output/exit_codes.hpp"
 #include "cli/settings/files.hpp"
 #include "cli/verbs/run_here.hpp"
@@ -41,9 +43,12 @@ int run_there(const RunOptions& options, const std::optional<Inputs>& inputs) {
       wanted_job(options, by_slots ? slots_of(*client) : 1, inputs, inputs_dir ? *inputs_dir : "");
   if (!job) return fail(job.error());
   if (options.dry_run) return print_manifest(*job, options.output);
+  if (Status right = check_output(options, job->job.manifest); !right) return fail(right.error());
   if (inputs)
     if (Status shared = share_inputs(*inputs_dir, job->job.inputs); !shared)
       return fail(shared.error());
+  if (Status put = put_configs(*client, job->configs, job->ns); !put)
+    return fail(put.error(), shown_path(options.file));
   Signals signals;
   auto created = create_job(*client, job->ns, job->text, false);
   if (!created)
@@ -52,8 +57,13 @@ int run_there(const RunOptions& options, const std::optional<Inputs>& inputs) {
   const std::string name = text_at(*created, {"metadata", "name"});
   std::cerr << "job/" << name << " created on " << client->address() << std::endl;
   std::unique_ptr<PodOutput> output;
-  if (options.shown != RunOptions::Shown::none)
-    output = output_of_api(*client, job->ns, *created, prefixed(options.shown, *created));
+  std::optional<PodFiles> files;
+  if (options.files) files.emplace(*options.files);
+  if (files || options.shown != RunOptions::Shown::none)
+    output = output_of_api(*client, job->ns, *created,
+                           {.prefixed = prefixed(options.shown, *created),
+                            .in_order = options.keep_order,
+                            .files = files ? &*files : nullptr});
   const Follow end = follow(
       *client, signals, job->ns, name,
       {.timeout_ms = options.timeout_ms, .color = options.target.color, .output = output.get()});
@@ -69,6 +79,9 @@ int run_there(const RunOptions& options, const std::optional<Inputs>& inputs) {
                        *client, job->ns, end.job, Paint(options.target.color, STDOUT_FILENO),
                        [&](const Failures& failures) { return more_text(failures, name, job->ns); })
                 << std::flush;
+      if (files && files->failures() > 0)
+        return fail(kFailed, "some files of --output could not be written: muster logs job/" +
+                                 name + ns_flag + " has all output");
       return exit_code_of(options, *client, job->ns, end);
     case Followed::interrupted:
       return fail(kInterrupted,
@@ -104,6 +117,13 @@ int run(const RunOptions& given) {
     }
     return run_there(options, *inputs);
   }
+  if (!options.resources.after.empty())
+    return fail(kUsage,
+                std::string(options.mpi ? "mpirun" : "run") +
+                    ": --after is for jobs of a coordinator, which --api or MUSTER_API selects");
+  if (options.retry && options.completions == 0 && options.file.empty()) return retry_here(options);
+  if (options.retry)
+    if (auto kept = kept_run(options.data_dir); !kept) return fail(kept.error());
   // Here the slots bound how many pods run at once, so the job may have more than that: the rest
   // waits on the node, and a slot that becomes free is filled without a sync and a round trip.
   RunOptions here = options;
@@ -119,7 +139,8 @@ int run(const RunOptions& given) {
                         *inputs, *inputs_dir);
   if (!job) return fail(job.error());
   if (here.dry_run) return print_manifest(*job, here.output);
-  return run_here(here, job->ns, std::move(job->job), options.completions > 0 ? "" : job->text);
+  job->job.slots = here.slots;
+  return run_here(here, std::move(*job));
 }
 
 }  // namespace

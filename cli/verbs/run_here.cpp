@@ -7,6 +7,8 @@
 #include "cli/client/ephemeral.hpp"
 #include "cli/client/follow.hpp"
 #include "cli/client/manifests.hpp"
+#include "cli/client/pod_files.hpp"
+#include "cli/client/rounds.hpp"
 #include "cli/output/exit_codes.hpp"
 #include "cli/output/text.hpp"
 #include "cli/settings/files.hpp"
@@ -16,11 +18,17 @@
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
+#include <optional>
 #include <sched.h>
+#include <set>
+#include <string>
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 namespace muster::cli {
 namespace {
@@ -64,10 +72,26 @@ std::string logs_of(const std::string& dir, const Json& job) {
   return dir + "/agent/logs/" + text_at(job, {"metadata", "uid"});
 }
 
+// The agent's node; empty before its first start.
+std::string node_in(const std::string& dir) {
+  constexpr std::string_view kKey = "name ";
+  std::ifstream identity(dir + "/agent/identity");
+  for (std::string line; std::getline(identity, line);)
+    if (line.starts_with(kKey)) return line.substr(kKey.size());
+  return "";
+}
+
 class Run {
  public:
-  Run(const RunOptions& options, std::string ns, RunIdentity job, std::string text)
-      : options_(options), ns_(std::move(ns)), job_(std::move(job)), text_(std::move(text)) {}
+  // Without `job`: whatever is in the data-dir.
+  Run(const RunOptions& options, std::string ns, std::optional<WantedJob> job)
+      : options_(options), ns_(std::move(ns)) {
+    if (options_.files) files_.emplace(*options_.files);
+    if (!job) return;
+    job_ = std::move(job->job);
+    if (options.completions == 0) text_ = std::move(job->text);
+    configs_ = std::move(job->configs);
+  }
 
   int run() {
     std::string dir = options_.data_dir;
@@ -105,8 +129,13 @@ class Run {
     if (const int code = wait_ready(client, signals); code != kDone) return code;
     auto job = begin(client, dir);
     if (!job)
-      return fail(job.error(),
-                  job.error().code == Errc::unavailable ? "" : shown_path(options_.file));
+      return fail(job.error(), job.error().code == Errc::unavailable || options_.retry
+                                   ? ""
+                                   : shown_path(options_.file));
+    if (job->is_null()) {
+      (*coordinator)->stop();
+      return kDone;
+    }
     const std::string name = text_at(*job, {"metadata", "name"});
     if (Status open = open_output(dir, *job); !open) return fail(open.error());
 
@@ -121,7 +150,13 @@ class Run {
                          .color = options_.target.color,
                          .output = output_.get(),
                          .stopped = [&agent] { return agent.left(); }});
-    const int code = finish(client, signals, agent, dir, name, end);
+    int code = finish(client, signals, agent, dir, name, end);
+    if (files_ && files_->failures() > 0) {
+      keep_ = true;
+      std::cerr << "muster: some files of --output could not be written; all output is in "
+                << logs_of(dir, end.job) << std::endl;
+      if (code == kDone) code = kFailed;
+    }
     // Nothing is left to run: stop the keeper too.
     if (!agent.left()) agent.kill();
     while (!agent.left()) signals.next(kLook);
@@ -149,12 +184,16 @@ class Run {
 
   // Called before the agent starts, so that output is seen from the first byte.
   Status open_output(const std::string& dir, const Json& job) {
-    if (options_.shown == RunOptions::Shown::none) return Nothing{};
+    if (options_.shown == RunOptions::Shown::none && !files_) return Nothing{};
     const std::string logs = logs_of(dir, job);
     std::error_code error;
     std::filesystem::create_directories(logs, error);
     if (error) return Error{Errc::unavailable, "cannot make " + logs + ": " + error.message(), {}};
-    output_ = output_of_files(logs, job, prefixed(options_.shown, job));
+    output_ = output_of_files(logs, job,
+                              {.prefixed = prefixed(options_.shown, job),
+                               .in_order = options_.keep_order,
+                               .files = files_ ? &*files_ : nullptr,
+                               .node = [dir] { return node_in(dir); }});
     return Nothing{};
   }
 
@@ -164,7 +203,8 @@ class Run {
     output_->flush({});
   }
 
-  // Creates the job, or resumes the one in this directory.
+  // Creates the job, or resumes the one in this directory, or creates another round of it. Null:
+  // there is nothing to run.
   Result<Json> begin(ApiClient& client, const std::string& dir) {
     auto jobs = object(client, object_path(Kind::job, ""));
     if (!jobs) return jobs.error();
@@ -176,17 +216,22 @@ class Run {
           dir + " is the data-dir of a coordinator with jobs of its own: use another --data-dir",
           {}};
     }
-    RunIdentity wanted = job_;
-    if (!wanted.inputs.name.empty()) name_file(wanted.manifest, dir + "/" + wanted.inputs.name);
-    auto claimed = claim(dir, std::move(wanted));
-    if (!claimed) return claimed.error();
-    if (there) {
-      const std::string name = text_at(items.front(), {"metadata", "name"});
-      if (auto resumed = resume(client, dir, name); !resumed) return resumed.error();
-      std::cerr << "job/" << name << " resumed" << std::endl;
-      return items.front();
+    std::optional<RunIdentity> claimed;
+    if (job_) {
+      RunIdentity wanted = *job_;
+      if (!wanted.inputs.name.empty()) name_file(wanted.manifest, dir + "/" + wanted.inputs.name);
+      auto now = claim(dir, std::move(wanted));
+      if (!now) return now.error();
+      claimed = std::move(*now);
     }
-    if (Status written = write_inputs(dir, job_.inputs); !written) return written.error();
+    if (there) return go_on(client, dir, items);
+    if (!claimed || options_.retry) return invalid(dir + " has no job to retry");
+    if (Status right = check_output(options_, claimed->manifest); !right) {
+      unlink((dir + "/run.json").c_str());
+      return right.error();
+    }
+    if (Status written = write_inputs(dir, job_->inputs); !written) return written.error();
+    if (Status put = put_configs(client, configs_, ns_); !put) return put.error();
     auto job = create_job(client, ns_, text_.empty() ? command_text(*claimed) : text_, false);
     if (!job) {
       // A refused job was never started: free the directory for a corrected manifest.
@@ -194,6 +239,76 @@ class Run {
       return job.error();
     }
     return *job;
+  }
+
+  // The latest round of the job in this directory, resumed; once all are over and so wished, the
+  // next one.
+  Result<Json> go_on(ApiClient& client, const std::string& dir, const Json& items) {
+    auto rounds = rounds_of(client, dir, items);
+    if (!rounds) return rounds.error();
+    const Json& last = rounds->back();
+    ns_ = text_at(last, {"metadata", "namespace"});
+    const std::string name = text_at(last, {"metadata", "name"});
+    if (Status right = check_output(options_, last); !right) return right.error();
+    if (!options_.retry || end_of(last) == JobEnd::none) {
+      if (auto resumed = resume(client, dir, name); !resumed) return resumed.error();
+      std::cerr << "job/" << name << " resumed" << std::endl;
+      return last;
+    }
+    const Json all = as_one(*rounds);
+    const bool complete = rounds->size() == 1 && end_of(last) == JobEnd::complete;
+    if (options_.retry->if_any && (complete || all_succeeded(all))) {
+      std::cerr << "nothing to retry: job/" << root_of(last)
+                << (complete ? " is Complete" : ": all of its indexes have succeeded") << std::endl;
+      return Json();
+    }
+    auto made = create_round(client, ns_, *options_.retry, all);
+    if (!made) return made.error();
+    std::cerr << round_text(*made) << std::endl;
+    return *made;
+  }
+
+  // The rounds of the one job that this directory is for, by their number.
+  Result<std::vector<Json>> rounds_of(ApiClient& client, const std::string& dir,
+                                      const Json& items) const {
+    std::string root = options_.retry ? options_.retry->job : "";
+    std::set<std::string> roots;
+    for (const Json& item : items) {
+      roots.insert(root_of(item));
+      if (text_at(item, {"metadata", "name"}) == root) root = root_of(item);
+    }
+    if (!root.empty() && !roots.contains(root))
+      return Error{Errc::not_found,
+                   dir + " has no job/" + root + "; there is job/" + joined(roots, ", job/"),
+                   {}};
+    if (root.empty() && roots.size() > 1) {
+      auto kept = kept_run(dir);
+      if (kept) root = text_at(kept->manifest, {"metadata", "name"});
+      if (!roots.contains(root))
+        return Error{Errc::conflict,
+                     dir + " has several jobs: say which: muster retry job/" + *roots.begin() +
+                         " --data-dir " + shell_quoted(dir) + " (there is job/" +
+                         joined(roots, ", job/") + ")",
+                     {}};
+    }
+    if (root.empty()) root = *roots.begin();
+    std::vector<Json> rounds;
+    for (const Json& item : items) {
+      if (root_of(item) != root) continue;
+      auto whole = object(client, object_path(Kind::job, text_at(item, {"metadata", "namespace"}),
+                                              text_at(item, {"metadata", "name"})));
+      if (!whole) return whole.error();
+      rounds.push_back(std::move(*whole));
+    }
+    std::stable_sort(rounds.begin(), rounds.end(),
+                     [](const Json& a, const Json& b) { return round_of(a) < round_of(b); });
+    return rounds;
+  }
+
+  static std::string joined(const std::set<std::string>& words, const char* between) {
+    std::string out;
+    for (const std::string& word : words) out += (out.empty() ? "" : between) + word;
+    return out;
   }
 
   static std::string stopped_mark(const std::string& dir) { return dir + "/stopped"; }
@@ -268,9 +383,11 @@ class Run {
   }
 
   const RunOptions& options_;
-  const std::string ns_;
-  const RunIdentity job_;
-  const std::string text_;
+  std::string ns_;
+  std::optional<RunIdentity> job_;
+  std::string text_;  // the manifest as written; empty for the command form
+  std::vector<Document> configs_;
+  std::optional<PodFiles> files_;
   std::unique_ptr<PodOutput> output_;  // null: do not show output
   std::optional<Ephemeral> temporary_;
   bool keep_ = false;  // keep the temporary directory
@@ -278,9 +395,27 @@ class Run {
 
 }  // namespace
 
-int run_here(const RunOptions& options, const std::string& ns, RunIdentity job,
-             const std::string& text) {
-  return Run(options, ns, std::move(job), text).run();
+int run_here(const RunOptions& options, WantedJob job) {
+  const std::string ns = job.ns;
+  return Run(options, ns, std::move(job)).run();
+}
+
+int retry_here(const RunOptions& options) {
+  RunOptions here = options;
+  auto kept = kept_run(here.data_dir);  // nothing is made in a directory of something else
+  if (!kept) return fail(kept.error());
+  if (here.slots == 0) here.slots = kept->slots;
+  if (here.slots == 0) here.slots = cpu_count();
+  return Run(here, here.target.ns, std::nullopt).run();
+}
+
+Status check_output(const RunOptions& options, const Json& job) {
+  const bool indexed = is_indexed(job);
+  if (options.keep_order && !indexed)
+    return invalid("--keep-order: pods of a NonIndexed job have no order");
+  if (!options.files) return Nothing{};
+  return PodFiles(*options.files)
+      .prepare(text_at(job, {"metadata", "name"}), indexed, has_several_pods(job));
 }
 
 int exit_code_of(const RunOptions& options, ApiClient& client, const std::string& ns,

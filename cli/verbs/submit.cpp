@@ -33,6 +33,8 @@ std::variant<std::pair<std::string, std::string>, int> create(const SubmitOption
   if (*inputs)
     if (Status shared = share_inputs(*inputs_dir, wanted->job.inputs); !shared)
       return fail(shared.error());
+  if (Status put = put_configs(*client, wanted->configs, wanted->ns); !put)
+    return fail(put.error(), shown_path(options.file));
   auto job = create_job(*client, wanted->ns, wanted->text, false);
   if (!job)
     return fail(job.error(), job.error().code == Errc::unavailable ? "" : shown_path(options.file));

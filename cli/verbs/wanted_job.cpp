@@ -2,6 +2,7 @@
 
 #include "cli/client/manifests.hpp"
 #include "cli/client/mpi_job.hpp"
+#include "cli/client/objects.hpp"
 #include "cli/client/resources.hpp"
 #include "cli/output/exit_codes.hpp"
 #include "cli/output/json.hpp"
@@ -98,10 +99,13 @@ Result<WantedJob> wanted_job(const RunOptions& options, int64_t slots,
   WantedJob out{{}, "", options.target.ns};
   auto documents = read_manifests(options.file);
   if (!documents) return documents.error();
-  if (documents->size() != 1) {
+  for (const Document& one : *documents)
+    if (one.kind == "ConfigMap") out.configs.push_back(one);
+  std::erase_if(*documents, [](const Document& one) { return one.kind == "ConfigMap"; });
+  if (documents->size() != 1 || documents->front().kind != "Job") {
     return Error{Errc::invalid,
                  shown_path(options.file) + ": holds " + std::to_string(documents->size()) +
-                     " documents: must be one job",
+                     " documents: must be one job, and any ConfigMaps that it uses",
                  {}};
   }
   Document& document = documents->front();
@@ -109,6 +113,15 @@ Result<WantedJob> wanted_job(const RunOptions& options, int64_t slots,
   out.text = std::move(document.json);
   if (!document.ns.empty()) out.ns = document.ns;
   return out;
+}
+
+Status put_configs(ApiClient& client, const std::vector<Document>& configs, const std::string& ns) {
+  for (const Document& config : configs) {
+    auto put = put_object(client, config.kind, config.ns.empty() ? ns : config.ns, config.name,
+                          config.json);
+    if (!put) return put.error();
+  }
+  return Nothing{};
 }
 
 int print_manifest(const WantedJob& wanted, Output output) {

@@ -3,13 +3,16 @@
 #pragma once
 
 #include "base/result.hpp"
+#include "cli/client/http.hpp"
 #include "cli/client/inputs.hpp"
+#include "cli/client/manifests.hpp"
 #include "cli/client/run_identity.hpp"
 #include "cli/settings/options.hpp"
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace muster::cli {
 
@@ -17,7 +20,11 @@ struct WantedJob {
   RunIdentity job;
   std::string text;  // as sent to the API
   std::string ns;
+  std::vector<Document> configs{};  // config maps in the same file, to be stored before
 };
+
+// Stores the config maps that came with a job, or replaces those of their names.
+Status put_configs(ApiClient& client, const std::vector<Document>& configs, const std::string& ns);
 
 // Reads the inputs of the command, if it has any, and sets the number of its indexes. invalid also
 // if something is piped to stdin that nothing would read.

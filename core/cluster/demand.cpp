@@ -103,6 +103,11 @@ Demand demand_of(const JobObject& object) {
   const JobAnnotations annotations = read_annotations(object.meta.annotations);
   demand.gang = annotations.gang;
   demand.placement = annotations.placement;
+  auto mounts = [](const Container& container) { return !container.volume_mounts.empty(); };
+  if (annotations.private_tmp ||
+      std::any_of(pod.containers.begin(), pod.containers.end(), mounts) ||
+      std::any_of(pod.init_containers.begin(), pod.init_containers.end(), mounts))
+    demand.node_selector.emplace(kVolumesLabel, "true");
   return demand;
 }
 

@@ -34,6 +34,7 @@ enum class ConditionReason : uint8_t {
   max_failed_indexes_exceeded,
   failed_indexes,
   unreadable,
+  dependency_never_satisfied,  // a job that it depends on ended otherwise than it needs
 };
 
 std::string_view name(ConditionType type);

@@ -34,6 +34,11 @@ bool managed(const Sync& sync) {
   return !by || *by == kReservedManager || !sync.knobs.gates.managed_by;
 }
 
+std::optional<bool> end_of(const Job& job) {
+  if (!job.finished()) return std::nullopt;
+  return job.condition(ConditionType::complete) != nullptr;
+}
+
 void settle_pods(Sync& sync) {
   judge_ends(sync);
   delete_pods(sync);
@@ -85,7 +90,8 @@ Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Kn
   ingest(sync, events);
   bool deleted = job.state().deleted_at.has_value();
   if (managed(sync) && (!deleted || job.state().deletion_waits) && !job.finished()) {
-    if (!deleted && job.state().started_at == std::nullopt && !sync.wants_suspended())
+    if (!deleted && job.state().started_at == std::nullopt && !sync.wants_suspended() &&
+        !job.held())
       sync.emit(JobStarted{sync.now});
     if (job.per_index() && sync.per_index() == job.state().index_limits_off)
       sync.emit(IndexLimitsSet{sync.now, sync.per_index()});
@@ -111,8 +117,8 @@ Decision decide(Job& job, const std::vector<Event>& events, Millis now, const Kn
   if (sync.wake_ms) sync.order(WakeAt{*sync.wake_ms});
   bool over = job.finished() || job.state().orphaned;
   if (job.state().forgotten || (over && job.state().open.empty()))
-    sync.order(
-        JobOver{job.state().forgotten, job.state().forgotten ? std::nullopt : expires_at(job)});
+    sync.order(JobOver{job.state().forgotten,
+                       job.state().forgotten ? std::nullopt : expires_at(job), end_of(job)});
   return std::move(sync.out);
 }
 

@@ -95,6 +95,7 @@ struct PodsClosed {
 struct JobOver {
   bool forgotten = false;
   std::optional<Millis> wake_ms;
+  std::optional<bool> complete{};  // else Failed; absent: it did not finish
 };
 
 using Effect = std::variant<LaunchPods, KillPods, AckReport, Answer, AskSlots, FreeSlots,

@@ -1,6 +1,7 @@
 // Events: what a job has to react to. All that have arrived go into one sync (job-semantics 14).
 #pragma once
 
+#include "core/job/dependency.hpp"
 #include "core/job/pod.hpp"
 #include "core/spec/job_spec.hpp"
 
@@ -73,6 +74,14 @@ struct TimePassed {};
 
 // The owner's requests are answered by Answer with their token once durable.
 
+// Another job, for which this one may wait (muster.dev/after), has ended. Answered like the owner's
+// requests, also if the job does not wait for it.
+struct DependencyHasEnded {
+  uint64_t token = 0;
+  JobId job = 0;
+  DependencyEnd how = DependencyEnd::succeeded;
+};
+
 // Deletes the job. `orphan` implies background: the pods keep running.
 struct JobDeletion {
   uint64_t token = 0;
@@ -134,6 +143,6 @@ struct StatusWrite {
 
 using Event = std::variant<SlotsGranted, PodsReported, NodeLost, NodeRegistered, NodeReady,
                            TimePassed, JobDeletion, OwnerUpdate, PodsDeletion, Preempted, Tainted,
-                           PodConditionsWrite, StatusWrite, NodeHeard>;
+                           PodConditionsWrite, StatusWrite, NodeHeard, DependencyHasEnded>;
 
 }  // namespace muster::core

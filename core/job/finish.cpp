@@ -155,7 +155,7 @@ bool decide_completion(Sync& sync) {
   if (job.decided()) return true;
   const auto needed = job.needed();
   bool enough = job.succeeded() >= static_cast<uint64_t>(needed.value_or(1));
-  if (!enough || job.active() > 0) return false;
+  if (job.held() || !enough || job.active() > 0) return false;
   finish(sync, true, ConditionReason::completions_reached,
          "Reached expected number of succeeded pods");
   return true;
@@ -208,6 +208,8 @@ void finish_when_empty(Sync& sync) {
   if (s.forgotten) return;
   if (!sync.job.finished() && sync.job.decided() && s.open.empty())
     sync.emit(JobFinished{sync.now});
+  // A crash must not lose how it ended before they know.
+  if (sync.job.finished() && sync.knobs.has_dependents) return;
   if (auto due = expires_at(sync.job); due && *due <= sync.now)
     sync.emit(JobDeleted{sync.now, false, false});
   bool gone = s.deleted_at && s.open.empty() && !has_finalizers(sync.job) &&

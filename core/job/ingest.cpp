@@ -170,6 +170,7 @@ struct Ingest {
     if (!gone(e.token)) take_conditions(sync, e);
   }
   void operator()(const StatusWrite& e) { take_status(sync, e); }
+  void operator()(const DependencyHasEnded& e) { take_dependency(sync, e); }
 };
 
 }  // namespace

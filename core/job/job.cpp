@@ -220,6 +220,7 @@ struct Applier {
     s.generation = job.object_->meta.generation;
     s.parallelism = job.spec().parallelism.value_or(1);
     s.completions = job.spec().completions;
+    s.dependencies = r.after;
     job.rebuild();
   }
 
@@ -374,8 +375,12 @@ struct Applier {
                                         ConditionReason::job_resumed, "Job resumed");
     s.synced = true;
     if (!changed) return;
-    s.started_at = r.suspended ? std::nullopt : std::optional(r.at_ms);
+    s.started_at = r.suspended || job.held() ? std::nullopt : std::optional(r.at_ms);
     tell(r.suspended ? JobEvent::Kind::suspended : JobEvent::Kind::resumed);
+  }
+
+  void operator()(const DependencyEnded& r) {
+    std::erase_if(s.dependencies, [&r](const Dependency& one) { return one.job == r.job; });
   }
 
   void operator()(const StatusWritten& r) { s.external_status = r.json; }
@@ -399,6 +404,7 @@ struct Applier {
 
   void operator()(const FinishDecided& r) {
     s.synced = true;
+    s.dependencies.clear();
     s.conditions.push_back(
         {r.success ? ConditionType::success_criteria_met : ConditionType::failure_target, true,
          r.at_ms, r.reason, r.message});

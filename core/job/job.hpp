@@ -110,6 +110,7 @@ struct JobState {
   uint64_t pods_created = 0;
   std::string external_status;  // JSON, written by the controller that `managedBy` names
   std::string own_conditions;   // JSON list: conditions set from outside, if muster manages it
+  std::vector<Dependency> dependencies;  // jobs that must end before this one starts
   bool operator==(const JobState&) const = default;
 };
 
@@ -162,6 +163,8 @@ class Job {
   int64_t index_count() const { return state_.completions.value_or(0); }
   // Finished, without open pods and not deleted: it may be kept on disk alone.
   bool can_unload() const { return finished() && state_.open.empty() && !state_.deleted_at; }
+  // It does not start, since jobs that it depends on have not ended.
+  bool held() const { return !state_.dependencies.empty(); }
   bool hidden() const { return state_.background_deleted || state_.forgotten; }
 
   // A pod that is shown: open, deferred or finished. nullptr: there is none.

@@ -16,6 +16,7 @@ void put(Sync& sync, const JobObjectPtr& object) {
   if (object->json == sync.job.object().json) return;
   sync.emit(JobSpecChanged{sync.now, object->meta.generation, object->spec.parallelism.value_or(1),
                            object->spec.completions, object});
+  if (!object->meta.annotations.contains(std::string(kAfterKey))) waive_dependencies(sync);
   sync.new_successes = true;
 }
 

@@ -87,6 +87,7 @@ void manage_pods(Sync& sync) {
       if (pod.active()) all.push_back({key, Counted::released, false, std::nullopt});
     return stop_pods(sync, std::move(all));
   }
+  if (job.held()) return;
   if (end_broken_gang(sync)) return;
   uint32_t want = target(job);
   if (remove_surplus(sync, want)) {

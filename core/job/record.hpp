@@ -7,6 +7,7 @@
 #pragma once
 
 #include "core/job/condition.hpp"
+#include "core/job/dependency.hpp"
 #include "core/job/pod.hpp"
 #include "core/spec/job_spec.hpp"
 
@@ -21,7 +22,8 @@ namespace muster::core {
 // itself.
 struct JobAdmitted {
   Millis at_ms = 0;
-  JobObjectPtr object;  // not in the record's bytes: a row of its own
+  JobObjectPtr object;              // not in the record's bytes: a row of its own
+  std::vector<Dependency> after{};  // it is held until these jobs have ended
 };
 
 // The owner changed metadata or spec; the owner's row is rewritten in the same batch.
@@ -206,6 +208,15 @@ struct GangBroken {
   GangBreak how;
 };
 
+// A job that this one depends on has ended, or need not end any more. Once there is none left, the
+// job is no longer held; if the end was not the one it needs, its failure follows in the same
+// batch.
+struct DependencyEnded {
+  Millis at_ms = 0;
+  JobId job = 0;
+  DependencyEnd how = DependencyEnd::succeeded;
+};
+
 // The last pod of a deleted job has ended (or, if orphaned, was deleted too): nothing of it is
 // kept.
 struct JobForgotten {
@@ -216,7 +227,7 @@ using Record =
     std::variant<JobAdmitted, JobSpecChanged, JobStarted, PodsCreated, PodsBound, PodsStarted,
                  PodsEnded, PodsStopping, PodConditionSet, PodsRemoved, JobSuspended, StatusWritten,
                  FinishDecided, JobFinished, JobDeleted, JobForgotten, IndexLimitsSet, PodMetaSet,
-                 ConditionsWritten, GangBroken>;
+                 ConditionsWritten, GangBroken, DependencyEnded>;
 
 inline Millis at(const Record& record) {
   return std::visit([](const auto& r) { return r.at_ms; }, record);

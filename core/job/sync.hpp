@@ -60,6 +60,9 @@ struct Sync {
 
 // ingest.cpp: events become starts, ends and bindings.
 void ingest(Sync& sync, const std::vector<Event>& events);
+// dependency.cpp: ends of jobs that this one depends on; the annotation is gone.
+void take_dependency(Sync& sync, const DependencyHasEnded& ended);
+void waive_dependencies(Sync& sync);
 // owner.cpp: changes by the owner and writes by another controller; both are answered.
 void take_update(Sync& sync, const OwnerUpdate& update);
 void take_status(Sync& sync, const StatusWrite& write);

@@ -113,6 +113,10 @@ struct EventText {
                   [this](PodKey pod) { return pod_text(job, pod); });
   }
   std::string operator()(const NodeReady& e) { return "NodeReady " + node_text(e.node); }
+  std::string operator()(const DependencyHasEnded& e) {
+    return "DependencyHasEnded token=" + std::to_string(e.token) + " j" + std::to_string(e.job) +
+           " " + std::string(name(e.how));
+  }
   std::string operator()(const NodeHeard& e) {
     return listed("NodeHeard " + node_text(e.node) + " ended", e.ended,
                   [this](PodKey pod) { return pod_text(job, pod); });
@@ -158,7 +162,16 @@ struct RecordText {
 
   std::string this_job() const { return "j" + std::to_string(job); }
 
-  std::string operator()(const JobAdmitted&) { return "JobAdmitted " + this_job(); }
+  std::string operator()(const JobAdmitted& r) {
+    std::string text = "JobAdmitted " + this_job();
+    for (const Dependency& one : r.after)
+      text += " after=" + std::string(name(one.after.needed)) + ":j" + std::to_string(one.job);
+    return text;
+  }
+  std::string operator()(const DependencyEnded& r) {
+    return "DependencyEnded " + this_job() + " j" + std::to_string(r.job) + " " +
+           std::string(name(r.how));
+  }
   std::string operator()(const JobSpecChanged& r) {
     std::string text = "JobSpecChanged " + this_job() +
                        " generation=" + std::to_string(r.generation) +
@@ -392,10 +405,11 @@ std::string to_text(JobId job, const Event& event) {
 
 std::string_view record_name(const Record& record) {
   constexpr std::string_view kNames[] = {
-      "JobAdmitted",  "JobSpecChanged", "JobStarted",    "PodsCreated",       "PodsBound",
-      "PodsStarted",  "PodsEnded",      "PodsStopping",  "PodConditionSet",   "PodsRemoved",
-      "JobSuspended", "StatusWritten",  "FinishDecided", "JobFinished",       "JobDeleted",
-      "JobForgotten", "IndexLimitsSet", "PodMetaSet",    "ConditionsWritten", "GangBroken"};
+      "JobAdmitted",    "JobSpecChanged", "JobStarted",    "PodsCreated",       "PodsBound",
+      "PodsStarted",    "PodsEnded",      "PodsStopping",  "PodConditionSet",   "PodsRemoved",
+      "JobSuspended",   "StatusWritten",  "FinishDecided", "JobFinished",       "JobDeleted",
+      "JobForgotten",   "IndexLimitsSet", "PodMetaSet",    "ConditionsWritten", "GangBroken",
+      "DependencyEnded"};
   static_assert(std::size(kNames) == std::variant_size_v<Record>);
   return kNames[record.index()];
 }

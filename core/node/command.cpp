@@ -1,8 +1,10 @@
 #include "core/node/command.hpp"
 
+#include "core/node/space.hpp"
 #include "core/pod_name.hpp"
 #include "core/spec/expansion.hpp"
 #include "core/spec/inputs.hpp"
+#include "core/spec/names.hpp"
 #include "core/spec/well_known.hpp"
 
 #include <cctype>
@@ -177,7 +179,8 @@ Result<std::optional<Input>> input_of(const PodTemplate& job, PodId pod, const I
 
 Result<Command> command_with(const PodTemplate& job, const Container& container, const Names& names,
                              const NodeFacts& node, const DeviceMap& devices, const MpiFacts* mpi,
-                             const std::optional<Input>& input = {}) {
+                             const std::optional<Input>& input = {},
+                             const std::string& scratch = "") {
   constexpr size_t kOurs = 40;  // at most, without devices and columns of inputs
   Environment all(node.inherited.size() + container.env.size() + kOurs);
   for (const std::string& variable : node.inherited) {
@@ -195,6 +198,7 @@ Result<Command> command_with(const PodTemplate& job, const Container& container,
   set("MUSTER_ATTEMPT", names.attempt);
   set("MUSTER_COMPLETIONS", job.completions ? std::to_string(*job.completions) : "");
   set("MUSTER_PARALLELISM", std::to_string(job.parallelism));
+  if (!scratch.empty()) set(std::string(kScratchVariable), scratch);
   if (mpi != nullptr) {
     if (const auto path = all.inherited("PATH"); path)
       set("PATH", mpi->run_dir + "/bin:" + std::string(*path));
@@ -219,6 +223,20 @@ Result<Command> command_with(const PodTemplate& job, const Container& container,
     return part;
   };
   bool has_index = false;
+  for (const EnvSource& source : container.env_from) {
+    const auto map = job.configs.find(source.config_map);
+    if (map == job.configs.end() && source.optional) continue;
+    if (map == job.configs.end())
+      return Error{Errc::invalid, "configmap \"" + source.config_map + "\" not found"};
+    for (const auto& [key, value] : map->second->text) {
+      const std::string name = source.prefix + key;
+      if (!env_name_errors(name).empty()) continue;
+      has_index |= name == "JOB_COMPLETION_INDEX";
+      if (name.size() + 2 + value.size() > kStringMax) return too_long("envFrom " + name);
+      set(name, value);
+      if (all.cost_of_all() > kStringsMax) return too_much("envFrom " + name);
+    }
+  }
   for (const EnvVar& variable : container.env) {
     has_index |= variable.name == "JOB_COMPLETION_INDEX";
     const std::string what = "env " + variable.name;
@@ -232,7 +250,17 @@ Result<Command> command_with(const PodTemplate& job, const Container& container,
       continue;
     }
     std::optional<std::string> value;
-    if (variable.field_path.empty()) {
+    if (variable.config) {
+      const auto map = job.configs.find(variable.config->name);
+      const bool there =
+          map != job.configs.end() && map->second->text.contains(variable.config->key);
+      if (!there && variable.config->optional) continue;
+      if (!there)
+        return Error{Errc::invalid, what + ": there is no key " + variable.config->key +
+                                        " in a configmap \"" + variable.config->name + "\""};
+      const std::string& text = map->second->text.at(variable.config->key);
+      if (text.size() <= kStringMax - overhead) value = text;
+    } else if (variable.field_path.empty()) {
       value = expand(variable.value, find, kStringMax - overhead);
     } else {
       auto known = field(variable.field_path, job, names, node);
@@ -283,7 +311,8 @@ Result<Command> command_of(const PodTemplate& job, const Container& container, P
                            const InputTable* inputs) {
   auto input = input_of(job, pod, inputs);
   if (!input) return input.error();
-  return command_with(job, container, names_of(job, pod), node, devices, mpi, *input);
+  return command_with(job, container, names_of(job, pod), node, devices, mpi, *input,
+                      scratch_of(job, container, pod, node.scratch));
 }
 
 Result<Command> session_command(const PodTemplate& job, const Container& container, PodId pod,
@@ -308,7 +337,7 @@ Result<Command> session_command(const PodTemplate& job, const Container& contain
 // whether they are put in before or after.
 std::optional<CommandPattern> CommandPattern::of(const PodTemplate& job, const Container& container,
                                                  const NodeFacts& node) {
-  if (job.inputs || !job.inputs_file.empty()) return std::nullopt;
+  if (job.inputs || !job.inputs_file.empty() || has_space(job)) return std::nullopt;
   Names holes;
   for (const auto& [letter, member] : kHoles) holes.*member = {kHole, letter};
   auto command = command_with(job, container, holes, node, {}, nullptr);

@@ -10,6 +10,9 @@
 // An input of the index (core/spec/inputs.hpp) is MUSTER_INPUT. Command line and variables may
 // refer to parts of it that no variable has.
 //
+// The values of config maps are in the template (PodTemplate::configs); a container's envFrom comes
+// before its env.
+//
 // Secrets are not values here: only the process that becomes the pod's reads them.
 //
 // Sizes are limited as in exec: each string, and all of them together. Expansion stops at the
@@ -33,6 +36,7 @@ struct NodeFacts {
   std::string start_dir;               // where relative directories begin
   std::vector<std::string> inherited;  // "NAME=value"
   std::string home;                    // of the user that pods run as; where their secrets are
+  std::string scratch{};               // directory of pods' own directories; empty: none are made
 };
 
 // A variable whose value is read when the process starts (valueFrom.secretKeyRef).
@@ -55,8 +59,8 @@ inline constexpr size_t kStringsMax = 2 << 20;   // all of them with their point
 
 // `devices`: those that the container gets. `mpi`: null unless the job is an MPI job. `inputs`:
 // what the job's inputs_file holds; null unless it has one. `invalid` names the cause: a fieldRef
-// that muster does not know, no command, no input for this index, a variable or word that is too
-// long or exceeds the total.
+// that muster does not know, no command, no input for this index, a config map or key that is
+// missing, a variable or word that is too long or exceeds the total.
 Result<Command> command_of(const PodTemplate& job, const Container& container, PodId pod,
                            const NodeFacts& node, const DeviceMap& devices = {},
                            const MpiFacts* mpi = nullptr, const InputTable* inputs = nullptr);
@@ -69,9 +73,9 @@ Result<Command> session_command(const PodTemplate& job, const Container& contain
 // The same, prepared for many pods of one template: most variables are equal in all of them.
 class CommandPattern {
  public:
-  // Absent where command_of() must decide for each pod: one with an input, or a container without
-  // devices that has no command, comes close to the longest command, or contains control
-  // characters.
+  // Absent where command_of() must decide for each pod: one with an input or volumes, or a
+  // container without devices that has no command, comes close to the longest command, or contains
+  // control characters.
   static std::optional<CommandPattern> of(const PodTemplate& job, const Container& container,
                                           const NodeFacts& node);
   Command command(const PodTemplate& job, PodId pod) const;

@@ -270,6 +270,13 @@ void Node::complete(Orders& orders, size_t from, const Pod& pod) const {
   }
 }
 
+std::optional<Millis> Node::start_by(PodId id, Step step, Millis now) const {
+  const auto found = pods_.find(id);
+  if (found == pods_.end() || found->second.stop || !found->second.run.starting(step))
+    return std::nullopt;
+  return may_start(now) ? std::min(lease_until_, fence_of(found->second)) : now;
+}
+
 void Node::start_due(Orders& orders, Millis now) {
   if (!may_start(now)) return;
   for (PodId id : std::exchange(due_, {})) {
@@ -691,6 +698,15 @@ std::vector<PodId> Node::waiting() const {
     if (!pod.running) ids.push_back(id);
   }
   return ids;
+}
+
+std::vector<PodEnded> Node::ends(size_t most) const {
+  std::vector<PodEnded> ends;
+  for (const auto& [id, unacked] : unacked_) {
+    if (ends.size() == most) break;
+    if (unacked.end.cause != EndCause::keeper_lost) ends.push_back(unacked.end);
+  }
+  return ends;
 }
 
 std::vector<PodId> Node::ended() const {

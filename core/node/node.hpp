@@ -98,11 +98,17 @@ class Node {
   // What to do now.
   Orders next(Millis now);
 
+  // A start that was ordered and not yet passed on: when its process must have started at the
+  // latest; `now` or earlier: not now. Nothing: it is no longer wanted.
+  std::optional<Millis> start_by(PodId pod, Step step, Millis now) const;
+
   // --- for the registration
   Term term() const { return term_; }
   std::vector<PodId> running() const;
   std::vector<PodId> waiting() const;
   std::vector<PodId> ended() const;
+  // The first of these ends, without those of processes that a keeper lost.
+  std::vector<PodEnded> ends(size_t most) const;
 
   bool knows(PodId pod) const { return pods_.contains(pod) || unacked_.contains(pod); }
   bool runs(PodId pod) const { return pods_.contains(pod); }  // or waits

@@ -16,7 +16,8 @@ PodPlanPtr plan_of(const PodTemplate& job) {
     }
   }
   bool plain = !job.restarts && job.init_containers == 0 && job.containers.size() <= 1 &&
-               !job.active_deadline_ms && !job.fence_after_ms && devices.empty() && job.mpi.empty();
+               !job.active_deadline_ms && !job.fence_after_ms && devices.empty() &&
+               job.mpi.empty() && job.volumes.empty() && !job.private_tmp;
   if (plain) return nullptr;
   return std::make_shared<const PodPlan>(
       PodPlan{.init_containers = static_cast<uint16_t>(job.init_containers),

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/node/values.hpp"
+#include "core/spec/config_maps.hpp"
 #include "core/spec/inputs.hpp"
 #include "core/spec/job_spec.hpp"
 
@@ -50,8 +51,14 @@ struct PodTemplate {
   std::string mpi{};          // the job's annotation muster.dev/mpi; empty: not an MPI job
   InputTablePtr inputs{};     // muster.dev/inputs; null: none
   std::string inputs_file{};  // muster.dev/inputs-file; empty: none
-  PodPlanPtr plan;            // null: one process, never restarted, of no MPI job
-  std::string wire;           // with a plan: the message, for a restarted agent (TemplateStore)
+  std::vector<Volume> volumes{};
+  bool private_tmp = false;  // muster.dev/private-tmp
+  // The config maps that its containers use (config_maps.hpp). What they hold is there only in a
+  // template that was fetched for processes about to start (agent/config_desk.hpp).
+  ConfigNeeds config_needs{};
+  ConfigMaps configs{};
+  PodPlanPtr plan;   // null: one process, never restarted, of no MPI job
+  std::string wire;  // with a plan: the message, for a restarted agent (TemplateStore)
 };
 using PodTemplatePtr = std::shared_ptr<const PodTemplate>;
 

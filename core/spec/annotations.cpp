@@ -1,5 +1,6 @@
 #include "core/spec/annotations.hpp"
 
+#include "core/spec/after.hpp"
 #include "core/spec/duration.hpp"
 #include "core/spec/inputs.hpp"
 #include "core/spec/owner.hpp"
@@ -38,7 +39,7 @@ std::vector<std::string> known_annotations() {
   for (const std::string_view key :
        {kBackoffBaseKey, kBackoffMaxKey, kRestartDelayKey, kGangKey, kMpiKey, kRestartKey,
         kPlacementKey, kStartFailureKey, kFenceAfterKey, kIndexesKey, kInputsKey, kInputsFileKey,
-        kRetryOfKey, kRoundKey})
+        kPrivateTmpKey, kRetryOfKey, kRoundKey, kAfterKey})
     known.emplace_back(key.substr(kOwnPrefix.size()));
   for (const std::string_view key : kOwnerKeys) known.emplace_back(key.substr(kOwnPrefix.size()));
   return known;
@@ -61,6 +62,7 @@ JobAnnotations read_annotations(const StringMap& annotations) {
   if (placement == "spread") read.placement = PlacementChoice::spread;
   read.start_failure_fails_job = start_failure_fails_job(annotations);
   read.fence_after_ms = read_duration(annotations, kFenceAfterKey);
+  read.private_tmp = own_value(annotations, kPrivateTmpKey) == "true";
   if (auto set = annotations.find(std::string(kIndexesKey)); set != annotations.end())
     if (auto indexes = IndexSet::parse_strict(set->second, kAnyIndex); indexes.ok())
       read.indexes = std::move(*indexes);
@@ -87,6 +89,7 @@ void validate_annotations(const StringMap& annotations, Violations& found) {
       found.invalid("metadata.annotations[" + it->first + "]", it->second, "must be 15s to 24h");
   }
   validate_words(annotations, kGangKey, "true", "false", found);
+  validate_words(annotations, kPrivateTmpKey, "true", "false", found);
   validate_words(annotations, kRestartKey, "pod", "gang", found);
   validate_words(annotations, kPlacementKey, "pack", "spread", found);
   validate_words(annotations, kStartFailureKey, "FailJob", "Count", found);

@@ -1,5 +1,5 @@
 // muster's own annotations on a Job: backoff, restart delay, gangs, placement, MPI, failed starts,
-// inputs, fencing, and which indexes run.
+// inputs, fencing, and which indexes run. Dependencies have a file of their own (after.hpp).
 //
 // Admission validates them; reading ignores malformed values, so a stored job can always be read.
 // An unknown key is only worth a warning, since a later version may have written it.
@@ -61,6 +61,7 @@ struct JobAnnotations {
   PlacementChoice placement = PlacementChoice::usual;
   bool start_failure_fails_job = false;
   std::optional<Millis> fence_after_ms;
+  bool private_tmp = false;
   std::optional<IndexSet> indexes;  // none: all
   std::optional<MpiOptions> mpi;
 };

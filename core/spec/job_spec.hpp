@@ -8,6 +8,7 @@
 
 #include "base/clock.hpp"
 #include "core/ids.hpp"
+#include "core/spec/volumes.hpp"
 
 #include <cstdint>
 #include <map>
@@ -27,12 +28,27 @@ struct SecretRef {
   bool operator==(const SecretRef&) const = default;
 };
 
+// A key of a config map.
+struct ConfigKeyRef {
+  std::string name, key;
+  bool optional = false;  // either may be missing; then so is the variable
+  bool operator==(const ConfigKeyRef&) const = default;
+};
+
 struct EnvVar {
   std::string name;
-  std::string value;                  // unless it comes from one of the following
-  std::string field_path;             // valueFrom.fieldRef.fieldPath; empty: none
-  std::optional<SecretRef> secret{};  // valueFrom.secretKeyRef
+  std::string value;                     // unless it comes from one of the following
+  std::string field_path;                // valueFrom.fieldRef.fieldPath; empty: none
+  std::optional<SecretRef> secret{};     // valueFrom.secretKeyRef
+  std::optional<ConfigKeyRef> config{};  // valueFrom.configMapKeyRef
   bool operator==(const EnvVar&) const = default;
+};
+
+// Each key of a config map's data as a variable (envFrom).
+struct EnvSource {
+  std::string prefix, config_map;
+  bool optional = false;  // it may be missing
+  bool operator==(const EnvSource&) const = default;
 };
 
 struct Resources {
@@ -49,6 +65,8 @@ struct Container {
   std::string working_dir;
   std::vector<EnvVar> env;
   Resources resources;
+  std::vector<VolumeMount> volume_mounts{};
+  std::vector<EnvSource> env_from{};
   bool operator==(const Container&) const = default;
 };
 
@@ -65,6 +83,7 @@ struct PodTemplate {
   std::string restart_policy;  // Never, OnFailure, or whatever was written
   std::vector<Container> init_containers;
   std::vector<Container> containers;
+  std::vector<Volume> volumes{};
   std::optional<int64_t> termination_grace_s;  // default 30 (defaults.hpp)
   std::optional<int64_t> active_deadline_s;    // 1…2147483647
   StringMap node_selector;

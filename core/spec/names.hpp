@@ -16,7 +16,7 @@ Reasons dns_subdomain_errors(std::string_view text);   // "example.com", up to 2
 Reasons qualified_name_errors(std::string_view text);  // "example.com/MyName" or "MyName"
 Reasons label_value_errors(std::string_view text);     // up to 63 characters, may be empty
 Reasons env_name_errors(std::string_view text);        // printable ASCII without '='
-Reasons config_key_errors(std::string_view text);      // a key of a secret: "key.name"
+Reasons config_key_errors(std::string_view text);  // a key of a secret or config map: "key.name"
 // "example.com/path": a subdomain and a URL path.
 Reasons domain_path_errors(std::string_view text);
 

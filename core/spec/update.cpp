@@ -1,5 +1,6 @@
 #include "core/spec/update.hpp"
 
+#include "core/spec/after.hpp"
 #include "core/spec/annotations.hpp"
 #include "core/spec/inputs.hpp"
 #include "core/spec/validation.hpp"
@@ -66,13 +67,16 @@ Violations validate_update(const JobMeta& old_meta, const JobSpec& old_spec,
   if (old_meta.ns != new_meta.ns) found.invalid("metadata.namespace", new_meta.ns, kImmutable);
   if (old_meta.uid != new_meta.uid) found.invalid("metadata.uid", new_meta.uid, kImmutable);
 
-  for (const std::string_view key : {kIndexesKey, kFenceAfterKey, kInputsKey, kInputsFileKey}) {
+  for (const std::string_view key :
+       {kIndexesKey, kFenceAfterKey, kInputsKey, kInputsFileKey, kAfterKey}) {
     auto value = [key](const JobMeta& meta) {
       auto set = meta.annotations.find(std::string(key));
       return set == meta.annotations.end() ? std::string_view() : std::string_view(set->second);
     };
     if (value(old_meta) == value(new_meta)) continue;
     const std::string path = "metadata.annotations[" + std::string(key) + "]";
+    if (key == kAfterKey && !new_meta.annotations.contains(std::string(key)))
+      continue;  // the job waits no longer
     if (key == kInputsKey)
       found.invalid_object(path, kImmutable);
     else

@@ -36,6 +36,7 @@ void validate_meta(const JobMeta& meta, Violations& found) {
   validate_labels("metadata.labels", meta.labels, found);
   validate_annotation_map("metadata.annotations", meta.annotations, found);
   validate_annotations(meta.annotations, found);
+  validate_after(meta, found);
   if (meta.finalizers.size() > kFinalizersMax)
     found.too_many("metadata.finalizers", meta.finalizers.size(), kFinalizersMax);
   for (size_t i = 0; i < meta.finalizers.size(); ++i)

@@ -21,5 +21,7 @@ void validate_spec(const JobSpec& spec, Violations& found);
 void validate_failure_policy(const JobSpec& spec, Violations& found);  // rows 25 to 40
 void validate_success_policy(const JobSpec& spec, Violations& found);  // rows 41 to 49
 void validate_template(const PodTemplate& pod, Violations& found);     // row 51, as in 1.7
+// Its volumes and their mounts; `path`: of the pod's spec.
+void validate_volumes(const std::string& path, const PodTemplate& pod, Violations& found);
 
 }  // namespace muster::core

@@ -23,6 +23,29 @@ bool known_field_path(std::string_view path) {
          subscript("metadata.annotations");
 }
 
+void validate_config_name(const std::string& path, const std::string& name, Violations& found) {
+  if (name.empty()) return found.required(path);
+  for (std::string& reason : dns_subdomain_errors(name)) found.invalid(path, name, reason);
+}
+
+void validate_config_key(const std::string& path, const ConfigKeyRef& config, Violations& found) {
+  validate_config_name(path + ".name", config.name, found);
+  if (config.key.empty()) return found.required(path + ".key");
+  for (std::string& reason : config_key_errors(config.key))
+    found.invalid(path + ".key", config.key, reason);
+}
+
+void validate_env_from(const std::string& path, const std::vector<EnvSource>& sources,
+                       Violations& found) {
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const std::string at = item(path, i);
+    if (!sources[i].prefix.empty())
+      for (std::string& reason : env_name_errors(sources[i].prefix))
+        found.invalid(at + ".prefix", sources[i].prefix, reason);
+    validate_config_name(at + ".configMapRef.name", sources[i].config_map, found);
+  }
+}
+
 void validate_secret(const std::string& path, const SecretRef& secret, Violations& found) {
   if (secret.name.empty()) {
     found.required(path + ".name");
@@ -79,12 +102,15 @@ void validate_env(const std::string& path, const std::vector<EnvVar>& env, Viola
       for (std::string& reason : env_name_errors(env[i].name))
         found.invalid(at + ".name", env[i].name, std::move(reason));
     }
-    if (env[i].field_path.empty() && !env[i].secret) continue;
+    const auto& [name, value, field_path, secret, config] = env[i];
+    const int sources = !field_path.empty() + secret.has_value() + config.has_value();
+    if (sources == 0) continue;
     if (!env[i].value.empty())
       found.invalid_object(at + ".valueFrom", "may not be specified when `value` is not empty");
-    if (!env[i].field_path.empty() && env[i].secret)
+    if (sources > 1)
       found.invalid_object(at + ".valueFrom",
                            "may not have more than one field specified at a time");
+    if (config) validate_config_key(at + ".valueFrom.configMapKeyRef", *config, found);
     if (env[i].secret) validate_secret(at + ".valueFrom.secretKeyRef", *env[i].secret, found);
     if (!env[i].field_path.empty() && !known_field_path(env[i].field_path))
       found.not_supported(at + ".valueFrom.fieldRef.fieldPath", env[i].field_path,
@@ -136,6 +162,7 @@ void validate_containers(const std::string& path, const std::vector<Container>& 
       if (!names.insert(container.name).second) found.duplicate(at + ".name", container.name);
     }
     validate_env(at + ".env", container.env, found);
+    validate_env_from(at + ".envFrom", container.env_from, found);
     refuse_secrets_in_words(at, container, found);
     validate_resources(at + ".resources", container.resources, found);
   }
@@ -179,6 +206,7 @@ void validate_template(const PodTemplate& pod, Violations& found) {
   std::set<std::string> names;
   validate_containers(path + ".containers", pod.containers, names, found);
   validate_containers(path + ".initContainers", pod.init_containers, names, found);
+  validate_volumes(path, pod, found);
   if (pod.active_deadline_s &&
       (*pod.active_deadline_s < 1 || *pod.active_deadline_s > std::numeric_limits<int32_t>::max()))
     found.invalid(path + ".activeDeadlineSeconds", *pod.active_deadline_s,

@@ -79,6 +79,10 @@ void Violations::duplicate(std::string path, std::string_view value) {
   add(std::move(path), Violation::Kind::duplicate, json_quoted(value), "");
 }
 
+void Violations::not_found(std::string path, std::string_view value) {
+  add(std::move(path), Violation::Kind::not_found, json_quoted(value), "");
+}
+
 void Violations::too_many(std::string path, size_t found, size_t most) {
   add(std::move(path), Violation::Kind::too_many, std::to_string(found),
       "must have at most " + std::to_string(most) + " items");

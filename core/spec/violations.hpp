@@ -30,6 +30,7 @@ class Violations {
                      std::initializer_list<std::string_view> supported);
   void duplicate(std::string path, int64_t value);
   void duplicate(std::string path, std::string_view value);
+  void not_found(std::string path, std::string_view value);
   void too_many(std::string path, size_t found, size_t most);
   void too_long(std::string path, size_t most_bytes);
   void forbidden(std::string path, std::string detail);

@@ -2,7 +2,7 @@
 """The web page in a real browser (Debian's chromium, headless): what a user sees of jobs that run, fail, wait and return.
 
     MUSTER=build/release/muster tests/e2e/browser.py [TEST…]
-    MUSTER=build/release/muster tests/e2e/browser.py screenshot      writes docs/web.png
+    MUSTER=build/release/muster tests/e2e/browser.py screenshot      writes docs/web.png and docs/web-phone.png
 """
 import json
 import pathlib
@@ -10,10 +10,11 @@ import os
 import sys
 import unittest
 import urllib.parse
+from concurrent.futures import ThreadPoolExecutor
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
-from world import ROOT, Cluster, Witness, World, eventually, finished, sh_job, untaint  # noqa: E402
+from world import ROOT, Cluster, Witness, World, eventually, finished, matches, sh_job, untaint  # noqa: E402
 
 try:
     from selenium import webdriver
@@ -120,7 +121,7 @@ class Page(World):
         self.open(cluster)
         self.see("#jobs-table", "no job")
         self.see("#nodes-table", "node-0")
-        self.see("#totals", "1 of 1 ready")
+        self.see("#cluster", "1 of 1 node ready")
         self.submit(cluster, mixed(witness))
         self.see("#jobs-table", "mixed")
         self.assertIn("1 running, 0 failed", self.js("document.title"))
@@ -137,12 +138,12 @@ class Page(World):
         self.assertIn("1 failed", label)
         self.assertIn("3 running", label)
         row = self.job_row("mixed")
-        self.assertEqual(row[2:3] + row[4:9], ["Running", "1", "1", "3", "1", "1"],
-                         "status, succeeded, failed (index 1 counts with its next pod), running, pending, backoff")
+        self.assertEqual(row[2:8], ["Running", "1 / 8", "1", "3", "1", "1"],
+                         "status, progress, failed (index 1 counts with its next pod), running, pending, backoff")
         # One more may wait on the node for the next free slot.
         eventually(lambda: self.rows("#nodes-table")[0][1:4] in (["Ready", "3", "3"], ["Ready", "3", "3 + 1 waiting"]),
                    "state, slots and pods of the node")
-        failed = [("1", "node-0", "1"), ("2", "node-0", "42")]
+        failed = [("1", "exit 1", "node-0"), ("2", "exit 42", "node-0")]
         eventually(lambda: sorted((row[0], row[2], row[3]) for row in self.rows("#failed-pods")) == failed, "the failed pods")
         self.see("#job-events", "SuccessfulCreate")
         # The page updates without a reload.
@@ -191,17 +192,24 @@ class Page(World):
         canvas.send_keys("f")
         self.assertEqual(self.text("#cell"), "index 2: failed")
         pods = eventually(lambda: self.rows("#pods"), "its pods")
-        self.assertEqual([pod[1:4] for pod in pods], [["Failed", "node-0", "42"]])
+        self.assertEqual([pod[1:4] for pod in pods], [["Failed", "exit 42", "node-0"]])
         canvas.send_keys("b")
         self.assertEqual(self.text("#cell"), "index 1: backoff")
-        canvas.send_keys(Keys.ARROW_LEFT)
+        canvas.send_keys("r")
+        self.assertEqual(self.text("#cell"), "index 3: running")
+        canvas.send_keys(Keys.HOME)
         self.assertEqual(self.text("#cell"), "index 0: succeeded")
         canvas.send_keys(Keys.END)
         self.assertEqual(self.text("#cell"), "index 7: not created")
+        canvas.send_keys(Keys.ARROW_LEFT)
+        self.assertEqual(self.text("#cell"), "index 6: pending")
+        self.see("#pods", "it has not started")
         field = self.browser.find_element(By.ID, "index")
         field.clear()
         field.send_keys("3", Keys.ENTER)
         self.see("#cell", "index 3: running")
+        for part in ("1 pod is waiting for a slot", "1 index is backing off", "failed indexes: 2"):
+            self.see("#why", part)  # what is above the map, which then stays where it is
         # The pointer hovers over index 6, without a click.
         x, y = self.js("""(() => { const [x, y] = musterState.pixelOf(6), box = document.getElementById('map').getBoundingClientRect();
             return [x / devicePixelRatio - box.width / 2, y / devicePixelRatio - box.height / 2]; })()""")
@@ -226,12 +234,12 @@ class Page(World):
         self.see("#jobs-table", "no job")
         # A new job of the same name, without indexes.
         self.submit(cluster, sh_job("turns", "exit 0", 3, completionMode="NonIndexed", parallelism=1))
-        self.see("#detail-status", "3 of 3 succeeded")
+        self.see("#facts", "3 of 3")
         self.assertFalse(self.browser.find_element(By.ID, "map").is_displayed(), "no index, no map")
         self.see("#job-events", "Completed")
-        self.assertIn("default", self.text("#jobs-table"))
         self.browser.find_element(By.ID, "close").click()
         self.see("#events", "since this page was opened")
+        self.assertIn("default", self.text("#jobs-table"))
         self.assertFalse(self.browser.find_element(By.ID, "detail").is_displayed())
         self.browser.back()
         self.see("#detail-title", "default/turns")
@@ -309,6 +317,140 @@ class Page(World):
         self.live()
         self.see("#nodes-table", "late")
         eventually(lambda: self.states() == ["succeeded"] * 2, "the map has caught up")
+        # The browser keeps pages that are left for its Back button, but not their connections: it has six.
+        for _ in range(3):
+            self.browser.get("about:blank")
+            self.browser.get(self.origin + "/#/default/seen")
+            self.live()
+            self.see("#why-text", "Complete")
+        self.browser.get("about:blank")
+        self.browser.back()
+        self.live()
+        self.assertEqual(self.js("performance.getEntriesByType('navigation')[0].type"), "reload", "it begins anew")
+        self.clean()
+
+    # ---- what has failed, and why
+
+    def test_failed_jobs_come_first_and_counts_filter(self):
+        cluster = self.cluster(agents=1, slots=4)
+        for name, command in (("broken", "exit 3"), ("done", "exit 0")):
+            self.submit(cluster, sh_job(name, command, 1, backoffLimit=0))
+            cluster.wait(name, finished)
+        for name in ("idle", "idler"):
+            self.submit(cluster, sh_job(name, "exit 0", 1, suspend=True))
+        self.open(cluster)
+        names = lambda: [row[0] for row in self.rows("#jobs-table")]  # noqa: E731
+        eventually(lambda: len(found := names()) == 4 and found[0] == "broken" and found[3] == "done", "the failed one, what is not over, the complete one")
+        self.assertEqual(self.text("#totals").split("\n"), ["4 jobs", "1 failed", "0 running", "2 suspended", "1 complete"])
+        self.assertIn("Failed: BackoffLimitExceeded", self.job_row("broken")[2])
+        colour = "getComputedStyle([...document.querySelectorAll('#jobs-table tbody tr')].find(r => r.cells[0].textContent === arguments[0])).backgroundColor"
+        self.assertNotEqual(self.js(colour, "broken"), self.js(colour, "done"), "it stands out")
+        chip = self.browser.find_element(By.XPATH, "//div[@id='totals']/button[contains(., 'failed')]")
+        chip.click()
+        eventually(lambda: names() == ["broken"], "the failed one only")
+        self.assertEqual(chip.get_attribute("aria-pressed"), "true")
+        self.browser.find_element(By.ID, "filter").send_keys("idle")
+        self.see("#jobs-table", "no job matches")
+        chip.send_keys(Keys.ENTER)
+        eventually(lambda: sorted(names()) == ["idle", "idler"], "again all that the filter finds")
+        self.clean()
+
+    def test_a_row_of_a_pod_has_its_cause_input_and_the_end_of_its_log(self):
+        cluster = self.cluster(agents=1, slots=3)
+        witness = self.witness(cluster)
+        many = "n=0; while [ $n -lt 30 ]; do n=$((n + 1)); echo line $n; done"
+        evil = "printf '%b' '" + EVIL + "\\033[31m red\\0342\\0200\\0256 10%\\r100%\\n' >&2"
+        long = "head -c 100000 /dev/zero | tr '\\0' x"
+        work = (f'case "$i" in 0) {many}; {evil}; kill -9 $$$$;; 1) {long}; code=7;; '
+                '*) echo begun; ' + UNTIL_GO + "; echo over; code=0;; esac")
+        job = witness.job("prints", work, 3, backoffLimitPerIndex=0, parallelism=3)
+        job["metadata"]["annotations"] = {"muster.dev/inputs": f"first\tcolumn\n{EVIL}\nthird\n"}
+        self.submit(cluster, job)
+        self.open(cluster, "prints")
+        self.assertEqual(self.js("document.activeElement.tagName"), "BODY", "on load, nothing has the focus")
+        eventually(lambda: sorted(row[:3] for row in self.rows("#failed-pods")) ==
+                   [["0", "first column", "SIGKILL (exit 137)"], ["1", EVIL, "exit 7"]], "causes and inputs")
+        self.assertEqual(self.rows("#pods"), [])
+        # Open a row: the last lines of stderr and stdout, as text.
+        for button in self.browser.find_elements(By.CSS_SELECTOR, "#failed-pods button.toggle"):
+            if button.text == "0":
+                button.send_keys(Keys.ENTER)
+                self.assertEqual(button.get_attribute("aria-expanded"), "true")
+        self.see("#failed-pods tr.log", "line 30")
+        log = self.text("#failed-pods tr.log")
+        self.assertIn("stdout, last 10 lines\nline 21\n", log)
+        self.assertNotIn("\nline 20\n", log)
+        self.assertIn("stderr, 1 line\n100%", log, "what a terminal would show")
+        self.assertNotIn("\x1b", log)
+        # Another row closes it; a line without end is cut.
+        for button in self.browser.find_elements(By.CSS_SELECTOR, "#failed-pods button.toggle"):
+            if button.text == "1":
+                button.click()
+        self.see("#failed-pods tr.log", "xxx")
+        self.assertLess(len(self.text("#failed-pods tr.log")), 500)
+        self.assertEqual(len(self.js("musterState.log")), 1)
+        # Of the chosen index the newest row is open, and follows what it prints.
+        self.browser.find_element(By.ID, "map").send_keys("r")
+        self.see("#cell", "index 2: running · third")
+        self.see("#cell-why", "attempt 0 has been running on node node-0")
+        self.see("#pods", "begun")
+        looks = "[musterState.log.find(l => l.table === 'pods').looks, performance.now()]"
+        before, begun = self.js(looks)
+        eventually(lambda: self.js(looks)[0] >= before + 2, "it is read again")
+        after, now = self.js(looks)
+        self.assertLessEqual((after - before - 1) * 1400, now - begun, "at most every 1.5 s")
+        (witness.folder / "go").touch()
+        self.see("#pods", "begun\nover")
+        self.see("#pods", "Succeeded")
+        self.browser.find_element(By.ID, "close").click()
+        self.assertEqual(self.js("musterState.log"), [], "a closed job reads no logs")
+        self.assertIsNone(self.js("window.hacked"))
+        self.assertEqual(self.js("document.images.length"), 0)
+        self.clean()
+
+    def test_why_and_when_it_goes_on(self):
+        cluster = self.cluster(agents=0, base="10m", top="10m")
+        self.submit(cluster, sh_job("waits", "exit 1", 2000, parallelism=1500, backoffLimitPerIndex=1))
+        self.open(cluster, "waits")
+        self.see("#why-text", "1,500 pods are waiting for a slot: there are no nodes")
+        cluster.start_agent("node-0", extra=("--hollow", "--hollow-exit-code", "1"))
+        cluster.wait_nodes()
+        untaint(cluster)
+        self.see("#why", "the next retry is in 9m")
+        self.browser.find_element(By.ID, "map").send_keys("b")
+        self.see("#cell-why", "attempt 1 may start in 9m")
+        self.js("void (Detail.prototype.explain = async () => {})")  # one may be on its way
+        for _ in range(2):
+            before = self.text("#why")
+            eventually(lambda: self.text("#why") != before, "the time runs without another explanation")  # noqa: B023
+        self.clean()
+
+    def test_pace_and_the_time_left(self):
+        # The sums of `muster run`: of ten pods of 10 minutes on 4 slots, at 10 minutes.
+        cluster = self.cluster(agents=1, slots=10, agent_extra=["--hollow", "--hollow-duration", "100ms"])
+        untaint(cluster)
+        self.open(cluster)
+        played = """(() => { const pace = new Pace(), minute = 60000, seen = [];
+            for (let at = 0; at < 30 * minute; at += 1000) {
+                const wave = Math.floor(at / (10 * minute)), ended = Math.min(10, 4 * wave);
+                pace.add({at, settled: ended, ended, running: at ? Math.min(4, 10 - ended) : 0});
+                seen.push(pace.left(10 - ended));
+            }
+            return [seen[5 * 60], seen[10 * 60 + 2], seen[25 * 60]].map(ms => ms === null ? null : Math.round(ms / minute)); })()"""
+        self.assertEqual(self.js(played), [None, 20, 5])
+        late = """(started => { const pace = new Pace(started);
+            for (let at = 3600000; at <= 3605000; at += 1000) pace.add({at, settled: 60, ended: 60, running: 4});
+            return [pace.left(60), pace.per_second * 3600].map(x => x === null ? null : Math.round(x / 60)); })(arguments[0])"""
+        self.assertEqual(self.js(late, 1), [60083, 1], "who comes late knows the average")
+        self.assertEqual(self.js(late, 3_590_000), [None, 0], "unless what was seen since contradicts it")
+        self.submit(cluster, sh_job("steady", "exit 0", 2000, parallelism=10))
+        self.see("#jobs-table", "steady")
+        eventually(lambda: matches("^about [0-9]+(s|m)$", self.job_row("steady")[8]), "in its row")
+        self.browser.find_element(By.LINK_TEXT, "steady").click()
+        eventually(lambda: matches("pace\n[0-9.,]+/s", self.text("#facts")), "its pace")
+        self.see("#facts", "left\nabout ")
+        retry = "(() => { detail.why = {summary: '', nextRetry: new Date(Date.now() + 3600e3).toISOString()}; return outlook(jobs.get(detail.key)).left; })()"
+        self.assertEqual(self.js(retry), "about 1h", "not before the next retry")
         self.clean()
 
     # ---- large jobs
@@ -362,22 +504,68 @@ class Page(World):
 
     def test_a_thousand_jobs_and_a_filter(self):
         cluster = self.cluster(agents=0)
-        for i in range(1000):
-            self.submit(cluster, sh_job(f"many-{i:04}", "exit 0", 1, suspend=True))
+        with ThreadPoolExecutor(16) as pool:
+            list(pool.map(lambda i: self.submit(cluster, sh_job(f"many-{i:04}", "exit 0", 1, suspend=True)), range(1000)))
         self.open(cluster)
         self.until("musterState.jobs.length === 1000 && document.querySelectorAll('#jobs-table tbody tr').length === 1000", "all of them")
-        self.see("#totals", "1000 suspended")
+        self.see("#totals", "1,000 suspended")
+        self.panes_scroll_and_nothing_in_them()
         self.browser.find_element(By.ID, "filter").send_keys("many-07 susp")
         self.until("document.querySelectorAll('#jobs-table tbody tr').length === 100", "a hundred are left")
-        self.assertEqual(self.text("#jobs-note"), "100 of 1000")
+        self.assertEqual(self.text("#jobs-note"), "100 of 1,000")
         cluster.api.delete("many-0700")
         self.until("document.querySelectorAll('#jobs-table tbody tr').length === 99", "a deleted one goes")
         before = self.js("musterState.renders")
         begun = self.js("performance.now()")
-        for i in range(300):
+        for i in range(150):
             cluster.api.patch(f"many-{i:04}", {"metadata": {"labels": {"seen": "yes"}}})
         took, renders = self.js("performance.now()") - begun, self.js("musterState.renders") - before
         self.assertLessEqual(renders, took / 250 + 2, "at most four drawings a second, whatever comes in")
+        self.clean()
+
+    # ---- layout
+
+    SCROLLERS = """[...document.querySelectorAll('*')].filter(e => e.scrollHeight > e.clientHeight + 1 && e.clientHeight > 0 &&
+        (e === document.scrollingElement ? getComputedStyle(document.body).overflowY !== 'hidden' : ['auto', 'scroll'].includes(getComputedStyle(e).overflowY)))"""
+
+    def panes_scroll_and_nothing_in_them(self):
+        """In a wide window: the table of jobs reaches to its bottom, the page itself does not scroll, and no scroller is in another."""
+        self.assertEqual(self.js(self.SCROLLERS + ".map(e => e.id)"), ["jobs-scroll"])
+        below = self.js("innerHeight - document.getElementById('jobs-scroll').getBoundingClientRect().bottom")
+        nodes = self.js("document.getElementById('nodes').getBoundingClientRect().height")
+        self.assertLess(below, nodes + 40, "below it are the nodes only")
+        self.assertGreater(self.js("document.getElementById('jobs-scroll').clientHeight"), self.js("innerHeight") / 2)
+
+    def test_on_a_phone_progress_comes_first(self):
+        cluster = self.cluster(agents=1, slots=3, base="10m", top="10m")
+        witness = self.witness(cluster)
+        self.submit(cluster, mixed(witness))
+        try:
+            self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True})
+            self.open(cluster)
+            self.see("#jobs-table", "mixed")
+            fits = "document.scrollingElement.scrollWidth <= 390"
+            self.until(fits, "nothing is wider than the screen")
+            box = "document.querySelector(arguments[0]).getBoundingClientRect()"
+            self.until("document.querySelector('#jobs-table .bar span').getBoundingClientRect().width > 0", "its bar")
+            bar, status = self.js(box, "#jobs-table .bar"), self.js(box, "#jobs-table tbody .status")
+            self.assertGreater(bar["width"], 300)
+            self.assertLess(bar["bottom"], status["top"] + 1, "the bar is above the status")
+            self.assertEqual(self.js("document.querySelector('#jobs-table').getAttribute('role')"), "table", "a card is still a row")
+            self.browser.find_element(By.LINK_TEXT, "mixed").click()
+            eventually(lambda: self.states() == MIXED, "its map")
+            self.assertFalse(self.browser.find_element(By.ID, "jobs").is_displayed(), "the job takes the place of the list")
+            progress, canvas = self.js(box, "#progress .bar"), self.js(box, "#map")
+            self.assertLess(progress["bottom"], 300, "what a user sees first")
+            self.assertLess(progress["bottom"], canvas["top"])
+            self.until(fits, "nothing is wider than the screen")
+            self.assertEqual([name for name in self.js(self.SCROLLERS + ".map(e => e.tagName)") if name != "HTML"], [], "only the page scrolls")
+            self.browser.find_element(By.XPATH, "//div[@id='totals']/button[contains(., 'running')]").click()
+            self.until("document.getElementById('detail').hidden", "a count leads back to the list")
+            self.see("#jobs-table", "mixed")
+        finally:
+            self.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        (witness.folder / "go").touch()
         self.clean()
 
     # ---- accessibility
@@ -392,6 +580,15 @@ class Page(World):
             light = sorted((lightness(colour), state) for state, colour in palette.items())
             for (low, one), (high, other) in zip(light, light[1:]):
                 self.assertGreaterEqual(high - low, 9, f"{scheme}: {one} ({low:.0f}) and {other} ({high:.0f})")
+            colour = "getComputedStyle(document.documentElement).getPropertyValue(arguments[0]).trim()"
+            for text, ground in (("--text", "--page"), ("--quiet", "--page"), ("--quiet", "--raised"), ("--link", "--page"), ("--link", "--alarm-tint"),
+                                 ("--alarm", "--alarm-tint"), ("--alarm", "--page"), ("--alarm", "--raised"), ("--good", "--page"), ("--good", "--raised")):
+                ratio = contrast(self.js(colour, text), self.js(colour, ground))
+                self.assertGreaterEqual(ratio, 4.5, f"{scheme}: {text} on {ground} ({ratio:.1f})")
+        moves = "getComputedStyle(document.querySelector('.bar.big span')).transitionDuration !== '0s'"
+        for wish, expected in (("no-preference", True), ("reduce", False)):
+            self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-reduced-motion", "value": wish}]})
+            self.assertEqual(self.js(moves), expected, wish)
         self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
     def test_tables_are_tables(self):
@@ -403,42 +600,66 @@ class Page(World):
         self.assertEqual(self.js("document.getElementById('connection').getAttribute('aria-live')"), "polite")
         self.assertEqual(self.js("document.documentElement.lang"), "en")
         self.assertEqual(self.js("[...document.querySelectorAll('input')].filter(i => !i.labels.length).length"), 0, "each field has a label")
+        numbers = self.js("[...document.querySelectorAll('td.n')].map(c => [getComputedStyle(c).textAlign, getComputedStyle(c).fontVariantNumeric])")
+        self.assertEqual({tuple(pair) for pair in numbers}, {("right", "tabular-nums")})
+
+
+def luminance(colour):
+    """Relative luminance of a colour as #rrggbb, 0 to 1."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5))]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(one, other):
+    """The contrast ratio of WCAG 2, 1 to 21."""
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
 
 
 def lightness(colour):
     """L* of a colour as #rrggbb, 0 to 100."""
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (int(colour[i:i + 2], 16) / 255 for i in (1, 3, 5))]
-    y = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    y = luminance(colour)
     return 116 * y ** (1 / 3) - 16 if y > 0.008856 else 903.3 * y
 
 
-def screenshot(path):
-    """A job with indexes in several states, beside other jobs."""
-    cluster = Cluster(agents=1, slots=48, base="10m", top="10m")
-    browser = new_browser(1520, 950)
+def screenshots(folder):
+    """web.png: a job with indexes in several states, beside other jobs. web-phone.png: a failed one."""
+    cluster = Cluster(agents=1, slots=48, base="40s", top="10m")
+    browser = new_browser(1520, 1040)
     witness = Witness(cluster.dir / "witness")
+    url = f"http://{cluster.api_addr}/"
+
+    def shoot(name):
+        browser.execute_script("document.activeElement.blur()")
+        browser.save_screenshot(str(folder / name))
+        print(f"{folder / name}: {(folder / name).stat().st_size} bytes")
     try:
         cluster.wait_nodes()
-        for name, work, n, spec in (("nightly-report", "code=0", 12, {}), ("import", '[ "$i" = 3 ] && code=2 || code=0', 6, {"backoffLimit": 0})):
+        wrong = ('printf "%s\\n" "Traceback (most recent call last):" "  File \\"import.py\\", line 42, in load" "ValueError: bad row 17 in part-$i.csv" >&2')
+        for name, work, n, spec in (("nightly-report", "code=0", 12, {}), ("train", UNTIL_GO, 4, {}),
+                                    ("import", f'echo "reading part-$i.csv"; code=0; [ "$i" != 3 ] || {{ {wrong}; code=1; }}', 6, {"backoffLimitPerIndex": 0})):
             cluster.api.create(witness.job(name, work, n, parallelism=n, **spec))
-            cluster.wait(name)
-        work = ('case "$i" in 137|402|611) code=42;; *) [ $(($i * $i % 31)) = 7 ] && code=1 || code=0;; esac; [ "$i" -lt 640 ] || { ' + UNTIL_GO + "; }")
+            if name != "train":
+                cluster.wait(name, finished)
+        work = ('case "$i" in 137|402|611) echo "cannot open $MUSTER_INPUT: No such file" >&2; code=42;; *) [ $(($i * $i % 31)) = 7 ] && code=1 || code=0;; esac; '
+                '[ "$i" -lt 600 ] || sleep $((i % 4 + 2))')
         job = witness.job("sweep", work, 1000, parallelism=120, backoffLimitPerIndex=3, podFailurePolicy={"rules": [
             {"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [42]}}]})
+        job["metadata"]["annotations"] = {"muster.dev/inputs": "".join(f"/data/run7/sample_{i}.fq\n" for i in range(1000))}
         cluster.api.create(job)
-        browser.get(f"http://{cluster.api_addr}/#/default/sweep")
+        browser.get(url + "#/default/sweep")
         script = "return window.musterState && musterState.map && musterState.map.counts"
-        eventually(lambda: (c := browser.execute_script(script)) and c["running"] == 48 and c["failed"] == 3 and c["backoff"] > 10 and c["pending"] > 10,
+        eventually(lambda: (c := browser.execute_script(script)) and c["running"] > 40 and c["failed"] == 3 and c["backoff"] > 10 and c["pending"] > 10,
                    "the picture", 60)
-        canvas = browser.find_element(By.ID, "map")
-        canvas.send_keys("f")
-        canvas.send_keys("f")
-        eventually(lambda: browser.execute_script("return document.querySelectorAll('#pods tbody tr td').length > 1"), "the pods of an index")
-        nodes = "return [...document.querySelectorAll('#nodes-table tbody tr')].map(r => r.cells[3].textContent.split(' ')[0])"
-        eventually(lambda: browser.execute_script(nodes) == ["48"], "the pods of the node")
-        browser.execute_script("document.activeElement.blur(); scrollTo(0, 0)")
-        browser.save_screenshot(str(path))
-        print(f"{path}: {path.stat().st_size} bytes")
+        browser.find_element(By.ID, "map").send_keys("f")
+        eventually(lambda: "No such file" in browser.find_element(By.ID, "pods").text, "the log of a failed pod")
+        eventually(lambda: "about " in browser.find_element(By.ID, "facts").text, "the time left", 60)
+        shoot("web.png")
+        browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": 390, "height": 730, "deviceScaleFactor": 1.5, "mobile": True})
+        browser.get(url + "#/default/import")
+        browser.refresh()
+        eventually(lambda: "bad row 17" in browser.find_element(By.ID, "failed-pods").text, "the log of the failed pod")
+        shoot("web-phone.png")
         (witness.folder / "go").touch()
     finally:
         browser.quit()
@@ -448,6 +669,6 @@ def screenshot(path):
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["screenshot"]:
-        screenshot(ROOT / "docs" / "web.png")
+        screenshots(ROOT / "docs")
     else:
         unittest.main(verbosity=2, warnings="ignore")

@@ -21,8 +21,9 @@ import guards  # noqa: E402
 
 class Docs(unittest.TestCase):
     def test_each_example_of_a_job(self):
-        examples = re.findall(r"^```yaml\n# (\w+)(?:: (\w+))?\n(.*?)^```", (ROOT / "docs/job.md").read_text(), re.M | re.S)
-        self.assertGreater(len(examples), 7)
+        examples = re.findall(r"^```yaml\n# (\w+)(?:: (\w+))?\n(.*?)^```", 
+                              (ROOT / "docs/job.md").read_text() + (ROOT / "docs/volumes.md").read_text(), re.M | re.S)
+        self.assertGreater(len(examples), 9)
         for end, reason, text in examples:
             name = re.search(r"name: ([\w-]+)", text).group(1)
             with self.subTest(name), tempfile.TemporaryDirectory() as folder:

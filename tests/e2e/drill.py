@@ -3,6 +3,8 @@
 
     MUSTER=build/release/muster tests/e2e/drill.py [TEST…]      DRILL_TIMES makes the scenarios longer (1)
 
+Without TEST, the tests run side by side, each in a process of its own; they mostly sleep.
+
 Verdicts that must be BROKEN: muster-planted, which has one fault for each promise (tests/planted); pods that somebody kills, copies that
 somebody starts, and an API that lies (Liar).
 """
@@ -16,6 +18,7 @@ import pathlib
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -26,7 +29,7 @@ import xml.etree.ElementTree
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
-from world import Cluster, World, eventually, processes_of  # noqa: E402,F401
+from world import Cluster, World, eventually, processes_of, sh_job  # noqa: E402,F401
 
 MUSTER = os.path.abspath(os.environ["MUSTER"])
 TIMES = os.environ.get("DRILL_TIMES") or "1"
@@ -232,35 +235,175 @@ class Liar(http.server.ThreadingHTTPServer):
         do_GET = do_POST = do_DELETE = do_PATCH = serve
 
 
-class Running(Folder, World):
-    """Against a running cluster, whose coordinator has a supervisor."""
+class Site:
+    """A running cluster with a supervisor, as systemd would be one. Daemons start as `program`, which --switch changes; those in `idle` are
+    not started again."""
 
-    def setUp(self):
-        super().setUp()
+    def __init__(self, test, agents=2, grace="3s"):
+        self.test, self.dir = test, pathlib.Path(tempfile.mkdtemp(prefix="site-", dir=test.dir))
         self.witnesses = self.dir / "witnesses"
         self.witnesses.mkdir()
-        self.it = self.cluster(agents=2, slots=4)
-        self.label("true")
-        self.lies, self.stopping = lambda path, answer: answer, threading.Event()
+        self.it = test.cluster(agents=agents, slots=4, grace=grace)
+        self.program, self.stopped = self.dir / "program", self.dir / "stopped"  # while this file exists, no coordinator is started
+        self.program.symlink_to(self.it.bin)
+        self.grace, self.stopping, self.idle = grace, threading.Event(), set()
+        self.lock = threading.Lock()
+        for node in self.it.agents:
+            self.label(node, "true")
         supervisor = threading.Thread(target=self.supervise)
         supervisor.start()
 
         def stop():
             self.stopping.set()
             supervisor.join()
-        self.addCleanup(stop)
+        test.addCleanup(stop)
 
-    def label(self, value):
-        for node in ("node-0", "node-1"):
-            code, answer = self.it.api.call("PATCH", f"/api/v1/nodes/{node}", {"metadata": {"labels": {"muster.dev/drill": value}}},
-                                            "application/merge-patch+json")
-            self.assertEqual(code, 200, answer)
+    def label(self, node, value):
+        code, answer = self.it.api.call("PATCH", f"/api/v1/nodes/{node}", {"metadata": {"labels": {"muster.dev/drill": value}}},
+                                        "application/merge-patch+json")
+        self.test.assertEqual(code, 200, answer)
 
     def supervise(self):
         while not self.stopping.wait(0.05):
-            if self.it.coord.poll() is not None:
+            self.it.bin = str(self.program.resolve())
+            if self.it.coord.poll() is not None and "coordinator" not in self.idle and not self.stopped.exists():
                 with contextlib.suppress(AssertionError):
                     self.it.start_coordinator()
+            for node, agent in list(self.it.agents.items()):
+                if agent.poll() is not None and node not in self.idle:
+                    self.it.start_agent(node)
+
+    def words(self, scenario, *more, api=None, yes=True):
+        return ["run", scenario, "--api", api or self.it.api_addr, "--witness-dir", self.witnesses,
+                *(() if "--pid-file" in more else ("--pid-file", self.it.dir / "coordinator/endpoints.json")), "--node-grace", self.grace, "--seed", 3, "--canary", 16, "--no-baseline", "--report", self.dir / "reports",
+                *(["--yes"] if yes else []), *more]
+
+    def report(self):
+        return json.loads(max((self.dir / "reports").glob("*.json"), key=lambda p: p.stat().st_mtime).read_text())
+
+    def jobs(self):
+        return self.it.api.call("GET", "/apis/batch/v1/namespaces/muster-drill/jobs")[1]["items"]
+
+    def held(self, scenario, *more):
+        """Drills it; returns the report and what was printed. Nothing is left."""
+        done = self.test.drill(*self.words(scenario, *more))
+        self.test.assertEqual(done.returncode, 0, f"{scenario}\n{done.stdout}{done.stderr}")
+        self.test.assertIn("VERDICT   HELD", done.stdout)
+        report = self.report()
+        for fault in report["rounds"][0]["faults"]:
+            self.test.assertTrue(fault["confirmed"], fault)
+            if fault["fault"] in ("agent-freeze", "node-loss", "partition"):
+                self.test.assertGreater(fault["untilMs"] - fault["atMs"], int(self.grace.rstrip("s")) * 1000, "until the node was lost")
+        self.clean()
+        return report, done.stdout
+
+    def clean(self):
+        """The namespace and the witnesses are empty, nothing is stopped or cut off, and no note is left."""
+        self.test.assertEqual(self.jobs(), [])
+        self.test.assertEqual(list(self.witnesses.iterdir()), [])
+        self.it.wait_nodes()
+        for process in [self.it.coord, *self.it.agents.values()]:
+            stat = pathlib.Path("/proc", str(process.pid), "stat").read_text()
+            self.test.assertNotIn(stat.rsplit(")", 1)[1].split()[0], "Tt", "a stopped process")
+        for node in self.it.api.call("GET", "/api/v1/nodes")[1]["items"]:
+            uid = node["metadata"]["uid"]
+            self.test.assertFalse(pathlib.Path("/run/muster-drill", uid).exists())
+            self.test.assertNotIn(f"muster_drill_{uid[:16]}", rules())
+
+
+def rules():
+    """The tables of nftables; empty: none, or there is no nft."""
+    nft = shutil.which("nft", path="/usr/sbin:/sbin:/usr/bin")
+    return subprocess.run([nft, "list", "tables"], capture_output=True, text=True).stdout if nft else ""
+
+
+class Shell:
+    """What sshd is to ssh: runs a command elsewhere, with the client's input and output, and prints a greeting as login shells may."""
+
+    def __init__(self, path):
+        self.commands, self.socket = [], socket.socket(socket.AF_UNIX)
+        self.socket.bind(str(path))
+        self.socket.listen(64)
+        self.client = pathlib.Path(f"{path}.py")
+        self.client.write_text(f"""import os, socket, sys, threading
+link = socket.socket(socket.AF_UNIX)
+link.connect({str(path)!r})
+link.sendall((" ".join(sys.argv[1:]) + "\\n").encode())
+def send():
+    while data := os.read(0, 4096):
+        link.sendall(data)
+    link.shutdown(socket.SHUT_WR)
+threading.Thread(target=send, daemon=True).start()
+while data := link.recv(4096):
+    os.write(1, data)
+os._exit(0)
+""")
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        with contextlib.suppress(OSError):
+            while True:
+                link, _ = self.socket.accept()
+                command = b""
+                while not command.endswith(b"\n"):
+                    command += link.recv(1)
+                self.commands.append(command.decode().strip())
+                link.sendall(b"Welcome!\n")
+                subprocess.Popen(self.commands[-1].split()[1:], stdin=link.fileno(), stdout=link.fileno(), stderr=link.fileno())
+                link.close()
+
+    def close(self):
+        self.socket.close()
+
+
+class Nodes(Folder, World):
+    """Each scenario on a running cluster of its own, with a supervisor; side by side."""
+
+    def other_muster(self):
+        """The same program in other bytes."""
+        other = self.dir / "other"
+        other.mkdir()
+        for name in ("muster", "muster-keeper"):
+            shutil.copy(pathlib.Path(MUSTER).parent / name, other / name)
+        with open(other / "muster", "ab") as program:
+            program.write(b"\0")
+        return other / "muster"
+
+    def test_each_scenario_holds(self):
+        sites = {name: Site(self, agents=2, grace="2s") for name in (
+            "agent-kill", "agent-freeze", "keeper-kill", "node-loss", "partition", "disk-full", "restore", "upgrade", "storm")}
+        if os.geteuid() != 0 or not shutil.which("nft", path="/usr/sbin:/sbin:/usr/bin"):
+            refused = self.drill(*sites.pop("partition").words("partition"))
+            self.assertEqual(refused.returncode, 4, refused.stderr)
+            self.assertRegex(refused.stderr, "root|nft")
+        restored = sites["restore"]
+        script = self.dir / "restore.sh"
+        script.write_text(f"""set -e
+touch {restored.stopped}
+kill -9 $(sed -n 's/.*"pid": *\\([0-9]*\\).*/\\1/p' {restored.it.dir}/coordinator/endpoints.json)
+mv {restored.it.dir}/coordinator {restored.it.dir}/lost
+{MUSTER} restore "$1" --data-dir {restored.it.dir}/new
+mv {restored.it.dir}/new {restored.it.dir}/coordinator
+rm {restored.stopped}
+""")
+        more = {"restore": ["--restore", f"sh {script} {{backup}}"], "storm": ["--times", "3"],
+                "upgrade": ["--binary", self.other_muster(), "--switch", f"ln -sfn {{binary}} {sites['upgrade'].program}"]}
+        with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+            running = {name: pool.submit(site.held, name, *more.get(name, [])) for name, site in sites.items()}
+            reports = {name: done.result()[0] for name, done in running.items()}
+        for name in ("agent-freeze", "keeper-kill", "node-loss", "partition"):
+            if name in reports:
+                self.assertRegex(reports[name]["rounds"][0]["faults"][0]["node"], "^node-[01]$")
+        self.assertEqual(sites["upgrade"].program.resolve(), pathlib.Path(MUSTER).resolve())
+
+
+class Running(Folder, World):
+    """Against a running cluster, whose daemons have a supervisor."""
+
+    def setUp(self):
+        super().setUp()
+        self.site = Site(self)
+        self.it, self.witnesses, self.jobs = self.site.it, self.site.witnesses, self.site.jobs
 
     def against(self, *words, lie=None, yes=True, **more):
         api = self.it.api_addr
@@ -269,9 +412,7 @@ class Running(Folder, World):
             self.addCleanup(liar.server_close)
             self.addCleanup(liar.shutdown)
             api = f"127.0.0.1:{liar.server_address[1]}"
-        words = words or ("coordinator-kill",)
-        return self.drill("run", *words, "--api", api, "--pid-file", self.it.dir / "coordinator/endpoints.json", "--witness-dir",
-                          self.witnesses, "--seed", 3, "--canary", 16, "--no-baseline", *(["--yes"] if yes else []), **more)
+        return self.drill(*self.site.words(*(words or ("coordinator-kill",)), api=api, yes=yes), **more)
 
     def broken(self, done, *promises):
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
@@ -279,42 +420,122 @@ class Running(Folder, World):
         for promise in promises:
             self.assertRegex(done.stdout, rf"(?m)^  {promise}: \d+ ", done.stdout)
 
-    def jobs(self):
-        return self.it.api.call("GET", "/apis/batch/v1/namespaces/muster-drill/jobs")[1]["items"]
-
     def test_it_holds_and_cleans_up(self):
         before = self.it.coord.pid
-        done = self.against("coordinator-kill", "--times", "2")
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn("VERDICT   HELD", done.stdout)
-        self.assertIn(f"pid {before}", done.stdout, "the plan names its victim")
+        _, said = self.site.held("coordinator-kill", "--times", "2")
+        self.assertIn(f"pid {before}", said, "the plan names its victim")
         self.assertNotEqual(self.it.coord.pid, before)
-        eventually(lambda: self.jobs() == [], "its jobs are gone")
-        self.assertEqual(list(self.witnesses.iterdir()), [])
 
     def test_it_asks_first(self):
-        before = self.it.coord.pid
-        done = self.against(yes=False)
-        self.assertEqual(done.returncode, 2, done.stdout)
-        self.assertIn("--yes", done.stderr)
-        self.assertIn("will hit", done.stdout)
-        self.assertEqual((self.it.coord.pid, self.it.coord.poll()), (before, None))
+        self.submit(self.it, sh_job("theirs", "sleep 60", 2))
+        eventually(lambda: self.it.api.job("theirs")["status"].get("ready") == 2, "pods of others run")
+        before = [p.pid for p in (self.it.coord, *self.it.agents.values())]
+        for scenario, said in (("node-loss", "2 pods of others on these nodes (default 2) may end"),
+                               ("agent-kill", "2 pods of others on these nodes (default 2) keep running"),
+                               ("coordinator-kill", "API will be away")):
+            done = self.against(scenario, yes=False)
+            self.assertEqual(done.returncode, 2, done.stdout)
+            self.assertIn("--yes", done.stderr)
+            self.assertIn("will hit", done.stdout)
+            self.assertIn(said, done.stdout)
+        self.assertEqual([p.pid for p in (self.it.coord, *self.it.agents.values()) if p.poll() is None], before)
+        pid = self.dir / "pid"
+        pid.write_text(f"{os.getpid()}\n")
+        refused = self.against("coordinator-kill", "--pid-file", pid)
+        self.assertEqual(refused.returncode, 5, refused.stdout)
+        self.assertIn("not `muster coordinator`", refused.stderr)
+        refused = self.against("restore", "--restore", "true {backup}")
+        self.assertEqual(refused.returncode, 5, refused.stdout)
+        self.assertIn("1 unfinished job of others", refused.stderr)
+        self.assertEqual(list(self.witnesses.iterdir()), [])
 
     def test_it_keeps_to_its_nodes(self):
-        self.label(None)
+        self.site.label("node-1", None)
+        report, said = self.site.held("agent-kill", "--times", "3")
+        self.assertEqual({fault["node"] for fault in report["rounds"][0]["faults"]}, {"node-0"})
+        self.assertNotIn("node-1", said)
+        self.site.label("node-0", None)
         done = self.against()
         self.assertEqual(done.returncode, 3, done.stdout + done.stderr)
         self.assertIn("muster.dev/drill=true", done.stderr)
 
+    @unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare"), "needs root, for a namespace without the agents' processes")
+    def test_other_machines_are_reached_by_a_command(self):
+        apart = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc", MUSTER, "drill"]
+
+        def drill(*words):
+            return subprocess.run([*apart, *map(str, words)], text=True, stdin=subprocess.DEVNULL, capture_output=True, timeout=100, cwd=self.dir)
+        refused = drill(*self.site.words("agent-kill"))
+        self.assertEqual(refused.returncode, 4, refused.stdout)
+        self.assertIn("--on-node 'ssh {node} {}'", refused.stderr)
+        shell = Shell(self.dir / "shell")
+        self.addCleanup(shell.close)
+        for scenario in ("agent-kill", "node-loss"):
+            done = drill(*self.site.words(scenario, "--on-node", f"{sys.executable} {shell.client} {{node}} {{}}"))
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            self.assertIn(", by --on-node: agent pid", done.stdout)
+            self.assertTrue([c for c in shell.commands if re.search(f"^node-[01] .* drill hand {scenario} ", c)], shell.commands)
+            self.site.clean()
+
+    def test_an_agent_that_nobody_restarts_proves_nothing(self):
+        self.site.idle.update(self.it.agents)
+        done = self.against("agent-kill", "--restart-within", "1s")
+        self.assertEqual(done.returncode, 2, done.stdout + done.stderr)
+        self.assertIn("VERDICT   INCONCLUSIVE", done.stdout)
+        self.assertRegex(done.stdout, r"not proven: the agent of node-[01], pid \d+, .*no other runs there after 1.*--start CMD")
+        self.site.idle.clear()
+        self.site.clean()
+
+    def interrupted(self, scenario, how):
+        """Starts it, and ends it with this signal while the fault is in force."""
+        process = self.start(*self.site.words(scenario))
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        eventually(lambda: process.poll() is not None or self.hit(scenario), "the fault is in force", 60)
+        process.send_signal(how)
+        out, err = process.communicate(timeout=60)
+        return process.returncode, out, err
+
+    def hit(self, scenario):
+        if scenario == "partition":
+            return any(f"muster_drill_{node['metadata']['uid'][:16]}" in rules() for node in self.it.api.call("GET", "/api/v1/nodes")[1]["items"])
+        return any(pathlib.Path("/proc", str(agent.pid), "stat").read_text().rsplit(")", 1)[1].split()[0] == "T"
+                   for agent in self.it.agents.values())
+
+    def test_an_interruption_leaves_nothing(self):
+        for scenario in ("agent-freeze", *(["partition"] if os.geteuid() == 0 and shutil.which("nft", path="/usr/sbin:/usr/bin") else [])):
+            code, _, err = self.interrupted(scenario, signal.SIGINT)
+            self.assertEqual(code, 130, err)
+            self.assertIn("nothing of it is left", err)
+            self.site.clean()
+
+    def test_a_killed_drill_is_undone_by_the_next(self):
+        code, _, _ = self.interrupted("agent-freeze", signal.SIGKILL)
+        self.assertEqual(code, -9)
+        eventually(lambda: not self.hit("agent-freeze"), "the agent goes on by itself")
+        self.assertNotEqual(self.jobs(), [])
+        _, said = self.site.held("agent-kill")
+        self.assertIn("undo what drill", said)
+
+    def test_one_drill_at_a_time(self):
+        process = self.start(*self.site.words("coordinator-kill", "--times", "5"))
+        self.addCleanup(lambda: process.poll() is None and process.kill())
+        self.assertTrue(process.stderr.readline())
+        refused = self.against("agent-kill")
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn("another drill", refused.stderr)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=60)
+        self.site.clean()
+
     def test_a_coordinator_that_nobody_restarts_proves_nothing(self):
-        self.stopping.set()
-        process = self.start("run", "coordinator-kill", "--api", self.it.api_addr, "--pid-file", self.it.dir / "coordinator/endpoints.json",
-                             "--witness-dir", self.witnesses, "--seed", 3, "--canary", 16, "--no-baseline", "--yes")
+        self.site.idle.add("coordinator")
+        process = self.start(*self.site.words("coordinator-kill"))
         eventually(lambda: self.it.coord.poll() is not None, "it is killed", 60)
         process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(60), 130)
-        process.communicate()
-        self.it.start_coordinator()
+        self.site.idle.clear()
+        _, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 130, err)
+        self.site.clean()
 
     # One promise each.
 
@@ -406,7 +627,16 @@ class BadInput(Folder):
                 (["run"], "muster drill list"),
                 (["run", "coordinator-kil", "--local"], "did you mean coordinator-kill"),
                 (["list", "storm"], "only `muster drill run`"),
-                (["run", "storm"], "needs --local"),
+                (["run", "storm"], "--pid-file"),
+                (["run", "clock-jump", "--pid-file", "x", "--witness-dir", "."], "clock-jump needs --local"),
+                (["run", "agent-kill"], "--witness-dir"),
+                (["run", "agent-kill", "--witness-dir", ".", "--on-node", "ssh {node}"], "{} is missing"),
+                (["run", "agent-kill", "--witness-dir", ".", "--on-node", "ssh c01 {}"], "{node} is missing"),
+                (["run", "upgrade", "--pid-file", "x", "--witness-dir", ".", "--binary", MUSTER], "--switch CMD"),
+                (["run", "restore", "--pid-file", "x", "--witness-dir", "."], "--restore CMD"),
+                (["run", "agent-kill", "--witness-dir", ".", "--restore", "true {backup}"], "only for restore"),
+                (["run", "agent-kill", "--witness-dir", ".", "--restart-within", "soon"], "--restart-within"),
+                (["run", "agent-kill", "--local", "--on-node", "ssh {node} {}"], "not for --local"),
                 (["run", "coordinator-kill"], "--pid-file"),
                 (["run", "coordinator-kill", "--pid-file", "x"], "--witness-dir"),
                 (["run", "coordinator-kill", "--local", "--pid-file", "x"], "not for --local"),
@@ -429,11 +659,28 @@ class BadInput(Folder):
         report.write_text(json.dumps({"plan": {"scenario": "restore"}}))
         self.assertTrue(re.search("plan: .*must be|steps", self.refused("run", "storm", "--local", "--replay", report)))
         self.assertIn("cannot read", self.refused("history", "--report", "/no/such", code=3))
-        pid = self.dir / "pid"
-        pid.write_text(f"{os.getpid()}\n")
-        self.assertIn("not `muster coordinator`", self.refused("run", "coordinator-kill", "--pid-file", pid, "--witness-dir", self.dir, "--yes",
-                                                               "--api", "127.0.0.1:1", code=5))
+
+
+def run_all():
+    """Every test of this file; prints the output of those that fail."""
+    classes = [Scenarios, Nodes, Planted, Running, BadInput]  # those that take longest come first
+    names = [f"{c.__name__}.{name}" for c in classes for name in unittest.defaultTestLoader.getTestCaseNames(c)]
+
+    def run(name):
+        begin = time.monotonic()
+        done = subprocess.run([sys.executable, __file__, name], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        skipped = "skipped" in done.stdout.splitlines()[-1]
+        print(f"{name} ... {'FAIL' if done.returncode else 'skipped' if skipped else 'ok'} ({time.monotonic() - begin:.0f} s)", flush=True)
+        if done.returncode:
+            print(done.stdout, flush=True)
+        return done.returncode == 0
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
+        held = list(pool.map(run, names))
+    print(f"Ran {len(held)} tests, {held.count(False)} failed")
+    return not all(held)
 
 
 if __name__ == "__main__":
+    if len(sys.argv) == 1:
+        sys.exit(run_all())
     unittest.main(verbosity=2, warnings="ignore")

@@ -30,7 +30,7 @@ class Discovery(Kubectl):
         for name in ("jobs.batch", "pods", "nodes", "events", "namespaces"):
             self.assertIn(name, names)
         watched = self.kubectl("api-resources", "--verbs=watch", "-o", "name").split()
-        self.assertEqual(set(watched), {"jobs.batch", "pods", "nodes", "events", "events.events.k8s.io", "leases.coordination.k8s.io"})
+        self.assertEqual(set(watched), {"jobs.batch", "pods", "nodes", "events", "events.events.k8s.io", "leases.coordination.k8s.io", "configmaps", "namespaces"})
 
     def test_explain(self):
         self.assertIn("process on a node", " ".join(self.kubectl("explain", "job").split()))
@@ -41,7 +41,7 @@ class Discovery(Kubectl):
         for field in ("succeededIndexes", "terminationGracePeriodSeconds", "ttlSecondsAfterFinished", "podReplacementPolicy"):
             self.assertIn(field, recursive)
         for path, word in {"pod.status.containerStatuses": "restartCount", "node.spec": "unschedulable", "events": "involvedObject",
-                           "job.spec.template.spec.volumes": "Refused"}.items():
+                           "job.spec.template.spec.volumes": "emptyDir", "job.spec.template.spec.affinity": "Refused"}.items():
             self.assertIn(word, self.kubectl("explain", path))
         self.assertIn("does not exist", self.refused("explain", "job.spec.nonsense"))
 
@@ -54,7 +54,7 @@ class Discovery(Kubectl):
         self.assertEqual([r["NAME"] for r in self.table("jobs", "-n", "blue")], ["there"])
         self.assertEqual([(r["NAMESPACE"], r["NAME"]) for r in self.table("jobs", "-A")], [("blue", "there")])
         self.assertIn("No resources found", self.run_kubectl("get", "jobs").stderr)
-        self.assertIn("AlreadyExists", self.refused("create", "namespace", "green"))
+        self.assertIn("AlreadyExists", self.refused("create", "namespace", "default"))
 
 
 class Reading(Kubectl):
@@ -197,8 +197,8 @@ class Writing(Kubectl):
         self.assertIn("spec.parallelism: Invalid value: -1: must be greater than or equal to 0",
                       self.refused("create", "-f", "-", stdin=json.dumps(wrong)))
         wrong = self.job("wrong")
-        wrong["spec"]["template"]["spec"]["volumes"] = [{"name": "v", "emptyDir": {}}]
-        self.assertIn("spec.template.spec.volumes: Forbidden", self.refused("create", "-f", "-", stdin=json.dumps(wrong)))
+        wrong["spec"]["template"]["spec"]["volumes"] = [{"name": "v", "nfs": {"server": "s", "path": "/"}}]
+        self.assertIn("spec.template.spec.volumes[0].nfs: Forbidden", self.refused("create", "-f", "-", stdin=json.dumps(wrong)))
 
     def test_unknown_fields(self):
         typo = self.job("typo")

@@ -53,7 +53,8 @@ CODES = {
     ("PATCH", f"{EVENTS}/e"): 400,
     ("DELETE", f"{KUBE}/events/e"): 400,
     ("DELETE", f"{EVENTS}/e"): 400,
-    ("POST", "/api/v1/namespaces"): 409,  # all exist
+    ("POST", "/api/v1/namespaces"): 422,
+    ("POST", f"{KUBE}/configmaps"): 422,
     ("POST", f"{MINE}/nodes/n/token"): 400,  # there is no --listen-tls
     ("POST", f"{MINE}/nodes/n/revocation"): 200,
     ("GET", "/api/v1/services?watch=1"): 405,
@@ -61,7 +62,6 @@ CODES = {
     ("GET", "/api/v1/secrets"): 404,
     ("GET", f"{KUBE}/services/s"): 404,
     ("GET", "/apis/policy/v1/namespaces/default/poddisruptionbudgets/b"): 404,
-    ("GET", f"{KUBE}/configmaps/c"): 404,
     ("POST", "/apis/apps/v1/namespaces/default/deployments"): 404,
     ("GET", f"{DEFAULT}/jobs/j/secrets"): 404,
 }
@@ -138,9 +138,11 @@ class EachRoute(RootKeeper):
         eventually(lambda: WORD in self.log("alice", "j")[1], "its pod")
         self.pod = self.ask("alice", "GET", f"{KUBE}/pods")[1]["items"][0]["metadata"]["name"]
         event = eventually(lambda: self.ask("alice", "GET", f"{KUBE}/events")[1]["items"], "an event")
-        self.names = {"jobs": "j", "pods": self.pod, "events": event[0]["metadata"]["name"], "nodes": "n1", "leases": "l"}
+        self.names = {"jobs": "j", "pods": self.pod, "events": event[0]["metadata"]["name"], "nodes": "n1", "leases": "l", "configmaps": "c", "namespaces": "x"}
         lease = {"metadata": {"name": "l"}, "spec": {"holderIdentity": WORD}}
         self.assertEqual(self.ask("olga", "POST", LEASES, lease)[0], 201)
+        self.assertEqual(self.ask("alice", "POST", f"{KUBE}/configmaps", {"metadata": {"name": "c"}, "data": {"k": WORD}})[0], 201)
+        self.assertEqual(self.ask("alice", "POST", "/api/v1/namespaces", {"metadata": {"name": "x"}})[0], 201)
         self.assertEqual(self.ask("alice", "POST", f"{DEFAULT}/pods/{self.pod}/exec", {"session": SESSION, "command": ["sleep", "300"]})[0], 201)
         self.found = {}
 
@@ -162,7 +164,7 @@ class EachRoute(RootKeeper):
         parts = bare.split("/")
         own = "muster.dev" in parts
         for at, part in enumerate(parts[1:], 1):
-            if part in ("j", "p", "e", "n", "l") and parts[at - 1] in self.names:
+            if part in ("j", "p", "e", "n", "l", "c", "x") and parts[at - 1] in self.names:
                 # Join tokens and revocations are of another node, which there is not.
                 parts[at] = "c01" if own and part == "n" else self.names[parts[at - 1]]
         target = "/".join(token if part == "t" else name("alice") if part == "u" else part for part in parts)

@@ -45,6 +45,8 @@ enum class Plant : uint8_t {
   backoff_skipped,  // a job's clock runs fast
   lost_too_early,   // the coordinator's ticks run fast, so nodes that respond are declared lost
   actor_leaked,     // an actor stays behind for each job
+  // Jobs that wait for others.
+  dependency_forged,  // a held job is notified of an end that did not come
   count,
 };
 
@@ -78,7 +80,8 @@ inline constexpr const char* kPlantNames[] = {"none",
                                               "slots_forgotten",
                                               "backoff_skipped",
                                               "lost_too_early",
-                                              "actor_leaked"};
+                                              "actor_leaked",
+                                              "dependency_forged"};
 static_assert(sizeof kPlantNames / sizeof *kPlantNames == static_cast<size_t>(Plant::count));
 
 }  // namespace muster::sim

@@ -39,7 +39,9 @@ struct Sent {
   core::JobObjectPtr object;
   Ways ways;
   bool accepted = false, deleted = false;
-  int versions = 0, told = 0;  // the newest change that was sent, and that was answered
+  int versions = 0, told = 0;        // the newest change that was sent, and that was answered
+  std::vector<core::After> after{};  // jobs that it waits for, by NAMESPACE/NAME
+  core::JobObjectPtr alone{};        // the same job without them, once one is gone
 };
 
 class History {
@@ -213,7 +215,20 @@ class History {
     job.ways = ways;
     const std::string ns = one_in(3) ? "other" : "default";
     job.name = ns + "/job-" + std::to_string(number);
-    job.object = admit(job.name, number, annotations, spec);
+    job.alone = job.object = admit(job.name, number, annotations, spec);
+    if (one_in(4)) {
+      std::string after;
+      for (const Sent& other : jobs_) {
+        if (!other.name.starts_with(ns + "/") || !one_in(2)) continue;
+        const auto needed = static_cast<core::Needed>(below(3));
+        job.after.push_back({needed, other.name});
+        after += (after.empty() ? "" : ",") + std::string(core::name(needed)) + ":" +
+                 other.name.substr(ns.size() + 1);
+      }
+      if (after.empty()) return job;
+      annotations[std::string(core::kAfterKey)] = after;
+      job.object = admit(job.name, number, annotations, spec);
+    }
     return job;
   }
 
@@ -268,10 +283,25 @@ class History {
 
   Millis run_of(PodId pod) {
     const Sent* job = sent(pod.job);
+    if (job) check_dependencies(*job, pod);
     const bool fails = code_of(pod, {}) != 0;
     if (job && (job->ways.endless || (job->ways.daemons && pod.index != 0)) && !fails)
       return kForeverMs;
     return 1 + static_cast<Millis>((pod.index * 31 + pod.attempt * 17 + storm_.seed) % 400);
+  }
+
+  // A process of the job starts. Jobs that are no longer shown, or were created again, have ended.
+  void check_dependencies(const Sent& job, PodId pod) {
+    for (const core::After& one : job.after) {
+      const core::Job* const other = world_.shown(one.job);
+      if (!other || other->id() > pod.job || other->state().deleted_at) continue;
+      const bool complete = other->condition(core::ConditionType::complete);
+      if (other->finished() &&
+          (one.needed == core::Needed::any || complete == (one.needed == core::Needed::ok)))
+        continue;
+      say("started although " + one.job + (other->finished() ? " ended otherwise: " : " runs: ") +
+          job.name + " " + to_string(pod));
+    }
   }
 
   // ---- the owner
@@ -355,9 +385,17 @@ class History {
         world_.create(job.object, [this, name = job.name](Status status) {
           const auto found = std::ranges::find(jobs_, name, &Sent::name);
           if (status.ok() || status.error().code == Errc::exists) found->accepted = true;
+          // One that it waits for is not there: not yet, or no longer.
+          if (!status.ok() && status.error().code == Errc::invalid && one_in(3)) {
+            found->object = found->alone;
+            found->after.clear();
+          }
         });
       const core::Job* shown = world_.shown(job.name);
       if (!shown || shown->finished()) continue;
+      if (storm_.plant == Plant::dependency_forged && shown->held())
+        world_.ask(job.name, core::DependencyHasEnded{0, shown->state().dependencies.front().job,
+                                                      core::DependencyEnd::waived});
       check_told(job, *shown);
       if (job.ways.endless && !shown->state().deleted_at && (world_.calm() || one_in(50)))
         remove(job);

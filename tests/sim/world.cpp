@@ -665,6 +665,14 @@ std::string World::picture(const std::string& name) const {
 
 // ---- the network
 
+core::PodsReported::Ended World::reported(const core::node::PodEnded& end) const {
+  auto age = [this](BootInstant at) { return age_at(boot_ms_, at); };
+  core::PodsReported::Ended to{core::with_times<Age>(end, age), end.pod.key(), {}, 0};
+  if (end.start) to.start = {end.start->pid, age(end.start->at)};
+  to.restarts = end.restarts;
+  return to;
+}
+
 void World::connect(uint32_t number) {
   Agent& agent = *agents_[number];
   static uint64_t connections = 0;
@@ -699,6 +707,8 @@ void World::connect(uint32_t number) {
             ask.hello.running.push_back({id, key.index, key.attempt});
   ask.hello.waiting = agent.node->waiting();
   ask.hello.ended = agent.node->ended();
+  for (const auto& end : agent.node->ends(core::node::kHelloEndsMax))
+    ask.hello.ends[end.pod.job].ends.push_back(reported(end));
   Millis sent = boot_ms_;
   uint64_t life = life_, connection = agent.connection;
   ask.done = [this, number, life, connection, sent](actors::HelloAnswer answer) {
@@ -830,7 +840,6 @@ void World::pump(uint32_t number) {
       part.starts.push_back({start.pod.key(), start.pid, start.restarts, age_at(boot_ms_, start.at),
                              start.readiness});
     }
-    auto age = [this](BootInstant at) { return age_at(boot_ms_, at); };
     for (const auto& end : report.ends) {
       // Unless its loss was counted before, when its node was silent.
       if (end.cause == core::EndCause::returned)
@@ -839,9 +848,7 @@ void World::pump(uint32_t number) {
           returned.insert(end.pod);
       auto& part = out.jobs[end.pod.job];
       part.node = agent.id;
-      core::PodsReported::Ended to{core::with_times<Age>(end, age), end.pod.key(), {}, 0};
-      if (end.start) to.start = {end.start->pid, age(end.start->at)};
-      to.restarts = end.restarts;
+      core::PodsReported::Ended to = reported(end);
       if (to.exit_code != 0 && planted(Plant::code_changed, 0.1)) to.exit_code = 0;
       if (planted(Plant::other_index, 0.1))
         for (const auto& [key, process] : agent.processes)
@@ -968,11 +975,17 @@ void World::check_start(const Agent& agent, ProcessKey key) {
       broken.push_back("two live pods of an index: " + to_string(other.pod) + " and " +
                        to_string(pod));
   }
-  // Unless it was scaled: then indexes are added to a gang that runs.
+  // Unless it was scaled: then indexes are added to a gang that runs. Of attempts, one gang may
+  // have different ones: an index that takes the place of one that succeeded is new to it.
   if (!job || !job->gang().whole || job->state().generation != 1) return;
+  const core::Pod* const starting = job->pod(pod.key());
+  const auto is_older = [job, starting](PodKey key) {
+    const core::Pod* const other = job->pod(key);
+    return starting && other && other->created_ms < starting->created_ms;
+  };
   for (const auto& [index, pods] : live_[pod.job])
     for (const Live& other : pods)
-      if (other.pod.attempt < pod.attempt && !lost.contains(other.node))
+      if (is_older(other.pod.key()) && !lost.contains(other.node))
         broken.push_back("started before the last gang has ended: " + to_string(pod) + ", and " +
                          to_string(other.pod) + " lives");
 }

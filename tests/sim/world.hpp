@@ -187,6 +187,7 @@ class World {
   bool planted(Plant plant, double p = 1);
 
   // The agents' side of the network.
+  core::PodsReported::Ended reported(const core::node::PodEnded& end) const;
   void connect(uint32_t agent);
   void to_agent(NodeId node, std::function<void(Agent&)> what);
   void to_coordinator(uint32_t agent, std::function<void()> what);

@@ -1,6 +1,7 @@
 """A small virtual machine for what a container cannot show: cgroup v2 with all controllers, and a kernel without tcp_diag.
 
     vm.py SCENARIO      runs tests/vm/SCENARIO.sh in the guest; exits with 0 if all of its checks hold
+    vm.py power [...]   power cuts, which have a program of their own: power.py
 
 The guest is Debian's cloud kernel with an initramfs of busybox or a small Debian, muster's release build, the libraries it links, and the scenario.
 QEMU emulates the processor (KVM may be absent, or hang when nested), so the guest runs 10 to 20 times slower than the host:
@@ -76,8 +77,8 @@ def stage_busybox(root):
     os.chmod(root / "init", 0o755)
 
 
-def stage(image, scenario, root):
-    """Lays out the guest's root directory."""
+def stage(image, scenario, root, more=()):
+    """Lays out the guest's root directory, with more files beside the scenario."""
     shutil.rmtree(root, ignore_errors=True)
     if scenario in WITH_SYSTEMD:
         modules = next((BUILD / "kernel/lib/modules").iterdir()) / "kernel"
@@ -87,6 +88,8 @@ def stage(image, scenario, root):
         stage_busybox(root)
     shutil.copy(HERE / "lib.sh", root / "muster")
     shutil.copy(HERE / f"{scenario}.sh", root / "muster" / "scenario.sh")
+    for path in more:
+        shutil.copy(path, root / "muster")
     names = output("find", ".", cwd=root)
     with open(image, "wb") as archive:
         subprocess.run(["cpio", "-o", "-H", "newc", "--quiet", "-R", "0:0"], check=True, cwd=root, input=names.encode(), stdout=archive)
@@ -129,6 +132,8 @@ def run(scenario):
 
 
 if __name__ == "__main__":
+    if sys.argv[1:2] == ["power"]:
+        os.execv(sys.executable, [sys.executable, str(HERE / "power.py"), *sys.argv[2:]])
     if len(sys.argv) != 2 or not (HERE / f"{sys.argv[1]}.sh").exists():
         names = ", ".join(sorted(path.stem for path in HERE.glob("*.sh") if path.stem != "lib"))
         sys.exit(f"usage: vm.py SCENARIO; there are: {names}")

@@ -48,7 +48,16 @@ registry_actor::behavior_type registry(registry_actor::pointer, Told* told) {
       [](const CreateJob&) {},
       [](const DeleteJob&) {},
       [](const AskJob&) {},
-      [](const Report&) {},
+      [told](const Report& m) {
+        for (const auto& [job, part] : m.jobs)
+          for (const auto& end : part.ends)
+            told->order.push_back("end j" + std::to_string(job) + "/" + to_string(end.pod) +
+                                  " on n" + std::to_string(part.node) + " of n" +
+                                  std::to_string(m.node));
+        TestGate(journal_actor{}, SealedLink(), nullptr).gate.after([&m](const Durable& durable) {
+          m.done(durable, {});
+        });
+      },
       [told](const Reconcile& m) {
         told->order.push_back("reconcile n" + std::to_string(m.node));
         told->known = m.known;
@@ -64,6 +73,7 @@ registry_actor::behavior_type registry(registry_actor::pointer, Told* told) {
       [](const JobHears&) {},
       [](const JobIsOver&) {},
       [](const JobIsHidden&) {},
+      [](const DependentKnows&) {},
       [](const durable_atom&, uint64_t, uint64_t) {},
       [](const sync_atom&, uint64_t) {},
       [](const wake_atom&, uint64_t) {},
@@ -89,6 +99,7 @@ job_actor::behavior_type pretended_job(job_actor::pointer, Told* told, JobId id)
         m.keep ? void(told->keepers.insert(id)) : void(told->keepers.erase(id));
       },
       [](const JobHears&) {},
+      [](const HasDependents&) {},
       [](const sync_atom&) {},
       [](const durable_atom&, uint64_t, uint64_t) {},
       [](const wake_atom&, uint64_t) {},
@@ -290,6 +301,30 @@ TEST_F(ClusterTest, ACordonedNodeGetsNothingAndItsNextIncarnationIsCordonedToo) 
   EXPECT_TRUE(told_.granted.empty());
   EXPECT_TRUE(change("a", cordoned, {}).ok());
   EXPECT_EQ(told_.granted[1][next], 2u);
+}
+
+// Its spool survives a reboot, and so do the ends in it.
+TEST_F(ClusterTest, WhatEndedBeforeAReboot) {
+  const NodeId a = join("a", "d1");
+  const auto with_end = [](AgentHello& hello) {
+    core::PodsReported::Ended end;
+    end.pod = {3, 0};
+    hello.ended = {{9, 3, 0}};
+    hello.ends[9].ends = {end};
+  };
+  told_.order.clear();
+  hello("a", "d1", "b1", 2, with_end);
+  EXPECT_EQ(told_.order, (std::vector<std::string>{"reconcile n1"})) << "its session reports it";
+  told_.order.clear();
+  hello("a", "d1", "b2", 2, with_end);
+  EXPECT_EQ(told_.order,
+            (std::vector<std::string>{"end j9/3#0 on n1 of n1", "lost n1", "reconcile n2"}));
+  EXPECT_EQ(a, 1u);
+  pass(60'000, {});
+  told_.order.clear();
+  hello("a", "another dir", "b3", 2, with_end);
+  EXPECT_EQ(told_.order, (std::vector<std::string>{"reconcile n3"}))
+      << "no word for another's pods";
 }
 
 TEST_F(ClusterTest, AChangeThatIsUnderWayIsNeitherShownNorLost) {

@@ -143,6 +143,46 @@ TEST_F(P24Kept, LeasesAreRefusedBeyondTheirNumberAndEventsMakeRoom) {
   EXPECT_TRUE(shown_.contains("e" + std::to_string(core::kKeptEventsMax + 4)));
 }
 
+TEST_F(P24Kept, ConfigMapsAreRefusedBeyondTheQuotaOfTheirOwner) {
+  const core::KeptQuota quota{3, 1'000};
+  auto put = [&](const std::string& name, size_t bytes, uint32_t owner, core::KeptPtr seen = {}) {
+    auto next = std::make_shared<core::Kept>(
+        *object(core::KeptKind::config_map, name, std::string(bytes, 'x')));
+    next->owner = owner;
+    auto answer = std::make_shared<std::optional<Status>>();
+    caf::anon_send(kept_,
+                   WriteKept{std::move(seen), next,
+                             [answer](Status status) { *answer = std::move(status); }, quota});
+    return answer;
+  };
+  auto code = [](const std::shared_ptr<std::optional<Status>>& answer) {
+    return (*answer)->ok() ? std::nullopt : std::optional((*answer)->error().code);
+  };
+  // Two that are under way at once do not both fit.
+  const auto first = put("a", 600, 1), second = put("b", 600, 1), other = put("c", 600, 2);
+  run();
+  EXPECT_EQ(code(first), std::nullopt);
+  EXPECT_EQ(code(second), Errc::overloaded);
+  EXPECT_EQ(code(other), std::nullopt);
+  stop();
+  start();  // they are counted again
+  const auto grows = put("a", 1'100, 1, shown_.at("a")), fits = put("d", 400, 1);
+  run();
+  EXPECT_EQ(code(grows), Errc::overloaded);
+  EXPECT_EQ(code(fits), std::nullopt);
+  const auto shrinks = put("a", 100, 1, shown_.at("a"));
+  run();
+  EXPECT_EQ(code(shrinks), std::nullopt);
+  const auto third = put("e", 100, 1), fourth = put("f", 1, 1);
+  run();
+  EXPECT_EQ(code(third), std::nullopt);
+  EXPECT_EQ(code(fourth), Errc::overloaded) << "three are the most";
+  EXPECT_EQ(write(shown_.at("e"), nullptr), std::nullopt);
+  const auto instead = put("f", 1, 1);
+  run();
+  EXPECT_EQ(code(instead), std::nullopt);
+}
+
 TEST_F(P24Kept, EventsGoAfterAnHourAndLeasesStay) {
   write(nullptr, lease("a"));
   write(nullptr, object(core::KeptKind::event, "old"));

@@ -70,6 +70,49 @@ TEST_F(AgentTest, PodsThatAreNotOpenAreEndedFirst) {
   wait_for("the slot is used", [&] { return world.starts.contains({7, 2, 0}); });
 }
 
+TEST_F(AgentTest, PodsWaitForTheirConfigMaps) {
+  world.missing = "configmap \"settings\" not found";
+  AgentOptions many = options();
+  many.slots = 200;
+  AgentThread agent(many);
+  wait_for("registration", [&] { return world.agent != nullptr; });
+  launch(0, 100, write_config_job);
+  launched = 8;
+  launch(0, 20);
+  wait_for("the others", [&] { return world.ends.size() == 20; });
+  auto request = KJ_ASSERT_NONNULL(world.agent).killRequest();
+  request.setEpoch(3);
+  request.setNonce(11);
+  write_pod({7, 5, 0}, request.initKills(1)[0].initPod());
+  request.send().wait(io.waitScope);
+  wait_for("the killed one", [&] { return world.ends.size() == 21; });
+  EXPECT_EQ((world.causes[{7, 5, 0}]), wire::EndCause::NEVER_STARTED);
+  EXPECT_TRUE(world.starts.empty() || world.starts.begin()->job == 8);
+  EXPECT_EQ(world.configs_sent, 0);
+  disconnect();
+  wait_for("re-registration",
+           [&] { return world.registrations.size() == 2 && world.agent != nullptr; });
+  world.missing.clear();
+  wait_for("all", [&] { return world.ends.size() == 120; });
+  EXPECT_EQ(world.configs_sent, 1) << "once, for all pods";
+  for (const auto& [pod, times] : world.ends) EXPECT_EQ(times, 1) << to_string(pod);
+}
+
+TEST_F(AgentTest, DataThatHaveNotChangedAreNotSentAgain) {
+  AgentOptions few = options();
+  few.slots = 2;
+  few.hollow_duration_ms = 50;
+  AgentThread agent(few);
+  wait_for("registration", [&] { return world.agent != nullptr; });
+  launch(0, 50, write_config_job);
+  wait_for("a second question", [&] { return world.configs_asked >= 2; });
+  EXPECT_EQ(world.configs_sent, 1);
+  world.config_version = 2;
+  wait_for("the new data", [&] { return world.configs_sent == 2; });
+  wait_for("all", [&] { return world.ends.size() == 50; });
+  EXPECT_LT(world.configs_asked, 50) << "not for each pod";
+}
+
 TEST_F(AgentTest, DrainEndsPodsAndReportsThem) {
   AgentOptions slow = options();
   slow.slots = 2;

@@ -255,6 +255,35 @@ TEST(PodDir, FieldRefs) {
   }
 }
 
+TEST(Command, VariablesOfConfigMaps) {
+  core::Container container{.command = {"echo", "$(P_x) $(k)"}};
+  container.env_from = {{"P_", "a", false}, {"", "b", false}, {"", "gone", true}};
+  container.env = {{"k", "", "", {}, core::ConfigKeyRef{"a", "x", false}},
+                   {"seen", "<$(k)>", ""},
+                   {"no-key", "", "", {}, core::ConfigKeyRef{"a", "z", true}},
+                   {"no-map", "", "", {}, core::ConfigKeyRef{"gone", "z", true}}};
+  PodTemplate t = job(container);
+  t.configs["a"] = std::make_shared<const core::ConfigData>(
+      core::ConfigData{{{"x", "1"}, {"y", "$(x)"}}, {{"bin", "b"}}});
+  t.configs["b"] = std::make_shared<const core::ConfigData>(
+      core::ConfigData{{{"P_x", "2"}, {"k", "hidden"}}, {}});
+  auto command = command_of(t, t.containers[0].what, {7, 3, 1}, kNode);
+  ASSERT_TRUE(command.ok()) << command.error().message;
+  EXPECT_EQ(command->argv[1], "2 1") << "later sources win, and env wins over them";
+  for (const char* one : {"P_x=2", "P_y=$(x)", "k=1", "seen=<1>"})
+    EXPECT_THAT(command->env, Contains(one));
+  for (const char* name : {"P_bin=", "no-key=", "no-map="})
+    EXPECT_THAT(command->env, Not(Contains(StartsWith(name))));
+  const auto pattern = CommandPattern::of(t, t.containers[0].what, kNode);
+  ASSERT_TRUE(pattern);
+  EXPECT_EQ(pattern->command(t, {7, 3, 1}).env, command->env);
+
+  t.configs.erase("b");
+  command = command_of(t, t.containers[0].what, {7, 3, 1}, kNode);
+  ASSERT_FALSE(command.ok());
+  EXPECT_THAT(command.error().message, HasSubstr("configmap \"b\" not found"));
+}
+
 // Their values are nowhere: a later variable of the same name replaces them, and they replace
 // earlier ones.
 TEST(PodDir, SecretsAreFilesToBeReadByTheProcess) {

@@ -51,7 +51,22 @@ struct World {
   uint64_t epoch = 3, nonce = 11;
   std::vector<PodId> end;
   kj::Maybe<wire::Agent::Client> agent;  // of the latest registration
+  std::string missing;                   // what pods that use config maps must wait for
+  uint64_t config_version = 1;
+  int configs_asked = 0, configs_sent = 0;
 };
+
+// Job 7, whose pods use a config map.
+inline void write_config_job(wire::PodTemplate::Builder job) {
+  job.setJob(7);
+  job.setGeneration(1);
+  job.setJobName("j");
+  job.setJobUid("u");
+  job.setGraceMs(30'000);
+  auto container = job.initContainers(1)[0];
+  container.initCommand(1).set(0, "true");
+  container.initEnvFrom(1)[0].setConfigMap("settings");
+}
 
 class FakeSession final : public wire::Session::Server {
  public:
@@ -90,6 +105,23 @@ class FakeSession final : public wire::Session::Server {
     world_.list_max = std::max<size_t>(world_.list_max, params.getEnds().size());
     if (world_.ack) return kj::READY_NOW;
     return kj::NEVER_DONE;
+  }
+  kj::Promise<void> configs(ConfigsContext context) override {
+    ++world_.configs_asked;
+    auto results = context.getResults();
+    results.setVersion(world_.config_version);
+    results.setMissing(world_.missing);
+    if (!world_.missing.empty() || context.getParams().getHave() == world_.config_version)
+      return kj::READY_NOW;
+    ++world_.configs_sent;
+    auto job = results.initTemplate();
+    write_config_job(job);
+    auto map = job.initConfigs(1)[0];
+    map.setName("settings");
+    auto entry = map.initEntries(1)[0];
+    entry.setKey("k");
+    entry.setValue(kj::StringPtr("v").asBytes());
+    return kj::READY_NOW;
   }
   kj::Promise<void> leave(LeaveContext) override {
     ++world_.left;
@@ -201,7 +233,7 @@ class FakeCoordinatorTest : public testing::Test {
     request.setEpoch(epoch);
     request.setNonce(nonce);
     auto job = request.initTemplates(1)[0];
-    job.setJob(7);
+    job.setJob(launched);
     job.setGeneration(1);
     job.setJobName("j");
     job.setJobUid("u");
@@ -210,7 +242,7 @@ class FakeCoordinatorTest : public testing::Test {
     edit(job);
     auto pods = request.initPods(count);
     for (uint32_t i = 0; i < count; ++i) {
-      write_pod({7, from + i, 0}, pods[i].initPod());
+      write_pod({launched, from + i, 0}, pods[i].initPod());
       pods[i].setGeneration(1);
     }
     request.send().wait(io.waitScope);
@@ -221,6 +253,7 @@ class FakeCoordinatorTest : public testing::Test {
     peers.clear();
   }
 
+  JobId launched = 7;
   TempDir temp;
   kj::AsyncIoContext io = kj::setupAsyncIo();
   World world;

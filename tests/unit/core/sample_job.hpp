@@ -40,7 +40,7 @@ struct SampleJob {
 // {"PATH Kind", …}
 inline std::multiset<std::string> summary(const Violations& found) {
   constexpr const char* kKinds[] = {"Required", "Invalid", "NotSupported", "Duplicate",
-                                    "TooMany",  "TooLong", "Forbidden"};
+                                    "NotFound", "TooMany", "TooLong",      "Forbidden"};
   std::multiset<std::string> all;
   for (const Violation& violation : found.list())
     all.insert(violation.path + " " + kKinds[static_cast<int>(violation.kind)]);

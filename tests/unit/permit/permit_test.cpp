@@ -67,6 +67,49 @@ TEST(Permit, HasTheInputsOfIndexes) {
   EXPECT_TRUE(permit_bytes(sample()).find("muster permit 1") != std::string::npos);
 }
 
+TEST(Permit, HasTheVolumes) {
+  Permit permit = sample();
+  core::Volume data{.name = "data", .kind = core::VolumeKind::host_path, .kinds = 1};
+  data.path = "/data";
+  data.type = "Directory";
+  core::Volume key{.name = "key", .kind = core::VolumeKind::secret, .kinds = 1};
+  key.secret = "db";
+  key.items = {{"password", "p", 0400}, {"user", "u", {}}};
+  key.default_mode = 0440;
+  permit.job.volumes = {data, key};
+  permit.job.private_tmp = true;
+  permit.job.containers[0].what.volume_mounts = {{"data", "/d", "sub", true},
+                                                 {"key", "/k", "", false}};
+  const std::string bytes = permit_bytes(permit);
+  EXPECT_NE(bytes.find("muster permit 6"), std::string::npos);
+  const auto read = read_permit(bytes);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(read->job.volumes, permit.job.volumes);
+  EXPECT_TRUE(read->job.private_tmp);
+  EXPECT_EQ(read->job.containers[0].what.volume_mounts,
+            permit.job.containers[0].what.volume_mounts);
+  EXPECT_EQ(permit_bytes(*read), bytes);
+}
+
+TEST(Permit, HasWhatConfigMapsHold) {
+  Permit permit = sample();
+  core::Container& main = permit.job.containers[1].what;
+  main.env[0].config = core::ConfigKeyRef{"a", "k", true};
+  main.env_from = {{"P_", "a", false}, {"", "b", true}};
+  permit.job.config_needs = {{"a", {}}};
+  permit.job.configs["a"] = std::make_shared<const core::ConfigData>(
+      core::ConfigData{{{"k", "v"}}, {{"bin", std::string("\0x", 2)}}});
+  const std::string bytes = permit_bytes(permit);
+  EXPECT_TRUE(bytes.find("muster permit 7") != std::string::npos);
+  const auto read = read_permit(bytes);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(read->job.containers[1].what, main);
+  EXPECT_EQ(*read->job.configs.at("a"), *permit.job.configs.at("a"));
+  EXPECT_EQ(read->job.config_needs.size(), 2u) << "read from the containers";
+  EXPECT_EQ(permit_bytes(*read), bytes);
+  EXPECT_FALSE(read_permit(bytes.substr(0, bytes.size() - 1)).ok());
+}
+
 Permit sample_with_secret() {
   Permit permit = sample();
   permit.job.containers[0].what.env[0].secret = core::SecretRef{"db", "password", true};

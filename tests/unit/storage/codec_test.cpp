@@ -116,7 +116,7 @@ class Chance {
         object->meta.generation = i32();
         object->spec.parallelism = i32();
         if (flip()) object->spec.completions = static_cast<int32_t>(below(INT32_MAX));
-        return JobAdmitted{now, object};
+        return JobAdmitted{now, object, dependencies()};
       }
       case 1:
         return JobSpecChanged{now, static_cast<int64_t>(u64()), i32(),
@@ -159,7 +159,7 @@ class Chance {
         return r;
       }
       case 8:
-        return FinishDecided{now, flip(), static_cast<ConditionReason>(below(11)), text()};
+        return FinishDecided{now, flip(), static_cast<ConditionReason>(below(12)), text()};
       case 9:
         return JobFinished{now};
       case 10:
@@ -183,9 +183,18 @@ class Chance {
         return PodMetaSet{now, pod(), {meta(), meta()}};
       case 18:
         return GangBroken{now, broken()};
+      case 19:
+        return DependencyEnded{now, u64(), static_cast<DependencyEnd>(below(4))};
       default:
         return JobForgotten{now};
     }
+  }
+
+  std::vector<Dependency> dependencies() {
+    std::vector<Dependency> all;
+    for (uint64_t n = below(3); n > 0; --n)
+      all.push_back({u64(), {static_cast<Needed>(below(3)), text()}});
+    return all;
   }
 
  private:
@@ -202,7 +211,7 @@ struct Same {
     const auto& a = *r.object;
     const auto& b = *as<JobAdmitted>().object;
     return a.meta.generation == b.meta.generation && a.spec.parallelism == b.spec.parallelism &&
-           a.spec.completions == b.spec.completions;
+           a.spec.completions == b.spec.completions && r.after == as<JobAdmitted>().after;
   }
   bool operator()(const JobSpecChanged& r) const {
     const auto& o = as<JobSpecChanged>();
@@ -247,6 +256,10 @@ struct Same {
     return r.background == o.background && r.orphan == o.orphan && r.waits == o.waits;
   }
   bool operator()(const GangBroken& r) const { return r.how == as<GangBroken>().how; }
+  bool operator()(const DependencyEnded& r) const {
+    const auto& o = as<DependencyEnded>();
+    return r.job == o.job && r.how == o.how;
+  }
   bool operator()(const JobStarted&) const { return true; }
   bool operator()(const JobFinished&) const { return true; }
   bool operator()(const JobForgotten&) const { return true; }
@@ -431,6 +444,7 @@ TEST(Codec, RandomStatesComeBack) {
     s.index_limits_off = chance.flip();
     if (chance.flip()) s.external_status = chance.text();
     if (chance.flip()) s.own_conditions = chance.text();
+    s.dependencies = chance.dependencies();
     if (chance.flip()) s.broken = chance.broken();
     for (uint64_t i = chance.below(4); i > 0; --i)
       s.inherited[chance.u32()] = {chance.i32(), chance.i32(), chance.at()};
@@ -508,6 +522,20 @@ TEST(Codec, NodesComeBackWithoutWhatIsMemory) {
   auto back = decode_node(encode_node(seen));
   ASSERT_TRUE(back.ok()) << back.error().message;
   EXPECT_TRUE(*back == node);
+}
+
+TEST(Codec, KeptObjectsComeBack) {
+  for (const KeptKind kind : kKeptKinds) {
+    Kept kept{.kind = kind, .id = 7, .ns = "blue", .name = "a", .uid = "u", .json = R"({"a":1})"};
+    kept.written_ms = kNow;
+    kept.version = 42;
+    for (const std::optional<uint32_t> owner : {std::optional<uint32_t>(), {0u}, {1001u}}) {
+      kept.owner = owner;
+      auto back = decode_kept(encode_kept(kept));
+      ASSERT_TRUE(back.ok()) << back.error().message;
+      EXPECT_TRUE(*back == kept);
+    }
+  }
 }
 
 }  // namespace

@@ -145,6 +145,76 @@ TEST(P24Event, RulesOfBothGroups) {
   EXPECT_THAT(broken(read(json, in_events)), ElementsAre("note"));
 }
 
+Json config_map_json(const char* name = "settings") {
+  return {{"metadata", {{"name", name}}}, {"data", {{"k", "v"}}}};
+}
+
+TEST(P24ConfigMap, Rules) {
+  auto paths = [](const Json& changes) {
+    Json json = config_map_json();
+    json.merge_patch(changes);
+    return broken(read(json, request(core::KeptKind::config_map)));
+  };
+  EXPECT_THAT(paths(Json::object()), ElementsAre());
+  EXPECT_THAT(paths({{"data", {{"a/b", ""}}}}), ElementsAre("data[a/b]"));
+  EXPECT_THAT(paths({{"binaryData", {{"k", "eA=="}}}}), ElementsAre("data[k]"));
+  EXPECT_THAT(paths({{"data", {{"k", std::string(1u << 20, 'x')}}}}), ElementsAre());
+  EXPECT_THAT(paths({{"data", {{"k", std::string((1u << 20) + 1, 'x')}}}}), ElementsAre("data"));
+  EXPECT_THAT(paths({{"binaryData", {{"b", "%"}}}}),
+              ElementsAre("message: binaryData: illegal base64 data"));
+  EXPECT_THAT(paths({{"metadata", {{"annotations", {{"muster.dev/owner-uid", "0"}}}}}}),
+              ElementsAre("metadata.annotations[muster.dev/owner-uid]"));
+  KeptRequest user = request(core::KeptKind::config_map);
+  user.owner = core::Owner{1001, 100, "alice"};
+  user.may_share = false;
+  auto written = read(config_map_json(), user);
+  ASSERT_TRUE(written.ok());
+  EXPECT_EQ(written->kept.owner, 1001u);
+  Json shared = config_map_json();
+  shared["metadata"]["annotations"][std::string(kSharedKey)] = "true";
+  EXPECT_THAT(broken(read(shared, user)), ElementsAre("metadata.annotations[muster.dev/shared]"));
+  user.may_share = true;
+  written = read(shared, user);
+  ASSERT_TRUE(written.ok());
+  EXPECT_TRUE(kept_facts(written->kept).shared);
+  EXPECT_EQ(Json::parse(bare_json(written->kept)).count("data"), 0u);
+}
+
+TEST(P24ConfigMap, AnImmutableOneStaysAsItIs) {
+  Json json = config_map_json();
+  json["immutable"] = true;
+  const KeptRequest how = request(core::KeptKind::config_map);
+  const auto first = read(json, how);
+  ASSERT_TRUE(first.ok());
+  auto changed = [&](const Json& changes) {
+    Json next = json;
+    next.merge_patch(changes);
+    return broken(changed_kept(*parse_json(next.dump()), how, first->kept));
+  };
+  EXPECT_THAT(changed({{"metadata", {{"labels", {{"a", "b"}}}}}}), ElementsAre());
+  EXPECT_THAT(changed({{"data", {{"k", "w"}}}}), ElementsAre("data"));
+  EXPECT_THAT(changed({{"immutable", nullptr}, {"binaryData", {{"b", "eA=="}}}}),
+              ElementsAre("immutable", "binaryData"));
+}
+
+TEST(P24Namespace, StatusAndDeletionAreTheServers) {
+  KeptRequest how = request(core::KeptKind::name_space);
+  how.ns = "";
+  Json json = {{"metadata", {{"name", "blue"}}}, {"status", {{"phase", "Odd"}}}};
+  const auto first = read(json, how);
+  ASSERT_TRUE(first.ok()) << first.error().message;
+  EXPECT_EQ(kept_facts(first->kept).fields.at("status.phase"), "Active");
+  const core::KeptPtr going = terminated(first->kept, kGiven.now_ms, 1001);
+  EXPECT_TRUE(kept_facts(*going).terminating);
+  EXPECT_EQ(terminated_by(*going), 1001u);
+  const auto changed = changed_kept(*parse_json(json.dump()), how, *going);
+  ASSERT_TRUE(changed.ok());
+  EXPECT_TRUE(kept_facts(changed->kept).terminating);
+  EXPECT_EQ(terminated_by(changed->kept), 1001u);
+  json["metadata"]["name"] = "a.b";
+  EXPECT_THAT(broken(read(json, how)), ElementsAre("metadata.name"));
+}
+
 // ---- the read model
 
 class P24View : public ::testing::Test {

@@ -218,6 +218,7 @@ TEST(Manifest, ViolationTexts) {
   EXPECT_EQ(violation_text({"a", Kind::required, "", "why"}), "a: Required value: why");
   EXPECT_EQ(violation_text({"a", Kind::required, "", ""}), "a: Required value");
   EXPECT_EQ(violation_text({"a", Kind::duplicate, "7", ""}), "a: Duplicate value: 7");
+  EXPECT_EQ(violation_text({"a", Kind::not_found, "\"v\"", ""}), "a: Not found: \"v\"");
   EXPECT_EQ(violation_text({"a", Kind::too_many, "21", "must have at most 20 items"}),
             "a: Too many: 21: must have at most 20 items");
   EXPECT_EQ(violation_text({"a", Kind::too_long, "", "may not be more than 63 bytes"}),
@@ -231,16 +232,17 @@ TEST(Manifest, WhatWouldChangeWhatRunsIsRefusedByName) {
     const char* field;
   } rows[] = {
       {R"({"hostPID": true})", "spec.template.spec.hostPID"},
-      {R"({"volumes": [{"name": "v"}]})", "spec.template.spec.volumes"},
+      {R"({"volumes": [{"name": "v", "nfs": {"server": "s", "path": "/"}}]})",
+       "spec.template.spec.volumes[0].nfs"},
       {R"({"securityContext": {"runAsUser": 0}})", "spec.template.spec.securityContext.runAsUser"},
       {R"({"containers": [{"name": "a", "securityContext": {"privileged": false,
            "allowPrivilegeEscalation": false}}]})",
        "spec.template.spec.containers[0].securityContext.allowPrivilegeEscalation"},
       {R"({"containers": [{"name": "a", "envFrom": [{"secretRef": {"name": "s"}}]}]})",
-       "spec.template.spec.containers[0].envFrom"},
+       "spec.template.spec.containers[0].envFrom[0].secretRef"},
       {R"({"containers": [{"name": "a", "env": [{"name": "A", "valueFrom": {
-           "configMapKeyRef": {"name": "s", "key": "k"}}}]}]})",
-       "spec.template.spec.containers[0].env[0].valueFrom.configMapKeyRef"},
+           "resourceFieldRef": {"resource": "limits.cpu"}}}]}]})",
+       "spec.template.spec.containers[0].env[0].valueFrom.resourceFieldRef"},
       {R"({"containers": [{"name": "a", "livenessProbe": {"exec": {"command": ["x"]}}}]})",
        "spec.template.spec.containers[0].livenessProbe"},
       {R"({"affinity": {"nodeAffinity": {"x": 1}}})", "spec.template.spec.affinity"},

@@ -89,6 +89,20 @@ TEST(Protobuf, NegativeAndRepeatedNumbersAndTimes) {
   EXPECT_EQ(meta["creationTimestamp"], "2023-11-14T22:13:20Z");
 }
 
+// Where JSON has the kind of a volume beside its name, protobuf has a message in between.
+TEST(Protobuf, VolumesHaveTheirKindInAMessageOfItsOwn) {
+  const auto volumes = [](const std::string& source) {
+    const std::string pod = bytes(1, bytes(1, "v") + bytes(2, source));
+    return read(
+        framed("Job", bytes(2, bytes(6, bytes(2, pod)))))["spec"]["template"]["spec"]["volumes"];
+  };
+  EXPECT_EQ(volumes(bytes(1, bytes(1, "/data") + bytes(2, "Directory"))),
+            Json::parse(R"([{"name": "v", "hostPath": {"path": "/data", "type": "Directory"}}])"));
+  EXPECT_EQ(
+      volumes(bytes(2, bytes(1, "Memory") + bytes(2, bytes(1, "1Gi")))),
+      Json::parse(R"([{"name": "v", "emptyDir": {"medium": "Memory", "sizeLimit": "1Gi"}}])"));
+}
+
 TEST(Protobuf, UnknownNumbersAreLeftOut) {
   const Json job = read(framed("Job", bytes(1, kMeta) + number(999, 1) + bytes(998, "x")));
   EXPECT_EQ(job["metadata"]["name"], "j");
@@ -96,9 +110,9 @@ TEST(Protobuf, UnknownNumbersAreLeftOut) {
 }
 
 TEST(Protobuf, WhatIsKnownByNameOnlyIsRefusedByName) {
-  const std::string pod = bytes(1, bytes(1, "a volume"));
+  const std::string pod = bytes(1, bytes(1, "v") + bytes(2, bytes(7, "a share")));
   EXPECT_EQ(refused(framed("Job", bytes(2, bytes(6, bytes(2, pod))))),
-            "spec.template.spec.volumes: not supported in protobuf: send JSON");
+            "spec.template.spec.volumes.nfs: not supported in protobuf: send JSON");
   EXPECT_EQ(refused(framed("CronJob", "")),
             "objects of kind \"CronJob\" are accepted only as JSON");
 }

@@ -75,10 +75,13 @@ TEST_F(ServerTest, Namespaces) {
   EXPECT_EQ(names(""), "blue default ");
   EXPECT_EQ(names("?fieldSelector=metadata.name%3Dblue"), "blue ");
   EXPECT_EQ(names("?labelSelector=kubernetes.io/metadata.name%21%3Dblue"), "default ");
-  EXPECT_EQ(get("/api/v1/namespaces/any").json()["status"]["phase"], "Active");
-  EXPECT_EQ(get("/api/v1/namespaces?watch=true").code, 405);
-  EXPECT_EQ(post("/api/v1/namespaces", "{}").code, 409);
-  EXPECT_EQ(call(request("DELETE", "/api/v1/namespaces/blue")).code, 405);
+  EXPECT_EQ(get("/api/v1/namespaces/blue").json()["status"]["phase"], "Active");
+  EXPECT_EQ(get("/api/v1/namespaces/unused").code, 404);
+  EXPECT_EQ(post("/api/v1/namespaces", R"({"metadata":{"name":"default"}})").code, 409);
+  EXPECT_EQ(call(request("DELETE", "/api/v1/namespaces/default")).code, 403);
+  EXPECT_EQ(call(request("DELETE", "/api/v1/namespaces")).code, 405);
+  EXPECT_EQ(get("/api/v1/namespaces/blue/serviceaccounts").json()["items"].size(), 1u);
+  EXPECT_EQ(get("/api/v1/namespaces/unused/serviceaccounts/default").code, 404);
   EXPECT_EQ(
       get("/api/v1/namespaces", "Accept: application/json;as=Table\r\n").json()["rows"].size(), 2u);
 }
@@ -353,6 +356,9 @@ TEST_F(ServerTest, SaysWhatAJobWaitsFor) {
   EXPECT_EQ(backoff["state"], "Backoff") << backoff;
   EXPECT_EQ(backoff["until"], "2023-11-14T22:13:33.000Z");
   EXPECT_EQ(backoff["details"][0], "attempt 0: exit 3; counted once its replacement exists");
+  EXPECT_EQ(why()["state"], "Pending");
+  EXPECT_EQ(why()["nextRetry"], "2023-11-14T22:13:33.000Z");
+  EXPECT_FALSE(why().contains("until"));
   feed.bind(1, {0, 0});
   feed.end(1, {0, 0}, 0);
   EXPECT_EQ(why("?index=0")["state"], "Succeeded");

@@ -102,7 +102,7 @@ class FakeBackend final : public Backend {
     feed_.node(std::move(node));
     done(Nothing{});
   }
-  void write_kept(core::KeptPtr seen, core::KeptPtr next,
+  void write_kept(core::KeptPtr seen, core::KeptPtr next, core::KeptQuota,
                   std::function<void(Status)> done) override {
     if (refuse) return done(*refuse);
     const core::Kept& one = seen ? *seen : *next;

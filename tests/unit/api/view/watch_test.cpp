@@ -26,6 +26,8 @@ std::string line(std::string_view type, const Shown& shown) {
       text += " " + shown.node->name;
       break;
     case Kind::lease:
+    case Kind::config_map:
+    case Kind::name_space:
       text += " " + shown.kept->kept->name;
       break;
     case Kind::event:

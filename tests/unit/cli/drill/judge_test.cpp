@@ -295,6 +295,17 @@ TEST(Judge, IsInconclusiveWithoutProof) {
   EXPECT_EQ(judge(both).verdict, Verdict::broken) << "what is broken is, whatever caused it";
 }
 
+TEST(Judge, ADaemonThatStaysAwayProvesNothing) {
+  Evidence e = honest();
+  lose_node(e, Fault::agent_kill, plain(e));
+  disrupt(e, plain(e), "DeletionByTaintManager");
+  EXPECT_EQ(judge(e).verdict, Verdict::broken) << "a kill of an agent ends no pods";
+  e.faults.back().absent = "the agent of n0 has not come back";
+  const Judgement j = judge(e);
+  EXPECT_EQ(j.verdict, Verdict::inconclusive) << broken(j);
+  EXPECT_EQ(j.doubts, std::vector<std::string>{e.faults.back().absent});
+}
+
 TEST(Judge, ComparesWhatARestoreKept) {
   Evidence e = honest();
   const PodKey pod = e.attempts.back().pod;

@@ -72,6 +72,41 @@ TEST(App, RunWrong) {
             std::string::npos);
 }
 
+TEST(App, OutputIsAWordOrAFile) {
+  using Shown = RunOptions::Shown;
+  const auto given = [](const char* how) {
+    return options<RunOptions>({"run", "--output", how, "job.yaml"});
+  };
+  EXPECT_EQ(options<RunOptions>({"run", "job.yaml"}).shown, Shown::automatic);
+  for (const char* how : {"tag", "prefix"}) EXPECT_EQ(given(how).shown, Shown::tagged);
+  for (const char* how : {"plain", "raw"}) EXPECT_EQ(given(how).shown, Shown::plain);
+  EXPECT_EQ(given("none").shown, Shown::none);
+  const auto files = given("out/%i");
+  EXPECT_EQ(files.shown, Shown::none);
+  ASSERT_TRUE(files.files.has_value());
+  EXPECT_EQ(files.files->text(), "out/%i");
+  EXPECT_TRUE(given("./none").files.has_value());
+  EXPECT_NE(complaint({"run", "--output", "plian", "job.yaml"}).find("did you mean plain?"),
+            std::string::npos);
+  EXPECT_NE(complaint({"run", "--output", "%x", "job.yaml"}).find("`%x` in %x is unknown"),
+            std::string::npos);
+  EXPECT_NE(complaint({"run", "--keep-order", "--output", "%i", "job.yaml"}).find("--keep-order"),
+            std::string::npos);
+  EXPECT_TRUE(options<RunOptions>({"run", "-k", "job.yaml"}).keep_order);
+}
+
+TEST(App, RetryFailedNeedsADirectoryAndNoJob) {
+  const auto o = options<RunOptions>({"run", "--data-dir", "d", "--retry-failed"});
+  ASSERT_TRUE(o.retry.has_value());
+  EXPECT_TRUE(o.retry->failed && o.retry->if_any);
+  EXPECT_EQ(options<RunOptions>({"run", "--data-dir", "d", "--retry-failed", "-n", "3", "true"})
+                .completions,
+            3);
+  EXPECT_NE(complaint({"run", "--retry-failed", "job.yaml"}).find("needs --data-dir"),
+            std::string::npos);
+  EXPECT_NE(complaint({"run", "--data-dir", "d", "--retry-failed", "-n", "3"}), "");
+}
+
 TEST(App, MpirunTakesTheFlagsOfMpirun) {
   const auto o =
       options<RunOptions>({"mpirun",    "-N",    "4",  "--slots", "8",           "-np",   "30",
@@ -85,7 +120,7 @@ TEST(App, MpirunTakesTheFlagsOfMpirun) {
   EXPECT_EQ(o.environment.at("A"), "b=c");
   EXPECT_EQ(o.exported.names, std::vector<std::string>{"PATH"});
   EXPECT_TRUE(o.exported.for_mpi);
-  EXPECT_EQ(o.shown, RunOptions::Shown::raw);
+  EXPECT_EQ(o.shown, RunOptions::Shown::plain);
   ASSERT_TRUE(o.mpi.has_value());
   EXPECT_EQ(o.mpi->kind, core::MpiKind::mpich);
   EXPECT_EQ(o.mpi->slots, 8u);
@@ -227,7 +262,14 @@ TEST(App, AttemptsWhyAndRetry) {
   EXPECT_NE(complaint({"why", "job/j/1,2"}), "");
   EXPECT_NE(complaint({"why", "pod/p"}), "");
   const auto retry = options<RetryOptions>({"retry", "job/j", "--failed", "--wait"});
-  EXPECT_TRUE(retry.failed && retry.wait);
+  EXPECT_TRUE(retry.wishes.failed && retry.wait);
+  const auto here = options<RetryOptions>({"retry", "--data-dir", "d", "--slots", "3"});
+  EXPECT_EQ(here.data_dir, "d");
+  EXPECT_EQ(here.slots, 3);
+  EXPECT_EQ(options<RetryOptions>({"retry", "job/j", "--data-dir", "d"}).job, "j");
+  EXPECT_NE(complaint({"retry"}).find("which job?"), std::string::npos);
+  EXPECT_NE(complaint({"retry", "job/j", "--slots", "3"}), "");
+  EXPECT_NE(complaint({"retry", "--data-dir", "d", "--wait"}), "");
   EXPECT_NE(complaint({"retry", "job/j", "--failed", "--index", "1"}), "");
 }
 
@@ -271,6 +313,7 @@ TEST(App, LogsWaitDeleteDescribe) {
   EXPECT_NE(complaint({"delete"}), "");
   EXPECT_NE(complaint({"delete", "sweep"}), "");
   EXPECT_NE(complaint({"delete", "nodes", "--all"}), "");
+  EXPECT_NE(complaint({"delete", "event/e"}), "");
   EXPECT_NE(complaint({"delete", "job", "a", "-f", "b"}), "");
   EXPECT_NE(complaint({"delete", "job", "a", "--all"}), "");
   EXPECT_NE(complaint({"delete", "job/a", "pod/b"}), "");
@@ -309,6 +352,8 @@ TEST(App, GetTakesSeveralKinds) {
   EXPECT_EQ(all.more, std::vector<Kind>{Kind::pod});
   EXPECT_EQ(options<GetOptions>({"get", "no,ev,no"}).more, std::vector<Kind>{Kind::event});
   EXPECT_TRUE(options<GetOptions>({"get", "po"}).more.empty());
+  EXPECT_EQ(options<GetOptions>({"get", "cm"}).kind, Kind::config_map);
+  EXPECT_EQ(options<GetOptions>({"get", "ns"}).kind, Kind::ns);
   EXPECT_NE(complaint({"get", "jobs,podz"}), "");
   EXPECT_NE(complaint({"get", "all", "-w"}), "");
   EXPECT_NE(complaint({"get", "all", "x"}), "");
@@ -351,6 +396,25 @@ TEST(App, TopShowsNodesOrJobs) {
   EXPECT_EQ(options<TopOptions>({"top"}).kind, Kind::node);
   EXPECT_EQ(options<TopOptions>({"top", "jobs", "-A"}).kind, Kind::job);
   EXPECT_NE(complaint({"top", "pods"}), "");
+}
+
+TEST(App, LogsOfManyPods) {
+  const auto o = options<LogsOptions>({"logs", "-f", "-l", "a=b", "--max-log-requests", "3"});
+  EXPECT_EQ(o.selector, "a=b");
+  EXPECT_EQ(o.live_max, 3);
+  EXPECT_FALSE(o.prefix.has_value());
+  EXPECT_EQ(options<LogsOptions>({"logs", "job/j", "--prefix"}).prefix, true);
+  EXPECT_EQ(options<LogsOptions>({"logs", "job/j", "--prefix=false"}).prefix, false);
+  EXPECT_NE(complaint({"logs"}).find("needs POD, job/J or -l SELECTOR"), std::string::npos);
+  EXPECT_NE(complaint({"logs", "job/j", "-l", "a=b"}), "");
+  EXPECT_NE(complaint({"logs", "-f", "job/j", "--failed"}), "");
+}
+
+TEST(App, TheJoblogIsOfAttempts) {
+  EXPECT_EQ(options<AttemptsOptions>({"get", "attempts", "job/j", "-o", "tsv"}).output,
+            Output::tsv);
+  EXPECT_NE(complaint({"get", "jobs", "-o", "tsv"}).find("muster get attempts"), std::string::npos);
+  EXPECT_NE(complaint({"why", "job/j", "-o", "tsv"}), "");
 }
 
 TEST(App, UnknownWords) {

@@ -21,7 +21,8 @@ class Play {
   static constexpr NodeId kNode = 1;
   static constexpr Millis kBegin = 1'767'225'600'000;
 
-  explicit Play(JobSpec spec, std::function<void(JobMeta&)> meta = nullptr) {
+  explicit Play(JobSpec spec, std::function<void(JobMeta&)> meta = nullptr,
+                std::vector<Dependency> after = {}) {
     auto object = std::make_shared<JobObject>();
     object->meta.name = "j";
     object->meta.ns = "default";
@@ -34,7 +35,7 @@ class Play {
     object->json = "0";
     job_ = std::make_unique<Job>(1, object);
     admitted_ = object;
-    apply(JobAdmitted{now_, object});
+    apply(JobAdmitted{now_, object, std::move(after)});
   }
 
   static JobSpec indexed(int32_t completions, int32_t parallelism) {

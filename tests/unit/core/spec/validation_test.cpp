@@ -353,6 +353,24 @@ std::vector<Row> rows() {
          j.spec.pod.containers[0].env = {{"A", "", "metadata.labels['a']"}, {"B", "", "spec.x"}};
        },
        {kMain + ".env[1].valueFrom.fieldRef.fieldPath NotSupported"}},
+      {"config maps",
+       N,
+       [](J& j) {
+         using C = core::ConfigKeyRef;
+         auto& container = j.spec.pod.containers[0];
+         container.env = {{"A", "", "", {}, C{"cfg", "a.b", true}},
+                          {"B", "", "", {}, C{"", "", false}},
+                          {"C", "", "", {}, C{"../x", "a/b", false}},
+                          {"D", "v", "metadata.name", {}, C{"cfg", "k", false}}};
+         container.env_from = {{"", "", false}, {"P=", "A_B", false}, {"P_", "ok", true}};
+       },
+       {kMain + ".env[1].valueFrom.configMapKeyRef.name Required",
+        kMain + ".env[1].valueFrom.configMapKeyRef.key Required",
+        kMain + ".env[2].valueFrom.configMapKeyRef.name Invalid",
+        kMain + ".env[2].valueFrom.configMapKeyRef.key Invalid",
+        kMain + ".env[3].valueFrom Invalid", kMain + ".env[3].valueFrom Invalid",
+        kMain + ".envFrom[0].configMapRef.name Required", kMain + ".envFrom[1].prefix Invalid",
+        kMain + ".envFrom[1].configMapRef.name Invalid"}},
       {"secrets",
        N,
        [](J& j) {

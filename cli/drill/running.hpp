@@ -1,0 +1,52 @@
+// Running: faults in a running cluster, whose daemons have supervisors of their own.
+//
+// A fault of a node is the hand's (hand.hpp); this sees to it that it lasts until the coordinator
+// has declared the node lost, is taken back, and that what was killed is there again. What is not
+// there in time makes the fault unconfirmed, and is said.
+#pragma once
+
+#include "cli/drill/observer.hpp"
+#include "cli/drill/site.hpp"
+
+#include <optional>
+#include <string>
+
+namespace muster::cli::drill {
+
+class Running {
+ public:
+  Running(const Site& site, const Pause& pause) : site_(site), pause_(pause) {}
+
+  // Injects the fault, and waits until the daemons that it hit run again.
+  void hit(const Step& step, Observer& observer, Injected& out);
+  const std::optional<Gap>& gap() const { return gap_; }
+  // After an upgrade that was cut short: makes coordinator and agents run this binary again.
+  // unavailable: says what is wrong.
+  Status back_to(const std::string& binary);
+
+ private:
+  void kill_coordinator(Injected& out);
+  void fill_disk(const Step& step, Injected& out);
+  void hit_node(const Step& step, Injected& out);
+  void upgrade(const Step& step, Injected& out);
+  bool restart_with(const std::string& binary, bool stubborn, Injected& out);
+  void restore(const Step& step, Observer& observer, Injected& out);
+
+  Result<Process> coordinator() const;
+  // The process that a supervisor has put in its place; unavailable: nothing did in time.
+  Result<Process> successor(const Process& before, bool stubborn = false);
+  bool ready(const std::string& node);
+  bool wait_lost(const std::string& node, Millis patience_ms);
+  Status wait_ready(const std::string& node);
+  // Until the node's agent (or "keeper") is another process than before.
+  Result<Json> returned(const DrillNode& node, const char* what, const Json& before,
+                        bool stubborn = false);
+  bool rest(bool stubborn);
+
+  const Site& site_;
+  const Pause& pause_;
+  std::optional<Gap> gap_;
+  uint32_t probes_ = 0;
+};
+
+}  // namespace muster::cli::drill

@@ -1,0 +1,39 @@
+// Dependency: a job waits for another one to end (muster.dev/after, ADR 42).
+//
+// The other job is known by its id, found when the dependent job is created: a later job of the
+// same name is another one.
+#pragma once
+
+#include "core/ids.hpp"
+#include "core/spec/after.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace muster::core {
+
+class Job;
+
+struct Dependency {
+  JobId job = 0;
+  After after;
+  bool operator==(const Dependency&) const = default;
+};
+
+enum class DependencyEnd : uint8_t {
+  succeeded,  // Complete
+  failed,     // Failed
+  deleted,    // before it finished
+  waived,     // the annotation was removed
+};
+std::string_view name(DependencyEnd how);  // "succeeded"
+
+// Whether an end is one that the dependent job needs.
+bool satisfies(DependencyEnd how, Needed needed);
+
+// "job prep to succeed", as in "waits for …"; with all others that it waits for. Empty: it does not
+// wait.
+std::string awaited_text(const Job& job);
+
+}  // namespace muster::core

@@ -1,0 +1,50 @@
+// ConfigMaps: the config maps that pods use, by name: which they need, and what these hold.
+//
+// The coordinator looks them up when a process of a pod is about to start, and sends them in the
+// pod's template, which its permit covers (permit/permit.hpp). So agent and keeper find them in
+// node::PodTemplate::configs, whatever uses them: env, envFrom, volumes.
+#pragma once
+
+#include "core/spec/job_spec.hpp"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+
+namespace muster::core {
+
+// What a config map holds: data as text, binaryData decoded. A key is in one of them.
+struct ConfigData {
+  StringMap text, binary;
+  bool operator==(const ConfigData&) const = default;
+
+  const std::string* find(const std::string& key) const {  // null: no such key
+    for (const StringMap* map : {&text, &binary})
+      if (const auto it = map->find(key); it != map->end()) return &it->second;
+    return nullptr;
+  }
+};
+using ConfigDataPtr = std::shared_ptr<const ConfigData>;
+// By name. One that is not there does not exist, or its owner does not let the job use it.
+using ConfigMaps = std::map<std::string, ConfigDataPtr>;
+
+// What must be there before a pod that uses a config map can start.
+struct ConfigNeed {
+  bool required = false;         // the config map itself
+  std::set<std::string> keys{};   // in data
+  std::set<std::string> files{};  // in data or binaryData
+  bool operator==(const ConfigNeed&) const = default;
+};
+using ConfigNeeds = std::map<std::string, ConfigNeed>;  // by name; optional ones are there, too
+
+void add_needs(const Container& container, ConfigNeeds& needs);
+void add_needs(const Volume& volume, ConfigNeeds& needs);
+ConfigNeeds config_needs(const PodTemplate& pod);
+
+// Which of them is missing, in Kubernetes' words; nothing: none is.
+std::optional<std::string> missing_config(const ConfigNeeds& needs, const ConfigMaps& maps,
+                                          const std::string& ns);
+
+}  // namespace muster::core

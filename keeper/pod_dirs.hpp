@@ -1,0 +1,80 @@
+// PodDirs: the directories of pods that have volumes, below one scratch directory of the node.
+//
+//   SCRATCH := MUSTER_KEEPER_SCRATCH/INODE | WORK_DIR/scratch     INODE: of the work-dir, in hex
+//   SCRATCH/JOB.INDEX.ATTEMPT/VOLUME     0700, the pod's user's (core/node/space.hpp)
+//   SCRATCH/.gone-N                      being removed
+//
+// SCRATCH and the directories of pods are ours and 0711: users reach their own below and nothing
+// else. A pod's are made before its first process and removed when the agent says that the pod is
+// over; those of pods that it no longer knows go when it connects (keep()). So nothing is left,
+// whoever crashed.
+//
+// What is in them is their users' work: no link is followed, and however deep they are, removing
+// and measuring them takes a fixed number of descriptors. A thread does both; it looks every
+// kMeasureMs at volumes with a limit.
+#pragma once
+
+#include "base/fd.hpp"
+#include "base/result.hpp"
+#include "core/ids.hpp"
+#include "core/node/space.hpp"
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <sys/types.h>
+#include <utility>
+#include <vector>
+
+namespace muster::keeper {
+
+constexpr const char* kScratchSetting = "MUSTER_KEEPER_SCRATCH";
+
+class PodDirs {
+ public:
+  static constexpr int kMeasureMs = 10'000;
+
+  // A volume that exceeds its limit.
+  struct Full {
+    PodId pod;
+    std::string volume;
+    uint64_t used = 0, limit = 0;  // bytes
+  };
+
+  // It must live as long as the process, as its thread does. `shared`: pods of several users. The
+  // error says why there is no scratch directory.
+  static Result<std::unique_ptr<PodDirs>> open(int work_fd, bool shared);
+
+  const std::string& path() const { return path_; }  // absolute
+  // Makes the pod's directories, unless they are there. Any thread may call it.
+  Status make(PodId pod, const core::node::Space& space, uid_t uid, gid_t gid);
+  // The pod is over.
+  void release(PodId pod);
+  // No pods but these have anything here.
+  void keep(const std::set<PodId>& pods);
+  // Of the last measurement, each once. Any thread may call it.
+  std::vector<Full> take_full();
+
+ private:
+  PodDirs(Fd dir, std::string path, bool shared, Fd work_dir);
+  void discard(const std::string& name);
+  void work();
+  void measure();
+
+  const Fd dir_;
+  const std::string path_;
+  const bool shared_;
+  const Fd work_dir_;  // to be opened to users, who reach theirs through it; none: it need not be
+  std::mutex mutex_;   // guards what follows
+  std::condition_variable news_;
+  uint64_t gone_ = 0;  // number of the last .gone-N
+  std::vector<std::string> to_remove_;
+  std::map<std::pair<PodId, std::string>, uint64_t> limits_;  // by pod and volume
+  std::vector<Full> full_;
+};
+
+}  // namespace muster::keeper

@@ -1,0 +1,350 @@
+#!/usr/bin/env python3
+"""What pods print (`muster run --output`, `muster logs -f`), runs that are continued (`--retry-failed`), and the joblog.
+
+MUSTER names the executable. Waits poll with a deadline.
+"""
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+import time
+import unittest
+
+MUSTER = os.path.abspath(os.environ.get("MUSTER", "build/release/muster"))
+DEADLINE = float(os.environ.get("DEADLINE", "40"))  # seconds
+
+
+def poll(what, check):
+    end = time.monotonic() + DEADLINE
+    while True:
+        if result := check():
+            return result
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {DEADLINE:g} s: {what}")
+        time.sleep(0.02)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.tmp = tempfile.TemporaryDirectory(prefix="muster-test-", ignore_cleanup_errors=True)
+        self.dir = pathlib.Path(self.tmp.name)
+        self.addCleanup(self.tmp.cleanup)
+        self.env = {k: v for k, v in os.environ.items()
+                    if (not k.startswith("MUSTER_") or k == "MUSTER_KEEPER_CGROUP") and k not in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "NO_COLOR")}
+        (self.dir / "tmp").mkdir()
+        self.env.update(HOME=str(self.dir), TMPDIR=str(self.dir / "tmp"), MUSTER_SYSTEM_CONFIG=str(self.dir / "system.yaml"))
+
+    def muster(self, *words, code=0, **more):
+        r = subprocess.run([MUSTER, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=3 * DEADLINE, env=self.env,
+                           cwd=self.dir, **more)
+        self.assertEqual(r.returncode, code, f"muster {' '.join(words)}\n{r.stdout}{r.stderr}")
+        return r
+
+    def start(self, *words, **more):
+        p = subprocess.Popen([MUSTER, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                             env=self.env, cwd=self.dir, **more)
+
+        def end():
+            if p.poll() is None:
+                p.terminate()
+            try:
+                p.wait(DEADLINE)
+            except subprocess.TimeoutExpired:
+                p.kill()
+                p.wait()
+            p.stdout.close()
+
+        self.addCleanup(end)
+        return p
+
+    def manifest(self, name, n, script):
+        """A job whose indexes have one retry, soon."""
+        job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "annotations": {"muster.dev/backoff-base": "100ms"}},
+               "spec": {"completionMode": "Indexed", "completions": n, "parallelism": n, "backoffLimitPerIndex": 1,
+                        "template": {"spec": {"restartPolicy": "Never", "containers": [
+                            {"name": "main", "command": ["sh", "-c", script], "workingDir": str(self.dir)}]}}}}
+        (self.dir / f"{name}.json").write_text(json.dumps(job))
+        return f"{name}.json"
+
+    def text(self, name):
+        return (self.dir / name).read_text()
+
+    def names(self, folder):
+        return sorted(p.name for p in (self.dir / folder).iterdir())
+
+
+FAIL_ONCE = 'echo out $JOB_COMPLETION_INDEX; echo err >&2; [ -e ok.$JOB_COMPLETION_INDEX ] || { [ $((JOB_COMPLETION_INDEX % 3)) != 1 ]; }'
+
+
+class Files:
+    """--output FILE, locally (FilesHere) and against a coordinator (FilesThere)."""
+
+    def test_a_file_for_each_index_with_both_streams(self):
+        self.muster("run", "-n", "12", "-j", "4", "--name", "sweep", "--output", "logs/%j/%3i.out", "--", "sh", "-c",
+                    "[ $JOB_COMPLETION_INDEX = 5 ] || { echo out $JOB_COMPLETION_INDEX; echo err >&2; printf tail; }")
+        self.assertEqual(self.names("logs/sweep"), [f"{i:03}.out" for i in range(12)])
+        self.assertEqual(self.text("logs/sweep/005.out"), "", "it printed nothing")
+        lines = sorted(self.text("logs/sweep/011.out").splitlines())
+        self.assertEqual(sorted("".join(lines)), sorted("out 11errtail"))
+
+    def test_the_newest_attempt_has_the_file_unless_each_has_its_own(self):
+        script = 'echo attempt $MUSTER_ATTEMPT; [ $MUSTER_ATTEMPT = 1 ]'
+        self.muster("run", self.manifest("one", 2, script), "--output", "%i.out")
+        self.assertEqual(self.text("1.out"), "attempt 1\n")
+        self.muster("run", self.manifest("two", 2, script), "--output", "%i.%a.%n")
+        found = sorted(p.name for p in self.dir.glob("?.?.*"))
+        self.assertEqual([name[:3] for name in found], ["0.0", "0.1", "1.0", "1.1"])
+        self.assertEqual((self.dir / found[2]).read_text(), "attempt 0\n")
+
+    def test_files_are_those_of_the_caller(self):
+        self.muster("run", "-n", "1", "--output", "d/out", "--", "sh", "-c", "echo x", umask=0o027)
+        self.assertEqual(os.stat(self.dir / "d/out").st_mode & 0o777, 0o640)
+        self.assertEqual(os.stat(self.dir / "d").st_mode & 0o777, 0o750)
+
+    def test_what_cannot_be_written_is_refused_before_anything_runs(self):
+        (self.dir / "file").write_text("")
+        r = self.muster("run", "-n", "3", "--output", "file/%i", "--", "touch", "ran", code=5)
+        self.assertIn("--output: cannot write to file: Not a directory", r.stderr)
+        r = self.muster("run", "-n", "3", "--output", "all.out", "--", "touch", "ran", code=5)
+        self.assertIn("all.out is the same file for all indexes; add %i", r.stderr)
+        r = self.muster("run", "-n", "3", "--output", "%A.out", "--", "touch", "ran", code=2)
+        self.assertIn("`%A` in %A.out is unknown; there are %j job, %i index", r.stderr)
+        r = self.muster("run", "-n", "3", "--output", "plian", "--", "touch", "ran", code=2)
+        self.assertIn("did you mean plain?", r.stderr)
+        self.assertFalse((self.dir / "ran").exists())
+
+    def test_a_file_that_fails_later_is_told_and_fails_the_run(self):
+        (self.dir / "out" / "1").mkdir(parents=True)
+        r = self.muster("run", "-n", "3", "--output", "out/%i", "--", "sh", "-c", "echo x", code=1)
+        self.assertIn("cannot write out/1: Is a directory", r.stderr)
+        self.assertEqual(self.text("out/2"), "x\n")
+
+    def test_in_the_order_of_the_indexes(self):
+        script = "i=$JOB_COMPLETION_INDEX; echo a $i; [ $i -gt 3 ] || sleep 0.$((9 - 2 * i)); echo b $i"
+        r = self.muster("run", "-n", "40", "-j", "8", "--keep-order", "--", "sh", "-c", script)
+        lines = [line for line in r.stdout.splitlines() if " | " in line]
+        self.assertEqual(lines, [f"{i} | {x} {i}" for i in range(40) for x in "ab"])
+        job = self.manifest("retried", 9, "echo $JOB_COMPLETION_INDEX; [ $MUSTER_ATTEMPT = 1 ] || [ $JOB_COMPLETION_INDEX != 2 ]")
+        r = self.muster("run", job, "-k", "--output", "plain")
+        self.assertEqual(r.stdout.splitlines()[:10], ["0", "1", "2", "2", "3", "4", "5", "6", "7", "8"])
+        self.muster("run", "-n", "3", "-k", "--output", "none", "--", "true", code=2)
+
+
+class FilesHere(Files, Case):
+    def test_a_continued_run_completes_its_files(self):
+        run = ["run", "-n", "4", "-j", "4", "--data-dir", "d", "--name", "j", "--output", "out/%i", "--", "sh", "-c",
+               "echo one; until [ -e go ]; do sleep 0.05; done; echo two"]
+        p = self.start(*run)
+        poll("all have printed", lambda: all((self.dir / f"out/{i}").exists() and self.text(f"out/{i}") for i in range(4)))
+        p.kill()
+        p.wait(DEADLINE)
+        (self.dir / "out/3").write_text("something else\n")
+        (self.dir / "go").write_text("")
+        self.muster(*run)
+        self.assertEqual([self.text(f"out/{i}") for i in range(4)], ["one\ntwo\n"] * 4)
+        # Once more, when all is over: nothing changes.
+        before = [os.stat(self.dir / f"out/{i}").st_mtime_ns for i in range(4)]
+        self.muster(*run)
+        self.assertEqual([os.stat(self.dir / f"out/{i}").st_mtime_ns for i in range(4)], before)
+
+    def test_logs_of_a_finished_run_stay_in_its_directory(self):
+        self.muster("run", "-n", "3", "--data-dir", "d", "--output", "none", "--", "sh", "-c", "echo kept $JOB_COMPLETION_INDEX")
+        logs = sorted(p.read_text() for p in (self.dir / "d/agent/logs").glob("*/*.stdout"))
+        self.assertEqual(logs, ["kept 0\n", "kept 1\n", "kept 2\n"])
+
+
+class Retry(Case):
+    def run_it(self, *more, code=0):
+        return self.muster("run", "--data-dir", "d", *more, code=code)
+
+    def test_only_what_failed_runs_again(self):
+        count = "echo $JOB_COMPLETION_INDEX >>ran; " + FAIL_ONCE
+        command = ["-n", "9", "-j", "3", "--name", "sweep", "--", "sh", "-c", count]
+        self.assertIn("failed indexes 1,4,7", self.run_it(*command, code=1).stdout)
+        (self.dir / "ok.1").write_text("")
+        (self.dir / "ok.7").write_text("")
+        (self.dir / "ran").unlink()
+        # With the command or without it.
+        r = self.run_it("--retry-failed", "--output", "%i.out", code=1)
+        self.assertIn("round 2 of job/sweep, index 1,4,7", r.stderr)
+        self.assertEqual(sorted(self.text("ran").split()), ["1", "4", "7"])
+        self.assertEqual(self.text("7.out").splitlines()[0], "out 7")
+        (self.dir / "ran").unlink()
+        r = self.run_it("--retry-failed", *command, code=1)
+        self.assertIn("round 3 of job/sweep, index 4", r.stderr)
+        self.assertEqual(self.text("ran").split(), ["4"])
+        (self.dir / "ok.4").write_text("")
+        r = self.muster("retry", "--data-dir", "d", "--failed")
+        self.assertIn("round 4 of job/sweep, index 4", r.stderr)
+        self.assertIn("job/sweep-r4 Complete: 1/1 succeeded", r.stdout)
+        r = self.run_it("--retry-failed")
+        self.assertIn("nothing to retry: job/sweep: all of its indexes have succeeded", r.stderr)
+        self.assertIn("all of its indexes have succeeded", self.muster("retry", "job/sweep", "--data-dir", "d", code=5).stderr)
+        # Chosen by hand, one runs again all the same.
+        self.assertIn("index 2", self.muster("retry", "--data-dir", "d", "--index", "2").stderr)
+        self.assertIn("muster retry", self.muster("retry", code=2).stderr)
+
+    def test_what_it_refuses(self):
+        r = self.run_it("--retry-failed", code=3)
+        self.assertIn("d is not the --data-dir of a muster run", r.stderr)
+        self.assertFalse((self.dir / "d").exists(), "nothing is made")
+        self.assertIn("--retry-failed needs --data-dir", self.muster("run", "--retry-failed", code=2).stderr)
+        self.run_it("-n", "2", "--name", "j", "--", "true")
+        self.assertIn("nothing to retry: job/j is Complete", self.run_it("--retry-failed").stderr)
+        r = self.run_it("--retry-failed", "-n", "2", "--name", "j", "--", "false", code=5)
+        self.assertIn("d holds job/j already and this one differs (spec.template", r.stderr)
+        self.assertIn("d has no job/other; there is job/j", self.muster("retry", "job/other", "--data-dir", "d", code=3).stderr)
+        p = self.start("run", "--data-dir", "e", "-n", "1", "--", "sleep", "1000")
+        poll("it runs", lambda: (self.dir / "e/run.json").exists())
+        r = self.muster("run", "--data-dir", "e", "--retry-failed", code=5)
+        self.assertIn("is in use by another process", r.stderr)
+        p.send_signal(signal.SIGINT)
+        self.assertEqual(p.wait(DEADLINE), 130)
+
+    def test_an_interrupted_round_goes_on(self):
+        script = "[ -e ok ] || exit 3; touch started; until [ -e go ]; do sleep 0.05; done"
+        self.run_it("-n", "2", "-j", "2", "--name", "j", "--", "sh", "-c", script, code=1)
+        (self.dir / "ok").write_text("")
+        p = self.start("run", "--data-dir", "d", "--retry-failed")
+        poll("the round runs", lambda: (self.dir / "started").exists())
+        p.kill()
+        p.wait(DEADLINE)
+        (self.dir / "go").write_text("")
+        r = self.run_it("--retry-failed")
+        self.assertIn("job/j-r2 resumed", r.stderr)
+        self.assertIn("job/j-r2 Complete: 2/2 succeeded", r.stdout)
+
+
+class OldDirectories(Case):
+    def test_dead_runs_of_ours_are_removed_after_a_day(self):
+        tmp = self.dir / "tmp"
+        old = time.time() - 3 * 24 * 3600
+        for name, age in {"muster-run-aaaaaa": old, "muster-run-bbbbbb": None, "muster-run-cccccc": old, "muster-run-long-name": old}.items():
+            (tmp / name).mkdir()
+            (tmp / name / "lock").write_text("")
+            if name.endswith("cccccc"):
+                (tmp / name / "keep").write_text("")
+            if age:
+                for path in [*(tmp / name).iterdir(), tmp / name]:
+                    os.utime(path, (age, age))
+        outside = self.dir / "outside"
+        outside.mkdir()
+        (outside / "file").write_text("")
+        os.utime(outside / "file", (old, old))
+        os.utime(outside, (old, old))
+        (tmp / "muster-run-dddddd").symlink_to(outside)
+        # Of others, and more than are looked at.
+        for i in range(150 if os.geteuid() == 0 else 0):
+            (tmp / f"muster-run-0{i:05}").mkdir()
+            os.chown(tmp / f"muster-run-0{i:05}", 65534, 65534)
+            os.utime(tmp / f"muster-run-0{i:05}", (old, old))
+        self.muster("run", "-n", "1", "--", "true")
+        poll("the old one is gone", lambda: not (tmp / "muster-run-aaaaaa").exists())
+        for name in ("bbbbbb", "cccccc", "long-name", "dddddd"):
+            self.assertTrue((tmp / f"muster-run-{name}").exists(), name)
+        self.assertTrue((outside / "file").exists())
+        if os.geteuid() == 0:
+            self.assertTrue((tmp / "muster-run-000000").exists())
+
+
+class Cluster(Case):
+    """A coordinator and a node with 4 slots."""
+
+    def setUp(self):
+        super().setUp()
+        self.coordinator = self.serve("127.0.0.1:0", "127.0.0.1:0")
+        self.env["MUSTER_API"] = self.addresses["api"]
+        self.agent = self.start("agent", "--coordinator", self.addresses["listen"], "--work-dir", "a", "--name", "n1", "--slots", "4",
+                                "--log-level", "error")
+        poll("the node is there", lambda: "n1" in self.muster("get", "nodes", "-o", "name").stdout)
+
+    def serve(self, api, listen):
+        endpoints = self.dir / "c" / "endpoints.json"
+        endpoints.unlink(missing_ok=True)
+        p = self.start("coordinator", "--data-dir", "c", "--api", api, "--listen", listen, "--log-level", "error")
+        poll("the coordinator serves", endpoints.exists)
+        self.addresses = json.loads(endpoints.read_text())
+        return p
+
+    def submit(self, name, n, script, *more):
+        self.muster("submit", "--name", name, "-n", str(n), "-j", "4", *more, "--", "sh", "-c", script)
+
+
+class FilesThere(Files, Cluster):
+    def test_a_continued_run_needs_this_machine(self):
+        self.assertIn("--data-dir", self.muster("run", "--data-dir", "d", "--retry-failed", code=2).stderr)
+        self.assertIn("--data-dir", self.muster("retry", "--data-dir", "d", code=2).stderr)
+
+
+class Logs(Cluster):
+    def lines(self, p, count):
+        found = []
+        while len(found) < count:
+            line = p.stdout.readline()
+            self.assertNotEqual(line, "", found)
+            found.append(line)
+        return sorted(found)
+
+    def test_follow_a_job_over_a_restart_of_the_coordinator(self):
+        self.muster("create", "-f", self.manifest(
+            "j", 3, "echo one; until [ -e go.$JOB_COMPLETION_INDEX ]; do sleep 0.05; done; echo two; [ $MUSTER_ATTEMPT = 1 ] || "
+            "[ $JOB_COMPLETION_INDEX != 1 ]"))
+        p = self.start("logs", "-f", "job/j")
+        self.assertEqual(self.lines(p, 3), [f"{i}#0 | one\n" for i in range(3)])
+        self.coordinator.kill()
+        self.coordinator.wait(DEADLINE)
+        (self.dir / "go.0").write_text("")
+        self.coordinator = self.serve(self.addresses["api"], self.addresses["listen"])
+        self.assertEqual(self.lines(p, 1), ["0#0 | two\n"])
+        for i in (1, 2):
+            (self.dir / f"go.{i}").write_text("")
+        rest = sorted(p.stdout.read().splitlines())
+        self.assertEqual(rest, ["1#0 | two", "1#1 | one", "1#1 | two", "2#0 | two"])
+        self.assertEqual(p.wait(DEADLINE), 0)
+        # Afterwards: the newest attempts, as without -f.
+        after = sorted(self.muster("logs", "-f", "job/j", "--tail", "1").stdout.splitlines())
+        self.assertEqual(after, ["0#0 | two", "1#1 | two", "2#0 | two"])
+        self.assertEqual(self.muster("logs", "-f", "job/j", "--index", "1").stdout, "one\ntwo\n")
+        self.assertEqual(self.muster("logs", "job/j", "--index", "1", "--prefix").stdout, "1#1 | one\n1#1 | two\n")
+
+    def test_by_labels(self):
+        label = "batch.kubernetes.io/job-name in (a, b)"
+        for name in "ab":
+            self.submit(name, 2, "for i in $(seq 12); do echo $i; done; until [ -e go ]; do sleep 0.05; done; echo end")
+        poll("all run", lambda: self.muster("get", "pods", "--no-headers").stdout.count("Running") == 4)
+        printed = self.muster("logs", "-l", label).stdout.splitlines()
+        self.assertEqual(sorted({line.split(" | ")[0].rsplit("-", 1)[0] for line in printed}), ["a-0", "a-1", "b-0", "b-1"])
+        self.assertEqual(len(printed), 40, "10 lines of each")
+        p = self.start("logs", "-f", "-l", label, "--tail", "1", "--max-log-requests", "2")
+        self.assertEqual({line.split(" | ")[1] for line in self.lines(p, 2)}, {"12\n"})
+        (self.dir / "go").write_text("")
+        rest = p.stdout.read()
+        self.assertEqual(len(re.findall(r" \| end\n", rest)), 4, rest)
+        self.assertEqual(p.wait(DEADLINE), 0)
+        self.muster("logs", "-l", "app=none", code=3)
+        self.muster("logs", "-l", "app=none", "job/a", code=2)
+        self.muster("logs", code=2)
+
+    def test_the_joblog(self):
+        (self.dir / "list").write_text("a b\nc\n")
+        self.muster("submit", "--name", "j", "--each", "list", "--wait", "--", "sh", "-c", 'echo "$1"; [ "$1" != c ]',
+                    "sh", "{}", code=1)
+        rows = [line.split("\t") for line in self.muster("get", "attempts", "job/j", "-o", "tsv").stdout.splitlines()]
+        self.assertEqual(rows[0], "Seq Host Starttime JobRuntime Send Receive Exitval Signal Command Index Attempt Counted Pod".split())
+        self.assertEqual(sorted((r[0], r[6], r[7], r[9], r[10], r[11]) for r in rows[1:]),
+                         [("1", "0", "0", "0", "0", "success"), ("2", "1", "0", "1", "0", "failure")])
+        self.assertEqual({r[8] for r in rows[1:] if r[0] == "1"}, {"""sh -c 'echo "$1"; [ "$1" != c ]' sh 'a b'"""})
+        for row in rows[1:]:
+            self.assertEqual(row[1], "n1")
+            self.assertLess(abs(float(row[2]) - time.time()), 3600)
+            self.assertGreaterEqual(float(row[3]), 0)
+        failed = self.muster("get", "attempts", "job/j", "--failed", "--no-headers", "-o", "tsv").stdout
+        self.assertEqual(len(failed.splitlines()), 1)
+        self.muster("get", "jobs", "-o", "tsv", code=2)
+
+
+if __name__ == "__main__":
+    unittest.main()

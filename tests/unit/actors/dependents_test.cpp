@@ -1,0 +1,138 @@
+// Jobs that wait for others: found when they are created, notified whatever crashes.
+#include "core/spec/after.hpp"
+#include "tests/unit/actors/actors_fixture.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace muster::actors {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::Not;
+using ::testing::UnorderedElementsAre;
+
+class Dependents : public ActorsTest {
+ protected:
+  Dependents() { start_node(8); }
+
+  void create_after(const std::string& name, const std::string& after) {
+    auto object = std::make_shared<core::JobObject>(*job(name));
+    object->meta.annotations.emplace(core::kAfterKey, after);
+    create_object(object);
+  }
+  void create_object(core::JobObjectPtr object) {
+    const std::string name = object->meta.name;
+    caf::anon_send(
+        registry_,
+        CreateJob{std::move(object), Reply<Status>([this, name](Status status) {
+                    replies_.push_back("create " + name + ": " + (status ? "done" : why(status)));
+                  })});
+    run();
+  }
+  static std::string why(const Status& status) {
+    const Error& error = status.error();
+    return error.violations.empty() ? error.message
+                                    : error.violations[0].path + ": " + error.violations[0].detail;
+  }
+  void end(JobId job, int code = 0) {
+    for (uint32_t index = 0; index < 2; ++index) report_end(job, {index, 0}, code);
+    run();
+  }
+  RegistryStart recovered() {
+    RegistryStart start;
+    auto state = storage::recover(disk_.disk, load_object);
+    EXPECT_TRUE(state.ok());
+    start.jobs = std::move(state->jobs);
+    start.next_job = state->next_job_id;
+    return start;
+  }
+};
+
+TEST_F(Dependents, StartWhenTheJobHasEnded) {
+  create("prep");
+  create_after("main", "ok:prep");
+  EXPECT_THAT(replies_, ElementsAre("create prep: done", "create main: done"));
+  EXPECT_THAT(orders_.seen, UnorderedElementsAre("launch j1/0#0", "launch j1/1#0"));
+  orders_.seen.clear();
+  end(1);
+  EXPECT_THAT(orders_.seen, UnorderedElementsAre("launch j2/0#0", "launch j2/1#0"));
+}
+
+TEST_F(Dependents, StartAtOnceIfItHadEndedBefore) {
+  create("prep");
+  run();
+  end(1);
+  orders_.seen.clear();
+  create_after("main", "any:prep");
+  EXPECT_THAT(orders_.seen, UnorderedElementsAre("launch j2/0#0", "launch j2/1#0"));
+}
+
+TEST_F(Dependents, AreRefusedIfThereIsNoSuchJob) {
+  create_after("main", "ok:prep");
+  EXPECT_THAT(replies_, ElementsAre("create main: metadata.annotations[muster.dev/after]: there is "
+                                    "no job `prep` in namespace `default`"));
+  create("main");
+  run();
+  EXPECT_EQ(replies_.back(), "create main: done") << "the name is free";
+}
+
+TEST_F(Dependents, KnowOfADeletion) {
+  create("prep");
+  create_after("main", "notok:prep");
+  remove("prep", "");
+  run();
+  orders_.seen.clear();
+  for (uint32_t index = 0; index < 2; ++index) report_end(1, {index, 0}, 143);
+  run();
+  EXPECT_THAT(orders_.seen, UnorderedElementsAre("launch j2/0#0", "launch j2/1#0"));
+}
+
+TEST_F(Dependents, OfAJobThatFinishedBeforeACrashStart) {
+  create("prep");
+  create_after("main", "ok:prep");
+  disk_.silent = true;
+  end(1);  // decided, not on disk
+  disk_.held.clear();
+  disk_.silent = false;
+  restart(recovered());
+  EXPECT_THAT(orders_.seen, Not(Contains("launch j2/0#0")));
+}
+
+// The crash comes when the end of `prep` is on disk and that `main` knows is not, and its TTL is 0.
+TEST_F(Dependents, OfAJobThatIsDeletedAtOnceStillKnowHowItEnded) {
+  auto object = std::make_shared<core::JobObject>(*job("prep"));
+  object->spec.ttl_s = 0;
+  create_object(object);
+  create_after("main", "ok:prep");
+  for (uint32_t index = 0; index < 2; ++index) report_end(1, {index, 0}, 0);
+  disk_.silent = true;
+  run();
+  while (!disk_.held.empty()) {  // until the first append of `main`
+    std::vector<Append> held = std::exchange(disk_.held, {});
+    for (Append& append : held) {
+      if (append.records && append.records->job == 2) {
+        disk_.held.clear();
+        disk_.silent = false;
+        RegistryStart start = recovered();
+        ASSERT_EQ(start.jobs.size(), 2u) << "`prep` is still known";
+        orders_.seen.clear();
+        restart(std::move(start));
+        auto again = recovered();
+        ASSERT_EQ(again.jobs.size(), 1u);
+        EXPECT_EQ(again.jobs[0].job.object().json, "main");
+        EXPECT_FALSE(again.jobs[0].job.held());
+        EXPECT_FALSE(again.jobs[0].job.decided());
+        return;
+      }
+      disk_.held = {append};
+      disk_.sync();
+    }
+    run();
+  }
+  FAIL() << "`main` was not notified";
+}
+
+}  // namespace
+}  // namespace muster::actors

@@ -1,0 +1,43 @@
+// Which config maps a pod needs, and what is missing.
+#include "core/spec/config_maps.hpp"
+
+#include <gtest/gtest.h>
+
+namespace muster::core {
+namespace {
+
+ConfigDataPtr data(const StringMap& text, const StringMap& binary = {}) {
+  return std::make_shared<const ConfigData>(ConfigData{text, binary});
+}
+
+TEST(ConfigMaps, WhatAPodNeeds) {
+  PodTemplate pod;
+  Container init, main;
+  init.env = {{"A", "", "", {}, ConfigKeyRef{"a", "k", false}},
+              {"B", "", "", {}, ConfigKeyRef{"a", "maybe", true}},
+              {"C", "plain", ""}};
+  main.env_from = {{"", "b", true}, {"", "c", false}, {"x", "c", true}};
+  pod.init_containers = {init};
+  pod.containers = {main};
+  EXPECT_EQ(config_needs(pod), (ConfigNeeds{{"a", {true, {"k"}}}, {"b", {}}, {"c", {true, {}}}}));
+  EXPECT_TRUE(config_needs(PodTemplate{}).empty());
+}
+
+TEST(ConfigMaps, WhatIsMissing) {
+  const ConfigNeeds needs{{"a", {true, {"k"}}}, {"b", {}}};
+  struct {
+    ConfigMaps maps;
+    const char* missing;
+  } rows[] = {
+      {{}, "configmap \"a\" not found"},
+      {{{"b", data({})}}, "configmap \"a\" not found"},
+      {{{"a", data({{"other", ""}})}}, "couldn't find key k in ConfigMap blue/a"},
+      {{{"a", data({}, {{"k", ""}})}}, "couldn't find key k in ConfigMap blue/a"},
+      {{{"a", data({{"k", ""}})}}, ""},
+  };
+  for (const auto& [maps, missing] : rows)
+    EXPECT_EQ(missing_config(needs, maps, "blue").value_or(""), missing);
+}
+
+}  // namespace
+}  // namespace muster::core

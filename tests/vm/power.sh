@@ -1,0 +1,28 @@
+# A machine of power.py: coordinator and agent (role=head on the kernel's command line) or only an agent (role=node), with all state on a
+# disk whose power is cut.
+for module in virtio_ring virtio virtio_pci_modern_dev virtio_pci_legacy_dev virtio_pci virtio_blk failover net_failover virtio_net; do
+  insmod "/lib/modules/$module.ko"
+done
+modules
+
+value() {  # value NAME: of NAME=… on the kernel's command line
+  sed -n "s/.* $1=\([^ ]*\).*/\1/p" /proc/cmdline
+}
+
+daemon() {  # daemon COMMAND...: one that ends by itself is a fault
+  LD_PRELOAD=$(value preload) "$@"
+  echo "ENDED $2"
+}
+
+ip address add 10.0.2.15/24 dev eth0
+ip link set eth0 up
+ip route add default via 10.0.2.2
+echo "10.0.2.2 $(value witness)" > /etc/witness
+mkdir /disk
+mount -t ext4 /dev/vda /disk || { echo "the disk cannot be mounted"; exit; }
+if [ "$(value role)" = head ]; then
+  daemon muster coordinator --data-dir /disk/coordinator --api 0.0.0.0:7117 --listen 0.0.0.0:7118 --insecure --log-level warn \
+    --pod-failure-backoff-base 100ms --pod-failure-backoff-max 400ms &
+fi
+daemon muster agent --coordinator "$(value coordinator)" --name "$(value name)" --slots "$(value slots)" --work-dir /disk/agent --log-level warn &
+while true; do sleep 1000; done
