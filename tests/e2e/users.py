@@ -710,6 +710,39 @@ class Owners(RootKeeper):
         self.assertEqual(self.attempts("alice", "file")[0]["message"], 
                          "inputs /etc/hostname: this node runs pods as their owners and cannot read them; use muster.dev/inputs")
 
+    def test_config_maps_are_their_owners(self):
+        maps = "/api/v1/namespaces/default/configmaps"
+
+        def job(title):
+            made = sh_job(title, 'echo "$A $B"', 1)
+            container = made["spec"]["template"]["spec"]["containers"][0]
+            container["env"] = [{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "settings", "key": "A"}}}]
+            container["envFrom"] = [{"configMapRef": {"name": "site", "optional": True}}]
+            return made
+
+        def put(user, title, data, **annotations):
+            return self.ask(user, "POST", maps, {"metadata": {"name": title, "annotations": annotations}, "data": data})[0]
+        self.assertEqual(put("bob", "settings", {"A": "bobs"}), 201)
+        self.assertEqual(put("alice", "settings", {"A": "hers"}), 409)
+        self.assertEqual(self.ask("alice", "GET", f"{maps}/settings")[0], 403)
+        self.assertEqual([one["metadata"]["name"] for one in self.ask("alice", "GET", maps)[1]["items"]], ["kube-root-ca.crt"])
+        self.assertEqual(put("bob", "site", {"B": "x"}, **{"muster.dev/shared": "true"}), 422)
+        self.assertEqual(put("olga", "site", {"B": "shared"}, **{"muster.dev/shared": "true"}), 201)
+        self.finish("bob", job("his"))
+        self.assertEqual(self.log("bob", "his")[1], "bobs shared\n")
+        self.create("alice", job("hers"))  # for her there is none
+
+        def waiting():
+            pods = self.ask("alice", "GET", "/api/v1/namespaces/default/pods")[1]["items"]
+            return [state["waiting"].get("message") for pod in pods for one in pod["status"].get("containerStatuses", [])
+                    if "waiting" in (state := one["state"]) and "message" in state["waiting"]]
+        self.assertEqual(eventually(waiting, "her pod waits"), ['configmap "settings" not found'])
+        self.assertEqual(self.ask("bob", "DELETE", f"{maps}/settings")[0], 200)
+        self.assertEqual(self.ask("bob", "DELETE", maps)[0], 200)
+        self.assertEqual(self.ask("alice", "GET", f"{maps}/site")[0], 200, "what is shared is not deleted by others")
+        self.assertEqual(put("alice", "settings", {"A": "hers"}), 201)
+        eventually(lambda: "hers shared" in self.log("alice", "hers")[1], "her pod runs")
+
     def test_what_cannot_start_says_why(self):
         for title, words, cwd, code, why in (("nothing", ["/no/such/program"], "/", 127, "exec /no/such/program"),
                                              ("unnamed", ["no-such-program"], "/", 127, "exec no-such-program"),
