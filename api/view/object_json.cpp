@@ -26,6 +26,9 @@ std::string unresponsive(const core::NodeInfo& node) {
 
 Ready ready(const core::NodeInfo& node) {
   using Health = core::NodeInfo::Health;
+  if (has_left(node))
+    return {"False", "AgentLeft",
+            "the agent announced its shutdown and left: " + unresponsive(node)};
   switch (node.health) {
     case Health::ready:
       if (node.draining)
@@ -75,6 +78,11 @@ std::optional<std::string_view> node_label(const core::NodeInfo& node, std::stri
   for (const core::StringMap* labels : {&node.spec.labels, &node.labels})
     if (auto it = labels->find(std::string(key)); it != labels->end()) return it->second;
   return std::nullopt;
+}
+
+bool has_left(const core::NodeInfo& node) {
+  using Health = core::NodeInfo::Health;
+  return node.draining && (node.health == Health::suspect || node.health == Health::lost);
 }
 
 // Condition for pods that run on the node but are unknown to a state restored from a backup. It is

@@ -14,6 +14,10 @@
 
 namespace muster::api {
 
+// Whether its agent announced its shutdown and is gone. Not durable: a new coordinator does not
+// know.
+bool has_left(const core::NodeInfo& node);
+
 OrderedJson node_json(const core::NodeInfo& node, uint64_t version);
 OrderedJson event_json(const core::Job& job, const core::JobEvent& event, uint64_t version);
 

@@ -139,7 +139,8 @@ OrderedJson pod_cells(const View& view, const Shown& shown, Millis now_ms) {
 }
 
 OrderedJson node_cells(const core::NodeInfo& node, Millis now_ms) {
-  std::string state = core::is_ready(node) ? "Ready" : "NotReady";
+  std::string state = core::is_ready(node) ? "Ready" : node.draining ? "Draining" : "NotReady";
+  if (has_left(node)) state = "Left (" + span_text(now_ms - node.changed_ms) + " ago)";
   if (node.spec.unschedulable) state += ",SchedulingDisabled";
   return {node.name,  state,
           "<none>",   span_text(now_ms - node.created_ms),

@@ -9,13 +9,6 @@
 namespace muster::cli {
 namespace {
 
-// On this machine, so the coordinator may have been started a moment ago.
-bool is_here(const std::string& address) {
-  return address.starts_with("127.") || address.starts_with("localhost:") ||
-         address.starts_with("[::1]:") || address.starts_with("unix:");
-}
-
-constexpr Millis kConnectPatience = 5'000;
 constexpr char kSiteSocket[] = "/run/muster/api.sock";
 
 }  // namespace
@@ -77,6 +70,12 @@ Result<Target> target_of(const Settings& client) {
   if (!span) return invalid(timeout.place() + ": " + span.error().message);
   if (*span < 1) return invalid(timeout.place() + ": must be more than 0s");
   target.request_timeout_ms = *span;
+  const Setting& patience = client["connect-timeout"];
+  auto wait = core::parse_duration(patience.text());
+  if (!wait) return invalid(patience.place() + ": " + wait.error().message);
+  // A shorter --request-timeout, as completion uses, means that the caller does not want to wait.
+  const bool hurried = patience.layer == Layer::built_in && *span < *wait;
+  target.connect_timeout_ms = hurried ? 0 : *wait;
   target.color = parse_when(client.text("color"));
   return target;
 }
@@ -84,9 +83,7 @@ Result<Target> target_of(const Settings& client) {
 std::unique_ptr<ApiClient> connect(const Target& target) {
   auto client = std::make_unique<ApiClient>(target.api, target.origin, target.log_in);
   client->set_timeout(target.request_timeout_ms);
-  // A shorter --request-timeout, as completion uses, means that the caller does not want to wait.
-  if (is_here(target.api) && target.request_timeout_ms >= kConnectPatience)
-    client->set_patience(kConnectPatience);
+  client->set_patience(target.connect_timeout_ms);
   return client;
 }
 

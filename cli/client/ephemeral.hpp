@@ -1,4 +1,5 @@
-// Ephemeral: the directory of a `muster run` without --data-dir, or of a drill's scratch cluster.
+// Ephemeral: the directory of a `muster run` or `muster dev` without --data-dir, or of a drill's
+// scratch cluster.
 // Unless it is kept, nothing of it outlives the command.
 //
 // The keeper by design outlives everyone, even a `muster run` that was killed. Therefore a small

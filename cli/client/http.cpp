@@ -228,8 +228,9 @@ Result<Response> ApiClient::patiently(const std::function<Result<Response>()>& a
       patience_ms_ = 0;
       return answer;
     }
-    if (waited >= kSilence && !std::exchange(told, true) && isatty(STDERR_FILENO) == 1)
-      std::cerr << "muster: waiting for a coordinator to serve at " << address_ << std::endl;
+    if (waited >= kSilence && patience_ms_ > kSilence && !std::exchange(told, true))
+      std::cerr << "muster: waiting up to " << patience_ms_ / 1000
+                << "s for a coordinator to serve at " << address_ << std::endl;
     usleep(kNextTry * 1000);
   }
 }

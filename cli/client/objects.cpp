@@ -20,6 +20,30 @@ void print_warnings(const Response& response) {
     std::cerr << "muster: warning: " << warning << "\n";
 }
 
+// What the API and kubectl call a kind.
+struct KindRow {
+  Kind kind;
+  const char* group;  // of its path
+  const char* name;   // what -o name prints before the slash
+  bool namespaced;
+  std::array<std::string_view, 4> words;  // of the command line, the plural first; "": none
+  const char* plural() const { return words[0].data(); }
+};
+constexpr std::array kKinds = {
+    KindRow{
+        Kind::job, "/apis/batch/v1", "job.batch", true, {"jobs", "job", "job.batch", "jobs.batch"}},
+    KindRow{Kind::pod, "/api/v1", "pod", true, {"pods", "pod", "po", ""}},
+    KindRow{Kind::node, "/api/v1", "node", false, {"nodes", "node", "no", ""}},
+    KindRow{Kind::event, "/api/v1", "event", true, {"events", "event", "ev", ""}},
+    KindRow{Kind::config_map, "/api/v1", "configmap", true, {"configmaps", "configmap", "cm", ""}},
+    KindRow{Kind::ns, "/api/v1", "namespace", false, {"namespaces", "namespace", "ns", ""}},
+};
+
+const KindRow& row_of(Kind kind) {
+  return *std::find_if(kKinds.begin(), kKinds.end(),
+                       [kind](const KindRow& row) { return row.kind == kind; });
+}
+
 Errc code_of(int status) {
   if (status == 404 || status == 410) return Errc::not_found;
   if (status == 409) return Errc::conflict;
@@ -31,58 +55,42 @@ Errc code_of(int status) {
 }  // namespace
 
 std::optional<Kind> parse_kind(std::string_view word) {
-  struct Word {
-    std::string_view text;
-    Kind kind;
-  };
-  static constexpr std::array kWords = {
-      Word{"job", Kind::job},        Word{"jobs", Kind::job},    Word{"job.batch", Kind::job},
-      Word{"jobs.batch", Kind::job}, Word{"pod", Kind::pod},     Word{"pods", Kind::pod},
-      Word{"po", Kind::pod},         Word{"node", Kind::node},   Word{"nodes", Kind::node},
-      Word{"no", Kind::node},        Word{"event", Kind::event}, Word{"events", Kind::event},
-      Word{"ev", Kind::event}};
-  for (const Word& known : kWords) {
-    if (known.text == word) return known.kind;
-  }
+  for (const KindRow& row : kKinds)
+    for (const std::string_view known : row.words)
+      if (!known.empty() && known == word) return row.kind;
   return std::nullopt;
 }
 
 const std::vector<std::string>& kind_words() {
-  static const std::vector<std::string> words = {"jobs", "pods", "nodes", "events"};
+  static const std::vector<std::string> words = [] {
+    std::vector<std::string> out;
+    for (const KindRow& row : kKinds) out.emplace_back(row.plural());
+    return out;
+  }();
   return words;
 }
 
 const char* kind_name(Kind kind) {
-  switch (kind) {
-    case Kind::job:
-      return "job.batch";
-    case Kind::pod:
-      return "pod";
-    case Kind::node:
-      return "node";
-    case Kind::event:
-      return "event";
-  }
-  return "";
+  return row_of(kind).name;
+}
+
+const char* kind_plural(Kind kind) {
+  return row_of(kind).plural();
+}
+
+const char* group_path(Kind kind) {
+  return row_of(kind).group;
+}
+
+bool is_namespaced(Kind kind) {
+  return row_of(kind).namespaced;
 }
 
 std::string object_path(Kind kind, const std::string& ns, const std::string& name) {
-  std::string path = kind == Kind::job ? "/apis/batch/v1" : "/api/v1";
-  if (kind != Kind::node && !ns.empty()) path += "/namespaces/" + url_encoded(ns);
-  switch (kind) {
-    case Kind::job:
-      path += "/jobs";
-      break;
-    case Kind::pod:
-      path += "/pods";
-      break;
-    case Kind::node:
-      path += "/nodes";
-      break;
-    case Kind::event:
-      path += "/events";
-      break;
-  }
+  const KindRow& row = row_of(kind);
+  std::string path = row.group;
+  if (row.namespaced && !ns.empty()) path += "/namespaces/" + url_encoded(ns);
+  path += std::string("/") + row.plural();
   if (!name.empty()) path += "/" + url_encoded(name);
   return path;
 }
@@ -99,7 +107,8 @@ Error refusal(const Response& response) {
   const std::string plural = text_at(status, {"details", "kind"});
   const auto& plurals = kind_words();
   if (response.status == 404 && std::find(plurals.begin(), plurals.end(), plural) != plurals.end())
-    error.message += "\n  see: muster get " + plural + (plural == "nodes" ? "" : " -A");
+    error.message +=
+        "\n  see: muster get " + plural + (is_namespaced(*parse_kind(plural)) ? " -A" : "");
   const Json& causes = at(status, {"details", "causes"});
   if (response.status == 422 && !causes.empty()) {
     // The message repeats all causes in one long line; they are listed below it instead.

@@ -17,7 +17,10 @@ constexpr Millis kAbsenceMax = 60'000;  // of a coordinator that answered before
 // "jobs", "job", "po"...; nothing if there is no such kind.
 std::optional<Kind> parse_kind(std::string_view word);
 const std::vector<std::string>& kind_words();
-const char* kind_name(Kind kind);  // "job.batch", "pod"...: what -o name prints before the slash
+const char* kind_name(Kind kind);    // "job.batch", "pod"...: what -o name prints before the slash
+const char* kind_plural(Kind kind);  // "jobs", "pods"...
+const char* group_path(Kind kind);   // "/apis/batch/v1", "/api/v1"
+bool is_namespaced(Kind kind);
 
 // /apis/batch/v1/namespaces/NS/jobs[/NAME]; an empty `ns` means all namespaces. Nodes have none.
 std::string object_path(Kind kind, const std::string& ns, const std::string& name = "");

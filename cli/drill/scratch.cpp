@@ -83,17 +83,18 @@ std::string tail_of(const std::string& path, size_t bytes) {
 Scratch::Scratch(ScratchOptions options, Interrupted interrupted)
     : options_(std::move(options)),
       interrupted_(std::move(interrupted)),
+      api_(options_.api),
       data_dir_(options_.dir + "/coordinator"),
       agents_(options_.nodes) {
   coordinator_.log = options_.dir + "/coordinator.log";
   for (uint32_t node = 0; node < options_.nodes; ++node)
-    agents_[node].log = options_.dir + "/" + node_name(node) + ".log";
+    agents_[node].log = options_.dir + "/" + name_of(node) + ".log";
 }
 
 Result<std::unique_ptr<Scratch>> Scratch::start(ScratchOptions options, Interrupted interrupted) {
   std::unique_ptr<Scratch> made(new Scratch(std::move(options), std::move(interrupted)));
   std::error_code error;
-  std::filesystem::create_directory(made->witness_dir(), error);
+  if (made->options_.witnesses) std::filesystem::create_directory(made->witness_dir(), error);
   if (error) return unavailable("cannot make " + made->witness_dir() + ": " + error.message());
   if (!made->options_.clock_lib.empty()) std::ofstream(made->clock_file()) << "+0\n";
   if (Status s = made->start_coordinator(); !s) return s.error();
@@ -126,7 +127,7 @@ Scratch::~Scratch() {
 }
 
 Result<Process> Scratch::keeper(uint32_t node) const {
-  const std::string work_dir = options_.dir + "/" + node_name(node);
+  const std::string work_dir = options_.dir + "/" + name_of(node);
   for (const pid_t pid : all_pids()) {
     if (!is_keeper_of(pid, work_dir)) continue;
     const auto facts = facts_of(pid);
@@ -135,7 +136,7 @@ Result<Process> Scratch::keeper(uint32_t node) const {
     auto process = Process::open(pid);
     if (process && is_keeper_of(pid, work_dir)) return process;
   }
-  return Error{Errc::not_found, node_name(node) + " has no keeper", {}};
+  return Error{Errc::not_found, name_of(node) + " has no keeper", {}};
 }
 
 Result<Process> Scratch::spawn(const std::string& executable, const std::vector<std::string>& words,
@@ -220,8 +221,8 @@ Status Scratch::start_agent(uint32_t node, const std::string& executable) {
       relays_.empty() ? listen_ : "127.0.0.1:" + std::to_string(relays_[node]->port());
   auto process =
       spawn(executable.empty() ? options_.executable : executable,
-            {"agent", "--coordinator", to, "--name", node_name(node), "--slots",
-             std::to_string(options_.slots), "--work-dir", options_.dir + "/" + node_name(node)},
+            {"agent", "--coordinator", to, "--name", name_of(node), "--slots",
+             std::to_string(options_.slots), "--work-dir", options_.dir + "/" + name_of(node)},
             agents_[node].log, false);
   if (!process) return process.error();
   agents_[node].process = std::move(*process);
@@ -266,7 +267,7 @@ std::vector<std::string> Scratch::supervise() {
   }
   for (uint32_t node = 0; node < agents_.size(); ++node) {
     if (!reap(agents_[node])) continue;
-    ended.push_back("the agent of " + node_name(node) +
+    ended.push_back("the agent of " + name_of(node) +
                     " ended by itself: " + tail_of(agents_[node].log, 400));
     if (Status s = start_agent(node); !s) ended.push_back(s.error().message);
   }

@@ -1,5 +1,5 @@
-// Scratch: a cluster of a drill's own: a coordinator and agents as real processes, each agent with
-// its own work-dir and keeper, all below one directory.
+// Scratch: a cluster of a drill's own, or of `muster dev`: a coordinator and agents as real
+// processes, each agent with its own work-dir and keeper, all below one directory.
 //
 // It is also their supervisor: it restarts what a scenario has killed, and what ended by itself.
 // The daemons die with the drill (PR_SET_PDEATHSIG). All calls are for the thread that made it.
@@ -22,10 +22,13 @@ struct ScratchOptions {
   std::string dir;         // exists; everything is below it
   std::string executable;  // muster, with muster-keeper beside it
   uint32_t nodes = 3;
-  uint32_t slots = 4;       // of each node
-  Millis grace_ms = 3'000;  // --node-grace
-  bool relayed = false;     // agents connect through a Relay
-  std::string clock_lib;    // libfaketimeMT.so.1, preloaded into the coordinator; empty: none
+  uint32_t slots = 4;               // of each node
+  Millis grace_ms = 3'000;          // --node-grace
+  bool relayed = false;             // agents connect through a Relay
+  bool witnesses = true;            // make witness_dir()
+  std::string prefix = "drill-";    // of the names of nodes
+  std::string api = "127.0.0.1:0";  // where the coordinator serves clients
+  std::string clock_lib;  // libfaketimeMT.so.1, preloaded into the coordinator; empty: none
 };
 
 // One of its daemons.
@@ -79,10 +82,11 @@ class Scratch {
   Result<Process> spawn(const std::string& executable, const std::vector<std::string>& words,
                         const std::string& log, bool clock);
   bool reap(Daemon& daemon);
+  std::string name_of(uint32_t node) const { return options_.prefix + std::to_string(node); }
 
   const ScratchOptions options_;
   const Interrupted interrupted_;
-  std::string api_ = "127.0.0.1:0", listen_ = "127.0.0.1:0", data_dir_;
+  std::string api_, listen_ = "127.0.0.1:0", data_dir_;
   std::unique_ptr<ApiClient> client_;
   Daemon coordinator_;
   std::vector<Daemon> agents_;

@@ -38,6 +38,7 @@ std::vector<Verb> all_verbs(CLI::App& root, const std::vector<std::string>& tail
   for (Verb& verb : job_verbs(root)) verbs.push_back(std::move(verb));
   for (Verb& verb : show_verbs(root)) verbs.push_back(std::move(verb));
   for (Verb& verb : access_verbs(root)) verbs.push_back(std::move(verb));
+  for (Verb& verb : dev_verbs(root, tail)) verbs.push_back(std::move(verb));
   for (Verb& verb : state_verbs(root)) verbs.push_back(std::move(verb));
   for (Verb& verb : drill_verbs(root)) verbs.push_back(std::move(verb));
   for (Verb& verb : about_verbs(root, config)) verbs.push_back(std::move(verb));
@@ -50,7 +51,9 @@ std::unique_ptr<CLI::App> new_root() {
       "muster");
   root->footer(
       "A first job:\n  muster run -n 10 -- sh -c 'echo hello $JOB_COMPLETION_INDEX'\n"
-      "Run `muster COMMAND --help` for the flags of a command.\n"
+      "Run `muster COMMAND --help` for the flags of a command. Those that name the coordinator "
+      "and\n"
+      "the namespace may also precede it: muster -n lab get jobs.\n"
       "Exit codes: 0 success, 1 the job failed, 2 usage error, 3 not found, 4 coordinator "
       "unreachable,\n"
       "5 rejected, 124 --timeout expired, 130 interrupted.");
@@ -96,6 +99,10 @@ std::string leftover(const CLI::App& app) {
 std::string complaint(const CLI::ParseError& error, const CLI::App& app) {
   if (std::string words = leftover(app); !words.empty()) return words;
   std::string said = error.what();
+  for (const char* form : {"jsonpath", "custom-columns", "go-template"})
+    if (said.find(std::string("`") + form) != std::string::npos)
+      return std::string("-o ") + form +
+             " is kubectl's (muster kubeconfig); otherwise pipe -o json into jq";
   std::replace(said.begin(), said.end(), '\n', ' ');
   for (const CLI::Option* option : app.get_options()) {
     const std::string name = option->get_name();
@@ -105,11 +112,52 @@ std::string complaint(const CLI::ParseError& error, const CLI::App& app) {
              option->get_description();
     if (!positional && said.starts_with(name + ": ") && said.ends_with(" missing"))
       return name + " needs a value: " + option->get_type_name();
+    // Elsewhere -n is the namespace.
+    if (option->check_sname("n") && name != "--namespace" && said.starts_with(name + ": `"))
+      return said + "; the namespace is --namespace, or -n before the command";
     if (positional && said.starts_with(name + ": ")) return said.substr(name.size() + 2);
     if (said.starts_with(name + " requires "))
       return name + " requires " + said.substr(name.size() + 10);
   }
   return said;
+}
+
+// The flags that name the coordinator and the namespace may precede the verb, as with kubectl.
+// Takes them out of `words`, in their long form: there, -n is the namespace for every verb.
+std::vector<std::string> take_early(std::vector<std::string>& words) {
+  std::vector<std::string> early;
+  size_t end = 1;
+  while (end < words.size()) {
+    std::string word = words[end];
+    if (word.starts_with("-n")) {
+      const std::string value = word.substr(word.starts_with("-n=") ? 3 : 2);
+      word = value.empty() ? "--namespace" : "--namespace=" + value;
+    }
+    const size_t equals = word.find('=');
+    const std::string flag = word.substr(0, equals);
+    const auto& known = early_flags();
+    if (std::find(known.begin(), known.end(), flag) == known.end()) break;
+    early.push_back(word);
+    ++end;
+    if (equals != std::string::npos || end == words.size()) continue;
+    early.push_back(words[end]);
+    ++end;
+  }
+  words.erase(words.begin() + 1, words.begin() + static_cast<std::ptrdiff_t>(end));
+  return early;
+}
+
+// The flags among `early` that this verb has. A namespace is of no consequence to a verb without.
+std::vector<std::string> early_of(const CLI::App& app, const std::vector<std::string>& early) {
+  std::vector<std::string> out;
+  for (size_t i = 0; i < early.size(); ++i) {
+    const bool pair = early[i].find('=') == std::string::npos && i + 1 < early.size();
+    if (!early[i].starts_with("--namespace") || app.get_option_no_throw("--namespace") != nullptr)
+      out.insert(out.end(), early.begin() + static_cast<std::ptrdiff_t>(i),
+                 early.begin() + static_cast<std::ptrdiff_t>(i) + (pair ? 2 : 1));
+    i += pair ? 1 : 0;
+  }
+  return out;
 }
 
 // Accepts common guesses: --version, help [VERB], and the long flags of mpirun, which have one
@@ -122,6 +170,12 @@ std::vector<std::string> translated(std::vector<std::string> words) {
   if (words.size() == 2 && words[1] == "help") return {words[0], "--help"};
   if (words.size() == 3 && words[1] == "help") return {words[0], words[2], "--help"};
   return words;
+}
+
+std::string joined_early() {
+  std::string text;
+  for (const std::string& flag : early_flags()) text += (text.empty() ? "" : ", ") + flag;
+  return text;
 }
 
 // The first word that is not a flag, whether or not it is a known verb.
@@ -224,12 +278,20 @@ CLI::Option* add_key(const Verb& verb, const Key& key, const std::string& names)
 
 void add_target(const Verb& verb, const std::string& ns_flags) {
   const auto key = [](const char* name) -> const Key& { return *find_key(Section::client, name); };
-  add_key(verb, key("api"))->group("Coordinator");
-  for (const char* name : {"token-file", "ca-file", "munge-socket"})
-    add_key(verb, key(name))->group("Coordinator");
-  if (!ns_flags.empty()) add_key(verb, key("namespace"), ns_flags)->group("Coordinator");
-  add_key(verb, key("request-timeout"))->group("Coordinator");
-  add_key(verb, key("color"))->group("Coordinator");
+  // The last one counts, so that an alias with --api can be given another.
+  const auto add = [&](const char* name, const std::string& flags = "") {
+    add_key(verb, key(name), flags)->take_last()->group("Coordinator");
+  };
+  for (const char* name : {"api", "token-file", "ca-file", "munge-socket"}) add(name);
+  if (!ns_flags.empty()) add("namespace", ns_flags);
+  for (const char* name : {"request-timeout", "connect-timeout", "color"}) add(name);
+}
+
+const std::vector<std::string>& early_flags() {
+  static const std::vector<std::string> flags = {
+      "--api",       "--token-file",      "--ca-file",         "--munge-socket",
+      "--namespace", "--request-timeout", "--connect-timeout", "--color"};
+  return flags;
 }
 
 void add_log_level(CLI::App& app, std::string& level) {
@@ -250,7 +312,9 @@ Parsed parse(int argc, const char* const* argv, const Config& config) {
   const std::vector<std::string> given(argv, argv + argc);
   const auto dashes = std::find(given.begin(), given.end(), "--");
   std::vector<std::string> tail(dashes == given.end() ? dashes : dashes + 1, given.end());
-  const std::vector<std::string> words = translated({given.begin(), dashes});
+  std::vector<std::string> words(given.begin(), dashes);
+  const std::vector<std::string> early = take_early(words);
+  words = translated(std::move(words));
 
   const auto root = new_root();
   const std::vector<Verb> verbs = all_verbs(*root, tail, config);
@@ -259,10 +323,19 @@ Parsed parse(int argc, const char* const* argv, const Config& config) {
   for (const Verb& verb : verbs) names.push_back(verb.app->get_name());
   const auto found = std::find(names.begin(), names.end(), meant);
   if (words.size() > 1 && words[1].starts_with('-') && words[1] != "-h" && words[1] != "--help")
-    return usage("", "`" + words[1] + "`: flags follow the command: muster COMMAND [flags]");
+    return usage("", "`" + words[1] + "`: flags follow the command, all but " + joined_early() +
+                         ": muster COMMAND [flags]");
   if (!meant.empty() && found == names.end())
     return usage("", "`" + meant + "`: unknown command" + did_you_mean(meant, names));
   const CLI::App& spoken = meant.empty() ? *root : *verbs[found - names.begin()].app;
+  if (!meant.empty() && !early.empty()) {
+    // --api of a daemon is another one.
+    if (verbs[found - names.begin()].section != Section::client)
+      return usage(meant,
+                   "`" + early.front() + "`: its flags follow it: muster " + meant + " [flags]");
+    const std::vector<std::string> more = early_of(spoken, early);
+    words.insert(words.begin() + 2, more.begin(), more.end());
+  }
   try {
     root->parse(std::vector<std::string>(words.rbegin(), words.rend() - 1));
   } catch (const CLI::CallForHelp& help) {
@@ -273,7 +346,8 @@ Parsed parse(int argc, const char* const* argv, const Config& config) {
   for (const Verb& verb : verbs) {
     if (!verb.app->parsed()) continue;
     if (!tail.empty() && !verb.takes_command)
-      return usage(meant, "`--` is only for verbs that run a command: run, submit, mpirun, exec");
+      return usage(meant,
+                   "`--` is only for verbs that run a command: run, submit, mpirun, exec, dev");
     auto settings =
         (verb.configured ? config : Config()).resolve(verb.section, *verb.flags, *verb.given_file);
     if (!settings) return usage(meant, settings.error().message);

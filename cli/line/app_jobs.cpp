@@ -96,26 +96,67 @@ Verb add_retry(CLI::App& root) {
   return verb;
 }
 
+// "job NAME...", "pod/NAME...": one kind, and names. Which kinds can be deleted is checked here.
+std::optional<Usage> read_deleted(const std::vector<std::string>& what, DeleteOptions& o) {
+  const std::string& first = what.front();
+  const size_t slash = first.find('/');
+  const auto kind = parse_kind(first.substr(0, slash));
+  if (!kind && slash == std::string::npos)
+    return Usage{"`" + first + "`: a job, pod or node? muster delete job " + first};
+  if (!kind) return unknown_kind(first.substr(0, slash));
+  if (*kind == Kind::event)
+    return Usage{"`" + first.substr(0, slash) + "`: events cannot be deleted"};
+  o.kind = *kind;
+  for (size_t i = slash == std::string::npos ? 1 : 0; i < what.size(); ++i) {
+    const size_t at = what[i].find('/');
+    const bool named = at != std::string::npos;
+    if ((!named && slash != std::string::npos) ||
+        (named && parse_kind(what[i].substr(0, at)) != kind))
+      return Usage{"`" + what[i] + "`: must be " + kind_name(*kind) + "/NAME like the first"};
+    o.names.push_back(named ? what[i].substr(at + 1) : what[i]);
+    if (o.names.back().empty()) return Usage{"`" + what[i] + "`: has no name"};
+  }
+  return std::nullopt;
+}
+
 Verb add_delete(CLI::App& root) {
   auto o = std::make_shared<DeleteOptions>();
   auto what = std::make_shared<std::vector<std::string>>();
   Verb verb = new_verb(root, "Jobs", "delete", "Delete jobs and terminate their pods");
-  verb.app->add_option("what", *what, "Jobs to delete, as job NAME or job/NAME")
-      ->type_name("job NAME... | job/NAME...")
-      ->required();
+  CLI::App* app = verb.app;
+  app->add_option("what", *what, "Jobs to delete, as job NAME or job/NAME; other kinds likewise")
+      ->type_name("job NAME... | job/NAME...");
+  app->add_option("-f,--file,--filename", o->files,
+                  "Delete the objects of a manifest (- reads stdin); repeatable")
+      ->type_name("F")
+      ->allow_extra_args(false)
+      ->take_all();
+  app->add_option("-l,--selector", o->selector, "Delete those with these labels, such as a=b,c!=d")
+      ->type_name("SELECTOR");
+  app->add_flag("--all", o->all, "Delete all of the namespace");
+  app->add_flag("--ignore-not-found", o->ignore_missing, "What does not exist is not an error");
   add_target(verb);
-  verb.app->footer("Examples:\n  muster delete job sweep\n  muster delete job/sweep job/train");
-  verb.finish = [o, what](const Settings&, const Target& target) -> Judged {
+  app->footer(
+      "Examples:\n  muster delete job sweep\n  muster delete job/sweep job/train\n"
+      "  muster delete -f sweep.yaml\n  muster delete jobs -l app=train");
+  verb.finish = [o, what, flags = verb.flags](const Settings&, const Target& target) -> Judged {
     o->target = target;
-    const std::string& first = what->front();
-    if (first.find('/') == std::string::npos) {
-      if (parse_kind(first) != Kind::job)
-        return Usage{"`" + first + "`: only jobs can be deleted: muster delete job NAME"};
-      if (what->size() == 1) return Usage{"which job? muster delete job NAME"};
+    o->ns_given = flags->contains("namespace");
+    const bool selected = o->all || !o->selector.empty();
+    if (!o->files.empty()) {
+      if (!what->empty() || selected)
+        return Usage{"-f says what to delete: omit names, -l and --all"};
+      return *o;
     }
-    auto names = job_names(*what);
-    if (auto* wrong = std::get_if<Usage>(&names)) return *wrong;
-    o->jobs = std::get<std::vector<std::string>>(names);
+    if (what->empty()) return Usage{"what? muster delete job NAME, or -f FILE"};
+    if (auto wrong = read_deleted(*what, *o)) return *wrong;
+    if (selected && (!o->names.empty() || (o->all && !o->selector.empty())))
+      return Usage{"names, -l and --all are mutually exclusive"};
+    if (selected && !is_namespaced(o->kind))
+      return Usage{std::string(kind_plural(o->kind)) + " are deleted by name: muster delete " +
+                   kind_name(o->kind) + " NAME"};
+    if (!selected && o->names.empty())
+      return Usage{"which " + std::string(kind_plural(o->kind)) + "? give names, -l or --all"};
     return *o;
   };
   return verb;

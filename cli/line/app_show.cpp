@@ -1,11 +1,12 @@
-// The grammar of the verbs that show something (get, describe, why, logs, wait), of the daemons,
-// and of the verbs about muster itself (config, completion, kubeconfig, version).
+// The grammar of the verbs that show something (get, describe, explain, why, top, logs, wait), of
+// the daemons, and of the verbs about muster itself (config, completion, kubeconfig, version).
 #include "cli/client/objects.hpp"
 #include "cli/line/parser.hpp"
 #include "cli/settings/daemon_options.hpp"
 #include "core/index_set.hpp"
 #include "text/nearest.hpp"
 
+#include <algorithm>
 #include <strings.h>
 
 namespace muster::cli {
@@ -40,6 +41,23 @@ Judged read_attempts(const std::vector<std::string>& what, const GetOptions& get
   return o;
 }
 
+// "pods", "jobs,pods" or "all", which is jobs and pods, into `o`.
+std::optional<Usage> read_kinds(const std::string& text, GetOptions& o) {
+  std::vector<Kind> kinds;
+  for (size_t from = 0; from <= text.size();) {
+    const size_t end = std::min(text.find(',', from), text.size());
+    const std::string word = text.substr(from, end - from);
+    from = end + 1;
+    const auto kind = parse_kind(word);
+    if (word != "all" && !kind) return unknown_kind(word);
+    for (const Kind one : kind ? std::vector{*kind} : std::vector{Kind::job, Kind::pod})
+      if (std::find(kinds.begin(), kinds.end(), one) == kinds.end()) kinds.push_back(one);
+  }
+  o.kind = kinds.front();
+  o.more.assign(kinds.begin() + 1, kinds.end());
+  return std::nullopt;
+}
+
 Verb add_get(CLI::App& root) {
   struct Words {
     GetOptions o;
@@ -53,7 +71,9 @@ Verb add_get(CLI::App& root) {
       new_verb(root, "Jobs", "get", "List jobs, pods, nodes, events, or the attempts of a job");
   CLI::App* app = verb.app;
   app->add_option("what", w->what,
-                  "Kind of object (jobs, pods, nodes, events), and names; or attempts job/NAME")
+                  "Kind of object (jobs, pods, nodes, events, configmaps, namespaces; all: jobs "
+                  "and pods), and names; "
+                  "several kinds as jobs,pods; or attempts job/NAME")
       ->type_name("KIND [NAME...]")
       ->required();
   add_key(verb, *find_key(Section::client, "output"), "-o,--output");
@@ -68,7 +88,7 @@ Verb add_get(CLI::App& root) {
   add_target(verb);
   app->footer(
       "Examples:\n  muster get jobs\n  muster get pods -l batch.kubernetes.io/job-name=sweep -o "
-      "wide\n  muster get job sweep -w\n  muster get events -w\n"
+      "wide\n  muster get all -A\n  muster get job sweep -w\n  muster get events -w\n"
       "  muster get attempts job/sweep --index 3,7-9 --failed\n"
       "  muster get attempts job/sweep -o tsv > joblog\n"
       "The columns of -o tsv are those of GNU parallel's --joblog, then Index, Attempt, Counted "
@@ -84,9 +104,11 @@ Verb add_get(CLI::App& root) {
     if (!w->index.empty() || w->failed)
       return Usage{"--index and --failed apply to attempts only: muster get attempts job/NAME"};
     const size_t slash = first.find('/');
-    const auto kind = parse_kind(first.substr(0, slash));
-    if (!kind) return unknown_kind(first.substr(0, slash));
-    o.kind = *kind;
+    if (auto wrong = read_kinds(first.substr(0, slash), o)) return *wrong;
+    const std::optional<Kind> kind = o.kind;
+    if (!o.more.empty() && (slash != std::string::npos || w->what.size() > 1 || o.watch))
+      return Usage{"`" + first.substr(0, slash) +
+                   "`: several kinds are listed without names, and cannot be watched"};
     o.names.assign(w->what.begin() + 1, w->what.end());
     if (slash != std::string::npos) {
       for (const std::string& word : w->what) {
@@ -119,11 +141,16 @@ Verb add_describe(CLI::App& root) {
   auto what = std::make_shared<std::vector<std::string>>();
   Verb verb = new_verb(root, "Jobs", "describe",
                        "Show details of a job, pod or node, with its latest failures");
-  verb.app->add_option("what", *what, "Kind of object (job, pod or node), and its name")
-      ->type_name("KIND NAME")
+  verb.app
+      ->add_option("what", *what,
+                   "Kind of object (job, pod or node), and its name; a name alone is a job's, or "
+                   "else a pod's or a node's")
+      ->type_name("[KIND] NAME")
       ->required();
   add_target(verb);
-  verb.app->footer("Examples:\n  muster describe job sweep\n  muster describe node node03");
+  verb.app->footer(
+      "Examples:\n  muster describe job sweep\n  muster describe job/sweep\n"
+      "  muster describe node node03\n  muster describe sweep");
   verb.finish = [o, what](const Settings&, const Target& target) -> Judged {
     o->target = target;
     std::vector<std::string> words = *what;
@@ -132,7 +159,11 @@ Verb add_describe(CLI::App& root) {
       words = {words.front().substr(0, slash), words.front().substr(slash + 1)};
     }
     const auto kind = parse_kind(words.front());
-    if (!kind || *kind == Kind::event) {
+    if (!kind && words.size() == 1) {
+      o->name = words.front();
+      return *o;
+    }
+    if (kind != Kind::job && kind != Kind::pod && kind != Kind::node) {
       return Usage{"`" + words.front() + "`: must be job, pod or node" +
                    did_you_mean(words.front(), {"job", "pod", "node"})};
     }
@@ -140,6 +171,69 @@ Verb add_describe(CLI::App& root) {
       return Usage{"needs a kind and one name: muster describe job NAME"};
     o->kind = *kind;
     o->name = words.back();
+    return *o;
+  };
+  return verb;
+}
+
+// "job", "job.spec.template": the kind, and fields.
+std::optional<Usage> read_fields(const std::string& text, ExplainOptions& o) {
+  size_t end = std::min(text.find('.'), text.size());
+  for (const char* name : {"job.batch", "jobs.batch"})
+    if ((text + ".").starts_with(std::string(name) + ".")) end = std::string(name).size();
+  const auto kind = parse_kind(text.substr(0, end));
+  if (!kind) return unknown_kind(text.substr(0, end));
+  o.kind = *kind;
+  while (end < text.size()) {
+    const size_t from = end + 1;
+    end = std::min(text.find('.', from), text.size());
+    if (end == from) return Usage{"`" + text + "`: a field has no name"};
+    o.path.push_back(text.substr(from, end - from));
+  }
+  return std::nullopt;
+}
+
+Verb add_explain(CLI::App& root) {
+  auto o = std::make_shared<ExplainOptions>();
+  auto what = std::make_shared<std::string>();
+  Verb verb = new_verb(root, "Jobs", "explain", "Describe the fields of jobs and other objects");
+  verb.app->add_option("what", *what, "Kind of object, and a field of it")
+      ->type_name("KIND[.FIELD...]")
+      ->required();
+  verb.app->add_flag("--recursive", o->recursive, "List all fields below it, without descriptions");
+  add_target(verb);
+  verb.app->footer(
+      "Examples:\n  muster explain job.spec\n  muster explain job.spec.podFailurePolicy.rules\n"
+      "  muster explain job --recursive\n"
+      "The text says what the coordinator does with a field; docs/job.md has the same.");
+  verb.finish = [o, what](const Settings&, const Target& target) -> Judged {
+    o->target = target;
+    if (auto wrong = read_fields(*what, *o)) return *wrong;
+    return *o;
+  };
+  return verb;
+}
+
+Verb add_top(CLI::App& root) {
+  auto o = std::make_shared<TopOptions>();
+  auto what = std::make_shared<std::string>("nodes");
+  auto no_headers = std::make_shared<bool>(false);
+  Verb verb = new_verb(root, "Jobs", "top", "Show which nodes or jobs run most pods");
+  verb.app->add_option("what", *what, "nodes (the default) or jobs")->type_name("nodes | jobs");
+  verb.app->add_flag("-A,--all-namespaces", o->all_namespaces, "Jobs of all namespaces");
+  verb.app->add_flag("--no-headers", *no_headers, "Omit the header line");
+  add_target(verb);
+  verb.app->footer(
+      "Examples:\n  muster top nodes\n  muster top jobs -A\n"
+      "WAITING pods are at the node and start when a slot is free there. CPU and MEMORY are what "
+      "the node has: what pods use is not measured.");
+  verb.finish = [o, what, no_headers](const Settings&, const Target& target) -> Judged {
+    o->target = target;
+    o->headers = !*no_headers;
+    const auto kind = parse_kind(*what);
+    if (kind != Kind::node && kind != Kind::job)
+      return Usage{"`" + *what + "`: must be nodes or jobs: what pods use is not measured"};
+    o->kind = *kind;
     return *o;
   };
   return verb;
@@ -442,8 +536,8 @@ Verb add_version(CLI::App& root) {
 }  // namespace
 
 std::vector<Verb> show_verbs(CLI::App& root) {
-  return {add_get(root),  add_describe(root),    add_why(root),  add_logs(root),
-          add_wait(root), add_coordinator(root), add_agent(root)};
+  return {add_get(root),  add_describe(root), add_explain(root),     add_why(root),  add_top(root),
+          add_logs(root), add_wait(root),     add_coordinator(root), add_agent(root)};
 }
 
 std::vector<Verb> about_verbs(CLI::App& root, const Config& config) {

@@ -51,7 +51,7 @@ constexpr char kBashTail[] = R"sh(_muster() {
       --api=* | --namespace=*) _muster_target+=("$word") ;;
       --*=*) ;;
       -*)
-        [[ " $(_muster_valued "$verb") " == *" $word "* ]] || continue
+        [[ " $(_muster_valued "${verb:-get}") " == *" $word "* ]] || continue
         i=$((i + 1))
         case $word in --api | --namespace | -n) _muster_target+=("$word" "${_muster_words[i]}") ;; esac
         ((i < ${#_muster_words[@]} - 1)) || flag=$word ;;

@@ -44,8 +44,11 @@ Verb new_verb(CLI::App& root, const char* group, const std::string& name, const 
 // Adds the flag of a key; `names`: if not --NAME.
 CLI::Option* add_key(const Verb& verb, const Key& key, const std::string& names = "");
 
-// Adds --api, the namespace (none if `ns_flags` is empty), --request-timeout and --color.
+// Adds --api, the namespace (none if `ns_flags` is empty), the time limits and --color.
 void add_target(const Verb& verb, const std::string& ns_flags = "-n,--namespace");
+
+// Those of add_target() in their long form: they may also precede the verb. All take a value.
+const std::vector<std::string>& early_flags();
 
 void add_log_level(CLI::App& app, std::string& level);
 
@@ -57,6 +60,7 @@ std::vector<Verb> show_verbs(CLI::App& root);
 std::vector<Verb> access_verbs(CLI::App& root);
 std::vector<Verb> state_verbs(CLI::App& root);
 std::vector<Verb> drill_verbs(CLI::App& root);
+std::vector<Verb> dev_verbs(CLI::App& root, const std::vector<std::string>& tail);
 std::vector<Verb> about_verbs(CLI::App& root, const Config& config);
 
 }  // namespace muster::cli

@@ -59,8 +59,10 @@ Output read_output(const std::string& text) {
 }
 
 Usage unknown_kind(const std::string& word) {
-  return {"`" + word + "`: unknown kind" + did_you_mean(word, kind_words()) +
-          " (there are jobs, pods, nodes, events)"};
+  std::string known;
+  for (const std::string& plural : kind_words()) known += (known.empty() ? "" : ", ") + plural;
+  return {"`" + word + "`: unknown kind" + did_you_mean(word, kind_words()) + " (there are " +
+          known + ")"};
 }
 
 }  // namespace muster::cli

@@ -40,6 +40,7 @@ std::string TablePrinter::lines(const Json& table) {
       names_.empty() && columns.is_array()) {
     if (namespaces_) names_.emplace_back("NAMESPACE");
     for (const Json& column : columns) {
+      if (text_at(column, {"format"}) == "name") name_column_ = shown_.size();
       shown_.push_back(wide_ || number_at(column, {"priority"}) == 0);
       if (shown_.back()) names_.push_back(upper(text_at(column, {"name"})));
     }
@@ -50,7 +51,8 @@ std::string TablePrinter::lines(const Json& table) {
     if (namespaces_) row.push_back(text_at(entry, {"object", "metadata", "namespace"}));
     const Json& cells = at(entry, {"cells"});
     for (size_t i = 0; i < cells.size() && i < shown_.size(); ++i) {
-      if (shown_[i]) row.push_back(cell_text(cells[i]));
+      if (shown_[i])
+        row.push_back((i == name_column_ ? prefix_ : std::string()) + cell_text(cells[i]));
     }
     grow(widths_, row);
   }

@@ -3,7 +3,9 @@
 
 #include "cli/output/json.hpp"
 
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace muster::cli {
@@ -13,6 +15,9 @@ class TablePrinter {
   TablePrinter(bool wide, bool headers, bool namespaces)
       : wide_(wide), headers_(headers), namespaces_(namespaces) {}
 
+  // Precedes the names of objects: "pod/".
+  void set_prefix(std::string prefix) { prefix_ = std::move(prefix); }
+
   // Formats a `kind: Table` response; the header precedes the first rows. Widths only grow, so that
   // the rows of a watch line up with those above.
   std::string lines(const Json& table);
@@ -20,6 +25,8 @@ class TablePrinter {
  private:
   const bool wide_, headers_, namespaces_;
   bool header_done_ = false;
+  std::string prefix_;
+  size_t name_column_ = SIZE_MAX;
   std::vector<std::string> names_;
   std::vector<bool> shown_;
   std::vector<size_t> widths_;

@@ -32,10 +32,11 @@ struct Target {
   bool named = false;                  // by --api or MUSTER_API: `run` uses this coordinator
   std::string ns = "default";
   Millis request_timeout_ms = 30'000;
+  Millis connect_timeout_ms = 5'000;  // how long to wait for a coordinator that is starting
   When color = When::automatic;
 };
 
-enum class Kind { job, pod, node, event };
+enum class Kind { job, pod, node, event, config_map, ns };
 enum class Output { table, wide, name, json, yaml, tsv };  // tsv: of attempts only
 
 // What muster mpirun wants besides the job.
@@ -146,6 +147,7 @@ struct GetOptions {
   Target target;
   bool all_namespaces = false;
   Kind kind = Kind::job;
+  std::vector<Kind> more;          // kinds that are shown after it
   std::vector<std::string> names;  // empty: all
   std::string selector;
   Output output = Output::table;
@@ -155,7 +157,7 @@ struct GetOptions {
 
 struct DescribeOptions {
   Target target;
-  Kind kind = Kind::job;
+  std::optional<Kind> kind;  // unset: a job, pod or node of this name
   std::string name;
 };
 
@@ -184,7 +186,13 @@ struct WaitOptions {
 
 struct DeleteOptions {
   Target target;
-  std::vector<std::string> jobs;
+  bool ns_given = false;  // false: use each manifest's own
+  Kind kind = Kind::job;  // job, pod or node
+  std::vector<std::string> names;
+  std::vector<std::string> files;  // manifests of what to delete, in place of names
+  std::string selector;            // in place of names
+  bool all = false;                // likewise
+  bool ignore_missing = false;     // what is not there is no error
 };
 
 // suspend, resume, scale (jobs), cordon, uncordon (nodes).
@@ -300,6 +308,29 @@ struct DrillOptions {
   Output output = Output::table;
 };
 
+// A local cluster, for as long as the command runs.
+struct DevOptions {
+  uint32_t nodes = 3;
+  uint32_t slots = 4;    // of each node
+  std::string data_dir;  // absolute; empty: a temporary one
+  std::string api = "127.0.0.1:0";
+  std::vector<std::string> command;  // run there, and then end; empty: until Ctrl-C
+};
+
+struct ExplainOptions {
+  Target target;
+  Kind kind = Kind::job;
+  std::vector<std::string> path;  // fields from the object on
+  bool recursive = false;
+};
+
+struct TopOptions {
+  Target target;
+  Kind kind = Kind::node;  // node or job
+  bool all_namespaces = false;
+  bool headers = true;
+};
+
 struct CompletionOptions {
   std::string shell;  // bash, zsh, fish
 };
@@ -319,12 +350,11 @@ struct AccessOptions {
   std::string out;  // create: file to write; empty: stdout
 };
 
-using Options =
-    std::variant<RunOptions, SubmitOptions, ExecOptions, CoordinatorOptions, AgentOptions,
-                 CreateOptions, GetOptions, DescribeOptions, LogsOptions, WaitOptions,
-                 DeleteOptions, AttemptsOptions, WhyOptions, RetryOptions, ChangeOptions,
-                 DrainOptions, ApplyOptions, BackupOptions, RestoreOptions, VerifyOptions,
-                 JournalOptions, VersionOptions, ConfigOptions, CompletionOptions,
-                 KubeconfigOptions, AccessOptions, DrillOptions>;
+using Options = std::variant<
+    RunOptions, SubmitOptions, ExecOptions, CoordinatorOptions, AgentOptions, CreateOptions,
+    GetOptions, DescribeOptions, LogsOptions, WaitOptions, DeleteOptions, AttemptsOptions,
+    WhyOptions, RetryOptions, ChangeOptions, DrainOptions, ApplyOptions, BackupOptions,
+    RestoreOptions, VerifyOptions, JournalOptions, VersionOptions, ConfigOptions, CompletionOptions,
+    KubeconfigOptions, AccessOptions, DrillOptions, DevOptions, ExplainOptions, TopOptions>;
 
 }  // namespace muster::cli

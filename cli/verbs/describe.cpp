@@ -1,4 +1,5 @@
 // muster describe: one object on one screen, with what matters when something failed.
+#include "cli/client/attempts.hpp"
 #include "cli/client/discovery.hpp"
 #include "cli/client/failures.hpp"
 #include "cli/client/objects.hpp"
@@ -17,7 +18,8 @@ namespace muster::cli {
 namespace {
 
 constexpr size_t kCausesMax = 10, kLastLinesMax = 5, kEventsMax = 20, kPodsMax = 50;
-constexpr size_t kSetMax = 60;  // characters of an index set
+constexpr size_t kSetMax = 60;       // characters of an index set
+constexpr size_t kCommandMax = 200;  // characters of a job's command
 
 using Rows = std::vector<std::vector<std::string>>;
 
@@ -75,7 +77,8 @@ void print_events(ApiClient& client, const std::string& ns, const std::string& j
             << aligned(rows, "  ");
 }
 
-std::string job_state(const Json& job) {
+// `why`: as the coordinator explains it, or null.
+std::string job_state(const Json& job, const Json& why) {
   for (const char* type : {"muster.dev/Damaged", "Failed", "Complete", "Suspended", "FailureTarget",
                            "SuccessCriteriaMet"}) {
     const Json& c = condition_of(job, type);
@@ -84,7 +87,30 @@ std::string job_state(const Json& job) {
     return std::string(type) + (reason.empty() ? "" : ": " + reason) +
            (message.empty() ? "" : ": " + message);
   }
+  if (const std::string state = text_at(why, {"state"}); !state.empty()) return state;
   return number_at(job, {"status", "ready"}) > 0 ? "Running" : "Pending";
+}
+
+// What it waits for, or why it ended, line by line.
+void add_reasons(const Json& why, Rows& rows) {
+  if (const std::string summary = text_at(why, {"summary"}); !summary.empty())
+    rows.push_back({"Why:", summary});
+  for (const Json& line : at(why, {"details"}))
+    if (line.is_string()) rows.push_back({"", line.get<std::string>()});
+}
+
+// "sh -c 'sleep 1'" of each container; what it requests of a node.
+void add_containers(const Json& spec, Rows& rows) {
+  for (const Json& container : at(spec, {"containers"})) {
+    std::string command;
+    for (const char* part : {"command", "args"})
+      for (const Json& word : at(container, {part}))
+        command += (command.empty() ? "" : " ") +
+                   shell_quoted(word.is_string() ? word.get<std::string>() : "");
+    rows.push_back({"Command:", none_if_empty(one_line(cut(command, kCommandMax)))});
+    if (const Json& wanted = at(container, {"resources", "requests"}); wanted.is_object())
+      rows.push_back({"Requests:", labels_text(wanted)});
+  }
 }
 
 std::string number_or(const Json& json, std::initializer_list<const char*> keys,
@@ -111,16 +137,20 @@ int describe_job(ApiClient& client, const DescribeOptions& options) {
   auto found = object(client, object_path(Kind::job, ns, options.name));
   if (!found) return fail(found.error());
   const Json& job = *found;
+  auto explained = object(client, own_path(ns, options.name, "why"));
+  const Json why = explained ? std::move(*explained) : Json();
   const bool indexed = text_at(job, {"spec", "completionMode"}) == "Indexed";
   const std::string started = text_at(job, {"status", "startTime"}),
                     finished = text_at(job, {"status", "completionTime"});
   Rows rows = {{"Name:", options.name},
                {"Namespace:", ns},
                {"Labels:", labels_text(at(job, {"metadata", "labels"}))},
-               {"State:", job_state(job)},
-               {"Completions:", number_or(job, {"spec", "completions"}, "<none>") +
-                                    (indexed ? " (Indexed)" : " (NonIndexed)")},
-               {"Parallelism:", number_or(job, {"spec", "parallelism"}, "1")}};
+               {"State:", job_state(job, why)}};
+  add_reasons(why, rows);
+  add_containers(at(job, {"spec", "template", "spec"}), rows);
+  rows.push_back({"Completions:", number_or(job, {"spec", "completions"}, "<none>") +
+                                      (indexed ? " (Indexed)" : " (NonIndexed)")});
+  rows.push_back({"Parallelism:", number_or(job, {"spec", "parallelism"}, "1")});
   const Json& notes = at(job, {"metadata", "annotations"});
   if (const std::string root = text_at(notes, {"muster.dev/retry-of"}); !root.empty())
     rows.push_back({"Round:", text_at(notes, {"muster.dev/round"}) + " of job/" + root});
@@ -245,11 +275,26 @@ int describe_node(ApiClient& client, const DescribeOptions& options) {
   return kDone;
 }
 
+// A name without a kind.
+int describe_any(ApiClient& client, const DescribeOptions& options) {
+  for (const Kind kind : {Kind::job, Kind::pod, Kind::node}) {
+    auto found = object(client, object_path(kind, options.target.ns, options.name));
+    if (!found && found.error().code == Errc::not_found) continue;
+    if (!found) return fail(found.error());
+    return kind == Kind::job   ? describe_job(client, options)
+           : kind == Kind::pod ? describe_pod(client, options)
+                               : describe_node(client, options);
+  }
+  return fail(kNotFound, "no job, pod or node \"" + options.name + "\" found in namespace " +
+                             options.target.ns + "\n  see: muster get all -A");
+}
+
 }  // namespace
 
 int execute(const DescribeOptions& options) {
   const auto client = connect(options.target);
-  switch (options.kind) {
+  if (!options.kind) return describe_any(*client, options);
+  switch (*options.kind) {
     case Kind::job:
       return describe_job(*client, options);
     case Kind::pod:
@@ -257,6 +302,8 @@ int execute(const DescribeOptions& options) {
     case Kind::node:
       return describe_node(*client, options);
     case Kind::event:
+    case Kind::config_map:
+    case Kind::ns:
       break;
   }
   return fail(kUsage, "describe: job, pod or node");

@@ -25,7 +25,19 @@ class Getter {
       : options_(options),
         client_(client),
         table_(options.output == Output::wide, options.headers,
-               options.all_namespaces && options.kind != Kind::node) {}
+               options.all_namespaces && is_namespaced(options.kind)) {
+    if (!options.more.empty()) table_.set_prefix(std::string(kind_name(options.kind)) + "/");
+  }
+
+  // All objects of the kind: a table, or a list.
+  Result<Json> fetch() {
+    std::string path = object_path(options_.kind, ns());
+    if (const std::string q = query(); !q.empty()) path += "?" + q.substr(1);
+    auto response = client_.get(path, accept());
+    if (!response) return response.error();
+    if (!response->ok()) return refusal(*response);
+    return read_json(response->body);
+  }
 
   int run() {
     if (!options_.watch) return options_.names.size() > 1 ? list_some() : list(nullptr);
@@ -36,10 +48,33 @@ class Getter {
     }
   }
 
- private:
   bool as_table() const {
     return options_.output == Output::table || options_.output == Output::wide;
   }
+  size_t count(const Json& answer) const {
+    return at(answer, {as_table() ? "rows" : "items"}).size();
+  }
+
+  void print(const Json& answer) {
+    if (as_table()) {
+      std::cout << table_.lines(answer);
+    } else if (options_.output == Output::name) {
+      const Json& items = at(answer, {"items"});
+      for (const Json& object : items.is_array() ? items : Json::array({answer})) {
+        std::cout << kind_name(options_.kind) << "/" << text_at(object, {"metadata", "name"})
+                  << "\n";
+      }
+    } else if (options_.output == Output::json) {
+      std::cout << dumped(shown(answer), 4) << "\n";
+    } else {
+      if (printed_) std::cout << "---\n";
+      std::cout << to_yaml(shown(answer));
+    }
+    printed_ = true;
+    std::cout.flush();
+  }
+
+ private:
   const char* accept() const { return as_table() ? kTable : kJson; }
   std::string ns() const { return options_.all_namespaces ? "" : options_.target.ns; }
 
@@ -68,8 +103,8 @@ class Getter {
                                  options_.names.front() + "\" not found");
     }
     if (as_table() && empty && version == nullptr) {
-      std::cerr << "No " << kind_words()[static_cast<size_t>(options_.kind)] << " found"
-                << (ns().empty() || options_.kind == Kind::node ? "" : " in namespace " + ns())
+      std::cerr << "No " << kind_plural(options_.kind) << " found"
+                << (ns().empty() || !is_namespaced(options_.kind) ? "" : " in namespace " + ns())
                 << ".\n";
       return kDone;
     }
@@ -142,36 +177,54 @@ class Getter {
     return answer;
   }
 
-  void print(const Json& answer) {
-    if (as_table()) {
-      std::cout << table_.lines(answer);
-    } else if (options_.output == Output::name) {
-      const Json& items = at(answer, {"items"});
-      for (const Json& object : items.is_array() ? items : Json::array({answer})) {
-        std::cout << kind_name(options_.kind) << "/" << text_at(object, {"metadata", "name"})
-                  << "\n";
-      }
-    } else if (options_.output == Output::json) {
-      std::cout << dumped(shown(answer), 4) << "\n";
-    } else {
-      if (printed_) std::cout << "---\n";
-      std::cout << to_yaml(shown(answer));
-    }
-    printed_ = true;
-    std::cout.flush();
-  }
-
   const GetOptions& options_;
   ApiClient& client_;
   TablePrinter table_;
   bool printed_ = false;
 };
 
+// Objects of several kinds, one kind after the other; as JSON and YAML, they are one list.
+int get_kinds(const GetOptions& options, ApiClient& client) {
+  std::vector<Kind> kinds{options.kind};
+  kinds.insert(kinds.end(), options.more.begin(), options.more.end());
+  const bool listed = options.output == Output::json || options.output == Output::yaml;
+  Json items = Json::array();
+  bool any = false;
+  for (const Kind kind : kinds) {
+    GetOptions one = options;
+    one.kind = kind;
+    Getter getter(one, client);
+    auto answer = getter.fetch();
+    if (!answer) return fail(answer.error());
+    if (getter.count(*answer) == 0) continue;
+    if (!listed) {
+      if (any && getter.as_table()) std::cout << "\n";
+      getter.print(*answer);
+    } else {
+      std::string item = text_at(*answer, {"kind"});  // "JobList"; its items lack kind and version
+      if (item.ends_with("List")) item.resize(item.size() - 4);
+      for (Json& object : (*answer)["items"]) {
+        object["apiVersion"] = text_at(*answer, {"apiVersion"});
+        object["kind"] = item;
+        items.push_back(std::move(object));
+      }
+    }
+    any = true;
+  }
+  if (listed)
+    Getter(options, client)
+        .print({{"apiVersion", "v1"}, {"kind", "List"}, {"items", std::move(items)}});
+  else if (!any)
+    std::cerr << "No objects found"
+              << (options.all_namespaces ? "" : " in namespace " + options.target.ns) << ".\n";
+  return kDone;
+}
+
 }  // namespace
 
 int execute(const GetOptions& options) {
   const auto client = connect(options.target);
-  return Getter(options, *client).run();
+  return options.more.empty() ? Getter(options, *client).run() : get_kinds(options, *client);
 }
 
 }  // namespace muster::cli

@@ -32,5 +32,8 @@ int execute(const CompletionOptions& options);
 int execute(const KubeconfigOptions& options);
 int execute(const AccessOptions& options);
 int execute(const DrillOptions& options);
+int execute(const DevOptions& options);
+int execute(const ExplainOptions& options);
+int execute(const TopOptions& options);
 
 }  // namespace muster::cli

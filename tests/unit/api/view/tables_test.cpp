@@ -62,6 +62,10 @@ class Tables : public ::testing::Test {
     auto troubled = make_node(5, "n5", core::NodeInfo::Health::ready);
     troubled.trouble = {"KeeperNotResponding", "it is silent"};
     feed.node(troubled);
+    auto left = make_node(6, "n6", core::NodeInfo::Health::suspect);
+    left.draining = true;
+    left.changed_ms = kStart;
+    feed.node(left);
     feed.admit(1, make_job("mixed", uid_of(1), 6));
     feed.records(1, {core::JobStarted{kStart}});
     feed.create(1, 0, 6);

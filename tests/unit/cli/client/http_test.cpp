@@ -205,7 +205,7 @@ TEST_F(VerbsTest, WaitForDeletion) {
 
 TEST_F(VerbsTest, DeleteGoesOnAfterAMissingOne) {
   server.answer("DELETE /apis/batch/v1/namespaces/default/jobs/b", 200, "{}");
-  EXPECT_EQ(run(DeleteOptions{target(), {"a", "b"}}), kNotFound);
+  EXPECT_EQ(run(DeleteOptions{.target = target(), .names = {"a", "b"}}), kNotFound);
   EXPECT_EQ(out, "job.batch/b deleted\n");
   EXPECT_NE(server.requests().back().find("\"propagationPolicy\":\"Background\""),
             std::string::npos);

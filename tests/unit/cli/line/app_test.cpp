@@ -302,15 +302,100 @@ TEST(App, LogsWaitDeleteDescribe) {
   EXPECT_NE(complaint({"wait", "pod/p"}), "");
   EXPECT_NE(complaint({"wait", "j", "--for=ready"}), "");
 
-  EXPECT_EQ(options<DeleteOptions>({"delete", "job", "a", "b"}).jobs,
+  EXPECT_EQ(options<DeleteOptions>({"delete", "job", "a", "b"}).names,
             (std::vector<std::string>{"a", "b"}));
-  EXPECT_EQ(options<DeleteOptions>({"delete", "job/a"}).jobs, std::vector<std::string>{"a"});
-  EXPECT_NE(complaint({"delete", "pod", "p"}), "");
+  EXPECT_EQ(options<DeleteOptions>({"delete", "job/a"}).names, std::vector<std::string>{"a"});
+  EXPECT_EQ(options<DeleteOptions>({"delete", "po", "p"}).kind, Kind::pod);
+  EXPECT_EQ(options<DeleteOptions>({"delete", "-f", "a", "-f", "-"}).files,
+            (std::vector<std::string>{"a", "-"}));
+  EXPECT_EQ(options<DeleteOptions>({"delete", "jobs", "-l", "a=b"}).selector, "a=b");
+  EXPECT_TRUE(options<DeleteOptions>({"delete", "jobs", "--all"}).all);
+  EXPECT_NE(complaint({"delete"}), "");
+  EXPECT_NE(complaint({"delete", "sweep"}), "");
+  EXPECT_NE(complaint({"delete", "nodes", "--all"}), "");
+  EXPECT_NE(complaint({"delete", "event/e"}), "");
+  EXPECT_NE(complaint({"delete", "job", "a", "-f", "b"}), "");
+  EXPECT_NE(complaint({"delete", "job", "a", "--all"}), "");
+  EXPECT_NE(complaint({"delete", "job/a", "pod/b"}), "");
   EXPECT_NE(complaint({"delete", "job"}), "");
 
   EXPECT_EQ(options<DescribeOptions>({"describe", "node", "n"}).kind, Kind::node);
   EXPECT_EQ(options<DescribeOptions>({"describe", "job/j"}).name, "j");
+  const auto any = options<DescribeOptions>({"describe", "sweep"});
+  EXPECT_FALSE(any.kind.has_value());
+  EXPECT_EQ(any.name, "sweep");
   EXPECT_NE(complaint({"describe", "job"}), "");
+}
+
+TEST(App, FlagsOfTheCoordinatorMayPrecedeTheVerb) {
+  const auto get = options<GetOptions>({"-n", "lab", "--api=h:1", "get", "jobs"});
+  EXPECT_EQ(get.target.ns, "lab");
+  EXPECT_EQ(get.target.api, "h:1");
+  // Those after the verb count.
+  EXPECT_EQ(options<GetOptions>({"-nlab", "get", "jobs", "-n", "mine"}).target.ns, "mine");
+  // There, -n is the namespace also of verbs with another -n.
+  const auto run = options<RunOptions>({"-n", "lab", "run", "-n", "4", "--", "true"});
+  EXPECT_EQ(run.target.ns, "lab");
+  EXPECT_EQ(run.completions, 4);
+  // To a verb without namespaces, it means nothing.
+  EXPECT_EQ(options<ChangeOptions>({"-n", "lab", "--request-timeout", "9s", "cordon", "n"})
+                .target.request_timeout_ms,
+            9'000);
+  EXPECT_NE(complaint({"--api", "h:1", "coordinator", "--data-dir", "d"}), "");
+  EXPECT_NE(complaint({"-o", "json", "get", "jobs"}).find("follow the command"), std::string::npos);
+  EXPECT_NE(complaint({"run", "-n", "lab", "--", "true"}).find("--namespace"), std::string::npos);
+}
+
+TEST(App, GetTakesSeveralKinds) {
+  const auto all = options<GetOptions>({"get", "all", "-A"});
+  EXPECT_EQ(all.kind, Kind::job);
+  EXPECT_EQ(all.more, std::vector<Kind>{Kind::pod});
+  EXPECT_EQ(options<GetOptions>({"get", "no,ev,no"}).more, std::vector<Kind>{Kind::event});
+  EXPECT_TRUE(options<GetOptions>({"get", "po"}).more.empty());
+  EXPECT_EQ(options<GetOptions>({"get", "cm"}).kind, Kind::config_map);
+  EXPECT_EQ(options<GetOptions>({"get", "ns"}).kind, Kind::ns);
+  EXPECT_NE(complaint({"get", "jobs,podz"}), "");
+  EXPECT_NE(complaint({"get", "all", "-w"}), "");
+  EXPECT_NE(complaint({"get", "all", "x"}), "");
+  EXPECT_NE(complaint({"get", "jobs,"}), "");
+}
+
+TEST(App, PatienceIsASetting) {
+  EXPECT_EQ(options<GetOptions>({"get", "jobs"}).target.connect_timeout_ms, 5'000);
+  EXPECT_EQ(
+      options<GetOptions>({"get", "jobs", "--connect-timeout", "1m"}).target.connect_timeout_ms,
+      60'000);
+  // Who waits only a moment for an answer does not wait for a coordinator.
+  EXPECT_EQ(
+      options<GetOptions>({"get", "jobs", "--request-timeout", "1s"}).target.connect_timeout_ms, 0);
+  EXPECT_NE(complaint({"get", "jobs", "--connect-timeout", "soon"}), "");
+}
+
+TEST(App, DevTakesACommand) {
+  const auto o = options<DevOptions>({"dev", "--nodes", "5", "--", "sh", "-c", "true"});
+  EXPECT_EQ(o.nodes, 5u);
+  EXPECT_EQ(o.slots, 4u);
+  EXPECT_EQ(o.command, (std::vector<std::string>{"sh", "-c", "true"}));
+  EXPECT_EQ(options<DevOptions>({"dev", "--data-dir", "/d/"}).data_dir, "/d");
+  EXPECT_EQ(options<DevOptions>({"dev", "--api", "7000"}).api, "127.0.0.1:7000");
+  EXPECT_EQ(options<DevOptions>({"dev"}).api, "127.0.0.1:0");
+  EXPECT_NE(complaint({"dev", "--nodes", "0"}), "");
+  EXPECT_NE(complaint({"dev", "--api", "here"}), "");
+}
+
+TEST(App, ExplainTakesAField) {
+  const auto o = options<ExplainOptions>({"explain", "jobs.batch.spec.template"});
+  EXPECT_EQ(o.kind, Kind::job);
+  EXPECT_EQ(o.path, (std::vector<std::string>{"spec", "template"}));
+  EXPECT_TRUE(options<ExplainOptions>({"explain", "node"}).path.empty());
+  EXPECT_NE(complaint({"explain", "jobz.spec"}), "");
+  EXPECT_NE(complaint({"explain", "job..spec"}), "");
+}
+
+TEST(App, TopShowsNodesOrJobs) {
+  EXPECT_EQ(options<TopOptions>({"top"}).kind, Kind::node);
+  EXPECT_EQ(options<TopOptions>({"top", "jobs", "-A"}).kind, Kind::job);
+  EXPECT_NE(complaint({"top", "pods"}), "");
 }
 
 TEST(App, LogsOfManyPods) {
