@@ -3,6 +3,7 @@
 #include "api/view/pod_configs.hpp"
 #include "api/view/tables.hpp"
 #include "core/cluster/free_node.hpp"
+#include "core/job/held.hpp"
 #include "core/job/pod_conditions.hpp"
 #include "core/job/text.hpp"
 #include "core/job/waiting.hpp"

@@ -74,7 +74,7 @@ std::string progress_text(const Standing& s, double per_second, std::optional<Mi
     out += rate;
   }
   if (left_ms && s.completions > s.settled() && !s.led && !s.suspended)
-    out += "  about " + clock_span(*left_ms) + " left";
+    out += "  about " + clock_span(*left_ms + 999) + " left";
   return out + "  " + clock_span(elapsed_ms);
 }
 

@@ -4,6 +4,7 @@
 #include "cli/client/manifests.hpp"
 #include "cli/client/objects.hpp"
 #include "cli/output/exit_codes.hpp"
+#include "cli/output/text.hpp"
 #include "cli/settings/files.hpp"
 #include "cli/verbs/verbs.hpp"
 

@@ -13,8 +13,6 @@
 
 namespace muster::core {
 
-class Job;
-
 struct Dependency {
   JobId job = 0;
   After after;
@@ -31,9 +29,5 @@ std::string_view name(DependencyEnd how);  // "succeeded"
 
 // Whether an end is one that the dependent job needs.
 bool satisfies(DependencyEnd how, Needed needed);
-
-// "job prep to succeed", as in "waits for …"; with all others that it waits for. Empty: it does not
-// wait.
-std::string awaited_text(const Job& job);
 
 }  // namespace muster::core

@@ -60,7 +60,7 @@ struct Sync {
 
 // ingest.cpp: events become starts, ends and bindings.
 void ingest(Sync& sync, const std::vector<Event>& events);
-// dependency.cpp: ends of jobs that this one depends on; the annotation is gone.
+// held.cpp: ends of jobs that this one depends on; the annotation is gone.
 void take_dependency(Sync& sync, const DependencyHasEnded& ended);
 void waive_dependencies(Sync& sync);
 // owner.cpp: changes by the owner and writes by another controller; both are answered.

@@ -1,5 +1,6 @@
 #include "core/spec/validation.hpp"
 
+#include "core/spec/after.hpp"
 #include "core/spec/annotations.hpp"
 #include "core/spec/names.hpp"
 #include "core/spec/selector.hpp"

@@ -548,6 +548,7 @@ class Alone(Case):
     def test_nobody_there(self):
         r = self.muster("get", "jobs", "--api", "127.0.0.1:9", code=4)
         self.assertTrue(r.stderr.startswith(
+            "muster: waiting up to 5s for a coordinator to serve at 127.0.0.1:9\n"
             "muster: cannot reach the coordinator at 127.0.0.1:9: connection refused (from --api)\n"
             "  running jobs are not affected"), r.stderr)
 

@@ -310,8 +310,8 @@ TEST_F(ClusterTest, WhatEndedBeforeAReboot) {
     hello.cluster_id = "test";
     core::PodsReported::Ended end;
     end.pod = {3, 0};
-    hello.ended = {{9, 3, 0}};
-    hello.ends[9].ends = {end};
+    hello.ended = {{3, 3, 0}};
+    hello.ends[3].ends = {end};
   };
   told_.order.clear();
   hello("a", "d1", "b1", 2, with_end);
@@ -319,7 +319,7 @@ TEST_F(ClusterTest, WhatEndedBeforeAReboot) {
   told_.order.clear();
   hello("a", "d1", "b2", 2, with_end);
   EXPECT_EQ(told_.order,
-            (std::vector<std::string>{"end j9/3#0 on n1 of n1", "lost n1", "reconcile n2"}));
+            (std::vector<std::string>{"end j3/3#0 on n1 of n1", "lost n1", "reconcile n2"}));
   EXPECT_EQ(a, 1u);
   pass(60'000, {});
   told_.order.clear();

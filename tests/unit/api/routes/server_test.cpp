@@ -195,7 +195,7 @@ TEST_F(ServerTest, Discovery) {
     EXPECT_TRUE(a.json().is_object()) << path << a.body;
   }
   EXPECT_TRUE(get("/api").json()["versions"].is_array());
-  EXPECT_EQ(get("/api/v1").json()["resources"].size(), 8u);
+  EXPECT_EQ(get("/api/v1").json()["resources"].size(), 10u);
   EXPECT_EQ(get("/apis/batch/v1").json()["resources"][0]["verbs"].size(), 8u);
 }
 

@@ -127,7 +127,7 @@ TEST_F(ConfigTest, AWrongFileNamesItsLine) {
   EXPECT_EQ(complaint("api:\n"), user + ":1: api: has no value");
   EXPECT_EQ(complaint("agent: 3\n"), user + ":1: agent: must be a map of the agent's keys");
   EXPECT_EQ(complaint("\noutput: xml\n"),
-            user + ":2: output: `xml`: must be one of table, wide, name, json, yaml");
+            user + ":2: output: `xml`: must be one of table, wide, name, json, yaml, tsv");
   EXPECT_EQ(complaint("agent: {hollow: 1}\n", Section::agent),
             user + ":1: agent.hollow: must be true or false, is `1`");
   EXPECT_NE(complaint("- a\n").find("line 1, column 1: must be a map"), std::string::npos);

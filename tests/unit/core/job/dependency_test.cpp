@@ -1,4 +1,5 @@
 // Jobs that wait for others (muster.dev/after).
+#include "core/job/held.hpp"
 #include "tests/unit/core/job/play.hpp"
 
 namespace muster::core {
