@@ -69,9 +69,8 @@ void ConfigDesk::answered(JobId id, Millis asked_at, wire::Session::ConfigsResul
     log::info("pods of {} wait: {}", job.held.front().job->job_name, missing);
   job.missing = std::move(missing);
   if (job.missing.empty() && answer.hasTemplate()) {
-    job.fetched =
-        std::make_shared<const core::node::PodTemplate>(
-            read_template(answer.getTemplate(), private_tmp_));
+    job.fetched = std::make_shared<const core::node::PodTemplate>(
+        read_template(answer.getTemplate(), private_tmp_));
     job.version = answer.getVersion();
   }
   if (!job.missing.empty() || job.fetched == nullptr || job.version != answer.getVersion())

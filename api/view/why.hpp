@@ -15,7 +15,8 @@ namespace muster::api {
 
 struct Explanation {
   // Succeeded, Failed, Running, Stopping, Pending (for a slot), Backoff, Waiting (for its turn),
-  // Suspended, Held (for other jobs), SchedulingGated, Deleted, Damaged, External (another controller manages the job).
+  // Suspended, Held (for other jobs), SchedulingGated, Deleted, Damaged, External (another
+  // controller manages the job).
   std::string state;
   std::string summary;
   std::vector<std::string> details;

@@ -44,8 +44,7 @@ std::optional<std::string> missing_config(const ConfigNeeds& needs, const Config
       if (!found->second->text.contains(key))
         return "couldn't find key " + key + " in ConfigMap " + ns + "/" + name;
     for (const std::string& key : need.files)
-      if (found->second->find(key) == nullptr)
-        return "references non-existent config key: " + key;
+      if (found->second->find(key) == nullptr) return "references non-existent config key: " + key;
   }
   return std::nullopt;
 }

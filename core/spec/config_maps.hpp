@@ -32,7 +32,7 @@ using ConfigMaps = std::map<std::string, ConfigDataPtr>;
 
 // What must be there before a pod that uses a config map can start.
 struct ConfigNeed {
-  bool required = false;         // the config map itself
+  bool required = false;          // the config map itself
   std::set<std::string> keys{};   // in data
   std::set<std::string> files{};  // in data or binaryData
   bool operator==(const ConfigNeed&) const = default;

@@ -25,7 +25,13 @@ constexpr std::string_view kVolumesLabel = "muster.dev/volumes";
 constexpr std::string_view kScratchVariable = "MUSTER_SCRATCH";
 
 // The numbers are those of permits and of the keeper's protocol.
-enum class VolumeKind : uint8_t { empty_dir = 0, host_path = 1, secret = 2, config_map = 3, other = 255 };
+enum class VolumeKind : uint8_t {
+  empty_dir = 0,
+  host_path = 1,
+  secret = 2,
+  config_map = 3,
+  other = 255
+};
 
 // A key of a secret, and the file that it becomes.
 struct VolumeItem {
