@@ -324,7 +324,7 @@ TEST_F(ClusterTest, WhatEndedBeforeAReboot) {
   pass(60'000, {});
   told_.order.clear();
   hello("a", "another dir", "b3", 2, with_end);
-  EXPECT_EQ(told_.order, (std::vector<std::string>{"reconcile n3"}))
+  EXPECT_EQ(told_.order, (std::vector<std::string>{"lost n2", "reconcile n3"}))
       << "no word for another's pods";
 }
 
