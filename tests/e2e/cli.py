@@ -15,9 +15,11 @@ import tempfile
 import time
 import unittest
 
-MUSTER = os.path.abspath(os.environ.get("MUSTER", "build/release/muster"))
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+from command import DEADLINE, MUSTER, CommandCase, poll  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-DEADLINE = float(os.environ.get("DEADLINE", "30"))  # seconds
 
 JOB = """apiVersion: batch/v1
 kind: Job
@@ -41,16 +43,6 @@ def manifest(name, script, completions=3, parallelism=3):
     return JOB % {"name": name, "script": json.dumps(script), "completions": completions, "parallelism": parallelism}
 
 
-def poll(what, check):
-    end = time.monotonic() + DEADLINE
-    while True:
-        if result := check():
-            return result
-        if time.monotonic() > end:
-            raise AssertionError(f"not within {DEADLINE:g} s: {what}")
-        time.sleep(0.02)
-
-
 def alive(marker):
     """Processes with this marker in their command line."""
     found = []
@@ -65,43 +57,7 @@ def alive(marker):
     return found
 
 
-class Case(unittest.TestCase):
-    def setUp(self):
-        self.tmp = tempfile.TemporaryDirectory(prefix="muster-test-", ignore_cleanup_errors=True)
-        self.dir = pathlib.Path(self.tmp.name)
-        self.env = {k: v for k, v in os.environ.items() if (not k.startswith("MUSTER_") or k == "MUSTER_KEEPER_CGROUP") and k not in ("XDG_CONFIG_HOME", "NO_COLOR")}
-        (self.dir / "tmp").mkdir()
-        self.env.update(HOME=str(self.dir), TMPDIR=str(self.dir / "tmp"), MUSTER_SYSTEM_CONFIG=str(self.dir / "system.yaml"))
-
-    def tearDown(self):
-        self.tmp.cleanup()
-
-    def muster(self, *words, code=0, stdin=None, **env):
-        r = subprocess.run([MUSTER, *words], input=stdin, capture_output=True, text=True, timeout=2 * DEADLINE,
-                           env={**self.env, **env}, cwd=self.dir)
-        self.assertEqual(r.returncode, code, f"muster {' '.join(words)}\n{r.stdout}{r.stderr}")
-        return r
-
-    def start(self, *words, **popen):
-        p = subprocess.Popen([MUSTER, *words], env=self.env, cwd=self.dir, stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT, text=True, **popen)
-        self.addCleanup(self.stop, p)
-        return p
-
-    def stop(self, p):
-        if p.poll() is None:
-            p.terminate()
-            try:
-                p.wait(DEADLINE)
-            except subprocess.TimeoutExpired:
-                p.kill()
-                p.wait()
-        p.stdout.close()
-
-    def file(self, name, text):
-        (self.dir / name).write_text(text)
-        return name
-
+class Case(CommandCase):
     def left_in_tmp(self):
         return sorted(p.name for p in (self.dir / "tmp").iterdir())
 

@@ -7,53 +7,19 @@ import json
 import os
 import pathlib
 import re
-import socket
 import subprocess
-import tempfile
+import sys
 import time
 import unittest
 
-MUSTER = os.path.abspath(os.environ.get("MUSTER", "build/release/muster"))
-DEADLINE = float(os.environ.get("DEADLINE", "30"))  # seconds
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+from command import DEADLINE, MUSTER, CommandCase, free_port, poll  # noqa: E402
+
 COUNT = "import sys; print(len(sys.argv) - 1, *sys.argv[1:], sep='|')"
 
 
-def poll(what, check):
-    end = time.monotonic() + DEADLINE
-    while True:
-        if result := check():
-            return result
-        if time.monotonic() > end:
-            raise AssertionError(f"not within {DEADLINE:g} s: {what}")
-        time.sleep(0.02)
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-class Case(unittest.TestCase):
-    def setUp(self):
-        self.tmp = tempfile.TemporaryDirectory(prefix="muster-test-", ignore_cleanup_errors=True)
-        self.dir = pathlib.Path(self.tmp.name)
-        self.addCleanup(self.tmp.cleanup)
-        self.env = {k: v for k, v in os.environ.items()
-                    if (not k.startswith("MUSTER_") or k == "MUSTER_KEEPER_CGROUP") and k not in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "NO_COLOR")}
-        (self.dir / "tmp").mkdir()
-        self.env.update(HOME=str(self.dir), TMPDIR=str(self.dir / "tmp"), MUSTER_SYSTEM_CONFIG=str(self.dir / "system.yaml"))
-
-    def muster(self, *words, code=0, stdin=None):
-        given = {"stdin": subprocess.DEVNULL} if stdin is None else {"input": stdin}
-        r = subprocess.run([MUSTER, *words], **given, capture_output=True, text=True, timeout=2 * DEADLINE, env=self.env, cwd=self.dir)
-        self.assertEqual(r.returncode, code, f"muster {' '.join(words)}\n{r.stdout}{r.stderr}")
-        return r
-
-    def file(self, name, text):
-        (self.dir / name).write_text(text)
-        return name
-
+class Case(CommandCase):
     def printed(self, r):
         """What pods printed, without the prefixes, in the order of their indexes."""
         found = re.findall(r"^(\d+) \| (.*)$", r.stdout, re.M)
@@ -199,12 +165,6 @@ class Submit(Case):
                    "--resource", "nvidia.com/gpu=2")
         poll("the node is ready", lambda: "Ready" in subprocess.run(
             [MUSTER, "get", "nodes"], stdin=subprocess.DEVNULL, capture_output=True, text=True, env=self.env, cwd=self.dir).stdout)
-
-    def start(self, *words):
-        p = subprocess.Popen([MUSTER, *words], env=self.env, cwd=self.dir, stdin=subprocess.DEVNULL,
-                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.addCleanup(p.wait, DEADLINE)
-        self.addCleanup(p.terminate)
 
     def test_array(self):
         r = self.muster("submit", "--name", "steps", "--array", "3-9:2,20%2", "--wait", "--", "sh", "-c",

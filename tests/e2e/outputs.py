@@ -9,57 +9,16 @@ import pathlib
 import re
 import signal
 import subprocess
-import tempfile
+import sys
 import time
 import unittest
 
-MUSTER = os.path.abspath(os.environ.get("MUSTER", "build/release/muster"))
-DEADLINE = float(os.environ.get("DEADLINE", "40"))  # seconds
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+from command import DEADLINE, CommandCase, poll  # noqa: E402
 
 
-def poll(what, check):
-    end = time.monotonic() + DEADLINE
-    while True:
-        if result := check():
-            return result
-        if time.monotonic() > end:
-            raise AssertionError(f"not within {DEADLINE:g} s: {what}")
-        time.sleep(0.02)
-
-
-class Case(unittest.TestCase):
-    def setUp(self):
-        self.tmp = tempfile.TemporaryDirectory(prefix="muster-test-", ignore_cleanup_errors=True)
-        self.dir = pathlib.Path(self.tmp.name)
-        self.addCleanup(self.tmp.cleanup)
-        self.env = {k: v for k, v in os.environ.items()
-                    if (not k.startswith("MUSTER_") or k == "MUSTER_KEEPER_CGROUP") and k not in ("XDG_CONFIG_HOME", "XDG_STATE_HOME", "NO_COLOR")}
-        (self.dir / "tmp").mkdir()
-        self.env.update(HOME=str(self.dir), TMPDIR=str(self.dir / "tmp"), MUSTER_SYSTEM_CONFIG=str(self.dir / "system.yaml"))
-
-    def muster(self, *words, code=0, **more):
-        r = subprocess.run([MUSTER, *words], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=3 * DEADLINE, env=self.env,
-                           cwd=self.dir, **more)
-        self.assertEqual(r.returncode, code, f"muster {' '.join(words)}\n{r.stdout}{r.stderr}")
-        return r
-
-    def start(self, *words, **more):
-        p = subprocess.Popen([MUSTER, *words], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
-                             env=self.env, cwd=self.dir, **more)
-
-        def end():
-            if p.poll() is None:
-                p.terminate()
-            try:
-                p.wait(DEADLINE)
-            except subprocess.TimeoutExpired:
-                p.kill()
-                p.wait()
-            p.stdout.close()
-
-        self.addCleanup(end)
-        return p
-
+class Case(CommandCase):
     def manifest(self, name, n, script):
         """A job whose indexes have one retry, soon."""
         job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": name, "annotations": {"muster.dev/backoff-base": "100ms"}},
