@@ -34,7 +34,7 @@ class Docs(unittest.TestCase):
                 manifest = pathlib.Path(folder) / "job.yaml"
                 manifest.write_text("apiVersion: batch/v1\nkind: Job\n" + text)
                 done = subprocess.run([MUSTER, "run", "--timeout", "60s", "--data-dir", folder + "/data", str(manifest)],
-                                      text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=90)
+                                      text=True, capture_output=True, stdin=subprocess.DEVNULL, timeout=90, cwd=folder)
                 self.assertEqual(done.returncode, 0 if end == "Complete" else 1, done.stdout + done.stderr)
                 self.assertIn(f"job/{name} {end}", done.stdout)
                 if end == "Failed":

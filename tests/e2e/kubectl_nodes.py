@@ -164,8 +164,8 @@ class NotServed(Kubectl):
 
     @since(27, "a manifest checked by the server")
     def test_other_kinds(self):
-        manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c"}}
-        self.assertIn('no matches for kind "ConfigMap"', self.refused("create", "-f", "-", stdin=json.dumps(manifest)))
+        manifest = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "c"}}
+        self.assertIn('no matches for kind "Secret"', self.refused("create", "-f", "-", stdin=json.dumps(manifest)))
 
 
 if __name__ == "__main__":
