@@ -203,6 +203,7 @@ core::node::PodTemplate read_template(wire::PodTemplate::Reader in, bool private
   for (auto container : in.getInitContainers()) out.containers.push_back(read_container(container));
   for (auto container : in.getContainers()) out.containers.push_back(read_container(container));
   for (const auto& container : out.containers) core::add_needs(container.what, out.config_needs);
+  for (const core::Volume& volume : out.volumes) core::add_needs(volume, out.config_needs);
   out.plan = core::node::plan_of(out);
   if (out.plan != nullptr) out.wire = message_of(in);
   return out;

@@ -123,14 +123,13 @@ uint64_t used_by(int root, const std::string& name, uint64_t most) {
 
 // A directory that is ours and that nobody else can write to.
 Result<Fd> our_dir(int parent, const std::string& name, const std::string& shown) {
-  if (mkdirat(parent, name.c_str(), kOurs) != 0 && errno != EEXIST)
+  if (mkdirat(parent, name.c_str(), kTheirs) != 0 && errno != EEXIST)
     return scratch_error("make " + shown, errno);
   Fd dir(openat(parent, name.c_str(), kDirFlags));
   if (dir.get() < 0) return scratch_error("open " + shown, errno);
   struct stat info {};
   if (fstat(dir.get(), &info) != 0 || info.st_uid != geteuid())
     return Error{Errc::unavailable, shown + ": it must belong to the keeper's user", {}};
-  if (fchmod(dir.get(), kOurs) != 0) return scratch_error("chmod " + shown, errno);
   return dir;
 }
 
@@ -180,6 +179,8 @@ Status PodDirs::make(PodId pod, const core::node::Space& space, uid_t uid, gid_t
   auto dir = our_dir(dir_.get(), name, shown);
   if (!dir) return dir.error();
   struct stat info {};
+  if (shared_ && (fchmod(dir_.get(), kOurs) != 0 || fchmod(dir->get(), kOurs) != 0))
+    return scratch_error("chmod " + shown, errno);
   if (work_dir_ && (fstat(work_dir_.get(), &info) != 0 ||
                     fchmod(work_dir_.get(), (info.st_mode & 07777) | 0011) != 0))
     return scratch_error("work-dir", errno);

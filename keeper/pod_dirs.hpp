@@ -4,10 +4,10 @@
 //   SCRATCH/JOB.INDEX.ATTEMPT/VOLUME     0700, the pod's user's (core/node/space.hpp)
 //   SCRATCH/.gone-N                      being removed
 //
-// SCRATCH and the directories of pods are ours and 0711: users reach their own below and nothing
-// else. A pod's are made before its first process and removed when the agent says that the pod is
-// over; those of pods that it no longer knows go when it connects (keep()). So nothing is left,
-// whoever crashed.
+// SCRATCH and the directories of pods are ours and 0700 or, once there are pods of several users,
+// 0711: users reach their own below and nothing else. A pod's are made before its first process and
+// removed when the agent says that the pod is over; those of pods that it no longer knows go when
+// it connects (keep()). So nothing is left, whoever crashed.
 //
 // What is in them is their users' work: no link is followed, and however deep they are, removing
 // and measuring them takes a fixed number of descriptors. A thread does both; it looks every

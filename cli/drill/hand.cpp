@@ -113,7 +113,7 @@ Json facts(const Process& process) {
 std::string unit_of(pid_t pid) {
   std::istringstream lines(text_of_file("/proc/" + std::to_string(pid) + "/cgroup"));
   for (std::string line; std::getline(lines, line);) {
-    const std::string last = line.substr(line.rfind('/') + 1);
+    std::string last = line.substr(line.rfind('/') + 1);
     if (last.ends_with(".service")) return last;
   }
   return "";

@@ -172,7 +172,7 @@ Frozen::~Frozen() {
   if (watcher_ > 0) waitpid(watcher_, nullptr, 0);
 }
 
-Full::Full(const Process& process) : process_(process) {
+Full::Full(const Process& process) {
   rlimit before{};
   if (prlimit(process.pid(), RLIMIT_FSIZE, nullptr, &before) != 0 || process.gone()) return;
   watcher_ = watch_over(pipe_, [fd = process.fd_.get(), pid = process.pid(), before] {

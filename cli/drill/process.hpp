@@ -93,7 +93,6 @@ class Full {
   bool took() const { return watcher_ > 0; }  // false: it may not be limited
 
  private:
-  const Process& process_;
   Fd pipe_;  // to the watcher
   pid_t watcher_ = -1;
 };

@@ -87,7 +87,7 @@ std::string job_state(const Json& job, const Json& why) {
     return std::string(type) + (reason.empty() ? "" : ": " + reason) +
            (message.empty() ? "" : ": " + message);
   }
-  if (const std::string state = text_at(why, {"state"}); !state.empty()) return state;
+  if (std::string state = text_at(why, {"state"}); !state.empty()) return state;
   return number_at(job, {"status", "ready"}) > 0 ? "Running" : "Pending";
 }
 

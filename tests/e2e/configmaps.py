@@ -203,6 +203,19 @@ class Pods(Kubectl):
         job = json.loads(self.kubectl("get", "job", "j", "-o", "json"))
         self.assertEqual(job["status"].get("failed", 0), 0)
 
+    def test_files(self):
+        """A volume has the keys as files; it waits for the map as variables do."""
+        job = self.job("f", "cat /files/a /files/sub/b; ls /files | xargs; touch /files/x 2>&1 || echo refused", completions=1)
+        pod = job["spec"]["template"]["spec"]
+        pod["volumes"] = [{"name": "v", "configMap": {"name": "m", "items": [{"key": "a", "path": "a"}, {"key": "b", "path": "sub/b", "mode": 0o400}]}}]
+        pod["containers"][0]["volumeMounts"] = [{"name": "v", "mountPath": "/files"}]
+        created = self.create(job)
+        eventually(lambda: self.reason("f"), "a pod waits")
+        self.put("m", {"a": "one\n", "b": "two\n", "c": "not shown"})
+        self.complete(created)
+        printed = self.logs("f")
+        self.assertEqual((printed[:3], printed[-1]), (["one", "two", "a sub"], "refused"))
+
     def test_a_waiting_pod_can_be_deleted(self):
         self.create(with_env(self.job("j", "true", completions=1), [key_ref("A", "never", "k")]))
         eventually(lambda: self.reason("j"), "a pod waits")
