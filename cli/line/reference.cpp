@@ -84,7 +84,8 @@ std::string man_footer(const std::string& footer) {
     if (example != literal) out += "```\n";
     if (literal && !example) out += "\n";
     literal = example;
-    out += example ? line.substr(2) + "\n" : plain(line) + "\n\n";
+    const char* const start = line.starts_with('-') ? "\\" : "";  // else it is an item of a list
+    out += example ? line.substr(2) + "\n" : start + plain(line) + "\n\n";
   }
   return out + (literal ? "```\n" : "");
 }
