@@ -292,6 +292,7 @@ class History {
 
   // A process of the job starts. Jobs that are no longer shown, or were created again, have ended.
   void check_dependencies(const Sent& job, PodId pod) {
+    if (!world_.serves()) return;  // an older copy of the disk shows what was
     for (const core::After& one : job.after) {
       const core::Job* const other = world_.shown(one.job);
       if (!other || other->id() > pod.job || other->state().deleted_at) continue;
