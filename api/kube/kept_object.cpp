@@ -326,6 +326,17 @@ OrderedJson kept_json(const core::Kept& kept, uint64_t version, EventWords words
   return words == EventWords::core_v1 ? json : in_events_words(std::move(json));
 }
 
+namespace {
+
+std::set<std::string> keys_of(const Json& object, const char* member) {
+  std::set<std::string> keys;
+  if (const auto it = object.find(member); it != object.end())
+    for (const auto& [key, value] : it->items()) keys.insert(key);
+  return keys;
+}
+
+}  // namespace
+
 KeptFacts kept_facts(const core::Kept& kept) {
   KeptFacts facts;
   const Json json = Json::parse(kept.json, nullptr, false);
@@ -334,7 +345,10 @@ KeptFacts kept_facts(const core::Kept& kept) {
   facts.labels = strings_of(json.at("metadata"), "labels");
   facts.fields = {{"metadata.name", kept.name}, {"metadata.namespace", kept.ns}};
   if (kept.kind == core::KeptKind::lease) return facts;
+  if (kept.kind != core::KeptKind::event)
+    facts.created_ms = parse_time(member_text(json.at("metadata"), "creationTimestamp"));
   if (kept.kind == core::KeptKind::config_map) {
+    facts.keys = {keys_of(json, "data"), keys_of(json, "binaryData")};
     const core::StringMap annotations = strings_of(json.at("metadata"), "annotations");
     const auto shared = annotations.find(std::string(kSharedKey));
     facts.shared = shared != annotations.end() && shared->second == "true";

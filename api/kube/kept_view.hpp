@@ -1,12 +1,15 @@
 // KeptView: a kept object in the View, with what lists select by.
 #pragma once
 
+#include "base/clock.hpp"
 #include "core/kept.hpp"
+#include "core/spec/config_maps.hpp"
 #include "core/spec/job_spec.hpp"
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,8 +17,10 @@ namespace muster::api {
 
 struct KeptFacts {
   core::StringMap labels;
-  bool shared = false;       // of a config map: everybody may read it (kSharedKey)
-  bool terminating = false;  // of a namespace: it is being deleted
+  bool shared = false;               // of a config map: everybody may read it (kSharedKey)
+  core::ConfigKeys keys;             // of a config map
+  bool terminating = false;          // of a namespace: it is being deleted
+  std::optional<Millis> created_ms;  // of these two
   std::map<std::string, std::string, std::less<>> fields;  // for example "involvedObject.name"
 };
 // An annotation of a config map, which only operators and admins may set.

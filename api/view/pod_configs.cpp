@@ -45,21 +45,17 @@ PodConfigs pod_configs(const View& view, const core::JobObjectPtr& object) {
   PodConfigs out{.object = object, .version = kSeed};
   const core::ConfigNeeds needs = core::config_needs(object->spec.pod);
   mix(out.version, static_cast<uint64_t>(object->meta.generation));
+  std::map<std::string, const core::ConfigKeys*> keys;
   for (const auto& [name, need] : needs) {
     const auto shown = view.kept(core::KeptKind::config_map, object->meta.ns, name);
     const bool there = shown && may_use(*object, *shown);
     mix(out.version, there ? shown->kept->kept->id : 0);
     mix(out.version, there ? shown->version : 0);
-    if (there) out.maps.emplace(name, shown->kept->kept);
+    if (!there) continue;
+    out.maps.emplace(name, shown->kept->kept);
+    keys.emplace(name, &shown->kept->facts.keys);
   }
-  // Read what they hold only if that matters.
-  core::ConfigMaps data;
-  for (const auto& [name, kept] : out.maps) {
-    const core::ConfigNeed& need = needs.at(name);
-    const bool matters = !need.keys.empty() || !need.files.empty();
-    data.emplace(name, matters ? config_data(*kept) : std::make_shared<const core::ConfigData>());
-  }
-  out.missing = core::missing_config(needs, data, object->meta.ns).value_or("");
+  out.missing = core::missing_config(needs, keys, object->meta.ns).value_or("");
   return out;
 }
 

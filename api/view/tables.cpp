@@ -182,21 +182,19 @@ OrderedJson lease_cells(const KeptView& view, Millis now_ms) {
   return {view.kept->name, holder, span_text(now_ms - made.value_or(now_ms))};
 }
 
-OrderedJson age_cell(const Json& object, Millis now_ms) {
-  const Json said = object["metadata"].value("creationTimestamp", Json());
-  const auto made = said.is_string() ? parse_time(said.get<std::string>()) : std::nullopt;
-  return made ? OrderedJson(span_text(now_ms - *made)) : OrderedJson("<unknown>");
+OrderedJson age_cell(const KeptView& view, Millis now_ms) {
+  const auto created_ms = view.facts.created_ms;
+  return created_ms ? OrderedJson(span_text(now_ms - *created_ms)) : OrderedJson("<unknown>");
 }
 
 OrderedJson config_map_cells(const KeptView& view, Millis now_ms) {
-  const Json object = Json::parse(view.kept->json), none = Json::object();
-  const size_t keys = object.value("data", none).size() + object.value("binaryData", none).size();
-  return {view.kept->name, std::to_string(keys), age_cell(object, now_ms)};
+  const core::ConfigKeys& keys = view.facts.keys;
+  return {view.kept->name, std::to_string(keys.text.size() + keys.binary.size()),
+          age_cell(view, now_ms)};
 }
 
 OrderedJson namespace_cells(const KeptView& view, Millis now_ms) {
-  return {view.kept->name, view.facts.fields.find("status.phase")->second,
-          age_cell(Json::parse(view.kept->json), now_ms)};
+  return {view.kept->name, view.facts.fields.find("status.phase")->second, age_cell(view, now_ms)};
 }
 
 OrderedJson event_cells(const Shown& shown, Millis now_ms) {

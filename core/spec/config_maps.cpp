@@ -32,7 +32,8 @@ ConfigNeeds config_needs(const PodTemplate& pod) {
   return needs;
 }
 
-std::optional<std::string> missing_config(const ConfigNeeds& needs, const ConfigMaps& maps,
+std::optional<std::string> missing_config(const ConfigNeeds& needs,
+                                          const std::map<std::string, const ConfigKeys*>& maps,
                                           const std::string& ns) {
   for (const auto& [name, need] : needs) {
     const auto found = maps.find(name);
@@ -44,7 +45,8 @@ std::optional<std::string> missing_config(const ConfigNeeds& needs, const Config
       if (!found->second->text.contains(key))
         return "couldn't find key " + key + " in ConfigMap " + ns + "/" + name;
     for (const std::string& key : need.files)
-      if (found->second->find(key) == nullptr) return "references non-existent config key: " + key;
+      if (!found->second->text.contains(key) && !found->second->binary.contains(key))
+        return "references non-existent config key: " + key;
   }
   return std::nullopt;
 }

@@ -30,6 +30,11 @@ using ConfigDataPtr = std::shared_ptr<const ConfigData>;
 // By name. One that is not there does not exist, or its owner does not let the job use it.
 using ConfigMaps = std::map<std::string, ConfigDataPtr>;
 
+// The keys of a config map, without what they hold.
+struct ConfigKeys {
+  std::set<std::string> text, binary;
+};
+
 // What must be there before a pod that uses a config map can start.
 struct ConfigNeed {
   bool required = false;          // the config map itself
@@ -43,8 +48,9 @@ void add_needs(const Container& container, ConfigNeeds& needs);
 void add_needs(const Volume& volume, ConfigNeeds& needs);
 ConfigNeeds config_needs(const PodTemplate& pod);
 
-// Which of them is missing, in Kubernetes' words; nothing: none is.
-std::optional<std::string> missing_config(const ConfigNeeds& needs, const ConfigMaps& maps,
+// Which of them is missing, in Kubernetes' words; nothing: none is. `maps`: those that are there.
+std::optional<std::string> missing_config(const ConfigNeeds& needs,
+                                          const std::map<std::string, const ConfigKeys*>& maps,
                                           const std::string& ns);
 
 }  // namespace muster::core

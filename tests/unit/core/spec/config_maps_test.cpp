@@ -6,10 +6,6 @@
 namespace muster::core {
 namespace {
 
-ConfigDataPtr data(const StringMap& text, const StringMap& binary = {}) {
-  return std::make_shared<const ConfigData>(ConfigData{text, binary});
-}
-
 TEST(ConfigMaps, WhatAPodNeeds) {
   PodTemplate pod;
   Container init, main;
@@ -26,17 +22,20 @@ TEST(ConfigMaps, WhatAPodNeeds) {
 TEST(ConfigMaps, WhatIsMissing) {
   const ConfigNeeds needs{{"a", {true, {"k"}}}, {"b", {}}};
   struct {
-    ConfigMaps maps;
+    std::map<std::string, ConfigKeys> maps;
     const char* missing;
   } rows[] = {
       {{}, "configmap \"a\" not found"},
-      {{{"b", data({})}}, "configmap \"a\" not found"},
-      {{{"a", data({{"other", ""}})}}, "couldn't find key k in ConfigMap blue/a"},
-      {{{"a", data({}, {{"k", ""}})}}, "couldn't find key k in ConfigMap blue/a"},
-      {{{"a", data({{"k", ""}})}}, ""},
+      {{{"b", {}}}, "configmap \"a\" not found"},
+      {{{"a", {{"other"}, {}}}}, "couldn't find key k in ConfigMap blue/a"},
+      {{{"a", {{}, {"k"}}}}, "couldn't find key k in ConfigMap blue/a"},
+      {{{"a", {{"k"}, {}}}}, ""},
   };
-  for (const auto& [maps, missing] : rows)
-    EXPECT_EQ(missing_config(needs, maps, "blue").value_or(""), missing);
+  for (const auto& [maps, missing] : rows) {
+    std::map<std::string, const ConfigKeys*> there;
+    for (const auto& [name, keys] : maps) there[name] = &keys;
+    EXPECT_EQ(missing_config(needs, there, "blue").value_or(""), missing);
+  }
 }
 
 }  // namespace
