@@ -131,8 +131,7 @@ class Registry : public GatedActor<registry_actor> {
     }
     Entry entry{meta.ns, meta.name, meta.uid};
     entry.clock = clock_from(r.job.state().last_record_ms);
-    for (const core::Dependency& one : r.job.state().dependencies)
-      entry.depends_on.push_back(one.job);
+    entry.depends_on = awaited_by(r.job);
     if (r.job.finished())
       entry.end = end_of(r.job.condition(core::ConditionType::complete) != nullptr);
     if (!r.job.hidden()) names_[{meta.ns, meta.name}] = id;
@@ -274,7 +273,7 @@ class Registry : public GatedActor<registry_actor> {
     fresh.job.apply(records->records.front());
     Entry entry{meta.ns, meta.name, meta.uid};
     entry.durable = false;
-    for (const core::Dependency& one : *dependencies) entry.depends_on.push_back(one.job);
+    entry.depends_on = awaited_by(fresh.job);
     note_dependencies(fresh.job);
     entry.clock = clock_from(fresh.job.state().last_record_ms);
     jobs_.emplace(id, std::move(entry));
@@ -320,9 +319,13 @@ class Registry : public GatedActor<registry_actor> {
     return found;
   }
 
+  static std::vector<JobId> awaited_by(const core::Job& job) {
+    std::vector<JobId> ids;
+    for (const core::Dependency& one : job.state().dependencies) ids.push_back(one.job);
+    return ids;
+  }
   void note_dependencies(const core::Job& job) {
-    for (const core::Dependency& one : job.state().dependencies)
-      dependents_[one.job].insert(job.id());
+    for (JobId id : awaited_by(job)) dependents_[id].insert(job.id());
   }
 
   // At a start: of all jobs that have ended, or are gone.
@@ -560,8 +563,8 @@ class Registry : public GatedActor<registry_actor> {
   std::map<JobId, Entry> jobs_;
   std::map<JobId, std::set<JobId>> dependents_;  // by the job whose end they have not recorded
   std::set<JobId> quarantined_;                  // since the start; they may have pods
-  // Actors that were told to leave. Held, since one that waits for its last commit is known to
-  // nobody else.
+  // Actors that were asked to stop. They are kept here, because nobody else knows one that waits
+  // for its last commit.
   struct Leaving {
     JobId job = 0;
     job_actor actor;

@@ -191,11 +191,11 @@ void Agent::write_hello(wire::Hello::Builder hello) {
   hello.setSlots(options_.slots);
   hello.setCpuMillis(options_.cpu_millis);
   hello.setMemoryBytes(options_.memory_bytes);
-  std::map<std::string, std::string> told = options_.labels;
-  if (executor_.mounts()) told.emplace(core::kVolumesLabel, "true");
-  auto labels = hello.initLabels(static_cast<unsigned>(told.size()));
+  std::map<std::string, std::string> all = options_.labels;
+  if (executor_.mounts()) all.emplace(core::kVolumesLabel, "true");
+  auto labels = hello.initLabels(static_cast<unsigned>(all.size()));
   unsigned i = 0;
-  for (const auto& [key, value] : told) {
+  for (const auto& [key, value] : all) {
     labels[i].setKey(key);
     labels[i++].setValue(value);
   }

@@ -52,7 +52,7 @@ void ConfigDesk::ask(JobId id) {
           answered(id, at, answer);
         },
         [this, id](kj::Exception&& e) {
-          log::debug("job {}: its config maps were not told: {}", id, text_of(e));
+          log::debug("job {}: cannot fetch its config maps: {}", id, text_of(e));
           if (const auto job = jobs_.find(id); job != jobs_.end()) job->second.asking = false;
           ask_later(id);
         }));

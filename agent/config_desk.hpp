@@ -1,9 +1,10 @@
-// ConfigDesk: starts of processes whose pods use config maps. They are held until the coordinator
-// has told what these hold.
+// ConfigDesk: starts of processes whose pods use config maps. They are held until what these hold
+// has been fetched from the coordinator.
 //
-// What it has told holds for kFreshMs, so however many pods of a job start, it is asked a few times
-// a second; and it sends the data again only if they have changed. While a config map is missing,
-// or there is no connection, the starts of its job are held, and it is asked again every second.
+// It is good for kFreshMs, so however many pods of a job start, the coordinator is asked a few
+// times a second; and it sends the data again only if they have changed. While a config map is
+// missing, or there is no connection, the starts of its job are held, and it is asked again every
+// second.
 //
 // Always holds: a start that is held is released once, or dropped by a kill or a withdrawal, which
 // the caller answers for the executor.
