@@ -3,10 +3,20 @@
 #include "cli/client/failures.hpp"
 #include "cli/client/objects.hpp"
 #include "cli/output/text.hpp"
+#include "core/spec/annotations.hpp"
 
 namespace muster::cli {
 core::IndexSet index_set(const std::string& text) {
   return core::IndexSet::parse_lenient(text, core::kAnyIndex);
+}
+
+core::IndexSet own_indexes(const Json& job) {
+  const std::string some = text_at(job, {"metadata", "annotations", core::kIndexesKey.data()});
+  if (!some.empty()) return index_set(some);
+  core::IndexSet all;
+  const int64_t completions = number_at(job, {"spec", "completions"});
+  if (completions > 0) all.insert_range(0, static_cast<uint32_t>(completions - 1));
+  return all;
 }
 
 std::string own_path(const std::string& ns, const std::string& job, const std::string& what) {

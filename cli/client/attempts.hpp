@@ -12,6 +12,8 @@ namespace muster::cli {
 
 // Parses an index set as a coordinator sends it: "3,7-9".
 core::IndexSet index_set(const std::string& text);
+// The indexes that this job runs: those that muster.dev/indexes names, else all.
+core::IndexSet own_indexes(const Json& job);
 
 // /apis/muster.dev/v1/namespaces/NS/jobs/J/WHAT
 std::string own_path(const std::string& ns, const std::string& job, const std::string& what);

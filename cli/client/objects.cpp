@@ -195,6 +195,10 @@ Result<Json> create_object(ApiClient& client, const std::string& kind, const std
   return read_json(response->body);
 }
 
+bool is_indexed(const Json& job) {
+  return text_at(job, {"spec", "completionMode"}) == "Indexed";
+}
+
 JobEnd end_of(const Json& job) {
   if (!condition_of(job, "Complete").is_null()) return JobEnd::complete;
   if (!condition_of(job, "Failed").is_null()) return JobEnd::failed;

@@ -56,6 +56,8 @@ Result<Json> change_object(ApiClient& client, const std::string& path, const Jso
 enum class JobEnd { none, complete, failed };
 JobEnd end_of(const Json& job);
 
+bool is_indexed(const Json& job);
+
 // The index of an Indexed pod, and its attempt, recovered from its uid; nothing: unknown.
 std::optional<int64_t> index_of(const Json& pod);
 std::optional<int64_t> attempt_of(const Json& pod);

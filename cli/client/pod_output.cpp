@@ -4,7 +4,6 @@
 #include "cli/client/log_streams.hpp"
 #include "cli/client/objects.hpp"
 #include "cli/output/text.hpp"
-#include "core/spec/annotations.hpp"
 
 #include <algorithm>
 #include <array>
@@ -438,15 +437,7 @@ class ApiOutput : public PodOutput {
 
 }  // namespace
 
-Turns::Turns(const Json& job) {
-  const std::string some = text_at(job, {"metadata", "annotations", core::kIndexesKey.data()});
-  if (!some.empty()) {
-    own_ = index_set(some);
-  } else if (const int64_t all = number_at(job, {"spec", "completions"}); all > 0) {
-    own_.insert_range(0, static_cast<uint32_t>(all - 1));
-  }
-  now_ = own_.lowest();
-}
+Turns::Turns(const Json& job) : own_(own_indexes(job)), now_(own_.lowest()) {}
 
 void Turns::advance(const Json& job, bool over, const std::function<void(uint32_t)>& close) {
   core::IndexSet settled = index_set(text_at(job, {"status", "completedIndexes"}));
@@ -456,10 +447,6 @@ void Turns::advance(const Json& job, bool over, const std::function<void(uint32_
        now_ = own_.lowest(now_ + 1)) {
     close(static_cast<uint32_t>(now_));
   }
-}
-
-bool is_indexed(const Json& job) {
-  return text_at(job, {"spec", "completionMode"}) == "Indexed";
 }
 
 bool has_several_pods(const Json& job) {

@@ -79,7 +79,6 @@ class Turns {
 bool prefixed(RunOptions::Shown shown, const Json& job);
 // Whether this job has, or may have, more than one pod at a time or in a row.
 bool has_several_pods(const Json& job);
-bool is_indexed(const Json& job);
 
 // For an agent on this machine that keeps its logs in `dir`. Shows nothing that is already there:
 // an earlier run has shown it, or it is in the logs. Files get what they lack.

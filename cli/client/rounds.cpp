@@ -31,16 +31,6 @@ std::string annotation(const Json& job, std::string_view key) {
   return text_at(job, {"metadata", "annotations", std::string(key).c_str()});
 }
 
-// The indexes that this job runs.
-core::IndexSet own_indexes(const Json& job) {
-  const std::string some = annotation(job, core::kIndexesKey);
-  if (!some.empty()) return index_set(some);
-  core::IndexSet all;
-  const int64_t completions = number_at(job, {"spec", "completions"});
-  if (completions > 0) all.insert_range(0, static_cast<uint32_t>(completions - 1));
-  return all;
-}
-
 Error refuse(const Json& job, const std::string& why) {
   return {Errc::invalid,
           "job/" + text_at(job, {"metadata", "name"}) + " cannot be retried: " + why,
@@ -125,7 +115,7 @@ Result<core::IndexSet> chosen_indexes(const RetryWishes& o, const Json& job) {
 
 Json as_one(const std::vector<Json>& rounds) {
   Json one = rounds.back();
-  if (text_at(one, {"spec", "completionMode"}) != "Indexed") return one;
+  if (!is_indexed(one)) return one;
   core::IndexSet own, done, failed;
   for (const Json& round : rounds) {
     own.insert_all(own_indexes(round));
@@ -140,7 +130,7 @@ Json as_one(const std::vector<Json>& rounds) {
 }
 
 bool all_succeeded(const Json& job) {
-  return text_at(job, {"spec", "completionMode"}) == "Indexed" &&
+  return is_indexed(job) &&
          without(own_indexes(job), index_set(text_at(job, {"status", "completedIndexes"}))).empty();
 }
 
@@ -149,7 +139,7 @@ Result<Json> create_round(ApiClient& client, const std::string& ns, const RetryW
   std::string indexes;
   Json next;
   int round = round_of(job) + 1;
-  if (text_at(job, {"spec", "completionMode"}) == "Indexed") {
+  if (is_indexed(job)) {
     auto set = chosen_indexes(wishes, job);
     if (!set) return set.error();
     indexes = set->text();

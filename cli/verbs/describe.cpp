@@ -139,7 +139,7 @@ int describe_job(ApiClient& client, const DescribeOptions& options) {
   const Json& job = *found;
   auto explained = object(client, own_path(ns, options.name, "why"));
   const Json why = explained ? std::move(*explained) : Json();
-  const bool indexed = text_at(job, {"spec", "completionMode"}) == "Indexed";
+  const bool indexed = is_indexed(job);
   const std::string started = text_at(job, {"status", "startTime"}),
                     finished = text_at(job, {"status", "completionTime"});
   Rows rows = {{"Name:", options.name},

@@ -47,7 +47,7 @@ class JobLogs {
   int run() {
     auto job = object(client_, object_path(Kind::job, o_.target.ns, o_.job));
     if (!job) return fail(job.error());
-    indexed_ = text_at(*job, {"spec", "completionMode"}) == "Indexed";
+    indexed_ = is_indexed(*job);
     if (!indexed_ && (o_.failed || !o_.indexes.empty()))
       return fail(Error{Errc::invalid,
                         "--index and --failed: job/" + o_.job +
