@@ -9,19 +9,15 @@ A fold over events, so that replay.py can have it as of any moment:
     ("shown", NAME, FACTS)       a GET showed this (`facts`)
 """
 import copy
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e" / "lib"))
+from index_text import indexes  # noqa: E402
 
 GROW = ("version", "generation", "succeeded", "failed", "completed", "failed_indexes", "conditions", "steps")
 STAY = ("uid", "start", "completion")  # once they are set
 STEP = "step/"                         # prefix of annotations that the client adds, one after the other
-
-
-def indexes(text):
-    """The set that "1,3-5" stands for."""
-    found = set()
-    for part in filter(None, (text or "").split(",")):
-        first, _, last = part.partition("-")
-        found.update(range(int(first), int(last or first) + 1))
-    return found
 
 
 def facts(job):

@@ -13,6 +13,8 @@ import threading
 import time
 import unittest
 
+from index_text import indexes  # noqa: F401
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SHARED = pathlib.Path(os.environ.get("MUSTER_SHARED") or ROOT.parent / "shared") / "conformance"
 os.environ.setdefault("MUSTER", str(ROOT / "build" / "release" / "muster"))
@@ -45,15 +47,6 @@ def start_daemon(command, folder, **more):
     verb = next(word for word in command if word in ("coordinator", "agent"))
     with open(pathlib.Path(folder) / f"{verb}.log", "ab") as log:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **more)
-
-
-def indexes(text):
-    """The set that "1,3-5" stands for."""
-    found = set()
-    for part in filter(None, (text or "").split(",")):
-        first, _, last = part.partition("-")
-        found.update(range(int(first), int(last or first) + 1))
-    return found
 
 
 def untaint(cluster):
