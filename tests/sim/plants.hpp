@@ -47,6 +47,9 @@ enum class Plant : uint8_t {
   actor_leaked,     // an actor stays behind for each job
   // Jobs that wait for others.
   dependency_forged,  // a held job is notified of an end that did not come
+  // Jobs with muster.dev/fence-after.
+  fence_ignored,    // the keeper ends nothing for want of contact
+  fence_unawaited,  // pods are replaced before their keeper must have ended them
   count,
 };
 
@@ -81,7 +84,9 @@ inline constexpr const char* kPlantNames[] = {"none",
                                               "backoff_skipped",
                                               "lost_too_early",
                                               "actor_leaked",
-                                              "dependency_forged"};
+                                              "dependency_forged",
+                                              "fence_ignored",
+                                              "fence_unawaited"};
 static_assert(sizeof kPlantNames / sizeof *kPlantNames == static_cast<size_t>(Plant::count));
 
 }  // namespace muster::sim

@@ -2,6 +2,7 @@
 
 #include "api/kube/manifest.hpp"
 #include "base/check.hpp"
+#include "core/spec/annotations.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -11,9 +12,10 @@
 namespace muster::sim {
 
 const std::vector<std::string> kFaults = {
-    "crashes",       "mid-commit",    "failed-syncs", "agent-restarts", "keeper-deaths",
-    "old-work-dirs", "old-data-dirs", "breaks",       "silences",       "index-deaths",
-    "clock-jumps",   "node-changes",  "lies",         "repeats",        "owner"};
+    "crashes",       "mid-commit",    "failed-syncs",  "agent-restarts",
+    "keeper-deaths", "old-work-dirs", "old-data-dirs", "breaks",
+    "silences",      "cuts",          "index-deaths",  "clock-jumps",
+    "node-changes",  "lies",          "repeats",       "owner"};
 
 namespace {
 
@@ -32,6 +34,7 @@ struct Ways {
   bool any_code = false;     // failures exit with 3, 4 or 5, which policies look for
   bool daemons = false;      // all but index 0 run until they are ended
   bool endless = false;      // all run until they are ended
+  bool slow = false;         // some run for longer than a node may be cut off
 };
 
 struct Sent {
@@ -98,6 +101,7 @@ class History {
     plan.old_data_dirs = some("old-data-dirs", 3);
     plan.breaks = some("breaks", 10);
     plan.silences = some("silences", 3);
+    plan.cuts = some("cuts", 5);
     plan.index_deaths = some("index-deaths", 4);
     plan.node_changes = some("node-changes", 5);
     plan.lies = some("lies", 6);
@@ -207,6 +211,10 @@ class History {
     if (one_in(6)) spec["activeDeadlineSeconds"] = 1 + below(20);
     if (one_in(5)) spec["ttlSecondsAfterFinished"] = 1 + below(20);
     if (one_in(5)) spec["suspend"] = true;
+    if (one_in(4)) {
+      annotations[std::string(core::kFenceAfterKey)] = "15s";
+      ways.slow = true;
+    }
     if (one_in(4)) spec["podReplacementPolicy"] = "Failed";
     if (one_in(4)) pod["priority"] = below(3);
     if (one_in(5)) pod["tolerations"] = Json::array({{{"key", "drill"}, {"operator", "Exists"}}});
@@ -287,6 +295,8 @@ class History {
     const bool fails = code_of(pod, {}) != 0;
     if (job && (job->ways.endless || (job->ways.daemons && pod.index != 0)) && !fails)
       return kForeverMs;
+    if (job && job->ways.slow && pod.index < 3 && pod.attempt == 0)
+      return 40'000 + static_cast<Millis>(storm_.seed * 997 % 20'000);
     return 1 + static_cast<Millis>((pod.index * 31 + pod.attempt * 17 + storm_.seed) % 400);
   }
 

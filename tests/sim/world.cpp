@@ -4,6 +4,7 @@
 #include "base/log.hpp"
 #include "core/job/invariants.hpp"
 #include "core/job/text.hpp"
+#include "core/spec/annotations.hpp"
 #include "storage/attempts.hpp"
 #include "storage/codec.hpp"
 #include "storage/keys.hpp"
@@ -31,6 +32,7 @@ constexpr Millis kBeatMs = 500;
 // The longest delay of an order in the executor: usually, and with a slow disk.
 constexpr uint64_t kExecutorMs = 40, kSlowExecutorMs = 1'500;
 constexpr Millis kPodGraceMs = 100;
+constexpr Millis kFenceMs = 15'000;  // the shortest muster.dev/fence-after
 constexpr int kPid = 4711;
 
 // The kinds of the records in these rows; without any, what the rows are about.
@@ -53,15 +55,18 @@ std::pair<std::string, std::string> parts_of(const std::string& name) {
   return {name.substr(0, slash), name.substr(slash + 1)};
 }
 
-core::node::PodPlanPtr plan_of(const core::JobSpec& spec) {
-  const core::PodTemplate& pod = spec.pod;
+core::node::PodPlanPtr plan_of(const core::JobObject& object,
+                               std::optional<Millis> fence_after_ms) {
+  const core::PodTemplate& pod = object.spec.pod;
   const bool restarts = pod.restart_policy == "OnFailure";
-  if (pod.containers.size() == 1 && pod.init_containers.empty() && !restarts) return nullptr;
+  if (pod.containers.size() == 1 && pod.init_containers.empty() && !restarts && !fence_after_ms)
+    return nullptr;
   core::node::PodPlan plan;
   plan.init_containers = static_cast<uint16_t>(pod.init_containers.size());
   plan.containers = static_cast<uint16_t>(pod.containers.size());
   plan.restarts = restarts;
   plan.restart_delay_ms = 200;
+  plan.fence_after_ms = fence_after_ms;
   return std::make_shared<const core::node::PodPlan>(plan);
 }
 }  // namespace
@@ -149,6 +154,7 @@ struct World::Coordinator {
 struct World::Process {
   Millis started_ms = 0;
   bool killing = false;
+  bool fenced = false;  // its keeper ended it, for want of contact
   core::node::StartOrder order;
 };
 
@@ -167,11 +173,13 @@ struct World::Agent {
   std::map<ProcessKey, Process> processes;
   std::map<uint64_t, core::node::ProcessEnd> spool;  // by entry
   uint64_t last_entry = 0;
+  Millis contact_at = 0;    // the newest that the keeper knows of
   uint64_t disk = 1;        // counts the disks of this node, so that starts can be told apart
   uint64_t connection = 0;  // number of the current one; 0: none
   bool registered = false;
   NodeId id = kNoNode;
   Millis frozen_until_ms = 0;
+  Millis cut_until_ms = 0;
   Millis heard_at = 0;  // when the coordinator last got a heartbeat
   Millis trouble_until_ms = 0;
   uint64_t boots = 1;
@@ -219,11 +227,14 @@ class World::Link final : public actors::AgentLink {
     if (up == world_.coordinator_->agent_of.end() || world_.agents_[up->second]->connection != link)
       return;
     core::node::Term term{world_.coordinator_->epoch, world_.coordinator_->epoch};
+    auto fence_after_ms = core::read_annotations(object->meta.annotations).fence_after_ms;
+    if (world_.planted(Plant::fence_unawaited)) fence_after_ms = kFenceMs;
+    const core::node::PodPlanPtr plan = plan_of(*object, fence_after_ms);
     for (PodId pod : pods) {
       world_.trace("launch " + to_string(pod) + " on n" + std::to_string(node));
       world_.launched_on_[pod] = node;
       if (world_.planted(Plant::launch_lost, 0.05)) continue;
-      auto begin = [this, term, pod, plan = plan_of(object->spec)](Agent& agent) {
+      auto begin = [this, term, pod, plan](Agent& agent) {
         agent.plans[pod] = plan;
         agent.node->launch(term, {{pod, kPodGraceMs, plan}}, world_.boot_ms_);
       };
@@ -775,7 +786,8 @@ void World::break_link(uint32_t number) {
   agent.connection = 0;
   agent.registered = false;
   agent.node->disconnected();
-  at(10 + static_cast<Millis>(below(300)), [this, number] {
+  const Millis after_ms = 10 + static_cast<Millis>(below(300));
+  at(std::max(after_ms, agent.cut_until_ms - boot_ms_), [this, number] {
     if (agents_[number]->connection == 0 && coordinator_) connect(number);
   });
 }
@@ -811,6 +823,7 @@ void World::pump(uint32_t number) {
     it->second.killing = true;
     at(1 + static_cast<Millis>(below(50)), [this, number, key] { process_ends(number, key, 143); });
   }
+  if (orders.contact_at) agent.contact_at = std::max(agent.contact_at, *orders.contact_at);
   if (orders.room) agent.room = *orders.room;
   for (PodId pod : orders.withdrawn) drop_queued(number, pod);
   for (const auto& start : orders.starts) {
@@ -961,11 +974,13 @@ void World::check_start(const Agent& agent, ProcessKey key) {
     for (const Live& other : pods)
       if (other.agent == agent.number && other.node != node && lost.contains(other.node))
         broken.push_back("started beside a pod of a registration that was lost: " + to_string(pod));
+  const auto plan = agent.plans.find(pod);
+  const bool fenced = plan != agent.plans.end() && plan->second && plan->second->fence_after_ms;
   // Its agent has not heard of the deletion yet, and others may have its pods already.
-  if (deleted_.contains(node)) return;
+  if (deleted_.contains(node) && !fenced) return;
   const core::Job* job = shown(pod.job);
   for (const Live& other : live_[pod.job][pod.index]) {
-    if (other.pod == pod || lost.contains(other.node)) continue;
+    if (other.pod == pod || (lost.contains(other.node) && (!fenced || other.late))) continue;
     // In this mode a pod that is being deleted is replaced at once.
     auto leaves = [job](PodKey one) {
       const core::Pod* const shown = job->pod(one);
@@ -1018,7 +1033,8 @@ void World::process_starts(uint32_t number, const core::node::StartOrder& order,
     ++found->processes;
   else
     live.push_back({key.first, number, pod.node, 1});
-  agent.processes[key] = {boot_ms_, false, order};
+  agent.processes[key] = {boot_ms_, false, false, order};
+  watch_fence(number, key, keeper);
   at(0, [this, number, key, keeper, started = boot_ms_] {
     if (agents_[number]->keeper != keeper) return;
     agents_[number]->node->process_started({key.first, key.second, kPid, started});
@@ -1062,6 +1078,7 @@ core::node::ProcessEnd World::end_of(Agent& agent, ProcessKey key, const Process
   end.start = {kPid, process.started_ms};
   end.exit_code = code;
   end.ended_at = boot_ms_;
+  end.fenced = process.fenced;
   end.origin = origin_of(agent, process.order, process.started_ms);
   return end;
 }
@@ -1089,6 +1106,32 @@ void World::process_ends(uint32_t number, ProcessKey key, int code) {
     a.node->process_ended(spooled->second);
     pump(number);
   });
+}
+
+// The keeper ends a process whose node has had no contact for as long as its job says.
+void World::watch_fence(uint32_t number, ProcessKey key, uint64_t keeper) {
+  Agent& agent = *agents_[number];
+  const auto plan = agent.plans.find(key.first);
+  const auto found = agent.processes.find(key);
+  if (agent.keeper != keeper || found == agent.processes.end() || plan == agent.plans.end() ||
+      !plan->second || !plan->second->fence_after_ms || planted(Plant::fence_ignored))
+    return;
+  auto again = [this, number, key, keeper] { watch_fence(number, key, keeper); };
+  const Millis due = agent.contact_at + *plan->second->fence_after_ms;
+  if (boot_ms_ < due) return at(due - boot_ms_, again);
+  if (boot_ms_ < agent.frozen_until_ms) {
+    for (Live& live : live_[key.first.job][key.first.index])
+      if (live.pod == key.first && live.agent == number) live.late = true;
+    return at(agent.frozen_until_ms - boot_ms_, again);
+  }
+  trace("fence " + to_string(key.first) + " on " + agent.name);
+  found->second.fenced = true;
+  if (std::exchange(found->second.killing, true)) return;
+  const core::Job* job = shown(key.first.job);
+  const auto grace_ms =
+      1000 * static_cast<uint64_t>(job ? job->spec().pod.termination_grace_s.value_or(30) : 0);
+  at(1 + static_cast<Millis>(below(grace_ms + 50)),
+     [this, number, key] { process_ends(number, key, 143); });
 }
 
 // As mpirun does when it loses a host.
@@ -1137,6 +1180,7 @@ void World::end_keeper(Agent& agent) {
   agent.queue.clear();
   agent.placed.clear();
   agent.room = 0;
+  agent.contact_at = 0;
 }
 
 void World::kill_keeper(uint32_t number) {
@@ -1262,6 +1306,11 @@ void World::faults() {
       pump(number);
     });
   }
+  if (due(plan_.cuts, 0.0007)) {
+    Agent& agent = *agents_[any()];
+    agent.cut_until_ms = boot_ms_ + kFenceMs + static_cast<Millis>(below(2 * kFenceMs));
+    break_link(agent.number);
+  }
   if (due(plan_.agent_restarts, 0.001)) restart_agent(any());
   if (due(plan_.keeper_deaths, 0.0007)) kill_keeper(any());
   if (due(plan_.node_changes, 0.001)) change_node(any());
@@ -1277,7 +1326,8 @@ void World::faults() {
   if (plan_.old_data_dirs > 0) {
     const bool contradicted =
         backup_ && std::ranges::any_of(agents_, [this](const auto& agent) {
-          return agent->commit > backup_->last_commit() + 2 && boot_ms_ >= agent->frozen_until_ms;
+          return agent->commit > backup_->last_commit() + 2 &&
+                 boot_ms_ >= std::max(agent->frozen_until_ms, agent->cut_until_ms);
         });
     if (contradicted && due(plan_.old_data_dirs, 0.001)) {
       crash(false);

@@ -4,9 +4,9 @@
 // journal forgets what was not synced. Links deliver in order, with delay, and break. Agents are
 // core::node::Node with a simulated executor. Anything may fail: the coordinator between any two
 // messages or in the middle of a commit, agents, keepers, links, index actors, whole nodes (silent
-// for longer than the grace, restarted, or on an older copy of their disk), the coordinator's disk
-// (also one that is an older copy), clocks; agents may lie. World is also the witness: it knows
-// every start and every end.
+// for longer than the grace, cut off yet alive, restarted, or on an older copy of their disk), the
+// coordinator's disk (also one that is an older copy), clocks; agents may lie. World is also the
+// witness: it knows every start and every end.
 //
 // A Plant (plants.hpp) breaks one of the guarantees on purpose, so that a test can show that it
 // would be noticed.
@@ -60,6 +60,7 @@ struct Plan {
   int agent_restarts = 2;        // the keeper keeps running
   int breaks = 4;                // of links
   int silences = 1;              // nodes frozen for longer than the grace, with starts in progress
+  int cuts = 0;                  // nodes that go on running without a link for some time
   int index_deaths = 2;          // exceptions in index actors
   int owner_acts = 0;            // calls of `owner` while there are faults
   int keeper_deaths = 0;         // with all processes of their node
@@ -173,6 +174,7 @@ class World {
   core::node::ProcessEnd end_of(Agent& agent, ProcessKey key, const Process& process, int code);
   core::node::Origin origin_of(const Agent& agent, const core::node::StartOrder& order,
                                std::optional<Millis> started_at) const;
+  void watch_fence(uint32_t agent, ProcessKey key, uint64_t keeper);
   void abort_launcher(PodId because);
   void restart_agent(uint32_t agent);
   void end_keeper(Agent& agent);
@@ -229,6 +231,7 @@ class World {
     uint32_t agent = 0;
     NodeId node = kNoNode;
     int processes = 0;
+    bool late = false;  // its keeper was frozen when it should have ended it for want of contact
   };
   std::map<JobId, std::map<uint32_t, std::vector<Live>>> live_;      // by index
   std::multimap<ProcessKey, std::pair<uint32_t, uint64_t>> starts_;  // agent, and its disk
