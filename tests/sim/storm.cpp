@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 
 constexpr Millis kBackoffBaseMs = 200, kBackoffMaxMs = 1'000;  // World's knobs
 constexpr Millis kForeverMs = 100'000'000;
-constexpr Millis kLimitMs = 300'000;
+constexpr Millis kLimitMs = 1'500'000;
 constexpr Millis kFairMs = 15'000;  // for a small job to start beside a large one
 
 // How the pods of a job behave.
