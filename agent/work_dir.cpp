@@ -235,10 +235,11 @@ void WorkDir::remove(const std::string& name) const {
 }
 
 Status WorkDir::renew_id() {
-  if (Status moved = move_keeper_away("damaged"); !moved) return moved;
   id_ = random_hex(kIdBytes);
   secret_ = random_hex(kSecretBytes);
-  return save();
+  // First: as the old node without its spool we would say that its processes never ran.
+  if (Status saved = save(); !saved) return saved;
+  return move_keeper_away("damaged");
 }
 
 }  // namespace muster::agent
