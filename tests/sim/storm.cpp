@@ -93,6 +93,8 @@ class History {
     };
     plan.crashes = some("crashes", 200);
     plan.crash_chance = 0.002 * static_cast<double>(1 + below(8));
+    // A coordinator that is restarted waits anew for nodes that are cut off.
+    if (one_in(6)) plan.crash_chance /= 20;
     plan.mid_commit = some("mid-commit", 100);
     plan.failed_syncs = some("failed-syncs", 5);
     plan.agent_restarts = some("agent-restarts", 6);
@@ -212,7 +214,8 @@ class History {
     if (one_in(5)) spec["ttlSecondsAfterFinished"] = 1 + below(20);
     if (one_in(5)) spec["suspend"] = true;
     if (one_in(4)) {
-      annotations[std::string(core::kFenceAfterKey)] = "15s";
+      if (storm_.plant != Plant::fence_unawaited)
+        annotations[std::string(core::kFenceAfterKey)] = "15s";
       ways.slow = true;
     }
     if (one_in(4)) spec["podReplacementPolicy"] = "Failed";
@@ -296,7 +299,7 @@ class History {
     if (job && (job->ways.endless || (job->ways.daemons && pod.index != 0)) && !fails)
       return kForeverMs;
     if (job && job->ways.slow && pod.index < 3 && pod.attempt == 0)
-      return 40'000 + static_cast<Millis>(storm_.seed * 997 % 20'000);
+      return 60'000 + static_cast<Millis>(storm_.seed * 997 % 20'000);
     return 1 + static_cast<Millis>((pod.index * 31 + pod.attempt * 17 + storm_.seed) % 400);
   }
 

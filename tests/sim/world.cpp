@@ -786,9 +786,15 @@ void World::break_link(uint32_t number) {
   agent.connection = 0;
   agent.registered = false;
   agent.node->disconnected();
-  const Millis after_ms = 10 + static_cast<Millis>(below(300));
-  at(std::max(after_ms, agent.cut_until_ms - boot_ms_), [this, number] {
-    if (agents_[number]->connection == 0 && coordinator_) connect(number);
+  reconnect(number, 10 + static_cast<Millis>(below(300)));
+}
+
+void World::reconnect(uint32_t number, Millis after_ms) {
+  at(after_ms, [this, number] {
+    const Agent& agent = *agents_[number];
+    if (agent.connection != 0 || !coordinator_) return;
+    if (boot_ms_ < agent.cut_until_ms) return reconnect(number, agent.cut_until_ms - boot_ms_);
+    connect(number);
   });
 }
 
@@ -1308,7 +1314,8 @@ void World::faults() {
   }
   if (due(plan_.cuts, 0.0007)) {
     Agent& agent = *agents_[any()];
-    agent.cut_until_ms = boot_ms_ + kFenceMs + static_cast<Millis>(below(2 * kFenceMs));
+    const Millis cut_ms = kFenceMs + static_cast<Millis>(below(5 * kFenceMs));
+    agent.cut_until_ms = std::max(agent.cut_until_ms, boot_ms_ + cut_ms);
     break_link(agent.number);
   }
   if (due(plan_.agent_restarts, 0.001)) restart_agent(any());

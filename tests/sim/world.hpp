@@ -191,6 +191,7 @@ class World {
   // The agents' side of the network.
   core::PodsReported::Ended reported(const core::node::PodEnded& end) const;
   void connect(uint32_t agent);
+  void reconnect(uint32_t agent, Millis after_ms);
   void to_agent(NodeId node, std::function<void(Agent&)> what);
   void to_coordinator(uint32_t agent, std::function<void()> what);
   void break_link(uint32_t agent);
