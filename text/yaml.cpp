@@ -97,7 +97,8 @@ class Writer {
   explicit Writer(const YamlLimits& limits) : limits_(limits) {}
 
   std::string out;
-  std::string problem;  // the first one
+  std::string problem;                        // the first one
+  YAML::Mark mark = YAML::Mark::null_mark();  // its place
 
   bool write(const YAML::Node& node, size_t depth) {
     if (depth > kJsonDepthMax) return fail(node, "nested too deep");
@@ -127,7 +128,7 @@ class Writer {
   }
 
   bool fail(const YAML::Node& node, const std::string& what) {
-    if (problem.empty()) problem = place(node.Mark()) + what;
+    if (problem.empty()) problem = what, mark = node.Mark();
     return false;
   }
 
@@ -248,15 +249,142 @@ class Beginnings : public YAML::EventHandler {
   void OnMapEnd() override {}
 };
 
+struct Problem {
+  std::string what;
+  YAML::Mark mark;
+};
+
 // If a text begins with something that can't begin a value (", a"), the library finds endless empty
-// documents before it. Returns an error for such a text.
-std::optional<Error> endless(const std::string& text) {
+// documents before it. Returns the problem of such a text.
+std::optional<Problem> endless(const std::string& text) {
   std::istringstream in(text);
   YAML::Parser parser(in);
   Beginnings seen;
   while (parser.HandleNextDocument(seen))
-    if (seen.stuck) return Error{Errc::invalid, place(seen.last) + "no value begins like this", {}};
+    if (seen.stuck) return Problem{"no value begins like this", seen.last};
   return std::nullopt;
+}
+
+struct Part {
+  size_t from, to;    // bytes
+  size_t first_line;  // counted from 1
+};
+
+// The text cut before each line that begins with `---`: such a line separates documents wherever it
+// is, even where a block scalar is open. What precedes the first one may be directives (%YAML) of
+// its document, and stays with it.
+std::vector<Part> parts_of(std::string_view text) {
+  std::vector<Part> parts;
+  Part part{0, 0, 1};
+  bool directives = true;  // nothing but directives, comments and empty lines so far
+  size_t line = 1;
+  for (size_t at = 0; at < text.size(); ++line) {
+    const size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view now = text.substr(at, end - at);
+    const size_t ink = now.find_first_not_of(" \t\r");
+    const bool marker =
+        now.starts_with("---") && (now.size() == 3 || now.find_first_of(" \t\r") == 3);
+    if (marker && !directives) {
+      part.to = at;
+      parts.push_back(part);
+      part = {at, 0, line};
+    }
+    directives = !marker && directives &&
+                 (ink == std::string_view::npos || now[ink] == '#' || now.starts_with('%'));
+    at = end + 1;
+  }
+  part.to = text.size();
+  parts.push_back(part);
+  return parts;
+}
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  for (size_t at = 0; at <= text.size(); at += lines.back().size() + 1)
+    lines.push_back(text.substr(at, text.find('\n', at) - at));
+  return lines;
+}
+
+// Of a line that a tab indents, its column.
+std::optional<size_t> tab_in_indent(std::string_view line) {
+  const size_t ink = line.find_first_not_of(" \t\r"), tab = line.find('\t');
+  if (ink == std::string_view::npos || tab > ink) return std::nullopt;
+  return tab + 1;
+}
+
+// Two mistakes that the library reports as something else: tabs, and templates. `place` is relative
+// to `text`.
+void explain(std::string_view text, std::string& problem, TextPlace& place) {
+  const std::vector<std::string_view> lines = lines_of(text);
+  size_t line = std::min(place.line, lines.size()) - 1;
+  const auto tab = [&lines](size_t at) { return tab_in_indent(lines[at]); };
+  while (line > 0 && tab(line) && tab(line - 1)) --line;
+  if (const auto column = tab(line); column && !is_json_object(text)) {
+    problem = "a tab indents this line; YAML is indented by spaces";
+    place = {line + 1, *column};
+    return;
+  }
+  for (line = 0; line < lines.size(); ++line) {
+    const size_t braces = lines[line].find("{{");
+    const bool first = lines[line].find_first_not_of(" \t") == braces;
+    if (braces == std::string_view::npos || (line + 1 != place.line && !first)) continue;
+    problem =
+        "this looks like a Helm template; render it first: helm template CHART | muster apply -f -";
+    place = {line + 1, braces + 1};
+    return;
+  }
+}
+
+// "parse error at line 1, column 9: WHAT" -> WHAT, and the place.
+void take_json_place(std::string& problem, TextPlace& place) {
+  constexpr std::string_view kBegins = "parse error at line ", kColumn = ", column ";
+  const size_t begin = problem.find(kBegins);
+  if (begin == std::string::npos) return;
+  const char* const end = problem.data() + problem.size();
+  const auto line = std::from_chars(problem.data() + begin + kBegins.size(), end, place.line);
+  if (!std::string_view(line.ptr, end).starts_with(kColumn)) return;
+  const auto column = std::from_chars(line.ptr + kColumn.size(), end, place.column);
+  const auto rest = static_cast<size_t>(column.ptr - problem.data());
+  if (problem.compare(rest, 2, ": ") == 0) problem.erase(begin, rest + 2 - begin);
+}
+
+// Reads the documents of one part; true: there may be more.
+bool read_part(const std::string& text, const Part& part, const YamlLimits& limits, size_t& bytes,
+               std::vector<YamlDocument>& out) {
+  auto source = std::make_shared<const std::string>(text.substr(part.from, part.to - part.from));
+  const auto fail = [&](std::string problem, const YAML::Mark& mark) {
+    TextPlace place = text_place(mark);
+    explain(*source, problem, place);
+    place.line += part.first_line - 1;
+    out.push_back({"", std::move(problem), place, source, part.first_line});
+  };
+  // The library throws on malformed text; its exceptions end here.
+  try {
+    if (auto problem = endless(*source)) {
+      fail(std::move(problem->what), problem->mark);
+      return true;
+    }
+    size_t number = 0;
+    for (const YAML::Node& node : YAML::LoadAll(*source)) {
+      const size_t own = number++;
+      if (!node.IsDefined() || node.IsNull()) continue;
+      Writer writer(limits);
+      if (!writer.write(node, 0)) {
+        fail(std::move(writer.problem), writer.mark);
+        continue;
+      }
+      bytes += writer.out.size();
+      if (bytes > limits.json_bytes) {
+        fail("the text is too large", node.Mark());
+        return false;
+      }
+      out.push_back({std::move(writer.out), "", text_place(node.Mark(), part.first_line), source,
+                     part.first_line, own});
+    }
+  } catch (const YAML::Exception& error) {
+    fail(error.msg, error.mark);
+  }
+  return true;
 }
 
 }  // namespace
@@ -281,27 +409,29 @@ Status check_yaml_body(std::string_view text) {
   return Nothing{};
 }
 
-Result<std::vector<std::string>> yaml_to_json(const std::string& text, const YamlLimits& limits) {
+std::vector<YamlDocument> yaml_documents(const std::string& text, const YamlLimits& limits) {
+  std::vector<YamlDocument> documents;
   if (is_json_object(text)) {
-    auto parsed = parse_json(text);
-    if (!parsed) return parsed.error();
-    return std::vector<std::string>{text};
-  }
-  std::vector<std::string> documents;
-  size_t bytes = 0;
-  // The library throws on malformed text; its exceptions end here.
-  try {
-    if (auto error = endless(text)) return *std::move(error);
-    for (const YAML::Node& node : YAML::LoadAll(text)) {
-      if (!node.IsDefined() || node.IsNull()) continue;
-      Writer writer(limits);
-      if (!writer.write(node, 0)) return Error{Errc::invalid, std::move(writer.problem), {}};
-      bytes += writer.out.size();
-      if (bytes > limits.json_bytes) return Error{Errc::invalid, "the text is too large", {}};
-      documents.push_back(std::move(writer.out));
+    YamlDocument document{text, "", {}, std::make_shared<const std::string>(text)};
+    if (auto parsed = parse_json(text); !parsed) {
+      document.problem = parsed.error().message;
+      take_json_place(document.problem, document.place);
+      explain(text, document.problem, document.place);
     }
-  } catch (const YAML::Exception& error) {
-    return Error{Errc::invalid, place(error.mark) + error.msg, {}};
+    documents.push_back(std::move(document));
+    return documents;
+  }
+  size_t bytes = 0;
+  for (const Part& part : parts_of(text))
+    if (!read_part(text, part, limits, bytes, documents)) break;
+  return documents;
+}
+
+Result<std::vector<std::string>> yaml_to_json(const std::string& text, const YamlLimits& limits) {
+  std::vector<std::string> documents;
+  for (YamlDocument& document : yaml_documents(text, limits)) {
+    if (!document.problem.empty()) return invalid(place_text(document.place) + document.problem);
+    documents.push_back(std::move(document.json));
   }
   return documents;
 }

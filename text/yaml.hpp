@@ -1,13 +1,17 @@
 // YAML to JSON text, as kubectl reads it: several documents, YAML 1.1 scalars, merge keys.
 //
+// Each document is read by itself, so an error in one does not hide the next.
+//
 // Unquoted true, yes, on, null, 7, 0x1f, 1.5 are typed; quoted text stays text. Repeated keys are
 // kept, so that strict decoding can report them. A single document that begins with `{` is JSON and
 // is returned unchanged.
 #pragma once
 
 #include "base/result.hpp"
+#include "text/text_place.hpp"
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,8 +25,21 @@ struct YamlLimits {
   size_t visits = 1'000'000;     // of nodes, once for each alias that leads there
 };
 
-// One JSON text per document; empty documents are skipped. Errors give line and column, counted
-// from 1.
+struct YamlDocument {
+  std::string json;
+  std::string problem;  // why it cannot be read; empty: it can
+  TextPlace place;      // of the problem, or where the document begins
+  // Where to look for its fields (yaml_fields.hpp): the number of the document in `source`, which
+  // begins at `first_line` of the text.
+  std::shared_ptr<const std::string> source{};
+  size_t first_line = 1, number = 0;
+};
+
+// The documents of a text, in order; empty ones are skipped. What limits and endless texts leave
+// out is one document with a problem, the last.
+std::vector<YamlDocument> yaml_documents(const std::string& text, const YamlLimits& limits = {});
+
+// One JSON text per document. Errors, of the first document that has one, begin with the place.
 Result<std::vector<std::string>> yaml_to_json(const std::string& text,
                                               const YamlLimits& limits = {});
 

@@ -1,16 +1,27 @@
 // The place of something in a YAML text, for messages. Used inside text/ only.
 #pragma once
 
+#include "text/text_place.hpp"
+
 #include <string>
 #include <yaml-cpp/mark.h>
 
 namespace muster {
 
-// "line 3, column 7: "; empty if the place is unknown.
+// The place of a mark in a text that begins at `first_line`; its beginning if the mark is unknown.
+inline TextPlace text_place(const YAML::Mark& mark, size_t first_line = 1) {
+  if (mark.is_null()) return {first_line, 1};
+  return {first_line + static_cast<size_t>(mark.line), static_cast<size_t>(mark.column) + 1};
+}
+
+// "line 3, column 7: "
+inline std::string place_text(const TextPlace& place) {
+  return "line " + std::to_string(place.line) + ", column " + std::to_string(place.column) + ": ";
+}
+
+// The same; empty if the place is unknown.
 inline std::string place(const YAML::Mark& mark) {
-  if (mark.is_null()) return "";
-  return "line " + std::to_string(mark.line + 1) + ", column " + std::to_string(mark.column + 1) +
-         ": ";
+  return mark.is_null() ? "" : place_text(text_place(mark));
 }
 
 }  // namespace muster

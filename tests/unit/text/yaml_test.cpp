@@ -69,7 +69,8 @@ TEST(Yaml, ErrorsSayWhere) {
       {"a: b: c", "line 1, column 5: "},
       {"a: *nowhere", "line 1, column "},
       {"a: .inf", "line 1, column 4: .inf has no JSON value"},
-      {"{\"a\": 1,, }", "not a JSON document: parse error at line 1, column 9: "},
+      {"{\"a\": 1,, }", "line 1, column 9: not a JSON document: syntax error"},
+      {"a: 1\n---\nb: .inf", "line 3, column 4: .inf has no JSON value"},
       {"? [a]\n: b", "line 1, column 3: a key must be a plain text"},
   };
   for (auto [yaml, begins] : rows) {
@@ -77,6 +78,54 @@ TEST(Yaml, ErrorsSayWhere) {
     ASSERT_FALSE(documents) << yaml;
     EXPECT_EQ(documents.error().message.substr(0, std::string(begins).size()), begins) << yaml;
   }
+}
+
+// Each document as its JSON, or as LINE:COLUMN and its problem.
+std::vector<std::string> read(const std::string& yaml) {
+  std::vector<std::string> out;
+  for (const YamlDocument& one : yaml_documents(yaml))
+    out.push_back(one.problem.empty() ? one.json
+                                      : std::to_string(one.place.line) + ":" +
+                                            std::to_string(one.place.column) + ": " + one.problem);
+  return out;
+}
+
+TEST(Yaml, AnErrorDoesNotHideTheOtherDocuments) {
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(read("a: 1\n---\nb: c: d\n---\ne: .inf\n--- {f: 2}\n---\ng: 3\n...\nh: 4\n"),
+            (Texts{R"({"a":1})", "3:5: illegal map value", "5:4: .inf has no JSON value",
+                   R"({"f":2})", R"({"g":3})", R"({"h":4})"}));
+  EXPECT_EQ(read("# about\n%YAML 1.2\n---\na: 1\n"), (Texts{R"({"a":1})"}));
+  EXPECT_EQ(read("a: |\n  x\n--- \nb: '---'\nc: ---x\n"),
+            (Texts{R"({"a":"x\n"})", R"({"b":"---","c":"---x"})"}));
+  EXPECT_EQ(read("a: 1\r\n---\r\nb: 2\r\n"), (Texts{R"({"a":1})", R"({"b":2})"}));
+}
+
+TEST(Yaml, TabsAndTemplatesAreExplained) {
+  const std::string tab = "a tab indents this line; YAML is indented by spaces";
+  const std::string helm =
+      "this looks like a Helm template; render it first: helm template CHART | muster apply -f -";
+  struct {
+    const char* yaml;
+    std::string expected;
+  } rows[] = {
+      {"a:\n\tb: 1\n", "2:1: " + tab},
+      {"a:\n  b: 1\n\tc: 2\n", "3:1: " + tab},
+      {"a:\n  \tb: 1\n", "2:3: " + tab},
+      {"a:\n\tb:\n\t\tc: 1\n", "2:1: " + tab},
+      {"rules:\n- a: 1\n\tb: 2\n", "3:1: " + tab},
+      {"a: {{ .Values.a }}\nb: 1\n", "1:4: " + helm},
+      {"a:\n  b: {{ .Values.b | quote }}\n", "2:6: " + helm},
+      {"{{- if .Values.a }}\na: 1\n{{- end }}\n", "1:1: " + helm},
+      {"a: 1\n{{- with .Values.b }}\nb: 2\n{{- end }}\n", "2:1: " + helm},
+      // Neither the cause of the error nor an error at all.
+      {"a: |\n  x {{ y }}\nb: c: d\n", "3:5: illegal map value"},
+      {"a: |\n  x\n  \ty\n", R"({"a":"x\n\ty\n"})"},
+      {"a: '{{ b }}'\n", R"({"a":"{{ b }}"})"},
+      {"{\n\t\"a\": 1\n}\n", "{\n\t\"a\": 1\n}\n"},
+  };
+  for (const auto& [yaml, expected] : rows)
+    EXPECT_EQ(read(yaml), std::vector<std::string>{expected}) << yaml;
 }
 
 TEST(Yaml, WhatGrowsWithoutBoundIsRefused) {
