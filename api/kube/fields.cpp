@@ -51,10 +51,14 @@ struct Place {
   }
 };
 
+struct WrongType {
+  std::string path, why;
+};
+
 class Walk {
  public:
   std::vector<UnknownField> unknown;
-  std::string problem;  // the first value of a wrong type
+  std::vector<WrongType> wrong_types;  // the first kDuplicatesMax, like the unknown
 
   void object(json& value, const ApiType& type, const Place& path) {
     if (!value.is_object()) return wrong(path, value, "an object");
@@ -75,7 +79,6 @@ class Walk {
 
  private:
   void visit(json& value, const ApiField& field, const Place& path) {
-    if (!problem.empty()) return;
     if (field.list) {
       if (!value.is_array()) return wrong(path, value, "a list");
       for (size_t i = 0; i < value.size(); ++i)
@@ -92,7 +95,6 @@ class Walk {
 
   // The value of a field, or one item of a list or map.
   void visit_one(json& value, const ApiField& field, const Place& path) {
-    if (!problem.empty()) return;
     const std::string_view type = field.type;
     if (field.unread || type == "any") {
       drop_nulls(value);
@@ -108,7 +110,7 @@ class Walk {
       if (value.is_number()) value = value.dump();
       if (!value.is_string()) wrong(path, value, "a quantity (a string or a number)");
     } else if (!value.is_string()) {  // includes times
-      wrong(path, value, "a string");
+      wrong(path, value, value.is_structured() ? "a string" : "a string: put it in quotes");
     }
   }
 
@@ -120,13 +122,15 @@ class Walk {
                     ? value.get<uint64_t>() <= uint64_t{std::numeric_limits<Int>::max()}
                     : value.get<int64_t>() >= std::numeric_limits<Int>::min() &&
                           value.get<int64_t>() <= std::numeric_limits<Int>::max();
-    if (!fits) problem = path.text() + ": " + value.dump() + " is out of range for " + type;
+    if (!fits) refuse(path, value.dump() + " is out of range for " + type);
   }
 
   void wrong(const Place& place, const json& value, const std::string& expected) {
-    const std::string path = place.text();
-    problem = (path.empty() ? "the document" : path) + ": found " + found_text(value) +
-              ", expected " + expected;
+    refuse(place, "found " + found_text(value) + ", expected " + expected);
+  }
+
+  void refuse(const Place& place, std::string why) {
+    if (wrong_types.size() < kDuplicatesMax) wrong_types.push_back({place.text(), std::move(why)});
   }
 
   static void drop_own_nulls(json& value) {
@@ -134,6 +138,19 @@ class Walk {
       it = it->is_null() ? value.erase(it) : std::next(it);
   }
 };
+
+// All that is wrong: types and, as it is to be changed anyway, unknown fields, in the words of
+// field_complaints().
+std::string problems_of(const Walk& walk) {
+  std::string text;
+  for (const WrongType& one : walk.wrong_types)
+    text += (text.empty() ? "" : "; ") + (one.path.empty() ? "the document" : one.path) + ": " +
+            one.why;
+  for (const UnknownField& one : walk.unknown)
+    text += "; unknown field \"" + one.path + "\"" +
+            (one.meant.empty() ? "" : ", did you mean \"" + one.meant + "\"?");
+  return text;
+}
 
 }  // namespace
 
@@ -143,7 +160,7 @@ Result<std::vector<UnknownField>> conform(json& value, std::string_view type,
   MUSTER_CHECK(found != nullptr, type);
   Walk walk;
   walk.object(value, *found, {.name = path});
-  if (!walk.problem.empty()) return Error{Errc::invalid, std::move(walk.problem), {}};
+  if (!walk.wrong_types.empty()) return invalid(problems_of(walk));
   return std::move(walk.unknown);
 }
 

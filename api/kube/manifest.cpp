@@ -63,8 +63,8 @@ void warn_of_annotations(const core::StringMap& annotations, std::vector<std::st
     const std::string name = it->first.substr(prefix.size());
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
     const std::string meant = nearest(name, known);
-    warnings.push_back("unknown annotation \"" + it->first + "\"" +
-                       suggested(meant.empty() ? meant : prefix + meant));
+    warnings.push_back("metadata.annotations[" + it->first + "]: unknown annotation" +
+                       (meant.empty() ? "" : "; did you mean " + prefix + meant + "?"));
   }
 }
 
@@ -83,13 +83,9 @@ void refuse_empty(const ParsedJob& job, core::Violations& found) {
     found.not_supported("spec.podReplacementPolicy", "", {"Failed", "TerminatingOrFailed"});
 }
 
-// Unsupported fields are reported only if nothing else is wrong, so that they are all that is left
-// to change.
 std::optional<Error> refusal(core::Violations found, const ParsedJob& job) {
   refuse_empty(job, found);
-  if (found.empty()) {
-    found = refused_fields(job.document, core::owner_of(job.meta.annotations));
-  }
+  found.append(refused_fields(job.document, core::owner_of(job.meta.annotations)));
   if (found.empty()) return std::nullopt;
   return Error{Errc::invalid, "the job breaks rules", found.take()};
 }
@@ -124,7 +120,12 @@ Result<ParsedJob> parse_job(JsonText text, FieldValidation unknown_fields) {
   ParsedJob job;
   job.document = std::move(text.value);
   auto unknown = conform(job.document, "Job");
-  if (!unknown) return unknown.error();
+  if (!unknown) {
+    std::string problems = unknown.error().message;
+    for (const std::string& path : text.duplicates)
+      problems += "; duplicate field \"" + path + "\"";
+    return invalid(std::move(problems));
+  }
 
   auto complaints = field_complaints(*unknown, text.duplicates, unknown_fields);
   if (!complaints) return complaints.error();

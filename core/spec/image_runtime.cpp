@@ -56,7 +56,8 @@ void ImageRuntime::validate(const PodTemplate& pod, Violations& found) const {
       found.required(item(std::string("spec.template.spec.") + list, i) + ".command",
                      one.image.empty()
                          ? "there is nothing to run"
-                         : "this cluster runs no images (muster coordinator --image-runtime)");
+                         : "this cluster runs no images: say what to run, or start the coordinator "
+                           "with --image-runtime");
     }
   };
   check("containers", pod.containers);

@@ -136,9 +136,12 @@ TEST(Manifest, WrongTypesAreNamed) {
        "spec.suspend: found the string \"no\", expected true or false"},
       {R"({"spec": {"template": []}})", "spec.template: found a list, expected an object"},
       {R"({"metadata": {"labels": {"a": 1}}})",
-       "metadata.labels[a]: found the number 1, expected a string"},
+       "metadata.labels[a]: found the number 1, expected a string: put it in quotes"},
       {R"({"spec": {"template": {"spec": {"containers": [{"name": "a", "args": ["x", 5]}]}}}})",
-       "spec.template.spec.containers[0].args[1]: found the number 5, expected a string"},
+       "spec.template.spec.containers[0].args[1]: found the number 5, expected a string: put it in "
+       "quotes"},
+      {R"({"metadata": {"annotations": {"a": {}}}})",
+       "metadata.annotations[a]: found an object, expected a string"},
       {R"({"kind": "CronJob"})",
        "apiVersion and kind: found batch/v1 CronJob, expected batch/v1 Job"},
       {R"({"metadata": {"namespace": "other"}})",
@@ -176,6 +179,19 @@ TEST(Manifest, UnknownAndRepeatedFields) {
   EXPECT_TRUE(ignore->warnings.empty());
 }
 
+TEST(Manifest, AllThatCannotBeDecodedIsNamed) {
+  auto strict = parse_job(R"({"metadata": {"name": 5}, "spec": {"paralelism": 2, "hue": 1,
+    "completions": 1, "completions": "three", "template": {"spec": []}}})",
+                          FieldValidation::strict);
+  ASSERT_FALSE(strict);
+  EXPECT_EQ(strict.error().message,
+            "metadata.name: found the number 5, expected a string: put it in quotes; "
+            "spec.completions: found the string \"three\", expected an integer (int32); "
+            "spec.template.spec: found a list, expected an object; unknown field \"spec.hue\"; "
+            "unknown field \"spec.paralelism\", did you mean \"parallelism\"?; duplicate field "
+            "\"spec.completions\"");
+}
+
 TEST(Manifest, UnknownAnnotationsOfMusterAreKeptWithAWarning) {
   const std::string text = patched(R"({"metadata": {"annotations": {"muster.dev/gangs": "true",
     "muster.dev/colour": "red", "muster.dev/gang": "true", "example.com/gangs": "x",
@@ -185,8 +201,9 @@ TEST(Manifest, UnknownAnnotationsOfMusterAreKeptWithAWarning) {
   ASSERT_TRUE(strict);
   EXPECT_EQ(strict->warnings,
             (std::vector<std::string>{
-                "unknown annotation \"muster.dev/colour\"",
-                "unknown annotation \"muster.dev/gangs\", did you mean \"muster.dev/gang\"?"}));
+                "metadata.annotations[muster.dev/colour]: unknown annotation",
+                "metadata.annotations[muster.dev/gangs]: unknown annotation; did you mean "
+                "muster.dev/gang?"}));
   EXPECT_EQ(strict->meta.annotations.size(), 6u);
   EXPECT_EQ(parse_job(text, FieldValidation::warn)->warnings, strict->warnings);
   EXPECT_TRUE(parse_job(text, FieldValidation::ignore)->warnings.empty());
@@ -211,6 +228,15 @@ TEST(Manifest, BrokenRulesMakeA422) {
                   {"message",
                    "Unsupported value: \"Ordered\": supported values: \"Indexed\", "
                    "\"NonIndexed\""}}));
+}
+
+TEST(Manifest, BrokenRulesDoNotHideUnsupportedFields) {
+  auto both =
+      admit(patched(R"({"spec": {"parallelism": -1, "template": {"spec": {"hostPID": true}}}})"));
+  ASSERT_FALSE(both);
+  ASSERT_EQ(both.error().violations.size(), 2u);
+  EXPECT_EQ(both.error().violations[0].path, "spec.parallelism");
+  EXPECT_EQ(both.error().violations[1].path, "spec.template.spec.hostPID");
 }
 
 TEST(Manifest, ViolationTexts) {
