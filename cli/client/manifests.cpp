@@ -1,11 +1,18 @@
 #include "cli/client/manifests.hpp"
 
+#include "cli/client/placed.hpp"
 #include "cli/settings/files.hpp"
 #include "core/spec/annotations.hpp"
+#include "text/nearest.hpp"
 #include "text/yaml.hpp"
 
+#include <algorithm>
 #include <cctype>
+#include <filesystem>
 #include <map>
+#include <memory>
+#include <system_error>
+#include <utility>
 
 namespace muster::cli {
 namespace {
@@ -51,62 +58,143 @@ Json as_written(Json job) {
   return job;
 }
 
-Status add_document(std::vector<Document>& out, std::string json, const Json& object,
-                    const std::string& where) {
-  if (!object.is_object())
-    return invalid(where + ": is not an object with apiVersion, kind, metadata and spec");
-  const std::string kind = text_at(object, {"kind"}), version = text_at(object, {"apiVersion"});
-  const bool other = (kind == "ConfigMap" || kind == "Namespace") && version == "v1";
-  if (!other && (kind != "Job" || version != "batch/v1")) {
-    return invalid(
-        where + ": is " + (kind.empty() ? "of no kind" : "a " + kind) +
-        (version.empty() ? "" : " of " + version) +
-        ", should be apiVersion: batch/v1, kind: Job, or a ConfigMap or Namespace of v1");
+// Why a document of this kind cannot be used, and what to do instead.
+std::string other_kind(const std::string& kind, const std::string& version) {
+  std::string why = "kind: is " + (kind.empty() ? "missing" : kind) +
+                    (version.empty() || kind.empty() ? "" : " of " + version);
+  if (kind == "CronJob")
+    return why + "; muster has no schedules: make a Job of the spec of its jobTemplate, and let " +
+           "cron run muster create -f";
+  if (kind == "Pod")
+    return why +
+           "; make it a Job: the pod's spec is spec.template.spec of the job, and "
+           "restartPolicy is Never or OnFailure";
+  why += ", must be a Job of batch/v1, or a ConfigMap or Namespace of v1";
+  if (kind == "Job" || kind == "ConfigMap" || kind == "Namespace") return why;
+  return why + did_you_mean(kind, {"Job", "ConfigMap", "Namespace", "List"});
+}
+
+class ManifestReader {
+ public:
+  Manifests out;
+
+  void refuse(std::string place, std::string why) {
+    if (!out.error) out.error = Error{Errc::invalid, "", {}};
+    out.error->violations.push_back(
+        {std::move(place), Violation::Kind::invalid, "", std::move(why)});
   }
-  // Only a coordinator sets a uid. Without one, the manifest is sent as it was written.
-  if (!text_at(object, {"metadata", "uid"}).empty())
-    json = dumped(as_written(object));  // of other kinds, too
-  Document document{std::move(json), kind, text_at(object, {"metadata", "name"}),
-                    text_at(object, {"metadata", "namespace"})};
-  if (document.name.empty()) document.name = text_at(object, {"metadata", "generateName"});
-  out.push_back(std::move(document));
-  return Nothing{};
+
+  void read(const std::string& text, const std::string& file) {
+    std::vector<YamlDocument> documents = yaml_documents(text);
+    if (documents.empty()) refuse(file, "no manifest found");
+    for (YamlDocument& document : documents) {
+      if (!document.problem.empty()) {
+        refuse(file_place(file, document.place), document.problem);
+        continue;
+      }
+      const Json object = read_json(document.json);
+      const std::string kind = text_at(object, {"kind"});
+      const Origin origin{file, std::make_shared<const YamlFields>(document)};
+      if (kind == "List" || kind == "JobList" || kind == "ConfigMapList" || kind == "NamespaceList")
+        add_items(object, kind, origin);
+      else
+        add(std::move(document.json), object, origin, "");
+    }
+  }
+
+ private:
+  struct Origin {
+    const std::string& file;
+    std::shared_ptr<const YamlFields> fields;
+  };
+
+  void add_items(const Json& list, const std::string& kind, const Origin& origin) {
+    const Json& items = at(list, {"items"});
+    if (!items.is_array() || items.empty())
+      return refuse(file_place(origin.file, origin.fields->find("kind").place),
+                    "kind: is " + kind + ", but there are no items");
+    size_t number = 0;
+    for (const Json& item : items) {
+      Json object = item;  // items of a JobList lack apiVersion and kind
+      if (kind != "List" && object.is_object())
+        object.update({{"apiVersion", kind == "JobList" ? "batch/v1" : "v1"},
+                       {"kind", kind.substr(0, kind.size() - 4)}});
+      add(dumped(object), object, origin, "items[" + std::to_string(number++) + "]");
+    }
+  }
+
+  void add(std::string json, const Json& object, const Origin& origin, const std::string& within) {
+    const std::string kind = text_at(object, {"kind"}), version = text_at(object, {"apiVersion"});
+    Document document{std::move(json),
+                      kind,
+                      text_at(object, {"metadata", "name"}),
+                      text_at(object, {"metadata", "namespace"}),
+                      origin.file,
+                      origin.fields,
+                      within};
+    const bool other = (kind == "ConfigMap" || kind == "Namespace") && version == "v1";
+    if (!object.is_object() || (!other && (kind != "Job" || version != "batch/v1"))) {
+      const Error error = placed(
+          invalid(object.is_object() ? other_kind(kind, version)
+                                     : "is not an object with apiVersion, kind, metadata and spec"),
+          document);
+      return refuse(error.violations.front().path, error.violations.front().detail);
+    }
+    // Only a coordinator sets a uid. Without one, the manifest is sent as it was written.
+    if (!text_at(object, {"metadata", "uid"}).empty())
+      document.json = dumped(as_written(object));  // of other kinds, too
+    if (document.name.empty()) document.name = text_at(object, {"metadata", "generateName"});
+    out.documents.push_back(std::move(document));
+  }
+};
+
+// The manifests in a directory, by name.
+Result<std::vector<std::string>> files_in(const std::string& dir) {
+  std::vector<std::string> files;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(dir, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string kind = entry->path().extension();
+    if (kind == ".yaml" || kind == ".yml" || kind == ".json") files.push_back(entry->path());
+  }
+  if (error) return invalid("cannot read " + dir + ": " + error.message());
+  if (files.empty()) return invalid(dir + " has no .yaml, .yml or .json files");
+  std::sort(files.begin(), files.end());
+  return files;
 }
 
 }  // namespace
 
-Result<std::vector<Document>> parse_manifests(const std::string& text, const std::string& path) {
-  auto documents = yaml_to_json(text);
-  if (!documents) return invalid(path + ": " + documents.error().message);
-  if (documents->empty()) return invalid(path + ": no manifest found");
-  std::vector<Document> out;
-  for (size_t i = 0; i < documents->size(); ++i) {
-    const std::string where =
-        documents->size() == 1 ? path : path + ": document " + std::to_string(i + 1);
-    std::string& json = (*documents)[i];
-    const Json object = read_json(json);
-    const bool list = text_at(object, {"kind"}) == "List" || text_at(object, {"kind"}) == "JobList";
-    if (!list) {
-      if (Status s = add_document(out, std::move(json), object, where); !s) return s.error();
-      continue;
-    }
-    size_t number = 0;
-    for (const Json& item : at(object, {"items"})) {
-      const std::string at_item = where + ": items[" + std::to_string(number++) + "]";
-      Json job = item;  // items of a JobList lack apiVersion and kind
-      if (text_at(object, {"kind"}) == "JobList")
-        job.update({{"apiVersion", "batch/v1"}, {"kind", "Job"}});
-      if (Status s = add_document(out, dumped(job), job, at_item); !s) return s.error();
-    }
-  }
-  if (out.empty()) return invalid(path + ": no manifest found");
-  return out;
+Manifests parse_manifests(const std::string& text, const std::string& shown_file) {
+  ManifestReader reader;
+  reader.read(text, shown_file);
+  return std::move(reader.out);
 }
 
-Result<std::vector<Document>> read_manifests(const std::string& path) {
-  auto text = read_file(path);
-  if (!text) return text.error();
-  return parse_manifests(*text, shown_path(path));
+Manifests read_manifests(const std::vector<std::string>& files) {
+  ManifestReader reader;
+  for (const std::string& file : files) {
+    std::vector<std::string> paths{file};
+    std::error_code ignored;
+    if (file != "-" && std::filesystem::is_directory(file, ignored)) {
+      auto found = files_in(file);
+      if (!found) {
+        reader.refuse("", found.error().message);
+        continue;
+      }
+      paths = std::move(*found);
+    }
+    for (const std::string& path : paths) {
+      auto text = read_file(path);
+      if (text)
+        reader.read(*text, shown_path(path));
+      else if (path.starts_with("http://") || path.starts_with("https://"))
+        reader.refuse(path, "is no file; fetch it first: curl -sL URL | muster apply -f -");
+      else
+        reader.refuse("", text.error().message);
+    }
+  }
+  return std::move(reader.out);
 }
 
 Json command_manifest(const CommandJob& job, const std::function<uint32_t(uint32_t)>& random) {

@@ -1,28 +1,32 @@
-// Manifests: the documents of a file, and the manifest that `muster run -n N -- CMD` builds.
+// Manifests: the documents of files, and the manifest that `muster
+// run -n N -- CMD` builds.
 #pragma once
 
 #include "base/result.hpp"
+#include "cli/client/document.hpp"
 #include "cli/output/json.hpp"
 #include "cli/settings/submitter.hpp"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace muster::cli {
 
-struct Document {
-  // As sent to the API; repeated keys are still there, so that the API can name them.
-  std::string json;
-  std::string kind, name, ns;
+// The documents of files, in order, and what is wrong with the others.
+struct Manifests {
+  std::vector<Document> documents;
+  // `invalid`: one violation for each file or document that cannot be used, with its place as its
+  // path ("job.yaml:3:7").
+  std::optional<Error> error;
 };
 
-// All documents of a file ("-": stdin), and the items of its lists: jobs, config maps and
-// namespaces. An object that came from a coordinator (`muster get -o yaml`) is stripped of what the
-// coordinator has set. invalid, with file, line and column: unreadable, not YAML, no document, or a
-// document of another kind.
-Result<std::vector<Document>> read_manifests(const std::string& path);
-Result<std::vector<Document>> parse_manifests(const std::string& text, const std::string& path);
+// All documents of files ("-": stdin; of a directory, its .yaml, .yml and .json files by name), and
+// the items of their lists: jobs, config maps and namespaces. An object that came from a
+// coordinator (`muster get -o yaml`) is stripped of what the coordinator has set.
+Manifests read_manifests(const std::vector<std::string>& files);
+Manifests parse_manifests(const std::string& text, const std::string& shown_file);
 
 struct CommandJob {
   int32_t completions = 0;

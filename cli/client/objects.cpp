@@ -169,24 +169,9 @@ const char* manifest_kind(const std::string& kind) {
   return kind == "ConfigMap" ? "configmap" : kind == "Namespace" ? "namespace" : "job.batch";
 }
 
-Result<Json> put_object(ApiClient& client, const std::string& kind, const std::string& ns,
-                        const std::string& name, const std::string& manifest) {
-  auto response = client.replace(
-      manifest_path(kind, ns, name) + "?fieldManager=muster&fieldValidation=Strict", manifest);
-  if (!response) return response.error();
-  if (!response->ok()) return refusal(*response);
-  print_warnings(*response);
-  return read_json(response->body);
-}
-
 Result<Json> create_job(ApiClient& client, const std::string& ns, const std::string& manifest,
                         bool dry_run) {
-  return create_object(client, "Job", ns, manifest, dry_run);
-}
-
-Result<Json> create_object(ApiClient& client, const std::string& kind, const std::string& ns,
-                           const std::string& manifest, bool dry_run) {
-  std::string path = manifest_path(kind, ns) + "?fieldManager=muster&fieldValidation=Strict";
+  std::string path = object_path(Kind::job, ns) + "?fieldManager=muster&fieldValidation=Strict";
   if (dry_run) path += "&dryRun=All";
   auto response = client.post(path, manifest);
   if (!response) return response.error();

@@ -41,11 +41,6 @@ std::string manifest_path(const std::string& kind, const std::string& ns,
                           const std::string& name = "");
 const char* manifest_kind(const std::string& kind);
 
-Result<Json> create_object(ApiClient& client, const std::string& kind, const std::string& ns,
-                           const std::string& manifest, bool dry_run);
-// Creates it or, if it exists, replaces it.
-Result<Json> put_object(ApiClient& client, const std::string& kind, const std::string& ns,
-                        const std::string& name, const std::string& manifest);
 Result<Json> create_job(ApiClient& client, const std::string& ns, const std::string& manifest,
                         bool dry_run);
 

@@ -7,6 +7,9 @@ namespace muster::cli {
 namespace {
 
 constexpr int64_t kNumberMax = std::numeric_limits<int32_t>::max();
+constexpr char kFileHelp[] =
+    "File or directory of manifests, or - for stdin; may hold several documents; repeatable";
+constexpr char kDryRunHelp[] = "Validate on the coordinator without storing anything";
 
 Verb add_create(CLI::App& root) {
   struct Words {
@@ -17,15 +20,14 @@ Verb add_create(CLI::App& root) {
   Verb verb =
       new_verb(root, "Jobs", "create", "Create jobs, ConfigMaps and namespaces from manifests");
   CLI::App* app = verb.app;
-  app->add_option("-f,--file,--filename", w->o.files,
-                  "Manifest to read (- reads stdin); may hold several documents; repeatable")
+  app->add_option("-f,--file,--filename", w->o.files, kFileHelp)
       ->type_name("F")
       ->required()
       ->take_all();
   app->add_option("-o,--output", w->output, "Output format: name, json or yaml")
       ->check(one_of({"name", "json", "yaml"}))
       ->type_name("FORM");
-  app->add_flag("--dry-run", w->o.dry_run, "Validate on the coordinator without storing anything");
+  app->add_flag("--dry-run", w->o.dry_run, kDryRunHelp);
   add_target(verb);
   app->footer("Examples:\n  muster create -f job.yaml\n  cat *.yaml | muster create -f -");
   verb.finish = [w, flags = verb.flags](const Settings&, const Target& target) -> Judged {
@@ -40,14 +42,15 @@ Verb add_create(CLI::App& root) {
 Verb add_apply(CLI::App& root) {
   auto o = std::make_shared<ApplyOptions>();
   Verb verb = new_verb(root, "Jobs", "apply", "Create or update objects to match their manifests");
-  verb.app
-      ->add_option("-f,--file,--filename", o->files,
-                   "Manifest to read (- reads stdin); may hold several documents; repeatable")
+  verb.app->add_option("-f,--file,--filename", o->files, kFileHelp)
       ->type_name("F")
       ->required()
       ->take_all();
+  verb.app->add_flag("--dry-run", o->dry_run, kDryRunHelp);
   add_target(verb);
-  verb.app->footer("Example:\n  muster apply -f sweep.yaml");
+  verb.app->footer(
+      "Examples:\n  muster apply -f sweep.yaml\n  muster get job sweep -o yaml | muster apply -f "
+      "-");
   verb.finish = [o](const Settings&, const Target& target) -> Judged {
     o->target = target;
     return *o;
@@ -127,7 +130,8 @@ Verb add_delete(CLI::App& root) {
   app->add_option("what", *what, "Jobs to delete, as job NAME or job/NAME; other kinds likewise")
       ->type_name("job NAME... | job/NAME...");
   app->add_option("-f,--file,--filename", o->files,
-                  "Delete the objects of a manifest (- reads stdin); repeatable")
+                  "Delete the objects of manifests: a file or directory, or - for stdin; "
+                  "repeatable")
       ->type_name("F")
       ->allow_extra_args(false)
       ->take_all();

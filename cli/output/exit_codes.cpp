@@ -12,9 +12,11 @@ int fail(int code, const std::string& message) {
 
 int fail(const Error& error, const std::string& what) {
   std::cout.flush();
-  std::cerr << "muster: " << (what.empty() ? "" : what + ": ") << error.message << "\n";
+  const bool lines = error.message.empty() && !error.violations.empty();
+  if (!lines) std::cerr << "muster: " << (what.empty() ? "" : what + ": ") << error.message << "\n";
   for (const Violation& v : error.violations)
-    std::cerr << "  " << v.path << ": " << v.detail << "\n";
+    std::cerr << (lines ? "muster: " : "  ") << v.path << (v.path.empty() ? "" : ": ") << v.detail
+              << "\n";
   return exit_code(error.code);
 }
 

@@ -1,7 +1,7 @@
 // Exit codes of muster, and the one way in which a verb reports an error.
 //
-// An error is one line on stderr: what failed, why, and what would be right. For a manifest that
-// breaks rules, each violation follows on a line of its own.
+// An error is one line on stderr: what failed, why, and what would be right. A manifest that breaks
+// rules has a line for each violation.
 #pragma once
 
 #include "base/result.hpp"
@@ -25,7 +25,8 @@ enum Exit : int {
 int fail(int code, const std::string& message);
 
 // The same for an Error, with its violations below it. `what` (a file, an object) precedes the
-// message unless empty.
+// message unless empty. An Error without a message is its violations, each of which is a line like
+// a message, with its place as its path (client/manifests.hpp).
 int fail(const Error& error, const std::string& what = "");
 
 Exit exit_code(Errc code);

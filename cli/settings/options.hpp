@@ -215,6 +215,7 @@ struct DrainOptions {
 struct ApplyOptions {
   Target target;
   std::vector<std::string> files;
+  bool dry_run = false;
 };
 
 // get attempts

@@ -4,12 +4,12 @@
 // alternately with kubectl: a field that was applied before and is no longer in the manifest is
 // removed, and fields that others have set stay.
 #include "cli/client/discovery.hpp"
-#include "cli/client/manifests.hpp"
+#include "cli/client/document_writes.hpp"
 #include "cli/client/objects.hpp"
-#include "cli/output/exit_codes.hpp"
-#include "cli/settings/files.hpp"
+#include "cli/client/placed.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "core/spec/well_known.hpp"
+#include "text/json_text.hpp"
 
 #include <iostream>
 
@@ -39,44 +39,54 @@ Json owned(const Json& object) {
           at(object, {"metadata", "annotations"})};
 }
 
+// A merge patch has each field once, so the API does not see that one was repeated.
+Status check_repeated(const Document& document) {
+  auto parsed = parse_json(document.json, kNoLimits);
+  if (!parsed || parsed->duplicates.empty()) return Nothing{};
+  std::string fields;
+  for (const std::string& path : parsed->duplicates)
+    fields += (fields.empty() ? "duplicate field \"" : ", duplicate field \"") + path + "\"";
+  return placed(invalid(fields), document);
+}
+
+Status apply(ApiClient& client, const Document& document, const ApplyOptions& options) {
+  if (Status once = check_repeated(document); !once) return once;
+  Json wanted = read_json(document.json);
+  if (text_at(wanted, {"metadata", "name"}).empty())
+    return placed(
+        invalid("metadata.name: apply needs a name; generateName gives a new one each time"),
+        document);
+  const std::string ns = document.ns.empty() ? options.target.ns : document.ns;
+  const std::string shown = std::string(manifest_kind(document.kind)) + "/" + document.name;
+  const char* const end = options.dry_run ? " (dry run)" : "";
+  auto there = object(client, manifest_path(document.kind, ns, document.name));
+  if (!there && there.error().code != Errc::not_found) return there.error();
+  // What `get -o yaml` printed may carry the manifest that was applied before.
+  if (at(wanted, {"metadata", "annotations"}).is_object())
+    wanted["metadata"]["annotations"].erase(std::string(core::kLastAppliedKey));
+  const std::string applied = dumped(wanted);
+  wanted["metadata"]["annotations"][core::kLastAppliedKey] = applied;
+  if (!there) {
+    auto created = create_document(client, document, ns, options.dry_run, dumped(wanted));
+    if (!created) return created.error();
+    std::cout << shown << " created" << end << std::endl;
+    return Nothing{};
+  }
+  const Json last =
+      read_json(text_at(*there, {"metadata", "annotations", core::kLastAppliedKey.data()}));
+  auto changed = patch_document(client, document, ns, patch_to(wanted, last), options.dry_run);
+  if (!changed) return changed.error();
+  const bool same = owned(*changed) == owned(*there);
+  std::cout << shown << (same ? " unchanged" : " configured") << end << std::endl;
+  return Nothing{};
+}
+
 }  // namespace
 
 int execute(const ApplyOptions& options) {
   const auto client = connect(options.target);
-  for (const std::string& file : options.files) {
-    auto documents = read_manifests(file);
-    if (!documents) return fail(documents.error());
-    for (const Document& document : *documents) {
-      const std::string ns = document.ns.empty() ? options.target.ns : document.ns;
-      if (document.name.empty())
-        return fail(
-            kRejected,
-            shown_path(file) +
-                ": metadata.name: apply needs a name, generateName gives a new one each time");
-      const std::string path = manifest_path(document.kind, ns, document.name);
-      const std::string shown = std::string(manifest_kind(document.kind)) + "/" + document.name;
-      auto there = object(*client, path);
-      if (!there && there.error().code != Errc::not_found) return fail(there.error());
-      Json wanted = read_json(document.json);
-      const std::string applied = dumped(wanted);
-      wanted["metadata"]["annotations"][core::kLastAppliedKey] = applied;
-      if (!there) {
-        auto job = create_object(*client, document.kind, ns, dumped(wanted), false);
-        if (!job)
-          return fail(job.error(), job.error().code == Errc::unavailable ? "" : shown_path(file));
-        std::cout << shown << " created" << std::endl;
-        continue;
-      }
-      const Json last =
-          read_json(text_at(*there, {"metadata", "annotations", core::kLastAppliedKey.data()}));
-      auto job = change_object(*client, path, patch_to(wanted, last));
-      if (!job)
-        return fail(job.error(), job.error().code == Errc::unavailable ? "" : shown_path(file));
-      const bool same = owned(*job) == owned(*there);
-      std::cout << shown << (same ? " unchanged" : " configured") << std::endl;
-    }
-  }
-  return kDone;
+  return each_document(options.files,
+                       [&](const Document& document) { return apply(*client, document, options); });
 }
 
 }  // namespace muster::cli

@@ -1,10 +1,8 @@
-// muster create: sends each manifest of each file to the API, in order. Stops at the first refusal;
-// what was already created stays.
+// muster create: sends each manifest of each file to the API, in order. What is refused does not
+// keep the others from being created.
 #include "cli/client/discovery.hpp"
-#include "cli/client/manifests.hpp"
+#include "cli/client/document_writes.hpp"
 #include "cli/client/objects.hpp"
-#include "cli/output/exit_codes.hpp"
-#include "cli/settings/files.hpp"
 #include "cli/verbs/verbs.hpp"
 
 #include <iostream>
@@ -38,22 +36,14 @@ void print_created(const Json& job, const CreateOptions& options) {
 
 int execute(const CreateOptions& options) {
   const auto client = connect(options.target);
-  for (const std::string& file : options.files) {
-    auto documents = read_manifests(file);
-    if (!documents) return fail(documents.error());
-    for (const Document& document : *documents) {
-      if (options.ns_given && !document.ns.empty() && document.ns != options.target.ns) {
-        return fail(kRejected, shown_path(file) + ": metadata.namespace is " + document.ns +
-                                   ", but -n is " + options.target.ns);
-      }
-      const std::string ns = document.ns.empty() ? options.target.ns : document.ns;
-      auto job = create_object(*client, document.kind, ns, document.json, options.dry_run);
-      if (!job)
-        return fail(job.error(), job.error().code == Errc::unavailable ? "" : shown_path(file));
-      print_created(*job, options);
-    }
-  }
-  return kDone;
+  return each_document(options.files, [&](const Document& document) -> Status {
+    auto ns = namespace_of(document, options.target.ns, options.ns_given);
+    if (!ns) return ns.error();
+    auto object = create_document(*client, document, *ns, options.dry_run);
+    if (!object) return object.error();
+    print_created(*object, options);
+    return Nothing{};
+  });
 }
 
 }  // namespace muster::cli

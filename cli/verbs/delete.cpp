@@ -1,11 +1,11 @@
 // muster delete: deletes jobs in the background: the name is free at once (unless a finalizer holds
 // the job), and the pods get SIGTERM and their grace period. Deletes pods and nodes as well.
 #include "cli/client/discovery.hpp"
-#include "cli/client/manifests.hpp"
+#include "cli/client/document_writes.hpp"
 #include "cli/client/objects.hpp"
+#include "cli/client/placed.hpp"
 #include "cli/output/exit_codes.hpp"
 #include "cli/output/text.hpp"
-#include "cli/settings/files.hpp"
 #include "cli/verbs/verbs.hpp"
 
 #include <iostream>
@@ -29,21 +29,22 @@ class Deleter {
  private:
   // False: the coordinator did not answer, so the rest is not tried.
   bool remove(Kind kind, const std::string& ns, const std::string& name) {
-    return remove(object_path(kind, ns, name), std::string(kind_name(kind)) + "/" + name);
+    const Status removed =
+        remove(object_path(kind, ns, name), std::string(kind_name(kind)) + "/" + name);
+    if (removed) return true;
+    code_ = fail(removed.error());
+    return removed.error().code != Errc::unavailable;
   }
 
-  bool remove(const std::string& path, const std::string& shown) {
+  Status remove(const std::string& path, const std::string& shown) {
     auto response = client_.remove(
         path, R"({"kind":"DeleteOptions","apiVersion":"v1","propagationPolicy":"Background"})");
-    if (!response) {
-      code_ = fail(response.error());
-      return false;
-    }
+    if (!response) return response.error();
     if (response->ok())
       std::cout << shown << " deleted" << std::endl;
     else if (response->status != 404 || !options_.ignore_missing)
-      code_ = fail(refusal(*response));
-    return true;
+      return refusal(*response);
+    return Nothing{};
   }
 
   int delete_selected() {
@@ -58,30 +59,17 @@ class Deleter {
     return code_;
   }
 
-  // Reads all files first: a wrong one deletes nothing.
   int delete_files() {
-    std::vector<Document> wanted;
-    for (const std::string& file : options_.files) {
-      auto documents = read_manifests(file);
-      if (!documents) return fail(documents.error());
-      for (Document& document : *documents) {
-        if (text_at(read_json(document.json), {"metadata", "name"}).empty())
-          return fail(kRejected, shown_path(file) +
-                                     ": metadata.name: delete needs a name; jobs made by "
-                                     "generateName are deleted by theirs");
-        if (options_.ns_given && !document.ns.empty() && document.ns != options_.target.ns)
-          return fail(kRejected, shown_path(file) + ": metadata.namespace is " + document.ns +
-                                     ", but -n is " + options_.target.ns);
-        wanted.push_back(std::move(document));
-      }
-    }
-    for (const Document& document : wanted) {
-      const std::string& ns = document.ns.empty() ? options_.target.ns : document.ns;
-      if (!remove(manifest_path(document.kind, ns, document.name),
-                  std::string(manifest_kind(document.kind)) + "/" + document.name))
-        break;
-    }
-    return code_;
+    return each_document(options_.files, [this](const Document& document) -> Status {
+      if (text_at(read_json(document.json), {"metadata", "name"}).empty())
+        return placed(invalid("metadata.name: delete needs a name; jobs made by generateName are "
+                              "deleted by theirs"),
+                      document);
+      auto ns = namespace_of(document, options_.target.ns, options_.ns_given);
+      if (!ns) return ns.error();
+      return remove(manifest_path(document.kind, *ns, document.name),
+                    std::string(manifest_kind(document.kind)) + "/" + document.name);
+    });
   }
 
   const DeleteOptions& options_;

@@ -19,6 +19,20 @@ namespace {
 constexpr int kTriesMax = 50;
 constexpr useconds_t kPauseUs = 200'000;
 
+// The items of a list, each with its kind and version: those of a "JobList" lack them.
+Json items_of(Json list) {
+  const std::string version = text_at(list, {"apiVersion"});
+  std::string kind = text_at(list, {"kind"});
+  if (kind == "List" || !kind.ends_with("List")) return std::move(list["items"]);
+  kind.resize(kind.size() - 4);
+  Json items = std::move(list["items"]);
+  for (Json& item : items) {
+    item["apiVersion"] = version;
+    item["kind"] = kind;
+  }
+  return items;
+}
+
 class Getter {
  public:
   Getter(const GetOptions& options, ApiClient& client)
@@ -165,16 +179,20 @@ class Getter {
     return fail(kUnreachable, "the coordinator at " + client_.address() + " does not serve");
   }
 
-  // Hides managedFields, as kubectl does.
+  // A List, whose items say what they are, also of one kind; without managedFields; as kubectl
+  // does.
   static Json shown(Json answer) {
     auto strip = [](Json& object) {
       if (object.is_object() && object.contains("metadata") && object["metadata"].is_object())
         object["metadata"].erase("managedFields");
     };
     strip(answer);
-    if (answer.is_object() && answer.contains("items"))
-      for (Json& one : answer["items"]) strip(one);
-    return answer;
+    if (!answer.is_object() || !answer.contains("items")) return answer;
+    for (Json& one : answer["items"]) strip(one);
+    return {{"apiVersion", "v1"},
+            {"kind", "List"},
+            {"metadata", {{"resourceVersion", ""}}},
+            {"items", items_of(std::move(answer))}};
   }
 
   const GetOptions& options_;
@@ -201,13 +219,7 @@ int get_kinds(const GetOptions& options, ApiClient& client) {
       if (any && getter.as_table()) std::cout << "\n";
       getter.print(*answer);
     } else {
-      std::string item = text_at(*answer, {"kind"});  // "JobList"; its items lack kind and version
-      if (item.ends_with("List")) item.resize(item.size() - 4);
-      for (Json& object : (*answer)["items"]) {
-        object["apiVersion"] = text_at(*answer, {"apiVersion"});
-        object["kind"] = item;
-        items.push_back(std::move(object));
-      }
+      for (Json& object : items_of(std::move(*answer))) items.push_back(std::move(object));
     }
     any = true;
   }

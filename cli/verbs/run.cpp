@@ -5,7 +5,6 @@
 #include "cli/client/pod_files.hpp"
 #include "cli/client/run_identity.hpp"
 #include "cli/output/exit_codes.hpp"
-#include "cli/settings/files.hpp"
 #include "cli/verbs/run_here.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/verbs/wanted_job.hpp"
@@ -47,13 +46,9 @@ int run_there(const RunOptions& options, const std::optional<Inputs>& inputs) {
   if (inputs)
     if (Status shared = share_inputs(*inputs_dir, job->job.inputs); !shared)
       return fail(shared.error());
-  if (Status put = put_configs(*client, job->configs, job->ns); !put)
-    return fail(put.error(), shown_path(options.file));
   Signals signals;
-  auto created = create_job(*client, job->ns, job->text, false);
-  if (!created)
-    return fail(created.error(),
-                created.error().code == Errc::unavailable ? "" : shown_path(options.file));
+  auto created = create_wanted(*client, *job);
+  if (!created) return fail(created.error());
   const std::string name = text_at(*created, {"metadata", "name"});
   std::cerr << "job/" << name << " created on " << client->address() << std::endl;
   std::unique_ptr<PodOutput> output;

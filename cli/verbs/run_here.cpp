@@ -4,6 +4,7 @@
 #include "base/log.hpp"
 #include "base/private_files.hpp"
 #include "cli/client/attempts.hpp"
+#include "cli/client/document_writes.hpp"
 #include "cli/client/ephemeral.hpp"
 #include "cli/client/follow.hpp"
 #include "cli/client/manifests.hpp"
@@ -89,7 +90,7 @@ class Run {
     if (options_.files) files_.emplace(*options_.files);
     if (!job) return;
     job_ = std::move(job->job);
-    if (options.completions == 0) text_ = std::move(job->text);
+    document_ = std::move(job->document);
     configs_ = std::move(job->configs);
   }
 
@@ -128,10 +129,7 @@ class Run {
     ApiClient client((*coordinator)->api_address());
     if (const int code = wait_ready(client, signals); code != kDone) return code;
     auto job = begin(client, dir);
-    if (!job)
-      return fail(job.error(), job.error().code == Errc::unavailable || options_.retry
-                                   ? ""
-                                   : shown_path(options_.file));
+    if (!job) return fail(job.error());
     if (job->is_null()) {
       (*coordinator)->stop();
       return kDone;
@@ -232,7 +230,8 @@ class Run {
     }
     if (Status written = write_inputs(dir, job_->inputs); !written) return written.error();
     if (Status put = put_configs(client, configs_, ns_); !put) return put.error();
-    auto job = create_job(client, ns_, text_.empty() ? command_text(*claimed) : text_, false);
+    auto job = document_ ? create_document(client, *document_, ns_, false)
+                         : create_job(client, ns_, command_text(*claimed), false);
     if (!job) {
       // A refused job was never started: free the directory for a corrected manifest.
       if (job.error().code != Errc::unavailable) unlink((dir + "/run.json").c_str());
@@ -385,7 +384,7 @@ class Run {
   const RunOptions& options_;
   std::string ns_;
   std::optional<RunIdentity> job_;
-  std::string text_;  // the manifest as written; empty for the command form
+  std::optional<Document> document_;  // nothing: the job was made of a command
   std::vector<Document> configs_;
   std::optional<PodFiles> files_;
   std::unique_ptr<PodOutput> output_;  // null: do not show output

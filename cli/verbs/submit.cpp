@@ -2,7 +2,6 @@
 #include "cli/client/discovery.hpp"
 #include "cli/client/objects.hpp"
 #include "cli/output/exit_codes.hpp"
-#include "cli/settings/files.hpp"
 #include "cli/verbs/verbs.hpp"
 #include "cli/verbs/wanted_job.hpp"
 
@@ -33,11 +32,8 @@ std::variant<std::pair<std::string, std::string>, int> create(const SubmitOption
   if (*inputs)
     if (Status shared = share_inputs(*inputs_dir, wanted->job.inputs); !shared)
       return fail(shared.error());
-  if (Status put = put_configs(*client, wanted->configs, wanted->ns); !put)
-    return fail(put.error(), shown_path(options.file));
-  auto job = create_job(*client, wanted->ns, wanted->text, false);
-  if (!job)
-    return fail(job.error(), job.error().code == Errc::unavailable ? "" : shown_path(options.file));
+  auto job = create_wanted(*client, *wanted);
+  if (!job) return fail(job.error());
   std::string name = text_at(*job, {"metadata", "name"});
   if (options.output == Output::json)
     std::cout << dumped(*job, 4) << std::endl;

@@ -1,8 +1,10 @@
 #include "cli/verbs/wanted_job.hpp"
 
+#include "cli/client/document_writes.hpp"
 #include "cli/client/manifests.hpp"
 #include "cli/client/mpi_job.hpp"
 #include "cli/client/objects.hpp"
+#include "cli/client/placed.hpp"
 #include "cli/client/resources.hpp"
 #include "cli/output/exit_codes.hpp"
 #include "cli/output/json.hpp"
@@ -97,31 +99,36 @@ Result<WantedJob> wanted_job(const RunOptions& options, int64_t slots,
                              const std::optional<Inputs>& inputs, const std::string& inputs_dir) {
   if (options.completions > 0) return of_command(options, slots, inputs, inputs_dir);
   WantedJob out{{}, "", options.target.ns};
-  auto documents = read_manifests(options.file);
-  if (!documents) return documents.error();
-  for (const Document& one : *documents)
-    if (one.kind == "ConfigMap") out.configs.push_back(one);
-  std::erase_if(*documents, [](const Document& one) { return one.kind == "ConfigMap"; });
-  if (documents->size() != 1 || documents->front().kind != "Job") {
-    return Error{Errc::invalid,
-                 shown_path(options.file) + ": holds " + std::to_string(documents->size()) +
-                     " documents: must be one job, and any ConfigMaps that it uses",
-                 {}};
+  Manifests manifests = read_manifests({options.file});
+  if (manifests.error) return *manifests.error;
+  for (Document& one : manifests.documents) {
+    if (one.kind == "ConfigMap") {
+      out.configs.push_back(std::move(one));
+      continue;
+    }
+    if (one.kind != "Job" || out.document)
+      return placed(invalid("must be one job, and any ConfigMaps that it uses"), one);
+    out.document = std::move(one);
   }
-  Document& document = documents->front();
-  out.job.manifest = read_json(document.json);
-  out.text = std::move(document.json);
-  if (!document.ns.empty()) out.ns = document.ns;
+  if (!out.document) return invalid(shown_path(options.file) + ": has no job");
+  out.job.manifest = read_json(out.document->json);
+  out.text = out.document->json;
+  if (!out.document->ns.empty()) out.ns = out.document->ns;
   return out;
 }
 
 Status put_configs(ApiClient& client, const std::vector<Document>& configs, const std::string& ns) {
   for (const Document& config : configs) {
-    auto put = put_object(client, config.kind, config.ns.empty() ? ns : config.ns, config.name,
-                          config.json);
+    auto put = put_document(client, config, config.ns.empty() ? ns : config.ns);
     if (!put) return put.error();
   }
   return Nothing{};
+}
+
+Result<Json> create_wanted(ApiClient& client, const WantedJob& wanted) {
+  if (Status put = put_configs(client, wanted.configs, wanted.ns); !put) return put.error();
+  return wanted.document ? create_document(client, *wanted.document, wanted.ns, false)
+                         : create_job(client, wanted.ns, wanted.text, false);
 }
 
 int print_manifest(const WantedJob& wanted, Output output) {

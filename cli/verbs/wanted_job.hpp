@@ -20,11 +20,14 @@ struct WantedJob {
   RunIdentity job;
   std::string text;  // as sent to the API
   std::string ns;
-  std::vector<Document> configs{};  // config maps in the same file, to be stored before
+  std::optional<Document> document{};  // nothing: it was made of a command
+  std::vector<Document> configs{};     // config maps in the same file, to be stored before
 };
 
 // Stores the config maps that came with a job, or replaces those of their names.
 Status put_configs(ApiClient& client, const std::vector<Document>& configs, const std::string& ns);
+// Both: the config maps, then the job, of which this is returned.
+Result<Json> create_wanted(ApiClient& client, const WantedJob& wanted);
 
 // Reads the inputs of the command, if it has any, and sets the number of its indexes. invalid also
 // if something is piped to stdin that nothing would read.

@@ -373,18 +373,70 @@ class Daemons(Cluster):
         self.muster("cordon", "nope", code=3)
         self.muster("delete", "job/stays")
 
-    def test_refusals(self):
-        r = self.muster("create", "-f", "-", stdin=manifest("x", "true").replace("completions: 3", "completions: -3"), code=5)
-        self.assertIn("\n  spec.completions: ", r.stderr)
-        r = self.muster("create", "-f", "-", stdin=manifest("x", "true") + "  bogus: 1\n", code=5)
-        self.assertIn('unknown field "spec.bogus"\n', r.stderr)
-        r = self.muster("create", "-f", "-", stdin=manifest("x", "true") + "  paralelism: 1\n", code=5)
-        self.assertIn('unknown field "spec.paralelism", did you mean "parallelism"?', r.stderr)
-        r = self.muster("create", "--dry-run", "-f", "-", stdin=manifest("x", "true").replace(
-            "metadata: {", "metadata: {annotations: {muster.dev/backof-base: 1s}, ", 1))
-        self.assertIn('muster: warning: unknown annotation "muster.dev/backof-base", did you mean "muster.dev/backoff-base"?', r.stderr)
-        r = self.muster("create", "-f", self.file("y.yaml", "a: b\n  c: [\n"), code=5)
-        self.assertIn("y.yaml: line", r.stderr)
+    def refused(self, *words, stdin=None):
+        """The lines that a command ends with which is refused."""
+        r = self.muster(*words, stdin=stdin, code=5)
+        self.assertEqual(r.stdout, "")
+        return r.stderr.splitlines()
+
+    def test_refusals_name_file_line_and_column(self):
+        text = manifest("x", "true")
+        wrong = text.replace("completions: 3", "completions: -3").replace("restartPolicy: Never", "restartPolicy: never")
+        wrong += "        readinessProbe: {exec: {command: [x]}}\n  bogus: 1\n  paralelism: 1\n"
+        expected = ["x.yaml:6:3: spec.completions: Invalid value: -3: must be greater than or equal to 0",
+                    'x.yaml:11:7: spec.template.spec.restartPolicy: Unsupported value: "never": supported values: "OnFailure", "Never"; did you mean Never?',
+                    "x.yaml:16:9: spec.template.spec.containers[0].readinessProbe: Forbidden: not supported by this version of muster; "
+                    "omit it; a pod is ready while all its processes run",
+                    "x.yaml:17:3: spec.bogus: unknown field", "x.yaml:18:3: spec.paralelism: unknown field; did you mean parallelism?"]
+        self.file("x.yaml", wrong)
+        for verb in ("create -f", "create --dry-run -f", "apply -f", "apply --dry-run -f", "submit", "run", f"run --api {self.api}"):
+            with self.subTest(verb):
+                self.assertEqual(self.refused(*verb.split(), "x.yaml"), [f"muster: {line}" for line in expected])
+        self.assertEqual(self.refused("create", "-f", "-", stdin=text.replace("completions: 3", "completions: three").replace("Never", "5")),
+                         ['muster: stdin:6:3: spec.completions: found the string "three", expected an integer (int32)',
+                          "muster: stdin:11:7: spec.template.spec.restartPolicy: found the number 5, expected a string: put it in quotes"])
+        for verb in ("create", "apply"):
+            self.assertEqual(self.refused(verb, "-f", "-", stdin=text.replace("  parallelism: 3", "  completions: 4")),
+                             ["muster: stdin:7:3: spec.completions: is set twice"])
+        self.assertEqual(self.refused("create", "-f", self.file("y.yaml", "a: b\n  c: [\n")), ["muster: y.yaml:2:4: illegal map value"])
+        self.assertEqual(self.refused("run", self.file("t.yaml", text.replace("  completions", "\tcompletions"))),
+                         ["muster: t.yaml:6:1: a tab indents this line; YAML is indented by spaces"])
+        self.assertIn("helm template CHART", self.refused("apply", "-f", "-", stdin=text.replace("name: x", "name: {{ .Values.name }}"))[0])
+        self.assertIn("helm template CHART", self.refused("apply", "-f", "-", stdin=text.replace("name: x", "name: '{{ .Values.name }}'"))[0])
+        self.muster("apply", "-f", "-", stdin=text)
+        lines = self.refused("apply", "-f", "-", stdin="\n\n" + text.replace("Indexed", "NonIndexed"))
+        self.assertTrue(lines[0].startswith('muster: stdin:7:3: spec.completionMode: Invalid value: "NonIndexed"'), lines)
+        self.assertEqual(self.refused("create", "-f", "-", stdin=text), ['muster: stdin:3:12: jobs.batch "x" already exists'])
+        self.muster("delete", "job/x")
+
+    def test_an_unknown_annotation_is_a_warning(self):
+        text = manifest("x", "true").replace("metadata: {", "metadata: {annotations: {muster.dev/backof-base: 1s}, ", 1)
+        r = self.muster("create", "--dry-run", "-f", "-", stdin=text)
+        self.assertEqual(r.stderr, "muster: warning: stdin:3:26: metadata.annotations[muster.dev/backof-base]: unknown annotation; "
+                                   "did you mean muster.dev/backoff-base?\n")
+
+    def test_what_is_wrong_does_not_hide_the_rest(self):
+        one, two, three = (manifest(name, "true", 1, 1) for name in ("one", "two", "three"))
+        self.file("all.yaml", "---\n".join((one, "a: b: c\n", two.replace("Never", "never"), "kind: Pod\napiVersion: v1\n", three)))
+        self.file("d/1.yaml", one)
+        self.file("d/2.json", "{")
+        self.file("d/3.yml", three)
+        for verb in ("create", "apply"):
+            r = self.muster(verb, "-f", "missing.yaml", "-f", "all.yaml", code=5)
+            self.assertEqual(r.stdout, "job.batch/one created\njob.batch/three created\n")
+            self.assertEqual([" ".join(line.split()[1:3]) for line in r.stderr.splitlines()],
+                             ["cannot read", "all.yaml:17:5: illegal", "all.yaml:35:1: kind:", "all.yaml:29:7: spec.template.spec.restartPolicy:"])
+            r = self.muster("delete", "-f", "all.yaml", code=5)
+            self.assertEqual(r.stdout, "job.batch/one deleted\njob.batch/three deleted\n")
+            self.assertIn('jobs.batch "two" not found', r.stderr)
+            self.muster("wait", "job/one", "job/three", "--for=delete")
+            r = self.muster(verb, "-f", "d", code=5)
+            self.assertEqual(r.stdout, "job.batch/one created\njob.batch/three created\n")
+            self.assertIn("muster: d/2.json:1:2: not a JSON document: ", r.stderr)
+            self.muster("delete", "-f", "d", code=5)
+            self.muster("wait", "job/one", "job/three", "--for=delete")
+
+    def test_other_refusals(self):
         self.muster("create", "-f", "missing.yaml", code=5)
         self.muster("delete", "job", "nope", code=3)
         self.muster("describe", "pod", "nope", code=3)
@@ -408,15 +460,30 @@ class Daemons(Cluster):
         self.muster("create", "-f", "-", stdin=manifest("one", "true") + "---\n" + manifest("two", "exit 0; : $$ 'x'"))
         self.muster("wait", "job/one", "job/two")
         for form in ("yaml", "json"):
-            both = self.muster("get", "jobs", "-o", form).stdout
-            self.muster("apply", "-f", "-", stdin=both)
+            for _ in range(3):
+                both = self.muster("get", "jobs", "-o", form).stdout
+                self.assertEqual(self.muster("apply", "-f", "-", stdin=both).stdout.count(" "), 2)
             self.assertEqual(self.muster("apply", "-f", "-", stdin=both).stdout.count("unchanged"), 2)
+            self.assertEqual(len(self.muster("get", "jobs", "-o", form).stdout), len(both), "what was applied is not in what is applied")
+        listed = json.loads(both)
+        self.assertEqual((listed["kind"], listed["apiVersion"], [item["kind"] for item in listed["items"]]), ("List", "v1", ["Job", "Job"]))
         self.muster("delete", "job", "one", "two")
         self.muster("wait", "job/one", "job/two", "--for=delete")
         self.assertEqual(self.muster("create", "-f", "-", stdin=both).stdout, "job.batch/one created\njob.batch/two created\n")
         self.muster("wait", "job/one", "job/two")
         one = self.muster("get", "job", "one", "-o", "yaml").stdout
         self.assertIn("already exists", self.muster("create", "-f", "-", stdin=one, code=5).stderr)
+
+    def test_what_get_prints_of_other_objects_feeds_apply(self):
+        self.muster("apply", "-f", "-", stdin="kind: Namespace\napiVersion: v1\nmetadata: {name: lab}\n---\n"
+                    "kind: ConfigMap\napiVersion: v1\nmetadata: {name: c}\ndata: {a: b}\n---\n" + manifest("runs", "sleep 1000", 2, 2))
+        poll("it runs", lambda: self.status("runs").get("ready") == 2)
+        for words in (["jobs"], ["configmap", "c"], ["namespaces"], ["jobs,namespaces"]):
+            printed = self.muster("get", *words, "-o", "yaml").stdout
+            r = self.muster("apply", "-f", "-", stdin=printed)
+            self.assertEqual(r.stderr, "")
+            self.assertEqual(self.muster("apply", "-f", "-", stdin=printed).stdout.count("unchanged"), r.stdout.count("\n"), words)
+        self.muster("delete", "job/runs")
 
     def test_p30_drain_survives_a_restart_of_the_coordinator(self):
         go = self.dir / "go"

@@ -51,13 +51,11 @@ class Reflexes(cli.Cluster):
         self.muster("wait", "-n", "lab", "job/two", "--for=delete")
         self.muster("delete", "-f", "both.yaml", code=3)
         self.muster("delete", "-f", "both.yaml", "--ignore-not-found")
-        # A file that is wrong deletes nothing.
+        # What cannot be deleted does not keep the rest.
         self.muster("create", "-f", "-", stdin=manifest("one", "sleep 1000"))
-        self.muster("delete", "-f", "-", "-f", "missing.yaml", stdin=manifest("one", "true"), code=5)
-        self.muster("delete", "-f", "-", stdin=PAIR + "---\nkind: Pod\napiVersion: v1\n", code=5)
-        self.assertIn("metadata.namespace is lab", self.muster("delete", "-n", "other", "-f", "both.yaml", code=5).stderr)
-        self.muster("get", "job", "one")
-        self.muster("delete", "-f", "-", stdin=manifest("one", "true"))
+        r = self.muster("delete", "-f", "missing.yaml", "-f", "-", stdin="kind: Pod\napiVersion: v1\n---\n" + manifest("one", "true"), code=5)
+        self.assertEqual(r.stdout, "job.batch/one deleted\n")
+        self.assertIn("metadata.namespace: is lab, but -n is other", self.muster("delete", "-n", "other", "-f", "both.yaml", code=3).stderr)
 
     def test_delete_by_label_all_and_pod(self):
         for name in ("red", "blue", "green"):

@@ -68,5 +68,7 @@ class CommandCase(unittest.TestCase):
                 pipe.close()
 
     def file(self, name, text):
-        (self.dir / name).write_text(text)
+        path = self.dir / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
         return name

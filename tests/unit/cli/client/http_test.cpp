@@ -211,9 +211,10 @@ TEST_F(VerbsTest, DeleteGoesOnAfterAMissingOne) {
             std::string::npos);
 }
 
-TEST_F(VerbsTest, GetNamesAndJson) {
+TEST_F(VerbsTest, GetNamesAndAList) {
   server.answer("GET /api/v1/namespaces/default/pods", 200,
-                R"({"items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}]})");
+                R"({"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"},)"
+                R"("items":[{"metadata":{"name":"a"}},{"metadata":{"name":"b"}}]})");
   GetOptions get;
   get.target = target();
   get.kind = Kind::pod;
@@ -222,7 +223,10 @@ TEST_F(VerbsTest, GetNamesAndJson) {
   EXPECT_EQ(out, "pod/a\npod/b\n");
   get.output = Output::yaml;
   EXPECT_EQ(run(get), kDone);
-  EXPECT_EQ(out, "items:\n- metadata:\n    name: a\n- metadata:\n    name: b\n");
+  EXPECT_EQ(out,
+            "apiVersion: v1\nitems:\n- apiVersion: v1\n  kind: Pod\n  metadata:\n    name: a\n"
+            "- apiVersion: v1\n  kind: Pod\n  metadata:\n    name: b\n"
+            "kind: List\nmetadata:\n  resourceVersion: \"\"\n");
   get.names = {"nope"};
   EXPECT_EQ(run(get), kNotFound);
 }

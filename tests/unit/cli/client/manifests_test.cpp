@@ -1,6 +1,7 @@
 // Manifests, and which job a data-dir of `muster run` belongs to.
 #include "cli/client/manifests.hpp"
 
+#include "cli/client/placed.hpp"
 #include "cli/client/run_identity.hpp"
 #include "cli/settings/files.hpp"
 
@@ -8,7 +9,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <string>
 #include <unistd.h>
+#include <vector>
 
 namespace muster::cli {
 namespace {
@@ -24,28 +28,138 @@ struct TempDir {
 constexpr char kJob[] =
     "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec: {completions: 1}\n";
 
-TEST(Manifests, SeveralDocuments) {
-  auto documents = parse_manifests(std::string(kJob) + "---\n" + kJob + "---\n", "f.yaml");
-  ASSERT_TRUE(documents.ok());
-  ASSERT_EQ(documents->size(), 2u);
-  EXPECT_EQ(documents->front().name, "a");
+std::vector<std::string> names_of(const Manifests& manifests) {
+  std::vector<std::string> names;
+  for (const Document& one : manifests.documents) names.push_back(one.name);
+  return names;
 }
 
-TEST(Manifests, RefusalsNameFileAndPlace) {
-  const auto refused = [](const std::string& text) {
-    auto documents = parse_manifests(text, "f.yaml");
-    EXPECT_FALSE(documents.ok()) << text;
-    return documents.ok() ? "" : documents.error().message;
+// What fail() prints, without "muster: ".
+std::vector<std::string> lines_of(const std::optional<Error>& error) {
+  std::vector<std::string> lines;
+  if (!error) return lines;
+  EXPECT_EQ(error->message, "");
+  for (const Violation& one : error->violations)
+    lines.push_back(one.path + (one.path.empty() ? "" : ": ") + one.detail);
+  return lines;
+}
+
+using Texts = std::vector<std::string>;
+
+TEST(Manifests, SeveralDocuments) {
+  const auto read = parse_manifests(std::string(kJob) + "---\n" + kJob + "---\n", "f.yaml");
+  EXPECT_FALSE(read.error);
+  EXPECT_EQ(names_of(read), (Texts{"a", "a"}));
+}
+
+TEST(Manifests, EachErrorNamesItsPlaceAndTheOthersAreRead) {
+  const std::string text = std::string("a: [1\n---\n") + kJob +
+                           "---\napiVersion: v1\nkind: Pod\n---\n- 1\n---\n"
+                           "kind: CronJob\napiVersion: batch/v1\n---\nkind: Jub\n---\n"
+                           "apiVersion: batch/v1\n---\nkind: Job\napiVersion: batch/v2\n";
+  const auto read = parse_manifests(text, "f.yaml");
+  EXPECT_EQ(names_of(read), Texts{"a"});
+  EXPECT_EQ(
+      lines_of(read.error),
+      (Texts{
+          "f.yaml:2:1: end of sequence flow not found",
+          "f.yaml:9:1: kind: is Pod of v1; make it a Job: the pod's spec is spec.template.spec "
+          "of the job, and restartPolicy is Never or OnFailure",
+          "f.yaml:11:1: is not an object with apiVersion, kind, metadata and spec",
+          "f.yaml:13:1: kind: is CronJob of batch/v1; muster has no schedules: make a Job of the "
+          "spec of its jobTemplate, and let cron run muster create -f",
+          "f.yaml:16:1: kind: is Jub, must be a Job of batch/v1, or a ConfigMap or Namespace of "
+          "v1; did you mean Job?",
+          "f.yaml:18:1: kind: is missing, must be a Job of batch/v1, or a ConfigMap or "
+          "Namespace of v1",
+          "f.yaml:20:1: kind: is Job of batch/v2, must be a Job of batch/v1, or a ConfigMap or "
+          "Namespace of v1"}));
+  EXPECT_EQ(lines_of(parse_manifests("", "f.yaml").error), Texts{"f.yaml: no manifest found"});
+}
+
+TEST(Manifests, FilesAndDirectories) {
+  TempDir dir;
+  const auto write = [&dir](const std::string& name, const std::string& job) {
+    std::ofstream(dir.path + "/" + name)
+        << R"({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": ")" << job << "\"}}";
   };
-  EXPECT_EQ(refused("a: [1").rfind("f.yaml", 0), 0u);
-  EXPECT_NE(refused("a: 1\nb: [1\n").find("line"), std::string::npos);
-  EXPECT_NE(refused("").find("no manifest"), std::string::npos);
-  EXPECT_NE(refused("apiVersion: v1\nkind: Pod\n").find("a Pod of v1"), std::string::npos);
-  EXPECT_NE(refused(std::string(kJob) + "---\n- 1\n").find("document 2"), std::string::npos);
-  auto missing = read_manifests("/nonexistent/f.yaml");
-  ASSERT_FALSE(missing.ok());
-  EXPECT_EQ(missing.error().code, Errc::invalid);
-  EXPECT_NE(missing.error().message.find("/nonexistent/f.yaml: No such file"), std::string::npos);
+  EXPECT_EQ(lines_of(read_manifests({dir.path}).error),
+            Texts{dir.path + " has no .yaml, .yml or .json files"});
+  write("c.json", "three");
+  write("a.yaml", "one");
+  write("b.yml", "two");
+  write("readme.md", "none");
+  const auto read =
+      read_manifests({dir.path, "/nonexistent/f.yaml", dir.path + "/b.yml", "https://x/y"});
+  EXPECT_EQ(names_of(read), (Texts{"one", "two", "three", "two"}));
+  EXPECT_EQ(lines_of(read.error),
+            (Texts{"cannot read /nonexistent/f.yaml: No such file or directory",
+                   "https://x/y: is no file; fetch it first: curl -sL URL | muster apply -f -"}));
+  EXPECT_EQ(read.error->code, Errc::invalid);
+}
+
+TEST(Manifests, ListsAndWhatACoordinatorHasSet) {
+  const auto read = parse_manifests(
+      "kind: List\napiVersion: v1\nitems:\n"
+      "- kind: Job\n  apiVersion: batch/v1\n  metadata: {name: a, uid: u, resourceVersion: '7'}\n"
+      "  spec: {selector: {matchLabels: {controller-uid: u}}, completions: 2}\n"
+      "  status: {succeeded: 1}\n"
+      "- kind: Pod\n  apiVersion: v1\n"
+      "- kind: ConfigMap\n  apiVersion: v1\n  metadata: {name: c}\n",
+      "f.yaml");
+  EXPECT_EQ(names_of(read), (Texts{"a", "c"}));
+  EXPECT_EQ(read.documents[0].json,
+            R"({"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"a"},)"
+            R"("spec":{"completions":2}})");
+  ASSERT_EQ(lines_of(read.error).size(), 1u);
+  EXPECT_EQ(lines_of(read.error)[0].rfind("f.yaml:9:3: kind: is Pod of v1; ", 0), 0u);
+  EXPECT_EQ(names_of(parse_manifests(R"({"kind":"JobList","items":[{"metadata":{"name":"j"}}]})",
+                                     "f.json")),
+            Texts{"j"});
+  EXPECT_EQ(lines_of(parse_manifests("kind: List\n", "f.yaml").error),
+            Texts{"f.yaml:1:1: kind: is List, but there are no items"});
+}
+
+Document only(const std::string& text) {
+  Manifests read = parse_manifests(text, "f.yaml");
+  EXPECT_EQ(read.documents.size(), 1u);
+  return read.documents.front();
+}
+
+TEST(Manifests, RefusalsArePlacedInTheOrderOfTheFile) {
+  const Document document = only("# mine\n" + std::string(kJob));
+  const auto violation = [](const char* path, const char* detail) {
+    return Violation{path, Violation::Kind::invalid, "", detail};
+  };
+  Error refused = invalid("Job \"a\" is invalid:");
+  refused.violations = {
+      violation("spec.completions", "Invalid value: -1"),
+      violation("spec.template.spec.restartPolicy",
+                R"(Unsupported value: "never": supported values: "OnFailure", "Never")"),
+      violation("metadata.name", R"(Invalid value: "{{ x }}": must be a name)"),
+      violation("spec.completions", "Invalid value: -1")};
+  EXPECT_EQ(
+      lines_of(placed(refused, document)),
+      (Texts{
+          "f.yaml:4:12: metadata.name: Invalid value: \"{{ x }}\": must be a name; if this is a "
+          "Helm template, render it first: helm template CHART",
+          "f.yaml:5:1: spec.template.spec.restartPolicy: Unsupported value: \"never\": supported "
+          "values: \"OnFailure\", \"Never\"; did you mean Never?",
+          "f.yaml:5:8: spec.completions: Invalid value: -1"}));
+  EXPECT_EQ(lines_of(placed(invalid("metadata.namespace: is x"), document)),
+            Texts{"f.yaml:2:1: metadata.namespace: is x"});
+  EXPECT_EQ(lines_of(placed(invalid("spec.completions: is x"), document)),
+            Texts{"f.yaml:5:8: spec.completions: is x"});
+  EXPECT_EQ(lines_of(placed({Errc::exists, "jobs.batch \"a\" already exists", {}}, document)),
+            Texts{"f.yaml:4:12: jobs.batch \"a\" already exists"});
+  EXPECT_EQ(placed({Errc::unavailable, "cannot reach", {}}, document).message, "cannot reach");
+  EXPECT_EQ(placed_warning("metadata.name: is long", document),
+            "f.yaml:4:12: metadata.name: is long");
+  EXPECT_EQ(placed_warning("odd", document), "f.yaml:2:1: odd");
+  const Document item =
+      only("kind: JobList\nitems:\n- metadata:\n    name: a\n  spec: {completions: 2}\n");
+  EXPECT_EQ(lines_of(placed(invalid("spec.completions: is x"), item)),
+            Texts{"f.yaml:5:10: spec.completions: is x"});
 }
 
 TEST(Manifests, OfACommand) {
@@ -60,6 +174,27 @@ TEST(Manifests, OfACommand) {
             "job-bbbbb");
   job = command_manifest({1, 1, "given", 0, {"true"}, {}, ""}, zero);
   EXPECT_EQ(text_at(job, {"metadata", "name"}), "given");
+}
+
+TEST(Manifests, FieldsThatCannotBeDecodedArePlaced) {
+  const Document document =
+      only(std::string(kJob) + "hue: 1\nstatus: {a: {b: c}, completions: 'x; y: z'}\n");
+  const auto lines = [&document](const char* message) {
+    return lines_of(placed(invalid(message), document));
+  };
+  EXPECT_EQ(lines("strict decoding error: unknown field \"hue\", did you mean \"hues\"? unknown "
+                  "field \"spec.completions\", duplicate field \"metadata.name\""),
+            (Texts{"f.yaml:3:12: metadata.name: is set twice",
+                   "f.yaml:4:8: spec.completions: unknown field",
+                   "f.yaml:5:1: hue: unknown field; did you mean hues?"}));
+  EXPECT_EQ(lines("status.completions: found the string \"x; y: z\", expected an integer; "
+                  "status.a.b: found the string \"c\", expected true; unknown field \"hue\""),
+            (Texts{"f.yaml:5:1: hue: unknown field",
+                   "f.yaml:6:14: status.a.b: found the string \"c\", expected true",
+                   "f.yaml:6:21: status.completions: found the string \"x; y: z\", expected an "
+                   "integer"}));
+  EXPECT_EQ(lines("strict decoding error: something new"),
+            Texts{"f.yaml:1:1: strict decoding error: something new"});
 }
 
 Json container_of(const Json& job) {

@@ -1,0 +1,23 @@
+// What a coordinator says about a document, with the places of the fields in the file.
+#pragma once
+
+#include "base/result.hpp"
+#include "cli/client/document.hpp"
+#include "text/text_place.hpp"
+
+#include <string>
+
+namespace muster::cli {
+
+// "job.yaml:3:7"
+std::string file_place(const std::string& file, const TextPlace& place);
+
+// An error about a document, as lines (output/exit_codes.hpp) in the order of the file: its
+// violations, the fields that its message names as undecodable, or else the message. Unchanged if
+// the coordinator could not be asked.
+Error placed(Error error, const Document& document);
+
+// The same for a warning, which may begin with the path of a field.
+std::string placed_warning(const std::string& warning, const Document& document);
+
+}  // namespace muster::cli
