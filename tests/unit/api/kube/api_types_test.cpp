@@ -217,6 +217,7 @@ TEST(ApiTypes, EachFieldOfAJobIsRefusedAsItSays) {
         });
     ASSERT_EQ(named != found.list().end(), refused) << place.path;
     if (!refused) continue;
+    EXPECT_TRUE(in_part || !field.hint.empty()) << place.path << " says nothing to use instead";
     const std::string hint = field.hint.empty() ? "" : "; " + std::string(field.hint);
     EXPECT_EQ(named->detail, "not supported by this version of muster" + hint) << place.path;
     // The hint is what the text says after its first sentence.
