@@ -176,6 +176,7 @@ class Cluster : public GatedActor<cluster_actor> {
     node.info.resources = hello.resources;
     core::take_labels(node.info, hello.labels, was_hollow);
     node.info.address = hello.address;
+    node.info.ip = hello.ip;
     node.info.limits = hello.limits;
     node.info.limits.required = options_.require_limits;
     node.info.draining = false;

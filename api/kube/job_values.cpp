@@ -43,6 +43,12 @@ void read_env(const json& from, core::EnvVar& env) {
   read(from, "value", env.value);
   const json& source = member(from, "valueFrom");
   read(member(source, "fieldRef"), "fieldPath", env.field_path);
+  if (auto it = source.find("resourceFieldRef"); it != source.end()) {
+    core::ResourceRef& resource = env.resource.emplace();
+    read(*it, "containerName", resource.container);
+    read(*it, "resource", resource.resource);
+    read(*it, "divisor", resource.divisor);
+  }
   if (auto it = source.find("secretKeyRef"); it != source.end()) {
     core::SecretRef& secret = env.secret.emplace();
     read(*it, "name", secret.name);
@@ -176,6 +182,8 @@ void read_template(const json& from, core::PodTemplate& pod) {
                              [](const json& gate, std::string& name) { read(gate, "name", name); });
   read(spec, "priorityClassName", pod.priority_class_name);
   read(spec, "priority", pod.priority);
+  read(spec, "serviceAccount", pod.service_account);
+  read(spec, "serviceAccountName", pod.service_account);
   pod.kept = kept_text(from);
 }
 

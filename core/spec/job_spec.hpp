@@ -35,12 +35,21 @@ struct ConfigKeyRef {
   bool operator==(const ConfigKeyRef&) const = default;
 };
 
+// How much a container of the pod requests or may use.
+struct ResourceRef {
+  std::string container;  // name; empty: the one with the variable
+  std::string resource;   // limits.cpu, requests.memory, …
+  std::string divisor;    // a quantity; empty or 0: 1
+  bool operator==(const ResourceRef&) const = default;
+};
+
 struct EnvVar {
   std::string name;
-  std::string value;                     // unless it comes from one of the following
-  std::string field_path;                // valueFrom.fieldRef.fieldPath; empty: none
-  std::optional<SecretRef> secret{};     // valueFrom.secretKeyRef
-  std::optional<ConfigKeyRef> config{};  // valueFrom.configMapKeyRef
+  std::string value;                      // unless it comes from one of the following
+  std::string field_path;                 // valueFrom.fieldRef.fieldPath; empty: none
+  std::optional<SecretRef> secret{};      // valueFrom.secretKeyRef
+  std::optional<ConfigKeyRef> config{};   // valueFrom.configMapKeyRef
+  std::optional<ResourceRef> resource{};  // valueFrom.resourceFieldRef
   bool operator==(const EnvVar&) const = default;
 };
 
@@ -91,6 +100,7 @@ struct PodTemplate {
   std::vector<std::string> scheduling_gates;  // names; while there are any, no pod is bound
   std::string priority_class_name;
   std::optional<int32_t> priority;
+  std::string service_account{};  // a name that stands for nothing here
   std::string kept;  // canonical JSON of the fields not read, so that an update notices changes
   bool operator==(const PodTemplate&) const = default;
 };

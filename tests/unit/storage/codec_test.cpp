@@ -508,6 +508,7 @@ TEST(Codec, NodesComeBackWithoutWhatIsMemory) {
   node.memory_bytes = uint64_t{1} << 40;
   node.labels = {{"a", "1"}, {"b/c", ""}};
   node.address = "10.0.0.1:5";
+  node.ip = "10.0.0.1";
   node.created_ms = kNow;
   node.spec.unschedulable = node.gone = node.deleted = true;
   node.spec.taints = {{"a/b", "c", "NoSchedule"}, {"d", "", "NoExecute"}};

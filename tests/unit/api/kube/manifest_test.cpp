@@ -240,9 +240,6 @@ TEST(Manifest, WhatWouldChangeWhatRunsIsRefusedByName) {
        "spec.template.spec.containers[0].securityContext.allowPrivilegeEscalation"},
       {R"({"containers": [{"name": "a", "envFrom": [{"secretRef": {"name": "s"}}]}]})",
        "spec.template.spec.containers[0].envFrom[0].secretRef"},
-      {R"({"containers": [{"name": "a", "env": [{"name": "A", "valueFrom": {
-           "resourceFieldRef": {"resource": "limits.cpu"}}}]}]})",
-       "spec.template.spec.containers[0].env[0].valueFrom.resourceFieldRef"},
       {R"({"containers": [{"name": "a", "livenessProbe": {"exec": {"command": ["x"]}}}]})",
        "spec.template.spec.containers[0].livenessProbe"},
       {R"({"affinity": {"nodeAffinity": {"x": 1}}})", "spec.template.spec.affinity"},

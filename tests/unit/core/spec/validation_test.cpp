@@ -350,9 +350,26 @@ std::vector<Row> rows() {
       {"env field",
        N,
        [](J& j) {
-         j.spec.pod.containers[0].env = {{"A", "", "metadata.labels['a']"}, {"B", "", "spec.x"}};
+         j.spec.pod.containers[0].env = {{"A", "", "metadata.labels['a']"},
+                                         {"B", "", "spec.x"},
+                                         {"C", "", "status.podIPs"},
+                                         {"D", "", "status.phase"},
+                                         {"E", "", "spec.serviceAccountName"}};
        },
-       {kMain + ".env[1].valueFrom.fieldRef.fieldPath NotSupported"}},
+       {kMain + ".env[1].valueFrom.fieldRef.fieldPath NotSupported",
+        kMain + ".env[3].valueFrom.fieldRef.fieldPath NotSupported"}},
+      {"env amounts",
+       N,
+       [](J& j) {
+         auto& env = j.spec.pod.containers[0].env;
+         env = {{"A", "", ""}, {"B", "v", ""}, {"C", "", ""}};
+         env[0].resource = core::ResourceRef{"", "limits.cpu", "1m"};
+         env[1].resource = core::ResourceRef{"", "requests.memory", ""};
+         env[2].resource = core::ResourceRef{"other", "limits.gpu", ""};
+       },
+       {kMain + ".env[1].valueFrom Invalid",
+        kMain + ".env[2].valueFrom.resourceFieldRef.containerName NotFound",
+        kMain + ".env[2].valueFrom.resourceFieldRef.resource NotSupported"}},
       {"config maps",
        N,
        [](J& j) {
