@@ -200,6 +200,19 @@ Status KeeperExecutor::add_space(SpawnOrder& order, const core::node::PodTemplat
   return Nothing{};
 }
 
+Status KeeperExecutor::confine(SpawnOrder& order, const core::node::TemplateContainer& container) {
+  const core::node::Confinement& wanted = container.confinement;
+  if (order.permit || !wanted.any()) return Nothing{};  // a keeper confines all with a permit
+  if (std::string why = refusal_of(wanted, container.what.name, geteuid(), getegid()); !why.empty())
+    return Error{Errc::invalid, std::move(why)};
+  order.no_new_privileges = wanted.no_new_privileges;
+  order.dropped_capabilities = wanted.dropped;
+  const bool gives_up = order.no_new_privileges || order.dropped_capabilities != 0;
+  if (gives_up && !(keeper_.get() != nullptr && keeper_->abilities().confines))
+    return too_old("takes no privileges from processes (securityContext)");
+  return Nothing{};
+}
+
 Status KeeperExecutor::prepare_run_dir(PodId pod, const core::node::PodTemplatePtr& job) {
   if (job->mpi.empty()) return Nothing{};
   return run_dirs_.make(pod, job->owner_uid.value_or(geteuid()), job);
@@ -235,6 +248,8 @@ Status KeeperExecutor::start_session(SessionStart start) {
   order.reads = start.reads;
   order.terminal = start.terminal;
   if (Status added = add_space(order, job, start.key.container); !added) return added;
+  if (Status confined = confine(order, job.containers[start.key.container]); !confined)
+    return confined;
   std::vector<SpawnOrder> orders;
   orders.push_back(std::move(order));
   keeper_->spawn(std::move(orders));
@@ -309,6 +324,7 @@ Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start) {
   order.note = note.text();
   if (Status added = add_space(order, job, start.order.step.container); !added)
     return added.error();
+  if (Status confined = confine(order, limits); !confined) return confined.error();
   order.memory_limit_bytes = limits.memory_limit_bytes;
   order.cpu_limit_millis = limits.cpu_limit_millis;
   order.contained = job.plan != nullptr;

@@ -103,6 +103,7 @@ core::node::TemplateContainer container_of(const core::Container& container,
     out.cpu_limit_millis = static_cast<uint64_t>(cpu);
   for (const auto& [name, count] : named(container.resources))
     out.devices[name] = static_cast<uint32_t>(count);
+  out.confinement = core::node::confinement_of(pod.security, container.security);
   core::put_values(out.what, pod, figures);
   return out;
 }
@@ -153,13 +154,17 @@ core::node::PodTemplate template_of(JobId job, const core::JobObject& object,
   return out;
 }
 
-// Variables by which an agent that does not know of inputs or volumes refuses the pod.
+// Variables by which an agent that does not know of inputs, volumes or confined processes refuses
+// the pod. Those that run as a job's owner are confined by all agents.
 std::vector<std::pair<std::string_view, std::string_view>> marks_of(
     const core::node::PodTemplate& job) {
   std::vector<std::pair<std::string_view, std::string_view>> marks;
   if (job.inputs || !job.inputs_file.empty())
     marks.emplace_back(core::kInputVariable, core::kInputsKey);
   if (core::node::has_space(job)) marks.emplace_back(core::kScratchVariable, core::kVolumesLabel);
+  if (!job.owner_uid && std::any_of(job.containers.begin(), job.containers.end(),
+                                    [](const auto& one) { return one.confinement.any(); }))
+    marks.emplace_back("MUSTER_SECURITY_CONTEXT", core::node::kConfinementMark);
   return marks;
 }
 
@@ -256,6 +261,11 @@ void write_container(wire::Container::Builder out, const core::node::TemplateCon
       env[i].setConfigOptional(config->optional);
     }
   }
+  out.setRunAsUser(from.confinement.uid ? int64_t{*from.confinement.uid} : -1);
+  out.setRunAsGroup(from.confinement.gid ? int64_t{*from.confinement.gid} : -1);
+  out.setRunAsNonRoot(from.confinement.non_root);
+  out.setNoNewPrivileges(from.confinement.no_new_privileges);
+  out.setDropCapabilities(from.confinement.dropped);
   out.setMemoryLimitBytes(from.memory_limit_bytes.value_or(0));
   out.setCpuLimitMillis(from.cpu_limit_millis.value_or(0));
   auto resources = out.initResources(static_cast<unsigned>(from.devices.size()));

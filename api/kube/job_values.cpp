@@ -114,6 +114,16 @@ void read_mount(const json& from, core::VolumeMount& mount) {
   read(from, "readOnly", mount.read_only);
 }
 
+// Of a pod or a container, which have some of these fields each.
+void read_security(const json& from, core::SecurityContext& security) {
+  const json& context = member(from, "securityContext");
+  read(context, "runAsUser", security.run_as_user);
+  read(context, "runAsGroup", security.run_as_group);
+  read(context, "runAsNonRoot", security.run_as_non_root);
+  read(context, "allowPrivilegeEscalation", security.escalation);
+  read(member(context, "capabilities"), "drop", security.dropped_capabilities);
+}
+
 void read_container(const json& from, core::Container& container) {
   read(from, "name", container.name);
   read(from, "image", container.image);
@@ -125,6 +135,7 @@ void read_container(const json& from, core::Container& container) {
   container.env_from = read_list<core::EnvSource>(from, "envFrom", read_env_source);
   read(member(from, "resources"), "requests", container.resources.requests);
   read(member(from, "resources"), "limits", container.resources.limits);
+  read_security(from, container.security);
 }
 
 void read_toleration(const json& from, core::Toleration& toleration) {
@@ -182,6 +193,7 @@ void read_template(const json& from, core::PodTemplate& pod) {
                              [](const json& gate, std::string& name) { read(gate, "name", name); });
   read(spec, "priorityClassName", pod.priority_class_name);
   read(spec, "priority", pod.priority);
+  read_security(spec, pod.security);
   read(spec, "serviceAccount", pod.service_account);
   read(spec, "serviceAccountName", pod.service_account);
   pod.kept = kept_text(from);

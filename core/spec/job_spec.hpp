@@ -66,6 +66,16 @@ struct Resources {
   bool operator==(const Resources&) const = default;
 };
 
+// The user and the privileges that processes are to have; of a container, it overrides the pod's.
+struct SecurityContext {
+  std::optional<int64_t> run_as_user{}, run_as_group{};
+  std::optional<bool> run_as_non_root{};
+  // Of containers only:
+  std::optional<bool> escalation{};                 // allowPrivilegeEscalation
+  std::vector<std::string> dropped_capabilities{};  // ALL, NET_RAW, …
+  bool operator==(const SecurityContext&) const = default;
+};
+
 struct Container {
   std::string name;
   std::string image;  // stored, never pulled
@@ -76,6 +86,7 @@ struct Container {
   Resources resources;
   std::vector<VolumeMount> volume_mounts{};
   std::vector<EnvSource> env_from{};
+  SecurityContext security{};
   bool operator==(const Container&) const = default;
 };
 
@@ -100,6 +111,7 @@ struct PodTemplate {
   std::vector<std::string> scheduling_gates;  // names; while there are any, no pod is bound
   std::string priority_class_name;
   std::optional<int32_t> priority;
+  SecurityContext security{};
   std::string service_account{};  // a name that stands for nothing here
   std::string kept;  // canonical JSON of the fields not read, so that an update notices changes
   bool operator==(const PodTemplate&) const = default;

@@ -3,6 +3,7 @@
 #include "core/spec/expansion.hpp"
 #include "core/spec/names.hpp"
 #include "core/spec/quantity.hpp"
+#include "core/spec/security.hpp"
 #include "core/spec/selector.hpp"
 #include "core/spec/validation.hpp"
 
@@ -196,6 +197,7 @@ void validate_template(const PodTemplate& pod, Violations& found) {
   std::set<std::string> names;
   validate_containers(path + ".containers", pod.containers, pod, names, found);
   validate_containers(path + ".initContainers", pod.init_containers, pod, names, found);
+  validate_security(path, pod, found);
   validate_volumes(path, pod, found);
   if (pod.active_deadline_s &&
       (*pod.active_deadline_s < 1 || *pod.active_deadline_s > std::numeric_limits<int32_t>::max()))

@@ -234,10 +234,13 @@ TEST(Manifest, WhatWouldChangeWhatRunsIsRefusedByName) {
       {R"({"hostPID": true})", "spec.template.spec.hostPID"},
       {R"({"volumes": [{"name": "v", "nfs": {"server": "s", "path": "/"}}]})",
        "spec.template.spec.volumes[0].nfs"},
-      {R"({"securityContext": {"runAsUser": 0}})", "spec.template.spec.securityContext.runAsUser"},
-      {R"({"containers": [{"name": "a", "securityContext": {"privileged": false,
-           "allowPrivilegeEscalation": false}}]})",
-       "spec.template.spec.containers[0].securityContext.allowPrivilegeEscalation"},
+      {R"({"securityContext": {"fsGroup": 0}})", "spec.template.spec.securityContext.fsGroup"},
+      {R"({"securityContext": {"supplementalGroups": [], "seccompProfile": {"type": "Localhost"}}})",
+       "spec.template.spec.securityContext.seccompProfile.type"},
+      {R"({"containers": [{"name": "a", "securityContext": {"privileged": true}}]})",
+       "spec.template.spec.containers[0].securityContext.privileged"},
+      {R"({"containers": [{"name": "a", "securityContext": {"capabilities": {"add": ["KILL"]}}}]})",
+       "spec.template.spec.containers[0].securityContext.capabilities.add"},
       {R"({"containers": [{"name": "a", "envFrom": [{"secretRef": {"name": "s"}}]}]})",
        "spec.template.spec.containers[0].envFrom[0].secretRef"},
       {R"({"containers": [{"name": "a", "livenessProbe": {"exec": {"command": ["x"]}}}]})",
@@ -264,6 +267,23 @@ TEST(Manifest, WhatMeansNothingIsKept) {
   ASSERT_TRUE(job) << refusal(job);
   json kept = json::parse((*job)->json)["spec"]["template"]["spec"];
   for (auto it = pod.begin(); it != pod.end(); ++it) EXPECT_EQ(kept[it.key()], *it) << it.key();
+}
+
+// What the Pod Security Standards require at their strictest.
+TEST(Manifest, TheRestrictedSecurityContextIsAccepted) {
+  json manifest = base();
+  json& pod = manifest["spec"]["template"]["spec"];
+  pod["securityContext"] = {{"runAsNonRoot", true},
+                            {"seccompProfile", {{"type", "RuntimeDefault"}}}};
+  pod["containers"][0]["securityContext"] = json::parse(
+      R"({"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": false, "privileged": false,
+          "runAsNonRoot": true, "capabilities": {"drop": ["ALL"]}})");
+  auto job = admit(manifest);
+  ASSERT_TRUE(job) << refusal(job);
+  const core::Container& main = (*job)->spec.pod.containers[0];
+  EXPECT_EQ(main.security.escalation, false);
+  EXPECT_EQ(main.security.dropped_capabilities, std::vector<std::string>{"ALL"});
+  EXPECT_EQ((*job)->spec.pod.security.run_as_non_root, true);
 }
 
 TEST(Manifest, UpdatesRaiseTheGenerationIfTheSpecChanged) {

@@ -370,6 +370,19 @@ std::vector<Row> rows() {
        {kMain + ".env[1].valueFrom Invalid",
         kMain + ".env[2].valueFrom.resourceFieldRef.containerName NotFound",
         kMain + ".env[2].valueFrom.resourceFieldRef.resource NotSupported"}},
+      {"security contexts",
+       N,
+       [](J& j) {
+         j.spec.pod.security = {.run_as_user = 0, .run_as_group = -1, .run_as_non_root = true};
+         j.spec.pod.containers[0].security.dropped_capabilities = {"ALL", "NET_RAW", "NET"};
+         j.spec.pod.init_containers = j.spec.pod.containers;
+         j.spec.pod.init_containers[0] = {.name = "other"};
+         j.spec.pod.init_containers[0].security = {.run_as_user = int64_t{1} << 31};
+       },
+       {"spec.template.spec.securityContext.runAsGroup Invalid",
+        "spec.template.spec.securityContext.runAsUser Invalid",
+        kMain + ".securityContext.capabilities.drop[2] Invalid",
+        "spec.template.spec.initContainers[0].securityContext.runAsUser Invalid"}},
       {"config maps",
        N,
        [](J& j) {
