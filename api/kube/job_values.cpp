@@ -146,6 +146,29 @@ void read_toleration(const json& from, core::Toleration& toleration) {
   read(from, "tolerationSeconds", toleration.seconds);
 }
 
+void read_requirement(const json& from, core::SelectorRequirement& wanted) {
+  read(from, "key", wanted.key);
+  read(from, "operator", wanted.op);
+  read(from, "values", wanted.values);
+}
+
+void read_node_term(const json& from, core::NodeTerm& term) {
+  using Requirement = core::SelectorRequirement;
+  term.labels = read_list<Requirement>(from, "matchExpressions", read_requirement);
+  term.fields = read_list<Requirement>(from, "matchFields", read_requirement);
+}
+
+void read_node_affinity(const json& from, core::NodeAffinity& affinity) {
+  if (auto it = from.find("requiredDuringSchedulingIgnoredDuringExecution"); it != from.end())
+    affinity.required = read_list<core::NodeTerm>(*it, "nodeSelectorTerms", read_node_term);
+  affinity.preferred =
+      read_list<core::PreferredNodes>(from, "preferredDuringSchedulingIgnoredDuringExecution",
+                                      [](const json& one, core::PreferredNodes& preferred) {
+                                        read(one, "weight", preferred.weight);
+                                        read_node_term(member(one, "preference"), preferred.nodes);
+                                      });
+}
+
 // Removes empty members, so that `env: []` and no env are equal.
 void prune(json& value) {
   if (!value.is_structured()) return;
@@ -166,6 +189,7 @@ std::string kept_text(json pod_template) {
     for (const char* name : {"nodeSelector", "tolerations", "schedulingGates",
                              "terminationGracePeriodSeconds", "restartPolicy"})
       pod.erase(name);
+    if (auto it = pod.find("affinity"); it != pod.end()) it->erase("nodeAffinity");
     for (const char* list : {"containers", "initContainers"})
       if (auto it = pod.find(list); it != pod.end())
         for (json& container : *it) container.erase("resources");
@@ -193,6 +217,8 @@ void read_template(const json& from, core::PodTemplate& pod) {
                              [](const json& gate, std::string& name) { read(gate, "name", name); });
   read(spec, "priorityClassName", pod.priority_class_name);
   read(spec, "priority", pod.priority);
+  read(spec, "nodeName", pod.node_name);
+  read_node_affinity(member(member(spec, "affinity"), "nodeAffinity"), pod.node_affinity);
   read_security(spec, pod.security);
   read(spec, "serviceAccount", pod.service_account);
   read(spec, "serviceAccountName", pod.service_account);
@@ -221,12 +247,8 @@ void read_success_rule(const json& from, core::SuccessRule& rule) {
 
 void read_selector(const json& from, core::LabelSelector& selector) {
   read(from, "matchLabels", selector.match_labels);
-  selector.match_expressions = read_list<core::SelectorRequirement>(
-      from, "matchExpressions", [](const json& one, core::SelectorRequirement& wanted) {
-        read(one, "key", wanted.key);
-        read(one, "operator", wanted.op);
-        read(one, "values", wanted.values);
-      });
+  selector.match_expressions =
+      read_list<core::SelectorRequirement>(from, "matchExpressions", read_requirement);
 }
 
 void read_spec(const json& from, core::JobSpec& spec) {

@@ -161,4 +161,23 @@ core::Violations refused_fields(const json& job, const std::optional<core::Owner
   return found;
 }
 
+std::vector<std::string> ignored_preferences(const json& job) {
+  constexpr const char* kPreferred = "preferredDuringSchedulingIgnoredDuringExecution";
+  std::vector<std::string> warnings;
+  const json pod = job.value(json::json_pointer("/spec/template/spec"), json::object());
+  auto warn = [&warnings](const std::string& field) {
+    warnings.push_back("spec.template.spec." + field +
+                       ": stored and ignored; the annotation muster.dev/placement spreads or packs "
+                       "the pods of a job");
+  };
+  const json affinity = pod.value("affinity", json::object());
+  for (const char* kind : {"podAffinity", "podAntiAffinity"})
+    if (written(affinity.value(json::json_pointer("/" + std::string(kind) + "/" + kPreferred),
+                               json::array())))
+      warn("affinity." + std::string(kind) + "." + kPreferred);
+  if (written(pod.value("topologySpreadConstraints", json::array())))
+    warn("topologySpreadConstraints");
+  return warnings;
+}
+
 }  // namespace muster::api

@@ -96,6 +96,32 @@ struct Toleration {
   bool operator==(const Toleration&) const = default;
 };
 
+struct SelectorRequirement {
+  std::string key, op;
+  std::vector<std::string> values;
+  bool operator==(const SelectorRequirement&) const = default;
+};
+
+// What one node must be, in all points (v1 NodeSelectorTerm).
+struct NodeTerm {
+  std::vector<SelectorRequirement> labels;
+  std::vector<SelectorRequirement> fields;  // of metadata.name, the only one
+  bool operator==(const NodeTerm&) const = default;
+};
+
+struct PreferredNodes {
+  int32_t weight = 0;
+  NodeTerm nodes;
+  bool operator==(const PreferredNodes&) const = default;
+};
+
+// v1 NodeAffinity.
+struct NodeAffinity {
+  std::optional<std::vector<NodeTerm>> required{};  // any of these; absent: no matter
+  std::vector<PreferredNodes> preferred{};
+  bool operator==(const NodeAffinity&) const = default;
+};
+
 struct PodTemplate {
   StringMap labels;
   StringMap annotations;
@@ -111,6 +137,8 @@ struct PodTemplate {
   std::vector<std::string> scheduling_gates;  // names; while there are any, no pod is bound
   std::string priority_class_name;
   std::optional<int32_t> priority;
+  std::string node_name{};  // the only node for them; empty: any
+  NodeAffinity node_affinity{};
   SecurityContext security{};
   std::string service_account{};  // a name that stands for nothing here
   std::string kept;  // canonical JSON of the fields not read, so that an update notices changes
@@ -151,12 +179,6 @@ struct SuccessRule {
 struct SuccessPolicy {
   std::vector<SuccessRule> rules;
   bool operator==(const SuccessPolicy&) const = default;
-};
-
-struct SelectorRequirement {
-  std::string key, op;
-  std::vector<std::string> values;
-  bool operator==(const SelectorRequirement&) const = default;
 };
 
 struct LabelSelector {

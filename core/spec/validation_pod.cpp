@@ -1,4 +1,5 @@
 // Generic rules of the pod template (job-semantics 1.7).
+#include "core/spec/affinity.hpp"
 #include "core/spec/downward.hpp"
 #include "core/spec/expansion.hpp"
 #include "core/spec/names.hpp"
@@ -206,6 +207,14 @@ void validate_template(const PodTemplate& pod, Violations& found) {
   if (pod.termination_grace_s)
     found.nonnegative(path + ".terminationGracePeriodSeconds", *pod.termination_grace_s);
   validate_labels(path + ".nodeSelector", pod.node_selector, found);
+  validate_node_affinity(path + ".affinity.nodeAffinity", pod.node_affinity, found);
+  if (!pod.node_name.empty()) {
+    for (std::string& reason : dns_subdomain_errors(pod.node_name))
+      found.invalid(path + ".nodeName", pod.node_name, std::move(reason));
+    if (!pod.scheduling_gates.empty())
+      found.forbidden(path + ".nodeName",
+                      "cannot be set until all schedulingGates have been cleared");
+  }
   for (size_t i = 0; i < pod.tolerations.size(); ++i)
     validate_toleration(item(path + ".tolerations", i), pod.tolerations[i], found);
   std::set<std::string> gates;

@@ -119,6 +119,37 @@ class PodSpec(World):
         else:
             self.run_job(job)
 
+    def test_pods_run_on_the_node_of_their_name(self):
+        job = sh_job("named", "true", 6)
+        pod_of(job)["nodeName"] = "node-1"
+        self.run_job(job)
+        self.assertEqual({p["spec"]["nodeName"] for p in self.pods_of(self.c, "named")}, {"node-1"})
+        job = sh_job("nowhere", "true", 1)
+        pod_of(job)["nodeName"] = "node-9"
+        self.submit(self.c, job)
+        eventually(lambda: "spec.nodeName is node-9, and there is no such node" in self.says("why", "job/nowhere"), "it waits")
+        self.c.start_agent("node-9")
+        eventually(lambda: finished(self.c.api.job("nowhere")), "the end of nowhere", 40)
+
+    def test_required_and_preferred_nodes(self):
+        job = sh_job("rather", "true", 2)
+        pod_of(job)["affinity"] = {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
+            {"weight": 1, "preference": {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-1"]}]}}]}}
+        self.run_job(job)
+        self.assertEqual({p["spec"]["nodeName"] for p in self.pods_of(self.c, "rather")}, {"node-1"})
+        job = sh_job("must", "true", 6)
+        pod_of(job)["affinity"] = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+            {"matchExpressions": [{"key": "kubernetes.io/hostname", "operator": "NotIn", "values": ["node-1"]}]}]}}}
+        self.run_job(job)
+        self.assertEqual({p["spec"]["nodeName"] for p in self.pods_of(self.c, "must")}, {"node-0"})
+        job = sh_job("spread", "true", 1)
+        pod_of(job)["topologySpreadConstraints"] = [{"maxSkew": 1, "topologyKey": "kubernetes.io/hostname", "whenUnsatisfiable": "ScheduleAnyway"}]
+        file = self.c.dir / "spread.json"
+        file.write_text(json.dumps(job))
+        done = self.muster("create", "-f", str(file), cluster=self.c)
+        self.assertEqual(done.returncode, 0, done)
+        self.assertIn("muster: warning: spec.template.spec.topologySpreadConstraints: stored and ignored", done.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()

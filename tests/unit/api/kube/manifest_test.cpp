@@ -1,5 +1,6 @@
 #include "api/kube/manifest.hpp"
 
+#include "api/kube/refused_fields.hpp"
 #include "api/kube/status_object.hpp"
 #include "text/time_text.hpp"
 
@@ -245,7 +246,13 @@ TEST(Manifest, WhatWouldChangeWhatRunsIsRefusedByName) {
        "spec.template.spec.containers[0].envFrom[0].secretRef"},
       {R"({"containers": [{"name": "a", "livenessProbe": {"exec": {"command": ["x"]}}}]})",
        "spec.template.spec.containers[0].livenessProbe"},
-      {R"({"affinity": {"nodeAffinity": {"x": 1}}})", "spec.template.spec.affinity"},
+      {R"({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+           [{"topologyKey": "kubernetes.io/hostname"}]}}})",
+       "spec.template.spec.affinity.podAntiAffinity."
+       "requiredDuringSchedulingIgnoredDuringExecution"},
+      {R"({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone",
+           "whenUnsatisfiable": "DoNotSchedule"}]})",
+       "spec.template.spec.topologySpreadConstraints[0].whenUnsatisfiable"},
       {R"({"schedulerName": "mine"})", "spec.template.spec.schedulerName"},
   };
   for (auto [pod, field] : rows) {
@@ -284,6 +291,27 @@ TEST(Manifest, TheRestrictedSecurityContextIsAccepted) {
   EXPECT_EQ(main.security.escalation, false);
   EXPECT_EQ(main.security.dropped_capabilities, std::vector<std::string>{"ALL"});
   EXPECT_EQ((*job)->spec.pod.security.run_as_non_root, true);
+}
+
+TEST(Manifest, PreferencesThatAreNotWeighedAreWarnedOf) {
+  json manifest = base();
+  EXPECT_TRUE(ignored_preferences(manifest).empty());
+  json& pod = manifest["spec"]["template"]["spec"];
+  pod.merge_patch(json::parse(R"({"affinity": {
+    "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1,
+      "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname"}}]},
+    "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []},
+    "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1,
+      "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}]}},
+    "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone",
+      "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {"matchLabels": {"a": "b"}}}]})"));
+  auto job = admit(manifest);
+  ASSERT_TRUE(job) << refusal(job);
+  EXPECT_EQ((*job)->spec.pod.node_affinity.preferred.size(), 1u);
+  const std::vector<std::string> warnings = ignored_preferences(manifest);
+  ASSERT_EQ(warnings.size(), 2u);
+  EXPECT_TRUE(warnings[0].starts_with("spec.template.spec.affinity.podAntiAffinity.preferred"));
+  EXPECT_TRUE(warnings[1].starts_with("spec.template.spec.topologySpreadConstraints: "));
 }
 
 TEST(Manifest, UpdatesRaiseTheGenerationIfTheSpecChanged) {

@@ -383,6 +383,20 @@ std::vector<Row> rows() {
         "spec.template.spec.securityContext.runAsUser Invalid",
         kMain + ".securityContext.capabilities.drop[2] Invalid",
         "spec.template.spec.initContainers[0].securityContext.runAsUser Invalid"}},
+      {"node",
+       N,
+       [](J& j) {
+         j.spec.pod.node_name = "N_1";
+         j.spec.pod.scheduling_gates = {"a.b/c"};
+       },
+       {"spec.template.spec.nodeName Invalid", "spec.template.spec.nodeName Forbidden"}},
+      {"node affinity",
+       N,
+       [](J& j) {
+         j.spec.pod.node_affinity.preferred = {{0, {}}};
+       },
+       {"spec.template.spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution"
+        "[0].weight Invalid"}},
       {"config maps",
        N,
        [](J& j) {
