@@ -175,6 +175,7 @@ class KeeperClient {
     bool mounts = false;      // it can give processes mounts of their own; else no_mounts says why
     std::string scratch{};    // directory of pods' directories; empty: no_scratch says why
     std::string no_scratch{}, no_mounts{};
+    std::string memory{};  // directory of pods' directories in memory; empty: there is none
   };
 
   virtual ~KeeperClient() noexcept(false) {}

@@ -83,6 +83,7 @@ Result<Executor::Inventory> KeeperExecutor::connect(Executor::Listener& listener
   if (!keeper) return keeper.error();
   keeper_ = kj::mv(*keeper);
   node_.scratch = keeper_->abilities().scratch;
+  node_.memory = keeper_->abilities().memory;
 
   if (keeper_->abilities().run_as) run_dirs_.open_to_users();
   Inventory inventory;
@@ -192,11 +193,14 @@ Status KeeperExecutor::add_space(SpawnOrder& order, const core::node::PodTemplat
   if (keeper_.get() == nullptr) return Nothing{};  // nothing will be started
   const KeeperClient::Abilities can = keeper_->abilities();
   if (!can.spaces) return too_old("knows no volumes");
+  if (!can.confines && core::node::shares_memory(job))
+    return too_old("shares no volumes in memory between containers");
   order.private_tmp = job.private_tmp;
   if (order.permit) return Nothing{};
   Writer out(order.space);
-  core::node::write_space(out, core::node::space_of(job, container, order.key.pod, node_.scratch,
-                                                    node_.home, job.private_tmp));
+  core::node::write_space(
+      out, core::node::space_of(job, container, order.key.pod,
+                                {node_.scratch, node_.memory, node_.home}, job.private_tmp));
   return Nothing{};
 }
 

@@ -2,6 +2,7 @@
 
 #include "agent/work_dir.hpp"
 #include "base/hex.hpp"
+#include "core/node/space.hpp"
 #include "core/spec/inputs.hpp"
 #include "schema/pod_end.hpp"
 
@@ -48,7 +49,8 @@ core::node::TemplateContainer read_container(wire::Container::Reader in) {
   for (auto variable : in.getEnv()) {
     const auto path = variable.getFieldPath();
     if (path == core::kInputsKey.data() || path == core::kVolumesLabel.data() ||
-        path == core::node::kConfinementMark.data() || path == "envFrom")
+        path == core::node::kConfinementMark.data() ||
+        path == core::node::kSharedMemoryMark.data() || path == "envFrom")
       continue;  // for older agents
     core::EnvVar& one = out.env.emplace_back();
     one.name = to_string(variable.getName());

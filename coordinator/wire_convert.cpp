@@ -162,6 +162,8 @@ std::vector<std::pair<std::string_view, std::string_view>> marks_of(
   if (job.inputs || !job.inputs_file.empty())
     marks.emplace_back(core::kInputVariable, core::kInputsKey);
   if (core::node::has_space(job)) marks.emplace_back(core::kScratchVariable, core::kVolumesLabel);
+  if (core::node::shares_memory(job))
+    marks.emplace_back("MUSTER_SHARED_MEMORY", core::node::kSharedMemoryMark);
   if (!job.owner_uid && std::any_of(job.containers.begin(), job.containers.end(),
                                     [](const auto& one) { return one.confinement.any(); }))
     marks.emplace_back("MUSTER_SECURITY_CONTEXT", core::node::kConfinementMark);

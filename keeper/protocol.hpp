@@ -107,6 +107,7 @@ enum class Type : uint8_t {
                  // no_limits:text (why `can` lacks a limit; may be absent)
                  // scratch:text no_scratch:text no_mounts:text (since version 11): where pods'
                  // directories are, else why there are none; why `can` lacks mounts
+                 // memory:text (since version 12): where those in memory are; empty: nowhere
   refused,       // why:text
   living,        // key pid:i32 age_ms:i64 killing:u8 note:text
                  // enqueued:u8 (since version 4)

@@ -285,7 +285,7 @@ class Mounter {
   Fd source_of(const SpaceMount& one) {
     if (one.volume.kind == VolumeKind::host_path)
       return open_sub_path(open_host_path(one.volume), one);
-    if (!one.volume.on_disk()) return Fd();
+    if (one.volume.kind != VolumeKind::empty_dir || one.source.empty()) return Fd();
     Fd dir(open(one.source.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!dir) cannot("volume " + one.volume.name + ": " + one.source);
     return open_sub_path(std::move(dir), one);

@@ -405,12 +405,12 @@ std::string Spawner::prepare(const SpawnJob& job, const core::node::Space& space
                              gid_t gid, SpacePlan& plan, Fd& file) {
   if (space.mounted() && !spaces_.no_mounts.empty())
     return "this node cannot mount volumes: " + spaces_.no_mounts;
-  if (!space.dirs.empty() && spaces_.dirs == nullptr)
+  if (space.has_dirs() && spaces_.dirs == nullptr)
     return "this node has no scratch directory: " + spaces_.no_dirs;
   if (job.session) {
     plan.joins = job.joins_pid;
   } else {
-    if (!space.dirs.empty())
+    if (space.has_dirs())
       if (Status made = spaces_.dirs->make(job.pod, space, uid, gid); !made.ok())
         return made.error().message;
     plan.space = space;
