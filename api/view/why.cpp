@@ -419,9 +419,11 @@ Explanation why_index(const View& view, const core::Job& job, uint32_t index,
   Explanation out;
   auto tell_last = [&] {
     if (!last) return;
+    const std::string counted = counted_text(*last);
     out.details.push_back(attempt_name(last->key) + " on node " + view.node_name(last->node) +
                           " ended " + span_text(std::max<Millis>(0, now - last->end.ended_at)) +
-                          " ago: " + end_text(*last) + "; " + counted_text(*last));
+                          " ago: " + end_text(*last) +
+                          (counted == out.summary ? "" : "; " + counted));
   };
   if (s.completed.contains(index)) {
     out.state = "Succeeded";

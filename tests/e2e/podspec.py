@@ -150,6 +150,16 @@ class PodSpec(World):
         self.assertEqual(done.returncode, 0, done)
         self.assertIn("muster: warning: spec.template.spec.topologySpreadConstraints: stored and ignored", done.stderr)
 
+    def test_why_an_index_was_failed_is_said_once(self):
+        job = sh_job("once", "exit 42", 1, backoffLimitPerIndex=1, podFailurePolicy={"rules": [
+            {"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [42]}}]})
+        self.run_job(job, "Failed")
+        self.assertEqual(self.says("why", "job/once/0").count("FailIndex rule"), 1)
+
+    def test_prefixed_logs_are_whole(self):
+        self.run_job(sh_job("lines", "printf 'a\\n\\nb'", 2))
+        self.assertEqual(self.says("logs", "job/lines"), "".join(f"{i}#0 | a\n{i}#0 | \n{i}#0 | b\n" for i in range(2)))
+
 
 if __name__ == "__main__":
     unittest.main()
