@@ -249,6 +249,7 @@ Line node_line(const core::NodeInfo& node) {
                {"address", node.address},
                {"ip", node.ip},
                {"createdMs", node.created_ms},
+               {"leftMs", node.left_ms},
                {"unschedulable", node.spec.unschedulable},
                {"gone", node.gone},
                {"deleted", node.deleted}};

@@ -411,7 +411,7 @@ std::string encode_node(const core::NodeInfo& node) {
   // only.
   [[maybe_unused]] const auto& [id, name, work_dir_id, boot_id, secret, slots, cpu_millis,
                                 memory_bytes, resources, node_labels, address, ip, strangers,
-                                created_ms, spec, gone, deleted, health, draining, trouble,
+                                created_ms, left_ms, spec, gone, deleted, health, draining, trouble,
                                 heartbeat_ms, changed_ms, limits] = node;
   [[maybe_unused]] const auto& [unschedulable, taints, own_labels, annotations, managers] = spec;
   capnp::MallocMessageBuilder message;
@@ -451,6 +451,7 @@ std::string encode_node(const core::NodeInfo& node) {
   out.setAddress(text(node.address));
   out.setIp(text(node.ip));
   out.setCreatedMs(node.created_ms);
+  out.setLeftMs(left_ms);
   out.setUnschedulable(unschedulable);
   out.setManagers(text(managers));
   out.setGone(node.gone);
@@ -481,6 +482,7 @@ Result<core::NodeInfo> decode_node(std::string_view bytes) {
     node.address = text_back(in.getAddress());
     node.ip = text_back(in.getIp());
     node.created_ms = in.getCreatedMs();
+    node.left_ms = in.getLeftMs();
     node.spec.unschedulable = in.getUnschedulable();
     node.spec.managers = text_back(in.getManagers());
     node.gone = in.getGone();

@@ -82,7 +82,7 @@ std::optional<std::string_view> node_label(const core::NodeInfo& node, std::stri
 
 bool has_left(const core::NodeInfo& node) {
   using Health = core::NodeInfo::Health;
-  return node.draining && (node.health == Health::suspect || node.health == Health::lost);
+  return (node.draining || node.left_ms != 0) && node.health != Health::ready;
 }
 
 // Condition for pods that run on the node but are unknown to a state restored from a backup. It is

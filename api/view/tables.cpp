@@ -140,7 +140,11 @@ OrderedJson pod_cells(const View& view, const Shown& shown, Millis now_ms) {
 
 OrderedJson node_cells(const core::NodeInfo& node, Millis now_ms) {
   std::string state = core::is_ready(node) ? "Ready" : node.draining ? "Draining" : "NotReady";
-  if (has_left(node)) state = "Left (" + span_text(now_ms - node.changed_ms) + " ago)";
+  if (has_left(node)) {
+    // Of a node that left before this coordinator started, its announcement is all that is known.
+    const bool seen = node.heartbeat_ms != 0 || node.left_ms == 0;
+    state = "Left (" + span_text(now_ms - (seen ? node.changed_ms : node.left_ms)) + " ago)";
+  }
   if (node.spec.unschedulable) state += ",SchedulingDisabled";
   const std::string& at = node.ip.empty() ? node.address : node.ip;
   return {node.name,  state,

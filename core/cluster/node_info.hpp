@@ -67,6 +67,7 @@ struct NodeInfo {
   // left alone.
   std::vector<PodId> strangers;
   Millis created_ms = 0;
+  Millis left_ms = 0;  // when its agent announced its shutdown; 0: not since it registered
   NodeSpec spec;
   bool gone = false;     // replaced or declared lost: nothing is bound to it any more
   bool deleted = false;  // through the API, and therefore gone; not shown

@@ -150,6 +150,18 @@ class PodSpec(World):
         self.assertEqual(done.returncode, 0, done)
         self.assertIn("muster: warning: spec.template.spec.topologySpreadConstraints: stored and ignored", done.stderr)
 
+    def test_a_node_that_left_is_known_to_the_next_coordinator(self):
+        agent = self.c.agents["node-1"]
+        agent.terminate()
+        agent.wait(20)
+        left = lambda: re.search(r"(?m)^node-1 +Left \(", self.says("get", "nodes"))  # noqa: E731
+        eventually(left, "it has left")
+        self.c.kill_coordinator()
+        self.c.start_coordinator()
+        self.assertTrue(eventually(left, "it has left, also for this coordinator"))
+        self.c.start_agent("node-1")
+        eventually(lambda: re.search(r"(?m)^node-1 +Ready", self.says("get", "nodes")), "it is back")
+
     def test_why_an_index_was_failed_is_said_once(self):
         job = sh_job("once", "exit 42", 1, backoffLimitPerIndex=1, podFailurePolicy={"rules": [
             {"action": "FailIndex", "onExitCodes": {"operator": "In", "values": [42]}}]})
