@@ -176,9 +176,11 @@ class Cluster : public GatedActor<cluster_actor> {
     node.info.resources = hello.resources;
     core::take_labels(node.info, hello.labels, was_hollow);
     node.info.address = hello.address;
+    node.info.ip = hello.ip;
     node.info.limits = hello.limits;
     node.info.limits.required = options_.require_limits;
     node.info.draining = false;
+    node.info.left_ms = 0;
     std::erase_if(node.info.strangers, [&hello](PodId pod) {
       return std::find(hello.running.begin(), hello.running.end(), pod) == hello.running.end();
     });
@@ -355,7 +357,9 @@ class Cluster : public GatedActor<cluster_actor> {
     if (!node || node->link != m.link) return;
     log::info("node {} (n{}) is draining", node->info.name, m.node);
     node->info.draining = true;
+    node->info.left_ms = clock_();
     show(*node);
+    later({node->info}, [](const Durable&) {});
   }
 
   void beat() {

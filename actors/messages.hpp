@@ -198,7 +198,8 @@ struct AgentHello {
   uint64_t cpu_millis = 0, memory_bytes = 0;
   std::map<std::string, int64_t> resources;  // named resources
   core::StringMap labels;
-  std::string address;
+  std::string address;  // host name
+  std::string ip{};
   core::LimitSupport limits{};
   std::vector<PodId> running, waiting, ended;
   // Ends that an earlier agent left, without the node: if this is a new incarnation, that before

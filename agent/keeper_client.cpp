@@ -181,6 +181,7 @@ class SocketKeeperClient final : public KeeperClient {
       frame.num(static_cast<uint8_t>((order.reads ? keeper::kReadsInput : 0) |
                                      (order.terminal ? keeper::kReadsTerminal : 0)));
       frame.text(order.space);
+      frame.num(uint8_t{order.no_new_privileges}).num(order.dropped_capabilities);
     }
     flush();
   }
@@ -358,12 +359,14 @@ void SocketKeeperClient::take_greeting(Inventory& inventory) {
                     version_ >= keeper::kInput,
                     version_ >= keeper::kFences,
                     version_ >= keeper::kSpaces,
+                    version_ >= keeper::kConfines,
                     version_ >= keeper::kSpaces && (can & keeper::kCanMount) != 0};
       if (abilities_.spaces) {
         abilities_.scratch = in.text();
         abilities_.no_scratch = in.text();
         abilities_.no_mounts = in.text();
       }
+      if (abilities_.confines) abilities_.memory = in.text();
     } else if (type == keeper::Type::living) {
       Inventory::Living living;
       living.key = from_wire(keeper::Key::read(in));

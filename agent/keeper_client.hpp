@@ -66,7 +66,11 @@ struct SpawnOrder {
   core::node::DeviceMap devices{};
   std::string run{};  // name of the run directory of a pod of an MPI job; else empty
   core::node::MpiFacts mpi{};
-  std::string space{};       // of a pod with volumes, without a permit (core/node/space.hpp)
+  std::string space{};  // of a pod with volumes, without a permit (core/node/space.hpp)
+  // What it gives up, without a permit; requires abilities().confines. Capabilities are those of
+  // core/spec/security.hpp.
+  bool no_new_privileges = false;
+  uint64_t dropped_capabilities = 0;
   bool private_tmp = false;  // with a permit: also if that does not ask for it
   // What it reads (write()), requires abilities().input; else stdin is /dev/null. With a permit,
   // that says it.
@@ -167,9 +171,11 @@ class KeeperClient {
     bool input = false;       // processes can read what write() sends
     bool fences = false;      // it ends processes by itself (SpawnOrder::fence_after_ms)
     bool spaces = false;      // it knows of volumes
+    bool confines = false;    // processes give up privileges (SpawnOrder::no_new_privileges)
     bool mounts = false;      // it can give processes mounts of their own; else no_mounts says why
     std::string scratch{};    // directory of pods' directories; empty: no_scratch says why
     std::string no_scratch{}, no_mounts{};
+    std::string memory{};  // directory of pods' directories in memory; empty: there is none
   };
 
   virtual ~KeeperClient() noexcept(false) {}

@@ -83,6 +83,7 @@ Result<Executor::Inventory> KeeperExecutor::connect(Executor::Listener& listener
   if (!keeper) return keeper.error();
   keeper_ = kj::mv(*keeper);
   node_.scratch = keeper_->abilities().scratch;
+  node_.memory = keeper_->abilities().memory;
 
   if (keeper_->abilities().run_as) run_dirs_.open_to_users();
   Inventory inventory;
@@ -192,11 +193,27 @@ Status KeeperExecutor::add_space(SpawnOrder& order, const core::node::PodTemplat
   if (keeper_.get() == nullptr) return Nothing{};  // nothing will be started
   const KeeperClient::Abilities can = keeper_->abilities();
   if (!can.spaces) return too_old("knows no volumes");
+  if (!can.confines && core::node::shares_memory(job))
+    return too_old("shares no volumes in memory between containers");
   order.private_tmp = job.private_tmp;
   if (order.permit) return Nothing{};
   Writer out(order.space);
-  core::node::write_space(out, core::node::space_of(job, container, order.key.pod, node_.scratch,
-                                                    node_.home, job.private_tmp));
+  core::node::write_space(
+      out, core::node::space_of(job, container, order.key.pod,
+                                {node_.scratch, node_.memory, node_.home}, job.private_tmp));
+  return Nothing{};
+}
+
+Status KeeperExecutor::confine(SpawnOrder& order, const core::node::TemplateContainer& container) {
+  const core::node::Confinement& wanted = container.confinement;
+  if (order.permit || !wanted.any()) return Nothing{};  // a keeper confines all with a permit
+  if (std::string why = refusal_of(wanted, container.what.name, geteuid(), getegid()); !why.empty())
+    return Error{Errc::invalid, std::move(why)};
+  order.no_new_privileges = wanted.no_new_privileges;
+  order.dropped_capabilities = wanted.dropped;
+  const bool gives_up = order.no_new_privileges || order.dropped_capabilities != 0;
+  if (gives_up && !(keeper_.get() != nullptr && keeper_->abilities().confines))
+    return too_old("takes no privileges from processes (securityContext)");
   return Nothing{};
 }
 
@@ -235,6 +252,8 @@ Status KeeperExecutor::start_session(SessionStart start) {
   order.reads = start.reads;
   order.terminal = start.terminal;
   if (Status added = add_space(order, job, start.key.container); !added) return added;
+  if (Status confined = confine(order, job.containers[start.key.container]); !confined)
+    return confined;
   std::vector<SpawnOrder> orders;
   orders.push_back(std::move(order));
   keeper_->spawn(std::move(orders));
@@ -309,6 +328,7 @@ Result<SpawnOrder> KeeperExecutor::spawn_order(const Start& start) {
   order.note = note.text();
   if (Status added = add_space(order, job, start.order.step.container); !added)
     return added.error();
+  if (Status confined = confine(order, limits); !confined) return confined.error();
   order.memory_limit_bytes = limits.memory_limit_bytes;
   order.cpu_limit_millis = limits.cpu_limit_millis;
   order.contained = job.plan != nullptr;

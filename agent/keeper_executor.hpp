@@ -78,6 +78,8 @@ class KeeperExecutor final : public Executor,
                       core::node::Command command, LogStore::Paths files,
                       core::node::DeviceMap devices) const;
   Status add_space(SpawnOrder& order, const core::node::PodTemplate& job, size_t container);
+  // Refuses a process that would not be as its securityContext asks.
+  Status confine(SpawnOrder& order, const core::node::TemplateContainer& container);
   Status prepare_run_dir(PodId pod, const core::node::PodTemplatePtr& job);
   Result<core::node::Command> command_for(const Start& start, const core::node::DeviceMap& devices);
   // What the job's inputs_file holds; null: it has none.

@@ -2,6 +2,7 @@
 
 #include "agent/work_dir.hpp"
 #include "base/hex.hpp"
+#include "core/node/space.hpp"
 #include "core/spec/inputs.hpp"
 #include "schema/pod_end.hpp"
 
@@ -34,6 +35,10 @@ std::optional<Number> unless_zero(Number number) {
   return number == 0 ? std::nullopt : std::optional(number);
 }
 
+std::optional<uint32_t> id_of(int64_t id) {
+  return id < 0 ? std::nullopt : std::optional(static_cast<uint32_t>(id));
+}
+
 core::node::TemplateContainer read_container(wire::Container::Reader in) {
   core::node::TemplateContainer container;
   core::Container& out = container.what;
@@ -43,7 +48,9 @@ core::node::TemplateContainer read_container(wire::Container::Reader in) {
   out.working_dir = to_string(in.getWorkingDir());
   for (auto variable : in.getEnv()) {
     const auto path = variable.getFieldPath();
-    if (path == core::kInputsKey.data() || path == core::kVolumesLabel.data() || path == "envFrom")
+    if (path == core::kInputsKey.data() || path == core::kVolumesLabel.data() ||
+        path == core::node::kConfinementMark.data() ||
+        path == core::node::kSharedMemoryMark.data() || path == "envFrom")
       continue;  // for older agents
     core::EnvVar& one = out.env.emplace_back();
     one.name = to_string(variable.getName());
@@ -61,6 +68,8 @@ core::node::TemplateContainer read_container(wire::Container::Reader in) {
   for (auto source : in.getEnvFrom())
     out.env_from.push_back(
         {to_string(source.getPrefix()), to_string(source.getConfigMap()), source.getOptional()});
+  container.confinement = {id_of(in.getRunAsUser()), id_of(in.getRunAsGroup()),
+                           in.getRunAsNonRoot(), in.getNoNewPrivileges(), in.getDropCapabilities()};
   container.memory_limit_bytes = unless_zero(in.getMemoryLimitBytes());
   container.cpu_limit_millis = unless_zero(in.getCpuLimitMillis());
   for (auto one : in.getResources()) {

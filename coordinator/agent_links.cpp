@@ -102,10 +102,10 @@ kj::Promise<void> AgentLinks::send_launches(Link& link, kj::ArrayPtr<const Order
   context_.tell(request);
   auto templates = request.initTemplates(static_cast<unsigned>(fresh.size()));
   for (unsigned i = 0; i < fresh.size(); ++i) {
-    write_template(templates[i], fresh[i]->pod.job, *fresh[i]->object,
+    write_template(templates[i], fresh[i]->pod.job, *fresh[i]->object, link.figures,
                    context_.options.image_runtime);
     if (context_.options.permit_key)
-      write_permit(templates[i], link.node, fresh[i]->pod.job, *fresh[i]->object);
+      write_permit(templates[i], link, fresh[i]->pod.job, *fresh[i]->object);
   }
   auto pods = request.initPods(static_cast<unsigned>(run.size()));
   for (unsigned i = 0; i < run.size(); ++i) {
@@ -115,10 +115,10 @@ kj::Promise<void> AgentLinks::send_launches(Link& link, kj::ArrayPtr<const Order
   return request.send().ignoreResult();
 }
 
-void AgentLinks::write_permit(wire::PodTemplate::Builder out, const std::string& node, JobId job,
+void AgentLinks::write_permit(wire::PodTemplate::Builder out, const Link& link, JobId job,
                               const core::JobObject& object) const {
-  if (const auto permit = permit_for(context_.options.cluster_id, node, job, object, wall_now(),
-                                     context_.options.image_runtime))
+  if (const auto permit = permit_for(context_.options.cluster_id, link.node, job, object,
+                                     link.figures, wall_now(), context_.options.image_runtime))
     write_signed(out, *permit, *context_.options.permit_key);
 }
 

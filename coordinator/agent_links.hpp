@@ -14,6 +14,7 @@
 #include "base/seldom.hpp"
 #include "coordinator/rpc_context.hpp"
 #include "core/ids.hpp"
+#include "core/spec/downward.hpp"
 #include "core/spec/job_spec.hpp"
 
 #include <kj/async.h>
@@ -43,11 +44,11 @@ class AgentLinks {
  public:
   // A registered agent.
   struct Link {
-    Link(uint64_t n, std::string name, std::string address, wire::Agent::Client a)
-        : number(n), node(std::move(name)), ip(std::move(address)), agent(kj::mv(a)) {}
+    Link(uint64_t n, std::string name, core::NodeFigures has, wire::Agent::Client a)
+        : number(n), node(std::move(name)), figures(std::move(has)), agent(kj::mv(a)) {}
     uint64_t number;
     std::string node;  // name
-    std::string ip;    // at which other nodes reach it
+    core::NodeFigures figures;
     wire::Agent::Client agent;
     std::set<std::pair<JobId, int64_t>> templates;  // already sent to it
     std::vector<Order> orders;                      // not sent yet
@@ -78,7 +79,7 @@ class AgentLinks {
   void accepted(NodeId node, uint64_t number);
   kj::Promise<void> send_launches(Link& link, kj::ArrayPtr<const Order> run);
   kj::Promise<void> send_kills(Link& link, kj::ArrayPtr<const Order> run);
-  void write_permit(wire::PodTemplate::Builder out, const std::string& node, JobId job,
+  void write_permit(wire::PodTemplate::Builder out, const Link& link, JobId job,
                     const core::JobObject& object) const;
 
   RpcContext& context_;

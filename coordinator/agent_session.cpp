@@ -97,10 +97,11 @@ kj::Promise<void> AgentSession::configs(ConfigsContext context) {
     const core::ConfigMaps data = answer->data();
     auto out = results.initTemplate();
     const auto& options = desks_.context.options;
-    write_template(out, pod.job, *answer->object, options.image_runtime, data);
+    const AgentLinks::Link& link = *desks_.links.find(node_);
+    write_template(out, pod.job, *answer->object, link.figures, options.image_runtime, data);
     if (!options.permit_key) return;
-    if (const auto permit = permit_for(options.cluster_id, desks_.links.find(node_)->node, pod.job,
-                                       *answer->object, wall_now(), options.image_runtime, data))
+    if (const auto permit = permit_for(options.cluster_id, link.node, pod.job, *answer->object,
+                                       link.figures, wall_now(), options.image_runtime, data))
       write_signed(out, *permit, *options.permit_key);
   });
 }

@@ -144,10 +144,11 @@ kj::Promise<ExecRelay::Answer> ExecRelay::run(wire::Agent::Client agent, const T
   request.setEpoch(coordinator_.epoch);
   request.setNonce(coordinator_.nonce);
   auto out = request.initTemplate();
-  write_template(out, target.pod.job, *target.object, {}, configs);
+  const core::NodeFigures figures = nodes_.figures(target.node);
+  write_template(out, target.pod.job, *target.object, figures, {}, configs);
   if (const auto& key = *coordinator_.permit_key)
     if (auto permit = permit_for(coordinator_.cluster_id, nodes_.name(target.node), target.pod.job,
-                                 *target.object, wall_now(), {}, configs)) {
+                                 *target.object, figures, wall_now(), {}, configs)) {
       permit->until_ms = wall_now() + kPermitMs;
       permit->session = PermitSession{
           target.pod.index, target.pod.attempt, static_cast<uint16_t>(permit->job.init_containers),

@@ -17,6 +17,7 @@
 #include "api/view/pod_configs.hpp"
 #include "coordinator/host_desk.hpp"
 #include "coordinator/replies.hpp"
+#include "core/spec/downward.hpp"
 #include "permit/permit.hpp"
 
 #include <kj/async-io.h>
@@ -36,6 +37,7 @@ class ExecRelay {
   struct Nodes {
     std::function<std::string(NodeId)> name;                      // empty: unknown
     std::function<kj::Maybe<wire::Agent::Client>(NodeId)> agent;  // none: not connected
+    std::function<core::NodeFigures(NodeId)> figures;             // empty: unknown
   };
   struct Coordinator {
     std::string cluster_id;

@@ -247,7 +247,9 @@ Line node_line(const core::NodeInfo& node) {
                {"cpuMillis", node.cpu_millis},
                {"memoryBytes", node.memory_bytes},
                {"address", node.address},
+               {"ip", node.ip},
                {"createdMs", node.created_ms},
+               {"leftMs", node.left_ms},
                {"unschedulable", node.spec.unschedulable},
                {"gone", node.gone},
                {"deleted", node.deleted}};

@@ -58,7 +58,7 @@ void MpiDesk::send_hosts(NodeId node, JobId job) {
       out[i].setRunning(host.running);
       if (const AgentLinks::Link* at = links_.find(host.node)) {
         out[i].setNode(at->node);
-        out[i].setIp(at->ip);
+        out[i].setIp(at->figures.ip);
       }
     }
   }

@@ -42,6 +42,10 @@ struct Parts {
                                  AgentLinks::Link* link = links.find(node);
                                  if (link == nullptr) return nullptr;
                                  return link->agent;
+                               },
+                               [this](NodeId node) {
+                                 const AgentLinks::Link* link = links.find(node);
+                                 return link == nullptr ? core::NodeFigures() : link->figures;
                                }},
               ExecRelay::Coordinator{options.cluster_id, options.epoch, options.nonce,
                                      &options.permit_key, &options.pod_configs, &replies}) {}

@@ -91,7 +91,9 @@ std::map<std::string, uint64_t> named(const core::Resources& resources) {
   return counts;
 }
 
-core::node::TemplateContainer container_of(const core::Container& container) {
+core::node::TemplateContainer container_of(const core::Container& container,
+                                           const core::PodTemplate& pod,
+                                           const core::NodeFigures& figures) {
   core::node::TemplateContainer out;
   out.what = container;
   const core::StringMap& limits = container.resources.limits;
@@ -101,11 +103,14 @@ core::node::TemplateContainer container_of(const core::Container& container) {
     out.cpu_limit_millis = static_cast<uint64_t>(cpu);
   for (const auto& [name, count] : named(container.resources))
     out.devices[name] = static_cast<uint32_t>(count);
+  out.confinement = core::node::confinement_of(pod.security, container.security);
+  core::put_values(out.what, pod, figures);
   return out;
 }
 
 // What a node knows of this job's pods.
 core::node::PodTemplate template_of(JobId job, const core::JobObject& object,
+                                    const core::NodeFigures& figures,
                                     const core::ImageRuntime& runtime,
                                     const core::ConfigMaps& configs) {
   const core::PodTemplate& pod = object.spec.pod;
@@ -143,19 +148,25 @@ core::node::PodTemplate template_of(JobId job, const core::JobObject& object,
   if (pod.active_deadline_s) out.active_deadline_ms = *pod.active_deadline_s * 1000;
   for (const auto* containers : {&pod.init_containers, &pod.containers})
     for (const core::Container& container : *containers) {
-      out.containers.push_back(container_of(container));
+      out.containers.push_back(container_of(container, pod, figures));
       runtime.wrap(out.containers.back().what);
     }
   return out;
 }
 
-// Variables by which an agent that does not know of inputs or volumes refuses the pod.
+// Variables by which an agent that does not know of inputs, volumes or confined processes refuses
+// the pod. Those that run as a job's owner are confined by all agents.
 std::vector<std::pair<std::string_view, std::string_view>> marks_of(
     const core::node::PodTemplate& job) {
   std::vector<std::pair<std::string_view, std::string_view>> marks;
   if (job.inputs || !job.inputs_file.empty())
     marks.emplace_back(core::kInputVariable, core::kInputsKey);
   if (core::node::has_space(job)) marks.emplace_back(core::kScratchVariable, core::kVolumesLabel);
+  if (core::node::shares_memory(job))
+    marks.emplace_back("MUSTER_SHARED_MEMORY", core::node::kSharedMemoryMark);
+  if (!job.owner_uid && std::any_of(job.containers.begin(), job.containers.end(),
+                                    [](const auto& one) { return one.confinement.any(); }))
+    marks.emplace_back("MUSTER_SECURITY_CONTEXT", core::node::kConfinementMark);
   return marks;
 }
 
@@ -252,6 +263,11 @@ void write_container(wire::Container::Builder out, const core::node::TemplateCon
       env[i].setConfigOptional(config->optional);
     }
   }
+  out.setRunAsUser(from.confinement.uid ? int64_t{*from.confinement.uid} : -1);
+  out.setRunAsGroup(from.confinement.gid ? int64_t{*from.confinement.gid} : -1);
+  out.setRunAsNonRoot(from.confinement.non_root);
+  out.setNoNewPrivileges(from.confinement.no_new_privileges);
+  out.setDropCapabilities(from.confinement.dropped);
   out.setMemoryLimitBytes(from.memory_limit_bytes.value_or(0));
   out.setCpuLimitMillis(from.cpu_limit_millis.value_or(0));
   auto resources = out.initResources(static_cast<unsigned>(from.devices.size()));
@@ -357,8 +373,9 @@ std::map<JobId, core::PodsReported> read_report(NodeId node,
 }
 
 void write_template(wire::PodTemplate::Builder out, JobId id, const core::JobObject& object,
-                    const core::ImageRuntime& runtime, const core::ConfigMaps& configs) {
-  const core::node::PodTemplate job = template_of(id, object, runtime, configs);
+                    const core::NodeFigures& figures, const core::ImageRuntime& runtime,
+                    const core::ConfigMaps& configs) {
+  const core::node::PodTemplate job = template_of(id, object, figures, runtime, configs);
   out.setJob(id);
   out.setGeneration(job.generation);
   out.setJobName(job.job_name);
@@ -401,14 +418,14 @@ void write_signed(wire::PodTemplate::Builder out, const Permit& permit, const Pe
 }
 
 std::optional<Permit> permit_for(const std::string& cluster_id, const std::string& node, JobId job,
-                                 const core::JobObject& object, Millis now_ms,
-                                 const core::ImageRuntime& runtime,
+                                 const core::JobObject& object, const core::NodeFigures& figures,
+                                 Millis now_ms, const core::ImageRuntime& runtime,
                                  const core::ConfigMaps& configs) {
   constexpr Millis kPermitMs = Millis{30} * 86'400'000;
   auto owner = core::owner_of(object.meta.annotations);
   if (!owner) return std::nullopt;
   return Permit{cluster_id, node, now_ms + kPermitMs, std::move(*owner),
-                template_of(job, object, runtime, configs)};
+                template_of(job, object, figures, runtime, configs)};
 }
 
 }  // namespace muster::coordinator

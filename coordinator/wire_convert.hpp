@@ -2,6 +2,7 @@
 #pragma once
 
 #include "actors/messages.hpp"
+#include "core/spec/downward.hpp"
 #include "core/spec/image_runtime.hpp"
 #include "permit/permit.hpp"
 #include "schema/agent.capnp.h"
@@ -27,12 +28,14 @@ std::map<JobId, core::PodsReported> read_report(NodeId node,
 // Signs the permit and puts it into the template.
 void write_signed(wire::PodTemplate::Builder out, const Permit& permit, const PermitKey& key);
 std::optional<Permit> permit_for(const std::string& cluster_id, const std::string& node, JobId job,
-                                 const core::JobObject& object, Millis now_ms,
-                                 const core::ImageRuntime& runtime = {},
+                                 const core::JobObject& object, const core::NodeFigures& figures,
+                                 Millis now_ms, const core::ImageRuntime& runtime = {},
                                  const core::ConfigMaps& configs = {});
-// `configs`: what the config maps that it uses hold, for processes that are about to start.
+// For the node with these figures. `configs`: what the config maps that it uses hold, for processes
+// that are about to start.
 void write_template(wire::PodTemplate::Builder out, JobId job, const core::JobObject& object,
-                    const core::ImageRuntime& runtime = {}, const core::ConfigMaps& configs = {});
+                    const core::NodeFigures& figures, const core::ImageRuntime& runtime = {},
+                    const core::ConfigMaps& configs = {});
 
 inline PodId read_pod(wire::PodId::Reader pod) {
   return {pod.getJob(), pod.getIndex(), pod.getAttempt()};

@@ -148,7 +148,8 @@ Result<OwnerCommand> Owners::command(const PermitOrder& order, PodId pod, size_t
       {kUserPath, "HOME=" + home, "USER=" + permit.owner.name, "LOGNAME=" + permit.owner.name,
        "SHELL=/bin/sh", "LANG=C.UTF-8"},
       permit.owner.home,
-      settings_.scratch};
+      settings_.scratch,
+      {}};
   const core::Container& what = permit.job.containers[container].what;
   core::node::MpiFacts mpi = order.mpi.checked();
   mpi.run_dir = settings_.work_dir + "/run/" + order.run;

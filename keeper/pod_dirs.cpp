@@ -3,6 +3,7 @@
 #include "keeper/proc.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -10,9 +11,11 @@
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <string_view>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <thread>
 #include <unistd.h>
@@ -24,6 +27,7 @@ constexpr const char* kGone = ".gone-";
 constexpr int kDirFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 constexpr mode_t kOurs = 0711, kTheirs = 0700;
 constexpr size_t kEntriesMax = 10'000'000;  // that one measurement looks at
+constexpr const char* kMemory = "/dev/shm";
 
 Error scratch_error(const std::string& what, int error) {
   return {Errc::unavailable, what + ": " + std::strerror(error), {}};
@@ -133,6 +137,25 @@ Result<Fd> our_dir(int parent, const std::string& name, const std::string& shown
   return dir;
 }
 
+// Where this keeper's directories in memory are; empty: nowhere.
+std::string memory_path_for(int work_fd) {
+  struct statfs system {};
+  struct stat info {};
+  if (statfs(kMemory, &system) != 0 || system.f_type != TMPFS_MAGIC ||
+      access(kMemory, W_OK | X_OK) != 0 || fstat(work_fd, &info) != 0)
+    return "";
+  std::array<char, 64> name{};
+  std::snprintf(name.data(), name.size(), "%s/muster-%llx-%llx", kMemory,
+                static_cast<unsigned long long>(info.st_dev),
+                static_cast<unsigned long long>(info.st_ino));
+  return name.data();
+}
+
+// Of a path directly below kMemory.
+std::string name_in_memory(const std::string& path) {
+  return path.substr(std::strlen(kMemory) + 1);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<PodDirs>> PodDirs::open(int work_fd, bool shared) {
@@ -159,32 +182,64 @@ Result<std::unique_ptr<PodDirs>> PodDirs::open(int work_fd, bool shared) {
   auto dir = our_dir(base.get(), name, path);
   if (!dir) return dir.error();
   const bool inside = setting == nullptr || *setting == '\0';
-  return std::unique_ptr<PodDirs>(
-      new PodDirs(std::move(*dir), path, shared, shared && inside ? std::move(base) : Fd()));
+  return std::unique_ptr<PodDirs>(new PodDirs(std::move(*dir), path, memory_path_for(work_fd),
+                                              shared, shared && inside ? std::move(base) : Fd()));
 }
 
-PodDirs::PodDirs(Fd dir, std::string path, bool shared, Fd work_dir)
+PodDirs::PodDirs(Fd dir, std::string path, std::string memory_path, bool shared, Fd work_dir)
     : dir_(std::move(dir)),
       path_(std::move(path)),
+      memory_path_(std::move(memory_path)),
       shared_(shared),
       work_dir_(std::move(work_dir)) {
-  for_entries(dir_.get(), [this](const std::string& name) {
-    if (name.starts_with(kGone)) discard(name);
-  });
+  for (const bool in_memory : {false, true})
+    with_root(in_memory, [this, in_memory](int root) {
+      for_entries(root, [this, in_memory](const std::string& name) {
+        if (name.starts_with(kGone)) discard(in_memory, name);
+      });
+    });
   std::thread([this] { work(); }).detach();
 }
 
-Status PodDirs::make(PodId pod, const core::node::Space& space, uid_t uid, gid_t gid) {
-  const std::string name = core::node::pod_dir_name(pod), shown = path_ + "/" + name;
-  auto dir = our_dir(dir_.get(), name, shown);
-  if (!dir) return dir.error();
+template <class Act>
+void PodDirs::with_root(bool in_memory, Act act) {
+  if (!in_memory) return act(dir_.get());
+  if (memory_path_.empty()) return;
+  const Fd root(::open(memory_path_.c_str(), kDirFlags));
   struct stat info {};
-  if (shared_ && (fchmod(dir_.get(), kOurs) != 0 || fchmod(dir->get(), kOurs) != 0))
+  if (root && fstat(root.get(), &info) == 0 && info.st_uid == geteuid()) act(root.get());
+}
+
+Status PodDirs::make(PodId pod, const core::node::Space& space, uid_t uid, gid_t gid) {
+  struct stat info {};
+  if (!space.dirs.empty()) {
+    if (work_dir_ && (fstat(work_dir_.get(), &info) != 0 ||
+                      fchmod(work_dir_.get(), (info.st_mode & 07777) | 0011) != 0))
+      return scratch_error("work-dir", errno);
+    if (Status made = make_in(dir_.get(), pod, false, space.dirs, uid, gid); !made) return made;
+  }
+  if (space.memory_dirs.empty()) return Nothing{};
+  if (memory_path_.empty())
+    return Error{Errc::unavailable,
+                 std::string(kMemory) + ": it must be a tmpfs that the keeper's user can write to",
+                 {}};
+  std::lock_guard lock(memory_mutex_);
+  const Fd base(::open(kMemory, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!base) return scratch_error(kMemory, errno);
+  auto root = our_dir(base.get(), name_in_memory(memory_path_), memory_path_);
+  if (!root) return root.error();
+  return make_in(root->get(), pod, true, space.memory_dirs, uid, gid);
+}
+
+Status PodDirs::make_in(int root, PodId pod, bool in_memory,
+                        const std::vector<core::node::SpaceDir>& dirs, uid_t uid, gid_t gid) {
+  const std::string name = core::node::pod_dir_name(pod);
+  const std::string shown = (in_memory ? memory_path_ : path_) + "/" + name;
+  auto dir = our_dir(root, name, shown);
+  if (!dir) return dir.error();
+  if (shared_ && (fchmod(root, kOurs) != 0 || fchmod(dir->get(), kOurs) != 0))
     return scratch_error("chmod " + shown, errno);
-  if (work_dir_ && (fstat(work_dir_.get(), &info) != 0 ||
-                    fchmod(work_dir_.get(), (info.st_mode & 07777) | 0011) != 0))
-    return scratch_error("work-dir", errno);
-  for (const core::node::SpaceDir& one : space.dirs) {
+  for (const core::node::SpaceDir& one : dirs) {
     if (mkdirat(dir->get(), one.name.c_str(), kTheirs) == 0) {
       if (shared_ && fchownat(dir->get(), one.name.c_str(), uid, gid, AT_SYMLINK_NOFOLLOW) != 0)
         return scratch_error("chown " + shown + "/" + one.name, errno);
@@ -193,7 +248,7 @@ Status PodDirs::make(PodId pod, const core::node::Space& space, uid_t uid, gid_t
     }
     if (one.limit_bytes == 0) continue;
     std::lock_guard lock(mutex_);
-    limits_[{pod, one.name}] = one.limit_bytes;
+    limits_[{pod, one.name}] = {in_memory, one.limit_bytes};
   }
   return Nothing{};
 }
@@ -204,28 +259,33 @@ void PodDirs::release(PodId pod) {
     std::erase_if(limits_, [pod](const auto& one) { return one.first.first == pod; });
     std::erase_if(full_, [pod](const Full& one) { return one.pod == pod; });
   }
-  discard(core::node::pod_dir_name(pod));
+  for (const bool in_memory : {false, true}) discard(in_memory, core::node::pod_dir_name(pod));
 }
 
 void PodDirs::keep(const std::set<PodId>& pods) {
-  std::vector<PodId> gone;
-  for_entries(dir_.get(), [&](const std::string& name) {
-    const auto pod = core::node::pod_of_dir(name);
-    if (pod && !pods.contains(*pod)) gone.push_back(*pod);
-  });
+  std::set<PodId> gone;
+  for (const bool in_memory : {false, true})
+    with_root(in_memory, [&](int root) {
+      for_entries(root, [&](const std::string& name) {
+        const auto pod = core::node::pod_of_dir(name);
+        if (pod && !pods.contains(*pod)) gone.insert(*pod);
+      });
+    });
   for (const PodId pod : gone) release(pod);
 }
 
 // Gives it a name that nobody uses, and has the thread remove it.
-void PodDirs::discard(const std::string& name) {
-  std::lock_guard lock(mutex_);
-  std::string gone;
-  do {
-    gone = kGone + std::to_string(++gone_);
-  } while (gone != name && faccessat(dir_.get(), gone.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0);
-  if (renameat(dir_.get(), name.c_str(), dir_.get(), gone.c_str()) != 0) return;  // it had none
-  to_remove_.push_back(std::move(gone));
-  news_.notify_one();
+void PodDirs::discard(bool in_memory, const std::string& name) {
+  with_root(in_memory, [&](int root) {
+    std::lock_guard lock(mutex_);
+    std::string gone;
+    do {
+      gone = kGone + std::to_string(++gone_);
+    } while (gone != name && faccessat(root, gone.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0);
+    if (renameat(root, name.c_str(), root, gone.c_str()) != 0) return;  // it had none
+    to_remove_.push_back({in_memory, std::move(gone)});
+    news_.notify_one();
+  });
 }
 
 std::vector<PodDirs::Full> PodDirs::take_full() {
@@ -236,13 +296,18 @@ std::vector<PodDirs::Full> PodDirs::take_full() {
 void PodDirs::work() {
   auto next = std::chrono::steady_clock::now() + std::chrono::milliseconds(kMeasureMs);
   while (true) {
-    std::vector<std::string> remove;
+    std::vector<Gone> remove;
     {
       std::unique_lock lock(mutex_);
       news_.wait_until(lock, next, [this] { return !to_remove_.empty(); });
       remove = std::exchange(to_remove_, {});
     }
-    for (const std::string& name : remove) remove_tree(dir_.get(), name);
+    for (const auto& [in_memory, name] : remove) {
+      with_root(in_memory, [&name = name](int root) { remove_tree(root, name); });
+      if (!in_memory) continue;
+      std::lock_guard lock(memory_mutex_);
+      rmdir(memory_path_.c_str());  // unless others are in it
+    }
     if (std::chrono::steady_clock::now() < next) continue;
     measure();
     next = std::chrono::steady_clock::now() + std::chrono::milliseconds(kMeasureMs);
@@ -250,17 +315,19 @@ void PodDirs::work() {
 }
 
 void PodDirs::measure() {
-  std::map<std::pair<PodId, std::string>, uint64_t> limits;
+  std::map<std::pair<PodId, std::string>, Limit> limits;
   {
     std::lock_guard lock(mutex_);
     limits = limits_;
   }
   for (const auto& [volume, limit] : limits) {
     const std::string name = core::node::pod_dir_name(volume.first) + "/" + volume.second;
-    const uint64_t used = used_by(dir_.get(), name, limit);
-    if (used <= limit) continue;
+    uint64_t used = 0;
+    with_root(limit.in_memory,
+              [&, most = limit.bytes](int root) { used = used_by(root, name, most); });
+    if (used <= limit.bytes) continue;
     std::lock_guard lock(mutex_);
-    if (limits_.contains(volume)) full_.push_back({volume.first, volume.second, used, limit});
+    if (limits_.contains(volume)) full_.push_back({volume.first, volume.second, used, limit.bytes});
   }
 }
 

@@ -3,6 +3,7 @@
 //   SCRATCH := MUSTER_KEEPER_SCRATCH/INODE | WORK_DIR/scratch     INODE: of the work-dir, in hex
 //   SCRATCH/JOB.INDEX.ATTEMPT/VOLUME     0700, the pod's user's (core/node/space.hpp)
 //   SCRATCH/.gone-N                      being removed
+//   /dev/shm/muster-INODE/…              the same, for volumes in memory that containers share
 //
 // SCRATCH and the directories of pods are ours and 0700 or, once there are pods of several users,
 // 0711: users reach their own below and nothing else. A pod's are made before its first process and
@@ -11,7 +12,7 @@
 //
 // What is in them is their users' work: no link is followed, and however deep they are, removing
 // and measuring them takes a fixed number of descriptors. A thread does both; it looks every
-// kMeasureMs at volumes with a limit.
+// kMeasureMs at volumes with a limit. The directory in /dev/shm is there only while a pod needs it.
 #pragma once
 
 #include "base/fd.hpp"
@@ -50,6 +51,8 @@ class PodDirs {
   static Result<std::unique_ptr<PodDirs>> open(int work_fd, bool shared);
 
   const std::string& path() const { return path_; }  // absolute
+  // Likewise, for volumes in memory; empty: this machine has none for us.
+  const std::string& memory_path() const { return memory_path_; }
   // Makes the pod's directories, unless they are there. Any thread may call it.
   Status make(PodId pod, const core::node::Space& space, uid_t uid, gid_t gid);
   // The pod is over.
@@ -60,20 +63,35 @@ class PodDirs {
   std::vector<Full> take_full();
 
  private:
-  PodDirs(Fd dir, std::string path, bool shared, Fd work_dir);
-  void discard(const std::string& name);
+  struct Limit {
+    bool in_memory = false;
+    uint64_t bytes = 0;
+  };
+  struct Gone {  // to be removed
+    bool in_memory = false;
+    std::string name;
+  };
+
+  PodDirs(Fd dir, std::string path, std::string memory_path, bool shared, Fd work_dir);
+  // Calls `act` with the directory, if it is there.
+  template <class Act>
+  void with_root(bool in_memory, Act act);
+  Status make_in(int root, PodId pod, bool in_memory, const std::vector<core::node::SpaceDir>& dirs,
+                 uid_t uid, gid_t gid);
+  void discard(bool in_memory, const std::string& name);
   void work();
   void measure();
 
   const Fd dir_;
-  const std::string path_;
+  const std::string path_, memory_path_;
   const bool shared_;
   const Fd work_dir_;  // to be opened to users, who reach theirs through it; none: it need not be
-  std::mutex mutex_;   // guards what follows
+  std::mutex memory_mutex_;  // held while the directory in memory is made or removed
+  std::mutex mutex_;         // guards what follows
   std::condition_variable news_;
   uint64_t gone_ = 0;  // number of the last .gone-N
-  std::vector<std::string> to_remove_;
-  std::map<std::pair<PodId, std::string>, uint64_t> limits_;  // by pod and volume
+  std::vector<Gone> to_remove_;
+  std::map<std::pair<PodId, std::string>, Limit> limits_;  // by pod and volume
   std::vector<Full> full_;
 };
 

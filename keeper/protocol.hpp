@@ -35,9 +35,10 @@
 
 namespace muster::keeper {
 
-constexpr uint32_t kVersion = 11;       // newest version spoken
+constexpr uint32_t kVersion = 12;       // newest version spoken
 constexpr uint32_t kOldestVersion = 1;  // oldest version accepted
 constexpr uint32_t kSpoolVersion = 1;   // of the spool's segments (spool.hpp)
+constexpr uint32_t kConfines = 12;      // since this version processes give up privileges
 constexpr uint32_t kSpaces = 11;        // since this version it makes pods' directories and mounts
 constexpr uint32_t kFences = 10;        // since this version it ends processes by itself
 constexpr uint32_t kInput = 9;          // since this version processes can have input
@@ -72,6 +73,7 @@ enum class Type : uint8_t {
                  // secrets:u32 (variable:text path:text optional:u8)* (since version 6)
                  // reads:u8 (since version 9)
                  // space:text (since version 11; core/node/space.hpp; empty: none)
+                 // none_new:u8 dropped:u64 (since version 12; keeper/privileges.hpp)
   kill,          // key grace_ms:i64
   forget,        // entry:u64
   end_all,       // -
@@ -105,6 +107,7 @@ enum class Type : uint8_t {
                  // no_limits:text (why `can` lacks a limit; may be absent)
                  // scratch:text no_scratch:text no_mounts:text (since version 11): where pods'
                  // directories are, else why there are none; why `can` lacks mounts
+                 // memory:text (since version 12): where those in memory are; empty: nowhere
   refused,       // why:text
   living,        // key pid:i32 age_ms:i64 killing:u8 note:text
                  // enqueued:u8 (since version 4)

@@ -3,6 +3,7 @@
 #include "base/bytes.hpp"
 #include "base/clock.hpp"
 #include "base/fd.hpp"
+#include "keeper/privileges.hpp"
 #include "keeper/search_path.hpp"
 #include "keeper/terminal.hpp"
 
@@ -284,7 +285,7 @@ class Mounter {
   Fd source_of(const SpaceMount& one) {
     if (one.volume.kind == VolumeKind::host_path)
       return open_sub_path(open_host_path(one.volume), one);
-    if (!one.volume.on_disk()) return Fd();
+    if (one.volume.kind != VolumeKind::empty_dir || one.source.empty()) return Fd();
     Fd dir(open(one.source.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!dir) cannot("volume " + one.volume.name + ": " + one.source);
     return open_sub_path(std::move(dir), one);
@@ -491,7 +492,7 @@ Fd SpacePlan::file() const {
   Writer out(bytes);
   core::node::write_space(out, space);
   out.text(work_dir).text(cwd).num(uint8_t{home}).num(uint8_t{terminal});
-  out.num(int32_t{report}).num(not_after_ms).num(int32_t{joins});
+  out.num(int32_t{report}).num(not_after_ms).num(int32_t{joins}).num(dropped);
   Fd made(memfd_create(kSpaceName, MFD_CLOEXEC));
   if (!made ||
       pwrite(made.get(), bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
@@ -515,6 +516,7 @@ std::optional<SpacePlan> SpacePlan::read(int fd) {
   plan.report = in.num<int32_t>();
   plan.not_after_ms = in.num<int64_t>();
   plan.joins = in.num<int32_t>();
+  plan.dropped = in.num<uint64_t>();
   if (!in.ok() || !in.rest().empty()) return std::nullopt;
   return plan;
 }
@@ -575,6 +577,7 @@ int space_main(char** argv) {
       Mounter(*plan).run();
     if (chdir(plan->cwd.c_str()) != 0 && !(plan->home && chdir("/") == 0))
       cannot("cwd " + plan->cwd);
+    if (plan->dropped != 0 && !give_up({true, plan->dropped})) cannot("securityContext");
     if (plan->not_after_ms != 0 && boot_now() >= plan->not_after_ms)
       throw Failure("it could not be started while its node's lease lasted");
     exit_code = become(*plan, argv + 2, why);

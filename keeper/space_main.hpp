@@ -36,6 +36,7 @@ struct SpacePlan {
   int report = -1;           // where what failed is written; -1: to standard error
   int64_t not_after_ms = 0;  // boot time; 0: none
   int joins = 0;             // the pid of the container's process; 0: its own namespaces
+  uint64_t dropped = 0;      // capabilities that the command does not get (privileges.hpp)
 
   // In a file of memory, which its process inherits; none: there is no memory for it.
   Fd file() const;

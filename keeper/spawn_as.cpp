@@ -174,8 +174,10 @@ std::optional<Spawned> Spawner::spawn_as(const SpawnJob& job, char* stack, int& 
 
   std::string token = job.token.text(), session_token = job.token.session_text();
   const core::node::Space space = core::node::space_of(
-      permit.job, job.container, job.pod, spaces_.dirs == nullptr ? "" : spaces_.dirs->path(),
-      permit.owner.home, permit.job.private_tmp || job.as->private_tmp);
+      permit.job, job.container, job.pod,
+      {spaces_.dirs == nullptr ? "" : spaces_.dirs->path(),
+       spaces_.dirs == nullptr ? "" : spaces_.dirs->memory_path(), permit.owner.home},
+      permit.job.private_tmp || job.as->private_tmp);
   int ends[2];
   if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0)
     return refused(std::string("pipe: ") + std::strerror(errno));

@@ -2,6 +2,7 @@
 
 #include "base/bytes.hpp"
 #include "keeper/input_pipe.hpp"
+#include "keeper/privileges.hpp"
 #include "keeper/protocol.hpp"
 #include "keeper/search_path.hpp"
 #include "keeper/secrets.hpp"
@@ -40,6 +41,7 @@ struct ChildPlan {
   const rlimit* limit = nullptr;
   int64_t not_after_ms = 0;  // boot time; 0: none
   mode_t mask = 0;
+  Privileges privileges{};     // that it gives up
   Secrets* secrets = nullptr;  // null: none
   uid_t uid = 0;               // ours
   // What failed, written by the child into our memory; null: it has started.
@@ -69,6 +71,7 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int child_main(vo
     if (fd >= 0) fcntl(fd, F_SETFD, 0);
   if (chdir(plan->cwd) < 0) fail("cwd");
   if (plan->secrets != nullptr && !plan->secrets->read(plan->uid, plan->envp)) fail(kSecret);
+  if (plan->privileges.any() && !give_up(plan->privileges)) fail("securityContext");
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);  // exec resets handlers, and none is SIG_IGN
@@ -402,12 +405,12 @@ std::string Spawner::prepare(const SpawnJob& job, const core::node::Space& space
                              gid_t gid, SpacePlan& plan, Fd& file) {
   if (space.mounted() && !spaces_.no_mounts.empty())
     return "this node cannot mount volumes: " + spaces_.no_mounts;
-  if (!space.dirs.empty() && spaces_.dirs == nullptr)
+  if (space.has_dirs() && spaces_.dirs == nullptr)
     return "this node has no scratch directory: " + spaces_.no_dirs;
   if (job.session) {
     plan.joins = job.joins_pid;
   } else {
-    if (!space.dirs.empty())
+    if (space.has_dirs())
       if (Status made = spaces_.dirs->make(job.pod, space, uid, gid); !made.ok())
         return made.error().message;
     plan.space = space;
@@ -468,6 +471,11 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
     if (!inner.rest().empty()) space = core::node::read_space(inner);
     if (!inner.ok()) return refused(EBADMSG, "order");
   }
+  Privileges privileges;
+  if (!in.rest().empty()) {
+    privileges.none_new = in.num<uint8_t>() != 0;
+    privileges.dropped = in.num<uint64_t>();
+  }
   if (!begin(job, not_after_ms, result)) return std::nullopt;
   if (result.late) return result;
   if (!in.ok()) return refused(EBADMSG, "order");
@@ -478,6 +486,7 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   envp.push_back(nullptr);
 
   SpacePlan own{.cwd = std::string(cwd), .terminal = terminal, .not_after_ms = not_after_ms};
+  own.dropped = privileges.dropped;
   Fd plan_file;
   std::string plan_fd;
   Fd report_reads, report_writes;
@@ -544,6 +553,7 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   plan.limit = &limit_;
   plan.not_after_ms = not_after_ms;
   plan.mask = mask_;
+  if (!plan_file) plan.privileges = privileges;
   if (!secrets.empty()) {
     plan.secrets = &secrets;
     plan.uid = geteuid();

@@ -136,7 +136,8 @@ void Supervisor::on_hello(Reader in) {
       .text(options_.no_limits)
       .text(spaces_.dirs == nullptr ? "" : spaces_.dirs->path())
       .text(spaces_.no_dirs)
-      .text(spaces_.no_mounts);
+      .text(spaces_.no_mounts)
+      .text(spaces_.dirs == nullptr ? "" : spaces_.dirs->memory_path());
   for (auto& [entry, process] : processes_) {
     if (!shown(process->key)) continue;
     if (process->committed) {

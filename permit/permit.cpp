@@ -3,6 +3,7 @@
 #include "base/bytes.hpp"
 #include "base/check.hpp"
 #include "base/hex.hpp"
+#include "core/node/space.hpp"
 #include "core/spec/inputs.hpp"
 
 #include <algorithm>
@@ -14,9 +15,19 @@ namespace muster {
 namespace {
 
 // The second form has secrets, the third also MPI jobs and sessions, the fourth sessions that read
-// input, the fifth inputs of indexes, the sixth volumes, the seventh config maps. Each is used only
-// for what it adds, so older keepers accept all others.
-enum class Form { first = 1, secrets, sessions, session_input, index_inputs, volumes, config_maps };
+// input, the fifth inputs of indexes, the sixth volumes, the seventh config maps. The eighth adds
+// no field: its containers share a volume in memory, which older keepers would give to each of them
+// by itself. Each is used only for what it adds, so older keepers accept all others.
+enum class Form {
+  first = 1,
+  secrets,
+  sessions,
+  session_input,
+  index_inputs,
+  volumes,
+  config_maps,
+  shared_memory
+};
 constexpr std::string_view kForm = "muster permit ";  // and its number
 constexpr size_t kKeyBytes = 32, kSignatureBytes = 64;
 
@@ -186,6 +197,7 @@ core::node::TemplateContainer read_container(Reader& in, Form form) {
 Form form_of(const Permit& permit) {
   const core::node::PodTemplate& job = permit.job;
   const auto& session = permit.session;
+  if (core::node::shares_memory(job)) return Form::shared_memory;
   if (!job.config_needs.empty()) return Form::config_maps;
   if (!job.volumes.empty() || job.private_tmp) return Form::volumes;
   if (job.inputs || !job.inputs_file.empty()) return Form::index_inputs;
@@ -197,7 +209,7 @@ Form form_of(const Permit& permit) {
 std::optional<Form> read_form(std::string_view text) {
   if (!text.starts_with(kForm) || text.size() != kForm.size() + 1) return std::nullopt;
   const int number = text.back() - '0';
-  if (number < static_cast<int>(Form::first) || number > static_cast<int>(Form::config_maps))
+  if (number < static_cast<int>(Form::first) || number > static_cast<int>(Form::shared_memory))
     return std::nullopt;
   return static_cast<Form>(number);
 }

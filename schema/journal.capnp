@@ -344,6 +344,8 @@ struct NodeRow {
   managers @18 :Text;                 # JSON: metadata.managedFields
   secret @19 :Text;                   # of the work-dir; empty: the agent had none
   strangers @20 :List(Stranger);      # pods running there that a restored state does not know
+  ip @21 :Text;                       # at which other nodes reach it; empty: unknown
+  leftMs @22 :Int64;                  # when its agent announced its shutdown; 0: not since it registered
 }
 
 # An object that clients store in muster (core/kept.hpp).

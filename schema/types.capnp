@@ -70,6 +70,11 @@ struct Container {
   volumeMounts @8 :List(VolumeMount);
   envFrom @9 :List(EnvSource); # if any, there is a variable MUSTER_ENV_FROM with the fieldPath "envFrom", so that
                                # an agent that does not know of config maps refuses the pod
+  runAsUser @10 :Int64 = -1;   # core/node/confinement.hpp; -1: absent. Of a job without an owner with any of these, the first
+  runAsGroup @11 :Int64 = -1;  # container has a variable MUSTER_SECURITY_CONTEXT with the fieldPath "securityContext", so that an
+  runAsNonRoot @12 :Bool;      # agent that does not know of them refuses the pod
+  noNewPrivileges @13 :Bool;
+  dropCapabilities @14 :UInt64;
 }
 
 struct VolumeMount {

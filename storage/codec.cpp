@@ -410,8 +410,8 @@ std::string encode_node(const core::NodeInfo& node) {
   // Fails to compile when a node gets a member that is neither written below nor kept in memory
   // only.
   [[maybe_unused]] const auto& [id, name, work_dir_id, boot_id, secret, slots, cpu_millis,
-                                memory_bytes, resources, node_labels, address, strangers,
-                                created_ms, spec, gone, deleted, health, draining, trouble,
+                                memory_bytes, resources, node_labels, address, ip, strangers,
+                                created_ms, left_ms, spec, gone, deleted, health, draining, trouble,
                                 heartbeat_ms, changed_ms, limits] = node;
   [[maybe_unused]] const auto& [unschedulable, taints, own_labels, annotations, managers] = spec;
   capnp::MallocMessageBuilder message;
@@ -449,7 +449,9 @@ std::string encode_node(const core::NodeInfo& node) {
     strangers_out[i++].setAttempt(pod.attempt);
   }
   out.setAddress(text(node.address));
+  out.setIp(text(node.ip));
   out.setCreatedMs(node.created_ms);
+  out.setLeftMs(left_ms);
   out.setUnschedulable(unschedulable);
   out.setManagers(text(managers));
   out.setGone(node.gone);
@@ -478,7 +480,9 @@ Result<core::NodeInfo> decode_node(std::string_view bytes) {
     for (auto one : in.getStrangers())
       node.strangers.push_back({one.getJob(), one.getIndex(), one.getAttempt()});
     node.address = text_back(in.getAddress());
+    node.ip = text_back(in.getIp());
     node.created_ms = in.getCreatedMs();
+    node.left_ms = in.getLeftMs();
     node.spec.unschedulable = in.getUnschedulable();
     node.spec.managers = text_back(in.getManagers());
     node.gone = in.getGone();

@@ -43,6 +43,12 @@ void read_env(const json& from, core::EnvVar& env) {
   read(from, "value", env.value);
   const json& source = member(from, "valueFrom");
   read(member(source, "fieldRef"), "fieldPath", env.field_path);
+  if (auto it = source.find("resourceFieldRef"); it != source.end()) {
+    core::ResourceRef& resource = env.resource.emplace();
+    read(*it, "containerName", resource.container);
+    read(*it, "resource", resource.resource);
+    read(*it, "divisor", resource.divisor);
+  }
   if (auto it = source.find("secretKeyRef"); it != source.end()) {
     core::SecretRef& secret = env.secret.emplace();
     read(*it, "name", secret.name);
@@ -108,6 +114,16 @@ void read_mount(const json& from, core::VolumeMount& mount) {
   read(from, "readOnly", mount.read_only);
 }
 
+// Of a pod or a container, which have some of these fields each.
+void read_security(const json& from, core::SecurityContext& security) {
+  const json& context = member(from, "securityContext");
+  read(context, "runAsUser", security.run_as_user);
+  read(context, "runAsGroup", security.run_as_group);
+  read(context, "runAsNonRoot", security.run_as_non_root);
+  read(context, "allowPrivilegeEscalation", security.escalation);
+  read(member(context, "capabilities"), "drop", security.dropped_capabilities);
+}
+
 void read_container(const json& from, core::Container& container) {
   read(from, "name", container.name);
   read(from, "image", container.image);
@@ -119,6 +135,7 @@ void read_container(const json& from, core::Container& container) {
   container.env_from = read_list<core::EnvSource>(from, "envFrom", read_env_source);
   read(member(from, "resources"), "requests", container.resources.requests);
   read(member(from, "resources"), "limits", container.resources.limits);
+  read_security(from, container.security);
 }
 
 void read_toleration(const json& from, core::Toleration& toleration) {
@@ -127,6 +144,29 @@ void read_toleration(const json& from, core::Toleration& toleration) {
   read(from, "value", toleration.value);
   read(from, "effect", toleration.effect);
   read(from, "tolerationSeconds", toleration.seconds);
+}
+
+void read_requirement(const json& from, core::SelectorRequirement& wanted) {
+  read(from, "key", wanted.key);
+  read(from, "operator", wanted.op);
+  read(from, "values", wanted.values);
+}
+
+void read_node_term(const json& from, core::NodeTerm& term) {
+  using Requirement = core::SelectorRequirement;
+  term.labels = read_list<Requirement>(from, "matchExpressions", read_requirement);
+  term.fields = read_list<Requirement>(from, "matchFields", read_requirement);
+}
+
+void read_node_affinity(const json& from, core::NodeAffinity& affinity) {
+  if (auto it = from.find("requiredDuringSchedulingIgnoredDuringExecution"); it != from.end())
+    affinity.required = read_list<core::NodeTerm>(*it, "nodeSelectorTerms", read_node_term);
+  affinity.preferred =
+      read_list<core::PreferredNodes>(from, "preferredDuringSchedulingIgnoredDuringExecution",
+                                      [](const json& one, core::PreferredNodes& preferred) {
+                                        read(one, "weight", preferred.weight);
+                                        read_node_term(member(one, "preference"), preferred.nodes);
+                                      });
 }
 
 // Removes empty members, so that `env: []` and no env are equal.
@@ -149,6 +189,7 @@ std::string kept_text(json pod_template) {
     for (const char* name : {"nodeSelector", "tolerations", "schedulingGates",
                              "terminationGracePeriodSeconds", "restartPolicy"})
       pod.erase(name);
+    if (auto it = pod.find("affinity"); it != pod.end()) it->erase("nodeAffinity");
     for (const char* list : {"containers", "initContainers"})
       if (auto it = pod.find(list); it != pod.end())
         for (json& container : *it) container.erase("resources");
@@ -176,6 +217,11 @@ void read_template(const json& from, core::PodTemplate& pod) {
                              [](const json& gate, std::string& name) { read(gate, "name", name); });
   read(spec, "priorityClassName", pod.priority_class_name);
   read(spec, "priority", pod.priority);
+  read(spec, "nodeName", pod.node_name);
+  read_node_affinity(member(member(spec, "affinity"), "nodeAffinity"), pod.node_affinity);
+  read_security(spec, pod.security);
+  read(spec, "serviceAccount", pod.service_account);
+  read(spec, "serviceAccountName", pod.service_account);
   pod.kept = kept_text(from);
 }
 
@@ -201,12 +247,8 @@ void read_success_rule(const json& from, core::SuccessRule& rule) {
 
 void read_selector(const json& from, core::LabelSelector& selector) {
   read(from, "matchLabels", selector.match_labels);
-  selector.match_expressions = read_list<core::SelectorRequirement>(
-      from, "matchExpressions", [](const json& one, core::SelectorRequirement& wanted) {
-        read(one, "key", wanted.key);
-        read(one, "operator", wanted.op);
-        read(one, "values", wanted.values);
-      });
+  selector.match_expressions =
+      read_list<core::SelectorRequirement>(from, "matchExpressions", read_requirement);
 }
 
 void read_spec(const json& from, core::JobSpec& spec) {

@@ -4,7 +4,9 @@
 #include "base/check.hpp"
 #include "text/json_text.hpp"
 
+#include <algorithm>
 #include <string>
+#include <utility>
 
 namespace muster::api {
 namespace {
@@ -42,36 +44,72 @@ void refuse(const std::string& path, const ApiField& field, core::Violations& fo
   found.forbidden(path, std::move(why));
 }
 
-// Whether a process of this owner has it already (permit/permit.hpp): it runs as the owner, without
-// capabilities, and can gain no privileges.
-bool is_given(const std::string& key, const json& value, const core::Owner& owner) {
-  if (key == "runAsUser") return value == owner.uid;
-  if (key == "runAsGroup") return value == owner.gid;
-  if (key == "runAsNonRoot") return owner.uid != 0;
-  if (key == "allowPrivilegeEscalation") return true;
-  return key == "capabilities" && value.is_object() && value.size() == value.count("drop");
-}
+// Judges what a securityContext requests of users, groups and filters. What marks can express is
+// refused by them; without an owner, the node compares the user (core/node/confinement.hpp).
+class SecurityRules {
+ public:
+  SecurityRules(const json& context, const ApiType& type, std::string path,
+                const std::optional<core::Owner>& owner, core::Violations& found)
+      : context_(context), type_(type), path_(std::move(path)), owner_(owner), found_(found) {}
 
-// Each setting requests something that muster does not do, unless it is false. The exception is
-// allowPrivilegeEscalation, where false is the request.
-void refuse_security(const json& object, const ApiType& type, const std::string& path,
-                     const std::optional<core::Owner>& owner, core::Violations& found) {
-  auto context = object.find("securityContext");
-  if (context == object.end()) return;
-  const ApiField* field = type.field("securityContext");
-  MUSTER_CHECK(field != nullptr);
-  if (!context->is_object()) return refuse(path + ".securityContext", *field, found);
-  for (auto it = context->begin(); it != context->end(); ++it) {
-    const bool wish = it.key() == "allowPrivilegeEscalation" ? *it != true : *it != false;
-    if (!wish || !written(*it) || (owner && is_given(it.key(), *it, *owner))) continue;
-    const std::string at = path + ".securityContext." + it.key();
-    if (owner && (it.key() == "runAsUser" || it.key() == "runAsGroup"))
-      found.forbidden(at, "must be " +
-                              std::to_string(it.key() == "runAsUser" ? owner->uid : owner->gid) +
-                              ": pods run as the job's owner");
-    else
-      refuse(at, *field, found);
+  void judge() {
+    if (owner_) {
+      must_be("runAsUser", owner_->uid);
+      must_be("runAsGroup", owner_->gid);
+      if (owner_->uid == 0 && context_.value("runAsNonRoot", false))
+        found_.forbidden(path_ + ".runAsNonRoot", "the pods run as the job's owner, who is root");
+    }
+    if (const auto group = context_.find("fsGroup"); group != context_.end())
+      if (!owner_ || *group != owner_->gid) refuse(path_ + ".fsGroup", field("fsGroup"), found_);
+    if (const auto groups = context_.find("supplementalGroups"); groups != context_.end())
+      if (std::any_of(groups->begin(), groups->end(),
+                      [this](const json& gid) { return !is_of_owner(gid); }))
+        refuse(path_ + ".supplementalGroups", field("supplementalGroups"), found_);
+    for (const char* profile : {"seccompProfile", "appArmorProfile"}) {
+      const auto wanted = context_.find(profile);
+      if (wanted == context_.end()) continue;
+      const std::string type = wanted->value("type", "");
+      const std::string at = path_ + "." + profile + ".type";
+      if (type.empty())
+        found_.required(at);
+      else if (type != "RuntimeDefault" && type != "Unconfined")
+        refuse(at, *field(profile).of->field("type"), found_);
+    }
   }
+
+ private:
+  const ApiField& field(const char* name) const {
+    const ApiField* found = type_.field(name);
+    MUSTER_CHECK(found != nullptr, name);
+    return *found;
+  }
+
+  void must_be(const char* name, uint32_t id) {
+    if (const auto wanted = context_.find(name); wanted != context_.end() && *wanted != id)
+      found_.forbidden(path_ + "." + name,
+                       "must be " + std::to_string(id) + ": pods run as the job's owner; omit it");
+  }
+
+  bool is_of_owner(const json& gid) const {
+    return owner_ &&
+           (gid == owner_->gid || std::any_of(owner_->groups.begin(), owner_->groups.end(),
+                                              [&gid](uint32_t one) { return gid == one; }));
+  }
+
+  const json& context_;
+  const ApiType& type_;
+  const std::string path_;
+  const std::optional<core::Owner>& owner_;
+  core::Violations& found_;
+};
+
+void refuse_security(const json& object, const char* type_name, const std::string& path,
+                     const std::optional<core::Owner>& owner, core::Violations& found) {
+  const auto context = object.find("securityContext");
+  if (context == object.end()) return;
+  const ApiType* type = api_type(type_name);
+  MUSTER_CHECK(type != nullptr);
+  SecurityRules(*context, *type, path + ".securityContext", owner, found).judge();
 }
 
 // Refuses all fields that the types mark as refused, in their order.
@@ -112,17 +150,34 @@ core::Violations refused_fields(const json& job, const std::optional<core::Owner
     found.forbidden(path + ".priorityClassName",
                     "there are no priority classes here but system-cluster-critical and "
                     "system-node-critical: write the number as priority");
-  const ApiType *pod_type = api_type("PodSpec"), *container_type = api_type("Container");
-  MUSTER_CHECK(pod_type != nullptr && container_type != nullptr);
-  refuse_security(pod, *pod_type, path, owner, found);
+  refuse_security(pod, "PodSecurityContext", path, owner, found);
   for (const char* list : {"containers", "initContainers"}) {
     auto containers = pod.find(list);
     if (containers == pod.end()) continue;
     for (size_t i = 0; i < containers->size(); ++i)
-      refuse_security((*containers)[i], *container_type,
-                      path + "." + list + "[" + std::to_string(i) + "]", owner, found);
+      refuse_security((*containers)[i], "SecurityContext", core::item(path + "." + list, i), owner,
+                      found);
   }
   return found;
+}
+
+std::vector<std::string> ignored_preferences(const json& job) {
+  constexpr const char* kPreferred = "preferredDuringSchedulingIgnoredDuringExecution";
+  std::vector<std::string> warnings;
+  const json pod = job.value(json::json_pointer("/spec/template/spec"), json::object());
+  auto warn = [&warnings](const std::string& field) {
+    warnings.push_back("spec.template.spec." + field +
+                       ": stored and ignored; the annotation muster.dev/placement spreads or packs "
+                       "the pods of a job");
+  };
+  const json affinity = pod.value("affinity", json::object());
+  for (const char* kind : {"podAffinity", "podAntiAffinity"})
+    if (written(affinity.value(json::json_pointer("/" + std::string(kind) + "/" + kPreferred),
+                               json::array())))
+      warn("affinity." + std::string(kind) + "." + kPreferred);
+  if (written(pod.value("topologySpreadConstraints", json::array())))
+    warn("topologySpreadConstraints");
+  return warnings;
 }
 
 }  // namespace muster::api

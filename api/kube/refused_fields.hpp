@@ -4,8 +4,7 @@
 //
 // The types mark most of them (`refused` in api/openapi/pod.yaml and batch.yaml); the rules for
 // securityContext and priorityClassName, which a mark cannot express, are here. Fields that mean
-// nothing for a process (image, ports, dnsPolicy, serviceAccountName…) are kept and returned
-// instead.
+// nothing for a process (image, ports, dnsPolicy…) are kept and returned instead.
 #pragma once
 
 #include "core/spec/owner.hpp"
@@ -13,6 +12,8 @@
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string>
+#include <vector>
 
 namespace muster::api {
 
@@ -20,5 +21,8 @@ namespace muster::api {
 // `owner`: the user as whom its pods will run; nothing where users have no roles.
 core::Violations refused_fields(const nlohmann::json& job,
                                 const std::optional<core::Owner>& owner = std::nullopt);
+
+// Warns of preferences about other pods' nodes, which are accepted and not weighed.
+std::vector<std::string> ignored_preferences(const nlohmann::json& job);
 
 }  // namespace muster::api

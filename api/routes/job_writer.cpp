@@ -1,5 +1,6 @@
 #include "api/routes/job_writer.hpp"
 
+#include "api/kube/refused_fields.hpp"
 #include "api/request/field_owners.hpp"
 #include "core/spec/warnings.hpp"
 
@@ -27,6 +28,7 @@ JobWriter::Admitted JobWriter::admitted(Result<ParsedJob> parsed, const Admissio
   if (auto why = beyond_bounds(out.job->json)) out.refused = beyond(std::move(*why));
   for (std::string& warning : core::creation_warnings(out.job->meta, out.job->spec))
     out.warnings.push_back(std::move(warning));
+  for (std::string& warning : ignored_preferences(said)) out.warnings.push_back(std::move(warning));
   return out;
 }
 

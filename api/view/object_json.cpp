@@ -82,7 +82,7 @@ std::optional<std::string_view> node_label(const core::NodeInfo& node, std::stri
 
 bool has_left(const core::NodeInfo& node) {
   using Health = core::NodeInfo::Health;
-  return node.draining && (node.health == Health::suspect || node.health == Health::lost);
+  return (node.draining || node.left_ms != 0) && node.health != Health::ready;
 }
 
 // Condition for pods that run on the node but are unknown to a state restored from a backup. It is
@@ -104,9 +104,7 @@ OrderedJson strangers_json(const core::NodeInfo& node) {
 }
 
 OrderedJson node_json(const core::NodeInfo& node, uint64_t version) {
-  core::StringMap all = core::labels_of(node);
-  all["kubernetes.io/os"] = "linux";
-  OrderedJson labels = ordered(all);
+  OrderedJson labels = ordered(core::labels_of(node));
   const Ready r = ready(node);
   const Millis beat = node.heartbeat_ms != 0 ? node.heartbeat_ms : node.created_ms;
   const Millis since = node.changed_ms != 0 ? node.changed_ms : node.created_ms;
@@ -132,8 +130,8 @@ OrderedJson node_json(const core::NodeInfo& node, uint64_t version) {
   }
   if (!taints.empty()) spec["taints"] = std::move(taints);
   OrderedJson addresses = OrderedJson::array();
-  if (!node.address.empty())
-    addresses.push_back({{"type", "InternalIP"}, {"address", node.address}});
+  if (const std::string& at = node.ip.empty() ? node.address : node.ip; !at.empty())
+    addresses.push_back({{"type", "InternalIP"}, {"address", at}});
   addresses.push_back({{"type", "Hostname"}, {"address", node.name}});
   OrderedJson meta = {{"name", node.name},
                       {"uid", node.work_dir_id},

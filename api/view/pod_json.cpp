@@ -241,7 +241,15 @@ void PodWriter::status(std::string& out, const View& view, const Shown& shown) c
     if (const auto reason = pod_reason(pod.end.cause); !reason.empty()) add(out, "reason", reason);
     if (!pod.end.message.empty()) add(out, "message", pod.end.message);
   }
-  add(out, "hostIP", "");
+  const core::NodeInfo* const node = pod.bound() ? view.node_info(pod.node) : nullptr;
+  const std::string ip = node == nullptr ? "" : node->ip;
+  add(out, "hostIP", ip);
+  if (!ip.empty()) {  // a pod has its node's network
+    const std::string list = dumped(OrderedJson::array({OrderedJson{{"ip", ip}}}));
+    add_raw(out, "hostIPs", list);
+    add(out, "podIP", ip);
+    add_raw(out, "podIPs", list);
+  }
   if (pod.bound()) {
     add(out, "startTime", time_text(pod.bound_ms));
     const size_t init = object_->spec.pod.init_containers.size();

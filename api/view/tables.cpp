@@ -124,7 +124,7 @@ OrderedJson pod_cells(const View& view, const Shown& shown, Millis now_ms) {
   const core::JobMeta& meta = shown.job->object().meta;
   const size_t all = shown.job->spec().pod.containers.size();
   const bool ready = !pod.ended && pod.started_at && pod.readiness == core::Readiness::ready;
-  const std::string node = view.node_name(pod.node);
+  const core::NodeInfo* const node = pod.bound() ? view.node_info(pod.node) : nullptr;
   return {core::pod_name(meta.name, meta.uid, shown.job->indexed(), pod.key),
           std::to_string(ready ? all : 0) + "/" + std::to_string(all),
           missing_config(view, *shown.job, pod).empty()
@@ -132,19 +132,24 @@ OrderedJson pod_cells(const View& view, const Shown& shown, Millis now_ms) {
               : "CreateContainerConfigError",
           std::to_string(pod.restarts),
           span_text(now_ms - pod.created_ms),
-          "<none>",
-          node.empty() ? "<none>" : node,
+          node == nullptr || node->ip.empty() ? "<none>" : node->ip,
+          node == nullptr ? "<none>" : node->name,
           "<none>",
           "<none>"};
 }
 
 OrderedJson node_cells(const core::NodeInfo& node, Millis now_ms) {
   std::string state = core::is_ready(node) ? "Ready" : node.draining ? "Draining" : "NotReady";
-  if (has_left(node)) state = "Left (" + span_text(now_ms - node.changed_ms) + " ago)";
+  if (has_left(node)) {
+    // Of a node that left before this coordinator started, its announcement is all that is known.
+    const bool seen = node.heartbeat_ms != 0 || node.left_ms == 0;
+    state = "Left (" + span_text(now_ms - (seen ? node.changed_ms : node.left_ms)) + " ago)";
+  }
   if (node.spec.unschedulable) state += ",SchedulingDisabled";
+  const std::string& at = node.ip.empty() ? node.address : node.ip;
   return {node.name,  state,
           "<none>",   span_text(now_ms - node.created_ms),
-          "",         node.address.empty() ? "<none>" : node.address,
+          "",         at.empty() ? "<none>" : at,
           node.slots, node.boot_id};
 }
 

@@ -129,10 +129,12 @@ std::optional<Misfit> misfit(const core::NodeInfo& node, uint32_t used, const co
     return Misfit{
         "without mounts",
         "cannot mount volumes: its keeper gets no user namespaces (label " + mounts->first + ")"};
+  if (!core::selects(node, labels, demand))
+    return Misfit{"excluded", demand.affinity.required
+                                  ? "labels do not match the job's nodeSelector and nodeAffinity"
+                                  : "labels do not match the job's nodeSelector"};
   if (!core::admits(node, labels, demand))
-    return demand.node_selector.empty()
-               ? Misfit{"tainted", "has taints that the job does not tolerate"}
-               : Misfit{"excluded", "labels or taints do not match the job"};
+    return Misfit{"tainted", "has taints that the job does not tolerate"};
   core::Amounts room = core::capacity_of(node);
   if (auto lack = shortage(room, demand.amounts)) return Misfit{"too small", "", lack};
   if (used >= node.slots)
@@ -191,8 +193,9 @@ void explain_place(const View& view, const core::Job& job, uint64_t user_pods_ma
   uint64_t all = 0;
   uint64_t fit = 0;
   view.each(Kind::node, "", nullptr, [&](const Shown& shown) {
-    ++all;
     const core::NodeInfo& node = *shown.node;
+    if (!demand.node_name.empty() && demand.node_name != node.name) return;
+    ++all;
     auto found = misfit(node, used[node.id], taken[node.id], demand);
     if (!found) {
       ++fit;
@@ -206,7 +209,9 @@ void explain_place(const View& view, const core::Job& job, uint64_t user_pods_ma
     if (found->shortage && (!nodes.most || nodes.most->there < found->shortage->there))
       nodes.most = found->shortage;
   });
-  if (all == 0) {
+  if (all == 0 && !demand.node_name.empty()) {
+    out.summary += ": spec.nodeName is " + demand.node_name + ", and there is no such node";
+  } else if (all == 0) {
     out.summary += ": there are no nodes (start one with `muster agent`)";
   } else {
     std::string list;
@@ -223,6 +228,9 @@ void explain_place(const View& view, const core::Job& job, uint64_t user_pods_ma
     if (nodes.names.size() > 5) line += ", …";
     out.details.push_back(line + ")");
   }
+  if (!demand.node_name.empty() && all > 0)
+    out.details.push_back("spec.nodeName is " + demand.node_name +
+                          ": its pods run on no other node");
   if (demand.gang) out.details.push_back("a gang: its pods start together or not at all");
 }
 
@@ -411,9 +419,11 @@ Explanation why_index(const View& view, const core::Job& job, uint32_t index,
   Explanation out;
   auto tell_last = [&] {
     if (!last) return;
+    const std::string counted = counted_text(*last);
     out.details.push_back(attempt_name(last->key) + " on node " + view.node_name(last->node) +
                           " ended " + span_text(std::max<Millis>(0, now - last->end.ended_at)) +
-                          " ago: " + end_text(*last) + "; " + counted_text(*last));
+                          " ago: " + end_text(*last) +
+                          (counted == out.summary ? "" : "; " + counted));
   };
   if (s.completed.contains(index)) {
     out.state = "Succeeded";

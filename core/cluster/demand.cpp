@@ -1,5 +1,6 @@
 #include "core/cluster/demand.hpp"
 
+#include "core/spec/affinity.hpp"
 #include "core/spec/quantity.hpp"
 
 #include <algorithm>
@@ -85,6 +86,8 @@ Demand demand_of(const JobObject& object) {
   demand.amounts.memory_bytes = std::min(demand.amounts.memory_bytes, kMost);
   for (auto& [name, count] : demand.amounts.named) count = std::min(count, kMost);
   demand.node_selector = pod.node_selector;
+  demand.node_name = pod.node_name;
+  demand.affinity = pod.node_affinity;
   demand.tolerations = pod.tolerations;
   if (pod.priority_class_name == "system-cluster-critical")
     demand.priority = kClusterCritical;
@@ -113,6 +116,7 @@ Demand demand_of(const JobObject& object) {
 
 bool alike(const Demand& a, const Demand& b) {
   return a.amounts == b.amounts && a.node_selector == b.node_selector &&
+         a.node_name == b.node_name && a.affinity.required == b.affinity.required &&
          a.tolerations == b.tolerations && a.memory_limit == b.memory_limit &&
          a.cpu_limit == b.cpu_limit;
 }
@@ -122,11 +126,17 @@ Amounts capacity_of(const NodeInfo& node) {
           node.resources};
 }
 
-bool admits(const NodeInfo& node, const StringMap& labels, const Demand& demand) {
+bool selects(const NodeInfo& node, const StringMap& labels, const Demand& demand) {
+  if (!demand.node_name.empty() && demand.node_name != node.name) return false;
   for (const auto& [key, value] : demand.node_selector) {
     auto it = labels.find(key);
     if (it == labels.end() || it->second != value) return false;
   }
+  return is_required(demand.affinity, node.name, labels);
+}
+
+bool admits(const NodeInfo& node, const StringMap& labels, const Demand& demand) {
+  if (!selects(node, labels, demand)) return false;
   if (!enforces(node, demand)) return false;
   if (node.spec.unschedulable && !tolerated(demand, {kUnschedulable, "", "NoSchedule"}))
     return false;

@@ -30,6 +30,8 @@ uint32_t times_in(const Amounts& room, const Amounts& each, uint32_t most);
 struct Demand {
   Amounts amounts;  // requests; a limit counts if there is no request
   StringMap node_selector;
+  std::string node_name;  // the only node that is admitted; empty: any
+  NodeAffinity affinity;
   std::vector<Toleration> tolerations;
   int32_t priority = 0;  // higher is placed first and may preempt lower ones
   bool preempts = true;  // false (preemptionPolicy Never): goes first, but preempts nothing
@@ -52,14 +54,16 @@ Demand demand_of(const JobObject& object);
 // them fits.
 Amounts capacity_of(const NodeInfo& node);
 
-// Whether the node's labels, taints, cordon and limits admit such a pod. PreferNoSchedule does not
-// exclude it.
+// Whether the node's name, labels, taints, cordon and limits admit such a pod. PreferNoSchedule
+// does not exclude it.
 bool admits(const NodeInfo& node, const StringMap& labels, const Demand& demand);
 // Whether the node enforces the limits of such a pod, or does not have to (LimitSupport::required).
 bool enforces(const NodeInfo& node, const Demand& demand);
 // How long such a pod may stay on the node under its NoExecute taints, in milliseconds: 0 if one is
 // not tolerated, else the smallest tolerationSeconds; nullopt: forever.
 std::optional<Millis> may_stay(const NodeInfo& node, const Demand& demand);
+// Whether the node's name and labels are what such a pod asks for.
+bool selects(const NodeInfo& node, const StringMap& labels, const Demand& demand);
 // How many PreferNoSchedule taints such a pod does not tolerate: nodes with any are filled last.
 uint32_t reluctance(const NodeInfo& node, const Demand& demand);
 

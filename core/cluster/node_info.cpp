@@ -23,6 +23,7 @@ StringMap labels_of(const NodeInfo& node) {
   StringMap labels = node.spec.labels;
   labels.insert(node.labels.begin(), node.labels.end());
   labels.try_emplace("kubernetes.io/hostname", node.name);
+  labels.try_emplace("kubernetes.io/os", "linux");
   return labels;
 }
 

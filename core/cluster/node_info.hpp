@@ -61,11 +61,13 @@ struct NodeInfo {
   uint64_t memory_bytes = 0;
   std::map<std::string, int64_t> resources;  // named resources (nvidia.com/gpu) and their counts
   StringMap labels;                          // reported by the agent
-  std::string address;                       // for display
+  std::string address;                       // for display: its host name
+  std::string ip;                            // at which other nodes reach it; empty: unknown
   // Pods running there that a restored state does not know, as of the last registration. They are
   // left alone.
   std::vector<PodId> strangers;
   Millis created_ms = 0;
+  Millis left_ms = 0;  // when its agent announced its shutdown; 0: not since it registered
   NodeSpec spec;
   bool gone = false;     // replaced or declared lost: nothing is bound to it any more
   bool deleted = false;  // through the API, and therefore gone; not shown
@@ -94,7 +96,7 @@ void set_health(NodeInfo& node, const NodeHealth& health);
 // Whether its condition Ready is True, so that it may get pods unless an operator prevents it.
 bool is_ready(const NodeInfo& node);
 
-// The agent's labels, those set by operators, and kubernetes.io/hostname.
+// The agent's labels, those set by operators, kubernetes.io/hostname and kubernetes.io/os.
 StringMap labels_of(const NodeInfo& node);
 
 }  // namespace muster::core

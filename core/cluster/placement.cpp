@@ -1,6 +1,7 @@
 #include "core/cluster/placement.hpp"
 
 #include "core/cluster/arrangement.hpp"
+#include "core/spec/affinity.hpp"
 
 #include <algorithm>
 
@@ -51,6 +52,28 @@ struct Placer {
     return pods;
   }
 
+  // All nodes that may have a slot, in the order of a job with preferences.
+  std::vector<size_t> preferred(const Demand& demand) const {
+    struct Choice {
+      size_t node;
+      bool last;
+      int64_t weight;
+    };
+    std::vector<Choice> choices;
+    for (size_t i = first; i < nodes.size(); ++i) {
+      const FreeNode& node = nodes[i];
+      const bool known = node.info && node.labels;
+      choices.push_back({i, reluctant(node, demand),
+                         known ? preference(demand.affinity, node.info->name, *node.labels) : 0});
+    }
+    std::stable_sort(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) {
+      return a.last != b.last ? b.last : a.weight > b.weight;
+    });
+    std::vector<size_t> order;
+    for (const Choice& one : choices) order.push_back(one.node);
+    return order;
+  }
+
   // The nodes that a job takes if it chose to be packed or spread, in its order, each with how many
   // of `most` pods.
   std::vector<std::pair<size_t, uint32_t>> arranged(const WaitingJob& job, uint64_t most) const {
@@ -94,6 +117,8 @@ struct Placer {
     while (first < nodes.size() && nodes[first].free == 0) ++first;
     if (demand.placement != PlacementChoice::usual) {
       for (auto [node, count] : arranged(job, left)) take(nodes[node], count);
+    } else if (!demand.affinity.preferred.empty()) {
+      for (size_t i : preferred(demand)) take(nodes[i], left);
     } else {
       for (size_t i = first; i < nodes.size() && left > 0; ++i) {
         if (reluctant(nodes[i], demand))

@@ -3,7 +3,8 @@
 // Higher priorities go first. Equal ones share fairly: in each round every waiting job gets an
 // equal share of what is free, so a job of 10^5 pods does not starve a job of one; what a job
 // cannot use goes to the others. Nodes with the most free slots are filled first, so that work
-// spreads; those with a PreferNoSchedule taint last. A gang gets slots for all its waiting pods or
+// spreads; those with a PreferNoSchedule taint last; for a job with preferences, those of the
+// highest weight first. A gang gets slots for all its waiting pods or
 // none, and a gang that runs gets the missing ones before its equals get any, so gangs cannot
 // deadlock: what it holds would not become free without them. A job that fits nowhere blocks no
 // other. A job that chose to be packed or spread takes its nodes as arrangement.hpp says.

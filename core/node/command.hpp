@@ -37,6 +37,7 @@ struct NodeFacts {
   std::vector<std::string> inherited;  // "NAME=value"
   std::string home;                    // of the user that pods run as; where their secrets are
   std::string scratch{};               // directory of pods' own directories; empty: none are made
+  std::string memory{};                // the same, in memory
 };
 
 // A variable whose value is read when the process starts (valueFrom.secretKeyRef).

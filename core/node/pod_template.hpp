@@ -2,6 +2,7 @@
 // node made from it.
 #pragma once
 
+#include "core/node/confinement.hpp"
 #include "core/node/values.hpp"
 #include "core/spec/config_maps.hpp"
 #include "core/spec/inputs.hpp"
@@ -19,7 +20,8 @@ struct TemplateContainer {
   Container what;
   std::optional<uint64_t> memory_limit_bytes;
   std::optional<uint64_t> cpu_limit_millis;
-  DeviceCounts devices;  // named resources it requests
+  DeviceCounts devices;       // named resources it requests
+  Confinement confinement{};  // not in permits
 };
 
 // A permit (permit/permit.hpp) as the coordinator sent it.

@@ -20,6 +20,17 @@ const Volume* volume_named(const PodTemplate& job, const std::string& name) {
   return found == job.volumes.end() ? nullptr : &*found;
 }
 
+bool is_shared_memory(const PodTemplate& job, const Volume& volume) {
+  if (volume.kind != VolumeKind::empty_dir || volume.on_disk()) return false;
+  return std::count_if(
+             job.containers.begin(), job.containers.end(), [&volume](const TemplateContainer& one) {
+               const auto& mounts = one.what.volume_mounts;
+               return std::any_of(
+                   mounts.begin(), mounts.end(),
+                   [&volume](const VolumeMount& mount) { return mount.name == volume.name; });
+             }) > 1;
+}
+
 // What a config map has for a volume. A key that is missing was optional, or appears later.
 std::vector<SpaceFile> files_of(const PodTemplate& job, const Volume& volume) {
   std::vector<SpaceFile> files;
@@ -50,6 +61,11 @@ bool has_space(const PodTemplate& job) {
   return !job.volumes.empty() || job.private_tmp;
 }
 
+bool shares_memory(const PodTemplate& job) {
+  return std::any_of(job.volumes.begin(), job.volumes.end(),
+                     [&job](const Volume& volume) { return is_shared_memory(job, volume); });
+}
+
 std::string pod_dir_name(PodId pod) {
   return std::to_string(pod.job) + "." + std::to_string(pod.index) + "." +
          std::to_string(pod.attempt);
@@ -73,16 +89,22 @@ std::optional<PodId> pod_of_dir(std::string_view name) {
   return pod;
 }
 
-Space space_of(const PodTemplate& job, size_t container, PodId pod, const std::string& scratch,
-               const std::string& home, bool private_tmp) {
+Space space_of(const PodTemplate& job, size_t container, PodId pod, const SpaceRoots& roots,
+               bool private_tmp) {
   Space space;
   space.private_tmp = private_tmp;
-  for (const Volume& volume : job.volumes)
-    if (volume.on_disk()) space.dirs.push_back({volume.name, bytes_of(volume.size_limit)});
+  for (const Volume& volume : job.volumes) {
+    const SpaceDir dir{volume.name, bytes_of(volume.size_limit)};
+    if (volume.on_disk())
+      space.dirs.push_back(dir);
+    else if (is_shared_memory(job, volume))
+      space.memory_dirs.push_back(dir);
+  }
   if (space.private_tmp)
     for (const char* more : {"", kPrivateVarTmp})
       space.dirs.push_back({std::string(kPrivateTmp) + more, 0});
-  if (!space.dirs.empty()) space.pod_dir = scratch + "/" + pod_dir_name(pod);
+  if (!space.dirs.empty()) space.pod_dir = roots.scratch + "/" + pod_dir_name(pod);
+  if (!space.memory_dirs.empty()) space.memory_dir = roots.memory + "/" + pod_dir_name(pod);
   for (const VolumeMount& mount : job.containers[container].what.volume_mounts) {
     const Volume* const volume = volume_named(job, mount.name);
     if (volume == nullptr) continue;  // admission does not let it through
@@ -91,8 +113,10 @@ Space space_of(const PodTemplate& job, size_t container, PodId pod, const std::s
     if (volume->on_disk()) one.source = space.pod_dir + "/" + volume->name;
     if (volume->kind == VolumeKind::config_map) one.files = files_of(job, *volume);
     if (volume->kind == VolumeKind::secret)
-      one.source = home + "/.config/muster/secrets/" + volume->secret;
-    if (volume->kind == VolumeKind::empty_dir && !volume->on_disk())
+      one.source = roots.home + "/.config/muster/secrets/" + volume->secret;
+    if (is_shared_memory(job, *volume))
+      one.source = space.memory_dir + "/" + volume->name;
+    else if (volume->kind == VolumeKind::empty_dir && !volume->on_disk())
       one.limit_bytes = bytes_of(volume->size_limit);
   }
   std::stable_sort(space.mounts.begin(), space.mounts.end(),
@@ -128,6 +152,8 @@ void write_space(Writer& out, const Space& space) {
     out.text(one.source).num(one.limit_bytes).num(static_cast<uint32_t>(one.files.size()));
     for (const SpaceFile& file : one.files) out.text(file.path).text(file.text).num(file.mode);
   }
+  out.text(space.memory_dir).num(static_cast<uint32_t>(space.memory_dirs.size()));
+  for (const SpaceDir& dir : space.memory_dirs) out.text(dir.name).num(dir.limit_bytes);
 }
 
 Space read_space(Reader& in) {
@@ -153,6 +179,13 @@ Space read_space(Reader& in) {
       file.text = in.text();
       file.mode = in.num<int32_t>();
     }
+  }
+  if (in.rest().empty()) return space;  // of an earlier agent
+  space.memory_dir = in.text();
+  for (auto count = in.num<uint32_t>(); count > 0 && in.ok(); --count) {
+    SpaceDir& dir = space.memory_dirs.emplace_back();
+    dir.name = in.text();
+    dir.limit_bytes = in.num<uint64_t>();
   }
   return space;
 }

@@ -6,6 +6,7 @@
 //
 //   SCRATCH/JOB.INDEX.ATTEMPT/VOLUME     an emptyDir volume on disk
 //                            /.tmp       a private /tmp; .tmp-var: /var/tmp
+//   MEMORY/JOB.INDEX.ATTEMPT/VOLUME      one in memory that several containers mount
 //
 // Pure.
 #pragma once
@@ -19,10 +20,12 @@
 
 namespace muster::core::node {
 
+// fieldPath of a variable by which agents that share no volumes in memory refuse the pod.
+inline constexpr std::string_view kSharedMemoryMark = "sharedMemory";
 inline constexpr const char* kPrivateTmp = ".tmp";
 inline constexpr const char* kPrivateVarTmp = "-var";  // appended
 
-// A directory of the pod on disk.
+// A directory of the pod.
 struct SpaceDir {
   std::string name;
   uint64_t limit_bytes = 0;  // 0: none
@@ -38,8 +41,8 @@ struct SpaceFile {
 struct SpaceMount {
   Volume volume;
   VolumeMount mount;
-  std::string source;        // absolute path of a directory on disk or of a secret; else empty
-  uint64_t limit_bytes = 0;  // of a volume in memory; 0: none
+  std::string source;        // absolute path of the pod's directory or of a secret; else empty
+  uint64_t limit_bytes = 0;  // of a tmpfs; 0: none
   std::vector<SpaceFile> files{};  // of a config map
 };
 
@@ -48,20 +51,30 @@ struct Space {
   std::vector<SpaceDir> dirs;      // in pod_dir
   std::vector<SpaceMount> mounts;  // of the container; one that holds another comes first
   bool private_tmp = false;
+  std::string memory_dir{};             // absolute; empty: it has none
+  std::vector<SpaceDir> memory_dirs{};  // in memory_dir
 
-  bool any() const { return !dirs.empty() || mounted(); }
+  bool has_dirs() const { return !dirs.empty() || !memory_dirs.empty(); }
+  bool any() const { return has_dirs() || mounted(); }
   bool mounted() const { return private_tmp || !mounts.empty(); }  // needs a mount namespace
+};
+
+// Directories of a node, absolute.
+struct SpaceRoots {
+  std::string scratch, memory;  // for those of pods; empty: none are made
+  std::string home;             // of the user that the pod runs as
 };
 
 // Whether pods of this template need a space, and whether a container of them mounts anything.
 bool has_space(const PodTemplate& job);
+// Whether several of its containers mount one volume in memory.
+bool shares_memory(const PodTemplate& job);
 
-// `scratch`: the node's directory for pods, absolute; `home`: of the user that the pod runs as;
 // `private_tmp`: whether its node or its job wants that.
-Space space_of(const PodTemplate& job, size_t container, PodId pod, const std::string& scratch,
-               const std::string& home, bool private_tmp);
+Space space_of(const PodTemplate& job, size_t container, PodId pod, const SpaceRoots& roots,
+               bool private_tmp);
 
-// The directory of a pod in SCRATCH, and back; nothing: it is no such name.
+// The directory of a pod in SCRATCH or MEMORY, and back; nothing: it is no such name.
 std::string pod_dir_name(PodId pod);
 std::optional<PodId> pod_of_dir(std::string_view name);
 

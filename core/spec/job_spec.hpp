@@ -35,12 +35,21 @@ struct ConfigKeyRef {
   bool operator==(const ConfigKeyRef&) const = default;
 };
 
+// How much a container of the pod requests or may use.
+struct ResourceRef {
+  std::string container;  // name; empty: the one with the variable
+  std::string resource;   // limits.cpu, requests.memory, …
+  std::string divisor;    // a quantity; empty or 0: 1
+  bool operator==(const ResourceRef&) const = default;
+};
+
 struct EnvVar {
   std::string name;
-  std::string value;                     // unless it comes from one of the following
-  std::string field_path;                // valueFrom.fieldRef.fieldPath; empty: none
-  std::optional<SecretRef> secret{};     // valueFrom.secretKeyRef
-  std::optional<ConfigKeyRef> config{};  // valueFrom.configMapKeyRef
+  std::string value;                      // unless it comes from one of the following
+  std::string field_path;                 // valueFrom.fieldRef.fieldPath; empty: none
+  std::optional<SecretRef> secret{};      // valueFrom.secretKeyRef
+  std::optional<ConfigKeyRef> config{};   // valueFrom.configMapKeyRef
+  std::optional<ResourceRef> resource{};  // valueFrom.resourceFieldRef
   bool operator==(const EnvVar&) const = default;
 };
 
@@ -57,6 +66,16 @@ struct Resources {
   bool operator==(const Resources&) const = default;
 };
 
+// The user and the privileges that processes are to have; of a container, it overrides the pod's.
+struct SecurityContext {
+  std::optional<int64_t> run_as_user{}, run_as_group{};
+  std::optional<bool> run_as_non_root{};
+  // Of containers only:
+  std::optional<bool> escalation{};                 // allowPrivilegeEscalation
+  std::vector<std::string> dropped_capabilities{};  // ALL, NET_RAW, …
+  bool operator==(const SecurityContext&) const = default;
+};
+
 struct Container {
   std::string name;
   std::string image;  // stored, never pulled
@@ -67,6 +86,7 @@ struct Container {
   Resources resources;
   std::vector<VolumeMount> volume_mounts{};
   std::vector<EnvSource> env_from{};
+  SecurityContext security{};
   bool operator==(const Container&) const = default;
 };
 
@@ -74,6 +94,32 @@ struct Toleration {
   std::string key, op, value, effect;  // op: Exists or Equal (also when empty)
   std::optional<int64_t> seconds;
   bool operator==(const Toleration&) const = default;
+};
+
+struct SelectorRequirement {
+  std::string key, op;
+  std::vector<std::string> values;
+  bool operator==(const SelectorRequirement&) const = default;
+};
+
+// What one node must be, in all points (v1 NodeSelectorTerm).
+struct NodeTerm {
+  std::vector<SelectorRequirement> labels;
+  std::vector<SelectorRequirement> fields;  // of metadata.name, the only one
+  bool operator==(const NodeTerm&) const = default;
+};
+
+struct PreferredNodes {
+  int32_t weight = 0;
+  NodeTerm nodes;
+  bool operator==(const PreferredNodes&) const = default;
+};
+
+// v1 NodeAffinity.
+struct NodeAffinity {
+  std::optional<std::vector<NodeTerm>> required{};  // any of these; absent: no matter
+  std::vector<PreferredNodes> preferred{};
+  bool operator==(const NodeAffinity&) const = default;
 };
 
 struct PodTemplate {
@@ -91,6 +137,10 @@ struct PodTemplate {
   std::vector<std::string> scheduling_gates;  // names; while there are any, no pod is bound
   std::string priority_class_name;
   std::optional<int32_t> priority;
+  std::string node_name{};  // the only node for them; empty: any
+  NodeAffinity node_affinity{};
+  SecurityContext security{};
+  std::string service_account{};  // a name that stands for nothing here
   std::string kept;  // canonical JSON of the fields not read, so that an update notices changes
   bool operator==(const PodTemplate&) const = default;
 };
@@ -129,12 +179,6 @@ struct SuccessRule {
 struct SuccessPolicy {
   std::vector<SuccessRule> rules;
   bool operator==(const SuccessPolicy&) const = default;
-};
-
-struct SelectorRequirement {
-  std::string key, op;
-  std::vector<std::string> values;
-  bool operator==(const SelectorRequirement&) const = default;
 };
 
 struct LabelSelector {

@@ -50,6 +50,7 @@ void validate_template_change(const PodTemplate& old_pod, const PodTemplate& new
   rest.annotations = old_pod.annotations;
   rest.finalizers = old_pod.finalizers;
   rest.node_selector = old_pod.node_selector;
+  rest.node_affinity = old_pod.node_affinity;
   rest.tolerations = old_pod.tolerations;
   rest.scheduling_gates = old_pod.scheduling_gates;
   take_resources(rest.containers, old_pod.containers);

@@ -1,7 +1,10 @@
 // Generic rules of the pod template (job-semantics 1.7).
+#include "core/spec/affinity.hpp"
+#include "core/spec/downward.hpp"
 #include "core/spec/expansion.hpp"
 #include "core/spec/names.hpp"
 #include "core/spec/quantity.hpp"
+#include "core/spec/security.hpp"
 #include "core/spec/selector.hpp"
 #include "core/spec/validation.hpp"
 
@@ -11,17 +14,6 @@
 
 namespace muster::core {
 namespace {
-
-// The fields of its own pod that a container's environment can refer to.
-bool known_field_path(std::string_view path) {
-  auto subscript = [path](std::string_view map) {
-    return path.starts_with(map) && path.size() > map.size() + 4 &&
-           path.substr(map.size()).starts_with("['") && path.ends_with("']");
-  };
-  return path == "metadata.name" || path == "metadata.namespace" || path == "metadata.uid" ||
-         path == "spec.nodeName" || subscript("metadata.labels") ||
-         subscript("metadata.annotations");
-}
 
 void validate_config_name(const std::string& path, const std::string& name, Violations& found) {
   if (name.empty()) return found.required(path);
@@ -93,7 +85,8 @@ void refuse_secrets_in_words(const std::string& at, const Container& container, 
     check(item(at + ".args", i), container.args[i]);
 }
 
-void validate_env(const std::string& path, const std::vector<EnvVar>& env, Violations& found) {
+void validate_env(const std::string& path, const std::vector<EnvVar>& env, const PodTemplate& pod,
+                  Violations& found) {
   for (size_t i = 0; i < env.size(); ++i) {
     const std::string at = item(path, i);
     if (env[i].name.empty()) {
@@ -102,20 +95,19 @@ void validate_env(const std::string& path, const std::vector<EnvVar>& env, Viola
       for (std::string& reason : env_name_errors(env[i].name))
         found.invalid(at + ".name", env[i].name, std::move(reason));
     }
-    const auto& [name, value, field_path, secret, config] = env[i];
-    const int sources = !field_path.empty() + secret.has_value() + config.has_value();
+    const auto& [name, value, field_path, secret, config, resource] = env[i];
+    const int sources =
+        !field_path.empty() + secret.has_value() + config.has_value() + resource.has_value();
     if (sources == 0) continue;
-    if (!env[i].value.empty())
-      found.invalid_object(at + ".valueFrom", "may not be specified when `value` is not empty");
+    const std::string from = at + ".valueFrom";
+    if (!value.empty())
+      found.invalid_object(from, "may not be specified when `value` is not empty");
     if (sources > 1)
-      found.invalid_object(at + ".valueFrom",
-                           "may not have more than one field specified at a time");
-    if (config) validate_config_key(at + ".valueFrom.configMapKeyRef", *config, found);
-    if (env[i].secret) validate_secret(at + ".valueFrom.secretKeyRef", *env[i].secret, found);
-    if (!env[i].field_path.empty() && !known_field_path(env[i].field_path))
-      found.not_supported(at + ".valueFrom.fieldRef.fieldPath", env[i].field_path,
-                          {"metadata.annotations['<KEY>']", "metadata.labels['<KEY>']",
-                           "metadata.name", "metadata.namespace", "metadata.uid", "spec.nodeName"});
+      found.invalid_object(from, "may not have more than one field specified at a time");
+    if (config) validate_config_key(from + ".configMapKeyRef", *config, found);
+    if (secret) validate_secret(from + ".secretKeyRef", *secret, found);
+    if (!field_path.empty()) validate_field_path(from, field_path, found);
+    if (resource) validate_resource_ref(from, *resource, pod, found);
   }
 }
 
@@ -150,7 +142,7 @@ void validate_resources(const std::string& path, const Resources& resources, Vio
 }
 
 void validate_containers(const std::string& path, const std::vector<Container>& containers,
-                         std::set<std::string>& names, Violations& found) {
+                         const PodTemplate& pod, std::set<std::string>& names, Violations& found) {
   for (size_t i = 0; i < containers.size(); ++i) {
     const Container& container = containers[i];
     const std::string at = item(path, i);
@@ -161,7 +153,7 @@ void validate_containers(const std::string& path, const std::vector<Container>& 
         found.invalid(at + ".name", container.name, std::move(reason));
       if (!names.insert(container.name).second) found.duplicate(at + ".name", container.name);
     }
-    validate_env(at + ".env", container.env, found);
+    validate_env(at + ".env", container.env, pod, found);
     validate_env_from(at + ".envFrom", container.env_from, found);
     refuse_secrets_in_words(at, container, found);
     validate_resources(at + ".resources", container.resources, found);
@@ -204,8 +196,9 @@ void validate_template(const PodTemplate& pod, Violations& found) {
   const std::string path = "spec.template.spec";
   if (pod.containers.empty()) found.required(path + ".containers");
   std::set<std::string> names;
-  validate_containers(path + ".containers", pod.containers, names, found);
-  validate_containers(path + ".initContainers", pod.init_containers, names, found);
+  validate_containers(path + ".containers", pod.containers, pod, names, found);
+  validate_containers(path + ".initContainers", pod.init_containers, pod, names, found);
+  validate_security(path, pod, found);
   validate_volumes(path, pod, found);
   if (pod.active_deadline_s &&
       (*pod.active_deadline_s < 1 || *pod.active_deadline_s > std::numeric_limits<int32_t>::max()))
@@ -214,6 +207,14 @@ void validate_template(const PodTemplate& pod, Violations& found) {
   if (pod.termination_grace_s)
     found.nonnegative(path + ".terminationGracePeriodSeconds", *pod.termination_grace_s);
   validate_labels(path + ".nodeSelector", pod.node_selector, found);
+  validate_node_affinity(path + ".affinity.nodeAffinity", pod.node_affinity, found);
+  if (!pod.node_name.empty()) {
+    for (std::string& reason : dns_subdomain_errors(pod.node_name))
+      found.invalid(path + ".nodeName", pod.node_name, std::move(reason));
+    if (!pod.scheduling_gates.empty())
+      found.forbidden(path + ".nodeName",
+                      "cannot be set until all schedulingGates have been cleared");
+  }
   for (size_t i = 0; i < pod.tolerations.size(); ++i)
     validate_toleration(item(path + ".tolerations", i), pod.tolerations[i], found);
   std::set<std::string> gates;

@@ -106,27 +106,15 @@ void validate_volume(const std::string& at, const Volume& volume, std::set<std::
   }
 }
 
-// A memory volume lives in its container's own mount namespace.
-using MemoryUsers = std::map<std::string, std::string>;  // volume → container
-
 void validate_volume_mounts(const std::string& at, const Container& container,
-                            const std::map<std::string, const Volume*>& volumes, MemoryUsers& users,
+                            const std::map<std::string, const Volume*>& volumes,
                             Violations& found) {
   std::set<std::string> paths;
   for (size_t i = 0; i < container.volume_mounts.size(); ++i) {
     const VolumeMount& mount = container.volume_mounts[i];
     const std::string path = item(at, i);
     if (mount.name.empty()) found.required(path + ".name");
-    const auto volume = volumes.find(mount.name);
-    if (volume == volumes.end()) {
-      found.not_found(path + ".name", mount.name);
-    } else if (volume->second->medium == "Memory") {
-      const auto [user, first] = users.emplace(mount.name, container.name);
-      if (!first && user->second != container.name)
-        found.forbidden(path + ".name", "a volume in memory belongs to one container, and " +
-                                            user->second +
-                                            " has it already; omit the medium to share it");
-    }
+    if (!volumes.contains(mount.name)) found.not_found(path + ".name", mount.name);
     if (mount.mount_path.empty())
       found.required(path + ".mountPath");
     else if (!mount.mount_path.starts_with('/'))
@@ -150,11 +138,9 @@ void validate_volumes(const std::string& path, const PodTemplate& pod, Violation
     validate_volume(item(path + ".volumes", i), pod.volumes[i], names, found);
     volumes.emplace(pod.volumes[i].name, &pod.volumes[i]);
   }
-  MemoryUsers users;
   auto check = [&](const std::string& list, const std::vector<Container>& containers) {
     for (size_t i = 0; i < containers.size(); ++i)
-      validate_volume_mounts(item(path + list, i) + ".volumeMounts", containers[i], volumes, users,
-                             found);
+      validate_volume_mounts(item(path + list, i) + ".volumeMounts", containers[i], volumes, found);
   };
   check(".containers", pod.containers);
   check(".initContainers", pod.init_containers);

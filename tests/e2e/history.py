@@ -82,7 +82,7 @@ class History(World):
         waiting["spec"]["template"]["spec"]["nodeSelector"] = {"disk": "ssd"}
         self.it.api.create(waiting)
         eventually(lambda: "Pending" in self.says("why", "job/waits/0"), "it waits for a node")
-        self.assertIn("labels or taints do not match the job", self.says("why", "job/waits"))
+        self.assertIn("labels do not match the job's nodeSelector", self.says("why", "job/waits"))
         slow = sh_job("slow", "exit 3", 1, backoffLimitPerIndex=3)
         slow["metadata"].setdefault("annotations", {})["muster.dev/backoff-base"] = "10m"
         self.it.api.create(slow)

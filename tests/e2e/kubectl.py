@@ -41,7 +41,7 @@ class Discovery(Kubectl):
         for field in ("succeededIndexes", "terminationGracePeriodSeconds", "ttlSecondsAfterFinished", "podReplacementPolicy"):
             self.assertIn(field, recursive)
         for path, word in {"pod.status.containerStatuses": "restartCount", "node.spec": "unschedulable", "events": "involvedObject",
-                           "job.spec.template.spec.volumes": "emptyDir", "job.spec.template.spec.affinity": "Refused"}.items():
+                           "job.spec.template.spec.volumes": "emptyDir", "job.spec.template.spec.affinity": "nodeAffinity", "job.spec.template.spec.hostPID": "Refused"}.items():
             self.assertIn(word, self.kubectl("explain", path))
         self.assertIn("does not exist", self.refused("explain", "job.spec.nonsense"))
 

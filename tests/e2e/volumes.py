@@ -105,6 +105,18 @@ class Plain(World):
             self.assertFalse(os.path.exists(made))
         self.assertFalse(mounted(str(self.scratch)))
 
+    def test_containers_share_a_volume_in_memory(self):
+        job = with_volumes(sh_job("shared", "cat /mem/of-init; stat -f -c %T /mem; until test -e /mem/of-side; do sleep 0.02; done; cat /mem/of-side", 1),
+                           [MEMORY], [("mem", "/mem", {})])
+        pod = job["spec"]["template"]["spec"]
+        mount = [{"name": "mem", "mountPath": "/other"}]
+        pod["initContainers"] = [{"name": "first", "command": ["sh", "-c", "echo init > /other/of-init"], "volumeMounts": mount}]
+        pod["containers"].append({"name": "side", "command": ["sh", "-c", "echo side > /other/new; mv /other/new /other/of-side"], "volumeMounts": mount})
+        before = set(pathlib.Path("/dev/shm").iterdir())
+        self.run_job(job)
+        self.assertEqual(self.log("shared"), "init\ntmpfs\nside\n")
+        eventually(lambda: set(pathlib.Path("/dev/shm").iterdir()) <= before, "nothing is left in memory")
+
     def test_a_pod_says_why_it_has_no_volume(self):
         for name, source, why in (("none", {"hostPath": {"path": "/no/such", "type": "Directory"}}, "hostPath /no/such: No such file or directory"),
                                   ("file", {"hostPath": {"path": "/etc/passwd", "type": "Directory"}}, "hostPath /etc/passwd: it is not a directory"),
@@ -229,6 +241,15 @@ class Owners(users.RootKeeper):
         done, text = self.ask("alice", "DELETE", f"{users.JOBS}/mine?propagationPolicy=Background")
         self.assertEqual(done, 200, text)
         eventually(lambda: not list(self.scratch.iterdir()), "an empty scratch directory")
+
+    def test_containers_share_memory_that_others_cannot_reach(self):
+        job = with_volumes(sh_job("shared", "cat /mem/a; stat -c '%U %a' /mem", 1), [MEMORY], [("mem", "/mem", {})])
+        pod = job["spec"]["template"]["spec"]
+        pod["initContainers"] = [{"name": "first", "command": ["sh", "-c", "echo hers > /other/a"], "volumeMounts": [{"name": "mem", "mountPath": "/other"}]}]
+        before = set(pathlib.Path("/dev/shm").iterdir())
+        self.assertEqual(self.finish("alice", job), "Complete")
+        self.assertEqual(self.log("alice", "shared")[1].split(), ["hers", users.name("alice"), "700"])
+        eventually(lambda: set(pathlib.Path("/dev/shm").iterdir()) <= before, "nothing is left in memory")
 
     def test_what_is_put_over_system_files_gains_nothing(self):
         # A root-owned setuid program in a namespace whose /etc is the user's: neither the bit nor the file counts for anything.

@@ -76,6 +76,37 @@ TEST_P(KeeperTest, SaysWhyItCouldNotStart) {
   EXPECT_EQ(agent_->started.size(), 1u);
 }
 
+TEST_P(KeeperTest, TakesPrivilegesThatAProcessGivesUp) {
+  connect();
+  ASSERT_TRUE(agent_->client->abilities().confines);
+  constexpr uint64_t kNetRaw = uint64_t{1} << 13;
+  auto value = [this](uint32_t index, const char* field) {
+    const std::string text = read_file(root_ / ("status" + std::to_string(index)));
+    const size_t at = text.find(std::string(field) + ":\t");
+    return at == std::string::npos ? ~uint64_t{0}
+                                   : std::stoull(text.substr(at + std::strlen(field) + 2), {}, 16);
+  };
+  auto status = [this](uint32_t index) {
+    return shell(index, "cat /proc/self/status > status" + std::to_string(index));
+  };
+  EXPECT_EQ(run(status(0)).exit_code, 0);
+  EXPECT_EQ(value(0, "NoNewPrivs"), 0u);
+  SpawnOrder none_new = status(1);
+  none_new.no_new_privileges = true;
+  EXPECT_EQ(run(none_new).exit_code, 0);
+  EXPECT_EQ(value(1, "NoNewPrivs"), 1u);
+  EXPECT_EQ(value(1, "CapEff"), value(0, "CapEff"));
+  SpawnOrder some = status(2), all = status(3);
+  some.dropped_capabilities = kNetRaw;
+  all.dropped_capabilities = ~uint64_t{0};
+  EXPECT_EQ(run(some).exit_code, 0);
+  EXPECT_EQ(run(all).exit_code, 0);
+  EXPECT_EQ(value(2, "CapEff"), value(0, "CapEff") & ~kNetRaw);
+  EXPECT_EQ(value(3, "CapEff"), 0u);
+  // What it could bring back is gone, or no program brings anything back.
+  EXPECT_TRUE(value(3, "CapBnd") == 0 || value(3, "NoNewPrivs") == 1);
+}
+
 TEST_P(KeeperTest, ReadsSecretsIntoTheProcessOnly) {
   connect();
   const auto secret = [this](const std::string& name, const std::string& content, mode_t mode) {

@@ -65,6 +65,32 @@ TEST_F(PodDirsTest, KeepsThoseThatItIsToldToKeep) {
   EXPECT_TRUE(empty_soon());
 }
 
+TEST_F(PodDirsTest, ThoseInMemoryAreThereWhilePodsNeedThem) {
+  const fs::path memory = dirs_->memory_path();
+  if (memory.empty()) GTEST_SKIP() << "no tmpfs at /dev/shm";
+  EXPECT_FALSE(fs::exists(memory));
+  Space space;
+  space.memory_dirs = {{"m", 10}};
+  const PodId one{1, 0, 0}, other{1, 1, 0};
+  for (const PodId pod : {one, other}) {
+    ASSERT_TRUE(dirs_->make(pod, space, getuid(), getgid()).ok());
+    EXPECT_EQ(fs::status(memory / core::node::pod_dir_name(pod) / "m").permissions(),
+              fs::perms::owner_all);
+  }
+  dirs_->release(one);
+  EXPECT_FALSE(fs::exists(memory / core::node::pod_dir_name(one)));
+  EXPECT_TRUE(fs::exists(memory / core::node::pod_dir_name(other) / "m"));
+  dirs_->keep({});
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (fs::exists(memory) && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  EXPECT_FALSE(fs::exists(memory));
+  ASSERT_TRUE(dirs_->make(one, space, getuid(), getgid()).ok()) << "it is made again";
+  dirs_->release(one);
+  while (fs::exists(memory) && std::chrono::steady_clock::now() < until)
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+}
+
 TEST_F(PodDirsTest, RemovesWhatIsDeepAndClosed) {
   const fs::path one = make({1, 0, 0});
   Fd at(open((one / "a").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));

@@ -91,6 +91,21 @@ TEST(Permit, HasTheVolumes) {
   EXPECT_EQ(permit_bytes(*read), bytes);
 }
 
+TEST(Permit, SharedMemoryIsNothingForOlderKeepers) {
+  Permit permit = sample();
+  core::Volume memory{.name = "m", .kinds = 1};
+  memory.medium = "Memory";
+  permit.job.volumes = {memory};
+  permit.job.containers[0].what.volume_mounts = {{"m", "/a", "", false}};
+  EXPECT_NE(permit_bytes(permit).find("muster permit 6"), std::string::npos);
+  permit.job.containers[1].what.volume_mounts = {{"m", "/b", "", false}};
+  const std::string bytes = permit_bytes(permit);
+  EXPECT_NE(bytes.find("muster permit 8"), std::string::npos);
+  const auto read = read_permit(bytes);
+  ASSERT_TRUE(read.ok()) << read.error().message;
+  EXPECT_EQ(permit_bytes(*read), bytes);
+}
+
 TEST(Permit, HasWhatConfigMapsHold) {
   Permit permit = sample();
   core::Container& main = permit.job.containers[1].what;

@@ -508,7 +508,9 @@ TEST(Codec, NodesComeBackWithoutWhatIsMemory) {
   node.memory_bytes = uint64_t{1} << 40;
   node.labels = {{"a", "1"}, {"b/c", ""}};
   node.address = "10.0.0.1:5";
+  node.ip = "10.0.0.1";
   node.created_ms = kNow;
+  node.left_ms = kNow + 7;
   node.spec.unschedulable = node.gone = node.deleted = true;
   node.spec.taints = {{"a/b", "c", "NoSchedule"}, {"d", "", "NoExecute"}};
   node.spec.labels = {{"zone", "1"}};

@@ -1,5 +1,6 @@
 #include "api/kube/manifest.hpp"
 
+#include "api/kube/refused_fields.hpp"
 #include "api/kube/status_object.hpp"
 #include "text/time_text.hpp"
 
@@ -260,18 +261,24 @@ TEST(Manifest, WhatWouldChangeWhatRunsIsRefusedByName) {
       {R"({"hostPID": true})", "spec.template.spec.hostPID"},
       {R"({"volumes": [{"name": "v", "nfs": {"server": "s", "path": "/"}}]})",
        "spec.template.spec.volumes[0].nfs"},
-      {R"({"securityContext": {"runAsUser": 0}})", "spec.template.spec.securityContext.runAsUser"},
-      {R"({"containers": [{"name": "a", "securityContext": {"privileged": false,
-           "allowPrivilegeEscalation": false}}]})",
-       "spec.template.spec.containers[0].securityContext.allowPrivilegeEscalation"},
+      {R"({"securityContext": {"fsGroup": 0}})", "spec.template.spec.securityContext.fsGroup"},
+      {R"({"securityContext": {"supplementalGroups": [], "seccompProfile": {"type": "Localhost"}}})",
+       "spec.template.spec.securityContext.seccompProfile.type"},
+      {R"({"containers": [{"name": "a", "securityContext": {"privileged": true}}]})",
+       "spec.template.spec.containers[0].securityContext.privileged"},
+      {R"({"containers": [{"name": "a", "securityContext": {"capabilities": {"add": ["KILL"]}}}]})",
+       "spec.template.spec.containers[0].securityContext.capabilities.add"},
       {R"({"containers": [{"name": "a", "envFrom": [{"secretRef": {"name": "s"}}]}]})",
        "spec.template.spec.containers[0].envFrom[0].secretRef"},
-      {R"({"containers": [{"name": "a", "env": [{"name": "A", "valueFrom": {
-           "resourceFieldRef": {"resource": "limits.cpu"}}}]}]})",
-       "spec.template.spec.containers[0].env[0].valueFrom.resourceFieldRef"},
       {R"({"containers": [{"name": "a", "livenessProbe": {"exec": {"command": ["x"]}}}]})",
        "spec.template.spec.containers[0].livenessProbe"},
-      {R"({"affinity": {"nodeAffinity": {"x": 1}}})", "spec.template.spec.affinity"},
+      {R"({"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution":
+           [{"topologyKey": "kubernetes.io/hostname"}]}}})",
+       "spec.template.spec.affinity.podAntiAffinity."
+       "requiredDuringSchedulingIgnoredDuringExecution"},
+      {R"({"topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone",
+           "whenUnsatisfiable": "DoNotSchedule"}]})",
+       "spec.template.spec.topologySpreadConstraints[0].whenUnsatisfiable"},
       {R"({"schedulerName": "mine"})", "spec.template.spec.schedulerName"},
   };
   for (auto [pod, field] : rows) {
@@ -293,6 +300,44 @@ TEST(Manifest, WhatMeansNothingIsKept) {
   ASSERT_TRUE(job) << refusal(job);
   json kept = json::parse((*job)->json)["spec"]["template"]["spec"];
   for (auto it = pod.begin(); it != pod.end(); ++it) EXPECT_EQ(kept[it.key()], *it) << it.key();
+}
+
+// What the Pod Security Standards require at their strictest.
+TEST(Manifest, TheRestrictedSecurityContextIsAccepted) {
+  json manifest = base();
+  json& pod = manifest["spec"]["template"]["spec"];
+  pod["securityContext"] = {{"runAsNonRoot", true},
+                            {"seccompProfile", {{"type", "RuntimeDefault"}}}};
+  pod["containers"][0]["securityContext"] = json::parse(
+      R"({"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": false, "privileged": false,
+          "runAsNonRoot": true, "capabilities": {"drop": ["ALL"]}})");
+  auto job = admit(manifest);
+  ASSERT_TRUE(job) << refusal(job);
+  const core::Container& main = (*job)->spec.pod.containers[0];
+  EXPECT_EQ(main.security.escalation, false);
+  EXPECT_EQ(main.security.dropped_capabilities, std::vector<std::string>{"ALL"});
+  EXPECT_EQ((*job)->spec.pod.security.run_as_non_root, true);
+}
+
+TEST(Manifest, PreferencesThatAreNotWeighedAreWarnedOf) {
+  json manifest = base();
+  EXPECT_TRUE(ignored_preferences(manifest).empty());
+  json& pod = manifest["spec"]["template"]["spec"];
+  pod.merge_patch(json::parse(R"({"affinity": {
+    "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1,
+      "podAffinityTerm": {"topologyKey": "kubernetes.io/hostname"}}]},
+    "podAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": []},
+    "nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1,
+      "preference": {"matchExpressions": [{"key": "a", "operator": "Exists"}]}}]}},
+    "topologySpreadConstraints": [{"maxSkew": 1, "topologyKey": "zone",
+      "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {"matchLabels": {"a": "b"}}}]})"));
+  auto job = admit(manifest);
+  ASSERT_TRUE(job) << refusal(job);
+  EXPECT_EQ((*job)->spec.pod.node_affinity.preferred.size(), 1u);
+  const std::vector<std::string> warnings = ignored_preferences(manifest);
+  ASSERT_EQ(warnings.size(), 2u);
+  EXPECT_TRUE(warnings[0].starts_with("spec.template.spec.affinity.podAntiAffinity.preferred"));
+  EXPECT_TRUE(warnings[1].starts_with("spec.template.spec.topologySpreadConstraints: "));
 }
 
 TEST(Manifest, UpdatesRaiseTheGenerationIfTheSpecChanged) {

@@ -289,10 +289,15 @@ TEST_F(AccessTest, APodMayAskForWhatItsOwnerGetsAnyway) {
   EXPECT_EQ(code(R"({"runAsUser":1001,"runAsGroup":1001,"runAsNonRoot":true})",
                  R"({"allowPrivilegeEscalation":false,"capabilities":{"drop":["ALL"]}})"),
             201);
+  EXPECT_EQ(code(R"({"fsGroup":1001,"seccompProfile":{"type":"RuntimeDefault"}})",
+                 R"({"runAsUser":1001})"),
+            201);
   EXPECT_EQ(code(R"({"runAsUser":1002})", "{}"), 422);
   EXPECT_EQ(code(R"({"runAsUser":0})", "{}"), 422);
-  EXPECT_EQ(code(R"({"runAsUser":"1001"})", "{}"), 422);
-  EXPECT_EQ(code(R"({"fsGroup":1001})", "{}"), 422);
+  EXPECT_EQ(code("{}", R"({"runAsGroup":0})"), 422);
+  EXPECT_EQ(code(R"({"runAsUser":"1001"})", "{}"), 400);
+  EXPECT_EQ(code(R"({"fsGroup":7})", "{}"), 422);
+  EXPECT_EQ(code(R"({"supplementalGroups":[7]})", "{}"), 422);
   EXPECT_EQ(code("{}", R"({"capabilities":{"drop":["ALL"],"add":["SYS_ADMIN"]}})"), 422);
   EXPECT_EQ(code("{}", R"({"capabilities":{"add":["SYS_ADMIN"]}})"), 422);
   EXPECT_EQ(code("{}", R"({"privileged":true})"), 422);

@@ -366,6 +366,22 @@ TEST_F(ServerTest, SaysWhatAJobWaitsFor) {
   EXPECT_EQ(get(kOurs + "a/why?index=x").code, 400);
 }
 
+TEST_F(ServerTest, SaysThatOnlyOneNodeWillDo) {
+  auto job = std::make_shared<core::JobObject>(*make_job("a", uid_of(1), 1));
+  job->spec.pod.node_name = "n7";
+  feed.admit(1, job);
+  feed.create(1, 0, 1);
+  feed.node(make_node(1, "n1", core::NodeInfo::Health::ready));
+  EXPECT_EQ(get(kOurs + "a/why").json()["summary"],
+            "1 pod is waiting for a slot: spec.nodeName is n7, and there is no such node");
+  auto node = make_node(2, "n7", core::NodeInfo::Health::ready);
+  node.spec.unschedulable = true;
+  feed.node(node);
+  const Json why = get(kOurs + "a/why").json();
+  EXPECT_EQ(why["summary"], "1 pod is waiting for a slot: 0 of 1 nodes fit (1 cordoned)");
+  EXPECT_EQ(why["details"][1], "spec.nodeName is n7: its pods run on no other node");
+}
+
 TEST_F(ServerTest, SaysWhichNodesFitAPod) {
   const auto requests = [](const char* what) {
     return std::string(R"(,"resources":{"requests":{)") + what + "}}";

@@ -153,7 +153,9 @@ TEST_F(JsonTest, ConditionsAndDeletion) {
 }
 
 TEST_F(JsonTest, APodFromItsCreationToItsEnd) {
-  feed.node(make_node(1, "n1", core::NodeInfo::Health::ready));
+  core::NodeInfo node = make_node(1, "n1", core::NodeInfo::Health::ready);
+  node.ip = "10.0.0.7";
+  feed.node(node);
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 1, 1);
   Json json = pod({1, 0});
@@ -173,9 +175,15 @@ TEST_F(JsonTest, APodFromItsCreationToItsEnd) {
   EXPECT_EQ(json["status"]["phase"], "Pending");
   EXPECT_EQ(condition(json, "PodScheduled")["status"], "False");
   EXPECT_FALSE(json["status"].contains("containerStatuses"));
+  EXPECT_EQ(json["status"]["hostIP"], "");
+  EXPECT_FALSE(json["status"].contains("podIP"));
 
   feed.bind(1, {1, 0});
   json = pod({1, 0});
+  for (const char* ip : {"hostIP", "podIP"}) {
+    EXPECT_EQ(json["status"][ip], "10.0.0.7");
+    EXPECT_EQ(json["status"][std::string(ip) + "s"], Json::parse(R"([{"ip":"10.0.0.7"}])"));
+  }
   EXPECT_EQ(json["spec"]["nodeName"], "n1");
   EXPECT_EQ(json["status"]["phase"], "Pending");
   EXPECT_EQ(json["status"]["containerStatuses"][0]["state"]["waiting"]["reason"],

@@ -66,6 +66,10 @@ class Tables : public ::testing::Test {
     left.draining = true;
     left.changed_ms = kStart;
     feed.node(left);
+    auto left_before = make_node(7, "n7", core::NodeInfo::Health::unknown);
+    left_before.left_ms = kStart - 3'600'000;  // before the coordinator started
+    left_before.ip = "10.0.0.7";
+    feed.node(left_before);
     feed.admit(1, make_job("mixed", uid_of(1), 6));
     feed.records(1, {core::JobStarted{kStart}});
     feed.create(1, 0, 6);

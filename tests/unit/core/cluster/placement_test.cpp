@@ -115,6 +115,33 @@ TEST(Demand, TaintsSelectorsAndCordons) {
   EXPECT_TRUE(admits(node, labels, demand));
 }
 
+TEST(Demand, NamesAndAffinities) {
+  NodeInfo node;
+  node.name = "n1";
+  Demand demand;
+  demand.node_name = "n2";
+  EXPECT_FALSE(admits(node, {}, demand));
+  demand.node_name = "n1";
+  EXPECT_TRUE(admits(node, {}, demand));
+  node.spec.unschedulable = true;
+  EXPECT_FALSE(admits(node, {}, demand)) << "a name is no way around a cordon";
+  node.spec.unschedulable = false;
+  demand.affinity.required = {{{{"zone", "In", {"a"}}}, {}}};
+  EXPECT_FALSE(admits(node, {}, demand));
+  EXPECT_TRUE(admits(node, {{"zone", "a"}}, demand));
+  Demand other = demand;
+  EXPECT_TRUE(alike(demand, other));
+  other.node_name = "n2";
+  EXPECT_FALSE(alike(demand, other));
+  other = demand;
+  other.affinity.required.reset();
+  EXPECT_FALSE(alike(demand, other));
+  EXPECT_TRUE(selects(node, labels_of(node), demand) == false);
+  demand = {};
+  demand.node_selector = {{"kubernetes.io/os", "linux"}};
+  EXPECT_TRUE(admits(node, labels_of(node), demand));
+}
+
 TEST(P30Hollow, ANodeThatRunsNothingIsTainted) {
   NodeInfo node;
   Demand demand;
@@ -177,6 +204,27 @@ std::string chosen(PlacementChoice choice, const std::vector<uint32_t>& free, ui
   for (auto [node, count] : grants[7])
     text += (text.empty() ? "" : " ") + std::to_string(node) + ":" + std::to_string(count);
   return text;
+}
+
+TEST(Placement, PreferredNodesAreFilledFirst) {
+  std::vector<NodeInfo> infos(4);
+  std::vector<StringMap> labels = {{}, {{"disk", "ssd"}}, {{"disk", "ssd"}, {"gen", "2"}}, {}};
+  std::vector<FreeNode> nodes;
+  for (size_t i = 0; i < infos.size(); ++i)
+    nodes.push_back({static_cast<NodeId>(i + 1), i == 0 ? 9u : 2u, {}, &infos[i], &labels[i]});
+  infos[2].spec.taints = {{"old", "", "PreferNoSchedule"}};
+  Demand demand;
+  demand.affinity.preferred = {{1, {{{"disk", "In", {"ssd"}}}, {}}},
+                               {50, {{{"gen", "Gt", {"1"}}}, {}}}};
+  auto placed = [&](uint32_t wanted) {
+    return place(nodes, {{.job = 1, .wanted = wanted, .demand = &demand}})[1];
+  };
+  using Placed = std::map<NodeId, uint32_t>;
+  EXPECT_EQ(placed(3), (Placed{{1, 1}, {2, 2}}));
+  EXPECT_EQ(placed(14), (Placed{{1, 9}, {2, 2}, {3, 1}, {4, 2}})) << "an old one is still last";
+  infos[2].spec.taints.clear();
+  EXPECT_EQ(placed(3), (Placed{{2, 1}, {3, 2}}));
+  EXPECT_EQ(placed(99), (Placed{{1, 9}, {2, 2}, {3, 2}, {4, 2}})) << "they are no condition";
 }
 
 TEST(Placement, PackedAJobTakesTheFewestNodesAndLeavesTheLargeOnesWhole) {

@@ -35,7 +35,7 @@ TEST(Space, HasTheMountsOfTheContainer) {
   PodTemplate job = sample();
   job.containers[0].what.volume_mounts = {
       {"disk", "/b//c/", "", false}, {"mem", "/b", "", false}, {"key", "/a", "", true}};
-  const Space space = space_of(job, 0, kPod, "/scratch", "/home/ada", false);
+  const Space space = space_of(job, 0, kPod, {"/scratch", "/memory", "/home/ada"}, false);
   EXPECT_EQ(space.pod_dir, "/scratch/7.12.3");
   EXPECT_EQ(space.dirs, (std::vector<SpaceDir>{{"disk", 2000}}));
   ASSERT_EQ(space.mounts.size(), 3u);
@@ -50,10 +50,10 @@ TEST(Space, HasTheMountsOfTheContainer) {
 
 TEST(Space, IsOnlyDirectoriesWithoutMounts) {
   const PodTemplate job = sample();
-  const Space space = space_of(job, 0, kPod, "/scratch", "", false);
+  const Space space = space_of(job, 0, kPod, {"/scratch", "/memory", ""}, false);
   EXPECT_TRUE(space.any());
   EXPECT_FALSE(space.mounted());
-  const Space with_tmp = space_of(job, 0, kPod, "/scratch", "", true);
+  const Space with_tmp = space_of(job, 0, kPod, {"/scratch", "/memory", ""}, true);
   EXPECT_TRUE(with_tmp.mounted());
   EXPECT_EQ(with_tmp.dirs.size(), 3u);
   EXPECT_FALSE(has_space(PodTemplate{}));
@@ -61,11 +61,29 @@ TEST(Space, IsOnlyDirectoriesWithoutMounts) {
   EXPECT_NE(plan_of(job), nullptr);
 }
 
+TEST(Space, OneInMemoryThatContainersShareIsADirectory) {
+  PodTemplate job = sample();
+  job.containers[0].what.volume_mounts = {{"mem", "/m", "", false}};
+  EXPECT_FALSE(shares_memory(job));
+  job.containers.push_back(job.containers[0]);
+  EXPECT_TRUE(shares_memory(job));
+  const Space space = space_of(job, 1, kPod, {"/scratch", "/memory", ""}, false);
+  EXPECT_EQ(space.memory_dir, "/memory/7.12.3");
+  EXPECT_EQ(space.memory_dirs, (std::vector<SpaceDir>{{"mem", uint64_t{1} << 20}}));
+  ASSERT_EQ(space.mounts.size(), 1u);
+  EXPECT_EQ(space.mounts[0].source, "/memory/7.12.3/mem");
+  EXPECT_EQ(space.mounts[0].limit_bytes, 0u);
+  job.containers[1].what.volume_mounts = {{"disk", "/m", "", false}};
+  EXPECT_FALSE(shares_memory(job));
+}
+
 TEST(Space, IsReadAsItWasWritten) {
   PodTemplate job = sample();
+  job.containers.push_back(job.containers[0]);
+  job.containers[1].what.volume_mounts = {{"mem", "/m", "", false}};
   for (const Volume& volume : job.volumes)
     job.containers[0].what.volume_mounts.push_back({volume.name, "/" + volume.name, "s", true});
-  const Space space = space_of(job, 0, kPod, "/scratch", "/home/ada", true);
+  const Space space = space_of(job, 0, kPod, {"/scratch", "/memory", "/home/ada"}, true);
   std::string bytes, again;
   Writer out(bytes), out_again(again);
   write_space(out, space);

@@ -350,9 +350,53 @@ std::vector<Row> rows() {
       {"env field",
        N,
        [](J& j) {
-         j.spec.pod.containers[0].env = {{"A", "", "metadata.labels['a']"}, {"B", "", "spec.x"}};
+         j.spec.pod.containers[0].env = {{"A", "", "metadata.labels['a']"},
+                                         {"B", "", "spec.x"},
+                                         {"C", "", "status.podIPs"},
+                                         {"D", "", "status.phase"},
+                                         {"E", "", "spec.serviceAccountName"}};
        },
-       {kMain + ".env[1].valueFrom.fieldRef.fieldPath NotSupported"}},
+       {kMain + ".env[1].valueFrom.fieldRef.fieldPath NotSupported",
+        kMain + ".env[3].valueFrom.fieldRef.fieldPath NotSupported"}},
+      {"env amounts",
+       N,
+       [](J& j) {
+         auto& env = j.spec.pod.containers[0].env;
+         env = {{"A", "", ""}, {"B", "v", ""}, {"C", "", ""}};
+         env[0].resource = core::ResourceRef{"", "limits.cpu", "1m"};
+         env[1].resource = core::ResourceRef{"", "requests.memory", ""};
+         env[2].resource = core::ResourceRef{"other", "limits.gpu", ""};
+       },
+       {kMain + ".env[1].valueFrom Invalid",
+        kMain + ".env[2].valueFrom.resourceFieldRef.containerName NotFound",
+        kMain + ".env[2].valueFrom.resourceFieldRef.resource NotSupported"}},
+      {"security contexts",
+       N,
+       [](J& j) {
+         j.spec.pod.security = {.run_as_user = 0, .run_as_group = -1, .run_as_non_root = true};
+         j.spec.pod.containers[0].security.dropped_capabilities = {"ALL", "NET_RAW", "NET"};
+         j.spec.pod.init_containers = j.spec.pod.containers;
+         j.spec.pod.init_containers[0] = {.name = "other"};
+         j.spec.pod.init_containers[0].security = {.run_as_user = int64_t{1} << 31};
+       },
+       {"spec.template.spec.securityContext.runAsGroup Invalid",
+        "spec.template.spec.securityContext.runAsUser Invalid",
+        kMain + ".securityContext.capabilities.drop[2] Invalid",
+        "spec.template.spec.initContainers[0].securityContext.runAsUser Invalid"}},
+      {"node",
+       N,
+       [](J& j) {
+         j.spec.pod.node_name = "N_1";
+         j.spec.pod.scheduling_gates = {"a.b/c"};
+       },
+       {"spec.template.spec.nodeName Invalid", "spec.template.spec.nodeName Forbidden"}},
+      {"node affinity",
+       N,
+       [](J& j) {
+         j.spec.pod.node_affinity.preferred = {{0, {}}};
+       },
+       {"spec.template.spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution"
+        "[0].weight Invalid"}},
       {"config maps",
        N,
        [](J& j) {
