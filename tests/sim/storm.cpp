@@ -23,7 +23,7 @@ using Json = nlohmann::json;
 
 constexpr Millis kBackoffBaseMs = 200, kBackoffMaxMs = 1'000;  // World's knobs
 constexpr Millis kForeverMs = 100'000'000;
-constexpr Millis kLimitMs = 1'500'000;
+constexpr Millis kLimitMs = 800'000;
 constexpr Millis kFairMs = 15'000;  // for a small job to start beside a large one
 
 // How the pods of a job behave.
@@ -34,7 +34,7 @@ struct Ways {
   bool any_code = false;     // failures exit with 3, 4 or 5, which policies look for
   bool daemons = false;      // all but index 0 run until they are ended
   bool endless = false;      // all run until they are ended
-  bool slow = false;         // some run for longer than a node may be cut off
+  bool slow = false;         // the first one runs for longer than a node may be cut off
 };
 
 struct Sent {
@@ -298,7 +298,7 @@ class History {
     const bool fails = code_of(pod, {}) != 0;
     if (job && (job->ways.endless || (job->ways.daemons && pod.index != 0)) && !fails)
       return kForeverMs;
-    if (job && job->ways.slow && pod.index < 3 && pod.attempt == 0)
+    if (job && job->ways.slow && pod.index == 0 && pod.attempt == 0)
       return 60'000 + static_cast<Millis>(storm_.seed * 997 % 20'000);
     return 1 + static_cast<Millis>((pod.index * 31 + pod.attempt * 17 + storm_.seed) % 400);
   }

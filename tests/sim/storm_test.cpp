@@ -129,7 +129,7 @@ bool is_noticed(const Storm& storm) {
 
 // A fault that breaks a guarantee on purpose is noticed.
 TEST_P(PlantTest, IsNoticed) {
-  constexpr uint64_t kSeedsMax = 60;
+  constexpr uint64_t kSeedsMax = 240;
   for (uint64_t seed = 1; seed <= kSeedsMax; ++seed) {
     Storm storm;
     storm.seed = seed;

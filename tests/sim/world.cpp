@@ -112,7 +112,10 @@ class World::Disk final : public storage::Journal {
         return stored;
       }
     }
-    if (world_.planted(Plant::sync_lies, 0.02)) world_.disk_.set_manual_sync(true);
+    if (!world_.calm_ && world_.planted(Plant::sync_lies, 0.02)) {
+      world_.disk_.set_manual_sync(true);
+      world_.crash_soon();
+    }
     if (rows.size() > 1 && world_.planted(Plant::row_lost, 0.02)) {
       std::vector<storage::Row> torn = rows;
       torn.erase(torn.begin() + static_cast<ptrdiff_t>(world_.below(torn.size())));
@@ -321,6 +324,14 @@ void World::at(Millis after_ms, std::function<void()> what) {
 
 bool World::planted(Plant plant, double p) {
   return plan_.plant == plant && chance(p);
+}
+
+// So that a plant is noticed which only a crash shows.
+void World::crash_soon() {
+  if (calm_) return;
+  at(static_cast<Millis>(below(20)), [this, life = life_] {
+    if (life == life_ && !calm_) crash_due_ = true;
+  });
 }
 
 void World::note_crash_point(const std::vector<storage::Row>& rows, const char* step) {
@@ -903,6 +914,7 @@ void World::pump(uint32_t number) {
     const bool early = planted(Plant::acknowledged_early);
     to_coordinator(number, [this, out, returns, repeat, dropped, early]() mutable {
       if (dropped || early) returns({});
+      if (early && chance(0.1)) crash_soon();
       if (dropped) return;
       if (early) out.done = [](std::vector<PodId>) {};
       caf::anon_send(coordinator_->registry, out);

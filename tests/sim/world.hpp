@@ -187,6 +187,7 @@ class World {
   void begin_serving();
   void tidy_nodes();
   bool planted(Plant plant, double p = 1);
+  void crash_soon();
 
   // The agents' side of the network.
   core::PodsReported::Ended reported(const core::node::PodEnded& end) const;
