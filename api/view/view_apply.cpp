@@ -2,6 +2,7 @@
 #include "api/view/view.hpp"
 #include "base/check.hpp"
 #include "base/last_words.hpp"
+#include "core/job/text.hpp"
 
 #include <algorithm>
 
@@ -126,7 +127,7 @@ void View::commit(const core::Committed& committed) {
         view = &jobs_.add(core::Job(batch->job, admitted->object), commit_);
         push({Kind::job, batch->job, 0, {}}, Change::Type::added);
       }
-      MUSTER_CHECK(view != nullptr, batch->job);
+      MUSTER_CHECK(view != nullptr, batch->job, core::record_name(record));
       apply(*view, record);
       if (!view->job.state().forgotten) continue;
       jobs_.erase(*view);

@@ -33,6 +33,7 @@ std::string awaited_text(const Job& job) {
 
 void take_dependency(Sync& sync, const DependencyHasEnded& ended) {
   sync.order(Answer{ended.token});
+  if (sync.state().forgotten) return;  // nothing follows JobForgotten
   const auto& dependencies = sync.state().dependencies;
   const auto it = std::ranges::find(dependencies, ended.job, &Dependency::job);
   if (it == dependencies.end()) return;

@@ -2,6 +2,8 @@
 #include "core/job/held.hpp"
 #include "tests/unit/core/job/play.hpp"
 
+#include <algorithm>
+
 namespace muster::core {
 namespace {
 
@@ -94,6 +96,20 @@ TEST(Dependency, IsAnsweredEvenIfNobodyWaits) {
   end(play, DependencyEnd::failed);
   ASSERT_FALSE(play.effects().empty());
   EXPECT_FALSE(play.job().decided());
+}
+
+TEST(Dependency, TheEndComesAfterTheHeldJobIsGone) {
+  Play play = held(Needed::ok);
+  play.sync();
+  play.sync({JobDeletion{1, true, false}});
+  ASSERT_TRUE(play.state().forgotten);
+  const JobState before = play.state();
+  end(play, DependencyEnd::succeeded);
+  EXPECT_EQ(play.state(), before) << "nothing follows the last record";
+  EXPECT_TRUE(std::ranges::any_of(play.effects(), [](const Effect& effect) {
+    const auto* answer = std::get_if<Answer>(&effect);
+    return answer && answer->token == 1;
+  })) << "else the job that has ended waits for the answer";
 }
 
 TEST(Dependency, IsWaivedWithTheAnnotation) {
