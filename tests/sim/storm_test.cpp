@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <sstream>
@@ -46,6 +47,17 @@ std::string command_of(const Storm& storm) {
   return text;
 }
 
+// The history that is played.
+volatile std::sig_atomic_t playing = 0;
+
+// A check of the product that fails ends the process.
+void say_what_played(int) {
+  char text[80];
+  const int size = std::snprintf(text, sizeof text, "seen again by: ./dev sim %lld\n",
+                                 static_cast<long long>(playing));
+  if (size > 0 && write(STDERR_FILENO, text, static_cast<size_t>(size)) < 0) _exit(1);
+}
+
 class StormTest : public testing::Test {
  protected:
   void SetUp() override { spdlog::set_level(spdlog::level::off); }
@@ -69,10 +81,12 @@ TEST_F(StormTest, ThePromiseHolds) {
     in >> shard >> slash >> shards;
     ASSERT_TRUE(in && slash == '/' && shards > 0 && shard < shards) << "MUSTER_SIM_SHARD: I/N";
   }
+  std::signal(SIGABRT, say_what_played);
   World::Count all;
   uint64_t histories = 0, jobs = 0;
   for (uint64_t seed = one != 0 ? one : 1 + shard; all.crashes < crashes; seed += shards) {
     const Storm storm = storm_of(seed);
+    playing = static_cast<std::sig_atomic_t>(seed);
     const Outcome outcome = play(storm);
     ++histories;
     jobs += outcome.jobs;
