@@ -19,6 +19,8 @@ namespace muster::agent {
 namespace {
 
 constexpr Millis kGiveUpMs = 3'000;  // mpirun needs a tenth of a second to notice
+// For the keeper to name the ends that it has seen, before the coordinator is told of all.
+constexpr Millis kSettleMs = 1'000;
 constexpr uint32_t kLogChunkMax = 1 << 20;
 
 constexpr const char* kPastTerm =
@@ -48,12 +50,14 @@ class Agent::Server final : public wire::Agent::Server {
     return agent_.read_log(context.getParams(), context.getResults());
   }
   kj::Promise<void> unacked(UnackedContext context) override {
-    return when_welcome().then([this, context]() mutable {
-      std::vector<PodId> ended;
-      for (PodId pod : agent_.node_.ended())
-        if (pod.job == context.getParams().getJob()) ended.push_back(pod);
-      write_pods(ended, context.getResults().initEnded(static_cast<unsigned>(ended.size())));
-    });
+    return when_welcome()
+        .then([this]() { return agent_.settled(); })
+        .then([this, context]() mutable {
+          std::vector<PodId> ended;
+          for (PodId pod : agent_.node_.ended())
+            if (pod.job == context.getParams().getJob()) ended.push_back(pod);
+          write_pods(ended, context.getResults().initEnded(static_cast<unsigned>(ended.size())));
+        });
   }
   kj::Promise<void> hosts(HostsContext context) override {
     agent_.take_hosts(context.getParams());
@@ -184,6 +188,13 @@ void Agent::exec(wire::Agent::ExecParams::Reader params, wire::Executed::Builder
     refused.setLost(over || process.error().code == Errc::not_found);
     refused.setOver(over);
   }
+}
+
+// Not for long: the answer may be waited for although this node has nothing to say.
+kj::Promise<void> Agent::settled() {
+  return executor_.settled()
+      .exclusiveJoin(timer_.afterDelay(kSettleMs * kj::MILLISECONDS))
+      .catch_([](kj::Exception&&) {});
 }
 
 kj::Promise<void> Agent::check_sessions() {

@@ -93,6 +93,7 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
 
   void take_hosts(wire::Agent::HostsParams::Reader params);
   void exec(wire::Agent::ExecParams::Reader params, wire::Executed::Builder result);
+  kj::Promise<void> settled();
   kj::Promise<void> check_sessions();
   bool runs(PodId pod) const override { return node_.runs(pod); }
   kj::Maybe<wire::Session::Client> session() override;

@@ -102,6 +102,9 @@ class Executor {
   // Call it once a second while connected. Returns what keeps the executor from working, if
   // anything.
   virtual core::node::Trouble check() { return {}; }
+  // Resolves once the listener knows of all ends that the executor has seen by now. Rejected: it is
+  // gone.
+  virtual kj::Promise<void> settled() { return kj::READY_NOW; }
   virtual void start(const std::vector<Start>& starts) = 0;
   // When contact with the coordinator was last proven (PodPlan::fence_after_ms).
   virtual void contact(Millis) {}

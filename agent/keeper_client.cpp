@@ -151,9 +151,17 @@ class SocketKeeperClient final : public KeeperClient {
     if (version_ < kAnswersPings) return {};
     core::node::Trouble trouble = pulse_.trouble();
     pulse_.asked();
-    if (out_.empty()) keeper::Frame(out_, keeper::Type::ping);  // else it still has frames to read
+    if (out_.empty()) ping();  // else it still has frames to read
     flush();
     return trouble;
+  }
+  kj::Promise<void> settled() override {
+    if (version_ < kAnswersPings || gone_) return kj::READY_NOW;
+    auto paf = kj::newPromiseAndFulfiller<void>();
+    unsettled_.push_back({kj::mv(paf.fulfiller), pinging_});
+    ping();
+    flush();
+    return kj::mv(paf.promise);
   }
   void spawn(std::vector<SpawnOrder> orders) override {
     for (const auto& order : orders) {
@@ -240,6 +248,11 @@ class SocketKeeperClient final : public KeeperClient {
   void order_as_owner(const SpawnOrder& order);
   uint64_t id_of(const core::node::SignedPermitPtr& permit);
   kj::Promise<void> read();
+  void ping() {
+    keeper::Frame(out_, keeper::Type::ping);
+    pinging_ = true;
+  }
+  void take_settled();
   void take_frames();
   void take_greeting(Inventory& inventory);
   void deliver();
@@ -268,6 +281,15 @@ class SocketKeeperClient final : public KeeperClient {
   std::vector<InputTaken> taken_;
   std::vector<VolumeFull> full_;
   bool delivering_ = false;
+  // Who waits for a pong: of a ping of its own, and whether an earlier one was unanswered then. The
+  // keeper answers pings that arrive together once; then it is that of the next check().
+  struct Unsettled {
+    kj::Own<kj::PromiseFulfiller<void>> fulfiller;
+    bool pinged_before = false;
+  };
+  std::vector<Unsettled> unsettled_;
+  std::vector<kj::Own<kj::PromiseFulfiller<void>>> settled_;
+  bool pinging_ = false;
   // The permits that this connection has carried, and their ids. They are held, so that a pointer
   // stands for one permit only.
   std::map<core::node::SignedPermitPtr, uint64_t> permits_;
@@ -429,14 +451,28 @@ void SocketKeeperClient::take_frames() {
       if (in.ok()) full_.push_back(std::move(full));
     } else if (type == keeper::Type::pong) {
       pulse_.answered(std::string(in.text()));
+      pinging_ = false;
+      take_settled();
     }
   }
   if (in_.broken()) gone("the keeper sent an invalid frame");
 }
 
+// The keeper answers after it has told of all ends. A pong may be that of an earlier ping.
+void SocketKeeperClient::take_settled() {
+  std::vector<Unsettled> later;
+  for (auto& one : std::exchange(unsettled_, {})) {
+    if (one.pinged_before)
+      later.push_back({kj::mv(one.fulfiller), false});
+    else
+      settled_.push_back(kj::mv(one.fulfiller));
+  }
+  unsettled_ = std::move(later);
+}
+
 void SocketKeeperClient::deliver() {
-  if (delivering_ ||
-      (started_.empty() && ended_.empty() && taken_.empty() && full_.empty() && !gone_))
+  if (delivering_ || (started_.empty() && ended_.empty() && taken_.empty() && full_.empty() &&
+                      settled_.empty() && !gone_))
     return;
   delivering_ = true;
   kj::evalLater([this, alive = alive_]() {
@@ -450,6 +486,7 @@ void SocketKeeperClient::deliver() {
       listener_.on_ended(std::move(ended));
     }
     if (!*alive) return;
+    for (auto& one : std::exchange(settled_, {})) one->fulfill();
     if (auto taken = std::exchange(taken_, {}); !taken.empty()) {
       listener_.on_taken(std::move(taken));
     }

@@ -183,6 +183,9 @@ class KeeperClient {
   // Call it once a second: pings the keeper and returns what is known of its health. A keeper too
   // old to answer pings counts as healthy.
   virtual core::node::Trouble check() = 0;
+  // Resolves once the listener knows of all ends that the keeper has seen by now; at once if it is
+  // too old to answer pings. Rejected: the keeper is gone.
+  virtual kj::Promise<void> settled() = 0;
   virtual void spawn(std::vector<SpawnOrder> orders) = 0;
   // How many processes of queued orders may live at once; 0 at first. Requires abilities().queue,
   // as do queued orders and withdraw().

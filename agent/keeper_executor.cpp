@@ -347,6 +347,10 @@ core::node::Trouble KeeperExecutor::check() {
   return keeper_.get() == nullptr ? core::node::Trouble{} : keeper_->check();
 }
 
+kj::Promise<void> KeeperExecutor::settled() {
+  return keeper_.get() == nullptr ? kj::READY_NOW : keeper_->settled();
+}
+
 void KeeperExecutor::start(const std::vector<Start>& starts) {
   if (keeper_.get() == nullptr) return;  // the node sees that the next inventory lacks them
   std::vector<SpawnOrder> orders;

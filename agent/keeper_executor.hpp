@@ -44,6 +44,7 @@ class KeeperExecutor final : public Executor,
   Limits limits() const override;
   bool queues() const override;
   core::node::Trouble check() override;
+  kj::Promise<void> settled() override;
   void start(const std::vector<Start>& starts) override;
   void contact(Millis at) override;
   void set_room(uint32_t count) override;

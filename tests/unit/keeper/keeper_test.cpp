@@ -684,6 +684,23 @@ TEST_P(P13Keeper, AFrozenKeeperIsNoticed) {
   EXPECT_TRUE(wait_for_trouble(""));
 }
 
+// The question is asked before the agent has read what the keeper sent.
+TEST_P(KeeperTest, WhatTheKeeperHasSeenIsKnownOnceSettled) {
+  connect();
+  for (uint32_t i = 0; i < 3; ++i) {
+    agent_->client->spawn({shell(i, "exit 3")});
+    ASSERT_TRUE(wait_for([&] { return agent_->started.size() == i + 1; }));
+    const int pid = agent_->started.back().start.pid;
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (::kill(pid, 0) == 0) ASSERT_LT(std::chrono::steady_clock::now(), deadline);
+    if (i == 1) (void)agent_->client->check();  // its ping is answered first
+    agent_->client->settled().wait(io_.waitScope);
+    const ProcessKey key{{7, i, 0}, 0, 0};
+    ASSERT_TRUE(agent_->end_of(key)) << i;
+    EXPECT_EQ(agent_->end_of(key)->exit_code, 3);
+  }
+}
+
 TEST_P(KeeperTest, P30EndsOnSigtermWhenNothingRuns) {
   connect();
   agent_->client->spawn({shell(0, "while ! test -f go; do sleep 0.01; done; exit 6")});
