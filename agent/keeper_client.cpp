@@ -281,8 +281,8 @@ class SocketKeeperClient final : public KeeperClient {
   std::vector<InputTaken> taken_;
   std::vector<VolumeFull> full_;
   bool delivering_ = false;
-  // Who waits for a pong: of a ping of its own, and whether an earlier one was unanswered then. The
-  // keeper answers pings that arrive together once; then it is that of the next check().
+  // Who waits for the pong of a ping that was sent no earlier, and whether an earlier one was
+  // unanswered then.
   struct Unsettled {
     kj::Own<kj::PromiseFulfiller<void>> fulfiller;
     bool pinged_before = false;
@@ -468,6 +468,9 @@ void SocketKeeperClient::take_settled() {
       settled_.push_back(kj::mv(one.fulfiller));
   }
   unsettled_ = std::move(later);
+  if (unsettled_.empty()) return;
+  ping();  // pings that arrive together are answered once
+  flush();
 }
 
 void SocketKeeperClient::deliver() {
