@@ -28,6 +28,8 @@ constexpr uint64_t kFreshNs = 5 * kNsPerMs;
 constexpr uint64_t kFreshOfManyNs = 50 * kNsPerMs;
 constexpr int kQuickLooks = 100;  // one every millisecond, then one every ten
 constexpr uint64_t kFarewellNs = 500 * kNsPerMs;
+// A pong waits for the ends of processes that have exited, so that it tells of all.
+constexpr uint64_t kPongMaxNs = 300 * kNsPerMs;
 
 constexpr uint64_t kListenEvent = ~uint64_t{0};
 constexpr uint64_t kSpawnedEvent = ~uint64_t{1};
@@ -90,22 +92,23 @@ void Supervisor::run() {
       if (id == kListenEvent) {
         accept_agent();
       } else if (id == kSpawnedEvent) {
-        Spawner::News news = spawner_.take();
-        for (auto& spawned : news.spawned) on_spawned(std::move(spawned));
-        for (const auto& exited : news.exited) on_exited(exited);
-        exited_ += news.exited.size();
+        take_news();
       } else if (id == kAgentEvent) {
         if (events[static_cast<size_t>(i)].events & ~uint32_t{EPOLLOUT}) read_agent();
       } else {
         on_room_for_input(id);
       }
     }
+    if (pinged_ns_) take_news();
     run_timers();
     look_for_leftovers();
     check_idle();
     check_told_to_end();
     bool written = commit();
-    if (std::exchange(pinged_, false)) Frame(out_, Type::pong).text(spool_.trouble());
+    if (pinged_ns_ && (leaving_.empty() || now_ns_ >= *pinged_ns_ + kPongMaxNs)) {
+      Frame(out_, Type::pong).text(spool_.trouble());
+      pinged_ns_.reset();
+    }
     send();
     if (stopping_ && living_ == 0) {
       if (stop_at_ns_ == 0) stop_at_ns_ = now_ns_ + kFarewellNs;
@@ -114,6 +117,13 @@ void Supervisor::run() {
   }
   spool_.sync();
   outputs_.remove_spares();
+}
+
+void Supervisor::take_news() {
+  Spawner::News news = spawner_.take();
+  for (auto& spawned : news.spawned) on_spawned(std::move(spawned));
+  for (const auto& exited : news.exited) on_exited(exited);
+  exited_ += news.exited.size();
 }
 
 // Under load, spaces turns out so that ends, starts and orders arrive in batches, which saves us

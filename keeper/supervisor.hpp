@@ -82,6 +82,7 @@ class Supervisor {
   };
 
   void gather();
+  void take_news();
   Process* find(uint64_t entry);
   template <class Do>
   void for_instances(Key key, Do act);
@@ -166,8 +167,8 @@ class Supervisor {
 
   int agent_fd_ = -1;
   bool greeted_ = false;
-  uint32_t agent_version_ = 0;  // that it said hello with
-  bool pinged_ = false;
+  uint32_t agent_version_ = 0;                       // that it said hello with
+  std::optional<uint64_t> pinged_ns_{};              // when a ping came that is to be answered
   std::unordered_map<uint64_t, PermitPtr> permits_;  // of this connection, by the agent's ids
   FrameBuffer in_;
   std::string out_;

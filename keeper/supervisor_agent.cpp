@@ -53,7 +53,8 @@ void Supervisor::drop_agent() {
   epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, agent_fd_, nullptr);
   close(agent_fd_);
   agent_fd_ = -1;
-  greeted_ = pinged_ = false;
+  greeted_ = false;
+  pinged_ns_.reset();
   permits_.clear();
   next_fences_.clear();
   in_ = {};
@@ -111,7 +112,7 @@ void Supervisor::on_frame(Type type, std::string_view payload) {
   } else if (type == Type::end_all) {
     stop();
   } else if (type == Type::ping) {
-    pinged_ = true;
+    if (!pinged_ns_) pinged_ns_ = now_ns_;
   }
 }
 
