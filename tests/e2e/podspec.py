@@ -148,7 +148,7 @@ class PodSpec(World):
         file.write_text(json.dumps(job))
         done = self.muster("create", "-f", str(file), cluster=self.c)
         self.assertEqual(done.returncode, 0, done)
-        self.assertIn("muster: warning: spec.template.spec.topologySpreadConstraints: stored and ignored", done.stderr)
+        self.assertIn(": spec.template.spec.topologySpreadConstraints: stored and ignored", done.stderr)
 
     def test_a_node_that_left_is_known_to_the_next_coordinator(self):
         agent = self.c.agents["node-1"]
