@@ -229,7 +229,7 @@ class Exec(Case):
         for number in (signal.SIGINT, signal.SIGTERM):
             process = self.begin("trap '' TERM; echo on; while :; do sleep 1; done # marker-of-a-session")
             self.assertEqual(process.stdout.readline(), b"on\n")
-            self.assertEqual(len(self.sessions()), 1)
+            self.assertTrue(self.sessions())  # a child that has not exec'ed yet bears the marker too
             process.send_signal(number)
             self.assertEqual(process.wait(10), 130)
             self.none_left()
