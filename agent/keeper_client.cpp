@@ -249,7 +249,7 @@ class SocketKeeperClient final : public KeeperClient {
   uint64_t id_of(const core::node::SignedPermitPtr& permit);
   kj::Promise<void> read();
   void ping() {
-    keeper::Frame(out_, keeper::Type::ping);
+    { keeper::Frame(out_, keeper::Type::ping); }
     pinging_ = true;
   }
   void take_settled();
