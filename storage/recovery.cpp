@@ -7,10 +7,13 @@
 #include "storage/text_number.hpp"
 
 #include <algorithm>
+#include <future>
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 #include <variant>
+#include <vector>
 
 namespace muster::storage {
 namespace {
@@ -310,22 +313,29 @@ std::map<JobId, core::JobSummary> read_summaries(Rows& rows, JobId end) {
   return found;
 }
 
-// Adds to the damaged jobs those that have rows of this kind but no owner's row: their object is
-// lost.
-void find_orphans(Rows& rows, std::string_view kind, JobId end, Owners& owners) {
+// The jobs that have rows of this kind, up to the first one at or beyond `end`.
+std::vector<JobId> jobs_with(Rows& rows, std::string_view kind, JobId end) {
+  std::vector<JobId> jobs;
   auto visit = [&](JobId job, std::string_view) -> std::optional<std::string> {
+    jobs.push_back(job);
+    return job >= end ? std::nullopt : std::optional(keys::numbered(kind, job + 1));
+  };
+  // Unreadable rows of a job with an owner's row are met when it is folded.
+  walk_jobs(rows, kind, end, visit, [](JobId, const Error&) {});
+  return jobs;
+}
+
+// Adds to the damaged jobs those of `jobs` that have no owner's row: their object is lost.
+void find_orphans(const std::vector<JobId>& jobs, JobId end, Owners& owners) {
+  for (const JobId job : jobs) {
     if (job >= end) {
       owners.refused = broken(job_name(job), "its id was never reserved");
-      return std::nullopt;
+      return;
     }
-    if (!owners.jobs.contains(job)) {
-      std::string why = broken(job_name(job), "its rows are there without an owner's row").message;
-      owners.damaged.try_emplace(job, DamagedJob{job, nullptr, std::move(why)});
-    }
-    return keys::numbered(kind, job + 1);
-  };
-  // Unreadable rows of a job with an owner's row were already met when it was folded.
-  walk_jobs(rows, kind, end, visit, [](JobId, const Error&) {});
+    if (owners.jobs.contains(job)) continue;
+    std::string why = broken(job_name(job), "its rows are there without an owner's row").message;
+    owners.damaged.try_emplace(job, DamagedJob{job, nullptr, std::move(why)});
+  }
 }
 
 }  // namespace
@@ -346,6 +356,11 @@ Result<Recovered> recover(Journal& journal, const LoadObject& load_object,
   auto head = recover_head(journal);
   if (!head.ok()) return head.error();
   Recovered to = std::move(*head);
+  // Meanwhile, on another core.
+  auto others = std::async(std::launch::async, [&journal, end = to.next_job_id] {
+    return std::pair(jobs_with(journal, keys::kSnapshots, end),
+                     jobs_with(journal, keys::kRecords, end));
+  });
   std::map<JobId, core::JobSummary> unloaded;
   if (on_unloaded) unloaded = read_summaries(journal, to.next_job_id);
   Owners owners;
@@ -383,8 +398,9 @@ Result<Recovered> recover(Journal& journal, const LoadObject& load_object,
         id, DamagedJob{id, nullptr, broken(job_name(id) + ", owner's row", why).message});
   };
   walk_jobs(journal, keys::kOwners, to.next_job_id, owner, lost);
-  for (std::string_view kind : {keys::kSnapshots, keys::kRecords})
-    if (owners.refused.ok()) find_orphans(journal, kind, to.next_job_id, owners);
+  const auto [with_snapshot, with_records] = others.get();
+  for (const auto* jobs : {&with_snapshot, &with_records})
+    if (owners.refused.ok()) find_orphans(*jobs, to.next_job_id, owners);
   if (!owners.refused.ok()) return owners.refused.error();
   for (auto& [id, entry] : unloaded) {
     if (owners.jobs.contains(id))
