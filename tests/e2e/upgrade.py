@@ -11,7 +11,8 @@ import itertools
 import json
 import os
 import pathlib
-import re
+import pwd
+import shutil
 import signal
 import socket
 import struct
@@ -22,10 +23,12 @@ import unittest
 import zlib
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent / "lib"), str(pathlib.Path(__file__).resolve().parent)]
+import users  # noqa: E402
 from rows import Rows  # noqa: E402
 from world import (ROOT, Cluster, Memory, World, condition, eventually, exit_code, finished, indexes, keepers, parent,  # noqa: E402
                    sh_job)
+from work_dirs import adopt  # noqa: E402
 
 KEPT = sorted((ROOT / "tests" / "journals").glob("*.tar.xz"))
 OTHER = os.environ.get("MUSTER_OTHER")
@@ -72,11 +75,8 @@ class Kept(Cluster):
             archive.extractall(self.dir)
         for folder in self.dir.glob("**/"):
             folder.chmod(0o700)
-        for identity in self.dir.glob("node-*/identity"):  # a work-dir on another inode is taken for a copy
-            inode, born = subprocess.check_output(["stat", "-c", "%i %.9W", identity.parent], text=True).split()
-            seconds, _, nanos = born.partition(".")
-            born = f"{seconds}.{int(nanos or 0)}" if float(born) else "0"
-            identity.write_text(re.sub("^inode .*$", f"inode {inode}:{born}", identity.read_text(), flags=re.M))
+        for folder in self.dir.glob("node-*"):
+            adopt(folder)
 
 
 class KeptState(World):
@@ -458,6 +458,77 @@ class TwoBuilds(World):
         self.assertEqual(cluster.wait("plain", finished)["status"]["succeeded"], 2)
         (witness.folder / "go").touch()
         self.assertEqual(cluster.wait("long", finished)["status"]["succeeded"], 2)
+
+
+@unittest.skipUnless(OTHER, "needs MUSTER_OTHER")
+@unittest.skipUnless(users.possible(), "only root can make the users")
+class TwoBuildsForUsers(users.RootKeeper):
+    """The keeper is root's and runs pods as who created their job, by a permit that the coordinator signs and the agent passes on."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.addClassCleanup(users.remove_users)
+        users.make_users()
+
+    def setUp(self):
+        self.of = dict.fromkeys(("coordinator", "agent", "keeper"), "old")  # which build each daemon runs
+
+    def use(self, build):
+        """From now on `self.muster` is of this build."""
+        source, folder = pathlib.Path({"new": os.environ["MUSTER"], "old": OTHER}[build]).resolve().parent, self.dir / build
+        if not folder.exists():
+            folder.mkdir()
+            for tool in ("muster", "muster-keeper"):
+                shutil.copy(source / tool, folder / tool)
+        self.muster = str(folder / "muster")
+
+    def daemon(self, *args, **more):
+        self.use(self.of[args[0]])
+        return super().daemon(*args, **more)
+
+    def keeper(self, key, **env):
+        self.use(self.of["keeper"])
+        return super().keeper(key, **env)
+
+    def move(self, daemon, build):
+        self.of[daemon] = build
+        self.stop_agent()
+        if daemon == "coordinator":
+            self.daemons.remove(self.coordinator)
+            self.coordinator.kill()
+            self.coordinator.wait()
+            self.start_coordinator()  # on another port
+        elif daemon == "keeper":
+            self.root.terminate()
+            self.assertEqual(self.root.wait(20), 0, "a keeper without pods ends")
+            self.restart_keeper(agent=False)
+        self.start_agent()
+
+    def test_pods_run_as_their_owners_under_each_mix(self):
+        uids = {user: pwd.getpwnam(users.name(user)).pw_uid for user in ("alice", "bob")}
+        for first, second in (("old", "new"), ("new", "old")):
+            with self.subTest(first=first, second=second):
+                self.of = dict.fromkeys(self.of, first)
+                super().setUp()
+                gate, done = self.dir / "gate", []
+                for daemon in ("coordinator", "agent", "keeper"):
+                    gate.unlink(missing_ok=True)
+                    self.create("alice", sh_job(f"long-{daemon}", f"while ! test -e {gate}; do sleep 0.05; done; id -u", 2))
+                    eventually(lambda: self.ask("alice", "GET", f"{users.JOBS}/long-{daemon}")[1]["status"].get("ready") == 2, "both pods run")
+                    if daemon == "keeper":  # it is replaced where nothing runs
+                        gate.touch()
+                        eventually(lambda: self.ask("alice", "GET", f"{users.JOBS}/long-{daemon}")[1]["status"].get("succeeded") == 2, "their ends")
+                    self.move(daemon, second)
+                    for user, uid in uids.items():
+                        done.append((user, f"{user}-{daemon}"))
+                        self.assertEqual(self.finish(user, sh_job(done[-1][1], "id -u", 2)), "Complete", (self.dir / "keeper.log").read_text())
+                    gate.touch()
+                    done.append(("alice", f"long-{daemon}"))
+                    eventually(lambda: self.ask("alice", "GET", f"{users.JOBS}/long-{daemon}")[1]["status"].get("succeeded") == 2, "their ends")
+                for user, job in done:
+                    self.assertEqual(self.log(user, job, 1), (200, f"{uids[user]}\n"), job)
+                    self.assertEqual([one["counted"] for one in self.attempts(user, job)], ["succeeded"] * 2, job)
+                self.doCleanups()
 
 
 if __name__ == "__main__":

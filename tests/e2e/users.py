@@ -36,6 +36,11 @@ JOBS = "/apis/batch/v1/namespaces/default/jobs"
 MINE = "/apis/muster.dev/v1"
 
 
+def possible():
+    """Whether the users can be made."""
+    return os.geteuid() == 0 and shutil.which("useradd") is not None
+
+
 def name(user):
     return PREFIX + user
 
@@ -404,7 +409,7 @@ class RootKeeper(Served):
     def keeper(self, key, **env):
         daemon = pwd.getpwnam(name("daemon"))
         log = open(self.dir / "keeper.log", "ab")
-        process = subprocess.Popen([str(self.dir / "muster-keeper"), str(self.dir / "work"), ""], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+        process = subprocess.Popen([pathlib.Path(self.muster).with_name("muster-keeper"), str(self.dir / "work"), ""], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                                    cwd="/", env={"PATH": "/usr/bin:/bin", "MUSTER_KEEPER_AGENT": str(daemon.pw_uid), "MUSTER_KEEPER_PERMIT_KEY": key,
                                                  "MUSTER_KEEPER_NODE": "n1", "MUSTER_KEEPER_UMASK": "022", **env})
         log.close()
@@ -1102,7 +1107,7 @@ sys.stdout.write(open(files[0]).read())
 
 
 if __name__ == "__main__":
-    if os.geteuid() != 0 or not shutil.which("useradd"):
+    if not possible():
         print("users.py: skipped: only root can make the users that it needs")
         sys.exit(0)
     unittest.main(verbosity=2, warnings="ignore")

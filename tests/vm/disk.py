@@ -46,6 +46,7 @@ class Disk:
         self.is_cut = threading.Event()
         self.base = self.log = None
         self.recorded = None
+        self.before_flush = None                # called with the lock held
         self.writes = self.flushes = self.lost = 0
 
     def write(self, offset, data):
@@ -56,6 +57,8 @@ class Disk:
             self.log.append((offset, data))
 
     def flush(self):
+        if self.before_flush:
+            self.before_flush()
         self.flushes += 1
         self.put(self.safe, self.cache)
         self.cache = []

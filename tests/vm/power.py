@@ -2,11 +2,12 @@
 """Power cuts: virtual machines run muster under load, on disks that forget what was not flushed, and lose power many times in a row.
 
     power.py [--cuts N] [--replays FLUSHES] [--seed S]      by default 4 and 5; with MUSTER_LONG=1 100 and 100, which takes half an hour
+                                                        (and a third as many flushes of the node's disk)
 
 `head` runs a coordinator and an agent, `node` runs an agent (power.sh). Each loses power at random instants, under load or during a boot, alone or
 with the other. The client (client.py) and the witness of the pods (witness.py) are on the host. After each boot, whatever was accepted, answered or
-shown must still be true; in the end each attempt must count once, as what it did. Then the head's disk is rebuilt as of each of some flushes and opened
-(replay.py). A muster that does not sync (nosync.c) must fail this.
+shown must still be true; in the end each attempt must count once, as what it did. Then the head's disk is rebuilt as of each of some flushes and opened,
+and both disks as of some flushes of the node's (replay.py). A muster that does not sync (nosync.c) must fail this.
 
 Prints `ok NAME` or `FAIL NAME: WHY` for each check, like the scenarios of vm.py. The seed decides who loses power, when, and what the disk forgets, but
 not what the guests have done by then.
@@ -90,14 +91,21 @@ class Cluster:
         self.head.forwards = {API: api, AGENTS: agents}
         self.client = Client(api, self.head.disk, seed)
         self.cuts = collections.Counter()
-        self.rng = random.Random(f"{seed} cluster")
+        self.rng, self.rng_of_pairs = (random.Random(f"{seed} {what}") for what in ("cluster", "pairs"))
         self.known = None
+        self.pairs, self.most_pairs, self.folder = [], 0, folder
+        if "node" in self.machines:
+            self.machines["node"].disk.before_flush = self.perhaps_pair
         self.recordings = []  # of the head's disk, from a start to a cut: what was known before, the disk then, the log
 
     def power_on(self, name):
         if name == "head" and (len(self.recordings) < 2 or self.rng.random() < 0.1):
             self.known = self.client.record()
         self.machines[name].power_on()
+
+    def perhaps_pair(self):
+        if len(self.pairs) < self.most_pairs and self.rng_of_pairs.random() < 0.1:
+            self.pairs.append(replay.Pair(self.folder, len(self.pairs), self.machines, self.client))
 
     def cut(self, name):
         self.machines[name].cut()
@@ -225,9 +233,10 @@ class Checks:
             say(f"ok {name}")
 
 
-def play(folder, guest, cuts, seed, checks):
+def play(folder, guest, cuts, pairs, seed, checks):
     rng, victims = random.Random(seed), itertools.cycle(VICTIMS)
     cluster = Cluster(folder, guest, seed)
+    cluster.most_pairs = pairs
     began = time.monotonic()
     try:
         for name in cluster.machines:
@@ -280,6 +289,20 @@ def replays(cluster, folder, number, seed, checks):
     say(f"proof {opened} disks opened as of a flush")
 
 
+def replay_pairs(cluster, seed, checks):
+    """Starts both machines again on their disks as of some flushes of the node's."""
+    rng, opened, found, problems = random.Random(seed), 0, 0, []
+    codes = {run.pod: run.code for run in cluster.witness.runs if run.code is not None}
+    for pair in cluster.pairs:
+        for state in pair.states(rng):
+            lines, ends = pair.wrong(vm.MUSTER, cluster.replay_ports, codes)
+            problems += [f"{state}: {line}" for line in lines]
+            opened, found = opened + 1, found + ends
+    checks.check("power_as_of_flushes_of_a_node", problems)
+    say(f"{found} ends were only on the node's disk")
+    say(f"proof {opened} disks opened as of a flush")
+
+
 def planted(folder, guest, seed, checks):
     """A muster that does not sync must be found out by one cut."""
     folder.mkdir()
@@ -315,9 +338,10 @@ def main():
         folder = pathlib.Path(name)
         guest = machine.stage(folder)
         with futures.ThreadPoolExecutor(1) as beside:
-            cluster = play(folder, guest, options.cuts, options.seed, checks)
+            cluster = play(folder, guest, options.cuts, -(-options.replays // 3), options.seed, checks)
             found = beside.submit(planted, folder / "planted", guest, options.seed, checks)
             replays(cluster, folder, options.replays, options.seed, checks)
+            replay_pairs(cluster, options.seed, checks)
             found.result()
     say("done")
     return 1 if checks.failed else 0

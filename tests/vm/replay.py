@@ -1,4 +1,7 @@
-"""A coordinator's disk as a power cut right before any flush leaves it, opened by muster itself and compared with what the client knew then.
+"""Disks as a power cut right before any flush leaves them, opened by muster itself and compared with what was known then.
+
+`states` rebuilds the coordinator's disk from a recording, for `wrong`. A `Pair` is the disks of both machines at one instant, right before a flush of
+the node's: its agent and keeper must find their files whole, and report what the spool has of pods that ended.
 
 Of the writes since the flush before, all may be there, or none, or each may be kept, lost or torn. What the client knew when the flush came must be
 there in any case: nothing that rests on that flush had been answered. No mount is needed: e2fsck replays the file system's journal, debugfs copies the
@@ -12,11 +15,17 @@ import pathlib
 import random
 import shutil
 import subprocess
+import sys
 import time
 
 from disk import kept_of
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "e2e" / "lib"))
+from work_dirs import adopt, keepers  # noqa: E402
+
 HOLE = bytes(1 << 16)
+JOBS = "/apis/batch/v1/namespaces/default/jobs"
+OWN = "/apis/muster.dev/v1/namespaces/default/jobs"
 LOSSES = ("none kept", "all kept", "torn")
 
 
@@ -24,23 +33,14 @@ def states(recording, chosen, seed, folder):
     """Of a recording, yields (name, image, memory) for the flushes with the chosen numbers. The image is overwritten each time."""
     memory, base, log = recording
     safe, image = folder / "safe.img", folder / "state.img"
-    with open(safe, "wb") as file:
-        file.truncate(len(base))
-        for at in range(0, len(base), len(HOLE)):
-            block = base[at:at + len(HOLE)]
-            if block != HOLE:
-                file.seek(at)
-                file.write(block)
+    write(safe, base)
     rng, memory, pending, number = random.Random(seed), memory.copy(), [], 0
     with open(safe, "r+b", buffering=0) as file:
         for entry in log:
             if entry is None:
                 if number in chosen:
-                    for loss in LOSSES if pending else LOSSES[:1]:
-                        subprocess.run(["cp", "--sparse=always", safe, image], check=True)
-                        kept = {"none kept": [], "all kept": pending}.get(loss)
-                        put(image, [part for write in pending for part in kept_of(write, rng)] if kept is None else kept)
-                        yield f"flush {number}, {len(pending)} writes unflushed, {loss}", image, memory
+                    for loss in lose(safe, image, pending, rng):
+                        yield f"flush {number}, {loss}", image, memory
                 number += 1
                 for offset, data in pending:
                     os.pwrite(file.fileno(), data, offset)
@@ -49,6 +49,26 @@ def states(recording, chosen, seed, folder):
                 pending.append(entry)
             else:
                 memory.learn(entry)
+
+
+def write(path, bytes_):
+    """A sparse file."""
+    with open(path, "wb") as file:
+        file.truncate(len(bytes_))
+        for at in range(0, len(bytes_), len(HOLE)):
+            block = bytes_[at:at + len(HOLE)]
+            if block != HOLE:
+                file.seek(at)
+                file.write(block)
+
+
+def lose(safe, image, pending, rng):
+    """Makes the image of a safe one and of unflushed writes, for each way to lose these, and yields a description of it."""
+    for loss in LOSSES if pending else LOSSES[:1]:
+        subprocess.run(["cp", "--sparse=always", safe, image], check=True)
+        kept = {"none kept": [], "all kept": pending}.get(loss)
+        put(image, [part for one in pending for part in kept_of(one, rng)] if kept is None else kept)
+        yield f"{len(pending)} writes unflushed, {loss}"
 
 
 def put(image, writes):
@@ -65,29 +85,38 @@ def extract(image, folder):
     subprocess.run(["debugfs", "-R", f"rdump / {folder}", image], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
-def served(muster, data_dir, api, agents):
-    """What a coordinator on this directory serves: (its jobs, None) or (None, why not)."""
-    command = [muster, "coordinator", "--data-dir", data_dir, "--api", f"127.0.0.1:{api}", "--listen", f"127.0.0.1:{agents}", "--node-grace", "1s",
+@contextlib.contextmanager
+def coordinator(muster, data_dir, api, agents, grace="1s"):
+    """A coordinator on this directory. Yields a function that lists what it serves: (its jobs, None) or (None, why not)."""
+    command = [muster, "coordinator", "--data-dir", data_dir, "--api", f"127.0.0.1:{api}", "--listen", f"127.0.0.1:{agents}", "--node-grace", grace,
                "--log-level", "warn"]
     log = pathlib.Path(data_dir).with_suffix(".log")
     with open(log, "wb") as output:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-    try:
+
+    def served():
         deadline = time.monotonic() + 60
         while time.monotonic() < deadline and process.poll() is None:
-            with contextlib.suppress(OSError, http.client.HTTPException, ValueError):
-                link = http.client.HTTPConnection("127.0.0.1", api, timeout=10)
-                with contextlib.closing(link):
-                    link.request("GET", "/apis/batch/v1/namespaces/default/jobs")
-                    answer = link.getresponse()
-                    jobs = json.loads(answer.read())
-                    if answer.status == 200:
-                        return jobs["items"], None
+            answer = get(api, JOBS)
+            if answer:
+                return answer["items"], None
             time.sleep(0.02)
         return None, log.read_text(errors="replace")[-1000:]
+    try:
+        yield served
     finally:
         process.kill()
         process.wait()
+
+
+def get(api, path):
+    """The answer, if there is one and it is good."""
+    with contextlib.suppress(OSError, http.client.HTTPException, ValueError), \
+            contextlib.closing(http.client.HTTPConnection("127.0.0.1", api, timeout=10)) as link:
+        link.request("GET", path)
+        answer = link.getresponse()
+        body = json.loads(answer.read())
+        return body if answer.status == 200 else None
 
 
 def wrong(muster, image, memory, folder, ports):
@@ -100,5 +129,100 @@ def wrong(muster, image, memory, folder, ports):
     recount = subprocess.run([muster, "verify", "--data-dir", data], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if recount.returncode:
         return [f"verify: {recount.stdout.strip()}"]
-    jobs, why = served(muster, data, *ports)
+    with coordinator(muster, data, *ports) as served:
+        jobs, why = served()
     return memory.wrong(jobs) if jobs is not None else [f"a coordinator does not serve it: {why}"]
+
+
+class Pair:
+    """The disks of the machines "head" and "node" right before a flush of the latter's, and what was known then."""
+
+    def __init__(self, folder, number, machines, client):
+        """With the lock of the node's disk held."""
+        node, head = machines["node"].disk, machines["head"].disk
+        self.folder, self.name = folder / f"pair-{number}", f"flush {node.flushes} of node's disk"
+        self.folder.mkdir()
+        with client.lock:
+            self.memory = client.memory.copy()
+        with head.lock:
+            write(self.folder / "head.img", head.safe)
+        write(self.folder / "node.img", node.safe)
+        self.pending = list(node.cache)
+        self.synced = {}  # what counts if nothing unflushed is kept, which comes first
+
+    def states(self, rng):
+        for loss in lose(self.folder / "node.img", self.folder / "state.img", self.pending, rng):
+            yield f"{self.name}, {loss}"
+
+    def wrong(self, muster, ports, codes):
+        """Starts both machines again, on the present state. `codes`: the exit code of each pod that has exited until the end of all, by (job, index,
+        attempt). Returns (lines, the number of ends that only the node's disk had)."""
+        head, node = self.folder / "head", self.folder / "node"
+        extract(self.folder / "head.img", head)
+        extract(self.folder / "state.img", node)
+        if not (head / "coordinator" / "cluster-id").exists():
+            return [], 0
+        with coordinator(muster, head / "coordinator", *ports) as served:
+            served()
+            before = self.exits(ports[0])
+        extract(self.folder / "head.img", head)
+        with coordinator(muster, head / "coordinator", *ports, grace="30s") as served, contextlib.ExitStack() as agents:
+            for name, files in (("head", head), ("node", node)):
+                agents.enter_context(self.agent(muster, name, files, ports[1]))
+            jobs, why = served()
+            if jobs is None:
+                return [f"a coordinator does not serve it: {why}"], 0
+            deadline = time.monotonic() + 60
+            while not self.ready(ports[0]):
+                if time.monotonic() > deadline:
+                    return [f"not both nodes are ready: {self.logs()}"], 0
+                time.sleep(0.02)
+            problems, after = self.memory.wrong(jobs), self.exits(ports[0])
+        problems += [f"{pod} exited with {code}, and now with {after.get(pod)}" for pod, code in before.items() if after.get(pod) != code]
+        problems += [f"{pod} counts as exit {code}, the witness has {codes.get(pod)}" for pod, code in after.items() if codes.get(pod) != code]
+        self.synced = self.synced or after
+        problems += [f"the end of {pod} was flushed, and is lost" for pod in self.synced.keys() - after.keys()]
+        if "damaged" in self.logs():
+            problems.append(self.logs())
+        return problems, len(after.keys() - before.keys())
+
+    @contextlib.contextmanager
+    def agent(self, muster, name, files, port):
+        work = files / "agent"
+        work.mkdir(mode=0o700, exist_ok=True)
+        adopt(work)
+        with open(files.with_suffix(".log"), "wb") as log:
+            process = subprocess.Popen([muster, "agent", "--coordinator", f"127.0.0.1:{port}", "--name", name, "--slots", "4", "--work-dir", work,
+                                        "--log-level", "warn"], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        try:
+            yield
+        finally:
+            process.kill()
+            process.wait()
+            for keeper in keepers(work):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(keeper, 9)
+
+    def logs(self):
+        return "\n".join(path.read_text(errors="replace")[-1000:] for path in (*self.folder.glob("*.log"), *self.folder.glob("*/agent/keeper/keeper.log")))
+
+    @staticmethod
+    def ready(api):
+        nodes = (get(api, "/api/v1/nodes") or {"items": []})["items"]
+        conditions = [{one["type"]: one["status"] for one in node["status"]["conditions"]} for node in nodes]
+        return sum(one.get("Ready") == "True" for one in conditions) == 2
+
+    @staticmethod
+    def exits(api):
+        """The exit code of each pod that counts as one that has exited, but for those that were started just now: their program is not here."""
+        found = {}
+        for job in get(api, JOBS)["items"]:
+            name, more = job["metadata"]["name"], ""
+            while more is not None:
+                page = get(api, f"{OWN}/{name}/attempts?limit=1000{more}")
+                for one in page["items"] if page else ():
+                    if one["cause"] == "exited" and one["exitCode"] < 126:
+                        found[name, one["index"], one["attempt"]] = one["exitCode"]
+                following = page["metadata"].get("continue") if page else None
+                more = f"&continue={following}" if following else None
+        return found

@@ -14,6 +14,7 @@ import time
 import unittest
 
 from index_text import indexes  # noqa: F401
+from work_dirs import keepers  # noqa: F401
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SHARED = pathlib.Path(os.environ.get("MUSTER_SHARED") or ROOT.parent / "shared") / "conformance"
@@ -64,17 +65,6 @@ def processes_of(folder):
             environment = pathlib.Path("/proc", pid, "environ").read_bytes().split(b"\0")
             state = pathlib.Path("/proc", pid, "stat").read_text().rsplit(")", 1)[1].split()[0]
             if f"WITNESS={folder}".encode() in environment and state != "Z":
-                found.append(int(pid))
-    return found
-
-
-def keepers(folder):
-    """Keepers whose work-dir is this folder or one below it."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError):
-            words = pathlib.Path("/proc", pid, "cmdline").read_bytes().split(b"\0")
-            if b"muster-keeper" in words[0] and any(word.startswith(bytes(folder)) for word in words):
                 found.append(int(pid))
     return found
 
