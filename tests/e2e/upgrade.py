@@ -26,9 +26,9 @@ sys.dont_write_bytecode = True
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parent / "lib"), str(pathlib.Path(__file__).resolve().parent)]
 import users  # noqa: E402
 from rows import Rows  # noqa: E402
-from world import (ROOT, Cluster, Memory, World, condition, eventually, exit_code, finished, indexes, keepers, parent,  # noqa: E402
+from world import (ROOT, Cluster, Memory, World, condition, eventually, exit_code, finished, indexes, parent,  # noqa: E402
                    sh_job)
-from work_dirs import adopt  # noqa: E402
+from work_dirs import adopt, keepers  # noqa: E402
 
 KEPT = sorted((ROOT / "tests" / "journals").glob("*.tar.xz"))
 OTHER = os.environ.get("MUSTER_OTHER")
@@ -504,6 +504,9 @@ class TwoBuildsForUsers(users.RootKeeper):
             self.restart_keeper(agent=False)
         self.start_agent()
 
+    def says(self, user, job, text):
+        eventually(lambda: self.log(user, job, 1) == (200, text), f"the output of {job}")
+
     def test_pods_run_as_their_owners_under_each_mix(self):
         uids = {user: pwd.getpwnam(users.name(user)).pw_uid for user in ("alice", "bob")}
         for first, second in (("old", "new"), ("new", "old")):
@@ -522,11 +525,13 @@ class TwoBuildsForUsers(users.RootKeeper):
                     for user, uid in uids.items():
                         done.append((user, f"{user}-{daemon}"))
                         self.assertEqual(self.finish(user, sh_job(done[-1][1], "id -u", 2)), "Complete", (self.dir / "keeper.log").read_text())
+                        self.says(*done[-1], f"{uid}\n")
                     gate.touch()
                     done.append(("alice", f"long-{daemon}"))
                     eventually(lambda: self.ask("alice", "GET", f"{users.JOBS}/long-{daemon}")[1]["status"].get("succeeded") == 2, "their ends")
                 for user, job in done:
-                    self.assertEqual(self.log(user, job, 1), (200, f"{uids[user]}\n"), job)
+                    if second == "new":  # which earlier agents cannot open is in docs/upgrade.md
+                        self.says(user, job, f"{uids[user]}\n")
                     self.assertEqual([one["counted"] for one in self.attempts(user, job)], ["succeeded"] * 2, job)
                 self.doCleanups()
 

@@ -23,7 +23,8 @@ import zlib
 sys.dont_write_bytecode = True
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "e2e" / "lib"))
-from world import Cluster, eventually, exit_code, finished, keepers, sh_job  # noqa: E402
+from world import Cluster, eventually, exit_code, finished, sh_job  # noqa: E402
+from work_dirs import keepers  # noqa: E402
 
 BOOT = "00000000-0000-4000-8000-000000000000"  # of the spool: no machine's, so its processes are of an earlier boot everywhere
 LEFT_OUT = re.compile(r"(^|/)(LOG(\.old.*)?|LOCK|lock|endpoints\.json|.*socket|sock)$")

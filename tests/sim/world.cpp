@@ -318,6 +318,19 @@ void World::trace(const std::string& what) {
     std::fprintf(stderr, "%lld %s\n", static_cast<long long>(boot_ms_), what.c_str());
 }
 
+void World::trace_commit(const core::Committed& batch) {
+  for (const auto& job : batch.jobs) {
+    std::string names;
+    for (const core::Record& record : job->records)
+      names += " " + std::string(core::record_name(record));
+    trace("commit " + std::to_string(batch.commit) + " of j" + std::to_string(job->job) +
+          "/:" + names);
+  }
+  for (const core::NodeInfo& node : batch.nodes)
+    trace("commit " + std::to_string(batch.commit) + " of n" + std::to_string(node.id) +
+          (node.gone ? ": it is gone" : ": it is there"));
+}
+
 void World::at(Millis after_ms, std::function<void()> what) {
   later_.emplace(boot_ms_ + after_ms, std::move(what));
 }
@@ -368,8 +381,9 @@ void World::boot() {
     unloaded.push_back(std::move(job));
   });
   MUSTER_CHECK(recovered.ok(), recovered.error().message);
-  // What of a loss had reached the disk decides.
+  // What of a loss had reached the disk decides, but an older copy has no say.
   for (const core::NodeInfo& node : recovered->nodes) {
+    if (on_old_disk_) break;
     if (node.gone)
       lost.insert(node.id);
     else if (!deleted_.contains(node.id))
@@ -400,6 +414,7 @@ void World::boot() {
   c.journal = actors::spawn_journal(
       c.system, c.disk,
       [this](core::Committed batch) {
+        trace_commit(batch);
         view_->commit(batch);
         check_shown();
       },
@@ -1345,7 +1360,8 @@ void World::faults() {
   if (plan_.old_data_dirs > 0) {
     const bool contradicted =
         backup_ && std::ranges::any_of(agents_, [this](const auto& agent) {
-          return agent->commit > backup_->last_commit() + 2 &&
+          // The copy waits only for nodes that it takes to be alive.
+          return agent->commit > backup_->last_commit() + 2 && backup_nodes_.contains(agent->id) &&
                  boot_ms_ >= std::max(agent->frozen_until_ms, agent->cut_until_ms);
         });
     if (contradicted && due(plan_.old_data_dirs, 0.001)) {
@@ -1358,6 +1374,9 @@ void World::faults() {
     } else if (!backup_ && chance(0.001) &&
                std::ranges::any_of(agents_, [](const auto& agent) { return agent->commit > 0; })) {
       backup_ = disk_;
+      backup_nodes_.clear();
+      for (const auto& agent : agents_)
+        if (agent->registered && !lost.contains(agent->id)) backup_nodes_.insert(agent->id);
     }
   }
 }

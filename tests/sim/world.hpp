@@ -157,6 +157,7 @@ class World {
   uint64_t below(uint64_t n) { return std::uniform_int_distribution<uint64_t>(0, n - 1)(random_); }
   void at(Millis when_ms, std::function<void()> what);
   void trace(const std::string& what);
+  void trace_commit(const core::Committed& batch);
   void boot();
   void crash(bool planned_mid_commit);
   void step();
@@ -210,6 +211,7 @@ class World {
   bool on_old_disk_ = false;
   std::optional<storage::MemoryJournal> newest_;  // while an older copy is in use
   std::optional<storage::MemoryJournal> backup_;
+  std::set<NodeId> backup_nodes_;        // registered when it was taken
   std::vector<storage::Row> last_rows_;  // of the last commit
   std::set<std::string> accepted_;       // jobs whose create was answered
   std::set<std::string> with_ttl_;

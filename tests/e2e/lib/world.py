@@ -14,7 +14,6 @@ import time
 import unittest
 
 from index_text import indexes  # noqa: F401
-from work_dirs import keepers  # noqa: F401
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 SHARED = pathlib.Path(os.environ.get("MUSTER_SHARED") or ROOT.parent / "shared") / "conformance"
