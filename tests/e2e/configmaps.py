@@ -5,12 +5,10 @@
 """
 import base64
 import json
-import os
 import pathlib
 import sys
 import tempfile
 import threading
-import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))

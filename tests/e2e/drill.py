@@ -29,7 +29,7 @@ import xml.etree.ElementTree
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))
-from world import Cluster, World, eventually, processes_of, sh_job  # noqa: E402,F401
+from world import World, eventually, sh_job  # noqa: E402
 
 MUSTER = os.path.abspath(os.environ["MUSTER"])
 TIMES = os.environ.get("DRILL_TIMES") or "1"

@@ -4,12 +4,10 @@
 MUSTER names the executable. Waits poll with a deadline.
 """
 import json
-import os
 import pathlib
 import re
 import subprocess
 import sys
-import time
 import unittest
 
 sys.dont_write_bytecode = True

@@ -8,7 +8,6 @@ Nodes, logs and unsupported requests are in kubectl_nodes.py.
 import json
 import pathlib
 import sys
-import unittest
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "lib"))

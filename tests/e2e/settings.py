@@ -5,7 +5,6 @@ MUSTER names the executable. Waits poll with a deadline.
 """
 import json
 import os
-import pathlib
 import re
 import shlex
 import shutil

@@ -5,7 +5,6 @@
 
 The suite of real users needs root; without it, only the other runs.
 """
-import json
 import os
 import pathlib
 import pwd
