@@ -1,6 +1,7 @@
 #include "text/yaml.hpp"
 
 #include "text/json_text.hpp"
+#include "text/yaml_load.hpp"
 #include "text/yaml_place.hpp"
 
 #include <algorithm>
@@ -9,11 +10,9 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <sstream>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
-#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 namespace muster {
@@ -226,45 +225,6 @@ class Writer {
   size_t visits_ = 0;
 };
 
-// Records where documents begin and ignores everything else.
-class Beginnings : public YAML::EventHandler {
- public:
-  YAML::Mark last = YAML::Mark::null_mark();
-  bool stuck = false;  // a document began where the previous one did
-
-  void OnDocumentStart(const YAML::Mark& mark) override {
-    stuck = !last.is_null() && mark.pos <= last.pos;
-    last = mark;
-  }
-  void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
-  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                const std::string&) override {}
-  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                       YAML::EmitterStyle::value) override {}
-  void OnSequenceEnd() override {}
-  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t,
-                  YAML::EmitterStyle::value) override {}
-  void OnMapEnd() override {}
-};
-
-struct Problem {
-  std::string what;
-  YAML::Mark mark;
-};
-
-// If a text begins with something that can't begin a value (", a"), the library finds endless empty
-// documents before it. Returns the problem of such a text.
-std::optional<Problem> endless(const std::string& text) {
-  std::istringstream in(text);
-  YAML::Parser parser(in);
-  Beginnings seen;
-  while (parser.HandleNextDocument(seen))
-    if (seen.stuck) return Problem{"no value begins like this", seen.last};
-  return std::nullopt;
-}
-
 struct Part {
   size_t from, to;    // bytes
   size_t first_line;  // counted from 1
@@ -360,12 +320,8 @@ bool read_part(const std::string& text, const Part& part, const YamlLimits& limi
   };
   // The library throws on malformed text; its exceptions end here.
   try {
-    if (auto problem = endless(*source)) {
-      fail(std::move(problem->what), problem->mark);
-      return true;
-    }
     size_t number = 0;
-    for (const YAML::Node& node : YAML::LoadAll(*source)) {
+    for (const YAML::Node& node : load_all_yaml(*source)) {
       const size_t own = number++;
       if (!node.IsDefined() || node.IsNull()) continue;
       Writer writer(limits);

@@ -1,5 +1,6 @@
 #include "text/yaml_entries.hpp"
 
+#include "text/yaml_load.hpp"
 #include "text/yaml_place.hpp"
 
 #include <optional>
@@ -64,7 +65,7 @@ class Reader {
 
 Result<std::vector<YamlEntry>> yaml_entries(const std::string& text) {
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(text);
+    const std::vector<YAML::Node> documents = load_all_yaml(text);
     if (documents.size() > 1)
       return Error{Errc::invalid, place(documents[1].Mark()) + "must be one document", {}};
     if (documents.empty() || documents.front().IsNull()) return std::vector<YamlEntry>();

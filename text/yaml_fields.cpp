@@ -1,5 +1,6 @@
 #include "text/yaml_fields.hpp"
 
+#include "text/yaml_load.hpp"
 #include "text/yaml_place.hpp"
 
 #include <charconv>
@@ -83,7 +84,7 @@ YamlFields::YamlFields(const YamlDocument& document)
 std::shared_ptr<const YAML::Node> YamlFields::root() const {
   if (std::exchange(parsed_, true) || !source_) return root_;
   try {
-    const std::vector<YAML::Node> all = YAML::LoadAll(*source_);
+    const std::vector<YAML::Node> all = load_all_yaml(*source_);
     if (number_ < all.size()) root_ = std::make_shared<const YAML::Node>(all[number_]);
   } catch (const YAML::Exception&) {
     // JSON that is not YAML: only the place of the document is known.

@@ -319,6 +319,7 @@ void World::trace(const std::string& what) {
 }
 
 void World::trace_commit(const core::Committed& batch) {
+  if (std::getenv("MUSTER_SIM_TRACE") == nullptr) return;
   for (const auto& job : batch.jobs) {
     std::string names;
     for (const core::Record& record : job->records)

@@ -1,5 +1,7 @@
 #include "text/yaml_fields.hpp"
 
+#include "text/yaml_entries.hpp"
+
 #include <gtest/gtest.h>
 
 #include <string>
@@ -68,6 +70,16 @@ TEST(YamlFields, MergedMapsAndJson) {
   EXPECT_EQ(found(json[0], "a.b"), "3:3");
   EXPECT_EQ(found(json[0], "a.b[1]"), "3:12");
   EXPECT_EQ(found(YamlDocument{}, "a"), "1:1?");
+}
+
+TEST(YamlFields, TextThatTheLibraryWouldReadForEver) {
+  for (const char* text : {", a: 1", "{}}, \"a", "{\"a\": 1}},\"b\"", "{\"a\": {}}}, \"b#\""}) {
+    for (const YamlDocument& document : yaml_documents(text)) {
+      EXPECT_NE(document.problem, "") << text;
+      EXPECT_EQ(found(document, "a").back(), '?') << text;
+    }
+    EXPECT_FALSE(yaml_entries(text).ok()) << text;
+  }
 }
 
 }  // namespace
