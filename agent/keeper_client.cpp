@@ -177,10 +177,10 @@ class SocketKeeperClient final : public KeeperClient {
       keeper::Frame frame(out_, order.queued ? keeper::Type::enqueue : keeper::Type::spawn);
       to_wire(order.key).write(frame);
       frame.text(order.note).text(order.cwd).text(order.stdout_path).text(order.stderr_path);
-      frame.num(static_cast<uint32_t>(order.argv.size()));
-      for (const auto& argument : order.argv) frame.text(argument);
-      frame.num(static_cast<uint32_t>(order.env.size()));
-      for (const auto& variable : order.env) frame.text(variable);
+      if (order.words.empty())
+        core::node::write_words(frame, order.argv, order.env);
+      else
+        frame.written(order.words);
       frame.num(order.memory_limit_bytes.value_or(0)).num(order.cpu_limit_millis.value_or(0));
       frame.num(uint8_t{order.contained}).num(int64_t{order.not_after.value_or(0)});
       frame.num(static_cast<uint32_t>(order.secrets.size()));
@@ -281,6 +281,7 @@ class SocketKeeperClient final : public KeeperClient {
   std::vector<InputTaken> taken_;
   std::vector<VolumeFull> full_;
   bool delivering_ = false;
+  size_t last_started_ = 0, last_ended_ = 0;  // how many were passed
   // Who waits for the pong of a ping that was sent no earlier, and whether an earlier one was
   // unanswered then.
   struct Unsettled {
@@ -426,6 +427,9 @@ kj::Promise<void> SocketKeeperClient::read() {
 void SocketKeeperClient::take_frames() {
   keeper::Type type{};
   std::string_view payload;
+  // Lists are about as long as the last ones.
+  if (started_.empty()) started_.reserve(last_started_);
+  if (ended_.empty()) ended_.reserve(last_ended_);
   while (in_.next(type, payload)) {
     Reader in(payload);
     if (type == keeper::Type::started) {
@@ -482,10 +486,12 @@ void SocketKeeperClient::deliver() {
     if (!*alive) return;
     delivering_ = false;
     if (auto started = std::exchange(started_, {}); !started.empty()) {
+      last_started_ = started.size();
       listener_.on_started(std::move(started));
     }
     if (!*alive) return;
     if (auto ended = std::exchange(ended_, {}); !ended.empty()) {
+      last_ended_ = ended.size();
       listener_.on_ended(std::move(ended));
     }
     if (!*alive) return;

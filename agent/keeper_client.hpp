@@ -47,6 +47,7 @@ struct SpawnOrder {
   ProcessKey key;
   std::vector<std::string> argv;  // argv[0] is looked up in the PATH of `env` when it has no slash
   std::vector<std::string> env;   // "NAME=value"
+  std::string words{};            // instead of both: core::node::Command::words
   std::vector<core::node::SecretFile> secrets{};  // requires abilities().secrets
   std::string cwd;                                // absolute
   std::string stdout_path, stderr_path;           // opened for append, created 0600

@@ -276,6 +276,7 @@ SpawnOrder KeeperExecutor::order_of(const ProcessKey& key, const core::node::Pod
   SpawnOrder order{.key = key,
                    .argv = std::move(command.argv),
                    .env = std::move(command.env),
+                   .words = std::move(command.words),
                    .secrets = std::move(command.secrets),
                    .cwd = std::move(command.cwd),
                    .stdout_path = std::move(files.out),

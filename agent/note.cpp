@@ -1,6 +1,8 @@
 #include "agent/note.hpp"
 
+#include <algorithm>
 #include <charconv>
+#include <concepts>
 #include <memory>
 #include <sstream>
 
@@ -38,6 +40,19 @@ core::node::DeviceMapPtr devices_in(const std::string& text) {
   return devices;
 }
 
+std::string_view next_word(std::string_view& text) {
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  const std::string_view word = text.substr(0, text.find(' '));
+  text.remove_prefix(word.size());
+  return word;
+}
+
+bool next_number(std::string_view& text, std::integral auto& number) {
+  const std::string_view word = next_word(text);
+  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
+  return error == std::errc() && end == word.data() + word.size();
+}
+
 }  // namespace
 
 std::string Note::text() const {
@@ -51,22 +66,27 @@ std::string Note::text() const {
 }
 
 Note Note::parse(std::string_view text) {
-  std::istringstream in{std::string(text)};
-  std::string version;
   Note note;
-  if (!(in >> version >> note.grace_ms >> note.job_uid >> note.pod_name >> note.container)) {
-    return {};
-  }
+  const std::string_view version = next_word(text);
+  if (!next_number(text, note.grace_ms)) return {};
+  note.job_uid = next_word(text);
+  note.pod_name = next_word(text);
+  note.container = next_word(text);
+  if (note.container.empty()) return {};
   if (version == "1") return note;
-  if (version == "3") return in >> note.session ? note : Note{};
-  Millis started_at = 0;
-  std::string devices;
-  note.planned = true;
-  if (version != "2" || !(in >> note.generation >> note.level >> started_at >> devices)) {
-    return {};
+  if (version == "3") {
+    note.session = next_word(text);
+    return note.session.empty() ? Note{} : note;
   }
+  Millis started_at = 0;
+  note.planned = true;
+  if (version != "2" || !next_number(text, note.generation) || !next_number(text, note.level) ||
+      !next_number(text, started_at))
+    return {};
+  const std::string_view devices = next_word(text);
+  if (devices.empty()) return {};
   if (started_at != 0) note.pod_started_at = started_at;
-  note.devices = devices_in(devices);
+  note.devices = devices_in(std::string(devices));
   return note;
 }
 

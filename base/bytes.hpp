@@ -31,6 +31,11 @@ class Writer {
     out_.push_back('\0');
     return *this;
   }
+  // What another Writer wrote.
+  Writer& written(std::string_view bytes) {
+    out_.append(bytes);
+    return *this;
+  }
 
  private:
   std::string& out_;

@@ -343,59 +343,76 @@ std::optional<CommandPattern> CommandPattern::of(const PodTemplate& job, const C
   auto command = command_with(job, container, holes, node, {}, nullptr);
   if (!command) return std::nullopt;
   CommandPattern pattern;
-  size_t most = 0;
-  auto add = [&most](const std::string& text, std::vector<Text>& to) {
-    size_t count = 0;
-    for (size_t at = text.find(kHole); at != std::string::npos; at = text.find(kHole, at + 2)) {
-      if (at + 1 == text.size()) return false;
-      ++count;
-    }
-    to.push_back({text, count > 0});
-    const size_t longest = text.size() + count * kHoleMax;
-    most += cost(longest);
-    return longest < kStringMax;
-  };
-  for (const std::string& word : command->argv)
-    if (!add(word, pattern.argv_)) return std::nullopt;
-  for (const std::string& variable : command->env)
-    if (!add(variable, pattern.env_)) return std::nullopt;
-  if (most > kStringsMax) return std::nullopt;
   pattern.cwd_ = std::move(command->cwd);
   pattern.secrets_ = std::move(command->secrets);
+  size_t most = 0;
+  std::string same;  // of all pods, up to the next hole
+  auto add = [&](const std::vector<std::string>& texts) {
+    Writer out(same);
+    out.num(static_cast<uint32_t>(texts.size()));
+    for (const std::string& text : texts) {
+      size_t count = 0;
+      for (size_t at = text.find(kHole); at != std::string::npos; at = text.find(kHole, at + 2)) {
+        if (at + 1 == text.size()) return false;
+        ++count;
+      }
+      const size_t longest = text.size() + count * kHoleMax;
+      most += cost(longest);
+      if (longest >= kStringMax) return false;
+      if (count == 0) {
+        out.text(text);
+        continue;
+      }
+      pattern.pieces_.push_back({std::exchange(same, {}), false});
+      pattern.pieces_.push_back({text, true});
+    }
+    return true;
+  };
+  if (!add(command->argv) || !add(command->env) || most > kStringsMax) return std::nullopt;
+  pattern.pieces_.push_back({std::move(same), false});
   // What looks like a hole may come from the template itself.
   const PodId probe{job.job, 1, 2};
-  auto expected = command_of(job, container, probe, node);
-  const Command filled = pattern.command(job, probe);
-  if (!expected || expected->argv != filled.argv || expected->env != filled.env ||
-      expected->secrets != filled.secrets)
+  const auto expected = command_of(job, container, probe, node);
+  if (!expected) return std::nullopt;
+  std::string words;
+  Writer out(words);
+  write_words(out, expected->argv, expected->env);
+  if (pattern.command(job, probe).words != words || expected->secrets != pattern.secrets_)
     return std::nullopt;
   return pattern;
 }
 
 Command CommandPattern::command(const PodTemplate& job, PodId pod) const {
   const Names names = names_of(job, pod);
-  auto fill = [&names](const std::vector<Text>& from) {
-    std::vector<std::string> out;
-    out.reserve(from.size());
-    for (const auto& [text, holes] : from) {
-      if (!holes) {
-        out.push_back(text);
+  Command command{.argv = {}, .env = {}, .cwd = cwd_, .secrets = secrets_};
+  Writer out(command.words);
+  std::string filled;
+  for (const auto& [bytes, holes] : pieces_) {
+    if (!holes) {
+      out.written(bytes);
+      continue;
+    }
+    filled.clear();
+    for (size_t at = 0; at < bytes.size(); ++at) {
+      if (bytes[at] != kHole) {
+        filled += bytes[at];
         continue;
       }
-      std::string& filled = out.emplace_back();
-      for (size_t at = 0; at < text.size(); ++at) {
-        if (text[at] != kHole) {
-          filled += text[at];
-          continue;
-        }
-        ++at;
-        for (const auto& [letter, member] : kHoles)
-          if (letter == text[at]) filled += names.*member;
-      }
+      ++at;
+      for (const auto& [letter, member] : kHoles)
+        if (letter == bytes[at]) filled += names.*member;
     }
-    return out;
-  };
-  return {fill(argv_), fill(env_), cwd_, secrets_};
+    out.text(filled);
+  }
+  return command;
+}
+
+void write_words(Writer& out, const std::vector<std::string>& argv,
+                 const std::vector<std::string>& env) {
+  for (const auto* texts : {&argv, &env}) {
+    out.num(static_cast<uint32_t>(texts->size()));
+    for (const std::string& text : *texts) out.text(text);
+  }
 }
 
 }  // namespace muster::core::node

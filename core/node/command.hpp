@@ -19,6 +19,7 @@
 // limit, because variables that double each other would exhaust memory before they are refused.
 #pragma once
 
+#include "base/bytes.hpp"
 #include "base/result.hpp"
 #include "core/ids.hpp"
 #include "core/node/mpi.hpp"
@@ -53,7 +54,12 @@ struct Command {
   std::vector<std::string> env;       // "NAME=value", each name once
   std::string cwd;                    // absolute
   std::vector<SecretFile> secrets{};  // variables that `env` does not have
+  std::string words{};  // of a pattern: argv and env as write_words() writes them; both are empty
 };
+
+// For the keeper: count:u32 word:text* count:u32 variable:text*.
+void write_words(Writer& out, const std::vector<std::string>& argv,
+                 const std::vector<std::string>& env);
 
 inline constexpr size_t kStringMax = 128 << 10;  // one "NAME=value" or word, like MAX_ARG_STRLEN
 inline constexpr size_t kStringsMax = 2 << 20;   // all of them with their pointers, like ARG_MAX
@@ -82,11 +88,11 @@ class CommandPattern {
   Command command(const PodTemplate& job, PodId pod) const;
 
  private:
-  struct Text {
-    std::string text;
+  struct Piece {
+    std::string bytes;  // as write_words() writes them, or one text with holes
     bool holes;
   };
-  std::vector<Text> argv_, env_;
+  std::vector<Piece> pieces_;
   std::string cwd_;
   std::vector<SecretFile> secrets_;
 };

@@ -185,6 +185,13 @@ TEST(P05Expansion, StopsAtTheLengthOfAString) {
               testing::StartsWith("env A: longer than"));
 }
 
+std::string words_of(const Command& command) {
+  std::string words;
+  Writer out(words);
+  core::node::write_words(out, command.argv, command.env);
+  return words;
+}
+
 TEST(CommandPattern, GivesWhatCommandOfGives) {
   PodTemplate one = job({});
   const NodeFacts node{.node_name = "n", .start_dir = "/d", .inherited = {"PATH=/bin", "HOME=/h"}};
@@ -204,8 +211,7 @@ TEST(CommandPattern, GivesWhatCommandOfGives) {
       auto expected = command_of(one, plain, pod, node);
       ASSERT_TRUE(expected);
       const Command command = pattern->command(one, pod);
-      EXPECT_EQ(command.argv, expected->argv);
-      EXPECT_EQ(command.env, expected->env);
+      EXPECT_EQ(command.words, words_of(*expected));
       EXPECT_EQ(command.cwd, expected->cwd);
     }
   }
@@ -276,7 +282,7 @@ TEST(Command, VariablesOfConfigMaps) {
     EXPECT_THAT(command->env, Not(Contains(StartsWith(name))));
   const auto pattern = CommandPattern::of(t, t.containers[0].what, kNode);
   ASSERT_TRUE(pattern);
-  EXPECT_EQ(pattern->command(t, {7, 3, 1}).env, command->env);
+  EXPECT_EQ(pattern->command(t, {7, 3, 1}).words, words_of(*command));
 
   t.configs.erase("b");
   command = command_of(t, t.containers[0].what, {7, 3, 1}, kNode);
