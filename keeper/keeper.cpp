@@ -14,6 +14,7 @@
 #include "base/unix_address.hpp"
 #include "keeper/adopted.hpp"
 #include "keeper/cgroup.hpp"
+#include "keeper/child_fds.hpp"
 #include "keeper/output_server.hpp"
 #include "keeper/pam.hpp"
 #include "keeper/pod_dirs.hpp"
@@ -202,6 +203,7 @@ void give_up_capabilities(bool pam) {
 
 [[noreturn]] void run(const char* work_dir, const char* cluster) {
   close_range(3, ~0u, 0);
+  ChildFds child_fds;
   set_signals();
   prctl(PR_SET_CHILD_SUBREAPER, 1);
   prctl(PR_SET_NAME, "muster-keeper");
@@ -227,6 +229,7 @@ void give_up_capabilities(bool pam) {
   int lock_fd = openat(dir_fd, "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
   if (lock_fd < 0) fail("lock");
   if (!lock(lock_fd, *settings ? kLockPatienceMs : 0)) _exit(kExitLocked);
+  child_fds.hold(lock_fd);
 
   uint64_t keeper = random_number();
   uint64_t before = swap_number(lock_fd, keeper);
@@ -267,7 +270,7 @@ void give_up_capabilities(bool pam) {
   Outputs outputs(dir_fd);
   const Owners* several = owners ? &*owners : nullptr;
   Spawner spawner(spool, outputs, several, cgroups.get(), for_all, limit, pods_umask & 0777,
-                  lock_fd, spaces);
+                  lock_fd, child_fds, spaces);
   if (several != nullptr) {
     serve_outputs(listen_at(dir_fd, kOutputSocket, SOCK_SEQPACKET, SOMAXCONN), *several);
     let_agent_call(dir_fd, kOutputSocket);

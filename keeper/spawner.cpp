@@ -15,6 +15,7 @@
 #include <cstring>
 #include <ctime>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <linux/sched.h>
 #include <sched.h>
 #include <sys/epoll.h>
@@ -38,6 +39,7 @@ struct ChildPlan {
   const char* cwd = nullptr;
   int in = -1, out = -1, err = -1, cgroup = -1;
   int report = -1, space = -1;  // kept open for muster-space
+  int shared_from = -1;         // it has the keeper's descriptors, and needs none from here on
   const rlimit* limit = nullptr;
   int64_t not_after_ms = 0;  // boot time; 0: none
   mode_t mask = 0;
@@ -51,6 +53,7 @@ struct ChildPlan {
 
 constexpr char kLate[] = "late", kSecret[] = "secret";
 constexpr uint64_t kWakeEvent = ~uint64_t{0};  // no entry
+constexpr uint64_t kHeldUpNs = 50'000'000;     // a start that takes longer holds its worker up
 
 // The child between clone and exec. It runs in our memory while our thread is suspended, so system
 // calls only.
@@ -63,6 +66,10 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int child_main(vo
   };
   // Joining may fail (out of memory); then session and environment identify it, as without cgroups.
   if (plan->cgroup >= 0 && write(plan->cgroup, "0", 1) < 0) errno = 0;
+  if (plan->shared_from >= 0 &&
+      syscall(SYS_close_range, plan->shared_from, ~0u, CLOSE_RANGE_UNSHARE) < 0 &&
+      syscall(SYS_unshare, CLONE_FILES) < 0)
+    fail("descriptors");
   setsid();
   setrlimit(RLIMIT_NOFILE, plan->limit);
   umask(plan->mask);
@@ -96,14 +103,14 @@ constexpr bool kOwnClone = false;
 // Starts `entry`, which does not return, in a cgroup (-1: in ours). That costs less than joining
 // later, which blocks all forks of the machine for a moment; the C library has no call for it. -1:
 // not possible.
-int clone_into(int cgroup_dir, int (*entry)(void*), void* argument, char* stack, size_t stack_bytes,
-               int* pidfd) {
+int clone_into(int cgroup_dir, uint64_t flags, int (*entry)(void*), void* argument, char* stack,
+               size_t stack_bytes, int* pidfd) {
 #if defined(__x86_64__)
   struct {  // clone_args, version 2
     uint64_t flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls, set_tid,
         set_tid_size, cgroup;
   } args{};
-  args.flags = kCloneFlags | (cgroup_dir >= 0 ? CLONE_INTO_CGROUP : 0);
+  args.flags = flags | (cgroup_dir >= 0 ? CLONE_INTO_CGROUP : 0);
   args.pidfd = reinterpret_cast<uintptr_t>(pidfd);
   args.exit_signal = SIGCHLD;
   args.stack = reinterpret_cast<uintptr_t>(stack);
@@ -129,8 +136,9 @@ int clone_into(int cgroup_dir, int (*entry)(void*), void* argument, char* stack,
   errno = static_cast<int>(-result);  // the kernel's own answer
   return -1;
 #else
-  static_cast<void>(cgroup_dir), static_cast<void>(entry), static_cast<void>(argument);
-  static_cast<void>(stack), static_cast<void>(stack_bytes), static_cast<void>(pidfd);
+  static_cast<void>(cgroup_dir), static_cast<void>(flags), static_cast<void>(entry);
+  static_cast<void>(argument), static_cast<void>(stack), static_cast<void>(stack_bytes);
+  static_cast<void>(pidfd);
   errno = ENOSYS;
   return -1;
 #endif
@@ -147,7 +155,8 @@ bool born_alive(Cgroups& cgroups, size_t stack_bytes) {
   if (group == nullptr) return false;
   std::vector<char> stack(stack_bytes);
   int pidfd = -1, status = -1;
-  int pid = clone_into(group->dir, child_that_ends, nullptr, stack.data(), stack.size(), &pidfd);
+  int pid = clone_into(group->dir, kCloneFlags, child_that_ends, nullptr, stack.data(),
+                       stack.size(), &pidfd);
   if (pid > 0) {
     waitpid(pid, &status, 0);
     close(pidfd);
@@ -196,7 +205,8 @@ size_t cores() {
 }  // namespace
 
 Spawner::Spawner(Spool& spool, Outputs& outputs, const Owners* owners, Cgroups* cgroups,
-                 bool for_all, rlimit limit, mode_t mask, int lock, const Spaces& spaces)
+                 bool for_all, rlimit limit, mode_t mask, int lock, ChildFds& child_fds,
+                 const Spaces& spaces)
     : spool_(spool),
       outputs_(outputs),
       owners_(owners),
@@ -206,44 +216,40 @@ Spawner::Spawner(Spool& spool, Outputs& outputs, const Owners* owners, Cgroups* 
       limit_(limit),
       mask_(mask),
       lock_(lock),
+      child_fds_(child_fds),
       spaces_(spaces),
       null_fd_(open("/dev/null", O_RDONLY | O_CLOEXEC)),
       event_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-      wake_fd_(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
-      epoll_fd_(epoll_create1(EPOLL_CLOEXEC)) {
+      workers_(cores()) {
+  for (Worker& worker : workers_) std::thread([this, &worker] { work(worker); }).detach();
+}
+
+Spawner::Worker::Worker()
+    : epoll_fd(epoll_create1(EPOLL_CLOEXEC)), wake_fd(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   epoll_event event{};
-  event.events = EPOLLIN | EPOLLET;  // each write wakes one worker
+  event.events = EPOLLIN;
   event.data.u64 = kWakeEvent;
-  if (epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, wake_fd_, &event) < 0)
+  if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, wake_fd, &event) < 0)
     std::perror("muster-keeper: epoll_ctl");
-  for (size_t i = 0; i < cores(); ++i) std::thread([this] { work(); }).detach();
 }
 
 void Spawner::submit(std::vector<SpawnJob> jobs) {
-  {
-    std::lock_guard lock(mutex_);
-    for (auto& job : jobs) jobs_.push_back(std::move(job));
-  }
-  wake();
+  std::lock_guard lock(mutex_);
+  for (auto& job : jobs) jobs_.push_back(std::move(job));
+  wake_locked();
 }
 
 void Spawner::enqueue(std::vector<SpawnJob> jobs) {
-  {
-    std::lock_guard lock(mutex_);
-    for (auto& job : jobs) queue_.push_back(std::move(job));
-    waiting_ = queue_.size();
-    if (!ready_locked()) return;
-  }
-  wake();
+  std::lock_guard lock(mutex_);
+  for (auto& job : jobs) queue_.push_back(std::move(job));
+  waiting_ = queue_.size();
+  wake_locked();
 }
 
 void Spawner::set_room(size_t room) {
-  {
-    std::lock_guard lock(mutex_);
-    room_ = room;
-    if (!ready_locked()) return;
-  }
-  wake();
+  std::lock_guard lock(mutex_);
+  room_ = room;
+  wake_locked();
 }
 
 bool Spawner::withdraw(uint64_t entry) {
@@ -255,19 +261,30 @@ bool Spawner::withdraw(uint64_t entry) {
 }
 
 void Spawner::resume() {
-  {
-    std::lock_guard lock(mutex_);
-    if (!std::exchange(stalled_, false)) return;
+  std::lock_guard lock(mutex_);
+  if (std::exchange(stalled_, false)) wake_locked();
+}
+
+bool Spawner::rescue() {
+  bool held_up = false;
+  for (Worker& worker : workers_) {
+    const uint64_t since = worker.starting_since_ns;
+    if (since == 0 || boot_ns() < since + kHeldUpNs) continue;
+    held_up = true;
+    epoll_event event{};
+    while (epoll_wait(worker.epoll_fd, &event, 1, 0) == 1 && event.data.u64 != kWakeEvent)
+      reap(event.data.u64);
   }
-  wake();
+  if (held_up) {
+    std::lock_guard lock(mutex_);
+    wake_locked();
+  }
+  return held_up;
 }
 
 void Spawner::vacate(uint64_t entry) {
-  {
-    std::lock_guard lock(mutex_);
-    if (placed_.erase(entry) == 0 || !ready_locked()) return;
-  }
-  wake();
+  std::lock_guard lock(mutex_);
+  if (placed_.erase(entry) != 0) wake_locked();
 }
 
 void Spawner::signal(uint64_t entry, int number) {
@@ -284,8 +301,14 @@ Spawner::News Spawner::take() {
   return std::exchange(news_, {});
 }
 
-void Spawner::wake() {
-  eventfd_write(wake_fd_, 1);
+// If there is a job to start, has an idle worker start it. Workers that are not idle look for jobs
+// before they are.
+void Spawner::wake_locked() {
+  if (!ready_locked()) return;
+  Worker* fewest = nullptr;
+  for (Worker& worker : workers_)
+    if (worker.idle && (fewest == nullptr || worker.children < fewest->children)) fewest = &worker;
+  if (fewest != nullptr) eventfd_write(fewest->wake_fd, 1);
 }
 
 bool Spawner::ready_locked() const {
@@ -297,7 +320,7 @@ void Spawner::tell_locked() {
   if (news_.spawned.size() + news_.exited.size() == 1) eventfd_write(event_fd_, 1);
 }
 
-void Spawner::work() {
+void Spawner::work(Worker& worker) {
   // No handler of ours may run in a child that still shares our memory.
   sigset_t all;
   sigfillset(&all);
@@ -306,35 +329,47 @@ void Spawner::work() {
   bool more = false;
   while (true) {
     epoll_event event{};
-    if (epoll_wait(epoll_fd_, &event, 1, more ? 0 : -1) == 1) {
+    if (epoll_wait(worker.epoll_fd, &event, 1, more ? 0 : -1) == 1) {
       if (event.data.u64 != kWakeEvent) {
         reap(event.data.u64);
       } else {
         eventfd_t count;
-        eventfd_read(wake_fd_, &count);
+        eventfd_read(worker.wake_fd, &count);
       }
     }
-    std::optional<SpawnJob> job = next();
+    std::optional<SpawnJob> job = next(worker);
     more = job.has_value();
-    if (job) run(std::move(*job), stack.data());
+    if (!job) continue;
+    worker.starting_since_ns = boot_ns();
+    run(worker, std::move(*job), stack.data());
+    worker.starting_since_ns = 0;
   }
 }
 
-// The job to start now, if any. Wakes another worker if there is one more.
-std::optional<SpawnJob> Spawner::next() {
+// The job that this worker is to start now, if any. Wakes another if there is one more, or if that
+// one has fewer processes.
+std::optional<SpawnJob> Spawner::next(Worker& worker) {
   std::optional<SpawnJob> job;
   std::lock_guard lock(mutex_);
+  worker.idle = true;
   if (!ready_locked()) return job;
+  for (const Worker& other : workers_) {
+    if (!other.idle || other.children >= worker.children) continue;
+    wake_locked();
+    return job;
+  }
+  worker.idle = false;
+  ++worker.children;
   auto& from = jobs_.empty() ? queue_ : jobs_;
   job = std::move(from.front());
   from.pop_front();
   if (job->record != nullptr) placed_.insert(job->token.entry);
   waiting_ = queue_.size();
-  if (ready_locked()) wake();
+  wake_locked();
   return job;
 }
 
-void Spawner::run(SpawnJob job, char* stack) {
+void Spawner::run(Worker& worker, SpawnJob job, char* stack) {
   const uint64_t entry = job.token.entry;
   int pidfd = -1;
   int report = -1;
@@ -342,6 +377,7 @@ void Spawner::run(SpawnJob job, char* stack) {
       job.as ? spawn_as(job, stack, pidfd, report) : spawn(job, stack, pidfd, report);
   std::lock_guard lock(mutex_);
   if (!result) {
+    --worker.children;
     placed_.erase(entry);
     queue_.push_front(std::move(job));
     waiting_ = queue_.size();
@@ -349,13 +385,15 @@ void Spawner::run(SpawnJob job, char* stack) {
     return;
   }
   if (result->start) {
-    children_.emplace(entry, Child{result->start->pid, pidfd, report, result->cgroup.get()});
+    children_.emplace(entry,
+                      Child{&worker, result->start->pid, pidfd, report, result->cgroup.get()});
     epoll_event event{};
     event.events = EPOLLIN | EPOLLONESHOT;  // one worker reaps it
     event.data.u64 = entry;
-    if (epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, pidfd, &event) < 0)
+    if (epoll_ctl(worker.epoll_fd, EPOLL_CTL_ADD, pidfd, &event) < 0)
       std::perror("muster-keeper: epoll_ctl");
   } else {
+    --worker.children;
     placed_.erase(entry);
   }
   news_.spawned.push_back(std::move(*result));
@@ -377,21 +415,22 @@ void Spawner::reap(uint64_t entry) {
     epoll_event event{};
     event.events = EPOLLIN | EPOLLONESHOT;
     event.data.u64 = entry;
-    epoll_ctl(epoll_fd_, EPOLL_CTL_MOD, child.pidfd, &event);
+    epoll_ctl(child.worker->epoll_fd, EPOLL_CTL_MOD, child.pidfd, &event);
     return;
   }
   children_.erase(found);
+  --child.worker->children;
   // A child that has not exec'ed yet may hold a copy of the descriptor, so close() alone would not
   // remove the event.
-  epoll_ctl(epoll_fd_, EPOLL_CTL_DEL, child.pidfd, nullptr);
+  epoll_ctl(child.worker->epoll_fd, EPOLL_CTL_DEL, child.pidfd, nullptr);
   close(child.pidfd);
   const bool exited = info.si_code == CLD_EXITED;
-  news_.exited.push_back({entry, exited ? info.si_status : 128 + info.si_status,
-                          exited ? 0 : info.si_status, boot_ns(), read_report(child.report)});
-  tell_locked();
   // Anything left? Then the main thread ends that first.
   const bool left = kill(-child.pid, 0) == 0 || errno != ESRCH ||
                     (child.cgroup != nullptr && !Cgroups::is_empty(*child.cgroup));
+  news_.exited.push_back({entry, exited ? info.si_status : 128 + info.si_status,
+                          exited ? 0 : info.si_status, boot_ns(), read_report(child.report), left});
+  tell_locked();
   if (!left) placed_.erase(entry);
 }
 
@@ -550,6 +589,16 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   plan.in = reads != 0 ? input.reads.get() : null_fd_;
   plan.out = out.fd;
   plan.err = err.fd >= 0 ? err.fd : out.fd;
+  uint64_t flags = kCloneFlags;
+  const ChildFds::Set few =
+      reads == 0 && !plan_file ? child_fds_.take(plan.out, plan.err) : ChildFds::Set();
+  if (few) {
+    plan.in = child_fds_.null();
+    plan.out = few.out();
+    plan.err = few.err();
+    plan.shared_from = child_fds_.end();
+    flags |= CLONE_FILES;
+  }
   plan.limit = &limit_;
   plan.not_after_ms = not_after_ms;
   plan.mask = mask_;
@@ -562,13 +611,13 @@ std::optional<Spawned> Spawner::spawn(const SpawnJob& job, char* stack, int& pid
   int pid = -1;
   if (result.cgroup != nullptr && born_in_cgroup_) {
     plan.cgroup = -1;
-    pid = clone_into(result.cgroup->dir, child_main, &plan, stack, kStackBytes, &pidfd);
+    pid = clone_into(result.cgroup->dir, flags, child_main, &plan, stack, kStackBytes, &pidfd);
   }
   if (pid < 0) {
     plan.cgroup = result.cgroup != nullptr ? result.cgroup->procs : job.joins_cgroup;
-    pid = kOwnClone ? clone_into(-1, child_main, &plan, stack, kStackBytes, &pidfd)
-                    : clone(child_main, stack + kStackBytes,
-                            static_cast<int>(kCloneFlags) | SIGCHLD, &plan, &pidfd);
+    pid = kOwnClone ? clone_into(-1, flags, child_main, &plan, stack, kStackBytes, &pidfd)
+                    : clone(child_main, stack + kStackBytes, static_cast<int>(flags) | SIGCHLD,
+                            &plan, &pidfd);
   }
   if (pid < 0) {
     int error = errno;

@@ -5,6 +5,11 @@
 // child shares our memory, like vfork (so the cost does not grow with our size), on a small stack
 // of its own.
 //
+// A worker waits for the ends of what it started, so that it is woken where its process ran, which
+// keeps cores busy and caches warm; and the one with the fewest processes starts the next. While a
+// start takes long (a disk that hangs), the main thread sees to the ends of that worker's processes
+// (rescue()).
+//
 // Jobs of submit() start at once. Jobs of enqueue() start in their order while fewer than `room` of
 // them live: the worker that reaps one starts the next, so that a slot is filled without a
 // round trip, a wake-up or the main thread.
@@ -17,6 +22,7 @@
 
 #include "base/fd.hpp"
 #include "keeper/cgroup.hpp"
+#include "keeper/child_fds.hpp"
 #include "keeper/outputs.hpp"
 #include "keeper/owners.hpp"
 #include "keeper/pod_dirs.hpp"
@@ -83,6 +89,7 @@ struct Exited {
   int signal = 0;  // that ended it, else 0
   uint64_t end_ns = 0;
   std::string error{};  // it ended before its exec: what failed
+  bool left = true;     // others of its group or cgroup may be alive
 };
 
 class Spawner {
@@ -90,7 +97,7 @@ class Spawner {
   // `owners`, `cgroups` may be null. `for_all`: each process gets one, also if its order does not
   // ask. `limit`, `mask`: the RLIMIT_NOFILE and umask that processes get. `lock`: the keeper's.
   Spawner(Spool& spool, Outputs& outputs, const Owners* owners, Cgroups* cgroups, bool for_all,
-          rlimit limit, mode_t mask, int lock, const Spaces& spaces);
+          rlimit limit, mode_t mask, int lock, ChildFds& child_fds, const Spaces& spaces);
 
   void submit(std::vector<SpawnJob> jobs);
   void enqueue(std::vector<SpawnJob> jobs);
@@ -99,6 +106,8 @@ class Spawner {
   bool withdraw(uint64_t entry);
   // The spool can be written again.
   void resume();
+  // Notices what has exited of workers that are held up. True if there are any: call it again soon.
+  bool rescue();
   // A process has left nothing behind, so that its place is free, unless a worker saw that already.
   void vacate(uint64_t entry);
 
@@ -114,7 +123,19 @@ class Spawner {
   size_t waiting() const { return waiting_; }  // enqueued jobs whose turn has not come
 
  private:
+  struct Worker {
+    Worker();
+    Worker(const Worker&) = delete;
+    Worker& operator=(const Worker&) = delete;
+    const int epoll_fd;                           // wake_fd and the pidfds of its children
+    const int wake_fd;                            // an eventfd: there may be a job to start
+    std::atomic<uint64_t> starting_since_ns = 0;  // boot time; 0: it is not starting a process
+    // Guarded by mutex_.
+    size_t children = 0;
+    bool idle = true;  // it starts nothing until it is woken
+  };
   struct Child {
+    Worker* worker = nullptr;
     int pid = 0, pidfd = -1;
     int report = -1;                 // what failed before the exec can be read here; -1: nothing
     const Cgroup* cgroup = nullptr;  // the main thread owns it
@@ -124,13 +145,13 @@ class Spawner {
   static std::string read_report(int fd);
   // What comes before an enqueued job starts. False: its intent cannot be written now.
   bool begin(const SpawnJob& job, int64_t not_after_ms, Spawned& result);
-  void work();
-  std::optional<SpawnJob> next();
+  void work(Worker& worker);
+  std::optional<SpawnJob> next(Worker& worker);
   bool ready_locked() const;
-  void run(SpawnJob job, char* stack);
+  void run(Worker& worker, SpawnJob job, char* stack);
   void reap(uint64_t entry);
   void tell_locked();
-  void wake();
+  void wake_locked();
   // Makes what a process with volumes needs. Empty, or why it cannot start. `file`: what
   // muster-space reads; none: it needs no mounts.
   std::string prepare(const SpawnJob& job, const core::node::Space& space, uid_t uid, gid_t gid,
@@ -147,11 +168,11 @@ class Spawner {
   const rlimit limit_;
   const mode_t mask_;
   const int lock_;
+  ChildFds& child_fds_;
   const Spaces& spaces_;
   const int null_fd_;
   const int event_fd_;
-  const int wake_fd_;   // an eventfd in epoll_fd_: there may be a job to start
-  const int epoll_fd_;  // of all workers: wake_fd_ and the pidfds
+  std::deque<Worker> workers_;
   std::atomic<size_t> waiting_ = 0;
   std::mutex mutex_;  // guards what follows
   std::deque<SpawnJob> jobs_, queue_;

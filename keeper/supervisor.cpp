@@ -99,7 +99,8 @@ void Supervisor::run() {
         on_room_for_input(id);
       }
     }
-    if (pinged_ns_) take_news();
+    held_up_ = spawner_.rescue();
+    if (pinged_ns_ || held_up_) take_news();
     run_timers();
     look_for_leftovers();
     check_idle();
@@ -185,7 +186,7 @@ int Supervisor::timeout_ms() const {
   until = std::min(until, next_fence_ns());
   uint64_t wait_ms = until > now_ns_ ? (until - now_ns_ + kNsPerMs - 1) / kNsPerMs : 0;
   if (!fresh_.empty()) wait_ms = std::min<uint64_t>(wait_ms, fresh_ns() / kNsPerMs);
-  if (unwritten_ || stop_at_ns_ != 0) wait_ms = std::min<uint64_t>(wait_ms, 20);
+  if (unwritten_ || held_up_ || stop_at_ns_ != 0) wait_ms = std::min<uint64_t>(wait_ms, 20);
   for (uint64_t entry : leaving_) {
     int looks = processes_.at(entry)->looks;
     wait_ms = std::min<uint64_t>(wait_ms, looks < kQuickLooks ? 1 : 10);
@@ -227,6 +228,7 @@ void Supervisor::on_exited(const Exited& exited) {
   process.end_ns = exited.end_ns;
   process.error = exited.error;
   process.no_exec = !exited.error.empty();
+  process.left = exited.left;
   process.state = State::leaving;
   close_input(process);
   leaving_.push_back(process.entry);
@@ -240,9 +242,9 @@ void Supervisor::look_for_leftovers() {
   for (uint64_t entry : leaving_) {
     Process& process = *find(entry);
     ++process.looks;
-    bool left = ::kill(-process.start->pid, 0) == 0 || errno != ESRCH;
+    bool left = process.left && (::kill(-process.start->pid, 0) == 0 || errno != ESRCH);
     for_sessions(process.key, [&left](const Process&) { left = true; });
-    if (process.cgroup != nullptr && !Cgroups::is_empty(*process.cgroup)) {
+    if (process.left && process.cgroup != nullptr && !Cgroups::is_empty(*process.cgroup)) {
       Cgroups::kill(*process.cgroup);
       left = true;
     }

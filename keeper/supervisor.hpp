@@ -73,6 +73,7 @@ class Supervisor {
     bool unstarted = false;          // as in protocol.hpp
     bool no_exec = false;            // it ended before its exec
     int looks = 0;                   // for leftovers, while leaving
+    bool left = true;                // others of its group or cgroup may be alive
     std::set<std::string> joined{};  // ids of the sessions that it has had, by permits
     Fd input{};                      // where what it reads is written; none: it reads no more
     uint64_t taken = 0;              // bytes of its input
@@ -159,6 +160,7 @@ class Supervisor {
   std::vector<SpawnJob> jobs_, queue_;   // to be submitted, enqueued after the commit
   std::vector<uint64_t> starts_, ends_;  // to be reported after the commit
   bool unwritten_ = false;               // the last write to the spool failed
+  bool held_up_ = false;                 // a start takes long: spawner_.rescue()
   bool stopping_ = false;
   std::sig_atomic_t told_ = 0;  // the last told_to_end seen
   size_t exited_ = 0;           // in this turn

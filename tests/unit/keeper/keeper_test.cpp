@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <thread>
 
 namespace muster::agent {
 namespace {
@@ -523,6 +524,49 @@ TEST_P(P12NotAfter, AWorkerThatHungStartsNothingLate) {
   EXPECT_TRUE(told_unstarted(0, 1));
   close(reader);
   EXPECT_FALSE(fs::exists(root_ / "ran"));
+}
+
+// Every worker hangs in the file system, so nobody but the main thread can notice what ends.
+TEST_P(KeeperTest, EndsAreNoticedWhileStartsHang) {
+  connect();
+  const auto workers = std::max(1u, std::thread::hardware_concurrency());
+  std::vector<SpawnOrder> living, hanging;
+  for (uint32_t i = 0; i < 2 * workers; ++i)
+    living.push_back(shell(i, "while ! test -f go; do sleep 0.01; done; exit 3"));
+  agent_->client->spawn(living);
+  ASSERT_TRUE(wait_for([&] { return agent_->started.size() == living.size(); }));
+  for (uint32_t i = 0; i < workers; ++i) {
+    hanging.push_back(shell(1000 + i, "exit 0"));
+    hanging.back().key.instance = 1;  // after a restart in place, so the file may be there
+    ASSERT_EQ(mkfifo(hanging.back().stdout_path.c_str(), 0600), 0);
+  }
+  agent_->client->spawn(hanging);
+  agent_->client->settled().wait(io_.waitScope);
+  std::ofstream(root_ / "go").put('\n');
+  EXPECT_TRUE(wait_for([&] { return agent_->ended.size() == living.size(); }));
+  for (const SpawnOrder& one : living) {
+    const ProcessEnded* end = agent_->end_of(one.key);
+    ASSERT_NE(end, nullptr);
+    EXPECT_EQ(end->exit_code, 3);
+  }
+  std::vector<kj::AutoCloseFd> readers;
+  for (const SpawnOrder& one : hanging)
+    readers.emplace_back(open(one.stdout_path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  EXPECT_TRUE(wait_for([&] { return agent_->ended.size() == living.size() + hanging.size(); }));
+  for (const SpawnOrder& one : hanging) EXPECT_EQ(agent_->end_of(one.key)->exit_code, 0);
+}
+
+// A starting child has the lock, so that no other keeper overlooks it, and no output stays open.
+TEST_P(KeeperTest, WhatAStartingChildHas) {
+  connect();
+  EXPECT_EQ(run(shell(1, "echo out; echo err >&2")).exit_code, 0);
+  EXPECT_EQ(run(shell(2, "ls -l /proc/self/fd | grep -c -- '->' ")).exit_code, 0);
+  EXPECT_EQ(read_file(root_ / "out2"), "4\n") << "0, 1, 2, and the directory that ls reads";
+  const fs::path fds = "/proc/" + std::to_string(keeper_pid()) + "/fd";
+  EXPECT_EQ(fs::read_symlink(fds / "3"), "/dev/null");
+  EXPECT_EQ(fs::read_symlink(fds / "4"), work_dir_ / "keeper/lock");
+  for (int fd = 5; fd < 21; ++fd)
+    EXPECT_EQ(fs::read_symlink(fds / std::to_string(fd)), "/dev/null") << fd;
 }
 
 class FenceAfter : public P12NotAfter {
