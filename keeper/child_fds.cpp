@@ -7,7 +7,7 @@
 namespace muster::keeper {
 
 ChildFds::ChildFds() {
-  usable_ = open("/dev/null", O_RDWR | O_CLOEXEC) == kNull;
+  usable_ = open("/dev/null", O_RDONLY | O_CLOEXEC) == kNull;
   for (int number = kLock; number < kEnd && usable_; ++number)
     usable_ = fcntl(kNull, F_DUPFD_CLOEXEC, number) == number;
 }

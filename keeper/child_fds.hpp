@@ -28,7 +28,7 @@ class ChildFds {
 
   // The keeper's lock; before that, no sets are free.
   void hold(int lock);
-  int null() const { return kNull; }  // /dev/null for reading; valid if a set is
+  int null() const { return kNull; }  // /dev/null, for reading; valid if a set is
   int end() const { return kEnd; }
 
   // A set with these two files; any thread. It is false if none is free.

@@ -9,6 +9,7 @@
 #include "keeper/terminal.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -271,9 +272,10 @@ bool Spawner::rescue() {
     const uint64_t since = worker.starting_since_ns;
     if (since == 0 || boot_ns() < since + kHeldUpNs) continue;
     held_up = true;
-    epoll_event event{};
-    while (epoll_wait(worker.epoll_fd, &event, 1, 0) == 1 && event.data.u64 != kWakeEvent)
-      reap(event.data.u64);
+    std::array<epoll_event, 64> events;
+    const int count = epoll_wait(worker.epoll_fd, events.data(), events.size(), 0);
+    for (int i = 0; i < count; ++i)
+      if (const uint64_t id = events[static_cast<size_t>(i)].data.u64; id != kWakeEvent) reap(id);
   }
   if (held_up) {
     std::lock_guard lock(mutex_);

@@ -562,6 +562,8 @@ TEST_P(KeeperTest, WhatAStartingChildHas) {
   EXPECT_EQ(run(shell(1, "echo out; echo err >&2")).exit_code, 0);
   EXPECT_EQ(run(shell(2, "ls -l /proc/self/fd | grep -c -- '->' ")).exit_code, 0);
   EXPECT_EQ(read_file(root_ / "out2"), "4\n") << "0, 1, 2, and the directory that ls reads";
+  EXPECT_EQ(run(shell(3, "echo x 2>/dev/null >&0 && exit 9; exit 0")).exit_code, 0)
+      << "stdin is for reading";
   const fs::path fds = "/proc/" + std::to_string(keeper_pid()) + "/fd";
   EXPECT_EQ(fs::read_symlink(fds / "3"), "/dev/null");
   EXPECT_EQ(fs::read_symlink(fds / "4"), work_dir_ / "keeper/lock");
