@@ -228,21 +228,21 @@ class Cluster : public GatedActor<cluster_actor> {
   }
 
   core::EpochLine::Standing standing(const AgentHello& hello) const {
-    return options_.line.judge(told_to(hello), options_.last_commit());
+    return options_.line.judge(known_to(hello), options_.last_commit());
   }
-  static core::ToldHistory told_to(const AgentHello& hello) {
+  static core::KnownHistory known_to(const AgentHello& hello) {
     return {hello.highest_epoch, hello.epoch_nonce, hello.highest_commit};
   }
 
-  bool contradicts(const core::ToldHistory& told) const {
+  bool contradicts(const core::KnownHistory& known) const {
     using Standing = core::EpochLine::Standing;
-    const Standing history = options_.line.judge(told, options_.last_commit());
+    const Standing history = options_.line.judge(known, options_.last_commit());
     return history == Standing::older || history == Standing::diverged;
   }
 
   // What the agent knows that our data-dir does not, as a sentence; empty if nothing.
   std::string beyond_ours(const AgentHello& hello) const {
-    if (contradicts(told_to(hello)))
+    if (contradicts(known_to(hello)))
       return "node " + hello.node + " has seen epoch " + std::to_string(hello.highest_epoch) +
              " and commit " + std::to_string(hello.highest_commit) +
              ", which this data-dir (epoch " + std::to_string(options_.line.last().epoch) +

@@ -226,7 +226,7 @@ void JobActor::use_again(core::Decision& decision) {
 }
 
 void JobActor::durable(const std::vector<core::Effect>& effects, const Durable& durable) {
-  if (job_.hidden() && !std::exchange(hidden_told_, true))
+  if (job_.hidden() && !std::exchange(hidden_reported_, true))
     send(around_.registry, JobIsHidden{job_.id()});  // before any answer
   tell_hosts(durable);                               // before launches, which need it
   for (const core::Effect& effect : effects) perform(effect, durable);
@@ -238,11 +238,11 @@ void JobActor::durable(const std::vector<core::Effect>& effects, const Durable& 
 }
 
 void JobActor::tell_hosts(const Durable& durable) {
-  if (!is_mpi_ && told_hosts_ == nullptr) return;
+  if (!is_mpi_ && sent_hosts_ == nullptr) return;
   auto hosts =
       std::make_shared<const core::HostList>(is_mpi_ ? core::hosts_of(job_) : core::HostList{});
-  if (told_hosts_ != nullptr && *told_hosts_ == *hosts) return;
-  told_hosts_ = hosts;
+  if (sent_hosts_ != nullptr && *sent_hosts_ == *hosts) return;
+  sent_hosts_ = hosts;
   durable.link().hosts(job_.id(), std::move(hosts));
 }
 

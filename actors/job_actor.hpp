@@ -125,8 +125,8 @@ class JobActor : public GatedActor<job_actor> {
   std::map<NodeId, uint64_t> keeps_on_;  // where it may use freed slots again, and each session
   uint64_t wake_round_ = 0;
   std::optional<Millis> wake_ms_;  // instant of the timer
-  bool hidden_told_ = false;
-  core::HostListPtr told_hosts_;  // to the agents
+  bool hidden_reported_ = false;
+  core::HostListPtr sent_hosts_;  // to the agents
 
   std::unordered_map<uint32_t, Follower> followers_;
   std::map<caf::actor_addr, uint32_t> index_of_;

@@ -193,7 +193,7 @@ struct AgentHello {
   uint64_t highest_epoch = 0, epoch_nonce = 0, highest_commit = 0;
   // Set for an agent of another machine: only what bears our seal counts against our data-dir.
   bool must_prove = false;
-  std::optional<core::ToldHistory> sealed{};  // the latest; its seal has been verified
+  std::optional<core::KnownHistory> sealed{};  // the latest; its seal has been verified
   uint32_t slots = 0;
   uint64_t cpu_millis = 0, memory_bytes = 0;
   std::map<std::string, int64_t> resources;  // named resources

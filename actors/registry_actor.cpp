@@ -34,7 +34,7 @@ class Registry : public GatedActor<registry_actor> {
         load_job_(std::move(options.load_job)),
         start_(std::move(start)),
         next_job_(start_.next_job),
-        next_job_told_(std::move(options.next_job)),
+        shared_next_job_(std::move(options.next_job)),
         finished_jobs_max_(options.finished_jobs_max) {
     tell_next_job();
   }
@@ -424,7 +424,7 @@ class Registry : public GatedActor<registry_actor> {
   }
 
   void tell_next_job() {
-    if (next_job_told_) *next_job_told_ = next_job_;
+    if (shared_next_job_) *shared_next_job_ = next_job_;
   }
 
   static Error job_is_gone() { return {Errc::not_found, "the job is gone", {}}; }
@@ -556,7 +556,7 @@ class Registry : public GatedActor<registry_actor> {
   LoadJob load_job_;
   RegistryStart start_;
   JobId next_job_;
-  std::shared_ptr<std::atomic<JobId>> next_job_told_;
+  std::shared_ptr<std::atomic<JobId>> shared_next_job_;
   uint64_t finished_jobs_max_;
   std::set<std::pair<Millis, JobId>> finished_;  // by time of finish, for bound_finished()
   std::map<FullName, JobId> names_;

@@ -87,13 +87,13 @@ wire::Agent::Client Agent::calls(uint64_t link) {
 }
 
 void Agent::require_term(core::node::Term term) {
-  KJ_REQUIRE(told(work_dir_.cluster_id(), term), kPastTerm);
+  KJ_REQUIRE(learn(work_dir_.cluster_id(), term), kPastTerm);
 }
 
 void Agent::launch(wire::Agent::LaunchParams::Reader params) {
   const core::node::Term term = term_of(params.getEpoch(), params.getNonce());
   require_term(term);
-  work_dir_.told_commit(params.getCommit(), seal_of(params.getSeal()));
+  work_dir_.learn_commit(params.getCommit(), seal_of(params.getSeal()));
   for (auto job : params.getTemplates()) {
     auto known =
         std::make_shared<const core::node::PodTemplate>(read_template(job, options_.private_tmp));

@@ -226,14 +226,14 @@ void Agent::write_hello(wire::Hello::Builder hello) {
 }
 
 // Makes the term durable before it is obeyed. False: it must not be obeyed.
-bool Agent::told(const std::string& cluster_id, core::node::Term term,
-                 const std::string& cluster_key, uint64_t commit, const std::string& seal) {
+bool Agent::learn(const std::string& cluster_id, core::node::Term term,
+                  const std::string& cluster_key, uint64_t commit, const std::string& seal) {
   if (cluster_id != work_dir_.cluster_id()) {
     if (!node_.empty() && !work_dir_.cluster_id().empty()) return false;
     if (!work_dir_.cluster_id().empty()) node_.new_cluster();
   }
   if (!node_.term().yields_to(term)) return false;
-  if (Status kept = work_dir_.told(cluster_id, term, cluster_key, commit, seal); !kept) {
+  if (Status kept = work_dir_.learn(cluster_id, term, cluster_key, commit, seal); !kept) {
     finish(kept.error());
     return false;
   }
@@ -243,8 +243,8 @@ bool Agent::told(const std::string& cluster_id, core::node::Term term,
 void Agent::welcome(wire::Welcome::Reader from, wire::Session::Client session, Millis sent_at) {
   core::node::Term term = term_of(from.getEpoch(), from.getNonce());
   const std::string seal = seal_of(from.getSeal());
-  if (!told(to_string(from.getClusterId()), term, key_of(from.getClusterKey()), from.getCommit(),
-            seal) ||
+  if (!learn(to_string(from.getClusterId()), term, key_of(from.getClusterKey()), from.getCommit(),
+             seal) ||
       !node_.registered({term, read_pods(from.getEnd()), static_cast<Millis>(from.getLeaseMs())},
                         sent_at)) {
     pause_ms_ = kRefusedPauseMs;
@@ -255,7 +255,7 @@ void Agent::welcome(wire::Welcome::Reader from, wire::Session::Client session, M
     return;
   }
   registered_ = true;
-  work_dir_.told_commit(from.getCommit(), seal);
+  work_dir_.learn_commit(from.getCommit(), seal);
   Link& link = *link_;
   link.session = session;
   link.heartbeat_ms = std::max<Millis>(1, static_cast<Millis>(from.getHeartbeatMs()));
@@ -337,12 +337,12 @@ void Agent::send_heartbeat(Link& link) {
   link.tasks.add(request.send().then(
       [this, &link, sent_at](capnp::Response<wire::Session::HeartbeatResults>&& a) {
         core::node::Term term = term_of(a.getEpoch(), a.getNonce());
-        if (!told(work_dir_.cluster_id(), term) || !node_.heartbeat_answered(term, sent_at)) {
+        if (!learn(work_dir_.cluster_id(), term) || !node_.heartbeat_answered(term, sent_at)) {
           link.give_up("its epoch is outdated");
           return;
         }
         link.answered_at = boot_now();
-        work_dir_.told_commit(a.getCommit(), seal_of(a.getSeal()));
+        work_dir_.learn_commit(a.getCommit(), seal_of(a.getSeal()));
         schedule();  // the renewed lease may allow a start
       }));
 }
@@ -353,7 +353,7 @@ void Agent::send(Link& link, wire::Session::Client session, const core::node::Re
   link.tasks.add(request.send().then(
       [this, id = report.id](capnp::Response<wire::Session::ReportResults>&& answer) {
         node_.report_returned(id, read_pods(answer.getKept()));
-        work_dir_.told_commit(answer.getCommit(), seal_of(answer.getSeal()));
+        work_dir_.learn_commit(answer.getCommit(), seal_of(answer.getSeal()));
         schedule();
       }));
 }

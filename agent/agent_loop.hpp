@@ -81,8 +81,9 @@ class Agent final : private Executor::Listener, private LocalServer::Agent {
   void write_hello(wire::Hello::Builder hello);
   kj::Promise<void> heartbeats(Link& link);
   void send_heartbeat(Link& link);
-  bool told(const std::string& cluster_id, core::node::Term term,
-            const std::string& cluster_key = "", uint64_t commit = 0, const std::string& seal = "");
+  bool learn(const std::string& cluster_id, core::node::Term term,
+             const std::string& cluster_key = "", uint64_t commit = 0,
+             const std::string& seal = "");
   void send(Link& link, wire::Session::Client session, const core::node::Report& report);
 
   void require_term(core::node::Term term);  // throws unless it is obeyed

@@ -41,7 +41,7 @@ ProcessKey from_wire(const keeper::Key& key) {
   return {{key.job, key.index, key.attempt}, key.container, key.instance};
 }
 
-std::optional<core::StartOf<Age>> from_wire(const std::optional<keeper::StartTold>& start) {
+std::optional<core::StartOf<Age>> from_wire(const std::optional<keeper::ReportedStart>& start) {
   if (!start) return std::nullopt;
   return core::StartOf<Age>{start->pid, {start->age_ms}};
 }
@@ -393,7 +393,7 @@ void SocketKeeperClient::take_greeting(Inventory& inventory) {
     } else if (type == keeper::Type::living) {
       Inventory::Living living;
       living.key = from_wire(keeper::Key::read(in));
-      living.start = from_wire(keeper::StartTold::read(in));
+      living.start = from_wire(keeper::ReportedStart::read(in));
       living.killing = in.num<uint8_t>() != 0;
       living.note = in.text();
       living.queued = !in.rest().empty() && in.num<uint8_t>() != 0;
@@ -434,13 +434,13 @@ void SocketKeeperClient::take_frames() {
     Reader in(payload);
     if (type == keeper::Type::started) {
       const ProcessKey key = from_wire(keeper::Key::read(in));
-      if (const auto start = from_wire(keeper::StartTold::read(in)))
+      if (const auto start = from_wire(keeper::ReportedStart::read(in)))
         started_.push_back({key, *start});
     } else if (type == keeper::Type::ended) {
-      const keeper::Ended told = keeper::Ended::read(in);
-      ProcessEnded end = from_wire(told);
+      const keeper::Ended ended = keeper::Ended::read(in);
+      ProcessEnded end = from_wire(ended);
       // The end of a short process carries its start, too.
-      if (!told.start_told && end.start) started_.push_back({end.key, *end.start});
+      if (!ended.start_reported && end.start) started_.push_back({end.key, *end.start});
       ended_.push_back(std::move(end));
     } else if (type == keeper::Type::taken) {
       InputTaken taken{from_wire(keeper::Key::read(in))};

@@ -133,7 +133,7 @@ class PmiServer {
   }
 
   kj::Promise<void> talk(LocalClient::Connection& connection) {
-    kj::Promise<void> told = kj::READY_NOW;
+    kj::Promise<void> notified = kj::READY_NOW;
     if (const uint32_t number = rank_->fences(); number > 0) {
       auto request = connection.local().fenceRequest();
       request.setToken(local_.token());
@@ -144,7 +144,7 @@ class PmiServer {
         puts[i].setKey(key);
         puts[i++].setValue(value);
       }
-      told = request.send().then([this, number](auto&& answer) -> kj::Promise<void> {
+      notified = request.send().then([this, number](auto&& answer) -> kj::Promise<void> {
         if (number <= passed_) return kj::READY_NOW;
         passed_ = number;
         PmiRank::KeyValues all;
@@ -154,7 +154,7 @@ class PmiServer {
         return send(rank_->fenced(std::move(all)));
       });
     }
-    return told.then([this, &connection]() -> kj::Promise<void> {
+    return notified.then([this, &connection]() -> kj::Promise<void> {
       if (rank_->fences() > passed_) return talk(connection);
       auto paf = kj::newPromiseAndFulfiller<void>();
       more_ = kj::mv(paf.fulfiller);

@@ -184,24 +184,24 @@ Status WorkDir::save() const {
   return saved;
 }
 
-Status WorkDir::told(const std::string& cluster_id, core::node::Term term,
-                     const std::string& cluster_key, uint64_t commit, const std::string& seal) {
-  bool key_told = !cluster_key.empty() && cluster_key != cluster_key_;
+Status WorkDir::learn(const std::string& cluster_id, core::node::Term term,
+                      const std::string& cluster_key, uint64_t commit, const std::string& seal) {
+  bool new_key = !cluster_key.empty() && cluster_key != cluster_key_;
   const bool first_seal = !seal.empty() && !(sealed_.term == term && !sealed_.seal.empty());
-  if (cluster_id == cluster_id_ && term == term_ && !key_told && !first_seal) return Nothing{};
+  if (cluster_id == cluster_id_ && term == term_ && !new_key && !first_seal) return Nothing{};
   if (cluster_id != cluster_id_) {  // these belong to the other cluster
     commit_ = 0;
     cluster_key_.clear();
     sealed_ = {};
   }
   if (first_seal) sealed_ = {term, commit, seal};
-  if (key_told) cluster_key_ = cluster_key;
+  if (new_key) cluster_key_ = cluster_key;
   cluster_id_ = cluster_id;
   term_ = term;
   return path_.empty() ? Status{Nothing{}} : save();
 }
 
-void WorkDir::told_commit(uint64_t commit, const std::string& seal) {
+void WorkDir::learn_commit(uint64_t commit, const std::string& seal) {
   if (commit <= commit_) return;
   commit_ = commit;
   if (!seal.empty()) sealed_ = {term_, commit, seal};

@@ -57,11 +57,11 @@ class WorkDir {
 
   // Durable when it returns. `cluster_key` empty: unchanged. `seal`: of this term and `commit`;
   // empty: none.
-  Status told(const std::string& cluster_id, core::node::Term term,
-              const std::string& cluster_key = "", uint64_t commit = 0,
-              const std::string& seal = "");
+  Status learn(const std::string& cluster_id, core::node::Term term,
+               const std::string& cluster_key = "", uint64_t commit = 0,
+               const std::string& seal = "");
   // `seal`: of the present term and `commit`; empty: none.
-  void told_commit(uint64_t commit, const std::string& seal = "");
+  void learn_commit(uint64_t commit, const std::string& seal = "");
   // A private file of the directory. Nothing, and no effect, if ephemeral.
   std::optional<std::string> read(const std::string& name) const;
   Status replace(const std::string& name, const std::string& text) const;

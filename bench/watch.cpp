@@ -146,7 +146,7 @@ int main(int argc, char** argv) {
   Cluster cluster(bin_dir_of_this(), {"--hollow", "--slots", "1000"});
   cluster.run({options.pods, kParallelism});  // warm-up: later runs do not pay for one-time growth
   std::printf("%-30s %10s %10s %7s %12s %12s %10s %6s\n", "", "ends/s", "watched", "ratio",
-              "MB before", "MB watched", "MB told", "cut");
+              "MB before", "MB watched", "MB sent", "cut");
   const std::string many = std::to_string(options.watchers);
   measure(cluster, options, many + " watch all jobs", kJobs);
   measure(cluster, options, many + " watch all pods", kPods);

@@ -9,11 +9,11 @@
 
 namespace muster::coordinator {
 
-std::string HistorySeal::of(const core::ToldHistory& told) const {
+std::string HistorySeal::of(const core::KnownHistory& history) const {
   if (key_.empty()) return "";
-  const std::string text = "muster history 1 " + std::to_string(told.epoch) + " " +
-                           std::to_string(told.nonce) + " " + std::to_string(told.commit) + " " +
-                           cluster_id_;
+  const std::string text = "muster history 1 " + std::to_string(history.epoch) + " " +
+                           std::to_string(history.nonce) + " " + std::to_string(history.commit) +
+                           " " + cluster_id_;
   unsigned char mac[EVP_MAX_MD_SIZE];
   unsigned size = 0;
   MUSTER_CHECK(HMAC(EVP_sha256(), key_.data(), static_cast<int>(key_.size()),
@@ -22,8 +22,8 @@ std::string HistorySeal::of(const core::ToldHistory& told) const {
   return to_hex({reinterpret_cast<const char*>(mac), size});
 }
 
-bool HistorySeal::is_of(const core::ToldHistory& told, std::string_view seal) const {
-  return same_secret(of(told), seal);
+bool HistorySeal::is_of(const core::KnownHistory& history, std::string_view seal) const {
+  return same_secret(of(history), seal);
 }
 
 }  // namespace muster::coordinator

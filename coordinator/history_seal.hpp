@@ -23,8 +23,8 @@ class HistorySeal {
   HistorySeal(std::string key, std::string cluster_id)
       : key_(std::move(key)), cluster_id_(std::move(cluster_id)) {}
 
-  std::string of(const core::ToldHistory& told) const;  // 64 hexadecimal digits
-  bool is_of(const core::ToldHistory& told, std::string_view seal) const;
+  std::string of(const core::KnownHistory& history) const;  // 64 hexadecimal digits
+  bool is_of(const core::KnownHistory& history, std::string_view seal) const;
 
  private:
   std::string key_, cluster_id_;

@@ -182,9 +182,10 @@ void Registration::take_proof(wire::Hello::Reader from, bool remote,
                               actors::AgentHello& hello) const {
   hello.must_prove = remote && desks_.context.options.seals_prove;
   const auto sealed = from.getSealed();
-  const core::ToldHistory told{sealed.getEpoch(), sealed.getNonce(), sealed.getCommit()};
+  const core::KnownHistory history{sealed.getEpoch(), sealed.getNonce(), sealed.getCommit()};
   const auto seal = sealed.getSeal();
-  if (desks_.context.options.seal.is_of(told, {seal.begin(), seal.size()})) hello.sealed = told;
+  if (desks_.context.options.seal.is_of(history, {seal.begin(), seal.size()}))
+    hello.sealed = history;
 }
 
 }  // namespace muster::coordinator

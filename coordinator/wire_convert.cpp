@@ -21,8 +21,8 @@ namespace {
 
 // Only the coordinator decides that a node is lost or deleted, and a newer agent may report a cause
 // that is unknown here: both become `exited`.
-core::EndCause cause_of(wire::EndCause told) {
-  const auto cause = wire::from_wire(told);
+core::EndCause cause_of(wire::EndCause from) {
+  const auto cause = wire::from_wire(from);
   const bool ours = cause == core::EndCause::node_lost || cause == core::EndCause::node_deleted;
   return cause && !ours ? *cause : core::EndCause::exited;
 }
@@ -39,12 +39,12 @@ Age age(uint64_t ms) {
   return {static_cast<Millis>(std::min<uint64_t>(ms, uint64_t{1} << 50))};
 }
 
-int32_t number(uint32_t told) {
-  return static_cast<int32_t>(std::min<uint32_t>(told, std::numeric_limits<int32_t>::max()));
+int32_t number(uint32_t value) {
+  return static_cast<int32_t>(std::min<uint32_t>(value, std::numeric_limits<int32_t>::max()));
 }
 
-std::optional<int32_t> pid_of(uint32_t told) {
-  return told == 0 ? std::nullopt : std::optional(number(told));
+std::optional<int32_t> pid_of(uint32_t pid) {
+  return pid == 0 ? std::nullopt : std::optional(number(pid));
 }
 
 core::ContainerEndOf<Age> read_container_end(wire::ContainerEnd::Reader in) {
@@ -316,7 +316,7 @@ Result<actors::AgentHello> read_hello(wire::Hello::Reader hello, uint64_t link) 
   auto no_limits = hello.getNoLimits();
   out.limits = {hello.getEnforcesMemory(), hello.getEnforcesCpu(),
                 utf8_prefix({no_limits.begin(), no_limits.size()}, kMessageMax)};
-  core::NodeInfo told{.name = out.node,
+  core::NodeInfo info{.name = out.node,
                       .work_dir_id = out.work_dir_id,
                       .boot_id = out.boot_id,
                       .secret = out.secret,
@@ -324,7 +324,7 @@ Result<actors::AgentHello> read_hello(wire::Hello::Reader hello, uint64_t link) 
                       .resources = out.resources,
                       .labels = out.labels,
                       .address = out.address};
-  if (std::string wrong = core::node_error(told); !wrong.empty())
+  if (std::string wrong = core::node_error(info); !wrong.empty())
     return Error{Errc::invalid, wrong, {}};
   if (out.cluster_id.size() > core::kNodeIdMax || out.cluster_key.size() > core::kNodeIdMax)
     return Error{Errc::invalid, "the cluster id or key is not valid", {}};

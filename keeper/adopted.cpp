@@ -27,7 +27,7 @@ bool Adopted::reap() {
 
 bool Adopted::scan(const std::function<uint64_t(int session)>& session_entry,
                    const std::function<void(int pid, uint64_t entry)>& found) {
-  bool untold = false;
+  bool unknown = false;
   for (int pid : adopted_pids()) {
     Owner& owner = owners_[pid];
     if (owner.entry == 0 && owner.looks < kLooks) {
@@ -36,13 +36,13 @@ bool Adopted::scan(const std::function<uint64_t(int session)>& session_entry,
       if (!read_stat(pid, stat) || stat.state == 'Z') continue;  // reaped next time
       owner.entry = session_entry(stat.session);
       std::vector<Token> tokens;
-      if (owner.entry == 0 && !read_tokens(pid, tokens)) untold = true;
+      if (owner.entry == 0 && !read_tokens(pid, tokens)) unknown = true;
       const auto ours = std::ranges::find(tokens, keeper_, &Token::keeper);
       if (ours != tokens.end()) owner.entry = ours->entry;
     }
     if (owner.entry != 0) found(pid, owner.entry);
   }
-  return untold;
+  return unknown;
 }
 
 bool kill_leftovers_of(const std::vector<uint64_t>& keepers, const std::vector<Leader>& leaders) {

@@ -73,7 +73,7 @@ uint64_t number_of(const char* variable, uint64_t otherwise, int base = 10) {
   leave(what + ": " + std::strerror(errno), kExitFailed);
 }
 
-volatile std::sig_atomic_t told_to_end = 0;  // number of SIGTERMs received
+volatile std::sig_atomic_t sigterms = 0;  // number of SIGTERMs received
 
 // Processes must start with default dispositions: exec resets handlers, but not ignored signals.
 void set_signals() {
@@ -84,7 +84,7 @@ void set_signals() {
     syscall(SYS_rt_sigaction, signal, kDefault, nullptr, NSIG / 8);
   }
   for (int signal : {SIGHUP, SIGINT, SIGQUIT, SIGPIPE, SIGXFSZ}) std::signal(signal, [](int) {});
-  std::signal(SIGTERM, [](int) { told_to_end = told_to_end + 1; });
+  std::signal(SIGTERM, [](int) { sigterms = sigterms + 1; });
   // Ends are noticed through pidfds, so SIGCHLD is only a disturbance. The kernel does not discard
   // one that the worker which started the process blocks; unless we block it too, it interrupts the
   // main thread's sleep.
@@ -285,7 +285,7 @@ void give_up_capabilities(bool pam) {
        // The agent could not start this one again.
        .idle_ns =
            several != nullptr ? kNever : number_of("MUSTER_KEEPER_IDLE_MS", kIdleMs) * 1'000'000,
-       .told_to_end = &told_to_end},
+       .sigterms = &sigterms},
       spool, outputs, spawner, several, cgroups.get(), spaces);
   for (auto& record : found.records) supervisor.adopt(std::move(record));
   supervisor.run();

@@ -160,32 +160,32 @@ inline PodId read_pod(Reader& in) {
 }
 
 // How long ago a process started. In frames, pid 0 stands for none.
-struct StartTold {
+struct ReportedStart {
   int32_t pid = 0;
   int64_t age_ms = 0;
 
-  static std::optional<StartTold> from(int32_t pid, int64_t age_ms) {
-    return pid == 0 ? std::nullopt : std::optional(StartTold{pid, age_ms});
+  static std::optional<ReportedStart> from(int32_t pid, int64_t age_ms) {
+    return pid == 0 ? std::nullopt : std::optional(ReportedStart{pid, age_ms});
   }
-  static std::optional<StartTold> read(Reader& in) {
+  static std::optional<ReportedStart> read(Reader& in) {
     const auto pid = in.num<int32_t>();
     return from(pid, in.num<int64_t>());
   }
-  static void write(Writer& out, const std::optional<StartTold>& start) {
-    const StartTold told = start.value_or(StartTold{});
-    out.num(told.pid).num(told.age_ms);
+  static void write(Writer& out, const std::optional<ReportedStart>& start) {
+    const ReportedStart reported = start.value_or(ReportedStart{});
+    out.num(reported.pid).num(reported.age_ms);
   }
 };
 
-// The end of a process. `start_told`: this connection has already carried its start (a started or
-// living frame, or an earlier end).
+// The end of a process. `start_reported`: this connection has already carried its start (a started
+// or living frame, or an earlier end).
 struct Ended {
   Key key;
   uint64_t entry = 0;
-  std::optional<StartTold> start{};  // absent: it has not started, or failed before its exec
-  int64_t tried_age_ms = 0;          // without a start: its order, or the attempt to start it
+  std::optional<ReportedStart> start{};  // absent: it has not started, or failed before its exec
+  int64_t tried_age_ms = 0;              // without a start: its order, or the attempt to start it
   int32_t exit_code = 0, signal = 0;
-  bool lost = false, start_told = false;
+  bool lost = false, start_reported = false;
   int64_t end_age_ms = 0;
   std::string_view error, note;
   bool out_of_memory = false;  // since version 2
@@ -195,10 +195,10 @@ struct Ended {
   bool fenced = false;  // since version 10: the keeper ended it, for want of contact
 
   void write(Writer& out) const {
-    const StartTold told = start.value_or(StartTold{0, tried_age_ms});
+    const ReportedStart reported = start.value_or(ReportedStart{0, tried_age_ms});
     key.write(out);
-    out.num(entry).num(told.pid).num(exit_code).num(signal);
-    out.num(uint8_t{lost}).num(uint8_t{start_told}).num(told.age_ms).num(end_age_ms);
+    out.num(entry).num(reported.pid).num(exit_code).num(signal);
+    out.num(uint8_t{lost}).num(uint8_t{start_reported}).num(reported.age_ms).num(end_age_ms);
     out.text(error).text(note).num(uint8_t{out_of_memory}).num(uint8_t{unstarted});
     out.num(uint8_t{fenced});
   }
@@ -210,9 +210,9 @@ struct Ended {
     end.exit_code = in.num<int32_t>();
     end.signal = in.num<int32_t>();
     end.lost = in.num<uint8_t>() != 0;
-    end.start_told = in.num<uint8_t>() != 0;
+    end.start_reported = in.num<uint8_t>() != 0;
     end.tried_age_ms = in.num<int64_t>();
-    end.start = StartTold::from(pid, end.tried_age_ms);
+    end.start = ReportedStart::from(pid, end.tried_age_ms);
     end.end_age_ms = in.num<int64_t>();
     end.error = in.text();
     end.note = in.text();

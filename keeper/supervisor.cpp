@@ -104,7 +104,7 @@ void Supervisor::run() {
     run_timers();
     look_for_leftovers();
     check_idle();
-    check_told_to_end();
+    check_sigterms();
     bool written = commit();
     if (pinged_ns_ && (leaving_.empty() || now_ns_ >= *pinged_ns_ + kPongMaxNs)) {
       Frame(out_, Type::pong).text(spool_.trouble());
@@ -251,7 +251,7 @@ void Supervisor::look_for_leftovers() {
     (left ? still : gone).push_back(entry);
   }
   if (adopted_.reap()) {
-    bool untold = adopted_.scan(
+    bool unknown = adopted_.scan(
         [this](int session) {
           auto it = by_pid_.find(session);
           return it == by_pid_.end() ? 0 : it->second;
@@ -265,7 +265,7 @@ void Supervisor::look_for_leftovers() {
             still.push_back(entry);
           }
         });
-    if (untold) {
+    if (unknown) {
       still.insert(still.end(), gone.begin(), gone.end());
       gone.clear();
     }
@@ -419,8 +419,8 @@ void Supervisor::check_idle() {
 
 // Obeys SIGTERM only if nothing would be lost: not while a process runs, nor while the spool is
 // behind our memory.
-void Supervisor::check_told_to_end() {
-  if (std::exchange(told_, *options_.told_to_end) == *options_.told_to_end) return;
+void Supervisor::check_sigterms() {
+  if (std::exchange(sigterms_seen_, *options_.sigterms) == *options_.sigterms) return;
   if (living_ == 0 && !unwritten_) return stop();
   if (living_ > 0)
     std::fprintf(stderr, "muster-keeper: SIGTERM is ignored: %zu processes run\n", living_);

@@ -45,7 +45,7 @@ class Supervisor {
     uint64_t keeper = 0;
     std::string no_limits{};  // why some limits are not enforced, if so
     uint64_t idle_ns = 0;     // exit after this time without processes and agent
-    const volatile std::sig_atomic_t* told_to_end = nullptr;  // number of SIGTERMs received
+    const volatile std::sig_atomic_t* sigterms = nullptr;  // number of SIGTERMs received
   };
 
   // `owners`, `cgroups` may be null.
@@ -68,7 +68,7 @@ class Supervisor {
     std::vector<std::string> outputs{};
     bool killing = false;
     uint64_t kill_at_ns = 0;         // when to SIGKILL, if killing
-    bool start_told = false;         // as in protocol.hpp
+    bool start_reported = false;     // as in protocol.hpp
     bool committed = false;          // its end is in the spool
     bool unstarted = false;          // as in protocol.hpp
     bool no_exec = false;            // it ended before its exec
@@ -108,7 +108,7 @@ class Supervisor {
   void run_fences();
   void look_for_leftovers();
   void check_idle();
-  void check_told_to_end();
+  void check_sigterms();
   bool commit();
 
   void accept_agent();
@@ -162,9 +162,9 @@ class Supervisor {
   bool unwritten_ = false;               // the last write to the spool failed
   bool held_up_ = false;                 // a start takes long: spawner_.rescue()
   bool stopping_ = false;
-  std::sig_atomic_t told_ = 0;  // the last told_to_end seen
-  size_t exited_ = 0;           // in this turn
-  uint64_t gather_ns_ = 0;      // between two turns
+  std::sig_atomic_t sigterms_seen_ = 0;  // the last sigterms seen
+  size_t exited_ = 0;                    // in this turn
+  uint64_t gather_ns_ = 0;               // between two turns
   uint64_t next_check_ns_ = 0, idle_since_ns_ = 0, stop_at_ns_ = 0;
 
   int agent_fd_ = -1;

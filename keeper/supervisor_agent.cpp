@@ -21,9 +21,9 @@ int64_t age_ms(uint64_t now_ns, uint64_t then_ns) {
   return now_ns > then_ns ? static_cast<int64_t>((now_ns - then_ns) / 1'000'000) : 0;
 }
 
-std::optional<StartTold> told(const std::optional<Start>& start, uint64_t now_ns) {
+std::optional<ReportedStart> reported(const std::optional<Start>& start, uint64_t now_ns) {
   if (!start) return std::nullopt;
-  return StartTold{start->pid, age_ms(now_ns, start->at_ns)};
+  return ReportedStart{start->pid, age_ms(now_ns, start->at_ns)};
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ void Supervisor::drop_agent() {
   in_ = {};
   out_.clear();
   out_done_ = 0;
-  for (auto& [entry, process] : processes_) process->start_told = process->input_waits = false;
+  for (auto& [entry, process] : processes_) process->start_reported = process->input_waits = false;
 }
 
 void Supervisor::read_agent() {
@@ -147,9 +147,9 @@ void Supervisor::on_hello(Reader in) {
     }
     Frame frame(out_, Type::living);
     process->key.write(frame);
-    StartTold::write(frame, told(process->start, now_ns_));
+    ReportedStart::write(frame, reported(process->start, now_ns_));
     frame.num(uint8_t{process->killing}).text(process->note).num(uint8_t{process->enqueued});
-    process->start_told = process->start.has_value();
+    process->start_reported = process->start.has_value();
   }
   Frame(out_, Type::inventory_done);
 }
@@ -320,11 +320,11 @@ bool Supervisor::shown(const Key& key) const {
 }
 
 void Supervisor::tell_start(Process& process) {
-  if (!greeted_ || process.start_told || !shown(process.key)) return;
-  process.start_told = true;
+  if (!greeted_ || process.start_reported || !shown(process.key)) return;
+  process.start_reported = true;
   Frame frame(out_, Type::started);
   process.key.write(frame);
-  StartTold::write(frame, told(process.start, now_ns_));
+  ReportedStart::write(frame, reported(process.start, now_ns_));
 }
 
 void Supervisor::tell_end(Process& process) {
@@ -332,12 +332,12 @@ void Supervisor::tell_end(Process& process) {
   Ended end;
   end.key = process.key;
   end.entry = process.entry;
-  end.start = told(process.start, now_ns_);
+  end.start = reported(process.start, now_ns_);
   end.tried_age_ms = age_ms(now_ns_, process.tried_ns);
   end.exit_code = process.exit_code;
   end.signal = process.signal;
   end.lost = process.lost || process.unstarted;
-  end.start_told = process.start_told;
+  end.start_reported = process.start_reported;
   end.end_age_ms = age_ms(now_ns_, process.end_ns);
   end.error = process.error;
   end.note = process.note;
@@ -346,7 +346,7 @@ void Supervisor::tell_end(Process& process) {
   end.fenced = process.fenced;
   Frame frame(out_, Type::ended);
   end.write(frame);
-  process.start_told = true;
+  process.start_reported = true;
 }
 
 void Supervisor::send() {

@@ -221,7 +221,7 @@ Result<BackupInfo> check_backup(const std::string& dir) {
     return Error{Errc::invalid, dir + "/manifest: its first line is \"" + line + "\", must be \"" +
                                     std::string(kHead) + "\""};
   BackupInfo info;
-  std::vector<std::string> told;
+  std::vector<std::string> listed;
   while (std::getline(in, line)) {
     std::istringstream words(line);
     std::string word;
@@ -238,14 +238,14 @@ Result<BackupInfo> check_backup(const std::string& dir) {
     if (!sum.ok()) return broken(sum.error().message);
     if (sum->size != size || hex(sum->hash) != hash)
       return broken(name + " has changed since the backup was made");
-    told.push_back(name);
+    listed.push_back(name);
     ++info.files;
     info.bytes += size;
   }
   auto names = files_of(dir);
   if (!names.ok()) return names.error();
   for (const std::string& name : *names)
-    if (!std::binary_search(told.begin(), told.end(), name) && name != "db/LOCK" &&
+    if (!std::binary_search(listed.begin(), listed.end(), name) && name != "db/LOCK" &&
         !name.starts_with("db/LOG"))
       return broken(name + " is not in the manifest");
   return info;

@@ -86,11 +86,11 @@ class Verifier {
     auto row = rows_.get(keys::summary(id));
     if (!row.ok()) return say(row.error().message);
     if (!*row) return;  // an older version's: the next start writes the row
-    auto told = decode_summary(id, **row);
-    if (!told.ok()) return say("job j" + std::to_string(id) + ": " + told.error().message);
+    auto summary = decode_summary(id, **row);
+    if (!summary.ok()) return say("job j" + std::to_string(id) + ": " + summary.error().message);
     const core::JobSummary is = core::summary_of(job);
-    if (told->ns != is.ns || told->name != is.name || told->uid != is.uid ||
-        told->complete != is.complete || told->finished_ms != is.finished_ms)
+    if (summary->ns != is.ns || summary->name != is.name || summary->uid != is.uid ||
+        summary->complete != is.complete || summary->finished_ms != is.finished_ms)
       say("job j" + std::to_string(id) + " " + meta.ns + "/" + meta.name +
           ": its summary row and its records disagree about its end");
   }

@@ -54,7 +54,7 @@ class ListStream {
   }
 
   // No more objects, or none on this page.
-  bool over() const { return items_.empty() || (page_.limit != 0 && told_ == page_.limit); }
+  bool over() const { return items_.empty() || (page_.limit != 0 && sent_ == page_.limit); }
 
   // Collects the objects of the next job that has any.
   void next_job() {
@@ -81,12 +81,12 @@ class ListStream {
   }
 
   void take(const Shown& shown) {
-    if (page_.resumed && told_before(shown)) return;
+    if (page_.resumed && sent_before(shown)) return;
     if (query_.matches(context_.view, shown)) items_.push_back(key_of(shown));
   }
 
   // Whether it was on an earlier page. Jobs before the last object's are not visited at all.
-  bool told_before(const Shown& shown) const {
+  bool sent_before(const Shown& shown) const {
     if (shown.kind == Kind::node) return shown.node->name <= page_.after.name;
     if (shown.kept) return page_.after.job == kAfterJobs && position_of(shown) <= page_.after;
     if (shown.job->id() != page_.after.job) return false;
@@ -102,7 +102,7 @@ class ListStream {
 
   void tell(const Shown& each) {
     const Shown shown = query_.viewer.as_seen(each);
-    if (told_++ != 0) piece_ += ',';
+    if (sent_++ != 0) piece_ += ',';
     last_ = position_of(shown);
     if (form_ == Form::table)
       context_.renderer.row(piece_, shown);
@@ -135,7 +135,7 @@ class ListStream {
   View::Place at_;         // the job being listed
   std::deque<Key> items_;  // objects of this job still to be sent; for nodes and leases, all
   bool jobs_done_ = false;
-  uint64_t told_ = 0;
+  uint64_t sent_ = 0;
   Position last_;
   std::string piece_;
   kj::Own<kj::AsyncOutputStream> out_;

@@ -49,7 +49,7 @@ class WatchStream {
           text += "{\"type\":\"";
           text += type;
           text += "\",\"object\":";
-          context_.told.append(text, shown, form_, columns_);
+          context_.rendered.append(text, shown, form_, columns_);
           columns_ = false;
           text += "}\n";
           ++events;
@@ -68,7 +68,7 @@ class WatchStream {
       text += bookmark(true);
     }
     if (text.empty()) return idle();
-    last_told_ = context_.timer.now();
+    last_sent_ = context_.timer.now();
     return context_.write(*out_, std::move(text)).then([this]() -> kj::Promise<void> {
       return watch_.behind() ? pause() : idle();
     });
@@ -98,7 +98,7 @@ class WatchStream {
 
   // Continue at once if the last event is long enough ago, otherwise when it will be.
   kj::Promise<void> settle() {
-    const kj::TimePoint due = last_told_ + context_.gap();
+    const kj::TimePoint due = last_sent_ + context_.gap();
     if (context_.timer.now() >= due) return round();
     return context_.timer.atTime(due).then([this] { return round(); });
   }
@@ -120,7 +120,7 @@ class WatchStream {
   WatchStart start_;
   Watch watch_;
   kj::TimePoint ends_;
-  kj::TimePoint last_told_ = kj::origin<kj::TimePoint>();
+  kj::TimePoint last_sent_ = kj::origin<kj::TimePoint>();
   bool columns_ = true;
   size_t events_max_ = kEventsAtFirst;
   kj::Own<kj::AsyncOutputStream> out_;

@@ -28,11 +28,11 @@ namespace muster::api {
 class StreamContext {
  public:
   StreamContext(kj::Timer& timer, const View& view, Renderer& renderer)
-      : timer(timer), view(view), renderer(renderer), told(renderer) {}
+      : timer(timer), view(view), renderer(renderer), rendered(renderer) {}
   kj::Timer& timer;
   const View& view;
   Renderer& renderer;
-  RenderCache told;  // rendered objects of watches
+  RenderCache rendered;  // rendered objects of watches
   bool draining = false;
   kj::Duration watch_gap = 50 * kj::MILLISECONDS;  // minimum time between two rounds of events
   kj::Duration watch_idle = 5 * kj::SECONDS;  // between checks whether the client is still there

@@ -91,9 +91,9 @@ kj::Promise<void> JobWriter::change(Exchange& exchange, const Target& target, si
              tries](Result<MadeJob> made) mutable -> kj::Promise<void> {
         if (!made.ok()) return send_refused(exchange, made.error(), target.name);
         for (std::string& warning : made->warnings) {
-          auto& told = exchange.warnings;
-          if (std::find(told.begin(), told.end(), warning) == told.end())
-            told.push_back(std::move(warning));
+          auto& warnings = exchange.warnings;
+          if (std::find(warnings.begin(), warnings.end(), warning) == warnings.end())
+            warnings.push_back(std::move(warning));
         }
         const core::JobObjectPtr job = made->job;
         if (dry || job->json == before->json) {

@@ -50,7 +50,7 @@ bool is_provided(const Target& target) {
 
 // The lowest version under which a client may have seen its current state.
 uint64_t since(const KeptView& view) {
-  return told_since(view.kept->version, view.before);
+  return known_since(view.kept->version, view.before);
 }
 
 Result<JsonText> read_object(const Exchange& exchange, const std::string& body) {

@@ -102,7 +102,7 @@ void JobStore::settle(JobView& view) {
   count_active(view.job, -1);
   UnloadedJob entry = entry_of(core::summary_of(view.job));
   entry.version = view.version;
-  entry.owner_version = told_since(view.owner_version, view.before_owner);
+  entry.owner_version = known_since(view.owner_version, view.before_owner);
   unloaded_.emplace(view.job.id(), std::move(entry));
   recent_weight_ += weight(view.job);
   used_now(view);
@@ -179,7 +179,7 @@ const JobView* JobStore::in_memory(JobId id) const {
 uint64_t JobStore::owner_version(JobId id) const {
   if (const UnloadedJob* entry = unloaded(id)) return entry->owner_version;
   const JobView* view = in_memory(id);
-  return view ? told_since(view->owner_version, view->before_owner) : 0;
+  return view ? known_since(view->owner_version, view->before_owner) : 0;
 }
 
 void JobStore::each_active(const std::function<void(const core::Job&)>& f) const {

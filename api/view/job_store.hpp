@@ -106,7 +106,7 @@ class JobStore {
   // These read nothing from disk.
   const JobView* in_memory(JobId id) const;
   const Names& names() const { return names_; }
-  uint64_t owner_version(JobId id) const;  // as by told_since(); 0: unknown
+  uint64_t owner_version(JobId id) const;  // as by known_since(); 0: unknown
   void each_active(const std::function<void(const core::Job&)>& f) const;
   std::pair<size_t, size_t> unloaded_counts() const;  // (complete, failed)
   // The active jobs that belong to this user.

@@ -27,7 +27,7 @@ std::optional<core::KeptKind> kept_kind_of(Kind kind);
 // The lowest version under which a client may have seen a state that came with this commit: the
 // number before it, unless the previous state, of version `before`, may have been seen under that
 // number.
-inline uint64_t told_since(uint64_t commit, uint64_t before) {
+inline uint64_t known_since(uint64_t commit, uint64_t before) {
   return before + 1 < commit ? commit - 1 : commit;
 }
 
@@ -51,7 +51,7 @@ struct Shown {
   const KeptView* kept = nullptr;
   uint64_t version = 0;      // as announced
   uint64_t own_version = 0;  // the object's own, for a change in a watch; else 0
-  uint64_t since = 0;        // of a job: told_since() of its version; 0: unknown
+  uint64_t since = 0;        // of a job: known_since() of its version; 0: unknown
   bool summary = false;      // of a job: only what Sight::summary means may be rendered
 };
 

@@ -202,7 +202,7 @@ std::optional<Shown> View::find(const Key& key) const {
   Shown shown{.kind = key.kind, .job = &view->job, .version = view->version};
   if (key.kind == Kind::job) {
     if (view->job.hidden()) return std::nullopt;
-    shown.since = told_since(view->version, view->before);
+    shown.since = known_since(view->version, view->before);
   } else if (key.kind == Kind::pod) {
     auto it = view->pods.find(key.pod);
     if (it == view->pods.end()) return std::nullopt;

@@ -113,7 +113,7 @@ class View {
   // Like find(), but of an unloaded job only what lists show.
   std::optional<Shown> listed(const Key& key) const;
   // The lowest version under which a client may have seen the current metadata and spec, as by
-  // told_since(). 0: unchanged since the start.
+  // known_since(). 0: unchanged since the start.
   uint64_t owner_version(JobId id) const { return jobs_.owner_version(id); }
   const core::NodeInfo* node_info(NodeId id) const;  // any incarnation; nullptr: unknown
   std::string node_name(NodeId id) const;            // "" when unknown

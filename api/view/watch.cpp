@@ -63,7 +63,7 @@ bool Watch::pull(const Sink& sink, size_t max) {
   }
   if (!initial_.empty()) return true;
   if (position_ < view_.changes().begin_of(query_.kind)) return false;
-  std::set<Key> told;
+  std::set<Key> sent;
   for (; max > 0; --max, ++position_) {
     position_ = view_.changes().next_of(query_.kind, position_);
     if (position_ == view_.changes().end()) break;
@@ -72,7 +72,7 @@ bool Watch::pull(const Sink& sink, size_t max) {
     // Whether this is the last change of its commit that this watch can see.
     const bool last =
         next == view_.changes().end() || view_.changes().at(next).commit != change.commit;
-    tell(change, last ? change.commit : change.commit - 1, told, sink);
+    tell(change, last ? change.commit : change.commit - 1, sent, sink);
   }
   return true;
 }
@@ -81,14 +81,14 @@ void Watch::send(const Sink& sink, std::string_view type, Shown shown) const {
   sink(type, query_.viewer.as_seen(shown));
 }
 
-void Watch::tell(const Change& change, uint64_t version, std::set<Key>& told, const Sink& sink) {
+void Watch::tell(const Change& change, uint64_t version, std::set<Key>& sent, const Sink& sink) {
   Key key = change.key;
   if (change.type == Change::Type::removed) return tell_removed(change, key, version, sink);
   auto shown = view_.find(key);
   if (!shown) {
     // Removals of a job's events are not announced.
-    const bool told_when_gone = change.key.kind != Kind::event || change.key.job == 0;
-    if (change.type == Change::Type::added && told_when_gone) owed_.insert(key);
+    const bool notify_when_gone = change.key.kind != Kind::event || change.key.job == 0;
+    if (change.type == Change::Type::added && notify_when_gone) owed_.insert(key);
     return;
   }
   key = key_of(*shown);  // a node may be another incarnation by now
@@ -96,7 +96,7 @@ void Watch::tell(const Change& change, uint64_t version, std::set<Key>& told, co
   // have a newer number.
   if (change.type == Change::Type::touched && !change.passing && shown->version != change.commit)
     return;
-  if (!told.insert(key).second) return;  // already sent in this round, in its current state
+  if (!sent.insert(key).second) return;  // already sent in this round, in its current state
   const bool matches = match(*shown);
   const bool had = tracking_ ? matched_.contains(key) : change.type == Change::Type::touched;
   if (!matches && !(tracking_ && had)) return;

@@ -44,7 +44,7 @@ class Watch {
   bool match(const Shown& shown) const { return query_.matches(view_, shown); }
   bool may_have_matched(const Change& change) const;
   void send(const Sink& sink, std::string_view type, Shown shown) const;
-  void tell(const Change& change, uint64_t version, std::set<Key>& told, const Sink& sink);
+  void tell(const Change& change, uint64_t version, std::set<Key>& sent, const Sink& sink);
   void tell_removed(const Change& change, const Key& key, uint64_t version, const Sink& sink);
 
   const View& view_;

@@ -347,7 +347,7 @@ std::string per_index_text(const core::Job& job, const std::optional<core::Pod>&
 // nodes.
 void tell_trouble(const View& view, const core::Job& job, std::optional<uint32_t> index,
                   Explanation& out) {
-  std::set<NodeId> told;
+  std::set<NodeId> seen;
   bool configs = !core::config_needs(job.spec().pod).empty();
   for (const auto& [key, pod] : job.state().open) {
     if (!pod.bound() || (index && key.index != *index)) continue;
@@ -355,7 +355,7 @@ void tell_trouble(const View& view, const core::Job& job, std::optional<uint32_t
       out.details.push_back("pods wait for their configuration: " + missing);
       configs = false;
     }
-    if (!told.insert(pod.node).second) continue;
+    if (!seen.insert(pod.node).second) continue;
     const auto shown = view.node(view.node_name(pod.node));
     if (!shown || shown->node->id != pod.node || !shown->node->trouble) continue;
     const core::NodeTrouble& trouble = shown->node->trouble;

@@ -60,7 +60,7 @@ void AttemptFeed::add_closed(std::vector<EndedAttempt>& found) {
     if (!page) return;
     for (const Json& attempt : at(*page, {"items"})) {
       EndedAttempt one = closed_attempt(attempt);
-      if (told_.erase({one.index, one.attempt}) == 0) found.push_back(std::move(one));
+      if (returned_.erase({one.index, one.attempt}) == 0) found.push_back(std::move(one));
     }
     more = !text_at(*page, {"metadata", "continue"}).empty();
     position_ = text_at(*page, {"metadata", "next"});
@@ -87,7 +87,7 @@ void AttemptFeed::add_in_backoff(std::vector<EndedAttempt>& found) {
                           "status.phase=Failed");
       if (!pods || pods->empty()) continue;
       EndedAttempt one = deferred_attempt(pods->back());
-      if (told_.emplace(one.index, one.attempt).second) found.push_back(std::move(one));
+      if (returned_.emplace(one.index, one.attempt).second) found.push_back(std::move(one));
     }
   }
   in_backoff_ = std::move(seen);

@@ -44,7 +44,7 @@ class AttemptFeed {
   const bool all_;
   std::string position_;  // in the history
   std::set<std::pair<std::optional<int64_t>, std::optional<int64_t>>>
-      told_;                   // index, attempt: returned before they were closed
+      returned_;               // index, attempt: returned before they were closed
   core::IndexSet in_backoff_;  // indexes already looked up
 };
 

@@ -220,7 +220,7 @@ Result<Response> ApiClient::attempt(int method, const std::string& path, const c
 // Retrying is safe: a refused connection or a 503 means that nothing was done yet.
 Result<Response> ApiClient::patiently(const std::function<Result<Response>()>& ask) {
   const Millis begin = boot_now();
-  for (bool told = false;;) {
+  for (bool warned = false;;) {
     auto answer = ask();
     const bool starting = answer ? answer->status == 503 : refused_;
     const Millis waited = boot_now() - begin;
@@ -228,7 +228,7 @@ Result<Response> ApiClient::patiently(const std::function<Result<Response>()>& a
       patience_ms_ = 0;
       return answer;
     }
-    if (waited >= kSilence && patience_ms_ > kSilence && !std::exchange(told, true))
+    if (waited >= kSilence && patience_ms_ > kSilence && !std::exchange(warned, true))
       std::cerr << "muster: waiting up to " << patience_ms_ / 1000
                 << "s for a coordinator to serve at " << address_ << std::endl;
     usleep(kNextTry * 1000);

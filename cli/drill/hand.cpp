@@ -31,6 +31,7 @@ constexpr Millis kHandGoneMax = 10'000, kHandStoppedMax = 2'000;
 constexpr Millis kCutLook = 20;          // between two looks for connections of others
 constexpr size_t kHandLogMax = 100'000;  // bytes of each log
 constexpr Millis kLockMax = 5'000;       // until the hand of an interrupted drill is done
+constexpr int kVanishedMax = 20;         // attempts, 10 ms apart
 constexpr char kRootNotes[] = "/run/muster-drill", kNoteName[] = "note";
 
 std::string program_of(const Process& process) {
@@ -133,7 +134,7 @@ int refuse(const std::string& why) {
 }
 
 // Until the drill says go on (true), or is gone (false). `meanwhile` is called again and again.
-bool told_to_go_on(const std::function<void()>& meanwhile = {}) {
+bool asked_to_go_on(const std::function<void()>& meanwhile = {}) {
   for (;;) {
     pollfd in{STDIN_FILENO, POLLIN, 0};
     const int n = poll(&in, 1, meanwhile ? static_cast<int>(kCutLook) : -1);
@@ -155,8 +156,10 @@ class Note {
     // Of root, outside the work-dir, which belongs to the agent's user.
     const std::string dir =
         geteuid() == 0 ? std::string(kRootNotes) + "/" + uid : found.work_dir + "/drill";
+    int vanished = 0;  // while it was made: hands on other nodes' agents remove the empty parent
     for (const Millis until = boot_now() + kLockMax;; usleep(10'000)) {
       auto opened = open_private_dir(dir, "the drill's directory");
+      if (!opened && access(dir.c_str(), F_OK) != 0 && ++vanished <= kVanishedMax) continue;
       if (!opened) return opened.error();
       const bool locked = flock(opened->get(), LOCK_EX | LOCK_NB) == 0;
       struct stat st {};
@@ -256,7 +259,7 @@ class Hand {
     (void)found_.agent->send(SIGKILL);
     const bool gone = found_.agent->wait_gone(kHandGoneMax);
     say({{"hit", "agent " + found_.agent->name()}});
-    if (!told_to_go_on()) return 1;
+    if (!asked_to_go_on()) return 1;
     std::string proof = "agent " + found_.agent->name() + (gone ? " is gone" : " has not ended");
     if (found_.keeper)
       proof += found_.keeper->gone() ? "; its keeper ended, too" : "; its keeper lives on";
@@ -268,7 +271,7 @@ class Hand {
     (void)found_.keeper->send(SIGKILL);
     const bool gone = found_.keeper->wait_gone(kHandGoneMax);
     say({{"hit", "keeper " + found_.keeper->name()}});
-    if (!told_to_go_on()) return 1;
+    if (!asked_to_go_on()) return 1;
     return over(gone, "keeper " + found_.keeper->name() + (gone ? " is gone" : " has not ended"));
   }
 
@@ -284,7 +287,7 @@ class Hand {
       stopped = agent.wait_state('T', kHandStoppedMax);
       const Millis begin = boot_now();
       say({{"hit", "agent " + agent.name()}});
-      wanted = told_to_go_on();
+      wanted = asked_to_go_on();
       held_ms = boot_now() - begin;
       stopped = stopped && agent.state() == 'T';
     }
@@ -315,7 +318,7 @@ class Hand {
       gone = keeper.wait_gone(kHandGoneMax) && gone;
       for (const Process& pod : pods) gone = pod.wait_gone(kHandGoneMax) && gone;
       say({{"hit", "keeper " + keeper.name()}});
-      wanted = told_to_go_on();
+      wanted = asked_to_go_on();
       if (wanted) {
         (void)agent.send(SIGKILL);
         gone = agent.wait_gone(kHandGoneMax) && gone;
@@ -363,7 +366,7 @@ class Hand {
       }
       what = made->name();
       say({{"hit", what}});
-      wanted = told_to_go_on([&made] { made->refresh(); });
+      wanted = asked_to_go_on([&made] { made->refresh(); });
       dropped = made->dropped();
     }
     dismiss();

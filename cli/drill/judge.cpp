@@ -55,14 +55,14 @@ class Judge {
   }
 
  private:
-  struct Told {
+  struct Witnessed {
     std::vector<const WitnessLine*> starts, ends;
   };
 
   void add(Promise promise, std::string fact) { facts_[promise].push_back(std::move(fact)); }
 
   // In between backup and restore: the restored state knows nothing of it, and need not.
-  bool excused(const Told& told) const {
+  bool excused(const Witnessed& witnessed) const {
     if (!e_.gap) return false;
     const auto within = [this](const std::vector<const WitnessLine*>& lines, Millis slack_ms) {
       return std::any_of(lines.begin(), lines.end(), [&](const WitnessLine* line) {
@@ -71,20 +71,20 @@ class Judge {
       });
     };
     // An end right before the backup may have been reported right after it.
-    return within(told.starts, 0) || within(told.ends, kDoubtMs);
+    return within(witnessed.starts, 0) || within(witnessed.ends, kDoubtMs);
   }
 
   // A confirmed fault of this node that may have ended what ran there then.
-  bool explained(const std::string& node, const Told* told) const {
+  bool explained(const std::string& node, const Witnessed* witnessed) const {
     for (const Injected& fault : e_.faults) {
       // A daemon that stays away takes its node with it, whatever ended it.
       const bool away = !fault.absent.empty();
       if (!fault.confirmed || !(disrupts(fault.fault) || away) || fault.node != node) continue;
-      if (told == nullptr) return true;
-      const bool started = away || told->starts.empty() ||
-                           told->starts.front()->boot_ms <= fault.until_ms + kDoubtMs;
+      if (witnessed == nullptr) return true;
+      const bool started = away || witnessed->starts.empty() ||
+                           witnessed->starts.front()->boot_ms <= fault.until_ms + kDoubtMs;
       const bool ended_before =
-          !told->ends.empty() && told->ends.front()->boot_ms < fault.at_ms - kDoubtMs;
+          !witnessed->ends.empty() && witnessed->ends.front()->boot_ms < fault.at_ms - kDoubtMs;
       if (started && !ended_before) return true;
     }
     return false;
@@ -92,14 +92,14 @@ class Judge {
 
   void read_witness() {
     for (const WitnessLine& line : e_.witness.lines) {
-      Told& told = told_[line.pod];
-      (line.end ? told.ends : told.starts).push_back(&line);
+      Witnessed& witnessed = witnessed_[line.pod];
+      (line.end ? witnessed.ends : witnessed.starts).push_back(&line);
       if (line.end) ++out_.witnessed;
     }
-    for (const auto& [pod, told] : told_) {
-      once(told.starts, "started");
-      once(told.ends, "ended");
-      if (told.starts.empty())
+    for (const auto& [pod, witnessed] : witnessed_) {
+      once(witnessed.starts, "started");
+      once(witnessed.ends, "ended");
+      if (witnessed.starts.empty())
         out_.doubts.push_back(show(pod) + " has an end and no start in the witness files");
     }
   }
@@ -115,8 +115,8 @@ class Judge {
     for (const CountedAttempt& row : e_.attempts) {
       if (!rows_.emplace(row.pod, &row).second)
         add(Promise::counted_once, "in the history more than once: " + show(row));
-      const auto told = told_.find(row.pod);
-      const Told* lines = told == told_.end() ? nullptr : &told->second;
+      const auto witnessed = witnessed_.find(row.pod);
+      const Witnessed* lines = witnessed == witnessed_.end() ? nullptr : &witnessed->second;
       if (lines != nullptr && excused(*lines)) continue;
       if (row.disruption.empty()) {
         ++out_.counted;
@@ -141,32 +141,34 @@ class Judge {
   void find_returned() {
     for (const auto& [pod, row] : rows_)
       for (PodKey before{pod.index, 0}; before < pod; ++before.attempt)
-        if (!rows_.contains(before) && !told_.contains(before))
+        if (!rows_.contains(before) && !witnessed_.contains(before))
           disturbances_[before] = Disturbance::returned;
   }
 
   void compare_ends() {
-    for (const auto& [pod, told] : told_) {
-      if (excused(told)) {
+    for (const auto& [pod, witnessed] : witnessed_) {
+      if (excused(witnessed)) {
         ++out_.excused;
         continue;
       }
       const auto found = rows_.find(pod);
       if (found == rows_.end()) {
         if (!e_.reachable) continue;
-        const WitnessLine& line = told.ends.empty() ? *told.starts.front() : *told.ends.front();
+        const WitnessLine& line =
+            witnessed.ends.empty() ? *witnessed.starts.front() : *witnessed.ends.front();
         add(Promise::nothing_lost, "not in the history: " + show(line));
         continue;
       }
       const CountedAttempt& row = *found->second;
-      if (told.ends.empty()) continue;  // read_history() has judged it
-      const WitnessLine& end = *told.ends.front();
+      if (witnessed.ends.empty()) continue;  // read_history() has judged it
+      const WitnessLine& end = *witnessed.ends.front();
       if (row.disruption.empty() && row.code != end.code)
         add(Promise::nothing_lost,
             "exit code " + std::to_string(end.code) + " became: " + show(row));
-      if (!told.starts.empty() && told.starts.front()->uid != row.uid)
-        add(Promise::counted_once, "another pod of the same number: " + show(*told.starts.front()) +
-                                       ", in the history " + row.uid);
+      if (!witnessed.starts.empty() && witnessed.starts.front()->uid != row.uid)
+        add(Promise::counted_once,
+            "another pod of the same number: " + show(*witnessed.starts.front()) +
+                ", in the history " + row.uid);
     }
   }
 
@@ -178,9 +180,9 @@ class Judge {
 
   // Attempts of one index: none begins while another lives, none after a success.
   void check_order() {
-    for (auto first = told_.begin(); first != told_.end();) {
+    for (auto first = witnessed_.begin(); first != witnessed_.end();) {
       auto last = first;
-      while (last != told_.end() && last->first.index == first->first.index) ++last;
+      while (last != witnessed_.end() && last->first.index == first->first.index) ++last;
       for (auto a = first; a != last; ++a)
         for (auto b = first; b != last; ++b)
           if (a != b && !a->second.starts.empty() && !b->second.starts.empty()) check_pair(*a, *b);
@@ -189,7 +191,8 @@ class Judge {
   }
 
   // Whether b began while a lived, or after a had succeeded.
-  void check_pair(const std::pair<const PodKey, Told>& a, const std::pair<const PodKey, Told>& b) {
+  void check_pair(const std::pair<const PodKey, Witnessed>& a,
+                  const std::pair<const PodKey, Witnessed>& b) {
     const WitnessLine& start = *a.second.starts.front();
     const WitnessLine& next = *b.second.starts.front();
     if (!before(start, next) || excused(a.second) || node_was_lost(a.first)) return;
@@ -240,8 +243,8 @@ class Judge {
 
   void check_backoff(PodKey pod, Millis delay_ms) {
     if (pod.attempt == 0 || delay_ms == 0) return;
-    const auto now = told_.find(pod), last = told_.find({pod.index, pod.attempt - 1});
-    if (now == told_.end() || last == told_.end() || now->second.starts.empty() ||
+    const auto now = witnessed_.find(pod), last = witnessed_.find({pod.index, pod.attempt - 1});
+    if (now == witnessed_.end() || last == witnessed_.end() || now->second.starts.empty() ||
         last->second.ends.empty() || disturbances_.contains(last->first))
       return;
     const WitnessLine& end = *last->second.ends.front();
@@ -257,13 +260,14 @@ class Judge {
 
   void check_logs() {
     for (const Log& log : e_.logs) {
-      const auto told = told_.find(log.pod);
-      if (told == told_.end() || told->second.starts.empty()) continue;
-      const std::string begin = begin_text(log.pod, told->second.starts.front()->uid);
+      const auto witnessed = witnessed_.find(log.pod);
+      if (witnessed == witnessed_.end() || witnessed->second.starts.empty()) continue;
+      const std::string begin = begin_text(log.pod, witnessed->second.starts.front()->uid);
       const std::string whole = begin + end_text(log.pod, work_of(e_.canary, log.pod).code);
       ++out_.logs;
       // One that was killed may have printed any part of it.
-      const bool good = told->second.ends.empty() ? whole.starts_with(log.text) : log.text == whole;
+      const bool good =
+          witnessed->second.ends.empty() ? whole.starts_with(log.text) : log.text == whole;
       if (!good)
         add(Promise::logs_complete, show(log.pod) + ": " + std::to_string(log.text.size()) +
                                         " bytes, printed " + std::to_string(whole.size()));
@@ -325,7 +329,7 @@ class Judge {
 
   const Evidence& e_;
   Judgement out_;
-  std::map<PodKey, Told> told_;
+  std::map<PodKey, Witnessed> witnessed_;
   std::map<PodKey, const CountedAttempt*> rows_;
   Disturbances disturbances_;
   std::map<Promise, std::vector<std::string>> facts_;

@@ -353,9 +353,9 @@ Parsed parse(int argc, const char* const* argv, const Config& config) {
     if (!settings) return usage(meant, settings.error().message);
     Target target;
     if (verb.section == Section::client) {
-      auto told = target_of(*settings);
-      if (!told) return usage(meant, told.error().message);
-      target = *told;
+      auto found = target_of(*settings);
+      if (!found) return usage(meant, found.error().message);
+      target = *found;
     }
     Judged judged = verb.finish(*settings, target);
     if (auto* wrong = std::get_if<Usage>(&judged)) return usage(meant, wrong->message);

@@ -15,25 +15,25 @@ std::vector<EpochEntry> EpochLine::add(EpochEntry entry) {
   return dropped;
 }
 
-EpochLine::Standing EpochLine::judge(const ToldHistory& told, uint64_t last_commit) const {
-  if (told.epoch == 0) return told.commit <= last_commit ? Standing::ours : Standing::older;
+EpochLine::Standing EpochLine::judge(const KnownHistory& known, uint64_t last_commit) const {
+  if (known.epoch == 0) return known.commit <= last_commit ? Standing::ours : Standing::older;
   auto later =
-      std::upper_bound(entries_.begin(), entries_.end(), told.epoch,
+      std::upper_bound(entries_.begin(), entries_.end(), known.epoch,
                        [](uint64_t epoch, const EpochEntry& entry) { return epoch < entry.epoch; });
   if (std::any_of(later, entries_.end(), [](const EpochEntry& e) { return e.restored; }))
     return Standing::restored;
   if (later == entries_.begin()) {
     // From before the line: only the commit number can be compared.
     if (later == entries_.end()) return Standing::older;
-    bool possible = later->first_commit == 0 || told.commit < later->first_commit;
+    bool possible = later->first_commit == 0 || known.commit < later->first_commit;
     return possible ? Standing::ours : Standing::older;
   }
   const EpochEntry& entry = *std::prev(later);
-  if (entry.epoch != told.epoch)
+  if (entry.epoch != known.epoch)
     return later == entries_.end() ? Standing::older : Standing::diverged;
-  if (told.nonce != 0 && told.nonce != entry.nonce) return Standing::diverged;
+  if (known.nonce != 0 && known.nonce != entry.nonce) return Standing::diverged;
   uint64_t end = later == entries_.end() ? last_commit : later->first_commit - 1;
-  return told.commit <= end ? Standing::ours : Standing::older;
+  return known.commit <= end ? Standing::ours : Standing::older;
 }
 
 std::string EpochLine::broken() const {

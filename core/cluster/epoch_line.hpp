@@ -26,7 +26,7 @@ struct EpochEntry {
 };
 
 // What an agent has seen, by its own account. Epoch 0: it has never served a coordinator.
-struct ToldHistory {
+struct KnownHistory {
   uint64_t epoch = 0;
   uint64_t nonce = 0;
   uint64_t commit = 0;
@@ -54,7 +54,7 @@ class EpochLine {
   std::vector<EpochEntry> add(EpochEntry entry);
 
   // `last_commit`: the current one of this journal.
-  Standing judge(const ToldHistory& told, uint64_t last_commit) const;
+  Standing judge(const KnownHistory& known, uint64_t last_commit) const;
 
   // Why the entries are not a valid line (epochs and first commits must rise); empty: they are.
   std::string broken() const;

@@ -11,6 +11,6 @@ namespace muster::core {
 //
 // Takes over the labels that the node's agent reports. A node that becomes hollow gets the taint,
 // one that becomes real loses it; changes that operators make in between stay.
-void take_labels(NodeInfo& node, const StringMap& told, bool was_hollow);
+void take_labels(NodeInfo& node, const StringMap& labels, bool was_hollow);
 
 }  // namespace muster::core

@@ -251,7 +251,7 @@ void Slots::grant(const Grants& grants, Round& round) {
 
 // Jobs that still hold slots there are notified again: pods may have been bound since.
 void Slots::leave_tainted(Millis now, Round& round) {
-  constexpr Millis kTellAgainMs = 1'000;
+  constexpr Millis kNotifyAgainMs = 1'000;
   for (auto& [id, site] : sites_) {
     if (site.taints.empty()) continue;
     if (site.tainted_ms == 0) site.tainted_ms = now;
@@ -259,16 +259,16 @@ void Slots::leave_tainted(Millis now, Round& round) {
       if (!client.asked || !client.held.contains(id)) continue;
       auto stay = may_stay(site.info, client.demand);
       if (!stay) continue;
-      Millis due = std::max(site.tainted_ms + *stay, client.tainted_told_ms + kTellAgainMs);
+      Millis due = std::max(site.tainted_ms + *stay, client.taint_notified_ms + kNotifyAgainMs);
       if (due > now) {
         round.again_in(due - now);
         continue;
       }
       round.tainted[job].push_back(id);
-      round.again_in(kTellAgainMs);
+      round.again_in(kNotifyAgainMs);
     }
   }
-  for (const auto& [job, nodes] : round.tainted) clients_.at(job).tainted_told_ms = now;
+  for (const auto& [job, nodes] : round.tainted) clients_.at(job).taint_notified_ms = now;
 }
 
 Slots::Round Slots::place(Millis now) {

@@ -100,7 +100,7 @@ class Slots {
     std::map<NodeId, uint32_t> held;
     std::map<NodeId, std::pair<uint32_t, Millis>> leaving;  // preempted; waited for until then
     Reservation reservation;
-    Millis tainted_told_ms = 0;         // when it was last notified of taints
+    Millis taint_notified_ms = 0;       // when it was last notified of taints
     std::optional<Millis> short_since;  // waiting without a grant since then
 
     // Grants in flight count against what is wanted.

@@ -380,9 +380,9 @@ void Node::tell_changes() {
     if (found == pods_.end()) continue;
     Pod& pod = found->second;
     PodRun::Shown shown = pod.run.shown();
-    if ((!shown.pid && shown.restarts == 0) || (pod.told != 0 && shown == pod.shown)) continue;
+    if ((!shown.pid && shown.restarts == 0) || (pod.reported != 0 && shown == pod.shown)) continue;
     pod.shown = shown;
-    ++pod.told;
+    ++pod.reported;
     starts_.push_back(id);
   }
 }
@@ -503,7 +503,7 @@ Node::Pods::iterator Node::adopt(PodId id, const Origin& origin, Millis grace_ms
 void Node::executor_connected(const std::vector<Living>& living,
                               const std::vector<ProcessEnd>& ended, Millis now) {
   room_.reset();
-  contact_told_.reset();
+  contact_notified_.reset();
   queue_.clear();
   std::set<PodId> taken_back;  // pods we learn of here: take in all processes, then continue
   for (const ProcessEnd& end : ended) {
@@ -627,9 +627,9 @@ Report Node::take_report() {
     PodId id = starts_.front();
     starts_.pop_front();
     auto found = pods_.find(id);
-    if (found == pods_.end() || found->second.acked == found->second.told) continue;
+    if (found == pods_.end() || found->second.acked == found->second.reported) continue;
     const Pod& pod = found->second;
-    flight.starts.emplace_back(id, pod.told);
+    flight.starts.emplace_back(id, pod.reported);
     report.starts.push_back({id, pod.shown.pid, pod.run.started_at().value_or(0),
                              pod.shown.restarts, pod.shown.readiness});
   }
@@ -648,8 +648,8 @@ Report Node::take_report() {
 Orders Node::next(Millis now) {
   Orders orders;
   run_timers(now);
-  if (contact_at_ != 0 && contact_told_ != contact_at_)
-    orders.contact_at = contact_told_ = contact_at_;
+  if (contact_at_ != 0 && contact_notified_ != contact_at_)
+    orders.contact_at = contact_notified_ = contact_at_;
   orders.kills = std::exchange(kills_, {});
   start_due(orders, now);
   start_waiting(orders, now);

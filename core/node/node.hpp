@@ -135,10 +135,10 @@ class Node {
     uint64_t number = 0;  // in the order of launches, which is the order of waiting_
     Millis launched_at = 0;
     DeviceMapPtr devices{};
-    PodRun::Shown shown{};           // what was reported, or is about to be
-    uint32_t told = 0, acked = 0;    // versions of `shown`
-    std::optional<EndCause> stop{};  // ordered to end, and why
-    std::string stop_message{};      // of give_up()
+    PodRun::Shown shown{};             // what was reported, or is about to be
+    uint32_t reported = 0, acked = 0;  // versions of `shown`
+    std::optional<EndCause> stop{};    // ordered to end, and why
+    std::string stop_message{};        // of give_up()
     Millis stop_grace_ms = 0;
     std::optional<Millis> timer_at{};  // its instant in timers_
   };
@@ -199,7 +199,7 @@ class Node {
   Millis lease_ms_ = 0;
   Millis lease_until_ = 0;  // nothing starts from then on
   Millis contact_at_ = 0;   // when the newest heartbeat that was answered was sent; 0: none
-  std::optional<Millis> contact_told_;  // to this executor
+  std::optional<Millis> contact_notified_;  // to this executor
   uint64_t last_number_ = 0;
   uint32_t running_ = 0;
   uint32_t queued_ = 0;           // of them

@@ -8,7 +8,7 @@ namespace muster::core {
 namespace {
 
 // Nobody reads more errors than this, and the response would grow with the manifest.
-constexpr size_t kToldMax = 100;
+constexpr size_t kReportedMax = 100;
 
 }  // namespace
 
@@ -41,7 +41,7 @@ std::string json_quoted(std::string_view text) {
 
 void Violations::add(std::string path, Violation::Kind kind, std::string value,
                      std::string detail) {
-  if (list_.size() >= kToldMax) return;
+  if (list_.size() >= kReportedMax) return;
   list_.push_back({std::move(path), kind, std::move(value), std::move(detail)});
 }
 
@@ -102,7 +102,7 @@ void Violations::nonnegative(std::string path, int64_t value) {
 }
 
 void Violations::append(Violations other) {
-  const size_t more = std::min(other.list_.size(), kToldMax - list_.size());
+  const size_t more = std::min(other.list_.size(), kReportedMax - list_.size());
   list_.insert(list_.end(), std::make_move_iterator(other.list_.begin()),
                std::make_move_iterator(other.list_.begin() + static_cast<ptrdiff_t>(more)));
 }

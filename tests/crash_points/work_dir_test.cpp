@@ -41,26 +41,28 @@ std::string seal_of(core::node::Term term, uint64_t commit) {
 }
 
 // What a coordinator tells an agent when it registers.
-struct Told {
+struct Learned {
   std::string cluster, key;
   core::node::Term term;
-  auto operator<=>(const Told& other) const = default;
+  auto operator<=>(const Learned& other) const = default;
   std::string text() const {
     return cluster + " " + key + " " + std::to_string(term.epoch) + " " +
            std::to_string(term.nonce);
   }
 };
 
-void tell(WorkDir& dir, const Told& told, uint64_t commit) {
-  mark("telling " + told.text());
-  ASSERT_TRUE(dir.told(told.cluster, told.term, told.key, commit, seal_of(told.term, commit)).ok());
-  mark("told");
+void tell(WorkDir& dir, const Learned& learned, uint64_t commit) {
+  mark("telling " + learned.text());
+  ASSERT_TRUE(
+      dir.learn(learned.cluster, learned.term, learned.key, commit, seal_of(learned.term, commit))
+          .ok());
+  mark("learned");
 }
 
 void tell_commits(WorkDir& dir, uint64_t first, uint64_t last) {
   for (uint64_t commit = first; commit <= last; ++commit) {
     mark("committing " + std::to_string(commit));
-    dir.told_commit(commit, seal_of(dir.term(), commit));
+    dir.learn_commit(commit, seal_of(dir.term(), commit));
     mark("committed " + std::to_string(commit));
   }
 }
@@ -120,7 +122,7 @@ const Recorded& recorded() {
 struct Known {
   std::string id, secret;  // durable; empty: no agent has opened it
   bool renewing = false, spooled = false;
-  Told told{}, telling{};
+  Learned learned{}, telling{};
   uint64_t committed = 0, committing = 0;
 
   void take(const std::string& mark) {
@@ -139,7 +141,7 @@ struct Known {
     if (word == "telling") {
       in >> telling.cluster >> telling.key >> telling.term.epoch >> telling.term.nonce;
     }
-    if (word == "told") told = telling;
+    if (word == "learned") learned = telling;
     if (word == "committing") in >> committing;
     if (word == "committed") in >> committed;
   }
@@ -174,11 +176,11 @@ std::string judge(const fs::path& root, const Known& known, bool power_lost) {
   if (!same && !known.renewing) return "it is another node";
   if (same && dir->secret() != known.secret) return "it has another secret";
   if (same && !spool && (known.spooled || known.renewing)) return "it has lost its keeper's folder";
-  const Told now{dir->cluster_id(), dir->cluster_key(), dir->term()};
-  if (now != known.told && now != known.telling) return "it was told otherwise: " + now.text();
+  const Learned now{dir->cluster_id(), dir->cluster_key(), dir->term()};
+  if (now != known.learned && now != known.telling) return "it was told otherwise: " + now.text();
   if (dir->commit() > known.committing) return "a commit that it was not told";
-  const bool first = now == known.told;
-  if (!power_lost && first && known.told == known.telling && dir->commit() < known.committed &&
+  const bool first = now == known.learned;
+  if (!power_lost && first && known.learned == known.telling && dir->commit() < known.committed &&
       dir->commit() != 0)
     return "the commit " + std::to_string(known.committed) + " is lost";
   const agent::SealedHistory& sealed = dir->sealed();
@@ -211,7 +213,7 @@ std::string cut_everywhere(const std::vector<Op>& ops, uint64_t& points) {
   return "";
 }
 
-TEST(WorkDirCrashPoints, TheNextAgentIsTheSameNodeAndKnowsWhatItWasTold) {
+TEST(WorkDirCrashPoints, TheNextAgentIsTheSameNodeAndKnowsWhatTheLastLearned) {
   ASSERT_TRUE(recorded().whole) << "a system call that changes files was missed";
   uint64_t points = 0;
   EXPECT_EQ(cut_everywhere(recorded().ops, points), "");
@@ -249,7 +251,7 @@ const Planted kPlanted[] = {
     {"ATermIsObeyedBeforeItIsWritten",
      [](std::vector<Op>& ops) {
        for (size_t n = 1; n < ops.size(); ++n)
-         if (ops[n].bytes == "told")
+         if (ops[n].bytes == "learned")
            for (size_t m = n; !ops[m - 1].bytes.starts_with("telling"); --m)
              std::swap(ops[m], ops[m - 1]);
      },

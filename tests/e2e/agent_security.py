@@ -81,10 +81,10 @@ class Directories(World):
 
     def test_p07_all_files_are_private_whatever_the_umask_and_pods_keep_theirs(self):
         cluster = self.cluster(agents=1, kind=OpenUmask)
-        told = cluster.dir / "told"
-        self.submit(cluster, shell_job("mask", f"umask > {told}; echo text"))
+        noted = cluster.dir / "noted"
+        self.submit(cluster, shell_job("mask", f"umask > {noted}; echo text"))
         cluster.wait("mask", finished)
-        self.assertEqual(told.read_text().strip(), "0000", "a pod has the umask that its agent was started with")
+        self.assertEqual(noted.read_text().strip(), "0000", "a pod has the umask that its agent was started with")
         self.assertGreater(self.private(cluster.dir / "coordinator"), 5)
         self.assertGreater(self.private(cluster.dir / "node-0"), 5)
 
@@ -134,17 +134,17 @@ class Directories(World):
 class Environment(World):
     def test_p10_keeper_and_pods_get_a_short_list(self):
         cluster = self.cluster(agents=1, kind=Secretive)
-        told = cluster.dir / "told"
-        self.submit(cluster, shell_job("env", f"env > {told}.new; mv {told}.new {told}; sleep 300", [("MINE", "yes")]))
-        eventually(told.exists, "the pod told its environment")
+        noted = cluster.dir / "noted"
+        self.submit(cluster, shell_job("env", f"env > {noted}.new; mv {noted}.new {noted}; sleep 300", [("MINE", "yes")]))
+        eventually(noted.exists, "the pod told its environment")
         pod, = self.pods_of(cluster, "env")
         pid = int(pod["metadata"]["annotations"]["muster.dev/pid"])
-        for name, environment in (("pod", told.read_bytes()), ("keeper", environment_of(parent(pid))),
+        for name, environment in (("pod", noted.read_bytes()), ("keeper", environment_of(parent(pid))),
                                   ("agent", environment_of(cluster.agents["node-0"].pid))):
             self.assertNotIn(b"hunter2", environment, name)
             self.assertIn(b"PATH=", environment, name)
             self.assertIn(b"TZ=UTC", environment, name)
-        self.assertIn(b"MINE=yes", told.read_bytes())
+        self.assertIn(b"MINE=yes", noted.read_bytes())
         names = {line.split("=")[0] for line in environment_of(parent(pid)).decode().split("\0") if line}
         allowed = {"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR"}
         self.assertEqual({name for name in names if not name.startswith("MUSTER_KEEPER_")} - allowed, set())

@@ -179,14 +179,14 @@ class FirstMinutes:
         self.muster("run", "-n", "1", "--", "/etc/passwd", code=126)
         self.muster("run", "-n", "2", "--", "sh", "-c", "exit 127", code=1)
 
-    def test_p26_the_first_failure_of_a_kind_is_told_at_once(self):
+    def test_p26_the_first_failure_of_a_kind_is_printed_at_once(self):
         p = self.start("run", "-n", "3", "-j", "3", "--timeout", f"{DEADLINE:g}s", "--retries", "3", "--output", "none", "--", "sh", "-c",
                        "[ $JOB_COMPLETION_INDEX != 1 ] || { echo row 1 is bad >&2; exit 42; }; sleep 1000")
-        told = []
-        while "| row 1 is bad" not in "".join(told):
-            told.append(p.stdout.readline())
-            self.assertNotEqual(told[-1], "", told)
-        self.assertRegex("".join(told), r"muster: index 1 failed: exit 42 \(attempt 0, node \S+\); attempt 1 may start in \d+s\n")
+        seen = []
+        while "| row 1 is bad" not in "".join(seen):
+            seen.append(p.stdout.readline())
+            self.assertNotEqual(seen[-1], "", seen)
+        self.assertRegex("".join(seen), r"muster: index 1 failed: exit 42 \(attempt 0, node \S+\); attempt 1 may start in \d+s\n")
         p.send_signal(signal.SIGINT)
         self.assertEqual(p.wait(DEADLINE), 130)
 
@@ -196,13 +196,13 @@ class FirstMinutes:
 
     def test_no_more_than_j_run_at_a_time(self):
         """Each pod counts who runs beside it; the count is never above what runs."""
-        script = ("touch run.$JOB_COMPLETION_INDEX; ls run.* | wc -l >>seen; echo $MUSTER_PARALLELISM >>told; rm run.$JOB_COMPLETION_INDEX")
+        script = ("touch run.$JOB_COMPLETION_INDEX; ls run.* | wc -l >>seen; echo $MUSTER_PARALLELISM >>parallelism; rm run.$JOB_COMPLETION_INDEX")
         with tempfile.TemporaryDirectory() as here:
             self.muster("run", "-n", "200", "-j", "3", "--chdir", here, "--", "sh", "-c", script)
             seen = pathlib.Path(here, "seen").read_text().split()
             self.assertEqual(len(seen), 200)
             self.assertLessEqual(max(map(int, seen)), 3)
-            self.assertEqual(set(pathlib.Path(here, "told").read_text().split()), {"3"})
+            self.assertEqual(set(pathlib.Path(here, "parallelism").read_text().split()), {"3"})
 
     def test_p27_one_command_exits_with_its_own_code(self):
         self.muster("run", "-n", "1", "--", "sh", "-c", "exit 42", code=42)
@@ -320,10 +320,10 @@ class Daemons(Cluster):
         self.coordinator = self.start("coordinator", "--data-dir", "c", "--api", self.api, "--listen", "127.0.0.1:0", "--log-level", "warn")
         poll("it serves again", lambda: subprocess.run([MUSTER, "get", "jobs"], env=self.env, capture_output=True).returncode == 0)
         self.muster("create", "-f", "-", stdin=manifest("later", "true"))
-        told = ""
-        while told != "job.batch/later\n":  # the first job may be printed again
-            told = watch.stdout.readline()
-            self.assertIn(told, ("job.batch/first\n", "job.batch/later\n"))
+        seen = ""
+        while seen != "job.batch/later\n":  # the first job may be printed again
+            seen = watch.stdout.readline()
+            self.assertIn(seen, ("job.batch/first\n", "job.batch/later\n"))
 
     def test_run_there_and_detach(self):
         job = self.file("j.yaml", manifest("there", "true"))
@@ -515,7 +515,7 @@ class Daemons(Cluster):
         self.muster("create", "-f", "-", stdin=tolerant)
         self.muster("wait", "job/tolerant")
 
-    def test_p30_a_port_in_use_is_told_as_such(self):
+    def test_p30_a_port_in_use_is_named(self):
         for flag, address in (("--api", self.api), ("--listen", self.listen)):
             free = {"--api": "127.0.0.1:0", "--listen": "127.0.0.1:0", flag: address}
             r = self.muster("coordinator", "--data-dir", "other", *(word for pair in free.items() for word in pair), code=4)

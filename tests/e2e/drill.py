@@ -128,8 +128,8 @@ class Scenarios(Folder):
         second = json.loads(again.stdout[again.stdout.index("\n{"):])
         self.assertEqual(second["plan"], first["plan"])
         self.assertNotEqual(second["drill"], first["drill"])
-        told = self.drill("history", "--report", reports).stdout
-        self.assertEqual(sum("coordinator-kill" in line for line in told.splitlines()), 2, told)
+        listed = self.drill("history", "--report", reports).stdout
+        self.assertEqual(sum("coordinator-kill" in line for line in listed.splitlines()), 2, listed)
 
     def test_a_clock_that_jumps_needs_a_library(self):
         refused = self.drill("run", "clock-jump", "--local", MUSTER_FAKETIME="")
@@ -476,6 +476,23 @@ class Running(Folder, World):
             self.assertIn(", by --on-node: agent pid", done.stdout)
             self.assertTrue([c for c in shell.commands if re.search(f"^node-[01] .* drill hand {scenario} ", c)], shell.commands)
             self.site.clean()
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, whose notes have a common parent")
+    def test_other_drills_remove_the_common_parent(self):
+        """As the hand of another drill does when its note was the last; here all the time."""
+        stop = threading.Event()
+
+        def remove():
+            while not stop.is_set():
+                with contextlib.suppress(OSError):
+                    os.rmdir("/run/muster-drill")
+        helper = threading.Thread(target=remove)
+        helper.start()
+        try:
+            self.site.held("agent-kill", "--times", "3")
+        finally:
+            stop.set()
+            helper.join()
 
     def test_an_agent_that_nobody_restarts_proves_nothing(self):
         self.site.idle.update(self.it.agents)

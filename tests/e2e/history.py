@@ -42,7 +42,7 @@ class History(World):
     def attempts(self, *flags):
         return json.loads(self.says("get", "attempts", "job/sweep", "-o", "json", *flags))["items"]
 
-    def test_every_attempt_is_told_and_survives(self):
+    def test_every_attempt_is_listed_and_survives(self):
         self.failed_job()
         seen = self.attempts()
         keys = sorted((a["index"], a["attempt"], a["exitCode"], a["counted"]) for a in seen)
@@ -87,10 +87,10 @@ class History(World):
         slow["metadata"].setdefault("annotations", {})["muster.dev/backoff-base"] = "10m"
         self.it.api.create(slow)
         eventually(lambda: "Backoff" in self.says("why", "job/slow/0"), "it is in its backoff")
-        told = json.loads(self.says("why", "job/slow/0", "-o", "json"))
-        self.assertEqual(told["state"], "Backoff")
-        self.assertIn("until", told)
-        self.assertIn("exit 3", told["details"][0])
+        answer = json.loads(self.says("why", "job/slow/0", "-o", "json"))
+        self.assertEqual(answer["state"], "Backoff")
+        self.assertIn("until", answer)
+        self.assertIn("exit 3", answer["details"][0])
 
     def test_a_round_runs_what_failed_and_nothing_else(self):
         before = self.failed_job()

@@ -19,8 +19,8 @@ UID = "-o=jsonpath={.metadata.uid}"
 
 class Discovery(Kubectl):
     def test_what_the_server_is(self):
-        told = json.loads(self.kubectl("version", "-o", "json"))
-        self.assertIn("muster", told["serverVersion"]["gitVersion"])
+        printed = json.loads(self.kubectl("version", "-o", "json"))
+        self.assertIn("muster", printed["serverVersion"]["gitVersion"])
         self.assertIn("is running at", self.kubectl("cluster-info"))
         self.assertEqual(self.kubectl("api-versions").split(), ["authentication.k8s.io/v1", "authorization.k8s.io/v1", "batch/v1", "coordination.k8s.io/v1", "events.k8s.io/v1", "policy/v1", "v1"])
 
@@ -125,9 +125,9 @@ class Reading(Kubectl):
 
     @since(26, "kubectl events")
     def test_events_of_one(self):
-        told = self.kubectl("events", "--for", "job/done")
-        self.assertIn("Completed", told)
-        self.assertNotIn("broken", told)
+        printed = self.kubectl("events", "--for", "job/done")
+        self.assertIn("Completed", printed)
+        self.assertNotIn("broken", printed)
         self.assertEqual(len(self.kubectl("events", "--types=Warning", "--no-headers").splitlines()), 1)
 
 
@@ -165,8 +165,8 @@ class Waiting(Kubectl):
         while "watch=true" not in (line := waiting.stderr.readline()):
             self.assertTrue(line, "it ended before it watched")
         self.kubectl("delete", "job", "long")
-        told = waiting.communicate(timeout=30)
-        self.assertEqual(waiting.returncode, 0, told)
+        printed = waiting.communicate(timeout=30)
+        self.assertEqual(waiting.returncode, 0, printed)
 
     @since(23, "wait for a jsonpath")
     def test_wait_for_a_value(self):

@@ -22,10 +22,10 @@ class Logs(Kubectl):
                             "-o", "name").strip()
 
     def test_of_a_pod_and_of_a_job(self):
-        self.complete(self.create(self.job("told", LINES, 1)))
+        self.complete(self.create(self.job("lines", LINES, 1)))
         whole = "line 1 of 0\nline 2 of 0\nline 3 of 0\n"
-        self.assertEqual(self.kubectl("logs", "job/told"), whole)
-        pod = self.pod("told")
+        self.assertEqual(self.kubectl("logs", "job/lines"), whole)
+        pod = self.pod("lines")
         self.assertEqual(self.kubectl("logs", pod), whole)
         self.assertEqual(self.kubectl("logs", pod, "-c", "main"), whole)
         self.assertEqual(self.kubectl("logs", pod, "--tail=1"), "line 3 of 0\n")
@@ -58,8 +58,8 @@ class Logs(Kubectl):
 
     def test_of_many(self):
         self.complete(self.create(self.job("many", LINES, 2)))
-        told = self.kubectl("logs", "-l", "app=demo", "--tail=1", "--prefix")
-        self.assertEqual(sorted(line.split("] ")[1] for line in told.splitlines()), ["line 3 of 0", "line 3 of 1"])
+        printed = self.kubectl("logs", "-l", "app=demo", "--tail=1", "--prefix")
+        self.assertEqual(sorted(line.split("] ")[1] for line in printed.splitlines()), ["line 3 of 0", "line 3 of 1"])
 
     def test_of_several_containers(self):
         job = self.job("pair", "echo from main", 1)
@@ -112,9 +112,9 @@ class Nodes(Kubectl):
             {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget"}]}]})
         self.runs(self.create(job))
         watched = {p["metadata"]["name"] for p in self.pods_of(self.it, "moved")}
-        told = self.kubectl("drain", "node-0")
+        printed = self.kubectl("drain", "node-0")
         for name in watched:
-            self.assertIn(f"pod/{name} evicted", told)
+            self.assertIn(f"pod/{name} evicted", printed)
         self.assertEqual(self.node(".spec.unschedulable"), "true")
         after = self.pods_of(self.it, "moved")
         self.assertTrue(all(p["status"]["phase"] == "Pending" for p in after if p["metadata"]["name"] not in watched))

@@ -74,7 +74,7 @@ class Files:
         self.assertIn("did you mean plain?", r.stderr)
         self.assertFalse((self.dir / "ran").exists())
 
-    def test_a_file_that_fails_later_is_told_and_fails_the_run(self):
+    def test_a_file_that_fails_later_is_reported_and_fails_the_run(self):
         (self.dir / "out" / "1").mkdir(parents=True)
         r = self.muster("run", "-n", "3", "--output", "out/%i", "--", "sh", "-c", "echo x", code=1)
         self.assertIn("cannot write out/1: Is a directory", r.stderr)

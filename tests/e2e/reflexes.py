@@ -181,7 +181,7 @@ class Dev(cli.Case):
         r = self.muster("dev", "--nodes", "1", "--", "/no/such", code=127)
         self.assertIn("cannot run /no/such: No such file or directory", r.stderr)
 
-    def test_a_port_in_use_is_told(self):
+    def test_a_port_in_use_is_named(self):
 
         with socket.create_server(("127.0.0.1", 0)) as taken:
             address = "127.0.0.1:%d" % taken.getsockname()[1]

@@ -149,9 +149,9 @@ class SuspendController(World):
         self.assertEqual(most.end(), [], "more than the quota ran")
         code, lease = api.call("GET", f"{LEASES}/quota")
         self.assertGreaterEqual(lease["spec"]["leaseTransitions"], 1)
-        told = [e for e in api.events("reason=Admitted") if "series" in e]
-        self.assertEqual({e["reportingInstance"] for e in told}, {c.name for c in controllers if c.admitted})
-        job = told[0]["involvedObject"]["name"]
+        admitted = [e for e in api.events("reason=Admitted") if "series" in e]
+        self.assertEqual({e["reportingInstance"] for e in admitted}, {c.name for c in controllers if c.admitted})
+        job = admitted[0]["involvedObject"]["name"]
         self.assertIn("within the quota", self.muster("describe", "job", job, cluster=cluster).stdout)
 
     @staticmethod

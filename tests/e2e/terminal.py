@@ -68,9 +68,9 @@ class OnATerminal(cli.Cluster):
         self.assertEqual(t.end(), 1)
         drawn = t.text.split(CLEAR)
         self.assertGreater(len(drawn), 2)
-        told = [line for line in drawn if line.startswith("muster: index 1 failed: exit 3 ")]
-        self.assertEqual(len(told), 1, "the failure is told above the line, once")
-        drawn.remove(told[0])
+        failures = [line for line in drawn if line.startswith("muster: index 1 failed: exit 3 ")]
+        self.assertEqual(len(failures), 1, "the failure is told above the line, once")
+        drawn.remove(failures[0])
         self.assertTrue(all("\n" not in line for line in drawn[1:-1]), "a drawn line never scrolls")
         self.assertTrue(drawn[-1].startswith("job/seen Failed"), drawn[-1])
         self.assertNotIn("\x1b[3", t.text, "no colours with NO_COLOR")

@@ -50,8 +50,8 @@ def picture(folder):
 
 
 def protocols(binary):
-    told = subprocess.run([binary, "version", "--client", "-o", "json"], text=True, capture_output=True, timeout=30, check=True)
-    return json.loads(told.stdout)["client"]["protocols"]
+    printed = subprocess.run([binary, "version", "--client", "-o", "json"], text=True, capture_output=True, timeout=30, check=True)
+    return json.loads(printed.stdout)["client"]["protocols"]
 
 
 class Kept(Cluster):

@@ -233,8 +233,8 @@ class Users(Served):
         self.ask("alice", "GET", f"{JOBS}/j")
         log = self.dir / "data/audit.log"
         lines = eventually(lambda: len(all := log.read_text().splitlines()) >= 2 and all, "two lines")
-        told = [(one["user"], one["verb"], one["code"], one["source"]) for one in map(json.loads, lines)]
-        self.assertEqual(told, [(name("alice"), "create", 201, "unix"), (name("bob"), "delete", 403, "unix")])
+        logged = [(one["user"], one["verb"], one["code"], one["source"]) for one in map(json.loads, lines)]
+        self.assertEqual(logged, [(name("alice"), "create", 201, "unix"), (name("bob"), "delete", 403, "unix")])
         self.assertNotIn("s3cr3t", log.read_text())
         self.assertEqual(log.stat().st_mode & 0o777, 0o600)
 
@@ -266,8 +266,8 @@ class Users(Served):
             self.create("alice", sh_job("j", "true", 1, suspend=True))
             self.ask("bob", "DELETE", f"{JOBS}/j")
             entries = [dict(line.split("=", 1) for line in journal.recv(65536).decode().splitlines()) for _ in range(2)]
-        told = [{key: one[key] for key in ("SYSLOG_IDENTIFIER", "PRIORITY", "MUSTER_USER", "MUSTER_VERB", "MUSTER_CODE")} for one in entries]
-        self.assertEqual(told, [
+        logged = [{key: one[key] for key in ("SYSLOG_IDENTIFIER", "PRIORITY", "MUSTER_USER", "MUSTER_VERB", "MUSTER_CODE")} for one in entries]
+        self.assertEqual(logged, [
             {"SYSLOG_IDENTIFIER": "muster-audit", "PRIORITY": "6", "MUSTER_USER": name("alice"), "MUSTER_VERB": "create", "MUSTER_CODE": "201"},
             {"SYSLOG_IDENTIFIER": "muster-audit", "PRIORITY": "5", "MUSTER_USER": name("bob"), "MUSTER_VERB": "delete", "MUSTER_CODE": "403"}])
         self.assertEqual([json.loads(one["MESSAGE"]) for one in entries],

@@ -160,8 +160,8 @@ def make():
                     os.kill(int(pid), signal.SIGKILL)
             except OSError:
                 continue
-    told = json.loads(subprocess.run([cluster.bin, "version", "--client", "-o", "json"], text=True, capture_output=True, check=True).stdout)
-    written = {key: told["client"][key] for key in ("version", "revision", "formats", "protocols")}
+    printed = json.loads(subprocess.run([cluster.bin, "version", "--client", "-o", "json"], text=True, capture_output=True, check=True).stdout)
+    written = {key: printed["client"][key] for key in ("version", "revision", "formats", "protocols")}
     path = HERE / f"{written['version']}-{written['revision'][:8]}.tar.xz"
     pack(cluster.dir, path)
     golden = {"writtenBy": written, "jobs": jobs_served}

@@ -65,8 +65,8 @@ core::Decision decide(core::Job& job, const std::vector<core::Event>& events, Mi
       if (auto* report = std::get_if<core::PodsReported>(&event); report && !report->ends.empty())
         std::abort();
   if (!is_canary(job)) return real_decide(job, events, now, knobs, hearing);
-  std::vector<core::Event> told = events;
-  for (core::Event& event : told) {
+  std::vector<core::Event> changed = events;
+  for (core::Event& event : changed) {
     auto* report = std::get_if<core::PodsReported>(&event);
     if (report == nullptr) continue;
     if (chosen == "miscounts")
@@ -82,7 +82,7 @@ core::Decision decide(core::Job& job, const std::vector<core::Event>& events, Mi
           report->ends.push_back(end);
         }
   }
-  return real_decide(job, told, now, knobs, hearing);
+  return real_decide(job, changed, now, knobs, hearing);
 }
 
 Result<storage::Recovered> recover(storage::Journal& journal,

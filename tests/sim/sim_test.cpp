@@ -127,22 +127,24 @@ void play_owner(uint64_t seed) {
   world.exit_code = [salt](PodId pod) {
     return ((pod.index * 31u + pod.attempt) ^ salt) % 5 == 0 && pod.attempt < 2 ? 1 : 0;
   };
-  int versions = 0, told = 0;  // the newest version acknowledged to the owner
+  int versions = 0, answered = 0;  // the newest version acknowledged to the owner
   auto update = [&](const nlohmann::json& spec) {
     const core::Job* job = world.shown("one");
     if (!job) return;
     int version = ++versions;
     auto object = changed(job->object(), spec, version);
-    world.ask("one", core::OwnerUpdate{0, job->object_ptr(), object}, [&told, version](Status s) {
-      if (s.ok()) told = std::max(told, version);
-    });
+    world.ask("one", core::OwnerUpdate{0, job->object_ptr(), object},
+              [&answered, version](Status s) {
+                if (s.ok()) answered = std::max(answered, version);
+              });
   };
-  auto check_told = [&] {
+  auto check_versions = [&] {
     const core::Job* job = world.shown("one");
-    EXPECT_TRUE(!job || version_of(*job) >= told) << "the owner was told of a change that is gone";
+    EXPECT_TRUE(!job || version_of(*job) >= answered)
+        << "the owner was told of a change that is gone";
   };
   world.owner = [&] {
-    check_told();
+    check_versions();
     const core::Job* job = world.shown("one");
     if (!job) return;
     const int n = static_cast<int>(1 + below(12));
@@ -179,7 +181,7 @@ void play_owner(uint64_t seed) {
     return job->finished();
   };
   ASSERT_TRUE(world.run(done, 3'600'000)) << "the job did not finish: " << world.picture("one");
-  check_told();
+  check_versions();
   // A finished job still takes changes, and is deleted when its TTL is over.
   auto changes = [&](const nlohmann::json& spec) {
     int wanted = versions + 1;

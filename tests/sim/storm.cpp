@@ -42,7 +42,7 @@ struct Sent {
   core::JobObjectPtr object;
   Ways ways;
   bool accepted = false, deleted = false;
-  int versions = 0, told = 0;        // the newest change that was sent, and that was answered
+  int versions = 0, answered = 0;    // the newest change that was sent, and that was answered
   std::vector<core::After> after{};  // jobs that it waits for, by NAMESPACE/NAME
   core::JobObjectPtr alone{};        // the same job without them, once one is gone
 };
@@ -324,7 +324,7 @@ class History {
     Sent& job = jobs_[below(jobs_.size())];
     const core::Job* shown = world_.shown(job.name);
     if (!shown || job.deleted) return;
-    check_told(job, *shown);
+    check_versions(job, *shown);
     const bool gang = shown->gang().together;
     const int n = static_cast<int>(1 + below(gang ? plan_.agents * plan_.slots : 12));
     switch (below(9)) {
@@ -378,15 +378,15 @@ class History {
     world_.ask(job.name, core::OwnerUpdate{0, shown->object_ptr(), *next},
                [this, name = job.name, version](Status status) {
                  const auto found = std::ranges::find(jobs_, name, &Sent::name);
-                 if (status.ok()) found->told = std::max(found->told, version);
+                 if (status.ok()) found->answered = std::max(found->answered, version);
                });
   }
 
-  void check_told(const Sent& job, const core::Job& shown) {
+  void check_versions(const Sent& job, const core::Job& shown) {
     const auto& annotations = shown.object().meta.annotations;
     const auto found = annotations.find("version");
     const int version = found == annotations.end() ? 0 : std::stoi(found->second);
-    if (version < job.told) say("an answered change is gone: " + job.name);
+    if (version < job.answered) say("an answered change is gone: " + job.name);
   }
 
   // What clients do again and again: send what was not answered, and, once the faults are over, let
@@ -410,7 +410,7 @@ class History {
       if (storm_.plant == Plant::dependency_forged && shown->held())
         world_.ask(job.name, core::DependencyHasEnded{0, shown->state().dependencies.front().job,
                                                       core::DependencyEnd::waived});
-      check_told(job, *shown);
+      check_versions(job, *shown);
       if (job.ways.endless && !shown->state().deleted_at && (world_.calm() || one_in(50)))
         remove(job);
       else if (!world_.calm())
@@ -496,15 +496,15 @@ class History {
   void judge(JobId id, const std::string& name) {
     const core::Job* job = world_.shown(id);
     if (!job || job->state().deleted_at) return;  // its history may be gone
-    std::map<PodKey, const core::Pod*> told;
+    std::map<PodKey, const core::Pod*> attempt_of;
     const std::vector<core::Pod> attempts = world_.attempts(id);
     for (const core::Pod& pod : attempts) {
-      told[pod.key] = &pod;
+      attempt_of[pod.key] = &pod;
       judge(id, *job, name, pod);
     }
     // Each end that a node could tell is in the history.
     for (const auto& [pod, was] : world_.seen) {
-      if (pod.job != id || was.ends == 0 || told.contains(pod.key()) ||
+      if (pod.job != id || was.ends == 0 || attempt_of.contains(pod.key()) ||
           world_.lost.contains(was.node))
         continue;
       const core::Pod* const open = job->pod(pod.key());

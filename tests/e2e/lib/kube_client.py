@@ -19,8 +19,8 @@ KUBECTL = os.environ.get("KUBECTL") or shutil.which("kubectl")
 
 def client_version():
     """For example (1, 32)."""
-    told = subprocess.run([KUBECTL, "version", "--client", "-o", "json"], text=True, capture_output=True, timeout=60, check=True)
-    version = json.loads(told.stdout)["clientVersion"]
+    printed = subprocess.run([KUBECTL, "version", "--client", "-o", "json"], text=True, capture_output=True, timeout=60, check=True)
+    version = json.loads(printed.stdout)["clientVersion"]
     return int(version["major"]), int("".join(filter(str.isdigit, version["minor"])))
 
 

@@ -26,7 +26,7 @@ constexpr Millis kGraceMs = 16'000;
 constexpr const char* kKey = "the cluster's key";
 
 // What the registry and the jobs received.
-struct Told {
+struct Heard {
   std::vector<NodeId> ready;
   std::vector<std::pair<NodeId, core::EndCause>> lost;
   std::map<JobId, std::map<NodeId, uint32_t>> granted, preempted;
@@ -43,32 +43,32 @@ struct Links final : AgentLink {
   std::vector<NodeId> dropped;
 };
 
-registry_actor::behavior_type registry(registry_actor::pointer, Told* told) {
+registry_actor::behavior_type registry(registry_actor::pointer, Heard* heard) {
   return {
       [](const CreateJob&) {},
       [](const DeleteJob&) {},
       [](const AskJob&) {},
-      [told](const Report& m) {
+      [heard](const Report& m) {
         for (const auto& [job, part] : m.jobs)
           for (const auto& end : part.ends)
-            told->order.push_back("end j" + std::to_string(job) + "/" + to_string(end.pod) +
-                                  " on n" + std::to_string(part.node) + " of n" +
-                                  std::to_string(m.node));
+            heard->order.push_back("end j" + std::to_string(job) + "/" + to_string(end.pod) +
+                                   " on n" + std::to_string(part.node) + " of n" +
+                                   std::to_string(m.node));
         TestGate(journal_actor{}, SealedLink(), nullptr).gate.after([&m](const Durable& durable) {
           m.done(durable, {});
         });
       },
-      [told](const Reconcile& m) {
-        told->order.push_back("reconcile n" + std::to_string(m.node));
-        told->known = m.known;
+      [heard](const Reconcile& m) {
+        heard->order.push_back("reconcile n" + std::to_string(m.node));
+        heard->known = m.known;
         TestGate(journal_actor{}, SealedLink(), nullptr).gate.after([&m](const Durable& durable) {
           m.answered(durable, {PodId{7, 1, 0}});
         });
       },
-      [told](const NodeReadyNow& m) { told->ready.push_back(m.node); },
-      [told](const NodeIsLost& m) {
-        told->lost.emplace_back(m.node, m.cause);
-        told->order.push_back("lost n" + std::to_string(m.node));
+      [heard](const NodeReadyNow& m) { heard->ready.push_back(m.node); },
+      [heard](const NodeIsLost& m) {
+        heard->lost.emplace_back(m.node, m.cause);
+        heard->order.push_back("lost n" + std::to_string(m.node));
       },
       [](const JobHears&) {},
       [](const JobIsOver&) {},
@@ -81,22 +81,22 @@ registry_actor::behavior_type registry(registry_actor::pointer, Told* told) {
   };
 }
 
-job_actor::behavior_type pretended_job(job_actor::pointer, Told* told, JobId id) {
+job_actor::behavior_type pretended_job(job_actor::pointer, Heard* heard, JobId id) {
   return {
       [](const JobReport&) {},
       [](const JobDelete&) {},
       [](const JobAsk&) {},
-      [told, id](const Preempt& m) {
-        for (auto [node, count] : m.slots) told->preempted[id][node] += count;
+      [heard, id](const Preempt& m) {
+        for (auto [node, count] : m.slots) heard->preempted[id][node] += count;
       },
       [](const LeaveNodes&) {},
-      [told, id](const ReturnSlots&) { told->keepers.erase(id); },
+      [heard, id](const ReturnSlots&) { heard->keepers.erase(id); },
       [](const JobReconcile&) {},
       [](const NodeReadyNow&) {},
       [](const NodeIsLost&) {},
-      [told, id](const Granted& m) {
-        for (auto [node, count] : m.slots) told->granted[id][node] += count;
-        m.keep ? void(told->keepers.insert(id)) : void(told->keepers.erase(id));
+      [heard, id](const Granted& m) {
+        for (auto [node, count] : m.slots) heard->granted[id][node] += count;
+        m.keep ? void(heard->keepers.insert(id)) : void(heard->keepers.erase(id));
       },
       [](const JobHears&) {},
       [](const HasDependents&) {},
@@ -112,7 +112,7 @@ class ClusterTest : public testing::Test {
   explicit ClusterTest(const std::vector<core::EpochEntry>& line = {{1, 1, 1}})
       : system_(config_),
         scheduler_(dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler())),
-        registry_(system_.spawn(registry, &told_)) {
+        registry_(system_.spawn(registry, &heard_)) {
     journal_ = spawn_journal(
         system_, disk_, [this](core::Committed batch) { seen(batch.nodes); },
         [](const std::string& why) { FAIL() << why; }, std::chrono::microseconds{0}, false);
@@ -193,7 +193,7 @@ class ClusterTest : public testing::Test {
     return answer.node;
   }
   void want(JobId id, uint32_t pending, uint64_t received, core::JobObjectPtr object = nullptr) {
-    if (!jobs_.contains(id)) jobs_[id] = system_.spawn(pretended_job, &told_, id);
+    if (!jobs_.contains(id)) jobs_[id] = system_.spawn(pretended_job, &heard_, id);
     if (object) objects_[id] = std::move(object);
     if (!objects_[id]) objects_[id] = std::make_shared<core::JobObject>();
     caf::anon_send(cluster_, Want{id, pending, received, objects_[id]}, jobs_[id]);
@@ -224,7 +224,7 @@ class ClusterTest : public testing::Test {
   caf::scheduler::test_coordinator& scheduler_;
   storage::MemoryJournal disk_;
   Links links_;
-  Told told_;
+  Heard heard_;
   registry_actor registry_;
   journal_actor journal_;
   cluster_actor cluster_;
@@ -240,22 +240,22 @@ class ClusterTest : public testing::Test {
 TEST_F(ClusterTest, ANodeGetsGrantsOnceItsLinkIsUp) {
   want(1, 3, 0);
   HelloAnswer answer = hello("a", "d1", "b1");
-  EXPECT_TRUE(told_.granted.empty());
+  EXPECT_TRUE(heard_.granted.empty());
   caf::anon_send(cluster_, LinkUp{answer.node, last_link_});
   run();
-  EXPECT_EQ(told_.granted[1][answer.node], 2u);
+  EXPECT_EQ(heard_.granted[1][answer.node], 2u);
   EXPECT_EQ(shown_[answer.node].resources.at("nvidia.com/gpu"), 2);
   caf::anon_send(cluster_, Freed{1, {{answer.node, 1}}});
   run();
-  EXPECT_EQ(told_.granted[1][answer.node], 3u);
+  EXPECT_EQ(heard_.granted[1][answer.node], 3u);
 }
 
 TEST_F(ClusterTest, WhileNobodyIsHealthyNobodyIsLost) {
   NodeId a = join("a", "d1"), b = join("b", "d2");
   pass(3 * kGraceMs, {});
-  EXPECT_TRUE(told_.lost.empty());
+  EXPECT_TRUE(heard_.lost.empty());
   pass(kGraceMs / 2, {b});
-  EXPECT_EQ(told_.lost,
+  EXPECT_EQ(heard_.lost,
             (std::vector<std::pair<NodeId, core::EndCause>>{{a, core::EndCause::node_lost}}));
   EXPECT_EQ(links_.dropped, std::vector<NodeId>{a});
 }
@@ -267,18 +267,18 @@ TEST_F(ClusterTest, P13ANodeInTroubleGetsNoPodsAndIsNotLost) {
     caf::anon_send(cluster_, Heartbeat{a, link_of_[a], trouble});
     pass(500, {b});
   }
-  EXPECT_TRUE(told_.lost.empty()) << "it responds";
+  EXPECT_TRUE(heard_.lost.empty()) << "it responds";
   EXPECT_EQ(shown_[a].health, NodeInfo::Health::ready);
   EXPECT_EQ(shown_[a].trouble, trouble);
   EXPECT_FALSE(core::is_ready(shown_[a]));
   want(1, 9, 0);
-  EXPECT_EQ(told_.granted[1], (std::map<NodeId, uint32_t>{{b, 2}}));
+  EXPECT_EQ(heard_.granted[1], (std::map<NodeId, uint32_t>{{b, 2}}));
   EXPECT_EQ(join("a", "d1"), a) << "its agent has registered again";
-  EXPECT_EQ(told_.granted[1].count(a), 0u);
+  EXPECT_EQ(heard_.granted[1].count(a), 0u);
   caf::anon_send(cluster_, Heartbeat{a, link_of_[a]});
   run();
   EXPECT_TRUE(core::is_ready(shown_[a]));
-  EXPECT_EQ(told_.granted[1][a], 2u);
+  EXPECT_EQ(heard_.granted[1][a], 2u);
 }
 
 TEST_F(ClusterTest, ACordonedNodeGetsNothingAndItsNextIncarnationIsCordonedToo) {
@@ -294,13 +294,13 @@ TEST_F(ClusterTest, ACordonedNodeGetsNothingAndItsNextIncarnationIsCordonedToo) 
   ASSERT_FALSE(other.ok());
   EXPECT_EQ(other.error().code, Errc::not_found);
   want(1, 5, 0);
-  EXPECT_TRUE(told_.granted.empty());
+  EXPECT_TRUE(heard_.granted.empty());
   NodeId next = join("a", "d1", "b2");
   EXPECT_NE(next, a);
   EXPECT_TRUE(shown_[next].spec.unschedulable);
-  EXPECT_TRUE(told_.granted.empty());
+  EXPECT_TRUE(heard_.granted.empty());
   EXPECT_TRUE(change("a", cordoned, {}).ok());
-  EXPECT_EQ(told_.granted[1][next], 2u);
+  EXPECT_EQ(heard_.granted[1][next], 2u);
 }
 
 // Its spool survives a reboot, and so do the ends in it.
@@ -313,18 +313,18 @@ TEST_F(ClusterTest, WhatEndedBeforeAReboot) {
     hello.ended = {{3, 3, 0}};
     hello.ends[3].ends = {end};
   };
-  told_.order.clear();
+  heard_.order.clear();
   hello("a", "d1", "b1", 2, with_end);
-  EXPECT_EQ(told_.order, (std::vector<std::string>{"reconcile n1"})) << "its session reports it";
-  told_.order.clear();
+  EXPECT_EQ(heard_.order, (std::vector<std::string>{"reconcile n1"})) << "its session reports it";
+  heard_.order.clear();
   hello("a", "d1", "b2", 2, with_end);
-  EXPECT_EQ(told_.order,
+  EXPECT_EQ(heard_.order,
             (std::vector<std::string>{"end j3/3#0 on n1 of n1", "lost n1", "reconcile n2"}));
   EXPECT_EQ(a, 1u);
   pass(60'000, {});
-  told_.order.clear();
+  heard_.order.clear();
   hello("a", "another dir", "b3", 2, with_end);
-  EXPECT_EQ(told_.order, (std::vector<std::string>{"lost n2", "reconcile n3"}))
+  EXPECT_EQ(heard_.order, (std::vector<std::string>{"lost n2", "reconcile n3"}))
       << "no word for another's pods";
 }
 
@@ -349,7 +349,7 @@ TEST_F(ClusterTest, ADeletedNodesPodsAreLostAndItsNameIsFree) {
   cordoned.unschedulable = true;
   EXPECT_TRUE(change("a", {}, cordoned).ok());
   EXPECT_TRUE(remove("a").ok());
-  EXPECT_EQ(told_.lost,
+  EXPECT_EQ(heard_.lost,
             (std::vector<std::pair<NodeId, core::EndCause>>{{a, core::EndCause::node_deleted}}));
   EXPECT_EQ(links_.dropped, std::vector<NodeId>{a});
   EXPECT_TRUE(shown_[a].deleted);
@@ -360,13 +360,13 @@ TEST_F(ClusterTest, ADeletedNodesPodsAreLostAndItsNameIsFree) {
   caf::anon_send(cluster_, Heartbeat{a, link_of_[a]});
   caf::anon_send(cluster_, LinkUp{a, link_of_[a]});
   want(1, 9, 0);
-  EXPECT_TRUE(told_.granted.empty());
+  EXPECT_TRUE(heard_.granted.empty());
   // Its agent, or another one, may register at once.
   NodeId next = join("a", "another dir");
   EXPECT_NE(next, a);
   EXPECT_FALSE(shown_[next].spec.unschedulable);
-  EXPECT_EQ(told_.granted[1][next], 2u);
-  EXPECT_EQ(told_.order, (std::vector<std::string>{"reconcile n1", "lost n1", "reconcile n2"}));
+  EXPECT_EQ(heard_.granted[1][next], 2u);
+  EXPECT_EQ(heard_.order, (std::vector<std::string>{"reconcile n1", "lost n1", "reconcile n2"}));
 }
 
 TEST_F(ClusterTest, ALivingNameBelongsToItsWorkDir) {
@@ -378,16 +378,16 @@ TEST_F(ClusterTest, ALivingNameBelongsToItsWorkDir) {
 TEST_F(ClusterTest, AHigherPriorityTakesThePlaceOfALowerOneOnce) {
   NodeId a = join("a", "d1");
   want(1, 4, 0);
-  EXPECT_EQ(told_.granted[1][a], 2u);
+  EXPECT_EQ(heard_.granted[1][a], 2u);
   want(1, 2, 2);
   want(2, 1, 0, with_priority(10));
-  EXPECT_EQ(told_.preempted[1][a], 1u);
+  EXPECT_EQ(heard_.preempted[1][a], 1u);
   pass(2'000, {a});
-  EXPECT_EQ(told_.preempted[1][a], 1u);
+  EXPECT_EQ(heard_.preempted[1][a], 1u);
   caf::anon_send(cluster_, Freed{1, {{a, 1}}});
   want(1, 3, 2);
-  EXPECT_EQ(told_.granted[2][a], 1u);
-  EXPECT_EQ(told_.granted[1][a], 2u);
+  EXPECT_EQ(heard_.granted[2][a], 1u);
+  EXPECT_EQ(heard_.granted[1][a], 2u);
 }
 
 TEST_F(ClusterTest, RoomIsMadeAlsoWhenNothingElseHappens) {
@@ -396,15 +396,15 @@ TEST_F(ClusterTest, RoomIsMadeAlsoWhenNothingElseHappens) {
   want(1, 0, 2);
   want(2, 1, 0, with_priority(10));
   want(3, 1, 0, with_priority(5));  // within the pause that follows a preemption
-  EXPECT_EQ(told_.preempted[1][a], 1u);
+  EXPECT_EQ(heard_.preempted[1][a], 1u);
   pass(500, {a});
-  EXPECT_EQ(told_.preempted[1][a], 2u);
+  EXPECT_EQ(heard_.preempted[1][a], 2u);
 }
 
 class P11Restored : public ClusterTest {
  protected:
   P11Restored() : ClusterTest({{1, 1, 1}, {100, 10, 50, true}, {101, 11, 51}}) {}
-  HelloAnswer told(uint64_t epoch, uint64_t nonce, std::vector<PodId> running) {
+  HelloAnswer heard(uint64_t epoch, uint64_t nonce, std::vector<PodId> running) {
     return hello("a", "d1", "b1", 2, [&](AgentHello& hello) {
       hello.cluster_id = "test";
       hello.cluster_key = kKey;
@@ -417,23 +417,23 @@ class P11Restored : public ClusterTest {
 
 TEST_F(P11Restored, WhatRunsFromBeforeItIsKeptAndNotAskedForAgain) {
   const PodId stranger{7, 1, 0};  // the registry makes every agent end it
-  HelloAnswer first = told(2, 99, {stranger, {7, 2, 0}});
+  HelloAnswer first = heard(2, 99, {stranger, {7, 2, 0}});
   EXPECT_EQ(first.kind, HelloAnswer::Kind::welcome);
   EXPECT_TRUE(first.end.empty()) << "it was begun after the backup: nobody may end it";
   EXPECT_EQ(shown_[first.node].strangers, std::vector<PodId>{stranger});
-  EXPECT_TRUE(told_.known[7].contains(stranger.key()));
+  EXPECT_TRUE(heard_.known[7].contains(stranger.key()));
 
-  HelloAnswer again = told(101, 11, {stranger, {7, 2, 0}});
+  HelloAnswer again = heard(101, 11, {stranger, {7, 2, 0}});
   EXPECT_EQ(again.node, first.node);
-  EXPECT_EQ(told_.known[7], (std::set<PodKey>{{2, 0}})) << "no job is asked about it any more";
+  EXPECT_EQ(heard_.known[7], (std::set<PodKey>{{2, 0}})) << "no job is asked about it any more";
   EXPECT_EQ(shown_[first.node].strangers, std::vector<PodId>{stranger});
 
-  told(101, 11, {{7, 2, 0}});
+  heard(101, 11, {{7, 2, 0}});
   EXPECT_TRUE(shown_[first.node].strangers.empty()) << "it has ended";
 }
 
 TEST_F(P11Restored, AnotherHistoryStillStopsUs) {
-  told(101, 12, {});
+  heard(101, 12, {});
   ASSERT_EQ(outdated_.size(), 1u);
   EXPECT_NE(outdated_[0].find("has seen epoch 101"), std::string::npos);
   stops_ = outdated_;
@@ -492,11 +492,12 @@ TEST_F(P02StrangersHello, WhoWasHereBeforeStopsAnOldCopy) {
 // The history of this test is epoch 1, whose random number is 1, up to about commit 1.
 TEST_F(P02StrangersHello, OfAnotherMachineStopsUsOnlyBySealedWordsThatWeNeverSaid) {
   join("a", "d1");
-  const core::ToldHistory none{}, said{1, 1, 1}, later{2, 9, 40}, more{1, 1, 1'000}, other{1, 2, 1};
+  const core::KnownHistory none{}, said{1, 1, 1}, later{2, 9, 40}, more{1, 1, 1'000},
+      other{1, 2, 1};
   struct Row {
     const char* what;
-    core::ToldHistory claimed;
-    std::optional<core::ToldHistory> sealed;
+    core::KnownHistory claimed;
+    std::optional<core::KnownHistory> sealed;
     JobId job;  // of a pod that it runs
     bool stops;
   };

@@ -82,7 +82,7 @@ class P24Kept : public testing::Test {
   kept_actor kept_;
 };
 
-TEST_F(P24Kept, OfTwoThatSawTheSameOneIsToldOfTheOther) {
+TEST_F(P24Kept, OfTwoUpdatesOfTheSameVersionOneConflicts) {
   EXPECT_EQ(write(nullptr, lease("a", "1")), std::nullopt);
   const core::KeptPtr seen = shown_.at("a");
   EXPECT_EQ(seen->version, disk_.last_commit());

@@ -163,7 +163,7 @@ TEST_F(AgentTest, NotServingIsTriedAgain) {
   wait_for("registration", [&] { return world.agent != nullptr; });
 }
 
-TEST_F(AgentTest, HollowContainersAreRestartedAndTold) {
+TEST_F(AgentTest, HollowContainersAreRestartedAndReported) {
   AgentThread agent(options());
   wait_for("registration", [&] { return world.agent != nullptr; });
   launch(0, 1, [](wire::PodTemplate::Builder job) {
@@ -171,9 +171,10 @@ TEST_F(AgentTest, HollowContainersAreRestartedAndTold) {
     job.setRestartDelayMs(1);
   });
   wait_for("restarts", [&] {
-    return std::any_of(world.told.begin(), world.told.end(), [](const std::string& told) {
-      return told.starts_with("#0 restarts=4 ");  // it may have ended meanwhile
-    });
+    return std::any_of(
+        world.reported.begin(), world.reported.end(), [](const std::string& reported) {
+          return reported.starts_with("#0 restarts=4 ");  // it may have ended meanwhile
+        });
   });
   auto request = KJ_ASSERT_NONNULL(world.agent).killRequest();
   request.setEpoch(3);

@@ -37,7 +37,7 @@ struct World {
   std::map<PodId, int> ends;  // number of reports of each
   std::map<PodId, wire::EndCause> causes;
   std::set<PodId> starts;
-  std::vector<std::string> told;            // starts: "#INDEX restarts=1 ready"
+  std::vector<std::string> reported;        // starts: "#INDEX restarts=1 ready"
   std::map<PodId, int> pids;                // the latest
   std::map<PodId, std::string> containers;  // of the ends: "0,3 x2,-" (-: never ran)
   std::map<PodId, int> codes;
@@ -85,9 +85,9 @@ class FakeSession final : public wire::Session::Server {
       PodId pod = read_pod(start.getPod());
       world_.starts.insert(pod);
       world_.pids[pod] = static_cast<int>(start.getPid());
-      world_.told.push_back("#" + std::to_string(pod.index) +
-                            " restarts=" + std::to_string(start.getRestarts()) + " " +
-                            kReadiness[static_cast<size_t>(start.getReadiness())]);
+      world_.reported.push_back("#" + std::to_string(pod.index) +
+                                " restarts=" + std::to_string(start.getRestarts()) + " " +
+                                kReadiness[static_cast<size_t>(start.getReadiness())]);
     }
     for (auto end : params.getEnds()) {
       PodId pod = read_pod(end.getPod());

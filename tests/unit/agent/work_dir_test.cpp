@@ -17,7 +17,7 @@ namespace {
 
 using testing::HasSubstr;
 
-TEST(WorkDir, KeepsIdNameAndWhatItWasTold) {
+TEST(WorkDir, KeepsIdNameAndWhatItLearned) {
   TempDir temp;
   std::string id;
   {
@@ -26,9 +26,9 @@ TEST(WorkDir, KeepsIdNameAndWhatItWasTold) {
     id = dir->id();
     EXPECT_EQ(id.size(), 32u);
     EXPECT_EQ(dir->cluster_id(), "");
-    ASSERT_TRUE(dir->told("c1", {4, 99}).ok());
-    dir->told_commit(1234);
-    dir->told_commit(1000);
+    ASSERT_TRUE(dir->learn("c1", {4, 99}).ok());
+    dir->learn_commit(1234);
+    dir->learn_commit(1000);
   }
   auto dir = WorkDir::open(temp / "a/b", "");
   ASSERT_TRUE(dir.ok());
@@ -51,8 +51,8 @@ TEST(P03NodeName, TheWorkDirKeepsASecretThatACopyDoesNotHave) {
     secret = dir->secret();
     id = dir->id();
     EXPECT_EQ(secret.size(), 64u);
-    ASSERT_TRUE(dir->told("c1", {1, 2}, "key of c1").ok());
-    ASSERT_TRUE(dir->told("c1", {2, 3}).ok());
+    ASSERT_TRUE(dir->learn("c1", {1, 2}, "key of c1").ok());
+    ASSERT_TRUE(dir->learn("c1", {2, 3}).ok());
   }
   struct stat st {};
   ASSERT_EQ(stat((temp / "one/identity").c_str(), &st), 0);
@@ -67,7 +67,7 @@ TEST(P03NodeName, TheWorkDirKeepsASecretThatACopyDoesNotHave) {
     ASSERT_TRUE(dir.ok());
     EXPECT_EQ(dir->secret(), secret);
     EXPECT_EQ(dir->cluster_key(), "key of c1");
-    ASSERT_TRUE(dir->told("c2", {1, 1}).ok());
+    ASSERT_TRUE(dir->learn("c2", {1, 1}).ok());
     EXPECT_EQ(dir->cluster_key(), "") << "another cluster's";
   }
   // A work-dir from an earlier version gets a secret and stays the same node.
@@ -100,23 +100,23 @@ TEST(P02WorkDir, KeepsTheLatestSealedWords) {
     ASSERT_TRUE(dir.ok());
     change(*dir);
   };
-  with([&](WorkDir& dir) { ASSERT_TRUE(dir.told("c1", {1, 2}, "", 10, one).ok()); });
+  with([&](WorkDir& dir) { ASSERT_TRUE(dir.learn("c1", {1, 2}, "", 10, one).ok()); });
   EXPECT_EQ(kept(), "1 2 10 1") << "as durable as the term";
   with([&](WorkDir& dir) {
-    dir.told_commit(12, two);
-    dir.told_commit(11, three);
-    ASSERT_TRUE(dir.told("c1", {1, 2}, "", 12, three).ok());
+    dir.learn_commit(12, two);
+    dir.learn_commit(11, three);
+    ASSERT_TRUE(dir.learn("c1", {1, 2}, "", 12, three).ok());
   });
   EXPECT_EQ(kept(), "1 2 12 2");
-  with([&](WorkDir& dir) { ASSERT_TRUE(dir.told("c1", {2, 3}, "", 13, three).ok()); });
+  with([&](WorkDir& dir) { ASSERT_TRUE(dir.learn("c1", {2, 3}, "", 13, three).ok()); });
   EXPECT_EQ(kept(), "2 3 13 3") << "the file with the commit still has the one of the old term";
-  with([&](WorkDir& dir) { dir.told_commit(14); });
+  with([&](WorkDir& dir) { dir.learn_commit(14); });
   EXPECT_EQ(kept(), "2 3 13 3") << "a coordinator without seals";
-  with([&](WorkDir& dir) { dir.told_commit(15, four); });
+  with([&](WorkDir& dir) { dir.learn_commit(15, four); });
   EXPECT_EQ(kept(), "2 3 15 4");
   std::ofstream(temp / "one/commit") << "00000000000000000016\n9 9 9 " << std::string(64, 'x');
   EXPECT_EQ(kept(), "2 3 13 3") << "that is no seal";
-  with([&](WorkDir& dir) { ASSERT_TRUE(dir.told("c2", {1, 1}).ok()); });
+  with([&](WorkDir& dir) { ASSERT_TRUE(dir.learn("c2", {1, 1}).ok()); });
   std::filesystem::remove(temp / "one/commit");
   EXPECT_EQ(kept(), "0 0 0 ") << "another cluster's";
 }
@@ -162,8 +162,8 @@ TEST(P07WorkDir, IsPrivateWhateverTheUmaskAndTheModeBefore) {
   {
     auto dir = WorkDir::open(temp / "one", "n1");
     ASSERT_TRUE(dir.ok()) << dir.error().message;
-    ASSERT_TRUE(dir->told("c1", {1, 2}).ok());
-    dir->told_commit(5);
+    ASSERT_TRUE(dir->learn("c1", {1, 2}).ok());
+    dir->learn_commit(5);
   }
   umask(before);
   EXPECT_EQ(mode_of(temp / "one"), 0700u);
@@ -215,7 +215,7 @@ TEST(WorkDir, ACopyIsAnotherNode) {
     auto dir = WorkDir::open(temp / "one", "n1");
     ASSERT_TRUE(dir.ok());
     id = dir->id();
-    ASSERT_TRUE(dir->told("c1", {4, 99}).ok());
+    ASSERT_TRUE(dir->learn("c1", {4, 99}).ok());
   }
   std::filesystem::create_directory(temp / "one/keeper");
   std::ofstream(temp / "one/keeper/spool") << "ends of n1";

@@ -9,18 +9,18 @@ namespace {
 TEST(HistorySeal, IsForOneHistoryOfOneClusterUnderOneKey) {
   const std::string key(64, 'a');
   const HistorySeal seals(key, "c1");
-  const core::ToldHistory told{3, 11, 40};
-  const std::string seal = seals.of(told);
+  const core::KnownHistory history{3, 11, 40};
+  const std::string seal = seals.of(history);
   EXPECT_EQ(seal.size(), 64u);
-  EXPECT_TRUE(seals.is_of(told, seal));
-  EXPECT_TRUE(HistorySeal(key, "c1").is_of(told, seal)) << "a copy of the data-dir";
-  for (const core::ToldHistory& other :
-       {core::ToldHistory{4, 11, 40}, {3, 12, 40}, {3, 11, 41}, {3, 1'140, 0}, {31, 1, 40}})
+  EXPECT_TRUE(seals.is_of(history, seal));
+  EXPECT_TRUE(HistorySeal(key, "c1").is_of(history, seal)) << "a copy of the data-dir";
+  for (const core::KnownHistory& other :
+       {core::KnownHistory{4, 11, 40}, {3, 12, 40}, {3, 11, 41}, {3, 1'140, 0}, {31, 1, 40}})
     EXPECT_FALSE(seals.is_of(other, seal)) << other.epoch << " " << other.nonce;
-  EXPECT_FALSE(HistorySeal(key, "c2").is_of(told, seal));
-  EXPECT_FALSE(HistorySeal(std::string(64, 'b'), "c1").is_of(told, seal));
-  EXPECT_FALSE(seals.is_of(told, ""));
-  EXPECT_FALSE(seals.is_of(told, seal.substr(0, 63)));
+  EXPECT_FALSE(HistorySeal(key, "c2").is_of(history, seal));
+  EXPECT_FALSE(HistorySeal(std::string(64, 'b'), "c1").is_of(history, seal));
+  EXPECT_FALSE(seals.is_of(history, ""));
+  EXPECT_FALSE(seals.is_of(history, seal.substr(0, 63)));
 }
 
 TEST(HistorySeal, WithoutAKeyNothingIsSealed) {

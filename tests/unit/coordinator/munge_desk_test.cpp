@@ -135,21 +135,21 @@ TEST_F(MungeDeskStuck, WaitingIsBoundedInAllAndForOne) {
 }
 
 TEST_F(MungeDeskStuck, ADeskThatIsClosedDoesNotWaitForTheDaemon) {
-  auto told = std::make_shared<std::atomic<int>>(0);
+  auto judged = std::make_shared<std::atomic<int>>(0);
   {
     MungeDesk desk(decode());
     desk.open(kCluster);
-    desk.judge("x", "a", [told](const Result<uid_t>&) { ++*told; });
+    desk.judge("x", "a", [judged](const Result<uid_t>&) { ++*judged; });
     begun();
-    desk.judge("y", "a", [told](const Result<uid_t>&) { ++*told; });
+    desk.judge("y", "a", [judged](const Result<uid_t>&) { ++*judged; });
   }
   release();
   // Its thread drops what it holds, unused.
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (told.use_count() > 1 && std::chrono::steady_clock::now() < deadline)
+  while (judged.use_count() > 1 && std::chrono::steady_clock::now() < deadline)
     std::this_thread::yield();
-  EXPECT_EQ(told.use_count(), 1);
-  EXPECT_EQ(*told, 0);
+  EXPECT_EQ(judged.use_count(), 1);
+  EXPECT_EQ(*judged, 0);
 }
 
 }  // namespace

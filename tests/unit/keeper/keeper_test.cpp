@@ -452,7 +452,7 @@ TEST_P(KeeperTest, LeavesWhenNobodyNeedsIt) {
   EXPECT_EQ(agent_->inventory.ended[0].exit_code, 6);
 }
 
-TEST_P(KeeperTest, EndsAllWhenTold) {
+TEST_P(KeeperTest, EndsAllWhenAsked) {
   connect();
   agent_->client->spawn(
       {shell(0, "trap '' TERM; sleep 1000 & sleep 1000"), shell(1, "exec sleep 1000")});
@@ -467,7 +467,7 @@ TEST_P(KeeperTest, EndsAllWhenTold) {
 class P12NotAfter : public KeeperTest {
  protected:
   ~P12NotAfter() noexcept override {}
-  bool told_unstarted(uint32_t index, uint16_t instance = 0) {
+  bool reported_unstarted(uint32_t index, uint16_t instance = 0) {
     return wait_for([&] {
       const ProcessEnded* end = agent_->end_of({{7, index, 0}, 0, instance});
       return end != nullptr && end->unstarted && !end->start;
@@ -480,7 +480,7 @@ TEST_P(P12NotAfter, KeeperRefusesALateStart) {
   SpawnOrder what = shell(0, "echo ran > ran; exit 0");
   what.not_after = boot_now() - 1;
   agent_->client->spawn({what});
-  EXPECT_TRUE(told_unstarted(0));
+  EXPECT_TRUE(reported_unstarted(0));
   EXPECT_FALSE(fs::exists(root_ / "ran"));
   kill_keeper();
   connect();
@@ -506,7 +506,7 @@ TEST_P(P12NotAfter, AFrozenKeeperStartsNothingLate) {
   Millis until = orders.back().not_after.value();
   EXPECT_TRUE(wait_for([&] { return boot_now() >= until; }));
   ::kill(keeper, SIGCONT);
-  for (uint32_t i = 0; i < 4; ++i) EXPECT_TRUE(told_unstarted(i)) << i;
+  for (uint32_t i = 0; i < 4; ++i) EXPECT_TRUE(reported_unstarted(i)) << i;
   EXPECT_FALSE(fs::exists(root_ / "ran"));
 }
 
@@ -521,7 +521,7 @@ TEST_P(P12NotAfter, AWorkerThatHungStartsNothingLate) {
   EXPECT_TRUE(wait_for([&] { return boot_now() >= what.not_after; }));
   EXPECT_TRUE(agent_->ended.empty());
   int reader = open(what.stdout_path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  EXPECT_TRUE(told_unstarted(0, 1));
+  EXPECT_TRUE(reported_unstarted(0, 1));
   close(reader);
   EXPECT_FALSE(fs::exists(root_ / "ran"));
 }
@@ -662,7 +662,7 @@ class P13Keeper : public KeeperTest {
   core::node::Trouble trouble_;
 };
 
-TEST_P(P13Keeper, EndsThatCannotBeWrittenAreToldWhenTheyCan) {
+TEST_P(P13Keeper, EndsThatCannotBeWrittenAreReportedWhenTheyCan) {
   connect();
   agent_->client->spawn({shell(0, "while ! test -f go; do sleep 0.01; done; exit 0"),
                          shell(1, "while ! test -f go; do sleep 0.01; done; exit 3")});

@@ -56,7 +56,7 @@ TEST_F(PodDirsTest, MakesThemOnceAndRemovesThem) {
   EXPECT_TRUE(empty_soon());
 }
 
-TEST_F(PodDirsTest, KeepsThoseThatItIsToldToKeep) {
+TEST_F(PodDirsTest, KeepsThoseThatItIsAskedToKeep) {
   const fs::path one = make({1, 0, 0}), other = make({1, 1, 0});
   dirs_->keep({{1, 1, 0}});
   EXPECT_FALSE(fs::exists(one));

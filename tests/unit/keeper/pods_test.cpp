@@ -88,8 +88,8 @@ class PodsTest : public FakeCoordinatorTest {
   void wait_for_end() {
     wait_for("the end", [&] { return world.ends.contains(kPod); });
   }
-  bool was_told(const std::string& what) {
-    return std::find(world.told.begin(), world.told.end(), what) != world.told.end();
+  bool was_reported(const std::string& what) {
+    return std::find(world.reported.begin(), world.reported.end(), what) != world.reported.end();
   }
   std::string log_of(const std::string& container) {
     auto request = KJ_ASSERT_NONNULL(world.agent).readLogRequest();
@@ -141,7 +141,7 @@ TEST_F(PodsTest, InitContainersThenAllOthersTogether) {
 TEST_F(PodsTest, WhatOneContainerLeftRunningEndsWithIt) {
   run({}, {"sleep 1000 & echo $! > left; exit 0", "until test -s go; do sleep 0.01; done; exit 5"});
   wait_for_file("left");
-  wait_for("not ready", [&] { return was_told("#0 restarts=0 not_ready"); });
+  wait_for("not ready", [&] { return was_reported("#0 restarts=0 not_ready"); });
   wait_for("its child's end", [&] { return ::kill(std::atoi(file("left").c_str()), 0) != 0; });
   EXPECT_FALSE(world.ends.contains(kPod));
   std::ofstream(temp / "go") << "go\n";
@@ -166,7 +166,7 @@ TEST_F(PodsTest, AKillEndsADelayAtOnce) {
     job.setRestartPolicy("OnFailure");
     job.setRestartDelayMs(3'600'000);
   });
-  wait_for("the delay", [&] { return was_told("#0 restarts=1 not_ready"); });
+  wait_for("the delay", [&] { return was_reported("#0 restarts=1 not_ready"); });
   kill(30'000);
   wait_for_end();
   EXPECT_EQ(world.codes[kPod], 9);
@@ -178,12 +178,13 @@ TEST_F(PodsTest, ARestartedAgentGoesOn) {
       {"echo $$ >> runs; until test -s go; do sleep 0.01; done; test -s ok", "exit 0"},
       restart_fast);
   wait_for_file("runs");
-  wait_for("not ready", [&] { return was_told("#0 restarts=0 not_ready"); });
+  wait_for("not ready", [&] { return was_reported("#0 restarts=0 not_ready"); });
   connect();
   EXPECT_EQ(world.registrations.back().running, (std::set<PodId>{kPod}));
   std::ofstream(temp / "go") << "go\n";
-  wait_for("restarts by the new agent",
-           [&] { return was_told("#0 restarts=2 ready") || was_told("#0 restarts=2 not_ready"); });
+  wait_for("restarts by the new agent", [&] {
+    return was_reported("#0 restarts=2 ready") || was_reported("#0 restarts=2 not_ready");
+  });
   connect();
   std::ofstream(temp / "ok") << "ok\n";
   wait_for_end();

@@ -15,7 +15,7 @@ std::string all(Journal& journal, std::string_view prefix) {
   return text;
 }
 
-TEST(MemoryJournal, ScansAPrefixInOrderUntilToldToStop) {
+TEST(MemoryJournal, ScansAPrefixInOrderUntilStopped) {
   MemoryJournal journal;
   EXPECT_EQ(journal.last_commit(), 0u);
   ASSERT_TRUE(journal.commit({{"b2", "y"}, {"b1", "x"}, {"a", "0"}, {"c", "z"}}).ok());

@@ -82,7 +82,7 @@ TEST_F(RocksdbJournalTest, ReopenedItHasWhatWasCommitted) {
   EXPECT_EQ(s.st_mode & 0777, 0700u);
 }
 
-TEST_F(RocksdbJournalTest, ASecondOneIsRefusedAndToldWhoHoldsIt) {
+TEST_F(RocksdbJournalTest, ASecondOneIsRefusedWithTheHoldersName) {
   auto journal = open();
   std::string message = refusal(Errc::conflict);
   EXPECT_THAT(message, HasSubstr(dir_ + " is in use by another process (pid " +

@@ -29,7 +29,7 @@ TEST(Roles, TheHighestThatAGroupGives) {
   EXPECT_EQ(role_of(account(1001, {}), {{"*"}, {"*"}, {"*"}, {}}, 500), Role::user);
 }
 
-TEST(Roles, UsersAreToldApartAsSoonAsAnyRoleIsGiven) {
+TEST(Roles, UsersAreDistinguishedAsSoonAsAnyRoleIsGiven) {
   EXPECT_FALSE(RoleGroups{}.any());
   EXPECT_TRUE((RoleGroups{{"a"}, {}, {}, {}}).any());
   EXPECT_TRUE((RoleGroups{{}, {"a"}, {}, {}}).any());

@@ -146,13 +146,14 @@ TEST(ApiTypes, EachFieldOfAJobIsExplained) {
     const OrderedJson::json_pointer at("/" + std::string(place.owner.schema) + "/properties/" +
                                        std::string(field.name));
     ASSERT_TRUE(schemas.contains(at)) << place.path;
-    const OrderedJson& told = schemas[at];
-    EXPECT_EQ(told["description"], field.about) << place.path;
-    EXPECT_EQ(told.value("x-kubernetes-patch-strategy", "") == "merge", field.merged) << place.path;
-    EXPECT_EQ(told.value("x-kubernetes-list-type", ""), !field.list           ? ""
-                                                        : !field.keys.empty() ? "map"
-                                                        : field.set           ? "set"
-                                                                              : "atomic")
+    const OrderedJson& schema = schemas[at];
+    EXPECT_EQ(schema["description"], field.about) << place.path;
+    EXPECT_EQ(schema.value("x-kubernetes-patch-strategy", "") == "merge", field.merged)
+        << place.path;
+    EXPECT_EQ(schema.value("x-kubernetes-list-type", ""), !field.list           ? ""
+                                                          : !field.keys.empty() ? "map"
+                                                          : field.set           ? "set"
+                                                                                : "atomic")
         << place.path;
   }
 }

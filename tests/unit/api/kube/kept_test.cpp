@@ -256,11 +256,11 @@ TEST_F(P24View, WatchesTellEachChangeAndTheEnd) {
   Query query{.kind = Kind::lease, .ns = "default"};
   put(lease_json("a"), core::KeptKind::lease);
   Watch watch(view_, query, view_.changes().end(), true);
-  std::vector<std::string> told;
+  std::vector<std::string> sent;
   auto pull = [&] {
     ASSERT_TRUE(watch.pull(
         [&](std::string_view type, const Shown& shown) {
-          told.push_back(std::string(type) + " " + shown.kept->kept->name + " " +
+          sent.push_back(std::string(type) + " " + shown.kept->kept->name + " " +
                          std::to_string(shown.version));
         },
         100));
@@ -273,7 +273,7 @@ TEST_F(P24View, WatchesTellEachChangeAndTheEnd) {
   pull();
   feed_.kept(now, nullptr);
   pull();
-  EXPECT_THAT(told, ElementsAre("ADDED a 1", "MODIFIED a 2", "DELETED a 4"));
+  EXPECT_THAT(sent, ElementsAre("ADDED a 1", "MODIFIED a 2", "DELETED a 4"));
 }
 
 // While a watch still has changes of a commit to deliver, its events carry the preceding version. A
@@ -289,12 +289,12 @@ TEST_F(P24View, TheNumberThatAWatchTellsIsTakenBack) {
       }(),
       core::KeptKind::lease);
   const KeptView& shown = *view_.kept(core::KeptKind::lease, "default", "a")->kept;
-  EXPECT_EQ(told_since(shown.kept->version, shown.before), now->version - 1);
+  EXPECT_EQ(known_since(shown.kept->version, shown.before), now->version - 1);
   put(lease_json("a"), core::KeptKind::lease);
   const KeptView& later = *view_.kept(core::KeptKind::lease, "default", "a")->kept;
-  EXPECT_EQ(told_since(later.kept->version, later.before), now->version + 1)
+  EXPECT_EQ(known_since(later.kept->version, later.before), now->version + 1)
       << "the number before is that of the state before";
-  EXPECT_EQ(told_since(first->version, 0), first->version);
+  EXPECT_EQ(known_since(first->version, 0), first->version);
 }
 
 TEST_F(P24View, TablesSayWhoHoldsIt) {

@@ -117,7 +117,7 @@ TEST(FieldSchema, ShapesOfAJob) {
       }));
 }
 
-TEST(FieldSchema, AListWhoseElementsCantBeToldApartIsAWhole) {
+TEST(FieldSchema, AListWhoseElementsHaveNoKeyIsAWhole) {
   const FieldType containers = FieldType{"PodSpec"}.member("containers");
   EXPECT_EQ(shape_of(containers, parse(R"([{"name":"a"},{"name":"b"}])")), Shape::keyed);
   EXPECT_EQ(shape_of(containers, parse(R"([{"name":"a"},{"name":"a"}])")), Shape::leaf);

@@ -118,7 +118,7 @@ TEST_F(WatchTest, BeginsWithAllThatIsThere) {
   EXPECT_EQ(pull(watch), Lines{"MODIFIED a/1#0 Pending v3"});
 }
 
-TEST_F(WatchTest, WhatGoesBeforeItsTurnIsStillTold) {
+TEST_F(WatchTest, WhatGoesBeforeItsTurnIsStillSent) {
   feed.admit(1, make_job("a", uid_of(1)));
   feed.create(1, 0, 2);
   Watch watch(view, query(Kind::pod), view.changes().end(), true);
@@ -193,7 +193,7 @@ TEST_F(WatchTest, NodesAndEvents) {
   EXPECT_EQ(pull(events), Lines{"ADDED event 0 v4"});
 }
 
-TEST_F(WatchTest, OneThatIsTooSlowIsTold) {
+TEST_F(WatchTest, OneThatIsTooSlowIsNotified) {
   View small(8);
   Feeder feeder(small);
   Watch watch(small, query(Kind::pod), small.changes().end(), false);
@@ -226,21 +226,21 @@ TEST_F(WatchTest, TextsAreMadeOnceForAll) {
   Renderer renderer(view, [] { return kStart; });
   RenderCache cache(renderer);
   Watch one(view, query(Kind::pod), 0, false), two(view, query(Kind::pod), 0, false);
-  auto told = [&](Watch& watch, Form form) {
+  auto sent = [&](Watch& watch, Form form) {
     std::string text;
     watch.pull([&](std::string_view, const Shown& s) { cache.append(text, s, form, false); }, 100);
     return text;
   };
-  const std::string first = told(one, Form::plain);
-  EXPECT_EQ(told(two, Form::plain), first);
+  const std::string first = sent(one, Form::plain);
+  EXPECT_EQ(sent(two, Form::plain), first);
   // The last event of a commit carries its version, the others the preceding one, so they cannot
   // share text.
   EXPECT_NE(first.find("\"resourceVersion\":\"1\""), std::string::npos);
   EXPECT_NE(first.find("\"resourceVersion\":\"2\""), std::string::npos);
   feed.bind(1, {0, 0});
-  EXPECT_NE(told(one, Form::plain).find("\"resourceVersion\":\"3\""), std::string::npos)
+  EXPECT_NE(sent(one, Form::plain).find("\"resourceVersion\":\"3\""), std::string::npos)
       << "a newer one";
-  EXPECT_EQ(told(two, Form::table).find("{\"kind\":\"Table\""), 0u);
+  EXPECT_EQ(sent(two, Form::table).find("{\"kind\":\"Table\""), 0u);
 }
 
 }  // namespace

@@ -117,7 +117,7 @@ TEST_F(PodFilesTest, WhatCannotBeWrittenIsKnownBefore) {
   EXPECT_TRUE(files("all.out").prepare("j", true, false).ok());
 }
 
-TEST_F(PodFilesTest, AFailureIsToldOnceAndEndsThisPodOnly) {
+TEST_F(PodFilesTest, AFailureIsReportedOnceAndEndsThisPodOnly) {
   PodFiles f = files("%i");
   fs::create_directory(dir_ + "/3");
   fs::create_directory(dir_ + "/4");

@@ -26,9 +26,9 @@ TEST(Witness, LinesAreReadBack) {
   WitnessLine end{true, {3, 1}, "uid", "n1", "boot", 13, 35, 56, 0, 7};
   EXPECT_EQ(to_text(start), "1 start 3 1 uid n1 boot 12 34 56 78\n");
   EXPECT_EQ(to_text(end), "1 end 3 1 uid n1 boot 13 35 56 7\n");
-  const Testimony told = parse_testimony({to_text(end), to_text(start) + "1 start 4 0 torn"});
-  EXPECT_EQ(told.lines, (std::vector{start, end})) << "by time";
-  EXPECT_EQ(told.unreadable, 0u) << "the last line of a file may be torn";
+  const Testimony testimony = parse_testimony({to_text(end), to_text(start) + "1 start 4 0 torn"});
+  EXPECT_EQ(testimony.lines, (std::vector{start, end})) << "by time";
+  EXPECT_EQ(testimony.unreadable, 0u) << "the last line of a file may be torn";
 }
 
 TEST(Witness, WhatIsNoLineIsCounted) {

@@ -152,10 +152,10 @@ TEST_F(DrillMark, IsNoLinkOfSomebody) {
 TEST(DrillWitness, LinesOfOtherMachinesGetOurClock) {
   const WitnessLine ours{false, {0, 0}, "u", "n0", "here", 5'000, 1'005'000, 1, 1, 0};
   const WitnessLine theirs{false, {1, 0}, "v", "n1", "there", 77, 1'004'000, 1, 1, 0};
-  const Testimony told = on_one_clock({{theirs, ours}, 0}, "here", 1'000'000);
-  ASSERT_EQ(told.lines.size(), 2u);
-  EXPECT_EQ(told.lines[0].boot_ms, 4'000) << "it came first";
-  EXPECT_EQ(told.lines[1], ours);
+  const Testimony testimony = on_one_clock({{theirs, ours}, 0}, "here", 1'000'000);
+  ASSERT_EQ(testimony.lines.size(), 2u);
+  EXPECT_EQ(testimony.lines[0].boot_ms, 4'000) << "it came first";
+  EXPECT_EQ(testimony.lines[1], ours);
 }
 
 Survey survey_of(std::vector<Fault> faults) {

@@ -11,10 +11,10 @@ using Standing = EpochLine::Standing;
 const EpochLine kLine({{3, 33, 100}, {4, 44, 120}, {6, 66, 150}});
 constexpr uint64_t kLast = 170;
 
-TEST(P11EpochLine, JudgesWhatAnAgentWasTold) {
+TEST(P11EpochLine, JudgesWhatAnAgentKnows) {
   struct Row {
     const char* what;
-    ToldHistory told;
+    KnownHistory known;
     Standing standing;
   };
   const Row rows[] = {
@@ -32,38 +32,38 @@ TEST(P11EpochLine, JudgesWhatAnAgentWasTold) {
       {"from before the line", {2, 22, 99}, Standing::ours},
       {"from before the line, and too much", {2, 22, 100}, Standing::older},
   };
-  for (const Row& row : rows) EXPECT_EQ(kLine.judge(row.told, kLast), row.standing) << row.what;
+  for (const Row& row : rows) EXPECT_EQ(kLine.judge(row.known, kLast), row.standing) << row.what;
 }
 
 // Regression: each refused start of an older copy raised its numbers until it was accepted.
 TEST(P11EpochLine, AnOlderCopyStaysOlderHoweverOftenItIsStarted) {
   EpochLine copy({{1, 11, 1}});
-  const ToldHistory told{2, 22, 40};  // by a later start of the original
+  const KnownHistory known{2, 22, 40};  // by a later start of the original
   uint64_t last = 30;
-  EXPECT_EQ(copy.judge(told, last), Standing::older);
+  EXPECT_EQ(copy.judge(known, last), Standing::older);
   for (uint64_t start = 2; start < 100; ++start) {
     copy.add({start, 1000 + start, last + 1});
     last += 10;
-    EXPECT_EQ(copy.judge(told, last), Standing::diverged) << "start " << start;
+    EXPECT_EQ(copy.judge(known, last), Standing::diverged) << "start " << start;
   }
 }
 
 TEST(P11EpochLine, ACopyTakenWithinAnEpochMissesItsEnd) {
-  const ToldHistory told{1, 11, 50};
+  const KnownHistory known{1, 11, 50};
   EpochLine copy({{1, 11, 1}});
-  EXPECT_EQ(copy.judge(told, 49), Standing::older);
-  EXPECT_EQ(copy.judge(told, 50), Standing::ours);
+  EXPECT_EQ(copy.judge(known, 49), Standing::older);
+  EXPECT_EQ(copy.judge(known, 50), Standing::ours);
   copy.add({2, 22, 50});
-  EXPECT_EQ(copy.judge(told, 1'000), Standing::older);
+  EXPECT_EQ(copy.judge(known, 1'000), Standing::older);
 }
 
-TEST(P11EpochLine, ARestoreForgivesWhatWasToldBefore) {
+TEST(P11EpochLine, ARestoreForgivesWhatWasKnownBefore) {
   EpochLine line({{3, 33, 100}, {4, 44, 120}});
   line.add({1'000, 99, 5'000, true});
   line.add({1'001, 98, 5'001});
-  for (const ToldHistory& told : {ToldHistory{4, 44, 120}, ToldHistory{4, 44, 900},
-                                  ToldHistory{4, 45, 900}, ToldHistory{20, 7, 900}})
-    EXPECT_EQ(line.judge(told, 5'010), Standing::restored) << told.epoch;
+  for (const KnownHistory& known : {KnownHistory{4, 44, 120}, KnownHistory{4, 44, 900},
+                                    KnownHistory{4, 45, 900}, KnownHistory{20, 7, 900}})
+    EXPECT_EQ(line.judge(known, 5'010), Standing::restored) << known.epoch;
   EXPECT_EQ(line.judge({1'000, 99, 5'000}, 5'010), Standing::ours);
   EXPECT_EQ(line.judge({1'001, 98, 5'010}, 5'010), Standing::ours);
   EXPECT_EQ(line.judge({1'001, 97, 5'010}, 5'010), Standing::diverged) << "another restore of it";

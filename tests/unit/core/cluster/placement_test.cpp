@@ -147,15 +147,15 @@ TEST(P30Hollow, ANodeThatRunsNothingIsTainted) {
   Demand demand;
   const Taint own = {"gpu", "yes", "PreferNoSchedule"};
   node.spec.taints = {own};
-  const StringMap told = {{"muster.dev/hollow", "true"}};
-  take_labels(node, told, false);
+  const StringMap labels = {{"muster.dev/hollow", "true"}};
+  take_labels(node, labels, false);
   EXPECT_FALSE(admits(node, labels_of(node), demand));
   demand.tolerations = {{"muster.dev/hollow", "Exists", "", "", {}}};
   EXPECT_TRUE(admits(node, labels_of(node), demand));
   node.spec.taints = {own};  // set by hand
-  take_labels(node, told, true);
+  take_labels(node, labels, true);
   EXPECT_EQ(node.spec.taints, std::vector{own}) << "what people do stays";
-  take_labels(node, told, false);
+  take_labels(node, labels, false);
   take_labels(node, {}, true);
   EXPECT_EQ(node.spec.taints, std::vector{own}) << "a real one by the same name";
 }

@@ -28,7 +28,7 @@ struct Play {
   std::map<JobId, JobState> jobs;
   Millis now = 1000;
   bool deaf = false;  // preempted pods do not end at once
-  std::map<JobId, std::map<NodeId, uint32_t>> told;
+  std::map<JobId, std::map<NodeId, uint32_t>> notified;
 
   void node(NodeId id, uint32_t count, uint64_t cpu_millis = 0) {
     NodeInfo info;
@@ -88,7 +88,7 @@ struct Play {
     for (const auto& [id, granted] : round.grants) receive(id, granted);
     for (const auto& [id, victims] : round.victims)
       for (auto [node, count] : victims) {
-        told[id][node] += count;
+        notified[id][node] += count;
         if (!deaf) end(id, node, count, true);
       }
     return round;
@@ -100,7 +100,7 @@ struct Play {
   }
   uint64_t victims(JobId id) const {
     uint64_t n = 0;
-    if (auto it = told.find(id); it != told.end())
+    if (auto it = notified.find(id); it != notified.end())
       for (auto [node, count] : it->second) n += count;
     return n;
   }
@@ -275,7 +275,7 @@ TEST(Slots, AGangOfHigherPriorityGetsAllItsRoom) {
   play.deaf = true;
   play.round();
   ASSERT_EQ(play.victims(1), 3u);
-  for (auto [node, count] : play.told[1])
+  for (auto [node, count] : play.notified[1])
     for (uint32_t i = 0; i < count; ++i) {
       play.end(1, node, 1, true);
       play.round();
@@ -420,7 +420,7 @@ TEST(Slots, RandomHistoriesEndAndNeverGiveTwice) {
                  static_cast<uint32_t>(last % 3));
       }
       // Preempted pods end sooner or later; otherwise a random pod ends.
-      for (auto& [id, on] : play.told)
+      for (auto& [id, on] : play.notified)
         for (auto& [node, count] : on) {
           auto runs = play.jobs.at(id).runs.find(node);
           count = std::min(count, runs == play.jobs.at(id).runs.end() ? 0 : runs->second);

@@ -365,7 +365,7 @@ struct FenceAfter : NodeTest {
   std::shared_ptr<PodPlan> plan = std::make_shared<PodPlan>();
 };
 
-TEST_F(FenceAfter, TheExecutorIsToldOfEachContact) {
+TEST_F(FenceAfter, TheExecutorIsNotifiedOfEachContact) {
   EXPECT_FALSE(node.next(now).contact_at);
   welcome();
   EXPECT_EQ(node.next(now).contact_at, now);
@@ -569,7 +569,7 @@ TEST_F(NodeTest, UnackedEndsAreReportedAgain) {
   EXPECT_TRUE(node.empty());
 }
 
-TEST_F(NodeTest, P14EndsThatWereNotTakenAreToldAtTheNextRegistration) {
+TEST_F(NodeTest, P14EndsThatWereNotTakenAreReportedAtTheNextRegistration) {
   welcome();
   launch({0, 1});
   next();
@@ -722,7 +722,7 @@ TEST_F(NodeTest, NewKeeperSaysWhatTheOldOneLost) {
             "never-started/0");
 }
 
-TEST_F(NodeTest, AnEndToldTwiceIsReportedOnce) {
+TEST_F(NodeTest, AnEndNotifiedTwiceIsReportedOnce) {
   welcome();
   launch({0});
   next();

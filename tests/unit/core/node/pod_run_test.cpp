@@ -294,7 +294,7 @@ TEST_F(PodRunTest, TheDeadlineAlsoEndsWhatWaitsForARestart) {
   EXPECT_EQ(next(), "- deadline/4 pid=101 restarts=1 (exited/4 x1)");
 }
 
-TEST_F(PodRunTest, AMemoryLimitIsTold) {
+TEST_F(PodRunTest, AMemoryLimitIsReported) {
   begin({});
   next();
   started({0, 0}, 100);
@@ -305,7 +305,7 @@ TEST_F(PodRunTest, AMemoryLimitIsTold) {
   EXPECT_EQ(next(), "- out-of-memory/137 pid=100 restarts=0");
 }
 
-TEST_F(PodRunTest, AChangeThatAReportCrossesIsToldAgain) {
+TEST_F(PodRunTest, AChangeThatAReportCrossesIsReportedAgain) {
   begin({.restarts = true});
   next();
   started({0, 0}, 100);

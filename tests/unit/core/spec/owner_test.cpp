@@ -17,7 +17,7 @@ TEST(Owner, IsWrittenAndReadBack) {
   EXPECT_EQ(owner_uid(annotations), 1001u);
 }
 
-TEST(Owner, IsNobodyWhereUsersAreNotToldApart) {
+TEST(Owner, IsNobodyWhereUsersAreNotDistinguished) {
   StringMap annotations;
   Violations found;
   keep_owner(std::nullopt, annotations, found);
