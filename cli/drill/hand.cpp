@@ -156,10 +156,8 @@ class Note {
     // Of root, outside the work-dir, which belongs to the agent's user.
     const std::string dir =
         geteuid() == 0 ? std::string(kRootNotes) + "/" + uid : found.work_dir + "/drill";
-    int vanished = 0;  // while it was made: hands on other nodes' agents remove the empty parent
     for (const Millis until = boot_now() + kLockMax;; usleep(10'000)) {
       auto opened = open_private_dir(dir, "the drill's directory");
-      if (!opened && access(dir.c_str(), F_OK) != 0 && ++vanished <= kVanishedMax) continue;
       if (!opened) return opened.error();
       const bool locked = flock(opened->get(), LOCK_EX | LOCK_NB) == 0;
       struct stat st {};
@@ -170,8 +168,8 @@ class Note {
   }
   Note(Note&&) = default;
   ~Note() {
-    if (!dir_ || rmdir(path_.c_str()) != 0) return;  // it says something
-    if (geteuid() == 0) rmdir(kRootNotes);           // if it was the last one
+    // Not the common parent: the hand of another drill may be about to make its folder there.
+    if (dir_) rmdir(path_.c_str());  // fails if it says something
   }
 
   std::optional<Json> read() const {
