@@ -270,8 +270,9 @@ class Users(Served):
         self.assertEqual(logged, [
             {"SYSLOG_IDENTIFIER": "muster-audit", "PRIORITY": "6", "MUSTER_USER": name("alice"), "MUSTER_VERB": "create", "MUSTER_CODE": "201"},
             {"SYSLOG_IDENTIFIER": "muster-audit", "PRIORITY": "5", "MUSTER_USER": name("bob"), "MUSTER_VERB": "delete", "MUSTER_CODE": "403"}])
-        self.assertEqual([json.loads(one["MESSAGE"]) for one in entries],
-                         [json.loads(line) for line in (self.dir / "data/audit.log").read_text().splitlines()])
+        log = self.dir / "data/audit.log"
+        lines = eventually(lambda: len(all := log.read_text().splitlines()) >= 2 and all, "two lines")
+        self.assertEqual([json.loads(one["MESSAGE"]) for one in entries], list(map(json.loads, lines)))
 
     def test_a_user_has_so_many_pods_at_a_time(self):
         self.coordinator.kill()
@@ -389,9 +390,13 @@ class Remote(Served):
         alice = self.token("alice")[1]
         self.https(alice, "POST", JOBS, sh_job("j", "true", 1))
         self.https("nonsense", "POST", JOBS, sh_job("k", "true", 1))
-        lines = [json.loads(line) for line in (self.dir / "data/audit.log").read_text().splitlines()]
-        made = [line for line in lines if line["code"] == 201 and line["resource"] == "jobs"]
-        self.assertEqual([(line["user"], line["source"]) for line in made], [(name("alice"), "127.0.0.1")])
+        log = self.dir / "data/audit.log"  # written behind the answers
+
+        def made():
+            return [line for line in map(json.loads, log.read_text().splitlines()) if line["code"] == 201 and line["resource"] == "jobs"]
+        found = eventually(made, "a line of the job that was made")
+        self.assertEqual([(line["user"], line["source"]) for line in found], [(name("alice"), "127.0.0.1")])
+        lines = list(map(json.loads, log.read_text().splitlines()))
         self.assertEqual([line for line in lines if line["code"] == 401], [], "nobody fills it without a token")
         self.assertNotIn(alice.split(".")[1], (self.dir / "data/audit.log").read_text())
 
@@ -654,8 +659,12 @@ class Owners(RootKeeper):
         for user in ("bob", "olga"):
             self.assertEqual(self.ask(user, "PUT", f"{path}?session={session}&offset=0&eof=1")[0], 403, user)
         self.assertEqual(self.ask("alice", "PUT", f"{path}?session={session}&offset=0&eof=1")[1]["closed"], True)
-        audited = [line for line in (self.dir / "data/audit.log").read_text().splitlines() if '"subresource":"exec"' in line and '"update"' in line]
-        self.assertEqual(len(audited), 2, "those that were refused")
+        log = self.dir / "data/audit.log"
+
+        def audited():
+            lines = [line for line in log.read_text().splitlines() if '"subresource":"exec"' in line and '"update"' in line]
+            return len(lines) >= 2 and lines
+        self.assertEqual(len(eventually(audited, "lines of those that were refused")), 2)
 
     def test_kills_and_restarts_reach_processes_of_others(self):
         self.create("alice", sh_job("j", "trap '' TERM; echo $$$$; sleep 300 & wait; sleep 300", 1))
